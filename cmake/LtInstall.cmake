@@ -1,0 +1,37 @@
+# cmake/LtInstall.cmake: what `cmake --install` and `cpack` put where.
+include(CMakePackageConfigHelpers)
+
+set(lua_dir ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ltrain)
+
+if(TARGET ltrain)
+  install(TARGETS ltrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(TARGETS ltrain_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ltrain_shared EXPORT ltrain-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS ltrain_module LIBRARY DESTINATION ${lua_dir})
+install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+install(FILES ${LT_GENERATED}/include/ltrain/version.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ltrain)
+install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} OPTIONAL)
+install(FILES docs/ltrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_file(cmake/ltrain.pc.in ltrain.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ltrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(EXPORT ltrain-targets NAMESPACE ltrain:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/ltrain-config.cmake.in ltrain-config.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(ltrain-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ltrain-config.cmake
+  ${PROJECT_BINARY_DIR}/ltrain-config-version.cmake DESTINATION ${package_dir})
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_NAME ltrain)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+include(CPack)

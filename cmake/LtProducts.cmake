@@ -1,0 +1,36 @@
+# cmake/LtProducts.cmake: binary, libraries and Lua module, all from the same objects.
+
+configure_file(cmake/version.h.in ${LT_GENERATED}/include/ltrain/version.h @ONLY)
+
+get_property(lt_runtime_objects GLOBAL PROPERTY LT_RUNTIME_OBJECTS)
+get_property(lt_lua_objects GLOBAL PROPERTY LT_LUA_OBJECTS)
+set(lt_all_objects ${lt_runtime_objects} ${lt_lua_objects})
+
+# The runtime alone, for the C tests: it knows no Lua, and they link none.
+if(lt_runtime_objects)
+  add_library(ltrain_runtime STATIC ${lt_runtime_objects})
+  target_link_libraries(ltrain_runtime PUBLIC lt_flags lt_runtime_deps)
+endif()
+
+add_library(ltrain_shared SHARED ${lt_all_objects})
+set_target_properties(ltrain_shared PROPERTIES OUTPUT_NAME ltrain EXPORT_NAME ltrain
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_libraries(ltrain_shared PRIVATE lt_runtime_deps PkgConfig::LUA)
+
+add_library(ltrain_static STATIC ${lt_all_objects})
+set_target_properties(ltrain_static PROPERTIES OUTPUT_NAME ltrain)
+
+# The module exports luaopen_ltrain and nothing else: a process may hold libltrain as well.
+# It is not linked with Lua: the interpreter that loads it brings its own.
+add_library(ltrain_module MODULE ${lt_all_objects})
+set_target_properties(ltrain_module PROPERTIES OUTPUT_NAME ltrain PREFIX ""
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lua/5.4
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module.map)
+target_link_libraries(ltrain_module PRIVATE lt_runtime_deps)
+target_link_options(ltrain_module PRIVATE
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
+
+if(LT_CLI_FILES)
+  add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
+  target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
+endif()
