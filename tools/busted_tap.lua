@@ -1,0 +1,77 @@
+-- tools/busted_tap.lua: busted's output handler for our test runner: TAP, with times.
+--
+--   busted -o tools/busted_tap.lua -Xoutput FILE some_spec.lua
+--
+-- busted's own TAP handler dies on a spec with a syntax error, forgets errors in `describe` and
+-- `setup`, tells no times, and shares stdout with the spec. This one writes to FILE. The plan comes
+-- last, and only when the run reached its end: os.exit in a spec leaves none.
+local base = require "busted.outputHandlers.base"
+local pretty = require "pl.pretty"
+
+return function(options)
+  local busted = require "busted"
+  local handler = base()
+  local out = io.stdout
+  if options.arguments and options.arguments[1] then
+    out = assert(io.open(options.arguments[1], "w"))
+  end
+  local count, tests = 0, 0
+
+  local function say(text)
+    out:write(text, "\n")
+    out:flush()
+  end
+
+  local function comment(text)
+    say("# " .. tostring(text):gsub("\n", "\n# "))
+  end
+
+  -- The place of the assertion when we know it, else that of the `it`.
+  local function show_failure(t)
+    say(("not ok %d - %s"):format(count, t.name))
+    local place = t.element.trace or t.trace
+    if place and place.short_src then
+      comment(("%s:%d"):format(place.short_src, place.currentline or 0))
+    end
+    local message = t.message
+    if message == nil then message = "(no message)" end
+    comment(type(message) == "string" and message or pretty.write(message))
+    if t.trace and t.trace.traceback then comment(t.trace.traceback) end
+  end
+
+  local function test_end(element, _, status)
+    count, tests = count + 1, tests + 1
+    if status == "success" then
+      say(("ok %d - %s"):format(count, handler.successes[#handler.successes].name))
+    elseif status == "pending" then
+      local t = handler.pendings[#handler.pendings]
+      say(("ok %d - %s # SKIP %s"):format(count, t.name, tostring(t.message or "")))
+    else
+      local list = status == "failure" and handler.failures or handler.errors
+      show_failure(list[#list])
+    end
+    if element.duration then say(("# took %.4f"):format(element.duration)) end
+    return nil, true
+  end
+
+  -- Errors and failures outside any test: a syntax error, a failing describe, setup, teardown.
+  local function outside(element)
+    if element.descriptor ~= "it" then
+      count = count + 1
+      show_failure(handler.errors[#handler.errors])
+    end
+    return nil, true
+  end
+
+  local function suite_end()
+    say(("# tests %d"):format(tests))
+    say(("1..%d"):format(count))
+    return nil, true
+  end
+
+  busted.subscribe({ "test", "end" }, test_end)
+  busted.subscribe({ "error" }, outside)
+  busted.subscribe({ "failure" }, outside)
+  busted.subscribe({ "suite", "end" }, suite_end)
+  return handler
+end

@@ -1,0 +1,146 @@
+-- tools/lint_tree.lua: who includes whom, header guards, words that the library must not use.
+--
+--   lua5.4 tools/lint_tree.lua         (from the root of the tree)
+--
+-- Fails on an #include against the arrows below, on a wrong header guard, and on printing or
+-- exiting in the library. Sizes of files and functions only warn.
+
+-- The direct arrows; what they imply is derived. `include` stands for runtime/include/ltrain.
+local ARROWS <const> = {
+  base = {}, tensor = { "base" }, device = { "tensor" }, ops = { "device" },
+  autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
+  comm = { "device" }, launch = { "comm" },
+  io = { "device" }, data = { "io" },
+  registry = { "autograd", "cpu", "cuda", "launch", "data" },
+  lua = { "registry" },
+  include = {},
+}
+local FILE_LINES <const> = 600
+local FUNCTION_LINES <const> = 80
+local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
+
+local failures, warnings = 0, 0
+
+local function fail(...)
+  failures = failures + 1
+  print(string.format(...))
+end
+
+local function warn_of(...)
+  warnings = warnings + 1
+  print("warning: " .. string.format(...))
+end
+
+-- Everything a room may include: itself, include, and what its arrows reach.
+local function reach(room, seen)
+  seen = seen or { include = true }
+  if not seen[room] then
+    seen[room] = true
+    for _, below in ipairs(ARROWS[room]) do reach(below, seen) end
+  end
+  return seen
+end
+
+local function room_of(path)
+  if path:match("^lua/") then return "lua" end
+  if path:match("^runtime/include/") then return "include" end
+  if path:match("^runtime/registry%.[ch]$") then return "registry" end
+  return path:match("^runtime/([%w_]+)/")
+end
+
+-- The room that `#include "name"` points into.
+local function room_of_include(name)
+  local folder = name:match("^([%w_]+)/")
+  if folder == "ltrain" then return "include" end
+  if folder == "bind" or folder == "host" or folder == "cli" then return "lua" end
+  if name == "registry.h" then return "registry" end
+  return ARROWS[folder] and folder
+end
+
+local function check_include(path, number, room, form, name)
+  if form == "<" then
+    if room ~= "lua" and name:match("^lua") or name == "lauxlib.h" and room ~= "lua" then
+      fail("%s:%d: <%s>: Lua headers are for lua/ alone", path, number, name)
+    end
+    return
+  end
+  local target = room_of_include(name)
+  if not target then
+    fail("%s:%d: \"%s\": name it by its folder", path, number, name)
+  elseif not reach(room)[target] then
+    fail("%s:%d: \"%s\": %s must not include %s", path, number, name, room, target)
+  end
+end
+
+local function check_guard(path, text)
+  local folder, file = path:match("([%w_]+)/([%w_]+)%.h$")
+  if path:match("^runtime/include/ltrain/") then folder = "include" end
+  local guard = ("LT_%s_%s_H"):format(folder, file):upper()
+  if text:match("\n#ifndef%s+([%w_]+)") ~= guard then
+    fail("%s: header guard should be %s", path, guard)
+  end
+end
+
+-- Drops comments and strings, keeps line breaks.
+local function bare(text)
+  local function blank(s) return (s:gsub("[^\n]", " ")) end
+  return (text:gsub('"[^"\n]*"', blank):gsub("/%*.-%*/", blank):gsub("//[^\n]*", blank))
+end
+
+local function check_words(path, room, code)
+  local number = 0
+  for line in (code .. "\n"):gmatch("(.-)\n") do
+    number = number + 1
+    for _, word in ipairs(BANNED) do
+      if line:match("%f[%w_]" .. word .. "%s*%(") then
+        fail("%s:%d: %s in the library", path, number, word)
+      end
+    end
+    if room ~= "registry" and line:match("^%s*#%s*%l*if.*LT_WITH_") then
+      fail("%s:%d: LT_WITH_ outside registry.c", path, number)
+    end
+  end
+end
+
+-- A function of C ends at the first line that is a lone `}`; it begins at the last line before
+-- that which starts at the margin and ends in `{`.
+local function check_sizes(path, text)
+  local number, start, name = 0, nil, nil
+  for line in (text .. "\n"):gmatch("(.-)\n") do
+    number = number + 1
+    if line:match("^[%a].*%)%s*{$") then
+      start, name = number, line:match("([%w_]+)%s*%(")
+    elseif line == "}" and start then
+      if number - start + 1 > FUNCTION_LINES then
+        warn_of("%s:%d: %s has %d lines", path, start, name, number - start + 1)
+      end
+      start = nil
+    end
+  end
+  if number - 1 > FILE_LINES then warn_of("%s: %d lines", path, number - 1) end
+end
+
+local function check_file(path)
+  local file <close> = assert(io.open(path, "rb"))
+  local text = file:read("a")
+  local room = room_of(path)
+  if not ARROWS[room] then
+    fail("%s: no such room", path)
+    return
+  end
+  local number = 0
+  for line in (text .. "\n"):gmatch("(.-)\n") do
+    number = number + 1
+    local form, name = line:match('^%s*#%s*include%s*([<"])([^>"]+)')
+    if form then check_include(path, number, room, form, name) end
+  end
+  if path:match("%.h$") then check_guard(path, text) end
+  if not path:match("^lua/cli/") and room ~= "launch" then check_words(path, room, bare(text)) end
+  if path:match("%.[ch]$") then check_sizes(path, text) end
+end
+
+local pipe <close> = assert(io.popen(
+  "find runtime lua -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' | sort"))
+for path in pipe:lines() do check_file(path) end
+print(("include arrows: %d faults, %d warnings"):format(failures, warnings))
+os.exit(failures == 0, true)

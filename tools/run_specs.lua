@@ -1,0 +1,248 @@
+-- tools/run_specs.lua: runs the specs and C tests, one process a file, two at a time.
+--
+--   lua5.4 tools/run_specs.lua BUILD [files...]        (from the root of the tree)
+--
+-- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt. A file
+-- counts as failed when its plan is missing or does not match its results, when its exit status
+-- is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
+-- too long, or when a sanitizer wrote a report, in it or in a process that it started. The last
+-- line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
+--
+-- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it. The same
+-- file is also the worker, started through xargs as `run_specs.lua --one BUILD DIR FILE`.
+
+local SLOW <const> = 0.2 -- seconds a case may take before it is named
+local EXHAUSTIVE <const> = os.getenv("LT_EXHAUSTIVE") == "1"
+local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+local LIMIT <const> = tonumber(os.getenv("LT_TEST_LIMIT"))
+  or EXHAUSTIVE and 7200 or SANITIZED and 600 or 120
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+local function read_all(path)
+  local file = io.open(path, "rb")
+  if not file then return "" end
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+local function write_all(path, text)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+end
+
+local function lines_of(command)
+  local lines = {}
+  local pipe <close> = assert(io.popen(command))
+  for line in pipe:lines() do
+    if line ~= "" then lines[#lines + 1] = line end
+  end
+  return lines
+end
+
+-- Seconds since the machine started: stock Lua has no clock finer than os.time.
+local function now()
+  local text = read_all("/proc/uptime")
+  return tonumber(text:match("^%S+")) or os.time()
+end
+
+-- Runs `command` in a folder of its own; returns its exit status (124: out of time) and seconds.
+local function run(command, dir, log)
+  local vars = ("TMPDIR=%s"):format(quote(dir .. "/tmp"))
+  if SANITIZED then
+    local common = ("log_path=%s/report:allocator_may_return_null=1"):format(dir)
+    vars = vars .. (" ASAN_OPTIONS=%s UBSAN_OPTIONS=%s LSAN_OPTIONS=%s"):format(
+      quote(common .. ":detect_leaks=1"), quote(common .. ":print_stacktrace=1"),
+      quote("print_suppressions=0:suppressions=" .. os.getenv("PWD") .. "/tools/lsan.supp"))
+  end
+  local began = now()
+  local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null"):format(
+    vars, LIMIT, command, quote(log), quote(log .. ".err")))
+  return how == "exit" and code or 128 + code, now() - began
+end
+
+-- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans and of `# tests`.
+local function read_tap(text)
+  local cases, plan, tests = {}, nil, nil
+  for line in text:gmatch("[^\n]+") do
+    local bad, number, name = line:match("^(n?o?t? ?)ok (%d+) ?%-? ?(.*)$")
+    if number and (bad == "" or bad == "not ") then
+      local bare, why = name:match("^(.-)%s*# SKIP ?(.*)$")
+      if bare == "" then bare, why = why, "see the test" end -- cmocka: `not ok 3 # SKIP name`
+      cases[#cases + 1] = { name = bare or name, ok = bad == "" or why ~= nil, skip = why,
+                            text = "" }
+    elseif line:match("^1%.%.%d+") then
+      plan = (plan or 0) + tonumber(line:match("^1%.%.(%d+)"))
+    elseif line:match("^# tests %d+$") then
+      tests = tonumber(line:match("%d+"))
+    elseif #cases > 0 then
+      local case = cases[#cases]
+      local took = line:match("^# took ([%d.]+)$")
+      if took then
+        case.took = tonumber(took)
+      else
+        case.text = case.text .. line:gsub("^# ?", "  ") .. "\n"
+      end
+    end
+  end
+  return cases, plan, tests
+end
+
+-- What is wrong with a run as a whole: a list of sentences.
+local function find_faults(o)
+  local faults = {}
+  local function fault(...) faults[#faults + 1] = string.format(...) end
+  local failed = 0
+  for _, case in ipairs(o.cases) do
+    if not case.ok then failed = failed + 1 end
+  end
+  if o.seconds >= LIMIT then
+    fault("stopped after %d s", LIMIT)
+  elseif o.code > 128 then
+    fault("killed by signal %d", o.code - 128)
+  elseif o.code ~= 0 and failed == 0 then
+    fault("exit status %d although every case passed", o.code)
+  elseif o.code == 0 and failed > 0 then
+    fault("exit status 0 although %d cases failed", failed)
+  end
+  if not o.plan then
+    fault("no TAP plan: the run ended before its end")
+  elseif o.plan ~= #o.cases then
+    fault("TAP plan of %d, but %d results", o.plan, #o.cases)
+  elseif o.plan == 0 then
+    fault("no case in this file")
+  end
+  if o.listed and o.tests and o.listed ~= o.tests then
+    fault("busted -l lists %d cases, %d ran", o.listed, o.tests)
+  end
+  for _, path in ipairs(lines_of("ls " .. quote(o.dir) .. "/report.* 2>/dev/null")) do
+    fault("sanitizer report:\n%s", read_all(path))
+  end
+  return faults
+end
+
+-- The worker: runs one file, leaves DIR/notes (slow, skipped) and DIR/failures, prints the row
+-- `passed failed skipped seconds` for the file.
+local function run_one(build, root_dir, file)
+  local dir = root_dir .. "/" .. file:gsub("[^%w]", "_")
+  os.execute("mkdir -p " .. quote(dir .. "/tmp"))
+  local log = dir .. "/out"
+  local o = { dir = dir }
+  local tap
+  if file:match("%.lua$") then
+    local busted = quote(build .. "/ltrain") .. " /usr/bin/busted "
+    local list = dir .. "/list"
+    run(busted .. "-l " .. quote(file), dir, list)
+    o.listed = select(2, read_all(list):gsub("[^\n]+", ""))
+    o.code, o.seconds = run(("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
+      quote(dir .. "/tap"), quote(file)), dir, log)
+    tap = read_all(dir .. "/tap")
+  else
+    o.code, o.seconds = run("env CMOCKA_MESSAGE_OUTPUT=TAP " .. quote(file), dir, log)
+    tap = read_all(log)
+  end
+  o.cases, o.plan, o.tests = read_tap(tap)
+
+  local passed, failed, skipped, notes, failures = 0, 0, 0, {}, {}
+  for _, case in ipairs(o.cases) do
+    if not case.ok then
+      failed = failed + 1
+      failures[#failures + 1] = ("not ok: %s\n%s"):format(case.name, case.text)
+    elseif case.skip then
+      skipped = skipped + 1
+      notes[#notes + 1] = ("    skipped: %s (%s)\n"):format(case.name, case.skip)
+    else
+      passed = passed + 1
+    end
+    if (case.took or 0) > SLOW and not SANITIZED and not EXHAUSTIVE then
+      notes[#notes + 1] = ("    slow: %.2f s: %s\n"):format(case.took, case.name)
+    end
+  end
+  for _, fault in ipairs(find_faults(o)) do
+    failed = failed + 1
+    failures[#failures + 1] = "not ok: " .. fault .. "\n"
+  end
+  if failed > 0 then
+    local said = (read_all(log .. ".err") .. (o.tests and read_all(log) or "")):sub(-8000)
+    if said ~= "" then failures[#failures + 1] = "printed:\n" .. said end
+  end
+  write_all(dir .. "/notes", table.concat(notes))
+  write_all(dir .. "/failures", table.concat(failures))
+  print(("%d\t%d\t%d\t%.2f\t%s\t%s"):format(passed, failed, skipped, o.seconds, file, dir))
+end
+
+-- The files to run. A C test may be named by its source; it runs the program built from it.
+local function collect(build, wanted)
+  if #wanted == 0 then
+    local files = lines_of("find spec -name '*_spec.lua' | sort")
+    for _, path in ipairs(lines_of("cat " .. quote(build .. "/c_tests.txt"))) do
+      files[#files + 1] = path
+    end
+    return files
+  end
+  local files = {}
+  for _, path in ipairs(wanted) do
+    local name = path:match("([^/]+)%.c$")
+    files[#files + 1] = name and build .. "/spec/c/" .. name or path
+  end
+  return files
+end
+
+-- Paths of C tests are long and of this machine: the reader knows their sources.
+local function short(build, file)
+  local name = file:match("^" .. build:gsub("%p", "%%%0") .. "/(spec/c/.+)$")
+  return name and name .. ".c" or file
+end
+
+local function main(build, wanted)
+  local files = collect(build, wanted)
+  local dir = lines_of("mktemp -d")[1]
+  local list = dir .. "/files"
+  write_all(list, table.concat(files, "\0"))
+  local began, passed, failed, skipped, bad, seen = now(), 0, 0, 0, {}, 0
+  local pipe = assert(io.popen(
+    ("xargs -0 -a %s -r -P 2 -I {} lua5.4 tools/run_specs.lua --one %s %s {}"):format(
+      quote(list), quote(build), quote(dir))))
+  for row in pipe:lines() do
+    local p, f, s, seconds, file, out = row:match("^(%d+)\t(%d+)\t(%d+)\t([%d.]+)\t(.-)\t(.*)$")
+    if p then
+      seen = seen + 1
+      passed, failed, skipped = passed + p, failed + f, skipped + s
+      print(("%4d passed%s%s  %6.2f s  %s"):format(p, f ~= "0" and (", %d FAILED"):format(f) or "",
+        s ~= "0" and (", %d skipped"):format(s) or "", seconds, short(build, file)))
+      io.write(read_all(out .. "/notes"))
+      if f ~= "0" then bad[#bad + 1] = { file = short(build, file), out = out } end
+    else
+      print(row)
+    end
+  end
+  pipe:close()
+  for _, b in ipairs(bad) do
+    print(("\n== %s"):format(b.file))
+    io.write(read_all(b.out .. "/failures"))
+  end
+  if seen ~= #files then
+    failed = failed + 1
+    print(("\nnot ok: %d files to run, %d ran"):format(#files, seen))
+  end
+  os.execute("rm -rf " .. quote(dir))
+  local totals = os.getenv("LT_TEST_TOTALS")
+  if totals then
+    local file <close> = assert(io.open(totals, "a"))
+    file:write(("%d %d\n"):format(passed, failed))
+  end
+  print(("\n%d files, %.0f s%s"):format(#files, now() - began,
+    skipped > 0 and (", %d skipped"):format(skipped) or ""))
+  print(("%d passed, %d failed"):format(passed, failed))
+  return failed == 0 and #files > 0
+end
+
+if arg[1] == "--one" then
+  run_one(arg[2], arg[3], arg[4])
+else
+  io.stdout:setvbuf("line")
+  os.exit(main(arg[1], table.move(arg, 2, #arg, 1, {})), true)
+end
