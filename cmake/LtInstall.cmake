@@ -20,6 +20,8 @@ install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} OPTIONAL
 install(FILES docs/ltrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# Relative to the file itself, so that an installed tree can be moved.
+file(RELATIVE_PATH LT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/ltrain.pc.in ltrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ltrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -76,7 +76,7 @@ local function check_guard(path, text)
   local folder, file = path:match("([%w_]+)/([%w_]+)%.h$")
   if path:match("^runtime/include/ltrain/") then folder = "include" end
   local guard = ("LT_%s_%s_H"):format(folder, file):upper()
-  if text:match("\n#ifndef%s+([%w_]+)") ~= guard then
+  if ("\n" .. text):match("\n#ifndef%s+([%w_]+)") ~= guard then
     fail("%s: header guard should be %s", path, guard)
   end
 end
