@@ -54,3 +54,13 @@ function(lt_objects group name)
   target_link_libraries(${name} PRIVATE lt_flags ${a_LIBS})
   set_property(GLOBAL APPEND PROPERTY ${group} $<TARGET_OBJECTS:${name}>)
 endfunction()
+
+# lt_level(target level): compiles the target's files as kernels for one level of instructions.
+function(lt_level target level)
+  target_link_libraries(${target} PRIVATE lt_kernel_flags)
+  target_compile_definitions(${target} PRIVATE LT_LEVEL=${level})
+  if(NOT level STREQUAL "plain")
+    target_compile_options(${target} PRIVATE -march=x86-64-${level}
+      $<$<STREQUAL:${level},v4>:-mprefer-vector-width=512>)
+  endif()
+endfunction()
