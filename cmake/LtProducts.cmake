@@ -16,6 +16,7 @@ add_library(ltrain_shared SHARED ${lt_all_objects})
 set_target_properties(ltrain_shared PROPERTIES OUTPUT_NAME ltrain EXPORT_NAME ltrain
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_link_libraries(ltrain_shared PRIVATE lt_runtime_deps PkgConfig::LUA)
+target_link_options(ltrain_shared PRIVATE -Wl,-z,defs) # a missing kernel fails here
 
 add_library(ltrain_static STATIC ${lt_all_objects})
 set_target_properties(ltrain_static PROPERTIES OUTPUT_NAME ltrain)
