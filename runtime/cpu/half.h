@@ -22,12 +22,12 @@ static inline float lt_f16_to_f32(uint16_t h) {
 static inline uint16_t lt_f32_to_f16(float x) {
   uint32_t u = lt_bits_f32(x);
   uint32_t a = u & 0x7fffffffu;
-  /* Exponent from 127 to 15, then round: half less the last kept bit's complement, carries and all. */
+  /* Exponent bias from 127 to 15; then half the last place is added, less if that one is even. */
   uint32_t normal = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
   /* Below 2^-14: adding 1/2 makes the float unit round at 2^-24, f16's last denormal place. */
   uint32_t tiny = lt_bits_f32(lt_from_bits_f32(a < 0x38800000u ? a : 0u) + 0.5f) - 0x3f000000u;
   uint32_t v = a < 0x38800000u ? tiny : normal;
-  v = a >= 0x477ff000u ? 0x7c00u : v;                                    /* from 65520 on */
+  v = a >= 0x477ff000u ? 0x7c00u : v; /* from 65520 on */
   v = a > 0x7f800000u ? (0x7e00u | (a >> 13 & 0x3ffu)) : v;
   return (uint16_t)(v | (u >> 16 & 0x8000u));
 }

@@ -1,12 +1,14 @@
-/* runtime/cpu/math.h: the math functions of the CPU kernels, in plain C that the compiler vectorises.
+/* runtime/cpu/math.h: the math functions of the CPU kernels, in plain C that the compiler
+ * vectorises.
  *
- * An op row's `exp` means lt_exp_f32 or lt_exp_f64 (math_f64.h). libm's functions are scalar calls; a
- * loop over these becomes vector code at each instruction level. What keeps it so (gcc 12): no call,
- * no branch, no table, selects by ?:, bit casts by memcpy, integers of the width of the floats. All
- * work without -ffast-math: NaN, infinities, denormals and signed zeros come out as C99 Annex F
- * says. Products that must be exact have constants with trailing zeros, so nothing here depends on
- * fused multiply-add; results differ in the last bit between a level with it and one without.
- * How exact each function is: math.def. Coefficients are minimax polynomials found with Sollya. */
+ * An op row's `exp` means lt_exp_f32 or lt_exp_f64 (math_f64.h). libm's functions are scalar calls;
+ * a loop over these becomes vector code at each instruction level. What keeps it so (gcc 12): no
+ * call, no branch, no table, selects by ?:, bit casts by memcpy, integers of the width of the
+ * floats. All work without -ffast-math: NaN, infinities, denormals and signed zeros come out as C99
+ * Annex F says. Products that must be exact have constants with trailing zeros, so nothing here
+ * depends on fused multiply-add; results differ in the last bit between a level with it and one
+ * without. How exact each function is: math.def. Coefficients are minimax polynomials found with
+ * Sollya. */
 #ifndef LT_CPU_MATH_H
 #define LT_CPU_MATH_H
 
@@ -131,13 +133,13 @@ static inline float lt_tanh_f32(float x) {
   return copysignf(a < 0.5625f ? small : big, x);
 }
 
-/* 1 / (1 + e^-x), with e^x under no rounding near 1 for x < 0: right down to denormals. */
+/* 1 / (1 + e^-x), in a form whose exponential never overflows: right down to denormals. */
 static inline float lt_sigmoid_f32(float x) {
   float e = lt_exp_f32(-fabsf(x));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* Under 0.9275 x + x q(x^2), above 1 - exp(g(x)), g = log erfc; the same Horner steps serve both. */
+/* Under 0.9275 x + x q(x^2), above 1 - exp(g(x)) with g = log erfc. */
 static inline float lt_erf_f32(float x) {
   float a = fabsf(x);
   a = a > 4.0f ? 4.0f : a;

@@ -1,8 +1,8 @@
 /* runtime/cpu/math_f64.h: the math functions of the CPU kernels for compute type double.
  *
- * Same rules and same forms as math.h, which includes this file: include that. sin, cos and pow call
- * libm: double serves gradient checks and small models, and a reduction good for 2^1023, or log in
- * more than double, costs more than it brings there. */
+ * Same rules and same forms as math.h, which includes this file: include that. sin, cos and pow
+ * call libm: double serves gradient checks and small models, and a reduction good for 2^1023, or
+ * log in more than double, costs more than it brings there. */
 #ifndef LT_CPU_MATH_F64_H
 #define LT_CPU_MATH_F64_H
 

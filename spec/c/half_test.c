@@ -38,8 +38,7 @@ static double value_of(const format *f, uint16_t h) {
 
 /* x rounded half to even to the format, by rint and ldexp. */
 static double rounded(const format *f, double x) {
-  if (isnan(x) || isinf(x) || x == 0)
-    return x;
+  if (isnan(x) || isinf(x) || x == 0) return x;
   int exponent = ilogb(x) < f->lowest ? f->lowest : ilogb(x);
   double place = ldexp(1, exponent - f->digits + 1);
   double v = rint(x / place) * place;
@@ -66,8 +65,7 @@ static void test_every_pattern(void **state) {
   int count = math_levels_here(levels);
   static uint16_t all[patterns], back[patterns];
   static float wide[patterns];
-  for (int i = 0; i < patterns; i++)
-    all[i] = (uint16_t)i;
+  for (int i = 0; i < patterns; i++) all[i] = (uint16_t)i;
   for (int l = 0; l < count; l++) {
     to_float(f, levels[l], wide, all, patterns);
     from_float(f, levels[l], back, wide, patterns);
@@ -117,33 +115,32 @@ static void test_rounding(void **state) {
 /* Numbers worked out by hand, in case both sides above share a mistake. */
 static void test_by_hand(void **state) {
   (void)state;
-  const float x[] = {1, -2, 65504, 65519.996f, 65520, 0x1p-24f, 0x1p-25f, 0x1.000002p-25f,
-                     0x1.004p0f, 0x1.00cp0f, -0.0f, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f};
-  const uint16_t as_f16[] = {0x3c00, 0xc000, 0x7bff, 0x7bff, 0x7c00, 1, 0, 1,
-                             0x3c01, 0x3c03, 0x8000, 0x3c04, 0x3c0c, 0x3c04};
-  const uint16_t as_bf16[] = {0x3f80, 0xc000, 0x4780, 0x4780, 0x4780, 0x3380, 0x3300, 0x3300,
-                              0x3f80, 0x3f80, 0x8000, 0x3f80, 0x3f82, 0x3f81};
+  const float x[] = {1,        -2,        65504,           65519.996f,   65520,
+                     0x1p-24f, 0x1p-25f,  0x1.000002p-25f, 0x1.004p0f,   0x1.00cp0f,
+                     -0.0f,    0x1.01p0f, 0x1.03p0f,       0x1.010002p0f};
+  const uint16_t as_f16[] = {0x3c00, 0xc000, 0x7bff, 0x7bff, 0x7c00, 1,      0,
+                             1,      0x3c01, 0x3c03, 0x8000, 0x3c04, 0x3c0c, 0x3c04};
+  const uint16_t as_bf16[] = {0x3f80, 0xc000, 0x4780, 0x4780, 0x4780, 0x3380, 0x3300,
+                              0x3300, 0x3f80, 0x3f80, 0x8000, 0x3f80, 0x3f82, 0x3f81};
   enum { n = sizeof x / sizeof x[0] };
   const math_level *levels[level_max];
   int count = math_levels_here(levels);
   for (int l = 0; l < count; l++) {
     uint16_t got[n];
     levels[l]->f32_to_f16(got, x, n);
-    for (int i = 0; i < n; i++)
-      assert_int_equal(got[i], as_f16[i]);
+    for (int i = 0; i < n; i++) assert_int_equal(got[i], as_f16[i]);
     levels[l]->f32_to_bf16(got, x, n);
-    for (int i = 0; i < n; i++)
-      assert_int_equal(got[i], as_bf16[i]);
+    for (int i = 0; i < n; i++) assert_int_equal(got[i], as_bf16[i]);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    {"f16_every_pattern", test_every_pattern, NULL, NULL, &f16},
-    {"bf16_every_pattern", test_every_pattern, NULL, NULL, &bf16},
-    {"f16_rounding", test_rounding, NULL, NULL, &f16},
-    {"bf16_rounding", test_rounding, NULL, NULL, &bf16},
-    cmocka_unit_test(test_by_hand),
+      {"f16_every_pattern", test_every_pattern, NULL, NULL, &f16},
+      {"bf16_every_pattern", test_every_pattern, NULL, NULL, &bf16},
+      {"f16_rounding", test_rounding, NULL, NULL, &f16},
+      {"bf16_rounding", test_rounding, NULL, NULL, &bf16},
+      cmocka_unit_test(test_by_hand),
   };
   return cmocka_run_group_tests_name("half", tests, NULL, NULL);
 }

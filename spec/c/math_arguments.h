@@ -14,13 +14,13 @@
 
 /* Edges of f32 and of our own functions' ranges; each is tried with both signs and neighbours. */
 static const float math_special[] = {
-  0.0f,       FLT_MIN,     FLT_MAX,     0x1p-148f,  0x1p-127f,   INFINITY,    NAN,     0.5f,
-  1.0f,       1.5f,        2.0f,        2.5f,       3.0f,        4.0f,        10.0f,   0.5625f,
-  0.9275f,    0.6931472f,  1.4142135f,  2.0f / 3,   4.0f / 3,    1.5707964f,  3.1415927f,
-  6.2831855f, 9.0109f,     17.32868f,   87.33655f,  88.72284f,   89.0f,       103.97208f,
-  104.0f,     0x1p-25f,    0x1p-24f,    0x1p-12f,   0x1p22f,     0x1p23f,     0x1p24f, 0x1p31f,
-  0x1p62f,    0x1p81f,     0x1p104f,    0x1.47d0fep34f,          0x1.f9cbe2p7f,        65504.0f,
-  65520.0f,   0x1p-14f,    0x1p-24f,    0x1.8p-25f,
+    0.0f,          FLT_MIN,    FLT_MAX,    0x1p-148f,  0x1p-127f,  INFINITY,   NAN,
+    0.5f,          1.0f,       1.5f,       2.0f,       2.5f,       3.0f,       4.0f,
+    10.0f,         0.5625f,    0.9275f,    0.6931472f, 1.4142135f, 2.0f / 3,   4.0f / 3,
+    1.5707964f,    3.1415927f, 6.2831855f, 9.0109f,    17.32868f,  87.33655f,  88.72284f,
+    89.0f,         103.97208f, 104.0f,     0x1p-25f,   0x1p-24f,   0x1p-12f,   0x1p22f,
+    0x1p23f,       0x1p24f,    0x1p31f,    0x1p62f,    0x1p81f,    0x1p104f,   0x1.47d0fep34f,
+    0x1.f9cbe2p7f, 65504.0f,   65520.0f,   0x1p-14f,   0x1p-24f,   0x1.8p-25f,
 };
 
 enum {
@@ -35,10 +35,10 @@ static inline float math_special_at(int i) {
   return i % 6 < 3 ? x : -x;
 }
 
-/* Argument i of block b: block 0 has the special values, the others each stride-th float by its bits. */
+/* Argument i of block b: block 0 has the special values, the others each stride-th float by its
+ * bits. */
 static inline float math_argument(int64_t b, int i, uint64_t stride) {
-  if (b == 0)
-    return math_special_at(i % math_special_count);
+  if (b == 0) return math_special_at(i % math_special_count);
   uint32_t bits = (uint32_t)(((uint64_t)(b - 1) * math_block + (uint64_t)i) * stride);
   float x;
   memcpy(&x, &bits, sizeof x);
@@ -68,10 +68,8 @@ static inline int math_levels_here(const math_level **levels) {
   };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 #if defined(__x86_64__)
-    if (!strcmp(all[i]->name, "v3") && !__builtin_cpu_supports("x86-64-v3"))
-      continue;
-    if (!strcmp(all[i]->name, "v4") && !__builtin_cpu_supports("x86-64-v4"))
-      continue;
+    if (!strcmp(all[i]->name, "v3") && !__builtin_cpu_supports("x86-64-v3")) continue;
+    if (!strcmp(all[i]->name, "v4") && !__builtin_cpu_supports("x86-64-v4")) continue;
 #endif
     levels[count++] = all[i];
   }

@@ -22,8 +22,8 @@ typedef struct math_level {
   void (*f32_to_f16)(uint16_t *y, const float *x, int64_t n);
   void (*bf16_to_f32)(float *y, const uint16_t *x, int64_t n);
   void (*f32_to_bf16)(uint16_t *y, const float *x, int64_t n);
-  /* Whether some got[i] may be off by more than `bound` ulp, or be 0: a quick look without the special
-   * cases, which says yes for them. */
+  /* Whether some got[i] may be off by more than `bound` ulp, or be 0: a quick look without the
+   * special cases, which says yes for them. */
   bool (*may_exceed)(const float *got, const double *want, int64_t n, double bound);
 } math_level;
 

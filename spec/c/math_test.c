@@ -1,8 +1,8 @@
 /* spec/c/math_test.c: proves the bounds of cpu/math.def against libm in the next wider type.
  *
  * Every day every 1,009th float and all special ones; with LT_EXHAUSTIVE=1 all 2^32, at each level
- * that the machine has. Doubles and pairs for pow are drawn: over all exponents, and dense where the
- * functions bend. Prints the largest error found. */
+ * that the machine has. Doubles and pairs for pow are drawn: over all exponents, and dense where
+ * the functions bend. Prints the largest error found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,18 +29,14 @@ typedef struct worst {
 static const worst none = {.ulp = -1};
 
 /* Error of got in units of the last place of want, in a type of `digits` binary digits whose lowest
- * exponent is `low`; infinite where NaN, infinity or the sign of zero is wrong. `rounded` is want in
- * that type. */
+ * exponent is `low`; infinite where NaN, infinity or the sign of zero is wrong. `rounded` is want
+ * in that type. */
 static double ulp_error(long double got, long double want, long double rounded, int digits,
                         int low) {
-  if (isnan(want) || isnan(got))
-    return isnan(want) && isnan(got) ? 0 : HUGE_VAL;
-  if (got == 0 && !signbit(got) != !signbit(want))
-    return HUGE_VAL;
-  if (got == want || (isinf(got) && got == rounded))
-    return 0;
-  if (isinf(want) || want == 0)
-    return HUGE_VAL;
+  if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0 : HUGE_VAL;
+  if (got == 0 && !signbit(got) != !signbit(want)) return HUGE_VAL;
+  if (got == want || (isinf(got) && got == rounded)) return 0;
+  if (isinf(want) || want == 0) return HUGE_VAL;
   int exponent = ilogbl(want) < low ? low : ilogbl(want);
   if (isinf(got)) /* as good as the number that would follow the largest one */
     got = copysignl(ldexpl(1, 2 - low), got);
@@ -56,25 +52,23 @@ static double ulp_error_f64(double got, long double want) {
 }
 
 static void note(worst *w, double ulp, double x, double y, double got) {
-  if (ulp > w->ulp)
-    *w = (worst){.ulp = ulp, .x = x, .y = y, .got = got};
+  if (ulp > w->ulp) *w = (worst){.ulp = ulp, .x = x, .y = y, .got = got};
 }
 
 static void merge(worst *all, const worst *mine, int count) {
-  for (int l = 0; l < count; l++)
-    note(&all[l], mine[l].ulp, mine[l].x, mine[l].y, mine[l].got);
+  for (int l = 0; l < count; l++) note(&all[l], mine[l].ulp, mine[l].x, mine[l].y, mine[l].got);
 }
 
 /* Prints what was found; fails where it is above the bound. */
-static void report(const char *what, const worst *w, const math_level **levels, int count,
-                   double bound) {
+static void report(const function *f, const char *type, const worst *w, const math_level **levels,
+                   int count, double bound) {
   for (int l = 0; l < count; l++)
-    print_message("# %s %s: %.4g ulp at %a %a (bound %g)\n", what, levels[l]->name, w[l].ulp, w[l].x,
-                  w[l].y, bound);
+    print_message("# %s %s %s: %.4g ulp at %a %a (bound %g)\n", f->name, type, levels[l]->name,
+                  w[l].ulp, w[l].x, w[l].y, bound);
   for (int l = 0; l < count; l++)
     if (!(w[l].ulp <= bound))
-      fail_msg("%s %s: error above its bound: %.4g ulp at (%a, %a), got %a, bound %g", what,
-               levels[l]->name, w[l].ulp, w[l].x, w[l].y, w[l].got, bound);
+      fail_msg("%s %s %s: error above its bound: %.4g ulp at (%a, %a), got %a, bound %g", f->name,
+               type, levels[l]->name, w[l].ulp, w[l].x, w[l].y, w[l].got, bound);
 }
 
 static void test_f32(void **state) {
@@ -105,20 +99,23 @@ static void test_f32(void **state) {
 #pragma omp critical
     merge(all, mine, count);
   }
-  report("f32", all, levels, count, f->ulp32);
+  report(f, "f32", all, levels, count, f->ulp32);
 }
 
 /* Argument i of a function of doubles. */
 static double argument_f64(int64_t i) {
-  if (i < math_special_count)
-    return math_special_at((int)i);
+  if (i < math_special_count) return math_special_at((int)i);
   uint64_t bits = math_hash((uint64_t)i);
   double unit = (double)(int64_t)bits * 0x1p-63;
   switch (i % 5) {
-  case 0: return unit;
-  case 1: return 8 * unit;
-  case 2: return 800 * unit;
-  case 3: return ldexp(1 + fabs(unit), (int)(bits % 70) - 60);
+  case 0:
+    return unit;
+  case 1:
+    return 8 * unit;
+  case 2:
+    return 800 * unit;
+  case 3:
+    return ldexp(1 + fabs(unit), (int)(bits % 70) - 60);
   default: {
     double x;
     memcpy(&x, &bits, sizeof x);
@@ -140,10 +137,8 @@ static void test_f64(void **state) {
     worst mine[level_max] = {none, none, none, none};
 #pragma omp for schedule(dynamic)
     for (int64_t b = 0; b < blocks; b++) {
-      for (int i = 0; i < math_block; i++)
-        x[i] = argument_f64(b * math_block + i);
-      for (int i = 0; i < math_block; i++)
-        want[i] = f->exact64(x[i]);
+      for (int i = 0; i < math_block; i++) x[i] = argument_f64(b * math_block + i);
+      for (int i = 0; i < math_block; i++) want[i] = f->exact64(x[i]);
       for (int l = 0; l < count; l++) {
         levels[l]->f64[f->row](got, x, math_block);
         for (int i = 0; i < math_block; i++)
@@ -153,7 +148,7 @@ static void test_f64(void **state) {
 #pragma omp critical
     merge(all, mine, count);
   }
-  report("f64", all, levels, count, f->ulp64);
+  report(f, "f64", all, levels, count, f->ulp64);
 }
 
 /* The special values, then the integers from -16 to 15. */
@@ -168,18 +163,15 @@ static void arguments_pow(double *x, double *y, int64_t i) {
   int first = (int)(i / few), second = (int)(i % few);
   *x = small_or_special(first);
   *y = small_or_special(second);
-  if (i < (int64_t)few * few)
-    return;
+  if (i < (int64_t)few * few) return;
   uint64_t bits = math_hash((uint64_t)i);
   double unit = (double)(int64_t)math_hash(bits) * 0x1p-63;
   *x = argument_f64(math_special_count + (int64_t)(bits >> 8));
   *y = 128 * unit;
   if (bits % 4 == 1) /* near 1, with large powers */
     *x = 1 + ldexp(fabs(unit), -(int)(bits >> 32 & 15)), *y = ldexp(unit, (int)(bits >> 40 & 31));
-  if (bits % 4 == 2)
-    *y = rint(*y);
-  if (bits % 4 == 3)
-    *x = fabs(*x), *y = unit * 100 / (fabs(log2(*x)) + 0.1);
+  if (bits % 4 == 2) *y = rint(*y);
+  if (bits % 4 == 3) *x = fabs(*x), *y = unit * 100 / (fabs(log2(*x)) + 0.1);
 }
 
 static void test_pow_f32(void **state) {
@@ -212,7 +204,7 @@ static void test_pow_f32(void **state) {
 #pragma omp critical
     merge(all, mine, count);
   }
-  report("f32", all, levels, count, f->ulp32);
+  report(f, "f32", all, levels, count, f->ulp32);
 }
 
 static void test_pow_f64(void **state) {
@@ -229,7 +221,7 @@ static void test_pow_f64(void **state) {
       note(&all[l], ulp_error_f64(got, want), x, y, got);
     }
   }
-  report("f64", all, levels, count, f->ulp64);
+  report(f, "f64", all, levels, count, f->ulp64);
 }
 
 /* What the other tests stand on. */
@@ -295,7 +287,8 @@ int main(void) {
     snprintf(names[2 * i], sizeof names[0], "%s_f32", f->name);
     snprintf(names[2 * i + 1], sizeof names[0], "%s_f64", f->name);
     t[0] = (struct CMUnitTest){names[2 * i], f->exact32 ? test_f32 : test_pow_f32, NULL, NULL, f};
-    t[1] = (struct CMUnitTest){names[2 * i + 1], f->exact64 ? test_f64 : test_pow_f64, NULL, NULL, f};
+    t[1] =
+        (struct CMUnitTest){names[2 * i + 1], f->exact64 ? test_f64 : test_pow_f64, NULL, NULL, f};
   }
   return cmocka_run_group_tests_name("math", tests, NULL, NULL);
 }
