@@ -1,0 +1,63 @@
+-- stdlib/core/class.lua: classes with one constructor and single inheritance.
+--
+-- A class is the metatable of its objects, so a metamethod is written like a method
+-- (`function Words:__len()`); extend hands those of the parent on.
+
+local errors = require "ltrain.core.errors"
+
+local class = {}
+
+local function construct(self, ...)
+  local object = setmetatable({}, self)
+  local init = self.init
+  if init then init(object, ...) end
+  return object
+end
+
+local function name_of(self)
+  return "class " .. self.__name
+end
+
+--- A new class below `parent` (nil: none). `Name(...)` makes an object and runs its `init(...)`.
+function class.extend(parent, name)
+  if type(name) ~= "string" or name == "" then
+    errors.blame("extend: a class needs a name: got %s", errors.show(name))
+  end
+  local new = {}
+  for key, value in next, parent or {} do
+    if type(key) == "string" and key:sub(1, 2) == "__" then new[key] = value end
+  end
+  new.__index = new
+  new.__name = name
+  new.super = parent
+  return setmetatable(new, { __index = parent, __call = construct, __tostring = name_of })
+end
+
+--- The class of an object; nil for anything else.
+function class.of(value)
+  if type(value) ~= "table" then return nil end
+  local meta = getmetatable(value)
+  return type(meta) == "table" and rawget(meta, "__name") and rawget(meta, "__index") == meta
+    and meta or nil
+end
+
+--- Whether `value` is an object of the class `wanted` or of one below it.
+function class.is_a(value, wanted)
+  local found = class.of(value)
+  while found do
+    if found == wanted then return true end
+    found = rawget(found, "super")
+  end
+  return false
+end
+
+--- Whether `value` is a class that is `wanted` or below it.
+function class.is_class(value, wanted)
+  while type(value) == "table" and rawget(value, "__name") do
+    if value == wanted then return true end
+    value = rawget(value, "super")
+  end
+  return false
+end
+
+return class

@@ -1,0 +1,147 @@
+-- stdlib/core/config.lua: checks a table of options against a description of them.
+--
+-- A description is a table with one row an option:
+--   padding = { type = "pair", default = 0, min = 0, doc = "zeros around the input" }
+-- type      alternatives joined with "|": see TYPES; absent: anything
+-- default   what an absent option becomes; required = true instead when there is none
+-- choices   the values that are allowed
+-- min, max  bounds of a number, included; above, below  bounds, excluded
+-- check     function(value) that returns what is wrong, or nil
+-- The same rows list the options of a Trainer for the command line and the docs.
+
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local config = {}
+
+local function is_type(name)
+  return function(value)
+    if type(value) == name then return value end
+  end
+end
+
+local function as_integer(value)
+  return type(value) == "number" and math.tointeger(value) or nil
+end
+
+local function as_pair(value)
+  if type(value) ~= "table" or #value ~= 2 then return as_integer(value) end
+  local height, width = as_integer(value[1]), as_integer(value[2])
+  return height and width and { height, width }
+end
+
+-- Each type: how it is called, and a function that returns the value to use, or nil.
+local TYPES <const> = {
+  any = { "a value", function(value) return value end },
+  boolean = { "true or false", is_type "boolean" },
+  ["function"] = { "a function", is_type "function" },
+  integer = { "an integer", as_integer },
+  number = { "a number", is_type "number" },
+  object = { "an object", function(value) return class.of(value) and value end },
+  pair = { "an integer or {height, width}", as_pair },
+  string = { "a string", is_type "string" },
+  table = { "a table", is_type "table" },
+  tensor = { "a tensor", is_type "userdata" },
+}
+
+local function join(words)
+  return #words > 1 and table.concat(words, ", ", 1, #words - 1) .. " or " .. words[#words]
+    or words[1]
+end
+
+-- The value as one of the alternatives takes it; nil and their names when none does.
+local function convert(value, alternatives)
+  local names = {}
+  for word in alternatives:gmatch("[^|]+") do
+    local kind = TYPES[word]
+    local taken = kind[2](value)
+    if taken ~= nil then return taken end
+    names[#names + 1] = kind[1]
+  end
+  return nil, join(names)
+end
+
+local function check_choice(value, row)
+  local shown, words = {}, {}
+  for i, choice in ipairs(row.choices) do
+    if choice == value then return nil end
+    shown[i] = errors.show(choice)
+    if type(choice) == "string" then words[#words + 1] = choice end
+  end
+  return ("must be %s: got %s%s"):format(join(shown), errors.show(value),
+    errors.did_you_mean(value, words))
+end
+
+-- Each bound: its words, and whether a number keeps it (a NaN keeps none).
+local BOUNDS <const> = {
+  { "min", "at least", function(value, bound) return value >= bound end },
+  { "max", "at most", function(value, bound) return value <= bound end },
+  { "above", "above", function(value, bound) return value > bound end },
+  { "below", "below", function(value, bound) return value < bound end },
+}
+
+local function check_bounds(value, row)
+  for _, number in ipairs(type(value) == "table" and value or { value }) do
+    for _, bound in ipairs(BOUNDS) do
+      local limit = row[bound[1]]
+      if limit and type(number) == "number" and not bound[3](number, limit) then
+        return ("must be %s %s: got %s"):format(bound[2], limit, number)
+      end
+    end
+  end
+end
+
+--- The value that a row makes of `value`; raises at the user's line when it does not fit.
+function config.value(value, row, where, name)
+  local taken, wanted = convert(value, row.type or "any")
+  if taken == nil then
+    errors.blame("%s: %s must be %s: got %s", where, name, wanted, errors.show(value))
+  end
+  local wrong = row.choices and check_choice(taken, row) or check_bounds(taken, row)
+    or row.check and row.check(taken)
+  if wrong then errors.blame("%s: %s %s", where, name, wrong) end
+  return taken
+end
+
+--- One positional argument: config.argument(n, "integer", "nn.Linear", "in_features", {min = 1}).
+function config.argument(value, kind, where, name, bounds)
+  local row = { type = kind, min = bounds and bounds.min, max = bounds and bounds.max }
+  return config.value(value, row, where, name)
+end
+
+local function names_of(spec)
+  local names = {}
+  for name in tree.pairs(spec) do names[#names + 1] = name end
+  return names
+end
+
+--- A new table with the options as `spec` describes them, defaults filled in. `where` begins the
+--- text of errors: "nn.Conv2d".
+function config.check(options, spec, where)
+  if options == nil then options = {} end
+  if type(options) ~= "table" or getmetatable(options) ~= nil then
+    errors.blame("%s: options must be a table: got %s", where, errors.show(options))
+  end
+  local names = names_of(spec)
+  for name in tree.pairs(options) do
+    if spec[name] == nil then
+      errors.blame("%s: unknown option %s%s", where, errors.show(name),
+        errors.did_you_mean(name, names))
+    end
+  end
+  local checked = {}
+  for _, name in ipairs(names) do
+    local row, value = spec[name], options[name]
+    if value ~= nil then
+      checked[name] = config.value(value, row, where, name)
+    elseif row.required then
+      errors.blame("%s: option '%s' is required", where, name)
+    else
+      checked[name] = row.default
+    end
+  end
+  return checked
+end
+
+return config

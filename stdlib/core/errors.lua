@@ -1,0 +1,91 @@
+-- stdlib/core/errors.lua: errors that point at the user's line, and the words they use.
+--
+-- Our own chunks are named `=ltrain.<file>`. An error of wrong use is raised at the first frame of
+-- the stack that is none of them, so that the reader sees the line that is to be changed.
+
+local errors = {}
+
+local DEPTH <const> = 200 -- frames looked at; ours are few
+
+-- `error` itself knows the position of each level: no debug library is needed. Level 1 is `pcall`.
+local function position_of(level)
+  local _, position = pcall(error, "", level + 2)
+  return position
+end
+
+local function is_ours(position)
+  return position:find("^ltrain%.") ~= nil and not position:find("^[^:]*%.lua:")
+    or position:find("^ltrain:") ~= nil
+end
+
+--- The position `file:line: ` of the nearest frame outside the library; "" when there is none.
+function errors.where()
+  for level = 1, DEPTH do
+    local position = position_of(level)
+    if position ~= "" and not is_ours(position) then return position end
+  end
+  return ""
+end
+
+--- Raise `message` with the position of the user's line.
+function errors.blame(message, ...)
+  if select("#", ...) > 0 then message = message:format(...) end
+  error(errors.where() .. message, 0)
+end
+
+-- The number of insertions, deletions and replacements between two words.
+local function distance(a, b)
+  local row = {}
+  for j = 0, #b do row[j] = j end
+  for i = 1, #a do
+    local diagonal
+    diagonal, row[0] = row[0], i
+    for j = 1, #b do
+      local replaced = diagonal + (a:byte(i) == b:byte(j) and 0 or 1)
+      diagonal = row[j]
+      row[j] = math.min(replaced, diagonal + 1, row[j - 1] + 1)
+    end
+  end
+  return row[#b]
+end
+
+--- The word of the list that is nearest to `name`, at most two changes away (one for a word of up
+--- to three letters); nil when none is.
+function errors.nearest(name, words)
+  if type(name) ~= "string" then return nil end
+  local best, least = nil, #name <= 3 and 1 or 2
+  for _, word in ipairs(words) do
+    if math.abs(#word - #name) <= least then
+      local d = distance(name, word)
+      if d < least or d == least and (not best or word < best) then best, least = word, d end
+    end
+  end
+  return best
+end
+
+--- "; did you mean 'word'?" or "".
+function errors.did_you_mean(name, words)
+  local word = errors.nearest(name, words)
+  return word and ("; did you mean '%s'?"):format(word) or ""
+end
+
+--- A value as error texts name it: short, with the type where the value says too little.
+function errors.show(value)
+  local kind = type(value)
+  if kind == "string" then
+    return #value <= 60 and ("'%s'"):format(value) or ("'%s...'"):format(value:sub(1, 57))
+  elseif kind == "number" or kind == "boolean" or kind == "nil" then
+    return tostring(value)
+  end
+  local meta = getmetatable(value)
+  local name = type(meta) == "table" and rawget(meta, "__name")
+  if kind == "userdata" then
+    if name == "ltrain.Tensor" then
+      return ("a tensor [%s]"):format(table.concat(value.shape, ", "))
+    end
+    return ("a %s"):format(name or "userdata")
+  end
+  return name and "an object of class " .. name or "a " .. kind
+end
+
+return errors
