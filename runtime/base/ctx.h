@@ -1,0 +1,112 @@
+/* runtime/base/ctx.h: the context: the first failure, frames of temporaries, modes, caches.
+
+   `lt_ctx *` comes first in every call that can fail. The first failure sticks; code reads straight
+   and checks once at the end. The struct is open to the runtime because every op reads it. */
+#ifndef LT_BASE_CTX_H
+#define LT_BASE_CTX_H
+
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "base/object.h"
+#include "base/random.h"
+#include "ltrain/tensor.h"
+
+typedef struct lt_registry lt_registry; /* opaque here: filled by registry.c, read by device/ */
+
+enum { LT_FAILURE_TEXT = 1024, LT_FAILURE_OP = 32 };
+
+typedef struct lt_failure {
+  lt_code code;
+  uint32_t line;           /* script line id current at the failure, 0: none */
+  char op[LT_FAILURE_OP];  /* name of the op that was running, "" outside of one */
+  char text[LT_FAILURE_TEXT];
+} lt_failure;
+
+/* What belongs to the Lua thread that opened it; the binding swaps the whole record. */
+typedef struct lt_modes {
+  bool grad;              /* record nodes */
+  bool autocast;
+  lt_dtype autocast_dtype;
+} lt_modes;
+
+/* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
+typedef enum lt_slot {
+  LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA, LT_SLOT_BIND,
+  LT_SLOT_COUNT
+} lt_slot;
+
+typedef struct lt_line_table lt_line_table; /* base/lines.h */
+typedef struct lt_helpers lt_helpers;       /* base/threads.h */
+typedef struct lt_policy {
+  bool read_files, write_files, fork, dlopen, network;
+} lt_policy;
+
+struct lt_ctx {
+  lt_failure failure;
+  lt_modes modes;
+  uint32_t line;           /* script line id given to nodes and big storages */
+  uint64_t node_seq;       /* nodes recorded so far */
+  uint64_t walks;          /* backward walks so far */
+  const char *op;          /* op that lt_apply is running (static name), NULL outside */
+  lt_rng rng;
+  int threads;             /* for parallel loops */
+  atomic_bool *cancel;     /* root's flag, read in lt_apply and at pauses */
+  struct {
+    lt_object **items;
+    int64_t count, capacity;
+  } frame;                 /* temporaries, innermost frame last */
+  lt_object *dying;        /* objects waiting for their drop (see lt_release) */
+  bool draining;
+  lt_memory memory;
+  lt_line_table *lines;    /* shared with children */
+  lt_helpers *helpers;     /* shared with children */
+  const lt_registry *registry;
+  lt_ctx *root;            /* itself for a root */
+  void *slot[LT_SLOT_COUNT];
+  void (*slot_drop[LT_SLOT_COUNT])(lt_ctx *, void *);
+  void (*log)(void *ud, int level, const char *text);
+  void *log_ud;
+  lt_policy policy;
+  const struct lt_file_ops *files; /* io/file.h; NULL: the system's. Read from the root */
+  atomic_bool cancel_flag; /* used by roots */
+  atomic_ullong storage_ids; /* used by roots */
+};
+
+/* A new root context over `registry`, taking all its own memory from `allocator` (NULL: malloc).
+   NULL when there is no memory. */
+lt_ctx *lt_ctx_new(const lt_registry *registry, const lt_allocator *allocator);
+
+/* A context for a helper thread: same registry, allocator, lines; own failure, frames, caches. */
+lt_ctx *lt_ctx_child(lt_ctx *parent);
+void lt_ctx_release(lt_ctx *c);
+
+/* Record a failure unless one is there already; always returns false. */
+bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline bool lt_ok(const lt_ctx *c) { return c->failure.code == LT_OK; }
+
+/* Take the failure out (the ctx is usable again); false when there is none. */
+bool lt_take_failure(lt_ctx *c, lt_failure *out);
+
+/* Ask for the current work to end: lt_apply and pauses fail with LT_ECANCEL until cleared. Any thread. */
+void lt_cancel(lt_ctx *c, bool on);
+
+/* Frames. lt_frame_add gives the reference of `object` to the innermost frame. lt_frame_close
+   releases everything added since; `keep[i]` (NULL entries are fine) stay alive, with a reference
+   that now belongs to the caller. */
+typedef int64_t lt_frame;
+lt_frame lt_frame_open(lt_ctx *c);
+bool lt_frame_add(lt_ctx *c, void *object);
+void lt_frame_close(lt_ctx *c, lt_frame frame, int n_keep, void *const *keep);
+
+/* Write one line to the log hook of the host; dropped when there is none. */
+typedef enum lt_level { LT_DEBUG, LT_INFO, LT_WARN } lt_level;
+void lt_log(lt_ctx *c, lt_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A broken invariant of ours (never the user's mistake) fails the ctx with file and line. */
+#define lt_assert(c, condition) \
+  ((condition) ? true : lt_fail(c, LT_EINTERNAL, "internal: %s (%s:%d)", #condition, __FILE__, __LINE__))
+
+#endif

@@ -1,0 +1,17 @@
+/* runtime/base/lines.h: script lines as 32-bit ids, so that nodes and storages can name theirs. */
+#ifndef LT_BASE_LINES_H
+#define LT_BASE_LINES_H
+
+#include "base/ctx.h"
+
+/* The id of `source`:`line`, interned; 0 when there is no memory. Source is copied. */
+uint32_t lt_line_id(lt_ctx *c, const char *source, int line);
+
+/* Write "model.lua:14" (or "?" for 0) into buffer and return it. */
+const char *lt_line_text(const lt_ctx *c, uint32_t id, char *buffer, size_t size);
+
+/* The table itself, made and freed with the root ctx. */
+lt_line_table *lt_lines_new(lt_ctx *c);
+void lt_lines_free(lt_ctx *c, lt_line_table *t);
+
+#endif

@@ -1,0 +1,18 @@
+/* runtime/base/object.c: dropping objects without recursion. */
+#include "base/object.h"
+
+#include "base/ctx.h"
+
+void lt_release(lt_ctx *c, void *object) {
+  lt_object *o = object;
+  if (o == NULL || --o->refs > 0) return;
+  o->next_dying = c->dying;
+  c->dying = o;
+  if (c->draining) return;
+  c->draining = true;
+  while ((o = c->dying) != NULL) {
+    c->dying = o->next_dying;
+    o->drop(c, o);
+  }
+  c->draining = false;
+}

@@ -1,0 +1,56 @@
+/* runtime/base/random.h: Philox4x32-10 random numbers as a pure function of (seed, counter).
+
+   J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Key = seed; counter =
+   (block 64 bits, ticket 48, stream 16). A ticket is (batch counter 32, ordinal of the draw 16);
+   the ordinal's overflow goes into the top 16 bits of the block. Nothing has a state to save but
+   the seed and the position. */
+#ifndef LT_BASE_RANDOM_H
+#define LT_BASE_RANDOM_H
+
+#include "ltrain/tensor.h"
+
+/* Purposes; the stream is purpose | (rank or slice) << 4. */
+enum { LT_RNG_OUTSIDE, LT_RNG_TRAIN, LT_RNG_EVAL, LT_RNG_PREDICT };
+
+typedef struct lt_rng {
+  uint64_t seed;
+  uint16_t stream;
+  uint32_t batch;   /* batches begun by this kind of loop */
+  uint32_t ordinal; /* draws within the batch */
+} lt_rng;
+
+/* What one draw needs: plain data that an op copies into its arguments (dropout saves it). */
+typedef struct lt_ticket {
+  uint64_t seed;
+  uint64_t position; /* ticket (48 bits) << 16 | stream */
+  uint64_t base;     /* added to the block index */
+} lt_ticket;
+
+lt_ticket lt_rng_draw(lt_rng *rng);
+
+/* The four words of block `block` of a ticket. Element i of a tensor uses word i % 4 of block i / 4. */
+typedef struct lt_random4 {
+  uint32_t word[4];
+} lt_random4;
+
+static inline lt_random4 lt_philox(lt_ticket t, uint64_t block) {
+  uint32_t k0 = (uint32_t)t.seed, k1 = (uint32_t)(t.seed >> 32);
+  block += t.base;
+  uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32);
+  uint32_t c2 = (uint32_t)t.position, c3 = (uint32_t)(t.position >> 32);
+  for (int round = 0; round < 10; round++) {
+    uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+    uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+    c0 = n0, c1 = (uint32_t)p1, c2 = n2, c3 = (uint32_t)p0;
+    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+  }
+  return (lt_random4){{c0, c1, c2, c3}};
+}
+
+/* 24 random bits as a float in [0, 1); 53 bits of two words as a double in [0, 1). */
+static inline float lt_uniform_f32(uint32_t w) { return (float)(w >> 8) * 0x1p-24f; }
+static inline double lt_uniform_f64(uint32_t hi, uint32_t lo) {
+  return (double)(((uint64_t)hi << 21) | (lo >> 11)) * 0x1p-53;
+}
+
+#endif

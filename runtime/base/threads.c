@@ -1,0 +1,62 @@
+/* runtime/base/threads.c: parallel loops on OpenMP, and the list of helper threads. */
+#include "base/threads.h"
+
+void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud) {
+  int threads = c->threads < n_chunks ? c->threads : (int)n_chunks;
+  if (threads <= 1) {
+    for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
+}
+
+struct lt_helpers {
+  pthread_mutex_t mutex;
+  lt_thread *first;
+};
+
+lt_helpers *lt_helpers_new(lt_ctx *c) {
+  lt_helpers *h = lt_alloc(c, sizeof *h);
+  if (h != NULL) pthread_mutex_init(&h->mutex, NULL);
+  return h;
+}
+
+void lt_helpers_free(lt_ctx *c, lt_helpers *h) {
+  if (h == NULL) return;
+  pthread_mutex_destroy(&h->mutex);
+  lt_free(c, h, sizeof *h);
+}
+
+static void *thread_main(void *argument) {
+  lt_thread *t = argument;
+  t->fn(t->ud);
+  return NULL;
+}
+
+bool lt_thread_start(lt_ctx *c, lt_thread *t) {
+  if (pthread_create(&t->handle, NULL, thread_main, t) != 0)
+    return lt_fail(c, LT_EMEMORY, "%s: the system gives no more threads", t->name);
+  t->running = true;
+  pthread_mutex_lock(&c->helpers->mutex);
+  t->next = c->helpers->first;
+  c->helpers->first = t;
+  pthread_mutex_unlock(&c->helpers->mutex);
+  return true;
+}
+
+void lt_thread_join(lt_ctx *c, lt_thread *t) {
+  if (!t->running) return;
+  if (t->stop != NULL) t->stop(t->ud);
+  pthread_join(t->handle, NULL);
+  t->running = false;
+  pthread_mutex_lock(&c->helpers->mutex);
+  lt_thread **link = &c->helpers->first;
+  while (*link != NULL && *link != t) link = &(*link)->next;
+  if (*link == t) *link = t->next;
+  pthread_mutex_unlock(&c->helpers->mutex);
+}
+
+void lt_quiesce(lt_ctx *c) {
+  while (c->helpers->first != NULL) lt_thread_join(c, c->helpers->first);
+}

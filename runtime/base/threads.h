@@ -1,0 +1,35 @@
+/* runtime/base/threads.h: helper threads on one list, and parallel loops whose chunks do not
+   depend on the number of threads. */
+#ifndef LT_BASE_THREADS_H
+#define LT_BASE_THREADS_H
+
+#include <pthread.h>
+
+#include "base/ctx.h"
+
+/* Run fn(ud, chunk) for each chunk in 0..n_chunks-1 on at most c->threads OpenMP threads.
+   Chunks must be independent; their number must not depend on the thread count. */
+void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud);
+
+/* A helper thread. lt_thread_start puts it on the process-wide list of this root ctx;
+   lt_thread_join takes it off. lt_quiesce asks every thread on the list to pause (its `stop`
+   callback must make `fn` return soon) and joins it: called before a fork. */
+typedef struct lt_thread lt_thread;
+struct lt_thread {
+  pthread_t handle;
+  const char *name;
+  void (*fn)(void *ud);
+  void (*stop)(void *ud);
+  void *ud;
+  bool running;
+  lt_thread *next;
+};
+bool lt_thread_start(lt_ctx *c, lt_thread *t); /* fields name, fn, stop, ud set by the caller */
+void lt_thread_join(lt_ctx *c, lt_thread *t);
+void lt_quiesce(lt_ctx *c);
+
+/* The list itself, made and freed with the root ctx. */
+lt_helpers *lt_helpers_new(lt_ctx *c);
+void lt_helpers_free(lt_ctx *c, lt_helpers *h);
+
+#endif

@@ -1,0 +1,64 @@
+/* ltrain/backend.h: tables of functions that a device implements, in and out of tree. */
+#ifndef LT_INCLUDE_BACKEND_H
+#define LT_INCLUDE_BACKEND_H
+
+#include "ltrain/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LT_BACKEND_VERSION = 1 };
+
+/* One call of an op: what a kernel gets. `args` is the plain struct of the op's kind. Outputs are
+   allocated with their final shape and dtype; a NULL input is an absent optional one. */
+typedef struct lt_call {
+  int op;
+  int n_in, n_out;
+  lt_tensor *const *in;
+  lt_tensor *const *out;
+  const void *args;
+  size_t args_size;
+} lt_call;
+
+/* Runs a call, or issues it on the ctx's current stream. False with a failure in the ctx. */
+typedef bool (*lt_kernel)(lt_ctx *c, const lt_call *call);
+
+/* A device kind. Optional members are NULL. */
+typedef struct lt_device_ops {
+  uint32_t size;       /* sizeof(lt_device_ops) */
+  uint32_t version;    /* LT_BACKEND_VERSION */
+  const char *name;    /* "cpu" */
+  uint64_t op_hash;    /* hash of the op rows it was built with */
+  bool host_memory;    /* the host may read and write its bytes once synchronised */
+  const lt_kernel *kernels; /* by op id; NULL: not on this device */
+
+  int (*count)(void);
+  /* Why count is 0, in a sentence. (optional) */
+  const char *(*why_not)(void);
+  /* Per-ctx state, e.g. thread pools or libraries' handles. (optional) */
+  bool (*open)(lt_ctx *c);
+  void *(*alloc)(int index, size_t bytes);
+  void (*free)(int index, void *ptr, size_t bytes);
+
+  /* Copies on the current stream; `to_host`/`from_host` return when the bytes are there. */
+  bool (*copy)(lt_ctx *c, int index, void *dst, const void *src, size_t bytes);
+  bool (*to_host)(lt_ctx *c, int index, void *dst, const void *src, size_t bytes);
+  bool (*from_host)(lt_ctx *c, int index, void *dst, const void *src, size_t bytes);
+
+  /* Asynchronous devices (all optional together). An event is a position in a stream. */
+  bool (*launch)(lt_ctx *c, lt_kernel kernel, const lt_call *call);
+  int (*stream_new)(lt_ctx *c, int index);
+  uint64_t (*event_record)(lt_ctx *c, int index, int stream);
+  bool (*event_done)(int index, int stream, uint64_t event);
+  bool (*stream_wait)(lt_ctx *c, int index, int stream, int other, uint64_t event);
+  bool (*synchronize)(lt_ctx *c, int index);
+
+  /* dst += src, for reductions between ranks. (optional) */
+  void (*accumulate)(void *dst, const void *src, int64_t n, lt_dtype dtype);
+} lt_device_ops;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/* runtime/tensor/storage.h: reference-counted bytes on a device.
+
+   Counts are atomic: storages cross threads (a prefetched batch). The storage carries its own
+   drop pointer, so nothing here knows allocators. */
+#ifndef LT_TENSOR_STORAGE_H
+#define LT_TENSOR_STORAGE_H
+
+#include <stdatomic.h>
+
+#include "base/ctx.h"
+
+struct lt_storage {
+  atomic_long refs;
+  void *data;
+  size_t bytes;
+  lt_device device;
+  int16_t stream;     /* home stream on an asynchronous device */
+  bool external;      /* memory of a host or of DLPack: never cached, never resized */
+  uint32_t line;      /* script line, for storages over 1 MiB; 0 otherwise */
+  uint64_t id;        /* never reused within a root ctx */
+  uint64_t version;   /* bumped by every in-place write */
+  const char *writer; /* op that wrote last, for messages */
+  uint32_t writer_line;
+  void (*drop)(lt_ctx *c, lt_storage *s); /* frees the bytes and the struct */
+  void *owner;        /* for drop */
+};
+
+lt_storage *lt_storage_retain(lt_storage *s);
+void lt_storage_release(lt_ctx *c, lt_storage *s);
+
+/* Fill the common fields of a fresh storage (refs 1, a new id). */
+void lt_storage_init(lt_ctx *c, lt_storage *s);
+
+/* Wrap memory that belongs to somebody else; `release(ud)` runs when nothing uses it any more. */
+lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud), void *ud);
+
+/* Note an in-place write by the current op and line. */
+static inline void lt_storage_bump(lt_ctx *c, lt_storage *s) {
+  s->version++;
+  s->writer = c->op;
+  s->writer_line = c->line;
+}
+
+#endif
