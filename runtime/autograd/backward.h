@@ -1,0 +1,43 @@
+/* runtime/autograd/backward.h: walking the tape from a result back to the leaves. */
+#ifndef LT_AUTOGRAD_BACKWARD_H
+#define LT_AUTOGRAD_BACKWARD_H
+
+#include "ops/node.h"
+
+typedef struct lt_backward_options {
+  lt_tensor *seed;     /* gradient of the root; NULL: ones, and the root has one element */
+  bool retain_graph;   /* keep saved values for another backward */
+  bool create_graph;   /* record the backward itself */
+} lt_backward_options;
+
+/* Add d root / d leaf to the `grad` of every leaf below. Nodes are visited newest first, each once,
+   in one frame each; runs with autocast off. */
+bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options);
+
+/* Give `leaf` a gradient of its own shape, or add to the one it has (in place unless recording). */
+bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad);
+
+/* What a vjp gets. `grad[k]`: gradient of output k, NULL when nothing used it. `need[k]`: whether
+   input k wants one. It fills in[k]; leaving NULL means zero. Gradients may have any dtype: the
+   walk casts them to the forward input's. Everything it makes belongs to the node's frame. */
+typedef struct lt_vjp_call {
+  lt_node *node;
+  const void *args;
+  lt_tensor *const *grad;
+  const bool *need;
+  lt_tensor **in;
+} lt_vjp_call;
+typedef bool (*lt_vjp)(lt_ctx *c, lt_vjp_call *v);
+
+/* Readers for vjps. */
+static inline lt_tensor *lt_saved_in(lt_ctx *c, lt_vjp_call *v, int k) {
+  return lt_saved_value(c, v->node, k);
+}
+static inline lt_tensor *lt_saved_out(lt_ctx *c, lt_vjp_call *v, int k) {
+  return lt_saved_value(c, v->node, 16 + k);
+}
+static inline lt_shape lt_in_shape(const lt_vjp_call *v, int k) { return v->node->edges[k].shape; }
+
+extern const lt_vjp lt_vjps[LT_OP_COUNT];
+
+#endif

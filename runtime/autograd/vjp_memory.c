@@ -1,0 +1,98 @@
+/* runtime/autograd/vjp_memory.c: derivatives of moving and viewing. */
+#include "autograd/vjp.h"
+
+/* The walk casts each gradient to the dtype of the forward input. */
+bool lt_vjp_cast(lt_ctx *c, lt_vjp_call *v) {
+  v->in[0] = v->grad[0];
+  return lt_ok(c);
+}
+
+bool lt_vjp_clone(lt_ctx *c, lt_vjp_call *v) {
+  v->in[0] = v->grad[0];
+  return lt_ok(c);
+}
+
+bool lt_vjp_transfer(lt_ctx *c, lt_vjp_call *v) {
+  v->in[0] = lt_to_device(c, v->grad[0], v->node->edges[0].device);
+  return lt_ok(c);
+}
+
+/* (overwritten, source): what was overwritten gets nothing. */
+bool lt_vjp_copy(lt_ctx *c, lt_vjp_call *v) {
+  if (v->need[1]) v->in[1] = lt_sum_to(c, v->grad[0], lt_in_shape(v, 1));
+  return lt_ok(c);
+}
+
+bool lt_vjp_fill(lt_ctx *c, lt_vjp_call *v) {
+  (void)v;
+  return lt_ok(c);
+}
+
+bool lt_vjp_view(lt_ctx *c, lt_vjp_call *v) {
+  v->in[0] = lt_reshape(c, v->grad[0], lt_in_shape(v, 0));
+  return lt_ok(c);
+}
+
+bool lt_vjp_permute(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_permute *a = v->args;
+  int back[LT_MAX_DIMS];
+  for (int k = 0; k < a->dims.n; k++) back[a->dims.dim[k]] = k;
+  v->in[0] = lt_permute(c, v->grad[0], back);
+  return lt_ok(c);
+}
+
+bool lt_vjp_expand(lt_ctx *c, lt_vjp_call *v) {
+  v->in[0] = lt_sum_to(c, v->grad[0], lt_in_shape(v, 0));
+  return lt_ok(c);
+}
+
+bool lt_vjp_window(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_window *a = v->args;
+  lt_shape full = lt_in_shape(v, 0);
+  lt_args_window_pad pad = {.full = {.n = full.ndim}, .size = a->size, .stride = a->stride,
+                            .offset = a->offset};
+  for (int k = 0; k < full.ndim; k++) pad.full.size[k] = full.size[k];
+  v->in[0] = lt_apply1(c, LT_OP_window_pad, 1, &v->grad[0], &pad);
+  return lt_ok(c);
+}
+
+static lt_tensor *part(lt_ctx *c, lt_tensor *g, const lt_args_window *a) {
+  return lt_apply1(c, LT_OP_window, 1, &g, a);
+}
+
+static lt_tensor *rest(lt_ctx *c, lt_tensor *g, const lt_args_window *a) {
+  const lt_args_window_zero zero = {.size = a->size, .stride = a->stride, .offset = a->offset};
+  return lt_apply1(c, LT_OP_window_zero, 1, &g, &zero);
+}
+
+bool lt_vjp_window_scatter(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_window_scatter *s = v->args;
+  const lt_args_window a = {.size = s->size, .stride = s->stride, .offset = s->offset};
+  if (v->need[0]) v->in[0] = rest(c, v->grad[0], &a);
+  if (v->need[1]) v->in[1] = lt_sum_to(c, part(c, v->grad[0], &a), lt_in_shape(v, 1));
+  return lt_ok(c);
+}
+
+bool lt_vjp_window_zero(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_window_zero *z = v->args;
+  const lt_args_window a = {.size = z->size, .stride = z->stride, .offset = z->offset};
+  v->in[0] = rest(c, v->grad[0], &a);
+  return lt_ok(c);
+}
+
+bool lt_vjp_window_pad(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_window_pad *p = v->args;
+  const lt_args_window a = {.size = p->size, .stride = p->stride, .offset = p->offset};
+  v->in[0] = part(c, v->grad[0], &a);
+  return lt_ok(c);
+}
+
+bool lt_vjp_sum(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_reduce *a = v->args;
+  lt_shape in = lt_in_shape(v, 0), kept = in;
+  for (int k = 0; k < in.ndim; k++)
+    if (a->dims.n < 0) kept.size[k] = 1;
+  for (int k = 0; k < a->dims.n; k++) kept.size[a->dims.dim[k]] = 1;
+  v->in[0] = lt_expand_to(c, lt_reshape(c, v->grad[0], kept), in);
+  return lt_ok(c);
+}

@@ -1,0 +1,78 @@
+/* runtime/cpu/cpu.c: the cpu as a device: memory, and the choice of the instruction level. */
+#include "cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ops/op.h"
+
+#define LT_CPU_LEVEL(level) extern const lt_kernel lt_cpu_kernels_##level[LT_OP_COUNT];
+#include "cpu/levels.def"
+#undef LT_CPU_LEVEL
+
+static int count(void) { return 1; }
+
+/* Arenas of 2 MiB and more are aligned to huge pages. */
+static void *allocate(int index, size_t bytes) {
+  (void)index;
+  const size_t huge = (size_t)2 << 20;
+  size_t align = bytes >= huge ? huge : 64;
+  void *p = aligned_alloc(align, (bytes + align - 1) / align * align);
+#ifdef MADV_HUGEPAGE
+  if (p != NULL && bytes >= huge) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+  return p;
+}
+
+static void release(int index, void *ptr, size_t bytes) {
+  (void)index, (void)bytes;
+  free(ptr);
+}
+
+static void accumulate(void *dst, const void *src, int64_t n, lt_dtype dtype) {
+  if (dtype == LT_F32)
+    for (int64_t i = 0; i < n; i++) ((float *)dst)[i] += ((const float *)src)[i];
+  if (dtype == LT_F64)
+    for (int64_t i = 0; i < n; i++) ((double *)dst)[i] += ((const double *)src)[i];
+  if (dtype == LT_I64)
+    for (int64_t i = 0; i < n; i++) ((int64_t *)dst)[i] += ((const int64_t *)src)[i];
+}
+
+#define DEVICE(level)                                                                       \
+  {.size = sizeof(lt_device_ops), .version = LT_BACKEND_VERSION, .name = "cpu",             \
+   .host_memory = true, .kernels = lt_cpu_kernels_##level, .count = count,                  \
+   .alloc = allocate, .free = release, .accumulate = accumulate}
+
+static const struct {
+  const char *name;
+  lt_device_ops device;
+} levels[] = {
+#define LT_CPU_LEVEL(level) {.name = #level, .device = DEVICE(level)},
+#include "cpu/levels.def"
+#undef LT_CPU_LEVEL
+};
+enum { N_LEVELS = sizeof levels / sizeof *levels };
+
+static bool runs(const char *name) {
+#if defined __x86_64__
+  if (strcmp(name, "v2") == 0) return __builtin_cpu_supports("x86-64-v2");
+  if (strcmp(name, "v3") == 0) return __builtin_cpu_supports("x86-64-v3");
+  if (strcmp(name, "v4") == 0) return __builtin_cpu_supports("x86-64-v4");
+#endif
+  return strcmp(name, "plain") == 0;
+}
+
+static int choose(void) {
+  const char *wanted = getenv("LTRAIN_CPU_LEVEL");
+  int best = 0;
+  for (int k = 0; k < N_LEVELS; k++) {
+    if (!runs(levels[k].name)) continue;
+    best = k;
+    if (wanted != NULL && strcmp(wanted, levels[k].name) == 0) break;
+  }
+  return best;
+}
+
+const lt_device_ops *lt_cpu_device(void) { return &levels[choose()].device; }
+const char *lt_cpu_level(void) { return levels[choose()].name; }

@@ -1,0 +1,20 @@
+/* runtime/cpu/kernels.c: the table of this level's kernels. A missing one is a link error here. */
+#include "cpu/level.h"
+
+extern const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT];
+
+const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT] = {
+#define ROW(name) [LT_OP_##name] = LT_CPU(lt_cpu_rows),
+#define LT_UNARY_ARGS(name, ...) ROW(name) ROW(name##_backward)
+#define LT_UNARY(name, ...) ROW(name) ROW(name##_backward)
+#define LT_TEST(name, ...) ROW(name)
+#include "ops/unary.def"
+#define LT_BINARY(name, ...) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
+#define LT_COMPARE(name, ...) ROW(name)
+#include "ops/binary.def"
+#define LT_KERNEL_ALL(name) [LT_OP_##name] = LT_CPU(lt_cpu_##name),
+#define LT_KERNEL_EXPAND(name)
+#define LT_KERNEL_VIEW(name)
+#define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_KERNEL_##devices(name)
+#include "ops/ops.def"
+};

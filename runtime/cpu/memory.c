@@ -1,0 +1,131 @@
+/* runtime/cpu/memory.c: making, casting, copying, broadcasting back. */
+#include <string.h>
+
+#include "cpu/tile.h"
+
+LT_KERNEL(empty) {
+  (void)c, (void)call;
+  return true;
+}
+
+typedef struct job {
+  lt_iter it;
+  lt_compute compute;
+  lt_scalar value;
+} job;
+
+static void fill_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  int64_t from = chunk * LT_CHUNK, to = from + LT_CHUNK;
+  if (to > j->it.numel) to = j->it.numel;
+  double f[LT_TILE];
+  int64_t n[LT_TILE];
+  for (int i = 0; i < LT_TILE; i++) f[i] = j->value.f, n[i] = j->value.i;
+  for (int64_t at = from; at < to; at += LT_TILE) {
+    int64_t count = to - at < LT_TILE ? to - at : LT_TILE;
+    if (j->compute == LT_COMPUTE_I64) {
+      int64_t *out = LT_CPU(lt_target)(&j->it, 0, at, LT_I64, n);
+      if (out != n) memcpy(out, n, (size_t)count * sizeof *n);
+      LT_CPU(lt_store_i64)(&j->it, 0, at, count, n);
+    } else {
+      double *out = LT_CPU(lt_target)(&j->it, 0, at, LT_F64, f);
+      if (out != f) memcpy(out, f, (size_t)count * sizeof *f);
+      LT_CPU(lt_store_f64)(&j->it, 0, at, count, f);
+    }
+  }
+}
+
+static bool fill(lt_ctx *c, lt_tensor *t, lt_scalar value) {
+  if (t->contiguous && value.f == 0 && !signbit(value.f)) {
+    memset(lt_data(t), 0, (size_t)t->numel * lt_item_size(t));
+    return true;
+  }
+  job j = {.compute = lt_compute_of((lt_dtype)t->dtype), .value = value};
+  if (value.kind == LT_SCALAR_FLOAT) j.value.i = (int64_t)value.f;
+  if (t->dtype == LT_BOOL) j.value.i = value.f != 0;
+  LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(t), 1, &t);
+  lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, fill_chunk, &j);
+  return true;
+}
+
+LT_KERNEL(full) { return fill(c, call->out[0], ((const lt_args_create *)call->args)->value); }
+LT_KERNEL(fill) { return fill(c, call->out[0], ((const lt_args_fill *)call->args)->value); }
+
+static void copy_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  int64_t from = chunk * LT_CHUNK, to = from + LT_CHUNK;
+  if (to > j->it.numel) to = j->it.numel;
+  union {
+    float f32[LT_TILE];
+    double f64[LT_TILE];
+    int64_t i64[LT_TILE];
+  } room;
+#define MOVE(suffix, type, own)                                                        \
+  {                                                                                    \
+    const type *v = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, room.suffix);           \
+    type *out = LT_CPU(lt_target)(&j->it, 0, at, own, room.suffix);                    \
+    if (out != room.suffix) memmove(out, v, (size_t)n * sizeof *v);                    \
+    LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, v);                                    \
+  }
+  for (int64_t at = from; at < to; at += LT_TILE) {
+    int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
+    if (j->compute == LT_COMPUTE_F32) MOVE(f32, float, LT_F32)
+    if (j->compute == LT_COMPUTE_F64) MOVE(f64, double, LT_F64)
+    if (j->compute == LT_COMPUTE_I64) MOVE(i64, int64_t, LT_I64)
+  }
+#undef MOVE
+}
+
+/* The compute type through which no value of either dtype changes more than it must. */
+static lt_compute between(lt_dtype a, lt_dtype b) {
+  lt_compute x = lt_compute_of(a), y = lt_compute_of(b);
+  if (x == y) return x;
+  return LT_COMPUTE_F64;
+}
+
+static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {
+  if (to->contiguous && from->contiguous && to->dtype == from->dtype && to->numel == from->numel &&
+      to->numel < LT_CHUNK) {
+    memmove(lt_data(to), lt_data(from), (size_t)to->numel * lt_item_size(to));
+    return true;
+  }
+  job j = {.compute = between((lt_dtype)from->dtype, (lt_dtype)to->dtype)};
+  lt_tensor *operands[2] = {to, from};
+  LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(to), 2, operands);
+  lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, copy_chunk, &j);
+  return true;
+}
+
+LT_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
+LT_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }
+LT_KERNEL(copy) { return move(c, call->out[0], call->in[1]); }
+LT_KERNEL(transfer) {
+  return lt_device_copy(c, call->out[0], call->in[0],
+                        (size_t)call->in[0]->numel * lt_item_size(call->in[0]));
+}
+
+/* A view of `t` through a window of it; lives on the stack. `t` lies row-major. */
+static lt_tensor window_of(const lt_tensor *t, lt_sizes size, lt_sizes stride, int64_t offset) {
+  lt_tensor w = *t;
+  lt_tensor_set_shape(&w, size.n, size.size, stride.size);
+  w.offset += offset;
+  return w;
+}
+
+LT_KERNEL(window_scatter) {
+  const lt_args_window_scatter *a = call->args;
+  lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
+  return move(c, call->out[0], call->in[0]) && move(c, &w, call->in[1]);
+}
+
+LT_KERNEL(window_zero) {
+  const lt_args_window_zero *a = call->args;
+  lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
+  return move(c, call->out[0], call->in[0]) && fill(c, &w, lt_scalar_int(0));
+}
+
+LT_KERNEL(window_pad) {
+  const lt_args_window_pad *a = call->args;
+  lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
+  return fill(c, call->out[0], lt_scalar_int(0)) && move(c, &w, call->in[0]);
+}

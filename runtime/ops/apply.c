@@ -1,0 +1,220 @@
+/* runtime/ops/apply.c: the one door. Every operation, from whichever side, passes lt_apply. */
+#include <string.h>
+
+#include "ops/inplace.h"
+#include "ops/node.h"
+#include "ops/op.h"
+
+enum { ARGS_ON_STACK = 512 };
+
+/* Everything about one call, on the stack of lt_apply. */
+typedef struct door {
+  const lt_op_info *op;
+  const lt_kind_info *kind;
+  lt_infer infer;
+  lt_tensor **out;
+  lt_tensor **in; /* may point to `few` or to frame-owned memory for long lists */
+  lt_tensor *few[LT_FINITE_IN];
+  _Alignas(16) char args[ARGS_ON_STACK];
+} door;
+
+static bool check_inputs(lt_ctx *c, door *d, int n_in, lt_tensor *const *in) {
+  const lt_tensor *first = NULL;
+  bool list = (d->kind->flags & LT_KIND_LIST) != 0;
+  if (n_in < d->kind->min_in || (d->kind->max_in >= 0 && n_in > d->kind->max_in))
+    return lt_fail(c, LT_EARG, "%s: takes %d to %d tensors, got %d", d->op->name, d->kind->min_in,
+                   d->kind->max_in, n_in);
+  for (int k = 0; k < n_in; k++) {
+    if (in[k] == NULL) {
+      if (k >= d->kind->min_in && !list) continue;
+      return lt_fail(c, LT_EARG, "%s: tensor %d is missing", d->op->name, k + 1);
+    }
+    if (first == NULL) first = in[k];
+    lt_device a = first->storage->device, b = in[k]->storage->device;
+    if (!lt_device_equal(a, b) && d->op->kind != LT_KIND_copy)
+      return lt_fail(c, LT_EDEVICE, "%s: tensors are on different devices: %s and %s", d->op->name,
+                     lt_device_text(c, a, (char[32]){0}, 32),
+                     lt_device_text(c, b, (char[32]){0}, 32));
+    if (!lt_check_view(c, in[k])) return false;
+  }
+  d->infer.device = first != NULL ? first->storage->device : LT_CPU_DEVICE;
+  return true;
+}
+
+/* The dtype that autocast or the op's rule wants floating inputs in; NONE to leave them. */
+static lt_dtype wanted_dtype(const lt_ctx *c, const door *d) {
+  bool elementwise = d->op->kind <= LT_KIND_compare;
+  if (c->modes.autocast && d->op->cast == LT_CAST_lower) return c->modes.autocast_dtype;
+  if (c->modes.autocast && d->op->cast == LT_CAST_f32) return LT_F32;
+  if (elementwise || d->op->dtype == LT_DTYPE_first || d->op->dtype == LT_DTYPE_own)
+    return LT_DTYPE_NONE;
+  lt_dtype common = LT_DTYPE_NONE;
+  for (int k = 0; k < d->infer.n_in; k++) {
+    if (d->in[k] == NULL) continue;
+    lt_dtype t = (lt_dtype)d->in[k]->dtype;
+    if (d->op->dtype == LT_DTYPE_float && !lt_dtype_is_float(t)) continue;
+    common = common == LT_DTYPE_NONE ? t : lt_dtype_promote(common, t);
+  }
+  return common;
+}
+
+static bool cast_inputs(lt_ctx *c, door *d) {
+  lt_dtype want = wanted_dtype(c, d);
+  if (want == LT_DTYPE_NONE) return true;
+  bool autocast = c->modes.autocast && d->op->cast != LT_CAST_keep;
+  for (int k = 0; k < d->infer.n_in; k++) {
+    if (d->in[k] == NULL || (lt_dtype)d->in[k]->dtype == want) continue;
+    lt_dtype t = (lt_dtype)d->in[k]->dtype;
+    if (d->op->dtype != LT_DTYPE_promote && !lt_dtype_is_float(t)) continue;
+    if (autocast && (!lt_dtype_is_float(t) || t == LT_F64)) continue;
+    d->in[k] = autocast ? lt_autocast_to(c, d->in[k], want) : lt_cast(c, d->in[k], want);
+    if (d->in[k] == NULL) return false;
+  }
+  return true;
+}
+
+static bool make_view(lt_ctx *c, door *d) {
+  const lt_meta *m = &d->infer.out[0];
+  lt_tensor *x = d->in[0];
+  if (d->infer.view_copy) {
+    lt_tensor *copy = lt_tensor_empty(c, d->infer.device, m->dtype, x->ndim, x->size);
+    if (copy == NULL || !lt_run(c, LT_OP_clone, 1, &x, NULL, 0, 1, &copy)) return false;
+    d->out[0] = lt_tensor_make(c, copy->storage, m->dtype, m->shape.ndim, m->shape.size, NULL, 0);
+    if (d->out[0] == NULL) return false;
+    if (d->infer.op == &lt_ops[LT_OP_view]) d->out[0]->flags |= LT_VIEW_COPIED;
+    return true;
+  }
+  d->out[0] = lt_tensor_make(c, x->storage, m->dtype, m->shape.ndim, m->shape.size, m->stride,
+                             d->infer.view_offset);
+  if (d->out[0] == NULL) return false;
+  d->out[0]->flags |= LT_IS_VIEW;
+  d->out[0]->view_version = x->storage->version;
+  return true;
+}
+
+/* A result given by the caller must have the right shape, place and a dtype that can hold it. */
+static bool check_given(lt_ctx *c, door *d, int k) {
+  const lt_meta *m = &d->infer.out[k];
+  const lt_tensor *t = d->out[k];
+  if (!lt_shape_equal(m->shape, lt_tensor_shape(t)))
+    return lt_fail(c, LT_ESHAPE, "%s: the result has shape %s, the tensor to write has %s",
+                   d->op->name, LT_SHAPE_STR(m->shape), LT_TENSOR_STR(t));
+  if (lt_dtype_is_float(m->dtype) && !lt_dtype_is_float((lt_dtype)t->dtype))
+    return lt_fail(c, LT_EDTYPE, "%s: a result of %s does not fit into a tensor of %s", d->op->name,
+                   lt_dtype_name(m->dtype), lt_dtype_name((lt_dtype)t->dtype));
+  return lt_check_writable(c, d->out[k], d->infer.n_in, d->in);
+}
+
+static bool allocate(lt_ctx *c, door *d) {
+  for (int k = 0; k < d->infer.n_out; k++) {
+    lt_meta *m = &d->infer.out[k];
+    if (d->out[k] != NULL) {
+      if (!check_given(c, d, k)) return false;
+      m->dtype = (lt_dtype)d->out[k]->dtype;
+      continue;
+    }
+    d->out[k] = lt_tensor_empty(c, d->infer.device, m->dtype, m->shape.ndim, m->shape.size);
+    if (d->out[k] == NULL) return false;
+    if (m->strided) lt_tensor_set_shape(d->out[k], m->shape.ndim, m->shape.size, m->stride);
+  }
+  return true;
+}
+
+bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
+            int n_out, lt_tensor *const *out) {
+  lt_device device = n_out > 0 ? out[0]->storage->device : in[0]->storage->device;
+  const lt_device_ops *ops = lt_device_table(c, device);
+  lt_kernel kernel = ops->kernels[op];
+  if (kernel == NULL)
+    return lt_fail(c, LT_EDEVICE, "%s: the device %s lacks this op", lt_ops[op].name, ops->name);
+  const lt_call call = {.op = op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
+                        .args = args, .args_size = args_size};
+  if (ops->launch == NULL) return kernel(c, &call) && lt_ok(c);
+  for (int k = 0; k < n_in; k++)
+    if (in[k] != NULL && !lt_stream_use(c, in[k])) return false;
+  for (int k = 0; k < n_out; k++)
+    if (!lt_stream_use(c, out[k])) return false;
+  return ops->launch(c, kernel, &call);
+}
+
+/* In-place writes: bump versions and hang the new history on what was overwritten. */
+static void mark_written(lt_ctx *c, door *d, const bool *given) {
+  for (int k = 0; k < d->infer.n_out; k++)
+    if (given[k]) lt_storage_bump(c, d->out[k]->storage);
+  if ((d->kind->flags & LT_KIND_MUTATES) == 0) return;
+  for (int k = 0; k < d->infer.n_in; k++)
+    if (d->in[k] != NULL && lt_kind_writes(d->op->kind, k, d->infer.n_in, d->args))
+      lt_storage_bump(c, d->in[k]->storage);
+}
+
+static bool compute(lt_ctx *c, door *d) {
+  if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
+  if (!d->op->has_kernel) {
+    const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
+                          .n_out = d->infer.n_out, .out = d->out, .args = d->args};
+    return d->op->expand(c, &call, d->out);
+  }
+  bool given[LT_MAX_OUT] = {false};
+  for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k] != NULL;
+  if (!allocate(c, d)) return false;
+  lt_op op = (lt_op)(d->op - lt_ops);
+  if (!lt_run(c, op, d->infer.n_in, d->in, d->args, d->kind->args_size, d->infer.n_out, d->out))
+    return false;
+  mark_written(c, d, given);
+  return true;
+}
+
+static bool record(lt_ctx *c, door *d) {
+  if (!d->op->differentiable || !lt_recording(c, d->infer.n_in, d->in)) return true;
+  const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
+                        .n_out = d->infer.n_out, .out = d->out, .args = d->args,
+                        .args_size = d->kind->args_size};
+  return lt_record(c, &call, d->op);
+}
+
+static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void *args) {
+  if (!lt_assert(c, d->kind->args_size <= ARGS_ON_STACK)) return false;
+  if (args != NULL)
+    memcpy(d->args, args, d->kind->args_size);
+  else
+    d->kind->defaults(d->args);
+  if (!check_inputs(c, d, n_in, in)) return false;
+  memcpy(d->in, in, (size_t)n_in * sizeof *in);
+  if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
+  if (d->infer.skip) {
+    d->out[0] = d->in[0];
+    return lt_frame_add(c, lt_retain(d->in[0]));
+  }
+  if (!compute(c, d)) return false;
+  return d->op->has_kernel || (d->kind->flags & LT_KIND_VIEW) != 0 ? record(c, d) : true;
+}
+
+bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, int n_out,
+              lt_tensor **out) {
+  if (!lt_ok(c)) return false;
+  if (atomic_load_explicit(c->cancel, memory_order_relaxed))
+    return lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_ops[op].name);
+  door d;
+  d.op = &lt_ops[op];
+  d.kind = &lt_kinds[d.op->kind];
+  d.out = out;
+  d.in = d.few;
+  if (n_in > LT_FINITE_IN && (d.in = lt_alloc(c, (size_t)n_in * sizeof *in)) == NULL) return false;
+  memset(&d.infer, 0, sizeof d.infer);
+  d.infer.op = d.op;
+  d.infer.n_in = n_in;
+  d.infer.n_out = n_out;
+  d.infer.in = d.in;
+  d.infer.args = d.args;
+  const char *outer = c->op;
+  c->op = d.op->name;
+  bool ok = pass(c, &d, n_in, in, args);
+  c->op = outer;
+  if (d.in != d.few) lt_free(c, d.in, (size_t)n_in * sizeof *in);
+  return ok && lt_ok(c);
+}
+
+lt_tensor *lt_apply1(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args) {
+  lt_tensor *out = NULL;
+  return lt_apply(c, op, n_in, in, args, 1, &out) ? out : NULL;
+}

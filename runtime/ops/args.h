@@ -1,0 +1,96 @@
+/* runtime/ops/args.h: the arguments of each kind.
+
+   LT_ARGS_<kind>(A): one A(type, name, default) an argument. From it come the C struct
+   lt_args_<kind>, the Lua arguments, the option checks and the docs. Types:
+     INT, NUMBER, FLAG   plain values; a content, never shifted
+     DIM                 a dimension: 1-based in Lua, 0-based in C; negative counts from the end
+     DIMS                one or several dims; n = -1: not given (all of them)
+     SIZES               a shape
+     PAIR                a number or {height, width}
+     SCALAR              a number with its category; kind LT_NO_SCALAR: not given
+     DTYPE, DEVICE       by name in Lua; LT_DTYPE_NONE / kind -1: not given
+     TICKET              hidden: where random numbers come from; drawn by the infer function
+   Default REQUIRED: must be given (its C value is zero). */
+#ifndef LT_OPS_ARGS_H
+#define LT_OPS_ARGS_H
+
+#include <math.h>
+
+#include "base/random.h"
+#include "tensor/tensor.h"
+
+typedef struct lt_dims {
+  int n;
+  int64_t dim[LT_MAX_DIMS];
+} lt_dims;
+typedef struct lt_sizes {
+  int n;
+  int64_t size[LT_MAX_DIMS];
+} lt_sizes;
+typedef struct lt_pair {
+  int64_t h, w;
+} lt_pair;
+
+#define LT_NO_DIMS ((lt_dims){.n = -1})
+#define LT_ONE_DIM(d) ((lt_dims){.n = 1, .dim = {d}})
+#define LT_NONE_SCALAR ((lt_scalar){.kind = LT_NO_SCALAR})
+#define LT_NO_DEVICE ((lt_device){-1, 0})
+#define LT_PAIR_OF(n) ((lt_pair){n, n})
+
+/* Elementwise. */
+#define LT_ARGS_unary(A)
+#define LT_ARGS_unary_backward(A)
+#define LT_ARGS_clamp(A) A(NUMBER, min, -INFINITY) A(NUMBER, max, INFINITY)
+#define LT_ARGS_clamp_backward(A) LT_ARGS_clamp(A)
+#define LT_ARGS_test(A)
+/* The operand that is a number, if one is; the other is the only input. */
+#define LT_ARGS_binary(A) A(SCALAR, a, LT_NONE_SCALAR) A(SCALAR, b, LT_NONE_SCALAR)
+#define LT_ARGS_binary_backward(A) LT_ARGS_binary(A)
+#define LT_ARGS_compare(A) LT_ARGS_binary(A)
+
+/* Making and moving bytes. */
+#define LT_ARGS_create(A)                                                \
+  A(SIZES, size, REQUIRED) A(SCALAR, value, LT_NONE_SCALAR)              \
+  A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
+#define LT_ARGS_cast(A) A(DTYPE, dtype, REQUIRED)
+#define LT_ARGS_transfer(A) A(DEVICE, device, REQUIRED)
+#define LT_ARGS_clone(A) A(FLAG, contiguous, false) /* row-major, whatever the input's strides */
+#define LT_ARGS_copy(A)
+#define LT_ARGS_fill(A) A(SCALAR, value, REQUIRED)
+#define LT_ARGS_sum_to(A) A(SIZES, size, REQUIRED)
+
+/* Views. A window is a strided part of the input, as if the input lay row-major: offset and strides
+   count elements of that. window_zero clears it in a copy, window_pad puts the input into zeros. */
+#define LT_ARGS_view(A) A(SIZES, size, REQUIRED)
+#define LT_ARGS_permute(A) A(DIMS, dims, REQUIRED)
+#define LT_ARGS_expand(A) A(SIZES, size, REQUIRED)
+#define LT_ARGS_window(A) A(SIZES, size, REQUIRED) A(SIZES, stride, REQUIRED) A(INT, offset, 0)
+#define LT_ARGS_window_scatter(A) LT_ARGS_window(A)
+#define LT_ARGS_window_zero(A) LT_ARGS_window(A)
+#define LT_ARGS_window_pad(A) A(SIZES, full, REQUIRED) LT_ARGS_window(A)
+
+/* Reductions. */
+#define LT_ARGS_reduce(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, keepdim, false)
+
+/* From here on: derived. */
+#define LT_CTYPE_INT int64_t
+#define LT_CTYPE_NUMBER double
+#define LT_CTYPE_FLAG bool
+#define LT_CTYPE_DIM int64_t
+#define LT_CTYPE_DIMS lt_dims
+#define LT_CTYPE_SIZES lt_sizes
+#define LT_CTYPE_PAIR lt_pair
+#define LT_CTYPE_SCALAR lt_scalar
+#define LT_CTYPE_DTYPE lt_dtype
+#define LT_CTYPE_DEVICE lt_device
+#define LT_CTYPE_TICKET lt_ticket
+#define LT_ARG_FIELD(type, name, default_value) LT_CTYPE_##type name;
+
+#define LT_KIND(name, ...)                                        \
+  typedef struct lt_args_##name {                                 \
+    LT_ARGS_##name(LT_ARG_FIELD) char end_of_args;                \
+  } lt_args_##name;
+#include "ops/kinds.def"
+#undef LT_ARG_FIELD
+
+#endif

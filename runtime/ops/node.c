@@ -1,0 +1,192 @@
+/* runtime/ops/node.c: recording calls on the tape. */
+#include "ops/node.h"
+
+#include <string.h>
+
+#include "base/lines.h"
+#include "ops/inplace.h"
+
+bool lt_recording(const lt_ctx *c, int n_in, lt_tensor *const *in) {
+  if (!c->modes.grad) return false;
+  for (int k = 0; k < n_in; k++)
+    if (in[k] != NULL && lt_requires_grad(in[k])) return true;
+  return false;
+}
+
+lt_edge lt_edge_to(const lt_tensor *t) {
+  lt_edge e = {.dtype = (lt_dtype)t->dtype, .shape = lt_tensor_shape(t),
+               .device = t->storage->device};
+  if (t->node != NULL) {
+    e.target = lt_retain(t->node);
+    e.output = t->output;
+  } else if ((t->flags & LT_REQUIRES_GRAD) != 0) {
+    e.target = lt_retain((void *)t);
+    e.leaf = true;
+  }
+  return e;
+}
+
+void lt_node_forget(lt_ctx *c, lt_node *n) {
+  n->used = true;
+  for (int k = 0; k < n->n_saved; k++) {
+    lt_storage_release(c, n->saved[k].storage);
+    n->saved[k].storage = NULL;
+  }
+}
+
+static size_t saved_room(const lt_node *n) { return (size_t)(n->n_in + n->n_out) * sizeof *n->saved; }
+
+static void drop(lt_ctx *c, lt_object *object) {
+  lt_node *n = (lt_node *)object;
+  lt_node_forget(c, n);
+  for (int k = 0; k < n->n_in; k++) lt_release(c, n->edges[k].target);
+  if (n->grads != NULL)
+    for (int k = 0; k < n->n_out; k++) lt_release(c, n->grads[k]);
+  lt_hooks_drop(c, n->hooks);
+  if (n->custom.drop != NULL) n->custom.drop(c, n->custom.ud);
+  lt_free(c, n->edges, (size_t)n->n_in * sizeof *n->edges);
+  if (n->saved != NULL) lt_free(c, n->saved, saved_room(n));
+  lt_free(c, n->out, (size_t)n->n_out * sizeof *n->out);
+  if (n->args != NULL) lt_free(c, n->args, lt_kinds[lt_ops[n->op].kind].args_size);
+  lt_free(c, n->grads, (size_t)n->n_out * sizeof *n->grads);
+  lt_free(c, n, sizeof *n);
+}
+
+static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, int n_out,
+                         lt_tensor *const *out) {
+  lt_node *n = lt_alloc(c, sizeof *n);
+  if (n == NULL) return NULL;
+  n->object = (lt_object){.refs = 1, .drop = drop};
+  if (!lt_frame_add(c, n)) return NULL;
+  n->op = op;
+  n->line = c->line;
+  n->seq = ++c->node_seq;
+  n->edges = lt_alloc(c, (size_t)n_in * sizeof *n->edges);
+  n->out = lt_alloc(c, (size_t)n_out * sizeof *n->out);
+  n->grads = lt_alloc(c, (size_t)n_out * sizeof(lt_tensor *));
+  if (n->edges == NULL || n->out == NULL || n->grads == NULL) return NULL;
+  n->n_in = n_in;
+  n->n_out = n_out;
+  for (int k = 0; k < n_in; k++)
+    if (in[k] != NULL) n->edges[k] = lt_edge_to(in[k]);
+  for (int k = 0; k < n_out; k++)
+    if (out[k] != NULL) lt_meta_of(&n->out[k], out[k]);
+  n->device = n_out > 0 && out[0] != NULL ? out[0]->storage->device : LT_CPU_DEVICE;
+  return n;
+}
+
+static void save(lt_node *n, int slot, const lt_tensor *t) {
+  lt_saved *s = &n->saved[n->n_saved++];
+  s->slot = slot;
+  s->storage = lt_storage_retain(t->storage);
+  s->version = t->storage->version;
+  s->dtype = (lt_dtype)t->dtype;
+  s->requires_grad = slot < 16 && lt_requires_grad(t);
+  s->ndim = t->ndim;
+  s->offset = t->offset;
+  memcpy(s->size, t->size, sizeof s->size);
+  memcpy(s->stride, t->stride, sizeof s->stride);
+}
+
+/* Which slots the vjp will read, as bits of lt_op_info.saves; only sides that need a gradient. */
+static uint32_t slots_to_save(const lt_op_info *op, const lt_node *n, const lt_call *call) {
+  if (op->kind != LT_KIND_binary) return op->saves;
+  const lt_args_binary *args = call->args;
+  int a_is = args->a.kind != LT_NO_SCALAR ? -1 : 0; /* input index of a; -1: a number */
+  int b_is = args->b.kind != LT_NO_SCALAR ? -1 : args->a.kind != LT_NO_SCALAR ? 0 : 1;
+  uint32_t sides = 0, slots = 0;
+  if (a_is >= 0 && n->edges[a_is].target != NULL) sides |= op->saves_side[0];
+  if (b_is >= 0 && n->edges[b_is].target != NULL) sides |= op->saves_side[1];
+  if ((sides & LT_SAVES_A) != 0 && a_is >= 0) slots |= 1u << a_is;
+  if ((sides & LT_SAVES_B) != 0 && b_is >= 0) slots |= 1u << b_is;
+  if ((sides & LT_SAVES_Y) != 0) slots |= 1u << 16;
+  return slots;
+}
+
+static void attach(lt_node *n, int n_out, lt_tensor *const *out, lt_ctx *c) {
+  for (int k = 0; k < n_out; k++) {
+    if (out[k] == NULL || !lt_dtype_is_float((lt_dtype)out[k]->dtype)) continue;
+    lt_release(c, out[k]->node);
+    out[k]->node = lt_retain(n);
+    out[k]->output = k;
+    out[k]->view_version = out[k]->storage->version;
+  }
+}
+
+bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op) {
+  lt_node *n = node_new(c, (lt_op)call->op, call->n_in, call->in, call->n_out, call->out);
+  if (n == NULL) return false;
+  if (call->args_size > 0) {
+    n->args = lt_alloc(c, call->args_size);
+    if (n->args == NULL) return false;
+    memcpy(n->args, call->args, call->args_size);
+  }
+  uint32_t slots = slots_to_save(op, n, call);
+  if (slots != 0) {
+    n->saved = lt_alloc(c, saved_room(n));
+    if (n->saved == NULL) return false;
+    for (int k = 0; k < call->n_in && k < 16; k++)
+      if ((slots >> k & 1) != 0 && call->in[k] != NULL) save(n, k, call->in[k]);
+    for (int k = 0; k < call->n_out; k++)
+      if ((slots >> (16 + k) & 1) != 0) save(n, 16 + k, call->out[k]);
+    for (int j = 0; j < n->n_saved; j++) /* an input overwritten by this very call is gone */
+      for (int k = 0; k < call->n_out && n->saved[j].slot < 16; k++)
+        if (call->out[k]->storage == n->saved[j].storage) n->saved[j].version--;
+  }
+  attach(n, call->n_out, call->out, c);
+  return true;
+}
+
+bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_tensor *const *out,
+                      lt_custom custom) {
+  lt_node *n = node_new(c, LT_OP_COUNT, n_in, in, n_out, out);
+  if (n == NULL) {
+    if (custom.drop != NULL) custom.drop(c, custom.ud);
+    return false;
+  }
+  n->custom = custom;
+  attach(n, n_out, out, c);
+  return true;
+}
+
+static lt_tensor *changed(lt_ctx *c, const lt_node *n, const lt_saved *s) {
+  char made[128], wrote[128];
+  lt_fail(c, LT_EVERSION,
+          "backward of %s (%s): a value of shape %s that it saved was written in place since by %s "
+          "at %s", lt_node_name(n), lt_line_text(c, n->line, made, sizeof made),
+          LT_SHAPE_STR(lt_shape_of(s->ndim, s->size)),
+          s->storage->writer != NULL ? s->storage->writer : "a writer",
+          lt_line_text(c, s->storage->writer_line, wrote, sizeof wrote));
+  return NULL;
+}
+
+lt_tensor *lt_saved_value(lt_ctx *c, lt_node *n, int slot) {
+  for (int k = 0; k < n->n_saved; k++) {
+    lt_saved *s = &n->saved[k];
+    if (s->slot != slot) continue;
+    if (s->storage == NULL) {
+      lt_fail(c, LT_EVERSION, "backward of %s: its saved values were freed by an earlier backward; "
+              "pass {retain_graph = true} to that one", lt_node_name(n));
+      return NULL;
+    }
+    if (s->version != s->storage->version) return changed(c, n, s);
+    lt_tensor *t = lt_tensor_make(c, s->storage, s->dtype, s->ndim, s->size, s->stride, s->offset);
+    if (t == NULL || !c->modes.grad) return t;
+    if (slot >= 16) {
+      t->node = lt_retain(n);
+      t->output = slot - 16;
+    } else if (s->requires_grad) {
+      lt_edge *e = &n->edges[slot];
+      if (e->leaf) {
+        lt_tensor *leaf = (lt_tensor *)e->target;
+        if (leaf->storage == s->storage) return lt_frame_add(c, lt_retain(leaf)) ? leaf : NULL;
+      } else {
+        t->node = lt_retain(e->target);
+        t->output = e->output;
+      }
+    }
+    t->view_version = t->storage->version;
+    return t;
+  }
+  return NULL;
+}

@@ -1,0 +1,125 @@
+/* runtime/ops/table.c: the tables of ops and kinds, derived from their rows. */
+#include <string.h>
+
+#include "ops/op.h"
+#include "ops/infer.h"
+
+/* `saves` of the unary rows and of the sides of binary rows. */
+enum {
+  UNARY_NONE = 0, UNARY_IN = 1, UNARY_OUT = 1 << 16,
+  SIDE_NONE = 0, SIDE_A = LT_SAVES_A, SIDE_B = LT_SAVES_B, SIDE_AB = LT_SAVES_A | LT_SAVES_B,
+  SIDE_Y = LT_SAVES_Y, SIDE_BY = LT_SAVES_B | LT_SAVES_Y,
+  SIDE_ABY = LT_SAVES_A | LT_SAVES_B | LT_SAVES_Y
+};
+
+#define HAS_ALL true
+#define HAS_EXPAND false
+#define HAS_VIEW false
+#define IS_ONE(text) (sizeof(text) == 2 && (text)[0] == '1')
+
+/* Composite ops name their definition; the others have none. */
+#define EXPAND_OF_ALL(name) NULL
+#define EXPAND_OF_VIEW(name) NULL
+#define EXPAND_OF_EXPAND(name) lt_expand_##name
+#define LT_OP(name, kind_, dtype_, cast_, vjp_, saves_, devices_, doc_) LT_DECLARE_##devices_(name)
+#define LT_DECLARE_ALL(name)
+#define LT_DECLARE_VIEW(name)
+#define LT_DECLARE_EXPAND(name) \
+  bool lt_expand_##name(lt_ctx *c, const lt_call *call, lt_tensor **out);
+#include "ops/ops.def"
+
+#define VJP_IS(vjp) (sizeof(#vjp) != sizeof("none") || memcmp(#vjp, "none", 4) != 0)
+
+const lt_op_info lt_ops[LT_OP_COUNT] = {
+#define LT_UNARY_ARGS(name_, kind_, dtype_, cast_, f, df, saves_, lo_, hi_, doc_)              \
+  [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_##kind_, .dtype = LT_DTYPE_##dtype_,      \
+                     .cast = LT_CAST_##cast_, .saves = UNARY_##saves_, .differentiable = true, \
+                     .has_kernel = true, .backward = LT_OP_##name_##_backward, .lo = lo_,      \
+                     .hi = hi_, .doc = doc_},                                                  \
+  [LT_OP_##name_##_backward] = {.name = #name_ "_backward", .kind = LT_KIND_##kind_##_backward, \
+                                .dtype = LT_DTYPE_first, .has_kernel = true, .hidden = true,   \
+                                .backward = LT_OP_COUNT, .doc = "Gradient of " #name_ "."},
+#define LT_UNARY(name, ...) LT_UNARY_ARGS(name, unary, __VA_ARGS__)
+#define LT_TEST(name_, f, doc_)                                                                 \
+  [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_test, .dtype = LT_DTYPE_any,               \
+                     .has_kernel = true, .backward = LT_OP_COUNT, .doc = doc_},
+#define K(x) x
+#include "ops/unary.def"
+#define BINARY_BACKWARD(name_, side)                                                            \
+  [LT_OP_##name_##_backward_##side] = {.name = #name_ "_backward_" #side,                       \
+                                       .kind = LT_KIND_binary_backward,                         \
+                                       .dtype = LT_DTYPE_first, .has_kernel = true,             \
+                                       .hidden = true, .backward = LT_OP_COUNT,                 \
+                                       .doc = "Gradient of " #name_ " by " #side "."},
+#define LT_BINARY(name_, dtype_, cast_, f, da, saves_a, db, saves_b, lo_, hi_, doc_)            \
+  [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_binary, .dtype = LT_DTYPE_##dtype_,        \
+                     .cast = LT_CAST_##cast_, .saves_side = {SIDE_##saves_a, SIDE_##saves_b},   \
+                     .pass_side = {IS_ONE(#da), IS_ONE(#db)}, .differentiable = true,           \
+                     .has_kernel = true, .backward = LT_OP_##name_##_backward_a, .lo = lo_,     \
+                     .hi = hi_, .doc = doc_},                                                   \
+  BINARY_BACKWARD(name_, a) BINARY_BACKWARD(name_, b)
+#define LT_COMPARE(name_, f, doc_)                                                              \
+  [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_compare, .dtype = LT_DTYPE_any,            \
+                     .has_kernel = true, .backward = LT_OP_COUNT, .doc = doc_},
+#include "ops/binary.def"
+#define I(n) (1u << (n))
+#define O(n) (1u << (16 + (n)))
+#define NONE 0u
+#define LT_OP(name_, kind_, dtype_, cast_, vjp_, saves_, devices_, doc_)                        \
+  [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_##kind_, .dtype = LT_DTYPE_##dtype_,       \
+                     .cast = LT_CAST_##cast_, .saves = (saves_), .differentiable = VJP_IS(vjp_),\
+                     .has_kernel = HAS_##devices_, .backward = LT_OP_COUNT,                     \
+                     .expand = EXPAND_OF_##devices_(name_), .doc = doc_},
+#include "ops/ops.def"
+};
+
+/* Arguments. Each kind gets two functions of its own, in which `this_kind` is its struct. */
+#define REQUIRED {0}
+#define TEXT_IS_REQUIRED(text) (sizeof(text) == sizeof("REQUIRED") && (text)[7] == 'D')
+#define ARG_DEFAULT(type_, name_, default_) \
+  {                                         \
+    LT_CTYPE_##type_ value = default_;      \
+    args->name_ = value;                    \
+  }
+#define ARG_ROW(type_, name_, default_)                                             \
+  {.name = #name_, .type = LT_ARG_##type_, .required = TEXT_IS_REQUIRED(#default_), \
+   .default_text = #default_, .offset = offsetof(this_kind, name_)},
+#define LT_KIND(name_, ...)                                                             \
+  static void defaults_##name_(void *memory) {                                          \
+    lt_args_##name_ *args = memory;                                                     \
+    (void)args;                                                                         \
+    LT_ARGS_##name_(ARG_DEFAULT)                                                        \
+  }                                                                                     \
+  static const lt_arg *args_##name_(int *n) {                                           \
+    typedef lt_args_##name_ this_kind;                                                  \
+    static const lt_arg rows[] = {LT_ARGS_##name_(ARG_ROW){.offset = sizeof(this_kind)}}; \
+    *n = (int)(sizeof rows / sizeof *rows) - 1;                                         \
+    return rows;                                                                        \
+  }
+#include "ops/kinds.def"
+
+#define VIEW LT_KIND_VIEW
+#define LIST LT_KIND_LIST
+#define MUTATES LT_KIND_MUTATES
+#define HIDDEN LT_KIND_HIDDEN
+
+const lt_kind_info lt_kinds[LT_KIND_COUNT] = {
+#define LT_KIND(name_, min_, max_, out_, flags_)                                              \
+  [LT_KIND_##name_] = {.name = #name_, .min_in = min_, .max_in = max_, .n_out = out_,         \
+                       .flags = flags_, .args = args_##name_, .defaults = defaults_##name_,   \
+                       .args_size = sizeof(lt_args_##name_), .infer = lt_infer_##name_},
+#include "ops/kinds.def"
+};
+
+lt_op lt_op_by_name(const char *name) {
+  for (int op = 0; op < LT_OP_COUNT; op++)
+    if (strcmp(lt_ops[op].name, name) == 0) return (lt_op)op;
+  return LT_OP_COUNT;
+}
+
+uint64_t lt_op_hash(void) {
+  uint64_t h = 1469598103934665603u;
+  for (int op = 0; op < LT_OP_COUNT; op++)
+    for (const char *s = lt_ops[op].name; *s != 0; s++) h = (h ^ (uint8_t)*s) * 1099511628211u;
+  return h;
+}
