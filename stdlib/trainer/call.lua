@@ -1,0 +1,116 @@
+--- stdlib/trainer/call.lua: calls a hook on everybody who defines it.
+--
+-- Who defines what is looked up once, at the start of a loop and at each epoch, and again when the
+-- module or the list of callbacks changes; a hook that nobody defines costs one table access.
+-- Order: callbacks as listed (those that save checkpoints last), then the module.
+local Callback = require "ltrain.core.Callback"
+local Module = require "ltrain.core.Module"
+local errors = require "ltrain.core.errors"
+local hooks = require "ltrain.trainer.hooks"
+local loop = require "ltrain.trainer.loop"
+
+local call = {}
+
+-- Callbacks that watch a metric see the end of an epoch after the module, which may log it there.
+local function watches(callback)
+  return callback.monitor ~= nil or callback.saves_checkpoints
+end
+
+local function overrides(object, name, base)
+  local fn = object[name]
+  return fn ~= nil and fn ~= base[name]
+end
+
+local function targets_of(state, row)
+  local before, after = {}, {}
+  local late = row.name == "on_train_epoch_end"
+  if row.who:find("c", 1, true) then
+    for _, callback in ipairs(state.trainer.callbacks) do
+      if overrides(callback, row.name, Callback) then
+        local list = late and watches(callback) and after or before
+        list[#list + 1] = callback
+      end
+    end
+  end
+  if row.who:find("m", 1, true) and overrides(state.module, row.name, Module) then
+    before[#before + 1] = state.module
+  end
+  table.move(after, 1, #after, #before + 1, before)
+  return #before > 0 and before or false
+end
+
+--- Finds out again who defines which hook.
+function call.resolve(state)
+  local lists = {}
+  for _, row in ipairs(hooks.rows) do lists[row.name] = targets_of(state, row) end
+  state.hooks = lists
+  state.hooks_version = state.module:hooks_version()
+end
+
+--- Raises when an object has a method whose name is nearly a hook's.
+function call.check_names(state)
+  local function check(object, kind, base)
+    local key, near = hooks.misspelt(object, kind, base)
+    if key then
+      errors.blame("%s: no hook is called '%s'; did you mean '%s'?",
+        errors.show(object):gsub("^an object of class ", ""), key, near)
+    end
+  end
+  check(state.module, "module", Module)
+  for _, callback in ipairs(state.trainer.callbacks) do check(callback, "callback", Callback) end
+  if state.data_module then check(state.data_module, "data_module", nil) end
+end
+
+--- Whether anybody defines the hook.
+function call.defined(state, name)
+  return state.hooks[name]
+end
+
+--- Calls a hook. The result is -1 when any of them returned -1.
+function call.hook(state, name, ...)
+  local targets = state.hooks[name]
+  if not targets then return nil end
+  loop.pause(state, name)
+  local module, trainer, outer = state.module, state.trainer, state.hook
+  local result
+  state.hook = name
+  for i = 1, #targets do
+    local target, answer = targets[i], nil
+    if target == module then
+      answer = target[name](target, ...)
+    else
+      answer = target[name](target, trainer, module, ...)
+    end
+    if answer == -1 then result = -1 end
+  end
+  state.hook = outer
+  return result
+end
+
+local function leave(state, outer, ...)
+  state.hook = outer
+  return ...
+end
+
+--- Calls a method of the module that is a hook in the list (a step, an override).
+function call.method(state, name, ...)
+  local outer = state.hook
+  state.hook = name
+  return leave(state, outer, state.module[name](state.module, ...))
+end
+
+--- Calls the module's override of a method, else `default(state, ...)`, under the same name.
+function call.override(state, name, default, ...)
+  if state.hooks[name] then return call.method(state, name, ...) end
+  local outer = state.hook
+  state.hook = name
+  return leave(state, outer, default(state, ...))
+end
+
+--- Calls a hook of the data module, if there is one that defines it.
+function call.data(state, name, ...)
+  local data = state.data_module
+  if data and data[name] then return data[name](data, ...) end
+end
+
+return call

@@ -1,0 +1,157 @@
+--- stdlib/trainer/hooks.lua: THE list of hooks and overridable methods that the loops know.
+--
+-- The check for misspelt names, the permissions of `self:log`, the resolved lists of functions and
+-- the generated page of hooks all come from these rows. Nothing else may name a hook that is not
+-- here.
+local errors = require "ltrain.core.errors"
+
+local hooks = {}
+
+-- A row: name, who may define it (m module, c callback, d data module), what `self:log` may do in
+-- it, arguments after self (callbacks get trainer and module before them), meaning.
+--   "step"  on_step by default, both allowed      "epoch" on_epoch only
+--   "eval"  on_epoch by default, both allowed     false   logging is an error
+local ROWS <const> = {
+  { "prepare_data", "md", false, "", "download or generate data; runs once, before setup" },
+  { "setup", "mcd", false, "stage", "build what needs the data: datasets, layers" },
+  { "configure_model", "m", false, "", "build layers late; must not build them twice" },
+  { "configure_callbacks", "m", false, "",
+    "return callbacks; they replace the Trainer's of the same class" },
+  { "configure_optimizers", "m", false, "", "return optimizers and schedulers" },
+  { "teardown", "mcd", false, "stage", "undo setup" },
+
+  { "train_dataloader", "md", false, "", "return what fit iterates" },
+  { "val_dataloader", "md", false, "", "return one validation loader or a list" },
+  { "test_dataloader", "md", false, "", "return one test loader or a list" },
+  { "predict_dataloader", "md", false, "", "return one loader to predict on, or a list" },
+  { "on_before_batch_transfer", "md", false, "batch, dataloader_idx",
+    "return the batch, changed on the host" },
+  { "transfer_batch_to_device", "md", false, "batch, device, dataloader_idx",
+    "return the batch on the device" },
+  { "on_after_batch_transfer", "md", false, "batch, dataloader_idx",
+    "return the batch, changed on the device" },
+
+  { "on_fit_start", "mc", false, "", "after set-up, before anything runs" },
+  { "on_fit_end", "mc", false, "", "after the last thing that fit runs" },
+  { "on_sanity_check_start", "c", false, "", "before the validation batches run as a check" },
+  { "on_sanity_check_end", "c", false, "", "after them" },
+  { "on_train_start", "mc", "epoch", "", "training begins" },
+  { "on_train_end", "mc", false, "", "training has ended" },
+  { "on_train_epoch_start", "mc", "epoch", "", "an epoch begins" },
+  { "on_train_epoch_end", "mc", "epoch", "", "an epoch has ended" },
+  { "on_train_batch_start", "mc", "step", "batch, batch_idx",
+    "return -1 to leave out the rest of the epoch" },
+  { "on_train_batch_end", "mc", "step", "outputs, batch, batch_idx", "a batch is done" },
+
+  { "training_step", "m", "step", "batch, batch_idx",
+    "return the loss, a table with `loss`, or nil to skip the batch" },
+  { "on_before_zero_grad", "mc", "step", "optimizer", "before gradients are cleared" },
+  { "optimizer_zero_grad", "m", "step", "epoch, batch_idx, optimizer", "clears gradients" },
+  { "on_before_backward", "mc", "step", "loss", "before the backward walk" },
+  { "backward", "m", "step", "loss", "runs the backward walk" },
+  { "on_after_backward", "mc", "step", "", "gradients of this batch are there" },
+  { "on_before_optimizer_step", "mc", "step", "optimizer", "gradients are complete, unclipped" },
+  { "configure_gradient_clipping", "m", "step",
+    "optimizer, gradient_clip_val, gradient_clip_algorithm", "decides how to clip" },
+  { "clip_gradients", "m", "step", "optimizer, gradient_clip_val, gradient_clip_algorithm",
+    "clips" },
+  { "optimizer_step", "m", "step", "epoch, batch_idx, optimizer, closure",
+    "steps the optimizer; must run the closure" },
+  { "lr_scheduler_step", "m", false, "scheduler, metric", "steps one scheduler" },
+
+  { "on_validation_start", "mc", "epoch", "", "validation begins" },
+  { "on_validation_end", "mc", false, "", "validation has ended; its metrics are known" },
+  { "on_validation_epoch_start", "mc", "epoch", "", "a pass over the validation data begins" },
+  { "on_validation_epoch_end", "mc", "epoch", "", "the pass has ended" },
+  { "on_validation_batch_start", "mc", "eval", "batch, batch_idx, dataloader_idx",
+    "before validation_step" },
+  { "on_validation_batch_end", "mc", "eval", "outputs, batch, batch_idx, dataloader_idx",
+    "after validation_step" },
+  { "validation_step", "m", "eval", "batch, batch_idx, dataloader_idx", "one validation batch" },
+  { "on_validation_model_eval", "m", false, "", "puts the module in evaluation mode" },
+  { "on_validation_model_train", "m", false, "",
+    "puts it back; without it every submodule's mode is restored" },
+  { "on_validation_model_zero_grad", "m", false, "",
+    "frees gradients before validation within fit" },
+
+  { "on_test_start", "mc", "epoch", "", "testing begins" },
+  { "on_test_end", "mc", false, "", "testing has ended" },
+  { "on_test_epoch_start", "mc", "epoch", "", "the pass over the test data begins" },
+  { "on_test_epoch_end", "mc", "epoch", "", "the pass has ended" },
+  { "on_test_batch_start", "mc", "eval", "batch, batch_idx, dataloader_idx", "before test_step" },
+  { "on_test_batch_end", "mc", "eval", "outputs, batch, batch_idx, dataloader_idx",
+    "after test_step" },
+  { "test_step", "m", "eval", "batch, batch_idx, dataloader_idx", "one test batch" },
+  { "on_test_model_eval", "m", false, "", "as on_validation_model_eval" },
+  { "on_test_model_train", "m", false, "", "as on_validation_model_train" },
+
+  { "on_predict_start", "mc", false, "", "prediction begins" },
+  { "on_predict_end", "mc", false, "", "prediction has ended" },
+  { "on_predict_epoch_start", "mc", false, "", "the pass begins" },
+  { "on_predict_epoch_end", "mc", false, "results", "the pass has ended" },
+  { "on_predict_batch_start", "mc", false, "batch, batch_idx, dataloader_idx",
+    "before predict_step" },
+  { "on_predict_batch_end", "mc", false, "outputs, batch, batch_idx, dataloader_idx",
+    "after predict_step" },
+  { "predict_step", "m", false, "batch, batch_idx, dataloader_idx",
+    "returns what predict collects; without it, forward" },
+  { "on_predict_model_eval", "m", false, "", "as on_validation_model_eval" },
+
+  { "on_save_checkpoint", "mc", false, "checkpoint", "add what the file shall hold" },
+  { "on_load_checkpoint", "mc", false, "checkpoint", "take it back" },
+  { "on_exception", "cd", false, "exception", "the run ends in an error or an interrupt" },
+}
+
+local WHO <const> = { module = "m", callback = "c", data_module = "d" }
+
+hooks.rows = {}
+hooks.by_name = {}
+for i, row in ipairs(ROWS) do
+  local entry = { name = row[1], who = row[2], log = row[3], args = row[4], doc = row[5] }
+  hooks.rows[i] = entry
+  hooks.by_name[entry.name] = entry
+end
+
+--- Names that `kind` ("module", "callback", "data_module") may define, in the order of the list.
+function hooks.names(kind)
+  local letter, names = WHO[kind], {}
+  for _, row in ipairs(hooks.rows) do
+    if row.who:find(letter, 1, true) then names[#names + 1] = row.name end
+  end
+  return names
+end
+
+local function is_hook_like(key)
+  return type(key) == "string"
+    and (key:find "^on_" or key:find "_step$" or key:find "_dataloader$")
+end
+
+-- Adds the hook-like function keys of `object` and of its classes below `base` to `found`.
+local function collect(object, base, found)
+  local seen = {}
+  while type(object) == "table" and object ~= base and not seen[object] do
+    seen[object] = true
+    for key, value in next, object do
+      if type(value) == "function" and is_hook_like(key) then found[#found + 1] = key end
+    end
+    local meta = getmetatable(object)
+    local index = type(meta) == "table" and rawget(meta, "__index")
+    object = type(index) == "table" and index or type(meta) == "table" and meta or nil
+  end
+end
+
+--- The first key of `object` that looks like a hook, is none, and is close to one: key, nearest.
+-- Methods of the user's own with names far from any hook are left alone.
+---@param base table class whose own methods are not looked at
+function hooks.misspelt(object, kind, base)
+  local found, names, known = {}, hooks.names(kind), {}
+  for _, name in ipairs(names) do known[name] = true end
+  collect(object, base, found)
+  table.sort(found)
+  for _, key in ipairs(found) do
+    local near = not known[key] and not (base and base[key]) and errors.nearest(key, names)
+    if near then return key, near end
+  end
+end
+
+return hooks

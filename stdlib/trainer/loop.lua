@@ -1,0 +1,42 @@
+--- stdlib/trainer/loop.lua: what every loop does around a batch.
+--
+-- Loops are plain functions over a state table. `pause` is where a host that steps the loop, or a
+-- debugger, takes control; `begin_batch` keys the random numbers; `end_batch` is the one place
+-- where the collector runs.
+local c = require "ltrain.c"
+
+local loop = {}
+
+-- Streams of random numbers, by kind of loop. What reading data draws is apart from what the
+-- step draws, because a batch may be read one step ahead.
+local STREAM <const> = { train = 1, eval = 2, predict = 3 }
+local READING <const> = 3
+
+--- Called before every batch and hook: gives control to whoever steps this run.
+function loop.pause(state, where)
+  if state.stepped then coroutine.yield(where) end
+end
+
+--- Keys the draws of batch number `count` of this kind of loop.
+function loop.begin_batch(state, kind, count)
+  loop.pause(state, "batch")
+  c.runtime.rng_set { stream = STREAM[kind], batch = count }
+end
+
+--- Keys the draws made while batch number `count` is read.
+function loop.begin_read(kind, count)
+  c.runtime.rng_set { stream = STREAM[kind] + READING, batch = count }
+end
+
+--- Forgets the batch and lets the collector run.
+function loop.end_batch(state)
+  state.batch, state.outputs, state.batch_count = nil, nil, nil
+  c.runtime.collect_boundary()
+end
+
+--- Draws are those of code outside loops again.
+function loop.leave()
+  c.runtime.rng_set { stream = 0 }
+end
+
+return loop

@@ -1,0 +1,301 @@
+--- stdlib/trainer/results.lua: what `self:log` gathers, and the figures that come of it.
+--
+-- One accumulator ("item") per hook, name and eval loader. An epoch's mean is
+-- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged
+-- (that waits for nothing there); on a device it stays a tensor until somebody shows it, because
+-- reading it would make the step wait.
+local errors = require "ltrain.core.errors"
+local hooks = require "ltrain.trainer.hooks"
+
+local results = {}
+
+local function is_tensor(value)
+  return type(value) == "userdata"
+end
+
+-- The options of `self:log`. `batch_size` may change from batch to batch, the others may not.
+local FIXED <const> = {
+  "prog_bar", "logger", "on_step", "on_epoch", "reduce_fx", "sync_dist", "add_dataloader_idx",
+  "rank_zero_only", "enable_graph",
+}
+local OPTIONS <const> = { "batch_size", "sync_dist_group", "metric_attribute",
+  table.unpack(FIXED) }
+local REDUCE <const> = { mean = "mean", avg = "mean", min = "min", max = "max", sum = "sum" }
+
+--- Accumulators of one pass. `train` says whose step values feed `callback_metrics`.
+function results.new(train)
+  return { train = train, order = {}, loaders = { {} }, loader = 1, serial = 0 }
+end
+
+--- A new batch has begun: what was logged before it is no longer this step's.
+function results.begin_batch(res)
+  res.serial = res.serial + 1
+end
+
+--- Values logged from here on belong to eval loader `index` of `count`.
+function results.set_loader(res, index, count)
+  res.loader, res.loader_count = index, count
+  res.loaders[index] = res.loaders[index] or {}
+end
+
+--- Forgets all values (and resets the metrics logged at epoch level); keeps nothing.
+function results.reset(res)
+  for _, item in ipairs(res.order) do
+    if item.metric and item.on_epoch then item.metric:reset() end
+  end
+  res.order, res.loaders = {}, { {} }
+end
+
+local function is_metric(value)
+  return type(value) == "table" and type(value.compute) == "function"
+end
+
+--- The Lua number that a logged value stands for.
+function results.number(value)
+  if is_tensor(value) then value = value:item() end
+  if value == true then return 1 end
+  if value == false then return 0 end
+  return value
+end
+
+local function check_value(name, value)
+  if type(value) == "number" or is_metric(value) then return end
+  if is_tensor(value) and value:numel() == 1 then return end
+  errors.blame("log: '%s' needs a number, a tensor of one element or a metric: got %s", name,
+    errors.show(value))
+end
+
+-- on_step and on_epoch after defaults, or an error when this hook does not allow them.
+local function resolve_moments(hook, name, options)
+  local allowed = hooks.by_name[hook] and hooks.by_name[hook].log
+  if not allowed then
+    errors.blame("log: not possible in %s: '%s'", hook or "code outside a hook", name)
+  end
+  local on_step, on_epoch = options.on_step, options.on_epoch
+  if on_step == nil then on_step = allowed == "step" end
+  if on_epoch == nil then on_epoch = allowed ~= "step" end
+  if on_step and allowed == "epoch" then
+    errors.blame("log: %s takes no on_step values: '%s'", hook, name)
+  end
+  if not on_step and not on_epoch then
+    errors.blame("log: on_step and on_epoch are both false: '%s'", name)
+  end
+  return on_step, on_epoch
+end
+
+local function check_options(name, options)
+  if type(name) ~= "string" then
+    errors.blame("log: the name must be a string: got %s", errors.show(name))
+  end
+  for key in pairs(options) do
+    local known = false
+    for _, option in ipairs(OPTIONS) do known = known or option == key end
+    if not known then
+      errors.blame("log: unknown option %s%s", errors.show(key),
+        errors.did_you_mean(key, OPTIONS))
+    end
+  end
+  if options.reduce_fx ~= nil and not REDUCE[options.reduce_fx] then
+    errors.blame("log: reduce_fx must be 'mean', 'min', 'max' or 'sum': got %s",
+      errors.show(options.reduce_fx))
+  end
+end
+
+local function shown_name(res, name, options)
+  if (res.loader_count or 1) > 1 and options.add_dataloader_idx ~= false then
+    if name:find("/dataloader_idx_", 1, true) then
+      errors.blame("log: the loader's index is added by itself: '%s'", name)
+    end
+    return ("%s/dataloader_idx_%d"):format(name, res.loader)
+  end
+  return name
+end
+
+local function new_item(state, name, value, options)
+  check_options(name, options)
+  local res = state.results
+  local on_step, on_epoch = resolve_moments(state.hook, name, options)
+  local item = {
+    hook = state.hook, key = name, loader = res.loader, on_step = on_step, on_epoch = on_epoch,
+    name = shown_name(res, name, options), prog_bar = options.prog_bar or false,
+    logger = options.logger ~= false, reduce = REDUCE[options.reduce_fx or "mean"], given = {},
+  }
+  local both = on_step and on_epoch
+  item.step_name = both and item.name .. "_step" or item.name
+  item.epoch_name = both and item.name .. "_epoch" or item.name
+  for _, option in ipairs(FIXED) do item.given[option] = options[option] end
+  if is_metric(value) then item.metric = value end
+  local items = res.loaders[res.loader]
+  items[state.hook] = items[state.hook] or {}
+  items[state.hook][name] = item
+  res.order[#res.order + 1] = item
+  return item
+end
+
+local function check_same(item, options)
+  local given = item.given
+  for i = 1, #FIXED do
+    local option = FIXED[i]
+    if options[option] ~= given[option] then
+      errors.blame("log: '%s' was logged in %s with another %s: %s, now %s", item.key,
+        item.hook, option, tostring(given[option]), tostring(options[option]))
+    end
+  end
+end
+
+-- total and count of an item, after one more value of weight `weight`.
+local function accumulate(item, value, weight)
+  local reduce, total = item.reduce, item.total
+  if reduce == "mean" then
+    item.total = (total or 0.0) + value * weight
+    item.count = (item.count or 0) + weight
+  elseif reduce == "sum" then
+    item.total = (total or 0.0) + value
+  elseif total == nil or value ~= value then
+    item.total = value
+  elseif total == total then
+    item.total = (reduce == "min" and math.min or math.max)(total, value)
+  end
+end
+
+-- The same on a device: total stays a tensor, nothing waits.
+local function accumulate_tensor(item, value, weight)
+  local reduce, wide = item.reduce, value:to("f64"):reshape { 1 }
+  if reduce == "mean" then
+    wide = wide * weight
+    item.count = (item.count or 0) + weight
+  end
+  if item.total == nil then
+    item.total = wide
+  elseif reduce == "min" then
+    item.total = item.total:minimum(wide)
+  elseif reduce == "max" then
+    item.total = item.total:maximum(wide)
+  else
+    item.total = item.total + wide
+  end
+end
+
+local function weigh(state, item, options)
+  if item.reduce ~= "mean" then return 1 end
+  local given = options.batch_size
+  if given == nil then return state.batch_size and state:batch_size(item.key) or 1 end
+  if type(given) ~= "number" or given < 0 then
+    errors.blame("log: batch_size must be a count: got %s", tostring(given))
+  end
+  return given
+end
+
+local function store_step(state, item, value)
+  local res = state.results
+  item.step_value, item.serial = value, res.serial
+  if res.train then
+    state.callback_metrics[item.name] = value
+    state.callback_metrics[item.step_name] = value
+  end
+  if item.prog_bar then state.progress_bar_metrics[item.step_name] = value end
+end
+
+local NONE <const> = {}
+
+--- `self:log(name, value, options)`: called by Module with the state of the running loop.
+function results.log(state, name, value, options)
+  options = options or NONE
+  local res = state.results
+  if not res then
+    errors.blame("log: no loop of the Trainer is running: '%s'", tostring(name))
+  end
+  local items = res.loaders[res.loader][state.hook]
+  local item = items and items[name]
+  check_value(name, value)
+  if item then check_same(item, options) else item = new_item(state, name, value, options) end
+  if item.metric then
+    item.serial = res.serial
+    if item.on_step then
+      local now = value.batch_value
+      store_step(state, item, results.number(now == nil and value:compute() or now))
+    end
+    return
+  end
+  local held = is_tensor(value)
+  if held then
+    value = value:detach()
+    if value.device == "cpu" then value, held = results.number(value), false end
+  end
+  if item.on_step then store_step(state, item, value) end
+  if item.on_epoch then
+    (held and accumulate_tensor or accumulate)(item, value, weigh(state, item, options))
+  end
+  item.serial = res.serial
+end
+
+local function epoch_value(item)
+  if item.metric then return results.number(item.metric:compute()) end
+  if item.total == nil then return nil end
+  local total = results.number(item.total)
+  return item.reduce == "mean" and total / item.count or total
+end
+
+--- Names and numbers of the step that just ran, for the loggers; nil when there are none.
+function results.step_row(res)
+  local row
+  for _, item in ipairs(res.order) do
+    if item.on_step and item.logger and item.serial == res.serial then
+      row = row or {}
+      row[item.step_name] = results.number(item.step_value)
+    end
+  end
+  return row
+end
+
+--- Figures of the whole pass: {callback =, log =, bar =, loaders = {[i] = {...}}, shared = {...}}.
+-- `loaders[i]` has what belongs to eval loader i, `shared` what was logged outside batches.
+function results.epoch(res)
+  local out = { callback = {}, log = {}, bar = {}, loaders = {}, shared = {} }
+  for _, item in ipairs(res.order) do
+    local value = item.on_epoch and epoch_value(item)
+    if value then
+      out.callback[item.name], out.callback[item.epoch_name] = value, value
+      if item.logger then out.log[item.epoch_name] = value end
+      if item.prog_bar then out.bar[item.epoch_name] = value end
+      local by_loader = hooks.by_name[item.hook].log == "eval"
+      if by_loader then out.loaders[item.loader] = out.loaders[item.loader] or {} end
+      local own = by_loader and out.loaders[item.loader] or out.shared
+      own[item.epoch_name] = value
+    end
+  end
+  return out
+end
+
+--- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves.
+function results.state_dict(res)
+  local list = {}
+  for i, item in ipairs(res.order) do
+    list[i] = {
+      hook = item.hook, key = item.key, loader = item.loader, on_step = item.on_step,
+      on_epoch = item.on_epoch, name = item.name, step_name = item.step_name,
+      epoch_name = item.epoch_name, prog_bar = item.prog_bar, logger = item.logger,
+      reduce = item.reduce, given = item.given, count = item.count,
+      total = item.total and results.number(item.total), is_metric = item.metric ~= nil,
+      step_value = item.step_value and results.number(item.step_value),
+    }
+  end
+  return list
+end
+
+--- Takes that back. A logged metric is found again when it is logged next.
+function results.load_state_dict(res, list)
+  results.reset(res)
+  for _, saved in ipairs(list) do
+    local item = {}
+    for key, value in pairs(saved) do item[key] = value end
+    item.serial, item.is_metric = -1, nil
+    res.order[#res.order + 1] = item
+    res.loaders[item.loader] = res.loaders[item.loader] or {}
+    local items = res.loaders[item.loader]
+    items[item.hook] = items[item.hook] or {}
+    items[item.hook][item.key] = item
+  end
+end
+
+return results
