@@ -5,6 +5,7 @@
      INT, NUMBER, FLAG   plain values; a content, never shifted
      DIM                 a dimension: 1-based in Lua, 0-based in C; negative counts from the end
      DIMS                one or several dims; n = -1: not given (all of them)
+     POS                 a position along a dim: 1-based in Lua, 0-based in C; negative from the end
      SIZES               a shape
      PAIR                a number or {height, width}
      SCALAR              a number with its category; kind LT_NO_SCALAR: not given
@@ -78,6 +79,7 @@ typedef struct lt_pair {
 #define LT_CTYPE_FLAG bool
 #define LT_CTYPE_DIM int64_t
 #define LT_CTYPE_DIMS lt_dims
+#define LT_CTYPE_POS int64_t
 #define LT_CTYPE_SIZES lt_sizes
 #define LT_CTYPE_PAIR lt_pair
 #define LT_CTYPE_SCALAR lt_scalar
