@@ -1,0 +1,55 @@
+/* runtime/cpu/scratch.h: temporary memory and copies for kernels.
+
+   All of it comes from the ctx's pool and belongs to the open frame: a kernel opens one, and closes
+   it when it is done. Nothing here is recorded or passes the door. */
+#ifndef LT_CPU_SCRATCH_H
+#define LT_CPU_SCRATCH_H
+
+#include "cpu/level.h"
+
+/* `n` elements, uninitialised, 64-byte aligned; NULL on failure. */
+static inline void *lt_cpu_scratch(lt_ctx *c, lt_dtype dtype, int64_t n) {
+  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &n);
+  return t != NULL ? lt_data(t) : NULL;
+}
+
+/* dst = src, converted; any strides, same shape. */
+static inline bool lt_cpu_move(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {
+  const lt_args_cast args = {.dtype = (lt_dtype)dst->dtype};
+  const lt_call call = {.op = LT_OP_cast, .n_in = 1, .n_out = 1, .in = &src, .out = &dst,
+                        .args = &args, .args_size = sizeof args};
+  return LT_CPU(lt_cpu_cast)(c, &call);
+}
+
+/* `t` with these dense strides (NULL: row-major) and dtype: itself when it lies so, else a copy. */
+static inline lt_tensor *lt_cpu_laid_out(lt_ctx *c, lt_tensor *t, lt_dtype dtype,
+                                         const int64_t *stride) {
+  bool fits = t != NULL && (lt_dtype)t->dtype == dtype && (stride != NULL || t->contiguous);
+  for (int k = 0; fits && stride != NULL && k < t->ndim; k++)
+    fits = t->size[k] == 1 || t->stride[k] == stride[k];
+  if (t == NULL || fits) return t;
+  lt_tensor *copy = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, t->ndim, t->size);
+  if (copy == NULL) return NULL;
+  if (stride != NULL) lt_tensor_set_shape(copy, t->ndim, t->size, stride);
+  return lt_cpu_move(c, copy, t) ? copy : NULL;
+}
+
+/* `t`, row-major and of `dtype`. An absent tensor stays absent. */
+static inline lt_tensor *lt_cpu_contiguous(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
+  return lt_cpu_laid_out(c, t, dtype, NULL);
+}
+
+/* Where to compute a result: `out` itself when it lies so, else a tensor that lt_cpu_move must
+   bring into it. */
+static inline lt_tensor *lt_cpu_result(lt_ctx *c, lt_tensor *out, lt_dtype dtype,
+                                       const int64_t *stride) {
+  bool fits = (lt_dtype)out->dtype == dtype && (stride != NULL || out->contiguous);
+  for (int k = 0; fits && stride != NULL && k < out->ndim; k++)
+    fits = out->size[k] == 1 || out->stride[k] == stride[k];
+  if (fits) return out;
+  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, out->ndim, out->size);
+  if (t != NULL && stride != NULL) lt_tensor_set_shape(t, out->ndim, out->size, stride);
+  return t;
+}
+
+#endif
