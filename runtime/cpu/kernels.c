@@ -13,6 +13,7 @@ const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT] = {
 #define LT_COMPARE(name, ...) ROW(name)
 #include "ops/binary.def"
 #define LT_KERNEL_ALL(name) [LT_OP_##name] = LT_CPU(lt_cpu_##name),
+#define LT_KERNEL_ALL_EXPAND(name) LT_KERNEL_ALL(name)
 #define LT_KERNEL_EXPAND(name)
 #define LT_KERNEL_VIEW(name)
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_KERNEL_##devices(name)

@@ -18,10 +18,12 @@ enum { LT_CHUNK = 32768 };
 #define LT_KERNEL(name) bool LT_CPU(lt_cpu_##name)(lt_ctx *c, const lt_call *call)
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_DECLARE_##devices(name)
 #define LT_DECLARE_ALL(name) LT_KERNEL(name);
+#define LT_DECLARE_ALL_EXPAND(name) LT_KERNEL(name);
 #define LT_DECLARE_EXPAND(name)
 #define LT_DECLARE_VIEW(name)
 #include "ops/ops.def"
 #undef LT_DECLARE_ALL
+#undef LT_DECLARE_ALL_EXPAND
 #undef LT_DECLARE_EXPAND
 #undef LT_DECLARE_VIEW
 LT_KERNEL(rows); /* every row of unary.def and binary.def */

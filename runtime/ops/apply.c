@@ -147,25 +147,59 @@ static void mark_written(lt_ctx *c, door *d, const bool *given) {
       lt_storage_bump(c, d->in[k]->storage);
 }
 
-static bool compute(lt_ctx *c, door *d) {
+static bool same_view(const lt_tensor *a, const lt_tensor *b) {
+  return a->offset == b->offset && a->dtype == b->dtype &&
+         lt_shape_equal(lt_tensor_shape(a), lt_tensor_shape(b)) &&
+         memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
+}
+
+/* Inputs for the kernel: one that shares memory with a given result, but not element by element,
+   is copied first (x[{2, -1}]:add_(x[{1, -2}]) must not read what it has just written). */
+static lt_tensor *const *without_overlap(lt_ctx *c, door *d, const bool *given, lt_tensor **safe) {
+  bool grad = c->modes.grad, copied = false;
+  c->modes.grad = false;
+  for (int k = 0; k < d->infer.n_in; k++) {
+    safe[k] = d->in[k];
+    for (int j = 0; j < d->infer.n_out && safe[k] == d->in[k] && d->in[k] != NULL; j++) {
+      if (!given[j] || d->in[k]->storage != d->out[j]->storage) continue;
+      if (same_view(d->in[k], d->out[j])) continue;
+      safe[k] = lt_apply1(c, LT_OP_clone, 1, &d->in[k], NULL);
+      copied = true;
+    }
+  }
+  c->modes.grad = grad;
+  return !copied ? d->in : lt_ok(c) ? safe : NULL;
+}
+
+static bool compute(lt_ctx *c, door *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
-  if (!d->op->has_kernel) {
+  bool kernel = d->op->has_kernel && lt_device_table(c, d->infer.device)->kernels[d->op - lt_ops];
+  if (!kernel && d->op->expand != NULL) {
     const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
                           .n_out = d->infer.n_out, .out = d->out, .args = d->args};
+    *composite = true; /* its parts have recorded themselves */
     return d->op->expand(c, &call, d->out);
   }
   bool given[LT_MAX_OUT] = {false};
   for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k] != NULL;
   if (!allocate(c, d)) return false;
   lt_op op = (lt_op)(d->op - lt_ops);
-  if (!lt_run(c, op, d->infer.n_in, d->in, d->args, d->kind->args_size, d->infer.n_out, d->out))
+  lt_tensor *safe[LT_FINITE_IN], *const *in = d->in;
+  if (d->infer.n_in <= LT_FINITE_IN) in = without_overlap(c, d, given, safe);
+  if (in == NULL ||
+      !lt_run(c, op, d->infer.n_in, in, d->args, d->kind->args_size, d->infer.n_out, d->out))
     return false;
   mark_written(c, d, given);
   return true;
 }
 
 static bool record(lt_ctx *c, door *d) {
-  if (!d->op->differentiable || !lt_recording(c, d->infer.n_in, d->in)) return true;
+  if (!lt_recording(c, d->infer.n_in, d->in)) return true;
+  bool hidden = d->op->hidden || (d->kind->flags & LT_KIND_HIDDEN) != 0;
+  if (!d->op->differentiable && hidden)
+    return lt_fail(c, LT_EARG, "%s: has no derivative of its own: create_graph ends here",
+                   d->op->name);
+  if (!d->op->differentiable) return true;
   const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
                         .n_out = d->infer.n_out, .out = d->out, .args = d->args,
                         .args_size = d->kind->args_size};
@@ -185,8 +219,8 @@ static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void 
     d->out[0] = d->in[0];
     return lt_frame_add(c, lt_retain(d->in[0]));
   }
-  if (!compute(c, d)) return false;
-  return d->op->has_kernel || (d->kind->flags & LT_KIND_VIEW) != 0 ? record(c, d) : true;
+  bool composite = false;
+  return compute(c, d, &composite) && (composite || record(c, d));
 }
 
 bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, int n_out,

@@ -13,6 +13,7 @@ enum {
 };
 
 #define HAS_ALL true
+#define HAS_ALL_EXPAND true
 #define HAS_EXPAND false
 #define HAS_VIEW false
 #define IS_ONE(text) (sizeof(text) == 2 && (text)[0] == '1')
@@ -21,9 +22,11 @@ enum {
 #define EXPAND_OF_ALL(name) NULL
 #define EXPAND_OF_VIEW(name) NULL
 #define EXPAND_OF_EXPAND(name) lt_expand_##name
+#define EXPAND_OF_ALL_EXPAND(name) lt_expand_##name
 #define LT_OP(name, kind_, dtype_, cast_, vjp_, saves_, devices_, doc_) LT_DECLARE_##devices_(name)
 #define LT_DECLARE_ALL(name)
 #define LT_DECLARE_VIEW(name)
+#define LT_DECLARE_ALL_EXPAND(name) LT_DECLARE_EXPAND(name)
 #define LT_DECLARE_EXPAND(name) \
   bool lt_expand_##name(lt_ctx *c, const lt_call *call, lt_tensor **out);
 #include "ops/ops.def"
