@@ -1,0 +1,101 @@
+-- spec/autograd/inplace_spec.lua: views, versions and in-place writes: nothing silently wrong.
+local lt = require "ltrain"
+
+local function leaf(values) return lt.tensor(values, {dtype = "f64", requires_grad = true}) end
+local function refused(pattern, fn)
+  local ok, message = pcall(fn)
+  assert.is_false(ok, "should have been refused")
+  assert.matches(pattern, message)
+  assert.matches("inplace_spec.lua:%d+", message)
+end
+
+describe("a view", function()
+  it("shares memory with its base, both ways", function()
+    local x = lt.zeros(2, 3)
+    local row = x[1]
+    row:fill_(5)
+    assert.same({{5, 5, 5}, {0, 0, 0}}, x:tolist())
+    x:add_(1)
+    assert.same({6, 6, 6}, row:tolist())
+  end)
+
+  it("that had to copy cannot be written in place", function()
+    local x = lt.zeros(2, 3):transpose(1, 2):view(6)
+    refused("view copied here: write x:reshape%(%)", function() x:add_(1) end)
+    lt.zeros(2, 3):transpose(1, 2):reshape(6):add_(1)
+  end)
+
+  it("with history may not be written in grad mode", function()
+    local y = leaf{1.0, 2.0} * 2
+    refused("in%-place write into a view of something with history", function() y[{1, 1}]:add_(1) end)
+  end)
+
+  it("with history is stale once its base was written", function()
+    local y = leaf{1.0, 2.0} * 2
+    local v = y[{1, 1}]
+    y:mul_(3)
+    refused("written in place since by mul", function() return v + 1 end)
+  end)
+
+  it("without memory of its own cannot be written", function()
+    refused("dim 1 is repeated", function() lt.zeros(1, 3):expand(2, 3):add_(1) end)
+  end)
+end)
+
+describe("an in-place write", function()
+  it("is refused on a leaf that requires grad, except under no_grad", function()
+    local x = leaf{1.0}
+    refused("leaf that requires grad", function() x:add_(1) end)
+    lt.no_grad(function() x:add_(1) end)
+    assert.same({2.0}, x:tolist())
+  end)
+
+  it("is noticed by a backward that saved the value, naming both ops and lines", function()
+    local x = leaf{1.0, 2.0}
+    local y = x * 1
+    local z = (y * y):sum()
+    lt.no_grad(function() y:add_(1) end)
+    refused("backward of mul %(.*inplace_spec.lua:%d+%).*written in place since by add "
+      .. "at .*inplace_spec.lua:%d+", function() z:backward() end)
+  end)
+
+  it("is part of the history otherwise", function()
+    local x = leaf{1.0, 2.0}
+    local y = x * 2
+    y:add_(1)
+    y:mul_(lt.tensor({3.0, 4.0}, {dtype = "f64"}))
+    y:sum():backward()
+    assert.same({6.0, 8.0}, x.grad:tolist())
+  end)
+
+  it("keeps the dtype of its target or says that it cannot", function()
+    local x = lt.tensor({1.0}, {dtype = "bf16"})
+    assert.equal("bf16", x:add_(lt.ones(1)).dtype)
+    refused("a result of f32 does not fit into a tensor of i64", function()
+      lt.tensor{1}:add_(0.5)
+    end)
+  end)
+
+  it("reads what it overwrites before it writes", function()
+    local x = lt.arange(0, 6)
+    x[{2, 6}]:add_(x[{1, 5}])
+    assert.same({0, 1, 3, 5, 7, 9}, x:tolist())
+  end)
+end)
+
+describe("assignment by index", function()
+  it("writes through and is differentiable on both sides", function()
+    local x, v = leaf{1.0, 2.0, 3.0}, leaf{10.0}
+    local y = x * 2
+    y[{2, 2}] = v
+    assert.same({2.0, 10.0, 6.0}, y:tolist())
+    (y * y):sum():backward()
+    assert.same({8.0, 0.0, 24.0}, x.grad:tolist())
+    assert.same({20.0}, v.grad:tolist())
+  end)
+
+  it("is refused on a leaf that requires grad", function()
+    local x = leaf{1.0}
+    refused("leaf that requires grad", function() x[1] = 5 end)
+  end)
+end)

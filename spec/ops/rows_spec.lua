@@ -1,0 +1,213 @@
+-- spec/ops/rows_spec.lua: every elementwise row, derived from lt.ops().
+--
+-- A row's value is held against an independent formula in doubles (the oracle table below: a row
+-- without one fails), its gradient against central finite differences in f64 inside the row's own
+-- domain, low precision against f32, strided against contiguous input, and odd shapes.
+local lt = require "ltrain"
+
+local function sign(x) return x > 0 and 1 or x < 0 and -1 or x end
+local function round(x) -- halves to even
+  local f = math.floor(x)
+  local d = x - f
+  if d > 0.5 or (d == 0.5 and f % 2 == 1) then return f + 1 end
+  return f
+end
+local function erf(x) -- Taylor series, converges to 1e-15 for |x| <= 4
+  local term, sum = x, x
+  for n = 1, 120 do
+    term = -term * x * x / n
+    sum = sum + term / (2 * n + 1)
+  end
+  return sum * 2 / math.sqrt(math.pi)
+end
+local function tanh(x)
+  local e = math.exp(2 * x)
+  return (e - 1) / (e + 1)
+end
+
+local UNARY <const> = {
+  neg = function(x) return -x end, abs = math.abs, sign = sign,
+  square = function(x) return x * x end, exp = math.exp,
+  expm1 = function(x) return math.exp(x) - 1 end, log = math.log,
+  log1p = function(x) return math.log(1 + x) end, sqrt = math.sqrt,
+  rsqrt = function(x) return 1 / math.sqrt(x) end, reciprocal = function(x) return 1 / x end,
+  sin = math.sin, cos = math.cos, tanh = tanh, erf = erf,
+  sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,
+  floor = math.floor, round = round, relu = function(x) return math.max(x, 0) end,
+  silu = function(x) return x / (1 + math.exp(-x)) end,
+  gelu = function(x) return 0.5 * x * (1 + erf(x / math.sqrt(2))) end,
+  gelu_tanh = function(x)
+    return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3)))
+  end,
+  softplus = function(x) return math.log(1 + math.exp(x)) end,
+  clamp = function(x) return math.max(-1, math.min(1.5, x)) end,
+  isnan = function(x) return x ~= x end,
+  isfinite = function(x) return x - x == 0 end,
+  logical_not = function(x) return x == 0 end,
+}
+local function floordiv(a, b) return math.floor(a / b) end
+local BINARY <const> = {
+  add = function(a, b) return a + b end, sub = function(a, b) return a - b end,
+  mul = function(a, b) return a * b end, div = function(a, b) return a / b end,
+  pow = function(a, b) return a ^ b end, maximum = math.max, minimum = math.min,
+  floor_divide = floordiv, remainder = function(a, b) return a - b * floordiv(a, b) end,
+  eq = function(a, b) return a == b end, ne = function(a, b) return a ~= b end,
+  lt = function(a, b) return a < b end, le = function(a, b) return a <= b end,
+  gt = function(a, b) return a > b end, ge = function(a, b) return a >= b end,
+  logical_and = function(a, b) return a ~= 0 and b ~= 0 end,
+  logical_or = function(a, b) return a ~= 0 or b ~= 0 end,
+  logical_xor = function(a, b) return (a ~= 0) ~= (b ~= 0) end,
+}
+local OPTIONS <const> = {clamp = {min = -1, max = 1.5}}
+
+local function rows(...)
+  local kinds, found = {}, {}
+  for _, kind in ipairs{...} do kinds[kind] = true end
+  for _, op in ipairs(lt.ops()) do
+    if kinds[op.kind] and not op.hidden then found[#found + 1] = op end
+  end
+  return found
+end
+
+local function near(want, got, tolerance)
+  if want == got or (want ~= want and got ~= got) then return true end
+  return math.abs(want - got) <= tolerance * math.max(1, math.abs(want))
+end
+
+local function assert_all(want, got, tolerance, what)
+  assert.equal(#want, #got)
+  for i = 1, #want do
+    if type(want[i]) == "boolean" then
+      assert.equal(want[i], got[i], what .. " at " .. i)
+    elseif not near(want[i], got[i], tolerance) then
+      error(("%s at %d: want %.17g, got %.17g"):format(what, i, want[i], got[i]), 2)
+    end
+  end
+end
+
+local function points(op, n)
+  local lo, hi, list = op.lo or -3, op.hi or 3, {}
+  for i = 1, n do list[i] = lo + (hi - lo) * ((i * 0.6180339887) % 1) end
+  return list
+end
+
+local function map(f, ...)
+  local lists, out = {...}, {}
+  for i = 1, #lists[1] do
+    out[i] = f(lists[1][i], lists[2] and lists[2][i])
+  end
+  return out
+end
+
+for _, op in ipairs(rows("unary", "clamp", "test")) do
+  describe("lt." .. op.name, function()
+    local oracle = UNARY[op.name]
+    local function call(x) return lt[op.name](x, OPTIONS[op.name]) end
+
+    it("has an oracle here", function() assert.is_function(oracle) end)
+
+    it("equals the formula in f64 and f32", function()
+      local list = points(op, 700)
+      assert_all(map(oracle, list), call(lt.tensor(list, {dtype = "f64"})):tolist(), 1e-14, "f64")
+      local rounded = lt.tensor(list):tolist() -- the f32 values of the points
+      assert_all(map(oracle, rounded), call(lt.tensor(list)):tolist(), 1e-6, "f32")
+    end)
+
+    it("rounds the f32 result in f16 and bf16", function()
+      for dtype, tolerance in pairs{f16 = 1e-3, bf16 = 8e-3} do
+        local x = lt.tensor(points(op, 100)):to(dtype)
+        assert_all(call(x:to("f32")):tolist(), call(x):tolist(), tolerance, dtype)
+      end
+    end)
+
+    it("reads strided, repeated, empty and 0-d inputs", function()
+      local x = lt.tensor(points(op, 60)):view(6, 10)
+      local flat = call(x:transpose(1, 2):contiguous())
+      assert_all(flat:flatten():tolist(), call(x:transpose(1, 2)):flatten():tolist(), 0, "strided")
+      assert_all(call(x[1]):tolist(), call(x[{1}]:expand(3, 10))[3]:tolist(), 0, "repeated")
+      assert.same({0, 4}, call(lt.zeros(0, 4)):clone().shape)
+      assert.same({}, call(x[1][1]).shape)
+    end)
+
+    if op.differentiable then
+      it("has the derivative that finite differences give", function()
+        local list, h = points(op, 23), 1e-6
+        local x = lt.tensor(list, {dtype = "f64", requires_grad = true})
+        call(x):sum():backward()
+        local want = map(function(v) return (oracle(v + h) - oracle(v - h)) / (2 * h) end, list)
+        assert_all(want, x.grad:tolist(), 1e-6, "gradient")
+      end)
+    end
+
+    if op.dtype == "any" and op.kind ~= "test" and op.name ~= "clamp" then
+      it("keeps integers", function()
+        local y = call(lt.tensor{-3, 0, 2})
+        assert.equal("i64", y.dtype)
+        assert_all(map(oracle, {-3, 0, 2}), y:tolist(), 0, "i64")
+      end)
+    elseif op.dtype == "float" then
+      it("turns integers into f32", function()
+        assert.equal("f32", call(lt.tensor{1, 2}).dtype)
+      end)
+    end
+  end)
+end
+
+for _, op in ipairs(rows("binary", "compare")) do
+  describe("lt." .. op.name, function()
+    local oracle, f = BINARY[op.name], lt[op.name]
+
+    it("has an oracle here", function() assert.is_function(oracle) end)
+
+    it("equals the formula in f64 and f32, with ties", function()
+      local a, b = points(op, 300), points(op, 300)
+      table.sort(b)
+      for i = 1, 20 do b[i] = a[i] end
+      assert_all(map(oracle, a, b),
+        f(lt.tensor(a, {dtype = "f64"}), lt.tensor(b, {dtype = "f64"})):tolist(), 1e-13, "f64")
+      local x, y = lt.tensor(a), lt.tensor(b)
+      assert_all(map(oracle, x:tolist(), y:tolist()), f(x, y):tolist(), 2e-6, "f32")
+    end)
+
+    it("broadcasts, and takes a number on either side", function()
+      local a, b = lt.tensor(points(op, 3)):view(3, 1), lt.tensor(points(op, 4))
+      local full = f(a:expand(3, 4):contiguous(), b:expand(3, 4):contiguous())
+      assert_all(full:flatten():tolist(), f(a, b):flatten():tolist(), 0, "broadcast")
+      assert_all(f(b, lt.full({4}, 2.0)):tolist(), f(b, 2.0):tolist(), 0, "number right")
+      assert_all(f(lt.full({4}, 2.0), b):tolist(), f(2.0, b):tolist(), 0, "number left")
+      assert.same({0, 4}, f(lt.zeros(0, 1), b).shape)
+    end)
+
+    it("names both shapes and the line when they do not broadcast", function()
+      local ok, message = pcall(function() return f(lt.zeros(2, 3), lt.zeros(4)) end)
+      assert.is_false(ok)
+      assert.matches("rows_spec.lua:%d+: " .. op.name .. ": shapes do not broadcast: "
+        .. "%[2, 3%] and %[4%]", message)
+    end)
+
+    if op.differentiable then
+      it("has the derivatives that finite differences give, broadcast too", function()
+        local h = 1e-6
+        local a = lt.tensor(points(op, 6), {dtype = "f64"}):view(3, 2)
+        local b = (lt.tensor(points(op, 2), {dtype = "f64"}) * 1.07):clone()
+        local function total(x, y) return f(x, y):sum():item() end
+        a:requires_grad_()
+        b:requires_grad_()
+        f(a, b):sum():backward()
+        local smooth = op.name ~= "floor_divide"
+        for i = 1, 3 do
+          local d = lt.zeros_like(a:detach())
+          d[i][2] = h
+          local x, y = a:detach(), b:detach()
+          local want = smooth and (total(x + d, y) - total(x - d, y)) / (2 * h) or 0
+          assert_all({want}, {a.grad[i][2]:item()}, 1e-5, "by a")
+        end
+        local d = lt.zeros_like(b:detach())
+        d[1] = h
+        local want = smooth
+          and (total(a:detach(), b:detach() + d) - total(a:detach(), b:detach() - d)) / (2 * h) or 0
+        assert_all({want}, {b.grad[1]:item()}, 1e-5, "by b")
+      end)
+    end
+  end)
+end
