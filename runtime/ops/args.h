@@ -73,6 +73,10 @@ typedef struct lt_pair {
 /* Reductions. */
 #define LT_ARGS_reduce(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, keepdim, false)
 
+/* Joining. */
+#define LT_ARGS_cat(A) A(DIM, dim, 0)
+#define LT_ARGS_stack(A) A(DIM, dim, 0)
+
 /* From here on: derived. */
 #define LT_CTYPE_INT int64_t
 #define LT_CTYPE_NUMBER double
