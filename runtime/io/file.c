@@ -1,0 +1,211 @@
+/* runtime/io/file.c: reading, appending, folders. Saving is in saving.c. */
+#include "io/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int system_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
+
+static int system_list(const char *folder, bool (*each)(void *ud, const char *name), void *ud) {
+  DIR *dir = opendir(folder);
+  if (dir == NULL) return -1;
+  struct dirent *entry;
+  while ((entry = readdir(dir)) != NULL)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+        !each(ud, entry->d_name))
+      break;
+  closedir(dir);
+  return 0;
+}
+
+const lt_file_ops lt_system_files = {
+    .open = system_open,
+    .read = read,
+    .pread = pread,
+    .write = write,
+    .fsync = fsync,
+    .close = close,
+    .fstat = fstat,
+    .stat = stat,
+    .rename = rename,
+    .unlink = unlink,
+    .rmdir = rmdir,
+    .mkdir = mkdir,
+    .list = system_list,
+};
+
+const lt_file_ops *lt_files(const lt_ctx *c) {
+  return c->root->files != NULL ? c->root->files : &lt_system_files;
+}
+
+static bool fail_errno(lt_ctx *c, const char *op, const char *verb, const char *path) {
+  return lt_fail(c, LT_EIO, "%s: cannot %s %s: %s", op, verb, path, strerror(errno));
+}
+
+static bool may_read(lt_ctx *c, const char *op, const char *path) {
+  if (!lt_ok(c)) return false;
+  return c->policy.read_files ||
+         lt_fail(c, LT_EIO, "%s: this state may not read files: %s", op, path);
+}
+
+static bool may_write(lt_ctx *c, const char *op, const char *path) {
+  if (!lt_ok(c)) return false;
+  return c->policy.write_files ||
+         lt_fail(c, LT_EIO, "%s: this state may not write files: %s", op, path);
+}
+
+int lt_file_open(lt_ctx *c, const char *op, const char *path) {
+  if (!may_read(c, op, path)) return -1;
+  int fd;
+  do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC, 0);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0) fail_errno(c, op, "open", path);
+  return fd;
+}
+
+void lt_file_close(lt_ctx *c, int fd) {
+  if (fd >= 0) lt_files(c)->close(fd);
+}
+
+int64_t lt_file_size(lt_ctx *c, const char *op, const char *path, int fd) {
+  struct stat info;
+  if (lt_files(c)->fstat(fd, &info) != 0) {
+    fail_errno(c, op, "read", path);
+    return -1;
+  }
+  if (!S_ISREG(info.st_mode)) {
+    lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path);
+    return -1;
+  }
+  return (int64_t)info.st_size;
+}
+
+bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,
+                     int64_t offset) {
+  size_t done = 0;
+  while (done < n) {
+    ssize_t got = lt_files(c)->pread(fd, (char *)out + done, n - done, (off_t)offset + (off_t)done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(c, op, "read", path);
+    if (got == 0)
+      return lt_fail(c, LT_EIO, "%s: %s ends at byte %lld, %zu more expected", op, path,
+                     (long long)offset + (long long)done, n - done);
+    done += (size_t)got;
+  }
+  return true;
+}
+
+/* Room for the whole of a plain file at once; pipes grow. */
+static size_t first_capacity(lt_ctx *c, int fd, size_t limit) {
+  struct stat info;
+  if (lt_files(c)->fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return (size_t)info.st_size + 1;
+  return limit < 1 << 16 ? limit + 1 : 1 << 16;
+}
+
+char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size) {
+  int fd = lt_file_open(c, op, path);
+  if (fd < 0) return NULL;
+  size_t capacity = first_capacity(c, fd, limit), n = 0;
+  char *data = NULL;
+  if (capacity > limit + 1)
+    lt_fail(c, LT_EIO, "%s: %s is larger than %zu bytes", op, path, limit);
+  else
+    data = lt_alloc(c, capacity);
+  while (data != NULL) {
+    if (n == capacity) {
+      char *more = lt_realloc(c, data, capacity, 2 * capacity);
+      if (more == NULL) break;
+      data = more;
+      capacity *= 2;
+    }
+    ssize_t got = lt_files(c)->read(fd, data + n, capacity - n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(c, op, "read", path);
+    if (got > 0 && n + (size_t)got > limit)
+      lt_fail(c, LT_EIO, "%s: %s is larger than %zu bytes", op, path, limit);
+    if (got <= 0 || !lt_ok(c)) break;
+    n += (size_t)got;
+  }
+  lt_file_close(c, fd);
+  char *exact = lt_ok(c) ? lt_realloc(c, data, capacity, n + 1) : NULL;
+  if (exact == NULL) {
+    lt_free(c, data, capacity);
+    return NULL;
+  }
+  exact[n] = 0;
+  *size = n;
+  return exact;
+}
+
+bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
+  if (!may_write(c, op, path)) return false;
+  const lt_file_ops *files = lt_files(c);
+  int fd;
+  do fd = files->open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0) return fail_errno(c, op, "open", path);
+  size_t done = 0;
+  while (done < n) {
+    ssize_t put = files->write(fd, (const char *)data + done, n - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) {
+      fail_errno(c, op, "write", path);
+      break;
+    }
+    done += (size_t)put;
+  }
+  if (files->close(fd) != 0) fail_errno(c, op, "write", path);
+  return lt_ok(c);
+}
+
+bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
+  if (!may_write(c, op, path)) return false;
+  const lt_file_ops *files = lt_files(c);
+  struct stat info;
+  bool folder = files->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+  if ((folder ? files->rmdir(path) : files->unlink(path)) == 0 || errno == ENOENT) return true;
+  return fail_errno(c, op, "remove", path);
+}
+
+/* mkdir, content with a folder that is there. */
+static bool make_one(lt_ctx *c, const char *op, const char *path) {
+  if (lt_files(c)->mkdir(path, 0777) == 0) return true;
+  int error = errno;
+  struct stat info;
+  if (error == EEXIST && lt_files(c)->stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return true;
+  errno = error;
+  return fail_errno(c, op, "make folder", path);
+}
+
+bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
+  if (!may_write(c, op, path)) return false;
+  char part[LT_PATH_MAX];
+  size_t n = strlen(path);
+  if (n == 0 || n >= sizeof part) return lt_fail(c, LT_EIO, "%s: not a path: '%.60s'", op, path);
+  memcpy(part, path, n + 1);
+  for (size_t i = 1; i < n; i++)
+    if (part[i] == '/' && part[i - 1] != '/') {
+      part[i] = 0;
+      if (!make_one(c, op, part)) return false;
+      part[i] = '/';
+    }
+  return make_one(c, op, path);
+}
+
+bool lt_folder_list(lt_ctx *c, const char *op, const char *path,
+                    bool (*each)(void *ud, const char *name), void *ud) {
+  if (!may_read(c, op, path)) return false;
+  return lt_files(c)->list(path, each, ud) == 0 || fail_errno(c, op, "list", path);
+}
+
+lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path) {
+  struct stat info;
+  if (!c->policy.read_files || lt_files(c)->stat(path, &info) != 0) return LT_NO_FILE;
+  if (S_ISREG(info.st_mode)) return LT_PLAIN_FILE;
+  return S_ISDIR(info.st_mode) ? LT_FOLDER : LT_OTHER_FILE;
+}

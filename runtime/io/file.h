@@ -1,0 +1,91 @@
+/* runtime/io/file.h: files, through one table of calls, and saving that never loses the former
+   file.
+
+   Every call into the file system goes through `lt_file_ops`, so that specs can make the n-th one
+   fail. A save goes to a temporary name in the same folder, is synced, renamed over the old file,
+   and the folder is synced: at each moment the path holds the former file or the new one, whole. */
+#ifndef LT_IO_FILE_H
+#define LT_IO_FILE_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/ctx.h"
+
+/* As the system's calls of the same names: -1 and errno on failure. */
+typedef struct lt_file_ops {
+  int (*open)(const char *path, int flags, mode_t mode);
+  ssize_t (*read)(int fd, void *buffer, size_t n);
+  ssize_t (*pread)(int fd, void *buffer, size_t n, off_t offset);
+  ssize_t (*write)(int fd, const void *data, size_t n);
+  int (*fsync)(int fd);
+  int (*close)(int fd);
+  int (*fstat)(int fd, struct stat *out);
+  int (*stat)(const char *path, struct stat *out);
+  int (*rename)(const char *from, const char *to);
+  int (*unlink)(const char *path);
+  int (*rmdir)(const char *path);
+  int (*mkdir)(const char *path, mode_t mode);
+  /* Call each(ud, name) for every entry but "." and ".."; each stops it by returning false. */
+  int (*list)(const char *folder, bool (*each)(void *ud, const char *name), void *ud);
+} lt_file_ops;
+
+extern const lt_file_ops lt_system_files;
+
+/* The table in use: the root ctx's, or the system's. */
+const lt_file_ops *lt_files(const lt_ctx *c);
+
+/* In all that follows `op` begins the error text ("load: cannot open a.st: No such file"); the
+   ctx's policy is asked first. */
+
+/* Open for reading; -1 with a failure in the ctx. lt_file_close ignores errors: reading is done. */
+int lt_file_open(lt_ctx *c, const char *op, const char *path);
+void lt_file_close(lt_ctx *c, int fd);
+
+/* Size of an open regular file; -1 with a failure (a folder or a pipe has none). */
+int64_t lt_file_size(lt_ctx *c, const char *op, const char *path, int fd);
+
+/* Exactly n bytes from `offset`; a file that ends before fails. */
+bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,
+                     int64_t offset);
+
+/* A whole file (or pipe) of at most `limit` bytes, with a NUL after it; free it with
+   lt_free(c, data, *size + 1). */
+char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size);
+
+/* A file that is being saved. Open, write as often as needed, then commit or discard: both end it
+   and work on one whose open failed. */
+enum { LT_PATH_MAX = 4096 };
+typedef struct lt_saving {
+  const char *op, *path; /* the caller's, valid until the end */
+  char temporary[LT_PATH_MAX];
+  int fd; /* -1: not open */
+} lt_saving;
+
+/* Also removes temporaries in the folder whose process has died. */
+bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path);
+bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n);
+bool lt_saving_commit(lt_ctx *c, lt_saving *s);
+void lt_saving_discard(lt_ctx *c, lt_saving *s);
+
+/* The four steps at once. */
+bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);
+
+/* Add to the end of a file, which is made if absent: one write, so that lines stay whole. */
+bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);
+
+/* Remove a file or an empty folder; true when it is not there. */
+bool lt_file_remove(lt_ctx *c, const char *op, const char *path);
+
+/* Make a folder and those above it; true when it is there already. */
+bool lt_folder_make(lt_ctx *c, const char *op, const char *path);
+
+/* Call each(ud, name) for the entries of a folder, in no order. */
+bool lt_folder_list(lt_ctx *c, const char *op, const char *path,
+                    bool (*each)(void *ud, const char *name), void *ud);
+
+/* What is at a path; LT_NO_FILE also when the policy forbids to look (no failure). */
+typedef enum lt_file_kind { LT_NO_FILE, LT_PLAIN_FILE, LT_FOLDER, LT_OTHER_FILE } lt_file_kind;
+lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path);
+
+#endif

@@ -1,0 +1,148 @@
+/* runtime/io/saving.c: saves that end whole or leave the former file as it was.
+
+   A temporary is called `.NAME.HOST-PID-N.saving`. One whose process has died on this host is
+   stale: the next save in the folder removes it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "io/file.h"
+
+static const char SUFFIX[] = ".saving";
+enum { MAX_TRIES = 100 };
+
+static bool fail_errno(lt_ctx *c, const lt_saving *s, const char *verb) {
+  return lt_fail(c, LT_EIO, "%s: cannot %s %s: %s", s->op, verb, s->path, strerror(errno));
+}
+
+static unsigned host_id(void) {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return (unsigned)crc32(0, (const Bytef *)name, (uInt)strlen(name));
+}
+
+/* Length of the folder part of a path with its slash; 0: the current folder. */
+static size_t folder_length(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
+static bool folder_of(const char *path, char *out) {
+  size_t n = folder_length(path);
+  if (n >= LT_PATH_MAX) return false;
+  memcpy(out, n > 0 ? path : "./", n > 0 ? n : 2);
+  out[n > 0 ? n : 2] = 0;
+  return true;
+}
+
+typedef struct sweep {
+  const lt_file_ops *files;
+  const char *folder;
+  unsigned host;
+} sweep;
+
+/* Is this the name of a temporary that a dead process of this host has left? */
+static bool is_stale(const char *name, unsigned host) {
+  size_t n = strlen(name), suffix = sizeof SUFFIX - 1;
+  if (name[0] != '.' || n <= suffix || strcmp(name + n - suffix, SUFFIX) != 0) return false;
+  const char *at = name + n - suffix;
+  while (at > name && at[-1] != '.') at--;
+  char *end;
+  unsigned long of_host = strtoul(at, &end, 16);
+  if (end != at + 8 || *end != '-' || of_host != host) return false;
+  long pid = strtol(end + 1, &end, 10);
+  return *end == '-' && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static bool sweep_one(void *ud, const char *name) {
+  const sweep *s = ud;
+  char path[LT_PATH_MAX];
+  if (!is_stale(name, s->host)) return true;
+  int n = snprintf(path, sizeof path, "%s%s", s->folder, name);
+  if (n > 0 && n < LT_PATH_MAX) s->files->unlink(path);
+  return true;
+}
+
+bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
+  s->op = op;
+  s->path = path;
+  s->fd = -1;
+  if (!lt_ok(c)) return false;
+  if (!c->policy.write_files)
+    return lt_fail(c, LT_EIO, "%s: this state may not write files: %s", op, path);
+  const lt_file_ops *files = lt_files(c);
+  size_t folder = folder_length(path);
+  if (path[folder] == 0) return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);
+  char name[LT_PATH_MAX];
+  unsigned host = host_id();
+  if (!folder_of(path, name)) return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, path);
+  files->list(name, sweep_one, &(sweep){.files = files, .folder = name, .host = host});
+  for (int i = 0; i < MAX_TRIES && s->fd < 0; i++) {
+    int n = snprintf(s->temporary, sizeof s->temporary, "%.*s.%s.%08x-%ld-%d%s", (int)folder, path,
+                     path + folder, host, (long)getpid(), i, SUFFIX);
+    if (n < 0 || n >= LT_PATH_MAX)
+      return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, path);
+    s->fd = files->open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (s->fd < 0 && errno != EEXIST && errno != EINTR) break;
+  }
+  return s->fd >= 0 || fail_errno(c, s, "write");
+}
+
+bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
+  if (!lt_ok(c) || s->fd < 0) return false;
+  size_t done = 0;
+  while (done < n) {
+    ssize_t put = lt_files(c)->write(s->fd, (const char *)data + done, n - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) return fail_errno(c, s, "write");
+    done += (size_t)put;
+  }
+  return true;
+}
+
+/* The rename itself must survive a crash. File systems that cannot sync a folder say EINVAL. */
+static bool sync_folder(lt_ctx *c, const lt_saving *s) {
+  char folder[LT_PATH_MAX];
+  const lt_file_ops *files = lt_files(c);
+  folder_of(s->path, folder);
+  int fd = files->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (fd < 0) return fail_errno(c, s, "sync the folder of");
+  bool ok = files->fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
+  if (!ok) fail_errno(c, s, "sync the folder of");
+  files->close(fd);
+  return ok;
+}
+
+bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
+  const lt_file_ops *files = lt_files(c);
+  if (s->fd < 0) return false;
+  if (lt_ok(c) && files->fsync(s->fd) != 0) fail_errno(c, s, "sync");
+  if (files->close(s->fd) != 0 && lt_ok(c)) fail_errno(c, s, "write");
+  s->fd = -1;
+  if (lt_ok(c) && files->rename(s->temporary, s->path) != 0) fail_errno(c, s, "rename to");
+  if (!lt_ok(c)) {
+    files->unlink(s->temporary);
+    return false;
+  }
+  return sync_folder(c, s);
+}
+
+void lt_saving_discard(lt_ctx *c, lt_saving *s) {
+  if (s->fd < 0) return;
+  lt_files(c)->close(s->fd);
+  lt_files(c)->unlink(s->temporary);
+  s->fd = -1;
+}
+
+bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
+  lt_saving s;
+  if (!lt_saving_open(c, &s, op, path)) return false;
+  lt_saving_write(c, &s, data, n);
+  return lt_saving_commit(c, &s);
+}
