@@ -1,0 +1,251 @@
+/* runtime/io/safetensors.c: reading safetensors files, refusing every damaged one. */
+#include "io/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "io/file.h"
+#include "io/formats.h"
+
+enum { MAX_HEADER = 100000000, HEADER_DEPTH = 4, MAX_COMPARES = 1000000000 };
+
+const lt_format lt_formats[LT_FORMAT_COUNT] = {
+    {"U64", 64, LT_DTYPE_NONE},
+    {"I64", 64, LT_I64},
+    {"F64", 64, LT_F64},
+    {"C64", 64, LT_DTYPE_NONE},
+    {"F32", 32, LT_F32},
+    {"U32", 32, LT_DTYPE_NONE},
+    {"I32", 32, LT_I32},
+    {"BF16", 16, LT_BF16},
+    {"F16", 16, LT_F16},
+    {"U16", 16, LT_DTYPE_NONE},
+    {"I16", 16, LT_DTYPE_NONE},
+    {"F8_E5M2FNUZ", 8, LT_DTYPE_NONE},
+    {"F8_E4M3FNUZ", 8, LT_DTYPE_NONE},
+    {"F8_E8M0", 8, LT_DTYPE_NONE},
+    {"F8_E4M3", 8, LT_DTYPE_NONE},
+    {"F8_E5M2", 8, LT_DTYPE_NONE},
+    {"I8", 8, LT_DTYPE_NONE},
+    {"U8", 8, LT_U8},
+    {"F6_E3M2", 6, LT_DTYPE_NONE},
+    {"F6_E2M3", 6, LT_DTYPE_NONE},
+    {"F4", 4, LT_DTYPE_NONE},
+    {"BOOL", 8, LT_BOOL},
+};
+
+static bool damaged(lt_ctx *c, const lt_safetensors *s, const char *name, const char *reason) {
+  return lt_fail(c, LT_EIO, "%s: %s: damaged header: tensor '%.100s': %s", s->op, s->path, name,
+                 reason);
+}
+
+/* An integer that is not negative; JSON reals are none, whatever their value. */
+static bool read_count(const json_t *value, int64_t *out) {
+  if (!json_is_integer(value)) return false;
+  *out = (int64_t)json_integer_value(value);
+  return *out >= 0;
+}
+
+static bool read_shape(lt_ctx *c, const lt_safetensors *s, lt_stored *t, const json_t *shape) {
+  if (!json_is_array(shape)) return damaged(c, s, t->name, "its shape is not a list");
+  if (json_array_size(shape) > LT_MAX_DIMS) return damaged(c, s, t->name, "more than 8 dimensions");
+  t->ndim = (int)json_array_size(shape);
+  for (int i = 0; i < t->ndim; i++)
+    if (!read_count(json_array_get(shape, (size_t)i), &t->size[i]))
+      return damaged(c, s, t->name, "a size is not a whole number");
+  return true;
+}
+
+/* Does the shape take exactly the bytes that the offsets span? */
+static bool check_bytes(lt_ctx *c, const lt_safetensors *s, const lt_stored *t) {
+  int64_t bits = 1;
+  bool empty = false, overflow = false;
+  for (int i = 0; i < t->ndim; i++) {
+    empty = empty || t->size[i] == 0;
+    overflow = __builtin_mul_overflow(bits, t->size[i], &bits) || overflow;
+  }
+  overflow = __builtin_mul_overflow(bits, lt_formats[t->format].bits, &bits) || overflow;
+  if (empty) bits = 0;
+  if (overflow && !empty) return damaged(c, s, t->name, "its shape overflows");
+  if (bits % 8 != 0) return damaged(c, s, t->name, "its elements do not fill whole bytes");
+  if (t->end < t->begin) return damaged(c, s, t->name, "it ends before it begins");
+  return t->end - t->begin == bits / 8 ||
+         damaged(c, s, t->name, "its shape and its bytes do not agree");
+}
+
+static bool read_entry(lt_ctx *c, const lt_safetensors *s, lt_stored *t, const json_t *entry) {
+  const json_t *dtype = json_object_get(entry, "dtype");
+  const json_t *offsets = json_object_get(entry, "data_offsets");
+  if (json_object_size(entry) != 3 || !json_is_string(dtype) || !json_is_array(offsets))
+    return damaged(c, s, t->name, "it needs dtype, shape and data_offsets, no more");
+  for (t->format = 0; t->format < LT_FORMAT_COUNT; t->format++)
+    if (strcmp(lt_formats[t->format].name, json_string_value(dtype)) == 0) break;
+  if (t->format == LT_FORMAT_COUNT)
+    return lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s' has the unknown dtype '%.20s'", s->op,
+                   s->path, t->name, json_string_value(dtype));
+  if (json_array_size(offsets) != 2 || !read_count(json_array_get(offsets, 0), &t->begin) ||
+      !read_count(json_array_get(offsets, 1), &t->end))
+    return damaged(c, s, t->name, "data_offsets is not a pair of whole numbers");
+  return read_shape(c, s, t, json_object_get(entry, "shape")) && check_bytes(c, s, t);
+}
+
+static int by_offset(const void *a, const void *b) {
+  const lt_stored *x = a, *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+/* Tensors must lie side by side from the first byte to the last: no hole may hide something. */
+static bool check_layout(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
+  if (s->count > 1) qsort(s->stored, (size_t)s->count, sizeof *s->stored, by_offset);
+  int64_t at = 0;
+  for (int64_t i = 0; i < s->count; at = s->stored[i++].end)
+    if (s->stored[i].begin != at)
+      return damaged(c, s, s->stored[i].name,
+                     s->stored[i].begin < at ? "it overlaps another" : "a hole before it");
+  int64_t there = file_size - s->data_start;
+  if (at == there) return true;
+  return lt_fail(c, LT_EIO, "%s: %s: %lld bytes of tensors, the header tells of %lld", s->op,
+                 s->path, (long long)there, (long long)at);
+}
+
+static bool read_metadata(lt_ctx *c, lt_safetensors *s) {
+  s->metadata = json_object_get(s->header, "__metadata__");
+  if (s->metadata == NULL) return true;
+  if (!json_is_object(s->metadata))
+    return lt_fail(c, LT_EIO, "%s: %s: __metadata__ is not an object", s->op, s->path);
+  const char *key;
+  const json_t *value;
+  json_t *object = (json_t *)(uintptr_t)s->metadata;
+  json_object_foreach(object, key, value) {
+    if (!json_is_string(value))
+      return lt_fail(c, LT_EIO, "%s: %s: metadata '%.100s' is not a string", s->op, s->path, key);
+  }
+  return true;
+}
+
+static bool read_entries(lt_ctx *c, lt_safetensors *s) {
+  int64_t room = (int64_t)json_object_size(s->header);
+  s->stored = lt_alloc(c, (size_t)room * sizeof *s->stored);
+  if (s->stored == NULL) return false;
+  const char *name;
+  json_t *entry;
+  json_object_foreach(s->header, name, entry) {
+    if (strcmp(name, "__metadata__") == 0) continue;
+    lt_stored *t = &s->stored[s->count++];
+    t->name = name;
+    if (!read_entry(c, s, t, entry)) return false;
+  }
+  return true;
+}
+
+static int64_t find_stored(const lt_safetensors *s, const char *name) {
+  for (int64_t i = 0; i < s->count; i++)
+    if (strcmp(s->stored[i].name, name) == 0) return i;
+  return -1;
+}
+
+static bool read_aliases(lt_ctx *c, lt_safetensors *s) {
+  const json_t *text = json_object_get(s->metadata, LT_ALIASES_KEY);
+  if (text == NULL) return true;
+  s->alias_names =
+      lt_json_parse(c, s->op, json_string_value(text), json_string_length(text), 1, false);
+  if (s->alias_names == NULL) return false;
+  if (!json_is_object(s->alias_names))
+    return lt_fail(c, LT_EIO, "%s: %s: aliases are not an object", s->op, s->path);
+  if ((int64_t)json_object_size(s->alias_names) > MAX_COMPARES / (s->count + 1))
+    return lt_fail(c, LT_EIO, "%s: %s: too many aliases", s->op, s->path);
+  s->aliases = lt_alloc(c, json_object_size(s->alias_names) * sizeof *s->aliases);
+  if (s->aliases == NULL) return false;
+  const char *name;
+  json_t *value;
+  json_object_foreach(s->alias_names, name, value) {
+    const char *target = json_string_value(value);
+    int64_t stored = target != NULL ? find_stored(s, target) : -1;
+    if (stored < 0 || json_object_get(s->header, name) != NULL)
+      return damaged(c, s, name, "its alias names no tensor, or one of its own");
+    s->aliases[s->n_aliases++] = (lt_alias){.name = name, .stored = stored};
+  }
+  return true;
+}
+
+static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
+  unsigned char head[8];
+  if (file_size < 8)
+    return lt_fail(c, LT_EIO, "%s: %s is no safetensors file: only %lld bytes", s->op, s->path,
+                   (long long)file_size);
+  if (!lt_file_read_at(c, s->op, s->path, s->fd, head, 8, 0)) return false;
+  uint64_t n = 0;
+  for (int i = 7; i >= 0; i--) n = n << 8 | head[i];
+  if (n > MAX_HEADER || (int64_t)n > file_size - 8)
+    return lt_fail(c, LT_EIO, "%s: %s is no safetensors file: a header of %llu bytes in %lld",
+                   s->op, s->path, (unsigned long long)n, (long long)file_size);
+  char *text = lt_alloc(c, n + 1);
+  if (text != NULL && lt_file_read_at(c, s->op, s->path, s->fd, text, n, 8)) {
+    char what[LT_FAILURE_TEXT / 2];
+    snprintf(what, sizeof what, "%s: %s: header", s->op, s->path);
+    s->header = lt_json_parse(c, what, text, n, HEADER_DEPTH, false);
+  }
+  if (text != NULL) lt_free(c, text, n + 1);
+  s->data_start = 8 + (int64_t)n;
+  if (s->header == NULL) return false;
+  return json_is_object(s->header) ||
+         lt_fail(c, LT_EIO, "%s: %s: the header is not an object", s->op, s->path);
+}
+
+bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path) {
+  *s = (lt_safetensors){.op = op, .path = path, .fd = lt_file_open(c, op, path)};
+  if (s->fd < 0) return false;
+  int64_t size = lt_file_size(c, op, path, s->fd);
+  if (size >= 0 && read_header(c, s, size) && read_metadata(c, s) && read_entries(c, s) &&
+      check_layout(c, s, size) && read_aliases(c, s))
+    return true;
+  lt_safetensors_close(c, s);
+  return false;
+}
+
+void lt_safetensors_close(lt_ctx *c, lt_safetensors *s) {
+  lt_file_close(c, s->fd);
+  if (s->stored != NULL) lt_free(c, s->stored, json_object_size(s->header) * sizeof *s->stored);
+  if (s->aliases != NULL)
+    lt_free(c, s->aliases, json_object_size(s->alias_names) * sizeof *s->aliases);
+  json_decref(s->header);
+  json_decref(s->alias_names);
+  *s = (lt_safetensors){.fd = -1};
+}
+
+lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
+  const lt_stored *t = &s->stored[i];
+  const lt_format *format = &lt_formats[t->format];
+  if (format->dtype == LT_DTYPE_NONE) {
+    lt_fail(c, LT_EDTYPE, "%s: %s: tensor '%.100s' is %s, a dtype that ltrain does not have", s->op,
+            s->path, t->name, format->name);
+    return NULL;
+  }
+  lt_tensor *out = lt_tensor_empty(c, LT_CPU_DEVICE, format->dtype, t->ndim, t->size);
+  if (out == NULL) return NULL;
+  size_t n = (size_t)(t->end - t->begin);
+  uint8_t *bytes = lt_data(out);
+  if (!lt_file_read_at(c, s->op, s->path, s->fd, bytes, n, s->data_start + t->begin)) return NULL;
+  for (size_t k = 0; format->dtype == LT_BOOL && k < n; k++)
+    if (bytes[k] > 1) {
+      lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s': byte %zu of a BOOL is %d", s->op, s->path,
+              t->name, k, bytes[k]);
+      return NULL;
+    }
+  return out;
+}
+
+bool lt_tensor_crc32(lt_ctx *c, lt_tensor *t, uint32_t *out) {
+  if (!lt_ok(c) || !lt_assert(c, t->contiguous)) return false;
+  size_t n = (size_t)t->numel * lt_item_size(t);
+  bool here = lt_device_table(c, t->storage->device)->host_memory;
+  void *bounce = here ? NULL : lt_alloc(c, n);
+  const void *bytes = here ? lt_tensor_ptr(c, t, LT_READ) : bounce;
+  bool ok = bytes != NULL && (here || lt_tensor_read(c, t, bounce));
+  if (ok) *out = (uint32_t)crc32_z(crc32_z(0, NULL, 0), n > 0 ? bytes : "", n);
+  lt_free(c, bounce, n);
+  return ok;
+}

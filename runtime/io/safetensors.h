@@ -1,0 +1,67 @@
+/* runtime/io/safetensors.h: tensors in files that other tools read and that run no code.
+
+   Layout: u64 N, N bytes of JSON, the bytes of the tensors. All of the header is checked before
+   memory is asked for: a damaged or hostile file is refused in a sentence. A tensor saved under
+   several names is stored once; the other names are JSON in the metadata under LT_ALIASES_KEY. */
+#ifndef LT_IO_SAFETENSORS_H
+#define LT_IO_SAFETENSORS_H
+
+#include "device/device.h"
+#include "io/json.h"
+
+#define LT_ALIASES_KEY "ltrain.aliases"
+
+typedef struct lt_named_tensor {
+  const char *name;
+  lt_tensor *tensor;
+} lt_named_tensor;
+
+typedef struct lt_metadata {
+  const char *key, *value;
+  size_t value_size;
+} lt_metadata;
+
+/* Write the tensors in the order of the reference writer, with metadata keys sorted (the array is
+   sorted in place). `dense` gives a row-major copy of a tensor that is not (NULL: all are). The
+   former file stays until the new one is whole. */
+bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
+                         const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
+                         lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t));
+
+/* A tensor in an open file. */
+typedef struct lt_stored {
+  const char *name;
+  int format; /* of the file's own list of types */
+  int ndim;
+  int64_t size[LT_MAX_DIMS];
+  int64_t begin, end; /* bytes after the header */
+} lt_stored;
+
+typedef struct lt_alias {
+  const char *name;
+  int64_t stored; /* whose tensor it shares */
+} lt_alias;
+
+typedef struct lt_safetensors {
+  const char *op, *path; /* the caller's, valid until closed */
+  int fd;
+  int64_t data_start;
+  int64_t count;
+  lt_stored *stored; /* in the order of their bytes */
+  int64_t n_aliases;
+  lt_alias *aliases;
+  const json_t *metadata;       /* object of strings, NULL when there is none */
+  json_t *header, *alias_names; /* own the names above */
+} lt_safetensors;
+
+/* Open and check a file; false with nothing to close. */
+bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path);
+void lt_safetensors_close(lt_ctx *c, lt_safetensors *s);
+
+/* Read one tensor onto the cpu; it belongs to the open frame. Types that ltrain lacks fail here. */
+lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i);
+
+/* CRC-32 (as zlib) of the bytes of a row-major tensor. */
+bool lt_tensor_crc32(lt_ctx *c, lt_tensor *t, uint32_t *out);
+
+#endif

@@ -1,0 +1,221 @@
+/* runtime/io/safetensors_save.c: writing safetensors files. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "io/formats.h"
+#include "io/safetensors.h"
+
+enum { MAX_HEADER = 100000000, MAX_METADATA = MAX_HEADER / 2 };
+
+/* A tensor to write; `kept` is the one whose bytes it shares, itself when it brings its own. */
+typedef struct item {
+  const char *name;
+  lt_tensor *tensor;
+  int format;
+  int64_t order, kept;
+} item;
+
+static int format_of(lt_dtype d) {
+  int i = 0;
+  while (lt_formats[i].dtype != d) i++;
+  return i;
+}
+
+static int compare(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+
+/* Order in which equal views of one storage become neighbours. */
+static int by_view(const void *a, const void *b) {
+  const lt_tensor *x = ((const item *)a)->tensor, *y = ((const item *)b)->tensor;
+  if (x->storage->id != y->storage->id) return x->storage->id < y->storage->id ? -1 : 1;
+  int r = compare(x->offset, y->offset);
+  if (r == 0) r = compare(x->dtype, y->dtype);
+  if (r == 0) r = compare(x->ndim, y->ndim);
+  for (int i = 0; r == 0 && i < x->ndim; i++) r = compare(x->size[i], y->size[i]);
+  for (int i = 0; r == 0 && i < x->ndim; i++) r = compare(x->stride[i], y->stride[i]);
+  return r;
+}
+
+static int by_view_and_order(const void *a, const void *b) {
+  int r = by_view(a, b);
+  return r != 0 ? r : compare(((const item *)a)->order, ((const item *)b)->order);
+}
+
+static int by_place(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  return x->format != y->format ? compare(x->format, y->format) : strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const item *)a)->name, ((const item *)b)->name);
+}
+
+static int by_key(const void *a, const void *b) {
+  return strcmp(((const lt_metadata *)a)->key, ((const lt_metadata *)b)->key);
+}
+
+static bool check_names(lt_ctx *c, const char *op, int64_t n, item *items) {
+  if (n > 1) qsort(items, (size_t)n, sizeof *items, by_name);
+  for (int64_t i = 0; i < n; i++) {
+    if (strcmp(items[i].name, "__metadata__") == 0)
+      return lt_fail(c, LT_EARG, "%s: no tensor can be called '__metadata__'", op);
+    if (i > 0 && strcmp(items[i - 1].name, items[i].name) == 0)
+      return lt_fail(c, LT_EARG, "%s: two tensors are called '%.100s'", op, items[i].name);
+  }
+  return true;
+}
+
+static void key_and_colon(lt_json *w, bool first, const char *key) {
+  if (!first) lt_json_char(w, ',');
+  lt_json_string(w, key, strlen(key));
+  lt_json_char(w, ':');
+}
+
+/* The names that share another's bytes, as a JSON object; their items are moved behind the others.
+   Returns how many items bring bytes. */
+static int64_t split_aliases(int64_t n, item *items, lt_json *w) {
+  if (n > 1) qsort(items, (size_t)n, sizeof *items, by_view_and_order);
+  const char **kept_name = lt_alloc(w->c, (size_t)n * sizeof *kept_name + 1);
+  if (kept_name == NULL) return 0;
+  for (int64_t i = 0; i < n; i++) {
+    bool same = i > 0 && items[i].tensor->numel > 0 && by_view(&items[i - 1], &items[i]) == 0;
+    items[i].kept = same ? items[i - 1].kept : items[i].order;
+    if (items[i].kept == items[i].order) kept_name[items[i].order] = items[i].name;
+  }
+  if (n > 1) qsort(items, (size_t)n, sizeof *items, by_name);
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (items[i].kept == items[i].order) {
+      items[count++] = items[i];
+      continue;
+    }
+    const char *name = kept_name[items[i].kept];
+    lt_json_char(w, w->size == 0 ? '{' : ',');
+    lt_json_string(w, items[i].name, strlen(items[i].name));
+    lt_json_char(w, ':');
+    lt_json_string(w, name, strlen(name));
+  }
+  if (w->size > 0) lt_json_char(w, '}');
+  lt_free(w->c, kept_name, (size_t)n * sizeof *kept_name + 1);
+  return count;
+}
+
+static void write_metadata(lt_json *w, const char *op, int64_t n, lt_metadata *metadata,
+                           const lt_json *aliases) {
+  bool first = true, aliases_done = aliases->size == 0;
+  if (n == 0 && aliases_done) return;
+  if (n > 1) qsort(metadata, (size_t)n, sizeof *metadata, by_key);
+  key_and_colon(w, true, "__metadata__");
+  lt_json_char(w, '{');
+  for (int64_t i = 0; i <= n; i++) {
+    if (!aliases_done && (i == n || strcmp(metadata[i].key, LT_ALIASES_KEY) > 0)) {
+      key_and_colon(w, first, LT_ALIASES_KEY);
+      lt_json_string(w, aliases->data, aliases->size);
+      first = false;
+      aliases_done = true;
+    }
+    if (i == n) break;
+    if (metadata[i].value_size > MAX_METADATA)
+      lt_fail(w->c, LT_EARG, "%s: metadata '%.100s' is larger than %d bytes", op, metadata[i].key,
+              MAX_METADATA);
+    if (memchr(metadata[i].value, 0, metadata[i].value_size) != NULL)
+      lt_fail(w->c, LT_EARG, "%s: metadata '%.100s' holds a zero byte", op, metadata[i].key);
+    if (strcmp(metadata[i].key, LT_ALIASES_KEY) == 0)
+      lt_fail(w->c, LT_EARG, "%s: the metadata key '%s' is ltrain's own", op, LT_ALIASES_KEY);
+    if (i > 0 && strcmp(metadata[i - 1].key, metadata[i].key) == 0)
+      lt_fail(w->c, LT_EARG, "%s: two metadata keys '%.100s'", op, metadata[i].key);
+    key_and_colon(w, first, metadata[i].key);
+    lt_json_string(w, metadata[i].value, metadata[i].value_size);
+    first = false;
+  }
+  lt_json_char(w, '}');
+}
+
+/* "name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} */
+static void write_entry(lt_json *w, bool first, const item *t, int64_t begin, int64_t end) {
+  const char *format = lt_formats[t->format].name;
+  key_and_colon(w, first, t->name);
+  lt_json_raw(w, "{\"dtype\":\"", 10);
+  lt_json_raw(w, format, strlen(format));
+  lt_json_raw(w, "\",\"shape\":[", 11);
+  for (int i = 0; i < t->tensor->ndim; i++) {
+    if (i > 0) lt_json_char(w, ',');
+    lt_json_integer(w, t->tensor->size[i]);
+  }
+  lt_json_raw(w, "],\"data_offsets\":[", 18);
+  lt_json_integer(w, begin);
+  lt_json_char(w, ',');
+  lt_json_integer(w, end);
+  lt_json_raw(w, "]}", 2);
+}
+
+static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_size(t); }
+
+/* Begins with the 8 bytes of the length, which are filled in last. */
+static bool write_header(lt_json *w, const char *op, int64_t count, const item *items,
+                         int64_t n_metadata, lt_metadata *metadata, const lt_json *aliases) {
+  lt_json_raw(w, "\0\0\0\0\0\0\0\0{", 9);
+  write_metadata(w, op, n_metadata, metadata, aliases);
+  int64_t at = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t end = at + (int64_t)bytes_of(items[i].tensor);
+    write_entry(w, w->size == 9, &items[i], at, end);
+    at = end;
+  }
+  lt_json_char(w, '}');
+  while (lt_ok(w->c) && w->size % 8 != 0) lt_json_char(w, ' ');
+  if (!lt_ok(w->c)) return false;
+  uint64_t n = w->size - 8;
+  if (n > MAX_HEADER)
+    return lt_fail(w->c, LT_EARG, "%s: names and metadata take %zu bytes, the format allows %d", op,
+                   w->size, MAX_HEADER);
+  for (int i = 0; i < 8; i++) w->data[i] = (char)(n >> (8 * i));
+  return true;
+}
+
+static bool write_tensor(lt_ctx *c, lt_saving *file, lt_tensor *t,
+                         lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
+  lt_frame frame = lt_frame_open(c);
+  if (!t->contiguous && dense != NULL) t = dense(c, t);
+  bool ok = t != NULL && lt_assert(c, t->contiguous);
+  size_t n = ok ? bytes_of(t) : 0;
+  if (n > 0 && lt_device_table(c, t->storage->device)->host_memory) {
+    const void *bytes = lt_tensor_ptr(c, t, LT_READ);
+    ok = bytes != NULL && lt_saving_write(c, file, bytes, n);
+  } else if (n > 0) {
+    void *bounce = lt_alloc(c, n);
+    ok = bounce != NULL && lt_tensor_read(c, t, bounce) && lt_saving_write(c, file, bounce, n);
+    lt_free(c, bounce, n);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
+
+bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
+                         const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
+                         lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
+  if (!lt_ok(c)) return false;
+  lt_json header = {.c = c}, aliases = {.c = c};
+  lt_saving file = {.fd = -1};
+  size_t room = (size_t)n * sizeof(item) + 1;
+  item *items = lt_alloc(c, room);
+  if (items == NULL) return false;
+  for (int64_t i = 0; i < n; i++)
+    items[i] = (item){.name = tensors[i].name,
+                      .tensor = tensors[i].tensor,
+                      .format = format_of((lt_dtype)tensors[i].tensor->dtype),
+                      .order = i};
+  if (!check_names(c, op, n, items)) goto done;
+  int64_t count = split_aliases(n, items, &aliases);
+  if (count > 1) qsort(items, (size_t)count, sizeof *items, by_place);
+  if (!write_header(&header, op, count, items, n_metadata, metadata, &aliases)) goto done;
+  if (!lt_saving_open(c, &file, op, path)) goto done;
+  bool ok = lt_saving_write(c, &file, header.data, header.size);
+  for (int64_t i = 0; i < count && ok; i++) ok = write_tensor(c, &file, items[i].tensor, dense);
+  lt_saving_commit(c, &file);
+done:
+  lt_json_free(&aliases);
+  lt_json_free(&header);
+  lt_free(c, items, room);
+  return lt_ok(c);
+}
