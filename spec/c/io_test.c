@@ -1,0 +1,236 @@
+/* spec/c/io_test.c: files, saving under failures, folders. */
+#include "io_test.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <zlib.h>
+
+static void saves_and_loads(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  const char *path = IO_PATH("a.txt");
+  assert_true(lt_file_save(c, "save", path, "first", 5));
+  assert_true(lt_file_save(c, "save", path, "second\0!", 8));
+  size_t n;
+  char *text = lt_file_load(c, "load", path, 100, &n);
+  assert_int_equal(n, 8);
+  assert_memory_equal(text, "second\0!", 9);
+  lt_free(c, text, n + 1);
+  assert_int_equal(io_count_entries(), 1);
+  assert_null(lt_file_load(c, "load", path, 7, &n));
+  io_assert_failure(c, "a.txt is larger than 7 bytes");
+  assert_null(lt_file_load(c, "load", IO_PATH("none"), 7, &n));
+  io_assert_failure(c, "load: cannot open ");
+  assert_null(lt_file_load(c, "load", io_folder, 7000, &n));
+  io_assert_failure(c, "Is a directory");
+  lt_ctx_release(c);
+}
+
+static void tells_why_it_cannot_save(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  assert_false(lt_file_save(c, "save", IO_PATH("none/a.txt"), "x", 1));
+  io_assert_failure(c, "/none/a.txt: No such file or directory");
+  assert_false(lt_file_save(c, "save", "/", "x", 1));
+  io_assert_failure(c, "save: not the name of a file: '/'");
+  char *deep = malloc(5000);
+  memset(deep, 'x', 4999);
+  deep[4999] = 0;
+  assert_false(lt_file_save(c, "save", deep, "x", 1));
+  io_assert_failure(c, "path too long");
+  free(deep);
+  c->policy.write_files = false;
+  assert_false(lt_file_save(c, "save", IO_PATH("a"), "x", 1));
+  io_assert_failure(c, "this state may not write files");
+  assert_false(lt_file_append(c, "log", IO_PATH("a"), "x", 1));
+  io_assert_failure(c, "log: this state may not write files");
+  c->policy.read_files = false;
+  size_t n;
+  assert_null(lt_file_load(c, "load", IO_PATH("a"), 1, &n));
+  io_assert_failure(c, "this state may not read files");
+  assert_int_equal(lt_file_kind_of(c, io_folder), LT_NO_FILE);
+  assert_int_equal(io_count_entries(), 0);
+  lt_ctx_release(c);
+}
+
+/* A full disk, by the device that is always full. */
+static void a_full_disk_is_named(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  assert_false(lt_file_append(c, "log", "/dev/full", "x", 1));
+  io_assert_failure(c, "log: cannot write /dev/full: No space left on device");
+  lt_ctx_release(c);
+}
+
+/* Each call of a save fails in turn: the file is the former or the new one, nothing else is left.
+ */
+static void check_every_failure(int error, bool for_ever) {
+  lt_ctx *c = io_ctx();
+  lt_file_ops files = io_failing_files();
+  const char *path = IO_PATH("kept");
+  io_error = error;
+  io_short = true;
+  bool done = false;
+  int failures = 0;
+  for (io_fail_at = 1; !done; io_fail_at++) {
+    io_write(path, "former", 6);
+    io_calls = 0;
+    io_for_ever = for_ever;
+    c->files = &files;
+    done = lt_file_save(c, "save", path, "new and longer", 14) && io_calls < io_fail_at;
+    c->files = NULL;
+    char text[32];
+    size_t n = io_read(path, text, sizeof text);
+    bool former = n == 6 && memcmp(text, "former", 6) == 0;
+    assert_true(former || (n == 14 && memcmp(text, "new and longer", 14) == 0));
+    lt_failure f;
+    if (lt_take_failure(c, &f)) {
+      failures++;
+      assert_non_null(strstr(f.text, path));
+      assert_non_null(strstr(f.text, strerror(error)));
+    } else {
+      assert_false(former);
+    }
+    assert_int_equal(io_count_entries(), 1);
+  }
+  /* open, 2 writes, fsync, close, rename, and two of the folder; its close may fail in peace */
+  assert_true(failures >= 8);
+  lt_ctx_release(c);
+}
+
+static void every_failure_keeps_a_whole_file(void **state) {
+  (void)state;
+  check_every_failure(ENOSPC, false);
+  check_every_failure(EIO, false);
+  check_every_failure(ENOSPC, true);
+}
+
+static void interrupted_and_short_writes_go_on(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  lt_file_ops files = io_failing_files();
+  c->files = &files;
+  io_error = EINTR;
+  io_short = true;
+  io_for_ever = false;
+  for (io_fail_at = 1; io_fail_at <= 2; io_fail_at++) {
+    io_calls = 0;
+    assert_true(lt_file_save(c, "save", IO_PATH("a"), "0123456789abcdef", 16));
+    char text[32];
+    assert_int_equal(io_read(IO_PATH("a"), text, sizeof text), 16);
+    assert_memory_equal(text, "0123456789abcdef", 16);
+  }
+  lt_ctx_release(c);
+}
+
+static pid_t dead_process(void) {
+  pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  waitpid(pid, NULL, 0);
+  return pid;
+}
+
+static void sweeps_temporaries_of_the_dead(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  char host[256] = "", name[64];
+  gethostname(host, sizeof host - 1);
+  unsigned id = (unsigned)crc32(0, (const Bytef *)host, (uInt)strlen(host));
+  int dead = (int)dead_process(), alive = (int)getppid();
+  struct {
+    unsigned host;
+    int pid;
+    bool stale;
+  } cases[] = {{id, dead, true}, {id, alive, false}, {id ^ 1, dead, false}};
+  for (int i = 0; i < 3; i++) {
+    snprintf(name, sizeof name, ".m.ckpt.%08x-%d-0.saving", cases[i].host, cases[i].pid);
+    io_write(IO_PATH(name), "x", 1);
+  }
+  io_write(IO_PATH("my.saving"), "x", 1);
+  io_write(IO_PATH(".my.saving"), "x", 1);
+  assert_true(lt_file_save(c, "save", IO_PATH("other"), "x", 1));
+  for (int i = 0; i < 3; i++) {
+    snprintf(name, sizeof name, ".m.ckpt.%08x-%d-0.saving", cases[i].host, cases[i].pid);
+    assert_int_equal(access(IO_PATH(name), F_OK) == 0, !cases[i].stale);
+  }
+  assert_int_equal(io_count_entries(), 5);
+  lt_ctx_release(c);
+}
+
+/* A process killed at any moment of a save leaves the former or the new file. */
+static void survives_being_killed(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  const char *path = IO_PATH("big");
+  enum { size = 1 << 20 };
+  char *data = malloc(size);
+  memset(data, 'a', size);
+  assert_true(lt_file_save(c, "save", path, data, size));
+  for (int i = 0; i < 20; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      for (int k = 0;; k++) {
+        memset(data, 'b' + k % 20, size);
+        lt_file_save(c, "save", path, data, size);
+      }
+    }
+    usleep(500 * (useconds_t)i);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    char *text = malloc(size + 1);
+    assert_int_equal(io_read(path, text, size + 1), size);
+    for (int k = 1; k < size; k++) assert_int_equal(text[k], text[0]);
+    free(text);
+  }
+  assert_true(lt_file_save(c, "save", path, "x", 1));
+  assert_int_equal(io_count_entries(), 1);
+  free(data);
+  lt_ctx_release(c);
+}
+
+static void folders_are_made_listed_removed(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  assert_true(lt_folder_make(c, "log", IO_PATH("a//b/c/")));
+  assert_true(lt_folder_make(c, "log", IO_PATH("a/b")));
+  assert_int_equal(lt_file_kind_of(c, IO_PATH("a/b/c")), LT_FOLDER);
+  assert_int_equal(lt_file_kind_of(c, IO_PATH("a/x")), LT_NO_FILE);
+  assert_true(lt_file_append(c, "log", IO_PATH("a/x"), "1\n", 2));
+  assert_true(lt_file_append(c, "log", IO_PATH("a/x"), "2\n", 2));
+  char text[8];
+  assert_int_equal(io_read(IO_PATH("a/x"), text, 8), 4);
+  assert_memory_equal(text, "1\n2\n", 4);
+  assert_int_equal(lt_file_kind_of(c, IO_PATH("a/x")), LT_PLAIN_FILE);
+  int n = 0;
+  assert_true(lt_folder_list(c, "list", IO_PATH("a"), io_count_one, &n));
+  assert_int_equal(n, 2);
+  assert_false(lt_folder_make(c, "log", IO_PATH("a/x/y")));
+  io_assert_failure(c, "log: cannot make folder ");
+  assert_false(lt_file_remove(c, "remove", IO_PATH("a")));
+  io_assert_failure(c, "remove: cannot remove ");
+  assert_false(lt_folder_list(c, "list", IO_PATH("none"), io_count_one, &n));
+  io_assert_failure(c, "list: cannot list ");
+  assert_true(lt_file_remove(c, "remove", IO_PATH("a/x")));
+  assert_true(lt_file_remove(c, "remove", IO_PATH("a/x")));
+  assert_true(lt_file_remove(c, "remove", IO_PATH("a/b/c")));
+  assert_true(lt_file_remove(c, "remove", IO_PATH("a/b")));
+  assert_true(lt_file_remove(c, "remove", IO_PATH("a")));
+  assert_int_equal(io_count_entries(), 0);
+  lt_ctx_release(c);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, io_setup, io_teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(saves_and_loads),
+      TEST(tells_why_it_cannot_save),
+      TEST(a_full_disk_is_named),
+      TEST(every_failure_keeps_a_whole_file),
+      TEST(interrupted_and_short_writes_go_on),
+      TEST(sweeps_temporaries_of_the_dead),
+      TEST(survives_being_killed),
+      TEST(folders_are_made_listed_removed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
