@@ -1,5 +1,5 @@
 /* runtime/cpu/join.c: putting tensors together: each input is copied into its part of the result. */
-#include "cpu/tile.h"
+#include "cpu/scratch.h"
 
 LT_KERNEL(cat) {
   const lt_args_cat *a = call->args;
@@ -15,7 +15,7 @@ LT_KERNEL(cat) {
     for (int j = 0; j < out->ndim; j++) size[j] = t->size[j], stride[j] = out->stride[j];
     lt_tensor_set_shape(&part, out->ndim, size, stride);
     part.offset += at * out->stride[a->dim];
-    if (!LT_CPU(lt_move)(c, &part, t)) return false;
+    if (!lt_cpu_move(c, &part, t)) return false;
     at += t->size[a->dim];
   }
   return true;
@@ -31,7 +31,7 @@ LT_KERNEL(stack) {
       if (j != a->dim) stride[to++] = out->stride[j];
     lt_tensor_set_shape(&part, t->ndim, t->size, stride);
     part.offset += k * out->stride[a->dim];
-    if (!LT_CPU(lt_move)(c, &part, t)) return false;
+    if (!lt_cpu_move(c, &part, t)) return false;
   }
   return true;
 }

@@ -129,6 +129,3 @@ LT_KERNEL(window_pad) {
   lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
   return fill(c, call->out[0], lt_scalar_int(0)) && move(c, &w, call->in[0]);
 }
-
-bool LT_CPU(lt_move)(lt_ctx *c, lt_tensor *to, lt_tensor *from) { return move(c, to, from); }
-bool LT_CPU(lt_fill)(lt_ctx *c, lt_tensor *t, lt_scalar value) { return fill(c, t, value); }

@@ -51,8 +51,4 @@ void LT_CPU(lt_store_f32)(const lt_iter *it, int k, int64_t start, int64_t n, co
 void LT_CPU(lt_store_f64)(const lt_iter *it, int k, int64_t start, int64_t n, const double *from);
 void LT_CPU(lt_store_i64)(const lt_iter *it, int k, int64_t start, int64_t n, const int64_t *from);
 
-/* to[...] = from, broadcast and converted (cpu/memory.c); fill writes one number everywhere. */
-bool LT_CPU(lt_move)(lt_ctx *c, lt_tensor *to, lt_tensor *from);
-bool LT_CPU(lt_fill)(lt_ctx *c, lt_tensor *t, lt_scalar value);
-
 #endif

@@ -171,14 +171,29 @@ static lt_tensor *const *without_overlap(lt_ctx *c, door *d, const bool *given, 
   return !copied ? d->in : lt_ok(c) ? safe : NULL;
 }
 
+/* A composite makes its results from other ops; given ones get them copied in. */
+static bool compose(lt_ctx *c, door *d) {
+  lt_tensor *given[LT_MAX_OUT];
+  for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k], d->out[k] = NULL;
+  const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
+                        .n_out = d->infer.n_out, .out = d->out, .args = d->args};
+  if (!d->op->expand(c, &call, d->out)) return false;
+  for (int k = 0; k < d->infer.n_out; k++) {
+    if (given[k] == NULL) continue;
+    lt_tensor *made = d->out[k];
+    d->out[k] = given[k];
+    lt_meta_of(&d->infer.out[k], made);
+    if (!check_given(c, d, k) || !lt_copy_into(c, given[k], made)) return false;
+  }
+  return true;
+}
+
 static bool compute(lt_ctx *c, door *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
   bool kernel = d->op->has_kernel && lt_device_table(c, d->infer.device)->kernels[d->op - lt_ops];
   if (!kernel && d->op->expand != NULL) {
-    const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
-                          .n_out = d->infer.n_out, .out = d->out, .args = d->args};
     *composite = true; /* its parts have recorded themselves */
-    return d->op->expand(c, &call, d->out);
+    return compose(c, d);
   }
   bool given[LT_MAX_OUT] = {false};
   for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k] != NULL;

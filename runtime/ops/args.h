@@ -73,6 +73,17 @@ typedef struct lt_pair {
 /* Reductions. */
 #define LT_ARGS_reduce(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, keepdim, false)
 
+/* Composite views. A range of positions includes its end. */
+#define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)
+#define LT_ARGS_t(A)
+#define LT_ARGS_squeeze(A) A(DIMS, dims, LT_NO_DIMS)
+#define LT_ARGS_unsqueeze(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_flatten(A) A(DIM, start_dim, 0) A(DIM, end_dim, -1)
+#define LT_ARGS_movedim(A) A(DIMS, source, REQUIRED) A(DIMS, destination, REQUIRED)
+#define LT_ARGS_select(A) A(DIM, dim, REQUIRED) A(POS, index, REQUIRED)
+#define LT_ARGS_narrow(A) A(DIM, dim, REQUIRED) A(POS, start, REQUIRED) A(INT, length, REQUIRED)
+#define LT_ARGS_slice(A) A(DIM, dim, REQUIRED) A(POS, from, 0) A(POS, to, -1) A(INT, step, 1)
+
 /* Joining. */
 #define LT_ARGS_cat(A) A(DIM, dim, 0)
 #define LT_ARGS_stack(A) A(DIM, dim, 0)

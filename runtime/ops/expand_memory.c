@@ -1,7 +1,5 @@
 /* runtime/ops/expand_memory.c: composite ops around shapes. */
-#include "ops/op.h"
-
-bool lt_expand_sum_to(lt_ctx *c, const lt_call *call, lt_tensor **out);
+#include "ops/expand.h"
 
 /* Sum over the dims that broadcasting added or stretched, then drop the added ones. */
 bool lt_expand_sum_to(lt_ctx *c, const lt_call *call, lt_tensor **out) {

@@ -1,7 +1,7 @@
 /* runtime/ops/table.c: the tables of ops and kinds, derived from their rows. */
 #include <string.h>
 
-#include "ops/op.h"
+#include "ops/expand.h"
 #include "ops/infer.h"
 
 /* `saves` of the unary rows and of the sides of binary rows. */
@@ -23,13 +23,6 @@ enum {
 #define EXPAND_OF_VIEW(name) NULL
 #define EXPAND_OF_EXPAND(name) lt_expand_##name
 #define EXPAND_OF_ALL_EXPAND(name) lt_expand_##name
-#define LT_OP(name, kind_, dtype_, cast_, vjp_, saves_, devices_, doc_) LT_DECLARE_##devices_(name)
-#define LT_DECLARE_ALL(name)
-#define LT_DECLARE_VIEW(name)
-#define LT_DECLARE_ALL_EXPAND(name) LT_DECLARE_EXPAND(name)
-#define LT_DECLARE_EXPAND(name) \
-  bool lt_expand_##name(lt_ctx *c, const lt_call *call, lt_tensor **out);
-#include "ops/ops.def"
 
 #define VJP_IS(vjp) (sizeof(#vjp) != sizeof("none") || memcmp(#vjp, "none", 4) != 0)
 
