@@ -21,6 +21,7 @@ local function overrides(object, name, base)
   return fn ~= nil and fn ~= base[name]
 end
 
+-- Lists of who defines a hook: at its time, and (end of the epoch only) after everybody else.
 local function targets_of(state, row)
   local before, after = {}, {}
   local late = row.name == "on_train_epoch_end"
@@ -35,16 +36,20 @@ local function targets_of(state, row)
   if row.who:find("m", 1, true) and overrides(state.module, row.name, Module) then
     before[#before + 1] = state.module
   end
-  table.move(after, 1, #after, #before + 1, before)
-  return #before > 0 and before or false
+  return #before > 0 and before or false, #after > 0 and after or false
 end
 
 --- Finds out again who defines which hook.
 function call.resolve(state)
   local lists = {}
-  for _, row in ipairs(hooks.rows) do lists[row.name] = targets_of(state, row) end
-  state.hooks = lists
-  state.hooks_version = state.module:hooks_version()
+  local late
+  for _, row in ipairs(hooks.rows) do
+    local after
+    lists[row.name], after = targets_of(state, row)
+    late = late or after
+  end
+  state.hooks, state.late = lists, late
+  state.hooks_version = Module.hook_changes()
 end
 
 --- Raises when an object has a method whose name is nearly a hook's.
@@ -66,16 +71,14 @@ function call.defined(state, name)
   return state.hooks[name]
 end
 
---- Calls a hook. The result is -1 when any of them returned -1.
-function call.hook(state, name, ...)
-  local targets = state.hooks[name]
-  if not targets then return nil end
+local function call_all(state, targets, name, ...)
   loop.pause(state, name)
   local module, trainer, outer = state.module, state.trainer, state.hook
   local result
   state.hook = name
   for i = 1, #targets do
-    local target, answer = targets[i], nil
+    local target = targets[i]
+    local answer
     if target == module then
       answer = target[name](target, ...)
     else
@@ -85,6 +88,17 @@ function call.hook(state, name, ...)
   end
   state.hook = outer
   return result
+end
+
+--- Calls a hook. The result is -1 when any of them returned -1.
+function call.hook(state, name, ...)
+  local targets = state.hooks[name]
+  if targets then return call_all(state, targets, name, ...) end
+end
+
+--- Calls on_train_epoch_end on the callbacks that watch a metric, after all others.
+function call.late_epoch_end(state)
+  if state.late then call_all(state, state.late, "on_train_epoch_end") end
 end
 
 local function leave(state, outer, ...)
@@ -97,14 +111,6 @@ function call.method(state, name, ...)
   local outer = state.hook
   state.hook = name
   return leave(state, outer, state.module[name](state.module, ...))
-end
-
---- Calls the module's override of a method, else `default(state, ...)`, under the same name.
-function call.override(state, name, default, ...)
-  if state.hooks[name] then return call.method(state, name, ...) end
-  local outer = state.hook
-  state.hook = name
-  return leave(state, outer, default(state, ...))
 end
 
 --- Calls a hook of the data module, if there is one that defines it.

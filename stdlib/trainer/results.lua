@@ -4,8 +4,10 @@
 -- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged
 -- (that waits for nothing there); on a device it stays a tensor until somebody shows it, because
 -- reading it would make the step wait.
+local batches = require "ltrain.trainer.batches"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
+local tree = require "ltrain.core.tree"
 
 local results = {}
 
@@ -179,7 +181,7 @@ end
 local function weigh(state, item, options)
   if item.reduce ~= "mean" then return 1 end
   local given = options.batch_size
-  if given == nil then return state.batch_size and state:batch_size(item.key) or 1 end
+  if given == nil then return batches.size(state, item) end
   if type(given) ~= "number" or given < 0 then
     errors.blame("log: batch_size must be a count: got %s", tostring(given))
   end
@@ -198,13 +200,8 @@ end
 
 local NONE <const> = {}
 
---- `self:log(name, value, options)`: called by Module with the state of the running loop.
-function results.log(state, name, value, options)
-  options = options or NONE
+local function log(state, name, value, options)
   local res = state.results
-  if not res then
-    errors.blame("log: no loop of the Trainer is running: '%s'", tostring(name))
-  end
   local items = res.loaders[res.loader][state.hook]
   local item = items and items[name]
   check_value(name, value)
@@ -224,9 +221,32 @@ function results.log(state, name, value, options)
   end
   if item.on_step then store_step(state, item, value) end
   if item.on_epoch then
-    (held and accumulate_tensor or accumulate)(item, value, weigh(state, item, options))
+    local add = held and accumulate_tensor or accumulate
+    add(item, value, weigh(state, item, options))
   end
   item.serial = res.serial
+end
+
+local function running(trainer, what)
+  local state = trainer.running
+  if not state or not state.results then
+    errors.blame("%s: no loop of the Trainer is running", what)
+  end
+  return state
+end
+
+--- `self:log(name, value, options)` of a module that is attached to `trainer`.
+function results.log(trainer, name, value, options)
+  log(running(trainer, "log"), name, value, options or NONE)
+end
+
+--- `self:log_dict(values, options)`: logs each, in alphabetical order.
+function results.log_dict(trainer, values, options)
+  local state = running(trainer, "log_dict")
+  if type(values) ~= "table" then
+    errors.blame("log_dict: a table of names and values is needed: got %s", errors.show(values))
+  end
+  for name, value in tree.pairs(values) do log(state, name, value, options or NONE) end
 end
 
 local function epoch_value(item)

@@ -1,0 +1,96 @@
+--- stdlib/trainer/boundary.lua: what is acted on between batches: saves, Ctrl-C, changed hooks.
+local Module = require "ltrain.core.Module"
+local call = require "ltrain.trainer.call"
+local checkpoint = require "ltrain.trainer.checkpoint"
+local errors = require "ltrain.core.errors"
+local interrupt = require "ltrain.trainer.interrupt"
+local results = require "ltrain.trainer.results"
+
+local boundary = {}
+
+--- Asks for a file at the next boundary. `after()` runs once it is written.
+function boundary.request_save(state, path, options, after)
+  local saves = state.saves or {}
+  state.saves = saves
+  for _, save in ipairs(saves) do
+    if save.path == path then return end
+  end
+  saves[#saves + 1] = { path = path, options = options, after = after }
+end
+
+local function write_requested(state)
+  local saves = state.saves
+  if not saves then return end
+  state.saves = nil
+  for _, save in ipairs(saves) do
+    checkpoint.save(state, save.path, save.options)
+    if save.after then save.after() end
+  end
+end
+
+local function stop_for_interrupt(state)
+  local trainer = state.trainer
+  if state.fn == "fit" and not state.sanity then
+    -- In mid-validation: it will be done again, from its start.
+    if state.results ~= state.train_results then results.reset(state.results) end
+    local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
+    checkpoint.save(state, path)
+    interrupt.raise(path)
+  end
+  interrupt.raise(nil)
+end
+
+--- Between two batches ("batch", "eval") or epochs ("epoch").
+function boundary.reached(state, where)
+  if Module.hook_changes() ~= state.hooks_version then call.resolve(state) end
+  if where ~= "eval" then write_requested(state) end
+  if interrupt.pending() then stop_for_interrupt(state) end
+end
+
+--- Remembers which parameters the optimizers were made for.
+function boundary.note_parameters(state)
+  local known = { list = {}, by_name = {} }
+  for name, tensor in state.module:named_parameters() do
+    known.list[#known.list + 1] = name
+    known.by_name[name] = tensor
+  end
+  state.parameters = known
+end
+
+local function held_by(state, tensor)
+  for _, optimizer in ipairs(state.optimizers) do
+    for _, group in ipairs(optimizer.param_groups) do
+      for _, parameter in ipairs(group.params) do
+        if rawequal(parameter, tensor) then return true end
+      end
+    end
+  end
+  return false
+end
+
+local function complain(state, name, what, when)
+  local path = name:gsub("%.(%d+)", function(n) return ("[%d]"):format(tonumber(n) + 1) end)
+  errors.blame("%s: parameter %s.%s %s since configure_optimizers", when,
+    getmetatable(state.module).__name or "Module", path, what)
+end
+
+--- Raises when a parameter was lost, replaced, or is new and in no optimizer.
+function boundary.check_parameters(state, when)
+  local known = state.parameters
+  if not known then return end
+  local seen = {}
+  for name, tensor in state.module:named_parameters() do
+    local before = known.by_name[name]
+    seen[name] = true
+    if before == nil then
+      if not held_by(state, tensor) then complain(state, name, "is new", when) end
+    elseif not rawequal(before, tensor) then
+      complain(state, name, "was replaced", when)
+    end
+  end
+  for _, name in ipairs(known.list) do
+    if not seen[name] then complain(state, name, "was lost", when) end
+  end
+end
+
+return boundary

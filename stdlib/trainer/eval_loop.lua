@@ -1,0 +1,144 @@
+--- stdlib/trainer/eval_loop.lua: validation (within fit or alone) and test.
+local batches = require "ltrain.trainer.batches"
+local boundary = require "ltrain.trainer.boundary"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local loaders = require "ltrain.trainer.loaders"
+local loop = require "ltrain.trainer.loop"
+local results = require "ltrain.trainer.results"
+
+local eval_loop = {}
+
+-- Hook names of the two stages, joined once.
+local NAMES <const> = {}
+for _, stage in ipairs { "validation", "test" } do
+  NAMES[stage] = {
+    step = stage .. "_step", start = "on_" .. stage .. "_start", stop = "on_" .. stage .. "_end",
+    epoch_start = "on_" .. stage .. "_epoch_start", epoch_end = "on_" .. stage .. "_epoch_end",
+    batch_start = "on_" .. stage .. "_batch_start", batch_end = "on_" .. stage .. "_batch_end",
+    model_eval = "on_" .. stage .. "_model_eval", model_train = "on_" .. stage .. "_model_train",
+  }
+end
+
+--- Puts the module in evaluation mode; returns which submodules were training.
+function eval_loop.enter_eval(state, hook)
+  local modes = {}
+  for i, module in ipairs(state.module:modules()) do
+    modes[i] = { module = module, training = module.training }
+  end
+  if state.hooks[hook] then call.method(state, hook) else state.module:eval() end
+  return modes
+end
+
+--- Puts each submodule back into the mode it had.
+function eval_loop.leave_eval(state, hook, modes)
+  if hook and state.hooks[hook] then
+    call.method(state, hook)
+    return
+  end
+  for _, entry in ipairs(modes) do
+    if entry.module.training ~= entry.training then
+      rawset(entry.module, "training", entry.training)
+    end
+  end
+end
+
+local function log_step_row(state)
+  local row = not state.sanity and results.step_row(state.results)
+  if row then state.trainer:log_to_loggers(row, state.progress.eval_rows) end
+end
+
+local function run_batch(state, names, batch, index, loader_idx)
+  local progress = state.progress
+  results.begin_batch(state.results)
+  loop.begin_batch(state, "eval", progress.eval_batches)
+  progress.eval_batches = progress.eval_batches + 1
+  batch = batches.transfer(state, batch, loader_idx)
+  state.batch, state.batch_idx = batch, index
+  call.hook(state, names.batch_start, batch, index, loader_idx)
+  state.outputs = call.method(state, names.step, batch, index, loader_idx)
+  call.hook(state, names.batch_end, state.outputs, batch, index, loader_idx)
+  log_step_row(state)
+  progress.eval_rows = progress.eval_rows + 1
+  loop.end_batch(state)
+  boundary.reached(state, "eval")
+end
+
+local function run_loader(state, names, source, loader_idx, count)
+  results.set_loader(state.results, loader_idx, count)
+  local pass = loaders.open(source, "eval", state.trainer.current_epoch, 0,
+    state.progress.eval_batches)
+  local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
+  while true do
+    local batch, index = loaders.next(pass)
+    if batch == nil then break end
+    run_batch(state, names, batch, index, loader_idx)
+  end
+  results.set_loader(state.results, 1, count)
+end
+
+local function report(state)
+  local figures = results.epoch(state.results)
+  local trainer = state.trainer
+  for name, value in pairs(figures.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(figures.bar) do trainer.progress_bar_metrics[name] = value end
+  return figures
+end
+
+-- One table a loader: what was logged in its batches, and what was logged for all of them.
+local function per_loader(figures, count)
+  local list = {}
+  for i = 1, count do
+    local own = {}
+    for name, value in pairs(figures.loaders[i] or {}) do own[name] = value end
+    for name, value in pairs(figures.shared) do own[name] = value end
+    list[i] = own
+  end
+  return list
+end
+
+local function run_all(state, names, sources)
+  call.hook(state, names.start)
+  call.hook(state, names.epoch_start)
+  for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
+  call.hook(state, names.epoch_end)
+  local figures = report(state)
+  if not state.sanity and next(figures.log) ~= nil then
+    state.trainer:log_to_loggers(figures.log, state.progress.stepped)
+  end
+  call.hook(state, names.stop)
+  return per_loader(figures, #sources)
+end
+
+local function count_batches(sources)
+  local total = 0
+  for _, source in ipairs(sources) do
+    if source.count == nil then return math.huge end
+    total = total + source.count
+  end
+  return total
+end
+
+--- Runs all loaders once. `stage` is "validation" or "test". Returns a list of tables of figures,
+-- one a loader; nil when there is no batch.
+function eval_loop.run(state, stage, sources)
+  if count_batches(sources) == 0 then return nil end
+  local names = NAMES[stage]
+  local outer = { results = state.results, stage = state.stage, batch = state.batch,
+    batch_idx = state.batch_idx, outputs = state.outputs, batch_count = state.batch_count }
+  state.results, state.stage = results.new(false), state.sanity and "sanity_check" or stage
+  local modes = eval_loop.enter_eval(state, names.model_eval)
+  local figures
+  do
+    local _ <close> = c.no_grad()
+    figures = run_all(state, names, sources)
+  end
+  eval_loop.leave_eval(state, names.model_train, modes)
+  results.reset(state.results)
+  state.results, state.stage = outer.results, outer.stage
+  state.batch, state.batch_idx, state.outputs = outer.batch, outer.batch_idx, outer.outputs
+  state.batch_count = outer.batch_count
+  return figures
+end
+
+return eval_loop

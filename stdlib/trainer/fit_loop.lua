@@ -1,0 +1,243 @@
+--- stdlib/trainer/fit_loop.lua: epochs over batches, with validation where it is due.
+--
+-- state.progress is the position; it is complete at a boundary, which comes after each batch (with
+-- all that belongs to it: hooks, rows, validation) and after each epoch. Saves that callbacks ask
+-- for, and Ctrl-C, are acted on there and nowhere else, so that a file resumes exactly.
+local batches = require "ltrain.trainer.batches"
+local boundary = require "ltrain.trainer.boundary"
+local call = require "ltrain.trainer.call"
+local eval_loop = require "ltrain.trainer.eval_loop"
+local loaders = require "ltrain.trainer.loaders"
+local loop = require "ltrain.trainer.loop"
+local optimize = require "ltrain.trainer.optimize"
+local optimizers = require "ltrain.trainer.optimizers"
+local results = require "ltrain.trainer.results"
+local sources = require "ltrain.trainer.sources"
+
+local fit_loop = {}
+
+local function minima_met(trainer)
+  local options = trainer.options
+  return trainer.current_epoch >= (options.min_epochs or 0)
+    and trainer.global_step >= (options.min_steps or 0)
+end
+
+local function stops_early(state)
+  return state.trainer.should_stop and minima_met(state.trainer)
+end
+
+local function out_of_steps(trainer)
+  return trainer.max_steps ~= -1 and trainer.global_step >= trainer.max_steps
+end
+
+local function tell_minima(state)
+  local trainer, options = state.trainer, state.trainer.options
+  if trainer.should_stop and not minima_met(trainer) and not state.told_minima then
+    state.told_minima = true
+    trainer:say(("asked to stop at epoch %d, step %d: goes on to %d epochs and %d steps"):format(
+      trainer.current_epoch, trainer.global_step, options.min_epochs or 0, options.min_steps or 0))
+  end
+end
+
+local function is_done(state)
+  local trainer = state.trainer
+  if out_of_steps(trainer) then return true end
+  if trainer.max_epochs ~= -1 and trainer.current_epoch >= trainer.max_epochs then return true end
+  tell_minima(state)
+  return stops_early(state)
+end
+
+-- Whether validation comes after the batch that just ran.
+local function validation_due(state, is_last)
+  local trainer, progress = state.trainer, state.progress
+  if not state.val_sources or #state.val_sources == 0 then return false end
+  local every = trainer.check_val_every_n_epoch
+  if every and (trainer.current_epoch + 1) % every ~= 0 then return false end
+  local interval = state.val_interval
+  if stops_early(state) then return true end
+  if interval == math.huge then return is_last end
+  local count = every and progress.batch or progress.train_batches
+  return count % interval == 0
+end
+
+local function validate(state)
+  local window = state.window
+  if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
+    call.method(state, "on_validation_model_zero_grad")
+  end
+  eval_loop.run(state, "validation", state.val_sources)
+  state.stage = "train"
+end
+
+local function log_row(state)
+  local trainer = state.trainer
+  if not trainer:logs_this_step() then return end
+  local row = results.step_row(state.results)
+  if row then
+    for name, value in pairs(row) do trainer.logged_metrics[name] = value end
+    trainer:log_to_loggers(row, state.progress.stepped)
+  end
+end
+
+-- What follows a batch: validation, and what depends on it. `pending` says that it is still to be
+-- done; a file that was saved meanwhile (by the script, or at Ctrl-C) has it, and resuming does it.
+local function after_batch(state)
+  local progress = state.progress
+  local pending = progress.pending
+  if validation_due(state, pending.is_last) then validate(state) end
+  if state.automatic and pending.stepped then
+    optimizers.step_schedulers(state, "step", true, progress.stepped + 1)
+  end
+  if pending.stepped then progress.stepped = progress.stepped + 1 end
+  progress.pending = nil
+end
+
+-- All that belongs to one batch. False when the rest of the epoch is to be left out.
+local function run_batch(state, batch, index, is_last)
+  local trainer, progress = state.trainer, state.progress
+  trainer.is_last_batch = is_last
+  results.begin_batch(state.results)
+  loop.begin_batch(state, "train", progress.train_batches)
+  batch = batches.transfer(state, batch, 1)
+  state.batch, state.batch_idx = batch, index
+  if call.hook(state, "on_train_batch_start", batch, index) == -1 then
+    progress.left_out = true
+    return false
+  end
+  progress.train_batches = progress.train_batches + 1
+  local stepped, ended
+  if state.automatic then
+    stepped, ended = optimize.automatic(state, is_last)
+  else
+    stepped, ended = optimize.manual(state)
+  end
+  progress.batch = index + 1
+  if state.automatic then
+    if stepped then optimizers.step_schedulers(state, "step", false, progress.stepped + 1) end
+    if is_last then optimizers.step_schedulers(state, "epoch", false, trainer.current_epoch + 1) end
+  end
+  progress.pending = { is_last = is_last, stepped = stepped, eval_batches = progress.eval_batches,
+    eval_rows = progress.eval_rows }
+  call.hook(state, "on_train_batch_end", state.outputs, batch, index)
+  if ended then log_row(state) end
+  after_batch(state)
+  return true
+end
+
+-- Batches of the epoch, from where it stands. False when it was cut short.
+local function run_batches(state)
+  local trainer, progress = state.trainer, state.progress
+  if progress.pending then
+    progress.eval_batches = progress.pending.eval_batches
+    progress.eval_rows = progress.pending.eval_rows
+    after_batch(state)
+  end
+  local pass = loaders.open(state.train_source, "train", trainer.current_epoch, progress.batch,
+    progress.train_batches, progress.loader)
+  state.pass, progress.loader = pass, nil
+  local _ <close> = setmetatable({}, { __close = function()
+    loaders.close(pass)
+    state.pass = nil
+  end })
+  while not (out_of_steps(trainer) or stops_early(state)) do
+    local batch, index, is_last = loaders.next(pass)
+    if batch == nil then return true end
+    local goes_on = run_batch(state, batch, index, is_last)
+    batch = nil -- luacheck: ignore (the collector must not find it below)
+    loop.end_batch(state)
+    boundary.reached(state, "batch")
+    if not goes_on or is_last then return true end
+  end
+  return state.train_source.count == progress.batch
+end
+
+local function tell_skipped(state)
+  local progress, trainer = state.progress, state.trainer
+  if progress.skipped == 0 then return end
+  trainer:say(("epoch %d: %d of %d steps skipped: training_step returned nil"):format(
+    trainer.current_epoch, progress.skipped, progress.batch))
+end
+
+local function publish(state)
+  local figures, trainer = results.epoch(state.results), state.trainer
+  for name, value in pairs(figures.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(figures.bar) do trainer.progress_bar_metrics[name] = value end
+  return figures
+end
+
+local function end_epoch(state, complete)
+  local trainer, progress = state.trainer, state.progress
+  tell_skipped(state)
+  publish(state)
+  call.hook(state, "on_train_epoch_end")
+  local figures = publish(state)
+  call.late_epoch_end(state)
+  if state.automatic and complete then
+    optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
+  end
+  if next(figures.log) ~= nil then
+    for name, value in pairs(figures.log) do trainer.logged_metrics[name] = value end
+    trainer:log_to_loggers(figures.log, math.max(progress.stepped - 1, 0))
+  end
+  -- An epoch cut short by max_steps or a stop is not complete: a later fit goes on inside it.
+  if complete then
+    trainer.current_epoch = trainer.current_epoch + 1
+    progress.batch, progress.in_epoch = 0, false
+  end
+  boundary.reached(state, "epoch")
+end
+
+local function begin_epoch(state)
+  local progress = state.progress
+  sources.reload(state)
+  boundary.check_parameters(state, "at the start of an epoch")
+  call.resolve(state)
+  if progress.in_epoch then return end
+  results.reset(state.results)
+  progress.in_epoch, progress.batch, progress.skipped, progress.left_out = true, 0, 0, false
+  call.hook(state, "on_train_epoch_start")
+end
+
+local function run_epoch(state)
+  begin_epoch(state)
+  local complete = run_batches(state)
+  end_epoch(state, complete)
+end
+
+-- The first validation batches, before anything is trained; nothing of it stays.
+local function sanity_check(state)
+  local trainer, progress = state.trainer, state.progress
+  local count = trainer.num_sanity_val_steps
+  if count == 0 or not state.val_sources or state.resumed or progress.train_batches > 0 then
+    return
+  end
+  local limited = {}
+  for i, source in ipairs(state.val_sources) do limited[i] = sources.first(source, count) end
+  state.sanity = true
+  call.hook(state, "on_sanity_check_start")
+  local batches_before, rows_before = progress.eval_batches, progress.eval_rows
+  eval_loop.run(state, "validation", limited)
+  progress.eval_batches, progress.eval_rows = batches_before, rows_before
+  call.hook(state, "on_sanity_check_end")
+  state.sanity, state.stage = false, "train"
+  trainer:forget_metrics()
+end
+
+--- Trains until a limit is reached. The optimizers are there, a checkpoint has been loaded.
+function fit_loop.run(state)
+  local trainer = state.trainer
+  if is_done(state) or state.train_source.count == 0 then
+    if state.train_source.count == 0 then trainer:say("fit: there are no batches to train on") end
+    return
+  end
+  state.stage = "train"
+  state.train_results = state.train_results or results.new(true)
+  state.results = state.train_results
+  sanity_check(state)
+  call.hook(state, "on_train_start")
+  while not is_done(state) do run_epoch(state) end
+  call.hook(state, "on_train_end")
+  state.results = nil
+end
+
+return fit_loop

@@ -1,0 +1,206 @@
+--- stdlib/trainer/loaders.lua: makes one kind of source out of everything that can be iterated.
+--
+-- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
+-- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
+-- function (one that returns an iterator, or itself an iterator), an object that can be called.
+local errors = require "ltrain.core.errors"
+local loop = require "ltrain.trainer.loop"
+
+local loaders = {}
+
+local function has_method(value, name)
+  return (type(value) == "table" or type(value) == "userdata") and type(value[name]) == "function"
+end
+
+local function is_callable(value)
+  if type(value) == "function" then return true end
+  local meta = type(value) == "table" and getmetatable(value)
+  return type(meta) == "table" and meta.__call ~= nil
+end
+
+local function is_loader(value)
+  return has_method(value, "batches") or is_callable(value)
+end
+
+local function length_of(loader)
+  if has_method(loader, "length") then return loader:length() end
+  if is_callable(loader) then return nil end
+  local meta = getmetatable(loader)
+  if meta == nil or meta.__len then return #loader end
+end
+
+-- An iterator over a table of batches.
+local function from_table(batches, position)
+  local i = position
+  return function()
+    i = i + 1
+    return batches[i]
+  end
+end
+
+-- An iterator from a function: it may make iterators, or be one (then there is one pass only).
+local function from_function(source, fn)
+  if source.once then return fn end
+  local first = fn()
+  if type(first) == "function" then return first end
+  source.once = true
+  return function()
+    local batch = first
+    if batch == nil then return fn() end
+    first = nil
+    return batch
+  end
+end
+
+-- Drops the batches before `position` from an iterator that cannot start there.
+local function replay(next_batch, position, kind, count)
+  for i = 1, position do
+    loop.begin_read(kind, count - position + i - 1)
+    if next_batch() == nil then return end
+  end
+end
+
+-- The iterator of an object with `batches`, and what to close when it is left early.
+local function from_object(source, epoch, position, saved)
+  local loader = source.loader
+  if has_method(loader, "set_epoch") then
+    loader:set_epoch(epoch)
+  elseif saved ~= nil and has_method(loader, "load_state_dict") then
+    loader:load_state_dict(saved)
+  end
+  -- The iterator must be a closure: handing the last batch back to it would keep it alive.
+  local step, held, _, closing = loader:batches(position)
+  return function() return (step(held, nil)) end, closing
+end
+
+local function check(value, where)
+  local ok = is_loader(value) or type(value) == "table" and getmetatable(value) == nil
+  if not ok then
+    errors.blame("%s: a loader must be a DataLoader, a table of batches, a function or an object "
+      .. "with batches(): got %s", where, errors.show(value))
+  end
+end
+
+--- A source from whatever the user gave. `where` begins error texts.
+function loaders.source(value, where)
+  check(value, where)
+  return {
+    loader = value, where = where, length = length_of(value),
+    batch_size = type(value) == "table" and math.tointeger(value.batch_size) or nil,
+  }
+end
+
+--- A list of sources from one loader or a list of loaders (evaluation).
+function loaders.sources(value, where)
+  local list = {}
+  local many = type(value) == "table" and getmetatable(value) == nil and not is_loader(value)
+    and is_loader(value[1])
+  for i, loader in ipairs(many and value or { value }) do
+    list[i] = loaders.source(loader, many and ("%s[%d]"):format(where, i) or where)
+  end
+  return list
+end
+
+--- Sets how many batches of the source are used: an integer counts, a float is a share.
+function loaders.limit(source, limit, option)
+  local length = source.length
+  if math.type(limit) == "integer" then
+    source.count = length and math.min(length, limit) or limit
+  elseif length == nil then
+    if limit ~= 1.0 and limit ~= 0.0 then
+      errors.blame("%s: a share of a loader without length is unknown: got %s; give an integer",
+        option, limit)
+    end
+    source.count = limit == 0.0 and 0 or nil
+  else
+    source.count = math.floor(length * limit)
+    if limit > 0 and length > 0 and source.count == 0 then
+      errors.blame("%s: %s of %d batches is none: give at least %s or an integer", option, limit,
+        length, 1 / length)
+    end
+  end
+end
+
+local function open_iterator(source, epoch, position, kind, counter, saved)
+  local loader = source.loader
+  if has_method(loader, "batches") then
+    return from_object(source, epoch, position, saved)
+  elseif is_callable(loader) then
+    loop.begin_read(kind, counter - position)
+    local again = source.once
+    local next_batch = from_function(source, loader)
+    -- A function that goes on for ever has already given the batches of all former epochs.
+    local dropped = source.once and not again and kind == "train" and counter or position
+    replay(next_batch, dropped, kind, counter)
+    return next_batch
+  end
+  return from_table(loader, position)
+end
+
+--- Begins a pass at batch `position` (a count) of `epoch`. `counter` is the number of batches that
+-- this kind of loop has begun so far; `saved` what the loader's own state_dict had returned.
+function loaders.open(source, kind, epoch, position, counter, saved)
+  local pass = { source = source, kind = kind, index = position, counter = counter }
+  if source.count and position >= source.count then
+    pass.next_batch = function() end
+    return pass
+  end
+  pass.next_batch, pass.closing = open_iterator(source, epoch, position, kind, counter, saved)
+  return pass
+end
+
+local function read(pass, ahead)
+  loop.begin_read(pass.kind, pass.counter + ahead)
+  return pass.next_batch()
+end
+
+local function too_short(pass)
+  local source = pass.source
+  if source.length and pass.index < source.count then
+    errors.blame("%s: said %d batches and gave %d", source.where, source.length, pass.index)
+  end
+end
+
+--- The next batch, its number from 0, and whether it is the last; nil at the end.
+function loaders.next(pass)
+  local source, index = pass.source, pass.index
+  if source.count and index >= source.count then return nil end
+  local batch = pass.ahead
+  pass.ahead = nil
+  if batch == nil then batch = read(pass, 0) end
+  if batch == nil then
+    too_short(pass)
+    return nil
+  end
+  local is_last
+  if source.count and (source.length or index + 1 == source.count) then
+    is_last = index + 1 == source.count
+  else
+    local loader = source.loader
+    if has_method(loader, "state_dict") then pass.saved = loader:state_dict() end
+    pass.ahead = read(pass, 1)
+    is_last = pass.ahead == nil
+  end
+  pass.index, pass.counter = index + 1, pass.counter + 1
+  return batch, index, is_last
+end
+
+--- What the loader itself wants to keep at this point, or nil.
+function loaders.state(pass)
+  local loader = pass and pass.source.loader
+  if not loader or has_method(loader, "set_epoch") then return nil end
+  if pass.ahead ~= nil then return pass.saved end
+  if has_method(loader, "state_dict") then return loader:state_dict() end
+end
+
+--- Ends a pass early or late: lets the loader stop its threads.
+function loaders.close(pass)
+  local closing = pass.closing
+  pass.closing, pass.ahead, pass.next_batch = nil, nil, nil
+  if closing ~= nil then
+    local meta = getmetatable(closing)
+    if type(meta) == "table" and meta.__close then meta.__close(closing) end
+  end
+end
+
+return loaders

@@ -1,0 +1,207 @@
+--- stdlib/trainer/optimize.lua: from a batch to changed weights.
+--
+-- A window is the batches between two optimizer steps. Weights go into the seed of backward, never
+-- onto finished gradients: a batch of n samples is seeded with n/B (B: the nominal batch size), and
+-- the gradients are divided once by the window's sum of n/B. So a short last batch, or a short last
+-- window, counts by its real size. A window of one batch needs neither: n/B cancels.
+local Optimizer = require "ltrain.trainer.managed_optimizer"
+local batches = require "ltrain.trainer.batches"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+
+local optimize = {}
+
+local INF <const> = math.huge
+
+--- Begins the windows of a fit.
+function optimize.prepare(state)
+  state.window = { batches = 0, used = 0, weight = 0.0 }
+  state.closure = function() return optimize.closure(state) end
+  local trainer = state.trainer
+  local managed = {}
+  for i, optimizer in ipairs(state.optimizers) do managed[i] = Optimizer(state, optimizer) end
+  trainer.optimizers, trainer.lr_scheduler_configs = managed, state.schedulers
+end
+
+local function place(state)
+  return ("epoch %d, batch %d, step %d"):format(state.trainer.current_epoch, state.batch_idx,
+    state.trainer.global_step)
+end
+
+local function check_loss(state, loss)
+  if loss:numel() ~= 1 then
+    errors.blame("training_step: the loss must have one element: got %s", errors.show(loss))
+  elseif state.automatic and not loss.requires_grad then
+    errors.blame("training_step: the loss depends on no parameter that requires grad")
+  end
+end
+
+-- On the host looking costs nothing; on a device it is done where a value is shown anyway.
+local function check_finite(state, loss)
+  local trainer = state.trainer
+  if loss.device ~= "cpu" and not trainer.options.detect_anomaly
+    and not trainer:logs_this_step() then
+    return
+  end
+  local value = loss:item()
+  if value ~= value or value == INF or value == -INF then
+    errors.blame("training_step: the loss is %s (%s): the weights are those before this step",
+      value ~= value and "nan" or tostring(value), place(state))
+  end
+end
+
+-- loss and sample weight out of what training_step returned.
+local function read_outputs(state, count, outputs)
+  if outputs == nil then
+    if count == 0 and not state.has_stepped then
+      errors.blame("training_step: nothing was returned (%s): return the loss, or nil to skip a "
+        .. "batch", place(state))
+    end
+    return nil
+  end
+  local loss, weight = outputs, nil
+  if type(outputs) == "table" then loss, weight = outputs.loss, outputs.weight end
+  if type(loss) ~= "userdata" then
+    errors.blame("training_step: return the loss (a tensor), a table with loss, or nil: got %s",
+      type(outputs) == "table" and ("a table with loss = %s"):format(errors.show(loss))
+      or errors.show(outputs))
+  end
+  check_loss(state, loss)
+  if weight ~= nil then weight = type(weight) == "userdata" and weight:item() or weight end
+  return loss, weight
+end
+
+local function packed(...) return select("#", ...), (...) end
+
+-- This batch's share of the nominal batch.
+local function share_of(state, weight)
+  weight = weight or batches.count(state)
+  if not weight then return 1.0 end
+  local nominal = state.nominal_batch
+  if not nominal then
+    nominal = state.train_source.batch_size or weight
+    state.nominal_batch = nominal
+  end
+  return weight / nominal
+end
+
+local function zero_grad(state, optimizer)
+  call.hook(state, "on_before_zero_grad", optimizer)
+  call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.batch_idx,
+    optimizer)
+end
+
+local function backward(state, loss, share)
+  call.hook(state, "on_before_backward", loss)
+  if share == 1.0 then
+    call.method(state, "backward", loss)
+  else
+    call.method(state, "backward", loss * share)
+  end
+  call.hook(state, "on_after_backward")
+end
+
+-- training_step and backward of one batch; `alone`: the window has no other.
+local function run_batch(state, alone)
+  local window, optimizer = state.window, state.optimizers[1]
+  local count, outputs = packed(call.method(state, "training_step", state.batch, state.batch_idx))
+  local loss, weight = read_outputs(state, count, outputs)
+  state.outputs = outputs
+  if loss == nil or weight == 0 then
+    state.progress.skipped = state.progress.skipped + 1
+    return nil
+  end
+  check_finite(state, loss)
+  state.has_stepped = true
+  if not optimizer then return loss end
+  if window.used == 0 then zero_grad(state, optimizer) end
+  local share = alone and 1.0 or share_of(state, weight)
+  backward(state, loss, share)
+  window.used, window.weight = window.used + 1, window.weight + share
+  return loss
+end
+
+local function divide_gradients(optimizer, weight)
+  local _ <close> = c.no_grad()
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, parameter in ipairs(group.params) do
+      local grad = parameter.grad
+      if grad then grad:mul_(1.0 / weight) end
+    end
+  end
+end
+
+-- Makes the window's gradients those of its mean loss, and clips them.
+local function complete(state)
+  local optimizer, window, options = state.optimizers[1], state.window, state.trainer.options
+  if window.weight ~= 1.0 then divide_gradients(optimizer, window.weight) end
+  call.hook(state, "on_before_optimizer_step", optimizer)
+  local clip = options.gradient_clip_val
+  if clip and clip > 0 or state.hooks.configure_gradient_clipping then
+    call.method(state, "configure_gradient_clipping", optimizer, clip,
+      options.gradient_clip_algorithm)
+  end
+end
+
+--- What an optimizer runs before it steps. The first time the gradients are there already; an
+-- optimizer that asks again (line searches) gets the batch computed anew.
+function optimize.closure(state)
+  local window = state.window
+  if not window.ready then
+    window.used, window.weight = 0, 0.0
+    window.loss = run_batch(state, true)
+  end
+  window.ready = false
+  complete(state)
+  return window.loss
+end
+
+local function step_optimizer(state)
+  local window = state.window
+  window.ready = true
+  call.method(state, "optimizer_step", state.trainer.current_epoch, state.batch_idx,
+    state.trainer.optimizers[1], state.closure)
+  window.ready, window.loss = false, nil
+end
+
+--- Automatic optimization of the running batch. True when the optimizer has stepped; the second
+-- result is true when the window ended.
+function optimize.automatic(state, is_last)
+  local window, k = state.window, state.trainer.accumulate_grad_batches
+  local ends = is_last or (state.batch_idx + 1) % k == 0
+  window.loss = run_batch(state, ends and window.batches == 0)
+  window.batches = window.batches + 1
+  if not ends then
+    window.loss = nil
+    return false, false
+  end
+  local steps = window.used > 0
+  if steps then step_optimizer(state) end
+  window.batches, window.used, window.weight, window.loss = 0, 0, 0.0, nil
+  return steps, true
+end
+
+--- Manual optimization: the step does it all.
+function optimize.manual(state)
+  local before = state.trainer.global_step
+  local _, outputs = packed(call.method(state, "training_step", state.batch, state.batch_idx))
+  state.outputs = outputs
+  local loss = type(outputs) == "table" and outputs.loss or outputs
+  if type(loss) == "userdata" then
+    check_loss(state, loss)
+    check_finite(state, loss)
+  end
+  state.has_stepped = true
+  return state.trainer.global_step > before, true
+end
+
+--- `self:manual_backward(loss)`.
+function optimize.manual_backward(state, loss, ...)
+  check_finite(state, loss)
+  call.hook(state, "on_before_backward", loss)
+  call.method(state, "backward", loss, ...)
+  call.hook(state, "on_after_backward")
+end
+
+return optimize

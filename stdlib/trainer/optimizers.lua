@@ -1,0 +1,199 @@
+--- stdlib/trainer/optimizers.lua: reads what `configure_optimizers` returned, steps the schedulers.
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local optimizers = {}
+
+local SCHEDULER_KEYS <const> = {
+  "scheduler", "interval", "frequency", "monitor", "strict", "name", "reduce_on_plateau",
+}
+local PAIR_KEYS <const> = { "optimizer", "lr_scheduler", "monitor" }
+
+local function has(value, name)
+  return type(value) == "table" and type(value[name]) == "function"
+end
+
+local function is_optimizer(value)
+  return has(value, "step") and type(value.param_groups) == "table"
+end
+
+local function is_scheduler(value)
+  return has(value, "step") and not is_optimizer(value)
+end
+
+local function is_plateau(scheduler)
+  local meta = getmetatable(scheduler)
+  return scheduler.reduce_on_plateau == true
+    or type(meta) == "table" and meta.__name == "ReduceLROnPlateau"
+end
+
+local function is_plain(value)
+  return type(value) == "table" and getmetatable(value) == nil
+end
+
+local function drop_unknown(state, given, known, what)
+  local kept = {}
+  for key, value in tree.pairs(given) do
+    local found = false
+    for _, name in ipairs(known) do found = found or name == key end
+    if found then
+      kept[key] = value
+    else
+      state.trainer:warn(("configure_optimizers: %s has no key %s: it is left out%s"):format(what,
+        errors.show(key), errors.did_you_mean(key, known)))
+    end
+  end
+  return kept
+end
+
+local function check_config(config, manual, state)
+  local interval, frequency = config.interval, math.tointeger(config.frequency)
+  if interval ~= "epoch" and interval ~= "step" then
+    errors.blame("configure_optimizers: interval must be 'epoch' or 'step': got %s",
+      errors.show(interval))
+  elseif not frequency or frequency < 1 then
+    errors.blame("configure_optimizers: frequency must be a positive integer: got %s",
+      errors.show(config.frequency))
+  elseif config.reduce_on_plateau and not config.monitor and not manual then
+    errors.blame("configure_optimizers: %s needs monitor, the name of a logged value",
+      errors.show(config.scheduler))
+  elseif not (has(config.scheduler, "state_dict") and has(config.scheduler, "load_state_dict")) then
+    errors.blame("configure_optimizers: a scheduler needs state_dict and load_state_dict: got %s",
+      errors.show(config.scheduler))
+  elseif manual and (config.monitor or config.reduce_on_plateau) then
+    state.trainer:warn("configure_optimizers: in manual optimization the script steps schedulers: "
+      .. "monitor has no effect")
+  end
+end
+
+local function read_scheduler(state, given, monitor)
+  local config
+  if is_scheduler(given) then
+    config = { scheduler = given }
+  elseif is_plain(given) then
+    config = drop_unknown(state, given, SCHEDULER_KEYS, "the table of a scheduler")
+  end
+  if not config or not is_scheduler(config.scheduler) then
+    errors.blame("configure_optimizers: a scheduler, or a table with scheduler, is needed: got %s",
+      errors.show(config and config.scheduler or given))
+  end
+  config.interval, config.frequency = config.interval or "epoch", config.frequency or 1
+  if config.monitor == nil then config.monitor = monitor end
+  if config.strict == nil then config.strict = true end
+  if config.reduce_on_plateau == nil then
+    config.reduce_on_plateau = is_plateau(config.scheduler)
+  end
+  check_config(config, not state.automatic, state)
+  return config
+end
+
+local function add_pair(state, found, pair)
+  if not is_optimizer(pair.optimizer) then
+    errors.blame("configure_optimizers: a table needs optimizer: got %s",
+      errors.show(pair.optimizer))
+  end
+  pair = drop_unknown(state, pair, PAIR_KEYS, "the returned table")
+  found.optimizers[#found.optimizers + 1] = pair.optimizer
+  if pair.lr_scheduler ~= nil then
+    local config = read_scheduler(state, pair.lr_scheduler, pair.monitor)
+    found.schedulers[#found.schedulers + 1] = config
+  end
+end
+
+local function add_lists(state, found, opts, schedulers)
+  if is_optimizer(opts) then opts = { opts } end
+  if is_scheduler(schedulers) or schedulers and schedulers.scheduler then
+    schedulers = { schedulers }
+  end
+  for _, optimizer in ipairs(opts) do
+    if not is_optimizer(optimizer) then
+      errors.blame("configure_optimizers: an optimizer is needed: got %s", errors.show(optimizer))
+    end
+    found.optimizers[#found.optimizers + 1] = optimizer
+  end
+  for _, given in ipairs(schedulers or {}) do
+    found.schedulers[#found.schedulers + 1] = read_scheduler(state, given)
+  end
+end
+
+local function wrong(value)
+  errors.blame("configure_optimizers: return an optimizer, a list of them, {optimizer =, "
+    .. "lr_scheduler =}, a list of such tables, or two lists: got %s", errors.show(value))
+end
+
+-- Two results, or one table of two lists, are optimizers and schedulers.
+local function read(state, found, first, second)
+  if first == nil then
+    state.trainer:warn("configure_optimizers returned nothing: fit runs without an optimizer")
+  elseif is_optimizer(first) then
+    add_lists(state, found, first, second)
+  elseif not is_plain(first) then
+    wrong(first)
+  elseif first.optimizer ~= nil then
+    add_pair(state, found, first)
+  elseif second ~= nil or is_optimizer(first[1]) then
+    add_lists(state, found, first, second)
+  elseif is_plain(first[1]) and first[1].optimizer ~= nil then
+    for _, pair in ipairs(first) do add_pair(state, found, pair) end
+  elseif is_plain(first[1]) and is_optimizer(first[1][1]) then
+    add_lists(state, found, first[1], first[2])
+  else
+    wrong(first)
+  end
+end
+
+local function check_owners(found)
+  for _, config in ipairs(found.schedulers) do
+    local known = config.scheduler.optimizer == nil
+    for _, optimizer in ipairs(found.optimizers) do
+      known = known or config.scheduler.optimizer == optimizer
+    end
+    if not known then
+      errors.blame("configure_optimizers: the optimizer of %s is not among the returned ones",
+        errors.show(config.scheduler))
+    end
+  end
+end
+
+--- Calls `configure_optimizers`; sets state.optimizers and state.schedulers (lists).
+function optimizers.configure(state)
+  local found = { optimizers = {}, schedulers = {} }
+  read(state, found, call.method(state, "configure_optimizers"))
+  if state.automatic and #found.optimizers > 1 then
+    errors.blame("configure_optimizers: %d optimizers need manual optimization: set "
+      .. "self.automatic_optimization = false", #found.optimizers)
+  end
+  check_owners(found)
+  state.optimizers, state.schedulers = found.optimizers, found.schedulers
+end
+
+-- The value a plateau scheduler is to see; nil when it is not there and need not be.
+local function monitored(state, config)
+  local metrics = state.trainer.callback_metrics
+  local value = metrics[config.monitor]
+  if value ~= nil then return value end
+  local names = tree.keys(metrics)
+  local text = ("lr_scheduler: nothing called '%s' was logged; there is: %s%s"):format(
+    config.monitor, #names > 0 and table.concat(names, ", ") or "nothing",
+    errors.did_you_mean(config.monitor, names))
+  if config.strict then errors.blame(text) end
+  state.trainer:warn(text)
+end
+
+--- Steps the schedulers of an interval ("step" or "epoch") whose turn it is. `count` is the number
+-- of that interval, from 1: optimizer windows, or epochs.
+function optimizers.step_schedulers(state, interval, plateau, count)
+  for _, config in ipairs(state.schedulers) do
+    if config.interval == interval and config.reduce_on_plateau == plateau
+      and count % config.frequency == 0 then
+      local metric
+      if config.monitor and plateau then metric = monitored(state, config) end
+      if metric ~= nil or not plateau then
+        call.method(state, "lr_scheduler_step", config.scheduler, metric)
+      end
+    end
+  end
+end
+
+return optimizers

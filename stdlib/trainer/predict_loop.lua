@@ -1,0 +1,58 @@
+--- stdlib/trainer/predict_loop.lua: runs predict_step over the data and gathers what it returns.
+local batches = require "ltrain.trainer.batches"
+local boundary = require "ltrain.trainer.boundary"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local eval_loop = require "ltrain.trainer.eval_loop"
+local loaders = require "ltrain.trainer.loaders"
+local loop = require "ltrain.trainer.loop"
+
+local predict_loop = {}
+
+local function run_batch(state, batch, index, loader_idx)
+  local progress = state.progress
+  loop.begin_batch(state, "predict", progress.predict_batches)
+  progress.predict_batches = progress.predict_batches + 1
+  batch = batches.transfer(state, batch, loader_idx)
+  state.batch, state.batch_idx = batch, index
+  call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
+  local outputs = call.method(state, "predict_step", batch, index, loader_idx)
+  call.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
+  loop.end_batch(state)
+  boundary.reached(state, "eval")
+  return outputs
+end
+
+local function run_loader(state, source, loader_idx)
+  local pass = loaders.open(source, "predict", 0, 0, state.progress.predict_batches)
+  local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
+  local list = {}
+  while true do
+    local batch, index = loaders.next(pass)
+    if batch == nil then break end
+    local outputs = run_batch(state, batch, index, loader_idx)
+    if state.keep_outputs and outputs ~= nil then list[#list + 1] = outputs end
+  end
+  return list
+end
+
+--- Runs all loaders once. Returns the list of outputs, one a batch; with several loaders a list of
+-- such lists.
+function predict_loop.run(state, sources)
+  state.stage = "predict"
+  local modes = eval_loop.enter_eval(state, "on_predict_model_eval")
+  local lists = {}
+  do
+    local _ <close> = c.no_grad()
+    call.hook(state, "on_predict_start")
+    call.hook(state, "on_predict_epoch_start")
+    for i, source in ipairs(sources) do lists[i] = run_loader(state, source, i) end
+    lists = #lists == 1 and lists[1] or lists
+    call.hook(state, "on_predict_epoch_end", lists)
+    call.hook(state, "on_predict_end")
+  end
+  eval_loop.leave_eval(state, nil, modes)
+  return lists
+end
+
+return predict_loop
