@@ -37,8 +37,7 @@ end
 function class.of(value)
   if type(value) ~= "table" then return nil end
   local meta = getmetatable(value)
-  return type(meta) == "table" and rawget(meta, "__name") and rawget(meta, "__index") == meta
-    and meta or nil
+  return type(meta) == "table" and rawget(meta, "__name") and meta or nil
 end
 
 --- Whether `value` is an object of the class `wanted` or of one below it.

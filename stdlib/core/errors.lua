@@ -78,13 +78,12 @@ function errors.show(value)
     return tostring(value)
   end
   local meta = getmetatable(value)
-  local name = type(meta) == "table" and rawget(meta, "__name")
-  if kind == "userdata" then
-    if name == "ltrain.Tensor" then
-      return ("a tensor [%s]"):format(table.concat(value.shape, ", "))
-    end
-    return ("a %s"):format(name or "userdata")
+  if meta == "ltrain.Tensor" then
+    return ("a tensor [%s]"):format(table.concat(value.shape, ", "))
+  elseif kind == "table" and rawget(value, "__name") then
+    return tostring(value)
   end
+  local name = type(meta) == "table" and rawget(meta, "__name")
   return name and "an object of class " .. name or "a " .. kind
 end
 

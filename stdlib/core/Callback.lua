@@ -1,0 +1,39 @@
+-- stdlib/core/Callback.lua: what a callback of the Trainer is.
+--
+--   local Greet = lt.Callback:extend("Greet")
+--   function Greet:on_train_start(trainer, module) print("here we go") end
+--
+-- Any hook of trainer/hooks.lua that callbacks may define is a method; it gets the trainer and the
+-- module first. None has a default. `monitor` (a metric's name) makes on_train_epoch_end run after
+-- the module's; `saves_checkpoints = true` puts a callback last.
+
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+
+local Callback = class.extend(nil, "Callback")
+
+Callback.extend = class.extend
+
+function Callback:init() end
+
+--- The name under which checkpoints keep its state. Two callbacks of one class need different ones.
+function Callback:state_key() return getmetatable(self).__name end
+
+--- Overridden: what a checkpoint keeps of it, a table of numbers, strings, booleans, tables and
+--- tensors; nil for nothing.
+function Callback:state_dict() return nil end
+
+--- Overridden: takes that table back.
+function Callback:load_state_dict(state) end
+
+--- A callback from a plain table of functions; a callback is returned as it is.
+function Callback.adopt(value)
+  if class.is_a(value, Callback) then return value end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    errors.blame("a callback is an object below lt.Callback or a plain table of hooks: got %s",
+      errors.show(value))
+  end
+  return setmetatable(value, Callback)
+end
+
+return Callback

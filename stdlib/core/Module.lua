@@ -1,0 +1,322 @@
+-- stdlib/core/Module.lua: a model, or a layer of one: parameters, children and hooks in a table.
+--
+--   local Net = lt.Module:extend("Net")
+--   function Net:init(o) self.head = nn.Linear(o.width, 10) end
+--   function Net:forward(x) return self.head(x) end
+--
+-- Nothing is registered: what a module holds is found by a walk when it is asked for (walk.lua), so
+-- any field may be set at any time. `__newindex` notes the order of first assignment and refuses
+-- names of Module's own methods.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local module_loop = require "ltrain.core.module_loop"
+local module_print = require "ltrain.core.module_print"
+local module_state = require "ltrain.core.module_state"
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local Module = class.extend(nil, "Module")
+
+Module.__module = true
+Module.training = true
+Module.automatic_optimization = true
+
+-- Methods that a module may replace, in its class or in the object: those of Lightning's loop.
+local replaceable <const> = {}
+for name, method in next, module_loop.defaults do
+  Module[name] = method
+  replaceable[name] = true
+end
+for name, method in next, module_loop.methods do Module[name] = method end
+Module.state_dict = module_state.state_dict
+Module.load_state_dict = module_state.load_state_dict
+Module.load_from_checkpoint = module_state.load_from_checkpoint
+Module.save_hyperparameters = module_state.save_hyperparameters
+Module.__tostring = module_print.text
+
+--- Overridden by classes: makes layers and fields. The base has nothing to do.
+function Module:init() end
+
+--- Overridden by classes: what calling the module computes.
+function Module:forward()
+  errors.blame("%s: forward is not defined", walk.class_name(self))
+end
+replaceable.forward = true
+
+--- Overridden by layers: what stands in the brackets when the module is printed.
+function Module:extra_repr() return "" end
+replaceable.extra_repr = true
+
+-- Calling.
+
+local mark_line <const> = c.runtime.mark_line
+local unmark <const> = setmetatable({}, { __close = function() mark_line(0) end })
+
+local function pass(...) return ... end
+
+-- The outermost call notes the script's line for the ops below it.
+local function call_marked(self, ...)
+  local _ <close> = unmark
+  return pass(self:forward(...))
+end
+
+--- module(...) is module:forward(...). Not a tail call: the frame names the module in errors.
+function Module:__call(...)
+  if mark_line() == 0 then return call_marked(self, ...) end
+  return pass(self:forward(...))
+end
+
+-- Fields.
+
+local function is_reserved(key, value)
+  return type(rawget(Module, key)) == "function"
+    and not (replaceable[key] and type(value) == "function")
+end
+
+local function refuse(class_name, key)
+  errors.blame("%s: '%s' is a method of every Module: give the field another name", class_name,
+    key)
+end
+
+local hook_changes = 0
+
+--- How often a hook (`on_...`) was first assigned to some object: loops look their hooks up again
+--- when this number changes.
+function Module:hooks_version() return hook_changes end
+
+function Module:__newindex(key, value)
+  if type(key) == "string" and key:byte() ~= 95 and key ~= "trainer" then -- 95: "_"
+    if is_reserved(key, value) then refuse(walk.class_name(self), key) end
+    if key:sub(1, 3) == "on_" then hook_changes = hook_changes + 1 end
+    local order = rawget(self, "_order")
+    if not order then
+      order = {}
+      rawset(self, "_order", order)
+    end
+    if not order[key] then
+      order[#order + 1] = key
+      order[key] = true
+    end
+  end
+  rawset(self, key, value)
+end
+
+-- Fields that are computed: views of the trainer, and where the parameters are.
+local properties <const> = module_loop.properties
+
+local function index_for(new)
+  return function(self, key)
+    local value = new[key]
+    if value == nil and properties[key] then return properties[key](self) end
+    return value
+  end
+end
+Module.__index = index_for(Module)
+
+--- A new class of modules: `local Net = lt.Module:extend("Net")`.
+function Module:extend(name)
+  local new = class.extend(self, name)
+  new.__index = index_for(new)
+  return new
+end
+
+--- Make a module of a plain table of functions and layers; a module is returned as it is.
+function Module.adopt(value)
+  if walk.is_module(value) then return value end
+  if class.is_class(value, Module) then
+    errors.blame("%s is a class: call it to make a module", value.__name)
+  end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    errors.blame("a module is a table without metatable, or an object of a class below "
+      .. "lt.Module: got %s", errors.show(value))
+  end
+  for key, held in next, value do
+    if type(key) == "string" and is_reserved(key, held) then refuse("Module", key) end
+  end
+  return setmetatable(value, Module)
+end
+
+--- Whether the module is of the class `wanted` or one below it.
+function Module:is_a(wanted) return class.is_a(self, wanted) end
+
+--- Make field `name` a buffer: a tensor that is no parameter but belongs to the state, as running
+--- averages do. Options: persistent (true) says whether state_dict has it.
+function Module:register_buffer(name, tensor, options)
+  local o = config.check(options, { persistent = { type = "boolean", default = true } },
+    "register_buffer")
+  if tensor ~= nil and type(tensor) ~= "userdata" then
+    errors.blame("register_buffer: '%s' must be a tensor: got %s", tostring(name),
+      errors.show(tensor))
+  end
+  local buffers = rawget(self, "_buffers")
+  if not buffers then
+    buffers = {}
+    rawset(self, "_buffers", buffers)
+  end
+  buffers[name] = o.persistent and "saved" or "unsaved"
+  self[name] = tensor
+end
+
+-- What it holds.
+
+local function tensors_of(module, buffers)
+  local list = {}
+  for _, item in ipairs(walk.tensors(module)) do
+    if (item.buffer ~= nil) == buffers then list[#list + 1] = item end
+  end
+  return list
+end
+
+local function iterate(list, key, value)
+  local i = 0
+  return function()
+    i = i + 1
+    local item = list[i]
+    if item then return item[key], item[value] end
+  end
+end
+
+local function values(list)
+  local out = { names = {} }
+  for i, item in ipairs(list) do out[i], out.names[i] = item.value, item.name end
+  return out
+end
+
+--- `for name, tensor in net:named_parameters() do`, once each, in order.
+function Module:named_parameters() return iterate(tensors_of(self, false), "name", "value") end
+
+--- `for name, tensor in net:named_buffers() do`.
+function Module:named_buffers() return iterate(tensors_of(self, true), "name", "value") end
+
+--- The list of parameters; its field `names` has their names.
+function Module:parameters() return values(tensors_of(self, false)) end
+
+--- The list of buffers, likewise.
+function Module:buffers() return values(tensors_of(self, true)) end
+
+local function modules_of(module)
+  local list = {}
+  for i, entry in ipairs(walk.modules(module)) do
+    list[i] = { name = tree.name(entry.keys), value = entry.module }
+  end
+  return list
+end
+
+--- `for name, module in net:named_modules() do`: itself (named "") and all below, once each.
+function Module:named_modules() return iterate(modules_of(self), "name", "value") end
+
+--- The list of itself and all modules below.
+function Module:modules() return values(modules_of(self)) end
+
+local function children_of(module)
+  local list, seen = {}, {}
+  for _, child in ipairs(walk.children(module)) do
+    if not seen[child.value] then
+      list[#list + 1] = { name = tree.name(child.keys), value = child.value }
+      seen[child.value] = true
+    end
+  end
+  return list
+end
+
+--- `for name, module in net:named_children() do`: the modules that it holds itself.
+function Module:named_children() return iterate(children_of(self), "name", "value") end
+
+--- The list of modules that it holds itself.
+function Module:children() return values(children_of(self)) end
+
+--- How many numbers the parameters have. Options: trainable (false) counts only those with
+--- requires_grad.
+function Module:num_parameters(options)
+  local o = config.check(options, { trainable = { type = "boolean", default = false } },
+    "num_parameters")
+  local count = 0
+  for _, item in ipairs(tensors_of(self, false)) do
+    if item.value.requires_grad or not o.trainable then count = count + item.value:numel() end
+  end
+  return count
+end
+
+-- What it does to all of it. Each returns the module.
+
+local function apply(module, fn, seen)
+  seen[module] = true
+  for _, child in ipairs(walk.children(module)) do
+    if not seen[child.value] then apply(child.value, fn, seen) end
+  end
+  fn(module)
+end
+
+--- fn(module) for every module, those inside first.
+function Module:apply(fn)
+  apply(self, fn, {})
+  return self
+end
+
+--- Put it and all modules below in training mode (or, with false, in evaluation mode).
+function Module:train(mode)
+  mode = mode == nil or mode
+  for _, entry in ipairs(walk.modules(self)) do
+    if entry.module.training ~= mode then rawset(entry.module, "training", mode) end
+  end
+  return self
+end
+
+function Module:eval() return self:train(false) end
+
+--- Whether gradients are wanted for the parameters (true when not given).
+function Module:requires_grad_(flag)
+  flag = flag == nil or flag
+  for _, item in ipairs(tensors_of(self, false)) do item.value.requires_grad = flag end
+  return self
+end
+
+--- Forget the gradients.
+function Module:zero_grad()
+  for _, item in ipairs(tensors_of(self, false)) do item.value.grad = nil end
+  return self
+end
+
+--- No gradients, evaluation mode.
+function Module:freeze() return self:requires_grad_(false):eval() end
+
+function Module:unfreeze() return self:requires_grad_(true):train() end
+
+local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
+local INTEGERS <const> = { i64 = true, i32 = true, u8 = true, bool = true }
+
+-- The tensor in place of `item`: a parameter stays one.
+local function moved(item, target)
+  local old = item.value
+  if FLOATS[target] and not FLOATS[old.dtype] then return old end
+  local plain = old:detach()
+  local new = plain:to(target)
+  if new == plain then return old end
+  if item.buffer then return new end
+  new = c.parameter(new)
+  new.requires_grad = old.requires_grad
+  return new
+end
+
+--- Parameters and buffers on another device ("cpu") or in another floating dtype ("f64"; integers
+--- keep theirs). The parameters become new tensors: make optimizers after this.
+function Module:to(target)
+  if type(target) ~= "string" or INTEGERS[target] then
+    errors.blame("to: a module goes to a device or to a floating dtype: got %s",
+      errors.show(target))
+  end
+  local done = {}
+  for _, entry in ipairs(walk.modules(self)) do
+    for _, item in ipairs(entry.tensors) do
+      local old = item.value
+      done[old] = done[old] or moved(item, target)
+      rawset(item.holder, item.key, done[old])
+    end
+  end
+  return self
+end
+
+return Module

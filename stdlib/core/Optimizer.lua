@@ -1,0 +1,265 @@
+-- stdlib/core/Optimizer.lua: groups of parameters, their options and their state.
+--
+-- A subclass gives `options`, a description for config.check, and `update(group)`, which makes one
+-- step with the parameters of a group that have gradients. State is kept per parameter and saved
+-- under the parameter's path.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local Optimizer = class.extend(nil, "Optimizer")
+
+Optimizer.extend = class.extend
+
+local function where(self)
+  return "optim." .. getmetatable(self).__name
+end
+
+-- Groups.
+
+local function check_parameter(self, value, place)
+  if not c.is_tensor(value) then
+    errors.blame("%s: %s must be a tensor: got %s", where(self), place, errors.show(value))
+  elseif not value.is_leaf then
+    errors.blame("%s: %s is the result of an operation: only leaves can be optimized", where(self),
+      place)
+  elseif self._known[value] then
+    errors.blame("%s: %s is there twice, as '%s' too", where(self), place, self._known[value])
+  end
+end
+
+local function group_of(self, params, given)
+  if c.is_tensor(params) then params = { params } end
+  if type(params) ~= "table" or getmetatable(params) ~= nil then
+    errors.blame("%s: params must be a list of tensors, like net:parameters(): got %s",
+      where(self), errors.show(params))
+  end
+  local group = config.check(given, self.options, where(self))
+  group.params, group.names = {}, {}
+  for i, value in ipairs(params) do
+    local name = params.names and params.names[i] or tostring(self._count)
+    check_parameter(self, value, ("parameter %d ('%s')"):format(i, name))
+    self._known[value] = name
+    self._count = self._count + 1
+    group.params[i], group.names[i] = value, name
+  end
+  return group
+end
+
+-- The same name in two groups, as two modules give it, gets the group's number before it.
+local function make_names_differ(self)
+  local seen = {}
+  for g, group in ipairs(self.param_groups) do
+    for i, name in ipairs(group.names) do
+      if seen[name] then name = ("%d.%s"):format(g - 1, name) end
+      while seen[name] do name = name .. "_" end
+      seen[name] = true
+      group.names[i] = name
+    end
+  end
+end
+
+--- One more group: { params = head:parameters(), lr = 1e-4 }; options that are not given are those
+--- of the optimizer.
+function Optimizer:add_param_group(group)
+  if type(group) ~= "table" or group.params == nil then
+    errors.blame("%s: a group needs params: got %s", where(self), errors.show(group))
+  end
+  local given = {}
+  for name, value in tree.pairs(self.defaults) do given[name] = value end
+  for name, value in tree.pairs(group) do
+    if name ~= "params" then given[name] = value end
+  end
+  table.insert(self.param_groups, group_of(self, group.params, given))
+  make_names_differ(self)
+end
+
+--- params: net:parameters(), a list of tensors, or a list of groups. The options are those of the
+--- subclass.
+function Optimizer:init(params, options)
+  self.defaults = config.check(options, self.options, where(self))
+  self.param_groups, self.state = {}, {}
+  self._known, self._count = {}, 0
+  if type(params) ~= "table" or getmetatable(params) ~= nil then
+    errors.blame("%s: the first argument must be net:parameters(), a list of tensors or a list "
+      .. "of groups: got %s", where(self), errors.show(params))
+  elseif #params == 0 then
+    errors.blame("%s: there are no parameters to optimize", where(self))
+  end
+  if type(params[1]) == "table" then
+    for _, group in ipairs(params) do self:add_param_group(group) end
+  else
+    self:add_param_group { params = params }
+  end
+end
+
+--- Name the parameters by their paths in `module`, so that what is saved says where it belongs. The
+--- Trainer does this with the module that configured the optimizer.
+function Optimizer:use_names_of(module)
+  local paths = {}
+  for name, tensor in module:named_parameters() do paths[tensor] = name end
+  for _, group in ipairs(self.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      group.names[i] = paths[parameter] or group.names[i]
+    end
+  end
+  make_names_differ(self)
+end
+
+-- Stepping.
+
+--- The parameters of a group that have gradients, with these gradients and their states: three
+--- lists. A parameter without a state gets `fresh(parameter)`.
+function Optimizer:active(group, fresh)
+  local params, grads, states = {}, {}, {}
+  for _, parameter in ipairs(group.params) do
+    local grad = parameter.grad
+    if grad ~= nil then
+      local n = #params + 1
+      local state = self.state[parameter]
+      if not state then
+        state = fresh(parameter)
+        self.state[parameter] = state
+      end
+      params[n], grads[n], states[n] = parameter, grad, state
+    end
+  end
+  return params, grads, states
+end
+
+--- Overridden: one step with the parameters of `group`.
+function Optimizer:update(group)
+  errors.blame("%s: update is not defined", where(self))
+end
+
+--- Change the parameters by their gradients. A closure, when given, computes loss and gradients
+--- first; its result is returned. Outside the Trainer this is also the end of the batch: the next
+--- one draws other random numbers, and memory that is no longer used is given back.
+function Optimizer:step(closure)
+  local loss
+  if closure ~= nil then loss = closure() end
+  if self._before_step then self:_before_step() end
+  do
+    local _ <close> = c.no_grad()
+    for _, group in ipairs(self.param_groups) do self:update(group) end
+  end
+  if self._after_step then self:_after_step() end
+  c.runtime.batch_done()
+  return loss
+end
+
+--- Forget the gradients (they become nil).
+function Optimizer:zero_grad()
+  for _, group in ipairs(self.param_groups) do
+    for _, parameter in ipairs(group.params) do parameter.grad = nil end
+  end
+end
+
+--- Clip the gradients of all parameters in place: so that their total norm is at most `value`
+--- ("norm", the default), or each number is within -value..value ("value"). With "norm" the norm
+--- before is returned.
+function Optimizer:clip_gradients(value, algorithm)
+  config.argument(value, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
+  local params = {}
+  for _, group in ipairs(self.param_groups) do
+    table.move(group.params, 1, #group.params, #params + 1, params)
+  end
+  local clip = require "ltrain.nn.clip"
+  algorithm = algorithm or "norm"
+  if algorithm == "norm" then return clip.clip_grad_norm_(params, value) end
+  if algorithm == "value" then return clip.clip_grad_value_(params, value) end
+  errors.blame("clip_gradients: gradient_clip_algorithm must be 'norm' or 'value': got %s",
+    errors.show(algorithm))
+end
+
+-- Saving.
+
+local function copy(value)
+  return c.is_tensor(value) and value:detach():clone() or value
+end
+
+--- { state = { [path] = { slot = tensor or number } },
+---   param_groups = { { lr =, params = {paths} } } }
+function Optimizer:state_dict()
+  local saved = { state = {}, param_groups = {} }
+  for g, group in ipairs(self.param_groups) do
+    local options = { params = table.move(group.names, 1, #group.names, 1, {}) }
+    for name, value in tree.pairs(group) do
+      if name ~= "params" and name ~= "names" then options[name] = value end
+    end
+    saved.param_groups[g] = options
+    for i, parameter in ipairs(group.params) do
+      local slots = self.state[parameter]
+      if slots then
+        local kept = {}
+        for slot, value in tree.pairs(slots) do kept[slot] = copy(value) end
+        saved.state[group.names[i]] = kept
+      end
+    end
+  end
+  return saved
+end
+
+local function sorted(names)
+  local list = table.move(names, 1, #names, 1, {})
+  table.sort(list)
+  return table.concat(list, ", ")
+end
+
+-- Both have the same groups with the same names; raises otherwise.
+local function check_groups(self, saved)
+  if #saved.param_groups ~= #self.param_groups then
+    errors.blame("%s: load_state_dict: the state has %d groups, the optimizer %d", where(self),
+      #saved.param_groups, #self.param_groups)
+  end
+  for g, group in ipairs(self.param_groups) do
+    local theirs, ours = sorted(saved.param_groups[g].params), sorted(group.names)
+    if theirs ~= ours then
+      errors.blame("%s: load_state_dict: group %d has other parameters\n  state: %s\n"
+        .. "  optimizer: %s", where(self), g, theirs, ours)
+    end
+  end
+end
+
+local function shape_text(tensor)
+  return ("[%s]"):format(table.concat(tensor.shape, ", "))
+end
+
+local function load_slots(self, parameter, name, slots)
+  local state = {}
+  for slot, value in tree.pairs(slots) do
+    if c.is_tensor(value) and value.ndim > 0
+      and shape_text(value) ~= shape_text(parameter) then
+      errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
+        name, shape_text(value), shape_text(parameter))
+    end
+    state[slot] = copy(value)
+  end
+  return state
+end
+
+--- Take that back: options of the groups, and the state of the parameters by path.
+function Optimizer:load_state_dict(saved)
+  if type(saved) ~= "table" or type(saved.param_groups) ~= "table"
+    or type(saved.state) ~= "table" then
+    errors.blame("%s: load_state_dict: not the state of an optimizer: %s", where(self),
+      errors.show(saved))
+  end
+  check_groups(self, saved)
+  local state = {}
+  for g, group in ipairs(self.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      local slots = saved.state[group.names[i]]
+      if slots then state[parameter] = load_slots(self, parameter, group.names[i], slots) end
+    end
+    for name, value in tree.pairs(saved.param_groups[g]) do
+      if name ~= "params" then group[name] = value end
+    end
+  end
+  self.state = state
+end
+
+return Optimizer

@@ -1,0 +1,47 @@
+-- stdlib/core/Strategy.lua: how the processes of a run work together. The base is one process, to
+-- which every question has the simple answer; subclasses override all of it.
+
+local class = require "ltrain.core.class"
+
+local Strategy = class.extend(nil, "Strategy")
+
+Strategy.extend = class.extend
+
+-- Who this process is.
+Strategy.world_size = 1
+Strategy.global_rank = 0
+Strategy.local_rank = 0
+Strategy.node_rank = 0
+Strategy.is_global_zero = true
+--- The device that modules and batches go to.
+Strategy.root_device = "cpu"
+
+function Strategy:init() end
+
+--- Before anything of a run: processes, connections.
+function Strategy:setup_environment(trainer) end
+
+--- The module is there and loaded: put it where it runs.
+function Strategy:setup(trainer, module)
+  module:to(self.root_device)
+end
+
+--- The run is over, also after an error.
+function Strategy:teardown() end
+
+--- Combine a number or tensor over all processes: "mean", "sum", "min" or "max".
+function Strategy:reduce(value, how) return value end
+
+--- The value that process `source` has.
+function Strategy:broadcast(value, source) return value end
+
+--- The list of what each process has, in order of rank.
+function Strategy:all_gather(value) return { value } end
+
+--- Wait for all processes. `name` stands in errors.
+function Strategy:barrier(name) end
+
+--- Whether the condition holds on all processes (or on any, with all = false).
+function Strategy:reduce_boolean(condition, all) return condition end
+
+return Strategy

@@ -1,0 +1,44 @@
+-- stdlib/core/catalogue.lua: a table whose names are files: one file a public name.
+--
+-- `lt.nn.Linear` is what `ltrain.nn.Linear` returns, loaded when first asked for. Adding a layer is
+-- adding a file.
+
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+
+-- The public names below a prefix: what stands in the library, and what was given.
+local function names_of(prefix, given)
+  local names = {}
+  for name in next, given do names[#names + 1] = name end
+  for _, full in ipairs(c.runtime.stdlib()) do
+    local name = full:match("^" .. prefix:gsub("%p", "%%%0") .. "%.([%w_]+)$")
+    if name and not given[name] then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
+local function has(names, wanted)
+  for _, name in ipairs(names) do
+    if name == wanted then return true end
+  end
+end
+
+--- A catalogue of the files below `prefix` ("ltrain.nn"); `given` maps further names to what
+--- `require` is to be given for them. An unknown name is an error, `what` says of what.
+return function(prefix, what, given)
+  given = given or {}
+  return setmetatable({}, {
+    __index = function(self, name)
+      if type(name) ~= "string" then return nil end
+      local names = names_of(prefix, given)
+      if not given[name] and not has(names, name) then
+        errors.blame("%s: there is no '%s'%s", what, name, errors.did_you_mean(name, names))
+      end
+      local value = require(given[name] or prefix .. "." .. name)
+      rawset(self, name, value)
+      return value
+    end,
+    __pairs = function() return next, names_of(prefix, given) end,
+  })
+end

@@ -1,0 +1,174 @@
+-- stdlib/core/module_loop.lua: the side of a Module that faces the Trainer.
+--
+-- `defaults` are methods that a module may replace, `methods` those that it calls, `properties`
+-- fields that are computed. Hooks (`on_...`, `configure_...`) have no default: an absent one costs
+-- nothing.
+
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local walk = require "ltrain.core.walk"
+
+local module_loop = {}
+
+-- The trainer, or an error that says what was called without one.
+local function trainer_of(module, what)
+  local trainer = rawget(module, "trainer")
+  if not trainer then
+    errors.blame("%s: the module is not attached to a trainer: %s", what,
+      walk.class_name(module))
+  end
+  return trainer
+end
+
+-- Replaceable.
+
+local defaults = {}
+module_loop.defaults = defaults
+
+--- What predict collects for a batch.
+function defaults.predict_step(self, batch)
+  local outputs = self(batch)
+  return outputs
+end
+
+--- Run the backward walk.
+function defaults.backward(_, loss, ...)
+  loss:backward(...)
+end
+
+--- Step the optimizer; the closure computes loss and gradients and must be run.
+function defaults.optimizer_step(_, _, _, optimizer, closure)
+  return optimizer:step(closure)
+end
+
+function defaults.optimizer_zero_grad(_, _, _, optimizer)
+  optimizer:zero_grad()
+end
+
+function defaults.lr_scheduler_step(_, scheduler, metric)
+  scheduler:step(metric)
+end
+
+function defaults.configure_gradient_clipping(self, optimizer, clip_val, algorithm)
+  self:clip_gradients(optimizer, clip_val, algorithm)
+end
+
+--- Clip the gradients of an optimizer's parameters: their total norm ("norm") or each number
+--- ("value").
+function defaults.clip_gradients(_, optimizer, clip_val, algorithm)
+  if clip_val == nil or clip_val == 0 then return end
+  config.argument(clip_val, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
+  optimizer:clip_gradients(clip_val, algorithm or "norm")
+end
+
+-- To be called.
+
+local methods = {}
+module_loop.methods = methods
+
+--- Log a number, a tensor of one element or a Metric under a name (options: see the guide).
+function methods.log(self, name, value, options)
+  require "ltrain.trainer.results".log(trainer_of(self, "log"), name, value, options)
+end
+
+--- `log` for each name and value of a table, in alphabetical order.
+function methods.log_dict(self, values, options)
+  require "ltrain.trainer.results".log_dict(trainer_of(self, "log_dict"), values, options)
+end
+
+--- print, on the first process only and without spoiling the progress bar.
+function methods.print(self, ...)
+  local trainer = rawget(self, "trainer")
+  if trainer then trainer:print(...) else print(...) end
+end
+
+--- The optimizer, or the list when there are several.
+function methods.optimizers(self)
+  local list = trainer_of(self, "optimizers").optimizers
+  return #list == 1 and list[1] or list
+end
+
+--- The scheduler, or the list when there are several; nil when there is none.
+function methods.lr_schedulers(self)
+  local list = {}
+  for i, entry in ipairs(trainer_of(self, "lr_schedulers").lr_scheduler_configs) do
+    list[i] = entry.scheduler
+  end
+  return #list > 1 and list or list[1]
+end
+
+--- In manual optimization: run `backward` on the loss, with its hooks.
+function methods.manual_backward(self, loss, ...)
+  if self.automatic_optimization then
+    errors.blame("manual_backward: set self.automatic_optimization = false in init first")
+  end
+  trainer_of(self, "manual_backward"):manual_backward(loss, ...)
+end
+
+-- The parameters of `optimizer` as a set.
+local function set_of(optimizer)
+  local set = {}
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, parameter in ipairs(group.params) do set[parameter] = true end
+  end
+  return set
+end
+
+--- In manual optimization with several optimizers: parameters that are only in the others take no
+--- gradients until `untoggle_optimizer`.
+function methods.toggle_optimizer(self, optimizer)
+  if rawget(self, "_toggled") then self:untoggle_optimizer() end
+  local mine, toggled = set_of(optimizer), {}
+  for _, other in ipairs(trainer_of(self, "toggle_optimizer").optimizers) do
+    for _, group in ipairs(other.param_groups) do
+      for _, parameter in ipairs(group.params) do
+        if not mine[parameter] and parameter.requires_grad then
+          parameter.requires_grad = false
+          toggled[#toggled + 1] = parameter
+        end
+      end
+    end
+  end
+  rawset(self, "_toggled", toggled)
+end
+
+--- Undo `toggle_optimizer`.
+function methods.untoggle_optimizer(self)
+  for _, parameter in ipairs(rawget(self, "_toggled") or {}) do parameter.requires_grad = true end
+  rawset(self, "_toggled", nil)
+end
+
+-- Computed fields.
+
+local function first_parameter(module)
+  for _, item in ipairs(walk.tensors(module)) do
+    if not item.buffer then return item.value end
+  end
+end
+
+local function from_trainer(name, without)
+  return function(self)
+    local trainer = rawget(self, "trainer")
+    if trainer then return trainer[name] end
+    return without
+  end
+end
+
+module_loop.properties = {
+  device = function(self)
+    local parameter = first_parameter(self)
+    return parameter and parameter.device or "cpu"
+  end,
+  dtype = function(self)
+    local parameter = first_parameter(self)
+    return parameter and parameter.dtype or "f32"
+  end,
+  current_epoch = from_trainer("current_epoch", 0),
+  global_step = from_trainer("global_step", 0),
+  global_rank = from_trainer("global_rank", 0),
+  local_rank = from_trainer("local_rank", 0),
+  logger = from_trainer "logger",
+  loggers = from_trainer("loggers", {}),
+}
+
+return module_loop

@@ -1,0 +1,145 @@
+-- stdlib/core/module_state.lua: what a module saves and how it comes back.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local module_state = {}
+
+--- The module's parameters and saved buffers by name: { ["net.0.weight"] = tensor }, sharing memory
+--- with the module. A tensor with several names is there once, under the first.
+function module_state.state_dict(self)
+  local state = {}
+  for _, item in ipairs(walk.tensors(self)) do
+    if item.buffer ~= "unsaved" then state[item.name] = item.value:detach() end
+  end
+  return state
+end
+
+local function shape_text(tensor)
+  return ("[%s]"):format(table.concat(tensor.shape, ", "))
+end
+
+local function same_shape(a, b)
+  return shape_text(a) == shape_text(b)
+end
+
+-- What is to be written where, and the three lists of what does not fit.
+local function compare(module, given)
+  local list, aliases = walk.tensors(module)
+  local other_names = {} -- first name -> the others, sorted
+  for alias, first in tree.pairs(aliases) do
+    other_names[first] = other_names[first] or {}
+    table.insert(other_names[first], alias)
+  end
+  local known, plan = {}, { writes = {}, missing = {}, unexpected = {}, shapes = {} }
+  for _, item in ipairs(list) do
+    if item.buffer ~= "unsaved" then
+      local names = { item.name, table.unpack(other_names[item.name] or {}) }
+      local source
+      for _, name in ipairs(names) do
+        known[name] = true
+        source = source or given[name]
+      end
+      if source == nil then
+        plan.missing[#plan.missing + 1] = item.name
+      elseif not same_shape(source, item.value) then
+        plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
+          shape_text(item.value), shape_text(source))
+      else
+        plan.writes[#plan.writes + 1] = { to = item.value, from = source }
+      end
+    end
+  end
+  for name in tree.pairs(given) do
+    if not known[name] then plan.unexpected[#plan.unexpected + 1] = name end
+  end
+  return plan
+end
+
+local function complain(module, plan, strict)
+  local lines = {}
+  local function add(title, names)
+    if #names > 0 then lines[#lines + 1] = ("  %s: %s"):format(title, table.concat(names, ", ")) end
+  end
+  if strict then
+    add("missing", plan.missing)
+    add("unexpected", plan.unexpected)
+  end
+  add("shapes", plan.shapes)
+  if #lines > 0 then
+    errors.blame("load_state_dict: the tensors do not fit %s\n%s", walk.class_name(module),
+      table.concat(lines, "\n"))
+  end
+end
+
+--- Copy tensors by name into the parameters and buffers. Options: strict (true; the module's
+--- strict_loading when it has one) makes a missing or unexpected name an error; a wrong shape
+--- always is one, and nothing is written then. Returns { missing = {...}, unexpected = {...} }.
+function module_state.load_state_dict(self, state, options)
+  local strict_loading = self.strict_loading
+  local o = config.check(options, {
+    strict = { type = "boolean", default = strict_loading == nil or strict_loading },
+  }, "load_state_dict")
+  if type(state) ~= "table" then
+    errors.blame("load_state_dict: the state must be a table: got %s", errors.show(state))
+  end
+  local plan = compare(self, state)
+  complain(self, plan, o.strict)
+  local _ <close> = c.no_grad()
+  for _, write in ipairs(plan.writes) do write.to:copy_(write.from) end
+  return { missing = plan.missing, unexpected = plan.unexpected }
+end
+
+local SAVEABLE <const> = { boolean = true, number = true, string = true }
+
+--- Keep the options that the module was made with, in `self.hparams`: they go into checkpoints, and
+--- load_from_checkpoint gives them to init. Options: ignore, a list of names to leave out; logger
+--- (true) also shows them to the loggers.
+function module_state.save_hyperparameters(self, values, options)
+  local o = config.check(options, {
+    ignore = { type = "table|string", default = {} },
+    logger = { type = "boolean", default = true },
+  }, "save_hyperparameters")
+  local ignored, kept = {}, {}
+  for _, name in ipairs(type(o.ignore) == "string" and { o.ignore } or o.ignore) do
+    ignored[name] = true
+  end
+  if values ~= nil and (type(values) ~= "table" or getmetatable(values) ~= nil) then
+    errors.blame("save_hyperparameters: a table of options is needed: got %s",
+      errors.show(values))
+  end
+  for name, value in tree.pairs(values or {}) do
+    if not ignored[name] then
+      kept[name] = tree.map(value, function(leaf, keys)
+        if SAVEABLE[type(leaf)] then return leaf end
+        errors.blame("save_hyperparameters: %s cannot be saved: it is %s; "
+          .. "leave it out with {ignore = {'%s'}}", tree.path(name, keys), errors.show(leaf), name)
+      end)
+    end
+  end
+  self.hparams = kept
+  rawset(self, "_log_hparams", o.logger)
+end
+
+--- `Net:load_from_checkpoint(file, overrides)`: a new Net with the saved hyper-parameters (those in
+--- `overrides` changed) and the saved weights. nil and a message when the file cannot be read.
+function module_state.load_from_checkpoint(self, file, overrides)
+  if class.of(self) then
+    errors.blame("load_from_checkpoint: call it on the class: %s:load_from_checkpoint(file)",
+      walk.class_name(self))
+  end
+  local checkpoint, message = require "ltrain.trainer.checkpoint".read(file)
+  if not checkpoint then return nil, message end
+  local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
+  for name, value in tree.pairs(overrides or {}) do hparams[name] = value end
+  local module = self(hparams)
+  if module.on_load_checkpoint then module:on_load_checkpoint(checkpoint) end
+  module:load_state_dict(checkpoint.state_dict)
+  return module
+end
+
+return module_state

@@ -1,0 +1,22 @@
+-- stdlib/optim/CosineAnnealingLR.lua: half a cosine from the rate down to `eta_min`.
+
+local LRScheduler = require "ltrain.optim.LRScheduler"
+local config = require "ltrain.core.config"
+
+local CosineAnnealingLR = LRScheduler:extend("CosineAnnealingLR")
+
+local OPTIONS <const> = { eta_min = { type = "number", default = 0.0, min = 0 } }
+
+--- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom; it goes up
+--- again after them.
+function CosineAnnealingLR:init(optimizer, T_max, options)
+  self.T_max = config.argument(T_max, "integer", "optim.CosineAnnealingLR", "T_max", { min = 1 })
+  self.eta_min = config.check(options, OPTIONS, "optim.CosineAnnealingLR").eta_min
+  LRScheduler.init(self, optimizer)
+end
+
+function CosineAnnealingLR:rate(base, n)
+  return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * n / self.T_max)) / 2
+end
+
+return CosineAnnealingLR

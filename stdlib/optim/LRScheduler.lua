@@ -1,0 +1,68 @@
+-- stdlib/optim/LRScheduler.lua: what a learning-rate scheduler is.
+--
+-- A subclass gives `rate(base, n)`: the rate of a group that began with `base`, after n steps. The
+-- formula is closed, so that nothing drifts and a resumed run has the same rates.
+
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+
+local LRScheduler = class.extend(nil, "LRScheduler")
+
+LRScheduler.extend = class.extend
+
+--- Set the rates for the number of steps so far.
+function LRScheduler:apply()
+  for i, group in ipairs(self.optimizer.param_groups) do
+    group.lr = self:rate(self.base_lrs[i], self.last_epoch, i)
+  end
+end
+
+--- Begin with the rates that the optimizer's groups have now.
+function LRScheduler:init(optimizer)
+  if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then
+    errors.blame("optim.%s: the first argument must be an optimizer: got %s",
+      getmetatable(self).__name, errors.show(optimizer))
+  end
+  self.optimizer, self.base_lrs, self.last_epoch = optimizer, {}, 0
+  for i, group in ipairs(optimizer.param_groups) do
+    group.initial_lr = group.initial_lr or group.lr
+    self.base_lrs[i] = group.initial_lr
+  end
+  self:apply()
+end
+
+--- Overridden: the rate of group `index`, which began with `base`, after `n` steps.
+function LRScheduler:rate(base, n, index)
+  errors.blame("%s: rate is not defined", getmetatable(self).__name)
+end
+
+--- One step on: call it after optimizer:step, once an epoch or once a batch.
+function LRScheduler:step()
+  self.last_epoch = self.last_epoch + 1
+  self:apply()
+end
+
+--- The rate of each group.
+function LRScheduler:get_last_lr()
+  local rates = {}
+  for i, group in ipairs(self.optimizer.param_groups) do rates[i] = group.lr end
+  return rates
+end
+
+function LRScheduler:state_dict()
+  return { last_epoch = self.last_epoch,
+           base_lrs = table.move(self.base_lrs, 1, #self.base_lrs, 1, {}) }
+end
+
+--- Take that back, and set the rates that belong to it.
+function LRScheduler:load_state_dict(state)
+  if #state.base_lrs ~= #self.optimizer.param_groups then
+    errors.blame("%s: load_state_dict: the state has %d groups, the optimizer %d",
+      getmetatable(self).__name, #state.base_lrs, #self.optimizer.param_groups)
+  end
+  self.last_epoch = state.last_epoch
+  self.base_lrs = table.move(state.base_lrs, 1, #state.base_lrs, 1, {})
+  self:apply()
+end
+
+return LRScheduler

@@ -1,0 +1,21 @@
+-- stdlib/optim/StepLR.lua: the rate times `gamma` every `step_size` steps.
+
+local LRScheduler = require "ltrain.optim.LRScheduler"
+local config = require "ltrain.core.config"
+
+local StepLR = LRScheduler:extend("StepLR")
+
+local OPTIONS <const> = { gamma = { type = "number", default = 0.1, min = 0 } }
+
+--- StepLR(optimizer, 30, {gamma = 0.1})
+function StepLR:init(optimizer, step_size, options)
+  self.step_size = config.argument(step_size, "integer", "optim.StepLR", "step_size", { min = 1 })
+  self.gamma = config.check(options, OPTIONS, "optim.StepLR").gamma
+  LRScheduler.init(self, optimizer)
+end
+
+function StepLR:rate(base, n)
+  return base * self.gamma ^ (n // self.step_size)
+end
+
+return StepLR

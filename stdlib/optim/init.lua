@@ -1,0 +1,5 @@
+-- stdlib/optim/init.lua: lt.optim, the optimizers and schedulers: each is the file of its name.
+
+local catalogue = require "ltrain.core.catalogue"
+
+return catalogue("ltrain.optim", "optim", { Optimizer = "ltrain.core.Optimizer" })
