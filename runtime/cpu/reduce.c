@@ -1,0 +1,161 @@
+/* runtime/cpu/reduce.c: sum, mean, extrema and their kin over any dims.
+
+   Outputs are `count` lines of `length` elements. Where the memory runs along the reduced dims, a
+   line is reduced by lanes (rows); where it runs along the kept ones, a tile of outputs is carried
+   over the lines (columns). Both are cut into blocks of outputs and segments of the length, which
+   depend on the shape alone, so the result does not depend on the number of threads. Floats are
+   added up in their own type within a tile and in double from tile to tile. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/lines.h"
+
+enum { LANES = 32, CARRY = 32, SEGMENTS = 64 };
+
+typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
+
+typedef struct plan {
+  lt_iter x, y;
+  by by;
+  bool mean;    /* divide by the length */
+  bool truth;   /* read x as x != 0 */
+  bool columns;
+  int64_t count, length;
+  int64_t block, n_blocks;      /* outputs a chunk */
+  int64_t segment, n_segments;  /* elements of the length a chunk */
+  void *partial;                /* [n_segments][count] of double or int64_t */
+} plan;
+
+static void lt_put_f64(const lt_iter *y, int64_t at, int64_t n, const double *v) {
+  double *out = LT_CPU(lt_target)(y, 0, at, LT_F64, (void *)(uintptr_t)v);
+  if (out != v) memcpy(out, v, (size_t)n * sizeof *v);
+  LT_CPU(lt_store_f64)(y, 0, at, n, v);
+}
+static void lt_put_i64(const lt_iter *y, int64_t at, int64_t n, const int64_t *v) {
+  int64_t *out = LT_CPU(lt_target)(y, 0, at, LT_I64, (void *)(uintptr_t)v);
+  if (out != v) memcpy(out, v, (size_t)n * sizeof *v);
+  LT_CPU(lt_store_i64)(y, 0, at, n, v);
+}
+#define put_wide_f32 lt_put_f64
+#define put_wide_f64 lt_put_f64
+#define put_wide_i64 lt_put_i64
+
+#define FLOAT_ADD(a, b) ((a) + (b))
+#define FLOAT_MULTIPLY(a, b) ((a) * (b))
+#define INT_ADD(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define INT_MULTIPLY(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+
+#define T float
+#define WIDE double
+#define NAME(f) f##_f32
+#define LOWEST (-INFINITY)
+#define HIGHEST INFINITY
+#define ADD FLOAT_ADD
+#define MULTIPLY FLOAT_MULTIPLY
+#include "cpu/reduce_type.h"
+
+#define T double
+#define WIDE double
+#define NAME(f) f##_f64
+#define LOWEST (-INFINITY)
+#define HIGHEST INFINITY
+#define ADD FLOAT_ADD
+#define MULTIPLY FLOAT_MULTIPLY
+#include "cpu/reduce_type.h"
+
+#define T int64_t
+#define WIDE int64_t
+#define NAME(f) f##_i64
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
+#define ADD INT_ADD
+#define MULTIPLY INT_MULTIPLY
+#include "cpu/reduce_type.h"
+
+static void run_chunk(void *ud, int64_t chunk) {
+  const plan *p = ud;
+  switch (lt_compute_of(p->x.operand[0].dtype)) {
+    case LT_COMPUTE_F32: chunk_f32(p, chunk); return;
+    case LT_COMPUTE_F64: chunk_f64(p, chunk); return;
+    case LT_COMPUTE_I64: chunk_i64(p, chunk); return;
+  }
+}
+
+static void run_finish(void *ud, int64_t chunk) {
+  const plan *p = ud;
+  switch (lt_compute_of(p->x.operand[0].dtype)) {
+    case LT_COMPUTE_F32: finish_f32(p, chunk); return;
+    case LT_COMPUTE_F64: finish_f64(p, chunk); return;
+    case LT_COMPUTE_I64: finish_i64(p, chunk); return;
+  }
+}
+
+/* Order of dims: kept ones as the result lies, reduced ones as the memory lies. */
+static void arrange(plan *p, const lt_tensor *x, const lt_tensor *y, const lt_args_reduce *a) {
+  int kept[LT_MAX_DIMS], reduced[LT_MAX_DIMS], order[LT_MAX_DIMS], of_y[LT_MAX_DIMS];
+  int n_kept = 0, n_reduced = 0;
+  int64_t least_kept = INT64_MAX, least_reduced = INT64_MAX;
+  p->count = p->length = 1;
+  for (int k = 0; k < x->ndim; k++) {
+    bool reduce = n_reduced < a->dims.n && a->dims.dim[n_reduced] == k;
+    int64_t *least = reduce ? &least_reduced : &least_kept;
+    if (x->size[k] > 1 && llabs(x->stride[k]) < *least) *least = llabs(x->stride[k]);
+    *(reduce ? &p->length : &p->count) *= x->size[k];
+    if (!reduce) of_y[n_kept] = a->keepdim ? k : n_kept;
+    if (reduce)
+      reduced[n_reduced++] = k;
+    else
+      kept[n_kept++] = k;
+  }
+  for (int i = 1; i < n_reduced; i++)
+    for (int j = i; j > 0 && x->stride[reduced[j - 1]] < x->stride[reduced[j]]; j--) {
+      int d = reduced[j];
+      reduced[j] = reduced[j - 1], reduced[j - 1] = d;
+    }
+  p->columns = least_kept < least_reduced;
+  memcpy(order, p->columns ? reduced : kept, sizeof order);
+  memcpy(order + (p->columns ? n_reduced : n_kept), p->columns ? kept : reduced,
+         (size_t)(p->columns ? n_kept : n_reduced) * sizeof *order);
+  LT_CPU(lt_iter_dims)(&p->x, x, x->ndim, order);
+  LT_CPU(lt_iter_dims)(&p->y, y, n_kept, of_y);
+}
+
+/* Cut into chunks of about LT_CHUNK elements, and at most SEGMENTS segments a block. */
+static void cut(plan *p) {
+  int64_t most = p->columns ? LT_TILE : LT_CHUNK / p->length;
+  p->block = most < 1 ? 1 : most < p->count ? most : p->count;
+  p->n_blocks = (p->count + p->block - 1) / p->block;
+  int64_t wanted = p->n_blocks >= SEGMENTS ? 1 : SEGMENTS / p->n_blocks;
+  int64_t least = LT_CHUNK / p->block < 1 ? 1 : LT_CHUNK / p->block;
+  p->segment = (p->length + wanted - 1) / wanted;
+  if (p->segment < least) p->segment = least;
+  if (p->segment > p->length) p->segment = p->length;
+  p->n_segments = (p->length + p->segment - 1) / p->segment;
+}
+
+static bool reduce(lt_ctx *c, const lt_call *call, plan p) {
+  arrange(&p, call->in[0], call->out[0], call->args);
+  if (p.count == 0) return true;
+  if (p.length == 0) {
+    static const double nothing[] = {[BY_SUM] = 0, [BY_PROD] = 1, [BY_MIN] = 1};
+    lt_scalar value = lt_scalar_of(p.mean ? NAN : nothing[p.by]);
+    value.i = (int64_t)nothing[p.by];
+    const lt_args_fill args = {.value = value};
+    const lt_call fill = {.op = LT_OP_fill, .n_out = 1, .out = call->out, .args = &args};
+    return LT_CPU(lt_cpu_fill)(c, &fill);
+  }
+  cut(&p);
+  lt_frame frame = lt_frame_open(c);
+  int64_t words = p.n_segments * p.count;
+  lt_tensor *partial = lt_tensor_empty(c, LT_CPU_DEVICE, LT_I64, 1, &words);
+  if (partial != NULL) {
+    p.partial = lt_data(partial);
+    lt_parallel(c, p.n_blocks * p.n_segments, run_chunk, &p);
+    lt_parallel(c, (p.count + LT_CHUNK - 1) / LT_CHUNK, run_finish, &p);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  return partial != NULL;
+}
+
+LT_KERNEL(sum) { return reduce(c, call, (plan){.by = BY_SUM}); }

@@ -1,0 +1,142 @@
+/* runtime/cpu/reduce_type.h: reductions in one compute type; included by reduce.c with
+   T (the type), WIDE (of what is carried from tile to tile: double or int64_t), NAME(f), LOWEST,
+   HIGHEST, ADD and MULTIPLY defined. No guard. */
+
+#define MAX(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a)) /* NaN wins and stays */
+#define MIN(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
+
+/* A row of n values to one; n rows of a tile elementwise; two carried values. */
+#define REDUCER(name, start, F)                                                        \
+  static WIDE NAME(row_##name)(const T *v, int64_t n) {                                \
+    WIDE a = start;                                                                    \
+    int64_t i = 0;                                                                     \
+    if (n >= LANES) {                                                                  \
+      T lane[LANES];                                                                   \
+      for (int l = 0; l < LANES; l++) lane[l] = v[l];                                  \
+      for (i = LANES; i + LANES <= n; i += LANES)                                      \
+        for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], v[i + l]);                \
+      for (int l = 0; l < LANES; l++) a = F(a, (WIDE)lane[l]);                         \
+    }                                                                                  \
+    for (; i < n; i++) a = F(a, (WIDE)v[i]);                                           \
+    return a;                                                                          \
+  }                                                                                    \
+  static void NAME(columns_##name)(T *acc, const T *v, int64_t n) {                    \
+    for (int64_t i = 0; i < n; i++) acc[i] = F(acc[i], v[i]);                          \
+  }                                                                                    \
+  static void NAME(carry_##name)(WIDE *wide, T *acc, int64_t n) {                      \
+    for (int64_t i = 0; i < n; i++) wide[i] = F(wide[i], (WIDE)acc[i]), acc[i] = start; \
+  }                                                                                    \
+  static void NAME(join_##name)(WIDE *wide, const WIDE *from, int64_t n) {             \
+    for (int64_t i = 0; i < n; i++) wide[i] = F(wide[i], from[i]);                     \
+  }
+REDUCER(sum, 0, ADD)
+REDUCER(prod, 1, MULTIPLY)
+REDUCER(max, LOWEST, MAX)
+REDUCER(min, HIGHEST, MIN)
+#undef REDUCER
+
+typedef struct NAME(reducer) {
+  T start;
+  WIDE (*row)(const T *v, int64_t n);
+  void (*columns)(T *acc, const T *v, int64_t n);
+  void (*carry)(WIDE *wide, T *acc, int64_t n);
+  void (*join)(WIDE *wide, const WIDE *from, int64_t n);
+} NAME(reducer);
+
+#define ENTRY(name, start)                                                            \
+  {start, NAME(row_##name), NAME(columns_##name), NAME(carry_##name), NAME(join_##name)}
+static const NAME(reducer) NAME(reducers)[] = {[BY_SUM] = ENTRY(sum, 0),
+                                               [BY_PROD] = ENTRY(prod, 1),
+                                               [BY_MAX] = ENTRY(max, LOWEST),
+                                               [BY_MIN] = ENTRY(min, HIGHEST)};
+#undef ENTRY
+
+static const T *NAME(load)(const plan *p, int64_t at, int64_t n, T *room) {
+  const T *v = LT_CPU(NAME(lt_load))(&p->x, 0, at, n, room);
+  if (!p->truth) return v;
+  for (int64_t i = 0; i < n; i++) room[i] = v[i] != 0;
+  return room;
+}
+
+/* Outputs from..to-1, elements start..end-1 of each row. Short rows are loaded many at a time. */
+static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
+                       WIDE *out) {
+  const NAME(reducer) *f = &NAME(reducers)[p->by];
+  T room[LT_TILE];
+  int64_t group = p->length <= LT_TILE / 2 ? LT_TILE / p->length : 1;
+  for (int64_t o = from; o < to; o += group) {
+    if (group > 1) {
+      int64_t n = to - o < group ? to - o : group;
+      const T *v = NAME(load)(p, o * p->length, n * p->length, room);
+      for (int64_t k = 0; k < n; k++) out[o + k] = f->row(v + k * p->length, p->length);
+      continue;
+    }
+    WIDE a = (WIDE)f->start;
+    for (int64_t at = start; at < end; at += LT_TILE) {
+      int64_t n = end - at < LT_TILE ? end - at : LT_TILE;
+      WIDE b = f->row(NAME(load)(p, o * p->length + at, n, room), n);
+      f->join(&a, &b, 1);
+    }
+    out[o] = a;
+  }
+}
+
+/* Outputs from..to-1 (at most a tile of them), rows start..end-1. A tile holds several rows when
+   they are short; their columns are joined at the end. */
+static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
+                          WIDE *out) {
+  const NAME(reducer) *f = &NAME(reducers)[p->by];
+  T room[LT_TILE], acc[LT_TILE];
+  WIDE wide[LT_TILE];
+  int64_t width = to - from, group = width == p->count ? LT_TILE / width : 1;
+  for (int64_t i = 0; i < group * width; i++) acc[i] = f->start, wide[i] = (WIDE)f->start;
+  int carried = 0;
+  for (int64_t r = start; r < end; r += group) {
+    int64_t n = (end - r < group ? end - r : group) * width;
+    f->columns(acc, NAME(load)(p, r * p->count + from, n, room), n);
+    if (++carried < CARRY) continue;
+    f->carry(wide, acc, group * width);
+    carried = 0;
+  }
+  f->carry(wide, acc, group * width);
+  for (int64_t k = 1; k < group; k++) f->join(wide, wide + k * width, width);
+  for (int64_t i = 0; i < width; i++) out[from + i] = wide[i];
+}
+
+static void NAME(chunk)(const plan *p, int64_t chunk) {
+  int64_t block = chunk % p->n_blocks, segment = chunk / p->n_blocks;
+  int64_t from = block * p->block, to = from + p->block < p->count ? from + p->block : p->count;
+  int64_t start = segment * p->segment, end = start + p->segment;
+  if (end > p->length) end = p->length;
+  WIDE *out = (WIDE *)p->partial + segment * p->count;
+  (p->columns ? NAME(columns) : NAME(rows))(p, from, to, start, end, out);
+}
+
+/* Join the segments, in order, and store. */
+static void NAME(finish)(const plan *p, int64_t chunk) {
+  const NAME(reducer) *f = &NAME(reducers)[p->by];
+  int64_t from = chunk * LT_CHUNK, to = from + LT_CHUNK < p->count ? from + LT_CHUNK : p->count;
+  WIDE *out = (WIDE *)p->partial;
+  for (int64_t s = 1; s < p->n_segments; s++)
+    f->join(out + from, out + s * p->count + from, to - from);
+  for (int64_t at = from; at < to; at += LT_TILE) {
+    int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
+    double values[LT_TILE];
+    if (p->mean) {
+      for (int64_t i = 0; i < n; i++) values[i] = (double)out[at + i] / (double)p->length;
+      lt_put_f64(&p->y, at, n, values);
+    } else {
+      NAME(put_wide)(&p->y, at, n, out + at);
+    }
+  }
+}
+
+#undef MAX
+#undef MIN
+#undef T
+#undef WIDE
+#undef NAME
+#undef LOWEST
+#undef HIGHEST
+#undef ADD
+#undef MULTIPLY
