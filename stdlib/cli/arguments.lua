@@ -1,0 +1,152 @@
+--- stdlib/cli/arguments.lua: reads what follows a command word.
+--
+-- `--name value`, `--name=value`, and `--name` alone where the option takes true or false; - and _
+-- are the same within names. What follows `--` belongs to the script. Values are read as the
+-- option's row says: true, false, nil and numbers where it takes them, else the text itself.
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local arguments = {}
+
+-- Types that a word of the command line can be.
+local TYPES <const> = { any = true, boolean = true, integer = true, number = true, string = true,
+  pair = true }
+local LITERALS <const> = { ["true"] = true, ["false"] = false }
+
+local function types_of(row)
+  local types = {}
+  for word in (row.type or "any"):gmatch("[^|]+") do types[word] = true end
+  return types
+end
+
+--- Whether an option of this row can be given on the command line at all.
+function arguments.is_plain(row)
+  for word in pairs(types_of(row)) do
+    if TYPES[word] then return true end
+  end
+  return false
+end
+
+-- The value that a text stands for: the literal where the row takes one of its type.
+local function read_value(text, types)
+  if LITERALS[text] ~= nil and (types.boolean or types.any) then return LITERALS[text] end
+  local number = tonumber(text)
+  if number and (types.number or types.integer or types.pair or types.any) then return number end
+  return text
+end
+
+-- Whether `text` may be left for what follows, because a flag that takes true or false precedes it.
+local function stands_alone(text, types)
+  if not types.boolean then return false end
+  if text == nil or text:find("^%-%-") then return true end
+  return not types.string and type(read_value(text, types)) == "string" and text ~= "nil"
+end
+
+local function row_for(name, word, trainer_rows)
+  for _, row in ipairs(word.options) do
+    if row.name == name then return row, true end
+  end
+  if word.script then return trainer_rows[name], false end
+end
+
+local function all_names(word, trainer_rows)
+  local names = {}
+  for _, row in ipairs(word.options) do names[#names + 1] = row.name end
+  if word.script then
+    for name in pairs(trainer_rows) do names[#names + 1] = name end
+  end
+  return names
+end
+
+local function unknown(word, flag, name, trainer_rows)
+  local near = errors.nearest(name, all_names(word, trainer_rows))
+  return ("%s: unknown option %s%s"):format(word.name, flag,
+    near and ("; did you mean --%s?"):format(near) or "")
+end
+
+-- What a row whose value is no text takes, for the message.
+local function taken_kinds(row)
+  local kinds = {}
+  for word in row.type:gmatch("[^|]+") do
+    kinds[#kinds + 1] = (word:find("^[aeiou]") and "an " or "a ") .. word
+  end
+  return table.concat(kinds, " or ")
+end
+
+-- The text of the flag's value and the index after it; text nil for a flag that stands alone.
+local function value_text(text, tokens, i, types)
+  if text ~= nil or stands_alone(tokens[i + 1], types) then return text, i + 1 end
+  text = tokens[i + 1]
+  if text == nil or text == "--" then return nil, nil end
+  return text, i + 2
+end
+
+-- Keeps the value; nil when all is well, else what is wrong.
+local function store(parsed, word, row, own, name, text, types)
+  if text == "nil" and not own then
+    parsed.overrides[name] = {}
+    return nil
+  end
+  local value = true
+  if text ~= nil then value = read_value(text, types) end
+  local ok, taken = pcall(config.value, value, row, word.name, "--" .. name)
+  if not ok then return taken end
+  if own then
+    parsed.options[name] = taken
+  else
+    parsed.overrides[name] = { value = taken }
+  end
+end
+
+-- One flag at tokens[i]. Returns the index after it, or nil and what is wrong.
+local function read_flag(parsed, word, tokens, i, trainer_rows)
+  local flag, text = tokens[i]:match("^(%-%-[^=]+)=(.*)$")
+  flag = flag or tokens[i]
+  local name = (flag:match("^%-%-(.+)$") or ""):gsub("-", "_")
+  local row, own = row_for(name, word, trainer_rows)
+  if not row then return nil, unknown(word, flag, name, trainer_rows) end
+  if not arguments.is_plain(row) then
+    return nil, ("%s: --%s cannot be given on the command line: it takes %s"):format(word.name,
+      name, taken_kinds(row))
+  end
+  local types = types_of(row)
+  local after
+  text, after = value_text(text, tokens, i, types)
+  if not after then return nil, ("%s: --%s needs a value"):format(word.name, name) end
+  local wrong = store(parsed, word, row, own, name, text, types)
+  if wrong then return nil, wrong end
+  return after
+end
+
+--- Reads the tokens after a word. Returns {script =, options =, overrides =, args =, help =};
+--- overrides are {name = {value = v}}, v nil for "the default". nil and a message if wrong.
+---@param trainer_rows table options of the Trainer, by name, as config.check takes them
+function arguments.parse(word, tokens, trainer_rows)
+  local parsed = { options = {}, overrides = {}, args = {} }
+  local i = 1
+  while i <= #tokens do
+    local token = tokens[i]
+    if token == "-h" or token == "--help" then
+      parsed.help = true
+      return parsed
+    elseif token == "--" then
+      if not word.script then return nil, word.name .. ": takes no arguments after --" end
+      table.move(tokens, i + 1, #tokens, 1, parsed.args)
+      break
+    elseif token:find("^%-.") then
+      local next_i, wrong = read_flag(parsed, word, tokens, i, trainer_rows)
+      if not next_i then return nil, wrong end
+      i = next_i
+    elseif parsed.script then
+      return nil, ("%s: unexpected '%s'%s"):format(word.name, token, word.script
+        and ": the script's own arguments come after --" or "")
+    else
+      parsed.script = token
+      i = i + 1
+    end
+  end
+  if word.script and not parsed.script then return nil, word.name .. ": which script?" end
+  return parsed
+end
+
+return arguments

@@ -1,0 +1,111 @@
+--- stdlib/cli/help.lua: the text of --help, from the one list of words and options.
+local arguments = require "ltrain.cli.arguments"
+local tree = require "ltrain.core.tree"
+local words = require "ltrain.cli.words"
+
+local help = {}
+
+local WIDTH <const> = 96
+
+-- Rows of two columns; the second is wrapped.
+local function columns(rows)
+  local lines, width = {}, 0
+  for _, row in ipairs(rows) do width = math.max(width, math.min(#row[1], 30)) end
+  for _, row in ipairs(rows) do
+    local line = ("  %-" .. width .. "s  "):format(row[1])
+    local indent = (" "):rep(width + 4)
+    if #row[1] > width then
+      lines[#lines + 1] = "  " .. row[1]
+      line = indent
+    end
+    for word in row[2]:gmatch("%S+") do
+      if #line + #word > WIDTH and line:find("%S") then
+        lines[#lines + 1] = (line:gsub("%s+$", ""))
+        line = indent
+      end
+      line = line .. word .. " "
+    end
+    lines[#lines + 1] = (line:gsub("%s+$", ""))
+  end
+  return table.concat(lines, "\n")
+end
+
+local SHOWN <const> = { boolean = "true|false", integer = "N", number = "X", string = "TEXT",
+  pair = "N", any = "VALUE" }
+
+-- How the value of an option of the Trainer is written: "N|X|TEXT".
+local function value_of(row)
+  local seen, shown = {}, {}
+  for word in (row.type or "any"):gmatch("[^|]+") do
+    local text = SHOWN[word]
+    if text and not seen[text] then
+      seen[text] = true
+      shown[#shown + 1] = text
+    end
+  end
+  return table.concat(shown, "|")
+end
+
+local function default_of(row)
+  if row.default == nil then return "" end
+  return (" (default %s)"):format(tostring(row.default))
+end
+
+local function own_rows(word)
+  local rows = {}
+  for i, row in ipairs(word.options) do
+    rows[i] = { ("--%s %s"):format(row.name, row.value), row.doc }
+  end
+  rows[#rows + 1] = { "-h, --help", "say this" }
+  return rows
+end
+
+local function trainer_table(trainer_rows)
+  local rows = {}
+  for name, row in tree.pairs(trainer_rows) do
+    if arguments.is_plain(row) then
+      rows[#rows + 1] = { ("--%s %s"):format(name, value_of(row)),
+        (row.doc or "") .. default_of(row) }
+    end
+  end
+  return rows
+end
+
+--- One line on how a word is used.
+function help.usage(word)
+  return ("usage: ltrain %s %s"):format(word.name, word.args)
+end
+
+--- The page of one word.
+function help.word(word, trainer_rows)
+  local parts = { help.usage(word), "", word.text, "", "Options:", columns(own_rows(word)) }
+  if word.script then
+    parts[#parts + 1] = "\nOptions of the Trainer, which win over what the script says:"
+    parts[#parts + 1] = columns(trainer_table(trainer_rows))
+  end
+  return table.concat(parts, "\n") .. "\n"
+end
+
+--- The page of `ltrain --help`.
+function help.all()
+  local word_rows, status_rows = {}, {}
+  for i, word in ipairs(words.list) do word_rows[i] = { "ltrain " .. word.name, word.doc } end
+  for i, row in ipairs(words.statuses) do status_rows[i] = { tostring(row[1]), row[2] } end
+  return table.concat({
+    "usage: ltrain WORD ... | [-e CODE] [-l MODULE] [-i] [-E] [SCRIPT [args]]",
+    "",
+    "Trains neural networks from Lua scripts.",
+    "",
+    columns(word_rows),
+    "",
+    "Without a word:",
+    columns(words.plain),
+    "",
+    "Exit status:",
+    columns(status_rows),
+    "",
+    "`ltrain WORD --help` says what a word takes.",
+  }, "\n") .. "\n"
+end
+
+return help

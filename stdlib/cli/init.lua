@@ -1,0 +1,64 @@
+--- stdlib/cli/init.lua: the command words. The binary calls `main` and exits with what it returns.
+--
+-- What touches the process (files of the script, the terminal, signals) comes in as `host`, a table
+-- of functions that the binary makes:
+--   write(text), complain(text)      standard output, standard error
+--   load(path)                       a chunk; nil and a message; nil, message, true if not there
+--   globals                          the script's _G
+--   traceback(message, level)        as debug.traceback
+--   signal()                         nil, or the exit status that a signal asked for (130, 143)
+--   stopped()                        whether such a signal has just raised an error in the script
+--   set_threads(n)                   threads of the operations
+--   read_line(prompt), remember(line), tty   the prompt's
+local arguments = require "ltrain.cli.arguments"
+local errors = require "ltrain.core.errors"
+local help = require "ltrain.cli.help"
+local words = require "ltrain.cli.words"
+
+local cli = {}
+
+local DONE <const>, USAGE <const> = 0, 2
+
+-- What each word runs: loaded when wanted, because start-up counts.
+local function runner(word)
+  if word.script then return (require "ltrain.cli.run") end
+  return require("ltrain.cli." .. word.name)
+end
+
+-- The Trainer's options as config rows; only words that run scripts have them.
+local function trainer_rows(word)
+  return word.script and require "ltrain.trainer.options" or {}
+end
+
+--- Whether `name` is a command word.
+function cli.is_word(name)
+  return words.by_name[name] ~= nil
+end
+
+--- The page of `ltrain --help`.
+cli.help = help.all
+
+--- What is said of a first argument that is neither word nor file: "; did you mean ...?" or "".
+function cli.suggest(name)
+  local names = {}
+  for i, word in ipairs(words.list) do names[i] = word.name end
+  return errors.did_you_mean(name, names)
+end
+
+--- Runs the word argv[1] with what follows it; returns the exit status.
+function cli.main(argv, host)
+  local word = words.by_name[argv[1]]
+  local rows = trainer_rows(word)
+  local parsed, wrong = arguments.parse(word, table.move(argv, 2, #argv, 1, {}), rows)
+  if not parsed then
+    host.complain(("ltrain: %s\n%s\n"):format(wrong, help.usage(word)))
+    return USAGE
+  end
+  if parsed.help then
+    host.write(help.word(word, rows))
+    return DONE
+  end
+  return runner(word).main(word, parsed, host)
+end
+
+return cli

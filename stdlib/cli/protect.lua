@@ -1,0 +1,29 @@
+--- stdlib/cli/protect.lua: calls user code so that an error becomes a text and an exit status.
+local traceback = require "ltrain.cli.traceback"
+
+local protect = {}
+
+-- Runs where the error was raised: the stack is still there.
+local function on_error(host)
+  return function(value)
+    local interrupt = require "ltrain.trainer.interrupt"
+    local message = traceback.message(value)
+    local stopped = interrupt.is(value) or host.stopped()
+    if stopped or type(value) ~= "string" then return { text = message, stopped = stopped } end
+    return { text = traceback.trim(message, host.traceback(message, 2)) }
+  end
+end
+
+--- Calls f(...). Returns true and its results; or false and {text =, stopped =}: `stopped` when a
+--- signal ended it.
+function protect.call(host, f, ...)
+  return xpcall(f, on_error(host), ...)
+end
+
+--- Tells what went wrong; returns the exit status.
+function protect.report(host, failure)
+  host.complain(("ltrain: %s\n"):format(failure.text))
+  return failure.stopped and host.signal() or 1
+end
+
+return protect

@@ -1,0 +1,138 @@
+--- stdlib/cli/run.lua: `ltrain run|fit|validate|test|predict SCRIPT`.
+--
+-- Options of the Trainer are left where every Trainer that the script makes finds them. What the
+-- script returns is then given to the word's loop.
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local interrupt = require "ltrain.trainer.interrupt"
+local overrides = require "ltrain.trainer.overrides"
+local protect = require "ltrain.cli.protect"
+local traceback = require "ltrain.cli.traceback"
+local words = require "ltrain.cli.words"
+
+local run = {}
+
+local DONE <const>, USAGE <const> = 0, 2
+
+local BUNDLE <const> = {
+  model = { required = true, type = "object|table" },
+  data = { type = "object|table" },
+  trainer = { type = "object|table" },
+}
+
+local function is_module(value)
+  if type(value) ~= "table" then return false end
+  if class.of(value) then return class.is_a(value, require "ltrain.core.Module") end
+  if getmetatable(value) ~= nil then return false end
+  return value.training_step ~= nil or value.validation_step ~= nil or value.test_step ~= nil
+    or value.predict_step ~= nil or value.forward ~= nil
+end
+
+-- What the script returned as {model =, data =, trainer =}; nil and a reason when it is neither.
+local function as_bundle(value, where)
+  if is_module(value) then return { model = value } end
+  if class.is_class(value, require "ltrain.core.Module") then
+    return nil, ("it returned %s: return an object: %s()"):format(tostring(value), value.__name)
+  end
+  if type(value) ~= "table" then
+    return nil, value == nil and "it returned nothing" or "it returned " .. errors.show(value)
+  end
+  if class.of(value) or value.model == nil then
+    return nil, ("it returned %s, neither a module nor {model =, data =, trainer =}"):format(
+      errors.show(value))
+  end
+  local bundle = config.check(value, BUNDLE, where)
+  if not is_module(bundle.model) then
+    return nil, "model is not a module: " .. errors.show(bundle.model)
+  end
+  return bundle
+end
+
+local function trainer_of(bundle)
+  local Trainer = require "ltrain.trainer.Trainer"
+  local given = bundle.trainer
+  if class.is_a(given, Trainer) then return given end
+  if class.of(given) then
+    errors.blame("trainer must be a Trainer or a table of its options: got %s", errors.show(given))
+  end
+  return Trainer(given)
+end
+
+local function show_predictions(parsed, host, outputs)
+  local lt = require "ltrain"
+  local tensors = {}
+  for i, output in ipairs(outputs) do
+    if type(output) ~= "userdata" then tensors = nil break end
+    tensors[i] = output
+  end
+  local file = parsed.options.output
+  if not tensors or #tensors == 0 then
+    if file then
+      errors.blame("predict: --output: predict_step must return tensors: got %s",
+        errors.show(outputs[1]))
+    end
+    for i, output in ipairs(outputs) do
+      host.write(("%d: %s\n"):format(i, traceback.message(output)))
+    end
+    return
+  end
+  local joined = lt.cat(tensors, 1)
+  if not file then
+    host.write(tostring(joined) .. "\n")
+    return
+  end
+  local ok, message = lt.save(file, { predictions = joined })
+  if not ok then errors.blame("predict: %s", message) end
+  host.write(("wrote %s: predictions [%s]\n"):format(file, table.concat(joined.shape, ", ")))
+end
+
+local function run_loop(word, parsed, host, bundle)
+  local trainer = trainer_of(bundle)
+  local outputs = trainer[word.loop](trainer, bundle.model, bundle.data)
+  if word.loop == "predict" then show_predictions(parsed, host, outputs) end
+end
+
+-- Runs protected: the script, then the loop over what it returned.
+local function session(word, parsed, host, chunk)
+  local returned = chunk(table.unpack(parsed.args))
+  if overrides.ran > 0 then
+    if word.name == "run" then return end
+    errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",
+      word.name, parsed.script)
+  end
+  if word.name == "run" and type(returned) ~= "table" then return end
+  local bundle, why = as_bundle(returned, parsed.script)
+  if not bundle then
+    errors.blame("%s: nothing to %s in %s: %s", word.name, word.loop, parsed.script, why)
+  end
+  run_loop(word, parsed, host, bundle)
+end
+
+local function prepare(word, parsed, host)
+  for name, given in pairs(parsed.overrides) do overrides.set(name, given.value) end
+  overrides.ckpt_path = parsed.options.ckpt_path
+  overrides.only = word.name ~= "run" and word.loop or nil
+  if parsed.options.threads then host.set_threads(parsed.options.threads) end
+  if parsed.options.seed then overrides.seed = parsed.options.seed end
+  local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }
+  host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
+end
+
+--- The word's main: returns the exit status.
+function run.main(word, parsed, host)
+  local chunk, message, absent = host.load(parsed.script)
+  if not chunk then
+    if absent and words.by_name[parsed.script] then
+      message = ("%s: %s what? the script is missing"):format(message, word.name)
+    end
+    host.complain(("ltrain: %s\n"):format(message))
+    return absent and USAGE or 1
+  end
+  prepare(word, parsed, host)
+  local ok, failure = protect.call(host, session, word, parsed, host, chunk)
+  if not ok then return protect.report(host, failure) end
+  return interrupt.pending() and host.signal() or DONE
+end
+
+return run

@@ -1,0 +1,36 @@
+--- stdlib/cli/traceback.lua: what is shown of an error: the message and the user's own frames.
+--
+-- Frames of the library are left out, unless the error is the library's own fault: then its message
+-- begins with one of its files, and everything is shown.
+local traceback = {}
+
+local function is_ours(line)
+  return line:find("^\t%[C%]") or line:find("^\tltrain%.[%w_.]+:%d+:")
+    or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
+end
+
+--- The traceback below `message`, without the frames of the library.
+function traceback.trim(message, text)
+  if message:find("^ltrain%.[%w_.]+:%d+:") or message:find("^ltrain:%d+:") then return text end
+  local kept, frames = { message }, 0
+  for line in text:sub(#message + 1):gmatch("[^\n]+") do
+    if line:find("^\t") and not is_ours(line) then
+      frames = frames + 1
+      kept[#kept + 1] = line
+    elseif line == "stack traceback:" then
+      kept[#kept + 1] = line
+    end
+  end
+  return frames > 0 and table.concat(kept, "\n") or message
+end
+
+--- An error value as a text, as `lua` shows it.
+function traceback.message(value)
+  if type(value) == "string" then return value end
+  local meta = getmetatable(value)
+  if type(meta) == "table" and meta.__tostring then return tostring(value) end
+  if type(value) == "number" then return tostring(value) end
+  return ("(error object is a %s value)"):format(type(value))
+end
+
+return traceback

@@ -1,0 +1,80 @@
+--- stdlib/cli/words.lua: THE list of command words and of their own options.
+--
+-- The parser, `--help` and the page of the command line in docs/ are made from these rows. The
+-- options of the Trainer are not here: they come from the Trainer's own list.
+local words = {}
+
+-- Options of every word that runs a script. `value` is how help writes what follows.
+local SCRIPT <const> = {
+  { name = "ckpt_path", type = "string", value = "FILE",
+    doc = "checkpoint to start from: a file, 'last' or 'best'" },
+  { name = "seed", type = "integer", value = "N", min = 0,
+    doc = "seed of all random numbers, whatever the script says" },
+  { name = "threads", type = "integer", value = "N", min = 1,
+    doc = "threads that an operation may use; without it the cores this process may run on" },
+}
+
+local PREDICT <const> = {
+  { name = "output", type = "string", value = "FILE",
+    doc = "safetensors file that gets the predictions, joined along dim 1, as 'predictions'" },
+  table.unpack(SCRIPT),
+}
+
+local RETURNS <const> = "The script returns a module, or a table {model =, data =, trainer =}: "
+  .. "data is a loader,\na table {train =, val =, test =, predict =} or a DataModule; trainer is "
+  .. "a Trainer or its\noptions. "
+
+--- Rows: name, what follows it, a line, the text of its help page, its options, whether a script
+--- and options of the Trainer follow, the Trainer's loop that it runs.
+words.list = {
+  { name = "run", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
+    doc = "run a script; fit the module that it returns", options = SCRIPT,
+    text = RETURNS .. "It is fitted, unless the script called a loop of a Trainer itself. Options "
+      .. "of the\nTrainer hold for every Trainer that the script makes." },
+  { name = "fit", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
+    doc = "train the module that a script returns", options = SCRIPT,
+    text = RETURNS .. "The module is trained; the script must not have run a loop itself." },
+  { name = "validate", args = "SCRIPT --ckpt_path FILE [--option value]... [-- args]",
+    script = true, loop = "validate",
+    doc = "run the validation loop of the module that a script returns", options = SCRIPT,
+    text = RETURNS .. "One pass over the validation data; prints its metrics." },
+  { name = "test", args = "SCRIPT --ckpt_path FILE [--option value]... [-- args]",
+    script = true, loop = "test",
+    doc = "run the test loop of the module that a script returns", options = SCRIPT,
+    text = RETURNS .. "One pass over the test data; prints its metrics." },
+  { name = "predict", script = true, loop = "predict",
+    args = "SCRIPT --ckpt_path FILE [--output FILE] [--option value]... [-- args]",
+    doc = "run the prediction loop of the module that a script returns", options = PREDICT,
+    text = RETURNS .. "One pass over the prediction data; prints or writes what predict_step "
+      .. "returns." },
+  { name = "info", args = "[FILE.ckpt]", doc = "say what this build contains, or what a checkpoint "
+      .. "holds", options = {},
+    text = "Prints version, instruction level, libraries, devices and why others are missing. With "
+      .. "a\ncheckpoint: its position, hyper-parameters and tensors." },
+}
+
+words.by_name = {}
+for _, row in ipairs(words.list) do words.by_name[row.name] = row end
+
+--- What `ltrain` does without a word: as `lua` does. Rows: how it is written, meaning.
+words.plain = {
+  { "ltrain", "a prompt; `lt` is there, values are printed" },
+  { "ltrain SCRIPT [args]", "run a script as lua does; - is standard input" },
+  { "-e CODE", "run the code; `lt` is there" },
+  { "-l MODULE", "require the module into a global of its name" },
+  { "-i", "the prompt, after what else was asked for" },
+  { "-E", "ignore environment variables" },
+  { "-W", "turn warnings on" },
+  { "-v, --version", "say the version" },
+  { "-h, --help", "say this; after a word: what the word does and takes" },
+}
+
+--- Exit statuses.
+words.statuses = {
+  { 0, "done" },
+  { 1, "the script raised an error" },
+  { 2, "wrong usage: nothing was run" },
+  { 130, "interrupted (Ctrl-C), after saving; 143 for SIGTERM" },
+}
+
+return words
