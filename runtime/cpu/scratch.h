@@ -16,40 +16,45 @@ static inline void *lt_cpu_scratch(lt_ctx *c, lt_dtype dtype, int64_t n) {
 /* dst = src, converted; any strides, same shape. */
 static inline bool lt_cpu_move(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {
   const lt_args_cast args = {.dtype = (lt_dtype)dst->dtype};
-  const lt_call call = {.op = LT_OP_cast, .n_in = 1, .n_out = 1, .in = &src, .out = &dst,
-                        .args = &args, .args_size = sizeof args};
+  const lt_call call = {.op = LT_OP_cast,
+                        .n_in = 1,
+                        .n_out = 1,
+                        .in = &src,
+                        .out = &dst,
+                        .args = &args,
+                        .args_size = sizeof args};
   return LT_CPU(lt_cpu_cast)(c, &call);
 }
 
-/* `t` with these dense strides (NULL: row-major) and dtype: itself when it lies so, else a copy. */
-static inline lt_tensor *lt_cpu_laid_out(lt_ctx *c, lt_tensor *t, lt_dtype dtype,
-                                         const int64_t *stride) {
-  bool fits = t != NULL && (lt_dtype)t->dtype == dtype && (stride != NULL || t->contiguous);
-  for (int k = 0; fits && stride != NULL && k < t->ndim; k++)
-    fits = t->size[k] == 1 || t->stride[k] == stride[k];
-  if (t == NULL || fits) return t;
-  lt_tensor *copy = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, t->ndim, t->size);
-  if (copy == NULL) return NULL;
-  if (stride != NULL) lt_tensor_set_shape(copy, t->ndim, t->size, stride);
-  return lt_cpu_move(c, copy, t) ? copy : NULL;
+/* Whether `t` has this dtype and these strides (NULL: row-major). */
+static inline bool lt_cpu_lies(const lt_tensor *t, lt_dtype dtype, const int64_t *stride) {
+  if ((lt_dtype)t->dtype != dtype) return false;
+  if (stride == NULL) return t->contiguous;
+  for (int k = 0; k < t->ndim; k++)
+    if (t->size[k] != 1 && t->stride[k] != stride[k]) return false;
+  return true;
 }
 
-/* `t`, row-major and of `dtype`. An absent tensor stays absent. */
-static inline lt_tensor *lt_cpu_contiguous(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
-  return lt_cpu_laid_out(c, t, dtype, NULL);
-}
-
-/* Where to compute a result: `out` itself when it lies so, else a tensor that lt_cpu_move must
-   bring into it. */
+/* Where to compute a result that shall lie so: `out` itself, or else a new tensor that lt_cpu_move
+   must bring into it. */
 static inline lt_tensor *lt_cpu_result(lt_ctx *c, lt_tensor *out, lt_dtype dtype,
                                        const int64_t *stride) {
-  bool fits = (lt_dtype)out->dtype == dtype && (stride != NULL || out->contiguous);
-  for (int k = 0; fits && stride != NULL && k < out->ndim; k++)
-    fits = out->size[k] == 1 || out->stride[k] == stride[k];
-  if (fits) return out;
+  if (lt_cpu_lies(out, dtype, stride)) return out;
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, out->ndim, out->size);
   if (t != NULL && stride != NULL) lt_tensor_set_shape(t, out->ndim, out->size, stride);
   return t;
+}
+
+/* `t` with this dtype and these dense strides (NULL: row-major): itself when it lies so, else a
+   copy. An absent tensor stays absent. */
+static inline lt_tensor *lt_cpu_laid_out(lt_ctx *c, lt_tensor *t, lt_dtype dtype,
+                                         const int64_t *stride) {
+  lt_tensor *copy = t != NULL ? lt_cpu_result(c, t, dtype, stride) : NULL;
+  return copy == t || (copy != NULL && lt_cpu_move(c, copy, t)) ? copy : NULL;
+}
+
+static inline lt_tensor *lt_cpu_contiguous(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
+  return lt_cpu_laid_out(c, t, dtype, NULL);
 }
 
 #endif

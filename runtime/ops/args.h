@@ -88,6 +88,10 @@ typedef struct lt_pair {
 #define LT_ARGS_cat(A) A(DIM, dim, 0)
 #define LT_ARGS_stack(A) A(DIM, dim, 0)
 
+/* Matrix products. */
+#define LT_ARGS_matmul(A)
+#define LT_ARGS_linear(A)
+
 /* From here on: derived. */
 #define LT_CTYPE_INT int64_t
 #define LT_CTYPE_NUMBER double

@@ -1,0 +1,18 @@
+/* runtime/cpu/gemm.c: matrix products in f64 and i64. */
+#include "cpu/gemm.h"
+
+enum { ROWS = 6, COLS = 8, TERMS = 256 };
+
+#define T          double
+#define NAME(f)    f##_f64
+#define SCALE(sum) (g->alpha * (sum))
+#include "cpu/gemm_type.h"
+#undef T
+#undef NAME
+#undef SCALE
+
+/* Unsigned, so that overflow wraps. */
+#define T          uint64_t
+#define NAME(f)    f##_i64
+#define SCALE(sum) (sum)
+#include "cpu/gemm_type.h"

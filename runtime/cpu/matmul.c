@@ -1,0 +1,246 @@
+/* runtime/cpu/matmul.c: matmul and linear: operands are brought into a form that oneDNN takes,
+   without copies where strides allow it.
+
+   f32 and bf16 go to oneDNN (f16, and bf16 on machines without it, through f32), f64 and integers
+   to the loops of cpu/gemm.c. M rows, K terms, N columns. */
+#include <string.h>
+
+#include "base/threads.h"
+#include "cpu/gemm.h"
+#include "cpu/onednn.h"
+#include "cpu/scratch.h"
+
+enum { BLOCK_ROWS = 96, BLOCK_COLS = 128 }; /* of f64 and integer products, one chunk each */
+
+static lt_dtype compute_dtype(lt_dtype d) {
+  if (d == LT_F32 || d == LT_F64) return d;
+  if (d == LT_BF16) return lt_onednn_has_bf16() ? LT_BF16 : LT_F32;
+  return lt_dtype_is_float(d) ? LT_F32 : LT_I64;
+}
+
+/* The operands as stacks of matrices; views on the kernel's stack. */
+typedef struct operands {
+  lt_tensor a, b;
+} operands;
+
+/* A vector on the left is a row. Beside a single matrix b, all rows of a make one matrix. */
+static bool left_matrix(lt_ctx *c, lt_tensor *m, lt_tensor *a, const lt_tensor *b) {
+  *m = *a;
+  if (a->ndim >= 2 && (a->ndim == 2 || b->ndim > 2)) return true;
+  int64_t k = a->size[a->ndim - 1], size[2] = {a->numel / k, k}, stride[2];
+  if (!lt_view_strides(a, 2, size, stride)) {
+    if ((a = lt_cpu_contiguous(c, a, (lt_dtype)a->dtype)) == NULL) return false;
+    *m = *a;
+    lt_shape_strides(lt_shape_of(2, size), stride);
+  }
+  lt_tensor_set_shape(m, 2, size, stride);
+  return true;
+}
+
+/* A vector on the right is a column. */
+static void right_matrix(lt_tensor *m, const lt_tensor *b, bool transposed) {
+  *m = *b;
+  int last = b->ndim - 1;
+  if (b->ndim == 1)
+    lt_tensor_set_shape(m, 2, (int64_t[]){b->size[0], 1}, (int64_t[]){b->stride[0], 1});
+  else if (transposed)
+    lt_tensor_set_shape(m, 2, (int64_t[]){b->size[last], b->size[last - 1]},
+                        (int64_t[]){b->stride[last], b->stride[last - 1]});
+}
+
+static lt_matrix matrix_of(const lt_product *p, const lt_tensor *t) {
+  lt_matrix m = {.data = lt_data(t), .row = t->stride[t->ndim - 2], .col = t->stride[t->ndim - 1]};
+  int lead = p->n_batch - (t->ndim - 2);
+  for (int i = 0; i < t->ndim - 2; i++) m.batch[lead + i] = t->size[i] == 1 ? 0 : t->stride[i];
+  return m;
+}
+
+/* One of the strides is 1, the other steps over whole rows (or columns). Strides of single rows
+   and columns mean nothing; they are set so that equal products have equal strides. */
+static bool normalise(lt_matrix *m, int64_t rows, int64_t cols) {
+  if ((m->col == 1 || cols == 1) && (m->row >= cols || rows == 1)) {
+    m->col = 1;
+    if (rows == 1) m->row = cols;
+    return true;
+  }
+  if ((m->row == 1 || rows == 1) && (m->col >= rows || cols == 1)) {
+    m->row = 1;
+    if (cols == 1) m->col = rows;
+    return true;
+  }
+  return false;
+}
+
+/* Whether no two elements share memory, apart from batch dims of stride 0: each stride reaches
+   beyond all that smaller ones cover. */
+static bool separate(const lt_product *p, const lt_matrix *m, int64_t rows, int64_t cols) {
+  int64_t size[LT_MAX_DIMS] = {rows, cols}, stride[LT_MAX_DIMS] = {m->row, m->col};
+  int n = 2;
+  for (int i = 0; i < p->n_batch; i++)
+    if (m->batch[i] != 0) size[n] = p->batch[i], stride[n++] = m->batch[i];
+  int64_t reach = 1;
+  for (int round = 0; round < n; round++) {
+    int next = round;
+    for (int i = round + 1; i < n; i++)
+      if (stride[i] < stride[next] || (stride[i] == stride[next] && size[i] < size[next])) next = i;
+    if (size[next] > 1 && stride[next] < reach) return false;
+    if (size[next] > 1) reach = stride[next] * size[next];
+    size[next] = size[round], stride[next] = stride[round];
+  }
+  return true;
+}
+
+static bool take_copy(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_matrix *m) {
+  lt_tensor *copy = lt_tensor_empty(c, LT_CPU_DEVICE, p->dtype, t->ndim, t->size);
+  if (copy == NULL || !lt_cpu_move(c, copy, t)) return false;
+  *m = matrix_of(p, copy);
+  return normalise(m, t->size[t->ndim - 2], t->size[t->ndim - 1]);
+}
+
+/* An operand in a form that the product takes: in place, or a copy. */
+static bool take(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_matrix *m) {
+  int64_t rows = t->size[t->ndim - 2], cols = t->size[t->ndim - 1];
+  bool any_strides = p->dtype != LT_F32 && p->dtype != LT_BF16;
+  if ((lt_dtype)t->dtype != p->dtype) return take_copy(c, p, t, m);
+  *m = matrix_of(p, t);
+  if (any_strides || (normalise(m, rows, cols) && separate(p, m, rows, cols))) return true;
+  return take_copy(c, p, t, m);
+}
+
+/* Operands repeated along the same dim: oneDNN wants one that has it. */
+static bool take_both(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b) {
+  if (!take(c, p, a, &p->a) || !take(c, p, b, &p->b)) return false;
+  for (int i = 0; i < p->n_batch; i++) {
+    if (p->batch[i] == 1 || p->a.batch[i] != 0 || p->b.batch[i] != 0) continue;
+    int at = i - (p->n_batch - (a->ndim - 2));
+    bool in_a = at >= 0 && a->size[at] > 1;
+    if (!(in_a ? take_copy(c, p, a, &p->a) : take_copy(c, p, b, &p->b))) return false;
+  }
+  return true;
+}
+
+/* Merge batch dims that continue each other in all three tensors. */
+static void merge_batch(lt_product *p) {
+  int n = 0;
+  lt_matrix *all[3] = {&p->a, &p->b, &p->out};
+  for (int i = 0; i < p->n_batch; i++) {
+    if (p->batch[i] == 1) continue;
+    bool joins = n > 0;
+    for (int k = 0; k < 3 && joins; k++)
+      joins = all[k]->batch[n - 1] == all[k]->batch[i] * p->batch[i];
+    if (!joins) n++;
+    p->batch[n - 1] = joins ? p->batch[n - 1] * p->batch[i] : p->batch[i];
+    for (int k = 0; k < 3; k++) all[k]->batch[n - 1] = all[k]->batch[i];
+  }
+  p->n_batch = n;
+}
+
+typedef struct job {
+  const lt_product *p;
+  int64_t row_blocks, col_blocks;
+} job;
+
+static void block(void *ud, int64_t chunk) {
+  const job *j = ud;
+  const lt_product *p = j->p;
+  int64_t jb = chunk % j->col_blocks * BLOCK_COLS;
+  int64_t ib = chunk / j->col_blocks % j->row_blocks * BLOCK_ROWS;
+  int64_t batch = chunk / j->col_blocks / j->row_blocks, a = 0, b = 0, out = 0;
+  for (int i = p->n_batch - 1; i >= 0; i--) {
+    int64_t at = batch % p->batch[i];
+    batch /= p->batch[i];
+    a += at * p->a.batch[i], b += at * p->b.batch[i], out += at * p->out.batch[i];
+  }
+  lt_gemm g = {.m = p->m - ib < BLOCK_ROWS ? p->m - ib : BLOCK_ROWS,
+               .n = p->n - jb < BLOCK_COLS ? p->n - jb : BLOCK_COLS,
+               .k = p->k,
+               .alpha = 1,
+               .a_row = p->a.row,
+               .a_col = p->a.col,
+               .b_row = p->b.row,
+               .b_col = p->b.col,
+               .out_row = p->out.row,
+               .out_col = p->out.col};
+  g.a = (int64_t *)p->a.data + a + ib * p->a.row; /* elements of both types have 8 bytes */
+  g.b = (int64_t *)p->b.data + b + jb * p->b.col;
+  g.out = (int64_t *)p->out.data + out + ib * p->out.row + jb * p->out.col;
+  if (p->dtype == LT_F64)
+    LT_CPU(lt_gemm_f64)(&g);
+  else
+    LT_CPU(lt_gemm_i64)(&g);
+}
+
+/* The product in f64 or i64, bias included; its rows lie one after the other. */
+static bool own_product(lt_ctx *c, const lt_product *p) {
+  job j = {.p = p,
+           .row_blocks = (p->m + BLOCK_ROWS - 1) / BLOCK_ROWS,
+           .col_blocks = (p->n + BLOCK_COLS - 1) / BLOCK_COLS};
+  int64_t products = 1;
+  for (int i = 0; i < p->n_batch; i++) products *= p->batch[i];
+  lt_parallel(c, products * j.row_blocks * j.col_blocks, block, &j);
+  for (int64_t i = 0; p->bias != NULL && i < products * p->m; i++)
+    for (int64_t q = 0; q < p->n; q++)
+      if (p->dtype == LT_F64)
+        ((double *)p->out.data)[i * p->n + q] += ((const double *)p->bias)[q];
+      else
+        ((int64_t *)p->out.data)[i * p->n + q] += ((const int64_t *)p->bias)[q];
+  return true;
+}
+
+/* out = a b (+ bias); `to` is row-major, of p->dtype, and shares no memory with the operands. */
+static bool multiply(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b, lt_tensor *to) {
+  lt_shape batch = lt_shape_of(a->ndim - 2, a->size);
+  lt_shape_broadcast(&batch, lt_shape_of(b->ndim - 2, b->size));
+  p->n_batch = batch.ndim;
+  memcpy(p->batch, batch.size, (size_t)batch.ndim * sizeof *batch.size);
+  p->m = a->size[a->ndim - 2], p->k = a->size[a->ndim - 1], p->n = b->size[b->ndim - 1];
+  if (!take_both(c, p, a, b)) return false;
+  p->out = (lt_matrix){.data = lt_data(to), .row = p->n, .col = 1};
+  int64_t step = p->m * p->n;
+  for (int i = p->n_batch - 1; i >= 0; i--) p->out.batch[i] = step, step *= p->batch[i];
+  merge_batch(p);
+  bool onednn = p->dtype == LT_F32 || p->dtype == LT_BF16;
+  return onednn ? lt_onednn_product(c, p) : own_product(c, p);
+}
+
+/* A product without terms: the bias, or 0, in every row. */
+static bool without_terms(lt_ctx *c, lt_tensor *bias, lt_tensor *out) {
+  int64_t stride[LT_MAX_DIMS] = {0};
+  lt_tensor *zero = lt_tensor_empty(c, LT_CPU_DEVICE, LT_F32, 0, NULL);
+  if (zero == NULL) return false;
+  *(float *)lt_data(zero) = 0;
+  lt_tensor row = bias != NULL ? *bias : *zero;
+  if (bias != NULL) stride[out->ndim - 1] = bias->stride[0];
+  lt_tensor_set_shape(&row, out->ndim, out->size, stride);
+  return lt_cpu_move(c, out, &row);
+}
+
+static bool product(lt_ctx *c, lt_tensor *a, lt_tensor *b, lt_tensor *bias, lt_tensor *out,
+                    bool transposed) {
+  if (out->numel == 0) return true;
+  if (a->size[a->ndim - 1] == 0) return without_terms(c, bias, out);
+  lt_product p = {.dtype = compute_dtype(lt_dtype_promote((lt_dtype)a->dtype, (lt_dtype)b->dtype))};
+  if (bias != NULL && (bias = lt_cpu_contiguous(c, bias, p.dtype)) == NULL) return false;
+  if (bias != NULL) p.bias = lt_data(bias);
+  lt_tensor left, right, *to = lt_cpu_result(c, out, p.dtype, NULL);
+  if (to != NULL && (to->storage == a->storage || to->storage == b->storage))
+    to = lt_tensor_empty(c, LT_CPU_DEVICE, p.dtype, out->ndim, out->size);
+  if (to == NULL || !left_matrix(c, &left, a, b)) return false;
+  right_matrix(&right, b, transposed);
+  return multiply(c, &p, &left, &right, to) && (to == out || lt_cpu_move(c, out, to));
+}
+
+LT_KERNEL(matmul) {
+  lt_frame frame = lt_frame_open(c);
+  bool ok = product(c, call->in[0], call->in[1], NULL, call->out[0], false);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
+
+LT_KERNEL(linear) {
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *bias = call->n_in > 2 ? call->in[2] : NULL;
+  bool ok = product(c, call->in[0], call->in[1], bias, call->out[0], true);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}

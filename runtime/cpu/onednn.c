@@ -1,0 +1,323 @@
+/* runtime/cpu/onednn.c: oneDNN 2.x behind cpu/onednn.h. The only file that knows its API. */
+#include "cpu/onednn.h"
+
+#include <dnnl.h>
+#include <omp.h>
+#include <string.h>
+
+#include "device/device.h"
+
+enum { KEY_WORDS = 48, MOST_ARGS = 6, BUCKETS = 256, MOST_ENTRIES = 1024 };
+
+/* What a primitive was made for. */
+typedef struct key {
+  int n;
+  int64_t word[KEY_WORDS];
+} key;
+
+/* A primitive with its memory objects. Its packed operand, if any, is brought into oneDNN's own
+   layout before it runs, or out of it afterwards, by `reorder`. */
+typedef struct entry {
+  struct entry *next;
+  uint64_t hash;
+  key key;
+  dnnl_primitive_t primitive, reorder;
+  int n_args, packed; /* packed: index in args, -1: none */
+  bool reorder_after;
+  int arg[MOST_ARGS];
+  dnnl_memory_t memory[MOST_ARGS];
+  dnnl_memory_t plain; /* the packed operand as the caller has it */
+  dnnl_memory_t scratch, reorder_scratch;
+  size_t scratch_bytes, reorder_scratch_bytes, packed_bytes;
+} entry;
+
+typedef struct state {
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+  int count;
+  entry *bucket[BUCKETS];
+} state;
+
+static bool check(lt_ctx *c, dnnl_status_t status, const char *what) {
+  if (status == dnnl_success) return true;
+  if (status == dnnl_out_of_memory)
+    return lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "cpu");
+  return lt_fail(c, LT_EINTERNAL, "%s: oneDNN refused to %s: status %d",
+                 c->op != NULL ? c->op : "cpu", what, (int)status);
+}
+
+static void entry_free(lt_ctx *c, entry *e) {
+  if (e->primitive != NULL) dnnl_primitive_destroy(e->primitive);
+  if (e->reorder != NULL) dnnl_primitive_destroy(e->reorder);
+  for (int k = 0; k < e->n_args; k++)
+    if (e->memory[k] != NULL) dnnl_memory_destroy(e->memory[k]);
+  if (e->plain != NULL) dnnl_memory_destroy(e->plain);
+  if (e->scratch != NULL) dnnl_memory_destroy(e->scratch);
+  if (e->reorder_scratch != NULL) dnnl_memory_destroy(e->reorder_scratch);
+  lt_free(c, e, sizeof *e);
+}
+
+static void table_clear(lt_ctx *c, state *s) {
+  for (int k = 0; k < BUCKETS; k++)
+    while (s->bucket[k] != NULL) {
+      entry *e = s->bucket[k];
+      s->bucket[k] = e->next;
+      entry_free(c, e);
+    }
+  s->count = 0;
+}
+
+static void state_drop(lt_ctx *c, void *slot) {
+  state *s = slot;
+  table_clear(c, s);
+  if (s->stream != NULL) dnnl_stream_destroy(s->stream);
+  if (s->engine != NULL) dnnl_engine_destroy(s->engine);
+  c->slot[LT_SLOT_CPU] = NULL;
+  lt_free(c, s, sizeof *s);
+}
+
+static state *state_of(lt_ctx *c) {
+  if (c->slot[LT_SLOT_CPU] != NULL) return c->slot[LT_SLOT_CPU];
+  state *s = lt_alloc(c, sizeof *s);
+  if (s == NULL) return NULL;
+  if (!check(c, dnnl_engine_create(&s->engine, dnnl_cpu, 0), "make an engine") ||
+      !check(c, dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags),
+             "make a stream")) {
+    state_drop(c, s);
+    return NULL;
+  }
+  c->slot_drop[LT_SLOT_CPU] = state_drop;
+  return c->slot[LT_SLOT_CPU] = s;
+}
+
+static uint64_t hash_of(const key *k) {
+  uint64_t h = 1469598103934665603u;
+  for (int i = 0; i < k->n; i++) h = (h ^ (uint64_t)k->word[i]) * 0x9E3779B97F4A7C15u;
+  return h ^ h >> 32;
+}
+
+static entry *find(state *s, const key *k, uint64_t hash) {
+  for (entry *e = s->bucket[hash % BUCKETS]; e != NULL; e = e->next)
+    if (e->hash == hash && e->key.n == k->n &&
+        memcmp(e->key.word, k->word, (size_t)k->n * sizeof *k->word) == 0)
+      return e;
+  return NULL;
+}
+
+/* A full table is emptied: primitives come back equal, from oneDNN's own cache. */
+static entry *add(lt_ctx *c, state *s, const key *k, uint64_t hash) {
+  if (s->count == MOST_ENTRIES) table_clear(c, s);
+  entry *e = lt_alloc(c, sizeof *e);
+  if (e == NULL) return NULL;
+  e->hash = hash;
+  e->key = *k;
+  e->packed = -1;
+  return e;
+}
+
+static void keep(state *s, entry *e) {
+  entry **bucket = &s->bucket[e->hash % BUCKETS];
+  e->next = *bucket;
+  *bucket = e;
+  s->count++;
+}
+
+/* oneDNN splits work by the number of OpenMP threads; the caller's setting comes back after. */
+static int set_threads(int n) {
+  int before = omp_get_max_threads();
+  if (before != n) omp_set_num_threads(n);
+  return before;
+}
+
+static bool make_primitive(lt_ctx *c, state *s, entry *e, const_dnnl_op_desc_t desc,
+                           dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd) {
+  dnnl_primitive_attr_t attr = NULL;
+  bool ok = check(c, dnnl_primitive_attr_create(&attr), "make attributes") &&
+            check(c, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
+                  "take our scratchpad") &&
+            check(c, dnnl_primitive_desc_create(pd, desc, attr, s->engine, hint), "plan") &&
+            check(c, dnnl_primitive_create(&e->primitive, *pd), "make a primitive");
+  if (ok) {
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(*pd, dnnl_query_scratchpad_md, 0);
+    e->scratch_bytes = dnnl_memory_desc_get_size(md);
+    ok = check(c, dnnl_memory_create(&e->scratch, md, s->engine, DNNL_MEMORY_NONE), "hold memory");
+  }
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  return ok;
+}
+
+static bool add_argument(lt_ctx *c, state *s, entry *e, int arg, const dnnl_memory_desc_t *md) {
+  e->arg[e->n_args] = arg;
+  return check(c, dnnl_memory_create(&e->memory[e->n_args++], md, s->engine, DNNL_MEMORY_NONE),
+               "hold memory");
+}
+
+static bool execute(lt_ctx *c, state *s, dnnl_primitive_t p, int n, dnnl_exec_arg_t *args,
+                    dnnl_memory_t scratch, size_t scratch_bytes) {
+  if (scratch_bytes > 0) {
+    lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, LT_U8, 1, &(int64_t){(int64_t)scratch_bytes});
+    if (t == NULL) return false;
+    dnnl_memory_set_data_handle(scratch, lt_data(t));
+    args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, scratch};
+  }
+  return check(c, dnnl_primitive_execute(p, s->stream, n, args), "run");
+}
+
+/* Run on these addresses, in the order of the entry's arguments. */
+static bool run(lt_ctx *c, state *s, entry *e, void *const *data) {
+  dnnl_exec_arg_t args[MOST_ARGS + 1];
+  void *packed = NULL;
+  if (e->reorder != NULL) {
+    lt_tensor *t =
+        lt_tensor_empty(c, LT_CPU_DEVICE, LT_U8, 1, &(int64_t){(int64_t)e->packed_bytes});
+    if (t == NULL) return false;
+    packed = lt_data(t);
+    dnnl_memory_set_data_handle(e->plain, data[e->packed]);
+  }
+  for (int k = 0; k < e->n_args; k++) {
+    bool is_packed = packed != NULL && k == e->packed;
+    dnnl_memory_set_data_handle(e->memory[k], is_packed ? packed : data[k]);
+    args[k] = (dnnl_exec_arg_t){e->arg[k], e->memory[k]};
+  }
+  dnnl_exec_arg_t move[3];
+  if (e->reorder != NULL) {
+    dnnl_memory_t own = e->memory[e->packed];
+    move[0] = (dnnl_exec_arg_t){DNNL_ARG_FROM, e->reorder_after ? own : e->plain};
+    move[1] = (dnnl_exec_arg_t){DNNL_ARG_TO, e->reorder_after ? e->plain : own};
+  }
+  bool before = e->reorder != NULL && !e->reorder_after;
+  bool after = e->reorder != NULL && e->reorder_after;
+  return (!before ||
+          execute(c, s, e->reorder, 2, move, e->reorder_scratch, e->reorder_scratch_bytes)) &&
+         execute(c, s, e->primitive, e->n_args, args, e->scratch, e->scratch_bytes) &&
+         (!after ||
+          execute(c, s, e->reorder, 2, move, e->reorder_scratch, e->reorder_scratch_bytes));
+}
+
+/* Finish a new entry: in the table if all went well, else freed. */
+static entry *settle(lt_ctx *c, state *s, entry *e, bool ok) {
+  if (ok)
+    keep(s, e);
+  else
+    entry_free(c, e);
+  return ok ? e : NULL;
+}
+
+/* Matrix products. */
+
+static dnnl_data_type_t type_of(lt_dtype d) { return d == LT_BF16 ? dnnl_bf16 : dnnl_f32; }
+
+static void put_matrix(key *k, const lt_matrix *m, int n_batch) {
+  k->word[k->n++] = m->row;
+  k->word[k->n++] = m->col;
+  for (int i = 0; i < n_batch; i++) k->word[k->n++] = m->batch[i];
+}
+
+static key product_key(const lt_product *p, int threads) {
+  key k = {.n = 0};
+  const int64_t head[] = {0, p->dtype, threads, p->bias != NULL, p->n_batch, p->m, p->n, p->k};
+  for (size_t i = 0; i < sizeof head / sizeof *head; i++) k.word[k.n++] = head[i];
+  for (int i = 0; i < p->n_batch; i++) k.word[k.n++] = p->batch[i];
+  put_matrix(&k, &p->a, p->n_batch);
+  put_matrix(&k, &p->b, p->n_batch);
+  put_matrix(&k, &p->out, p->n_batch);
+  return k;
+}
+
+static bool matrix_desc(lt_ctx *c, dnnl_memory_desc_t *md, const lt_product *p, const lt_matrix *m,
+                        int64_t rows, int64_t cols) {
+  dnnl_dims_t dims, strides;
+  for (int i = 0; i < p->n_batch; i++) {
+    dims[i] = m->batch[i] == 0 ? 1 : p->batch[i];
+    strides[i] = m->batch[i] == 0 ? rows * cols : m->batch[i];
+  }
+  dims[p->n_batch] = rows, strides[p->n_batch] = m->row;
+  dims[p->n_batch + 1] = cols, strides[p->n_batch + 1] = m->col;
+  return check(
+      c, dnnl_memory_desc_init_by_strides(md, p->n_batch + 2, dims, type_of(p->dtype), strides),
+      "describe a matrix");
+}
+
+static bool bias_desc(lt_ctx *c, dnnl_memory_desc_t *md, const lt_product *p) {
+  dnnl_dims_t dims, strides;
+  for (int i = 0; i < p->n_batch + 1; i++) dims[i] = 1, strides[i] = p->n;
+  dims[p->n_batch + 1] = p->n, strides[p->n_batch + 1] = 1;
+  return check(
+      c, dnnl_memory_desc_init_by_strides(md, p->n_batch + 2, dims, type_of(p->dtype), strides),
+      "describe a bias");
+}
+
+static bool make_product(lt_ctx *c, state *s, entry *e, const lt_product *p) {
+  dnnl_memory_desc_t a, b, bias, out;
+  dnnl_matmul_desc_t desc;
+  dnnl_primitive_desc_t pd = NULL;
+  bool ok =
+      matrix_desc(c, &a, p, &p->a, p->m, p->k) && matrix_desc(c, &b, p, &p->b, p->k, p->n) &&
+      matrix_desc(c, &out, p, &p->out, p->m, p->n) && (p->bias == NULL || bias_desc(c, &bias, p)) &&
+      check(c, dnnl_matmul_desc_init(&desc, &a, &b, p->bias != NULL ? &bias : NULL, &out),
+            "describe a product") &&
+      make_primitive(c, s, e, &desc, NULL, &pd) && add_argument(c, s, e, DNNL_ARG_SRC, &a) &&
+      add_argument(c, s, e, DNNL_ARG_WEIGHTS, &b) && add_argument(c, s, e, DNNL_ARG_DST, &out) &&
+      (p->bias == NULL || add_argument(c, s, e, DNNL_ARG_BIAS, &bias));
+  if (pd != NULL) dnnl_primitive_desc_destroy(pd);
+  return ok;
+}
+
+/* Small products are slower on several threads. */
+static int product_threads(const lt_ctx *c, const lt_product *p) {
+  double work = (double)p->m * (double)p->n * (double)p->k;
+  for (int i = 0; i < p->n_batch; i++) work *= (double)p->batch[i];
+  return work < 1 << 17 ? 1 : c->threads;
+}
+
+/* Products of transposed matrices with many terms (gradients of weights over large batches) are
+   faster by sgemm; it stays out of small ones, because its first call is slow. */
+static bool by_sgemm(const lt_product *p) {
+  if (p->dtype != LT_F32 || p->n_batch != 0 || p->bias != NULL || p->out.col != 1) return false;
+  bool transposed = p->a.row == 1 && p->a.col != 1 && p->b.col == 1;
+  return transposed && p->k >= 256 && (double)p->m * (double)p->n * (double)p->k >= 0x1p24;
+}
+
+static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
+  return lt_onednn_sgemm(true, false, p->m, p->n, p->k, 1, p->a.data, p->a.col, p->b.data, p->b.row,
+                         0, p->out.data, p->out.row) ||
+         lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
+}
+
+static bool product(lt_ctx *c, const lt_product *p, int threads) {
+  if (by_sgemm(p)) return product_by_sgemm(c, p);
+  state *s = state_of(c);
+  if (s == NULL) return false;
+  key k = product_key(p, threads);
+  uint64_t hash = hash_of(&k);
+  entry *e = find(s, &k, hash);
+  if (e == NULL) {
+    e = add(c, s, &k, hash);
+    if (e == NULL || (e = settle(c, s, e, make_product(c, s, e, p))) == NULL) return false;
+  }
+  return run(c, s, e, (void *[]){p->a.data, p->b.data, p->out.data, (void *)p->bias});
+}
+
+bool lt_onednn_product(lt_ctx *c, const lt_product *p) {
+  int threads = product_threads(c, p), before = set_threads(threads);
+  bool ok = product(c, p, threads);
+  set_threads(before);
+  return ok;
+}
+
+bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                     int64_t lda, const float *b, int64_t ldb, float beta, float *out,
+                     int64_t ldc) {
+  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, out,
+                    ldc) == dnnl_success;
+}
+
+bool lt_onednn_has_bf16(void) {
+  dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
+}
+
+void lt_onednn_warm_up(void) {
+  float a[64 * 64] = {0}, b[64 * 64] = {0}, out[64 * 64];
+  dnnl_sgemm('T', 'N', 64, 64, 64, 1, a, 64, b, 64, 0, out, 64);
+}

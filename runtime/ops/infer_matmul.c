@@ -1,0 +1,50 @@
+/* runtime/ops/infer_matmul.c: shapes of matrix products. */
+#include "ops/infer.h"
+
+static bool check_dtypes(lt_ctx *c, lt_infer *i) {
+  lt_dtype d = (lt_dtype)i->in[0]->dtype;
+  for (int k = 1; k < i->n_in; k++)
+    if (i->in[k] != NULL) d = lt_dtype_promote(d, (lt_dtype)i->in[k]->dtype);
+  i->out[0].dtype = d;
+  if (d == LT_BOOL)
+    return lt_fail(c, LT_EDTYPE, "%s: not defined for bool; write x:to('f32') first", i->op->name);
+  return true;
+}
+
+/* PyTorch's rules: vectors become a row on the left, a column on the right, and their dim goes
+   again; dims before the last two broadcast. */
+bool lt_infer_matmul(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *a = i->in[0], *b = i->in[1];
+  if (!check_dtypes(c, i)) return false;
+  if (a->ndim == 0 || b->ndim == 0)
+    return lt_fail(c, LT_ESHAPE, "matmul: needs at least one dim each: %s x %s", LT_TENSOR_STR(a),
+                   LT_TENSOR_STR(b));
+  if (a->size[a->ndim - 1] != b->size[b->ndim > 1 ? b->ndim - 2 : 0])
+    return lt_fail(c, LT_ESHAPE, "matmul: inner sizes differ: %s x %s", LT_TENSOR_STR(a),
+                   LT_TENSOR_STR(b));
+  lt_shape *out = &i->out[0].shape;
+  *out = lt_shape_of(a->ndim > 2 ? a->ndim - 2 : 0, a->size);
+  if (!lt_shape_broadcast(out, lt_shape_of(b->ndim > 2 ? b->ndim - 2 : 0, b->size)))
+    return lt_fail(c, LT_ESHAPE, "matmul: batch sizes do not broadcast: %s x %s", LT_TENSOR_STR(a),
+                   LT_TENSOR_STR(b));
+  if (a->ndim > 1) out->size[out->ndim++] = a->size[a->ndim - 2];
+  if (b->ndim > 1) out->size[out->ndim++] = b->size[b->ndim - 1];
+  return true;
+}
+
+/* x [.., in], weight [out, in], bias [out]. */
+bool lt_infer_linear(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *x = i->in[0], *w = i->in[1], *bias = i->n_in > 2 ? i->in[2] : NULL;
+  if (!check_dtypes(c, i)) return false;
+  if (w->ndim != 2)
+    return lt_fail(c, LT_ESHAPE, "linear: weight must be [out, in], got %s", LT_TENSOR_STR(w));
+  if (x->ndim == 0 || x->size[x->ndim - 1] != w->size[1])
+    return lt_fail(c, LT_ESHAPE, "linear: the last dim of x is not weight's: %s x %s [out, in]",
+                   LT_TENSOR_STR(x), LT_TENSOR_STR(w));
+  if (bias != NULL && (bias->ndim != 1 || bias->size[0] != w->size[0]))
+    return lt_fail(c, LT_ESHAPE, "linear: bias has shape %s, weight %s [out, in]",
+                   LT_TENSOR_STR(bias), LT_TENSOR_STR(w));
+  i->out[0].shape = lt_tensor_shape(x);
+  i->out[0].shape.size[x->ndim - 1] = w->size[0];
+  return true;
+}
