@@ -270,17 +270,17 @@ static int product_threads(const lt_ctx *c, const lt_product *p) {
   return work < 1 << 17 ? 1 : c->threads;
 }
 
-/* Products of transposed matrices with many terms (gradients of weights over large batches) are
-   faster by sgemm; it stays out of small ones, because its first call is slow. */
+/* Gradients of large linear layers (b not transposed) are faster by sgemm. Small products never
+   take it, because its first call is slow. */
 static bool by_sgemm(const lt_product *p) {
-  if (p->dtype != LT_F32 || p->n_batch != 0 || p->bias != NULL || p->out.col != 1) return false;
-  bool transposed = p->a.row == 1 && p->a.col != 1 && p->b.col == 1;
-  return transposed && p->k >= 256 && (double)p->m * (double)p->n * (double)p->k >= 0x1p24;
+  if (p->dtype != LT_F32 || p->n_batch != 0 || p->bias != NULL || p->b.col != 1) return false;
+  return (double)p->m * (double)p->n * (double)p->k >= 0x1p25;
 }
 
 static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
-  return lt_onednn_sgemm(true, false, p->m, p->n, p->k, 1, p->a.data, p->a.col, p->b.data, p->b.row,
-                         0, p->out.data, p->out.row) ||
+  bool ta = p->a.col != 1;
+  return lt_onednn_sgemm(ta, false, p->m, p->n, p->k, 1, p->a.data, ta ? p->a.col : p->a.row,
+                         p->b.data, p->b.row, 0, p->out.data, p->out.row) ||
          lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
 }
 

@@ -236,12 +236,12 @@ static void large_gradients_repeat(void **state) {
   for (int round = 0; round < 5; round++) {
     lt_dtype t = round == 2 ? LT_F64 : LT_F32;
     c->threads = round > 2 ? 2 : 1;
-    lt_tensor *in[3] = {tensor_random(c, t, SHAPE(300, 250), 1, -1, 1),
-                        tensor_random(c, t, SHAPE(260, 250), 2, -1, 1),
-                        tensor_random(c, t, SHAPE(260), 3, -1, 1)};
+    lt_tensor *in[3] = {tensor_random(c, t, SHAPE(420, 300), 1, -1, 1),
+                        tensor_random(c, t, SHAPE(290, 300), 2, -1, 1),
+                        tensor_random(c, t, SHAPE(290), 3, -1, 1)};
     for (int k = 0; k < 3; k++) wants_grad(in[k]);
     lt_tensor *y = linear(c, in[0], in[1], in[2]);
-    lt_backward_options o = {.seed = tensor_random(c, t, SHAPE(300, 260), 4, -1, 1)};
+    lt_backward_options o = {.seed = tensor_random(c, t, SHAPE(420, 290), 4, -1, 1)};
     lt_backward(c, y, &o);
     expect_ok(c);
     for (int k = 0; k < 3; k++) {
