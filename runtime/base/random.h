@@ -10,7 +10,15 @@
 #include "ltrain/tensor.h"
 
 /* Purposes; the stream is purpose | (rank or slice) << 4. */
-enum { LT_RNG_OUTSIDE, LT_RNG_TRAIN, LT_RNG_EVAL, LT_RNG_PREDICT };
+enum {
+  LT_RNG_OUTSIDE,
+  LT_RNG_TRAIN,
+  LT_RNG_EVAL,
+  LT_RNG_PREDICT,
+  LT_RNG_ORDER,  /* shuffling */
+  LT_RNG_SAMPLE, /* within one sample of a data set */
+  LT_RNG_DIGITS  /* drawn digits */
+};
 
 typedef struct lt_rng {
   uint64_t seed;
@@ -24,6 +32,7 @@ typedef struct lt_ticket {
   uint64_t seed;
   uint64_t position; /* ticket (48 bits) << 16 | stream */
   uint64_t base;     /* added to the block index */
+  bool drawn;        /* false: no ticket yet */
 } lt_ticket;
 
 lt_ticket lt_rng_draw(lt_rng *rng);

@@ -1,0 +1,50 @@
+/* runtime/data/sampler.h: in which order samples come, and how the stream is cut into batches.
+
+   An order is a pure function of (n, seed, epoch); a position in it is a count of samples consumed
+   by all ranks together. So a run that goes on at a position sees what it would have seen. */
+#ifndef LT_DATA_SAMPLER_H
+#define LT_DATA_SAMPLER_H
+
+#include "base/ctx.h"
+
+/* The order of one epoch. `index` NULL: 0, 1, ..., n-1. Release with lt_release. */
+typedef struct lt_order {
+  lt_object object;
+  int64_t n;
+  int64_t *index;
+} lt_order;
+
+lt_order *lt_order_sequential(lt_ctx *c, int64_t n);
+lt_order *lt_order_shuffled(lt_ctx *c, int64_t n, uint64_t seed, uint32_t epoch);
+/* n entries to be filled in by the caller, e.g. from a sampler of the user's own. */
+lt_order *lt_order_empty(lt_ctx *c, int64_t n);
+
+static inline int64_t lt_order_at(const lt_order *o, int64_t i) {
+  return o->index != NULL ? o->index[i] : i;
+}
+
+/* How a stream is cut. `batch` is the global one, of all ranks together. */
+typedef struct lt_batching {
+  int64_t batch;
+  bool drop_last;
+  bool evaluation; /* a tail smaller than `world` is shared with the batch before it */
+  int rank, world;
+} lt_batching;
+
+/* One batch: the whole is begin..begin+total-1 of the stream, this rank's part first..first+n-1. */
+typedef struct lt_span {
+  int64_t begin, total; /* total 0: the stream is at its end */
+  int64_t first, n;
+} lt_span;
+
+/* The batch that begins at `position` of a stream of n samples. A short one is dealt as evenly as
+   possible. The next begins at begin + total. */
+lt_span lt_batch_at(const lt_batching *b, int64_t n, int64_t position);
+
+/* How many batches there are from `position` on: the same on every rank. */
+int64_t lt_batch_count(const lt_batching *b, int64_t n, int64_t position);
+
+/* The random numbers around one sample: the same whichever rank or thread asks for it. */
+lt_rng lt_sample_rng(uint64_t seed, uint32_t epoch, int64_t index);
+
+#endif
