@@ -29,7 +29,7 @@ function batches.transfer(state, batch, dataloader_idx)
   batch = transfer_hook(state, "on_before_batch_transfer", batch, dataloader_idx)
   local data = state.data_module
   if state.hooks.transfer_batch_to_device or data and data.transfer_batch_to_device then
-    batch = transfer_hook(state, "transfer_batch_to_device", batch, state.strategy.device,
+    batch = transfer_hook(state, "transfer_batch_to_device", batch, state.strategy.root_device,
       dataloader_idx)
   else
     batch = state.strategy:batch_to_device(batch)

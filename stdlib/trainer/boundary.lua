@@ -32,7 +32,7 @@ local function stop_for_interrupt(state)
   local trainer = state.trainer
   if state.fn == "fit" and not state.sanity then
     -- In mid-validation: it will be done again, from its start.
-    if state.results ~= state.train_results then results.reset(state.results) end
+    if state.results ~= trainer.train_results then results.reset(state.results) end
     local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
     checkpoint.save(state, path)
     interrupt.raise(path)

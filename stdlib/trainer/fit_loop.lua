@@ -208,13 +208,15 @@ end
 local function sanity_check(state)
   local trainer, progress = state.trainer, state.progress
   local count = trainer.num_sanity_val_steps
-  if count == 0 or not state.val_sources or state.resumed or progress.train_batches > 0 then
+  if count == 0 or not state.hooks.validation_step or state.resumed
+    or progress.train_batches > 0 then
     return
   end
-  local limited = {}
-  for i, source in ipairs(state.val_sources) do limited[i] = sources.first(source, count) end
-  state.sanity = true
+  state.sanity, state.stage = true, "sanity_check"
   call.hook(state, "on_sanity_check_start")
+  sources.load_val(state)
+  local limited = {}
+  for i, source in ipairs(state.val_sources or {}) do limited[i] = sources.first(source, count) end
   local batches_before, rows_before = progress.eval_batches, progress.eval_rows
   eval_loop.run(state, "validation", limited)
   progress.eval_batches, progress.eval_rows = batches_before, rows_before
@@ -223,21 +225,33 @@ local function sanity_check(state)
   trainer:forget_metrics()
 end
 
+local function tell_modes(state)
+  local count = 0
+  for _, module in ipairs(state.module:modules()) do
+    if not module.training then count = count + 1 end
+  end
+  if count > 0 then
+    state.trainer:warn(("fit: %d modules are in evaluation mode and stay so: module:train() puts "
+      .. "them all back"):format(count))
+  end
+end
+
 --- Trains until a limit is reached. The optimizers are there, a checkpoint has been loaded.
 function fit_loop.run(state)
   local trainer = state.trainer
-  if is_done(state) or state.train_source.count == 0 then
-    if state.train_source.count == 0 then trainer:say("fit: there are no batches to train on") end
+  trainer.train_results = trainer.train_results or results.new(true)
+  if is_done(state) then return end
+  sanity_check(state)
+  sources.load_fit(state)
+  if state.train_source.count == 0 then
+    trainer:say("fit: limit_train_batches leaves no batches to train on")
     return
   end
-  state.stage = "train"
-  state.train_results = state.train_results or results.new(true)
-  state.results = state.train_results
-  sanity_check(state)
+  tell_modes(state)
+  state.stage, state.results = "train", trainer.train_results
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
   call.hook(state, "on_train_end")
-  state.results = nil
 end
 
 return fit_loop

@@ -4,7 +4,6 @@
 -- onto finished gradients: a batch of n samples is seeded with n/B (B: the nominal batch size), and
 -- the gradients are divided once by the window's sum of n/B. So a short last batch, or a short last
 -- window, counts by its real size. A window of one batch needs neither: n/B cancels.
-local Optimizer = require "ltrain.trainer.managed_optimizer"
 local batches = require "ltrain.trainer.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
@@ -14,14 +13,27 @@ local optimize = {}
 
 local INF <const> = math.huge
 
---- Begins the windows of a fit.
+--- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
+-- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
+  local trainer = state.trainer
   state.window = { batches = 0, used = 0, weight = 0.0 }
   state.closure = function() return optimize.closure(state) end
-  local trainer = state.trainer
-  local managed = {}
-  for i, optimizer in ipairs(state.optimizers) do managed[i] = Optimizer(state, optimizer) end
-  trainer.optimizers, trainer.lr_scheduler_configs = managed, state.schedulers
+  for _, optimizer in ipairs(state.optimizers) do
+    if optimizer.use_names_of then optimizer:use_names_of(state.module) end
+    optimizer._before_step = function()
+      if not state.automatic then call.hook(state, "on_before_optimizer_step", optimizer) end
+    end
+    optimizer._after_step = function() trainer.global_step = trainer.global_step + 1 end
+  end
+  trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
+end
+
+--- Lets go of the optimizers when the fit is over.
+function optimize.release(state)
+  for _, optimizer in ipairs(state.optimizers or {}) do
+    optimizer._before_step, optimizer._after_step = nil, nil
+  end
 end
 
 local function place(state)
@@ -158,11 +170,12 @@ function optimize.closure(state)
 end
 
 local function step_optimizer(state)
-  local window = state.window
+  local window, before = state.window, state.trainer.global_step
   window.ready = true
   call.method(state, "optimizer_step", state.trainer.current_epoch, state.batch_idx,
-    state.trainer.optimizers[1], state.closure)
+    state.optimizers[1], state.closure)
   window.ready, window.loss = false, nil
+  return state.trainer.global_step > before
 end
 
 --- Automatic optimization of the running batch. True when the optimizer has stepped; the second
@@ -177,7 +190,7 @@ function optimize.automatic(state, is_last)
     return false, false
   end
   local steps = window.used > 0
-  if steps then step_optimizer(state) end
+  if steps and state.optimizers[1] then steps = step_optimizer(state) end
   window.batches, window.used, window.weight, window.loss = 0, 0, 0.0, nil
   return steps, true
 end

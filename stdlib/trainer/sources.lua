@@ -94,7 +94,8 @@ local function val_interval(state)
   return math.max(1, math.floor(count * interval))
 end
 
-local function load_train(state)
+--- Loads the training data; raises when there is none.
+function sources.load_train(state)
   local trainer = state.trainer
   local list = sources.load(state, "train")
   if not list then
@@ -114,8 +115,10 @@ local function load_train(state)
   end
 end
 
-local function load_val(state)
+--- Loads the validation data, if there is a validation_step.
+function sources.load_val(state)
   local trainer = state.trainer
+  state.asked_val = true
   if not state.hooks.validation_step then
     if state.given.val ~= nil then
       trainer:warn("fit: validation data was given, but there is no validation_step")
@@ -129,10 +132,10 @@ local function load_val(state)
   end
 end
 
---- Loads what fit needs.
+--- Loads what fit needs and has not loaded yet.
 function sources.load_fit(state)
-  load_train(state)
-  load_val(state)
+  if not state.train_source then sources.load_train(state) end
+  if not state.asked_val then sources.load_val(state) end
   state.loaded_epoch = state.trainer.current_epoch
 end
 
@@ -141,7 +144,9 @@ function sources.reload(state)
   local trainer = state.trainer
   local every, epoch = trainer.options.reload_dataloaders_every_n_epochs, trainer.current_epoch
   if every > 0 and epoch > state.loaded_epoch and epoch % every == 0 then
-    sources.load_fit(state)
+    sources.load_train(state)
+    sources.load_val(state)
+    state.loaded_epoch = epoch
   end
 end
 

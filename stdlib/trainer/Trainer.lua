@@ -1,0 +1,214 @@
+--- stdlib/trainer/Trainer.lua: lt.Trainer: fits, validates, tests and predicts with a module.
+--
+--   local trainer = lt.Trainer{max_epochs = 3}
+--   trainer:fit(net, {train = train_loader, val = val_loader})
+--   print(trainer:validate(net, val_loader)[1].val_loss)
+--
+-- The object holds what scripts and callbacks may read: options, counters, metrics, parts. What
+-- belongs to one call is in the state table that the loops pass on.
+local assemble = require "ltrain.trainer.assemble"
+local boundary = require "ltrain.trainer.boundary"
+local c = require "ltrain.c"
+local checkpoint = require "ltrain.trainer.checkpoint"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local console = require "ltrain.trainer.console"
+local errors = require "ltrain.core.errors"
+local given = require "ltrain.trainer.given"
+local option_rules = require "ltrain.trainer.option_rules"
+local optimize = require "ltrain.trainer.optimize"
+local options = require "ltrain.trainer.options"
+local overrides = require "ltrain.trainer.overrides"
+local run = require "ltrain.trainer.run"
+local sources = require "ltrain.trainer.sources"
+local tree = require "ltrain.core.tree"
+
+local Trainer = class.extend(nil, "Trainer")
+
+Trainer.extend = class.extend
+
+-- The script's options with those of the command line over them, each told.
+local function apply_overrides(script)
+  local merged = {}
+  for name, value in next, script or {} do merged[name] = value end
+  for name, value in tree.pairs(overrides.values) do
+    local before = merged[name]
+    merged[name] = value
+    console.say(("%s = %s (command line%s)"):format(name, tostring(value),
+      before ~= nil and ("; the script says %s"):format(tostring(before)) or ""))
+  end
+  return merged
+end
+
+--- Trainer{max_epochs = 3, ...}: the options are the rows of trainer/options.lua.
+function Trainer:init(script)
+  if script ~= nil and type(script) ~= "table" then
+    errors.blame("Trainer: options must be a table: got %s", errors.show(script))
+  end
+  option_rules.refuse_removed(script or {})
+  local o = config.check(apply_overrides(script), options, "Trainer")
+  option_rules.check_together(o)
+  self.options = o
+  self.precision = o.precision
+  assemble.place(self, o)
+  assemble.limits(self, o)
+  assemble.callbacks(self, o)
+  assemble.loggers(self, o)
+  self.current_epoch, self.global_step = 0, 0
+  self.callback_metrics, self.logged_metrics, self.progress_bar_metrics = {}, {}, {}
+  self.should_stop, self.is_last_batch, self.interrupted = false, false, false
+  self.optimizers, self.lr_scheduler_configs = {}, {}
+  self.state = { status = "initializing" }
+end
+
+-- The four loops.
+
+local function start(self, fn, module, ...)
+  local arguments = given.read(fn, ...)
+  overrides.ran = overrides.ran + 1
+  local ckpt_path = arguments.ckpt_path or overrides.ckpt_path
+  if module == nil then
+    module = self.module
+    if module == nil then errors.blame("%s: a module is needed: got nil", fn) end
+    if not ckpt_path and fn ~= "fit" and self:best_model_path() then ckpt_path = "best" end
+  end
+  return run.start(self, fn, module, arguments, ckpt_path), arguments
+end
+
+--- Trains: trainer:fit(module [, train [, val]] [, {ckpt_path =, train =, val =}]); a DataModule
+--- may stand in place of the loaders. ckpt_path goes on from a file, from "last" or from "best".
+function Trainer:fit(module, ...)
+  if self.epochs_by_default then
+    console.say("max_epochs is not set: up to 1000 epochs")
+    self.epochs_by_default = false
+  end
+  start(self, "fit", module, ...)
+end
+
+--- Runs the validation data; returns a list of tables of figures, one a loader.
+function Trainer:validate(module, ...)
+  local figures, arguments = start(self, "validate", module, ...)
+  if arguments.verbose ~= false then console.table("validate", figures) end
+  return figures
+end
+
+--- Runs the test data; returns a list of tables of figures, one a loader.
+function Trainer:test(module, ...)
+  local figures, arguments = start(self, "test", module, ...)
+  if arguments.verbose ~= false then console.table("test", figures) end
+  return figures
+end
+
+--- Runs predict_step over the data; returns the list of what it returned, one a batch.
+function Trainer:predict(module, ...)
+  return (start(self, "predict", module, ...))
+end
+
+--- A function that runs a loop step by step: each call goes on to the next batch or hook and
+--- returns its name; nil at the end. trainer:steps("fit", module, loader)
+function Trainer:steps(word, ...)
+  local arguments = table.pack(...)
+  return coroutine.wrap(function()
+    self.stepped = true
+    local _ <close> = setmetatable({}, { __close = function() self.stepped = false end })
+    self[word](self, table.unpack(arguments, 1, arguments.n))
+  end)
+end
+
+-- Checkpoints.
+
+--- Writes a checkpoint of the run that is going on, or of the last one. Options: weights_only.
+function Trainer:save_checkpoint(path, save_options)
+  local o = config.check(save_options, { weights_only = { type = "boolean", default = false } },
+    "save_checkpoint")
+  config.argument(path, "string", "save_checkpoint", "the path")
+  local state = self.running or self.last_run
+  if not state then errors.blame("save_checkpoint: no module is attached: fit first") end
+  checkpoint.save(state, path, o)
+end
+
+--- Asks for a checkpoint at the end of this batch or epoch, where it resumes exactly; after() runs
+--- once it is written.
+function Trainer:request_checkpoint(path, save_options, after)
+  boundary.request_save(self.running, path, save_options, after)
+end
+
+--- Where checkpoints of this run go.
+function Trainer:checkpoint_folder()
+  for _, callback in ipairs(self.callbacks) do
+    if callback.saves_checkpoints and callback.dirpath then return callback.dirpath end
+  end
+  for _, logger in ipairs(self.loggers) do
+    if logger.log_dir then return logger.log_dir .. "/checkpoints" end
+  end
+  return self.default_root_dir .. "/checkpoints"
+end
+
+--- The best checkpoint of the first callback that saves any, or nil.
+function Trainer:best_model_path()
+  for _, callback in ipairs(self.callbacks) do
+    if callback.saves_checkpoints then return callback.best_model_path end
+  end
+end
+
+-- For modules and callbacks.
+
+--- `self:manual_backward(loss)` of the module.
+function Trainer:manual_backward(loss, ...)
+  if not self.running then errors.blame("manual_backward: fit is not running") end
+  optimize.manual_backward(self.running, loss, ...)
+end
+
+--- Whether step values of this batch go to the loggers.
+function Trainer:logs_this_step()
+  local every = self.log_every_n_steps
+  return every > 0 and (self.progress.stepped + 1) % every == 0 or self.should_stop
+end
+
+--- Gives a row of figures to every logger; `step` is the row's place on the axis.
+function Trainer:log_to_loggers(row, step)
+  if #self.loggers == 0 then return end
+  local full = { epoch = self.current_epoch }
+  for name, value in pairs(row) do full[name] = value end
+  step = math.tointeger(full.step) or step
+  full.step = nil
+  for _, logger in ipairs(self.loggers) do logger:log_metrics(full, step) end
+end
+
+--- Forgets the figures that were logged so far.
+function Trainer:forget_metrics()
+  for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
+    for key in pairs(self[name]) do self[name][key] = nil end
+  end
+end
+
+--- Optimizer steps of the whole fit as far as it is known; math.huge when it is not.
+function Trainer:estimated_stepping_batches()
+  local state = self.running
+  if state and state.fn == "fit" and not state.train_source then sources.load_train(state) end
+  local count = self.num_training_batches or math.huge
+  local steps = math.huge
+  if self.max_epochs ~= -1 and count ~= math.huge then
+    steps = math.ceil(count / self.accumulate_grad_batches) * math.max(self.max_epochs, 1)
+  end
+  return self.max_steps ~= -1 and math.min(self.max_steps, steps) or steps
+end
+
+--- print that does not spoil the progress bar.
+function Trainer:print(...) console.print(...) end
+
+--- Tells a line on stderr.
+function Trainer:say(text) console.say(text) end
+
+--- Tells a line on stderr that something looks wrong; the same line once.
+function Trainer:warn(text)
+  self.told = self.told or {}
+  if self.told[text] then return end
+  self.told[text] = true
+  console.say("warning: " .. text)
+end
+
+--- Seconds on a clock that only goes forward.
+function Trainer:now() return c.runtime.now() end
+
+return Trainer

@@ -1,0 +1,185 @@
+--- stdlib/trainer/assemble.lua: makes the Trainer's parts out of its options.
+local Callback = require "ltrain.core.Callback"
+local Logger = require "ltrain.core.Logger"
+local Strategy = require "ltrain.core.Strategy"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+
+local assemble = {}
+
+-- A list from one object, a list or nothing.
+local function as_list(value)
+  if value == nil then return {} end
+  if getmetatable(value) ~= nil then return { value } end
+  return table.move(value, 1, #value, 1, {})
+end
+
+local function refuse(option, value, why)
+  errors.blame("Trainer: %s = %s: %s", option, errors.show(value), why)
+end
+
+local function check_accelerator(o)
+  local name = o.accelerator:lower()
+  if name == "auto" or name == "cpu" then return end
+  local known = { gpu = true, cuda = true, mps = true, tpu = true }
+  refuse("accelerator", o.accelerator, known[name]
+    and "not in this build: it trains on the CPU ('auto' or 'cpu')"
+    or "must be 'auto' or 'cpu'" .. errors.did_you_mean(name, { "auto", "cpu", "gpu", "cuda" }))
+end
+
+local function check_devices(o)
+  local devices = o.devices
+  if devices == "auto" or devices == -1 or devices == "-1" then return end
+  local count = math.tointeger(tonumber(devices))
+  if type(devices) == "table" then
+    refuse("devices", devices, "the CPU has no device numbers: write a count")
+  elseif not count or count < 1 then
+    refuse("devices", devices, "must be a count or 'auto'")
+  elseif count > 1 then
+    refuse("devices", devices, "this version trains in one process: several come later")
+  end
+end
+
+local function make_strategy(o)
+  if class.is_a(o.strategy, Strategy) then return o.strategy end
+  if type(o.strategy) ~= "string" then
+    refuse("strategy", o.strategy, "must be a name or an object below lt.Strategy")
+  end
+  local name = o.strategy:lower()
+  if name ~= "auto" and name ~= "single_device" then
+    refuse("strategy", o.strategy, "this version trains in one process: 'auto' or 'single_device'")
+  end
+  return require "ltrain.strategies.SingleDevice"()
+end
+
+--- Checks devices, accelerator and nodes; sets trainer.strategy and trainer.precision_plugin.
+function assemble.place(trainer, o)
+  check_accelerator(o)
+  check_devices(o)
+  if o.num_nodes > 1 then
+    refuse("num_nodes", o.num_nodes, "this version trains in one process: several come later")
+  end
+  trainer.strategy = make_strategy(o)
+  trainer.precision_plugin = require "ltrain.precision".plugin(o.precision)
+  for _, name in ipairs { "global_rank", "local_rank", "world_size", "is_global_zero" } do
+    trainer[name] = trainer.strategy[name]
+  end
+end
+
+local function has(list, wanted)
+  for _, callback in ipairs(list) do
+    if class.is_a(callback, wanted) then return true end
+  end
+end
+
+-- The default callback of an option, unless one of its class is there or it is turned off.
+local function add_default(list, o, option, name)
+  local wanted = require("ltrain.callbacks." .. name)
+  local there = has(list, wanted)
+  if o[option] and not there then
+    list[#list + 1] = wanted()
+  elseif not o[option] and there then
+    errors.blame("Trainer: %s = false, but there is a %s among the callbacks", option, name)
+  end
+end
+
+-- Seconds of max_time.
+local function read_time(value)
+  if type(value) == "number" then return value end
+  if type(value) == "table" then
+    return (value.days or 0) * 86400 + (value.hours or 0) * 3600 + (value.minutes or 0) * 60
+      + (value.seconds or 0)
+  end
+  local days, hours, minutes, seconds = value:match("^(%d+):(%d%d):(%d%d):(%d%d)$")
+  if not days then refuse("max_time", value, "must be 'DD:HH:MM:SS', seconds or a table") end
+  return days * 86400 + hours * 3600 + minutes * 60 + seconds
+end
+
+--- Callbacks that save checkpoints come last; the others keep their order.
+function assemble.order(list)
+  local ordered = {}
+  for _, late in ipairs { false, true } do
+    for _, callback in ipairs(list) do
+      if (callback.saves_checkpoints or false) == late then ordered[#ordered + 1] = callback end
+    end
+  end
+  return ordered
+end
+
+--- Sets trainer.callbacks.
+function assemble.callbacks(trainer, o)
+  local list = {}
+  for i, given in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(given) end
+  if o.barebones then
+    trainer.callbacks = list
+    return
+  end
+  add_default(list, o, "enable_progress_bar", "ProgressBar")
+  add_default(list, o, "enable_model_summary", "ModelSummary")
+  if o.max_time then
+    local Timer = require "ltrain.callbacks.Timer"
+    if not has(list, Timer) then list[#list + 1] = Timer { duration = read_time(o.max_time) } end
+  end
+  if not (o.fast_dev_run and o.enable_checkpointing) then
+    add_default(list, o, "enable_checkpointing", "ModelCheckpoint")
+  end
+  trainer.callbacks = assemble.order(list)
+end
+
+--- Sets trainer.loggers and trainer.logger.
+function assemble.loggers(trainer, o)
+  local list = {}
+  if o.fast_dev_run or o.barebones or o.logger == false then
+    trainer.loggers, trainer.logger = list, nil
+    return
+  end
+  if o.logger == true then
+    list[1] = require "ltrain.loggers.CSVLogger"(o.default_root_dir)
+  else
+    list = as_list(o.logger)
+    for _, logger in ipairs(list) do
+      if not class.is_a(logger, Logger) then
+        errors.blame("Trainer: logger must be true, false, a logger or a list of them: got %s",
+          errors.show(logger))
+      end
+    end
+  end
+  trainer.loggers, trainer.logger = list, list[1]
+end
+
+-- What fast_dev_run and barebones do to the options.
+local function simplify(o)
+  local n = o.fast_dev_run
+  if n == true then n = 1 end
+  if n and n < 1 then refuse("fast_dev_run", o.fast_dev_run, "must be true or a count above 0") end
+  if n then
+    for _, kind in ipairs { "train", "val", "test", "predict" } do
+      o["limit_" .. kind .. "_batches"] = n
+    end
+    o.max_steps, o.max_epochs, o.num_sanity_val_steps = n, 1, 0
+    o.val_check_interval, o.check_val_every_n_epoch = 1.0, 1
+  end
+  if o.barebones then o.num_sanity_val_steps, o.log_every_n_steps = 0, 0 end
+end
+
+-- Options that scripts and callbacks may read, and some change, as fields of the Trainer.
+local FIELDS <const> = {
+  "max_steps", "limit_train_batches", "limit_val_batches", "limit_test_batches",
+  "limit_predict_batches", "val_check_interval", "check_val_every_n_epoch",
+  "num_sanity_val_steps", "accumulate_grad_batches", "default_root_dir", "log_every_n_steps",
+}
+
+--- Sets the fields that are options, and the number of epochs.
+function assemble.limits(trainer, o)
+  simplify(o)
+  if o.check_val_every_n_epoch == false then o.check_val_every_n_epoch = nil end
+  trainer.fast_dev_run = o.fast_dev_run and true or false
+  for _, name in ipairs(FIELDS) do trainer[name] = o[name] end
+  trainer.max_epochs = o.max_epochs
+  if not o.max_epochs then
+    trainer.max_epochs = (o.max_steps ~= -1 or o.max_time) and -1 or 1000
+    trainer.epochs_by_default = trainer.max_epochs == 1000
+  end
+end
+
+return assemble

@@ -1,0 +1,291 @@
+--- stdlib/trainer/checkpoint.lua: writes all that a run needs to go on, and takes it back.
+--
+-- One safetensors file. Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>,
+-- metric.<key>.<state>, grad.<path> (in mid-window). The rest is one JSON text under the metadata
+-- key `ltrain`, with format = 1. No code runs when a file is opened.
+local Metric = require "ltrain.core.Metric"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local packing = require "ltrain.trainer.packing"
+local results = require "ltrain.trainer.results"
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local checkpoint = {}
+
+local FORMAT <const> = 1
+local KEY <const> = "ltrain"
+
+-- Fields of a checkpoint that hold trees of state, and the prefix of their tensors.
+local TREES <const> = {
+  optimizer_states = "optim", callbacks = "callback", metrics = "metric", gradients = "grad",
+  lr_schedulers = "scheduler", loops = "loop", loggers = "logger", data_module = "data",
+}
+
+-- What metrics inside the module hold, by their paths.
+local function each_metric(module)
+  local list = {}
+  for _, entry in ipairs(walk.modules(module)) do
+    for _, item in ipairs(entry.objects) do
+      if class.is_a(item.value, Metric) then
+        list[#list + 1] = { key = tree.name(item.keys), metric = item.value }
+      end
+    end
+  end
+  return list
+end
+
+local function metric_states(module)
+  local states = {}
+  for _, item in ipairs(each_metric(module)) do states[item.key] = item.metric:state_dict() end
+  return states
+end
+
+-- An optimizer's state with the paths first: optim.0.<path>.<slot>.
+local function optimizer_states(state)
+  local list = {}
+  for i, optimizer in ipairs(state.optimizers) do list[i] = optimizer:state_dict() end
+  return list
+end
+
+local function scheduler_states(state)
+  local list = {}
+  for i, config in ipairs(state.schedulers) do list[i] = config.scheduler:state_dict() end
+  return list
+end
+
+-- Two callbacks may be of one class: then they need keys of their own.
+local function callback_states(trainer)
+  local states = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    local key, saved = callback:state_key(), callback:state_dict()
+    if saved ~= nil then
+      if states[key] ~= nil then
+        errors.blame("save_checkpoint: two callbacks have the state_key '%s': define state_key",
+          key)
+      end
+      states[key] = saved
+    end
+  end
+  return states
+end
+
+local function logger_states(trainer)
+  local list = {}
+  for i, logger in ipairs(trainer.loggers) do
+    list[i] = { log_dir = logger.log_dir or "", state = logger.state_dict and logger:state_dict() }
+  end
+  return list
+end
+
+-- Gradients of a window that is not complete.
+local function gradients(state)
+  if not state.window or state.window.batches == 0 then return nil end
+  local saved = {}
+  for name, parameter in state.module:named_parameters() do saved[name] = parameter.grad end
+  return saved
+end
+
+local function loop_states(state)
+  local trainer, window = state.trainer, state.window
+  local progress = {}
+  for key, value in pairs(state.progress) do progress[key] = value end
+  progress.loader = state.pass and require "ltrain.trainer.loaders".state(state.pass) or nil
+  return {
+    fit = progress,
+    results = trainer.train_results and results.state_dict(trainer.train_results),
+    window = window and { batches = window.batches, used = window.used, weight = window.weight },
+    nominal_batch = state.nominal_batch,
+    callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
+    progress_bar_metrics = trainer.progress_bar_metrics,
+  }
+end
+
+local function collect(state, weights_only)
+  local trainer, module = state.trainer, state.module
+  local saved = {
+    epoch = trainer.current_epoch, global_step = trainer.global_step,
+    state_dict = module:state_dict(), hyper_parameters = rawget(module, "hparams"),
+    class_name = walk.class_name(module),
+  }
+  if weights_only then return saved end
+  saved.random = c.runtime.rng_state()
+  saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
+  saved.callbacks, saved.metrics = callback_states(trainer), metric_states(module)
+  saved.loops, saved.gradients = loop_states(state), gradients(state)
+  saved.loggers = logger_states(trainer)
+  local data = state.data_module
+  if data and data.state_dict then saved.data_module = data:state_dict() end
+  return saved
+end
+
+local function pack_optimizer(saved, index, tensors)
+  local prefix, packed = ("optim.%d"):format(index - 1), {}
+  for name, held in tree.pairs(saved) do
+    local place = name == "state" and prefix or prefix .. "." .. name
+    packed[name] = packing.pack(held, place, tensors)
+  end
+  return packed
+end
+
+-- Tensors by name and the text that goes with them.
+local function serialise(saved)
+  local tensors, text = {}, { format = FORMAT }
+  for name, tensor in pairs(saved.state_dict) do tensors["model." .. name] = tensor end
+  for key, value in tree.pairs(saved) do
+    if key == "optimizer_states" then
+      text[key] = {}
+      for i, one in ipairs(value) do text[key][i] = pack_optimizer(one, i, tensors) end
+    elseif key ~= "state_dict" then
+      text[key] = packing.pack(value, TREES[key] or "user." .. key, tensors)
+    end
+  end
+  return tensors, text
+end
+
+--- Writes the file of a run that is going on. The former file of that name stays until the new one
+-- is whole; raises when it cannot be written. Options: weights_only.
+function checkpoint.save(state, path, options)
+  require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
+  local saved = collect(state, options and options.weights_only)
+  call.hook(state, "on_save_checkpoint", saved)
+  local tensors, text = serialise(saved)
+  text.crc = {}
+  for name, tensor in pairs(tensors) do text.crc[name] = c.io.crc32(tensor) end
+  local folder = path:match("^(.*)/[^/]*$")
+  if folder and folder ~= "" then
+    local made, why = c.io.make_folder(folder)
+    if not made then errors.blame("save_checkpoint: %s", why) end
+  end
+  local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) })
+  if not ok then errors.blame("save_checkpoint: %s", message) end
+end
+
+local function check_format(path, text)
+  if type(text) ~= "table" or math.type(text.format) ~= "integer" then
+    return ("%s: the text under '%s' is not that of a checkpoint"):format(path, KEY)
+  elseif text.format > FORMAT then
+    return ("%s: checkpoint format %d; this ltrain reads up to %d"):format(path, text.format,
+      FORMAT)
+  end
+end
+
+local function check_tensors(path, text, tensors)
+  for name, crc in tree.pairs(text.crc or {}) do
+    if tensors[name] == nil then
+      return ("%s: damaged: tensor '%s' is missing"):format(path, name)
+    elseif c.io.crc32(tensors[name]) ~= crc then
+      return ("%s: damaged: the bytes of tensor '%s' have changed"):format(path, name)
+    end
+  end
+end
+
+local function deserialise(text, tensors)
+  local saved = { state_dict = {} }
+  for name, tensor in pairs(tensors) do
+    local path = name:match("^model%.(.*)$")
+    if path then saved.state_dict[path] = tensor end
+  end
+  for key, value in tree.pairs(text) do
+    if key ~= "crc" and key ~= "format" then saved[key] = packing.unpack(value, tensors) end
+  end
+  return saved
+end
+
+--- The checkpoint in a file as a table, or nil and what is wrong with the file.
+function checkpoint.read(path)
+  local tensors, metadata = c.io.load_safetensors(path)
+  if not tensors then return nil, metadata end
+  local encoded = metadata and metadata[KEY]
+  if not encoded then return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'" end
+  local text, message = c.io.json_decode(encoded)
+  if text == nil then return nil, ("%s: %s"):format(path, message) end
+  local wrong = check_format(path, text) or check_tensors(path, text, tensors)
+  if wrong then return nil, wrong end
+  return deserialise(text, tensors)
+end
+
+--- Takes back the weights, and what callbacks and the DataModule had saved.
+function checkpoint.restore_model(state, saved)
+  local trainer, module, data = state.trainer, state.module, state.data_module
+  if state.hooks.on_load_checkpoint then
+    if module.on_load_checkpoint then module:on_load_checkpoint(saved) end
+  end
+  module:load_state_dict(saved.state_dict)
+  if data and data.load_state_dict and saved.data_module then
+    data:load_state_dict(saved.data_module)
+  end
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.on_load_checkpoint then callback:on_load_checkpoint(trainer, module, saved) end
+  end
+  for _, callback in ipairs(trainer.callbacks) do
+    local own = saved.callbacks and saved.callbacks[callback:state_key()]
+    if own ~= nil then callback:load_state_dict(own) end
+  end
+end
+
+local function restore_loops(state, loops)
+  local trainer = state.trainer
+  for key, value in pairs(loops.fit) do state.progress[key] = value end
+  state.nominal_batch = loops.nominal_batch
+  if loops.window then
+    for key, value in pairs(loops.window) do state.window[key] = value end
+  end
+  if loops.results then
+    trainer.train_results = results.new(true)
+    results.load_state_dict(trainer.train_results, loops.results)
+  end
+  trainer:forget_metrics()
+  for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
+    for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end
+  end
+end
+
+local function restore_lists(path, what, list, states)
+  states = states or {}
+  if #states ~= #list then
+    errors.blame("fit: %s has the state of %d %s, configure_optimizers gave %d", path, #states,
+      what, #list)
+  end
+  for i, object in ipairs(list) do object:load_state_dict(states[i]) end
+end
+
+--- Takes back the gradients of a window that was not complete.
+function checkpoint.restore_gradients(state, saved)
+  for name, parameter in state.module:named_parameters() do
+    if saved.gradients and saved.gradients[name] then parameter.grad = saved.gradients[name] end
+  end
+end
+
+--- Takes back everything else: the fit goes on where the file was written.
+function checkpoint.restore_fit(state, saved, path)
+  local trainer = state.trainer
+  if not saved.loops or not saved.optimizer_states then
+    errors.blame("fit: %s holds weights only: training cannot go on from it", path)
+  elseif trainer.max_epochs ~= -1 and saved.epoch > trainer.max_epochs then
+    errors.blame("fit: %s was saved in epoch %d: max_epochs = %d is before it", path, saved.epoch,
+      trainer.max_epochs)
+  end
+  trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
+  restore_loops(state, saved.loops)
+  restore_lists(path, "optimizers", state.optimizers, saved.optimizer_states)
+  local schedulers = {}
+  for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end
+  restore_lists(path, "schedulers", schedulers, saved.lr_schedulers)
+  for _, item in ipairs(each_metric(state.module)) do
+    local own = saved.metrics and saved.metrics[item.key]
+    if own then item.metric:load_state_dict(own) end
+  end
+  for i, logger in ipairs(trainer.loggers) do
+    local own = (saved.loggers or {})[i]
+    if own and own.log_dir == logger.log_dir then
+      logger:resume(state.progress.stepped, own.state)
+    end
+  end
+  if saved.random then c.runtime.rng_restore(saved.random) end
+  state.resumed = true
+end
+
+return checkpoint

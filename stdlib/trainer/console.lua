@@ -1,0 +1,67 @@
+--- stdlib/trainer/console.lua: what the loops say, without spoiling a progress bar.
+--
+-- Messages and the bar go to stderr, so that what a script prints can be piped. Whoever holds the
+-- last line of the terminal (a bar) is told to clear it before, and to draw it again after.
+local c = require "ltrain.c"
+local tree = require "ltrain.core.tree"
+
+local console = {}
+
+local holder -- an object with hide() and draw(), or nil
+
+--- Makes `bar` the holder of the last line; nil: nobody.
+function console.hold(bar)
+  holder = bar
+end
+
+local function around(write)
+  if holder then holder:hide() end
+  write()
+  if holder then holder:draw() end
+end
+
+--- A line on stderr.
+function console.say(text)
+  around(function() c.runtime.write_stderr("ltrain: " .. text .. "\n") end)
+end
+
+--- Text as it is on stderr.
+function console.write(text)
+  around(function() c.runtime.write_stderr(text) end)
+end
+
+--- What `print` does.
+function console.print(...)
+  local values = table.pack(...)
+  around(function() print(table.unpack(values, 1, values.n)) end)
+end
+
+local function number_text(value)
+  return math.type(value) == "integer" and tostring(value) or ("%.6g"):format(value)
+end
+
+--- Figures of validate or test: one line a name, one column a loader.
+function console.table(title, figures)
+  local names, seen, width = {}, {}, #title
+  for _, one in ipairs(figures) do
+    for name in tree.pairs(one) do
+      if not seen[name] then
+        seen[name] = true
+        names[#names + 1] = name
+        width = math.max(width, #name)
+      end
+    end
+  end
+  table.sort(names)
+  local lines = {}
+  for i, name in ipairs(names) do
+    local cells = { ("%-" .. width .. "s"):format(name) }
+    for _, one in ipairs(figures) do
+      cells[#cells + 1] = ("%12s"):format(one[name] and number_text(one[name]) or "")
+    end
+    lines[i] = table.concat(cells, "  ")
+  end
+  if #lines > 0 then console.print(table.concat(lines, "\n")) end
+end
+
+return console

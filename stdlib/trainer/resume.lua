@@ -1,0 +1,97 @@
+--- stdlib/trainer/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
+local c = require "ltrain.c"
+local checkpoint = require "ltrain.trainer.checkpoint"
+local errors = require "ltrain.core.errors"
+
+local resume = {}
+
+-- Files that "last" may mean, in a folder of checkpoints.
+local LAST <const> = { "last.ckpt", "interrupted.ckpt", "on_exception.ckpt" }
+
+local function first_checkpoint_callback(trainer)
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.saves_checkpoints then return callback end
+  end
+end
+
+-- Folders where this or an earlier run of the script may have saved.
+local function folders(trainer)
+  local list = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.saves_checkpoints and callback.dirpath then list[#list + 1] = callback.dirpath end
+  end
+  list[#list + 1] = trainer.default_root_dir .. "/checkpoints"
+  for _, logger in ipairs(trainer.loggers) do
+    local root = logger.root_dir
+    for _, name in ipairs(root and c.io.list_folder(root) or {}) do
+      if name:find "^version_%d+$" then
+        list[#list + 1] = ("%s/%s/checkpoints"):format(root, name)
+      end
+    end
+  end
+  return list
+end
+
+local function is_last(name)
+  for _, word in ipairs(LAST) do
+    if name == word then return true end
+  end
+  return name:find "^last%-v%d+%.ckpt$" ~= nil
+end
+
+-- The newest of the files that "last" may mean, by time of writing.
+local function find_last(trainer)
+  local best, newest
+  for _, folder in ipairs(folders(trainer)) do
+    for _, name in ipairs(c.io.list_folder(folder) or {}) do
+      if is_last(name) then
+        local path = folder .. "/" .. name
+        local time = c.io.modified(path)
+        if time and (not newest or time > newest or time == newest and path > best) then
+          best, newest = path, time
+        end
+      end
+    end
+  end
+  return best
+end
+
+local function find_best(state)
+  local callback = first_checkpoint_callback(state.trainer)
+  local path = callback and callback.best_model_path
+  if not path then
+    errors.blame("%s: ckpt_path = 'best': no best checkpoint is known: fit first, or name a file",
+      state.fn)
+  end
+  return path
+end
+
+local function find(state, wanted)
+  if wanted == "best" then return find_best(state) end
+  if wanted ~= "last" then return wanted end
+  local path = find_last(state.trainer)
+  if not path then
+    if state.fn ~= "fit" then
+      errors.blame("%s: ckpt_path = 'last': there is no last.ckpt or interrupted.ckpt", state.fn)
+    end
+    state.trainer:warn("ckpt_path = 'last': nothing was saved yet: fit starts afresh")
+  end
+  return path
+end
+
+--- The checkpoint that is asked for as a table, and its path; nil when none is.
+function resume.load(state, wanted)
+  if wanted == nil then return nil end
+  if type(wanted) ~= "string" then
+    errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
+      errors.show(wanted))
+  end
+  local path = find(state, wanted)
+  if not path then return nil end
+  local saved, message = checkpoint.read(path)
+  if not saved then errors.blame("%s: cannot load the checkpoint: %s", state.fn, message) end
+  state.trainer.ckpt_path = path
+  return saved, path
+end
+
+return resume

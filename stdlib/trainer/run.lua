@@ -1,0 +1,203 @@
+--- stdlib/trainer/run.lua: the order of set-up and end that fit, validate, test and predict share.
+local Callback = require "ltrain.core.Callback"
+local Module = require "ltrain.core.Module"
+local assemble = require "ltrain.trainer.assemble"
+local batches = require "ltrain.trainer.batches"
+local boundary = require "ltrain.trainer.boundary"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local checkpoint = require "ltrain.trainer.checkpoint"
+local errors = require "ltrain.core.errors"
+local eval_loop = require "ltrain.trainer.eval_loop"
+local fit_loop = require "ltrain.trainer.fit_loop"
+local interrupt = require "ltrain.trainer.interrupt"
+local loop = require "ltrain.trainer.loop"
+local optimize = require "ltrain.trainer.optimize"
+local optimizers = require "ltrain.trainer.optimizers"
+local predict_loop = require "ltrain.trainer.predict_loop"
+local resume = require "ltrain.trainer.resume"
+local sources = require "ltrain.trainer.sources"
+
+local run = {}
+
+local STEP <const> = { fit = "training_step", validate = "validation_step", test = "test_step" }
+
+local function new_progress()
+  return {
+    batch = 0, in_epoch = false, stepped = 0, skipped = 0, train_batches = 0, eval_batches = 0,
+    eval_rows = 0, predict_batches = 0,
+  }
+end
+
+-- Callbacks that the module brings replace those of the same class.
+local function merge_callbacks(state)
+  if not state.hooks.configure_callbacks then return end
+  local trainer = state.trainer
+  local brought = call.method(state, "configure_callbacks") or {}
+  if getmetatable(brought) ~= nil then brought = { brought } end
+  local list = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    local replaced = false
+    for _, new in ipairs(brought) do
+      replaced = replaced or getmetatable(new) ~= nil and getmetatable(new) ~= Callback
+        and getmetatable(new) == getmetatable(callback)
+    end
+    if not replaced then list[#list + 1] = callback end
+  end
+  for _, new in ipairs(brought) do list[#list + 1] = Callback.adopt(new) end
+  trainer.callbacks = assemble.order(list)
+  call.resolve(state)
+end
+
+local function check_fit(state)
+  local module, o = state.module, state.trainer.options
+  if not module.configure_optimizers then
+    errors.blame("fit: %s has no configure_optimizers", errors.show(module))
+  elseif not state.automatic and (o.gradient_clip_val or 0) > 0 then
+    errors.blame("fit: gradient_clip_val has no meaning in manual optimization: call "
+      .. "self:clip_gradients")
+  elseif not state.automatic and state.trainer.accumulate_grad_batches > 1 then
+    errors.blame("fit: accumulate_grad_batches has no meaning in manual optimization")
+  end
+end
+
+local function check_methods(state)
+  local step = STEP[state.fn]
+  if step and not state.module[step] then
+    errors.blame("%s: %s has no %s", state.fn, errors.show(state.module), step)
+  end
+  if state.fn == "fit" then check_fit(state) end
+end
+
+local function connect(state)
+  local trainer = state.trainer
+  trainer.module, trainer.lightning_module = state.module, state.module
+  rawset(state.module, "trainer", trainer)
+  if state.data_module then rawset(state.data_module, "trainer", trainer) end
+  call.resolve(state)
+  merge_callbacks(state)
+  call.check_names(state)
+  check_methods(state)
+  state.strategy:setup_environment(trainer)
+end
+
+local function prepare(state)
+  local stage = state.fn
+  call.data(state, "prepare_data")
+  if state.hooks.prepare_data then call.method(state, "prepare_data") end
+  call.data(state, "setup", stage)
+  call.hook(state, "setup", stage)
+  if state.hooks.configure_model then call.method(state, "configure_model") end
+end
+
+local function log_hparams(state)
+  local trainer, hparams = state.trainer, rawget(state.module, "hparams")
+  if not hparams or not trainer.options.enable_autolog_hparams then return end
+  if rawget(state.module, "_log_hparams") == false then return end
+  for _, logger in ipairs(trainer.loggers) do logger:log_hyperparams(hparams) end
+end
+
+local function set_up_fit(state, saved, path)
+  optimizers.configure(state)
+  optimize.prepare(state)
+  boundary.note_parameters(state)
+  call.hook(state, "on_fit_start")
+  log_hparams(state)
+  if saved then checkpoint.restore_fit(state, saved, path) end
+  state.module:zero_grad()
+  if saved then checkpoint.restore_gradients(state, saved) end
+end
+
+local WORK <const> = {
+  fit = fit_loop.run,
+  validate = function(state)
+    return eval_loop.run(state, "validation", sources.load_eval(state, "val")) or {}
+  end,
+  test = function(state)
+    return eval_loop.run(state, "test", sources.load_eval(state, "test")) or {}
+  end,
+  predict = function(state)
+    state.keep_outputs = state.given.return_predictions ~= false
+    return predict_loop.run(state, sources.load_eval(state, "predict"))
+  end,
+}
+
+local function fail(state, err)
+  local trainer = state.trainer
+  trainer.state.status = "interrupted"
+  trainer.interrupted = interrupt.is(err)
+  state.hook = nil
+  -- An error in here must not hide the one that is told.
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.on_exception then
+      local ok, message = pcall(callback.on_exception, callback, trainer, state.module, err)
+      if not ok then trainer:warn("on_exception: " .. tostring(message)) end
+    end
+  end
+  pcall(call.data, state, "on_exception", err)
+  local status = interrupt.is(err) and "interrupted" or "failed"
+  for _, logger in ipairs(trainer.loggers) do pcall(logger.finalize, logger, status) end
+end
+
+-- The end of a run, also after an error (`err`).
+local function close(state, err)
+  local trainer = state.trainer
+  if err ~= nil then fail(state, err) end
+  optimize.release(state)
+  state.strategy:teardown()
+  loop.leave()
+  c.runtime.collect_end()
+  state.results, state.batch, state.outputs = nil, nil, nil
+  trainer.running = nil
+end
+
+local function guard(state)
+  return setmetatable({}, { __close = function(_, err) close(state, err) end })
+end
+
+local function tear_down(state)
+  local stage = state.fn
+  call.data(state, "teardown", stage)
+  call.hook(state, "teardown", stage)
+  for _, logger in ipairs(state.trainer.loggers) do logger:finalize("success") end
+  state.trainer.state.status = "finished"
+end
+
+local function new_state(trainer, fn, module, given)
+  return {
+    trainer = trainer, fn = fn, module = module, given = given, data_module = given.data_module,
+    strategy = trainer.strategy, progress = trainer.progress, hooks = {},
+    automatic = module.automatic_optimization, stepped = trainer.stepped,
+    autocast = trainer.precision_plugin.autocast,
+    callback_metrics = trainer.callback_metrics,
+    progress_bar_metrics = trainer.progress_bar_metrics,
+    optimizers = {}, schedulers = {},
+  }
+end
+
+--- Runs fit, validate, test or predict from set-up to end; returns what the loop gives.
+function run.start(trainer, fn, module, given, ckpt_path)
+  if trainer.running then
+    errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
+  end
+  trainer.progress = trainer.progress or new_progress()
+  local state = new_state(trainer, fn, Module.adopt(module), given)
+  trainer.running, trainer.last_run = state, state
+  trainer.state = { status = "running", fn = fn }
+  trainer.should_stop, trainer.interrupted = false, false
+  c.runtime.collect_begin()
+  local _ <close> = guard(state)
+  connect(state)
+  prepare(state)
+  batches.prepare(state)
+  local saved, path = resume.load(state, ckpt_path)
+  if saved then checkpoint.restore_model(state, saved) end
+  state.strategy:setup(trainer, state.module)
+  if fn == "fit" then set_up_fit(state, saved, path) end
+  local outputs = WORK[fn](state)
+  if fn == "fit" then call.hook(state, "on_fit_end") end
+  tear_down(state)
+  return outputs
+end
+
+return run
