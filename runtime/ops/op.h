@@ -57,11 +57,13 @@ typedef struct lt_infer {
   bool skip;               /* the result is in[0] itself, nothing to do */
 } lt_infer;
 
-enum { LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8 };
+enum {
+  LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8, LT_KIND_FIRST = 16
+};
 
 typedef enum lt_arg_type {
   LT_ARG_INT, LT_ARG_NUMBER, LT_ARG_FLAG, LT_ARG_DIM, LT_ARG_DIMS, LT_ARG_POS, LT_ARG_SIZES,
-  LT_ARG_PAIR, LT_ARG_SCALAR, LT_ARG_DTYPE, LT_ARG_DEVICE, LT_ARG_TICKET
+  LT_ARG_PAIR, LT_ARG_SCALAR, LT_ARG_DTYPE, LT_ARG_DEVICE, LT_ARG_CHOICE, LT_ARG_TICKET
 } lt_arg_type;
 
 typedef struct lt_arg {
@@ -69,6 +71,7 @@ typedef struct lt_arg {
   lt_arg_type type;
   bool required;
   const char *default_text; /* as written in args.h, for the docs */
+  const char *choices;      /* CHOICE: its names, "none|mean|sum"; else NULL */
   size_t offset;            /* in the kind's struct */
 } lt_arg;
 
@@ -80,6 +83,11 @@ typedef struct lt_kind_info {
   void (*defaults)(void *args);
   bool (*infer)(lt_ctx *c, lt_infer *i); /* VIEW kinds also fill i->view */
 } lt_kind_info;
+
+/* How many results a script gets. */
+static inline int lt_kind_shown(const lt_kind_info *kind) {
+  return (kind->flags & LT_KIND_FIRST) != 0 ? 1 : kind->n_out;
+}
 
 enum { LT_SAVES_A = 1, LT_SAVES_B = 2, LT_SAVES_Y = 4 };
 
@@ -146,6 +154,7 @@ bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out);
 bool lt_infer_broadcast(lt_ctx *c, lt_infer *i); /* out[0].shape of all inputs */
 lt_dtype lt_result_type(lt_tensor *const *in, int n_in, lt_scalar a, lt_scalar b);
 bool lt_infer_same(lt_ctx *c, lt_infer *i); /* out[0] = shape, strides and dtype of in[0] */
+bool lt_infer_float(lt_ctx *c, lt_infer *i, int k); /* in[k] must be floating */
 void lt_meta_of(lt_meta *m, const lt_tensor *t); /* shape, dense strides, dtype of t */
 bool lt_is_dense(const lt_tensor *t); /* strides are a permutation of row-major */
 

@@ -77,9 +77,23 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
     LT_CTYPE_##type_ value = default_;      \
     args->name_ = value;                    \
   }
+#define CHOICES_INT(name) NULL
+#define CHOICES_NUMBER(name) NULL
+#define CHOICES_FLAG(name) NULL
+#define CHOICES_DIM(name) NULL
+#define CHOICES_DIMS(name) NULL
+#define CHOICES_POS(name) NULL
+#define CHOICES_SIZES(name) NULL
+#define CHOICES_PAIR(name) NULL
+#define CHOICES_SCALAR(name) NULL
+#define CHOICES_DTYPE(name) NULL
+#define CHOICES_DEVICE(name) NULL
+#define CHOICES_TICKET(name) NULL
+#define CHOICES_CHOICE(name) LT_CHOICES_##name
 #define ARG_ROW(type_, name_, default_)                                             \
   {.name = #name_, .type = LT_ARG_##type_, .required = TEXT_IS_REQUIRED(#default_), \
-   .default_text = #default_, .offset = offsetof(this_kind, name_)},
+   .default_text = #default_, .choices = CHOICES_##type_(name_),                      \
+   .offset = offsetof(this_kind, name_)},
 #define LT_KIND(name_, ...)                                                             \
   static void defaults_##name_(void *memory) {                                          \
     lt_args_##name_ *args = memory;                                                     \
@@ -98,6 +112,7 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define LIST LT_KIND_LIST
 #define MUTATES LT_KIND_MUTATES
 #define HIDDEN LT_KIND_HIDDEN
+#define FIRST LT_KIND_FIRST
 
 const lt_kind_info lt_kinds[LT_KIND_COUNT] = {
 #define LT_KIND(name_, min_, max_, out_, flags_)                                              \
