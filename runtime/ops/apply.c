@@ -129,7 +129,8 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
     return lt_fail(c, LT_EDEVICE, "%s: the device %s lacks this op", lt_ops[op].name, ops->name);
   const lt_call call = {.op = op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
                         .args = args, .args_size = args_size};
-  if (ops->launch == NULL) return kernel(c, &call) && lt_ok(c);
+  bool copies = op == LT_OP_transfer; /* the copies of the device order themselves */
+  if (ops->launch == NULL || copies) return kernel(c, &call) && lt_ok(c);
   for (int k = 0; k < n_in; k++)
     if (in[k] != NULL && !lt_stream_use(c, in[k])) return false;
   for (int k = 0; k < n_out; k++)
