@@ -84,6 +84,34 @@ typedef struct lt_pair {
 #define LT_ARGS_narrow(A) A(DIM, dim, REQUIRED) A(POS, start, REQUIRED) A(INT, length, REQUIRED)
 #define LT_ARGS_slice(A) A(DIM, dim, REQUIRED) A(POS, from, 0) A(POS, to, -1) A(INT, step, 1)
 
+/* Choosing elements. index_spread adds up what index_select took; row `skip` gets nothing.
+   index_get (x, indices...) and index_put (x, values, indices...) take one index tensor for each
+   of `dims`, which rise; not given: the first dims. */
+#define LT_NO_INDEX INT64_MIN
+#define LT_ARGS_index_select(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_index_spread(A) \
+  A(DIM, dim, REQUIRED) A(INT, size, REQUIRED) A(INT, skip, LT_NO_INDEX)
+#define LT_ARGS_index_add(A) A(DIM, dim, REQUIRED) A(NUMBER, alpha, 1)
+#define LT_ARGS_gather(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_scatter_add(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_embedding(A) A(INT, padding_idx, LT_NO_INDEX)
+#define LT_ARGS_masked_fill(A) A(SCALAR, value, REQUIRED)
+#define LT_ARGS_where(A)
+#define LT_ARGS_triangle(A) A(INT, diagonal, 0)
+#define LT_ARGS_one_hot(A) A(INT, num_classes, -1)
+#define LT_ARGS_nonzero(A)
+#define LT_ARGS_mask_positions(A)
+#define LT_ARGS_masked_select(A)
+#define LT_ARGS_masked_put(A)
+#define LT_ARGS_index_get(A) A(DIMS, dims, LT_NO_DIMS)
+#define LT_ARGS_index_put(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, accumulate, false)
+#define LT_ARGS_index_flatten(A) A(DIMS, dims, REQUIRED) A(SIZES, full, REQUIRED)
+#define LT_ARGS_rows_put(A) A(FLAG, accumulate, false)
+#define LT_ARGS_topk(A) \
+  A(INT, k, REQUIRED) A(DIM, dim, -1) A(FLAG, largest, true) A(FLAG, sorted, true)
+#define LT_ARGS_sort(A) A(DIM, dim, -1) A(FLAG, descending, false)
+#define LT_ARGS_argsort(A) LT_ARGS_sort(A)
+
 /* Joining. */
 #define LT_ARGS_cat(A) A(DIM, dim, 0)
 #define LT_ARGS_stack(A) A(DIM, dim, 0)

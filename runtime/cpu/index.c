@@ -1,0 +1,213 @@
+/* runtime/cpu/index.c: choosing rows by index, and adding them up again.
+
+   Sums have one order whatever the number of threads: contributions to a place are added by their
+   position in the index, and a place belongs to one chunk. */
+#include "cpu/index.h"
+
+#include <string.h>
+
+const int64_t *LT_CPU(lt_index_values)(lt_ctx *c, int op, lt_tensor *index, const lt_tensor *x,
+                                       int64_t dim) {
+  lt_tensor *t = lt_cpu_contiguous(c, index, LT_I64);
+  if (t == NULL) return NULL;
+  const int64_t *v = lt_data(t);
+  int64_t n = x->size[dim];
+  int bad = 0;
+  for (int64_t k = 0; k < t->numel; k++) bad |= (uint64_t)v[k] >= (uint64_t)n;
+  if (!bad) return v;
+  int64_t k = 0;
+  while (v[k] >= 0 && v[k] < n) k++;
+  if (n == 0)
+    lt_fail(c, LT_EVALUE, "%s: index %lld into an empty dim (dim %lld of %s)", lt_ops[op].name,
+            (long long)v[k], (long long)dim + 1, LT_TENSOR_STR(x));
+  else
+    lt_fail(c, LT_EVALUE, "%s: index %lld is out of 0..%lld (dim %lld of %s)", lt_ops[op].name,
+            (long long)v[k], (long long)n - 1, (long long)dim + 1, LT_TENSOR_STR(x));
+  return NULL;
+}
+
+static int64_t product(const lt_tensor *t, int64_t from, int64_t to) {
+  int64_t n = 1;
+  for (int64_t k = from; k < to; k++) n *= t->size[k];
+  return n;
+}
+
+/* Whole rows. */
+
+typedef struct take_job {
+  lt_rows r;
+  int64_t per_chunk;
+} take_job;
+
+static void take_chunk(void *ud, int64_t chunk) {
+  const take_job *j = ud;
+  const lt_rows *r = &j->r;
+  int64_t total = r->outer * r->n_to, from = chunk * j->per_chunk, to = from + j->per_chunk;
+  if (to > total) to = total;
+  for (int64_t row = from; row < to; row++) {
+    int64_t o = row / r->n_to, source = o * r->n_from + r->index[row - o * r->n_to];
+    char *d = r->to + row * r->bytes;
+    const char *s = r->from + source * r->bytes;
+    if (r->bytes == 4)
+      memcpy(d, s, 4);
+    else if (r->bytes == 8)
+      memcpy(d, s, 8);
+    else
+      memcpy(d, s, (size_t)r->bytes);
+  }
+}
+
+void LT_CPU(lt_rows_take)(lt_ctx *c, const lt_rows *r) {
+  take_job j = {.r = *r, .per_chunk = lt_rows_per_chunk(r->bytes / 4)};
+  int64_t total = r->outer * r->n_to;
+  lt_parallel(c, (total + j.per_chunk - 1) / j.per_chunk, take_chunk, &j);
+}
+
+LT_KERNEL(index_select) {
+  const lt_args_index_select *a = call->args;
+  lt_tensor *out = call->out[0];
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *x = lt_cpu_contiguous(c, call->in[0], (lt_dtype)call->in[0]->dtype);
+  const int64_t *index = LT_CPU(lt_index_values)(c, call->op, call->in[1], call->in[0], a->dim);
+  lt_tensor *y = lt_cpu_result(c, out, (lt_dtype)call->in[0]->dtype, NULL);
+  if (lt_ok(c)) {
+    const lt_rows r = {.from = lt_data(x), .to = lt_data(y), .index = index,
+                       .outer = product(x, 0, a->dim), .n_from = x->size[a->dim],
+                       .n_to = out->size[a->dim],
+                       .bytes = product(x, a->dim + 1, x->ndim) * (int64_t)lt_item_size(x)};
+    LT_CPU(lt_rows_take)(c, &r);
+    if (y != out) lt_cpu_move(c, out, y);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  return lt_ok(c);
+}
+
+/* Sums of rows: for each o, row i of the result gets the rows k of `from` with index[k] == i.
+   `order` lists the k of each row: order[start[i]..start[i + 1] - 1], rising. */
+
+typedef struct spread_job {
+  const void *from;
+  void *to;
+  const int64_t *start, *order;
+  int64_t outer, rows, n, inner, per_chunk;
+  lt_dtype dtype;
+  bool keep; /* add to what is there */
+} spread_job;
+
+#define SPREAD(T)                                                                     \
+  static void spread_##T(const spread_job *j, int64_t o, int64_t i) {                 \
+    T *to = (T *)j->to + (o * j->rows + i) * j->inner;                                \
+    const T *from = (const T *)j->from + o * j->n * j->inner;                         \
+    if (!j->keep) memset(to, 0, (size_t)j->inner * sizeof *to);                       \
+    for (int64_t k = j->start[i]; k < j->start[i + 1]; k++) {                         \
+      const T *s = from + j->order[k] * j->inner;                                     \
+      for (int64_t e = 0; e < j->inner; e++) to[e] += s[e];                           \
+    }                                                                                 \
+  }
+SPREAD(float)
+SPREAD(double)
+SPREAD(int64_t)
+#undef SPREAD
+
+static void spread_chunk(void *ud, int64_t chunk) {
+  const spread_job *j = ud;
+  int64_t from = chunk * j->per_chunk, to = from + j->per_chunk, total = j->outer * j->rows;
+  if (to > total) to = total;
+  for (int64_t row = from; row < to; row++) {
+    int64_t o = row / j->rows, i = row % j->rows;
+    if (j->dtype == LT_F32) spread_float(j, o, i);
+    if (j->dtype == LT_F64) spread_double(j, o, i);
+    if (j->dtype == LT_I64) spread_int64_t(j, o, i);
+  }
+}
+
+/* Sort positions by their row, keeping their order (counting). Those of row `skip` are left out. */
+static bool sort_positions(lt_ctx *c, spread_job *j, const int64_t *index, int64_t skip) {
+  int64_t *start = lt_cpu_scratch(c, LT_I64, j->rows + 2);
+  int64_t *order = lt_cpu_scratch(c, LT_I64, j->n);
+  if (!lt_ok(c)) return false;
+  memset(start, 0, (size_t)(j->rows + 2) * sizeof *start);
+  for (int64_t k = 0; k < j->n; k++)
+    if (index[k] != skip) start[index[k] + 2]++;
+  for (int64_t i = 2; i < j->rows + 2; i++) start[i] += start[i - 1];
+  for (int64_t k = 0; k < j->n; k++) /* start[i + 1]: where the next k of row i goes */
+    if (index[k] != skip) order[start[index[k] + 1]++] = k;
+  j->start = start;
+  j->order = order;
+  return true;
+}
+
+/* out = base (zeros when NULL) + rows of g at `index` along `dim`. */
+static bool spread(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g, lt_tensor *index,
+                   int64_t dim, int64_t skip) {
+  lt_tensor *out = call->out[0];
+  lt_frame frame = lt_frame_open(c);
+  lt_dtype dtype = lt_sum_dtype(out);
+  const int64_t *v = LT_CPU(lt_index_values)(c, call->op, index, out, dim);
+  lt_tensor *from = lt_cpu_contiguous(c, g, dtype);
+  lt_tensor *to = lt_cpu_result(c, out, dtype, NULL);
+  if (lt_ok(c) && out->numel > 0) {
+    spread_job j = {.from = lt_data(from), .to = lt_data(to), .outer = product(out, 0, dim),
+                    .rows = out->size[dim], .n = from->size[dim], .dtype = dtype,
+                    .inner = product(out, dim + 1, out->ndim), .keep = base != NULL};
+    j.per_chunk = lt_rows_per_chunk(j.inner);
+    if ((base == NULL || lt_cpu_move(c, to, base)) && sort_positions(c, &j, v, skip))
+      lt_parallel(c, (j.outer * j.rows + j.per_chunk - 1) / j.per_chunk, spread_chunk, &j);
+    if (to != out) lt_cpu_move(c, out, to);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  return lt_ok(c);
+}
+
+LT_KERNEL(index_spread) {
+  const lt_args_index_spread *a = call->args;
+  return spread(c, call, NULL, call->in[0], call->in[1], a->dim, a->skip);
+}
+
+/* Rows written one after the other: of several for one place the last stays. */
+LT_KERNEL(rows_put) {
+  const lt_args_rows_put *a = call->args;
+  if (a->accumulate)
+    return spread(c, call, call->in[0], call->in[1], call->in[2], 0, LT_NO_INDEX);
+  lt_tensor *out = call->out[0];
+  lt_frame frame = lt_frame_open(c);
+  const int64_t *rows = LT_CPU(lt_index_values)(c, call->op, call->in[2], out, 0);
+  lt_tensor *from = lt_cpu_contiguous(c, call->in[1], (lt_dtype)out->dtype);
+  lt_tensor *to = lt_cpu_result(c, out, (lt_dtype)out->dtype, NULL);
+  if (lt_ok(c) && lt_cpu_move(c, to, call->in[0])) {
+    size_t bytes = (size_t)product(out, 1, out->ndim) * lt_item_size(out);
+    for (int64_t k = 0; k < from->size[0]; k++)
+      memcpy((char *)lt_data(to) + (size_t)rows[k] * bytes,
+             (const char *)lt_data(from) + (size_t)k * bytes, bytes);
+    if (to != out) lt_cpu_move(c, out, to);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  return lt_ok(c);
+}
+
+/* Several indices as one, row-major over the indexed dims. Negative ones count from the end. */
+LT_KERNEL(index_flatten) {
+  const lt_args_index_flatten *a = call->args;
+  lt_tensor *out = call->out[0];
+  int64_t *list = lt_data(out), tile[LT_TILE];
+  memset(list, 0, (size_t)out->numel * sizeof *list);
+  for (int k = 0; k < call->n_in; k++) {
+    lt_iter it;
+    lt_tensor *operands[2] = {out, call->in[k]};
+    LT_CPU(lt_iter_make)(&it, lt_tensor_shape(out), 2, operands);
+    int64_t n = a->full.size[a->dims.dim[k]];
+    for (int64_t at = 0; at < out->numel; at += LT_TILE) {
+      int64_t count = out->numel - at < LT_TILE ? out->numel - at : LT_TILE;
+      const int64_t *v = LT_CPU(lt_load_i64)(&it, 1, at, count, tile);
+      for (int64_t e = 0; e < count; e++) {
+        if (v[e] < -n || v[e] >= n)
+          return lt_fail(c, LT_EVALUE, "index: %lld is out of %lld..%lld (dim %lld of %s)",
+                         (long long)v[e], (long long)-n, (long long)n - 1,
+                         (long long)a->dims.dim[k] + 1,
+                         LT_SHAPE_STR(lt_shape_of(a->full.n, a->full.size)));
+        list[at + e] = list[at + e] * n + (v[e] < 0 ? v[e] + n : v[e]);
+      }
+    }
+  }
+  return true;
+}
