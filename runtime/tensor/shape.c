@@ -10,8 +10,6 @@ lt_shape lt_shape_of(int ndim, const int64_t *size) {
   return s;
 }
 
-lt_shape lt_tensor_shape(const lt_tensor *t) { return lt_shape_of(t->ndim, t->size); }
-
 int64_t lt_shape_numel(lt_shape s) {
   int64_t n = 1;
   for (int i = 0; i < s.ndim; i++) n *= s.size[i];
@@ -28,6 +26,16 @@ void lt_shape_strides(lt_shape s, int64_t *stride) {
     stride[i] = step;
     step *= s.size[i] > 0 ? s.size[i] : 1;
   }
+}
+
+void lt_shape_channels_last(lt_shape s, int64_t *stride) {
+  int64_t step = s.size[1] > 0 ? s.size[1] : 1;
+  stride[1] = 1;
+  for (int i = s.ndim - 1; i > 1; i--) {
+    stride[i] = step;
+    step *= s.size[i] > 0 ? s.size[i] : 1;
+  }
+  stride[0] = step;
 }
 
 bool lt_shape_broadcast(lt_shape *a, lt_shape b) {

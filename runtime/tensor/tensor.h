@@ -5,6 +5,8 @@
 #ifndef LT_TENSOR_TENSOR_H
 #define LT_TENSOR_TENSOR_H
 
+#include <string.h>
+
 #include "base/ctx.h"
 #include "tensor/dtype.h"
 #include "tensor/storage.h"
@@ -59,7 +61,13 @@ lt_tensor *lt_tensor_make(lt_ctx *c, lt_storage *storage, lt_dtype dtype, int nd
 /* Change size and strides of a tensor that nobody has seen yet. */
 void lt_tensor_set_shape(lt_tensor *t, int ndim, const int64_t *size, const int64_t *stride);
 
-lt_shape lt_tensor_shape(const lt_tensor *t);
+/* Copies the whole array: reading it back as vectors must not wait for narrow stores. */
+static inline lt_shape lt_tensor_shape(const lt_tensor *t) {
+  lt_shape s;
+  s.ndim = t->ndim;
+  memcpy(s.size, t->size, sizeof s.size);
+  return s;
+}
 static inline int64_t lt_numel(const lt_tensor *t) { return t->numel; }
 static inline size_t lt_item_size(const lt_tensor *t) { return lt_dtype_size((lt_dtype)t->dtype); }
 static inline bool lt_requires_grad(const lt_tensor *t) {
@@ -79,6 +87,8 @@ bool lt_shape_equal(lt_shape a, lt_shape b);
 lt_shape lt_shape_of(int ndim, const int64_t *size);
 /* Row-major strides of a shape. */
 void lt_shape_strides(lt_shape s, int64_t *stride);
+/* Strides of [N, C, ..] with C innermost. */
+void lt_shape_channels_last(lt_shape s, int64_t *stride);
 /* Broadcast `b` into *a; false when they do not fit (no failure recorded). */
 bool lt_shape_broadcast(lt_shape *a, lt_shape b);
 /* Resolve a dim in -ndim..ndim-1 (ndim 0 counts as 1); fails with "op: ..." text showing the shape. */
