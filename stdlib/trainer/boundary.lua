@@ -4,6 +4,7 @@ local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.checkpoint"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
+local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.results"
 
 local boundary = {}
@@ -43,7 +44,10 @@ end
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
   if Module.hook_changes() ~= state.hooks_version then call.resolve(state) end
-  if where ~= "eval" then write_requested(state) end
+  if where ~= "eval" then
+    loop.between(where, state.progress.train_batches)
+    write_requested(state)
+  end
   if interrupt.pending() then stop_for_interrupt(state) end
 end
 

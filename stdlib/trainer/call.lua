@@ -5,6 +5,7 @@
 -- Order: callbacks as listed (those that save checkpoints last), then the module.
 local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.core.Module"
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
 local loop = require "ltrain.trainer.loop"
@@ -13,7 +14,7 @@ local call = {}
 
 -- Callbacks that watch a metric see the end of an epoch after the module, which may log it there.
 local function watches(callback)
-  return callback.monitor ~= nil or callback.saves_checkpoints
+  return callback.monitor ~= nil or callback.saves_checkpoints or callback.comes_late
 end
 
 local function overrides(object, name, base)
@@ -111,6 +112,13 @@ function call.method(state, name, ...)
   local outer = state.hook
   state.hook = name
   return leave(state, outer, state.module[name](state.module, ...))
+end
+
+--- Calls a step of the module, in the precision of the run.
+function call.step(state, name, ...)
+  if not state.autocast then return call.method(state, name, ...) end
+  local _ <close> = c.autocast(state.autocast)
+  return call.method(state, name, ...)
 end
 
 --- Calls a hook of the data module, if there is one that defines it.

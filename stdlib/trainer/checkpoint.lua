@@ -75,6 +75,7 @@ end
 local function logger_states(trainer)
   local list = {}
   for i, logger in ipairs(trainer.loggers) do
+    logger:save()
     list[i] = { log_dir = logger.log_dir or "", state = logger.state_dict and logger:state_dict() }
   end
   return list

@@ -30,6 +30,21 @@ function console.write(text)
   around(function() c.runtime.write_stderr(text) end)
 end
 
+--- Text of the holder of the last line.
+function console.raw(text)
+  c.runtime.write_stderr(text)
+end
+
+--- Whether stderr is a terminal.
+function console.is_terminal()
+  return c.runtime.is_terminal()
+end
+
+--- Columns of the terminal.
+function console.width()
+  return c.runtime.terminal_width()
+end
+
 --- What `print` does.
 function console.print(...)
   local values = table.pack(...)

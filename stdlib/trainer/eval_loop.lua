@@ -56,7 +56,7 @@ local function run_batch(state, names, batch, index, loader_idx)
   batch = batches.transfer(state, batch, loader_idx)
   state.batch, state.batch_idx = batch, index
   call.hook(state, names.batch_start, batch, index, loader_idx)
-  state.outputs = call.method(state, names.step, batch, index, loader_idx)
+  state.outputs = call.step(state, names.step, batch, index, loader_idx)
   call.hook(state, names.batch_end, state.outputs, batch, index, loader_idx)
   log_step_row(state)
   progress.eval_rows = progress.eval_rows + 1

@@ -248,6 +248,7 @@ function fit_loop.run(state)
     return
   end
   tell_modes(state)
+  loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
   state.stage, state.results = "train", trainer.train_results
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end

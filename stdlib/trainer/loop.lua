@@ -7,10 +7,12 @@ local c = require "ltrain.c"
 
 local loop = {}
 
--- Streams of random numbers, by kind of loop. What reading data draws is apart from what the
--- step draws, because a batch may be read one step ahead.
+-- Streams of random numbers, by kind of loop. What reading data draws is apart from what the step
+-- draws, because a batch may be read one step ahead; hooks between batches have streams too, so
+-- that what they draw does not depend on where a resumed run began.
 local STREAM <const> = { train = 1, eval = 2, predict = 3 }
 local READING <const> = 3
+local BETWEEN <const> = { batch = 7, epoch = 8 }
 
 --- Called before every batch and hook: gives control to whoever steps this run.
 function loop.pause(state, where)
@@ -32,6 +34,11 @@ end
 function loop.end_batch(state)
   state.batch, state.outputs, state.batch_count = nil, nil, nil
   c.runtime.collect_boundary()
+end
+
+--- Keys the draws of hooks that follow a batch (or an epoch), before the next batch.
+function loop.between(where, count)
+  c.runtime.rng_set { stream = BETWEEN[where], batch = count }
 end
 
 --- Draws are those of code outside loops again.

@@ -117,7 +117,7 @@ end
 -- training_step and backward of one batch; `alone`: the window has no other.
 local function run_batch(state, alone)
   local window, optimizer = state.window, state.optimizers[1]
-  local count, outputs = packed(call.method(state, "training_step", state.batch, state.batch_idx))
+  local count, outputs = packed(call.step(state, "training_step", state.batch, state.batch_idx))
   local loss, weight = read_outputs(state, count, outputs)
   state.outputs = outputs
   if loss == nil or weight == 0 then
@@ -198,7 +198,7 @@ end
 --- Manual optimization: the step does it all.
 function optimize.manual(state)
   local before = state.trainer.global_step
-  local _, outputs = packed(call.method(state, "training_step", state.batch, state.batch_idx))
+  local _, outputs = packed(call.step(state, "training_step", state.batch, state.batch_idx))
   state.outputs = outputs
   local loss = type(outputs) == "table" and outputs.loss or outputs
   if type(loss) == "userdata" then

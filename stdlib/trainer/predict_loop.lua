@@ -16,7 +16,7 @@ local function run_batch(state, batch, index, loader_idx)
   batch = batches.transfer(state, batch, loader_idx)
   state.batch, state.batch_idx = batch, index
   call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
-  local outputs = call.method(state, "predict_step", batch, index, loader_idx)
+  local outputs = call.step(state, "predict_step", batch, index, loader_idx)
   call.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
   loop.end_batch(state)
   boundary.reached(state, "eval")

@@ -78,6 +78,9 @@ local function connect(state)
   merge_callbacks(state)
   call.check_names(state)
   check_methods(state)
+  for _, logger in ipairs(trainer.loggers) do
+    if logger.begin then logger:begin() end
+  end
   state.strategy:setup_environment(trainer)
 end
 

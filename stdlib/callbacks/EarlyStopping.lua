@@ -1,0 +1,120 @@
+--- stdlib/callbacks/EarlyStopping.lua: ends the fit when a logged figure no longer gets better.
+local Callback = require "ltrain.core.Callback"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local EarlyStopping = Callback:extend("EarlyStopping")
+
+local OPTIONS <const> = {
+  monitor = { type = "string", required = true, doc = "name of the logged figure" },
+  min_delta = { type = "number", default = 0.0, min = 0, doc = "smaller changes do not count" },
+  patience = { type = "integer", default = 3, min = 0,
+    doc = "checks without a better figure after which the fit ends" },
+  verbose = { type = "boolean", default = false, doc = "tell each better figure" },
+  mode = { type = "string", default = "min", choices = { "min", "max" },
+    doc = "whether less or more is better" },
+  strict = { type = "boolean", default = true, doc = "a figure that was not logged is an error" },
+  check_finite = { type = "boolean", default = true, doc = "end when the figure is nan or inf" },
+  stopping_threshold = { type = "number", doc = "end when the figure is better than this" },
+  divergence_threshold = { type = "number", doc = "end when the figure is worse than this" },
+  check_on_train_epoch_end = { type = "boolean",
+    doc = "look at the end of epochs, not after validation; the default fits the Trainer" },
+}
+
+--- EarlyStopping{monitor = "val_loss", patience = 3}
+function EarlyStopping:init(options)
+  local o = config.check(options, OPTIONS, "callbacks.EarlyStopping")
+  for name, value in next, o do self[name] = value end
+  self.wait_count, self.stopped_epoch = 0, 0
+  self.best_score = self.mode == "min" and math.huge or -math.huge
+end
+
+--- Two of these watch different figures.
+function EarlyStopping:state_key()
+  return ("EarlyStopping(%s, %s)"):format(self.monitor, self.mode)
+end
+
+function EarlyStopping:state_dict()
+  return { wait_count = self.wait_count, stopped_epoch = self.stopped_epoch,
+    best_score = self.best_score, patience = self.patience }
+end
+
+function EarlyStopping:load_state_dict(state)
+  self.wait_count, self.stopped_epoch = state.wait_count, state.stopped_epoch
+  self.best_score, self.patience = state.best_score, state.patience
+end
+
+function EarlyStopping:setup(trainer)
+  if self.check_on_train_epoch_end == nil then
+    self.check_on_train_epoch_end = trainer.val_check_interval == 1.0
+      and trainer.check_val_every_n_epoch == 1
+  end
+end
+
+local function is_better(self, a, b)
+  if self.mode == "min" then return a < b end
+  return a > b
+end
+
+-- The figure that is watched; nil when it is not there and need not be.
+local function current_value(self, trainer)
+  local value = trainer.callback_metrics[self.monitor]
+  if value ~= nil then return value end
+  local names = tree.keys(trainer.callback_metrics)
+  local text = ("EarlyStopping: nothing called '%s' was logged; there is: %s%s"):format(
+    self.monitor,
+    #names > 0 and table.concat(names, ", ") or "nothing",
+    errors.did_you_mean(self.monitor, names))
+  if self.strict then errors.blame("%s", text) end
+  trainer:warn(text)
+end
+
+-- Why the fit is to end, or nil.
+local function judge(self, current)
+  if self.check_finite and (current ~= current or math.abs(current) == math.huge) then
+    return ("%s is %s"):format(self.monitor, current)
+  elseif self.stopping_threshold and is_better(self, current, self.stopping_threshold) then
+    return ("%s = %g is better than %g"):format(self.monitor, current, self.stopping_threshold)
+  elseif self.divergence_threshold and is_better(self, self.divergence_threshold, current) then
+    return ("%s = %g is worse than %g"):format(self.monitor, current, self.divergence_threshold)
+  end
+  local margin = self.mode == "min" and self.min_delta or -self.min_delta
+  if is_better(self, current + margin, self.best_score) then
+    self.best_score, self.wait_count = current, 0
+    return nil, true
+  end
+  self.wait_count = self.wait_count + 1
+  if self.wait_count >= self.patience then
+    return ("%s was not better than %g in the last %d checks"):format(self.monitor,
+      self.best_score, self.wait_count)
+  end
+end
+
+local function check(self, trainer)
+  if trainer.fast_dev_run then return end
+  local current = current_value(self, trainer)
+  if current == nil then return end
+  local reason, better = judge(self, current)
+  if better and self.verbose then
+    trainer:say(("EarlyStopping: %s = %g is the best so far"):format(self.monitor, current))
+  end
+  if reason then
+    trainer.should_stop, self.stopped_epoch = true, trainer.current_epoch
+    self.stopping_reason = reason
+    trainer:say(("EarlyStopping: %s: stops in epoch %d"):format(reason, trainer.current_epoch))
+  end
+end
+
+function EarlyStopping:on_train_epoch_end(trainer)
+  if self.check_on_train_epoch_end then check(self, trainer) end
+end
+
+function EarlyStopping:on_validation_end(trainer)
+  local running = trainer.running
+  if not self.check_on_train_epoch_end and running.fn == "fit" and not running.sanity then
+    check(self, trainer)
+  end
+end
+
+return EarlyStopping

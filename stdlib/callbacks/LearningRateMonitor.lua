@@ -1,0 +1,84 @@
+--- stdlib/callbacks/LearningRateMonitor.lua: gives the learning rates to the loggers.
+local Callback = require "ltrain.core.Callback"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local LearningRateMonitor = Callback:extend("LearningRateMonitor")
+
+local OPTIONS <const> = {
+  logging_interval = { type = "string", choices = { "step", "epoch" },
+    doc = "when; without it each rate at the interval of its scheduler" },
+  log_momentum = { type = "boolean", default = false, doc = "the momentum too" },
+  log_weight_decay = { type = "boolean", default = false, doc = "the weight decay too" },
+  log_key_prefix = { type = "string", default = "", doc = "begins every name" },
+}
+
+--- LearningRateMonitor{logging_interval = "step"}
+function LearningRateMonitor:init(options)
+  local o = config.check(options, OPTIONS, "callbacks.LearningRateMonitor")
+  for name, value in next, o do self[name] = value end
+  self.lrs = {}
+end
+
+function LearningRateMonitor:on_train_start(trainer)
+  if #trainer.loggers == 0 and not trainer.fast_dev_run then
+    errors.blame("LearningRateMonitor: there is no logger: the Trainer was made with "
+      .. "logger = false")
+  end
+end
+
+-- Optimizers, each with a name and the interval of its scheduler ("step" without one).
+local function entries(trainer)
+  local list, used = {}, {}
+  for _, optimizer in ipairs(trainer.optimizers) do
+    local interval, name = "step", nil
+    for _, schedule in ipairs(trainer.lr_scheduler_configs) do
+      if schedule.scheduler.optimizer == optimizer then
+        interval, name = schedule.interval, schedule.name
+      end
+    end
+    name = name or "lr-" .. getmetatable(optimizer).__name
+    used[name] = (used[name] or 0) + 1
+    if used[name] > 1 then name = ("%s-%d"):format(name, used[name] - 1) end
+    list[#list + 1] = { optimizer = optimizer, interval = interval, name = name }
+  end
+  return list
+end
+
+local function momentum_of(group)
+  return group.momentum or type(group.betas) == "table" and group.betas[1] or 0
+end
+
+local function add_rates(self, row, entry)
+  local groups = entry.optimizer.param_groups
+  for i, group in ipairs(groups) do
+    local name = self.log_key_prefix .. entry.name
+    if #groups > 1 then name = ("%s/pg%d"):format(name, i) end
+    row[name] = group.lr
+    self.lrs[name] = group.lr
+    if self.log_momentum then row[name .. "-momentum"] = momentum_of(group) end
+    if self.log_weight_decay then row[name .. "-weight_decay"] = group.weight_decay or 0 end
+  end
+end
+
+local function log(self, trainer, interval)
+  local row = {}
+  for _, entry in ipairs(entries(trainer)) do
+    if self.logging_interval or entry.interval == interval then add_rates(self, row, entry) end
+  end
+  if next(row) == nil then return end
+  for name, value in pairs(row) do trainer.callback_metrics[name] = value end
+  trainer:log_to_loggers(row, trainer.progress.stepped)
+end
+
+function LearningRateMonitor:on_train_batch_start(trainer)
+  if self.logging_interval ~= "epoch" and trainer:logs_this_step() then
+    log(self, trainer, "step")
+  end
+end
+
+function LearningRateMonitor:on_train_epoch_start(trainer)
+  if self.logging_interval ~= "step" then log(self, trainer, "epoch") end
+end
+
+return LearningRateMonitor

@@ -1,0 +1,275 @@
+--- stdlib/callbacks/ModelCheckpoint.lua: saves checkpoints: the best ones, the last one.
+--
+-- It decides in its hooks and asks the loop for the files, which are written at the end of the
+-- batch or epoch, where they resume exactly. A file that drops out of the best is removed only
+-- when the new one is whole.
+local Callback = require "ltrain.core.Callback"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local file_name = require "ltrain.callbacks.file_name"
+local tree = require "ltrain.core.tree"
+
+local ModelCheckpoint = Callback:extend("ModelCheckpoint")
+
+ModelCheckpoint.saves_checkpoints = true
+
+local OPTIONS <const> = {
+  dirpath = { type = "string", doc = "folder; by default checkpoints/ below the logger's" },
+  filename = { type = "string",
+    doc = "pattern of names, like '{epoch}-{val_loss:.2f}'; by default '{epoch}-{step}'" },
+  monitor = { type = "string", doc = "the logged figure that says which is best" },
+  verbose = { type = "boolean", default = false, doc = "tell each save" },
+  save_last = { type = "boolean", default = false, doc = "also keep the newest as last.ckpt" },
+  save_top_k = { type = "integer", default = 1, min = -1,
+    doc = "how many of the best are kept; -1: all, 0: none" },
+  save_on_exception = { type = "boolean", default = false,
+    doc = "save on_exception.ckpt when the fit ends in an error" },
+  save_weights_only = { type = "boolean", default = false,
+    doc = "weights and hyper-parameters only: training cannot go on from them" },
+  mode = { type = "string", default = "min", choices = { "min", "max" },
+    doc = "whether less or more is better" },
+  auto_insert_metric_name = { type = "boolean", default = true, doc = "names as 'name=value'" },
+  every_n_train_steps = { type = "integer", default = 0, min = 0, doc = "save every n steps" },
+  train_time_interval = { type = "number", above = 0, doc = "save every so many seconds" },
+  every_n_epochs = { type = "integer", min = 0, doc = "save every n epochs; the default is 1" },
+  save_on_train_epoch_end = { type = "boolean",
+    doc = "save at the end of epochs, not after validation; the default fits the Trainer" },
+  enable_version_counter = { type = "boolean", default = true,
+    doc = "add -v1, -v2 to a name that is taken, not write over it" },
+}
+
+local function check_triggers(self)
+  local given = 0
+  if self.every_n_train_steps > 0 then given = given + 1 end
+  if self.train_time_interval then given = given + 1 end
+  if self.every_n_epochs and self.every_n_epochs > 0 then given = given + 1 end
+  if given > 1 then
+    errors.blame("callbacks.ModelCheckpoint: every_n_train_steps, train_time_interval and "
+      .. "every_n_epochs exclude each other")
+  end
+  if given == 0 and self.every_n_epochs == nil then self.every_n_epochs = 1 end
+  self.every_n_epochs = self.every_n_epochs or 0
+end
+
+--- ModelCheckpoint{monitor = "val_loss", save_top_k = 3, save_last = true}
+function ModelCheckpoint:init(options)
+  local o = config.check(options, OPTIONS, "callbacks.ModelCheckpoint")
+  if not o.monitor and o.save_top_k > 1 then
+    errors.blame("callbacks.ModelCheckpoint: save_top_k = %d needs monitor", o.save_top_k)
+  end
+  -- `monitor` must stay nil when not given: it decides when the callback is called.
+  for name, value in next, o do self[name] = value end
+  check_triggers(self)
+  self.best_k_models = {} -- path -> score
+  self.last_step_saved = -1
+end
+
+--- Two of these save for different reasons.
+function ModelCheckpoint:state_key()
+  return ("ModelCheckpoint(%s, %s, %d, %d, %s)"):format(self.monitor, self.mode,
+    self.every_n_train_steps, self.every_n_epochs, self.train_time_interval)
+end
+
+local STATE <const> = {
+  "best_model_path", "best_model_score", "current_score", "kth_best_model_path", "kth_value",
+  "last_model_path", "last_step_saved", "best_k_models",
+}
+
+function ModelCheckpoint:state_dict()
+  local saved = { dirpath = self.dirpath }
+  for _, name in ipairs(STATE) do saved[name] = self[name] end
+  return saved
+end
+
+--- In another folder only the best path still means something.
+function ModelCheckpoint:load_state_dict(saved)
+  if saved.dirpath ~= self.dirpath then
+    self.best_model_path = saved.best_model_path
+    return
+  end
+  for _, name in ipairs(STATE) do self[name] = saved[name] end
+  self.best_k_models = self.best_k_models or {}
+end
+
+function ModelCheckpoint:setup(trainer, _, stage)
+  if stage ~= "fit" then return end
+  if not self.dirpath then self.dirpath = trainer:checkpoint_folder() end
+  self.clock_start = trainer:now()
+end
+
+-- Which files.
+
+local function figures_of(trainer)
+  local figures = { epoch = trainer.current_epoch, step = trainer.global_step }
+  for name, value in pairs(trainer.callback_metrics) do figures[name] = value end
+  return figures
+end
+
+-- A path that no file has, but those that this save may write over.
+local function free_path(self, name, own)
+  local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
+  while self.enable_version_counter and path ~= own and c.io.exists(path) do
+    version = version + 1
+    path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
+  end
+  return path
+end
+
+local function path_for(self, trainer, own)
+  local name = file_name.format(self.filename or "{epoch}-{step}", figures_of(trainer),
+    self.auto_insert_metric_name)
+  return free_path(self, name, own)
+end
+
+local function request(self, trainer, path, old)
+  trainer:request_checkpoint(path, { weights_only = self.save_weights_only }, function()
+    if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
+    if old and old ~= path then c.io.remove(old) end
+  end)
+end
+
+-- Without a monitor: the newest is the best.
+local function save_newest(self, trainer)
+  local old = self.best_model_path
+  local path = path_for(self, trainer, old)
+  self.best_model_path = path
+  request(self, trainer, path, self.save_top_k == 1 and old or nil)
+end
+
+local function is_better(self, a, b)
+  if self.mode == "min" then return a < b end
+  return a > b
+end
+
+-- The path with the worst (or best) score.
+local function extreme(self, best)
+  local found
+  for path in tree.pairs(self.best_k_models) do
+    local a, b = self.best_k_models[path], self.best_k_models[found]
+    if not found or (best and is_better(self, a, b)) or (not best and is_better(self, b, a)) then
+      found = path
+    end
+  end
+  return found
+end
+
+local function count(models)
+  local n = 0
+  for _ in pairs(models) do n = n + 1 end
+  return n
+end
+
+local function save_among_best(self, trainer, score)
+  local models, k = self.best_k_models, self.save_top_k
+  local full, old = k ~= -1 and count(models) >= k, nil
+  if full then
+    old = extreme(self, false)
+    if not is_better(self, score, models[old]) then return end
+    models[old] = nil
+  end
+  local path = path_for(self, trainer)
+  models[path] = score
+  self.best_model_path = extreme(self, true)
+  self.best_model_score = models[self.best_model_path]
+  self.kth_best_model_path = extreme(self, false)
+  self.kth_value = models[self.kth_best_model_path]
+  request(self, trainer, path, old)
+end
+
+-- The watched figure, nan as the worst; nil when it is not there yet.
+local function score_of(self, trainer)
+  local score = trainer.callback_metrics[self.monitor]
+  if score == nil then
+    local names = tree.keys(trainer.callback_metrics)
+    local text = ("ModelCheckpoint: nothing called '%s' was logged; there is: %s%s"):format(
+      self.monitor, #names > 0 and table.concat(names, ", ") or "nothing",
+      errors.did_you_mean(self.monitor, names))
+    local validated = trainer.progress.eval_batches > 0 or not trainer.running.val_sources
+    if validated then errors.blame("%s", text) end
+    trainer:warn(text)
+  elseif score ~= score then
+    score = self.mode == "min" and math.huge or -math.huge
+  end
+  return score
+end
+
+local function save_last(self, trainer)
+  if not self.save_last then return end
+  local path = self.last_model_path or free_path(self, "last", nil)
+  self.last_model_path = path
+  request(self, trainer, path)
+end
+
+local function save(self, trainer)
+  local score
+  if self.monitor then
+    score = score_of(self, trainer)
+    if score == nil then return end
+    self.current_score = score
+  end
+  self.last_step_saved = trainer.global_step
+  if self.save_top_k ~= 0 then
+    if score then save_among_best(self, trainer, score) else save_newest(self, trainer) end
+  end
+  save_last(self, trainer)
+end
+
+-- When.
+
+local function must_not_save(self, trainer)
+  local running = trainer.running
+  return trainer.fast_dev_run or running.fn ~= "fit" or running.sanity
+    or self.last_step_saved == trainer.global_step
+end
+
+local function saves_at_epoch_end(self, trainer)
+  if self.save_on_train_epoch_end ~= nil then return self.save_on_train_epoch_end end
+  local sources = trainer.running.val_sources
+  if not sources or #sources == 0 then return true end
+  return trainer.check_val_every_n_epoch == 1 and trainer.val_check_interval == 1.0
+end
+
+local function epoch_is_due(self, trainer)
+  local n = self.every_n_epochs
+  return n > 0 and (trainer.current_epoch + 1) % n == 0
+end
+
+function ModelCheckpoint:on_train_batch_end(trainer)
+  if self.every_n_train_steps > 0 then
+    if trainer.global_step % self.every_n_train_steps ~= 0 then return end
+  elseif self.train_time_interval then
+    if trainer:now() - self.clock_start < self.train_time_interval then return end
+    self.clock_start = trainer:now()
+  else
+    return
+  end
+  if not must_not_save(self, trainer) then save(self, trainer) end
+end
+
+function ModelCheckpoint:on_train_epoch_end(trainer)
+  if saves_at_epoch_end(self, trainer) and epoch_is_due(self, trainer)
+    and not must_not_save(self, trainer) then
+    save(self, trainer)
+  end
+end
+
+function ModelCheckpoint:on_validation_end(trainer)
+  if trainer.running.fn == "fit" and not saves_at_epoch_end(self, trainer)
+    and epoch_is_due(self, trainer) and not must_not_save(self, trainer) then
+    save(self, trainer)
+  end
+end
+
+function ModelCheckpoint:on_exception(trainer)
+  local running = trainer.running
+  if not self.save_on_exception or trainer.interrupted or not running or running.fn ~= "fit"
+    or trainer.fast_dev_run or trainer.global_step == 0 then
+    return
+  end
+  local path = (self.dirpath or trainer:checkpoint_folder()) .. "/on_exception.ckpt"
+  trainer:save_checkpoint(path, { weights_only = self.save_weights_only })
+  trainer:say("ModelCheckpoint: saved " .. path)
+end
+
+return ModelCheckpoint

@@ -1,0 +1,72 @@
+--- stdlib/callbacks/ModelSummary.lua: prints the layers and their sizes before training.
+local Callback = require "ltrain.core.Callback"
+local config = require "ltrain.core.config"
+local console = require "ltrain.trainer.console"
+
+local ModelSummary = Callback:extend("ModelSummary")
+
+local OPTIONS <const> = {
+  max_depth = { type = "integer", default = 1, min = -1,
+    doc = "how deep layers are shown; -1: all, 0: none" },
+}
+
+--- ModelSummary{max_depth = 2}
+function ModelSummary:init(options)
+  self.max_depth = config.check(options, OPTIONS, "callbacks.ModelSummary").max_depth
+end
+
+local function short(count)
+  for _, unit in ipairs { { 1e9, "B" }, { 1e6, "M" }, { 1e3, "K" } } do
+    if count >= unit[1] then return ("%.1f %s"):format(count / unit[1], unit[2]) end
+  end
+  return tostring(count)
+end
+
+local function depth_of(name)
+  local _, dots = name:gsub("%.", "")
+  return dots + 1
+end
+
+local function rows_of(module, max_depth)
+  local rows = { { "", "name", "type", "params", "mode" } }
+  for name, child in module:named_modules() do
+    if name ~= "" and (max_depth == -1 or depth_of(name) <= max_depth) then
+      rows[#rows + 1] = { tostring(#rows - 1), name, getmetatable(child).__name,
+        short(child:num_parameters()), child.training and "train" or "eval" }
+    end
+  end
+  return rows
+end
+
+local function layout(rows)
+  local widths = {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do widths[i] = math.max(widths[i] or 0, #cell) end
+  end
+  local lines = {}
+  for i, row in ipairs(rows) do
+    local cells = {}
+    for j, cell in ipairs(row) do cells[j] = cell .. (" "):rep(widths[j] - #cell) end
+    lines[i] = table.concat(cells, " | "):gsub("%s+$", "")
+  end
+  return lines
+end
+
+--- The text that is printed.
+function ModelSummary.text(module, max_depth)
+  local lines = layout(rows_of(module, max_depth))
+  local rule = ("-"):rep(#lines[1])
+  table.insert(lines, 2, rule)
+  lines[#lines + 1] = rule
+  local all, trainable = module:num_parameters(), module:num_parameters { trainable = true }
+  lines[#lines + 1] = ("%-8s trainable"):format(short(trainable))
+  lines[#lines + 1] = ("%-8s frozen"):format(short(all - trainable))
+  lines[#lines + 1] = ("%-8s in all, %.1f MB"):format(short(all), all * 4 / 1e6)
+  return table.concat(lines, "\n") .. "\n"
+end
+
+function ModelSummary:on_fit_start(_, module)
+  if self.max_depth ~= 0 then console.write(ModelSummary.text(module, self.max_depth)) end
+end
+
+return ModelSummary

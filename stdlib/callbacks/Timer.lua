@@ -1,0 +1,65 @@
+--- stdlib/callbacks/Timer.lua: ends the fit after some time. The Trainer's max_time makes one.
+local Callback = require "ltrain.core.Callback"
+local config = require "ltrain.core.config"
+
+local Timer = Callback:extend("Timer")
+
+local OPTIONS <const> = {
+  duration = { type = "number", min = 0, doc = "seconds; without it time is only measured" },
+  interval = { type = "string", default = "step", choices = { "step", "epoch" },
+    doc = "when to look" },
+  verbose = { type = "boolean", default = true, doc = "tell when time is up" },
+}
+
+--- Timer{duration = 3600}
+function Timer:init(options)
+  local o = config.check(options, OPTIONS, "callbacks.Timer")
+  for name, value in next, o do self[name] = value end
+  self.before = 0.0 -- seconds of earlier runs, from a checkpoint
+end
+
+function Timer:state_dict()
+  return { elapsed = self:time_elapsed() }
+end
+
+function Timer:load_state_dict(state)
+  self.before = state.elapsed
+end
+
+--- Seconds of training so far.
+function Timer:time_elapsed()
+  return self.before + (self.started and self.clock() - self.started or 0.0)
+end
+
+--- Seconds that are left; nil without a duration.
+function Timer:time_remaining()
+  return self.duration and math.max(self.duration - self:time_elapsed(), 0.0)
+end
+
+local function check(self, trainer)
+  if not self.duration or self:time_elapsed() < self.duration or trainer.should_stop then return end
+  trainer.should_stop = true
+  if self.verbose then
+    trainer:say(("Timer: %.0f s are over: stops in epoch %d"):format(self.duration,
+      trainer.current_epoch))
+  end
+end
+
+function Timer:on_train_start(trainer)
+  self.clock = function() return trainer:now() end
+  self.started = self.clock()
+end
+
+function Timer:on_train_end()
+  self.before, self.started = self:time_elapsed(), nil
+end
+
+function Timer:on_train_batch_end(trainer)
+  if self.interval == "step" then check(self, trainer) end
+end
+
+function Timer:on_train_epoch_end(trainer)
+  if self.interval == "epoch" then check(self, trainer) end
+end
+
+return Timer

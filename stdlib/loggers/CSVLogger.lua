@@ -1,0 +1,105 @@
+--- stdlib/loggers/CSVLogger.lua: rows of figures in <save_dir>/<name>/version_N/metrics.csv.
+--
+-- RFC 4180. A column that appears late is added on the right, and the rows before get an empty
+-- field.
+local FileLogger = require "ltrain.loggers.FileLogger"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local number_text = require "ltrain.loggers.number_text"
+local tree = require "ltrain.core.tree"
+
+local CSVLogger = FileLogger:extend("CSVLogger")
+
+CSVLogger.file = "metrics.csv"
+CSVLogger.has_header = true
+
+local function field(text)
+  if text:find '[",\r\n]' then return '"' .. text:gsub('"', '""') .. '"' end
+  return text
+end
+
+local function header_of(columns)
+  local fields = {}
+  for i, name in ipairs(columns) do fields[i] = field(name) end
+  return table.concat(fields, ",") .. "\n"
+end
+
+-- Columns as they stand in a header line.
+local function read_header(line)
+  local columns, at = {}, 1
+  while at <= #line + 1 do
+    local quoted, after = line:match('^"(.-)"()%f[,\0]', at)
+    while quoted and select(2, quoted:gsub('"', "")) % 2 == 1 do
+      local more, later = line:match('^(.-)"()%f[,\0]', after)
+      quoted, after = quoted .. '"' .. more, later
+    end
+    if quoted then
+      columns[#columns + 1] = quoted:gsub('""', '"')
+    else
+      local plain
+      plain, after = line:match("^([^,]*)()", at)
+      columns[#columns + 1] = plain
+    end
+    at = after + 1
+  end
+  return columns
+end
+
+--- The file goes on under the columns that it has.
+function CSVLogger:opened(header)
+  self.columns, self.known = {}, {}
+  for i, name in ipairs(header and read_header(header) or {}) do
+    self.columns[i], self.known[name] = name, true
+  end
+end
+
+-- Adds the names of the rows that have no column yet; returns how many there were.
+local function add_columns(self, rows)
+  local added, names = 0, {}
+  if #self.columns == 0 then names = { "epoch", "step" } end
+  for _, row in ipairs(rows) do
+    for name in tree.pairs(row) do names[#names + 1] = name end
+  end
+  for _, name in ipairs(names) do
+    if not self.known[name] then
+      self.known[name], added = true, added + 1
+      self.columns[#self.columns + 1] = name
+    end
+  end
+  return added
+end
+
+-- Writes the file again with `added` more columns.
+local function widen(self, added)
+  local parts, first = { header_of(self.columns) }, true
+  if c.io.exists(self:path()) then
+    local text, message = c.io.read_file(self:path())
+    if not text then errors.blame("logger: %s", message) end
+    for line in text:gmatch("[^\n]+") do
+      if not first then parts[#parts + 1] = line .. (","):rep(added) .. "\n" end
+      first = false
+    end
+  end
+  local ok, message = c.io.write_file(self:path(), table.concat(parts))
+  if not ok then errors.blame("logger: %s", message) end
+end
+
+function CSVLogger:before(rows)
+  if not self.columns then self:opened(nil) end
+  local added = add_columns(self, rows)
+  if added > 0 then widen(self, added) end
+end
+
+function CSVLogger:encode(rows)
+  local lines = {}
+  for i, row in ipairs(rows) do
+    local fields = {}
+    for j, name in ipairs(self.columns) do
+      fields[j] = row[name] ~= nil and number_text(row[name]) or ""
+    end
+    lines[i] = table.concat(fields, ",") .. "\n"
+  end
+  return table.concat(lines)
+end
+
+return CSVLogger

@@ -1,0 +1,112 @@
+--- stdlib/loggers/FileLogger.lua: what loggers share that write rows to a file of their folder.
+--
+-- A subclass gives `file` (a name), `encode(rows)` (their text) and, if it needs them,
+-- `before(rows)` and `opened(text)`. Rows are kept until `flush_logs_every_n_steps` are there.
+local Logger = require "ltrain.core.Logger"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local console = require "ltrain.trainer.console"
+local errors = require "ltrain.core.errors"
+local version = require "ltrain.loggers.version"
+
+local FileLogger = Logger:extend("FileLogger")
+
+FileLogger.options = {
+  name = { type = "string", default = "lightning_logs", doc = "folder below save_dir" },
+  version = { type = "integer|string", doc = "folder below name; by default the next version_N" },
+  prefix = { type = "string", default = "", doc = "begins every name of a figure" },
+  flush_logs_every_n_steps = { type = "integer", default = 100, min = 1,
+    doc = "rows kept before they are written" },
+}
+
+--- CSVLogger("logs", {name = "digits"}): the folder, then the options.
+function FileLogger:init(save_dir, options)
+  local where = "loggers." .. getmetatable(self).__name
+  if type(save_dir) == "table" and options == nil then
+    options, save_dir = {}, save_dir
+    for name, value in next, save_dir do options[name] = value end
+    save_dir, options.save_dir = options.save_dir, nil
+  end
+  local o = config.check(options, self.options, where)
+  for name, value in next, o do self[name] = value end
+  self.save_dir = config.argument(save_dir or ".", "string", where, "save_dir")
+  self.root_dir = o.name == "" and self.save_dir or self.save_dir .. "/" .. o.name
+  self.rows, self.count = {}, 0
+end
+
+--- The run begins: chooses the folder.
+function FileLogger:begin()
+  version.choose(self)
+end
+
+local function must(ok, message)
+  if not ok then errors.blame("logger: %s", message) end
+end
+
+--- The path of the file of rows.
+function FileLogger:path()
+  return self.log_dir .. "/" .. self.file
+end
+
+-- The first write of a run. What an earlier run left under this name goes, unless it is resumed.
+local function open(self)
+  if self.is_open then return end
+  version.choose(self)
+  must(c.io.make_folder(self.log_dir))
+  if not self.resumed and c.io.exists(self:path()) then
+    console.say(("warning: %s was there: it is replaced"):format(self:path()))
+    must(c.io.write_file(self:path(), ""))
+  end
+  self.is_open = true
+end
+
+function FileLogger:log_metrics(metrics, step)
+  local row = { step = step }
+  for name, value in pairs(metrics) do
+    row[name == "epoch" and name or self.prefix .. name] = value
+  end
+  self.rows[#self.rows + 1] = row
+  self.count = self.count + 1
+  if #self.rows >= self.flush_logs_every_n_steps then self:save() end
+end
+
+--- Writes the rows that are kept.
+function FileLogger:save()
+  if #self.rows == 0 then return end
+  open(self)
+  if self.before then self:before(self.rows) end
+  must(c.io.append_file(self:path(), self:encode(self.rows)))
+  self.rows = {}
+end
+
+function FileLogger:log_hyperparams(params)
+  open(self)
+  must(c.io.write_file(self.log_dir .. "/hparams.json", c.io.json_encode(params) .. "\n"))
+end
+
+--- What a checkpoint keeps of it.
+function FileLogger:state_dict()
+  return { rows = self.count }
+end
+
+-- Lines of a text, without their ends.
+local function lines_of(text)
+  local lines = {}
+  for line in text:gmatch("[^\n]+") do lines[#lines + 1] = line end
+  return lines
+end
+
+--- Cuts the file to the rows that were there when the checkpoint was saved.
+function FileLogger:resume(_, state)
+  self.resumed, self.rows = true, {}
+  local text = c.io.exists(self:path()) and c.io.read_file(self:path())
+  if not text or not state then return end
+  local lines, keep = lines_of(text), {}
+  local header = self.has_header and 1 or 0
+  for i = 1, math.min(#lines, state.rows + header) do keep[i] = lines[i] end
+  self.count = math.max(#keep - header, 0)
+  if self.opened then self:opened(keep[1]) end
+  must(c.io.write_file(self:path(), #keep > 0 and table.concat(keep, "\n") .. "\n" or ""))
+end
+
+return FileLogger

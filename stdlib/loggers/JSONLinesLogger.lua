@@ -1,0 +1,15 @@
+--- stdlib/loggers/JSONLinesLogger.lua: rows of figures in .../version_N/metrics.jsonl, one a line.
+local FileLogger = require "ltrain.loggers.FileLogger"
+local c = require "ltrain.c"
+
+local JSONLinesLogger = FileLogger:extend("JSONLinesLogger")
+
+JSONLinesLogger.file = "metrics.jsonl"
+
+function JSONLinesLogger:encode(rows)
+  local lines = {}
+  for i, row in ipairs(rows) do lines[i] = c.io.json_encode(row) .. "\n" end
+  return table.concat(lines)
+end
+
+return JSONLinesLogger

@@ -1,0 +1,40 @@
+--- stdlib/metrics/Mean.lua: the weighted mean of what it was given.
+local Metric = require "ltrain.core.Metric"
+local errors = require "ltrain.core.errors"
+
+local Mean = Metric:extend("Mean")
+
+function Mean:init()
+  self:add_state("total", 0.0)
+  self:add_state("count", 0.0)
+end
+
+-- Sum and number of the values, each multiplied by its weight, in doubles.
+local function sums(value, weight)
+  if type(value) == "number" then return value * weight, weight end
+  if type(value) ~= "userdata" then
+    errors.blame("metrics.Mean: update needs a number or a tensor: got %s", errors.show(value))
+  end
+  value = value:detach():to("f64")
+  if type(weight) == "userdata" then
+    weight = weight:detach():to("f64")
+    local weighted = value * weight
+    -- A weight may broadcast: each value counts with its own.
+    return weighted:sum():item(), weight:expand_as(weighted):sum():item()
+  end
+  return value:sum():item() * weight, value:numel() * weight
+end
+
+--- update(x [, weight]): a number, or a tensor of any shape whose elements all count; the weight is
+--- a number or a tensor that broadcasts to x.
+function Mean:update(value, weight)
+  local total, count = sums(value, weight or 1.0)
+  self.total, self.count = self.total + total, self.count + count
+end
+
+--- The mean; nan when nothing was given.
+function Mean:compute()
+  return self.total / self.count
+end
+
+return Mean
