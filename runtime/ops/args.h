@@ -112,6 +112,22 @@ typedef struct lt_pair {
 #define LT_ARGS_sort(A) A(DIM, dim, -1) A(FLAG, descending, false)
 #define LT_ARGS_argsort(A) LT_ARGS_sort(A)
 
+/* Updates. Inputs of sgd_step: parameters, gradients and, with a momentum, its buffers (`first`:
+   they hold nothing yet); of adam_step: parameters, gradients, first and second moments, with
+   `step` counting from 1 and `decoupled` weight decay for AdamW. grads_scale: a factor first. */
+#define LT_ARGS_sgd_step(A)                                                        \
+  A(NUMBER, lr, REQUIRED) A(NUMBER, momentum, 0) A(NUMBER, dampening, 0)           \
+  A(NUMBER, weight_decay, 0) A(FLAG, nesterov, false) A(FLAG, first, false)
+#define LT_ARGS_adam_step(A)                                                       \
+  A(NUMBER, lr, REQUIRED) A(INT, step, REQUIRED) A(NUMBER, beta1, 0.9)             \
+  A(NUMBER, beta2, 0.999) A(NUMBER, eps, 1e-8) A(NUMBER, weight_decay, 0)          \
+  A(FLAG, decoupled, false)
+#define LT_ARGS_grads_norm(A) A(NUMBER, p, 2)
+#define LT_ARGS_grads_scale(A)
+#define LT_ARGS_clip_grad_norm(A) \
+  A(NUMBER, max_norm, REQUIRED) A(NUMBER, norm_type, 2) A(FLAG, error_if_nonfinite, false)
+#define LT_ARGS_clip_grad_value(A) A(NUMBER, clip_value, REQUIRED)
+
 /* Joining. */
 #define LT_ARGS_cat(A) A(DIM, dim, 0)
 #define LT_ARGS_stack(A) A(DIM, dim, 0)

@@ -43,11 +43,6 @@ bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const
                              "x[i] = v, or write x:clone() first", c->op);
 }
 
-bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args) {
-  (void)kind, (void)k, (void)n_in, (void)args;
-  return false;
-}
-
 /* Casts of leaves are cached by (storage id, version, dtype, grad mode) in the ctx. */
 enum { CACHE_SIZE = 256 };
 

@@ -10,7 +10,7 @@ bool lt_check_view(lt_ctx *c, const lt_tensor *t);
 /* Whether `t` may be written in place by an op with these inputs; fails with the reason. */
 bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in);
 
-/* Whether a MUTATES kind writes input k. */
+/* Whether a MUTATES kind writes input k (ops/infer_update.c). */
 bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args);
 
 /* Run a kernel: no checks, no record. */

@@ -1,0 +1,222 @@
+/* runtime/cpu/update.c: optimizer steps and gradient norms over many tensors at once.
+
+   One parallel region over all tensors: each is cut into chunks, and a chunk belongs to one tensor,
+   so neither values nor sums depend on the number of threads. */
+#include "cpu/math.h"
+#include "cpu/math_f64.h"
+#include "cpu/scratch.h"
+#include "cpu/tile.h"
+
+enum { GROUPS = 4 };
+
+/* Chunks of a list: those of tensor k are numbered first[k]..first[k + 1] - 1. */
+typedef struct job {
+  lt_tensor *const *in; /* groups one after the other */
+  int n, groups;        /* tensors in a group */
+  const int64_t *first;
+  const void *args;
+  double *partial;      /* one for each chunk, for norms */
+  double k[8];          /* constants of the step, made in double */
+} job;
+
+static bool cut(lt_ctx *c, job *j) {
+  int64_t *first = lt_cpu_scratch(c, LT_I64, j->n + 1);
+  if (first == NULL) return false;
+  first[0] = 0;
+  for (int k = 0; k < j->n; k++)
+    first[k + 1] = first[k] + (j->in[k]->numel + LT_CHUNK - 1) / LT_CHUNK;
+  j->first = first;
+  return true;
+}
+
+/* The tensor that a chunk belongs to. */
+static int tensor_of(const job *j, int64_t chunk) {
+  int low = 0, high = j->n - 1;
+  while (low < high) {
+    int middle = (low + high + 1) / 2;
+    if (j->first[middle] <= chunk)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+/* What a chunk works on: element from..to-1 of tensor `tensor` of each group. */
+typedef struct part {
+  lt_iter it;
+  int64_t from, to, run; /* elements at a time: all at once when nothing has to be converted */
+} part;
+
+static part part_of(const job *j, int64_t chunk, lt_dtype own) {
+  part p;
+  int tensor = tensor_of(j, chunk);
+  lt_tensor *operands[GROUPS];
+  for (int g = 0; g < j->groups; g++) operands[g] = j->in[g * j->n + tensor];
+  LT_CPU(lt_iter_make)(&p.it, lt_tensor_shape(operands[0]), j->groups, operands);
+  p.from = (chunk - j->first[tensor]) * LT_CHUNK;
+  p.to = p.from + LT_CHUNK < p.it.numel ? p.from + LT_CHUNK : p.it.numel;
+  p.run = LT_CHUNK;
+  for (int g = 0; g < j->groups; g++)
+    if (!p.it.operand[g].linear || p.it.operand[g].dtype != own) p.run = LT_TILE;
+  return p;
+}
+
+#define LT_EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
+
+#define T float
+#define NAME(f) f##_f32
+#define OWN LT_F32
+#define SQRT(x) lt_sqrt_f32(x)
+#include "cpu/update_type.h"
+
+#define T double
+#define NAME(f) f##_f64
+#define OWN LT_F64
+#define SQRT(x) lt_sqrt_f64(x)
+#include "cpu/update_type.h"
+
+static bool run(lt_ctx *c, job *j, const lt_call *call, void (*chunk)(void *ud, int64_t number)) {
+  j->in = call->in;
+  j->n = call->n_in / j->groups;
+  if (j->n == 0) return true;
+  lt_frame frame = lt_frame_open(c);
+  if (cut(c, j)) lt_parallel(c, j->first[j->n], chunk, j);
+  lt_frame_close(c, frame, 0, NULL);
+  return lt_ok(c);
+}
+
+static void sgd_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  if (j->in[tensor_of(j, chunk)]->dtype == LT_F64)
+    sgd_f64(j, chunk);
+  else
+    sgd_f32(j, chunk);
+}
+
+LT_KERNEL(sgd_step) {
+  const lt_args_sgd_step *a = call->args;
+  job j = {.groups = a->momentum != 0 ? 3 : 2, .args = a};
+  return run(c, &j, call, sgd_chunk);
+}
+
+static void adam_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  if (j->in[tensor_of(j, chunk)]->dtype == LT_F64)
+    adam_f64(j, chunk);
+  else
+    adam_f32(j, chunk);
+}
+
+LT_KERNEL(adam_step) {
+  const lt_args_adam_step *a = call->args;
+  job j = {.groups = 4, .args = a};
+  double correction1 = 1 - pow(a->beta1, (double)a->step);
+  double correction2 = 1 - pow(a->beta2, (double)a->step);
+  j.k[0] = a->lr / correction1;
+  j.k[1] = 1 / sqrt(correction2);
+  j.k[2] = 1 - a->beta1;
+  j.k[3] = 1 - a->beta2;
+  j.k[4] = a->decoupled ? 1 - a->lr * a->weight_decay : 1; /* AdamW: shrink the parameter */
+  j.k[5] = a->decoupled ? 0 : a->weight_decay;             /* Adam: add to the gradient */
+  return run(c, &j, call, adam_chunk);
+}
+
+/* Norms: sums in double, 8 lanes, one partial sum a chunk; these are added in order. */
+
+typedef enum power { POWER_2, POWER_1, POWER_MAX, POWER_P } power;
+
+static power power_of(double p) {
+  return p == 2 ? POWER_2 : p == 1 ? POWER_1 : isinf(p) ? POWER_MAX : POWER_P;
+}
+
+static double join(power kind, double a, double b) {
+  if (kind != POWER_MAX) return a + b;
+  return a != a || a > b ? a : b;
+}
+
+static double norm_tile(power kind, double p, const double *x, int64_t n) {
+  double lane[8] = {0};
+  for (int64_t i = 0; i < n; i += 8)
+    for (int64_t l = 0; l < 8 && i + l < n; l++) {
+      double v = lt_abs_f64(x[i + l]);
+      if (kind == POWER_2)
+        lane[l] += v * v;
+      else if (kind == POWER_1)
+        lane[l] += v;
+      else if (kind == POWER_MAX)
+        lane[l] = join(kind, v, lane[l]);
+      else
+        lane[l] += lt_pow_f64(v, p);
+    }
+  for (int l = 1; l < 8; l++) lane[0] = join(kind, lane[0], lane[l]);
+  return lane[0];
+}
+
+/* The usual one, in a form that the compiler vectorises. */
+static double squares_tile(const float *x, int64_t n) {
+  double lane[16] = {0}, sum = 0;
+  int64_t whole = n / 16 * 16;
+  for (int64_t i = 0; i < whole; i += 16)
+    for (int l = 0; l < 16; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
+  for (int l = 0; l < 16; l++) sum += lane[l];
+  for (int64_t i = whole; i < n; i++) sum += (double)x[i] * (double)x[i];
+  return sum;
+}
+
+static void norm_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  const lt_args_grads_norm *a = j->args;
+  power kind = power_of(a->p);
+  bool squares = kind == POWER_2 && j->in[tensor_of(j, chunk)]->dtype != LT_F64;
+  part p = part_of(j, chunk, squares ? LT_F32 : LT_F64);
+  float room_f32[LT_TILE];
+  double room[LT_TILE], sum = 0;
+  for (int64_t at = p.from; at < p.to; at += LT_TILE) {
+    int64_t n = p.to - at < LT_TILE ? p.to - at : LT_TILE;
+    double tile = squares ? squares_tile(LT_CPU(lt_load_f32)(&p.it, 0, at, n, room_f32), n)
+                          : norm_tile(kind, a->p, LT_CPU(lt_load_f64)(&p.it, 0, at, n, room), n);
+    sum = join(kind, sum, tile);
+  }
+  j->partial[chunk] = sum;
+}
+
+LT_KERNEL(grads_norm) {
+  const lt_args_grads_norm *a = call->args;
+  power kind = power_of(a->p);
+  job j = {.groups = 1, .args = a, .in = call->in, .n = call->n_in};
+  double total = 0;
+  lt_frame frame = lt_frame_open(c);
+  if (cut(c, &j)) {
+    int64_t n = j.first[j.n];
+    j.partial = lt_cpu_scratch(c, LT_F64, n);
+    if (j.partial != NULL) lt_parallel(c, n, norm_chunk, &j);
+    for (int64_t k = 0; k < n && j.partial != NULL; k++) total = join(kind, total, j.partial[k]);
+  }
+  if (kind == POWER_2) total = sqrt(total);
+  if (kind == POWER_P) total = pow(total, 1 / a->p);
+  lt_tensor *out = lt_cpu_result(c, call->out[0], LT_F32, NULL);
+  if (out != NULL) *(float *)lt_data(out) = (float)total;
+  if (out != NULL && out != call->out[0]) lt_cpu_move(c, call->out[0], out);
+  lt_frame_close(c, frame, 0, NULL);
+  return lt_ok(c);
+}
+
+static void scale_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  if (j->in[tensor_of(j, chunk)]->dtype == LT_F64)
+    scale_f64(j, chunk);
+  else
+    scale_f32(j, chunk);
+}
+
+LT_KERNEL(grads_scale) {
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *factor = lt_cpu_contiguous(c, call->in[0], LT_F64);
+  double f = factor != NULL ? *(double *)lt_data(factor) : 1;
+  lt_frame_close(c, frame, 0, NULL);
+  if (!lt_ok(c) || f == 1) return lt_ok(c);
+  job j = {.groups = 1, .k = {f}};
+  const lt_call rest = {.op = call->op, .n_in = call->n_in - 1, .in = call->in + 1};
+  return run(c, &j, &rest, scale_chunk);
+}

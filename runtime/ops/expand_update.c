@@ -1,0 +1,56 @@
+/* runtime/ops/expand_update.c: gradient clipping, in place and without reading the norm; never
+   recorded. */
+#include "ops/expand.h"
+
+/* factor = max_norm / (norm + 1e-6), at most 1; the norm before clipping is the result. */
+static bool clip(lt_ctx *c, const lt_call *call, lt_tensor *norm, double max_norm) {
+  lt_tensor *n = lt_binary_scalar(c, LT_OP_add, norm, lt_scalar_of(1e-6));
+  n = lt_apply1(c, LT_OP_div, 1, &n, &(lt_args_binary){.a = lt_scalar_of(max_norm)});
+  n = lt_apply1(c, LT_OP_clamp, 1, &n, &(lt_args_clamp){.min = -INFINITY, .max = 1});
+  size_t bytes = (size_t)(call->n_in + 1) * sizeof n;
+  lt_tensor **in = n == NULL ? NULL : lt_alloc(c, bytes);
+  if (in == NULL) return false;
+  in[0] = n;
+  for (int k = 0; k < call->n_in; k++) in[k + 1] = call->in[k];
+  bool ok = lt_apply(c, LT_OP_grads_scale, call->n_in + 1, in, NULL, 0, NULL);
+  lt_free(c, in, bytes);
+  return ok;
+}
+
+static bool clip_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_clip_grad_norm *a = call->args;
+  const lt_args_grads_norm args = {.p = a->norm_type};
+  lt_tensor *norm = lt_apply1(c, LT_OP_grads_norm, call->n_in, call->in, &args);
+  if (norm == NULL) return false;
+  if (a->error_if_nonfinite) {
+    lt_scalar value;
+    if (!lt_item(c, norm, &value)) return false;
+    if (!isfinite(value.f))
+      return lt_fail(c, LT_EVALUE, "clip_grad_norm: the total norm of %d gradients is %g",
+                     call->n_in, value.f);
+  }
+  *out = norm;
+  return call->n_in == 0 || clip(c, call, norm, a->max_norm);
+}
+
+bool lt_expand_clip_grad_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  bool grad = c->modes.grad;
+  c->modes.grad = false;
+  bool ok = clip_norm(c, call, out);
+  c->modes.grad = grad;
+  return ok;
+}
+
+bool lt_expand_clip_grad_value(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_clip_grad_value *a = call->args;
+  bool grad = c->modes.grad, ok = true;
+  const lt_args_clamp args = {.min = -a->clip_value, .max = a->clip_value};
+  (void)out;
+  c->modes.grad = false;
+  for (int k = 0; k < call->n_in && ok; k++) {
+    lt_tensor *g = call->in[k];
+    ok = lt_apply(c, LT_OP_clamp, 1, &call->in[k], &args, 1, &g);
+  }
+  c->modes.grad = grad;
+  return ok;
+}

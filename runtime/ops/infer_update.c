@@ -1,0 +1,110 @@
+/* runtime/ops/infer_update.c: the lists that optimizer steps and gradient clipping take.
+
+   Inputs of a step come in groups of one length: all parameters, then all gradients, then each
+   kind of state. A step writes its parameters and its state. */
+#include "ops/infer.h"
+#include "ops/inplace.h"
+
+/* Groups of a step: 0 when `kind` is no step. */
+static int groups_of(lt_kind kind, const void *args) {
+  if (kind == LT_KIND_sgd_step) return ((const lt_args_sgd_step *)args)->momentum != 0 ? 3 : 2;
+  return kind == LT_KIND_adam_step ? 4 : 0;
+}
+
+bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args) {
+  int groups = groups_of(kind, args);
+  if (groups > 0) return k / (n_in / groups) != 1; /* group 1: gradients */
+  if (kind == LT_KIND_grads_scale) return k > 0;
+  return kind == LT_KIND_clip_grad_norm || kind == LT_KIND_clip_grad_value;
+}
+
+static bool check_step(lt_ctx *c, const lt_infer *i) {
+  static const char *const names[] = {"parameters", "gradients", "first states", "second states"};
+  int groups = groups_of(i->op->kind, i->args), n = i->n_in / groups;
+  if (i->n_in % groups != 0)
+    return lt_fail(c, LT_EARG, "%s: %d tensors do not make %d lists of one length", i->op->name,
+                   i->n_in, groups);
+  for (int k = 0; k < i->n_in; k++) {
+    const lt_tensor *p = i->in[k % n], *t = i->in[k];
+    if (k < n && p->dtype != LT_F32 && p->dtype != LT_F64)
+      return lt_fail(c, LT_EDTYPE, "%s: parameter %d is %s; updates need f32 or f64", i->op->name,
+                     k + 1, lt_dtype_name((lt_dtype)p->dtype));
+    if (t->dtype != p->dtype)
+      return lt_fail(c, LT_EDTYPE, "%s: tensor %d of the %s is %s, its parameter %s", i->op->name,
+                     k % n + 1, names[k / n], lt_dtype_name((lt_dtype)t->dtype),
+                     lt_dtype_name((lt_dtype)p->dtype));
+    if (!lt_shape_equal(lt_tensor_shape(t), lt_tensor_shape(p)))
+      return lt_fail(c, LT_ESHAPE, "%s: tensor %d of the %s has shape %s, its parameter %s",
+                     i->op->name, k % n + 1, names[k / n], LT_TENSOR_STR(t), LT_TENSOR_STR(p));
+    if (k / n != 1 && !lt_check_writable(c, t, 0, NULL)) return false;
+  }
+  return true;
+}
+
+static bool positive(lt_ctx *c, const lt_infer *i, const char *name, double value) {
+  return value >= 0 || lt_fail(c, LT_EARG, "%s: %s must not be negative, got %g", i->op->name, name,
+                               value);
+}
+
+bool lt_infer_sgd_step(lt_ctx *c, lt_infer *i) {
+  const lt_args_sgd_step *a = i->args;
+  if (a->nesterov && (a->momentum <= 0 || a->dampening != 0))
+    return lt_fail(c, LT_EARG, "sgd_step: nesterov needs a momentum and no dampening, got %g and %g",
+                   a->momentum, a->dampening);
+  return positive(c, i, "lr", a->lr) && positive(c, i, "momentum", a->momentum) &&
+         positive(c, i, "weight_decay", a->weight_decay) && check_step(c, i);
+}
+
+bool lt_infer_adam_step(lt_ctx *c, lt_infer *i) {
+  const lt_args_adam_step *a = i->args;
+  const double betas[] = {a->beta1, a->beta2};
+  for (int k = 0; k < 2; k++)
+    if (!(betas[k] >= 0 && betas[k] < 1))
+      return lt_fail(c, LT_EARG, "%s: beta%d must be in 0..1 without 1, got %g", i->op->name, k + 1,
+                     betas[k]);
+  if (a->step < 1)
+    return lt_fail(c, LT_EARG, "%s: steps count from 1, got %lld", i->op->name, (long long)a->step);
+  return positive(c, i, "lr", a->lr) && positive(c, i, "eps", a->eps) &&
+         positive(c, i, "weight_decay", a->weight_decay) && check_step(c, i);
+}
+
+/* Gradients of any floating dtype. */
+static bool check_gradients(lt_ctx *c, const lt_infer *i, int from) {
+  for (int k = from; k < i->n_in; k++)
+    if (!lt_dtype_is_float((lt_dtype)i->in[k]->dtype))
+      return lt_fail(c, LT_EDTYPE, "%s: tensor %d is %s, no gradient", i->op->name, k - from + 1,
+                     lt_dtype_name((lt_dtype)i->in[k]->dtype));
+  return true;
+}
+
+static bool check_power(lt_ctx *c, const lt_infer *i, double p) {
+  return p > 0 || lt_fail(c, LT_EARG, "%s: the norm's power must be positive, got %g", i->op->name,
+                          p);
+}
+
+bool lt_infer_grads_norm(lt_ctx *c, lt_infer *i) {
+  const lt_args_grads_norm *a = i->args;
+  i->out[0] = (lt_meta){.dtype = LT_F32};
+  return check_power(c, i, a->p) && check_gradients(c, i, 0);
+}
+
+/* (factor, gradients...) */
+bool lt_infer_grads_scale(lt_ctx *c, lt_infer *i) {
+  if (i->in[0]->numel != 1)
+    return lt_fail(c, LT_ESHAPE, "grads_scale: the factor must be one number, got %s",
+                   LT_TENSOR_STR(i->in[0]));
+  for (int k = 1; k < i->n_in; k++)
+    if (!lt_check_writable(c, i->in[k], 0, NULL)) return false;
+  return check_gradients(c, i, 1);
+}
+
+bool lt_infer_clip_grad_norm(lt_ctx *c, lt_infer *i) {
+  const lt_args_clip_grad_norm *a = i->args;
+  return positive(c, i, "max_norm", a->max_norm) && check_power(c, i, a->norm_type) &&
+         check_gradients(c, i, 0);
+}
+
+bool lt_infer_clip_grad_value(lt_ctx *c, lt_infer *i) {
+  const lt_args_clip_grad_value *a = i->args;
+  return positive(c, i, "clip_value", a->clip_value) && check_gradients(c, i, 0);
+}
