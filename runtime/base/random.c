@@ -8,5 +8,6 @@ lt_ticket lt_rng_draw(lt_rng *rng) {
       .seed = rng->seed,
       .position = (ticket << 16) | rng->stream,
       .base = (ordinal >> 16) << 48,
+      .drawn = true,
   };
 }

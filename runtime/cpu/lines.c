@@ -1,6 +1,8 @@
 /* runtime/cpu/lines.c: iteration over one tensor with its dims in a chosen order. */
 #include "cpu/lines.h"
 
+#include <string.h>
+
 void LT_CPU(lt_iter_dims)(lt_iter *it, const lt_tensor *t, int n, const int *dims) {
   lt_operand *o = &it->operand[0];
   int top = -1;
@@ -21,3 +23,18 @@ void LT_CPU(lt_iter_dims)(lt_iter *it, const lt_tensor *t, int n, const int *dim
   it->ndim = top + 1;
   o->linear = it->ndim == 1 && o->stride[0] == 1;
 }
+
+/* Where values can lie as they are, the store has nothing to do: they are copied there. */
+#define PUT(suffix, type, own)                                                              \
+  void LT_CPU(lt_put_##suffix)(const lt_iter *it, int k, int64_t at, int64_t n,             \
+                               const type *v) {                                             \
+    type *out = LT_CPU(lt_target)(it, k, at, own, NULL);                                    \
+    if (out != NULL)                                                                        \
+      memcpy(out, v, (size_t)n * sizeof *v);                                                \
+    else                                                                                    \
+      LT_CPU(lt_store_##suffix)(it, k, at, n, v);                                           \
+  }
+PUT(f32, float, LT_F32)
+PUT(f64, double, LT_F64)
+PUT(i64, int64_t, LT_I64)
+#undef PUT

@@ -11,4 +11,9 @@
    element). Neighbours are merged where the strides allow it. */
 void LT_CPU(lt_iter_dims)(lt_iter *it, const lt_tensor *t, int n, const int *dims);
 
+/* Store n values at `at` of an operand, whatever its type and strides. */
+void LT_CPU(lt_put_f32)(const lt_iter *it, int k, int64_t at, int64_t n, const float *v);
+void LT_CPU(lt_put_f64)(const lt_iter *it, int k, int64_t at, int64_t n, const double *v);
+void LT_CPU(lt_put_i64)(const lt_iter *it, int k, int64_t at, int64_t n, const int64_t *v);
+
 #endif

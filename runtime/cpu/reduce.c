@@ -27,19 +27,9 @@ typedef struct plan {
   void *partial;                /* [n_segments][count] of double or int64_t */
 } plan;
 
-static void lt_put_f64(const lt_iter *y, int64_t at, int64_t n, const double *v) {
-  double *out = LT_CPU(lt_target)(y, 0, at, LT_F64, (void *)(uintptr_t)v);
-  if (out != v) memcpy(out, v, (size_t)n * sizeof *v);
-  LT_CPU(lt_store_f64)(y, 0, at, n, v);
-}
-static void lt_put_i64(const lt_iter *y, int64_t at, int64_t n, const int64_t *v) {
-  int64_t *out = LT_CPU(lt_target)(y, 0, at, LT_I64, (void *)(uintptr_t)v);
-  if (out != v) memcpy(out, v, (size_t)n * sizeof *v);
-  LT_CPU(lt_store_i64)(y, 0, at, n, v);
-}
-#define put_wide_f32 lt_put_f64
-#define put_wide_f64 lt_put_f64
-#define put_wide_i64 lt_put_i64
+#define put_wide_f32 LT_CPU(lt_put_f64)
+#define put_wide_f64 LT_CPU(lt_put_f64)
+#define put_wide_i64 LT_CPU(lt_put_i64)
 
 #define FLOAT_ADD(a, b) ((a) + (b))
 #define FLOAT_MULTIPLY(a, b) ((a) * (b))
@@ -159,3 +149,9 @@ static bool reduce(lt_ctx *c, const lt_call *call, plan p) {
 }
 
 LT_KERNEL(sum) { return reduce(c, call, (plan){.by = BY_SUM}); }
+LT_KERNEL(mean) { return reduce(c, call, (plan){.by = BY_SUM, .mean = true}); }
+LT_KERNEL(prod) { return reduce(c, call, (plan){.by = BY_PROD}); }
+LT_KERNEL(amax) { return reduce(c, call, (plan){.by = BY_MAX}); }
+LT_KERNEL(amin) { return reduce(c, call, (plan){.by = BY_MIN}); }
+LT_KERNEL(any) { return reduce(c, call, (plan){.by = BY_MAX, .truth = true}); }
+LT_KERNEL(all) { return reduce(c, call, (plan){.by = BY_MIN, .truth = true}); }

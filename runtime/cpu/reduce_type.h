@@ -124,9 +124,9 @@ static void NAME(finish)(const plan *p, int64_t chunk) {
     double values[LT_TILE];
     if (p->mean) {
       for (int64_t i = 0; i < n; i++) values[i] = (double)out[at + i] / (double)p->length;
-      lt_put_f64(&p->y, at, n, values);
+      LT_CPU(lt_put_f64)(&p->y, 0, at, n, values);
     } else {
-      NAME(put_wide)(&p->y, at, n, out + at);
+      NAME(put_wide)(&p->y, 0, at, n, out + at);
     }
   }
 }

@@ -10,6 +10,7 @@
      PAIR                a number or {height, width}
      SCALAR              a number with its category; kind LT_NO_SCALAR: not given
      DTYPE, DEVICE       by name in Lua; LT_DTYPE_NONE / kind -1: not given
+     CHOICE              one of the names in LT_CHOICES_<argument>; its value is the position there
      TICKET              hidden: where random numbers come from; drawn by the infer function
    Default REQUIRED: must be given (its C value is zero). */
 #ifndef LT_OPS_ARGS_H
@@ -37,6 +38,11 @@ typedef struct lt_pair {
 #define LT_NONE_SCALAR ((lt_scalar){.kind = LT_NO_SCALAR})
 #define LT_NO_DEVICE ((lt_device){-1, 0})
 #define LT_PAIR_OF(n) ((lt_pair){n, n})
+#define LT_NO_DIM INT64_MIN /* a DIM that may be left out */
+#define LT_NO_TICKET ((lt_ticket){0})
+/* Names of choices, and the constants for C. */
+#define LT_CHOICES_reduction "none|mean|sum"
+enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 
 /* Elementwise. */
 #define LT_ARGS_unary(A)
@@ -72,6 +78,13 @@ typedef struct lt_pair {
 
 /* Reductions. */
 #define LT_ARGS_reduce(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, keepdim, false)
+#define LT_ARGS_deviation(A) LT_ARGS_reduce(A) A(NUMBER, correction, 1)
+#define LT_ARGS_norm(A) A(NUMBER, p, 2) LT_ARGS_reduce(A)
+#define LT_ARGS_arg_reduce(A) A(DIM, dim, LT_NO_DIM) A(FLAG, keepdim, false)
+#define LT_ARGS_extremum(A) LT_ARGS_arg_reduce(A)
+#define LT_ARGS_extremum_backward(A) A(DIM, dim, REQUIRED) A(INT, size, REQUIRED)
+#define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
 
 /* Composite views. A range of positions includes its end. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)
@@ -148,6 +161,7 @@ typedef struct lt_pair {
 #define LT_CTYPE_SCALAR lt_scalar
 #define LT_CTYPE_DTYPE lt_dtype
 #define LT_CTYPE_DEVICE lt_device
+#define LT_CTYPE_CHOICE int64_t
 #define LT_CTYPE_TICKET lt_ticket
 #define LT_ARG_FIELD(type, name, default_value) LT_CTYPE_##type name;
 

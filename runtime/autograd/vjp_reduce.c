@@ -1,0 +1,90 @@
+/* runtime/autograd/vjp_reduce.c: derivatives of reductions and scans. */
+#include "autograd/vjp.h"
+
+/* The shape of the result with the reduced dims kept at size 1. */
+static lt_shape kept_shape(lt_shape in, const lt_dims *dims) {
+  for (int k = 0; k < dims->n; k++) in.size[dims->dim[k]] = 1;
+  return in;
+}
+
+/* A result of the op (gradient or value), repeated over what was reduced. */
+static lt_tensor *spread(lt_ctx *c, lt_vjp_call *v, lt_tensor *t, const lt_dims *dims) {
+  lt_shape in = lt_in_shape(v, 0);
+  return lt_expand_to(c, lt_reshape(c, t, kept_shape(in, dims)), in);
+}
+
+bool lt_vjp_mean(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_reduce *a = v->args;
+  lt_shape in = lt_in_shape(v, 0);
+  double n = 1;
+  for (int k = 0; k < a->dims.n; k++) n *= (double)in.size[a->dims.dim[k]];
+  lt_tensor *g = lt_binary_scalar(c, LT_OP_div, v->grad[0], lt_scalar_of(n));
+  v->in[0] = spread(c, v, g, &a->dims);
+  return lt_ok(c);
+}
+
+/* The product of the others: all of them over x, where zeros count apart. */
+bool lt_vjp_prod(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_reduce *a = v->args;
+  const lt_args_reduce keep = {.dims = a->dims, .keepdim = true};
+  lt_tensor *x = lt_saved_in(c, v, 0);
+  if (x == NULL) return false;
+  lt_dtype dtype = (lt_dtype)x->dtype;
+  lt_tensor *zero = lt_cast(c, lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0)), dtype);
+  lt_tensor *zeros = lt_apply1(c, LT_OP_sum, 1, &zero, &keep);
+  lt_tensor *filled = lt_binary(c, LT_OP_add, x, zero);
+  lt_tensor *product = lt_apply1(c, LT_OP_prod, 1, &filled, &keep);
+  lt_tensor *others = lt_binary(c, LT_OP_div, product, filled);
+  lt_tensor *other_zeros = lt_binary(c, LT_OP_sub, zeros, zero);
+  lt_tensor *counts = lt_binary_scalar(c, LT_OP_eq, other_zeros, lt_scalar_of(0));
+  lt_tensor *g = lt_binary(c, LT_OP_mul, spread(c, v, v->grad[0], &a->dims), others);
+  v->in[0] = lt_binary(c, LT_OP_mul, g, counts);
+  return lt_ok(c);
+}
+
+/* Equal extremes share the gradient. */
+static bool share(lt_ctx *c, lt_vjp_call *v, const lt_dims *dims) {
+  const lt_args_reduce keep = {.dims = *dims, .keepdim = true};
+  lt_tensor *x = lt_saved_in(c, v, 0), *y = lt_saved_out(c, v, 0);
+  if (x == NULL || y == NULL) return false;
+  lt_tensor *equal = lt_binary(c, LT_OP_eq, x, spread(c, v, y, dims));
+  lt_tensor *mask = lt_cast(c, equal, (lt_dtype)x->dtype);
+  lt_tensor *count = lt_apply1(c, LT_OP_sum, 1, &mask, &keep);
+  lt_tensor *part = lt_binary(c, LT_OP_div, mask, count);
+  v->in[0] = lt_binary(c, LT_OP_mul, spread(c, v, v->grad[0], dims), part);
+  return lt_ok(c);
+}
+
+bool lt_vjp_amax(lt_ctx *c, lt_vjp_call *v) {
+  return share(c, v, &((const lt_args_reduce *)v->args)->dims);
+}
+
+/* Along a dim the chosen element gets all of it. */
+bool lt_vjp_extremum(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_extremum *a = v->args;
+  lt_shape in = lt_in_shape(v, 0);
+  lt_dims dims = {.n = in.ndim};
+  for (int k = 0; k < in.ndim; k++) dims.dim[k] = k;
+  if (a->dim == LT_NO_DIM) return share(c, v, &dims);
+  lt_tensor *index = lt_saved_out(c, v, 1);
+  if (index == NULL) return false;
+  if (in.ndim > 0) dims = LT_ONE_DIM(a->dim);
+  lt_shape kept = kept_shape(in, &dims);
+  const lt_args_extremum_backward args = {.dim = a->dim,
+                                          .size = in.ndim > 0 ? in.size[a->dim] : 1};
+  lt_tensor *g = lt_reshape(c, v->grad[0], kept);
+  v->in[0] = lt_apply1(c, LT_OP_extremum_backward, LT_IN(g, lt_reshape(c, index, kept)), &args);
+  return lt_ok(c);
+}
+
+bool lt_vjp_cumsum(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_scan_backward args = {.dim = ((const lt_args_scan *)v->args)->dim};
+  v->in[0] = lt_apply1(c, LT_OP_cumsum_backward, 1, &v->grad[0], &args);
+  return lt_ok(c);
+}
+
+bool lt_vjp_cumsum_backward(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_scan args = {.dim = ((const lt_args_scan_backward *)v->args)->dim};
+  v->in[0] = lt_apply1(c, LT_OP_cumsum, 1, &v->grad[0], &args);
+  return lt_ok(c);
+}

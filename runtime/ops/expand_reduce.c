@@ -1,0 +1,106 @@
+/* runtime/ops/expand_reduce.c: reductions written as other ops. f16 and bf16 are computed in f32. */
+#include <float.h>
+
+#include "ops/op.h"
+
+bool lt_expand_var(lt_ctx *c, const lt_call *call, lt_tensor **out);
+bool lt_expand_std(lt_ctx *c, const lt_call *call, lt_tensor **out);
+bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out);
+bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out);
+
+/* `x` in f32 unless it is f64. */
+static lt_tensor *widened(lt_ctx *c, lt_tensor *x) {
+  return x == NULL || x->dtype == LT_F64 ? x : lt_cast(c, x, LT_F32);
+}
+
+static lt_tensor *reduced(lt_ctx *c, lt_op op, lt_tensor *x, lt_dims dims, bool keepdim) {
+  if (dims.n == 0) return x; /* a 0-d tensor; none given would mean all */
+  return lt_apply1(c, op, 1, &x, &(lt_args_reduce){.dims = dims, .keepdim = keepdim});
+}
+
+/* Mean of the squared distance from the mean; the sum is divided by n - correction. */
+static lt_tensor *variance(lt_ctx *c, const lt_call *call) {
+  const lt_args_deviation *a = call->args;
+  lt_tensor *x = widened(c, call->in[0]);
+  if (x == NULL) return NULL;
+  double n = 1;
+  for (int k = 0; k < a->dims.n; k++) n *= (double)x->size[a->dims.dim[k]];
+  lt_tensor *d = lt_binary(c, LT_OP_sub, x, reduced(c, LT_OP_mean, x, a->dims, true));
+  d = reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, d, d), a->dims, a->keepdim);
+  double by = n - a->correction;
+  return lt_binary_scalar(c, LT_OP_div, d, lt_scalar_of(by > 0 ? by : 0));
+}
+
+bool lt_expand_var(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  *out = lt_cast(c, variance(c, call), (lt_dtype)call->in[0]->dtype);
+  return *out != NULL;
+}
+
+/* sqrt(x) whose derivative at 0 is 0: exactly there 1 is added inside and taken off outside. */
+static lt_tensor *root(lt_ctx *c, lt_tensor *x) {
+  lt_tensor *zero = lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0));
+  if (zero == NULL) return NULL;
+  zero = lt_cast(c, zero, (lt_dtype)x->dtype);
+  x = lt_unary(c, LT_OP_sqrt, lt_binary(c, LT_OP_add, x, zero));
+  return lt_binary(c, LT_OP_sub, x, zero);
+}
+
+bool lt_expand_std(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  *out = lt_cast(c, root(c, variance(c, call)), (lt_dtype)call->in[0]->dtype);
+  return *out != NULL;
+}
+
+static lt_tensor *log_of_sum(lt_ctx *c, lt_tensor *e, lt_dims dims) {
+  return lt_unary(c, LT_OP_log, reduced(c, LT_OP_sum, lt_unary(c, LT_OP_exp, e), dims, true));
+}
+
+/* log(sum(exp(x - m))) + m, m the largest element (cut to finite numbers: inf - inf is NaN). */
+bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_reduce *a = call->args;
+  const lt_args_clamp finite = {.min = -(double)FLT_MAX, .max = (double)FLT_MAX};
+  lt_tensor *x = call->in[0], *y;
+  x = lt_dtype_is_float((lt_dtype)x->dtype) ? widened(c, x) : lt_cast(c, x, LT_F32);
+  if (x == NULL) return false;
+  if (x->numel == 0) {
+    y = log_of_sum(c, x, a->dims);
+  } else {
+    lt_tensor *m = reduced(c, LT_OP_amax, lt_detach(c, x), a->dims, true);
+    m = lt_apply1(c, LT_OP_clamp, 1, &m, &finite);
+    y = lt_binary(c, LT_OP_add, log_of_sum(c, lt_binary(c, LT_OP_sub, x, m), a->dims), m);
+  }
+  lt_shape shape = {0};
+  for (int k = 0, r = 0; k < x->ndim; k++) {
+    bool gone = r < a->dims.n && a->dims.dim[r] == k;
+    if (gone) r++;
+    if (!gone || a->keepdim) shape.size[shape.ndim++] = gone ? 1 : x->size[k];
+  }
+  if (y != NULL && y->ndim != shape.ndim) y = lt_reshape(c, y, shape);
+  lt_dtype dtype = (lt_dtype)call->in[0]->dtype;
+  *out = lt_cast(c, y, lt_dtype_is_float(dtype) ? dtype : LT_F32);
+  return *out != NULL;
+}
+
+/* (sum |x|^p)^(1/p); p = inf: the largest, 0: how many are not zero. */
+bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_norm *a = call->args;
+  lt_tensor *x = widened(c, call->in[0]), *y;
+  double p = a->p;
+  if (x == NULL) return false;
+  if (p == 2) {
+    y = root(c, reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, x, x), a->dims, a->keepdim));
+  } else if (p == 0) {
+    y = lt_cast(c, lt_binary_scalar(c, LT_OP_ne, x, lt_scalar_of(0)), (lt_dtype)x->dtype);
+    y = reduced(c, LT_OP_sum, y, a->dims, a->keepdim);
+  } else {
+    y = lt_unary(c, LT_OP_abs, x);
+    if (isinf(p)) {
+      y = reduced(c, p > 0 ? LT_OP_amax : LT_OP_amin, y, a->dims, a->keepdim);
+    } else {
+      if (p != 1) y = lt_binary_scalar(c, LT_OP_pow, y, lt_scalar_of(p));
+      y = reduced(c, LT_OP_sum, y, a->dims, a->keepdim);
+      if (p != 1) y = lt_binary_scalar(c, LT_OP_pow, y, lt_scalar_of(1 / p));
+    }
+  }
+  *out = lt_cast(c, y, (lt_dtype)call->in[0]->dtype);
+  return *out != NULL;
+}
