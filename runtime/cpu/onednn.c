@@ -312,6 +312,161 @@ bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float al
                     ldc) == dnnl_success;
 }
 
+/* Convolutions. */
+
+static key conv_key(lt_conv_pass pass, const lt_conv *v, bool bias, int threads) {
+  key k = {.n = 0};
+  const int64_t all[] = {1 + pass,    v->dtype,     threads,      bias,          v->n,
+                         v->c,        v->h,         v->w,         v->o,          v->oh,
+                         v->ow,       v->kh,        v->kw,        v->groups,     v->stride.h,
+                         v->stride.w, v->padding.h, v->padding.w, v->dilation.h, v->dilation.w};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) k.word[k.n++] = all[i];
+  return k;
+}
+
+/* What a convolution is made of: x, weight as the caller has it and in any layout, bias, y. */
+typedef struct conv_descs {
+  dnnl_memory_desc_t x, plain, weight, bias, y;
+  dnnl_dims_t stride, dilation, padding;
+} conv_descs;
+
+static bool describe_conv(lt_ctx *c, const lt_conv *v, conv_descs *d) {
+  dnnl_data_type_t t = type_of(v->dtype);
+  int grouped = v->groups > 1, n_weight = 4 + grouped;
+  dnnl_dims_t w = {v->groups};
+  const int64_t tail[] = {v->o / v->groups, v->c / v->groups, v->kh, v->kw};
+  for (int i = 0; i < 4; i++) w[i + grouped] = tail[i];
+  const int64_t stride[] = {v->stride.h, v->stride.w}, padding[] = {v->padding.h, v->padding.w};
+  const int64_t dilation[] = {v->dilation.h - 1, v->dilation.w - 1};
+  for (int i = 0; i < 2; i++)
+    d->stride[i] = stride[i], d->padding[i] = padding[i], d->dilation[i] = dilation[i];
+  return check(c,
+               dnnl_memory_desc_init_by_tag(&d->x, 4, (dnnl_dims_t){v->n, v->c, v->h, v->w}, t,
+                                            dnnl_nhwc),
+               "describe x") &&
+         check(c,
+               dnnl_memory_desc_init_by_tag(&d->y, 4, (dnnl_dims_t){v->n, v->o, v->oh, v->ow}, t,
+                                            dnnl_nhwc),
+               "describe y") &&
+         check(c,
+               dnnl_memory_desc_init_by_tag(&d->plain, n_weight, w, t,
+                                            grouped ? dnnl_goihw : dnnl_oihw),
+               "describe a weight") &&
+         check(c, dnnl_memory_desc_init_by_tag(&d->weight, n_weight, w, t, dnnl_format_tag_any),
+               "describe a weight") &&
+         check(c, dnnl_memory_desc_init_by_tag(&d->bias, 1, (dnnl_dims_t){v->o}, t, dnnl_x),
+               "describe a bias");
+}
+
+static bool conv_desc(lt_ctx *c, lt_conv_pass pass, conv_descs *d, bool bias,
+                      dnnl_convolution_desc_t *desc) {
+  const dnnl_memory_desc_t *b = bias ? &d->bias : NULL;
+  dnnl_status_t status;
+  if (pass == LT_CONV_FORWARD)
+    status = dnnl_dilated_convolution_forward_desc_init(
+        desc, dnnl_forward_training, dnnl_convolution_direct, &d->x, &d->weight, b, &d->y,
+        d->stride, d->dilation, d->padding, d->padding);
+  else if (pass == LT_CONV_INPUT)
+    status = dnnl_dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, &d->x,
+                                                              &d->weight, &d->y, d->stride,
+                                                              d->dilation, d->padding, d->padding);
+  else
+    status = dnnl_dilated_convolution_backward_weights_desc_init(
+        desc, dnnl_convolution_direct, &d->x, &d->weight, b, &d->y, d->stride, d->dilation,
+        d->padding, d->padding);
+  return check(c, status, "describe a convolution");
+}
+
+/* Between the caller's weight and the layout that the primitive chose. */
+static bool make_reorder(lt_ctx *c, state *s, entry *e, const dnnl_memory_desc_t *plain,
+                         const dnnl_memory_desc_t *packed) {
+  if (dnnl_memory_desc_equal(plain, packed)) return true;
+  const dnnl_memory_desc_t *from = e->reorder_after ? packed : plain;
+  const dnnl_memory_desc_t *to = e->reorder_after ? plain : packed;
+  dnnl_primitive_attr_t attr = NULL;
+  dnnl_primitive_desc_t pd = NULL;
+  bool ok =
+      check(c, dnnl_primitive_attr_create(&attr), "make attributes") &&
+      check(c, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
+            "take our scratchpad") &&
+      check(c, dnnl_reorder_primitive_desc_create(&pd, from, s->engine, to, s->engine, attr),
+            "plan a reorder") &&
+      check(c, dnnl_primitive_create(&e->reorder, pd), "make a reorder") &&
+      check(c, dnnl_memory_create(&e->plain, plain, s->engine, DNNL_MEMORY_NONE), "hold memory");
+  if (ok) {
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    e->reorder_scratch_bytes = dnnl_memory_desc_get_size(md);
+    e->packed_bytes = dnnl_memory_desc_get_size(packed);
+    ok = check(c, dnnl_memory_create(&e->reorder_scratch, md, s->engine, DNNL_MEMORY_NONE),
+               "hold memory");
+  }
+  if (pd != NULL) dnnl_primitive_desc_destroy(pd);
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  return ok;
+}
+
+/* The gradients' plans start from the forward plan. */
+static bool forward_hint(lt_ctx *c, state *s, conv_descs *d, bool bias,
+                         dnnl_primitive_desc_t *hint) {
+  dnnl_convolution_desc_t desc;
+  return conv_desc(c, LT_CONV_FORWARD, d, bias, &desc) &&
+         check(c, dnnl_primitive_desc_create(hint, &desc, NULL, s->engine, NULL), "plan");
+}
+
+static bool make_conv(lt_ctx *c, state *s, entry *e, lt_conv_pass pass, const lt_conv *v,
+                      bool bias) {
+  conv_descs d;
+  dnnl_convolution_desc_t desc;
+  dnnl_primitive_desc_t hint = NULL, pd = NULL;
+  static const dnnl_query_t weight_of[] = {dnnl_query_weights_md, dnnl_query_weights_md,
+                                           dnnl_query_diff_weights_md};
+  static const int args_of[][3] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+                                   {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+                                   {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+  bool ok = describe_conv(c, v, &d) &&
+            (pass == LT_CONV_FORWARD || forward_hint(c, s, &d, bias, &hint)) &&
+            conv_desc(c, pass, &d, bias, &desc) && make_primitive(c, s, e, &desc, hint, &pd);
+  if (ok) {
+    const dnnl_memory_desc_t *packed = dnnl_primitive_desc_query_md(pd, weight_of[pass], 0);
+    e->packed = 1;
+    e->reorder_after = pass == LT_CONV_WEIGHT;
+    ok =
+        add_argument(c, s, e, args_of[pass][0], &d.x) &&
+        add_argument(c, s, e, args_of[pass][1], packed) &&
+        add_argument(c, s, e, args_of[pass][2], &d.y) &&
+        (!bias || add_argument(c, s, e, pass == LT_CONV_WEIGHT ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS,
+                               &d.bias)) &&
+        make_reorder(c, s, e, &d.plain, packed);
+  }
+  if (pd != NULL) dnnl_primitive_desc_destroy(pd);
+  if (hint != NULL) dnnl_primitive_desc_destroy(hint);
+  return ok;
+}
+
+static bool conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, int threads, void *const *data) {
+  state *s = state_of(c);
+  if (s == NULL) return false;
+  bool bias = data[3] != NULL;
+  key k = conv_key(pass, v, bias, threads);
+  uint64_t hash = hash_of(&k);
+  entry *e = find(s, &k, hash);
+  if (e == NULL) {
+    e = add(c, s, &k, hash);
+    if (e == NULL || (e = settle(c, s, e, make_conv(c, s, e, pass, v, bias))) == NULL) return false;
+  }
+  return run(c, s, e, data);
+}
+
+bool lt_onednn_conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, void *x, void *weight,
+                    void *bias, void *y) {
+  double work = (double)v->n * (double)v->oh * (double)v->ow * (double)v->o * (double)v->kh *
+                (double)v->kw * (double)(v->c / v->groups);
+  int threads = work < 1 << 17 ? 1 : c->threads, before = set_threads(threads);
+  bool ok = conv(c, pass, v, threads, (void *[]){x, weight, y, bias});
+  set_threads(before);
+  return ok;
+}
+
 bool lt_onednn_has_bf16(void) {
   dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
   return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;

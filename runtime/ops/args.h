@@ -40,6 +40,7 @@ typedef struct lt_pair {
 #define LT_PAIR_OF(n) ((lt_pair){n, n})
 #define LT_NO_DIM INT64_MIN /* a DIM that may be left out */
 #define LT_NO_TICKET ((lt_ticket){0})
+
 /* Names of choices, and the constants for C. */
 #define LT_CHOICES_reduction "none|mean|sum"
 enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
@@ -148,6 +149,17 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 /* Matrix products. */
 #define LT_ARGS_matmul(A)
 #define LT_ARGS_linear(A)
+
+/* Convolutions and pooling. */
+#define LT_ARGS_conv(A)                                                    \
+  A(PAIR, stride, LT_PAIR_OF(1)) A(PAIR, padding, LT_PAIR_OF(0))           \
+  A(PAIR, dilation, LT_PAIR_OF(1)) A(INT, groups, 1)
+#define LT_ARGS_conv_input(A) LT_ARGS_conv(A) A(SIZES, size, REQUIRED)
+#define LT_ARGS_conv_weight(A) LT_ARGS_conv(A) A(SIZES, size, REQUIRED)
+/* No stride: as kernel_size. */
+#define LT_ARGS_pool(A)                                                    \
+  A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
+#define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
 
 /* From here on: derived. */
 #define LT_CTYPE_INT int64_t

@@ -1,0 +1,127 @@
+/* runtime/cpu/pool.c: max_pool2d and its gradient, in f32 (f16 and bf16 through it) and f64.
+
+   Channels-last images run over their channels, row-major ones count as N C images of one channel
+   and run along rows. A position in a window is row * width + column. */
+#include <math.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "cpu/scratch.h"
+
+/* n images [h, w, c] and their results [oh, ow, c]. */
+typedef struct job {
+  int64_t n, c, h, w, oh, ow;
+  lt_pair kernel, stride, padding;
+  void *x, *y, *at;
+} job;
+
+/* Results of row oh for which kernel position k lies inside: n from `first` on, the first of which
+   reads pixel x; the others stride.w pixels on. */
+typedef struct run {
+  int64_t first, n, x;
+} run;
+
+static bool run_of(const job *j, int64_t oh, int64_t k, run *r) {
+  int64_t kh = k / j->kernel.w, kw = k % j->kernel.w;
+  int64_t h = oh * j->stride.h - j->padding.h + kh, before = j->padding.w - kw;
+  if (h < 0 || h >= j->h) return false;
+  int64_t first = before > 0 ? (before + j->stride.w - 1) / j->stride.w : 0;
+  int64_t room = j->w - 1 + before, last = room < 0 ? -1 : room / j->stride.w;
+  if (last >= j->ow) last = j->ow - 1;
+  *r = (run){.first = first, .n = last - first + 1, .x = h * j->w + first * j->stride.w - before};
+  return r->n > 0;
+}
+
+#define T       float
+#define I       uint8_t
+#define NAME(f) f##_f32_u8
+#include "cpu/pool_type.h"
+#undef I
+#undef NAME
+#define I       int32_t
+#define NAME(f) f##_f32_i32
+#include "cpu/pool_type.h"
+#undef T
+#undef I
+#undef NAME
+#define T       double
+#define I       uint8_t
+#define NAME(f) f##_f64_u8
+#include "cpu/pool_type.h"
+#undef I
+#undef NAME
+#define I       int32_t
+#define NAME(f) f##_f64_i32
+#include "cpu/pool_type.h"
+
+static job job_of(lt_shape x, lt_shape y, bool last, lt_pair kernel, lt_pair stride,
+                  lt_pair padding) {
+  return (job){.n = last ? x.size[0] : x.size[0] * x.size[1],
+               .c = last ? x.size[1] : 1,
+               .h = x.size[2],
+               .w = x.size[3],
+               .oh = y.size[2],
+               .ow = y.size[3],
+               .kernel = kernel,
+               .stride = stride,
+               .padding = padding};
+}
+
+/* The result's layout decides. */
+static const int64_t *layout(const lt_tensor *result, int64_t *stride, lt_shape s) {
+  if (result->contiguous) return NULL;
+  lt_shape_channels_last(s, stride);
+  return stride;
+}
+
+static bool forward(lt_ctx *c, const lt_call *call) {
+  const lt_args_pool *a = call->args;
+  lt_tensor *out = call->out[0], *at = call->out[1];
+  lt_dtype dtype = call->in[0]->dtype == LT_F64 ? LT_F64 : LT_F32;
+  int64_t room[2][LT_MAX_DIMS];
+  lt_shape xs = lt_tensor_shape(call->in[0]), ys = lt_tensor_shape(out);
+  const int64_t *stride = layout(at, room[0], ys);
+  lt_tensor *x = lt_cpu_laid_out(c, call->in[0], dtype, layout(at, room[1], xs));
+  lt_tensor *y = lt_cpu_result(c, out, dtype, stride);
+  if (!lt_ok(c)) return false;
+  job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
+  j.x = lt_data(x), j.y = lt_data(y), j.at = lt_data(at);
+  if (dtype == LT_F32)
+    lt_parallel(c, j.n, at->dtype == LT_U8 ? forward_f32_u8 : forward_f32_i32, &j);
+  else
+    lt_parallel(c, j.n, at->dtype == LT_U8 ? forward_f64_u8 : forward_f64_i32, &j);
+  return y == out || lt_cpu_move(c, out, y);
+}
+
+static bool backward(lt_ctx *c, const lt_call *call) {
+  const lt_args_pool_backward *a = call->args;
+  lt_tensor *out = call->out[0], *at = call->in[1];
+  lt_dtype dtype = out->dtype == LT_F64 ? LT_F64 : LT_F32;
+  int64_t room[2][LT_MAX_DIMS];
+  lt_shape xs = lt_tensor_shape(out), ys = lt_tensor_shape(at);
+  const int64_t *stride = layout(at, room[0], ys);
+  lt_tensor *g = lt_cpu_laid_out(c, call->in[0], dtype, stride);
+  lt_tensor *x = lt_cpu_result(c, out, dtype, layout(at, room[1], xs));
+  if (!lt_ok(c)) return false;
+  job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
+  j.x = lt_data(x), j.y = lt_data(g), j.at = lt_data(at);
+  if (dtype == LT_F32)
+    lt_parallel(c, j.n, at->dtype == LT_U8 ? backward_f32_u8 : backward_f32_i32, &j);
+  else
+    lt_parallel(c, j.n, at->dtype == LT_U8 ? backward_f64_u8 : backward_f64_i32, &j);
+  return x == out || lt_cpu_move(c, out, x);
+}
+
+LT_KERNEL(max_pool2d) {
+  lt_frame frame = lt_frame_open(c);
+  bool ok = forward(c, call);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
+
+LT_KERNEL(max_pool2d_backward) {
+  lt_frame frame = lt_frame_open(c);
+  bool ok = backward(c, call);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
