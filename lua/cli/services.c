@@ -1,0 +1,132 @@
+/* lua/cli/services.c: output, scripts, signals and lines for stdlib/cli. */
+#include "cli/services.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "bind/state.h"
+#include "cli/line.h"
+#include "cli/signals.h"
+
+/* write(text): standard output, at once */
+static int write_out(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length);
+  fwrite(text, 1, length, stdout);
+  fflush(stdout);
+  return 0;
+}
+
+/* complain(text): standard error, after what was printed */
+static int complain(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length);
+  fflush(stdout);
+  fwrite(text, 1, length, stderr);
+  return 0;
+}
+
+void lt_prepend_script_folder(lua_State *L, const char *script) {
+  const char *slash = strrchr(script, '/');
+  int top = lua_gettop(L);
+  if (lua_getglobal(L, "package") == LUA_TTABLE &&
+      lua_getfield(L, -1, "path") == LUA_TSTRING) {
+    if (slash == NULL)
+      lua_pushliteral(L, ".");
+    else
+      lua_pushlstring(L, script, (size_t)(slash == script ? 1 : slash - script));
+    const char *folder = lua_tostring(L, -1);
+    lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", folder, folder, lua_tostring(L, -2));
+    lua_setfield(L, top + 1, "path");
+  }
+  lua_settop(L, top);
+}
+
+/* load(path) -> chunk | nil, message[, true when there is no such file] */
+static int load_script(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  bool is_stdin = strcmp(path, "-") == 0;
+  FILE *file = is_stdin ? NULL : fopen(path, "rb");
+  if (file == NULL && !is_stdin) {
+    lua_pushnil(L);
+    lua_pushfstring(L, "cannot open %s: %s", path, strerror(errno));
+    lua_pushboolean(L, true);
+    return 3;
+  }
+  if (file != NULL) fclose(file);
+  if (luaL_loadfile(L, is_stdin ? NULL : path) != LUA_OK) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+  }
+  if (!is_stdin) lt_prepend_script_folder(L, path);
+  return 1;
+}
+
+static int traceback(lua_State *L) {
+  luaL_traceback(L, L, luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2));
+  return 1;
+}
+
+/* signal() -> 130, 143 or nil */
+static int signal_status(lua_State *L) {
+  if (lt_signals_status() == 0) return 0;
+  lua_pushinteger(L, lt_signals_status());
+  return 1;
+}
+
+static int stopped(lua_State *L) {
+  lua_pushboolean(L, lt_signals_stopped());
+  return 1;
+}
+
+static int set_threads(lua_State *L) {
+  lua_Integer n = luaL_checkinteger(L, 1);
+  lt_bind *b = lt_bind_get(L);
+  if (b != NULL && b->c != NULL) b->c->threads = (int)n;
+  return 0;
+}
+
+/* read_line(prompt) -> text; nil at the end; false when Ctrl-C threw it away */
+static int read_line(lua_State *L) {
+  const char *text;
+  size_t length;
+  switch (lt_line_read(luaL_checkstring(L, 1), &text, &length)) {
+    case LT_LINE_READ:
+      lua_pushlstring(L, text, length);
+      break;
+    case LT_LINE_INTERRUPTED:
+      lua_pushboolean(L, false);
+      break;
+    case LT_LINE_END:
+      lua_pushnil(L);
+      break;
+  }
+  return 1;
+}
+
+static int remember(lua_State *L) {
+  lt_line_remember(luaL_checkstring(L, 1));
+  return 0;
+}
+
+void lt_push_services(lua_State *L) {
+  static const luaL_Reg functions[] = {{"write", write_out},
+                                       {"complain", complain},
+                                       {"load", load_script},
+                                       {"traceback", traceback},
+                                       {"signal", signal_status},
+                                       {"stopped", stopped},
+                                       {"set_threads", set_threads},
+                                       {"read_line", read_line},
+                                       {"remember", remember},
+                                       {NULL, NULL}};
+  luaL_newlib(L, functions);
+  lua_pushboolean(L, lt_line_is_terminal());
+  lua_setfield(L, -2, "tty");
+  lua_pushglobaltable(L);
+  lua_setfield(L, -2, "globals");
+}

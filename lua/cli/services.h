@@ -1,0 +1,13 @@
+/* lua/cli/services.h: what the command words, written in Lua, may do to the process. */
+#ifndef LT_CLI_SERVICES_H
+#define LT_CLI_SERVICES_H
+
+#include <lua.h>
+
+/* Push the table of functions that stdlib/cli/init.lua describes. */
+void lt_push_services(lua_State *L);
+
+/* Modules beside the script are found before others: put its folder in front of package.path. */
+void lt_prepend_script_folder(lua_State *L, const char *script);
+
+#endif

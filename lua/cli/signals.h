@@ -1,0 +1,28 @@
+/* lua/cli/signals.h: what SIGINT and SIGTERM do in the binary. Never part of the library.
+
+   The first one asks: a running Trainer loop sees it between two batches, saves and raises; a script
+   without one gets an error at its next line. The second one ends the process at once. */
+#ifndef LT_CLI_SIGNALS_H
+#define LT_CLI_SIGNALS_H
+
+#include <lua.h>
+#include <stdbool.h>
+
+/* Take the signals over for the state. */
+void lt_signals_install(lua_State *L);
+
+/* While the prompt waits for a line a signal must wake it: no restart of the read, and any number
+   of Ctrl-C. */
+void lt_signals_reading(bool on);
+
+/* Signals that nobody has acted on yet. */
+int lt_signals_pending(void);
+void lt_signals_clear(void);
+
+/* The exit status that the last signal asks for: 130, 143; 0 when there was none. */
+int lt_signals_status(void);
+
+/* Whether a signal raised an error in the script since the last lt_signals_clear. */
+bool lt_signals_stopped(void);
+
+#endif

@@ -1,0 +1,304 @@
+/* lua/host/ltrain.c: the face for hosts: calls, values, steps. Opening a state is in open.c. */
+#include "host/ltrain.h"
+
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "bind/state.h"
+#include "bind/tensor.h"
+#include "host/open.h"
+#include "host/values.h"
+
+/* One call from the host, on its way through lua_pcall. */
+typedef struct request {
+  ltrain *l;
+  const char *name;
+  const char *format;
+  lt_variadic values;
+} request;
+
+static const char no_memory[] = "not enough memory";
+
+static void keep_message(ltrain *l, const char *text) {
+  snprintf(l->message, sizeof l->message, "%s", text == NULL ? "an error without a text" : text);
+}
+
+/* Message handler: error values as texts; memory errors do not come here. */
+static int to_text(lua_State *L) {
+  luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+/* What is common to all entries: the last message goes, the budget of instructions is new. */
+static void enter(ltrain *l) {
+  l->message[0] = 0;
+  lt_host_arm(l);
+}
+
+/* The stack's top is an error value: keep it, drop it; a cancel has been answered. */
+static bool fail(ltrain *l, lua_State *L) {
+  keep_message(l, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL);
+  lua_pop(L, 1);
+  if (atomic_exchange(&l->cancelled, false)) {
+    lt_cancel(l->b->c, false);
+    keep_message(l, "cancelled");
+  }
+  return false;
+}
+
+/* Run fn(request) protected. */
+static bool protect(ltrain *l, lua_CFunction fn, request *r) {
+  lua_State *L = l->L;
+  enter(l);
+  if (!lua_checkstack(L, 8)) {
+    keep_message(l, no_memory);
+    return false;
+  }
+  int top = lua_gettop(L);
+  lua_pushcfunction(L, to_text);
+  lua_pushcfunction(L, fn);
+  lua_pushlightuserdata(L, r);
+  if (lua_pcall(L, 1, 0, top + 1) != LUA_OK) {
+    fail(l, L);
+    lua_settop(L, top);
+    return false;
+  }
+  lua_settop(L, top);
+  return true;
+}
+
+const char *ltrain_errmsg(const ltrain *l) { return l == NULL ? no_memory : l->message; }
+
+static int run_file(lua_State *L) {
+  const request *r = lua_touserdata(L, 1);
+  if (luaL_loadfilex(L, r->name, "t") != LUA_OK) lua_error(L);
+  lua_call(L, 0, 0);
+  return 0;
+}
+
+bool ltrain_dofile(ltrain *l, const char *path) {
+  request r = {.l = l, .name = path};
+  return protect(l, run_file, &r);
+}
+
+static int run_string(lua_State *L) {
+  const request *r = lua_touserdata(L, 1);
+  lua_pushfstring(L, "=%s", r->name == NULL ? "host" : r->name);
+  if (luaL_loadbufferx(L, r->format, strlen(r->format), lua_tostring(L, -1), "t") != LUA_OK)
+    lua_error(L);
+  lua_call(L, 0, 0);
+  return 0;
+}
+
+bool ltrain_dostring(ltrain *l, const char *code, const char *name) {
+  request r = {.l = l, .name = name, .format = code};
+  return protect(l, run_string, &r);
+}
+
+static void check_callable(lua_State *L, int index, const char *name) {
+  if (lua_type(L, index) == LUA_TFUNCTION) return;
+  if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
+    luaL_error(L, "%s: a function wanted, got %s", name, luaL_typename(L, index));
+  lua_pop(L, 1);
+}
+
+/* Push the named function and the arguments; returns how many arguments. `format` moves to the
+   letters of the results. */
+static int push_call(lua_State *L, request *r) {
+  int n = lt_push_named(L, r->name) - 1;
+  check_callable(L, -1 - n, r->name);
+  for (; *r->format != 0 && *r->format != '>'; r->format++, n++)
+    lt_push_argument(L, r->l->b, *r->format, &r->values);
+  if (*r->format == '>') r->format++;
+  return n;
+}
+
+/* Strings among the results live in a table until the next call takes its place. */
+static void hold_string(lua_State *L, ltrain *l, int index) {
+  if (lua_type(L, index) != LUA_TSTRING) return;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, l->hold_ref);
+  lua_pushvalue(L, index);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  lua_pop(L, 1);
+}
+
+static void take_results(lua_State *L, request *r, int first) {
+  lua_newtable(L);
+  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);
+  for (int k = 0; r->format[k] != 0; k++) {
+    lt_take_result(L, r->l->b, first + k, r->format[k], &r->values, r->name);
+    hold_string(L, r->l, first + k);
+  }
+}
+
+static int call_named(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  int n = push_call(L, r), results = (int)strlen(r->format);
+  luaL_checkstack(L, results, "too many results");
+  lua_call(L, n, results);
+  take_results(L, r, lua_gettop(L) - results + 1);
+  return 0;
+}
+
+bool ltrain_call(ltrain *l, const char *name, const char *format, ...) {
+  request r = {.l = l, .name = name, .format = format};
+  va_start(r.values.list, format);
+  bool ok = protect(l, call_named, &r);
+  va_end(r.values.list);
+  return ok;
+}
+
+static int get_named(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  lt_push_named(L, r->name);
+  take_results(L, r, lua_gettop(L));
+  return 0;
+}
+
+bool ltrain_get(ltrain *l, const char *name, const char *format, ...) {
+  request r = {.l = l, .name = name, .format = format};
+  if (strlen(format) != 1 || strchr(name, ':') != NULL) {
+    keep_message(l, "get: one letter and a name without ':' are wanted");
+    return false;
+  }
+  va_start(r.values.list, format);
+  bool ok = protect(l, get_named, &r);
+  va_end(r.values.list);
+  return ok;
+}
+
+static int set_named(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  lt_push_argument(L, r->l->b, r->format[0], &r->values);
+  lt_store_named(L, r->name);
+  return 0;
+}
+
+bool ltrain_set(ltrain *l, const char *name, const char *format, ...) {
+  request r = {.l = l, .name = name, .format = format};
+  va_start(r.values.list, format);
+  bool ok = protect(l, set_named, &r);
+  va_end(r.values.list);
+  return ok;
+}
+
+/* Stepping. The call runs in a Lua thread of its own, in which the Trainer's loops yield. */
+
+static int start_named(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  int n = push_call(L, r);
+  lt_host_set_stepped(L, true);
+  lua_State *thread = lua_newthread(L);
+  lua_insert(L, -n - 2);
+  lua_xmove(L, thread, n + 1);
+  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->thread_ref);
+  r->l->stepped = thread;
+  r->l->step_arguments = n;
+  return 0;
+}
+
+bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
+  if (l->stepped != NULL) {
+    keep_message(l, "start: the last call that was started has not ended");
+    return false;
+  }
+  request r = {.l = l, .name = name, .format = format};
+  va_start(r.values.list, format);
+  bool ok = protect(l, start_named, &r);
+  va_end(r.values.list);
+  return ok;
+}
+
+static int end_steps(lua_State *L) {
+  const request *r = lua_touserdata(L, 1);
+  lt_host_set_stepped(L, false);
+  lua_pushboolean(L, false);
+  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->thread_ref);
+  return 0;
+}
+
+static int text_of_top(lua_State *L) {
+  luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+ltrain_state ltrain_step(ltrain *l, const char **where) {
+  lua_State *thread = l->stepped;
+  if (thread == NULL) {
+    keep_message(l, "step: nothing was started");
+    return LTRAIN_FAILED;
+  }
+  enter(l);
+  int n_results = 0;
+  int status = lua_resume(thread, l->L, l->step_arguments, &n_results);
+  l->step_arguments = 0;
+  if (status == LUA_YIELD) {
+    const char *name = n_results > 0 && lua_type(thread, -1) == LUA_TSTRING ? lua_tostring(thread, -1) : "";
+    snprintf(l->where, sizeof l->where, "%s", name);
+    if (where != NULL) *where = l->where;
+    lua_pop(thread, n_results);
+    return LTRAIN_PAUSED;
+  }
+  l->stepped = NULL;
+  if (status != LUA_OK) {
+    /* Runs what the loops close, then leaves the error on top. */
+    lua_resetthread(thread);
+    lua_pushcfunction(l->L, text_of_top);
+    lua_xmove(thread, l->L, 1);
+    lua_pcall(l->L, 1, 1, 0);
+    fail(l, l->L);
+  }
+  char message[sizeof l->message];
+  memcpy(message, l->message, sizeof message);
+  request r = {.l = l};
+  protect(l, end_steps, &r);
+  memcpy(l->message, message, sizeof message);
+  return status == LUA_OK ? LTRAIN_FINISHED : LTRAIN_FAILED;
+}
+
+/* Tensors. */
+
+static bool take_failure(ltrain *l) {
+  lt_failure failure;
+  if (!lt_take_failure(l->b->c, &failure)) return false;
+  keep_message(l, failure.text);
+  return true;
+}
+
+lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const int64_t *shape,
+                       void (*drop)(void *ud), void *ud) {
+  lt_ctx *c = l->b->c;
+  l->message[0] = 0;
+  if (ndim < 0 || ndim > LT_MAX_DIMS || dtype < 0 || dtype >= LT_DTYPE_COUNT || data == NULL) {
+    keep_message(l, "wrap: memory, a dtype and 0 to 8 dims are wanted");
+    return NULL;
+  }
+  int64_t count = lt_shape_numel(lt_shape_of(ndim, shape));
+  lt_frame frame = lt_frame_open(c);
+  lt_storage *s = lt_storage_wrap(c, data, (size_t)count * lt_dtype_size(dtype), drop, ud);
+  lt_tensor *t = s == NULL ? NULL : lt_tensor_make(c, s, dtype, ndim, shape, NULL, 0);
+  if (s != NULL) lt_storage_release(c, s);
+  lt_retain(t);
+  lt_frame_close(c, frame, 0, NULL);
+  return take_failure(l) ? NULL : t;
+}
+
+void *ltrain_data(ltrain *l, lt_tensor *t, int write) {
+  l->message[0] = 0;
+  void *data = lt_tensor_ptr(l->b->c, t, write ? LT_READ | LT_WRITE : LT_READ);
+  return take_failure(l) ? NULL : data;
+}
+
+void ltrain_release(ltrain *l, lt_tensor *t) {
+  if (t != NULL) lt_release(l->b->c, t);
+}
+
+void ltrain_cancel(ltrain *l) {
+  atomic_store(&l->cancelled, true);
+  lt_cancel(l->b->c, true);
+}
+
+lt_ctx *ltrain_context(ltrain *l) { return l->b->c; }
+
+struct lua_State *ltrain_lua(ltrain *l) { return l->L; }

@@ -1,0 +1,215 @@
+/* lua/host/open.c: opens and closes a state for a host: its memory, its budget, its callbacks. */
+#include "host/open.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include "host/install.h"
+
+enum { HOOK_COUNT = 10000 };
+
+/* Memory. */
+
+static void *from_malloc(void *ptr, size_t new_size) {
+  if (new_size != 0) return realloc(ptr, new_size);
+  free(ptr);
+  return NULL;
+}
+
+/* The one allocator of the state, Lua's and tensors' alike; several threads may be in it. */
+static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  ltrain *l = ud;
+  if (ptr == NULL) old_size = 0; /* Lua tells there what it is for */
+  size_t grown = new_size > old_size ? new_size - old_size : 0;
+  size_t before = atomic_fetch_add(&l->used, grown);
+  bool refused =
+      grown != 0 && l->config.memory_cap != 0 && before + grown > l->config.memory_cap;
+  void *fresh = refused ? NULL
+                : l->config.alloc != NULL
+                    ? l->config.alloc(l->config.ud, ptr, old_size, new_size)
+                    : from_malloc(ptr, new_size);
+  if (fresh == NULL && new_size != 0)
+    atomic_fetch_sub(&l->used, grown);
+  else if (new_size < old_size)
+    atomic_fetch_sub(&l->used, old_size - new_size);
+  return fresh;
+}
+
+/* Instructions. */
+
+static ltrain *of(lua_State *L) { return *(ltrain **)lua_getextraspace(L); }
+
+/* Past the budget every further line raises again: a script's pcall does not help it. */
+static void count(lua_State *L, lua_Debug *ar) {
+  ltrain *l = of(L);
+  bool counting = lua_gethookmask(L) == LUA_MASKCOUNT;
+  if (ar->event == LUA_HOOKCOUNT && counting) l->instructions += HOOK_COUNT;
+  bool cancelled = atomic_load(&l->cancelled);
+  if (l->instructions <= l->config.max_instructions && !cancelled) return;
+  lua_sethook(L, count, LUA_MASKLINE | LUA_MASKCOUNT, 1);
+  if (cancelled) luaL_error(L, "cancelled");
+  luaL_error(L, "the script ran more than %I instructions",
+             (lua_Integer)l->config.max_instructions);
+}
+
+void lt_host_arm(ltrain *l) {
+  l->instructions = 0;
+  if (l->config.max_instructions > 0) lua_sethook(l->L, count, LUA_MASKCOUNT, HOOK_COUNT);
+}
+
+/* Callbacks. */
+
+static void push_part(lua_State *L, const char *name) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "ltrain.require");
+  lua_pushstring(L, name);
+  lua_call(L, 1, 1);
+}
+
+void lt_host_set_stepped(lua_State *L, bool on) {
+  push_part(L, "ltrain.trainer.Trainer");
+  if (on)
+    lua_pushboolean(L, true);
+  else
+    lua_pushnil(L);
+  lua_setfield(L, -2, "stepped");
+  lua_pop(L, 1);
+}
+
+static void tell_log(void *ud, int level, const char *text) {
+  const ltrain *l = ud;
+  if (l->config.log != NULL) l->config.log(l->config.ud, level, text);
+}
+
+/* runtime.write_stderr(text): what the library says is a message for the host, line by line. */
+static int say(lua_State *L) {
+  const char *text = luaL_checkstring(L, 1);
+  lua_pushstring(L, text);
+  char *line = lua_newuserdatauv(L, strlen(text) + 1, 0);
+  for (const char *end; *text != 0; text = *end == 0 ? end : end + 1) {
+    end = text + strcspn(text, "\n");
+    memcpy(line, text, (size_t)(end - text));
+    line[end - text] = 0;
+    tell_log(of(L), LTRAIN_INFO, line);
+  }
+  lua_pushboolean(L, true);
+  return 1;
+}
+
+/* runtime.write_stdout(text) */
+static int print_text(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length);
+  const ltrain *l = of(L);
+  if (l->config.print != NULL) l->config.print(l->config.ud, text, length);
+  lua_pushboolean(L, true);
+  return 1;
+}
+
+static void warn(void *ud, const char *text, int to_be_continued) {
+  (void)to_be_continued;
+  tell_log(ud, LTRAIN_WARNING, text);
+}
+
+/* loop.watch(stage, epoch, batch, batches) */
+static int progress(lua_State *L) {
+  const ltrain *l = of(L);
+  int known = 0;
+  lua_Integer batches = lua_tointegerx(L, 4, &known);
+  l->config.progress(l->config.ud, lua_tostring(L, 1), lua_tointeger(L, 2), lua_tointeger(L, 3),
+                     known ? batches : -1);
+  return 0;
+}
+
+static void set_callbacks(lua_State *L, ltrain *l) {
+  static const luaL_Reg streams[] = {{"write_stderr", say}, {"write_stdout", print_text},
+                                     {NULL, NULL}};
+  lua_setwarnf(L, warn, l);
+  l->b->c->log = tell_log;
+  l->b->c->log_ud = l;
+  push_part(L, "ltrain.runtime");
+  luaL_setfuncs(L, streams, 0);
+  lua_pop(L, 1);
+  if (l->config.progress == NULL) return;
+  push_part(L, "ltrain.trainer.loop");
+  lua_pushcfunction(L, progress);
+  lua_setfield(L, -2, "watch");
+  lua_pop(L, 1);
+}
+
+/* Opening. */
+
+static lt_policy policy_of(unsigned allow) {
+  return (lt_policy){.read_files = (allow & LTRAIN_READ_FILES) != 0,
+                     .write_files = (allow & LTRAIN_WRITE_FILES) != 0,
+                     .fork = (allow & LTRAIN_FORK) != 0,
+                     .dlopen = (allow & LTRAIN_LOAD_LIBRARIES) != 0,
+                     .network = (allow & LTRAIN_NETWORK) != 0};
+}
+
+static void open_libraries(lua_State *L, unsigned allow) {
+  luaL_openlibs(L);
+  if ((allow & LTRAIN_LUA_LIBRARIES) != 0) return;
+  static const char *const closed[] = {"io", "debug"};
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  for (size_t k = 0; k < sizeof closed / sizeof *closed; k++) {
+    lua_pushnil(L);
+    lua_setglobal(L, closed[k]);
+    lua_pushnil(L);
+    lua_setfield(L, -2, closed[k]);
+  }
+  lua_pop(L, 1);
+}
+
+static int open_state(lua_State *L) {
+  ltrain *l = lua_touserdata(L, 1);
+  open_libraries(L, l->config.allow);
+  lua_getglobal(L, "require");
+  lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.require");
+  lt_host_give_print(L, l);
+  const lt_bind_options options = {.owned = true,
+                                   .threads = l->config.threads,
+                                   .policy = policy_of(l->config.allow),
+                                   .allocator = &l->allocator};
+  lt_host_install(L, &options);
+  l->b = lt_bind_get(L);
+  set_callbacks(L, l);
+  lua_newtable(L);
+  l->hold_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_pushboolean(L, false);
+  l->thread_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  lt_host_restrict(L, &l->config);
+  return 0;
+}
+
+ltrain *ltrain_open(const ltrain_config *config) {
+  static const ltrain_config defaults = LTRAIN_CONFIG_INIT;
+  if (config == NULL) config = &defaults;
+  ltrain *l = config->alloc != NULL ? config->alloc(config->ud, NULL, 0, sizeof *l)
+                                    : malloc(sizeof *l);
+  if (l == NULL) return NULL;
+  memset(l, 0, sizeof *l);
+  memcpy(&l->config, config, config->size < sizeof *config ? config->size : sizeof *config);
+  l->allocator = (lt_allocator){.fn = allocate, .ud = l};
+  l->L = lua_newstate(allocate, l);
+  if (l->L != NULL) {
+    *(ltrain **)lua_getextraspace(l->L) = l;
+    lua_pushcfunction(l->L, open_state);
+    lua_pushlightuserdata(l->L, l);
+    if (lua_pcall(l->L, 1, 0, 0) == LUA_OK) return l;
+  }
+  ltrain_close(l);
+  return NULL;
+}
+
+void ltrain_close(ltrain *l) {
+  if (l == NULL) return;
+  if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
+  if (l->L != NULL) lua_close(l->L);
+  if (l->config.alloc != NULL)
+    l->config.alloc(l->config.ud, l, sizeof *l, 0);
+  else
+    free(l);
+}
