@@ -1,0 +1,142 @@
+/* lua/bind/collect.c: when Lua's collector runs, since it sees a few bytes over many megabytes.
+
+   Generational mode. In an owned state a loop stops the collector inside a batch (automatic young
+   collections would age the step's tensors) and calls collect_boundary between batches: one young
+   collection; a full one when the live bytes exceed twice those after the last full one + 256 MiB.
+   Scripts without steps get a young collection after every 64 MiB of results. If Lua's own heap
+   doubles within a batch, one young collection. A full one never runs in mid-step, except when a
+   device is out of memory. In a guest state only that last one ever runs by itself. */
+#include "bind/state.h"
+
+enum { SLACK = 256 << 20 };
+
+static int64_t live_bytes(lt_ctx *c) {
+  int64_t live = 0;
+  for (int k = 0; k < c->registry->n_devices; k++) {
+    lt_device d = {(int16_t)k, 0};
+    if (k == 0 || c->registry->devices[k]->host_memory == false)
+      live += lt_device_memory(c, d).live_bytes;
+  }
+  return live;
+}
+
+static int64_t heap_bytes(lua_State *L) {
+  return (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024 + lua_gc(L, LUA_GCCOUNTB);
+}
+
+static void collect_fully(lua_State *L, lt_bind *b) {
+  lua_gc(L, LUA_GCCOLLECT);
+  b->collect.after_full = live_bytes(b->c);
+}
+
+/* One young collection, then a full one if too much is still alive. */
+static void collect(lua_State *L, lt_bind *b) {
+  lua_gc(L, LUA_GCSTEP, 0);
+  if (live_bytes(b->c) > 2 * b->collect.after_full + SLACK) collect_fully(L, b);
+  b->collect.fresh = 0;
+  b->collect.heap = heap_bytes(L);
+}
+
+void lt_collect_now(lua_State *L, lt_bind *b) {
+  b->collect.calls = 0;
+  if (!b->owned) {
+    b->collect.fresh = 0;
+  } else if (b->collect.depth == 0) {
+    if (b->collect.fresh > LT_COLLECT_AFTER) collect(L, b);
+  } else if (heap_bytes(L) > 2 * b->collect.heap + (4 << 20)) {
+    lua_gc(L, LUA_GCSTEP, 0);
+    b->collect.heap = heap_bytes(L);
+  }
+}
+
+void lt_collect_boundary(lua_State *L, lt_bind *b) {
+  if (b->owned) collect(L, b);
+}
+
+/* The device is out of memory: everything that can go goes. */
+static void on_exhausted(lt_ctx *c, void *ud) {
+  lt_bind *b = ud;
+  (void)c;
+  lua_gc(b->L, LUA_GCCOLLECT);
+  lua_gc(b->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
+  b->collect.after_full = 0;
+}
+
+/* runtime.collect_begin(): a loop's batches begin; calls may nest */
+static int collect_begin(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  b->collect.heap = heap_bytes(L);
+  if (b->owned && b->collect.depth++ == 0) lua_gc(L, LUA_GCSTOP);
+  return 0;
+}
+
+/* runtime.collect_boundary(): between two batches, when the loop holds no tensor but its state */
+static int collect_boundary(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_collect_boundary(L, b);
+  return 0;
+}
+
+/* runtime.collect_end(): the loop is over, also by an error */
+static int collect_end(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (b->owned && b->collect.depth > 0 && --b->collect.depth == 0) lua_gc(L, LUA_GCRESTART);
+  return 0;
+}
+
+/* runtime.collect_fully(): everything, for a moment outside of steps */
+static int collect_all(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  collect_fully(L, b);
+  return 0;
+}
+
+/* runtime.memory([device]) -> {live_bytes, peak_bytes, cached_bytes, system_calls, struct_bytes,
+   lua_bytes} */
+static int memory(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d = LT_CPU_DEVICE;
+  if (!lua_isnoneornil(L, 1) && !lt_device_parse(b->c, luaL_checkstring(L, 1), &d))
+    lt_raise_failure(L, b);
+  lt_memory_stats s = lt_device_memory(b->c, d);
+  const struct {
+    const char *name;
+    int64_t value;
+  } rows[] = {{"live_bytes", s.live_bytes},     {"peak_bytes", s.peak_bytes},
+              {"cached_bytes", s.cached_bytes}, {"system_calls", s.system_calls},
+              {"struct_bytes", b->c->memory.live_bytes}, {"lua_bytes", heap_bytes(L)}};
+  lua_createtable(L, 0, 6);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    lua_pushinteger(L, rows[k].value);
+    lua_setfield(L, -2, rows[k].name);
+  }
+  return 1;
+}
+
+static int reset_peak_memory(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device_reset_peak(b->c, LT_CPU_DEVICE);
+  return 0;
+}
+
+static int empty_cache(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device_empty_cache(b->c, LT_CPU_DEVICE);
+  return 0;
+}
+
+void lt_bind_collect(lua_State *L, lt_bind *b) {
+  static const luaL_Reg runtime[] = {{"collect_begin", collect_begin},
+                                     {"collect_boundary", collect_boundary},
+                                     {"collect_end", collect_end},
+                                     {"collect_fully", collect_all},
+                                     {"memory", memory},
+                                     {"reset_peak_memory", reset_peak_memory},
+                                     {"empty_cache", empty_cache},
+                                     {NULL, NULL}};
+  if (b->owned) lua_gc(L, LUA_GCGEN, 0, 0);
+  lt_device_on_exhausted(b->c, on_exhausted, b);
+  lua_getfield(L, 1, "runtime");
+  lt_add_functions(L, b, runtime);
+  lua_pop(L, 1);
+}

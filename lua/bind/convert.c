@@ -1,0 +1,283 @@
+/* lua/bind/convert.c: tensors to numbers, tables, bytes, other dtypes and devices; writes in place. */
+#include <string.h>
+
+#include "bind/arguments.h"
+#include "bind/tensor.h"
+
+static void push_scalar(lua_State *L, lt_scalar s) {
+  if (s.kind == LT_SCALAR_BOOL)
+    lua_pushboolean(L, s.i != 0);
+  else if (s.kind == LT_SCALAR_INT)
+    lua_pushinteger(L, s.i);
+  else
+    lua_pushnumber(L, s.f);
+}
+
+/* x:item() -> the number of a one-element tensor */
+static int item(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "item");
+  lt_scalar s = LT_NONE_SCALAR;
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_item(b->c, x, &s);
+  lt_end_call(L, b, frame);
+  push_scalar(L, s);
+  return 1;
+}
+
+void *lt_push_elements(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype *as) {
+  lt_ctx *c = b->c;
+  lt_dtype d = (lt_dtype)x->dtype;
+  *as = lt_dtype_is_float(d) ? LT_F64 : d == LT_BOOL ? LT_BOOL : LT_I64;
+  void *data = lua_newuserdatauv(L, (size_t)x->numel * lt_dtype_size(*as) + 1, 0);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_tensor *t = lt_contiguous(c, lt_cast(c, lt_detach(c, x), *as));
+  if (t != NULL) lt_tensor_read(c, t, data);
+  lt_end_call(L, b, frame);
+  return data;
+}
+
+static void push_nested(lua_State *L, const lt_tensor *x, int dim, lt_dtype as, const char **at) {
+  if (dim == x->ndim) {
+    if (as == LT_F64)
+      lua_pushnumber(L, *(const double *)*at);
+    else if (as == LT_I64)
+      lua_pushinteger(L, *(const int64_t *)*at);
+    else
+      lua_pushboolean(L, **at != 0);
+    *at += lt_dtype_size(as);
+    return;
+  }
+  luaL_checkstack(L, 4, "tolist");
+  lua_createtable(L, (int)x->size[dim], 0);
+  for (int64_t k = 1; k <= x->size[dim]; k++) {
+    push_nested(L, x, dim + 1, as, at);
+    lua_rawseti(L, -2, k);
+  }
+}
+
+/* x:tolist() -> nested tables, or the number of a tensor of no dims */
+static int tolist(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "tolist");
+  lt_dtype as;
+  const char *at = lt_push_elements(L, b, x, &as);
+  push_nested(L, x, 0, as, &at);
+  return 1;
+}
+
+/* x:tobytes() -> its elements in logical order as a string */
+static int tobytes(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "tobytes");
+  size_t size = (size_t)x->numel * lt_item_size(x);
+  luaL_Buffer buffer;
+  char *data = luaL_buffinitsize(L, &buffer, size);
+  lt_note_line(L, b);
+  lt_frame frame = lt_frame_open(b->c);
+  lt_tensor *t = lt_contiguous(b->c, lt_detach(b->c, x));
+  if (t != NULL) lt_tensor_read(b->c, t, data);
+  lt_end_call(L, b, frame);
+  luaL_pushresultsize(&buffer, size);
+  return 1;
+}
+
+/* Other dtypes and devices. */
+
+static int convert(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype dtype, lt_device device) {
+  lt_ctx *c = b->c;
+  lt_collect_if_due(L, b);
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = x;
+  if (dtype != LT_DTYPE_NONE) t = lt_cast(c, t, dtype);
+  if (device.kind >= 0) t = lt_to_device(c, t, device);
+  return lt_end(L, b, frame, 1, &t);
+}
+
+static void read_target(lua_State *L, lt_bind *b, int index, lt_dtype *dtype, lt_device *device) {
+  const lt_tensor *like = lt_to_tensor(L, b, index);
+  if (like != NULL) {
+    *dtype = (lt_dtype)like->dtype;
+    *device = like->storage->device;
+  } else if (lua_istable(L, index)) {
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+      const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+      if (strcmp(key, "dtype") == 0)
+        *dtype = lt_check_dtype(L, b, lua_gettop(L), "to");
+      else if (strcmp(key, "device") == 0)
+        *device = lt_check_device(L, b, lua_gettop(L), "to");
+      else
+        lt_raise(L, b, LT_EARG, "to: unknown option '%s' (there are dtype, device)", key);
+    }
+  } else if (lua_type(L, index) != LUA_TSTRING) {
+    lt_raise(L, b, LT_EARG, "to: needs a dtype, a device or a tensor, got %s",
+             luaL_typename(L, index));
+  } else if (lt_dtype_from_name(lua_tostring(L, index)) != LT_DTYPE_NONE) {
+    *dtype = lt_dtype_from_name(lua_tostring(L, index));
+  } else {
+    *device = lt_check_device(L, b, index, "to");
+  }
+}
+
+/* x:to("f64"), x:to("cpu"), x:to("cpu", "f64"), x:to(other), x:to{dtype =, device =}; x itself when
+   it fits already */
+static int to(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "to");
+  lt_dtype dtype = LT_DTYPE_NONE;
+  lt_device device = LT_NO_DEVICE;
+  read_target(L, b, 2, &dtype, &device);
+  if (!lua_isnoneornil(L, 3)) read_target(L, b, 3, &dtype, &device);
+  return convert(L, b, x, dtype, device);
+}
+
+/* x:float() and so on: upvalue 2 is the dtype. */
+static int to_dtype(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_dtype dtype = (lt_dtype)lua_tointeger(L, lua_upvalueindex(2));
+  return convert(L, b, lt_check_tensor(L, b, 1, lt_dtype_name(dtype)), dtype, LT_NO_DEVICE);
+}
+
+static int cpu(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  return convert(L, b, lt_check_tensor(L, b, 1, "cpu"), LT_DTYPE_NONE, LT_CPU_DEVICE);
+}
+
+static int detach(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "detach");
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = lt_detach(b->c, x);
+  return lt_end(L, b, frame, 1, &t);
+}
+
+static int contiguous(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "contiguous");
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = lt_contiguous(b->c, x);
+  return lt_end(L, b, frame, 1, &t);
+}
+
+static int is_contiguous(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_pushboolean(L, lt_check_tensor(L, b, 1, "is_contiguous")->contiguous);
+  return 1;
+}
+
+/* x:requires_grad_([on = true]) -> x */
+static int requires_grad_(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "requires_grad_");
+  bool on = lua_isnoneornil(L, 2) || lua_toboolean(L, 2);
+  lua_settop(L, 1);
+  lt_set_requires_grad(L, b, x, on);
+  if (on) lt_make_unique(L, b, 1);
+  return 1;
+}
+
+/* Sizes. */
+
+static int numel(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_pushinteger(L, lt_check_tensor(L, b, 1, "numel")->numel);
+  return 1;
+}
+
+static int dim(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_pushinteger(L, lt_check_tensor(L, b, 1, "dim")->ndim);
+  return 1;
+}
+
+static int push_numbers(lua_State *L, lt_bind *b, const char *who, bool strides) {
+  const lt_tensor *x = lt_check_tensor(L, b, 1, who);
+  const int64_t *from = strides ? x->stride : x->size;
+  if (!lua_isnoneornil(L, 2)) {
+    int k = lt_check_dim_of(L, b, 2, x, who, "dim");
+    if (x->ndim == 0) lt_raise(L, b, LT_ESHAPE, "%s: a tensor of shape [] has no dims", who);
+    lua_pushinteger(L, from[k]);
+    return 1;
+  }
+  lua_createtable(L, x->ndim, 0);
+  for (int k = 0; k < x->ndim; k++) {
+    lua_pushinteger(L, from[k]);
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
+/* x:size(dim) -> number; x:size() -> table */
+static int size(lua_State *L) { return push_numbers(L, lt_enter(L), "size", false); }
+static int stride(lua_State *L) { return push_numbers(L, lt_enter(L), "stride", true); }
+
+/* In place. */
+
+static int fill(lua_State *L, const char *who, bool zero) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, who);
+  lt_reading r;
+  lt_reading_init(&r, LT_OP_fill);
+  r.who = who;
+  if (zero) {
+    ((lt_args_fill *)r.args)->value = lt_scalar_int(0);
+    lt_mark_given(&r, "value");
+  }
+  lt_read_arguments(L, b, &r, 2);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_apply(b->c, LT_OP_fill, 1, &(lt_tensor *){x}, r.args, 1, &x);
+  lt_end_call(L, b, frame);
+  lua_settop(L, 1);
+  return 1;
+}
+
+static int fill_(lua_State *L) { return fill(L, "fill_", false); }
+static int zero_(lua_State *L) { return fill(L, "zero_", true); }
+
+static int copy_(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "copy_"), *from = lt_check_tensor(L, b, 2, "copy_");
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_copy_into(b->c, x, from);
+  lt_end_call(L, b, frame);
+  lua_settop(L, 1);
+  return 1;
+}
+
+static void add_dtype_methods(lua_State *L, lt_bind *b) {
+  static const struct {
+    const char *name;
+    lt_dtype dtype;
+  } rows[] = {{"float", LT_F32},     {"double", LT_F64}, {"half", LT_F16}, {"bfloat16", LT_BF16},
+              {"long", LT_I64},      {"int", LT_I32},    {"byte", LT_U8},  {"bool", LT_BOOL}};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    lua_pushlightuserdata(L, b);
+    lua_pushinteger(L, rows[k].dtype);
+    lua_pushcclosure(L, to_dtype, 2);
+    lua_setfield(L, 2, rows[k].name);
+  }
+}
+
+void lt_bind_convert(lua_State *L, lt_bind *b) {
+  static const luaL_Reg methods[] = {{"item", item},
+                                     {"tolist", tolist},
+                                     {"tobytes", tobytes},
+                                     {"to", to},
+                                     {"cpu", cpu},
+                                     {"detach", detach},
+                                     {"contiguous", contiguous},
+                                     {"is_contiguous", is_contiguous},
+                                     {"requires_grad_", requires_grad_},
+                                     {"numel", numel},
+                                     {"dim", dim},
+                                     {"size", size},
+                                     {"stride", stride},
+                                     {"fill_", fill_},
+                                     {"zero_", zero_},
+                                     {"copy_", copy_},
+                                     {NULL, NULL}};
+  lua_pushvalue(L, 2);
+  lt_add_functions(L, b, methods);
+  lua_pop(L, 1);
+  add_dtype_methods(L, b);
+}

@@ -1,0 +1,232 @@
+/* lua/bind/ops.c: every row of the op table as a function and a method, and the operators.
+
+   Nothing here knows a single structured op: what is visible, what it takes and what it gives
+   comes from lt_ops and lt_kinds. */
+#include <string.h>
+
+#include "bind/arguments.h"
+#include "bind/tensor.h"
+
+/* Upvalues of an op's function: the binding, the op. */
+enum { OP_UPVALUE = 2, OP_UPVALUES = 2 };
+
+int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
+  lt_tensor *out[LT_MAX_OUT] = {NULL};
+  int n_out = r->kind->n_out, n_shown = lt_kind_shown(r->kind);
+  lt_ctx *c = b->c;
+  lt_collect_if_due(L, b);
+  lt_frame frame = lt_begin(L, b, n_shown);
+  lt_make_numbers(c, r);
+  lt_apply(c, (lt_op)(r->op - lt_ops), r->n_in, r->in, r->args, n_out, out);
+  if (r->requires_grad && lt_ok(c)) {
+    if (lt_dtype_is_float((lt_dtype)out[0]->dtype))
+      out[0]->flags |= LT_REQUIRES_GRAD;
+    else
+      lt_fail(c, LT_EDTYPE, "%s: only floating tensors can require grad, this is %s", r->who,
+              lt_dtype_name((lt_dtype)out[0]->dtype));
+  }
+  n_out = lt_end(L, b, frame, n_shown, out);
+  for (; n_out > 1 && lua_isnil(L, -1); n_out--) lua_pop(L, 1); /* results that this call lacks */
+  return n_out;
+}
+
+static int call_op(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_reading r;
+  lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
+  lt_read_call(L, b, &r, 1);
+  return lt_run_reading(L, b, &r);
+}
+
+/* Makers of tensors: no tensor goes in, `requires_grad` is one more option. */
+static int call_maker(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_reading r;
+  lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
+  r.with_requires_grad = true;
+  lt_read_arguments(L, b, &r, 1);
+  return lt_run_reading(L, b, &r);
+}
+
+/* x:add_(y): the result goes into x, which is given back. */
+static int call_in_place(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_reading r;
+  lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
+  lt_tensor *x = lt_check_tensor(L, b, 1, r.op->name);
+  lt_read_call(L, b, &r, 1);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_make_numbers(b->c, &r);
+  lt_apply(b->c, (lt_op)(r.op - lt_ops), r.n_in, r.in, r.args, 1, &x);
+  lt_end_call(L, b, frame);
+  lua_pushvalue(L, 1);
+  return 1;
+}
+
+/* Operators of one operand get it twice. */
+static int call_unary_operator(lua_State *L) {
+  lua_settop(L, 1);
+  return call_op(L);
+}
+
+/* & | ~ are for bools: on integers Lua's reader would expect bits. */
+static int call_logic_operator(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  for (int k = 1; k <= 2; k++) {
+    const lt_tensor *t = lt_to_tensor(L, b, k);
+    if (t != NULL ? t->dtype == LT_BOOL : lua_isboolean(L, k)) continue;
+    lt_raise(L, b, LT_EDTYPE, "& | ~: need bool tensors, got %s",
+             t != NULL ? lt_dtype_name((lt_dtype)t->dtype) : luaL_typename(L, k));
+  }
+  if (lt_ops[lua_tointeger(L, lua_upvalueindex(OP_UPVALUE))].kind != LT_KIND_compare)
+    lua_settop(L, 1);
+  return call_op(L);
+}
+
+static void push_op(lua_State *L, lt_bind *b, lua_CFunction fn, int op) {
+  lua_pushlightuserdata(L, b);
+  lua_pushinteger(L, op);
+  lua_pushcclosure(L, fn, OP_UPVALUES);
+}
+
+/* Which functions a row becomes. */
+
+static bool is_visible(const lt_op_info *op) {
+  return !op->hidden && (lt_kinds[op->kind].flags & LT_KIND_HIDDEN) == 0;
+}
+
+static bool has_in_place_form(const lt_op_info *op) {
+  return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp;
+}
+
+static bool is_method(const lt_op_info *op) {
+  const lt_kind_info *kind = &lt_kinds[op->kind];
+  return kind->max_in != 0 && (kind->flags & LT_KIND_LIST) == 0;
+}
+
+static void add_op(lua_State *L, lt_bind *b, int id) {
+  const lt_op_info *op = &lt_ops[id];
+  push_op(L, b, lt_kinds[op->kind].max_in == 0 ? call_maker : call_op, id);
+  if (is_method(op)) {
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 2, op->name);
+  }
+  lua_setfield(L, 1, op->name);
+  if (!has_in_place_form(op)) return;
+  lua_pushfstring(L, "%s_", op->name);
+  push_op(L, b, call_in_place, id);
+  lua_rawset(L, 2);
+}
+
+static void add_operators(lua_State *L, lt_bind *b) {
+  static const struct {
+    const char *event, *op;
+    lua_CFunction fn;
+  } rows[] = {
+      {"__add", "add", call_op},          {"__sub", "sub", call_op},
+      {"__mul", "mul", call_op},          {"__div", "div", call_op},
+      {"__idiv", "floor_divide", call_op}, {"__mod", "remainder", call_op},
+      {"__pow", "pow", call_op},          {"__unm", "neg", call_unary_operator},
+      {"__band", "logical_and", call_logic_operator},
+      {"__bor", "logical_or", call_logic_operator},
+      {"__bxor", "logical_xor", call_logic_operator},
+      {"__bnot", "logical_not", call_logic_operator},
+  };
+  lua_rawgeti(L, LUA_REGISTRYINDEX, b->metatable_ref);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    push_op(L, b, rows[k].fn, lt_op_by_name(rows[k].op));
+    lua_setfield(L, -2, rows[k].event);
+  }
+  lua_pop(L, 1);
+}
+
+/* lt.ops(): the rows as tables, for derived specs and docs. */
+
+static void push_arguments(lua_State *L, const lt_kind_info *kind) {
+  static const char *const types[] = {"int", "number", "flag", "dim", "dims", "pos", "sizes",
+                                      "pair", "scalar", "dtype", "device", "choice",
+                                      "ticket"};
+  int n, at = 0;
+  const lt_arg *rows = kind->args(&n);
+  lua_createtable(L, n, 0);
+  for (int k = 0; k < n; k++) {
+    if (rows[k].type == LT_ARG_TICKET) continue;
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, rows[k].name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, types[rows[k].type]);
+    lua_setfield(L, -2, "type");
+    lua_pushboolean(L, rows[k].required);
+    lua_setfield(L, -2, "required");
+    lua_pushstring(L, rows[k].default_text);
+    lua_setfield(L, -2, "default");
+    if (rows[k].choices != NULL) {
+      lua_pushstring(L, rows[k].choices);
+      lua_setfield(L, -2, "choices");
+    }
+    lua_rawseti(L, -2, ++at);
+  }
+}
+
+static void set_string(lua_State *L, const char *key, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void set_flag(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+  lua_pushnumber(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void push_row(lua_State *L, const lt_op_info *op) {
+  static const char *const rules[] = {"float", "any", "promote", "first", "own"};
+  static const char *const casts[] = {"keep", "lower", "f32"};
+  const lt_kind_info *kind = &lt_kinds[op->kind];
+  lua_createtable(L, 0, 18);
+  set_string(L, "name", op->name);
+  set_string(L, "kind", kind->name);
+  set_string(L, "doc", op->doc);
+  set_string(L, "dtype", rules[op->dtype]);
+  set_string(L, "cast", casts[op->cast]);
+  set_flag(L, "differentiable", op->differentiable);
+  set_flag(L, "hidden", !is_visible(op));
+  set_flag(L, "in_place", is_visible(op) && has_in_place_form(op));
+  set_flag(L, "method", is_visible(op) && is_method(op));
+  set_flag(L, "list", (kind->flags & LT_KIND_LIST) != 0);
+  set_flag(L, "view", (kind->flags & LT_KIND_VIEW) != 0);
+  set_flag(L, "mutates", (kind->flags & LT_KIND_MUTATES) != 0);
+  set_number(L, "lo", op->lo);
+  set_number(L, "hi", op->hi);
+  lua_pushinteger(L, kind->min_in);
+  lua_setfield(L, -2, "min_in");
+  lua_pushinteger(L, kind->max_in);
+  lua_setfield(L, -2, "max_in");
+  lua_pushinteger(L, kind->n_out);
+  lua_setfield(L, -2, "n_out");
+  push_arguments(L, kind);
+  lua_setfield(L, -2, "args");
+}
+
+static int list_ops(lua_State *L) {
+  lua_createtable(L, LT_OP_COUNT, 0);
+  for (int op = 0; op < LT_OP_COUNT; op++) {
+    push_row(L, &lt_ops[op]);
+    lua_rawseti(L, -2, op + 1);
+  }
+  return 1;
+}
+
+void lt_bind_ops(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {{"ops", list_ops}, {NULL, NULL}};
+  for (int op = 0; op < LT_OP_COUNT; op++)
+    if (is_visible(&lt_ops[op])) add_op(L, b, op);
+  add_operators(L, b);
+  lua_pushvalue(L, 1);
+  lt_add_functions(L, b, functions);
+  lua_pop(L, 1);
+}

@@ -1,0 +1,153 @@
+/* lua/bind/state.h: what one lua_State has of us: a context, the modes of its threads, its lines.
+
+   The binding raises Lua errors, nothing else does, and in a fixed order: read the arguments; push
+   the empty results; open a frame, call, move the results in, close the frame; take the failure
+   and raise. lt_begin and lt_end are that order. Every C function of the binding carries the
+   lt_bind as its first upvalue. */
+#ifndef LT_BIND_STATE_H
+#define LT_BIND_STATE_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "base/ctx.h"
+#include "ops/op.h"
+
+enum { LT_LINE_CACHE = 64 };
+
+/* A script line that was seen lately. */
+typedef struct lt_seen_line {
+  const char *source;
+  int line;
+  uint32_t id;
+  char short_src[LUA_IDSIZE];
+} lt_seen_line;
+
+/* When to collect (collect.c). */
+typedef struct lt_collect {
+  int64_t fresh;      /* bytes of results since the last collection outside of loops */
+  int64_t after_full; /* live bytes after the last full collection */
+  int64_t heap;       /* Lua's own bytes at the last boundary */
+  int depth;          /* loops that run the collector themselves */
+  int calls;          /* results since Lua's own heap was looked at */
+} lt_collect;
+
+/* math.random of an owned state (random.c). */
+typedef struct lt_script_random {
+  bool reseeded;      /* math.randomseed was called: `seed` instead of the ctx's */
+  uint64_t seed, position, drawn;
+} lt_script_random;
+
+typedef struct lt_script_hook lt_script_hook; /* grad.c */
+
+typedef struct lt_bind {
+  lt_ctx *c;            /* NULL once the state is closing */
+  bool owned;           /* the state is ours: collector and math.random too */
+  lua_State *L;         /* the thread whose modes are in c->modes; kept alive by a registry slot */
+  lt_modes *modes;      /* where they go when another thread comes; likewise kept alive */
+  lt_modes main_modes;
+  const void *metatable;
+  /* Registry references. */
+  int metatable_ref, unique_ref, hooks_ref, threads_ref, thread_ref, record_ref;
+  int error_ref;        /* the Lua value of a failed callback */
+  int last_error_ref;
+  uint32_t line_hint;   /* line of the outermost call into a Module, for calls from our own chunks */
+  lt_seen_line lines[LT_LINE_CACHE];
+  lt_collect collect;
+  lt_script_random random;
+  lt_rng outside;       /* where draws outside of loops were left, while in one */
+  atomic_int interrupts; /* Ctrl-C pressed and not acted on */
+  lt_script_hook *live_hooks, *dead_hooks;
+} lt_bind;
+
+typedef struct lt_bind_options {
+  bool owned;
+  int threads;                   /* 0: one */
+  lt_policy policy;
+  const lt_allocator *allocator; /* NULL: malloc */
+} lt_bind_options;
+
+/* The state's binding, made at the first call; pushes the table of all C functions. */
+lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options);
+
+/* Count one more Ctrl-C; may be called in a signal handler. */
+void lt_bind_interrupt(lt_bind *b);
+
+/* The binding if the state has one, else NULL. */
+lt_bind *lt_bind_get(lua_State *L);
+
+/* Make `L` the thread whose modes count. */
+void lt_bind_switch(lt_bind *b, lua_State *L);
+
+/* First line of every C function: the binding, with this thread's modes in place. */
+static inline lt_bind *lt_enter(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  if (b->L != L) lt_bind_switch(b, L);
+  return b;
+}
+
+/* Note the script's line in the ctx. */
+void lt_note_line(lua_State *L, lt_bind *b);
+
+/* The id of the script's line that is running, 0: none. */
+uint32_t lt_script_line(lua_State *L, lt_bind *b);
+
+/* Push "model.lua:14: " of the script's innermost line, or "". */
+void lt_push_where(lua_State *L);
+
+/* Push the path of the innermost Module on the stack ("Net.head"), or nil. */
+void lt_push_module_path(lua_State *L);
+
+/* Fail with a message of our own and raise it. */
+_Noreturn void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Take the failure out of the ctx and raise it. */
+_Noreturn void lt_raise_failure(lua_State *L, lt_bind *b);
+
+/* Push `n` empty results, note the line, open a frame. */
+lt_frame lt_begin(lua_State *L, lt_bind *b, int n);
+
+/* Move the results in (the last n values of the stack), close the frame, raise if anything failed.
+   A result that is one of the arguments gives back that argument. Returns n. */
+int lt_end(lua_State *L, lt_bind *b, lt_frame frame, int n, lt_tensor *const *out);
+
+/* The same without tensors as results: close the frame, raise if anything failed. */
+void lt_end_call(lua_State *L, lt_bind *b, lt_frame frame);
+
+/* Core to Lua: call the function below `n_args` values on the stack of the current thread, under
+   lua_pcall. On an error frames are closed down to where they were, the error value is kept, and
+   the ctx fails with LT_ECALLBACK; whoever raises that failure raises the same value. */
+bool lt_callback(lt_bind *b, const char *who, int n_args, int n_results);
+
+/* Between the arguments and the results of a call that makes tensors: collect when it is due. */
+enum { LT_COLLECT_AFTER = 64 << 20, LT_COLLECT_LOOK = 4096 };
+void lt_collect_now(lua_State *L, lt_bind *b);
+void lt_collect_boundary(lua_State *L, lt_bind *b); /* between two batches */
+static inline void lt_collect_if_due(lua_State *L, lt_bind *b) {
+  if (b->collect.fresh > LT_COLLECT_AFTER || ++b->collect.calls > LT_COLLECT_LOOK)
+    lt_collect_now(L, b);
+}
+
+/* Add functions to the table on top of the stack. */
+void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions);
+
+/* Parts of the binding; each finds the table of C functions at index 1 and that of the tensor's
+   methods at index 2, and adds to them. */
+void lt_bind_state_functions(lua_State *L, lt_bind *b);
+void lt_bind_tensor(lua_State *L, lt_bind *b);
+void lt_bind_ops(lua_State *L, lt_bind *b);
+void lt_bind_create(lua_State *L, lt_bind *b);
+void lt_bind_convert(lua_State *L, lt_bind *b);
+void lt_bind_views(lua_State *L, lt_bind *b);
+void lt_bind_index(lua_State *L, lt_bind *b);
+void lt_bind_grad(lua_State *L, lt_bind *b);
+void lt_bind_modes(lua_State *L, lt_bind *b);
+void lt_bind_print(lua_State *L, lt_bind *b);
+void lt_bind_collect(lua_State *L, lt_bind *b);
+void lt_bind_system(lua_State *L, lt_bind *b);
+void lt_bind_random(lua_State *L, lt_bind *b);
+void lt_bind_io(lua_State *L, lt_bind *b);
+void lt_bind_data(lua_State *L, lt_bind *b);
+
+#endif

@@ -1,0 +1,159 @@
+/* lua/bind/views.c: positions and ranges turned to C's; views that are no op rows: several at once
+   (split, chunk, unbind, rows), or shaped as another tensor. */
+#include "bind/views.h"
+
+#include <string.h>
+
+#include "bind/arguments.h"
+
+int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,
+                          const lt_tensor *x) {
+  int64_t at = lt_check_int(L, b, index, who, "index");
+  if (at == 0) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
+  if (at > n || at < -n)
+    lt_raise(L, b, LT_ESHAPE, "%s: position %lld is out of range 1..%lld of shape %s", who,
+             (long long)at, (long long)n, LT_TENSOR_STR(x));
+  return at > 0 ? at - 1 : at + n;
+}
+
+lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const char *who,
+                        const lt_tensor *x) {
+  if (r.step <= 0)
+    lt_raise(L, b, LT_EARG, "%s: a step must be at least 1, got %lld", who, (long long)r.step);
+  if (r.from == 0) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
+  int64_t from = r.from > 0 ? r.from : r.from + n + 1, to = r.to >= 0 ? r.to : r.to + n + 1;
+  if (from < 1 || from > n + 1 || to < 0 || to > n)
+    lt_raise(L, b, LT_ESHAPE, "%s: range {%lld, %lld} is out of 1..%lld of shape %s", who,
+             (long long)r.from, (long long)r.to, (long long)n, LT_TENSOR_STR(x));
+  if (to < from) return (lt_range){.from = 0, .n = 0, .step = 1};
+  return (lt_range){.from = from - 1, .n = (to - from) / r.step + 1, .step = r.step};
+}
+
+static int push_reshaped(lua_State *L, lt_bind *b, lt_tensor *x, lt_shape shape) {
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *y = lt_reshape(b->c, x, shape);
+  return lt_end(L, b, frame, 1, &y);
+}
+
+static void need_dims(lua_State *L, lt_bind *b, const lt_tensor *x, const char *who) {
+  if (x->ndim == 0) lt_raise(L, b, LT_ESHAPE, "%s: a tensor of shape [] has no dims", who);
+}
+
+static int push_slice(lua_State *L, lt_bind *b, lt_tensor *x, int dim, lt_range r) {
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *y = lt_slice(b->c, x, dim, r.from, r.n, r.step);
+  return lt_end(L, b, frame, 1, &y);
+}
+
+/* x:split(size | sizes [, dim = 1]) -> table of parts */
+static int split(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "split");
+  need_dims(L, b, x, "split");
+  int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "split", "dim");
+  bool listed = lua_istable(L, 2);
+  int64_t each = listed ? 0 : lt_check_int(L, b, 2, "split", "size"), total = x->size[dim], sum = 0;
+  if (!listed && each <= 0)
+    lt_raise(L, b, LT_EARG, "split: size must be at least 1, got %lld", (long long)each);
+  lua_settop(L, 2);
+  lua_newtable(L);
+  lua_Integer parts = listed ? luaL_len(L, 2) : total == 0 ? 1 : (total + each - 1) / each;
+  for (lua_Integer k = 1; k <= parts; k++) {
+    int64_t n = each < total - sum ? each : total - sum;
+    if (listed) {
+      lua_geti(L, 2, k);
+      n = lt_check_int(L, b, -1, "split", "sizes");
+      lua_pop(L, 1);
+    }
+    if (n < 0 || sum + n > total) break;
+    push_slice(L, b, x, dim, (lt_range){.from = n > 0 ? sum : 0, .n = n, .step = 1});
+    lua_rawseti(L, 3, k);
+    sum += n;
+  }
+  if (sum != total || (lua_Integer)lua_rawlen(L, 3) != parts)
+    lt_raise(L, b, LT_ESHAPE, "split: the sizes do not add up to %lld of shape %s",
+             (long long)total, LT_TENSOR_STR(x));
+  return 1;
+}
+
+/* x:chunk(n [, dim = 1]) -> table of n parts, the last may be shorter */
+static int chunk(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_tensor *x = lt_check_tensor(L, b, 1, "chunk");
+  need_dims(L, b, x, "chunk");
+  int64_t n = lt_check_int(L, b, 2, "chunk", "n");
+  int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "chunk", "dim");
+  if (n <= 0) lt_raise(L, b, LT_EARG, "chunk: n must be at least 1, got %lld", (long long)n);
+  int64_t each = (x->size[dim] + n - 1) / n;
+  lua_settop(L, 3);
+  lua_pushinteger(L, each > 0 ? each : 1);
+  lua_replace(L, 2);
+  return split(L);
+}
+
+/* x:unbind([dim = 1]) -> table of x:select(dim, k) */
+static int unbind(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "unbind");
+  need_dims(L, b, x, "unbind");
+  int dim = lua_isnoneornil(L, 2) ? 0 : lt_check_dim_of(L, b, 2, x, "unbind", "dim");
+  lua_settop(L, 1);
+  lua_createtable(L, (int)x->size[dim], 0);
+  for (int64_t k = 0; k < x->size[dim]; k++) {
+    lt_frame frame = lt_begin(L, b, 1);
+    lt_tensor *y = lt_select(b->c, x, dim, k);
+    lt_end(L, b, frame, 1, &y);
+    lua_rawseti(L, 2, k + 1);
+  }
+  return 1;
+}
+
+static int next_row(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "rows");
+  int64_t k = luaL_checkinteger(L, 2);
+  if (k >= x->size[0]) return 0;
+  lua_pushinteger(L, k + 1);
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *y = lt_select(b->c, x, 0, k);
+  lt_end(L, b, frame, 1, &y);
+  return 2;
+}
+
+/* for i, row in x:rows() do */
+static int rows(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  need_dims(L, b, lt_check_tensor(L, b, 1, "rows"), "rows");
+  lua_pushlightuserdata(L, b);
+  lua_pushcclosure(L, next_row, 1);
+  lua_pushvalue(L, 1);
+  lua_pushinteger(L, 0);
+  return 3;
+}
+
+static int expand_as(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "expand_as"), *y = lt_check_tensor(L, b, 2, "expand_as");
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *r = lt_expand_to(b->c, x, lt_tensor_shape(y));
+  return lt_end(L, b, frame, 1, &r);
+}
+
+static int view_as(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "view_as"), *y = lt_check_tensor(L, b, 2, "view_as");
+  return push_reshaped(L, b, x, lt_tensor_shape(y));
+}
+
+void lt_bind_views(lua_State *L, lt_bind *b) {
+  static const luaL_Reg methods[] = {{"split", split},
+                                     {"chunk", chunk},
+                                     {"unbind", unbind},
+                                     {"rows", rows},
+                                     {"expand_as", expand_as},
+                                     {"view_as", view_as},
+                                     {NULL, NULL}};
+  lua_pushvalue(L, 2);
+  lt_add_functions(L, b, methods);
+  lua_pop(L, 1);
+}

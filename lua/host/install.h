@@ -1,0 +1,20 @@
+/* lua/host/install.h: a lua_State that knows ltrain: the binding and the library's chunks. */
+#ifndef LT_HOST_INSTALL_H
+#define LT_HOST_INSTALL_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "bind/state.h"
+
+/* A new state with the standard libraries, which is ours: its collector and math.random too.
+   `allocator` serves Lua and the context (NULL: malloc). NULL when there is no memory. */
+lua_State *lt_host_new(const lt_bind_options *options);
+
+/* Make `require "ltrain"` and its parts work in `L`. */
+void lt_host_install(lua_State *L, const lt_bind_options *options);
+
+/* For stock Lua: `require "ltrain"` finds ltrain.so and calls this. */
+LT_API int luaopen_ltrain(lua_State *L);
+
+#endif
