@@ -20,6 +20,12 @@ describe("config.check", function()
     assert.same({ padding = 0, lr = 1, bias = true }, check { lr = 1 })
   end)
 
+  it("copies a default that is a table", function()
+    local spec = { betas = { type = "table", default = { 0.9, 0.999 } } }
+    config.check(nil, spec, "x").betas[1] = 5
+    assert.same({ 0.9, 0.999 }, config.check(nil, spec, "x").betas)
+  end)
+
   it("keeps false", function()
     assert.is_false(check { lr = 1, bias = false }.bias)
   end)

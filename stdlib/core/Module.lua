@@ -81,6 +81,13 @@ local function refuse(class_name, key)
     key)
 end
 
+local function note(order, key)
+  if not order[key] and not walk.is_skipped(key) then
+    order[#order + 1] = key
+    order[key] = true
+  end
+end
+
 local hook_changes = 0
 
 --- How often a hook (`on_...`) was first assigned to some object: loops look their hooks up again
@@ -88,7 +95,7 @@ local hook_changes = 0
 function Module:hooks_version() return hook_changes end
 
 function Module:__newindex(key, value)
-  if type(key) == "string" and key:byte() ~= 95 and key ~= "trainer" then -- 95: "_"
+  if type(key) == "string" and not walk.is_skipped(key) then
     if is_reserved(key, value) then refuse(walk.class_name(self), key) end
     if key:sub(1, 3) == "on_" then hook_changes = hook_changes + 1 end
     local order = rawget(self, "_order")
@@ -96,10 +103,7 @@ function Module:__newindex(key, value)
       order = {}
       rawset(self, "_order", order)
     end
-    if not order[key] then
-      order[#order + 1] = key
-      order[key] = true
-    end
+    note(order, key)
   end
   rawset(self, key, value)
 end
@@ -133,9 +137,14 @@ function Module.adopt(value)
     errors.blame("a module is a table without metatable, or an object of a class below "
       .. "lt.Module: got %s", errors.show(value))
   end
-  for key, held in next, value do
-    if type(key) == "string" and is_reserved(key, held) then refuse("Module", key) end
+  local order = {} -- of a plain table nothing is known but the alphabet
+  for key, held in tree.pairs(value) do
+    if type(key) == "string" then
+      if is_reserved(key, held) then refuse("Module", key) end
+      note(order, key)
+    end
   end
+  value._order = order
   return setmetatable(value, Module)
 end
 

@@ -112,7 +112,7 @@ end
 -- Stepping.
 
 --- The parameters of a group that have gradients, with these gradients and their states: three
---- lists. A parameter without a state gets `fresh(parameter)`.
+--- lists. A parameter without a state gets `fresh(parameter)`, if that is given.
 function Optimizer:active(group, fresh)
   local params, grads, states = {}, {}, {}
   for _, parameter in ipairs(group.params) do
@@ -120,7 +120,7 @@ function Optimizer:active(group, fresh)
     if grad ~= nil then
       local n = #params + 1
       local state = self.state[parameter]
-      if not state then
+      if not state and fresh then
         state = fresh(parameter)
         self.state[parameter] = state
       end
@@ -128,6 +128,12 @@ function Optimizer:active(group, fresh)
     end
   end
   return params, grads, states
+end
+
+--- The lists end to end, as the operations of optimizers take them.
+function Optimizer.join(first, ...)
+  for _, list in ipairs { ... } do table.move(list, 1, #list, #first + 1, first) end
+  return first
 end
 
 --- Overridden: one step with the parameters of `group`.
@@ -167,10 +173,9 @@ function Optimizer:clip_gradients(value, algorithm)
   for _, group in ipairs(self.param_groups) do
     table.move(group.params, 1, #group.params, #params + 1, params)
   end
-  local clip = require "ltrain.nn.clip"
   algorithm = algorithm or "norm"
-  if algorithm == "norm" then return clip.clip_grad_norm_(params, value) end
-  if algorithm == "value" then return clip.clip_grad_value_(params, value) end
+  if algorithm == "norm" then return require "ltrain.nn.clip_grad_norm_"(params, value) end
+  if algorithm == "value" then return require "ltrain.nn.clip_grad_value_"(params, value) end
   errors.blame("clip_gradients: gradient_clip_algorithm must be 'norm' or 'value': got %s",
     errors.show(algorithm))
 end

@@ -110,6 +110,8 @@ function config.argument(value, kind, where, name, bounds)
   return config.value(value, row, where, name)
 end
 
+local function itself(value) return value end
+
 local function names_of(spec)
   local names = {}
   for name in tree.pairs(spec) do names[#names + 1] = name end
@@ -138,7 +140,7 @@ function config.check(options, spec, where)
     elseif row.required then
       errors.blame("%s: option '%s' is required", where, name)
     else
-      checked[name] = row.default
+      checked[name] = tree.map(row.default, itself) -- a table is copied
     end
   end
   return checked

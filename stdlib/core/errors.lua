@@ -3,29 +3,12 @@
 -- Our own chunks are named `=ltrain.<file>`. An error of wrong use is raised at the first frame of
 -- the stack that is none of them, so that the reader sees the line that is to be changed.
 
+local c = require "ltrain.c"
+
 local errors = {}
 
-local DEPTH <const> = 200 -- frames looked at; ours are few
-
--- `error` itself knows the position of each level: no debug library is needed. Level 1 is `pcall`.
-local function position_of(level)
-  local _, position = pcall(error, "", level + 2)
-  return position
-end
-
-local function is_ours(position)
-  return position:find("^ltrain%.") ~= nil and not position:find("^[^:]*%.lua:")
-    or position:find("^ltrain:") ~= nil
-end
-
---- The position `file:line: ` of the nearest frame outside the library; "" when there is none.
-function errors.where()
-  for level = 1, DEPTH do
-    local position = position_of(level)
-    if position ~= "" and not is_ours(position) then return position end
-  end
-  return ""
-end
+--- The position "file:line: " of the nearest frame outside the library; "" when there is none.
+errors.where = c.runtime.where
 
 --- Raise `message` with the position of the user's line.
 function errors.blame(message, ...)
@@ -50,10 +33,10 @@ local function distance(a, b)
 end
 
 --- The word of the list that is nearest to `name`, at most two changes away (one for a word of up
---- to three letters); nil when none is.
+--- to four letters); nil when none is.
 function errors.nearest(name, words)
   if type(name) ~= "string" then return nil end
-  local best, least = nil, #name <= 3 and 1 or 2
+  local best, least = nil, #name <= 4 and 1 or 2
   for _, word in ipairs(words) do
     if math.abs(#word - #name) <= least then
       local d = distance(name, word)

@@ -22,7 +22,8 @@ function walk.class_name(module)
   return rawget(module, "_class_name") or getmetatable(module).__name
 end
 
-local function is_skipped(key)
+--- Whether a field is no part of the module: its name begins with _, or is "trainer".
+function walk.is_skipped(key)
   return type(key) == "string" and (key:byte() == 95 or key == "trainer") -- 95: "_"
 end
 
@@ -37,7 +38,9 @@ local function field_keys(module)
     seen[key] = true
   end
   for _, key in ipairs(sorted) do
-    if not math.type(key) and not seen[key] and not is_skipped(key) then keys[#keys + 1] = key end
+    if not math.type(key) and not seen[key] and not walk.is_skipped(key) then
+      keys[#keys + 1] = key
+    end
   end
   return keys
 end

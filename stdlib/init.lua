@@ -1,0 +1,47 @@
+-- stdlib/init.lua: `require "ltrain"`: tensors and their functions, and the rooms of the library.
+--
+-- What C gives is there at once; what is written in Lua is loaded when first asked for, so that a
+-- script pays only for what it uses.
+
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+
+-- Names that are files.
+local PLACES <const> = {
+  Callback = "ltrain.core.Callback",
+  DataModule = "ltrain.data.DataModule",
+  Logger = "ltrain.core.Logger",
+  Metric = "ltrain.core.Metric",
+  Module = "ltrain.core.Module",
+  Optimizer = "ltrain.core.Optimizer",
+  Strategy = "ltrain.core.Strategy",
+  Trainer = "ltrain.trainer.Trainer",
+  callbacks = "ltrain.callbacks",
+  data = "ltrain.data",
+  loggers = "ltrain.loggers",
+  metrics = "ltrain.metrics",
+  nn = "ltrain.nn",
+  optim = "ltrain.optim",
+}
+
+local lt = {}
+for name, value in next, c do lt[name] = value end
+
+--- The seed of all random numbers that follow; Lightning's name for lt.seed.
+lt.seed_everything = c.seed
+
+local function find(self, name)
+  local place = PLACES[name]
+  if place then
+    local value = require(place)
+    rawset(self, name, value)
+    return value
+  end
+  local names = {}
+  for known in next, PLACES do names[#names + 1] = known end
+  for known in next, self do names[#names + 1] = known end
+  table.sort(names)
+  errors.blame("ltrain: there is no lt.%s%s", tostring(name), errors.did_you_mean(name, names))
+end
+
+return setmetatable(lt, { __index = find })

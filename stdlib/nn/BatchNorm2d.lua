@@ -1,0 +1,65 @@
+-- stdlib/nn/BatchNorm2d.lua: each channel scaled to mean 0 and variance 1 over the batch.
+-- B batch, C channels, H height, W width.
+--
+-- In training the statistics are those of the batch, and running averages of them are kept; in
+-- evaluation the averages are used. The operation itself changes nothing: the layer updates its
+-- buffers, without history.
+
+local Module = require "ltrain.core.Module"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+
+local BatchNorm2d = Module:extend("BatchNorm2d")
+
+local OPTIONS <const> = {
+  eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
+  momentum = { type = "number|boolean", default = 0.1, min = 0, max = 1,
+               doc = "share of the new batch in the averages; false: all batches count the same" },
+  affine = { type = "boolean", default = true, doc = "whether there are weight and bias" },
+  track_running_stats = { type = "boolean", default = true, doc = "whether averages are kept" },
+}
+
+--- nn.BatchNorm2d(32)
+function BatchNorm2d:init(num_features, options)
+  self.num_features = config.argument(num_features, "integer", "nn.BatchNorm2d", "num_features",
+    { min = 1 })
+  local o = config.check(options, OPTIONS, "nn.BatchNorm2d")
+  self.eps, self.momentum = o.eps, o.momentum
+  if o.affine then
+    self.weight = c.parameter(c.ones(num_features))
+    self.bias = c.parameter(c.zeros(num_features))
+  end
+  if o.track_running_stats then
+    self:register_buffer("running_mean", c.zeros(num_features))
+    self:register_buffer("running_var", c.ones(num_features))
+    self:register_buffer("num_batches_tracked", c.zeros({}, { dtype = "i64" }))
+  end
+end
+
+-- average += share * (new - average); the variance of the averages is the unbiased one.
+local function track(self, mean, variance, count)
+  local _ <close> = c.no_grad()
+  self.num_batches_tracked:add_(1)
+  local share = self.momentum or 1 / self.num_batches_tracked:item()
+  self.running_mean:mul_(1 - share):add_(mean * share)
+  self.running_var:mul_(1 - share):add_(variance * (share * count / math.max(count - 1, 1)))
+end
+
+---@param x Tensor [B, C, H, W] -> the same
+function BatchNorm2d:forward(x)
+  local tracked = self.running_mean ~= nil
+  if tracked and not self.training then
+    local y = c.batch_norm(x, self.weight, self.bias, self.running_mean, self.running_var,
+      { eps = self.eps })
+    return y
+  end
+  local y, mean, variance = c.batch_norm(x, self.weight, self.bias, { eps = self.eps })
+  if tracked and self.training then track(self, mean, variance, x:numel() // self.num_features) end
+  return y
+end
+
+function BatchNorm2d:extra_repr()
+  return ("%d, {eps = %g, momentum = %s}"):format(self.num_features, self.eps, self.momentum)
+end
+
+return BatchNorm2d

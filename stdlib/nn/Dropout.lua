@@ -1,0 +1,23 @@
+-- stdlib/nn/Dropout.lua: in training, zeros in random places, the rest scaled up to make good.
+
+local Module = require "ltrain.core.Module"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+
+local Dropout = Module:extend("Dropout")
+
+--- nn.Dropout(0.1): the share of zeros, 0.5 when not given
+function Dropout:init(p)
+  self.p = config.value(p == nil and 0.5 or p, { type = "number", min = 0, max = 1 },
+    "nn.Dropout", "p")
+end
+
+function Dropout:forward(x)
+  if not self.training or self.p == 0 then return x end
+  local y = c.dropout(x, self.p)
+  return y
+end
+
+function Dropout:extra_repr() return ("%g"):format(self.p) end
+
+return Dropout

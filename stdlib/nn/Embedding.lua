@@ -1,0 +1,47 @@
+-- stdlib/nn/Embedding.lua: a table of vectors, looked up by id.
+-- V number of ids (0..V-1), D length of a vector, N any dims.
+
+local Module = require "ltrain.core.Module"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local initialise = require "ltrain.nn.initialise"
+
+local Embedding = Module:extend("Embedding")
+
+local OPTIONS <const> = {
+  padding_idx = { type = "integer", doc = "an id whose vector is zero and is not trained" },
+}
+
+--- nn.Embedding(65, 128)
+function Embedding:init(num_embeddings, embedding_dim, options)
+  self.num_embeddings = config.argument(num_embeddings, "integer", "nn.Embedding",
+    "num_embeddings", { min = 1 })
+  self.embedding_dim = config.argument(embedding_dim, "integer", "nn.Embedding",
+    "embedding_dim", { min = 1 })
+  local id = config.check(options, OPTIONS, "nn.Embedding").padding_idx
+  if id and (id < 0 or id >= num_embeddings) then
+    errors.blame("nn.Embedding: padding_idx must be an id in 0..%d: got %d", num_embeddings - 1,
+      id)
+  end
+  self.padding_idx = id
+  self.weight = c.parameter(c.empty(num_embeddings, embedding_dim))
+  initialise.normal_(self.weight)
+  if id then
+    local _ <close> = c.no_grad()
+    self.weight:select(1, id + 1):fill_(0)
+  end
+end
+
+---@param ids Tensor [N] of ids -> [N, D]
+function Embedding:forward(ids)
+  local vectors = c.embedding(self.weight, ids, self.padding_idx)
+  return vectors
+end
+
+function Embedding:extra_repr()
+  return ("%d, %d%s"):format(self.num_embeddings, self.embedding_dim,
+    self.padding_idx and (", {padding_idx = %d}"):format(self.padding_idx) or "")
+end
+
+return Embedding

@@ -1,0 +1,48 @@
+-- stdlib/nn/LayerNorm.lua: the last dims scaled to mean 0 and variance 1, then weight and bias.
+-- N any leading dims, S the normalized shape.
+
+local Module = require "ltrain.core.Module"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local LayerNorm = Module:extend("LayerNorm")
+
+local OPTIONS <const> = {
+  eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
+  elementwise_affine = { type = "boolean", default = true, doc = "whether there is a weight" },
+  bias = { type = "boolean", default = true, doc = "whether there is a bias beside the weight" },
+}
+
+--- nn.LayerNorm(128) or nn.LayerNorm({8, 16}): the sizes of the dims that are scaled together
+function LayerNorm:init(normalized_shape, options)
+  local shape = type(normalized_shape) == "table" and normalized_shape or { normalized_shape }
+  if #shape == 0 then
+    errors.blame("nn.LayerNorm: normalized_shape must be a size or a list of sizes: got %s",
+      errors.show(normalized_shape))
+  end
+  for i, size in ipairs(shape) do
+    config.argument(size, "integer", "nn.LayerNorm", ("normalized_shape[%d]"):format(i),
+      { min = 1 })
+  end
+  local o = config.check(options, OPTIONS, "nn.LayerNorm")
+  self.normalized_shape, self.eps = table.move(shape, 1, #shape, 1, {}), o.eps
+  if o.elementwise_affine then
+    self.weight = c.parameter(c.ones(shape))
+    if o.bias then self.bias = c.parameter(c.zeros(shape)) end
+  end
+end
+
+---@param x Tensor [N, S] -> [N, S]
+function LayerNorm:forward(x)
+  local y = c.layer_norm(x, self.weight, self.bias, self.normalized_shape, self.eps)
+  return y
+end
+
+function LayerNorm:extra_repr()
+  local shape = self.normalized_shape
+  local sizes = #shape == 1 and tostring(shape[1]) or ("{%s}"):format(table.concat(shape, ", "))
+  return ("%s, {eps = %g}"):format(sizes, self.eps)
+end
+
+return LayerNorm

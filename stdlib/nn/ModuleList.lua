@@ -1,0 +1,26 @@
+-- stdlib/nn/ModuleList.lua: an array of modules: list[1], #list, ipairs(list).
+
+local Module = require "ltrain.core.Module"
+local errors = require "ltrain.core.errors"
+local walk = require "ltrain.core.walk"
+
+local ModuleList = Module:extend("ModuleList")
+
+--- nn.ModuleList{a, b} or nn.ModuleList(a, b)
+function ModuleList:init(...)
+  local list = { ... }
+  if type(list[1]) == "table" and getmetatable(list[1]) == nil then list = list[1] end
+  for i = 1, #list do self:append(list[i]) end
+end
+
+--- Add a module at the end; returns the list.
+function ModuleList:append(module)
+  if not walk.is_module(module) then
+    errors.blame("nn.%s: element %d must be a module: got %s", walk.class_name(self), #self + 1,
+      errors.show(module))
+  end
+  self[#self + 1] = module
+  return self
+end
+
+return ModuleList

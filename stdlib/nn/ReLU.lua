@@ -1,0 +1,12 @@
+-- stdlib/nn/ReLU.lua: max(x, 0).
+
+local Module = require "ltrain.core.Module"
+
+local ReLU = Module:extend("ReLU")
+
+function ReLU:forward(x)
+  local y = x:relu()
+  return y
+end
+
+return ReLU

@@ -1,0 +1,12 @@
+-- stdlib/nn/SiLU.lua: x times the logistic function of x.
+
+local Module = require "ltrain.core.Module"
+
+local SiLU = Module:extend("SiLU")
+
+function SiLU:forward(x)
+  local y = x:silu()
+  return y
+end
+
+return SiLU

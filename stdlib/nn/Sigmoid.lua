@@ -1,0 +1,12 @@
+-- stdlib/nn/Sigmoid.lua: the logistic function.
+
+local Module = require "ltrain.core.Module"
+
+local Sigmoid = Module:extend("Sigmoid")
+
+function Sigmoid:forward(x)
+  local y = x:sigmoid()
+  return y
+end
+
+return Sigmoid

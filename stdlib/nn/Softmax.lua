@@ -1,0 +1,20 @@
+-- stdlib/nn/Softmax.lua: exp(x) normalised along a dim.
+
+local Module = require "ltrain.core.Module"
+local config = require "ltrain.core.config"
+
+local Softmax = Module:extend("Softmax")
+
+--- nn.Softmax(-1): the dim
+function Softmax:init(dim)
+  self.dim = config.argument(dim, "integer", "nn.Softmax", "dim")
+end
+
+function Softmax:forward(x)
+  local y = x:softmax(self.dim)
+  return y
+end
+
+function Softmax:extra_repr() return tostring(self.dim) end
+
+return Softmax

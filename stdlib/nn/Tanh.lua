@@ -1,0 +1,12 @@
+-- stdlib/nn/Tanh.lua: the hyperbolic tangent.
+
+local Module = require "ltrain.core.Module"
+
+local Tanh = Module:extend("Tanh")
+
+function Tanh:forward(x)
+  local y = x:tanh()
+  return y
+end
+
+return Tanh

@@ -1,0 +1,5 @@
+-- stdlib/nn/init.lua: lt.nn, the layers and losses: each is the file of its name.
+
+local catalogue = require "ltrain.core.catalogue"
+
+return catalogue("ltrain.nn", "nn", { init = "ltrain.nn.initialise", functional = "ltrain.c" })

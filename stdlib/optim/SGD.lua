@@ -1,0 +1,56 @@
+-- stdlib/optim/SGD.lua: stochastic gradient descent, with momentum.
+
+local Optimizer = require "ltrain.core.Optimizer"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+
+local SGD = Optimizer:extend("SGD")
+
+SGD.options = {
+  lr = { type = "number", default = 1e-3, min = 0, doc = "learning rate" },
+  momentum = { type = "number", default = 0, min = 0, doc = "share of the last step kept" },
+  dampening = { type = "number", default = 0, doc = "share of the gradient left out of momentum" },
+  weight_decay = { type = "number", default = 0, min = 0,
+                   doc = "times the weight, added to the gradient" },
+  nesterov = { type = "boolean", default = false, doc = "look ahead along the momentum" },
+  initial_lr = { type = "number", doc = "set by schedulers" },
+}
+
+--- optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9})
+function SGD:init(params, options)
+  Optimizer.init(self, params, options)
+  for _, group in ipairs(self.param_groups) do
+    if group.nesterov and (group.momentum <= 0 or group.dampening ~= 0) then
+      errors.blame("optim.SGD: nesterov needs momentum above 0 and dampening 0: got %s and %s",
+        group.momentum, group.dampening)
+    end
+  end
+end
+
+local function empty_state() return {} end
+
+function SGD:update(group)
+  local params, grads, states = self:active(group, group.momentum ~= 0 and empty_state)
+  local options = { lr = group.lr, momentum = group.momentum, dampening = group.dampening,
+                    weight_decay = group.weight_decay, nesterov = group.nesterov }
+  if group.momentum == 0 then
+    if #params > 0 then c.sgd_step(self.join(params, grads), options) end
+    return
+  end
+  -- Those without a buffer begin it with their gradient.
+  for _, first in ipairs { false, true } do
+    local p, g, buffers = {}, {}, {}
+    for i, state in ipairs(states) do
+      if (state.momentum_buffer == nil) == first then
+        local n = #p + 1
+        p[n], g[n] = params[i], grads[i]
+        buffers[n] = state.momentum_buffer or c.empty_like(params[i])
+      end
+    end
+    options.first = first
+    if #p > 0 then c.sgd_step(self.join(p, g, buffers), options) end
+    for n, buffer in ipairs(buffers) do self.state[p[n]].momentum_buffer = buffer end
+  end
+end
+
+return SGD
