@@ -77,7 +77,7 @@ local ids = lt.tensor(rank)[lt.from_bytes(text, "u8"):to("i64")]
 -- Windows of T characters and of the same one later; the last tenth validates.
 local function loader(from, to, shuffle)
   local n = (to - from) // T
-  local x, y = ids[{from, from + n * T - 1}], ids[{from + 1, from + n * T}]
+  local x, y = ids[{{from, from + n * T - 1}}], ids[{{from + 1, from + n * T}}]
   local windows = lt.data.TensorDataset(x:reshape(n, T), y:reshape(n, T))
   return lt.data.DataLoader(windows, {batch_size = 32, shuffle = shuffle, drop_last = shuffle})
 end
@@ -88,9 +88,9 @@ lt.Trainer{max_epochs = 5}:fit(model, {train = loader(1, cut, true), val = loade
 -- A sample: draw one character after the other from what the model expects.
 model:eval()
 local _ <close> = lt.no_grad()
-local line = ids[{1, 1}]
+local line = ids[{{1, 1}}]
 for _ = 1, 200 do
-  local recent = line[{math.max(1, #line - T + 1), #line}]
+  local recent = line[{{math.max(1, #line - T + 1), #line}}]
   local next_id = model(recent:unsqueeze(1))[1][-1]:softmax(-1):multinomial(1)
   line = lt.cat({line, next_id}, 1)
 end

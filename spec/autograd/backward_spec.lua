@@ -6,7 +6,7 @@ local function leaf(values) return lt.tensor(values, {dtype = "f64", requires_gr
 describe("backward", function()
   it("adds up where a value is used twice", function()
     local x = leaf{2.0, 3.0}
-    (x * x + x):sum():backward()
+    ;(x * x + x):sum():backward()
     assert.same({5.0, 7.0}, x.grad:tolist())
   end)
 
@@ -51,7 +51,7 @@ describe("backward", function()
 
   it("gives leaves of another dtype their own dtype", function()
     local x = lt.tensor({1.0, 2.0}, {requires_grad = true}) -- f32
-    (x:to("f64") * 0.5):sum():backward()
+    ;(x:to("f64") * 0.5):sum():backward()
     assert.equal("f32", x.grad.dtype)
     assert.same({0.5, 0.5}, x.grad:tolist())
   end)

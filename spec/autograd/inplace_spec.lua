@@ -27,12 +27,12 @@ describe("a view", function()
 
   it("with history may not be written in grad mode", function()
     local y = leaf{1.0, 2.0} * 2
-    refused("in%-place write into a view of something with history", function() y[{1, 1}]:add_(1) end)
+    refused("in%-place write into a view of something with history", function() y[{{1, 1}}]:add_(1) end)
   end)
 
   it("with history is stale once its base was written", function()
     local y = leaf{1.0, 2.0} * 2
-    local v = y[{1, 1}]
+    local v = y[{{1, 1}}]
     y:mul_(3)
     refused("written in place since by mul", function() return v + 1 end)
   end)
@@ -78,7 +78,7 @@ describe("an in-place write", function()
 
   it("reads what it overwrites before it writes", function()
     local x = lt.arange(0, 6)
-    x[{2, 6}]:add_(x[{1, 5}])
+    x[{{2, 6}}]:add_(x[{{1, 5}}])
     assert.same({0, 1, 3, 5, 7, 9}, x:tolist())
   end)
 end)
@@ -87,9 +87,9 @@ describe("assignment by index", function()
   it("writes through and is differentiable on both sides", function()
     local x, v = leaf{1.0, 2.0, 3.0}, leaf{10.0}
     local y = x * 2
-    y[{2, 2}] = v
+    y[{{2, 2}}] = v
     assert.same({2.0, 10.0, 6.0}, y:tolist())
-    (y * y):sum():backward()
+    ;(y * y):sum():backward()
     assert.same({8.0, 0.0, 24.0}, x.grad:tolist())
     assert.same({20.0}, v.grad:tolist())
   end)
