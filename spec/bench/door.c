@@ -1,4 +1,4 @@
-/* spec/bench/dispatch.c: what one call through the door costs: an 8-element f32 add in C, without
+/* spec/bench/door.c: what one call through the door costs: an 8-element f32 add in C, without
    and with the tape. Prints nanoseconds a call. */
 #include <stdio.h>
 #include <time.h>
