@@ -109,7 +109,7 @@ end
 -- A path that no file has, but those that this save may write over.
 local function free_path(self, name, own)
   local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
-  while self.enable_version_counter and path ~= own and c.io.exists(path) do
+  while self.enable_version_counter and path ~= own and c.io.kind(path) do
     version = version + 1
     path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
   end

@@ -1,4 +1,4 @@
---- stdlib/callbacks/file_name.lua: names of checkpoints from patterns like '{epoch:02d}-{loss:.2f}'.
+--- stdlib/callbacks/file_name.lua: names of checkpoints from patterns: "{epoch:02d}-{loss:.2f}".
 local file_name = {}
 
 -- The text of a figure in a format of the pattern ("02d", ".2f").

@@ -72,7 +72,7 @@ end
 -- Writes the file again with `added` more columns.
 local function widen(self, added)
   local parts, first = { header_of(self.columns) }, true
-  if c.io.exists(self:path()) then
+  if c.io.kind(self:path()) then
     local text, message = c.io.read_file(self:path())
     if not text then errors.blame("logger: %s", message) end
     for line in text:gmatch("[^\n]+") do

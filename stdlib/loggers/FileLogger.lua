@@ -53,7 +53,7 @@ local function open(self)
   if self.is_open then return end
   version.choose(self)
   must(c.io.make_folder(self.log_dir))
-  if not self.resumed and c.io.exists(self:path()) then
+  if not self.resumed and c.io.kind(self:path()) then
     console.say(("warning: %s was there: it is replaced"):format(self:path()))
     must(c.io.write_file(self:path(), ""))
   end
@@ -81,7 +81,7 @@ end
 
 function FileLogger:log_hyperparams(params)
   open(self)
-  must(c.io.write_file(self.log_dir .. "/hparams.json", c.io.json_encode(params) .. "\n"))
+  must(c.io.write_file(self.log_dir .. "/hparams.json", c.io.json_encode(params, { plain = true }) .. "\n"))
 end
 
 --- What a checkpoint keeps of it.
@@ -99,7 +99,7 @@ end
 --- Cuts the file to the rows that were there when the checkpoint was saved.
 function FileLogger:resume(_, state)
   self.resumed, self.rows = true, {}
-  local text = c.io.exists(self:path()) and c.io.read_file(self:path())
+  local text = c.io.kind(self:path()) and c.io.read_file(self:path())
   if not text or not state then return end
   local lines, keep = lines_of(text), {}
   local header = self.has_header and 1 or 0

@@ -8,7 +8,7 @@ JSONLinesLogger.file = "metrics.jsonl"
 
 function JSONLinesLogger:encode(rows)
   local lines = {}
-  for i, row in ipairs(rows) do lines[i] = c.io.json_encode(row) .. "\n" end
+  for i, row in ipairs(rows) do lines[i] = c.io.json_encode(row, { plain = true }) .. "\n" end
   return table.concat(lines)
 end
 

@@ -209,6 +209,6 @@ function Trainer:warn(text)
 end
 
 --- Seconds on a clock that only goes forward.
-function Trainer:now() return c.runtime.now() end
+function Trainer:now() return c.runtime.clock() end
 
 return Trainer

@@ -1,5 +1,4 @@
 --- stdlib/trainer/boundary.lua: what is acted on between batches: saves, Ctrl-C, changed hooks.
-local Module = require "ltrain.core.Module"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.checkpoint"
 local errors = require "ltrain.core.errors"
@@ -43,7 +42,7 @@ end
 
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
-  if Module.hook_changes() ~= state.hooks_version then call.resolve(state) end
+  if state.module:hooks_version() ~= state.hooks_version then call.resolve(state) end
   if where ~= "eval" then
     loop.between(where, state.progress.train_batches)
     write_requested(state)

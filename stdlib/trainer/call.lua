@@ -50,7 +50,7 @@ function call.resolve(state)
     late = late or after
   end
   state.hooks, state.late = lists, late
-  state.hooks_version = Module.hook_changes()
+  state.hooks_version = state.module:hooks_version()
 end
 
 --- Raises when an object has a method whose name is nearly a hook's.

@@ -37,12 +37,12 @@ end
 
 --- Whether stderr is a terminal.
 function console.is_terminal()
-  return c.runtime.is_terminal()
+  return c.runtime.isatty "stderr"
 end
 
 --- Columns of the terminal.
 function console.width()
-  return c.runtime.terminal_width()
+  return c.runtime.terminal_width "stderr" or 80
 end
 
 --- What `print` does.

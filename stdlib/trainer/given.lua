@@ -2,7 +2,6 @@
 --
 -- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
-local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
@@ -21,10 +20,13 @@ local function is_options(value)
   return type(value) == "table" and getmetatable(value) == nil and type(next(value)) == "string"
 end
 
+-- Known by what it has, so that a plain table of functions is one too.
 local function is_data_module(value)
   if type(value) ~= "table" or type(value.batches) == "function" then return false end
-  local DataModule = require "ltrain.data.DataModule"
-  return class.is_a(value, DataModule)
+  for _, kind in ipairs { "train", "val", "test", "predict" } do
+    if type(value[kind .. "_dataloader"]) == "function" then return true end
+  end
+  return false
 end
 
 local function take_options(found, options, fn)
@@ -61,7 +63,7 @@ function given.read(fn, ...)
   local found, count = {}, 0
   for i = 1, select("#", ...) do
     local value = select(i, ...)
-    if is_options(value) then
+    if is_options(value) and not is_data_module(value) then
       take_options(found, value, fn)
     elseif value ~= nil then
       count = take_position(found, value, fn, count)

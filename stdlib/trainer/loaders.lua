@@ -9,7 +9,7 @@ local loop = require "ltrain.trainer.loop"
 local loaders = {}
 
 local function has_method(value, name)
-  return (type(value) == "table" or type(value) == "userdata") and type(value[name]) == "function"
+  return type(value) == "table" and type(value[name]) == "function"
 end
 
 local function is_callable(value)
@@ -164,7 +164,7 @@ end
 --- The next batch, its number from 0, and whether it is the last; nil at the end.
 function loaders.next(pass)
   local source, index = pass.source, pass.index
-  if source.count and index >= source.count then return nil end
+  if pass.ended or source.count and index >= source.count then return nil end
   local batch = pass.ahead
   pass.ahead = nil
   if batch == nil then batch = read(pass, 0) end
@@ -180,6 +180,7 @@ function loaders.next(pass)
     if has_method(loader, "state_dict") then pass.saved = loader:state_dict() end
     pass.ahead = read(pass, 1)
     is_last = pass.ahead == nil
+    pass.ended = is_last
   end
   pass.index, pass.counter = index + 1, pass.counter + 1
   return batch, index, is_last
