@@ -1,16 +1,11 @@
 /* spec/c/join_test.c: cat, stack and the composite views against index arithmetic. */
-#include "tensor_test.h"
+#include "index_test.h"
 
 /* Element `at` of t, by its coordinates. */
 static double element(lt_ctx *c, lt_tensor *t, const int64_t *at) {
   int64_t k = 0;
   for (int d = 0; d < t->ndim; d++) k = k * t->size[d] + at[d];
   return value_at(c, t, k);
-}
-
-/* Coordinates of element k of a shape. */
-static void coordinates(lt_shape s, int64_t k, int64_t *at) {
-  for (int d = s.ndim - 1; d >= 0; d--) at[d] = k % s.size[d], k /= s.size[d];
 }
 
 static lt_tensor *cat(lt_ctx *c, int n, lt_tensor *const *in, int64_t dim) {
