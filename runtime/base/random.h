@@ -15,9 +15,9 @@ enum {
   LT_RNG_TRAIN,
   LT_RNG_EVAL,
   LT_RNG_PREDICT,
-  LT_RNG_ORDER,  /* shuffling */
-  LT_RNG_SAMPLE, /* within one sample of a data set */
-  LT_RNG_DIGITS  /* drawn digits */
+  LT_RNG_ORDER = 8, /* shuffling; those between are for reading of each kind of loop */
+  LT_RNG_SAMPLE,    /* within one sample of a data set */
+  LT_RNG_DIGITS     /* drawn digits */
 };
 
 typedef struct lt_rng {

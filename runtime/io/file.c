@@ -209,3 +209,10 @@ lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path) {
   if (S_ISREG(info.st_mode)) return LT_PLAIN_FILE;
   return S_ISDIR(info.st_mode) ? LT_FOLDER : LT_OTHER_FILE;
 }
+
+bool lt_file_modified(lt_ctx *c, const char *path, double *out) {
+  struct stat info;
+  if (!c->policy.read_files || lt_files(c)->stat(path, &info) != 0) return false;
+  *out = (double)info.st_mtim.tv_sec + 1e-9 * (double)info.st_mtim.tv_nsec;
+  return true;
+}

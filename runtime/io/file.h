@@ -88,4 +88,7 @@ bool lt_folder_list(lt_ctx *c, const char *op, const char *path,
 typedef enum lt_file_kind { LT_NO_FILE, LT_PLAIN_FILE, LT_FOLDER, LT_OTHER_FILE } lt_file_kind;
 lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path);
 
+/* When a file was written last, in seconds since 1970; false when nothing is there. */
+bool lt_file_modified(lt_ctx *c, const char *path, double *out);
+
 #endif

@@ -1,0 +1,342 @@
+/* lua/bind/data.c: orders, batches gathered ahead, keyed samples, drawn digits for the library's
+   own Lua (`c.runtime.data`). Positions of samples count from 1 here, as ds:get(i) does. */
+#include <string.h>
+
+#include "bind/arguments.h"
+#include "bind/tensor.h"
+#include "data/digits.h"
+#include "data/prefetch.h"
+
+#define ORDER_NAME "ltrain.Order"
+#define FEED_NAME  "ltrain.Feed"
+#define SCOPE_NAME "ltrain.SampleScope"
+
+/* Orders. */
+
+static lt_order **push_order(lua_State *L) {
+  lt_order **box = lua_newuserdatauv(L, sizeof *box, 0);
+  *box = NULL;
+  luaL_setmetatable(L, ORDER_NAME);
+  return box;
+}
+
+static lt_order *check_order(lua_State *L, int index) {
+  return *(lt_order **)luaL_checkudata(L, index, ORDER_NAME);
+}
+
+static int order_gc(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lt_order **box = lua_touserdata(L, 1);
+  if (b->c != NULL) lt_release(b->c, *box);
+  *box = NULL;
+  return 0;
+}
+
+static int64_t check_count(lua_State *L, lt_bind *b, int index, const char *who) {
+  int64_t n = lt_check_int(L, b, index, who, "n");
+  if (n < 0)
+    lt_raise(L, b, LT_EARG, "%s: argument 'n' must not be negative, got %lld", who, (long long)n);
+  return n;
+}
+
+/* data.order(n [, seed, epoch]) -> order: without a seed 1, 2, ..., n */
+static int order(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  int64_t n = check_count(L, b, 1, "order");
+  bool shuffled = !lua_isnoneornil(L, 2);
+  uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 0);
+  lua_Integer epoch = luaL_optinteger(L, 3, 0);
+  lt_order **box = push_order(L);
+  *box =
+      shuffled ? lt_order_shuffled(b->c, n, seed, (uint32_t)epoch) : lt_order_sequential(b->c, n);
+  if (*box == NULL) lt_raise_failure(L, b);
+  return 1;
+}
+
+/* data.order_of({positions}, n) -> order: positions in 1..n, as a user's sampler gives them */
+static int order_of(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  int64_t n = check_count(L, b, 2, "order_of");
+  lua_Integer length = luaL_len(L, 1);
+  lt_order **box = push_order(L);
+  *box = lt_order_empty(b->c, length);
+  if (*box == NULL) lt_raise_failure(L, b);
+  for (lua_Integer i = 0; i < length; i++) {
+    lua_geti(L, 1, i + 1);
+    int is_int;
+    lua_Integer at = lua_tointegerx(L, -1, &is_int);
+    if (!is_int || at < 1 || at > n)
+      lt_raise(L, b, LT_EVALUE, "sampler: entry %lld must be a position in 1..%lld, got %s",
+               (long long)i + 1, (long long)n, luaL_tolstring(L, -1, NULL));
+    (*box)->index[i] = at - 1;
+    lua_pop(L, 1);
+  }
+  return 1;
+}
+
+/* order:at(k) -> position of the sample that comes k-th, k from 1 */
+static int order_at(lua_State *L) {
+  const lt_order *o = check_order(L, 1);
+  lua_Integer k = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, k >= 1 && k <= o->n, 2, "out of range");
+  lua_pushinteger(L, lt_order_at(o, k - 1) + 1);
+  return 1;
+}
+
+static int order_len(lua_State *L) {
+  lua_pushinteger(L, check_order(L, 1)->n);
+  return 1;
+}
+
+/* order:part(first, n) -> order of entries first..first+n-1, first from 1 */
+static int order_part(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_order *o = check_order(L, 1);
+  lua_Integer first = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
+  luaL_argcheck(L, first >= 1 && n >= 0 && first - 1 <= o->n - n, 2, "out of range");
+  lt_order **box = push_order(L);
+  *box = lt_order_empty(b->c, n);
+  if (*box == NULL) lt_raise_failure(L, b);
+  for (lua_Integer i = 0; i < n; i++) (*box)->index[i] = lt_order_at(o, first - 1 + i);
+  return 1;
+}
+
+/* order:through(map) -> order whose k-th entry is map's at order's k-th: a subset's samples as
+   those of the whole */
+static int order_through(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_order *o = check_order(L, 1), *map = check_order(L, 2);
+  lt_order **box = push_order(L);
+  *box = lt_order_empty(b->c, o->n);
+  if (*box == NULL) lt_raise_failure(L, b);
+  for (int64_t i = 0; i < o->n; i++) {
+    int64_t at = lt_order_at(o, i);
+    if (at < 0 || at >= map->n)
+      lt_raise(L, b, LT_EVALUE, "sampler: position %lld of a data set of %lld", (long long)at + 1,
+               (long long)map->n);
+    (*box)->index[i] = lt_order_at(map, at);
+  }
+  return 1;
+}
+
+/* Feeds: batches gathered ahead. */
+
+typedef struct feed {
+  lt_prefetch *prefetch;
+  int n_columns;
+  int64_t position; /* samples taken so far */
+} feed;
+
+static void feed_end(lt_bind *b, feed *f) {
+  if (b->c != NULL) lt_prefetch_release(b->c, f->prefetch);
+  f->prefetch = NULL;
+}
+
+static int feed_close(lua_State *L) {
+  feed_end(lua_touserdata(L, lua_upvalueindex(1)), luaL_checkudata(L, 1, FEED_NAME));
+  return 0;
+}
+
+static int64_t integer_field(lua_State *L, int index, const char *name, int64_t otherwise) {
+  int64_t value = otherwise;
+  if (lua_getfield(L, index, name) != LUA_TNIL) value = luaL_checkinteger(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+static bool flag_field(lua_State *L, int index, const char *name) {
+  lua_getfield(L, index, name);
+  bool value = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+static lt_batching read_batching(lua_State *L, int index) {
+  lt_batching batching = {.batch = integer_field(L, index, "batch_size", 1),
+                          .drop_last = flag_field(L, index, "drop_last"),
+                          .evaluation = flag_field(L, index, "evaluation"),
+                          .rank = (int)integer_field(L, index, "rank", 0),
+                          .world = (int)integer_field(L, index, "world", 1)};
+  luaL_argcheck(L, batching.batch >= 1 && batching.world >= 1, index, "impossible batches");
+  return batching;
+}
+
+/* The list of tensors at `index`; divisors[i] (absent: none) is what u8 values are divided by. */
+static int read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_column *columns) {
+  luaL_checktype(L, index, LUA_TTABLE);
+  lua_Integer n = luaL_len(L, index);
+  if (n > LT_COLUMNS_MAX)
+    lt_raise(L, b, LT_EARG, "data: at most %d tensors make a data set, got %lld", LT_COLUMNS_MAX,
+             (long long)n);
+  for (lua_Integer i = 0; i < n; i++) {
+    lua_geti(L, index, i + 1);
+    columns[i] = (lt_column){.source = lt_to_tensor(L, b, -1)};
+    if (columns[i].source == NULL)
+      lt_raise(L, b, LT_EARG, "data: entry %lld is no tensor", (long long)i + 1);
+    lua_pop(L, 1);
+    if (lua_istable(L, divisors) && lua_geti(L, divisors, i + 1) == LUA_TNUMBER)
+      columns[i].divisor = (float)lua_tonumber(L, -1);
+    lua_settop(L, lua_istable(L, divisors) ? lua_gettop(L) - 1 : lua_gettop(L));
+  }
+  return (int)n;
+}
+
+/* data.feed(order, tensors, divisors, {batch_size, drop_last, position, prefetch, ...}) -> feed */
+static int new_feed(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 4);
+  lt_order *o = check_order(L, 1);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  lt_column columns[LT_COLUMNS_MAX];
+  int n = read_columns(L, b, 2, 3, columns);
+  lt_batching batching = read_batching(L, 4);
+  int64_t position = integer_field(L, 4, "position", 0);
+  int depth = (int)integer_field(L, 4, "prefetch", 2);
+  feed *f = lua_newuserdatauv(L, sizeof *f, 0);
+  *f = (feed){.n_columns = n, .position = position};
+  luaL_setmetatable(L, FEED_NAME);
+  if (lt_columns_check(b->c, "data", n, columns))
+    f->prefetch = lt_prefetch_new(b->c, o, &batching, position, n, columns, depth);
+  if (!lt_ok(b->c)) lt_raise_failure(L, b);
+  return 1;
+}
+
+/* feed:next() -> tensors of the next batch; nothing at the end */
+static int feed_next(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  feed *f = luaL_checkudata(L, 1, FEED_NAME);
+  if (f->prefetch == NULL) return 0;
+  lt_collect_if_due(L, b);
+  lt_tensor *out[LT_COLUMNS_MAX];
+  lt_span span = {0};
+  lt_frame frame = lt_begin(L, b, f->n_columns);
+  bool ok = lt_prefetch_next(b->c, f->prefetch, out, &span);
+  if (ok && span.total > 0) {
+    f->position = span.begin + span.total;
+    return lt_end(L, b, frame, f->n_columns, out);
+  }
+  lt_end_call(L, b, frame);
+  feed_end(b, f);
+  return 0;
+}
+
+/* feed:position() -> samples consumed, counting all ranks */
+static int feed_position(lua_State *L) {
+  lua_pushinteger(L, ((feed *)luaL_checkudata(L, 1, FEED_NAME))->position);
+  return 1;
+}
+
+/* data.span(n, position, {batch_size, ...}) -> total, first, count: the batch that begins at a
+   position (a count of samples): all of it, and this rank's part, whose first entry counts from 1
+ */
+static int span_at(lua_State *L) {
+  int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lt_batching batching = read_batching(L, 3);
+  lt_span s = lt_batch_at(&batching, n, position);
+  lua_pushinteger(L, s.total);
+  lua_pushinteger(L, s.first + 1);
+  lua_pushinteger(L, s.n);
+  return 3;
+}
+
+/* data.batch_count(n, position, {batch_size, ...}) -> batches from there on */
+static int batch_count(lua_State *L) {
+  int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lt_batching batching = read_batching(L, 3);
+  lua_pushinteger(L, lt_batch_count(&batching, n, position));
+  return 1;
+}
+
+/* Around one sample, draws are a function of (seed, epoch, position): see lt_sample_rng. */
+
+typedef struct scope {
+  lt_rng rng;
+  lt_script_random random;
+  bool open;
+} scope;
+
+static int scope_close(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  scope *s = luaL_checkudata(L, 1, SCOPE_NAME);
+  if (s->open) {
+    b->c->rng = s->rng;
+    b->random = s->random;
+  }
+  s->open = false;
+  return 0;
+}
+
+/* scope:enter(seed, epoch, position) -> scope, to be closed */
+static int scope_enter(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  scope *s = luaL_checkudata(L, 1, SCOPE_NAME);
+  uint64_t seed = (uint64_t)luaL_checkinteger(L, 2);
+  lua_Integer epoch = luaL_checkinteger(L, 3), position = luaL_checkinteger(L, 4);
+  if (!s->open) *s = (scope){.rng = b->c->rng, .random = b->random, .open = true};
+  b->c->rng = lt_sample_rng(seed, (uint32_t)epoch, position - 1);
+  b->random = (lt_script_random){0};
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* data.sample_scope() -> scope, good for any number of samples one after the other */
+static int sample_scope(lua_State *L) {
+  scope *s = lua_newuserdatauv(L, sizeof *s, 0);
+  s->open = false;
+  luaL_setmetatable(L, SCOPE_NAME);
+  return 1;
+}
+
+/* data.digits(n, seed, test) -> images u8 [n, 1, 28, 28], labels i64 [n] */
+static int digits(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  int64_t n = check_count(L, b, 1, "digits");
+  uint64_t seed = (uint64_t)lt_check_int(L, b, 2, "digits", "seed");
+  int split = lua_toboolean(L, 3) ? LT_DIGITS_TEST : LT_DIGITS_TRAIN;
+  lt_frame frame = lt_begin(L, b, 2);
+  lt_tensor *out[2] = {lt_tensor_empty(b->c, LT_CPU_DEVICE, LT_U8, 4,
+                                       (int64_t[]){n, 1, LT_DIGITS_SIDE, LT_DIGITS_SIDE}),
+                       lt_tensor_empty(b->c, LT_CPU_DEVICE, LT_I64, 1, &n)};
+  if (lt_ok(b->c)) lt_digits_draw(b->c, seed, split, 0, n, lt_data(out[0]), lt_data(out[1]));
+  return lt_end(L, b, frame, 2, out);
+}
+
+static void new_metatable(lua_State *L, lt_bind *b, const char *name, const luaL_Reg *functions) {
+  luaL_newmetatable(L, name);
+  lt_add_functions(L, b, functions);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}
+
+void lt_bind_data(lua_State *L, lt_bind *b) {
+  static const luaL_Reg order_methods[] = {{"at", order_at},           {"part", order_part},
+                                           {"through", order_through}, {"__len", order_len},
+                                           {"__gc", order_gc},         {NULL, NULL}};
+  static const luaL_Reg feed_methods[] = {{"next", feed_next},
+                                          {"position", feed_position},
+                                          {"__close", feed_close},
+                                          {"__gc", feed_close},
+                                          {NULL, NULL}};
+  static const luaL_Reg scope_methods[] = {
+      {"enter", scope_enter}, {"__close", scope_close}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"order", order},
+                                       {"order_of", order_of},
+                                       {"feed", new_feed},
+                                       {"span", span_at},
+                                       {"batch_count", batch_count},
+                                       {"sample_scope", sample_scope},
+                                       {"digits", digits},
+                                       {NULL, NULL}};
+  new_metatable(L, b, ORDER_NAME, order_methods);
+  new_metatable(L, b, FEED_NAME, feed_methods);
+  new_metatable(L, b, SCOPE_NAME, scope_methods);
+  lua_getfield(L, 1, "runtime");
+  lua_newtable(L);
+  lt_add_functions(L, b, functions);
+  lua_setfield(L, -2, "data");
+  lua_pop(L, 1);
+}

@@ -1,0 +1,163 @@
+/* lua/bind/io.c: files and folders for the library's own Lua (`c.io`): its chunks have no io of
+ * Lua. */
+#include "bind/io.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind/json.h"
+#include "bind/tensor.h"
+#include "io/file.h"
+#include "io/idx.h"
+
+const char *lt_check_path(lua_State *L, lt_bind *b, const char *who) {
+  size_t n;
+  if (lua_type(L, 1) != LUA_TSTRING)
+    lt_raise(L, b, LT_EARG, "%s: the path must be a string, got %s", who, luaL_typename(L, 1));
+  const char *path = lua_tolstring(L, 1, &n);
+  if (n == 0 || strlen(path) != n) lt_raise(L, b, LT_EARG, "%s: not a path: '%s'", who, path);
+  return path;
+}
+
+int lt_refused(lua_State *L, lt_bind *b) {
+  if (b->c->failure.code != LT_EIO) lt_raise_failure(L, b);
+  lt_failure f;
+  lt_take_failure(b->c, &f);
+  lua_pushnil(L);
+  lua_pushstring(L, f.text);
+  return 2;
+}
+
+int lt_done(lua_State *L, lt_bind *b) {
+  if (!lt_ok(b->c)) return lt_refused(L, b);
+  lua_pushboolean(L, true);
+  return 1;
+}
+
+/* io.read_file(path) -> text */
+static int read_file(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "read");
+  lt_json *held = lt_push_text(L, b);
+  held->data = lt_file_load(b->c, "read", path, (size_t)1 << 31, &held->size);
+  if (held->data == NULL) return lt_refused(L, b);
+  held->capacity = held->size + 1;
+  lua_pushlstring(L, held->data, held->size);
+  lt_json_free(held);
+  return 1;
+}
+
+/* io.write_file(path, text) -> true: the former file stays until the new one is whole */
+static int write_file(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  size_t n;
+  const char *path = lt_check_path(L, b, "write"), *text = luaL_checklstring(L, 2, &n);
+  lt_file_save(b->c, "write", path, text, n);
+  return lt_done(L, b);
+}
+
+/* io.append_file(path, text) -> true */
+static int append_file(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  size_t n;
+  const char *path = lt_check_path(L, b, "write"), *text = luaL_checklstring(L, 2, &n);
+  lt_file_append(b->c, "write", path, text, n);
+  return lt_done(L, b);
+}
+
+/* io.remove(path) -> true: a file or an empty folder; true when nothing is there */
+static int remove_path(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_file_remove(b->c, "remove", lt_check_path(L, b, "remove"));
+  return lt_done(L, b);
+}
+
+/* io.make_folder(path) -> true: with those above it */
+static int make_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_folder_make(b->c, "make_folder", lt_check_path(L, b, "make_folder"));
+  return lt_done(L, b);
+}
+
+/* io.kind(path) -> "file", "folder", "other" or nil */
+static int kind(lua_State *L) {
+  static const char *const names[] = {NULL, "file", "folder", "other"};
+  lt_bind *b = lt_enter(L);
+  lua_pushstring(L, names[lt_file_kind_of(b->c, lt_check_path(L, b, "kind"))]);
+  return 1;
+}
+
+/* io.modified(path) -> seconds since 1970, or nil */
+static int modified(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  double when;
+  if (lt_file_modified(b->c, lt_check_path(L, b, "modified"), &when))
+    lua_pushnumber(L, when);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
+/* Adds a name and its zero byte to a text. */
+static bool find_one(void *ud, const char *name) {
+  lt_json *names = ud;
+  lt_json_raw(names, name, strlen(name) + 1);
+  return lt_ok(names->c);
+}
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* io.list_folder(path) -> names, sorted */
+static int list_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "list_folder");
+  lt_json *text = lt_push_text(L, b);
+  if (!lt_folder_list(b->c, "list_folder", path, find_one, text) || !lt_ok(b->c))
+    return lt_refused(L, b);
+  lua_Integer n = 0;
+  for (size_t i = 0; i < text->size; i++) n += text->data[i] == 0;
+  const char **names = lua_newuserdatauv(L, (size_t)n * sizeof *names + 1, 0);
+  const char *at = text->data;
+  for (lua_Integer i = 0; i < n; at += strlen(at) + 1) names[i++] = at;
+  if (n > 1) qsort(names, (size_t)n, sizeof *names, by_text);
+  lua_createtable(L, (int)n, 0);
+  for (lua_Integer i = 0; i < n; i++) {
+    lua_pushstring(L, names[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+/* io.read_idx(path) -> tensor */
+static int read_idx(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "read_idx");
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = lt_idx_read(b->c, "read_idx", path);
+  if (t != NULL) return lt_end(L, b, frame, 1, &t);
+  lt_frame_close(b->c, frame, 0, NULL);
+  return lt_refused(L, b);
+}
+
+void lt_bind_io(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {{"read_file", read_file},
+                                       {"write_file", write_file},
+                                       {"append_file", append_file},
+                                       {"remove", remove_path},
+                                       {"make_folder", make_folder},
+                                       {"list_folder", list_folder},
+                                       {"kind", kind},
+                                       {"modified", modified},
+                                       {"save_safetensors", lt_save_safetensors},
+                                       {"load_safetensors", lt_load_safetensors},
+                                       {"crc32", lt_crc32_of},
+                                       {"read_idx", read_idx},
+                                       {"json_encode", lt_json_encode},
+                                       {"json_decode", lt_json_decode},
+                                       {NULL, NULL}};
+  lua_newtable(L);
+  lt_add_functions(L, b, functions);
+  lua_setfield(L, 1, "io");
+}

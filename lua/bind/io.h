@@ -1,0 +1,26 @@
+/* lua/bind/io.h: what the functions of `c.io` share.
+
+   What the world may spoil gives nil and the reason; wrong use raises. */
+#ifndef LT_BIND_IO_H
+#define LT_BIND_IO_H
+
+#include "bind/state.h"
+
+/* The path at index 1; raises when it is none. */
+const char *lt_check_path(lua_State *L, lt_bind *b, const char *who);
+
+/* The results of a call that has failed: nil and the reason when it is the world's fault (LT_EIO),
+   else raises. */
+int lt_refused(lua_State *L, lt_bind *b);
+
+/* The same, or true. */
+int lt_done(lua_State *L, lt_bind *b);
+
+/* io.save_safetensors(path, {name = tensor} [, {key = text}]) -> true
+   io.load_safetensors(path [, {name = true}]) -> {name = tensor}, {key = text}
+   io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order */
+int lt_save_safetensors(lua_State *L);
+int lt_load_safetensors(lua_State *L);
+int lt_crc32_of(lua_State *L);
+
+#endif
