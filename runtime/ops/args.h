@@ -87,6 +87,17 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
 
+/* Random numbers. `high` is not drawn itself. */
+#define LT_RANDOM_TAIL(A) \
+  A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE) A(TICKET, ticket, LT_NO_TICKET)
+#define LT_ARGS_random(A) A(SIZES, size, REQUIRED) LT_RANDOM_TAIL(A)
+#define LT_ARGS_random_int(A) \
+  A(INT, low, REQUIRED) A(INT, high, REQUIRED) A(SIZES, size, REQUIRED) LT_RANDOM_TAIL(A)
+#define LT_ARGS_permutation(A) A(INT, n, REQUIRED) LT_RANDOM_TAIL(A)
+#define LT_ARGS_draw(A) \
+  A(INT, num_samples, REQUIRED) A(FLAG, replacement, false) A(TICKET, ticket, LT_NO_TICKET)
+#define LT_ARGS_chance(A) A(TICKET, ticket, LT_NO_TICKET)
+#define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(TICKET, ticket, LT_NO_TICKET)
 /* Composite views. A range of positions includes its end. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)
 #define LT_ARGS_t(A)

@@ -1,0 +1,139 @@
+/* runtime/cpu/draw.c: permutations and samples from a distribution.
+
+   Draws of these depend on one another, so one thread makes them; 64 random bits a draw. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu/lines.h"
+#include "cpu/math_f64.h"
+#include "cpu/scratch.h"
+
+/* 64 random bits, number `i` of a ticket. */
+static uint64_t bits(lt_ticket t, uint64_t i) {
+  lt_random4 r = lt_philox(t, i / 2);
+  int k = i % 2 == 0 ? 0 : 2;
+  return (uint64_t)r.word[k] << 32 | r.word[k + 1];
+}
+
+/* A double in [0, 1) from 64 bits. */
+static double unit(uint64_t w) { return (double)(w >> 11) * 0x1p-53; }
+
+/* Fisher and Yates, from the end. */
+LT_KERNEL(randperm) {
+  const lt_args_permutation *a = call->args;
+  lt_tensor *y = call->out[0];
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *to = lt_cpu_result(c, y, LT_I64, NULL);
+  if (to != NULL) {
+    int64_t *v = lt_data(to), n = to->numel;
+    for (int64_t i = 0; i < n; i++) v[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+      uint64_t w = bits(a->ticket, (uint64_t)i);
+      int64_t k = (int64_t)((unsigned __int128)w * (uint64_t)(i + 1) >> 64), t = v[i];
+      v[i] = v[k], v[k] = t;
+    }
+  }
+  bool ok = to != NULL && (to == y || lt_cpu_move(c, y, to));
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
+
+/* Sum of a row of weights; fails naming what is no probability. */
+static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double *sum,
+                      int64_t *positive) {
+  *sum = 0;
+  *positive = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (!(p[i] >= 0) || isinf(p[i]))
+      return lt_fail(c, LT_EVALUE, "multinomial: no probability: %g at %lld (row %lld)", p[i],
+                     (long long)i, (long long)row + 1);
+    *sum += p[i];
+    *positive += p[i] > 0;
+  }
+  return *sum > 0 ||
+         lt_fail(c, LT_EVALUE, "multinomial: all probabilities are 0 (row %lld)", (long long)row + 1);
+}
+
+/* Inverse of the distribution function, found by halving. `p` becomes the running sum. */
+static void with_replacement(lt_ticket t, uint64_t first, double *p, int64_t n, int64_t n_samples,
+                             int64_t *out) {
+  for (int64_t i = 1; i < n; i++) p[i] += p[i - 1];
+  for (int64_t s = 0; s < n_samples; s++) {
+    double u = unit(bits(t, first + (uint64_t)s)) * p[n - 1];
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      if (p[middle] > u)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    out[s] = low;
+  }
+}
+
+/* Restore the heap (smallest key on top) below place i. */
+static void sift(int64_t *heap, int64_t n, int64_t i, const double *key) {
+  for (int64_t child; (child = 2 * i + 1) < n; i = child) {
+    if (child + 1 < n && key[heap[child + 1]] < key[heap[child]]) child++;
+    if (key[heap[i]] <= key[heap[child]]) return;
+    int64_t t = heap[i];
+    heap[i] = heap[child], heap[child] = t;
+  }
+}
+
+/* The smallest of exponentially distributed times -log(u) / p, in order: the same as drawing one
+   after another. `p` becomes the times. */
+static void without_replacement(lt_ticket t, uint64_t first, double *p, int64_t n,
+                                int64_t n_samples, int64_t *heap, int64_t *out) {
+  for (int64_t i = 0; i < n; i++) {
+    double u = unit(bits(t, first + (uint64_t)i)) + 0x1p-53;
+    p[i] = p[i] > 0 ? -lt_log_f64(u) / p[i] : INFINITY;
+    heap[i] = i;
+  }
+  for (int64_t i = n / 2; i-- > 0;) sift(heap, n, i, p);
+  for (int64_t s = 0; s < n_samples; s++) {
+    out[s] = heap[0];
+    heap[0] = heap[--n];
+    sift(heap, n, 0, p);
+  }
+}
+
+static bool draw_rows(lt_ctx *c, const lt_args_draw *a, double *p, int64_t rows, int64_t n,
+                      int64_t *heap, int64_t *out) {
+  for (int64_t r = 0; r < rows; r++, p += n, out += a->num_samples) {
+    double sum;
+    int64_t positive;
+    if (!check_row(c, p, n, r, &sum, &positive)) return false;
+    if (!a->replacement && positive < a->num_samples)
+      return lt_fail(c, LT_EVALUE,
+                     "multinomial: %lld samples without replacement from %lld elements that are "
+                     "not 0 (row %lld)",
+                     (long long)a->num_samples, (long long)positive, (long long)r + 1);
+    if (a->replacement)
+      with_replacement(a->ticket, (uint64_t)(r * a->num_samples), p, n, a->num_samples, out);
+    else
+      without_replacement(a->ticket, (uint64_t)(r * n), p, n, a->num_samples, heap, out);
+  }
+  return true;
+}
+
+LT_KERNEL(multinomial) {
+  const lt_args_draw *a = call->args;
+  lt_tensor *x = call->in[0], *y = call->out[0];
+  int64_t n = x->size[x->ndim - 1];
+  if (y->numel == 0) return true;
+  lt_frame frame = lt_frame_open(c);
+  double *p = lt_cpu_scratch(c, LT_F64, x->numel);
+  int64_t *heap = lt_cpu_scratch(c, LT_I64, n);
+  lt_tensor *to = lt_cpu_result(c, y, LT_I64, NULL);
+  lt_tensor *from = lt_cpu_contiguous(c, x, LT_F64);
+  bool ok = p != NULL && heap != NULL && to != NULL && from != NULL;
+  if (ok) {
+    memcpy(p, lt_data(from), (size_t)x->numel * sizeof *p);
+    ok = draw_rows(c, a, p, x->numel / n, n, heap, lt_data(to));
+  }
+  ok = ok && (to == y || lt_cpu_move(c, y, to));
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}

@@ -1,0 +1,168 @@
+/* runtime/cpu/random.c: random tensors, dropout.
+
+   Element i in logical order is a function of the ticket and i alone: word i % 4 of block i / 4, or
+   two words (block i / 2) where 32 bits are too few. Normals come in pairs (Box and Muller 1958),
+   computed in double. */
+#include "cpu/lines.h"
+#include "cpu/math_f64.h"
+#include "cpu/words.h"
+
+typedef struct job {
+  lt_iter y, x;
+  lt_ticket ticket;
+  int64_t low;
+  uint64_t range;   /* of integers; 0: all of 64 bits */
+  uint64_t threshold; /* of dropout: words below it are dropped */
+  double scale;
+  void (*tile)(const struct job *j, int64_t at, int64_t n, const uint32_t *words);
+  int per_element;  /* words an element: 1 or 2 */
+} job;
+
+/* 32 random bits as a float in [0, 1) with as many bits as the type holds below 1. */
+static void uniform_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  float v[LT_TILE];
+  int shift = j->y.operand[0].dtype == LT_BF16 ? 24 : j->y.operand[0].dtype == LT_F16 ? 21 : 8;
+  float unit = 1.0f / (float)(1u << (32 - shift));
+  for (int64_t i = 0; i < n; i++) v[i] = (float)(words[i] >> shift) * unit;
+  LT_CPU(lt_put_f32)(&j->y, 0, at, n, v);
+}
+
+static void uniform_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  double v[LT_TILE];
+  for (int64_t i = 0; i < n; i++) v[i] = lt_uniform_f64(words[2 * i], words[2 * i + 1]);
+  LT_CPU(lt_put_f64)(&j->y, 0, at, n, v);
+}
+
+/* sqrt(-2 log u) (cos, sin)(2 pi v) for n / 2 pairs (u, v); u is in (0, 1]. n may be odd. */
+static void normal_pairs(int64_t n, const double *u, const double *v, double *out) {
+  double cosine[LT_TILE], sine[LT_TILE];
+  for (int64_t i = 0; i < n; i += 2) {
+    double r = lt_sqrt_f64(-2 * lt_log_f64(u[i / 2])), a = 0x1.921fb54442d18p2 * v[i / 2];
+    cosine[i / 2] = r * lt_cos_f64(a);
+    sine[i / 2] = r * lt_sin_f64(a);
+  }
+  for (int64_t i = 0; i < n; i++) out[i] = i % 2 == 0 ? cosine[i / 2] : sine[i / 2];
+}
+
+static void normal_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  double u[LT_TILE], v[LT_TILE], out[LT_TILE];
+  for (int64_t i = 0; 2 * i < n; i++) {
+    u[i] = ((double)words[2 * i] + 1) * 0x1p-32;
+    v[i] = (double)words[2 * i + 1] * 0x1p-32;
+  }
+  normal_pairs(n, u, v, out);
+  LT_CPU(lt_put_f64)(&j->y, 0, at, n, out);
+}
+
+static void normal_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  double u[LT_TILE], v[LT_TILE], out[LT_TILE];
+  for (int64_t i = 0; 2 * i < n; i++) {
+    u[i] = lt_uniform_f64(words[4 * i], words[4 * i + 1]) + 0x1p-53;
+    v[i] = lt_uniform_f64(words[4 * i + 2], words[4 * i + 3]);
+  }
+  normal_pairs(n, u, v, out);
+  LT_CPU(lt_put_f64)(&j->y, 0, at, n, out);
+}
+
+static void int_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  int64_t v[LT_TILE];
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t w = (uint64_t)words[i] * j->range >> 32;
+    v[i] = (int64_t)((uint64_t)j->low + w);
+  }
+  LT_CPU(lt_put_i64)(&j->y, 0, at, n, v);
+}
+
+static void wide_int_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  int64_t v[LT_TILE];
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t w = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
+    if (j->range != 0) w = (uint64_t)((unsigned __int128)w * j->range >> 64);
+    v[i] = (int64_t)((uint64_t)j->low + w);
+  }
+  LT_CPU(lt_put_i64)(&j->y, 0, at, n, v);
+}
+
+#define DROPOUT(suffix, type)                                                              \
+  static void dropout_tile_##suffix(const job *j, int64_t at, int64_t n,                   \
+                                    const uint32_t *words) {                               \
+    type room[LT_TILE], v[LT_TILE], scale = (type)j->scale;                                \
+    const type *x = LT_CPU(lt_load_##suffix)(&j->x, 0, at, n, room);                       \
+    uint64_t threshold = j->threshold;                                                     \
+    for (int64_t i = 0; i < n; i++) {                                                      \
+      type kept = x[i] * scale;                                                            \
+      v[i] = words[i] >= threshold ? kept : 0;                                             \
+    }                                                                                      \
+    LT_CPU(lt_put_##suffix)(&j->y, 0, at, n, v);                                           \
+  }
+DROPOUT(f32, float)
+DROPOUT(f64, double)
+
+static void bernoulli_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
+  double room[LT_TILE], v[LT_TILE];
+  const double *p = LT_CPU(lt_load_f64)(&j->x, 0, at, n, room);
+  for (int64_t i = 0; i < n; i++) v[i] = (double)words[i] * 0x1p-32 < p[i] ? 1 : 0;
+  LT_CPU(lt_put_f64)(&j->y, 0, at, n, v);
+}
+
+static void run_chunk(void *ud, int64_t chunk) {
+  const job *j = ud;
+  uint32_t words[LT_WORDS];
+  int64_t from = chunk * LT_CHUNK, to = from + LT_CHUNK < j->y.numel ? from + LT_CHUNK : j->y.numel;
+  for (int64_t at = from; at < to; at += LT_TILE) {
+    int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
+    int64_t need = (n * j->per_element + 3) / 4;
+    lt_words(j->ticket, (uint64_t)(at * j->per_element / 4), need, words);
+    j->tile(j, at, n, words);
+  }
+}
+
+/* Positions are counted in logical order, whatever the strides. */
+static void in_logical_order(lt_iter *it, const lt_tensor *t) {
+  int dims[LT_MAX_DIMS];
+  for (int k = 0; k < t->ndim; k++) dims[k] = k;
+  LT_CPU(lt_iter_dims)(it, t, t->ndim, dims);
+}
+
+static bool run(lt_ctx *c, const lt_call *call, job j) {
+  in_logical_order(&j.y, call->out[0]);
+  if (call->n_in > 0) in_logical_order(&j.x, call->in[0]);
+  lt_parallel(c, (j.y.numel + LT_CHUNK - 1) / LT_CHUNK, run_chunk, &j);
+  return true;
+}
+
+LT_KERNEL(rand) {
+  bool wide = call->out[0]->dtype == LT_F64;
+  return run(c, call, (job){.ticket = ((const lt_args_random *)call->args)->ticket,
+                            .tile = wide ? uniform_tile_f64 : uniform_tile,
+                            .per_element = wide ? 2 : 1});
+}
+
+LT_KERNEL(randn) {
+  bool wide = call->out[0]->dtype == LT_F64;
+  return run(c, call, (job){.ticket = ((const lt_args_random *)call->args)->ticket,
+                            .tile = wide ? normal_tile_f64 : normal_tile,
+                            .per_element = wide ? 2 : 1});
+}
+
+LT_KERNEL(randint) {
+  const lt_args_random_int *a = call->args;
+  uint64_t range = (uint64_t)a->high - (uint64_t)a->low;
+  bool wide = range > 0xffffffffu;
+  return run(c, call, (job){.ticket = a->ticket, .low = a->low, .range = range,
+                            .tile = wide ? wide_int_tile : int_tile, .per_element = wide ? 2 : 1});
+}
+
+LT_KERNEL(bernoulli) {
+  return run(c, call, (job){.ticket = ((const lt_args_chance *)call->args)->ticket,
+                            .tile = bernoulli_tile, .per_element = 1});
+}
+
+LT_KERNEL(dropout) {
+  const lt_args_dropout *a = call->args;
+  return run(c, call, (job){.ticket = a->ticket, .threshold = (uint64_t)(a->p * 0x1p32),
+                            .scale = a->p < 1 ? 1 / (1 - a->p) : 0,
+                            .tile = call->in[0]->dtype == LT_F64 ? dropout_tile_f64
+                                                                 : dropout_tile_f32,
+                            .per_element = 1});
+}
