@@ -277,10 +277,16 @@ static bool by_sgemm(const lt_product *p) {
   return (double)p->m * (double)p->n * (double)p->k >= 0x1p25;
 }
 
+static bool sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                  int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc) {
+  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, out,
+                    ldc) == dnnl_success;
+}
+
 static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
   bool ta = p->a.col != 1;
-  return lt_onednn_sgemm(ta, false, p->m, p->n, p->k, 1, p->a.data, ta ? p->a.col : p->a.row,
-                         p->b.data, p->b.row, 0, p->out.data, p->out.row) ||
+  return sgemm(ta, false, p->m, p->n, p->k, 1, p->a.data, ta ? p->a.col : p->a.row, p->b.data,
+               p->b.row, 0, p->out.data, p->out.row) ||
          lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
 }
 
@@ -308,8 +314,10 @@ bool lt_onednn_product(lt_ctx *c, const lt_product *p) {
 bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                      int64_t lda, const float *b, int64_t ldb, float beta, float *out,
                      int64_t ldc) {
-  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, out,
-                    ldc) == dnnl_success;
+  int before = set_threads(1);
+  bool ok = sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, out, ldc);
+  set_threads(before);
+  return ok;
 }
 
 /* Convolutions. */

@@ -32,8 +32,8 @@ typedef struct lt_product {
 bool lt_onednn_product(lt_ctx *c, const lt_product *p);
 
 /* C = alpha A B + beta C in f32, row-major C. A is [m, k] with leading dimension lda, or [k, m]
-   when ta; B likewise. May be called inside lt_parallel; runs on the calling thread alone there.
-   False: no memory. */
+   when ta; B likewise. Runs on the calling thread alone, to be called inside lt_parallel. False: no
+   memory. */
 bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                      int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc);
 

@@ -98,6 +98,7 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
   A(INT, num_samples, REQUIRED) A(FLAG, replacement, false) A(TICKET, ticket, LT_NO_TICKET)
 #define LT_ARGS_chance(A) A(TICKET, ticket, LT_NO_TICKET)
 #define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(TICKET, ticket, LT_NO_TICKET)
+
 /* Composite views. A range of positions includes its end. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)
 #define LT_ARGS_t(A)
@@ -171,6 +172,10 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_pool(A)                                                    \
   A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
 #define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
+
+/* Attention. No scale: 1 / sqrt(D). */
+#define LT_ARGS_attention(A) A(FLAG, causal, false) A(SCALAR, scale, LT_NONE_SCALAR)
+#define LT_ARGS_attention_backward(A) LT_ARGS_attention(A)
 
 /* From here on: derived. */
 #define LT_CTYPE_INT int64_t

@@ -1,0 +1,147 @@
+/* runtime/cpu/attention_type.h: the loops of cpu/attention.c in one compute type.
+
+   Included with T, NAME(f), EXP(x) for x <= 0, and GEMM(ta, tb, m, n, k, alpha, a, lda, b, ldb,
+   add, out, ld), which gives false without memory. */
+
+/* Add what the mask says to the scores of row t. */
+static void NAME(mask_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_t n, T *row) {
+  int64_t at = b * j->mask_stride[0] + h * j->mask_stride[1] + t * j->mask_stride[2];
+  int64_t step = j->mask_stride[3];
+  if (j->mask_is_bool) {
+    const uint8_t *m = (const uint8_t *)j->mask + at;
+    for (int64_t s = 0; s < n; s++) row[s] = m[s * step] != 0 ? row[s] : -(T)INFINITY;
+  } else {
+    const T *m = (const T *)j->mask + at;
+    for (int64_t s = 0; s < n; s++) row[s] += m[s * step];
+  }
+}
+
+static T NAME(row_max)(const T *row, int64_t n) {
+  T most = -(T)INFINITY;
+#pragma omp simd reduction(max : most)
+  for (int64_t s = 0; s < n; s++) most = row[s] > most ? row[s] : most;
+  return most;
+}
+
+/* row = exp(row - shift); returns the sum. */
+static T NAME(exponents)(T *row, int64_t n, T shift) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t s = 0; s < n; s++) {
+    T e = EXP(row[s] - shift);
+    row[s] = e;
+    sum += e;
+  }
+  return sum;
+}
+
+static T NAME(dot)(const T *a, const T *b, int64_t n) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/* p = exp(p - shift), dp = p (dp - delta). */
+static void NAME(backward_row)(T *restrict p, T *restrict dp, int64_t n, T shift, T delta) {
+  for (int64_t s = 0; s < n; s++) {
+    T x = EXP(p[s] - shift);
+    p[s] = x;
+    dp[s] = x * (dp[s] - delta);
+  }
+}
+
+/* A row of scores becomes exp(score - max), its sum goes to *sum; returns log sum exp. Rows in
+   which nothing takes part become 0, unless they hold NaN. */
+static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
+  T most = NAME(row_max)(row, n), nan = 0;
+  *sum = 1;
+  if (most == -(T)INFINITY) {
+    for (int64_t s = 0; s < n; s++) nan = row[s] != row[s] ? row[s] : nan;
+    for (int64_t s = 0; s < n; s++) row[s] = nan;
+    return nan != nan ? nan : most;
+  }
+  *sum = NAME(exponents)(row, n, most);
+  return most + (T)log((double)*sum);
+}
+
+/* Scores of `rows` queries from t0 on against the first n keys. */
+static bool NAME(scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t rows, int64_t n,
+                         T *out) {
+  const T *q = (const T *)start(&j->q, b, h, t0), *k = (const T *)start(&j->k, b, h, 0);
+  if (!GEMM(false, true, rows, n, j->d, j->scale, q, j->q.row, k, j->k.row, false, out, n))
+    return false;
+  for (int64_t i = 0; i < rows && j->mask != NULL; i++)
+    NAME(mask_row)(j, b, h, t0 + i, n, out + i * n);
+  return true;
+}
+
+static bool NAME(forward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T *p) {
+  int64_t rows = rows_of(j, t0), n = keys_of(j, t0 + rows - 1);
+  T *lse = (T *)j->lse + (b * j->heads + h) * j->t + t0, sum[ROWS];
+  if (!NAME(scores)(j, b, h, t0, rows, n, p)) return false;
+  for (int64_t i = 0; i < rows; i++) {
+    int64_t own = keys_of(j, t0 + i);
+    lse[i] = NAME(softmax_row)(p + i * n, own, &sum[i]);
+    for (int64_t s = own; s < n; s++) p[i * n + s] = 0;
+  }
+  T *out = (T *)start(&j->out, b, h, t0);
+  const T *v = (const T *)start(&j->v, b, h, 0);
+  if (!GEMM(false, false, rows, j->e, n, 1, p, n, v, j->v.row, false, out, j->out.row))
+    return false;
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t e = 0; e < j->e; e++) out[i * j->out.row + e] /= sum[i];
+  return true;
+}
+
+static void NAME(forward)(void *ud, int64_t chunk) {
+  job *j = ud;
+  int64_t tiles = (j->t + ROWS - 1) / ROWS, head = chunk / tiles;
+  if (!NAME(forward_tile)(j, head / j->heads, head % j->heads, chunk % tiles * ROWS,
+                          (T *)scratch_of(j)))
+    atomic_store(&j->failed, true);
+}
+
+/* p = probabilities of the tile, from the saved lse; dp: their gradients, times p. */
+static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t rows,
+                                  int64_t n, T *p, T *dp) {
+  const T *lse = (const T *)j->lse + (b * j->heads + h) * j->t + t0;
+  const T *g = (const T *)start(&j->g, b, h, t0), *out = (const T *)start(&j->out, b, h, t0);
+  const T *v = (const T *)start(&j->v, b, h, 0);
+  if (!NAME(scores)(j, b, h, t0, rows, n, p) ||
+      !GEMM(false, true, rows, n, j->e, 1, g, j->g.row, v, j->v.row, false, dp, n))
+    return false;
+  for (int64_t i = 0; i < rows; i++) {
+    T *pi = p + i * n, *di = dp + i * n;
+    int64_t own = lse[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
+    T delta = NAME(dot)(g + i * j->g.row, out + i * j->out.row, j->e);
+    NAME(backward_row)(pi, di, own, lse[i], delta);
+    for (int64_t s = own; s < n; s++) pi[s] = di[s] = 0;
+  }
+  return true;
+}
+
+static bool NAME(backward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T *p) {
+  int64_t rows = rows_of(j, t0), n = keys_of(j, t0 + rows - 1);
+  T *dp = p + rows * n;
+  const T *q = (const T *)start(&j->q, b, h, t0), *k = (const T *)start(&j->k, b, h, 0);
+  const T *g = (const T *)start(&j->g, b, h, t0);
+  T *dq = (T *)start(&j->dq, b, h, t0), *dk = (T *)start(&j->dk, b, h, 0);
+  T *dv = (T *)start(&j->dv, b, h, 0);
+  return NAME(backward_scores)(j, b, h, t0, rows, n, p, dp) &&
+         GEMM(true, false, n, j->e, rows, 1, p, n, g, j->g.row, true, dv, j->dv.row) &&
+         GEMM(true, false, n, j->d, rows, j->scale, dp, n, q, j->q.row, true, dk, j->dk.row) &&
+         GEMM(false, false, rows, j->d, n, j->scale, dp, n, k, j->k.row, false, dq, j->dq.row);
+}
+
+/* One head: later tiles add to the same gradients of keys and values. */
+static void NAME(backward)(void *ud, int64_t head) {
+  job *j = ud;
+  int64_t b = head / j->heads, h = head % j->heads;
+  for (int64_t s = 0; s < j->s; s++) {
+    memset(start(&j->dk, b, h, s), 0, (size_t)j->d * sizeof(T));
+    memset(start(&j->dv, b, h, s), 0, (size_t)j->e * sizeof(T));
+  }
+  for (int64_t t0 = 0; t0 < j->t; t0 += ROWS)
+    if (!NAME(backward_tile)(j, b, h, t0, (T *)scratch_of(j))) atomic_store(&j->failed, true);
+}

@@ -1,0 +1,72 @@
+/* runtime/ops/infer_attention.c: shapes of attention. B batch, H heads, T queries, S keys. */
+#include <math.h>
+
+#include "ops/infer.h"
+
+/* [B, H, T, D] laid out as [B, T, H, D]: joining the heads again is then a view. */
+static lt_meta heads_inside(lt_shape s, lt_dtype dtype) {
+  lt_meta m = {
+      .shape = s, .dtype = dtype, .strided = s.ndim == 4 && s.size[1] > 1 && s.size[2] > 1};
+  if (!m.strided) return m;
+  lt_shape_strides(lt_shape_of(4, (int64_t[]){s.size[0], s.size[2], s.size[1], s.size[3]}),
+                   m.stride);
+  int64_t of_heads = m.stride[2];
+  m.stride[2] = m.stride[1];
+  m.stride[1] = of_heads;
+  return m;
+}
+
+static bool shapes_fit(const lt_tensor *q, const lt_tensor *k, const lt_tensor *v) {
+  int n = q->ndim;
+  if (n < 3 || n > 4 || k->ndim != n || v->ndim != n) return false;
+  for (int i = 0; i < n - 2; i++)
+    if (q->size[i] != k->size[i] || q->size[i] != v->size[i]) return false;
+  return q->size[n - 1] == k->size[n - 1] && k->size[n - 2] == v->size[n - 2];
+}
+
+static bool check_mask(lt_ctx *c, const lt_infer *i, lt_shape scores) {
+  const lt_tensor *mask = i->n_in > 3 ? i->in[3] : NULL;
+  if (mask == NULL) return true;
+  lt_dtype d = (lt_dtype)mask->dtype;
+  if (d != LT_BOOL && !lt_dtype_is_float(d))
+    return lt_fail(c, LT_EDTYPE,
+                   "%s: mask must be bool (true takes part) or floating (added to the scores), "
+                   "got %s",
+                   i->op->name, lt_dtype_name(d));
+  lt_shape fit = scores;
+  if (lt_shape_broadcast(&fit, lt_tensor_shape(mask)) && lt_shape_equal(fit, scores)) return true;
+  return lt_fail(c, LT_ESHAPE, "%s: mask %s does not fit the scores %s", i->op->name,
+                 LT_TENSOR_STR(mask), LT_SHAPE_STR(scores));
+}
+
+bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
+  lt_args_attention *a = i->args;
+  const lt_tensor *q = i->in[0], *k = i->in[1], *v = i->in[2];
+  if (!shapes_fit(q, k, v))
+    return lt_fail(c, LT_ESHAPE,
+                   "%s: needs q [.., T, D], k [.., S, D], v [.., S, E] of 3 or 4 dims, got %s, %s, "
+                   "%s",
+                   i->op->name, LT_TENSOR_STR(q), LT_TENSOR_STR(k), LT_TENSOR_STR(v));
+  lt_dtype d = (lt_dtype)q->dtype;
+  if (!lt_dtype_is_float(d) || k->dtype != q->dtype || v->dtype != q->dtype)
+    return lt_fail(c, LT_EDTYPE, "%s: q, k and v must be floating and of one dtype, got %s, %s, %s",
+                   i->op->name, lt_dtype_name(d), lt_dtype_name((lt_dtype)k->dtype),
+                   lt_dtype_name((lt_dtype)v->dtype));
+  int n = q->ndim;
+  lt_shape scores = lt_tensor_shape(q), out = scores, rows = lt_shape_of(n - 1, q->size);
+  scores.size[n - 1] = k->size[n - 2];
+  out.size[n - 1] = v->size[n - 1];
+  if (!check_mask(c, i, scores)) return false;
+  if (a->scale.kind == LT_NO_SCALAR)
+    a->scale = lt_scalar_of(q->size[n - 1] > 0 ? 1 / sqrt((double)q->size[n - 1]) : 1);
+  i->out[0] = heads_inside(out, d);
+  i->out[1] = (lt_meta){.shape = rows, .dtype = d == LT_F64 ? LT_F64 : LT_F32};
+  return lt_assert(c, i->n_out == 2);
+}
+
+/* (g, q, k, v, out, lse, mask): gradients of q, k and v. */
+bool lt_infer_attention_backward(lt_ctx *c, lt_infer *i) {
+  for (int k = 0; k < 3; k++)
+    i->out[k] = heads_inside(lt_tensor_shape(i->in[k + 1]), (lt_dtype)i->in[k + 1]->dtype);
+  return lt_assert(c, i->n_out == 3);
+}
