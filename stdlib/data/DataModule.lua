@@ -1,0 +1,52 @@
+-- stdlib/data/DataModule.lua: all data of a task in one object: getting it, and its loaders.
+--
+-- Subclasses define what they need of: prepare_data() (download; once, before anything else),
+-- setup(stage), train_dataloader(), val_dataloader(), test_dataloader(), predict_dataloader(),
+-- teardown(stage), state_dict(), load_state_dict(state), and the transfer hooks of a Module.
+
+local DataLoader = require "ltrain.data.DataLoader"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local tree = require "ltrain.core.tree"
+
+local DataModule = class.extend(nil, "DataModule")
+
+DataModule.extend = class.extend
+
+local DATASETS <const> = {
+  train = { doc = "data set to train on: shuffled unless it is iterable" },
+  val = { doc = "data set to validate on" },
+  test = { doc = "data set to test on" },
+  predict = { doc = "data set to predict for" },
+  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch" },
+}
+
+--- Overridden: gets what setup needs onto the disk.
+function DataModule:prepare_data() end
+
+--- Overridden: makes the data sets; stage is "fit", "validate", "test" or "predict".
+function DataModule:setup(stage) end
+
+--- Overridden: undoes setup.
+function DataModule:teardown(stage) end
+
+local function loader_of(dataset, batch_size, shuffle)
+  shuffle = shuffle and type(dataset) == "table" and not dataset.iterate
+  return DataLoader(dataset, { batch_size = batch_size, shuffle = shuffle })
+end
+
+--- A data module of ready data sets: from_datasets{train = ..., val = ..., batch_size = 64}
+function DataModule.from_datasets(options)
+  options = config.check(options, DATASETS, "DataModule.from_datasets")
+  local module = DataModule()
+  for name, dataset in tree.pairs(options) do
+    if name ~= "batch_size" then
+      module[name .. "_dataloader"] = function()
+        return loader_of(dataset, options.batch_size, name == "train")
+      end
+    end
+  end
+  return module
+end
+
+return DataModule

@@ -1,0 +1,42 @@
+-- stdlib/data/Subset.lua: some samples of a data set, in an order of their own.
+
+local Dataset = require "ltrain.data.Dataset"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+
+local data = c.runtime.data
+
+local Subset = Dataset:extend("Subset")
+
+--- `positions`: a list of positions in 1..#dataset, or an order of the runtime's.
+function Subset:init(dataset, positions)
+  if not samples.is_indexed(dataset) then
+    errors.blame("Subset: dataset must have get(i) and a length: got %s", errors.show(dataset))
+  end
+  self.dataset = dataset
+  if type(positions) == "table" then
+    positions = data.order_of(positions, samples.count(dataset, "Subset"))
+  elseif type(positions) ~= "userdata" then
+    errors.blame("Subset: positions must be a list: got %s", errors.show(positions))
+  end
+  self._order, self._read = positions, samples.reader(dataset)
+end
+
+function Subset:__len()
+  return #self._order
+end
+
+function Subset:get(i)
+  samples.check_position(i, #self._order, "Subset")
+  return self._read(self._order:at(i))
+end
+
+function Subset:columns()
+  local whole = self.dataset.columns and self.dataset:columns()
+  if not whole then return nil end
+  whole.map = whole.map and self._order:through(whole.map) or self._order
+  return whole
+end
+
+return Subset

@@ -1,0 +1,94 @@
+-- stdlib/data/TensorDataset.lua: samples are the rows of tensors; batches are gathered in C.
+--
+--   TensorDataset(images, labels)                     batch[1], batch[2]
+--   TensorDataset{image = images, label = labels}     batch.image, batch.label
+
+local Dataset = require "ltrain.data.Dataset"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+local tree = require "ltrain.core.tree"
+
+local TensorDataset = Dataset:extend("TensorDataset")
+
+local function check(self, tensor, name)
+  if not c.is_tensor(tensor) then
+    errors.blame("TensorDataset: %s must be a tensor: got %s", name, errors.show(tensor))
+  end
+  local shape = tensor.shape
+  if #shape == 0 then
+    errors.blame("TensorDataset: %s has no dimension to count samples by", name)
+  end
+  self._length = self._length or shape[1]
+  if shape[1] ~= self._length then
+    errors.blame("TensorDataset: %s has %d samples, the others have %d: got %s", name, shape[1],
+      self._length, errors.show(tensor))
+  end
+  return tensor:detach():contiguous()
+end
+
+--- The tensors share memory with those that are given, if these are contiguous.
+---@param ... Tensor [N, ...], or one table of them by name
+function TensorDataset:init(...)
+  local given = { ... }
+  local first = given[1]
+  self.tensors, self._divisors = {}, {}
+  if type(first) == "table" and getmetatable(first) == nil then
+    self.names = tree.keys(first)
+    given = first
+  end
+  for i, key in ipairs(self.names or tree.keys(given)) do
+    local name = self.names and ("'%s'"):format(key) or ("tensor %d"):format(key)
+    self.tensors[i] = check(self, given[key], name)
+  end
+  if #self.tensors == 0 then errors.blame("TensorDataset: give at least one tensor") end
+end
+
+--- The same samples, u8 values of tensor `index` (a position or name) read as f32 / `divisor`:
+--- images take a quarter of the memory.
+function TensorDataset:scaled(index, divisor)
+  local at = index
+  for i, name in ipairs(self.names or {}) do
+    if name == index then at = i end
+  end
+  local tensor = self.tensors[at]
+  if not tensor or tensor.dtype ~= "u8" then
+    errors.blame("TensorDataset: only a u8 tensor can be scaled: %s is %s", errors.show(index),
+      tensor and tensor.dtype or "not there")
+  end
+  self._divisors[at] = divisor
+  return self
+end
+
+function TensorDataset:__len()
+  return self._length
+end
+
+--- A table of rows in the form that batches have.
+function TensorDataset:form(rows)
+  if not self.names then return rows end
+  local named = {}
+  for i, name in ipairs(self.names) do named[name] = rows[i] end
+  return named
+end
+
+function TensorDataset:get(i)
+  samples.check_position(i, self._length, "TensorDataset")
+  local rows = {}
+  for k, tensor in ipairs(self.tensors) do
+    local divisor = self._divisors[k]
+    rows[k] = divisor and tensor[i]:to("f32") / divisor or tensor[i]
+  end
+  return self:form(rows)
+end
+
+--- For loaders: the tensors to gather rows of, divisors, the order of our samples in them (nil:
+--- as they stand), and who gives rows their form; nil when rows cannot be gathered.
+function TensorDataset:columns()
+  for _, tensor in ipairs(self.tensors) do
+    if tensor.device ~= "cpu" then return nil end
+  end
+  return { tensors = self.tensors, divisors = self._divisors, owner = self }
+end
+
+return TensorDataset

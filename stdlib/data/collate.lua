@@ -1,0 +1,94 @@
+-- stdlib/data/collate.lua: a list of samples made into one batch, field by field.
+--
+-- Tensors are stacked, numbers and booleans become a tensor, strings a list; tables (and samples of
+-- several values) are batched field by field.
+
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local collate_field
+
+local function describe(value)
+  if c.is_tensor(value) then
+    return ("%s [%s]"):format(value.dtype, table.concat(value.shape, ", "))
+  end
+  return errors.show(value)
+end
+
+local function differ(values, i, positions, path, what)
+  errors.blame("collate: samples differ in %s%s: sample %d has %s, sample %d has %s", what,
+    path ~= "" and (" at '%s'"):format(path) or "", positions[1], describe(values[1]),
+    positions[i], describe(values[i]))
+end
+
+local function same_shape(a, b)
+  if #a ~= #b then return false end
+  for i = 1, #a do
+    if a[i] ~= b[i] then return false end
+  end
+  return true
+end
+
+local function stack(values, positions, path)
+  local shape, dtype = values[1].shape, values[1].dtype
+  for i = 2, #values do
+    if not c.is_tensor(values[i]) then differ(values, i, positions, path, "kind") end
+    if not same_shape(shape, values[i].shape) then differ(values, i, positions, path, "shape") end
+    if values[i].dtype ~= dtype then differ(values, i, positions, path, "dtype") end
+  end
+  return c.stack(values)
+end
+
+local function same_type(values, positions, path)
+  for i = 2, #values do
+    if type(values[i]) ~= type(values[1]) then differ(values, i, positions, path, "kind") end
+  end
+end
+
+local function has(sample, key)
+  return type(sample) == "table" and sample[key] ~= nil
+end
+
+local function collate_table(values, positions, path)
+  local keys = tree.keys(values[1])
+  local batch = {}
+  for i = 2, #values do
+    if type(values[i]) ~= "table" or #tree.keys(values[i]) ~= #keys then
+      differ(values, i, positions, path, "fields")
+    end
+  end
+  for _, key in ipairs(keys) do
+    local column = {}
+    for i, sample in ipairs(values) do
+      if not has(sample, key) then differ(values, i, positions, path, "fields") end
+      column[i] = sample[key]
+    end
+    batch[key] = collate_field(column, positions,
+      path == "" and tostring(key) or ("%s.%s"):format(path, key))
+  end
+  return batch
+end
+
+function collate_field(values, positions, path)
+  local first = values[1]
+  if c.is_tensor(first) then return stack(values, positions, path) end
+  local kind = type(first)
+  if kind == "table" and getmetatable(first) == nil then
+    return collate_table(values, positions, path)
+  end
+  same_type(values, positions, path)
+  if kind == "number" or kind == "boolean" then return c.tensor(values) end
+  if kind == "string" then return values end
+  errors.blame("collate: no batch can be made of %s%s: give the loader a collate function",
+    errors.show(first), path ~= "" and (" at '%s'"):format(path) or "")
+end
+
+--- `positions`: where in the data set the samples stand, for error texts.
+return function(samples, positions)
+  if not positions then
+    positions = {}
+    for i = 1, #samples do positions[i] = i end
+  end
+  return collate_field(samples, positions, "")
+end

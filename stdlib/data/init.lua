@@ -1,0 +1,5 @@
+-- stdlib/data/init.lua: lt.data, data sets and loaders: each is the file of its name.
+
+local catalogue = require "ltrain.core.catalogue"
+
+return catalogue("ltrain.data", "data")

@@ -1,0 +1,109 @@
+-- stdlib/data/loading/passes.lua: one walk of a loader through its data.
+--
+-- A pass has `next()`, which gives a batch or nil, `position()`, the count of samples consumed, and
+-- `closing`, what ends it early. Three kinds: rows gathered in C, samples read by position, samples
+-- that come one after the other.
+
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+
+local data = c.runtime.data
+
+local passes = {}
+
+local function new_pass(given)
+  return { epoch = given.epoch, seed = given.seed }
+end
+
+--- Rows of tensors. The feed's thread gathers ahead; the feed is what is closed.
+function passes.gathered(given, columns)
+  local pass = new_pass(given)
+  local order = columns.map and given.order:through(columns.map) or given.order
+  local feed = data.feed(order, columns.tensors, columns.divisors, given.batching)
+  function pass.next()
+    local rows = { feed:next() }
+    if #rows == 0 then return nil end
+    return columns.owner:form(rows)
+  end
+  function pass.position() return feed:position() end
+  pass.closing = feed
+  return pass
+end
+
+--- Samples by position, read and batched here.
+function passes.inline(given)
+  local pass, position = new_pass(given), given.position
+  local order, read, scope = given.order, samples.reader(given.loader.dataset), data.sample_scope()
+  local function sample_at(at)
+    local _ <close> = scope:enter(given.seed, given.epoch, at)
+    return read(at)
+  end
+  function pass.next()
+    local total, first, n = data.span(#order, position, given.batching)
+    if total == 0 then return nil end
+    local list, positions = {}, {}
+    for k = 1, n do
+      positions[k] = order:at(first + k - 1)
+      list[k] = sample_at(positions[k])
+    end
+    position = position + total
+    return given.collate(list, positions)
+  end
+  function pass.position() return position end
+  return pass
+end
+
+local function begin(dataset, epoch)
+  if type(dataset) == "table" then return dataset:iterate() end
+  return dataset(epoch)
+end
+
+-- A function that gives the next sample, several values as a list; and what closes the iterator.
+local function reader_of(given)
+  local iterator, held, control, closing = begin(given.loader.dataset, given.epoch)
+  local meta = getmetatable(iterator)
+  if type(iterator) ~= "function" and not (type(meta) == "table" and meta.__call) then
+    errors.blame("DataLoader: the data set must return an iterator: got %s", errors.show(iterator))
+  end
+  local function pack(...)
+    control = ...
+    if control == nil then return nil end
+    return select("#", ...) > 1 and { ... } or control
+  end
+  return function() return pack(iterator(held, control)) end, closing
+end
+
+--- Samples one after the other; those before the position are read and dropped, unless the data set
+--- takes its own state back.
+function passes.iterable(given, saved)
+  local pass, position, dataset = new_pass(given), 0, given.loader.dataset
+  local scope, size = data.sample_scope(), given.batching.batch_size
+  if saved and saved.dataset and type(dataset) == "table" and dataset.load_state_dict then
+    dataset:load_state_dict(saved.dataset)
+    position = given.position
+  end
+  local next_sample, closing = reader_of(given)
+  local function read()
+    local _ <close> = scope:enter(given.seed, given.epoch, position + 1)
+    local sample = next_sample()
+    if sample ~= nil then position = position + 1 end
+    return sample
+  end
+  while position < given.position and read() ~= nil do end
+  function pass.next()
+    local list, positions = {}, {}
+    while #list < size do
+      local sample = read()
+      if sample == nil then break end
+      list[#list + 1], positions[#list + 1] = sample, position
+    end
+    if #list == 0 or #list < size and given.batching.drop_last then return nil end
+    return given.collate(list, positions)
+  end
+  function pass.position() return position end
+  pass.closing = closing
+  return pass
+end
+
+return passes

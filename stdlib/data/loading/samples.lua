@@ -1,0 +1,61 @@
+-- stdlib/data/loading/samples.lua: what may serve as a data set, and how it is read.
+
+local errors = require "ltrain.core.errors"
+
+local samples = {}
+
+local function metamethod(value, name)
+  local meta = getmetatable(value)
+  return type(meta) == "table" and meta[name] or nil
+end
+
+--- Whether `value` gives samples one after the other only: an IterableDataset or a function.
+function samples.is_iterable(value)
+  return type(value) == "function" or type(value) == "table" and type(value.iterate) == "function"
+end
+
+--- Whether `value` gives samples by position.
+function samples.is_indexed(value)
+  if type(value) ~= "table" then return false end
+  return type(value.get) == "function" or getmetatable(value) == nil
+end
+
+--- How many samples `dataset` says to have.
+function samples.count(dataset, where)
+  local n = #dataset
+  if math.type(n) ~= "integer" or n < 0 then
+    errors.blame("%s: #dataset must be a count: got %s", where, errors.show(n))
+  end
+  return n
+end
+
+--- The length of an iterable data set, nil when it tells none.
+function samples.length_of_iterable(dataset)
+  if type(dataset) == "table" and metamethod(dataset, "__len") then return #dataset end
+end
+
+-- Several values of one sample are a list.
+local function one(position, ...)
+  local n = select("#", ...)
+  if n > 1 then return { ... } end
+  local sample = ...
+  if sample == nil then errors.blame("DataLoader: get(%d) returned nothing", position) end
+  return sample
+end
+
+--- A function from position to sample.
+function samples.reader(dataset)
+  if type(dataset.get) ~= "function" then
+    return function(position) return one(position, dataset[position]) end
+  end
+  return function(position) return one(position, dataset:get(position)) end
+end
+
+--- Raises unless `position` is in 1..n.
+function samples.check_position(position, n, where)
+  if math.type(position) ~= "integer" or position < 1 or position > n then
+    errors.blame("%s: there is no sample %s: positions are 1..%d", where, errors.show(position), n)
+  end
+end
+
+return samples
