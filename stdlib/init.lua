@@ -18,10 +18,12 @@ local PLACES <const> = {
   Trainer = "ltrain.trainer.Trainer",
   callbacks = "ltrain.callbacks",
   data = "ltrain.data",
+  load = "ltrain.core.load",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",
   nn = "ltrain.nn",
   optim = "ltrain.optim",
+  save = "ltrain.core.save",
 }
 
 local lt = {}

@@ -3,6 +3,7 @@
 -- A checkpoint is tensors by name and one text. `pack` replaces each tensor by a note of its name;
 -- what is neither tensor, number, string, boolean nor a plain table of those is an error that names
 -- its place.
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
@@ -17,45 +18,67 @@ local function is_sequence(value, keys)
   return #keys > 0 and keys[#keys] == #value and #keys == #value
 end
 
+local function below(name, key)
+  return name == "" and tostring(key) or ("%s.%s"):format(name, key)
+end
+
+-- Keys that say what a table stands for are the notes' own.
+local function is_note(keys)
+  return type(keys[1]) == "string" and keys[1]:sub(1, 1) == "$"
+end
+
+local function pack_tensor(run, tensor, name)
+  if run.tensors[name] ~= nil then
+    errors.blame("%s: two tensors would be called '%s' in the file", run.where, name)
+  end
+  run.tensors[name] = tensor:detach()
+  return { [TENSOR] = name }
+end
+
 local pack
 
-local function pack_pairs(value, keys, name, tensors)
+local function pack_pairs(run, value, keys, name)
   local list = {}
-  for i, key in ipairs(keys) do
-    list[i] = { key, pack(value[key], ("%s.%s"):format(name, key), tensors) }
-  end
+  for i, key in ipairs(keys) do list[i] = { key, pack(run, value[key], below(name, key)) } end
   return { [PAIRS] = list }
 end
 
-function pack(value, name, tensors)
-  if type(value) == "userdata" then
-    tensors[name] = value:detach()
-    return { [TENSOR] = name }
-  elseif PLAIN[type(value)] then
-    return value
-  elseif type(value) ~= "table" or getmetatable(value) ~= nil then
-    errors.blame("save_checkpoint: %s cannot be saved: it is %s", name, errors.show(value))
-  end
+local function pack_table(run, value, name)
   local keys, mixed, other = tree.keys(value)
   if other ~= nil then
-    errors.blame("save_checkpoint: %s has a key that is neither a number nor a string: %s", name,
+    errors.blame("%s: %s has a key that is neither a number nor a string: %s", run.where, name,
       errors.show(other))
+  elseif run.open[value] then
+    errors.blame("%s: %s contains itself", run.where, name)
   end
-  local has_positions = math.type(keys[1]) == "integer"
-  if mixed or has_positions and not is_sequence(value, keys) then
-    return pack_pairs(value, keys, name, tensors)
+  run.open[value] = true
+  local has_positions, result = math.type(keys[1]) == "integer", {}
+  if mixed or is_note(keys) or has_positions and not is_sequence(value, keys) then
+    result = pack_pairs(run, value, keys, name)
+  else
+    for _, key in ipairs(keys) do
+      result[key] = pack(run, value[key], below(name, has_positions and key - 1 or key))
+    end
   end
-  local result = {}
-  for _, key in ipairs(keys) do
-    local shown = has_positions and key - 1 or key
-    result[key] = pack(value[key], ("%s.%s"):format(name, shown), tensors)
-  end
+  run.open[value] = nil
   return result
 end
 
---- The tree without its tensors, which go into `tensors` under names that begin with `name`.
-function packing.pack(value, name, tensors)
-  return pack(value, name, tensors)
+function pack(run, value, name)
+  if c.is_tensor(value) then
+    return pack_tensor(run, value, name)
+  elseif PLAIN[type(value)] then
+    return value
+  elseif type(value) ~= "table" or getmetatable(value) ~= nil then
+    errors.blame("%s: %s cannot be saved: it is %s", run.where, name, errors.show(value))
+  end
+  return pack_table(run, value, name)
+end
+
+--- The tree without its tensors, which go into `tensors` under names that begin with `name` ("":
+--- with the tree's own). `where` begins error texts.
+function packing.pack(value, name, tensors, where)
+  return pack({ tensors = tensors, where = where or "save_checkpoint", open = {} }, value, name)
 end
 
 --- The tree again. A tensor that is not there is left out: the reader has checked that all are.
