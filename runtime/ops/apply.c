@@ -230,7 +230,7 @@ static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void 
   else
     d->kind->defaults(d->args);
   if (!check_inputs(c, d, n_in, in)) return false;
-  memcpy(d->in, in, (size_t)n_in * sizeof *in);
+  if (n_in > 0) memcpy(d->in, in, (size_t)n_in * sizeof *in);
   if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
   if (d->infer.skip) {
     d->out[0] = d->in[0];
