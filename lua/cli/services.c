@@ -32,8 +32,7 @@ static int complain(lua_State *L) {
 void lt_prepend_script_folder(lua_State *L, const char *script) {
   const char *slash = strrchr(script, '/');
   int top = lua_gettop(L);
-  if (lua_getglobal(L, "package") == LUA_TTABLE &&
-      lua_getfield(L, -1, "path") == LUA_TSTRING) {
+  if (lua_getglobal(L, "package") == LUA_TTABLE && lua_getfield(L, -1, "path") == LUA_TSTRING) {
     if (slash == NULL)
       lua_pushliteral(L, ".");
     else
@@ -95,15 +94,15 @@ static int read_line(lua_State *L) {
   const char *text;
   size_t length;
   switch (lt_line_read(luaL_checkstring(L, 1), &text, &length)) {
-    case LT_LINE_READ:
-      lua_pushlstring(L, text, length);
-      break;
-    case LT_LINE_INTERRUPTED:
-      lua_pushboolean(L, false);
-      break;
-    case LT_LINE_END:
-      lua_pushnil(L);
-      break;
+  case LT_LINE_READ:
+    lua_pushlstring(L, text, length);
+    break;
+  case LT_LINE_INTERRUPTED:
+    lua_pushboolean(L, false);
+    break;
+  case LT_LINE_END:
+    lua_pushnil(L);
+    break;
   }
   return 1;
 }
@@ -114,16 +113,11 @@ static int remember(lua_State *L) {
 }
 
 void lt_push_services(lua_State *L) {
-  static const luaL_Reg functions[] = {{"write", write_out},
-                                       {"complain", complain},
-                                       {"load", load_script},
-                                       {"traceback", traceback},
-                                       {"signal", signal_status},
-                                       {"stopped", stopped},
-                                       {"set_threads", set_threads},
-                                       {"read_line", read_line},
-                                       {"remember", remember},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"write", write_out},         {"complain", complain},
+                                       {"load", load_script},        {"traceback", traceback},
+                                       {"signal", signal_status},    {"stopped", stopped},
+                                       {"set_threads", set_threads}, {"read_line", read_line},
+                                       {"remember", remember},       {NULL, NULL}};
   luaL_newlib(L, functions);
   lua_pushboolean(L, lt_line_is_terminal());
   lua_setfield(L, -2, "tty");

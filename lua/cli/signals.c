@@ -8,7 +8,10 @@
 
 #include "bind/state.h"
 
-enum { STATUS_OF_SIGNAL = 128, STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
+enum {
+  STATUS_OF_SIGNAL = 128,
+  STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT
+};
 
 static lua_State *signalled; /* the one state of the process */
 static volatile sig_atomic_t pending, last, reading, stopped;

@@ -1,7 +1,7 @@
 /* lua/cli/signals.h: what SIGINT and SIGTERM do in the binary. Never part of the library.
 
-   The first one asks: a running Trainer loop sees it between two batches, saves and raises; a script
-   without one gets an error at its next line. The second one ends the process at once. */
+   The first one asks: a running Trainer loop sees it between two batches, saves and raises; a
+   script without one gets an error at its next line. The second one ends the process at once. */
 #ifndef LT_CLI_SIGNALS_H
 #define LT_CLI_SIGNALS_H
 

@@ -234,7 +234,8 @@ ltrain_state ltrain_step(ltrain *l, const char **where) {
   int status = lua_resume(thread, l->L, l->step_arguments, &n_results);
   l->step_arguments = 0;
   if (status == LUA_YIELD) {
-    const char *name = n_results > 0 && lua_type(thread, -1) == LUA_TSTRING ? lua_tostring(thread, -1) : "";
+    const char *name =
+        n_results > 0 && lua_type(thread, -1) == LUA_TSTRING ? lua_tostring(thread, -1) : "";
     snprintf(l->where, sizeof l->where, "%s", name);
     if (where != NULL) *where = l->where;
     lua_pop(thread, n_results);
@@ -301,4 +302,6 @@ void ltrain_cancel(ltrain *l) {
 
 lt_ctx *ltrain_context(ltrain *l) { return l->b->c; }
 
-struct lua_State *ltrain_lua(ltrain *l) { return l->L; }
+struct lua_State *ltrain_lua(ltrain *l) {
+  return l->L;
+}

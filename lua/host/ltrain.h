@@ -28,9 +28,9 @@ typedef struct ltrain ltrain;
 
 /* What scripts may do to the world; nothing by default. */
 enum {
-  LTRAIN_READ_FILES = 1,   /* data sets, checkpoints, require of files */
-  LTRAIN_WRITE_FILES = 2,  /* checkpoints, logs */
-  LTRAIN_FORK = 4,         /* processes */
+  LTRAIN_READ_FILES = 1,     /* data sets, checkpoints, require of files */
+  LTRAIN_WRITE_FILES = 2,    /* checkpoints, logs */
+  LTRAIN_FORK = 4,           /* processes */
   LTRAIN_LOAD_LIBRARIES = 8, /* shared objects: C modules of Lua, device backends */
   LTRAIN_NETWORK = 16,
   LTRAIN_LUA_LIBRARIES = 32, /* Lua's io, os and debug (os.exit raises an error all the same) */
@@ -45,19 +45,21 @@ typedef struct ltrain_config {
   size_t size; /* of this struct, so that later versions can tell */
   /* As lua_Alloc, for everything of the state, also from helper threads [malloc]. */
   void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);
-  size_t memory_cap;       /* bytes, Lua's and tensors' together [none] */
+  size_t memory_cap;        /* bytes, Lua's and tensors' together [none] */
   int64_t max_instructions; /* of Lua in one call from the host; slows Lua by half [none] */
-  int threads;             /* an operation may use [1] */
-  unsigned allow;          /* LTRAIN_READ_FILES | ... [nothing] */
-  void (*log)(void *ud, int level, const char *text);          /* messages [dropped] */
-  void (*print)(void *ud, const char *text, size_t length);    /* print() [dropped] */
+  int threads;              /* an operation may use [1] */
+  unsigned allow;           /* LTRAIN_READ_FILES | ... [nothing] */
+  void (*log)(void *ud, int level, const char *text);       /* messages [dropped] */
+  void (*print)(void *ud, const char *text, size_t length); /* print() [dropped] */
   /* Before each batch of a Trainer's loop: its stage ("train", "validation", ...), the epoch, the
      batch, the batches of the epoch (-1: not known) [none]. */
   void (*progress)(void *ud, const char *stage, int64_t epoch, int64_t batch, int64_t batches);
   void *ud; /* handed to all of them */
 } ltrain_config;
 
+/* clang-format off */
 #define LTRAIN_CONFIG_INIT {.size = sizeof(ltrain_config)}
+/* clang-format on */
 
 /* A new state; NULL config: all defaults. NULL when there is not enough memory. */
 LT_API ltrain *ltrain_open(const ltrain_config *config);
@@ -65,10 +67,10 @@ LT_API ltrain *ltrain_open(const ltrain_config *config);
 /* Frees everything of the state. Tensors that the host holds must be released before. */
 LT_API void ltrain_close(ltrain *l);
 
-/* Why the last call failed, with the script's line; "" when it did not. Lives until the next call. */
+/* Why the last call failed, with the script's line; "" if it did not. Lives until the next call. */
 LT_API const char *ltrain_errmsg(const ltrain *l);
 
-/* Run a file (needs LTRAIN_READ_FILES), or a text that errors call `name`. */
+/* Run a file of the host's choice, or a text that errors call `name`. */
 LT_API bool ltrain_dofile(ltrain *l, const char *path);
 LT_API bool ltrain_dostring(ltrain *l, const char *code, const char *name);
 
@@ -87,8 +89,8 @@ LT_API bool ltrain_set(ltrain *l, const char *name, const char *format, ...);
 /* A tensor on the host's own memory, without a copy: contiguous, and alive until `drop(ud)` is
    called, which may be at any time after the release (drop NULL: it lives longer than the state).
    The caller owns the result. */
-LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim,
-                              const int64_t *shape, void (*drop)(void *ud), void *ud);
+LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const int64_t *shape,
+                              void (*drop)(void *ud), void *ud);
 
 /* Address of a tensor's first element, for reading (write 0) or writing; strides are those of
    lt_tensor_stride. Valid until the tensor is released. NULL on failure. */

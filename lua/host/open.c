@@ -25,12 +25,10 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
   if (ptr == NULL) old_size = 0; /* Lua tells there what it is for */
   size_t grown = new_size > old_size ? new_size - old_size : 0;
   size_t before = atomic_fetch_add(&l->used, grown);
-  bool refused =
-      grown != 0 && l->config.memory_cap != 0 && before + grown > l->config.memory_cap;
-  void *fresh = refused ? NULL
-                : l->config.alloc != NULL
-                    ? l->config.alloc(l->config.ud, ptr, old_size, new_size)
-                    : from_malloc(ptr, new_size);
+  bool refused = grown != 0 && l->config.memory_cap != 0 && before + grown > l->config.memory_cap;
+  void *fresh = refused                   ? NULL
+                : l->config.alloc != NULL ? l->config.alloc(l->config.ud, ptr, old_size, new_size)
+                                          : from_malloc(ptr, new_size);
   if (fresh == NULL && new_size != 0)
     atomic_fetch_sub(&l->used, grown);
   else if (new_size < old_size)
@@ -124,8 +122,8 @@ static int progress(lua_State *L) {
 }
 
 static void set_callbacks(lua_State *L, ltrain *l) {
-  static const luaL_Reg streams[] = {{"write_stderr", say}, {"write_stdout", print_text},
-                                     {NULL, NULL}};
+  static const luaL_Reg streams[] = {
+      {"write_stderr", say}, {"write_stdout", print_text}, {NULL, NULL}};
   lua_setwarnf(L, warn, l);
   l->b->c->log = tell_log;
   l->b->c->log_ud = l;
@@ -187,8 +185,8 @@ static int open_state(lua_State *L) {
 ltrain *ltrain_open(const ltrain_config *config) {
   static const ltrain_config defaults = LTRAIN_CONFIG_INIT;
   if (config == NULL) config = &defaults;
-  ltrain *l = config->alloc != NULL ? config->alloc(config->ud, NULL, 0, sizeof *l)
-                                    : malloc(sizeof *l);
+  ltrain *l =
+      config->alloc != NULL ? config->alloc(config->ud, NULL, 0, sizeof *l) : malloc(sizeof *l);
   if (l == NULL) return NULL;
   memset(l, 0, sizeof *l);
   memcpy(&l->config, config, config->size < sizeof *config ? config->size : sizeof *config);

@@ -13,7 +13,7 @@ struct ltrain {
   lt_allocator allocator;
   lua_State *L;
   lt_bind *b;
-  atomic_size_t used;       /* bytes asked for and not given back */
+  atomic_size_t used; /* bytes asked for and not given back */
   atomic_bool cancelled;
   int64_t instructions;     /* run since the host's call began, in steps of the hook's count */
   int hold_ref, thread_ref; /* registry: strings of results; the thread that is stepped */

@@ -30,9 +30,7 @@ static int load_text(lua_State *L) {
   return lua_gettop(L);
 }
 
-static int refuse_exit(lua_State *L) {
-  return luaL_error(L, "os.exit: the host owns the process");
-}
+static int refuse_exit(lua_State *L) { return luaL_error(L, "os.exit: the host owns the process"); }
 
 /* The package library: no path leads to files that may not be read. */
 static void restrict_require(lua_State *L, unsigned allow) {
@@ -108,8 +106,8 @@ void lt_host_restrict(lua_State *L, const ltrain_config *config) {
   static const char *const files[] = {"dofile", "loadfile", NULL};
   static const char *const collector[] = {"collectgarbage", NULL};
   static const char *const dump[] = {"dump", NULL};
-  static const char *const os_rest[] = {"execute", "getenv", "remove", "rename", "setlocale",
-                                        "tmpname", NULL};
+  static const char *const os_rest[] = {"execute",   "getenv",  "remove", "rename",
+                                        "setlocale", "tmpname", NULL};
   bool libraries = (config->allow & LTRAIN_LUA_LIBRARIES) != 0;
   if ((config->allow & LTRAIN_READ_FILES) == 0) remove_fields(L, LUA_GNAME, files);
   remove_fields(L, "string", dump);

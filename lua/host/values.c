@@ -15,23 +15,23 @@ static void push_tensor(lua_State *L, lt_bind *b, lt_tensor *t) {
 void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from) {
   luaL_checkstack(L, 2, "too many arguments");
   switch (letter) {
-    case 'i':
-      lua_pushinteger(L, va_arg(from->list, int64_t));
-      break;
-    case 'd':
-      lua_pushnumber(L, va_arg(from->list, double));
-      break;
-    case 'b':
-      lua_pushboolean(L, va_arg(from->list, int));
-      break;
-    case 's':
-      lua_pushstring(L, va_arg(from->list, const char *));
-      break;
-    case 'T':
-      push_tensor(L, b, va_arg(from->list, lt_tensor *));
-      break;
-    default:
-      luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
+  case 'i':
+    lua_pushinteger(L, va_arg(from->list, int64_t));
+    break;
+  case 'd':
+    lua_pushnumber(L, va_arg(from->list, double));
+    break;
+  case 'b':
+    lua_pushboolean(L, va_arg(from->list, int));
+    break;
+  case 's':
+    lua_pushstring(L, va_arg(from->list, const char *));
+    break;
+  case 'T':
+    push_tensor(L, b, va_arg(from->list, lt_tensor *));
+    break;
+  default:
+    luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
   }
 }
 
@@ -61,28 +61,28 @@ static void take_tensor(lua_State *L, lt_bind *b, int index, const char *who, lt
 void lt_take_result(lua_State *L, lt_bind *b, int index, char letter, lt_variadic *to,
                     const char *who) {
   switch (letter) {
-    case 'i':
-      take_integer(L, index, who, va_arg(to->list, int64_t *));
-      break;
-    case 'd': {
-      double *number = va_arg(to->list, double *);
-      if (lua_type(L, index) != LUA_TNUMBER) mismatch(L, index, who, "a number");
-      if (number != NULL) *number = lua_tonumber(L, index);
-      break;
-    }
-    case 'b': {
-      int *truth = va_arg(to->list, int *);
-      if (truth != NULL) *truth = lua_toboolean(L, index);
-      break;
-    }
-    case 's':
-      take_string(L, index, who, va_arg(to->list, const char **));
-      break;
-    case 'T':
-      take_tensor(L, b, index, who, va_arg(to->list, lt_tensor **));
-      break;
-    default:
-      luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
+  case 'i':
+    take_integer(L, index, who, va_arg(to->list, int64_t *));
+    break;
+  case 'd': {
+    double *number = va_arg(to->list, double *);
+    if (lua_type(L, index) != LUA_TNUMBER) mismatch(L, index, who, "a number");
+    if (number != NULL) *number = lua_tonumber(L, index);
+    break;
+  }
+  case 'b': {
+    int *truth = va_arg(to->list, int *);
+    if (truth != NULL) *truth = lua_toboolean(L, index);
+    break;
+  }
+  case 's':
+    take_string(L, index, who, va_arg(to->list, const char **));
+    break;
+  case 'T':
+    take_tensor(L, b, index, who, va_arg(to->list, lt_tensor **));
+    break;
+  default:
+    luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
   }
 }
 

@@ -9,7 +9,14 @@ local function is_ours(line)
     or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
 end
 
---- The traceback below `message`, without the frames of the library.
+-- Whether a frame's line says no more than the message does: "\tmodel.lua:3: in ...".
+local function says_nothing_new(message, line)
+  local place = line:match("^\t(.-:%d+:)")
+  return place ~= nil and message:sub(1, #place) == place
+end
+
+--- The traceback below `message`, without the frames of the library; none when the message says it
+--- all.
 function traceback.trim(message, text)
   if message:find("^ltrain%.[%w_.]+:%d+:") or message:find("^ltrain:%d+:") then return text end
   local kept, frames = { message }, 0
@@ -21,7 +28,8 @@ function traceback.trim(message, text)
       kept[#kept + 1] = line
     end
   end
-  return frames > 0 and table.concat(kept, "\n") or message
+  if frames == 0 or frames == 1 and says_nothing_new(message, kept[#kept]) then return message end
+  return table.concat(kept, "\n")
 end
 
 --- An error value as a text, as `lua` shows it.

@@ -1,0 +1,169 @@
+/* lua/cli/plain.c: `ltrain FILE`, -e, -l, -i, - as stock `lua` has them.
+
+   So `ltrain /usr/bin/busted spec.lua` works: arg, `...`, a #! line, LUA_INIT, exit status. */
+#include "cli/plain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <lauxlib.h>
+
+#include "cli/report.h"
+#include "cli/services.h"
+#include "ltrain/version.h"
+
+static bool refuse(const char *option) {
+  bool lacks = strcmp(option, "-e") == 0 || strcmp(option, "-l") == 0;
+  fprintf(stderr, lacks ? "ltrain: %s needs what follows it\n" : "ltrain: unknown option %s\n",
+          option);
+  fputs("usage: ltrain WORD ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]\n"
+        "`ltrain --help` says more\n",
+        stderr);
+  return false;
+}
+
+/* One option that takes nothing; false when there is none of that name. */
+static bool read_flag(lt_plain *p, const char *option) {
+  if (strcmp(option, "--version") == 0 || strcmp(option, "-v") == 0)
+    p->version = true;
+  else if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
+    p->help = true;
+  else if (strcmp(option, "-i") == 0)
+    p->interactive = true;
+  else if (strcmp(option, "-E") == 0)
+    p->ignore_environment = true;
+  else
+    return strcmp(option, "-W") == 0; /* acted on later, in order */
+  return true;
+}
+
+bool lt_plain_read(lt_plain *p) {
+  for (p->script = 1; p->script < p->argc; p->script++) {
+    const char *option = p->argv[p->script];
+    if (option[0] != '-' || option[1] == 0) return true;
+    if (strcmp(option, "--") == 0) {
+      p->script++;
+      return true;
+    }
+    if (read_flag(p, option)) continue;
+    if (option[1] != 'e' && option[1] != 'l') return refuse(option);
+    if (option[1] == 'e') p->execute = true;
+    if (option[2] != 0) continue;
+    p->script++;
+    if (p->script >= p->argc || p->argv[p->script][0] == '-') return refuse(option);
+  }
+  return true;
+}
+
+static void set_arg(lua_State *L, const lt_plain *p) {
+  lua_createtable(L, p->argc, 1);
+  int zero = p->script < p->argc ? p->script : 0;
+  for (int k = 0; k < p->argc; k++) {
+    lua_pushstring(L, p->argv[k]);
+    lua_rawseti(L, -2, k - zero);
+  }
+  lua_setglobal(L, "arg");
+}
+
+/* The prompt and -e know `lt` without a require; it is loaded when first used. */
+static void predefine(lua_State *L) {
+  static const char text[] = "local globals <const> = ...\n"
+                             "setmetatable(globals, {__index = function(t, k)\n"
+                             "  if k ~= 'lt' then return nil end\n"
+                             "  t.lt = require 'ltrain'\n"
+                             "  return t.lt\n"
+                             "end})\n";
+  lua_pushglobaltable(L);
+  if (lua_getmetatable(L, -1) != 0) {
+    lua_pop(L, 2);
+    return;
+  }
+  luaL_loadbuffer(L, text, sizeof text - 1, "=ltrain.predefine");
+  lua_pushvalue(L, -2);
+  lt_call_script(L, 1, 0);
+  lua_pop(L, 1);
+}
+
+static int run_string(lua_State *L, const char *text, const char *name) {
+  int status = lt_report_load(L, luaL_loadbuffer(L, text, strlen(text), name));
+  return status == LT_DONE ? lt_call_script(L, 0, 0) : status;
+}
+
+/* -l mod: global `mod` is what require gives. */
+static int require_global(lua_State *L, const char *name) {
+  lua_getglobal(L, "require");
+  lua_pushstring(L, name);
+  int status = lt_call_script(L, 1, 1);
+  if (status == LT_DONE) lua_setglobal(L, name);
+  return status;
+}
+
+/* -e, -l and -W, in order. */
+static int run_options(lua_State *L, const lt_plain *p) {
+  for (int k = 1; k < p->script && k < p->argc; k++) {
+    const char *option = p->argv[k];
+    if (strcmp(option, "-W") == 0) lua_warning(L, "@on", 0);
+    if (option[0] != '-' || (option[1] != 'e' && option[1] != 'l')) continue;
+    const char *value = option[2] != 0 ? option + 2 : p->argv[++k];
+    int status =
+        option[1] == 'e' ? run_string(L, value, "=(command line)") : require_global(L, value);
+    if (status != LT_DONE) return status;
+  }
+  return LT_DONE;
+}
+
+static int run_script(lua_State *L, const lt_plain *p) {
+  const char *name = p->argv[p->script];
+  bool from_stdin = strcmp(name, "-") == 0 && strcmp(p->argv[p->script - 1], "--") != 0;
+  int status = lt_report_load(L, luaL_loadfile(L, from_stdin ? NULL : name));
+  if (status != LT_DONE) return status;
+  if (!from_stdin) lt_prepend_script_folder(L, name);
+  int n = p->argc - p->script - 1;
+  luaL_checkstack(L, n + 3, "too many arguments to script");
+  for (int k = 1; k <= n; k++) lua_pushstring(L, p->argv[p->script + k]);
+  return lt_call_script(L, n, 0);
+}
+
+static int run_stdin(lua_State *L) {
+  int status = lt_report_load(L, luaL_loadfile(L, NULL));
+  return status == LT_DONE ? lt_call_script(L, 0, 0) : status;
+}
+
+static int run_init(lua_State *L) {
+  const char *name = "=LUA_INIT_5_4", *init = getenv("LUA_INIT_5_4");
+  if (init == NULL) name = "=LUA_INIT", init = getenv("LUA_INIT");
+  if (init == NULL) return LT_DONE;
+  if (init[0] != '@') return run_string(L, init, name);
+  int status = lt_report_load(L, luaL_loadfile(L, init + 1));
+  return status == LT_DONE ? lt_call_script(L, 0, 0) : status;
+}
+
+static int run_prompt(lua_State *L) {
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ltrain.cli.prompt");
+  if (lt_call_script(L, 1, 1) != LT_DONE) return LT_SCRIPT_ERROR;
+  lua_getfield(L, -1, "main");
+  lt_push_services(L);
+  if (lt_call_script(L, 1, 1) != LT_DONE) return LT_SCRIPT_ERROR;
+  return (int)lua_tointeger(L, -1);
+}
+
+static void say_version(void) { printf("ltrain %s (%s)\n", LT_VERSION, LUA_RELEASE); }
+
+int lt_plain_run(lua_State *L, const lt_plain *p) {
+  bool has_script = p->script < p->argc;
+  bool has_work = has_script || p->execute || p->version;
+  bool prompts = p->interactive || (!has_work && isatty(STDIN_FILENO) != 0);
+  int status = LT_DONE;
+  set_arg(L, p);
+  if (p->version || prompts) say_version();
+  if (prompts || !has_script) predefine(L);
+  if (!p->ignore_environment) status = run_init(L);
+  if (status == LT_DONE) status = run_options(L, p);
+  if (status == LT_DONE && has_script) status = run_script(L, p);
+  if (status != LT_DONE && !p->interactive) return status;
+  if (prompts) return run_prompt(L);
+  return has_work ? status : run_stdin(L);
+}

@@ -1,0 +1,88 @@
+/* lua/cli/report.c: errors of scripts, told as `lua` tells them, without the library's frames. */
+#include "cli/report.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "cli/signals.h"
+
+void lt_complain(const char *text) {
+  fflush(stdout);
+  fprintf(stderr, "ltrain: %s\n", text);
+}
+
+/* Replace the traceback on top by one without our frames: stdlib/cli/traceback.lua. Any failure of
+   that leaves it as it is. */
+static void trim(lua_State *L, int message) {
+  int top = lua_gettop(L);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ltrain.cli.traceback");
+  if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
+    lua_getfield(L, -1, "trim");
+    lua_pushvalue(L, message);
+    lua_pushvalue(L, top);
+    if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) lua_replace(L, top);
+  }
+  lua_settop(L, top);
+}
+
+/* A Trainer that saved and stopped raises an object of this name. */
+static bool is_interrupt(lua_State *L, int index) {
+  if (luaL_getmetafield(L, index, "__name") != LUA_TSTRING) return false;
+  bool found = strcmp(lua_tostring(L, -1), "ltrain.Interrupt") == 0;
+  lua_pop(L, 1);
+  return found;
+}
+
+/* Message handler: text, then whether a signal ended the script. */
+static int describe(lua_State *L) {
+  lua_settop(L, 1);
+  bool stopped = is_interrupt(L, 1) || lt_signals_stopped();
+  if (lua_type(L, 1) != LUA_TSTRING) {
+    if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)
+      lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    lua_replace(L, 1);
+  } else if (!stopped) {
+    luaL_traceback(L, L, lua_tostring(L, 1), 1);
+    trim(L, 1);
+    lua_replace(L, 1);
+  }
+  lua_createtable(L, 0, 2);
+  lua_insert(L, 1);
+  lua_settop(L, 2);
+  lua_setfield(L, 1, "text");
+  lua_pushboolean(L, stopped);
+  lua_setfield(L, 1, "stopped");
+  return 1;
+}
+
+int lt_report_load(lua_State *L, int status) {
+  if (status == LUA_OK) return LT_DONE;
+  lt_complain(lua_tostring(L, -1));
+  lua_pop(L, 1);
+  return LT_SCRIPT_ERROR;
+}
+
+int lt_call_script(lua_State *L, int n_args, int n_results) {
+  int base = lua_gettop(L) - n_args;
+  lua_pushcfunction(L, describe);
+  lua_insert(L, base);
+  int status = lua_pcall(L, n_args, n_results, base);
+  lua_remove(L, base);
+  if (status == LUA_OK) return LT_DONE;
+  bool stopped = false;
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "stopped");
+    stopped = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    lua_getfield(L, -1, "text");
+    lua_remove(L, -2);
+  }
+  const char *text = lua_tostring(L, -1); /* no table: out of memory, or in the handler */
+  lt_complain(text != NULL ? text : "an error without a text");
+  lua_pop(L, 1);
+  return stopped && lt_signals_status() != 0 ? lt_signals_status() : LT_SCRIPT_ERROR;
+}

@@ -1,0 +1,20 @@
+/* lua/cli/report.h: calls that end in a text on stderr and an exit status instead of an error. */
+#ifndef LT_CLI_REPORT_H
+#define LT_CLI_REPORT_H
+
+#include <lua.h>
+
+/* Exit statuses; an interrupt has 128 + its signal. */
+enum { LT_DONE = 0, LT_SCRIPT_ERROR = 1, LT_USAGE = 2 };
+
+/* A line on stderr, after what was printed. */
+void lt_complain(const char *text);
+
+/* The status of a load: told when it is an error, which is popped. */
+int lt_report_load(lua_State *L, int status);
+
+/* Call what lies below `n_args` values. An error is told with its traceback, and popped. Returns
+   an exit status; the results are there when it is LT_DONE. */
+int lt_call_script(lua_State *L, int n_args, int n_results);
+
+#endif
