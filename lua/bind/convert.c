@@ -84,6 +84,12 @@ static int tobytes(lua_State *L) {
 
 /* Other dtypes and devices. */
 
+/* `t`; when it is the argument x itself, with a reference of the frame, as lt_end expects. */
+static lt_tensor *result(lt_ctx *c, lt_tensor *t, lt_tensor *x) {
+  if (t == x && t != NULL) lt_frame_add(c, lt_retain(t));
+  return t;
+}
+
 static int convert(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype dtype, lt_device device) {
   lt_ctx *c = b->c;
   lt_collect_if_due(L, b);
@@ -91,6 +97,7 @@ static int convert(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype dtype, lt_de
   lt_tensor *t = x;
   if (dtype != LT_DTYPE_NONE) t = lt_cast(c, t, dtype);
   if (device.kind >= 0) t = lt_to_device(c, t, device);
+  t = result(c, t, x);
   return lt_end(L, b, frame, 1, &t);
 }
 
@@ -155,7 +162,7 @@ static int contiguous(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "contiguous");
   lt_frame frame = lt_begin(L, b, 1);
-  lt_tensor *t = lt_contiguous(b->c, x);
+  lt_tensor *t = result(b->c, lt_contiguous(b->c, x), x);
   return lt_end(L, b, frame, 1, &t);
 }
 

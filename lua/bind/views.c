@@ -136,6 +136,7 @@ static int expand_as(lua_State *L) {
   lt_tensor *x = lt_check_tensor(L, b, 1, "expand_as"), *y = lt_check_tensor(L, b, 2, "expand_as");
   lt_frame frame = lt_begin(L, b, 1);
   lt_tensor *r = lt_expand_to(b->c, x, lt_tensor_shape(y));
+  if (r == x) lt_frame_add(b->c, lt_retain(x));
   return lt_end(L, b, frame, 1, &r);
 }
 

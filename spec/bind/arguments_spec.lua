@@ -1,0 +1,137 @@
+-- spec/bind/arguments_spec.lua: how the arguments of ops are read from Lua.
+local lt = require "ltrain"
+local raises = require "spec.bind.raises"
+
+local x = lt.tensor({{1., 2.}, {3., 4.}})
+
+describe("dims", function()
+  it("are 1-based, and negative ones count from the end", function()
+    assert.same({4, 6}, x:sum(1):tolist())
+    assert.same({3, 7}, x:sum(2):tolist())
+    assert.same({3, 7}, x:sum(-1):tolist())
+    assert.equal(10, x:sum():item())
+    assert.equal(10, x:sum({1, 2}):item())
+    assert.equal(10, x:sum(1, 2):item())
+  end)
+
+  it("do not start at 0", function()
+    raises("sum: argument 'dims': dims start at 1, got 0", function() x:sum(0) end)
+  end)
+
+  it("out of range name the shape", function()
+    raises("sum: dim 3 is out of range for shape [2, 2] (1..2 or -1..-2)", function() x:sum(3) end)
+  end)
+
+  it("are read as a list or one by one", function()
+    assert.same({{1, 3}, {2, 4}}, x:permute(2, 1):tolist())
+    assert.same({{1, 3}, {2, 4}}, x:permute({2, 1}):tolist())
+  end)
+end)
+
+describe("sizes", function()
+  it("are numbers or a table", function()
+    assert.same({1, 2, 3, 4}, x:view(4):tolist())
+    assert.same({{1, 2, 3, 4}}, x:view(1, -1):tolist())
+    assert.same({{1, 2, 3, 4}}, x:view { 1, -1 }:tolist())
+  end)
+
+  it("must be whole numbers", function()
+    raises("view: argument 'size' must be a whole number, got 1.5", function() x:view(1.5) end)
+    raises("view: argument 'size' must be a whole number, got string", function() x:view("4") end)
+  end)
+
+  it("that do not fit name both shapes", function()
+    raises("view: shape [3] does not hold the 4 elements of [2, 2]", function() x:view(3) end)
+  end)
+end)
+
+describe("options", function()
+  it("follow in one table", function()
+    assert.same({{4, 6}}, x:sum(1, {keepdim = true}):tolist())
+    assert.same({{4, 6}}, x:sum({dims = 1, keepdim = true}):tolist())
+    assert.same({{4, 6}}, x:sum(1, true):tolist())
+    assert.same({{1, 2}, {2, 2}}, x:clamp({max = 2}):tolist())
+  end)
+
+  it("are checked by name", function()
+    raises("sum: unknown option 'keepdims' (did you mean 'keepdim'?)", function() x:sum { keepdims = true } end)
+    raises("sum: unknown option 'frobnicate'", function() x:sum { frobnicate = 1 } end)
+    raises("sum: argument 'dims' is given twice", function() x:sum(1, {dims = 2}) end)
+  end)
+
+  it("are checked by type", function()
+    raises("sum: argument 'keepdim' must be true or false, got number", function() x:sum { keepdim = 1 } end)
+    raises("clamp: argument 'min' must be a number, got string", function() x:clamp("0") end)
+  end)
+
+  it("that are required are missed by name", function()
+    raises("permute: argument 'dims' is missing", function() x:permute() end)
+  end)
+
+  it("do not go on for ever", function()
+    raises("sum: one argument too many: number", function() x:sum(1, true, 3) end)
+    raises("sigmoid: one argument too many: number", function() x:sigmoid(3) end)
+  end)
+end)
+
+describe("tensors", function()
+  it("come first, as a function's or a method's", function()
+    assert.same({{2, 4}, {6, 8}}, lt.add(x, x):tolist())
+    assert.same({{2, 4}, {6, 8}}, x:add(x):tolist())
+    assert.same({{0, -1}, {-2, -3}}, lt.sub(1, x):tolist())
+  end)
+
+  it("that are missing are told", function()
+    raises("sigmoid: argument 1 must be a tensor, got number", function() lt.sigmoid(1) end)
+    raises("sigmoid: argument 1 must be a tensor, got nothing", function() lt.sigmoid() end)
+    raises("matmul: argument 2 must be a tensor, got table", function() x:matmul({}) end)
+  end)
+
+  it("in lists are a table", function()
+    assert.same({{1, 2}, {3, 4}, {1, 2}, {3, 4}}, lt.cat({x, x}, 1):tolist())
+    assert.same({{1, 2, 1, 2}, {3, 4, 3, 4}}, lt.cat({x, x}, {dim = 2}):tolist())
+    raises("cat: needs a table of tensors, got a tensor", function() lt.cat(x, x) end)
+    raises("cat: element 2 of the list must be a tensor, got number", function() lt.cat({x, 3}) end)
+  end)
+
+  it("in long lists work as well", function()
+    local list = {}
+    for i = 1, 100 do list[i] = lt.full({1}, i) end
+    assert.equal(5050, lt.cat(list, 1):sum():item())
+  end)
+end)
+
+describe("forms in place", function()
+  it("write into the tensor and give it back", function()
+    local y = lt.tensor {1., 4.}
+    local z = y
+    y:sqrt_():mul_(2):add_(z):clamp_(0, 5)
+    assert.same({4, 5}, y:tolist())
+    assert.same({7, 7}, y:fill_(7):tolist())
+    assert.same({0, 0}, y:zero_():tolist())
+    assert.same({1, 2}, y:copy_(lt.tensor {1, 2}):tolist())
+  end)
+end)
+
+describe("lt.ops", function()
+  local rows = {}
+  for _, row in ipairs(lt.ops()) do rows[row.name] = row end
+
+  it("describes every row", function()
+    assert.equal("unary", rows.sigmoid.kind)
+    assert.is_true(rows.sigmoid.differentiable)
+    assert.is_true(rows.sigmoid.in_place)
+    assert.is_false(rows.sigmoid.hidden)
+    assert.is_true(rows.sigmoid_backward.hidden)
+    assert.equal("float", rows.sigmoid.dtype)
+    assert.same({name = "dims", type = "dims", required = false, default = "LT_NO_DIMS"},
+      rows.sum.args[1])
+  end)
+
+  it("names what is there as a function", function()
+    for name, row in pairs(rows) do
+      if not row.hidden and name ~= "all" then assert.is_function(rawget(lt, name), name) end
+      if row.hidden and not ({empty = 1, full = 1})[name] then assert.is_nil(rawget(lt, name), name) end
+    end
+  end)
+end)

@@ -1,0 +1,111 @@
+-- spec/bind/modes_spec.lua: no_grad and autocast as scopes, and whose they are.
+local lt = require "ltrain"
+local raises = require "spec.bind.raises"
+
+local x = lt.ones(2, 2, {requires_grad = true})
+
+describe("lt.no_grad", function()
+  it("is a scope that ends with its block", function()
+    do
+      local _ <close> = lt.no_grad()
+      assert.is_false(lt.is_grad_enabled())
+      assert.is_false((x * 2).requires_grad)
+      do
+        local _ <close> = lt.enable_grad()
+        assert.is_true((x * 2).requires_grad)
+      end
+      assert.is_false(lt.is_grad_enabled())
+    end
+    assert.is_true(lt.is_grad_enabled())
+  end)
+
+  it("takes a function and hands on what goes in and out", function()
+    local a, b = lt.no_grad(function(p, q) return p + q, lt.is_grad_enabled() end, 3, 4)
+    assert.equal(7, a)
+    assert.is_false(b)
+    assert.is_true(lt.is_grad_enabled())
+  end)
+
+  it("ends with an error, too", function()
+    assert.is_false(pcall(lt.no_grad, function() error("x") end))
+    assert.is_true(lt.is_grad_enabled())
+    pcall(function()
+      local _ <close> = lt.no_grad()
+      error("x")
+    end)
+    assert.is_true(lt.is_grad_enabled())
+  end)
+
+  it("may be yielded through", function()
+    local co = coroutine.wrap(function()
+      lt.no_grad(function()
+        coroutine.yield(lt.is_grad_enabled())
+        coroutine.yield(lt.is_grad_enabled())
+      end)
+      coroutine.yield(lt.is_grad_enabled())
+    end)
+    assert.is_false(co())
+    assert.is_true(lt.is_grad_enabled())
+    assert.is_false(co())
+    assert.is_true(co())
+  end)
+
+  it("belongs to the coroutine that opened it", function()
+    local function loader()
+      local _ <close> = lt.no_grad()
+      for i = 1, 3 do coroutine.yield(lt.ones(2) * i) end
+    end
+    for batch in coroutine.wrap(loader) do
+      assert.is_true(lt.is_grad_enabled())
+      assert.is_true((x * batch).requires_grad)
+    end
+    assert.is_true(lt.is_grad_enabled())
+  end)
+
+  it("of an abandoned coroutine does no harm", function()
+    local co = coroutine.create(function()
+      local _ <close> = lt.no_grad()
+      coroutine.yield()
+    end)
+    coroutine.resume(co)
+    assert.is_true(lt.is_grad_enabled())
+    co = nil
+    collectgarbage()
+    assert.is_true((x * 2).requires_grad)
+    local other = coroutine.create(function()
+      local _ <close> = lt.no_grad()
+      coroutine.yield()
+    end)
+    coroutine.resume(other)
+    coroutine.close(other)
+    assert.is_true(lt.is_grad_enabled())
+  end)
+
+  it("of the main thread holds in coroutines that begin inside", function()
+    lt.no_grad(function()
+      assert.is_false(coroutine.wrap(function() return lt.is_grad_enabled() end)())
+    end)
+  end)
+
+  it("needs a function, if anything", function()
+    raises("scope: needs a function, got number", function() lt.no_grad(3) end)
+  end)
+end)
+
+describe("lt.autocast", function()
+  it("runs products in bf16 and keeps the rest", function()
+    do
+      local _ <close> = lt.autocast("bf16")
+      assert.equal("bf16", lt.is_autocast_enabled())
+      assert.equal("bf16", x:matmul(x).dtype)
+      assert.equal("f32", (x + x).dtype)
+      lt.autocast(false, function() assert.equal("f32", x:matmul(x).dtype) end)
+    end
+    assert.is_false(lt.is_autocast_enabled())
+    assert.equal("f32", x:matmul(x).dtype)
+  end)
+
+  it("takes no other dtype", function()
+    raises("autocast: must be \"bf16\", \"f16\" or false, got f64", function() lt.autocast("f64") end)
+  end)
+end)
