@@ -109,12 +109,27 @@ local function session(word, parsed, host, chunk)
   run_loop(word, parsed, host, bundle)
 end
 
+-- The command line's seed holds from the start; lt.seed of the script gives it again.
+local function fix_seed(seed)
+  local lt = require "ltrain"
+  local set = lt.seed
+  local function seed_again(said)
+    if said ~= nil and said ~= seed then
+      require "ltrain.trainer.console".say(
+        ("seed = %d (command line; the script says %s)"):format(seed, tostring(said)))
+    end
+    return set(seed)
+  end
+  lt.seed, lt.seed_everything = seed_again, seed_again
+  set(seed)
+end
+
 local function prepare(word, parsed, host)
   for name, given in pairs(parsed.overrides) do overrides.set(name, given.value) end
   overrides.ckpt_path = parsed.options.ckpt_path
   overrides.only = word.name ~= "run" and word.loop or nil
   if parsed.options.threads then host.set_threads(parsed.options.threads) end
-  if parsed.options.seed then overrides.seed = parsed.options.seed end
+  if parsed.options.seed then fix_seed(parsed.options.seed) end
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }
   host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
 end

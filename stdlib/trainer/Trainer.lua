@@ -31,12 +31,14 @@ Trainer.extend = class.extend
 local function apply_overrides(script)
   local merged = {}
   for name, value in next, script or {} do merged[name] = value end
-  for name, value in tree.pairs(overrides.values) do
+  local function override(name, value)
     local before = merged[name]
     merged[name] = value
     console.say(("%s = %s (command line%s)"):format(name, tostring(value),
       before ~= nil and ("; the script says %s"):format(tostring(before)) or ""))
   end
+  for name, value in tree.pairs(overrides.values) do override(name, value) end
+  for name in tree.pairs(overrides.unset) do override(name, nil) end
   return merged
 end
 
@@ -65,8 +67,8 @@ end
 
 local function start(self, fn, module, ...)
   local arguments = given.read(fn, ...)
-  overrides.ran = overrides.ran + 1
-  local ckpt_path = arguments.ckpt_path or overrides.ckpt_path
+  overrides.begin(fn)
+  local ckpt_path = overrides.take_ckpt_path(fn) or arguments.ckpt_path
   if module == nil then
     module = self.module
     if module == nil then errors.blame("%s: a module is needed: got nil", fn) end
