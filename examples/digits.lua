@@ -52,7 +52,7 @@ end
 
 function Digits:configure_optimizers()
   local optimizer = lt.optim.Adam(self:parameters(), {lr = 2e-3})
-  local scheduler = lt.optim.CosineAnnealingLR(optimizer, {T_max = self.trainer.max_epochs})
+  local scheduler = lt.optim.CosineAnnealingLR(optimizer, self.trainer.max_epochs)
   return {optimizer = optimizer, lr_scheduler = scheduler}
 end
 
