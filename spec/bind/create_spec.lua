@@ -20,7 +20,8 @@ describe("lt.tensor", function()
   end)
 
   it("keeps 64-bit integers and doubles exactly", function()
-    assert.same({math.maxinteger, math.mininteger}, lt.tensor({math.maxinteger, math.mininteger}):tolist())
+    local ends = {math.maxinteger, math.mininteger}
+    assert.same(ends, lt.tensor(ends):tolist())
     assert.same({0.1}, lt.tensor({0.1}, {dtype = "f64"}):tolist())
   end)
 

@@ -42,12 +42,16 @@ describe("a tensor's properties", function()
   it("cannot all be set", function()
     local x = lt.ones(2)
     raises("shape: this property of a tensor cannot be set", function() x.shape = {1} end)
-    raises("tensor: no field or method 'requires_grads' (did you mean 'requires_grad'?)", function() x.requires_grads = true end)
+    raises("tensor: no field or method 'requires_grads' (did you mean 'requires_grad'?)", function()
+      x.requires_grads = true
+    end)
   end)
 
   it("refuse gradients of integers", function()
     local x = lt.tensor { 1, 2 }
-    raises("requires_grad: only floating tensors have gradients, this is i64", function() x.requires_grad = true end)
+    raises("requires_grad: only floating tensors have gradients, this is i64", function()
+      x.requires_grad = true
+    end)
   end)
 end)
 
@@ -123,14 +127,21 @@ describe("operators", function()
   end)
 
   it("that Lua turns into one boolean raise with the method to use", function()
-    raises("<: Lua would make one boolean of it: write a:lt(b) (or a:gt(b)) to compare elements", function() return a < b end)
-    raises("<=: Lua would make one boolean of it: write a:le(b) (or a:ge(b)) to compare elements", function() return a >= b end)
-    raises("..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to join tensors", function() return a .. "" end)
+    raises("<: Lua would make one boolean of it: write a:lt(b) (or a:gt(b)) to compare elements",
+      function() return a < b end)
+    raises("<=: Lua would make one boolean of it: write a:le(b) (or a:ge(b)) to compare elements",
+      function() return a >= b end)
+    raises("..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to join tensors",
+      function() return a .. "" end)
   end)
 
   it("name both operands when one is no tensor", function()
-    raises("add: operands must be tensors or numbers, got a tensor and table", function() return a + {} end)
-    raises("add: operands must be tensors or numbers, got nil and a tensor", function() return nil + a end)
+    raises("add: operands must be tensors or numbers, got a tensor and table", function()
+      return a + {}
+    end)
+    raises("add: operands must be tensors or numbers, got nil and a tensor", function()
+      return nil + a
+    end)
   end)
 
   it("name both shapes when they do not broadcast", function()
@@ -143,7 +154,9 @@ end)
 describe("a tensor's methods", function()
   it("are named when one is misspelt", function()
     local x = lt.ones(2)
-    raises("tensor: no field or method 'sgmoid' (did you mean 'sigmoid'?)", function() return x:sgmoid() end)
+    raises("tensor: no field or method 'sgmoid' (did you mean 'sigmoid'?)", function()
+      return x:sgmoid()
+    end)
     raises("tensor: no field or method 'frobnicate'", function()
       return x:frobnicate()
     end)
@@ -154,7 +167,8 @@ describe("a tensor's methods", function()
     raises("pairs: a tensor is no table: write x:rows() to walk dim 1", function()
       pairs(x)
     end)
-    raises("index: a tensor is no table: write `for i, row in x:rows() do` instead of ipairs(x)", function() for _ in ipairs(x) do print() end end)
+    raises("index: a tensor is no table: write `for i, row in x:rows() do` instead of ipairs(x)",
+      function() for _ in ipairs(x) do print() end end)
     raises("#: a tensor of shape [] has no length", function()
       return #lt.tensor(1)
     end)
