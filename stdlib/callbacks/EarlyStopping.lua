@@ -73,7 +73,7 @@ end
 -- Why the fit is to end, or nil.
 local function judge(self, current)
   if self.check_finite and (current ~= current or math.abs(current) == math.huge) then
-    return ("%s is %s"):format(self.monitor, current)
+    return ("%s is %s"):format(self.monitor, current ~= current and "nan" or current)
   elseif self.stopping_threshold and is_better(self, current, self.stopping_threshold) then
     return ("%s = %g is better than %g"):format(self.monitor, current, self.stopping_threshold)
   elseif self.divergence_threshold and is_better(self, self.divergence_threshold, current) then

@@ -23,6 +23,8 @@ function Accuracy:init(options)
   self:add_state("total", 0)
 end
 
+local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
+
 local function shape_text(x)
   return ("[%s]"):format(table.concat(x.shape, ", "))
 end
@@ -33,7 +35,7 @@ local function check(scores, labels)
       errors.blame("metrics.Accuracy: update needs scores and labels: got %s", errors.show(value))
     end
   end
-  if labels:is_floating_point() then
+  if FLOATS[labels.dtype] then
     errors.blame("metrics.Accuracy: labels must be integers: got %s", labels.dtype)
   end
 end
@@ -42,7 +44,7 @@ end
 local function right_answers(self, scores, labels)
   local s, l = scores.shape, labels.shape
   if #s == #l and shape_text(scores) == shape_text(labels) then
-    if scores:is_floating_point() then scores = scores:gt(self.threshold):to("i64") end
+    if FLOATS[scores.dtype] then scores = scores:gt(self.threshold):to("i64") end
     return scores:eq(labels)
   end
   -- Classes are dim 2, as in cross entropy: [N, C, ...] against [N, ...].

@@ -89,6 +89,13 @@ local function gradients(state)
   return saved
 end
 
+local function result_states(state)
+  local res, names = state.trainer.train_results, {}
+  if not res then return nil end
+  for _, item in ipairs(each_metric(state.module)) do names[item.metric] = item.key end
+  return results.state_dict(res, function(metric) return names[metric] end)
+end
+
 local function loop_states(state)
   local trainer, window = state.trainer, state.window
   local progress = {}
@@ -96,7 +103,7 @@ local function loop_states(state)
   progress.loader = state.pass and require "ltrain.trainer.loaders".state(state.pass) or nil
   return {
     fit = progress,
-    results = trainer.train_results and results.state_dict(trainer.train_results),
+    results = result_states(state),
     window = window and { batches = window.batches, used = window.used, weight = window.weight },
     nominal_batch = state.nominal_batch,
     callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
@@ -235,8 +242,10 @@ local function restore_loops(state, loops)
     for key, value in pairs(loops.window) do state.window[key] = value end
   end
   if loops.results then
+    local metrics = {}
+    for _, item in ipairs(each_metric(state.module)) do metrics[item.key] = item.metric end
     trainer.train_results = results.new(true)
-    results.load_state_dict(trainer.train_results, loops.results)
+    results.load_state_dict(trainer.train_results, loops.results, metrics)
   end
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do

@@ -16,8 +16,13 @@ local OPTIONS <const> = {
   ckpt_path = "ckpt_path", verbose = "verbose", return_predictions = "return_predictions",
 }
 
-local function is_options(value)
-  return type(value) == "table" and getmetatable(value) == nil and type(next(value)) == "string"
+-- An empty table is a data set in the first place and options later: { ckpt_path = nil }.
+local function is_options(value, place)
+  if type(value) ~= "table" or getmetatable(value) ~= nil or type(value.batches) == "function" then
+    return false
+  end
+  local key = next(value)
+  return type(key) == "string" or key == nil and place > 1
 end
 
 -- Known by what it has, so that a plain table of functions is one too.
@@ -63,7 +68,7 @@ function given.read(fn, ...)
   local found, count = {}, 0
   for i = 1, select("#", ...) do
     local value = select(i, ...)
-    if is_options(value) and not is_data_module(value) then
+    if is_options(value, i) and not is_data_module(value) then
       take_options(found, value, fn)
     elseif value ~= nil then
       count = take_position(found, value, fn, count)

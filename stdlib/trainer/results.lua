@@ -126,7 +126,6 @@ local function new_item(state, name, value, options)
   item.step_name = both and item.name .. "_step" or item.name
   item.epoch_name = both and item.name .. "_epoch" or item.name
   for _, option in ipairs(FIXED) do item.given[option] = options[option] end
-  if is_metric(value) then item.metric = value end
   local items = res.loaders[res.loader]
   items[state.hook] = items[state.hook] or {}
   items[state.hook][name] = item
@@ -206,7 +205,8 @@ local function log(state, name, value, options)
   local item = items and items[name]
   check_value(name, value)
   if item then check_same(item, options) else item = new_item(state, name, value, options) end
-  if item.metric then
+  if type(value) == "table" then
+    item.metric = value
     item.serial = res.serial
     if item.on_step then
       local now = value.batch_value
@@ -287,8 +287,9 @@ function results.epoch(res)
   return out
 end
 
---- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves.
-function results.state_dict(res)
+--- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves; here are
+-- only their names, as name_of(metric) gives them.
+function results.state_dict(res, name_of)
   local list = {}
   for i, item in ipairs(res.order) do
     list[i] = {
@@ -296,20 +297,20 @@ function results.state_dict(res)
       on_epoch = item.on_epoch, name = item.name, step_name = item.step_name,
       epoch_name = item.epoch_name, prog_bar = item.prog_bar, logger = item.logger,
       reduce = item.reduce, given = item.given, count = item.count,
-      total = item.total and results.number(item.total), is_metric = item.metric ~= nil,
+      total = item.total and results.number(item.total),
+      metric = item.metric and name_of(item.metric),
       step_value = item.step_value and results.number(item.step_value),
     }
   end
   return list
 end
 
---- Takes that back. A logged metric is found again when it is logged next.
-function results.load_state_dict(res, list)
-  results.reset(res)
+--- Takes that back; `metrics` has the metrics by name.
+function results.load_state_dict(res, list, metrics)
   for _, saved in ipairs(list) do
     local item = {}
     for key, value in pairs(saved) do item[key] = value end
-    item.serial, item.is_metric = -1, nil
+    item.serial, item.metric = -1, metrics[saved.metric]
     res.order[#res.order + 1] = item
     res.loaders[item.loader] = res.loaders[item.loader] or {}
     local items = res.loaders[item.loader]

@@ -1,0 +1,382 @@
+-- spec/trainer/checkpoint_spec.lua: files hold all that a run needs; damaged ones are refused.
+local c = require "ltrain.c"
+local checkpoint = require "ltrain.trainer.checkpoint"
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+-- Uses all that a resumed run must find again: noise, momentum, schedule, metric, buffer, log sums.
+local Net = lt.Module:extend("Net")
+
+function Net:init()
+  self.w = lt.parameter(lt.tensor { 0.5, -0.25 })
+  self:register_buffer("seen", lt.zeros(1))
+  self.mean = lt.metrics.Mean()
+end
+
+function Net:training_step(x)
+  local noise = lt.randn(2)
+  local loss = ((x * self.w + noise * 0.1 - 1) ^ 2):mean()
+  self.seen:add_(1)
+  self.mean:update(loss)
+  self:log("loss", loss, { on_epoch = true })
+  self:log("mean", self.mean, { on_step = false, on_epoch = true })
+  return loss
+end
+
+function Net:validation_step(x)
+  self:log("val_loss", ((x * self.w - 1) ^ 2):mean() + lt.rand(1))
+end
+
+function Net:on_train_epoch_end() self:log("draw", lt.rand(1)) end
+
+function Net:configure_optimizers()
+  local optimizer = lt.optim.Adam(self:parameters(), { lr = 0.05 })
+  return { optimizer }, { { interval = "step", scheduler = lt.optim.StepLR(optimizer, 3) } }
+end
+
+-- A loader whose order depends on the epoch, as a shuffling one's does.
+local function loader()
+  local l = { epoch = 0 }
+  function l.length() return 4 end
+  function l:set_epoch(epoch) self.epoch = epoch end
+  function l:batches(position)
+    local i = position or 0
+    return function()
+      i = i + 1
+      if i <= 4 then return lt.tensor { (i * (self.epoch + 1)) % 5 + 0.5, 1.0 } end
+    end
+  end
+  return l
+end
+
+-- Rows that a run logs.
+local Rows = lt.Logger:extend("Rows")
+function Rows:init() self.rows = {} end
+function Rows:log_metrics(metrics, step)
+  local parts = { ("step=%d"):format(step) }
+  for _, name in ipairs { "epoch", "loss_step", "loss_epoch", "mean", "val_loss", "draw" } do
+    if metrics[name] then parts[#parts + 1] = ("%s=%a"):format(name, metrics[name]) end
+  end
+  self.rows[#self.rows + 1] = table.concat(parts, " ")
+end
+
+local function trainer_with(options, callback)
+  local logger = Rows()
+  local o = { max_epochs = 3, logger = logger, log_every_n_steps = 1, callbacks = { callback },
+    val_check_interval = 0.5, num_sanity_val_steps = 0 }
+  for name, value in pairs(options or {}) do o[name] = value end
+  local trainer = tiny.trainer(o)
+  return trainer, logger
+end
+
+-- A whole run that also writes a file when `where` says so.
+local function whole_run(path, hook, step, options)
+  lt.seed(7)
+  local callback = lt.Callback()
+  callback[hook] = function(_, trainer)
+    if trainer.global_step == step and not c.io.kind(path) then
+      trainer:request_checkpoint(path)
+    end
+  end
+  local net = Net()
+  local trainer, logger = trainer_with(options, callback)
+  trainer:fit(net, loader(), loader())
+  return net, logger.rows, trainer
+end
+
+local function resumed_run(path, options)
+  lt.seed(1)
+  local net = Net()
+  lt.rand(3)
+  local trainer, logger = trainer_with(options, lt.Callback())
+  trainer:fit(net, loader(), loader(), { ckpt_path = path })
+  return net, logger.rows, trainer
+end
+
+local function bits(tensor)
+  local list = {}
+  for i, value in ipairs(tensor:tolist()) do list[i] = ("%a"):format(value) end
+  return list
+end
+
+local function same_end(path, hook, step, options)
+  local net, rows, trainer = whole_run(path, hook, step, options)
+  local again, later, other = resumed_run(path, options)
+  assert.same(bits(net.w), bits(again.w))
+  assert.same(net.seen:tolist(), again.seen:tolist())
+  assert.equal(trainer.global_step, other.global_step)
+  assert.equal(trainer.current_epoch, other.current_epoch)
+  assert.is_true(#later > 0 and #later < #rows)
+  assert.same(table.move(rows, #rows - #later + 1, #rows, 1, {}), later)
+end
+
+local path
+before_each(function() path = tiny.folder() .. ".ckpt" end)
+after_each(function() os.remove(path) end)
+
+describe("a resumed run", function()
+  it("is the uninterrupted one, bit for bit, from mid-epoch", function()
+    same_end(path, "on_train_batch_end", 5)
+  end)
+
+  it("from a validation in mid-epoch", function()
+    same_end(path, "on_validation_end", 6)
+  end)
+
+  it("from the last batch of an epoch", function()
+    same_end(path, "on_train_batch_end", 8)
+  end)
+
+  it("from the end of an epoch", function()
+    same_end(path, "on_train_epoch_end", 8)
+  end)
+
+  it("with accumulated gradients, in mid-window", function()
+    local saved = 0
+    local net, rows
+    do
+      lt.seed(7)
+      local callback = lt.Callback()
+      function callback.on_train_batch_end(_, trainer, _, _, _, batch_idx)
+        if trainer.current_epoch == 1 and batch_idx == 0 then
+          saved = saved + 1
+          trainer:request_checkpoint(path)
+        end
+      end
+      net = Net()
+      local trainer, logger = trainer_with({ accumulate_grad_batches = 2 }, callback)
+      trainer:fit(net, loader(), loader())
+      rows = logger.rows
+    end
+    assert.equal(1, saved)
+    local again, later = resumed_run(path, { accumulate_grad_batches = 2 })
+    assert.same(bits(net.w), bits(again.w))
+    assert.same(table.move(rows, #rows - #later + 1, #rows, 1, {}), later)
+  end)
+
+  it("from a generator, which is replayed", function()
+    local function generator()
+      return coroutine.wrap(function()
+        for i = 1, 4 do coroutine.yield(lt.tensor { i * 0.5, 1.0 } + lt.rand(2)) end
+      end)
+    end
+    local function run(ckpt_path, save)
+      lt.seed(7)
+      local callback, net = lt.Callback(), Net()
+      function callback.on_train_batch_end(_, trainer)
+        if save and trainer.global_step == 6 then trainer:request_checkpoint(path) end
+      end
+      trainer_with({ max_epochs = 2, val_check_interval = 1.0 }, callback):fit(net, generator, { ckpt_path = ckpt_path })
+      return bits(net.w)
+    end
+    local net = run(nil, true)
+    assert.same(net, run(path, false))
+  end)
+
+  it("goes on in mid-validation by doing it again", function()
+    local saved
+    lt.seed(7)
+    local net = Net()
+    local callback = lt.Callback()
+    function callback.on_validation_batch_end(_, trainer)
+      if not saved and trainer.global_step == 6 then
+        saved = true
+        trainer:save_checkpoint(path)
+      end
+    end
+    local trainer, logger = trainer_with(nil, callback)
+    trainer:fit(net, loader(), loader())
+    local again, later = resumed_run(path)
+    assert.same(bits(net.w), bits(again.w))
+    local rows = logger.rows
+    assert.same(table.move(rows, #rows - #later + 1, #rows, 1, {}), later)
+  end)
+end)
+
+describe("a checkpoint", function()
+  it("has the tensors under the names of the design, readable by other tools", function()
+    whole_run(path, "on_train_batch_end", 5)
+    local tensors, metadata = c.io.load_safetensors(path)
+    for _, name in ipairs { "model.w", "model.seen", "optim.0.w.exp_avg" } do
+      assert(tensors[name], name)
+    end
+    local text = c.io.json_decode(metadata.ltrain)
+    assert.equal(1, text.format)
+    assert.equal(1, text.epoch)
+    assert.equal(5, text.global_step)
+    assert.equal(7, text.random.seed)
+    assert.equal("integer", math.type(text.crc["model.w"]))
+  end)
+
+  it("holds what on_save_checkpoint adds, and gives it back", function()
+    local net, given = tiny.Line(), nil
+    function net:on_save_checkpoint(saved)
+      saved.mine = { 1.5, "two", { deep = lt.tensor { 3 } }, [7] = true }
+    end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.same(1))
+    trainer:save_checkpoint(path)
+    function net:on_load_checkpoint(saved) given = saved.mine end
+    tiny.trainer({ max_epochs = 2 }):fit(net, tiny.same(1), { ckpt_path = path })
+    assert.equal(1.5, given[1])
+    assert.equal("two", given[2])
+    assert.equal(3, given[3].deep:item())
+    assert.is_true(given[7])
+  end)
+
+  it("refuses what cannot be saved, naming its place", function()
+    local net = tiny.Line()
+    function net:on_save_checkpoint(saved) saved.mine = { fn = print } end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.same(1))
+    assert.matches("save_checkpoint: user.mine.fn cannot be saved: it is a function",
+      tiny.error_of(trainer.save_checkpoint, trainer, path))
+    assert.is_nil(c.io.kind(path))
+  end)
+
+  it("with weights only cannot be trained on, but tested", function()
+    local net, trainer = tiny.Line(), tiny.trainer()
+    trainer:fit(net, tiny.same(1))
+    local w = net.w:item()
+    trainer:save_checkpoint(path, { weights_only = true })
+    assert.matches("holds weights only", tiny.error_of(function()
+      tiny.trainer():fit(tiny.Line(), tiny.same(1), { ckpt_path = path })
+    end))
+    local other = tiny.Line()
+    function other.test_step() end
+    tiny.trainer():test(other, tiny.same(1), { ckpt_path = path, verbose = false })
+    assert.equal(w, other.w:item())
+  end)
+
+  it("makes a module with its hyper-parameters", function()
+    local Sized = tiny.Line:extend("Sized")
+    function Sized:init(o)
+      tiny.Line.init(self, o)
+      self:save_hyperparameters(o)
+    end
+    local net, trainer = Sized { lr = 0.25 }, tiny.trainer()
+    trainer:fit(net, tiny.same(1))
+    trainer:save_checkpoint(path)
+    local again = Sized:load_from_checkpoint(path)
+    assert.equal(0.25, again.lr)
+    assert.equal(net.w:item(), again.w:item())
+    assert.equal(0.5, Sized:load_from_checkpoint(path, { lr = 0.5 }).lr)
+  end)
+end)
+
+describe("a file that cannot be used", function()
+  local function fit_from(file)
+    return tiny.error_of(function()
+      tiny.trainer({ max_epochs = 2 }):fit(tiny.Line(), tiny.same(1), { ckpt_path = file })
+    end)
+  end
+
+  local function saved_text()
+    local trainer = tiny.trainer()
+    trainer:fit(tiny.Line(), tiny.same(1))
+    trainer:save_checkpoint(path)
+    return c.io.read_file(path)
+  end
+
+  it("is named when it is absent", function()
+    assert.matches("fit: cannot load the checkpoint: .*/no/such/file.ckpt",
+      fit_from "/no/such/file.ckpt")
+  end)
+
+  it("is refused when bytes have changed", function()
+    local text = saved_text()
+    assert(c.io.write_file(path, text:sub(1, -2) .. string.char(text:byte(-1) ~ 1)))
+    assert.matches("damaged: the bytes of tensor 'model.w' have changed", fit_from(path))
+  end)
+
+  it("is refused when it is cut, at any length", function()
+    local text = saved_text()
+    for _, n in ipairs { 0, 4, 8, 100, #text // 2, #text - 1 } do
+      assert(c.io.write_file(path, text:sub(1, n)))
+      assert.matches("fit: cannot load the checkpoint", fit_from(path))
+    end
+  end)
+
+  it("is refused when another program wrote it, or a newer one of ours", function()
+    assert(c.io.save_safetensors(path, { x = lt.zeros(1) }))
+    assert.matches("not a checkpoint of ltrain", fit_from(path))
+    assert(c.io.save_safetensors(path, {}, { ltrain = c.io.json_encode { format = 2 } }))
+    assert.matches("checkpoint format 2; this ltrain reads up to 1", fit_from(path))
+    assert(c.io.save_safetensors(path, {}, { ltrain = "{" }))
+    assert.matches("cannot load the checkpoint", fit_from(path))
+  end)
+
+  it("is refused when the module is another one", function()
+    saved_text()
+    local net = tiny.Line()
+    net.more = lt.parameter(lt.zeros(2))
+    assert.matches("missing: more", tiny.error_of(function()
+      tiny.trainer():fit(net, tiny.same(1), { ckpt_path = path })
+    end))
+  end)
+
+  it("gives nil and the reason to those who read it themselves", function()
+    local saved, message = checkpoint.read "/no/such/file.ckpt"
+    assert.is_nil(saved)
+    assert.matches("No such file", message)
+  end)
+end)
+
+describe("ckpt_path", function()
+  local root
+  before_each(function() root = tiny.folder() end)
+  after_each(function() os.execute("rm -rf '" .. root .. "'") end)
+
+  local function trainer(options)
+    local o = { default_root_dir = root, enable_progress_bar = false, max_epochs = 1,
+      enable_model_summary = false, callbacks = { lt.callbacks.ModelCheckpoint {
+        save_last = true } } }
+    for name, value in pairs(options or {}) do o[name] = value end
+    return lt.Trainer(o)
+  end
+
+  it("'last' finds the newest file of an earlier process, or starts afresh", function()
+    local first = trainer()
+    first:fit(tiny.Line(), tiny.same(2), { ckpt_path = "last" })
+    assert.equal(2, first.global_step)
+    local second = trainer { max_epochs = 2 }
+    second:fit(tiny.Line(), tiny.same(2), { ckpt_path = "last" })
+    assert.equal(4, second.global_step)
+    assert.matches("version_0/checkpoints/last.ckpt$", second.ckpt_path)
+  end)
+
+  it("'best' is the best of this Trainer", function()
+    local one, net = trainer(), tiny.Line()
+    assert.matches("no best checkpoint is known", tiny.error_of(function()
+      trainer():fit(tiny.Line(), tiny.same(1), { ckpt_path = "best" })
+    end))
+    function net.test_step() end
+    one:fit(net, tiny.same(1))
+    one:test(net, tiny.same(1), { ckpt_path = "best", verbose = false })
+    assert.matches("epoch=0%-step=1.ckpt$", one.ckpt_path)
+    one.ckpt_path = nil
+    one:test(nil, tiny.same(1), { verbose = false })
+    assert.matches("epoch=0%-step=1.ckpt$", one.ckpt_path)
+  end)
+end)
+
+describe("Ctrl-C", function()
+  it("ends the step, saves, and raises what the process turns into 130", function()
+    local interrupt = require "ltrain.trainer.interrupt"
+    local root = tiny.folder()
+    local trainer = tiny.trainer { default_root_dir = root }
+    local pressed = c.runtime.interrupted
+    local net = tiny.Line()
+    function net.on_after_backward() c.runtime.interrupted = function() return 1 end end
+    local ok, value = pcall(trainer.fit, trainer, net, tiny.same(3))
+    c.runtime.interrupted = pressed
+    assert.is_false(ok)
+    assert.is_true(interrupt.is(value))
+    assert.equal("interrupted: saved " .. root .. "/checkpoints/interrupted.ckpt", tostring(value))
+    assert.equal(1, trainer.global_step)
+    local again = tiny.trainer { default_root_dir = root }
+    again:fit(tiny.Line(), tiny.same(3), { ckpt_path = "last" })
+    assert.equal(3, again.global_step)
+    os.execute("rm -rf '" .. root .. "'")
+  end)
+end)

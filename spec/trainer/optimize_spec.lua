@@ -1,0 +1,173 @@
+-- spec/trainer/optimize_spec.lua: accumulation, weights, clipping, manual optimization.
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+-- The gradient of mean((x w - 2 x)^2) at w = 0.5.
+local function gradient(values)
+  local sum = 0
+  for _, x in ipairs(values) do sum = sum + 2 * (0.5 - 2) * x * x end
+  return sum / #values
+end
+
+local function weight_after(batches, options)
+  local net = tiny.Line()
+  local trainer = tiny.trainer(options)
+  trainer:fit(net, batches)
+  return net.w:item(), trainer
+end
+
+describe("accumulate_grad_batches", function()
+  it("steps once a window, with the mean over its samples", function()
+    local w, trainer = weight_after(tiny.batches({ 1, 2 }, { 3, 1 }),
+      { accumulate_grad_batches = 2 })
+    assert.equal(1, trainer.global_step)
+    assert.near(0.5 - 0.1 * gradient { 1, 2, 3, 1 }, w, 1e-6)
+  end)
+
+  it("weighs a short last batch by its size", function()
+    local w = weight_after(tiny.batches({ 1, 2 }, { 3 }), { accumulate_grad_batches = 2 })
+    assert.near(0.5 - 0.1 * gradient { 1, 2, 3 }, w, 1e-6)
+  end)
+
+  it("weighs a short last window by what is in it", function()
+    local net, deltas = tiny.Line(), {}
+    function net:on_before_optimizer_step() deltas[#deltas + 1] = self.w.grad:item() end
+    function net:on_train_batch_end() self:load_state_dict { w = lt.tensor { 0.5 } } end
+    tiny.trainer({ accumulate_grad_batches = 2 }):fit(net,
+      tiny.batches({ 1, 2 }, { 3, 1 }, { 2, 2 }))
+    assert.equal(2, #deltas)
+    assert.near(gradient { 1, 2, 3, 1 }, deltas[1], 1e-5)
+    assert.near(gradient { 2, 2 }, deltas[2], 1e-5)
+  end)
+
+  it("takes the weight that the step gives", function()
+    local net = tiny.Line()
+    function net:training_step(x, batch_idx)
+      return { loss = self:loss(x), weight = batch_idx == 0 and 3 or 1 }
+    end
+    tiny.trainer({ accumulate_grad_batches = 2 }):fit(net, tiny.batches({ 1 }, { 2 }))
+    assert.near(0.5 - 0.1 * (3 * gradient { 1 } + gradient { 2 }) / 4, net.w:item(), 1e-6)
+  end)
+end)
+
+describe("a step that returns nil", function()
+  it("is left out of its window", function()
+    local net = tiny.Line()
+    function net:training_step(x, batch_idx)
+      if batch_idx == 1 then return nil end
+      return self:loss(x)
+    end
+    tiny.trainer({ accumulate_grad_batches = 2 }):fit(net, tiny.batches({ 1, 2 }, { 9, 9 }))
+    assert.near(0.5 - 0.1 * gradient { 1, 2 }, net.w:item(), 1e-6)
+  end)
+
+  it("skips the step, and the scheduler, when it is alone", function()
+    local net = tiny.Line()
+    function net:training_step(x, batch_idx)
+      if batch_idx > 0 then return nil end
+      return self:loss(x)
+    end
+    local scheduler
+    function net:configure_optimizers()
+      local optimizer = lt.optim.SGD(self:parameters(), { lr = 0.1 })
+      scheduler = lt.optim.StepLR(optimizer, 1, { gamma = 0.5 })
+      return { optimizer = optimizer, lr_scheduler = { scheduler = scheduler, interval = "step" } }
+    end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.same(3))
+    assert.equal(1, trainer.global_step)
+    assert.equal(1, scheduler.last_epoch)
+  end)
+end)
+
+describe("gradient clipping", function()
+  it("by norm and by value limits what the optimizer sees", function()
+    for _, algorithm in ipairs { "norm", "value" } do
+      local w = weight_after(tiny.same(1), { gradient_clip_val = 0.5,
+        gradient_clip_algorithm = algorithm })
+      assert.near(0.5 + 0.1 * 0.5, w, 1e-5)
+    end
+  end)
+
+  it("can be replaced by the module", function()
+    local net = tiny.Line()
+    function net.configure_gradient_clipping(_, optimizer) optimizer:clip_gradients(0.25) end
+    tiny.trainer():fit(net, tiny.same(1))
+    assert.near(0.5 + 0.1 * 0.25, net.w:item(), 1e-5)
+  end)
+end)
+
+describe("optimizer_step", function()
+  it("can be replaced, and steps only when the optimizer does", function()
+    local net = tiny.Line()
+    function net:optimizer_step(_, batch_idx, optimizer, closure)
+      if batch_idx % 2 == 0 then optimizer:step(closure) else closure() end
+    end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.same(4))
+    assert.equal(2, trainer.global_step)
+  end)
+end)
+
+describe("manual optimization", function()
+  local function manual()
+    local net = tiny.Line()
+    net.automatic_optimization = false
+    return net
+  end
+
+  it("lets the module do it all, and counts the steps", function()
+    local net, hooks = manual(), {}
+    function net:training_step(x)
+      local optimizer = self:optimizers()
+      optimizer:zero_grad()
+      self:manual_backward(self:loss(x))
+      optimizer:step()
+    end
+    for _, name in ipairs { "on_before_backward", "on_after_backward",
+      "on_before_optimizer_step" } do
+      net[name] = function() hooks[#hooks + 1] = name end
+    end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.batches({ 1, 2 }))
+    assert.near(0.5 - 0.1 * gradient { 1, 2 }, net.w:item(), 1e-6)
+    assert.equal(1, trainer.global_step)
+    assert.same({ "on_before_backward", "on_after_backward", "on_before_optimizer_step" }, hooks)
+  end)
+
+  it("takes several optimizers", function()
+    local net = manual()
+    net.v = lt.parameter(lt.tensor { 1.0 })
+    function net:configure_optimizers()
+      return { lt.optim.SGD({ self.w }, { lr = 0.1 }), lt.optim.SGD({ self.v }, { lr = 0.2 }) }
+    end
+    function net:training_step(x)
+      local first, second = table.unpack(self:optimizers())
+      self:toggle_optimizer(first)
+      self:manual_backward(self:loss(x) + (self.v * self.v):sum())
+      assert(self.v.grad == nil and self.w.grad ~= nil)
+      self:untoggle_optimizer()
+      first:step()
+      second:step()
+    end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.same(2))
+    assert.equal(4, trainer.global_step)
+  end)
+
+  it("refuses what is the Trainer's in automatic optimization", function()
+    assert.matches("accumulate_grad_batches has no meaning in manual optimization",
+      tiny.error_of(function()
+        tiny.trainer({ accumulate_grad_batches = 2 }):fit(manual(), tiny.same(1))
+      end))
+    assert.matches("gradient_clip_val has no meaning", tiny.error_of(function()
+      tiny.trainer({ gradient_clip_val = 1.0 }):fit(manual(), tiny.same(1))
+    end))
+    assert.matches("manual_backward: set self.automatic_optimization = false",
+      tiny.error_of(function()
+        local net = tiny.Line()
+        function net:training_step(x) self:manual_backward(self:loss(x)) end
+        tiny.trainer():fit(net, tiny.same(1))
+      end))
+  end)
+end)

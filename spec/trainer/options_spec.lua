@@ -1,0 +1,119 @@
+-- spec/trainer/options_spec.lua: the Trainer's options: checks, removed names, the command line.
+local lt = require "ltrain"
+local options = require "ltrain.trainer.options"
+local overrides = require "ltrain.trainer.overrides"
+local tiny = require "spec.trainer.tiny"
+
+local function message(o)
+  return tiny.error_of(lt.Trainer, o)
+end
+
+describe("lt.Trainer", function()
+  it("takes every option at its default", function()
+    local all = {}
+    for name, row in pairs(options) do
+      if row.default ~= nil then all[name] = row.default end
+    end
+    local trainer = lt.Trainer(all)
+    assert.equal(1000, trainer.max_epochs)
+    assert.equal(-1, trainer.max_steps)
+  end)
+
+  it("says what each option means", function()
+    for name, row in pairs(options) do
+      assert(type(row.doc) == "string" and #row.doc > 5, name)
+    end
+  end)
+
+  it("names the nearest option", function()
+    assert.matches("Trainer: unknown option 'max_epoch'; did you mean 'max_epochs'%?",
+      message { max_epoch = 3 })
+  end)
+
+  it("says in a sentence what became of removed options", function()
+    assert.matches("Trainer: gpus is not an option: write devices and accelerator",
+      message { gpus = 1 })
+    assert.matches("resume_from_checkpoint is not an option: write trainer:fit",
+      message { resume_from_checkpoint = "x" })
+  end)
+
+  it("refuses values out of range", function()
+    assert.matches("max_epochs must be at least %-1: got %-2", message { max_epochs = -2 })
+    assert.matches("limit_train_batches must not be negative", message { limit_train_batches = -1 })
+    assert.matches("limit_val_batches must be an integer %(batches%) or a share",
+      message { limit_val_batches = 1.5 })
+    assert.matches("fast_dev_run = 0: must be true or a count", message { fast_dev_run = 0 })
+    assert.matches("max_time = '10 minutes'", message { max_time = "10 minutes" })
+  end)
+
+  it("refuses options that contradict each other", function()
+    assert.matches("overfit_batches sets", message { overfit_batches = 1, limit_train_batches = 2 })
+    assert.matches("enable_progress_bar = false, but there is a ProgressBar", message {
+      enable_progress_bar = false, callbacks = { lt.callbacks.ProgressBar() } })
+  end)
+
+  it("takes the device that is there and says what is missing", function()
+    for _, devices in ipairs { 1, "1", "auto" } do
+      assert.equal("cpu", lt.Trainer({ devices = devices }).strategy.root_device)
+    end
+    assert.equal("cpu", lt.Trainer({ accelerator = "cpu" }).strategy.root_device)
+    assert.matches("devices = 4: this version trains in one process", message { devices = 4 })
+    assert.matches("accelerator = 'gpu': not in this build", message { accelerator = "gpu" })
+    assert.matches("strategy = 'ddp': this version trains in one", message { strategy = "ddp" })
+    assert.matches("num_nodes = 2", message { num_nodes = 2 })
+  end)
+
+  it("takes precisions by their names", function()
+    assert.equal("32-true", lt.Trainer({ precision = 32 }).precision_plugin.name)
+    assert.equal("bf16", lt.Trainer({ precision = "bf16-mixed" }).precision_plugin.autocast)
+    assert.matches("precision = '16%-mixed': needs a GPU", message { precision = "16-mixed" })
+    assert.matches("precision = 'half': must be '32%-true' or 'bf16%-mixed'",
+      message { precision = "half" })
+  end)
+
+  it("runs the steps in the precision", function()
+    local net, dtype = tiny.Line(), nil
+    net.head = lt.nn.Linear(2, 1)
+    function net:training_step(x)
+      local y = self.head(x:reshape { 1, 2 })
+      dtype = y.dtype
+      return y:to("f32"):sum()
+    end
+    tiny.trainer({ precision = "bf16-mixed" }):fit(net, tiny.same(1))
+    assert.equal("bf16", dtype)
+  end)
+end)
+
+describe("the command line", function()
+  after_each(function() overrides.values = {} end)
+
+  it("wins over the script", function()
+    overrides.set("max_epochs", 7)
+    assert.equal(7, lt.Trainer({ max_epochs = 2 }).max_epochs)
+    overrides.set("max_epochs", -5)
+    assert.matches("max_epochs must be at least", message {})
+  end)
+
+  it("sees that a loop was called", function()
+    local before = overrides.ran
+    tiny.trainer():fit(tiny.Line(), tiny.same(1))
+    assert.equal(before + 1, overrides.ran)
+  end)
+end)
+
+describe("the arguments of a loop", function()
+  it("are checked", function()
+    local trainer, net = tiny.trainer(), tiny.Line()
+    local function wrong(...)
+      return tiny.error_of(trainer.fit, trainer, ...)
+    end
+    assert.matches("fit: a module is needed: got nil", wrong(nil, tiny.same(1)))
+    assert.matches("unknown option 'ckpt_pth'; did you mean 'ckpt_path'%?",
+      wrong(net, tiny.same(1), { ckpt_pth = "x" }))
+    assert.matches("a loader must be a DataLoader, a table of batches", wrong(net, 3))
+    assert.matches("one argument too many", wrong(net, tiny.same(1), tiny.same(1), tiny.same(1)))
+    assert.matches("loaders and a DataModule are given",
+      wrong(net, tiny.same(1), { datamodule = { train_dataloader = print } }))
+    assert.matches("Line is a class: call it to make a module", wrong(tiny.Line, tiny.same(1)))
+  end)
+end)
