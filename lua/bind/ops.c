@@ -194,6 +194,7 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   set_string(L, "dtype", rules[op->dtype]);
   set_string(L, "cast", casts[op->cast]);
   set_flag(L, "differentiable", op->differentiable);
+  set_flag(L, "composite", op->expand != NULL); /* then its parts carry the gradient */
   set_flag(L, "hidden", !is_visible(op));
   set_flag(L, "in_place", is_visible(op) && has_in_place_form(op));
   set_flag(L, "method", is_visible(op) && is_method(op));
