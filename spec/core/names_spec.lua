@@ -1,0 +1,58 @@
+-- spec/core/names_spec.lua: what `require "ltrain"` gives, and how it answers to a wrong name.
+
+local lt = require "ltrain"
+
+local function error_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok)
+  return message
+end
+
+describe("lt", function()
+  it("has tensors and their functions at once", function()
+    assert.is_function(rawget(lt, "tensor"))
+    assert.is_function(rawget(lt, "no_grad"))
+  end)
+
+  it("loads what is written in Lua when it is asked for, once", function()
+    assert.equal("class Module", tostring(lt.Module))
+    assert.is_true(rawequal(lt.Module, lt.Module))
+    assert.is_true(rawequal(lt.nn.Linear, lt.nn.Linear))
+  end)
+
+  it("has the protocols", function()
+    for _, name in ipairs { "Callback", "Logger", "Metric", "Optimizer", "Strategy" } do
+      assert.equal("class " .. name, tostring(lt[name]))
+    end
+  end)
+
+  it("names the nearest name at the user's line", function()
+    assert.matches("names_spec%.lua:%d+: ltrain: there is no lt%.Modul; did you mean 'Module'%?$",
+      error_of(function() return lt.Modul end))
+    assert.matches("there is no lt%.whatever_this_is$",
+      error_of(function() return lt.whatever_this_is end))
+  end)
+
+  it("knows seed by Lightning's name too", function()
+    lt.seed_everything(5)
+    local first = lt.rand(3):tolist()
+    lt.seed(5)
+    assert.same(first, lt.rand(3):tolist())
+  end)
+end)
+
+describe("a catalogue", function()
+  it("names the nearest of its files", function()
+    assert.matches("optim: there is no 'AdamX'; did you mean 'Adam'%?",
+      error_of(function() return lt.optim.AdamX end))
+  end)
+
+  it("has names that stand elsewhere", function()
+    assert.is_true(rawequal(lt.optim.Optimizer, lt.Optimizer))
+    assert.is_function(lt.nn.init.uniform_)
+  end)
+
+  it("answers nil to what is no name", function()
+    assert.is_nil(lt.nn[1])
+  end)
+end)
