@@ -24,10 +24,13 @@ local PLACES <const> = {
   nn = "ltrain.nn",
   optim = "ltrain.optim",
   save = "ltrain.core.save",
+  strategies = "ltrain.strategies",
 }
 
 local lt = {}
-for name, value in next, c do lt[name] = value end
+for name, value in next, c do
+  if not PLACES[name] then lt[name] = value end
+end
 
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.
 lt.seed_everything = c.seed
