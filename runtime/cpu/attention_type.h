@@ -51,6 +51,15 @@ static void NAME(backward_row)(T *restrict p, T *restrict dp, int64_t n, T shift
   }
 }
 
+/* Whole vectors are faster than remainders: up to 15 keys that a row does not see get -infinity.
+   Returns how many scores the row now has, of n. */
+static int64_t NAME(close_row)(T *row, int64_t own, int64_t n) {
+  int64_t whole = (own + 15) / 16 * 16;
+  if (whole > n) whole = n;
+  for (int64_t s = own; s < whole; s++) row[s] = -(T)INFINITY;
+  return whole;
+}
+
 /* A row of scores becomes exp(score - max), its sum goes to *sum; returns log sum exp. Rows in
    which nothing takes part become 0, unless they hold NaN. */
 static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
@@ -81,9 +90,9 @@ static bool NAME(forward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T
   T *lse = (T *)j->lse + (b * j->heads + h) * j->t + t0, sum[ROWS];
   if (!NAME(scores)(j, b, h, t0, rows, n, p)) return false;
   for (int64_t i = 0; i < rows; i++) {
-    int64_t own = keys_of(j, t0 + i);
-    lse[i] = NAME(softmax_row)(p + i * n, own, &sum[i]);
-    for (int64_t s = own; s < n; s++) p[i * n + s] = 0;
+    int64_t whole = NAME(close_row)(p + i * n, keys_of(j, t0 + i), n);
+    lse[i] = NAME(softmax_row)(p + i * n, whole, &sum[i]);
+    for (int64_t s = whole; s < n; s++) p[i * n + s] = 0;
   }
   T *out = (T *)start(&j->out, b, h, t0);
   const T *v = (const T *)start(&j->v, b, h, 0);
@@ -114,8 +123,9 @@ static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0
   for (int64_t i = 0; i < rows; i++) {
     T *pi = p + i * n, *di = dp + i * n;
     int64_t own = lse[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
+    int64_t whole = NAME(close_row)(pi, own, n);
     T delta = NAME(dot)(g + i * j->g.row, out + i * j->out.row, j->e);
-    NAME(backward_row)(pi, di, own, lse[i], delta);
+    NAME(backward_row)(pi, di, whole, lse[i], delta);
     for (int64_t s = own; s < n; s++) pi[s] = di[s] = 0;
   }
   return true;
