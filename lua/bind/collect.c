@@ -119,6 +119,12 @@ static int reset_peak_memory(lua_State *L) {
   return 0;
 }
 
+/* runtime.set_memory_limit(bytes): of tensors, in use and cached together; 0: none */
+static int set_memory_limit(lua_State *L) {
+  lt_device_set_limit(lt_enter(L)->c, luaL_checkinteger(L, 1));
+  return 0;
+}
+
 static int empty_cache(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_device_empty_cache(b->c, LT_CPU_DEVICE);
@@ -132,6 +138,7 @@ void lt_bind_collect(lua_State *L, lt_bind *b) {
                                      {"collect_fully", collect_all},
                                      {"memory", memory},
                                      {"reset_peak_memory", reset_peak_memory},
+                                     {"set_memory_limit", set_memory_limit},
                                      {"empty_cache", empty_cache},
                                      {NULL, NULL}};
   if (b->owned) lua_gc(L, LUA_GCGEN, 0, 0);

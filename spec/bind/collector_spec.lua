@@ -1,0 +1,110 @@
+-- spec/bind/collector_spec.lua: memory stays at what one step needs.
+local lt = require "ltrain"
+
+local runtime = lt.runtime
+local ELEMENTS <const> = 1024 -- 4 KiB a tensor
+
+-- One step of n tensors that the tape keeps until backward, and what a loop holds: a weight.
+local function step(w, n)
+  local x = w
+  for _ = 1, n // 2 do x = x * w end
+  x:sum():backward()
+  w.grad = nil
+end
+
+local function peak_of(fn)
+  runtime.collect_fully()
+  runtime.collect_fully()
+  runtime.reset_peak_memory()
+  local before = runtime.memory().live_bytes
+  fn()
+  return runtime.memory().peak_bytes - before
+end
+
+local function weight() return lt.ones(ELEMENTS, {requires_grad = true}) end
+
+describe("peak memory of many steps", function()
+  for _, n in ipairs { 100, 1000, 5000 } do
+    local steps = math.max(5, 20000 // n)
+
+    it(("is that of one in a loop of ours: %d objects a step"):format(n), function()
+      local w = weight()
+      local one = peak_of(function() step(w, n) end)
+      assert.is_true(one > n // 2 * ELEMENTS * 4)
+      local many = peak_of(function()
+        runtime.collect_begin()
+        for _ = 1, steps do
+          step(w, n)
+          runtime.collect_boundary()
+        end
+        runtime.collect_end()
+      end)
+      assert.is_true(many <= 1.2 * one, ("%d bytes for one, %d for many"):format(one, many))
+    end)
+
+    it(("is that of one in a script's own loop: %d objects a step"):format(n), function()
+      local w = weight()
+      local one = peak_of(function() step(w, n) end)
+      local many = peak_of(function()
+        for _ = 1, steps do
+          step(w, n)
+          runtime.batch_done()
+        end
+      end)
+      assert.is_true(many <= 1.2 * one, ("%d bytes for one, %d for many"):format(one, many))
+    end)
+  end
+
+  it("does not grow over 2000 small steps", function()
+    local w = weight()
+    local one = peak_of(function() step(w, 20) end)
+    local many = peak_of(function()
+      for _ = 1, 2000 do
+        step(w, 20)
+        runtime.batch_done()
+      end
+    end)
+    assert.is_true(many <= 1.2 * one, ("%d bytes for one, %d for many"):format(one, many))
+  end)
+end)
+
+describe("a script without steps", function()
+  it("keeps within 128 MiB while it makes a gigabyte of temporaries", function()
+    local x = lt.ones(1024, 1024)
+    local peak = peak_of(function()
+      for _ = 1, 256 do x = x * 1 end
+    end)
+    assert.is_true(peak < 128 << 20, ("%d MiB"):format(peak >> 20))
+  end)
+end)
+
+describe("when the device is out of memory", function()
+  it("garbage is collected and the call succeeds", function()
+    local x = lt.ones(1024, 1024)
+    runtime.collect_fully()
+    runtime.empty_cache()
+    runtime.set_memory_limit(runtime.memory().live_bytes + (24 << 20))
+    local ok, message = pcall(function()
+      runtime.collect_begin() -- no collection of its own
+      for _ = 1, 40 do x = x * 1 end
+      runtime.collect_end()
+    end)
+    runtime.set_memory_limit(0)
+    assert.is_true(ok, message)
+  end)
+
+  it("and nothing can be collected, the error tells bytes asked, in use, cached", function()
+    local keep = {}
+    runtime.collect_fully()
+    runtime.empty_cache()
+    runtime.set_memory_limit(runtime.memory().live_bytes + (16 << 20))
+    local ok, message = pcall(function()
+      for i = 1, 10 do keep[i] = lt.zeros(1024, 1024) end
+    end)
+    runtime.set_memory_limit(0)
+    assert.is_false(ok)
+    assert.matches("collector_spec.lua:%d+: out of memory on cpu: 4194304 bytes asked, "
+      .. "%d+ bytes in use, %d+ bytes cached", message)
+    assert.same({2, 2}, (lt.ones(2) * 2):tolist())
+  end)
+end)
