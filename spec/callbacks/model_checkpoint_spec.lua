@@ -82,7 +82,7 @@ describe("ModelCheckpoint", function()
     assert.same({}, files())
     local trainer = tiny.trainer { enable_checkpointing = true, default_root_dir = root }
     trainer:fit(tiny.Line(), tiny.same(1))
-    assert.same({ "epoch=0-step=1.ckpt" }, files(root .. "/checkpoints"))
+    assert.same({ "epoch=0-step=1.ckpt", "last.ckpt" }, files(root .. "/checkpoints"))
   end)
 
   it("saves on an error when asked", function()

@@ -166,7 +166,8 @@ describe("a resumed run", function()
       function callback.on_train_batch_end(_, trainer)
         if save and trainer.global_step == 6 then trainer:request_checkpoint(path) end
       end
-      trainer_with({ max_epochs = 2, val_check_interval = 1.0 }, callback):fit(net, generator, { ckpt_path = ckpt_path })
+      local trainer = trainer_with({ max_epochs = 2, val_check_interval = 1.0 }, callback)
+      trainer:fit(net, generator, { ckpt_path = ckpt_path })
       return bits(net.w)
     end
     local net = run(nil, true)

@@ -81,7 +81,8 @@ end
 
 function FileLogger:log_hyperparams(params)
   open(self)
-  must(c.io.write_file(self.log_dir .. "/hparams.json", c.io.json_encode(params, { plain = true }) .. "\n"))
+  local text = c.io.json_encode(params, { plain = true }) .. "\n"
+  must(c.io.write_file(self.log_dir .. "/hparams.json", text))
 end
 
 --- What a checkpoint keeps of it.

@@ -73,11 +73,11 @@ local function has(list, wanted)
 end
 
 -- The default callback of an option, unless one of its class is there or it is turned off.
-local function add_default(list, o, option, name)
+local function add_default(list, o, option, name, own_options)
   local wanted = require("ltrain.callbacks." .. name)
   local there = has(list, wanted)
   if o[option] and not there then
-    list[#list + 1] = wanted()
+    list[#list + 1] = wanted(own_options)
   elseif not o[option] and there then
     errors.blame("Trainer: %s = false, but there is a %s among the callbacks", option, name)
   end
@@ -121,7 +121,7 @@ function assemble.callbacks(trainer, o)
     if not has(list, Timer) then list[#list + 1] = Timer { duration = read_time(o.max_time) } end
   end
   if not (o.fast_dev_run and o.enable_checkpointing) then
-    add_default(list, o, "enable_checkpointing", "ModelCheckpoint")
+    add_default(list, o, "enable_checkpointing", "ModelCheckpoint", { save_last = true })
   end
   trainer.callbacks = assemble.order(list)
 end

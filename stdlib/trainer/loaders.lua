@@ -63,10 +63,10 @@ end
 -- The iterator of an object with `batches`, and what to close when it is left early.
 local function from_object(source, epoch, position, saved)
   local loader = source.loader
-  if has_method(loader, "set_epoch") then
-    loader:set_epoch(epoch)
-  elseif saved ~= nil and has_method(loader, "load_state_dict") then
+  if has_method(loader, "set_epoch") then loader:set_epoch(epoch) end
+  if saved ~= nil and has_method(loader, "load_state_dict") then
     loader:load_state_dict(saved)
+    position = nil -- it knows
   end
   -- The iterator must be a closure: handing the last batch back to it would keep it alive.
   local step, held, _, closing = loader:batches(position)
@@ -188,9 +188,8 @@ end
 
 --- What the loader itself wants to keep at this point, or nil.
 function loaders.state(pass)
-  local loader = pass and pass.source.loader
-  if not loader or has_method(loader, "set_epoch") then return nil end
-  if pass.ahead ~= nil then return pass.saved end
+  if pass.ahead ~= nil or pass.ended then return pass.saved end
+  local loader = pass.source.loader
   if has_method(loader, "state_dict") then return loader:state_dict() end
 end
 
@@ -198,10 +197,7 @@ end
 function loaders.close(pass)
   local closing = pass.closing
   pass.closing, pass.ahead, pass.next_batch = nil, nil, nil
-  if closing ~= nil then
-    local meta = getmetatable(closing)
-    if type(meta) == "table" and meta.__close then meta.__close(closing) end
-  end
+  local _ <close> = closing
 end
 
 return loaders

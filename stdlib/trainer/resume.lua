@@ -5,9 +5,6 @@ local errors = require "ltrain.core.errors"
 
 local resume = {}
 
--- Files that "last" may mean, in a folder of checkpoints.
-local LAST <const> = { "last.ckpt", "interrupted.ckpt", "on_exception.ckpt" }
-
 local function first_checkpoint_callback(trainer)
   for _, callback in ipairs(trainer.callbacks) do
     if callback.saves_checkpoints then return callback end
@@ -32,22 +29,15 @@ local function folders(trainer)
   return list
 end
 
-local function is_last(name)
-  for _, word in ipairs(LAST) do
-    if name == word then return true end
-  end
-  return name:find "^last%-v%d+%.ckpt$" ~= nil
-end
-
--- The newest of the files that "last" may mean, by time of writing.
+-- The checkpoint that was written last, whatever its name.
 local function find_last(trainer)
   local best, newest
   for _, folder in ipairs(folders(trainer)) do
     for _, name in ipairs(c.io.list_folder(folder) or {}) do
-      if is_last(name) then
+      if name:find "%.ckpt$" then
         local path = folder .. "/" .. name
         local time = c.io.modified(path)
-        if time and (not newest or time > newest or time == newest and path > best) then
+        if time and (not newest or time >= newest) then
           best, newest = path, time
         end
       end
@@ -72,7 +62,7 @@ local function find(state, wanted)
   local path = find_last(state.trainer)
   if not path then
     if state.fn ~= "fit" then
-      errors.blame("%s: ckpt_path = 'last': there is no last.ckpt or interrupted.ckpt", state.fn)
+      errors.blame("%s: ckpt_path = 'last': nothing was saved yet", state.fn)
     end
     state.trainer:warn("ckpt_path = 'last': nothing was saved yet: fit starts afresh")
   end
