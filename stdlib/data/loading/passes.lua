@@ -84,10 +84,11 @@ function passes.iterable(given, saved)
     position = given.position
   end
   local next_sample, closing = reader_of(given)
-  local function read()
+  local function read() -- an iterator that has ended is not asked again
+    if not next_sample then return nil end
     local _ <close> = scope:enter(given.seed, given.epoch, position + 1)
     local sample = next_sample()
-    if sample ~= nil then position = position + 1 end
+    if sample ~= nil then position = position + 1 else next_sample = nil end
     return sample
   end
   while position < given.position and read() ~= nil do end
