@@ -1,0 +1,232 @@
+-- spec/data/save_spec.lua: lt.save and lt.load, JSON, files that are damaged or cannot be written.
+
+local lt = require "ltrain"
+
+local path
+
+local function has(text, part)
+  assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))
+end
+
+local function error_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok)
+  return message
+end
+
+local function bytes_of(name)
+  local file <close> = assert(io.open(name, "rb"))
+  return file:read("a")
+end
+
+local function write(name, bytes)
+  local file <close> = assert(io.open(name, "wb"))
+  file:write(bytes)
+end
+
+before_each(function() path = os.tmpname() end)
+after_each(function() os.remove(path) end)
+
+describe("lt.save", function()
+  it("writes nested tables of tensors and plain values", function()
+    local saved = {
+      net = { lt.ones(2, 3), { w = lt.tensor { 1, 2 } } },
+      lr = 1 / 3, steps = 7, float = 7.0, big = math.mininteger, name = "0x1p+0", raw = "\0\xff",
+      ok = true, off = false, inf = -math.huge, empty = {},
+      mixed = { 1, 2, x = 3, [7] = lt.zeros(1) }, ["$tensor"] = "a",
+    }
+    assert.is_true(lt.save(path, saved))
+    local loaded = lt.load(path)
+    assert.same({ 2, 3 }, loaded.net[1].shape)
+    assert.same({ 1, 2 }, loaded.net[2].w:tolist())
+    assert.equal("i64", loaded.net[2].w.dtype)
+    assert.same({ 0.0 }, loaded.mixed[7]:tolist())
+    loaded.net, saved.net, loaded.mixed[7], saved.mixed[7] = nil, nil, nil, nil
+    assert.same(saved, loaded)
+    assert.equal("integer", math.type(loaded.steps))
+    assert.equal("float", math.type(loaded.float))
+  end)
+
+  it("keeps nan and signed zero", function()
+    lt.save(path, { nan = 0 / 0, zero = -0.0 })
+    local loaded = lt.load(path)
+    assert.is_true(loaded.nan ~= loaded.nan)
+    assert.equal(-math.huge, 1 / loaded.zero)
+  end)
+
+  it("takes a tensor or a plain value alone", function()
+    lt.save(path, lt.arange(3))
+    assert.same({ 0, 1, 2 }, lt.load(path):tolist())
+    lt.save(path, "text")
+    assert.equal("text", lt.load(path))
+  end)
+
+  it("writes rows of any layout, and no history", function()
+    local x = lt.tensor { { 1.0, 2.0 }, { 3.0, 4.0 } }
+    x.requires_grad = true
+    lt.save(path, { x:transpose(1, 2), x * 2 })
+    local loaded = lt.load(path)
+    assert.same({ { 1, 3 }, { 2, 4 } }, loaded[1]:tolist())
+    assert.is_false(loaded[2].requires_grad)
+  end)
+
+  it("writes a shared tensor once and gives it back shared", function()
+    local x = lt.ones(1000)
+    lt.save(path, { a = x, b = x, c = { x } })
+    assert.is_true(#bytes_of(path) < 6000)
+    local loaded = lt.load(path)
+    loaded.a:fill_(5)
+    assert.equal(5, loaded.b[1]:item())
+    assert.equal(5, loaded.c[1][1]:item())
+  end)
+
+  it("writes the same bytes for the same tree", function()
+    lt.save(path, { b = 1, a = { z = lt.ones(2), y = lt.zeros(3) } })
+    local first = bytes_of(path)
+    lt.save(path, { a = { y = lt.zeros(3), z = lt.ones(2) }, b = 1 })
+    assert.equal(first, bytes_of(path))
+  end)
+
+  it("returns nil and the reason when the file cannot be written", function()
+    local ok, message = lt.save("/nonexistent/a.st", { lt.ones(1) })
+    assert.is_nil(ok)
+    assert.equal("save: cannot write /nonexistent/a.st: No such file or directory", message)
+  end)
+
+  it("raises at the user's line on what cannot be saved", function()
+    local message = error_of(function() lt.save(path, { a = { f = print } }) end)
+    has(message, "save_spec.lua:")
+    has(message, "save: a.f cannot be saved: it is a function")
+    has(error_of(lt.save, path, nil), "there is nothing to save")
+    has(error_of(lt.save, path, { [1.5] = 1 }), "a key that is neither a number nor a string")
+    has(error_of(lt.save, path, { ["a.b"] = lt.ones(1), a = { b = lt.ones(1) } }),
+      "two tensors would be called 'a.b'")
+    local loop = {}
+    loop.loop = loop
+    has(error_of(lt.save, path, loop), "contains itself")
+  end)
+end)
+
+describe("lt.load", function()
+  it("gives tensors and metadata of other safetensors files", function()
+    local header = '{"__metadata__":{"format":"pt"},"w":{"dtype":"I32","shape":[2],'
+      .. '"data_offsets":[0,8]}}'
+    write(path, ("<I8"):pack(#header) .. header .. ("<i4i4"):pack(5, -6))
+    local tensors, metadata = lt.load(path)
+    assert.same({ 5, -6 }, tensors.w:tolist())
+    assert.same({ format = "pt" }, metadata)
+  end)
+
+  it("returns nil and the reason for a file that is missing or no such file", function()
+    local value, message = lt.load("/nonexistent/a.st")
+    assert.is_nil(value)
+    has(message, "load: cannot open /nonexistent/a.st: No such file")
+    write(path, "hello")
+    value, message = lt.load(path)
+    assert.is_nil(value)
+    has(message, path .. " is no safetensors file: only 5 bytes")
+  end)
+
+  it("finds every byte of a tensor that has changed", function()
+    lt.save(path, { w = lt.arange(4):to("f32") })
+    local good = bytes_of(path)
+    for at = #good - 15, #good do
+      local changed = string.char(good:byte(at) ~ 1)
+      write(path, good:sub(1, at - 1) .. changed .. good:sub(at + 1))
+      local value, message = lt.load(path)
+      assert.is_nil(value)
+      has(message, "damaged: the bytes of tensor 'w' have changed")
+    end
+  end)
+
+  it("never raises on a damaged file", function()
+    lt.save(path, { w = lt.ones(3), deep = { 1, { x = "a" } }, f = 1 / 3 })
+    local good = bytes_of(path)
+    for at = 1, #good, 3 do
+      write(path, good:sub(1, at - 1) .. "x" .. good:sub(at + 1))
+      assert.is_true((pcall(lt.load, path)))
+      write(path, good:sub(1, at))
+      assert.is_nil((lt.load(path)) and at < #good or nil)
+    end
+  end)
+
+  it("refuses a newer format with both numbers", function()
+    lt.save(path, { 1 })
+    local newer = bytes_of(path):gsub('\\"format\\":1', '\\"format\\":2')
+    write(path, newer)
+    local value, message = lt.load(path)
+    assert.is_nil(value)
+    has(message, "format 2; this ltrain reads up to 1")
+  end)
+end)
+
+describe("lt.io.json_encode", function()
+  local encode <const>, decode <const> = lt.io.json_encode, lt.io.json_decode
+
+  it("sorts keys and keeps integers and floats apart", function()
+    assert.equal('{"a":[1,2.0,{}],"b":{"c":null2}}',
+      (encode { b = { c = "null2" }, a = { 1, 2.0, {} } }:gsub('"null2"', "null2")))
+    local back = decode "[1, 1.0]"
+    assert.equal("integer", math.type(back[1]))
+    assert.equal("float", math.type(back[2]))
+  end)
+
+  it("gives doubles back bit for bit", function()
+    for _, x in ipairs { 0.1, 1 / 3, -2.5e-310, math.pi, 1e300, math.huge, -math.huge } do
+      assert.equal(x, decode(encode(x)))
+    end
+    assert.equal("0.1", encode(0.1))
+    assert.equal('"0x1.5555555555555p-2"', encode(1 / 3))
+  end)
+
+  it("writes decimals and plain strings when asked for plain text", function()
+    local plain = { plain = true }
+    assert.equal('[0.3333333333333333,"nan","=x"]', encode({ 1 / 3, 0 / 0, "=x" }, plain))
+    assert.same({ "inf", "=x" }, decode('["inf","=x"]', plain))
+  end)
+
+  it("returns nil and the position for what is no JSON", function()
+    local value, message = decode "[1,\n 2"
+    assert.is_nil(value)
+    has(message, "json: not JSON: ")
+    has(message, "(line 2, column 2)")
+    has(select(2, decode(("["):rep(200) .. ("]"):rep(200))), "nested deeper than 128 levels")
+  end)
+
+  it("raises on what JSON has no form for, naming the place", function()
+    has(error_of(encode, { a = { 1, print } }), "value.a[2] is a function")
+    has(error_of(encode, { a = { 1, x = 2 } }), "value.a has both positions and names")
+    has(error_of(encode, { [2] = 1 }), "neither a name nor one of 1, 2")
+    has(error_of(encode, setmetatable({}, {})), "value is an object")
+    has(error_of(encode, { "\xff" }, { plain = true }), "a string is not UTF-8")
+  end)
+end)
+
+describe("lt.io", function()
+  it("reads, writes, appends, lists and removes", function()
+    local folder = path .. ".d"
+    assert.is_true(lt.io.make_folder(folder .. "/b"))
+    assert.is_true(lt.io.write_file(folder .. "/a", "1\n"))
+    assert.is_true(lt.io.append_file(folder .. "/a", "2\n"))
+    assert.equal("1\n2\n", lt.io.read_file(folder .. "/a"))
+    assert.same({ "a", "b" }, lt.io.list_folder(folder))
+    assert.equal("folder", lt.io.kind(folder))
+    assert.equal("file", lt.io.kind(folder .. "/a"))
+    assert.is_true(math.abs(lt.io.modified(folder .. "/a") - os.time()) < 60)
+    assert.is_true(lt.io.remove(folder .. "/a"))
+    assert.is_true(lt.io.remove(folder .. "/b"))
+    assert.is_true(lt.io.remove(folder))
+    assert.is_nil(lt.io.kind(folder))
+    assert.is_nil(lt.io.modified(folder))
+  end)
+
+  it("gives nil and the reason when the world fails, raises on wrong use", function()
+    local value, message = lt.io.read_file("/nonexistent")
+    assert.is_nil(value)
+    assert.equal("read: cannot open /nonexistent: No such file or directory", message)
+    has(error_of(lt.io.read_file, "a\0b"), "not a path")
+    has(error_of(lt.io.read_file, 3), "the path must be a string, got number")
+    has(error_of(lt.io.save_safetensors, path, { a = 1 }), "'a' must be a tensor, got number")
+    has(error_of(lt.io.save_safetensors, path, {}, { a = 1 }), "metadata 'a' must be a string")
+  end)
+end)
