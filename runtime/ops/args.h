@@ -86,6 +86,14 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_extremum_backward(A) A(DIM, dim, REQUIRED) A(INT, size, REQUIRED)
 #define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
+/* Softmax and losses. */
+#define LT_ARGS_softmax(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_softmax_backward(A) LT_ARGS_softmax(A)
+#define LT_ARGS_cross_entropy(A)                                                     \
+  A(INT, ignore_index, -100) A(CHOICE, reduction, LT_REDUCTION_mean)                 \
+  A(NUMBER, label_smoothing, 0)
+#define LT_ARGS_cross_entropy_backward(A) LT_ARGS_cross_entropy(A)
+#define LT_ARGS_loss(A) A(CHOICE, reduction, LT_REDUCTION_mean)
 
 /* Random numbers. `high` is not drawn itself. */
 #define LT_RANDOM_TAIL(A) \

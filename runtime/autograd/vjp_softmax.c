@@ -1,0 +1,52 @@
+/* runtime/autograd/vjp_softmax.c: derivatives of softmax and of losses. */
+#include "autograd/vjp.h"
+
+#include <string.h>
+
+static bool softmax_backward(lt_ctx *c, lt_vjp_call *v, lt_op op) {
+  const lt_args_softmax_backward args = {.dim = ((const lt_args_softmax *)v->args)->dim};
+  lt_tensor *y = lt_saved_out(c, v, 0);
+  v->in[0] = y != NULL ? lt_apply1(c, op, LT_IN(v->grad[0], y), &args) : NULL;
+  return lt_ok(c);
+}
+
+bool lt_vjp_softmax(lt_ctx *c, lt_vjp_call *v) {
+  return softmax_backward(c, v, LT_OP_softmax_backward);
+}
+bool lt_vjp_log_softmax(lt_ctx *c, lt_vjp_call *v) {
+  return softmax_backward(c, v, LT_OP_log_softmax_backward);
+}
+
+/* By probabilities as targets: -log_softmax(x) (1 - smoothing) times weights and gradient. */
+static lt_tensor *by_target(lt_ctx *c, lt_vjp_call *v, lt_tensor *x, lt_tensor *total,
+                            lt_tensor *weight) {
+  const lt_args_cross_entropy *a = v->args;
+  int dim = x->ndim > 1 ? 1 : 0;
+  lt_shape row = lt_tensor_shape(x), classes = {.ndim = x->ndim};
+  for (int k = 0; k < x->ndim; k++) classes.size[k] = k == dim ? x->size[k] : 1;
+  row.size[dim] = 1;
+  lt_tensor *y = lt_apply1(c, LT_OP_log_softmax, 1, &x, &(lt_args_softmax){.dim = dim});
+  y = lt_binary_scalar(c, LT_OP_mul, y, lt_scalar_of(a->label_smoothing - 1));
+  if (weight != NULL) y = lt_binary(c, LT_OP_mul, y, lt_reshape(c, weight, classes));
+  lt_tensor *g = v->grad[0];
+  if (a->reduction == LT_REDUCTION_none) g = lt_reshape(c, g, row);
+  if (a->reduction == LT_REDUCTION_mean) g = lt_binary(c, LT_OP_div, g, total);
+  return lt_binary(c, LT_OP_mul, y, g);
+}
+
+bool lt_vjp_cross_entropy(lt_ctx *c, lt_vjp_call *v) {
+  lt_args_cross_entropy_backward args;
+  memcpy(&args, v->args, sizeof args); /* the kinds have the same arguments */
+  bool weighted = v->node->n_in > 2 && v->node->edges[2].shape.ndim > 0;
+  lt_tensor *x = lt_saved_in(c, v, 0), *target = lt_saved_in(c, v, 1);
+  lt_tensor *lse = lt_saved_out(c, v, 1), *total = lt_saved_out(c, v, 2);
+  lt_tensor *weight = weighted ? lt_saved_in(c, v, 2) : NULL;
+  if (!lt_ok(c)) return false;
+  if (weighted && v->need[2])
+    return lt_fail(c, LT_EARG, "cross_entropy: has no derivative by its weight; detach it");
+  if (v->need[0])
+    v->in[0] = lt_apply1(c, LT_OP_cross_entropy_backward,
+                         LT_IN(v->grad[0], x, target, lse, total, weight), &args);
+  if (v->need[1]) v->in[1] = by_target(c, v, x, total, weight);
+  return lt_ok(c);
+}

@@ -1,0 +1,83 @@
+/* runtime/cpu/cross_entropy_type.h: cross-entropy in one compute type; included by cross_entropy.c
+   with T, NAME(f) and EXP defined. No guard.
+
+   With smoothing s the wanted distribution is q = (1 - s) target + s / C, each class times its
+   weight; a row's loss is sum q (lse - x), its derivative softmax(x) sum q - q. */
+
+/* The share of each class apart from the target id: s / C times its weight. */
+static inline T NAME(spread)(const job *j, int64_t i) {
+  const T *w = j->weight;
+  return (T)(j->smoothing / (double)j->classes) * (w != NULL ? w[i] : 1);
+}
+
+static double NAME(row_loss)(const job *j, int64_t r, T lse) {
+  const T *x = (const T *)j->x + r * j->classes, *w = j->weight;
+  double loss = 0;
+  if (j->ids != NULL) {
+    int64_t t = j->ids[r];
+    double own = (1 - j->smoothing) * (w != NULL ? (double)w[t] : 1);
+    loss = own * ((double)lse - (double)x[t]);
+    if (j->smoothing == 0) return loss;
+    double rest;
+    LT_LANE_SUM(T, rest, j->classes, NAME(spread)(j, i) * (lse - x[i]));
+    return loss + rest;
+  }
+  const T *p = (const T *)j->shares + r * j->classes;
+  T keep = (T)(1 - j->smoothing);
+  if (w != NULL)
+    LT_LANE_SUM(T, loss, j->classes, (keep * p[i] * w[i] + NAME(spread)(j, i)) * (lse - x[i]));
+  else
+    LT_LANE_SUM(T, loss, j->classes, (keep * p[i] + NAME(spread)(j, i)) * (lse - x[i]));
+  return loss;
+}
+
+static void NAME(forward)(const job *j, int64_t from, int64_t to) {
+  for (int64_t r = from; r < to; r++) {
+    const T *x = (const T *)j->x + r * j->classes;
+    T m = NAME(lt_lane_max)(x, j->classes);
+    double sum;
+    LT_LANE_SUM(T, sum, j->classes, EXP(x[i] - m));
+    T lse = m + (T)log(sum);
+    ((T *)j->lse)[r] = lse;
+    j->loss[r] = ignored(j, r) ? 0 : NAME(row_loss)(j, r, lse);
+  }
+}
+
+static void NAME(backward_row)(const job *j, int64_t r, T g) {
+  const T *x = (const T *)j->x + r * j->classes, *w = j->weight;
+  T *out = (T *)j->out + r * j->classes, lse = ((const T *)j->lse)[r];
+  T keep = (T)(1 - j->smoothing);
+  if (j->ids != NULL) {
+    int64_t t = j->ids[r];
+    T own = keep * (w != NULL ? w[t] : 1), all = own + (T)j->spread;
+    for (int64_t i = 0; i < j->classes; i++) out[i] = g * all * EXP(x[i] - lse);
+    if (j->smoothing != 0)
+      for (int64_t i = 0; i < j->classes; i++) out[i] -= g * NAME(spread)(j, i);
+    out[t] -= g * own;
+    return;
+  }
+  const T *p = (const T *)j->shares + r * j->classes;
+  double sum;
+  if (w != NULL)
+    LT_LANE_SUM(T, sum, j->classes, keep * p[i] * w[i]);
+  else
+    LT_LANE_SUM(T, sum, j->classes, keep * p[i]);
+  T all = (T)(sum + j->spread);
+  for (int64_t i = 0; i < j->classes; i++) {
+    T q = keep * p[i] * (w != NULL ? w[i] : 1) + NAME(spread)(j, i);
+    out[i] = g * (all * EXP(x[i] - lse) - q);
+  }
+}
+
+static void NAME(backward)(const job *j, int64_t from, int64_t to) {
+  for (int64_t r = from; r < to; r++) {
+    if (ignored(j, r))
+      memset((T *)j->out + r * j->classes, 0, (size_t)j->classes * sizeof(T));
+    else
+      NAME(backward_row)(j, r, (T)(j->grad[j->each_row ? r : 0] * j->scale));
+  }
+}
+
+#undef T
+#undef NAME
+#undef EXP

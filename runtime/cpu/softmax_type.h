@@ -1,0 +1,96 @@
+/* runtime/cpu/softmax_type.h: softmax and its derivative in one compute type; included by softmax.c
+   with T, NAME(f), EXP and LOG defined. No guard. */
+
+/* One contiguous row. */
+static void NAME(row)(const job *j, const T *x, T *y, int64_t n) {
+  T m = NAME(lt_lane_max)(x, n);
+  double sum;
+  if (j->log) {
+    LT_LANE_SUM(T, sum, n, EXP(x[i] - m));
+    T shift = m + (T)log(sum);
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] - shift;
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) y[i] = EXP(x[i] - m);
+  LT_LANE_SUM(T, sum, n, y[i]);
+  T scale = (T)(1 / sum);
+  for (int64_t i = 0; i < n; i++) y[i] *= scale;
+}
+
+static void NAME(row_backward)(const job *j, const T *g, const T *y, T *out, int64_t n) {
+  double sum;
+  if (j->log) {
+    LT_LANE_SUM(T, sum, n, g[i]);
+    T s = (T)sum;
+    for (int64_t i = 0; i < n; i++) out[i] = g[i] - EXP(y[i]) * s;
+  } else {
+    LT_LANE_SUM(T, sum, n, g[i] * y[i]);
+    T s = (T)sum;
+    for (int64_t i = 0; i < n; i++) out[i] = y[i] * (g[i] - s);
+  }
+}
+
+/* `width` neighbouring columns of `n` elements each, j->inner apart. */
+static void NAME(columns)(const job *j, const T *x, T *y, int64_t n, int64_t width) {
+  T m[LT_TILE], sum[LT_TILE];
+  for (int64_t i = 0; i < width; i++) m[i] = -INFINITY, sum[i] = 0;
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < width; i++) {
+      T v = x[k * j->inner + i];
+      m[i] = v > m[i] ? v : m[i];
+    }
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < width; i++) {
+      T e = EXP(x[k * j->inner + i] - m[i]);
+      sum[i] += e;
+      y[k * j->inner + i] = e;
+    }
+  for (int64_t i = 0; i < width; i++) sum[i] = j->log ? m[i] + LOG(sum[i]) : 1 / sum[i];
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < width; i++) {
+      int64_t at = k * j->inner + i;
+      y[at] = j->log ? x[at] - sum[i] : y[at] * sum[i];
+    }
+}
+
+static void NAME(columns_backward)(const job *j, const T *g, const T *y, T *out, int64_t n,
+                                   int64_t width) {
+  T sum[LT_TILE];
+  for (int64_t i = 0; i < width; i++) sum[i] = 0;
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < width; i++) {
+      int64_t at = k * j->inner + i;
+      sum[i] += j->log ? g[at] : g[at] * y[at];
+    }
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < width; i++) {
+      int64_t at = k * j->inner + i;
+      out[at] = j->log ? g[at] - EXP(y[at]) * sum[i] : y[at] * (g[at] - sum[i]);
+    }
+}
+
+static void NAME(chunk)(const job *j, int64_t chunk) {
+  const T *a = j->a, *b = j->b;
+  T *y = j->y;
+  if (j->inner > 1) {
+    int64_t o = chunk / j->blocks, from = chunk % j->blocks * LT_TILE;
+    int64_t width = j->inner - from < LT_TILE ? j->inner - from : LT_TILE;
+    int64_t at = o * j->length * j->inner + from;
+    if (b == NULL)
+      NAME(columns)(j, a + at, y + at, j->length, width);
+    else
+      NAME(columns_backward)(j, a + at, b + at, y + at, j->length, width);
+    return;
+  }
+  int64_t from = chunk * j->rows, to = from + j->rows < j->outer ? from + j->rows : j->outer;
+  for (int64_t r = from * j->length; r < to * j->length; r += j->length)
+    if (b == NULL)
+      NAME(row)(j, a + r, y + r, j->length);
+    else
+      NAME(row_backward)(j, a + r, b + r, y + r, j->length);
+}
+
+#undef T
+#undef NAME
+#undef EXP
+#undef LOG
