@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cpu/onednn.h"
 #include "ops/op.h"
 
 #define LT_CPU_LEVEL(level) extern const lt_kernel lt_cpu_kernels_##level[LT_OP_COUNT];
@@ -76,3 +77,4 @@ static int choose(void) {
 
 const lt_device_ops *lt_cpu_device(void) { return &levels[choose()].device; }
 const char *lt_cpu_level(void) { return levels[choose()].name; }
+void lt_cpu_warm_up(void) { lt_onednn_warm_up(); }

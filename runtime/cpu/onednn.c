@@ -482,5 +482,5 @@ bool lt_onednn_has_bf16(void) {
 
 void lt_onednn_warm_up(void) {
   float a[64 * 64] = {0}, b[64 * 64] = {0}, out[64 * 64];
-  dnnl_sgemm('T', 'N', 64, 64, 64, 1, a, 64, b, 64, 0, out, 64);
+  lt_onednn_sgemm(true, false, 64, 64, 64, 1, a, 64, b, 64, 0, out, 64);
 }

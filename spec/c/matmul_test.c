@@ -293,6 +293,56 @@ static void autocast_takes_bf16(void **state) {
   expect_close(c, lt_cast(c, y, LT_F32), matmul(c, a, b), 3e-2);
 }
 
+/* An allocator whose n-th call fails. */
+static void *failing(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  (void)old_size;
+  int64_t *left = ud;
+  if (new_size == 0) {
+    free(ptr);
+    return NULL;
+  }
+  return (*left)-- == 0 ? NULL : realloc(ptr, new_size);
+}
+
+/* One forward and backward through everything that oneDNN serves. */
+static void run_all(lt_ctx *c) {
+  const lt_args_conv conv = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  lt_tensor *in[5];
+  const lt_shape shapes[] = {SHAPE(2, 3, 6, 6), SHAPE(4, 3, 3, 3), SHAPE(4), SHAPE(8, 16),
+                             SHAPE(8)};
+  for (int k = 0; k < 5; k++) {
+    in[k] = lt_full(c, shapes[k], lt_scalar_of(0.5), LT_F32, LT_CPU_DEVICE);
+    if (in[k] == NULL) return;
+    in[k]->flags |= LT_REQUIRES_GRAD;
+  }
+  lt_tensor *h = lt_apply1(c, LT_OP_conv2d, LT_IN(in[0], in[1], in[2]), &conv), *out[2] = {NULL};
+  if (h == NULL || (h = lt_reshape(c, h, SHAPE(2, 4, 16))) == NULL) return;
+  if ((h = linear(c, h, in[3], in[4])) == NULL) return;
+  if (!lt_apply(c, LT_OP_scaled_dot_product_attention, 3, (lt_tensor *[]){h, h, h}, NULL, 2, out))
+    return;
+  lt_backward(c, out[0], &(lt_backward_options){.seed = out[0]});
+}
+
+static void every_failed_allocation_is_an_error(void **state) {
+  (void)state;
+  bool whole = false;
+  int failed = 0;
+  for (int64_t n = 0; n < 2000 && !whole; n++) {
+    int64_t left = n;
+    lt_ctx *c = lt_ctx_new(lt_registry_here(), &(lt_allocator){.fn = failing, .ud = &left});
+    if (c == NULL) continue;
+    lt_frame_open(c);
+    run_all(c);
+    whole = left >= 0;
+    bool again = lt_ok(c); /* the pool empties its cache and asks once more */
+    assert_true(again || (!whole && c->failure.code == LT_EMEMORY));
+    failed += !again;
+    lt_frame_close(c, 0, 0, NULL);
+    lt_ctx_release(c);
+  }
+  assert_true(whole && failed > 50);
+}
+
 static void wrong_shapes(void **state) {
   lt_ctx *c = *state;
   lt_tensor *a = filled(c, LT_F32, SHAPE(32, 784), 1), *b = filled(c, LT_F32, SHAPE(256, 10), 1);
@@ -330,6 +380,7 @@ int main(void) {
       OP_TEST(own_loops_ignore_threads),
       OP_TEST(autocast_takes_bf16),
       OP_TEST(wrong_shapes),
+      cmocka_unit_test(every_failed_allocation_is_an_error),
   };
   return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }
