@@ -114,9 +114,14 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_unsqueeze(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_flatten(A) A(DIM, start_dim, 0) A(DIM, end_dim, -1)
 #define LT_ARGS_movedim(A) A(DIMS, source, REQUIRED) A(DIMS, destination, REQUIRED)
+#define LT_ARGS_flip(A) A(DIMS, dims, REQUIRED)
 #define LT_ARGS_select(A) A(DIM, dim, REQUIRED) A(POS, index, REQUIRED)
 #define LT_ARGS_narrow(A) A(DIM, dim, REQUIRED) A(POS, start, REQUIRED) A(INT, length, REQUIRED)
 #define LT_ARGS_slice(A) A(DIM, dim, REQUIRED) A(POS, from, 0) A(POS, to, -1) A(INT, step, 1)
+
+/* Composite products. */
+#define LT_ARGS_outer(A)
+#define LT_ARGS_addmm(A) A(NUMBER, beta, 1) A(NUMBER, alpha, 1)
 
 /* Choosing elements. index_spread adds up what index_select took; row `skip` gets nothing.
    index_get (x, indices...) and index_put (x, values, indices...) take one index tensor for each

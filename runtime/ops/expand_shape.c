@@ -69,6 +69,26 @@ bool lt_expand_movedim(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* A copy: strides never run backwards outside of this function. */
+bool lt_expand_flip(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_flip *a = call->args;
+  lt_shape s = lt_tensor_shape(call->in[0]);
+  lt_args_window w = {.size = {.n = s.ndim}, .stride = {.n = s.ndim}};
+  bool back[LT_MAX_DIMS] = {false};
+  for (int k = 0; k < a->dims.n && s.ndim > 0; k++) back[a->dims.dim[k]] = true;
+  lt_shape_strides(s, w.stride.size);
+  for (int k = 0; k < s.ndim; k++) {
+    w.size.size[k] = s.size[k];
+    if (!back[k] || s.size[k] < 2) continue;
+    w.offset += (s.size[k] - 1) * w.stride.size[k];
+    w.stride.size[k] = -w.stride.size[k];
+  }
+  lt_tensor *y = lt_apply1(c, LT_OP_window, 1, call->in, &w);
+  *out = y == NULL ? NULL
+                   : lt_apply1(c, LT_OP_clone, 1, &y, &(lt_args_clone){.contiguous = true});
+  return *out != NULL;
+}
+
 bool lt_expand_select(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_select *a = call->args;
   *out = lt_select(c, call->in[0], (int)a->dim, a->index);

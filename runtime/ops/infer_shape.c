@@ -75,6 +75,13 @@ bool lt_infer_movedim(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+bool lt_infer_flip(lt_ctx *c, lt_infer *i) {
+  lt_args_flip *a = i->args;
+  for (int k = 0; k < a->dims.n; k++)
+    if (!resolve(c, i, &a->dims.dim[k])) return false;
+  return true;
+}
+
 /* Positions as scripts count them. */
 static long long shown(int64_t position) { return position < 0 ? position : position + 1; }
 

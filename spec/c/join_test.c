@@ -253,6 +253,51 @@ static lt_tensor *fn_views(lt_ctx *c, lt_tensor *const *in, void *ud) {
   return apply(c, LT_OP_select, x, &(lt_args_select){.dim = 0, .index = 1});
 }
 
+static lt_tensor *fn_flip(lt_ctx *c, lt_tensor *const *in, void *ud) {
+  (void)ud;
+  return apply(c, LT_OP_flip, in[0], &(lt_args_flip){.dims = DIMS(0, -1)});
+}
+
+static void flip_reads_backwards(void **state) {
+  lt_ctx *c = *state;
+  lt_tensor *x = tensor_random(c, LT_F64, SHAPE(3, 2, 4), 1, -1, 1), *xs = tensor_strided(c, x);
+  lt_tensor *y = fn_flip(c, &x, NULL);
+  for (int64_t k = 0; k < 24; k++) {
+    int64_t at[LT_MAX_DIMS];
+    coordinates(SHAPE(3, 2, 4), k, at);
+    at[0] = 2 - at[0], at[2] = 3 - at[2];
+    assert_true(value_at(c, y, k) == element(c, x, at));
+  }
+  expect_same_bits(c, y, fn_flip(c, &xs, NULL));
+  check_gradient(c, fn_flip, NULL, 1, &x, 0, 1e-7);
+  lt_tensor *empty = lt_full(c, SHAPE(0, 3), lt_scalar_of(0), LT_F32, LT_CPU_DEVICE);
+  expect_shape(fn_flip(c, &empty, NULL), SHAPE(0, 3));
+}
+
+static lt_tensor *fn_outer(lt_ctx *c, lt_tensor *const *in, void *ud) {
+  (void)ud;
+  return lt_apply1(c, LT_OP_outer, 2, in, NULL);
+}
+static lt_tensor *fn_addmm(lt_ctx *c, lt_tensor *const *in, void *ud) {
+  (void)ud;
+  return lt_apply1(c, LT_OP_addmm, 3, in, &(lt_args_addmm){.beta = 0.5, .alpha = -2});
+}
+
+static void products_are_composed(void **state) {
+  lt_ctx *c = *state;
+  lt_tensor *a = TENSOR(c, LT_F64, SHAPE(2), 1, 2), *b = TENSOR(c, LT_F64, SHAPE(3), 3, 4, 5);
+  EXPECT(c, fn_outer(c, (lt_tensor *[]){a, b}, NULL), 0, 3, 4, 5, 6, 8, 10);
+  check_gradient(c, fn_outer, NULL, 2, (lt_tensor *[]){a, b}, 0, 1e-7);
+  lt_tensor *m = TENSOR(c, LT_F64, SHAPE(1, 2), 1, 2), *n = TENSOR(c, LT_F64, SHAPE(2, 2), 1, 2, 3, 4);
+  lt_tensor *in[] = {TENSOR(c, LT_F64, SHAPE(2), 10, 20), m, n};
+  EXPECT(c, fn_addmm(c, in, NULL), 1e-14, 5 - 2 * 7, 10 - 2 * 10);
+  check_gradient(c, fn_addmm, NULL, 3, in, 0, 1e-6);
+  fn_outer(c, (lt_tensor *[]){a, n}, NULL);
+  expect_failure(c, LT_ESHAPE, "outer: needs two vectors, got [2] and [2, 2]");
+  fn_addmm(c, (lt_tensor *[]){b, m, n}, NULL);
+  expect_failure(c, LT_ESHAPE, "addmm: [3] does not fit into the product [1, 2]");
+}
+
 static void views_pass_gradients(void **state) {
   lt_ctx *c = *state;
   lt_tensor *in[] = {tensor_random(c, LT_F64, SHAPE(2, 3), 1, -1, 1)};
@@ -282,6 +327,8 @@ int main(void) {
       OP_TEST(dims_of_one_come_and_go),       OP_TEST(ranges_may_be_empty),
       OP_TEST(views_say_what_is_wrong),       OP_TEST(views_pass_gradients),
       OP_TEST(a_composite_writes_where_it_is_told),
+      OP_TEST(flip_reads_backwards),
+      OP_TEST(products_are_composed),
   };
   return cmocka_run_group_tests_name("join", tests, NULL, NULL);
 }
