@@ -30,7 +30,8 @@ function FileLogger:init(save_dir, options)
   local o = config.check(options, self.options, where)
   for name, value in next, o do self[name] = value end
   self.save_dir = config.argument(save_dir or ".", "string", where, "save_dir")
-  self.root_dir = o.name == "" and self.save_dir or self.save_dir .. "/" .. o.name
+  local prefix = self.save_dir == "." and "" or self.save_dir .. "/"
+  self.root_dir = o.name == "" and self.save_dir or prefix .. o.name
   self.rows, self.count = {}, 0
 end
 

@@ -85,7 +85,7 @@ local function after_batch(state)
   local progress = state.progress
   local pending = progress.pending
   if validation_due(state, pending.is_last) then validate(state) end
-  if state.automatic and pending.stepped then
+  if state.automatic and pending.stepped and #state.schedulers > 0 then
     optimizers.step_schedulers(state, "step", true, progress.stepped + 1)
   end
   if pending.stepped then progress.stepped = progress.stepped + 1 end
@@ -113,11 +113,15 @@ local function run_batch(state, batch, index, is_last)
   end
   progress.batch = index + 1
   if state.automatic then
-    if stepped then optimizers.step_schedulers(state, "step", false, progress.stepped + 1) end
+    if stepped and #state.schedulers > 0 then
+      optimizers.step_schedulers(state, "step", false, progress.stepped + 1)
+    end
     if is_last then optimizers.step_schedulers(state, "epoch", false, trainer.current_epoch + 1) end
   end
-  progress.pending = { is_last = is_last, stepped = stepped, eval_batches = progress.eval_batches,
-    eval_rows = progress.eval_rows }
+  local pending = state.pending
+  pending.is_last, pending.stepped = is_last, stepped
+  pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
+  progress.pending = pending
   call.hook(state, "on_train_batch_end", state.outputs, batch, index)
   if ended then log_row(state) end
   after_batch(state)
@@ -249,7 +253,7 @@ function fit_loop.run(state)
   end
   tell_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
-  state.stage, state.results = "train", trainer.train_results
+  state.stage, state.results, state.pending = "train", trainer.train_results, {}
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
   call.hook(state, "on_train_end")

@@ -140,7 +140,8 @@ end
 --- Begins a pass at batch `position` (a count) of `epoch`. `counter` is the number of batches that
 -- this kind of loop has begun so far; `saved` what the loader's own state_dict had returned.
 function loaders.open(source, kind, epoch, position, counter, saved)
-  local pass = { source = source, kind = kind, index = position, counter = counter }
+  local pass = { source = source, kind = kind, index = position, counter = counter,
+    draws = is_loader(source.loader) }
   if source.count and position >= source.count then
     pass.next_batch = function() end
     return pass
@@ -150,7 +151,7 @@ function loaders.open(source, kind, epoch, position, counter, saved)
 end
 
 local function read(pass, ahead)
-  loop.begin_read(pass.kind, pass.counter + ahead)
+  if pass.draws then loop.begin_read(pass.kind, pass.counter + ahead) end
   return pass.next_batch()
 end
 

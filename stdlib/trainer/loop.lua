@@ -19,15 +19,23 @@ function loop.pause(state, where)
   if state.stepped then coroutine.yield(where) end
 end
 
+-- One table for all calls: a step makes no garbage for this.
+local key <const> = { stream = 0, batch = 0 }
+
+local function set_position(stream, batch)
+  key.stream, key.batch = stream, batch
+  c.runtime.rng_set(key)
+end
+
 --- Keys the draws of batch number `count` of this kind of loop.
 function loop.begin_batch(state, kind, count)
-  loop.pause(state, "batch")
-  c.runtime.rng_set { stream = STREAM[kind], batch = count }
+  if state.stepped then coroutine.yield "batch" end
+  set_position(STREAM[kind], count)
 end
 
 --- Keys the draws made while batch number `count` is read.
 function loop.begin_read(kind, count)
-  c.runtime.rng_set { stream = STREAM[kind] + READING, batch = count }
+  set_position(STREAM[kind] + READING, count)
 end
 
 --- Forgets the batch and lets the collector run.
@@ -38,7 +46,7 @@ end
 
 --- Keys the draws of hooks that follow a batch (or an epoch), before the next batch.
 function loop.between(where, count)
-  c.runtime.rng_set { stream = BETWEEN[where], batch = count }
+  set_position(BETWEEN[where], count)
 end
 
 --- Draws are those of code outside loops again.

@@ -52,7 +52,7 @@ end
 -- On the host looking costs nothing; on a device it is done where a value is shown anyway.
 local function check_finite(state, loss)
   local trainer = state.trainer
-  if loss.device ~= "cpu" and not trainer.options.detect_anomaly
+  if state.strategy.root_device ~= "cpu" and not trainer.options.detect_anomaly
     and not trainer:logs_this_step() then
     return
   end
@@ -79,7 +79,8 @@ local function read_outputs(state, count, outputs)
       type(outputs) == "table" and ("a table with loss = %s"):format(errors.show(loss))
       or errors.show(outputs))
   end
-  check_loss(state, loss)
+  -- Later ones are of the same make; backward refuses what is not.
+  if not state.has_stepped then check_loss(state, loss) end
   if weight ~= nil then weight = type(weight) == "userdata" and weight:item() or weight end
   return loss, weight
 end
