@@ -157,5 +157,6 @@ bool lt_infer_same(lt_ctx *c, lt_infer *i); /* out[0] = shape, strides and dtype
 bool lt_infer_float(lt_ctx *c, lt_infer *i, int k); /* in[k] must be floating */
 void lt_meta_of(lt_meta *m, const lt_tensor *t); /* shape, dense strides, dtype of t */
 bool lt_is_dense(const lt_tensor *t); /* strides are a permutation of row-major */
+bool lt_channels_last(const lt_tensor *t); /* [N, C, ...] lies densely as [N, ..., C] */
 
 #endif

@@ -1,0 +1,40 @@
+/* runtime/autograd/vjp_norm.c: derivatives of layer norm and batch norm. */
+#include "autograd/vjp.h"
+
+bool lt_vjp_layer_norm(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_layer_norm *a = v->args;
+  const lt_args_layer_norm_backward args = {.normalized_shape = a->normalized_shape, .eps = a->eps};
+  bool weighted = v->node->n_in > 1 && v->node->edges[1].shape.ndim > 0;
+  lt_tensor *x = lt_saved_in(c, v, 0), *weight = weighted ? lt_saved_in(c, v, 1) : NULL;
+  lt_tensor *g = v->grad[0], *out[3] = {NULL};
+  if (x == NULL || !lt_ok(c)) return false;
+  if (!lt_apply(c, LT_OP_layer_norm_backward, LT_IN(g, x, weight), &args, 3, out)) return false;
+  if (v->need[0]) v->in[0] = out[0];
+  if (weighted && v->need[1]) v->in[1] = out[1];
+  if (v->node->n_in > 2 && v->need[2])
+    v->in[2] = weighted ? out[2] : lt_sum_to(c, g, lt_in_shape(v, 2));
+  return lt_ok(c);
+}
+
+bool lt_vjp_batch_norm(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_batch_norm *a = v->args;
+  const lt_node *n = v->node;
+  bool given = n->n_out == 1;
+  if (!given && (v->grad[1] != NULL || v->grad[2] != NULL))
+    return lt_fail(c, LT_EARG, "batch_norm: has no derivative through its statistics; detach them");
+  if (given && (v->need[3] || v->need[4]))
+    return lt_fail(c, LT_EARG, "batch_norm: has no derivative by given statistics; detach them");
+  const lt_args_batch_norm_backward args = {.eps = a->eps, .given = given};
+  bool weighted = n->n_in > 1 && n->edges[1].shape.ndim > 0;
+  lt_tensor *x = lt_saved_in(c, v, 0), *weight = weighted ? lt_saved_in(c, v, 1) : NULL;
+  lt_tensor *mean = given ? lt_saved_in(c, v, 3) : lt_saved_out(c, v, 1);
+  lt_tensor *variance = given ? lt_saved_in(c, v, 4) : lt_saved_out(c, v, 2);
+  lt_tensor *out[3] = {NULL};
+  if (!lt_ok(c) || v->grad[0] == NULL) return lt_ok(c);
+  if (!lt_apply(c, LT_OP_batch_norm_backward, LT_IN(v->grad[0], x, mean, variance, weight), &args, 3,
+                out))
+    return false;
+  for (int k = 0; k < 3 && k < n->n_in; k++)
+    if (v->need[k]) v->in[k] = out[k];
+  return true;
+}

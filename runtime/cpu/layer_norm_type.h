@@ -1,0 +1,79 @@
+/* runtime/cpu/layer_norm_type.h: layer norm in one compute type; included by layer_norm.c with T,
+   NAME(f) defined. No guard. */
+
+/* Mean and 1 / sqrt(variance + eps) of a row. */
+static void NAME(moments)(const job *j, const T *x, T *mean, T *scale) {
+  int64_t n = j->width;
+  double sum;
+  LT_LANE_SUM(T, sum, n, x[i]);
+  T m = (T)(sum / (double)n);
+  LT_LANE_SUM(T, sum, n, (x[i] - m) * (x[i] - m));
+  *mean = m;
+  *scale = (T)(1 / sqrt(sum / (double)n + j->eps));
+}
+
+static void NAME(forward)(const job *j, int64_t from, int64_t to) {
+  const T *w = j->weight, *b = j->bias;
+  for (int64_t r = from; r < to; r++) {
+    const T *x = (const T *)j->x + r * j->width;
+    T *y = (T *)j->y + r * j->width, m, s;
+    NAME(moments)(j, x, &m, &s);
+    if (w != NULL && b != NULL) {
+      for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s * w[i] + b[i];
+      continue;
+    }
+    for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s;
+    for (int64_t i = 0; i < j->width && w != NULL; i++) y[i] *= w[i];
+    for (int64_t i = 0; i < j->width && b != NULL; i++) y[i] += b[i];
+  }
+}
+
+/* With z = (x - m) s and a = g w: dx = s (a - mean(a) - z mean(a z)). */
+static void NAME(row_backward)(const job *j, const T *g, const T *x, T *y, T m, T s) {
+  const T *w = j->weight;
+  int64_t n = j->width;
+  double sum, product;
+  if (w != NULL) {
+    LT_LANE_SUM(T, sum, n, g[i] * w[i]);
+    LT_LANE_SUM(T, product, n, g[i] * w[i] * (x[i] - m));
+  } else {
+    LT_LANE_SUM(T, sum, n, g[i]);
+    LT_LANE_SUM(T, product, n, g[i] * (x[i] - m));
+  }
+  T p = (T)(sum / (double)n), q = (T)(product * (double)s * (double)s / (double)n);
+  if (w != NULL)
+    for (int64_t i = 0; i < n; i++) y[i] = s * (g[i] * w[i] - p - (x[i] - m) * q);
+  else
+    for (int64_t i = 0; i < n; i++) y[i] = s * (g[i] - p - (x[i] - m) * q);
+}
+
+static void NAME(backward)(const job *j, int64_t chunk, int64_t from, int64_t to) {
+  int64_t n = j->width;
+  T *gw = j->partial != NULL ? (T *)j->partial + 2 * n * chunk : NULL;
+  if (gw != NULL) memset(gw, 0, (size_t)(2 * n) * sizeof *gw);
+  for (int64_t r = from; r < to; r++) {
+    const T *g = (const T *)j->g + r * n, *x = (const T *)j->x + r * n;
+    T m, s;
+    NAME(moments)(j, x, &m, &s);
+    NAME(row_backward)(j, g, x, (T *)j->y + r * n, m, s);
+    if (gw == NULL) continue;
+    for (int64_t i = 0; i < n; i++) gw[i] += g[i] * ((x[i] - m) * s);
+    for (int64_t i = 0; i < n; i++) gw[n + i] += g[i];
+  }
+}
+
+/* Columns from..to-1 of the chunks' sums, in order. */
+static void NAME(gather)(const job *j, int64_t from, int64_t to) {
+  for (int64_t i = from; i < to; i++) {
+    double w = 0, b = 0;
+    for (int64_t k = 0; k < j->chunks; k++) {
+      w += (double)((const T *)j->partial)[2 * j->width * k + i];
+      b += (double)((const T *)j->partial)[2 * j->width * k + j->width + i];
+    }
+    ((T *)j->weight_grad)[i] = (T)w;
+    ((T *)j->bias_grad)[i] = (T)b;
+  }
+}
+
+#undef T
+#undef NAME

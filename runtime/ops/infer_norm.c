@@ -1,0 +1,81 @@
+/* runtime/ops/infer_norm.c: shapes of layer norm and batch norm. */
+#include "ops/infer.h"
+
+bool lt_infer_layer_norm(lt_ctx *c, lt_infer *i) {
+  const lt_args_layer_norm *a = i->args;
+  const lt_tensor *x = i->in[0];
+  lt_shape shape = lt_shape_of(a->normalized_shape.n, a->normalized_shape.size);
+  bool fits = shape.ndim > 0 && shape.ndim <= x->ndim;
+  for (int k = 0; k < shape.ndim && fits; k++)
+    fits = shape.size[k] == x->size[x->ndim - shape.ndim + k];
+  if (!lt_infer_float(c, i, 0)) return false;
+  if (!fits)
+    return lt_fail(c, LT_ESHAPE, "%s: the last dims of %s are not the normalized shape %s",
+                   i->op->name, LT_TENSOR_STR(x), LT_SHAPE_STR(shape));
+  for (int k = 1; k < i->n_in; k++)
+    if (i->in[k] != NULL && !lt_shape_equal(lt_tensor_shape(i->in[k]), shape))
+      return lt_fail(c, LT_ESHAPE, "%s: %s of %s for the normalized shape %s", i->op->name,
+                     k == 1 ? "weight" : "bias", LT_TENSOR_STR(i->in[k]), LT_SHAPE_STR(shape));
+  i->out[0] = (lt_meta){.shape = lt_tensor_shape(x), .dtype = (lt_dtype)x->dtype};
+  return true;
+}
+
+/* (gradient, x, weight) to gradients of x and, with a weight, of weight and bias. */
+bool lt_infer_layer_norm_backward(lt_ctx *c, lt_infer *i) {
+  const lt_args_layer_norm_backward *a = i->args;
+  lt_dtype dtype = (lt_dtype)i->in[1]->dtype;
+  lt_shape shape = lt_shape_of(a->normalized_shape.n, a->normalized_shape.size);
+  i->n_out = i->n_in > 2 && i->in[2] != NULL ? 3 : 1;
+  i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[1]), .dtype = dtype};
+  for (int k = 1; k < 3; k++)
+    i->out[k] = (lt_meta){.shape = shape, .dtype = dtype == LT_F64 ? LT_F64 : LT_F32};
+  return lt_ok(c);
+}
+
+bool lt_channels_last(const lt_tensor *x) {
+  int64_t expected = x->ndim > 1 ? x->size[1] : 1;
+  if (x->ndim < 3 || (x->size[1] != 1 && x->stride[1] != 1)) return false;
+  for (int k = x->ndim - 1; k >= 0; k--) {
+    if (k == 1) continue;
+    if (x->size[k] != 1 && x->stride[k] != expected) return false;
+    expected *= x->size[k];
+  }
+  return true;
+}
+
+/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not given. */
+bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
+  static const char *const names[] = {"x", "weight", "bias", "running_mean", "running_var"};
+  const lt_tensor *x = i->in[0];
+  if (!lt_infer_float(c, i, 0)) return false;
+  if (x->ndim < 2)
+    return lt_fail(c, LT_ESHAPE, "%s: needs x [N, C, ...], got %s", i->op->name, LT_TENSOR_STR(x));
+  for (int k = 1; k < i->n_in; k++)
+    if (i->in[k] != NULL && (i->in[k]->ndim != 1 || i->in[k]->numel != x->size[1]))
+      return lt_fail(c, LT_ESHAPE, "%s: %s of %s for the %lld channels of %s", i->op->name, names[k],
+                     LT_TENSOR_STR(i->in[k]), (long long)x->size[1], LT_TENSOR_STR(x));
+  bool mean = i->n_in > 3 && i->in[3] != NULL, variance = i->n_in > 4 && i->in[4] != NULL;
+  if (mean != variance)
+    return lt_fail(c, LT_EARG, "%s: %s is missing", i->op->name, mean ? names[4] : names[3]);
+  if (!mean && x->size[1] > 0 && x->numel / x->size[1] == 1)
+    return lt_fail(c, LT_ESHAPE, "%s: one value a channel has no variance: %s", i->op->name,
+                   LT_TENSOR_STR(x));
+  lt_meta_of(&i->out[0], x);
+  if (i->out[0].strided && !lt_channels_last(x)) i->out[0].strided = false;
+  i->n_out = mean ? 1 : 3;
+  for (int k = 1; k < 3; k++)
+    i->out[k] = (lt_meta){.shape = lt_shape_of(1, &x->size[1]),
+                          .dtype = x->dtype == LT_F64 ? LT_F64 : LT_F32};
+  return true;
+}
+
+/* (gradient, x, mean, variance, weight) to gradients of x, weight, bias. */
+bool lt_infer_batch_norm_backward(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *x = i->in[1];
+  lt_meta_of(&i->out[0], x);
+  if (i->out[0].strided && !lt_channels_last(x)) i->out[0].strided = false;
+  for (int k = 1; k < 3; k++)
+    i->out[k] = (lt_meta){.shape = lt_shape_of(1, &x->size[1]),
+                          .dtype = x->dtype == LT_F64 ? LT_F64 : LT_F32};
+  return lt_ok(c);
+}
