@@ -86,11 +86,13 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_extremum_backward(A) A(DIM, dim, REQUIRED) A(INT, size, REQUIRED)
 #define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
+
 /* Norms. With given statistics (running_mean, running_var) batch_norm uses them. */
 #define LT_ARGS_layer_norm(A) A(SIZES, normalized_shape, REQUIRED) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_layer_norm_backward(A) LT_ARGS_layer_norm(A)
 #define LT_ARGS_batch_norm(A) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_batch_norm_backward(A) LT_ARGS_batch_norm(A) A(FLAG, given, false)
+
 /* Softmax and losses. */
 #define LT_ARGS_softmax(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_softmax_backward(A) LT_ARGS_softmax(A)
