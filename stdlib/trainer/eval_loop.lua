@@ -124,8 +124,7 @@ end
 function eval_loop.run(state, stage, sources)
   if count_batches(sources) == 0 then return nil end
   local names = NAMES[stage]
-  local outer = { results = state.results, stage = state.stage, batch = state.batch,
-    batch_idx = state.batch_idx, outputs = state.outputs, batch_count = state.batch_count }
+  local outer = { results = state.results, stage = state.stage, batch_idx = state.batch_idx }
   state.results, state.stage = results.new(false), state.sanity and "sanity_check" or stage
   local modes = eval_loop.enter_eval(state, names.model_eval)
   local figures
@@ -135,9 +134,7 @@ function eval_loop.run(state, stage, sources)
   end
   eval_loop.leave_eval(state, names.model_train, modes)
   results.reset(state.results)
-  state.results, state.stage = outer.results, outer.stage
-  state.batch, state.batch_idx, state.outputs = outer.batch, outer.batch_idx, outer.outputs
-  state.batch_count = outer.batch_count
+  state.results, state.stage, state.batch_idx = outer.results, outer.stage, outer.batch_idx
   return figures
 end
 

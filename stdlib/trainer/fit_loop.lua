@@ -124,7 +124,6 @@ local function run_batch(state, batch, index, is_last)
   progress.pending = pending
   call.hook(state, "on_train_batch_end", state.outputs, batch, index)
   if ended then log_row(state) end
-  after_batch(state)
   return true
 end
 
@@ -147,7 +146,10 @@ local function run_batches(state)
     local batch, index, is_last = loaders.next(pass)
     if batch == nil then return true end
     local goes_on = run_batch(state, batch, index, is_last)
-    batch = nil -- luacheck: ignore (the collector must not find it below)
+    -- Nothing holds the batch while validation runs the collector: it would grow old.
+    batch = nil -- luacheck: ignore
+    loop.drop_batch(state)
+    if goes_on then after_batch(state) end
     loop.end_batch(state)
     boundary.reached(state, "batch")
     if not goes_on or is_last then return true end

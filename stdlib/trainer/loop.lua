@@ -38,9 +38,14 @@ function loop.begin_read(kind, count)
   set_position(STREAM[kind] + READING, count)
 end
 
+--- Forgets the batch.
+function loop.drop_batch(state)
+  state.batch, state.outputs, state.batch_count = nil, nil, nil
+end
+
 --- Forgets the batch and lets the collector run.
 function loop.end_batch(state)
-  state.batch, state.outputs, state.batch_count = nil, nil, nil
+  loop.drop_batch(state)
   c.runtime.collect_boundary()
 end
 
