@@ -65,6 +65,12 @@ static int load_script(lua_State *L) {
   return 1;
 }
 
+/* run(chunk, ...) -> its results. Called from here the chunk is "main chunk" in tracebacks. */
+static int run_chunk(lua_State *L) {
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
 static int traceback(lua_State *L) {
   luaL_traceback(L, L, luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2));
   return 1;
@@ -114,7 +120,8 @@ static int remember(lua_State *L) {
 
 void lt_push_services(lua_State *L) {
   static const luaL_Reg functions[] = {{"write", write_out},         {"complain", complain},
-                                       {"load", load_script},        {"traceback", traceback},
+                                       {"load", load_script},
+                                       {"run", run_chunk},        {"traceback", traceback},
                                        {"signal", signal_status},    {"stopped", stopped},
                                        {"set_threads", set_threads}, {"read_line", read_line},
                                        {"remember", remember},       {NULL, NULL}};

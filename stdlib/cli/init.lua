@@ -4,6 +4,7 @@
 -- of functions that the binary makes:
 --   write(text), complain(text)      standard output, standard error
 --   load(path)                       a chunk; nil and a message; nil, message, true if not there
+--   run(chunk, ...)                  calls it
 --   globals                          the script's _G
 --   traceback(message, level)        as debug.traceback
 --   signal()                         nil, or the exit status that a signal asked for (130, 143)

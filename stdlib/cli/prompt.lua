@@ -13,11 +13,14 @@ local function is_incomplete(message)
   return message:sub(-5) == "<eof>"
 end
 
--- The function that a text stands for: an expression, else a statement; nil and a message.
+-- The function that a text stands for: an expression, else a statement; or nil, a message, and
+-- whether more lines could mend it.
 local function compile(text, globals)
-  local chunk = load("return " .. text, "=stdin", "t", globals)
+  local chunk, why = load("return " .. text, "=stdin", "t", globals)
   if chunk then return chunk end
-  return load(text, "=stdin", "t", globals)
+  local statement, message = load(text, "=stdin", "t", globals)
+  if statement then return statement end
+  return nil, message, is_incomplete(message) or is_incomplete(why)
 end
 
 -- One statement, read over as many lines as it takes. Returns its function and text; nil and a
@@ -29,9 +32,9 @@ local function read(host)
   host.remember(text)
   text = text:gsub("^%s*=", "return ")
   while true do
-    local chunk, message = compile(text, host.globals)
+    local chunk, message, incomplete = compile(text, host.globals)
     if chunk then return chunk, text end
-    if not is_incomplete(message) then return nil, message end
+    if not incomplete then return nil, message end
     local line = host.read_line(MORE)
     if line == nil then return nil, message end
     if line == false then return false end
@@ -48,13 +51,18 @@ end
 
 local function run(host, chunk, text, notes)
   local results = table.pack(protect.call(host, chunk))
+  local silent = results[1] and results.n == 1
   if results[1] then
     -- Showing calls the script's __tostring.
     local values = table.pack(table.unpack(results, 2, results.n))
     results[1], results[2] = protect.call(host, print_values, host, values)
   end
-  if not results[1] then host.complain(results[2].text .. "\n") end
-  if text:find("^%s*local%s") and not notes.told_local then
+  if not results[1] then
+    local failure = results[2]
+    local after_echo = failure.stopped and host.tty and "\n" or "" -- the terminal shows ^C
+    host.complain(after_echo .. failure.text .. "\n")
+  end
+  if silent and text:find("^%s*local%s") and not notes.told_local then
     notes.told_local = true
     host.write(LOCAL_NOTE)
   end

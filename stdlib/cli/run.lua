@@ -95,7 +95,7 @@ end
 
 -- Runs protected: the script, then the loop over what it returned.
 local function session(word, parsed, host, chunk)
-  local returned = chunk(table.unpack(parsed.args))
+  local returned = host.run(chunk, table.unpack(parsed.args))
   if overrides.ran > 0 then
     if word.name == "run" then return end
     errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",

@@ -27,6 +27,21 @@ local function key_text(key)
   return ("[%s] = "):format(short(key))
 end
 
+-- Parts with commas, in lines of up to WIDTH characters.
+local function fill(parts)
+  local lines, line = {}, ""
+  for i, part in ipairs(parts) do
+    part = part .. (i < #parts and "," or "")
+    if line ~= "" and #line + #part + 2 > WIDTH then
+      lines[#lines + 1] = line
+      line = ""
+    end
+    line = line .. (line == "" and "" or " ") .. part
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, "\n ")
+end
+
 -- {1, 2, name = "x", ...}: one level, the first of many entries.
 local function table_text(t)
   local parts, n = {}, #t
@@ -42,9 +57,7 @@ local function table_text(t)
   end
   if named > MOST then parts[#parts + 1] = ("... %d more fields"):format(named - MOST) end
   if other ~= nil then parts[#parts + 1] = ("[%s] = ..."):format(tostring(other)) end
-  local line = "{" .. table.concat(parts, ", ") .. "}"
-  if #line <= WIDTH then return line end
-  return "{\n  " .. table.concat(parts, ",\n  ") .. "\n}"
+  return "{" .. fill(parts) .. "}"
 end
 
 --- The text of a value: as print has it; plain tables one level deep.

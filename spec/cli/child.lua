@@ -1,0 +1,54 @@
+-- spec/cli/child.lua: runs the binary as a child process, for specs of the command line.
+local child = {}
+
+-- The binary that runs this spec, unless ./dev test names another.
+local BINARY <const> = os.getenv("LTRAIN") or arg[-1] or "ltrain"
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+local function read_all(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read("a")
+end
+
+--- A new folder.
+function child.folder()
+  local pipe <close> = assert(io.popen("mktemp -d"))
+  return pipe:read("l")
+end
+
+--- Removes such a folder.
+function child.remove(folder)
+  assert(folder:find("^/.+/"))
+  os.execute("rm -rf " .. quote(folder))
+end
+
+--- Writes a file.
+function child.write(path, text)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+end
+
+--- Runs `ltrain` with the arguments. Options: stdin, a text; env, names and values. Returns exit
+--- status, standard output, standard error. SIGINT does what it does at a terminal, also when the
+--- suite runs in the background.
+function child.run(arguments, options)
+  options = options or {}
+  local folder = child.folder()
+  local words = {}
+  for i, word in ipairs(arguments) do words[i] = quote(word) end
+  local env = {}
+  for name, value in pairs(options.env or {}) do env[#env + 1] = name .. "=" .. quote(value) end
+  child.write(folder .. "/in", options.stdin or "")
+  local _, how, code = os.execute(
+    ("cd %s; env --default-signal=INT %s timeout -k 1 60 %s %s <%s/in >%s/out 2>%s/err"):format(
+      quote(options.dir or "."), table.concat(env, " "), quote(BINARY), table.concat(words, " "),
+      folder, folder, folder))
+  local out, err = read_all(folder .. "/out"), read_all(folder .. "/err")
+  child.remove(folder)
+  return how == "signal" and 128 + code or code, out, err
+end
+
+return child

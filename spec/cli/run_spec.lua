@@ -1,0 +1,189 @@
+-- spec/cli/run_spec.lua: the command words that run a script, as child processes.
+local child = require "spec.cli.child"
+
+local HERE <const> = io.popen("pwd"):read("l")
+local LINE <const> = HERE .. "/spec/cli/scripts/line.lua"
+
+describe("ltrain run", function()
+  local folder
+
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  local function run(arguments, what)
+    return child.run(arguments, { dir = folder, env = { WHAT = what or "" } })
+  end
+
+  it("fits the model that a script returns and exits with 0", function()
+    local status, _, err = run { "run", LINE }
+    assert.equal(0, status, err)
+    local file <close> = assert(io.open(folder .. "/lightning_logs/version_0/metrics.csv"))
+    assert.matches("val_loss", file:read("l"))
+  end)
+
+  it("tells each option that wins over the script", function()
+    local status, _, err = run { "run", LINE, "--max_epochs", "1", "--limit_train_batches=2",
+      "--gradient_clip_val", "nil" }
+    assert.equal(0, status, err)
+    assert.matches("max_epochs = 1 (command line; the script says 2)", err, 1, true)
+    assert.matches("limit_train_batches = 2 (command line)", err, 1, true)
+    assert.matches("gradient_clip_val = nil (command line)", err, 1, true)
+  end)
+
+  it("gives the options to a Trainer that the script makes, and fits no second time", function()
+    local status, _, err = run({ "run", LINE, "--max_epochs", "1" }, "own")
+    assert.equal(0, status, err)
+    local _, times = err:gsub("max_epochs = 1 %(command line", "")
+    assert.equal(1, times)
+  end)
+
+  it("gives the script its own arguments in `arg` and `...`", function()
+    child.write(folder .. "/args.lua", [[
+      print(arg[0], arg[1], arg[2], ..., select("#", ...))
+    ]])
+    local status, out = run { "run", "args.lua", "--", "--data", "x y" }
+    assert.equal(0, status)
+    assert.equal("args.lua\t--data\tx y\t--data\t2\n", out:gsub("x y\t2", "2"))
+  end)
+
+  it("finds modules beside the script", function()
+    child.write(folder .. "/beside.lua", "return {answer = 42}")
+    child.write(folder .. "/main.lua", "print(require 'beside'.answer)")
+    local status, out = child.run({ "run", folder .. "/main.lua" })
+    assert.equal(0, status)
+    assert.equal("42\n", out)
+  end)
+
+  it("keeps the command line's seed over the script's", function()
+    child.write(folder .. "/seed.lua", [[
+      local lt = require "ltrain"
+      lt.seed(1)
+      print(lt.rand(3))
+    ]])
+    local _, one = run { "run", "seed.lua", "--seed", "5" }
+    local _, two, err = run { "run", "seed.lua", "--seed", "5" }
+    local _, other = run { "run", "seed.lua", "--seed", "6" }
+    assert.equal(one, two)
+    assert.not_equal(one, other)
+    assert.matches("seed = 5 (command line; the script says 1)", err, 1, true)
+  end)
+
+  it("sets the threads", function()
+    child.write(folder .. "/threads.lua", "print(require 'ltrain'.runtime.get_threads())")
+    assert.equal("3\n", select(2, run { "run", "threads.lua", "--threads", "3" }))
+  end)
+
+  it("runs a script that returns nothing and trains nothing", function()
+    assert.equal(0, (run({ "run", LINE }, "nothing")))
+  end)
+
+  for what, text in pairs {
+    class = "it returned class Line: return an object: Line()",
+    table = "it returned a table, neither a module nor {model =, data =, trainer =}",
+    typo = "unknown option 'modle'; did you mean 'model'?",
+  } do
+    it("says what is wrong with a returned " .. what, function()
+      local status, _, err = run({ "run", LINE }, what)
+      assert.equal(1, status)
+      assert.matches(text, err, 1, true)
+    end)
+  end
+
+  it("shows the user's line of an error in training_step, and no frame of ours", function()
+    local status, _, err = run({ "run", LINE }, "error")
+    assert.equal(1, status)
+    assert.matches("ltrain: .*scripts/line%.lua:17: no step today", err)
+    assert.not_matches("ltrain%.trainer", err)
+  end)
+
+  it("shows the line, both shapes and the module of an error in an op", function()
+    local status, _, err = run({ "run", LINE }, "shape")
+    assert.equal(1, status)
+    assert.matches("scripts/line%.lua:18: add: .*%[4, 1%].*%[5, 7%] %(in Line%)", err)
+  end)
+
+  it("shows the frames between, when there are some", function()
+    child.write(folder .. "/deep.lua", "local function f() error('deep') end\n"
+      .. "local function g() f() end\ng()\n")
+    local status, _, err = run { "run", "deep.lua" }
+    assert.equal(1, status)
+    assert.equal("ltrain: deep.lua:1: deep\nstack traceback:\n\tdeep.lua:1: in upvalue 'f'\n"
+      .. "\tdeep.lua:2: in local 'g'\n\tdeep.lua:3: in main chunk\n", err)
+  end)
+
+  it("shows a syntax error with its line", function()
+    child.write(folder .. "/bad.lua", "local x =\n")
+    local status, _, err = run { "run", "bad.lua" }
+    assert.equal(1, status)
+    assert.matches("^ltrain: bad%.lua:2: unexpected symbol near <eof>\n$", err)
+  end)
+
+  for _, case in ipairs {
+    { { "run" }, "ltrain: run: which script?\nusage: ltrain run SCRIPT" },
+    { { "run", "no.lua" }, "ltrain: cannot open no.lua: No such file or directory\n" },
+    { { "run", LINE, "--max_epoch", "3" },
+      "ltrain: run: unknown option --max_epoch; did you mean --max_epochs?\n" },
+    { { "run", LINE, "--gpus", "1" },
+      "ltrain: run: --gpus is not an option: write devices and accelerator\n" },
+    { { "run", LINE, "--max_epochs", "many" },
+      "ltrain: run: --max_epochs must be an integer: got 'many'\n" },
+    { { "fitt", LINE }, "ltrain: no command and no file is called 'fitt'; did you mean 'fit'?\n" },
+    { { "-x" }, "ltrain: unknown option -x\nusage: ltrain" },
+  } do
+    it("exits with 2 for `ltrain " .. table.concat(case[1], " "):gsub(HERE .. "/", "") .. "`",
+      function()
+        local status, out, err = run(case[1])
+        assert.equal(2, status)
+        assert.equal("", out)
+        assert.matches(case[2], err, 1, true)
+      end)
+  end
+end)
+
+describe("ltrain fit, validate, test, predict", function()
+  local folder
+
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  local function run(arguments, what)
+    return child.run(arguments, { dir = folder, env = { WHAT = what or "" } })
+  end
+
+  local CHECKPOINT <const> = "lightning_logs/version_0/checkpoints/epoch=1-step=8.ckpt"
+
+  it("run the loop of their name from a checkpoint", function()
+    local status, _, err = run { "fit", LINE }
+    assert.equal(0, status, err)
+    local out
+    status, out, err = run { "validate", LINE, "--ckpt_path", CHECKPOINT }
+    assert.equal(0, status, err)
+    local figure = out:match("val_loss%s+([%d.e-]+)")
+    assert.truthy(figure)
+    status, out, err = run { "test", LINE, "--ckpt_path", CHECKPOINT }
+    assert.equal(0, status, err)
+    assert.equal(figure, out:match("test_loss%s+([%d.e-]+)"))
+    status, out, err = run { "predict", LINE, "--ckpt_path", CHECKPOINT, "--output", "p.st" }
+    assert.equal(0, status, err)
+    assert.equal("wrote p.st: predictions [16, 1]\n", out)
+    assert.same({ 16, 1 }, require "ltrain".load(folder .. "/p.st").predictions.shape)
+  end)
+
+  it("refuse a script that runs another loop itself", function()
+    local status, _, err = run({ "validate", LINE }, "own")
+    assert.equal(1, status)
+    assert.matches("line%.lua:55: fit: `ltrain validate` runs no other loop", err)
+  end)
+
+  it("refuse a script that returns nothing", function()
+    local status, _, err = run({ "fit", LINE }, "nothing")
+    assert.equal(1, status)
+    assert.matches("fit: nothing to fit in .*line%.lua: it returned nothing", err)
+  end)
+
+  it("name a checkpoint that is not there", function()
+    local status, _, err = run { "test", LINE, "--ckpt_path", "no.ckpt" }
+    assert.equal(1, status)
+    assert.matches("no.ckpt", err, 1, true)
+  end)
+end)
