@@ -39,7 +39,7 @@ static size_t saved_room(const lt_node *n) { return (size_t)(n->n_in + n->n_out)
 static void drop(lt_ctx *c, lt_object *object) {
   lt_node *n = (lt_node *)object;
   lt_node_forget(c, n);
-  for (int k = 0; k < n->n_in; k++) lt_release(c, n->edges[k].target);
+  for (int k = 0; n->edges != NULL && k < n->n_in; k++) lt_release(c, n->edges[k].target);
   if (n->grads != NULL)
     for (int k = 0; k < n->n_out; k++) lt_release(c, n->grads[k]);
   lt_hooks_drop(c, n->hooks);
@@ -61,12 +61,12 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
   n->op = op;
   n->line = c->line;
   n->seq = ++c->node_seq;
+  n->n_in = n_in; /* before the parts: the drop frees each with its size */
+  n->n_out = n_out;
   n->edges = lt_alloc(c, (size_t)n_in * sizeof *n->edges);
   n->out = lt_alloc(c, (size_t)n_out * sizeof *n->out);
   n->grads = lt_alloc(c, (size_t)n_out * sizeof(lt_tensor *));
   if (n->edges == NULL || n->out == NULL || n->grads == NULL) return NULL;
-  n->n_in = n_in;
-  n->n_out = n_out;
   for (int k = 0; k < n_in; k++)
     if (in[k] != NULL) n->edges[k] = lt_edge_to(in[k]);
   for (int k = 0; k < n_out; k++)
