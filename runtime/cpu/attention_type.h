@@ -1,7 +1,7 @@
 /* runtime/cpu/attention_type.h: the loops of cpu/attention.c in one compute type.
 
    Included with T, NAME(f), EXP(x) for x <= 0, and GEMM(ta, tb, m, n, k, alpha, a, lda, b, ldb,
-   add, out, ld), which gives false without memory. */
+   add, out, ld), which gives false without memory. No guard. */
 
 /* Add what the mask says to the scores of row t. */
 static void NAME(mask_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_t n, T *row) {

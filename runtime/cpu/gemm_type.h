@@ -1,7 +1,7 @@
 /* runtime/cpu/gemm_type.h: the product of cpu/gemm.c in one type.
 
    Included with T (the type), NAME(f) and SCALE(sum). Columns of b are packed eight at a time; six
-   rows by eight columns of the result stay in registers. */
+   rows by eight columns of the result stay in registers. No guard. */
 
 static void NAME(pack)(const lt_gemm *g, int64_t k0, int64_t k1, int64_t j, T *panel) {
   const T *b = (const T *)g->b + k0 * g->b_row + j * g->b_col;

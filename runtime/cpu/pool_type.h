@@ -1,6 +1,6 @@
 /* runtime/cpu/pool_type.h: the loops of cpu/pool.c for one element type and one index type.
 
-   Included with T (element), I (index) and NAME(f). */
+   Included with T (element), I (index) and NAME(f). No guard. */
 
 /* best[i], at[i] = the larger of best and x[i * step], NaN above all; k is where x stands. */
 static void NAME(take)(T *restrict best, I *restrict at, const T *restrict x, int64_t n,
