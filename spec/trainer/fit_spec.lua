@@ -113,6 +113,18 @@ describe("Trainer:fit", function()
     assert.is_nil(metrics)
   end)
 
+  it("says what it is doing", function()
+    local net, doing = tiny.Line(), {}
+    function net:validation_step()
+      doing[#doing + 1] = self.trainer.sanity_checking and "check" or self.trainer.state.stage
+    end
+    function net:on_train_batch_end() doing[#doing + 1] = self.trainer.training end
+    local trainer = tiny.trainer { num_sanity_val_steps = 1 }
+    trainer:fit(net, tiny.same(1), tiny.same(1))
+    assert.same({ "check", true, "validation" }, doing)
+    assert.is_false(trainer.training)
+  end)
+
   it("stops when should_stop is set, after a validation, but not before min_epochs", function()
     local net, seen = with_validation(recorder())
     function net:on_train_batch_end(_, _, batch_idx)

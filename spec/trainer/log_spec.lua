@@ -127,6 +127,12 @@ describe("self:log refuses", function()
     assert.matches("got a tensor %[2%]", log_error(function(self, x) self:log("x", x) end))
   end)
 
+  it("at the line of the script", function()
+    assert.matches("^spec/trainer/log_spec.lua:%d+: log: ", log_error(function(self)
+      self:log("x", {})
+    end))
+  end)
+
   it("an unknown option, naming the nearest", function()
     assert.matches("unknown option 'prog_baar'; did you mean 'prog_bar'%?",
       log_error(function(self) self:log("x", 1, { prog_baar = true }) end))

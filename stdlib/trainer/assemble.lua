@@ -4,6 +4,7 @@ local Logger = require "ltrain.core.Logger"
 local Strategy = require "ltrain.core.Strategy"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local overrides = require "ltrain.trainer.overrides"
 
 local assemble = {}
 
@@ -110,6 +111,7 @@ end
 function assemble.callbacks(trainer, o)
   local list = {}
   for i, given in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(given) end
+  table.move(overrides.callbacks, 1, #overrides.callbacks, #list + 1, list)
   if o.barebones then
     trainer.callbacks = list
     return

@@ -218,9 +218,7 @@ end
 --- Takes back the weights, and what callbacks and the DataModule had saved.
 function checkpoint.restore_model(state, saved)
   local trainer, module, data = state.trainer, state.module, state.data_module
-  if state.hooks.on_load_checkpoint then
-    if module.on_load_checkpoint then module:on_load_checkpoint(saved) end
-  end
+  if module.on_load_checkpoint then call.method(state, "on_load_checkpoint", saved) end
   module:load_state_dict(saved.state_dict)
   if data and data.load_state_dict and saved.data_module then
     data:load_state_dict(saved.data_module)

@@ -125,7 +125,8 @@ function eval_loop.run(state, stage, sources)
   if count_batches(sources) == 0 then return nil end
   local names = NAMES[stage]
   local outer = { results = state.results, stage = state.stage, batch_idx = state.batch_idx }
-  state.results, state.stage = results.new(false), state.sanity and "sanity_check" or stage
+  state.results = results.new(false)
+  loop.set_stage(state, state.sanity and "sanity_check" or stage)
   local modes = eval_loop.enter_eval(state, names.model_eval)
   local figures
   do
@@ -134,7 +135,8 @@ function eval_loop.run(state, stage, sources)
   end
   eval_loop.leave_eval(state, names.model_train, modes)
   results.reset(state.results)
-  state.results, state.stage, state.batch_idx = outer.results, outer.stage, outer.batch_idx
+  state.results, state.batch_idx = outer.results, outer.batch_idx
+  loop.set_stage(state, outer.stage)
   return figures
 end
 

@@ -66,7 +66,6 @@ local function validate(state)
     call.method(state, "on_validation_model_zero_grad")
   end
   eval_loop.run(state, "validation", state.val_sources)
-  state.stage = "train"
 end
 
 local function log_row(state)
@@ -218,7 +217,8 @@ local function sanity_check(state)
     or progress.train_batches > 0 then
     return
   end
-  state.sanity, state.stage = true, "sanity_check"
+  state.sanity = true
+  loop.set_stage(state, "sanity_check")
   call.hook(state, "on_sanity_check_start")
   sources.load_val(state)
   local limited = {}
@@ -227,7 +227,7 @@ local function sanity_check(state)
   eval_loop.run(state, "validation", limited)
   progress.eval_batches, progress.eval_rows = batches_before, rows_before
   call.hook(state, "on_sanity_check_end")
-  state.sanity, state.stage = false, "train"
+  state.sanity = false
   trainer:forget_metrics()
 end
 
@@ -255,7 +255,8 @@ function fit_loop.run(state)
   end
   tell_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
-  state.stage, state.results, state.pending = "train", trainer.train_results, {}
+  state.results, state.pending = trainer.train_results, {}
+  loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
   call.hook(state, "on_train_end")

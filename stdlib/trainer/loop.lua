@@ -14,6 +14,19 @@ local STREAM <const> = { train = 1, eval = 2, predict = 3 }
 local READING <const> = 3
 local BETWEEN <const> = { batch = 7, epoch = 8 }
 
+-- Fields of the Trainer that say what it is doing.
+local DOING <const> = {
+  train = "training", validation = "validating", test = "testing", predict = "predicting",
+  sanity_check = "sanity_checking",
+}
+
+--- Says what the run does now: a key of DOING, or nil between such things.
+function loop.set_stage(state, stage)
+  local trainer = state.trainer
+  state.stage, trainer.state.stage = stage, stage
+  for key, field in pairs(DOING) do trainer[field] = key == stage end
+end
+
 --- Called before every batch and hook: gives control to whoever steps this run.
 function loop.pause(state, where)
   if state.stepped then coroutine.yield(where) end

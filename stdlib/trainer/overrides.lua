@@ -2,7 +2,7 @@
 --
 -- The CLI sets options; each Trainer that is built takes them over the script's own and tells each
 -- in one line. `ran` counts the loops that were called: what a script that called one returns is
--- not fitted again.
+-- not fitted again. A host that embeds a state adds its callbacks here.
 local errors = require "ltrain.core.errors"
 
 local overrides = {
@@ -10,6 +10,7 @@ local overrides = {
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
   only = nil, -- the loop of the command word, nil for `run`
+  callbacks = {}, -- of every Trainer, after its own
   ran = 0,
 }
 

@@ -39,7 +39,7 @@ end
 --- Runs all loaders once. Returns the list of outputs, one a batch; with several loaders a list of
 -- such lists.
 function predict_loop.run(state, sources)
-  state.stage = "predict"
+  loop.set_stage(state, "predict")
   local modes = eval_loop.enter_eval(state, "on_predict_model_eval")
   local lists = {}
   do

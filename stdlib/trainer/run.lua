@@ -149,6 +149,7 @@ local function close(state, err)
   optimize.release(state)
   state.strategy:teardown()
   loop.leave()
+  loop.set_stage(state, nil)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
@@ -188,6 +189,7 @@ function run.start(trainer, fn, module, given, ckpt_path)
   trainer.running, trainer.last_run = state, state
   trainer.state = { status = "running", fn = fn }
   trainer.should_stop, trainer.interrupted = false, false
+  if not (fn == "fit" and trainer.progress.in_epoch) then trainer:forget_metrics() end
   c.runtime.collect_begin()
   local _ <close> = guard(state)
   connect(state)

@@ -1,0 +1,33 @@
+--- stdlib/trainer/host_progress.lua: tells a host of every batch that begins.
+--
+-- A callback of every Trainer of the state, put there when the host asks for progress.
+local Callback = require "ltrain.core.Callback"
+local overrides = require "ltrain.trainer.overrides"
+
+local HostProgress = Callback:extend("HostProgress")
+
+function HostProgress:init(tell)
+  self.tell = tell
+end
+
+-- A loader without a length has math.huge batches: the host gets nil.
+local function known(count)
+  return count and math.tointeger(count)
+end
+
+function HostProgress:on_train_batch_start(trainer, _, _, batch_idx)
+  self.tell("train", trainer.current_epoch, batch_idx, known(trainer.num_training_batches))
+end
+
+for _, stage in ipairs { "validation", "test", "predict" } do
+  local field = ("num_%s_batches"):format(stage == "validation" and "val" or stage)
+  HostProgress[("on_%s_batch_start"):format(stage)] = function(self, trainer, _, _, batch_idx, loader)
+    local counts = trainer[field]
+    self.tell(stage, trainer.current_epoch, batch_idx, known(counts and counts[loader]))
+  end
+end
+
+--- Has tell(stage, epoch, batch, batches) called before each batch of every Trainer to come.
+return function(tell)
+  overrides.callbacks[#overrides.callbacks + 1] = HostProgress(tell)
+end
