@@ -149,6 +149,14 @@ static void sweep_hooks(lua_State *L, lt_bind *b) {
   }
 }
 
+void lt_forget_dead_hooks(lt_bind *b) {
+  while (b->dead_hooks != NULL) {
+    lt_script_hook *h = b->dead_hooks;
+    list_remove(h);
+    lt_free(b->c, h, sizeof *h);
+  }
+}
+
 /* Remember the function at index 2 for the tensor at index 1. */
 static void keep_function(lua_State *L, lt_bind *b, const lt_script_hook *h) {
   if (h->leaf == NULL) {

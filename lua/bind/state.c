@@ -31,6 +31,7 @@ static int make_weak_table(lua_State *L, const char *mode) {
 static int bind_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, 1);
   lt_ctx *c = b->c;
+  if (c != NULL) lt_forget_dead_hooks(b);
   b->c = NULL;
   lt_ctx_release(c);
   return 0;

@@ -129,6 +129,9 @@ static inline void lt_collect_if_due(lua_State *L, lt_bind *b) {
     lt_collect_now(L, b);
 }
 
+/* Free hooks of nodes that are gone, as the state closes (grad.c). */
+void lt_forget_dead_hooks(lt_bind *b);
+
 /* Add functions to the table on top of the stack. */
 void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions);
 
