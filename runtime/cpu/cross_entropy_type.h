@@ -1,5 +1,5 @@
 /* runtime/cpu/cross_entropy_type.h: cross-entropy in one compute type; included by cross_entropy.c
-   with T, NAME(f) and EXP defined. No guard.
+   with T, NAME(f), EXP and LOG defined. No guard.
 
    With smoothing s the wanted distribution is q = (1 - s) target + s / C, each class times its
    weight; a row's loss is sum q (lse - x), its derivative softmax(x) sum q - q. */
@@ -31,16 +31,38 @@ static double NAME(row_loss)(const job *j, int64_t r, T lse) {
   return loss;
 }
 
-static void NAME(forward)(const job *j, int64_t from, int64_t to) {
-  for (int64_t r = from; r < to; r++) {
-    const T *x = (const T *)j->x + r * j->classes;
-    T m = NAME(lt_lane_max)(x, j->classes);
-    double sum;
-    LT_LANE_SUM(T, sum, j->classes, EXP(x[i] - m));
-    T lse = m + (T)log(sum);
-    ((T *)j->lse)[r] = lse;
-    j->loss[r] = ignored(j, r) ? 0 : NAME(row_loss)(j, r, lse);
+/* log(sum(exp(x))) of a few rows that fit into a tile: the exponentials are one loop. */
+static void NAME(short_rows)(const job *j, const T *x, int64_t rows, T *lse) {
+  T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
+  int64_t n = j->classes;
+  for (int64_t r = 0; r < rows; r++) {
+    m[r] = NAME(lt_lane_max)(x + r * n, n);
+    for (int64_t i = 0; i < n; i++) e[r * n + i] = x[r * n + i] - m[r];
   }
+  for (int64_t i = 0; i < rows * n; i++) e[i] = EXP(e[i]);
+  for (int64_t r = 0; r < rows; r++) {
+    double s;
+    LT_LANE_SUM(T, s, n, e[r * n + i]);
+    sum[r] = (T)s;
+  }
+  for (int64_t r = 0; r < rows; r++) lse[r] = m[r] + LOG(sum[r]);
+}
+
+static void NAME(forward)(const job *j, int64_t from, int64_t to) {
+  int64_t n = j->classes, group = n <= LT_TILE / 2 ? LT_TILE / n : 1;
+  T *lse = j->lse;
+  for (int64_t r = from; r < to; r += group) {
+    const T *x = (const T *)j->x + r * n;
+    if (group > 1) {
+      NAME(short_rows)(j, x, to - r < group ? to - r : group, lse + r);
+      continue;
+    }
+    T m = NAME(lt_lane_max)(x, n);
+    double sum;
+    LT_LANE_SUM(T, sum, n, EXP(x[i] - m));
+    lse[r] = m + LOG((T)sum);
+  }
+  for (int64_t r = from; r < to; r++) j->loss[r] = ignored(j, r) ? 0 : NAME(row_loss)(j, r, lse[r]);
 }
 
 static void NAME(backward_row)(const job *j, int64_t r, T g) {
@@ -81,3 +103,4 @@ static void NAME(backward)(const job *j, int64_t from, int64_t to) {
 #undef T
 #undef NAME
 #undef EXP
+#undef LOG

@@ -1,39 +1,63 @@
 /* runtime/cpu/extremum.c: the largest and smallest element along a dim and where it is. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu/lines.h"
+#include "cpu/math.h"
+#include "cpu/math_f64.h"
 #include "cpu/scratch.h"
+
+enum { LANES = 16 };
 
 typedef struct job {
   lt_iter x, value, index;
   bool with_value, with_index, least;
+  bool columns;  /* the memory runs along the lines' neighbours, not along the lines */
   int64_t count, length;
   lt_compute compute;
 } job;
 
+/* Floats as integers: the bits of negative ones are turned; -0 becomes 0. */
+static inline int32_t key_f32(float x) {
+  int32_t i = (int32_t)lt_bits_f32(x + 0.0f);
+  i ^= (int32_t)((uint32_t)(i >> 31) >> 1);
+  return x != x ? INT32_MAX : i;
+}
+static inline int64_t key_f64(double x) {
+  int64_t i = (int64_t)lt_bits_f64(x + 0.0);
+  i ^= (int64_t)((uint64_t)(i >> 63) >> 1);
+  return x != x ? INT64_MAX : i;
+}
+
 #define T float
+#define INDEX int32_t
+#define KEY key_f32
 #define NAME(f) f##_f32
 #include "cpu/extremum_type.h"
 
 #define T double
+#define INDEX int64_t
+#define KEY key_f64
 #define NAME(f) f##_f64
 #include "cpu/extremum_type.h"
 
 #define T int64_t
+#define INDEX int64_t
+#define KEY(x) (x)
 #define NAME(f) f##_i64
 #include "cpu/extremum_type.h"
 
 static int64_t lines_a_chunk(const job *j) {
-  return j->length >= LT_CHUNK ? 1 : LT_CHUNK / j->length;
+  return j->columns ? LT_TILE : j->length >= LT_CHUNK ? 1 : LT_CHUNK / j->length;
 }
 
 static void run_chunk(void *ud, int64_t chunk) {
   const job *j = ud;
   int64_t lines = lines_a_chunk(j), from = chunk * lines;
   int64_t to = from + lines < j->count ? from + lines : j->count;
-  if (j->compute == LT_COMPUTE_F32) chunk_f32(j, from, to);
-  if (j->compute == LT_COMPUTE_F64) chunk_f64(j, from, to);
-  if (j->compute == LT_COMPUTE_I64) chunk_i64(j, from, to);
+  if (j->compute == LT_COMPUTE_F32) (j->columns ? columns_f32 : rows_f32)(j, from, to);
+  if (j->compute == LT_COMPUTE_F64) (j->columns ? columns_f64 : rows_f64)(j, from, to);
+  if (j->compute == LT_COMPUTE_I64) (j->columns ? columns_i64 : rows_i64)(j, from, to);
 }
 
 /* Best of each line of x along `dim` (LT_NO_DIM: of all), into the outputs that are not NULL. */
@@ -42,15 +66,18 @@ static bool find(lt_ctx *c, const lt_tensor *x, int64_t dim, bool keepdim, bool 
   job j = {.least = least, .compute = lt_compute_of((lt_dtype)x->dtype)};
   int order[LT_MAX_DIMS], of_out[LT_MAX_DIMS], n = 0;
   bool whole = dim == LT_NO_DIM || x->ndim == 0;
-  for (int k = 0; k < x->ndim; k++) {
-    if (!whole && k == dim) continue;
-    of_out[n] = keepdim ? k : n;
-    order[n++] = k;
-  }
-  if (!whole) order[n] = (int)dim;
-  LT_CPU(lt_iter_dims)(&j.x, x, x->ndim, order);
+  for (int k = 0; k < x->ndim && !whole; k++)
+    if (k != dim && x->size[k] > 1 && llabs(x->stride[k]) < llabs(x->stride[dim])) j.columns = true;
   j.length = whole ? x->numel : x->size[dim];
-  if (whole) n = 0;
+  j.columns = j.columns && j.length <= INT32_MAX;
+  if (j.columns) order[n++] = (int)dim;
+  for (int k = 0; k < x->ndim; k++)
+    if (whole || k != dim) order[n++] = k;
+  if (!whole && !j.columns) order[n++] = (int)dim;
+  LT_CPU(lt_iter_dims)(&j.x, x, n, order);
+  n = 0;
+  for (int k = 0; k < x->ndim && !whole; k++)
+    if (k != dim) of_out[n] = keepdim ? k : n, n++;
   j.count = j.length == 0 ? 0 : x->numel / j.length;
   j.with_value = value != NULL;
   j.with_index = index != NULL;

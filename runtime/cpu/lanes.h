@@ -10,7 +10,7 @@
 
 enum { LT_LANES = 32 };
 
-/* Sum over i < n of `term`, an expression in i. n may be anything. */
+/* Sum over i < n of `term`, an expression in i. n may be anything. Lanes are joined in a tree. */
 #define LT_LANE_SUM(type, result, n, term)                                    \
   do {                                                                        \
     double sum_ = 0;                                                          \
@@ -23,9 +23,15 @@ enum { LT_LANES = 32 };
           int64_t i = at_ + l_;                                               \
           lane_[l_] += (term);                                                \
         }                                                                     \
-      if (at_ > start_)                                                       \
-        for (int64_t l_ = 0; l_ < LT_LANES; l_++) sum_ += (double)lane_[l_];  \
-      for (int64_t i = at_; i < end_; i++) sum_ += (double)(term);            \
+      if (at_ > start_) {                                                     \
+        for (int l_ = 0; l_ < 16; l_++) lane_[l_] += lane_[l_ + 16];          \
+        for (int l_ = 0; l_ < 8; l_++) lane_[l_] += lane_[l_ + 8];            \
+        for (int l_ = 0; l_ < 4; l_++) lane_[l_] += lane_[l_ + 4];            \
+        sum_ += (double)((lane_[0] + lane_[2]) + (lane_[1] + lane_[3]));      \
+      }                                                                       \
+      type rest_[LT_LANES];                                                   \
+      for (int64_t i = at_; i < end_; i++) rest_[i - at_] = (term);           \
+      for (int64_t i = at_; i < end_; i++) sum_ += (double)rest_[i - at_];    \
     }                                                                         \
     (result) = sum_;                                                          \
   } while (0)

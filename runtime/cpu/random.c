@@ -12,7 +12,7 @@ typedef struct job {
   lt_ticket ticket;
   int64_t low;
   uint64_t range;   /* of integers; 0: all of 64 bits */
-  uint64_t threshold; /* of dropout: words below it are dropped */
+  uint32_t threshold; /* of dropout: words below it are dropped; scale 0: all are */
   double scale;
   void (*tile)(const struct job *j, int64_t at, int64_t n, const uint32_t *words);
   int per_element;  /* words an element: 1 or 2 */
@@ -33,34 +33,57 @@ static void uniform_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, v);
 }
 
-/* sqrt(-2 log u) (cos, sin)(2 pi v) for n / 2 pairs (u, v); u is in (0, 1]. n may be odd. */
-static void normal_pairs(int64_t n, const double *u, const double *v, double *out) {
-  double cosine[LT_TILE], sine[LT_TILE];
-  for (int64_t i = 0; i < n; i += 2) {
-    double r = lt_sqrt_f64(-2 * lt_log_f64(u[i / 2])), a = 0x1.921fb54442d18p2 * v[i / 2];
-    cosine[i / 2] = r * lt_cos_f64(a);
-    sine[i / 2] = r * lt_sin_f64(a);
+/* sin and cos of 2 pi v for v in [0, 1): the quarter nearest to v is taken off exactly; then the
+   polynomials of fdlibm's __kernel_sin and __kernel_cos for at most pi / 4. */
+static inline void turn(double v, double *sine, double *cosine) {
+  double quarter = lt_round_f64(4 * v), x = (v - 0.25 * quarter) * 0x1.921fb54442d18p2, z = x * x;
+  double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
+  s = 2.75573137070700676789e-06 + z * s;
+  s = -1.98412698298579493134e-04 + z * s;
+  s = 8.33333333332248946124e-03 + z * s;
+  s = -1.66666666666666324348e-01 + z * s;
+  s = x + x * z * s;
+  double c = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11;
+  c = -2.75573143513906633035e-07 + z * c;
+  c = 2.48015872894767294178e-05 + z * c;
+  c = -1.38888888888741095749e-03 + z * c;
+  c = 4.16666666666666019037e-02 + z * c;
+  c = 1 - 0.5 * z + z * z * c;
+  int swap = (quarter == 1) | (quarter == 3);
+  double a = swap ? c : s, b = swap ? s : c;
+  *sine = (quarter == 2) | (quarter == 3) ? -a : a;
+  *cosine = (quarter == 1) | (quarter == 2) ? -b : b;
+}
+
+/* sqrt(-2 log u) (cos, sin)(2 pi v) for each pair (u, v); u is in (0, 1]. */
+static void normal_pairs(int64_t pairs, const double *u, const double *v, double *out) {
+  double first[LT_TILE], second[LT_TILE];
+  for (int64_t p = 0; p < pairs; p++) {
+    double r = lt_sqrt_f64(-2 * lt_log_f64(u[p])), s, c;
+    turn(v[p], &s, &c);
+    first[p] = r * c;
+    second[p] = r * s;
   }
-  for (int64_t i = 0; i < n; i++) out[i] = i % 2 == 0 ? cosine[i / 2] : sine[i / 2];
+  for (int64_t p = 0; p < pairs; p++) out[2 * p] = first[p], out[2 * p + 1] = second[p];
 }
 
 static void normal_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
-  double u[LT_TILE], v[LT_TILE], out[LT_TILE];
+  double u[LT_TILE], v[LT_TILE], out[LT_TILE + 1];
   for (int64_t i = 0; 2 * i < n; i++) {
     u[i] = ((double)words[2 * i] + 1) * 0x1p-32;
     v[i] = (double)words[2 * i + 1] * 0x1p-32;
   }
-  normal_pairs(n, u, v, out);
+  normal_pairs((n + 1) / 2, u, v, out);
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, out);
 }
 
 static void normal_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t *words) {
-  double u[LT_TILE], v[LT_TILE], out[LT_TILE];
+  double u[LT_TILE], v[LT_TILE], out[LT_TILE + 1];
   for (int64_t i = 0; 2 * i < n; i++) {
     u[i] = lt_uniform_f64(words[4 * i], words[4 * i + 1]) + 0x1p-53;
     v[i] = lt_uniform_f64(words[4 * i + 2], words[4 * i + 3]);
   }
-  normal_pairs(n, u, v, out);
+  normal_pairs((n + 1) / 2, u, v, out);
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, out);
 }
 
@@ -88,10 +111,10 @@ static void wide_int_tile(const job *j, int64_t at, int64_t n, const uint32_t *w
                                     const uint32_t *words) {                               \
     type room[LT_TILE], v[LT_TILE], scale = (type)j->scale;                                \
     const type *x = LT_CPU(lt_load_##suffix)(&j->x, 0, at, n, room);                       \
-    uint64_t threshold = j->threshold;                                                     \
+    uint32_t threshold = j->threshold;                                                     \
     for (int64_t i = 0; i < n; i++) {                                                      \
       type kept = x[i] * scale;                                                            \
-      v[i] = words[i] >= threshold ? kept : 0;                                             \
+      v[i] = words[i] < threshold || scale == 0 ? 0 : kept;                                \
     }                                                                                      \
     LT_CPU(lt_put_##suffix)(&j->y, 0, at, n, v);                                           \
   }
@@ -160,7 +183,7 @@ LT_KERNEL(bernoulli) {
 
 LT_KERNEL(dropout) {
   const lt_args_dropout *a = call->args;
-  return run(c, call, (job){.ticket = a->ticket, .threshold = (uint64_t)(a->p * 0x1p32),
+  return run(c, call, (job){.ticket = a->ticket, .threshold = a->p < 1 ? (uint32_t)(a->p * 0x1p32) : 0,
                             .scale = a->p < 1 ? 1 / (1 - a->p) : 0,
                             .tile = call->in[0]->dtype == LT_F64 ? dropout_tile_f64
                                                                  : dropout_tile_f32,

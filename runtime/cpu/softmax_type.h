@@ -30,6 +30,24 @@ static void NAME(row_backward)(const job *j, const T *g, const T *y, T *out, int
   }
 }
 
+/* Several short rows: their exponentials are one loop over a tile. */
+static void NAME(short_rows)(const job *j, const T *x, T *y, int64_t n, int64_t rows) {
+  T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
+  for (int64_t r = 0; r < rows; r++) {
+    m[r] = NAME(lt_lane_max)(x + r * n, n);
+    for (int64_t i = 0; i < n; i++) e[r * n + i] = x[r * n + i] - m[r];
+  }
+  for (int64_t i = 0; i < rows * n; i++) e[i] = EXP(e[i]);
+  for (int64_t r = 0; r < rows; r++) {
+    double s;
+    LT_LANE_SUM(T, s, n, e[r * n + i]);
+    sum[r] = (T)s;
+  }
+  for (int64_t r = 0; r < rows; r++) sum[r] = j->log ? m[r] + LOG(sum[r]) : 1 / sum[r];
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = r * n; i < (r + 1) * n; i++) y[i] = j->log ? x[i] - sum[r] : e[i] * sum[r];
+}
+
 /* `width` neighbouring columns of `n` elements each, j->inner apart. */
 static void NAME(columns)(const job *j, const T *x, T *y, int64_t n, int64_t width) {
   T m[LT_TILE], sum[LT_TILE];
@@ -83,11 +101,14 @@ static void NAME(chunk)(const job *j, int64_t chunk) {
     return;
   }
   int64_t from = chunk * j->rows, to = from + j->rows < j->outer ? from + j->rows : j->outer;
-  for (int64_t r = from * j->length; r < to * j->length; r += j->length)
-    if (b == NULL)
-      NAME(row)(j, a + r, y + r, j->length);
+  int64_t n = j->length, group = b == NULL && n <= LT_TILE / 2 ? LT_TILE / n : 1;
+  for (int64_t r = from; r < to; r += group)
+    if (b != NULL)
+      NAME(row_backward)(j, a + r * n, b + r * n, y + r * n, n);
+    else if (group == 1)
+      NAME(row)(j, a + r * n, y + r * n, n);
     else
-      NAME(row_backward)(j, a + r, b + r, y + r, j->length);
+      NAME(short_rows)(j, a + r * n, y + r * n, n, to - r < group ? to - r : group);
 }
 
 #undef T

@@ -238,6 +238,23 @@ static void extremes_know_where_they_are(void **state) {
   expect_failure(c, LT_ESHAPE, "argmax: nothing to choose from along dim 1 of [0]");
 }
 
+static void extremes_of_specials(void **state) {
+  lt_ctx *c = *state;
+  for (int k = 0; k < 3; k++) {
+    lt_tensor *x = TENSOR(c, k == 0 ? LT_F32 : k == 1 ? LT_F64 : LT_BF16, SHAPE(5, 4), -0.0, 0, -1, -1,
+                          -INFINITY, -2, -3, -2, INFINITY, NAN, 1, NAN, -1, -2, -1, -2, 0, -0.0, 0, 3);
+    lt_tensor *t = lt_contiguous(c, lt_transpose(c, x, 0, 1));
+    lt_args_arg_reduce a = {.dim = 1}, b = {.dim = 0};
+    EXPECT(c, lt_apply1(c, LT_OP_argmax, 1, &x, &a), 0, 0, 1, 1, 0, 3);
+    EXPECT(c, lt_apply1(c, LT_OP_argmin, 1, &x, &a), 0, 2, 0, 1, 1, 0);
+    EXPECT(c, lt_apply1(c, LT_OP_argmax, 1, &t, &b), 0, 0, 1, 1, 0, 3);
+    EXPECT(c, lt_apply1(c, LT_OP_argmin, 1, &t, &b), 0, 2, 0, 1, 1, 0);
+  }
+  lt_tensor *ints = TENSOR(c, LT_I64, SHAPE(3), 5, -7, 5);
+  EXPECT(c, lt_apply1(c, LT_OP_argmin, 1, &ints, NULL), 0, 1);
+  EXPECT(c, lt_apply1(c, LT_OP_argmax, 1, &ints, NULL), 0, 0);
+}
+
 /* Also over dims that are not the last, over strides, over lines longer than a tile. */
 static void extremes_match_a_loop(void **state) {
   lt_ctx *c = *state;
@@ -417,6 +434,7 @@ int main(void) {
       OP_TEST(equal_extremes_share_the_gradient),
       OP_TEST(product_gradients_pass_zeros),
       OP_TEST(extremes_know_where_they_are),
+      OP_TEST(extremes_of_specials),
       OP_TEST(extremes_match_a_loop),
       OP_TEST(gradients_of_max_match_finite_differences),
       OP_TEST(variance_and_deviation),
