@@ -16,12 +16,35 @@ bool lt_vjp_layer_norm(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* A value of each channel, ready to broadcast over x. */
+static lt_tensor *of_channels(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
+  lt_shape s = {.ndim = x->ndim};
+  for (int k = 0; k < x->ndim; k++) s.size[k] = k == 1 ? x->size[1] : 1;
+  return lt_reshape(c, t, s);
+}
+
+/* What reaches x through the batch's mean and variance: (dmean + 2 (x - mean) dvar) / n; added to
+   `gx`, which may be absent. */
+static lt_tensor *through_statistics(lt_ctx *c, const lt_vjp_call *v, lt_tensor *x, lt_tensor *mean,
+                                     lt_tensor *gx) {
+  double n = (double)x->numel / (double)x->size[1];
+  for (int k = 1; k < 3; k++) {
+    if (v->grad[k] == NULL) continue;
+    lt_tensor *g = of_channels(c, v->grad[k], x);
+    g = lt_binary_scalar(c, LT_OP_mul, g, lt_scalar_of((double)k / n));
+    if (k == 1)
+      g = lt_expand_to(c, g, lt_tensor_shape(x));
+    else
+      g = lt_binary(c, LT_OP_mul, lt_binary(c, LT_OP_sub, x, of_channels(c, mean, x)), g);
+    gx = gx == NULL ? g : lt_binary(c, LT_OP_add, gx, g);
+  }
+  return gx;
+}
+
 bool lt_vjp_batch_norm(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_batch_norm *a = v->args;
   const lt_node *n = v->node;
   bool given = n->n_out == 1;
-  if (!given && (v->grad[1] != NULL || v->grad[2] != NULL))
-    return lt_fail(c, LT_EARG, "batch_norm: has no derivative through its statistics; detach them");
   if (given && (v->need[3] || v->need[4]))
     return lt_fail(c, LT_EARG, "batch_norm: has no derivative by given statistics; detach them");
   const lt_args_batch_norm_backward args = {.eps = a->eps, .given = given};
@@ -29,12 +52,13 @@ bool lt_vjp_batch_norm(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *x = lt_saved_in(c, v, 0), *weight = weighted ? lt_saved_in(c, v, 1) : NULL;
   lt_tensor *mean = given ? lt_saved_in(c, v, 3) : lt_saved_out(c, v, 1);
   lt_tensor *variance = given ? lt_saved_in(c, v, 4) : lt_saved_out(c, v, 2);
-  lt_tensor *out[3] = {NULL};
-  if (!lt_ok(c) || v->grad[0] == NULL) return lt_ok(c);
-  if (!lt_apply(c, LT_OP_batch_norm_backward, LT_IN(v->grad[0], x, mean, variance, weight), &args, 3,
-                out))
+  lt_tensor *g = v->grad[0], *out[3] = {NULL};
+  if (!lt_ok(c)) return false;
+  if (g != NULL &&
+      !lt_apply(c, LT_OP_batch_norm_backward, LT_IN(g, x, mean, variance, weight), &args, 3, out))
     return false;
+  if (!given && v->need[0]) out[0] = through_statistics(c, v, x, mean, out[0]);
   for (int k = 0; k < 3 && k < n->n_in; k++)
     if (v->need[k]) v->in[k] = out[k];
-  return true;
+  return lt_ok(c);
 }
