@@ -64,7 +64,8 @@ function GPT:configure_optimizers()
   return lt.optim.AdamW(self:parameters(), {lr = 1e-3, weight_decay = 0.1})
 end
 
-local text = arg and arg[1] == "--data" and assert(lt.runtime.read_file(arg[2])) or ("the cat sat on the mat and the dog sat on the log. "):rep(200)
+local text = arg[1] == "--data" and assert(io.open(arg[2], "rb")):read("a")
+  or ("the cat sat on the mat and the dog sat on the log. "):rep(200)
 
 -- The vocabulary: each byte that occurs, in order; ids count from 0.
 local chars, rank = {}, {}

@@ -30,5 +30,6 @@ for i = 1, count do
   local image, label = table.unpack(digits:get(i))
   local sure, answer = model(image:unsqueeze(1)):softmax(-1):max(-1)
   draw(image[1])
-  print(("answer %d (%.1f %% sure), label %d"):format(answer:item(), 100 * sure:item(), label:item()))
+  local text = "answer %d (%.1f %% sure), label %d"
+  print(text:format(answer:item(), 100 * sure:item(), label:item()))
 end
