@@ -12,23 +12,23 @@
 enum { CARRY = 32, ROWS = 512 };
 
 typedef struct job {
-  bool wide, given;         /* f64; statistics are given */
+  bool wide, given; /* f64; statistics are given */
   bool planes;
   int64_t outer, channels, inner; /* side by side: outer rows, inner 1 */
-  int64_t each, blocks, tiles; /* side by side: rows a block, blocks, tiles of channels */
+  int64_t each, blocks, tiles;    /* side by side: rows a block, blocks, tiles of channels */
   double eps;
   const void *x, *g, *weight, *bias; /* g: backward */
   double *mean, *variance;
   void *y, *weight_grad, *bias_grad;
-  double *partial;          /* [blocks][2][channels] */
-  void *factors;            /* [channels][3] */
+  double *partial; /* [blocks][2][channels] */
+  void *factors;   /* [channels][3] */
 } job;
 
-#define T float
+#define T       float
 #define NAME(f) f##_f32
 #include "cpu/batch_norm_type.h"
 
-#define T double
+#define T       double
 #define NAME(f) f##_f64
 #include "cpu/batch_norm_type.h"
 
@@ -85,7 +85,10 @@ static bool run(lt_ctx *c, job *j) {
 
 /* Sizes, and the strides in which x is read (row-major, or its own where channels come last). */
 static job plan(const lt_tensor *x, double eps, const int64_t **stride) {
-  job j = {.wide = x->dtype == LT_F64, .outer = x->size[0], .channels = x->size[1], .inner = 1,
+  job j = {.wide = x->dtype == LT_F64,
+           .outer = x->size[0],
+           .channels = x->size[1],
+           .inner = 1,
            .eps = eps};
   for (int k = 2; k < x->ndim; k++) j.inner *= x->size[k];
   bool last = !x->contiguous && lt_channels_last(x);
@@ -166,7 +169,8 @@ LT_KERNEL(batch_norm_backward) {
   if (lt_ok(c)) {
     j.g = lt_data(g), j.x = lt_data(from), j.y = lt_data(to[0]);
     j.weight_grad = lt_data(to[1]), j.bias_grad = lt_data(to[2]);
-    for (int k = 1; k < 3; k++) memset(lt_data(to[k]), 0, (size_t)to[k]->numel * lt_item_size(to[k]));
+    for (int k = 1; k < 3; k++)
+      memset(lt_data(to[k]), 0, (size_t)to[k]->numel * lt_item_size(to[k]));
     if (x->numel == 0 || run(c, &j))
       for (int k = 0; k < 3; k++)
         if (to[k] != y[k]) lt_cpu_move(c, y[k], to[k]);

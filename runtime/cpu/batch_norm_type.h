@@ -1,5 +1,5 @@
-/* runtime/cpu/batch_norm_type.h: batch norm in one compute type; included by batch_norm.c with T and
-   NAME(f) defined. No guard.
+/* runtime/cpu/batch_norm_type.h: batch norm in one compute type; included by batch_norm.c with T
+   and NAME(f) defined. No guard.
 
    y = x a + b for each channel. Backward, with z = (x - mean) scale: dx = scale w (g - mean(g) -
    z mean(g z)), which is g p + x q + r for each channel; with given statistics dx = g scale w. */

@@ -11,19 +11,19 @@
 #include "cpu/scratch.h"
 
 typedef struct job {
-  bool wide;               /* f64 */
+  bool wide; /* f64 */
   int64_t n, classes, rows /* a chunk */;
-  const void *x, *weight;  /* weight may be NULL */
-  const int64_t *ids;      /* either ids */
-  const void *shares;      /* or probabilities [N, C] */
+  const void *x, *weight; /* weight may be NULL */
+  const int64_t *ids;     /* either ids */
+  const void *shares;     /* or probabilities [N, C] */
   int64_t ignore_index;
   double smoothing;
-  double spread;           /* smoothing / C times the sum of the weights */
+  double spread; /* smoothing / C times the sum of the weights */
   void *lse;
-  double *loss;            /* forward: of each row */
-  const double *grad;      /* backward: of each row or of the one loss */
+  double *loss;       /* forward: of each row */
+  const double *grad; /* backward: of each row or of the one loss */
   bool each_row;
-  double scale;            /* what grad is multiplied with */
+  double scale; /* what grad is multiplied with */
   void *out;
 } job;
 
@@ -31,16 +31,16 @@ static bool ignored(const job *j, int64_t r) {
   return j->ids != NULL && j->ids[r] == j->ignore_index;
 }
 
-#define T float
+#define T       float
 #define NAME(f) f##_f32
-#define EXP lt_exp_f32
-#define LOG lt_log_f32
+#define EXP     lt_exp_f32
+#define LOG     lt_log_f32
 #include "cpu/cross_entropy_type.h"
 
-#define T double
+#define T       double
 #define NAME(f) f##_f64
-#define EXP lt_exp_f64
-#define LOG lt_log_f64
+#define EXP     lt_exp_f64
+#define LOG     lt_log_f64
 #include "cpu/cross_entropy_type.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
@@ -73,10 +73,9 @@ static const void *rows_of(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
 static bool check_ids(lt_ctx *c, const job *j) {
   for (int64_t r = 0; r < j->n; r++)
     if (!ignored(j, r) && (j->ids[r] < 0 || j->ids[r] >= j->classes))
-      return lt_fail(c, LT_EVALUE,
-                     "cross_entropy: targets are ids 0..%lld; got %lld with C = %lld (row %lld)",
-                     (long long)j->classes - 1, (long long)j->ids[r], (long long)j->classes,
-                     (long long)r + 1);
+      return lt_fail(
+          c, LT_EVALUE, "cross_entropy: targets are ids 0..%lld; got %lld with C = %lld (row %lld)",
+          (long long)j->classes - 1, (long long)j->ids[r], (long long)j->classes, (long long)r + 1);
   return true;
 }
 
@@ -159,7 +158,8 @@ LT_KERNEL(cross_entropy_backward) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor views[2], out = classes_last(y);
   job j = {0};
-  bool ok = prepare(c, &j, call->in[1], call->in[2], call->n_in > 5 ? call->in[5] : NULL, views, &a);
+  bool ok =
+      prepare(c, &j, call->in[1], call->in[2], call->n_in > 5 ? call->in[5] : NULL, views, &a);
   lt_tensor *to = lt_cpu_result(c, &out, j.wide ? LT_F64 : LT_F32, NULL);
   lt_tensor *total = lt_cpu_contiguous(c, call->in[4], LT_F64);
   j.grad = rows_of(c, call->in[0], LT_F64);

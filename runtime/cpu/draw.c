@@ -50,8 +50,8 @@ static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double
     *sum += p[i];
     *positive += p[i] > 0;
   }
-  return *sum > 0 ||
-         lt_fail(c, LT_EVALUE, "multinomial: all probabilities are 0 (row %lld)", (long long)row + 1);
+  return *sum > 0 || lt_fail(c, LT_EVALUE, "multinomial: all probabilities are 0 (row %lld)",
+                             (long long)row + 1);
 }
 
 /* Inverse of the distribution function, found by halving. `p` becomes the running sum. */

@@ -11,11 +11,11 @@ typedef struct job {
   lt_iter y, x;
   lt_ticket ticket;
   int64_t low;
-  uint64_t range;   /* of integers; 0: all of 64 bits */
+  uint64_t range;     /* of integers; 0: all of 64 bits */
   uint32_t threshold; /* of dropout: words below it are dropped; scale 0: all are */
   double scale;
   void (*tile)(const struct job *j, int64_t at, int64_t n, const uint32_t *words);
-  int per_element;  /* words an element: 1 or 2 */
+  int per_element; /* words an element: 1 or 2 */
 } job;
 
 /* 32 random bits as a float in [0, 1) with as many bits as the type holds below 1. */
@@ -106,17 +106,16 @@ static void wide_int_tile(const job *j, int64_t at, int64_t n, const uint32_t *w
   LT_CPU(lt_put_i64)(&j->y, 0, at, n, v);
 }
 
-#define DROPOUT(suffix, type)                                                              \
-  static void dropout_tile_##suffix(const job *j, int64_t at, int64_t n,                   \
-                                    const uint32_t *words) {                               \
-    type room[LT_TILE], v[LT_TILE], scale = (type)j->scale;                                \
-    const type *x = LT_CPU(lt_load_##suffix)(&j->x, 0, at, n, room);                       \
-    uint32_t threshold = j->threshold;                                                     \
-    for (int64_t i = 0; i < n; i++) {                                                      \
-      type kept = x[i] * scale;                                                            \
-      v[i] = words[i] < threshold || scale == 0 ? 0 : kept;                                \
-    }                                                                                      \
-    LT_CPU(lt_put_##suffix)(&j->y, 0, at, n, v);                                           \
+#define DROPOUT(suffix, type)                                                                      \
+  static void dropout_tile_##suffix(const job *j, int64_t at, int64_t n, const uint32_t *words) {  \
+    type room[LT_TILE], v[LT_TILE], scale = (type)j->scale;                                        \
+    const type *x = LT_CPU(lt_load_##suffix)(&j->x, 0, at, n, room);                               \
+    uint32_t threshold = j->threshold;                                                             \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+      type kept = x[i] * scale;                                                                    \
+      v[i] = words[i] < threshold || scale == 0 ? 0 : kept;                                        \
+    }                                                                                              \
+    LT_CPU(lt_put_##suffix)(&j->y, 0, at, n, v);                                                   \
   }
 DROPOUT(f32, float)
 DROPOUT(f64, double)
@@ -156,36 +155,45 @@ static bool run(lt_ctx *c, const lt_call *call, job j) {
 
 LT_KERNEL(rand) {
   bool wide = call->out[0]->dtype == LT_F64;
-  return run(c, call, (job){.ticket = ((const lt_args_random *)call->args)->ticket,
-                            .tile = wide ? uniform_tile_f64 : uniform_tile,
-                            .per_element = wide ? 2 : 1});
+  return run(c, call,
+             (job){.ticket = ((const lt_args_random *)call->args)->ticket,
+                   .tile = wide ? uniform_tile_f64 : uniform_tile,
+                   .per_element = wide ? 2 : 1});
 }
 
 LT_KERNEL(randn) {
   bool wide = call->out[0]->dtype == LT_F64;
-  return run(c, call, (job){.ticket = ((const lt_args_random *)call->args)->ticket,
-                            .tile = wide ? normal_tile_f64 : normal_tile,
-                            .per_element = wide ? 2 : 1});
+  return run(c, call,
+             (job){.ticket = ((const lt_args_random *)call->args)->ticket,
+                   .tile = wide ? normal_tile_f64 : normal_tile,
+                   .per_element = wide ? 2 : 1});
 }
 
 LT_KERNEL(randint) {
   const lt_args_random_int *a = call->args;
   uint64_t range = (uint64_t)a->high - (uint64_t)a->low;
   bool wide = range > 0xffffffffu;
-  return run(c, call, (job){.ticket = a->ticket, .low = a->low, .range = range,
-                            .tile = wide ? wide_int_tile : int_tile, .per_element = wide ? 2 : 1});
+  return run(c, call,
+             (job){.ticket = a->ticket,
+                   .low = a->low,
+                   .range = range,
+                   .tile = wide ? wide_int_tile : int_tile,
+                   .per_element = wide ? 2 : 1});
 }
 
 LT_KERNEL(bernoulli) {
-  return run(c, call, (job){.ticket = ((const lt_args_chance *)call->args)->ticket,
-                            .tile = bernoulli_tile, .per_element = 1});
+  return run(c, call,
+             (job){.ticket = ((const lt_args_chance *)call->args)->ticket,
+                   .tile = bernoulli_tile,
+                   .per_element = 1});
 }
 
 LT_KERNEL(dropout) {
   const lt_args_dropout *a = call->args;
-  return run(c, call, (job){.ticket = a->ticket, .threshold = a->p < 1 ? (uint32_t)(a->p * 0x1p32) : 0,
-                            .scale = a->p < 1 ? 1 / (1 - a->p) : 0,
-                            .tile = call->in[0]->dtype == LT_F64 ? dropout_tile_f64
-                                                                 : dropout_tile_f32,
-                            .per_element = 1});
+  return run(c, call,
+             (job){.ticket = a->ticket,
+                   .threshold = a->p < 1 ? (uint32_t)(a->p * 0x1p32) : 0,
+                   .scale = a->p < 1 ? 1 / (1 - a->p) : 0,
+                   .tile = call->in[0]->dtype == LT_F64 ? dropout_tile_f64 : dropout_tile_f32,
+                   .per_element = 1});
 }

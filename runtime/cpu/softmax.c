@@ -1,6 +1,6 @@
 /* runtime/cpu/softmax.c: softmax and log_softmax along a dim, and their derivatives.
 
-   The tensor is seen as [outer, length, inner]: rows where inner is 1, else columns side by side. */
+   The tensor is seen as [outer, length, inner]: rows where inner is 1, else columns. */
 #include "cpu/lanes.h"
 #include "cpu/math.h"
 #include "cpu/math_f64.h"

@@ -1,4 +1,4 @@
-/* runtime/ops/expand_reduce.c: reductions written as other ops. f16 and bf16 are computed in f32. */
+/* runtime/ops/expand_reduce.c: reductions written as other ops; f16 and bf16 go through f32. */
 #include <float.h>
 
 #include "ops/op.h"

@@ -52,8 +52,8 @@ bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
     return lt_fail(c, LT_ESHAPE, "%s: needs x [N, C, ...], got %s", i->op->name, LT_TENSOR_STR(x));
   for (int k = 1; k < i->n_in; k++)
     if (i->in[k] != NULL && (i->in[k]->ndim != 1 || i->in[k]->numel != x->size[1]))
-      return lt_fail(c, LT_ESHAPE, "%s: %s of %s for the %lld channels of %s", i->op->name, names[k],
-                     LT_TENSOR_STR(i->in[k]), (long long)x->size[1], LT_TENSOR_STR(x));
+      return lt_fail(c, LT_ESHAPE, "%s: %s of %s for the %lld channels of %s", i->op->name,
+                     names[k], LT_TENSOR_STR(i->in[k]), (long long)x->size[1], LT_TENSOR_STR(x));
   bool mean = i->n_in > 3 && i->in[3] != NULL, variance = i->n_in > 4 && i->in[4] != NULL;
   if (mean != variance)
     return lt_fail(c, LT_EARG, "%s: %s is missing", i->op->name, mean ? names[4] : names[3]);

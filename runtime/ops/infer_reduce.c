@@ -4,8 +4,8 @@
 bool lt_infer_float(lt_ctx *c, lt_infer *i, int k) {
   lt_dtype d = (lt_dtype)i->in[k]->dtype;
   return lt_dtype_is_float(d) ||
-         lt_fail(c, LT_EDTYPE, "%s: needs a floating tensor, got %s; write x:to('f32')", i->op->name,
-                 lt_dtype_name(d));
+         lt_fail(c, LT_EDTYPE, "%s: needs a floating tensor, got %s; write x:to('f32')",
+                 i->op->name, lt_dtype_name(d));
 }
 
 /* Write the dims that are meant into *dims: explicit, from 0, ascending, each once. None given

@@ -40,7 +40,7 @@ static bool check_target(lt_ctx *c, const lt_infer *i) {
                  LT_TENSOR_STR(x), LT_SHAPE_STR(wanted), LT_TENSOR_STR(target));
 }
 
-/* (logits, target, weight) to (loss, log of the sum of exp of each row, what the mean divided by). */
+/* (logits, target, weight) to (loss, log of the sum of exp of each row, divisor of the mean). */
 bool lt_infer_cross_entropy(lt_ctx *c, lt_infer *i) {
   const lt_args_cross_entropy *a = i->args;
   const lt_tensor *x = i->in[0], *weight = i->n_in > 2 ? i->in[2] : NULL;

@@ -128,7 +128,8 @@ static void check_batch_norm(lt_ctx *c, lt_shape shape, lt_dtype dtype, double t
   lt_tensor *b = tensor_random(c, LT_F32, SHAPE(channels), 3, -1, 1);
   double *v = values_of(c, x), *wv = values_of(c, w), *bv = values_of(c, b);
   double *wanted = malloc((size_t)x->numel * sizeof *wanted);
-  double *mean = malloc((size_t)channels * sizeof *mean), *var = malloc((size_t)channels * sizeof *var);
+  double *mean = malloc((size_t)channels * sizeof *mean),
+         *var = malloc((size_t)channels * sizeof *var);
   moments(v, n, channels, s, mean, var);
   for (int64_t i = 0; i < x->numel; i++) {
     int64_t k = i / s % channels;

@@ -37,7 +37,8 @@ static void uniforms_never_reach_one(void **state) {
       assert_true(v[i] >= 0 && v[i] < 1);
       sum += v[i];
     }
-    assert_true(fabs(sum / 100000 - 0.5) < 0.004); /* 4 standard errors; bf16 is cut down by 1/512 */
+    assert_true(fabs(sum / 100000 - 0.5) <
+                0.004); /* 4 standard errors; bf16 is cut down by 1/512 */
     free(v);
   }
 }
@@ -74,8 +75,11 @@ static void normals_are_exact_to_two_ulp(void **state) {
 }
 
 static lt_tensor *ints(lt_ctx *c, int64_t low, int64_t high, int64_t n, lt_dtype dtype) {
-  const lt_args_random_int a = {.low = low, .high = high, .size = {.n = 1, .size = {n}},
-                                .dtype = dtype, .device = LT_NO_DEVICE};
+  const lt_args_random_int a = {.low = low,
+                                .high = high,
+                                .size = {.n = 1, .size = {n}},
+                                .dtype = dtype,
+                                .device = LT_NO_DEVICE};
   return lt_apply1(c, LT_OP_randint, 0, NULL, &a);
 }
 
@@ -165,8 +169,9 @@ static void impossible_distributions_are_named(void **state) {
   p = TENSOR(c, LT_F32, SHAPE(2), 0, 4);
   a.num_samples = 2;
   assert_null(lt_apply1(c, LT_OP_multinomial, 1, &p, &a));
-  expect_failure(c, LT_EVALUE,
-                 "multinomial: 2 samples without replacement from 1 elements that are not 0 (row 1)");
+  expect_failure(
+      c, LT_EVALUE,
+      "multinomial: 2 samples without replacement from 1 elements that are not 0 (row 1)");
   a.num_samples = 3;
   assert_null(lt_apply1(c, LT_OP_multinomial, 1, &p, &a));
   expect_failure(c, LT_EARG, "multinomial: 3 samples without replacement from [2]");
@@ -235,7 +240,8 @@ static void dropout_knows_strides_threads_and_types(void **state) {
 static void draws_follow_seed_and_order(void **state) {
   lt_ctx *c = *state;
   seed(c, 9);
-  lt_tensor *a = drawn(c, LT_OP_randn, SHAPE(8), LT_F32), *b = drawn(c, LT_OP_randn, SHAPE(8), LT_F32);
+  lt_tensor *a = drawn(c, LT_OP_randn, SHAPE(8), LT_F32),
+            *b = drawn(c, LT_OP_randn, SHAPE(8), LT_F32);
   assert_memory_not_equal(lt_data(a), lt_data(b), 32);
   seed(c, 9);
   expect_same_bits(c, drawn(c, LT_OP_randn, SHAPE(8), LT_F32), a);

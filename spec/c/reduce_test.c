@@ -143,7 +143,8 @@ static void nothing_sums_to_zero(void **state) {
   lt_ctx *c = *state;
   lt_tensor *x = tensor_random(c, LT_F32, SHAPE(2, 0, 3), 1, 0, 1);
   EXPECT(c, lt_apply1(c, LT_OP_sum, 1, &x, NULL), 0, 0);
-  EXPECT(c, lt_apply1(c, LT_OP_sum, 1, &x, &(lt_args_reduce){.dims = DIMS(1)}), 0, 0, 0, 0, 0, 0, 0);
+  EXPECT(c, lt_apply1(c, LT_OP_sum, 1, &x, &(lt_args_reduce){.dims = DIMS(1)}), 0, 0, 0, 0, 0, 0,
+         0);
   expect_shape(lt_apply1(c, LT_OP_sum, 1, &x, &(lt_args_reduce){.dims = DIMS(0)}), SHAPE(0, 3));
   x = TENSOR(c, LT_F32, SHAPE0, 5);
   EXPECT(c, lt_apply1(c, LT_OP_sum, 1, &x, NULL), 0, 5);
@@ -195,9 +196,10 @@ static void nan_wins(void **state) {
 
 static void logsumexp_of_infinities(void **state) {
   lt_ctx *c = *state;
-  lt_tensor *x = TENSOR(c, LT_F32, SHAPE(4, 2), -INFINITY, -INFINITY, 1, INFINITY, 1000, 1000, -1000,
-                        -INFINITY);
-  EXPECT(c, reduce1(c, LT_OP_logsumexp, x, DIMS(1)), 1e-7, -INFINITY, INFINITY, 1000 + log(2), -1000);
+  lt_tensor *x = TENSOR(c, LT_F32, SHAPE(4, 2), -INFINITY, -INFINITY, 1, INFINITY, 1000, 1000,
+                        -1000, -INFINITY);
+  EXPECT(c, reduce1(c, LT_OP_logsumexp, x, DIMS(1)), 1e-7, -INFINITY, INFINITY, 1000 + log(2),
+         -1000);
 }
 
 static void equal_extremes_share_the_gradient(void **state) {
@@ -223,7 +225,8 @@ static void extremes_know_where_they_are(void **state) {
   EXPECT(c, out[1], 0, 1, 0);
   assert_int_equal(out[1]->dtype, LT_I64);
   out[0] = out[1] = NULL;
-  assert_true(lt_apply(c, LT_OP_min, 1, &x, &(lt_args_extremum){.dim = -2, .keepdim = true}, 2, out));
+  assert_true(
+      lt_apply(c, LT_OP_min, 1, &x, &(lt_args_extremum){.dim = -2, .keepdim = true}, 2, out));
   EXPECT(c, out[0], 0, 1, -2, 3);
   EXPECT(c, out[1], 0, 0, 1, 1);
   expect_shape(out[1], SHAPE(1, 3));
@@ -241,8 +244,12 @@ static void extremes_know_where_they_are(void **state) {
 static void extremes_of_specials(void **state) {
   lt_ctx *c = *state;
   for (int k = 0; k < 3; k++) {
-    lt_tensor *x = TENSOR(c, k == 0 ? LT_F32 : k == 1 ? LT_F64 : LT_BF16, SHAPE(5, 4), -0.0, 0, -1, -1,
-                          -INFINITY, -2, -3, -2, INFINITY, NAN, 1, NAN, -1, -2, -1, -2, 0, -0.0, 0, 3);
+    lt_tensor *x = TENSOR(c,
+                          k == 0   ? LT_F32
+                          : k == 1 ? LT_F64
+                                   : LT_BF16,
+                          SHAPE(5, 4), -0.0, 0, -1, -1, -INFINITY, -2, -3, -2, INFINITY, NAN, 1,
+                          NAN, -1, -2, -1, -2, 0, -0.0, 0, 3);
     lt_tensor *t = lt_contiguous(c, lt_transpose(c, x, 0, 1));
     lt_args_arg_reduce a = {.dim = 1}, b = {.dim = 0};
     EXPECT(c, lt_apply1(c, LT_OP_argmax, 1, &x, &a), 0, 0, 1, 1, 0, 3);

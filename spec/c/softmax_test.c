@@ -97,7 +97,8 @@ typedef struct losses {
 static lt_tensor *apply_loss(lt_ctx *c, lt_tensor *const *in, void *ud) {
   losses *l = ud;
   lt_tensor *out[3] = {NULL};
-  lt_tensor *inputs[] = {in[0], l->target != NULL ? l->target : in[1], in[l->target != NULL ? 1 : 2]};
+  lt_tensor *inputs[] = {in[0], l->target != NULL ? l->target : in[1],
+                         in[l->target != NULL ? 1 : 2]};
   int n = inputs[2] != NULL ? 3 : 2;
   return lt_apply(c, LT_OP_cross_entropy, n, inputs, &l->args, 3, out) ? out[0] : NULL;
 }
@@ -112,7 +113,8 @@ static void loss_reference(const double *x, const int64_t *ids, const double *w,
     for (int64_t i = 0; i < classes; i++) s += exp(x[r * classes + i] - m);
     if (ids[r] != a->ignore_index) {
       for (int64_t i = 0; i < classes; i++) {
-        double q = a->label_smoothing / (double)classes + (i == ids[r] ? 1 - a->label_smoothing : 0);
+        double q =
+            a->label_smoothing / (double)classes + (i == ids[r] ? 1 - a->label_smoothing : 0);
         loss -= q * w[i] * (x[r * classes + i] - m - log(s));
       }
       weights += w[ids[r]];
@@ -129,11 +131,13 @@ static void cross_entropy_matches_its_formula(void **state) {
   const int64_t ids[5] = {3, 0, 69, -1, 7};
   const double idsf[5] = {3, 0, 69, -1, 7};
   for (int variant = 0; variant < 12; variant++) {
-    losses l = {.args = {.ignore_index = -1, .reduction = variant % 3,
+    losses l = {.args = {.ignore_index = -1,
+                         .reduction = variant % 3,
                          .label_smoothing = variant / 3 % 2 == 0 ? 0 : 0.1}};
     bool weighted = variant >= 6;
     lt_tensor *x = tensor_random(c, LT_F32, SHAPE(5, 70), 8, -9, 9);
-    lt_tensor *w = tensor_random(c, LT_F32, SHAPE(70), 9, 0.2, 3), *in[2] = {x, weighted ? w : NULL};
+    lt_tensor *w = tensor_random(c, LT_F32, SHAPE(70), 9, 0.2, 3),
+              *in[2] = {x, weighted ? w : NULL};
     double *v = values_of(c, x), *wv = values_of(c, w), wanted[5];
     for (int i = 0; i < 70 && !weighted; i++) wv[i] = 1;
     loss_reference(v, ids, wv, 5, 70, &l.args, wanted);
@@ -179,8 +183,9 @@ static void dims_after_the_classes_count_as_rows(void **state) {
 static void probabilities_as_targets(void **state) {
   lt_ctx *c = *state;
   lt_tensor *x = tensor_random(c, LT_F64, SHAPE(3, 4), 8, -3, 3);
-  losses ids = {.args = {.reduction = LT_REDUCTION_mean, .ignore_index = -100, .label_smoothing = 0.2},
-                .target = TENSOR(c, LT_I64, SHAPE(3), 1, 0, 3)};
+  losses ids = {
+      .args = {.reduction = LT_REDUCTION_mean, .ignore_index = -100, .label_smoothing = 0.2},
+      .target = TENSOR(c, LT_I64, SHAPE(3), 1, 0, 3)};
   losses hot = {.args = ids.args};
   lt_tensor *in[3] = {x, NULL, NULL};
   lt_tensor *wanted = apply_loss(c, in, &ids);
@@ -202,8 +207,7 @@ static void wrong_targets_are_named(void **state) {
               .target = TENSOR(c, LT_I64, SHAPE(3), 1, 9, 10)};
   lt_tensor *in[3] = {tensor_random(c, LT_F32, SHAPE(3, 10), 1, 0, 1), NULL, NULL};
   assert_null(apply_loss(c, in, &l));
-  expect_failure(c, LT_EVALUE,
-                 "cross_entropy: targets are ids 0..9; got 10 with C = 10 (row 3)");
+  expect_failure(c, LT_EVALUE, "cross_entropy: targets are ids 0..9; got 10 with C = 10 (row 3)");
   l.target = TENSOR(c, LT_I64, SHAPE(2), 1, 1);
   assert_null(apply_loss(c, in, &l));
   expect_failure(c, LT_ESHAPE, "cross_entropy: logits of [3, 10] need targets of [3], got [2]");

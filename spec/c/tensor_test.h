@@ -58,7 +58,8 @@ static inline void expect_failure(lt_ctx *c, lt_code code, const char *text) {
   ((lt_dims){.n = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = {__VA_ARGS__}})
 
 /* A contiguous tensor of `dtype` with these values, without history. */
-static inline lt_tensor *tensor_of(lt_ctx *c, lt_dtype dtype, lt_shape shape, const double *values) {
+static inline lt_tensor *tensor_of(lt_ctx *c, lt_dtype dtype, lt_shape shape,
+                                   const double *values) {
   bool grad = c->modes.grad;
   c->modes.grad = false;
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, LT_F64, shape.ndim, shape.size);
