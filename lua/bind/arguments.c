@@ -8,185 +8,55 @@
 #include <string.h>
 
 #include "bind/tensor.h"
+#include "bind/values.h"
 #include "bind/words.h"
-
-static const char *type_name(lua_State *L, int index) {
-  return lua_type(L, index) == LUA_TUSERDATA ? "a tensor" : luaL_typename(L, index);
-}
-
-/* Single values. */
-
-lt_scalar lt_to_scalar(lua_State *L, int index) {
-  switch (lua_type(L, index)) {
-  case LUA_TNUMBER:
-    return lua_isinteger(L, index) ? lt_scalar_int(lua_tointeger(L, index))
-                                   : lt_scalar_of(lua_tonumber(L, index));
-  case LUA_TBOOLEAN: {
-    lt_scalar s = lt_scalar_int(lua_toboolean(L, index));
-    s.kind = LT_SCALAR_BOOL;
-    return s;
-  }
-  default: return LT_NONE_SCALAR;
-  }
-}
-
-int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
-  int is_int = 0;
-  int64_t value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &is_int) : 0;
-  if (is_int) return value;
-  if (lua_type(L, index) == LUA_TNUMBER)
-    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %g", who, name,
-             lua_tonumber(L, index));
-  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %s", who, name,
-           type_name(L, index));
-}
-
-int64_t lt_check_dim(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
-  int64_t dim = lt_check_int(L, b, index, who, name);
-  if (dim == 0) lt_raise(L, b, LT_EARG, "%s: argument '%s': dims start at 1, got 0", who, name);
-  return dim > 0 ? dim - 1 : dim;
-}
-
-int64_t lt_check_pos(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
-  int64_t at = lt_check_int(L, b, index, who, name);
-  if (at == 0) lt_raise(L, b, LT_EARG, "%s: argument '%s': positions start at 1, got 0", who, name);
-  return at > 0 ? at - 1 : at;
-}
-
-int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, const char *who,
-                    const char *name) {
-  int dim = 0;
-  const char *op = b->c->op;
-  int64_t given = lt_check_dim(L, b, index, who, name);
-  b->c->op = who;
-  bool ok = lt_shape_dim(b->c, lt_tensor_shape(t), given, &dim);
-  b->c->op = op;
-  if (!ok) lt_raise_failure(L, b);
-  return dim;
-}
-
-lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who) {
-  if (lua_type(L, index) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "%s: argument 'dtype' must be a name such as \"f32\", got %s", who,
-             type_name(L, index));
-  const char *name = lua_tostring(L, index);
-  lt_dtype d = lt_dtype_from_name(name);
-  if (d != LT_DTYPE_NONE) return d;
-  lt_nearest nearest = {0};
-  for (int k = 0; k < LT_DTYPE_COUNT; k++) {
-    lt_consider_word(&nearest, name, lt_dtype_name((lt_dtype)k));
-    lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
-  }
-  if (nearest.word != NULL)
-    lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s' (did you mean '%s'?)", who, name,
-             nearest.word);
-  lt_raise(L, b, LT_EDTYPE,
-           "%s: unknown dtype '%s' (there are f32 f64 f16 bf16 i64 i32 u8 bool)", who, name);
-}
-
-lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who) {
-  lt_device d = LT_NO_DEVICE;
-  if (lua_type(L, index) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "%s: argument 'device' must be a name such as \"cpu\", got %s", who,
-             type_name(L, index));
-  if (!lt_device_parse(b->c, lua_tostring(L, index), &d)) lt_raise_failure(L, b);
-  return d;
-}
-
-static void too_many_dims(lua_State *L, lt_bind *b, const char *who, const char *name) {
-  lt_raise(L, b, LT_EARG, "%s: argument '%s': at most %d dims", who, name, LT_MAX_DIMS);
-}
-
-lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
-  lt_sizes s = {0};
-  if (!lua_istable(L, index)) {
-    s.n = 1;
-    s.size[0] = lt_check_int(L, b, index, who, name);
-    return s;
-  }
-  lua_Integer n = luaL_len(L, index);
-  if (n > LT_MAX_DIMS) too_many_dims(L, b, who, name);
-  for (s.n = 0; s.n < n; s.n++) {
-    lua_geti(L, index, s.n + 1);
-    s.size[s.n] = lt_check_int(L, b, -1, who, name);
-    lua_pop(L, 1);
-  }
-  return s;
-}
-
-static lt_dims check_dims(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
-  lt_sizes s = lt_check_sizes(L, b, index, who, name);
-  lt_dims d = {.n = s.n};
-  for (int k = 0; k < s.n; k++) {
-    if (s.size[k] == 0)
-      lt_raise(L, b, LT_EARG, "%s: argument '%s': dims start at 1, got 0", who, name);
-    d.dim[k] = s.size[k] > 0 ? s.size[k] - 1 : s.size[k];
-  }
-  return d;
-}
-
-static lt_pair check_pair(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
-  lt_sizes s = lt_check_sizes(L, b, index, who, name);
-  if (s.n == 1) return LT_PAIR_OF(s.size[0]);
-  if (s.n != 2)
-    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number or {height, width}", who, name);
-  return (lt_pair){s.size[0], s.size[1]};
-}
-
-static lt_scalar check_scalar(lua_State *L, lt_bind *b, int index, const char *who,
-                              const char *name) {
-  lt_scalar s = lt_to_scalar(L, index);
-  lt_tensor *t = lt_to_tensor(L, b, index);
-  if (t != NULL) {
-    lt_frame frame = lt_frame_open(b->c);
-    lt_item(b->c, t, &s);
-    lt_end_call(L, b, frame);
-  }
-  if (s.kind == LT_NO_SCALAR)
-    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got %s", who, name,
-             type_name(L, index));
-  return s;
-}
-
-/* The position of a name among a->choices ("none|mean|sum"). */
-static int64_t check_choice(lua_State *L, lt_bind *b, int index, const char *who,
-                            const lt_arg *a) {
-  const char *name = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : "";
-  size_t length = strlen(name);
-  int64_t k = 0;
-  for (const char *s = a->choices; s != NULL; k++) {
-    const char *end = strchr(s, '|');
-    size_t n = end != NULL ? (size_t)(end - s) : strlen(s);
-    if (n == length && memcmp(s, name, n) == 0) return k;
-    s = end != NULL ? end + 1 : NULL;
-  }
-  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be one of %s, got %s", who, a->name, a->choices,
-           *name != 0 ? name : type_name(L, index));
-}
 
 static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   void *at = r->args + a->offset;
   const char *who = r->who, *name = a->name;
   r->given |= 1u << (a - r->rows);
   switch (a->type) {
-  case LT_ARG_INT: *(int64_t *)at = lt_check_int(L, b, index, who, name); break;
-  case LT_ARG_NUMBER: *(double *)at = check_scalar(L, b, index, who, name).f; break;
+  case LT_ARG_INT:
+    *(int64_t *)at = lt_check_int(L, b, index, who, name);
+    break;
+  case LT_ARG_NUMBER:
+    *(double *)at = lt_check_scalar(L, b, index, who, name).f;
+    break;
   case LT_ARG_FLAG:
     if (lua_type(L, index) != LUA_TBOOLEAN)
       lt_raise(L, b, LT_EARG, "%s: argument '%s' must be true or false, got %s", who, name,
-               type_name(L, index));
+               lt_type_name(L, index));
     *(bool *)at = lua_toboolean(L, index);
     break;
-  case LT_ARG_DIM: *(int64_t *)at = lt_check_dim(L, b, index, who, name); break;
-  case LT_ARG_POS: *(int64_t *)at = lt_check_pos(L, b, index, who, name); break;
-  case LT_ARG_DIMS: *(lt_dims *)at = check_dims(L, b, index, who, name); break;
-  case LT_ARG_SIZES: *(lt_sizes *)at = lt_check_sizes(L, b, index, who, name); break;
-  case LT_ARG_PAIR: *(lt_pair *)at = check_pair(L, b, index, who, name); break;
-  case LT_ARG_SCALAR: *(lt_scalar *)at = check_scalar(L, b, index, who, name); break;
-  case LT_ARG_DTYPE: *(lt_dtype *)at = lt_check_dtype(L, b, index, who); break;
-  case LT_ARG_DEVICE: *(lt_device *)at = lt_check_device(L, b, index, who); break;
-  case LT_ARG_CHOICE: *(int64_t *)at = check_choice(L, b, index, who, a); break;
-  case LT_ARG_TICKET: break;
+  case LT_ARG_DIM:
+    *(int64_t *)at = lt_check_dim(L, b, index, who, name);
+    break;
+  case LT_ARG_POS:
+    *(int64_t *)at = lt_check_pos(L, b, index, who, name);
+    break;
+  case LT_ARG_DIMS:
+    *(lt_dims *)at = lt_check_dims(L, b, index, who, name);
+    break;
+  case LT_ARG_SIZES:
+    *(lt_sizes *)at = lt_check_sizes(L, b, index, who, name);
+    break;
+  case LT_ARG_PAIR:
+    *(lt_pair *)at = lt_check_pair(L, b, index, who, name);
+    break;
+  case LT_ARG_SCALAR:
+    *(lt_scalar *)at = lt_check_scalar(L, b, index, who, name);
+    break;
+  case LT_ARG_DTYPE:
+    *(lt_dtype *)at = lt_check_dtype(L, b, index, who);
+    break;
+  case LT_ARG_DEVICE:
+    *(lt_device *)at = lt_check_device(L, b, index, who);
+    break;
+  case LT_ARG_CHOICE:
+    *(int64_t *)at = lt_check_choice(L, b, index, who, a);
+    break;
+  case LT_ARG_TICKET:
+    break;
   }
 }
 
@@ -198,7 +68,6 @@ static bool takes_list(lt_arg_type t) { return t == LT_ARG_DIMS || t == LT_ARG_S
 static int read_list(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   int n = 0, top = lua_gettop(L);
   while (index + n <= top && lua_type(L, index + n) == LUA_TNUMBER) n++;
-  if (n > LT_MAX_DIMS) too_many_dims(L, b, r->who, a->name);
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
     lua_pushvalue(L, index + k);
@@ -241,8 +110,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
 static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      lt_raise(L, b, LT_EARG, "%s: the table of options holds a value without a name",
-               r->who);
+      lt_raise(L, b, LT_EARG, "%s: the table of options holds a value without a name", r->who);
     const char *name = lua_tostring(L, -2);
     const lt_arg *a = find_row(r, name);
     if (a == NULL && r->with_requires_grad && strcmp(name, "requires_grad") == 0) {
@@ -263,15 +131,14 @@ static void check_required(lua_State *L, lt_bind *b, const lt_reading *r) {
 }
 
 _Noreturn static void too_many(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
-  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s", r->who, type_name(L, index));
+  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s", r->who, lt_type_name(L, index));
 }
 
 void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   int top = lua_gettop(L), row = 0;
   luaL_checkstack(L, 8, "ltrain");
   while (index <= top) {
-    while (row < r->n_rows &&
-           (r->rows[row].type == LT_ARG_TICKET || (r->given >> row & 1) != 0))
+    while (row < r->n_rows && (r->rows[row].type == LT_ARG_TICKET || (r->given >> row & 1) != 0))
       row++;
     bool list_due = row < r->n_rows && takes_list(r->rows[row].type);
     if (is_options(L, index, list_due)) {
@@ -326,9 +193,12 @@ static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   lt_scalar s = lt_to_scalar(L, other);
   if ((x == NULL && y == NULL) || s.kind == LT_NO_SCALAR)
     lt_raise(L, b, LT_EARG, "%s: operands must be tensors or numbers, got %s and %s", r->who,
-             x != NULL ? "a tensor" : lua_type(L, index) < 0 ? "nothing" : luaL_typename(L, index),
-             y != NULL ? "a tensor"
-                       : lua_type(L, index + 1) < 0 ? "nothing" : luaL_typename(L, index + 1));
+             x != NULL                ? "a tensor"
+             : lua_type(L, index) < 0 ? "nothing"
+                                      : luaL_typename(L, index),
+             y != NULL                    ? "a tensor"
+             : lua_type(L, index + 1) < 0 ? "nothing"
+                                          : luaL_typename(L, index + 1));
   r->in[0] = x != NULL ? x : y;
   r->n_in = 1;
   if (x != NULL)
@@ -340,7 +210,7 @@ static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
 static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   if (!lua_istable(L, index))
     lt_raise(L, b, LT_EARG, "%s: needs a table of tensors, got %s", r->who,
-             lua_type(L, index) < 0 ? "nothing" : type_name(L, index));
+             lua_type(L, index) < 0 ? "nothing" : lt_type_name(L, index));
   lua_Integer n = luaL_len(L, index);
   if (n > INT32_MAX / 16) lt_raise(L, b, LT_EARG, "%s: too many tensors", r->who);
   r->n_in = (int)n;
@@ -352,8 +222,8 @@ static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) 
     lua_geti(L, index, k + 1);
     r->in[k] = lt_to_tensor(L, b, -1);
     if (r->in[k] == NULL)
-      lt_raise(L, b, LT_EARG, "%s: element %d of the list must be a tensor, got %s", r->who,
-               k + 1, luaL_typename(L, -1));
+      lt_raise(L, b, LT_EARG, "%s: element %d of the list must be a tensor, got %s", r->who, k + 1,
+               luaL_typename(L, -1));
     lua_pop(L, 1);
   }
   return index + 1;

@@ -8,17 +8,17 @@ enum { LT_ARGS_BYTES = 512 };
 
 typedef struct lt_reading {
   const lt_op_info *op;
-  const char *who;           /* for messages: the op's name unless changed */
+  const char *who; /* for messages: the op's name unless changed */
   const lt_kind_info *kind;
-  const lt_arg *rows;        /* the kind's arguments */
+  const lt_arg *rows; /* the kind's arguments */
   int n_rows;
-  uint32_t given;            /* bit n: rows[n] was given */
+  uint32_t given; /* bit n: rows[n] was given */
   int n_in;
-  lt_tensor **in;            /* few, or memory of Lua's for lists */
+  lt_tensor **in; /* few, or memory of Lua's for lists */
   lt_tensor *few[LT_FINITE_IN];
-  bool numbers;              /* some inputs are numbers: lt_make_numbers */
+  bool numbers; /* some inputs are numbers: lt_make_numbers */
   lt_scalar number[LT_FINITE_IN];
-  bool with_requires_grad;   /* accept this option, for makers of tensors */
+  bool with_requires_grad; /* accept this option, for makers of tensors */
   bool requires_grad;
   _Alignas(16) char args[LT_ARGS_BYTES];
 } lt_reading;
@@ -44,19 +44,5 @@ void lt_mark_given(lt_reading *r, const char *name);
 
 /* Apply the op: pushes its results and returns how many (ops.c). */
 int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r);
-
-/* Single values at `index`; `who` and `name` are for messages. */
-lt_scalar lt_to_scalar(lua_State *L, int index); /* kind LT_NO_SCALAR when it is no number */
-int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
-int64_t lt_check_dim(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
-int64_t lt_check_pos(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
-lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who);
-lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who);
-/* A table of sizes, or one number. */
-lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
-
-/* A dim of `t` at `index`, as 0..ndim-1. */
-int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, const char *who,
-                    const char *name);
 
 #endif

@@ -102,9 +102,12 @@ static int memory(lua_State *L) {
   const struct {
     const char *name;
     int64_t value;
-  } rows[] = {{"live_bytes", s.live_bytes},     {"peak_bytes", s.peak_bytes},
-              {"cached_bytes", s.cached_bytes}, {"system_calls", s.system_calls},
-              {"struct_bytes", b->c->memory.live_bytes}, {"lua_bytes", heap_bytes(L)}};
+  } rows[] = {{"live_bytes", s.live_bytes},
+              {"peak_bytes", s.peak_bytes},
+              {"cached_bytes", s.cached_bytes},
+              {"system_calls", s.system_calls},
+              {"struct_bytes", b->c->memory.live_bytes},
+              {"lua_bytes", heap_bytes(L)}};
   lua_createtable(L, 0, 6);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     lua_pushinteger(L, rows[k].value);

@@ -1,8 +1,10 @@
-/* lua/bind/convert.c: tensors to numbers, tables, bytes, other dtypes and devices; writes in place. */
+/* lua/bind/convert.c: tensors to numbers, tables, bytes, other dtypes and devices; writes in place.
+ */
 #include <string.h>
 
 #include "bind/arguments.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 
 static void push_scalar(lua_State *L, lt_scalar s) {
   if (s.kind == LT_SCALAR_BOOL)
@@ -255,8 +257,8 @@ static void add_dtype_methods(lua_State *L, lt_bind *b) {
   static const struct {
     const char *name;
     lt_dtype dtype;
-  } rows[] = {{"float", LT_F32},     {"double", LT_F64}, {"half", LT_F16}, {"bfloat16", LT_BF16},
-              {"long", LT_I64},      {"int", LT_I32},    {"byte", LT_U8},  {"bool", LT_BOOL}};
+  } rows[] = {{"float", LT_F32}, {"double", LT_F64}, {"half", LT_F16}, {"bfloat16", LT_BF16},
+              {"long", LT_I64},  {"int", LT_I32},    {"byte", LT_U8},  {"bool", LT_BOOL}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     lua_pushlightuserdata(L, b);
     lua_pushinteger(L, rows[k].dtype);

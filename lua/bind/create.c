@@ -7,6 +7,7 @@
 
 #include "bind/arguments.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 
 /* The options of lt.tensor, arange and from_bytes: {dtype =, device =, requires_grad =}. */
 typedef struct options {
@@ -92,8 +93,7 @@ static void walk_table(lua_State *L, nested *w, int depth) {
              place(L, w, depth));
   } else if (w->shape.size[depth] != n) {
     lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s has %lld elements, its neighbours %lld",
-             depth > 0 ? place(L, w, depth) : "it", (long long)n,
-             (long long)w->shape.size[depth]);
+             depth > 0 ? place(L, w, depth) : "it", (long long)n, (long long)w->shape.size[depth]);
   }
   if (n == 0) w->measured = true;
   luaL_checkstack(L, 6, "tensor");
@@ -271,8 +271,7 @@ static int from_bytes(lua_State *L) {
   if (length % size != 0 || lt_shape_numel(shape) != (int64_t)(length / size))
     lt_raise(L, b, LT_ESHAPE, "from_bytes: %zu bytes do not make %s of %s", length,
              LT_SHAPE_STR(shape), lt_dtype_name(dtype));
-  return push_staged(L, b, bytes, dtype, shape,
-                     (options){.dtype = dtype, .device = LT_CPU_DEVICE});
+  return push_staged(L, b, bytes, dtype, shape, (options){.dtype = dtype, .device = LT_CPU_DEVICE});
 }
 
 static void add_filled(lua_State *L, lt_bind *b) {
@@ -289,9 +288,10 @@ static void add_likes(lua_State *L, lt_bind *b) {
   static const struct {
     const char *name, *op;
     int value; /* -1: none */
-  } rows[] = {{"zeros_like", "full", 0},  {"ones_like", "full", 1}, {"full_like", "full", -1},
-              {"empty_like", "empty", -1}, {"rand_like", "rand", -1},
-              {"randn_like", "randn", -1}, {"randint_like", "randint", -1}};
+  } rows[] = {{"zeros_like", "full", 0},      {"ones_like", "full", 1},
+              {"full_like", "full", -1},      {"empty_like", "empty", -1},
+              {"rand_like", "rand", -1},      {"randn_like", "randn", -1},
+              {"randint_like", "randint", -1}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     lt_op op = lt_op_by_name(rows[k].op);
     if (op == LT_OP_COUNT) continue;

@@ -2,8 +2,8 @@
    own Lua (`c.runtime.data`). Positions of samples count from 1 here, as ds:get(i) does. */
 #include <string.h>
 
-#include "bind/arguments.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 #include "data/digits.h"
 #include "data/prefetch.h"
 

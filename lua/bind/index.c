@@ -9,9 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bind/arguments.h"
 #include "bind/tensor.h"
-#include "bind/views.h"
+#include "bind/values.h"
 #include "ops/node.h"
 
 static const char all_mark, new_mark;
@@ -23,8 +22,8 @@ typedef struct chosen {
 
 typedef struct plan {
   lt_args_window window;
-  bool whole;             /* the window is all of x, dims in place */
-  int dims;               /* dims of x used up */
+  bool whole; /* the window is all of x, dims in place */
+  int dims;   /* dims of x used up */
   int n_tensors;
   chosen tensors[LT_MAX_DIMS];
 } plan;
@@ -277,8 +276,7 @@ int lt_index_write(lua_State *L) {
   plan p;
   read_key(L, b, x, &p, 2);
   lt_frame frame = lt_begin(L, b, 0);
-  if (v == NULL)
-    v = lt_full(b->c, (lt_shape){0}, s, (lt_dtype)x->dtype, x->storage->device);
+  if (v == NULL) v = lt_full(b->c, (lt_shape){0}, s, (lt_dtype)x->dtype, x->storage->device);
   if (v != NULL) write_plan(b->c, x, v, &p);
   lt_end_call(L, b, frame);
   return 0;

@@ -3,8 +3,8 @@
    A scope belongs to the Lua thread that opened it; functions called in one may yield. */
 #include <string.h>
 
-#include "bind/arguments.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 
 #define SCOPE_NAME "ltrain.Scope"
 

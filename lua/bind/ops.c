@@ -123,10 +123,14 @@ static void add_operators(lua_State *L, lt_bind *b) {
     const char *event, *op;
     lua_CFunction fn;
   } rows[] = {
-      {"__add", "add", call_op},          {"__sub", "sub", call_op},
-      {"__mul", "mul", call_op},          {"__div", "div", call_op},
-      {"__idiv", "floor_divide", call_op}, {"__mod", "remainder", call_op},
-      {"__pow", "pow", call_op},          {"__unm", "neg", call_unary_operator},
+      {"__add", "add", call_op},
+      {"__sub", "sub", call_op},
+      {"__mul", "mul", call_op},
+      {"__div", "div", call_op},
+      {"__idiv", "floor_divide", call_op},
+      {"__mod", "remainder", call_op},
+      {"__pow", "pow", call_op},
+      {"__unm", "neg", call_unary_operator},
       {"__band", "logical_and", call_logic_operator},
       {"__bor", "logical_or", call_logic_operator},
       {"__bxor", "logical_xor", call_logic_operator},
@@ -143,9 +147,9 @@ static void add_operators(lua_State *L, lt_bind *b) {
 /* lt.ops(): the rows as tables, for derived specs and docs. */
 
 static void push_arguments(lua_State *L, const lt_kind_info *kind) {
-  static const char *const types[] = {"int", "number", "flag", "dim", "dims", "pos", "sizes",
-                                      "pair", "scalar", "dtype", "device", "choice",
-                                      "ticket"};
+  static const char *const types[] = {"int",    "number", "flag",  "dim",    "dims",
+                                      "pos",    "sizes",  "pair",  "scalar", "dtype",
+                                      "device", "choice", "ticket"};
   int n, at = 0;
   const lt_arg *rows = kind->args(&n);
   lua_createtable(L, n, 0);

@@ -15,11 +15,11 @@ typedef struct printer {
   luaL_Buffer *out;
   const void *data;
   lt_dtype as;
-  lt_shape shape;          /* of data: after cutting */
-  bool cut[LT_MAX_DIMS];   /* this dim stands for a longer one: "..." in its middle */
+  lt_shape shape;        /* of data: after cutting */
+  bool cut[LT_MAX_DIMS]; /* this dim stands for a longer one: "..." in its middle */
   bool integral, scientific;
   int width;
-  int64_t next;            /* element to print */
+  int64_t next; /* element to print */
 } printer;
 
 static int format_float(const printer *p, double v, char *text) {
@@ -121,8 +121,8 @@ static lt_tensor *cut_ends(lt_ctx *c, lt_tensor *x, printer *p) {
     if (x->size[k] <= 2 * EDGE) continue;
     lt_shape shape = lt_tensor_shape(x);
     shape.size[k] = 2 * EDGE;
-    lt_tensor *y = lt_tensor_empty(c, x->storage->device, (lt_dtype)x->dtype, shape.ndim,
-                                   shape.size);
+    lt_tensor *y =
+        lt_tensor_empty(c, x->storage->device, (lt_dtype)x->dtype, shape.ndim, shape.size);
     if (y == NULL) return NULL;
     if (!lt_copy_into(c, lt_slice(c, y, k, 0, EDGE, 1), lt_slice(c, x, k, 0, EDGE, 1)) ||
         !lt_copy_into(c, lt_slice(c, y, k, EDGE, EDGE, 1),

@@ -41,8 +41,8 @@ static bool has_field(lua_State *L, const char *name, lua_Integer *value) {
   return given;
 }
 
-/* runtime.rng_set{seed =, stream =, batch =, ordinal =}: what is absent stays; a new batch begins at
-   ordinal 0; going back to stream 0 takes up where the draws outside of loops were left */
+/* runtime.rng_set{seed =, stream =, batch =, ordinal =}: what is absent stays; a new batch begins
+   at ordinal 0; going back to stream 0 takes up where the draws outside of loops were left */
 static int rng_set(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_rng *rng = &b->c->rng;
@@ -131,9 +131,8 @@ static uint64_t draw(lt_bind *b) {
     s->position = position;
     s->drawn = 0;
   }
-  const lt_ticket t = {.seed = s->reseeded ? s->seed : rng->seed,
-                       .position = position,
-                       .base = (uint64_t)1 << 63};
+  const lt_ticket t = {
+      .seed = s->reseeded ? s->seed : rng->seed, .position = position, .base = (uint64_t)1 << 63};
   uint64_t n = s->drawn++;
   lt_random4 r = lt_philox(t, n / 2);
   return n % 2 == 0 ? (uint64_t)r.word[1] << 32 | r.word[0] : (uint64_t)r.word[3] << 32 | r.word[2];
@@ -152,7 +151,9 @@ static int math_random(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_Integer low = 1, high;
   switch (lua_gettop(L)) {
-  case 0: lua_pushnumber(L, (double)(draw(b) >> 11) * 0x1p-53); return 1;
+  case 0:
+    lua_pushnumber(L, (double)(draw(b) >> 11) * 0x1p-53);
+    return 1;
   case 1:
     high = luaL_checkinteger(L, 1);
     if (high != 0) break;
@@ -162,7 +163,8 @@ static int math_random(lua_State *L) {
     low = luaL_checkinteger(L, 1);
     high = luaL_checkinteger(L, 2);
     break;
-  default: return luaL_error(L, "wrong number of arguments");
+  default:
+    return luaL_error(L, "wrong number of arguments");
   }
   luaL_argcheck(L, low <= high, lua_gettop(L), "interval is empty");
   uint64_t r = draw_up_to(b, (uint64_t)high - (uint64_t)low);
@@ -188,9 +190,9 @@ static int math_randomseed(lua_State *L) {
 
 void lt_bind_random(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"seed", seed}, {NULL, NULL}};
-  static const luaL_Reg runtime[] = {{"rng_set", rng_set},         {"rng_get", rng_get},
-                                     {"rng_state", rng_state},     {"rng_restore", rng_restore},
-                                     {"batch_done", batch_done},   {NULL, NULL}};
+  static const luaL_Reg runtime[] = {{"rng_set", rng_set},       {"rng_get", rng_get},
+                                     {"rng_state", rng_state},   {"rng_restore", rng_restore},
+                                     {"batch_done", batch_done}, {NULL, NULL}};
   static const luaL_Reg math[] = {
       {"random", math_random}, {"randomseed", math_randomseed}, {NULL, NULL}};
   b->c->rng.seed = fresh_seed();

@@ -34,35 +34,35 @@ typedef struct lt_collect {
 
 /* math.random of an owned state (random.c). */
 typedef struct lt_script_random {
-  bool reseeded;      /* math.randomseed was called: `seed` instead of the ctx's */
+  bool reseeded; /* math.randomseed was called: `seed` instead of the ctx's */
   uint64_t seed, position, drawn;
 } lt_script_random;
 
 typedef struct lt_script_hook lt_script_hook; /* grad.c */
 
 typedef struct lt_bind {
-  lt_ctx *c;            /* NULL once the state is closing */
-  bool owned;           /* the state is ours: collector and math.random too */
-  lua_State *L;         /* the thread whose modes are in c->modes; kept alive by a registry slot */
-  lt_modes *modes;      /* where they go when another thread comes; likewise kept alive */
+  lt_ctx *c;       /* NULL once the state is closing */
+  bool owned;      /* the state is ours: collector and math.random too */
+  lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
+  lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
   lt_modes main_modes;
   const void *metatable;
   /* Registry references. */
   int metatable_ref, unique_ref, hooks_ref, threads_ref, thread_ref, record_ref;
-  int error_ref;        /* the Lua value of a failed callback */
+  int error_ref; /* the Lua value of a failed callback */
   int last_error_ref;
-  uint32_t line_hint;   /* line of the outermost call into a Module, for calls from our own chunks */
+  uint32_t line_hint; /* line of the outermost call into a Module, for calls from our own chunks */
   lt_seen_line lines[LT_LINE_CACHE];
   lt_collect collect;
   lt_script_random random;
-  lt_rng outside;       /* where draws outside of loops were left, while in one */
+  lt_rng outside;        /* where draws outside of loops were left, while in one */
   atomic_int interrupts; /* Ctrl-C pressed and not acted on */
   lt_script_hook *live_hooks, *dead_hooks;
 } lt_bind;
 
 typedef struct lt_bind_options {
   bool owned;
-  int threads;                   /* 0: one */
+  int threads; /* 0: one */
   lt_policy policy;
   const lt_allocator *allocator; /* NULL: malloc */
 } lt_bind_options;
@@ -139,6 +139,7 @@ void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions);
    methods at index 2, and adds to them. */
 void lt_bind_state_functions(lua_State *L, lt_bind *b);
 void lt_bind_tensor(lua_State *L, lt_bind *b);
+void lt_bind_marks(lua_State *L, lt_bind *b);
 void lt_bind_ops(lua_State *L, lt_bind *b);
 void lt_bind_create(lua_State *L, lt_bind *b);
 void lt_bind_convert(lua_State *L, lt_bind *b);

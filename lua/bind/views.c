@@ -1,33 +1,10 @@
-/* lua/bind/views.c: positions and ranges turned to C's; views that are no op rows: several at once
-   (split, chunk, unbind, rows), or shaped as another tensor. */
-#include "bind/views.h"
+/* lua/bind/views.c: views that are no op rows: several at once (split, chunk, unbind, rows), or
+   shaped as another tensor. */
 
 #include <string.h>
 
-#include "bind/arguments.h"
-
-int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,
-                          const lt_tensor *x) {
-  int64_t at = lt_check_int(L, b, index, who, "index");
-  if (at == 0) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
-  if (at > n || at < -n)
-    lt_raise(L, b, LT_ESHAPE, "%s: position %lld is out of range 1..%lld of shape %s", who,
-             (long long)at, (long long)n, LT_TENSOR_STR(x));
-  return at > 0 ? at - 1 : at + n;
-}
-
-lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const char *who,
-                        const lt_tensor *x) {
-  if (r.step <= 0)
-    lt_raise(L, b, LT_EARG, "%s: a step must be at least 1, got %lld", who, (long long)r.step);
-  if (r.from == 0) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
-  int64_t from = r.from > 0 ? r.from : r.from + n + 1, to = r.to >= 0 ? r.to : r.to + n + 1;
-  if (from < 1 || from > n + 1 || to < 0 || to > n)
-    lt_raise(L, b, LT_ESHAPE, "%s: range {%lld, %lld} is out of 1..%lld of shape %s", who,
-             (long long)r.from, (long long)r.to, (long long)n, LT_TENSOR_STR(x));
-  if (to < from) return (lt_range){.from = 0, .n = 0, .step = 1};
-  return (lt_range){.from = from - 1, .n = (to - from) / r.step + 1, .step = r.step};
-}
+#include "bind/tensor.h"
+#include "bind/values.h"
 
 static int push_reshaped(lua_State *L, lt_bind *b, lt_tensor *x, lt_shape shape) {
   lt_frame frame = lt_begin(L, b, 1);
@@ -147,13 +124,9 @@ static int view_as(lua_State *L) {
 }
 
 void lt_bind_views(lua_State *L, lt_bind *b) {
-  static const luaL_Reg methods[] = {{"split", split},
-                                     {"chunk", chunk},
-                                     {"unbind", unbind},
-                                     {"rows", rows},
-                                     {"expand_as", expand_as},
-                                     {"view_as", view_as},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"split", split},         {"chunk", chunk},     {"unbind", unbind}, {"rows", rows},
+      {"expand_as", expand_as}, {"view_as", view_as}, {NULL, NULL}};
   lua_pushvalue(L, 2);
   lt_add_functions(L, b, methods);
   lua_pop(L, 1);

@@ -149,9 +149,11 @@ static void copy_table(lua_State *L, int from) {
 
 static void push_environment(lua_State *L) {
   static const char *const names[] = {
-      "assert", "collectgarbage", "coroutine", "error", "getmetatable", "ipairs", "load", "math",
-      "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset", "select",
-      "setmetatable", "string", "table", "tonumber", "tostring", "type", "utf8", "warn", "xpcall"};
+      "assert",   "collectgarbage", "coroutine", "error",    "getmetatable", "ipairs",
+      "load",     "math",           "next",      "pairs",    "pcall",        "print",
+      "rawequal", "rawget",         "rawlen",    "rawset",   "select",       "setmetatable",
+      "string",   "table",          "tonumber",  "tostring", "type",         "utf8",
+      "warn",     "xpcall"};
   lua_createtable(L, 0, 32);
   lua_pushglobaltable(L);
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -167,8 +169,7 @@ static void push_environment(lua_State *L) {
 }
 
 static void add_searcher(lua_State *L) {
-  if (lua_getglobal(L, "package") == LUA_TTABLE &&
-      lua_getfield(L, -1, "searchers") == LUA_TTABLE) {
+  if (lua_getglobal(L, "package") == LUA_TTABLE && lua_getfield(L, -1, "searchers") == LUA_TTABLE) {
     lua_Integer n = luaL_len(L, -1);
     for (lua_Integer k = n; k >= 2; k--) { /* after package.preload */
       lua_rawgeti(L, -1, k);
@@ -214,9 +215,8 @@ static int install_protected(lua_State *L) {
 }
 
 lua_State *lt_host_new(const lt_bind_options *options) {
-  lua_State *L = options->allocator != NULL
-                     ? lua_newstate(lua_allocate, (void *)options->allocator)
-                     : luaL_newstate();
+  lua_State *L = options->allocator != NULL ? lua_newstate(lua_allocate, (void *)options->allocator)
+                                            : luaL_newstate();
   if (L == NULL) return NULL;
   lt_bind_options owned = *options;
   owned.owned = true;

@@ -1,0 +1,145 @@
+/* lua/bind/call.c: between Lua and the core: the order of a call, raising, calling back. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bind/state.h"
+#include "bind/tensor.h"
+
+/* Fill lt.last_error() from the values on the stack: path (or nil), where. */
+static void keep_last_error(lua_State *L, lt_bind *b, const lt_failure *f, const char *message) {
+  static const char *const code_names[] = {"ok",     "argument", "shape",    "dtype",
+                                           "device", "value",    "version",  "memory",
+                                           "io",     "cancel",   "callback", "internal"};
+  lua_createtable(L, 0, 5);
+  lua_pushstring(L, code_names[f->code]);
+  lua_setfield(L, -2, "code");
+  if (f->op[0] != 0) {
+    lua_pushstring(L, f->op);
+  } else {
+    size_t length = strcspn(f->text, ": ");
+    lua_pushlstring(L, f->text, f->text[length] == ':' ? length : 0);
+  }
+  lua_setfield(L, -2, "op");
+  lua_pushstring(L, message);
+  lua_setfield(L, -2, "message");
+  lua_pushvalue(L, -3);
+  lua_setfield(L, -2, "path");
+  size_t length;
+  const char *where = lua_tolstring(L, -2, &length);
+  lua_pushlstring(L, where, length > 2 ? length - 2 : 0);
+  lua_setfield(L, -2, "line");
+  lua_rawseti(L, LUA_REGISTRYINDEX, b->last_error_ref);
+}
+
+void lt_raise_failure(lua_State *L, lt_bind *b) {
+  lt_failure f;
+  if (!lt_take_failure(b->c, &f)) luaL_error(L, "internal: a call failed without a reason");
+  luaL_checkstack(L, 12, "ltrain");
+  if (f.code == LT_ECALLBACK) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, b->error_ref);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, LUA_REGISTRYINDEX, b->error_ref);
+    lua_error(L);
+  }
+  lt_push_module_path(L);
+  lt_push_where(L);
+  keep_last_error(L, b, &f, f.text);
+  lua_pushstring(L, f.text);
+  if (!lua_isnil(L, -3)) {
+    lua_pushliteral(L, " (in ");
+    lua_pushvalue(L, -4);
+    lua_pushliteral(L, ")");
+    lua_concat(L, 5);
+  } else {
+    lua_concat(L, 2);
+  }
+  lua_error(L);
+  for (;;) {
+  }
+}
+
+void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *format, ...) {
+  char text[LT_FAILURE_TEXT];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  lt_fail(b->c, code, "%s", text);
+  lt_raise_failure(L, b);
+}
+
+lt_frame lt_begin(lua_State *L, lt_bind *b, int n) {
+  luaL_checkstack(L, n + 8, "ltrain");
+  lt_note_line(L, b);
+  for (int k = 0; k < n; k++) lt_push_empty(L, b);
+  return lt_frame_open(b->c);
+}
+
+/* The result is `t`, which existed before: give back the argument that it is. */
+static void return_argument(lua_State *L, const lt_bind *b, int at, int n_args,
+                            const lt_tensor *t) {
+  for (int k = 1; k <= n_args; k++) {
+    if (lt_to_tensor(L, b, k) != t) continue;
+    lua_pushvalue(L, k);
+    lua_replace(L, at);
+    return;
+  }
+}
+
+int lt_end(lua_State *L, lt_bind *b, lt_frame frame, int n, lt_tensor *const *out) {
+  lt_ctx *c = b->c;
+  if (!lt_ok(c)) {
+    lt_frame_close(c, frame, 0, NULL);
+    lt_raise_failure(L, b);
+  }
+  int first = lua_gettop(L) - n + 1;
+  for (int k = 0; k < n; k++) {
+    lt_boxed *box = lua_touserdata(L, first + k);
+    if (out[k] == NULL) {
+      lua_pushnil(L);
+      lua_replace(L, first + k);
+      continue;
+    }
+    box->t = lt_retain(out[k]);
+    if (out[k]->object.refs > 2) return_argument(L, b, first + k, first - 1, out[k]);
+    b->collect.fresh += out[k]->numel * (int64_t)lt_item_size(out[k]);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  return n;
+}
+
+void lt_end_call(lua_State *L, lt_bind *b, lt_frame frame) {
+  lt_frame_close(b->c, frame, 0, NULL);
+  if (!lt_ok(b->c)) lt_raise_failure(L, b);
+}
+
+/* A yield that a C call forbids gets a sentence of its own. */
+static void name_yield(lua_State *L, const char *who) {
+  const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  if (text == NULL || strstr(text, "yield across a C-call boundary") == NULL) return;
+  lua_pop(L, 1);
+  lua_pushfstring(L, "%s: a function called from here must not yield", who);
+}
+
+bool lt_callback(lt_bind *b, const char *who, int n_args, int n_results) {
+  lua_State *L = b->L;
+  lt_ctx *c = b->c;
+  if (!lt_ok(c)) {
+    lua_pop(L, n_args + 1);
+    return false;
+  }
+  lt_frame mark = lt_frame_open(c);
+  const char *op = c->op;
+  uint32_t line = c->line;
+  c->op = NULL;
+  int status = lua_pcall(L, n_args, n_results, 0);
+  if (b->L != L) lt_bind_switch(b, L);
+  c->op = op;
+  c->line = line;
+  if (status == LUA_OK) return true;
+  lt_frame_close(c, mark, 0, NULL);
+  name_yield(L, who);
+  lua_rawseti(L, LUA_REGISTRYINDEX, b->error_ref);
+  return lt_fail(c, LT_ECALLBACK, "%s: error in a function of the script", who);
+}

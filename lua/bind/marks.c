@@ -1,0 +1,81 @@
+/* lua/bind/marks.c: parameters and buffers are tensors with a mark; identity and version of one. */
+#include "bind/tensor.h"
+
+static int is_tensor(lua_State *L) {
+  lua_pushboolean(L, lt_to_tensor(L, lt_enter(L), 1) != NULL);
+  return 1;
+}
+
+static int mark(lua_State *L, const char *who, uint8_t flag) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *t = lt_check_tensor(L, b, 1, who);
+  lua_settop(L, 1);
+  if (t->node != NULL) {
+    lt_frame frame = lt_begin(L, b, 1);
+    t = lt_detach(b->c, t);
+    lt_end(L, b, frame, 1, &t);
+  }
+  t->flags |= flag;
+  lt_make_unique(L, b, -1);
+  return 1;
+}
+
+/* lt.parameter(x [, {requires_grad = true}]) -> x, marked; a tensor with history is detached */
+static int parameter(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  bool on = true;
+  if (lua_istable(L, 2)) {
+    if (lua_getfield(L, 2, "requires_grad") == LUA_TBOOLEAN) on = lua_toboolean(L, -1);
+  } else if (!lua_isnoneornil(L, 2)) {
+    lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", luaL_typename(L, 2));
+  }
+  lt_tensor *t = lt_check_tensor(L, b, 1, "parameter");
+  on = on && lt_dtype_is_float((lt_dtype)t->dtype);
+  mark(L, "parameter", LT_PARAMETER);
+  lt_set_requires_grad(L, b, lt_to_tensor(L, b, -1), on);
+  return 1;
+}
+
+/* runtime.buffer(x) -> x, marked as a Module's buffer */
+static int buffer(lua_State *L) { return mark(L, "buffer", LT_BUFFER); }
+
+static int has_flag(lua_State *L, uint8_t flag) {
+  const lt_tensor *t = lt_to_tensor(L, lt_enter(L), 1);
+  lua_pushboolean(L, t != NULL && (t->flags & flag) != 0);
+  return 1;
+}
+
+static int is_parameter(lua_State *L) { return has_flag(L, LT_PARAMETER); }
+static int is_buffer(lua_State *L) { return has_flag(L, LT_BUFFER); }
+
+/* runtime.identity(x) -> numbers that are equal for two tensors of the same memory: storage, offset
+ */
+static int identity(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_tensor *t = lt_check_tensor(L, b, 1, "identity");
+  lua_pushinteger(L, (lua_Integer)t->storage->id);
+  lua_pushinteger(L, t->offset);
+  return 2;
+}
+
+/* runtime.version(x) -> how often its memory was written in place */
+static int version(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_pushinteger(L, (lua_Integer)lt_check_tensor(L, b, 1, "version")->storage->version);
+  return 1;
+}
+
+void lt_bind_marks(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {{"is_tensor", is_tensor},
+                                       {"parameter", parameter},
+                                       {"is_parameter", is_parameter},
+                                       {"is_buffer", is_buffer},
+                                       {NULL, NULL}};
+  static const luaL_Reg runtime[] = {
+      {"buffer", buffer}, {"identity", identity}, {"version", version}, {NULL, NULL}};
+  lua_pushvalue(L, 1);
+  lt_add_functions(L, b, functions);
+  lua_getfield(L, -1, "runtime");
+  lt_add_functions(L, b, runtime);
+  lua_pop(L, 2);
+}

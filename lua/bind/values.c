@@ -1,0 +1,187 @@
+/* lua/bind/values.c: single values from the Lua stack: numbers, dims, positions, names. */
+#include "bind/values.h"
+
+#include <string.h>
+
+#include "bind/tensor.h"
+#include "bind/words.h"
+
+const char *lt_type_name(lua_State *L, int index) {
+  return lua_type(L, index) == LUA_TUSERDATA ? "a tensor" : luaL_typename(L, index);
+}
+
+bool lt_from_zero(int64_t given, int64_t *out) {
+  *out = given > 0 ? given - 1 : given;
+  return given != 0;
+}
+
+lt_scalar lt_to_scalar(lua_State *L, int index) {
+  switch (lua_type(L, index)) {
+  case LUA_TNUMBER:
+    return lua_isinteger(L, index) ? lt_scalar_int(lua_tointeger(L, index))
+                                   : lt_scalar_of(lua_tonumber(L, index));
+  case LUA_TBOOLEAN: {
+    lt_scalar s = lt_scalar_int(lua_toboolean(L, index));
+    s.kind = LT_SCALAR_BOOL;
+    return s;
+  }
+  default:
+    return LT_NONE_SCALAR;
+  }
+}
+
+int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  int is_int = 0;
+  int64_t value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &is_int) : 0;
+  if (is_int) return value;
+  if (lua_type(L, index) == LUA_TNUMBER)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %g", who, name,
+             lua_tonumber(L, index));
+  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %s", who, name,
+           lt_type_name(L, index));
+}
+
+int64_t lt_check_dim(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  int64_t dim = 0;
+  if (!lt_from_zero(lt_check_int(L, b, index, who, name), &dim))
+    lt_raise(L, b, LT_EARG, "%s: argument '%s': dims start at 1, got 0", who, name);
+  return dim;
+}
+
+int64_t lt_check_pos(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  int64_t at = 0;
+  if (!lt_from_zero(lt_check_int(L, b, index, who, name), &at))
+    lt_raise(L, b, LT_EARG, "%s: argument '%s': positions start at 1, got 0", who, name);
+  return at;
+}
+
+int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, const char *who,
+                    const char *name) {
+  int dim = 0;
+  const char *op = b->c->op;
+  int64_t given = lt_check_dim(L, b, index, who, name);
+  b->c->op = who;
+  bool ok = lt_shape_dim(b->c, lt_tensor_shape(t), given, &dim);
+  b->c->op = op;
+  if (!ok) lt_raise_failure(L, b);
+  return dim;
+}
+
+lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who) {
+  if (lua_type(L, index) != LUA_TSTRING)
+    lt_raise(L, b, LT_EARG, "%s: argument 'dtype' must be a name such as \"f32\", got %s", who,
+             lt_type_name(L, index));
+  const char *name = lua_tostring(L, index);
+  lt_dtype d = lt_dtype_from_name(name);
+  if (d != LT_DTYPE_NONE) return d;
+  lt_nearest nearest = {0};
+  for (int k = 0; k < LT_DTYPE_COUNT; k++) {
+    lt_consider_word(&nearest, name, lt_dtype_name((lt_dtype)k));
+    lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
+  }
+  if (nearest.word != NULL)
+    lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s' (did you mean '%s'?)", who, name,
+             nearest.word);
+  lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s' (there are f32 f64 f16 bf16 i64 i32 u8 bool)",
+           who, name);
+}
+
+lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who) {
+  lt_device d = LT_NO_DEVICE;
+  if (lua_type(L, index) != LUA_TSTRING)
+    lt_raise(L, b, LT_EARG, "%s: argument 'device' must be a name such as \"cpu\", got %s", who,
+             lt_type_name(L, index));
+  if (!lt_device_parse(b->c, lua_tostring(L, index), &d)) lt_raise_failure(L, b);
+  return d;
+}
+
+static void too_many_dims(lua_State *L, lt_bind *b, const char *who, const char *name) {
+  lt_raise(L, b, LT_EARG, "%s: argument '%s': at most %d dims", who, name, LT_MAX_DIMS);
+}
+
+lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  lt_sizes s = {0};
+  if (!lua_istable(L, index)) {
+    s.n = 1;
+    s.size[0] = lt_check_int(L, b, index, who, name);
+    return s;
+  }
+  lua_Integer n = luaL_len(L, index);
+  if (n > LT_MAX_DIMS) too_many_dims(L, b, who, name);
+  for (s.n = 0; s.n < n; s.n++) {
+    lua_geti(L, index, s.n + 1);
+    s.size[s.n] = lt_check_int(L, b, -1, who, name);
+    lua_pop(L, 1);
+  }
+  return s;
+}
+
+lt_dims lt_check_dims(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  lt_sizes s = lt_check_sizes(L, b, index, who, name);
+  lt_dims d = {.n = s.n};
+  for (int k = 0; k < s.n; k++)
+    if (!lt_from_zero(s.size[k], &d.dim[k]))
+      lt_raise(L, b, LT_EARG, "%s: argument '%s': dims start at 1, got 0", who, name);
+  return d;
+}
+
+lt_pair lt_check_pair(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  lt_sizes s = lt_check_sizes(L, b, index, who, name);
+  if (s.n == 1) return LT_PAIR_OF(s.size[0]);
+  if (s.n != 2)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number or {height, width}", who, name);
+  return (lt_pair){s.size[0], s.size[1]};
+}
+
+lt_scalar lt_check_scalar(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  lt_scalar s = lt_to_scalar(L, index);
+  lt_tensor *t = lt_to_tensor(L, b, index);
+  if (t != NULL) {
+    lt_frame frame = lt_frame_open(b->c);
+    lt_item(b->c, t, &s);
+    lt_end_call(L, b, frame);
+  }
+  if (s.kind == LT_NO_SCALAR)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got %s", who, name,
+             lt_type_name(L, index));
+  return s;
+}
+
+/* The position of a name among a->choices ("none|mean|sum"). */
+int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a) {
+  const char *name = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : "";
+  size_t length = strlen(name);
+  int64_t k = 0;
+  for (const char *s = a->choices; s != NULL; k++) {
+    const char *end = strchr(s, '|');
+    size_t n = end != NULL ? (size_t)(end - s) : strlen(s);
+    if (n == length && memcmp(s, name, n) == 0) return k;
+    s = end != NULL ? end + 1 : NULL;
+  }
+  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be one of %s, got %s", who, a->name, a->choices,
+           *name != 0 ? name : lt_type_name(L, index));
+}
+
+int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,
+                          const lt_tensor *x) {
+  int64_t given = lt_check_int(L, b, index, who, "index"), at = 0;
+  if (!lt_from_zero(given, &at)) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
+  if (at < 0) at += n;
+  if (at < 0 || at >= n)
+    lt_raise(L, b, LT_ESHAPE, "%s: position %lld is out of range 1..%lld of shape %s", who,
+             (long long)given, (long long)n, LT_TENSOR_STR(x));
+  return at;
+}
+
+lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const char *who,
+                        const lt_tensor *x) {
+  if (r.step <= 0)
+    lt_raise(L, b, LT_EARG, "%s: a step must be at least 1, got %lld", who, (long long)r.step);
+  if (r.from == 0) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
+  int64_t from = r.from > 0 ? r.from : r.from + n + 1, to = r.to >= 0 ? r.to : r.to + n + 1;
+  if (from < 1 || from > n + 1 || to < 0 || to > n)
+    lt_raise(L, b, LT_ESHAPE, "%s: range {%lld, %lld} is out of 1..%lld of shape %s", who,
+             (long long)r.from, (long long)r.to, (long long)n, LT_TENSOR_STR(x));
+  if (to < from) return (lt_range){.from = 0, .n = 0, .step = 1};
+  return (lt_range){.from = from - 1, .n = (to - from) / r.step + 1, .step = r.step};
+}

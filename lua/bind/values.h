@@ -1,0 +1,55 @@
+/* lua/bind/values.h: single values from the Lua stack, raising when they are of the wrong kind.
+
+   `who` and `name` are for messages: "sum: argument 'dims' must be a whole number, got string".
+   Scripts count dims and positions from 1, negative ones from the end; C counts them from 0. */
+#ifndef LT_BIND_VALUES_H
+#define LT_BIND_VALUES_H
+
+#include "bind/state.h"
+
+/* THE conversion of a dim or position: 1, 2, ... to 0, 1, ...; negative ones stay; false for 0. */
+bool lt_from_zero(int64_t given, int64_t *out);
+
+/* "a tensor", "string", ... of the value at `index`. */
+const char *lt_type_name(lua_State *L, int index);
+
+/* Kind LT_NO_SCALAR when it is no number and no boolean. */
+lt_scalar lt_to_scalar(lua_State *L, int index);
+
+int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+
+/* A number, a boolean, or a tensor of one element. */
+lt_scalar lt_check_scalar(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+
+/* As C counts, but not checked against a shape. */
+int64_t lt_check_dim(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+int64_t lt_check_pos(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+
+/* A dim of `t`, as 0..ndim-1. */
+int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, const char *who,
+                    const char *name);
+
+/* A position in a dim of n elements of `x`, as 0..n-1. */
+int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,
+                          const lt_tensor *x);
+
+/* As given: from..to by step, both ends included. As checked: n elements from `from` by step. */
+typedef struct lt_range {
+  int64_t from, to, step, n;
+} lt_range;
+
+/* A range in a dim of n elements of `x`: no clipping; {3, 2} is empty. */
+lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const char *who,
+                        const lt_tensor *x);
+
+/* Names. */
+lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who);
+lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who);
+int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a);
+
+/* A number or a table of them. */
+lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+lt_dims lt_check_dims(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+lt_pair lt_check_pair(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+
+#endif
