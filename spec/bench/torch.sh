@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# spec/bench/torch.sh: the same three models from equal weights in PyTorch and here.
+#
+#   ./dev bench torch [STEPS] [THREADS]
+#
+# Installs PyTorch into a virtual environment of the build folder (LT_TORCH_VENV names another), lets
+# it write weights, batches and its losses, repeats the steps with ltrain, and prints the largest
+# relative difference of the losses and the time of a step on both sides.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+steps=${1:-20} threads=${2:-1}
+build=${LT_BUILD:-$here/../../build}
+venv=${LT_TORCH_VENV:-$build/venv-torch}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
+  echo "installing PyTorch into $venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet torch numpy
+fi
+for model in mlp cnn gpt; do
+  OMP_NUM_THREADS=$threads "$venv/bin/python" "$here/torch_models.py" "$model" "$steps" "$work"
+  OMP_NUM_THREADS=$threads "${LTRAIN:-$build/ltrain}" "$here/torch_models.lua" "$model" "$steps" "$work" "$threads"
+done

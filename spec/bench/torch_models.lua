@@ -1,0 +1,87 @@
+-- spec/bench/torch_models.lua: ltrain's side of ./dev bench torch; torch_models.py wrote the file.
+local lt = require "ltrain"
+local nn = lt.nn
+
+local MLP = lt.Module:extend("MLP")
+function MLP:init()
+  self.a, self.b, self.c = nn.Linear(784, 256), nn.Linear(256, 128), nn.Linear(128, 10)
+end
+function MLP:forward(x)
+  return (self.c(self.b(self.a(x):relu()):relu()))
+end
+
+local CNN = lt.Module:extend("CNN")
+function CNN:init()
+  self.conv1, self.conv2 = nn.Conv2d(1, 32, 3), nn.Conv2d(32, 64, 3)
+  self.norm = nn.BatchNorm2d(32)
+  self.a, self.b = nn.Linear(9216, 128), nn.Linear(128, 10)
+end
+function CNN:forward(x)
+  x = self.norm(self.conv1(x)):relu()
+  x = self.conv2(x):relu():max_pool2d(2)
+  return (self.b(self.a(x:flatten(2)):relu()))
+end
+
+local Block = lt.Module:extend("Block")
+function Block:init(width, heads)
+  self.heads = heads
+  self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+  self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+  self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+end
+function Block:forward(x)
+  local b, t, c = table.unpack(x.shape)
+  local qkv = self.qkv(self.norm1(x)):view(b, t, 3, self.heads, c // self.heads):permute(3, 1, 4, 2, 5)
+  local y = lt.scaled_dot_product_attention(qkv[1], qkv[2], qkv[3], {causal = true})
+  x = x + self.out(y:transpose(2, 3):reshape(b, t, c))
+  return x + self.down(self.up(self.norm2(x)):gelu())
+end
+
+local GPT = lt.Module:extend("GPT")
+function GPT:init()
+  self.token, self.position = nn.Embedding(65, 128), nn.Embedding(64, 128)
+  self.blocks = nn.ModuleList{Block(128, 4), Block(128, 4), Block(128, 4), Block(128, 4)}
+  self.norm, self.head = nn.LayerNorm(128), nn.Linear(128, 65)
+end
+function GPT:forward(ids)
+  local x = self.token(ids) + self.position(lt.arange(0, ids:size(2)))
+  for _, block in ipairs(self.blocks) do x = block(x) end
+  return self.head(self.norm(x)):flatten(1, 2)
+end
+
+local name, steps, folder, threads = arg[1], tonumber(arg[2]), arg[3], tonumber(arg[4])
+lt.runtime.set_threads(threads)
+local tensors, metadata = require("ltrain.c").io.load_safetensors(folder .. "/" .. name .. ".safetensors")
+local net = ({mlp = MLP, cnn = CNN, gpt = GPT})[name]()
+local weights = {}
+for key, tensor in pairs(tensors) do
+  local path = key:match("^w%.(.*)$")
+  if path then weights[path] = tensor end
+end
+net:load_state_dict(weights)
+
+local optimizer
+if name == "cnn" then
+  optimizer = lt.optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
+elseif name == "mlp" then
+  optimizer = lt.optim.Adam(net:parameters(), {lr = 1e-3})
+else
+  optimizer = lt.optim.AdamW(net:parameters(), {lr = 1e-3, weight_decay = 0.1})
+end
+
+local worst, best, i = 0, math.huge, 0
+for want in metadata.losses:gmatch("%S+") do
+  local x, y = tensors["x." .. i], tensors["y." .. i]
+  local start = lt.runtime.clock()
+  local loss = lt.cross_entropy(net(x), y)
+  optimizer:zero_grad()
+  loss:backward()
+  optimizer:step()
+  best = math.min(best, lt.runtime.clock() - start)
+  worst = math.max(worst, math.abs(loss:item() - tonumber(want)) / tonumber(want))
+  i = i + 1
+end
+assert(i == steps)
+local theirs = tonumber(metadata.seconds)
+print(("%s: %d steps, largest relative difference of the loss %.2g; ms a step: PyTorch %.3f, ltrain "
+  .. "%.3f, ratio %.2f"):format(name, steps, worst, theirs * 1e3, best * 1e3, theirs / best))

@@ -1,0 +1,116 @@
+# spec/bench/torch_models.py: PyTorch's side of ./dev bench torch.
+#
+#   python torch_models.py mlp|cnn|gpt STEPS FOLDER
+#
+# Writes FOLDER/<model>.safetensors: the first weights (w.<name>), a batch a step (x.<i>, y.<i>), the
+# losses, and the seconds of the fastest step.
+import json, os, struct, sys, time
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(784, 256), nn.Linear(256, 128), nn.Linear(128, 10)
+
+    def forward(self, x):
+        return self.c(F.relu(self.b(F.relu(self.a(x)))))
+
+
+class CNN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 32, 3), nn.Conv2d(32, 64, 3)
+        self.norm = nn.BatchNorm2d(32)
+        self.a, self.b = nn.Linear(9216, 128), nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.conv1(x)))
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        return self.b(F.relu(self.a(x.flatten(1))))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, c)
+        x = x + self.out(y)
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class GPT(nn.Module):
+    def __init__(self, vocabulary=65, width=128, heads=4, layers=4, length=64):
+        super().__init__()
+        self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.blocks = nn.ModuleList([Block(width, heads) for _ in range(layers)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+
+    def forward(self, ids):
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).flatten(0, 1)
+
+
+def batch(model):
+    if model == "mlp":
+        return torch.rand(64, 784), torch.randint(0, 10, (64,))
+    if model == "cnn":
+        return torch.rand(32, 1, 28, 28), torch.randint(0, 10, (32,))
+    return torch.randint(0, 65, (12, 64)), torch.randint(0, 65, (12 * 64,))
+
+
+def save(path, tensors, losses, seconds):
+    header, at, parts = {}, 0, []
+    for name, t in tensors.items():
+        raw = t.detach().contiguous().numpy().tobytes()
+        kind = {torch.float32: "F32", torch.int64: "I64"}[t.dtype]
+        header[name] = {"dtype": kind, "shape": list(t.shape), "data_offsets": [at, at + len(raw)]}
+        at += len(raw)
+        parts.append(raw)
+    header["__metadata__"] = {"losses": " ".join(repr(x) for x in losses), "seconds": repr(seconds)}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for raw in parts:
+            f.write(raw)
+
+
+def main():
+    model, steps, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    torch.manual_seed(1)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    net = {"mlp": MLP, "cnn": CNN, "gpt": GPT}[model]()
+    tensors = {"w." + k: v.clone() for k, v in net.state_dict().items()}
+    if model == "cnn":
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    elif model == "mlp":
+        optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    else:
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)
+    losses, best = [], 1e9
+    for i in range(steps):
+        x, y = batch(model)
+        tensors["x.%d" % i], tensors["y.%d" % i] = x, y
+        start = time.perf_counter()
+        loss = F.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        best = min(best, time.perf_counter() - start)
+        losses.append(loss.item())
+    save(os.path.join(folder, model + ".safetensors"), tensors, losses, best)
+
+
+main()
