@@ -109,8 +109,6 @@ lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options) {
   return lt_bind_get(L);
 }
 
-void lt_bind_interrupt(lt_bind *b) { atomic_fetch_add(&b->interrupts, 1); }
-
 /* The record of modes of the thread on top of the stack, which it pops. A new thread starts with
    the main thread's. */
 static lt_modes *record_of(lua_State *L, lt_bind *b) {

@@ -70,9 +70,6 @@ typedef struct lt_bind_options {
 /* The state's binding, made at the first call; pushes the table of all C functions. */
 lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options);
 
-/* Count one more Ctrl-C; may be called in a signal handler. */
-void lt_bind_interrupt(lt_bind *b);
-
 /* The binding if the state has one, else NULL. */
 lt_bind *lt_bind_get(lua_State *L);
 
