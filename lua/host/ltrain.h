@@ -14,8 +14,8 @@
    A state belongs to one thread at a time; two states may run in two threads. Functions return
    false (or NULL) on failure, and ltrain_errmsg says why. Numbers of dims and sizes count from 0
    here, as everywhere in C. */
-#ifndef LTRAIN_H
-#define LTRAIN_H
+#ifndef LT_HOST_LTRAIN_H
+#define LT_HOST_LTRAIN_H
 
 #include <ltrain/tensor.h>
 #include <ltrain/version.h>
@@ -43,9 +43,10 @@ enum { LTRAIN_DEBUG, LTRAIN_INFO, LTRAIN_WARNING };
 /* Begin with LTRAIN_CONFIG_INIT; what is 0 or NULL there has the meaning in brackets. */
 typedef struct ltrain_config {
   size_t size; /* of this struct, so that later versions can tell */
-  /* As lua_Alloc, for everything of the state, also from helper threads [malloc]. */
+  /* As lua_Alloc, for Lua and all structures, also from helper threads [malloc]. The data of
+     tensors is aligned memory of the device's own. */
   void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);
-  size_t memory_cap;        /* bytes, Lua's and tensors' together [none] */
+  size_t memory_cap;        /* bytes of Lua and structures, and as many of tensor data [none] */
   int64_t max_instructions; /* of Lua in one call from the host; slows Lua by half [none] */
   int threads;              /* an operation may use [1] */
   unsigned allow;           /* LTRAIN_READ_FILES | ... [nothing] */
