@@ -7,6 +7,7 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
+#include "device/device.h"
 #include "host/install.h"
 
 enum { HOOK_COUNT = 10000 };
@@ -106,12 +107,24 @@ static int print_text(lua_State *L) {
   return 1;
 }
 
+/* Lua's warnings come in pieces; a single "@..." is a control message, which is for `lua`. */
 static void warn(void *ud, const char *text, int to_be_continued) {
-  (void)to_be_continued;
-  tell_log(ud, LTRAIN_WARNING, text);
+  ltrain *l = ud;
+  if (l->warning[0] == 0 && !to_be_continued && text[0] == '@') return;
+  size_t length = strlen(l->warning);
+  snprintf(l->warning + length, sizeof l->warning - length, "%s", text);
+  if (to_be_continued) return;
+  tell_log(l, LTRAIN_WARNING, l->warning);
+  l->warning[0] = 0;
 }
 
-/* loop.watch(stage, epoch, batch, batches) */
+/* For bars: nobody looks at a terminal. */
+static int give_nothing(lua_State *L) {
+  (void)L;
+  return 0;
+}
+
+/* (stage, epoch, batch, batches) */
 static int progress(lua_State *L) {
   const ltrain *l = of(L);
   int known = 0;
@@ -122,8 +135,11 @@ static int progress(lua_State *L) {
 }
 
 static void set_callbacks(lua_State *L, ltrain *l) {
-  static const luaL_Reg streams[] = {
-      {"write_stderr", say}, {"write_stdout", print_text}, {NULL, NULL}};
+  static const luaL_Reg streams[] = {{"write_stderr", say},
+                                     {"write_stdout", print_text},
+                                     {"isatty", give_nothing},
+                                     {"terminal_width", give_nothing},
+                                     {NULL, NULL}};
   lua_setwarnf(L, warn, l);
   l->b->c->log = tell_log;
   l->b->c->log_ud = l;
@@ -131,10 +147,9 @@ static void set_callbacks(lua_State *L, ltrain *l) {
   luaL_setfuncs(L, streams, 0);
   lua_pop(L, 1);
   if (l->config.progress == NULL) return;
-  push_part(L, "ltrain.trainer.loop");
+  push_part(L, "ltrain.trainer.host_progress");
   lua_pushcfunction(L, progress);
-  lua_setfield(L, -2, "watch");
-  lua_pop(L, 1);
+  lua_call(L, 1, 0);
 }
 
 /* Opening. */
@@ -173,6 +188,7 @@ static int open_state(lua_State *L) {
                                    .allocator = &l->allocator};
   lt_host_install(L, &options);
   l->b = lt_bind_get(L);
+  if (l->config.memory_cap > 0) lt_device_set_limit(l->b->c, (int64_t)l->config.memory_cap);
   set_callbacks(L, l);
   lua_newtable(L);
   l->hold_ref = luaL_ref(L, LUA_REGISTRYINDEX);

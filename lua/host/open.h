@@ -19,6 +19,7 @@ struct ltrain {
   int hold_ref, thread_ref; /* registry: strings of results; the thread that is stepped */
   lua_State *stepped;       /* NULL: none */
   int step_arguments;
+  char warning[512]; /* pieces of one that is not complete */
   char where[64];
   char message[2048];
 };

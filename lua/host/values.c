@@ -96,8 +96,10 @@ static void push_key(lua_State *L, const char *part, size_t length) {
 /* Replace the table on top by its field. */
 static void step_into(lua_State *L, const char *name, const char *part, size_t length) {
   if (lua_type(L, -1) != LUA_TTABLE) {
-    if (luaL_getmetafield(L, -1, "__index") == LUA_TNIL)
-      luaL_error(L, "%s: a %s stands before '%s'", name, luaL_typename(L, -1), part);
+    if (luaL_getmetafield(L, -1, "__index") == LUA_TNIL) {
+      lua_pushlstring(L, part, length);
+      luaL_error(L, "%s: a %s stands before '%s'", name, luaL_typename(L, -2), lua_tostring(L, -1));
+    }
     lua_pop(L, 1);
   }
   push_key(L, part, length);

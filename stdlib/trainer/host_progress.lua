@@ -21,9 +21,9 @@ end
 
 for _, stage in ipairs { "validation", "test", "predict" } do
   local field = ("num_%s_batches"):format(stage == "validation" and "val" or stage)
-  HostProgress[("on_%s_batch_start"):format(stage)] = function(self, trainer, _, _, batch_idx, loader)
+  HostProgress[("on_%s_batch_start"):format(stage)] = function(self, trainer, _, _, batch, loader)
     local counts = trainer[field]
-    self.tell(stage, trainer.current_epoch, batch_idx, known(counts and counts[loader]))
+    self.tell(stage, trainer.current_epoch, batch, known(counts and counts[loader]))
   end
 end
 
