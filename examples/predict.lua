@@ -17,7 +17,7 @@ model:eval()
 
 local shades = {" ", ".", ":", "+", "#", "@"}
 local function draw(image) -- [28, 28], values in 0..1
-  for row in image:rows() do
+  for _, row in image:rows() do
     local line = {}
     for _, v in ipairs(row:tolist()) do line[#line + 1] = shades[1 + math.floor(v * 5.99)] end
     print(table.concat(line))

@@ -1,0 +1,77 @@
+-- spec/examples/examples_spec.lua: every example runs, with few batches, in a folder of its own.
+local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
+local root <const> = os.getenv("LT_ROOT") or "."
+local FEW <const> = "--max_epochs 1 --limit_train_batches 2 --limit_val_batches 2 "
+  .. "--limit_test_batches 2 --num_sanity_val_steps 1"
+
+local function folder()
+  local name = os.tmpname()
+  os.remove(name)
+  assert(os.execute("mkdir -p '" .. name .. "'"))
+  return name
+end
+
+-- Runs a command line in `dir`; returns its exit code and all that it printed.
+local function run(dir, command)
+  local pipe = assert(io.popen(("cd '%s' && %s 2>&1; echo \"exit $?\""):format(dir, command)))
+  local text = pipe:read("a")
+  pipe:close()
+  return tonumber(text:match("exit (%d+)%s*$")), text
+end
+
+local function example(name) return ("'%s/examples/%s'"):format(root, name) end
+
+local function must(dir, command)
+  local code, text = run(dir, command)
+  assert.equal(0, code, text)
+  return text
+end
+
+describe("the examples", function()
+  it("are on one screen each, and say how to run them", function()
+    for name in io.popen("ls '" .. root .. "/examples'/*.lua"):lines() do
+      local lines, text = 0, nil
+      for line in io.lines(name) do
+        lines = lines + 1
+        text = (text or "") .. line .. "\n"
+      end
+      assert.is_true(lines <= 100, name)
+      assert.matches("^%-%- examples/[%w_]+%.lua: .-\n%-%-\n%-%-   ltrain ", text, 1, false, name)
+    end
+  end)
+
+  it("mlp.lua trains", function()
+    assert.matches("val_acc", must(folder(), ltrain .. " run " .. example("mlp.lua") .. " " .. FEW))
+  end)
+
+  it("digits.lua trains, tests, saves; predict.lua reads what it saved", function()
+    local dir = folder()
+    local text = must(dir, ltrain .. " run " .. example("digits.lua") .. " " .. FEW)
+    assert.matches("test_acc%s+[%d.]+", text)
+    local file = "lightning_logs/version_0/checkpoints/last.ckpt"
+    local drawn = must(dir, ("%s %s %s 2"):format(ltrain, example("predict.lua"), file))
+    local _, answers = drawn:gsub("answer %d %([%d.]+ %% sure%), label %d", "")
+    assert.equal(2, answers)
+    local csv = assert(io.open(dir .. "/lightning_logs/version_0/metrics.csv")):read("a")
+    for _, key in ipairs{"train_loss", "val_loss", "val_acc", "test_acc"} do
+      assert.matches(key, csv)
+    end
+  end)
+
+  it("digits.lua reads MNIST's files where they are, and names what is missing", function()
+    local dir = folder()
+    local code, text = run(dir, ("%s run %s %s -- --data ."):format(ltrain, example("digits.lua"), FEW))
+    assert.equal(1, code)
+    assert.matches("t10k%-images", text)
+  end)
+
+  it("char_gpt.lua trains and prints a sample", function()
+    local text = must(folder(), ltrain .. " run " .. example("char_gpt.lua") .. " " .. FEW)
+    assert.matches("\nt[%a%s.]+\n", text)
+  end)
+
+  it("manual_loop.lua brings its loss down", function()
+    local text = must(folder(), ltrain .. " " .. example("manual_loop.lua") .. " 200")
+    assert.is_true(tonumber(text:match("step 200: loss ([%d.]+)")) < 0.05)
+  end)
+end)
