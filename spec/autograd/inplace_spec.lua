@@ -27,7 +27,9 @@ describe("a view", function()
 
   it("with history may not be written in grad mode", function()
     local y = leaf{1.0, 2.0} * 2
-    refused("in%-place write into a view of something with history", function() y[{{1, 1}}]:add_(1) end)
+    refused("in%-place write into a view of something with history", function()
+      y[{{1, 1}}]:add_(1)
+    end)
   end)
 
   it("with history is stale once its base was written", function()

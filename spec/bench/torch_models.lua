@@ -31,7 +31,8 @@ function Block:init(width, heads)
 end
 function Block:forward(x)
   local b, t, c = table.unpack(x.shape)
-  local qkv = self.qkv(self.norm1(x)):view(b, t, 3, self.heads, c // self.heads):permute(3, 1, 4, 2, 5)
+  local qkv = self.qkv(self.norm1(x)):view(b, t, 3, self.heads, c // self.heads)
+  qkv = qkv:permute(3, 1, 4, 2, 5)
   local y = lt.scaled_dot_product_attention(qkv[1], qkv[2], qkv[3], {causal = true})
   x = x + self.out(y:transpose(2, 3):reshape(b, t, c))
   return x + self.down(self.up(self.norm2(x)):gelu())
@@ -51,7 +52,8 @@ end
 
 local name, steps, folder, threads = arg[1], tonumber(arg[2]), arg[3], tonumber(arg[4])
 lt.runtime.set_threads(threads)
-local tensors, metadata = require("ltrain.c").io.load_safetensors(folder .. "/" .. name .. ".safetensors")
+local files <const> = require("ltrain.c").io
+local tensors, metadata = files.load_safetensors(folder .. "/" .. name .. ".safetensors")
 local net = ({mlp = MLP, cnn = CNN, gpt = GPT})[name]()
 local weights = {}
 for key, tensor in pairs(tensors) do
@@ -83,5 +85,5 @@ for want in metadata.losses:gmatch("%S+") do
 end
 assert(i == steps)
 local theirs = tonumber(metadata.seconds)
-print(("%s: %d steps, largest relative difference of the loss %.2g; ms a step: PyTorch %.3f, ltrain "
-  .. "%.3f, ratio %.2f"):format(name, steps, worst, theirs * 1e3, best * 1e3, theirs / best))
+print(("%s: %d steps, largest relative difference of the loss %.2g; ms a step: PyTorch %.3f, "
+  .. "ltrain %.3f, ratio %.2f"):format(name, steps, worst, theirs * 1e3, best * 1e3, theirs / best))

@@ -21,7 +21,8 @@ local FIRST <const> = 1 -- only the first result is differentiable
 
 local CASES <const> = {
   clone = {{values(3, 4)}}, clamp = {{values(3, 4)}, {min = -0.5, max = 0.7}},
-  sum = {{values(3, 4, 2)}, {dims = {1, 3}}}, mean = {{values(3, 4, 2)}, {dims = 2, keepdim = true}},
+  sum = {{values(3, 4, 2)}, {dims = {1, 3}}},
+  mean = {{values(3, 4, 2)}, {dims = 2, keepdim = true}},
   prod = {{values(3, 4)}, {dims = 1}}, amax = {{values(3, 4)}, {dims = {1, 2}}},
   amin = {{values(3, 4)}, {dims = 2}}, any = {{values(3, 4):gt(0.9)}, {dims = 1}},
   all = {{values(3, 4):gt(-0.9)}, {dims = 1}}, logsumexp = {{values(3, 4)}, {dims = 2}},

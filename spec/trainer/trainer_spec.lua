@@ -48,7 +48,8 @@ describe("the table of validate", function()
     console.print = function(text) shown = text end
     console.table("validate", { { loss = 0.123456789, n = 3 }, { loss = 2.0 } })
     console.print = print_before
-    assert.equal("loss          0.123457             2\nn                    3              ", shown)
+    assert.equal("loss          0.123457             2\n" ..
+                 "n                    3              ", shown)
   end)
 end)
 
