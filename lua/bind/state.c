@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bind/tensor.h"
+#include "ltrain/version.h"
 #include "registry.h"
 
 /* Address used as the registry key of a state's binding. */
@@ -191,5 +192,8 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
   lt_add_functions(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
-  lua_pop(L, 2);
+  lua_pop(L, 1);
+  lua_pushliteral(L, LT_VERSION);
+  lua_setfield(L, -2, "version");
+  lua_pop(L, 1);
 }

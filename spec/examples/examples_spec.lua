@@ -2,7 +2,7 @@
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 local root <const> = os.getenv("LT_ROOT") or "."
 local FEW <const> = "--max_epochs 1 --limit_train_batches 2 --limit_val_batches 2 "
-  .. "--limit_test_batches 2 --num_sanity_val_steps 1"
+  .. "--limit_test_batches 2 --num_sanity_val_steps 1 --log_every_n_steps 1"
 
 local function folder()
   local name = os.tmpname()
