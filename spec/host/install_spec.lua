@@ -1,0 +1,97 @@
+-- spec/host/install_spec.lua: an installed copy is found by pkg-config and CMake, and runs.
+local BUILD <const> = os.getenv("LT_BUILD")
+local SANITIZE <const> = os.getenv("LT_SANITIZE") or ""
+
+local function sh(command, ...)
+  local pipe <close> = assert(io.popen(command:format(...) .. " 2>&1; echo \"status $?\""))
+  local text = pipe:read("a")
+  local out, status = text:match("^(.-)status (%d+)\n$")
+  return tonumber(status), out
+end
+
+local PROJECT <const> = [[
+cmake_minimum_required(VERSION 3.20)
+project(host LANGUAGES C)
+find_package(ltrain 0.1 REQUIRED)
+add_executable(host "%s/examples/embed/host.c")
+target_link_libraries(host PRIVATE ltrain::ltrain)
+]]
+
+describe("an installed copy", function()
+  local folder, here
+
+  setup(function()
+    if not BUILD then return end
+    folder = io.popen("mktemp -d"):read("l")
+    here = io.popen("pwd"):read("l")
+    local status, out = sh("cmake --install %s --prefix %s/usr", BUILD, folder)
+    assert(status == 0, out)
+  end)
+  teardown(function()
+    if folder then os.execute("rm -rf " .. folder) end
+  end)
+
+  local function needs_build()
+    if not BUILD then pending("LT_BUILD names no build folder") end
+  end
+
+  -- Sanitized libraries want a sanitized program.
+  local function flags()
+    return SANITIZE ~= "" and "-fsanitize=" .. SANITIZE or ""
+  end
+
+  local function run_host(path)
+    local status, out = sh("LD_LIBRARY_PATH=$(dirname $(find %s/usr -name 'libltrain.so')) %s "
+      .. "examples/mlp.lua 30", folder, path)
+    assert.equal(0, status, out)
+    assert.matches("train: epoch 0, batch 20 of 30\n", out, 1, true)
+    assert.matches("\naccuracy 0%.%d+\n", out)
+    local sum = 0
+    for percent in out:gmatch("%d:%s+([%d.]+) %%") do sum = sum + tonumber(percent) end
+    assert.near(100, sum, 0.6)
+  end
+
+  it("is found by pkg-config and runs the example for hosts", function()
+    needs_build()
+    local status, out = sh("cc -Wall -Wextra -Werror -std=c11 %s examples/embed/host.c -o %s/host "
+      .. "$(PKG_CONFIG_PATH=$(dirname $(find %s/usr -name ltrain.pc)) "
+      .. "pkg-config --cflags --libs ltrain)", flags(), folder, folder)
+    assert.equal(0, status, out)
+    run_host(folder .. "/host")
+  end)
+
+  it("is found by CMake and runs the example for hosts", function()
+    needs_build()
+    os.execute("mkdir " .. folder .. "/project")
+    local file = assert(io.open(folder .. "/project/CMakeLists.txt", "w"))
+    file:write(PROJECT:format(here))
+    file:close()
+    local status, out = sh("cmake -S %s/project -B %s/project/b -DCMAKE_PREFIX_PATH=%s/usr "
+      .. "-DCMAKE_C_FLAGS='%s' && cmake --build %s/project/b", folder, folder, folder, flags(),
+      folder)
+    assert.equal(0, status, out)
+    run_host(folder .. "/project/b/host")
+  end)
+
+  it("has the binary, the headers that compile alone, and the man page", function()
+    needs_build()
+    local status, out = sh("LD_LIBRARY_PATH= %s/usr/bin/ltrain --version", folder)
+    assert.equal(0, status, out)
+    assert.matches("^ltrain %d", out)
+    for _, header in ipairs { "ltrain.h", "ltrain/tensor.h", "ltrain/backend.h" } do
+      status, out = sh("echo '#include <%s>' | cc -Wall -Wextra -Werror -std=c11 -I%s/usr/include "
+        .. "-x c -c - -o /dev/null", header, folder)
+      assert.equal(0, status, out)
+    end
+    assert.equal(0, (sh("test -e %s/usr/share/man/man1/ltrain.1", folder)))
+  end)
+
+  it("gives stock Lua a module", function()
+    needs_build()
+    local status, out = sh("LD_PRELOAD=%s LUA_CPATH=$(dirname $(find %s/usr -path '*lua/5.4/*.so'))"
+      .. "/?.so lua5.4 -e 'print(require \"ltrain\".zeros(2))'", os.getenv("LT_PRELOAD") or "",
+      folder)
+    assert.equal(0, status, out)
+    assert.equal("tensor([0., 0.])\n", out)
+  end)
+end)
