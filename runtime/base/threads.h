@@ -11,6 +11,17 @@
    Chunks must be independent; their number must not depend on the thread count. */
 void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud);
 
+/* The same for `work` elements of cheap work in all: on the calling thread alone below
+   LT_PARALLEL_WORK, where waking the others costs more than they save. */
+enum { LT_PARALLEL_WORK = 32768 };
+static inline void lt_parallel_work(lt_ctx *c, int64_t work, int64_t n_chunks,
+                                    void (*fn)(void *ud, int64_t chunk), void *ud) {
+  if (work >= LT_PARALLEL_WORK)
+    lt_parallel(c, n_chunks, fn, ud);
+  else
+    for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
+}
+
 /* A helper thread. lt_thread_start puts it on the process-wide list of this root ctx;
    lt_thread_join takes it off. lt_quiesce asks every thread on the list to pause (its `stop`
    callback must make `fn` return soon) and joins it: called before a fork. */

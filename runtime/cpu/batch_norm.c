@@ -68,18 +68,19 @@ static void run_apply(void *ud, int64_t chunk) {
 }
 
 static bool run(lt_ctx *c, job *j) {
+  int64_t work = j->outer * j->channels * j->inner;
   if (j->planes) {
-    lt_parallel(c, j->channels, run_plane, j);
+    lt_parallel_work(c, work, j->channels, run_plane, j);
     return true;
   }
   j->partial = lt_cpu_scratch(c, LT_F64, 2 * j->blocks * j->channels);
   j->factors = lt_cpu_scratch(c, LT_F64, 3 * j->channels);
   if (!lt_ok(c)) return false;
   if (j->g != NULL || !j->given) {
-    lt_parallel(c, j->blocks * j->tiles, run_sums, j);
+    lt_parallel_work(c, work, j->blocks * j->tiles, run_sums, j);
     for (int64_t k = 0; k < j->channels; k++) (j->wide ? join_f64 : join_f32)(j, k);
   }
-  lt_parallel(c, j->blocks * j->tiles, run_apply, j);
+  lt_parallel_work(c, work, j->blocks * j->tiles, run_apply, j);
   return true;
 }
 

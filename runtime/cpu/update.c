@@ -76,12 +76,18 @@ static part part_of(const job *j, int64_t chunk, lt_dtype own) {
 #define SQRT(x) lt_sqrt_f64(x)
 #include "cpu/update_type.h"
 
+static int64_t elements_of(const job *j) {
+  int64_t sum = 0;
+  for (int64_t k = 0; k < j->n; k++) sum += j->in[k]->numel;
+  return sum;
+}
+
 static bool run(lt_ctx *c, job *j, const lt_call *call, void (*chunk)(void *ud, int64_t number)) {
   j->in = call->in;
   j->n = call->n_in / j->groups;
   if (j->n == 0) return true;
   lt_frame frame = lt_frame_open(c);
-  if (cut(c, j)) lt_parallel(c, j->first[j->n], chunk, j);
+  if (cut(c, j)) lt_parallel_work(c, elements_of(j), j->first[j->n], chunk, j);
   lt_frame_close(c, frame, 0, NULL);
   return lt_ok(c);
 }
@@ -190,7 +196,7 @@ LT_KERNEL(grads_norm) {
   if (cut(c, &j)) {
     int64_t n = j.first[j.n];
     j.partial = lt_cpu_scratch(c, LT_F64, n);
-    if (j.partial != NULL) lt_parallel(c, n, norm_chunk, &j);
+    if (j.partial != NULL) lt_parallel_work(c, elements_of(&j), n, norm_chunk, &j);
     for (int64_t k = 0; k < n && j.partial != NULL; k++) total = join(kind, total, j.partial[k]);
   }
   if (kind == POWER_2) total = sqrt(total);
