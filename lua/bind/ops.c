@@ -213,6 +213,8 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   lua_setfield(L, -2, "max_in");
   lua_pushinteger(L, kind->n_out);
   lua_setfield(L, -2, "n_out");
+  lua_pushinteger(L, lt_kind_shown(kind)); /* results that a script gets */
+  lua_setfield(L, -2, "n_shown");
   push_arguments(L, kind);
   lua_setfield(L, -2, "args");
 }

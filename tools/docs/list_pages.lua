@@ -1,0 +1,103 @@
+-- tools/docs/list_pages.lua: pages from the lists that the library reads: Trainer, hooks, words.
+local help = require "ltrain.cli.help"
+local hooks = require "ltrain.trainer.hooks"
+local markdown = require "markdown"
+local option_rules = require "ltrain.trainer.option_rules"
+local options = require "ltrain.trainer.options"
+local options_table = require "options_table"
+local methods = require "methods"
+local source = require "source"
+local tree = require "ltrain.core.tree"
+local words = require "ltrain.cli.words"
+
+local function removed_table()
+  local rows = {}
+  for name, instead in tree.pairs(option_rules.removed) do
+    rows[#rows + 1] = { markdown.code(name), instead }
+  end
+  return markdown.table({ "option", "instead" }, rows)
+end
+
+local function trainer_page(root)
+  local file = source.read(root .. "stdlib/trainer/Trainer.lua")
+  local list = source.read(root .. "stdlib/trainer/options.lua")
+  return {
+    file = "trainer.md", title = "Trainer", about = "its options and methods",
+    source = "stdlib/trainer/options.lua, option_rules.lua and Trainer.lua",
+    text = markdown.join {
+      "# Trainer", file.more, "How to use it: [training](../guide/training.md).",
+      "## Options",
+      "`lt.Trainer{max_epochs = 3, ...}`; the command line has each plain one as a flag "
+        .. "(`--max_epochs 3`), which wins over the script.",
+      options_table(options, list.text),
+      "## Methods", methods(file, "trainer", "lt.Trainer"),
+      "## Fields", "Scripts and callbacks read, among others: `current_epoch`, `global_step`, "
+        .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
+        .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
+        .. "`optimizers`, `module`, `max_epochs`, `max_steps`, `num_training_batches`.",
+      "## Options of Lightning that are refused", removed_table(),
+    },
+  }
+end
+
+local WHO <const> = { { "m", "module" }, { "c", "callback" }, { "d", "data module" } }
+local LOG <const> = {
+  step = "`on_step` by default", epoch = "`on_epoch` only", eval = "`on_epoch` by default",
+}
+
+local function hook_rows()
+  local rows = {}
+  for i, row in ipairs(hooks.rows) do
+    local who = {}
+    for _, pair in ipairs(WHO) do
+      if row.who:find(pair[1], 1, true) then who[#who + 1] = pair[2] end
+    end
+    local name = ("`%s(%s)`"):format(row.name, row.args)
+    rows[i] = { name, table.concat(who, ", "), LOG[row.log] or "no", row.doc }
+  end
+  return rows
+end
+
+local HOOKS_INTRO <const> = [[
+Methods that the loops call, if they are there, in about this order. Those of a callback get
+`trainer, module` before the arguments shown. An absent hook costs nothing; a misspelt one is an
+error that names the nearest. `batch_idx` counts from 0, `dataloader_idx` from 1. Callbacks come
+before the module; those that watch a figure, or save, get `on_train_epoch_end` after it.]]
+
+local function hooks_page()
+  return {
+    file = "hooks.md", title = "Hooks", about = "what a module, a callback and a data module may "
+      .. "define, and where `self:log` works",
+    source = "stdlib/trainer/hooks.lua",
+    text = markdown.join {
+      "# Hooks",
+      HOOKS_INTRO,
+      markdown.table({ "hook", "of", "`self:log`", "meaning" }, hook_rows()),
+    },
+  }
+end
+
+local function cut(text)
+  return (text:gsub("%s*Options of the Trainer.*$", ""):gsub("%s+$", ""))
+end
+
+local function cli_page()
+  local parts = {
+    "# Command line", "```\n" .. help.all():gsub("%s+$", "") .. "\n```",
+    "Words that run a script also take every plain option of the [Trainer](trainer.md#options): "
+      .. "`--max_epochs 5`, `--limit_train_batches 0.1`. They win over what the script says, and "
+      .. "each is told in a line. What follows `--` is the script's own (`arg`).",
+  }
+  for _, word in ipairs(words.list) do
+    parts[#parts + 1] = "## ltrain " .. word.name
+    parts[#parts + 1] = "```\n" .. cut(help.word(word, options)) .. "\n```"
+  end
+  return {
+    file = "cli.md", title = "Command line", about = "words, options, exit statuses",
+    source = "stdlib/cli/words.lua", text = markdown.join(parts),
+  }
+end
+
+return function(root)
+  return { trainer_page(root), hooks_page(), cli_page() }
+end

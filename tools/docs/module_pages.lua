@@ -1,0 +1,31 @@
+-- tools/docs/module_pages.lua: the page of lt.Module.
+local markdown = require "markdown"
+local methods = require "methods"
+local source = require "source"
+
+-- Files whose functions are methods of a module, and the titles of their lists.
+local PARTS <const> = {
+  { "stdlib/core/Module.lua", "What it holds, and what is done to all of it" },
+  { "stdlib/core/module_loop.lua", "In a Trainer's loop" },
+  { "stdlib/core/module_state.lua", "Saving and loading" },
+}
+
+return function(root)
+  local first = source.read(root .. PARTS[1][1])
+  local parts = {
+    "# Module", first.about, first.more,
+    "Layers are modules too. What the loops call on a module stands in [hooks](hooks.md). Fields "
+      .. "that are computed: `device`, `dtype` (of the first parameter), `current_epoch`, "
+      .. "`global_step`, `global_rank`, `local_rank`, `logger`, `loggers` (of the trainer); "
+      .. "`training` and `automatic_optimization` are plain.",
+  }
+  for _, part in ipairs(PARTS) do
+    parts[#parts + 1] = "## " .. part[2]
+    parts[#parts + 1] = methods(source.read(root .. part[1]), "net", "lt.Module")
+  end
+  return { {
+    file = "module.md", title = "Module", about = "what every model and layer has",
+    source = "stdlib/core/Module.lua, module_loop.lua and module_state.lua",
+    text = markdown.join(parts),
+  } }
+end

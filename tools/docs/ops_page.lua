@@ -1,0 +1,208 @@
+-- tools/docs/ops_page.lua: the operations, from lt.ops().
+local lt = require "ltrain"
+local markdown = require "markdown"
+
+-- What the tensors are called that a kind takes; one tensor is `x`.
+local INPUTS <const> = {
+  addmm = { "x", "a", "b" }, attention = { "q", "k", "v", "mask" },
+  batch_norm = { "x", "weight", "bias", "running_mean", "running_var" }, binary = { "a", "b" },
+  compare = { "a", "b" }, conv = { "x", "weight", "bias" },
+  cross_entropy = { "logits", "target", "weight" }, embedding = { "weight", "ids" },
+  gather = { "x", "index" }, index_add = { "x", "index", "source" },
+  index_select = { "x", "index" }, layer_norm = { "x", "weight", "bias" },
+  linear = { "x", "weight", "bias" }, loss = { "prediction", "target" },
+  masked_fill = { "x", "mask" }, masked_select = { "x", "mask" }, matmul = { "a", "b" },
+  outer = { "a", "b" }, scatter_add = { "x", "index", "source" }, where = { "condition", "a", "b" },
+}
+
+-- Kinds in the order of the page, with their titles; what is not named comes last.
+local GROUPS <const> = {
+  { "Elementwise, of one tensor", "unary", "clamp", "test", "dropout", "chance" },
+  { "Elementwise, of two", "binary", "compare", "where", "masked_fill" },
+  { "Reductions", "reduce", "deviation", "norm", "arg_reduce", "extremum", "scan", "topk", "sort",
+    "argsort" },
+  { "Products", "matmul", "linear", "outer", "addmm", "conv" },
+  { "Layers and losses", "softmax", "layer_norm", "batch_norm", "pool", "attention", "embedding",
+    "cross_entropy", "loss" },
+  { "Shapes", "view", "permute", "expand", "transpose", "t", "squeeze", "unsqueeze", "flatten",
+    "movedim", "flip", "cat", "stack", "clone" },
+  { "Choosing elements", "select", "narrow", "slice", "index_select", "index_add", "gather",
+    "scatter_add", "masked_select", "nonzero", "triangle", "one_hot" },
+  { "Random numbers", "random", "random_int", "permutation", "draw" },
+  { "Updates", "sgd_step", "adam_step", "grads_norm", "grads_scale", "clip_grad_norm",
+    "clip_grad_value" },
+}
+
+local TYPES <const> = {
+  int = "integer", number = "number", flag = "boolean", dim = "dim", dims = "dim or list of dims",
+  pos = "position", sizes = "shape", pair = "integer or {h, w}", scalar = "number",
+  dtype = "dtype", device = "device",
+}
+
+local DTYPES <const> = {
+  float = "float; of integers f32", any = "that of x", promote = "promoted",
+  first = "that of x", own = "",
+}
+
+-- The dtype of the result in words.
+local function dtype_text(op)
+  if op.kind == "compare" or op.kind == "test" then return "bool" end
+  if op.kind == "binary" and op.dtype == "any" then return "promoted" end
+  return DTYPES[op.dtype]
+end
+
+local CASTS <const> = { keep = "as it is", lower = "lower", f32 = "f32" }
+
+-- Defaults stand in lt.ops() as C writes them.
+local function default_text(argument)
+  local text = argument.default
+  if argument.required then return "required" end
+  if text:find("NONE") or text:find("LT_NO") then return "not given" end
+  if argument.type == "choice" then return ("'%s'"):format(text:match("[a-z0-9]+$")) end
+  if text:find("INFINITY") then return text:find("^-") and "-inf" or "inf" end
+  local pair = text:match("^LT_PAIR_OF%((.-)%)$")
+  if pair == "-1" then return "that of the window" end
+  local number = tonumber(text)
+  if (argument.type == "dim" or argument.type == "pos") and number and number >= 0 then
+    return tostring(math.tointeger(number) + 1) -- C counts them from 0
+  end
+  return pair or text
+end
+
+local function type_text(argument)
+  if argument.type ~= "choice" then return TYPES[argument.type] end
+  return "'" .. argument.choices:gsub("|", "' or '") .. "'"
+end
+
+local function inputs_of(op)
+  if op.list then return { "list" } end
+  if INPUTS[op.kind] then return INPUTS[op.kind] end
+  assert(op.max_in <= 1, "tools/docs/ops_page.lua: name the inputs of the kind " .. op.kind)
+  return op.max_in == 1 and { "x" } or {}
+end
+
+-- Arguments that a script gives: those of binary kinds stand for the operands.
+local function arguments_of(op)
+  return INPUTS[op.kind] and INPUTS[op.kind][1] == "a" and #op.args == 2 and op.min_in == 1 and {}
+    or op.args
+end
+
+-- "lt.linear(x, weight [, bias])".
+local function call_text(op)
+  local parts = {}
+  local least = op.list and 1 or op.kind == "binary" and 2 or op.kind == "compare" and 2
+    or op.min_in
+  for i, name in ipairs(inputs_of(op)) do parts[i] = i <= least and name or "[" .. name .. "]" end
+  local optional = false
+  for _, argument in ipairs(arguments_of(op)) do
+    if argument.required then parts[#parts + 1] = argument.name else optional = true end
+  end
+  if optional then parts[#parts + 1] = "{...}" end
+  local name = type(lt[op.name]) == "function" and "lt." .. op.name or "x:" .. op.name
+  if name:sub(1, 2) == "x:" then table.remove(parts, 1) end
+  return ("%s(%s)"):format(name, table.concat(parts, ", "))
+end
+
+local function gradient_text(op)
+  if op.differentiable then return "yes" end
+  return op.composite and "by parts" or "no"
+end
+
+-- What the table does not say of a kind.
+local function notes(op)
+  local list = {}
+  if not op.method and op.max_in ~= 0 then list[#list + 1] = "Takes a list of tensors." end
+  if op.view then list[#list + 1] = "A view: shares memory with x." end
+  if op.mutates then list[#list + 1] = "Writes what it is given." end
+  if op.n_shown > 1 then list[#list + 1] = ("Up to %d results."):format(op.n_shown) end
+  return #list > 0 and table.concat(list, " ") or nil
+end
+
+local function arguments_table(op)
+  local rows = {}
+  for i, argument in ipairs(arguments_of(op)) do
+    rows[i] = { tostring(#inputs_of(op) + i), markdown.code(argument.name), type_text(argument),
+      default_text(argument) }
+  end
+  return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil
+end
+
+local function facts_table(ops)
+  local rows = {}
+  for i, op in ipairs(ops) do
+    rows[i] = {
+      markdown.code(call_text(op)), op.doc, op.in_place and ("`x:%s_`"):format(op.name) or "",
+      dtype_text(op), CASTS[op.cast], gradient_text(op),
+    }
+  end
+  return markdown.table({ "function", "gives", "in place", "dtype", "autocast", "gradient" }, rows)
+end
+
+-- Kinds without arguments share a table; the others have one each, and that of their arguments.
+local function group_text(title, kinds)
+  local plain, parts = {}, {}
+  for _, ops in ipairs(kinds) do
+    local first = ops[1]
+    if #arguments_of(first) == 0 and not notes(first) then
+      table.move(ops, 1, #ops, #plain + 1, plain)
+    else
+      local names = {}
+      for i, op in ipairs(ops) do names[i] = op.name end
+      parts[#parts + 1] = "### " .. table.concat(names, ", ")
+      parts[#parts + 1] = facts_table(ops)
+      parts[#parts + 1] = notes(first)
+      parts[#parts + 1] = arguments_table(first)
+    end
+  end
+  if #plain > 0 then table.insert(parts, 1, facts_table(plain)) end
+  return "## " .. title .. "\n\n" .. markdown.join(parts)
+end
+
+local INTRO <const> = [[
+Each is a function of `lt`, and a method of its first tensor unless it takes a list: `lt.relu(x)`
+and `x:relu()` are the same. Arguments stand in order after the tensors, or by name in one table
+after them: `x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`. Operands of
+elementwise operations broadcast, and one may be a number.
+
+- A *dim* or *position* counts from 1, or from -1 at the end. Everything else is a content: ids,
+  diagonals and counts are what they are.
+- *dtype* is that of the result: "promoted" is PyTorch's rule for two dtypes; where
+  nothing stands, it is what the operation's words say, else that of x.
+- *autocast* says what happens within `lt.autocast()`: "lower" computes in the lower dtype, "f32" in
+  f32, "as it is" in what comes in.
+- *gradient* "by parts": it is made of other operations, and its gradient is theirs.
+- In-place forms (`x:relu_()`) change x and return it.
+
+Operators: `+ - * / // % ^` and unary `-` are `add sub mul div floor_divide remainder pow neg`;
+`& | ~` on bools are `logical_and logical_or logical_xor` and, of one operand, `logical_not`. There
+is no `<`: write `a:lt(b)`.]]
+
+return function()
+  local by_kind, rest = {}, { "Others" }
+  for _, op in ipairs(lt.ops()) do
+    if not op.hidden then
+      by_kind[op.kind] = by_kind[op.kind] or {}
+      table.insert(by_kind[op.kind], op)
+    end
+  end
+  local parts, known = { "# Operations", INTRO }, {}
+  for _, group in ipairs(GROUPS) do
+    for i = 2, #group do known[group[i]] = true end
+  end
+  for _, op in ipairs(lt.ops()) do
+    if not op.hidden and not known[op.kind] then
+      known[op.kind] = true
+      rest[#rest + 1] = op.kind
+    end
+  end
+  table.insert(GROUPS, rest)
+  for _, group in ipairs(GROUPS) do
+    local kinds = {}
+    for i = 2, #group do kinds[#kinds + 1] = by_kind[group[i]] end
+    if #kinds > 0 then parts[#parts + 1] = group_text(group[1], kinds) end
+  end
+  return { {
+    file = "ops.md", title = "Operations", about = "every operation: arguments, dtypes, gradient",
+    source = "lt.ops(), the rows of runtime/ops/*.def", text = markdown.join(parts),
+  } }
+end

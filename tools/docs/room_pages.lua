@@ -1,0 +1,149 @@
+-- tools/docs/room_pages.lua: a page for each catalogue of stdlib: one section a public file.
+local c = require "ltrain.c"
+local markdown = require "markdown"
+local methods = require "methods"
+local options_table = require "options_table"
+local source = require "source"
+
+-- Files of the folders that are no public names.
+local PRIVATE <const> = { file_name = true, number_text = true, version = true, initialise = true }
+
+-- Pages: folder, title, a line, and files of other names: { path, name, module }.
+local ROOMS <const> = {
+  { "nn", "Layers and losses", "lt.nn", {
+    { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" } } },
+  { "optim", "Optimizers and schedulers", "lt.optim", {
+    { "stdlib/core/Optimizer.lua", "optim.Optimizer", "ltrain.core.Optimizer" } } },
+  { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load", {
+    { "stdlib/core/save.lua", "lt.save", "ltrain.core.save" },
+    { "stdlib/core/load.lua", "lt.load", "ltrain.core.load" } } },
+  { "callbacks", "Callbacks", "lt.callbacks, lt.Callback", {
+    { "stdlib/core/Callback.lua", "lt.Callback", "ltrain.core.Callback" } } },
+  { "loggers", "Loggers", "lt.loggers, lt.Logger", {
+    { "stdlib/core/Logger.lua", "lt.Logger", "ltrain.core.Logger" } } },
+  { "metrics", "Metrics", "lt.metrics, lt.Metric", {
+    { "stdlib/core/Metric.lua", "lt.Metric", "ltrain.core.Metric" } } },
+}
+
+-- Public files of a folder, by name: { path, shown name, module }.
+local function files_of(folder)
+  local list = {}
+  for _, full in ipairs(c.runtime.stdlib()) do
+    local name = full:match("^ltrain%." .. folder .. "%.([%w_]+)$")
+    if name and not PRIVATE[name] then
+      list[#list + 1] = { ("stdlib/%s/%s.lua"):format(folder, name), folder .. "." .. name, full }
+    end
+  end
+  table.sort(list, function(a, b) return a[2] < b[2] end)
+  return list
+end
+
+-- "nn.Conv2d(1, 2, 3): three numbers" as code and the words after it; nil when it begins otherwise.
+local function example_of(doc)
+  local code, rest = doc:match("^([%a][%w_.]*%b())(.*)$")
+  if not code then code, rest = doc:match("^([%a][%w_.]*%b{})(.*)$") end
+  if not code then return doc end
+  local other = rest:match("^ or (.*)$")
+  if other and other:find("^[%a][%w_.]*[({]") then
+    return "`" .. code .. "` or " .. example_of(other)
+  end
+  return "`" .. code .. "`" .. rest
+end
+
+-- How a class is called, what its init says, and its positional arguments.
+local function constructor(file, name)
+  for _, entry in ipairs(file.functions) do
+    local makes = entry.name == "init" and (entry.sign == ":" or entry.field) or not entry.name
+    if makes then
+      local shown = entry.arguments and ("%s(%s)"):format(name, entry.arguments)
+      local said = entry.doc and entry.doc ~= "" and example_of(entry.doc)
+      return shown, said, entry.params or {}
+    end
+  end
+  return nil, nil, {}
+end
+
+local function forward_params(file)
+  local params = {}
+  for _, entry in ipairs(file.functions) do
+    if entry.name == "forward" and entry.params then
+      table.move(entry.params, 1, #entry.params, 1, params)
+    end
+  end
+  return params
+end
+
+local function options_of(value)
+  if type(value) == "function" then return source.options_of(value) end
+  if type(value) ~= "table" then return nil end
+  if type(value.options) == "table" then return value.options end
+  local init = rawget(value, "init")
+  return init and source.options_of(init)
+end
+
+local function code_list(lines)
+  return "`" .. table.concat(lines, "`, `") .. "`"
+end
+
+-- "Adam" for what extends it; nil for the bases that say nothing.
+local function base_of(value)
+  local super = type(value) == "table" and rawget(value, "super")
+  return super and super.__name ~= "Module" and super.__name
+end
+
+-- What stands before a method's name in the lists.
+local function object_of(name)
+  local room, last = name:match("^(%w+)%.(.*)$")
+  if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
+  local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric" }
+  return shown[room] or last:lower()
+end
+
+-- The file of stdlib/ that a function stands in.
+local function file_of(root, fn)
+  local name = debug.getinfo(fn, "S").source:match("^=?@?ltrain%.(.*)$")
+  return name and source.read(root .. "stdlib/" .. name:gsub("%.", "/") .. ".lua")
+end
+
+local function section(root, entry)
+  local path, name, module = entry[1], entry[2], entry[3]
+  local file, value = source.read(root .. path), require(module)
+  local parts = { "## " .. name, file.about }
+  local function add(text)
+    if text and text ~= "" then parts[#parts + 1] = text end
+  end
+  add(file.more)
+  local shown, said, params = constructor(file, name)
+  if not shown and not said and type(value) == "table" and value.init then -- that of the parent
+    local parent = file_of(root, value.init)
+    file.text = file.text .. parent.text
+    shown, said, params = constructor(parent, name), nil, {}
+  end
+  if shown then add("`" .. shown .. "`") end
+  add(said)
+  if #params > 0 then add("Arguments: " .. code_list(params)) end
+  local shapes = forward_params(file)
+  if #shapes > 0 then add("Called with: " .. code_list(shapes)) end
+  if base_of(value) then add("Below `" .. base_of(value) .. "`.") end
+  local options = options_of(value)
+  if options then add(options_table(options, file.text)) end
+  add(methods(file, object_of(name), name))
+  return markdown.join(parts)
+end
+
+local function page(root, room)
+  local folder, title, where, others = table.unpack(room)
+  local parts = { "# " .. title, where .. "." }
+  for _, entry in ipairs(files_of(folder)) do parts[#parts + 1] = section(root, entry) end
+  for _, entry in ipairs(others) do parts[#parts + 1] = section(root, entry) end
+  return {
+    file = folder .. ".md", title = title, about = where, source = "the files of stdlib/" .. folder,
+    text = markdown.join(parts),
+  }
+end
+
+return function(root)
+  local list = {}
+  for i, room in ipairs(ROOMS) do list[i] = page(root, room) end
+  return list
+end
