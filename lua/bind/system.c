@@ -8,6 +8,7 @@
 
 #include "bind/state.h"
 #include "host/stdlib.h"
+#include "registry.h"
 
 static int clock_now(lua_State *L) {
   struct timespec t;
@@ -130,6 +131,24 @@ static int list_stdlib(lua_State *L) {
   return 1;
 }
 
+/* parts() -> {{name =, present =, text =}, ...} of this build */
+static int list_parts(lua_State *L) {
+  int n;
+  const lt_part *parts = lt_registry_parts(&n);
+  lua_createtable(L, n, 0);
+  for (int k = 0; k < n; k++) {
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, parts[k].name);
+    lua_setfield(L, -2, "name");
+    lua_pushboolean(L, parts[k].present);
+    lua_setfield(L, -2, "present");
+    lua_pushstring(L, parts[k].text);
+    lua_setfield(L, -2, "text");
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
 void lt_bind_system(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"clock", clock_now},
                                      {"time", time_now},
@@ -148,6 +167,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"interrupted", interrupted},
                                      {"clear_interrupt", clear_interrupt},
                                      {"stdlib", list_stdlib},
+                                     {"parts", list_parts},
                                      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lt_add_functions(L, b, runtime);

@@ -10,6 +10,7 @@
 #include "bind/state.h"
 #include "cli/line.h"
 #include "cli/signals.h"
+#include "ltrain/version.h"
 
 /* write(text): standard output, at once */
 static int write_out(lua_State *L) {
@@ -130,4 +131,8 @@ void lt_push_services(lua_State *L) {
   lua_setfield(L, -2, "tty");
   lua_pushglobaltable(L);
   lua_setfield(L, -2, "globals");
+  lua_pushliteral(L, LT_VERSION);
+  lua_setfield(L, -2, "version");
+  lua_pushliteral(L, LUA_RELEASE);
+  lua_setfield(L, -2, "lua_version");
 }

@@ -1,6 +1,7 @@
 /* runtime/cpu/cpu.c: the cpu as a device: memory, and the choice of the instruction level. */
 #include "cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -77,4 +78,11 @@ static int choose(void) {
 
 const lt_device_ops *lt_cpu_device(void) { return &levels[choose()].device; }
 const char *lt_cpu_level(void) { return levels[choose()].name; }
+void lt_cpu_describe(char *text, size_t size) {
+  char version[32];
+  lt_onednn_version(version, sizeof version);
+  snprintf(text, size, "instructions of level %s, bf16 %s, oneDNN %s", lt_cpu_level(),
+           lt_onednn_has_bf16() ? "in hardware" : "through f32", version);
+}
+
 void lt_cpu_warm_up(void) { lt_onednn_warm_up(); }

@@ -11,6 +11,9 @@ const lt_device_ops *lt_cpu_device(void);
 /* Name of the chosen level, e.g. "v3". */
 const char *lt_cpu_level(void);
 
+/* One line on the level and on oneDNN. */
+void lt_cpu_describe(char *text, size_t size);
+
 /* Does now, on this thread, what the first large product of a process would wait for: 30 to 50 ms.
    Results do not depend on it. For the start of a fit, on a helper thread. */
 void lt_cpu_warm_up(void);

@@ -3,6 +3,7 @@
 
 #include <dnnl.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
@@ -473,6 +474,11 @@ bool lt_onednn_conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, void *x, voi
   bool ok = conv(c, pass, v, threads, (void *[]){x, weight, y, bias});
   set_threads(before);
   return ok;
+}
+
+void lt_onednn_version(char *text, size_t size) {
+  const dnnl_version_t *v = dnnl_version();
+  snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
 bool lt_onednn_has_bf16(void) {

@@ -37,6 +37,9 @@ bool lt_onednn_product(lt_ctx *c, const lt_product *p);
 bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                      int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc);
 
+/* Its version, "2.6.3". */
+void lt_onednn_version(char *text, size_t size);
+
 /* Whether this machine multiplies bf16 in hardware; else it goes through f32. */
 bool lt_onednn_has_bf16(void);
 

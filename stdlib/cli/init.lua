@@ -6,6 +6,7 @@
 --   load(path)                       a chunk; nil and a message; nil, message, true if not there
 --   run(chunk, ...)                  calls it
 --   globals                          the script's _G
+--   version, lua_version             texts
 --   traceback(message, level)        as debug.traceback
 --   signal()                         nil, or the exit status that a signal asked for (130, 143)
 --   stopped()                        whether such a signal has just raised an error in the script

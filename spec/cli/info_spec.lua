@@ -1,0 +1,54 @@
+-- spec/cli/info_spec.lua: `ltrain info`.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+
+describe("ltrain info", function()
+  it("says what this build contains, and why the rest is missing", function()
+    local status, out = child.run { "info" }
+    assert.equal(0, status)
+    assert.matches("^ltrain +%d+%.%d+%.%d+\nlua +Lua 5%.4%.%d+\n", out)
+    assert.matches("\ncpu +yes: instructions of level %w+, bf16 [%w ]+, oneDNN [%d.]+\n", out)
+    for _, part in ipairs(lt.runtime.parts()) do
+      if not part.present then
+        assert.matches(("\n%s +no: %%w"):format(part.name), out)
+      end
+    end
+    assert.matches("\nthreads +%d+ an operation", out)
+  end)
+
+  it("says what a checkpoint holds", function()
+    local folder = child.folder()
+    local Net = lt.Module:extend("Net")
+    function Net:init(o)
+      self:save_hyperparameters(o)
+      self.layer = lt.nn.Linear(o.width, 1)
+    end
+    function Net:training_step(batch) return self.layer(batch[1]):mean() end
+    function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.1 }) end
+    local trainer = lt.Trainer { max_steps = 3, logger = false, enable_checkpointing = false,
+      enable_progress_bar = false, enable_model_summary = false, num_sanity_val_steps = 0 }
+    local x = lt.ones(12, 3)
+    trainer:fit(Net { width = 3 }, lt.data.DataLoader(lt.data.TensorDataset(x), { batch_size = 4 }))
+    trainer:save_checkpoint(folder .. "/a.ckpt")
+    local status, out, err = child.run { "info", folder .. "/a.ckpt" }
+    assert.equal(0, status, err)
+    assert.matches("class +Net\nposition +epoch %d, step 3\nresumes +yes\n", out)
+    assert.matches("hparams +width = 3\nweights +4 numbers\n", out)
+    assert.matches(" layer%.weight %[1, 3%] f32\n", out)
+    child.remove(folder)
+  end)
+
+  it("tells a file that is none", function()
+    local status, out, err = child.run { "info", "spec/cli/info_spec.lua" }
+    assert.equal(1, status)
+    assert.equal("", out)
+    assert.matches("^ltrain: info: .*info_spec%.lua", err)
+  end)
+
+  it("takes one file and no options", function()
+    assert.equal(2, (child.run { "info", "a", "b" }))
+    local status, _, err = child.run { "info", "--max_epochs", "3" }
+    assert.equal(2, status)
+    assert.matches("info: unknown option --max_epochs", err, 1, true)
+  end)
+end)
