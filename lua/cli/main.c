@@ -106,6 +106,7 @@ int main(int argc, char **argv) {
   }
   lt_signals_install(L);
   int status = run(L, &p);
+  lt_signals_release();
   lua_close(L);
   lt_line_close();
   return status;

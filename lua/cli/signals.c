@@ -13,19 +13,18 @@ enum {
   STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT
 };
 
-static lua_State *signalled; /* the one state of the process */
+/* The one state of the process, and its binding: NULL when it is closing. */
+static lua_State *signalled;
+static lt_bind *binding;
 static volatile sig_atomic_t pending, last, reading, stopped;
 
-/* Runs in the script, at its next call or line. A loop of the Trainer only has to be told. */
+/* Runs in the script, at its next call or line; in each thread that was hooked. Loops of the
+   Trainer look at `interrupts` themselves, and clear it when they have acted. */
 static void stop(lua_State *L, lua_Debug *ar) {
   (void)ar;
   lua_sethook(L, NULL, 0, 0);
-  if (pending == 0) return;
-  lt_bind *b = lt_bind_get(L);
-  if (b != NULL && b->collect.depth > 0) {
-    atomic_store(&b->interrupts, pending);
-    return;
-  }
+  if (binding->collect.depth > 0 || atomic_load(&binding->interrupts) == 0) return;
+  atomic_store(&binding->interrupts, 0);
   stopped = 1;
   luaL_error(L, "interrupted");
 }
@@ -40,7 +39,10 @@ static void on_signal(int number) {
     raise(number); /* delivered when the handler returns */
     return;
   }
+  if (signalled == NULL) return;
+  atomic_store(&binding->interrupts, pending);
   lua_sethook(signalled, stop, STOP_EVENTS, 1);
+  if (binding->L != signalled) lua_sethook(binding->L, stop, STOP_EVENTS, 1); /* a coroutine */
 }
 
 static void install(int number, bool restart) {
@@ -54,10 +56,13 @@ static void install(int number, bool restart) {
 }
 
 void lt_signals_install(lua_State *L) {
+  binding = lt_bind_get(L);
   signalled = L;
   install(SIGINT, true);
   install(SIGTERM, true);
 }
+
+void lt_signals_release(void) { signalled = NULL; }
 
 void lt_signals_reading(bool on) {
   reading = on;

@@ -8,8 +8,9 @@
 #include <lua.h>
 #include <stdbool.h>
 
-/* Take the signals over for the state. */
+/* Take the signals over for the state, which has a binding; leave it alone before it closes. */
 void lt_signals_install(lua_State *L);
+void lt_signals_release(void);
 
 /* While the prompt waits for a line a signal must wake it: no restart of the read, and any number
    of Ctrl-C. */

@@ -26,6 +26,26 @@ describe("a signal", function()
     assert.truthy(io.open(folder .. "/lightning_logs/version_1/checkpoints/epoch=1-step=8.ckpt"))
   end)
 
+  it("reaches a loop that runs in a coroutine", function()
+    local status, _, err = run("kill INT in a coroutine")
+    assert.equal(130, status)
+    assert.matches("interrupted: saved", err, 1, true)
+  end)
+
+  it("reaches a script that computes in a coroutine", function()
+    child.write(folder .. "/busy.lua", [=[
+      coroutine.wrap(function()
+        local lt = require "ltrain"
+        local x = lt.zeros(1)
+        io.popen("kill -INT " .. lt.runtime.pid()):close()
+        while true do x = x + 1 end
+      end)()
+    ]=])
+    local status, _, err = child.run({ "busy.lua" }, { dir = folder })
+    assert.equal(130, status)
+    assert.matches("busy%.lua:[45]: interrupted\n$", err)
+  end)
+
   it("asks politely as SIGTERM too: 143", function()
     local status, _, err = run("kill TERM")
     assert.equal(143, status)

@@ -52,5 +52,9 @@ if what == "class" then return Line end
 if what == "table" then return {layers = 3} end
 if what == "nothing" then return nil end
 if what == "typo" then result.modle, result.trainer = result.trainer, nil end
-if what == "own" then lt.Trainer(result.trainer):fit(result.model, result.data) end
+local function fit()
+  lt.Trainer(result.trainer):fit(result.model, result.data)
+end
+if what == "own" then fit() end
+if what:find("coroutine") then coroutine.wrap(fit)() end
 return result
