@@ -1,0 +1,93 @@
+-- spec/docs/guide_spec.lua: every block of the guide runs, and prints what it says.
+--
+-- A block is a script of its own, run with `ltrain run` in a new folder; one that begins with
+-- `-- goes on` is put after the block before it. Loops run few batches. Each `-- prints: TEXT` must
+-- be a line of what is printed, in this order.
+local child = require "spec.cli.child"
+
+local GUIDE <const> = "docs/guide/"
+local FEW <const> = { "train", "val", "test", "predict" }
+
+local function read(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read("a")
+end
+
+-- The scripts of a page: { text =, line = where the last block begins }.
+local function scripts_of(path)
+  local list, block, number = {}, nil, 0
+  for line in (read(path) .. "\n"):gmatch("(.-)\n") do
+    number = number + 1
+    if line == "```lua" then
+      block = { lines = {}, line = number }
+    elseif line == "```" and block then
+      local text = table.concat(block.lines, "\n") .. "\n"
+      if text:find("^%-%- goes on") then
+        text = list[#list].text .. text
+      end
+      list[#list + 1] = { text = text, line = block.line }
+      block = nil
+    elseif block then
+      block.lines[#block.lines + 1] = line
+    end
+  end
+  return list
+end
+
+local function pages()
+  local list = {}
+  local pipe <close> = assert(io.popen("ls " .. GUIDE .. "*.md"))
+  for path in pipe:lines() do list[#list + 1] = path end
+  return list
+end
+
+-- Loops of a Trainer run two batches, and one epoch where the script does not say how many; scripts
+-- without one take no flags.
+local function arguments_for(text)
+  local list = { "run", "model.lua" }
+  local returns = text:find("return {model", 1, true)
+  if returns then table.move({ "--max_epochs", "1" }, 1, 2, 3, list) end
+  if returns or text:find("lt.Trainer", 1, true) then
+    for _, kind in ipairs(FEW) do
+      list[#list + 1] = ("--limit_%s_batches"):format(kind)
+      list[#list + 1] = "2"
+    end
+  end
+  return list
+end
+
+local function expected_lines(text)
+  local list = {}
+  for line in text:gmatch("%-%- prints: ([^\n]*)") do list[#list + 1] = line end
+  return list
+end
+
+-- The first expected line that does not come, in order; nil when all do.
+local function missing_line(expected, printed)
+  local at = 1
+  for line in (printed .. "\n"):gmatch("(.-)\n") do
+    if line == expected[at] then at = at + 1 end
+  end
+  return expected[at]
+end
+
+local function run(text)
+  local folder = child.folder()
+  child.write(folder .. "/model.lua", text)
+  local code, out, err = child.run(arguments_for(text), { dir = folder })
+  child.remove(folder)
+  return code, out, err
+end
+
+describe("the guide", function()
+  for _, path in ipairs(pages()) do
+    for _, script in ipairs(scripts_of(path)) do
+      it(("runs the block of %s, line %d"):format(path, script.line), function()
+        local code, out, err = run(script.text)
+        assert(code == 0, ("exit status %d\n%s%s"):format(code, out, err:sub(-2000)))
+        local missing = missing_line(expected_lines(script.text), out)
+        assert(missing == nil, ("'%s' was not printed:\n%s"):format(missing, out))
+      end)
+    end
+  end
+end)
