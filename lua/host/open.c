@@ -195,6 +195,7 @@ static int open_state(lua_State *L) {
   lua_pushboolean(L, false);
   l->thread_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   lt_host_restrict(L, &l->config);
+  if (!lt_ok(l->b->c)) lt_raise_failure(L, l->b);
   return 0;
 }
 

@@ -352,11 +352,14 @@ static void an_error_in_a_step_ends_the_call(void **state) {
 
 typedef struct counted {
   atomic_long live;
+  long left; /* allocations that succeed before all fail; 0: none fails, -1: they do */
 } counted;
 
 static void *count_alloc(void *ud, void *ptr, size_t old_size, size_t new_size) {
   counted *n = ud;
   void *block = NULL;
+  if (new_size > old_size && n->left > 0 && --n->left == 0) n->left = -1;
+  if (new_size > old_size && n->left < 0) return NULL;
   if (new_size == 0)
     free(ptr);
   else
@@ -376,6 +379,26 @@ static void everything_comes_from_the_hosts_allocator(void **state) {
   assert_true(atomic_load(&n.live) > 100000);
   ltrain_close(l);
   assert_int_equal(atomic_load(&n.live), 0);
+}
+
+static void opening_survives_each_failing_allocation(void **state) {
+  (void)state;
+  long refused = 0, stride = getenv("LT_EXHAUSTIVE") != NULL ? 1 : 61;
+  for (long k = 1;; k += stride) {
+    counted n = {.left = k};
+    ltrain_config config = LTRAIN_CONFIG_INIT;
+    config.alloc = count_alloc;
+    config.ud = &n;
+    ltrain *l = ltrain_open(&config);
+    bool all_passed = n.left > 0;
+    n.left = 0;
+    if (l == NULL) refused++;
+    if (all_passed) must(l, ltrain_dostring(l, "local lt = require 'ltrain' lt.zeros(3)", "o.lua"));
+    ltrain_close(l);
+    assert_int_equal(atomic_load(&n.live), 0);
+    if (all_passed) break;
+  }
+  assert_true(refused > 10);
 }
 
 static void *train_alone(void *result) {
@@ -415,6 +438,7 @@ int main(void) {
       cmocka_unit_test(a_fit_goes_step_by_step),
       cmocka_unit_test(an_error_in_a_step_ends_the_call),
       cmocka_unit_test(everything_comes_from_the_hosts_allocator),
+      cmocka_unit_test(opening_survives_each_failing_allocation),
       cmocka_unit_test(two_states_run_in_two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
