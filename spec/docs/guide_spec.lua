@@ -13,6 +13,11 @@ local function read(path)
   return file:read("a")
 end
 
+-- The text of the first block of a language.
+local function block_of(path, language)
+  return read(path):match("\n```" .. language .. "\n(.-)```")
+end
+
 -- The scripts of a page: { text =, line = where the last block begins }.
 local function scripts_of(path)
   local list, block, number = {}, nil, 0
@@ -90,4 +95,20 @@ describe("the guide", function()
       end)
     end
   end
+
+  it("has a host that compiles and runs", function()
+    local build = os.getenv("LT_BUILD")
+    if not build then return pending("LT_BUILD names no build folder") end
+    local sanitize = os.getenv("LT_SANITIZE") or ""
+    local folder = child.folder()
+    child.write(folder .. "/host.c", block_of(GUIDE .. "embedding.md", "c"))
+    local pipe <close> = assert(io.popen(([[
+      cc -std=c11 -Wall -Wextra -Werror %s -Ilua/host -Iruntime/include -I%s/generated/include \
+        '%s/host.c' -o '%s/host' -L%s -lltrain -Wl,-rpath,%s 2>&1 && '%s/host' 2>&1]]):format(
+      sanitize ~= "" and "-fsanitize=" .. sanitize or "", build, folder, folder, build, build,
+      folder)))
+    local out = pipe:read("a")
+    child.remove(folder)
+    assert.matches("^0%.%d%d 0%.%d%d\n$", out)
+  end)
 end)

@@ -1,0 +1,131 @@
+-- spec/docs/freshness_spec.lua: the generated pages are those that the sources give, and nothing
+-- that a script can call is missing from them.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+
+local REFERENCE <const> = "docs/reference/"
+
+local function read(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read("a")
+end
+
+-- The pages that the generator writes into a new folder: name -> text.
+local function generate()
+  local folder = child.folder()
+  assert(os.execute(("mkdir -p '%s/reference'"):format(folder)))
+  local names = assert(loadfile("tools/generate_docs.lua"))(folder)
+  local pages = {}
+  for _, name in ipairs(names) do pages[name] = read(folder .. "/reference/" .. name) end
+  child.remove(folder)
+  return pages
+end
+
+local function first_difference(a, b)
+  local n, next_a, next_b = 0, (a .. "\n"):gmatch("(.-)\n"), (b .. "\n"):gmatch("(.-)\n")
+  while true do
+    local x, y = next_a(), next_b()
+    n = n + 1
+    if x ~= y then return ("line %d: has '%s', should be '%s'"):format(n, x, y) end
+    if x == nil then return "no difference" end
+  end
+end
+
+local function files_in(folder)
+  local list = {}
+  local pipe <close> = assert(io.popen("ls " .. folder))
+  for name in pipe:lines() do list[#list + 1] = name end
+  return list
+end
+
+describe("docs/reference", function()
+  local pages = generate()
+
+  it("is what ./dev docs makes of the sources", function()
+    for name, text in pairs(pages) do
+      local there = read(REFERENCE .. name)
+      assert(there == text, ("%s is out of date (run ./dev docs): %s"):format(name,
+        first_difference(there, text)))
+    end
+  end)
+
+  it("holds no page that the list does not name", function()
+    for _, name in ipairs(files_in(REFERENCE)) do
+      assert(name == "README.md" or pages["README.md"]:find("](" .. name .. ")", 1, true),
+        name .. " is not in README.md")
+    end
+  end)
+
+  it("says by what each page was made", function()
+    for name, text in pairs(pages) do
+      assert(text:find("^<!%-%- Made by tools/generate_docs.lua from "), name)
+    end
+  end)
+
+  it("tells every function of lt and every method of tensors", function()
+    local told = read(REFERENCE .. "tensor.md") .. pages["ops.md"] .. pages["data.md"]
+    local meta, missing = debug.getmetatable(lt.zeros(1)), {}
+    local function look(names, prefix)
+      for name, value in pairs(names) do
+        local shown = told:find("[`.:]" .. name .. "[^%w_]") or told:find("x:" .. name, 1, true)
+        if type(value) == "function" and not shown then missing[#missing + 1] = prefix .. name end
+      end
+    end
+    local functions = {}
+    for name, value in next, lt do functions[name] = value end
+    look(functions, "lt.")
+    for i = 1, 8 do
+      local _, methods = debug.getupvalue(meta.__index, i)
+      if type(methods) == "table" then look(methods, "x:") end
+    end
+    assert.equal("", table.concat(missing, " "))
+  end)
+
+  it("tells every option of the Trainer with its meaning", function()
+    for name, row in pairs(require "ltrain.trainer.options") do
+      assert(row.doc and row.doc ~= "", name .. " has no doc")
+      assert(pages["trainer.md"]:find("`" .. name .. "`", 1, true), name)
+    end
+  end)
+end)
+
+describe("links in docs", function()
+  local function anchors_of(text)
+    local found = {}
+    for title in ("\n" .. text):gmatch("\n#+ ([^\n]+)") do
+      local anchor = title:lower():gsub("[^%w%s_-]", ""):gsub("%s", "-")
+      found[anchor] = true
+    end
+    return found
+  end
+
+  -- Links that lead nowhere, as "file: link".
+  local function broken_links(path)
+    local folder, list = path:match("^(.*/)") or "", {}
+    local text = read(path):gsub("```.-```", ""):gsub("`[^`\n]*`", "")
+    for link in text:gmatch("%]%(([^)]+)%)") do
+      if not link:find("^https?:") then
+        local file, anchor = link:match("^([^#]*)#?(.*)$")
+        local target = file == "" and path or folder .. file
+        local handle = io.open(target, "rb")
+        local ok = handle ~= nil
+        local inside = handle and handle:read("a")
+        if handle then handle:close() end
+        if ok and anchor ~= "" then ok = anchors_of(inside)[anchor] end
+        if not ok then list[#list + 1] = path .. ": " .. link end
+      end
+    end
+    return list
+  end
+
+  it("lead to files and titles that are there", function()
+    local broken, paths = {}, { "README.md", "docs/adding.md" }
+    for _, folder in ipairs { "docs/guide/", REFERENCE } do
+      for _, name in ipairs(files_in(folder)) do paths[#paths + 1] = folder .. name end
+    end
+    for _, path in ipairs(paths) do
+      for _, line in ipairs(broken_links(path)) do broken[#broken + 1] = line end
+    end
+    assert.equal("", table.concat(broken, "\n"))
+  end)
+end)
