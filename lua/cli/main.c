@@ -14,8 +14,11 @@
 #include "cli/signals.h"
 #include "host/install.h"
 
-/* The cores that this process may run on. */
-static int count_cores(void) {
+/* Threads that operations use: OMP_NUM_THREADS, else the cores that this process may run on. */
+static int default_threads(void) {
+  const char *wanted = getenv("OMP_NUM_THREADS");
+  int given = wanted == NULL ? 0 : atoi(wanted);
+  if (given > 0) return given;
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   int n = CPU_COUNT(&set);
@@ -96,7 +99,7 @@ int main(int argc, char **argv) {
     unsetenv("LUA_CPATH_5_4");
   }
   const lt_bind_options options = {
-      .threads = count_cores(),
+      .threads = default_threads(),
       .policy = {
           .read_files = true, .write_files = true, .fork = true, .dlopen = true, .network = true}};
   lua_State *L = lt_host_new(&options);
