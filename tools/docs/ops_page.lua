@@ -168,8 +168,8 @@ elementwise operations broadcast, and one may be a number.
   diagonals and counts are what they are.
 - *dtype* is that of the result: "promoted" is PyTorch's rule for two dtypes; where
   nothing stands, it is what the operation's words say, else that of x.
-- *autocast* says what happens within `lt.autocast()`: "lower" computes in the lower dtype, "f32" in
-  f32, "as it is" in what comes in.
+- *autocast* says what happens within `lt.autocast("bf16")`: "lower" computes in that dtype, "f32"
+  in f32, "as it is" in what comes in.
 - *gradient* "by parts": it is made of other operations, and its gradient is theirs.
 - In-place forms (`x:relu_()`) change x and return it.
 
