@@ -9,14 +9,16 @@ static void list_devices(const lt_ctx *c, char *buffer, size_t size) {
   size_t at = 0;
   buffer[0] = 0;
   for (int k = 0; k < c->registry->n_devices && at < size; k++)
-    if (c->registry->devices[k]->count() > 0)
+    if (c->registry->devices[k]->count() > 0 && !c->registry->devices[k]->for_specs)
       at += (size_t)snprintf(buffer + at, size - at, "%s%s", at > 0 ? ", " : "",
                              c->registry->devices[k]->name);
 }
 
 bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out) {
   size_t length = strcspn(text, ":");
-  int index = text[length] == ':' ? atoi(text + length + 1) : 0;
+  char *end = NULL;
+  long index = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 0;
+  if (end != NULL && (end == text + length + 1 || *end != 0)) index = -1;
   for (int k = 0; k < c->registry->n_devices; k++) {
     const lt_device_ops *ops = c->registry->devices[k];
     if (strlen(ops->name) != length || strncmp(ops->name, text, length) != 0) continue;
@@ -42,16 +44,9 @@ const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t si
 }
 
 lt_tensor *lt_tensor_empty(lt_ctx *c, lt_device d, lt_dtype dtype, int ndim, const int64_t *size) {
-  if (!lt_ok(c)) return NULL;
+  if (!lt_ok(c) || !lt_shape_check(c, ndim, size)) return NULL;
   int64_t n = 1;
-  for (int i = 0; i < ndim; i++) {
-    if (size[i] < 0 || (size[i] > 0 && n > INT64_MAX / 16 / size[i])) {
-      lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", c->op != NULL ? c->op : "empty",
-              LT_SHAPE_STR(lt_shape_of(ndim, size)));
-      return NULL;
-    }
-    n *= size[i];
-  }
+  for (int i = 0; i < ndim; i++) n *= size[i];
   lt_storage *s = lt_storage_new(c, d, (size_t)n * lt_dtype_size(dtype));
   if (s == NULL) return NULL;
   lt_tensor *t = lt_tensor_make(c, s, dtype, ndim, size, NULL, 0);

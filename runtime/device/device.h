@@ -51,8 +51,10 @@ int lt_stream_current(lt_ctx *c, lt_device d);
 bool lt_stream_set(lt_ctx *c, lt_device d, int stream);
 
 /* Called before work that reads or writes `t` is issued on the current stream: orders it after
-   the home stream's work and makes the allocator honour the use. Nothing on synchronous devices. */
+   the home stream's work. Nothing on synchronous devices. */
 bool lt_stream_use(lt_ctx *c, lt_tensor *t);
+/* Called after it was issued: the allocator will not hand the memory out before it is done. */
+void lt_stream_used(lt_ctx *c, lt_tensor *t);
 
 typedef struct lt_memory_stats {
   int64_t live_bytes, peak_bytes; /* in use by storages, rounded to blocks */

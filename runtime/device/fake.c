@@ -1,8 +1,9 @@
 /* runtime/device/fake.c: an asynchronous, counting device over host memory, for specs.
 
    Work is queued per stream and runs at the next synchronisation, copy to the host or wait, with
-   the cpu's kernels: whatever forgets to order itself after the work that made its input reads
-   garbage (fresh memory is filled with 0xff), and specs see it without a GPU. */
+   the cpu's kernels: whatever forgets to order itself after the work that made its input, or hands
+   out memory that queued work still uses, reads garbage (fresh memory is filled with 0xff), and
+   specs see it without a GPU. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct task {
   struct task *next;
   lt_kernel kernel;
   lt_call call;
-  lt_tensor *in[MAX_TENSORS], *out[MAX_TENSORS]; /* own views of retained storages */
+  lt_tensor *in[MAX_TENSORS], *out[MAX_TENSORS]; /* own views; nothing is retained, as on a GPU */
   void *args;
   int wait_stream; /* -1: a kernel; else wait for `wait_event` of that stream first */
   uint64_t wait_event;
@@ -53,17 +54,10 @@ static lt_tensor *borrow(const lt_tensor *t) {
   lt_tensor *copy = malloc(sizeof *copy);
   if (copy == NULL) return NULL;
   *copy = *t;
-  lt_storage_retain(copy->storage);
   copy->node = NULL;
   copy->grad = NULL;
   copy->hooks = NULL;
   return copy;
-}
-
-static void give_back(lt_ctx *c, lt_tensor *t) {
-  if (t == NULL) return;
-  lt_storage_release(c, t->storage);
-  free(t);
 }
 
 static void append(int stream, task *t) {
@@ -85,8 +79,8 @@ static void run_until(lt_ctx *c, int stream, uint64_t event) {
     if (t->wait_stream >= 0) run_until(c, t->wait_stream, t->wait_event);
     if (t->kernel != NULL) t->kernel(c, &t->call);
     q->done++;
-    for (int k = 0; k < t->call.n_in; k++) give_back(c, t->in[k]);
-    for (int k = 0; k < t->call.n_out; k++) give_back(c, t->out[k]);
+    for (int k = 0; k < t->call.n_in; k++) free(t->in[k]);
+    for (int k = 0; k < t->call.n_out; k++) free(t->out[k]);
     free(t->args);
     free(t);
   }
@@ -165,7 +159,8 @@ static bool copy(lt_ctx *c, int index, void *dst, const void *src, size_t bytes)
 const lt_device_ops *lt_fake_ops(const lt_device_ops *cpu) {
   static lt_device_ops ops;
   ops = (lt_device_ops){
-      .size = sizeof ops, .version = LT_BACKEND_VERSION, .name = "fake", .op_hash = cpu->op_hash,
+      .size = sizeof ops, .version = LT_BACKEND_VERSION, .name = "fake", .for_specs = true,
+      .op_hash = cpu->op_hash,
       .host_memory = false, .kernels = cpu->kernels, .count = count, .alloc = allocate,
       .free = release, .copy = copy, .to_host = to_host, .from_host = to_host, .launch = launch,
       .stream_new = stream_new, .event_record = event_record, .event_done = event_done,

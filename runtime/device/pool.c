@@ -33,7 +33,6 @@ struct pool {
   lt_device device;
   const lt_device_ops *ops;
   atomic_long users;             /* the ctx, plus live storages */
-  atomic_bool orphan;            /* its ctx is gone */
   _Atomic(block *) returned;     /* freed by other threads */
   block *free_list[CLASSES];
   block *pending;                /* free, but an event of another stream is not done */
@@ -114,7 +113,12 @@ static void pool_drain(pool *p) {
   p->pending = still;
 }
 
-static state *state_of(lt_ctx *c);
+/* Put a block that nobody holds into its free list. */
+static void give(pool *p, block *b) {
+  b->next = p->free_list[b->class];
+  p->free_list[b->class] = b;
+  p->stats.cached_bytes += (int64_t)b->capacity;
+}
 
 static void block_drop(lt_ctx *c, lt_storage *s) {
   block *b = (block *)s;
@@ -122,10 +126,8 @@ static void block_drop(lt_ctx *c, lt_storage *s) {
   state *st = c->slot[LT_SLOT_DEVICE];
   bool ours = st != NULL && st->pools[s->device.kind][s->device.index] == p;
   if (ours && b->event == 0) {
-    b->next = p->free_list[b->class];
-    p->free_list[b->class] = b;
     p->stats.live_bytes -= (int64_t)b->capacity;
-    p->stats.cached_bytes += (int64_t)b->capacity;
+    give(p, b);
   } else {
     block *head = atomic_load(&p->returned);
     do b->next = head;
@@ -235,6 +237,14 @@ static block *exhausted(lt_ctx *c, pool *p, size_t bytes, size_t capacity, int c
   return b;
 }
 
+/* A block that served another stream may still be read there: the current one waits for that. */
+static bool change_stream(lt_ctx *c, pool *p, block *b) {
+  int from = b->storage.stream, to = lt_stream_current(c, p->device), index = p->device.index;
+  b->storage.stream = (int16_t)to;
+  return p->ops->launch == NULL || from == to ||
+         p->ops->stream_wait(c, index, to, from, p->ops->event_record(c, index, from));
+}
+
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   pool *p = pool_of(c, d);
   if (p == NULL) return NULL;
@@ -243,10 +253,13 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   block *b = class < CLASSES ? block_take(state_of(c), p, capacity, class) : NULL;
   if (b == NULL) b = exhausted(c, p, bytes, capacity, class < CLASSES ? class : CLASSES - 1);
   if (b == NULL) return NULL;
-  void *data = b->storage.data;
-  b->storage = (lt_storage){.data = data, .bytes = bytes, .device = d, .drop = block_drop,
-                            .owner = p, .line = bytes > LARGE ? c->line : 0};
-  b->storage.stream = (int16_t)lt_stream_current(c, d);
+  if (!change_stream(c, p, b)) {
+    give(p, b);
+    return NULL;
+  }
+  b->storage = (lt_storage){.data = b->storage.data, .bytes = bytes, .device = d,
+                            .stream = b->storage.stream, .drop = block_drop, .owner = p,
+                            .line = bytes > LARGE ? c->line : 0};
   b->event = 0;
   b->next = NULL;
   lt_storage_init(c, &b->storage);
@@ -322,8 +335,18 @@ bool lt_stream_use(lt_ctx *c, lt_tensor *t) {
   int index = s->device.index;
   uint64_t made = ops->event_record(c, index, s->stream);
   if (!ops->stream_wait(c, index, current, s->stream, made)) return false;
+  /* One event is kept: this stream's will stand for that of the stream before it, too. */
+  const block *b = (const block *)s;
+  return b->event == 0 || b->event_stream == current ||
+         ops->stream_wait(c, index, current, b->event_stream, b->event);
+}
+
+void lt_stream_used(lt_ctx *c, lt_tensor *t) {
+  lt_storage *s = t->storage;
+  const lt_device_ops *ops = lt_device_table(c, s->device);
+  int current = lt_stream_current(c, s->device);
+  if (ops->launch == NULL || s->drop != block_drop || current == s->stream) return;
   block *b = (block *)s;
-  b->event = ops->event_record(c, index, current) + 1; /* the use that is about to be issued */
+  b->event = ops->event_record(c, s->device.index, current);
   b->event_stream = current;
-  return true;
 }

@@ -30,6 +30,7 @@ typedef struct lt_device_ops {
   uint32_t version;    /* LT_BACKEND_VERSION */
   const char *name;    /* "cpu" */
   uint64_t op_hash;    /* hash of the op rows it was built with */
+  bool for_specs;      /* not shown to users */
   bool host_memory;    /* the host may read and write its bytes once synchronised */
   const lt_kernel *kernels; /* by op id; NULL: not on this device */
 
