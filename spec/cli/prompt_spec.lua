@@ -82,6 +82,11 @@ describe("the prompt", function()
       .. "/dev/null >%s/out 2>&1"):format(folder, folder, os.getenv("LTRAIN") or arg[-1], folder))
     local file <close> = assert(io.open(folder .. "/out"))
     local out = file:read("a"):gsub("\r", "")
+    if out:find("failed to create pseudo-terminal", 1, true) then
+      child.remove(folder)
+      pending("no pseudo-terminals here")
+      return
+    end
     assert.matches("> 1+1\n2\n", out, 1, true)
     assert.matches("^C\n", out, 1, true)
     assert.matches("> tostring(x)\nnil\n", out, 1, true)
