@@ -12,8 +12,22 @@ lt_shape lt_shape_of(int ndim, const int64_t *size) {
 
 int64_t lt_shape_numel(lt_shape s) {
   int64_t n = 1;
-  for (int i = 0; i < s.ndim; i++) n *= s.size[i];
-  return n;
+  bool many = false;
+  for (int i = 0; i < s.ndim; i++) {
+    if (s.size[i] == 0) return 0;
+    many = __builtin_mul_overflow(n, s.size[i], &n) || many;
+  }
+  return many ? INT64_MAX : n;
+}
+
+bool lt_shape_check(lt_ctx *c, int ndim, const int64_t *size) {
+  int64_t n = 1; /* of the sizes that are not 0: strides are their products */
+  bool fits = true;
+  for (int i = 0; i < ndim; i++)
+    fits = fits && size[i] >= 0 && (size[i] == 0 || !__builtin_mul_overflow(n, size[i], &n));
+  fits = fits && n <= INT64_MAX / 16;
+  return fits || lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", c->op != NULL ? c->op : "empty",
+                         LT_SHAPE_STR(lt_shape_of(ndim, size)));
 }
 
 bool lt_shape_equal(lt_shape a, lt_shape b) {

@@ -19,6 +19,7 @@ struct lt_storage {
   uint32_t line;      /* script line, for storages over 1 MiB; 0 otherwise */
   uint64_t id;        /* never reused within a root ctx */
   uint64_t version;   /* bumped by every in-place write */
+  uint64_t recorded;  /* version at the last in-place write that the tape knows */
   const char *writer; /* op that wrote last, for messages */
   uint32_t writer_line;
   void (*drop)(lt_ctx *c, lt_storage *s); /* frees the bytes and the struct */

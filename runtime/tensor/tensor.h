@@ -48,7 +48,7 @@ struct lt_tensor {
   bool contiguous;         /* row-major without holes: kept right by the two makers below */
   int32_t output;          /* which output of `node` */
   lt_object *node;         /* the lt_node that made it, NULL for leaves */
-  uint64_t view_version;   /* storage version when a view with history was made */
+  uint64_t view_version;   /* of the storage when a view was made; UINT64_MAX: never stale */
   lt_tensor *grad;         /* of a leaf */
   lt_hook *hooks;          /* of a leaf */
 };
@@ -82,7 +82,9 @@ void lt_tensor_add_hook(lt_tensor *t, lt_hook *hook);
 void lt_hooks_drop(lt_ctx *c, lt_hook *hooks);
 
 /* Shapes. */
-int64_t lt_shape_numel(lt_shape s);
+int64_t lt_shape_numel(lt_shape s); /* INT64_MAX when there are too many to count */
+/* Whether a tensor can have these sizes: none negative, bytes that can be counted. */
+bool lt_shape_check(lt_ctx *c, int ndim, const int64_t *size);
 bool lt_shape_equal(lt_shape a, lt_shape b);
 lt_shape lt_shape_of(int ndim, const int64_t *size);
 /* Row-major strides of a shape. */

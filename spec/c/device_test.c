@@ -141,6 +141,42 @@ static void memory_in_use_on_another_stream_is_not_handed_out(void **state) {
   lt_ctx_release(c);
 }
 
+static void memory_that_changes_streams_waits_for_its_last_use(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  lt_frame frame = lt_frame_open(c);
+  assert_true(lt_stream_set(c, FAKE, 1));
+  lt_tensor *x = filled(c, FAKE, 16, 2);
+  void *address = x->storage->data;
+  lt_tensor *y = lt_binary(c, LT_OP_add, x, x);
+  lt_retain(y);
+  lt_frame_close(c, frame, 0, NULL); /* x is free again, with stream 1 still to read it */
+  assert_true(lt_stream_set(c, FAKE, 0));
+  lt_tensor *z = filled(c, FAKE, 16, 7); /* the same memory, on another stream */
+  assert_ptr_equal(z->storage->data, address);
+  assert_true(first_of(c, z) == 7);
+  assert_true(first_of(c, y) == 4);
+  lt_release(c, y);
+  lt_ctx_release(c);
+}
+
+static void device_names_are_read_to_their_end(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  lt_device d;
+  assert_true(lt_device_parse(c, "fake:0", &d));
+  assert_true(lt_device_equal(d, FAKE));
+  const char *const wrong[] = {"fake:1", "fake:", "fake:0x", "fake:-1", "fake:99999999999", "fak"};
+  for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+    lt_failure f;
+    assert_false(lt_device_parse(c, wrong[k], &d));
+    assert_true(lt_take_failure(c, &f));
+    assert_int_equal(f.code, LT_EDEVICE);
+    assert_non_null(strstr(f.text, wrong[k]));
+  }
+  lt_ctx_release(c);
+}
+
 static void copies_between_devices_keep_values(void **state) {
   (void)state;
   lt_ctx *c = fresh();
@@ -164,6 +200,8 @@ int main(void) {
       cmocka_unit_test(work_on_the_fake_device_waits_for_a_reader),
       cmocka_unit_test(another_stream_waits_for_the_home_stream),
       cmocka_unit_test(memory_in_use_on_another_stream_is_not_handed_out),
+      cmocka_unit_test(memory_that_changes_streams_waits_for_its_last_use),
+      cmocka_unit_test(device_names_are_read_to_their_end),
       cmocka_unit_test(copies_between_devices_keep_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
