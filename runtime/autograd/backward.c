@@ -97,6 +97,10 @@ static bool deliver(lt_ctx *c, heap *h, uint64_t walk, const lt_edge *e, lt_tens
   }
   lt_node *n = (lt_node *)e->target;
   if (n->walk != walk) {
+    for (int k = 0; k < n->n_out; k++)
+      if (n->grads[k] != NULL)
+        return lt_fail(c, LT_EARG, "backward: called within a backward that is still at work on %s",
+                       lt_node_name(n));
     n->walk = walk;
     if (!heap_push(c, h, n)) return false;
   }

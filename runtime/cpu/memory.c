@@ -76,11 +76,12 @@ static void copy_chunk(void *ud, int64_t chunk) {
 #undef MOVE
 }
 
-/* The compute type through which no value of either dtype changes more than it must. */
-static lt_compute between(lt_dtype a, lt_dtype b) {
-  lt_compute x = lt_compute_of(a), y = lt_compute_of(b);
-  if (x == y) return x;
-  return LT_COMPUTE_F64;
+/* The compute type through which no value changes more than it must: rounded once, at the end. */
+static lt_compute between(lt_dtype from, lt_dtype to) {
+  lt_compute x = lt_compute_of(from), y = lt_compute_of(to);
+  if (x == y || from == LT_I64) return x;
+  bool small = from == LT_U8 || from == LT_BOOL;
+  return small && y == LT_COMPUTE_F32 ? y : LT_COMPUTE_F64;
 }
 
 static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {

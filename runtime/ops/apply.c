@@ -76,6 +76,9 @@ static bool cast_inputs(lt_ctx *c, door *d) {
 static bool make_view(lt_ctx *c, door *d) {
   const lt_meta *m = &d->infer.out[0];
   lt_tensor *x = d->in[0];
+  if (d->out[0] != NULL)
+    return lt_fail(c, LT_EARG, "%s: a view has no memory to write its result to", d->op->name);
+  if (!lt_shape_check(c, m->shape.ndim, m->shape.size)) return false;
   if (d->infer.view_copy) {
     lt_tensor *copy = lt_tensor_empty(c, d->infer.device, m->dtype, x->ndim, x->size);
     if (copy == NULL || !lt_run(c, LT_OP_clone, 1, &x, NULL, 0, 1, &copy)) return false;
@@ -88,7 +91,8 @@ static bool make_view(lt_ctx *c, door *d) {
                              d->infer.view_offset);
   if (d->out[0] == NULL) return false;
   d->out[0]->flags |= LT_IS_VIEW;
-  d->out[0]->view_version = x->storage->version;
+  bool detached = x->node == NULL && x->view_version == UINT64_MAX;
+  d->out[0]->view_version = detached ? UINT64_MAX : x->storage->version;
   return true;
 }
 
@@ -136,7 +140,11 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
     if (in[k] != NULL && !lt_stream_use(c, in[k])) return false;
   for (int k = 0; k < n_out; k++)
     if (!lt_stream_use(c, out[k])) return false;
-  return ops->launch(c, kernel, &call);
+  if (!ops->launch(c, kernel, &call)) return false;
+  for (int k = 0; k < n_in; k++)
+    if (in[k] != NULL) lt_stream_used(c, in[k]);
+  for (int k = 0; k < n_out; k++) lt_stream_used(c, out[k]);
+  return true;
 }
 
 /* In-place writes: bump versions and hang the new history on what was overwritten. */
@@ -155,22 +163,40 @@ static bool same_view(const lt_tensor *a, const lt_tensor *b) {
          memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
 }
 
-/* Inputs for the kernel: one that shares memory with a given result, but not element by element,
-   is copied first (x[{2, -1}]:add_(x[{1, -2}]) must not read what it has just written). */
-static lt_tensor *const *without_overlap(lt_ctx *c, door *d, const bool *given, lt_tensor **safe) {
-  bool grad = c->modes.grad, copied = false;
+/* Whether the kernel could read an element of input k that it has already written. */
+static bool overlaps(const door *d, int k, const bool *given) {
+  const lt_tensor *in = d->in[k];
+  lt_kind kind = d->op->kind;
+  bool each = kind <= LT_KIND_compare || kind == LT_KIND_copy || kind == LT_KIND_fill;
+  bool start = k == 0 && (kind == LT_KIND_scatter_add || kind == LT_KIND_index_add);
+  for (int j = 0; j < d->infer.n_out && in != NULL; j++)
+    if (given[j] && in->storage == d->out[j]->storage &&
+        !((each || start) && same_view(in, d->out[j])))
+      return true;
+  return false;
+}
+
+/* Runs the kernel. An input that shares memory with a given result is copied first where that
+   matters (x[{2, -1}]:add_(x[{1, -2}]) must not read what it has just written). */
+static bool run_apart(lt_ctx *c, door *d, const bool *given) {
+  lt_tensor *few[LT_FINITE_IN], **in = d->in;
+  int n = d->infer.n_in;
+  bool grad = c->modes.grad;
   c->modes.grad = false;
-  for (int k = 0; k < d->infer.n_in; k++) {
-    safe[k] = d->in[k];
-    for (int j = 0; j < d->infer.n_out && safe[k] == d->in[k] && d->in[k] != NULL; j++) {
-      if (!given[j] || d->in[k]->storage != d->out[j]->storage) continue;
-      if (same_view(d->in[k], d->out[j])) continue;
-      safe[k] = lt_apply1(c, LT_OP_clone, 1, &d->in[k], NULL);
-      copied = true;
+  for (int k = 0; k < n && in != NULL; k++) {
+    if (!overlaps(d, k, given)) continue;
+    if (in == d->in) {
+      in = n <= LT_FINITE_IN ? few : lt_alloc(c, (size_t)n * sizeof *in);
+      if (in == NULL) break;
+      memcpy(in, d->in, (size_t)n * sizeof *in);
     }
+    in[k] = lt_apply1(c, LT_OP_clone, 1, &d->in[k], NULL);
   }
   c->modes.grad = grad;
-  return !copied ? d->in : lt_ok(c) ? safe : NULL;
+  bool ok = lt_ok(c) && lt_run(c, (lt_op)(d->op - lt_ops), n, in, d->args, d->kind->args_size,
+                               d->infer.n_out, d->out);
+  if (in != d->in && in != few) lt_free(c, in, (size_t)n * sizeof *in);
+  return ok;
 }
 
 /* A composite makes its results from other ops; given ones get them copied in. */
@@ -199,13 +225,7 @@ static bool compute(lt_ctx *c, door *d, bool *composite) {
   }
   bool given[LT_MAX_OUT] = {false};
   for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k] != NULL;
-  if (!allocate(c, d)) return false;
-  lt_op op = (lt_op)(d->op - lt_ops);
-  lt_tensor *safe[LT_FINITE_IN], *const *in = d->in;
-  if (d->infer.n_in <= LT_FINITE_IN) in = without_overlap(c, d, given, safe);
-  if (in == NULL ||
-      !lt_run(c, op, d->infer.n_in, in, d->args, d->kind->args_size, d->infer.n_out, d->out))
-    return false;
+  if (!allocate(c, d) || !run_apart(c, d, given)) return false;
   mark_written(c, d, given);
   return true;
 }
@@ -232,10 +252,6 @@ static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void 
   if (!check_inputs(c, d, n_in, in)) return false;
   if (n_in > 0) memcpy(d->in, in, (size_t)n_in * sizeof *in);
   if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
-  if (d->infer.skip) {
-    d->out[0] = d->in[0];
-    return lt_frame_add(c, lt_retain(d->in[0]));
-  }
   bool composite = false;
   return compute(c, d, &composite) && (composite || record(c, d));
 }

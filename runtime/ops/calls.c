@@ -46,7 +46,9 @@ lt_tensor *lt_detach(lt_ctx *c, lt_tensor *x) {
   if (!lt_ok(c) || x == NULL) return NULL;
   lt_tensor *t = lt_tensor_make(c, x->storage, (lt_dtype)x->dtype, x->ndim, x->size, x->stride,
                                 x->offset);
-  if (t != NULL) t->flags |= LT_IS_VIEW;
+  if (t == NULL) return NULL;
+  t->flags |= LT_IS_VIEW;
+  t->view_version = UINT64_MAX; /* without history on purpose: never stale */
   return t;
 }
 

@@ -122,7 +122,7 @@ static lt_tensor *values_as_rows(lt_ctx *c, const plan *p, lt_tensor *v) {
   for (int k = 0; k < whole.ndim; k++) back[order[k]] = k;
   lt_shape fit = placed;
   if (!lt_shape_broadcast(&fit, lt_tensor_shape(v)) || !lt_shape_equal(fit, placed)) {
-    lt_fail(c, LT_ESHAPE, "%s: values of %s do not fit into the indexed part %s", c->op,
+    lt_fail(c, LT_ESHAPE, "index: values of %s do not fit into the indexed part %s",
             LT_TENSOR_STR(v), LT_SHAPE_STR(placed));
     return NULL;
   }

@@ -225,9 +225,12 @@ bool lt_infer_index_put(lt_ctx *c, lt_infer *i) {
 
 /* All inputs are indices, of dims `dims` of a tensor of shape `full`. */
 bool lt_infer_index_flatten(lt_ctx *c, lt_infer *i) {
-  i->out[0].dtype = LT_I64;
-  if (!lt_infer_broadcast(c, i)) return false;
-  i->out[0].strided = false;
+  lt_shape s = lt_tensor_shape(i->in[0]);
+  for (int k = 1; k < i->n_in; k++)
+    if (!lt_shape_broadcast(&s, lt_tensor_shape(i->in[k])))
+      return lt_fail(c, LT_ESHAPE, "index: the shapes of the indices do not broadcast: %s and %s",
+                     LT_TENSOR_STR(i->in[0]), LT_TENSOR_STR(i->in[k]));
+  i->out[0] = (lt_meta){.shape = s, .dtype = LT_I64};
   return true;
 }
 

@@ -68,6 +68,7 @@ static void view_of(lt_infer *i, const lt_tensor *t) {
 static bool resolve_sizes(lt_ctx *c, lt_infer *i, lt_sizes *s) {
   int64_t known = 1, n = i->in[0]->numel;
   int unknown = -1;
+  bool many = false;
   for (int k = 0; k < s->n; k++) {
     if (s->size[k] == -1 && unknown < 0)
       unknown = k;
@@ -75,8 +76,9 @@ static bool resolve_sizes(lt_ctx *c, lt_infer *i, lt_sizes *s) {
       return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", i->op->name,
                      LT_SHAPE_STR(lt_shape_of(s->n, s->size)));
     else
-      known *= s->size[k];
+      many = __builtin_mul_overflow(known, s->size[k], &known) || many;
   }
+  if (many) known = -1;
   if (unknown >= 0 && known > 0 && n % known == 0) s->size[unknown] = n / known, known = n;
   if (known != n || (unknown >= 0 && s->size[unknown] == -1))
     return lt_fail(c, LT_ESHAPE, "%s: shape %s does not hold the %lld elements of %s", i->op->name,
@@ -122,6 +124,10 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
   view_of(i, x);
   for (int k = 0; k < a->size.n && lead >= 0; k++)
     if (a->size.size[k] == -1 && k >= lead) a->size.size[k] = x->size[k - lead];
+  for (int k = 0; k < a->size.n; k++)
+    if (a->size.size[k] < 0)
+      return lt_fail(c, LT_ESHAPE, "expand: impossible shape %s",
+                     LT_SHAPE_STR(lt_shape_of(a->size.n, a->size.size)));
   lt_shape to = lt_shape_of(a->size.n, a->size.size), fit = to;
   if (lead < 0 || !lt_shape_broadcast(&fit, lt_tensor_shape(x)) || !lt_shape_equal(fit, to))
     return lt_fail(c, LT_ESHAPE, "expand: %s cannot be repeated to %s", LT_TENSOR_STR(x),

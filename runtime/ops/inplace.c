@@ -1,24 +1,32 @@
 /* runtime/ops/inplace.c: what in-place writes may touch, and how stale views are told. */
 #include "ops/inplace.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/lines.h"
 #include "ops/node.h"
 
 static bool stale(lt_ctx *c, const lt_tensor *t) {
   const lt_storage *s = t->storage;
-  char made[128], wrote[128];
   const lt_node *n = (const lt_node *)t->node;
+  char line[128], made[144] = "", wrote[128];
+  if (n != NULL)
+    snprintf(made, sizeof made, " was made at %s, and its memory",
+             lt_line_text(c, n->line, line, sizeof line));
   return lt_fail(c, LT_EVERSION,
-                 "%s: this view of %s was made at %s, and its memory was written in place since by "
-                 "%s at %s; make the view again after the write",
-                 c->op, LT_TENSOR_STR(t), lt_line_text(c, n->line, made, sizeof made),
-                 s->writer != NULL ? s->writer : "a writer",
+                 "%s: this view of %s%s was written in place since by %s at %s; make the view again "
+                 "after the write",
+                 c->op, LT_TENSOR_STR(t), made, s->writer != NULL ? s->writer : "a writer",
                  lt_line_text(c, s->writer_line, wrote, sizeof wrote));
 }
 
+/* A view without history goes stale when its memory gets one: it would pass no gradient on. */
 bool lt_check_view(lt_ctx *c, const lt_tensor *t) {
-  if (t->node == NULL || (t->flags & LT_IS_VIEW) == 0 || !c->modes.grad) return true;
-  return t->view_version == t->storage->version || stale(c, t);
+  if ((t->flags & LT_IS_VIEW) == 0 || !c->modes.grad) return true;
+  uint64_t version = t->node != NULL ? t->storage->version : t->storage->recorded;
+  bool fresh = t->node != NULL ? t->view_version == version : t->view_version >= version;
+  return fresh || stale(c, t);
 }
 
 bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in) {
@@ -49,7 +57,8 @@ enum { CACHE_SIZE = 256 };
 typedef struct entry {
   uint64_t storage, version;
   int64_t offset;
-  lt_dtype dtype;
+  lt_shape shape;
+  int64_t stride[LT_MAX_DIMS];
   bool grad;
   lt_tensor *cast;
 } entry;
@@ -58,6 +67,18 @@ static void cache_drop(lt_ctx *c, void *slot) {
   entry *cache = slot;
   for (int k = 0; k < CACHE_SIZE; k++) lt_release(c, cache[k].cast);
   lt_free(c, cache, CACHE_SIZE * sizeof *cache);
+}
+
+/* Whether `e` is this leaf's cast: two leaves may lie in one storage, and each wants its own
+   gradient. */
+static bool is_cast_of(const lt_ctx *c, const entry *e, const lt_tensor *x, lt_dtype dtype) {
+  if (e->cast == NULL || e->storage != x->storage->id || e->version != x->storage->version ||
+      e->grad != c->modes.grad || (lt_dtype)e->cast->dtype != dtype)
+    return false;
+  const lt_node *n = (const lt_node *)e->cast->node;
+  if (n != NULL) return !n->used && n->edges[0].target == &x->object;
+  return e->offset == x->offset && lt_shape_equal(e->shape, lt_tensor_shape(x)) &&
+         memcmp(e->stride, x->stride, (size_t)x->ndim * sizeof *x->stride) == 0;
 }
 
 lt_tensor *lt_autocast_to(lt_ctx *c, lt_tensor *x, lt_dtype dtype) {
@@ -69,14 +90,13 @@ lt_tensor *lt_autocast_to(lt_ctx *c, lt_tensor *x, lt_dtype dtype) {
     if (cache == NULL) return NULL;
   }
   entry *e = &cache[x->storage->id % CACHE_SIZE];
-  if (e->cast != NULL && e->storage == x->storage->id && e->version == x->storage->version &&
-      e->offset == x->offset && e->dtype == dtype && e->grad == c->modes.grad &&
-      e->cast->numel == x->numel && !(e->cast->node != NULL && ((lt_node *)e->cast->node)->used))
-    return e->cast;
+  if (is_cast_of(c, e, x, dtype)) /* the frame's too: a neighbour may take the place at once */
+    return lt_frame_add(c, lt_retain(e->cast)) ? e->cast : NULL;
   lt_tensor *cast = lt_cast(c, x, dtype);
   if (cast == NULL) return NULL;
   lt_release(c, e->cast);
   *e = (entry){.storage = x->storage->id, .version = x->storage->version, .offset = x->offset,
-               .dtype = dtype, .grad = c->modes.grad, .cast = lt_retain(cast)};
+               .shape = lt_tensor_shape(x), .grad = c->modes.grad, .cast = lt_retain(cast)};
+  memcpy(e->stride, x->stride, sizeof e->stride);
   return cast;
 }

@@ -134,6 +134,9 @@ bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op) {
         if (call->out[k]->storage == n->saved[j].storage) n->saved[j].version--;
   }
   attach(n, call->n_out, call->out, c);
+  if ((lt_kinds[op->kind].flags & LT_KIND_VIEW) == 0)
+    for (int k = 0; k < call->n_out; k++)
+      call->out[k]->storage->recorded = call->out[k]->storage->version;
   return true;
 }
 

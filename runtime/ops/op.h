@@ -54,7 +54,6 @@ typedef struct lt_infer {
   lt_meta out[LT_MAX_OUT];
   int64_t view_offset;     /* VIEW kinds: of the result in the input's storage; strides in out[0] */
   bool view_copy;          /* VIEW kinds: strides forbid a view, copy first */
-  bool skip;               /* the result is in[0] itself, nothing to do */
 } lt_infer;
 
 enum {
