@@ -72,7 +72,7 @@ return {
   gradient_clip_algorithm = { type = "string", default = "norm", choices = { "norm", "value" },
     doc = "what is limited: the norm of all, or each number" },
   deterministic = { type = "boolean|string", default = false,
-    doc = "on the CPU every run is, and the number of threads does not matter" },
+    doc = "on the CPU every run is, at one number of threads" },
   inference_mode = flag(true, "no gradients in validate, test and predict"),
   reload_dataloaders_every_n_epochs = { type = "integer", default = 0, min = 0,
     doc = "ask for the loaders again every n epochs" },
