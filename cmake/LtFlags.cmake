@@ -44,12 +44,9 @@ set_property(GLOBAL PROPERTY LT_RUNTIME_OBJECTS "")
 set_property(GLOBAL PROPERTY LT_LUA_OBJECTS "")
 
 # lt_objects(LT_RUNTIME_OBJECTS|LT_LUA_OBJECTS name LIBS libs... FILES files...)
-# Compiles the files as the object library `name` and adds it to that list. No files, no target.
+# Compiles the files as the object library `name` and adds it to that list.
 function(lt_objects group name)
   cmake_parse_arguments(PARSE_ARGV 2 a "" "" "LIBS;FILES")
-  if(NOT a_FILES)
-    return()
-  endif()
   add_library(${name} OBJECT ${a_FILES})
   target_link_libraries(${name} PRIVATE lt_flags ${a_LIBS})
   set_property(GLOBAL APPEND PROPERTY ${group} $<TARGET_OBJECTS:${name}>)

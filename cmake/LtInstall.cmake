@@ -4,9 +4,7 @@ include(CMakePackageConfigHelpers)
 set(lua_dir ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ltrain)
 
-if(TARGET ltrain)
-  install(TARGETS ltrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS ltrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS ltrain_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ltrain_shared EXPORT ltrain-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -16,7 +14,7 @@ install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 install(FILES ${LT_GENERATED}/include/ltrain/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ltrain)
-install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} OPTIONAL)
+install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES docs/ltrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -7,10 +7,8 @@ get_property(lt_lua_objects GLOBAL PROPERTY LT_LUA_OBJECTS)
 set(lt_all_objects ${lt_runtime_objects} ${lt_lua_objects})
 
 # The runtime alone, for the C tests: it knows no Lua, and they link none.
-if(lt_runtime_objects)
-  add_library(ltrain_runtime STATIC ${lt_runtime_objects})
-  target_link_libraries(ltrain_runtime PUBLIC lt_flags lt_runtime_deps)
-endif()
+add_library(ltrain_runtime STATIC ${lt_runtime_objects})
+target_link_libraries(ltrain_runtime PUBLIC lt_flags lt_runtime_deps)
 
 add_library(ltrain_shared SHARED ${lt_all_objects})
 set_target_properties(ltrain_shared PROPERTIES OUTPUT_NAME ltrain EXPORT_NAME ltrain
@@ -31,7 +29,5 @@ target_link_libraries(ltrain_module PRIVATE lt_runtime_deps)
 target_link_options(ltrain_module PRIVATE
   -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
 
-if(LT_CLI_FILES)
-  add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
-  target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
-endif()
+add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
+target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
