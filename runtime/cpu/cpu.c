@@ -76,7 +76,13 @@ static int choose(void) {
   return best;
 }
 
-const lt_device_ops *lt_cpu_device(void) { return &levels[choose()].device; }
+const lt_device_ops *lt_cpu_device(void) {
+  static lt_device_ops device;
+  device = levels[choose()].device;
+  device.op_hash = lt_op_hash();
+  return &device;
+}
+
 const char *lt_cpu_level(void) { return levels[choose()].name; }
 void lt_cpu_describe(char *text, size_t size) {
   char version[32];

@@ -5,7 +5,7 @@
 #include "ltrain/backend.h"
 
 /* The table of the best level that this machine runs, or of the level named in the environment
-   variable LTRAIN_CPU_LEVEL (v2, v3, v4) if it runs that. */
+   variable LTRAIN_CPU_LEVEL (v2, v3, v4) if it runs that. The registry asks once. */
 const lt_device_ops *lt_cpu_device(void);
 
 /* Name of the chosen level, e.g. "v3". */

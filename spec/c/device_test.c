@@ -160,6 +160,15 @@ static void memory_that_changes_streams_waits_for_its_last_use(void **state) {
   lt_ctx_release(c);
 }
 
+static void devices_tell_the_rows_that_they_were_built_with(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  assert_true(lt_device_table(c, LT_CPU_DEVICE)->op_hash == lt_op_hash());
+  assert_true(lt_device_table(c, FAKE)->op_hash == lt_op_hash());
+  assert_true(lt_op_hash() != 0);
+  lt_ctx_release(c);
+}
+
 static void device_names_are_read_to_their_end(void **state) {
   (void)state;
   lt_ctx *c = fresh();
@@ -201,6 +210,7 @@ int main(void) {
       cmocka_unit_test(another_stream_waits_for_the_home_stream),
       cmocka_unit_test(memory_in_use_on_another_stream_is_not_handed_out),
       cmocka_unit_test(memory_that_changes_streams_waits_for_its_last_use),
+      cmocka_unit_test(devices_tell_the_rows_that_they_were_built_with),
       cmocka_unit_test(device_names_are_read_to_their_end),
       cmocka_unit_test(copies_between_devices_keep_values),
   };

@@ -182,6 +182,35 @@ static void a_walk_through_nodes_of_an_open_walk_is_an_error(void **state) {
   assert_non_null(strstr(f.text, "backward: called within a backward that is still at work on"));
 }
 
+/* d(3 a + 5 b), by hand. */
+static bool weigh(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
+  ++*(int *)ud;
+  grad_in[0] = lt_binary_scalar(c, LT_OP_mul, grad_out[0], lt_scalar_of(3));
+  grad_in[1] = lt_binary_scalar(c, LT_OP_mul, grad_out[0], lt_scalar_of(5));
+  return lt_ok(c);
+}
+static void forget(lt_ctx *c, void *ud) {
+  (void)c;
+  *(int *)ud += 100;
+}
+
+static void a_function_with_a_derivative_of_its_own_joins_the_tape(void **state) {
+  lt_ctx *c = *state;
+  int calls = 0;
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *a = wants_grad(TENSOR(c, LT_F32, SHAPE(2), 1, 2));
+  lt_tensor *b = wants_grad(TENSOR(c, LT_F32, SHAPE(2), 3, 4));
+  lt_tensor *y = TENSOR(c, LT_F32, SHAPE(2), 18, 26);
+  assert_true(lt_record_custom(c, LT_IN(a, b), 1, &y, (lt_custom){"weigh", weigh, forget, &calls}));
+  lt_tensor *sum = lt_apply1(c, LT_OP_sum, 1, &y, NULL);
+  assert_true(lt_backward(c, sum, &(lt_backward_options){0}));
+  EXPECT(c, a->grad, 0, 3, 3);
+  EXPECT(c, b->grad, 0, 5, 5);
+  assert_int_equal(calls, 1);
+  lt_frame_close(c, frame, 0, NULL);
+  assert_int_equal(calls, 101);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       OP_TEST(autocast_keeps_a_cast_that_its_neighbour_replaces),
@@ -193,6 +222,7 @@ int main(void) {
       OP_TEST(a_view_made_before_a_recorded_write_is_stale),
       OP_TEST(integers_keep_their_bits_through_casts),
       OP_TEST(integers_wrap),
+      OP_TEST(a_function_with_a_derivative_of_its_own_joins_the_tape),
       OP_TEST(a_walk_through_nodes_of_an_open_walk_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
