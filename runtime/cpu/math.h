@@ -133,12 +133,6 @@ static inline float lt_tanh_f32(float x) {
   return copysignf(a < 0.5625f ? small : big, x);
 }
 
-/* 1 / (1 + e^-x), in a form whose exponential never overflows: right down to denormals. */
-static inline float lt_sigmoid_f32(float x) {
-  float e = lt_exp_f32(-fabsf(x));
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
-}
-
 /* Under 0.9275 x + x q(x^2), above 1 - exp(g(x)) with g = log erfc. */
 static inline float lt_erf_f32(float x) {
   float a = fabsf(x);

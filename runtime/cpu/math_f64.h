@@ -122,11 +122,6 @@ static inline double lt_tanh_f64(double x) {
   return copysign(t / (t + 2.0), x);
 }
 
-static inline double lt_sigmoid_f64(double x) {
-  double e = lt_exp_f64(-fabs(x));
-  return (x < 0.0 ? e : 1.0) / (1.0 + e);
-}
-
 /* erf(a) for 0 <= a <= 1. */
 static inline double lt_erf_small_f64(double a) {
   double z = a * a;

@@ -257,14 +257,6 @@ EXACT(round, rint)
 EXACT(abs, fabs)
 #undef EXACT
 
-static double exact32_sigmoid(double x) {
-  return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
-}
-
-static long double exact64_sigmoid(long double x) {
-  return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
-}
-
 static double exact32_rsqrt(double x) { return 1 / sqrt(x); }
 
 static long double exact64_rsqrt(long double x) { return 1 / sqrtl(x); }
