@@ -114,6 +114,21 @@ describe("ModelCheckpoint", function()
     assert.equal(0.25, later.best_model_score)
   end)
 
+  it("never removes a file of the run that it resumes in another folder", function()
+    fit({ 1, 1 }, { dirpath = root .. "/a" })
+    local old = root .. "/a/epoch=1-step=4.ckpt"
+    for _, monitor in ipairs { false, "score" } do
+      local net = tiny.Line()
+      function net:on_train_epoch_end() self:log("score", 0.5) end
+      local later = lt.callbacks.ModelCheckpoint { dirpath = root .. "/b",
+        monitor = monitor or nil }
+      tiny.trainer({ enable_checkpointing = true, callbacks = { later }, max_epochs = 3 }):fit(net,
+        tiny.same(2), { ckpt_path = old })
+      assert.same({ "epoch=1-step=4.ckpt" }, files(root .. "/a"))
+      assert.equal(root .. "/b", later.best_model_path:match("^(.*)/"))
+    end
+  end)
+
   it("keeps the former files when the folder cannot be written", function()
     fit({ 3 }, { monitor = "score", filename = "kept" })
     local text = c.io.read_file(root .. "/kept.ckpt")

@@ -122,10 +122,15 @@ local function path_for(self, trainer, own)
   return free_path(self, name, own)
 end
 
+-- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
+local function is_ours(self, path)
+  return path:sub(1, #self.dirpath + 1) == self.dirpath .. "/"
+end
+
 local function request(self, trainer, path, old)
   trainer:request_checkpoint(path, { weights_only = self.save_weights_only }, function()
     if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
-    if old and old ~= path then c.io.remove(old) end
+    if old and old ~= path and is_ours(self, old) then c.io.remove(old) end
   end)
 end
 
