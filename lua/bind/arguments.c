@@ -102,7 +102,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
     if (r->rows[k].type != LT_ARG_TICKET) lt_consider_word(&nearest, name, r->rows[k].name);
   if (r->with_requires_grad) lt_consider_word(&nearest, name, "requires_grad");
   if (nearest.word != NULL)
-    lt_raise(L, b, LT_EARG, "%s: unknown option '%s' (did you mean '%s'?)", r->who, name,
+    lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
              nearest.word);
   lt_raise(L, b, LT_EARG, "%s: unknown option '%s'", r->who, name);
 }

@@ -183,7 +183,7 @@ _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) 
   for (int k = 0; k < PROPERTIES; k++) lt_consider_word(&nearest, name, properties[k].name);
   lt_consider_keys(&nearest, L, lua_upvalueindex(2), name);
   if (nearest.word != NULL)
-    lt_raise(L, b, LT_EARG, "tensor: no field or method '%s' (did you mean '%s'?)", name,
+    lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'; did you mean '%s'?", name,
              nearest.word);
   lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'", name);
 }

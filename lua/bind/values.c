@@ -80,7 +80,7 @@ lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who) {
     lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
   }
   if (nearest.word != NULL)
-    lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s' (did you mean '%s'?)", who, name,
+    lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s'; did you mean '%s'?", who, name,
              nearest.word);
   lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s' (there are f32 f64 f16 bf16 i64 i32 u8 bool)",
            who, name);

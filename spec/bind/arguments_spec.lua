@@ -54,7 +54,7 @@ describe("options", function()
   end)
 
   it("are checked by name", function()
-    raises("sum: unknown option 'keepdims' (did you mean 'keepdim'?)", function()
+    raises("sum: unknown option 'keepdims'; did you mean 'keepdim'?", function()
       x:sum { keepdims = true }
     end)
     raises("sum: unknown option 'frobnicate'", function() x:sum { frobnicate = 1 } end)
