@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -78,6 +79,9 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   const lt_file_ops *files = lt_files(c);
   size_t folder = folder_length(path);
   if (path[folder] == 0) return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);
+  struct stat there;
+  if (files->stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+    return lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path); /* a rename would replace it */
   char name[LT_PATH_MAX];
   unsigned host = host_id();
   if (!folder_of(path, name)) return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, path);
