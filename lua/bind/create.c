@@ -95,7 +95,14 @@ static void walk_table(lua_State *L, nested *w, int depth) {
     lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s has %lld elements, its neighbours %lld",
              depth > 0 ? place(L, w, depth) : "it", (long long)n, (long long)w->shape.size[depth]);
   }
-  if (n == 0) w->measured = true;
+  if (n == 0) {
+    w->measured = true;
+    lua_pushnil(L);
+    if (lua_next(L, -2) != 0)
+      lt_raise(L, w->b, LT_EARG,
+               "tensor: %s has no element 1, but other keys: only lists become tensors",
+               depth > 0 ? place(L, w, depth) : "the table");
+  }
   luaL_checkstack(L, 6, "tensor");
   for (int64_t k = 1; k <= n; k++) {
     w->at[depth] = k;
@@ -178,6 +185,10 @@ static int make_filled(lua_State *L) {
   lt_args_create *args = (lt_args_create *)r.args;
   bool given;
   lt_read_arguments(L, b, &r, 1);
+  for (int k = 0; k < args->size.n; k++)
+    if (args->size.size[k] < 0)
+      lt_raise(L, b, LT_ESHAPE, "%s: impossible shape %s", name,
+               LT_SHAPE_STR(lt_shape_of(args->size.n, args->size.size)));
   lt_argument(&r, "value", &given);
   if (strcmp(name, "full") == 0) {
     if (!given)
@@ -242,7 +253,7 @@ static int make_arange(lua_State *L) {
       lt_raise(L, b, LT_EARG, "arange: step %g does not lead from %g to %g", step, start, stop);
     count = 0;
   }
-  if (count > 1e15) lt_raise(L, b, LT_EARG, "arange: %g elements are too many", count);
+  if (count > 0x1p37) lt_raise(L, b, LT_EARG, "arange: %g elements are too many", count);
   int64_t n = (int64_t)count, first = n_numbers > 1 ? lua_tointeger(L, 1) : 0;
   int64_t by = n_numbers > 2 ? lua_tointeger(L, 3) : 1;
   void *data = lua_newuserdatauv(L, (size_t)n * 8 + 1, 0);

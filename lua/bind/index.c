@@ -268,9 +268,20 @@ static void write_plan(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
   if (y != NULL) lt_copy_into(c, x, y);
 }
 
+/* One write into a dim that expand() repeats would change several elements. */
+static void refuse_repeated(lua_State *L, lt_bind *b, const lt_tensor *x) {
+  for (int k = 0; k < x->ndim; k++)
+    if (x->stride[k] == 0 && x->size[k] > 1)
+      lt_raise(L, b, LT_EVERSION,
+               "index: cannot write into %s in place: dim %d is repeated without memory of its "
+               "own; write x:clone() first",
+               LT_TENSOR_STR(x), k + 1);
+}
+
 int lt_index_write(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "index");
+  refuse_repeated(L, b, x);
   lt_tensor *v = lt_to_tensor(L, b, 3);
   lt_scalar s = v == NULL ? check_value(L, b, x) : LT_NONE_SCALAR;
   plan p;
