@@ -76,6 +76,17 @@ void lt_ctx_release(lt_ctx *c) {
   allocator.fn(allocator.ud, c, sizeof *c, 0);
 }
 
+/* glibc prints the sign of a NaN, which says nothing: " -nan" becomes " nan". */
+static void drop_nan_sign(char *text) {
+  for (char *at = text; (at = strstr(at, "-nan")) != NULL;) {
+    bool number = at > text && (at[-1] == ' ' || at[-1] == '(' || at[-1] == '{');
+    if (number)
+      memmove(at, at + 1, strlen(at));
+    else
+      at++;
+  }
+}
+
 bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   if (c->failure.code != LT_OK) return false;
   c->failure.code = code;
@@ -85,6 +96,7 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   va_start(args, format);
   vsnprintf(c->failure.text, sizeof c->failure.text, format, args);
   va_end(args);
+  drop_nan_sign(c->failure.text);
   return false;
 }
 

@@ -86,8 +86,11 @@ static bool prepare(lt_ctx *c, job *j, lt_tensor *x, lt_tensor *target, lt_tenso
   bool shares = lt_dtype_is_float((lt_dtype)target->dtype);
   j->wide = dtype == LT_F64;
   j->classes = x->size[x->ndim > 1 ? 1 : 0];
-  j->n = j->classes > 0 ? x->numel / j->classes : 0;
-  j->rows = j->classes < LT_CHUNK / 4 ? LT_CHUNK / 4 / (j->classes > 0 ? j->classes : 1) : 1;
+  if (j->classes == 0)
+    return lt_fail(c, LT_ESHAPE, "cross_entropy: there are no classes: logits of %s",
+                   LT_TENSOR_STR(x));
+  j->n = x->numel / j->classes;
+  j->rows = j->classes < LT_CHUNK / 4 ? LT_CHUNK / 4 / j->classes : 1;
   j->ignore_index = a->ignore_index;
   j->smoothing = a->label_smoothing;
   views[0] = classes_last(x);

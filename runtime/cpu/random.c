@@ -181,7 +181,23 @@ LT_KERNEL(randint) {
                    .per_element = wide ? 2 : 1});
 }
 
+/* Ends at the first p that is no probability; NaN is none. */
+static bool are_probabilities(lt_ctx *c, const lt_tensor *p) {
+  lt_iter it;
+  double room[LT_TILE];
+  in_logical_order(&it, p);
+  for (int64_t at = 0; at < p->numel; at += LT_TILE) {
+    int64_t n = p->numel - at < LT_TILE ? p->numel - at : LT_TILE;
+    const double *v = LT_CPU(lt_load_f64)(&it, 0, at, n, room);
+    for (int64_t i = 0; i < n; i++)
+      if (!(v[i] >= 0 && v[i] <= 1))
+        return lt_fail(c, LT_EVALUE, "bernoulli: probabilities must be in 0..1: got %g", v[i]);
+  }
+  return true;
+}
+
 LT_KERNEL(bernoulli) {
+  if (!are_probabilities(c, call->in[0])) return false;
   return run(c, call,
              (job){.ticket = ((const lt_args_chance *)call->args)->ticket,
                    .tile = bernoulli_tile,

@@ -70,10 +70,11 @@ static bool triangle(lt_ctx *c, const lt_call *call, bool lower) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *y = lt_cpu_result(c, out, (lt_dtype)out->dtype, NULL);
   if (y != NULL && lt_cpu_move(c, y, call->in[0]) && y->numel > 0) {
-    int64_t rows = y->size[y->ndim - 2], columns = y->size[y->ndim - 1];
+    int64_t rows = y->size[y->ndim - 2], columns = y->size[y->ndim - 1], diagonal = a->diagonal;
+    diagonal = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
     size_t item = lt_item_size(y);
     for (int64_t r = 0; r < y->numel / columns; r++) {
-      int64_t edge = r % rows + a->diagonal + (lower ? 1 : 0); /* kept: below it, or from it on */
+      int64_t edge = r % rows + diagonal + (lower ? 1 : 0); /* kept: below it, or from it on */
       edge = edge < 0 ? 0 : edge > columns ? columns : edge;
       char *row = (char *)lt_data(y) + (size_t)(r * columns) * item;
       if (lower)

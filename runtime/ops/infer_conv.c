@@ -23,6 +23,10 @@ static int64_t steps(int64_t size, int64_t kernel, int64_t stride, int64_t paddi
 }
 
 static bool check_pair(lt_ctx *c, const lt_infer *i, const char *name, lt_pair p, int64_t least) {
+  const int64_t most = INT32_MAX; /* what the kernels count with */
+  if (p.h > most || p.w > most)
+    return lt_fail(c, LT_EARG, "%s: %s must be at most %lld, got {%lld, %lld}", i->op->name, name,
+                   (long long)most, (long long)p.h, (long long)p.w);
   if (p.h >= least && p.w >= least) return true;
   return lt_fail(c, LT_EARG, "%s: %s must be at least %lld, got {%lld, %lld}", i->op->name, name,
                  (long long)least, (long long)p.h, (long long)p.w);
