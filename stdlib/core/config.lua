@@ -86,7 +86,7 @@ local function check_bounds(value, row)
     for _, bound in ipairs(BOUNDS) do
       local limit = row[bound[1]]
       if limit and type(number) == "number" and not bound[3](number, limit) then
-        return ("must be %s %s: got %s"):format(bound[2], limit, number)
+        return ("must be %s %s: got %s"):format(bound[2], limit, errors.show(number))
       end
     end
   end

@@ -58,7 +58,7 @@ function errors.show(value)
   if kind == "string" then
     return #value <= 60 and ("'%s'"):format(value) or ("'%s...'"):format(value:sub(1, 57))
   elseif kind == "number" or kind == "boolean" or kind == "nil" then
-    return tostring(value)
+    return value ~= value and "nan" or tostring(value)
   end
   local meta = getmetatable(value)
   if meta == "ltrain.Tensor" then

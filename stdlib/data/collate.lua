@@ -50,20 +50,31 @@ local function has(sample, key)
   return type(sample) == "table" and sample[key] ~= nil
 end
 
+-- Raises when sample `a` has a field that sample `b` lacks.
+local function covers(values, a, b, positions, path)
+  for _, key in ipairs(tree.keys(values[a])) do
+    if not has(values[b], key) then
+      errors.blame("collate: samples differ in fields%s: sample %d has '%s', sample %d has not",
+        path ~= "" and (" at '%s'"):format(path) or "", positions[a], key, positions[b])
+    end
+  end
+end
+
+local function same_fields(values, positions, path)
+  for i = 2, #values do
+    if type(values[i]) ~= "table" then differ(values, i, positions, path, "kind") end
+    covers(values, 1, i, positions, path)
+    covers(values, i, 1, positions, path)
+  end
+end
+
 local function collate_table(values, positions, path)
   local keys = tree.keys(values[1])
   local batch = {}
-  for i = 2, #values do
-    if type(values[i]) ~= "table" or #tree.keys(values[i]) ~= #keys then
-      differ(values, i, positions, path, "fields")
-    end
-  end
+  same_fields(values, positions, path)
   for _, key in ipairs(keys) do
     local column = {}
-    for i, sample in ipairs(values) do
-      if not has(sample, key) then differ(values, i, positions, path, "fields") end
-      column[i] = sample[key]
-    end
+    for i, sample in ipairs(values) do column[i] = sample[key] end
     batch[key] = collate_field(column, positions,
       path == "" and tostring(key) or ("%s.%s"):format(path, key))
   end

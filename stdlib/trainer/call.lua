@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
 local loop = require "ltrain.trainer.loop"
+local walk = require "ltrain.core.walk"
 
 local call = {}
 
@@ -63,6 +64,10 @@ function call.check_names(state)
     end
   end
   check(state.module, "module", Module)
+  local old, new = hooks.removed(state.module)
+  if old then
+    errors.blame("%s: nothing calls '%s'; write %s", walk.class_name(state.module), old, new)
+  end
   for _, callback in ipairs(state.trainer.callbacks) do check(callback, "callback", Callback) end
   if state.data_module then check(state.data_module, "data_module", nil) end
 end

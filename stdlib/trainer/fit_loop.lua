@@ -242,11 +242,22 @@ local function tell_modes(state)
   end
 end
 
+-- A second fit, or a resumed one, that has nothing left to do says why.
+local function tell_done(trainer)
+  if trainer.global_step == 0 and trainer.current_epoch == 0 then return end
+  trainer:say(("fit: nothing to do: epoch %d and step %d are reached (max_epochs = %d, "
+    .. "max_steps = %d)"):format(trainer.current_epoch, trainer.global_step, trainer.max_epochs,
+    trainer.max_steps))
+end
+
 --- Trains until a limit is reached. The optimizers are there, a checkpoint has been loaded.
 function fit_loop.run(state)
   local trainer = state.trainer
   trainer.train_results = trainer.train_results or results.new(true)
-  if is_done(state) then return end
+  if is_done(state) then
+    tell_done(trainer)
+    return
+  end
   sanity_check(state)
   sources.load_fit(state)
   if state.train_source.count == 0 then

@@ -102,6 +102,21 @@ local ROWS <const> = {
   { "on_exception", "cd", false, "exception", "the run ends in an error or an interrupt" },
 }
 
+-- Names that users of older Lightning may still write, and what took their place.
+local REMOVED <const> = {
+  { "training_epoch_end", "on_train_epoch_end" },
+  { "validation_epoch_end", "on_validation_epoch_end" },
+  { "test_epoch_end", "on_test_epoch_end" },
+  { "predict_epoch_end", "on_predict_epoch_end" },
+  { "training_step_end", "training_step" },
+  { "validation_step_end", "validation_step" },
+  { "test_step_end", "test_step" },
+  { "on_epoch_start", "on_train_epoch_start" },
+  { "on_epoch_end", "on_train_epoch_end" },
+  { "on_batch_start", "on_train_batch_start" },
+  { "on_batch_end", "on_train_batch_end" },
+}
+
 local WHO <const> = { module = "m", callback = "c", data_module = "d" }
 
 hooks.rows = {}
@@ -151,6 +166,13 @@ function hooks.misspelt(object, kind, base)
   for _, key in ipairs(found) do
     local near = not known[key] and not (base and base[key]) and errors.nearest(key, names)
     if near then return key, near end
+  end
+end
+
+--- The first method of `object` that older Lightning called: its name, and today's.
+function hooks.removed(object)
+  for _, row in ipairs(REMOVED) do
+    if type(object[row[1]]) == "function" then return row[1], row[2] end
   end
 end
 

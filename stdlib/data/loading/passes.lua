@@ -16,6 +16,26 @@ local function new_pass(given)
   return { epoch = given.epoch, seed = given.seed }
 end
 
+-- Runs get(i); an error in it says which sample it was.
+local function read_named(read, position)
+  local ok, sample = pcall(read, position)
+  if ok then return sample end
+  if type(sample) == "string" and not sample:find "interrupted$" then
+    sample = ("%s (in sample %d)"):format(sample, position)
+  end
+  error(sample, 0)
+end
+
+-- The batch that the loader's collate makes of samples.
+local function batch_of(given, list, positions)
+  local batch = given.collate(list, positions)
+  if batch == nil then
+    errors.blame("DataLoader: collate returned nothing for samples %d to %d", positions[1],
+      positions[#positions])
+  end
+  return batch
+end
+
 --- Rows of tensors. The feed's thread gathers ahead; the feed is what is closed.
 function passes.gathered(given, columns)
   local pass = new_pass(given)
@@ -37,7 +57,7 @@ function passes.inline(given)
   local order, read, scope = given.order, samples.reader(given.loader.dataset), data.sample_scope()
   local function sample_at(at)
     local _ <close> = scope:enter(given.seed, given.epoch, at)
-    return read(at)
+    return read_named(read, at)
   end
   function pass.next()
     local total, first, n = data.span(#order, position, given.batching)
@@ -48,7 +68,7 @@ function passes.inline(given)
       list[k] = sample_at(positions[k])
     end
     position = position + total
-    return given.collate(list, positions)
+    return batch_of(given, list, positions)
   end
   function pass.position() return position end
   return pass
@@ -100,7 +120,7 @@ function passes.iterable(given, saved)
       list[#list + 1], positions[#list + 1] = sample, position
     end
     if #list == 0 or #list < size and given.batching.drop_last then return nil end
-    return given.collate(list, positions)
+    return batch_of(given, list, positions)
   end
   function pass.position() return position end
   pass.closing = closing
