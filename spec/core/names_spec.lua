@@ -52,6 +52,17 @@ describe("a catalogue", function()
     assert.is_function(lt.nn.init.uniform_)
   end)
 
+  it("has the functions that its room lists, and no file that is the room's own", function()
+    assert.is_function(lt.data.random_split)
+    assert.is_function(lt.nn.clip_grad_norm_)
+    for room, own in pairs { callbacks = "file_name", loggers = "number_text", nn = "initialise" } do
+      assert.matches(room .. ": there is no '" .. own .. "'",
+        error_of(function() return lt[room][own] end))
+      for _, name in pairs(lt[room]) do assert.not_equal(own, name) end
+    end
+    assert.matches("there is no 'version'", error_of(function() return lt.loggers.version end))
+  end)
+
   it("answers nil to what is no name", function()
     assert.is_nil(lt.nn[1])
   end)

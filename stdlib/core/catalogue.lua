@@ -1,17 +1,18 @@
 -- stdlib/core/catalogue.lua: a table whose names are files: one file a public name.
 --
 -- `lt.nn.Linear` is what `ltrain.nn.Linear` returns, loaded when first asked for. Adding a layer is
--- adding a file.
+-- adding a file. Files of functions, whose names begin with a small letter, are public where the
+-- room lists them; the others are its own.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
--- The public names below a prefix: what stands in the library, and what was given.
+-- The public names below a prefix: the classes that stand in the library, and what was given.
 local function names_of(prefix, given)
   local names = {}
   for name in next, given do names[#names + 1] = name end
   for _, full in ipairs(c.runtime.stdlib()) do
-    local name = full:match("^" .. prefix:gsub("%p", "%%%0") .. "%.([%w_]+)$")
+    local name = full:match("^" .. prefix:gsub("%p", "%%%0") .. "%.(%u[%w_]*)$")
     if name and not given[name] then names[#names + 1] = name end
   end
   table.sort(names)
@@ -24,10 +25,18 @@ local function has(names, wanted)
   end
 end
 
---- A catalogue of the files below `prefix` ("ltrain.nn"); `given` maps further names to what
---- `require` is to be given for them. An unknown name is an error, `what` says of what.
-return function(prefix, what, given)
-  given = given or {}
+--- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
+--- functions, and maps further names to what `require` is to be given for them. An unknown name is
+--- an error, `what` says of what.
+return function(prefix, what, others)
+  local given = {}
+  for name, place in next, others or {} do
+    if math.type(name) then
+      given[place] = prefix .. "." .. place
+    else
+      given[name] = place
+    end
+  end
   return setmetatable({}, {
     __index = function(self, name)
       if type(name) ~= "string" then return nil end

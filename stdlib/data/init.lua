@@ -2,4 +2,6 @@
 
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.data", "data")
+return catalogue("ltrain.data", "data", {
+  "collate", "digits", "mnist", "random_split",
+})

@@ -2,4 +2,6 @@
 
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.nn", "nn", { init = "ltrain.nn.initialise", functional = "ltrain.c" })
+return catalogue("ltrain.nn", "nn", {
+  "clip_grad_norm_", "clip_grad_value_", init = "ltrain.nn.initialise", functional = "ltrain.c",
+})

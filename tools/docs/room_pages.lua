@@ -5,9 +5,6 @@ local methods = require "methods"
 local options_table = require "options_table"
 local source = require "source"
 
--- Files of the folders that are no public names.
-local PRIVATE <const> = { file_name = true, number_text = true, version = true, initialise = true }
-
 -- Pages: folder, title, a line, and files of other names: { path, name, module }.
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
@@ -27,10 +24,11 @@ local ROOMS <const> = {
 
 -- Public files of a folder, by name: { path, shown name, module }.
 local function files_of(folder)
-  local list = {}
+  local list, public = {}, {}
+  for _, name in pairs(require("ltrain." .. folder)) do public[name] = true end
   for _, full in ipairs(c.runtime.stdlib()) do
     local name = full:match("^ltrain%." .. folder .. "%.([%w_]+)$")
-    if name and not PRIVATE[name] then
+    if name and public[name] then
       list[#list + 1] = { ("stdlib/%s/%s.lua"):format(folder, name), folder .. "." .. name, full }
     end
   end
