@@ -55,7 +55,8 @@ describe("a catalogue", function()
   it("has the functions that its room lists, and no file that is the room's own", function()
     assert.is_function(lt.data.random_split)
     assert.is_function(lt.nn.clip_grad_norm_)
-    for room, own in pairs { callbacks = "file_name", loggers = "number_text", nn = "initialise" } do
+    local private = { callbacks = "file_name", loggers = "number_text", nn = "initialise" }
+    for room, own in pairs(private) do
       assert.matches(room .. ": there is no '" .. own .. "'",
         error_of(function() return lt[room][own] end))
       for _, name in pairs(lt[room]) do assert.not_equal(own, name) end

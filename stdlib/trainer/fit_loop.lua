@@ -270,6 +270,7 @@ function fit_loop.run(state)
   loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
+  boundary.check_parameters(state, "at the end of fit")
   call.hook(state, "on_train_end")
 end
 
