@@ -1,4 +1,5 @@
 /* lua/bind/words.c: the nearest word, for "did you mean". */
+#include <stdbool.h>
 #include <string.h>
 
 #include "bind/words.h"
@@ -10,26 +11,29 @@ static int smallest(int a, int b, int c) {
   return m < c ? m : c;
 }
 
-/* Levenshtein distance, or FAR when it is at least that. */
+/* Insertions, deletions, replacements and swaps of neighbours; FAR when at least that many. */
 static int distance(const char *a, const char *b) {
-  int n = (int)strlen(a), m = (int)strlen(b), row[MAX_WORD + 1];
+  int n = (int)strlen(a), m = (int)strlen(b), rows[3][MAX_WORD + 1];
   if (n > MAX_WORD || m > MAX_WORD || n - m >= FAR || m - n >= FAR) return FAR;
-  for (int j = 0; j <= m; j++) row[j] = j;
+  for (int j = 0; j <= m; j++) rows[0][j] = j;
   for (int i = 1; i <= n; i++) {
-    int diagonal = row[0];
+    int *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
     row[0] = i;
     for (int j = 1; j <= m; j++) {
-      int above = row[j];
-      row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-      diagonal = above;
+      bool same = a[i - 1] == b[j - 1];
+      row[j] = smallest(above[j] + 1, row[j - 1] + 1, above[j - 1] + !same);
+      bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped && before[j - 2] + 1 < row[j]) row[j] = before[j - 2] + 1;
     }
   }
-  return row[m];
+  return rows[n % 3][m];
 }
 
+/* At most two changes away, one for a word of up to four letters. */
 void lt_consider_word(lt_nearest *n, const char *given, const char *word) {
   int d = distance(given, word);
-  if (d >= FAR || (size_t)d >= strlen(given)) return;
+  size_t length = strlen(given);
+  if (d >= FAR || (length <= 4 && d > 1) || (size_t)d >= length) return;
   if (n->word != NULL && d >= n->distance) {
     if (d > n->distance || strcmp(word, n->word) > 0) return; /* ties: the first in the alphabet */
   }

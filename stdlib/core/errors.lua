@@ -16,17 +16,18 @@ function errors.blame(message, ...)
   error(errors.where() .. message, 0)
 end
 
--- The number of insertions, deletions and replacements between two words.
+-- The number of insertions, deletions, replacements and swaps of neighbours between two words.
 local function distance(a, b)
-  local row = {}
+  local before, above, row = {}, {}, {}
   for j = 0, #b do row[j] = j end
   for i = 1, #a do
-    local diagonal
-    diagonal, row[0] = row[0], i
+    before, above, row = above, row, before
+    row[0] = i
     for j = 1, #b do
-      local replaced = diagonal + (a:byte(i) == b:byte(j) and 0 or 1)
-      diagonal = row[j]
-      row[j] = math.min(replaced, diagonal + 1, row[j - 1] + 1)
+      local same = a:byte(i) == b:byte(j)
+      local d = math.min(above[j - 1] + (same and 0 or 1), above[j] + 1, row[j - 1] + 1)
+      local swapped = i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j)
+      row[j] = swapped and math.min(d, before[j - 2] + 1) or d
     end
   end
   return row[#b]

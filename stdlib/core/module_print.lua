@@ -18,10 +18,19 @@ local function indent(text)
   return (text:gsub("\n", "\n  "))
 end
 
+local open = {} -- the modules whose text is being made: one of them inside itself is cut short
+
+local function opened(module)
+  open[module] = true
+  return setmetatable({}, { __close = function() open[module] = nil end })
+end
+
 --- Net(
 ---   (head): Linear(784, 10)
 --- )
 function module_print.text(module)
+  if open[module] then return walk.class_name(module) .. "(...)" end
+  local _ <close> = opened(module)
   local name, extra, lines = walk.class_name(module), module:extra_repr(), {}
   for _, child in ipairs(walk.children(module)) do
     lines[#lines + 1] = ("  %s: %s\n"):format(label(child.keys, 1), indent(tostring(child.value)))

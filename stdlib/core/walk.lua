@@ -163,12 +163,19 @@ local function alias_modules(list, places, aliases)
   end
 end
 
+-- A field name with a dot can make two tensors that a file could not tell apart.
+local function check_name(root, item, other)
+  if not other then return end
+  errors.blame("%s and another tensor are both called '%s' in state_dict: rename a field",
+    tree.path(walk.class_name(root), item.keys), item.name)
+end
+
 --- All parameters and buffers, once each under their first path: a list of
 --- { name =, keys =, value =, owner =, holder =, key =, buffer = }; buffer is nil for a parameter,
 --- "saved" or "unsaved" for a buffer. The second result maps the other names of tensors that have
 --- several to the first.
 function walk.tensors(root)
-  local list, aliases, first = {}, {}, {}
+  local list, aliases, first, named = {}, {}, {}, {}
   local modules, places = walk.modules(root)
   for _, entry in ipairs(modules) do
     for _, item in ipairs(entry.tensors) do
@@ -177,7 +184,8 @@ function walk.tensors(root)
       if met then
         aliases[item.name] = met.name
       else
-        first[item.value] = item
+        check_name(root, item, named[item.name])
+        first[item.value], named[item.name] = item, item
         list[#list + 1] = item
       end
     end
