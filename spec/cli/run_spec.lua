@@ -160,6 +160,7 @@ describe("ltrain fit, validate, test, predict", function()
     local out
     status, out, err = run { "validate", LINE, "--ckpt_path", CHECKPOINT }
     assert.equal(0, status, err)
+    assert.not_matches("no %-%-ckpt_path", err)
     local figure = out:match("val_loss%s+([%d.e-]+)")
     assert.truthy(figure)
     status, out, err = run { "test", LINE, "--ckpt_path", CHECKPOINT }
@@ -170,6 +171,17 @@ describe("ltrain fit, validate, test, predict", function()
     assert.equal("wrote p.st: predictions [16, 1]\n", out)
     assert.same({ 16, 1 }, require "ltrain".load(folder .. "/p.st").predictions.shape)
   end)
+
+  for _, word in ipairs { "validate", "test", "predict" } do
+    it("say that no checkpoint was named: " .. word, function()
+      local warning = word .. ": no --ckpt_path: these are the weights that the script made\n"
+      local status, _, err = run { word, LINE }
+      assert.equal(0, status, err)
+      assert.matches("ltrain: warning: " .. warning, err, 1, true)
+      local _, help = run { word, "--help" }
+      assert.matches(("usage: ltrain %s SCRIPT [--ckpt_path FILE] ["):format(word), help, 1, true)
+    end)
+  end
 
   it("refuse a script that runs another loop itself", function()
     local status, _, err = run({ "validate", LINE }, "own")

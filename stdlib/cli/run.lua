@@ -89,6 +89,9 @@ end
 
 local function run_loop(word, parsed, host, bundle)
   local trainer = trainer_of(bundle)
+  if word.loop ~= "fit" and not parsed.options.ckpt_path then
+    trainer:warn(word.name .. ": no --ckpt_path: these are the weights that the script made")
+  end
   local outputs = trainer[word.loop](trainer, bundle.model, bundle.data)
   if word.loop == "predict" then show_predictions(parsed, host, outputs) end
 end
