@@ -17,7 +17,8 @@ static uint64_t fresh_seed(void) {
 static int seed(lua_State *L) {
   lt_bind *b = lt_enter(L);
   uint64_t n;
-  if (lua_isnoneornil(L, 1)) {
+  b->seed_untold = lua_isnoneornil(L, 1);
+  if (b->seed_untold) {
     n = fresh_seed();
   } else {
     int is_int = 0;
@@ -103,11 +104,23 @@ static int rng_restore(lua_State *L) {
   if (has_field(L, "seed", &value)) b->c->rng.seed = (uint64_t)value;
   if (has_field(L, "batch", &value)) rng->batch = (uint32_t)value;
   if (has_field(L, "ordinal", &value)) rng->ordinal = (uint32_t)value;
+  b->seed_untold = false;
   b->random.reseeded = has_field(L, "script_seed", &value);
   if (b->random.reseeded) b->random.seed = (uint64_t)value;
   if (has_field(L, "script_position", &value)) b->random.position = (uint64_t)value;
   if (has_field(L, "script_drawn", &value)) b->random.drawn = (uint64_t)value;
   return 0;
+}
+
+/* runtime.drawn_seed() -> seed: once for each seed that was drawn, not given; else nil */
+static int drawn_seed(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (b->seed_untold)
+    lua_pushinteger(L, (lua_Integer)b->c->rng.seed);
+  else
+    lua_pushnil(L);
+  b->seed_untold = false;
+  return 1;
 }
 
 /* runtime.batch_done(): optimizer:step of a loop that the script wrote itself. Within our loops,
@@ -192,10 +205,12 @@ void lt_bind_random(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"seed", seed}, {NULL, NULL}};
   static const luaL_Reg runtime[] = {{"rng_set", rng_set},       {"rng_get", rng_get},
                                      {"rng_state", rng_state},   {"rng_restore", rng_restore},
-                                     {"batch_done", batch_done}, {NULL, NULL}};
+                                     {"batch_done", batch_done}, {"drawn_seed", drawn_seed},
+                                     {NULL, NULL}};
   static const luaL_Reg math[] = {
       {"random", math_random}, {"randomseed", math_randomseed}, {NULL, NULL}};
   b->c->rng.seed = fresh_seed();
+  b->seed_untold = true;
   lua_pushvalue(L, 1);
   lt_add_functions(L, b, functions);
   lua_getfield(L, -1, "runtime");

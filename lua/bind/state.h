@@ -55,6 +55,7 @@ typedef struct lt_bind {
   lt_seen_line lines[LT_LINE_CACHE];
   lt_collect collect;
   lt_script_random random;
+  bool seed_untold;      /* the seed was drawn, and nobody has been told */
   lt_rng outside;        /* where draws outside of loops were left, while in one */
   atomic_int interrupts; /* Ctrl-C pressed and not acted on */
   lt_script_hook *live_hooks, *dead_hooks;

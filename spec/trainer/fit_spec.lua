@@ -288,6 +288,41 @@ describe("fit tells what is wrong with", function()
   end)
 end)
 
+describe("a seed that was drawn", function()
+  local console = require "ltrain.trainer.console"
+  local say = console.say
+  after_each(function()
+    console.say = say
+    lt.seed(1)
+  end)
+
+  local function told(...)
+    local lines = {}
+    console.say = function(text) lines[#lines + 1] = text:match("^seed.*") end
+    local trainer = tiny.trainer()
+    trainer:fit(tiny.Line(), tiny.same(1), ...)
+    return lines, trainer
+  end
+
+  it("is told at the first loop, and is that of the file", function()
+    local seed = lt.seed()
+    local lines, trainer = told()
+    assert.same({ ("seed %d (drawn; --seed or lt.seed makes it yours)"):format(seed) }, lines)
+    assert.same({}, (told()))
+    local path = tiny.folder()
+    trainer:save_checkpoint(path)
+    lt.seed()
+    assert.same({}, (told({ ckpt_path = path })))
+    assert.equal(seed, lt.runtime.rng_get().seed)
+    os.remove(path)
+  end)
+
+  it("is not told when it was given", function()
+    lt.seed(5)
+    assert.same({}, (told()))
+  end)
+end)
+
 describe("an error in a step", function()
   it("reaches the caller as it was raised, and the Trainer can fit again", function()
     local net, trainer, seen = tiny.Line(), tiny.trainer(), nil

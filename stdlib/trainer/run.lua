@@ -111,6 +111,14 @@ local function set_up_fit(state, saved, path)
   if saved then checkpoint.restore_gradients(state, saved) end
 end
 
+-- A drawn seed is told once, so that the run can be repeated; a resumed run has that of its file.
+local function tell_seed(state)
+  local seed = c.runtime.drawn_seed()
+  if seed then
+    state.trainer:say(("seed %d (drawn; --seed or lt.seed makes it yours)"):format(seed))
+  end
+end
+
 local WORK <const> = {
   fit = fit_loop.run,
   validate = function(state)
@@ -198,6 +206,7 @@ function run.start(trainer, fn, module, given, ckpt_path)
   local saved, path = resume.load(state, ckpt_path)
   if saved then checkpoint.restore_model(state, saved) end
   state.strategy:setup(trainer, state.module)
+  if not (saved and fn == "fit") then tell_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) end
   local outputs = WORK[fn](state)
   if fn == "fit" then call.hook(state, "on_fit_end") end
