@@ -103,6 +103,7 @@ static void sizes_that_cannot_be_counted_are_errors(void **state) {
   assert_null(lt_reshape(c, none, SHAPE(big, big)));
   expect_failure(c, LT_ESHAPE,
                  "reshape: shape [4294967296, 4294967296] does not hold the 0 elements of [0]");
+  lt_device_set_limit(c, 1 << 30);
   lt_tensor *wide = lt_expand_to(c, one, SHAPE(big, 1 << 16)); /* can be counted, not held */
   assert_null(lt_binary(c, LT_OP_add, wide, wide));
   lt_failure f;
@@ -160,6 +161,14 @@ static void integers_wrap(void **state) {
   assert_true(y[0] == INT64_MIN);
   y = lt_data(lt_apply1(c, LT_OP_cumsum, 1, &least, NULL));
   assert_true(y[1] == 0);
+  lt_tensor *index = lt_full(c, SHAPE(3), lt_scalar_int(0), LT_I64, LT_CPU_DEVICE);
+  y = lt_data(lt_apply1(c, LT_OP_scatter_add, LT_IN(least, index, least), NULL));
+  assert_true(y[0] == 0 && y[1] == INT64_MIN);
+  y = lt_data(lt_apply1(c, LT_OP_index_add, LT_IN(least, index, least), NULL));
+  assert_true(y[0] == 0 && y[1] == INT64_MIN);
+  lt_tensor *square = lt_expand_to(c, least, SHAPE(3, 3));
+  y = lt_data(lt_apply1(c, LT_OP_matmul, LT_IN(square, square), NULL));
+  assert_true(y[0] == 0);
 }
 
 static bool walk_again(lt_ctx *c, void *ud, lt_tensor *grad, lt_tensor **replacement) {
