@@ -34,7 +34,16 @@ static int64_t count_pairs(lua_State *L, int index) {
   return n;
 }
 
-/* The tensors of the table at index 2, sorted by name, in memory of Lua's that is pushed. */
+/* Is `name` a key of the table at index 4 (nil: of none)? */
+static bool is_alias(lua_State *L, const char *name) {
+  if (lua_isnoneornil(L, 4)) return false;
+  bool is = lua_getfield(L, 4, name) != LUA_TNIL;
+  lua_pop(L, 1);
+  return is;
+}
+
+/* The tensors of the table at index 2 in memory of Lua's that is pushed, sorted by name, aliases
+   last: of names that share a tensor the first gets its bytes. */
 static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
   static const char who[] = "save_safetensors";
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -45,7 +54,15 @@ static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
     const char *name = check_name(L, b, -2, who);
     list[i++] = (lt_named_tensor){.name = name, .tensor = tensor_at(L, b, who, name)};
   }
-  if (*n > 1) qsort(list, (size_t)*n, sizeof *list, by_name);
+  int64_t kept = *n;
+  for (i = 0; i < kept; i++) {
+    if (!is_alias(L, list[i].name)) continue;
+    lt_named_tensor alias = list[i];
+    list[i--] = list[--kept];
+    list[kept] = alias;
+  }
+  if (kept > 1) qsort(list, (size_t)kept, sizeof *list, by_name);
+  if (*n - kept > 1) qsort(list + kept, (size_t)(*n - kept), sizeof *list, by_name);
   return list;
 }
 
@@ -70,7 +87,8 @@ static lt_metadata *read_metadata(lua_State *L, lt_bind *b, int64_t *n) {
 
 int lt_save_safetensors(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 3);
+  lua_settop(L, 4);
+  if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
   const char *path = lt_check_path(L, b, "save");
   int64_t n, n_metadata;
   lt_named_tensor *tensors = read_tensors(L, b, &n);

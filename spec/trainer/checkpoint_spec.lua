@@ -209,6 +209,31 @@ describe("a checkpoint", function()
     assert.equal("integer", math.type(text.crc["model.w"]))
   end)
 
+  it("has a shared tensor once, under its first path, and its other names", function()
+    local net = tiny.Line()
+    net.again = net.w
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.same(1))
+    trainer:save_checkpoint(path)
+    local file <close> = io.open(path, "rb")
+    local header = c.io.json_decode(file:read(("<I8"):unpack(file:read(8))))
+    assert.is_nil(header["model.again"])
+    assert.is_table(header["model.w"])
+    assert.equal('{"model.again":"model.w"}', header.__metadata__["ltrain.aliases"])
+    local state = checkpoint.read(path).state_dict
+    assert.equal(state.w:item(), state.again:item())
+    -- A module that does not share takes both; one that shares, either.
+    local apart, shared = tiny.Line(), tiny.Line()
+    apart.again, shared.again = lt.parameter(lt.zeros(1)), shared.w
+    apart:load_state_dict(state)
+    assert.equal(net.w:item(), apart.again:item())
+    shared:load_state_dict(state)
+    assert.equal(net.w:item(), shared.w:item())
+    local status, out = require "spec.cli.child".run { "info", path }
+    assert.equal(0, status)
+    assert.matches("weights +1 numbers\n +again %[1%] f32\n +w %[1%] f32, shared with again\n", out)
+  end)
+
   it("holds what on_save_checkpoint adds, and gives it back", function()
     local net, given = tiny.Line(), nil
     function net:on_save_checkpoint(saved)

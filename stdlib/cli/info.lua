@@ -21,11 +21,16 @@ local function tell_build(host)
 end
 
 local function tell_weights(host, weights)
-  local count = 0
-  for _, tensor in tree.pairs(weights) do count = count + tensor:numel() end
+  local count, first = 0, {}
+  for name, tensor in tree.pairs(weights) do
+    if not first[tensor] then
+      count, first[tensor] = count + tensor:numel(), name
+    end
+  end
   row(host, "weights", ("%d numbers"):format(count))
   for name, tensor in tree.pairs(weights) do
-    row(host, "", ("%s [%s] %s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype))
+    row(host, "", ("%s [%s] %s%s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype,
+      first[tensor] ~= name and ", shared with " .. first[tensor] or ""))
   end
 end
 

@@ -153,6 +153,20 @@ local function serialise(saved)
   return tensors, text
 end
 
+-- Adds the other names of shared tensors; returns them as a set. The writer puts them into the
+-- metadata.
+local function add_aliases(module, saved, tensors)
+  local _, aliases = walk.tensors(module)
+  local added = {}
+  for alias, first in pairs(aliases) do
+    local name = "model." .. alias
+    if saved.state_dict[first] and not tensors[name] then
+      tensors[name], added[name] = saved.state_dict[first], true
+    end
+  end
+  return added
+end
+
 --- Writes the file of a run that is going on. The former file of that name stays until the new one
 -- is whole; raises when it cannot be written. Options: weights_only.
 function checkpoint.save(state, path, options)
@@ -162,12 +176,14 @@ function checkpoint.save(state, path, options)
   local tensors, text = serialise(saved)
   text.crc = {}
   for name, tensor in pairs(tensors) do text.crc[name] = c.io.crc32(tensor) end
+  local aliases = add_aliases(state.module, saved, tensors)
   local folder = path:match("^(.*)/[^/]*$")
   if folder and folder ~= "" then
     local made, why = c.io.make_folder(folder)
     if not made then errors.blame("save_checkpoint: %s", why) end
   end
-  local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) })
+  local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) },
+    aliases)
   if not ok then errors.blame("save_checkpoint: %s", message) end
 end
 
