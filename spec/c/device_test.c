@@ -1,6 +1,8 @@
 /* spec/c/device_test.c: the caching allocator, threads that free, streams (on the fake device). */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -89,6 +91,48 @@ static void a_storage_may_be_freed_by_another_thread(void **state) {
   make_storage(&h); /* outlives its ctx */
   lt_ctx_release(h.child);
   lt_storage_release(c, h.storage);
+  lt_ctx_release(c);
+}
+
+/* A maker writes and hands over 2,000 storages through 8 places while another thread frees them. */
+enum { PLACES = 8, HANDED = 2000 };
+typedef struct stream_of_storages {
+  lt_ctx *child;
+  _Atomic(lt_storage *) place[PLACES];
+} stream_of_storages;
+
+static void make_many(void *ud) {
+  stream_of_storages *s = ud;
+  for (int k = 0; k < HANDED; k++) {
+    lt_storage *made = lt_storage_new(s->child, LT_CPU_DEVICE, 600);
+    memset(made->data, k, 600);
+    lt_storage *empty = NULL;
+    while (!atomic_compare_exchange_weak(&s->place[k % PLACES], &empty, made)) {
+      empty = NULL;
+      sched_yield();
+    }
+  }
+}
+
+static void storages_are_freed_while_their_maker_goes_on(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  stream_of_storages s = {.child = lt_ctx_child(c)};
+  lt_thread t = {.name = "maker", .fn = make_many, .ud = &s};
+  assert_true(lt_thread_start(c, &t));
+  for (int k = 0; k < HANDED; k++) {
+    lt_storage *taken;
+    while ((taken = atomic_exchange(&s.place[k % PLACES], NULL)) == NULL) sched_yield();
+    const unsigned char *bytes = taken->data;
+    assert_int_equal(bytes[0], k & 0xff); /* nobody else got the same memory */
+    assert_int_equal(bytes[599], k & 0xff);
+    lt_storage_release(c, taken);
+  }
+  lt_thread_join(c, &t);
+  lt_memory_stats m = lt_device_memory(s.child, LT_CPU_DEVICE);
+  assert_int_equal(m.live_bytes, 0);
+  assert_int_equal(m.system_calls, 1);
+  lt_ctx_release(s.child);
   lt_ctx_release(c);
 }
 
@@ -206,6 +250,7 @@ int main(void) {
       cmocka_unit_test(a_limit_is_an_error_that_says_what_is_held),
       cmocka_unit_test(impossible_shapes_are_errors),
       cmocka_unit_test(a_storage_may_be_freed_by_another_thread),
+      cmocka_unit_test(storages_are_freed_while_their_maker_goes_on),
       cmocka_unit_test(work_on_the_fake_device_waits_for_a_reader),
       cmocka_unit_test(another_stream_waits_for_the_home_stream),
       cmocka_unit_test(memory_in_use_on_another_stream_is_not_handed_out),
