@@ -372,7 +372,7 @@ static void values_broadcast_into_the_part(void **state) {
                        &into));
   EXPECT(c, x, 0, 0, 0, 0, 0, 0, 0);
   fn_put(c, (lt_tensor *[]){x, pair, rows}, &first);
-  expect_failure(c, LT_ESHAPE, "index_put: values of [2] do not fit into the indexed part [2, 3]");
+  expect_failure(c, LT_ESHAPE, "index: values of [2] do not fit into the indexed part [2, 3]");
   fn_get(c, (lt_tensor *[]){x, three}, &first);
   expect_failure(c, LT_EVALUE, "index: 7 is out of -2..1 (dim 1 of [2, 3])");
   way two = {.dims = {.n = 2, .dim = {0, 1}}};
