@@ -378,7 +378,7 @@ static void values_broadcast_into_the_part(void **state) {
   way two = {.dims = {.n = 2, .dim = {0, 1}}};
   fn_get(c, (lt_tensor *[]){x, TENSOR(c, LT_I64, SHAPE(2), 0, 1), TENSOR(c, LT_I64, SHAPE(3), 0, 1, 2)},
          &two);
-  expect_failure(c, LT_ESHAPE, "index_flatten: shapes do not broadcast: [2] and [3]");
+  expect_failure(c, LT_ESHAPE, "index: the shapes of the indices do not broadcast: [2] and [3]");
 }
 
 static void index_tensors_pass_gradients(void **state) {
