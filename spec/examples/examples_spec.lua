@@ -59,8 +59,8 @@ describe("the examples", function()
   end)
 
   it("digits.lua reads MNIST's files where they are, and names what is missing", function()
-    local dir = folder()
-    local code, text = run(dir, ("%s run %s %s -- --data ."):format(ltrain, example("digits.lua"), FEW))
+    local words = {ltrain, "run", example("digits.lua"), FEW, "-- --data ."}
+    local code, text = run(folder(), table.concat(words, " "))
     assert.equal(1, code)
     assert.matches("t10k%-images", text)
   end)
