@@ -1,17 +1,40 @@
 /* lua/bind/call.c: between Lua and the core: the order of a call, raising, calling back. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bind/state.h"
 #include "bind/tensor.h"
+
+/* Push the list of shapes that a text like "[2, 3] [4, 5]" names, each a table; nil for "". */
+static void push_shapes(lua_State *L, const char *text) {
+  if (text[0] == 0) {
+    lua_pushnil(L);
+    return;
+  }
+  lua_newtable(L);
+  lua_Integer n = 0;
+  for (const char *at = strchr(text, '['); at != NULL; at = strchr(at, '[')) {
+    lua_newtable(L);
+    at++;
+    for (lua_Integer dim = 1; isdigit((unsigned char)*at); dim++) {
+      char *end;
+      lua_pushinteger(L, strtoll(at, &end, 10));
+      lua_rawseti(L, -2, dim);
+      at = end + strspn(end, ", ");
+    }
+    lua_rawseti(L, -2, ++n);
+  }
+}
 
 /* Fill lt.last_error() from the values on the stack: path (or nil), where. */
 static void keep_last_error(lua_State *L, lt_bind *b, const lt_failure *f, const char *message) {
   static const char *const code_names[] = {"ok",     "argument", "shape",    "dtype",
                                            "device", "value",    "version",  "memory",
                                            "io",     "cancel",   "callback", "internal"};
-  lua_createtable(L, 0, 5);
+  lua_createtable(L, 0, 6);
   lua_pushstring(L, code_names[f->code]);
   lua_setfield(L, -2, "code");
   if (f->op[0] != 0) {
@@ -21,6 +44,8 @@ static void keep_last_error(lua_State *L, lt_bind *b, const lt_failure *f, const
     lua_pushlstring(L, f->text, f->text[length] == ':' ? length : 0);
   }
   lua_setfield(L, -2, "op");
+  push_shapes(L, f->shapes);
+  lua_setfield(L, -2, "shapes");
   lua_pushstring(L, message);
   lua_setfield(L, -2, "message");
   lua_pushvalue(L, -3);
@@ -57,6 +82,18 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
   lua_error(L);
   for (;;) {
   }
+}
+
+int lt_note_error(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *message = luaL_checkstring(L, 1);
+  lt_failure f = {.code = LT_EARG};
+  snprintf(f.text, sizeof f.text, "%s", message);
+  luaL_checkstack(L, 12, "ltrain");
+  lt_push_module_path(L);
+  lt_push_where(L);
+  keep_last_error(L, b, &f, message);
+  return 1;
 }
 
 void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *format, ...) {

@@ -103,6 +103,10 @@ _Noreturn void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *form
 /* Take the failure out of the ctx and raise it. */
 _Noreturn void lt_raise_failure(lua_State *L, lt_bind *b);
 
+/* runtime.note_error(message) -> "model.lua:14: ": for errors that our own Lua raises: what
+   lt.last_error() gives from now on, and the script's line */
+int lt_note_error(lua_State *L);
+
 /* Push `n` empty results, note the line, open a frame. */
 lt_frame lt_begin(lua_State *L, lt_bind *b, int n);
 

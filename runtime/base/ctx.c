@@ -91,6 +91,7 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   if (c->failure.code != LT_OK) return false;
   c->failure.code = code;
   c->failure.line = c->line;
+  c->failure.shapes[0] = 0;
   snprintf(c->failure.op, sizeof c->failure.op, "%s", c->op != NULL ? c->op : "");
   va_list args;
   va_start(args, format);

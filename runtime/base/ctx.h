@@ -14,12 +14,13 @@
 
 typedef struct lt_registry lt_registry; /* opaque here: filled by registry.c, read by device/ */
 
-enum { LT_FAILURE_TEXT = 1024, LT_FAILURE_OP = 32 };
+enum { LT_FAILURE_TEXT = 1024, LT_FAILURE_OP = 32, LT_FAILURE_SHAPES = 256 };
 
 typedef struct lt_failure {
   lt_code code;
   uint32_t line;           /* script line id current at the failure, 0: none */
   char op[LT_FAILURE_OP];  /* name of the op that was running, "" outside of one */
+  char shapes[LT_FAILURE_SHAPES]; /* of its tensors, "[2, 3] [4, 5]"; "" when there are none */
   char text[LT_FAILURE_TEXT];
 } lt_failure;
 

@@ -256,6 +256,20 @@ static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void 
   return compute(c, d, &composite) && (composite || record(c, d));
 }
 
+/* Note the shapes of the tensors that an op failed with, as many as there is room for. */
+static void note_shapes(lt_failure *f, int n_in, lt_tensor *const *in) {
+  size_t used = 0;
+  for (int k = 0; k < n_in; k++) {
+    if (in[k] == NULL) continue;
+    const char *text = LT_TENSOR_STR(in[k]);
+    size_t length = strlen(text);
+    if (used + length + 2 > sizeof f->shapes) break;
+    if (used > 0) f->shapes[used++] = ' ';
+    memcpy(f->shapes + used, text, length + 1);
+    used += length;
+  }
+}
+
 bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, int n_out,
               lt_tensor **out) {
   if (!lt_ok(c)) return false;
@@ -277,6 +291,7 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   c->op = d.op->name;
   bool ok = pass(c, &d, n_in, in, args);
   c->op = outer;
+  if (!lt_ok(c) && c->failure.shapes[0] == 0) note_shapes(&c->failure, n_in, in);
   if (d.in != d.few) lt_free(c, d.in, (size_t)n_in * sizeof *in);
   return ok && lt_ok(c);
 }

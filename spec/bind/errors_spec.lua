@@ -100,6 +100,35 @@ describe("lt.last_error", function()
     assert.matches("^linear: .*%[3, 5%] x %[4, 2%]", e.message)
   end)
 
+  it("has the shapes of the tensors that an op failed with", function()
+    failure(function() return lt.ones(2, 3):matmul(lt.ones(4, 5)) end)
+    assert.same({{2, 3}, {4, 5}}, lt.last_error().shapes)
+    failure(function() return lt.cat({lt.ones(2), lt.tensor(1)}) end)
+    assert.same({{2}, {}}, lt.last_error().shapes)
+    failure(function() return lt.ones(2):sum(3) end)
+    local many = {}
+    for k = 1, 100 do many[k] = lt.ones(k, 1, 1) end
+    failure(function() return lt.cat(many, 2) end)
+    local shapes = lt.last_error().shapes
+    assert.is_true(#shapes > 10)
+    for k, shape in ipairs(shapes) do assert.same({k, 1, 1}, shape) end
+  end)
+
+  it("has none when there were no tensors", function()
+    failure(function() return lt.ones(2):sum({wrong = 1}) end)
+    assert.is_nil(lt.last_error().shapes)
+  end)
+
+  it("knows errors that are raised in Lua", function()
+    failure(function() return nn.Linear(2, 3, {biass = true}) end)
+    local e = lt.last_error()
+    assert.equal("argument", e.code)
+    assert.equal("nn.Linear", e.op)
+    assert.equal("nn.Linear: unknown option 'biass'; did you mean 'bias'?", e.message)
+    assert.matches("errors_spec.lua:%d+$", e.line)
+    assert.is_nil(e.shapes)
+  end)
+
   it("knows errors of arguments as well", function()
     failure(function() lt.ones(2):sum(3) end)
     assert.equal("argument", lt.last_error().code)

@@ -10,10 +10,10 @@ local errors = {}
 --- The position "file:line: " of the nearest frame outside the library; "" when there is none.
 errors.where = c.runtime.where
 
---- Raise `message` with the position of the user's line.
+--- Raise `message` with the position of the user's line; lt.last_error() knows it.
 function errors.blame(message, ...)
   if select("#", ...) > 0 then message = message:format(...) end
-  error(errors.where() .. message, 0)
+  error(c.runtime.note_error(message) .. message, 0)
 end
 
 -- The number of insertions, deletions, replacements and swaps of neighbours between two words.
