@@ -203,9 +203,12 @@ static int math_randomseed(lua_State *L) {
 
 void lt_bind_random(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"seed", seed}, {NULL, NULL}};
-  static const luaL_Reg runtime[] = {{"rng_set", rng_set},       {"rng_get", rng_get},
-                                     {"rng_state", rng_state},   {"rng_restore", rng_restore},
-                                     {"batch_done", batch_done}, {"drawn_seed", drawn_seed},
+  static const luaL_Reg runtime[] = {{"rng_set", rng_set},
+                                     {"rng_get", rng_get},
+                                     {"rng_state", rng_state},
+                                     {"rng_restore", rng_restore},
+                                     {"batch_done", batch_done},
+                                     {"drawn_seed", drawn_seed},
                                      {NULL, NULL}};
   static const luaL_Reg math[] = {
       {"random", math_random}, {"randomseed", math_randomseed}, {NULL, NULL}};

@@ -151,7 +151,8 @@ void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions) {
   luaL_setfuncs(L, functions, 1);
 }
 
-/* lt.last_error() -> {code, op, shapes, message, line, path} of the last error raised by us, or nil */
+/* lt.last_error() -> {code, op, shapes, message, line, path} of the last error raised by us, or nil
+ */
 static int last_error(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->last_error_ref);
@@ -185,9 +186,11 @@ static int module_path(lua_State *L) {
 }
 
 void lt_bind_state_functions(lua_State *L, lt_bind *b) {
-  static const luaL_Reg runtime[] = {
-      {"mark_line", mark_line}, {"where", where}, {"module_path", module_path},
-      {"note_error", lt_note_error}, {NULL, NULL}};
+  static const luaL_Reg runtime[] = {{"mark_line", mark_line},
+                                     {"where", where},
+                                     {"module_path", module_path},
+                                     {"note_error", lt_note_error},
+                                     {NULL, NULL}};
   static const luaL_Reg functions[] = {{"last_error", last_error}, {NULL, NULL}};
   lua_pushvalue(L, 1);
   lt_add_functions(L, b, functions);
