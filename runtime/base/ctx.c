@@ -140,5 +140,5 @@ void lt_log(lt_ctx *c, lt_level level, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  c->log(c->log_ud, level, text);
+  c->log(c->log_ud, (int)level, text);
 }

@@ -56,20 +56,26 @@ static const struct {
 };
 enum { N_LEVELS = sizeof levels / sizeof *levels };
 
-static bool runs(const char *name) {
-#if defined __x86_64__
-  if (strcmp(name, "v2") == 0) return __builtin_cpu_supports("x86-64-v2");
-  if (strcmp(name, "v3") == 0) return __builtin_cpu_supports("x86-64-v3");
-  if (strcmp(name, "v4") == 0) return __builtin_cpu_supports("x86-64-v4");
+bool lt_cpu_runs(const char *level) {
+#if defined __x86_64__ /* by features: clang 14 does not know "x86-64-v3" */
+  bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl");
+  if (strcmp(level, "v2") == 0) return v2;
+  if (strcmp(level, "v3") == 0) return v3;
+  if (strcmp(level, "v4") == 0) return v4;
 #endif
-  return strcmp(name, "plain") == 0;
+  return strcmp(level, "plain") == 0;
 }
 
 static int choose(void) {
   const char *wanted = getenv("LTRAIN_CPU_LEVEL");
   int best = 0;
   for (int k = 0; k < N_LEVELS; k++) {
-    if (!runs(levels[k].name)) continue;
+    if (!lt_cpu_runs(levels[k].name)) continue;
     best = k;
     if (wanted != NULL && strcmp(wanted, levels[k].name) == 0) break;
   }

@@ -11,6 +11,9 @@ const lt_device_ops *lt_cpu_device(void);
 /* Name of the chosen level, e.g. "v3". */
 const char *lt_cpu_level(void);
 
+/* Whether this machine runs kernels of that level. */
+bool lt_cpu_runs(const char *level);
+
 /* One line on the level and on oneDNN. */
 void lt_cpu_describe(char *text, size_t size);
 

@@ -15,7 +15,7 @@ typedef struct job {
 } job;
 
 /* No dependency between iterations; a result may lie exactly on an input (in-place forms). */
-#define LT_EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
+#define LT_EACH LT_INDEPENDENT for (int64_t i = 0; i < n; i++)
 
 static inline float scalar_f32(lt_scalar s) { return (float)s.f; }
 static inline double scalar_f64(lt_scalar s) { return s.f; }

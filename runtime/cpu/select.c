@@ -21,7 +21,7 @@ typedef struct job {
       if (!j->constant) a = LT_CPU(lt_load_##suffix)(&j->it, 2, at, n, room[2]);         \
       const T *b = LT_CPU(lt_load_##suffix)(&j->it, 3, at, n, room[3]);                  \
       T *out = LT_CPU(lt_target)(&j->it, 0, at, own, room[0]);                           \
-      _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                             \
+      LT_INDEPENDENT for (int64_t i = 0; i < n; i++) {                                   \
         T yes = a[i], no = b[i];                                                         \
         out[i] = m[i] != 0 ? yes : no;                                                   \
       }                                                                                  \

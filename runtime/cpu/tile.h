@@ -17,6 +17,13 @@ static inline lt_compute lt_compute_of(lt_dtype d) {
   return d == LT_F64 ? LT_COMPUTE_F64 : lt_dtype_is_float(d) ? LT_COMPUTE_F32 : LT_COMPUTE_I64;
 }
 
+/* Before a loop: no dependency between iterations, whatever the pointers look like. */
+#ifdef __clang__
+#define LT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* n-dimensional iteration over operands of one shape: dims sorted by the first operand's strides
    and merged where all operands allow it. */
 typedef struct lt_operand {
@@ -40,7 +47,8 @@ void LT_CPU(lt_iter_make)(lt_iter *it, lt_shape shape, int n, lt_tensor *const *
 /* Elements start..start+n-1 of an operand, converted. `buffer` has room for n; returns where the
    values are: the operand's own memory if it is linear and of that type, else `buffer`. */
 const float *LT_CPU(lt_load_f32)(const lt_iter *it, int k, int64_t start, int64_t n, float *buffer);
-const double *LT_CPU(lt_load_f64)(const lt_iter *it, int k, int64_t start, int64_t n, double *buffer);
+const double *LT_CPU(lt_load_f64)(const lt_iter *it, int k, int64_t start, int64_t n,
+                                  double *buffer);
 const int64_t *LT_CPU(lt_load_i64)(const lt_iter *it, int k, int64_t start, int64_t n,
                                    int64_t *buffer);
 

@@ -62,7 +62,7 @@ static part part_of(const job *j, int64_t chunk, lt_dtype own) {
   return p;
 }
 
-#define LT_EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
+#define LT_EACH LT_INDEPENDENT for (int64_t i = 0; i < n; i++)
 
 #define T float
 #define NAME(f) f##_f32

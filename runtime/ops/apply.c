@@ -132,7 +132,7 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
   lt_kernel kernel = ops->kernels[op];
   if (kernel == NULL)
     return lt_fail(c, LT_EDEVICE, "%s: the device %s lacks this op", lt_ops[op].name, ops->name);
-  const lt_call call = {.op = op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
+  const lt_call call = {.op = (int)op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
                         .args = args, .args_size = args_size};
   bool copies = op == LT_OP_transfer; /* the copies of the device order themselves */
   if (ops->launch == NULL || copies) return kernel(c, &call) && lt_ok(c);

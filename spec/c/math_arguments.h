@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/cpu.h"
 #include "math_levels.h"
 
 /* Edges of f32 and of our own functions' ranges; each is tried with both signs and neighbours. */
@@ -67,11 +68,7 @@ static inline int math_levels_here(const math_level **levels) {
 #undef LT_CPU_LEVEL
   };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-#if defined(__x86_64__)
-    if (!strcmp(all[i]->name, "v3") && !__builtin_cpu_supports("x86-64-v3")) continue;
-    if (!strcmp(all[i]->name, "v4") && !__builtin_cpu_supports("x86-64-v4")) continue;
-#endif
-    levels[count++] = all[i];
+    if (lt_cpu_runs(all[i]->name)) levels[count++] = all[i];
   }
   return count;
 }
