@@ -2,8 +2,8 @@
 --
 --   lua5.4 tools/lint_tree.lua         (from the root of the tree)
 --
--- Fails on an #include against the arrows below, on a wrong header guard, and on printing or
--- exiting in the library. Sizes of files and functions only warn.
+-- Fails on an #include against the arrows below, on a wrong header guard, on printing or exiting in
+-- the library, and on lines over 100 columns. Sizes of files and functions only warn.
 
 -- The direct arrows; what they imply is derived. `include` stands for runtime/include/ltrain.
 local ARROWS <const> = {
@@ -15,6 +15,7 @@ local ARROWS <const> = {
   lua = { "registry" },
   include = {},
 }
+local COLUMNS <const> = 100
 local FILE_LINES <const> = 600
 local FUNCTION_LINES <const> = 80
 local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
@@ -135,6 +136,9 @@ local function check_file(path)
     number = number + 1
     local form, name = line:match('^%s*#%s*include%s*([<"])([^>"]+)')
     if form then check_include(path, number, room, form, name) end
+    if (utf8.len(line) or #line) > COLUMNS then
+      fail("%s:%d: %d columns", path, number, utf8.len(line) or #line)
+    end
   end
   if path:match("%.h$") then check_guard(path, text) end
   if not path:match("^lua/cli/") and room ~= "launch" then check_words(path, room, bare(text)) end

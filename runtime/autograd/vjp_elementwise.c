@@ -1,4 +1,4 @@
-/* runtime/autograd/vjp_elementwise.c: derivatives of elementwise rows, through their backward ops. */
+/* runtime/autograd/vjp_elementwise.c: derivatives of elementwise rows, by their backward ops. */
 #include "autograd/vjp.h"
 
 bool lt_vjp_unary(lt_ctx *c, lt_vjp_call *v) {

@@ -50,7 +50,8 @@ bool lt_vjp_embedding(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *ids = lt_saved_in(c, v, 1);
   lt_shape table = lt_in_shape(v, 0);
   if (ids == NULL) return false;
-  lt_tensor *g = lt_reshape(c, v->grad[0], (lt_shape){.ndim = 2, .size = {ids->numel, table.size[1]}});
+  lt_tensor *g =
+      lt_reshape(c, v->grad[0], (lt_shape){.ndim = 2, .size = {ids->numel, table.size[1]}});
   ids = lt_reshape(c, ids, (lt_shape){.ndim = 1, .size = {ids->numel}});
   v->in[0] = spread(c, g, ids, 0, table.size[0], a->padding_idx);
   return lt_ok(c);
@@ -98,7 +99,8 @@ bool lt_vjp_rows_put(lt_ctx *c, lt_vjp_call *v) {
   if (rows == NULL) return false;
   if (v->need[0] && a->accumulate) v->in[0] = g;
   if (v->need[0] && !a->accumulate)
-    v->in[0] = lt_apply1(c, LT_OP_rows_put, LT_IN(g, zeros(c, lt_in_shape(v, 1), g), rows), v->args);
+    v->in[0] =
+        lt_apply1(c, LT_OP_rows_put, LT_IN(g, zeros(c, lt_in_shape(v, 1), g), rows), v->args);
   if (v->need[1]) v->in[1] = take(c, g, rows, 0);
   return lt_ok(c);
 }

@@ -90,7 +90,8 @@ static inline bool lt_ok(const lt_ctx *c) { return c->failure.code == LT_OK; }
 /* Take the failure out (the ctx is usable again); false when there is none. */
 bool lt_take_failure(lt_ctx *c, lt_failure *out);
 
-/* Ask for the current work to end: lt_apply and pauses fail with LT_ECANCEL until cleared. Any thread. */
+/* Ask for the current work to end: lt_apply and pauses fail with LT_ECANCEL until cleared.
+   From any thread. */
 void lt_cancel(lt_ctx *c, bool on);
 
 /* Frames. lt_frame_add gives the reference of `object` to the innermost frame. lt_frame_close
@@ -108,6 +109,7 @@ void lt_log(lt_ctx *c, lt_level level, const char *format, ...)
 
 /* A broken invariant of ours (never the user's mistake) fails the ctx with file and line. */
 #define lt_assert(c, condition) \
-  ((condition) ? true : lt_fail(c, LT_EINTERNAL, "internal: %s (%s:%d)", #condition, __FILE__, __LINE__))
+  ((condition) ? true           \
+               : lt_fail(c, LT_EINTERNAL, "internal: %s (%s:%d)", #condition, __FILE__, __LINE__))
 
 #endif

@@ -1,4 +1,4 @@
-/* runtime/base/lines.c: an interned table of script lines, shared by a root ctx and its children. */
+/* runtime/base/lines.c: a table of script lines, shared by a root ctx and its children. */
 #include "base/lines.h"
 
 #include <pthread.h>

@@ -37,7 +37,8 @@ typedef struct lt_ticket {
 
 lt_ticket lt_rng_draw(lt_rng *rng);
 
-/* The four words of block `block` of a ticket. Element i of a tensor uses word i % 4 of block i / 4. */
+/* The four words of block `block` of a ticket. Element i of a tensor uses word i % 4
+   of block i / 4. */
 typedef struct lt_random4 {
   uint32_t word[4];
 } lt_random4;

@@ -87,9 +87,11 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
   j.x = lt_data(x), j.y = lt_data(y), j.at = lt_data(at);
   if (dtype == LT_F32)
-    lt_parallel_work(c, lt_shape_numel(xs), j.n, at->dtype == LT_U8 ? forward_f32_u8 : forward_f32_i32, &j);
+    lt_parallel_work(c, lt_shape_numel(xs), j.n,
+                     at->dtype == LT_U8 ? forward_f32_u8 : forward_f32_i32, &j);
   else
-    lt_parallel_work(c, lt_shape_numel(xs), j.n, at->dtype == LT_U8 ? forward_f64_u8 : forward_f64_i32, &j);
+    lt_parallel_work(c, lt_shape_numel(xs), j.n,
+                     at->dtype == LT_U8 ? forward_f64_u8 : forward_f64_i32, &j);
   return y == out || lt_cpu_move(c, out, y);
 }
 
@@ -106,9 +108,11 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
   j.x = lt_data(x), j.y = lt_data(g), j.at = lt_data(at);
   if (dtype == LT_F32)
-    lt_parallel_work(c, lt_shape_numel(xs), j.n, at->dtype == LT_U8 ? backward_f32_u8 : backward_f32_i32, &j);
+    lt_parallel_work(c, lt_shape_numel(xs), j.n,
+                     at->dtype == LT_U8 ? backward_f32_u8 : backward_f32_i32, &j);
   else
-    lt_parallel_work(c, lt_shape_numel(xs), j.n, at->dtype == LT_U8 ? backward_f64_u8 : backward_f64_i32, &j);
+    lt_parallel_work(c, lt_shape_numel(xs), j.n,
+                     at->dtype == LT_U8 ? backward_f64_u8 : backward_f64_i32, &j);
   return x == out || lt_cpu_move(c, out, x);
 }
 

@@ -13,48 +13,49 @@ typedef struct job {
   lt_dtype dtype;
 } job;
 
-#define TOPK(T)                                                                                 \
-  /* Whether element (a, i) comes before (b, j). */                                             \
-  static inline bool before_##T(bool largest, T a, int64_t i, T b, int64_t j) {                 \
-    bool a_nan = a != a, b_nan = b != b;                                                        \
-    if (a_nan || b_nan) return a_nan && b_nan ? i < j : largest ? a_nan : b_nan;                \
-    if (a == b) return i < j;                                                                   \
-    return largest ? a > b : a < b;                                                             \
-  }                                                                                             \
-  /* Put (v, i) into the heap of n elements from the top: worse children rise. */               \
-  static void sift_##T(bool largest, T *value, int64_t *index, int64_t n, T v, int64_t i) {     \
-    int64_t at = 0;                                                                             \
-    for (int64_t child = 1; child < n; child = 2 * at + 1) {                                    \
-      if (child + 1 < n &&                                                                      \
-          before_##T(largest, value[child], index[child], value[child + 1], index[child + 1]))  \
-        child++;                                                                                \
-      if (!before_##T(largest, v, i, value[child], index[child])) break;                        \
-      value[at] = value[child], index[at] = index[child];                                       \
-      at = child;                                                                               \
-    }                                                                                           \
-    value[at] = v, index[at] = i;                                                               \
-  }                                                                                             \
-  static void line_##T(const job *j, int64_t line) {                                            \
-    const T *x = (const T *)j->x + line * j->n;                                                 \
-    T *value = (T *)j->value + line * j->k;                                                     \
-    int64_t *index = j->index + line * j->k;                                                    \
-    for (int64_t e = 0; e < j->k; e++) { /* sift up */                                          \
-      int64_t at = e;                                                                           \
-      while (at > 0 && before_##T(j->largest, value[(at - 1) / 2], index[(at - 1) / 2], x[e], e)) { \
-        value[at] = value[(at - 1) / 2], index[at] = index[(at - 1) / 2];                       \
-        at = (at - 1) / 2;                                                                      \
-      }                                                                                         \
-      value[at] = x[e], index[at] = e;                                                          \
-    }                                                                                           \
-    for (int64_t e = j->k; e < j->n && j->k > 0; e++)                                           \
-      if (before_##T(j->largest, x[e], e, value[0], index[0]))                                  \
-        sift_##T(j->largest, value, index, j->k, x[e], e);                                      \
-    for (int64_t e = j->k - 1; e > 0; e--) {                                                    \
-      T v = value[e];                                                                           \
-      int64_t i = index[e];                                                                     \
-      value[e] = value[0], index[e] = index[0];                                                 \
-      sift_##T(j->largest, value, index, e, v, i);                                              \
-    }                                                                                           \
+#define TOPK(T)                                                                                \
+  /* Whether element (a, i) comes before (b, j). */                                            \
+  static inline bool before_##T(bool largest, T a, int64_t i, T b, int64_t j) {                \
+    bool a_nan = a != a, b_nan = b != b;                                                       \
+    if (a_nan || b_nan) return a_nan && b_nan ? i < j : largest ? a_nan : b_nan;               \
+    if (a == b) return i < j;                                                                  \
+    return largest ? a > b : a < b;                                                            \
+  }                                                                                            \
+  /* Put (v, i) into the heap of n elements from the top: worse children rise. */              \
+  static void sift_##T(bool largest, T *value, int64_t *index, int64_t n, T v, int64_t i) {    \
+    int64_t at = 0;                                                                            \
+    for (int64_t child = 1; child < n; child = 2 * at + 1) {                                   \
+      if (child + 1 < n &&                                                                     \
+          before_##T(largest, value[child], index[child], value[child + 1], index[child + 1])) \
+        child++;                                                                               \
+      if (!before_##T(largest, v, i, value[child], index[child])) break;                       \
+      value[at] = value[child], index[at] = index[child];                                      \
+      at = child;                                                                              \
+    }                                                                                          \
+    value[at] = v, index[at] = i;                                                              \
+  }                                                                                            \
+  static void line_##T(const job *j, int64_t line) {                                           \
+    const T *x = (const T *)j->x + line * j->n;                                                \
+    T *value = (T *)j->value + line * j->k;                                                    \
+    int64_t *index = j->index + line * j->k;                                                   \
+    for (int64_t e = 0; e < j->k; e++) { /* sift up */                                         \
+      int64_t at = e;                                                                          \
+      while (at > 0 &&                                                                         \
+             before_##T(j->largest, value[(at - 1) / 2], index[(at - 1) / 2], x[e], e)) {      \
+        value[at] = value[(at - 1) / 2], index[at] = index[(at - 1) / 2];                      \
+        at = (at - 1) / 2;                                                                     \
+      }                                                                                        \
+      value[at] = x[e], index[at] = e;                                                         \
+    }                                                                                          \
+    for (int64_t e = j->k; e < j->n && j->k > 0; e++)                                          \
+      if (before_##T(j->largest, x[e], e, value[0], index[0]))                                 \
+        sift_##T(j->largest, value, index, j->k, x[e], e);                                     \
+    for (int64_t e = j->k - 1; e > 0; e--) {                                                   \
+      T v = value[e];                                                                          \
+      int64_t i = index[e];                                                                    \
+      value[e] = value[0], index[e] = index[0];                                                \
+      sift_##T(j->largest, value, index, e, v, i);                                             \
+    }                                                                                          \
   }
 TOPK(float)
 TOPK(double)

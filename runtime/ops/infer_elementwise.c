@@ -61,7 +61,8 @@ lt_dtype lt_result_type(lt_tensor *const *in, int n_in, lt_scalar a, lt_scalar b
   for (int k = 0; k < n_in; k++) {
     if (in[k] == NULL) continue;
     lt_dtype *r = &ranked[in[k]->ndim > 0 ? 0 : 1];
-    *r = *r == LT_DTYPE_NONE ? (lt_dtype)in[k]->dtype : lt_dtype_promote(*r, (lt_dtype)in[k]->dtype);
+    *r =
+        *r == LT_DTYPE_NONE ? (lt_dtype)in[k]->dtype : lt_dtype_promote(*r, (lt_dtype)in[k]->dtype);
   }
   const lt_scalar scalars[2] = {a, b};
   for (int k = 0; k < 2; k++) {

@@ -57,7 +57,8 @@ bool lt_infer_index_add(lt_ctx *c, lt_infer *i) {
   if (!infer_list(c, i, a->dim, n)) return false;
   lt_shape part = i->out[0].shape;
   return lt_shape_equal(part, lt_tensor_shape(i->in[2])) ||
-         lt_fail(c, LT_ESHAPE, "index_add: %lld indices into dim %lld of %s need a source of %s, got %s",
+         lt_fail(c, LT_ESHAPE,
+                 "index_add: %lld indices into dim %lld of %s need a source of %s, got %s",
                  (long long)n, (long long)a->dim + 1, LT_TENSOR_STR(i->in[0]), LT_SHAPE_STR(part),
                  LT_TENSOR_STR(i->in[2]));
 }

@@ -42,9 +42,9 @@ bool lt_infer_unsqueeze(lt_ctx *c, lt_infer *i) {
   if (x->ndim == LT_MAX_DIMS)
     return lt_fail(c, LT_ESHAPE, "unsqueeze: %s has no room for one more dim", LT_TENSOR_STR(x));
   if (a->dim < -x->ndim - 1 || a->dim > x->ndim)
-    return lt_fail(c, LT_EARG, "unsqueeze: dim %lld is out of range for shape %s (1..%d or -1..-%d)",
-                   (long long)(a->dim < 0 ? a->dim : a->dim + 1), LT_TENSOR_STR(x), x->ndim + 1,
-                   x->ndim + 1);
+    return lt_fail(
+        c, LT_EARG, "unsqueeze: dim %lld is out of range for shape %s (1..%d or -1..-%d)",
+        (long long)(a->dim < 0 ? a->dim : a->dim + 1), LT_TENSOR_STR(x), x->ndim + 1, x->ndim + 1);
   if (a->dim < 0) a->dim += x->ndim + 1;
   return true;
 }

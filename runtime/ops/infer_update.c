@@ -49,7 +49,8 @@ static bool positive(lt_ctx *c, const lt_infer *i, const char *name, double valu
 bool lt_infer_sgd_step(lt_ctx *c, lt_infer *i) {
   const lt_args_sgd_step *a = i->args;
   if (a->nesterov && (a->momentum <= 0 || a->dampening != 0))
-    return lt_fail(c, LT_EARG, "sgd_step: nesterov needs a momentum and no dampening, got %g and %g",
+    return lt_fail(c, LT_EARG,
+                   "sgd_step: nesterov needs a momentum and no dampening, got %g and %g",
                    a->momentum, a->dampening);
   return positive(c, i, "lr", a->lr) && positive(c, i, "momentum", a->momentum) &&
          positive(c, i, "weight_decay", a->weight_decay) && check_step(c, i);

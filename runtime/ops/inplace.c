@@ -14,11 +14,12 @@ static bool stale(lt_ctx *c, const lt_tensor *t) {
   if (n != NULL)
     snprintf(made, sizeof made, " was made at %s, and its memory",
              lt_line_text(c, n->line, line, sizeof line));
-  return lt_fail(c, LT_EVERSION,
-                 "%s: this view of %s%s was written in place since by %s at %s; make the view again "
-                 "after the write",
-                 c->op, LT_TENSOR_STR(t), made, s->writer != NULL ? s->writer : "a writer",
-                 lt_line_text(c, s->writer_line, wrote, sizeof wrote));
+  return lt_fail(
+      c, LT_EVERSION,
+      "%s: this view of %s%s was written in place since by %s at %s; make the view again "
+      "after the write",
+      c->op, LT_TENSOR_STR(t), made, s->writer != NULL ? s->writer : "a writer",
+      lt_line_text(c, s->writer_line, wrote, sizeof wrote));
 }
 
 /* A view without history goes stale when its memory gets one: it would pass no gradient on. */
@@ -46,9 +47,11 @@ bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const
   if ((t->flags & LT_IS_VIEW) == 0) return true;
   bool history = t->node != NULL;
   for (int k = 0; k < n_in && !history; k++) history = in[k] != NULL && lt_requires_grad(in[k]);
-  return !history || lt_fail(c, LT_EVERSION,
-                             "%s: in-place write into a view of something with history; assign with "
-                             "x[i] = v, or write x:clone() first", c->op);
+  return !history ||
+         lt_fail(c, LT_EVERSION,
+                 "%s: in-place write into a view of something with history; assign with "
+                 "x[i] = v, or write x:clone() first",
+                 c->op);
 }
 
 /* Casts of leaves are cached by (storage id, version, dtype, grad mode) in the ctx. */

@@ -1,4 +1,4 @@
-/* runtime/ops/inplace.h: the rules of views, versions and in-place writes; and what lt_apply runs. */
+/* runtime/ops/inplace.h: rules of views, versions and in-place writes; what lt_apply runs. */
 #ifndef LT_OPS_INPLACE_H
 #define LT_OPS_INPLACE_H
 

@@ -34,7 +34,9 @@ void lt_node_forget(lt_ctx *c, lt_node *n) {
   }
 }
 
-static size_t saved_room(const lt_node *n) { return (size_t)(n->n_in + n->n_out) * sizeof *n->saved; }
+static size_t saved_room(const lt_node *n) {
+  return (size_t)(n->n_in + n->n_out) * sizeof *n->saved;
+}
 
 static void drop(lt_ctx *c, lt_object *object) {
   lt_node *n = (lt_node *)object;

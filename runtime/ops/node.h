@@ -1,7 +1,7 @@
 /* runtime/ops/node.h: the tape's records. ops/ makes them, autograd/ walks them.
 
    A node knows its op, its arguments, where each input came from, and the values that its vjp
-   reads. Saved values are (storage, view, version), never tensor handles, so there are no cycles. */
+   reads. Saved values are (storage, view, version), never tensors: there are no cycles. */
 #ifndef LT_OPS_NODE_H
 #define LT_OPS_NODE_H
 
@@ -69,7 +69,7 @@ bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op);
 bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_tensor *const *out,
                       lt_custom custom);
 
-/* Node of an in-place result: like lt_record, with the edge of the overwritten value taken before. */
+/* Node of an in-place result: like lt_record, with the edge of what is overwritten taken before. */
 lt_edge lt_edge_to(const lt_tensor *t);
 
 /* The value saved for `slot`, as a tensor in the open frame; NULL when absent, or with LT_EVERSION

@@ -7,7 +7,7 @@
 size_t lt_dtype_size(lt_dtype d);
 const char *lt_dtype_name(lt_dtype d);            /* "f32" */
 const char *lt_dtype_torch_name(lt_dtype d);      /* "float32", as tensors are printed */
-lt_dtype lt_dtype_from_name(const char *name);    /* "f32", "float32", "float", ...; LT_DTYPE_NONE */
+lt_dtype lt_dtype_from_name(const char *name); /* "f32", "float32", "float", ...; LT_DTYPE_NONE */
 bool lt_dtype_is_float(lt_dtype d);
 bool lt_dtype_is_int(lt_dtype d); /* integers without bool */
 
@@ -15,7 +15,12 @@ bool lt_dtype_is_int(lt_dtype d); /* integers without bool */
 lt_dtype lt_dtype_promote(lt_dtype a, lt_dtype b);
 
 /* A number from a script: its category takes part in promotion, its size does not. */
-typedef enum lt_scalar_kind { LT_NO_SCALAR, LT_SCALAR_BOOL, LT_SCALAR_INT, LT_SCALAR_FLOAT } lt_scalar_kind;
+typedef enum lt_scalar_kind {
+  LT_NO_SCALAR,
+  LT_SCALAR_BOOL,
+  LT_SCALAR_INT,
+  LT_SCALAR_FLOAT
+} lt_scalar_kind;
 typedef struct lt_scalar {
   lt_scalar_kind kind;
   double f; /* always set */

@@ -28,7 +28,8 @@ static void drop_wrapped(lt_ctx *c, lt_storage *s) {
   lt_free(c, w, sizeof *w);
 }
 
-lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud), void *ud) {
+lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud),
+                            void *ud) {
   wrapped *w = lt_alloc(c, sizeof *w);
   if (w == NULL) return NULL;
   lt_storage_init(c, &w->storage);

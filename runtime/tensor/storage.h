@@ -33,7 +33,8 @@ void lt_storage_release(lt_ctx *c, lt_storage *s);
 void lt_storage_init(lt_ctx *c, lt_storage *s);
 
 /* Wrap memory that belongs to somebody else; `release(ud)` runs when nothing uses it any more. */
-lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud), void *ud);
+lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud),
+                            void *ud);
 
 /* Note an in-place write by the current op and line. */
 static inline void lt_storage_bump(lt_ctx *c, lt_storage *s) {

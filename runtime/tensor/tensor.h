@@ -93,7 +93,8 @@ void lt_shape_strides(lt_shape s, int64_t *stride);
 void lt_shape_channels_last(lt_shape s, int64_t *stride);
 /* Broadcast `b` into *a; false when they do not fit (no failure recorded). */
 bool lt_shape_broadcast(lt_shape *a, lt_shape b);
-/* Resolve a dim in -ndim..ndim-1 (ndim 0 counts as 1); fails with "op: ..." text showing the shape. */
+/* Resolve a dim in -ndim..ndim-1 (ndim 0 counts as 1); fails with "op: ..." text showing the shape.
+ */
 bool lt_shape_dim(lt_ctx *c, lt_shape s, int64_t dim, int *out);
 /* Strides for reading `t` as if it had shape `s` (0 for broadcast dims). Shapes must fit. */
 void lt_broadcast_strides(const lt_tensor *t, lt_shape s, int64_t *stride);

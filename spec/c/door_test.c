@@ -1,5 +1,5 @@
-/* spec/c/door_test.c: lt_apply and what stands around it: given results, overlaps, autocast's cache,
-   versions, sizes that cannot be, casts, walks within walks. */
+/* spec/c/door_test.c: lt_apply and what stands around it: given results, overlaps, autocast's
+   cache, versions, sizes that cannot be, casts, walks within walks. */
 #include "tensor_test.h"
 
 static lt_tensor *autocast_sum(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
@@ -123,9 +123,10 @@ static void a_view_made_before_a_recorded_write_is_stale(void **state) {
   EXPECT(c, lt_binary(c, LT_OP_add, part, part), 0, 4);
   assert_true(lt_apply(c, LT_OP_mul, LT_IN(x, w), NULL, 1, &out));
   assert_null(lt_binary(c, LT_OP_add, part, part)); /* would have no gradient */
-  expect_failure(c, LT_EVERSION,
-                 "add: this view of [1] was written in place since by mul at ?; make the view again "
-                 "after the write");
+  expect_failure(
+      c, LT_EVERSION,
+      "add: this view of [1] was written in place since by mul at ?; make the view again "
+      "after the write");
   EXPECT(c, lt_binary(c, LT_OP_add, apart, apart), 0, 20, 48); /* detached: none is wanted */
   EXPECT(c, lt_binary(c, LT_OP_add, of_apart, of_apart), 0, 20);
   EXPECT(c, lt_binary(c, LT_OP_add, lt_slice(c, x, 0, 0, 1, 1), lt_slice(c, x, 0, 1, 1, 1)), 0, 34);
@@ -135,7 +136,8 @@ static void integers_keep_their_bits_through_casts(void **state) {
   lt_ctx *c = *state;
   const int64_t one = 1;
   lt_tensor *x = lt_tensor_empty(c, LT_CPU_DEVICE, LT_I64, 1, &one);
-  const int64_t value = ((int64_t)1 << 54) + ((int64_t)1 << 30) + 1; /* above half of an f32's last bit */
+  const int64_t value =
+      ((int64_t)1 << 54) + ((int64_t)1 << 30) + 1; /* above half of an f32's last bit */
   memcpy(lt_data(x), &value, sizeof value);
   lt_tensor *y = lt_cast(c, x, LT_F32);
   expect_ok(c);

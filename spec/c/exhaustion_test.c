@@ -77,7 +77,8 @@ static const char script[] =
     "local set = lt.data.TensorDataset(lt.rand(16, 4), lt.zeros(16, {dtype = 'i64'}))\n"
     "function fit(steps)\n"
     "  local loader = lt.data.DataLoader(set, {batch_size = 4, shuffle = true})\n"
-    "  local trainer = lt.Trainer{max_steps = steps, logger = false, enable_checkpointing = false,\n"
+    "  local trainer = lt.Trainer{max_steps = steps, logger = false, enable_checkpointing = "
+    "false,\n"
     "    enable_progress_bar = false, enable_model_summary = false}\n"
     "  trainer:fit(Net(), loader)\n"
     "  return trainer.global_step\n"
@@ -133,7 +134,8 @@ static void try_each(world *w, failing *f, const char *whose) {
       arm(f, -1, false);
       runs++;
       if (status != LUA_OK) errors++;
-      if (status != LUA_OK && lua_gettop(w->L) > 0) assert_int_not_equal(lua_type(w->L, -1), LUA_TNIL);
+      if (status != LUA_OK && lua_gettop(w->L) > 0)
+        assert_int_not_equal(lua_type(w->L, -1), LUA_TNIL);
     }
     if (runs % 50 == 0) must_fit(w, whose);
   }

@@ -88,8 +88,10 @@ static void sums_at_indices_undo_it(void **state) {
     lt_tensor *leaves[] = {tensor_random(c, LT_F64, SHAPE(3, 3), 1, -1, 1), index,
                            tensor_random(c, LT_F64, part, 2, -1, 1)};
     check_gradient(c, fn_select, &dim, 2, leaves, 0, 1e-7);
-    check_gradient(c, fn_add, &dim, 3, (lt_tensor *[]){tensor_random(c, LT_F64, SHAPE(3, 3), 1, -1, 1),
-                                                       index, leaves[2]}, 0, 1e-7);
+    check_gradient(
+        c, fn_add, &dim, 3,
+        (lt_tensor *[]){tensor_random(c, LT_F64, SHAPE(3, 3), 1, -1, 1), index, leaves[2]}, 0,
+        1e-7);
   }
   lt_tensor *x = TENSOR(c, LT_F32, SHAPE(3), 1, 2, 3), *src = TENSOR(c, LT_F32, SHAPE(2), 1, 2);
   lt_apply1(c, LT_OP_index_add, LT_IN(x, index, src), &(lt_args_index_add){.alpha = 1});
@@ -228,7 +230,8 @@ static void padding_gets_no_gradient(void **state) {
 static void sums_do_not_depend_on_threads(void **state) {
   lt_ctx *c = *state;
   int dim = 0;
-  lt_tensor *in[] = {tensor_random(c, LT_F32, SHAPE(3000, 65), 1, -1, 1), whole(c, SHAPE(3000), 40, 2)};
+  lt_tensor *in[] = {tensor_random(c, LT_F32, SHAPE(3000, 65), 1, -1, 1),
+                     whole(c, SHAPE(3000), 40, 2)};
   check_threads(c, fn_spread, &dim, in);
   lt_tensor *wide[] = {tensor_random(c, LT_F32, SHAPE(65, 3000), 1, -1, 1), in[1]};
   dim = 1;
@@ -270,7 +273,8 @@ static lt_tensor *fn_put(lt_ctx *c, lt_tensor *const *in, void *ud) {
 
 /* Where result coordinates `at` read x: PyTorch's rule for dims next to each other and apart. The
    indices together have the shape [2, 3]: the first is [2, 1], the others [3]. */
-static void source_of(const way *w, const plain *index, int ndim, const int64_t *at, int64_t *from) {
+static void source_of(const way *w, const plain *index, int ndim, const int64_t *at,
+                      int64_t *from) {
   bool adjacent = w->dims.dim[w->dims.n - 1] - w->dims.dim[0] == w->dims.n - 1;
   int block = adjacent ? (int)w->dims.dim[0] : 0; /* where the two index dims stand */
   int64_t i = at[block], j = at[block + 1];
@@ -364,7 +368,8 @@ static void values_broadcast_into_the_part(void **state) {
   lt_ctx *c = *state;
   lt_tensor *x = TENSOR(c, LT_F32, SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
   lt_tensor *rows = TENSOR(c, LT_I64, SHAPE(2), -1, 0), *three = TENSOR(c, LT_I64, SHAPE(1), 7);
-  lt_tensor *columns = TENSOR(c, LT_F32, SHAPE(2, 1), 10, 20), *pair = TENSOR(c, LT_F32, SHAPE(2), 1, 2);
+  lt_tensor *columns = TENSOR(c, LT_F32, SHAPE(2, 1), 10, 20),
+            *pair = TENSOR(c, LT_F32, SHAPE(2), 1, 2);
   way first = {.dims = {.n = 1, .dim = {0}}};
   EXPECT(c, fn_put(c, (lt_tensor *[]){x, columns, rows}, &first), 0, 20, 20, 20, 10, 10, 10);
   lt_tensor *into = x; /* in place */
@@ -376,8 +381,10 @@ static void values_broadcast_into_the_part(void **state) {
   fn_get(c, (lt_tensor *[]){x, three}, &first);
   expect_failure(c, LT_EVALUE, "index: 7 is out of -2..1 (dim 1 of [2, 3])");
   way two = {.dims = {.n = 2, .dim = {0, 1}}};
-  fn_get(c, (lt_tensor *[]){x, TENSOR(c, LT_I64, SHAPE(2), 0, 1), TENSOR(c, LT_I64, SHAPE(3), 0, 1, 2)},
-         &two);
+  fn_get(
+      c,
+      (lt_tensor *[]){x, TENSOR(c, LT_I64, SHAPE(2), 0, 1), TENSOR(c, LT_I64, SHAPE(3), 0, 1, 2)},
+      &two);
   expect_failure(c, LT_ESHAPE, "index: the shapes of the indices do not broadcast: [2] and [3]");
 }
 

@@ -288,7 +288,8 @@ static void products_are_composed(void **state) {
   lt_tensor *a = TENSOR(c, LT_F64, SHAPE(2), 1, 2), *b = TENSOR(c, LT_F64, SHAPE(3), 3, 4, 5);
   EXPECT(c, fn_outer(c, (lt_tensor *[]){a, b}, NULL), 0, 3, 4, 5, 6, 8, 10);
   check_gradient(c, fn_outer, NULL, 2, (lt_tensor *[]){a, b}, 0, 1e-7);
-  lt_tensor *m = TENSOR(c, LT_F64, SHAPE(1, 2), 1, 2), *n = TENSOR(c, LT_F64, SHAPE(2, 2), 1, 2, 3, 4);
+  lt_tensor *m = TENSOR(c, LT_F64, SHAPE(1, 2), 1, 2),
+            *n = TENSOR(c, LT_F64, SHAPE(2, 2), 1, 2, 3, 4);
   lt_tensor *in[] = {TENSOR(c, LT_F64, SHAPE(2), 10, 20), m, n};
   EXPECT(c, fn_addmm(c, in, NULL), 1e-14, 5 - 2 * 7, 10 - 2 * 10);
   check_gradient(c, fn_addmm, NULL, 3, in, 0, 1e-6);
@@ -306,7 +307,8 @@ static void views_pass_gradients(void **state) {
 
 static void a_composite_writes_where_it_is_told(void **state) {
   lt_ctx *c = *state;
-  lt_tensor *x = TENSOR(c, LT_F32, SHAPE(2, 2), 1, 2, 3, 4), *y = TENSOR(c, LT_F64, SHAPE(2, 2), 0, 0, 0, 0);
+  lt_tensor *x = TENSOR(c, LT_F32, SHAPE(2, 2), 1, 2, 3, 4),
+            *y = TENSOR(c, LT_F64, SHAPE(2, 2), 0, 0, 0, 0);
   uint64_t version = y->storage->version;
   lt_tensor *out = y, *whole = TENSOR(c, LT_I64, SHAPE(2, 2), 0, 0, 0, 0);
   assert_true(lt_apply(c, LT_OP_t, 1, &x, NULL, 1, &out));

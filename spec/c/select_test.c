@@ -26,7 +26,8 @@ static void masks_choose(void **state) {
          -INFINITY);
   expect_same_bits(c, fn_fill(c, (lt_tensor *[]){x, mask}, NULL),
                    fn_fill(c, (lt_tensor *[]){xs, tensor_strided(c, mask)}, NULL));
-  lt_tensor *column = TENSOR(c, LT_F32, SHAPE(2, 1), 10, 20), *number = TENSOR(c, LT_F64, SHAPE0, -1);
+  lt_tensor *column = TENSOR(c, LT_F32, SHAPE(2, 1), 10, 20),
+            *number = TENSOR(c, LT_F64, SHAPE0, -1);
   EXPECT(c, fn_where(c, (lt_tensor *[]){mask, column, x}, NULL), 0, 10, 2, 10, 20, NAN, 20);
   lt_tensor *y = fn_where(c, (lt_tensor *[]){mask, number, column}, NULL);
   EXPECT(c, y, 0, -1, 10, -1, -1, 20, -1);
@@ -46,7 +47,8 @@ static void masks_pass_gradients(void **state) {
   lt_tensor *mask = TENSOR(c, LT_BOOL, SHAPE(3), 1, 0, 1);
   lt_tensor *in[] = {tensor_random(c, LT_F64, SHAPE(2, 3), 1, -1, 1), mask};
   check_gradient(c, fn_mask, NULL, 2, in, 0, 1e-7);
-  lt_tensor *row[] = {tensor_random(c, LT_F64, SHAPE(3), 1, -1, 1), TENSOR(c, LT_BOOL, SHAPE(2, 1), 0, 1)};
+  lt_tensor *row[] = {tensor_random(c, LT_F64, SHAPE(3), 1, -1, 1),
+                      TENSOR(c, LT_BOOL, SHAPE(2, 1), 0, 1)};
   check_gradient(c, fn_mask, NULL, 2, row, 0, 1e-7);
   lt_tensor *three[] = {mask, tensor_random(c, LT_F64, SHAPE(2, 1), 1, -1, 1),
                         tensor_random(c, LT_F64, SHAPE(2, 3), 2, -1, 1)};
@@ -231,14 +233,16 @@ static void topk_of_few_and_of_nan(void **state) {
   assert_true(lt_apply(c, LT_OP_sort, 1, &x, NULL, 2, out));
   EXPECT(c, out[0], 0, -1, 1, INFINITY, NAN);
   EXPECT(c, out[1], 0, 3, 0, 2, 1);
-  EXPECT(c, lt_apply1(c, LT_OP_argsort, 1, &x, &(lt_args_argsort){.descending = true}), 0, 1, 2, 0, 3);
+  EXPECT(c, lt_apply1(c, LT_OP_argsort, 1, &x, &(lt_args_argsort){.descending = true}), 0, 1, 2, 0,
+         3);
 }
 
 static void topk_passes_gradients(void **state) {
   lt_ctx *c = *state;
   for (int dim = 0; dim < 2; dim++) {
     lt_tensor *in[] = {tensor_random(c, LT_F64, SHAPE(4, 5), 1, -1, 1)};
-    check_gradient(c, fn_topk, &(lt_args_topk){.k = 2, .dim = dim, .largest = true}, 1, in, 0, 1e-7);
+    check_gradient(c, fn_topk, &(lt_args_topk){.k = 2, .dim = dim, .largest = true}, 1, in, 0,
+                   1e-7);
   }
   lt_tensor *big[] = {tensor_random(c, LT_F32, SHAPE(2000, 50), 1, -1, 1)};
   check_threads(c, fn_topk, &(lt_args_topk){.k = 7, .dim = 1, .largest = true}, big);

@@ -186,7 +186,8 @@ static void steps_say_what_is_wrong(void **state) {
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, g, p), &a, 0, NULL);
   expect_failure(c, LT_EARG, "sgd_step: 3 tensors do not make 2 lists of one length");
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, g), &a, 0, NULL);
-  expect_failure(c, LT_ESHAPE, "sgd_step: tensor 1 of the gradients has shape [1], its parameter [2]");
+  expect_failure(c, LT_ESHAPE,
+                 "sgd_step: tensor 1 of the gradients has shape [1], its parameter [2]");
   lt_apply(c, LT_OP_sgd_step, LT_IN(half, half), &a, 0, NULL);
   expect_failure(c, LT_EDTYPE, "sgd_step: parameter 1 is f16; updates need f32 or f64");
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, d), &a, 0, NULL);
@@ -200,8 +201,9 @@ static void steps_say_what_is_wrong(void **state) {
   expect_failure(c, LT_EARG, "adam_step: beta2 must be in 0..1 without 1, got 1");
   wants_grad(p);
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, d), &a, 0, NULL);
-  expect_failure(c, LT_EVERSION,
-                 "sgd_step: in-place write into a leaf that requires grad; do it under lt.no_grad()");
+  expect_failure(
+      c, LT_EVERSION,
+      "sgd_step: in-place write into a leaf that requires grad; do it under lt.no_grad()");
   assert_true(lt_apply(c, LT_OP_sgd_step, 0, NULL, &a, 0, NULL)); /* nothing to update is fine */
 }
 
@@ -235,7 +237,8 @@ static void norms_are_those_of_all_elements(void **state) {
   EXPECT(c, lt_apply1(c, LT_OP_grads_norm, 0, NULL, NULL), 0, 0);
   lt_tensor *nan = TENSOR(c, LT_F32, SHAPE(3), 1, NAN, 2), *big = TENSOR(c, LT_F32, SHAPE(1), 3e38);
   for (int k = 0; k < 5; k++)
-    EXPECT(c, lt_apply1(c, LT_OP_grads_norm, LT_IN(nan, big), &(lt_args_grads_norm){.p = powers[k]}),
+    EXPECT(c,
+           lt_apply1(c, LT_OP_grads_norm, LT_IN(nan, big), &(lt_args_grads_norm){.p = powers[k]}),
            0, NAN);
   EXPECT(c, lt_apply1(c, LT_OP_grads_norm, 1, &big, NULL), 1e-6, 3e38); /* its square: no float */
   lt_tensor *half = tensor_strided(c, TENSOR(c, LT_BF16, SHAPE(2, 2), 1, 2, 4, 2));
