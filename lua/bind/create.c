@@ -236,6 +236,14 @@ static double check_number(lua_State *L, lt_bind *b, int index, const char *who,
   return s.f;
 }
 
+/* How many integers there are from `first` up or down to `stop`, which is left out: exact where
+   doubles are not. */
+static double count_ints(int64_t first, int64_t stop, int64_t by) {
+  if (by == 0 || (by > 0 ? first >= stop : first <= stop)) return 0;
+  uint64_t room = by > 0 ? (uint64_t)stop - (uint64_t)first : (uint64_t)first - (uint64_t)stop;
+  return (double)((room - 1) / (by > 0 ? (uint64_t)by : 0 - (uint64_t)by)) + 1;
+}
+
 /* lt.arange([start = 0,] stop [, step = 1] [, options]): contents, stop exclusive */
 static int make_arange(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -253,13 +261,15 @@ static int make_arange(lua_State *L) {
       lt_raise(L, b, LT_EARG, "arange: step %g does not lead from %g to %g", step, start, stop);
     count = 0;
   }
-  if (count > 0x1p37) lt_raise(L, b, LT_EARG, "arange: %g elements are too many", count);
-  int64_t n = (int64_t)count, first = n_numbers > 1 ? lua_tointeger(L, 1) : 0;
+  int64_t first = n_numbers > 1 ? lua_tointeger(L, 1) : 0;
   int64_t by = n_numbers > 2 ? lua_tointeger(L, 3) : 1;
+  if (ints) count = count_ints(first, lua_tointeger(L, n_numbers > 1 ? 2 : 1), by);
+  if (count > 0x1p37) lt_raise(L, b, LT_EARG, "arange: %g elements are too many", count);
+  int64_t n = (int64_t)count;
   void *data = lua_newuserdatauv(L, (size_t)n * 8 + 1, 0);
   for (int64_t k = 0; k < n; k++)
     if (ints)
-      ((int64_t *)data)[k] = first + k * by;
+      ((int64_t *)data)[k] = (int64_t)((uint64_t)first + (uint64_t)k * (uint64_t)by);
     else
       ((double *)data)[k] = start + (double)k * step;
   return push_staged(L, b, data, ints ? LT_I64 : LT_F64, (lt_shape){.ndim = 1, .size = {n}}, o);

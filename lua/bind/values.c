@@ -183,5 +183,6 @@ lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const c
     lt_raise(L, b, LT_ESHAPE, "%s: range {%lld, %lld} is out of 1..%lld of shape %s", who,
              (long long)r.from, (long long)r.to, (long long)n, LT_TENSOR_STR(x));
   if (to < from) return (lt_range){.from = 0, .n = 0, .step = 1};
-  return (lt_range){.from = from - 1, .n = (to - from) / r.step + 1, .step = r.step};
+  int64_t count = (to - from) / r.step + 1;
+  return (lt_range){.from = from - 1, .n = count, .step = count > 1 ? r.step : 1};
 }

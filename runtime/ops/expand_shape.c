@@ -103,7 +103,7 @@ bool lt_expand_narrow(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 
 bool lt_expand_slice(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_slice *a = call->args;
-  int64_t n = (a->to - a->from + a->step) / a->step;
-  *out = lt_slice(c, call->in[0], (int)a->dim, a->from, n, a->step);
+  int64_t n = a->to < a->from ? 0 : (a->to - a->from) / a->step + 1;
+  *out = lt_slice(c, call->in[0], (int)a->dim, a->from, n, n > 1 ? a->step : 1);
   return *out != NULL;
 }

@@ -20,6 +20,20 @@ describe("sizes", function()
     raises("arange: 1e+15 elements are too many", function() lt.arange(1e15) end)
   end)
 
+  it("of a range of large integers are exact", function()
+    local top, bottom = math.maxinteger, math.mininteger
+    assert.same({ top - 2, top - 1 }, lt.arange(top - 2, top):tolist())
+    assert.same({ bottom, bottom + (1 << 62), 0, 1 << 62 },
+      lt.arange(bottom, top, 1 << 62):tolist())
+    assert.same({ bottom + 2, bottom + 1 }, lt.arange(bottom + 2, bottom, -1):tolist())
+  end)
+
+  it("of a step are cut at the end, however large it is", function()
+    local x = lt.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } }
+    assert.same({ { 1, 2 } }, x[{ { 1, 3, math.maxinteger } }]:tolist())
+    assert.same({ { 3, 4 } }, x:slice(1, 2, 3, math.maxinteger):tolist())
+  end)
+
   it("of a window beyond what kernels count are refused", function()
     raises("conv2d: stride must be at most 2147483647, got {4611686018427387904, "
       .. "4611686018427387904}", function()
