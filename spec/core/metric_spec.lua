@@ -1,6 +1,7 @@
 -- spec/core/metric_spec.lua: states, joining, saving.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local Range = lt.Metric:extend("Range")
 function Range:init()
@@ -20,12 +21,6 @@ local Histogram = lt.Metric:extend("Histogram")
 function Histogram:init() self:add_state("counts", lt.zeros(3)) end
 function Histogram:update(x) self.counts = self.counts + x end
 function Histogram:compute() return self.counts:sum():item() end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
-end
 
 describe("Metric", function()
   it("gathers over updates until it is reset", function()

@@ -1,6 +1,7 @@
 -- spec/core/module_loop_spec.lua: what a module asks of its trainer, with a stand-in for that.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local Net = lt.Module:extend("Net")
 function Net:init()
@@ -8,12 +9,6 @@ function Net:init()
   self.b = lt.parameter(lt.ones(2))
 end
 function Net:forward(x) return x * 2 end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
-end
 
 -- A module with a trainer that has one SGD for each parameter.
 local function attached()

@@ -2,6 +2,7 @@
 
 local lt = require "ltrain"
 local class = require "ltrain.core.class"
+local error_of = require "spec.error_of"
 
 local Module <const> = lt.Module
 
@@ -13,12 +14,6 @@ local function names(iterator)
   local list = {}
   for name in iterator do list[#list + 1] = name end
   return list
-end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
 end
 
 local Layer = Module:extend("Layer")

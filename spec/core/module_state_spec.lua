@@ -1,6 +1,7 @@
 -- spec/core/module_state_spec.lua: saving and loading the state of a module.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local Layer = lt.Module:extend("Layer")
 function Layer:init(value)
@@ -11,12 +12,6 @@ end
 local Net = lt.Module:extend("Net")
 function Net:init(o)
   self.net = { Layer(o and o.value), Layer(o and o.value) }
-end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
 end
 
 local function sorted_keys(t)

@@ -1,12 +1,7 @@
 -- spec/core/names_spec.lua: what `require "ltrain"` gives, and how it answers to a wrong name.
 
 local lt = require "ltrain"
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
-end
+local error_of = require "spec.error_of"
 
 describe("lt", function()
   it("has tensors and their functions at once", function()

@@ -1,14 +1,9 @@
 -- spec/data/loader_spec.lua: batches, their order, going on in the middle, what is refused.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local data <const> = lt.data
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
-end
 
 local function has(text, part)
   assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))

@@ -1,17 +1,12 @@
 -- spec/data/save_spec.lua: lt.save and lt.load, JSON, files that are damaged or cannot be written.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local path
 
 local function has(text, part)
   assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))
-end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
 end
 
 local function bytes_of(name)

@@ -1,14 +1,9 @@
 -- spec/nn/layers_spec.lua: layers against sums written out by hand.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local nn <const> = lt.nn
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
-end
 
 -- Compares nested tables of numbers.
 local function near(expected, actual, tolerance)

@@ -1,6 +1,7 @@
 -- spec/optim/optimizers_spec.lua: SGD, Adam, AdamW against the formulas in doubles, groups, state.
 
 local lt = require "ltrain"
+local error_of = require "spec.error_of"
 
 local optim <const> = lt.optim
 
@@ -38,12 +39,6 @@ local function same_path(want, got)
   for t = 1, #GRADS do
     for k = 1, 2 do assert.near(want[t][k], got[t][k], 1e-12) end
   end
-end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
 end
 
 describe("SGD", function()

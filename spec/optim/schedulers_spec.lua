@@ -4,6 +4,7 @@ local CosineAnnealingLR = require "ltrain.optim.CosineAnnealingLR"
 local LambdaLR = require "ltrain.optim.LambdaLR"
 local ReduceLROnPlateau = require "ltrain.optim.ReduceLROnPlateau"
 local StepLR = require "ltrain.optim.StepLR"
+local error_of = require "spec.error_of"
 
 -- A scheduler sees nothing of an optimizer but its groups.
 local function optimizer_with(...)
@@ -24,12 +25,6 @@ end
 local function near(expected, actual)
   assert.equal(#expected, #actual)
   for i, value in ipairs(expected) do assert.near(value, actual[i], 1e-12) end
-end
-
-local function error_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
 end
 
 describe("StepLR", function()
