@@ -34,7 +34,7 @@ static int split(lua_State *L) {
     lt_raise(L, b, LT_EARG, "split: size must be at least 1, got %lld", (long long)each);
   lua_settop(L, 2);
   lua_newtable(L);
-  lua_Integer parts = listed ? luaL_len(L, 2) : total == 0 ? 1 : (total + each - 1) / each;
+  lua_Integer parts = listed ? luaL_len(L, 2) : total == 0 ? 1 : (total - 1) / each + 1;
   for (lua_Integer k = 1; k <= parts; k++) {
     int64_t n = each < total - sum ? each : total - sum;
     if (listed) {
@@ -42,7 +42,7 @@ static int split(lua_State *L) {
       n = lt_check_int(L, b, -1, "split", "sizes");
       lua_pop(L, 1);
     }
-    if (n < 0 || sum + n > total) break;
+    if (n < 0 || n > total - sum) break;
     push_slice(L, b, x, dim, (lt_range){.from = n > 0 ? sum : 0, .n = n, .step = 1});
     lua_rawseti(L, 3, k);
     sum += n;
@@ -61,7 +61,7 @@ static int chunk(lua_State *L) {
   int64_t n = lt_check_int(L, b, 2, "chunk", "n");
   int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "chunk", "dim");
   if (n <= 0) lt_raise(L, b, LT_EARG, "chunk: n must be at least 1, got %lld", (long long)n);
-  int64_t each = (x->size[dim] + n - 1) / n;
+  int64_t each = x->size[dim] > 0 ? (x->size[dim] - 1) / n + 1 : 0;
   lua_settop(L, 3);
   lua_pushinteger(L, each > 0 ? each : 1);
   lua_replace(L, 2);

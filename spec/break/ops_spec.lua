@@ -34,6 +34,14 @@ describe("sizes", function()
     assert.same({ { 3, 4 } }, x:slice(1, 2, 3, math.maxinteger):tolist())
   end)
 
+  it("of parts may be larger than what is split", function()
+    local x = lt.tensor { 1, 2, 3 }
+    assert.same({ 1, 2, 3 }, x:split(math.maxinteger)[1]:tolist())
+    assert.equal(3, #x:chunk(math.maxinteger))
+    raises("split: the sizes do not add up to 3 of shape [3]",
+      function() x:split { 1, math.maxinteger } end)
+  end)
+
   it("of a window beyond what kernels count are refused", function()
     raises("conv2d: stride must be at most 2147483647, got {4611686018427387904, "
       .. "4611686018427387904}", function()
