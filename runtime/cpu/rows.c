@@ -74,7 +74,7 @@ static inline int64_t limit_i64(double x) {
 #define floordiv(a, b) lt_floor_f64((a) / (b))
 #include "cpu/rows_type.h"
 
-/* Integers: floor division rounds down, by zero gives 0; powers wrap. */
+/* Integers: floor division rounds down (0 is refused before it comes here); powers wrap. */
 static inline int64_t ifloordiv(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return b == 0 ? 0 : (int64_t)(0 - (uint64_t)a);
   int64_t d = a / b;
@@ -131,6 +131,20 @@ static void place_binary(job *j, const lt_call *call, lt_tensor **operands) {
   if (first == 0 && args->a.kind != LT_NO_SCALAR) operands[2] = call->in[0], operands[1] = NULL;
 }
 
+/* Integers have no infinity: dividing by 0 is an error, as in Lua. */
+static bool divides(lt_ctx *c, const job *j) {
+  if (j->compute != LT_COMPUTE_I64) return true;
+  if (j->op != LT_OP_floor_divide && j->op != LT_OP_remainder) return true;
+  int64_t room[LT_TILE];
+  bool zero = j->constant[1] && j->scalar[1].i == 0 && j->it.numel > 0;
+  for (int64_t at = 0; at < j->it.numel && !j->constant[1] && !zero; at += LT_TILE) {
+    int64_t n = j->it.numel - at < LT_TILE ? j->it.numel - at : LT_TILE;
+    const int64_t *b = LT_CPU(lt_load_i64)(&j->it, 2, at, n, room);
+    for (int64_t i = 0; i < n; i++) zero |= b[i] == 0;
+  }
+  return !zero || lt_fail(c, LT_EVALUE, "%s: integers divided by zero", lt_ops[j->op].name);
+}
+
 LT_KERNEL(rows) {
   const lt_op_info *op = &lt_ops[call->op];
   job j = {.op = (lt_op)call->op, .n_in = call->n_in};
@@ -149,6 +163,7 @@ LT_KERNEL(rows) {
     if (operands[k + 1] == NULL && !j.constant[k]) j.constant[k] = true;
   j.compute = lt_compute_of(compute_dtype(call, op));
   LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(call->out[0]), j.n_in + 1, operands);
+  if (!divides(c, &j)) return false;
   lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, run_chunk, &j);
   return true;
 }

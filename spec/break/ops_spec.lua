@@ -82,6 +82,25 @@ describe("an index", function()
   end)
 end)
 
+describe("integers divided by zero", function()
+  local x = lt.tensor({ 1, -2, 3 }, { dtype = "i32" })
+
+  it("are an error, as in Lua", function()
+    raises("floor_divide: integers divided by zero", function() local y = x // 0 return y end)
+    raises("remainder: integers divided by zero", function() local y = x % 0 return y end)
+    raises("remainder: integers divided by zero",
+      function() local y = x % lt.tensor { 1, 0, 2 } return y end)
+    raises("floor_divide: integers divided by zero",
+      function() local y = 7 // lt.tensor { 1, 2, 0 } return y end)
+  end)
+
+  it("are fine where a float takes part, or nothing is divided", function()
+    assert.same({ math.huge, -math.huge, math.huge }, (x // 0.0):tolist())
+    assert.same({}, (lt.zeros({ 0 }, i64) // 0):tolist())
+    assert.same({ 0, -1, 1 }, (x // 2):tolist())
+  end)
+end)
+
 describe("a triangle", function()
   it("takes any diagonal", function()
     local x = lt.ones(3, 3)
