@@ -33,7 +33,8 @@ static void push_shapes(lua_State *L, const char *text) {
 static void keep_last_error(lua_State *L, lt_bind *b, const lt_failure *f, const char *message) {
   static const char *const code_names[] = {"ok",     "argument", "shape",    "dtype",
                                            "device", "value",    "version",  "memory",
-                                           "io",     "cancel",   "callback", "internal"};
+                                           "io",     "cancel",   "callback", "ranks",
+                                           "internal"};
   lua_createtable(L, 0, 6);
   lua_pushstring(L, code_names[f->code]);
   lua_setfield(L, -2, "code");

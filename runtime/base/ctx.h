@@ -33,7 +33,8 @@ typedef struct lt_modes {
 
 /* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
 typedef enum lt_slot {
-  LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA, LT_SLOT_BIND,
+  LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA, LT_SLOT_COMM,
+  LT_SLOT_LAUNCH, LT_SLOT_BIND,
   LT_SLOT_COUNT
 } lt_slot;
 

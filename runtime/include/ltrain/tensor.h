@@ -27,7 +27,7 @@ typedef enum lt_dtype {
 /* Why a call failed; LT_OK means that nothing did. */
 typedef enum lt_code {
   LT_OK, LT_EARG, LT_ESHAPE, LT_EDTYPE, LT_EDEVICE, LT_EVALUE, LT_EVERSION, LT_EMEMORY, LT_EIO,
-  LT_ECANCEL, LT_ECALLBACK, LT_EINTERNAL
+  LT_ECANCEL, LT_ECALLBACK, LT_ERANKS, LT_EINTERNAL
 } lt_code;
 
 /* A device: index into the registry's table of kinds (0 is always the cpu), and which of them. */

@@ -1,0 +1,100 @@
+/* runtime/comm/comm.h: groups of ranks and their collectives.
+
+   A group has a sequence number, a first-in first-out queue of works, and a backend's link. Every
+   collective is numbered and described when it is issued (its mark), compared with what the other
+   ranks say before any data is read, then moved. The main thread drives all of it, in lt_work_test
+   and lt_work_wait. A wait looks at the pulse's verdict at least every 10 ms, yields when there are
+   more ranks than cores, and ends in LT_ERANKS with the verdict's text. */
+#ifndef LT_COMM_COMM_H
+#define LT_COMM_COMM_H
+
+#include "comm/pulse.h"
+#include "tensor/tensor.h"
+
+typedef struct lt_group lt_group;
+typedef struct lt_work lt_work; /* a collective under way; lt_retain, lt_release */
+
+/* The group of all ranks over an open link; takes the link. `pulse` must outlive it. `crowded`:
+   more ranks than cores on this host: waits yield at once. */
+lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_pulse *pulse,
+                       bool crowded);
+/* The group of one (comm/self.c): every collective is the identity. */
+lt_group *lt_group_self(lt_ctx *c, lt_pulse *pulse);
+lt_group *lt_group_retain(lt_group *g);
+void lt_group_release(lt_ctx *c, lt_group *g);
+/* The orderly end: closes the link. Never after a verdict. */
+void lt_group_close(lt_ctx *c, lt_group *g);
+
+int lt_group_rank(const lt_group *g);
+int lt_group_size(const lt_group *g);
+const char *lt_group_backend(const lt_group *g);
+/* World rank of a rank of the group. */
+int lt_group_world_rank(const lt_group *g, int rank);
+/* At most so many bytes in one call of a transport (default 1 GiB), for all groups split later. */
+void lt_group_set_chunk(lt_group *g, int64_t bytes);
+/* Add in the binary tree where the backend leaves it open. */
+void lt_group_set_fixed_order(lt_group *g, bool on);
+
+/* Collective over `g`: ranks that give the same color >= 0 form a group, ordered by (key, rank);
+   color -1: none (NULL without a failure). */
+lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key);
+
+/* What stands beside a collective in marks: the script's line, or a hook's name for our own. The
+   binding sets it before each call; comm/ copies it. */
+typedef struct lt_origin {
+  const char *file; /* short name, or the name of our own collective; may be NULL */
+  int line;
+  const char *hook; /* "validation_step"; may be NULL */
+} lt_origin;
+
+/* Collectives. Tensors are on the host and contiguous (the caller sees to it), and stay alive until
+   the work is done: the work retains them. `out` is written. Each returns a work that has been
+   issued (NULL with a failure): wait for it, or test it and wait later, in any order.
+
+   all_reduce      in, out: same shape; mean of integers is an error
+   broadcast       t: the same shape everywhere, written except at root
+   all_gather      in [..]; out [world, ..], allocated by the caller; unequal first sizes fail on
+                   every rank with the sizes and the remedy {cat = true}
+   all_gather_cat  in [n_r, ..]; the result [sum n_r, ..] is made when the sizes are known:
+                   lt_work_result after the wait
+   reduce_scatter  in [world * n, ..], out [n, ..]
+   gather          in [..]; out [world, ..] at root, NULL elsewhere
+   scatter         in [world * n, ..] at root (NULL elsewhere), out [n, ..]
+   send, recv      t; matched a pair of ranks, in order */
+lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                            lt_comm_reduce reduce, lt_origin at);
+lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at);
+lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, lt_origin at);
+lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at);
+lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                                lt_comm_reduce reduce, lt_origin at);
+lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
+                        lt_origin at);
+lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
+                         lt_origin at);
+lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at);
+lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin at);
+lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at);
+
+/* Bytes whose number only the sender knows (Lua values). `bytes`, `n` are copied where they are
+   sent. all: each rank's bytes to each; else root's to all (broadcast), all to root (gather), root's
+   parts[r] to rank r (scatter: parts and part_bytes at root), or one rank to another (send, recv). */
+lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const void *bytes,
+                       int64_t n, const void *const *parts, const int64_t *part_bytes,
+                       lt_origin at);
+/* After the wait: part r of what came (all_gather, gather at root: r = rank; others: r = 0). */
+const void *lt_work_bytes(const lt_work *w, int r, int64_t *n);
+
+/* True when done (or failed: see the ctx). Never blocks. */
+bool lt_work_test(lt_ctx *c, lt_work *w);
+bool lt_work_wait(lt_ctx *c, lt_work *w);
+lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
+void lt_work_release(lt_ctx *c, lt_work *w); /* an unfinished one stays queued in its group */
+
+/* Backends that are built in. Segments for shm: bytes needed for n ranks, and its set-up by one
+   process before the others look at it. */
+const lt_comm_ops *lt_shm_ops(void);
+size_t lt_shm_bytes(int ranks);
+void lt_shm_init(void *memory, size_t bytes, int ranks);
+
+#endif

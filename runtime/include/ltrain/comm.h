@@ -1,0 +1,167 @@
+/* ltrain/comm.h: the table of functions that moves bytes between ranks, for backends in and out of
+   tree.
+
+   A backend knows a *link*: the ranks 0..size-1 of one group. It never blocks: `compare` and `move`
+   are called again and again by the rank's main thread until they no longer say LT_PENDING, one
+   call at a time a link unless `overlaps` is set. It never looks at the clock, at failures or at
+   other links: waiting, yielding, deadlines and verdicts are ltrain's. It never longjmps, exits or
+   prints, and keeps no pointer of a call beyond its end. */
+#ifndef LT_INCLUDE_COMM_H
+#define LT_INCLUDE_COMM_H
+
+#include "ltrain/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LT_COMM_VERSION = 1, LT_COMM_MAX_RANKS = 1024 };
+
+typedef enum lt_comm_op {
+  LT_COMM_BARRIER, LT_COMM_ALL_REDUCE, LT_COMM_BROADCAST, LT_COMM_ALL_GATHER,
+  LT_COMM_REDUCE_SCATTER, LT_COMM_GATHER, LT_COMM_SCATTER, LT_COMM_SEND, LT_COMM_RECV,
+  LT_COMM_SPLIT,
+  LT_COMM_OP_COUNT
+} lt_comm_op;
+
+/* MEAN is made of SUM above the backend. */
+typedef enum lt_comm_reduce {
+  LT_COMM_SUM, LT_COMM_MEAN, LT_COMM_MIN, LT_COMM_MAX, LT_COMM_PROD,
+  LT_COMM_REDUCE_COUNT,
+  LT_COMM_NO_REDUCE = 255
+} lt_comm_reduce;
+
+/* What a rank does, in 128 bytes: the record that is compared, kept in the ring, sent with
+   heartbeats and printed in tables. All but `hash` is only told, never compared: `hash` is taken
+   over what must agree (comm/fingerprint.c). */
+typedef enum lt_mark_kind {
+  LT_MARK_NONE,    /* nothing known */
+  LT_MARK_CALL,    /* in a collective */
+  LT_MARK_RUNNING, /* in the script or a hook, at a line */
+  LT_MARK_LEFT,    /* left the loop or the script, at a line */
+  LT_MARK_GONE     /* its process ended */
+} lt_mark_kind;
+enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 36, LT_MARK_HOOK = 16 };
+typedef struct lt_mark {
+  uint64_t hash;
+  uint64_t seq;       /* number of the collective in its group, from 1 */
+  uint32_t group;     /* 0: all ranks; else a hash of the members' world ranks */
+  uint8_t kind;       /* lt_mark_kind */
+  uint8_t op;         /* lt_comm_op */
+  uint8_t reduce;     /* lt_comm_reduce, LT_COMM_NO_REDUCE */
+  int8_t dtype;       /* lt_dtype, LT_DTYPE_NONE for Lua values */
+  int8_t ndim;
+  uint8_t object;     /* a Lua value travels: its size is not compared */
+  int16_t status;     /* GONE: exit status, 128 + n for a signal */
+  int32_t root;       /* rank of broadcast, gather, scatter; the peer of send and recv; -1: none */
+  int32_t line;
+  int64_t size[LT_MARK_DIMS]; /* the first dims */
+  char file[LT_MARK_FILE];    /* the end of the script's name, or the hook's for calls of ours */
+  char hook[LT_MARK_HOOK];    /* "validation_step", "" outside */
+} lt_mark;
+
+typedef enum lt_progress {
+  LT_PENDING,
+  LT_DONE,
+  LT_DIFFERENT, /* compare only: ranks said different things; all marks are there */
+  LT_BROKEN     /* the transport failed: `text` says how */
+} lt_progress;
+
+enum { LT_COMM_TEXT = 256 };
+
+/* One round of comparing. The caller owns it and zeroes `state` before the first call. */
+typedef struct lt_comm_compare {
+  const lt_mark *mark;  /* this rank's */
+  int64_t extent;       /* this rank's size of dim 1, or bytes of a Lua value */
+  int64_t *extents;     /* [size]: filled with those of all ranks when not NULL on every rank */
+  lt_mark *marks;       /* [size]: filled when the ranks differ */
+  void *state;          /* the backend's own, freed by it at the end */
+  char text[LT_COMM_TEXT];
+} lt_comm_compare;
+
+/* One movement of bytes, already agreed by all ranks. Elements lie close together. in == out is
+   allowed for all_reduce and broadcast; otherwise they do not overlap.
+
+   op              in                        out
+   barrier         -                         -
+   all_reduce      count                     count
+   broadcast       count at root             count elsewhere (in == out at root, or NULL)
+   all_gather      counts[rank]              the parts of all ranks, in order of rank
+   reduce_scatter  sum of counts             counts[rank]
+   gather          counts[rank]              root: the parts of all ranks
+   scatter         root: all parts           counts[rank]
+   send, recv      count to `root`           count from `root`
+
+   Reductions of f16 and bf16 compute in f32 and round at the end of a tree's node; integers wrap;
+   bool: sum and max are "or", min and prod are "and". Where `fixed_order` is set, ranks add in the
+   tree T(lo, hi) = T(lo, m) + T(m, hi), m = lo + the largest power of two below hi - lo. */
+typedef struct lt_comm_move {
+  uint8_t op, reduce;
+  int8_t dtype;
+  bool fixed_order;
+  int32_t root;
+  int64_t count;         /* elements, where one number says it */
+  const int64_t *counts; /* [size] elements a rank, for the ops above that name it */
+  const void *in;
+  void *out;
+  int64_t chunk_bytes;   /* at most so much in one call of the transport: 1 GiB, less in specs */
+  void *state;           /* the backend's own: zero at first, freed by it at the end */
+  char text[LT_COMM_TEXT];
+} lt_comm_move;
+
+/* Where a rank stands, as the launcher knows it. */
+typedef struct lt_comm_place {
+  int rank, size;             /* -1, 0: the transport will say */
+  int local_rank, local_size; /* likewise */
+  const char *main_address;   /* "host:port" where known, else NULL */
+  void *memory;               /* shm: the segment shared by all ranks, else NULL */
+  size_t memory_bytes;
+  const char *options;        /* of the registration, else NULL */
+} lt_comm_place;
+
+typedef struct lt_comm_link lt_comm_link; /* the backend's own */
+
+/* What a backend may ask of ltrain. */
+typedef struct lt_comm_host {
+  uint32_t size, version;
+  /* dst = a (reduce) b, n elements; dst may be a or b */
+  void (*combine)(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
+                  lt_comm_reduce reduce);
+  size_t (*item_size)(lt_dtype dtype);
+} lt_comm_host;
+
+typedef struct lt_comm_ops {
+  uint32_t size;     /* sizeof(lt_comm_ops) */
+  uint32_t version;  /* LT_COMM_VERSION */
+  const char *name;  /* "shm" */
+  bool overlaps;     /* several moves may be under way on a link at once (issued in order) */
+  bool fixed_order;  /* always adds in the tree */
+
+  /* Join the group of all ranks. May block: a watchdog looks on. NULL: `text` says why. */
+  lt_comm_link *(*open)(const lt_comm_host *host, const lt_comm_place *place, char *text,
+                        size_t text_size);
+  /* After an orderly end on all ranks; never called once a verdict is there. */
+  void (*close)(lt_comm_link *link);
+  int (*rank)(const lt_comm_link *link);
+  int (*ranks)(const lt_comm_link *link);
+  /* Ranks on this host and which of them this is; {0, 1}-like defaults when absent. (optional) */
+  void (*local)(const lt_comm_link *link, int *local_rank, int *local_size);
+
+  lt_progress (*compare)(lt_comm_link *link, lt_comm_compare *round);
+  lt_progress (*move)(lt_comm_link *link, lt_comm_move *move);
+  /* Sleep until something may have changed or `ns` have passed. (optional) */
+  void (*relax)(lt_comm_link *link, int64_t ns);
+
+  /* A link of those ranks of `parent` that are listed (ranks of the parent, in their new order; all
+     listed ranks call, others do not). Called after all members agreed on a split. NULL + text. */
+  lt_comm_link *(*split)(lt_comm_link *parent, uint32_t group, int n, const int *members,
+                         char *text, size_t text_size);
+  /* For send and recv, which only two ranks of the group know of: a round or move between this
+     rank and move->root goes through `compare_pair` and `move`. */
+  lt_progress (*compare_pair)(lt_comm_link *link, int peer, lt_comm_compare *round);
+} lt_comm_ops;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* runtime/launch/launch.h: how ranks come to be, who watches them, how they end.
+
+   A world is the ranks of one job: forked by this process, or launched by mpirun or srun and joined.
+   Each rank has a watchdog thread with a control channel to rank 0's (the hub). Whatever fails
+   anywhere becomes one verdict, the same on all ranks; waits and the script end with it. */
+#ifndef LT_LAUNCH_LAUNCH_H
+#define LT_LAUNCH_LAUNCH_H
+
+#include "comm/comm.h"
+
+typedef struct lt_world lt_world;
+
+typedef struct lt_launch_options {
+  int ranks;
+  double timeout;         /* seconds: lost, late; 0: LT_TIMEOUT or 60 */
+  double launch_timeout;  /* seconds to come together; 0: 60 */
+  const char *what;       /* "fit", "lt.dist.launch": named in messages */
+  const char *folder;     /* where failure.rank<N>.txt go; NULL: ./ltrain_failure_<id>/, made late */
+  bool fork_with_threads; /* a host with threads of its own takes the risk */
+  bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
+  /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
+     end soon. (optional) */
+  void (*wake)(void *ud);
+  void *wake_ud;
+  /* Around the fork, in the parent and in each child: parts that live above the runtime. (optional)
+   */
+  void (*in_child)(void *ud, int rank);
+  void *child_ud;
+} lt_launch_options;
+
+/* Fork ranks - 1 children; returns in each of them and in the parent, which is rank 0. NULL with a
+   failure, and no child, when it could not. One world at a time a process. */
+lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o);
+
+/* Join the world that launched this process over a backend that knows it ("mpi"). */
+lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *place,
+                        const lt_launch_options *o);
+
+/* The world that this process is part of, or NULL. */
+lt_world *lt_world_current(const lt_ctx *c);
+
+typedef struct lt_world_info {
+  const char *backend;  /* "shm", "mpi" */
+  int rank, size, local_rank, local_size, node_rank, nodes;
+  bool forked, in_child;
+  const char *const *hosts; /* [size] */
+  const int *pids;          /* [size] */
+  double timeout;
+} lt_world_info;
+const lt_world_info *lt_world_describe(const lt_world *w);
+lt_group *lt_world_group(lt_world *w);
+lt_pulse *lt_world_pulse(lt_world *w);
+const lt_verdict *lt_world_verdict(const lt_world *w); /* NULL while all is well */
+void lt_world_set_timeout(lt_world *w, double seconds);
+void lt_world_set_folder(lt_world *w, const char *folder);
+
+/* What the main thread does, for tables of others: a hook and a line of the script. Cheap. */
+void lt_world_doing(lt_world *w, const char *hook, const char *file, int line);
+
+/* Declared spans: no late clock for this rank while one is open. `saving`: it moves bytes to disk,
+   and an unwinding rank has 30 s for it. */
+void lt_world_span(lt_world *w, bool open, bool saving);
+
+/* This rank's script raised: tell it, and return once the verdict is there (at most ~1 s). The
+   verdict may name another rank whose failure came first. */
+void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
+
+/* The main thread has left the loop (or the script, when joined): peers that wait for it fail at
+   once. Then waits until all have left or a verdict comes: true in the first case. */
+bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
+
+/* Control has reached the frame that started the ranks: nothing more to unwind. A forked child
+   flushes and _exits here, and does not return. The parent reaps its children, killing those that
+   are late. A joined rank acknowledges; it ends by lt_world_exit. Frees the world. */
+void lt_world_end(lt_ctx *c, lt_world *w);
+
+/* The last act of a joined rank's process: closes the link in order, or after a verdict waits for
+   all to acknowledge (5 s at most) and _exits with its status. */
+int lt_world_exit(lt_ctx *c, lt_world *w, int status);
+
+/* Whether this rank is the one that tells the failure on stderr; swaps the word, so that it is
+   true once in the whole world. */
+bool lt_world_may_speak(lt_world *w);
+
+#endif
