@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bind/state.h"
+#include "cpu/cpu.h"
 #include "host/stdlib.h"
 #include "registry.h"
 
@@ -98,6 +99,12 @@ static int set_threads(lua_State *L) {
   return 0;
 }
 
+/* warm_up(): prepare aside what the first large product would wait for */
+static int warm_up(lua_State *L) {
+  lt_cpu_warm_up(lt_enter(L)->c);
+  return 0;
+}
+
 /* Ending early. */
 
 static int cancel(lua_State *L) {
@@ -162,6 +169,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"cpu_count", cpu_count},
                                      {"get_threads", get_threads},
                                      {"set_threads", set_threads},
+                                     {"warm_up", warm_up},
                                      {"cancel", cancel},
                                      {"cancelled", cancelled},
                                      {"interrupted", interrupted},

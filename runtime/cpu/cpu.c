@@ -97,4 +97,4 @@ void lt_cpu_describe(char *text, size_t size) {
            lt_onednn_has_bf16() ? "in hardware" : "through f32", version);
 }
 
-void lt_cpu_warm_up(void) { lt_onednn_warm_up(); }
+void lt_cpu_warm_up(lt_ctx *c) { lt_onednn_warm_up(c); }

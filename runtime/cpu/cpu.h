@@ -17,8 +17,9 @@ bool lt_cpu_runs(const char *level);
 /* One line on the level and on oneDNN. */
 void lt_cpu_describe(char *text, size_t size);
 
-/* Does now, on this thread, what the first large product of a process would wait for: 30 to 50 ms.
-   Results do not depend on it. For the start of a fit, on a helper thread. */
-void lt_cpu_warm_up(void);
+/* Starts on a helper thread what the first large product of a process would wait for, 30 to 50 ms;
+   a product that comes earlier waits for the rest of it. Results do not depend on it. For the start
+   of a fit. */
+void lt_cpu_warm_up(lt_ctx *c);
 
 #endif

@@ -3,9 +3,11 @@
 
 #include <dnnl.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "device/device.h"
 
 enum { KEY_WORDS = 48, MOST_ARGS = 6, BUCKETS = 256, MOST_ENTRIES = 1024 };
@@ -37,6 +39,7 @@ typedef struct state {
   dnnl_stream_t stream;
   int count;
   entry *bucket[BUCKETS];
+  lt_thread warming; /* see lt_onednn_warm_up; name NULL: never started */
 } state;
 
 static bool check(lt_ctx *c, dnnl_status_t status, const char *what) {
@@ -70,6 +73,7 @@ static void table_clear(lt_ctx *c, state *s) {
 
 static void state_drop(lt_ctx *c, void *slot) {
   state *s = slot;
+  lt_thread_join(c, &s->warming);
   table_clear(c, s);
   if (s->stream != NULL) dnnl_stream_destroy(s->stream);
   if (s->engine != NULL) dnnl_engine_destroy(s->engine);
@@ -278,8 +282,22 @@ static bool by_sgemm(const lt_product *p) {
   return (double)p->m * (double)p->n * (double)p->k >= 0x1p25;
 }
 
+/* oneDNN generates all kernels of sgemm at its first call, tens of milliseconds. Whoever comes
+   first generates them, whoever comes meanwhile waits. */
+static pthread_once_t sgemm_made = PTHREAD_ONCE_INIT;
+
+static void make_sgemm(void) {
+  enum { N = 64 }; /* smaller products may be served without them */
+  static const float zeros[N * N];
+  static float out[N * N];
+  int before = set_threads(1);
+  dnnl_sgemm('T', 'N', N, N, N, 1, zeros, N, zeros, N, 0, out, N);
+  set_threads(before);
+}
+
 static bool sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                   int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc) {
+  pthread_once(&sgemm_made, make_sgemm);
   return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, out,
                     ldc) == dnnl_success;
 }
@@ -486,7 +504,14 @@ bool lt_onednn_has_bf16(void) {
   return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
 }
 
-void lt_onednn_warm_up(void) {
-  float a[64 * 64] = {0}, b[64 * 64] = {0}, out[64 * 64];
-  lt_onednn_sgemm(true, false, 64, 64, 64, 1, a, 64, b, 64, 0, out, 64);
+static void warm_up(void *ud) {
+  (void)ud;
+  pthread_once(&sgemm_made, make_sgemm);
+}
+
+void lt_onednn_warm_up(lt_ctx *c) {
+  state *s = lt_ok(c) ? state_of(c) : NULL;
+  if (s == NULL || s->warming.name != NULL) return;
+  s->warming = (lt_thread){.name = "warm-up", .fn = warm_up};
+  if (!lt_thread_start(c, &s->warming)) lt_take_failure(c, NULL); /* a product will do it */
 }

@@ -57,8 +57,7 @@ typedef struct lt_conv {
 bool lt_onednn_conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, void *x, void *weight,
                     void *bias, void *y);
 
-/* Generates the kernels of lt_onednn_sgemm, tens of milliseconds once a process: call it where
-   nobody waits. Safe on any thread; results do not depend on it. */
-void lt_onednn_warm_up(void);
+/* Generates the kernels of sgemm on a helper thread, once a ctx: see lt_cpu_warm_up. */
+void lt_onednn_warm_up(lt_ctx *c);
 
 #endif

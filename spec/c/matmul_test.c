@@ -1,4 +1,6 @@
 /* spec/c/matmul_test.c: matmul and linear against a triple loop, in every dtype and layout. */
+#include "base/threads.h"
+#include "cpu/cpu.h"
 #include "tensor_test.h"
 
 static lt_tensor *matmul(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
@@ -364,8 +366,26 @@ static void wrong_shapes(void **state) {
   expect_failure(c, LT_EDTYPE, "matmul: not defined for bool; write x:to('f32') first");
 }
 
+/* A product may come while the kernels of sgemm are being made. First of all tests: a process makes
+   them once. */
+static void arrives_while_warming_up(void **state) {
+  lt_ctx *c = *state;
+  lt_tensor *a = lt_full(c, SHAPE(320, 330), lt_scalar_of(0.5), LT_F32, LT_CPU_DEVICE);
+  lt_tensor *b = lt_full(c, SHAPE(330, 340), lt_scalar_int(2), LT_F32, LT_CPU_DEVICE);
+  lt_cpu_warm_up(c);
+  lt_cpu_warm_up(c);
+  lt_tensor *y = matmul(c, a, b);
+  expect_ok(c);
+  expect_shape(y, SHAPE(320, 340));
+  for (int64_t i = 0; i < y->numel; i++) assert_true(((const float *)lt_data(y))[i] == 330);
+  lt_quiesce(c);
+  lt_cpu_warm_up(c);
+  expect_ok(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      OP_TEST(arrives_while_warming_up),
       OP_TEST(every_size_and_dtype),
       OP_TEST(any_layout),
       OP_TEST(vectors),

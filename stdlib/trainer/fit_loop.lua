@@ -5,6 +5,7 @@
 -- for, and Ctrl-C, are acted on there and nowhere else, so that a file resumes exactly.
 local batches = require "ltrain.trainer.batches"
 local boundary = require "ltrain.trainer.boundary"
+local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loaders = require "ltrain.trainer.loaders"
@@ -15,6 +16,8 @@ local results = require "ltrain.trainer.results"
 local sources = require "ltrain.trainer.sources"
 
 local fit_loop = {}
+
+local SMALL <const> = 16384 -- elements of a module whose products need no warming up
 
 local function minima_met(trainer)
   local options = trainer.options
@@ -242,6 +245,11 @@ local function tell_modes(state)
   end
 end
 
+-- What the first large product would wait for is made meanwhile, on a helper thread.
+local function warm_up(state)
+  if state.module:num_parameters() >= SMALL then c.runtime.warm_up() end
+end
+
 -- A second fit, or a resumed one, that has nothing left to do says why.
 local function tell_done(trainer)
   if trainer.global_step == 0 and trainer.current_epoch == 0 then return end
@@ -258,6 +266,7 @@ function fit_loop.run(state)
     tell_done(trainer)
     return
   end
+  warm_up(state)
   sanity_check(state)
   sources.load_fit(state)
   if state.train_source.count == 0 then
