@@ -184,7 +184,7 @@ function checkpoint.save(state, path, options)
   end
   local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) },
     aliases)
-  if not ok then errors.blame("save_checkpoint: %s", message) end
+  if not ok then errors.blame("save_checkpoint: %s", (message:gsub("^save: ", ""))) end
 end
 
 local function check_format(path, text)
