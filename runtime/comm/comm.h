@@ -93,6 +93,8 @@ void lt_work_release(lt_ctx *c, lt_work *w); /* an unfinished one stays queued i
 
 /* Backends that are built in. Segments for shm: bytes needed for n ranks, and its set-up by one
    process before the others look at it. */
+/* What backends may ask of ltrain: local reductions and sizes. */
+const lt_comm_host *lt_comm_host_here(void);
 const lt_comm_ops *lt_shm_ops(void);
 size_t lt_shm_bytes(int ranks);
 void lt_shm_init(void *memory, size_t bytes, int ranks);
