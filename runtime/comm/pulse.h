@@ -45,6 +45,9 @@ typedef struct lt_pulse {
   _Atomic uint32_t doing_version;
   lt_mark doing;
   _Atomic int64_t waiting_since_ns; /* in a wait of comm/ since then, 0: not waiting */
+  /* Whom the wait is for, a bit a world rank, written before waiting_since_ns: members of a smaller
+     group, or the peer of send and recv. All zero: every rank. */
+  _Atomic uint64_t waiting_for[LT_COMM_MAX_RANKS / 64];
   _Atomic uint64_t progress;  /* grows whenever a collective completes or a move gets on */
   _Atomic int64_t waited_ns;  /* in all waits so far, for the straggler report */
   _Atomic int32_t declared;   /* declared spans that are open: no late clock (launch/) */
