@@ -98,6 +98,14 @@ static int modified(lua_State *L) {
   return 1;
 }
 
+/* io.same(path, path) -> whether both lead to one file */
+static int same(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "same");
+  lua_pushboolean(L, lt_file_same(b->c, path, luaL_checkstring(L, 2)));
+  return 1;
+}
+
 /* Adds a name and its zero byte to a text. */
 static bool find_one(void *ud, const char *name) {
   lt_json *names = ud;
@@ -150,6 +158,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"list_folder", list_folder},
                                        {"kind", kind},
                                        {"modified", modified},
+                                       {"same", same},
                                        {"save_safetensors", lt_save_safetensors},
                                        {"load_safetensors", lt_load_safetensors},
                                        {"crc32", lt_crc32_of},

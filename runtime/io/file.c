@@ -216,3 +216,10 @@ bool lt_file_modified(lt_ctx *c, const char *path, double *out) {
   *out = (double)info.st_mtim.tv_sec + 1e-9 * (double)info.st_mtim.tv_nsec;
   return true;
 }
+
+bool lt_file_same(lt_ctx *c, const char *a, const char *b) {
+  struct stat x, y;
+  const lt_file_ops *files = lt_files(c);
+  return c->policy.read_files && files->stat(a, &x) == 0 && files->stat(b, &y) == 0 &&
+         x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

@@ -91,4 +91,7 @@ lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path);
 /* When a file was written last, in seconds since 1970; false when nothing is there. */
 bool lt_file_modified(lt_ctx *c, const char *path, double *out);
 
+/* Whether two paths lead to one file that is there. */
+bool lt_file_same(lt_ctx *c, const char *a, const char *b);
+
 #endif

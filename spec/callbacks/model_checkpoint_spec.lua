@@ -129,6 +129,39 @@ describe("ModelCheckpoint", function()
     end
   end)
 
+  it("never removes the file that it was resumed from, by whatever path", function()
+    local name = "epoch=1-step=4.ckpt"
+    for _, weights_only in ipairs { false, true } do
+      for _, monitor in ipairs { false, "score" } do
+        fit({ 2, 1 }, { monitor = monitor or nil })
+        local bytes = c.io.read_file(root .. "/" .. name)
+        local net = tiny.Line()
+        function net:on_train_epoch_end() self:log("score", 0.5 / (1 + self.current_epoch)) end
+        local later = lt.callbacks.ModelCheckpoint { dirpath = root, monitor = monitor or nil,
+          save_weights_only = weights_only }
+        tiny.trainer({ enable_checkpointing = true, callbacks = { later }, max_epochs = 4 }):fit(
+          net, tiny.same(2), { ckpt_path = root .. "/../" .. root:match("[^/]*$") .. "/" .. name })
+        assert.same({ name, "epoch=3-step=8.ckpt" }, files())
+        assert.equal(bytes, c.io.read_file(root .. "/" .. name))
+        os.execute("rm -rf '" .. root .. "'")
+      end
+    end
+  end)
+
+  it("does not put weights alone where the state lies that it was resumed from", function()
+    for _, counter in ipairs { true, false } do
+      fit({ 2, 1 }, { save_last = true, save_top_k = 0 })
+      local bytes = c.io.read_file(root .. "/last.ckpt")
+      local later = lt.callbacks.ModelCheckpoint { dirpath = root, save_last = true,
+        save_top_k = 0, save_weights_only = true, enable_version_counter = counter }
+      tiny.trainer({ enable_checkpointing = true, callbacks = { later }, max_epochs = 4 }):fit(
+        tiny.Line(), tiny.same(2), { ckpt_path = root .. "/last.ckpt" })
+      assert.same({ "last-v1.ckpt", "last.ckpt" }, files())
+      assert.equal(bytes, c.io.read_file(root .. "/last.ckpt"))
+      os.execute("rm -rf '" .. root .. "'")
+    end
+  end)
+
   it("keeps the former files when the folder cannot be written", function()
     fit({ 3 }, { monitor = "score", filename = "kept" })
     local text = c.io.read_file(root .. "/kept.ckpt")

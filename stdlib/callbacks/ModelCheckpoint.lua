@@ -2,7 +2,8 @@
 --
 -- It decides in its hooks and asks the loop for the files, which are written at the end of the
 -- batch or epoch, where they resume exactly. A file that drops out of the best is removed only
--- when the new one is whole.
+-- when the new one is whole, and never the one that this run was resumed from: no other file holds
+-- the state that the run continues.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -106,10 +107,22 @@ local function figures_of(trainer)
   return figures
 end
 
+-- Whether a file is the one that this run was resumed from.
+local function is_source(trainer, path)
+  local source = trainer.running.resumed_from
+  return source ~= nil and c.io.same(path, source)
+end
+
+-- A file of weights alone must not take the place of a whole state that the run continues.
+local function must_stay(self, trainer, path)
+  return self.save_weights_only and is_source(trainer, path)
+end
+
 -- A path that no file has, but those that this save may write over.
-local function free_path(self, name, own)
+local function free_path(self, trainer, name, own)
   local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
-  while self.enable_version_counter and path ~= own and c.io.kind(path) do
+  while self.enable_version_counter and path ~= own and c.io.kind(path)
+    or must_stay(self, trainer, path) do
     version = version + 1
     path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
   end
@@ -119,7 +132,7 @@ end
 local function path_for(self, trainer, own)
   local name = file_name.format(self.filename or "{epoch}-{step}", figures_of(trainer),
     self.auto_insert_metric_name)
-  return free_path(self, name, own)
+  return free_path(self, trainer, name, own)
 end
 
 -- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
@@ -130,7 +143,9 @@ end
 local function request(self, trainer, path, old)
   trainer:request_checkpoint(path, { weights_only = self.save_weights_only }, function()
     if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
-    if old and old ~= path and is_ours(self, old) then c.io.remove(old) end
+    if old and old ~= path and is_ours(self, old) and not is_source(trainer, old) then
+      c.io.remove(old)
+    end
   end)
 end
 
@@ -201,7 +216,8 @@ end
 
 local function save_last(self, trainer)
   if not self.save_last then return end
-  local path = self.last_model_path or free_path(self, "last", nil)
+  local path = self.last_model_path
+  if not path or must_stay(self, trainer, path) then path = free_path(self, trainer, "last") end
   self.last_model_path = path
   request(self, trainer, path)
 end

@@ -80,7 +80,7 @@ function resume.load(state, wanted)
   if not path then return nil end
   local saved, message = checkpoint.read(path)
   if not saved then errors.blame("%s: cannot load the checkpoint: %s", state.fn, message) end
-  state.trainer.ckpt_path = path
+  state.trainer.ckpt_path, state.resumed_from = path, path
   return saved, path
 end
 
