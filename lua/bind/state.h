@@ -44,6 +44,7 @@ typedef struct lt_bind {
   lt_ctx *c;       /* NULL once the state is closing */
   bool owned;      /* the state is ours: collector and math.random too */
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
+  lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
   lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
   lt_modes main_modes;
   const void *metatable;
@@ -73,6 +74,12 @@ lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options);
 
 /* The binding if the state has one, else NULL. */
 lt_bind *lt_bind_get(lua_State *L);
+
+/* The Lua thread that runs now, for signal handlers: no call of Lua's. */
+lua_State *lt_bind_running(const lt_bind *b);
+
+/* Note that `thread` is about to run; returns the one before, to be put back in the same way. */
+lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread);
 
 /* Make `L` the thread whose modes count. */
 void lt_bind_switch(lt_bind *b, lua_State *L);
@@ -155,5 +162,6 @@ void lt_bind_system(lua_State *L, lt_bind *b);
 void lt_bind_random(lua_State *L, lt_bind *b);
 void lt_bind_io(lua_State *L, lt_bind *b);
 void lt_bind_data(lua_State *L, lt_bind *b);
+void lt_bind_coroutines(lua_State *L, lt_bind *b);
 
 #endif

@@ -231,7 +231,10 @@ ltrain_state ltrain_step(ltrain *l, const char **where) {
   }
   enter(l);
   int n_results = 0;
+  lt_bind *b = lt_bind_get(l->L);
+  lua_State *before = lt_bind_enter_thread(b, thread);
   int status = lua_resume(thread, l->L, l->step_arguments, &n_results);
+  lt_bind_enter_thread(b, before);
   l->step_arguments = 0;
   if (status == LUA_YIELD) {
     const char *name =
