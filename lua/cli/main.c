@@ -34,7 +34,7 @@ static bool may_be_word(const char *name) {
 static bool push_cli(lua_State *L, const char *function) {
   lua_getglobal(L, "require");
   lua_pushliteral(L, "ltrain.cli");
-  if (lt_call_script(L, 1, 1) != LT_DONE) return false;
+  if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return false;
   lua_getfield(L, -1, function);
   lua_remove(L, -2);
   return true;
@@ -43,13 +43,13 @@ static bool push_cli(lua_State *L, const char *function) {
 static bool is_word(lua_State *L, const char *name) {
   if (!may_be_word(name) || !push_cli(L, "is_word")) return false;
   lua_pushstring(L, name);
-  bool found = lt_call_script(L, 1, 1) == LT_DONE && lua_toboolean(L, -1);
+  bool found = lt_call_script(L, 1, 1) == LT_EXIT_DONE && lua_toboolean(L, -1);
   lua_settop(L, 0);
   return found;
 }
 
 static int run_word(lua_State *L, int argc, char **argv) {
-  if (!push_cli(L, "main")) return LT_SCRIPT_ERROR;
+  if (!push_cli(L, "main")) return LT_EXIT_ERROR;
   lua_createtable(L, argc - 1, 0);
   for (int k = 1; k < argc; k++) {
     lua_pushstring(L, argv[k]);
@@ -57,13 +57,13 @@ static int run_word(lua_State *L, int argc, char **argv) {
   }
   lt_push_services(L);
   int status = lt_call_script(L, 2, 1);
-  return status == LT_DONE ? (int)lua_tointeger(L, -1) : status;
+  return status == LT_EXIT_DONE ? (int)lua_tointeger(L, -1) : status;
 }
 
 static int say_help(lua_State *L) {
-  if (!push_cli(L, "help") || lt_call_script(L, 0, 1) != LT_DONE) return LT_SCRIPT_ERROR;
+  if (!push_cli(L, "help") || lt_call_script(L, 0, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   fputs(lua_tostring(L, -1), stdout);
-  return LT_DONE;
+  return LT_EXIT_DONE;
 }
 
 /* The first argument is no word: if it is no file either it was meant as one. */
@@ -76,7 +76,7 @@ static bool is_misspelt_word(lua_State *L, const char *name) {
   }
   if (!push_cli(L, "suggest")) return false;
   lua_pushstring(L, name);
-  if (lt_call_script(L, 1, 1) != LT_DONE) return false;
+  if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return false;
   fprintf(stderr, "ltrain: no command and no file is called '%s'%s\n", name, lua_tostring(L, -1));
   return true;
 }
@@ -84,13 +84,13 @@ static bool is_misspelt_word(lua_State *L, const char *name) {
 static int run(lua_State *L, const lt_plain *p) {
   if (p->argc > 1 && is_word(L, p->argv[1])) return run_word(L, p->argc, p->argv);
   if (p->help) return say_help(L);
-  if (p->script < p->argc && is_misspelt_word(L, p->argv[p->script])) return LT_USAGE;
+  if (p->script < p->argc && is_misspelt_word(L, p->argv[p->script])) return LT_EXIT_USAGE;
   return lt_plain_run(L, p);
 }
 
 int main(int argc, char **argv) {
   lt_plain p = {.argc = argc, .argv = argv};
-  if (!lt_plain_read(&p)) return LT_USAGE;
+  if (!lt_plain_read(&p)) return LT_EXIT_USAGE;
   if (p.ignore_environment) {
     unsetenv("LTRAIN_STDLIB");
     unsetenv("LUA_PATH"); /* read when the package library opens */
@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
   lua_State *L = lt_host_new(&options);
   if (L == NULL) {
     lt_complain("not enough memory for a state");
-    return LT_SCRIPT_ERROR;
+    return LT_EXIT_ERROR;
   }
   lt_signals_install(L);
   int status = run(L, &p);

@@ -88,7 +88,7 @@ static void predefine(lua_State *L) {
 
 static int run_string(lua_State *L, const char *text, const char *name) {
   int status = lt_report_load(L, luaL_loadbuffer(L, text, strlen(text), name));
-  return status == LT_DONE ? lt_call_script(L, 0, 0) : status;
+  return status == LT_EXIT_DONE ? lt_call_script(L, 0, 0) : status;
 }
 
 /* -l mod: global `mod` is what require gives. */
@@ -96,7 +96,7 @@ static int require_global(lua_State *L, const char *name) {
   lua_getglobal(L, "require");
   lua_pushstring(L, name);
   int status = lt_call_script(L, 1, 1);
-  if (status == LT_DONE) lua_setglobal(L, name);
+  if (status == LT_EXIT_DONE) lua_setglobal(L, name);
   return status;
 }
 
@@ -109,16 +109,16 @@ static int run_options(lua_State *L, const lt_plain *p) {
     const char *value = option[2] != 0 ? option + 2 : p->argv[++k];
     int status =
         option[1] == 'e' ? run_string(L, value, "=(command line)") : require_global(L, value);
-    if (status != LT_DONE) return status;
+    if (status != LT_EXIT_DONE) return status;
   }
-  return LT_DONE;
+  return LT_EXIT_DONE;
 }
 
 static int run_script(lua_State *L, const lt_plain *p) {
   const char *name = p->argv[p->script];
   bool from_stdin = strcmp(name, "-") == 0 && strcmp(p->argv[p->script - 1], "--") != 0;
   int status = lt_report_load(L, luaL_loadfile(L, from_stdin ? NULL : name));
-  if (status != LT_DONE) return status;
+  if (status != LT_EXIT_DONE) return status;
   if (!from_stdin) lt_prepend_script_folder(L, name);
   int n = p->argc - p->script - 1;
   luaL_checkstack(L, n + 3, "too many arguments to script");
@@ -128,25 +128,25 @@ static int run_script(lua_State *L, const lt_plain *p) {
 
 static int run_stdin(lua_State *L) {
   int status = lt_report_load(L, luaL_loadfile(L, NULL));
-  return status == LT_DONE ? lt_call_script(L, 0, 0) : status;
+  return status == LT_EXIT_DONE ? lt_call_script(L, 0, 0) : status;
 }
 
 static int run_init(lua_State *L) {
   const char *name = "=LUA_INIT_5_4", *init = getenv("LUA_INIT_5_4");
   if (init == NULL) name = "=LUA_INIT", init = getenv("LUA_INIT");
-  if (init == NULL) return LT_DONE;
+  if (init == NULL) return LT_EXIT_DONE;
   if (init[0] != '@') return run_string(L, init, name);
   int status = lt_report_load(L, luaL_loadfile(L, init + 1));
-  return status == LT_DONE ? lt_call_script(L, 0, 0) : status;
+  return status == LT_EXIT_DONE ? lt_call_script(L, 0, 0) : status;
 }
 
 static int run_prompt(lua_State *L) {
   lua_getglobal(L, "require");
   lua_pushliteral(L, "ltrain.cli.prompt");
-  if (lt_call_script(L, 1, 1) != LT_DONE) return LT_SCRIPT_ERROR;
+  if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   lua_getfield(L, -1, "main");
   lt_push_services(L);
-  if (lt_call_script(L, 1, 1) != LT_DONE) return LT_SCRIPT_ERROR;
+  if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   return (int)lua_tointeger(L, -1);
 }
 
@@ -156,14 +156,14 @@ int lt_plain_run(lua_State *L, const lt_plain *p) {
   bool has_script = p->script < p->argc;
   bool has_work = has_script || p->execute || p->version;
   bool prompts = p->interactive || (!has_work && isatty(STDIN_FILENO) != 0);
-  int status = LT_DONE;
+  int status = LT_EXIT_DONE;
   set_arg(L, p);
   if (p->version || prompts) say_version();
   if (prompts || !has_script) predefine(L);
   if (!p->ignore_environment) status = run_init(L);
-  if (status == LT_DONE) status = run_options(L, p);
-  if (status == LT_DONE && has_script) status = run_script(L, p);
-  if (status != LT_DONE && !p->interactive) return status;
+  if (status == LT_EXIT_DONE) status = run_options(L, p);
+  if (status == LT_EXIT_DONE && has_script) status = run_script(L, p);
+  if (status != LT_EXIT_DONE && !p->interactive) return status;
   if (prompts) return run_prompt(L);
   return has_work ? status : run_stdin(L);
 }

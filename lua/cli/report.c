@@ -60,10 +60,10 @@ static int describe(lua_State *L) {
 }
 
 int lt_report_load(lua_State *L, int status) {
-  if (status == LUA_OK) return LT_DONE;
+  if (status == LUA_OK) return LT_EXIT_DONE;
   lt_complain(lua_tostring(L, -1));
   lua_pop(L, 1);
-  return LT_SCRIPT_ERROR;
+  return LT_EXIT_ERROR;
 }
 
 int lt_call_script(lua_State *L, int n_args, int n_results) {
@@ -72,7 +72,7 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
   lua_insert(L, base);
   int status = lua_pcall(L, n_args, n_results, base);
   lua_remove(L, base);
-  if (status == LUA_OK) return LT_DONE;
+  if (status == LUA_OK) return LT_EXIT_DONE;
   bool stopped = false;
   if (lua_istable(L, -1)) {
     lua_getfield(L, -1, "stopped");
@@ -84,5 +84,5 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
   const char *text = lua_tostring(L, -1); /* no table: out of memory, or in the handler */
   lt_complain(text != NULL ? text : "an error without a text");
   lua_pop(L, 1);
-  return stopped && lt_signals_status() != 0 ? lt_signals_status() : LT_SCRIPT_ERROR;
+  return stopped && lt_signals_status() != 0 ? lt_signals_status() : LT_EXIT_ERROR;
 }

@@ -5,7 +5,7 @@
 #include <lua.h>
 
 /* Exit statuses; an interrupt has 128 + its signal. */
-enum { LT_DONE = 0, LT_SCRIPT_ERROR = 1, LT_USAGE = 2 };
+enum { LT_EXIT_DONE = 0, LT_EXIT_ERROR = 1, LT_EXIT_USAGE = 2 };
 
 /* A line on stderr, after what was printed. */
 void lt_complain(const char *text);
@@ -14,7 +14,7 @@ void lt_complain(const char *text);
 int lt_report_load(lua_State *L, int status);
 
 /* Call what lies below `n_args` values. An error is told with its traceback, and popped. Returns
-   an exit status; the results are there when it is LT_DONE. */
+   an exit status; the results are there when it is LT_EXIT_DONE. */
 int lt_call_script(lua_State *L, int n_args, int n_results);
 
 #endif
