@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bind/state.h"
+#include "bind/process.h"
 #include "cpu/cpu.h"
 #include "host/stdlib.h"
 #include "registry.h"
@@ -180,4 +180,5 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
   lua_getfield(L, 1, "runtime");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 1);
+  lt_bind_process(L, b);
 }

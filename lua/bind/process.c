@@ -1,0 +1,332 @@
+/* lua/bind/process.c: runs other programs (mpirun, scontrol) for the library's own Lua
+   (`c.runtime.process`).
+
+   A child gets a process group of its own, so that whatever it starts on this machine ends with
+   it. Nothing here is undone by an error: everything is read from the Lua stack before the fork. */
+#include "bind/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STATUS_OF_SIGNAL = 128, LONGEST_OUTPUT = 1 << 20 };
+static const double GROUP_SECONDS = 2; /* between the last SIGTERM and SIGKILL */
+
+extern char **environ;
+
+typedef struct lt_child {
+  pid_t pid;
+  int output; /* what it writes on both streams, -1: it has ours */
+  int error;  /* errno when it could not be started */
+} lt_child;
+
+double lt_seconds_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int lt_poll_until(double deadline) {
+  double ms = (deadline - lt_seconds_now()) * 1e3;
+  return ms <= 0 ? 0 : ms > INT_MAX - 1 ? INT_MAX - 1 : (int)ms + 1;
+}
+
+static int status_of(int status) {
+  return WIFSIGNALED(status) ? STATUS_OF_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int lt_wait_for(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return -1;
+  return status_of(status);
+}
+
+bool lt_may_start(lua_State *L, lt_bind *b, const char *who) {
+  if (b->c->policy.fork) return true;
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: this state may not start processes", who);
+  return false;
+}
+
+/* Starting. */
+
+/* In the child, up to the exec: only what is safe in a copy of a process with threads. */
+static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_t parent,
+                             int output, int report) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(STATUS_OF_SIGNAL + SIGTERM);
+  if (output >= 0) {
+    int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+  }
+  sigprocmask(SIG_SETMASK, mask, NULL);
+  execvpe(argv[0], argv, env);
+  int reason = errno;
+  ssize_t n = write(report, &reason, sizeof reason);
+  _exit(n == sizeof reason ? 127 : 126);
+}
+
+/* Fork and exec argv with the environment `env` and the signal mask `mask`. */
+static lt_child start(char **argv, char **env, const sigset_t *mask, bool captured) {
+  lt_child child = {.pid = -1, .output = -1};
+  int report[2] = {-1, -1}, out[2] = {-1, -1};
+  if (pipe2(report, O_CLOEXEC) != 0 || (captured && pipe2(out, O_CLOEXEC) != 0)) {
+    child.error = errno;
+    if (report[0] >= 0) {
+      close(report[0]);
+      close(report[1]);
+    }
+    return child;
+  }
+  pid_t parent = getpid();
+  child.pid = fork();
+  if (child.pid == 0) become(argv, env, mask, parent, out[1], report[1]);
+  child.error = child.pid < 0 ? errno : 0;
+  close(report[1]);
+  if (captured) close(out[1]);
+  if (child.pid > 0) {
+    setpgid(child.pid, child.pid); /* whoever is first */
+    if (read(report[0], &child.error, sizeof child.error) > 0) lt_wait_for(child.pid);
+  }
+  close(report[0]);
+  if (child.error == 0)
+    child.output = out[0];
+  else if (captured)
+    close(out[0]);
+  return child;
+}
+
+/* The list of strings at `index`, with a NULL at its end, in memory of Lua's that it pushes. The
+   strings are those of the table. */
+static char **read_list(lua_State *L, int index, char *const *before) {
+  size_t n = (size_t)luaL_len(L, index), m = 0;
+  while (before != NULL && before[m] != NULL) m++;
+  char **list = lua_newuserdatauv(L, (n + m + 1) * sizeof *list, 0);
+  for (size_t k = 0; k < n; k++) {
+    lua_rawgeti(L, index, (lua_Integer)k + 1);
+    list[k] = (char *)luaL_checkstring(L, -1);
+    lua_pop(L, 1);
+  }
+  for (size_t k = 0; k < m; k++) list[n + k] = before[k];
+  list[n + m] = NULL;
+  return list;
+}
+
+static char **read_argv(lua_State *L, int index) {
+  luaL_checktype(L, index, LUA_TTABLE);
+  luaL_argcheck(L, luaL_len(L, index) > 0, index, "an empty list");
+  return read_list(L, index, NULL);
+}
+
+/* "NAME=value" texts of the table at `index` come before our own, so that they win. */
+static char **read_env(lua_State *L, int index) {
+  if (lua_isnoneornil(L, index)) return environ;
+  luaL_checktype(L, index, LUA_TTABLE);
+  return read_list(L, index, environ);
+}
+
+static int not_started(lua_State *L, const char *name, int reason) {
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: %s", name, reason == ENOENT ? "not found" : strerror(reason));
+  return 2;
+}
+
+/* Whether nothing is left of a group within `seconds`. Its orphans are ours to reap. */
+static bool group_gone(pid_t group, double seconds) {
+  const struct timespec nap = {.tv_nsec = 10000000};
+  for (double end = lt_seconds_now() + seconds; kill(-group, 0) == 0;) {
+    while (waitpid(-group, NULL, WNOHANG) > 0) continue;
+    if (lt_seconds_now() > end) return false;
+    nanosleep(&nap, NULL);
+  }
+  return true;
+}
+
+static void end_group(pid_t group) {
+  if (kill(-group, SIGTERM) != 0 || group_gone(group, GROUP_SECONDS)) return;
+  kill(-group, SIGKILL);
+  group_gone(group, GROUP_SECONDS);
+}
+
+/* Capturing. */
+
+/* Read what the child says until it is silent for good; false at the deadline. */
+static bool collect(luaL_Buffer *text, int fd, double deadline) {
+  for (size_t got = 0;;) {
+    struct pollfd look = {.fd = fd, .events = POLLIN};
+    int ready = poll(&look, 1, lt_poll_until(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    char part[4096];
+    ssize_t n = read(fd, part, sizeof part);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return true;
+    if (got < LONGEST_OUTPUT) luaL_addlstring(text, part, (size_t)n);
+    got += (size_t)n;
+  }
+}
+
+/* Whether a child that is not waited for yet ends before the deadline. */
+static bool ends_before(pid_t pid, double deadline) {
+  struct pollfd look = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+  int ready;
+  if (look.fd < 0) return false;
+  while ((ready = poll(&look, 1, lt_poll_until(deadline))) < 0 && errno == EINTR) continue;
+  close(look.fd);
+  return ready > 0;
+}
+
+/* process.capture({program, ...}, seconds [, {"NAME=value", ...}]) -> status, what it wrote; nil
+   and a reason (with what it wrote) when it could not start or took longer. */
+static int capture(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 3);
+  char **argv = read_argv(L, 1), **env = read_env(L, 3);
+  double seconds = luaL_checknumber(L, 2);
+  if (!lt_may_start(L, b, argv[0])) return 2;
+  luaL_Buffer text;
+  luaL_buffinitsize(L, &text, LONGEST_OUTPUT + 4096); /* no error between fork and wait */
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, NULL, &mask);
+  lt_child child = start(argv, env, &mask, true);
+  if (child.error != 0) return not_started(L, argv[0], child.error);
+  double deadline = lt_seconds_now() + seconds;
+  bool ended = collect(&text, child.output, deadline) && ends_before(child.pid, deadline);
+  close(child.output);
+  kill(-child.pid, SIGKILL); /* what it left, when it has ended */
+  int status = lt_wait_for(child.pid);
+  luaL_pushresult(&text);
+  if (ended) {
+    lua_pushinteger(L, status);
+    lua_insert(L, -2);
+    return 2;
+  }
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: took longer than %f s", argv[0], seconds);
+  lua_pushvalue(L, -3);
+  return 3;
+}
+
+/* Supervising. */
+
+static const int FORWARDED[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* Wait for the child and hand on the signals that arrive at `signals`. Returns its status, and in
+   *asked the last signal that wanted the end. */
+static int attend(pid_t pid, int signals, int *asked) {
+  int watched = (int)syscall(SYS_pidfd_open, pid, 0);
+  struct pollfd look[2] = {{.fd = signals, .events = POLLIN}, {.fd = watched, .events = POLLIN}};
+  while (watched >= 0) {
+    int ready = poll(look, 2, -1);
+    if (ready < 0 && errno != EINTR) break;
+    struct signalfd_siginfo got;
+    if (ready > 0 && (look[0].revents & POLLIN) != 0 &&
+        read(signals, &got, sizeof got) == sizeof got) {
+      int number = (int)got.ssi_signo;
+      kill(pid, number);
+      if (number != SIGUSR1 && number != SIGUSR2) *asked = number;
+    }
+    if (ready > 0 && look[1].revents != 0) break;
+  }
+  if (watched >= 0) close(watched);
+  return lt_wait_for(pid);
+}
+
+/* process.supervise({program, ...} [, {"NAME=value", ...}]) -> status; nil and a reason. The
+   program has our streams and gets our signals; what it started here ends with it. */
+static int supervise(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 2);
+  char **argv = read_argv(L, 1), **env = read_env(L, 2);
+  if (!lt_may_start(L, b, argv[0])) return 2;
+  sigset_t ours, before;
+  sigemptyset(&ours);
+  for (size_t k = 0; k < sizeof FORWARDED / sizeof *FORWARDED; k++) sigaddset(&ours, FORWARDED[k]);
+  sigprocmask(SIG_BLOCK, &ours, &before);
+  int asked = 0, status = -1, was_reaper = 0;
+  prctl(PR_GET_CHILD_SUBREAPER, &was_reaper);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  lt_child child = {.pid = -1};
+  int signals = signalfd(-1, &ours, SFD_CLOEXEC);
+  if (signals < 0)
+    child.error = errno;
+  else
+    child = start(argv, env, &before, false);
+  if (child.error == 0) {
+    status = attend(child.pid, signals, &asked);
+    end_group(child.pid);
+  }
+  if (signals >= 0) close(signals);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  prctl(PR_SET_CHILD_SUBREAPER, was_reaper);
+  if (child.error != 0) return not_started(L, argv[0], child.error);
+  lua_pushinteger(L, asked != 0 ? STATUS_OF_SIGNAL + asked : status);
+  return 1;
+}
+
+/* Questions. */
+
+/* process.find(name) -> the program's path, by PATH; nil */
+static int find(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1), *path = getenv("PATH");
+  if (path == NULL) path = "/usr/local/bin:/usr/bin:/bin";
+  while (*path != 0) {
+    size_t n = strcspn(path, ":");
+    lua_pushlstring(L, path, n);
+    lua_pushfstring(L, "%s/%s", n == 0 ? "." : lua_tostring(L, -1), name);
+    if (access(lua_tostring(L, -1), X_OK) == 0) return 1;
+    lua_pop(L, 2);
+    path += path[n] == 0 ? n : n + 1;
+  }
+  return 0;
+}
+
+/* process.executable() -> the path of the program that runs */
+static int executable(lua_State *L) {
+  char path[PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  if (n <= 0) return 0;
+  lua_pushlstring(L, path, (size_t)n);
+  return 1;
+}
+
+/* process.cores() -> how many this process may run on */
+static int cores(lua_State *L) {
+  cpu_set_t set;
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  lua_pushinteger(L, n > 0 ? n : 1);
+  return 1;
+}
+
+/* process.is_root() -> whether this is user 0 */
+static int is_root(lua_State *L) {
+  lua_pushboolean(L, geteuid() == 0);
+  return 1;
+}
+
+void lt_bind_process(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"capture", capture},       {"cores", cores}, {"dial", lt_process_dial},
+      {"executable", executable}, {"find", find},   {"is_root", is_root},
+      {"supervise", supervise},   {NULL, NULL}};
+  lua_getfield(L, 1, "runtime");
+  lua_newtable(L);
+  lt_add_functions(L, b, functions);
+  lua_setfield(L, -2, "process");
+  lua_pop(L, 1);
+}

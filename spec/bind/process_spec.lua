@@ -1,0 +1,68 @@
+-- spec/bind/process_spec.lua: programs that the library starts: captured, supervised, looked for.
+local lt = require "ltrain"
+
+local process = lt.runtime.process
+
+local function sh(text) return { "sh", "-c", text } end
+
+describe("a captured program", function()
+  it("gives its status and what it wrote on both streams", function()
+    local status, text = process.capture(sh "echo out; echo err >&2; exit 3", 10)
+    assert.equal(3, status)
+    assert.equal("out\nerr\n", text)
+  end)
+
+  it("sees more of an environment", function()
+    local _, text = process.capture(sh "echo $LT_MORE $HOME", 10, { "LT_MORE=5" })
+    assert.equal("5 " .. os.getenv("HOME") .. "\n", text)
+  end)
+
+  it("ends at its time, with what it started", function()
+    local status, message, text = process.capture(sh "echo begun; sleep 71 & sleep 71", 0.1)
+    assert.is_nil(status)
+    assert.equal("sh: took longer than 0.1 s", message)
+    assert.equal("begun\n", text)
+    local pipe <close> = assert(io.popen("ps -eo stat,args | grep '[s]leep 71' | grep -v '^Z'"))
+    assert.equal("", pipe:read("a"))
+  end)
+
+  it("that is not there is told", function()
+    local status, message = process.capture({ "no-such-program" }, 10)
+    assert.is_nil(status)
+    assert.equal("no-such-program: not found", message)
+  end)
+
+  it("may say more than is kept", function()
+    local status, text = process.capture(sh "head -c 3000000 /dev/zero", 10)
+    assert.equal(0, status)
+    assert(#text >= 1 << 20 and #text < 3000000)
+  end)
+
+  it("is ended by a signal that its status names", function()
+    assert.equal(128 + 9, (process.capture(sh "kill -KILL $$", 10)))
+  end)
+end)
+
+describe("a supervised program", function()
+  it("gets the signals of its supervisor", function()
+    local status = process.supervise(sh [[
+      trap 'kill $!; exit 9' USR1
+      sleep 10 & kill -USR1 $PPID
+      wait]])
+    assert.equal(9, status)
+  end)
+
+  it("takes with it what it started", function()
+    assert.equal(1, process.supervise(sh "sleep 72 & exit 1"))
+    local pipe <close> = assert(io.popen("ps -eo stat,args | grep '[s]leep 72' | grep -v '^Z'"))
+    assert.equal("", pipe:read("a"))
+  end)
+end)
+
+describe("hosts that are dialled", function()
+  it("answer, are this machine, or have a reason each", function()
+    local answers = process.dial({ "localhost", "no-such-host.invalid" }, 1, 2)
+    assert.equal("=", answers[1])
+    assert.matches("^no such host %(", answers[2])
+  end)
+end)
