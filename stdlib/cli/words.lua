@@ -51,6 +51,11 @@ words.list = {
       .. "holds", options = {},
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
       .. "a\ncheckpoint: its position, hyper-parameters and tensors." },
+  { name = "diagnose", args = "FOLDER", options = {},
+    doc = "say where the ranks of a failed job parted",
+    text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl that the ranks of a job left in the "
+      .. "folder of\nits logs (or ./ltrain_failure_<id>), and names the first collective that "
+      .. "differs." },
 }
 
 words.by_name = {}
