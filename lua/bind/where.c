@@ -56,6 +56,14 @@ void lt_note_line(lua_State *L, lt_bind *b) {
   b->c->line = lt_script_line(L, b);
 }
 
+int lt_script_place(lua_State *L, char *file, size_t size) {
+  lua_Debug ar;
+  bool below_ours;
+  bool found = find_script(L, &ar, &below_ours);
+  snprintf(file, size, "%s", found ? ar.short_src : "");
+  return found ? ar.currentline : 0;
+}
+
 void lt_push_where(lua_State *L) {
   lua_Debug ar;
   bool below_ours;
