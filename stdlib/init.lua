@@ -9,6 +9,7 @@ local errors = require "ltrain.core.errors"
 -- Names that are files.
 local PLACES <const> = {
   Callback = "ltrain.core.Callback",
+  ClusterEnvironment = "ltrain.core.ClusterEnvironment",
   DataModule = "ltrain.data.DataModule",
   Logger = "ltrain.core.Logger",
   Metric = "ltrain.core.Metric",
@@ -17,6 +18,7 @@ local PLACES <const> = {
   Strategy = "ltrain.core.Strategy",
   Trainer = "ltrain.trainer.Trainer",
   callbacks = "ltrain.callbacks",
+  clusters = "ltrain.clusters",
   data = "ltrain.data",
   load = "ltrain.core.load",
   loggers = "ltrain.loggers",

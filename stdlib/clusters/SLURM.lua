@@ -1,0 +1,83 @@
+--- stdlib/clusters/SLURM.lua: the tasks of a step that srun started.
+--
+-- Only a step's tasks count: salloc and sbatch set many of the same variables for a shell that
+-- runs once. Ranks join by Open MPI, which finds the others through PMIx.
+local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
+local node_list = require "ltrain.clusters.node_list"
+
+local SLURM = ClusterEnvironment:extend "SLURM"
+
+SLURM.comm = "mpi"
+SLURM.starts = "srun --mpi=pmix -n %d ltrain run"
+--- On SIGUSR1: save at the end of the batch, `scontrol requeue`, go on after the restart.
+SLURM.auto_requeue = true
+
+local INTERACTIVE_STEP <const> = 4294967290 -- of salloc's own shell
+local SHELLS <const> = { bash = true, interactive = true, sh = true, zsh = true }
+
+-- What is there when SLURM_PROCID is not that of a task to be joined.
+local function other_use(self)
+  local job = self:variable "SLURM_JOB_ID" or "?"
+  local step = self:integer("SLURM_STEP_ID", "SLURM_STEPID")
+  if not self:variable "SLURM_PROCID" then
+    return self:variable "SLURM_JOB_ID" and ("a shell in the allocation of job %s"):format(job)
+  elseif step == INTERACTIVE_STEP then
+    return ("the interactive step of job %s"):format(job)
+  elseif not step and self:variable "ENVIRONMENT" == "BATCH" then
+    return ("the batch script of job %s, outside of srun"):format(job)
+  elseif self:world_size() == 1
+    and (self:variable "SLURM_PTY_PORT" or SHELLS[self:variable "SLURM_JOB_NAME"]) then
+    return ("an interactive shell of job %s"):format(job)
+  end
+end
+
+function SLURM:detect()
+  local other = other_use(self)
+  if other or not self:variable "SLURM_PROCID" then return nil, other end
+  local size, name = self:integer("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
+  return ("SLURM_PROCID=%s, %s=%s, job %s"):format(self:variable "SLURM_PROCID",
+    name or "SLURM_NTASKS", size or "", self:variable "SLURM_JOB_ID" or "?")
+end
+
+function SLURM:world_size()
+  return (self:integer("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")) or 1
+end
+
+function SLURM:global_rank() return (self:integer "SLURM_PROCID") or 0 end
+function SLURM:local_rank() return (self:integer "SLURM_LOCALID") or 0 end
+function SLURM:node_rank() return (self:integer "SLURM_NODEID") or 0 end
+
+function SLURM:num_nodes()
+  return (self:integer("SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"))
+end
+
+function SLURM:main_address()
+  local nodes = self:variable "SLURM_STEP_NODELIST" or self:variable "SLURM_JOB_NODELIST"
+    or self:variable "SLURM_NODELIST"
+  return self:variable "MASTER_ADDR" or nodes and (node_list.first(nodes)) or "127.0.0.1"
+end
+
+--- A port by the job's number, so that two jobs on a machine differ.
+function SLURM:main_port()
+  local job = self:integer "SLURM_JOB_ID"
+  return self:integer "MASTER_PORT" or job and 15000 + job % 10000
+end
+
+local function has_pmix(self)
+  return self:variable "PMIX_RANK" ~= nil or self:variable "PMIX_NAMESPACE" ~= nil
+end
+
+function SLURM:refusal()
+  local size = self:world_size()
+  if size == 1 or has_pmix(self) then return nil end
+  return ("SLURM started %d tasks, but without PMIx each of them is a world of 1: start them with "
+    .. "srun --mpi=pmix (srun --mpi=list shows what there is)"):format(size)
+end
+
+--- One task forks its own ranks, as without a launcher.
+function SLURM:validate(devices, num_nodes)
+  if self:world_size() == 1 and (num_nodes or 1) == 1 then return nil end
+  return SLURM.super.validate(self, devices, num_nodes)
+end
+
+return SLURM

@@ -1,0 +1,28 @@
+--- stdlib/clusters/join.lua: lt.clusters.join: the ranks of a launch become one world.
+local c = require "ltrain.c"
+local check = require "ltrain.clusters.check"
+local current = require "ltrain.clusters.current"
+
+-- "host:port" for comms that meet at an address.
+local function address_of(environment)
+  local address, port = environment:main_address(), environment:main_port()
+  return address and port and ("%s:%d"):format(address, port) or address
+end
+
+--- Joins the world of an environment (by default the current one), once. Returns whether this
+--- process is now one of several ranks; nil and a sentence when it cannot be.
+return function(environment, options)
+  environment = environment or current()
+  local o = options or {}
+  local wrong = check(environment, o.devices, o.num_nodes)
+  if wrong then return nil, wrong end
+  if c.dist.size() > 1 then return true end
+  if environment:world_size() == 1 then return false end
+  local ok, message = c.dist.join {
+    comm = environment.comm, rank = environment:global_rank(), size = environment:world_size(),
+    local_rank = environment:local_rank(), main_address = address_of(environment),
+    owns_process = o.owns_process or false,
+  }
+  if not ok then return nil, ("%s: %s"):format(environment.name or "cluster", message) end
+  return true
+end

@@ -1,0 +1,51 @@
+--- stdlib/clusters/register.lua: lt.clusters.register: an environment of one's own.
+local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local known = require "ltrain.clusters.known"
+local tree = require "ltrain.core.tree"
+
+-- Names of the protocol.
+local function names()
+  local list = { "comm", "starts", "auto_requeue" }
+  for name in next, ClusterEnvironment do
+    if not name:find "^_" and name ~= "super" and name ~= "extend" then list[#list + 1] = name end
+  end
+  table.sort(list)
+  return list
+end
+
+-- A class with the methods of a table.
+local function class_of(name, methods)
+  local own, allowed = ClusterEnvironment:extend(name), names()
+  for key, value in tree.pairs(methods) do
+    local found = false
+    for _, one in ipairs(allowed) do found = found or one == key end
+    if not found then
+      errors.blame("clusters.register: %s: an environment has no %s%s", name, errors.show(key),
+        errors.did_you_mean(key, allowed))
+    end
+    own[key] = value
+  end
+  return own
+end
+
+--- register("mine", {detect = function(self) ... end, comm = "mine", ...}), or a class below
+--- lt.ClusterEnvironment. It is asked before those that are built in; a name stands once.
+return function(name, methods)
+  config.argument(name, "string", "clusters.register", "the name")
+  local own = methods
+  if type(methods) == "table" and getmetatable(methods) == nil then
+    own = class_of(name, methods)
+  elseif not class.is_class(methods, ClusterEnvironment) then
+    errors.blame("clusters.register: %s: must be a table of methods or a class below "
+      .. "lt.ClusterEnvironment: got %s", name, errors.show(methods))
+  end
+  for i, entry in ipairs(known.classes) do
+    if entry.name == name then table.remove(known.classes, i) break end
+  end
+  table.insert(known.classes, 1, { name = name, class = own })
+  known.current = nil
+  return own
+end

@@ -1,0 +1,90 @@
+-- stdlib/core/ClusterEnvironment.lua: what a launcher tells the processes that it started.
+--
+-- The base is one process that nobody launched. A subclass reads the variables of its launcher, and
+-- nothing else: an installed library or a queue that this shell happens to run in is no launch.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+
+local ClusterEnvironment = class.extend(nil, "ClusterEnvironment")
+
+ClusterEnvironment.extend = class.extend
+
+--- The comm that joins the ranks ("mpi", or the name of a registered backend); nil when none can.
+ClusterEnvironment.comm = nil
+--- How ranks are started, for messages: "mpirun -n %d ltrain run ...".
+ClusterEnvironment.starts = "mpirun -n %d ltrain run"
+
+local OPTIONS <const> = {
+  variables = { type = "table", doc = "stand for the process's environment variables" },
+}
+
+--- Environment{variables = {RANK = "0"}}: for specs; by default those of the process.
+function ClusterEnvironment:init(options)
+  self.variables = config.check(options, OPTIONS, getmetatable(self).__name).variables
+end
+
+--- The text of a variable; nil when it is not set or empty.
+function ClusterEnvironment:variable(name)
+  local text
+  if self.variables then text = self.variables[name] else text = c.runtime.getenv(name) end
+  if text == nil or text == "" then return nil end
+  return tostring(text)
+end
+
+--- The number of the first of the variables that is set to an integer, and its name; or nil.
+function ClusterEnvironment:integer(...)
+  for _, name in ipairs { ... } do
+    local text = self:variable(name)
+    local number = text and math.tointeger(tonumber(text))
+    if number then return number, name end
+  end
+end
+
+--- The text that shows that this launcher started the process ("OMPI_COMM_WORLD_SIZE=4"); or nil,
+--- and perhaps what was seen that is no launch.
+function ClusterEnvironment:detect() return nil end
+
+--- Number of ranks.
+function ClusterEnvironment:world_size() return 1 end
+--- This process among all ranks, from 0.
+function ClusterEnvironment:global_rank() return 0 end
+--- This process among those of its machine, from 0.
+function ClusterEnvironment:local_rank() return 0 end
+--- This machine among those of the job, from 0; nil when the launcher does not tell.
+function ClusterEnvironment:node_rank() return 0 end
+--- Machines of the job; nil when the launcher does not tell.
+function ClusterEnvironment:num_nodes() return nil end
+
+--- The machine of rank 0; nil when the launcher does not tell.
+function ClusterEnvironment:main_address() return self:variable "MASTER_ADDR" or "127.0.0.1" end
+
+--- A port there that is free for rank 0; nil when the launcher does not tell.
+function ClusterEnvironment:main_port() return (self:integer "MASTER_PORT") end
+
+--- Why the ranks cannot be joined, as a sentence; nil when they can.
+function ClusterEnvironment:refusal()
+  if self:world_size() == 1 or self.comm then return nil end
+  return ("%d ranks were started, and no comm of this build joins ranks by an address: start them "
+    .. "with %s or srun --mpi=pmix, or give lt.clusters.register an environment with a comm of its "
+    .. "own"):format(self:world_size(), self.starts:format(self:world_size()))
+end
+
+--- What is wrong with the Trainer's `devices` and `num_nodes` in this launch; nil when nothing is.
+function ClusterEnvironment:validate(devices, num_nodes)
+  local size, count = self:world_size(), math.tointeger(tonumber(devices or ""))
+  num_nodes = num_nodes or 1
+  if count and count > 0 and count * num_nodes ~= size then
+    return ("devices x num_nodes = %d x %d = %d, but %d %s started: %s, or devices = 'auto'")
+      :format(count, num_nodes, count * num_nodes, size, size == 1 and "rank was" or "ranks were",
+        self.starts:format(count * num_nodes))
+  end
+  local nodes = self:num_nodes()
+  if num_nodes > 1 and nodes and nodes ~= num_nodes then
+    return ("num_nodes = %d, but the ranks were started on %d %s"):format(num_nodes, nodes,
+      nodes == 1 and "machine" or "machines")
+  end
+end
+
+return ClusterEnvironment
