@@ -1,0 +1,66 @@
+/* runtime/launch/child.c: what a forked child does before anything else. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/world.h"
+
+/* A file opened before the fork shares its position with the parent: each would read what the other
+   left. Opened again through /proc it has a position of its own, at the same place. */
+static bool reopen(lt_ctx *c, int fd) {
+  struct stat is;
+  int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || (flags & O_PATH) != 0) return true;
+  if (fstat(fd, &is) != 0) return true;
+  if (!S_ISREG(is.st_mode) && !S_ISDIR(is.st_mode) && !S_ISBLK(is.st_mode)) return true;
+  off_t at = lseek(fd, 0, SEEK_CUR);
+  if (at < 0) return true;
+  char path[64], name[512];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  int keep = O_RDONLY | O_CLOEXEC | (flags & (O_DIRECT | O_NONBLOCK | O_NOATIME | O_DIRECTORY));
+  int own = open(path, keep);
+  if (own < 0) {
+    int why = errno;
+    ssize_t n = readlink(path, name, sizeof name - 1);
+    name[n > 0 ? n : 0] = 0;
+    return lt_fail(c, LT_EIO, "launch: a rank cannot open %s for itself: %s", name, strerror(why));
+  }
+  bool stays = (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+  bool good = lseek(own, at, SEEK_SET) == at && dup3(own, fd, stays ? 0 : O_CLOEXEC) == fd;
+  close(own);
+  return good || lt_fail(c, LT_EIO, "launch: descriptor %d: %s", fd, strerror(errno));
+}
+
+static bool reopen_all(lt_ctx *c) {
+  DIR *all = opendir("/proc/self/fd");
+  if (all == NULL) return true;
+  for (struct dirent *e; (e = readdir(all)) != NULL;) {
+    int fd = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : -1;
+    if (fd > STDIN_FILENO && fd != dirfd(all) && !reopen(c, fd)) break;
+  }
+  closedir(all);
+  return lt_ok(c);
+}
+
+/* What was read ahead from stdin belongs to the parent. */
+static void take_no_input(void) {
+  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0) return;
+  dup2(null, STDIN_FILENO);
+  if (null != STDIN_FILENO) close(null);
+  __fpurge(stdin);
+}
+
+bool lt_child_set_up(lt_ctx *c, lt_world *w) {
+  signal(SIGINT, SIG_IGN); /* the parent decides */
+  take_no_input();
+  if (w->tags != NULL) lt_tags_become(w->tags, w->info.rank);
+  return reopen_all(c);
+}

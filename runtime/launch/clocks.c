@@ -1,0 +1,221 @@
+/* runtime/launch/clocks.c: rank 0 decides who is lost, late or stalled.
+
+   Lost: nothing heard for `timeout`. Late: alive, but not where others wait, for `timeout`, unless
+   it declared a span. Stalled: all are there, and nothing moves for twice that. The clocks of waits
+   run only while the same wait is seen again and again and its rank is heard, so time in which
+   somebody was stopped, or a link was cut, counts for nobody. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/world.h"
+
+enum { WARN_S = 10, HEARD_S = 3, DOUBT_MS = 500 };
+
+static bool is_left(const lt_peer *p) { return p->left; }
+static bool is_heard(const lt_peer *p) { return p->silent_ns < (int64_t)HEARD_S * LT_SECOND; }
+static bool is_waiting(const lt_peer *p) {
+  return !p->gone && !p->left && p->state.waiting_since_ns != 0 &&
+         p->state.mark.kind == LT_MARK_CALL;
+}
+static bool is_message(const lt_mark *m) { return m->op == LT_COMM_SEND || m->op == LT_COMM_RECV; }
+
+static bool waits_for(const lt_peer *waiter, int rank) {
+  const uint64_t *bits = waiter->state.waiting_for;
+  bool all = true;
+  for (int i = 0; i < LT_COMM_MAX_RANKS / 64; i++) all = all && bits[i] == 0;
+  return all || (bits[rank / 64] >> (rank % 64) & 1) != 0;
+}
+
+/* Whether a rank that is still at work has come to where `waiter` waits. */
+static bool is_there(const lt_peer *p, const lt_peer *waiter) {
+  const lt_mark *mine = &p->state.mark, *theirs = &waiter->state.mark;
+  if (!is_waiting(p) || mine->group != theirs->group) return false;
+  return is_message(mine) || is_message(theirs) || mine->seq >= theirs->seq;
+}
+
+static bool has_completed(const lt_peer *p, const lt_mark *call) {
+  for (int i = 0; i < p->n_issued; i++)
+    if (p->issued[i].group == call->group) return p->issued[i].seq >= call->seq;
+  return false;
+}
+
+/* What the ranks of a wait do, for the table: those waited for and the waiter itself. */
+static int collect_marks(lt_world *w, int waiter) {
+  int n = 0;
+  for (int r = 0; r < w->n_peers; r++) {
+    if (r != waiter && !waits_for(&w->peers[waiter], r)) continue;
+    w->ranks[n] = r;
+    w->marks[n++] = w->peers[r].state.mark;
+  }
+  return n;
+}
+
+/* The waiter waits for a rank that left without it: that is known at once, except for messages,
+   which are not numbered with the collectives: there the wait must last. */
+static void look_for_left(lt_world *w, int waiter) {
+  lt_peer *p = &w->peers[waiter];
+  for (int r = 0; r < w->n_peers; r++) {
+    const lt_peer *other = &w->peers[r];
+    if (r == waiter || !is_left(other) || !waits_for(p, r)) continue;
+    if (!is_message(&p->state.mark) && has_completed(other, &p->state.mark)) continue;
+    bool sure = !is_message(&p->state.mark) && other->n_issued < LT_LEFT_GROUPS;
+    if (!sure && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
+    char text[LT_VERDICT_TEXT];
+    lt_disagreement_text(w->marks, w->ranks, collect_marks(w, waiter), text, sizeof text);
+    lt_hub_report(w, r, LT_RAISED, 1, text);
+    return;
+  }
+}
+
+/* Ranks that the waiter misses, into w->ranks; those that wait elsewhere themselves only when there
+   is no other. -1 when somebody may take its time: nobody is to blame. */
+static int find_missing(lt_world *w, int waiter) {
+  int n = 0;
+  bool excused = false, elsewhere = true;
+  for (int r = 0; r < w->n_peers; r++) {
+    const lt_peer *p = &w->peers[r];
+    if (r == waiter || p->gone || p->left) continue;
+    if (!is_heard(p) || p->state.declared > 0) excused = true;
+    if (!waits_for(&w->peers[waiter], r) || is_there(p, &w->peers[waiter])) continue;
+    if (is_waiting(p) && !elsewhere) continue;
+    if (!is_waiting(p) && elsewhere) n = 0, elsewhere = false;
+    w->ranks[n++] = r;
+  }
+  return excused ? -1 : n;
+}
+
+static size_t name_ranks(const lt_world *w, int n, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, n == 1 ? "rank " : "ranks ");
+  for (int i = 0; i < n && used + 16 < size; i++)
+    used += (size_t)snprintf(text + used, size - used, i > 0 ? ", %d" : "%d", w->ranks[i]);
+  return used;
+}
+
+/* "; rank 0: all_reduce ..." for each rank, as far as there is room. */
+static void add_marks(lt_world *w, int waiter, char *text, size_t size) {
+  int n = collect_marks(w, waiter);
+  for (int i = 0; i < n; i++) {
+    size_t used = strlen(text);
+    if (used + 200 > size) return;
+    used += (size_t)snprintf(text + used, size - used, i == 0 ? ": " : "; ");
+    lt_mark_text(&w->marks[i], w->ranks[i], text + used, size - used);
+  }
+}
+
+static void late_text(lt_world *w, int waiter, int n, char *text, size_t size) {
+  char named[256];
+  name_ranks(w, n, named, sizeof named);
+  snprintf(text, size, "%s %s late: rank %d has waited %.0f s", named, n == 1 ? "is" : "are",
+           waiter, (double)w->peers[waiter].blamed_ns / LT_SECOND);
+  add_marks(w, waiter, text, size);
+}
+
+/* Where this process is not ours to print in, a child does it. */
+static void warn(lt_world *w, const char *text) {
+  if (w->owns_process) {
+    lt_watchdog_print(w, text);
+    return;
+  }
+  w->out = (lt_message){.kind = LT_SAY_WARN};
+  lt_message_text(&w->out, text);
+  for (int r = 1; r < w->n_peers && w->info.forked; r++)
+    if (is_heard(&w->peers[r]) && lt_channel_send(&w->peers[r].link, &w->out)) return;
+}
+
+static void look_for_late(lt_world *w, int waiter, int n) {
+  lt_peer *p = &w->peers[waiter];
+  int64_t timeout = atomic_load(&w->timeout_ns), warning = (int64_t)WARN_S * LT_SECOND;
+  if (warning > timeout / 2) warning = timeout / 2;
+  char text[LT_VERDICT_TEXT];
+  int named = w->ranks[0];
+  if (p->blamed_ns >= timeout) {
+    late_text(w, waiter, n, text, sizeof text);
+    lt_hub_report(w, named, LT_LATE, 1, text);
+  } else if (p->blamed_ns >= warning && !p->warned && !w->peers[named].warned) {
+    p->warned = w->peers[named].warned = true; /* once a rank that is late, not once a waiter */
+    late_text(w, waiter, n, text, sizeof text);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, " (an error at %.0f s)", (double)timeout / LT_SECOND);
+    warn(w, text);
+  }
+}
+
+static void look_for_stall(lt_world *w, int waiter) {
+  const lt_peer *p = &w->peers[waiter];
+  if (p->still_ns < 2 * atomic_load(&w->timeout_ns)) return;
+  char text[LT_VERDICT_TEXT];
+  snprintf(text, sizeof text, "stalled: all ranks are there and nothing has moved for %.0f s",
+           (double)p->still_ns / LT_SECOND);
+  add_marks(w, waiter, text, sizeof text);
+  lt_hub_report(w, -1, LT_STALLED, 1, text);
+}
+
+/* A wait is the same as long as its rank gets on with nothing. */
+static uint64_t key_of(const lt_peer *p) {
+  const lt_state *s = &p->state;
+  uint64_t h = (uint64_t)s->waiting_since_ns * 0x9e3779b97f4a7c15u;
+  h = (h ^ s->mark.seq) * 0xbf58476d1ce4e5b9u;
+  h = (h ^ s->mark.group) * 0x94d049bb133111ebu;
+  return (h ^ s->progress) | 1;
+}
+
+static bool misses_left(lt_world *w, int waiter) {
+  for (int r = 0; r < w->n_peers; r++)
+    if (r != waiter && is_left(&w->peers[r]) && waits_for(&w->peers[waiter], r)) return true;
+  return false;
+}
+
+static void look_at(lt_world *w, int waiter, int64_t elapsed) {
+  lt_peer *p = &w->peers[waiter];
+  uint64_t key = is_waiting(p) ? key_of(p) : 0;
+  if (key != p->wait_key) {
+    p->wait_key = key;
+    p->blamed_ns = p->still_ns = p->left_ns = 0;
+    p->warned = false;
+    return;
+  }
+  if (key == 0 || !is_heard(p)) return;
+  if (misses_left(w, waiter)) p->left_ns += elapsed;
+  look_for_left(w, waiter);
+  int n = find_missing(w, waiter);
+  p->blamed_ns = n > 0 ? p->blamed_ns + elapsed : 0;
+  p->still_ns = n == 0 ? p->still_ns + elapsed : 0;
+  if (n > 0) look_for_late(w, waiter, n);
+  if (n == 0) look_for_stall(w, waiter);
+}
+
+/* What ranks do now: forked ones lie open, joined ones told it with their last beat. */
+static void refresh(lt_world *w) {
+  lt_watchdog_state(w, &w->peers[0].state);
+  for (int r = 1; r < w->n_peers && w->pulses != NULL; r++)
+    if (!w->peers[r].gone && !w->peers[r].left) lt_pulse_state(&w->pulses[r], &w->peers[r].state);
+}
+
+static void look_for_lost(lt_world *w) {
+  int64_t timeout = atomic_load(&w->timeout_ns);
+  for (int r = 1; r < w->n_peers; r++) {
+    const lt_peer *p = &w->peers[r];
+    if (p->gone || p->bye || p->told || p->silent_ns < timeout) continue;
+    char text[LT_VERDICT_TEXT], doing[512];
+    lt_mark_text(&p->state.mark, r, doing, sizeof doing);
+    snprintf(text, sizeof text,
+             "rank %d (pid %d on %s) is lost: not heard for %.0f s (stopped, or cut off); "
+             "last known: %s",
+             r, w->info.pids[r], w->info.hosts[r], (double)p->silent_ns / LT_SECOND, doing);
+    lt_hub_report(w, r, LT_LOST, 1, text);
+  }
+}
+
+void lt_clocks_hub(lt_world *w, int64_t tick) {
+  if (lt_pulse_over(w->pulse) || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
+  for (int r = 1; r < w->n_peers; r++) w->peers[r].silent_ns += tick;
+  if (atomic_load(&w->launch_deadline_ns) != 0) return;
+  w->clock_ns += tick;
+  int64_t pause = w->alert ? 100ll * LT_MS : LT_SECOND;
+  if (w->clock_ns < pause) return;
+  int64_t elapsed = w->clock_ns < LT_SECOND ? w->clock_ns : LT_SECOND;
+  w->clock_ns = 0;
+  refresh(w);
+  look_for_lost(w);
+  for (int r = 0; r < w->n_peers && !w->collecting; r++) look_at(w, r, elapsed);
+}

@@ -1,0 +1,120 @@
+/* runtime/launch/hub.c: rank 0's watchdog: failures come together here and become one verdict. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/world.h"
+
+/* Consequences arrive soon after their cause, sometimes before it: what counts is the gravest. */
+enum { COLLECT_MS = 200, REDIAL_MS = 500 };
+
+void lt_hub_tell(lt_world *w, const lt_message *m) {
+  for (int r = 1; r < w->n_peers; r++) lt_channel_send(&w->peers[r].link, m);
+}
+
+static void tell(lt_world *w, lt_message_kind kind) {
+  w->out = (lt_message){.kind = (uint8_t)kind};
+  lt_message_size(&w->out, 0);
+  lt_hub_tell(w, &w->out);
+}
+
+/* Within a class the first to arrive stays. */
+void lt_hub_report(lt_world *w, int rank, lt_verdict_class class, int status, const char *text) {
+  if (lt_pulse_over(w->pulse)) return;
+  if (!w->collecting) w->decide_ns = w->now_ns + (int64_t)COLLECT_MS * LT_MS;
+  if (w->collecting && class >= (lt_verdict_class)w->best.class) return;
+  w->collecting = true;
+  w->best = (lt_message){
+      .kind = LT_SAY_VERDICT, .class = (uint8_t) class, .rank = rank, .status = status};
+  lt_message_text(&w->best, text);
+}
+
+static void decide(lt_world *w) {
+  const lt_message *m = &w->best;
+  w->collecting = false;
+  lt_hub_tell(w, m);
+  if (m->class == LT_LOST && m->rank > 0) lt_children_kill(w, m->rank); /* stopped */
+  lt_watchdog_verdict(w, (lt_verdict_class)m->class, m->rank, m->status, m->text);
+}
+
+static bool all_left(lt_world *w) {
+  for (int r = 0; r < w->n_peers; r++)
+    if (!w->peers[r].left) return false;
+  return true;
+}
+
+/* From now on a wait for this rank is in vain: states are wanted soon. */
+void lt_hub_left(lt_world *w, int rank, const lt_message *m) {
+  lt_peer *p = &w->peers[rank];
+  if (p->left) return;
+  p->left = true;
+  p->state.mark = m->state.mark;
+  size_t bytes = m->bytes - offsetof(lt_message, text);
+  p->n_issued = (int)(bytes / sizeof(lt_issued));
+  if (p->n_issued > LT_LEFT_GROUPS) p->n_issued = LT_LEFT_GROUPS;
+  memcpy(p->issued, m->text, (size_t)p->n_issued * sizeof(lt_issued));
+  if (all_left(w)) {
+    tell(w, LT_SAY_ALL_LEFT);
+    lt_news_tell(w, LT_NEWS_ALL_LEFT);
+  } else if (!w->alert) {
+    w->alert = true;
+    w->beat_ns = w->now_ns;
+    tell(w, LT_SAY_ALERT);
+  }
+}
+
+void lt_hub_acked(lt_world *w, int rank) {
+  w->peers[rank].acked = true;
+  for (int r = 0; r < w->n_peers; r++)
+    if (!w->peers[r].acked && !w->peers[r].gone) return;
+  tell(w, LT_SAY_ALL_ACK);
+  lt_news_tell(w, LT_NEWS_ALL_ACK);
+}
+
+void lt_hub_hear(lt_world *w, int rank, const lt_message *m) {
+  lt_peer *p = &w->peers[rank];
+  p->silent_ns = 0;
+  switch ((lt_message_kind)m->kind) {
+    case LT_SAY_BEAT: p->state = m->state; break;
+    case LT_SAY_REPORT:
+    case LT_SAY_VERDICT:
+      p->told = true;
+      lt_hub_report(w, m->rank, (lt_verdict_class)m->class, m->status, m->text);
+      break;
+    case LT_SAY_LEFT: lt_hub_left(w, rank, m); break;
+    case LT_SAY_BYE: p->bye = true; break;
+    case LT_SAY_ACK: lt_hub_acked(w, rank); break;
+    default: break;
+  }
+}
+
+/* A rank's process has ended, or seems to. `how` continues "rank 1 ...". */
+void lt_hub_gone(lt_world *w, int rank, int status, const char *how) {
+  lt_peer *p = &w->peers[rank];
+  if (p->gone) return;
+  p->gone = true;
+  if (lt_pulse_over(w->pulse)) lt_hub_acked(w, rank);
+  if (p->bye || p->told || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
+  char text[LT_VERDICT_TEXT], doing[512];
+  lt_mark mark = w->pulses != NULL ? lt_pulse_doing(&w->pulses[rank]) : p->state.mark;
+  lt_mark_text(&mark, rank, doing, sizeof doing);
+  snprintf(text, sizeof text, "rank %d %s; last known: %s", rank, how, doing);
+  lt_hub_report(w, rank, LT_EXITED, status, text);
+}
+
+/* A rank over TCP whose connection ended and that does not dial again has ended itself. */
+static void watch_ends(lt_world *w) {
+  for (int r = 1; r < w->n_peers; r++) {
+    lt_peer *p = &w->peers[r];
+    if (p->gone || p->ended_ns == 0 || p->link.fd >= 0) continue;
+    if (w->now_ns - p->ended_ns < (int64_t)REDIAL_MS * LT_MS) continue;
+    char how[160];
+    snprintf(how, sizeof how, "(pid %d on %s) ended without a word", w->info.pids[r],
+             w->info.hosts[r]);
+    lt_hub_gone(w, r, 1, how);
+  }
+}
+
+void lt_hub_turn(lt_world *w) {
+  if (w->star != NULL) watch_ends(w);
+  if (w->collecting && w->now_ns >= w->decide_ns) decide(w);
+}

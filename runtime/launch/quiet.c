@@ -1,0 +1,79 @@
+/* runtime/launch/quiet.c: what must be true of a process before it is forked.
+
+   A fork copies one thread. What others held (locks, half-written buffers) stays held for ever in
+   the child, so they must be gone: our helpers by name, OpenMP's pool by its own call, and then
+   /proc says whether somebody else is at work. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/threads.h"
+#include "launch/world.h"
+
+enum { POLLS = 50 };
+
+/* The kernel's name of a thread of this process. */
+static void thread_name(const char *id, char *name, size_t size) {
+  char path[320];
+  snprintf(path, sizeof path, "/proc/self/task/%.64s/comm", id);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read(fd, name, size - 1) : 0;
+  if (fd >= 0) close(fd);
+  name[n > 0 ? n : 0] = 0;
+  name[strcspn(name, "\n")] = 0;
+}
+
+/* How many threads there are beside this one; their names, when `names` is given. */
+static int count_others(char *names, size_t size) {
+  DIR *tasks = opendir("/proc/self/task");
+  if (tasks == NULL) return 0; /* no /proc: nothing can be known */
+  char own[32];
+  snprintf(own, sizeof own, "%d", (int)gettid());
+  int n = 0;
+  size_t used = 0;
+  for (struct dirent *e; (e = readdir(tasks)) != NULL;) {
+    if (!isdigit((unsigned char)e->d_name[0]) || strcmp(e->d_name, own) == 0) continue;
+    if (names != NULL && used + 40 < size) {
+      char name[32];
+      thread_name(e->d_name, name, sizeof name);
+      used += (size_t)snprintf(names + used, size - used, "%s\"%s\"", n > 0 ? ", " : "", name);
+    }
+    n++;
+  }
+  closedir(tasks);
+  return n;
+}
+
+/* A thread that was just joined may be seen for some more milliseconds. */
+static bool is_alone(void) {
+  for (int i = 0; i < POLLS; i++) {
+    if (count_others(NULL, 0) == 0) return true;
+    nanosleep(&(struct timespec){.tv_nsec = LT_MS}, NULL);
+  }
+  return false;
+}
+
+bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
+  const char *what = o->what != NULL ? o->what : "launch";
+  if (!c->root->policy.fork) return lt_fail(c, LT_EARG, "%s: this state may not fork", what);
+  if (o->ranks < 1 || o->ranks > LT_COMM_MAX_RANKS)
+    return lt_fail(c, LT_EARG, "%s: ranks must be 1 to %d: %d", what, LT_COMM_MAX_RANKS, o->ranks);
+  if (lt_world_current(c) != NULL)
+    return lt_fail(c, LT_EARG, "%s: ranks run already: one world at a time", what);
+  lt_quiesce(c->root);
+  omp_pause_resource_all(omp_pause_hard);
+  fflush(NULL);
+  if (o->fork_with_threads || is_alone()) return true;
+  char names[512] = "";
+  int n = count_others(names, sizeof names);
+  if (n == 0) return true;
+  return lt_fail(c, LT_EARG,
+                 "%s: cannot fork while %d other thread%s: %s (fork_with_threads = true takes the "
+                 "risk that they hold locks)",
+                 what, n, n == 1 ? " runs" : "s run", names);
+}

@@ -1,0 +1,304 @@
+/* runtime/launch/world.c: the life of a world, and what its main thread says and asks. */
+#include "launch/world.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The world whose main thread the reserved signal is for. */
+static lt_world *_Atomic signalled;
+
+/* One of the real-time signals, which nobody else sends: a verdict is there. */
+static int reserved_signal(void) { return SIGRTMIN + 6; }
+
+static void on_verdict(int number) {
+  (void)number;
+  int saved = errno;
+  lt_world *w = atomic_load(&signalled);
+  if (w != NULL && w->wake != NULL) w->wake(w->wake_ud);
+  errno = saved;
+}
+
+static double seconds_of(const char *name, double otherwise) {
+  const char *text = getenv(name);
+  double s = text != NULL ? strtod(text, NULL) : 0;
+  return s > 0 ? s : otherwise;
+}
+
+static int64_t ns_of(double seconds) { return (int64_t)(seconds * LT_SECOND); }
+
+/* The disagreement that comm/ found: no rank alone is to blame. */
+static void report(void *ud, lt_verdict_class class, const char *text) {
+  lt_world *w = ud;
+  w->report =
+      (lt_message){.kind = LT_SAY_REPORT, .class = (uint8_t) class, .rank = -1, .status = 1};
+  lt_message_text(&w->report, text);
+  lt_ask_of(w, LT_ASK_REPORT);
+  lt_news_wait(w, LT_NEWS_VERDICT, 5ll * LT_SECOND, false);
+  if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, -1, 1, text);
+}
+
+/* Folders of jobs that start within a second on one machine differ by their process. */
+static void name_folder(lt_world *w, const char *folder) {
+  char here[PATH_MAX];
+  if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
+  if (folder == NULL)
+    snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%lld_%d", here, (long long)time(NULL),
+             (int)getpid());
+  else if (folder[0] == '/')
+    snprintf(w->folder, sizeof w->folder, "%s", folder);
+  else
+    snprintf(w->folder, sizeof w->folder, "%s/%s", here, folder);
+}
+
+static bool fill(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
+  int n = o->ranks;
+  w->c = c;
+  w->wake_fd = w->err_fd = -1;
+  pthread_mutex_init(&w->folder_mutex, NULL);
+  snprintf(w->what, sizeof w->what, "%s", o->what != NULL ? o->what : "the script");
+  if (gethostname(w->host, sizeof w->host - 1) != 0) snprintf(w->host, sizeof w->host, "localhost");
+  w->owns_process = o->owns_process;
+  w->wake = o->wake;
+  w->wake_ud = o->wake_ud;
+  w->may_write = c->root->policy.write_files;
+  lt_world_set_timeout(w, o->timeout);
+  name_folder(w, o->folder);
+  w->hosts = lt_alloc(c, (size_t)n * sizeof *w->hosts);
+  if (w->hosts == NULL) return false;
+  for (int r = 0; r < n; r++) w->hosts[r] = w->host;
+  w->info = (lt_world_info){.rank = rank,
+                            .size = n,
+                            .local_rank = rank,
+                            .local_size = n,
+                            .nodes = 1,
+                            .hosts = w->hosts,
+                            .timeout = w->info.timeout};
+  return true;
+}
+
+lt_world *lt_world_new(lt_ctx *c, int rank, const lt_launch_options *o) {
+  lt_world *w = lt_alloc(c, sizeof *w);
+  if (w == NULL) return NULL;
+  if (fill(c, w, rank, o)) return w;
+  lt_world_free(c, w);
+  return NULL;
+}
+
+static size_t pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+/* Anonymous, so that nothing is left behind however the ranks end. */
+bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes) {
+  size_t front = pages(sizeof *w->shared), middle = pages((size_t)n_pulses * sizeof *w->pulse);
+  w->segment_bytes = pages(segment_bytes);
+  w->shared_bytes = front + middle + w->segment_bytes;
+  void *memory = mmap(NULL, w->shared_bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return lt_fail(c, LT_EMEMORY, "%s: no %zu bytes of memory for %d ranks: %s", w->what,
+                   w->shared_bytes, w->info.size, strerror(errno));
+  w->shared = memory;
+  w->info.pids = w->shared->pids;
+  w->pulse = (lt_pulse *)((char *)memory + front);
+  w->segment = (char *)memory + front + middle;
+  return true;
+}
+
+/* What the rank's process needs for itself; after a fork, in each. */
+bool lt_world_open(lt_ctx *c, lt_world *w) {
+  int n = w->info.rank == 0 ? w->info.size : 1;
+  w->main = pthread_self();
+  w->pulse->rank = w->info.rank;
+  w->pulse->size = w->info.size;
+  w->pulse->report = report;
+  w->pulse->ud = w;
+  w->n_peers = n;
+  w->peers = lt_alloc(c, (size_t)n * sizeof *w->peers);
+  w->n_polls = 2 * n + 2 + LT_STRANGERS + LT_ADDRESSES;
+  w->polls = lt_alloc(c, (size_t)w->n_polls * sizeof *w->polls);
+  w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
+  w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
+  if (!lt_ok(c)) return false;
+  for (int r = 0; r < n; r++) w->peers[r].link.fd = w->peers[r].pidfd = -1;
+  w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (w->wake_fd < 0)
+    return lt_fail(c, LT_EIO, "%s: no event descriptor: %s", w->what, strerror(errno));
+  return true;
+}
+
+void lt_world_install(lt_ctx *c, lt_world *w) {
+  c->root->slot[LT_SLOT_LAUNCH] = w;
+  c->root->slot_drop[LT_SLOT_LAUNCH] = lt_world_drop;
+  if (w->wake == NULL) return;
+  struct sigaction action = {.sa_handler = on_verdict};
+  sigemptyset(&action.sa_mask);
+  atomic_store(&signalled, w);
+  w->signals = sigaction(reserved_signal(), &action, &w->signal_before) == 0;
+}
+
+void lt_world_signal(lt_world *w) {
+  if (w->signals) pthread_kill(w->main, reserved_signal());
+}
+
+void lt_world_free(lt_ctx *c, lt_world *w) {
+  if (w->signals) sigaction(reserved_signal(), &w->signal_before, NULL);
+  lt_world *self = w;
+  atomic_compare_exchange_strong(&signalled, &self, NULL);
+  if (c->root->slot[LT_SLOT_LAUNCH] == w) c->root->slot[LT_SLOT_LAUNCH] = NULL;
+  for (int r = 0; r < w->n_peers && w->peers != NULL; r++) {
+    lt_channel_close(&w->peers[r].link);
+    if (w->peers[r].pidfd >= 0) close(w->peers[r].pidfd);
+  }
+  if (w->wake_fd >= 0) close(w->wake_fd);
+  if (w->err_fd >= 0) close(w->err_fd);
+  size_t n = (size_t)w->info.size, peers = (size_t)w->n_peers;
+  lt_free(c, w->peers, peers * sizeof *w->peers);
+  lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
+  lt_free(c, w->marks, peers * sizeof *w->marks);
+  lt_free(c, w->ranks, peers * sizeof *w->ranks);
+  lt_free(c, w->hosts, n * sizeof *w->hosts);
+  if (w->shared != NULL) munmap(w->shared, w->shared_bytes);
+  pthread_mutex_destroy(&w->folder_mutex);
+  lt_free(c, w, sizeof *w);
+}
+
+/* ---- between the two threads ---- */
+
+void lt_ask_of(lt_world *w, lt_ask ask) {
+  atomic_fetch_or(&w->asks, ask);
+  uint64_t one = 1;
+  ssize_t n = write(w->wake_fd, &one, sizeof one);
+  (void)n; /* full means that it is awake */
+}
+
+void lt_news_tell(lt_world *w, lt_news news) {
+  atomic_fetch_or(&w->news, news);
+  syscall(SYS_futex, &w->news, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
+}
+
+bool lt_news_wait(lt_world *w, uint32_t news, int64_t ns, bool interrupts) {
+  int64_t start = lt_now_ns();
+  for (;;) {
+    uint32_t seen = atomic_load(&w->news);
+    if ((seen & news) != 0) return true;
+    if (interrupts && atomic_load(w->c->cancel)) return false;
+    if (ns >= 0 && lt_now_ns() - start >= ns) return false;
+    struct timespec t = {.tv_nsec = 10 * LT_MS};
+    syscall(SYS_futex, &w->news, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, &t, NULL, 0);
+  }
+}
+
+/* ---- what the main thread says ---- */
+
+lt_world *lt_world_current(const lt_ctx *c) { return c->root->slot[LT_SLOT_LAUNCH]; }
+const lt_world_info *lt_world_describe(const lt_world *w) { return &w->info; }
+lt_group *lt_world_group(lt_world *w) { return w->group; }
+lt_pulse *lt_world_pulse(lt_world *w) { return w->pulse; }
+
+const lt_verdict *lt_world_verdict(const lt_world *w) {
+  return lt_pulse_over(w->pulse) ? &w->pulse->verdict : NULL;
+}
+
+void lt_world_set_timeout(lt_world *w, double seconds) {
+  w->info.timeout = seconds > 0 ? seconds : seconds_of("LT_TIMEOUT", 60);
+  atomic_store(&w->timeout_ns, ns_of(w->info.timeout));
+}
+
+void lt_world_set_folder(lt_world *w, const char *folder) {
+  pthread_mutex_lock(&w->folder_mutex);
+  name_folder(w, folder);
+  pthread_mutex_unlock(&w->folder_mutex);
+}
+
+lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line) {
+  lt_mark m;
+  memset(&m, 0, sizeof m);
+  m.kind = (uint8_t)kind;
+  m.reduce = LT_COMM_NO_REDUCE;
+  m.dtype = LT_DTYPE_NONE;
+  m.line = line;
+  if (hook != NULL) strncpy(m.hook, hook, sizeof m.hook - 1);
+  if (file != NULL) { /* the end of a long name says more */
+    size_t n = strlen(file), most = sizeof m.file - 1;
+    memcpy(m.file, n > most ? file + n - most : file, n > most ? most : n);
+  }
+  return m;
+}
+
+void lt_world_doing(lt_world *w, const char *hook, const char *file, int line) {
+  lt_mark m = lt_world_mark(LT_MARK_RUNNING, hook, file, line);
+  lt_pulse_do(w->pulse, &m);
+}
+
+void lt_world_span(lt_world *w, bool open, bool saving) {
+  atomic_fetch_add(&w->pulse->declared, open ? 1 : -1);
+  if (!saving) return;
+  atomic_fetch_add(&w->saving, open ? 1 : -1);
+  atomic_fetch_add(&w->shared->saving, open ? 1 : -1);
+}
+
+void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
+  if (lt_pulse_over(w->pulse)) return;
+  if (file != NULL) lt_world_doing(w, NULL, file, line);
+  char said[LT_VERDICT_TEXT];
+  snprintf(said, sizeof said, "rank %d: %s", w->info.rank, text);
+  w->report =
+      (lt_message){.kind = LT_SAY_REPORT, .class = LT_RAISED, .rank = w->info.rank, .status = 1};
+  lt_message_text(&w->report, said);
+  lt_ask_of(w, LT_ASK_REPORT);
+  lt_news_wait(w, LT_NEWS_VERDICT, 5ll * LT_SECOND, false);
+  if (!lt_pulse_over(w->pulse))
+    lt_verdict_set(&w->pulse->verdict, LT_RAISED, w->info.rank, 1, said);
+}
+
+/* The last collective of each group that is complete, newest groups first. Peers that still wait in
+   one of these need nothing more of this rank. */
+static int completed(const lt_pulse *p, lt_issued *out) {
+  int n = 0;
+  uint64_t count = atomic_load(&p->ring_count);
+  for (uint64_t k = count; k > 0 && count - k < LT_RING && n < LT_LEFT_GROUPS; k--) {
+    const lt_ring_entry *e = &p->ring[(k - 1) % LT_RING];
+    bool pair = e->mark.op == LT_COMM_SEND || e->mark.op == LT_COMM_RECV; /* numbered apart */
+    if (e->done_ns == 0 || pair) continue;
+    int i = 0;
+    while (i < n && out[i].group != e->mark.group) i++;
+    if (i == n) out[n++] = (lt_issued){.group = e->mark.group, .seq = e->mark.seq};
+    if (e->mark.seq > out[i].seq) out[i].seq = e->mark.seq;
+  }
+  return n;
+}
+
+bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
+  if ((atomic_load(&w->asks) & LT_ASK_LEFT) == 0) {
+    lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
+    lt_pulse_do(w->pulse, &m);
+    w->left = (lt_message){.kind = LT_SAY_LEFT, .rank = w->info.rank, .state.mark = m};
+    lt_issued issued[LT_LEFT_GROUPS];
+    size_t bytes = (size_t)completed(w->pulse, issued) * sizeof *issued;
+    memcpy(w->left.text, issued, bytes);
+    lt_message_size(&w->left, bytes);
+    lt_ask_of(w, LT_ASK_LEFT);
+  }
+  lt_news_wait(w, LT_NEWS_ALL_LEFT | LT_NEWS_VERDICT, -1, true);
+  const lt_verdict *v = lt_world_verdict(w);
+  if (v != NULL) return lt_fail(c, LT_ERANKS, "%s", v->text);
+  if ((atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return true;
+  return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks went on", w->what);
+}
+
+bool lt_world_may_speak(lt_world *w) {
+  const lt_verdict *v = lt_world_verdict(w);
+  if (!w->info.forked && v != NULL) {
+    bool no_first = v->rank == 0 && (v->class == LT_EXITED || v->class == LT_LOST);
+    int speaker = no_first ? w->peers[0].state.lowest : 0;
+    if (w->info.rank != (speaker > 0 || !no_first ? speaker : 1)) return false;
+  }
+  return atomic_exchange(&w->shared->spoken, 1) == 0;
+}

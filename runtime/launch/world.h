@@ -1,0 +1,197 @@
+/* runtime/launch/world.h: the inside of a world, shared by the files of launch/.
+
+   Two threads meet here. The main thread of a rank asks (`asks`, with what it wants to say in
+   `report` and `left`) and sleeps on `news`; the watchdog owns everything below "the watchdog's
+   own". Nothing of the watchdog's allocates. */
+#ifndef LT_LAUNCH_WORLD_H
+#define LT_LAUNCH_WORLD_H
+
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "launch/control.h"
+#include "launch/launch.h"
+
+enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
+enum { LT_LEFT_GROUPS = 64, LT_ADDRESSES = 8, LT_STRANGERS = 16, LT_TAG_LINE = 4096 };
+
+/* What the main thread asks of the watchdog; bits that are never taken back. */
+typedef enum lt_ask {
+  LT_ASK_REPORT = 1, /* `report` is written */
+  LT_ASK_LEFT = 2,   /* `left` is written */
+  LT_ASK_BYE = 4,    /* nothing more to unwind: this rank's end is no failure */
+  LT_ASK_ACK = 8,    /* unwound after a verdict */
+  LT_ASK_STOP = 16   /* the thread shall end */
+} lt_ask;
+
+/* What the watchdog tells the main thread; bits that are never taken back. */
+typedef enum lt_news {
+  LT_NEWS_READY = 1, /* all ranks are connected */
+  LT_NEWS_ALL_LEFT = 2,
+  LT_NEWS_ALL_ACK = 4,
+  LT_NEWS_VERDICT = 8
+} lt_news;
+
+/* Memory that forked ranks share, in front of the segment of comm/: pulses are there so that rank 0
+   can tell what a killed rank did last. */
+typedef struct lt_shared {
+  _Atomic uint32_t spoken; /* somebody has told the failure */
+  _Atomic int32_t saving;  /* open spans of all ranks that move bytes to disk */
+  int pids[LT_COMM_MAX_RANKS];
+} lt_shared;
+
+/* Another rank, as a watchdog sees it. Rank 0 has one for each; the others one, for rank 0. */
+typedef struct lt_peer {
+  lt_channel link;
+  lt_state state;              /* what it told last */
+  int64_t silent_ns;           /* nothing heard for so long, in this watchdog's ticks */
+  uint64_t wait_key;           /* the wait that it was in when the clocks looked last; 0: none */
+  int64_t blamed_ns, still_ns; /* in that wait: somebody was missing, all were there */
+  int64_t left_ns;             /* in that wait: somebody had left */
+  bool left, bye, gone, acked;
+  bool told; /* it reported a failure: its end is no other */
+  bool warned;
+  int n_issued;
+  lt_issued issued[LT_LEFT_GROUPS];
+  int64_t ended_ns; /* its connection ended then: 0: not */
+  int pidfd;        /* of a child; -1: none */
+} lt_peer;
+
+typedef struct lt_tags lt_tags; /* tags.c */
+typedef struct lt_star lt_star; /* control_tcp.c */
+
+struct lt_world {
+  lt_world_info info;
+  lt_ctx *c;
+  lt_group *group;
+  lt_pulse *pulse;
+  char what[LT_MARK_HOOK];
+  char host[64];
+  bool owns_process;
+  void (*wake)(void *ud);
+  void *wake_ud;
+  lt_shared *shared; /* a mapping of forked ranks; of joined ones, memory of their own */
+  size_t shared_bytes;
+  void *segment; /* comm/'s part of it */
+  size_t segment_bytes;
+  lt_pulse *pulses;   /* [size] of forked ranks, in the mapping; else NULL */
+  int *pairs;         /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
+  const char **hosts; /* [size] */
+  char *host_names;   /* [size][64] of joined ranks */
+  int threads_before;
+  int err_fd;   /* where failures are told: the true stderr */
+  bool signals; /* this world has the reserved signal */
+  struct sigaction signal_before;
+  lt_tags *tags;
+  lt_star *star; /* joined ranks */
+
+  pthread_t main, thread;
+  bool watched; /* the thread runs */
+  int wake_fd;
+  _Atomic uint32_t asks, news;
+  _Atomic int32_t saving; /* this rank's spans that move bytes to disk */
+  _Atomic int64_t timeout_ns;
+  _Atomic int64_t launch_deadline_ns; /* 0: come together */
+  pthread_mutex_t folder_mutex;
+  char folder[2 * PATH_MAX];
+  bool may_write;
+  lt_message report, left;
+
+  /* The watchdog's own. */
+  uint32_t asks_done;
+  int64_t now_ns, beat_ns; /* of this turn; when the next beat is due */
+  int64_t clock_ns;        /* when the clocks looked last */
+  bool alert;              /* somebody left: beat ten times a second */
+  int n_peers;             /* size at rank 0, 1 elsewhere */
+  lt_peer *peers;
+  lt_mark *marks; /* [size] of a table */
+  int *ranks;     /* [size] */
+  lt_message in, out, best;
+  bool collecting; /* rank 0: `best` is a failure, told at decide_ns */
+  int64_t decide_ns;
+  int64_t fallback_ns;  /* elsewhere: judge alone then; 0: no */
+  int64_t unwinding_ns; /* ticks since the verdict */
+  int64_t signalled_ns; /* when the main thread was signalled last */
+  int n_polls;          /* enough for all there is */
+  struct pollfd *polls;
+};
+
+/* world.c */
+lt_world *lt_world_new(lt_ctx *c, int rank, const lt_launch_options *o);
+/* Memory for `shared`, pulses and comm/'s segment. */
+bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes);
+/* What each rank needs for itself (after a fork, in each): peers, descriptors. */
+bool lt_world_open(lt_ctx *c, lt_world *w);
+void lt_world_free(lt_ctx *c, lt_world *w);
+/* Put it into the ctx and take the reserved signal. */
+void lt_world_install(lt_ctx *c, lt_world *w);
+void lt_world_signal(lt_world *w); /* wake the main thread's script */
+lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line);
+void lt_ask_of(lt_world *w, lt_ask ask);
+/* Sleep until one of `news` is there, at most for `ns` (-1: for ever); false when it is not, which
+   an interruption (lt_cancel) may cause too where `interrupts` is set. */
+bool lt_news_wait(lt_world *w, uint32_t news, int64_t ns, bool interrupts);
+void lt_news_tell(lt_world *w, lt_news news);
+
+/* watchdog.c */
+bool lt_watchdog_start(lt_ctx *c, lt_world *w);
+void lt_watchdog_stop(lt_world *w);
+/* This rank's verdict, unless it has one: for the main thread, files, peers. */
+void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int status,
+                         const char *text);
+void lt_pulse_state(const lt_pulse *p, lt_state *s);
+void lt_watchdog_state(lt_world *w, lt_state *s);
+void lt_watchdog_receive(lt_world *w, int peer);
+void lt_watchdog_say_again(lt_world *w);
+/* Say the verdict's text on stderr, once in the world; say any line there. */
+void lt_watchdog_speak(lt_world *w);
+void lt_watchdog_print(lt_world *w, const char *text);
+/* End the process with the verdict's status. */
+_Noreturn void lt_watchdog_exit(lt_world *w);
+
+/* hub.c: rank 0's part of the watchdog. */
+void lt_hub_report(lt_world *w, int rank, lt_verdict_class class, int status, const char *text);
+void lt_hub_hear(lt_world *w, int rank, const lt_message *m);
+void lt_hub_left(lt_world *w, int rank, const lt_message *m);
+void lt_hub_acked(lt_world *w, int rank);
+void lt_hub_gone(lt_world *w, int rank, int status, const char *how);
+void lt_hub_turn(lt_world *w); /* decide when it is time */
+void lt_hub_tell(lt_world *w, const lt_message *m);
+
+/* clocks.c */
+void lt_clocks_hub(lt_world *w, int64_t elapsed_ns);
+
+/* reap.c: children of rank 0; nothing where there are none. */
+void lt_children_turn(lt_world *w);
+void lt_children_kill(lt_world *w, int rank);
+/* Main thread: wait for their ends, killing those that are late; then, without a watchdog that
+   might signal them, take their statuses. */
+void lt_children_wait(lt_world *w, int64_t patience_ns);
+void lt_children_reap(lt_world *w);
+
+/* files.c */
+void lt_files_write(lt_world *w);
+
+/* child.c */
+bool lt_child_set_up(lt_ctx *c, lt_world *w);
+
+/* end.c */
+void lt_world_drop(lt_ctx *c, void *world); /* the ctx ends while ranks run */
+void lt_world_guard(lt_world *w);           /* in a child: exit() is a failure from now on */
+
+/* quiet.c: whether this process may be forked: helpers joined, nobody else at work. */
+bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
+
+/* tags.c: stderr of children, tagged with their rank. */
+lt_tags *lt_tags_new(lt_ctx *c, int ranks);
+/* In a child: its own end becomes its stderr. In the parent: the thread begins. */
+void lt_tags_become(lt_tags *t, int rank);
+bool lt_tags_start(lt_ctx *c, lt_tags *t);
+void lt_tags_release(lt_ctx *c, lt_tags *t);
+
+/* control_tcp.c */
+void lt_star_turn(lt_world *w);
+
+#endif
