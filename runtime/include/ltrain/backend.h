@@ -1,7 +1,9 @@
-/* ltrain/backend.h: tables of functions that a device implements, in and out of tree. */
+/* ltrain/backend.h: tables of functions that a device implements, and how a backend that is a shared
+   object of its own gives its tables to ltrain. */
 #ifndef LT_INCLUDE_BACKEND_H
 #define LT_INCLUDE_BACKEND_H
 
+#include "ltrain/comm.h"
 #include "ltrain/tensor.h"
 
 #ifdef __cplusplus
@@ -58,6 +60,32 @@ typedef struct lt_device_ops {
   /* dst += src, for reductions between ranks. (optional) */
   void (*accumulate)(void *dst, const void *src, int64_t n, lt_dtype dtype);
 } lt_device_ops;
+
+/* What ltrain offers a backend that it opened. Grows at its end: `size` says how far it goes. */
+typedef struct lt_host {
+  uint32_t size, version;   /* sizeof(lt_host), LT_BACKEND_VERSION */
+  const char *ltrain;       /* "0.1.0" */
+  uint64_t op_hash;         /* of the op rows of this ltrain */
+  const lt_comm_host *comm; /* for backends of collectives; also given to lt_comm_ops.open */
+  /* For functions that got a ctx, during that call alone. */
+  bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* always false */
+  void (*log)(lt_ctx *c, const char *text);
+} lt_host;
+
+enum { LT_BACKEND_TEXT = 256 };
+
+/* What a backend says of itself. Everything it points to lives as long as the process. */
+typedef struct lt_backend {
+  uint32_t size, version;  /* set by ltrain before; the backend sets the version it was built for */
+  uint64_t op_hash;        /* of the op rows it was built with; 0: it has no kernels */
+  const char *about;       /* "Open MPI 4.1.4", for `ltrain info` */
+  const lt_comm_ops *comm; /* its collectives, or NULL */
+  char text[LT_BACKEND_TEXT]; /* why it could not, in a sentence */
+} lt_backend;
+
+/* The one symbol of a backend's shared object; called once a process. It links nothing of ltrain,
+   never longjmps and keeps no ctx. False: `text` says why. */
+LT_API bool lt_backend_open(const lt_host *host, lt_backend *out);
 
 #ifdef __cplusplus
 }

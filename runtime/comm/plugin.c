@@ -1,0 +1,202 @@
+/* runtime/comm/plugin.c: finds, opens and checks shared objects that hold a backend.
+
+   Opened objects are never closed: MPI cannot be started twice in a process, and tables that were
+   handed out point into them. One list a process, whatever the number of contexts. */
+#include "comm/plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/comm.h"
+#include "device/device.h"
+#include "ltrain/version.h"
+
+enum { BACKENDS = 16, NAME = 32 };
+
+typedef struct opened {
+  char name[NAME];
+  char path[PATH_MAX]; /* as it was asked for; "" for one found by its name */
+  lt_backend backend;
+} opened;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static opened list[BACKENDS];
+static int n_list;
+
+static const opened *find_opened(const char *name) {
+  for (int k = 0; k < n_list; k++)
+    if (strcmp(list[k].name, name) == 0) return &list[k];
+  return NULL;
+}
+
+static bool host_fail(lt_ctx *c, lt_code code, const char *text) {
+  return lt_fail(c, code, "%s", text);
+}
+
+static void host_log(lt_ctx *c, const char *text) { lt_log(c, LT_INFO, "%s", text); }
+
+/* The folder of the object that this code is in: the binary, libltrain, the module for Lua. */
+static bool own_folder(char folder[PATH_MAX]) {
+  Dl_info info;
+  struct link_map *map = NULL;
+  if (dladdr1(&list, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) return false;
+  if (realpath(map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe", folder) == NULL)
+    return false;
+  *strrchr(folder, '/') = '\0';
+  return true;
+}
+
+/* Where ltrain_<name>.so is; false when it is nowhere. */
+static bool find_file(const char *name, char path[PATH_MAX]) {
+  /* From the binary, libltrain and the module, in the build tree and installed. */
+  static const char *const places[] = {"backends", "../../backends", LT_BACKENDS_FROM_BIN, "ltrain",
+                                       "../../ltrain"};
+  const char *given = getenv("LTRAIN_BACKENDS");
+  char folder[PATH_MAX];
+  if (given != NULL) {
+    int n = snprintf(path, PATH_MAX, "%s/ltrain_%s.so", given, name);
+    return n < PATH_MAX && access(path, F_OK) == 0;
+  }
+  if (!own_folder(folder)) return false;
+  for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+    int n = snprintf(path, PATH_MAX, "%s/%s/ltrain_%s.so", folder, places[k], name);
+    if (n < PATH_MAX && access(path, F_OK) == 0) return true;
+  }
+  return false;
+}
+
+static bool fail_absent(lt_ctx *c, const char *name) {
+  const char *given = getenv("LTRAIN_BACKENDS");
+  if (given != NULL)
+    return lt_fail(c, LT_EIO, "%s: no ltrain_%s.so in %s (LTRAIN_BACKENDS)", name, name, given);
+  if (strcmp(name, "mpi") == 0)
+    return lt_fail(c, LT_EIO, "mpi: not in this build (configure with -DLT_MPI=ON)");
+  return lt_fail(c, LT_EIO, "%s: no such backend: neither built in nor as ltrain_%s.so", name,
+                 name);
+}
+
+/* dlerror's "libmpi.so.40: cannot open shared object file: ..." names what is missing first. */
+static bool fail_open(lt_ctx *c, const char *name, const char *path, const char *why) {
+  const char *colon = strstr(why, ": cannot open shared object file: No such file");
+  if (colon == NULL) return lt_fail(c, LT_EIO, "%s: cannot open %s: %s", name, path, why);
+  return lt_fail(c, LT_EIO, "%s: %.*s not found", name, (int)(colon - why), why);
+}
+
+/* The first member of a table of collectives that must be there and is not; NULL: all are. */
+static const char *lacking(const lt_comm_ops *o) {
+  if (o->name == NULL) return "name";
+  if (o->open == NULL) return "open";
+  if (o->close == NULL) return "close";
+  if (o->rank == NULL) return "rank";
+  if (o->ranks == NULL) return "ranks";
+  if (o->compare == NULL) return "compare";
+  if (o->move == NULL) return "move";
+  if (o->split == NULL) return "split";
+  if (o->compare_pair == NULL) return "compare_pair";
+  return NULL;
+}
+
+static bool check(lt_ctx *c, const char *name, const lt_backend *b, uint64_t op_hash) {
+  if (b->version != LT_BACKEND_VERSION)
+    return lt_fail(c, LT_EIO, "%s: made for backends of version %u, this ltrain has version %d",
+                   name, b->version, LT_BACKEND_VERSION);
+  if (b->op_hash != 0 && b->op_hash != op_hash)
+    return lt_fail(c, LT_EIO, "%s: built with other operations than this ltrain %s: build it again",
+                   name, LT_VERSION);
+  if (b->comm == NULL) return lt_fail(c, LT_EIO, "%s: has no collectives", name);
+  if (b->comm->version != LT_COMM_VERSION || b->comm->size < sizeof(lt_comm_ops))
+    return lt_fail(c, LT_EIO,
+                   "%s: its collectives are of version %u (%u bytes), this ltrain has version %d "
+                   "(%zu bytes)",
+                   name, b->comm->version, b->comm->size, LT_COMM_VERSION, sizeof(lt_comm_ops));
+  const char *missing = lacking(b->comm);
+  return missing == NULL || lt_fail(c, LT_EIO, "%s: its table lacks `%s`", name, missing);
+}
+
+static bool open_file(lt_ctx *c, const char *name, const char *path, lt_backend *out) {
+  static lt_host host; /* backends may keep it */
+  uint64_t op_hash = lt_device_table(c, LT_CPU_DEVICE)->op_hash;
+  host = (lt_host){
+      .size = sizeof host,
+      .version = LT_BACKEND_VERSION,
+      .ltrain = LT_VERSION,
+      .op_hash = op_hash,
+      .comm = lt_comm_host_here(),
+      .fail = host_fail,
+      .log = host_log,
+  };
+  void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (object == NULL) return fail_open(c, name, path, dlerror());
+  bool (*start)(const lt_host *, lt_backend *);
+  *(void **)&start = dlsym(object, "lt_backend_open");
+  if (start == NULL) {
+    dlclose(object);
+    return lt_fail(c, LT_EIO, "%s: not a backend: no lt_backend_open in %s", name, path);
+  }
+  *out = (lt_backend){.size = sizeof *out, .version = LT_BACKEND_VERSION};
+  if (!start(&host, out))
+    return lt_fail(c, LT_EIO, "%s: %s", name, out->text[0] ? out->text : "could not start");
+  return check(c, name, out, op_hash);
+}
+
+static bool check_name(lt_ctx *c, const char *name) {
+  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  return (n > 0 && n < NAME && name[n] == '\0') ||
+         lt_fail(c, LT_EARG, "backend: not a name of lower case letters: '%s'", name);
+}
+
+static const opened *load(lt_ctx *c, const char *name, const char *path) {
+  const opened *found = find_opened(name);
+  if (found != NULL) {
+    if (path == NULL || strcmp(path, found->path) == 0) return found;
+    lt_fail(c, LT_EARG, "%s: a backend of this name is open already, from %s", name,
+            found->path[0] ? found->path : "this build");
+    return NULL;
+  }
+  if (n_list == BACKENDS) {
+    lt_fail(c, LT_EARG, "%s: %d backends are open already", name, BACKENDS);
+    return NULL;
+  }
+  opened *o = &list[n_list];
+  char file[PATH_MAX];
+  if (path == NULL && !find_file(name, file)) {
+    fail_absent(c, name);
+    return NULL;
+  }
+  /* A name without a slash would be looked for in the system's folders. */
+  if (path != NULL && realpath(path, file) == NULL) {
+    lt_fail(c, LT_EIO, "%s: cannot open %s: %s", name, path, strerror(errno));
+    return NULL;
+  }
+  if (!open_file(c, name, file, &o->backend)) return NULL;
+  strcpy(o->name, name);
+  strncpy(o->path, path != NULL ? path : "", sizeof o->path - 1);
+  n_list++;
+  return o;
+}
+
+const lt_comm_ops *lt_backend_load(lt_ctx *c, const char *name, const char *path) {
+  if (!lt_ok(c) || !check_name(c, name)) return NULL;
+  if (!c->policy.dlopen) {
+    lt_fail(c, LT_EIO, "%s: this state may not open libraries", name);
+    return NULL;
+  }
+  pthread_mutex_lock(&lock);
+  const opened *o = load(c, name, path);
+  pthread_mutex_unlock(&lock);
+  return o != NULL ? o->backend.comm : NULL;
+}
+
+const char *lt_backend_about(const char *name) {
+  pthread_mutex_lock(&lock);
+  const opened *o = find_opened(name);
+  pthread_mutex_unlock(&lock);
+  return o != NULL ? o->backend.about : NULL;
+}
