@@ -1,0 +1,152 @@
+/* runtime/comm/mpi/exchange.c: reductions of our own.
+
+   They add in the tree T(lo, hi) = T(lo, m) + T(m, hi), the same on every number of hosts and with
+   every transport. Few bytes climb the tree itself: neighbours at distance 1 first, then 2, then 4,
+   and the sum comes down by a broadcast. Many bytes are traded: rank r gets everybody's values of
+   its share of the elements, adds them in the tree's order and gives the sums to all; each byte then
+   crosses a wire twice, whatever the number of ranks. */
+#include "comm/mpi/move.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCRATCH_BYTES = 8 << 20, LEAST_PIECE_BYTES = 16384 };
+
+static bool need_scratch(lt_comm_move *m, lt_mpi_moving *s, size_t bytes) {
+  if (s->scratch == NULL) s->scratch = malloc(bytes > 0 ? bytes : 1);
+  if (s->scratch != NULL) return true;
+  snprintf(m->text, sizeof m->text, "no memory: %zu bytes to add in", bytes);
+  return false;
+}
+
+static lt_mpi_step started(bool ok) { return ok ? LT_STEP_STARTED : LT_STEP_FAILED; }
+
+/* Few bytes. `stage` is the distance of the neighbour whose values are on their way to us, 0 at
+   first, -1 when our part is done. Scratch: our sum, then the values that come. */
+lt_mpi_step lt_mpi_tree_all_reduce(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
+  size_t bytes = (size_t)m->count * s->item;
+  if (s->stage < 0 || m->count == 0) return LT_STEP_FINISHED;
+  if (!need_scratch(m, s, 2 * bytes)) return LT_STEP_FAILED;
+  char *sum = s->scratch, *came = s->scratch + bytes;
+  int distance = s->stage * 2;
+  if (s->stage == 0) {
+    memcpy(sum, m->in, bytes);
+    distance = 1;
+  } else {
+    l->host->combine(sum, sum, came, m->count, (lt_dtype)m->dtype, (lt_comm_reduce)m->reduce);
+  }
+  for (; distance < l->size; distance *= 2) {
+    if (l->rank & distance) {
+      s->stage = -1;
+      /* The answer may come while the question is still on its way out: another buffer. */
+      return started(lt_mpi_send(l, m, s, sum, m->count, l->rank - distance) &&
+                     lt_mpi_ok(MPI_Ibcast(m->out, (int)bytes, MPI_BYTE, 0, l->data,
+                                          &s->requests.list[s->requests.n++]),
+                               "MPI_Ibcast", m->text));
+    }
+    if (l->rank + distance < l->size) {
+      s->stage = distance;
+      return started(lt_mpi_recv(l, m, s, came, m->count, l->rank + distance));
+    }
+  }
+  s->stage = -1;
+  memcpy(m->out, sum, bytes);
+  return started(lt_mpi_ok(
+      MPI_Ibcast(m->out, (int)bytes, MPI_BYTE, 0, l->data, &s->requests.list[s->requests.n++]),
+      "MPI_Ibcast", m->text));
+}
+
+/* Elements of rank r's share: those it is to get, or an equal part of all. */
+static int64_t share(const lt_comm_link *l, const lt_comm_move *m, int r) {
+  if (m->op == LT_COMM_REDUCE_SCATTER) return m->counts[r];
+  return m->count / l->size + (r < m->count % l->size);
+}
+
+static int64_t share_begin(const lt_comm_link *l, const lt_comm_move *m, int r) {
+  int64_t begin = 0;
+  for (int k = 0; k < r; k++) begin += share(l, m, k);
+  return begin;
+}
+
+/* Elements of a share that are traded at once. */
+static int64_t piece_of(const lt_comm_link *l, const lt_mpi_moving *s) {
+  int64_t bytes = SCRATCH_BYTES / l->size;
+  if (bytes < LEAST_PIECE_BYTES) bytes = LEAST_PIECE_BYTES;
+  int64_t n = bytes / (int64_t)s->item;
+  return n < s->chunk ? n : s->chunk;
+}
+
+/* Ask all for their values of the next piece of our share; send them ours of theirs. */
+static bool trade(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s, int64_t piece) {
+  int64_t before = 0, mine = lt_mpi_piece(share(l, m, l->rank), s->at, piece);
+  for (int r = 0; r < l->size; before += share(l, m, r++)) {
+    int64_t n = lt_mpi_piece(share(l, m, r), s->at, piece);
+    if (r == l->rank) continue;
+    if (!lt_mpi_recv(l, m, s, s->scratch + (size_t)(r * piece) * s->item, mine, r) ||
+        !lt_mpi_send(l, m, s, lt_mpi_in(m, s, before + s->at), n, r))
+      return false;
+  }
+  return true;
+}
+
+/* Add what came, in the tree's order, into `out`. */
+static void add(const lt_comm_link *l, const lt_comm_move *m, const lt_mpi_moving *s,
+                const char *own, char *out, int64_t piece, int64_t n) {
+  const char *from[LT_COMM_MAX_RANKS];
+  size_t slot = (size_t)piece * s->item;
+  for (int r = 0; r < l->size; r++) from[r] = r == l->rank ? own : s->scratch + (size_t)r * slot;
+  for (int distance = 1; distance < l->size; distance *= 2) {
+    for (int r = 0; r + distance < l->size; r += 2 * distance) {
+      char *to = 2 * distance >= l->size ? out : s->scratch + (size_t)r * slot;
+      l->host->combine(to, from[r], from[r + distance], n, (lt_dtype)m->dtype,
+                       (lt_comm_reduce)m->reduce);
+      from[r] = to;
+    }
+  }
+  if (l->size == 1) memmove(out, own, (size_t)n * s->item);
+}
+
+/* One piece after the other: stage 1 while one is on its way. `out` is where our share goes. */
+static lt_mpi_step reduce_share(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s, char *out) {
+  int64_t piece = piece_of(l, s);
+  if (s->stage == 1) {
+    int64_t n = lt_mpi_piece(share(l, m, l->rank), s->at, piece);
+    const char *own = lt_mpi_in(m, s, share_begin(l, m, l->rank) + s->at);
+    if (n > 0) add(l, m, s, own, out + (size_t)s->at * s->item, piece, n);
+    s->at += piece;
+  }
+  int64_t most = 0;
+  for (int r = 0; r < l->size; r++)
+    if (share(l, m, r) > most) most = share(l, m, r);
+  if (s->at >= most) return LT_STEP_FINISHED;
+  if (!need_scratch(m, s, (size_t)l->size * (size_t)piece * s->item)) return LT_STEP_FAILED;
+  s->stage = 1;
+  return started(trade(l, m, s, piece));
+}
+
+lt_mpi_step lt_mpi_reduce_scatter(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
+  return reduce_share(l, m, s, m->out);
+}
+
+/* Many bytes: each rank its share (stages 0, 1), then everybody's sums to all (stage 2). */
+lt_mpi_step lt_mpi_traded_all_reduce(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
+  if (s->stage < 2) {
+    lt_mpi_step step = reduce_share(l, m, s, lt_mpi_out(m, s, share_begin(l, m, l->rank)));
+    if (step != LT_STEP_FINISHED) return step;
+    s->stage = 2;
+    s->at = 0;
+  }
+  if (s->at >= share(l, m, 0)) return LT_STEP_FINISHED; /* the largest */
+  int64_t before = 0, begin = share_begin(l, m, l->rank);
+  int64_t mine = lt_mpi_piece(share(l, m, l->rank), s->at, s->chunk);
+  bool ok = true;
+  for (int r = 0; r < l->size; before += share(l, m, r++)) {
+    int64_t n = lt_mpi_piece(share(l, m, r), s->at, s->chunk);
+    if (r == l->rank) continue;
+    ok = ok && lt_mpi_recv(l, m, s, lt_mpi_out(m, s, before + s->at), n, r) &&
+         lt_mpi_send(l, m, s, lt_mpi_out(m, s, begin + s->at), mine, r);
+  }
+  s->at += s->chunk;
+  return started(ok);
+}

@@ -1,0 +1,138 @@
+/* runtime/comm/mpi/open.c: joining and leaving MPI's world; links of fewer ranks.
+
+   MPI_Init and making communicators are the only calls that block. The launcher's watchdog looks on
+   at the first; the others run when all members have said that they are there. */
+#include "comm/mpi/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const lt_comm_host *host;
+
+bool lt_mpi_ok(int status, const char *call, char *text) {
+  if (status == MPI_SUCCESS) return true;
+  char why[MPI_MAX_ERROR_STRING] = "";
+  int n = 0;
+  MPI_Error_string(status, why, &n);
+  snprintf(text, LT_COMM_TEXT, "%s: %s", call, why);
+  return false;
+}
+
+/* The link over a communicator, which stays the caller's; collective over its ranks. */
+static lt_comm_link *link_over(MPI_Comm comm, char *text) {
+  lt_comm_link *l = calloc(1, sizeof *l);
+  if (l == NULL) {
+    snprintf(text, LT_COMM_TEXT, "no memory for a link");
+    return NULL;
+  }
+  l->host = host;
+  MPI_Comm near = MPI_COMM_NULL;
+  bool ok = lt_mpi_ok(MPI_Comm_dup(comm, &l->data), "MPI_Comm_dup", text) &&
+            lt_mpi_ok(MPI_Comm_dup(comm, &l->marks), "MPI_Comm_dup", text) &&
+            lt_mpi_ok(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near),
+                      "MPI_Comm_split_type", text);
+  if (!ok) {
+    free(l);
+    return NULL;
+  }
+  MPI_Comm_set_errhandler(l->data, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(l->marks, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(l->data, &l->rank);
+  MPI_Comm_size(l->data, &l->size);
+  MPI_Comm_rank(near, &l->local_rank);
+  MPI_Comm_size(near, &l->local_size);
+  MPI_Comm_free(&near);
+  return l;
+}
+
+static lt_comm_link *open_world(const lt_comm_host *h, const lt_comm_place *place, char *text,
+                                size_t text_size) {
+  char why[LT_COMM_TEXT] = "";
+  int initialised = 0, provided = MPI_THREAD_FUNNELED;
+  (void)place; /* MPI knows */
+  host = h;
+  MPI_Initialized(&initialised);
+  bool ok = initialised || lt_mpi_ok(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+                                     "MPI_Init_thread", why);
+  if (ok && provided < MPI_THREAD_FUNNELED) {
+    ok = false;
+    snprintf(why, sizeof why, "this MPI knows no threads");
+  }
+  lt_comm_link *l = NULL;
+  if (ok) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    l = link_over(MPI_COMM_WORLD, why);
+  }
+  if (l == NULL) {
+    snprintf(text, text_size, "%s", why);
+    return NULL;
+  }
+  l->world = !initialised;
+  return l;
+}
+
+static void close_link(lt_comm_link *l) {
+  MPI_Comm_free(&l->data);
+  MPI_Comm_free(&l->marks);
+  if (l->world) MPI_Finalize();
+  free(l);
+}
+
+static int link_rank(const lt_comm_link *l) { return l->rank; }
+static int link_ranks(const lt_comm_link *l) { return l->size; }
+
+static void link_local(const lt_comm_link *l, int *local_rank, int *local_size) {
+  *local_rank = l->local_rank;
+  *local_size = l->local_size;
+}
+
+static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const int *members,
+                           char *text, size_t text_size) {
+  enum { LEAST_TAG_UB = 32767 }; /* what the standard promises */
+  char why[LT_COMM_TEXT] = "";
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool ok = lt_mpi_ok(MPI_Comm_group(parent->data, &all), "MPI_Comm_group", why) &&
+            lt_mpi_ok(MPI_Group_incl(all, n, members, &some), "MPI_Group_incl", why) &&
+            lt_mpi_ok(MPI_Comm_create_group(parent->data, some, (int)(group & LEAST_TAG_UB), &comm),
+                      "MPI_Comm_create_group", why);
+  lt_comm_link *l = ok ? link_over(comm, why) : NULL;
+  if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  if (some != MPI_GROUP_NULL) MPI_Group_free(&some);
+  if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
+  if (l == NULL) snprintf(text, text_size, "%s", why);
+  return l;
+}
+
+static const lt_comm_ops ops = {
+    .size = sizeof(lt_comm_ops),
+    .version = LT_COMM_VERSION,
+    .name = "mpi",
+    .open = open_world,
+    .close = close_link,
+    .rank = link_rank,
+    .ranks = link_ranks,
+    .local = link_local,
+    .compare = lt_mpi_compare,
+    .move = lt_mpi_move,
+    .split = split,
+    .compare_pair = lt_mpi_compare_pair,
+};
+
+/* "Open MPI v4.1.4" of "Open MPI v4.1.4, package: ...". */
+static const char *library(void) {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int n = 0;
+  MPI_Get_library_version(text, &n);
+  text[strcspn(text, ",\n")] = '\0';
+  return text;
+}
+
+LT_API bool lt_backend_open(const lt_host *h, lt_backend *out) {
+  out->version = LT_BACKEND_VERSION;
+  if (h->version != LT_BACKEND_VERSION) return true; /* ltrain tells it, with both numbers */
+  out->about = library();
+  out->comm = &ops;
+  return true;
+}
