@@ -1,0 +1,357 @@
+/* lua/bind/dist_values.c: values of Lua as bytes, for ranks to hand each other.
+
+   Two bytes name the format, then comes one value:
+
+     nil false true    a tag
+     integer, float    a tag, 8 bytes
+     string            a tag, its length, its bytes
+     table             a tag, how many of 1, 2, ... come first, how many pairs follow; the values of
+                       the first, then key and value of each pair
+     tensor            a tag, dtype, number of dims, the sizes, its elements in logical order
+
+   Numbers are 8 bytes each as this kind of machine keeps them: the ranks of a job are alike. */
+#include "bind/dist_values.h"
+
+#include <string.h>
+
+#include "bind/tensor.h"
+
+enum { MAGIC = 'V', VERSION = 1 };
+typedef enum tag {
+  TAG_NIL,
+  TAG_FALSE,
+  TAG_TRUE,
+  TAG_INTEGER,
+  TAG_FLOAT,
+  TAG_STRING,
+  TAG_TABLE,
+  TAG_TENSOR
+} tag;
+
+/* Writing. */
+
+/* Where in the value the writer is. */
+typedef struct place {
+  const struct place *up;
+  const char *key; /* NULL: `position` */
+  int64_t position;
+  const void *table; /* the one that stands here, for cycles */
+  int depth;
+} place;
+
+typedef struct writer {
+  lua_State *L;
+  lt_bind *b;
+  lt_json *out;
+  const char *who, *what;
+} writer;
+
+static void push_path(const writer *w, const place *at) {
+  lua_State *L = w->L;
+  luaL_checkstack(L, 4, w->who);
+  if (at->up == NULL) {
+    lua_pushstring(L, w->what);
+    return;
+  }
+  push_path(w, at->up);
+  if (at->key != NULL)
+    lua_pushfstring(L, ".%s", at->key);
+  else
+    lua_pushfstring(L, "[%I]", (LUAI_UACINT)at->position);
+  lua_concat(L, 2);
+}
+
+_Noreturn static void refuse(const writer *w, const place *at, const char *reason) {
+  const place *shown = at;
+  while (shown->depth > 20) shown = shown->up;
+  push_path(w, shown);
+  lt_raise(w->L, w->b, LT_EARG, "%s: %s%s %s", w->who, lua_tostring(w->L, -1),
+           shown == at ? "" : "...", reason);
+}
+
+static void put(const writer *w, const void *data, size_t n) {
+  if (n > 0) lt_json_raw(w->out, data, n);
+  if (!lt_ok(w->b->c)) lt_raise_failure(w->L, w->b);
+}
+
+static void put_tag(const writer *w, tag t) {
+  char byte = (char)t;
+  put(w, &byte, 1);
+}
+
+static void put_int(const writer *w, int64_t n) { put(w, &n, sizeof n); }
+
+static void write_value(const writer *w, const place *at);
+
+static void write_tensor(const writer *w, lt_tensor *t) {
+  lt_ctx *c = w->b->c;
+  lt_modes modes = c->modes;
+  c->modes.grad = false;
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *host = lt_contiguous(c, lt_to_device(c, t, LT_CPU_DEVICE));
+  const void *data = host != NULL ? lt_tensor_ptr(c, host, LT_READ) : NULL;
+  char head[3] = {TAG_TENSOR, t->dtype, t->ndim};
+  if (data != NULL) {
+    lt_json_raw(w->out, head, sizeof head);
+    for (int k = 0; k < t->ndim; k++)
+      lt_json_raw(w->out, (const char *)&t->size[k], sizeof t->size[k]);
+    size_t n = (size_t)t->numel * lt_item_size(t);
+    if (n > 0) lt_json_raw(w->out, data, n);
+  }
+  lt_frame_close(c, frame, 0, NULL);
+  c->modes = modes;
+  if (!lt_ok(c)) lt_raise_failure(w->L, w->b);
+}
+
+/* Whether the key at `index` is one of 1..n. */
+static bool is_position(lua_State *L, int index, int64_t n) {
+  return lua_isinteger(L, index) && lua_tointeger(L, index) >= 1 && lua_tointeger(L, index) <= n;
+}
+
+static void check_key(const writer *w, const place *at) {
+  lua_State *L = w->L;
+  if (lua_type(L, -2) == LUA_TSTRING || lua_isinteger(L, -2)) return;
+  lua_pushfstring(L, "has a key that is a %s: only integers and strings travel as keys",
+                  lua_type(L, -2) == LUA_TNUMBER ? "float" : luaL_typename(L, -2));
+  refuse(w, at, lua_tostring(L, -1));
+}
+
+static void write_pairs(const writer *w, const place *at, int64_t n) {
+  lua_State *L = w->L;
+  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+    if (is_position(L, -2, n)) continue;
+    place below = {.up = at, .depth = at->depth + 1};
+    size_t length;
+    if (lua_type(L, -2) == LUA_TSTRING) {
+      below.key = lua_tolstring(L, -2, &length);
+      put_tag(w, TAG_STRING);
+      put_int(w, (int64_t)length);
+      put(w, below.key, length);
+    } else {
+      below.position = lua_tointeger(L, -2);
+      put_tag(w, TAG_INTEGER);
+      put_int(w, below.position);
+    }
+    write_value(w, &below);
+  }
+}
+
+static void write_table(const writer *w, place *at) {
+  lua_State *L = w->L;
+  if (lua_getmetatable(L, -1) != 0) refuse(w, at, "is an object: only plain tables travel");
+  at->table = lua_topointer(L, -1);
+  for (const place *p = at->up; p != NULL; p = p->up)
+    if (p->table == at->table) refuse(w, at, "is a table that contains itself");
+  if (at->depth >= LT_VALUE_DEPTH) refuse(w, at, "is nested too deep");
+  luaL_checkstack(L, 8, w->who);
+  int64_t n = 0, pairs = 0;
+  for (; lua_rawgeti(L, -1, n + 1) != LUA_TNIL; n++) lua_pop(L, 1);
+  lua_pop(L, 1);
+  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+    check_key(w, at);
+    pairs += !is_position(L, -2, n);
+  }
+  put_tag(w, TAG_TABLE);
+  put_int(w, n);
+  put_int(w, pairs);
+  for (int64_t i = 1; i <= n; i++) {
+    lua_rawgeti(L, -1, i);
+    write_value(w, &(place){.up = at, .position = i, .depth = at->depth + 1});
+    lua_pop(L, 1);
+  }
+  if (pairs > 0) write_pairs(w, at, n);
+}
+
+static void write_number(const writer *w) {
+  if (lua_isinteger(w->L, -1)) {
+    put_tag(w, TAG_INTEGER);
+    put_int(w, lua_tointeger(w->L, -1));
+  } else {
+    double f = lua_tonumber(w->L, -1);
+    put_tag(w, TAG_FLOAT);
+    put(w, &f, sizeof f);
+  }
+}
+
+/* Writes the value on top of the stack. */
+static void write_value(const writer *w, const place *at) {
+  lua_State *L = w->L;
+  size_t length;
+  const char *text;
+  lt_tensor *t = lt_to_tensor(L, w->b, -1);
+  if (t != NULL) {
+    write_tensor(w, t);
+    return;
+  }
+  switch (lua_type(L, -1)) {
+    case LUA_TNIL: put_tag(w, TAG_NIL); break;
+    case LUA_TBOOLEAN: put_tag(w, lua_toboolean(L, -1) ? TAG_TRUE : TAG_FALSE); break;
+    case LUA_TNUMBER: write_number(w); break;
+    case LUA_TSTRING:
+      text = lua_tolstring(L, -1, &length);
+      put_tag(w, TAG_STRING);
+      put_int(w, (int64_t)length);
+      put(w, text, length);
+      break;
+    case LUA_TTABLE:
+      write_table(
+          w, &(place){.up = at->up, .key = at->key, .position = at->position, .depth = at->depth});
+      break;
+    default:
+      lua_pushfstring(L,
+                      "is a %s: what travels are nil, booleans, numbers, strings, tensors and "
+                      "plain tables of them",
+                      luaL_typename(L, -1));
+      refuse(w, at, lua_tostring(L, -1));
+  }
+}
+
+void lt_value_write(lua_State *L, lt_bind *b, int index, lt_json *out, const char *who,
+                    const char *what) {
+  const writer w = {.L = L, .b = b, .out = out, .who = who, .what = what};
+  static const char head[2] = {MAGIC, VERSION};
+  luaL_checkstack(L, 8, who);
+  put(&w, head, sizeof head);
+  lua_pushvalue(L, index);
+  write_value(&w, &(place){.up = NULL});
+  lua_pop(L, 1);
+}
+
+/* Reading. */
+
+typedef struct reader {
+  lua_State *L;
+  lt_bind *b;
+  const char *at, *end;
+  const char *who;
+} reader;
+
+_Noreturn static void damaged(const reader *r, const char *how) {
+  lt_raise(r->L, r->b, LT_EIO, "%s: what came is no value: %s", r->who, how);
+}
+
+static const char *take(reader *r, size_t n) {
+  if ((size_t)(r->end - r->at) < n) damaged(r, "it ends too early");
+  const char *at = r->at;
+  r->at += n;
+  return at;
+}
+
+static int take_byte(reader *r) { return (unsigned char)*take(r, 1); }
+
+static int64_t take_int(reader *r) {
+  int64_t n;
+  memcpy(&n, take(r, sizeof n), sizeof n);
+  return n;
+}
+
+/* How many things follow that take `least` bytes each, at least. */
+static int64_t take_count(reader *r, int64_t least) {
+  int64_t n = take_int(r);
+  if (n < 0 || n > (int64_t)(r->end - r->at) / least) damaged(r, "a length is out of bounds");
+  return n;
+}
+
+static void read_value(reader *r, int depth);
+
+static void read_table(reader *r, int depth) {
+  lua_State *L = r->L;
+  if (depth >= LT_VALUE_DEPTH) damaged(r, "it is nested too deep");
+  luaL_checkstack(L, 8, r->who);
+  int64_t n = take_count(r, 1), pairs = take_count(r, 2);
+  /* The counts are believed for room only up to here: a table of nothing costs 16 bytes an item. */
+  lua_createtable(L, n < 1 << 16 ? (int)n : 1 << 16, pairs < 1 << 12 ? (int)pairs : 1 << 12);
+  for (int64_t i = 1; i <= n; i++) {
+    read_value(r, depth + 1);
+    lua_rawseti(L, -2, i);
+  }
+  for (int64_t i = 0; i < pairs; i++) {
+    read_value(r, depth + 1);
+    if (lua_type(L, -1) != LUA_TSTRING && !lua_isinteger(L, -1)) damaged(r, "a key is no key");
+    read_value(r, depth + 1);
+    lua_rawset(L, -3);
+  }
+}
+
+static bool all_bools(const char *data, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    if (data[k] != 0 && data[k] != 1) return false;
+  return true;
+}
+
+static void read_tensor(reader *r) {
+  int64_t size[LT_MAX_DIMS], numel = 1;
+  int dtype = take_byte(r), ndim = take_byte(r);
+  if (dtype >= LT_DTYPE_COUNT) damaged(r, "a tensor's dtype is unknown");
+  if (ndim > LT_MAX_DIMS) damaged(r, "a tensor has too many dims");
+  bool empty = false, huge = false;
+  for (int k = 0; k < ndim; k++) {
+    size[k] = take_int(r);
+    if (size[k] < 0) damaged(r, "a tensor's size is negative");
+    empty = empty || size[k] == 0;
+    huge = huge || __builtin_mul_overflow(numel, size[k], &numel);
+  }
+  if (empty) numel = 0;
+  size_t item = lt_dtype_size((lt_dtype)dtype);
+  if ((huge && !empty) || (uint64_t)numel > (uint64_t)(r->end - r->at) / item)
+    damaged(r, "a tensor is longer than what came");
+  const char *data = take(r, (size_t)numel * item);
+  if (dtype == LT_BOOL && !all_bools(data, (size_t)numel)) damaged(r, "a bool is no bool");
+  lt_frame frame = lt_begin(r->L, r->b, 1);
+  lt_tensor *t = lt_tensor_empty(r->b->c, LT_CPU_DEVICE, (lt_dtype)dtype, ndim, size);
+  if (t != NULL && numel > 0) lt_tensor_write(r->b->c, t, data);
+  lt_end(r->L, r->b, frame, 1, &t);
+}
+
+/* Pushes one value. */
+static void read_value(reader *r, int depth) {
+  lua_State *L = r->L;
+  double f;
+  size_t n;
+  luaL_checkstack(L, 4, r->who);
+  switch (take_byte(r)) {
+    case TAG_NIL: lua_pushnil(L); break;
+    case TAG_FALSE: lua_pushboolean(L, false); break;
+    case TAG_TRUE: lua_pushboolean(L, true); break;
+    case TAG_INTEGER: lua_pushinteger(L, take_int(r)); break;
+    case TAG_FLOAT:
+      memcpy(&f, take(r, sizeof f), sizeof f);
+      lua_pushnumber(L, f);
+      break;
+    case TAG_STRING:
+      n = (size_t)take_count(r, 1);
+      lua_pushlstring(L, take(r, n), n);
+      break;
+    case TAG_TABLE: read_table(r, depth); break;
+    case TAG_TENSOR: read_tensor(r); break;
+    default: damaged(r, "it holds an unknown tag");
+  }
+}
+
+void lt_value_read(lua_State *L, lt_bind *b, const void *data, size_t n, const char *who) {
+  reader r = {.L = L, .b = b, .at = data, .end = (const char *)data + n, .who = who};
+  if (n < 2) damaged(&r, "it ends too early");
+  int magic = take_byte(&r), version = take_byte(&r);
+  if (magic != MAGIC || version != VERSION) damaged(&r, "it begins with other bytes");
+  read_value(&r, 0);
+  if (r.at != r.end) damaged(&r, "something follows it");
+}
+
+int lt_value_encode(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 3);
+  const char *who = luaL_optstring(L, 2, "encode"), *what = luaL_optstring(L, 3, "value");
+  lt_json *out = lt_push_text(L, b);
+  lt_value_write(L, b, 1, out, who, what);
+  lua_pushlstring(L, out->data, out->size);
+  lt_json_free(out);
+  return 1;
+}
+
+int lt_value_decode(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  size_t n;
+  const char *data = luaL_checklstring(L, 1, &n);
+  lt_value_read(L, b, data, n, "decode");
+  return 1;
+}
