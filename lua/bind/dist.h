@@ -1,0 +1,79 @@
+/* lua/bind/dist.h: lt.dist: groups of ranks, collectives on tensors, launches.
+
+   Everything that keeps a group alive (groups of scripts, collectives under way, nodes of the tape)
+   is *held*: on one list of the context, so that when a world ends nothing points into it. What was
+   held then says so when it is used. */
+#ifndef LT_BIND_DIST_H
+#define LT_BIND_DIST_H
+
+#include "bind/state.h"
+#include "launch/launch.h"
+
+typedef struct lt_held lt_held;
+struct lt_held {
+  lt_held *next, **link; /* link NULL: not on the list */
+  lt_group *group;       /* NULL: its world has ended */
+  lt_work *work;         /* of a collective under way */
+  bool of_world;         /* else of the group of one outside of worlds */
+};
+
+/* Keep `group` (its own reference is taken); let it go. */
+void lt_hold(lt_ctx *c, lt_held *h, lt_group *group);
+void lt_let_go(lt_ctx *c, lt_held *h);
+
+/* The group of all ranks of the world that this process is part of; outside of one, of itself
+   alone. NULL with a failure. */
+lt_group *lt_dist_group(lt_ctx *c);
+
+/* What `scatter` and the like keep beside a collective: who called. */
+enum { LT_PLACE_FILE = 64 };
+typedef struct lt_place {
+  char file[LT_PLACE_FILE];
+  int line;
+  char hook[LT_MARK_HOOK];
+} lt_place;
+static inline lt_origin lt_origin_of(const lt_place *p) {
+  return (lt_origin){.file = p->file[0] != 0 ? p->file : NULL,
+                     .line = p->line,
+                     .hook = p->hook[0] != 0 ? p->hook : NULL};
+}
+
+/* The script's line that is running, and the hook that stdlib named. */
+lt_place lt_place_here(lua_State *L, lt_bind *b);
+
+/* A collective on a tensor, from its issue to its result. Fill in who, op, reduce, root, x, place,
+   in_place, cat, record; the rest belongs to dist_tensors.c. */
+typedef struct lt_collective {
+  lt_held held;
+  const char *who; /* "all_reduce_", for messages */
+  lt_comm_op op;
+  lt_comm_reduce reduce;
+  int root;
+  bool in_place, cat;
+  bool record;        /* hang the result on the tape */
+  lt_tensor *x, *out; /* retained */
+  lt_place place;
+} lt_collective;
+
+/* Number, compare and start it; x and what it is made into are retained. On failure nothing is. */
+bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *group);
+/* Wait for it; the result is in the open frame, NULL when this rank gets none (or on failure: see
+   the ctx). Lets go of everything. */
+lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k);
+void lt_collective_drop(lt_ctx *c, lt_collective *k);
+
+/* Hang the result `y` of `k` on the tape (dist_grad.c). `offset`: where this rank's rows begin in
+   what was gathered with `cat`. */
+bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset);
+
+/* End the process's part of a world: everything held goes, then the world. */
+void lt_dist_end_world(lt_ctx *c, lt_world *w);
+
+/* The group at `index`: nil means all ranks. Raises when its world has ended. */
+lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
+
+/* Parts: each adds to the table of functions on top of the stack. */
+void lt_bind_dist_calls(lua_State *L, lt_bind *b);
+void lt_bind_dist_launch(lua_State *L, lt_bind *b);
+
+#endif

@@ -1,0 +1,249 @@
+/* lua/bind/dist_launch.c: worlds that Lua starts and ends: fork, run, tell, leave, finish.
+
+   stdlib calls them in this order, in every rank: fork; run the function; leave or raise; finish,
+   in which a child ends. Between run and finish no function of the script runs any more. */
+#include <string.h>
+
+#include "bind/dist.h"
+
+#define SPAN_NAME "ltrain.Span"
+
+/* Where the last error of dist.run was raised: registry key of an lt_place. */
+static const char raised_key;
+
+static lt_world *check_world(lua_State *L, lt_bind *b, const char *who) {
+  lt_world *w = lt_world_current(b->c);
+  if (w == NULL) lt_raise(L, b, LT_EINTERNAL, "internal: dist.%s: no world", who);
+  return w;
+}
+
+static lt_launch_options read_options(lua_State *L, int index) {
+  lt_launch_options o = {.ranks = 0};
+  luaL_checktype(L, index, LUA_TTABLE);
+  lua_pushvalue(L, index); /* the world keeps the texts: the registry keeps the table */
+  lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.launch");
+  lua_getfield(L, index, "timeout");
+  o.timeout = lua_tonumber(L, -1);
+  lua_getfield(L, index, "launch_timeout");
+  o.launch_timeout = lua_tonumber(L, -1);
+  lua_getfield(L, index, "what");
+  o.what = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_getfield(L, index, "folder");
+  o.folder = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_getfield(L, index, "fork_with_threads");
+  o.fork_with_threads = lua_toboolean(L, -1);
+  lua_pop(L, 5);
+  return o;
+}
+
+/* dist.fork(n, {what =, timeout =, launch_timeout =, folder =, fork_with_threads =}) -> rank: from
+   here on n processes run the script */
+static int fork_ranks(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_Integer n = luaL_checkinteger(L, 1);
+  lt_launch_options o = read_options(L, 2);
+  if (!b->c->policy.fork)
+    lt_raise(L, b, LT_EARG, "%s: this program may not start processes", o.what);
+  o.ranks = (int)n;
+  o.wake = lt_bind_wake;
+  o.wake_ud = b;
+  lua_gc(L, LUA_GCCOLLECT); /* garbage is finalised once, here, and not again in each child */
+  lt_frame frame = lt_begin(L, b, 0);
+  const lt_world *w = lt_world_fork(b->c, &o);
+  lt_end_call(L, b, frame);
+  lua_pushinteger(L, lt_world_describe(w)->rank);
+  return 1;
+}
+
+static lt_place *push_raised(lua_State *L) {
+  lt_place *p = lua_newuserdatauv(L, sizeof *p, 0);
+  *p = (lt_place){.line = 0};
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &raised_key);
+  return p;
+}
+
+static lt_place last_raised(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &raised_key);
+  const lt_place *p = lua_touserdata(L, -1);
+  lt_place copy = p != NULL ? *p : (lt_place){.line = 0};
+  lua_pop(L, 1);
+  return copy;
+}
+
+/* Message handler: notes where. Upvalue: the place. */
+static int note_place(lua_State *L) {
+  lt_place *p = lua_touserdata(L, lua_upvalueindex(1));
+  p->line = lt_script_place(L, p->file, sizeof p->file);
+  const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
+  if (strstr(text, "yield across a C-call boundary") != NULL) {
+    lua_pushfstring(L,
+                    "%s:%d: dist.launch: the function yielded to where it was launched from: "
+                    "run such a coroutine inside of it",
+                    p->file, p->line);
+    return 1;
+  }
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* dist.run(fn, ...) -> true and results, or false and the error. Nothing in it can yield to the
+   outside: a child would go on with the script of its parent there. */
+static int run(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  int n_args = lua_gettop(L) - 1;
+  push_raised(L);
+  lua_pushcclosure(L, note_place, 1);
+  lua_insert(L, 1);
+  lt_frame mark = lt_frame_open(b->c);
+  int status = lua_pcall(L, n_args, LUA_MULTRET, 1);
+  if (b->L != L) lt_bind_switch(b, L);
+  lt_bind_calm(L, b);
+  lt_frame_close(b->c, mark, 0, NULL);
+  lua_pushboolean(L, status == LUA_OK);
+  lua_replace(L, 1);
+  return lua_gettop(L);
+}
+
+/* dist.raise(error): tells all ranks that dist.run failed with it; returns when it is decided which
+   failure is named */
+static int raise_error(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world *w = check_world(L, b, "raise");
+  lt_place p = last_raised(L);
+  lua_settop(L, 1);
+  lt_world_raise(w, luaL_tolstring(L, 1, NULL), p.file, p.line);
+  return 0;
+}
+
+/* dist.leave() -> whether all ranks have left; else there is a verdict */
+static int leave(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world *w = check_world(L, b, "leave");
+  lt_place p = lt_place_here(L, b);
+  bool all = lt_world_leave(b->c, w, p.file, p.line);
+  lt_failure f;
+  lt_take_failure(b->c, &f); /* the verdict says it */
+  lua_pushboolean(L, all);
+  return 1;
+}
+
+static const char *class_name(uint32_t class) {
+  static const char *const names[] = {"none", "raised", "exited", "lost", "late", "stalled"};
+  return class < sizeof names / sizeof *names ? names[class] : "unknown";
+}
+
+static void push_verdict(lua_State *L, const lt_verdict *v) {
+  lua_createtable(L, 0, 4);
+  lua_pushstring(L, class_name(v->class));
+  lua_setfield(L, -2, "class");
+  lua_pushinteger(L, v->rank);
+  lua_setfield(L, -2, "rank");
+  lua_pushinteger(L, v->status);
+  lua_setfield(L, -2, "status");
+  lua_pushstring(L, v->text);
+  lua_setfield(L, -2, "text");
+}
+
+/* dist.verdict() -> {class =, rank =, status =, text =}, or nil while all is well */
+static int verdict(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_world *w = lt_world_current(b->c);
+  const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
+  if (v == NULL) return 0;
+  push_verdict(L, v);
+  return 1;
+}
+
+/* dist.finish() -> verdict or nil: the end of the world; does not return in a child */
+static int finish(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world *w = check_world(L, b, "finish");
+  lua_settop(L, 0);
+  verdict(L);
+  lt_dist_end_world(b->c, w);
+  lt_bind_calm(L, b);
+  lt_failure f;
+  lt_take_failure(b->c, &f);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* dist.blame(text): raises it as what ranks fail with */
+static int blame(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_raise_ranks(L, b, luaL_checkstring(L, 1));
+}
+
+/* Declared spans. */
+
+typedef struct span {
+  lt_world *w; /* NULL: none was there, or it is closed */
+  bool saving;
+} span;
+
+/* dist.span([saving]) -> to be closed: until then this rank may let the others wait */
+static int open_span(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  bool saving = lua_toboolean(L, 1);
+  span *s = lua_newuserdatauv(L, sizeof *s, 0);
+  *s = (span){.w = lt_world_current(b->c), .saving = saving};
+  luaL_setmetatable(L, SPAN_NAME);
+  if (s->w != NULL) lt_world_span(s->w, true, saving);
+  return 1;
+}
+
+static int close_span(lua_State *L) {
+  const lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  span *s = luaL_checkudata(L, 1, SPAN_NAME);
+  if (s->w != NULL && b->c != NULL && lt_world_current(b->c) == s->w)
+    lt_world_span(s->w, false, s->saving);
+  s->w = NULL;
+  return 0;
+}
+
+/* os.exit. Upvalues: the binding, Lua's own. A rank that was forked must not leave in silence: the
+   others wait for it. In a child it ends here, and in rank 0 after the others were told. */
+static int exit_process(lua_State *L) {
+  const lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
+  if (w != NULL && lt_world_describe(w)->forked) {
+    char file[LT_PLACE_FILE];
+    int line = lt_script_place(L, file, sizeof file);
+    int top = lua_gettop(L);
+    lua_pushfstring(L, "%s:%d: os.exit(%s) was called in a rank", file, line,
+                    top > 0 ? luaL_tolstring(L, 1, NULL) : "");
+    lt_world_raise(w, lua_tostring(L, -1), file, line);
+    lt_dist_end_world(b->c, w);
+    lua_settop(L, top);
+  }
+  lua_pushvalue(L, lua_upvalueindex(2));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, 0);
+  return 0;
+}
+
+static void replace_exit(lua_State *L, lt_bind *b) {
+  if (b->owned && lua_getglobal(L, "os") == LUA_TTABLE) {
+    lua_pushlightuserdata(L, b);
+    lua_getfield(L, -2, "exit");
+    lua_pushcclosure(L, exit_process, 2);
+    lua_setfield(L, -2, "exit");
+  }
+  if (b->owned) lua_pop(L, 1);
+}
+
+void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"fork", fork_ranks}, {"run", run},         {"raise", raise_error},
+      {"leave", leave},     {"verdict", verdict}, {"finish", finish},
+      {"blame", blame},     {"span", open_span},  {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
+  luaL_newmetatable(L, SPAN_NAME);
+  lt_add_functions(L, b, meta);
+  lua_pushliteral(L, SPAN_NAME);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+  lt_add_functions(L, b, functions);
+  replace_exit(L, b);
+}
