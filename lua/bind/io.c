@@ -79,6 +79,13 @@ static int make_folder(lua_State *L) {
   return lt_done(L, b);
 }
 
+/* io.can_write(path) -> true: whether entries can be made in a folder, there or yet to be made */
+static int can_write(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_folder_writable(b->c, "write", lt_check_path(L, b, "can_write"));
+  return lt_done(L, b);
+}
+
 /* io.kind(path) -> "file", "folder", "other" or nil */
 static int kind(lua_State *L) {
   static const char *const names[] = {NULL, "file", "folder", "other"};
@@ -155,6 +162,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"append_file", append_file},
                                        {"remove", remove_path},
                                        {"make_folder", make_folder},
+                                       {"can_write", can_write},
                                        {"list_folder", list_folder},
                                        {"kind", kind},
                                        {"modified", modified},

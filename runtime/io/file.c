@@ -35,6 +35,7 @@ const lt_file_ops lt_system_files = {
     .unlink = unlink,
     .rmdir = rmdir,
     .mkdir = mkdir,
+    .access = access,
     .list = system_list,
 };
 
@@ -195,6 +196,33 @@ bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
       part[i] = '/';
     }
   return make_one(c, op, path);
+}
+
+/* Cuts a path to the folder above it: "a/b" to "a", "a" to ".". */
+static void cut_last(char *path) {
+  char *slash = strrchr(path, '/');
+  if (slash == NULL)
+    strcpy(path, ".");
+  else
+    slash[slash == path] = 0;
+}
+
+bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
+  if (!may_write(c, op, path)) return false;
+  const lt_file_ops *files = lt_files(c);
+  char part[LT_PATH_MAX];
+  size_t n = strlen(path);
+  if (n == 0 || n >= sizeof part) return lt_fail(c, LT_EIO, "%s: not a path: '%.60s'", op, path);
+  memcpy(part, path, n + 1);
+  struct stat info;
+  while (files->stat(part, &info) != 0) {
+    if (errno != ENOENT || strcmp(part, ".") == 0 || strcmp(part, "/") == 0)
+      return fail_errno(c, op, "write in", part);
+    cut_last(part);
+  }
+  if (S_ISDIR(info.st_mode) && files->access(part, W_OK | X_OK) == 0) return true;
+  if (!S_ISDIR(info.st_mode)) errno = ENOTDIR;
+  return fail_errno(c, op, "write in", part);
 }
 
 bool lt_folder_list(lt_ctx *c, const char *op, const char *path,

@@ -26,6 +26,7 @@ typedef struct lt_file_ops {
   int (*unlink)(const char *path);
   int (*rmdir)(const char *path);
   int (*mkdir)(const char *path, mode_t mode);
+  int (*access)(const char *path, int mode);
   /* Call each(ud, name) for every entry but "." and ".."; each stops it by returning false. */
   int (*list)(const char *folder, bool (*each)(void *ud, const char *name), void *ud);
 } lt_file_ops;
@@ -79,6 +80,10 @@ bool lt_file_remove(lt_ctx *c, const char *op, const char *path);
 
 /* Make a folder and those above it; true when it is there already. */
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path);
+
+/* Whether entries can be made in a folder, or, where it is not there yet, in the nearest one above
+   it: a run finds out at its start, not when there is something to lose. */
+bool lt_folder_writable(lt_ctx *c, const char *op, const char *path);
 
 /* Call each(ud, name) for the entries of a folder, in no order. */
 bool lt_folder_list(lt_ctx *c, const char *op, const char *path,

@@ -219,6 +219,37 @@ static void folders_are_made_listed_removed(void **state) {
   lt_ctx_release(c);
 }
 
+static int refuse_access(const char *path, int mode) {
+  (void)path;
+  (void)mode;
+  errno = EROFS;
+  return -1;
+}
+
+static void tells_early_where_nothing_can_be_written(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  assert_true(lt_folder_writable(c, "log", IO_PATH("")));
+  assert_true(lt_folder_writable(c, "log", IO_PATH("a//b/c/")));
+  assert_true(lt_folder_writable(c, "log", "not/here"));
+  assert_int_equal(lt_file_kind_of(c, IO_PATH("a")), LT_NO_FILE);
+  io_write(IO_PATH("x"), "1", 1);
+  assert_false(lt_folder_writable(c, "log", IO_PATH("x/y/z")));
+  io_assert_failure(c, "Not a directory");
+  assert_false(lt_folder_writable(c, "log", ""));
+  io_assert_failure(c, "log: not a path: ''");
+  lt_file_ops files = lt_system_files;
+  files.access = refuse_access;
+  c->files = &files;
+  assert_false(lt_folder_writable(c, "log", IO_PATH("a/b")));
+  io_assert_failure(c, "Read-only file system");
+  c->files = NULL;
+  c->policy.write_files = false;
+  assert_false(lt_folder_writable(c, "log", IO_PATH("a")));
+  io_assert_failure(c, "log: this state may not write files: ");
+  lt_ctx_release(c);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, io_setup, io_teardown)
 
 int main(void) {
@@ -230,6 +261,7 @@ int main(void) {
       TEST(interrupted_and_short_writes_go_on),
       TEST(sweeps_temporaries_of_the_dead),
       TEST(survives_being_killed),
+      TEST(tells_early_where_nothing_can_be_written),
       TEST(folders_are_made_listed_removed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

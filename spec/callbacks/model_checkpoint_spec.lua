@@ -175,6 +175,22 @@ describe("ModelCheckpoint", function()
     assert.equal(text, c.io.read_file(root .. "/kept.ckpt"))
   end)
 
+  it("refuses a folder that cannot be written before anything is trained", function()
+    c.io.write_file(root, "in the way")
+    local net, steps = tiny.Line(), 0
+    function net:on_train_batch_start() steps = steps + 1 end
+    local function run(options)
+      options.dirpath = root .. "/checkpoints"
+      tiny.trainer({ enable_checkpointing = true,
+        callbacks = { lt.callbacks.ModelCheckpoint(options) } }):fit(net, tiny.same(1))
+    end
+    local message = tiny.error_of(run, {})
+    assert.matches("ModelCheckpoint: write: cannot write in .*: Not a directory", message)
+    assert.equal(0, steps)
+    run { save_top_k = 0 }
+    assert.equal(1, steps)
+  end)
+
   it("refuses a figure that is never logged, and options that exclude each other", function()
     assert.matches("nothing called 'scor' was logged; there is: score; did you mean 'score'%?",
       tiny.error_of(fit, { 1 }, { monitor = "scor" }))

@@ -93,9 +93,17 @@ function ModelCheckpoint:load_state_dict(saved)
   self.best_k_models = self.best_k_models or {}
 end
 
+-- A folder that cannot be written is told of before there is something to lose.
+local function check_folder(self, trainer)
+  if trainer.fast_dev_run or self.save_top_k == 0 and not self.save_last then return end
+  local ok, message = c.io.can_write(self.dirpath)
+  if not ok then errors.blame("ModelCheckpoint: %s", message) end
+end
+
 function ModelCheckpoint:setup(trainer, _, stage)
   if stage ~= "fit" then return end
   if not self.dirpath then self.dirpath = trainer:checkpoint_folder() end
+  check_folder(self, trainer)
   self.clock_start = trainer:now()
 end
 
