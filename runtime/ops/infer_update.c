@@ -69,6 +69,13 @@ bool lt_infer_adam_step(lt_ctx *c, lt_infer *i) {
          positive(c, i, "weight_decay", a->weight_decay) && check_step(c, i);
 }
 
+/* What is clipped is written: parameters in place of their gradients are refused here. */
+static bool check_writable(lt_ctx *c, const lt_infer *i, int from) {
+  for (int k = from; k < i->n_in; k++)
+    if (!lt_check_writable(c, i->in[k], 0, NULL)) return false;
+  return true;
+}
+
 /* Gradients of any floating dtype. */
 static bool check_gradients(lt_ctx *c, const lt_infer *i, int from) {
   for (int k = from; k < i->n_in; k++)
@@ -94,18 +101,17 @@ bool lt_infer_grads_scale(lt_ctx *c, lt_infer *i) {
   if (i->in[0]->numel != 1)
     return lt_fail(c, LT_ESHAPE, "grads_scale: the factor must be one number, got %s",
                    LT_TENSOR_STR(i->in[0]));
-  for (int k = 1; k < i->n_in; k++)
-    if (!lt_check_writable(c, i->in[k], 0, NULL)) return false;
-  return check_gradients(c, i, 1);
+  return check_writable(c, i, 1) && check_gradients(c, i, 1);
 }
 
 bool lt_infer_clip_grad_norm(lt_ctx *c, lt_infer *i) {
   const lt_args_clip_grad_norm *a = i->args;
   return positive(c, i, "max_norm", a->max_norm) && check_power(c, i, a->norm_type) &&
-         check_gradients(c, i, 0);
+         check_gradients(c, i, 0) && check_writable(c, i, 0);
 }
 
 bool lt_infer_clip_grad_value(lt_ctx *c, lt_infer *i) {
   const lt_args_clip_grad_value *a = i->args;
-  return positive(c, i, "clip_value", a->clip_value) && check_gradients(c, i, 0);
+  return positive(c, i, "clip_value", a->clip_value) && check_gradients(c, i, 0) &&
+         check_writable(c, i, 0);
 }

@@ -82,6 +82,21 @@ describe("an index", function()
   end)
 end)
 
+describe("clipping", function()
+  it("refuses parameters where gradients are wanted", function()
+    local refused = "in-place write into a leaf that requires grad; do it under lt.no_grad()"
+    local w = lt.parameter(lt.tensor { 3.0, 4.0 })
+    w.grad = lt.tensor { 6.0, 8.0 }
+    raises("clip_grad_norm: " .. refused,
+      function() lt.clip_grad_norm({ w }, 1.0) end)
+    raises("clip_grad_value: " .. refused,
+      function() lt.clip_grad_value({ w }, 1.0) end)
+    assert.same({ 3, 4 }, w:tolist())
+    assert.equal(10, lt.clip_grad_norm({ w.grad }, 5.0):item())
+    assert.near(5.0, w.grad:square():sum():sqrt():item(), 1e-4)
+  end)
+end)
+
 describe("integers divided by zero", function()
   local x = lt.tensor({ 1, -2, 3 }, { dtype = "i32" })
 
