@@ -74,14 +74,14 @@ static inline int64_t limit_i64(double x) {
 #define floordiv(a, b) lt_floor_f64((a) / (b))
 #include "cpu/rows_type.h"
 
-/* Integers: floor division rounds down (0 is refused before it comes here); powers wrap. */
+/* Integers: floor division rounds down, powers wrap (0 and negative powers are refused before they
+   come here). */
 static inline int64_t ifloordiv(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return b == 0 ? 0 : (int64_t)(0 - (uint64_t)a);
   int64_t d = a / b;
   return d - (a % b != 0 && (a < 0) != (b < 0));
 }
 static inline int64_t ipow(int64_t a, int64_t b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
   uint64_t r = 1, x = (uint64_t)a;
   for (; b > 0; b >>= 1, x *= x)
     if ((b & 1) != 0) r *= x;
@@ -131,18 +131,21 @@ static void place_binary(job *j, const lt_call *call, lt_tensor **operands) {
   if (first == 0 && args->a.kind != LT_NO_SCALAR) operands[2] = call->in[0], operands[1] = NULL;
 }
 
-/* Integers have no infinity: dividing by 0 is an error, as in Lua. */
-static bool divides(lt_ctx *c, const job *j) {
+/* Integers have no infinity and no fractions: dividing by 0 is an error, as in Lua, and so are
+   negative powers. */
+static bool is_defined(lt_ctx *c, const job *j) {
+  bool power = j->op == LT_OP_pow;
   if (j->compute != LT_COMPUTE_I64) return true;
-  if (j->op != LT_OP_floor_divide && j->op != LT_OP_remainder) return true;
-  int64_t room[LT_TILE];
-  bool zero = j->constant[1] && j->scalar[1].i == 0 && j->it.numel > 0;
-  for (int64_t at = 0; at < j->it.numel && !j->constant[1] && !zero; at += LT_TILE) {
+  if (!power && j->op != LT_OP_floor_divide && j->op != LT_OP_remainder) return true;
+  int64_t room[LT_TILE], constant = j->scalar[1].i;
+  bool bad = j->constant[1] && j->it.numel > 0 && (power ? constant < 0 : constant == 0);
+  for (int64_t at = 0; at < j->it.numel && !j->constant[1] && !bad; at += LT_TILE) {
     int64_t n = j->it.numel - at < LT_TILE ? j->it.numel - at : LT_TILE;
     const int64_t *b = LT_CPU(lt_load_i64)(&j->it, 2, at, n, room);
-    for (int64_t i = 0; i < n; i++) zero |= b[i] == 0;
+    for (int64_t i = 0; i < n; i++) bad |= power ? b[i] < 0 : b[i] == 0;
   }
-  return !zero || lt_fail(c, LT_EVALUE, "%s: integers divided by zero", lt_ops[j->op].name);
+  return !bad || lt_fail(c, LT_EVALUE, "%s: integers %s", lt_ops[j->op].name,
+                         power ? "to a negative power; write x:to('f32')" : "divided by zero");
 }
 
 LT_KERNEL(rows) {
@@ -163,7 +166,7 @@ LT_KERNEL(rows) {
     if (operands[k + 1] == NULL && !j.constant[k]) j.constant[k] = true;
   j.compute = lt_compute_of(compute_dtype(call, op));
   LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(call->out[0]), j.n_in + 1, operands);
-  if (!divides(c, &j)) return false;
+  if (!is_defined(c, &j)) return false;
   lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, run_chunk, &j);
   return true;
 }

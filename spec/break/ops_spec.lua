@@ -116,6 +116,24 @@ describe("integers divided by zero", function()
   end)
 end)
 
+describe("integers to a negative power", function()
+  local x = lt.tensor({ 1, -2, 3 }, { dtype = "i32" })
+
+  it("are an error: there are no fractions", function()
+    local text = "pow: integers to a negative power; write x:to('f32')"
+    raises(text, function() local y = x ^ -1 return y end)
+    raises(text, function() local y = x ^ lt.tensor { 1, 0, -2 } return y end)
+    raises(text, function() local y = 2 ^ lt.tensor { 1, -1, 0 } return y end)
+  end)
+
+  it("are fine where a float takes part, or the power is none", function()
+    assert.same({ 1, -0.5 }, (x[{ { 1, 2 } }] ^ -1.0):tolist())
+    assert.same({ 1, 4, 9 }, (x ^ 2):tolist())
+    assert.same({ 1, 1, 1 }, (x ^ 0):tolist())
+    assert.same({}, (lt.zeros({ 0 }, i64) ^ -1):tolist())
+  end)
+end)
+
 describe("a triangle", function()
   it("takes any diagonal", function()
     local x = lt.ones(3, 3)
