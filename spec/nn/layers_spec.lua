@@ -239,6 +239,11 @@ describe("nn.BatchNorm2d", function()
     assert.same({}, nn.BatchNorm2d(3, { track_running_stats = false }):buffers().names)
   end)
 
+  it("refuses what is no batch of pictures", function()
+    assert.matches("nn.BatchNorm2d: x must be %[B, C, H, W%]: got a tensor %[4, 3%]",
+      error_of(nn.BatchNorm2d(3), lt.ones(4, 3)))
+  end)
+
   it("uses the batch in evaluation when no averages are kept", function()
     local layer = nn.BatchNorm2d(1, { track_running_stats = false }):eval()
     near({ -1, -1, 1, 1 }, layer(batch { 1.0, 1.0, 5.0, 5.0 }):flatten(), 1e-4)

@@ -8,6 +8,7 @@
 local Module = require "ltrain.core.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
 
 local BatchNorm2d = Module:extend("BatchNorm2d")
 
@@ -47,6 +48,9 @@ end
 
 ---@param x Tensor [B, C, H, W] -> the same
 function BatchNorm2d:forward(x)
+  if x.ndim ~= 4 then
+    errors.blame("nn.BatchNorm2d: x must be [B, C, H, W]: got %s", errors.show(x))
+  end
   local tracked = self.running_mean ~= nil
   if tracked and not self.training then
     local y = c.batch_norm(x, self.weight, self.bias, self.running_mean, self.running_var,
