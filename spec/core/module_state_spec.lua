@@ -128,6 +128,14 @@ describe("Module:save_hyperparameters", function()
     assert.same({ width = 3, sizes = { 1, 2 } }, net.hparams)
   end)
 
+  it("wants to be told what to keep; init without options keeps nothing", function()
+    local net = Net()
+    assert.matches("save_hyperparameters: say what to keep: self:save_hyperparameters%(o%)",
+      error_of(net.save_hyperparameters, net))
+    net:save_hyperparameters(nil)
+    assert.same({}, net.hparams)
+  end)
+
   it("leaves out what is to be ignored", function()
     local net = Net()
     net:save_hyperparameters({ width = 3, data = print }, { ignore = { "data" } })

@@ -96,10 +96,15 @@ end
 
 local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
---- Keep the options that the module was made with, in `self.hparams`: they go into checkpoints, and
---- load_from_checkpoint gives them to init. Options: ignore, a list of names to leave out; logger
---- (true) also shows them to the loggers.
-function module_state.save_hyperparameters(self, values, options)
+--- `self:save_hyperparameters(o, {ignore =, logger =})`: keep the options `o` that init was given in
+--- `self.hparams`: they go into checkpoints, and load_from_checkpoint gives them to init. Options:
+--- ignore, a list of names to leave out; logger (true) also shows them to the loggers.
+function module_state.save_hyperparameters(self, ...)
+  if select("#", ...) == 0 then
+    errors.blame("save_hyperparameters: say what to keep: self:save_hyperparameters(o) with the "
+      .. "table that init is given")
+  end
+  local values, options = ...
   local o = config.check(options, {
     ignore = { type = "table|string", default = {} },
     logger = { type = "boolean", default = true },
