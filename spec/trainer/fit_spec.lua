@@ -192,6 +192,27 @@ describe("Trainer:fit", function()
     assert.equal(2, trainer.global_step)
   end)
 
+  it("ends when who steps it leaves early, or when it fails", function()
+    local net, trainer = tiny.Line(), tiny.trainer()
+    for place in trainer:steps("fit", net, tiny.same(4)) do
+      if place == "batch" and trainer.global_step == 1 then break end
+    end
+    assert.is_nil(trainer.running)
+    assert.equal("interrupted", trainer.state.status)
+    assert.equal(1, trainer.global_step)
+    trainer:fit(net, tiny.same(4))
+    assert.equal(4, trainer.global_step)
+    function net:training_step() error({ code = 7 }) end
+    trainer.max_epochs = 2
+    local step = trainer:steps("fit", net, tiny.same(4))
+    local ok, err = pcall(function() for _ = 1, 9 do step() end end)
+    assert.is_false(ok)
+    assert.equal(7, err.code)
+    assert.is_nil(trainer.running)
+    assert.matches("steps: the loop must be 'fit', 'validate', 'test' or 'predict': got 'fitt'",
+      tiny.error_of(trainer.steps, trainer, "fitt", net))
+  end)
+
   it("makes a module of a plain table", function()
     local net = {
       w = lt.parameter(lt.tensor { 0.5 }),

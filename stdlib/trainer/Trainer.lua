@@ -106,15 +106,36 @@ function Trainer:predict(module, ...)
   return (start(self, "predict", module, ...))
 end
 
+local WORDS <const> = { fit = true, validate = true, test = true, predict = true }
+
 --- A function that runs a loop step by step: each call goes on to the next batch or hook and
---- returns its name; nil at the end. trainer:steps("fit", module, loader)
+--- returns its name; nil at the end. trainer:steps("fit", module, loader) A `for` over it that is
+--- left early ends the run.
 function Trainer:steps(word, ...)
+  if not WORDS[word] then
+    errors.blame("steps: the loop must be 'fit', 'validate', 'test' or 'predict': got %s",
+      errors.show(word))
+  end
   local arguments = table.pack(...)
-  return coroutine.wrap(function()
+  local run_loop = coroutine.create(function()
     self.stepped = true
     local _ <close> = setmetatable({}, { __close = function() self.stepped = false end })
     self[word](self, table.unpack(arguments, 1, arguments.n))
   end)
+  local function step()
+    local ok, where = coroutine.resume(run_loop)
+    if ok then return where end
+    coroutine.close(run_loop)
+    error(where, 0)
+  end
+  local function close()
+    local left = coroutine.status(run_loop) == "suspended" and self.running ~= nil
+    coroutine.close(run_loop)
+    if not left then return end
+    self.state.status = "interrupted"
+    for _, logger in ipairs(self.loggers) do logger:finalize("interrupted") end
+  end
+  return step, nil, nil, setmetatable({}, { __close = close })
 end
 
 -- Checkpoints.
