@@ -1,10 +1,10 @@
 /* runtime/comm/mpi/exchange.c: reductions of our own.
 
-   They add in the tree T(lo, hi) = T(lo, m) + T(m, hi), the same on every number of hosts and with
-   every transport. Few bytes climb the tree: neighbours at distance 1 first, then 2, then 4, and the
-   sum comes down by a broadcast. Many bytes are traded: rank r gets everybody's values of
-   its share of the elements, adds them in the tree's order and gives the sums to all; each byte then
-   crosses a wire twice, whatever the number of ranks. */
+   They add in the tree T(lo, hi) = T(lo, m) + T(m, hi), on every number of hosts and with every
+   transport. Few bytes climb the tree: neighbours at distance 1 first, then 2, then 4, and the sum
+   comes down by a broadcast. Many bytes are traded: rank r gets everybody's values of its share of
+   the elements, adds them in the tree's order and gives the sums to all; each byte then crosses a
+   wire twice, whatever the number of ranks. */
 #include "comm/mpi/move.h"
 
 #include <stdio.h>
