@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "comm/comm.h"
 #include "cpu/cpu.h"
 
 enum { PARTS = 8, TEXT = 160 };
@@ -17,6 +18,7 @@ static void fill(void) {
   const lt_device_ops *cpu = lt_cpu_device();
   registry.devices[registry.n_devices++] = cpu;
   registry.devices[registry.n_devices++] = lt_fake_ops(cpu);
+  lt_comm_host_use(cpu);
 }
 
 const lt_registry *lt_registry_here(void) {

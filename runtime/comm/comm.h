@@ -9,6 +9,7 @@
 #define LT_COMM_COMM_H
 
 #include "comm/pulse.h"
+#include "ltrain/backend.h"
 #include "tensor/tensor.h"
 
 typedef struct lt_group lt_group;
@@ -22,7 +23,9 @@ lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt
 lt_group *lt_group_self(lt_ctx *c, lt_pulse *pulse);
 lt_group *lt_group_retain(lt_group *g);
 void lt_group_release(lt_ctx *c, lt_group *g);
-/* The orderly end: closes the link. Never after a verdict. */
+/* The end of the group of all ranks, before its pulse and its memory go: closes the link in order,
+   or once a verdict is there lets go of it without a word. Ends the groups split from it too; works
+   that are under way never finish, and what is called later on any of them fails. */
 void lt_group_close(lt_ctx *c, lt_group *g);
 
 int lt_group_rank(const lt_group *g);
@@ -30,10 +33,13 @@ int lt_group_size(const lt_group *g);
 const char *lt_group_backend(const lt_group *g);
 /* World rank of a rank of the group. */
 int lt_group_world_rank(const lt_group *g, int rank);
-/* At most so many bytes in one call of a transport (default 1 GiB), for all groups split later. */
+/* At most so many bytes in one call of a transport (default 1 GiB), the same on all ranks; groups
+   that are split later take it over. */
 void lt_group_set_chunk(lt_group *g, int64_t bytes);
 /* Add in the binary tree where the backend leaves it open. */
 void lt_group_set_fixed_order(lt_group *g, bool on);
+/* Whether it adds in the tree, by itself or because it was set so. */
+bool lt_group_fixed_order(const lt_group *g);
 
 /* Collective over `g`: ranks that give the same color >= 0 form a group, ordered by (key, rank);
    color -1: none (NULL without a failure). */
@@ -51,7 +57,7 @@ typedef struct lt_origin {
    the work is done: the work retains them. `out` is written. Each returns a work that has been
    issued (NULL with a failure): wait for it, or test it and wait later, in any order.
 
-   all_reduce      in, out: same shape; mean of integers is an error
+   all_reduce      in, out: same shape, may be one tensor; mean of integers is an error
    broadcast       t: the same shape everywhere, written except at root
    all_gather      in [..]; out [world, ..], allocated by the caller; unequal first sizes fail on
                    every rank with the sizes and the remedy {cat = true}
@@ -60,7 +66,7 @@ typedef struct lt_origin {
    reduce_scatter  in [world * n, ..], out [n, ..]
    gather          in [..]; out [world, ..] at root, NULL elsewhere
    scatter         in [world * n, ..] at root (NULL elsewhere), out [n, ..]
-   send, recv      t; matched a pair of ranks, in order */
+   send, recv      t; matched a pair of ranks, in order in each direction */
 lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
                             lt_comm_reduce reduce, lt_origin at);
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at);
@@ -89,14 +95,23 @@ const void *lt_work_bytes(const lt_work *w, int r, int64_t *n);
 bool lt_work_test(lt_ctx *c, lt_work *w);
 bool lt_work_wait(lt_ctx *c, lt_work *w);
 lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
+/* all_gather_cat, after the wait: the first sizes of all ranks. */
+const int64_t *lt_work_extents(const lt_work *w);
 void lt_work_release(lt_ctx *c, lt_work *w); /* an unfinished one stays queued in its group */
+
+/* What backends may ask of ltrain: local reductions and sizes. The registry says once, before any
+   ctx is made, whose reductions: those of the cpu. */
+const lt_comm_host *lt_comm_host_here(void);
+void lt_comm_host_use(const lt_device_ops *cpu);
 
 /* Backends that are built in. Segments for shm: bytes needed for n ranks, and its set-up by one
    process before the others look at it. */
-/* What backends may ask of ltrain: local reductions and sizes. */
-const lt_comm_host *lt_comm_host_here(void);
 const lt_comm_ops *lt_shm_ops(void);
 size_t lt_shm_bytes(int ranks);
 void lt_shm_init(void *memory, size_t bytes, int ranks);
+
+/* "all_gather"; "sum", "" for none. */
+const char *lt_comm_op_name(lt_comm_op op);
+const char *lt_comm_reduce_name(lt_comm_reduce reduce);
 
 #endif

@@ -25,6 +25,7 @@ typedef enum lt_verdict_class {
 } lt_verdict_class;
 
 typedef struct lt_verdict {
+  _Atomic uint32_t taken; /* somebody writes it, or has */
   _Atomic uint32_t class; /* lt_verdict_class; the fields below are written before it */
   int32_t rank;           /* who is named, -1: nobody alone */
   int32_t status;         /* exit status of a job that ends of it: 1, or 128 + n */
@@ -63,6 +64,9 @@ typedef struct lt_pulse {
 static inline bool lt_pulse_over(const lt_pulse *p) {
   return atomic_load_explicit(&p->verdict.class, memory_order_acquire) != LT_NO_VERDICT;
 }
+
+/* Nanoseconds of CLOCK_MONOTONIC, as all times of a pulse. */
+int64_t lt_now_ns(void);
 
 /* Set the verdict unless there is one; from any thread, no allocation. */
 void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status, const char *text);

@@ -9,7 +9,11 @@
 #include "cpu/onednn.h"
 #include "ops/op.h"
 
-#define LT_CPU_LEVEL(level) extern const lt_kernel lt_cpu_kernels_##level[LT_OP_COUNT];
+#define LT_CPU_LEVEL(level)                                                                 \
+  extern const lt_kernel lt_cpu_kernels_##level[LT_OP_COUNT];                               \
+  void lt_cpu_combine_##level(void *dst, const void *a, const void *b, int64_t n,           \
+                              lt_dtype dtype, lt_comm_reduce reduce);                       \
+  void lt_cpu_divide_##level(void *data, int64_t n, lt_dtype dtype, int by);
 #include "cpu/levels.def"
 #undef LT_CPU_LEVEL
 
@@ -32,19 +36,11 @@ static void release(int index, void *ptr, size_t bytes) {
   free(ptr);
 }
 
-static void accumulate(void *dst, const void *src, int64_t n, lt_dtype dtype) {
-  if (dtype == LT_F32)
-    for (int64_t i = 0; i < n; i++) ((float *)dst)[i] += ((const float *)src)[i];
-  if (dtype == LT_F64)
-    for (int64_t i = 0; i < n; i++) ((double *)dst)[i] += ((const double *)src)[i];
-  if (dtype == LT_I64)
-    for (int64_t i = 0; i < n; i++) ((int64_t *)dst)[i] += ((const int64_t *)src)[i];
-}
-
 #define DEVICE(level)                                                                       \
   {.size = sizeof(lt_device_ops), .version = LT_BACKEND_VERSION, .name = "cpu",             \
    .host_memory = true, .kernels = lt_cpu_kernels_##level, .count = count,                  \
-   .alloc = allocate, .free = release, .accumulate = accumulate}
+   .alloc = allocate, .free = release, .combine = lt_cpu_combine_##level,                   \
+   .divide = lt_cpu_divide_##level}
 
 static const struct {
   const char *name;

@@ -164,7 +164,7 @@ const lt_device_ops *lt_fake_ops(const lt_device_ops *cpu) {
       .host_memory = false, .kernels = cpu->kernels, .count = count, .alloc = allocate,
       .free = release, .copy = copy, .to_host = to_host, .from_host = to_host, .launch = launch,
       .stream_new = stream_new, .event_record = event_record, .event_done = event_done,
-      .stream_wait = stream_wait, .synchronize = synchronize, .accumulate = cpu->accumulate};
+      .stream_wait = stream_wait, .synchronize = synchronize};
   return &ops;
 }
 

@@ -41,19 +41,26 @@ typedef enum lt_mark_kind {
   LT_MARK_LEFT,    /* left the loop or the script, at a line */
   LT_MARK_GONE     /* its process ended */
 } lt_mark_kind;
+/* What travels, as far as ranks must agree on it. */
+typedef enum lt_mark_form {
+  LT_FORM_TENSOR,
+  LT_FORM_VALUE, /* a Lua value: its size is not compared */
+  LT_FORM_CAT    /* all_gather {cat = true}: first sizes may differ */
+} lt_mark_form;
 enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 36, LT_MARK_HOOK = 16 };
 typedef struct lt_mark {
   uint64_t hash;
-  uint64_t seq;       /* number of the collective in its group, from 1 */
+  uint64_t seq;       /* number of the collective in its group, from 1; send and recv: of the
+                         message from the one rank to the other */
   uint32_t group;     /* 0: all ranks; else a hash of the members' world ranks */
   uint8_t kind;       /* lt_mark_kind */
   uint8_t op;         /* lt_comm_op */
   uint8_t reduce;     /* lt_comm_reduce, LT_COMM_NO_REDUCE */
   int8_t dtype;       /* lt_dtype, LT_DTYPE_NONE for Lua values */
   int8_t ndim;
-  uint8_t object;     /* a Lua value travels: its size is not compared */
+  uint8_t form;       /* lt_mark_form */
   int16_t status;     /* GONE: exit status, 128 + n for a signal */
-  int32_t root;       /* rank of broadcast, gather, scatter; the peer of send and recv; -1: none */
+  int32_t root;       /* world rank of broadcast, gather, scatter; the peer of send, recv; or -1 */
   int32_t line;
   int64_t size[LT_MARK_DIMS]; /* the first dims */
   char file[LT_MARK_FILE];    /* the end of the script's name, or the hook's for calls of ours */
@@ -79,11 +86,10 @@ typedef struct lt_comm_compare {
   char text[LT_COMM_TEXT];
 } lt_comm_compare;
 
-/* One movement of bytes, already agreed by all ranks. Elements lie close together. in == out is
+/* One movement of bytes, already agreed by all ranks; barriers and splits have none. Elements lie close together. in == out is
    allowed for all_reduce and broadcast; otherwise they do not overlap.
 
    op              in                        out
-   barrier         -                         -
    all_reduce      count                     count
    broadcast       count at root             count elsewhere (in == out at root, or NULL)
    all_gather      counts[rank]              the parts of all ranks, in order of rank
@@ -105,6 +111,7 @@ typedef struct lt_comm_move {
   const void *in;
   void *out;
   int64_t chunk_bytes;   /* at most so much in one call of the transport: 1 GiB, less in specs */
+  int64_t moved;         /* the backend adds what it moved: a wait that sees it grow is not stalled */
   void *state;           /* the backend's own: zero at first, freed by it at the end */
   char text[LT_COMM_TEXT];
 } lt_comm_move;
@@ -140,8 +147,12 @@ typedef struct lt_comm_ops {
   /* Join the group of all ranks. May block: a watchdog looks on. NULL: `text` says why. */
   lt_comm_link *(*open)(const lt_comm_host *host, const lt_comm_place *place, char *text,
                         size_t text_size);
-  /* After an orderly end on all ranks; never called once a verdict is there. */
+  /* After an orderly end on all ranks; never called once a verdict is there. Links made by split are
+     closed first, on all members in the order in which they were made. */
   void (*close)(lt_comm_link *link);
+  /* In place of close, once a verdict is there: frees what is this rank's and talks to nobody.
+     (optional: the link is forgotten) */
+  void (*abandon)(lt_comm_link *link);
   int (*rank)(const lt_comm_link *link);
   int (*ranks)(const lt_comm_link *link);
   /* Ranks on this host and which of them this is; {0, 1}-like defaults when absent. (optional) */
@@ -149,16 +160,29 @@ typedef struct lt_comm_ops {
 
   lt_progress (*compare)(lt_comm_link *link, lt_comm_compare *round);
   lt_progress (*move)(lt_comm_link *link, lt_comm_move *move);
-  /* Sleep until something may have changed or `ns` have passed. (optional) */
+  /* Sleep until something may have changed on any link of this rank or `ns` have passed; `link` is
+     that of all ranks. May return at once. (optional) */
   void (*relax)(lt_comm_link *link, int64_t ns);
 
   /* A link of those ranks of `parent` that are listed (ranks of the parent, in their new order; all
      listed ranks call, others do not). Called after all members agreed on a split. NULL + text. */
   lt_comm_link *(*split)(lt_comm_link *parent, uint32_t group, int n, const int *members,
                          char *text, size_t text_size);
-  /* For send and recv, which only two ranks of the group know of: a round or move between this
-     rank and move->root goes through `compare_pair` and `move`. */
+  /* This rank is done with a link made by split; the other members may still use theirs. (optional:
+     the link is forgotten) */
+  void (*leave)(lt_comm_link *link);
+
+  /* For send and recv, which only two ranks of the group know of: a round between this rank and
+     `peer`, then a move with move->root = peer. Messages to a peer and messages from it are two
+     separate sequences; one of each may be under way at once, with each peer. The round says by
+     mark->op (LT_COMM_SEND, LT_COMM_RECV) to which it belongs. Of `extents` and `marks` only the
+     entries of the two ranks are filled. */
   lt_progress (*compare_pair)(lt_comm_link *link, int peer, lt_comm_compare *round);
+  /* This rank sits in a wait for `round` of compare_pair, which is pending, and will issue nothing
+     before that is done. LT_DIFFERENT (and marks) when the peer sits in such a wait too, for a
+     message that this rank has not issued: each sends to, or receives from, the other. (optional:
+     the clocks of launch/ find it later) */
+  lt_progress (*stuck_pair)(lt_comm_link *link, int peer, lt_comm_compare *round);
 } lt_comm_ops;
 
 #ifdef __cplusplus

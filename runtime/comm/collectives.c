@@ -1,0 +1,228 @@
+/* runtime/comm/collectives.c: collectives of tensors: what fits, what is compared, what moves. */
+#include <stdio.h>
+
+#include "comm/group.h"
+#include "device/device.h"
+
+static bool check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t) {
+  if (!lt_device_table(c, t->storage->device)->host_memory)
+    return lt_fail(c, LT_EDEVICE, "%s: the tensor is not in the host's memory",
+                   lt_comm_op_name(op));
+  if (!t->contiguous)
+    return lt_fail(c, LT_EARG, "%s: the tensor is not contiguous: %s", lt_comm_op_name(op),
+                   LT_TENSOR_STR(t));
+  return true;
+}
+
+static bool check_rank(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank) {
+  if (rank >= 0 && rank < g->size) return true;
+  return lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), rank,
+                 g->size);
+}
+
+/* `whole` is `part` of all ranks together: [world, ..part] or, joined, [world * n, ..]. */
+static bool check_whole(lt_ctx *c, const lt_group *g, lt_comm_op op, const lt_tensor *whole,
+                        const lt_tensor *part) {
+  if (whole->dtype != part->dtype)
+    return lt_fail(c, LT_EDTYPE, "%s: dtypes differ: %s and %s", lt_comm_op_name(op),
+                   lt_dtype_name((lt_dtype)whole->dtype), lt_dtype_name((lt_dtype)part->dtype));
+  if (whole->numel == part->numel * g->size) return true;
+  return lt_fail(c, LT_ESHAPE, "%s: %s is not %d times %s", lt_comm_op_name(op),
+                 LT_TENSOR_STR(whole), g->size, LT_TENSOR_STR(part));
+}
+
+/* A work with its tensors and the part of the plan that all share. `shown` is the tensor whose
+   shape is compared. */
+static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_tensor *out,
+                      const lt_tensor *shown, lt_plan *plan) {
+  lt_work *w = lt_work_new(c, g, op);
+  if (w == NULL) return NULL;
+  if (in != NULL) check_tensor(c, op, in);
+  if (out != NULL && out != in) check_tensor(c, op, out);
+  w->in = lt_retain(in);
+  w->out = lt_retain(out);
+  w->bytes = shown->numel * (int64_t)lt_item_size(shown);
+  w->move.dtype = shown->dtype;
+  w->move.count = shown->numel;
+  w->move.in = in != NULL ? lt_data(in) : NULL;
+  w->move.out = out != NULL ? lt_data(out) : NULL;
+  if (out != NULL) lt_storage_bump(c, out->storage);
+  *plan = (lt_plan){.op = op, .reduce = LT_COMM_NO_REDUCE, .dtype = (lt_dtype)shown->dtype,
+                    .shape = lt_tensor_shape(shown), .root = -1};
+  return w;
+}
+
+static void all_counts(lt_work *w, int64_t count) {
+  for (int r = 0; r < w->group->size; r++) w->counts[r] = count;
+}
+
+/* mean = sum / ranks, in the type itself (f16 and bf16 in f32). */
+static bool divide(lt_ctx *c, lt_work *w) {
+  const lt_device_ops *cpu = lt_device_table(c, LT_CPU_DEVICE);
+  cpu->divide(w->move.out, w->out->numel, (lt_dtype)w->out->dtype, w->group->size);
+  return false;
+}
+
+static void set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan *plan) {
+  plan->reduce = reduce;
+  w->move.reduce = (uint8_t)(reduce == LT_COMM_MEAN ? LT_COMM_SUM : reduce);
+  if (reduce == LT_COMM_MEAN) w->next_step = divide;
+  if (reduce == LT_COMM_MEAN && !lt_dtype_is_float(plan->dtype))
+    lt_fail(c, LT_EDTYPE, "%s: no mean of %s: ask for the sum, or convert it",
+            lt_comm_op_name(plan->op), lt_dtype_name(plan->dtype));
+}
+
+lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                            lt_comm_reduce reduce, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_ALL_REDUCE, in, out, in, &plan);
+  if (w == NULL) return NULL;
+  if (in->dtype != out->dtype || !lt_shape_equal(lt_tensor_shape(in), lt_tensor_shape(out)))
+    lt_fail(c, LT_ESHAPE, "all_reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
+            LT_TENSOR_STR(out));
+  set_reduction(c, w, reduce, &plan);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at) {
+  lt_plan plan;
+  bool sends = root == g->rank;
+  lt_work *w = begin(c, g, LT_COMM_BROADCAST, t, sends ? NULL : t, t, &plan);
+  if (w == NULL) return NULL;
+  if (!sends) w->move.in = NULL;
+  w->move.root = plan.root = root;
+  check_rank(c, g, LT_COMM_BROADCAST, root);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+/* All first sizes must be one; every rank sees the same ones and says the same. */
+static bool equal_sizes(lt_ctx *c, lt_work *w) {
+  char text[160];
+  size_t n = 0;
+  bool equal = true;
+  for (int r = 0; r < w->group->size; r++) {
+    equal = equal && w->extents[r] == w->extents[0];
+    if (n < sizeof text)
+      n += (size_t)snprintf(text + n, sizeof text - n, r > 0 ? ", %lld" : "%lld",
+                            (long long)w->extents[r]);
+  }
+  if (equal) return true;
+  return lt_fail(c, LT_ESHAPE, "all_gather: first sizes differ between ranks: %s (join them with "
+                 "{cat = true})", text);
+}
+
+lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_ALL_GATHER, in, out, in, &plan);
+  if (w == NULL) return NULL;
+  check_whole(c, g, LT_COMM_ALL_GATHER, out, in);
+  w->round.extent = in->ndim > 0 ? in->size[0] : 1;
+  w->round.extents = w->extents;
+  w->agreed = equal_sizes;
+  all_counts(w, in->numel);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+/* Sizes are known: make the result, [sum n_r, ..]. */
+static bool make_joined(lt_ctx *c, lt_work *w) {
+  lt_shape shape = lt_tensor_shape(w->in);
+  int64_t rows = 0, rest = 1;
+  for (int d = 1; d < shape.ndim; d++) rest *= shape.size[d];
+  for (int r = 0; r < w->group->size; r++) {
+    w->counts[r] = w->extents[r] * rest;
+    rows += w->extents[r];
+  }
+  shape.size[0] = rows;
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)w->in->dtype, shape.ndim, shape.size);
+  void *keep[] = {t};
+  lt_frame_close(c, frame, 1, keep);
+  w->result = t;
+  if (t != NULL) w->move.out = lt_data(t);
+  return t != NULL;
+}
+
+lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_ALL_GATHER, in, NULL, in, &plan);
+  if (w == NULL) return NULL;
+  if (in->ndim == 0) lt_fail(c, LT_ESHAPE, "all_gather: a tensor [] has no first size to join");
+  plan.form = LT_FORM_CAT;
+  w->round.extent = in->ndim > 0 ? in->size[0] : 0;
+  w->round.extents = w->extents;
+  w->agreed = make_joined;
+  return lt_work_issue(c, w, &plan, at);
+}
+
+lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                                lt_comm_reduce reduce, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_REDUCE_SCATTER, in, out, in, &plan);
+  if (w == NULL) return NULL;
+  check_whole(c, g, LT_COMM_REDUCE_SCATTER, in, out);
+  set_reduction(c, w, reduce, &plan);
+  all_counts(w, out->numel);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
+                        lt_origin at) {
+  lt_plan plan;
+  bool here = root == g->rank;
+  lt_work *w = begin(c, g, LT_COMM_GATHER, in, here ? out : NULL, in, &plan);
+  if (w == NULL) return NULL;
+  w->move.root = plan.root = root;
+  if (check_rank(c, g, LT_COMM_GATHER, root) && here) {
+    if (out == NULL)
+      lt_fail(c, LT_EARG, "gather: rank %d is the root and gives no result", root);
+    else
+      check_whole(c, g, LT_COMM_GATHER, out, in);
+  }
+  all_counts(w, in->numel);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
+                         lt_origin at) {
+  lt_plan plan;
+  bool here = root == g->rank;
+  lt_work *w = begin(c, g, LT_COMM_SCATTER, here ? in : NULL, out, out, &plan);
+  if (w == NULL) return NULL;
+  w->move.root = plan.root = root;
+  if (check_rank(c, g, LT_COMM_SCATTER, root) && here) {
+    if (in == NULL)
+      lt_fail(c, LT_EARG, "scatter: rank %d is the root and gives no tensor", root);
+    else
+      check_whole(c, g, LT_COMM_SCATTER, in, out);
+  }
+  all_counts(w, out->numel);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int peer,
+                        lt_origin at) {
+  lt_plan plan;
+  bool sends = op == LT_COMM_SEND;
+  lt_work *w = begin(c, g, op, sends ? t : NULL, sends ? NULL : t, t, &plan);
+  if (w == NULL) return NULL;
+  w->move.root = plan.root = peer;
+  if (check_rank(c, g, op, peer) && peer == g->rank)
+    lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), peer);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at) {
+  return message(c, g, LT_COMM_SEND, t, to, at);
+}
+
+lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin at) {
+  return message(c, g, LT_COMM_RECV, t, from, at);
+}
+
+lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at) {
+  lt_work *w = lt_work_new(c, g, LT_COMM_BARRIER);
+  if (w == NULL) return NULL;
+  lt_plan plan = {.op = LT_COMM_BARRIER, .reduce = LT_COMM_NO_REDUCE, .dtype = LT_DTYPE_NONE,
+                  .form = LT_FORM_VALUE, .root = -1};
+  return lt_work_issue(c, w, &plan, at);
+}

@@ -1,0 +1,64 @@
+/* runtime/comm/fingerprint.c: what ranks must agree on before data moves, as 64 bits.
+
+   Compared are group, number, operation, reduction, root, dtype, and the shape by the operation's
+   own rule. The script's line is told only: two ranks may broadcast from different lines. */
+#include "comm/fingerprint.h"
+
+#include <string.h>
+
+/* The finaliser of splitmix64, chained. */
+static uint64_t mix(uint64_t h, uint64_t value) {
+  uint64_t x = (h ^ value) + 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+/* Which dims of the shape must agree: from this one on. */
+static int first_compared(const lt_plan *plan) {
+  if (plan->form == LT_FORM_VALUE) return LT_MAX_DIMS;
+  if (plan->op == LT_COMM_ALL_GATHER) return 1; /* first sizes travel with the fingerprint */
+  return 0;
+}
+
+static uint64_t hash_of(const lt_plan *plan) {
+  /* Both ends of a message say the same. */
+  bool pair = plan->op == LT_COMM_SEND || plan->op == LT_COMM_RECV;
+  uint64_t h = mix(plan->group, plan->seq);
+  h = mix(h, pair ? LT_COMM_SEND : (uint64_t)plan->op);
+  h = mix(h, pair ? plan->from << 32 | plan->to : (uint64_t)(int64_t)plan->root);
+  h = mix(h, (uint64_t)plan->reduce << 16 | (uint64_t)plan->form << 8 | (uint8_t)plan->dtype);
+  if (plan->form != LT_FORM_VALUE) h = mix(h, (uint64_t)plan->shape.ndim);
+  for (int d = first_compared(plan); d < plan->shape.ndim; d++)
+    h = mix(h, (uint64_t)plan->shape.size[d]);
+  return h;
+}
+
+/* The end of a long name says more than its beginning. */
+static void copy_end(char *to, size_t size, const char *text) {
+  if (text == NULL) return;
+  size_t n = strlen(text);
+  if (n >= size) text += n - (size - 1), n = size - 1;
+  while (n > 0 && ((unsigned char)*text & 0xc0) == 0x80) text++, n--; /* not inside a character */
+  memcpy(to, text, n);
+}
+
+lt_mark lt_mark_of(const lt_plan *plan, lt_origin at) {
+  lt_mark m;
+  memset(&m, 0, sizeof m); /* holes too: marks are compared and copied as bytes */
+  m.hash = hash_of(plan);
+  m.seq = plan->seq;
+  m.group = plan->group;
+  m.kind = LT_MARK_CALL;
+  m.op = (uint8_t)plan->op;
+  m.reduce = (uint8_t)plan->reduce;
+  m.form = (uint8_t)plan->form;
+  m.dtype = (int8_t)plan->dtype;
+  m.ndim = (int8_t)plan->shape.ndim;
+  m.root = plan->root_world;
+  m.line = at.line;
+  for (int d = 0; d < plan->shape.ndim && d < LT_MARK_DIMS; d++) m.size[d] = plan->shape.size[d];
+  copy_end(m.file, sizeof m.file, at.file);
+  if (at.hook != NULL) strncpy(m.hook, at.hook, sizeof m.hook - 1);
+  return m;
+}

@@ -1,0 +1,399 @@
+/* runtime/comm/queue.c: works under way: issued in order, driven by the main thread, waited for.
+
+   Collectives of a group go one after the other; with a backend that `overlaps`, their data may.
+   Messages go in order for each peer and direction. A wait drives all groups of the world, so that
+   a work that another group's rank waits for gets on too. */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/group.h"
+#include "comm/ring.h"
+
+static void drop(lt_ctx *c, lt_object *object) {
+  lt_work *w = (lt_work *)object;
+  lt_release(c, w->in);
+  lt_release(c, w->out);
+  lt_release(c, w->result);
+  lt_free(c, w->extents, w->numbers_bytes);
+  lt_free(c, w->data.sent, w->data.sent_bytes);
+  lt_free(c, w->data.got, w->data.got_bytes);
+  lt_group_release(c, w->group);
+  lt_free(c, w, sizeof *w);
+}
+
+lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
+  if (!lt_group_alive(c, g, op)) return NULL;
+  lt_work *w = lt_alloc(c, sizeof *w);
+  if (w == NULL) return NULL;
+  w->object = (lt_object){.refs = 1, .drop = drop};
+  w->numbers_bytes = 2 * (size_t)g->size * sizeof(int64_t);
+  w->extents = lt_alloc(c, w->numbers_bytes);
+  if (w->extents == NULL) {
+    w->numbers_bytes = 0;
+    lt_release(c, w);
+    return NULL;
+  }
+  w->counts = w->extents + g->size;
+  w->group = lt_group_retain(g);
+  w->move = (lt_comm_move){.op = (uint8_t)op, .reduce = LT_COMM_NO_REDUCE, .dtype = LT_U8,
+                           .root = -1, .counts = w->counts, .chunk_bytes = g->chunk,
+                           .fixed_order = g->fixed_order};
+  return w;
+}
+
+void lt_work_release(lt_ctx *c, lt_work *w) { lt_release(c, w); }
+const int64_t *lt_work_extents(const lt_work *w) { return w->extents; }
+
+static void append(lt_queue *q, lt_work *w) {
+  *q->last = lt_retain(w);
+  q->last = &w->next;
+}
+
+static void number_it(lt_group *g, lt_work *w, lt_plan *plan) {
+  plan->group = g->id;
+  plan->root_world = plan->root >= 0 ? g->world[plan->root] : -1;
+  w->pair = plan->op == LT_COMM_SEND || plan->op == LT_COMM_RECV;
+  if (!w->pair) {
+    plan->seq = ++g->seq;
+    return;
+  }
+  bool sends = plan->op == LT_COMM_SEND;
+  uint64_t me = (uint64_t)g->world[g->rank], other = (uint64_t)plan->root_world;
+  w->peer = plan->root;
+  plan->from = sends ? me : other;
+  plan->to = sends ? other : me;
+  plan->seq = ++(sends ? g->sent : g->received)[plan->root];
+}
+
+static bool drive_all(lt_ctx *c, lt_group *root);
+
+lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
+  lt_group *g = w->group;
+  if (!lt_ok(c)) {
+    lt_work_release(c, w);
+    return NULL;
+  }
+  number_it(g, w, plan);
+  w->mark = lt_mark_of(plan, at);
+  w->round.mark = &w->mark;
+  if (g->pulse != NULL) w->ring = lt_ring_issue(g->pulse, &w->mark, w->bytes);
+  append(w->pair ? &g->pairs : &g->queue, w);
+  drive_all(c, g->root);
+  return w;
+}
+
+/* The end of a work, good or not. */
+static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
+  lt_group *g = w->group;
+  w->stage = LT_STAGE_DONE;
+  w->failed = code;
+  if (code != LT_OK) {
+    strncpy(w->text, text, sizeof w->text - 1);
+  } else if (g->pulse != NULL) {
+    lt_ring_done(g->pulse, w->ring, w->bytes);
+    atomic_fetch_add_explicit(&g->pulse->progress, 1, memory_order_relaxed);
+  }
+  if (w->out != NULL) lt_storage_bump(c, w->out->storage);
+  lt_release(c, w->in);
+  lt_release(c, w->out);
+  lt_free(c, w->data.sent, w->data.sent_bytes);
+  w->in = w->out = NULL;
+  w->data.sent = NULL;
+  w->data.sent_bytes = 0;
+}
+
+/* What a callback left in the ctx belongs to the work: its wait tells it. */
+static bool take_over(lt_ctx *c, lt_work *w) {
+  lt_failure f;
+  if (!lt_take_failure(c, &f)) return false;
+  finish(c, w, f.code, f.text);
+  return true;
+}
+
+/* Ranks say different things: tell it, and all ends. */
+static void disagree(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  char text[LT_VERDICT_TEXT];
+  g->broken = true;
+  if (w->pair) {
+    int low = w->peer < g->rank ? w->peer : g->rank, high = w->peer < g->rank ? g->rank : w->peer;
+    const lt_mark marks[] = {w->round.marks[low], w->round.marks[high]};
+    const int ranks[] = {g->world[low], g->world[high]};
+    lt_disagreement_text(marks, ranks, 2, text, sizeof text);
+  } else {
+    lt_disagreement_text(w->round.marks, g->world, g->size, text, sizeof text);
+  }
+  if (g->pulse != NULL) {
+    if (g->pulse->report != NULL) g->pulse->report(g->pulse->ud, LT_RAISED, text);
+    lt_verdict_set(&g->pulse->verdict, LT_RAISED, -1, 1, text); /* unless there is one */
+  }
+  finish(c, w, LT_ERANKS, g->pulse != NULL ? g->pulse->verdict.text : text);
+}
+
+static void broken(lt_ctx *c, lt_work *w, const char *text) {
+  char whole[LT_WORK_TEXT];
+  w->group->broken = true;
+  snprintf(whole, sizeof whole, "%s: %.200s", lt_comm_op_name(w->mark.op), text);
+  finish(c, w, LT_ERANKS, whole);
+}
+
+static lt_progress compare(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  w->round.marks = g->marks;
+  lt_progress p = w->pair ? g->ops->compare_pair(g->link, w->peer, &w->round)
+                          : g->ops->compare(g->link, &w->round);
+  if (p == LT_DIFFERENT) disagree(c, w);
+  if (p == LT_BROKEN) broken(c, w, w->round.text);
+  return p;
+}
+
+static void all_there(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  if (g->pulse != NULL) lt_ring_arrived(g->pulse, w->ring);
+  w->stage = LT_STAGE_MOVE;
+  if (w->agreed != NULL && !w->agreed(c, w) && !take_over(c, w)) finish(c, w, LT_OK, NULL);
+  bool data = w->mark.op != LT_COMM_SPLIT && w->mark.op != LT_COMM_BARRIER;
+  if (w->stage == LT_STAGE_MOVE && !data) finish(c, w, LT_OK, NULL);
+}
+
+/* One step's data. True when something changed. */
+static bool move(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  int64_t before = w->move.moved;
+  lt_progress p = g->ops->move(g->link, &w->move);
+  if (p == LT_PENDING && w->move.moved != before && g->pulse != NULL)
+    atomic_fetch_add_explicit(&g->pulse->progress, 1, memory_order_relaxed);
+  if (p == LT_PENDING) return w->move.moved != before;
+  if (p != LT_DONE) {
+    broken(c, w, w->move.text);
+    return true;
+  }
+  w->step++;
+  bool more = w->next_step != NULL && w->next_step(c, w);
+  if (!take_over(c, w) && !more) finish(c, w, LT_OK, NULL);
+  return true;
+}
+
+/* As far as a work gets without waiting. True when something changed. */
+static bool advance(lt_ctx *c, lt_work *w) {
+  bool changed = false;
+  if (w->stage == LT_STAGE_COMPARE) {
+    lt_progress p = compare(c, w);
+    if (p == LT_PENDING) return false;
+    if (p == LT_DONE) all_there(c, w);
+    changed = true;
+  }
+  while (w->stage == LT_STAGE_MOVE) {
+    int step = w->step;
+    if (!move(c, w)) return changed;
+    changed = true;
+    if (w->stage == LT_STAGE_MOVE && w->step == step) return true; /* look up between pieces */
+  }
+  return changed;
+}
+
+/* Take what is done off a queue; `link` points to it. */
+static void take_off(lt_ctx *c, lt_queue *q, lt_work **link) {
+  lt_work *w = *link;
+  *link = w->next;
+  if (q->last == &w->next) q->last = link;
+  w->next = NULL;
+  lt_work_release(c, w);
+}
+
+static bool drive_collectives(lt_ctx *c, lt_group *g) {
+  bool changed = false;
+  lt_work **link = &g->queue.first;
+  while (*link != NULL && g->link != NULL && !g->broken) {
+    lt_work *w = *link;
+    changed |= advance(c, w);
+    if (w->stage == LT_STAGE_DONE)
+      take_off(c, &g->queue, link);
+    else if (g->ops->overlaps && w->stage == LT_STAGE_MOVE)
+      link = &w->next;
+    else
+      break;
+  }
+  return changed;
+}
+
+/* The first of each peer and direction; `walked` notes those that wait. */
+static bool drive_pairs(lt_ctx *c, lt_group *g) {
+  bool changed = false;
+  lt_work **link = &g->pairs.first;
+  if (*link == NULL) return false;
+  memset(g->walked, 0, 2 * (size_t)g->size * sizeof *g->walked);
+  while (*link != NULL && g->link != NULL && !g->broken) {
+    lt_work *w = *link;
+    uint64_t *waits = &g->walked[w->peer + (w->mark.op == LT_COMM_SEND ? 0 : g->size)];
+    if (*waits == 0) changed |= advance(c, w);
+    if (w->stage == LT_STAGE_DONE) {
+      take_off(c, &g->pairs, link);
+    } else {
+      *waits = 1;
+      link = &w->next;
+    }
+  }
+  return changed;
+}
+
+static bool drive_all(lt_ctx *c, lt_group *root) {
+  bool changed = false;
+  for (lt_group *next, *g = root; g != NULL; g = next) {
+    lt_group_retain(g); /* its last work may hold the last reference */
+    if (g->queue.first != NULL) changed |= drive_collectives(c, g);
+    if (g->pairs.first != NULL) changed |= drive_pairs(c, g);
+    next = g->next;
+    lt_group_release(c, g);
+  }
+  return changed;
+}
+
+void lt_queue_end(lt_ctx *c, lt_group *g, lt_code code, const char *text) {
+  lt_queue *queues[] = {&g->queue, &g->pairs};
+  for (int k = 0; k < 2; k++)
+    while (queues[k]->first != NULL) {
+      lt_work *w = queues[k]->first;
+      if (w->stage != LT_STAGE_DONE) finish(c, w, code, text);
+      take_off(c, queues[k], &queues[k]->first);
+    }
+}
+
+/* Waiting. */
+
+enum {
+  QUICK = 40,            /* looks before the wait is told */
+  SPIN_NS = 50000,       /* of looking again at once, then it sleeps */
+  RELAX_NS = 1000000,
+};
+
+static inline void pause_briefly(void) {
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+/* What a wait for `w` is stuck at: the first of its queue that is not done. */
+static lt_work *blocking(lt_work *w) {
+  return w->pair || w->group->queue.first == NULL ? w : w->group->queue.first;
+}
+
+typedef struct waiting {
+  lt_pulse *pulse;
+  int64_t since;
+  lt_mark before;  /* what the rank did when the wait began */
+  lt_work *told;
+} waiting;
+
+static void set_bit(uint64_t *bits, int rank) { bits[rank / 64] |= (uint64_t)1 << rank % 64; }
+
+/* Tell the watchdog in what this rank waits, and for whom. */
+static void tell(waiting *at, lt_work *w) {
+  if (at->pulse == NULL || at->told == w) return;
+  uint64_t bits[LT_COMM_MAX_RANKS / 64] = {0};
+  const lt_group *g = w->group;
+  if (w->pair)
+    set_bit(bits, g->world[w->peer]);
+  else if (g->id != 0)
+    for (int r = 0; r < g->size; r++) set_bit(bits, g->world[r]);
+  int words = (g->root->size + 63) / 64;
+  for (int k = 0; k < words; k++)
+    atomic_store_explicit(&at->pulse->waiting_for[k], bits[k], memory_order_relaxed);
+  lt_pulse_do(at->pulse, &w->mark);
+  at->told = w;
+}
+
+static waiting begin_wait(lt_group *root, lt_work *w) {
+  waiting at = {.pulse = root->pulse, .since = lt_now_ns()};
+  if (at.pulse == NULL) return at;
+  at.before = at.pulse->doing;
+  tell(&at, w);
+  atomic_store_explicit(&at.pulse->waiting_since_ns, at.since, memory_order_release);
+  return at;
+}
+
+static void end_wait(waiting *at) {
+  if (at->pulse == NULL) return;
+  atomic_store_explicit(&at->pulse->waiting_since_ns, 0, memory_order_release);
+  atomic_fetch_add_explicit(&at->pulse->waited_ns, lt_now_ns() - at->since, memory_order_relaxed);
+  lt_pulse_do(at->pulse, &at->before);
+}
+
+/* A message that this rank waits for cannot come, because the peer waits for one from here. */
+static bool look_for_stuck(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  if (!w->pair || w->stage != LT_STAGE_COMPARE || g->ops->stuck_pair == NULL)
+    return false;
+  for (const lt_work *k = g->pairs.first; k != NULL; k = k->next)
+    if (k->peer == w->peer && k->mark.op != w->mark.op) return false;
+  if (g->ops->stuck_pair(g->link, w->peer, &w->round) != LT_DIFFERENT) return false;
+  disagree(c, w);
+  return true;
+}
+
+/* Whether the wait has to end without its work. */
+static bool interrupted(lt_ctx *c, const lt_work *w, const lt_pulse *pulse) {
+  if (pulse != NULL && lt_pulse_over(pulse))
+    return !lt_fail(c, LT_ERANKS, "%s", pulse->verdict.text);
+  if (atomic_load_explicit(c->cancel, memory_order_relaxed))
+    return !lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_comm_op_name(w->mark.op));
+  return w->group->broken && !lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
+                                      lt_comm_op_name(w->mark.op));
+}
+
+static void rest(const lt_group *root) {
+  if (root->ops->relax != NULL)
+    root->ops->relax(root->link, RELAX_NS);
+  else
+    sched_yield();
+}
+
+static void wait_for(lt_ctx *c, lt_work *w) {
+  lt_group *root = w->group->root;
+  for (int i = 0; i < (root->crowded ? 1 : QUICK); i++) {
+    drive_all(c, root);
+    if (w->stage == LT_STAGE_DONE) return;
+  }
+  waiting at = begin_wait(root, blocking(w));
+  int64_t idle_since = at.since;
+  for (int idle = 0; w->stage != LT_STAGE_DONE && !interrupted(c, w, root->pulse);) {
+    if (drive_all(c, root)) {
+      idle = 0;
+      if (w->stage != LT_STAGE_DONE) tell(&at, blocking(w));
+      continue;
+    }
+    if (look_for_stuck(c, w)) continue;
+    if (idle++ == 0) idle_since = root->crowded ? 0 : lt_now_ns();
+    if (!root->crowded && (idle % 32 != 0 || lt_now_ns() - idle_since < SPIN_NS))
+      pause_briefly();
+    else
+      rest(root);
+  }
+  end_wait(&at);
+}
+
+/* The failure of a work that is done is told at its wait; a verdict says more. */
+static bool settle(lt_ctx *c, const lt_work *w) {
+  const lt_pulse *p = w->group->pulse;
+  bool ranks = w->failed == LT_ERANKS && p != NULL && lt_pulse_over(p);
+  if (w->stage == LT_STAGE_DONE && w->failed != LT_OK)
+    lt_fail(c, w->failed, "%s", ranks ? p->verdict.text : w->text);
+  return lt_ok(c);
+}
+
+bool lt_work_test(lt_ctx *c, lt_work *w) {
+  if (w->stage != LT_STAGE_DONE) drive_all(c, w->group->root);
+  if (w->stage != LT_STAGE_DONE) return interrupted(c, w, w->group->root->pulse);
+  settle(c, w);
+  return true;
+}
+
+bool lt_work_wait(lt_ctx *c, lt_work *w) {
+  if (lt_ok(c) && w->stage != LT_STAGE_DONE) wait_for(c, w);
+  return settle(c, w);
+}
+
+lt_tensor *lt_work_result(const lt_work *w) {
+  return w->stage == LT_STAGE_DONE && w->failed == LT_OK ? w->result : NULL;
+}

@@ -1,0 +1,247 @@
+/* runtime/comm/shm.c: the memory of the shm backend, its links, and where a rank sleeps. */
+#include "comm/shm.h"
+
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static const uint64_t magic = 0x6c747261696e0001u;
+
+static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+/* Memory that nobody touches costs nothing, but it is address space: slots and seats get fewer and
+   smaller with many ranks. */
+static shm_head layout(int ranks) {
+  enum { PAGE = 4096 };
+  shm_head h = {.magic = magic, .ranks = ranks};
+  h.seats = ranks <= 16 ? 64 : ranks <= 64 ? 16 : 4;
+  h.piece = ranks <= 64 ? 256 << 10 : 64 << 10;
+  h.pair_piece = ranks <= 8 ? 64 << 10 : ranks <= 64 ? 16 << 10 : PAGE;
+  h.bell_at = round_up((int64_t)sizeof h, SHM_LINE);
+  h.seat_at = round_up(h.bell_at + ranks * (int64_t)sizeof(shm_bell), PAGE);
+  h.channel_at = round_up((int64_t)sizeof(shm_seat), SHM_LINE);
+  h.pair_data_at = round_up(h.channel_at + 2 * ranks * (int64_t)sizeof(shm_channel), PAGE);
+  h.data_at = h.pair_data_at + (int64_t)ranks * SHM_PAIR_SLOTS * h.pair_piece;
+  h.seat_bytes = h.data_at + SHM_SLOTS * h.piece;
+  return h;
+}
+
+size_t lt_shm_bytes(int ranks) {
+  shm_head h = layout(ranks);
+  return (size_t)(h.seat_at + (int64_t)ranks * h.seats * h.seat_bytes);
+}
+
+void lt_shm_init(void *memory, size_t bytes, int ranks) {
+  (void)bytes;
+  shm_head h = layout(ranks);
+  memcpy(memory, &h, sizeof h); /* all else is zero in fresh memory, and should be */
+}
+
+static shm_seat *seat_of(shm_head *h, int world, int number) {
+  return (shm_seat *)((char *)h + h->seat_at +
+                      ((int64_t)world * h->seats + number) * h->seat_bytes);
+}
+static shm_bell *bell_of(shm_head *h, int world) {
+  return (shm_bell *)((char *)h + h->bell_at) + world;
+}
+
+/* Links. */
+
+static void link_free(lt_comm_link *link) {
+  shm_home *home = link->home;
+  free(link->seat);
+  free(link->world);
+  free(link->rounds);
+  free(link);
+  if (--home->links > 0) return;
+  free(home->seat);
+  free(home);
+}
+
+static lt_comm_link *link_new(shm_home *home, int rank, int size) {
+  lt_comm_link *link = calloc(1, sizeof *link);
+  if (link == NULL) return NULL;
+  size_t n = (size_t)size;
+  home->links++;
+  link->home = home;
+  link->rank = rank;
+  link->size = size;
+  link->seat = calloc(n, sizeof(void *));
+  link->world = calloc(2 * n, sizeof(int));
+  link->rounds = calloc(4 * n, sizeof(uint64_t));
+  if (link->seat == NULL || link->world == NULL || link->rounds == NULL) {
+    link_free(link);
+    return NULL;
+  }
+  link->offers = link->world + n;
+  link->pieces = link->rounds + 2 * n;
+  return link;
+}
+
+static lt_comm_link *shm_open(const lt_comm_host *host, const lt_comm_place *place, char *text,
+                              size_t size) {
+  shm_head *h = place->memory;
+  if (h == NULL || h->magic != magic || h->ranks != place->size ||
+      place->memory_bytes < lt_shm_bytes(place->size)) {
+    snprintf(text, size, "shm: no memory that is shared by %d ranks", place->size);
+    return NULL;
+  }
+  shm_home *home = calloc(1, sizeof *home);
+  if (home == NULL) return NULL;
+  home->head = h;
+  home->host = host;
+  home->rank = place->rank;
+  home->links = 1;
+  home->seat = calloc((size_t)h->seats, sizeof *home->seat);
+  lt_comm_link *link = home->seat != NULL ? link_new(home, place->rank, place->size) : NULL;
+  if (link != NULL) {
+    home->seat[0].taken = true;
+    for (int r = 0; r < h->ranks; r++) link->world[r] = r, link->seat[r] = seat_of(h, r, 0);
+  } else {
+    snprintf(text, size, "shm: out of memory");
+  }
+  if (--home->links == 0) {
+    free(home->seat);
+    free(home);
+  }
+  return link;
+}
+
+static int shm_rank(const lt_comm_link *link) { return link->rank; }
+static int shm_ranks(const lt_comm_link *link) { return link->size; }
+static void shm_local(const lt_comm_link *link, int *rank, int *size) {
+  *rank = link->home->rank;
+  *size = link->home->head->ranks;
+}
+
+/* Seats. A seat is free again when its owner and all other members have left: then nobody reads
+   it. */
+
+/* Only parts that may have been used: data is not read before it is written. */
+static void seat_clear(shm_home *home, shm_seat *seat) {
+  memset((char *)seat, 0, (size_t)home->head->pair_data_at);
+}
+
+int shm_free_seat(shm_home *home) {
+  for (int k = 1; k < home->head->seats; k++) {
+    shm_seat *seat = seat_of(home->head, home->rank, k);
+    if (home->seat[k].leaving &&
+        atomic_load_explicit(&seat->left, memory_order_acquire) == home->seat[k].others) {
+      seat_clear(home, seat);
+      home->seat[k].taken = home->seat[k].leaving = false;
+    }
+    if (!home->seat[k].taken) return k;
+  }
+  return -1;
+}
+
+static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, const int *members,
+                               char *text, size_t size) {
+  (void)group;
+  shm_home *home = parent->home;
+  int rank = -1;
+  for (int k = 0; k < n; k++) {
+    if (members[k] == parent->rank) rank = k;
+    if (parent->offers[members[k]] >= 0) continue;
+    snprintf(text, size, "rank %d has no room for another group: it is in %d (release some)",
+             parent->world[members[k]], home->head->seats);
+    return NULL;
+  }
+  lt_comm_link *link = link_new(home, rank, n);
+  if (link == NULL) {
+    snprintf(text, size, "out of memory");
+    return NULL;
+  }
+  for (int k = 0; k < n; k++) {
+    link->world[k] = parent->world[members[k]];
+    link->seat[k] = seat_of(home->head, link->world[k], parent->offers[members[k]]);
+  }
+  link->own_seat = parent->offers[parent->rank];
+  home->seat[link->own_seat].taken = true;
+  home->seat[link->own_seat].others = (uint32_t)n - 1;
+  return link;
+}
+
+static void shm_leave(lt_comm_link *link) {
+  for (int k = 0; k < link->size; k++)
+    if (k != link->rank)
+      atomic_fetch_add_explicit(&link->seat[k]->left, 1, memory_order_acq_rel);
+  link->home->seat[link->own_seat].leaving = true;
+  link_free(link);
+}
+
+static void shm_close(lt_comm_link *link) { link_free(link); }
+
+/* Sleeping. */
+
+static long futex(_Atomic uint32_t *word, int what, uint32_t value, const struct timespec *limit) {
+  return syscall(SYS_futex, word, what, value, limit, NULL, 0);
+}
+
+static void stay_awake(shm_home *home) {
+  if (!home->drowsy) return;
+  home->drowsy = false;
+  atomic_store_explicit(&bell_of(home->head, home->rank)->asleep, 0, memory_order_relaxed);
+}
+
+static void ring(shm_head *h, int world) {
+  shm_bell *bell = bell_of(h, world);
+  if (atomic_load_explicit(&bell->asleep, memory_order_seq_cst) == 0) return;
+  atomic_fetch_add_explicit(&bell->rings, 1, memory_order_seq_cst);
+  futex(&bell->rings, FUTEX_WAKE, 1, NULL);
+}
+
+void shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value) {
+  atomic_store_explicit(word, value, memory_order_seq_cst);
+  ring(link->home->head, link->world[peer]);
+  stay_awake(link->home);
+}
+
+void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
+  atomic_store_explicit(word, value, memory_order_seq_cst);
+  for (int k = 0; k < link->size; k++)
+    if (k != link->rank) ring(link->home->head, link->world[k]);
+  stay_awake(link->home);
+}
+
+/* The first call only says that this rank is about to sleep: the caller looks again, and what was
+   published before that look has been seen, and what comes after it rings. */
+static void shm_relax(lt_comm_link *link, int64_t ns) {
+  shm_home *home = link->home;
+  shm_bell *bell = bell_of(home->head, home->rank);
+  if (!home->drowsy) {
+    home->drowsy = true;
+    home->heard = atomic_load_explicit(&bell->rings, memory_order_seq_cst);
+    atomic_store_explicit(&bell->asleep, 1, memory_order_seq_cst);
+    return;
+  }
+  struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+  futex(&bell->rings, FUTEX_WAIT, home->heard, &limit);
+  stay_awake(home);
+}
+
+static const lt_comm_ops ops = {
+    .size = sizeof(lt_comm_ops),
+    .version = LT_COMM_VERSION,
+    .name = "shm",
+    .fixed_order = true,
+    .open = shm_open,
+    .close = shm_close,
+    .abandon = shm_close,
+    .rank = shm_rank,
+    .ranks = shm_ranks,
+    .local = shm_local,
+    .compare = shm_compare,
+    .move = shm_move,
+    .relax = shm_relax,
+    .split = shm_split,
+    .leave = shm_leave,
+    .compare_pair = shm_compare_pair,
+    .stuck_pair = shm_stuck_pair,
+};
+
+const lt_comm_ops *lt_shm_ops(void) { return &ops; }

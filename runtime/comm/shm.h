@@ -1,0 +1,129 @@
+/* runtime/comm/shm.h: collectives over memory that all ranks share: a pointer and a rank.
+
+   The memory holds, for each rank, a bell (where it sleeps) and SEATS seats. A seat is what a rank
+   has in one group: counters that only its owner writes, two notices for comparing, slots for
+   pieces of data, and a channel to each other rank for messages. Seat 0 is that in the group of all
+   ranks; split groups take others, each member one of its own, and tell which one in the round in
+   which the split is compared. Everything is numbered and grows, nothing is ever reset while others
+   may look: a slow rank cannot take old words for new ones. */
+#ifndef LT_COMM_SHM_H
+#define LT_COMM_SHM_H
+
+#include <stdatomic.h>
+
+#include "comm/comm.h"
+
+enum {
+  SHM_LINE = 64,
+  SHM_SLOTS = 4,       /* pieces of a rank that others may not have read yet */
+  SHM_PAIR_SLOTS = 2,  /* likewise for each receiver of messages */
+  SHM_SMALL = 4096     /* bytes up to which each rank adds all by itself */
+};
+
+/* What a rank says in one round. Two of them take turns: whoever writes number n has seen all
+   others arrive at n - 1, so all of them have read n - 2, which is overwritten. */
+typedef struct shm_notice {
+  _Alignas(SHM_LINE) _Atomic uint64_t round; /* written last */
+  int64_t extent;
+  int32_t seat;        /* in rounds of a split: the seat that this rank would give, -1: none left */
+  lt_mark mark;
+} shm_notice;
+
+/* Messages between the owner of a seat and one other rank, in one direction. */
+typedef struct shm_channel {
+  shm_notice notice[2];
+  _Alignas(SHM_LINE) _Atomic uint64_t moved; /* pieces: put by a sender, taken by a receiver */
+  _Atomic uint64_t stuck;                    /* the owner waits for this round and issues nothing */
+} shm_channel;
+
+typedef struct shm_seat {
+  /* Pieces of all collectives of this group so far: those whose data this rank has put into its
+     slot, whose share it has reduced, and that it needs of nobody any more. */
+  _Alignas(SHM_LINE) _Atomic uint64_t put;
+  _Atomic uint64_t reduced, got;
+  _Alignas(SHM_LINE) _Atomic uint32_t left; /* other members that have left the group */
+  shm_notice notice[2];
+} shm_seat;
+
+typedef struct shm_bell {
+  _Alignas(SHM_LINE) _Atomic uint32_t rings; /* futex */
+  _Atomic uint32_t asleep;                   /* or about to be */
+} shm_bell;
+
+/* The start of the memory; the rest is found from these numbers. */
+typedef struct shm_head {
+  uint64_t magic;
+  int32_t ranks, seats;    /* seats a rank */
+  int64_t piece, pair_piece; /* bytes of a slot */
+  int64_t bell_at, seat_at;  /* offsets of the first bell, the first seat */
+  int64_t channel_at, pair_data_at, data_at, seat_bytes; /* in a seat; the last: its size */
+} shm_head;
+
+/* What a rank knows of its own seats, shared by its links. */
+typedef struct shm_home {
+  shm_head *head;
+  const lt_comm_host *host;
+  int rank;                /* in the world */
+  int links;               /* that use this */
+  bool drowsy;             /* its bell says asleep */
+  uint32_t heard;          /* rings before it looked last */
+  struct {
+    bool taken, leaving;
+    uint32_t others;       /* members besides this rank */
+  } *seat;                 /* [seats] */
+} shm_home;
+
+struct lt_comm_link {
+  shm_home *home;
+  int rank, size;
+  int own_seat;
+  uint64_t round;          /* comparisons done */
+  uint64_t piece;          /* pieces of collectives done */
+  int checked;             /* ranks whose notice of this round has been seen */
+  shm_seat **seat;         /* [size] */
+  int *world;              /* [size] */
+  int *offers;             /* [size] seats told in the last split */
+  uint64_t *rounds;        /* [2 * size] comparisons done with a peer: sending, receiving */
+  uint64_t *pieces;        /* [2 * size] likewise pieces */
+  /* The least counter of the others that was seen; exact values are read when it is too small. */
+  uint64_t least_put, least_reduced, least_got;
+};
+
+static inline shm_seat *shm_own(const lt_comm_link *link) { return link->seat[link->rank]; }
+
+/* The channels of the owner of `seat`: to world rank r, and from it. */
+static inline shm_channel *shm_channel_of(const shm_head *h, shm_seat *seat, int world,
+                                          bool sending) {
+  return (shm_channel *)((char *)seat + h->channel_at) + 2 * world + (sending ? 0 : 1);
+}
+static inline char *shm_pair_slot(const shm_head *h, shm_seat *sender, int to_world, uint64_t k) {
+  return (char *)sender + h->pair_data_at +
+         (to_world * SHM_PAIR_SLOTS + (int64_t)(k % SHM_PAIR_SLOTS)) * h->pair_piece;
+}
+static inline char *shm_slot(const shm_head *h, shm_seat *seat, uint64_t k) {
+  return (char *)seat + h->data_at + (int64_t)(k % SHM_SLOTS) * h->piece;
+}
+
+/* Write a word that others wait for, then wake those that sleep. With the sleeper's order (asleep,
+   then look, then sleep) no change is missed. */
+void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
+void shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value);
+
+static inline uint64_t shm_read(const _Atomic uint64_t *word) {
+  return atomic_load_explicit(word, memory_order_seq_cst);
+}
+
+/* The first free seat of this rank, or -1. */
+int shm_free_seat(shm_home *home);
+
+lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round);
+lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
+lt_progress shm_stuck_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
+lt_progress shm_move(lt_comm_link *link, lt_comm_move *move);
+
+/* Add elements from..from+n-1 of what all ranks gave, in the tree, into `out`: operand[r] points to
+   rank r's element 0. `out` overlaps no operand, or only the first and there are two. */
+void shm_reduce(const lt_comm_link *link, const void *const *operand, int64_t from, int64_t n,
+                lt_dtype dtype, lt_comm_reduce reduce, char *out);
+
+#endif

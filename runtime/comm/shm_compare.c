@@ -1,0 +1,87 @@
+/* runtime/comm/shm_compare.c: rounds in which ranks say what they are about to do. */
+#include <string.h>
+
+#include "comm/shm.h"
+
+static void fill(shm_notice *to, const lt_comm_compare *round) {
+  to->extent = round->extent;
+  to->mark = *round->mark;
+}
+
+/* All notices of round n are there and equal, or tell them all. */
+static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n) {
+  bool same = true;
+  for (int k = 0; k < link->size; k++)
+    same = same && link->seat[k]->notice[n & 1].mark.hash == round->mark->hash;
+  if (!same) {
+    for (int k = 0; k < link->size; k++) round->marks[k] = link->seat[k]->notice[n & 1].mark;
+    return LT_DIFFERENT;
+  }
+  for (int k = 0; k < link->size && round->extents != NULL; k++)
+    round->extents[k] = link->seat[k]->notice[n & 1].extent;
+  for (int k = 0; k < link->size && round->mark->op == LT_COMM_SPLIT; k++)
+    link->offers[k] = link->seat[k]->notice[n & 1].seat;
+  return LT_DONE;
+}
+
+lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
+  uint64_t n = link->round + 1;
+  if (round->state == NULL) {
+    shm_notice *mine = &shm_own(link)->notice[n & 1];
+    fill(mine, round);
+    mine->seat = round->mark->op == LT_COMM_SPLIT ? shm_free_seat(link->home) : -1;
+    link->checked = 0;
+    round->state = link;
+    shm_publish(link, &mine->round, n);
+  }
+  for (; link->checked < link->size; link->checked++)
+    if (shm_read(&link->seat[link->checked]->notice[n & 1].round) != n) return LT_PENDING;
+  round->state = NULL;
+  link->round = n;
+  return judge(link, round, n);
+}
+
+/* The two channels of a message: this rank's end and the peer's. */
+static shm_channel *end_of(const lt_comm_link *link, int owner, int other, bool sending) {
+  return shm_channel_of(link->home->head, link->seat[owner], link->world[other], sending);
+}
+
+lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round) {
+  bool sends = round->mark->op == LT_COMM_SEND;
+  uint64_t *done = &link->rounds[sends ? peer : link->size + peer], n = *done + 1;
+  shm_notice *mine = &end_of(link, link->rank, peer, sends)->notice[n & 1];
+  if (round->state == NULL) {
+    fill(mine, round);
+    round->state = link;
+    shm_publish_to(link, peer, &mine->round, n);
+  }
+  shm_notice *theirs = &end_of(link, peer, link->rank, !sends)->notice[n & 1];
+  if (shm_read(&theirs->round) != n) return LT_PENDING;
+  round->state = NULL;
+  *done = n;
+  if (theirs->mark.hash != round->mark->hash) {
+    round->marks[link->rank] = *round->mark;
+    round->marks[peer] = theirs->mark;
+    return LT_DIFFERENT;
+  }
+  if (round->extents != NULL) {
+    round->extents[link->rank] = round->extent;
+    round->extents[peer] = theirs->extent;
+  }
+  return LT_DONE;
+}
+
+/* Both sit in a wait, say so, and look at what the other said: the later one sees it. Its round is
+   still open, because only this rank could have closed it. */
+lt_progress shm_stuck_pair(lt_comm_link *link, int peer, lt_comm_compare *round) {
+  bool sends = round->mark->op == LT_COMM_SEND;
+  uint64_t n = link->rounds[sends ? peer : link->size + peer] + 1;
+  shm_channel *mine = end_of(link, link->rank, peer, sends);
+  if (shm_read(&mine->stuck) != n) shm_publish_to(link, peer, &mine->stuck, n);
+  shm_channel *theirs = end_of(link, peer, link->rank, sends); /* of the same kind: send and send */
+  uint64_t k = shm_read(&theirs->stuck);
+  if (k <= link->rounds[sends ? link->size + peer : peer]) return LT_PENDING; /* long over */
+  round->marks[link->rank] = *round->mark;
+  round->marks[peer] = theirs->notice[k & 1].mark;
+  return LT_DIFFERENT;
+}

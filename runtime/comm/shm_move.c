@@ -1,0 +1,380 @@
+/* runtime/comm/shm_move.c: data through the slots of ranks, piece after piece.
+
+   A collective is cut into pieces that fit the caches. For each piece a rank puts what others need
+   into its slot, reduces the share that is its own (it reads the shares of the others from their
+   slots and its own from its tensor), and gets what others made. Counters say how far each rank is;
+   a rank puts up to SHM_SLOTS pieces ahead of the slowest reader. A call does a few pieces and
+   returns: nothing here waits. */
+#include <string.h>
+
+#include "comm/shm.h"
+
+enum { CALL_BYTES = 2 << 20 }; /* moved in one call at most, about 0.3 ms */
+
+/* One collective as this file sees it. */
+typedef struct job {
+  lt_comm_link *link;
+  const lt_comm_move *m;
+  shm_head *head;
+  int64_t size;      /* of an element */
+  int64_t per;       /* elements of a whole piece, of a whole share where shares go by rank */
+  uint64_t pieces;
+  bool puts, reduces, gets; /* what this rank does */
+  bool small;               /* all_reduce: each rank adds everything */
+} job;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least_one(int64_t n) { return n > 0 ? n : 1; }
+
+static int64_t largest(const int64_t *counts, int n) {
+  int64_t most = 0;
+  for (int k = 0; k < n; k++) most = counts[k] > most ? counts[k] : most;
+  return most;
+}
+
+static int64_t first_of(const int64_t *counts, int rank) {
+  int64_t sum = 0;
+  for (int k = 0; k < rank; k++) sum += counts[k];
+  return sum;
+}
+
+/* Elements a rank when a piece of `bytes` has a share for each: full cache lines if there is room.
+ */
+static int64_t share_of(int64_t bytes, int64_t ranks, int64_t size) {
+  int64_t share = bytes / ranks;
+  if (share >= SHM_LINE) share -= share % SHM_LINE;
+  return at_least_one(share / size);
+}
+
+static job job_of(lt_comm_link *link, const lt_comm_move *m) {
+  shm_head *h = link->home->head;
+  job j = {.link = link, .m = m, .head = h,
+           .size = (int64_t)link->home->host->item_size((lt_dtype)m->dtype)};
+  int64_t piece = least(h->piece, m->chunk_bytes > 0 ? m->chunk_bytes : h->piece);
+  int64_t count = 0;
+  bool root = m->root == link->rank;
+  switch ((lt_comm_op)m->op) {
+  case LT_COMM_ALL_REDUCE:
+    j.puts = j.reduces = j.gets = true;
+    count = m->count;
+    j.small = count * j.size <= least(piece, SHM_SMALL);
+    j.per = j.small ? count : share_of(piece, link->size, j.size) * link->size;
+    break;
+  case LT_COMM_REDUCE_SCATTER:
+    j.puts = j.reduces = true;
+    count = largest(m->counts, link->size);
+    j.per = share_of(piece, link->size, j.size);
+    break;
+  case LT_COMM_BROADCAST:
+    j.puts = root, j.gets = !root;
+    count = m->count;
+    j.per = piece / j.size;
+    break;
+  case LT_COMM_ALL_GATHER:
+    j.puts = j.gets = true;
+    count = largest(m->counts, link->size);
+    j.per = piece / j.size;
+    break;
+  case LT_COMM_GATHER:
+    j.puts = !root, j.gets = root;
+    count = largest(m->counts, link->size);
+    j.per = piece / j.size;
+    break;
+  case LT_COMM_SCATTER:
+    j.puts = root, j.gets = !root;
+    count = largest(m->counts, link->size);
+    j.per = share_of(piece, link->size, j.size);
+    break;
+  default: break;
+  }
+  j.per = at_least_one(j.per);
+  j.pieces = (uint64_t)((count + j.per - 1) / j.per);
+  return j;
+}
+
+/* Part of an array: elements from..from+n-1. */
+typedef struct span {
+  int64_t from, n;
+} span;
+
+static span cut(int64_t from, int64_t n, int64_t end) {
+  if (from > end) from = end;
+  return (span){from, least(n, end - from)};
+}
+
+/* all_reduce: the share of `rank` in piece k; slots hold shares side by side. */
+static span share(const job *j, uint64_t k, int rank) {
+  span piece = cut((int64_t)k * j->per, j->per, j->m->count);
+  int64_t line = SHM_LINE / j->size, each = (piece.n + j->link->size - 1) / j->link->size;
+  each = (each + line - 1) / line * line;
+  span s = cut(rank * each, each, piece.n);
+  return (span){piece.from + s.from, s.n};
+}
+
+/* Piece k of the part of `rank`, where counts say how long that is; from its own beginning. */
+static span part(const job *j, uint64_t k, int rank) {
+  return cut((int64_t)k * j->per, j->per, j->m->counts[rank]);
+}
+
+static const char *in_at(const job *j, int64_t element) {
+  return (const char *)j->m->in + element * j->size;
+}
+static char *out_at(const job *j, int64_t element) {
+  return (char *)j->m->out + element * j->size;
+}
+static char *slot_of(const job *j, int rank, uint64_t k) {
+  return shm_slot(j->head, j->link->seat[rank], j->link->piece + k);
+}
+static void copy(const job *j, void *to, const void *from, int64_t n) {
+  if (n > 0) memcpy(to, from, (size_t)(n * j->size));
+}
+
+/* Where the share of `rank` lies in a slot of an all_reduce. */
+static int64_t slot_offset(const job *j, uint64_t k, int rank) {
+  return (share(j, k, rank).from - (int64_t)k * j->per) * j->size;
+}
+
+static int64_t put(const job *j, uint64_t k) {
+  const lt_comm_link *link = j->link;
+  const lt_comm_move *m = j->m;
+  char *slot = slot_of(j, link->rank, k);
+  int64_t moved = 0;
+  switch ((lt_comm_op)m->op) {
+  case LT_COMM_ALL_REDUCE:
+    if (j->small) {
+      copy(j, slot, m->in, m->count);
+      return m->count;
+    }
+    for (int r = 0; r < link->size; r++) {
+      span s = share(j, k, r);
+      if (r == link->rank) continue;
+      copy(j, slot + slot_offset(j, k, r), in_at(j, s.from), s.n);
+      moved += s.n;
+    }
+    break;
+  case LT_COMM_REDUCE_SCATTER:
+  case LT_COMM_SCATTER:
+    for (int r = 0; r < link->size; r++) {
+      span s = part(j, k, r);
+      if (r == link->rank) continue;
+      copy(j, slot + r * j->per * j->size, in_at(j, first_of(m->counts, r) + s.from), s.n);
+      moved += s.n;
+    }
+    break;
+  case LT_COMM_BROADCAST: {
+    span s = cut((int64_t)k * j->per, j->per, m->count);
+    copy(j, slot, in_at(j, s.from), s.n);
+    moved = s.n;
+    break;
+  }
+  default: {
+    span s = part(j, k, link->rank);
+    copy(j, slot, in_at(j, s.from), s.n);
+    moved = s.n;
+    break;
+  }
+  }
+  return moved;
+}
+
+/* Operands of the share of this rank: `own` elements into what it has itself, elsewhere in slots. */
+static void operands(const job *j, uint64_t k, int64_t own, int64_t offset,
+                     const void *operand[LT_COMM_MAX_RANKS]) {
+  for (int r = 0; r < j->link->size; r++) operand[r] = slot_of(j, r, k) + offset;
+  operand[j->link->rank] = in_at(j, own);
+}
+
+/* The sum of this rank's share. It goes into the slot first: the tensor may be input and output. */
+static int64_t reduce(const job *j, uint64_t k) {
+  const lt_comm_move *m = j->m;
+  const lt_comm_link *link = j->link;
+  const void *operand[LT_COMM_MAX_RANKS];
+  char *slot = slot_of(j, link->rank, k);
+  if (m->op == LT_COMM_REDUCE_SCATTER) {
+    span s = part(j, k, link->rank);
+    operands(j, k, first_of(m->counts, link->rank) + s.from, link->rank * j->per * j->size,
+             operand);
+    shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out_at(j, s.from));
+    return s.n;
+  }
+  span s = share(j, k, link->rank);
+  int64_t offset = slot_offset(j, k, link->rank);
+  operands(j, k, s.from, offset, operand);
+  shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, slot + offset);
+  copy(j, out_at(j, s.from), slot + offset, s.n);
+  return s.n;
+}
+
+static int64_t get(const job *j, uint64_t k) {
+  const lt_comm_link *link = j->link;
+  const lt_comm_move *m = j->m;
+  int64_t moved = 0;
+  switch ((lt_comm_op)m->op) {
+  case LT_COMM_ALL_REDUCE:
+    for (int r = 0; r < link->size; r++) {
+      span s = share(j, k, r);
+      if (r == link->rank) continue;
+      copy(j, out_at(j, s.from), slot_of(j, r, k) + slot_offset(j, k, r), s.n);
+      moved += s.n;
+    }
+    break;
+  case LT_COMM_BROADCAST: {
+    span s = cut((int64_t)k * j->per, j->per, m->count);
+    copy(j, out_at(j, s.from), slot_of(j, m->root, k), s.n);
+    return s.n;
+  }
+  case LT_COMM_SCATTER: {
+    span s = part(j, k, link->rank);
+    copy(j, out_at(j, s.from), slot_of(j, m->root, k) + link->rank * j->per * j->size, s.n);
+    return s.n;
+  }
+  default:
+    for (int r = 0; r < link->size; r++) {
+      span s = part(j, k, r);
+      char *to = out_at(j, first_of(m->counts, r) + s.from);
+      copy(j, to, r == link->rank ? in_at(j, s.from) : slot_of(j, r, k), s.n);
+      moved += s.n;
+    }
+    break;
+  }
+  return moved;
+}
+
+/* Small all_reduce: everything is in the slots; each rank adds it for itself. */
+static int64_t add_small(const job *j) {
+  const lt_comm_move *m = j->m;
+  const void *operand[LT_COMM_MAX_RANKS];
+  _Alignas(SHM_LINE) char room[SHM_SMALL];
+  for (int r = 0; r < j->link->size; r++) operand[r] = slot_of(j, r, 0);
+  shm_reduce(j->link, operand, 0, m->count, (lt_dtype)m->dtype, m->reduce, room);
+  copy(j, m->out, room, m->count);
+  return m->count;
+}
+
+/* Whether a counter of all other ranks (or of `only` one) has reached `wanted`. */
+static bool reached(const lt_comm_link *link, size_t counter, uint64_t *seen, int only,
+                    uint64_t wanted) {
+  if (only < 0 && *seen >= wanted) return true;
+  uint64_t low = UINT64_MAX;
+  for (int r = 0; r < link->size; r++) {
+    if (r == link->rank || (only >= 0 && r != only)) continue;
+    uint64_t value = shm_read((_Atomic uint64_t *)((char *)link->seat[r] + counter));
+    if (value < wanted) return false;
+    low = value < low ? value : low;
+  }
+  if (only < 0) *seen = low;
+  return true;
+}
+#define COUNTER(name) offsetof(shm_seat, name), &link->least_##name
+
+static uint64_t mine(const _Atomic uint64_t *word) {
+  return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* What is next, of what can be done now: the last phase first. -1: nothing. */
+static int64_t step(const job *j) {
+  lt_comm_link *link = j->link;
+  shm_seat *own = shm_own(link);
+  uint64_t base = link->piece, end = base + j->pieces;
+  uint64_t p = mine(&own->put), r = mine(&own->reduced), g = mine(&own->got);
+  int from = j->m->op == LT_COMM_BROADCAST || j->m->op == LT_COMM_SCATTER ? j->m->root : -1;
+  int64_t moved;
+  if (j->gets && g < end && !j->small) {
+    bool there = j->reduces ? g < r && reached(link, COUNTER(reduced), -1, g + 1)
+                            : (!j->puts || g < p) && reached(link, COUNTER(put), from, g + 1);
+    if (there) {
+      moved = get(j, g - base);
+      shm_publish(link, &own->got, g + 1);
+      return moved;
+    }
+  }
+  if (j->reduces && r < end && r < p && reached(link, COUNTER(put), -1, r + 1)) {
+    moved = j->small ? add_small(j) : reduce(j, r - base);
+    atomic_store_explicit(&own->reduced, r + 1, memory_order_release);
+    if (!j->gets || j->small)
+      shm_publish(link, &own->got, r + 1);
+    else
+      shm_publish(link, &own->reduced, r + 1);
+    return moved;
+  }
+  if (j->puts && p < end &&
+      (p < SHM_SLOTS || reached(link, COUNTER(got), -1, p + 1 - SHM_SLOTS))) {
+    moved = put(j, p - base);
+    shm_publish(link, &own->put, p + 1);
+    return moved;
+  }
+  return -1;
+}
+
+/* Counters of what this rank does not do in this collective stand at its end from the start, so
+   that nobody waits for them. */
+static void begin(const job *j) {
+  lt_comm_link *link = j->link;
+  shm_seat *own = shm_own(link);
+  uint64_t end = link->piece + j->pieces;
+  if (!j->puts) atomic_store_explicit(&own->put, end, memory_order_release);
+  if (!j->reduces) atomic_store_explicit(&own->reduced, end, memory_order_release);
+  if (!j->gets && !j->reduces) shm_publish(link, &own->got, end);
+}
+
+/* Its own part of what it scatters or broadcasts, or gathers alone. */
+static void own_part(const job *j) {
+  const lt_comm_move *m = j->m;
+  int rank = j->link->rank;
+  if (m->root != rank) return;
+  if (m->op == LT_COMM_SCATTER)
+    copy(j, m->out, in_at(j, first_of(m->counts, rank)), m->counts[rank]);
+  if (m->op == LT_COMM_BROADCAST && m->out != NULL && m->out != m->in)
+    copy(j, m->out, m->in, m->count);
+}
+
+static lt_progress move_message(lt_comm_link *link, lt_comm_move *m) {
+  bool sends = m->op == LT_COMM_SEND;
+  int peer = m->root;
+  shm_head *h = link->home->head;
+  shm_channel *own = shm_channel_of(h, link->seat[link->rank], link->world[peer], sends);
+  shm_channel *other = shm_channel_of(h, link->seat[peer], link->world[link->rank], !sends);
+  uint64_t *done = &link->pieces[sends ? peer : link->size + peer];
+  int64_t size = (int64_t)link->home->host->item_size((lt_dtype)m->dtype);
+  int64_t per = at_least_one(least(h->pair_piece, m->chunk_bytes) / size);
+  uint64_t pieces = (uint64_t)((m->count + per - 1) / per);
+  uint64_t k = mine(&own->moved), limit = sends ? SHM_PAIR_SLOTS : 0;
+  for (int64_t moved = 0; k < *done + pieces && moved < CALL_BYTES; k++) {
+    if (shm_read(&other->moved) + limit <= k) break;
+    span s = cut((int64_t)(k - *done) * per, per, m->count);
+    char *slot = shm_pair_slot(h, link->seat[sends ? link->rank : peer],
+                               link->world[sends ? peer : link->rank], k);
+    if (sends)
+      memcpy(slot, (const char *)m->in + s.from * size, (size_t)(s.n * size));
+    else
+      memcpy((char *)m->out + s.from * size, slot, (size_t)(s.n * size));
+    moved += s.n * size;
+    m->moved += s.n * size;
+    shm_publish_to(link, peer, &own->moved, k + 1);
+  }
+  if (k < *done + pieces) return LT_PENDING;
+  *done += pieces;
+  return LT_DONE;
+}
+
+lt_progress shm_move(lt_comm_link *link, lt_comm_move *m) {
+  if (m->op == LT_COMM_SEND || m->op == LT_COMM_RECV) return move_message(link, m);
+  job j = job_of(link, m);
+  if (m->state == NULL) {
+    m->state = link;
+    begin(&j);
+    own_part(&j);
+  }
+  shm_seat *own = shm_own(link);
+  uint64_t end = link->piece + j.pieces;
+  for (int64_t all = 0, moved; all < CALL_BYTES; all += moved) {
+    moved = step(&j);
+    if (moved < 0) break;
+    moved *= j.size;
+    m->moved += moved;
+  }
+  if (mine(&own->put) < end || mine(&own->got) < end) return LT_PENDING;
+  link->piece = end;
+  m->state = NULL;
+  return LT_DONE;
+}
