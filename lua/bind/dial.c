@@ -17,6 +17,7 @@ enum { MOST_HOSTS = 1024, MOST_TEXT = 256 };
 
 typedef struct asked_host {
   const char *name;
+  char port[16];
   pid_t pid;
   int answer; /* -1: over */
   char text[MOST_TEXT];
@@ -58,7 +59,7 @@ static void ask(const char *host, const char *port, char *text) {
   }
 }
 
-static void call_up(asked_host *one, const char *port) {
+static void call_up(asked_host *one) {
   int ends[2];
   one->answer = -1;
   one->pid = -1;
@@ -69,7 +70,7 @@ static void call_up(asked_host *one, const char *port) {
     char text[MOST_TEXT] = "";
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    ask(one->name, port, text);
+    ask(one->name, one->port, text);
     ssize_t n = write(ends[1], text, sizeof text);
     _exit(n == sizeof text ? 0 : 1);
   }
@@ -99,14 +100,22 @@ static void hear(asked_host *hosts, size_t n, double seconds, double deadline) {
   }
 }
 
-/* process.dial({host, ...}, port, seconds) -> a list: "" for a host that answers, "=" for this
+/* The {host, port} on top of the stack. */
+static void read_host(lua_State *L, asked_host *out) {
+  luaL_checktype(L, -1, LUA_TTABLE);
+  lua_rawgeti(L, -1, 1);
+  lua_rawgeti(L, -2, 2);
+  out->name = luaL_checkstring(L, -2); /* the table keeps it */
+  snprintf(out->port, sizeof out->port, "%d", (int)luaL_checkinteger(L, -1));
+  lua_pop(L, 2);
+}
+
+/* process.dial({{host, port}, ...}, seconds) -> a list: "" for a host that answers, "=" for this
    machine, else what is wrong; nil and a reason when the state may not. */
 int lt_process_dial(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
-  char port[16];
-  snprintf(port, sizeof port, "%d", (int)luaL_checkinteger(L, 2));
-  double seconds = luaL_checknumber(L, 3);
+  double seconds = luaL_checknumber(L, 2);
   size_t n = (size_t)luaL_len(L, 1);
   luaL_argcheck(L, n <= MOST_HOSTS, 1, "more than 1,024 hosts");
   if (!lt_may_start(L, b, "dial")) return 2;
@@ -118,11 +127,11 @@ int lt_process_dial(lua_State *L) {
   asked_host *hosts = lua_newuserdatauv(L, n * sizeof *hosts + 1, 0);
   for (size_t k = 0; k < n; k++) {
     lua_rawgeti(L, 1, (lua_Integer)k + 1);
-    hosts[k].name = luaL_checkstring(L, -1);
+    read_host(L, &hosts[k]);
     lua_pop(L, 1);
   }
   double deadline = lt_seconds_now() + seconds;
-  for (size_t k = 0; k < n; k++) call_up(&hosts[k], port);
+  for (size_t k = 0; k < n; k++) call_up(&hosts[k]);
   hear(hosts, n, seconds, deadline);
   lua_createtable(L, (int)n, 0);
   for (size_t k = 0; k < n; k++) {

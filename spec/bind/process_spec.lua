@@ -61,7 +61,7 @@ end)
 
 describe("hosts that are dialled", function()
   it("answer, are this machine, or have a reason each", function()
-    local answers = process.dial({ "localhost", "no-such-host.invalid" }, 1, 2)
+    local answers = process.dial({ { "localhost", 22 }, { "no-such-host.invalid", 22 } }, 2)
     assert.equal("=", answers[1])
     assert.matches("^no such host %(", answers[2])
   end)

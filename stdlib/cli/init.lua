@@ -51,7 +51,8 @@ end
 function cli.main(argv, host)
   local word = words.by_name[argv[1]]
   local rows = trainer_rows(word)
-  local parsed, wrong = arguments.parse(word, table.move(argv, 2, #argv, 1, {}), rows)
+  local tokens = table.move(argv, 2, #argv, 1, {})
+  local parsed, wrong = arguments.parse(word, tokens, rows)
   if not parsed then
     host.complain(("ltrain: %s\n%s\n"):format(wrong, help.usage(word)))
     return USAGE
@@ -60,6 +61,7 @@ function cli.main(argv, host)
     host.write(help.word(word, rows))
     return DONE
   end
+  parsed.tokens = tokens
   return runner(word).main(word, parsed, host)
 end
 

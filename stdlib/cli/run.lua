@@ -10,6 +10,7 @@ local overrides = require "ltrain.trainer.overrides"
 local protect = require "ltrain.cli.protect"
 local traceback = require "ltrain.cli.traceback"
 local words = require "ltrain.cli.words"
+local world = require "ltrain.cli.world"
 
 local run = {}
 
@@ -147,6 +148,8 @@ function run.main(word, parsed, host)
     host.complain(("ltrain: %s\n"):format(message))
     return absent and USAGE or 1
   end
+  local status = world.enter(word, parsed, host)
+  if status then return status end
   prepare(word, parsed, host)
   local ok, failure = protect.call(host, session, word, parsed, host, chunk)
   if not ok then return protect.report(host, failure) end

@@ -12,6 +12,12 @@ local SCRIPT <const> = {
     doc = "seed of all random numbers, whatever the script says" },
   { name = "threads", type = "integer", value = "N", min = 1,
     doc = "threads that an operation may use; without it the cores this process may run on" },
+  { name = "launcher", type = "string", value = "mpi", choices = { "mpi" },
+    doc = "start devices x num_nodes ranks with mpirun; without it they are forked, or are there "
+      .. "already (mpirun, srun)" },
+  { name = "hosts", type = "string", value = "A,B:2",
+    doc = "machines for --launcher mpi, with the ranks of each where they differ" },
+  { name = "launcher_args", type = "string", value = "TEXT", doc = "more arguments for mpirun" },
 }
 
 local PREDICT <const> = {

@@ -16,8 +16,8 @@ return function(environment, options)
   local o = options or {}
   local wrong = check(environment, o.devices, o.num_nodes)
   if wrong then return nil, wrong end
-  if c.dist.size() > 1 then return true end
   if environment:world_size() == 1 then return false end
+  if c.dist.size() > 1 then return true end
   local ok, message = c.dist.join {
     comm = environment.comm, rank = environment:global_rank(), size = environment:world_size(),
     local_rank = environment:local_rank(), main_address = address_of(environment),

@@ -1,0 +1,48 @@
+--- stdlib/cli/world.lua: the ranks around a script: started by mpirun for it, or joined before it.
+--
+-- Joining comes first, because MPI wants to be there before anything else is; and what is wrong with
+-- a launch is told before the script has run for an hour.
+local join = require "ltrain.clusters.join"
+local current = require "ltrain.clusters.current"
+
+local world = {}
+
+local USAGE <const> = 2
+
+-- The value of a Trainer's option on the command line; nil when it is not there.
+local function given(parsed, name)
+  local override = parsed.overrides[name]
+  return override and override.value
+end
+
+local function refuse_strays(word, parsed, host)
+  for _, name in ipairs { "hosts", "launcher_args" } do
+    if parsed.options[name] then
+      host.complain(("ltrain: %s: --%s is for --launcher mpi\n"):format(word.name, name))
+      return USAGE
+    end
+  end
+end
+
+--- Joins the world of this launch, if there is one; returns nil when the script may run, else an
+--- exit status: what is wrong is told, by rank 0 alone.
+function world.join(host, devices, num_nodes)
+  local environment = current()
+  local joined, message = join(environment, { devices = devices, num_nodes = num_nodes,
+    owns_process = true })
+  if joined == nil then
+    if environment:global_rank() == 0 then host.complain(("ltrain: %s\n"):format(message)) end
+    return USAGE
+  end
+end
+
+--- Before the script of a word: nil, or the exit status of what was done instead of it.
+function world.enter(word, parsed, host)
+  if parsed.options.launcher then
+    return require "ltrain.cli.launch_mpi".main(word, parsed, host)
+  end
+  return refuse_strays(word, parsed, host)
+    or world.join(host, given(parsed, "devices"), given(parsed, "num_nodes"))
+end
+
+return world
