@@ -54,7 +54,8 @@ describe("the command of mpirun", function()
       line(4, { "x", "y" }, { { name = "a", slots = 1 }, { name = "b", slots = 3 } }))
     assert.matches(" %-%-oversubscribe x$", line(process.cores() + 1, { "x" }))
     assert.matches("40 x$", line(2, { "x" }, {}))
-    assert.matches("40 %-H localhost:1 %-%-mca a b x$", line(1, { "x" }, nil, { "--mca", "a", "b" }))
+    assert.matches("40 %-H localhost:1 %-%-mca a b x$",
+      line(1, { "x" }, nil, { "--mca", "a", "b" }))
   end)
 
   it("lets root run, where it is root", function()
@@ -85,8 +86,8 @@ describe("ltrain run", function()
 
   it("refuses forged variables of SLURM, with both numbers and the remedy", function()
     local err = refused({}, { SLURM_PROCID = "0", SLURM_NTASKS = "4" })
-    assert.matches("^ltrain: SLURM: SLURM started 4 tasks, but without PMIx each of them is a world "
-      .. "of 1: start them with srun %-%-mpi=pmix", err)
+    assert.matches("^ltrain: SLURM: SLURM started 4 tasks, but without PMIx each of them is a "
+      .. "world of 1: start them with srun %-%-mpi=pmix", err)
   end)
 
   it("refuses devices that contradict the world, and only rank 0 says so", function()
@@ -105,7 +106,8 @@ describe("ltrain run", function()
   it("refuses other machines without a launcher, and options of a launcher without one", function()
     assert.matches("^ltrain: Local: num_nodes = 2, but no launcher", refused { "--num_nodes", "2" })
     assert.equal("ltrain: run: --hosts is for --launcher mpi\n", refused { "--hosts", "a" })
-    assert.matches("^ltrain: run: %-%-launcher must be 'mpi': got 'x'", refused { "--launcher", "x" })
+    assert.matches("^ltrain: run: %-%-launcher must be 'mpi': got 'x'",
+      refused { "--launcher", "x" })
   end)
 
   it("refuses a plan that does not add up", function()

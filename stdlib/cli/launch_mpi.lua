@@ -57,7 +57,8 @@ local function plan_of(parsed)
       return nil, ("--hosts: how many ranks on %s? give --devices N, or %s:N"):format(host.name,
         host.name)
     elseif devices and host.slots ~= devices then
-      return nil, ("--hosts: %s has %d ranks, --devices is %d"):format(host.name, host.slots, devices)
+      return nil, ("--hosts: %s has %d ranks, --devices is %d"):format(host.name, host.slots,
+        devices)
     end
     ranks = ranks + host.slots
   end

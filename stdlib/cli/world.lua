@@ -1,7 +1,7 @@
 --- stdlib/cli/world.lua: the ranks around a script: started by mpirun for it, or joined before it.
 --
--- Joining comes first, because MPI wants to be there before anything else is; and what is wrong with
--- a launch is told before the script has run for an hour.
+-- Joining comes first, because MPI wants to be there before anything else is; and what is wrong
+-- with a launch is told before the script has run for an hour.
 local join = require "ltrain.clusters.join"
 local current = require "ltrain.clusters.current"
 

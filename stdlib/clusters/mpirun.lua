@@ -37,8 +37,8 @@ local function places(ranks, hosts)
 end
 
 --- The words of a command that runs `program` (a list of words) as `ranks` ranks; `hosts` is a list
---- of {name =, slots =}, nil for this machine; `more` are words for mpirun. And what its environment
---- needs beside ours.
+--- of {name =, slots =}, nil for this machine, empty where mpirun knows by itself; `more` are words
+--- for mpirun. And what its environment needs beside ours.
 function mpirun.command(ranks, program, hosts, more)
   local words = { "mpirun", "-q", "-n", tostring(ranks), "--bind-to", "none",
     "--mca", "odls_base_sigkill_timeout", tostring(KILL_SECONDS) }
