@@ -18,12 +18,35 @@ static lua_State *signalled;
 static lt_bind *binding;
 static volatile sig_atomic_t pending, last, reading, stopped;
 
-/* Runs in the script, at its next call or line; in each thread that was hooked. Loops of the
-   Trainer look at `interrupts` themselves, and clear it when they have acted. */
+static void stop(lua_State *L, lua_Debug *ar);
+
+/* A Trainer is running. It looks at `interrupts` between batches itself, and says with
+   stdlib/trainer/interrupt.lua where the script may end sooner: at a line of its own, never in one
+   of ours. */
+static void stop_run(lua_State *L, lua_Debug *ar) {
+  int top = lua_gettop(L);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ltrain.trainer.interrupt");
+  if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
+    lua_getfield(L, -1, "at_line");
+    lua_getinfo(L, "Sl", ar);
+    lua_pushstring(L, ar->source);
+    lua_pushfstring(L, "%s:%d: ", ar->short_src, ar->currentline);
+    lua_call(L, 2, 1);
+    if (lua_type(L, -1) == LUA_TTABLE) lua_error(L);
+    if (lua_toboolean(L, -1)) lua_sethook(L, stop, STOP_EVENTS, 1); /* not yet */
+  }
+  lua_settop(L, top);
+}
+
+/* Runs in the script, at its next call or line; in each thread that was hooked. */
 static void stop(lua_State *L, lua_Debug *ar) {
-  (void)ar;
   lua_sethook(L, NULL, 0, 0);
-  if (binding->collect.depth > 0 || atomic_load(&binding->interrupts) == 0) return;
+  if (atomic_load(&binding->interrupts) == 0) return;
+  if (binding->collect.depth > 0) {
+    stop_run(L, ar);
+    return;
+  }
   atomic_store(&binding->interrupts, 0);
   stopped = 1;
   luaL_error(L, "interrupted");
@@ -42,7 +65,8 @@ static void on_signal(int number) {
   if (signalled == NULL) return;
   atomic_store(&binding->interrupts, pending);
   lua_sethook(signalled, stop, STOP_EVENTS, 1);
-  if (binding->L != signalled) lua_sethook(binding->L, stop, STOP_EVENTS, 1); /* a coroutine */
+  lua_State *running = lt_bind_running(binding); /* a coroutine */
+  if (running != signalled) lua_sethook(running, stop, STOP_EVENTS, 1);
 }
 
 static void install(int number, bool restart) {

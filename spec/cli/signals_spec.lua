@@ -73,6 +73,87 @@ describe("a signal", function()
     end
   end)
 
+  -- Runs a fit of 2 epochs of 4 batches; `where` busies itself for ever when it is to be stopped.
+  local function busy(where, ...)
+    child.write(folder .. "/busy.lua", [=[
+      local lt = require "ltrain"
+      local where = os.getenv("WHERE")
+      local function busy(name)
+        if name ~= where then return end
+        io.popen("kill -INT " .. lt.runtime.pid()):close()
+        while true do end
+      end
+      local x, reads = lt.arange(8):to("f32"):view(8, 1) / 8, 0
+      local Data = lt.data.Dataset:extend("Data")
+      function Data:get(i)
+        reads = reads + 1
+        if reads == 12 then busy("get") end
+        return { x[i] + lt.rand(1) }
+      end
+      function Data:__len() return 8 end
+      local Stream = lt.data.IterableDataset:extend("Stream")
+      function Stream:iterate()
+        return coroutine.wrap(function()
+          for i = 1, 8 do
+            reads = reads + 1
+            if reads == 12 then busy("iterate") end
+            coroutine.yield({ x[i] + lt.rand(1) })
+          end
+        end)
+      end
+      local Net = lt.Module:extend("Net")
+      function Net:init() self.layer = lt.nn.Linear(1, 1) end
+      function Net:prepare_data() busy("prepare_data") end
+      function Net:setup() busy("setup") end
+      function Net:train_dataloader()
+        busy("train_dataloader")
+        local stream = where:find("iterate") or where == "endless"
+        return lt.data.DataLoader((stream and Stream or Data)(), { batch_size = 2,
+          shuffle = not stream })
+      end
+      function Net:training_step(batch)
+        if reads == 12 then busy("step") end
+        local y = self.layer(batch[1])
+        return (lt.dropout(y, 0.5) * y):mean()
+      end
+      function Net:configure_optimizers()
+        busy("configure_optimizers")
+        return lt.optim.SGD(self:parameters(), { lr = 0.1 })
+      end
+      function Net:on_train_end()
+        print(("%a %a"):format(self.layer.weight:item(), self.layer.bias:item()))
+      end
+      lt.seed(5)
+      return { model = Net(), trainer = { max_epochs = 2, enable_progress_bar = false,
+        enable_model_summary = false, default_root_dir = "runs" } }
+    ]=])
+    return child.run({ "run", "busy.lua", ... }, { dir = folder, env = { WHERE = where } })
+  end
+
+  it("ends what comes before the first batch at its next line, and saves nothing", function()
+    for _, where in ipairs { "prepare_data", "setup", "configure_optimizers",
+      "train_dataloader" } do
+      local status, out, err = busy(where)
+      assert.equal(130, status, err)
+      assert.equal("", out)
+      assert.matches("\nltrain: busy%.lua:%d+: interrupted\n$", "\n" .. err)
+      assert.equal("", io.popen(("find '%s' -name '*.ckpt'"):format(folder)):read("a"))
+    end
+  end)
+
+  it("ends the reading of a sample at its next line, and the run goes on as if unbroken", function()
+    for _, where in ipairs { "get", "iterate" } do
+      local status, whole, err = busy(where == "get" and "" or "endless")
+      assert.equal(0, status, err)
+      status, _, err = busy(where)
+      assert.equal(130, status, err)
+      local saved = err:match("ltrain: interrupted: saved (%S+interrupted%.ckpt)\n$")
+      assert.truthy(saved, err)
+      local _, out, message = busy(where == "get" and "" or "endless", "--ckpt_path", saved)
+      assert.equal(whole, out, message)
+    end
+  end)
+
   it("is left alone when the process was started with it ignored", function()
     child.write(folder .. "/ignored.lua", [[
       io.popen("kill -INT " .. require "ltrain".runtime.pid()):close()

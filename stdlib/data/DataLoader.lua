@@ -163,6 +163,11 @@ function DataLoader:state_dict()
   }
 end
 
+--- Whether state_dict, after a read that an error cut short, is still that from before it.
+function DataLoader:rewinds()
+  return not has_method(self.dataset, "state_dict")
+end
+
 --- The next pass goes on where `state` was taken.
 function DataLoader:load_state_dict(state)
   if type(state) ~= "table" or math.type(state.position) ~= "integer" then

@@ -1,8 +1,10 @@
 --- stdlib/trainer/boundary.lua: what is acted on between batches: saves, Ctrl-C, changed hooks.
+local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.checkpoint"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
+local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.results"
 
@@ -28,16 +30,32 @@ local function write_requested(state)
   end
 end
 
-local function stop_for_interrupt(state)
+-- Saves the run that Ctrl-C ends; returns the path, nil when there is nothing to save.
+local function save_interrupted(state)
   local trainer = state.trainer
-  if state.fn == "fit" and not state.sanity then
-    -- In mid-validation: it will be done again, from its start.
-    if state.results ~= trainer.train_results then results.reset(state.results) end
-    local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
-    checkpoint.save(state, path)
-    interrupt.raise(path)
-  end
-  interrupt.raise(nil)
+  if state.fn ~= "fit" or state.sanity then return nil end
+  -- In mid-validation: it will be done again, from its start.
+  if state.results ~= trainer.train_results then results.reset(state.results) end
+  local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
+  checkpoint.save(state, path)
+  return path
+end
+
+local until_read <const> = setmetatable({}, { __close = function(_, err)
+  interrupt.forbid(err)
+end })
+
+--- The next batch of a pass (as loaders.next). Reading may end at any line of the data set: the
+-- batch that was being read is not part of the run yet, so the run is saved as it was before.
+function boundary.next(state, pass)
+  if not pass.rewinds then return loaders.next(pass) end
+  state.save = state.save or function() return save_interrupted(state) end
+  state.random = c.runtime.rng_state() -- a sample that is being read has a seed of its own
+  interrupt.allow(state.save)
+  local _ <close> = until_read
+  local batch, index, is_last = loaders.next(pass)
+  state.random = nil
+  return batch, index, is_last
 end
 
 --- Between two batches ("batch", "eval") or epochs ("epoch").
@@ -47,7 +65,7 @@ function boundary.reached(state, where)
     loop.between(where, state.progress.train_batches)
     write_requested(state)
   end
-  if interrupt.pending() then stop_for_interrupt(state) end
+  if interrupt.pending() then interrupt.raise(save_interrupted(state)) end
 end
 
 --- Remembers which parameters the optimizers were made for.

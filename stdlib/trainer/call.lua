@@ -8,10 +8,22 @@ local Module = require "ltrain.core.Module"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
+local interrupt = require "ltrain.trainer.interrupt"
 local loop = require "ltrain.trainer.loop"
 local walk = require "ltrain.core.walk"
 
 local call = {}
+
+-- Before the first batch nothing is lost: there a hook ends where Ctrl-C finds it.
+local until_called <const> = setmetatable({}, { __close = function(_, err)
+  interrupt.forbid(err)
+end })
+
+local function allow_interrupt(state)
+  if state.stage ~= nil then return nil end
+  interrupt.allow()
+  return until_called
+end
 
 -- Callbacks that watch a metric see the end of an epoch after the module, which may log it there.
 local function watches(callback)
@@ -82,6 +94,7 @@ local function call_all(state, targets, name, ...)
   local module, trainer, outer = state.module, state.trainer, state.hook
   local result
   state.hook = name
+  local _ <close> = allow_interrupt(state)
   for i = 1, #targets do
     local target = targets[i]
     local answer
@@ -116,6 +129,7 @@ end
 function call.method(state, name, ...)
   local outer = state.hook
   state.hook = name
+  local _ <close> = allow_interrupt(state)
   return leave(state, outer, state.module[name](state.module, ...))
 end
 
@@ -129,7 +143,10 @@ end
 --- Calls a hook of the data module, if there is one that defines it.
 function call.data(state, name, ...)
   local data = state.data_module
-  if data and data[name] then return data[name](data, ...) end
+  if data and data[name] then
+    local _ <close> = allow_interrupt(state)
+    return data[name](data, ...)
+  end
 end
 
 return call

@@ -119,7 +119,7 @@ local function collect(state, weights_only)
     class_name = walk.class_name(module),
   }
   if weights_only then return saved end
-  saved.random = c.runtime.rng_state()
+  saved.random = state.random or c.runtime.rng_state()
   saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
   saved.callbacks, saved.metrics = callback_states(trainer), metric_states(module)
   saved.loops, saved.gradients = loop_states(state), gradients(state)

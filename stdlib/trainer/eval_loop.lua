@@ -70,7 +70,7 @@ local function run_loader(state, names, source, loader_idx, count)
     state.progress.eval_batches)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
   while true do
-    local batch, index = loaders.next(pass)
+    local batch, index = boundary.next(state, pass)
     if batch == nil then break end
     run_batch(state, names, batch, index, loader_idx)
   end

@@ -145,7 +145,7 @@ local function run_batches(state)
     state.pass = nil
   end })
   while not (out_of_steps(trainer) or stops_early(state)) do
-    local batch, index, is_last = loaders.next(pass)
+    local batch, index, is_last = boundary.next(state, pass)
     if batch == nil then return true end
     local goes_on = run_batch(state, batch, index, is_last)
     -- Nothing holds the batch while validation runs the collector: it would grow old.

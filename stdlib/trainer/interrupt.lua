@@ -1,16 +1,20 @@
 --- stdlib/trainer/interrupt.lua: Ctrl-C as the loops see it.
 --
 -- The signal handler only counts. The loops look at the count between batches, save, and raise the
--- value made here; whoever owns the process turns it into exit code 130.
+-- value made here; whoever owns the process turns it into exit code 130. What comes before the
+-- first batch, and reading a batch, may take long and changes nothing that is saved: there the
+-- script ends at its next line.
 local c = require "ltrain.c"
 
 local interrupt = {}
 
 local meta = { __name = "ltrain.Interrupt" }
+local allowed = false -- or true, or a function that saves
+local raised -- the interrupt that is on its way through the script
 
 function meta.__tostring(self)
   if self.path then return "interrupted: saved " .. self.path end
-  return "interrupted"
+  return (self.where or "") .. "interrupted"
 end
 
 --- Whether Ctrl-C was pressed and nobody has acted on it.
@@ -24,9 +28,41 @@ function interrupt.raise(path)
   error(setmetatable({ path = path }, meta), 0)
 end
 
---- Whether an error value is one.
+--- Whether an error value is one; message handlers of the command line make a table with `stopped`
+--- of it.
 function interrupt.is(value)
-  return getmetatable(value) == meta
+  return getmetatable(value) == meta or type(value) == "table" and value.stopped == true
+end
+
+--- From here on the script ends at its next line; before that save() (optional) gives the path of
+--- what it saved, or nil.
+function interrupt.allow(save)
+  if interrupt.pending() then interrupt.raise(save and save()) end
+  allowed = save or true
+end
+
+--- From here on it does not. `err` is what ended the part that was allowed to end; without one, an
+--- interrupt that the script has caught goes on its way.
+function interrupt.forbid(err)
+  local value = raised
+  allowed, raised = false, nil
+  if value then
+    c.runtime.clear_interrupt()
+    if err == nil then error(value, 0) end
+  end
+end
+
+--- The handler asks, at a line ("model.lua:7: ") of a chunk ("@model.lua"): the value to raise,
+--- true to be asked at the next line (this one is ours, or of no Lua), nil to be left alone. Saving
+--- comes before raising, because the text is taken where the error is raised.
+function interrupt.at_line(source, where)
+  if not allowed then return nil end
+  if source:find "^=ltrain" or source == "=[C]" then return true end
+  local save = allowed
+  allowed = false
+  raised = setmetatable({ where = where }, meta)
+  if save ~= true then raised.path = save() end
+  return raised
 end
 
 return interrupt

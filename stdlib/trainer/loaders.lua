@@ -137,11 +137,19 @@ local function open_iterator(source, epoch, position, kind, counter, saved)
   return from_table(loader, position)
 end
 
+-- Whether a read that was cut short can be done again: by position, or because the loader's state
+-- is still that from before it.
+local function can_rewind(loader)
+  return not has_method(loader, "state_dict")
+    or has_method(loader, "rewinds") and loader:rewinds()
+end
+
 --- Begins a pass at batch `position` (a count) of `epoch`. `counter` is the number of batches that
 -- this kind of loop has begun so far; `saved` what the loader's own state_dict had returned.
 function loaders.open(source, kind, epoch, position, counter, saved)
   local pass = { source = source, kind = kind, index = position, counter = counter,
     draws = is_loader(source.loader) }
+  pass.rewinds = pass.draws and can_rewind(source.loader)
   if source.count and position >= source.count then
     pass.next_batch = function() end
     return pass
@@ -155,6 +163,10 @@ local function read(pass, ahead)
   return pass.next_batch()
 end
 
+local function state_of(loader)
+  if has_method(loader, "state_dict") then return loader:state_dict() end
+end
+
 local function too_short(pass)
   local source = pass.source
   if source.length and pass.index < source.count then
@@ -166,7 +178,10 @@ end
 function loaders.next(pass)
   local source, index = pass.source, pass.index
   if pass.ended or source.count and index >= source.count then return nil end
+  local counted = source.count and (source.length or index + 1 == source.count)
   local batch = pass.ahead
+  pass.reading = true
+  pass.before = batch ~= nil and pass.saved or not counted and state_of(source.loader) or nil
   pass.ahead = nil
   if batch == nil then batch = read(pass, 0) end
   if batch == nil then
@@ -174,24 +189,25 @@ function loaders.next(pass)
     return nil
   end
   local is_last
-  if source.count and (source.length or index + 1 == source.count) then
+  if counted then
     is_last = index + 1 == source.count
   else
-    local loader = source.loader
-    if has_method(loader, "state_dict") then pass.saved = loader:state_dict() end
+    pass.saved = state_of(source.loader)
     pass.ahead = read(pass, 1)
     is_last = pass.ahead == nil
     pass.ended = is_last
   end
   pass.index, pass.counter = index + 1, pass.counter + 1
+  pass.reading, pass.before = false, nil
   return batch, index, is_last
 end
 
---- What the loader itself wants to keep at this point, or nil.
+--- What the loader itself wants to keep at this point, or nil. After a read that was cut short:
+-- what it was before.
 function loaders.state(pass)
+  if pass.reading then return pass.before or state_of(pass.source.loader) end
   if pass.ahead ~= nil or pass.ended then return pass.saved end
-  local loader = pass.source.loader
-  if has_method(loader, "state_dict") then return loader:state_dict() end
+  return state_of(pass.source.loader)
 end
 
 --- Ends a pass early or late: lets the loader stop its threads.

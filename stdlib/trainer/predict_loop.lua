@@ -28,7 +28,7 @@ local function run_loader(state, source, loader_idx)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
   local list = {}
   while true do
-    local batch, index = loaders.next(pass)
+    local batch, index = boundary.next(state, pass)
     if batch == nil then break end
     local outputs = run_batch(state, batch, index, loader_idx)
     if state.keep_outputs and outputs ~= nil then list[#list + 1] = outputs end

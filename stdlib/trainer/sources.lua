@@ -17,7 +17,7 @@ local function ask(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
   if state.given[kind] ~= nil then return state.given[kind], hook end
   if data then
-    if data[hook] then return data[hook](data), hook end
+    if data[hook] then return (call.data(state, hook)), hook end
     return nil, hook
   end
   if state.hooks[hook] then return (call.method(state, hook)), hook end

@@ -67,8 +67,9 @@ function passes.inline(given)
       positions[k] = order:at(first + k - 1)
       list[k] = sample_at(positions[k])
     end
+    local batch = batch_of(given, list, positions)
     position = position + total
-    return batch_of(given, list, positions)
+    return batch
   end
   function pass.position() return position end
   return pass
@@ -112,6 +113,7 @@ function passes.iterable(given, saved)
     return sample
   end
   while position < given.position and read() ~= nil do end
+  local consumed = position -- by whole batches: one that an error cut short does not count
   function pass.next()
     local list, positions = {}, {}
     while #list < size do
@@ -119,10 +121,14 @@ function passes.iterable(given, saved)
       if sample == nil then break end
       list[#list + 1], positions[#list + 1] = sample, position
     end
-    if #list == 0 or #list < size and given.batching.drop_last then return nil end
-    return batch_of(given, list, positions)
+    local batch
+    if #list == size or #list > 0 and not given.batching.drop_last then
+      batch = batch_of(given, list, positions)
+    end
+    consumed = position
+    return batch
   end
-  function pass.position() return position end
+  function pass.position() return consumed end
   pass.closing = closing
   return pass
 end
