@@ -69,7 +69,7 @@ describe("a checkpoint that cannot be written", function()
     end
     local message = tiny.error_of(function() trainer():fit(net, tiny.same(2)) end)
     c.io.save_safetensors = save
-    assert.matches("save_checkpoint: save: cannot write last.ckpt: No space left", message)
+    assert.matches("save_checkpoint: cannot write last.ckpt: No space left", message)
     local again = trainer()
     again:fit(tiny.Line(), tiny.same(2), { ckpt_path = root .. "/last.ckpt" })
     assert.equal(6, again.global_step)
