@@ -7,6 +7,7 @@
 
 #include "bind/state.h"
 #include "bind/tensor.h"
+#include "launch/launch.h"
 
 /* Push the list of shapes that a text like "[2, 3] [4, 5]" names, each a table; nil for "". */
 static void push_shapes(lua_State *L, const char *text) {
@@ -68,6 +69,7 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
     lua_rawseti(L, LUA_REGISTRYINDEX, b->error_ref);
     lua_error(L);
   }
+  if (f.code == LT_ERANKS) lt_raise_ranks(L, b, f.text);
   lt_push_module_path(L);
   lt_push_where(L);
   keep_last_error(L, b, &f, f.text);
@@ -80,6 +82,22 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
   } else {
     lua_concat(L, 2);
   }
+  lua_error(L);
+  for (;;) {
+  }
+}
+
+/* It names its ranks and lines itself. Of a verdict the whole text, which a failure cannot hold. */
+void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text) {
+  const lt_world *w = lt_world_current(b->c);
+  const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
+  const lt_failure f = {.code = LT_ERANKS};
+  if (v != NULL) text = v->text;
+  luaL_checkstack(L, 12, "ltrain");
+  lua_pushnil(L);
+  lt_push_where(L);
+  keep_last_error(L, b, &f, text);
+  lua_pushstring(L, text);
   lua_error(L);
   for (;;) {
   }

@@ -9,6 +9,7 @@
 static lua_State *enter(lt_bind *b, lua_State *thread) {
   lua_State *before = b->running;
   b->running = thread;
+  if (b->waking) lt_bind_hook_verdict(thread);
   return before;
 }
 

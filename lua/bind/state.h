@@ -7,6 +7,8 @@
 #ifndef LT_BIND_STATE_H
 #define LT_BIND_STATE_H
 
+#include <signal.h>
+
 #include <lauxlib.h>
 #include <lua.h>
 
@@ -45,6 +47,7 @@ typedef struct lt_bind {
   bool owned;      /* the state is ours: collector and math.random too */
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
+  volatile sig_atomic_t waking; /* a verdict ends the script (waking.c) */
   lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
   lt_modes main_modes;
   const void *metatable;
@@ -81,6 +84,12 @@ lua_State *lt_bind_running(const lt_bind *b);
 /* Note that `thread` is about to run; returns the one before, to be put back in the same way. */
 lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread);
 
+/* End the script because its world has failed: `ud` is the binding; for lt_launch_options.wake.
+   lt_bind_calm ends that, in the frame that started the ranks. */
+void lt_bind_wake(void *ud);
+void lt_bind_calm(lua_State *L, lt_bind *b);
+void lt_bind_hook_verdict(lua_State *L); /* in a thread that is about to run */
+
 /* Make `L` the thread whose modes count. */
 void lt_bind_switch(lt_bind *b, lua_State *L);
 
@@ -97,6 +106,12 @@ void lt_note_line(lua_State *L, lt_bind *b);
 /* The id of the script's line that is running, 0: none. */
 uint32_t lt_script_line(lua_State *L, lt_bind *b);
 
+/* The script's innermost line, its short name into `file`; 0 and "" when no script is running. */
+int lt_script_place(lua_State *L, char *file, size_t size);
+
+/* Whether a chunk's source name is one of the library's. */
+bool lt_source_is_ours(const char *source);
+
 /* Push "model.lua:14: " of the script's innermost line, or "". */
 void lt_push_where(lua_State *L);
 
@@ -109,6 +124,9 @@ _Noreturn void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *form
 
 /* Take the failure out of the ctx and raise it. */
 _Noreturn void lt_raise_failure(lua_State *L, lt_bind *b);
+
+/* Raise what ranks fail with, as it is: it names its lines itself. */
+_Noreturn void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text);
 
 /* runtime.note_error(message) -> "model.lua:14: ": for errors that our own Lua raises: what
    lt.last_error() gives from now on, and the script's line */
@@ -162,6 +180,7 @@ void lt_bind_system(lua_State *L, lt_bind *b);
 void lt_bind_random(lua_State *L, lt_bind *b);
 void lt_bind_io(lua_State *L, lt_bind *b);
 void lt_bind_data(lua_State *L, lt_bind *b);
+void lt_bind_dist(lua_State *L, lt_bind *b);
 void lt_bind_coroutines(lua_State *L, lt_bind *b);
 
 #endif

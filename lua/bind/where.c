@@ -8,7 +8,7 @@
 enum { MAX_LEVELS = 200, MAX_DEPTH = 6 };
 
 /* Chunks of ours have names that no file can have: "=ltrain" and "=ltrain.nn.Linear". */
-static bool is_ours(const char *source) {
+bool lt_source_is_ours(const char *source) {
   return strncmp(source, "=ltrain", 7) == 0 && (source[7] == '.' || source[7] == 0);
 }
 
@@ -18,7 +18,7 @@ static bool find_script(lua_State *L, lua_Debug *ar, bool *below_ours) {
   for (int level = 1; level < MAX_LEVELS && lua_getstack(L, level, ar) != 0; level++) {
     lua_getinfo(L, "Sl", ar);
     if (ar->currentline <= 0) continue;
-    if (!is_ours(ar->source)) return true;
+    if (!lt_source_is_ours(ar->source)) return true;
     *below_ours = true;
   }
   return false;
@@ -49,7 +49,7 @@ void lt_note_line(lua_State *L, lt_bind *b) {
   lua_Debug ar;
   if (b->line_hint != 0 && lua_getstack(L, 1, &ar) != 0) {
     lua_getinfo(L, "Sl", &ar);
-    bool script = ar.currentline > 0 && !is_ours(ar.source);
+    bool script = ar.currentline > 0 && !lt_source_is_ours(ar.source);
     b->c->line = script ? intern(b, &ar) : b->line_hint;
     return;
   }

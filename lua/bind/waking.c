@@ -1,0 +1,38 @@
+/* lua/bind/waking.c: ends the script of a rank whose world has failed.
+
+   A verdict ends waits by itself; a rank that computes, loops or catches every error must be ended
+   too. Its main thread is signalled: the handler hooks the Lua thread that runs, and the hook
+   raises the verdict's text in every line of the script (never in the library's own code, which
+   takes the run down) until control has reached the frame that started the ranks. Threads that are
+   resumed meanwhile are hooked as they are entered (running.c). */
+#include "bind/dist.h"
+
+enum { EVERY_EVENT = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
+
+static void raise_verdict(lua_State *L, lua_Debug *ar) {
+  lt_bind *b = lt_bind_get(L);
+  if (b == NULL || b->c == NULL || !b->waking) {
+    lua_sethook(L, NULL, 0, 0);
+    return;
+  }
+  const lt_world *w = lt_world_current(b->c);
+  const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
+  if (v == NULL || lua_getinfo(L, "S", ar) == 0 || lt_source_is_ours(ar->source)) return;
+  if (*ar->what == 'C') return; /* at its next line: a function of C may be ours */
+  lua_pushstring(L, v->text);
+  lua_error(L);
+}
+
+void lt_bind_hook_verdict(lua_State *L) { lua_sethook(L, raise_verdict, EVERY_EVENT, 1); }
+
+/* In a signal handler: nothing but lua_sethook, which may be called there. */
+void lt_bind_wake(void *ud) {
+  lt_bind *b = ud;
+  b->waking = 1;
+  lt_bind_hook_verdict(lt_bind_running(b));
+}
+
+void lt_bind_calm(lua_State *L, lt_bind *b) {
+  b->waking = 0;
+  lua_sethook(L, NULL, 0, 0);
+}
