@@ -20,6 +20,7 @@ local PLACES <const> = {
   callbacks = "ltrain.callbacks",
   clusters = "ltrain.clusters",
   data = "ltrain.data",
+  dist = "ltrain.dist",
   load = "ltrain.core.load",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",

@@ -1,0 +1,258 @@
+-- spec/dist/collectives_spec.lua: lt.dist over shared memory, against numbers worked out by hand.
+local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+
+describe("collectives on tensors", function()
+  it("reduce every dtype by every operation", function()
+    support.ranks(3, [[
+      -- rank r gives r + 1: 1, 2, 3
+      local wanted = { sum = 6, mean = 2, min = 1, max = 3, prod = 6 }
+      for _, dtype in ipairs{"f32", "f64", "f16", "bf16", "i64", "i32", "u8"} do
+        for op, value in pairs(wanted) do
+          local float = dtype:find "f"
+          if op ~= "mean" or float then
+            local y = dist.all_reduce(lt.full({2, 3}, rank + 1, {dtype = dtype}), {op = op})
+            same(lt.full({2, 3}, value, {dtype = dtype}), y)
+          end
+        end
+      end
+      local bool = lt.tensor({rank == 1, true, false})
+      same(lt.tensor{true, true, false}, dist.all_reduce(bool, {op = "max"}))
+      same(lt.tensor{false, true, false}, dist.all_reduce(bool, {op = "min"}))
+    ]])
+  end)
+
+  it("take strided, empty and scalar tensors", function()
+    support.ranks(2, [[
+      local x = lt.tensor{{1.0, 2, 3}, {4, 5, 6}} * (rank + 1)
+      same(x:t():contiguous() / (rank + 1) * 3, dist.all_reduce(x:t()))
+      same({2, 3, 2}, dist.all_gather(x:t()).shape)
+      same((x:t():contiguous() / (rank + 1) * 2), dist.all_gather(x:t())[2])
+      same({0, 3}, dist.all_reduce(lt.zeros{0, 3}).shape)
+      same(3, dist.all_reduce(lt.tensor(rank + 1.0)):item() // 1 | 0)
+      same(lt.tensor{0, 1}, dist.all_gather(lt.tensor(rank)))
+      local part = lt.zeros{3, 2}
+      part:select(2, 1):fill_(rank + 1.0)
+      dist.all_reduce_(part:select(2, 1))
+      same(lt.tensor{{3.0, 0}, {3, 0}, {3, 0}}, part) -- the other column stayed
+    ]])
+  end)
+
+  it("move what the others are to have", function()
+    support.ranks(3, [[
+      local x = lt.full({2}, rank, {dtype = "i64"})
+      same(lt.tensor{1, 1}, dist.broadcast(x, {from = 1}))
+      same(lt.full({2}, rank, {dtype = "i64"}), x)
+      same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, dist.all_gather(x))
+      local uneven = lt.full({rank}, rank, {dtype = "i64"})
+      same(lt.tensor{1, 2, 2}, dist.all_gather(uneven, {cat = true}))
+      local all = lt.arange(6) + rank * 10 -- sums: 30 + 3 i
+      same(lt.tensor{30 + 6 * rank, 33 + 6 * rank}, dist.reduce_scatter(all))
+      local at_root = dist.gather(x, {to = 2})
+      if rank == 2 then same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, at_root) else same(nil, at_root) end
+      local mine = dist.scatter(rank == 1 and lt.arange(6):view(3, 2) or nil, {from = 1})
+      same(lt.tensor{{2 * rank, 2 * rank + 1}}, mine)
+      same(nil, dist.barrier())
+    ]])
+  end)
+
+  it("send and receive, into memory too", function()
+    support.ranks(3, [[
+      local next_rank, before = (rank + 1) % 3, (rank - 1) % 3
+      if rank == 0 then
+        dist.send(lt.tensor{1.5, 2.5}, 1)
+        same({x = "back", n = {1, 2}}, dist.recv(2))
+      else
+        local got = dist.recv(before)
+        if rank == 1 then dist.send(got + 1, next_rank)
+        else
+          same(lt.tensor{2.5, 3.5}, got)
+          dist.send({x = "back", n = {1, 2}}, next_rank)
+        end
+      end
+      local handle = dist.send(lt.full({2, 2}, rank, {dtype = "i64"}), next_rank, {async = true})
+      local room = lt.zeros({2, 2}, {dtype = "i64"})
+      same(true, rawequal(room, dist.recv(room, {from = before})))
+      same(lt.full({2, 2}, before, {dtype = "i64"}), room)
+      handle:wait()
+    ]])
+  end)
+
+  it("go on while the script does something else", function()
+    support.ranks(2, [[
+      local handles = {}
+      for i = 1, 20 do handles[i] = dist.all_reduce(lt.full({i}, rank + i), {async = true}) end
+      local values = dist.all_gather({rank}, {async = true})
+      for i = 20, 1, -1 do same(lt.full({i}, 2.0 * i + 1), handles[i]:wait() * 1.0) end
+      same({{0}, {1}}, values:wait())
+      while not handles[1]:test() do end
+      local dropped = dist.all_reduce(lt.ones{5}, {async = true})
+      dropped = nil
+      collectgarbage()
+      same(2, dist.all_reduce(1))
+    ]])
+  end)
+end)
+
+describe("collectives on values", function()
+  it("reduce numbers as Lua computes", function()
+    support.ranks(4, [[
+      same(10, dist.all_reduce(rank + 1))
+      same(10.0, dist.all_reduce(rank + 1.0))
+      same(2.5, dist.all_reduce(rank + 1, {op = "mean"}))
+      same(24, dist.all_reduce(rank + 1, {op = "prod"}))
+      same(0, dist.all_reduce(rank, {op = "min"}))
+      same(3.5, dist.all_reduce(rank + 0.5, {op = "max"}))
+      same(math.mininteger, dist.all_reduce(rank == 0 and math.maxinteger or rank == 1 and 1 or 0))
+      same(0.5, dist.all_reduce(rank == 3 and 0.5 or 0)) -- a rank without data has an integer
+    ]])
+  end)
+
+  it("move values of every kind", function()
+    support.ranks(3, [[
+      local value = {rank, "r\0" .. rank, {deep = {rank / 0}}, lt.full({rank}, 1.0)}
+      local all = dist.all_gather(value)
+      for r = 0, 2 do
+        same({r, "r\0" .. r, {deep = {r / 0}}, lt.full({r}, 1.0)}, all[r + 1])
+      end
+      same({2, "r\0" .. 2}, {table.unpack(dist.broadcast(rank == 2 and value or nil, {from = 2}), 1, 2)})
+      local at_root = dist.gather(rank > 0 and rank or nil, {to = 1})
+      if rank == 1 then same({nil, 1, 2}, at_root) else same(nil, at_root) end
+      same("for " .. rank, dist.scatter(rank == 0 and {"for 0", "for 1", "for 2"} or "ignored"))
+      same(false, dist.broadcast(false))
+      same(nil, dist.broadcast(nil))
+      same(("x"):rep(3000000), dist.broadcast(("x"):rep(3000000)))
+    ]])
+  end)
+
+  it("of ranks that combine differently say so on each", function()
+    support.ranks(2, [[
+      local op = rank == 0 and "sum" or "max"
+      same("all_reduce: ranks combine differently: rank 0: sum; rank 1: max",
+        error_of(dist.all_reduce, 1, {op = op}):match("all_reduce.*"))
+    ]])
+  end)
+end)
+
+describe("groups", function()
+  it("are split by color, ordered by key, and talk among themselves", function()
+    support.ranks(4, [[
+      local group = dist.split(rank % 2, {key = -rank})
+      same(2, group:world_size())
+      same({2 + rank % 2, rank % 2}, group:ranks())
+      same(rank < 2 and 1 or 0, group:rank())
+      same(rank % 2 * 2 + 2, group:all_reduce(rank))
+      same(lt.tensor{rank % 2 * 2 + 2}, dist.all_reduce(lt.tensor{rank}, {group = group}))
+      same({2 + rank % 2, rank % 2}, group:all_gather(rank))
+      same(2 + rank % 2, group:broadcast(rank))
+      if group:rank() == 0 then group:send("hi", 1) else same("hi", group:recv(0)) end
+      group:barrier()
+      local last = dist.split(rank == 3 and 0 or -1)
+      same(rank == 3, last ~= nil)
+      if last then same(3, last:all_reduce(3)) end
+      local pair = group:split(0)
+      same(2, pair:all_reduce(1))
+      same(6, dist.all_reduce(rank))
+    ]])
+  end)
+
+  it("end with their launch", function()
+    support.passes([[
+      local kept = dist.launch(2, function() return {dist.split(0), dist.all_reduce(lt.ones{1}, {async = true})} end)
+      local message = error_of(function() local y = kept[1]:all_reduce(1) return y end)
+      same("all_reduce: this group belongs to a launch that has ended", message:match("all_reduce.*"))
+      message = error_of(function() local y = kept[2]:wait() return y end)
+      same("all_reduce: the launch that it belongs to has ended", message:match("all_reduce.*"))
+      collectgarbage()
+    ]])
+  end)
+end)
+
+describe("what one rank does for all", function()
+  it("runs on rank zero, and all have its results", function()
+    support.ranks(3, [[
+      local ran = 0
+      local a, b, c = dist.on_rank_zero(function(x) ran = ran + 1 return x, nil, {rank} end, "given")
+      same({"given", {0}}, {a, c})
+      same(nil, b)
+      same(rank == 0 and 1 or 0, ran)
+      local message = error_of(dist.on_rank_zero, function() error "boom" end)
+      same(true, message:find "boom" ~= nil)
+      same(rank > 0, message:find "on_rank_zero: rank 0: " ~= nil)
+      same(true, error_of(dist.on_rank_zero, function() return print end):find "is a function" ~= nil)
+      same(3, dist.all_reduce(1))
+    ]])
+  end)
+
+  it("runs on rank zero first", function()
+    support.passes([[
+      local name = os.tmpname()
+      local function lines()
+        local n = 0
+        for _ in io.lines(name) do n = n + 1 end
+        return n
+      end
+      dist.launch(3, function(rank)
+        local found = dist.rank_zero_first(function()
+          local n = lines()
+          if rank == 0 then
+            local file <close> = io.open(name, "w")
+            file:write "ready\n"
+          end
+          return n
+        end)
+        same(rank == 0 and 0 or 1, found)
+        same(true, error_of(dist.rank_zero_first, function() error "boom" end):find "boom" ~= nil)
+      end)
+      os.remove(name)
+    ]])
+  end)
+end)
+
+describe("ranks that disagree", function()
+  local function table_of(body)
+    return support.fails(("dist.launch(2, function(rank) %s end)"):format(body))
+  end
+
+  it("all get the table, with lines and hooks", function()
+    local output = table_of[[
+      local c = require "ltrain.c"
+      c.dist.set_hook "training_step"
+      dist.all_reduce(lt.ones{2})
+      if rank == 0 then dist.all_gather(lt.ones{8, 10}) else dist.broadcast(lt.ones{8, 10}) end
+    ]]
+    assert.matches("ranks disagree at collective 2: rank 0: all_gather %[8, 10%] f32 at "
+      .. "script.lua:4 %(training_step%); rank 1: broadcast .*%[8, 10%] f32 .*at script.lua:4", output)
+    local _, times = output:gsub("ranks disagree", "")
+    assert.equal(1, times, output)
+  end)
+
+  it("in shape, dtype, kind of value or operation", function()
+    for _, pair in ipairs{
+      { "lt.ones{8}", "lt.ones{16}" }, { "lt.ones{2}", "lt.ones({2}, {dtype = 'f64'})" },
+      { "lt.ones{2}", "3" }, { "lt.ones{2}", "lt.ones{2}, {op = 'max'}" },
+    } do
+      local output = table_of(("if rank == 0 then dist.all_reduce(%s) else dist.all_reduce(%s) end")
+        :format(pair[1], pair[2]))
+      assert.matches("ranks disagree at collective 1: rank 0: all_reduce.*rank 1: all_reduce", output)
+    end
+  end)
+
+  it("in first sizes that all_gather cannot put side by side", function()
+    local output = table_of[[ dist.all_gather(lt.ones{rank + 1, 2}) ]]
+    assert.matches("cat = true", output)
+  end)
+
+  it("after one has left", function()
+    local output = table_of[[ if rank == 0 then dist.all_gather(lt.ones{3}) end ]]
+    assert.matches("rank 0: all_gather %[3%] f32 at script.lua:1; rank 1: left", output)
+  end)
+
+  it("keep failing in what they call later, with the same words", function()
+    local output = table_of[[
+      local first = error_of(dist.all_reduce, rank == 0 and lt.ones{1} or lt.ones{2})
+      for _ = 1, 3 do same(first, error_of(dist.barrier)) end
+      same("ranks", lt.last_error().code)
+    ]]
+    assert.matches("ranks disagree at collective 1", output)
+  end)
+end)

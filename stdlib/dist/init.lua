@@ -1,0 +1,34 @@
+--- stdlib/dist/init.lua: lt.dist: ranks, what they do together, how they are launched.
+--
+-- Outside of any launch the world is this process alone, rank 0 of 1, and everything works.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
+local launch = require "ltrain.dist.launch"
+local rank_zero = require "ltrain.dist.rank_zero"
+
+local d = c.dist
+
+local dist = { launch = launch, split = collectives.split, world = d.world }
+
+for name in next, collectives.places do dist[name] = collectives[name] end
+for name, fn in next, rank_zero do dist[name] = fn end
+
+--- This process's rank, from 0.
+function dist.rank()
+  return d.rank()
+end
+
+--- How many ranks there are.
+function dist.world_size()
+  return d.size()
+end
+
+local function unknown(self, name)
+  local names = {}
+  for known in next, self do names[#names + 1] = known end
+  table.sort(names)
+  errors.blame("dist: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
+end
+
+return setmetatable(dist, { __index = unknown })

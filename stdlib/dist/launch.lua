@@ -1,0 +1,80 @@
+--- stdlib/dist/launch.lua: lt.dist.launch, a function on many processes.
+--
+-- The children are forks of this process: fn sees what it sees here, closures and upvalues, and
+-- changes its own copy. They end where fn ends; only rank 0 goes on.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local d = c.dist
+
+local WHO <const> = "dist.launch"
+local MOST <const> = 1024
+
+local OPTIONS <const> = {
+  timeout = {
+    type = "number", above = 0,
+    doc = "seconds until a rank that is silent or late ends the launch; 60, or LT_TIMEOUT",
+  },
+  fork_with_threads = {
+    type = "boolean", default = false,
+    doc = "fork although the program has threads of its own",
+  },
+}
+
+-- A launch of one rank, or in a world that was there before, is under way.
+local running = false
+
+local function enter()
+  running = true
+  return setmetatable({}, { __close = function() running = false end })
+end
+
+-- Raises what ended the launch: the verdict; rank 0's own error as it is where that is no text.
+local function fail(verdict, ok, value)
+  local own = not ok and verdict.class == "raised" and verdict.rank == 0
+  if own and type(value) ~= "string" then error(value, 0) end
+  d.blame(verdict.text)
+end
+
+local function forked(n, fn, options)
+  options.what = "lt.dist.launch"
+  local rank = d.fork(n, options)
+  local results = table.pack(d.run(fn, rank))
+  local ok = results[1]
+  if ok then d.leave() else d.raise(results[2]) end
+  local verdict = d.finish() -- here the children end
+  if verdict then fail(verdict, ok, results[2]) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- Under mpirun or srun the ranks are there: each runs fn, and all return rank 0's results.
+local function joined(n, fn, world)
+  if n ~= world.ranks then
+    errors.blame("%s: asked for %d ranks in a world of %d", WHO, n, world.ranks)
+  end
+  local _ <close> = enter()
+  local results = table.pack(fn(world.rank))
+  results = collectives.broadcast(results)
+  return table.unpack(results, 1, results.n)
+end
+
+--- Runs fn(rank) on n processes, ranks 0 to n - 1; returns rank 0's results. An error on any rank
+--- ends all and is raised here, with the rank named.
+return function(n, fn, options)
+  n = config.argument(n, "integer", WHO, "n", { min = 1, max = MOST })
+  local meta = getmetatable(fn)
+  if type(fn) ~= "function" and not (type(meta) == "table" and meta.__call) then
+    errors.blame("%s: needs a function: got %s", WHO, errors.show(fn))
+  end
+  options = config.check(options, OPTIONS, WHO)
+  local world = d.world()
+  if running or world.forked then
+    errors.blame("%s: called in a launch: ranks cannot launch ranks", WHO)
+  end
+  if world.ranks > 1 then return joined(n, fn, world) end
+  if n > 1 then return forked(n, fn, options) end
+  local _ <close> = enter()
+  return fn(0)
+end

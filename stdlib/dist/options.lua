@@ -1,0 +1,40 @@
+--- stdlib/dist/options.lua: what the collectives of lt.dist accept.
+
+local GROUP <const> = {
+  type = "object", doc = "ranks that take part, of `split`; all of them without",
+  check = function(value)
+    if value._handle == nil then return "must be a group that lt.dist.split made" end
+  end,
+}
+local ASYNC <const> = {
+  type = "boolean", default = false, doc = "return a handle with wait() and test() at once",
+}
+local SYNC_GRADS <const> = {
+  type = "boolean", default = true, doc = "false: the result is detached",
+}
+local OP <const> = {
+  type = "string", default = "sum", choices = { "sum", "mean", "min", "max", "prod" },
+  doc = "how ranks are combined",
+}
+local FROM <const> = { type = "integer", default = 0, min = 0, doc = "the rank that gives" }
+local TO <const> = { type = "integer", default = 0, min = 0, doc = "the rank that gets" }
+
+return {
+  all_reduce = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
+  all_reduce_ = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
+  broadcast = { from = FROM, group = GROUP, async = ASYNC },
+  all_gather = {
+    group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS,
+    cat = { type = "boolean", default = false, doc = "join along dim 1; sizes may differ" },
+  },
+  reduce_scatter = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
+  gather = { to = TO, group = GROUP, async = ASYNC },
+  scatter = { from = FROM, group = GROUP, async = ASYNC },
+  send = { group = GROUP, async = ASYNC },
+  recv = { from = FROM, group = GROUP, async = ASYNC },
+  barrier = { group = GROUP, async = ASYNC },
+  split = {
+    group = GROUP,
+    key = { type = "integer", default = 0, doc = "order in the new group, then by rank" },
+  },
+}

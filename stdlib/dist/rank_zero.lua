@@ -1,0 +1,66 @@
+--- stdlib/dist/rank_zero.lua: functions that one rank runs for all, and spans that others wait for.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
+
+local d = c.dist
+
+local rank_zero = {}
+
+local function check_function(who, fn)
+  local meta = getmetatable(fn)
+  if type(fn) == "function" or type(meta) == "table" and meta.__call then return end
+  errors.blame("%s: needs a function: got %s", who, errors.show(fn))
+end
+
+--- Runs fn(...) as a declared span: meanwhile this rank is not late, however long others wait for
+--- it. Returns what fn returns.
+function rank_zero.long(fn, ...)
+  check_function("long", fn)
+  local _ <close> = d.span()
+  return fn(...)
+end
+
+-- What rank 0 tells the others: an error as text, or its results, packed. Errors of packing too.
+local function told(who, ok, results)
+  if not ok then return { error = tostring(results[1]) } end
+  local packed, what = pcall(d.encode, results, who, "result")
+  return packed and { packed = what } or { error = what }
+end
+
+-- Rank 0 runs fn; `who` and the others hear how it went. Its results there; elsewhere nil, or with
+-- `share` the same results.
+local function run_first(who, share, fn, ...)
+  check_function(who, fn)
+  if d.rank() > 0 then
+    local heard = collectives.broadcast(nil)
+    if heard.error then errors.blame("%s: rank 0: %s", who, heard.error) end
+    return share and d.decode(heard.packed)
+  end
+  local results = table.pack(pcall(rank_zero.long, fn, ...))
+  local ok, value = results[1], results[2]
+  table.remove(results, 1)
+  results.n = results.n - 1
+  local message = told(who, ok, ok and not share and { n = 0 } or results)
+  collectives.broadcast(message)
+  if not ok then error(value, 0) end
+  if message.error then error(message.error, 0) end
+  return results
+end
+
+--- Runs fn(...) on rank 0, then on all others; returns what it returns there. An error on rank 0 is
+--- raised everywhere.
+function rank_zero.rank_zero_first(fn, ...)
+  local results = run_first("rank_zero_first", false, fn, ...)
+  if results then return table.unpack(results, 1, results.n) end
+  return fn(...)
+end
+
+--- Runs fn(...) on rank 0 alone; all ranks return its results, which must be values that travel.
+--- An error there is raised everywhere.
+function rank_zero.on_rank_zero(fn, ...)
+  local results = run_first("on_rank_zero", true, fn, ...)
+  return table.unpack(results, 1, results.n)
+end
+
+return rank_zero
