@@ -29,7 +29,7 @@ static void exit_of_child(lt_world *w, int status) {
   lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
            w->info.rank, status, w->what, doing);
-  w->pulse->report(w, LT_EXITED, text);
+  lt_world_report(w, LT_EXITED, w->info.rank, status > 0 ? status : 1, text);
   child_end(w);
 }
 

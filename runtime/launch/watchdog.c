@@ -73,6 +73,7 @@ static void judge(lt_world *w, lt_verdict_class class, int status, const char *t
   lt_message_text(&w->out, text);
   lt_channel_send(&w->peers[0].link, &w->out);
   lt_watchdog_verdict(w, class, 0, status, text);
+  if (w->info.forked) lt_watchdog_speak(w); /* the parent, which would raise it, is not there */
 }
 
 static void judge_hub(lt_world *w, lt_verdict_class class, const char *what) {

@@ -34,15 +34,19 @@ static double seconds_of(const char *name, double otherwise) {
 
 static int64_t ns_of(double seconds) { return (int64_t)(seconds * LT_SECOND); }
 
-/* The disagreement that comm/ found: no rank alone is to blame. */
-static void report(void *ud, lt_verdict_class class, const char *text) {
-  lt_world *w = ud;
+void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text) {
+  if (lt_pulse_over(w->pulse)) return;
   w->report =
-      (lt_message){.kind = LT_SAY_REPORT, .class = (uint8_t) class, .rank = -1, .status = 1};
+      (lt_message){.kind = LT_SAY_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
   lt_message_text(&w->report, text);
   lt_ask_of(w, LT_ASK_REPORT);
   lt_news_wait(w, LT_NEWS_VERDICT, 5ll * LT_SECOND, false);
-  if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, -1, 1, text);
+  if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, rank, status, text);
+}
+
+/* The disagreement that comm/ found: no rank alone is to blame. */
+static void report(void *ud, lt_verdict_class class, const char *text) {
+  lt_world_report(ud, class, -1, 1, text);
 }
 
 /* Folders of jobs that start within a second on one machine differ by their process. */
@@ -249,13 +253,7 @@ void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
   if (file != NULL) lt_world_doing(w, NULL, file, line);
   char said[LT_VERDICT_TEXT];
   snprintf(said, sizeof said, "rank %d: %s", w->info.rank, text);
-  w->report =
-      (lt_message){.kind = LT_SAY_REPORT, .class = LT_RAISED, .rank = w->info.rank, .status = 1};
-  lt_message_text(&w->report, said);
-  lt_ask_of(w, LT_ASK_REPORT);
-  lt_news_wait(w, LT_NEWS_VERDICT, 5ll * LT_SECOND, false);
-  if (!lt_pulse_over(w->pulse))
-    lt_verdict_set(&w->pulse->verdict, LT_RAISED, w->info.rank, 1, said);
+  lt_world_report(w, LT_RAISED, w->info.rank, 1, said);
 }
 
 /* The last collective of each group that is complete, newest groups first. Peers that still wait in

@@ -129,6 +129,8 @@ void lt_world_free(lt_ctx *c, lt_world *w);
 void lt_world_install(lt_ctx *c, lt_world *w);
 void lt_world_signal(lt_world *w); /* wake the main thread's script */
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line);
+/* Tell a failure and wait for the verdict. Once a rank. */
+void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text);
 void lt_ask_of(lt_world *w, lt_ask ask);
 /* Sleep until one of `news` is there, at most for `ns` (-1: for ever); false when it is not, which
    an interruption (lt_cancel) may cause too where `interrupts` is set. */

@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "base/threads.h"
@@ -152,11 +153,381 @@ static void twenty_worlds_leave_nothing(void **state) {
   expect_end(&o, 0);
 }
 
+/* ---- failures ---- */
+
+/* Rank 0 waits in a collective and is told why it ends; others do what `what` says. */
+static void expect_verdict(int ranks, double timeout, void (*other)(lt_ctx *, lt_world *),
+                           lt_verdict_class class, int status, const char *part) {
+  lt_ctx *c = fresh();
+  lt_world *w = begin(c, ranks, timeout);
+  CHECK(sum(c, w, 1) == ranks);
+  if (lt_world_describe(w)->rank > 0) {
+    lt_world_doing(w, "training_step", "model.lua", 12);
+    other(c, w);
+    lt_world_end(c, w);
+  }
+  CHECK(sum(c, w, 1) == -1);
+  lt_failure f;
+  CHECK(lt_take_failure(c, &f) && f.code == LT_ERANKS);
+  CHECK_TEXT(f.text, part);
+  const lt_verdict *v = lt_world_verdict(w);
+  CHECK(v->class == class && v->status == status);
+  CHECK(sum(c, w, 1) == -1); /* and again */
+  lt_take_failure(c, NULL);
+  CHECK_TEXT(end_failed(c, w), part);
+  CHECK(!has_children());
+  w = begin(c, 2, timeout); /* the parent may go on */
+  CHECK(sum(c, w, 1) == 2);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+  lt_ctx_release(c);
+}
+
+static int rank_of(const lt_world *w) { return lt_world_describe(w)->rank; }
+
+/* Wait in a collective until the verdict. */
+static void stay(lt_ctx *c, lt_world *w) { CHECK(sum(c, w, 1) == -1); }
+
+static void boom(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1)
+    lt_world_raise(w, "model.lua:12: boom", "model.lua", 12);
+  else
+    stay(c, w);
+}
+static void raises(void) {
+  expect_verdict(3, 30, boom, LT_RAISED, 1, "rank 1: model.lua:12: boom");
+}
+
+static void an_error_of_one_ends_all(void **state) {
+  (void)state;
+  outcome o = run_apart(raises, 20);
+  expect_end(&o, 0);
+  assert_true(o.seconds < 10);
+  assert_string_equal(o.said, ""); /* the parent's Lua tells it */
+  assert_true(has_file(folder, "failure.rank0.txt", "rank 1: model.lua:12: boom"));
+  assert_true(has_file(folder, "failure.rank2.txt", "rank 1: model.lua:12: boom"));
+  assert_true(has_file(folder, "ring.rank2.jsonl", "\"op\":\"all_reduce\""));
+}
+
+static void kill_self(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 2) kill(getpid(), SIGKILL);
+  stay(c, w);
+}
+static void is_killed(void) {
+  expect_verdict(3, 30, kill_self, LT_EXITED, 128 + SIGKILL, "was ended by SIGKILL");
+}
+
+static void a_killed_rank_ends_all_and_its_ring_is_kept(void **state) {
+  (void)state;
+  outcome o = run_apart(is_killed, 20);
+  expect_end(&o, 0);
+  assert_true(o.seconds < 10);
+  assert_true(has_file(folder, "failure.rank1.txt",
+                       "last known: rank 2: in training_step at model.lua:12"));
+  assert_true(has_file(folder, "ring.rank2.jsonl", "\"rank\":2"));
+}
+
+static void fault(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1) {
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would tell it otherwise */
+    dprintf(2, "last words\nwithout an end");
+    raise(SIGSEGV);
+  }
+  stay(c, w);
+}
+static void faults(void) {
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  expect_verdict(2, 30, fault, LT_EXITED, 128 + SIGSEGV,
+                 "was ended by SIGSEGV (Segmentation fault); no core: its limit is 0");
+}
+
+static void a_fault_says_where_the_core_is_and_words_have_their_rank(void **state) {
+  (void)state;
+  outcome o = run_apart(faults, 20);
+  expect_end(&o, 0);
+  assert_string_equal(o.said, "[rank 1] last words\n[rank 1] without an end\n");
+}
+
+static void leave_by_exit(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1) exit(5);
+  stay(c, w);
+}
+static void tell_atexit(void) {
+  dprintf(1, "atexit of %s\n", getppid() == getsid(0) ? "a child" : "the parent");
+}
+static void exits(void) {
+  atexit(tell_atexit);
+  expect_verdict(2, 30, leave_by_exit, LT_EXITED, 5,
+                 "rank 1 called exit(5) before it had left fit; last known: rank 1: in "
+                 "training_step at model.lua:12");
+  _exit(0);
+}
+
+static void exit_in_a_child_is_a_failure_that_names_the_line(void **state) {
+  (void)state;
+  outcome o = run_apart(exits, 20);
+  expect_end(&o, 0);
+  assert_string_equal(o.said, "");
+}
+
+static void leave_by_underscore(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1) _exit(0);
+  stay(c, w);
+}
+static void ends_quietly(void) {
+  expect_verdict(2, 30, leave_by_underscore, LT_EXITED, 1,
+                 "exited with status 0 before it had left fit");
+}
+
+static void an_end_with_status_0_is_a_failure_too(void **state) {
+  (void)state;
+  outcome o = run_apart(ends_quietly, 20);
+  expect_end(&o, 0);
+}
+
+static void leave_early(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1) CHECK(!lt_world_leave(c, w, "model.lua", 40));
+  if (rank_of(w) == 2) stay(c, w);
+}
+static void one_leaves(void) {
+  expect_verdict(3, 30, leave_early, LT_RAISED, 1,
+                 "ranks disagree at collective 2: rank 0: all_reduce sum [] f64 at model.lua:31; "
+                 "rank 1: left fit at model.lua:40; rank 2: all_reduce sum [] f64 at model.lua:31");
+}
+
+static void who_waits_for_a_rank_that_left_fails_at_once(void **state) {
+  (void)state;
+  outcome o = run_apart(one_leaves, 20);
+  expect_end(&o, 0);
+  assert_true(o.seconds < 10);
+}
+
+static void stop_self(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1) raise(SIGSTOP);
+  stay(c, w);
+}
+static void stops(void) {
+  int64_t start = lt_now_ns();
+  expect_verdict(3, 3, stop_self, LT_LOST, 1, "rank 1 (pid ");
+  CHECK(seconds_since(start) >= 3);
+}
+
+static void a_stopped_rank_is_lost_and_killed(void **state) {
+  (void)state;
+  outcome o = run_apart(stops, 50);
+  expect_end(&o, 0);
+}
+
+static void dawdle(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 1)
+    while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(10);
+  else
+    stay(c, w);
+}
+static void is_late(void) {
+  expect_verdict(3, 3, dawdle, LT_LATE, 1,
+                 "rank 1 is late: rank 0 has waited 3 s: rank 0: all_reduce");
+}
+
+static void a_late_rank_is_warned_of_and_then_an_error(void **state) {
+  (void)state;
+  outcome o = run_apart(is_late, 50);
+  expect_end(&o, 0);
+  assert_int_equal(count_of(o.said, "ltrain: rank 1 is late"), 1);
+  expect_said(&o, "rank 1: in training_step at model.lua:12");
+  expect_said(&o, "(an error at 3 s)\n");
+}
+
+/* A kernel that does not end: its process is ended 2 s after the verdict. */
+static void compute(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) == 2)
+    for (volatile int64_t i = 0; i >= 0; i++) {
+    }
+  boom(c, w);
+}
+static void computes(void) {
+  expect_verdict(3, 30, compute, LT_RAISED, 1, "rank 1: model.lua:12: boom");
+}
+
+static void a_rank_that_does_not_come_back_is_ended(void **state) {
+  (void)state;
+  outcome o = run_apart(computes, 30);
+  expect_end(&o, 0);
+}
+
+/* ---- what is no failure ---- */
+
+static void saves(void) {
+  lt_ctx *c = fresh();
+  lt_world *w = begin(c, 2, 3);
+  CHECK(sum(c, w, 1) == 2);
+  if (rank_of(w) == 0) {
+    lt_world_span(w, true, true);
+    pause_ms(7000);
+    lt_world_span(w, false, true);
+    pause_ms(1000);
+  }
+  CHECK(sum(c, w, 1) == 2);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+}
+
+static void a_declared_span_is_never_late(void **state) {
+  (void)state;
+  outcome o = run_apart(saves, 60);
+  expect_end(&o, 0);
+  assert_string_equal(o.said, "");
+}
+
+/* Stops all of its ranks for twice the timeout, from outside of their session. */
+static void waits_long(void) {
+  int ready[2];
+  CHECK(pipe(ready) == 0);
+  pid_t group = fork();
+  if (group == 0) {
+    setpgid(0, 0);
+    lt_ctx *c = fresh();
+    lt_world *w = begin(c, 3, 3);
+    for (int k = 0; k < 300; k++) {
+      CHECK(sum(c, w, 1) == 3);
+      if (k == 20 && rank_of(w) == 0) CHECK(write(ready[1], "x", 1) == 1);
+      pause_ms(5);
+    }
+    CHECK(lt_world_leave(c, w, NULL, 0));
+    lt_world_end(c, w);
+    _exit(0);
+  }
+  char x;
+  CHECK(read(ready[0], &x, 1) == 1);
+  kill(-group, SIGSTOP);
+  pause_ms(6500);
+  kill(-group, SIGCONT);
+  int status;
+  CHECK(waitpid(group, &status, 0) == group && status == 0);
+}
+
+static void a_job_that_is_stopped_for_long_goes_on(void **state) {
+  (void)state;
+  outcome o = run_apart(waits_long, 60);
+  expect_end(&o, 0);
+}
+
+/* ---- the parent ---- */
+
+/* Ended; a stopped parent keeps the remains of its children. */
+static bool is_over(int pid) {
+  char path[64], text[128];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  waitpid(pid, NULL, WNOHANG);
+  int fd = open(path, O_RDONLY);
+  ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = 0;
+  return n <= 0 || strstr(text, ") Z") != NULL;
+}
+
+/* Rank 0 is a process of its own, which `fate` befalls; its children shall end soon. */
+static void parent_and(void (*fate)(pid_t parent), void (*work)(lt_ctx *, lt_world *)) {
+  int pids[2];
+  CHECK(pipe(pids) == 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1); /* its orphans become ours, to be waited for */
+  pid_t parent = fork();
+  if (parent == 0) {
+    close(pids[0]);
+    lt_ctx *c = fresh();
+    lt_world *w = begin(c, 3, 3);
+    CHECK(sum(c, w, 1) == 3);
+    if (rank_of(w) == 0) {
+      const lt_world_info *i = lt_world_describe(w);
+      CHECK(write(pids[1], i->pids, 3 * sizeof *i->pids) == 3 * sizeof *i->pids);
+    }
+    close(pids[1]);
+    work(c, w);
+    if (rank_of(w) == 0) dprintf(1, "the parent was told: %s\n", lt_world_verdict(w)->text);
+    lt_world_end(c, w);
+    _exit(0);
+  }
+  int all[3];
+  close(pids[1]);
+  CHECK(read(pids[0], all, sizeof all) == sizeof all);
+  fate(parent);
+  int64_t start = lt_now_ns();
+  for (int r = 1; r < 3; r++)
+    while (!is_over(all[r])) pause_ms(10);
+  dprintf(1, "children gone after %.1f s\n", seconds_since(start));
+  kill(parent, SIGCONT);
+  waitpid(parent, NULL, 0);
+}
+
+static void kill_parent(pid_t parent) { kill(parent, SIGKILL); }
+static void loses_parent(void) { parent_and(kill_parent, stay); }
+
+static double gone_after(const outcome *o) {
+  const char *at = strstr(o->said, "gone after ");
+  return at != NULL ? strtod(at + 11, NULL) : 1e9;
+}
+
+static void children_end_with_their_parent_and_one_speaks(void **state) {
+  (void)state;
+  outcome o = run_apart(loses_parent, 40);
+  expect_end(&o, 0);
+  assert_int_equal(count_of(o.said, "ltrain: rank 0 ended without a word"), 1);
+  assert_true(gone_after(&o) < 10);
+  assert_true(has_file(folder, "failure.rank1.txt", "rank 0 ended without a word"));
+}
+
+static void spin(lt_ctx *c, lt_world *w) {
+  (void)c;
+  (void)w;
+  for (volatile int64_t i = 0; i >= 0; i++) {
+  }
+}
+static void loses_parent_in_a_kernel(void) { parent_and(kill_parent, spin); }
+
+static void children_in_a_kernel_end_with_their_parent(void **state) {
+  (void)state;
+  outcome o = run_apart(loses_parent_in_a_kernel, 40);
+  expect_end(&o, 0);
+  assert_true(gone_after(&o) < 10);
+}
+
+static void stop_parent(pid_t parent) { kill(parent, SIGSTOP); }
+/* The parent was stopped on its way: the others had come, so its call may still get through. */
+static void stay_on(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) > 0) stay(c, w);
+  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+}
+static void stops_parent(void) { parent_and(stop_parent, stay_on); }
+
+static void children_of_a_stopped_parent_give_it_up(void **state) {
+  (void)state;
+  outcome o = run_apart(stops_parent, 60);
+  expect_end(&o, 0);
+  assert_int_equal(count_of(o.said, "ltrain: rank 0 is lost: not heard for 3 s"), 1);
+  expect_said(&o, "the parent was told: rank 0 is lost: not heard for 3 s");
+  assert_true(gone_after(&o) < 30);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_add_up),
       cmocka_unit_test(a_world_of_one_has_no_children),
       cmocka_unit_test(twenty_worlds_leave_nothing),
+      cmocka_unit_test(an_error_of_one_ends_all),
+      cmocka_unit_test(a_killed_rank_ends_all_and_its_ring_is_kept),
+      cmocka_unit_test(a_fault_says_where_the_core_is_and_words_have_their_rank),
+      cmocka_unit_test(exit_in_a_child_is_a_failure_that_names_the_line),
+      cmocka_unit_test(an_end_with_status_0_is_a_failure_too),
+      cmocka_unit_test(who_waits_for_a_rank_that_left_fails_at_once),
+      cmocka_unit_test(a_stopped_rank_is_lost_and_killed),
+      cmocka_unit_test(a_late_rank_is_warned_of_and_then_an_error),
+      cmocka_unit_test(a_rank_that_does_not_come_back_is_ended),
+      cmocka_unit_test(a_declared_span_is_never_late),
+      cmocka_unit_test(a_job_that_is_stopped_for_long_goes_on),
+      cmocka_unit_test(children_end_with_their_parent_and_one_speaks),
+      cmocka_unit_test(children_in_a_kernel_end_with_their_parent),
+      cmocka_unit_test(children_of_a_stopped_parent_give_it_up),
   };
   folder = new_folder();
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
