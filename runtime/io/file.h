@@ -54,8 +54,8 @@ bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *
    lt_free(c, data, *size + 1). */
 char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size);
 
-/* A file that is being saved. Open, write as often as needed, then commit or discard: both end it
-   and work on one whose open failed. */
+/* A file that is being saved. Open, write as often as needed, then commit, which ends it: it gives
+   the temporary up when anything failed, and works on one whose open failed. */
 enum { LT_PATH_MAX = 4096 };
 typedef struct lt_saving {
   const char *op, *path; /* the caller's, valid until the end */
@@ -67,7 +67,6 @@ typedef struct lt_saving {
 bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path);
 bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n);
 bool lt_saving_commit(lt_ctx *c, lt_saving *s);
-void lt_saving_discard(lt_ctx *c, lt_saving *s);
 
 /* The four steps at once. */
 bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);

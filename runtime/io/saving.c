@@ -137,13 +137,6 @@ bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
   return sync_folder(c, s);
 }
 
-void lt_saving_discard(lt_ctx *c, lt_saving *s) {
-  if (s->fd < 0) return;
-  lt_files(c)->close(s->fd);
-  lt_files(c)->unlink(s->temporary);
-  s->fd = -1;
-}
-
 bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
   lt_saving s;
   if (!lt_saving_open(c, &s, op, path)) return false;
