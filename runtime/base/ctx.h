@@ -88,6 +88,10 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static inline bool lt_ok(const lt_ctx *c) { return c->failure.code == LT_OK; }
 
+/* "matmul" and ": " for texts ("%s%sout of memory"), both "" outside of an op. */
+static inline const char *lt_op_name(const lt_ctx *c) { return c->op != NULL ? c->op : ""; }
+static inline const char *lt_op_colon(const lt_ctx *c) { return c->op != NULL ? ": " : ""; }
+
 /* Take the failure out (the ctx is usable again); false when there is none. */
 bool lt_take_failure(lt_ctx *c, lt_failure *out);
 

@@ -214,7 +214,8 @@ static pool *pool_of(lt_ctx *c, lt_device d) {
   if (ops->open != NULL && !ops->open(c)) return NULL;
   pool *p = c->memory.allocator.fn(c->memory.allocator.ud, NULL, 0, sizeof *p);
   if (p == NULL) {
-    lt_fail(c, LT_EMEMORY, "out of memory: no room for a pool on %s", ops->name);
+    lt_fail(c, LT_EMEMORY, "%s%sout of memory: no room for a pool on %s", lt_op_name(c),
+            lt_op_colon(c), ops->name);
     return NULL;
   }
   memset(p, 0, sizeof *p);
@@ -232,8 +233,9 @@ static block *exhausted(lt_ctx *c, pool *p, size_t bytes, size_t capacity, int c
   block *b = block_take(st, p, capacity, class);
   if (b == NULL)
     lt_fail(c, LT_EMEMORY,
-            "out of memory on %s: %zu bytes asked, %lld bytes in use, %lld bytes cached",
-            p->ops->name, bytes, (long long)p->stats.live_bytes, (long long)p->stats.cached_bytes);
+            "%s%sout of memory on %s: %zu bytes asked, %lld bytes in use, %lld bytes cached",
+            lt_op_name(c), lt_op_colon(c), p->ops->name, bytes, (long long)p->stats.live_bytes,
+            (long long)p->stats.cached_bytes);
   return b;
 }
 
