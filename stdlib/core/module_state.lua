@@ -96,9 +96,9 @@ end
 
 local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
---- `self:save_hyperparameters(o, {ignore =, logger =})`: keep the options `o` that init was given in
---- `self.hparams`: they go into checkpoints, and load_from_checkpoint gives them to init. Options:
---- ignore, a list of names to leave out; logger (true) also shows them to the loggers.
+--- `self:save_hyperparameters(o, {ignore =, logger =})`: keep the options `o` that init was given
+--- in `self.hparams`: they go into checkpoints, and load_from_checkpoint gives them to init.
+--- Options: ignore, a list of names to leave out; logger (true) also shows them to the loggers.
 function module_state.save_hyperparameters(self, ...)
   if select("#", ...) == 0 then
     errors.blame("save_hyperparameters: say what to keep: self:save_hyperparameters(o) with the "
