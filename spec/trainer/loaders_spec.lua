@@ -1,4 +1,5 @@
 -- spec/trainer/loaders_spec.lua: DataLoaders, data modules and iterables as sources of a loop.
+local console = require "ltrain.trainer.console"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -104,6 +105,42 @@ describe("a DataLoader", function()
     tiny.trainer({ overfit_batches = 1, max_epochs = 2 }):fit(net,
       lt.data.DataLoader(numbers(), { batch_size = 2, shuffle = true }))
     assert.same({ "0.0 1.0", "0.0 1.0" }, net._seen)
+  end)
+end)
+
+describe("a function that gives the batches itself", function()
+  local say, lines = console.say, nil
+  before_each(function()
+    lines = {}
+    console.say = function(text) lines[#lines + 1] = text:match("^warning: .*") end
+  end)
+  after_each(function() console.say = say end)
+
+  local function fit(fn)
+    local trainer = tiny.trainer { max_epochs = 3 }
+    trainer:fit(tiny.Line(), fn)
+    return trainer
+  end
+
+  local text = "train_dataloader: a function that gives batches gives them once, and has ended"
+
+  it("has one pass; epochs after it are told of, once", function()
+    local i = 0
+    local trainer = fit(function()
+      i = i + 1
+      return i <= 4 and lt.ones(2) or nil
+    end)
+    assert.equal(4, trainer.global_step)
+    assert.equal(1, #lines)
+    assert.matches(text, lines[1])
+  end)
+
+  it("may be a coroutine, which is not gone on with when it is dead", function()
+    local trainer = fit(coroutine.wrap(function()
+      for _ = 1, 4 do coroutine.yield(lt.ones(2)) end
+    end))
+    assert.equal(4, trainer.global_step)
+    assert.matches(text, lines[1])
   end)
 end)
 

@@ -3,6 +3,7 @@
 -- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
 -- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
 -- function (one that returns an iterator, or itself an iterator), an object that can be called.
+local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 
@@ -38,15 +39,33 @@ local function from_table(batches, position)
   end
 end
 
+-- The only pass over a function that is itself an iterator: once at its end it is not called again
+-- (a coroutine would raise), and who asks for another pass is told.
+local function only_pass(source, fn)
+  if source.spent and not source.told then
+    source.told = true
+    console.say(("warning: %s: a function that gives batches gives them once, and has ended: no "
+      .. "batches are left; let it return an iterator to be read again"):format(source.where))
+  end
+  return function()
+    if source.spent then return nil end
+    local batch = fn()
+    source.spent = batch == nil
+    return batch
+  end
+end
+
 -- An iterator from a function: it may make iterators, or be one (then there is one pass only).
 local function from_function(source, fn)
-  if source.once then return fn end
+  if source.once then return only_pass(source, fn) end
   local first = fn()
   if type(first) == "function" then return first end
   source.once = true
+  local rest = only_pass(source, fn)
+  source.spent = first == nil
   return function()
     local batch = first
-    if batch == nil then return fn() end
+    if batch == nil then return rest() end
     first = nil
     return batch
   end
