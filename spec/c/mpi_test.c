@@ -1,0 +1,57 @@
+/* spec/c/mpi_test.c: the MPI backend under mpirun, on 1 to 4 ranks: all that a backend must do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "comm/plugin.h"
+#include "conformance.h"
+#include "registry.h"
+#include "tensor_test.h"
+
+static bool built(lt_ctx *c) {
+  c->policy.dlopen = true;
+  if (lt_backend_load(c, "mpi", NULL) != NULL) return true;
+  expect_failure(c, LT_EIO, "mpi: not in this build (configure with -DLT_MPI=ON)");
+  return false;
+}
+
+static void conforms(void **state, int ranks) {
+  if (!built(*state) || shell("command -v mpirun >/dev/null") != 0) {
+    print_message("# no MPI here: skipped\n");
+    skip();
+  }
+  assert_int_equal(
+      shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 1 100 "
+            "mpirun --oversubscribe -n %d '%s/comm_conformance' mpi",
+            ranks, own_folder()),
+      0);
+}
+
+static void test_one(void **state) { conforms(state, 1); }
+static void test_two(void **state) { conforms(state, 2); }
+static void test_three(void **state) { conforms(state, 3); }
+static void test_four(void **state) { conforms(state, 4); }
+
+static void test_says_what_it_is(void **state) {
+  lt_ctx *c = *state;
+  if (!built(c)) skip();
+  const char *about = lt_backend_about("mpi");
+  assert_non_null(strstr(about, "MPI"));
+  assert_null(strchr(about, ','));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      OP_TEST(test_one),
+      OP_TEST(test_two),
+      OP_TEST(test_three),
+      OP_TEST(test_four),
+      OP_TEST(test_says_what_it_is),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
