@@ -12,6 +12,7 @@
 
 #include "base/threads.h"
 #include "cpu/gemm.h"
+#include "cpu/lanes.h"
 #include "cpu/math.h"
 #include "cpu/math_f64.h"
 #include "cpu/onednn.h"

@@ -16,13 +16,6 @@ static void NAME(mask_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_
   }
 }
 
-static T NAME(row_max)(const T *row, int64_t n) {
-  T most = -(T)INFINITY;
-#pragma omp simd reduction(max : most)
-  for (int64_t s = 0; s < n; s++) most = row[s] > most ? row[s] : most;
-  return most;
-}
-
 /* row = exp(row - shift); returns the sum. */
 static T NAME(exponents)(T *row, int64_t n, T shift) {
   T sum = 0;
@@ -63,7 +56,7 @@ static int64_t NAME(close_row)(T *row, int64_t own, int64_t n) {
 /* A row of scores becomes exp(score - max), its sum goes to *sum; returns log sum exp. Rows in
    which nothing takes part become 0, unless they hold NaN. */
 static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
-  T most = NAME(row_max)(row, n), nan = 0;
+  T most = NAME(lt_lane_max)(row, n), nan = 0;
   *sum = 1;
   if (most == -(T)INFINITY) {
     for (int64_t s = 0; s < n; s++) nan = row[s] != row[s] ? row[s] : nan;
