@@ -11,7 +11,7 @@ local function again(value) return decode(encode(value)) end
 describe("values that travel", function()
   it("are nil, booleans and numbers, integers apart from floats", function()
     assert.is_nil(again(nil))
-    for _, value in ipairs{ true, false, 0, -1, math.maxinteger, math.mininteger, 1.0, 0.1, 1e308 } do
+    for _, value in ipairs{ true, false, 0, -1, math.maxinteger, math.mininteger, 1.0, 0.1 } do
       local got = again(value)
       assert.equal(value, got)
       assert.equal(math.type(value), math.type(got))
