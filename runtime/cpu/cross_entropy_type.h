@@ -3,6 +3,7 @@
 
    With smoothing s the wanted distribution is q = (1 - s) target + s / C, each class times its
    weight; a row's loss is sum q (lse - x), its derivative softmax(x) sum q - q. */
+#include "cpu/row_sums_type.h"
 
 /* The share of each class apart from the target id: s / C times its weight. */
 static inline T NAME(spread)(const job *j, int64_t i) {
@@ -31,20 +32,11 @@ static double NAME(row_loss)(const job *j, int64_t r, T lse) {
   return loss;
 }
 
-/* log(sum(exp(x))) of a few rows that fit into a tile: the exponentials are one loop. */
-static void NAME(short_rows)(const job *j, const T *x, int64_t rows, T *lse) {
+/* log(sum(exp(x))) of a few rows that fit into a tile. */
+static void NAME(short_lse)(const job *j, const T *x, int64_t rows, T *lse) {
   T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
   int64_t n = j->classes;
-  for (int64_t r = 0; r < rows; r++) {
-    m[r] = NAME(lt_lane_max)(x + r * n, n);
-    for (int64_t i = 0; i < n; i++) e[r * n + i] = x[r * n + i] - m[r];
-  }
-  for (int64_t i = 0; i < rows * n; i++) e[i] = EXP(e[i]);
-  for (int64_t r = 0; r < rows; r++) {
-    double s;
-    LT_LANE_SUM(T, s, n, e[r * n + i]);
-    sum[r] = (T)s;
-  }
+  NAME(row_sums)(x, n, rows, e, m, sum);
   for (int64_t r = 0; r < rows; r++) lse[r] = m[r] + LOG(sum[r]);
 }
 
@@ -54,7 +46,7 @@ static void NAME(forward)(const job *j, int64_t from, int64_t to) {
   for (int64_t r = from; r < to; r += group) {
     const T *x = (const T *)j->x + r * n;
     if (group > 1) {
-      NAME(short_rows)(j, x, to - r < group ? to - r : group, lse + r);
+      NAME(short_lse)(j, x, to - r < group ? to - r : group, lse + r);
       continue;
     }
     T m = NAME(lt_lane_max)(x, n);

@@ -1,5 +1,6 @@
 /* runtime/cpu/softmax_type.h: softmax and its derivative in one compute type; included by softmax.c
    with T, NAME(f), EXP and LOG defined. No guard. */
+#include "cpu/row_sums_type.h"
 
 /* One contiguous row. */
 static void NAME(row)(const job *j, const T *x, T *y, int64_t n) {
@@ -30,19 +31,10 @@ static void NAME(row_backward)(const job *j, const T *g, const T *y, T *out, int
   }
 }
 
-/* Several short rows: their exponentials are one loop over a tile. */
+/* Several short rows, which fit into a tile. */
 static void NAME(short_rows)(const job *j, const T *x, T *y, int64_t n, int64_t rows) {
   T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
-  for (int64_t r = 0; r < rows; r++) {
-    m[r] = NAME(lt_lane_max)(x + r * n, n);
-    for (int64_t i = 0; i < n; i++) e[r * n + i] = x[r * n + i] - m[r];
-  }
-  for (int64_t i = 0; i < rows * n; i++) e[i] = EXP(e[i]);
-  for (int64_t r = 0; r < rows; r++) {
-    double s;
-    LT_LANE_SUM(T, s, n, e[r * n + i]);
-    sum[r] = (T)s;
-  }
+  NAME(row_sums)(x, n, rows, e, m, sum);
   for (int64_t r = 0; r < rows; r++) sum[r] = j->log ? m[r] + LOG(sum[r]) : 1 / sum[r];
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = r * n; i < (r + 1) * n; i++) y[i] = j->log ? x[i] - sum[r] : e[i] * sum[r];
