@@ -23,8 +23,8 @@ local function read(path, dims)
   local tensor, message = c.io.read_idx(path)
   if not tensor then errors.blame("data.mnist: %s", message) end
   if tensor.dtype ~= "u8" or #tensor.shape ~= dims then
-    errors.blame("data.mnist: %s holds %s %s: u8 with %d dimensions was expected", path,
-      tensor.dtype, errors.show(tensor), dims)
+    errors.blame("data.mnist: %s holds %s [%s]: u8 with %d dimensions was expected", path,
+      tensor.dtype, table.concat(tensor.shape, ", "), dims)
   end
   return tensor
 end
