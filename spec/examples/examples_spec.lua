@@ -70,6 +70,13 @@ describe("the examples", function()
     assert.matches("\nt[%a%s.]+\n", text)
   end)
 
+  it("ring.lua passes a token through four processes", function()
+    local text = must(folder(), "timeout -k 1 20 " .. ltrain .. " " .. example("ring.lua"))
+    assert.matches("token: rank 0, rank 1, rank 2, rank 3, back after 4 steps", text)
+    assert.matches("length 146086.735, largest element 4000, on 4 processes", text)
+    assert.matches("afterwards: rank 0 of 1", text)
+  end)
+
   it("manual_loop.lua brings its loss down", function()
     local text = must(folder(), ltrain .. " " .. example("manual_loop.lua") .. " 200")
     assert.is_true(tonumber(text:match("step 200: loss ([%d.]+)")) < 0.05)
