@@ -238,11 +238,20 @@ static int world(lua_State *L) {
   return 1;
 }
 
+/* dist.waited() -> seconds that this rank has waited in collectives of its world */
+static int waited(lua_State *L) {
+  lt_world *w = lt_world_current(lt_enter(L)->c);
+  int64_t ns = w != NULL ? atomic_load(&lt_world_pulse(w)->waited_ns) : 0;
+  lua_pushnumber(L, (double)ns * 1e-9);
+  return 1;
+}
+
 void lt_bind_dist(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"rank", rank_of},
                                        {"size", size_of},
                                        {"ranks", ranks_of},
                                        {"world", world},
+                                       {"waited", waited},
                                        {"split", split},
                                        {"set_hook", set_hook},
                                        {"encode", lt_value_encode},

@@ -1,15 +1,18 @@
 /* lua/bind/dist_launch.c: worlds that Lua starts and ends: fork, run, tell, leave, finish.
 
-   stdlib calls them in this order, in every rank: fork; run the function; leave or raise; finish,
-   in which a child ends. Between run and finish no function of the script runs any more. */
+   stdlib calls them in this order, in every rank: fork; run the function (which tells of errors);
+   leave; finish, in which a child ends. Between run and finish no function of the script runs. */
 #include <string.h>
 
 #include "bind/dist.h"
 
 #define SPAN_NAME "ltrain.Span"
 
-/* Where the last error of dist.run was raised: registry key of an lt_place. */
-static const char raised_key;
+/* What dist.run's message handler knows. */
+typedef struct raised {
+  lt_bind *b;
+  bool told; /* all ranks know of the error */
+} raised;
 
 static lt_world *check_world(lua_State *L, lt_bind *b, const char *who) {
   lt_world *w = lt_world_current(b->c);
@@ -55,64 +58,58 @@ static int fork_ranks(lua_State *L) {
   return 1;
 }
 
-static lt_place *push_raised(lua_State *L) {
-  lt_place *p = lua_newuserdatauv(L, sizeof *p, 0);
-  *p = (lt_place){.line = 0};
-  lua_pushvalue(L, -1);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &raised_key);
-  return p;
-}
-
-static lt_place last_raised(lua_State *L) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &raised_key);
-  const lt_place *p = lua_touserdata(L, -1);
-  lt_place copy = p != NULL ? *p : (lt_place){.line = 0};
+/* Tell all ranks of the error on top of the stack; returns when it is decided which is named. */
+static void tell(lua_State *L, raised *r) {
+  lt_world *w = lt_world_current(r->b->c);
+  r->told = true;
+  if (w == NULL) return;
+  char file[LT_PLACE_FILE];
+  int line = lt_script_place(L, file, sizeof file);
+  lt_world_raise(w, luaL_tolstring(L, -1, NULL), file, line);
   lua_pop(L, 1);
-  return copy;
 }
 
-/* Message handler: notes where. Upvalue: the place. */
-static int note_place(lua_State *L) {
-  lt_place *p = lua_touserdata(L, lua_upvalueindex(1));
-  p->line = lt_script_place(L, p->file, sizeof p->file);
+/* Message handler, where the error was raised: the others hear of it before anything unwinds. */
+static int tell_at_once(lua_State *L) {
+  raised *r = lua_touserdata(L, lua_upvalueindex(1));
+  lua_settop(L, 1);
   const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
   if (strstr(text, "yield across a C-call boundary") != NULL) {
-    lua_pushfstring(L,
-                    "%s:%d: dist.launch: the function yielded to where it was launched from: "
-                    "run such a coroutine inside of it",
-                    p->file, p->line);
-    return 1;
+    lt_push_where(L);
+    lua_pushliteral(L, "dist.launch: the function yielded to where it was launched from: run such "
+                       "a coroutine inside of it");
+    lua_concat(L, 2);
   }
-  lua_settop(L, 1);
+  tell(L, r);
   return 1;
 }
 
-/* dist.run(fn, ...) -> true and results, or false and the error. Nothing in it can yield to the
-   outside: a child would go on with the script of its parent there. */
+/* dist.run(fn, ...) -> true and results, or false and the error, which all ranks know of by then.
+   Nothing in it can yield to the outside: a child would go on with the script of its parent there.
+ */
 static int run(lua_State *L) {
   lt_bind *b = lt_enter(L);
   int n_args = lua_gettop(L) - 1;
-  push_raised(L);
-  lua_pushcclosure(L, note_place, 1);
+  raised *r = lua_newuserdatauv(L, sizeof *r, 0);
+  *r = (raised){.b = b};
+  lua_pushcclosure(L, tell_at_once, 1);
   lua_insert(L, 1);
   lt_frame mark = lt_frame_open(b->c);
   int status = lua_pcall(L, n_args, LUA_MULTRET, 1);
   if (b->L != L) lt_bind_switch(b, L);
   lt_bind_calm(L, b);
   lt_frame_close(b->c, mark, 0, NULL);
+  if (status != LUA_OK && !r->told) tell(L, r); /* out of memory: there was no handler */
   lua_pushboolean(L, status == LUA_OK);
   lua_replace(L, 1);
   return lua_gettop(L);
 }
 
-/* dist.raise(error): tells all ranks that dist.run failed with it; returns when it is decided which
-   failure is named */
-static int raise_error(lua_State *L) {
+/* dist.calm(): control has reached the loop that this rank was in: its own way out is not
+   disturbed any more */
+static int calm(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_world *w = check_world(L, b, "raise");
-  lt_place p = last_raised(L);
-  lua_settop(L, 1);
-  lt_world_raise(w, luaL_tolstring(L, 1, NULL), p.file, p.line);
+  if (b->waking) lt_bind_calm(L, b);
   return 0;
 }
 
@@ -235,7 +232,7 @@ static void replace_exit(lua_State *L, lt_bind *b) {
 
 void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"fork", fork_ranks}, {"run", run},         {"raise", raise_error},
+      {"fork", fork_ranks}, {"run", run},         {"calm", calm},
       {"leave", leave},     {"verdict", verdict}, {"finish", finish},
       {"blame", blame},     {"span", open_span},  {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};

@@ -57,10 +57,30 @@ describe("lt.Trainer", function()
       assert.equal("cpu", lt.Trainer({ devices = devices }).strategy.root_device)
     end
     assert.equal("cpu", lt.Trainer({ accelerator = "cpu" }).strategy.root_device)
-    assert.matches("devices = 4: this version trains in one process", message { devices = 4 })
     assert.matches("accelerator = 'gpu': not in this build", message { accelerator = "gpu" })
-    assert.matches("strategy = 'ddp': this version trains in one", message { strategy = "ddp" })
-    assert.matches("num_nodes = 2", message { num_nodes = 2 })
+  end)
+
+  it("takes a number of ranks, and nothing else, as devices", function()
+    assert.matches("devices = %-1: the CPU has no number of devices: write devices = N",
+      message { devices = -1 })
+    assert.matches("devices = .*: the CPU has no device numbers: write devices = N",
+      message { devices = { 0, 1 } })
+    assert.matches("devices = 0: must be a number of ranks", message { devices = 0 })
+    assert.matches("num_nodes = 2: ranks on several machines are started by mpirun or srun",
+      message { num_nodes = 2 })
+  end)
+
+  it("knows the names of strategies", function()
+    assert.equal("SingleDevice", getmetatable(lt.Trainer({}).strategy).__name)
+    assert.equal("DDP", getmetatable(lt.Trainer({ devices = 2 }).strategy).__name)
+    for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
+      assert.equal("DDP", getmetatable(lt.Trainer({ strategy = name }).strategy).__name)
+    end
+    assert.matches("strategy = 'ddp_spawn': comes with CUDA", message { strategy = "ddp_spawn" })
+    assert.matches("strategy = 'dpd': must be one of .*; did you mean 'ddp'?",
+      message { strategy = "dpd" })
+    assert.matches("strategy = 'single_device' is one rank: got 2",
+      message { strategy = "single_device", devices = 2 })
   end)
 
   it("takes precisions by their names", function()

@@ -5,6 +5,9 @@ local errors = require "ltrain.core.errors"
 
 local LearningRateMonitor = Callback:extend("LearningRateMonitor")
 
+--- The other ranks have nothing to show.
+LearningRateMonitor.rank_zero_only = true
+
 local OPTIONS <const> = {
   logging_interval = { type = "string", choices = { "step", "epoch" },
     doc = "when; without it each rate at the interval of its scheduler" },

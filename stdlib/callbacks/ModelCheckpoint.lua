@@ -13,6 +13,9 @@ local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
 
+--- Rank 0 writes the files.
+ModelCheckpoint.rank_zero_only = true
+
 ModelCheckpoint.saves_checkpoints = true
 
 local OPTIONS <const> = {

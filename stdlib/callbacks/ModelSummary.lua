@@ -5,6 +5,9 @@ local console = require "ltrain.trainer.console"
 
 local ModelSummary = Callback:extend("ModelSummary")
 
+--- The other ranks have nothing to show.
+ModelSummary.rank_zero_only = true
+
 local OPTIONS <const> = {
   max_depth = { type = "integer", default = 1, min = -1,
     doc = "how deep layers are shown; -1: all, 0: none" },

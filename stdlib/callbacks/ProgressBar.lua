@@ -9,6 +9,9 @@ local tree = require "ltrain.core.tree"
 
 local ProgressBar = Callback:extend("ProgressBar")
 
+--- The other ranks have nothing to show.
+ProgressBar.rank_zero_only = true
+
 -- It shows what the module logs at the end of an epoch.
 ProgressBar.comes_late = true
 

@@ -18,8 +18,18 @@ Strategy.root_device = "cpu"
 
 function Strategy:init() end
 
+--- How many ranks the Trainer's options `o` mean.
+function Strategy:configure(ranks, o) end
+
+--- Runs body() in every rank of the run `what` ("fit", ...), and returns what it returns. `folder`:
+--- where reports of failures go, nil when there is none yet.
+function Strategy:launch(what, body, folder) return body() end
+
 --- Before anything of a run: processes, connections.
 function Strategy:setup_environment(trainer) end
+
+--- Runs prepare(), which makes files that every rank reads: on one rank a machine.
+function Strategy:prepare_data(prepare) prepare() end
 
 --- The module is there and loaded: put it where it runs.
 function Strategy:setup(trainer, module)

@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local forked = require "ltrain.dist.forked"
 
 local d = c.dist
 
@@ -29,24 +30,6 @@ local running = false
 local function enter()
   running = true
   return setmetatable({}, { __close = function() running = false end })
-end
-
--- Raises what ended the launch: the verdict; rank 0's own error as it is where that is no text.
-local function fail(verdict, ok, value)
-  local own = not ok and verdict.class == "raised" and verdict.rank == 0
-  if own and type(value) ~= "string" then error(value, 0) end
-  d.blame(verdict.text)
-end
-
-local function forked(n, fn, options)
-  options.what = "lt.dist.launch"
-  local rank = d.fork(n, options)
-  local results = table.pack(d.run(fn, rank))
-  local ok = results[1]
-  if ok then d.leave() else d.raise(results[2]) end
-  local verdict = d.finish() -- here the children end
-  if verdict then fail(verdict, ok, results[2]) end
-  return table.unpack(results, 2, results.n)
 end
 
 -- Under mpirun or srun the ranks are there: each runs fn, and all return rank 0's results.
@@ -74,7 +57,10 @@ return function(n, fn, options)
     errors.blame("%s: called in a launch: ranks cannot launch ranks", WHO)
   end
   if world.ranks > 1 then return joined(n, fn, world) end
-  if n > 1 then return forked(n, fn, options) end
+  if n > 1 then
+    options.what = "lt.dist.launch"
+    return forked(n, fn, options)
+  end
   local _ <close> = enter()
   return fn(0)
 end

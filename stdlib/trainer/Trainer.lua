@@ -19,6 +19,7 @@ local option_rules = require "ltrain.trainer.option_rules"
 local optimize = require "ltrain.trainer.optimize"
 local options = require "ltrain.trainer.options"
 local overrides = require "ltrain.trainer.overrides"
+local place = require "ltrain.trainer.place"
 local run = require "ltrain.trainer.run"
 local sources = require "ltrain.trainer.sources"
 local tree = require "ltrain.core.tree"
@@ -52,7 +53,7 @@ function Trainer:init(script)
   option_rules.check_together(o)
   self.options = o
   self.precision = o.precision
-  assemble.place(self, o)
+  place.set(self, o)
   assemble.limits(self, o)
   assemble.callbacks(self, o)
   assemble.loggers(self, o)

@@ -1,7 +1,6 @@
 --- stdlib/trainer/assemble.lua: makes the Trainer's parts out of its options.
 local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
-local Strategy = require "ltrain.core.Strategy"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.overrides"
@@ -17,54 +16,6 @@ end
 
 local function refuse(option, value, why)
   errors.blame("Trainer: %s = %s: %s", option, errors.show(value), why)
-end
-
-local function check_accelerator(o)
-  local name = o.accelerator:lower()
-  if name == "auto" or name == "cpu" then return end
-  local known = { gpu = true, cuda = true, mps = true, tpu = true }
-  refuse("accelerator", o.accelerator, known[name]
-    and "not in this build: it trains on the CPU ('auto' or 'cpu')"
-    or "must be 'auto' or 'cpu'" .. errors.did_you_mean(name, { "auto", "cpu", "gpu", "cuda" }))
-end
-
-local function check_devices(o)
-  local devices = o.devices
-  if devices == "auto" or devices == -1 or devices == "-1" then return end
-  local count = math.tointeger(tonumber(devices))
-  if type(devices) == "table" then
-    refuse("devices", devices, "the CPU has no device numbers: write a count")
-  elseif not count or count < 1 then
-    refuse("devices", devices, "must be a count or 'auto'")
-  elseif count > 1 then
-    refuse("devices", devices, "this version trains in one process: several come later")
-  end
-end
-
-local function make_strategy(o)
-  if class.is_a(o.strategy, Strategy) then return o.strategy end
-  if type(o.strategy) ~= "string" then
-    refuse("strategy", o.strategy, "must be a name or an object below lt.Strategy")
-  end
-  local name = o.strategy:lower()
-  if name ~= "auto" and name ~= "single_device" then
-    refuse("strategy", o.strategy, "this version trains in one process: 'auto' or 'single_device'")
-  end
-  return require "ltrain.strategies.SingleDevice"()
-end
-
---- Checks devices, accelerator and nodes; sets trainer.strategy and trainer.precision_plugin.
-function assemble.place(trainer, o)
-  check_accelerator(o)
-  check_devices(o)
-  if o.num_nodes > 1 then
-    refuse("num_nodes", o.num_nodes, "this version trains in one process: several come later")
-  end
-  trainer.strategy = make_strategy(o)
-  trainer.precision_plugin = require "ltrain.precision".plugin(o.precision)
-  for _, name in ipairs { "global_rank", "local_rank", "world_size", "is_global_zero" } do
-    trainer[name] = trainer.strategy[name]
-  end
 end
 
 local function has(list, wanted)

@@ -89,11 +89,17 @@ function call.defined(state, name)
   return state.hooks[name]
 end
 
+-- The hook that runs from now on, nil: none. Other ranks hear of it, for when this one is late.
+local function set_hook(state, name)
+  state.hook = name
+  if state.many_ranks then c.dist.set_hook(name) end
+end
+
 local function call_all(state, targets, name, ...)
   loop.pause(state, name)
   local module, trainer, outer = state.module, state.trainer, state.hook
   local result
-  state.hook = name
+  set_hook(state, name)
   local _ <close> = allow_interrupt(state)
   for i = 1, #targets do
     local target = targets[i]
@@ -105,7 +111,7 @@ local function call_all(state, targets, name, ...)
     end
     if answer == -1 then result = -1 end
   end
-  state.hook = outer
+  set_hook(state, outer)
   return result
 end
 
@@ -121,14 +127,14 @@ function call.late_epoch_end(state)
 end
 
 local function leave(state, outer, ...)
-  state.hook = outer
+  set_hook(state, outer)
   return ...
 end
 
 --- Calls a method of the module that is a hook in the list (a step, an override).
 function call.method(state, name, ...)
   local outer = state.hook
-  state.hook = name
+  set_hook(state, name)
   local _ <close> = allow_interrupt(state)
   return leave(state, outer, state.module[name](state.module, ...))
 end

@@ -168,8 +168,10 @@ local function add_aliases(module, saved, tensors)
 end
 
 --- Writes the file of a run that is going on. The former file of that name stays until the new one
--- is whole; raises when it cannot be written. Options: weights_only.
+-- is whole; raises when it cannot be written. Rank 0 writes, for all. Options: weights_only.
 function checkpoint.save(state, path, options)
+  if not state.trainer.is_global_zero then return end
+  local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
   local saved = collect(state, options and options.weights_only)
   call.hook(state, "on_save_checkpoint", saved)

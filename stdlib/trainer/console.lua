@@ -7,6 +7,7 @@ local tree = require "ltrain.core.tree"
 
 local console = {}
 
+local muted = false -- this rank is not the one that speaks
 local holder -- an object with hide() and draw(), or nil
 
 --- Makes `bar` the holder of the last line; nil: nobody.
@@ -14,7 +15,13 @@ function console.hold(bar)
   holder = bar
 end
 
+--- Says nothing any more (true), or speaks again: ranks but the first are silent.
+function console.mute(on)
+  muted = on
+end
+
 local function around(write)
+  if muted then return end
   if holder then holder:hide() end
   write()
   if holder then holder:draw() end
@@ -32,6 +39,7 @@ end
 
 --- Text of the holder of the last line.
 function console.raw(text)
+  if muted then return end
   c.runtime.write_stderr(text)
 end
 

@@ -12,6 +12,7 @@ local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
+local ranks = require "ltrain.trainer.ranks"
 local results = require "ltrain.trainer.results"
 local sources = require "ltrain.trainer.sources"
 
@@ -269,6 +270,7 @@ function fit_loop.run(state)
   warm_up(state)
   sanity_check(state)
   sources.load_fit(state)
+  ranks.banner(state)
   if state.train_source.count == 0 then
     trainer:say("fit: limit_train_batches leaves no batches to train on")
     return

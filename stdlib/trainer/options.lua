@@ -33,8 +33,8 @@ end
 
 return {
   accelerator = { type = "string", default = "auto", doc = "'auto' or 'cpu'" },
-  strategy = { type = "string|object", default = "auto", doc = "how processes work together" },
-  devices = { type = "integer|string|table", default = "auto", doc = "how many devices" },
+  strategy = { type = "string|object", default = "auto", doc = "how ranks work together: 'auto', 'ddp', 'single_device', or an object" },
+  devices = { type = "integer|string|table", default = "auto", doc = "how many ranks on this machine, each a process; 'auto': one" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "machines of the job" },
   precision = { type = "integer|string", default = "32-true",
     doc = "'32-true', or 'bf16-mixed' to compute products in bf16" },
@@ -81,4 +81,8 @@ return {
   barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "give the module's hparams to the loggers"),
   use_distributed_sampler = flag(true, "share the data among processes"),
+  timeout = { type = "number", min = 0.1,
+    doc = "seconds after which a rank that is silent or late ends the job; else LT_TIMEOUT or 60" },
+  fork_with_threads = { type = "boolean", default = false,
+    doc = "fork ranks although a host has threads of its own running" },
 }

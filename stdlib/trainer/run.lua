@@ -15,6 +15,7 @@ local loop = require "ltrain.trainer.loop"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local predict_loop = require "ltrain.trainer.predict_loop"
+local ranks = require "ltrain.trainer.ranks"
 local resume = require "ltrain.trainer.resume"
 local sources = require "ltrain.trainer.sources"
 
@@ -84,10 +85,13 @@ local function connect(state)
   state.strategy:setup_environment(trainer)
 end
 
-local function prepare(state)
-  local stage = state.fn
+local function prepare_data(state)
   call.data(state, "prepare_data")
   if state.hooks.prepare_data then call.method(state, "prepare_data") end
+end
+
+local function set_up(state)
+  local stage = state.fn
   call.data(state, "setup", stage)
   call.hook(state, "setup", stage)
   if state.hooks.configure_model then call.method(state, "configure_model") end
@@ -152,6 +156,9 @@ end
 
 -- The end of a run, also after an error (`err`).
 local function close(state, err)
+  if state.closed then return end
+  state.closed = true
+  c.dist.calm()
   local trainer = state.trainer
   if err ~= nil then fail(state, err) end
   optimize.release(state)
@@ -161,6 +168,7 @@ local function close(state, err)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
+  ranks.leave()
 end
 
 local function guard(state)
@@ -187,6 +195,35 @@ local function new_state(trainer, fn, module, given)
   }
 end
 
+-- What every rank does, from set-up to end.
+local function run_as_rank(state, ckpt_path)
+  local trainer, fn = state.trainer, state.fn
+  local _ <close> = guard(state)
+  ranks.enter(state)
+  call.resolve(state)
+  set_up(state)
+  batches.prepare(state)
+  local saved, path = resume.load(state, ckpt_path)
+  if saved then checkpoint.restore_model(state, saved) end
+  state.strategy:setup(trainer, state.module)
+  if not (saved and fn == "fit") then tell_seed(state) end
+  if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
+  local outputs = WORK[fn](state)
+  if fn == "fit" then
+    call.hook(state, "on_fit_end")
+    ranks.tell_waiting(state)
+  end
+  tear_down(state)
+  return outputs
+end
+
+-- Where reports of failing ranks go: beside the logs.
+local function log_folder(trainer)
+  for _, logger in ipairs(trainer.loggers) do
+    if logger.log_dir then return logger.log_dir end
+  end
+end
+
 --- Runs fit, validate, test or predict from set-up to end; returns what the loop gives.
 function run.start(trainer, fn, module, given, ckpt_path)
   if trainer.running then
@@ -201,17 +238,9 @@ function run.start(trainer, fn, module, given, ckpt_path)
   c.runtime.collect_begin()
   local _ <close> = guard(state)
   connect(state)
-  prepare(state)
-  batches.prepare(state)
-  local saved, path = resume.load(state, ckpt_path)
-  if saved then checkpoint.restore_model(state, saved) end
-  state.strategy:setup(trainer, state.module)
-  if not (saved and fn == "fit") then tell_seed(state) end
-  if fn == "fit" then set_up_fit(state, saved, path) end
-  local outputs = WORK[fn](state)
-  if fn == "fit" then call.hook(state, "on_fit_end") end
-  tear_down(state)
-  return outputs
+  state.strategy:prepare_data(function() prepare_data(state) end)
+  return state.strategy:launch(fn, function() return run_as_rank(state, ckpt_path) end,
+    log_folder(trainer))
 end
 
 return run

@@ -1,0 +1,25 @@
+--- stdlib/dist/forked.lua: a function on forked processes.
+--
+-- lt.dist.launch and the Trainer's strategies stand on it.
+local c = require "ltrain.c"
+
+local d = c.dist
+
+-- Raises what ended the launch: the verdict; rank 0's own error as it is where that is no text.
+local function fail(verdict, ok, value)
+  local own = not ok and verdict.class == "raised" and verdict.rank == 0
+  if own and type(value) ~= "string" then error(value, 0) end
+  d.blame(verdict.text)
+end
+
+--- Runs fn(rank) on n processes, n - 1 of them forked here; returns rank 0's results. Options:
+--- what, folder, timeout, launch_timeout, fork_with_threads (see runtime/launch/launch.h).
+return function(n, fn, options)
+  local rank = d.fork(n, options)
+  local results = table.pack(d.run(fn, rank))
+  local ok = results[1]
+  if ok then d.leave() end
+  local verdict = d.finish() -- here the children end
+  if verdict then fail(verdict, ok, results[2]) end
+  return table.unpack(results, 2, results.n)
+end

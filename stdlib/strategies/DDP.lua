@@ -1,0 +1,76 @@
+--- stdlib/strategies/DDP.lua: every rank runs the loop (distributed data parallel).
+--
+-- On one machine the ranks are forked where fit (validate, ...) begins, so that closures, upvalues
+-- and what the script has built are there in each; rank 0 is the script's own process. Where the
+-- ranks are there already (mpirun, srun, lt.dist.launch) they are joined.
+local Strategy = require "ltrain.core.Strategy"
+local config = require "ltrain.core.config"
+local dist = require "ltrain.dist"
+local forked = require "ltrain.dist.forked"
+
+local DDP = Strategy:extend("DDP")
+
+local OPTIONS <const> = {
+  timeout = { type = "number", min = 0.1,
+    doc = "seconds after which a rank counts as lost or late; without it LT_TIMEOUT or 60" },
+  fork_with_threads = { type = "boolean",
+    doc = "fork although the process has threads that ltrain did not start" },
+}
+
+--- DDP{timeout = 60}
+function DDP:init(options)
+  local o = config.check(options, OPTIONS, "strategies.DDP")
+  self.timeout, self.fork_with_threads = o.timeout, o.fork_with_threads
+  self:note_world()
+end
+
+--- The Trainer's options, and how many ranks they mean.
+function DDP:configure(ranks, o)
+  self.ranks, self.world_size = ranks, ranks
+  self.timeout = self.timeout or o.timeout
+  if self.fork_with_threads == nil then self.fork_with_threads = o.fork_with_threads end
+end
+
+--- Copies who this process is from the world it is part of.
+function DDP:note_world()
+  local world = dist.world()
+  self.world_size, self.global_rank = world.ranks, world.rank
+  self.local_rank, self.node_rank = world.local_rank, world.node_rank
+  self.is_global_zero = world.rank == 0
+end
+
+--- Runs body() in every rank; returns what it returns on rank 0 (a joined rank: its own).
+function DDP:launch(what, body, folder)
+  local function as_rank()
+    self:note_world()
+    return body()
+  end
+  if self.ranks == 1 or dist.world_size() > 1 then return as_rank() end
+  return forked(self.ranks, as_rank, {
+    what = what, folder = folder, timeout = self.timeout,
+    fork_with_threads = self.fork_with_threads,
+  })
+end
+
+--- Ranks that are there already wait for the one of their machine that prepares; a script's own
+--- process prepares before it forks.
+function DDP:prepare_data(prepare)
+  if self.local_rank == 0 then dist.long(prepare) end
+  dist.barrier()
+end
+
+function DDP:reduce(value, how) return dist.all_reduce(value, { op = how or "mean" }) end
+
+function DDP:broadcast(value, source) return dist.broadcast(value, { from = source or 0 }) end
+
+function DDP:all_gather(value) return dist.all_gather(value) end
+
+function DDP:barrier() dist.barrier() end
+
+function DDP:reduce_boolean(condition, all)
+  local count = dist.all_reduce(condition and 1 or 0, { op = "sum" })
+  if all == false then return count > 0 end
+  return count == self.world_size
+end
+
+return DDP

@@ -1,0 +1,79 @@
+--- stdlib/trainer/ranks.lua: a Trainer that runs as one of several ranks.
+--
+-- Every rank runs the loop; files, bars and messages are rank 0's alone.
+local c = require "ltrain.c"
+local console = require "ltrain.trainer.console"
+local dist = require "ltrain.dist"
+local place = require "ltrain.trainer.place"
+
+local ranks = {}
+
+-- Callbacks that only write or show have nothing to do on the other ranks.
+local function for_this_rank(callbacks)
+  local list = {}
+  for _, callback in ipairs(callbacks) do
+    if not callback.rank_zero_only then list[#list + 1] = callback end
+  end
+  return list
+end
+
+--- The first thing that a rank does: who it is, and what it leaves to rank 0.
+function ranks.enter(state)
+  local trainer = state.trainer
+  place.note_rank(trainer)
+  trainer.world = dist.world()
+  state.many_ranks = trainer.world.ranks > 1
+  state.began, state.waited = trainer:now(), c.dist.waited()
+  console.mute(not trainer.is_global_zero)
+  if trainer.is_global_zero then return end
+  trainer.loggers, trainer.logger = {}, nil
+  trainer.callbacks = for_this_rank(trainer.callbacks)
+end
+
+--- At the end: what was muted speaks again.
+function ranks.leave()
+  console.mute(false)
+end
+
+--- The last thing that they do together: how long each waited for the others, told by rank 0. The
+--- slowest rank waits least.
+function ranks.tell_waiting(state)
+  if not state.many_ranks then return end
+  local times = dist.all_gather(c.dist.waited() - state.waited)
+  local parts, least, slowest = {}, math.huge, 0
+  for i, seconds in ipairs(times) do
+    parts[i] = ("rank %d %.2f s"):format(i - 1, seconds)
+    if seconds < least then least, slowest = seconds, i - 1 end
+  end
+  state.trainer.waiting = times
+  state.trainer:say(("waiting for other ranks: %s, of %.2f s; slowest: rank %d"):format(
+    table.concat(parts, ", "), state.trainer:now() - state.began, slowest))
+end
+
+local function hosts_text(world)
+  local seen, count = {}, 0
+  for _, host in ipairs(world.hosts) do
+    if not seen[host] then seen[host], count = true, count + 1 end
+  end
+  return count == 1 and "1 host" or ("%d hosts"):format(count)
+end
+
+--- Tells how the ranks of a run are made up: once, by rank 0, when there are several.
+function ranks.banner(state)
+  local trainer = state.trainer
+  local world = trainer.world
+  if world.ranks == 1 then return end
+  local parts = {
+    ("%d ranks on %s over %s"):format(world.ranks, hosts_text(world), world.backend),
+    ("%d thread%s each"):format(world.threads, world.threads == 1 and "" or "s"),
+    "sums in the order " .. world.reduction_order,
+  }
+  local batch = state.train_source and state.train_source.batch_size
+  if batch then
+    world.global_batch = batch * world.ranks
+    parts[#parts + 1] = ("global batch %d = %d x %d"):format(world.global_batch, world.ranks, batch)
+  end
+  trainer:say(table.concat(parts, ", "))
+end
+
+return ranks
