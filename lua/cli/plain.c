@@ -114,16 +114,36 @@ static int run_options(lua_State *L, const lt_plain *p) {
   return LT_EXIT_DONE;
 }
 
+/* A function of stdlib/cli/world.lua, which joins and leaves the ranks that a launcher started;
+   its argument is on top of the stack. The exit status that it gives, LT_EXIT_DONE for none. */
+static int call_world(lua_State *L, const char *function) {
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ltrain.cli.world");
+  if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
+  lua_getfield(L, -1, function);
+  lua_replace(L, -2);
+  lua_insert(L, -2);
+  int status = lt_call_script(L, 1, 1);
+  if (status != LT_EXIT_DONE) return status;
+  status = (int)lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  return status;
+}
+
 static int run_script(lua_State *L, const lt_plain *p) {
   const char *name = p->argv[p->script];
   bool from_stdin = strcmp(name, "-") == 0 && strcmp(p->argv[p->script - 1], "--") != 0;
   int status = lt_report_load(L, luaL_loadfile(L, from_stdin ? NULL : name));
   if (status != LT_EXIT_DONE) return status;
   if (!from_stdin) lt_prepend_script_folder(L, name);
+  lt_push_services(L);
+  status = call_world(L, "join");
+  if (status != LT_EXIT_DONE) return status;
   int n = p->argc - p->script - 1;
   luaL_checkstack(L, n + 3, "too many arguments to script");
   for (int k = 1; k <= n; k++) lua_pushstring(L, p->argv[p->script + k]);
-  return lt_call_script(L, n, 0);
+  lua_pushinteger(L, lt_call_script(L, n, 0));
+  return call_world(L, "leave");
 }
 
 static int run_stdin(lua_State *L) {

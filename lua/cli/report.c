@@ -7,6 +7,7 @@
 
 #include <lauxlib.h>
 
+#include "cli/notes.h"
 #include "cli/signals.h"
 
 void lt_complain(const char *text) {
@@ -84,5 +85,6 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
   const char *text = lua_tostring(L, -1); /* no table: out of memory, or in the handler */
   lt_complain(text != NULL ? text : "an error without a text");
   lua_pop(L, 1);
-  return stopped && lt_signals_status() != 0 ? lt_signals_status() : LT_EXIT_ERROR;
+  int asked = lt_signals_status() != 0 ? lt_signals_status() : lt_notes_status();
+  return stopped && asked != 0 ? asked : LT_EXIT_ERROR;
 }

@@ -9,6 +9,7 @@
 
 #include "bind/state.h"
 #include "cli/line.h"
+#include "cli/notes.h"
 #include "cli/signals.h"
 #include "ltrain/version.h"
 
@@ -77,10 +78,11 @@ static int traceback(lua_State *L) {
   return 1;
 }
 
-/* signal() -> 130, 143 or nil */
+/* signal() -> 130, 143 (138: see notes.h) or nil */
 static int signal_status(lua_State *L) {
-  if (lt_signals_status() == 0) return 0;
-  lua_pushinteger(L, lt_signals_status());
+  int status = lt_signals_status() != 0 ? lt_signals_status() : lt_notes_status();
+  if (status == 0) return 0;
+  lua_pushinteger(L, status);
   return 1;
 }
 
@@ -127,6 +129,7 @@ void lt_push_services(lua_State *L) {
                                        {"set_threads", set_threads}, {"read_line", read_line},
                                        {"remember", remember},       {NULL, NULL}};
   luaL_newlib(L, functions);
+  lt_notes_push(L);
   lua_pushboolean(L, lt_line_is_terminal());
   lua_setfield(L, -2, "tty");
   lua_pushglobaltable(L);

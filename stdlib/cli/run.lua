@@ -152,8 +152,8 @@ function run.main(word, parsed, host)
   if status then return status end
   prepare(word, parsed, host)
   local ok, failure = protect.call(host, session, word, parsed, host, chunk)
-  if not ok then return protect.report(host, failure) end
-  return interrupt.pending() and host.signal() or DONE
+  if not ok then return world.leave(protect.report(host, failure)) end
+  return world.leave(interrupt.pending() and host.signal() or DONE)
 end
 
 return run

@@ -4,6 +4,7 @@
 -- with a launch is told before the script has run for an hour.
 local join = require "ltrain.clusters.join"
 local current = require "ltrain.clusters.current"
+local requeue = require "ltrain.clusters.requeue"
 
 local world = {}
 
@@ -34,6 +35,14 @@ function world.join(host, devices, num_nodes)
     if environment:global_rank() == 0 then host.complain(("ltrain: %s\n"):format(message)) end
     return USAGE
   end
+  -- mpirun hands USR1 on, SLURM sends it before a job's end: in neither case is it a kill.
+  if joined or environment:variable "SLURM_JOB_ID" then requeue.arm(environment, host) end
+end
+
+--- After the script: what is due when all else is done. Returns the exit status.
+function world.leave(status)
+  requeue.finish(status)
+  return status
 end
 
 --- Before the script of a word: nil, or the exit status of what was done instead of it.

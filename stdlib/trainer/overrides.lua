@@ -9,6 +9,7 @@ local overrides = {
   values = {}, -- option -> value
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
+  resume = nil, -- { loop = n, path = }: the n-th loop of the script goes on from the file
   only = nil, -- the loop of the command word, nil for `run`
   callbacks = {}, -- of every Trainer, after its own
   ran = 0,
@@ -29,8 +30,11 @@ function overrides.begin(fn)
   overrides.ran = overrides.ran + 1
 end
 
---- The checkpoint that the command line names for this loop, once; or nil.
+--- The checkpoint that the command line names for this loop, once; or nil. That of a job that was
+--- stopped in this loop and restarted comes first.
 function overrides.take_ckpt_path(fn)
+  local resume = overrides.resume
+  if resume and resume.loop == overrides.ran then return resume.path end
   local path = overrides.ckpt_path
   if not path or fn ~= (overrides.only or "fit") then return nil end
   overrides.ckpt_path = nil

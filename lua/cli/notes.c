@@ -1,0 +1,54 @@
+/* lua/cli/notes.c: SIGUSR1, SIGUSR2 and SIGHUP that only leave a note. */
+#include "cli/notes.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "bind/state.h"
+
+enum { STATUS_OF_SIGNAL = 128 };
+
+static const char *const names[] = {"USR1", "USR2", "HUP", NULL};
+static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP};
+
+static volatile sig_atomic_t arrived[sizeof numbers / sizeof *numbers];
+static int acted_on;
+
+static void on_signal(int number) {
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+    if (numbers[k] == number) arrived[k] = 1;
+}
+
+/* note_signal(name): from now on "USR1", "USR2" or "HUP" does nothing but leave a note */
+static int note_signal(lua_State *L) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(numbers[luaL_checkoption(L, 1, NULL, names)], &action, NULL);
+  return 0;
+}
+
+/* noted(name) -> whether it has come */
+static int noted(lua_State *L) {
+  lua_pushboolean(L, arrived[luaL_checkoption(L, 1, NULL, names)] != 0);
+  return 1;
+}
+
+/* interrupt(name): to the loops of a Trainer as if Ctrl-C had come, with this signal's status */
+static int interrupt(lua_State *L) {
+  acted_on = numbers[luaL_checkoption(L, 1, NULL, names)];
+  atomic_fetch_add(&lt_bind_get(L)->interrupts, 1);
+  return 0;
+}
+
+void lt_notes_push(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"note_signal", note_signal}, {"noted", noted}, {"interrupt", interrupt}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}
+
+int lt_notes_status(void) { return acted_on == 0 ? 0 : STATUS_OF_SIGNAL + acted_on; }

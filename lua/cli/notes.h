@@ -1,0 +1,16 @@
+/* lua/cli/notes.h: signals that only leave a note, for Lua to act on when it is convenient.
+
+   SLURM announces the end of a job with one; what then is to be done needs minutes of a batch's
+   time, not an error at the next line. */
+#ifndef LT_CLI_NOTES_H
+#define LT_CLI_NOTES_H
+
+#include <lua.h>
+
+/* Add note_signal, noted and interrupt to the table on top of the stack (services.c). */
+void lt_notes_push(lua_State *L);
+
+/* The exit status of the signal that `interrupt` named last: 128 + n; 0 when there was none. */
+int lt_notes_status(void);
+
+#endif

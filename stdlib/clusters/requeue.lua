@@ -1,0 +1,98 @@
+--- stdlib/clusters/requeue.lua: SIGUSR1: a fit saves at the end of its batch and ends; a job of
+--- SLURM is queued again, and goes on from there.
+--
+-- SLURM sends it some time before a job's end (`#SBATCH --signal=USR1@90`), mpirun hands it on. The
+-- handler leaves a note; a callback of every Trainer looks at it after each batch, and interrupts
+-- all ranks at the same one. `scontrol requeue` comes last of all, because it ends the job. A file
+-- in the working folder tells the restarted job which loop of the script goes on from which
+-- checkpoint.
+local Callback = require "ltrain.core.Callback"
+local c = require "ltrain.c"
+local console = require "ltrain.trainer.console"
+local interrupt = require "ltrain.trainer.interrupt"
+local overrides = require "ltrain.trainer.overrides"
+
+local requeue = {}
+
+local SIGNAL <const> = "USR1"
+local SECONDS <const> = 30 -- for scontrol
+
+local Watch = Callback:extend "SignalWatch"
+
+local armed -- { host =, job = of SLURM or nil, environment =, path =, loop = } or nil
+
+-- Any rank's note is every rank's.
+local function look(self, trainer)
+  if self.acted then return end
+  local noted = armed.host.noted(SIGNAL)
+  if trainer.world_size > 1 then noted = trainer.strategy:reduce_boolean(noted, false) end
+  if not noted then return end
+  self.acted = true
+  armed.host.interrupt(SIGNAL)
+end
+
+for _, name in ipairs { "train", "validation", "test", "predict" } do
+  Watch["on_" .. name .. "_batch_end"] = look
+end
+
+--- The run ends: by the interrupt that `look` asked for, if it did.
+function Watch:on_exception(trainer, _, err)
+  if not self.acted or not interrupt.is(err) then return end
+  armed.loop, armed.path = overrides.ran, trainer.running.interrupted_path
+  armed.stopped = true
+end
+
+local function file_of(job)
+  return ("ltrain_requeue_%s.json"):format(job)
+end
+
+-- After a restart: the loop that was stopped goes on from its file.
+local function resume(environment, job)
+  local restarts = environment:integer "SLURM_RESTART_COUNT" or 0
+  if restarts < 1 or not c.io.kind(file_of(job)) then return end
+  local text = c.io.read_file(file_of(job))
+  local saved = text and c.io.json_decode(text)
+  if type(saved) ~= "table" or not saved.path then return end
+  overrides.resume = { loop = saved.loop, path = saved.path }
+  if environment:global_rank() == 0 then
+    console.say(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=%d): goes on from %s"):format(
+      job, restarts, saved.path))
+  end
+end
+
+--- Begins to watch for the signal. `host`: what touches the process (stdlib/cli).
+function requeue.arm(environment, host)
+  local job = environment:variable "SLURM_JOB_ID"
+  armed = { host = host, environment = environment,
+    job = environment.auto_requeue ~= false and job or nil }
+  host.note_signal(SIGNAL)
+  overrides.callbacks[#overrides.callbacks + 1] = Watch()
+  if armed.job then resume(environment, armed.job) end
+end
+
+-- Hands the job back to SLURM. Nil when it was, else why not.
+local function hand_back(job)
+  local ok, message = c.io.write_file(file_of(job),
+    c.io.json_encode({ loop = armed.loop, path = armed.path }, { plain = true }) .. "\n")
+  if not ok then return message end
+  local status, text = c.runtime.process.capture({ "scontrol", "requeue", job }, SECONDS)
+  if status == 0 then return nil end
+  return status and ("scontrol requeue %s: %s"):format(job, text:gsub("%s+$", "")) or text
+end
+
+--- The last act of rank 0, when all else is done: requeues the job if the signal ended the script;
+--- forgets the file of a job that went to its end.
+function requeue.finish(status)
+  if not armed or not armed.job or armed.environment:global_rank() ~= 0 then return end
+  if status == 0 and not armed.stopped then
+    if c.io.kind(file_of(armed.job)) then c.io.remove(file_of(armed.job)) end
+    return
+  end
+  if not armed.stopped then return end
+  local wrong = hand_back(armed.job)
+  console.say(wrong and ("SLURM: job %s is not queued again: %s"):format(armed.job, wrong)
+    or ("SLURM: job %s is queued again%s"):format(armed.job,
+      armed.path and ", to go on from " .. armed.path or ""))
+end
+
+return requeue
