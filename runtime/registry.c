@@ -2,16 +2,14 @@
 #include "registry.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "comm/comm.h"
+#include "comm/plugin.h"
 #include "cpu/cpu.h"
 
-enum { PARTS = 8, TEXT = 160 };
-
 static lt_registry registry;
-static lt_part parts[PARTS];
-static int n_parts;
-static char cpu_text[TEXT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill(void) {
@@ -26,22 +24,24 @@ const lt_registry *lt_registry_here(void) {
   return &registry;
 }
 
-static void add_part(const char *name, bool present, const char *text) {
-  parts[n_parts++] = (lt_part){.name = name, .present = present, .text = text};
+/* MPI, by opening its backend: what is there but cannot be opened is not present. */
+static lt_part mpi_part(lt_ctx *c) {
+  lt_part part = {.name = "mpi"};
+  lt_failure f;
+  part.present = lt_backend_load(c, "mpi", NULL) != NULL;
+  if (part.present)
+    snprintf(part.text, sizeof part.text, "%s", lt_backend_about("mpi"));
+  else if (lt_take_failure(c, &f)) /* "mpi: not in this build ..." */
+    snprintf(part.text, sizeof part.text, "%.*s", (int)sizeof part.text - 1,
+             strncmp(f.text, "mpi: ", 5) == 0 ? f.text + 5 : f.text);
+  return part;
 }
 
-/* Apart from the tables: nobody's start waits for it. */
-static void describe(void) {
-  lt_cpu_describe(cpu_text, sizeof cpu_text);
-  add_part("cpu", true, cpu_text);
-  add_part("cuda", false, "not in this version");
-  add_part("mpi", false, "not in this version");
-  add_part("nccl", false, "not in this version");
-}
-
-const lt_part *lt_registry_parts(int *n) {
-  static pthread_once_t described = PTHREAD_ONCE_INIT;
-  pthread_once(&described, describe);
-  *n = n_parts;
-  return parts;
+int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
+  parts[0] = (lt_part){.name = "cpu", .present = true};
+  lt_cpu_describe(parts[0].text, sizeof parts[0].text);
+  parts[1] = (lt_part){.name = "cuda", .text = "not in this version"};
+  parts[2] = mpi_part(c);
+  parts[3] = (lt_part){.name = "nccl", .text = "not in this version"};
+  return LT_PARTS;
 }

@@ -8,12 +8,14 @@
 const lt_registry *lt_registry_here(void);
 
 /* A part that a build may have, for `ltrain info`. */
+enum { LT_PARTS = 4, LT_PART_TEXT = 256 };
 typedef struct lt_part {
   const char *name;
   bool present;
-  const char *text; /* what it is; or why it is not there */
+  char text[LT_PART_TEXT]; /* what it is; or why it is not there */
 } lt_part;
 
-const lt_part *lt_registry_parts(int *n);
+/* Fills in all parts. Opens backends to see whether they can be, where the policy allows it. */
+int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]);
 
 #endif

@@ -140,8 +140,8 @@ static int list_stdlib(lua_State *L) {
 
 /* parts() -> {{name =, present =, text =}, ...} of this build */
 static int list_parts(lua_State *L) {
-  int n;
-  const lt_part *parts = lt_registry_parts(&n);
+  lt_part parts[LT_PARTS];
+  int n = lt_registry_parts(lt_enter(L)->c, parts);
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
     lua_createtable(L, 0, 3);

@@ -78,12 +78,23 @@ describe("an installed copy", function()
     local status, out = sh("LD_LIBRARY_PATH= %s/usr/bin/ltrain --version", folder)
     assert.equal(0, status, out)
     assert.matches("^ltrain %d", out)
-    for _, header in ipairs { "ltrain.h", "ltrain/tensor.h", "ltrain/backend.h" } do
+    for _, header in ipairs { "ltrain.h", "ltrain/tensor.h", "ltrain/comm.h",
+      "ltrain/backend.h" } do
       status, out = sh("echo '#include <%s>' | cc -Wall -Wextra -Werror -std=c11 -I%s/usr/include "
         .. "-x c -c - -o /dev/null", header, folder)
       assert.equal(0, status, out)
     end
     assert.equal(0, (sh("test -e %s/usr/share/man/man1/ltrain.1", folder)))
+  end)
+
+  it("finds the backends that were built", function()
+    needs_build()
+    local _, built = sh("env -u LTRAIN_BACKENDS %s/ltrain info", BUILD)
+    local _, installed = sh("env -u LTRAIN_BACKENDS %s/usr/bin/ltrain info", folder)
+    assert.equal(built:match "\nmpi[^\n]+", installed:match "\nmpi[^\n]+")
+    local _, elsewhere = sh("LTRAIN_BACKENDS=%s %s/usr/bin/ltrain info", folder, folder)
+    assert.equal(("no: no ltrain_mpi.so in %s (LTRAIN_BACKENDS)"):format(folder),
+      elsewhere:match "\nmpi +([^\n]+)")
   end)
 
   it("gives stock Lua a module", function()
