@@ -1,0 +1,51 @@
+-- tools/docs/dist_page.lua: the page of lt.dist.
+local markdown = require "markdown"
+local methods = require "methods"
+local options_of = require "ltrain.dist.options"
+local options_table = require "options_table"
+local source = require "source"
+
+-- A section for each collective: what it says, and its options.
+local function collectives(root)
+  local file = source.read(root .. "stdlib/dist/collectives.lua")
+  local rows = source.read(root .. "stdlib/dist/options.lua").text
+  local parts = {}
+  for _, entry in ipairs(file.functions) do
+    local options = options_of[entry.name]
+    if options then
+      local arguments = entry.arguments:gsub(",? ?options$", "")
+      local separator = arguments == "" and "" or ", "
+      parts[#parts + 1] = ("### dist.%s(%s%s{...})"):format(entry.name, arguments, separator)
+      parts[#parts + 1] = entry.doc
+      parts[#parts + 1] = options_table(options, rows)
+    end
+  end
+  return file, markdown.join(parts)
+end
+
+return function(root)
+  local first = source.read(root .. "stdlib/dist/init.lua")
+  local launch = source.read(root .. "stdlib/dist/launch.lua")
+  local group = source.read(root .. "stdlib/dist/Group.lua")
+  local handle = source.read(root .. "stdlib/dist/Handle.lua")
+  local rank_zero = source.read(root .. "stdlib/dist/rank_zero.lua")
+  local file, sections = collectives(root)
+  local said
+  for _, entry in ipairs(launch.functions) do
+    if not entry.name then said = entry.doc end
+  end
+  return { {
+    file = "dist.md", title = "Ranks", about = "lt.dist: launching functions, collectives, groups",
+    source = "the files of stdlib/dist",
+    text = markdown.join {
+      "# Ranks", first.about, first.more, "How to use it stands in [Processes]"
+        .. "(../guide/processes.md).",
+      "## Launching", "`dist.launch(n, fn, {timeout =, fork_with_threads =})`: " .. said,
+      launch.more, methods(first, "dist", "dist"), methods(rank_zero, "dist", "dist"),
+      "## Collectives", file.about, file.more, sections,
+      "## Handles", handle.about, methods(handle, "handle", "Handle"),
+      "## Groups", group.about .. " All collectives are methods of it, with ranks of its own.",
+      methods(group, "group", "Group"),
+    },
+  } }
+end
