@@ -33,8 +33,10 @@ end
 
 return {
   accelerator = { type = "string", default = "auto", doc = "'auto' or 'cpu'" },
-  strategy = { type = "string|object", default = "auto", doc = "how ranks work together: 'auto', 'ddp', 'single_device', or an object" },
-  devices = { type = "integer|string|table", default = "auto", doc = "how many ranks on this machine, each a process; 'auto': one" },
+  strategy = { type = "string|object", default = "auto",
+    doc = "how ranks work together: 'auto', 'ddp', 'single_device', or an object" },
+  devices = { type = "integer|string|table", default = "auto",
+    doc = "how many ranks on this machine, each a process; 'auto': one" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "machines of the job" },
   precision = { type = "integer|string", default = "32-true",
     doc = "'32-true', or 'bf16-mixed' to compute products in bf16" },
