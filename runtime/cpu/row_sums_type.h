@@ -1,4 +1,4 @@
-/* runtime/cpu/row_sums_type.h: the sums of exponentials of short rows, for softmax and cross-entropy;
+/* runtime/cpu/row_sums_type.h: sums of exponentials of short rows, for softmax and cross-entropy;
    included by their _type.h with T, NAME(f) and EXP defined. No guard. */
 
 /* Rows of n elements that fit into a tile together: e = exp(x - m), m the row's largest, and the sum
