@@ -1,8 +1,8 @@
 /* runtime/cpu/row_sums_type.h: sums of exponentials of short rows, for softmax and cross-entropy;
    included by their _type.h with T, NAME(f) and EXP defined. No guard. */
 
-/* Rows of n elements that fit into a tile together: e = exp(x - m), m the row's largest, and the sum
-   of each row's e. The exponentials are one loop over the tile. */
+/* Rows of n elements that fit into a tile together: e = exp(x - m), m the row's largest, and each
+   row's sum of e. The exponentials are one loop over the tile. */
 static void NAME(row_sums)(const T *x, int64_t n, int64_t rows, T *e, T *m, T *sum) {
   for (int64_t r = 0; r < rows; r++) {
     m[r] = NAME(lt_lane_max)(x + r * n, n);
