@@ -38,6 +38,8 @@ int lt_group_world_rank(const lt_group *g, int rank);
 void lt_group_set_chunk(lt_group *g, int64_t bytes);
 /* Add in the binary tree where the backend leaves it open. */
 void lt_group_set_fixed_order(lt_group *g, bool on);
+/* Say it later than lt_group_new: where the ranks are is told over the group itself. */
+void lt_group_set_crowded(lt_group *g, bool on);
 /* Whether it adds in the tree, by itself or because it was set so. */
 bool lt_group_fixed_order(const lt_group *g);
 

@@ -127,6 +127,7 @@ const char *lt_group_backend(const lt_group *g) { return g->ops->name; }
 int lt_group_world_rank(const lt_group *g, int rank) { return g->world[rank]; }
 void lt_group_set_chunk(lt_group *g, int64_t bytes) { g->chunk = bytes; }
 void lt_group_set_fixed_order(lt_group *g, bool on) { g->fixed_order = on; }
+void lt_group_set_crowded(lt_group *g, bool on) { g->crowded = on; }
 
 bool lt_group_fixed_order(const lt_group *g) { return g->fixed_order || g->ops->fixed_order; }
 
