@@ -45,6 +45,16 @@ describe("ltrain info", function()
     assert.matches("^ltrain: info: .*info_spec%.lua", err)
   end)
 
+  it("tells a file of lt.save from a checkpoint", function()
+    local folder = child.folder()
+    assert(lt.save(folder .. "/a.st", { a = lt.ones(2) }))
+    local status, out, err = child.run { "info", folder .. "/a.st" }
+    assert.equal(1, status)
+    assert.equal("", out)
+    assert.matches("^ltrain: info: .*/a%.st: not a checkpoint: lt%.save wrote it", err)
+    child.remove(folder)
+  end)
+
   it("takes one file and no options", function()
     assert.equal(2, (child.run { "info", "a", "b" }))
     local status, _, err = child.run { "info", "--max_epochs", "3" }

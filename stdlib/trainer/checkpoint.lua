@@ -192,6 +192,8 @@ end
 local function check_format(path, text)
   if type(text) ~= "table" or math.type(text.format) ~= "integer" then
     return ("%s: the text under '%s' is not that of a checkpoint"):format(path, KEY)
+  elseif text.tree ~= nil then
+    return path .. ": not a checkpoint: lt.save wrote it, and lt.load reads it"
   elseif text.format > FORMAT then
     return ("%s: checkpoint format %d; this ltrain reads up to %d"):format(path, text.format,
       FORMAT)
