@@ -17,7 +17,7 @@
 static char path[1200];
 
 static const char *beside(const char *name) {
-  snprintf(path, sizeof path, "%s/%s", own_folder(), name);
+  snprintf(path, sizeof path, "%s/backends/%s", own_folder(), name);
   return path;
 }
 
@@ -70,23 +70,23 @@ static void test_says_what_is_not_there(void **state) {
 static void test_asks_the_policy(void **state) {
   lt_ctx *c = *state;
   c->policy.dlopen = false;
-  assert_null(lt_backend_load(c, "files", beside("files_backend.so")));
+  assert_null(lt_backend_load(c, "files", beside("ltrain_files.so")));
   expect_failure(c, LT_EIO, "files: this state may not open libraries");
   assert_null(lt_backend_about("files"));
 }
 
 static void test_opens_once(void **state) {
   lt_ctx *c = *state;
-  const lt_comm_ops *ops = lt_backend_load(c, "files", beside("files_backend.so"));
+  const lt_comm_ops *ops = lt_backend_load(c, "files", beside("ltrain_files.so"));
   expect_ok(c);
   assert_string_equal(ops->name, "files");
   assert_string_equal(lt_backend_about("files"), "files in a folder");
-  assert_ptr_equal(lt_backend_load(c, "files", beside("files_backend.so")), ops);
+  assert_ptr_equal(lt_backend_load(c, "files", beside("ltrain_files.so")), ops);
   assert_ptr_equal(lt_backend_load(c, "files", NULL), ops);
   assert_null(lt_backend_load(c, "files", beside("odd_4.so")));
   char text[2600];
   snprintf(text, sizeof text, "files: a backend of this name is open already, from %s",
-           beside("files_backend.so"));
+           beside("ltrain_files.so"));
   expect_failure(c, LT_EARG, text);
 }
 
@@ -96,7 +96,7 @@ static void test_conformance(void **state) {
   for (int n = 1; n <= 3; n++)
     assert_int_equal(
         shell("d=$(mktemp -d); cd '%s'; p=; bad=0; for r in $(seq 0 %d); do timeout -k 1 60 "
-              "./comm_conformance files ./files_backend.so $r %d $d & p=\"$p $!\"; done; "
+              "./comm_conformance files backends/ltrain_files.so $r %d $d & p=\"$p $!\"; done; "
               "for q in $p; do wait $q || bad=1; done; rm -rf $d; exit $bad",
               own_folder(), n - 1, n),
         0);

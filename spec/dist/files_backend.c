@@ -2,8 +2,9 @@
    folder for each other.
 
    Slow, but whole: the smallest example of ltrain/comm.h, built without anything of ltrain but its
-   installed headers. `options` of the place is the folder. A file is written under another name and
-   renamed, so that whoever sees it sees all of it. Nobody removes one: the folder is the user's. */
+   installed headers. The place's `options`, or else its main address, is the folder. A file is
+   written under another name and renamed, so that whoever sees it sees all of it. Nobody removes
+   one: the folder is the user's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,11 +74,12 @@ static lt_comm_link *link_new(const lt_comm_host *host, const char *folder, int 
 
 static lt_comm_link *open_world(const lt_comm_host *host, const lt_comm_place *place, char *text,
                                 size_t text_size) {
-  if (place->options == NULL || place->size < 1) {
-    snprintf(text, text_size, "files: needs a rank, a size and a folder");
+  const char *folder = place->options != NULL ? place->options : place->main_address;
+  if (folder == NULL || place->size < 1) {
+    snprintf(text, text_size, "needs a rank, a size and a folder");
     return NULL;
   }
-  return link_new(host, place->options, place->rank, place->size);
+  return link_new(host, folder, place->rank, place->size);
 }
 
 static void close_link(lt_comm_link *l) {
