@@ -29,6 +29,9 @@ local function error_of(fn, ...)
 end
 ]]
 
+--- The same in one line: line 1 of a script stays its line 1.
+support.prelude = PRELUDE:gsub("%s*\n%s*", " ")
+
 -- A fresh folder.
 function support.folder()
   local name = os.tmpname()
@@ -46,8 +49,7 @@ end
 --- and the folder. Line 1 of `code` is line 1 of "script.lua".
 function support.run(code, folder)
   folder = folder or support.folder()
-  local prelude = PRELUDE:gsub("%s*\n%s*", " ")
-  support.write(folder .. "/script.lua", prelude .. code)
+  support.write(folder .. "/script.lua", support.prelude .. code)
   local command = ("cd '%s' && timeout -k 1 %d '%s' script.lua 2>&1; echo \"exit $?\"")
     :format(folder, LIMIT, ltrain)
   local pipe <close> = assert(io.popen(command))
