@@ -76,11 +76,10 @@ void lt_let_go(lt_ctx *c, lt_held *h) {
   h->link = NULL;
 }
 
-void lt_dist_end_world(lt_ctx *c, lt_world *w) {
+void lt_dist_forget_world(lt_ctx *c) {
   const dist *d = c->slot[LT_SLOT_BIND];
   for (lt_held *h = d != NULL ? d->held : NULL; h != NULL; h = h->next)
     if (h->of_world) forget(c, h);
-  lt_world_end(c, w);
 }
 
 /* What the script does now. */
@@ -247,16 +246,11 @@ static int waited(lua_State *L) {
 }
 
 void lt_bind_dist(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"rank", rank_of},
-                                       {"size", size_of},
-                                       {"ranks", ranks_of},
-                                       {"world", world},
-                                       {"waited", waited},
-                                       {"split", split},
-                                       {"set_hook", set_hook},
-                                       {"encode", lt_value_encode},
-                                       {"decode", lt_value_decode},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"rank", rank_of},           {"size", size_of},
+                                       {"ranks", ranks_of},         {"world", world},
+                                       {"waited", waited},          {"split", split},
+                                       {"set_hook", set_hook},      {"encode", lt_value_encode},
+                                       {"decode", lt_value_decode}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", group_gc}, {NULL, NULL}};
   luaL_newmetatable(L, GROUP_NAME);
   lt_add_functions(L, b, meta);

@@ -66,8 +66,8 @@ void lt_collective_drop(lt_ctx *c, lt_collective *k);
    what was gathered with `cat`. */
 bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset);
 
-/* End the process's part of a world: everything held goes, then the world. */
-void lt_dist_end_world(lt_ctx *c, lt_world *w);
+/* Let go of everything that is held of the world, which ends now. */
+void lt_dist_forget_world(lt_ctx *c);
 
 /* The group at `index`: nil means all ranks. Raises when its world has ended. */
 lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);

@@ -158,7 +158,8 @@ static int finish(lua_State *L) {
   lt_world *w = check_world(L, b, "finish");
   lua_settop(L, 0);
   verdict(L);
-  lt_dist_end_world(b->c, w);
+  lt_dist_forget_world(b->c);
+  lt_world_end(b->c, w);
   lt_bind_calm(L, b);
   lt_failure f;
   lt_take_failure(b->c, &f);
@@ -211,7 +212,8 @@ static int exit_process(lua_State *L) {
     lua_pushfstring(L, "%s:%d: os.exit(%s) was called in a rank", file, line,
                     top > 0 ? luaL_tolstring(L, 1, NULL) : "");
     lt_world_raise(w, lua_tostring(L, -1), file, line);
-    lt_dist_end_world(b->c, w);
+    lt_dist_forget_world(b->c);
+    lt_world_end(b->c, w);
     lua_settop(L, top);
   }
   lua_pushvalue(L, lua_upvalueindex(2));
