@@ -8,48 +8,83 @@
 
 #include "launch/world.h"
 
-enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000 };
+enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000, ACK_MS = 5000 };
 
-/* The child whose exit() is a failure. */
+/* The world whose exit() is a failure, or has to be told: that of a child or of a joined rank. */
 static lt_world *guarded;
+
+static int status_of(const lt_world *w, int otherwise) {
+  const lt_verdict *v = lt_world_verdict(w);
+  return v != NULL ? v->status : otherwise;
+}
+
+static bool all_left(lt_world *w) { return (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0; }
 
 static _Noreturn void child_end(lt_world *w) {
   guarded = NULL;
   fflush(NULL);
   lt_ask_of(w, LT_ASK_BYE);
   lt_watchdog_stop(w);
-  const lt_verdict *v = lt_world_verdict(w);
-  _exit(v != NULL ? v->status : 0);
+  _exit(status_of(w, 0));
 }
 
-/* exit() in a child would run what the parent registered, and end one rank alone. */
-static void exit_of_child(lt_world *w, int status) {
+/* Under mpirun the first exit makes it end the others after a second: wait until all are unwound,
+   and rank 0 has saved. Never an orderly end of the transport: it would wait for ever. */
+static _Noreturn void joined_end(lt_world *w, int status) {
+  guarded = NULL;
+  fflush(NULL);
+  lt_ask_of(w, LT_ASK_ACK);
+  int64_t start = lt_now_ns();
+  while (!lt_news_wait(w, LT_NEWS_ALL_ACK, 100 * LT_MS, false)) {
+    bool saves = atomic_load(&w->hub_saves);
+    if (lt_now_ns() - start > (saves ? SAVE_MS : ACK_MS) * (int64_t)LT_MS) break;
+  }
+  lt_watchdog_stop(w);
+  _exit(status_of(w, status));
+}
+
+/* exit() ends one rank alone; in a child it would run what the parent registered, too. */
+static void exit_early(lt_world *w, int status) {
   char text[LT_VERDICT_TEXT], doing[512];
   lt_mark mark = lt_pulse_doing(w->pulse);
   lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
            w->info.rank, status, w->what, doing);
   lt_world_report(w, LT_EXITED, w->info.rank, status > 0 ? status : 1, text);
-  child_end(w);
+  if (w->info.in_child) child_end(w);
+  joined_end(w, status);
 }
 
+/* A script of joined ranks may end by exit(0), as long as all do. */
 static void on_exit_guard(int status, void *unused) {
   (void)unused;
-  if (guarded != NULL) exit_of_child(guarded, status);
+  lt_world *w = guarded;
+  if (w == NULL) return;
+  guarded = NULL;
+  bool over = lt_pulse_over(w->pulse);
+  if (!w->info.in_child && status == 0 && !over && lt_world_leave(w->c, w, NULL, 0)) {
+    lt_world_exit(w->c, w, 0);
+    return;
+  }
+  if (!w->info.in_child && lt_pulse_over(w->pulse)) joined_end(w, status);
+  exit_early(w, status);
 }
 
 void lt_world_guard(lt_world *w) {
+  static bool registered;
   guarded = w;
-  on_exit(on_exit_guard, NULL);
+  if (!registered) on_exit(on_exit_guard, NULL);
+  registered = true;
 }
 
 static void free_world(lt_ctx *c, lt_world *w) {
+  if (guarded == w) guarded = NULL;
   if (w->group != NULL) {
     lt_group_close(c, w->group);
     lt_group_release(c, w->group);
   }
   lt_tags_release(c, w->tags);
-  if (w->threads_before > 0) c->root->threads = w->threads_before;
+  c->root->threads = w->threads_before;
   lt_world_free(c, w);
 }
 
@@ -66,18 +101,45 @@ static void parent_end(lt_ctx *c, lt_world *w) {
 
 void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
-  bool over = lt_pulse_over(w->pulse) || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0;
-  if (!over) lt_world_leave(c, w, NULL, 0);
+  if (!lt_pulse_over(w->pulse) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
+  if (!w->info.forked) {
+    lt_ask_of(w, LT_ASK_ACK); /* the process goes on to lt_world_exit */
+    return;
+  }
   if (w->info.in_child) child_end(w);
   parent_end(c, w);
 }
 
+int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
+  if (w == NULL) return status;
+  lt_world_end(c, w);
+  if (w->info.forked) return status;
+  if (lt_pulse_over(w->pulse) || !all_left(w)) {
+    if (!w->owns_process) return status_of(w, status);
+    joined_end(w, status);
+  }
+  atomic_store(&w->closing, true);
+  atomic_store(&w->launch_deadline_ns, lt_now_ns() + (int64_t)FLUSH_MS * LT_MS);
+  guarded = NULL;
+  lt_group_close(c, w->group);
+  lt_watchdog_stop(w);
+  free_world(c, w);
+  return status;
+}
+
 void lt_world_drop(lt_ctx *c, void *world) {
   lt_world *w = world;
-  if (w->info.in_child) exit_of_child(w, 0);
-  for (int r = 1; r < w->n_peers; r++) lt_children_kill(w, r);
-  lt_children_wait(w, 0);
-  lt_watchdog_stop(w);
-  lt_children_reap(w);
+  if (w->info.in_child) exit_early(w, 0);
+  if (w->info.forked) {
+    for (int r = 1; r < w->n_peers; r++) lt_children_kill(w, r);
+    lt_children_wait(w, 0);
+    lt_watchdog_stop(w);
+    lt_children_reap(w);
+  } else {
+    lt_watchdog_stop(w);
+    /* The transport is let go of, not closed: others may not have come to their end. */
+    if (w->pulse != NULL)
+      lt_verdict_set(&w->pulse->verdict, LT_RAISED, -1, 1, "the world was left");
+  }
   free_world(c, w);
 }

@@ -10,7 +10,7 @@
 
 #include "launch/world.h"
 
-static int core_count(void) {
+int lt_core_count(void) {
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
   return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -68,14 +68,14 @@ static bool make_group(lt_ctx *c, lt_world *w) {
                          .memory_bytes = w->segment_bytes};
   lt_comm_link *link = ops->open(lt_comm_host_here(), &place, text, sizeof text);
   if (link == NULL) return lt_fail(c, LT_EIO, "%s: %s", w->what, text);
-  w->group = lt_group_new(c, ops, link, w->pulse, n > core_count());
+  w->group = lt_group_new(c, ops, link, w->pulse, n > lt_core_count());
   return w->group != NULL;
 }
 
 /* From here on in each rank: its own end of the channels, its thread, its group. */
 static bool begin(lt_ctx *c, lt_world *w) {
   w->pulse = &w->pulses[w->info.rank];
-  if (!lt_world_open(c, w)) return false;
+  if (!lt_world_wake(c, w) || !lt_world_open(c, w)) return false;
   if (w->info.rank == 0) {
     for (int r = 1; r < w->info.size; r++) {
       lt_channel_open(&w->peers[r].link, take(&w->pairs[2 * r]), false);
@@ -88,8 +88,7 @@ static bool begin(lt_ctx *c, lt_world *w) {
   lt_world_install(c, w);
   if (!lt_watchdog_start(c, w)) return false;
   if (w->info.rank == 0 && w->tags != NULL && !lt_tags_start(c, w->tags)) return false;
-  w->threads_before = c->root->threads;
-  int share = core_count() / w->info.size;
+  int share = lt_core_count() / w->info.size;
   if (c->root->threads > share) c->root->threads = share > 0 ? share : 1;
   return make_group(c, w);
 }
@@ -98,6 +97,7 @@ static bool begin(lt_ctx *c, lt_world *w) {
 static void begin_child(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
   w->info.rank = w->info.local_rank = rank;
   w->info.in_child = true;
+  w->shared->pids[rank] = (int)getpid(); /* the parent may not have come to it */
   bool good = begin(c, w) && lt_child_set_up(c, w);
   if (good) {
     lt_world_guard(w);
@@ -143,14 +143,14 @@ static void undo(lt_ctx *c, lt_world *w) {
 
 lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o) {
   if (!lt_ok(c) || !lt_fork_prepare(c, o)) return NULL;
-  lt_world *w = lt_world_new(c, 0, o);
+  lt_world *w = lt_world_new(c, o);
   if (w == NULL) return NULL;
   w->info.forked = true;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* handlers of the parent must not run in between */
   int rank = 0;
-  bool good = map_memory(c, w) && make_pairs(c, w);
+  bool good = lt_world_size(c, w, 0, o->ranks) && map_memory(c, w) && make_pairs(c, w);
   good = good && fork_all(c, w, &rank);
   if (rank > 0)
     begin_child(c, w, rank, o);

@@ -64,8 +64,10 @@ void lt_hub_left(lt_world *w, int rank, const lt_message *m) {
 
 void lt_hub_acked(lt_world *w, int rank) {
   w->peers[rank].acked = true;
-  for (int r = 0; r < w->n_peers; r++)
-    if (!w->peers[r].acked && !w->peers[r].gone) return;
+  for (int r = 0; r < w->n_peers; r++) {
+    const lt_peer *p = &w->peers[r];
+    if (!p->acked && !p->gone && p->silent_ns < 3ll * LT_SECOND) return;
+  }
   tell(w, LT_SAY_ALL_ACK);
   lt_news_tell(w, LT_NEWS_ALL_ACK);
 }

@@ -71,11 +71,13 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
 
 /* Control has reached the frame that started the ranks: nothing more to unwind. A forked child
    flushes and _exits here, and does not return. The parent reaps its children, killing those that
-   are late. A joined rank acknowledges; it ends by lt_world_exit. Frees the world. */
+   are late, and the world is freed. A joined rank acknowledges; its world lasts until
+   lt_world_exit. */
 void lt_world_end(lt_ctx *c, lt_world *w);
 
-/* The last act of a joined rank's process: closes the link in order, or after a verdict waits for
-   all to acknowledge (5 s at most) and _exits with its status. */
+/* The last act of a joined rank's process: when all have left, closes the link in order, frees the
+   world and returns `status`. After a verdict waits for all to acknowledge (5 s at most, 30 while
+   rank 0 saves) and _exits with its status; where the process is not ours, returns that. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
 /* Whether this rank is the one that tells the failure on stderr; swaps the word, so that it is

@@ -11,7 +11,7 @@
 
 #include "launch/world.h"
 
-enum { UNWIND_S = 2, ORPHAN_MS = 800, SAVE_S = 30, ALERT_MS = 100, STACK = 1 << 19 };
+enum { UNWIND_S = 2, ORPHAN_MS = 800, SAVE_S = 30, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
 
 static bool is_hub(const lt_world *w) { return w->info.rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -63,77 +63,7 @@ void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int stat
   lt_files_write(w);
 }
 
-/* ---- ranks other than 0: their part of the star ---- */
-
-/* Judge alone: rank 0 is not there to do it. */
-static void judge(lt_world *w, lt_verdict_class class, int status, const char *text) {
-  if (lt_pulse_over(w->pulse)) return;
-  w->out =
-      (lt_message){.kind = LT_SAY_VERDICT, .class = (uint8_t) class, .rank = 0, .status = status};
-  lt_message_text(&w->out, text);
-  lt_channel_send(&w->peers[0].link, &w->out);
-  lt_watchdog_verdict(w, class, 0, status, text);
-  if (w->info.forked) lt_watchdog_speak(w); /* the parent, which would raise it, is not there */
-}
-
-static void judge_hub(lt_world *w, lt_verdict_class class, const char *what) {
-  char text[LT_VERDICT_TEXT], doing[512];
-  lt_mark mark = lt_pulse_doing(w->pulse);
-  lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
-  snprintf(text, sizeof text, "rank 0 %s; %s", what, doing);
-  judge(w, class, 1, text);
-}
-
-static void hear(lt_world *w, const lt_message *m) {
-  lt_peer *hub = &w->peers[0];
-  hub->silent_ns = 0;
-  switch ((lt_message_kind)m->kind) {
-    case LT_SAY_BEAT: hub->state = m->state; break;
-    case LT_SAY_READY: lt_news_tell(w, LT_NEWS_READY); break;
-    case LT_SAY_ALERT:
-      w->alert = true;
-      w->beat_ns = w->now_ns;
-      break;
-    case LT_SAY_ALL_LEFT: lt_news_tell(w, LT_NEWS_ALL_LEFT); break;
-    case LT_SAY_WARN:
-      if (w->err_fd >= 0) lt_watchdog_print(w, m->text);
-      break;
-    case LT_SAY_VERDICT:
-      lt_watchdog_verdict(w, (lt_verdict_class)m->class, m->rank, m->status, m->text);
-      break;
-    case LT_SAY_ALL_ACK: lt_news_tell(w, LT_NEWS_ALL_ACK); break;
-    default: break;
-  }
-}
-
-static void hub_ended(lt_world *w) {
-  lt_peer *hub = &w->peers[0];
-  if (hub->ended_ns == 0) hub->ended_ns = w->now_ns;
-  if (w->star != NULL) return; /* dials again, see control_tcp.c */
-  hub->gone = true;
-  if ((atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
-  judge_hub(w, LT_EXITED, "ended without a word");
-}
-
-static void leaf_turn(lt_world *w, int64_t tick) {
-  lt_peer *hub = &w->peers[0];
-  if (!hub->gone) hub->silent_ns += tick;
-  bool left = (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0;
-  if (!hub->gone && !left && hub->silent_ns >= atomic_load(&w->timeout_ns)) {
-    char what[96];
-    snprintf(what, sizeof what, "is lost: not heard for %.0f s (stopped, or cut off)",
-             (double)hub->silent_ns / LT_SECOND);
-    judge_hub(w, LT_LOST, what);
-  }
-  if (w->fallback_ns != 0 && w->now_ns >= w->fallback_ns) {
-    const lt_message *m = &w->report;
-    lt_watchdog_verdict(w, (lt_verdict_class)m->class, m->rank, m->status, m->text);
-  }
-}
-
-/* ---- both ---- */
-
-static void say(lt_world *w, lt_message_kind kind) {
+void lt_watchdog_say(lt_world *w, lt_message_kind kind) {
   w->out = (lt_message){.kind = (uint8_t)kind, .rank = w->info.rank};
   lt_message_size(&w->out, 0);
   lt_channel_send(&w->peers[0].link, &w->out);
@@ -161,21 +91,12 @@ static void answer(lt_world *w) {
   w->asks_done = asks;
   if ((fresh & LT_ASK_REPORT) != 0) answer_report(w);
   if ((fresh & LT_ASK_LEFT) != 0) answer_left(w);
-  if ((fresh & LT_ASK_BYE) != 0 && !is_hub(w)) say(w, LT_SAY_BYE);
+  if ((fresh & LT_ASK_BYE) != 0 && !is_hub(w)) lt_watchdog_say(w, LT_SAY_BYE);
   if ((fresh & LT_ASK_ACK) == 0) return;
   if (is_hub(w))
     lt_hub_acked(w, 0);
   else
-    say(w, LT_SAY_ACK);
-}
-
-/* A fresh connection knows nothing of what the old one may have swallowed. */
-void lt_watchdog_say_again(lt_world *w) {
-  uint32_t asks = w->asks_done;
-  if ((asks & LT_ASK_REPORT) != 0) lt_channel_send(&w->peers[0].link, &w->report);
-  if ((asks & LT_ASK_LEFT) != 0) lt_channel_send(&w->peers[0].link, &w->left);
-  if ((asks & LT_ASK_BYE) != 0) say(w, LT_SAY_BYE);
-  if ((asks & LT_ASK_ACK) != 0) say(w, LT_SAY_ACK);
+    lt_watchdog_say(w, LT_SAY_ACK);
 }
 
 static void beat(lt_world *w) {
@@ -196,26 +117,39 @@ void lt_watchdog_receive(lt_world *w, int peer) {
     if (is_hub(w))
       lt_hub_hear(w, peer, &w->in);
     else
-      hear(w, &w->in);
+      lt_leaf_hear(w, &w->in);
   }
   if (got != LT_GOT_END) return;
   if (is_hub(w))
     p->ended_ns = w->now_ns;
   else
-    hub_ended(w);
+    lt_leaf_ended(w);
+}
+
+/* mpirun ends the others a second after the first that ends: a rank that is stuck counts as
+   unwound, and waits like those that are. */
+static void wait_stuck(lt_world *w) {
+  int64_t limit = atomic_load(&w->hub_saves) ? (int64_t)SAVE_S : (int64_t)ACK_S;
+  bool all = (atomic_load(&w->news) & LT_NEWS_ALL_ACK) != 0;
+  if (!w->stuck) atomic_fetch_or(&w->asks, LT_ASK_ACK);
+  w->stuck = true;
+  if (all || w->peers[0].gone || w->unwinding_ns >= limit * LT_SECOND) lt_watchdog_exit(w);
 }
 
 /* After a verdict: a main thread that does not come back in time ends with its process, where that
    is ours. Saves may take longer. */
 static void unwinding(lt_world *w, int64_t tick) {
   if (!lt_pulse_over(w->pulse)) return;
-  if ((w->asks_done & (LT_ASK_BYE | LT_ASK_ACK)) != 0) return;
+  if ((w->asks_done & (LT_ASK_BYE | LT_ASK_ACK)) != 0 && !w->stuck) return;
   w->unwinding_ns += tick;
   bool orphan = w->info.in_child && w->peers[0].gone;
   int64_t limit = orphan ? (int64_t)ORPHAN_MS * LT_MS : (int64_t)UNWIND_S * LT_SECOND;
   if (atomic_load(&w->saving) > 0) limit = (int64_t)SAVE_S * LT_SECOND;
-  if (w->unwinding_ns >= limit && (w->info.in_child || w->owns_process)) lt_watchdog_exit(w);
-  if (w->unwinding_ns < limit && w->now_ns - w->signalled_ns >= 100 * LT_MS) {
+  if (w->unwinding_ns >= limit) {
+    if (!w->info.in_child && !w->owns_process) return;
+    if (w->star != NULL) wait_stuck(w);
+    if (w->star == NULL) lt_watchdog_exit(w);
+  } else if (w->now_ns - w->signalled_ns >= 100 * LT_MS) {
     w->signalled_ns = w->now_ns; /* again: a sleep may have begun just behind the first one */
     lt_world_signal(w);
   }
@@ -229,17 +163,24 @@ void lt_watchdog_exit(lt_world *w) {
   _exit(w->pulse->verdict.status);
 }
 
-/* Coming together has a limit of its own, before there is anybody to talk to. */
-static void launching(lt_world *w) {
+/* Coming together, and closing in order, have limits of their own, without anybody to talk to. */
+static void limits(lt_world *w) {
   int64_t deadline = atomic_load(&w->launch_deadline_ns);
-  if (deadline == 0 || w->now_ns < deadline || !w->owns_process) return;
+  if (deadline == 0 || w->now_ns < deadline) return;
   char text[256];
+  if (atomic_load(&w->closing)) {
+    if (w->owns_process) _exit(0); /* all have left: what is lost is only the order of the end */
+    return;
+  }
   snprintf(text, sizeof text,
-           "%s: rank %d: the ranks did not come together in time "
-           "(launch_timeout): is every rank started, and the network up?",
+           "%s: rank %d: the ranks did not come together in time (launch_timeout): is every rank "
+           "started, and can they reach each other?",
            w->what, w->info.rank);
-  lt_watchdog_print(w, text);
-  _exit(1);
+  if (w->owns_process) {
+    lt_watchdog_print(w, text);
+    _exit(1);
+  }
+  lt_watchdog_verdict(w, LT_LATE, -1, 1, text);
 }
 
 static int fill_polls(lt_world *w) {
@@ -253,7 +194,7 @@ static int fill_polls(lt_world *w) {
     if (p->pidfd >= 0 && !p->gone)
       w->polls[n++] = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
   }
-  return n;
+  return w->star != NULL ? lt_star_polls(w, n) : n;
 }
 
 /* Until the next thing that time alone brings. */
@@ -269,16 +210,17 @@ static int patience_ms(const lt_world *w) {
 static void turn(lt_world *w, int64_t tick) {
   answer(w);
   for (int r = 0; r < w->n_peers; r++) lt_watchdog_receive(w, r);
+  if (w->star != NULL) lt_star_turn(w);
   if (is_hub(w)) {
     lt_children_turn(w);
     lt_clocks_hub(w, tick);
     lt_hub_turn(w);
   } else {
-    leaf_turn(w, tick);
+    lt_leaf_turn(w, tick);
   }
   beat(w);
   unwinding(w, tick);
-  launching(w);
+  limits(w);
 }
 
 static void *watch(void *ud) {
@@ -298,6 +240,7 @@ static void *watch(void *ud) {
 }
 
 bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
+  atomic_fetch_and(&w->asks, ~(uint32_t)LT_ASK_STOP); /* of an earlier one */
   sigset_t all, before;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

@@ -62,8 +62,7 @@ static void name_folder(lt_world *w, const char *folder) {
     snprintf(w->folder, sizeof w->folder, "%s/%s", here, folder);
 }
 
-static bool fill(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
-  int n = o->ranks;
+static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->c = c;
   w->wake_fd = w->err_fd = -1;
   pthread_mutex_init(&w->folder_mutex, NULL);
@@ -73,27 +72,31 @@ static bool fill(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
   w->wake = o->wake;
   w->wake_ud = o->wake_ud;
   w->may_write = c->root->policy.write_files;
+  w->threads_before = c->root->threads;
   lt_world_set_timeout(w, o->timeout);
   name_folder(w, o->folder);
-  w->hosts = lt_alloc(c, (size_t)n * sizeof *w->hosts);
+}
+
+bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
+  w->hosts = lt_alloc(c, (size_t)size * sizeof *w->hosts);
   if (w->hosts == NULL) return false;
-  for (int r = 0; r < n; r++) w->hosts[r] = w->host;
+  for (int r = 0; r < size; r++) w->hosts[r] = w->host;
   w->info = (lt_world_info){.rank = rank,
-                            .size = n,
+                            .size = size,
                             .local_rank = rank,
-                            .local_size = n,
+                            .local_size = size,
                             .nodes = 1,
                             .hosts = w->hosts,
+                            .pids = w->info.pids,
+                            .forked = w->info.forked,
                             .timeout = w->info.timeout};
   return true;
 }
 
-lt_world *lt_world_new(lt_ctx *c, int rank, const lt_launch_options *o) {
+lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
   lt_world *w = lt_alloc(c, sizeof *w);
-  if (w == NULL) return NULL;
-  if (fill(c, w, rank, o)) return w;
-  lt_world_free(c, w);
-  return NULL;
+  if (w != NULL) fill(c, w, o);
+  return w;
 }
 
 static size_t pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
@@ -115,26 +118,31 @@ bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes) {
   return true;
 }
 
-/* What the rank's process needs for itself; after a fork, in each. */
-bool lt_world_open(lt_ctx *c, lt_world *w) {
-  int n = w->info.rank == 0 ? w->info.size : 1;
+bool lt_world_wake(lt_ctx *c, lt_world *w) {
   w->main = pthread_self();
-  w->pulse->rank = w->info.rank;
-  w->pulse->size = w->info.size;
   w->pulse->report = report;
   w->pulse->ud = w;
-  w->n_peers = n;
-  w->peers = lt_alloc(c, (size_t)n * sizeof *w->peers);
-  w->n_polls = 2 * n + 2 + LT_STRANGERS + LT_ADDRESSES;
-  w->polls = lt_alloc(c, (size_t)w->n_polls * sizeof *w->polls);
-  w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
-  w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
-  if (!lt_ok(c)) return false;
-  for (int r = 0; r < n; r++) w->peers[r].link.fd = w->peers[r].pidfd = -1;
+  w->n_polls = 1;
+  w->polls = lt_alloc(c, sizeof *w->polls);
   w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (w->wake_fd < 0)
     return lt_fail(c, LT_EIO, "%s: no event descriptor: %s", w->what, strerror(errno));
-  return true;
+  return lt_ok(c);
+}
+
+bool lt_world_open(lt_ctx *c, lt_world *w) {
+  int n = w->info.rank == 0 ? w->info.size : 1;
+  w->pulse->rank = w->info.rank;
+  w->pulse->size = w->info.size;
+  w->n_peers = n;
+  w->peers = lt_alloc(c, (size_t)n * sizeof *w->peers);
+  lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
+  w->n_polls = 2 * n + 2 + LT_STRANGERS;
+  w->polls = lt_alloc(c, (size_t)w->n_polls * sizeof *w->polls);
+  w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
+  w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
+  for (int r = 0; r < n && w->peers != NULL; r++) w->peers[r].link.fd = w->peers[r].pidfd = -1;
+  return lt_ok(c);
 }
 
 void lt_world_install(lt_ctx *c, lt_world *w) {
@@ -162,12 +170,14 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
   }
   if (w->wake_fd >= 0) close(w->wake_fd);
   if (w->err_fd >= 0) close(w->err_fd);
+  lt_star_release(c, w->star);
   size_t n = (size_t)w->info.size, peers = (size_t)w->n_peers;
   lt_free(c, w->peers, peers * sizeof *w->peers);
   lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
   lt_free(c, w->marks, peers * sizeof *w->marks);
   lt_free(c, w->ranks, peers * sizeof *w->ranks);
   lt_free(c, w->hosts, n * sizeof *w->hosts);
+  lt_free(c, w->host_names, n * sizeof *w->host_names);
   if (w->shared != NULL) munmap(w->shared, w->shared_bytes);
   pthread_mutex_destroy(&w->folder_mutex);
   lt_free(c, w, sizeof *w);
@@ -213,6 +223,14 @@ const lt_verdict *lt_world_verdict(const lt_world *w) {
 void lt_world_set_timeout(lt_world *w, double seconds) {
   w->info.timeout = seconds > 0 ? seconds : seconds_of("LT_TIMEOUT", 60);
   atomic_store(&w->timeout_ns, ns_of(w->info.timeout));
+}
+
+void lt_world_name_job(lt_world *w, const char *id) {
+  char here[PATH_MAX];
+  if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
+  pthread_mutex_lock(&w->folder_mutex);
+  snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%s", here, id);
+  pthread_mutex_unlock(&w->folder_mutex);
 }
 
 void lt_world_set_folder(lt_world *w, const char *folder) {

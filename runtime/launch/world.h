@@ -15,7 +15,7 @@
 #include "launch/launch.h"
 
 enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
-enum { LT_LEFT_GROUPS = 64, LT_ADDRESSES = 8, LT_STRANGERS = 16, LT_TAG_LINE = 4096 };
+enum { LT_LEFT_GROUPS = 64, LT_ADDRESSES = 8, LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
 
 /* What the main thread asks of the watchdog; bits that are never taken back. */
 typedef enum lt_ask {
@@ -60,7 +60,7 @@ typedef struct lt_peer {
 } lt_peer;
 
 typedef struct lt_tags lt_tags; /* tags.c */
-typedef struct lt_star lt_star; /* control_tcp.c */
+typedef struct lt_star lt_star; /* star.c */
 
 struct lt_world {
   lt_world_info info;
@@ -76,10 +76,10 @@ struct lt_world {
   size_t shared_bytes;
   void *segment; /* comm/'s part of it */
   size_t segment_bytes;
-  lt_pulse *pulses;   /* [size] of forked ranks, in the mapping; else NULL */
-  int *pairs;         /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
-  const char **hosts; /* [size] */
-  char *host_names;   /* [size][64] of joined ranks */
+  lt_pulse *pulses;       /* [size] of forked ranks, in the mapping; else NULL */
+  int *pairs;             /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
+  const char **hosts;     /* [size] */
+  char (*host_names)[64]; /* [size] of joined ranks */
   int threads_before;
   int err_fd;   /* where failures are told: the true stderr */
   bool signals; /* this world has the reserved signal */
@@ -94,6 +94,8 @@ struct lt_world {
   _Atomic int32_t saving; /* this rank's spans that move bytes to disk */
   _Atomic int64_t timeout_ns;
   _Atomic int64_t launch_deadline_ns; /* 0: come together */
+  _Atomic bool hub_saves;             /* rank 0 said so with its last beat */
+  _Atomic bool closing;               /* the deadline is that of an orderly end */
   pthread_mutex_t folder_mutex;
   char folder[2 * PATH_MAX];
   bool may_write;
@@ -113,16 +115,22 @@ struct lt_world {
   int64_t decide_ns;
   int64_t fallback_ns;  /* elsewhere: judge alone then; 0: no */
   int64_t unwinding_ns; /* ticks since the verdict */
+  bool stuck;           /* joined: the main thread did not unwind in time */
   int64_t signalled_ns; /* when the main thread was signalled last */
   int n_polls;          /* enough for all there is */
   struct pollfd *polls;
 };
 
 /* world.c */
-lt_world *lt_world_new(lt_ctx *c, int rank, const lt_launch_options *o);
+lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o);
+bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);
+/* The folder of failures by default: ./ltrain_failure_<id>. */
+void lt_world_name_job(lt_world *w, const char *id);
 /* Memory for `shared`, pulses and comm/'s segment. */
 bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes);
-/* What each rank needs for itself (after a fork, in each): peers, descriptors. */
+/* What each rank needs for itself (after a fork, in each): what its watchdog cannot do without;
+   then peers, once the size is known. */
+bool lt_world_wake(lt_ctx *c, lt_world *w);
 bool lt_world_open(lt_ctx *c, lt_world *w);
 void lt_world_free(lt_ctx *c, lt_world *w);
 /* Put it into the ctx and take the reserved signal. */
@@ -146,12 +154,19 @@ void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int stat
 void lt_pulse_state(const lt_pulse *p, lt_state *s);
 void lt_watchdog_state(lt_world *w, lt_state *s);
 void lt_watchdog_receive(lt_world *w, int peer);
-void lt_watchdog_say_again(lt_world *w);
+void lt_watchdog_say(lt_world *w, lt_message_kind kind); /* to rank 0 */
 /* Say the verdict's text on stderr, once in the world; say any line there. */
 void lt_watchdog_speak(lt_world *w);
 void lt_watchdog_print(lt_world *w, const char *text);
 /* End the process with the verdict's status. */
 _Noreturn void lt_watchdog_exit(lt_world *w);
+
+/* leaf.c: the others' part of the watchdog. */
+void lt_leaf_hear(lt_world *w, const lt_message *m);
+void lt_leaf_ended(lt_world *w); /* the channel */
+void lt_leaf_turn(lt_world *w, int64_t tick);
+/* A fresh connection knows nothing of what the old one may have swallowed. */
+void lt_leaf_say_again(lt_world *w);
 
 /* hub.c: rank 0's part of the watchdog. */
 void lt_hub_report(lt_world *w, int rank, lt_verdict_class class, int status, const char *text);
@@ -183,6 +198,8 @@ bool lt_child_set_up(lt_ctx *c, lt_world *w);
 void lt_world_drop(lt_ctx *c, void *world); /* the ctx ends while ranks run */
 void lt_world_guard(lt_world *w);           /* in a child: exit() is a failure from now on */
 
+int lt_core_count(void); /* that this process may use */
+
 /* quiet.c: whether this process may be forked: helpers joined, nobody else at work. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 
@@ -193,7 +210,21 @@ void lt_tags_become(lt_tags *t, int rank);
 bool lt_tags_start(lt_ctx *c, lt_tags *t);
 void lt_tags_release(lt_ctx *c, lt_tags *t);
 
-/* control_tcp.c */
+/* star.c: TCP between joined ranks. Rank 0 listens, the others dial. */
+typedef struct lt_address {
+  uint32_t bytes;            /* of the address; 0: none */
+  unsigned char address[28]; /* a sockaddr_in or sockaddr_in6 */
+} lt_address;
+lt_star *lt_star_new(lt_ctx *c);
+void lt_star_release(lt_ctx *c, lt_star *s);
+/* Rank 0: listen; the addresses under which this host may be reached from another, the loopback's
+   first, and the token that a caller must know. */
+bool lt_star_listen(lt_ctx *c, lt_star *s, lt_address *addresses, uint64_t *token);
+/* Elsewhere: dial these from now on. */
+void lt_star_dial(lt_star *s, const lt_address *addresses, const uint64_t *token);
 void lt_star_turn(lt_world *w);
+int lt_star_polls(lt_world *w, int n);
+/* "10.0.0.1 port 4321, ..." */
+void lt_address_text(const lt_address *addresses, char *text, size_t size);
 
 #endif

@@ -460,8 +460,13 @@ static void parent_and(void (*fate)(pid_t parent), void (*work)(lt_ctx *, lt_wor
   waitpid(parent, NULL, 0);
 }
 
+/* The parent does not come to where its children wait. */
+static void stay_on(lt_ctx *c, lt_world *w) {
+  if (rank_of(w) > 0) stay(c, w);
+  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+}
 static void kill_parent(pid_t parent) { kill(parent, SIGKILL); }
-static void loses_parent(void) { parent_and(kill_parent, stay); }
+static void loses_parent(void) { parent_and(kill_parent, stay_on); }
 
 static double gone_after(const outcome *o) {
   const char *at = strstr(o->said, "gone after ");
@@ -493,11 +498,6 @@ static void children_in_a_kernel_end_with_their_parent(void **state) {
 }
 
 static void stop_parent(pid_t parent) { kill(parent, SIGSTOP); }
-/* The parent was stopped on its way: the others had come, so its call may still get through. */
-static void stay_on(lt_ctx *c, lt_world *w) {
-  if (rank_of(w) > 0) stay(c, w);
-  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
-}
 static void stops_parent(void) { parent_and(stop_parent, stay_on); }
 
 static void children_of_a_stopped_parent_give_it_up(void **state) {

@@ -1,0 +1,186 @@
+/* runtime/launch/join.c: ranks that mpirun or srun started come together.
+
+   The watchdog begins first, with nothing but the limit for coming together: the transport's own
+   start blocks. Over the transport's group the ranks then tell each other who and where they are,
+   and the control channel, which failures go through, is dialled. */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launch/world.h"
+
+enum { LAUNCH_S = 60 };
+
+/* Who and where a rank is. */
+typedef struct card {
+  char host[64];
+  char boot[40]; /* which running kernel */
+  uint64_t net;  /* which network of it */
+  int32_t pid;
+  uint32_t unused;
+  int64_t began; /* names the job, with rank 0's pid */
+  cpu_set_t cores;
+  uint64_t token[2];                  /* of rank 0 */
+  lt_address addresses[LT_ADDRESSES]; /* of rank 0 */
+} card;
+
+static bool make_card(lt_ctx *c, lt_world *w, card *own) {
+  memset(own, 0, sizeof *own);
+  snprintf(own->host, sizeof own->host, "%s", w->host);
+  own->pid = (int32_t)getpid();
+  own->began = time(NULL);
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read(fd, own->boot, sizeof own->boot - 1) : 0;
+  (void)n;
+  if (fd >= 0) close(fd);
+  struct stat net;
+  if (stat("/proc/self/ns/net", &net) == 0) own->net = (uint64_t)net.st_ino;
+  if (sched_getaffinity(0, sizeof own->cores, &own->cores) != 0) CPU_ZERO(&own->cores);
+  return w->info.rank > 0 || lt_star_listen(c, w->star, own->addresses, own->token);
+}
+
+static bool same_node(const card *a, const card *b) {
+  return strcmp(a->host, b->host) == 0 && strcmp(a->boot, b->boot) == 0;
+}
+
+/* Local ranks, nodes, names, pids. */
+static void place_ranks(lt_world *w, const card *cards) {
+  lt_world_info *i = &w->info;
+  i->local_rank = i->local_size = i->nodes = 0;
+  for (int r = 0; r < i->size; r++) {
+    int first = 0;
+    while (!same_node(&cards[first], &cards[r])) first++;
+    bool here = same_node(&cards[r], &cards[i->rank]);
+    if (first == r && here) i->node_rank = i->nodes;
+    if (first == r) i->nodes++;
+    if (here) i->local_size++;
+    if (here && r < i->rank) i->local_rank++;
+    memcpy(w->host_names[r], cards[r].host, sizeof w->host_names[r]);
+    w->hosts[r] = w->host_names[r];
+    w->shared->pids[r] = cards[r].pid;
+  }
+}
+
+/* Cores are shared by the ranks of a node that may use them; mpirun often gives each its own. */
+static void share_cores(lt_ctx *c, lt_world *w, const card *cards) {
+  const card *own = &cards[w->info.rank];
+  int cores = CPU_COUNT(&own->cores), sharers = 0;
+  for (int r = 0; r < w->info.size; r++) {
+    cpu_set_t both;
+    CPU_AND(&both, &own->cores, &cards[r].cores);
+    if (same_node(own, &cards[r]) && CPU_COUNT(&both) > 0) sharers++;
+  }
+  if (cores == 0) cores = lt_core_count();
+  if (sharers == 0) sharers = w->info.local_size;
+  int share = cores / sharers;
+  if (c->root->threads > share) c->root->threads = share > 0 ? share : 1;
+  lt_group_set_crowded(w->group, sharers > cores);
+}
+
+/* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
+static void dial_hub(lt_world *w, const card *cards) {
+  lt_address to[LT_ADDRESSES];
+  const card *own = &cards[w->info.rank], *hub = &cards[0];
+  bool here = strcmp(own->boot, hub->boot) == 0 && own->net == hub->net;
+  memset(to, 0, sizeof to);
+  if (here)
+    to[0] = hub->addresses[0];
+  else
+    memcpy(to, hub->addresses + 1, (LT_ADDRESSES - 1) * sizeof *to);
+  lt_star_dial(w->star, to, hub->token);
+}
+
+static bool exchange(lt_ctx *c, lt_world *w, card *cards) {
+  card own;
+  if (!make_card(c, w, &own)) return false;
+  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_ALL_GATHER, 0, &own, sizeof own, NULL, NULL,
+                                (lt_origin){.file = "joining the world"});
+  bool good = work != NULL && lt_work_wait(c, work);
+  for (int r = 0; good && r < w->info.size; r++) {
+    int64_t n = 0;
+    const void *bytes = lt_work_bytes(work, r, &n);
+    good = n == (int64_t)sizeof own ||
+           lt_fail(c, LT_ERANKS, "%s: rank %d is another ltrain", w->what, r);
+    if (good) memcpy(&cards[r], bytes, sizeof own);
+  }
+  if (work != NULL) lt_work_release(c, work);
+  return good;
+}
+
+static bool connect_all(lt_ctx *c, lt_world *w, const card *cards) {
+  if (w->info.rank > 0) dial_hub(w, cards);
+  lt_news_wait(w, LT_NEWS_READY | LT_NEWS_VERDICT, -1, true);
+  if ((atomic_load(&w->news) & LT_NEWS_READY) != 0) return true;
+  const lt_verdict *v = lt_world_verdict(w);
+  char to[512];
+  lt_address_text(cards[0].addresses, to, sizeof to);
+  return lt_fail(c, LT_ERANKS, "%s: no control channel to rank 0 on %s (%s): %s", w->what,
+                 cards[0].host, to, v != NULL ? v->text : "cancelled");
+}
+
+static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
+  size_t bytes = (size_t)w->info.size * sizeof(card);
+  card *cards = lt_alloc(c, bytes);
+  w->host_names = lt_alloc(c, (size_t)w->info.size * sizeof *w->host_names);
+  bool good = lt_ok(c) && exchange(c, w, cards);
+  if (good) {
+    char id[64];
+    snprintf(id, sizeof id, "%lld_%d", (long long)cards[0].began, cards[0].pid);
+    if (o->folder == NULL) lt_world_name_job(w, id);
+    place_ranks(w, cards);
+    share_cores(c, w, cards);
+    good = connect_all(c, w, cards);
+  }
+  lt_free(c, cards, bytes);
+  return good;
+}
+
+static bool open_link(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_place *place,
+                      lt_comm_link **link) {
+  char text[LT_COMM_TEXT] = "no reason given";
+  if (!lt_watchdog_start(c, w)) return false;
+  *link = ops->open(lt_comm_host_here(), place, text, sizeof text);
+  lt_watchdog_stop(w);
+  if (*link == NULL) return lt_fail(c, LT_EIO, "%s: %s: %s", w->what, ops->name, text);
+  int rank = ops->rank(*link), size = ops->ranks(*link);
+  if (size > LT_COMM_MAX_RANKS)
+    return lt_fail(c, LT_EARG, "%s: at most %d ranks: %d", w->what, LT_COMM_MAX_RANKS, size);
+  return lt_world_size(c, w, rank, size) && lt_world_open(c, w);
+}
+
+static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_place *place,
+                 const lt_launch_options *o) {
+  double limit = o->launch_timeout > 0 ? o->launch_timeout : LAUNCH_S;
+  atomic_store(&w->launch_deadline_ns, lt_now_ns() + (int64_t)(limit * LT_SECOND));
+  w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  lt_comm_link *link = NULL;
+  if (!lt_world_map(c, w, 1, 0) || !lt_world_wake(c, w)) return false;
+  if (!open_link(c, w, ops, place, &link)) return false;
+  w->info.backend = ops->name;
+  w->star = lt_star_new(c);
+  w->group = lt_group_new(c, ops, link, w->pulse, true);
+  if (!lt_ok(c) || !lt_watchdog_start(c, w) || !meet(c, w, o)) return false;
+  atomic_store(&w->launch_deadline_ns, 0);
+  lt_world_install(c, w);
+  if (w->owns_process) lt_world_guard(w);
+  return true;
+}
+
+lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *place,
+                        const lt_launch_options *o) {
+  if (!lt_ok(c)) return NULL;
+  if (lt_world_current(c) != NULL) {
+    lt_fail(c, LT_EARG, "join: this process is part of a world already");
+    return NULL;
+  }
+  lt_world *w = lt_world_new(c, o);
+  if (w == NULL) return NULL;
+  if (join(c, w, ops, place, o)) return w;
+  if (w->pulse != NULL) lt_verdict_set(&w->pulse->verdict, LT_RAISED, -1, 1, c->failure.text);
+  lt_world_drop(c, w);
+  return NULL;
+}

@@ -1,0 +1,87 @@
+/* runtime/launch/leaf.c: the watchdog of a rank other than 0, which listens to rank 0's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/world.h"
+
+/* Judge alone: rank 0 is not there to do it. */
+static void judge(lt_world *w, lt_verdict_class class, int status, const char *text) {
+  if (lt_pulse_over(w->pulse)) return;
+  w->out =
+      (lt_message){.kind = LT_SAY_VERDICT, .class = (uint8_t) class, .rank = 0, .status = status};
+  lt_message_text(&w->out, text);
+  lt_channel_send(&w->peers[0].link, &w->out);
+  lt_watchdog_verdict(w, class, 0, status, text);
+  if (w->info.forked) lt_watchdog_speak(w); /* the parent, which would raise it, is not there */
+}
+
+static void judge_hub(lt_world *w, lt_verdict_class class, const char *what) {
+  char text[LT_VERDICT_TEXT], doing[512];
+  lt_mark mark = lt_pulse_doing(w->pulse);
+  lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
+  snprintf(text, sizeof text, "rank 0 %s; %s", what, doing);
+  judge(w, class, 1, text);
+}
+
+void lt_leaf_hear(lt_world *w, const lt_message *m) {
+  lt_peer *hub = &w->peers[0];
+  hub->silent_ns = 0;
+  switch ((lt_message_kind)m->kind) {
+    case LT_SAY_BEAT:
+      hub->state = m->state;
+      atomic_store(&w->hub_saves, m->state.saving > 0);
+      break;
+    case LT_SAY_READY: lt_news_tell(w, LT_NEWS_READY); break;
+    case LT_SAY_ALERT:
+      w->alert = true;
+      w->beat_ns = w->now_ns;
+      break;
+    case LT_SAY_ALL_LEFT: lt_news_tell(w, LT_NEWS_ALL_LEFT); break;
+    case LT_SAY_WARN:
+      if (w->err_fd >= 0) lt_watchdog_print(w, m->text);
+      break;
+    case LT_SAY_VERDICT:
+      lt_watchdog_verdict(w, (lt_verdict_class)m->class, m->rank, m->status, m->text);
+      break;
+    case LT_SAY_ALL_ACK: lt_news_tell(w, LT_NEWS_ALL_ACK); break;
+    default: break;
+  }
+}
+
+static void lose_hub(lt_world *w) {
+  w->peers[0].gone = true;
+  if ((atomic_load(&w->news) & LT_NEWS_ALL_LEFT) == 0)
+    judge_hub(w, LT_EXITED, "ended without a word");
+}
+
+void lt_leaf_ended(lt_world *w) {
+  lt_peer *hub = &w->peers[0];
+  if (hub->ended_ns == 0) hub->ended_ns = w->now_ns;
+  if (w->star == NULL) lose_hub(w); /* otherwise it is dialled again, see star.c */
+}
+
+void lt_leaf_turn(lt_world *w, int64_t tick) {
+  lt_peer *hub = &w->peers[0];
+  if (!hub->gone && atomic_load(&w->launch_deadline_ns) == 0) hub->silent_ns += tick;
+  bool left = (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0;
+  if (!hub->gone && !left && hub->silent_ns >= atomic_load(&w->timeout_ns)) {
+    char what[96];
+    snprintf(what, sizeof what, "is lost: not heard for %.0f s (stopped, or cut off)",
+             (double)hub->silent_ns / LT_SECOND);
+    judge_hub(w, LT_LOST, what);
+  }
+  if (!hub->gone && hub->ended_ns != 0 && w->now_ns - hub->ended_ns >= LT_SECOND) lose_hub(w);
+  if (w->fallback_ns != 0 && w->now_ns >= w->fallback_ns) {
+    const lt_message *m = &w->report;
+    lt_watchdog_verdict(w, (lt_verdict_class)m->class, m->rank, m->status, m->text);
+  }
+}
+
+/* A fresh connection knows nothing of what the old one may have swallowed. */
+void lt_leaf_say_again(lt_world *w) {
+  uint32_t asks = w->asks_done;
+  if ((asks & LT_ASK_REPORT) != 0) lt_channel_send(&w->peers[0].link, &w->report);
+  if ((asks & LT_ASK_LEFT) != 0) lt_channel_send(&w->peers[0].link, &w->left);
+  if ((asks & LT_ASK_BYE) != 0) lt_watchdog_say(w, LT_SAY_BYE);
+  if ((asks & LT_ASK_ACK) != 0) lt_watchdog_say(w, LT_SAY_ACK);
+}
