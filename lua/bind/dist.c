@@ -261,5 +261,6 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
   lt_add_functions(L, b, functions);
   lt_bind_dist_calls(L, b);
   lt_bind_dist_launch(L, b);
+  lt_bind_dist_join(L, b);
   lua_setfield(L, 1, "dist");
 }

@@ -75,5 +75,6 @@ lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
 /* Parts: each adds to the table of functions on top of the stack. */
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);
 void lt_bind_dist_launch(lua_State *L, lt_bind *b);
+void lt_bind_dist_join(lua_State *L, lt_bind *b);
 
 #endif

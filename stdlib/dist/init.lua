@@ -3,6 +3,7 @@
 -- Outside of any launch the world is this process alone, rank 0 of 1, and everything works.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
@@ -22,6 +23,13 @@ end
 --- How many ranks there are.
 function dist.world_size()
   return d.size()
+end
+
+--- Makes a comm of somebody else's known by a name: `path` is a shared object that exports
+--- lt_backend_open (docs/adding.md). A cluster environment names it as its `comm`.
+function dist.register_comm(name, path)
+  d.register_comm(config.argument(name, "string", "dist.register_comm", "name"),
+    config.argument(path, "string", "dist.register_comm", "path"))
 end
 
 local function unknown(self, name)

@@ -1,0 +1,132 @@
+/* lua/bind/dist_join.c: worlds that mpirun, srun or a script's own launcher made. */
+#include <string.h>
+
+#include "bind/dist.h"
+#include "comm/plugin.h"
+
+/* Registry field: paths of registered backends by name. */
+#define BACKENDS "ltrain.comms"
+
+/* dist.register_comm(name, path): a backend of somebody else's, a shared object that exports
+   lt_backend_open */
+static int register_comm(lua_State *L) {
+  luaL_checkstring(L, 1);
+  luaL_checkstring(L, 2);
+  lua_settop(L, 2);
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, BACKENDS);
+  lua_insert(L, 1);
+  lua_settable(L, 1);
+  return 0;
+}
+
+static const char *string_field(lua_State *L, const char *name) {
+  const char *text = lua_getfield(L, 1, name) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_pop(L, 1); /* the table keeps it */
+  return text;
+}
+
+static int integer_field(lua_State *L, const char *name, int otherwise) {
+  lua_getfield(L, 1, name);
+  int value = lua_isinteger(L, -1) ? (int)lua_tointeger(L, -1) : otherwise;
+  lua_pop(L, 1);
+  return value;
+}
+
+static double number_field(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  double value = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+static const lt_comm_ops *load(lua_State *L, lt_bind *b, const char *name) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, BACKENDS);
+  lua_getfield(L, -1, name);
+  const lt_comm_ops *ops = lt_backend_load(b->c, name, lua_tostring(L, -1));
+  lua_pop(L, 2);
+  return ops;
+}
+
+static int refused(lua_State *L, lt_bind *b, lt_frame frame) {
+  lt_failure f;
+  lt_take_failure(b->c, &f);
+  lt_frame_close(b->c, frame, 0, NULL);
+  lua_pushnil(L);
+  lua_pushstring(L, f.text);
+  return 2;
+}
+
+/* dist.join{comm =, rank =, size =, local_rank =, local_size =, main_address =, options =,
+   timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
+static int join(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_pushvalue(L, 1); /* the world keeps the texts: the registry keeps the table */
+  lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.launch");
+  const char *name = string_field(L, "comm");
+  if (name == NULL) lt_raise(L, b, LT_EARG, "join: comm: the name of a backend is missing");
+  const lt_comm_place place = {.rank = integer_field(L, "rank", -1),
+                               .size = integer_field(L, "size", 0),
+                               .local_rank = integer_field(L, "local_rank", -1),
+                               .local_size = integer_field(L, "local_size", 0),
+                               .main_address = string_field(L, "main_address"),
+                               .options = string_field(L, "options")};
+  lt_launch_options o = {.ranks = place.size,
+                         .timeout = number_field(L, "timeout"),
+                         .launch_timeout = number_field(L, "launch_timeout"),
+                         .what = "the script",
+                         .folder = string_field(L, "folder"),
+                         .wake = lt_bind_wake,
+                         .wake_ud = b};
+  lua_getfield(L, 1, "owns_process");
+  o.owns_process = lua_toboolean(L, -1);
+  lt_frame frame = lt_begin(L, b, 0);
+  const lt_comm_ops *ops = load(L, b, name);
+  if (ops == NULL || lt_world_join(b->c, ops, &place, &o) == NULL) return refused(L, b, frame);
+  lt_frame_close(b->c, frame, 0, NULL);
+  lua_pushboolean(L, true);
+  return 1;
+}
+
+/* dist.exit(status) -> status: the last act of a joined rank's process. Waits until all ranks have
+   left, or after a verdict ends the process. What a world held goes before it. */
+static int exit_world(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  int status = (int)luaL_checkinteger(L, 1);
+  lt_world *w = lt_world_current(b->c);
+  if (w != NULL) {
+    lt_dist_forget_world(b->c);
+    lt_world_end(b->c, w);
+    status = lt_world_exit(b->c, w, status);
+  }
+  lua_pushinteger(L, status);
+  return 1;
+}
+
+/* dist.tell(error): this rank's script failed with it: call it where it was raised, before anything
+   unwinds. Returns when it is decided which failure is named; nothing without a world */
+static int tell(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world *w = lt_world_current(b->c);
+  luaL_checkany(L, 1);
+  if (w == NULL) return 0;
+  lt_place p = lt_place_here(L, b);
+  lt_world_raise(w, luaL_tolstring(L, 1, NULL), p.file, p.line);
+  return 0;
+}
+
+/* dist.may_speak() -> whether this rank is the one that tells the failure; true once, and always
+   without a world */
+static int may_speak(lua_State *L) {
+  lt_world *w = lt_world_current(lt_enter(L)->c);
+  lua_pushboolean(L, w == NULL || lt_world_may_speak(w));
+  return 1;
+}
+
+void lt_bind_dist_join(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"register_comm", register_comm}, {"join", join},       {"tell", tell},
+      {"may_speak", may_speak},         {"exit", exit_world}, {NULL, NULL}};
+  lt_add_functions(L, b, functions);
+}
