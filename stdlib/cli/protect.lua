@@ -1,4 +1,5 @@
 --- stdlib/cli/protect.lua: calls user code so that an error becomes a text and an exit status.
+local c = require "ltrain.c"
 local traceback = require "ltrain.cli.traceback"
 
 local protect = {}
@@ -9,6 +10,8 @@ local function on_error(host)
     local interrupt = require "ltrain.trainer.interrupt"
     local message = traceback.message(value)
     local stopped = interrupt.is(value) or host.stopped()
+    -- Ranks that a launcher started hear of it before anything unwinds.
+    if not stopped then c.dist.tell(message) end
     if stopped or type(value) ~= "string" then return { text = message, stopped = stopped } end
     return { text = traceback.trim(message, host.traceback(message, 2)) }
   end
@@ -20,8 +23,13 @@ function protect.call(host, f, ...)
   return xpcall(f, on_error(host), ...)
 end
 
---- Tells what went wrong; returns the exit status.
+--- Tells what went wrong; returns the exit status. Of several ranks one tells, what came first.
 function protect.report(host, failure)
+  local verdict = c.dist.verdict()
+  if verdict then
+    if c.dist.may_speak() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
+    return verdict.status
+  end
   host.complain(("ltrain: %s\n"):format(failure.text))
   return failure.stopped and host.signal() or 1
 end

@@ -2,6 +2,7 @@
 --
 -- Joining comes first, because MPI wants to be there before anything else is; and what is wrong
 -- with a launch is told before the script has run for an hour.
+local c = require "ltrain.c"
 local join = require "ltrain.clusters.join"
 local current = require "ltrain.clusters.current"
 local requeue = require "ltrain.clusters.requeue"
@@ -42,7 +43,7 @@ end
 --- After the script: what is due when all else is done. Returns the exit status.
 function world.leave(status)
   requeue.finish(status)
-  return status
+  return c.dist.exit(status)
 end
 
 --- Before the script of a word: nil, or the exit status of what was done instead of it.
