@@ -51,11 +51,12 @@ describe("the command of mpirun", function()
 
   it("says where the ranks run", function()
     assert.matches(" %-n 4 .* %-H a:1,b:3 %-%-map%-by slot .*x y$",
-      line(4, { "x", "y" }, { { name = "a", slots = 1 }, { name = "b", slots = 3 } }))
+      line(4, { "x", "y" }, { hosts = { { name = "a", slots = 1 }, { name = "b", slots = 3 } } }))
     assert.matches(" %-%-oversubscribe x$", line(process.cores() + 1, { "x" }))
-    assert.matches("40 x$", line(2, { "x" }, {}))
+    assert.matches("40 x$", line(2, { "x" }, { hosts = {} }))
     assert.matches("40 %-H localhost:1 %-%-mca a b x$",
-      line(1, { "x" }, nil, { "--mca", "a", "b" }))
+      line(1, { "x" }, { more = { "--mca", "a", "b" } }))
+    assert.matches("sigkill_timeout 1 ", line(1, { "x" }, { hasty = true }))
   end)
 
   it("lets root run, where it is root", function()

@@ -108,7 +108,7 @@ function launch_mpi.main(word, parsed, host)
     console.say(("%d ranks on %d cores: oversubscribed"):format(plan.ranks, cores))
   end
   local command, environment = mpirun.command(plan.ranks, program_of(word, parsed, plan),
-    plan.hosts, more)
+    { hosts = plan.hosts, more = more })
   local status, message = c.runtime.process.supervise(command, environment)
   if status then return status end
   host.complain(("ltrain: %s: %s\n"):format(word.name, message))

@@ -57,6 +57,14 @@ words.list = {
       .. "holds", options = {},
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
       .. "a\ncheckpoint: its position, hyper-parameters and tensors." },
+  { name = "doctor", args = "", options = {
+      { name = "figure", type = "boolean", value = "true|false",
+        doc = "in a launch of several ranks say the figure alone" },
+    },
+    doc = "say who launched this process and how fast ranks talk here",
+    text = "Prints the launcher and on what evidence, cores for ranks, and for each comm why it is "
+      .. "not there\nor how long 64 MB take. Within mpirun or srun it measures the ranks that are "
+      .. "there." },
   { name = "diagnose", args = "FOLDER", options = {},
     doc = "say where the ranks of a failed job parted",
     text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl that the ranks of a job left in the "

@@ -7,7 +7,8 @@ local mpirun = {}
 local process = c.runtime.process
 
 -- After the first failure mpirun would kill the others within 2 s; ranks of ours need up to 30 s to
--- save, and end by themselves long before when there is nothing to save.
+-- save, and end by themselves long before when there is nothing to save. Whoever supervises it
+-- wakes it then: it sleeps that long twice (lua/bind/process.c).
 local KILL_SECONDS <const> = 40
 
 -- Variables of ours that ranks on other machines need; mpirun hands on none by itself.
@@ -36,13 +37,16 @@ local function places(ranks, hosts)
   return words
 end
 
---- The words of a command that runs `program` (a list of words) as `ranks` ranks; `hosts` is a list
---- of {name =, slots =}, nil for this machine, empty where mpirun knows by itself; `more` are words
---- for mpirun. And what its environment needs beside ours.
-function mpirun.command(ranks, program, hosts, more)
+--- The words of a command that runs `program` (a list of words) as `ranks` ranks, and what its
+--- environment needs beside ours. Options:
+--- hosts: a list of {name =, slots =}, nil for this machine, empty where mpirun knows by itself
+--- more: words for mpirun
+--- hasty: ranks have nothing to save
+function mpirun.command(ranks, program, options)
+  local o = options or {}
   local words = { "mpirun", "-q", "-n", tostring(ranks), "--bind-to", "none",
-    "--mca", "odls_base_sigkill_timeout", tostring(KILL_SECONDS) }
-  for _, list in ipairs { places(ranks, hosts), more or {}, program } do
+    "--mca", "odls_base_sigkill_timeout", tostring(o.hasty and 1 or KILL_SECONDS) }
+  for _, list in ipairs { places(ranks, o.hosts), o.more or {}, program } do
     table.move(list, 1, #list, #words + 1, words)
   end
   local environment = {}

@@ -1,0 +1,128 @@
+--- stdlib/cli/doctor.lua: `ltrain doctor`: who launched this process, on what evidence, and what
+--- ranks could do here: each way of talking is tried with 64 MB.
+--
+-- Within a launch of several ranks they are joined, and the world is measured as it is. Otherwise
+-- ranks are forked here, and mpirun is asked to start two.
+local c = require "ltrain.c"
+local current = require "ltrain.clusters.current"
+local mpirun = require "ltrain.clusters.mpirun"
+local world = require "ltrain.cli.world"
+
+local doctor = {}
+
+local process = c.runtime.process
+
+local MEGABYTES <const> = 64
+local TIMES <const> = 3 -- the best of them
+local RANKS <const> = 2
+local MPIRUN_SECONDS <const> = 60
+
+local function row(host, name, text)
+  host.write(("%-12s %s\n"):format(name, text))
+end
+
+-- Seconds of an all_reduce of 64 MB over the ranks that are there.
+local function measure()
+  local lt = require "ltrain"
+  local x, best = lt.ones(MEGABYTES * 1000000 // 4), math.huge
+  lt.dist.all_reduce_(x)
+  for _ = 1, TIMES do
+    lt.dist.barrier()
+    local began = c.runtime.clock()
+    lt.dist.all_reduce_(x)
+    best = math.min(best, c.runtime.clock() - began)
+  end
+  return best
+end
+
+local function figure(ranks, seconds)
+  if seconds < 1e-4 then return ("%d rank, %d MB need no time"):format(ranks, MEGABYTES) end
+  return ("%d %s, %d MB in %.1f ms (%.1f GB/s)"):format(ranks, ranks == 1 and "rank" or "ranks",
+    MEGABYTES, seconds * 1e3, MEGABYTES / 1e3 / seconds)
+end
+
+-- fn's text, or the error that it raised, as a row of a comm.
+local function try(host, name, fn, ...)
+  local ok, text = pcall(fn, ...)
+  if not ok then text = "no: " .. tostring(text) end
+  row(host, "comm " .. name, text)
+end
+
+local function tell_launch(host)
+  local environment, evidence, seen = current()
+  row(host, "launch", ("%s: %s"):format(environment.name, evidence))
+  for _, one in ipairs(seen) do row(host, "", ("%s: %s"):format(one.name, one.text)) end
+  local nodes = environment:num_nodes()
+  row(host, "rank", ("%d of %d, local rank %d%s"):format(environment:global_rank(),
+    environment:world_size(), environment:local_rank(),
+    nodes and (", machine %d of %d"):format(environment:node_rank() or 0, nodes) or ""))
+  local address = environment:main_address()
+  if environment:world_size() > 1 and address then row(host, "rank 0 at", address) end
+end
+
+local function tell_cores(host)
+  local cores, shares = process.cores(), {}
+  for _, ranks in ipairs { 1, 2, 4, 8 } do
+    if ranks <= math.max(cores, RANKS) then
+      shares[#shares + 1] = ("%d with %d"):format(math.max(cores // ranks, 1), ranks)
+    end
+  end
+  row(host, "cores", ("%d of %d may be used; threads a rank: %s"):format(cores,
+    c.runtime.cpu_count(), table.concat(shares, ", ")))
+end
+
+local function tell_programs(host)
+  for _, name in ipairs { "mpirun", "ssh", "srun", "scontrol" } do
+    row(host, name, process.find(name) or "no: not found")
+  end
+end
+
+local function try_shm()
+  local dist = require "ltrain".dist
+  return "yes: " .. figure(RANKS, (dist.launch(RANKS, measure)))
+end
+
+-- Two ranks of mpirun run this word, which then says one line.
+local function try_mpi()
+  local missing = mpirun.missing()
+  if missing then return "no: " .. missing end
+  local command, environment = mpirun.command(RANKS,
+    { process.executable(), "doctor", "--figure" }, { hasty = true })
+  local status, text, said = process.capture(command, MPIRUN_SECONDS, environment)
+  if status == 0 then return "yes: " .. text:gsub("%s+$", "") end
+  return ("no: mpirun: %s"):format((status and text or text .. "; it said: " .. (said or ""))
+    :gsub("%s+$", ""))
+end
+
+-- In a launch of several ranks. Rank 0 speaks.
+local function of_world(parsed, host)
+  local status = world.join(host)
+  if status then return status end
+  local lt = require "ltrain"
+  local seconds, here = measure(), lt.dist.world()
+  if lt.dist.rank() == 0 then
+    local text = figure(here.ranks, seconds)
+    if parsed.options.figure then
+      host.write(text .. "\n")
+    else
+      tell_launch(host)
+      tell_cores(host)
+      row(host, "comm " .. here.backend, "yes: " .. text)
+    end
+  end
+  return world.leave(0)
+end
+
+--- The word's main: returns the exit status.
+function doctor.main(_, parsed, host)
+  if current():world_size() > 1 then return of_world(parsed, host) end
+  tell_launch(host)
+  tell_cores(host)
+  try(host, "self", function() return "yes: " .. figure(1, measure()) end)
+  try(host, "shm", try_shm)
+  try(host, "mpi", try_mpi)
+  tell_programs(host)
+  return 0
+end
+
+return doctor
