@@ -104,15 +104,21 @@ static int exit_world(lua_State *L) {
   return 1;
 }
 
+void lt_dist_tell(lua_State *L, lt_bind *b) {
+  lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
+  if (w == NULL) return;
+  lt_place p = lt_place_here(L, b);
+  lt_world_raise(w, luaL_tolstring(L, -1, NULL), p.file, p.line);
+  lua_pop(L, 1);
+}
+
 /* dist.tell(error): this rank's script failed with it: call it where it was raised, before anything
    unwinds. Returns when it is decided which failure is named; nothing without a world */
 static int tell(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_world *w = lt_world_current(b->c);
   luaL_checkany(L, 1);
-  if (w == NULL) return 0;
-  lt_place p = lt_place_here(L, b);
-  lt_world_raise(w, luaL_tolstring(L, 1, NULL), p.file, p.line);
+  lua_settop(L, 1);
+  lt_dist_tell(L, b);
   return 0;
 }
 

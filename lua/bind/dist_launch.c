@@ -58,17 +58,6 @@ static int fork_ranks(lua_State *L) {
   return 1;
 }
 
-/* Tell all ranks of the error on top of the stack; returns when it is decided which is named. */
-static void tell(lua_State *L, raised *r) {
-  lt_world *w = lt_world_current(r->b->c);
-  r->told = true;
-  if (w == NULL) return;
-  char file[LT_PLACE_FILE];
-  int line = lt_script_place(L, file, sizeof file);
-  lt_world_raise(w, luaL_tolstring(L, -1, NULL), file, line);
-  lua_pop(L, 1);
-}
-
 /* Message handler, where the error was raised: the others hear of it before anything unwinds. */
 static int tell_at_once(lua_State *L) {
   raised *r = lua_touserdata(L, lua_upvalueindex(1));
@@ -80,7 +69,8 @@ static int tell_at_once(lua_State *L) {
                        "a coroutine inside of it");
     lua_concat(L, 2);
   }
-  tell(L, r);
+  r->told = true;
+  lt_dist_tell(L, r->b);
   return 1;
 }
 
@@ -99,7 +89,7 @@ static int run(lua_State *L) {
   if (b->L != L) lt_bind_switch(b, L);
   lt_bind_calm(L, b);
   lt_frame_close(b->c, mark, 0, NULL);
-  if (status != LUA_OK && !r->told) tell(L, r); /* out of memory: there was no handler */
+  if (status != LUA_OK && !r->told) lt_dist_tell(L, b); /* out of memory: there was no handler */
   lua_pushboolean(L, status == LUA_OK);
   lua_replace(L, 1);
   return lua_gettop(L);

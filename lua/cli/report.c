@@ -7,6 +7,7 @@
 
 #include <lauxlib.h>
 
+#include "bind/dist.h"
 #include "cli/notes.h"
 #include "cli/signals.h"
 
@@ -38,10 +39,24 @@ static bool is_interrupt(lua_State *L, int index) {
   return found;
 }
 
+/* Ranks that a launcher started hear of the error on top before anything unwinds. */
+static void tell_ranks(lua_State *L) {
+  lt_bind *b = lt_bind_get(L);
+  if (b != NULL) lt_dist_tell(L, b);
+}
+
+/* The verdict that ended the world of this process; NULL for none. */
+static const lt_verdict *verdict_of(lua_State *L, lt_world **w) {
+  const lt_bind *b = lt_bind_get(L);
+  *w = b != NULL && b->c != NULL ? lt_world_current(b->c) : NULL;
+  return *w != NULL ? lt_world_verdict(*w) : NULL;
+}
+
 /* Message handler: text, then whether a signal ended the script. */
 static int describe(lua_State *L) {
   lua_settop(L, 1);
   bool stopped = is_interrupt(L, 1) || lt_signals_stopped();
+  if (!stopped) tell_ranks(L);
   if (lua_type(L, 1) != LUA_TSTRING) {
     if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)
       lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
@@ -74,6 +89,13 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
   int status = lua_pcall(L, n_args, n_results, base);
   lua_remove(L, base);
   if (status == LUA_OK) return LT_EXIT_DONE;
+  lt_world *w;
+  const lt_verdict *v = verdict_of(L, &w);
+  if (v != NULL) { /* of several ranks one tells, what came first */
+    if (lt_world_may_speak(w)) lt_complain(v->text);
+    lua_pop(L, 1);
+    return v->status;
+  }
   bool stopped = false;
   if (lua_istable(L, -1)) {
     lua_getfield(L, -1, "stopped");
