@@ -17,24 +17,24 @@ typedef struct work {
   bool waited;
 } work;
 
-typedef struct call {
+typedef struct named_op {
   const char *name;
   lt_comm_op op;
   bool in_place;
-} call;
+} named_op;
 
-static const call calls[] = {{"all_reduce", LT_COMM_ALL_REDUCE, false},
-                             {"all_reduce_", LT_COMM_ALL_REDUCE, true},
-                             {"broadcast", LT_COMM_BROADCAST, false},
-                             {"all_gather", LT_COMM_ALL_GATHER, false},
-                             {"reduce_scatter", LT_COMM_REDUCE_SCATTER, false},
-                             {"gather", LT_COMM_GATHER, false},
-                             {"scatter", LT_COMM_SCATTER, false},
-                             {"send", LT_COMM_SEND, false},
-                             {"recv", LT_COMM_RECV, false},
-                             {"barrier", LT_COMM_BARRIER, false}};
+static const named_op calls[] = {{"all_reduce", LT_COMM_ALL_REDUCE, false},
+                                 {"all_reduce_", LT_COMM_ALL_REDUCE, true},
+                                 {"broadcast", LT_COMM_BROADCAST, false},
+                                 {"all_gather", LT_COMM_ALL_GATHER, false},
+                                 {"reduce_scatter", LT_COMM_REDUCE_SCATTER, false},
+                                 {"gather", LT_COMM_GATHER, false},
+                                 {"scatter", LT_COMM_SCATTER, false},
+                                 {"send", LT_COMM_SEND, false},
+                                 {"recv", LT_COMM_RECV, false},
+                                 {"barrier", LT_COMM_BARRIER, false}};
 
-static const call *check_call(lua_State *L, lt_bind *b, int index) {
+static const named_op *check_call(lua_State *L, lt_bind *b, int index) {
   const char *name = luaL_checkstring(L, index);
   for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
     if (strcmp(calls[k].name, name) == 0) return &calls[k];
@@ -47,7 +47,7 @@ static lt_comm_reduce reduce_of(lua_State *L, int index) {
   return (lt_comm_reduce)luaL_checkoption(L, index, NULL, names);
 }
 
-static work *push_work(lua_State *L, lt_bind *b, const call *call) {
+static work *push_work(lua_State *L, lt_bind *b, const named_op *call) {
   work *w = lua_newuserdatauv(L, sizeof *w, 1);
   *w = (work){.k = {.who = call->name, .op = call->op, .in_place = call->in_place, .root = -1}};
   luaL_setmetatable(L, WORK_NAME);
@@ -65,7 +65,7 @@ static void keep_argument(lua_State *L, work *w, int index) {
 static int collective(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 7);
-  const call *call = check_call(L, b, 2);
+  const named_op *call = check_call(L, b, 2);
   lt_group *g = lt_check_group(L, b, 1, call->name);
   lt_tensor *x = lt_check_tensor(L, b, 3, call->name);
   lt_comm_reduce reduce = reduce_of(L, 4);
@@ -130,7 +130,7 @@ static lt_work *give(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
 static int values(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 4);
-  const call *call = check_call(L, b, 2);
+  const named_op *call = check_call(L, b, 2);
   lt_group *g = lt_check_group(L, b, 1, call->name);
   int root = (int)luaL_optinteger(L, 4, -1);
   work *w = push_work(L, b, call);
@@ -157,7 +157,7 @@ static int values(lua_State *L) {
 /* dist.barrier(group) -> work */
 static int barrier(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  static const call call = {"barrier", LT_COMM_BARRIER, false};
+  static const named_op call = {"barrier", LT_COMM_BARRIER, false};
   lt_group *g = lt_check_group(L, b, 1, call.name);
   work *w = push_work(L, b, &call);
   w->values = true;
