@@ -1,5 +1,5 @@
-/* lua/bind/dist_tensors.c: collectives on tensors as scripts hold them: strided, on any device, with
-   a history. What comm/ is given lies close together on the host. */
+/* lua/bind/dist_tensors.c: collectives on tensors as scripts hold them: strided, on any device,
+   with a history. What comm/ is given lies close together on the host. */
 #include "bind/dist.h"
 
 #include "ops/inplace.h"
