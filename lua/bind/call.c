@@ -32,10 +32,9 @@ static void push_shapes(lua_State *L, const char *text) {
 
 /* Fill lt.last_error() from the values on the stack: path (or nil), where. */
 static void keep_last_error(lua_State *L, lt_bind *b, const lt_failure *f, const char *message) {
-  static const char *const code_names[] = {"ok",     "argument", "shape",    "dtype",
-                                           "device", "value",    "version",  "memory",
-                                           "io",     "cancel",   "callback", "ranks",
-                                           "internal"};
+  static const char *const code_names[] = {"ok",       "argument", "shape",   "dtype", "device",
+                                           "value",    "version",  "memory",  "io",    "cancel",
+                                           "callback", "ranks",    "internal"};
   lua_createtable(L, 0, 6);
   lua_pushstring(L, code_names[f->code]);
   lua_setfield(L, -2, "code");
@@ -69,7 +68,7 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
     lua_rawseti(L, LUA_REGISTRYINDEX, b->error_ref);
     lua_error(L);
   }
-  if (f.code == LT_ERANKS) lt_raise_ranks(L, b, f.text);
+  if (f.code == LT_ERANKS) lt_raise_ranks(L, b, f.text, 1);
   lt_push_module_path(L);
   lt_push_where(L);
   keep_last_error(L, b, &f, f.text);
@@ -88,19 +87,36 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
 }
 
 /* It names its ranks and lines itself. Of a verdict the whole text, which a failure cannot hold. */
-void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text) {
+void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status) {
   const lt_world *w = lt_world_current(b->c);
   const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
   const lt_failure f = {.code = LT_ERANKS};
-  if (v != NULL) text = v->text;
+  if (v != NULL) text = v->text, status = v->status;
   luaL_checkstack(L, 12, "ltrain");
   lua_pushnil(L);
   lt_push_where(L);
   keep_last_error(L, b, &f, text);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, b->last_error_ref);
+  lua_pushinteger(L, status);
+  lua_setfield(L, -2, "status");
   lua_pushstring(L, text);
   lua_error(L);
   for (;;) {
   }
+}
+
+int lt_status_of(lua_State *L, int index) {
+  const lt_bind *b = lt_bind_get(L);
+  int top = lua_gettop(L), status = 1;
+  lua_pushvalue(L, index);
+  if (b != NULL && lua_rawgeti(L, LUA_REGISTRYINDEX, b->last_error_ref) == LUA_TTABLE) {
+    lua_getfield(L, -1, "message");
+    bool same = lua_rawequal(L, -1, top + 1);
+    if (same && lua_getfield(L, top + 2, "status") == LUA_TNUMBER)
+      status = (int)lua_tointeger(L, -1);
+  }
+  lua_settop(L, top);
+  return status;
 }
 
 int lt_note_error(lua_State *L) {

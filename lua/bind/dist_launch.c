@@ -157,10 +157,10 @@ static int finish(lua_State *L) {
   return 1;
 }
 
-/* dist.blame(text): raises it as what ranks fail with */
+/* dist.blame(text, status): raises it as what ranks fail with */
 static int blame(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_raise_ranks(L, b, luaL_checkstring(L, 1));
+  lt_raise_ranks(L, b, luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2));
 }
 
 /* Declared spans. */

@@ -125,8 +125,12 @@ _Noreturn void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *form
 /* Take the failure out of the ctx and raise it. */
 _Noreturn void lt_raise_failure(lua_State *L, lt_bind *b);
 
-/* Raise what ranks fail with, as it is: it names its lines itself. */
-_Noreturn void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text);
+/* Raise what ranks fail with, as it is: it names its lines itself. `status`: the exit status of a
+   program that ends of it. */
+_Noreturn void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status);
+
+/* The exit status that goes with the error at `index`: of what ranks failed with theirs, else 1. */
+int lt_status_of(lua_State *L, int index);
 
 /* runtime.note_error(message) -> "model.lua:14: ": for errors that our own Lua raises: what
    lt.last_error() gives from now on, and the script's line */

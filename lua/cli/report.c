@@ -52,11 +52,12 @@ static const lt_verdict *verdict_of(lua_State *L, lt_world **w) {
   return *w != NULL ? lt_world_verdict(*w) : NULL;
 }
 
-/* Message handler: text, then whether a signal ended the script. */
+/* Message handler: text, whether a signal ended the script, exit status. */
 static int describe(lua_State *L) {
   lua_settop(L, 1);
   bool stopped = is_interrupt(L, 1) || lt_signals_stopped();
   if (!stopped) tell_ranks(L);
+  int status = lt_status_of(L, 1);
   if (lua_type(L, 1) != LUA_TSTRING) {
     if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)
       lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
@@ -72,6 +73,8 @@ static int describe(lua_State *L) {
   lua_setfield(L, 1, "text");
   lua_pushboolean(L, stopped);
   lua_setfield(L, 1, "stopped");
+  lua_pushinteger(L, status);
+  lua_setfield(L, 1, "status");
   return 1;
 }
 
@@ -97,10 +100,13 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
     return v->status;
   }
   bool stopped = false;
+  status = LT_EXIT_ERROR;
   if (lua_istable(L, -1)) {
     lua_getfield(L, -1, "stopped");
     stopped = lua_toboolean(L, -1);
-    lua_pop(L, 1);
+    lua_getfield(L, -2, "status");
+    status = (int)lua_tointeger(L, -1);
+    lua_pop(L, 2);
     lua_getfield(L, -1, "text");
     lua_remove(L, -2);
   }
@@ -108,5 +114,5 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
   lt_complain(text != NULL ? text : "an error without a text");
   lua_pop(L, 1);
   int asked = lt_signals_status() != 0 ? lt_signals_status() : lt_notes_status();
-  return stopped && asked != 0 ? asked : LT_EXIT_ERROR;
+  return stopped && asked != 0 ? asked : status;
 }

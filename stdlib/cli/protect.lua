@@ -4,6 +4,12 @@ local traceback = require "ltrain.cli.traceback"
 
 local protect = {}
 
+-- The exit status that goes with a message: that of the rank whose failure it tells, else 1.
+local function status_of(message)
+  local last = c.last_error()
+  return last and last.code == "ranks" and last.message == message and last.status or 1
+end
+
 -- Runs where the error was raised: the stack is still there.
 local function on_error(host)
   return function(value)
@@ -13,7 +19,8 @@ local function on_error(host)
     -- Ranks that a launcher started hear of it before anything unwinds.
     if not stopped then c.dist.tell(message) end
     if stopped or type(value) ~= "string" then return { text = message, stopped = stopped } end
-    return { text = traceback.trim(message, host.traceback(message, 2)) }
+    return { text = traceback.trim(message, host.traceback(message, 2)),
+      status = status_of(message) }
   end
 end
 
@@ -31,7 +38,7 @@ function protect.report(host, failure)
     return verdict.status
   end
   host.complain(("ltrain: %s\n"):format(failure.text))
-  return failure.stopped and host.signal() or 1
+  return failure.stopped and host.signal() or failure.status or 1
 end
 
 return protect

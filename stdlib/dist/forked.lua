@@ -9,7 +9,7 @@ local d = c.dist
 local function fail(verdict, ok, value)
   local own = not ok and verdict.class == "raised" and verdict.rank == 0
   if own and type(value) ~= "string" then error(value, 0) end
-  d.blame(verdict.text)
+  d.blame(verdict.text, verdict.status)
 end
 
 --- Runs fn(rank) on n processes, n - 1 of them forked here; returns rank 0's results. Options:
