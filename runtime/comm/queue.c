@@ -127,6 +127,7 @@ static void disagree(lt_ctx *c, lt_work *w) {
   if (g->pulse != NULL) {
     if (g->pulse->report != NULL) g->pulse->report(g->pulse->ud, LT_RAISED, text);
     lt_verdict_set(&g->pulse->verdict, LT_RAISED, -1, 1, text); /* unless there is one */
+    while (!lt_pulse_over(g->pulse)) sched_yield(); /* another thread is just writing it */
   }
   finish(c, w, LT_ERANKS, g->pulse != NULL ? g->pulse->verdict.text : text);
 }

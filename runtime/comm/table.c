@@ -67,10 +67,12 @@ static void add_call(text *t, const lt_mark *m) {
   add(t, "%s", lt_comm_op_name(m->op));
   if (m->reduce < LT_COMM_REDUCE_COUNT) add(t, " %s", lt_comm_reduce_name(m->reduce));
   if (m->form == LT_FORM_CAT) add(t, " {cat = true}");
-  if (m->form == LT_FORM_VALUE)
-    add(t, " of a value");
-  else if (m->op != LT_COMM_BARRIER && m->op != LT_COMM_SPLIT)
-    add_shape(t, m);
+  if (m->op != LT_COMM_BARRIER && m->op != LT_COMM_SPLIT) {
+    if (m->form == LT_FORM_VALUE)
+      add(t, " of a value");
+    else
+      add_shape(t, m);
+  }
   if (m->op == LT_COMM_BROADCAST || m->op == LT_COMM_SCATTER || m->op == LT_COMM_RECV)
     add(t, " from %d", m->root);
   if (m->op == LT_COMM_GATHER || m->op == LT_COMM_SEND) add(t, " to %d", m->root);

@@ -46,6 +46,7 @@ struct ranks {
   int64_t chunk;          /* 0: as it is */
   lt_pulse *pulse[MOST_RANKS];
   atomic_int reports;     /* disagreements told so far */
+  atomic_bool cancel[1];  /* for ranks that point their ctx here */
   pthread_mutex_t mutex;
   char wrong[512];        /* the first CHECK that failed */
   pthread_barrier_t ends;
