@@ -145,6 +145,7 @@ static bool open_link(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_c
   if (!lt_watchdog_start(c, w)) return false;
   *link = ops->open(lt_comm_host_here(), place, text, sizeof text);
   lt_watchdog_stop(w);
+  if (*link != NULL) w->first_rank = ops->rank(*link);
   if (*link == NULL) return lt_fail(c, LT_EIO, "%s: %s: %s", w->what, ops->name, text);
   int rank = ops->rank(*link), size = ops->ranks(*link);
   if (size > LT_COMM_MAX_RANKS)
@@ -157,6 +158,7 @@ static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_p
   double limit = o->launch_timeout > 0 ? o->launch_timeout : LAUNCH_S;
   atomic_store(&w->launch_deadline_ns, lt_now_ns() + (int64_t)(limit * LT_SECOND));
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  w->first_rank = place->rank;
   lt_comm_link *link = NULL;
   if (!lt_world_map(c, w, 1, 0) || !lt_world_wake(c, w)) return false;
   if (!open_link(c, w, ops, place, &link)) return false;

@@ -172,10 +172,12 @@ static void limits(lt_world *w) {
     if (w->owns_process) _exit(0); /* all have left: what is lost is only the order of the end */
     return;
   }
+  char who[32] = "";
+  if (w->first_rank >= 0) snprintf(who, sizeof who, "rank %d: ", w->first_rank);
   snprintf(text, sizeof text,
-           "%s: rank %d: the ranks did not come together in time (launch_timeout): is every rank "
-           "started, and can they reach each other?",
-           w->what, w->info.rank);
+           "%s: %sthe ranks did not come together in time (launch_timeout): is every rank started, "
+           "and can they reach each other?",
+           w->what, who);
   if (w->owns_process) {
     lt_watchdog_print(w, text);
     _exit(1);

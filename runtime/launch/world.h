@@ -68,6 +68,7 @@ struct lt_world {
   lt_group *group;
   lt_pulse *pulse;
   char what[LT_MARK_HOOK];
+  int first_rank;        /* before the transport says it: the launcher's word, -1: none */
   char host[64];
   bool owns_process;
   void (*wake)(void *ud);
