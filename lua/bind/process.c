@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,12 +23,6 @@ enum { STATUS_OF_SIGNAL = 128, LONGEST_OUTPUT = 1 << 20 };
 static const double GROUP_SECONDS = 2; /* between the last SIGTERM and SIGKILL */
 
 extern char **environ;
-
-typedef struct lt_child {
-  pid_t pid;
-  int output; /* what it writes on both streams, -1: it has ours */
-  int error;  /* errno when it could not be started */
-} lt_child;
 
 double lt_seconds_now(void) {
   struct timespec t;
@@ -81,8 +74,7 @@ static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_
   _exit(n == sizeof reason ? 127 : 126);
 }
 
-/* Fork and exec argv with the environment `env` and the signal mask `mask`. */
-static lt_child start(char **argv, char **env, const sigset_t *mask, bool captured) {
+lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool captured) {
   lt_child child = {.pid = -1, .output = -1};
   int report[2] = {-1, -1}, out[2] = {-1, -1};
   if (pipe2(report, O_CLOEXEC) != 0 || (captured && pipe2(out, O_CLOEXEC) != 0)) {
@@ -127,20 +119,19 @@ static char **read_list(lua_State *L, int index, char *const *before) {
   return list;
 }
 
-static char **read_argv(lua_State *L, int index) {
+char **lt_read_argv(lua_State *L, int index) {
   luaL_checktype(L, index, LUA_TTABLE);
   luaL_argcheck(L, luaL_len(L, index) > 0, index, "an empty list");
   return read_list(L, index, NULL);
 }
 
-/* "NAME=value" texts of the table at `index` come before our own, so that they win. */
-static char **read_env(lua_State *L, int index) {
+char **lt_read_env(lua_State *L, int index) {
   if (lua_isnoneornil(L, index)) return environ;
   luaL_checktype(L, index, LUA_TTABLE);
   return read_list(L, index, environ);
 }
 
-static int not_started(lua_State *L, const char *name, int reason) {
+int lt_not_started(lua_State *L, const char *name, int reason) {
   lua_pushnil(L);
   lua_pushfstring(L, "%s: %s", name, reason == ENOENT ? "not found" : strerror(reason));
   return 2;
@@ -157,7 +148,7 @@ static bool group_gone(pid_t group, double seconds) {
   return true;
 }
 
-static void end_group(pid_t group) {
+void lt_group_end(pid_t group) {
   if (kill(-group, SIGTERM) != 0 || group_gone(group, GROUP_SECONDS)) return;
   kill(-group, SIGKILL);
   group_gone(group, GROUP_SECONDS);
@@ -196,15 +187,15 @@ static bool ends_before(pid_t pid, double deadline) {
 static int capture(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 3);
-  char **argv = read_argv(L, 1), **env = read_env(L, 3);
+  char **argv = lt_read_argv(L, 1), **env = lt_read_env(L, 3);
   double seconds = luaL_checknumber(L, 2);
   if (!lt_may_start(L, b, argv[0])) return 2;
   luaL_Buffer text;
   luaL_buffinitsize(L, &text, LONGEST_OUTPUT + 4096); /* no error between fork and wait */
   sigset_t mask;
   sigprocmask(SIG_SETMASK, NULL, &mask);
-  lt_child child = start(argv, env, &mask, true);
-  if (child.error != 0) return not_started(L, argv[0], child.error);
+  lt_child child = lt_child_start(argv, env, &mask, true);
+  if (child.error != 0) return lt_not_started(L, argv[0], child.error);
   double deadline = lt_seconds_now() + seconds;
   bool ended = collect(&text, child.output, deadline) && ends_before(child.pid, deadline);
   close(child.output);
@@ -220,63 +211,6 @@ static int capture(lua_State *L) {
   lua_pushfstring(L, "%s: took longer than %f s", argv[0], seconds);
   lua_pushvalue(L, -3);
   return 3;
-}
-
-/* Supervising. */
-
-static const int FORWARDED[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-
-/* Wait for the child and hand on the signals that arrive at `signals`. Returns its status, and in
-   *asked the last signal that wanted the end. */
-static int attend(pid_t pid, int signals, int *asked) {
-  int watched = (int)syscall(SYS_pidfd_open, pid, 0);
-  struct pollfd look[2] = {{.fd = signals, .events = POLLIN}, {.fd = watched, .events = POLLIN}};
-  while (watched >= 0) {
-    int ready = poll(look, 2, -1);
-    if (ready < 0 && errno != EINTR) break;
-    struct signalfd_siginfo got;
-    if (ready > 0 && (look[0].revents & POLLIN) != 0 &&
-        read(signals, &got, sizeof got) == sizeof got) {
-      int number = (int)got.ssi_signo;
-      kill(pid, number);
-      if (number != SIGUSR1 && number != SIGUSR2) *asked = number;
-    }
-    if (ready > 0 && look[1].revents != 0) break;
-  }
-  if (watched >= 0) close(watched);
-  return lt_wait_for(pid);
-}
-
-/* process.supervise({program, ...} [, {"NAME=value", ...}]) -> status; nil and a reason. The
-   program has our streams and gets our signals; what it started here ends with it. */
-static int supervise(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  lua_settop(L, 2);
-  char **argv = read_argv(L, 1), **env = read_env(L, 2);
-  if (!lt_may_start(L, b, argv[0])) return 2;
-  sigset_t ours, before;
-  sigemptyset(&ours);
-  for (size_t k = 0; k < sizeof FORWARDED / sizeof *FORWARDED; k++) sigaddset(&ours, FORWARDED[k]);
-  sigprocmask(SIG_BLOCK, &ours, &before);
-  int asked = 0, status = -1, was_reaper = 0;
-  prctl(PR_GET_CHILD_SUBREAPER, &was_reaper);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  lt_child child = {.pid = -1};
-  int signals = signalfd(-1, &ours, SFD_CLOEXEC);
-  if (signals < 0)
-    child.error = errno;
-  else
-    child = start(argv, env, &before, false);
-  if (child.error == 0) {
-    status = attend(child.pid, signals, &asked);
-    end_group(child.pid);
-  }
-  if (signals >= 0) close(signals);
-  sigprocmask(SIG_SETMASK, &before, NULL);
-  prctl(PR_SET_CHILD_SUBREAPER, was_reaper);
-  if (child.error != 0) return not_started(L, argv[0], child.error);
-  lua_pushinteger(L, asked != 0 ? STATUS_OF_SIGNAL + asked : status);
-  return 1;
 }
 
 /* Questions. */
@@ -320,10 +254,14 @@ static int is_root(lua_State *L) {
 }
 
 void lt_bind_process(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {
-      {"capture", capture},       {"cores", cores}, {"dial", lt_process_dial},
-      {"executable", executable}, {"find", find},   {"is_root", is_root},
-      {"supervise", supervise},   {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"capture", capture},
+                                       {"cores", cores},
+                                       {"dial", lt_process_dial},
+                                       {"executable", executable},
+                                       {"find", find},
+                                       {"is_root", is_root},
+                                       {"supervise", lt_process_supervise},
+                                       {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);

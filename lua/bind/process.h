@@ -2,6 +2,7 @@
 #ifndef LT_BIND_PROCESS_H
 #define LT_BIND_PROCESS_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "bind/state.h"
@@ -17,6 +18,29 @@ int lt_wait_for(pid_t pid);
 
 /* Whether this state may start processes; otherwise pushes nil and a reason. */
 bool lt_may_start(lua_State *L, lt_bind *b, const char *who);
+
+typedef struct lt_child {
+  pid_t pid;
+  int output; /* what it writes on both streams, -1: it has ours */
+  int error;  /* errno when it could not be started */
+} lt_child;
+
+/* The list of words at `index`, and the environment with the list of "NAME=value" at `index` (or
+   nothing) before ours, so that they win: in memory of Lua's, which is pushed. */
+char **lt_read_argv(lua_State *L, int index);
+char **lt_read_env(lua_State *L, int index);
+
+/* Fork and exec argv, in a process group of its own, with the signal mask `mask`. */
+lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool captured);
+
+/* SIGTERM, then SIGKILL to what is left of a group. */
+void lt_group_end(pid_t group);
+
+/* Push nil and why a program could not be started. */
+int lt_not_started(lua_State *L, const char *name, int reason);
+
+/* runtime.process.supervise (supervise.c) */
+int lt_process_supervise(lua_State *L);
 
 /* Add runtime.process: a part of the runtime's table (system.c). */
 void lt_bind_process(lua_State *L, lt_bind *b);

@@ -7,6 +7,7 @@
 #include <lauxlib.h>
 
 #include "bind/state.h"
+#include "cli/signals.h"
 
 enum { STATUS_OF_SIGNAL = 128 };
 
@@ -45,9 +46,18 @@ static int interrupt(lua_State *L) {
   return 0;
 }
 
+/* stop_by(name): from now on it ends the script as SIGTERM does */
+static int stop_by(lua_State *L) {
+  lt_signals_also(numbers[luaL_checkoption(L, 1, NULL, names)]);
+  return 0;
+}
+
 void lt_notes_push(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"note_signal", note_signal}, {"noted", noted}, {"interrupt", interrupt}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"note_signal", note_signal},
+                                       {"noted", noted},
+                                       {"interrupt", interrupt},
+                                       {"stop_by", stop_by},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }
 

@@ -7,7 +7,7 @@
 
 #include <lua.h>
 
-/* Add note_signal, noted and interrupt to the table on top of the stack (services.c). */
+/* Add note_signal, noted, interrupt and stop_by to the table on top of the stack (services.c). */
 void lt_notes_push(lua_State *L);
 
 /* The exit status of the signal that `interrupt` named last: 128 + n; 0 when there was none. */

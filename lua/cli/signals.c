@@ -86,6 +86,8 @@ void lt_signals_install(lua_State *L) {
   install(SIGTERM, true);
 }
 
+void lt_signals_also(int number) { install(number, true); }
+
 void lt_signals_release(void) { signalled = NULL; }
 
 void lt_signals_reading(bool on) {

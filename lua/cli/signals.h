@@ -12,6 +12,9 @@
 void lt_signals_install(lua_State *L);
 void lt_signals_release(void);
 
+/* Take another signal as SIGTERM is taken. */
+void lt_signals_also(int number);
+
 /* While the prompt waits for a line a signal must wake it: no restart of the read, and any number
    of Ctrl-C. */
 void lt_signals_reading(bool on);

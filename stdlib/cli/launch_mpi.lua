@@ -109,7 +109,7 @@ function launch_mpi.main(word, parsed, host)
   end
   local command, environment = mpirun.command(plan.ranks, program_of(word, parsed, plan),
     { hosts = plan.hosts, more = more })
-  local status, message = c.runtime.process.supervise(command, environment)
+  local status, message = c.runtime.process.supervise(command, environment, true)
   if status then return status end
   host.complain(("ltrain: %s: %s\n"):format(word.name, message))
   return 1

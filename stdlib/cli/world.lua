@@ -36,6 +36,8 @@ function world.join(host, devices, num_nodes)
     if environment:global_rank() == 0 then host.complain(("ltrain: %s\n"):format(message)) end
     return USAGE
   end
+  -- Of mpirun's signals only the users' own reach ranks at once: our launcher sends this one.
+  if joined then host.stop_by "USR2" end
   -- mpirun hands USR1 on, SLURM sends it before a job's end: in neither case is it a kill.
   if joined or environment:variable "SLURM_JOB_ID" then requeue.arm(environment, host) end
 end
