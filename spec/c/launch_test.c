@@ -1,7 +1,6 @@
 /* spec/c/launch_test.c: forked worlds: how they begin, fail and end, as real processes. */
 #include "launch_test.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -509,6 +508,303 @@ static void children_of_a_stopped_parent_give_it_up(void **state) {
   assert_true(gone_after(&o) < 30);
 }
 
+/* ---- the fork itself ---- */
+
+enum { RECORD = 64, RECORDS = 2000 };
+
+/* Every rank reads all records in an order of its own, through a handle of before the fork. */
+static void reads(void) {
+  char record[RECORD];
+  FILE *f = tmpfile();
+  for (int k = 0; k < RECORDS; k++) {
+    memset(record, 'a' + k % 26, sizeof record);
+    fwrite(record, 1, sizeof record, f);
+  }
+  fflush(f);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(f));
+  FILE *in = fopen(path, "r");
+  CHECK(fseek(in, 7 * RECORD, SEEK_SET) == 0 && fread(record, 1, RECORD, in) == RECORD);
+  lt_ctx *c = fresh();
+  lt_world *w = begin(c, 4, 20);
+  int rank = rank_of(w);
+  CHECK(fread(record, 1, RECORD, in) == RECORD && record[0] == 'a' + 8); /* goes on where it was */
+  for (int k = 0; k < RECORDS; k++) {
+    int at = (k * 7 + rank * 11) % RECORDS;
+    CHECK(fseek(in, (long)at * RECORD, SEEK_SET) == 0);
+    CHECK(fread(record, 1, RECORD, in) == RECORD);
+    CHECK(record[0] == 'a' + at % 26 && record[RECORD - 1] == 'a' + at % 26);
+  }
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+}
+
+static void a_file_opened_before_is_read_by_each_for_itself(void **state) {
+  (void)state;
+  outcome o = run_apart(reads, 30);
+  expect_end(&o, 0);
+}
+
+static void writes(void) {
+  printf("before the fork\n"); /* into a pipe: stays in the buffer */
+  lt_ctx *c = fresh();
+  lt_world *w = begin(c, 3, 20);
+  if (rank_of(w) > 0) printf("rank %d\n", rank_of(w));
+  if (rank_of(w) > 0) CHECK(getchar() == EOF);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+  fflush(stdout);
+}
+
+static void what_was_written_before_comes_once_and_children_flush(void **state) {
+  (void)state;
+  outcome o = run_apart(writes, 20);
+  expect_end(&o, 0);
+  assert_int_equal(count_of(o.said, "before the fork\n"), 1);
+  assert_int_equal(count_of(o.said, "rank 1\n"), 1);
+  assert_int_equal(count_of(o.said, "rank 2\n"), 1);
+}
+
+static void count_chunk(void *ud, int64_t chunk) {
+  (void)chunk;
+  __atomic_fetch_add((int *)ud, 1, __ATOMIC_RELAXED);
+}
+
+static int count_in_parallel(lt_ctx *c) {
+  int n = 0;
+  lt_parallel(c, 64, count_chunk, &n);
+  return n;
+}
+
+static void is_parallel(void) {
+  lt_ctx *c = fresh();
+  c->threads = 4;
+  CHECK(count_in_parallel(c) == 64);
+  lt_world *w = begin(c, 2, 20);
+  int cores = lt_core_count(), share = cores / 2 > 0 ? cores / 2 : 1;
+  CHECK(c->threads == (share < 4 ? share : 4));
+  c->threads = 3; /* whatever the share is, the pool works in all */
+  CHECK(count_in_parallel(c) == 64);
+  CHECK(sum(c, w, 1) == 2);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+  CHECK(c->threads == 4);
+  CHECK(count_in_parallel(c) == 64);
+  lt_ctx_release(c);
+}
+
+static void threads_are_shared_out_and_parallel_loops_run_in_all_ranks(void **state) {
+  (void)state;
+  outcome o = run_apart(is_parallel, 20);
+  expect_end(&o, 0);
+}
+
+static void *sleep_on(void *unused) {
+  (void)unused;
+  prctl(PR_SET_NAME, "sleeper");
+  pause_ms(60000);
+  return NULL;
+}
+
+static void has_thread(void) {
+  pthread_t thread;
+  lt_ctx *c = fresh();
+  pthread_create(&thread, NULL, sleep_on, NULL);
+  pause_ms(50);
+  lt_launch_options o = options(2, 10);
+  CHECK(lt_world_fork(c, &o) == NULL);
+  lt_failure f;
+  CHECK(lt_take_failure(c, &f));
+  CHECK_TEXT(f.text, "fit: cannot fork while 1 other thread runs: \"sleeper\" (fork_with_threads");
+  CHECK(!has_children());
+  o.fork_with_threads = true;
+  lt_world *w = lt_world_fork(c, &o);
+  CHECK(w != NULL && sum(c, w, 1) == 2 && lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+}
+
+static void other_threads_are_named(void **state) {
+  (void)state;
+  outcome o = run_apart(has_thread, 20);
+  expect_end(&o, 0);
+}
+
+static void *launch_here(void *unused) {
+  (void)unused;
+  lt_ctx *c = fresh();
+  c->threads = 2;
+  CHECK(count_in_parallel(c) == 64);
+  lt_launch_options o = options(3, 10);
+  o.fork_with_threads = true;
+  lt_world *w = lt_world_fork(c, &o);
+  CHECK(w != NULL && sum(c, w, 1) == 3);
+  c->threads = 2;
+  CHECK(count_in_parallel(c) == 64);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+  lt_ctx_release(c);
+  return NULL;
+}
+static void threads_launch(void) {
+  for (int k = 0; k < 3; k++) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, launch_here, NULL) == 0);
+    pthread_join(thread, NULL);
+  }
+}
+
+static void a_thread_that_ends_may_launch(void **state) {
+  (void)state;
+  outcome o = run_apart(threads_launch, 20);
+  expect_end(&o, 0);
+}
+
+static void asks_too_much(void) {
+  lt_ctx *c = fresh();
+  lt_failure f;
+  lt_launch_options o = options(2000, 10);
+  CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
+  CHECK_TEXT(f.text, "fit: ranks must be 1 to 1024: 2000");
+  setrlimit(RLIMIT_NOFILE, &(struct rlimit){20, 20});
+  o.ranks = 16;
+  CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
+  CHECK_TEXT(f.text, "fit: no control channel for rank");
+  CHECK_TEXT(f.text, "of 16: Too many open files");
+  o.ranks = 2;
+  lt_world *w = lt_world_fork(c, &o);
+  CHECK(w != NULL);
+  if (rank_of(w) == 0) {
+    CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
+    CHECK_TEXT(f.text, "fit: ranks run already: one world at a time");
+  }
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+  c->policy.fork = false;
+  CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
+  CHECK_TEXT(f.text, "fit: this state may not fork");
+  lt_ctx_release(c);
+}
+
+static void what_cannot_be_is_refused_with_a_sentence(void **state) {
+  (void)state;
+  outcome o = run_apart(asks_too_much, 20);
+  expect_end(&o, 0);
+}
+
+static void forgets(void) {
+  lt_ctx *c = fresh();
+  lt_world *w = begin(c, 3, 20);
+  if (rank_of(w) > 0) stay(c, w);
+  CHECK(rank_of(w) == 0);
+  lt_ctx_release(c);
+  CHECK(!has_children());
+}
+
+static void a_context_that_ends_takes_its_ranks_with_it(void **state) {
+  (void)state;
+  outcome o = run_apart(forgets, 20);
+  expect_end(&o, 0);
+}
+
+/* ---- signals ---- */
+
+static void is_interrupted(void) {
+  lt_ctx *c = fresh();
+  lt_launch_options o = options(3, 10);
+  signal(SIGINT, SIG_DFL);
+  lt_world *w = lt_world_fork(c, &o);
+  CHECK(w != NULL && sum(c, w, 1) == 3);
+  if (rank_of(w) == 0) {
+    signal(SIGINT, SIG_IGN);
+    kill(0, SIGINT); /* as a terminal does */
+  }
+  CHECK(sum(c, w, 1) == 3);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  lt_world_end(c, w);
+}
+
+static void children_leave_an_interrupt_to_the_parent(void **state) {
+  (void)state;
+  outcome o = run_apart(is_interrupted, 20);
+  expect_end(&o, 0);
+}
+
+static void hang_up(pid_t parent) { kill(-getpgid(parent), SIGHUP); }
+static void hangs_up(void) {
+  signal(SIGHUP, SIG_IGN);
+  if (fork() == 0) {
+    signal(SIGHUP, SIG_DFL);
+    setpgid(0, 0);
+    parent_and(hang_up, stay_on);
+    _exit(0);
+  }
+  int status;
+  wait(&status);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP);
+}
+
+static void a_hangup_ends_the_job(void **state) {
+  (void)state;
+  outcome o = run_apart(hangs_up, 20); /* which reads until the last process has ended */
+  expect_end(&o, 0);
+  assert_true(o.seconds < 10);
+}
+
+static volatile sig_atomic_t woken;
+static void wake(void *ud) {
+  (void)ud;
+  woken = woken + 1;
+}
+
+/* The main thread sleeps or computes: it is signalled, again and again. */
+static void wakes(void) {
+  lt_ctx *c = fresh();
+  lt_launch_options o = options(2, 20);
+  struct sigaction before, after;
+  sigaction(SIGRTMIN + 6, NULL, &before);
+  o.wake = wake;
+  lt_world *w = lt_world_fork(c, &o);
+  CHECK(w != NULL && sum(c, w, 1) == 2);
+  if (rank_of(w) == 1) raise_and_end(c, w, "boom");
+  int64_t start = lt_now_ns();
+  while (woken < 3) pause_ms(10000);
+  CHECK(seconds_since(start) < 9);
+  end_failed(c, w);
+  sigaction(SIGRTMIN + 6, NULL, &after);
+  CHECK(before.sa_handler == after.sa_handler);
+}
+
+static void the_main_thread_is_woken_again_and_again(void **state) {
+  (void)state;
+  outcome o = run_apart(wakes, 30);
+  expect_end(&o, 0);
+}
+
+/* A save takes longer than a rank has to unwind. */
+static void save_on(lt_world *w) {
+  lt_world_span(w, true, true);
+  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+  pause_ms(4000);
+  dprintf(1, "saved\n");
+  lt_world_span(w, false, true);
+}
+static void saving(void) {
+  lt_ctx *c = fresh();
+  lt_world *w = begin(c, 3, 20);
+  CHECK(sum(c, w, 1) == 3);
+  if (rank_of(w) == 2) lt_world_raise(w, "boom", NULL, 0);
+  if (rank_of(w) == 1) save_on(w);
+  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+  lt_world_end(c, w);
+}
+
+static void a_save_may_come_to_its_end(void **state) {
+  (void)state;
+  outcome o = run_apart(saving, 30);
+  expect_end(&o, 0);
+  assert_string_equal(o.said, "saved\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_add_up),
@@ -528,6 +824,17 @@ int main(void) {
       cmocka_unit_test(children_end_with_their_parent_and_one_speaks),
       cmocka_unit_test(children_in_a_kernel_end_with_their_parent),
       cmocka_unit_test(children_of_a_stopped_parent_give_it_up),
+      cmocka_unit_test(a_file_opened_before_is_read_by_each_for_itself),
+      cmocka_unit_test(what_was_written_before_comes_once_and_children_flush),
+      cmocka_unit_test(threads_are_shared_out_and_parallel_loops_run_in_all_ranks),
+      cmocka_unit_test(other_threads_are_named),
+      cmocka_unit_test(a_thread_that_ends_may_launch),
+      cmocka_unit_test(what_cannot_be_is_refused_with_a_sentence),
+      cmocka_unit_test(a_context_that_ends_takes_its_ranks_with_it),
+      cmocka_unit_test(children_leave_an_interrupt_to_the_parent),
+      cmocka_unit_test(a_hangup_ends_the_job),
+      cmocka_unit_test(the_main_thread_is_woken_again_and_again),
+      cmocka_unit_test(a_save_may_come_to_its_end),
   };
   folder = new_folder();
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
