@@ -70,6 +70,19 @@ static void on_exit_guard(int status, void *unused) {
   exit_early(w, status);
 }
 
+void lt_world_last_words(int status) {
+  lt_world *w = guarded;
+  if (w == NULL || w->info.forked || getpid() != w->info.pids[w->info.rank]) return;
+  if (pthread_equal(pthread_self(), w->main) || pthread_equal(pthread_self(), w->thread)) return;
+  guarded = NULL;
+  char text[256];
+  snprintf(text, sizeof text,
+           "rank %d: the library of %s ended this process (status %d): its launcher is gone",
+           w->info.rank, w->info.backend, status);
+  lt_world_report(w, LT_EXITED, w->info.rank, 1, text);
+  lt_watchdog_stop(w); /* it has written what it knows */
+}
+
 void lt_world_guard(lt_world *w) {
   static bool registered;
   guarded = w;

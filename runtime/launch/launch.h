@@ -80,6 +80,10 @@ void lt_world_end(lt_ctx *c, lt_world *w);
    rank 0 saves) and _exits with its status; where the process is not ours, returns that. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
+/* A library's own thread is about to end the process with _exit (Open MPI's does when mpirun is
+   gone): the other ranks hear of it, and the files are written. Returns; the caller exits. */
+void lt_world_last_words(int status);
+
 /* Whether this rank is the one that tells the failure on stderr; swaps the word, so that it is
    true once in the whole world. */
 bool lt_world_may_speak(lt_world *w);

@@ -1,0 +1,174 @@
+-- spec/dist/failures.lua: the ways in which a job fails, for spec/dist/*_spec.lua (few of each) and
+-- ./dev bench failure, ./dev bench kills (how long each takes, many times).
+--
+-- A row: name; ranks; script; ready, the file that says that the job is where it shall fail; event,
+-- what makes it fail then (nil: the script does it by itself, and makes the file `event`); text,
+-- which stderr has once; status; seconds, the bound from the event to the end of the last process.
+local job = require "spec.dist.job"
+
+local failures = {}
+
+local TIMEOUT <const> = 3
+
+-- mpirun's own way home after its ranks are gone, and before: it kills what is left after this.
+local MPIRUN_SECONDS <const> = 2
+
+local function wake_script(body, coroutine)
+  if coroutine then body = ("coroutine.wrap(function() %s end)()"):format(body) end
+  return ([[
+lt.dist.launch(2, function(rank)
+  local x = lt.ones(4)
+  lt.dist.all_reduce(x)
+  if rank == 1 then
+    while not exists "there" do end
+    busy(0.1)
+    mark "event"
+    error "the error of rank 1"
+  end
+  %s
+end)
+]]):format(body)
+end
+
+local BODIES <const> = {
+  { "waits in a collective", "mark 'there' lt.dist.all_gather(x)" },
+  { "loops for ever", "mark 'there' while true do end" },
+  { "catches every error", "mark 'there' while true do pcall(lt.dist.all_gather, x) end" },
+  { "computes in C for 10 s", "mark 'there' busy(10)", 3 },
+}
+
+--- Rank 1 raises while rank 0 is busy otherwise.
+failures.wake = {}
+for _, row in ipairs(BODIES) do
+  for _, coroutine in ipairs { false, true } do
+    table.insert(failures.wake, {
+      name = ("rank 1 raises, rank 0 %s%s"):format(row[1], coroutine and " in a coroutine" or ""),
+      ranks = 2, script = wake_script(row[2], coroutine), ready = "event",
+      text = "the error of rank 1", status = 1, seconds = row[3] or 1,
+    })
+  end
+end
+
+--- Rank 1 raises while rank 0 writes a checkpoint, which must be whole.
+failures.saving = {
+  name = "rank 1 raises, rank 0 writes a checkpoint", ranks = 2, ready = "event",
+  text = "the error of rank 1", status = 1, seconds = 30,
+  script = [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.weight = lt.parameter(lt.zeros(5e7)) end
+function Net:training_step(batch)
+  if lt.dist.rank() == 1 then
+    while not exists "there" do end
+    busy(0.1)
+    mark "event"
+    error "the error of rank 1"
+  end
+  mark "there"
+  self.trainer:save_checkpoint "a.ckpt"
+  lt.dist.barrier()
+  return batch[1]:sum()
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local trainer = lt.Trainer {
+  devices = lt.dist.world_size() == 1 and 2 or "auto", logger = false, max_steps = 2,
+  enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+}
+trainer:fit(Net(), {{lt.ones(1)}, {lt.ones(1)}})
+]],
+}
+
+-- All ranks reduce for ever; each says which process it is.
+local function work(ranks)
+  return ([[
+lt.dist.launch(%d, function(rank)
+  pid(rank)
+  local x = lt.ones(1000)
+  for k = 1, math.huge do
+    lt.dist.all_reduce(x)
+    if k == 10 and rank == 0 then mark "ready" end
+  end
+end)
+]]):format(ranks)
+end
+
+local function ended(name, ranks, who, text, status, over)
+  return {
+    name = "SIGKILL of " .. name, ranks = ranks, script = work(ranks), ready = "ready",
+    text = text, status = status, seconds = 3, over = over,
+    event = function(one) return job.signal("KILL", who(one)) end,
+  }
+end
+
+local function rank_of(rank)
+  return function(one) return one:pid(rank) end
+end
+
+--- Processes are killed.
+failures.kills = {
+  ended("a middle rank of 3", 3, rank_of(1), "ltrain: rank 1", 137),
+  ended("rank 0 of 3", 3, rank_of(0), "ltrain: rank 0", 137),
+  ended("mpirun", 2, function(one) return one:find("^mpirun ")[1] end, nil, nil, "mpi"),
+}
+
+--- The shell that leads the terminal is killed: SIGHUP ends the job.
+failures.hangup = {
+  name = "SIGKILL of the shell that leads the terminal", ranks = 2, script = work(2),
+  ready = "ready", seconds = 3, terminal = true,
+  event = function(one) return job.signal("KILL", one:pid "shell") end,
+}
+
+--- One rank is stopped: lost after the timeout.
+failures.stop = {
+  name = "SIGSTOP of a rank", ranks = 3, script = work(3), ready = "ready",
+  text = "ltrain: rank 1", seconds = TIMEOUT + 2,
+  event = function(one) return job.signal("STOP", one:pid(1)) end,
+}
+
+--- All ranks are stopped for twice the timeout, and then go on.
+failures.suspend = {
+  name = "SIGSTOP of all ranks for twice the timeout", ranks = 2,
+  script = [[
+lt.dist.launch(2, function(rank)
+  pid(rank)
+  local x, k = lt.ones(1000), 0
+  repeat
+    k = k + 1
+    lt.dist.all_reduce(x)
+    if k == 10 and rank == 0 then mark "ready" end
+  until lt.dist.broadcast(exists "enough")
+end)
+mark "done"
+]],
+}
+
+--- Starts a row's job over a backend.
+function failures.start(row, over)
+  return job.start(row.script, {
+    ranks = row.ranks, over = over, env = ("LT_TIMEOUT=%d"):format(TIMEOUT),
+    terminal = row.terminal, limit = 90,
+  })
+end
+
+--- Runs a row over a backend until it has failed. Returns {seconds = from the event to the end of
+--- its last process (nil: some are left after 10 times the bound), told =, status =, err =,
+--- files =}, or nil and why not; calls look(job) before all is removed.
+function failures.run(row, over, look)
+  local one <close> = failures.start(row, over)
+  if not one:wait_for(row.ready, 30) then
+    return nil, ("%s: it never came there: %s"):format(row.name, one:read "err" or "")
+  end
+  local since = job.now()
+  if row.event and not row.event(one) then return nil, row.name .. ": nobody to signal" end
+  local bound = row.seconds + (over == "mpi" and MPIRUN_SECONDS or 0)
+  local result = { seconds = one:wait_gone(10 * bound, since), bound = bound }
+  result.told = row.text and one:count(row.text)
+  result.status, result.err = one:status(), one:read "err"
+  result.files = one:files "^ltrain_failure_"
+  if look then look(one, result) end
+  return result
+end
+
+--- How long ranks are to be silent before they are lost.
+failures.timeout = TIMEOUT
+
+return failures
