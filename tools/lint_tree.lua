@@ -19,6 +19,8 @@ local COLUMNS <const> = 100
 local FILE_LINES <const> = 600
 local FUNCTION_LINES <const> = 80
 local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
+-- Files outside of launch/ that fork; the children end by _exit.
+local FORK <const> = { ["lua/bind/dial.c"] = true, ["lua/bind/process.c"] = true }
 
 local failures, warnings = 0, 0
 
@@ -95,7 +97,8 @@ local function check_words(path, room, code)
   for line in (code .. "\n"):gmatch("(.-)\n") do
     number = number + 1
     for _, word in ipairs(BANNED) do
-      if line:match("%f[%w_]" .. word .. "%s*%(") then
+      local is_own_end = word == "_exit" and FORK[path]
+      if line:match("%f[%w_]" .. word .. "%s*%(") and not is_own_end then
         fail("%s:%d: %s in the library", path, number, word)
       end
     end
