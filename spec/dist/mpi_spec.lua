@@ -1,0 +1,165 @@
+-- spec/dist/mpi_spec.lua: ranks that mpirun started: the same collectives, the same tables when
+-- they disagree. Skipped where this build has no MPI.
+local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+local lt = require "ltrain"
+
+local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
+local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+
+-- MPI unloads its parts at its end, so that leaks of theirs cannot be told from ours any more.
+local PREFIX <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+  .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "")
+local LAUNCH <const> = "cd '%s' && " .. PREFIX .. "timeout -k 1 %d mpirun -q --oversubscribe "
+  .. "-n %d '%s' run script.lua 2>&1; echo \"exit $?\""
+
+local function built()
+  for _, part in ipairs(lt.runtime.parts()) do
+    if part.name == "mpi" then return part.present, part.text end
+  end
+end
+
+-- Runs a script on n ranks; returns the exit status, what was printed, the folder.
+local function mpirun(n, code)
+  local folder = support.folder()
+  support.write(folder .. "/script.lua", support.prelude .. "local rank = dist.rank() " .. code)
+  local pipe <close> = assert(io.popen(LAUNCH:format(folder, SANITIZED and 120 or 60, n, ltrain)))
+  local output, status = pipe:read("a"):match("^(.*)exit (%d+)\n$")
+  return tonumber(status), output, folder
+end
+
+local function passes(n, code)
+  local status, output = mpirun(n, code)
+  assert.equal(0, status, output)
+  return output
+end
+
+-- Every rank calls what its own line says; all are told `wanted`, a pattern, once on stderr and in
+-- a file each.
+local function disagrees(n, calls, wanted)
+  local status, output, folder = mpirun(n, ([[
+local calls = {%s}
+pcall(calls[rank + 1])
+while true do pcall(dist.barrier) end
+]]):format(calls))
+  assert.equal(1, status, output)
+  assert.matches(wanted, output)
+  local _, times = output:gsub("ranks disagree", "")
+  assert.equal(1, times, output)
+  assert.is_nil(output:find("MPI_", 1, true), output)
+  for rank = 0, n - 1 do
+    local pipe <close> = assert(io.popen(("cat '%s'/ltrain_failure_*/failure.rank%d.txt")
+      :format(folder, rank)))
+    assert.matches(wanted, pipe:read "a", nil, nil, output)
+  end
+end
+
+describe("ranks under mpirun", function()
+  local function needs_mpi()
+    local present, why = built()
+    if not present then pending("mpi: " .. why) end
+  end
+
+  it("are one world", function()
+    needs_mpi()
+    local output = passes(3, [[
+      local world = dist.world()
+      same({"mpi", rank, 3, rank, 3, false},
+        {world.backend, world.rank, world.ranks, world.local_rank, world.local_ranks, world.forked})
+      same({0, 1, 2}, dist.all_gather(rank))
+      io.write("rank " .. rank .. " is here\n")
+    ]])
+    for rank = 0, 2 do assert.matches(("rank %d is here\n"):format(rank), output) end
+  end)
+
+  it("reduce every dtype by every operation", function()
+    needs_mpi()
+    passes(3, [[
+      local wanted = {{"sum", 6}, {"mean", 2}, {"min", 1}, {"max", 3}, {"prod", 6}}
+      for _, dtype in ipairs{"f32", "f64", "f16", "bf16", "i64", "i32", "u8"} do
+        for _, case in ipairs(wanted) do
+          local op, value = case[1], case[2]
+          if op ~= "mean" or dtype:find "f" then
+            local x = lt.full({2, 3}, rank + 1, {dtype = dtype})
+            same(lt.full({2, 3}, value, {dtype = dtype}), dist.all_reduce(x, {op = op}))
+          end
+        end
+      end
+      local bool = lt.tensor({rank == 1, true, false})
+      same(lt.tensor{true, true, false}, dist.all_reduce(bool, {op = "max"}))
+      same(lt.tensor{false, true, false}, dist.all_reduce(bool, {op = "min"}))
+      local large = lt.full({300001}, rank + 1.0)
+      same(6.0, dist.all_reduce(large):min():item())
+    ]])
+  end)
+
+  it("move what the others are to have, values of Lua too", function()
+    needs_mpi()
+    passes(3, [[
+      local x = lt.full({2}, rank, {dtype = "i64"})
+      same(lt.tensor{1, 1}, dist.broadcast(x, {from = 1}))
+      same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, dist.all_gather(x))
+      local uneven = lt.full({rank}, rank, {dtype = "i64"})
+      same(lt.tensor{1, 2, 2}, dist.all_gather(uneven, {cat = true}))
+      same(lt.tensor{30 + 6 * rank, 33 + 6 * rank}, dist.reduce_scatter(lt.arange(6) + rank * 10))
+      local at_root = dist.gather(x, {to = 2})
+      if rank == 2 then same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, at_root) else same(nil, at_root) end
+      local mine = dist.scatter(rank == 1 and lt.arange(6):view(3, 2) or nil, {from = 1})
+      same(lt.tensor{{2 * rank, 2 * rank + 1}}, mine)
+      local next_rank, before = (rank + 1) % 3, (rank - 1) % 3
+      local work = dist.send({"from", rank}, next_rank, {async = true})
+      same({"from", before}, dist.recv(before))
+      work:wait()
+      same({"a", {1, 2}}, dist.broadcast({"a", {rank + 1, rank + 2}}, {from = 0}))
+      dist.barrier()
+    ]])
+  end)
+
+  it("do several things at once, and in groups", function()
+    needs_mpi()
+    passes(4, [[
+      local works = {}
+      for k = 1, 20 do
+        works[k] = dist.all_reduce(lt.full({k * 100}, rank + k + 0.0), {async = true})
+      end
+      for k = 20, 1, -1 do same(6 + 4.0 * k, works[k]:wait()[1]:item()) end
+      local group = dist.split(rank % 2, {key = -rank})
+      same(rank % 2 == 0 and {2, 0} or {3, 1}, group:all_gather(rank))
+      local sum = group:all_reduce(lt.tensor{rank + 0.0}, {async = true})
+      same(6, dist.all_reduce(rank))
+      same(lt.tensor{rank % 2 == 0 and 2.0 or 4.0}, sum:wait())
+      local pair = dist.split(rank < 2 and 0 or -1)
+      if pair then same(2, pair:all_reduce(1)) else same(true, rank >= 2) end
+    ]])
+  end)
+
+  local OF = " [^;]*"
+  for _, case in ipairs {
+    { "of sizes", "function() dist.all_reduce(lt.zeros(8)) end, "
+      .. "function() dist.all_reduce(lt.zeros(16)) end",
+      "rank 0: all_reduce" .. OF .. "%[8%] f32" .. OF .. "; rank 1: all_reduce" .. OF
+      .. "%[16%] f32" },
+    { "of calls", "function() dist.all_reduce(lt.zeros(8)) end, "
+      .. "function() dist.broadcast(lt.zeros(8)) end",
+      "rank 0: all_reduce" .. OF .. "; rank 1: broadcast" },
+    { "of dtypes", "function() dist.all_gather(lt.zeros(8)) end, "
+      .. "function() dist.all_gather(lt.zeros(8, {dtype = 'f64'})) end",
+      "rank 0: all_gather" .. OF .. "f32" .. OF .. "; rank 1: all_gather" .. OF .. "f64" },
+    { "when one is skipped",
+      "function() for k = 1, 3 do dist.all_reduce(lt.zeros(k)) end end, "
+      .. "function() for k = 1, 3, 2 do dist.all_reduce(lt.zeros(k)) end end",
+      "collective %d+: rank 0: all_reduce" .. OF .. "%[2%] f32" .. OF .. "; rank 1: all_reduce"
+      .. OF .. "%[3%] f32" },
+  } do
+    it("are told how they disagree, all of them: " .. case[1], function()
+      needs_mpi()
+      disagrees(2, case[2], case[3])
+    end)
+  end
+
+  it("end when one leaves while another waits for it", function()
+    needs_mpi()
+    local status, output = mpirun(2, "if rank == 0 then dist.all_gather(lt.zeros(2)) end")
+    assert.equal(1, status, output)
+    assert.matches("rank 0: all_gather" .. OF .. "%[2%] f32" .. OF .. "; rank 1: left", output)
+  end)
+end)
