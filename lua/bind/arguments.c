@@ -1,8 +1,8 @@
 /* lua/bind/arguments.c: the arguments of an op, read from the Lua stack by its kind's table.
 
    Order: tensors (or one table of them, for list kinds), then the kind's arguments in the order of
-   its table, then one table of options. A Lua number that names a dim is 1-based, everything else
-   is passed as it is. */
+   its table, then one table of options, which may name optional tensors too. A Lua number that
+   names a dim is 1-based, everything else is passed as it is. */
 #include "bind/arguments.h"
 
 #include <string.h>
@@ -95,12 +95,50 @@ static const lt_arg *find_row(const lt_reading *r, const char *name) {
   return NULL;
 }
 
+/* The next name of a kind's inputs, NULL at the end. */
+static const char *next_input(const char *at, size_t *length) {
+  at += strspn(at, " ");
+  *length = strcspn(at, " ");
+  return *length > 0 ? at : NULL;
+}
+
+/* The place of the optional input `name`, -1: none is called so. */
+static int find_input(const lt_reading *r, const char *name) {
+  const char *at = r->kind->inputs;
+  size_t length;
+  for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
+    if (k >= r->kind->min_in && strlen(name) == length && memcmp(at, name, length) == 0) return k;
+  return -1;
+}
+
+/* Whether `name` is an optional input, which the value on top of the stack then becomes. */
+static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name) {
+  int k = find_input(r, name);
+  if (k < 0) return false;
+  if (k < r->n_in && r->in[k] != NULL)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' is given twice", r->who, name);
+  lt_tensor *t = lt_to_tensor(L, b, -1);
+  if (t == NULL)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a tensor, got %s", r->who, name,
+             lt_type_name(L, lua_gettop(L)));
+  while (r->n_in <= k) {
+    r->number[r->n_in].kind = LT_NO_SCALAR;
+    r->in[r->n_in++] = NULL;
+  }
+  r->in[k] = t;
+  return true;
+}
+
 _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading *r,
                                      const char *name) {
   lt_nearest nearest = {0};
   for (int k = 0; k < r->n_rows; k++)
     if (r->rows[k].type != LT_ARG_TICKET) lt_consider_word(&nearest, name, r->rows[k].name);
   if (r->with_requires_grad) lt_consider_word(&nearest, name, "requires_grad");
+  const char *at = r->kind->inputs;
+  size_t length;
+  for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
+    if (k >= r->kind->min_in) lt_consider_word(&nearest, name, lua_pushlstring(L, at, length));
   if (nearest.word != NULL)
     lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
              nearest.word);
@@ -117,6 +155,7 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
       r->requires_grad = lua_toboolean(L, -1);
       continue;
     }
+    if (a == NULL && read_input(L, b, r, name)) continue;
     if (a == NULL) unknown_option(L, b, r, name);
     if ((r->given >> (a - r->rows) & 1) != 0)
       lt_raise(L, b, LT_EARG, "%s: argument '%s' is given twice", r->who, name);

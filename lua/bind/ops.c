@@ -2,13 +2,27 @@
 
    Nothing here knows a single structured op: what is visible, what it takes and what it gives
    comes from lt_ops and lt_kinds. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bind/arguments.h"
 #include "bind/tensor.h"
 
-/* Upvalues of an op's function: the binding, the op. */
-enum { OP_UPVALUE = 2, OP_UPVALUES = 2 };
+/* Upvalues of an op's function: the binding, the op, of a form in place its name. */
+enum { OP_UPVALUE = 2, NAME_UPVALUE = 3 };
+
+/* A failure names the op that ran; a script knows it by what it called: zeros, add_. */
+static void tell_as_called(lt_ctx *c, const lt_reading *r) {
+  size_t length = strlen(r->op->name);
+  lt_failure *f = &c->failure;
+  if (lt_ok(c) || r->who == r->op->name || strncmp(f->text, r->op->name, length) != 0 ||
+      f->text[length] != ':')
+    return;
+  char text[LT_FAILURE_TEXT];
+  snprintf(text, sizeof text, "%s", f->text + length);
+  snprintf(f->text, sizeof f->text, "%s%s", r->who, text);
+  snprintf(f->op, sizeof f->op, "%s", r->who);
+}
 
 int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   lt_tensor *out[LT_MAX_OUT] = {NULL};
@@ -25,6 +39,7 @@ int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
       lt_fail(c, LT_EDTYPE, "%s: only floating tensors can require grad, this is %s", r->who,
               lt_dtype_name((lt_dtype)out[0]->dtype));
   }
+  tell_as_called(c, r);
   n_out = lt_end(L, b, frame, n_shown, out);
   for (; n_out > 1 && lua_isnil(L, -1); n_out--) lua_pop(L, 1); /* results that this call lacks */
   return n_out;
@@ -53,11 +68,13 @@ static int call_in_place(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_reading r;
   lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
-  lt_tensor *x = lt_check_tensor(L, b, 1, r.op->name);
+  r.who = lua_tostring(L, lua_upvalueindex(NAME_UPVALUE));
+  lt_tensor *x = lt_check_tensor(L, b, 1, r.who);
   lt_read_call(L, b, &r, 1);
   lt_frame frame = lt_begin(L, b, 0);
   lt_make_numbers(b->c, &r);
   lt_apply(b->c, (lt_op)(r.op - lt_ops), r.n_in, r.in, r.args, 1, &x);
+  tell_as_called(b->c, &r);
   lt_end_call(L, b, frame);
   lua_pushvalue(L, 1);
   return 1;
@@ -86,7 +103,7 @@ static int call_logic_operator(lua_State *L) {
 static void push_op(lua_State *L, lt_bind *b, lua_CFunction fn, int op) {
   lua_pushlightuserdata(L, b);
   lua_pushinteger(L, op);
-  lua_pushcclosure(L, fn, OP_UPVALUES);
+  lua_pushcclosure(L, fn, OP_UPVALUE);
 }
 
 /* Which functions a row becomes. */
@@ -96,7 +113,8 @@ static bool is_visible(const lt_op_info *op) {
 }
 
 static bool has_in_place_form(const lt_op_info *op) {
-  return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp;
+  return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp ||
+         op->kind == LT_KIND_masked_fill;
 }
 
 static bool is_method(const lt_op_info *op) {
@@ -113,9 +131,13 @@ static void add_op(lua_State *L, lt_bind *b, int id) {
   }
   lua_setfield(L, 1, op->name);
   if (!has_in_place_form(op)) return;
-  lua_pushfstring(L, "%s_", op->name);
-  push_op(L, b, call_in_place, id);
-  lua_rawset(L, 2);
+  const char *name = lua_pushfstring(L, "%s_", op->name);
+  lua_pushlightuserdata(L, b);
+  lua_pushinteger(L, id);
+  lua_pushvalue(L, -3);
+  lua_pushcclosure(L, call_in_place, NAME_UPVALUE);
+  lua_setfield(L, 2, name);
+  lua_pop(L, 1);
 }
 
 static void add_operators(lua_State *L, lt_bind *b) {
@@ -172,6 +194,16 @@ static void push_arguments(lua_State *L, const lt_kind_info *kind) {
   }
 }
 
+static void push_inputs(lua_State *L, const char *names) {
+  lua_newtable(L);
+  for (lua_Integer k = 1; names[0] != 0; k++) {
+    size_t length = strcspn(names, " ");
+    lua_pushlstring(L, names, length);
+    lua_rawseti(L, -2, k);
+    names += length + strspn(names + length, " ");
+  }
+}
+
 static void set_string(lua_State *L, const char *key, const char *value) {
   lua_pushstring(L, value);
   lua_setfield(L, -2, key);
@@ -215,6 +247,8 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   lua_setfield(L, -2, "n_out");
   lua_pushinteger(L, lt_kind_shown(kind)); /* results that a script gets */
   lua_setfield(L, -2, "n_shown");
+  push_inputs(L, kind->inputs);
+  lua_setfield(L, -2, "inputs");
   push_arguments(L, kind);
   lua_setfield(L, -2, "args");
 }

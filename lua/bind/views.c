@@ -123,11 +123,17 @@ static int view_as(lua_State *L) {
   return push_reshaped(L, b, x, lt_tensor_shape(y));
 }
 
+/* split, chunk and unbind are functions of `lt` too, as PyTorch has them. */
 void lt_bind_views(lua_State *L, lt_bind *b) {
-  static const luaL_Reg methods[] = {
-      {"split", split},         {"chunk", chunk},     {"unbind", unbind}, {"rows", rows},
-      {"expand_as", expand_as}, {"view_as", view_as}, {NULL, NULL}};
+  static const luaL_Reg parts[] = {
+      {"split", split}, {"chunk", chunk}, {"unbind", unbind}, {NULL, NULL}};
+  static const luaL_Reg others[] = {
+      {"rows", rows}, {"expand_as", expand_as}, {"view_as", view_as}, {NULL, NULL}};
+  lua_pushvalue(L, 1);
+  lt_add_functions(L, b, parts);
+  lua_pop(L, 1);
   lua_pushvalue(L, 2);
-  lt_add_functions(L, b, methods);
+  lt_add_functions(L, b, parts);
+  lt_add_functions(L, b, others);
   lua_pop(L, 1);
 }

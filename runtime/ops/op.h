@@ -76,6 +76,7 @@ typedef struct lt_arg {
 
 typedef struct lt_kind_info {
   const char *name;
+  const char *inputs; /* their names, with blanks between; of lists "list" */
   int min_in, max_in, n_out, flags;
   const lt_arg *(*args)(int *n); /* in the order of args.h */
   size_t args_size;

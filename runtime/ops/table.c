@@ -115,10 +115,11 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define FIRST LT_KIND_FIRST
 
 const lt_kind_info lt_kinds[LT_KIND_COUNT] = {
-#define LT_KIND(name_, min_, max_, out_, flags_)                                              \
-  [LT_KIND_##name_] = {.name = #name_, .min_in = min_, .max_in = max_, .n_out = out_,         \
-                       .flags = flags_, .args = args_##name_, .defaults = defaults_##name_,   \
-                       .args_size = sizeof(lt_args_##name_), .infer = lt_infer_##name_},
+#define LT_KIND(name_, inputs_, min_, max_, out_, flags_)                                     \
+  [LT_KIND_##name_] = {.name = #name_, .inputs = inputs_, .min_in = min_, .max_in = max_,     \
+                       .n_out = out_, .flags = flags_, .args = args_##name_,                  \
+                       .defaults = defaults_##name_, .args_size = sizeof(lt_args_##name_),    \
+                       .infer = lt_infer_##name_},
 #include "ops/kinds.def"
 };
 

@@ -53,6 +53,44 @@ describe("options", function()
     assert.same({{1, 2}, {2, 2}}, x:clamp({max = 2}):tolist())
   end)
 
+  it("may name the tensors that are optional", function()
+    local logits, target = lt.tensor({{1., 2., 0.}, {0., 3., 1.}}), lt.tensor({2, 1})
+    local weight = lt.tensor({1., 2., 4.})
+    assert.equal(lt.cross_entropy(logits, target, weight):item(),
+      lt.cross_entropy(logits, target, {weight = weight}):item())
+    -- -4 log p(2) - 2 log p(1) over the sum of weights 6, by hand
+    local function nll(row, id)
+      local total = 0
+      for _, v in ipairs(row) do total = total + math.exp(v) end
+      return math.log(total) - row[id + 1]
+    end
+    assert.near((4 * nll({1, 2, 0}, 2) + 2 * nll({0, 3, 1}, 1)) / 6,
+      lt.cross_entropy(logits, target, {weight = weight, reduction = "mean"}):item(), 1e-6)
+    local q = lt.randn(1, 3, 2)
+    local mask = lt.ones(3, 3):tril():to("bool")
+    assert.same(lt.scaled_dot_product_attention(q, q, q, {causal = true}):tolist(),
+      lt.scaled_dot_product_attention(q, q, q, {mask = mask}):tolist())
+    -- One in the middle may stay away.
+    assert.same({{-1 + 10, 1 + 20}}, lt.layer_norm(lt.tensor({{0., 2.}}), {2},
+      {bias = lt.tensor({10., 20.}), eps = 0}):tolist())
+  end)
+
+  it("name an optional tensor once, and a tensor", function()
+    local logits, target, weight = lt.zeros(2, 3), lt.tensor({2, 1}), lt.ones(3)
+    raises("cross_entropy: argument 'weight' is given twice", function()
+      lt.cross_entropy(logits, target, weight, {weight = weight})
+    end)
+    raises("cross_entropy: argument 'weight' must be a tensor, got number", function()
+      lt.cross_entropy(logits, target, {weight = 2})
+    end)
+    raises("cross_entropy: unknown option 'weigth'; did you mean 'weight'?", function()
+      lt.cross_entropy(logits, target, {weigth = weight})
+    end)
+    raises("cross_entropy: unknown option 'logits'", function()
+      lt.cross_entropy(logits, target, {logits = logits})
+    end)
+  end)
+
   it("are checked by name", function()
     raises("sum: unknown option 'keepdims'; did you mean 'keepdim'?", function()
       x:sum { keepdims = true }
@@ -115,11 +153,47 @@ describe("forms in place", function()
     assert.same({0, 0}, y:zero_():tolist())
     assert.same({1, 2}, y:copy_(lt.tensor {1, 2}):tolist())
   end)
+
+  it("fill where a mask is", function()
+    local y = lt.tensor({{1., 2.}, {3., 4.}})
+    assert.is_true(rawequal(y, y:masked_fill_(y:gt(2), -1)))
+    assert.same({{1, 2}, {-1, -1}}, y:tolist())
+    assert.same({{1, 0}, {-1, 0}}, y:masked_fill_(lt.tensor({false, true}), 0):tolist())
+    local three = lt.tensor({false, true, true})
+    raises("masked_fill_: shapes do not broadcast: [2, 2] and [3]",
+      function() y:masked_fill_(three, 0) end)
+  end)
+
+  it("are named as they were called", function()
+    raises("add_: shapes do not broadcast: [2, 2] and [3]", function() x:add_(lt.ones(3)) end)
+    raises("add_: operands must be tensors or numbers, got a tensor and string",
+      function() x:add_("3") end)
+    raises("zeros: impossible shape [1000000000000000000]", function() lt.zeros(1e18) end)
+    assert.equal("zeros", lt.last_error().op)
+    raises("ones_like: unknown option 'shape'", function() x:ones_like{shape = 3} end)
+  end)
+
+  it("fill where a mask is, and pass no gradient there", function()
+    local leaf = lt.tensor({1., 2., 3.}, {requires_grad = true})
+    local y = leaf * 2
+    y:masked_fill_(lt.tensor({false, true, false}), 9)
+    assert.same({2, 9, 6}, y:tolist())
+    y:sum():backward()
+    assert.same({2, 0, 2}, leaf.grad:tolist())
+  end)
 end)
 
 describe("lt.ops", function()
   local rows = {}
   for _, row in ipairs(lt.ops()) do rows[row.name] = row end
+
+  it("names the inputs of every row", function()
+    assert.same({"logits", "target", "weight"}, rows.cross_entropy.inputs)
+    assert.same({"list"}, rows.cat.inputs)
+    for name, row in pairs(rows) do
+      assert.equal(row.list and 1 or row.max_in, #row.inputs, name)
+    end
+  end)
 
   it("describes every row", function()
     assert.equal("unary", rows.sigmoid.kind)

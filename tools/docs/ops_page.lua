@@ -2,19 +2,6 @@
 local lt = require "ltrain"
 local markdown = require "markdown"
 
--- What the tensors are called that a kind takes; one tensor is `x`.
-local INPUTS <const> = {
-  addmm = { "x", "a", "b" }, attention = { "q", "k", "v", "mask" },
-  batch_norm = { "x", "weight", "bias", "running_mean", "running_var" }, binary = { "a", "b" },
-  compare = { "a", "b" }, conv = { "x", "weight", "bias" },
-  cross_entropy = { "logits", "target", "weight" }, embedding = { "weight", "ids" },
-  gather = { "x", "index" }, index_add = { "x", "index", "source" },
-  index_select = { "x", "index" }, layer_norm = { "x", "weight", "bias" },
-  linear = { "x", "weight", "bias" }, loss = { "prediction", "target" },
-  masked_fill = { "x", "mask" }, masked_select = { "x", "mask" }, matmul = { "a", "b" },
-  outer = { "a", "b" }, scatter_add = { "x", "index", "source" }, where = { "condition", "a", "b" },
-}
-
 -- Kinds in the order of the page, with their titles; what is not named comes last.
 local GROUPS <const> = {
   { "Elementwise, of one tensor", "unary", "clamp", "test", "dropout", "chance" },
@@ -74,17 +61,9 @@ local function type_text(argument)
   return "'" .. argument.choices:gsub("|", "' or '") .. "'"
 end
 
-local function inputs_of(op)
-  if op.list then return { "list" } end
-  if INPUTS[op.kind] then return INPUTS[op.kind] end
-  assert(op.max_in <= 1, "tools/docs/ops_page.lua: name the inputs of the kind " .. op.kind)
-  return op.max_in == 1 and { "x" } or {}
-end
-
 -- Arguments that a script gives: those of binary kinds stand for the operands.
 local function arguments_of(op)
-  return INPUTS[op.kind] and INPUTS[op.kind][1] == "a" and #op.args == 2 and op.min_in == 1 and {}
-    or op.args
+  return (op.kind == "binary" or op.kind == "compare") and {} or op.args
 end
 
 -- "lt.linear(x, weight [, bias])".
@@ -92,7 +71,7 @@ local function call_text(op)
   local parts = {}
   local least = op.list and 1 or op.kind == "binary" and 2 or op.kind == "compare" and 2
     or op.min_in
-  for i, name in ipairs(inputs_of(op)) do parts[i] = i <= least and name or "[" .. name .. "]" end
+  for i, name in ipairs(op.inputs) do parts[i] = i <= least and name or "[" .. name .. "]" end
   local optional = false
   for _, argument in ipairs(arguments_of(op)) do
     if argument.required then parts[#parts + 1] = argument.name else optional = true end
@@ -121,7 +100,7 @@ end
 local function arguments_table(op)
   local rows = {}
   for i, argument in ipairs(arguments_of(op)) do
-    rows[i] = { tostring(#inputs_of(op) + i), markdown.code(argument.name), type_text(argument),
+    rows[i] = { tostring(#op.inputs + i), markdown.code(argument.name), type_text(argument),
       default_text(argument) }
   end
   return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil
@@ -161,7 +140,8 @@ end
 local INTRO <const> = [[
 Each is a function of `lt`, and a method of its first tensor unless it takes a list: `lt.relu(x)`
 and `x:relu()` are the same. Arguments stand in order after the tensors, or by name in one table
-after them: `x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`. Operands of
+after them: `x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`. The table may
+name optional tensors too: `lt.cross_entropy(logits, target, {weight = w})`. Operands of
 elementwise operations broadcast, and one may be a number.
 
 - A *dim* or *position* counts from 1, or from -1 at the end. Everything else is a content: ids,
