@@ -48,6 +48,7 @@ static int fork_ranks(lua_State *L) {
   if (!b->c->policy.fork)
     lt_raise(L, b, LT_EARG, "%s: this program may not start processes", o.what);
   o.ranks = (int)n;
+  o.owns_process = b->owns_process;
   o.wake = lt_bind_wake;
   o.wake_ud = b;
   lua_gc(L, LUA_GCCOLLECT); /* garbage is finalised once, here, and not again in each child */

@@ -81,6 +81,7 @@ static int bind_new(lua_State *L) {
   b->c = lt_ctx_new(lt_registry_here(), options->allocator);
   if (b->c == NULL) return luaL_error(L, "ltrain: no memory for a context");
   b->owned = options->owned;
+  b->owns_process = options->owns_process;
   b->c->policy = options->policy;
   b->c->threads = options->threads > 0 ? options->threads : 1;
   b->main_modes = b->c->modes;

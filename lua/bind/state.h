@@ -45,6 +45,7 @@ typedef struct lt_script_hook lt_script_hook; /* grad.c */
 typedef struct lt_bind {
   lt_ctx *c;       /* NULL once the state is closing */
   bool owned;      /* the state is ours: collector and math.random too */
+  bool owns_process; /* ranks that fail may end the process when the script does not end */
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
   volatile sig_atomic_t waking; /* a verdict ends the script (waking.c) */
@@ -67,6 +68,7 @@ typedef struct lt_bind {
 
 typedef struct lt_bind_options {
   bool owned;
+  bool owns_process; /* ranks that fail may end it when the script does not */
   int threads; /* 0: one */
   lt_policy policy;
   const lt_allocator *allocator; /* NULL: malloc */

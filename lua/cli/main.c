@@ -100,6 +100,7 @@ int main(int argc, char **argv) {
   }
   const lt_bind_options options = {
       .threads = default_threads(),
+      .owns_process = !p.interactive && p.argc > 1, /* the prompt survives its ranks */
       .policy = {
           .read_files = true, .write_files = true, .fork = true, .dlopen = true, .network = true}};
   lua_State *L = lt_host_new(&options);

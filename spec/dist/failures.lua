@@ -2,8 +2,8 @@
 -- ./dev bench failure, ./dev bench kills (how long each takes, many times).
 --
 -- A row: name; ranks; script; ready, the file that says that the job is where it shall fail; event,
--- what makes it fail then (nil: the script does it by itself, and makes the file `event`); text,
--- which stderr has once; status; seconds, the bound from the event to the end of the last process.
+-- what makes it fail `delay` seconds later (nil: the script does it by itself, and makes the file
+-- `event`); text, what stderr has once; status; seconds, the bound from the event to the end of the last process.
 local job = require "spec.dist.job"
 
 local failures = {}
@@ -157,6 +157,7 @@ function failures.run(row, over, look)
   if not one:wait_for(row.ready, 30) then
     return nil, ("%s: it never came there: %s"):format(row.name, one:read "err" or "")
   end
+  if row.delay then job.sleep(row.delay) end
   local since = job.now()
   if row.event and not row.event(one) then return nil, row.name .. ": nobody to signal" end
   local bound = row.seconds + (over == "mpi" and MPIRUN_SECONDS or 0)
