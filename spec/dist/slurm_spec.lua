@@ -1,0 +1,168 @@
+-- spec/dist/slurm_spec.lua: a real SLURM of two nodes: ranks join over it, a job is queued again
+-- and goes on. The nodes are network namespaces of this machine (spec/dist/slurm/cluster.sh).
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+
+local process = lt.runtime.process
+
+local CLUSTER <const> = "spec/dist/slurm/cluster.sh"
+local LIMIT <const> = 60 -- seconds of a command on the cluster
+
+local function shell(text)
+  local pipe <close> = assert(io.popen(text))
+  return (pipe:read("a"):gsub("%s+$", ""))
+end
+
+local LTRAIN <const> = shell(("realpath -s '%s'"):format(os.getenv("LTRAIN") or arg[-1]))
+
+-- Why there can be no cluster here, or nil.
+local function missing()
+  for _, name in ipairs { "slurmctld", "slurmd", "srun", "ip", "nsenter", "unshare" } do
+    if not process.find(name) and not lt.io.kind("/usr/sbin/" .. name) then
+      return name .. " is not there"
+    end
+  end
+  if not process.is_root() then return "only root makes network namespaces" end
+  local status = process.capture({ "unshare", "--net", "--uts", "--mount", "true" }, 10)
+  if status ~= 0 then return "network namespaces are refused here" end
+  if not lt.io.kind("/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so")
+    and shell("find /usr/lib -name 'mpi_pmix*.so' 2>/dev/null") == "" then
+    return "this SLURM has no pmix"
+  end
+  for _, part in ipairs(lt.runtime.parts()) do
+    if part.name == "mpi" and not part.present then return "mpi: " .. part.text end
+  end
+end
+
+local reason = missing()
+local when = reason and pending or it
+
+describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function()
+  local folder
+
+  -- A command on the cluster: status and what it says on both streams.
+  local function on(...)
+    local status, text = process.capture({ "timeout", "-k", "1", tostring(LIMIT), CLUSTER, "in",
+      folder, ... }, LIMIT + 5)
+    return status, text
+  end
+
+  local function run(script, ...)
+    child.write(folder .. "/script.lua", script)
+    return on("srun", "-N2", "-n2", "-D", folder, ...)
+  end
+
+  setup(function()
+    if reason then return end
+    folder = child.folder()
+    local status, text = process.capture({ "timeout", "-k", "1", "30", CLUSTER, "up", folder }, 40,
+      { "PATH=" .. os.getenv("PATH") .. ":/usr/sbin:/sbin" })
+    assert(status == 0, text)
+  end)
+
+  teardown(function()
+    if not folder then return end
+    process.capture({ "timeout", "-k", "1", "30", CLUSTER, "down", folder }, 40)
+    child.remove(folder)
+  end)
+
+  when("tasks on two nodes are one world", function()
+    local status, text = run([[
+      local lt = require "ltrain"
+      local sum = lt.dist.all_reduce(lt.ones(5) * (lt.dist.rank() + 1)):sum():item()
+      local world = lt.dist.world()
+      lt.dist.rank_zero_first(function()
+        io.write(("%d of %d on %s: %g, node %d of %d, local %d\n"):format(world.rank, world.ranks,
+          world.hosts[world.rank + 1], sum, world.node_rank, world.nodes, world.local_rank))
+      end)
+    ]], "--mpi=pmix", LTRAIN, "run", "script.lua")
+    assert.equal(0, status, text)
+    assert.matches("0 of 2 on lta: 15, node 0 of 2, local 0\n", text, 1, true)
+    assert.matches("1 of 2 on ltb: 15, node 1 of 2, local 0\n", text, 1, true)
+  end)
+
+  when("tasks without PMIx are refused, and told of once", function()
+    local status, text = run("print('ran')", LTRAIN, "script.lua")
+    assert.equal(2, status, text)
+    local _, times = text:gsub("SLURM started 2 tasks, but without PMIx", "")
+    assert.equal(1, times, text)
+    assert.not_matches("ran\n", text, 1, true)
+  end)
+
+  when("devices that contradict the step are refused", function()
+    local status, text = run("print('ran')", "--mpi=pmix", LTRAIN, "run", "script.lua",
+      "--devices", "2", "--num_nodes", "2")
+    assert.equal(2, status, text)
+    assert.matches("devices x num_nodes = 2 x 2 = 4, but 2 ranks were started: srun --mpi=pmix "
+      .. "-n 4", text, 1, true)
+  end)
+
+  when("an error on one node ends both, and is told once", function()
+    local status, text = run([[
+      local lt = require "ltrain"
+      if lt.dist.rank() == 1 then error "boom" end
+      while true do pcall(lt.dist.barrier) end
+    ]], "--mpi=pmix", LTRAIN, "run", "script.lua")
+    assert.equal(1, status, text)
+    local _, times = text:gsub("rank 1: script.lua:2: boom", "")
+    assert.equal(1, times, text)
+  end)
+
+  -- Waits until the file of the job's output has the text; fails after `seconds`.
+  local function wait_for(path, wanted, seconds)
+    local last = lt.runtime.clock() + seconds
+    while true do
+      local text = lt.io.kind(path) and lt.io.read_file(path) or ""
+      if text:find(wanted, 1, true) then return text end
+      assert(lt.runtime.clock() < last, ("no '%s' in: %s"):format(wanted, text))
+      os.execute("sleep 0.1")
+    end
+  end
+
+  when("SIGUSR1 requeues a job, which goes on where it was", function()
+    child.write(folder .. "/model.lua", [[
+      local lt = require "ltrain"
+      local Net = lt.Module:extend "Net"
+      function Net:init() self.layer = lt.nn.Linear(3, 1) end
+      function Net:training_step(batch)
+        local ends = lt.runtime.clock() + 0.02
+        while lt.runtime.clock() < ends do end
+        return self.layer(batch[1]):mean()
+      end
+      function Net:on_train_start()
+        if lt.dist.rank() == 0 then print("from step " .. self.trainer.global_step) end
+      end
+      function Net:configure_optimizers()
+        return lt.optim.SGD(self:parameters(), {lr = 0.1})
+      end
+      local data = lt.data.TensorDataset(lt.ones(400, 3))
+      local trainer = lt.Trainer {max_steps = 100, enable_progress_bar = false,
+        enable_model_summary = false, num_sanity_val_steps = 0, log_every_n_steps = 0}
+      trainer:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))
+      if lt.dist.rank() == 0 then print("to step " .. trainer.global_step) end
+    ]])
+    child.write(folder .. "/job.sh", ([[#!/bin/bash
+#SBATCH -N2 -n2 --ntasks-per-node=1 --requeue --open-mode=append
+srun --mpi=pmix '%s' run model.lua
+]]):format(LTRAIN))
+    local out = folder .. "/job.out"
+    local status, text = on("sbatch", "--parsable", "-D", folder, "-o", out, folder .. "/job.sh")
+    assert.equal(0, status, text)
+    local job = text:match "%d+"
+    wait_for(out, "from step 0\n", 20)
+    os.execute("sleep 0.3")
+    assert.equal(0, (on("scancel", "--signal=USR1", "--full", job)))
+    wait_for(out, ("SLURM: job %s is queued again, to go on from "):format(job), 20)
+    -- SLURM would let it wait for two minutes.
+    local last = lt.runtime.clock() + 20
+    repeat
+      assert(lt.runtime.clock() < last, "the job cannot be started")
+      os.execute("sleep 0.1")
+    until on("scontrol", "update", "jobid=" .. job, "starttime=now") == 0
+    text = wait_for(out, "to step 100\n", 30)
+    assert.matches(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=1): goes on from"):format(
+      job), text, 1, true)
+    local step = tonumber(text:match("goes on from.*from step (%d+)\n"))
+    assert(step and step > 0 and step < 100, text)
+  end)
+end)
