@@ -1,0 +1,104 @@
+-- spec/dev_spec.lua: ./dev installs what is missing through sudo, and says what it could not.
+--
+-- In a folder with a copy of the script and programs that stand for sudo, apt-get, dpkg-query and
+-- the linters; as a user who is not root.
+local child = require "spec.cli.child"
+
+local ROOT <const> = os.getenv("LT_ROOT") or "."
+
+local FAKES <const> = {
+  -- As sudo's env_reset: what is not on its line does not arrive.
+  sudo = 'echo "sudo $*" >>LOG\n[ -e DIR/refuse ] && echo "sudo: no" >&2 && exit 1\n'
+    .. 'exec env -i PATH="DIR/bin:/usr/bin:/bin" "$@"',
+  ["apt-get"] = 'echo "apt-get $* ($DEBIAN_FRONTEND)" >>LOG\n'
+    .. 'case "$*" in *ccache*) exit 100 ;; update) [ ! -e DIR/offline ] || exit 100 ;; esac',
+  ["dpkg-query"] = 'shift 2\nfor p in "$@"; do\n  grep -qx "$p" DIR/lacking || '
+    .. 'echo "installed $p"\ndone',
+  luacheck = "", ["lua5.4"] = "",
+}
+
+local INSTALL <const> = "env DEBIAN_FRONTEND=noninteractive apt-get install -y "
+  .. "--no-install-recommends "
+
+local function lines(path)
+  local list = {}
+  local file = io.open(path)
+  if file == nil then return list end
+  for line in file:lines() do list[#list + 1] = line end
+  file:close()
+  return list
+end
+
+describe("./dev as a user who is not root", function()
+  local dir
+
+  before_each(function()
+    dir = child.folder()
+    assert(os.execute(("mkdir %s/bin && cp '%s/dev' %s"):format(dir, ROOT, dir)))
+    for name, text in pairs(FAKES) do
+      child.write(dir .. "/bin/" .. name,
+        "#!/bin/sh\n" .. text:gsub("DIR", dir):gsub("LOG", dir .. "/log") .. "\n")
+    end
+    child.write(dir .. "/log", "")
+    assert(os.execute(("chmod -R a+rwX %s && chmod a+x %s/bin/*"):format(dir, dir)))
+  end)
+
+  after_each(function() child.remove(dir) end)
+
+  -- `./dev lint` where `lacking` is not installed: exit status, what it said, what was called.
+  local function lint(lacking)
+    child.write(dir .. "/lacking", lacking:gsub(" ", "\n") .. "\n")
+    local _, _, status = os.execute(([[
+      user=
+      [ "$(id -u)" -ne 0 ] || user="setpriv --reuid=65534 --regid=65534 --clear-groups"
+      timeout 20 $user env PATH=%s/bin:/usr/bin:/bin %s/dev lint >%s/said 2>&1]]):format(
+      dir, dir, dir))
+    return status, table.concat(lines(dir .. "/said"), "\n"), lines(dir .. "/log")
+  end
+
+  it("asks for nothing where all is there", function()
+    local status, said, log = lint("")
+    assert.same({0, "", {}}, {status, said, log})
+  end)
+
+  it("installs through sudo", function()
+    local status, said, log = lint("lua-check zlib1g-dev")
+    assert.equal(0, status)
+    assert.equal("dev: installing Debian packages: zlib1g-dev lua-check", said)
+    assert.same({
+      "sudo env true", "sudo env DEBIAN_FRONTEND=noninteractive apt-get update", "apt-get update (noninteractive)",
+      "sudo " .. INSTALL .. "zlib1g-dev lua-check",
+      "apt-get install -y --no-install-recommends zlib1g-dev lua-check (noninteractive)",
+    }, log)
+  end)
+
+  it("goes on with the lists that are there, and without what is optional", function()
+    child.write(dir .. "/offline", "")
+    local status, said = lint("lua-check ccache")
+    assert.equal(0, status)
+    assert.truthy(said:find("apt-get update failed, trying with the lists that are here", 1, true))
+    assert.truthy(said:find("dev: going on without: ccache", 1, true))
+  end)
+
+  it("says what to do where sudo refuses", function()
+    child.write(dir .. "/refuse", "")
+    local status, said, log = lint("lua-check")
+    assert.equal(2, status)
+    assert.truthy(said:find("sudo: no", 1, true))
+    assert.truthy(said:find("dev: not installed: lua-check (become root: "
+      .. "apt-get install lua-check)", 1, true), said)
+    assert.equal(1, #log)
+  end)
+
+  it("says what to do without sudo", function()
+    assert(os.remove(dir .. "/bin/sudo"))
+    if os.execute("PATH=/usr/bin:/bin command -v sudo >/dev/null") then
+      print("# dev_spec: sudo is installed here: its absence is not tried")
+      return
+    end
+    local status, said, log = lint("lua-check")
+    assert.same({2, {}}, {status, log})
+    assert.truthy(said:find("dev: not installed: lua-check (become root: "
+      .. "apt-get install lua-check)", 1, true), said)
+  end)
+end)
