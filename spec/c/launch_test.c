@@ -524,14 +524,17 @@ static void reads(void) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(f));
   FILE *in = fopen(path, "r");
+  setvbuf(in, NULL, _IONBF, 0);
   CHECK(fseek(in, 7 * RECORD, SEEK_SET) == 0 && fread(record, 1, RECORD, in) == RECORD);
   lt_ctx *c = fresh();
   lt_world *w = begin(c, 4, 20);
   int rank = rank_of(w);
+  CHECK(sum(c, w, 1) == 4);
   CHECK(fread(record, 1, RECORD, in) == RECORD && record[0] == 'a' + 8); /* goes on where it was */
   for (int k = 0; k < RECORDS; k++) {
     int at = (k * 7 + rank * 11) % RECORDS;
     CHECK(fseek(in, (long)at * RECORD, SEEK_SET) == 0);
+    if (k < 20) CHECK(sum(c, w, 1) == 4); /* all have sought before one reads */
     CHECK(fread(record, 1, RECORD, in) == RECORD);
     CHECK(record[0] == 'a' + at % 26 && record[RECORD - 1] == 'a' + at % 26);
   }
