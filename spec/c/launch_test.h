@@ -58,7 +58,7 @@ typedef struct outcome {
 
 /* Run fn in a process that leads a session of its own, in a new empty folder; stdout and stderr of
    all its processes are read until the last of them has ended. Killed after `limit` seconds. */
-static outcome run_apart(void (*fn)(void), double limit) {
+static inline outcome run_apart(void (*fn)(void), double limit) {
   static outcome o;
   o = (outcome){.status = -1};
   int ends[2];
