@@ -94,8 +94,11 @@ lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const vo
     lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), root, g->size);
   if ((op == LT_COMM_SEND || op == LT_COMM_RECV) && root == g->rank)
     lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), root);
-  lt_plan plan = {.op = op, .reduce = LT_COMM_NO_REDUCE, .dtype = LT_DTYPE_NONE,
-                  .form = LT_FORM_VALUE, .root = rooted ? root : -1};
+  lt_plan plan = {.op = op,
+                  .reduce = LT_COMM_NO_REDUCE,
+                  .dtype = LT_DTYPE_NONE,
+                  .form = LT_FORM_VALUE,
+                  .root = rooted ? root : -1};
   w->move.root = plan.root;
   w->agreed = sizes_known;
   bool gives = is_for_all(op) || op == LT_COMM_GATHER || op == LT_COMM_SEND ||

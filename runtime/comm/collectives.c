@@ -47,8 +47,11 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   w->move.in = in != NULL ? lt_data(in) : NULL;
   w->move.out = out != NULL ? lt_data(out) : NULL;
   if (out != NULL) lt_storage_bump(c, out->storage);
-  *plan = (lt_plan){.op = op, .reduce = LT_COMM_NO_REDUCE, .dtype = (lt_dtype)shown->dtype,
-                    .shape = lt_tensor_shape(shown), .root = -1};
+  *plan = (lt_plan){.op = op,
+                    .reduce = LT_COMM_NO_REDUCE,
+                    .dtype = (lt_dtype)shown->dtype,
+                    .shape = lt_tensor_shape(shown),
+                    .root = -1};
   return w;
 }
 
@@ -107,8 +110,10 @@ static bool equal_sizes(lt_ctx *c, lt_work *w) {
                             (long long)w->extents[r]);
   }
   if (equal) return true;
-  return lt_fail(c, LT_ESHAPE, "all_gather: first sizes differ between ranks: %s (join them with "
-                 "{cat = true})", text);
+  return lt_fail(c, LT_ESHAPE,
+                 "all_gather: first sizes differ between ranks: %s (join them with "
+                 "{cat = true})",
+                 text);
 }
 
 lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, lt_origin at) {
@@ -222,7 +227,10 @@ lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin 
 lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at) {
   lt_work *w = lt_work_new(c, g, LT_COMM_BARRIER);
   if (w == NULL) return NULL;
-  lt_plan plan = {.op = LT_COMM_BARRIER, .reduce = LT_COMM_NO_REDUCE, .dtype = LT_DTYPE_NONE,
-                  .form = LT_FORM_VALUE, .root = -1};
+  lt_plan plan = {.op = LT_COMM_BARRIER,
+                  .reduce = LT_COMM_NO_REDUCE,
+                  .dtype = LT_DTYPE_NONE,
+                  .form = LT_FORM_VALUE,
+                  .root = -1};
   return lt_work_issue(c, w, &plan, at);
 }

@@ -206,8 +206,11 @@ lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key) {
   if (w == NULL) return NULL;
   w->round.extent = pack(color, key);
   w->round.extents = w->extents;
-  lt_plan plan = {.op = LT_COMM_SPLIT, .reduce = LT_COMM_NO_REDUCE, .dtype = LT_DTYPE_NONE,
-                  .form = LT_FORM_VALUE, .root = -1};
+  lt_plan plan = {.op = LT_COMM_SPLIT,
+                  .reduce = LT_COMM_NO_REDUCE,
+                  .dtype = LT_DTYPE_NONE,
+                  .form = LT_FORM_VALUE,
+                  .root = -1};
   w = lt_work_issue(c, w, &plan, (lt_origin){0});
   lt_group *part = NULL;
   if (w != NULL && lt_work_wait(c, w) && color >= 0) {

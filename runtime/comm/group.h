@@ -6,11 +6,7 @@
 #include "comm/fingerprint.h"
 
 /* Where a work stands. A step is one movement of the backend; most works have one. */
-typedef enum lt_stage {
-  LT_STAGE_COMPARE,
-  LT_STAGE_MOVE,
-  LT_STAGE_DONE
-} lt_stage;
+typedef enum lt_stage { LT_STAGE_COMPARE, LT_STAGE_MOVE, LT_STAGE_DONE } lt_stage;
 
 enum { LT_WORK_TEXT = 256 };
 
@@ -20,12 +16,12 @@ struct lt_work {
   lt_work *next;   /* in its queue */
   lt_mark mark;
   lt_stage stage;
-  bool pair;       /* send, recv */
+  bool pair; /* send, recv */
   int peer;
   lt_comm_compare round;
   lt_comm_move move;
-  int64_t bytes;   /* of data, for the ring */
-  uint64_t ring;   /* number in the ring */
+  int64_t bytes; /* of data, for the ring */
+  uint64_t ring; /* number in the ring */
   /* Called when all agreed, before the first step: sizes are known now. (optional) */
   bool (*agreed)(lt_ctx *c, lt_work *w);
   /* Called after a step; sets up the next one and says true, or false when there is none, or with a
@@ -35,16 +31,16 @@ struct lt_work {
   lt_comm_reduce reduce; /* as asked: the backend has no mean */
   lt_tensor *in, *out;   /* retained until it is done */
   lt_tensor *result;
-  int64_t *extents;      /* [size]: of the ranks, when they travel with the fingerprint */
-  int64_t *counts;       /* [size] for the move */
-  size_t numbers_bytes;  /* of the block that holds both */
+  int64_t *extents;     /* [size]: of the ranks, when they travel with the fingerprint */
+  int64_t *counts;      /* [size] for the move */
+  size_t numbers_bytes; /* of the block that holds both */
   struct {
-    char *sent;          /* this rank's bytes, or at the root of scatter the parts of all */
+    char *sent; /* this rank's bytes, or at the root of scatter the parts of all */
     size_t sent_bytes;
-    char *got;           /* parts that came, one after the other */
+    char *got; /* parts that came, one after the other */
     size_t got_bytes;
   } data;
-  lt_code failed;        /* told at the wait */
+  lt_code failed; /* told at the wait */
   char text[LT_WORK_TEXT];
 };
 
@@ -58,18 +54,18 @@ struct lt_group {
   lt_comm_link *link; /* NULL once closed */
   lt_pulse *pulse;
   int rank, size;
-  int *world;         /* [size] world ranks */
-  uint32_t id;        /* 0: all ranks */
-  uint64_t seq;       /* collectives issued so far */
-  uint64_t *sent, *received; /* [size] messages issued so far, to and from each rank */
-  uint64_t *walked;   /* [2 * size] see drive_pairs */
-  lt_mark *marks;     /* [size] for a round that differs: the group's last */
-  lt_queue queue;     /* collectives */
-  lt_queue pairs;     /* sends and receives */
+  int *world;                        /* [size] world ranks */
+  uint32_t id;                       /* 0: all ranks */
+  uint64_t seq;                      /* collectives issued so far */
+  uint64_t *sent, *received;         /* [size] messages issued so far, to and from each rank */
+  uint64_t *walked;                  /* [2 * size] see drive_pairs */
+  lt_mark *marks;                    /* [size] for a round that differs: the group's last */
+  lt_queue queue;                    /* collectives */
+  lt_queue pairs;                    /* sends and receives */
   bool crowded, fixed_order, broken; /* broken: ranks disagreed here */
   int64_t chunk;
-  lt_group *root;     /* of all ranks; itself there. Split groups retain it */
-  lt_group *next;     /* all groups of the root that have a link, the root first */
+  lt_group *root; /* of all ranks; itself there. Split groups retain it */
+  lt_group *next; /* all groups of the root that have a link, the root first */
 };
 
 /* Put a work that is filled in into its group's queue: describes it, notes it, starts it. Takes the

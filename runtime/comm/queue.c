@@ -36,8 +36,12 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
   }
   w->counts = w->extents + g->size;
   w->group = lt_group_retain(g);
-  w->move = (lt_comm_move){.op = (uint8_t)op, .reduce = LT_COMM_NO_REDUCE, .dtype = LT_U8,
-                           .root = -1, .counts = w->counts, .chunk_bytes = g->chunk,
+  w->move = (lt_comm_move){.op = (uint8_t)op,
+                           .reduce = LT_COMM_NO_REDUCE,
+                           .dtype = LT_U8,
+                           .root = -1,
+                           .counts = w->counts,
+                           .chunk_bytes = g->chunk,
                            .fixed_order = g->fixed_order};
   return w;
 }
@@ -264,8 +268,8 @@ void lt_queue_end(lt_ctx *c, lt_group *g, lt_code code, const char *text) {
 /* Waiting. */
 
 enum {
-  QUICK = 40,            /* looks before the wait is told */
-  SPIN_NS = 50000,       /* of looking again at once, then it sleeps */
+  QUICK = 40,      /* looks before the wait is told */
+  SPIN_NS = 50000, /* of looking again at once, then it sleeps */
   RELAX_NS = 1000000,
 };
 
@@ -283,7 +287,7 @@ static lt_work *blocking(lt_work *w) {
 typedef struct waiting {
   lt_pulse *pulse;
   int64_t since;
-  lt_mark before;  /* what the rank did when the wait began */
+  lt_mark before; /* what the rank did when the wait began */
   lt_work *told;
 } waiting;
 
@@ -324,8 +328,7 @@ static void end_wait(waiting *at) {
 /* A message that this rank waits for cannot come, because the peer waits for one from here. */
 static bool look_for_stuck(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
-  if (!w->pair || w->stage != LT_STAGE_COMPARE || g->ops->stuck_pair == NULL)
-    return false;
+  if (!w->pair || w->stage != LT_STAGE_COMPARE || g->ops->stuck_pair == NULL) return false;
   for (const lt_work *k = g->pairs.first; k != NULL; k = k->next)
     if (k->peer == w->peer && k->mark.op != w->mark.op) return false;
   if (g->ops->stuck_pair(g->link, w->peer, &w->round) != LT_DIFFERENT) return false;
@@ -339,8 +342,9 @@ static bool interrupted(lt_ctx *c, const lt_work *w, const lt_pulse *pulse) {
     return !lt_fail(c, LT_ERANKS, "%s", pulse->verdict.text);
   if (atomic_load_explicit(c->cancel, memory_order_relaxed))
     return !lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_comm_op_name(w->mark.op));
-  return w->group->broken && !lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
-                                      lt_comm_op_name(w->mark.op));
+  return w->group->broken &&
+         !lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
+                  lt_comm_op_name(w->mark.op));
 }
 
 static void rest(const lt_group *root) {

@@ -61,14 +61,14 @@ static size_t line_of(const lt_pulse *p, uint64_t number, const lt_ring_entry *e
   char file[6 * LT_MARK_FILE + 3], hook[6 * LT_MARK_HOOK + 3];
   quote(file, m->file, LT_MARK_FILE);
   quote(hook, m->hook, LT_MARK_HOOK);
-  int n = snprintf(to, LINE,
-                   "{\"rank\":%d,\"number\":%" PRIu64 ",\"group\":%u,\"seq\":%" PRIu64
-                   ",\"hash\":\"%016" PRIx64 "\",\"op\":\"%s\",\"reduce\":\"%s\",\"dtype\":\"%s\""
-                   ",\"root\":%d,\"shape\":[",
-                   p->rank, number, m->group, m->seq, m->hash, lt_comm_op_name(m->op),
-                   lt_comm_reduce_name(m->reduce),
-                   m->dtype >= 0 && m->dtype < LT_DTYPE_COUNT ? lt_dtype_name(m->dtype) : "",
-                   m->root);
+  int n =
+      snprintf(to, LINE,
+               "{\"rank\":%d,\"number\":%" PRIu64 ",\"group\":%u,\"seq\":%" PRIu64
+               ",\"hash\":\"%016" PRIx64 "\",\"op\":\"%s\",\"reduce\":\"%s\",\"dtype\":\"%s\""
+               ",\"root\":%d,\"shape\":[",
+               p->rank, number, m->group, m->seq, m->hash, lt_comm_op_name(m->op),
+               lt_comm_reduce_name(m->reduce),
+               m->dtype >= 0 && m->dtype < LT_DTYPE_COUNT ? lt_dtype_name(m->dtype) : "", m->root);
   for (int d = 0; d < m->ndim && d < LT_MARK_DIMS; d++)
     n += snprintf(to + n, (size_t)(LINE - n), "%s%" PRId64, d > 0 ? "," : "", m->size[d]);
   n += snprintf(to + n, (size_t)(LINE - n),

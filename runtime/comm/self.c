@@ -28,19 +28,18 @@ static lt_progress self_compare(lt_comm_link *link, lt_comm_compare *round) {
 /* Elements that come out: `counts` where an operation goes by it. */
 static int64_t count_of(const lt_comm_move *m) {
   switch ((lt_comm_op)m->op) {
-  case LT_COMM_ALL_GATHER:
-  case LT_COMM_REDUCE_SCATTER:
-  case LT_COMM_GATHER:
-  case LT_COMM_SCATTER: return m->counts[0];
-  default: return m->count;
+    case LT_COMM_ALL_GATHER:
+    case LT_COMM_REDUCE_SCATTER:
+    case LT_COMM_GATHER:
+    case LT_COMM_SCATTER: return m->counts[0];
+    default: return m->count;
   }
 }
 
 static lt_progress self_move(lt_comm_link *link, lt_comm_move *m) {
   (void)link;
   size_t bytes = (size_t)count_of(m) * lt_dtype_size((lt_dtype)m->dtype);
-  if (m->in != NULL && m->out != NULL && m->in != m->out && bytes > 0)
-    memcpy(m->out, m->in, bytes);
+  if (m->in != NULL && m->out != NULL && m->in != m->out && bytes > 0) memcpy(m->out, m->in, bytes);
   return LT_DONE;
 }
 

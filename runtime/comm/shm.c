@@ -168,8 +168,7 @@ static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, cons
 
 static void shm_leave(lt_comm_link *link) {
   for (int k = 0; k < link->size; k++)
-    if (k != link->rank)
-      atomic_fetch_add_explicit(&link->seat[k]->left, 1, memory_order_acq_rel);
+    if (k != link->rank) atomic_fetch_add_explicit(&link->seat[k]->left, 1, memory_order_acq_rel);
   link->home->seat[link->own_seat].leaving = true;
   link_free(link);
 }

@@ -15,9 +15,9 @@
 
 enum {
   SHM_LINE = 64,
-  SHM_SLOTS = 4,       /* pieces of a rank that others may not have read yet */
-  SHM_PAIR_SLOTS = 2,  /* likewise for each receiver of messages */
-  SHM_SMALL = 4096     /* bytes up to which each rank adds all by itself */
+  SHM_SLOTS = 4,      /* pieces of a rank that others may not have read yet */
+  SHM_PAIR_SLOTS = 2, /* likewise for each receiver of messages */
+  SHM_SMALL = 4096    /* bytes up to which each rank adds all by itself */
 };
 
 /* What a rank says in one round. Two of them take turns: whoever writes number n has seen all
@@ -25,7 +25,7 @@ enum {
 typedef struct shm_notice {
   _Alignas(SHM_LINE) _Atomic uint64_t round; /* written last */
   int64_t extent;
-  int32_t seat;        /* in rounds of a split: the seat that this rank would give, -1: none left */
+  int32_t seat; /* in rounds of a split: the seat that this rank would give, -1: none left */
   lt_mark mark;
 } shm_notice;
 
@@ -53,7 +53,7 @@ typedef struct shm_bell {
 /* The start of the memory; the rest is found from these numbers. */
 typedef struct shm_head {
   uint64_t magic;
-  int32_t ranks, seats;    /* seats a rank */
+  int32_t ranks, seats;      /* seats a rank */
   int64_t piece, pair_piece; /* bytes of a slot */
   int64_t bell_at, seat_at;  /* offsets of the first bell, the first seat */
   int64_t channel_at, pair_data_at, data_at, seat_bytes; /* in a seat; the last: its size */
@@ -63,28 +63,28 @@ typedef struct shm_head {
 typedef struct shm_home {
   shm_head *head;
   const lt_comm_host *host;
-  int rank;                /* in the world */
-  int links;               /* that use this */
-  bool drowsy;             /* its bell says asleep */
-  uint32_t heard;          /* rings before it looked last */
+  int rank;       /* in the world */
+  int links;      /* that use this */
+  bool drowsy;    /* its bell says asleep */
+  uint32_t heard; /* rings before it looked last */
   struct {
     bool taken, leaving;
-    uint32_t others;       /* members besides this rank */
-  } *seat;                 /* [seats] */
+    uint32_t others; /* members besides this rank */
+  } * seat;          /* [seats] */
 } shm_home;
 
 struct lt_comm_link {
   shm_home *home;
   int rank, size;
   int own_seat;
-  uint64_t round;          /* comparisons done */
-  uint64_t piece;          /* pieces of collectives done */
-  int checked;             /* ranks whose notice of this round has been seen */
-  shm_seat **seat;         /* [size] */
-  int *world;              /* [size] */
-  int *offers;             /* [size] seats told in the last split */
-  uint64_t *rounds;        /* [2 * size] comparisons done with a peer: sending, receiving */
-  uint64_t *pieces;        /* [2 * size] likewise pieces */
+  uint64_t round;   /* comparisons done */
+  uint64_t piece;   /* pieces of collectives done */
+  int checked;      /* ranks whose notice of this round has been seen */
+  shm_seat **seat;  /* [size] */
+  int *world;       /* [size] */
+  int *offers;      /* [size] seats told in the last split */
+  uint64_t *rounds; /* [2 * size] comparisons done with a peer: sending, receiving */
+  uint64_t *pieces; /* [2 * size] likewise pieces */
   /* The least counter of the others that was seen; exact values are read when it is too small. */
   uint64_t least_put, least_reduced, least_got;
 };

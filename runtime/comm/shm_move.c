@@ -2,9 +2,10 @@
 
    A collective is cut into pieces that fit the caches. For each piece a rank puts what others need
    into its slot, reduces the share that is its own (it reads the shares of the others from their
-   slots and its own from its tensor), and gets what others made. Counters say how far each rank is;
-   a rank puts up to SHM_SLOTS pieces ahead of the slowest reader. A call does a few pieces and
-   returns: nothing here waits. */
+   slots and its own from its tensor), and gets what others made. Two ranks, and any number with
+   little data, reduce everything for themselves: what crosses between the cores is the same, and a
+   phase is saved. Counters say how far each rank is; a rank puts up to SHM_SLOTS pieces ahead of the
+   slowest reader. A call does a few pieces and returns: nothing here waits. */
 #include <string.h>
 
 #include "comm/shm.h"
@@ -16,11 +17,11 @@ typedef struct job {
   lt_comm_link *link;
   const lt_comm_move *m;
   shm_head *head;
-  int64_t size;      /* of an element */
-  int64_t per;       /* elements of a whole piece, of a whole share where shares go by rank */
+  int64_t size; /* of an element */
+  int64_t per;  /* elements of a whole piece, of a whole share where shares go by rank */
   uint64_t pieces;
   bool puts, reduces, gets; /* what this rank does */
-  bool small;               /* all_reduce: each rank adds everything */
+  bool whole;               /* all_reduce: each rank adds everything */
 } job;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -48,44 +49,47 @@ static int64_t share_of(int64_t bytes, int64_t ranks, int64_t size) {
 
 static job job_of(lt_comm_link *link, const lt_comm_move *m) {
   shm_head *h = link->home->head;
-  job j = {.link = link, .m = m, .head = h,
+  job j = {.link = link,
+           .m = m,
+           .head = h,
            .size = (int64_t)link->home->host->item_size((lt_dtype)m->dtype)};
   int64_t piece = least(h->piece, m->chunk_bytes > 0 ? m->chunk_bytes : h->piece);
   int64_t count = 0;
   bool root = m->root == link->rank;
   switch ((lt_comm_op)m->op) {
-  case LT_COMM_ALL_REDUCE:
-    j.puts = j.reduces = j.gets = true;
-    count = m->count;
-    j.small = count * j.size <= least(piece, SHM_SMALL);
-    j.per = j.small ? count : share_of(piece, link->size, j.size) * link->size;
-    break;
-  case LT_COMM_REDUCE_SCATTER:
-    j.puts = j.reduces = true;
-    count = largest(m->counts, link->size);
-    j.per = share_of(piece, link->size, j.size);
-    break;
-  case LT_COMM_BROADCAST:
-    j.puts = root, j.gets = !root;
-    count = m->count;
-    j.per = piece / j.size;
-    break;
-  case LT_COMM_ALL_GATHER:
-    j.puts = j.gets = true;
-    count = largest(m->counts, link->size);
-    j.per = piece / j.size;
-    break;
-  case LT_COMM_GATHER:
-    j.puts = !root, j.gets = root;
-    count = largest(m->counts, link->size);
-    j.per = piece / j.size;
-    break;
-  case LT_COMM_SCATTER:
-    j.puts = root, j.gets = !root;
-    count = largest(m->counts, link->size);
-    j.per = share_of(piece, link->size, j.size);
-    break;
-  default: break;
+    case LT_COMM_ALL_REDUCE:
+      count = m->count;
+      j.whole = link->size <= 2 || count * j.size <= least(piece, SHM_SMALL);
+      j.puts = j.reduces = true;
+      j.gets = !j.whole;
+      j.per = j.whole ? piece / j.size : share_of(piece, link->size, j.size) * link->size;
+      break;
+    case LT_COMM_REDUCE_SCATTER:
+      j.puts = j.reduces = true;
+      count = largest(m->counts, link->size);
+      j.per = share_of(piece, link->size, j.size);
+      break;
+    case LT_COMM_BROADCAST:
+      j.puts = root, j.gets = !root;
+      count = m->count;
+      j.per = piece / j.size;
+      break;
+    case LT_COMM_ALL_GATHER:
+      j.puts = j.gets = true;
+      count = largest(m->counts, link->size);
+      j.per = piece / j.size;
+      break;
+    case LT_COMM_GATHER:
+      j.puts = !root, j.gets = root;
+      count = largest(m->counts, link->size);
+      j.per = piece / j.size;
+      break;
+    case LT_COMM_SCATTER:
+      j.puts = root, j.gets = !root;
+      count = largest(m->counts, link->size);
+      j.per = share_of(piece, link->size, j.size);
+      break;
+    default: break;
   }
   j.per = at_least_one(j.per);
   j.pieces = (uint64_t)((count + j.per - 1) / j.per);
@@ -119,9 +123,7 @@ static span part(const job *j, uint64_t k, int rank) {
 static const char *in_at(const job *j, int64_t element) {
   return (const char *)j->m->in + element * j->size;
 }
-static char *out_at(const job *j, int64_t element) {
-  return (char *)j->m->out + element * j->size;
-}
+static char *out_at(const job *j, int64_t element) { return (char *)j->m->out + element * j->size; }
 static char *slot_of(const job *j, int rank, uint64_t k) {
   return shm_slot(j->head, j->link->seat[rank], j->link->piece + k);
 }
@@ -140,39 +142,36 @@ static int64_t put(const job *j, uint64_t k) {
   char *slot = slot_of(j, link->rank, k);
   int64_t moved = 0;
   switch ((lt_comm_op)m->op) {
-  case LT_COMM_ALL_REDUCE:
-    if (j->small) {
-      copy(j, slot, m->in, m->count);
-      return m->count;
+    case LT_COMM_ALL_REDUCE:
+      for (int r = 0; r < link->size && !j->whole; r++) {
+        span s = share(j, k, r);
+        if (r == link->rank) continue;
+        copy(j, slot + slot_offset(j, k, r), in_at(j, s.from), s.n);
+        moved += s.n;
+      }
+      if (!j->whole) break;
+      /* fall through */
+    case LT_COMM_BROADCAST: {
+      span s = cut((int64_t)k * j->per, j->per, m->count);
+      copy(j, slot, in_at(j, s.from), s.n);
+      moved = s.n;
+      break;
     }
-    for (int r = 0; r < link->size; r++) {
-      span s = share(j, k, r);
-      if (r == link->rank) continue;
-      copy(j, slot + slot_offset(j, k, r), in_at(j, s.from), s.n);
-      moved += s.n;
+    case LT_COMM_REDUCE_SCATTER:
+    case LT_COMM_SCATTER:
+      for (int r = 0; r < link->size; r++) {
+        span s = part(j, k, r);
+        if (r == link->rank) continue;
+        copy(j, slot + r * j->per * j->size, in_at(j, first_of(m->counts, r) + s.from), s.n);
+        moved += s.n;
+      }
+      break;
+    default: {
+      span s = part(j, k, link->rank);
+      copy(j, slot, in_at(j, s.from), s.n);
+      moved = s.n;
+      break;
     }
-    break;
-  case LT_COMM_REDUCE_SCATTER:
-  case LT_COMM_SCATTER:
-    for (int r = 0; r < link->size; r++) {
-      span s = part(j, k, r);
-      if (r == link->rank) continue;
-      copy(j, slot + r * j->per * j->size, in_at(j, first_of(m->counts, r) + s.from), s.n);
-      moved += s.n;
-    }
-    break;
-  case LT_COMM_BROADCAST: {
-    span s = cut((int64_t)k * j->per, j->per, m->count);
-    copy(j, slot, in_at(j, s.from), s.n);
-    moved = s.n;
-    break;
-  }
-  default: {
-    span s = part(j, k, link->rank);
-    copy(j, slot, in_at(j, s.from), s.n);
-    moved = s.n;
-    break;
-  }
   }
   return moved;
 }
@@ -210,45 +209,48 @@ static int64_t get(const job *j, uint64_t k) {
   const lt_comm_move *m = j->m;
   int64_t moved = 0;
   switch ((lt_comm_op)m->op) {
-  case LT_COMM_ALL_REDUCE:
-    for (int r = 0; r < link->size; r++) {
-      span s = share(j, k, r);
-      if (r == link->rank) continue;
-      copy(j, out_at(j, s.from), slot_of(j, r, k) + slot_offset(j, k, r), s.n);
-      moved += s.n;
+    case LT_COMM_ALL_REDUCE:
+      for (int r = 0; r < link->size; r++) {
+        span s = share(j, k, r);
+        if (r == link->rank) continue;
+        copy(j, out_at(j, s.from), slot_of(j, r, k) + slot_offset(j, k, r), s.n);
+        moved += s.n;
+      }
+      break;
+    case LT_COMM_BROADCAST: {
+      span s = cut((int64_t)k * j->per, j->per, m->count);
+      copy(j, out_at(j, s.from), slot_of(j, m->root, k), s.n);
+      return s.n;
     }
-    break;
-  case LT_COMM_BROADCAST: {
-    span s = cut((int64_t)k * j->per, j->per, m->count);
-    copy(j, out_at(j, s.from), slot_of(j, m->root, k), s.n);
-    return s.n;
-  }
-  case LT_COMM_SCATTER: {
-    span s = part(j, k, link->rank);
-    copy(j, out_at(j, s.from), slot_of(j, m->root, k) + link->rank * j->per * j->size, s.n);
-    return s.n;
-  }
-  default:
-    for (int r = 0; r < link->size; r++) {
-      span s = part(j, k, r);
-      char *to = out_at(j, first_of(m->counts, r) + s.from);
-      copy(j, to, r == link->rank ? in_at(j, s.from) : slot_of(j, r, k), s.n);
-      moved += s.n;
+    case LT_COMM_SCATTER: {
+      span s = part(j, k, link->rank);
+      copy(j, out_at(j, s.from), slot_of(j, m->root, k) + link->rank * j->per * j->size, s.n);
+      return s.n;
     }
-    break;
+    default:
+      for (int r = 0; r < link->size; r++) {
+        span s = part(j, k, r);
+        char *to = out_at(j, first_of(m->counts, r) + s.from);
+        copy(j, to, r == link->rank ? in_at(j, s.from) : slot_of(j, r, k), s.n);
+        moved += s.n;
+      }
+      break;
   }
   return moved;
 }
 
-/* Small all_reduce: everything is in the slots; each rank adds it for itself. */
-static int64_t add_small(const job *j) {
+/* Each rank adds all of piece k for itself. The tensor may be input and output, which two operands
+   allow and more do not. */
+static int64_t add_whole(const job *j, uint64_t k) {
   const lt_comm_move *m = j->m;
   const void *operand[LT_COMM_MAX_RANKS];
   _Alignas(SHM_LINE) char room[SHM_SMALL];
-  for (int r = 0; r < j->link->size; r++) operand[r] = slot_of(j, r, 0);
-  shm_reduce(j->link, operand, 0, m->count, (lt_dtype)m->dtype, m->reduce, room);
-  copy(j, m->out, room, m->count);
-  return m->count;
+  span s = cut((int64_t)k * j->per, j->per, m->count);
+  operands(j, k, s.from, 0, operand);
+  char *out = j->link->size <= 2 ? out_at(j, s.from) : room;
+  shm_reduce(j->link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out);
+  if (out == room) copy(j, m->out, room, s.n);
+  return s.n;
 }
 
 /* Whether a counter of all other ranks (or of `only` one) has reached `wanted`. */
@@ -279,7 +281,7 @@ static int64_t step(const job *j) {
   uint64_t p = mine(&own->put), r = mine(&own->reduced), g = mine(&own->got);
   int from = j->m->op == LT_COMM_BROADCAST || j->m->op == LT_COMM_SCATTER ? j->m->root : -1;
   int64_t moved;
-  if (j->gets && g < end && !j->small) {
+  if (j->gets && g < end) {
     bool there = j->reduces ? g < r && reached(link, COUNTER(reduced), -1, g + 1)
                             : (!j->puts || g < p) && reached(link, COUNTER(put), from, g + 1);
     if (there) {
@@ -289,16 +291,12 @@ static int64_t step(const job *j) {
     }
   }
   if (j->reduces && r < end && r < p && reached(link, COUNTER(put), -1, r + 1)) {
-    moved = j->small ? add_small(j) : reduce(j, r - base);
+    moved = j->whole ? add_whole(j, r - base) : reduce(j, r - base);
     atomic_store_explicit(&own->reduced, r + 1, memory_order_release);
-    if (!j->gets || j->small)
-      shm_publish(link, &own->got, r + 1);
-    else
-      shm_publish(link, &own->reduced, r + 1);
+    shm_publish(link, j->gets ? &own->reduced : &own->got, r + 1);
     return moved;
   }
-  if (j->puts && p < end &&
-      (p < SHM_SLOTS || reached(link, COUNTER(got), -1, p + 1 - SHM_SLOTS))) {
+  if (j->puts && p < end && (p < SHM_SLOTS || reached(link, COUNTER(got), -1, p + 1 - SHM_SLOTS))) {
     moved = put(j, p - base);
     shm_publish(link, &own->put, p + 1);
     return moved;

@@ -9,12 +9,16 @@
 #include "comm/comm.h"
 #include "tensor/dtype.h"
 
-static const char *const op_names[LT_COMM_OP_COUNT] = {
-    [LT_COMM_BARRIER] = "barrier",       [LT_COMM_ALL_REDUCE] = "all_reduce",
-    [LT_COMM_BROADCAST] = "broadcast",   [LT_COMM_ALL_GATHER] = "all_gather",
-    [LT_COMM_REDUCE_SCATTER] = "reduce_scatter", [LT_COMM_GATHER] = "gather",
-    [LT_COMM_SCATTER] = "scatter",       [LT_COMM_SEND] = "send",
-    [LT_COMM_RECV] = "recv",             [LT_COMM_SPLIT] = "split"};
+static const char *const op_names[LT_COMM_OP_COUNT] = {[LT_COMM_BARRIER] = "barrier",
+                                                       [LT_COMM_ALL_REDUCE] = "all_reduce",
+                                                       [LT_COMM_BROADCAST] = "broadcast",
+                                                       [LT_COMM_ALL_GATHER] = "all_gather",
+                                                       [LT_COMM_REDUCE_SCATTER] = "reduce_scatter",
+                                                       [LT_COMM_GATHER] = "gather",
+                                                       [LT_COMM_SCATTER] = "scatter",
+                                                       [LT_COMM_SEND] = "send",
+                                                       [LT_COMM_RECV] = "recv",
+                                                       [LT_COMM_SPLIT] = "split"};
 static const char *const reduce_names[LT_COMM_REDUCE_COUNT] = {"sum", "mean", "min", "max", "prod"};
 
 const char *lt_comm_op_name(lt_comm_op op) {
@@ -83,26 +87,26 @@ static void add_call(text *t, const lt_mark *m) {
 static void add_mark(text *t, const lt_mark *m, int rank) {
   add(t, "rank %d: ", rank);
   switch ((lt_mark_kind)m->kind) {
-  case LT_MARK_CALL: add_call(t, m); break;
-  case LT_MARK_RUNNING:
-    if (m->hook[0] != 0)
-      add(t, "in %.*s", LT_MARK_HOOK, m->hook);
-    else
-      add(t, "running");
-    add_place(t, m, " at ");
-    break;
-  case LT_MARK_LEFT:
-    add(t, "left %.*s", LT_MARK_HOOK, m->hook[0] != 0 ? m->hook : "the script");
-    add_place(t, m, " at ");
-    break;
-  case LT_MARK_GONE:
-    if (m->status > 128)
-      add(t, "ended by signal %d", m->status - 128);
-    else
-      add(t, "ended with status %d", m->status);
-    break;
-  case LT_MARK_NONE:
-  default: add(t, "unknown"); break;
+    case LT_MARK_CALL: add_call(t, m); break;
+    case LT_MARK_RUNNING:
+      if (m->hook[0] != 0)
+        add(t, "in %.*s", LT_MARK_HOOK, m->hook);
+      else
+        add(t, "running");
+      add_place(t, m, " at ");
+      break;
+    case LT_MARK_LEFT:
+      add(t, "left %.*s", LT_MARK_HOOK, m->hook[0] != 0 ? m->hook : "the script");
+      add_place(t, m, " at ");
+      break;
+    case LT_MARK_GONE:
+      if (m->status > 128)
+        add(t, "ended by signal %d", m->status - 128);
+      else
+        add(t, "ended with status %d", m->status);
+      break;
+    case LT_MARK_NONE:
+    default: add(t, "unknown"); break;
   }
 }
 

@@ -43,12 +43,12 @@ struct ranks {
   const void *ud;
   void *memory;
   size_t bytes;
-  int64_t chunk;          /* 0: as it is */
+  int64_t chunk; /* 0: as it is */
   lt_pulse *pulse[MOST_RANKS];
-  atomic_int reports;     /* disagreements told so far */
-  atomic_bool cancel[1];  /* for ranks that point their ctx here */
+  atomic_int reports;    /* disagreements told so far */
+  atomic_bool cancel[1]; /* for ranks that point their ctx here */
   pthread_mutex_t mutex;
-  char wrong[512];        /* the first CHECK that failed */
+  char wrong[512]; /* the first CHECK that failed */
   pthread_barrier_t ends;
 };
 
@@ -67,8 +67,7 @@ __attribute__((format(printf, 2, 3))) static inline void wrong(rank *r, const ch
 static inline void report_to_all(void *ud, lt_verdict_class class, const char *text) {
   ranks *all = ud;
   atomic_fetch_add(&all->reports, 1);
-  for (int k = 0; k < all->size; k++)
-    lt_verdict_set(&all->pulse[k]->verdict, class, -1, 1, text);
+  for (int k = 0; k < all->size; k++) lt_verdict_set(&all->pulse[k]->verdict, class, -1, 1, text);
 }
 
 static inline uint64_t rank_random(rank *r) {
@@ -88,12 +87,12 @@ static inline void *rank_main(void *argument) {
   char text[LT_COMM_TEXT] = "";
   r->c = lt_ctx_new(lt_registry_here(), NULL);
   r->pulse = all->pulse[r->rank];
-  lt_comm_place place = {.rank = r->rank, .size = r->size, .memory = all->memory,
-                         .memory_bytes = all->bytes};
-  lt_comm_link *link =
-      lt_shm_ops()->open(lt_comm_host_here(), &place, text, sizeof text);
+  lt_comm_place place = {
+      .rank = r->rank, .size = r->size, .memory = all->memory, .memory_bytes = all->bytes};
+  lt_comm_link *link = lt_shm_ops()->open(lt_comm_host_here(), &place, text, sizeof text);
   if (CHECK(r, link != NULL)) {
-    r->g = lt_group_new(r->c, lt_shm_ops(), link, r->pulse, r->size > sysconf(_SC_NPROCESSORS_ONLN));
+    r->g =
+        lt_group_new(r->c, lt_shm_ops(), link, r->pulse, r->size > sysconf(_SC_NPROCESSORS_ONLN));
     if (all->chunk > 0) lt_group_set_chunk(r->g, all->chunk);
     lt_frame frame = lt_frame_open(r->c);
     all->fn(r);
@@ -113,7 +112,11 @@ static inline void run_ranks_with(int size, int64_t chunk, void (*fn)(rank *r), 
                                   uint64_t seed) {
   alarm(600); /* whatever goes wrong, the test ends */
   lt_registry_here();
-  ranks all = {.size = size, .fn = fn, .ud = ud, .chunk = chunk, .bytes = lt_shm_bytes(size),
+  ranks all = {.size = size,
+               .fn = fn,
+               .ud = ud,
+               .chunk = chunk,
+               .bytes = lt_shm_bytes(size),
                .mutex = PTHREAD_MUTEX_INITIALIZER};
   all.memory = mmap(NULL, all.bytes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -137,7 +140,9 @@ static inline void run_ranks_with(int size, int64_t chunk, void (*fn)(rank *r), 
   munmap(all.memory, all.bytes);
   if (all.wrong[0] != 0) fail_msg("%d ranks, seed %d: %s", size, (int)seed, all.wrong);
 }
-static inline void run_ranks(int size, void (*fn)(rank *r)) { run_ranks_with(size, 0, fn, NULL, 1); }
+static inline void run_ranks(int size, void (*fn)(rank *r)) {
+  run_ranks_with(size, 0, fn, NULL, 1);
+}
 
 #define HERE ((lt_origin){.file = "spec.lua", .line = __LINE__})
 

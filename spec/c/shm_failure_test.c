@@ -74,21 +74,24 @@ static lt_work *one_skips(rank *r) {
 }
 
 static const quarrel quarrels[] = {
-    {sizes_differ, "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10; "
-                   "rank 1: all_reduce sum [16] f32 at model.lua:11; rank 2: all_reduce sum [8] f32 "
-                   "at model.lua:12"},
+    {sizes_differ,
+     "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10; "
+     "rank 1: all_reduce sum [16] f32 at model.lua:11; rank 2: all_reduce sum [8] f32 "
+     "at model.lua:12"},
     {ops_differ, "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10; "
                  "rank 1: broadcast [8] f32 from 0 at model.lua:20; rank 2: all_reduce sum [8] f32 "
                  "at model.lua:10"},
-    {dtypes_differ, "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10;"
-                    " rank 1: all_reduce sum [8] f64 at model.lua:10; rank 2: all_reduce sum [8] "
-                    "f64 at model.lua:10"},
+    {dtypes_differ,
+     "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10;"
+     " rank 1: all_reduce sum [8] f64 at model.lua:10; rank 2: all_reduce sum [8] "
+     "f64 at model.lua:10"},
     {reductions_differ, "ranks disagree at collective 1: rank 0: all_reduce mean [8] f32 at "
                         "model.lua:10; rank 1: all_reduce mean [8] f32 at model.lua:10; rank 2: "
                         "all_reduce max [8] f32 at model.lua:10"},
-    {roots_differ, "ranks disagree at collective 1: rank 0: broadcast [3] i64 from 0 at model.lua:7;"
-                   " rank 1: broadcast [3] i64 from 1 at model.lua:7; rank 2: broadcast [3] i64 "
-                   "from 0 at model.lua:7"},
+    {roots_differ,
+     "ranks disagree at collective 1: rank 0: broadcast [3] i64 from 0 at model.lua:7;"
+     " rank 1: broadcast [3] i64 from 1 at model.lua:7; rank 2: broadcast [3] i64 "
+     "from 0 at model.lua:7"},
     {cat_differs, "ranks disagree at collective 1: rank 0: all_gather {cat = true} [8] f32 at "
                   "model.lua:1; rank 1: all_gather [8] f32 at model.lua:2; rank 2: all_gather [8] "
                   "f32 at model.lua:2"},
@@ -97,12 +100,14 @@ static const quarrel quarrels[] = {
      "(validation_step); rank 1: all_gather {cat = true} [4, 8] f32 at model.lua:31 "
      "(validation_step); rank 2: all_gather {cat = true} [4, 9] f32 at model.lua:31 "
      "(validation_step)"},
-    {values_differ, "ranks disagree at collective 1: rank 0: all_gather of a value at model.lua:5; "
-                    "rank 1: all_reduce sum [8] f32 at model.lua:10; rank 2: all_reduce sum [8] f32 "
-                    "at model.lua:10"},
-    {one_skips, "ranks disagree at collective 1: rank 0: broadcast [2] f32 from 0 at model.lua:3; "
-                "rank 1: broadcast [2] f32 from 0 at model.lua:3; rank 2: all_reduce sum [8] f32 at "
-                "model.lua:4"},
+    {values_differ,
+     "ranks disagree at collective 1: rank 0: all_gather of a value at model.lua:5; "
+     "rank 1: all_reduce sum [8] f32 at model.lua:10; rank 2: all_reduce sum [8] f32 "
+     "at model.lua:10"},
+    {one_skips,
+     "ranks disagree at collective 1: rank 0: broadcast [2] f32 from 0 at model.lua:3; "
+     "rank 1: broadcast [2] f32 from 0 at model.lua:3; rank 2: all_reduce sum [8] f32 at "
+     "model.lua:4"},
 };
 
 static void quarrels_once(rank *r) {
@@ -161,8 +166,7 @@ static void messages_differ(rank *r) {
 static void both_ends_of_a_message_are_told(void **state) {
   (void)state;
   for (int way = 0; way < 3; way++)
-    for (uint64_t seed = 0; seed < 8; seed++)
-      run_ranks_with(3, 0, messages_differ, &way, seed);
+    for (uint64_t seed = 0; seed < 8; seed++) run_ranks_with(3, 0, messages_differ, &way, seed);
 }
 
 /* Both send first, but one of them without waiting: that is right, however long it takes. */
@@ -212,7 +216,8 @@ static void quarrels_apart(rank *r) {
     w = lt_comm_all_reduce(r->c, g, t, t, LT_COMM_SUM, line(7));
   else
     w = lt_comm_broadcast(r->c, g, t, 1, line(8));
-  must_fail(r, w, "ranks disagree at collective 51 of the group of ranks 0, 2: rank 0: all_reduce "
+  must_fail(r, w,
+            "ranks disagree at collective 51 of the group of ranks 0, 2: rank 0: all_reduce "
             "sum [4] f32 at model.lua:7; rank 2: broadcast [4] f32 from 2 at model.lua:8");
   lt_group_release(r->c, g);
 }
@@ -228,16 +233,16 @@ static lt_work *random_work(rank *r, lt_group *half, uint64_t k) {
   int64_t n = (int64_t)(x % 7 == 0 ? x % 200000 : x % 50);
   lt_tensor *t = zeros(r, LT_F32, n);
   switch (x % 6) {
-  case 0: return lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, HERE);
-  case 1: return lt_comm_broadcast(r->c, r->g, t, (int)(x % (uint64_t)r->size), HERE);
-  case 2: return lt_comm_all_gather_cat(r->c, r->g, t, HERE);
-  case 3: return lt_comm_all_reduce(r->c, half, t, t, LT_COMM_MAX, HERE);
-  case 4: return lt_comm_bytes(r->c, r->g, LT_COMM_ALL_GATHER, -1, "hello", 5, NULL, NULL, HERE);
-  default:
-    return r->rank % 2 == 0 && r->rank + 1 < r->size
-               ? lt_comm_send(r->c, r->g, t, r->rank + 1, HERE)
-           : r->rank % 2 == 1 ? lt_comm_recv(r->c, r->g, t, r->rank - 1, HERE)
-                              : lt_comm_barrier(r->c, half, HERE);
+    case 0: return lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, HERE);
+    case 1: return lt_comm_broadcast(r->c, r->g, t, (int)(x % (uint64_t)r->size), HERE);
+    case 2: return lt_comm_all_gather_cat(r->c, r->g, t, HERE);
+    case 3: return lt_comm_all_reduce(r->c, half, t, t, LT_COMM_MAX, HERE);
+    case 4: return lt_comm_bytes(r->c, r->g, LT_COMM_ALL_GATHER, -1, "hello", 5, NULL, NULL, HERE);
+    default:
+      return r->rank % 2 == 0 && r->rank + 1 < r->size
+                 ? lt_comm_send(r->c, r->g, t, r->rank + 1, HERE)
+             : r->rank % 2 == 1 ? lt_comm_recv(r->c, r->g, t, r->rank - 1, HERE)
+                                : lt_comm_barrier(r->c, half, HERE);
   }
 }
 
@@ -254,8 +259,7 @@ static void works_until_the_end(rank *r) {
     }
     if (half == NULL) break;
     /* The rank that is to end it says so in the middle of anything, waiting or not. */
-    if (r->rank == r->size - 1 && rank_random(r) % 200 == 0)
-      report_to_all(r->all, LT_LATE, "over");
+    if (r->rank == r->size - 1 && rank_random(r) % 200 == 0) report_to_all(r->all, LT_LATE, "over");
     if (rank_random(r) % 50 == 0) rank_delay(r, 100);
     lt_work *w = random_work(r, half, k);
     if (w != NULL && rank_random(r) % 3 == 0 && open == NULL) {
