@@ -1,0 +1,88 @@
+-- spec/dist/own_comm_spec.lua: a backend of somebody else's (files_backend.c) carries the ranks of
+-- somebody else's launcher: two processes that a shell starts.
+local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+
+local BUILD <const> = os.getenv("LT_BUILD")
+local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
+local LIMIT <const> = (os.getenv("LT_SANITIZE") or "") ~= "" and 60 or 20 -- seconds
+
+local ENVIRONMENT <const> = [[
+lt.clusters.register("folder", {
+  comm = "files",
+  detect = function(self) return self:variable "FOLDER_RANK" and "FOLDER_RANK" end,
+  world_size = function(self) return self:integer "FOLDER_SIZE" end,
+  global_rank = function(self) return self:integer "FOLDER_RANK" end,
+  local_rank = function(self) return self:integer "FOLDER_RANK" end,
+  main_address = function(self) return self:variable "FOLDER" end,
+  main_port = function() return nil end,
+})
+]]
+
+-- Runs a script as n ranks; returns what rank 0 ended with and what all printed.
+local function launch(n, code, env)
+  local folder = support.folder()
+  local flat = (support.prelude .. ENVIRONMENT):gsub("%s*\n%s*", " ")
+  support.write(folder .. "/script.lua", flat .. code)
+  local command = ([[
+cd '%s' && mkdir wire && export FOLDER_SIZE=%d FOLDER=$PWD/wire %s && p=
+for r in $(seq 1 %d); do FOLDER_RANK=$r timeout -k 1 %d '%s' script.lua 2>&1 & p="$p $!"; done
+FOLDER_RANK=0 timeout -k 1 %d '%s' script.lua 2>&1; echo "exit $?"
+wait $p
+]]):format(folder, n, env, n - 1, LIMIT, ltrain, LIMIT, ltrain)
+  local pipe <close> = assert(io.popen(command))
+  local output, status, rest = pipe:read("a"):match("^(.*)exit (%d+)\n(.*)$")
+  return tonumber(status), output .. rest
+end
+
+describe("a comm backend of one's own", function()
+  local function library()
+    if not BUILD then pending("LT_BUILD names no build folder") end
+    return BUILD .. "/spec/c/backends/ltrain_files.so"
+  end
+
+  local BODY <const> = [[
+    assert(lt.clusters.join())
+    local rank = dist.rank()
+    same({"files", 2}, {dist.world().backend, dist.world_size()})
+    same(lt.tensor{3.0, 3}, dist.all_reduce(lt.full({2}, rank + 1.0)))
+    same({{0}, {1}}, dist.all_gather{rank})
+    local group = dist.split(0, {key = -rank})
+    same({1, 0}, group:all_gather(rank))
+    io.write("rank " .. rank .. " is done\n")
+  ]]
+
+  it("is registered by its path", function()
+    local path = library()
+    local status, output = launch(2, ("dist.register_comm('files', '%s')"):format(path) .. BODY, "")
+    assert.equal(0, status, output)
+    assert.matches("rank 0 is done\n", output)
+    assert.matches("rank 1 is done\n", output)
+  end)
+
+  it("is found by its name in a folder", function()
+    local folder = library():match "^(.*)/"
+    local status, output = launch(2, BODY, ("LTRAIN_BACKENDS='%s'"):format(folder))
+    assert.equal(0, status, output)
+    assert.matches("rank 1 is done\n", output)
+  end)
+
+  it("tells how ranks disagree", function()
+    local folder = library():match "^(.*)/"
+    local status, output = launch(2, [[
+      assert(lt.clusters.join())
+      dist.all_reduce(lt.zeros(dist.rank() == 0 and 8 or 16))
+    ]], ("LTRAIN_BACKENDS='%s'"):format(folder))
+    assert.equal(1, status, output)
+    assert.matches("rank 0: all_reduce sum %[8%] f32[^;]*; rank 1: all_reduce sum %[16%] f32",
+      output)
+  end)
+
+  it("is told of when it cannot be opened", function()
+    library()
+    local status, output = launch(1, [[
+      io.write(tostring(select(2, lt.clusters.join())), "\n")
+    ]], "FOLDER_SIZE=2 LTRAIN_BACKENDS=/nowhere")
+    assert.equal(0, status, output)
+    assert.matches("files: no ltrain_files.so in /nowhere (LTRAIN_BACKENDS)\n", output, 1, true)
+  end)
+end)
