@@ -3,7 +3,8 @@
 --
 -- A row: name; ranks; script; ready, the file that says that the job is where it shall fail; event,
 -- what makes it fail `delay` seconds later (nil: the script does it by itself, and makes the file
--- `event`); text, what stderr has once; status; seconds, the bound from the event to the end of the last process.
+-- `event`); text, what stderr has once; status; seconds, the bound from the event to the end of the
+-- last process.
 local job = require "spec.dist.job"
 
 local failures = {}
@@ -55,7 +56,7 @@ failures.saving = {
   text = "the error of rank 1", status = 1, seconds = 30,
   script = [[
 local Net = lt.Module:extend("Net")
-function Net:init() self.weight = lt.parameter(lt.zeros(5e7)) end
+function Net:init() self.weight = lt.parameter(lt.zeros(2e7)) end
 function Net:training_step(batch)
   if lt.dist.rank() == 1 then
     while not exists "there" do end

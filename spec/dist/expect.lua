@@ -1,0 +1,21 @@
+-- spec/dist/expect.lua: what a spec expects of a row of spec/dist/failures.lua: all processes end
+-- within ten times the bound, and standard error says why once.
+local failures = require "spec.dist.failures"
+local job = require "spec.dist.job"
+local luassert = require "luassert"
+
+--- Runs a row, or marks the case pending with the reason.
+return function(row, over, look)
+  local can, why = job.can(over)
+  if not can then
+    pending(why) -- luacheck: globals pending
+    return
+  end
+  local result, reason = failures.run(row, over, look)
+  assert(result, reason)
+  luassert.truthy(result.seconds, ("%s over %s: processes are left after %d s; stderr: %s"):format(
+    row.name, over, 10 * result.bound, result.err))
+  if row.text then luassert.equal(1, result.told, result.err) end
+  if row.status and over == "shm" then luassert.equal(row.status, result.status, result.err) end
+  return result
+end

@@ -1,0 +1,25 @@
+-- spec/dist/stop_spec.lua: a rank that is stopped is lost; a machine that slept is not.
+--
+-- Each case waits for the event and fails at ten times the bound; ./dev bench failure measures.
+local expect = require "spec.dist.expect"
+local failures = require "spec.dist.failures"
+local job = require "spec.dist.job"
+
+describe("a rank that is stopped", function()
+  it("is lost after the timeout", function()
+    local result = expect(failures.stop, "shm")
+    assert.is_true(result.seconds > failures.timeout - 1)
+  end)
+
+  it("is not lost when all were stopped together", function()
+    local one <close> = failures.start(failures.suspend, "shm")
+    assert.is_true(one:wait_for("ready", 20), one:read "err")
+    for rank = 0, 1 do job.signal("STOP", one:pid(rank)) end
+    job.sleep(2 * failures.timeout)
+    for rank = 0, 1 do job.signal("CONT", one:pid(rank)) end
+    job.sleep(1)
+    assert(os.execute("touch " .. one.folder .. "/enough"))
+    assert.is_true(one:wait_for("done", 20), one:read "err")
+    assert.equal("", one:read "err")
+  end)
+end)
