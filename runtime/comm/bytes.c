@@ -1,7 +1,7 @@
 /* runtime/comm/bytes.c: collectives of bytes whose number only the sender knows (Lua values).
 
-   The numbers travel with the fingerprint; those of a scatter, which one rank has for all, in a step
-   of their own before the parts. */
+   The numbers travel with the fingerprint; those of a scatter, which one rank has for all, in a
+   step of their own before the parts. */
 #include <string.h>
 
 #include "comm/group.h"

@@ -85,8 +85,8 @@ lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin 
 lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at);
 
 /* Bytes whose number only the sender knows (Lua values). `bytes`, `n` are copied where they are
-   sent. all: each rank's bytes to each; else root's to all (broadcast), all to root (gather), root's
-   parts[r] to rank r (scatter: parts and part_bytes at root), or one rank to another (send, recv). */
+   sent. all_gather: each rank's bytes to each; broadcast: root's to all; gather: all to root;
+   scatter: root's parts[r] to rank r (parts and part_bytes at root); send, recv: one to another. */
 lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const void *bytes,
                        int64_t n, const void *const *parts, const int64_t *part_bytes,
                        lt_origin at);

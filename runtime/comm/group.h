@@ -76,6 +76,12 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
    any more. */
 lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
 
+/* All works of all groups, as far as they get without waiting. True when something changed. */
+bool lt_queue_drive(lt_ctx *c, lt_group *root);
+
+/* Ranks say different things about `w`, as round.marks shows: tell it, and all ends. */
+void lt_queue_disagree(lt_ctx *c, lt_work *w);
+
 /* Everything of a group's queues is over, with this failure. */
 void lt_queue_end(lt_ctx *c, lt_group *g, lt_code code, const char *text);
 

@@ -76,7 +76,7 @@ void lt_pulse_do(lt_pulse *p, const lt_mark *mark);
 lt_mark lt_pulse_doing(const lt_pulse *p);
 
 /* "rank 0: all_gather [8, 10] f32 at model.lua:31 (validation_step)". Writes at most `size` bytes
-   with the final 0, returns the length wanted as snprintf does. No allocation: watchdogs call it. */
+   with the final 0, returns the length wanted as snprintf does. No allocation, for watchdogs. */
 int lt_mark_text(const lt_mark *mark, int rank, char *text, size_t size);
 
 /* "ranks disagree at collective 1,204: rank 0: ...; rank 1: ..." from the marks of n ranks; world

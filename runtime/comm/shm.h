@@ -120,6 +120,7 @@ lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round);
 lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
 lt_progress shm_stuck_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
 lt_progress shm_move(lt_comm_link *link, lt_comm_move *move);
+lt_progress shm_move_message(lt_comm_link *link, lt_comm_move *move);
 
 /* Add elements from..from+n-1 of what all ranks gave, in the tree, into `out`: operand[r] points to
    rank r's element 0. `out` overlaps no operand, or only the first and there are two. */

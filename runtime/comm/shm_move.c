@@ -3,9 +3,9 @@
    A collective is cut into pieces that fit the caches. For each piece a rank puts what others need
    into its slot, reduces the share that is its own (it reads the shares of the others from their
    slots and its own from its tensor), and gets what others made. Two ranks, and any number with
-   little data, reduce everything for themselves: what crosses between the cores is the same, and a
-   phase is saved. Counters say how far each rank is; a rank puts up to SHM_SLOTS pieces ahead of the
-   slowest reader. A call does a few pieces and returns: nothing here waits. */
+   little data, reduce everything for themselves: what crosses between the cores is the same, and
+   a phase is saved. Counters say how far each rank is; a rank puts up to SHM_SLOTS pieces ahead of
+   the slowest reader. A call does a few pieces and returns: nothing here waits. */
 #include <string.h>
 
 #include "comm/shm.h"
@@ -176,7 +176,7 @@ static int64_t put(const job *j, uint64_t k) {
   return moved;
 }
 
-/* Operands of the share of this rank: `own` elements into what it has itself, elsewhere in slots. */
+/* Operands of this rank's share: `own` elements into what it has itself, elsewhere in slots. */
 static void operands(const job *j, uint64_t k, int64_t own, int64_t offset,
                      const void *operand[LT_COMM_MAX_RANKS]) {
   for (int r = 0; r < j->link->size; r++) operand[r] = slot_of(j, r, k) + offset;
@@ -326,37 +326,8 @@ static void own_part(const job *j) {
     copy(j, m->out, m->in, m->count);
 }
 
-static lt_progress move_message(lt_comm_link *link, lt_comm_move *m) {
-  bool sends = m->op == LT_COMM_SEND;
-  int peer = m->root;
-  shm_head *h = link->home->head;
-  shm_channel *own = shm_channel_of(h, link->seat[link->rank], link->world[peer], sends);
-  shm_channel *other = shm_channel_of(h, link->seat[peer], link->world[link->rank], !sends);
-  uint64_t *done = &link->pieces[sends ? peer : link->size + peer];
-  int64_t size = (int64_t)link->home->host->item_size((lt_dtype)m->dtype);
-  int64_t per = at_least_one(least(h->pair_piece, m->chunk_bytes) / size);
-  uint64_t pieces = (uint64_t)((m->count + per - 1) / per);
-  uint64_t k = mine(&own->moved), limit = sends ? SHM_PAIR_SLOTS : 0;
-  for (int64_t moved = 0; k < *done + pieces && moved < CALL_BYTES; k++) {
-    if (shm_read(&other->moved) + limit <= k) break;
-    span s = cut((int64_t)(k - *done) * per, per, m->count);
-    char *slot = shm_pair_slot(h, link->seat[sends ? link->rank : peer],
-                               link->world[sends ? peer : link->rank], k);
-    if (sends)
-      memcpy(slot, (const char *)m->in + s.from * size, (size_t)(s.n * size));
-    else
-      memcpy((char *)m->out + s.from * size, slot, (size_t)(s.n * size));
-    moved += s.n * size;
-    m->moved += s.n * size;
-    shm_publish_to(link, peer, &own->moved, k + 1);
-  }
-  if (k < *done + pieces) return LT_PENDING;
-  *done += pieces;
-  return LT_DONE;
-}
-
 lt_progress shm_move(lt_comm_link *link, lt_comm_move *m) {
-  if (m->op == LT_COMM_SEND || m->op == LT_COMM_RECV) return move_message(link, m);
+  if (m->op == LT_COMM_SEND || m->op == LT_COMM_RECV) return shm_move_message(link, m);
   job j = job_of(link, m);
   if (m->state == NULL) {
     m->state = link;

@@ -1,8 +1,8 @@
 /* spec/bench/comm.c: all_reduce over shm between forked ranks, and what it is made of.
 
-   Prints, for 4 B, 64 KB, 1 MB and 64 MB of f32, the median and the best time of one all_reduce; for
-   64 MB also the time of three passes over so many bytes at the bandwidth that as many processes
-   have at once (STREAM's triad), which is the bound that we measure against. comm.sh adds
+   Prints, for 4 B, 64 KB, 1 MB and 64 MB of f32, the median and the best time of one all_reduce;
+   for 64 MB also the time of three passes over so many bytes at the bandwidth that as many
+   processes have at once (STREAM's triad), which is the bound that we measure against. comm.sh adds
    MPI_Allreduce on the same machine. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -242,7 +242,7 @@ static void moves(rank *r) {
 
 static void everything_arrives(void **state) {
   (void)state;
-  const int64_t sizes[] = {0, 1, 7, 5000, -1}, few[] = {0, 1, 77, -1}, large[] = {300001, -1};
+  const int64_t sizes[] = {0, 1, 7, 5000, -1}, few[] = {0, 1, 77, -1}, large[] = {100003, -1};
   for (int n = 1; n <= 5; n++) {
     run_ranks_with(n, 0, moves, sizes, 1);
     run_ranks_with(n, 24, moves, few, 1);

@@ -1,0 +1,141 @@
+/* runtime/comm/wait.c: waiting for works: looking, spinning, sleeping, and what ends it early. */
+#include <sched.h>
+
+#include "comm/group.h"
+
+enum {
+  QUICK = 40,      /* looks before the wait is told */
+  SPIN_NS = 50000, /* of looking again at once, then it sleeps */
+  RELAX_NS = 1000000,
+};
+
+static inline void pause_briefly(void) {
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+/* What a wait for `w` is stuck at: the first of its queue that is not done. */
+static lt_work *blocking(lt_work *w) {
+  return w->pair || w->group->queue.first == NULL ? w : w->group->queue.first;
+}
+
+typedef struct waiting {
+  lt_pulse *pulse;
+  int64_t since;
+  lt_mark before; /* what the rank did when the wait began */
+  lt_work *told;
+} waiting;
+
+static void set_bit(uint64_t *bits, int rank) { bits[rank / 64] |= (uint64_t)1 << rank % 64; }
+
+/* Tell the watchdog in what this rank waits, and for whom. */
+static void tell(waiting *at, lt_work *w) {
+  if (at->pulse == NULL || at->told == w) return;
+  uint64_t bits[LT_COMM_MAX_RANKS / 64] = {0};
+  const lt_group *g = w->group;
+  if (w->pair)
+    set_bit(bits, g->world[w->peer]);
+  else if (g->id != 0)
+    for (int r = 0; r < g->size; r++) set_bit(bits, g->world[r]);
+  int words = (g->root->size + 63) / 64;
+  for (int k = 0; k < words; k++)
+    atomic_store_explicit(&at->pulse->waiting_for[k], bits[k], memory_order_relaxed);
+  lt_pulse_do(at->pulse, &w->mark);
+  at->told = w;
+}
+
+static waiting begin_wait(lt_group *root, lt_work *w) {
+  waiting at = {.pulse = root->pulse, .since = lt_now_ns()};
+  if (at.pulse == NULL) return at;
+  at.before = at.pulse->doing;
+  tell(&at, w);
+  atomic_store_explicit(&at.pulse->waiting_since_ns, at.since, memory_order_release);
+  return at;
+}
+
+static void end_wait(waiting *at) {
+  if (at->pulse == NULL) return;
+  atomic_store_explicit(&at->pulse->waiting_since_ns, 0, memory_order_release);
+  atomic_fetch_add_explicit(&at->pulse->waited_ns, lt_now_ns() - at->since, memory_order_relaxed);
+  lt_pulse_do(at->pulse, &at->before);
+}
+
+/* A message that this rank waits for cannot come, because the peer waits for one from here. */
+static bool look_for_stuck(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  if (!w->pair || w->stage != LT_STAGE_COMPARE || g->ops->stuck_pair == NULL) return false;
+  for (const lt_work *k = g->pairs.first; k != NULL; k = k->next)
+    if (k->peer == w->peer && k->mark.op != w->mark.op) return false;
+  if (g->ops->stuck_pair(g->link, w->peer, &w->round) != LT_DIFFERENT) return false;
+  lt_queue_disagree(c, w);
+  return true;
+}
+
+/* Whether the wait has to end without its work. */
+static bool interrupted(lt_ctx *c, const lt_work *w, const lt_pulse *pulse) {
+  if (pulse != NULL && lt_pulse_over(pulse))
+    return !lt_fail(c, LT_ERANKS, "%s", pulse->verdict.text);
+  if (atomic_load_explicit(c->cancel, memory_order_relaxed))
+    return !lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_comm_op_name(w->mark.op));
+  return w->group->broken &&
+         !lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
+                  lt_comm_op_name(w->mark.op));
+}
+
+static void rest(const lt_group *root) {
+  if (root->ops->relax != NULL)
+    root->ops->relax(root->link, RELAX_NS);
+  else
+    sched_yield();
+}
+
+static void wait_for(lt_ctx *c, lt_work *w) {
+  lt_group *root = w->group->root;
+  for (int i = 0; i < (root->crowded ? 1 : QUICK); i++) {
+    lt_queue_drive(c, root);
+    if (w->stage == LT_STAGE_DONE) return;
+  }
+  waiting at = begin_wait(root, blocking(w));
+  int64_t idle_since = at.since;
+  for (int idle = 0; w->stage != LT_STAGE_DONE && !interrupted(c, w, root->pulse);) {
+    if (lt_queue_drive(c, root)) {
+      idle = 0;
+      if (w->stage != LT_STAGE_DONE) tell(&at, blocking(w));
+      continue;
+    }
+    if (look_for_stuck(c, w)) continue;
+    if (idle++ == 0) idle_since = root->crowded ? 0 : lt_now_ns();
+    if (!root->crowded && (idle % 32 != 0 || lt_now_ns() - idle_since < SPIN_NS))
+      pause_briefly();
+    else
+      rest(root);
+  }
+  end_wait(&at);
+}
+
+/* The failure of a work that is done is told at its wait; a verdict says more. */
+static bool settle(lt_ctx *c, const lt_work *w) {
+  const lt_pulse *p = w->group->pulse;
+  bool ranks = w->failed == LT_ERANKS && p != NULL && lt_pulse_over(p);
+  if (w->stage == LT_STAGE_DONE && w->failed != LT_OK)
+    lt_fail(c, w->failed, "%s", ranks ? p->verdict.text : w->text);
+  return lt_ok(c);
+}
+
+bool lt_work_test(lt_ctx *c, lt_work *w) {
+  if (!lt_ok(c)) return true;
+  if (w->stage != LT_STAGE_DONE) lt_queue_drive(c, w->group->root);
+  if (w->stage != LT_STAGE_DONE) return interrupted(c, w, w->group->root->pulse);
+  settle(c, w);
+  return true;
+}
+
+bool lt_work_wait(lt_ctx *c, lt_work *w) {
+  if (lt_ok(c) && w->stage != LT_STAGE_DONE) wait_for(c, w);
+  return settle(c, w);
+}
+
+lt_tensor *lt_work_result(const lt_work *w) {
+  return w->stage == LT_STAGE_DONE && w->failed == LT_OK ? w->result : NULL;
+}
