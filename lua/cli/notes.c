@@ -1,4 +1,4 @@
-/* lua/cli/notes.c: SIGUSR1, SIGUSR2 and SIGHUP that only leave a note. */
+/* lua/cli/notes.c: signals that only leave a note. */
 #include "cli/notes.h"
 
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 enum { STATUS_OF_SIGNAL = 128 };
 
-static const char *const names[] = {"USR1", "USR2", "HUP", NULL};
-static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP};
+static const char *const names[] = {"USR1", "USR2", "HUP", "TERM", NULL};
+static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
 
 static volatile sig_atomic_t arrived[sizeof numbers / sizeof *numbers];
 static int acted_on;
@@ -22,7 +22,7 @@ static void on_signal(int number) {
     if (numbers[k] == number) arrived[k] = 1;
 }
 
-/* note_signal(name): from now on "USR1", "USR2" or "HUP" does nothing but leave a note */
+/* note_signal(name): from now on "USR1", "USR2", "HUP" or "TERM" does nothing but leave a note */
 static int note_signal(lua_State *L) {
   struct sigaction action;
   memset(&action, 0, sizeof action);

@@ -80,10 +80,13 @@ local function hand_back(job)
   return status and ("scontrol requeue %s: %s"):format(job, text:gsub("%s+$", "")) or text
 end
 
---- The last act of rank 0, when all else is done: requeues the job if the signal ended the script;
+--- The last act, when all else is done. Rank 0 requeues the job if the signal ended the script, and
 --- forgets the file of a job that went to its end.
 function requeue.finish(status)
-  if not armed or not armed.job or armed.environment:global_rank() ~= 0 then return end
+  if not armed or not armed.job then return end
+  -- SLURM ends the steps of a job that it queues again: ranks are ending.
+  if armed.stopped then armed.host.note_signal "TERM" end
+  if armed.environment:global_rank() ~= 0 then return end
   if status == 0 and not armed.stopped then
     if c.io.kind(file_of(armed.job)) then c.io.remove(file_of(armed.job)) end
     return
