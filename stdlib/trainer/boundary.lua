@@ -38,6 +38,7 @@ local function save_interrupted(state)
   if state.results ~= trainer.train_results then results.reset(state.results) end
   local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
   checkpoint.save(state, path)
+  if not trainer.is_global_zero then return nil end -- another rank wrote it
   state.interrupted_path = path
   return path
 end
