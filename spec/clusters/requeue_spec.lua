@@ -90,6 +90,15 @@ describe("SIGUSR1 in a job of SLURM", function()
     assert.matches("SLURM: job 7 is not queued again: scontrol requeue 7: cannot\n$", err)
   end)
 
+  it("saves and ends the job where the script wants no more", function()
+    child.write(folder .. "/model.lua",
+      "require 'ltrain'.clusters.current().auto_requeue = false\n" .. SCRIPT)
+    local status, _, err = run({ WHAT = "signal", SLURM_JOB_ID = "7" }, "model.lua")
+    assert.equal(138, status)
+    assert.matches("interrupted: saved", err, 1, true)
+    assert.is_nil(asked())
+  end)
+
   it("is what it is everywhere outside of a launch: the end", function()
     local status, _, err = run({ WHAT = "signal" }, "model.lua")
     assert.equal(138, status)

@@ -14,8 +14,8 @@ function Kubeflow:detect()
     self:variable "RANK")
 end
 
-function Kubeflow:world_size() return (self:integer "WORLD_SIZE") or 1 end
-function Kubeflow:global_rank() return (self:integer "RANK") or 0 end
+function Kubeflow:world_size() return self:integer "WORLD_SIZE" or 1 end
+function Kubeflow:global_rank() return self:integer "RANK" or 0 end
 function Kubeflow:node_rank() return self:global_rank() end
 function Kubeflow:num_nodes() return self:world_size() end
 

@@ -23,9 +23,9 @@ function LSF:detect()
     self:variable "JSM_NAMESPACE_SIZE", self:variable "JSM_NAMESPACE_RANK", job)
 end
 
-function LSF:world_size() return (self:integer "JSM_NAMESPACE_SIZE") or 1 end
-function LSF:global_rank() return (self:integer "JSM_NAMESPACE_RANK") or 0 end
-function LSF:local_rank() return (self:integer "JSM_NAMESPACE_LOCAL_RANK") or 0 end
+function LSF:world_size() return self:integer "JSM_NAMESPACE_SIZE" or 1 end
+function LSF:global_rank() return self:integer "JSM_NAMESPACE_RANK" or 0 end
+function LSF:local_rank() return self:integer "JSM_NAMESPACE_LOCAL_RANK" or 0 end
 
 -- Machines of the ranks, in order: one line each, that of the launching machine first.
 local function hosts(self)

@@ -25,11 +25,11 @@ function MPI:detect()
   end
 end
 
-function MPI:world_size() return (self:integer("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")) or 1 end
-function MPI:global_rank() return (self:integer("OMPI_COMM_WORLD_RANK", "PMI_RANK")) or 0 end
+function MPI:world_size() return self:integer("OMPI_COMM_WORLD_SIZE", "PMI_SIZE") or 1 end
+function MPI:global_rank() return self:integer("OMPI_COMM_WORLD_RANK", "PMI_RANK") or 0 end
 
 function MPI:local_rank()
-  return (self:integer("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")) or 0
+  return self:integer("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID") or 0
 end
 
 --- mpirun does not tell; the world does, once it is joined.

@@ -34,21 +34,20 @@ end
 function SLURM:detect()
   local other = other_use(self)
   if other or not self:variable "SLURM_PROCID" then return nil, other end
-  local size, name = self:integer("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
-  return ("SLURM_PROCID=%s, %s=%s, job %s"):format(self:variable "SLURM_PROCID",
-    name or "SLURM_NTASKS", size or "", self:variable "SLURM_JOB_ID" or "?")
+  return ("SLURM_PROCID=%s of %d tasks, job %s"):format(self:variable "SLURM_PROCID",
+    self:world_size(), self:variable "SLURM_JOB_ID" or "?")
 end
 
 function SLURM:world_size()
-  return (self:integer("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")) or 1
+  return self:integer("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS") or 1
 end
 
-function SLURM:global_rank() return (self:integer "SLURM_PROCID") or 0 end
-function SLURM:local_rank() return (self:integer "SLURM_LOCALID") or 0 end
-function SLURM:node_rank() return (self:integer "SLURM_NODEID") or 0 end
+function SLURM:global_rank() return self:integer "SLURM_PROCID" or 0 end
+function SLURM:local_rank() return self:integer "SLURM_LOCALID" or 0 end
+function SLURM:node_rank() return self:integer "SLURM_NODEID" or 0 end
 
 function SLURM:num_nodes()
-  return (self:integer("SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"))
+  return self:integer("SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 end
 
 function SLURM:main_address()

@@ -9,10 +9,10 @@ function TorchElastic:detect()
     self:variable "WORLD_SIZE" or "", self:variable "RANK" or "")
 end
 
-function TorchElastic:world_size() return (self:integer "WORLD_SIZE") or 1 end
-function TorchElastic:global_rank() return (self:integer "RANK") or 0 end
-function TorchElastic:local_rank() return (self:integer "LOCAL_RANK") or 0 end
-function TorchElastic:node_rank() return (self:integer "GROUP_RANK") or 0 end
+function TorchElastic:world_size() return self:integer "WORLD_SIZE" or 1 end
+function TorchElastic:global_rank() return self:integer "RANK" or 0 end
+function TorchElastic:local_rank() return self:integer "LOCAL_RANK" or 0 end
+function TorchElastic:node_rank() return self:integer "GROUP_RANK" or 0 end
 
 function TorchElastic:num_nodes()
   local each = self:integer "LOCAL_WORLD_SIZE"

@@ -19,7 +19,7 @@ local SECONDS <const> = 30 -- for scontrol
 
 local Watch = Callback:extend "SignalWatch"
 
-local armed -- { host =, job = of SLURM or nil, environment =, path =, loop = } or nil
+local armed -- { host =, job = of SLURM or nil, environment =, stopped =, path =, loop = } or nil
 
 -- Any rank's note is every rank's.
 local function look(self, trainer)
@@ -63,11 +63,10 @@ end
 --- Begins to watch for the signal. `host`: what touches the process (stdlib/cli).
 function requeue.arm(environment, host)
   local job = environment:variable "SLURM_JOB_ID"
-  armed = { host = host, environment = environment,
-    job = environment.auto_requeue ~= false and job or nil }
+  armed = { host = host, environment = environment, job = job }
   host.note_signal(SIGNAL)
   overrides.callbacks[#overrides.callbacks + 1] = Watch()
-  if armed.job then resume(environment, armed.job) end
+  if job then resume(environment, job) end
 end
 
 -- Hands the job back to SLURM. Nil when it was, else why not.
@@ -91,7 +90,7 @@ function requeue.finish(status)
     if c.io.kind(file_of(armed.job)) then c.io.remove(file_of(armed.job)) end
     return
   end
-  if not armed.stopped then return end
+  if not armed.stopped or armed.environment.auto_requeue == false then return end
   local wrong = hand_back(armed.job)
   console.say(wrong and ("SLURM: job %s is not queued again: %s"):format(armed.job, wrong)
     or ("SLURM: job %s is queued again%s"):format(armed.job,

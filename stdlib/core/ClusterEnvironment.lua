@@ -33,12 +33,12 @@ function ClusterEnvironment:variable(name)
   return tostring(text)
 end
 
---- The number of the first of the variables that is set to an integer, and its name; or nil.
+--- The number of the first of the variables that is set to an integer; or nil.
 function ClusterEnvironment:integer(...)
   for _, name in ipairs { ... } do
     local text = self:variable(name)
     local number = text and math.tointeger(tonumber(text))
-    if number then return number, name end
+    if number then return number end
   end
 end
 
@@ -61,7 +61,7 @@ function ClusterEnvironment:num_nodes() return nil end
 function ClusterEnvironment:main_address() return self:variable "MASTER_ADDR" or "127.0.0.1" end
 
 --- A port there that is free for rank 0; nil when the launcher does not tell.
-function ClusterEnvironment:main_port() return (self:integer "MASTER_PORT") end
+function ClusterEnvironment:main_port() return self:integer "MASTER_PORT" end
 
 --- Why the ranks cannot be joined, as a sentence; nil when they can.
 function ClusterEnvironment:refusal()
