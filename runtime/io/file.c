@@ -27,6 +27,7 @@ const lt_file_ops lt_system_files = {
     .read = read,
     .pread = pread,
     .write = write,
+    .ftruncate = ftruncate,
     .fsync = fsync,
     .close = close,
     .fstat = fstat,
@@ -149,6 +150,8 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
   do fd = files->open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) return fail_errno(c, op, "open", path);
+  struct stat before;
+  bool plain = files->fstat(fd, &before) == 0 && S_ISREG(before.st_mode);
   size_t done = 0;
   while (done < n) {
     ssize_t put = files->write(fd, (const char *)data + done, n - done);
@@ -156,6 +159,7 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
     if (put == 0) errno = ENOSPC;
     if (put <= 0) {
       fail_errno(c, op, "write", path);
+      if (plain && done > 0) (void)!files->ftruncate(fd, before.st_size); /* told already */
       break;
     }
     done += (size_t)put;

@@ -18,6 +18,7 @@ typedef struct lt_file_ops {
   ssize_t (*read)(int fd, void *buffer, size_t n);
   ssize_t (*pread)(int fd, void *buffer, size_t n, off_t offset);
   ssize_t (*write)(int fd, const void *data, size_t n);
+  int (*ftruncate)(int fd, off_t size);
   int (*fsync)(int fd);
   int (*close)(int fd);
   int (*fstat)(int fd, struct stat *out);
@@ -71,7 +72,8 @@ bool lt_saving_commit(lt_ctx *c, lt_saving *s);
 /* The four steps at once. */
 bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);
 
-/* Add to the end of a file, which is made if absent: one write, so that lines stay whole. */
+/* Add to the end of a file, which is made if absent: one write, so that lines stay whole. What a
+   full disk cuts short is taken back. */
 bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);
 
 /* Remove a file or an empty folder; true when it is not there. */

@@ -62,6 +62,35 @@ static void a_full_disk_is_named(void **state) {
   lt_ctx_release(c);
 }
 
+/* A disk with room for some more bytes. */
+static size_t room_left;
+static ssize_t write_until_full(int fd, const void *data, size_t n) {
+  errno = ENOSPC;
+  if (room_left == 0) return -1;
+  if (n > room_left) n = room_left;
+  room_left -= n;
+  return write(fd, data, n);
+}
+
+static void a_line_that_a_full_disk_cuts_is_taken_back(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  assert_true(lt_file_append(c, "log", IO_PATH("rows"), "1,2\n", 4));
+  lt_file_ops files = lt_system_files;
+  files.write = write_until_full;
+  c->files = &files;
+  room_left = 2;
+  assert_false(lt_file_append(c, "log", IO_PATH("rows"), "3,4\n", 4));
+  io_assert_failure(c, "/rows: No space left on device");
+  room_left = 4;
+  assert_true(lt_file_append(c, "log", IO_PATH("rows"), "5,6\n", 4));
+  char text[16];
+  assert_int_equal(io_read(IO_PATH("rows"), text, sizeof text), 8);
+  assert_memory_equal(text, "1,2\n5,6\n", 8);
+  c->files = NULL;
+  lt_ctx_release(c);
+}
+
 /* Each call of a save fails in turn: the file is the former or the new one, nothing else is left.
  */
 static void check_every_failure(int error, bool for_ever) {
@@ -257,6 +286,7 @@ int main(void) {
       TEST(saves_and_loads),
       TEST(tells_why_it_cannot_save),
       TEST(a_full_disk_is_named),
+      TEST(a_line_that_a_full_disk_cuts_is_taken_back),
       TEST(every_failure_keeps_a_whole_file),
       TEST(interrupted_and_short_writes_go_on),
       TEST(sweeps_temporaries_of_the_dead),
