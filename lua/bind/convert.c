@@ -5,6 +5,7 @@
 #include "bind/arguments.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "bind/words.h"
 
 static void push_scalar(lua_State *L, lt_scalar s) {
   if (s.kind == LT_SCALAR_BOOL)
@@ -103,6 +104,22 @@ static int convert(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype dtype, lt_de
   return lt_end(L, b, frame, 1, &t);
 }
 
+_Noreturn static void unknown_target(lua_State *L, lt_bind *b, const char *name) {
+  lt_nearest nearest = {0};
+  for (int k = 0; k < LT_DTYPE_COUNT; k++) {
+    lt_consider_word(&nearest, name, lt_dtype_name((lt_dtype)k));
+    lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
+  }
+  lt_consider_word(&nearest, name, "cuda"); /* not "cpu": it is near "gpu" */
+  if (nearest.word != NULL)
+    lt_raise(L, b, LT_EARG, "to: '%s' is neither a dtype nor a device; did you mean '%s'?", name,
+             nearest.word);
+  lt_raise(L, b, LT_EARG,
+           "to: '%s' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool) nor a device (cpu, "
+           "cuda)",
+           name);
+}
+
 static void read_target(lua_State *L, lt_bind *b, int index, lt_dtype *dtype, lt_device *device) {
   const lt_tensor *like = lt_to_tensor(L, b, index);
   if (like != NULL) {
@@ -124,6 +141,8 @@ static void read_target(lua_State *L, lt_bind *b, int index, lt_dtype *dtype, lt
   } else if (lt_dtype_from_name(lua_tostring(L, index)) != LT_DTYPE_NONE) {
     *dtype = lt_dtype_from_name(lua_tostring(L, index));
   } else {
+    const char *name = lua_tostring(L, index);
+    if (!lt_device_named(b->c, name)) unknown_target(L, b, name);
     *device = lt_check_device(L, b, index, "to");
   }
 }

@@ -14,6 +14,16 @@ static void list_devices(const lt_ctx *c, char *buffer, size_t size) {
                              c->registry->devices[k]->name);
 }
 
+bool lt_device_named(const lt_ctx *c, const char *text) {
+  size_t length = strcspn(text, ":");
+  if (length == 4 && strncmp(text, "cuda", 4) == 0) return true;
+  for (int k = 0; k < c->registry->n_devices; k++) {
+    const char *name = c->registry->devices[k]->name;
+    if (strlen(name) == length && strncmp(name, text, length) == 0) return true;
+  }
+  return false;
+}
+
 bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out) {
   size_t length = strcspn(text, ":");
   char *end = NULL;

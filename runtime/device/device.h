@@ -27,6 +27,9 @@ static inline bool lt_device_equal(lt_device a, lt_device b) {
 
 /* "cpu", "fake:1"; fails naming what is there and why a known kind has no device. */
 bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out);
+
+/* Whether `text` names a kind of device, "cuda" or "cuda:7", be it here or not. */
+bool lt_device_named(const lt_ctx *c, const char *text);
 const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t size);
 
 /* `bytes` uninitialised bytes, 64-byte aligned. On failure empties the cache, calls the ctx's

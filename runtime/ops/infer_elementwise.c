@@ -122,9 +122,14 @@ static bool infer_two(lt_ctx *c, lt_infer *i) {
   return lt_infer_broadcast(c, i);
 }
 
+/* Of two bools + is "or" and * is "and", as in PyTorch: what is not 0 is stored as true. */
+static bool takes_bools(const lt_op_info *op) {
+  return op->dtype != LT_DTYPE_any || op == &lt_ops[LT_OP_add] || op == &lt_ops[LT_OP_mul];
+}
+
 bool lt_infer_binary(lt_ctx *c, lt_infer *i) {
   if (!infer_two(c, i)) return false;
-  if (i->out[0].dtype == LT_BOOL && i->op->dtype == LT_DTYPE_any)
+  if (i->out[0].dtype == LT_BOOL && !takes_bools(i->op))
     return lt_fail(c, LT_EDTYPE, "%s: not defined for two bools; use the logical ops or :to('i64')",
                    i->op->name);
   return true;

@@ -143,6 +143,36 @@ describe("tensors", function()
   end)
 end)
 
+describe("x:to", function()
+  it("tells a name that is neither a dtype nor a device", function()
+    raises("to: 'f31' is neither a dtype nor a device; did you mean 'f32'?",
+      function() x:to("f31") end)
+    raises("to: 'cudaa' is neither a dtype nor a device; did you mean 'cuda'?",
+      function() x:to("cudaa") end)
+    raises("to: 'gpu' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool) nor a device "
+      .. "(cpu, cuda)", function() x:to("gpu") end)
+    raises("device: no cpu:7 (cpu has 1)", function() x:to("cpu:7") end)
+  end)
+end)
+
+describe("bools", function()
+  local a, b = lt.tensor({true, true, false, false}), lt.tensor({true, false, true, false})
+
+  it("are joined by + as or, by * as and", function()
+    assert.same({true, true, true, false}, (a + b):tolist())
+    assert.same({true, false, false, false}, (a * b):tolist())
+    assert.equal("bool", (a + b).dtype)
+    assert.same({true, true, false, false}, (a * true):tolist())
+    assert.same({true, true, true, false}, a:clone():add_(b):tolist())
+    assert.same({2, 1, 1, 0}, (a:to("i64") + b):tolist())
+  end)
+
+  it("are not subtracted", function()
+    raises("sub: not defined for two bools; use the logical ops or :to('i64')",
+      function() return a - b end)
+  end)
+end)
+
 describe("forms in place", function()
   it("write into the tensor and give it back", function()
     local y = lt.tensor {1., 4.}

@@ -182,7 +182,7 @@ describe("to", function()
     assert.equal("fake:0", lt.ones(2):to("fake").device)
     assert.same({1, 1}, lt.ones(2):to("fake"):cpu():tolist())
     raises("device: unknown device 'gpu'; devices here: cpu", function()
-      lt.ones(2):to("gpu")
+      lt.ones(2):to { device = "gpu" }
     end)
   end)
 
