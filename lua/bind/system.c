@@ -6,9 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "bind/process.h"
+#include "bind/tensor.h"
 #include "cpu/cpu.h"
 #include "host/stdlib.h"
+#include "ops/node.h"
 #include "registry.h"
 
 static int clock_now(lua_State *L) {
@@ -105,6 +108,17 @@ static int warm_up(lua_State *L) {
   return 0;
 }
 
+/* made_at(tensor) -> name of the operation that made it, "model.lua:14"; nil without history */
+static int made_at(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_node *node = (const lt_node *)lt_check_tensor(L, b, 1, "made_at")->node;
+  if (node == NULL) return 0;
+  char line[128];
+  lua_pushstring(L, lt_node_name(node));
+  lua_pushstring(L, lt_line_text(b->c, node->line, line, sizeof line));
+  return 2;
+}
+
 /* Ending early. */
 
 static int cancel(lua_State *L) {
@@ -170,6 +184,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"get_threads", get_threads},
                                      {"set_threads", set_threads},
                                      {"warm_up", warm_up},
+                                     {"made_at", made_at},
                                      {"cancel", cancel},
                                      {"cancelled", cancelled},
                                      {"interrupted", interrupted},

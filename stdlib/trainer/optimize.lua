@@ -58,8 +58,10 @@ local function check_finite(state, loss)
   end
   local value = loss:item()
   if value ~= value or value == INF or value == -INF then
-    errors.blame("training_step: the loss is %s (%s): the weights are those before this step",
-      value ~= value and "nan" or tostring(value), place(state))
+    local op, line = c.runtime.made_at(loss)
+    errors.blame("training_step: the loss is %s%s (%s): the weights are those before this step",
+      value ~= value and "nan" or tostring(value),
+      op and (", made by %s at %s"):format(op, line) or "", place(state))
   end
 end
 
