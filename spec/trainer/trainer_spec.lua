@@ -93,3 +93,44 @@ describe("save_checkpoint", function()
       tiny.error_of(trainer.save_checkpoint, trainer, tiny.folder()))
   end)
 end)
+
+describe("log_dir", function()
+  local root
+  before_each(function() root = tiny.folder() end)
+  after_each(function() os.execute("rm -rf '" .. root .. "'") end)
+
+  it("is the folder of the first logger that writes files, before, in and after a run", function()
+    local trainer = tiny.trainer { logger = { lt.Logger(), lt.loggers.CSVLogger(root) } }
+    assert.equal(root .. "/lightning_logs/version_0", trainer.log_dir)
+    assert.equal(trainer.log_dir .. "/checkpoints", trainer:checkpoint_folder())
+    local net, seen = tiny.Line(), nil
+    function net:on_train_start() seen = self.trainer.log_dir end
+    trainer:fit(net, tiny.same(1))
+    assert.equal(trainer.log_dir, seen)
+  end)
+
+  it("is nil without such a logger", function()
+    assert.is_nil(tiny.trainer().log_dir)
+    assert.is_nil(tiny.trainer { logger = lt.Logger() }.log_dir)
+  end)
+
+  it("is a property of subclasses as well", function()
+    local Mine = lt.Trainer:extend("Mine")
+    local trainer = Mine { logger = lt.loggers.CSVLogger(root, { version = "v" }) }
+    assert.equal(root .. "/lightning_logs/v", trainer.log_dir)
+  end)
+
+  it("that cannot be written is told before training", function()
+    assert(io.open(root, "w")):close()
+    local net, steps = tiny.Line(), 0
+    function net:training_step(x)
+      steps = steps + 1
+      return self:loss(x)
+    end
+    local trainer = tiny.trainer { logger = lt.loggers.CSVLogger(root .. "/in") }
+    local text = "logger: write: cannot write in %s/in/lightning_logs/version_0: Not a directory"
+    assert.matches(text:format(root), tiny.error_of(trainer.fit, trainer, net, tiny.same(1)), 1,
+      true)
+    assert.equal(0, steps)
+  end)
+end)

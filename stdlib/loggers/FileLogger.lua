@@ -35,13 +35,15 @@ function FileLogger:init(save_dir, options)
   self.rows, self.count = {}, 0
 end
 
---- The run begins: chooses the folder.
-function FileLogger:begin()
-  version.choose(self)
-end
-
 local function must(ok, message)
   if not ok then errors.blame("logger: %s", message) end
+end
+
+--- A run of `fn` ("fit", "test", ...) begins: chooses the folder. A fit that could not write there
+--- ends now, not after its first epoch.
+function FileLogger:begin(fn)
+  version.choose(self)
+  if fn == "fit" then must(c.io.can_write(self.log_dir)) end
 end
 
 --- The path of the file of rows.

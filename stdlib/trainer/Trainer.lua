@@ -23,10 +23,31 @@ local place = require "ltrain.trainer.place"
 local run = require "ltrain.trainer.run"
 local sources = require "ltrain.trainer.sources"
 local tree = require "ltrain.core.tree"
+local version = require "ltrain.loggers.version"
 
-local Trainer = class.extend(nil, "Trainer")
+-- The folder of the first logger that writes files: chosen when it is first read, at the latest
+-- when a run begins; nil without such a logger.
+local function log_dir_of(loggers)
+  for _, logger in ipairs(loggers or {}) do
+    if logger.root_dir and not logger.log_dir then version.choose(logger) end
+    if logger.log_dir then return logger.log_dir end
+  end
+end
 
-Trainer.extend = class.extend
+-- A class whose objects have the property log_dir.
+local function with_log_dir(new)
+  new.__index = function(self, key)
+    if key == "log_dir" then return log_dir_of(rawget(self, "loggers")) end
+    return new[key]
+  end
+  return new
+end
+
+local Trainer = with_log_dir(class.extend(nil, "Trainer"))
+
+function Trainer.extend(parent, name)
+  return with_log_dir(class.extend(parent, name))
+end
 
 -- The script's options with those of the command line over them, each told.
 local function apply_overrides(script)
@@ -162,9 +183,7 @@ function Trainer:checkpoint_folder()
   for _, callback in ipairs(self.callbacks) do
     if callback.saves_checkpoints and callback.dirpath then return callback.dirpath end
   end
-  for _, logger in ipairs(self.loggers) do
-    if logger.log_dir then return logger.log_dir .. "/checkpoints" end
-  end
+  if self.log_dir then return self.log_dir .. "/checkpoints" end
   return self.default_root_dir .. "/checkpoints"
 end
 

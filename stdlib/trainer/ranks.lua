@@ -26,6 +26,7 @@ function ranks.enter(state)
   state.began, state.waited = trainer:now(), c.dist.waited()
   console.mute(not trainer.is_global_zero)
   if trainer.is_global_zero then return end
+  trainer.log_dir = trainer.log_dir -- outlives the loggers
   trainer.loggers, trainer.logger = {}, nil
   trainer.callbacks = for_this_rank(trainer.callbacks)
 end

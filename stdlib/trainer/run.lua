@@ -80,7 +80,7 @@ local function connect(state)
   call.check_names(state)
   check_methods(state)
   for _, logger in ipairs(trainer.loggers) do
-    if logger.begin then logger:begin() end
+    if logger.begin then logger:begin(state.fn) end
   end
   state.strategy:setup_environment(trainer)
 end

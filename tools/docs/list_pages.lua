@@ -32,6 +32,7 @@ local function trainer_page(root)
       options_table(options, list.text),
       "## Methods", methods(file, "trainer", "lt.Trainer"),
       "## Fields", "Scripts and callbacks read, among others: `current_epoch`, `global_step`, "
+        .. "`log_dir` (of the first logger that writes files, else nil), "
         .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
         .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
         .. "`optimizers`, `module`, `max_epochs`, `max_steps`, `num_training_batches`.",
