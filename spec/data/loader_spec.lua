@@ -448,3 +448,35 @@ describe("lt.DataModule", function()
     assert.equal("fit", module.stage)
   end)
 end)
+
+describe("data.DataLoader, going on with a data set of another size", function()
+  local console = require "ltrain.trainer.console"
+  local say, lines = console.say, nil
+  before_each(function()
+    lines = {}
+    console.say = function(text) lines[#lines + 1] = text end
+  end)
+  after_each(function() console.say = say end)
+
+  -- Goes on with `n` samples after `batches` of 8 samples in twos.
+  local function go_on(batches, n)
+    local loader = data.DataLoader(tensors(8), { batch_size = 2 })
+    local next_batch = loader:batches()
+    for _ = 1, batches do next_batch() end
+    local other = data.DataLoader(tensors(n), { batch_size = 2 })
+    other:load_state_dict(loader:state_dict())
+    return values(other)
+  end
+
+  it("is told with both sizes in mid-epoch", function()
+    assert.same({ 4, 5, last = 2 }, go_on(2, 6))
+    assert.same({ "warning: DataLoader: the epoch that goes on after sample 4 had a data set of 8 "
+      .. "samples, now it has 6: other samples follow than would have" }, lines)
+  end)
+
+  it("is not told with the same size, nor between epochs", function()
+    go_on(2, 8)
+    go_on(5, 6)
+    assert.same({}, lines)
+  end)
+end)

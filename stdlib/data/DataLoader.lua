@@ -10,6 +10,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collate = require "ltrain.data.collate"
 local config = require "ltrain.core.config"
+local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local passes = require "ltrain.data.loading.passes"
 local samples = require "ltrain.data.loading.samples"
@@ -118,11 +119,22 @@ local function next_epoch(self)
   return self.epoch
 end
 
+-- A state taken in mid-epoch says where to go on in the order of a data set of its size.
+local function tell_other_size(self, position)
+  local before = self._saved and self._saved.samples
+  local now = samples.count(self.dataset, "DataLoader")
+  if position == 0 or before == nil or before == now then return end
+  local text = "warning: DataLoader: the epoch that goes on after sample %d had a data set of %d "
+    .. "samples, now it has %d: other samples follow than would have"
+  console.say(text:format(position, before, now))
+end
+
 local function open(self, epoch, position)
   local given = { epoch = epoch, position = position, seed = seed_of(self), loader = self,
     batching = batching(self), collate = self.collate or collate }
   given.batching.position = position
   if self._iterable then return passes.iterable(given, self._saved) end
+  tell_other_size(self, position)
   given.order = order_of(self, epoch)
   local columns = not self.collate and has_method(self.dataset, "columns")
     and self.dataset:columns()
@@ -138,6 +150,7 @@ function DataLoader:batches(position)
   local epoch = next_epoch(self)
   local first = position and position * self.batch_size or saved and saved.position or 0
   local pass = open(self, epoch, first)
+  pass.samples = not self._iterable and samples.count(self.dataset, "DataLoader") or nil
   self._pass, self._saved = pass, nil
   local index = first // self.batch_size - 1
   local function step()
@@ -158,7 +171,7 @@ function DataLoader:state_dict()
   if not pass then return saved or { epoch = self.epoch, position = 0, seed = seed_of(self) } end
   if pass.done then return { epoch = pass.epoch + 1, position = 0, seed = pass.seed } end
   return {
-    epoch = pass.epoch, position = pass.position(), seed = pass.seed,
+    epoch = pass.epoch, position = pass.position(), seed = pass.seed, samples = pass.samples,
     dataset = has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
   }
 end
