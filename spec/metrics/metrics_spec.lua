@@ -30,6 +30,22 @@ describe("Mean", function()
   end)
 end)
 
+describe("Accuracy without samples", function()
+  local console = require "ltrain.trainer.console"
+  local say = console.say
+  after_each(function() console.say = say end)
+
+  it("is nan that prints so, and is told once", function()
+    local lines = {}
+    console.say = function(text) lines[#lines + 1] = text end
+    local accuracy = metrics.Accuracy { ignore_index = 1 }
+    accuracy:update(lt.tensor { { 0.1, 0.9 } }, lt.tensor { 1 })
+    assert.equal("nan", tostring(accuracy:compute()))
+    accuracy:compute()
+    assert.same({ "warning: metrics.Accuracy: there were no samples: the figure is nan" }, lines)
+  end)
+end)
+
 describe("Accuracy", function()
   -- From the list of known answers: 3 of 4 right.
   local scores <const> = { { 0.1, 0.2, 0.7 }, { 0.1, 0.8, 0.1 }, { 0.9, 0.1, 0 }, { 0, 0.6, 0.4 } }

@@ -3,9 +3,12 @@
 -- N rows, C classes.
 local Metric = require "ltrain.core.Metric"
 local config = require "ltrain.core.config"
+local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 
 local Accuracy = Metric:extend("Accuracy")
+
+local NAN <const> = math.abs(0.0 / 0.0) -- without the sign that print would show
 
 local OPTIONS <const> = {
   top_k = { type = "integer", default = 1, min = 1,
@@ -73,9 +76,14 @@ function Accuracy:update(scores, labels)
   self.total = self.total + counted
 end
 
---- The share of right answers; nan when nothing was given.
+--- The share of right answers; nan when nothing was given, which is told once.
 function Accuracy:compute()
-  return self.correct / self.total
+  if self.total > 0 then return self.correct / self.total end
+  if not self._told then
+    console.say("warning: metrics.Accuracy: there were no samples: the figure is nan")
+    self._told = true
+  end
+  return NAN
 end
 
 return Accuracy
