@@ -251,7 +251,9 @@ static void scripts_reach_only_what_is_allowed(void **state) {
                           "local text, why = lt.io.read_file('/etc/passwd')\n"
                           "assert(text == nil and why:find('may not read files'), why)\n"
                           "local ok, said = pcall(lt.load, '/etc/passwd')\n"
-                          "assert(not ok or said == nil)\n",
+                          "assert(not ok or said == nil)\n"
+                          "ok, said = pcall(lt.data.mnist, '/etc')\n"
+                          "assert(said:find('data.mnist: this state may not read files'), said)\n",
                           "r.lua"));
   ltrain_close(l);
   ltrain_config config = LTRAIN_CONFIG_INIT;

@@ -44,6 +44,10 @@ return function(folder, options)
   local images_path, labels_path =
     find(folder, prefix, "images", 3), find(folder, prefix, "labels", 1)
   if not images_path or not labels_path then
+    local may, message = c.io.list_folder(folder) -- a state that may not look finds nothing
+    if not may and message:find("may not read", 1, true) then
+      errors.blame("data.mnist: %s", message:match("^[%w_]+: (.*)$") or message)
+    end
     local missing = {}
     if not images_path then missing[1] = prefix .. "-images-idx3-ubyte" end
     if not labels_path then missing[#missing + 1] = prefix .. "-labels-idx1-ubyte" end
