@@ -28,7 +28,8 @@ install(FILES ${PROJECT_BINARY_DIR}/ltrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR
 
 install(EXPORT ltrain-targets NAMESPACE ltrain:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/ltrain-config.cmake.in ltrain-config.cmake
-  INSTALL_DESTINATION ${package_dir})
+  INSTALL_DESTINATION ${package_dir}
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(ltrain-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ltrain-config.cmake
   ${PROJECT_BINARY_DIR}/ltrain-config-version.cmake DESTINATION ${package_dir})

@@ -15,6 +15,8 @@ project(host LANGUAGES C)
 find_package(ltrain 0.1 REQUIRED)
 add_executable(host "%s/examples/embed/host.c")
 target_link_libraries(host PRIVATE ltrain::ltrain)
+add_executable(whole "%s/examples/embed/host.c")
+target_link_libraries(whole PRIVATE ltrain::ltrain_static)
 ]]
 
 describe("an installed copy", function()
@@ -64,13 +66,16 @@ describe("an installed copy", function()
     needs_build()
     os.execute("mkdir " .. folder .. "/project")
     local file = assert(io.open(folder .. "/project/CMakeLists.txt", "w"))
-    file:write(PROJECT:format(here))
+    file:write(PROJECT:format(here, here))
     file:close()
     local status, out = sh("cmake -S %s/project -B %s/project/b -DCMAKE_PREFIX_PATH=%s/usr "
       .. "-DCMAKE_C_FLAGS='%s' && cmake --build %s/project/b", folder, folder, folder, flags(),
       folder)
     assert.equal(0, status, out)
     run_host(folder .. "/project/b/host")
+    run_host(folder .. "/project/b/whole")
+    local _, libraries = sh("ldd %s/project/b/whole", folder)
+    assert.is_nil(libraries:find("libltrain", 1, true))
   end)
 
   it("has the binary, the headers that compile alone, and the man page", function()
