@@ -92,7 +92,7 @@ function help.all()
   for i, word in ipairs(words.list) do word_rows[i] = { "ltrain " .. word.name, word.doc } end
   for i, row in ipairs(words.statuses) do status_rows[i] = { tostring(row[1]), row[2] } end
   return table.concat({
-    "usage: ltrain WORD ... | [-e CODE] [-l MODULE] [-i] [-E] [SCRIPT [args]]",
+    "usage: ltrain WORD ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]",
     "",
     "Trains neural networks from Lua scripts.",
     "",
