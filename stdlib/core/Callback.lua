@@ -5,8 +5,8 @@
 --
 -- Any hook of trainer/hooks.lua that callbacks may define is a method; it gets the trainer and the
 -- module first. None has a default. `monitor` (a metric's name) makes on_train_epoch_end run after
--- the module's; `saves_checkpoints = true` puts a callback last; `rank_zero_only = true` leaves it out
--- on the other ranks.
+-- the module's; `saves_checkpoints = true` puts a callback last; `rank_zero_only = true` leaves it
+-- out on the other ranks.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
