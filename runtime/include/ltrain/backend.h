@@ -1,5 +1,5 @@
-/* ltrain/backend.h: tables of functions that a device implements, and how a backend that is a shared
-   object of its own gives its tables to ltrain. */
+/* ltrain/backend.h: tables of functions that a device implements, and how a backend that is a
+   shared object of its own gives its tables to ltrain. */
 #ifndef LT_INCLUDE_BACKEND_H
 #define LT_INCLUDE_BACKEND_H
 

@@ -86,8 +86,8 @@ typedef struct lt_comm_compare {
   char text[LT_COMM_TEXT];
 } lt_comm_compare;
 
-/* One movement of bytes, already agreed by all ranks; barriers and splits have none. Elements lie close together. in == out is
-   allowed for all_reduce and broadcast; otherwise they do not overlap.
+/* One movement of bytes, already agreed by all ranks; barriers and splits have none. Elements lie
+   close together. in == out is allowed for all_reduce and broadcast; otherwise they do not overlap.
 
    op              in                        out
    all_reduce      count                     count
@@ -111,7 +111,7 @@ typedef struct lt_comm_move {
   const void *in;
   void *out;
   int64_t chunk_bytes;   /* at most so much in one call of the transport: 1 GiB, less in specs */
-  int64_t moved;         /* the backend adds what it moved: a wait that sees it grow is not stalled */
+  int64_t moved;         /* the backend adds what it moved: a wait that sees it grow goes on */
   void *state;           /* the backend's own: zero at first, freed by it at the end */
   char text[LT_COMM_TEXT];
 } lt_comm_move;
@@ -147,8 +147,8 @@ typedef struct lt_comm_ops {
   /* Join the group of all ranks. May block: a watchdog looks on. NULL: `text` says why. */
   lt_comm_link *(*open)(const lt_comm_host *host, const lt_comm_place *place, char *text,
                         size_t text_size);
-  /* After an orderly end on all ranks; never called once a verdict is there. Links made by split are
-     closed first, on all members in the order in which they were made. */
+  /* After an orderly end on all ranks; never called once a verdict is there. Links made by split
+     are closed first, on all members in the order in which they were made. */
   void (*close)(lt_comm_link *link);
   /* In place of close, once a verdict is there: frees what is this rank's and talks to nobody.
      (optional: the link is forgotten) */
