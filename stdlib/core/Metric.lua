@@ -93,6 +93,22 @@ function Metric:merge(other)
   end
 end
 
+--- The figure of several parts of the data together: `parts` are what their state_dict gave, in the
+--- order of ranks. What this object has taken in itself stays.
+function Metric:figure_of(parts)
+  local saved, batch_value = self:state_dict(), self.batch_value
+  self:load_state_dict(parts[1])
+  for i = 2, #parts do
+    local other = setmetatable({ _states = self._states }, getmetatable(self))
+    other:load_state_dict(parts[i])
+    self:merge(other)
+  end
+  local value = self:compute()
+  self:load_state_dict(saved)
+  self.batch_value = batch_value
+  return value
+end
+
 --- metric(...) takes in a batch and returns the figure of that batch alone, kept as `batch_value`.
 function Metric:__call(...)
   local before = {}

@@ -36,6 +36,13 @@ function Strategy:setup(trainer, module)
   module:to(self.root_device)
 end
 
+--- Adds the gradients of `parameters` over all ranks. `weight`: this rank's samples over the
+--- nominal batch; `flags`: numbers. Returns the sums of both.
+function Strategy:reduce_gradients(parameters, weight, flags) return weight, flags end
+
+--- Makes the buffers of all ranks those of rank 0.
+function Strategy:sync_buffers(module) end
+
 --- The run is over, also after an error.
 function Strategy:teardown() end
 

@@ -84,8 +84,34 @@ local function order_of(self, epoch)
   return data.order_of(list, n)
 end
 
+-- Samples of an epoch.
+local function count(self)
+  return self.sampler and #order_of(self, self.epoch) or samples.count(self.dataset, "DataLoader")
+end
+
+-- How the order is cut: into batches of all ranks together, of which this one takes its part.
 local function batching(self)
-  return { batch_size = self.batch_size, drop_last = self.drop_last, prefetch = self.prefetch }
+  local shard = self._shard
+  return {
+    batch_size = self.batch_size * (shard and shard.world or 1), drop_last = self.drop_last,
+    prefetch = self.prefetch, rank = shard and shard.rank, world = shard and shard.world,
+    evaluation = shard ~= nil,
+  }
+end
+
+--- From here on this is the loader of rank `rank` of `world`, which share each global batch of
+--- `world * batch_size` samples; a last batch smaller than `world` is joined to the one before it.
+--- Without arguments it is whole again. False when it cannot be cut: an iterable data set.
+function DataLoader:shard(rank, world)
+  if self._iterable then return false end
+  self._shard = nil
+  if not rank or world == 1 then return true end
+  local n = count(self)
+  if n < world then
+    errors.blame("DataLoader: %d samples cannot be shared by %d ranks", n, world)
+  end
+  self._shard = { rank = rank, world = world }
+  return true
 end
 
 --- Batches in an epoch; nil when the data set does not know.
@@ -95,7 +121,7 @@ function DataLoader:length()
     n = samples.length_of_iterable(self.dataset)
     if not n then return nil end
   else
-    n = self.sampler and #order_of(self, self.epoch) or samples.count(self.dataset, "DataLoader")
+    n = count(self)
   end
   return data.batch_count(n, 0, batching(self))
 end
@@ -148,11 +174,12 @@ end
 function DataLoader:batches(position)
   local saved = self._saved
   local epoch = next_epoch(self)
-  local first = position and position * self.batch_size or saved and saved.position or 0
+  local global = batching(self).batch_size
+  local first = position and position * global or saved and saved.position or 0
   local pass = open(self, epoch, first)
   pass.samples = not self._iterable and samples.count(self.dataset, "DataLoader") or nil
   self._pass, self._saved = pass, nil
-  local index = first // self.batch_size - 1
+  local index = first // global - 1
   local function step()
     local batch = pass.next()
     if batch == nil then

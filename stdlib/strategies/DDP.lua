@@ -4,9 +4,13 @@
 -- and what the script has built are there in each; rank 0 is the script's own process. Where the
 -- ranks are there already (mpirun, srun, lt.dist.launch) they are joined.
 local Strategy = require "ltrain.core.Strategy"
+local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
+local reducer = require "ltrain.dist.reducer"
+local tree = require "ltrain.core.tree"
 
 local DDP = Strategy:extend("DDP")
 
@@ -50,6 +54,53 @@ function DDP:launch(what, body, folder)
     what = what, folder = folder, timeout = self.timeout,
     fork_with_threads = self.fork_with_threads,
   })
+end
+
+-- Name, shape and dtype of all tensors of a module, as one text a tensor.
+local function shapes_of(module)
+  local list = {}
+  for name, tensor in tree.pairs(module:state_dict()) do
+    list[#list + 1] = ("%s [%s] %s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype)
+  end
+  return list
+end
+
+local function check_shapes(module)
+  local own = shapes_of(module)
+  local wanted = dist.broadcast(own)
+  for i = 1, math.max(#own, #wanted) do
+    if own[i] ~= wanted[i] then
+      errors.blame("ranks built different modules: rank 0 has %s, rank %d has %s",
+        wanted[i] or "nothing more", dist.rank(), own[i] or "nothing more")
+    end
+  end
+end
+
+local function copy_from_first(tensors)
+  local _ <close> = c.no_grad()
+  for _, tensor in ipairs(tensors) do tensor:copy_(dist.broadcast(tensor)) end
+end
+
+--- All ranks begin with rank 0's parameters and buffers.
+function DDP:setup(trainer, module)
+  Strategy.setup(self, trainer, module)
+  if dist.world_size() == 1 then return end
+  check_shapes(module)
+  local tensors = {}
+  for _, tensor in tree.pairs(module:state_dict()) do tensors[#tensors + 1] = tensor end
+  copy_from_first(tensors)
+end
+
+function DDP:reduce_gradients(parameters, weight, flags)
+  if dist.world_size() == 1 then return weight, flags end
+  return reducer.reduce(parameters, weight, flags)
+end
+
+function DDP:sync_buffers(module)
+  if dist.world_size() == 1 then return end
+  local tensors = {}
+  for _, buffer in module:named_buffers() do tensors[#tensors + 1] = buffer end
+  copy_from_first(tensors)
 end
 
 --- Ranks that are there already wait for the one of their machine that prepares; a script's own

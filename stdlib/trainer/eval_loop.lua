@@ -78,7 +78,7 @@ local function run_loader(state, names, source, loader_idx, count)
 end
 
 local function report(state)
-  local figures = results.epoch(state.results)
+  local figures = results.epoch(state.results, state.many_ranks)
   local trainer = state.trainer
   for name, value in pairs(figures.callback) do trainer.callback_metrics[name] = value end
   for name, value in pairs(figures.bar) do trainer.progress_bar_metrics[name] = value end
@@ -124,6 +124,7 @@ end
 function eval_loop.run(state, stage, sources)
   if count_batches(sources) == 0 then return nil end
   local names = NAMES[stage]
+  state.strategy:sync_buffers(state.module)
   local outer = { results = state.results, stage = state.stage, batch_idx = state.batch_idx }
   state.results = results.new(false)
   loop.set_stage(state, state.sanity and "sanity_check" or stage)

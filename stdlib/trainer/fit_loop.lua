@@ -26,8 +26,11 @@ local function minima_met(trainer)
     and trainer.global_step >= (options.min_steps or 0)
 end
 
+-- Of several ranks none stops alone: they agree with each optimizer step and each epoch.
 local function stops_early(state)
-  return state.trainer.should_stop and minima_met(state.trainer)
+  local asked = state.trainer.should_stop
+  if state.many_ranks then asked = state.agreed_stop end
+  return asked and minima_met(state.trainer)
 end
 
 local function out_of_steps(trainer)
@@ -168,10 +171,16 @@ local function tell_skipped(state)
 end
 
 local function publish(state)
-  local figures, trainer = results.epoch(state.results), state.trainer
+  local figures, trainer = results.epoch(state.results, state.many_ranks), state.trainer
   for name, value in pairs(figures.callback) do trainer.callback_metrics[name] = value end
   for name, value in pairs(figures.bar) do trainer.progress_bar_metrics[name] = value end
   return figures
+end
+
+local function agree_to_stop(state)
+  if not state.many_ranks then return end
+  local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
+  state.trainer.should_stop, state.agreed_stop = stop, stop
 end
 
 local function end_epoch(state, complete)
@@ -188,6 +197,7 @@ local function end_epoch(state, complete)
     for name, value in pairs(figures.log) do trainer.logged_metrics[name] = value end
     trainer:log_to_loggers(figures.log, math.max(progress.stepped - 1, 0))
   end
+  agree_to_stop(state)
   -- An epoch cut short by max_steps or a stop is not complete: a later fit goes on inside it.
   if complete then
     trainer.current_epoch = trainer.current_epoch + 1

@@ -13,6 +13,40 @@ local optimize = {}
 
 local INF <const> = math.huge
 
+local function divide_gradients(optimizer, weight)
+  local _ <close> = c.no_grad()
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, parameter in ipairs(group.params) do
+      local grad = parameter.grad
+      if grad then grad:mul_(1.0 / weight) end
+    end
+  end
+end
+
+local function parameters_of(optimizer)
+  local list = {}
+  for _, group in ipairs(optimizer.param_groups) do
+    table.move(group.params, 1, #group.params, #list + 1, list)
+  end
+  return list
+end
+
+-- Adds the gradients of all ranks; returns their weight. Every rank comes here at the same steps,
+-- and leaves knowing whether one of them was asked to stop.
+local function reduce(state, optimizer, weight)
+  local asked = state.trainer.should_stop and 1 or 0
+  c.dist.set_hook "gradients" -- what the other ranks are told of a rank that is here
+  local total, flags = state.strategy:reduce_gradients(parameters_of(optimizer), weight, { asked })
+  c.dist.set_hook(state.hook or "")
+  if flags[1] > 0 then state.trainer.should_stop, state.agreed_stop = true, true end
+  return total
+end
+
+-- Manual optimization: the mean over the ranks of what each has accumulated.
+local function average(state, optimizer)
+  divide_gradients(optimizer, reduce(state, optimizer, 1.0))
+end
+
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
@@ -22,7 +56,9 @@ function optimize.prepare(state)
   for _, optimizer in ipairs(state.optimizers) do
     if optimizer.use_names_of then optimizer:use_names_of(state.module) end
     optimizer._before_step = function()
-      if not state.automatic then call.hook(state, "on_before_optimizer_step", optimizer) end
+      if state.automatic then return end
+      if state.many_ranks then average(state, optimizer) end
+      call.hook(state, "on_before_optimizer_step", optimizer)
     end
     optimizer._after_step = function() trainer.global_step = trainer.global_step + 1 end
   end
@@ -131,20 +167,10 @@ local function run_batch(state, alone)
   state.has_stepped = true
   if not optimizer then return loss end
   if window.used == 0 then zero_grad(state, optimizer) end
-  local share = alone and 1.0 or share_of(state, weight)
+  local share = alone and not state.many_ranks and 1.0 or share_of(state, weight)
   backward(state, loss, share)
   window.used, window.weight = window.used + 1, window.weight + share
   return loss
-end
-
-local function divide_gradients(optimizer, weight)
-  local _ <close> = c.no_grad()
-  for _, group in ipairs(optimizer.param_groups) do
-    for _, parameter in ipairs(group.params) do
-      local grad = parameter.grad
-      if grad then grad:mul_(1.0 / weight) end
-    end
-  end
 end
 
 -- Makes the window's gradients those of its mean loss, and clips them.
@@ -166,6 +192,7 @@ function optimize.closure(state)
   if not window.ready then
     window.used, window.weight = 0, 0.0
     window.loss = run_batch(state, true)
+    if state.many_ranks then window.weight = reduce(state, state.optimizers[1], window.weight) end
   end
   window.ready = false
   complete(state)
@@ -192,8 +219,14 @@ function optimize.automatic(state, is_last)
     window.loss = nil
     return false, false
   end
-  local steps = window.used > 0
-  if steps and state.optimizers[1] then steps = step_optimizer(state) end
+  local optimizer = state.optimizers[1]
+  if state.many_ranks and optimizer then
+    -- What is left of the last step is not this window's.
+    if window.used == 0 then zero_grad(state, optimizer) end
+    window.weight = reduce(state, optimizer, window.weight)
+  end
+  local steps = window.used > 0 or state.many_ranks and window.weight > 0
+  if steps and optimizer then steps = step_optimizer(state) end
   window.batches, window.used, window.weight, window.loss = 0, 0, 0.0, nil
   return steps, true
 end

@@ -7,6 +7,7 @@
 local batches = require "ltrain.trainer.batches"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
+local merged = require "ltrain.trainer.merged"
 local tree = require "ltrain.core.tree"
 
 local results = {}
@@ -250,6 +251,9 @@ function results.log_dict(trainer, values, options)
 end
 
 local function epoch_value(item)
+  if item.states then
+    return item.metric and results.number(item.metric:figure_of(item.states))
+  end
   if item.metric then return results.number(item.metric:compute()) end
   if item.total == nil then return nil end
   local total = results.number(item.total)
@@ -270,9 +274,10 @@ end
 
 --- Figures of the whole pass: {callback =, log =, bar =, loaders = {[i] = {...}}, shared = {...}}.
 -- `loaders[i]` has what belongs to eval loader i, `shared` what was logged outside batches.
-function results.epoch(res)
+-- `joined`: of all ranks together, which then all call it.
+function results.epoch(res, joined)
   local out = { callback = {}, log = {}, bar = {}, loaders = {}, shared = {} }
-  for _, item in ipairs(res.order) do
+  for _, item in ipairs(joined and merged.items(res.order) or res.order) do
     local value = item.on_epoch and epoch_value(item)
     if value then
       out.callback[item.name], out.callback[item.epoch_name] = value, value

@@ -168,6 +168,7 @@ local function close(state, err)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
+  sources.unshard(state)
   ranks.leave()
 end
 
@@ -191,7 +192,7 @@ local function new_state(trainer, fn, module, given)
     autocast = trainer.precision_plugin.autocast,
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
-    optimizers = {}, schedulers = {},
+    optimizers = {}, schedulers = {}, sharded = {},
   }
 end
 
