@@ -229,8 +229,8 @@ static void test_all_reduce(void) {
         reduce_once((lt_dtype)d, hows[h], 0, GIB, fixed, false);
         reduce_once((lt_dtype)d, hows[h], 1, GIB, fixed, true);
         reduce_once((lt_dtype)d, hows[h], 1003, GIB, fixed, false);
-        reduce_once((lt_dtype)d, hows[h], 301, 64, fixed, true);
-        reduce_once((lt_dtype)d, hows[h], 301, 1, fixed, false); /* less than an element */
+        reduce_once((lt_dtype)d, hows[h], 101, 64, fixed, true);
+        reduce_once((lt_dtype)d, hows[h], 5, 1, fixed, false); /* less than an element */
       }
   for (int fixed = 0; fixed < 2; fixed++) {
     reduce_once(LT_F32, LT_COMM_SUM, 2500001, GIB, fixed, true);
@@ -459,6 +459,33 @@ static void test_split(void) {
   free(wanted);
 }
 
+/* Groups that come and go, each rank at its own time: leaving waits for nobody. */
+static void test_leave(void) {
+  if (ops->leave == NULL) return;
+  int members[LT_COMM_MAX_RANKS];
+  for (int r = 0; r < size; r++) members[r] = r;
+  for (int k = 0; k < 20; k++) {
+    char text[LT_COMM_TEXT] = "";
+    lt_comm_link *part = ops->split(all, 77, size, members, text, sizeof text);
+    if (part == NULL) give_up("split", text);
+    lt_mark say = mark_of(rank, (uint64_t)k, LT_COMM_ALL_REDUCE), marks[LT_COMM_MAX_RANKS];
+    lt_comm_compare c = {.mark = &say, .marks = marks};
+    if (compared(part, &c) != LT_DONE) fault("split: what an earlier group said came in");
+    int64_t one = 1, sum = 0;
+    lt_comm_move m = {.op = LT_COMM_ALL_REDUCE,
+                      .dtype = LT_I64,
+                      .count = 1,
+                      .in = &one,
+                      .out = &sum,
+                      .chunk_bytes = GIB};
+    moved(part, &m);
+    if (sum != size) fault("all_reduce of a group that will be left: %lld", (long long)sum);
+    if (rank == k % size) ops->leave(part); /* at once, before the others get on */
+    barrier();
+    if (rank != k % size) ops->leave(part);
+  }
+}
+
 static lt_ctx *open_link(int argc, char **argv) {
   lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
   lt_failure f;
@@ -506,6 +533,7 @@ int main(int argc, char **argv) {
   test_parts();
   test_pairs();
   test_split();
+  test_leave();
   barrier();
   ops->close(all);
   lt_ctx_release(c);

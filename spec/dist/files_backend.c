@@ -267,11 +267,13 @@ static const lt_comm_ops ops = {
     .fixed_order = true,
     .open = open_world,
     .close = close_link,
+    .abandon = close_link,
     .rank = link_rank,
     .ranks = link_ranks,
     .compare = compare,
     .move = move,
     .split = split,
+    .leave = close_link,
     .compare_pair = compare_pair,
 };
 

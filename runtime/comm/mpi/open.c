@@ -72,12 +72,21 @@ static lt_comm_link *open_world(const lt_comm_host *h, const lt_comm_place *plac
   return l;
 }
 
-static void close_link(lt_comm_link *l) {
+/* MPI_Comm_free is collective by its letter; MPI's libraries do it without a word to others. */
+static void leave_link(lt_comm_link *l) {
   MPI_Comm_free(&l->data);
   MPI_Comm_free(&l->marks);
-  if (l->world) MPI_Finalize();
   free(l);
 }
+
+static void close_link(lt_comm_link *l) {
+  bool world = l->world;
+  leave_link(l);
+  if (world) MPI_Finalize();
+}
+
+/* Something is under way that never ends: MPI is not called any more. */
+static void abandon_link(lt_comm_link *l) { free(l); }
 
 static int link_rank(const lt_comm_link *l) { return l->rank; }
 static int link_ranks(const lt_comm_link *l) { return l->size; }
@@ -111,12 +120,14 @@ static const lt_comm_ops ops = {
     .name = "mpi",
     .open = open_world,
     .close = close_link,
+    .abandon = abandon_link,
     .rank = link_rank,
     .ranks = link_ranks,
     .local = link_local,
     .compare = lt_mpi_compare,
     .move = lt_mpi_move,
     .split = split,
+    .leave = leave_link,
     .compare_pair = lt_mpi_compare_pair,
 };
 
