@@ -1,10 +1,9 @@
 /* runtime/comm/pulse.c: what the main thread says and its watchdog reads, without locks.
 
-   Records that both touch are copied word by word with relaxed atomics: torn copies are noticed by
-   the sequence lock, and the sanitizers know that nothing else is meant. */
+   Records that both touch are copied word by word with atomics, torn copies are noticed by a number
+   that changed meanwhile. */
 #include "comm/pulse.h"
 
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -27,24 +26,22 @@ void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status,
   atomic_store_explicit(&v->class, class, memory_order_release);
 }
 
+/* The other of the two is written, then it becomes the last one: a writer that is interrupted in the
+   middle keeps nobody from reading. */
 void lt_pulse_do(lt_pulse *p, const lt_mark *mark) {
-  uint32_t version = atomic_load_explicit(&p->doing_version, memory_order_relaxed);
-  atomic_store_explicit(&p->doing_version, version + 1, memory_order_relaxed);
-  lt_words_put(&p->doing, mark, sizeof *mark);
-  atomic_store_explicit(&p->doing_version, version + 2, memory_order_release);
+  uint32_t version = atomic_load_explicit(&p->doing_version, memory_order_relaxed) + 1;
+  lt_words_put(&p->doing[version % 2], mark, sizeof *mark);
+  atomic_store_explicit(&p->doing_version, version, memory_order_release);
 }
 
-/* A writer that was interrupted between its two stores gets the core back by the yields; should it
-   not, what was read last is good enough to be told. */
 lt_mark lt_pulse_doing(const lt_pulse *p) {
   lt_mark mark;
-  for (int i = 0; i < 2000; i++) {
-    uint32_t before = atomic_load_explicit(&p->doing_version, memory_order_acquire);
-    lt_words_get(&mark, &p->doing, sizeof mark);
-    uint32_t after = atomic_load_explicit(&p->doing_version, memory_order_relaxed);
-    if (before == after && before % 2 == 0) break;
-    if (i >= 1000) sched_yield();
-  }
+  uint32_t before, after = atomic_load_explicit(&p->doing_version, memory_order_acquire);
+  do {
+    before = after;
+    lt_words_get(&mark, &p->doing[before % 2], sizeof mark);
+    after = atomic_load_explicit(&p->doing_version, memory_order_acquire);
+  } while (before != after);
   mark.file[LT_MARK_FILE - 1] = 0;
   mark.hook[LT_MARK_HOOK - 1] = 0;
   return mark;

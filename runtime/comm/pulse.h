@@ -42,9 +42,9 @@ typedef struct lt_ring_entry {
 typedef struct lt_pulse {
   int rank, size;             /* in the world */
   lt_verdict verdict;
-  /* What the rank does, under a sequence lock (odd: being written). */
+  /* What the rank does: said `doing_version` times, the last one in doing[version % 2]. */
   _Atomic uint32_t doing_version;
-  lt_mark doing;
+  lt_mark doing[2];
   _Atomic int64_t waiting_since_ns; /* in a wait of comm/ since then, 0: not waiting */
   /* Whom the wait is for, a bit a world rank, written before waiting_since_ns: members of a smaller
      group, or the peer of send and recv. All zero: every rank. */

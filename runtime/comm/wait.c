@@ -48,7 +48,7 @@ static void tell(waiting *at, lt_work *w) {
 static waiting begin_wait(lt_group *root, lt_work *w) {
   waiting at = {.pulse = root->pulse, .since = lt_now_ns()};
   if (at.pulse == NULL) return at;
-  at.before = at.pulse->doing;
+  at.before = lt_pulse_doing(at.pulse);
   tell(&at, w);
   atomic_store_explicit(&at.pulse->waiting_since_ns, at.since, memory_order_release);
   return at;

@@ -8,7 +8,7 @@
 typedef uint64_t __attribute__((may_alias)) lt_word;
 
 /* `bytes` is a multiple of 8. Each word is stored after what was stored before (release) and read
-   before what is read after (acquire): what a sequence lock needs of its middle. */
+   before what is read after (acquire): who sees a new word also sees the number before it. */
 static inline void lt_words_put(void *shared, const void *from, size_t bytes) {
   lt_word *to = shared;
   const lt_word *words = from;
