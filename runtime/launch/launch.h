@@ -1,6 +1,6 @@
 /* runtime/launch/launch.h: how ranks come to be, who watches them, how they end.
 
-   A world is the ranks of one job: forked by this process, or launched by mpirun or srun and joined.
+   A world is the ranks of one job: forked by this process, or launched by mpirun or srun, joined.
    Each rank has a watchdog thread with a control channel to rank 0's (the hub). Whatever fails
    anywhere becomes one verdict, the same on all ranks; waits and the script end with it. */
 #ifndef LT_LAUNCH_LAUNCH_H
@@ -15,7 +15,7 @@ typedef struct lt_launch_options {
   double timeout;         /* seconds: lost, late; 0: LT_TIMEOUT or 60 */
   double launch_timeout;  /* seconds to come together; 0: 60 */
   const char *what;       /* "fit", "lt.dist.launch": named in messages */
-  const char *folder;     /* where failure.rank<N>.txt go; NULL: ./ltrain_failure_<id>/, made late */
+  const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
   bool fork_with_threads; /* a host with threads of its own takes the risk */
   bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
   /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
