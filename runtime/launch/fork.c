@@ -88,6 +88,8 @@ static bool begin(lt_ctx *c, lt_world *w) {
   lt_world_install(c, w);
   if (!lt_watchdog_start(c, w)) return false;
   if (w->info.rank == 0 && w->tags != NULL && !lt_tags_start(c, w->tags)) return false;
+  /* libgomp reads how its threads wait when it is loaded, and cannot be told later. With a share
+     each, teams never outnumber the cores; where ranks do, a rank has no team that could spin. */
   int share = lt_core_count() / w->info.size;
   if (c->root->threads > share) c->root->threads = share > 0 ? share : 1;
   return make_group(c, w);
