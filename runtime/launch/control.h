@@ -48,7 +48,7 @@ typedef struct lt_message {
   uint8_t class;  /* lt_verdict_class */
   uint16_t unused;
   int32_t rank; /* sender; in verdicts the rank that is named */
-  int32_t status;
+  int32_t status; /* of the job; in HELLO the number of the call */
   uint64_t token[2];
   lt_state state;
   char text[LT_VERDICT_TEXT];

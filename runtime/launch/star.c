@@ -2,7 +2,11 @@
 
    After a silent cut TCP itself stays silent for longer than the cut lasted, so a rank that hears
    nothing for some seconds dials a fresh connection every second, and rank 0 takes the newest one
-   whose caller knows the token. What was said on the old one is said again. */
+   whose caller knows the token. What was said on the old one is said again.
+
+   Several calls of a rank may get through at once, in any order, some of them given up. So calls
+   are numbered, and both sides leave a connection only for a call of a higher number: in the end
+   they are on the same one. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -17,7 +21,7 @@
 
 #include "launch/world.h"
 
-enum { SILENT_S = 3, STRANGER_S = 10, BACKLOG = 256 };
+enum { SILENT_S = 3, STRANGER_S = 10, ENDED_PAUSE_MS = 200, BACKLOG = 256 };
 
 struct lt_star {
   int listen_fd;
@@ -25,8 +29,10 @@ struct lt_star {
   lt_address addresses[LT_ADDRESSES];
   _Atomic bool known; /* the addresses and the token are */
   unsigned round;
-  int64_t dial_ns;                    /* when the next round is due */
+  int64_t dialled_ns;                 /* when the last round was */
+  int32_t calls, taken;               /* the number of our last call, and of the one we are on */
   lt_channel strangers[LT_STRANGERS]; /* callers that have not said who they are; our own calls */
+  int32_t numbers[LT_STRANGERS];      /* of our own calls */
   int64_t since_ns[LT_STRANGERS];
 };
 
@@ -168,6 +174,7 @@ static void adopt(lt_world *w, int rank, lt_channel *stranger) {
   uint32_t news = atomic_load(&w->news);
   lt_channel_close(&p->link);
   p->link = *stranger;
+  p->call = w->in.status;
   stranger->fd = -1;
   p->ended_ns = p->silent_ns = 0;
   say_to(w, p, LT_SAY_WELCOME);
@@ -192,7 +199,7 @@ static bool is_ours(const lt_world *w, const lt_message *m) {
   const uint64_t *token = w->star->token;
   uint64_t difference = (m->token[0] ^ token[0]) | (m->token[1] ^ token[1]);
   return m->kind == LT_SAY_HELLO && difference == 0 && m->rank > 0 && m->rank < w->n_peers &&
-         !w->peers[m->rank].gone;
+         !w->peers[m->rank].gone && m->status > w->peers[m->rank].call;
 }
 
 static void hub_turn(lt_world *w) {
@@ -212,7 +219,8 @@ static void hub_turn(lt_world *w) {
 
 /* ---- the others ---- */
 
-static void dial_one(lt_world *w, lt_channel *ch, const lt_address *a) {
+static void dial_one(lt_world *w, int i, const lt_address *a) {
+  lt_channel *ch = &w->star->strangers[i];
   const struct sockaddr *to = (const struct sockaddr *)(const void *)a->address;
   int one = 1, fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
@@ -222,41 +230,57 @@ static void dial_one(lt_world *w, lt_channel *ch, const lt_address *a) {
     return;
   }
   lt_channel_open(ch, fd, true);
-  w->out = (lt_message){.kind = LT_SAY_HELLO, .rank = w->info.rank};
+  w->star->numbers[i] = ++w->star->calls;
+  w->out = (lt_message){.kind = LT_SAY_HELLO, .rank = w->info.rank, .status = w->star->numbers[i]};
   memcpy(w->out.token, w->star->token, sizeof w->out.token);
   lt_message_size(&w->out, 0);
   lt_channel_send(ch, &w->out);
 }
 
-/* All addresses at once: the first that answers is the way. A call may take three rounds. */
+/* All addresses at once. A call may take three rounds. */
 static void dial(lt_world *w) {
   lt_star *s = w->star;
-  lt_channel *row = s->strangers + (s->round++ % (LT_STRANGERS / LT_ADDRESSES)) * LT_ADDRESSES;
-  s->dial_ns = w->now_ns + LT_SECOND;
+  int row = (int)(s->round++ % (LT_STRANGERS / LT_ADDRESSES)) * LT_ADDRESSES;
+  s->dialled_ns = w->now_ns;
   for (int i = 0; i < LT_ADDRESSES; i++) {
-    lt_channel_close(&row[i]);
-    if (s->addresses[i].bytes > 0) dial_one(w, &row[i], &s->addresses[i]);
+    lt_channel_close(&s->strangers[row + i]);
+    if (s->addresses[i].bytes > 0) dial_one(w, row + i, &s->addresses[i]);
   }
+}
+
+/* A connection that ended counts as the end of a process soon after: there is no second to lose. */
+static bool shall_dial(const lt_world *w) {
+  const lt_peer *hub = &w->peers[0];
+  bool silent = hub->silent_ns >= (int64_t)SILENT_S * LT_SECOND;
+  int64_t pause = hub->ended_ns != 0 ? (int64_t)ENDED_PAUSE_MS * LT_MS : LT_SECOND;
+  return (!lt_channel_is_open(&hub->link) || silent) && w->now_ns - w->star->dialled_ns >= pause;
+}
+
+/* Older calls are in vain now; younger ones may be what rank 0 takes yet. */
+static void take(lt_world *w, int i) {
+  lt_star *s = w->star;
+  lt_peer *hub = &w->peers[0];
+  lt_channel_close(&hub->link);
+  hub->link = s->strangers[i];
+  s->strangers[i].fd = -1;
+  s->taken = s->numbers[i];
+  hub->ended_ns = hub->silent_ns = 0;
+  for (int k = 0; k < LT_STRANGERS; k++)
+    if (s->numbers[k] < s->taken) lt_channel_close(&s->strangers[k]);
+  lt_leaf_say_again(w);
+  lt_watchdog_receive(w, 0);
 }
 
 static void leaf_turn(lt_world *w) {
   lt_star *s = w->star;
-  lt_peer *hub = &w->peers[0];
-  if (!atomic_load(&s->known) || hub->gone) return;
-  bool silent = hub->silent_ns >= (int64_t)SILENT_S * LT_SECOND;
-  if ((!lt_channel_is_open(&hub->link) || silent) && w->now_ns >= s->dial_ns) dial(w);
+  if (!atomic_load(&s->known) || w->peers[0].gone) return;
+  if (shall_dial(w)) dial(w);
   for (int i = 0; i < LT_STRANGERS; i++) {
     lt_channel *ch = &s->strangers[i];
     lt_channel_flush(ch);
-    if (lt_channel_receive(ch, &w->in) != LT_GOT_MESSAGE || w->in.kind != LT_SAY_WELCOME) continue;
-    lt_channel_close(&hub->link);
-    hub->link = *ch;
-    ch->fd = -1;
-    hub->ended_ns = hub->silent_ns = 0;
-    for (int k = 0; k < LT_STRANGERS; k++) lt_channel_close(&s->strangers[k]);
-    lt_leaf_say_again(w);
-    lt_watchdog_receive(w, 0);
-    return;
+    if (lt_channel_receive(ch, &w->in) == LT_GOT_MESSAGE && w->in.kind == LT_SAY_WELCOME &&
+        s->numbers[i] > s->taken)
+      take(w, i);
   }
 }
 

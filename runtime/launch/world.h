@@ -56,6 +56,7 @@ typedef struct lt_peer {
   int n_issued;
   lt_issued issued[LT_LEFT_GROUPS];
   int64_t ended_ns; /* its connection ended then: 0: not */
+  int32_t call;     /* the number of the call that made it (star.c) */
   int pidfd;        /* of a child; -1: none */
 } lt_peer;
 

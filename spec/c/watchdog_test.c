@@ -283,6 +283,7 @@ static struct {
   int n;
   _Atomic bool cut, stop;
   pthread_t thread;
+  uint64_t token[2]; /* that rank 0 wants to hear */
 } wire;
 
 static int dial_port(int port) {
@@ -370,6 +371,7 @@ static int connect_star(void) {
   memcpy(&first, addresses[0].address, sizeof first);
   int port = ntohs(first.sin_port);
   open_wire(port);
+  memcpy(wire.token, token, sizeof token);
   first.sin_port = htons((uint16_t)wire.port);
   memset(addresses, 0, sizeof addresses);
   addresses[0].bytes = sizeof first;
@@ -432,6 +434,27 @@ static void a_rank_leaves_during_a_cut(void **state) {
   world.ranks[0].w->left = r->w->left;
   lt_ask_of(world.ranks[0].w, LT_ASK_LEFT);
   assert_true(lt_news_wait(r->w, LT_NEWS_ALL_LEFT, 30ll * LT_SECOND, false));
+  close_world();
+  close_wire();
+}
+
+/* Calls that a rank has given up may arrive after the one that it is on. */
+static void an_older_call_is_refused(void **state) {
+  (void)state;
+  open_world(2, 20, NULL);
+  int port = connect_star();
+  lt_message m = {.kind = LT_SAY_HELLO, .rank = 1, .status = 1};
+  memcpy(m.token, wire.token, sizeof m.token);
+  lt_message_size(&m, 0);
+  int late = dial_port(port);
+  assert_int_equal(send(late, &m, m.bytes, 0), m.bytes);
+  char answer[16];
+  struct timeval limit = {.tv_sec = 10};
+  setsockopt(late, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  assert_int_equal(recv(late, answer, sizeof answer, 0), 0); /* no welcome */
+  close(late);
+  run_all(raise_in_order);
+  assert_string_equal(common_verdict()->text, "rank 1: boom 1");
   close_world();
   close_wire();
 }
@@ -536,6 +559,7 @@ int main(void) {
       cmocka_unit_test(a_short_cut_does_not_matter),
       cmocka_unit_test(a_long_cut_ends_both_sides),
       cmocka_unit_test(a_rank_leaves_during_a_cut),
+      cmocka_unit_test(an_older_call_is_refused),
       cmocka_unit_test(strangers_are_not_listened_to),
   };
   alarm(240); /* nothing here may hang the suite */
