@@ -199,9 +199,9 @@ static void look_for_lost(lt_world *w) {
     char text[LT_VERDICT_TEXT], doing[512];
     lt_mark_text(&p->state.mark, r, doing, sizeof doing);
     snprintf(text, sizeof text,
-             "rank %d (pid %d on %s) is lost: not heard for %.0f s (stopped, or cut off); "
-             "last known: %s",
-             r, w->info.pids[r], w->info.hosts[r], (double)p->silent_ns / LT_SECOND, doing);
+             "rank %d (pid %d on %s) is lost: not heard for %.0f s (%s); last known: %s", r,
+             w->info.pids[r], w->info.hosts[r], (double)p->silent_ns / LT_SECOND,
+             lt_star_lost(w, &p->link), doing);
     lt_hub_report(w, r, LT_LOST, 1, text);
   }
 }

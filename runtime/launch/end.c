@@ -40,6 +40,7 @@ static _Noreturn void joined_end(lt_world *w, int status) {
     if (lt_now_ns() - start > (saves ? SAVE_MS : ACK_MS) * (int64_t)LT_MS) break;
   }
   lt_watchdog_stop(w);
+  lt_daemons_end(w);
   _exit(status_of(w, status));
 }
 

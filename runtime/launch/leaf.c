@@ -66,8 +66,8 @@ void lt_leaf_turn(lt_world *w, int64_t tick) {
   bool left = (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0;
   if (!hub->gone && !left && hub->silent_ns >= atomic_load(&w->timeout_ns)) {
     char what[96];
-    snprintf(what, sizeof what, "is lost: not heard for %.0f s (stopped, or cut off)",
-             (double)hub->silent_ns / LT_SECOND);
+    snprintf(what, sizeof what, "is lost: not heard for %.0f s (%s)",
+             (double)hub->silent_ns / LT_SECOND, lt_star_lost(w, &hub->link));
     judge_hub(w, LT_LOST, what);
   }
   if (!hub->gone && hub->ended_ns != 0 && w->now_ns - hub->ended_ns >= LT_SECOND) lose_hub(w);

@@ -293,6 +293,21 @@ void lt_star_turn(lt_world *w) {
     leaf_turn(w);
 }
 
+/* Beats go out every second; a host answers them, whatever its ranks do. */
+static bool is_cut(const lt_channel *ch) {
+  struct tcp_info info;
+  socklen_t bytes = sizeof info;
+  if (ch->fd < 0 || getsockopt(ch->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
+  return info.tcpi_unacked > 0;
+}
+
+const char *lt_star_lost(lt_world *w, const lt_channel *ch) {
+  if (!ch->stream) return "stopped?";
+  if (!is_cut(ch)) return "stopped? its host answers";
+  w->cut_off = true;
+  return "cut off? its host does not answer";
+}
+
 int lt_star_polls(lt_world *w, int n) {
   lt_star *s = w->star;
   if (s->listen_fd >= 0) w->polls[n++] = (struct pollfd){.fd = s->listen_fd, .events = POLLIN};

@@ -160,6 +160,7 @@ void lt_watchdog_exit(lt_world *w) {
   bool first = is_hub(w) || w->peers[0].gone || w->pulse->verdict.rank == 0;
   if (first) lt_watchdog_speak(w);
   for (int r = 1; parent && r < w->n_peers; r++) lt_children_kill(w, r);
+  lt_daemons_end(w);
   _exit(w->pulse->verdict.status);
 }
 

@@ -117,6 +117,7 @@ struct lt_world {
   int64_t decide_ns;
   int64_t fallback_ns;  /* elsewhere: judge alone then; 0: no */
   int64_t unwinding_ns; /* ticks since the verdict */
+  bool cut_off;         /* joined: the host of a lost rank does not answer */
   bool stuck;           /* joined: the main thread did not unwind in time */
   int64_t signalled_ns; /* when the main thread was signalled last */
   int n_polls;          /* enough for all there is */
@@ -196,6 +197,9 @@ void lt_files_write(lt_world *w);
 /* child.c */
 bool lt_child_set_up(lt_ctx *c, lt_world *w);
 
+/* daemons.c: before the last act of a joined rank that is cut off: mpirun, or its daemon here. */
+void lt_daemons_end(const lt_world *w);
+
 /* end.c */
 void lt_world_drop(lt_ctx *c, void *world); /* the ctx ends while ranks run */
 void lt_world_guard(lt_world *w);           /* in a child: exit() is a failure from now on */
@@ -226,6 +230,8 @@ bool lt_star_listen(lt_ctx *c, lt_star *s, lt_address *addresses, uint64_t *toke
 void lt_star_dial(lt_star *s, const lt_address *addresses, const uint64_t *token);
 void lt_star_turn(lt_world *w);
 int lt_star_polls(lt_world *w, int n);
+/* Why the rank at the other end may be lost; sets cut_off. */
+const char *lt_star_lost(lt_world *w, const lt_channel *ch);
 /* "10.0.0.1 port 4321, ..." */
 void lt_address_text(const lt_address *addresses, char *text, size_t size);
 
