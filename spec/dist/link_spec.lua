@@ -1,0 +1,186 @@
+-- spec/dist/link_spec.lua: ranks on two hosts, and the link between them is cut.
+--
+-- The hosts are network namespaces of this machine (spec/dist/two_hosts). A cut drops frames
+-- silently: for less than the timeout it must not matter, for longer both sides end by themselves.
+-- Cases that only wait do it together. Bounds are those of ./dev bench failure, ten times.
+local hosts = require "spec.dist.two_hosts.hosts"
+local job = require "spec.dist.job"
+local lt = require "ltrain"
+
+local TIMEOUT <const> = 12
+local BOUND <const> = TIMEOUT + 7 -- a rank that lost rank 0 gives the others 5 s
+local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+
+local reason = hosts.missing()
+local when = reason and pending or it
+
+-- All ranks reduce until there is the file "enough"; "gap" is the longest that one of them took.
+local WORK <const> = [[
+pid(lt.dist.rank())
+local x, k, gap, last = lt.ones(1000), 0, 0, lt.runtime.clock()
+repeat
+  k = k + 1
+  local sum = lt.dist.all_reduce(x)
+  assert(sum:min():item() == lt.dist.world_size() and sum:max():item() == lt.dist.world_size())
+  local now = lt.runtime.clock()
+  gap, last = math.max(gap, now - last), now
+  if k == 10 and lt.dist.rank() == 0 then mark "ready" end
+until lt.dist.broadcast(exists "enough")
+if lt.dist.rank() == 0 then
+  local f <close> = assert(io.open("gap", "w"))
+  f:write(gap)
+end
+]]
+
+local function stop(one)
+  if one.job then one.job:remove() end
+  one.hosts:down()
+end
+
+-- A job that reduces, on hosts of its own. `how`: "mpirun", "ltrain".
+local function start(how)
+  local self = setmetatable({ hosts = hosts.up() }, { __close = stop })
+  self.job = job.start(WORK, {
+    words = self.hosts[how](self.hosts, 1), limit = 100,
+    env = ("LT_TIMEOUT=%d OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 %s")
+      :format(TIMEOUT, SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0" or ""),
+  })
+  return self
+end
+
+local function wait_ready(one)
+  assert(one.job:wait_for("ready", 60), one.job:read "err")
+end
+
+local function files_of(one)
+  return one.job:files "^ltrain_failure_.*%.txt$"
+end
+
+-- The message that a rank left.
+local function message_of(one, rank)
+  for _, name in ipairs(files_of(one)) do
+    if name:find(("failure.rank%d.txt"):format(rank), 1, true) then return one.job:read(name) end
+  end
+  return "no file"
+end
+
+-- Starts a job for each case {how, from} and cuts its link for so long (nil: for good).
+local function cut_links(cases, seconds)
+  for _, case in ipairs(cases) do case.one = start(case.how) end
+  for _, case in ipairs(cases) do wait_ready(case.one) end
+  job.sleep(1.5) -- each has heard of the others
+  for _, case in ipairs(cases) do
+    case.one.cut_at = job.now()
+    case.one.hosts:cut(case.from)
+  end
+  if not seconds then return end
+  job.sleep(seconds)
+  for _, case in ipairs(cases) do case.one.hosts:heal() end
+  for _, case in ipairs(cases) do
+    assert(os.execute("touch " .. case.one.job.folder .. "/enough"))
+  end
+end
+
+local function stop_all(cases)
+  for _, case in ipairs(cases) do
+    if case.one then stop(case.one) end
+  end
+end
+
+describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), function()
+  when("are one world, by --hosts", function()
+    local two <close> = hosts.up()
+    local one <close> = job.start([[
+      local sum = lt.dist.all_reduce(lt.ones(300000) * (lt.dist.rank() + 1))
+      local world = lt.dist.world()
+      local line = ("%s node %d of %d, local %d of %d: %g"):format(world.hosts[world.rank + 1],
+        world.node_rank, world.nodes, world.local_rank, world.local_ranks, sum:mean():item())
+      local lines = lt.dist.gather(line)
+      if lines then print(table.concat(lines, "\n")) end
+    ]], { words = two:ltrain(2), limit = 60 })
+    assert.is_true(one:wait_for("status", 60))
+    assert.equal("", one:read "err")
+    assert.equal("lta node 0 of 2, local 0 of 2: 10\nlta node 0 of 2, local 1 of 2: 10\n"
+      .. "ltb node 1 of 2, local 0 of 2: 10\nltb node 1 of 2, local 1 of 2: 10\n", one:read "out")
+    assert.equal(0, one:status())
+  end)
+
+  when("are refused within a second when one of them cannot be reached", function()
+    local two <close> = hosts.up()
+    local began = job.now()
+    local status, text = lt.runtime.process.capture(two:on_lta(hosts.binary, "run", "--launcher",
+      "mpi", "--devices", "1", "--hosts", "ltb,10.77.0.9", "spec/dist/link_spec.lua"), 60)
+    assert.equal(2, status, text)
+    assert(job.now() - began < 10) -- wanted: 1 s
+    assert.equal("ltrain: run: 2 of 2 hosts cannot be reached by ssh: ltb: port 22: Connection "
+      .. "refused; 10.77.0.9: no answer within 0.8 s\n", text)
+  end)
+end)
+
+describe("a link that is cut for less than the timeout", function()
+  local cases <const> = {
+    { name = "both ways", how = "mpirun" },
+    { name = "from rank 0's host", how = "mpirun", from = "lta" },
+    { name = "towards rank 0's host", how = "mpirun", from = "ltb" },
+  }
+
+  setup(function() if not reason then cut_links(cases, 0.6 * TIMEOUT) end end)
+  teardown(function() stop_all(cases) end)
+
+  for _, case in ipairs(cases) do
+    when(case.name .. " does not end the job", function()
+      local one = case.one
+      assert.is_true(one.job:wait_for("status", 60), one.job:read "err")
+      assert.equal("", one.job:read "err")
+      assert.equal(0, one.job:status())
+      assert.same({}, files_of(one))
+      assert(tonumber(one.job:read "gap") > 0.5 * TIMEOUT) -- nothing got through
+    end)
+  end
+end)
+
+describe("a link that is cut for longer than the timeout", function()
+  local cases <const> = {
+    { name = "both ways", how = "ltrain" },
+    { name = "both ways, under a mpirun of one's own,", how = "mpirun" },
+    { name = "towards rank 0's host", how = "mpirun", from = "ltb" },
+  }
+
+  setup(function() if not reason then cut_links(cases) end end)
+  teardown(function() stop_all(cases) end)
+
+  for _, case in ipairs(cases) do
+    when(case.name .. " ends both sides", function()
+      local one = case.one
+      local seconds = one.job:wait_gone(10 * BOUND - (job.now() - one.cut_at), one.cut_at)
+      assert(seconds, "processes are left; stderr: " .. (one.job:read "err" or ""))
+      local err = one.job:read "err"
+      assert(seconds > TIMEOUT - 2, err)
+      assert.equal(1, one.job:status(), err)
+      assert.equal(1, one.job:count "is lost: not heard for 1", err)
+      assert.matches("^ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+        .. "%(cut off%? its host does not answer%); last known: rank 1: %S+ ", err)
+      assert.matches("^rank 1 .* is lost", message_of(one, 0))
+      if not case.from then
+        assert.matches("^rank 0 is lost: not heard for %d+ s %(cut off%? its host does not answer%)"
+          .. "; rank 1: %S+ .* at script.lua:%d+", message_of(one, 1))
+      else -- rank 0's message may still get there
+        assert.matches("^rank [01] .*is lost", message_of(one, 1))
+      end
+    end)
+  end
+end)
+
+describe("a rank that is stopped on another host", function()
+  when("is told from one that is cut off, and left to mpirun", function()
+    local one <close> = start "mpirun"
+    wait_ready(one)
+    job.sleep(1.5)
+    local since = job.now()
+    assert.is_true(job.signal("STOP", one.job:pid(1)))
+    local seconds = one.job:wait_gone(10 * (TIMEOUT + 5), since)
+    assert(seconds, "processes are left; stderr: " .. one.job:read "err")
+    assert.matches("^ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+      .. "%(stopped%? its host answers%)", one.job:read "err")
+  end)
+end)

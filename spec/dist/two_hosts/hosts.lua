@@ -1,0 +1,89 @@
+-- spec/dist/two_hosts/hosts.lua: two hosts on this machine and the link between them, for specs
+-- (hosts.sh makes them), and how mpirun starts ranks there.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+
+local process = lt.runtime.process
+
+local hosts = {}
+hosts.__index = hosts
+
+local SCRIPT <const> = "spec/dist/two_hosts/hosts.sh"
+local LIMIT <const> = 120 -- seconds after which they are taken down, whatever happens
+
+local function absolute(path)
+  local pipe <close> = assert(io.popen(("realpath -s '%s'"):format(path)))
+  return pipe:read "l"
+end
+
+local TOOL <const> = absolute(SCRIPT)
+local LTRAIN <const> = absolute(os.getenv("LTRAIN") or arg[-1])
+
+--- Why there can be no two hosts here, or nil.
+function hosts.missing()
+  for _, name in ipairs { "ip", "nsenter", "unshare", "mpirun" } do
+    if not process.find(name) and not lt.io.kind("/usr/sbin/" .. name) then
+      return name .. " is not there"
+    end
+  end
+  if not process.is_root() then return "only root makes network namespaces" end
+  if process.capture({ "unshare", "--net", "--uts", "--mount", "true" }, 10) ~= 0 then
+    return "network namespaces are refused here"
+  end
+  for _, part in ipairs(lt.runtime.parts()) do
+    if part.name == "mpi" and not part.present then return "mpi: " .. part.text end
+  end
+end
+
+function hosts:_tool(verb, ...)
+  local status, text = process.capture({ TOOL, verb, self.folder, ... }, 20)
+  assert(status == 0, text)
+end
+
+--- Makes them.
+function hosts.up()
+  local self = setmetatable({ folder = child.folder() }, hosts)
+  local status, text = process.capture({ "env", "LIMIT=" .. LIMIT, TOOL, "up", self.folder }, 20)
+  if status ~= 0 then
+    child.remove(self.folder)
+    error(text, 2)
+  end
+  return self
+end
+
+--- Frames no longer arrive: those from one host, or all; then they do again.
+function hosts:cut(from) self:_tool("cut", from) end
+function hosts:heal() self:_tool "heal" end
+
+--- Ends what runs on them and removes them.
+function hosts:down()
+  self:_tool "down"
+  child.remove(self.folder)
+end
+hosts.__close = hosts.down
+
+-- How mpirun gets to the other host, and which way data and its own words go.
+function hosts:_ways()
+  return ("--mca plm_rsh_agent %s/agent --mca btl_tcp_if_include 10.77.0.0/24 "
+    .. "--mca oob_tcp_if_include 10.77.0.0/24"):format(self.folder)
+end
+
+--- The words that run script.lua as `count` ranks on each host: started on lta by `ltrain run
+--- --launcher mpi`, or by mpirun.
+function hosts:ltrain(count)
+  return ("%s on %s lta %s run --launcher mpi --devices %d --num_nodes 2 --hosts lta,ltb "
+    .. "--launcher_args '%s' script.lua"):format(TOOL, self.folder, LTRAIN, count, self:_ways())
+end
+
+function hosts:mpirun(count)
+  return ("%s on %s lta mpirun -q -n %d -H lta:%d,ltb:%d -x LT_TIMEOUT %s %s run script.lua")
+    :format(TOOL, self.folder, 2 * count, count, count, self:_ways(), LTRAIN)
+end
+
+--- The words of a command on lta, as a list.
+function hosts:on_lta(...) return { TOOL, "on", self.folder, "lta", ... } end
+
+--- The binary.
+hosts.binary = LTRAIN
+
+return hosts
