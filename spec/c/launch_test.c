@@ -503,8 +503,8 @@ static void children_of_a_stopped_parent_give_it_up(void **state) {
   (void)state;
   outcome o = run_apart(stops_parent, 60);
   expect_end(&o, 0);
-  assert_int_equal(count_of(o.said, "ltrain: rank 0 is lost: not heard for 3 s"), 1);
-  expect_said(&o, "the parent was told: rank 0 is lost: not heard for 3 s");
+  assert_int_equal(count_of(o.said, "ltrain: rank 0 is lost: not heard for "), 1);
+  expect_said(&o, "the parent was told: rank 0 is lost: not heard for ");
   assert_true(gone_after(&o) < 30);
 }
 
