@@ -142,6 +142,7 @@ bool lt_world_open(lt_ctx *c, lt_world *w) {
   w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
   w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
   for (int r = 0; r < n && w->peers != NULL; r++) w->peers[r].link.fd = w->peers[r].pidfd = -1;
+  lt_world_doing(w, NULL, NULL, 0); /* until it says more */
   return lt_ok(c);
 }
 
