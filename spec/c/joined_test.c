@@ -17,7 +17,7 @@ static struct {
 
 /* In the process of the test: start the ranks, wait for them, tell how they ended. */
 static void start(void) {
-  char file[128], program[1200], rank[8], ranks[8];
+  char file[128], program[1200], rank[16], ranks[16];
   ssize_t n = readlink("/proc/self/exe", program, sizeof program - 20);
   CHECK(n > 0);
   program[n] = 0;
