@@ -11,30 +11,16 @@
 -- A state is a number, a tensor or a list of tensors, with the way in which two halves of the data
 -- are joined; from it come merging, resetting, saving, and the reduction over processes.
 
-local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local joins = require "ltrain.core.joins"
 
 local Metric = class.extend(nil, "Metric")
 
 Metric.extend = class.extend
 
 function Metric:init() end
-
--- Two values of a state joined, by its `reduce`. "cat" lists are joined end to end.
-local JOIN <const> = {
-  sum = function(a, b) return a + b end,
-  min = function(a, b)
-    if type(a) == "number" then return a ~= a and a or b ~= b and b or math.min(a, b) end
-    return c.minimum(a, b)
-  end,
-  max = function(a, b)
-    if type(a) == "number" then return a ~= a and a or b ~= b and b or math.max(a, b) end
-    return c.maximum(a, b)
-  end,
-  cat = function(a, b) return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})) end,
-}
 
 -- A copy that later updates of the original do not reach.
 local function copy(value)
@@ -89,7 +75,7 @@ function Metric:merge(other)
     errors.blame("merge: a %s is needed: got %s", getmetatable(self).__name, errors.show(other))
   end
   for _, state in ipairs(self:states()) do
-    self[state.name] = JOIN[state.reduce](self[state.name], other[state.name])
+    self[state.name] = joins[state.reduce](self[state.name], other[state.name])
   end
 end
 
@@ -119,7 +105,7 @@ function Metric:__call(...)
   self:update(...)
   local value = self:compute()
   for _, state in ipairs(self:states()) do
-    self[state.name] = JOIN[state.reduce](before[state.name], self[state.name])
+    self[state.name] = joins[state.reduce](before[state.name], self[state.name])
   end
   self.batch_value = value
   return value

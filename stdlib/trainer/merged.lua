@@ -4,6 +4,7 @@
 -- states of metrics. They are joined in the order of ranks, so that all have the same exact
 -- figures; a key that a rank did not log counts there as nothing.
 local dist = require "ltrain.dist"
+local joins = require "ltrain.core.joins"
 
 local merged = {}
 
@@ -13,27 +14,25 @@ local FIELDS <const> = {
   "logger", "reduce",
 }
 
-local function number_of(value)
-  return type(value) == "userdata" and value:item() or value
+--- The Lua number that a logged value stands for.
+function merged.number(value)
+  if type(value) == "userdata" then value = value:item() end
+  if value == true then return 1 end
+  if value == false then return 0 end
+  return value
 end
 
-local function describe(item)
-  local told = { total = number_of(item.total), count = item.count }
+--- An item as plain data.
+function merged.describe(item)
+  local told = { total = merged.number(item.total), count = item.count }
   for _, field in ipairs(FIELDS) do told[field] = item[field] end
-  if item.metric then told.states = item.metric:state_dict() end
   return told
 end
 
-local ADD <const> = {
-  mean = function(a, b) return a + b end,
-  sum = function(a, b) return a + b end,
-  min = function(a, b) return a ~= a and a or b ~= b and b or math.min(a, b) end,
-  max = function(a, b) return a ~= a and a or b ~= b and b or math.max(a, b) end,
-}
-
 local function join(item, told)
   if told.total ~= nil then
-    item.total = item.total == nil and told.total or ADD[item.reduce](item.total, told.total)
+    local add = joins[item.reduce == "mean" and "sum" or item.reduce]
+    item.total = item.total == nil and told.total or add(item.total, told.total)
   end
   if told.count ~= nil then item.count = (item.count or 0) + told.count end
   if told.states then
@@ -52,7 +51,9 @@ function merged.items(order)
   local told, own = {}, {}
   for _, item in ipairs(order) do
     if item.on_epoch then
-      told[#told + 1] = describe(item)
+      local one = merged.describe(item)
+      one.states = item.metric and item.metric:state_dict()
+      told[#told + 1] = one
       own[id_of(item)] = item
     end
   end

@@ -53,14 +53,6 @@ local function is_metric(value)
   return type(value) == "table" and type(value.compute) == "function"
 end
 
---- The Lua number that a logged value stands for.
-function results.number(value)
-  if is_tensor(value) then value = value:item() end
-  if value == true then return 1 end
-  if value == false then return 0 end
-  return value
-end
-
 local function check_value(name, value)
   if type(value) == "number" or is_metric(value) then return end
   if is_tensor(value) and value:numel() == 1 then return end
@@ -211,14 +203,14 @@ local function log(state, name, value, options)
     item.serial = res.serial
     if item.on_step then
       local now = value.batch_value
-      store_step(state, item, results.number(now == nil and value:compute() or now))
+      store_step(state, item, merged.number(now == nil and value:compute() or now))
     end
     return
   end
   local held = is_tensor(value)
   if held then
     value = value:detach()
-    if value.device == "cpu" then value, held = results.number(value), false end
+    if value.device == "cpu" then value, held = merged.number(value), false end
   end
   if item.on_step then store_step(state, item, value) end
   if item.on_epoch then
@@ -252,11 +244,11 @@ end
 
 local function epoch_value(item)
   if item.states then
-    return item.metric and results.number(item.metric:figure_of(item.states))
+    return item.metric and merged.number(item.metric:figure_of(item.states))
   end
-  if item.metric then return results.number(item.metric:compute()) end
+  if item.metric then return merged.number(item.metric:compute()) end
   if item.total == nil then return nil end
-  local total = results.number(item.total)
+  local total = merged.number(item.total)
   return item.reduce == "mean" and total / item.count or total
 end
 
@@ -266,7 +258,7 @@ function results.step_row(res)
   for _, item in ipairs(res.order) do
     if item.on_step and item.logger and item.serial == res.serial then
       row = row or {}
-      row[item.step_name] = results.number(item.step_value)
+      row[item.step_name] = merged.number(item.step_value)
     end
   end
   return row
@@ -297,15 +289,11 @@ end
 function results.state_dict(res, name_of)
   local list = {}
   for i, item in ipairs(res.order) do
-    list[i] = {
-      hook = item.hook, key = item.key, loader = item.loader, on_step = item.on_step,
-      on_epoch = item.on_epoch, name = item.name, step_name = item.step_name,
-      epoch_name = item.epoch_name, prog_bar = item.prog_bar, logger = item.logger,
-      reduce = item.reduce, given = item.given, count = item.count,
-      total = item.total and results.number(item.total),
-      metric = item.metric and name_of(item.metric),
-      step_value = item.step_value and results.number(item.step_value),
-    }
+    local saved = merged.describe(item)
+    saved.given = item.given
+    saved.metric = item.metric and name_of(item.metric)
+    saved.step_value = item.step_value and merged.number(item.step_value)
+    list[i] = saved
   end
   return list
 end
