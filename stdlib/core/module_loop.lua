@@ -6,6 +6,7 @@
 
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local parameters_of = require "ltrain.core.parameters_of"
 local walk = require "ltrain.core.walk"
 
 local module_loop = {}
@@ -105,27 +106,17 @@ function methods.manual_backward(self, loss, ...)
   trainer_of(self, "manual_backward"):manual_backward(loss, ...)
 end
 
--- The parameters of `optimizer` as a set.
-local function set_of(optimizer)
-  local set = {}
-  for _, group in ipairs(optimizer.param_groups) do
-    for _, parameter in ipairs(group.params) do set[parameter] = true end
-  end
-  return set
-end
-
 --- In manual optimization with several optimizers: parameters that are only in the others take no
 --- gradients until `untoggle_optimizer`.
 function methods.toggle_optimizer(self, optimizer)
   if rawget(self, "_toggled") then self:untoggle_optimizer() end
-  local mine, toggled = set_of(optimizer), {}
+  local mine, toggled = {}, {}
+  for _, parameter in ipairs(parameters_of(optimizer)) do mine[parameter] = true end
   for _, other in ipairs(trainer_of(self, "toggle_optimizer").optimizers) do
-    for _, group in ipairs(other.param_groups) do
-      for _, parameter in ipairs(group.params) do
-        if not mine[parameter] and parameter.requires_grad then
-          parameter.requires_grad = false
-          toggled[#toggled + 1] = parameter
-        end
+    for _, parameter in ipairs(parameters_of(other)) do
+      if not mine[parameter] and parameter.requires_grad then
+        parameter.requires_grad = false
+        toggled[#toggled + 1] = parameter
       end
     end
   end

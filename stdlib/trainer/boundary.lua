@@ -6,6 +6,7 @@ local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
 local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
+local parameters_of = require "ltrain.core.parameters_of"
 local results = require "ltrain.trainer.results"
 
 local boundary = {}
@@ -82,10 +83,8 @@ end
 
 local function held_by(state, tensor)
   for _, optimizer in ipairs(state.optimizers) do
-    for _, group in ipairs(optimizer.param_groups) do
-      for _, parameter in ipairs(group.params) do
-        if rawequal(parameter, tensor) then return true end
-      end
+    for _, parameter in ipairs(parameters_of(optimizer)) do
+      if rawequal(parameter, tensor) then return true end
     end
   end
   return false

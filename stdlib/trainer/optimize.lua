@@ -8,6 +8,7 @@ local batches = require "ltrain.trainer.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local parameters_of = require "ltrain.core.parameters_of"
 
 local optimize = {}
 
@@ -15,20 +16,10 @@ local INF <const> = math.huge
 
 local function divide_gradients(optimizer, weight)
   local _ <close> = c.no_grad()
-  for _, group in ipairs(optimizer.param_groups) do
-    for _, parameter in ipairs(group.params) do
-      local grad = parameter.grad
-      if grad then grad:mul_(1.0 / weight) end
-    end
+  for _, parameter in ipairs(parameters_of(optimizer)) do
+    local grad = parameter.grad
+    if grad then grad:mul_(1.0 / weight) end
   end
-end
-
-local function parameters_of(optimizer)
-  local list = {}
-  for _, group in ipairs(optimizer.param_groups) do
-    table.move(group.params, 1, #group.params, #list + 1, list)
-  end
-  return list
 end
 
 -- Adds the gradients of all ranks; returns their weight. Every rank comes here at the same steps,
