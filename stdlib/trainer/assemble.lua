@@ -3,7 +3,10 @@ local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local option_rules = require "ltrain.trainer.option_rules"
 local overrides = require "ltrain.trainer.overrides"
+
+local refuse <const> = option_rules.refuse
 
 local assemble = {}
 
@@ -12,10 +15,6 @@ local function as_list(value)
   if value == nil then return {} end
   if getmetatable(value) ~= nil then return { value } end
   return table.move(value, 1, #value, 1, {})
-end
-
-local function refuse(option, value, why)
-  errors.blame("Trainer: %s = %s: %s", option, errors.show(value), why)
 end
 
 local function has(list, wanted)

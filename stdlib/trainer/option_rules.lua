@@ -37,6 +37,11 @@ option_rules.removed = {
   suggest_integrations = "nothing is advertised",
 }
 
+--- Raises: the value of an option is of no use, and why.
+function option_rules.refuse(option, value, why)
+  errors.blame("Trainer: %s = %s: %s", option, errors.show(value), why)
+end
+
 --- Raises when a removed flag is among the given ones.
 function option_rules.refuse_removed(given)
   for name in next, given do

@@ -3,12 +3,11 @@ local Strategy = require "ltrain.core.Strategy"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local option_rules = require "ltrain.trainer.option_rules"
+
+local refuse <const> = option_rules.refuse
 
 local place = {}
-
-local function refuse(option, value, why)
-  errors.blame("Trainer: %s = %s: %s", option, errors.show(value), why)
-end
 
 local function check_accelerator(o)
   local name = o.accelerator:lower()
@@ -41,9 +40,8 @@ end
 local function check_world(o, devices, world)
   local wanted = devices and devices * o.num_nodes or world.ranks
   if wanted == world.ranks then return end
-  errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but %s started %d: leave "
-    .. "devices out, or start %d", devices, o.num_nodes, wanted, world.launcher or "the launcher",
-    world.ranks, wanted)
+  errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but the launcher started %d: "
+    .. "leave devices out, or start %d", devices, o.num_nodes, wanted, world.ranks, wanted)
 end
 
 -- How many ranks this process is to start or is part of.
