@@ -2,6 +2,7 @@
 --
 -- Every rank runs the loop; files, bars and messages are rank 0's alone.
 local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
 local console = require "ltrain.trainer.console"
 local dist = require "ltrain.dist"
 local place = require "ltrain.trainer.place"
@@ -29,6 +30,7 @@ function ranks.enter(state)
   trainer.log_dir = trainer.log_dir -- outlives the loggers
   trainer.loggers, trainer.logger = {}, nil
   trainer.callbacks = for_this_rank(trainer.callbacks)
+  call.resolve(state)
 end
 
 --- At the end: what was muted speaks again.

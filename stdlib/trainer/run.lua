@@ -201,7 +201,6 @@ local function run_as_rank(state, ckpt_path)
   local trainer, fn = state.trainer, state.fn
   local _ <close> = guard(state)
   ranks.enter(state)
-  call.resolve(state)
   set_up(state)
   batches.prepare(state)
   local saved, path = resume.load(state, ckpt_path)
@@ -216,13 +215,6 @@ local function run_as_rank(state, ckpt_path)
   end
   tear_down(state)
   return outputs
-end
-
--- Where reports of failing ranks go: beside the logs.
-local function log_folder(trainer)
-  for _, logger in ipairs(trainer.loggers) do
-    if logger.log_dir then return logger.log_dir end
-  end
 end
 
 --- Runs fit, validate, test or predict from set-up to end; returns what the loop gives.
@@ -240,8 +232,9 @@ function run.start(trainer, fn, module, given, ckpt_path)
   local _ <close> = guard(state)
   connect(state)
   state.strategy:prepare_data(function() prepare_data(state) end)
+  -- Reports of failing ranks go beside the logs.
   return state.strategy:launch(fn, function() return run_as_rank(state, ckpt_path) end,
-    log_folder(trainer))
+    trainer.log_dir)
 end
 
 return run
