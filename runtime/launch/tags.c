@@ -143,15 +143,7 @@ static void *pass_on(void *ud) {
 
 bool lt_tags_start(lt_ctx *c, lt_tags *t) {
   for (int i = 0; i < t->n; i++) shut(&t->sources[i].child_fd);
-  sigset_t all, before;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, STACK);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int status = pthread_create(&t->thread, &attributes, pass_on, t);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
+  int status = lt_launch_thread(&t->thread, STACK, pass_on, t);
   t->runs = status == 0;
   return t->runs || lt_fail(c, LT_EMEMORY, "launch: no thread for stderr: %s", strerror(status));
 }

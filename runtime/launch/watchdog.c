@@ -244,15 +244,7 @@ static void *watch(void *ud) {
 
 bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
   atomic_fetch_and(&w->asks, ~(uint32_t)LT_ASK_STOP); /* of an earlier one */
-  sigset_t all, before;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, STACK);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int status = pthread_create(&w->thread, &attributes, watch, w);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
+  int status = lt_launch_thread(&w->thread, STACK, watch, w);
   w->watched = status == 0;
   if (w->watched) return true;
   return lt_fail(c, LT_EMEMORY, "%s: no watchdog thread: %s", w->what, strerror(status));

@@ -148,6 +148,9 @@ void lt_ask_of(lt_world *w, lt_ask ask);
 bool lt_news_wait(lt_world *w, uint32_t news, int64_t ns, bool interrupts);
 void lt_news_tell(lt_world *w, lt_news news);
 
+/* thread.c: a thread with all signals blocked; 0, or the number of an error. */
+int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
+
 /* watchdog.c */
 bool lt_watchdog_start(lt_ctx *c, lt_world *w);
 void lt_watchdog_stop(lt_world *w);
