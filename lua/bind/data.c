@@ -2,6 +2,7 @@
    own Lua (`c.runtime.data`). Positions of samples count from 1 here, as ds:get(i) does. */
 #include <string.h>
 
+#include "bind/fields.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "data/digits.h"
@@ -138,26 +139,12 @@ static int feed_close(lua_State *L) {
   return 0;
 }
 
-static int64_t integer_field(lua_State *L, int index, const char *name, int64_t otherwise) {
-  int64_t value = otherwise;
-  if (lua_getfield(L, index, name) != LUA_TNIL) value = luaL_checkinteger(L, -1);
-  lua_pop(L, 1);
-  return value;
-}
-
-static bool flag_field(lua_State *L, int index, const char *name) {
-  lua_getfield(L, index, name);
-  bool value = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  return value;
-}
-
 static lt_batching read_batching(lua_State *L, int index) {
-  lt_batching batching = {.batch = integer_field(L, index, "batch_size", 1),
-                          .drop_last = flag_field(L, index, "drop_last"),
-                          .evaluation = flag_field(L, index, "evaluation"),
-                          .rank = (int)integer_field(L, index, "rank", 0),
-                          .world = (int)integer_field(L, index, "world", 1)};
+  lt_batching batching = {.batch = lt_field_int(L, index, "batch_size", 1),
+                          .drop_last = lt_field_flag(L, index, "drop_last"),
+                          .evaluation = lt_field_flag(L, index, "evaluation"),
+                          .rank = (int)lt_field_int(L, index, "rank", 0),
+                          .world = (int)lt_field_int(L, index, "world", 1)};
   luaL_argcheck(L, batching.batch >= 1 && batching.world >= 1, index, "impossible batches");
   return batching;
 }
@@ -191,8 +178,8 @@ static int new_feed(lua_State *L) {
   lt_column columns[LT_COLUMNS_MAX];
   int n = read_columns(L, b, 2, 3, columns);
   lt_batching batching = read_batching(L, 4);
-  int64_t position = integer_field(L, 4, "position", 0);
-  int depth = (int)integer_field(L, 4, "prefetch", 2);
+  int64_t position = lt_field_int(L, 4, "position", 0);
+  int depth = (int)lt_field_int(L, 4, "prefetch", 2);
   feed *f = lua_newuserdatauv(L, sizeof *f, 0);
   *f = (feed){.n_columns = n, .position = position};
   luaL_setmetatable(L, FEED_NAME);

@@ -66,6 +66,10 @@ void lt_collective_drop(lt_ctx *c, lt_collective *k);
    what was gathered with `cat`. */
 bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset);
 
+/* The options of a launch in the table at `index`, but for the ranks and whose process this is.
+   The registry keeps the table until the next launch, for the world keeps its texts. */
+lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index);
+
 /* Let go of everything that is held of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);
 

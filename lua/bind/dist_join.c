@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bind/dist.h"
+#include "bind/fields.h"
 #include "comm/plugin.h"
 
 /* Registry field: paths of registered backends by name. */
@@ -17,26 +18,6 @@ static int register_comm(lua_State *L) {
   lua_insert(L, 1);
   lua_settable(L, 1);
   return 0;
-}
-
-static const char *string_field(lua_State *L, const char *name) {
-  const char *text = lua_getfield(L, 1, name) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-  lua_pop(L, 1); /* the table keeps it */
-  return text;
-}
-
-static int integer_field(lua_State *L, const char *name, int otherwise) {
-  lua_getfield(L, 1, name);
-  int value = lua_isinteger(L, -1) ? (int)lua_tointeger(L, -1) : otherwise;
-  lua_pop(L, 1);
-  return value;
-}
-
-static double number_field(lua_State *L, const char *name) {
-  lua_getfield(L, 1, name);
-  double value = lua_tonumber(L, -1);
-  lua_pop(L, 1);
-  return value;
 }
 
 static const lt_comm_ops *load(lua_State *L, lt_bind *b, const char *name) {
@@ -60,27 +41,18 @@ static int refused(lua_State *L, lt_bind *b, lt_frame frame) {
    timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
 static int join(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  luaL_checktype(L, 1, LUA_TTABLE);
+  lt_launch_options o = lt_check_launch(L, b, 1);
   lua_settop(L, 1);
-  lua_pushvalue(L, 1); /* the world keeps the texts: the registry keeps the table */
-  lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.launch");
-  const char *name = string_field(L, "comm");
+  const char *name = lt_field_text(L, 1, "comm");
   if (name == NULL) lt_raise(L, b, LT_EARG, "join: comm: the name of a backend is missing");
-  const lt_comm_place place = {.rank = integer_field(L, "rank", -1),
-                               .size = integer_field(L, "size", 0),
-                               .local_rank = integer_field(L, "local_rank", -1),
-                               .local_size = integer_field(L, "local_size", 0),
-                               .main_address = string_field(L, "main_address"),
-                               .options = string_field(L, "options")};
-  lt_launch_options o = {.ranks = place.size,
-                         .timeout = number_field(L, "timeout"),
-                         .launch_timeout = number_field(L, "launch_timeout"),
-                         .what = "the script",
-                         .folder = string_field(L, "folder"),
-                         .wake = lt_bind_wake,
-                         .wake_ud = b};
-  lua_getfield(L, 1, "owns_process");
-  o.owns_process = lua_toboolean(L, -1);
+  const lt_comm_place place = {.rank = (int)lt_field_int(L, 1, "rank", -1),
+                               .size = (int)lt_field_int(L, 1, "size", 0),
+                               .local_rank = (int)lt_field_int(L, 1, "local_rank", -1),
+                               .local_size = (int)lt_field_int(L, 1, "local_size", 0),
+                               .main_address = lt_field_text(L, 1, "main_address"),
+                               .options = lt_field_text(L, 1, "options")};
+  o.ranks = place.size;
+  o.owns_process = lt_field_flag(L, 1, "owns_process");
   lt_frame frame = lt_begin(L, b, 0);
   const lt_comm_ops *ops = load(L, b, name);
   if (ops == NULL || lt_world_join(b->c, ops, &place, &o) == NULL) return refused(L, b, frame);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bind/dist.h"
+#include "bind/fields.h"
 
 #define SPAN_NAME "ltrain.Span"
 
@@ -20,23 +21,17 @@ static lt_world *check_world(lua_State *L, lt_bind *b, const char *who) {
   return w;
 }
 
-static lt_launch_options read_options(lua_State *L, int index) {
-  lt_launch_options o = {.ranks = 0};
+lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index) {
   luaL_checktype(L, index, LUA_TTABLE);
-  lua_pushvalue(L, index); /* the world keeps the texts: the registry keeps the table */
+  lua_pushvalue(L, index);
   lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.launch");
-  lua_getfield(L, index, "timeout");
-  o.timeout = lua_tonumber(L, -1);
-  lua_getfield(L, index, "launch_timeout");
-  o.launch_timeout = lua_tonumber(L, -1);
-  lua_getfield(L, index, "what");
-  o.what = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-  lua_getfield(L, index, "folder");
-  o.folder = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-  lua_getfield(L, index, "fork_with_threads");
-  o.fork_with_threads = lua_toboolean(L, -1);
-  lua_pop(L, 5);
-  return o;
+  return (lt_launch_options){.timeout = lt_field_number(L, index, "timeout"),
+                             .launch_timeout = lt_field_number(L, index, "launch_timeout"),
+                             .what = lt_field_text(L, index, "what"),
+                             .folder = lt_field_text(L, index, "folder"),
+                             .fork_with_threads = lt_field_flag(L, index, "fork_with_threads"),
+                             .wake = lt_bind_wake,
+                             .wake_ud = b};
 }
 
 /* dist.fork(n, {what =, timeout =, launch_timeout =, folder =, fork_with_threads =}) -> rank: from
@@ -44,13 +39,11 @@ static lt_launch_options read_options(lua_State *L, int index) {
 static int fork_ranks(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_Integer n = luaL_checkinteger(L, 1);
-  lt_launch_options o = read_options(L, 2);
+  lt_launch_options o = lt_check_launch(L, b, 2);
   if (!b->c->policy.fork)
     lt_raise(L, b, LT_EARG, "%s: this program may not start processes", o.what);
   o.ranks = (int)n;
   o.owns_process = b->owns_process;
-  o.wake = lt_bind_wake;
-  o.wake_ud = b;
   lua_gc(L, LUA_GCCOLLECT); /* garbage is finalised once, here, and not again in each child */
   lt_frame frame = lt_begin(L, b, 0);
   const lt_world *w = lt_world_fork(b->c, &o);
