@@ -88,8 +88,7 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
 
 /* It names its ranks and lines itself. Of a verdict the whole text, which a failure cannot hold. */
 void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status) {
-  const lt_world *w = lt_world_current(b->c);
-  const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
+  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
   const lt_failure f = {.code = LT_ERANKS};
   if (v != NULL) text = v->text, status = v->status;
   luaL_checkstack(L, 12, "ltrain");

@@ -129,8 +129,7 @@ static void push_verdict(lua_State *L, const lt_verdict *v) {
 /* dist.verdict() -> {class =, rank =, status =, text =}, or nil while all is well */
 static int verdict(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  const lt_world *w = lt_world_current(b->c);
-  const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
+  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
   if (v == NULL) return 0;
   push_verdict(L, v);
   return 1;

@@ -15,8 +15,7 @@ static void raise_verdict(lua_State *L, lua_Debug *ar) {
     lua_sethook(L, NULL, 0, 0);
     return;
   }
-  const lt_world *w = lt_world_current(b->c);
-  const lt_verdict *v = w != NULL ? lt_world_verdict(w) : NULL;
+  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
   if (v == NULL || lua_getinfo(L, "S", ar) == 0 || lt_source_is_ours(ar->source)) return;
   if (*ar->what == 'C') return; /* at its next line: a function of C may be ours */
   lua_pushstring(L, v->text);

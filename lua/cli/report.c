@@ -45,11 +45,10 @@ static void tell_ranks(lua_State *L) {
   if (b != NULL) lt_dist_tell(L, b);
 }
 
-/* The verdict that ended the world of this process; NULL for none. */
-static const lt_verdict *verdict_of(lua_State *L, lt_world **w) {
+/* The world that this process is part of; NULL for none. */
+static lt_world *world_of(lua_State *L) {
   const lt_bind *b = lt_bind_get(L);
-  *w = b != NULL && b->c != NULL ? lt_world_current(b->c) : NULL;
-  return *w != NULL ? lt_world_verdict(*w) : NULL;
+  return b != NULL && b->c != NULL ? lt_world_current(b->c) : NULL;
 }
 
 /* Message handler: text, whether a signal ended the script, exit status. */
@@ -92,8 +91,8 @@ int lt_call_script(lua_State *L, int n_args, int n_results) {
   int status = lua_pcall(L, n_args, n_results, base);
   lua_remove(L, base);
   if (status == LUA_OK) return LT_EXIT_DONE;
-  lt_world *w;
-  const lt_verdict *v = verdict_of(L, &w);
+  lt_world *w = world_of(L);
+  const lt_verdict *v = lt_world_verdict(w);
   if (v != NULL) { /* of several ranks one tells, what came first */
     if (lt_world_may_speak(w)) lt_complain(v->text);
     lua_pop(L, 1);

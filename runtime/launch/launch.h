@@ -50,7 +50,7 @@ typedef struct lt_world_info {
 const lt_world_info *lt_world_describe(const lt_world *w);
 lt_group *lt_world_group(lt_world *w);
 lt_pulse *lt_world_pulse(lt_world *w);
-const lt_verdict *lt_world_verdict(const lt_world *w); /* NULL while all is well */
+const lt_verdict *lt_world_verdict(const lt_world *w); /* NULL: all is well, or no world */
 void lt_world_set_timeout(lt_world *w, double seconds);
 void lt_world_set_folder(lt_world *w, const char *folder);
 

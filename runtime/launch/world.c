@@ -218,7 +218,7 @@ lt_group *lt_world_group(lt_world *w) { return w->group; }
 lt_pulse *lt_world_pulse(lt_world *w) { return w->pulse; }
 
 const lt_verdict *lt_world_verdict(const lt_world *w) {
-  return lt_pulse_over(w->pulse) ? &w->pulse->verdict : NULL;
+  return w != NULL && lt_pulse_over(w->pulse) ? &w->pulse->verdict : NULL;
 }
 
 void lt_world_set_timeout(lt_world *w, double seconds) {
