@@ -162,6 +162,13 @@ static int last_error(lua_State *L) {
   return 1;
 }
 
+/* runtime.status_of(error) -> the exit status that goes with it */
+static int status_of(lua_State *L) {
+  luaL_checkany(L, 1);
+  lua_pushinteger(L, lt_status_of(L, 1));
+  return 1;
+}
+
 /* runtime.mark_line([id]) -> id: a Module's call notes the script's line once for all ops below
    it; called with what it gave back before, it restores that. */
 static int mark_line(lua_State *L) {
@@ -192,6 +199,7 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
                                      {"where", where},
                                      {"module_path", module_path},
                                      {"note_error", lt_note_error},
+                                     {"status_of", status_of},
                                      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"last_error", last_error}, {NULL, NULL}};
   lua_pushvalue(L, 1);

@@ -4,12 +4,6 @@ local traceback = require "ltrain.cli.traceback"
 
 local protect = {}
 
--- The exit status that goes with a message: that of the rank whose failure it tells, else 1.
-local function status_of(message)
-  local last = c.last_error()
-  return last and last.code == "ranks" and last.message == message and last.status or 1
-end
-
 -- Runs where the error was raised: the stack is still there.
 local function on_error(host)
   return function(value)
@@ -20,7 +14,7 @@ local function on_error(host)
     if not stopped then c.dist.tell(message) end
     if stopped or type(value) ~= "string" then return { text = message, stopped = stopped } end
     return { text = traceback.trim(message, host.traceback(message, 2)),
-      status = status_of(message) }
+      status = c.runtime.status_of(message) }
   end
 end
 
