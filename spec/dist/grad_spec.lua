@@ -1,6 +1,6 @@
 -- spec/dist/grad_spec.lua: gradients through collectives: what n ranks get on their parts of a
 -- batch is what one process gets on the whole.
-local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+local support = require "spec.dist.support"
 
 -- Rank r of n has rows r * 2 + 1 .. r * 2 + 2 of X [2 n, 3]; W is everybody's.
 local SETUP <const> = [[

@@ -1,5 +1,6 @@
 -- spec/dist/joined_spec.lua: lt.dist in ranks that mpirun started.
-local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+local child = require "spec.cli.child"
+local support = require "spec.dist.support"
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 
 local function succeeds(command)
@@ -14,8 +15,8 @@ end
 
 -- Runs `code` on n ranks; `word` is one of the command line ("run"), nil: `ltrain FILE`.
 local function mpirun(n, code, word)
-  local folder = support.folder()
-  support.write(folder .. "/script.lua", 'local lt = require "ltrain" ' .. code)
+  local folder = child.folder()
+  child.write(folder .. "/script.lua", 'local lt = require "ltrain" ' .. code)
   local command = ("cd '%s' && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout "
     .. "-k 1 60 mpirun -q --oversubscribe -n %d '%s' %s script.lua 2>&1; echo \"exit $?\"")
     :format(folder, n, ltrain, word or "")

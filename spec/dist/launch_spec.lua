@@ -1,5 +1,5 @@
 -- spec/dist/launch_spec.lua: lt.dist.launch: real processes, what they see, how they end.
-local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+local support = require "spec.dist.support"
 
 describe("lt.dist.launch", function()
   it("runs a function on n processes and returns rank 0's results", function()

@@ -1,6 +1,7 @@
 -- spec/dist/own_comm_spec.lua: a backend of somebody else's (files_backend.c) carries the ranks of
 -- somebody else's launcher: two processes that a shell starts.
-local support = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/dist/support.lua")
+local child = require "spec.cli.child"
+local support = require "spec.dist.support"
 
 local BUILD <const> = os.getenv("LT_BUILD")
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
@@ -20,9 +21,9 @@ lt.clusters.register("folder", {
 
 -- Runs a script as n ranks; returns what rank 0 ended with and what all printed.
 local function launch(n, code, env)
-  local folder = support.folder()
+  local folder = child.folder()
   local flat = (support.prelude .. ENVIRONMENT):gsub("%s*\n%s*", " ")
-  support.write(folder .. "/script.lua", flat .. code)
+  child.write(folder .. "/script.lua", flat .. code)
   local command = ([[
 cd '%s' && mkdir wire && export FOLDER_SIZE=%d FOLDER=$PWD/wire %s && p=
 for r in $(seq 1 %d); do FOLDER_RANK=$r timeout -k 1 %d '%s' script.lua 2>&1 & p="$p $!"; done

@@ -1,5 +1,7 @@
 -- spec/dist/support.lua: runs scripts on several processes, each with a hard limit of its own: a
 -- rank that hangs must not hang the suite.
+local child = require "spec.cli.child"
+
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 local LIMIT <const> = (os.getenv("LT_SANITIZE") or "") ~= "" and 60 or 20 -- seconds
 
@@ -32,24 +34,29 @@ end
 --- The same in one line: line 1 of a script stays its line 1.
 support.prelude = PRELUDE:gsub("%s*\n%s*", " ")
 
--- A fresh folder.
-function support.folder()
-  local name = os.tmpname()
-  os.remove(name)
-  assert(os.execute("mkdir -p '" .. name .. "'"))
-  return name
-end
-
-function support.write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(text)
-end
+--- A part of a script, for three ranks: every dtype is reduced by every operation.
+support.every_reduction = [[
+  -- rank r gives r + 1: 1, 2, 3
+  local wanted = {{"sum", 6}, {"mean", 2}, {"min", 1}, {"max", 3}, {"prod", 6}}
+  for _, dtype in ipairs{"f32", "f64", "f16", "bf16", "i64", "i32", "u8"} do
+    for _, case in ipairs(wanted) do
+      local op, value = case[1], case[2]
+      if op ~= "mean" or dtype:find "f" then
+        local x = lt.full({2, 3}, rank + 1, {dtype = dtype})
+        same(lt.full({2, 3}, value, {dtype = dtype}), dist.all_reduce(x, {op = op}))
+      end
+    end
+  end
+  local bool = lt.tensor({rank == 1, true, false})
+  same(lt.tensor{true, true, false}, dist.all_reduce(bool, {op = "max"}))
+  same(lt.tensor{false, true, false}, dist.all_reduce(bool, {op = "min"}))
+]]
 
 --- Runs a script in a folder of its own; returns its exit status, what it printed on both streams,
 --- and the folder. Line 1 of `code` is line 1 of "script.lua".
 function support.run(code, folder)
-  folder = folder or support.folder()
-  support.write(folder .. "/script.lua", support.prelude .. code)
+  folder = folder or child.folder()
+  child.write(folder .. "/script.lua", support.prelude .. code)
   local command = ("cd '%s' && timeout -k 1 %d '%s' script.lua 2>&1; echo \"exit $?\"")
     :format(folder, LIMIT, ltrain)
   local pipe <close> = assert(io.popen(command))
