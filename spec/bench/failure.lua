@@ -5,9 +5,6 @@
 -- From the event (an error, a kill, a stop) to the end of the last process; the bound that the
 -- specs hold ten times of; how often standard error says why. Over mpi mpirun's own way home is in
 -- it (it kills what is left 2 s after its first rank has ended).
-local ROOT <const> = os.getenv "LT_ROOT"
-package.path = ROOT .. "/?.lua;" .. package.path
-
 local failures = require "spec.dist.failures"
 local job = require "spec.dist.job"
 

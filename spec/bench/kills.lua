@@ -5,9 +5,6 @@
 -- A job of three ranks reduces for ever; after a random time one of its ranks (or mpirun) is
 -- killed. Counted: jobs of which a process was left after 3 s (over mpi 5 s), jobs that told the
 -- failure not once but never or more often.
-local ROOT <const> = os.getenv "LT_ROOT"
-package.path = ROOT .. "/?.lua;" .. package.path
-
 local failures = require "spec.dist.failures"
 local job = require "spec.dist.job"
 

@@ -4,9 +4,6 @@
 --
 -- Forked: from the call of lt.dist.launch, and from `ltrain` on the command line. Joined: from
 -- mpirun on the command line; srun is the same but for its own time. Wanted: 0.05 s, 1 s.
-local ROOT <const> = os.getenv "LT_ROOT"
-package.path = ROOT .. "/?.lua;" .. package.path
-
 local job = require "spec.dist.job"
 local lt = require "ltrain"
 
