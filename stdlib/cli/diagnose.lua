@@ -5,9 +5,12 @@
 -- number at which what the ranks said differs is where they parted.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local refuse = require "ltrain.cli.refuse"
 local tree = require "ltrain.core.tree"
 
 local diagnose = {}
+
+local USAGE <const> = 2
 
 -- Reading.
 
@@ -201,21 +204,17 @@ local function tell(host, found)
 end
 
 --- The word's main: returns the exit status.
-function diagnose.main(_, parsed, host)
+function diagnose.main(word, parsed, host)
   local folder = parsed.script
   if not folder then
-    host.complain("ltrain: diagnose: which folder? (the one that has failure.rank0.txt)\n")
-    return 2
+    return refuse(host, word, "which folder? (the one that has failure.rank0.txt)", USAGE)
   end
   local found, message = read_folder(folder)
   if found and #found.ranks == 0 and #found.texts == 0 then
     message = ("%s: no failure.rank<N>.txt and no ring.rank<N>.jsonl in it"):format(
       errors.show(folder))
   end
-  if message then
-    host.complain(("ltrain: diagnose: %s\n"):format(message))
-    return 1
-  end
+  if message then return refuse(host, word, message) end
   tell(host, found)
   return 0
 end

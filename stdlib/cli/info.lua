@@ -1,6 +1,7 @@
 --- stdlib/cli/info.lua: `ltrain info`: what this build contains; what a checkpoint holds.
 local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.checkpoint"
+local refuse = require "ltrain.cli.refuse"
 local show = require "ltrain.cli.show"
 local tree = require "ltrain.core.tree"
 
@@ -46,16 +47,13 @@ local function tell_checkpoint(host, saved)
 end
 
 --- The word's main: returns the exit status.
-function info.main(_, parsed, host)
+function info.main(word, parsed, host)
   if not parsed.script then
     tell_build(host)
     return 0
   end
   local saved, message = checkpoint.read(parsed.script)
-  if not saved then
-    host.complain(("ltrain: info: %s\n"):format(message))
-    return 1
-  end
+  if not saved then return refuse(host, word, message) end
   tell_checkpoint(host, saved)
   return 0
 end

@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local console = require "ltrain.trainer.console"
 local current = require "ltrain.clusters.current"
 local mpirun = require "ltrain.clusters.mpirun"
+local refuse = require "ltrain.cli.refuse"
 
 local launch_mpi = {}
 
@@ -99,10 +100,7 @@ function launch_mpi.main(word, parsed, host)
   local plan
   if more then plan, wrong = plan_of(parsed) end
   if plan then wrong = check(plan, more) end
-  if wrong then
-    host.complain(("ltrain: %s: %s\n"):format(word.name, wrong))
-    return USAGE
-  end
+  if wrong then return refuse(host, word, wrong, USAGE) end
   local cores = c.runtime.process.cores()
   if not plan.hosts and mpirun.crowds(plan.ranks) then
     console.say(("%d ranks on %d cores: oversubscribed"):format(plan.ranks, cores))
@@ -110,9 +108,7 @@ function launch_mpi.main(word, parsed, host)
   local command, environment = mpirun.command(plan.ranks, program_of(word, parsed, plan),
     { hosts = plan.hosts, more = more })
   local status, message = c.runtime.process.supervise(command, environment, true)
-  if status then return status end
-  host.complain(("ltrain: %s: %s\n"):format(word.name, message))
-  return 1
+  return status or refuse(host, word, message)
 end
 
 return launch_mpi

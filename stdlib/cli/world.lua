@@ -5,6 +5,7 @@
 local c = require "ltrain.c"
 local join = require "ltrain.clusters.join"
 local current = require "ltrain.clusters.current"
+local refuse = require "ltrain.cli.refuse"
 local requeue = require "ltrain.clusters.requeue"
 
 local world = {}
@@ -20,8 +21,7 @@ end
 local function refuse_strays(word, parsed, host)
   for _, name in ipairs { "hosts", "launcher_args" } do
     if parsed.options[name] then
-      host.complain(("ltrain: %s: --%s is for --launcher mpi\n"):format(word.name, name))
-      return USAGE
+      return refuse(host, word, ("--%s is for --launcher mpi"):format(name), USAGE)
     end
   end
 end
