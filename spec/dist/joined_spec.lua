@@ -1,6 +1,5 @@
 -- spec/dist/joined_spec.lua: lt.dist in ranks that mpirun started.
 local child = require "spec.cli.child"
-local support = require "spec.dist.support"
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 
 local function succeeds(command)
