@@ -69,7 +69,6 @@ static int exit_world(lua_State *L) {
   lt_world *w = lt_world_current(b->c);
   if (w != NULL) {
     lt_dist_forget_world(b->c);
-    lt_world_end(b->c, w);
     status = lt_world_exit(b->c, w, status);
   }
   lua_pushinteger(L, status);

@@ -126,8 +126,9 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
 
 int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
   if (w == NULL) return status;
+  bool forked = w->info.forked; /* such a world is freed at its end */
   lt_world_end(c, w);
-  if (w->info.forked) return status;
+  if (forked) return status;
   if (lt_pulse_over(w->pulse) || !all_left(w)) {
     if (!w->owns_process) return status_of(w, status);
     joined_end(w, status);

@@ -75,9 +75,10 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
    lt_world_exit. */
 void lt_world_end(lt_ctx *c, lt_world *w);
 
-/* The last act of a joined rank's process: when all have left, closes the link in order, frees the
-   world and returns `status`. After a verdict waits for all to acknowledge (5 s at most, 30 while
-   rank 0 saves) and _exits with its status; where the process is not ours, returns that. */
+/* The last act of a rank's process: lt_world_end, and then, of a joined rank: when all have left,
+   closes the link in order, frees the world and returns `status`. After a verdict waits for all to
+   acknowledge (5 s at most, 30 while rank 0 saves) and _exits with its status; where the process is
+   not ours, returns that. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
 /* A library's own thread is about to end the process with _exit (Open MPI's does when mpirun is

@@ -694,6 +694,32 @@ static void what_cannot_be_is_refused_with_a_sentence(void **state) {
   expect_end(&o, 0);
 }
 
+/* Nothing that was freed still says what it said. */
+static void *allocate_and_wipe(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  (void)ud;
+  if (new_size > 0) return realloc(ptr, new_size);
+  if (ptr != NULL) explicit_bzero(ptr, old_size);
+  free(ptr);
+  return NULL;
+}
+
+static void exits_in_order(void) {
+  lt_allocator wiping = {.fn = allocate_and_wipe};
+  lt_ctx *c = lt_ctx_new(lt_registry_here(), &wiping);
+  c->policy.fork = true;
+  lt_world *w = begin(c, 2, 20);
+  CHECK(lt_world_leave(c, w, NULL, 0));
+  CHECK(lt_world_exit(c, w, 7) == 7);
+  CHECK(lt_world_current(c) == NULL && !has_children());
+  lt_ctx_release(c);
+}
+
+static void the_last_act_of_a_forked_world_frees_it_once(void **state) {
+  (void)state;
+  outcome o = run_apart(exits_in_order, 20);
+  expect_end(&o, 0);
+}
+
 static void forgets(void) {
   lt_ctx *c = fresh();
   lt_world *w = begin(c, 3, 20);
@@ -833,6 +859,7 @@ int main(void) {
       cmocka_unit_test(other_threads_are_named),
       cmocka_unit_test(a_thread_that_ends_may_launch),
       cmocka_unit_test(what_cannot_be_is_refused_with_a_sentence),
+      cmocka_unit_test(the_last_act_of_a_forked_world_frees_it_once),
       cmocka_unit_test(a_context_that_ends_takes_its_ranks_with_it),
       cmocka_unit_test(children_leave_an_interrupt_to_the_parent),
       cmocka_unit_test(a_hangup_ends_the_job),
