@@ -9,16 +9,45 @@
 --   function Mean:compute() return self.total / self.count end
 --
 -- A state is a number, a tensor or a list of tensors, with the way in which two halves of the data
--- are joined; from it come merging, resetting, saving, and the reduction over processes.
+-- are joined; from it come merging, resetting, saving, and the reduction over processes. A metric
+-- whose halves join in another way overrides `merge`.
+--
+-- On several ranks each gathers its own share. What `self:log` makes of a metric is of all ranks,
+-- and so is `metric:compute()` in hooks that all ranks run (on_validation_epoch_end, on_train_end,
+-- ...). In steps, and wherever ranks may part, it is the rank's own; `compute{sync = true}` says
+-- that all ranks call it here, `compute{sync = false}` that this one asks for its own share.
 
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local joins = require "ltrain.core.joins"
+local together = require "ltrain.core.together"
 
 local Metric = class.extend(nil, "Metric")
 
-Metric.extend = class.extend
+local COMPUTE <const> = {
+  sync = { type = "boolean", doc = "over all ranks, which then all call it; or this one's own" },
+}
+
+-- A `compute` as its author wrote it, made one that asks all ranks where all of them are.
+local function synced(compute)
+  return function(self, options)
+    local sync = config.check(options, COMPUTE, "compute").sync
+    if sync == nil then sync = together.now() end
+    if self._alone or not sync or dist.world_size() == 1 then return compute(self) end
+    return self:figure_of(dist.all_gather(self:state_dict()), "compute")
+  end
+end
+
+--- A class of metrics below this one.
+function Metric.extend(parent, name)
+  local new = class.extend(parent, name)
+  getmetatable(new).__newindex = function(self, key, value)
+    rawset(self, key, key == "compute" and synced(value) or value)
+  end
+  return new
+end
 
 function Metric:init() end
 
@@ -66,10 +95,30 @@ function Metric:states() return self._states or {} end
 --- Forget what was taken in.
 function Metric:reset()
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
-  self.batch_value = nil
+  self.batch_value, self._batch = nil, nil
 end
 
---- Join in what another metric of the same class has taken in.
+-- The states as they stand, by name.
+local function held(self)
+  local values = {}
+  for _, state in ipairs(self:states()) do values[state.name] = self[state.name] end
+  return values
+end
+
+local function put(self, values)
+  for _, state in ipairs(self:states()) do self[state.name] = values[state.name] end
+end
+
+-- Another one like this, that has taken in what `values` are the states of.
+local function like(self, values)
+  local other = setmetatable({}, getmetatable(self))
+  for key, value in next, self do other[key] = value end
+  put(other, values)
+  return other
+end
+
+--- Join in what another metric of the same class has taken in. A metric that overrides it changes
+--- the states of `self` to those of both shares of the data.
 function Metric:merge(other)
   if getmetatable(other) ~= getmetatable(self) then
     errors.blame("merge: a %s is needed: got %s", getmetatable(self).__name, errors.show(other))
@@ -79,37 +128,97 @@ function Metric:merge(other)
   end
 end
 
---- The figure of several parts of the data together: `parts` are what their state_dict gave, in the
---- order of ranks. What this object has taken in itself stays.
-function Metric:figure_of(parts)
-  local saved, batch_value = self:state_dict(), self.batch_value
+-- Until it is closed, compute is of the states that are here.
+local function alone(self)
+  local before = self._alone
+  self._alone = true
+  return setmetatable({}, { __close = function() self._alone = before end })
+end
+
+-- Runs fn(self) while self holds what all `parts` hold together.
+local function holding(self, parts, fn)
+  local before, batch_value, batch = held(self), self.batch_value, self._batch
+  local _ <close> = alone(self)
+  local _ <close> = setmetatable({}, { __close = function()
+    put(self, before)
+    self.batch_value, self._batch = batch_value, batch
+  end })
   self:load_state_dict(parts[1])
   for i = 2, #parts do
-    local other = setmetatable({ _states = self._states }, getmetatable(self))
+    local other = like(self, {})
     other:load_state_dict(parts[i])
     self:merge(other)
   end
+  return fn(self)
+end
+
+-- What of a state must be equal on all ranks, as a text; nil when nothing is known of it. Lists
+-- join whatever their lengths, and what a custom merge makes of shapes is its own affair.
+local function form_of(self, state, value)
+  local is_list = type(value) == "table"
+  if is_list then value = value[1] end
+  if type(value) ~= "userdata" then
+    return not (is_list and value == nil) and type(value) or nil
+  end
+  if self.merge ~= Metric.merge then return "a tensor" end
+  local sizes = value.shape
+  if is_list then sizes[1] = #sizes > 0 and "*" or nil end
+  return ("%s[%s] %s"):format(is_list and "a list of " or "", table.concat(sizes, ", "),
+    value.dtype)
+end
+
+-- All parts must have states of one form. `ranks`: whose they are, without it 0, 1, ...
+local function check_parts(self, parts, who, ranks)
+  for _, state in ipairs(self:states()) do
+    local form, from
+    for i, part in ipairs(parts) do
+      local rank, own = ranks and ranks[i] or i - 1, form_of(self, state, part[state.name])
+      if form and own and own ~= form then
+        errors.blame("%s: state '%s' of %s differs: %s on rank %d, %s on rank %d", who, state.name,
+          getmetatable(self).__name, form, from, own, rank)
+      end
+      if own and not form then form, from = own, rank end
+    end
+  end
+end
+
+--- The figure of several parts of the data together: `parts` are what their state_dict gave, in the
+--- order of ranks. What this object has taken in itself stays. `who` begins error texts, `ranks`
+--- are those that the parts came from.
+function Metric:figure_of(parts, who, ranks)
+  check_parts(self, parts, who or "figure_of", ranks)
+  return holding(self, parts, self.compute)
+end
+
+--- The states of several parts together, as state_dict gives them.
+function Metric:joined(parts, who)
+  check_parts(self, parts, who or "joined")
+  return holding(self, parts, self.state_dict)
+end
+
+--- metric(...) takes in a batch and returns the figure of that batch alone (on this rank), kept as
+--- `batch_value`.
+function Metric:__call(...)
+  local before = held(self)
+  for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
+  local _ <close> = alone(self)
+  self:update(...)
   local value = self:compute()
-  self:load_state_dict(saved)
-  self.batch_value = batch_value
+  local batch = held(self)
+  if self.merge == Metric.merge then
+    for _, state in ipairs(self:states()) do
+      self[state.name] = joins[state.reduce](before[state.name], batch[state.name])
+    end
+  else
+    put(self, before)
+    self:merge(like(self, batch))
+  end
+  self.batch_value, self._batch = value, batch
   return value
 end
 
---- metric(...) takes in a batch and returns the figure of that batch alone, kept as `batch_value`.
-function Metric:__call(...)
-  local before = {}
-  for _, state in ipairs(self:states()) do
-    before[state.name] = self[state.name]
-    self[state.name] = copy(state.default)
-  end
-  self:update(...)
-  local value = self:compute()
-  for _, state in ipairs(self:states()) do
-    self[state.name] = joins[state.reduce](before[state.name], self[state.name])
-  end
-  self.batch_value = value
-  return value
-end
+--- The states of the batch that metric(...) took in last; nil when there is none.
+function Metric:batch_states() return self._batch end
 
 --- What a checkpoint keeps: its states by name.
 function Metric:state_dict()

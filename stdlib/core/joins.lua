@@ -1,5 +1,5 @@
 -- stdlib/core/joins.lua: how two halves of the data become one figure, by the name of the way:
--- numbers and tensors by "sum", "min" and "max" (a NaN is left out), lists by "cat".
+-- numbers and tensors by "sum", "min" and "max" (a NaN wins), lists by "cat".
 
 local c = require "ltrain.c"
 

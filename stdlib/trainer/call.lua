@@ -10,6 +10,7 @@ local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
 local interrupt = require "ltrain.trainer.interrupt"
 local loop = require "ltrain.trainer.loop"
+local together = require "ltrain.core.together"
 local walk = require "ltrain.core.walk"
 
 local call = {}
@@ -92,7 +93,10 @@ end
 -- The hook that runs from now on, nil: none. Other ranks hear of it, for when this one is late.
 local function set_hook(state, name)
   state.hook = name
-  if state.many_ranks then c.dist.set_hook(name) end
+  if state.many_ranks then
+    c.dist.set_hook(name)
+    together.set(name and hooks.by_name[name] and hooks.by_name[name].together)
+  end
 end
 
 local function call_all(state, targets, name, ...)
@@ -104,6 +108,9 @@ local function call_all(state, targets, name, ...)
   for i = 1, #targets do
     local target = targets[i]
     local answer
+    if state.many_ranks then
+      together.set(hooks.by_name[name].together and not target.rank_zero_only)
+    end
     if target == module then
       answer = target[name](target, ...)
     else

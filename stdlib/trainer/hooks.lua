@@ -117,12 +117,19 @@ local REMOVED <const> = {
   { "on_batch_end", "on_train_batch_end" },
 }
 
+-- Of the hooks that take no figures, those that every rank runs with all others there.
+local ENDS <const> = {
+  on_fit_start = true, on_fit_end = true, on_train_end = true, on_validation_end = true,
+  on_test_end = true, on_predict_start = true, on_predict_end = true,
+}
+
 local WHO <const> = { module = "m", callback = "c", data_module = "d" }
 
 hooks.rows = {}
 hooks.by_name = {}
 for i, row in ipairs(ROWS) do
   local entry = { name = row[1], who = row[2], log = row[3], args = row[4], doc = row[5] }
+  entry.together = entry.log == "epoch" or ENDS[entry.name] or false
   hooks.rows[i] = entry
   hooks.by_name[entry.name] = entry
 end

@@ -18,6 +18,7 @@ local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks"
 local resume = require "ltrain.trainer.resume"
 local sources = require "ltrain.trainer.sources"
+local together = require "ltrain.core.together"
 
 local run = {}
 
@@ -142,6 +143,7 @@ local function fail(state, err)
   trainer.state.status = "interrupted"
   trainer.interrupted = interrupt.is(err)
   state.hook = nil
+  together.set(false)
   -- An error in here must not hide the one that is told.
   for _, callback in ipairs(trainer.callbacks) do
     if callback.on_exception then
