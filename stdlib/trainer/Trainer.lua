@@ -204,8 +204,10 @@ end
 
 --- Whether step values of this batch go to the loggers.
 function Trainer:logs_this_step()
-  local every = self.log_every_n_steps
-  return every > 0 and (self.progress.stepped + 1) % every == 0 or self.should_stop
+  local every, state, stops = self.log_every_n_steps, self.running, self.should_stop
+  -- A wish to stop is one rank's own until all have agreed on it.
+  if state and state.many_ranks then stops = state.agreed_stop or false end
+  return every > 0 and (self.progress.stepped + 1) % every == 0 or stops
 end
 
 --- Gives a row of figures to every logger; `step` is the row's place on the axis.

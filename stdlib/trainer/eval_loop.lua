@@ -3,6 +3,7 @@ local batches = require "ltrain.trainer.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local figures = require "ltrain.trainer.figures"
 local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.results"
@@ -44,7 +45,7 @@ function eval_loop.leave_eval(state, hook, modes)
 end
 
 local function log_step_row(state)
-  local row = not state.sanity and results.step_row(state.results)
+  local row = not state.sanity and figures.eval_row(state)
   if row then state.trainer:log_to_loggers(row, state.progress.eval_rows) end
 end
 
@@ -78,20 +79,19 @@ local function run_loader(state, names, source, loader_idx, count)
 end
 
 local function report(state)
-  local figures = results.epoch(state.results, state.many_ranks)
-  local trainer = state.trainer
-  for name, value in pairs(figures.callback) do trainer.callback_metrics[name] = value end
-  for name, value in pairs(figures.bar) do trainer.progress_bar_metrics[name] = value end
-  return figures
+  local found, trainer = figures.pass(state), state.trainer
+  for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
+  return found
 end
 
 -- One table a loader: what was logged in its batches, and what was logged for all of them.
-local function per_loader(figures, count)
+local function per_loader(found, count)
   local list = {}
   for i = 1, count do
     local own = {}
-    for name, value in pairs(figures.loaders[i] or {}) do own[name] = value end
-    for name, value in pairs(figures.shared) do own[name] = value end
+    for name, value in pairs(found.loaders[i] or {}) do own[name] = value end
+    for name, value in pairs(found.shared) do own[name] = value end
     list[i] = own
   end
   return list
@@ -102,12 +102,15 @@ local function run_all(state, names, sources)
   call.hook(state, names.epoch_start)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
   call.hook(state, names.epoch_end)
-  local figures = report(state)
-  if not state.sanity and next(figures.log) ~= nil then
-    state.trainer:log_to_loggers(figures.log, state.progress.stepped)
+  local found = report(state)
+  if not state.sanity then
+    for _, kept in ipairs(found.rows) do state.trainer:log_to_loggers(kept.row or {}, kept.at) end
+    if next(found.log) ~= nil then
+      state.trainer:log_to_loggers(found.log, state.progress.stepped)
+    end
   end
   call.hook(state, names.stop)
-  return per_loader(figures, #sources)
+  return per_loader(found, #sources)
 end
 
 local function count_batches(sources)
@@ -129,16 +132,16 @@ function eval_loop.run(state, stage, sources)
   state.results = results.new(false)
   loop.set_stage(state, state.sanity and "sanity_check" or stage)
   local modes = eval_loop.enter_eval(state, names.model_eval)
-  local figures
+  local found
   do
     local _ <close> = c.no_grad()
-    figures = run_all(state, names, sources)
+    found = run_all(state, names, sources)
   end
   eval_loop.leave_eval(state, names.model_train, modes)
   results.reset(state.results)
   state.results, state.batch_idx = outer.results, outer.batch_idx
   loop.set_stage(state, outer.stage)
-  return figures
+  return found
 end
 
 return eval_loop

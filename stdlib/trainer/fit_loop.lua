@@ -8,6 +8,7 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
+local figures = require "ltrain.trainer.figures"
 local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
 local optimize = require "ltrain.trainer.optimize"
@@ -78,7 +79,7 @@ end
 local function log_row(state)
   local trainer = state.trainer
   if not trainer:logs_this_step() then return end
-  local row = results.step_row(state.results)
+  local row = figures.step_row(state)
   if row then
     for name, value in pairs(row) do trainer.logged_metrics[name] = value end
     trainer:log_to_loggers(row, state.progress.stepped)
@@ -171,10 +172,10 @@ local function tell_skipped(state)
 end
 
 local function publish(state)
-  local figures, trainer = results.epoch(state.results, state.many_ranks), state.trainer
-  for name, value in pairs(figures.callback) do trainer.callback_metrics[name] = value end
-  for name, value in pairs(figures.bar) do trainer.progress_bar_metrics[name] = value end
-  return figures
+  local found, trainer = figures.pass(state), state.trainer
+  for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
+  return found
 end
 
 local function agree_to_stop(state)
@@ -188,14 +189,14 @@ local function end_epoch(state, complete)
   tell_skipped(state)
   publish(state)
   call.hook(state, "on_train_epoch_end")
-  local figures = publish(state)
+  local found = publish(state)
   call.late_epoch_end(state)
   if state.automatic and complete then
     optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
   end
-  if next(figures.log) ~= nil then
-    for name, value in pairs(figures.log) do trainer.logged_metrics[name] = value end
-    trainer:log_to_loggers(figures.log, math.max(progress.stepped - 1, 0))
+  if next(found.log) ~= nil then
+    for name, value in pairs(found.log) do trainer.logged_metrics[name] = value end
+    trainer:log_to_loggers(found.log, math.max(progress.stepped - 1, 0))
   end
   agree_to_stop(state)
   -- An epoch cut short by max_steps or a stop is not complete: a later fit goes on inside it.

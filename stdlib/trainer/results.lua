@@ -1,4 +1,4 @@
---- stdlib/trainer/results.lua: what `self:log` gathers, and the figures that come of it.
+--- stdlib/trainer/results.lua: what `self:log` gathers. What comes of it: trainer/figures.lua.
 --
 -- One accumulator ("item") per hook, name and eval loader. An epoch's mean is
 -- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged
@@ -27,7 +27,7 @@ local REDUCE <const> = { mean = "mean", avg = "mean", min = "min", max = "max", 
 
 --- Accumulators of one pass. `train` says whose step values feed `callback_metrics`.
 function results.new(train)
-  return { train = train, order = {}, loaders = { {} }, loader = 1, serial = 0 }
+  return { train = train, order = {}, loaders = { {} }, loader = 1, serial = 0, start = 0 }
 end
 
 --- A new batch has begun: what was logged before it is no longer this step's.
@@ -46,7 +46,7 @@ function results.reset(res)
   for _, item in ipairs(res.order) do
     if item.metric and item.on_epoch then item.metric:reset() end
   end
-  res.order, res.loaders = {}, { {} }
+  res.order, res.loaders, res.rows, res.start = {}, { {} }, nil, res.serial
 end
 
 local function is_metric(value)
@@ -114,6 +114,7 @@ local function new_item(state, name, value, options)
     hook = state.hook, key = name, loader = res.loader, on_step = on_step, on_epoch = on_epoch,
     name = shown_name(res, name, options), prog_bar = options.prog_bar or false,
     logger = options.logger ~= false, reduce = REDUCE[options.reduce_fx or "mean"], given = {},
+    sync_dist = options.sync_dist or false, rank_zero_only = options.rank_zero_only or false,
   }
   local both = on_step and on_epoch
   item.step_name = both and item.name .. "_step" or item.name
@@ -139,6 +140,7 @@ end
 
 -- total and count of an item, after one more value of weight `weight`.
 local function accumulate(item, value, weight)
+  if weight == 0 then return end -- nothing of it counts, not even a nan
   local reduce, total = item.reduce, item.total
   if reduce == "mean" then
     item.total = (total or 0.0) + value * weight
@@ -154,6 +156,7 @@ end
 
 -- The same on a device: total stays a tensor, nothing waits.
 local function accumulate_tensor(item, value, weight)
+  if weight == 0 then return end
   local reduce, wide = item.reduce, value:to("f64"):reshape { 1 }
   if reduce == "mean" then
     wide = wide * weight
@@ -180,31 +183,45 @@ local function weigh(state, item, options)
   return given
 end
 
-local function store_step(state, item, value)
-  local res = state.results
-  item.step_value, item.serial = value, res.serial
-  if res.train then
+--- Puts the value of a step where callbacks and the bar find it.
+function results.show_step(state, item, value)
+  if state.results.train then
     state.callback_metrics[item.name] = value
     state.callback_metrics[item.step_name] = value
   end
   if item.prog_bar then state.progress_bar_metrics[item.step_name] = value end
 end
 
+local function store_step(state, item, value)
+  item.step_value, item.serial = value, state.results.serial
+  results.show_step(state, item, value)
+end
+
 local NONE <const> = {}
+
+local function log_metric(state, item, metric)
+  if state.many_ranks and not metric.figure_of then
+    errors.blame("log: '%s' on several ranks needs an lt.Metric: got %s", item.key,
+      errors.show(metric))
+  end
+  item.metric, item.serial = metric, state.results.serial
+  if not item.on_step then return end
+  local now = metric.batch_value
+  if now == nil then now = metric:compute() end
+  store_step(state, item, merged.figure(item, now))
+end
 
 local function log(state, name, value, options)
   local res = state.results
+  if state.many_ranks and options.rank_zero_only and not state.trainer.is_global_zero then
+    return
+  end
   local items = res.loaders[res.loader][state.hook]
   local item = items and items[name]
   check_value(name, value)
   if item then check_same(item, options) else item = new_item(state, name, value, options) end
   if type(value) == "table" then
-    item.metric = value
-    item.serial = res.serial
-    if item.on_step then
-      local now = value.batch_value
-      store_step(state, item, merged.number(now == nil and value:compute() or now))
-    end
+    log_metric(state, item, value)
     return
   end
   local held = is_tensor(value)
@@ -212,10 +229,15 @@ local function log(state, name, value, options)
     value = value:detach()
     if value.device == "cpu" then value, held = merged.number(value), false end
   end
-  if item.on_step then store_step(state, item, value) end
+  local weight = (item.on_epoch or item.sync_dist and state.many_ranks)
+    and weigh(state, item, options)
+  if item.on_step then
+    store_step(state, item, value)
+    item.step_weight = weight or nil
+  end
   if item.on_epoch then
     local add = held and accumulate_tensor or accumulate
-    add(item, value, weigh(state, item, options))
+    add(item, value, weight)
   end
   item.serial = res.serial
 end
@@ -240,48 +262,6 @@ function results.log_dict(trainer, values, options)
     errors.blame("log_dict: a table of names and values is needed: got %s", errors.show(values))
   end
   for name, value in tree.pairs(values) do log(state, name, value, options or NONE) end
-end
-
-local function epoch_value(item)
-  if item.states then
-    return item.metric and merged.number(item.metric:figure_of(item.states))
-  end
-  if item.metric then return merged.number(item.metric:compute()) end
-  if item.total == nil then return nil end
-  local total = merged.number(item.total)
-  return item.reduce == "mean" and total / item.count or total
-end
-
---- Names and numbers of the step that just ran, for the loggers; nil when there are none.
-function results.step_row(res)
-  local row
-  for _, item in ipairs(res.order) do
-    if item.on_step and item.logger and item.serial == res.serial then
-      row = row or {}
-      row[item.step_name] = merged.number(item.step_value)
-    end
-  end
-  return row
-end
-
---- Figures of the whole pass: {callback =, log =, bar =, loaders = {[i] = {...}}, shared = {...}}.
--- `loaders[i]` has what belongs to eval loader i, `shared` what was logged outside batches.
--- `joined`: of all ranks together, which then all call it.
-function results.epoch(res, joined)
-  local out = { callback = {}, log = {}, bar = {}, loaders = {}, shared = {} }
-  for _, item in ipairs(joined and merged.items(res.order) or res.order) do
-    local value = item.on_epoch and epoch_value(item)
-    if value then
-      out.callback[item.name], out.callback[item.epoch_name] = value, value
-      if item.logger then out.log[item.epoch_name] = value end
-      if item.prog_bar then out.bar[item.epoch_name] = value end
-      local by_loader = hooks.by_name[item.hook].log == "eval"
-      if by_loader then out.loaders[item.loader] = out.loaders[item.loader] or {} end
-      local own = by_loader and out.loaders[item.loader] or out.shared
-      own[item.epoch_name] = value
-    end
-  end
-  return out
 end
 
 --- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves; here are

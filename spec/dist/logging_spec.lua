@@ -1,0 +1,205 @@
+-- spec/dist/logging_spec.lua: what self:log makes of the values of several ranks.
+local logged = require "spec.dist.logged"
+
+describe("self:log on 1, 2 and 4 ranks", function()
+  -- 22 numbers in global batches of 8, the last of 6: ranks have uneven ones.
+  local FIT <const> = [[
+    function Net:training_step(batch)
+      local x = batch[1]:to("f64")
+      self:log("mean", x:mean(), {on_epoch = true, on_step = false})
+      self:log("sum", x:sum(), {on_epoch = true, on_step = false, reduce_fx = "sum"})
+      return self:loss(batch)
+    end
+    function Net:validation_step(batch)
+      local x = batch[1]:to("f64")
+      self:log("val", x:mean())
+      self:log("least", x:amin(), {reduce_fx = "min"})
+      self:log("most", x:amax(), {reduce_fx = "max"})
+    end
+    local t = trainer()
+    function Net:on_train_end() same = equal(t) end
+    t:fit(Net(), loader(22, 8 // n), loader(7, 3))
+    print(line(t.callback_metrics), n == 1 or same)
+  ]]
+
+  it("gives exact figures of the epoch, with sync_dist or without", function()
+    local figures = "least=0 mean=10.5 most=6 sum=231 val=3"
+    assert.equal(figures .. "\ttrue\n", (logged.same(FIT)))
+  end)
+
+  it("does so under mpirun", function()
+    local out, why = logged.over_mpi(2, FIT:gsub("print", "say"))
+    if not out then
+      pending(why)
+      return
+    end
+    assert.equal("least=0 mean=10.5 most=6 sum=231 val=3\ttrue\n", out)
+  end)
+
+  it("reduces step values with sync_dist at log steps, by samples", function()
+    -- Global batches 0..7 and 8..12; the means are 3.5 and 10.
+    local wanted <const> = "0\t3.5\t3.5\t28\n1\t10\t10\t50\n"
+    assert.equal(wanted, (logged.same [[
+      function Net:training_step(batch)
+        local x = batch[1]:to("f64")
+        self:log("a", x:mean(), {sync_dist = true})
+        self:log("b", x:sum(), {sync_dist = true, reduce_fx = "sum"})
+        return self:loss(batch)
+      end
+      local watch = lt.Logger:extend("Watch")
+      function watch:log_metrics(row, step)
+        local shown = net.trainer.callback_metrics.a
+        if row.a then print(step, text(row.a), text(shown), text(row.b)) end
+      end
+      net = Net()
+      trainer({logger = watch(), log_every_n_steps = 1}):fit(net, loader(13, 8 // n))
+    ]]))
+  end)
+
+  it("has the values of evaluation steps joined when the pass ends", function()
+    -- The global batches are 0..7, 8..15, 16..21.
+    assert.equal("0\t3.5\n1\t11.5\n2\t18.5\n", (logged.same [[
+      local how = {on_step = true, on_epoch = false, sync_dist = true}
+      function Net:validation_step(batch) self:log("v", batch[1]:to("f64"):mean(), how) end
+      local watch = lt.Logger:extend("Watch")
+      function watch:log_metrics(row, step) print(step, text(row.v)) end
+      trainer({logger = watch()}):validate(Net(), loader(22, 8 // n), {verbose = false})
+    ]]))
+  end)
+end)
+
+describe("a key that some ranks log", function()
+  it("counts as nothing on the others, and is told once with key and ranks", function()
+    local out, err = logged.output(4, [[
+      function Net:training_step(batch)
+        if rank() % 2 == 1 then self:log("odd", rank(), {on_epoch = true, on_step = false}) end
+        return self:loss(batch)
+      end
+      local t = trainer {max_epochs = 3}
+      function Net:on_train_end() same = equal(t) end
+      t:fit(Net(), loader(16, 2))
+      print(text(t.callback_metrics.odd), same)
+    ]])
+    assert.equal("2\ttrue\n", out)
+    local _, count = err:gsub("log: 'odd' was not logged on ranks 0, 2: it counts there as nothing",
+      "")
+    assert.equal(1, count, err)
+  end)
+
+  it("is not told of a rank that had no data", function()
+    local out, err = logged.output(2, [[
+      function Net:validation_step(batch) self:log("v", batch:to("f64"):mean()) end
+      local Some = lt.data.IterableDataset:extend("Some")
+      function Some:iterate()
+        local i = rank() == 1 and 3 or 0
+        return function()
+          i = i + 1
+          if i <= 3 then return lt.tensor(i) end
+        end
+      end
+      local t = trainer()
+      t:validate(Net(), lt.data.DataLoader(Some()), {verbose = false})
+      print(text(t.callback_metrics.v))
+    ]])
+    assert.equal("2\n", out)
+    assert.not_matches("was not logged", err)
+  end)
+
+  it("is an error when they log it in different ways, the same on all ranks", function()
+    local status, _, err = logged.run(2, [[
+      function Net:validation_step(batch)
+        self:log("v", 1.0, {reduce_fx = rank() == 1 and "max" or "mean"})
+      end
+      trainer():validate(Net(), loader(8), {verbose = false})
+    ]])
+    assert.equal(1, status)
+    assert.matches("log: ranks log 'v' in validation_step in different ways: reduce_fx: mean on "
+      .. "rank 0, max on rank 1", err)
+  end)
+
+  it("and a metric there, a number here", function()
+    local status, _, err = logged.run(2, [[
+      function Net:validation_step(batch)
+        self.mean = self.mean or lt.metrics.Mean()
+        self:log("v", rank() == 1 and self.mean or 1.0)
+      end
+      trainer():validate(Net(), loader(8), {verbose = false})
+    ]])
+    assert.equal(1, status)
+    assert.matches("'v' in validation_step in different ways: what is logged: a number on rank 0, "
+      .. "a metric Mean on rank 1", err)
+  end)
+end)
+
+describe("rank_zero_only", function()
+  it("counts rank 0's call alone, in steps and hooks, under a guard or not", function()
+    assert.equal("a=0 b=7 c=5 c_epoch=5 c_step=5\ttrue\n", (logged.output(4, [[
+      function Net:training_step(batch)
+        self:log("c", 5 + rank(), {rank_zero_only = true, on_epoch = true})
+        return self:loss(batch)
+      end
+      function Net:on_validation_epoch_end()
+        self:log("a", rank(), {rank_zero_only = true})
+        if self.trainer.is_global_zero then self:log("b", 7, {rank_zero_only = true}) end
+      end
+      function Net:validation_step() end
+      local t = trainer()
+      function Net:on_train_end() same = equal(t) end
+      t:fit(Net(), loader(16, 2), loader(4))
+      print(line(t.callback_metrics), same)
+    ]])))
+  end)
+
+  it("is not told as missing on the others", function()
+    local _, err = logged.output(2, [[
+      function Net:validation_step() self:log("a", 1, {rank_zero_only = true}) end
+      trainer():validate(Net(), loader(4), {verbose = false})
+    ]])
+    assert.not_matches("was not logged", err)
+  end)
+
+  it("can be watched by ModelCheckpoint with save_top_k = 2 and by EarlyStopping", function()
+    -- The figures 5 4 3 6 7 8: the best are epochs 1 and 2; two worse ones end the fit in epoch 4.
+    local out = logged.output(4, [[
+      local figures = {5, 4, 3, 6, 7, 8}
+      function Net:on_train_epoch_end()
+        if self.trainer.is_global_zero then
+          self:log("x", figures[self.current_epoch + 1], {rank_zero_only = true})
+        end
+      end
+      local best = lt.callbacks.ModelCheckpoint {dirpath = "best", monitor = "x", save_top_k = 2,
+        filename = "{epoch}"}
+      local stop = lt.callbacks.EarlyStopping {monitor = "x", patience = 2}
+      local t = trainer {max_epochs = 6, callbacks = {best, stop}, enable_checkpointing = true}
+      local epochs
+      function Net:on_train_end() epochs = lt.dist.all_gather(self.current_epoch) end
+      t:fit(Net(), loader(16, 2))
+      local names = {}
+      for path, score in pairs(best.best_k_models) do
+        names[#names + 1] = path:match("[^/]*$") .. " " .. score
+      end
+      table.sort(names)
+      print(table.concat(names, ", "), table.concat(epochs, " "), stop.stopped_epoch)
+    ]])
+    assert.equal("epoch=1.ckpt 4.0, epoch=2.ckpt 3.0\t5 5 5 5\t4\n", out)
+  end)
+end)
+
+describe("after each epoch end", function()
+  it("callback, bar and logged figures are equal on all ranks, also those of steps", function()
+    assert.equal("true true true\ts=0 x=7.5 x_epoch=7.5 x_step=14.5\n", (logged.output(2, [[
+      function Net:training_step(batch)
+        self:log("s", rank(), {prog_bar = true})
+        self:log("x", batch[1]:to("f64"):mean(),
+          {on_epoch = true, sync_dist = true, prog_bar = true})
+        return self:loss(batch)
+      end
+      local same = {}
+      local t = trainer {max_epochs = 3, log_every_n_steps = 3}
+      local watch = {on_train_epoch_end = function() same[#same + 1] = tostring(equal(t)) end}
+      t.callbacks[#t.callbacks + 1] = lt.Callback.adopt(watch)
+      t:fit(Net(), loader(16, 1))
+      print(table.concat(same, " "), (line(t.callback_metrics)))
+    ]])))
+  end)
+end)
