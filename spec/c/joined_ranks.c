@@ -13,26 +13,12 @@
 #include <unistd.h>
 
 #include "comm/plugin.h"
-#include "device/device.h"
-#include "launch/launch.h"
+#include "one_sum.h"
 #include "registry.h"
 
 static lt_ctx *c;
 static lt_world *w;
 static int rank, size;
-
-static double sum(double x) {
-  double out = -1;
-  lt_frame frame = lt_frame_open(c);
-  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, LT_F64, 0, NULL);
-  if (t != NULL) *(double *)lt_tensor_ptr(c, t, LT_WRITE) = x;
-  lt_work *work = lt_comm_all_reduce(c, lt_world_group(w), t, t, LT_COMM_SUM,
-                                     (lt_origin){.file = "model.lua", .line = 31});
-  if (work != NULL && lt_work_wait(c, work)) out = *(double *)lt_tensor_ptr(c, t, LT_READ);
-  if (work != NULL) lt_work_release(c, work);
-  lt_frame_close(c, frame, 0, NULL);
-  return out;
-}
 
 /* The end of a script that failed: one rank tells why. */
 static _Noreturn void fail(void) {
@@ -55,7 +41,7 @@ static void orderly(void) {
 }
 
 static void run_good(void) {
-  for (int k = 0; k < 20; k++) check(sum(rank + k) == size * (size - 1) / 2 + size * k);
+  for (int k = 0; k < 20; k++) check(sum(c, w, rank + k) == size * (size - 1) / 2 + size * k);
   const lt_world_info *i = lt_world_describe(w);
   if (rank == 1)
     printf("%s %d %d %d %d %d %d\n", i->backend, i->rank, i->size, i->local_rank, i->local_size,
@@ -68,39 +54,39 @@ static void run_raise(void) {
     lt_world_raise(w, "model.lua:12: boom", "model.lua", 12);
     fail();
   }
-  for (;;) check(sum(1) > 0);
+  for (;;) check(sum(c, w, 1) > 0);
 }
 
 static void run_kill(void) {
   if (rank == size - 1) kill(getpid(), SIGKILL);
-  for (;;) check(sum(1) > 0);
+  for (;;) check(sum(c, w, 1) > 0);
 }
 
 static void run_kill_first(void) {
   if (rank == 0) kill(getpid(), SIGKILL);
-  for (;;) check(sum(1) > 0);
+  for (;;) check(sum(c, w, 1) > 0);
 }
 
 static void run_exit_5(void) {
   lt_world_doing(w, "training_step", "model.lua", 12);
   if (rank == 1) exit(5);
-  for (;;) check(sum(1) > 0);
+  for (;;) check(sum(c, w, 1) > 0);
 }
 
 static void run_exit_0(void) {
-  check(sum(1) == size);
+  check(sum(c, w, 1) == size);
   exit(0);
 }
 
 static void run_leave(void) {
   if (rank == 1) orderly();
-  check(sum(1) > 0);
+  check(sum(c, w, 1) > 0);
   orderly();
 }
 
 static void run_stop(void) {
   if (rank == 1) raise(SIGSTOP);
-  for (;;) check(sum(1) > 0);
+  for (;;) check(sum(c, w, 1) > 0);
 }
 
 /* A kernel that does not end, beside an error. */

@@ -6,8 +6,6 @@
 
 #include "comm/plugin.h"
 
-static const char *folder;
-
 enum { MOST = 4 };
 static struct {
   const char *name;
@@ -73,7 +71,7 @@ static void an_error_of_one_is_told_once(void **state) {
   expect_end(&o, 0);
   assert_string_equal(o.said, "told by rank 0: rank 1: model.lua:12: boom\n"
                               "ended: 1 1 1\n");
-  assert_true(has_file(folder, "failure.rank2.txt", "rank 1: model.lua:12: boom"));
+  assert_true(has_file("failure.rank2.txt", "rank 1: model.lua:12: boom"));
   assert_true(o.seconds < 10);
 }
 
@@ -94,7 +92,7 @@ static void the_lowest_survivor_tells_of_rank_0(void **state) {
   assert_int_equal(count_of(o.said, "told by rank "), 1);
   expect_said(&o, "told by rank 1: rank 0 ended without a word; rank 1: all_reduce");
   expect_said(&o, "ended: 137 1 1\n");
-  assert_true(has_file(folder, "failure.rank2.txt", "rank 0 ended without a word"));
+  assert_true(has_file("failure.rank2.txt", "rank 0 ended without a word"));
 }
 
 static void exit_5_of_one_is_a_failure(void **state) {
@@ -237,8 +235,5 @@ int main(void) {
       cmocka_unit_test(mpi_a_rank_that_left_is_named),
       cmocka_unit_test(mpi_exit_0_of_all_is_an_end),
   };
-  folder = new_folder();
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  remove_folder(folder);
-  return failed;
+  return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

@@ -115,23 +115,25 @@ static inline int count_of(const char *text, const char *part) {
   return n;
 }
 
-/* A folder for failure files, made for this test and removed by remove_folder. */
-static inline const char *new_folder(void) {
-  static char path[64];
-  snprintf(path, sizeof path, "/tmp/launch_test_XXXXXX");
-  assert_non_null(mkdtemp(path));
-  return path;
+/* For failure files, from the beginning to the end of a group of tests. */
+static char folder[64];
+
+static inline int make_folder(void **state) {
+  (void)state;
+  snprintf(folder, sizeof folder, "/tmp/launch_test_XXXXXX");
+  return mkdtemp(folder) != NULL ? 0 : -1;
 }
 
-static inline void remove_folder(const char *path) {
-  DIR *d = opendir(path);
+static inline int drop_folder(void **state) {
+  (void)state;
+  DIR *d = opendir(folder);
   for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
     if (e->d_name[0] != '.') unlinkat(dirfd(d), e->d_name, 0);
   if (d != NULL) closedir(d);
-  rmdir(path);
+  return rmdir(folder);
 }
 
-static inline bool has_file(const char *folder, const char *name, const char *part) {
+static inline bool has_file(const char *name, const char *part) {
   char path[256], text[1 << 14];
   snprintf(path, sizeof path, "%s/%s", folder, name);
   int fd = open(path, O_RDONLY);

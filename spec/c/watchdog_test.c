@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 
-#include "device/device.h"
+#include "one_sum.h"
 
 enum { MOST = 4 };
 
@@ -27,9 +27,9 @@ static struct {
   size_t segment_bytes;
 } world;
 
-static lt_world *make_world(rank *r, double timeout, const char *folder) {
-  lt_launch_options o = {.ranks = r->size, .timeout = timeout, .what = "fit", .folder = folder};
-  r->c->policy.write_files = folder != NULL;
+static lt_world *make_world(rank *r, double timeout, const char *files) {
+  lt_launch_options o = {.ranks = r->size, .timeout = timeout, .what = "fit", .folder = files};
+  r->c->policy.write_files = files != NULL;
   lt_world *w = lt_world_new(r->c, &o);
   assert_non_null(w);
   assert_true(lt_world_size(r->c, w, r->number, r->size));
@@ -55,7 +55,7 @@ static void *run_rank(void *ud) {
   return NULL;
 }
 
-static void open_world(int n, double timeout, const char *folder) {
+static void open_world(int n, double timeout, const char *files) {
   world.n = n;
   world.segment_bytes = lt_shm_bytes(n);
   world.segment = aligned_alloc(4096, (world.segment_bytes + 4095) / 4096 * 4096);
@@ -63,7 +63,7 @@ static void open_world(int n, double timeout, const char *folder) {
   for (int k = 0; k < n; k++) {
     rank *r = &world.ranks[k];
     *r = (rank){.c = fresh(), .number = k, .size = n};
-    r->w = make_world(r, timeout, folder);
+    r->w = make_world(r, timeout, files);
     make_group(r);
   }
 }
@@ -101,19 +101,6 @@ static void close_world(void) {
     lt_ctx_release(r->c);
   }
   free(world.segment);
-}
-
-static double sum(rank *r, double x) {
-  double out = -1;
-  lt_frame frame = lt_frame_open(r->c);
-  lt_tensor *t = lt_tensor_empty(r->c, LT_CPU_DEVICE, LT_F64, 0, NULL);
-  if (t != NULL) *(double *)lt_tensor_ptr(r->c, t, LT_WRITE) = x;
-  lt_work *work = lt_comm_all_reduce(r->c, r->w->group, t, t, LT_COMM_SUM,
-                                     (lt_origin){.file = "model.lua", .line = 31});
-  if (work != NULL && lt_work_wait(r->c, work)) out = *(double *)lt_tensor_ptr(r->c, t, LT_READ);
-  if (work != NULL) lt_work_release(r->c, work);
-  lt_frame_close(r->c, frame, 0, NULL);
-  return out;
 }
 
 static void wait_verdict(rank *r) {
@@ -178,7 +165,7 @@ static void the_first_of_a_class_is_told(void **state) {
 static void collect_and_fail(rank *r) {
   int before = r->number == 1 ? 50 : 1000000; /* then rank 1 raises */
   for (int k = 0; k < before; k++) {
-    if (sum(r, 1) < 0) return;
+    if (sum(r->c, r->w, 1) < 0) return;
     if (k % 10 == 0) lt_world_doing(r->w, "training_step", "model.lua", k);
   }
   lt_world_raise(r->w, "boom", "model.lua", 12);
@@ -186,7 +173,6 @@ static void collect_and_fail(rank *r) {
 
 static void waits_end_with_the_verdict(void **state) {
   (void)state;
-  const char *folder = new_folder();
   open_world(3, 20, folder);
   connect_pairs();
   watch_all();
@@ -199,13 +185,12 @@ static void waits_end_with_the_verdict(void **state) {
     assert_string_equal(f.text, "rank 1: boom");
   }
   close_world();
-  assert_true(has_file(folder, "failure.rank2.txt", "rank 1: boom"));
-  assert_true(has_file(folder, "ring.rank0.jsonl", "\"op\":\"all_reduce\""));
-  remove_folder(folder);
+  assert_true(has_file("failure.rank2.txt", "rank 1: boom"));
+  assert_true(has_file("ring.rank0.jsonl", "\"op\":\"all_reduce\""));
 }
 
 static void leave_unevenly(rank *r) {
-  for (int k = 0; k < 5; k++) assert_true(sum(r, 1) == 3);
+  for (int k = 0; k < 5; k++) assert_true(sum(r->c, r->w, 1) == 3);
   if (r->number == 2) pause_ms(300); /* comes late to a collective that the others left done */
   if (lt_world_leave(r->c, r->w, "model.lua", 40)) r->run = NULL;
 }
@@ -254,7 +239,7 @@ static void wait_in_a_row(rank *r) {
     lt_work_wait(r->c, work);
     lt_work_release(r->c, work);
   } else {
-    sum(r, 1);
+    sum(r->c, r->w, 1);
   }
   if (g != NULL) lt_group_release(r->c, g);
 }
@@ -563,5 +548,5 @@ int main(void) {
       cmocka_unit_test(strangers_are_not_listened_to),
   };
   alarm(240); /* nothing here may hang the suite */
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
