@@ -8,13 +8,16 @@ local errors = require "ltrain.core.errors"
 
 -- Names that are files.
 local PLACES <const> = {
+  Accelerator = "ltrain.core.Accelerator",
   Callback = "ltrain.core.Callback",
+  CheckpointIO = "ltrain.core.CheckpointIO",
   ClusterEnvironment = "ltrain.core.ClusterEnvironment",
   DataModule = "ltrain.data.DataModule",
   Logger = "ltrain.core.Logger",
   Metric = "ltrain.core.Metric",
   Module = "ltrain.core.Module",
   Optimizer = "ltrain.core.Optimizer",
+  Precision = "ltrain.core.Precision",
   Strategy = "ltrain.core.Strategy",
   Trainer = "ltrain.trainer.Trainer",
   callbacks = "ltrain.callbacks",

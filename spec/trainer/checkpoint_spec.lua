@@ -1,6 +1,6 @@
 -- spec/trainer/checkpoint_spec.lua: files hold all that a run needs; damaged ones are refused.
 local c = require "ltrain.c"
-local checkpoint = require "ltrain.trainer.checkpoint"
+local checkpoint_file = require "ltrain.trainer.checkpoint_file"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -220,7 +220,7 @@ describe("a checkpoint", function()
     assert.is_nil(header["model.again"])
     assert.is_table(header["model.w"])
     assert.equal('{"model.again":"model.w"}', header.__metadata__["ltrain.aliases"])
-    local state = checkpoint.read(path).state_dict
+    local state = checkpoint_file.read(path).state_dict
     assert.equal(state.w:item(), state.again:item())
     -- A module that does not share takes both; one that shares, either.
     local apart, shared = tiny.Line(), tiny.Line()
@@ -342,7 +342,7 @@ describe("a file that cannot be used", function()
   end)
 
   it("gives nil and the reason to those who read it themselves", function()
-    local saved, message = checkpoint.read "/no/such/file.ckpt"
+    local saved, message = checkpoint_file.read "/no/such/file.ckpt"
     assert.is_nil(saved)
     assert.matches("No such file", message)
   end)

@@ -132,7 +132,8 @@ end
 -- A path that no file has, but those that this save may write over.
 local function free_path(self, trainer, name, own)
   local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
-  while self.enable_version_counter and path ~= own and c.io.kind(path)
+  local io = trainer.strategy.checkpoint_io
+  while self.enable_version_counter and path ~= own and io:exists(path)
     or must_stay(self, trainer, path) do
     version = version + 1
     path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
@@ -155,7 +156,7 @@ local function request(self, trainer, path, old)
   trainer:request_checkpoint(path, { weights_only = self.save_weights_only }, function()
     if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
     if old and old ~= path and is_ours(self, old) and not is_source(trainer, old) then
-      c.io.remove(old)
+      trainer.strategy.checkpoint_io:remove(old)
     end
   end)
 end

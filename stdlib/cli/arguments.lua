@@ -5,7 +5,7 @@
 -- option's row says: true, false, nil and numbers where it takes them, else the text itself.
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local option_rules = require "ltrain.trainer.option_rules"
+local old_options = require "ltrain.trainer.old_options"
 
 local arguments = {}
 
@@ -60,7 +60,7 @@ local function all_names(word, trainer_rows)
 end
 
 local function unknown(word, flag, name, trainer_rows)
-  local gone = word.script and option_rules.removed[name]
+  local gone = word.script and old_options.instead[name]
   if gone then return ("%s: %s is not an option: %s"):format(word.name, flag, gone) end
   local near = errors.nearest(name, all_names(word, trainer_rows))
   return ("%s: unknown option %s%s"):format(word.name, flag,

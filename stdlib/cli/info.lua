@@ -1,6 +1,6 @@
 --- stdlib/cli/info.lua: `ltrain info`: what this build contains; what a checkpoint holds.
 local c = require "ltrain.c"
-local checkpoint = require "ltrain.trainer.checkpoint"
+local checkpoint_file = require "ltrain.trainer.checkpoint_file"
 local refuse = require "ltrain.cli.refuse"
 local show = require "ltrain.cli.show"
 local tree = require "ltrain.core.tree"
@@ -52,7 +52,7 @@ function info.main(word, parsed, host)
     tell_build(host)
     return 0
   end
-  local saved, message = checkpoint.read(parsed.script)
+  local saved, message = checkpoint_file.read(parsed.script)
   if not saved then return refuse(host, word, message) end
   tell_checkpoint(host, saved)
   return 0

@@ -1,7 +1,19 @@
 -- stdlib/core/Strategy.lua: how the processes of a run work together. The base is one process, to
--- which every question has the simple answer; subclasses override all of it.
+-- which every question has the simple answer; subclasses override what is different.
+--
+-- A strategy is made of parts, which a script may replace: what it computes on (accelerator), in
+-- which numbers (precision), how checkpoints reach the disk (checkpoint_io), and who started its
+-- ranks (cluster_environment; nil: found out).
 
+local Accelerator = require "ltrain.core.Accelerator"
+local CheckpointIO = require "ltrain.core.CheckpointIO"
+local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
+local Precision = require "ltrain.core.Precision"
+local adopt = require "ltrain.core.adopt"
 local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 local Strategy = class.extend(nil, "Strategy")
 
@@ -16,10 +28,83 @@ Strategy.is_global_zero = true
 --- The device that modules and batches go to.
 Strategy.root_device = "cpu"
 
-function Strategy:init() end
+Strategy.accelerator = Accelerator()
+Strategy.precision = Precision()
+Strategy.checkpoint_io = CheckpointIO()
+Strategy.cluster_environment = nil
+
+-- How each part is made of what a script gives.
+local PARTS <const> = {
+  accelerator = Accelerator.adopt,
+  checkpoint_io = CheckpointIO.adopt,
+  cluster_environment = function(value, where)
+    return adopt(value, ClusterEnvironment, where, { "world_size", "global_rank" })
+  end,
+  precision = function(value, where)
+    if type(value) == "table" then return Precision.adopt(value, where) end
+    return require "ltrain.precision".plugin(value, where)
+  end,
+}
+
+local PART_ROWS <const> = {
+  accelerator = { type = "object|table", doc = "what ranks compute on; else the CPU" },
+  checkpoint_io = { type = "object|table",
+    doc = "how checkpoints are saved, loaded and removed; else as safetensors files" },
+  cluster_environment = { type = "object|table",
+    doc = "who started the ranks; else it is found out" },
+  precision = { type = "object|table|string|integer",
+    doc = "in which numbers ranks compute; else the Trainer's precision" },
+}
+
+--- Rows of options for config.check: a subclass's own and those of the parts.
+function Strategy.rows(own)
+  local rows = {}
+  for name, row in next, PART_ROWS do rows[name] = row end
+  for name, row in next, own or {} do rows[name] = row end
+  return rows
+end
+
+--- Strategy{checkpoint_io = ...}
+function Strategy:init(options)
+  self:use_parts(config.check(options, Strategy.rows(), getmetatable(self).__name))
+end
+
+--- Takes the parts that are among checked options.
+function Strategy:use_parts(o)
+  for name in next, PART_ROWS do
+    if o[name] ~= nil then self[name] = o[name] end
+  end
+end
+
+--- Makes objects of the parts, which a subclass may have set as plain tables, and puts those of a
+--- Trainer's options (`given`) in the place of the usual ones. A part cannot be given twice.
+function Strategy:combine(given)
+  local own = rawget(self, "_own_parts") or {} -- a strategy may serve several Trainers
+  self._own_parts = own
+  for name, make in tree.pairs(PARTS) do
+    local where = ("strategies.%s: %s"):format(getmetatable(self).__name, name)
+    if own[name] == nil then own[name] = self[name] ~= Strategy[name] and self[name] or false end
+    if own[name] and given[name] ~= nil then
+      errors.blame("%s: the Trainer's options give one too: give one of them", where)
+    end
+    local value = own[name] or given[name] or Strategy[name]
+    self[name] = value and make(value, where)
+  end
+end
+
+--- A part out of what a script gives for it; `where` begins the text of errors.
+function Strategy.make_part(name, value, where)
+  return PARTS[name](value, ("%s: %s"):format(where, name))
+end
 
 --- How many ranks the Trainer's options `o` mean.
-function Strategy:configure(ranks, o) end
+function Strategy:configure(ranks, o)
+  if ranks > 1 then
+    errors.blame("Trainer: strategy = %s is one rank: got %d (devices = %s)",
+      errors.show(o.strategy), ranks, errors.show(o.devices))
+  end
+  self.root_device = self.accelerator:device(self.local_rank)
+end
 
 --- Runs body() in every rank of the run `what` ("fit", ...), and returns what it returns. `folder`:
 --- where reports of failures go, nil when there is none yet.
@@ -28,12 +113,37 @@ function Strategy:launch(what, body, folder) return body() end
 --- Before anything of a run: processes, connections.
 function Strategy:setup_environment(trainer) end
 
---- Runs prepare(), which makes files that every rank reads: on one rank a machine.
-function Strategy:prepare_data(prepare) prepare() end
+--- Runs prepare(), which makes files that every rank reads: on one rank a machine, or on rank 0
+--- alone (`once`).
+function Strategy:prepare_data(prepare, once) prepare() end
 
---- The module is there and loaded: put it where it runs.
-function Strategy:setup(trainer, module)
-  module:to(self.root_device)
+--- The module is there: put it where it runs. A subclass that overrides it calls this one:
+--- `Mine.super.setup(self, trainer)`.
+function Strategy:setup(trainer)
+  local module = trainer.module
+  self._is_set_up = true
+  self.accelerator:setup(trainer)
+  -- Moving makes new parameters: only when they are elsewhere.
+  if module.device ~= self.root_device then module:to(self.root_device) end
+end
+
+--- What the Trainer calls: `setup`, and a look whether a subclass left out what is above it.
+function Strategy:start(trainer)
+  self._is_set_up = false
+  self:setup(trainer)
+  if not self._is_set_up then
+    local name = getmetatable(self).__name
+    errors.blame("strategies.%s: setup does not call its parent's, which puts the module in "
+      .. "place: write %s.super.setup(self, trainer) in it", name, name)
+  end
+end
+
+--- The batch with its tensors on the device.
+function Strategy:batch_to_device(batch)
+  local device = self.root_device
+  return tree.map(batch, function(leaf)
+    return type(leaf) == "userdata" and leaf:to(device) or leaf
+  end)
 end
 
 --- Adds the gradients of `parameters` over all ranks. `weight`: this rank's samples over the
@@ -44,7 +154,7 @@ function Strategy:reduce_gradients(parameters, weight, flags) return weight, fla
 function Strategy:sync_buffers(module) end
 
 --- The run is over, also after an error.
-function Strategy:teardown() end
+function Strategy:teardown() self.accelerator:teardown() end
 
 --- Combine a number or tensor over all processes: "mean", "sum", "min" or "max".
 function Strategy:reduce(value, how) return value end

@@ -4,6 +4,7 @@
 -- fields that are computed. Hooks (`on_...`, `configure_...`) have no default: an absent one costs
 -- nothing.
 
+local Precision = require "ltrain.core.Precision"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -56,10 +57,12 @@ end
 
 --- Clip the gradients of an optimizer's parameters: their total norm ("norm") or each number
 --- ("value").
-function defaults.clip_gradients(_, optimizer, clip_val, algorithm)
+function defaults.clip_gradients(self, optimizer, clip_val, algorithm)
   if clip_val == nil or clip_val == 0 then return end
   config.argument(clip_val, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
-  optimizer:clip_gradients(clip_val, algorithm or "norm")
+  local trainer = rawget(self, "trainer")
+  local precision = trainer and trainer.precision_plugin or Precision
+  precision:clip_gradients(optimizer, clip_val, algorithm or "norm")
 end
 
 -- To be called.

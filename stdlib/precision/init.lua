@@ -1,7 +1,5 @@
---- stdlib/precision/init.lua: what the Trainer's `precision` means.
---
--- A plugin is {name =, autocast = dtype or nil}: the steps run with autocast to that dtype, weights
--- and updates stay f32.
+--- stdlib/precision/init.lua: what the Trainer's `precision` means: names of built-in precisions.
+local Precision = require "ltrain.core.Precision"
 local errors = require "ltrain.core.errors"
 
 local precision = {}
@@ -10,8 +8,9 @@ local SAME <const> = { ["32"] = "32-true", ["bf16"] = "bf16-mixed", ["16"] = "16
   ["64"] = "64-true" }
 
 local PLUGINS <const> = {
-  ["32-true"] = { name = "32-true" },
-  ["bf16-mixed"] = { name = "bf16-mixed", autocast = "bf16" },
+  ["32-true"] = Precision(),
+  -- Weights and updates stay f32.
+  ["bf16-mixed"] = Precision.adopt({ name = "bf16-mixed", autocast = "bf16" }, "precision"),
 }
 
 -- Known elsewhere, and why not here.
@@ -23,12 +22,12 @@ local ABSENT <const> = {
   ["transformer-engine"] = "needs a GPU",
 }
 
---- The plugin of a name or number; raises a sentence when there is none.
-function precision.plugin(value)
+--- The precision of a name or number; raises a sentence when there is none. `where`: "Trainer".
+function precision.plugin(value, where)
   local word = tostring(value):lower()
   word = SAME[word] or word
   if PLUGINS[word] then return PLUGINS[word] end
-  errors.blame("Trainer: precision = %s: %s", errors.show(value),
+  errors.blame("%s: precision = %s: %s", where or "Trainer", errors.show(value),
     ABSENT[word] or "must be '32-true' or 'bf16-mixed'")
 end
 

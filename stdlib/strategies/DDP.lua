@@ -5,7 +5,7 @@
 -- ranks are there already (mpirun, srun, lt.dist.launch) they are joined.
 local Strategy = require "ltrain.core.Strategy"
 local c = require "ltrain.c"
-local config = require "ltrain.core.config"
+local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
@@ -14,23 +14,19 @@ local tree = require "ltrain.core.tree"
 
 local DDP = Strategy:extend("DDP")
 
-local OPTIONS <const> = {
-  timeout = { type = "number", min = 0.1,
-    doc = "seconds after which a rank counts as lost or late; without it LT_TIMEOUT or 60" },
-  fork_with_threads = { type = "boolean",
-    doc = "fork although the process has threads that ltrain did not start" },
-}
-
---- DDP{timeout = 60}
+--- DDP{timeout = 60, checkpoint_io = ..., ...}
 function DDP:init(options)
-  local o = config.check(options, OPTIONS, "strategies.DDP")
-  self.timeout, self.fork_with_threads = o.timeout, o.fork_with_threads
+  local o, notes = ddp_options.check(options)
+  self:use_parts(o)
+  for _, name in ipairs(ddp_options.kept) do self[name] = o[name] end
+  self.comm_hook, self.notes = ddp_options.comm_hook(o.ddp_comm_hook), notes
   self:note_world()
 end
 
 --- The Trainer's options, and how many ranks they mean.
 function DDP:configure(ranks, o)
   self.ranks, self.world_size = ranks, ranks
+  self.root_device = self.accelerator:device(self.local_rank)
   self.timeout = self.timeout or o.timeout
   if self.fork_with_threads == nil then self.fork_with_threads = o.fork_with_threads end
 end
@@ -81,10 +77,21 @@ local function copy_from_first(tensors)
   for _, tensor in ipairs(tensors) do tensor:copy_(dist.broadcast(tensor)) end
 end
 
+-- The script says by which comm ranks are to talk.
+local function check_backend(wanted)
+  local backend = dist.world().backend
+  if not wanted or wanted == backend then return end
+  errors.blame("strategies.DDP: process_group_backend = '%s', but these ranks talk over %s: %s",
+    wanted, backend, wanted == "mpi" and "start them with `mpirun -n N ltrain run SCRIPT`"
+    or "shm is for ranks that are forked: leave mpirun out")
+end
+
 --- All ranks begin with rank 0's parameters and buffers.
-function DDP:setup(trainer, module)
-  Strategy.setup(self, trainer, module)
+function DDP:setup(trainer)
+  Strategy.setup(self, trainer)
   if dist.world_size() == 1 then return end
+  check_backend(self.process_group_backend)
+  local module = trainer.module
   check_shapes(module)
   local tensors = {}
   for _, tensor in tree.pairs(module:state_dict()) do tensors[#tensors + 1] = tensor end
@@ -103,10 +110,12 @@ function DDP:sync_buffers(module)
   copy_from_first(tensors)
 end
 
---- Ranks that are there already wait for the one of their machine that prepares; a script's own
---- process prepares before it forks.
-function DDP:prepare_data(prepare)
-  if self.local_rank == 0 then dist.long(prepare) end
+--- Ranks that are there already wait for the one of their machine (of all, with `once`) that
+--- prepares; a script's own process prepares before it forks.
+function DDP:prepare_data(prepare, once)
+  local prepares = self.local_rank == 0
+  if once then prepares = self.global_rank == 0 end
+  if prepares then dist.long(prepare) end
   dist.barrier()
 end
 

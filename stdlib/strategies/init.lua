@@ -1,4 +1,5 @@
---- stdlib/strategies/init.lua: lt.strategies: each is the file of its name.
+--- stdlib/strategies/init.lua: lt.strategies: how ranks work together: classes, and their names.
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.strategies", "strategies")
+return catalogue("ltrain.strategies", "strategies",
+  { "available_strategies", "get", "register", "remove" })

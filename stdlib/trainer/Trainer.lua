@@ -13,8 +13,10 @@ local checkpoint = require "ltrain.trainer.checkpoint"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local given = require "ltrain.trainer.given"
+local old_options = require "ltrain.trainer.old_options"
 local option_rules = require "ltrain.trainer.option_rules"
 local optimize = require "ltrain.trainer.optimize"
 local options = require "ltrain.trainer.options"
@@ -69,7 +71,9 @@ function Trainer:init(script)
   if script ~= nil and type(script) ~= "table" then
     errors.blame("Trainer: options must be a table: got %s", errors.show(script))
   end
-  option_rules.refuse_removed(script or {})
+  local notes
+  script, notes = old_options.translate(script or {})
+  for _, text in ipairs(notes) do self:note(text) end
   local o = config.check(apply_overrides(script), options, "Trainer")
   option_rules.check_together(o)
   self.options = o
@@ -251,6 +255,14 @@ function Trainer:warn(text)
   if self.told[text] then return end
   self.told[text] = true
   console.say("warning: " .. text)
+end
+
+--- Tells a line that is worth knowing: once, by rank 0.
+function Trainer:note(text)
+  self.told = self.told or {}
+  if self.told[text] or dist.rank() ~= 0 then return end
+  self.told[text] = true
+  console.say("note: " .. text)
 end
 
 --- Seconds on a clock that only goes forward.

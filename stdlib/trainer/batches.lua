@@ -1,4 +1,5 @@
 --- stdlib/trainer/batches.lua: a batch on its way to the step, and how many samples it has.
+local Precision = require "ltrain.core.Precision"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -15,7 +16,10 @@ end
 
 --- Finds out once a loop whether batches need anything done to them.
 function batches.prepare(state)
-  local data, needed = state.data_module, state.strategy.transfers or false
+  local data = state.data_module
+  state.converts = state.precision.convert_input ~= Precision.convert_input
+  -- On the host a batch is where it belongs.
+  local needed = state.converts or state.strategy.root_device ~= "cpu"
   for _, name in ipairs { "on_before_batch_transfer", "transfer_batch_to_device",
     "on_after_batch_transfer" } do
     if state.hooks[name] or data and data[name] then needed = true end
@@ -26,6 +30,7 @@ end
 --- The batch as the step gets it.
 function batches.transfer(state, batch, dataloader_idx)
   if not state.transfers then return batch end
+  if state.converts then batch = state.precision:convert_input(batch) end
   batch = transfer_hook(state, "on_before_batch_transfer", batch, dataloader_idx)
   local data = state.data_module
   if state.hooks.transfer_batch_to_device or data and data.transfer_batch_to_device then

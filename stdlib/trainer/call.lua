@@ -146,11 +146,24 @@ function call.method(state, name, ...)
   return leave(state, outer, state.module[name](state.module, ...))
 end
 
+-- What older Lightning called with the outputs of all devices of a process, which are one here:
+-- name, and what is told of it.
+local STEP_ENDS <const> = {}
+for _, step in ipairs { "training_step", "validation_step", "test_step" } do
+  STEP_ENDS[step] = { name = step .. "_end",
+    note = ("%s_end is called with this rank's own output: what it does may stand in %s"):format(
+      step, step) }
+end
+
 --- Calls a step of the module, in the precision of the run.
 function call.step(state, name, ...)
-  if not state.autocast then return call.method(state, name, ...) end
-  local _ <close> = c.autocast(state.autocast)
-  return call.method(state, name, ...)
+  local _ <close> = state.precision:forward_context()
+  local step_end = STEP_ENDS[name]
+  if not step_end or not state.hooks[step_end.name] then return call.method(state, name, ...) end
+  state.trainer:note(step_end.note)
+  local outputs = call.method(state, name, ...)
+  if outputs == nil then return nil end
+  return call.method(state, step_end.name, outputs)
 end
 
 --- Calls a hook of the data module, if there is one that defines it.

@@ -1,28 +1,16 @@
---- stdlib/trainer/checkpoint.lua: writes all that a run needs to go on, and takes it back.
+--- stdlib/trainer/checkpoint.lua: collects all that a run needs to go on, and takes it back.
 --
--- One safetensors file. Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>,
--- metric.<key>.<state>, grad.<path> (in mid-window). The rest is one JSON text under the metadata
--- key `ltrain`, with format = 1. No code runs when a file is opened.
+-- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
 local Metric = require "ltrain.core.Metric"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local packing = require "ltrain.trainer.packing"
 local results = require "ltrain.trainer.results"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local checkpoint = {}
-
-local FORMAT <const> = 1
-local KEY <const> = "ltrain"
-
--- Fields of a checkpoint that hold trees of state, and the prefix of their tensors.
-local TREES <const> = {
-  optimizer_states = "optim", callbacks = "callback", metrics = "metric", gradients = "grad",
-  lr_schedulers = "scheduler", loops = "loop", loggers = "logger", data_module = "data",
-}
 
 -- What metrics inside the module hold, by their paths.
 local function each_metric(module)
@@ -111,12 +99,18 @@ local function loop_states(state)
   }
 end
 
+-- Other names of tensors that are in the module twice: alias -> name.
+local function aliases_of(module)
+  local _, aliases = walk.tensors(module)
+  return aliases
+end
+
 local function collect(state, weights_only)
   local trainer, module = state.trainer, state.module
   local saved = {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
     state_dict = module:state_dict(), hyper_parameters = rawget(module, "hparams"),
-    class_name = walk.class_name(module),
+    class_name = walk.class_name(module), aliases = aliases_of(module),
   }
   if weights_only then return saved end
   saved.random = state.random or c.runtime.rng_state()
@@ -129,110 +123,16 @@ local function collect(state, weights_only)
   return saved
 end
 
-local function pack_optimizer(saved, index, tensors)
-  local prefix, packed = ("optim.%d"):format(index - 1), {}
-  for name, held in tree.pairs(saved) do
-    local place = name == "state" and prefix or prefix .. "." .. name
-    packed[name] = packing.pack(held, place, tensors)
-  end
-  return packed
-end
-
--- Tensors by name and the text that goes with them.
-local function serialise(saved)
-  local tensors, text = {}, { format = FORMAT }
-  for name, tensor in pairs(saved.state_dict) do tensors["model." .. name] = tensor end
-  for key, value in tree.pairs(saved) do
-    if key == "optimizer_states" then
-      text[key] = {}
-      for i, one in ipairs(value) do text[key][i] = pack_optimizer(one, i, tensors) end
-    elseif key ~= "state_dict" then
-      text[key] = packing.pack(value, TREES[key] or "user." .. key, tensors)
-    end
-  end
-  return tensors, text
-end
-
--- Adds the other names of shared tensors; returns them as a set. The writer puts them into the
--- metadata.
-local function add_aliases(module, saved, tensors)
-  local _, aliases = walk.tensors(module)
-  local added = {}
-  for alias, first in pairs(aliases) do
-    local name = "model." .. alias
-    if saved.state_dict[first] and not tensors[name] then
-      tensors[name], added[name] = saved.state_dict[first], true
-    end
-  end
-  return added
-end
-
---- Writes the file of a run that is going on. The former file of that name stays until the new one
--- is whole; raises when it cannot be written. Rank 0 writes, for all. Options: weights_only.
+--- Writes the file of a run that is going on. Raises when it cannot be written. Rank 0 writes, for
+-- all. Options: weights_only.
 function checkpoint.save(state, path, options)
   if not state.trainer.is_global_zero then return end
   local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
   local saved = collect(state, options and options.weights_only)
   call.hook(state, "on_save_checkpoint", saved)
-  local tensors, text = serialise(saved)
-  text.crc = {}
-  for name, tensor in pairs(tensors) do text.crc[name] = c.io.crc32(tensor) end
-  local aliases = add_aliases(state.module, saved, tensors)
-  local folder = path:match("^(.*)/[^/]*$")
-  if folder and folder ~= "" then
-    local made, why = c.io.make_folder(folder)
-    if not made then errors.blame("save_checkpoint: %s", why) end
-  end
-  local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) },
-    aliases)
-  if not ok then errors.blame("save_checkpoint: %s", (message:gsub("^save: ", ""))) end
-end
-
-local function check_format(path, text)
-  if type(text) ~= "table" or math.type(text.format) ~= "integer" then
-    return ("%s: the text under '%s' is not that of a checkpoint"):format(path, KEY)
-  elseif text.tree ~= nil then
-    return path .. ": not a checkpoint: lt.save wrote it, and lt.load reads it"
-  elseif text.format > FORMAT then
-    return ("%s: checkpoint format %d; this ltrain reads up to %d"):format(path, text.format,
-      FORMAT)
-  end
-end
-
-local function check_tensors(path, text, tensors)
-  for name, crc in tree.pairs(text.crc or {}) do
-    if tensors[name] == nil then
-      return ("%s: damaged: tensor '%s' is missing"):format(path, name)
-    elseif c.io.crc32(tensors[name]) ~= crc then
-      return ("%s: damaged: the bytes of tensor '%s' have changed"):format(path, name)
-    end
-  end
-end
-
-local function deserialise(text, tensors)
-  local saved = { state_dict = {} }
-  for name, tensor in pairs(tensors) do
-    local path = name:match("^model%.(.*)$")
-    if path then saved.state_dict[path] = tensor end
-  end
-  for key, value in tree.pairs(text) do
-    if key ~= "crc" and key ~= "format" then saved[key] = packing.unpack(value, tensors) end
-  end
-  return saved
-end
-
---- The checkpoint in a file as a table, or nil and what is wrong with the file.
-function checkpoint.read(path)
-  local tensors, metadata = c.io.load_safetensors(path)
-  if not tensors then return nil, metadata end
-  local encoded = metadata and metadata[KEY]
-  if not encoded then return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'" end
-  local text, message = c.io.json_decode(encoded)
-  if text == nil then return nil, ("%s: %s"):format(path, message) end
-  local wrong = check_format(path, text) or check_tensors(path, text, tensors)
-  if wrong then return nil, wrong end
-  return deserialise(text, tensors)
+  local ok, message = state.strategy.checkpoint_io:save(saved, path)
+  if not ok and message then errors.blame("save_checkpoint: %s", message) end
 end
 
 --- Takes back the weights, and what callbacks and the DataModule had saved.

@@ -45,6 +45,8 @@ local ROWS <const> = {
 
   { "training_step", "m", "step", "batch, batch_idx",
     "return the loss, a table with `loss`, or nil to skip the batch" },
+  { "training_step_end", "m", "step", "outputs",
+    "older name: what it returns takes the place of training_step's result" },
   { "on_before_zero_grad", "mc", "step", "optimizer", "before gradients are cleared" },
   { "optimizer_zero_grad", "m", "step", "epoch, batch_idx, optimizer", "clears gradients" },
   { "on_before_backward", "mc", "step", "loss", "before the backward walk" },
@@ -68,6 +70,8 @@ local ROWS <const> = {
   { "on_validation_batch_end", "mc", "eval", "outputs, batch, batch_idx, dataloader_idx",
     "after validation_step" },
   { "validation_step", "m", "eval", "batch, batch_idx, dataloader_idx", "one validation batch" },
+  { "validation_step_end", "m", "eval", "outputs",
+    "older name: what it returns takes the place of validation_step's result" },
   { "on_validation_model_eval", "m", false, "", "puts the module in evaluation mode" },
   { "on_validation_model_train", "m", false, "",
     "puts it back; without it every submodule's mode is restored" },
@@ -82,6 +86,8 @@ local ROWS <const> = {
   { "on_test_batch_end", "mc", "eval", "outputs, batch, batch_idx, dataloader_idx",
     "after test_step" },
   { "test_step", "m", "eval", "batch, batch_idx, dataloader_idx", "one test batch" },
+  { "test_step_end", "m", "eval", "outputs",
+    "older name: what it returns takes the place of test_step's result" },
   { "on_test_model_eval", "m", false, "", "as on_validation_model_eval" },
   { "on_test_model_train", "m", false, "", "as on_validation_model_train" },
 
@@ -108,13 +114,11 @@ local REMOVED <const> = {
   { "validation_epoch_end", "on_validation_epoch_end" },
   { "test_epoch_end", "on_test_epoch_end" },
   { "predict_epoch_end", "on_predict_epoch_end" },
-  { "training_step_end", "training_step" },
-  { "validation_step_end", "validation_step" },
-  { "test_step_end", "test_step" },
   { "on_epoch_start", "on_train_epoch_start" },
   { "on_epoch_end", "on_train_epoch_end" },
   { "on_batch_start", "on_train_batch_start" },
   { "on_batch_end", "on_train_batch_end" },
+  { "init_ddp_connection", "lt.strategies.DDP{cluster_environment = ...}" },
 }
 
 -- Of the hooks that take no figures, those that every rank runs with all others there.

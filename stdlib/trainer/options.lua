@@ -31,10 +31,18 @@ local function check_every(value)
   if value and value < 1 then return ("must be at least 1: got %s"):format(value) end
 end
 
+local function check_deterministic(value)
+  if type(value) == "string" and value ~= "warn" and value ~= "world" then
+    return ("must be true, false, 'warn' or 'world': got '%s'"):format(value)
+  end
+end
+
 return {
-  accelerator = { type = "string", default = "auto", doc = "'auto' or 'cpu'" },
+  accelerator = { type = "string|object|table", default = "auto",
+    doc = "what ranks compute on: 'auto' or 'cpu', or an accelerator of your own" },
   strategy = { type = "string|object", default = "auto",
-    doc = "how ranks work together: 'auto', 'ddp', 'single_device', or an object" },
+    doc = "how ranks work together: 'auto', 'ddp', 'single_device', another name that is "
+      .. "registered, or an object" },
   devices = { type = "integer|string|table", default = "auto",
     doc = "how many ranks on this machine, each a process; 'auto': one" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "machines of the job" },
@@ -73,8 +81,12 @@ return {
   gradient_clip_val = { type = "number", min = 0, doc = "largest gradient; 0 or nothing: off" },
   gradient_clip_algorithm = { type = "string", default = "norm", choices = { "norm", "value" },
     doc = "what is limited: the norm of all, or each number" },
-  deterministic = { type = "boolean|string", default = false,
-    doc = "on the CPU every run is, at one number of threads" },
+  deterministic = { type = "boolean|string", default = false, check = check_deterministic,
+    doc = "true or 'warn': the same run twice gives the same bits (on the CPU always so at one "
+      .. "number of threads; with mpi ranks then sum in a fixed order); 'world': so do 1, 2 and 4 "
+      .. "ranks" },
+  world_threads = { type = "integer", min = 1,
+    doc = "threads of a rank with deterministic = 'world', part of what must be equal; else 1" },
   inference_mode = flag(true, "no gradients in validate, test and predict"),
   reload_dataloaders_every_n_epochs = { type = "integer", default = 0, min = 0,
     doc = "ask for the loaders again every n epochs" },
@@ -83,6 +95,12 @@ return {
   barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "give the module's hparams to the loggers"),
   use_distributed_sampler = flag(true, "share the data among processes"),
+  sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples"),
+  allow_batch_change = flag(false,
+    "resume with another global batch although schedules count steps"),
+  plugins = { type = "table|object|string",
+    doc = "older name: a precision, a checkpoint_io, a cluster environment, or a list of them; "
+      .. "give them to a strategy" },
   timeout = { type = "number", min = 0.1,
     doc = "seconds after which a rank that is silent or late ends the job; else LT_TIMEOUT or 60" },
   fork_with_threads = { type = "boolean", default = false,

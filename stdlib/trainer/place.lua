@@ -3,13 +3,19 @@ local Strategy = require "ltrain.core.Strategy"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local join = require "ltrain.clusters.join"
 local option_rules = require "ltrain.trainer.option_rules"
+local options = require "ltrain.trainer.options"
+local plugins = require "ltrain.trainer.plugins"
+local precision = require "ltrain.precision"
+local registry = require "ltrain.strategies.registry"
 
 local refuse <const> = option_rules.refuse
 
 local place = {}
 
 local function check_accelerator(o)
+  if type(o.accelerator) == "table" then return end
   local name = o.accelerator:lower()
   if name == "auto" or name == "cpu" then return end
   local known = { gpu = true, cuda = true, mps = true, tpu = true }
@@ -24,7 +30,7 @@ local function wanted_devices(o)
   local devices = o.devices
   if devices == "auto" then return nil end
   local count = math.tointeger(tonumber(devices))
-  if type(devices) == "table" then
+  if type(devices) == "table" or type(devices) == "string" and devices:find "," then
     refuse("devices", devices, "the CPU has no device numbers: write devices = N, the number of "
       .. "ranks")
   elseif count == -1 then
@@ -58,54 +64,59 @@ local function count_ranks(o)
   return devices or 1
 end
 
-local function need_one(o, ranks)
-  if ranks == 1 then return end
-  errors.blame("Trainer: strategy = 'single_device' is one rank: got %d (devices = %s)", ranks,
-    errors.show(o.devices))
+local function by_name(name)
+  local row = registry.find(name:lower())
+  if row then return row.class(row.params) end
+  local names = registry.names()
+  refuse("strategy", name, registry.absent(name:lower()) or ("must be one of auto, %s%s"):format(
+    table.concat(names, ", "), errors.did_you_mean(name:lower(), names)))
 end
 
--- Names of strategies, and what makes them.
-local NAMES <const> = {
-  auto = function(_, ranks)
-    return ranks > 1 and "DDP" or "SingleDevice"
-  end,
-  single_device = function(o, ranks)
-    need_one(o, ranks)
-    return "SingleDevice"
-  end,
-  ddp = function() return "DDP" end,
-  ddp_fork = function() return "DDP" end,
-  ddp_notebook = function() return "DDP" end,
-  ddp_spawn = function(o)
-    refuse("strategy", o.strategy, "comes with CUDA, where a forked process cannot use the "
-      .. "devices; here 'ddp' forks at fit, and closures just work")
-  end,
-}
-
-local function make_strategy(o, ranks)
-  if class.is_a(o.strategy, Strategy) then return o.strategy end
-  if type(o.strategy) ~= "string" then
-    refuse("strategy", o.strategy, "must be a name or an object below lt.Strategy")
+-- The strategy that the option says; nil for "auto", which depends on the number of ranks.
+local function given_strategy(o)
+  local given = o.strategy
+  if class.is_a(given, Strategy) then return given end
+  if type(given) ~= "string" then
+    refuse("strategy", given, "must be a name or an object below lt.Strategy")
   end
-  local choose = NAMES[o.strategy:lower()]
-  if not choose then
-    local names = {}
-    for name in pairs(NAMES) do names[#names + 1] = name end
-    table.sort(names)
-    refuse("strategy", o.strategy, ("must be one of %s%s"):format(table.concat(names, ", "),
-      errors.did_you_mean(o.strategy:lower(), names)))
-  end
-  return require("ltrain.strategies." .. choose(o, ranks)) {}
+  return given:lower() ~= "auto" and by_name(given) or nil
 end
 
---- Checks devices, accelerator and nodes; sets trainer.strategy, trainer.precision_plugin and who
---- this rank is.
+-- Parts of the strategy that the Trainer's options name, each once.
+local function given_parts(trainer, o)
+  local parts = plugins.read(trainer, o.plugins)
+  if type(o.accelerator) == "table" then parts.accelerator = o.accelerator end
+  if o.precision ~= options.precision.default then
+    if parts.precision then
+      errors.blame("Trainer: precision and plugins give a precision each: give one of them")
+    end
+    parts.precision = precision.plugin(o.precision)
+  end
+  return parts
+end
+
+-- The environment that a script names has its ranks join before they are counted.
+local function join_world(environment, o)
+  if not environment then return end
+  environment = Strategy.make_part("cluster_environment", environment, "Trainer")
+  local joined, message = join(environment,
+    { devices = wanted_devices(o), num_nodes = o.num_nodes })
+  if joined == nil then errors.blame("Trainer: %s", message) end
+end
+
+--- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
+--- trainer, and who this rank is.
 function place.set(trainer, o)
   check_accelerator(o)
+  local strategy, parts = given_strategy(o), given_parts(trainer, o)
+  join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
   local ranks = count_ranks(o)
-  trainer.strategy = make_strategy(o, ranks)
-  trainer.strategy:configure(ranks, o)
-  trainer.precision_plugin = require "ltrain.precision".plugin(o.precision)
+  strategy = strategy or by_name(ranks > 1 and "ddp" or "single_device")
+  strategy:combine(parts)
+  strategy:configure(ranks, o)
+  for _, text in ipairs(strategy.notes or {}) do trainer:note(text) end
+  trainer.strategy = strategy
+  trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
   place.note_rank(trainer)
 end
 

@@ -1,6 +1,5 @@
 --- stdlib/trainer/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
 local c = require "ltrain.c"
-local checkpoint = require "ltrain.trainer.checkpoint"
 local errors = require "ltrain.core.errors"
 
 local resume = {}
@@ -78,7 +77,7 @@ function resume.load(state, wanted)
   end
   local path = find(state, wanted)
   if not path then return nil end
-  local saved, message = checkpoint.read(path)
+  local saved, message = state.strategy.checkpoint_io:load(path)
   if not saved then errors.blame("%s: cannot load the checkpoint: %s", state.fn, message) end
   state.trainer.ckpt_path, state.resumed_from = path, path
   return saved, path

@@ -191,7 +191,7 @@ local function new_state(trainer, fn, module, given)
     trainer = trainer, fn = fn, module = module, given = given, data_module = given.data_module,
     strategy = trainer.strategy, progress = trainer.progress, hooks = {},
     automatic = module.automatic_optimization, stepped = trainer.stepped,
-    autocast = trainer.precision_plugin.autocast,
+    precision = trainer.strategy.precision,
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
     optimizers = {}, schedulers = {}, sharded = {},
@@ -205,9 +205,10 @@ local function run_as_rank(state, ckpt_path)
   ranks.enter(state)
   set_up(state)
   batches.prepare(state)
+  state.precision:convert_module(state.module)
   local saved, path = resume.load(state, ckpt_path)
   if saved then checkpoint.restore_model(state, saved) end
-  state.strategy:setup(trainer, state.module)
+  state.strategy:start(trainer)
   if not (saved and fn == "fit") then tell_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
   local outputs = WORK[fn](state)

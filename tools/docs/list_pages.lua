@@ -2,7 +2,7 @@
 local help = require "ltrain.cli.help"
 local hooks = require "ltrain.trainer.hooks"
 local markdown = require "markdown"
-local option_rules = require "ltrain.trainer.option_rules"
+local old_options = require "ltrain.trainer.old_options"
 local options = require "ltrain.trainer.options"
 local options_table = require "options_table"
 local methods = require "methods"
@@ -10,12 +10,12 @@ local source = require "source"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
 
-local function removed_table()
+local function old_table()
   local rows = {}
-  for name, instead in tree.pairs(option_rules.removed) do
-    rows[#rows + 1] = { markdown.code(name), instead }
+  for name, instead in tree.pairs(old_options.instead) do
+    rows[#rows + 1] = { markdown.code(name), instead, old_options.taken[name] and "yes" or "no" }
   end
-  return markdown.table({ "option", "instead" }, rows)
+  return markdown.table({ "option", "instead", "taken, with a note" }, rows)
 end
 
 local function trainer_page(root)
@@ -23,7 +23,7 @@ local function trainer_page(root)
   local list = source.read(root .. "stdlib/trainer/options.lua")
   return {
     file = "trainer.md", title = "Trainer", about = "its options and methods",
-    source = "stdlib/trainer/options.lua, option_rules.lua and Trainer.lua",
+    source = "stdlib/trainer/options.lua, old_options.lua and Trainer.lua",
     text = markdown.join {
       "# Trainer", file.more, "How to use it: [training](../guide/training.md).",
       "## Options",
@@ -36,7 +36,7 @@ local function trainer_page(root)
         .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
         .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
         .. "`optimizers`, `module`, `max_epochs`, `max_steps`, `num_training_batches`.",
-      "## Options of Lightning that are refused", removed_table(),
+      "## Options of older Lightning", old_table(),
     },
   }
 end

@@ -1,0 +1,108 @@
+-- spec/strategies/registry_spec.lua: names of strategies, and strategies that scripts register.
+local class = require "ltrain.core.class"
+local lt = require "ltrain"
+local error_of = require("spec.trainer.tiny").error_of
+
+local strategies = lt.strategies
+
+local function strategy_of(o) return lt.Trainer(o).strategy end
+
+describe("lt.strategies.available_strategies", function()
+  it("lists names that the Trainer takes, sorted", function()
+    local names = strategies.available_strategies()
+    local sorted = table.move(names, 1, #names, 1, {})
+    table.sort(sorted)
+    assert.same(sorted, names)
+    for _, name in ipairs(names) do
+      assert.is_true(class.is_a(strategy_of { strategy = name }, lt.Strategy), name)
+    end
+  end)
+
+  it("has those of Lightning that mean something here", function()
+    local known = {}
+    for _, name in ipairs(strategies.available_strategies()) do known[name] = true end
+    for _, name in ipairs { "single_device", "ddp", "ddp_fork", "ddp_notebook",
+      "ddp_find_unused_parameters_true", "ddp_fork_find_unused_parameters_false",
+      "ddp_notebook_find_unused_parameters_true" } do
+      assert.is_true(known[name], name)
+    end
+  end)
+end)
+
+describe("lt.strategies.get", function()
+  it("says what stands behind a name", function()
+    local row = strategies.get "ddp_find_unused_parameters_true"
+    assert.equal(strategies.DDP, row.class)
+    assert.same({ find_unused_parameters = true }, row.params)
+    assert.equal("ddp_find_unused_parameters_true", row.name)
+    assert.equal(strategies.SingleDevice, strategies.get("Single_Device").class)
+  end)
+
+  it("names the nearest", function()
+    assert.matches("strategies.get: there is no 'ddq'; did you mean 'ddp'%?",
+      error_of(strategies.get, "ddq"))
+  end)
+end)
+
+describe("lt.strategies.register", function()
+  local Mine = strategies.DDP:extend("Mine")
+
+  after_each(function()
+    pcall(strategies.remove, "mine")
+    pcall(strategies.remove, "ddp")
+  end)
+
+  it("makes a name of a class and options", function()
+    strategies.register("mine", Mine, { description = "my own", params = { bucket_cap_mb = 3 } })
+    assert.equal("my own", strategies.get("mine").description)
+    local strategy = strategy_of { strategy = "Mine" }
+    assert.equal(Mine, getmetatable(strategy))
+    assert.equal(3, strategy.bucket_cap_mb)
+  end)
+
+  it("wants override for a name that is taken", function()
+    strategies.register("mine", Mine)
+    assert.matches("strategies.register: 'mine' is there already: give it another name, or "
+      .. "override = true", error_of(strategies.register, "mine", Mine))
+    strategies.register("ddp", Mine, { override = true })
+    assert.equal(Mine, getmetatable(strategy_of { strategy = "ddp" }))
+    strategies.remove "ddp"
+    assert.equal(strategies.DDP, getmetatable(strategy_of { strategy = "ddp" }))
+  end)
+
+  it("refuses what is no strategy", function()
+    assert.matches("strategies.register: mine: must be a class below lt.Strategy: got class Module",
+      error_of(strategies.register, "mine", lt.Module))
+    assert.matches("strategies.register: mine: must be a class below lt.Strategy: got an object of "
+      .. "class Mine", error_of(strategies.register, "mine", Mine()))
+  end)
+end)
+
+describe("lt.strategies.remove", function()
+  it("forgets a registered name, and no other", function()
+    strategies.register("mine", strategies.DDP)
+    strategies.remove "mine"
+    assert.matches("'mine' was not registered", error_of(strategies.remove, "mine"))
+    assert.matches("'ddp' is the library's own", error_of(strategies.remove, "ddp"))
+    assert.matches("strategy = 'mine': must be one of auto, ddp",
+      error_of(lt.Trainer, { strategy = "mine" }))
+  end)
+end)
+
+describe("Trainer{strategy = name of elsewhere}", function()
+  local WORDS <const> = {
+    fsdp = "write 'ddp'", fsdp_cpu_offload = "write 'ddp'", deepspeed = "write 'ddp'",
+    deepspeed_stage_3_offload = "write 'ddp'", xla = "no TPUs here", xla_debug = "no TPUs here",
+    single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
+    dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp' forks at fit",
+    ddp_spawn_find_unused_parameters_true = "'ddp' forks at fit",
+    horovod = "`mpirun %-n N ltrain run SCRIPT`.*learning rate",
+  }
+
+  for name, words in pairs(WORDS) do
+    it(("says the right word for '%s'"):format(name), function()
+      assert.matches(("Trainer: strategy = '%s': .*%s"):format(name, words),
+        error_of(lt.Trainer, { strategy = name }))
+    end)
+  end
+end)

@@ -1,0 +1,49 @@
+-- stdlib/core/adopt.lua: an object out of what a script gives for one: an object, or a plain table.
+--
+-- Parts that a script may replace (how checkpoints are saved, how steps compute) are small: a table
+-- of functions will do. What it leaves out the class gives.
+
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+
+local function method_names(base)
+  local names, others = {}, { init = true, extend = true, adopt = true }
+  for key, value in next, base do
+    if type(value) == "function" and not others[key] and not key:find "^__" then
+      names[#names + 1] = key
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+-- A function that is none of the protocol's but nearly so is a slip; others are the table's own.
+local function check_names(value, base, where)
+  local names = method_names(base)
+  for key, member in next, value do
+    local near = type(member) == "function" and base[key] == nil and errors.nearest(key, names)
+    if near then
+      errors.blame("%s: no method is called '%s'; did you mean '%s'?", where, key, near)
+    end
+  end
+end
+
+--- `value` when it is an object below `base`; a plain table becomes one, if it has the methods that
+--- `needed` lists. `where` begins the text of errors: "strategies.DDP: checkpoint_io".
+return function(value, base, where, needed)
+  if class.is_a(value, base) then return value end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    errors.blame("%s: must be an object below lt.%s or a plain table of its methods: got %s", where,
+      base.__name, errors.show(value))
+  end
+  check_names(value, base, where)
+  local missing = {}
+  for _, name in ipairs(needed or {}) do
+    if value[name] == nil then missing[#missing + 1] = name end
+  end
+  if #missing > 0 then
+    errors.blame("%s: a table needs the methods %s: missing: %s", where,
+      table.concat(needed, ", "), table.concat(missing, ", "))
+  end
+  return setmetatable(value, base)
+end
