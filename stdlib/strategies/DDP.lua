@@ -14,6 +14,9 @@ local tree = require "ltrain.core.tree"
 
 local DDP = Strategy:extend("DDP")
 
+--- What it is called with.
+DDP.options = ddp_options.rows
+
 --- DDP{timeout = 60, checkpoint_io = ..., ...}
 function DDP:init(options)
   local o, notes = ddp_options.check(options)

@@ -28,8 +28,10 @@ local function one_of(words, others)
   end
 end
 
+-- A row that no value fits.
 local function refused(why)
-  return function() return "is not an option here: " .. why end
+  return { check = function() return "is not an option here: " .. why end,
+    doc = "not an option here: " .. why }
 end
 
 local function check_hook(value)
@@ -59,11 +61,14 @@ local OPTIONS <const> = Strategy.rows {
   gradient_as_bucket_view = { type = "boolean", doc = "never needed: buckets are the reducer's" },
   precision_plugin = { type = "object|table|string|integer",
     doc = "Lightning's word for precision" },
-  parallel_devices = { check = refused "write devices = N in the Trainer" },
-  ddp_comm_state = { check = refused "a Lua function has its state in its upvalues" },
-  ddp_comm_wrapper = { check = refused "call the hook from a function of your own" },
-  model_averaging_period = { check = refused "gradients are summed at each optimizer step" },
+  parallel_devices = refused "write devices = N in the Trainer",
+  ddp_comm_state = refused "a Lua function has its state in its upvalues",
+  ddp_comm_wrapper = refused "call the hook from a function of your own",
+  model_averaging_period = refused "gradients are summed at each optimizer step",
 }
+
+--- The rows, for the page of strategies.
+ddp_options.rows = OPTIONS
 
 --- Options that the object has as fields of the same name.
 ddp_options.kept = { "timeout", "fork_with_threads", "bucket_cap_mb", "broadcast_buffers",

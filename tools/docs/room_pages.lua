@@ -20,6 +20,11 @@ local ROOMS <const> = {
     { "stdlib/core/Logger.lua", "lt.Logger", "ltrain.core.Logger" } } },
   { "metrics", "Metrics", "lt.metrics, lt.Metric", {
     { "stdlib/core/Metric.lua", "lt.Metric", "ltrain.core.Metric" } } },
+  { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
+    { "stdlib/core/Strategy.lua", "lt.Strategy", "ltrain.core.Strategy" },
+    { "stdlib/core/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.core.CheckpointIO" },
+    { "stdlib/core/Precision.lua", "lt.Precision", "ltrain.core.Precision" },
+    { "stdlib/core/Accelerator.lua", "lt.Accelerator", "ltrain.core.Accelerator" } } },
 }
 
 -- Public files of a folder, by name: { path, shown name, module }.
@@ -93,7 +98,8 @@ end
 local function object_of(name)
   local room, last = name:match("^(%w+)%.(.*)$")
   if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
-  local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric" }
+  local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
+    strategies = "strategy" }
   return shown[room] or last:lower()
 end
 
