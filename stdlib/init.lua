@@ -24,6 +24,7 @@ local PLACES <const> = {
   clusters = "ltrain.clusters",
   data = "ltrain.data",
   dist = "ltrain.dist",
+  hash = "ltrain.core.hash",
   load = "ltrain.core.load",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",

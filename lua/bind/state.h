@@ -187,6 +187,7 @@ void lt_bind_random(lua_State *L, lt_bind *b);
 void lt_bind_io(lua_State *L, lt_bind *b);
 void lt_bind_data(lua_State *L, lt_bind *b);
 void lt_bind_dist(lua_State *L, lt_bind *b);
+void lt_bind_hash(lua_State *L, lt_bind *b);
 void lt_bind_coroutines(lua_State *L, lt_bind *b);
 
 #endif

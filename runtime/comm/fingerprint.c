@@ -6,13 +6,7 @@
 
 #include <string.h>
 
-/* The finaliser of splitmix64, chained. */
-static uint64_t mix(uint64_t h, uint64_t value) {
-  uint64_t x = (h ^ value) + 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
+#include "base/hash.h"
 
 /* Which dims of the shape must agree: from this one on. */
 static int first_compared(const lt_plan *plan) {
@@ -24,13 +18,14 @@ static int first_compared(const lt_plan *plan) {
 static uint64_t hash_of(const lt_plan *plan) {
   /* Both ends of a message say the same. */
   bool pair = plan->op == LT_COMM_SEND || plan->op == LT_COMM_RECV;
-  uint64_t h = mix(plan->group, plan->seq);
-  h = mix(h, pair ? LT_COMM_SEND : (uint64_t)plan->op);
-  h = mix(h, pair ? plan->from << 32 | plan->to : (uint64_t)(int64_t)plan->root);
-  h = mix(h, (uint64_t)plan->reduce << 16 | (uint64_t)plan->form << 8 | (uint8_t)plan->dtype);
-  if (plan->form != LT_FORM_VALUE) h = mix(h, (uint64_t)plan->shape.ndim);
+  uint64_t h = lt_hash_mix(plan->group, plan->seq);
+  h = lt_hash_mix(h, pair ? LT_COMM_SEND : (uint64_t)plan->op);
+  h = lt_hash_mix(h, pair ? plan->from << 32 | plan->to : (uint64_t)(int64_t)plan->root);
+  h = lt_hash_mix(h,
+                  (uint64_t)plan->reduce << 16 | (uint64_t)plan->form << 8 | (uint8_t)plan->dtype);
+  if (plan->form != LT_FORM_VALUE) h = lt_hash_mix(h, (uint64_t)plan->shape.ndim);
   for (int d = first_compared(plan); d < plan->shape.ndim; d++)
-    h = mix(h, (uint64_t)plan->shape.size[d]);
+    h = lt_hash_mix(h, (uint64_t)plan->shape.size[d]);
   return h;
 }
 

@@ -121,7 +121,8 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   return after
 end
 
---- Reads the tokens after a word. Returns {script =, options =, overrides =, args =, help =};
+--- Reads the tokens after a word. Returns {script =, options =, overrides =, args =, help =}; args
+--- are the script's own, or the files after the first;
 --- overrides are {name = {value = v}}, v nil for "the default". nil and a message if wrong.
 ---@param trainer_rows table options of the Trainer, by name, as config.check takes them
 function arguments.parse(word, tokens, trainer_rows)
@@ -140,6 +141,9 @@ function arguments.parse(word, tokens, trainer_rows)
       local next_i, wrong = read_flag(parsed, word, tokens, i, trainer_rows)
       if not next_i then return nil, wrong end
       i = next_i
+    elseif parsed.script and word.files then
+      parsed.args[#parsed.args + 1] = token
+      i = i + 1
     elseif parsed.script then
       return nil, ("%s: unexpected '%s'%s"):format(word.name, token, word.script
         and ": the script's own arguments come after --" or "")

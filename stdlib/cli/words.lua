@@ -31,7 +31,8 @@ local RETURNS <const> = "The script returns a module, or a table {model =, data 
   .. "a Trainer or its\noptions. "
 
 --- Rows: name, what follows it, a line, the text of its help page, its options, whether a script
---- and options of the Trainer follow, the Trainer's loop that it runs.
+--- and options of the Trainer follow, the Trainer's loop that it runs, whether it takes more files
+--- than one.
 words.list = {
   { name = "run", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "run a script; fit the module that it returns", options = SCRIPT,
@@ -57,6 +58,15 @@ words.list = {
       .. "holds", options = {},
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
       .. "a\ncheckpoint: its position, hyper-parameters and tensors." },
+  { name = "hash", args = "FILE... [--all]", files = true, options = {
+      { name = "all", type = "boolean", value = "true|false",
+        doc = "of checkpoints take the optimizers' state too" },
+    },
+    doc = "print a SHA-256 of the weights in checkpoints or safetensors files",
+    text = "One line a file: the hash, two spaces, the name. It is taken over the names of the "
+      .. "weights in\norder, each with dtype, shape and bytes: files that hold the same weights "
+      .. "have the same hash,\nwhatever else is in them. lt.hash(net:state_dict()) is the same "
+      .. "in a script." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
         doc = "in a launch of several ranks say the figure alone" },

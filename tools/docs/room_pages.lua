@@ -11,9 +11,10 @@ local ROOMS <const> = {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" } } },
   { "optim", "Optimizers and schedulers", "lt.optim", {
     { "stdlib/core/Optimizer.lua", "optim.Optimizer", "ltrain.core.Optimizer" } } },
-  { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load", {
+  { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/core/save.lua", "lt.save", "ltrain.core.save" },
-    { "stdlib/core/load.lua", "lt.load", "ltrain.core.load" } } },
+    { "stdlib/core/load.lua", "lt.load", "ltrain.core.load" },
+    { "stdlib/core/hash.lua", "lt.hash", "ltrain.core.hash" } } },
   { "callbacks", "Callbacks", "lt.callbacks, lt.Callback", {
     { "stdlib/core/Callback.lua", "lt.Callback", "ltrain.core.Callback" } } },
   { "loggers", "Loggers", "lt.loggers, lt.Logger", {
