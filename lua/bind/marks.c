@@ -1,4 +1,6 @@
-/* lua/bind/marks.c: parameters and buffers are tensors with a mark; identity and version of one. */
+/* lua/bind/marks.c: parameters and buffers are tensors with a mark; identity and version of one;
+   who wrote into an optimizer's. */
+#include "base/lines.h"
 #include "bind/tensor.h"
 
 static int is_tensor(lua_State *L) {
@@ -32,7 +34,10 @@ static int parameter(lua_State *L) {
   lt_tensor *t = lt_check_tensor(L, b, 1, "parameter");
   on = on && lt_dtype_is_float((lt_dtype)t->dtype);
   mark(L, "parameter", LT_PARAMETER);
-  lt_set_requires_grad(L, b, lt_to_tensor(L, b, -1), on);
+  t = lt_to_tensor(L, b, -1);
+  t->storage->line = lt_script_line(L, b);
+  b->parameters_made++;
+  lt_set_requires_grad(L, b, t, on);
   return 1;
 }
 
@@ -65,14 +70,70 @@ static int version(lua_State *L) {
   return 1;
 }
 
+/* runtime.watch(list): from now on note who writes into these tensors, updates apart */
+static int watch(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
+  for (lua_Integer i = 1; i <= n; i++) {
+    lua_rawgeti(L, 1, i);
+    lt_storage *s = lt_check_tensor(L, b, -1, "watch")->storage;
+    s->watched = true;
+    s->strayed = false;
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+/* runtime.strays() -> how many such writes there were, into any tensor that is watched */
+static int strays(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)lt_enter(L)->c->strays);
+  return 1;
+}
+
+/* runtime.take_stray(x) -> the op that first wrote into it since the last call, "model.lua:14"; nil
+   when none did */
+static int take_stray(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_storage *s = lt_check_tensor(L, b, 1, "take_stray")->storage;
+  if (!s->strayed) return 0;
+  s->strayed = false;
+  char line[128];
+  lua_pushstring(L, s->stray_writer != NULL ? s->stray_writer : "a writer");
+  lua_pushstring(L, lt_line_text(b->c, s->stray_line, line, sizeof line));
+  return 2;
+}
+
+/* runtime.parameters_made() -> how often lt.parameter was called */
+static int parameters_made(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)lt_enter(L)->parameters_made);
+  return 1;
+}
+
+/* runtime.parameter_line(x) -> "model.lua:14", where lt.parameter made it one */
+static int parameter_line(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  char line[128];
+  uint32_t id = lt_check_tensor(L, b, 1, "parameter_line")->storage->line;
+  lua_pushstring(L, lt_line_text(b->c, id, line, sizeof line));
+  return 1;
+}
+
 void lt_bind_marks(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"is_tensor", is_tensor},
                                        {"parameter", parameter},
                                        {"is_parameter", is_parameter},
                                        {"is_buffer", is_buffer},
                                        {NULL, NULL}};
-  static const luaL_Reg runtime[] = {
-      {"buffer", buffer}, {"identity", identity}, {"version", version}, {NULL, NULL}};
+  static const luaL_Reg runtime[] = {{"buffer", buffer},
+                                     {"identity", identity},
+                                     {"version", version},
+                                     {"watch", watch},
+                                     {"strays", strays},
+                                     {"take_stray", take_stray},
+                                     {"parameters_made", parameters_made},
+                                     {"parameter_line", parameter_line},
+                                     {NULL, NULL}};
   lua_pushvalue(L, 1);
   lt_add_functions(L, b, functions);
   lua_getfield(L, -1, "runtime");

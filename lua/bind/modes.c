@@ -1,4 +1,5 @@
-/* lua/bind/modes.c: lt.no_grad, enable_grad, autocast: <close> scopes, and forms with a function.
+/* lua/bind/modes.c: lt.no_grad, enable_grad, allow_update, autocast: <close> scopes, and forms with
+   a function.
 
    A scope belongs to the Lua thread that opened it; functions called in one may yield. */
 #include <string.h>
@@ -62,6 +63,15 @@ static int enable_grad(lua_State *L) {
   return open_scope(L, b, modes, 1);
 }
 
+/* As no_grad; and what is written into parameters of an optimizer is meant: nobody reports it. */
+static int allow_update(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_modes modes = b->c->modes;
+  modes.grad = false;
+  modes.update = true;
+  return open_scope(L, b, modes, 1);
+}
+
 /* lt.set_grad_enabled(on [, fn]) */
 static int set_grad_enabled(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -104,6 +114,7 @@ static int is_autocast_enabled(lua_State *L) {
 void lt_bind_modes(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"no_grad", no_grad},
                                        {"enable_grad", enable_grad},
+                                       {"allow_update", allow_update},
                                        {"set_grad_enabled", set_grad_enabled},
                                        {"autocast", autocast},
                                        {"is_grad_enabled", is_grad_enabled},

@@ -58,6 +58,7 @@ typedef struct lt_bind {
   int last_error_ref;
   uint32_t line_hint; /* line of the outermost call into a Module, for calls from our own chunks */
   lt_seen_line lines[LT_LINE_CACHE];
+  uint64_t parameters_made;
   lt_collect collect;
   lt_script_random random;
   bool seed_untold;      /* the seed was drawn, and nobody has been told */

@@ -29,6 +29,7 @@ typedef struct lt_modes {
   bool grad;              /* record nodes */
   bool autocast;
   lt_dtype autocast_dtype;
+  bool update;            /* writes into an optimizer's parameters are meant */
 } lt_modes;
 
 /* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
@@ -50,6 +51,7 @@ struct lt_ctx {
   uint32_t line;           /* script line id given to nodes and big storages */
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
+  uint64_t strays;         /* writes into watched storages that were no updates, so far */
   const char *op;          /* op that lt_apply is running (static name), NULL outside */
   lt_rng rng;
   int threads;             /* for parallel loops */

@@ -16,6 +16,14 @@ void lt_storage_init(lt_ctx *c, lt_storage *s) {
   s->id = atomic_fetch_add(&c->root->storage_ids, 1) + 1;
 }
 
+void lt_storage_stray(lt_ctx *c, lt_storage *s) {
+  c->strays++;
+  if (s->strayed) return;
+  s->strayed = true;
+  s->stray_writer = c->op;
+  s->stray_line = c->line;
+}
+
 typedef struct wrapped {
   lt_storage storage;
   void (*release)(void *ud);

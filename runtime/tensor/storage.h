@@ -22,8 +22,12 @@ struct lt_storage {
   uint64_t recorded;  /* version at the last in-place write that the tape knows */
   const char *writer; /* op that wrote last, for messages */
   uint32_t writer_line;
+  bool watched; /* an optimizer's: other writers are noted */
+  bool strayed; /* one of them wrote; which, and where, stands in the next two */
+  const char *stray_writer;
+  uint32_t stray_line;
   void (*drop)(lt_ctx *c, lt_storage *s); /* frees the bytes and the struct */
-  void *owner;        /* for drop */
+  void *owner;                            /* for drop */
 };
 
 lt_storage *lt_storage_retain(lt_storage *s);
@@ -36,11 +40,15 @@ void lt_storage_init(lt_ctx *c, lt_storage *s);
 lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud),
                             void *ud);
 
+/* A write into a watched storage that is no update: the first is kept. */
+void lt_storage_stray(lt_ctx *c, lt_storage *s);
+
 /* Note an in-place write by the current op and line. */
 static inline void lt_storage_bump(lt_ctx *c, lt_storage *s) {
   s->version++;
   s->writer = c->op;
   s->writer_line = c->line;
+  if (s->watched && !c->modes.update) lt_storage_stray(c, s);
 }
 
 #endif

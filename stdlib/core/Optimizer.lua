@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
 
 local Optimizer = class.extend(nil, "Optimizer")
@@ -75,6 +76,7 @@ function Optimizer:add_param_group(group)
   end
   table.insert(self.param_groups, group_of(self, group.params, given))
   make_names_differ(self)
+  strays.forget(self)
 end
 
 --- params: net:parameters(), a list of tensors, or a list of groups. The options are those of the
@@ -148,8 +150,9 @@ function Optimizer:step(closure)
   local loss
   if closure ~= nil then loss = closure() end
   if self._before_step then self:_before_step() end
+  strays.look(self)
   do
-    local _ <close> = c.no_grad()
+    local _ <close> = c.allow_update()
     for _, group in ipairs(self.param_groups) do self:update(group) end
   end
   if self._after_step then self:_after_step() end

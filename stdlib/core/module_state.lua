@@ -89,7 +89,7 @@ function module_state.load_state_dict(self, state, options)
   end
   local plan = compare(self, state)
   complain(self, plan, o.strict)
-  local _ <close> = c.no_grad()
+  local _ <close> = c.allow_update()
   for _, write in ipairs(plan.writes) do write.to:copy_(write.from) end
   return { missing = plan.missing, unexpected = plan.unexpected }
 end

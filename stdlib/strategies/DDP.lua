@@ -76,7 +76,7 @@ local function check_shapes(module)
 end
 
 local function copy_from_first(tensors)
-  local _ <close> = c.no_grad()
+  local _ <close> = c.allow_update()
   for _, tensor in ipairs(tensors) do tensor:copy_(dist.broadcast(tensor)) end
 end
 

@@ -32,6 +32,13 @@ function console.say(text)
   around(function() c.runtime.write_stderr("ltrain: " .. text .. "\n") end)
 end
 
+--- A line on stderr of whichever rank this is: of what rank 0 cannot know.
+function console.say_anywhere(text)
+  local rank = c.dist.rank()
+  if rank == 0 then return console.say(text) end
+  c.runtime.write_stderr(("ltrain: rank %d: %s\n"):format(rank, text))
+end
+
 --- Text as it is on stderr.
 function console.write(text)
   around(function() c.runtime.write_stderr(text) end)

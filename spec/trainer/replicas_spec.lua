@@ -1,0 +1,153 @@
+-- spec/trainer/replicas_spec.lua: who else writes into an optimizer's parameters is told.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+
+local PRELUDE <const> = [[
+local lt = require "ltrain"
+local Net = lt.Module:extend("Net")
+function Net:init() self.head, self.other = lt.nn.Linear(2, 1), lt.nn.Linear(2, 1) end
+function Net:training_step(x, i)
+  if self.at then self.at(i, self) end
+  return (self.head(x) + self.other(x)):mean()
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local function fit(net, o)
+  o = o or {}
+  o.max_epochs, o.logger = 1, false
+  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+    o["enable_" .. name] = false
+  end
+  local t = lt.Trainer(o)
+  t:fit(net, {lt.ones(1, 2), lt.ones(1, 2), lt.ones(1, 2), lt.ones(1, 2)})
+  return t
+end
+local net = Net()
+]]
+local FIRST <const> = select(2, PRELUDE:gsub("\n", "\n")) + 1 -- the number of a script's first line
+
+-- Standard error of the script, which must end well, without the line that tells the seed.
+local function run(script)
+  local folder = child.folder()
+  child.write(folder .. "/model.lua", PRELUDE .. script)
+  local status, _, err = child.run({ "model.lua" }, { dir = folder })
+  child.remove(folder)
+  assert.equal(0, status, err)
+  return (err:gsub("ltrain: seed[^\n]*\n", ""))
+end
+
+local function told(name, op, line)
+  return ("ltrain: warning: parameter %s was changed by %s at model.lua:%d, not by its optimizer; "
+    .. "if that is meant, write it within lt.allow_update(function() ... end)\n"):format(name, op,
+    FIRST + line)
+end
+
+describe("a parameter that others than its optimizer change", function()
+  it("is told once, with its name, the op and the script's line", function()
+    local err = run [[
+function net.at(i, self)
+  local _ <close> = lt.no_grad()
+  if i > 0 then self.head.weight:mul_(0.9) end
+end
+fit(net)
+]]
+    assert.equal(told("head.weight", "mul", 2), err)
+  end)
+
+  it("is told for each way to write: copies, assignments, views, values of the host", function()
+    local err = run [[
+local writes = {
+  function(w) w:copy_(lt.ones(1, 2)) end,
+  function(w) w[1] = 3 end,
+  function(w) w[1]:add_(1) end,
+  function(w) lt.nn.init.zeros_(w) end,
+}
+local net = lt.Module:extend("Many")()
+for i = 1, 4 do net["p" .. i] = lt.parameter(lt.zeros(1, 2)) end
+local optimizer = lt.optim.Adam(net:parameters())
+optimizer:step()
+lt.no_grad(function() for i, write in ipairs(writes) do write(net["p" .. i]) end end)
+optimizer:step()
+]]
+    local lines = { told("p1", "copy", 1), told("p2", "%w+", 2), told("p3", "add", 3),
+                    told("p4", "fill", 4) }
+    for _, line in ipairs(lines) do
+      local pattern = line:gsub("[%(%)%-%.]", "%%%0")
+      assert.matches(pattern, err)
+    end
+    assert.equal(4, select(2, err:gsub("warning", "")))
+  end)
+
+  it("is told by the parameters() name in a loop without a Trainer", function()
+    local err = run [[
+local optimizer = lt.optim.SGD(net:parameters(), {lr = 0.1})
+for _ = 1, 3 do
+  net.other.bias.grad = lt.ones(1)
+  optimizer:step()
+  lt.no_grad(function() net.other.bias:zero_() end)
+end
+]]
+    assert.equal(told("other.bias", "fill", 4), err)
+  end)
+
+  it("is not told of what comes before the first step", function()
+    assert.equal("", run [[
+function net:on_fit_start() lt.no_grad(function() self.head.weight:zero_() end) end
+fit(net)
+]])
+  end)
+
+  it("is not told of lt.allow_update, load_state_dict and other optimizers", function()
+    assert.equal("", run [[
+local state = {}
+for name, tensor in pairs(net:state_dict()) do state[name] = tensor:clone() end
+local second = lt.optim.SGD(net:parameters(), {lr = 1.0})
+function net.at(i, self)
+  lt.allow_update(function() self.head.weight:clamp_(-0.1, 0.1) end)
+  do
+    local _ <close> = lt.allow_update()
+    self.head.bias:zero_()
+  end
+  self:load_state_dict(state)
+  second:step()
+end
+fit(net)
+]])
+  end)
+
+  it("is still told when others wrote after it", function()
+    local err = run [[
+function net.at(i, self)
+  if i ~= 2 then return end
+  lt.no_grad(function() self.head.bias:add_(1) end)
+  lt.allow_update(function() self.head.bias:mul_(2) end)
+end
+fit(net)
+]]
+    assert.equal(told("head.bias", "add", 2), err)
+  end)
+
+  it("is watched from the next step on when it joins the optimizer later", function()
+    local err = run [[
+local optimizer = lt.optim.SGD(net.head:parameters(), {lr = 0.1})
+optimizer:step()
+lt.no_grad(function() net.other.weight:add_(1) end)
+optimizer:add_param_group {params = net.other:parameters()}
+optimizer:step()
+lt.no_grad(function() net.other.weight:add_(1) end)
+optimizer:step()
+]]
+    assert.equal(1, select(2, err:gsub("warning", "")))
+    assert.matches("model.lua:" .. FIRST + 5, err, 1, true)
+  end)
+end)
+
+describe("lt.allow_update", function()
+  it("is no_grad too, and ends as scopes do", function()
+    local w = lt.parameter(lt.ones(2))
+    assert.same({ 2, 2 }, lt.allow_update(function() return w:add_(1) end):tolist())
+    assert.is_false(lt.allow_update(function() return lt.is_grad_enabled() end))
+    assert.is_true(lt.is_grad_enabled())
+    assert.is_false(pcall(lt.allow_update, function() error("x") end))
+    assert.is_false(pcall(function() w:add_(1) end))
+  end)
+end)

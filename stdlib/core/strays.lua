@@ -1,0 +1,46 @@
+-- stdlib/core/strays.lua: who wrote into an optimizer's parameters between two of its steps.
+--
+-- `net.w:mul_(0.9)` in a hook, on one rank or on all, spoils a training silently. What is meant is
+-- written within lt.allow_update: steps of optimizers, load_state_dict and averaging of weights do.
+
+local c = require "ltrain.c"
+local console = require "ltrain.trainer.console"
+local parameters_of = require "ltrain.core.parameters_of"
+
+local strays = {}
+
+local function tell(optimizer, name, writer, line)
+  optimizer.changed_by[name] = ("%s at %s"):format(writer, line)
+  console.say_anywhere(("warning: parameter %s was changed by %s at %s, not by its optimizer; if "
+    .. "that is meant, write it within lt.allow_update(function() ... end)"):format(name, writer,
+    line))
+end
+
+-- Takes what was noted; tells of each parameter once.
+local function take(optimizer)
+  optimizer.changed_by = optimizer.changed_by or {}
+  for _, group in ipairs(optimizer.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      local name = group.names[i]
+      local writer, line = c.runtime.take_stray(parameter)
+      if writer and not optimizer.changed_by[name] then tell(optimizer, name, writer, line) end
+    end
+  end
+end
+
+--- Called at each step, before the optimizer changes anything; costs a comparison when there was no
+--- such write. From the first step on they are noted, in `optimizer.changed_by` by name.
+function strays.look(optimizer)
+  local count = c.runtime.strays()
+  if count == optimizer._strays_seen then return end
+  take(optimizer)
+  c.runtime.watch(parameters_of(optimizer))
+  optimizer._strays_seen = count
+end
+
+--- The optimizer has other parameters now.
+function strays.forget(optimizer)
+  optimizer._strays_seen = nil
+end
+
+return strays
