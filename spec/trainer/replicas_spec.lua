@@ -1,6 +1,7 @@
 -- spec/trainer/replicas_spec.lua: who else writes into an optimizer's parameters is told.
 local child = require "spec.cli.child"
 local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
 
 local PRELUDE <const> = [[
 local lt = require "ltrain"
@@ -149,5 +150,93 @@ describe("lt.allow_update", function()
     assert.is_true(lt.is_grad_enabled())
     assert.is_false(pcall(lt.allow_update, function() error("x") end))
     assert.is_false(pcall(function() w:add_(1) end))
+  end)
+end)
+
+-- The message of the error that ends a fit of four steps; `at` runs in each training_step.
+local function error_of_fit(build, at)
+  local Net = lt.Module:extend("Net")
+  function Net:init() build(self) end
+  function Net:training_step(x, i)
+    at(self, i)
+    local hidden = self.first(x)
+    return hidden:mean()
+  end
+  function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.1 }) end
+  local trainer = tiny.trainer { max_epochs = 1 }
+  return tiny.error_of(trainer.fit, trainer, Net(), tiny.same(4, { { 1.0, 2.0 } }))
+end
+
+local function two_layers(self)
+  self.first, self.layers = lt.nn.Linear(2, 2), { lt.nn.Linear(2, 2), { lt.nn.Linear(2, 2) } }
+end
+
+local function line() return debug.getinfo(2, "l").currentline end
+
+describe("an optimizer step", function()
+  it("refuses a parameter that was replaced, with the line that made the new one", function()
+    local made
+    local message = error_of_fit(two_layers, function(self, i)
+      if i == 2 then made = line() self.first.weight = lt.parameter(lt.ones(2, 2)) end
+    end)
+    assert.matches("optimizer step 3: parameter Net.first.weight was replaced since "
+      .. "configure_optimizers %(made at .*replicas_spec.lua:" .. made .. "%)", message)
+  end)
+
+  it("refuses a parameter that is new, deep in tables too", function()
+    local made
+    local message = error_of_fit(two_layers, function(self, i)
+      if i == 1 then made = line() self.layers[2][2] = lt.nn.Linear(2, 2) end
+    end)
+    assert.matches("optimizer step 2: parameter Net.layers%[2%]%[2%]%.weight is new since "
+      .. "configure_optimizers %(made at .*replicas_spec.lua:" .. made .. "%)", message)
+  end)
+
+  it("refuses a parameter that was lost, with its module, a table or alone", function()
+    local function lost(path, drop)
+      assert.matches("optimizer step 4: parameter Net%." .. path
+        .. " was lost since configure_optimizers", error_of_fit(two_layers, function(self, i)
+        if i == 3 then drop(self) end
+      end))
+    end
+    lost("layers%[1%]%.weight", function(self) self.layers = nil end)
+    lost("layers%[2%]%[1%]%.weight", function(self) self.layers[2] = nil end)
+    lost("layers%[2%]%[1%]%.bias", function(self) self.layers[2][1].bias = nil end)
+  end)
+
+  it("refuses one that took another's place", function()
+    assert.matches("optimizer step 1: parameter Net%.layers%[1%]%.weight was replaced",
+      error_of_fit(two_layers, function(self)
+        local layers = self.layers
+        layers[1].weight, layers[2][1].weight = layers[2][1].weight, layers[1].weight
+      end))
+  end)
+
+  it("accepts parameters made for something else, and modules that moved aside", function()
+    local net = tiny.Line()
+    local loss = net.training_step
+    function net:training_step(x)
+      self._teacher = tiny.Line()
+      self.plain = { 1, 2 }
+      return loss(self, x)
+    end
+    local trainer = tiny.trainer { max_epochs = 1 }
+    trainer:fit(net, tiny.same(3))
+    assert.equal(3, trainer.global_step)
+  end)
+
+  it("accepts a parameter that an optimizer was given meanwhile", function()
+    local net = tiny.Line()
+    local loss = net.training_step
+    function net:training_step(x, i)
+      if i == 1 then
+        self.more = lt.parameter(lt.ones(1))
+        self:optimizers():add_param_group { params = { self.more } }
+      end
+      return loss(self, x)
+    end
+    local trainer = tiny.trainer { max_epochs = 1 }
+    trainer:fit(net, tiny.same(3))
+    assert.equal(3, trainer.global_step)
   end)
 end)

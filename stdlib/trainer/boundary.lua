@@ -90,10 +90,12 @@ local function held_by(state, tensor)
   return false
 end
 
-local function complain(state, name, what, when)
+-- `tensor`: the new one, which knows the line of lt.parameter.
+local function complain(state, name, what, when, tensor)
   local path = name:gsub("%.(%d+)", function(n) return ("[%d]"):format(tonumber(n) + 1) end)
-  errors.blame("%s: parameter %s.%s %s since configure_optimizers", when,
-    getmetatable(state.module).__name or "Module", path, what)
+  errors.blame("%s: parameter %s.%s %s since configure_optimizers%s", when,
+    getmetatable(state.module).__name or "Module", path, what,
+    tensor and (" (made at %s)"):format(c.runtime.parameter_line(tensor)) or "")
 end
 
 --- Raises when a parameter was lost, replaced, or is new and in no optimizer.
@@ -105,9 +107,9 @@ function boundary.check_parameters(state, when)
     local before = known.by_name[name]
     seen[name] = true
     if before == nil then
-      if not held_by(state, tensor) then complain(state, name, "is new", when) end
+      if not held_by(state, tensor) then complain(state, name, "is new", when, tensor) end
     elseif not rawequal(before, tensor) then
-      complain(state, name, "was replaced", when)
+      complain(state, name, "was replaced", when, tensor)
     end
   end
   for _, name in ipairs(known.list) do

@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
+local replicas = require "ltrain.trainer.replicas"
 
 local optimize = {}
 
@@ -47,6 +48,7 @@ function optimize.prepare(state)
   for _, optimizer in ipairs(state.optimizers) do
     if optimizer.use_names_of then optimizer:use_names_of(state.module) end
     optimizer._before_step = function()
+      replicas.check_places(state)
       if state.automatic then return end
       if state.many_ranks then average(state, optimizer) end
       call.hook(state, "on_before_optimizer_step", optimizer)
