@@ -14,6 +14,7 @@ local loop = require "ltrain.trainer.loop"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local ranks = require "ltrain.trainer.ranks"
+local replicas = require "ltrain.trainer.replicas"
 local results = require "ltrain.trainer.results"
 local sources = require "ltrain.trainer.sources"
 
@@ -293,6 +294,7 @@ function fit_loop.run(state)
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
   boundary.check_parameters(state, "at the end of fit")
+  replicas.compare(state)
   call.hook(state, "on_train_end")
 end
 

@@ -53,7 +53,10 @@ function optimize.prepare(state)
       if state.many_ranks then average(state, optimizer) end
       call.hook(state, "on_before_optimizer_step", optimizer)
     end
-    optimizer._after_step = function() trainer.global_step = trainer.global_step + 1 end
+    optimizer._after_step = function()
+      trainer.global_step = trainer.global_step + 1
+      replicas.after_step(state)
+    end
   end
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
 end

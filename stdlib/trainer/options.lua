@@ -101,6 +101,8 @@ return {
   plugins = { type = "table|object|string",
     doc = "older name: a precision, a checkpoint_io, a cluster environment, or a list of them; "
       .. "give them to a strategy" },
+  replica_check_every_n_steps = { type = "integer", default = 50, min = 0,
+    doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
   timeout = { type = "number", min = 0.1,
     doc = "seconds after which a rank that is silent or late ends the job; else LT_TIMEOUT or 60" },
   fork_with_threads = { type = "boolean", default = false,

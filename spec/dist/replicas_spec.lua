@@ -1,0 +1,167 @@
+-- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
+local child = require "spec.cli.child"
+
+local PRELUDE <const> = [[
+local lt = require "ltrain"
+lt.seed(5)
+local Net = lt.Module:extend("Net")
+function Net:init() self.body, self.head = lt.nn.Linear(2, 2), lt.nn.Linear(2, 1) end
+function Net:training_step(x, i)
+  if self.at then self.at(i, self, lt.dist.rank()) end
+  local hidden = self.body(x)
+  return self.head(hidden):pow(2):mean()
+end
+function Net:configure_optimizers()
+  return lt.optim.Adam(self:parameters(), {lr = 0.01})
+end
+local function fit(net, o)
+  o.max_epochs, o.logger = 1, false
+  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+    o["enable_" .. name] = false
+  end
+  local batches = {}
+  for i = 1, 12 do batches[i] = lt.randn(2, 2) end
+  local t = lt.Trainer(o)
+  t:fit(net, batches)
+  return t
+end
+local net = Net()
+]]
+local FIRST <const> = select(2, PRELUDE:gsub("\n", "\n")) -- lines before a script's first
+
+-- Exit status and what the script printed on both streams.
+local function run(script)
+  local folder = child.folder()
+  child.write(folder .. "/model.lua", PRELUDE .. script)
+  local status, out, err = child.run({ "model.lua" }, { dir = folder })
+  child.remove(folder)
+  return status, out .. err
+end
+
+local function count(text, part)
+  local n, at = 0, 1
+  while true do
+    local from, to = text:find(part, at, true)
+    if not from then return n end
+    n, at = n + 1, to + 1
+  end
+end
+
+describe("weights that one rank changed", function()
+  it("end the fit at the next comparison, naming parameter, rank and line; told there too",
+    function()
+      local status, text = run [[
+function net.at(i, self, rank)
+  if rank == 1 and i == 5 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
+end
+fit(net, {devices = 2, replica_check_every_n_steps = 4})
+]]
+      assert.equal(1, status, text)
+      local line = FIRST + 2
+      assert.matches("ltrain: rank 1: warning: parameter head.weight was changed by mul at "
+        .. "model.lua:" .. line, text, 1, true)
+      assert.matches("ranks hold different values after optimizer step 8, compared to rank 0:\n"
+        .. "  rank 1: ", text, 1, true)
+      assert.matches("head.weight (changed by mul at model.lua:" .. line .. ")", text, 1, true)
+      assert.equal(1, count(text, "ranks hold different values"))
+    end)
+
+  it("are told of on rank 0 itself when it was the one", function()
+    local status, text = run [[
+function net.at(i, self, rank)
+  if rank == 0 and i == 1 then lt.no_grad(function() self.head.bias:add_(1) end) end
+end
+fit(net, {devices = 2, replica_check_every_n_steps = 2})
+]]
+    assert.equal(1, status, text)
+    assert.matches("after optimizer step 2, compared", text, 1, true)
+    assert.matches("\n  rank 0 itself: head.bias (changed by add at model.lua:" .. FIRST + 2 .. ")",
+      text, 1, true)
+  end)
+
+  it("are found at the end of a fit that is shorter than n steps", function()
+    local status, text = run [[
+function net.at(i, self, rank)
+  if rank == 2 and i == 11 then lt.allow_update(function() self.head.bias:add_(1) end) end
+end
+fit(net, {devices = 3})
+]]
+    assert.equal(1, status, text)
+    assert.matches("ranks hold different values after optimizer step 12", text, 1, true)
+    assert.matches("\n  rank 2: [^\n]*head.bias", text)
+    assert.is_nil(text:find("\n  rank 1:", 1, true))
+    assert.is_nil(text:find("changed by", 1, true))
+  end)
+
+  it("are no error when nobody compares", function()
+    local status, text = run [[
+function net.at(i, self, rank)
+  if rank == 1 and i == 5 then lt.allow_update(function() self.head.weight:mul_(0.9) end) end
+end
+fit(net, {devices = 2, replica_check_every_n_steps = 0})
+]]
+    assert.equal(0, status, text)
+  end)
+end)
+
+describe("weights that all ranks changed alike", function()
+  it("are told by each rank and train on", function()
+    local status, text = run [[
+function net.at(i, self)
+  lt.no_grad(function() self.head.weight:mul_(0.9) end)
+end
+print(fit(net, {devices = 2, replica_check_every_n_steps = 1}).global_step)
+]]
+    assert.equal(0, status, text)
+    assert.matches("^12\n", text)
+    assert.equal(2, count(text, "parameter head.weight was changed by mul at model.lua:"
+      .. FIRST + 2))
+  end)
+end)
+
+describe("what else ranks hold", function()
+  it("counts too: the state of an optimizer, its options", function()
+    local status, text = run [[
+function net.at(i, self, rank)
+  if rank == 0 or i ~= 3 then return end
+  self:optimizers().state[self.body.bias].exp_avg:mul_(1 + 1e-6)
+end
+fit(net, {devices = 2, replica_check_every_n_steps = 4})
+]]
+    assert.equal(1, status, text)
+    assert.matches("\n  rank 1: [^\n]*state of body.bias", text)
+    status, text = run [[
+function net.at(i, self, rank)
+  if i == 3 then self:optimizers().param_groups[1].lr = 0.01 * (1 + rank * 1e-15) end
+end
+fit(net, {devices = 2, replica_check_every_n_steps = 4})
+]]
+    assert.equal(1, status, text)
+    assert.matches("options of group 1 of the optimizer", text, 1, true)
+  end)
+
+  it("may part in a GAN too: every optimizer is compared", function()
+    local status, text = run [[
+net.automatic_optimization = false
+function net:configure_optimizers()
+  return {lt.optim.SGD(self.body:parameters(), {lr = 0.01}),
+          lt.optim.SGD(self.head:parameters(), {lr = 0.01})}
+end
+function net:training_step(x, i)
+  if lt.dist.rank() == 1 and i == 2 then
+    lt.allow_update(function() self.body.weight:add_(1) end)
+  end
+  for _, optimizer in ipairs(self:optimizers()) do
+    local loss = self.head(self.body(x)):mean()
+    optimizer:zero_grad()
+    self:manual_backward(loss)
+    optimizer:step()
+  end
+end
+fit(net, {devices = 2, replica_check_every_n_steps = 2})
+]]
+    assert.equal(1, status, text)
+    assert.matches("after optimizer step 6", text, 1, true)
+    assert.matches("rank 1: [^\n]*body.weight", text)
+  end)
+end)
