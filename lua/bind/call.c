@@ -86,7 +86,7 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
   }
 }
 
-/* It names its ranks and lines itself. Of a verdict the whole text, which a failure cannot hold. */
+/* It names its ranks and lines itself. A verdict is what counts, whatever was found first here. */
 void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status) {
   const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
   const lt_failure f = {.code = LT_ERANKS};

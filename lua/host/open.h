@@ -21,7 +21,7 @@ struct ltrain {
   int step_arguments;
   char warning[512]; /* pieces of one that is not complete */
   char where[64];
-  char message[2048];
+  char message[LT_FAILURE_TEXT];
 };
 
 /* A call from the host begins: a new budget of instructions. */

@@ -14,7 +14,8 @@
 
 typedef struct lt_registry lt_registry; /* opaque here: filled by registry.c, read by device/ */
 
-enum { LT_FAILURE_TEXT = 1024, LT_FAILURE_OP = 32, LT_FAILURE_SHAPES = 256 };
+/* The longest text is the table of ranks that disagree (comm/table.c): there is room for 64. */
+enum { LT_FAILURE_TEXT = 1 << 14, LT_FAILURE_OP = 32, LT_FAILURE_SHAPES = 256 };
 
 typedef struct lt_failure {
   lt_code code;

@@ -12,7 +12,7 @@
 #include "base/ctx.h"
 #include "ltrain/comm.h"
 
-enum { LT_VERDICT_TEXT = 8192, LT_RING = 1000 };
+enum { LT_VERDICT_TEXT = LT_FAILURE_TEXT, LT_RING = 1000 };
 
 /* Classes of failure, the gravest first: of several that come together the first is told. */
 typedef enum lt_verdict_class {
@@ -80,7 +80,7 @@ lt_mark lt_pulse_doing(const lt_pulse *p);
 int lt_mark_text(const lt_mark *mark, int rank, char *text, size_t size);
 
 /* "ranks disagree at collective 1,204: rank 0: ...; rank 1: ..." from the marks of n ranks; world
-   rank of entry k is ranks[k] (NULL: k). */
+   rank of entry k is ranks[k] (NULL: k). Where the room ends before, "..." is the end. */
 int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *text, size_t size);
 
 /* The ring as JSON lines, oldest first, written to a descriptor with write(2) alone (watchdogs). */

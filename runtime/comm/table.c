@@ -136,6 +136,7 @@ static void add_head(text *t, const lt_mark *marks, const int *ranks, int n) {
 }
 
 int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *room, size_t size) {
+  static const char more[] = "...";
   text t = {room, size, 0};
   if (size > 0) room[0] = 0;
   add_head(&t, marks, ranks, n);
@@ -143,5 +144,6 @@ int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *ro
     add(&t, k == 0 ? ": " : "; ");
     add_mark(&t, &marks[k], ranks ? ranks[k] : k);
   }
+  if (t.length >= size && size > sizeof more) memcpy(room + size - sizeof more, more, sizeof more);
   return (int)t.length;
 }

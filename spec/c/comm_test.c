@@ -97,7 +97,37 @@ static void tables_name_all_ranks(void **state) {
   char small[20];
   assert_int_equal(lt_disagreement_text(marks, NULL, 3, small, sizeof small),
                    lt_disagreement_text(marks, NULL, 3, NULL, 0));
-  assert_string_equal(small, "ranks disagree at c");
+  assert_string_equal(small, "ranks disagree a...");
+}
+
+/* The longest call there is, by each of as many ranks as a table shall hold. */
+static void long_tables_fit_into_verdicts_and_failures(void **state) {
+  (void)state;
+  enum { N = 64 };
+  static char text[2 * LT_VERDICT_TEXT];
+  static lt_verdict verdict;
+  static lt_mark marks[N];
+  int numbers[N];
+  for (int k = 0; k < N; k++) {
+    numbers[k] = LT_COMM_MAX_RANKS - N + k;
+    marks[k] = mark_of(LT_COMM_REDUCE_SCATTER, "/folders/of/many/letters/to/model.lua", 1000000,
+                       "on_validation_epoch_end");
+    marks[k].ndim = 8;
+    for (int d = 0; d < LT_MARK_DIMS; d++) marks[k].size[d] = 1000000000000 + k;
+    marks[k].reduce = LT_COMM_PROD;
+    marks[k].dtype = LT_BF16;
+    marks[k].group = 7;
+  }
+  int n = lt_disagreement_text(marks, numbers, N, text, sizeof text);
+  assert_in_range(n, 150 * N, sizeof text);
+  lt_verdict_set(&verdict, LT_RAISED, -1, 1, text);
+  assert_string_equal(verdict.text, text);
+  lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
+  lt_failure f;
+  lt_fail(c, LT_ERANKS, "%s", verdict.text);
+  assert_true(lt_take_failure(c, &f));
+  assert_string_equal(f.text, text);
+  lt_ctx_release(c);
 }
 
 /* Whether two plans that differ in one thing are told apart. */
@@ -308,6 +338,7 @@ int main(void) {
       cmocka_unit_test(marks_say_what_a_rank_does),
       cmocka_unit_test(long_names_keep_their_end),
       cmocka_unit_test(tables_name_all_ranks),
+      cmocka_unit_test(long_tables_fit_into_verdicts_and_failures),
       cmocka_unit_test(fingerprints_see_what_must_agree),
       cmocka_unit_test(verdicts_are_set_once),
       cmocka_unit_test(what_a_rank_does_is_never_torn),

@@ -23,7 +23,7 @@
 #include "device/device.h"
 #include "registry.h"
 
-enum { MOST_RANKS = 8 };
+enum { MOST_RANKS = 40 };
 
 typedef struct ranks ranks;
 

@@ -312,6 +312,27 @@ static void a_rank_that_never_comes(void **state) {
     for (int n = 2; n <= 4; n++) run_ranks_with(n, 0, waits_for_nobody, &how, 1);
 }
 
+/* Each of many ranks is told what every other one did. */
+static void quarrels_among_many(rank *r) {
+  const lt_origin at = {
+      .file = "a/folder/of/scripts/model.lua", .line = 31, .hook = "on_train_start"};
+  lt_tensor *t = zeros(r, LT_F32, 100 + r->rank);
+  CHECK(r, !finish_work(r, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, at)));
+  lt_failure f = {0};
+  CHECK(r, lt_take_failure(r->c, &f) && f.code == LT_ERANKS);
+  for (int k = 0; k < r->size; k++) {
+    char part[128];
+    snprintf(part, sizeof part, " rank %d: all_reduce sum [%d] f32 at %s:31 (on_train_start)", k,
+             100 + k, at.file);
+    if (strstr(f.text, part) == NULL) wrong(r, "rank %d is not told of rank %d", r->rank, k);
+  }
+}
+
+static void a_table_names_all_of_many_ranks(void **state) {
+  (void)state;
+  run_ranks(40, quarrels_among_many);
+}
+
 /* Without a watchdog the disagreement itself is the verdict. */
 static void quarrels_alone(rank *r) {
   r->pulse->report = NULL;
@@ -326,6 +347,7 @@ static void pulses_without_a_reporter(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_are_told_the_table),
+      cmocka_unit_test(a_table_names_all_of_many_ranks),
       cmocka_unit_test(lines_may_differ),
       cmocka_unit_test(both_ends_of_a_message_are_told),
       cmocka_unit_test(an_exchange_is_no_quarrel),
