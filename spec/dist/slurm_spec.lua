@@ -2,6 +2,7 @@
 -- and goes on. The nodes are network namespaces of this machine (spec/dist/slurm/cluster.sh).
 local child = require "spec.cli.child"
 local lt = require "ltrain"
+local namespaces = require "spec.dist.namespaces"
 
 local process = lt.runtime.process
 
@@ -17,20 +18,11 @@ local LTRAIN <const> = shell(("realpath -s '%s'"):format(os.getenv("LTRAIN") or 
 
 -- Why there can be no cluster here, or nil.
 local function missing()
-  for _, name in ipairs { "slurmctld", "slurmd", "srun", "ip", "nsenter", "unshare" } do
-    if not process.find(name) and not lt.io.kind("/usr/sbin/" .. name) then
-      return name .. " is not there"
-    end
-  end
-  if not process.is_root() then return "only root makes network namespaces" end
-  local status = process.capture({ "unshare", "--net", "--uts", "--mount", "true" }, 10)
-  if status ~= 0 then return "network namespaces are refused here" end
+  local why = namespaces.missing { "slurmctld", "slurmd", "srun" }
+  if why then return why end
   if not lt.io.kind("/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so")
     and shell("find /usr/lib -name 'mpi_pmix*.so' 2>/dev/null") == "" then
     return "this SLURM has no pmix"
-  end
-  for _, part in ipairs(lt.runtime.parts()) do
-    if part.name == "mpi" and not part.present then return "mpi: " .. part.text end
   end
 end
 

@@ -7,27 +7,11 @@
 #
 # Three namespaces: the controller with a bridge, and the nodes lta and ltb, each with a host name
 # and a folder for temporary files of its own (pmix of two nodes would meet in one). Needs root.
-# A process belongs to the cluster when it is in one of the namespaces: `down` ends those, whatever
-# became of their parents. `up` ends it all by itself after LIMIT seconds.
-set -euo pipefail
+# `up` ends it all by itself after LIMIT seconds.
 
-here=$(realpath "${BASH_SOURCE[0]}")
-verb=$1
-folder=$(cd "$2" && pwd)
-shift 2
-id=$(cat "$folder/id" 2>/dev/null || echo "lt$$")
-limit=${LIMIT:-100}
-
-on() { # on NODE COMMAND...: in the node's namespaces
-  local node=$1
-  shift
-  nsenter --net="/run/netns/$id$node" unshare --uts --mount bash -c '
-    hostname "$1"
-    mount --bind "$2/hosts" /etc/hosts
-    mount --bind "$2/$1.tmp" "$2/tmp"
-    shift 2
-    exec "$@"' on "$node" "$folder" "$@"
-}
+hosts="ltc lta ltb" prefix=lt limit=${LIMIT:-100}
+# shellcheck source=spec/dist/namespaces.sh
+. "$(dirname "$0")/../namespaces.sh"
 
 wire() { # namespaces, a bridge in the controller's, an address each
   local n=1 node
@@ -41,9 +25,7 @@ wire() { # namespaces, a bridge in the controller's, an address each
     ip netns add "$id$node"
     ip -n "${id}ltc" link add "$node" type veth peer name eth0 netns "$id$node"
     ip -n "${id}ltc" link set "$node" master bridge up
-    ip -n "$id$node" addr add "10.78.0.$n/24" dev eth0
-    ip -n "$id$node" link set eth0 up
-    ip -n "$id$node" link set lo up
+    number "$node" "10.78.0.$n"
   done
   printf '127.0.0.1 localhost\n10.78.0.1 ltc\n10.78.0.2 lta\n10.78.0.3 ltb\n' >"$folder/hosts"
 }
@@ -84,30 +66,12 @@ END
   printf 'CgroupPlugin=cgroup/v1\n' >"$folder/cgroup.conf"
 }
 
-down() {
-  local node pids
-  for _ in 1 2 3; do
-    pids=""
-    for node in ltc lta ltb; do pids+=" $(ip netns pids "$id$node" 2>/dev/null | tr '\n' ' ')"; done
-    [ -n "${pids// /}" ] || break
-    # shellcheck disable=SC2086
-    kill -KILL $pids 2>/dev/null || true
-    sleep 0.1
-  done
-  for node in ltc lta ltb; do ip netns del "$id$node" 2>/dev/null || true; done
-}
-
 up() {
   local node
-  echo "$id" >"$folder/id"
-  trap down ERR
+  begin
   mkdir -p "$folder"/{state,tmp} "$folder"/{ltc,lta,ltb}.{tmp,spool}
   wire
   settings
-  # The last resort: whoever started this may have been killed.
-  setsid bash -c 'sleep "$1"; exec "$2" down "$3"' on "$limit" "$here" "$folder" \
-    </dev/null >/dev/null 2>&1 &
-  echo $! >"$folder/limit.pid"
   export SLURM_CONF=$folder/slurm.conf
   # Sessions of their own: they outlive the process group that this script runs in.
   on ltc setsid slurmctld -D </dev/null >"$folder/slurmctld.out" 2>&1 &
@@ -126,8 +90,5 @@ up() {
 case $verb in
   up) up ;;
   in) SLURM_CONF=$folder/slurm.conf on ltc "$@" ;;
-  down)
-    down
-    [ ! -e "$folder/limit.pid" ] || kill -- "-$(cat "$folder/limit.pid")" 2>/dev/null || true
-    ;;
+  down) down ;;
 esac

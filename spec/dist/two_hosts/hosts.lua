@@ -2,6 +2,7 @@
 -- (hosts.sh makes them), and how mpirun starts ranks there.
 local child = require "spec.cli.child"
 local lt = require "ltrain"
+local namespaces = require "spec.dist.namespaces"
 
 local process = lt.runtime.process
 
@@ -20,20 +21,7 @@ local TOOL <const> = absolute(SCRIPT)
 local LTRAIN <const> = absolute(os.getenv("LTRAIN") or arg[-1])
 
 --- Why there can be no two hosts here, or nil.
-function hosts.missing()
-  for _, name in ipairs { "ip", "nsenter", "unshare", "mpirun" } do
-    if not process.find(name) and not lt.io.kind("/usr/sbin/" .. name) then
-      return name .. " is not there"
-    end
-  end
-  if not process.is_root() then return "only root makes network namespaces" end
-  if process.capture({ "unshare", "--net", "--uts", "--mount", "true" }, 10) ~= 0 then
-    return "network namespaces are refused here"
-  end
-  for _, part in ipairs(lt.runtime.parts()) do
-    if part.name == "mpi" and not part.present then return "mpi: " .. part.text end
-  end
-end
+function hosts.missing() return namespaces.missing {} end
 
 function hosts:_tool(verb, ...)
   local status, text = process.capture({ TOOL, verb, self.folder, ... }, 20)

@@ -13,28 +13,13 @@
 # A cut link drops frames silently: a permanent neighbour entry with a MAC that nobody has. (A link
 # that is taken down is seen by the sender, and proves nothing.) `up` takes it all down by itself
 # after LIMIT seconds.
-set -euo pipefail
 
-export PATH=$PATH:/usr/sbin:/sbin
-here=$(realpath "${BASH_SOURCE[0]}")
-verb=$1
-folder=$(cd "$2" && pwd)
-shift 2
-id=$(cat "$folder/id" 2>/dev/null || echo "ln$$")
-limit=${LIMIT:-120}
+hosts="lta ltb" prefix=ln limit=${LIMIT:-120}
+# shellcheck source=spec/dist/namespaces.sh
+. "$(dirname "$0")/../namespaces.sh"
 
 lta=10.77.0.1 ltb=10.77.0.2
 mac_of() { echo "02:00:00:00:77:0${1##*.}"; }
-
-on() { # on HOST COMMAND...
-  local host=$1
-  shift
-  exec nsenter --net="/run/netns/$id$host" unshare --uts --mount bash -c '
-    hostname "$1"
-    mount --bind "$2/hosts" /etc/hosts
-    shift 2
-    exec "$@"' on "$host" "$folder" "$@"
-}
 
 # next_hop FROM TO MAC: where frames to an address go.
 next_hop() { ip -n "$id$1" neigh replace "${!2}" lladdr "$3" dev eth0 nud permanent; }
@@ -45,9 +30,7 @@ wire() {
   ip -n "${id}lta" link add eth0 type veth peer name eth0 netns "${id}ltb"
   for host in lta ltb; do
     ip -n "$id$host" link set eth0 address "$(mac_of "${!host}")"
-    ip -n "$id$host" addr add "${!host}/24" dev eth0
-    ip -n "$id$host" link set eth0 up
-    ip -n "$id$host" link set lo up
+    number "$host" "${!host}"
   done
   heal
   printf '127.0.0.1 localhost\n%s lta\n%s ltb\n' "$lta" "$ltb" >"$folder/hosts"
@@ -67,36 +50,15 @@ heal() {
   next_hop ltb lta "$(mac_of "$lta")"
 }
 
-down() {
-  local host pids
-  for _ in 1 2 3; do
-    pids=""
-    for host in lta ltb; do pids+=" $(ip netns pids "$id$host" 2>/dev/null | tr '\n' ' ')"; done
-    [ -n "${pids// /}" ] || break
-    # shellcheck disable=SC2086
-    kill -KILL $pids 2>/dev/null || true
-    sleep 0.1
-  done
-  for host in lta ltb; do ip netns del "$id$host" 2>/dev/null || true; done
-}
-
 case $verb in
   up)
-    echo "$id" >"$folder/id"
-    trap down ERR
+    begin
     wire
-    # The last resort: whoever started this may have been killed.
-    setsid bash -c 'sleep "$1"; exec "$2" down "$3"' on "$limit" "$here" "$folder" \
-      </dev/null >/dev/null 2>&1 &
-    echo $! >"$folder/limit.pid"
     ;;
   on) on "$@" ;;
   cut) cut "$@" ;;
   heal) heal ;;
-  down)
-    down
-    [ ! -e "$folder/limit.pid" ] || kill -- "-$(cat "$folder/limit.pid")" 2>/dev/null || true
-    ;;
+  down) down ;;
   *)
     echo "hosts.sh: up, on, cut, heal or down: $verb" >&2
     exit 2
