@@ -5,6 +5,7 @@
 -- /proc however it was started; a job that a spec leaves behind is killed.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
+local mpirun = require "ltrain.clusters.mpirun"
 
 local job = {}
 job.__index = job
@@ -36,12 +37,8 @@ end
 
 --- Whether jobs over this backend can be started here; else false and the reason.
 function job.can(over)
-  if over ~= "mpi" then return true end
-  for _, part in ipairs(c.runtime.parts()) do
-    if part.name == "mpi" and not part.present then return false, "mpi: " .. part.text end
-  end
-  if #lines "command -v mpirun" == 0 then return false, "mpirun is not installed" end
-  return true
+  local missing = over == "mpi" and mpirun.missing() or nil
+  return not missing, missing
 end
 
 --- What a script of a job may call: it says where it is with files in its folder.

@@ -1,30 +1,9 @@
 -- spec/dist/joined_spec.lua: lt.dist in ranks that mpirun started.
-local child = require "spec.cli.child"
-local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
+local support = require "spec.dist.support"
 
-local function succeeds(command)
-  return (os.execute(command .. " >/dev/null 2>&1"))
-end
+local mpirun = support.mpirun
+local why <const> = require "ltrain.clusters.mpirun".missing()
 
-local function reason()
-  if not succeeds "command -v mpirun" then return "no mpirun" end
-  local pipe <close> = assert(io.popen(("'%s' info"):format(ltrain)))
-  if not pipe:read("a"):match "mpi%s+yes" then return "no mpi in this build" end
-end
-
--- Runs `code` on n ranks; `word` is one of the command line ("run"), nil: `ltrain FILE`.
-local function mpirun(n, code, word)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", 'local lt = require "ltrain" ' .. code)
-  local command = ("cd '%s' && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout "
-    .. "-k 1 60 mpirun -q --oversubscribe -n %d '%s' %s script.lua 2>&1; echo \"exit $?\"")
-    :format(folder, n, ltrain, word or "")
-  local pipe <close> = assert(io.popen(command))
-  local output, status = pipe:read("a"):match("^(.*)exit (%d+)\n$")
-  return tonumber(status), output
-end
-
-local why <const> = reason()
 local function test(name, fn)
   if why then pending(name .. " (" .. why .. ")") else it(name, fn) end
 end

@@ -1,31 +1,12 @@
 -- spec/dist/mpi_spec.lua: ranks that mpirun started: the same collectives, the same tables when
 -- they disagree. Skipped where this build has no MPI.
-local child = require "spec.cli.child"
 local support = require "spec.dist.support"
-local lt = require "ltrain"
 
-local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
-local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
-
--- MPI unloads its parts at its end, so that leaks of theirs cannot be told from ours any more.
-local PREFIX <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-  .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "")
-local LAUNCH <const> = "cd '%s' && " .. PREFIX .. "timeout -k 1 %d mpirun -q --oversubscribe "
-  .. "-n %d '%s' run script.lua 2>&1; echo \"exit $?\""
-
-local function built()
-  for _, part in ipairs(lt.runtime.parts()) do
-    if part.name == "mpi" then return part.present, part.text end
-  end
-end
+local missing = require "ltrain.clusters.mpirun".missing()
 
 -- Runs a script on n ranks; returns the exit status, what was printed, the folder.
 local function mpirun(n, code)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", support.prelude .. "local rank = dist.rank() " .. code)
-  local pipe <close> = assert(io.popen(LAUNCH:format(folder, SANITIZED and 120 or 60, n, ltrain)))
-  local output, status = pipe:read("a"):match("^(.*)exit (%d+)\n$")
-  return tonumber(status), output, folder
+  return support.mpirun(n, "local rank = dist.rank() " .. code, "run")
 end
 
 local function passes(n, code)
@@ -56,8 +37,7 @@ end
 
 describe("ranks under mpirun", function()
   local function needs_mpi()
-    local present, why = built()
-    if not present then pending("mpi: " .. why) end
+    if missing then pending(missing) end
   end
 
   it("are one world", function()

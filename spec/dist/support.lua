@@ -3,7 +3,13 @@
 local child = require "spec.cli.child"
 
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
-local LIMIT <const> = (os.getenv("LT_SANITIZE") or "") ~= "" and 60 or 20 -- seconds
+local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+local LIMIT <const> = SANITIZED and 60 or 20 -- seconds
+local MPI_LIMIT <const> = SANITIZED and 120 or 60
+-- MPI unloads its parts at its end, so that leaks of theirs cannot be told from ours any more.
+local MPIRUN <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+  .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "")
+  .. "timeout -k 1 %d mpirun -q --oversubscribe -n %d '%s' %s"
 
 local support = {}
 
@@ -52,17 +58,26 @@ support.every_reduction = [[
   same(lt.tensor{false, true, false}, dist.all_reduce(bool, {op = "min"}))
 ]]
 
---- Runs a script in a folder of its own; returns its exit status, what it printed on both streams,
---- and the folder. Line 1 of `code` is line 1 of "script.lua".
-function support.run(code, folder)
-  folder = folder or child.folder()
+-- Runs the command on "script.lua" in a folder of its own; returns its exit status, what it printed
+-- on both streams, and the folder. Line 1 of `code` is line 1 of the script.
+local function run(command, code)
+  local folder = child.folder()
   child.write(folder .. "/script.lua", support.prelude .. code)
-  local command = ("cd '%s' && timeout -k 1 %d '%s' script.lua 2>&1; echo \"exit $?\"")
-    :format(folder, LIMIT, ltrain)
-  local pipe <close> = assert(io.popen(command))
+  local pipe <close> = assert(io.popen(("cd '%s' && %s script.lua 2>&1; echo \"exit $?\""):format(
+    folder, command)))
   local text = pipe:read("a")
   local output, status = text:match("^(.*)exit (%d+)\n$")
   return tonumber(status), output, folder
+end
+
+--- Runs a script on one process.
+function support.run(code)
+  return run(("timeout -k 1 %d '%s'"):format(LIMIT, ltrain), code)
+end
+
+--- Runs it on n ranks of mpirun; `word` is one of the command line ("run"), nil: `ltrain FILE`.
+function support.mpirun(n, code, word)
+  return run(MPIRUN:format(MPI_LIMIT, n, ltrain, word or ""), code)
 end
 
 local luassert = require "luassert"
