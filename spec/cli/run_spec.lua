@@ -37,6 +37,34 @@ describe("ltrain run", function()
     assert.equal(1, times)
   end)
 
+  it("lets every rank speak with --verbose, and says which", function()
+    child.write(folder .. "/ranks.lua", [[
+      local lt = require "ltrain"
+      local net = lt.nn.Linear(2, 1)
+      function net:training_step(x) return self(x):mean() end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+      function net:on_train_start()
+        self.trainer:say("said")
+        self:print("through the module")
+        print("plainly")
+      end
+      return {model = net, data = {lt.ones(4, 2), lt.ones(4, 2)}}
+    ]])
+    local words = { "run", "ranks.lua", "--devices", "2", "--max_epochs", "1", "--logger", "false",
+      "--enable_checkpointing", "false" }
+    local _, out, err = run(words)
+    assert.equal(1, select(2, err:gsub("ltrain: said", "")))
+    assert.equal(1, select(2, out:gsub("through the module", "")))
+    words[#words + 1] = "--verbose"
+    _, out, err = run(words)
+    assert.matches("ltrain: said\n", err)
+    assert.matches("ltrain: rank 1: said\n", err)
+    for _, text in ipairs { "through the module", "plainly" } do
+      assert.equal(1, select(2, ("\n" .. out):gsub("\n" .. text .. "\n", "")), out)
+      assert.equal(1, select(2, ("\n" .. out):gsub("\nrank 1:\t" .. text .. "\n", "")), out)
+    end
+  end)
+
   it("gives the script its own arguments in `arg` and `...`", function()
     child.write(folder .. "/args.lua", [[
       print(arg[0], arg[1], arg[2], ..., select("#", ...))

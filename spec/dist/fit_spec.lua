@@ -117,6 +117,7 @@ describe("Trainer{devices = 2}", function()
         lt.dist.barrier()
       end
       local watch = lt.Callback:extend("Watch")
+      watch.all_ranks = true
       function watch:on_exception(_, _, err)
         for _ = 1, 100 do io.write("") end
         io.write(("rank %d: %s\n"):format(lt.dist.rank(), tostring(err):match("boom")))

@@ -196,7 +196,8 @@ describe("after each epoch end", function()
       end
       local same = {}
       local t = trainer {max_epochs = 3, log_every_n_steps = 3}
-      local watch = {on_train_epoch_end = function() same[#same + 1] = tostring(equal(t)) end}
+      local watch = {all_ranks = true,
+        on_train_epoch_end = function() same[#same + 1] = tostring(equal(t)) end}
       t.callbacks[#t.callbacks + 1] = lt.Callback.adopt(watch)
       t:fit(Net(), loader(16, 1))
       print(table.concat(same, " "), (line(t.callback_metrics)))

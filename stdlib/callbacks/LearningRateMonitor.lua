@@ -6,7 +6,7 @@ local errors = require "ltrain.core.errors"
 local LearningRateMonitor = Callback:extend("LearningRateMonitor")
 
 --- The other ranks have nothing to show.
-LearningRateMonitor.rank_zero_only = true
+LearningRateMonitor.all_ranks = false
 
 local OPTIONS <const> = {
   logging_interval = { type = "string", choices = { "step", "epoch" },

@@ -14,7 +14,7 @@ local tree = require "ltrain.core.tree"
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
 
 --- Rank 0 writes the files.
-ModelCheckpoint.rank_zero_only = true
+ModelCheckpoint.all_ranks = false
 
 ModelCheckpoint.saves_checkpoints = true
 

@@ -6,7 +6,7 @@ local console = require "ltrain.trainer.console"
 local ModelSummary = Callback:extend("ModelSummary")
 
 --- The other ranks have nothing to show.
-ModelSummary.rank_zero_only = true
+ModelSummary.all_ranks = false
 
 local OPTIONS <const> = {
   max_depth = { type = "integer", default = 1, min = -1,

@@ -10,7 +10,7 @@ local tree = require "ltrain.core.tree"
 local ProgressBar = Callback:extend("ProgressBar")
 
 --- The other ranks have nothing to show.
-ProgressBar.rank_zero_only = true
+ProgressBar.all_ranks = false
 
 -- It shows what the module logs at the end of an epoch.
 ProgressBar.comes_late = true

@@ -4,6 +4,9 @@ local config = require "ltrain.core.config"
 
 local Timer = Callback:extend("Timer")
 
+--- The first rank whose time is up ends the fit.
+Timer.all_ranks = true
+
 local OPTIONS <const> = {
   duration = { type = "number", min = 0, doc = "seconds; without it time is only measured" },
   interval = { type = "string", default = "step", choices = { "step", "epoch" },

@@ -2,8 +2,10 @@
 --
 -- Options of the Trainer are left where every Trainer that the script makes finds them. What the
 -- script returns is then given to the word's loop.
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
 local overrides = require "ltrain.trainer.overrides"
@@ -119,13 +121,22 @@ local function fix_seed(seed)
   local set = lt.seed
   local function seed_again(said)
     if said ~= nil and said ~= seed then
-      require "ltrain.trainer.console".say(
-        ("seed = %d (command line; the script says %s)"):format(seed, tostring(said)))
+      console.say(("seed = %d (command line; the script says %s)"):format(seed, tostring(said)))
     end
     return set(seed)
   end
   lt.seed, lt.seed_everything = seed_again, seed_again
   set(seed)
+end
+
+-- Every rank speaks; what the others say begins with their numbers.
+local function speak_all(host)
+  console.speak_all(true)
+  local plain = host.globals.print
+  function host.globals.print(...)
+    local rank = c.dist.rank()
+    if rank > 0 then plain(("rank %d:"):format(rank), ...) else plain(...) end
+  end
 end
 
 local function prepare(word, parsed, host)
@@ -134,6 +145,7 @@ local function prepare(word, parsed, host)
   overrides.only = word.name ~= "run" and word.loop or nil
   if parsed.options.threads then host.set_threads(parsed.options.threads) end
   if parsed.options.seed then fix_seed(parsed.options.seed) end
+  if parsed.options.verbose then speak_all(host) end
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }
   host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
 end

@@ -17,6 +17,8 @@ local SCRIPT <const> = {
       .. "already (mpirun, srun)" },
   { name = "hosts", type = "string", value = "A,B:2",
     doc = "machines for --launcher mpi, with the ranks of each where they differ" },
+  { name = "verbose", type = "boolean", value = "true|false",
+    doc = "let every rank speak; the lines of ranks above 0 begin with their numbers" },
   { name = "launcher_args", type = "string", value = "TEXT", doc = "more arguments for mpirun" },
 }
 

@@ -19,6 +19,8 @@ local SECONDS <const> = 30 -- for scontrol
 
 local Watch = Callback:extend "SignalWatch"
 
+Watch.all_ranks = true
+
 local armed -- { host =, job = of SLURM or nil, environment =, stopped =, path =, loop = } or nil
 
 -- Any rank's note is every rank's.

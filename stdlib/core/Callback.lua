@@ -5,8 +5,8 @@
 --
 -- Any hook of trainer/hooks.lua that callbacks may define is a method; it gets the trainer and the
 -- module first. None has a default. `monitor` (a metric's name) makes on_train_epoch_end run after
--- the module's; `saves_checkpoints = true` puts a callback last; `rank_zero_only = true` leaves it
--- out on the other ranks.
+-- the module's; `saves_checkpoints = true` puts a callback last. Of several
+-- ranks only rank 0 runs it, unless `all_ranks = true`.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -14,6 +14,10 @@ local errors = require "ltrain.core.errors"
 local Callback = class.extend(nil, "Callback")
 
 Callback.extend = class.extend
+
+--- true: it runs on every rank, as one must that changes what is trained or calls collectives.
+--- Else on rank 0 alone, which is noted once where a callback does not say false.
+Callback.all_ranks = nil
 
 function Callback:init() end
 

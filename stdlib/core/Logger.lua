@@ -6,6 +6,9 @@ local Logger = class.extend(nil, "Logger")
 
 Logger.extend = class.extend
 
+--- true: every rank logs; else rank 0 alone.
+Logger.all_ranks = false
+
 --- Overridden: sets `log_dir`, the folder `<save_dir>/<name>/version_<version>`, and those three,
 --- in a logger that writes files.
 function Logger:init() end

@@ -109,7 +109,7 @@ local function call_all(state, targets, name, ...)
     local target = targets[i]
     local answer
     if state.many_ranks then
-      together.set(hooks.by_name[name].together and not target.rank_zero_only)
+      together.set(hooks.by_name[name].together and (target == module or target.all_ranks))
     end
     if target == module then
       answer = target[name](target, ...)

@@ -8,6 +8,7 @@ local tree = require "ltrain.core.tree"
 local console = {}
 
 local muted = false -- this rank is not the one that speaks
+local verbose = false -- it speaks all the same, and says who it is
 local holder -- an object with hide() and draw(), or nil
 
 --- Makes `bar` the holder of the last line; nil: nobody.
@@ -20,8 +21,13 @@ function console.mute(on)
   muted = on
 end
 
+--- Has every rank speak (true), the others with their numbers before their lines.
+function console.speak_all(on)
+  verbose = on
+end
+
 local function around(write)
-  if muted then return end
+  if muted and not verbose then return end
   if holder then holder:hide() end
   write()
   if holder then holder:draw() end
@@ -29,7 +35,8 @@ end
 
 --- A line on stderr.
 function console.say(text)
-  around(function() c.runtime.write_stderr("ltrain: " .. text .. "\n") end)
+  local who = muted and ("rank %d: "):format(c.dist.rank()) or ""
+  around(function() c.runtime.write_stderr(("ltrain: %s%s\n"):format(who, text)) end)
 end
 
 --- A line on stderr of whichever rank this is: of what rank 0 cannot know.
@@ -63,7 +70,13 @@ end
 --- What `print` does.
 function console.print(...)
   local values = table.pack(...)
-  around(function() print(table.unpack(values, 1, values.n)) end)
+  around(function()
+    if muted then
+      print(("rank %d:"):format(c.dist.rank()), table.unpack(values, 1, values.n))
+    else
+      print(table.unpack(values, 1, values.n))
+    end
+  end)
 end
 
 local function number_text(value)

@@ -12,7 +12,9 @@ local hooks = {}
 --   "step"  on_step by default, both allowed      "epoch" on_epoch only
 --   "eval"  on_epoch by default, both allowed     false   logging is an error
 local ROWS <const> = {
-  { "prepare_data", "md", false, "", "download or generate data; runs once, before setup" },
+  { "prepare_data", "md", false, "",
+    "download or generate data, before setup: on one rank a machine, or on rank 0 alone where the "
+      .. "object has prepare_data_per_node = false" },
   { "setup", "mcd", false, "stage", "build what needs the data: datasets, layers" },
   { "configure_model", "m", false, "", "build layers late; must not build them twice" },
   { "configure_callbacks", "m", false, "",

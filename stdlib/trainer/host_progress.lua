@@ -6,6 +6,9 @@ local overrides = require "ltrain.trainer.overrides"
 
 local HostProgress = Callback:extend("HostProgress")
 
+-- The host is rank 0's process.
+HostProgress.all_ranks = false
+
 function HostProgress:init(tell)
   self.tell = tell
 end

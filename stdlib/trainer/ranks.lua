@@ -9,13 +9,13 @@ local place = require "ltrain.trainer.place"
 
 local ranks = {}
 
--- Callbacks that only write or show have nothing to do on the other ranks.
-local function for_this_rank(callbacks)
-  local list = {}
-  for _, callback in ipairs(callbacks) do
-    if not callback.rank_zero_only then list[#list + 1] = callback end
+-- Those of a list that run on every rank; rank 0 has all. Most write or show, and need no others.
+local function of_all_ranks(list)
+  local found = {}
+  for _, object in ipairs(list) do
+    if object.all_ranks then found[#found + 1] = object end
   end
-  return list
+  return found
 end
 
 --- The first thing that a rank does: who it is, and what it leaves to rank 0.
@@ -28,8 +28,9 @@ function ranks.enter(state)
   console.mute(not trainer.is_global_zero)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers
-  trainer.loggers, trainer.logger = {}, nil
-  trainer.callbacks = for_this_rank(trainer.callbacks)
+  trainer.loggers = of_all_ranks(trainer.loggers)
+  trainer.logger = trainer.loggers[1]
+  trainer.callbacks = of_all_ranks(trainer.callbacks)
   call.resolve(state)
 end
 
@@ -53,6 +54,17 @@ function ranks.tell_waiting(state)
     table.concat(parts, ", "), state.trainer:now() - state.began, slowest))
 end
 
+-- A callback that changes what is trained must not do it on one rank alone.
+local function tell_rank_zero_callbacks(trainer)
+  local names = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.all_ranks == nil then names[#names + 1] = getmetatable(callback).__name end
+  end
+  if #names == 0 then return end
+  trainer:note(("%s: on rank 0 only; all_ranks = true in a callback has it run on every rank")
+    :format(table.concat(names, ", ")))
+end
+
 local function hosts_text(world)
   local seen, count = {}, 0
   for _, host in ipairs(world.hosts) do
@@ -66,6 +78,7 @@ function ranks.banner(state)
   local trainer = state.trainer
   local world = trainer.world
   if world.ranks == 1 then return end
+  tell_rank_zero_callbacks(trainer)
   local parts = {
     ("%d ranks on %s over %s"):format(world.ranks, hosts_text(world), world.backend),
     ("%d thread%s each"):format(world.threads, world.threads == 1 and "" or "s"),

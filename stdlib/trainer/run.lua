@@ -86,9 +86,17 @@ local function connect(state)
   state.strategy:setup_environment(trainer)
 end
 
+-- On one rank a machine, unless the object says that its files are for all machines.
 local function prepare_data(state)
-  call.data(state, "prepare_data")
-  if state.hooks.prepare_data then call.method(state, "prepare_data") end
+  local strategy, data = state.strategy, state.data_module
+  if data and data.prepare_data then
+    strategy:prepare_data(function() call.data(state, "prepare_data") end,
+      data.prepare_data_per_node == false)
+  end
+  if state.hooks.prepare_data then
+    strategy:prepare_data(function() call.method(state, "prepare_data") end,
+      state.module.prepare_data_per_node == false)
+  end
 end
 
 local function set_up(state)
@@ -234,7 +242,7 @@ function run.start(trainer, fn, module, given, ckpt_path)
   c.runtime.collect_begin()
   local _ <close> = guard(state)
   connect(state)
-  state.strategy:prepare_data(function() prepare_data(state) end)
+  prepare_data(state)
   -- Reports of failing ranks go beside the logs.
   return state.strategy:launch(fn, function() return run_as_rank(state, ckpt_path) end,
     trainer.log_dir)

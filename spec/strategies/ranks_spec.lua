@@ -1,0 +1,220 @@
+-- spec/strategies/ranks_spec.lua: strategies, their parts, callbacks and loggers on two ranks.
+local child = require "spec.cli.child"
+
+-- A net on four features, a loader of 8 batches of 4; what a script of this spec begins with.
+local NET <const> = [[
+local lt = require "ltrain"
+local strategies = lt.strategies
+lt.seed(1)
+local rank = lt.dist.rank
+local Net = lt.Module:extend("Net")
+function Net:init() self.layer = lt.nn.Linear(4, 1) end
+function Net:training_step(batch) return self.layer(batch[1]):square():mean() end
+Net.validation_step = Net.training_step
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local function loader(n)
+  return lt.data.DataLoader(lt.data.TensorDataset(lt.ones(n or 32, 4)), {batch_size = 4})
+end
+local function trainer(options)
+  local o = {max_epochs = 1, devices = 2, logger = false}
+  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+    o["enable_" .. name] = false
+  end
+  for name, value in pairs(options) do o[name] = value end
+  return lt.Trainer(o)
+end
+-- What each rank has, as the text "a b" on rank 0.
+local function of_ranks(value)
+  return table.concat(lt.dist.all_gather(tostring(value)), " ")
+end
+]]
+
+-- Exit status, standard output, standard error.
+local function run(script)
+  local folder = child.folder()
+  child.write(folder .. "/script.lua", NET .. script)
+  local status, out, err = child.run({ "script.lua" }, { dir = folder })
+  child.remove(folder)
+  return status, out, err
+end
+
+local function prints(wanted, script)
+  local status, out, err = run(script)
+  assert.equal(0, status, err)
+  assert.equal(wanted, out)
+  return err
+end
+
+describe("on two ranks", function()
+  it("a strategy of one's own trains, with a precision of its own", function()
+    prints("setup\t2\ntrue\tf64 f64\t4\n", [[
+      local Mine = strategies.DDP:extend("Mine")
+      function Mine:setup(trainer)
+        Mine.super.setup(self, trainer)
+        if self.is_global_zero then print("setup", self.world_size) end
+      end
+      local precision = {
+        convert_module = function(_, module) module:to "f64" end,
+        convert_input = function(_, batch) return {batch[1]:to "f64"} end,
+      }
+      local net, seen, equal = Net(), nil, nil
+      function net:on_train_end()
+        seen = of_ranks(self.layer.weight.dtype)
+        local weights = lt.dist.all_gather(self.layer.weight)
+        equal = weights[1]:eq(weights[2]):all():item()
+      end
+      local t = trainer {strategy = Mine {precision = precision}}
+      t:fit(net, loader())
+      print(equal, seen, t.global_step)
+    ]])
+  end)
+
+  it("a registered name brings its checkpoint_io: rank 0 saves, every rank loads", function()
+    prints("rank 0 saves 4\n0 0\tnil nil\n1 1\ttrue\n", [[
+      local loads = 0
+      local io = {
+        save = function(_, checkpoint, path)
+          print(("rank %d saves %d"):format(rank(), checkpoint.global_step))
+          return lt.save(path, checkpoint)
+        end,
+        load = function(_, path)
+          loads = loads + 1
+          return lt.load(path)
+        end,
+        remove = function(_, path) os.remove(path) end,
+      }
+      strategies.register("stored", strategies.DDP, {params = {checkpoint_io = io}})
+      local net, before = Net(), nil
+      local t = trainer {strategy = "stored"}
+      function net:on_fit_end()
+        t:save_checkpoint("a.ckpt")
+        local counts = of_ranks(loads)
+        local path = of_ranks(t.ckpt_path)
+        if rank() == 0 then print(counts, path) end
+      end
+      t:fit(net, loader())
+      local other = Net()
+      function other:on_validation_end() before = of_ranks(loads) end
+      trainer({strategy = "stored"}):validate(other, loader(), {ckpt_path = "a.ckpt"})
+      print(before, net.layer.weight:eq(other.layer.weight):all():item())
+    ]])
+  end)
+
+  it("a comm that the strategy asks for and that is not there is an error", function()
+    local status, _, err = run [[
+      trainer({strategy = strategies.DDP {process_group_backend = "mpi"}}):fit(Net(), loader())
+    ]]
+    assert.equal(1, status)
+    assert.matches("strategies.DDP: process_group_backend = 'mpi', but these ranks talk over shm: "
+      .. "start them with `mpirun %-n N ltrain run SCRIPT`", err)
+    local _, count = err:gsub("process_group_backend", "")
+    assert.equal(1, count)
+  end)
+
+  it("hooks of the transfer get their batches", function()
+    prints("4 4\n", [[
+      local net, count, seen = Net(), 0, nil
+      function net:on_after_batch_transfer(batch)
+        count = count + 1
+        return batch
+      end
+      function net:on_train_end() seen = of_ranks(count) end
+      trainer({}):fit(net, loader())
+      print(seen)
+    ]])
+  end)
+
+  it("older hooks *_step_end get each rank's own output", function()
+    local err = prints("10 11\n", [[
+      local net, parts = Net(), nil
+      function net:training_step(batch)
+        return {loss = self.layer(batch[1]):mean(), part = 10 + rank()}
+      end
+      function net:training_step_end(outputs)
+        self.part = outputs.part
+        return outputs
+      end
+      function net:on_train_end() parts = of_ranks(self.part) end
+      trainer({}):fit(net, loader())
+      print(parts)
+    ]])
+    local _, count = err:gsub("note: training_step_end", "")
+    assert.equal(1, count)
+  end)
+end)
+
+describe("a callback of a script", function()
+  it("runs on rank 0 alone, which is noted, unless it asks for all ranks", function()
+    local err = prints("1 0\t1 1\t1 0\n", [[
+      local function counting(all_ranks)
+        local C = lt.Callback:extend("Counting")
+        C.all_ranks = all_ranks
+        function C:on_train_start() self.count = (self.count or 0) + 1 end
+        return C()
+      end
+      local one, all, silent = counting(nil), counting(true), counting(false)
+      local net, text = Net(), nil
+      function net:on_train_end()
+        text = ("%s\t%s\t%s"):format(of_ranks(one.count or 0), of_ranks(all.count or 0),
+          of_ranks(silent.count or 0))
+      end
+      trainer({callbacks = {one, all, silent}}):fit(net, loader())
+      print(text)
+    ]])
+    assert.matches("note: Counting: on rank 0 only; all_ranks = true in a callback", err)
+  end)
+
+  it("that stops the fit on rank 0 stops all at the same step", function()
+    prints("true\ttrue\n", [[
+      local net, steps = Net(), nil
+      local stop = {on_train_batch_end = function(_, t, _, _, _, i) t.should_stop = i == 1 end}
+      function net:on_train_end() steps = lt.dist.all_gather(self.trainer.global_step) end
+      trainer({callbacks = {stop}}):fit(net, loader(64))
+      print(steps[1] == steps[2], steps[1] < 4)
+    ]])
+  end)
+end)
+
+describe("a logger of a script", function()
+  it("logs on rank 0 alone, unless it asks for all ranks", function()
+    prints("1 0\t1 1\n", [[
+      local function counting(all_ranks)
+        local L = lt.Logger:extend("Counting")
+        L.all_ranks, L.count = all_ranks, 0
+        function L:log_metrics() self.count = self.count + 1 end
+        return L()
+      end
+      local one, all = counting(), counting(true)
+      local net, text = Net(), nil
+      function net:on_train_epoch_end() self:log("x", 1) end
+      function net:on_fit_end()
+        text = of_ranks(one.count) .. "\t" .. of_ranks(all.count)
+      end
+      trainer({logger = {one, all}}):fit(net, loader())
+      print(text)
+    ]])
+  end)
+end)
+
+describe("prepare_data", function()
+  local lt = require "ltrain"
+  local tiny = require "spec.trainer.tiny"
+
+  -- Whether it runs on a rank of these numbers.
+  local function prepares(local_rank, global_rank, per_node)
+    local strategy = lt.strategies.DDP()
+    local trainer = tiny.trainer { strategy = strategy }
+    strategy.local_rank, strategy.global_rank = local_rank, global_rank
+    local net, ran = tiny.Line(), false
+    net.prepare_data_per_node = per_node
+    function net.prepare_data() ran = true end
+    trainer:fit(net, tiny.same(1))
+    return ran
+  end
+
+  it("runs once a machine, or once in all", function()
+    assert.same({ true, true, false }, { prepares(0, 0), prepares(0, 4), prepares(1, 5) })
+    assert.same({ true, false, false },
+      { prepares(0, 0, false), prepares(0, 4, false), prepares(1, 5, false) })
+  end)
+end)
