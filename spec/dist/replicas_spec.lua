@@ -58,7 +58,7 @@ fit(net, {devices = 2, replica_check_every_n_steps = 4})
 ]]
       assert.equal(1, status, text)
       local line = FIRST + 2
-      assert.matches("ltrain: rank 1: warning: parameter head.weight was changed by mul at "
+      assert.matches("[rank 1] ltrain: warning: parameter head.weight was changed by mul at "
         .. "model.lua:" .. line, text, 1, true)
       assert.matches("ranks hold different values after optimizer step 8, compared to rank 0:\n"
         .. "  rank 1: ", text, 1, true)
@@ -116,6 +116,21 @@ print(fit(net, {devices = 2, replica_check_every_n_steps = 1}).global_step)
     assert.matches("^12\n", text)
     assert.equal(2, count(text, "parameter head.weight was changed by mul at model.lua:"
       .. FIRST + 2))
+  end)
+end)
+
+describe("a collective into a parameter", function()
+  it("is told under its own name", function()
+    local status, text = run [[
+function net.at(i, self)
+  if i == 2 then lt.no_grad(function() lt.dist.all_reduce_(self.body.bias) end) end
+  if i == 3 then lt.no_grad(function() lt.dist.broadcast(self.head.bias) end) end
+end
+fit(net, {devices = 2})
+]]
+    assert.equal(0, status, text)
+    assert.equal(2, count(text, "body.bias was changed by all_reduce_ at model.lua:" .. FIRST + 2))
+    assert.is_nil(text:find("head.bias", 1, true)) -- broadcast makes a new tensor
   end)
 end)
 
