@@ -1,5 +1,6 @@
 -- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
 local child = require "spec.cli.child"
+local support = require "spec.dist.support"
 
 local PRELUDE <const> = [[
 local lt = require "ltrain"
@@ -178,5 +179,33 @@ fit(net, {devices = 2, replica_check_every_n_steps = 2})
     assert.equal(1, status, text)
     assert.matches("after optimizer step 6", text, 1, true)
     assert.matches("rank 1: [^\n]*body.weight", text)
+  end)
+end)
+
+describe("deterministic", function()
+  -- That backends add in the order they say is shown by spec/c/comm_conformance.c.
+  local SCRIPT <const> = [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.w = lt.parameter(lt.ones(1)) end
+function Net:training_step() return self.w * 1 end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local o = {max_epochs = 1, logger = false}
+for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+  o["enable_" .. name] = false
+end
+for _, deterministic in ipairs {false, true, false} do
+  o.deterministic = deterministic
+  local trainer = lt.Trainer(o)
+  trainer:fit(Net(), {lt.ones(1)})
+  if dist.rank() == 0 then print(deterministic, trainer.world.reduction_order) end
+end
+]]
+
+  it("makes ranks under mpirun add in the order of the tree", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then pending(missing) end
+    local status, output = support.mpirun(2, SCRIPT, "run")
+    assert.equal(0, status, output)
+    assert.matches("false\tof the backend\n.*true\tbinary tree\n.*false\tof the backend\n", output)
   end)
 end)
