@@ -182,6 +182,24 @@ fit(net, {devices = 2, replica_check_every_n_steps = 2})
   end)
 end)
 
+describe("ranks under mpirun", function()
+  it("are compared too", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then pending(missing) end
+    local status, output = support.mpirun(2, PRELUDE .. [[
+function net.at(i, self, rank)
+  if rank == 1 and i == 1 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
+end
+fit(net, {replica_check_every_n_steps = 2})
+]], "run")
+    assert.equal(1, status, output)
+    local by = "changed by mul at script.lua:" .. FIRST + 2
+    assert.matches("ltrain: rank 1: warning: parameter head.weight was " .. by, output, 1, true)
+    assert.matches("\n  rank 1: [^\n]*head.weight %(" .. by .. "%)", output)
+    assert.equal(1, count(output, "ranks hold different values"))
+  end)
+end)
+
 describe("deterministic", function()
   -- That backends add in the order they say is shown by spec/c/comm_conformance.c.
   local SCRIPT <const> = [[
