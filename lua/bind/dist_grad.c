@@ -8,9 +8,11 @@
      all_gather with cat       the same where parts are unequal: all_reduce, cut out
      reduce_scatter sum, mean  all_gather of the gradient
 
-   Backward is therefore a collective itself, which all ranks of the group must run. */
+   Backward is therefore a collective itself, which all ranks of the group must run: in a training
+   step all of them are visited, in the reverse order of their issue (autograd/always.c). */
 #include <stdio.h>
 
+#include "autograd/backward.h"
 #include "bind/dist.h"
 #include "ops/node.h"
 
@@ -97,5 +99,34 @@ bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64
   const lt_custom custom = {.name = k->who, .fn = pass_back, .drop = drop, .ud = p};
   if (!lt_record_custom(c, 1, &k->x, 1, &y, custom)) return false;
   if (k->in_place) y->storage->recorded = y->storage->version;
-  return true;
+  return lt_always_note(c, (lt_node *)y->node);
+}
+
+/* Training steps. */
+
+/* dist.begin_step(): the next backward visits all collectives issued from here on */
+static int begin_step(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (!lt_always_begin(b->c)) lt_raise_failure(L, b);
+  return 0;
+}
+
+/* dist.end_step([run]): the step is over; with `run` those that no backward visited are, with
+   zeros: other ranks wait for them */
+static int end_step(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (lua_toboolean(L, 1) && lt_always_count(b->c) > 0) {
+    const lt_backward_options o = {0};
+    lt_frame frame = lt_begin(L, b, 0);
+    lt_backward(b->c, NULL, &o);
+    lt_end_call(L, b, frame);
+  }
+  lt_always_end(b->c);
+  return 0;
+}
+
+void lt_bind_dist_grad(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"begin_step", begin_step}, {"end_step", end_step}, {NULL, NULL}};
+  lt_add_functions(L, b, functions);
 }

@@ -64,6 +64,7 @@ typedef struct lt_bind {
   bool seed_untold;      /* the seed was drawn, and nobody has been told */
   lt_rng outside;        /* where draws outside of loops were left, while in one */
   atomic_int interrupts; /* Ctrl-C pressed and not acted on */
+  atomic_int signal;     /* the number of the signal that asked for it last, 0: none */
   lt_script_hook *live_hooks, *dead_hooks;
 } lt_bind;
 

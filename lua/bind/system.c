@@ -131,10 +131,13 @@ static int cancelled(lua_State *L) {
   return 1;
 }
 
-/* interrupted() -> how often Ctrl-C was pressed since clear_interrupt() */
+/* interrupted() -> how often Ctrl-C was pressed since clear_interrupt(), and the number of the signal
+   that it was last (0: none yet) */
 static int interrupted(lua_State *L) {
-  lua_pushinteger(L, atomic_load(&lt_enter(L)->interrupts));
-  return 1;
+  const lt_bind *b = lt_enter(L);
+  lua_pushinteger(L, atomic_load(&b->interrupts));
+  lua_pushinteger(L, atomic_load(&b->signal));
+  return 2;
 }
 
 static int clear_interrupt(lua_State *L) {

@@ -130,7 +130,7 @@ static bool differentiate(lt_ctx *c, lt_node *n, lt_tensor **in) {
 static bool visit(lt_ctx *c, heap *h, uint64_t walk, lt_node *n) {
   lt_tensor *few[FEW] = {NULL};
   lt_tensor **in = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *in);
-  bool ok = in != NULL, any = false;
+  bool ok = in != NULL && (!n->always || lt_always_fill(c, n)), any = false;
   for (int k = 0; k < n->n_out && ok; k++) {
     if (n->grads[k] == NULL) continue;
     any = true;
@@ -170,6 +170,20 @@ static bool walk_down(lt_ctx *c, heap *h, uint64_t walk, bool keep) {
   return ok;
 }
 
+/* The nodes that this walk visits in any case. */
+static bool push_always(lt_ctx *c, heap *h, uint64_t walk) {
+  bool ok = true;
+  while (lt_always_count(c) > 0) {
+    lt_node *n = lt_always_take(c);
+    if (ok && !n->used && n->walk != walk) {
+      n->walk = walk;
+      ok = heap_push(c, h, n);
+    }
+    lt_release(c, n);
+  }
+  return ok;
+}
+
 static lt_tensor *seed_of(lt_ctx *c, lt_tensor *root, lt_tensor *seed) {
   if (seed == NULL && root->numel != 1) {
     lt_fail(c, LT_ESHAPE,
@@ -186,9 +200,18 @@ static lt_tensor *seed_of(lt_ctx *c, lt_tensor *root, lt_tensor *seed) {
   return NULL;
 }
 
+/* The gradient of the root goes where the root came from. */
+static bool start(lt_ctx *c, heap *h, uint64_t walk, lt_tensor *root, lt_tensor *given) {
+  lt_tensor *seed = seed_of(c, root, given);
+  lt_edge e = lt_edge_to(root);
+  bool ok = seed != NULL && deliver(c, h, walk, &e, seed);
+  lt_release(c, e.target);
+  return ok;
+}
+
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
   if (!lt_ok(c)) return false;
-  if (!lt_requires_grad(root))
+  if (root != NULL && !lt_requires_grad(root))
     return lt_fail(c, LT_EARG,
                    "backward: this tensor has no history (made under no_grad, detached, or from "
                    "tensors that do not require grad)");
@@ -198,11 +221,8 @@ bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options)
   c->modes.grad = options->create_graph;
   heap h = {0};
   uint64_t walk = ++c->walks;
-  lt_tensor *seed = seed_of(c, root, options->seed);
-  lt_edge e = lt_edge_to(root);
-  bool ok = seed != NULL && deliver(c, &h, walk, &e, seed);
+  bool ok = push_always(c, &h, walk) && (root == NULL || start(c, &h, walk, root, options->seed));
   ok = walk_down(c, &h, walk, options->retain_graph || options->create_graph) && ok;
-  lt_release(c, e.target);
   lt_free(c, h.node, (size_t)h.capacity * sizeof *h.node);
   lt_frame_close(c, frame, 0, NULL);
   c->modes = modes;

@@ -11,8 +11,18 @@ typedef struct lt_backward_options {
 } lt_backward_options;
 
 /* Add d root / d leaf to the `grad` of every leaf below. Nodes are visited newest first, each once,
-   in one frame each; runs with autocast off. */
+   in one frame each; runs with autocast off. Without a root only the nodes of the step that are
+   always visited (below) are, with zeros. */
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options);
+
+/* Nodes noted between begin and end are visited by the next backward, newest first among all
+   others, with zeros where no gradient reaches them. end forgets those that no backward took. */
+bool lt_always_begin(lt_ctx *c);
+void lt_always_end(lt_ctx *c);
+bool lt_always_note(lt_ctx *c, lt_node *n); /* outside of a step it does nothing */
+int64_t lt_always_count(const lt_ctx *c);
+lt_node *lt_always_take(lt_ctx *c); /* one of them, with its reference; count must not be 0 */
+bool lt_always_fill(lt_ctx *c, lt_node *n);
 
 /* Give `leaf` a gradient of its own shape, or add to the one it has (in place unless recording). */
 bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad);

@@ -50,6 +50,7 @@ struct lt_node {
   lt_meta *out;          /* n_out */
   void *args;
   bool used;             /* its saved values are gone */
+  bool always;           /* a walk visits it although no gradient reaches it (autograd/always.c) */
   lt_device device;
   lt_hook *hooks;
   lt_custom custom;

@@ -1,0 +1,77 @@
+/* runtime/autograd/always.c: nodes that the backward of a step visits whether a gradient reaches
+   them or not. Collectives are such: a rank whose loss does not use one must take part in its
+   backward all the same, with zeros, or the others wait for it. */
+#include "autograd/backward.h"
+
+typedef struct always {
+  lt_node **node;
+  int64_t count, capacity;
+  bool on; /* a step is under way */
+} always;
+
+static void forget(lt_ctx *c, always *a) {
+  for (int64_t k = 0; k < a->count; k++) lt_release(c, a->node[k]);
+  a->count = 0;
+}
+
+static void drop(lt_ctx *c, void *slot) {
+  always *a = slot;
+  forget(c, a);
+  lt_free(c, a->node, (size_t)a->capacity * sizeof *a->node);
+  lt_free(c, a, sizeof *a);
+}
+
+bool lt_always_begin(lt_ctx *c) {
+  always *a = c->slot[LT_SLOT_AUTOGRAD];
+  if (a == NULL) {
+    a = lt_alloc(c, sizeof *a);
+    if (a == NULL) return false;
+    c->slot[LT_SLOT_AUTOGRAD] = a;
+    c->slot_drop[LT_SLOT_AUTOGRAD] = drop;
+  }
+  forget(c, a);
+  a->on = true;
+  return true;
+}
+
+void lt_always_end(lt_ctx *c) {
+  always *a = c->slot[LT_SLOT_AUTOGRAD];
+  if (a == NULL) return;
+  forget(c, a);
+  a->on = false;
+}
+
+bool lt_always_note(lt_ctx *c, lt_node *n) {
+  always *a = c->slot[LT_SLOT_AUTOGRAD];
+  if (a == NULL || !a->on) return true;
+  if (a->count == a->capacity) {
+    int64_t capacity = a->capacity == 0 ? 16 : 2 * a->capacity;
+    lt_node **grown = lt_realloc(c, a->node, (size_t)a->capacity * sizeof *grown,
+                                 (size_t)capacity * sizeof *grown);
+    if (grown == NULL) return false;
+    a->node = grown;
+    a->capacity = capacity;
+  }
+  a->node[a->count++] = lt_retain(n);
+  n->always = true;
+  return true;
+}
+
+int64_t lt_always_count(const lt_ctx *c) {
+  const always *a = c->slot[LT_SLOT_AUTOGRAD];
+  return a != NULL ? a->count : 0;
+}
+
+lt_node *lt_always_take(lt_ctx *c) {
+  always *a = c->slot[LT_SLOT_AUTOGRAD];
+  return a->node[--a->count];
+}
+
+bool lt_always_fill(lt_ctx *c, lt_node *n) {
+  for (int k = 0; k < n->n_out; k++)
+    if (n->grads[k] != NULL) return true;
+  const lt_meta *m = &n->out[0];
+  lt_tensor *zeros = lt_full(c, m->shape, lt_scalar_of(0), m->dtype, n->device);
+  n->grads[0] = lt_retain(zeros);
+  return zeros != NULL;
+}
