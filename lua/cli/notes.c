@@ -42,7 +42,9 @@ static int noted(lua_State *L) {
 /* interrupt(name): to the loops of a Trainer as if Ctrl-C had come, with this signal's status */
 static int interrupt(lua_State *L) {
   acted_on = numbers[luaL_checkoption(L, 1, NULL, names)];
-  atomic_fetch_add(&lt_bind_get(L)->interrupts, 1);
+  lt_bind *b = lt_bind_get(L);
+  atomic_fetch_add(&b->interrupts, 1);
+  atomic_store(&b->signal, acted_on);
   return 0;
 }
 

@@ -64,6 +64,7 @@ static void on_signal(int number) {
   }
   if (signalled == NULL) return;
   atomic_store(&binding->interrupts, pending);
+  atomic_store(&binding->signal, number);
   lua_sethook(signalled, stop, STOP_EVENTS, 1);
   lua_State *running = lt_bind_running(binding); /* a coroutine */
   if (running != signalled) lua_sethook(running, stop, STOP_EVENTS, 1);

@@ -107,7 +107,7 @@ function ModelCheckpoint:setup(trainer, _, stage)
   if stage ~= "fit" then return end
   if not self.dirpath then self.dirpath = trainer:checkpoint_folder() end
   check_folder(self, trainer)
-  self.clock_start = trainer:now()
+  self.clock_start = trainer:agreed_now()
 end
 
 -- Which files.
@@ -153,7 +153,8 @@ local function is_ours(self, path)
 end
 
 local function request(self, trainer, path, old)
-  trainer:request_checkpoint(path, { weights_only = self.save_weights_only }, function()
+  local options = { weights_only = self.save_weights_only, agreed = true } -- all ranks ask
+  trainer:request_checkpoint(path, options, function()
     if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
     if old and old ~= path and is_ours(self, old) and not is_source(trainer, old) then
       trainer.strategy.checkpoint_io:remove(old)
@@ -272,8 +273,8 @@ function ModelCheckpoint:on_train_batch_end(trainer)
   if self.every_n_train_steps > 0 then
     if trainer.global_step % self.every_n_train_steps ~= 0 then return end
   elseif self.train_time_interval then
-    if trainer:now() - self.clock_start < self.train_time_interval then return end
-    self.clock_start = trainer:now()
+    if trainer:agreed_now() - self.clock_start < self.train_time_interval then return end
+    self.clock_start = trainer:agreed_now()
   else
     return
   end

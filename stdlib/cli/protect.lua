@@ -12,7 +12,11 @@ local function on_error(host)
     local stopped = interrupt.is(value) or host.stopped()
     -- Ranks that a launcher started hear of it before anything unwinds.
     if not stopped then c.dist.tell(message) end
-    if stopped or type(value) ~= "string" then return { text = message, stopped = stopped } end
+    if stopped or type(value) ~= "string" then
+      local agreed = type(value) == "table" and value.signal
+      return { text = message, stopped = stopped, agreed = agreed ~= nil and agreed or nil,
+        status = agreed and 128 + agreed }
+    end
     return { text = traceback.trim(message, host.traceback(message, 2)),
       status = c.runtime.status_of(message) }
   end
@@ -31,7 +35,10 @@ function protect.report(host, failure)
     if c.dist.may_speak() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
     return verdict.status
   end
-  host.complain(("ltrain: %s\n"):format(failure.text))
+  -- What all ranks agreed on is told by the first.
+  if not failure.agreed or c.dist.rank() == 0 then
+    host.complain(("ltrain: %s\n"):format(failure.text))
+  end
   return failure.stopped and host.signal() or failure.status or 1
 end
 

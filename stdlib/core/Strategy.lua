@@ -146,9 +146,13 @@ function Strategy:batch_to_device(batch)
   end)
 end
 
---- Adds the gradients of `parameters` over all ranks. `weight`: this rank's samples over the
---- nominal batch; `flags`: numbers. Returns the sums of both.
-function Strategy:reduce_gradients(parameters, weight, flags) return weight, flags end
+--- An object with `backward(loss, weight)`, which adds to the gradients, and
+--- `sync(parameters, total)`, which makes them the weighted mean of all ranks' (`total`: the sum of
+--- the weights). The loop of several ranks calls it; a module's own configure_ddp comes first.
+function Strategy:configure_ddp(module) end
+
+--- Adds each of a list of numbers over all ranks: a list.
+function Strategy:add(numbers) return numbers end
 
 --- Makes the buffers of all ranks those of rank 0.
 function Strategy:sync_buffers(module) end

@@ -30,10 +30,21 @@ end
 local DEFAULTS <const> = {}
 for name, spec in next, options_of do DEFAULTS[name] = config.check(nil, spec, name) end
 
+local within -- the group of calls that name none; nil: all ranks
+
+--- From here on calls without a group are those of `group` (nil: all ranks). Returns the group that
+--- was before.
+function collectives.use(group)
+  local outer = within
+  within = group
+  return outer
+end
+
 local function checked(name, options)
-  if options == nil then return DEFAULTS[name], nil end
+  if options == nil then return DEFAULTS[name], within and within._handle end
   options = config.check(options, options_of[name], name)
-  return options, options.group and options.group._handle
+  local group = options.group or within
+  return options, group and group._handle
 end
 
 local function check_rank(who, name, rank, group)

@@ -4,13 +4,16 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
+local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
 
 local d = c.dist
 
-local dist = { launch = launch, split = collectives.split, world = d.world }
+local dist = {
+  ddp = ddp.wrap, launch = launch, split = collectives.split, world = d.world,
+}
 
 for name in next, collectives.places do dist[name] = collectives[name] end
 for name, fn in next, rank_zero do dist[name] = fn end

@@ -5,12 +5,12 @@
 -- ranks are there already (mpirun, srun, lt.dist.launch) they are joined.
 local Strategy = require "ltrain.core.Strategy"
 local c = require "ltrain.c"
+local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
-local reducer = require "ltrain.dist.reducer"
-local tree = require "ltrain.core.tree"
+local replicate = require "ltrain.dist.replicate"
 
 local DDP = Strategy:extend("DDP")
 
@@ -22,7 +22,7 @@ function DDP:init(options)
   local o, notes = ddp_options.check(options)
   self:use_parts(o)
   for _, name in ipairs(ddp_options.kept) do self[name] = o[name] end
-  self.comm_hook, self.notes = ddp_options.comm_hook(o.ddp_comm_hook), notes
+  self.comm_hook, self.notes = o.ddp_comm_hook, notes
   self:note_world()
 end
 
@@ -55,31 +55,6 @@ function DDP:launch(what, body, folder)
   })
 end
 
--- Name, shape and dtype of all tensors of a module, as one text a tensor.
-local function shapes_of(module)
-  local list = {}
-  for name, tensor in tree.pairs(module:state_dict()) do
-    list[#list + 1] = ("%s [%s] %s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype)
-  end
-  return list
-end
-
-local function check_shapes(module)
-  local own = shapes_of(module)
-  local wanted = dist.broadcast(own)
-  for i = 1, math.max(#own, #wanted) do
-    if own[i] ~= wanted[i] then
-      errors.blame("ranks built different modules: rank 0 has %s, rank %d has %s",
-        wanted[i] or "nothing more", dist.rank(), own[i] or "nothing more")
-    end
-  end
-end
-
-local function copy_from_first(tensors)
-  local _ <close> = c.allow_update()
-  for _, tensor in ipairs(tensors) do tensor:copy_(dist.broadcast(tensor)) end
-end
-
 -- The script says by which comm ranks are to talk.
 local function check_backend(wanted)
   local backend = dist.world().backend
@@ -94,23 +69,20 @@ function DDP:setup(trainer)
   Strategy.setup(self, trainer)
   if dist.world_size() == 1 then return end
   check_backend(self.process_group_backend)
-  local module = trainer.module
-  check_shapes(module)
-  local tensors = {}
-  for _, tensor in tree.pairs(module:state_dict()) do tensors[#tensors + 1] = tensor end
-  copy_from_first(tensors)
+  replicate.module(trainer.module)
 end
 
-function DDP:reduce_gradients(parameters, weight, flags)
-  if dist.world_size() == 1 then return weight, flags end
-  return reducer.reduce(parameters, weight, flags)
+--- The object by which gradients are shared: see lt.dist.ddp.
+function DDP:configure_ddp(module)
+  return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook })
+end
+
+function DDP:add(numbers)
+  return dist.all_reduce(c.tensor(numbers, { dtype = "f64" })):tolist()
 end
 
 function DDP:sync_buffers(module)
-  if dist.world_size() == 1 then return end
-  local tensors = {}
-  for _, buffer in module:named_buffers() do tensors[#tensors + 1] = buffer end
-  copy_from_first(tensors)
+  if dist.world_size() > 1 and self.broadcast_buffers ~= false then replicate.buffers(module) end
 end
 
 --- Ranks that are there already wait for the one of their machine (of all, with `once`) that

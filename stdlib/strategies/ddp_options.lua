@@ -1,7 +1,6 @@
 --- stdlib/strategies/ddp_options.lua: options of DDP: ours, and those that Lightning's has.
 local Strategy = require "ltrain.core.Strategy"
 local config = require "ltrain.core.config"
-local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 
 local ddp_options = {}
@@ -100,17 +99,6 @@ function ddp_options.check(options)
     o.precision = o.precision_plugin
   end
   return o, notes
-end
-
--- Gradients travel in half the bytes, and are summed in bf16.
-local function through_bf16(bucket)
-  return dist.all_reduce(bucket:to "bf16"):to(bucket.dtype)
-end
-
---- The function that reduces a bucket; nil for the usual one.
-function ddp_options.comm_hook(given)
-  if given == "bf16" then return through_bf16 end
-  return given
 end
 
 return ddp_options

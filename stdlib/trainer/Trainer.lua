@@ -6,6 +6,7 @@
 --
 -- The object holds what scripts and callbacks may read: options, counters, metrics, parts. What
 -- belongs to one call is in the state table that the loops pass on.
+local agree = require "ltrain.trainer.agree"
 local assemble = require "ltrain.trainer.assemble"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
@@ -210,7 +211,7 @@ end
 function Trainer:logs_this_step()
   local every, state, stops = self.log_every_n_steps, self.running, self.should_stop
   -- A wish to stop is one rank's own until all have agreed on it.
-  if state and state.many_ranks then stops = state.agreed_stop or false end
+  if state and state.many_ranks then stops = state.agreed.stop or false end
   return every > 0 and (self.progress.stepped + 1) % every == 0 or stops
 end
 
@@ -267,5 +268,10 @@ end
 
 --- Seconds on a clock that only goes forward.
 function Trainer:now() return c.runtime.clock() end
+
+--- The same as all ranks read it: rank 0's clock, as of the last step.
+function Trainer:agreed_now()
+  return self.running and agree.now(self.running) or self:now()
+end
 
 return Trainer

@@ -1,4 +1,5 @@
 --- stdlib/trainer/boundary.lua: what is acted on between batches: saves, Ctrl-C, changed hooks.
+local agree = require "ltrain.trainer.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.checkpoint"
@@ -21,7 +22,18 @@ function boundary.request_save(state, path, options, after)
   saves[#saves + 1] = { path = path, options = options, after = after }
 end
 
-local function write_requested(state)
+-- Ranks that had no sample ran no hooks: they have not heard that a file is asked for.
+local function hear_of_saves(state, where)
+  if where ~= "batch" or not state.active then return end
+  local saves = state.strategy:broadcast(#(state.saves or {}))
+  state.saves = state.saves or {}
+  for _ = #state.saves + 1, saves do
+    table.insert(state.saves, { path = "", options = { agreed = true } })
+  end
+end
+
+local function write_requested(state, where)
+  if state.many_ranks then hear_of_saves(state, where) end
   local saves = state.saves
   if not saves then return end
   state.saves = nil
@@ -38,7 +50,7 @@ local function save_interrupted(state)
   -- In mid-validation: it will be done again, from its start.
   if state.results ~= trainer.train_results then results.reset(state.results) end
   local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
-  checkpoint.save(state, path)
+  checkpoint.save(state, path, { agreed = state.many_ranks })
   if not trainer.is_global_zero then return nil end -- another rank wrote it
   state.interrupted_path = path
   return path
@@ -48,9 +60,11 @@ local until_read <const> = setmetatable({}, { __close = function(_, err)
   interrupt.forbid(err)
 end })
 
---- The next batch of a pass (as loaders.next). Reading may end at any line of the data set: the
--- batch that was being read is not part of the run yet, so the run is saved as it was before.
+--- The next batch of a pass, as loaders.next; of several ranks as agree.next. Reading may end at
+-- any line of the data set: the batch that was being read is not part of the run yet, so the run is
+-- saved as it was before. Several ranks end together, between batches.
 function boundary.next(state, pass)
+  if state.many_ranks then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end
   state.random = c.runtime.rng_state() -- a sample that is being read has a seed of its own
@@ -64,11 +78,14 @@ end
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
   if state.module:hooks_version() ~= state.hooks_version then call.resolve(state) end
-  if where ~= "eval" then
+  if where == "eval" then
+    if state.many_ranks then agree.step(state, 0, 0) end
+  else
     loop.between(where, state.progress.train_batches)
-    write_requested(state)
+    write_requested(state, where)
   end
-  if interrupt.pending() then interrupt.raise(save_interrupted(state)) end
+  local ends, signal = agree.interrupted(state)
+  if ends then interrupt.raise(save_interrupted(state), state.many_ranks and signal or nil) end
 end
 
 --- Remembers which parameters the optimizers were made for.

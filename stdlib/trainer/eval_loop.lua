@@ -1,4 +1,5 @@
 --- stdlib/trainer/eval_loop.lua: validation (within fit or alone) and test.
+local agree = require "ltrain.trainer.agree"
 local batches = require "ltrain.trainer.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
@@ -51,14 +52,19 @@ end
 
 local function run_batch(state, names, batch, index, loader_idx)
   local progress = state.progress
-  results.begin_batch(state.results)
+  results.begin_batch(state.results, batch ~= false)
   loop.begin_batch(state, "eval", progress.eval_batches)
   progress.eval_batches = progress.eval_batches + 1
-  batch = batches.transfer(state, batch, loader_idx)
-  state.batch, state.batch_idx = batch, index
-  call.hook(state, names.batch_start, batch, index, loader_idx)
-  state.outputs = call.step(state, names.step, batch, index, loader_idx)
-  call.hook(state, names.batch_end, state.outputs, batch, index, loader_idx)
+  state.batch_idx = index
+  if batch then -- false: other ranks have a sample in this step, this one has none
+    agree.enter(state)
+    batch = batches.transfer(state, batch, loader_idx)
+    state.batch = batch
+    call.hook(state, names.batch_start, batch, index, loader_idx)
+    state.outputs = call.step(state, names.step, batch, index, loader_idx)
+    call.hook(state, names.batch_end, state.outputs, batch, index, loader_idx)
+    agree.leave(state)
+  end
   log_step_row(state)
   progress.eval_rows = progress.eval_rows + 1
   loop.end_batch(state)

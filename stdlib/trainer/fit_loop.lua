@@ -3,6 +3,7 @@
 -- state.progress is the position; it is complete at a boundary, which comes after each batch (with
 -- all that belongs to it: hooks, rows, validation) and after each epoch. Saves that callbacks ask
 -- for, and Ctrl-C, are acted on there and nowhere else, so that a file resumes exactly.
+local agree = require "ltrain.trainer.agree"
 local batches = require "ltrain.trainer.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
@@ -31,7 +32,7 @@ end
 -- Of several ranks none stops alone: they agree with each optimizer step and each epoch.
 local function stops_early(state)
   local asked = state.trainer.should_stop
-  if state.many_ranks then asked = state.agreed_stop end
+  if state.many_ranks then asked = state.agreed.stop end
   return asked and minima_met(state.trainer)
 end
 
@@ -69,12 +70,20 @@ local function validation_due(state, is_last)
   return count % interval == 0
 end
 
+-- Ranks that all are here stop together.
+local function agree_to_stop(state)
+  if not state.many_ranks then return end
+  local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
+  state.trainer.should_stop, state.agreed.stop = stop, stop
+end
+
 local function validate(state)
   local window = state.window
   if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
     call.method(state, "on_validation_model_zero_grad")
   end
   eval_loop.run(state, "validation", state.val_sources)
+  agree_to_stop(state)
 end
 
 local function log_row(state)
@@ -100,15 +109,27 @@ local function after_batch(state)
   progress.pending = nil
 end
 
+-- The batch goes where the module is, and its hooks hear of it. `false`: others have a sample in
+-- this step, this rank has none: it runs no hooks and no step, and takes part in what all do. A
+-- rank whose hook ends the epoch does the same until all know. False when the step is left out.
+local function begin_batch(state, batch, index)
+  state.batch_idx, state.outside = index, batch == false
+  if state.outside then return true end
+  batch = batches.transfer(state, batch, 1)
+  state.batch = batch
+  local leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
+  if leaves and state.many_ranks then state.leaves, state.outside = true, true end
+  return state.many_ranks or not leaves
+end
+
 -- All that belongs to one batch. False when the rest of the epoch is to be left out.
 local function run_batch(state, batch, index, is_last)
   local trainer, progress = state.trainer, state.progress
   trainer.is_last_batch = is_last
-  results.begin_batch(state.results)
+  results.begin_batch(state.results, batch ~= false)
   loop.begin_batch(state, "train", progress.train_batches)
-  batch = batches.transfer(state, batch, 1)
-  state.batch, state.batch_idx = batch, index
-  if call.hook(state, "on_train_batch_start", batch, index) == -1 then
+  agree.enter(state)
+  if not begin_batch(state, batch, index) then
     progress.left_out = true
     return false
   end
@@ -130,9 +151,13 @@ local function run_batch(state, batch, index, is_last)
   pending.is_last, pending.stepped = is_last, stepped
   pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
   progress.pending = pending
-  call.hook(state, "on_train_batch_end", state.outputs, batch, index)
+  if not state.outside then
+    call.hook(state, "on_train_batch_end", state.outputs, state.batch, index)
+  end
+  agree.leave(state)
   if ended then log_row(state) end
-  return true
+  if state.agreed.leave then progress.left_out, state.leaves = true, nil end
+  return not state.agreed.leave
 end
 
 -- Batches of the epoch, from where it stands. False when it was cut short.
@@ -177,12 +202,6 @@ local function publish(state)
   for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
   for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
   return found
-end
-
-local function agree_to_stop(state)
-  if not state.many_ranks then return end
-  local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
-  state.trainer.should_stop, state.agreed_stop = stop, stop
 end
 
 local function end_epoch(state, complete)

@@ -17,15 +17,17 @@ function meta.__tostring(self)
   return (self.where or "") .. "interrupted"
 end
 
---- Whether Ctrl-C was pressed and nobody has acted on it.
+--- Whether Ctrl-C was pressed and nobody has acted on it, and the number of the signal (0: none).
 function interrupt.pending()
-  return c.runtime.interrupted() > 0
+  local count, signal = c.runtime.interrupted()
+  return count > 0, count > 0 and signal or 0
 end
 
---- Raises the interrupt; `path` is where the state of the run was saved, or nil.
-function interrupt.raise(path)
+--- Raises the interrupt; `path` is where the state of the run was saved, or nil; `signal` the
+--- number of the signal that several ranks have agreed on.
+function interrupt.raise(path, signal)
   c.runtime.clear_interrupt()
-  error(setmetatable({ path = path }, meta), 0)
+  error(setmetatable({ path = path, signal = signal }, meta), 0)
 end
 
 --- Whether an error value is one; message handlers of the command line make a table with `stopped`

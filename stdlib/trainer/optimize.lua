@@ -4,9 +4,12 @@
 -- onto finished gradients: a batch of n samples is seeded with n/B (B: the nominal batch size), and
 -- the gradients are divided once by the window's sum of n/B. So a short last batch, or a short last
 -- window, counts by its real size. A window of one batch needs neither: n/B cancels.
+local Reducer = require "ltrain.dist.Reducer"
+local agree = require "ltrain.trainer.agree"
 local batches = require "ltrain.trainer.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.replicas"
@@ -23,38 +26,67 @@ local function divide_gradients(optimizer, weight)
   end
 end
 
--- Adds the gradients of all ranks; returns their weight. Every rank comes here at the same steps,
--- and leaves knowing whether one of them was asked to stop.
-local function reduce(state, optimizer, weight)
-  local asked = state.trainer.should_stop and 1 or 0
+-- The gradients of an optimizer, of all ranks: their weighted mean. Every rank comes here at the
+-- same steps. Returns the sum of the weights; with 0 there is nothing.
+local function share(state, optimizer, weight)
+  local parameters = parameters_of(optimizer)
+  local total, missing = agree.step(state, weight, Reducer.missing(parameters))
+  if total == 0 then return 0 end
+  local outer = collectives.use(nil)
   c.dist.set_hook "gradients" -- what the other ranks are told of a rank that is here
-  local total, flags = state.strategy:reduce_gradients(parameters_of(optimizer), weight, { asked })
+  state.ddp:sync(parameters, total, missing, optimizer)
   c.dist.set_hook(state.hook or "")
-  if flags[1] > 0 then state.trainer.should_stop, state.agreed_stop = true, true end
+  collectives.use(outer)
   return total
 end
 
--- Manual optimization: the mean over the ranks of what each has accumulated.
-local function average(state, optimizer)
-  divide_gradients(optimizer, reduce(state, optimizer, 1.0))
+-- How much this rank's gradients weigh in manual optimization: as much as a backward that was run
+-- through manual_backward since the last time; those are all of the running batch as a rule.
+local function manual_weight(window)
+  if window.used > 0 then window.last = window.weight / window.used end
+  window.used, window.weight = 0, 0.0
+  return window.last or 1.0
+end
+
+--- Manual optimization: makes the gradients of an optimizer those of all ranks, once for each of
+--- its steps.
+function optimize.sync(state, optimizer)
+  if not state.many_ranks or state.synced[optimizer] then return end
+  state.synced[optimizer] = true
+  share(state, optimizer, manual_weight(state.window))
+end
+
+-- The object that shares gradients: the module's, else the strategy's.
+local function make_ddp(state)
+  local ddp = state.hooks.configure_ddp and call.method(state, "configure_ddp")
+    or state.strategy:configure_ddp(state.module)
+  for _, name in ipairs { "backward", "sync" } do
+    if type(ddp) ~= "table" or type(ddp[name]) ~= "function" then
+      errors.blame("configure_ddp: must return an object with backward(loss, weight) and sync(): "
+        .. "got %s%s", errors.show(ddp), type(ddp) == "table" and " without " .. name or "")
+    end
+  end
+  return ddp
 end
 
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
   local trainer = state.trainer
-  state.window = { batches = 0, used = 0, weight = 0.0 }
+  state.window, state.synced = { batches = 0, used = 0, weight = 0.0 }, {}
+  if state.many_ranks then state.ddp = make_ddp(state) end
   state.closure = function() return optimize.closure(state) end
   for _, optimizer in ipairs(state.optimizers) do
     if optimizer.use_names_of then optimizer:use_names_of(state.module) end
     optimizer._before_step = function()
       replicas.check_places(state)
       if state.automatic then return end
-      if state.many_ranks then average(state, optimizer) end
+      optimize.sync(state, optimizer)
       call.hook(state, "on_before_optimizer_step", optimizer)
     end
     optimizer._after_step = function()
       trainer.global_step = trainer.global_step + 1
+      state.synced[optimizer] = nil
       replicas.after_step(state)
     end
   end
@@ -139,33 +171,44 @@ local function zero_grad(state, optimizer)
     optimizer)
 end
 
-local function backward(state, loss, share)
+local function backward(state, loss, weight)
   call.hook(state, "on_before_backward", loss)
-  if share == 1.0 then
+  if state.many_ranks then
+    state.ddp:backward(loss, weight)
+  elseif weight == 1.0 then
     call.method(state, "backward", loss)
   else
-    call.method(state, "backward", loss * share)
+    call.method(state, "backward", loss * weight)
   end
   call.hook(state, "on_after_backward")
+end
+
+-- Collectives of a step, which all ranks that are in it walk back.
+local function leave_step(state)
+  if state.many_ranks then c.dist.end_step(true) end
 end
 
 -- training_step and backward of one batch; `alone`: the window has no other.
 local function run_batch(state, alone)
   local window, optimizer = state.window, state.optimizers[1]
+  if state.outside then return nil end
+  if state.many_ranks then c.dist.begin_step() end
   local count, outputs = packed(call.step(state, "training_step", state.batch, state.batch_idx))
   local loss, weight = read_outputs(state, count, outputs)
   state.outputs = outputs
   if loss == nil or weight == 0 then
     state.progress.skipped = state.progress.skipped + 1
+    leave_step(state)
     return nil
   end
   check_finite(state, loss)
   state.has_stepped = true
   if not optimizer then return loss end
   if window.used == 0 then zero_grad(state, optimizer) end
-  local share = alone and not state.many_ranks and 1.0 or share_of(state, weight)
-  backward(state, loss, share)
-  window.used, window.weight = window.used + 1, window.weight + share
+  weight = alone and not state.many_ranks and 1.0 or share_of(state, weight)
+  backward(state, loss, weight)
+  leave_step(state)
+  window.used, window.weight = window.used + 1, window.weight + weight
   return loss
 end
 
@@ -188,7 +231,10 @@ function optimize.closure(state)
   if not window.ready then
     window.used, window.weight = 0, 0.0
     window.loss = run_batch(state, true)
-    if state.many_ranks then window.weight = reduce(state, state.optimizers[1], window.weight) end
+    if state.many_ranks then
+      share(state, state.optimizers[1], window.weight)
+      window.weight = 1.0
+    end
   end
   window.ready = false
   complete(state)
@@ -219,9 +265,10 @@ function optimize.automatic(state, is_last)
   if state.many_ranks and optimizer then
     -- What is left of the last step is not this window's.
     if window.used == 0 then zero_grad(state, optimizer) end
-    window.weight = reduce(state, optimizer, window.weight)
+    window.used = share(state, optimizer, window.weight) > 0 and 1 or 0
+    window.weight = 1.0
   end
-  local steps = window.used > 0 or state.many_ranks and window.weight > 0
+  local steps = window.used > 0
   if steps and optimizer then steps = step_optimizer(state) end
   window.batches, window.used, window.weight, window.loss = 0, 0, 0.0, nil
   return steps, true
@@ -230,6 +277,12 @@ end
 --- Manual optimization: the step does it all.
 function optimize.manual(state)
   local before = state.trainer.global_step
+  if state.outside then
+    errors.blame("training_step: rank %d has no data left while others have, and manual "
+      .. "optimization cannot step without it: give all ranks equally many batches",
+      state.trainer.global_rank)
+  end
+  state.window.last = nil
   local _, outputs = packed(call.step(state, "training_step", state.batch, state.batch_idx))
   state.outputs = outputs
   local loss = type(outputs) == "table" and outputs.loss or outputs
@@ -238,6 +291,7 @@ function optimize.manual(state)
     check_finite(state, loss)
   end
   state.has_stepped = true
+  if state.many_ranks then agree.step(state, 0, 0) end
   return state.trainer.global_step > before, true
 end
 
@@ -245,6 +299,11 @@ end
 function optimize.manual_backward(state, loss, ...)
   check_finite(state, loss)
   call.hook(state, "on_before_backward", loss)
+  if state.many_ranks then
+    local window, weight = state.window, share_of(state)
+    window.used, window.weight = window.used + 1, window.weight + weight
+    if weight ~= 1.0 then loss = loss * weight end
+  end
   call.method(state, "backward", loss, ...)
   call.hook(state, "on_after_backward")
 end

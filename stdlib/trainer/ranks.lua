@@ -1,6 +1,7 @@
 --- stdlib/trainer/ranks.lua: a Trainer that runs as one of several ranks.
 --
 -- Every rank runs the loop; files, bars and messages are rank 0's alone.
+local agree = require "ltrain.trainer.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local console = require "ltrain.trainer.console"
@@ -22,10 +23,10 @@ end
 function ranks.enter(state)
   local trainer = state.trainer
   place.note_rank(trainer)
-  c.dist.set_fixed_order(trainer.options.deterministic ~= false)
   trainer.world = dist.world()
   state.many_ranks = trainer.world.ranks > 1
   state.began, state.waited = trainer:now(), c.dist.waited()
+  agree.prepare(state)
   console.mute(not trainer.is_global_zero)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers

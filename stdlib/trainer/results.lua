@@ -31,8 +31,9 @@ function results.new(train)
 end
 
 --- A new batch has begun: what was logged before it is no longer this step's.
-function results.begin_batch(res)
+function results.begin_batch(res, is_here)
   res.serial = res.serial + 1
+  if not is_here then res.start = res.start + 1 end
 end
 
 --- Values logged from here on belong to eval loader `index` of `count`.

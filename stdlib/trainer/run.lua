@@ -7,6 +7,7 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.checkpoint"
+local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local fit_loop = require "ltrain.trainer.fit_loop"
@@ -17,7 +18,6 @@ local optimizers = require "ltrain.trainer.optimizers"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks"
 local resume = require "ltrain.trainer.resume"
-local shards = require "ltrain.trainer.shards"
 local sources = require "ltrain.trainer.sources"
 local together = require "ltrain.core.together"
 
@@ -170,6 +170,8 @@ local function close(state, err)
   if state.closed then return end
   state.closed = true
   c.dist.calm()
+  c.dist.end_step()
+  collectives.use(nil)
   local trainer = state.trainer
   if err ~= nil then fail(state, err) end
   optimize.release(state)
@@ -179,7 +181,7 @@ local function close(state, err)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
-  shards.unshard(state)
+  sources.unshard(state)
   ranks.leave()
 end
 

@@ -1,0 +1,153 @@
+--- stdlib/dist/Reducer.lua: the gradients of all ranks, added in buckets.
+--
+-- Gradients of one dtype travel together, up to `bucket_cap_mb`, in a buffer that is kept from step
+-- to step; the last parameters come first, because backward has them first. What was reduced is a
+-- parameter's gradient from then on, as a view of the buffer. A parameter that no rank used keeps
+-- `grad = nil`. Reductions are plain sums in the transport's order: weights went into the seed of
+-- backward.
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local config = require "ltrain.core.config"
+
+local Reducer = class.extend(nil, "Reducer")
+
+local MEGABYTE <const> = 1 << 20
+local BYTES <const> = { f64 = 8, f32 = 4, f16 = 2, bf16 = 2 } -- of an element
+local PLANS <const> = 16 -- sets of used parameters whose buffers are kept
+
+local OPTIONS <const> = {
+  bucket_cap_mb = { type = "number", default = 25, above = 0,
+    doc = "megabytes of gradients that travel together" },
+  comm_hook = { type = "function|string",
+    doc = "fn(buffer) gives the sum of all ranks' buffers; or 'bf16': sent as bf16" },
+}
+
+Reducer.options = OPTIONS
+
+--- Reducer{bucket_cap_mb = 25, comm_hook = nil}
+function Reducer:init(options)
+  local o = config.check(options, OPTIONS, "dist.ddp")
+  self.cap = math.max(math.floor(o.bucket_cap_mb * MEGABYTE), 1)
+  self.hook = o.comm_hook
+  self.compressed = o.comm_hook == "bf16"
+  if type(o.comm_hook) == "string" and not self.compressed then
+    require "ltrain.core.errors".blame("dist.ddp: comm_hook must be a function or 'bf16': got '%s'",
+      o.comm_hook)
+  end
+  self.plans = setmetatable({}, { __mode = "k" })
+end
+
+-- Buckets. Each is { parameters =, flat =, wire =, views =, grads = }: `wire` travels.
+
+local function new_bucket(self, dtype)
+  return { dtype = dtype, parameters = {}, count = 0, compressed = self.compressed
+    and dtype ~= "bf16" and dtype ~= "f16" }
+end
+
+local function complete(bucket)
+  bucket.flat = c.zeros({ bucket.count }, { dtype = bucket.dtype })
+  bucket.wire = bucket.compressed and c.zeros({ bucket.count }, { dtype = "bf16" }) or bucket.flat
+  bucket.views, bucket.grads = {}, {}
+  local at = 1
+  for i, parameter in ipairs(bucket.parameters) do
+    local n = parameter:numel()
+    bucket.views[i] = bucket.flat:narrow(1, at, n):reshape(parameter.shape)
+    at = at + n
+  end
+end
+
+-- The buckets of the parameters that are used, the last ones first.
+local function make_plan(self, parameters, is_used)
+  local plan, open = {}, {}
+  for i = #parameters, 1, -1 do
+    local parameter = parameters[i]
+    if is_used(i) then
+      local dtype, n = parameter.dtype, parameter:numel()
+      local bucket = open[dtype]
+      if not bucket or (bucket.count + n) * BYTES[dtype] > self.cap then
+        bucket = new_bucket(self, dtype)
+        open[dtype], plan[#plan + 1] = bucket, bucket
+      end
+      table.insert(bucket.parameters, parameter)
+      bucket.count = bucket.count + n
+    end
+  end
+  for _, bucket in ipairs(plan) do complete(bucket) end
+  return plan
+end
+
+-- Which parameters some rank has a gradient of: a text of 0 and 1, the same on all ranks.
+local function used_by_any(parameters)
+  local own = {}
+  for i, parameter in ipairs(parameters) do own[i] = parameter.grad and 1 or 0 end
+  local sums = collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+  for i, sum in ipairs(sums) do own[i] = sum > 0 and 1 or 0 end
+  return table.concat(own)
+end
+
+local function is_same(a, b)
+  if #a ~= #b then return false end
+  for i = 1, #a do
+    if not rawequal(a[i], b[i]) then return false end
+  end
+  return true
+end
+
+local function plan_of(self, parameters, key, missing)
+  local used = missing == 0 and "all" or used_by_any(parameters)
+  local plans = self.plans[key]
+  if plans and is_same(plans.parameters, parameters) and plans[used] then return plans[used] end
+  if not plans or plans.count == PLANS or not is_same(plans.parameters, parameters) then
+    plans = { count = 0, parameters = parameters }
+    self.plans[key] = plans
+  end
+  local plan = make_plan(self, parameters, function(i)
+    return used == "all" or used:byte(i) == ("1"):byte()
+  end)
+  plans[used], plans.count = plan, plans.count + 1
+  return plan
+end
+
+local function launch(self, bucket)
+  for i, parameter in ipairs(bucket.parameters) do
+    bucket.grads[i] = parameter.grad or c.zeros_like(parameter)
+  end
+  c.dist.pack(bucket.grads, bucket.wire)
+  if type(self.hook) == "function" then
+    local sum = self.hook(bucket.wire)
+    if sum ~= bucket.wire then bucket.wire:copy_(sum) end
+    return nil
+  end
+  return collectives.all_reduce_(bucket.wire, { async = true })
+end
+
+local function land(bucket, handle, total)
+  if handle then handle:wait() end
+  if bucket.wire ~= bucket.flat then bucket.flat:copy_(bucket.wire) end
+  if total ~= 1 then bucket.flat:mul_(1.0 / total) end
+  for i, parameter in ipairs(bucket.parameters) do
+    parameter.grad, bucket.grads[i] = bucket.views[i], nil
+  end
+end
+
+--- How many of the parameters have no gradient on this rank.
+function Reducer.missing(parameters)
+  local count = 0
+  for _, parameter in ipairs(parameters) do
+    if not parameter.grad then count = count + 1 end
+  end
+  return count
+end
+
+--- Makes the gradients of a list of parameters the sum of those of all ranks, divided by `total`.
+--- `missing`: how many gradients are not there, of all ranks together (every rank says the same).
+--- `key`: a table that stands for this list from step to step; its buffers are kept.
+function Reducer:reduce(parameters, total, missing, key)
+  local _ <close> = c.no_grad()
+  local plan, handles = plan_of(self, parameters, key or parameters, missing), {}
+  for i, bucket in ipairs(plan) do handles[i] = launch(self, bucket) or false end
+  for i, bucket in ipairs(plan) do land(bucket, handles[i], total) end
+end
+
+return Reducer

@@ -1,0 +1,80 @@
+--- stdlib/dist/ddp.lua: lt.dist.ddp(module): a module whose gradients all ranks share.
+--
+--   local net = lt.dist.ddp(Net())          -- every rank begins with rank 0's weights
+--   for x, y in ... do
+--     net:zero_grad()
+--     net:backward(lt.cross_entropy(net(x), y), x.shape[1])
+--     net:sync()                             -- gradients: those of all ranks' samples
+--     optimizer:step()
+--   end
+--
+-- The Trainer's loop calls the same two methods of the object that `configure_ddp` gives.
+local Reducer = require "ltrain.dist.Reducer"
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local replicate = require "ltrain.dist.replicate"
+local walk = require "ltrain.core.walk"
+
+local DistributedDataParallel = class.extend(nil, "DistributedDataParallel")
+
+--- What the loop makes: nothing is copied, the module's `backward` runs the walk. Options:
+--- bucket_cap_mb, comm_hook.
+function DistributedDataParallel:init(module, options)
+  self.module = module
+  self.reducer = Reducer(options)
+  self.weight = 0.0
+end
+
+--- module(...)
+function DistributedDataParallel:__call(...)
+  local y = self.module(...)
+  return y
+end
+
+--- Adds the gradients of `loss` times `weight`: how much this rank's loss counts, its number of
+--- samples, or their share of a batch; 1 without.
+function DistributedDataParallel:backward(loss, weight)
+  weight = weight or 1.0
+  self.weight = self.weight + weight
+  if weight ~= 1 then loss = loss * weight end
+  self.module:backward(loss)
+end
+
+--- Makes the gradients those of the weighted mean of what all ranks ran backward on since the last
+--- call; every rank calls it, also one that had nothing. Returns the sum of the weights: with 0,
+--- nothing was done and there is nothing to step. The loop gives what it knows: `parameters`, the
+--- sum of weights and of missing gradients over the ranks, and what the list belongs to.
+function DistributedDataParallel:sync(parameters, total, missing, key)
+  parameters = parameters or self.module:parameters()
+  if not total then
+    local own = { self.weight, Reducer.missing(parameters) }
+    total, missing = table.unpack(
+      collectives.all_reduce(c.tensor(own, { dtype = "f64" })):tolist())
+  end
+  self.weight = 0.0
+  if total > 0 then self.reducer:reduce(parameters, total, missing, key or self) end
+  return total
+end
+
+function DistributedDataParallel:zero_grad()
+  self.module:zero_grad()
+  return self
+end
+
+function DistributedDataParallel:parameters() return self.module:parameters() end
+
+--- An object that shares gradients over the ranks, whose parameters and buffers begin as rank 0's.
+--- Options: bucket_cap_mb (25), comm_hook (a function on a buffer, or "bf16").
+local function ddp(module, options)
+  if not walk.is_module(module) then
+    errors.blame("dist.ddp: needs a module: got %s", errors.show(module))
+  end
+  options = config.check(options, Reducer.options, "dist.ddp")
+  replicate.module(module)
+  return DistributedDataParallel(module, options)
+end
+
+return { wrap = ddp, class = DistributedDataParallel }

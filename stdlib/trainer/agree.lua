@@ -1,0 +1,113 @@
+--- stdlib/trainer/agree.lua: what the ranks of a run tell each other with every step, so that all
+--- do the same.
+--
+-- One header of a few numbers travels with each optimizer step (in manual optimization, and in
+-- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a hook
+-- that ends the epoch, a batch that it does not have - is told there, and acted on by all at the
+-- end of the same batch.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+local interrupt = require "ltrain.trainer.interrupt"
+local loaders = require "ltrain.trainer.loaders"
+
+local agree = {}
+
+-- Sums over the ranks. What they tell each other is never within the group of a step.
+local function add(state, numbers)
+  local outer = collectives.use(nil)
+  c.dist.set_hook "step" -- what the other ranks are told of a rank that is here
+  local sums = state.strategy:add(numbers)
+  c.dist.set_hook(state.hook or "")
+  collectives.use(outer)
+  return sums
+end
+
+--- Tells how much this rank's part of the step weighs, how many gradients it lacks, and what has
+--- happened on it. Returns the sums of the first two; the rest is in state.agreed.
+function agree.step(state, weight, missing)
+  local trainer, agreed = state.trainer, state.agreed
+  local asked, signal = interrupt.pending()
+  local sums = add(state, {
+    weight, missing, trainer.should_stop and 1 or 0, state.leaves and 1 or 0, asked and 1 or 0,
+    signal, trainer.is_global_zero and trainer:now() or 0,
+  })
+  agreed.stop = sums[3] > 0
+  if agreed.stop then trainer.should_stop = true end
+  agreed.leave = sums[4] > 0
+  agreed.interrupt = sums[5] > 0
+  agreed.signal = agreed.interrupt and sums[6] // sums[5] or nil
+  agreed.now = sums[7]
+  return sums[1], sums[2]
+end
+
+--- Where the loop may end: whether all end here, and the number of the signal that asked for it.
+function agree.interrupted(state)
+  if not state.many_ranks then return interrupt.pending() end
+  local agreed = state.agreed
+  return agreed.interrupt, agreed.signal
+end
+
+--- Seconds on a clock that all ranks read alike: rank 0's, as of the last step.
+function agree.now(state)
+  return state.many_ranks and state.agreed.now or state.trainer:now()
+end
+
+-- The group of those ranks that say so; false on the others.
+local function split(state, key, is_in)
+  local groups = state.groups
+  if groups[key] == nil then groups[key] = collectives.split(is_in and 0 or -1) or false end
+  return groups[key]
+end
+
+-- Ranks read data of their own, of a length that nobody knows: the pass goes on while one has a
+-- batch. `false` for a rank that has none any more.
+local function next_of_any(state, pass)
+  local batch, index, is_last = loaders.next(pass)
+  local here = batch ~= nil
+  local sums = add(state, { here and 1 or 0, here and not is_last and 1 or 0 })
+  pass.step = (pass.step or pass.index - (here and 1 or 0)) + 1
+  if sums[1] == 0 then return nil end
+  state.active = sums[1] < state.trainer.world_size
+    and split(state, ("%p %d"):format(pass, sums[1]), here) or nil
+  return batch or false, index or pass.step - 1, sums[2] == 0
+end
+
+-- Whether the ranks share the loader's batches: then they make the same steps.
+local function is_shared(state, loader)
+  for _, shared in ipairs(state.sharded) do
+    if shared == loader then return true end
+  end
+  return false
+end
+
+--- The next batch of a pass of all ranks: `false` on a rank that has no sample in this step. Ranks
+--- that have are state.active then (nil: all of them).
+function agree.next(state, pass)
+  state.active = nil
+  if not is_shared(state, pass.source.loader) then return next_of_any(state, pass) end
+  local batch, index, is_last = loaders.next(pass)
+  if batch == nil then return nil end
+  local active = pass.source.active and pass.source.active(index)
+  if active and active < state.trainer.world_size then
+    state.active = split(state, active, state.trainer.global_rank < active)
+  end
+  return batch, index, is_last
+end
+
+--- From here on, until agree.leave, collectives without a group are those of the ranks that have a
+--- sample in this step.
+function agree.enter(state)
+  if state.active then collectives.use(state.active) end
+end
+
+function agree.leave(state)
+  if state.active then collectives.use(nil) end
+end
+
+--- At the start of a run.
+function agree.prepare(state)
+  state.agreed, state.groups = {}, {}
+  if state.many_ranks then agree.step(state, 0, 0) end
+end
+
+return agree
