@@ -280,6 +280,7 @@ describe("strategies.DDP", function()
     assert.equal(25, strategies.DDP().bucket_cap_mb)
     assert.is_true(strategies.DDP().broadcast_buffers)
     assert.is_nil(strategies.DDP().comm_hook)
+    assert.equal("bf16", strategies.DDP({ ddp_comm_hook = "bf16" }).comm_hook)
   end)
 
   it("explains those that mean nothing here", function()

@@ -49,7 +49,7 @@ local OPTIONS <const> = Strategy.rows {
   broadcast_buffers = { type = "boolean", default = true,
     doc = "give all ranks rank 0's buffers (batch norm's figures) before evaluation and saving" },
   ddp_comm_hook = { type = "function|string", check = check_hook,
-    doc = "reduces a bucket in place of all_reduce: bucket -> its sum over ranks; or 'bf16': sums "
+    doc = "reduces a bucket in place of all_reduce: the sum of all ranks' buckets; or 'bf16': they "
       .. "travel as bf16" },
   process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
     doc = "the comm that ranks must talk over: 'shm' (forked) or 'mpi' (mpirun, srun)" },
