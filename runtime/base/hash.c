@@ -1,11 +1,11 @@
 /* runtime/base/hash.c: a hash of bytes at the speed of memory.
 
-   Four lanes take 16 bytes each in turn, so that those of one lane do not wait for those of another.
-   The two words are multiplied into 128 bits whose halves are folded: each of their bits changes
-   many. Of the lower half alone a top bit would change itself only, and a bit of the next words undo
-   that. The lane is then turned, a bijection: values that have once parted do not meet again unless
-   later words part too. So two values have the same hash with the chance of unrelated numbers,
-   2^-64. (A word that is its key hides the other: the chance of that is 2^-64 too.) */
+   Four lanes take 16 bytes each in turn, so that those of one lane need not wait for those of
+   another. The two words are multiplied into 128 bits whose halves are folded: each of their bits
+   changes many. Of the lower half alone a top bit would change itself only, and a bit of the next
+   words undo that. The lane is then turned, a bijection: values that have once parted do not meet
+   again unless later words part too. So two values have the same hash with the chance of unrelated
+   numbers, 2^-64. (A word that is its key hides the other: the chance of that is 2^-64 too.) */
 #include "base/hash.h"
 
 #include <string.h>
