@@ -104,9 +104,18 @@ void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status) {
   }
 }
 
+enum { STATUS_OF_SIGNAL = 128 };
+
 int lt_status_of(lua_State *L, int index) {
   const lt_bind *b = lt_bind_get(L);
   int top = lua_gettop(L), status = 1;
+  if (lt_is_interrupt(L, index)) {
+    lua_getfield(L, index, "signal"); /* that ranks agreed on */
+    int number = lua_isinteger(L, -1) ? (int)lua_tointeger(L, -1) : b != NULL ? b->signal : 0;
+    if (number > 0) status = STATUS_OF_SIGNAL + number;
+    lua_settop(L, top);
+    return status;
+  }
   lua_pushvalue(L, index);
   if (b != NULL && lua_rawgeti(L, LUA_REGISTRYINDEX, b->last_error_ref) == LUA_TTABLE) {
     lua_getfield(L, -1, "message");
@@ -116,6 +125,13 @@ int lt_status_of(lua_State *L, int index) {
   }
   lua_settop(L, top);
   return status;
+}
+
+bool lt_is_interrupt(lua_State *L, int index) {
+  if (luaL_getmetafield(L, index, "__name") != LUA_TSTRING) return false;
+  bool found = strcmp(lua_tostring(L, -1), "ltrain.Interrupt") == 0;
+  lua_pop(L, 1);
+  return found;
 }
 
 int lt_note_error(lua_State *L) {

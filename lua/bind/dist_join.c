@@ -79,7 +79,13 @@ void lt_dist_tell(lua_State *L, lt_bind *b) {
   lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
   if (w == NULL) return;
   lt_place p = lt_place_here(L, b);
-  lt_world_raise(w, luaL_tolstring(L, -1, NULL), p.file, p.line);
+  bool stops = lt_is_interrupt(L, -1);
+  int status = lt_status_of(L, -1);
+  const char *text = luaL_tolstring(L, -1, NULL);
+  if (stops)
+    lt_world_stop(w, text, status);
+  else
+    lt_world_raise(w, text, p.file, p.line);
   lua_pop(L, 1);
 }
 

@@ -110,7 +110,8 @@ static int leave(lua_State *L) {
 }
 
 static const char *class_name(uint32_t class) {
-  static const char *const names[] = {"none", "raised", "exited", "lost", "late", "stalled"};
+  static const char *const names[] = {"none", "interrupted", "raised", "exited",
+                                      "lost", "late",        "stalled"};
   return class < sizeof names / sizeof *names ? names[class] : "unknown";
 }
 

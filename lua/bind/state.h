@@ -133,8 +133,12 @@ _Noreturn void lt_raise_failure(lua_State *L, lt_bind *b);
    program that ends of it. */
 _Noreturn void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status);
 
-/* The exit status that goes with the error at `index`: of what ranks failed with theirs, else 1. */
+/* The exit status that goes with the error at `index`: of what ranks failed with theirs, of what a
+   signal ended 128 + n, else 1. */
 int lt_status_of(lua_State *L, int index);
+
+/* Whether the error at `index` is what a Trainer that saved and stopped raises. */
+bool lt_is_interrupt(lua_State *L, int index);
 
 /* runtime.note_error(message) -> "model.lua:14: ": for errors that our own Lua raises: what
    lt.last_error() gives from now on, and the script's line */

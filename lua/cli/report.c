@@ -31,14 +31,6 @@ static void trim(lua_State *L, int message) {
   lua_settop(L, top);
 }
 
-/* A Trainer that saved and stopped raises an object of this name. */
-static bool is_interrupt(lua_State *L, int index) {
-  if (luaL_getmetafield(L, index, "__name") != LUA_TSTRING) return false;
-  bool found = strcmp(lua_tostring(L, -1), "ltrain.Interrupt") == 0;
-  lua_pop(L, 1);
-  return found;
-}
-
 /* Ranks that a launcher started hear of the error on top before anything unwinds. */
 static void tell_ranks(lua_State *L) {
   lt_bind *b = lt_bind_get(L);
@@ -54,8 +46,8 @@ static lt_world *world_of(lua_State *L) {
 /* Message handler: text, whether a signal ended the script, exit status. */
 static int describe(lua_State *L) {
   lua_settop(L, 1);
-  bool stopped = is_interrupt(L, 1) || lt_signals_stopped();
-  if (!stopped) tell_ranks(L);
+  bool stopped = lt_is_interrupt(L, 1) || lt_signals_stopped();
+  tell_ranks(L);
   int status = lt_status_of(L, 1);
   if (lua_type(L, 1) != LUA_TSTRING) {
     if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)

@@ -1,12 +1,13 @@
 /* lua/cli/signals.c: SIGINT and SIGTERM in the binary. */
 #include "cli/signals.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 #include <lauxlib.h>
 
-#include "bind/state.h"
+#include "bind/dist.h"
 
 enum {
   STATUS_OF_SIGNAL = 128,
@@ -52,6 +53,17 @@ static void stop(lua_State *L, lua_Debug *ar) {
   luaL_error(L, "interrupted");
 }
 
+/* One of several ranks: its watchdog ends them all, wherever they are. A Trainer's ranks agree on
+   where first. */
+static bool ends_ranks(int number) {
+  lt_world *w = binding->c != NULL ? lt_world_current(binding->c) : NULL;
+  if (w == NULL || binding->collect.depth > 0) return false;
+  int before = errno;
+  lt_world_interrupt(w, number);
+  errno = before;
+  return true;
+}
+
 /* lua_sethook may be called from a handler: lua.c does the same. */
 static void on_signal(int number) {
   last = number;
@@ -63,8 +75,9 @@ static void on_signal(int number) {
     return;
   }
   if (signalled == NULL) return;
-  atomic_store(&binding->interrupts, pending);
   atomic_store(&binding->signal, number);
+  if (ends_ranks(number)) return;
+  atomic_store(&binding->interrupts, pending);
   lua_sethook(signalled, stop, STOP_EVENTS, 1);
   lua_State *running = lt_bind_running(binding); /* a coroutine */
   if (running != signalled) lua_sethook(running, stop, STOP_EVENTS, 1);
@@ -102,6 +115,7 @@ int lt_signals_pending(void) { return pending; }
 void lt_signals_clear(void) {
   pending = 0;
   stopped = 0;
+  atomic_store(&binding->signal, 0);
 }
 
 int lt_signals_status(void) { return last == 0 ? 0 : STATUS_OF_SIGNAL + last; }

@@ -17,6 +17,7 @@ enum { LT_VERDICT_TEXT = LT_FAILURE_TEXT, LT_RING = 1000 };
 /* Classes of failure, the gravest first: of several that come together the first is told. */
 typedef enum lt_verdict_class {
   LT_NO_VERDICT,
+  LT_INTERRUPTED, /* by a signal: whatever comes of it is no failure of its own */
   LT_RAISED,    /* an error of a script, or a disagreement */
   LT_EXITED,    /* a process ended by exit or signal */
   LT_LOST,      /* no heartbeat */

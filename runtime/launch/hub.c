@@ -17,11 +17,22 @@ static void tell(lt_world *w, lt_message_kind kind) {
   lt_hub_tell(w, &w->out);
 }
 
-/* Within a class the first to arrive stays. */
+/* Within a class the first to arrive stays; of ranks that ended together, rank 0's. */
+static bool is_graver(const lt_message *best, int rank, lt_verdict_class class) {
+  if (class == LT_INTERRUPTED && best->class == LT_INTERRUPTED) return rank == 0;
+  return class < (lt_verdict_class)best->class;
+}
+
 void lt_hub_report(lt_world *w, int rank, lt_verdict_class class, int status, const char *text) {
   if (lt_pulse_over(w->pulse)) return;
+  if (!w->collecting) w->collect_ns = w->now_ns;
   if (!w->collecting) w->decide_ns = w->now_ns + (int64_t)COLLECT_MS * LT_MS;
-  if (w->collecting && class >= (lt_verdict_class)w->best.class) return;
+  if (class == LT_INTERRUPTED && w->collecting && w->best.class == class) {
+    /* Not every rank knows which signal it was. */
+    if (status <= 1) status = w->best.status;
+    if (w->best.status <= 1) w->best.status = status;
+  }
+  if (w->collecting && !is_graver(&w->best, rank, class)) return;
   w->collecting = true;
   w->best = (lt_message){
       .kind = LT_SAY_VERDICT, .class = (uint8_t) class, .rank = rank, .status = status};
@@ -116,7 +127,14 @@ static void watch_ends(lt_world *w) {
   }
 }
 
+/* An interrupted run is being saved here: what is told is where. */
+static bool saves(const lt_world *w) {
+  return w->best.class == LT_INTERRUPTED && atomic_load(&w->saving) > 0 &&
+         w->now_ns < w->collect_ns + (int64_t)LT_SAVE_S * LT_SECOND;
+}
+
 void lt_hub_turn(lt_world *w) {
   if (w->star != NULL) watch_ends(w);
+  if (w->collecting && saves(w)) w->decide_ns = w->now_ns + (int64_t)COLLECT_MS * LT_MS;
   if (w->collecting && w->now_ns >= w->decide_ns) decide(w);
 }

@@ -40,7 +40,7 @@ lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *
 lt_world *lt_world_current(const lt_ctx *c);
 
 typedef struct lt_world_info {
-  const char *backend;  /* "shm", "mpi" */
+  const char *backend; /* "shm", "mpi" */
   int rank, size, local_rank, local_size, node_rank, nodes;
   bool forked, in_child;
   const char *const *hosts; /* [size] */
@@ -64,6 +64,15 @@ void lt_world_span(lt_world *w, bool open, bool saving);
 /* This rank's script raised: tell it, and return once the verdict is there (at most ~1 s). The
    verdict may name another rank whose failure came first. */
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
+
+/* A signal asks for the end: every rank ends with status 128 + number, wherever it is. For signal
+   handlers: returns at once. */
+void lt_world_interrupt(lt_world *w, int number);
+
+/* This rank's script ends because of a signal, where all had agreed to end; `status`: 128 + n, 1
+   where it is not known. Returns once the verdict is there, which tells rank 0's text and
+   waits for what rank 0 saves. */
+void lt_world_stop(lt_world *w, const char *text, int status);
 
 /* The main thread has left the loop (or the script, when joined): peers that wait for it fail at
    once. Then waits until all have left or a verdict comes: true in the first case. */

@@ -60,6 +60,11 @@ void lt_leaf_ended(lt_world *w) {
   if (w->star == NULL) lose_hub(w); /* otherwise it is dialled again, see star.c */
 }
 
+/* Rank 0 saves what the interrupted run was, and tells it then. */
+static bool interrupted(const lt_world *w) {
+  return w->failed != NULL && w->failed->class == LT_INTERRUPTED && atomic_load(&w->hub_saves);
+}
+
 void lt_leaf_turn(lt_world *w, int64_t tick) {
   lt_peer *hub = &w->peers[0];
   if (!hub->gone && atomic_load(&w->launch_deadline_ns) == 0) hub->silent_ns += tick;
@@ -71,8 +76,9 @@ void lt_leaf_turn(lt_world *w, int64_t tick) {
     judge_hub(w, LT_LOST, what);
   }
   if (!hub->gone && hub->ended_ns != 0 && w->now_ns - hub->ended_ns >= LT_SECOND) lose_hub(w);
-  if (w->fallback_ns != 0 && w->now_ns >= w->fallback_ns) {
-    const lt_message *m = &w->report;
+  bool saves = interrupted(w) && w->now_ns < w->fallback_ns + (int64_t)LT_SAVE_S * LT_SECOND;
+  if (w->fallback_ns != 0 && w->now_ns >= w->fallback_ns && !saves) {
+    const lt_message *m = w->failed;
     lt_watchdog_verdict(w, (lt_verdict_class)m->class, m->rank, m->status, m->text);
   }
 }
@@ -80,7 +86,7 @@ void lt_leaf_turn(lt_world *w, int64_t tick) {
 /* A fresh connection knows nothing of what the old one may have swallowed. */
 void lt_leaf_say_again(lt_world *w) {
   uint32_t asks = w->asks_done;
-  if ((asks & LT_ASK_REPORT) != 0) lt_channel_send(&w->peers[0].link, &w->report);
+  if (w->failed != NULL) lt_channel_send(&w->peers[0].link, w->failed);
   if ((asks & LT_ASK_LEFT) != 0) lt_channel_send(&w->peers[0].link, &w->left);
   if ((asks & LT_ASK_BYE) != 0) lt_watchdog_say(w, LT_SAY_BYE);
   if ((asks & LT_ASK_ACK) != 0) lt_watchdog_say(w, LT_SAY_ACK);

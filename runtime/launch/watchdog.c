@@ -11,7 +11,8 @@
 
 #include "launch/world.h"
 
-enum { UNWIND_S = 2, ORPHAN_MS = 800, SAVE_S = 30, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
+enum { UNWIND_S = 2, ORPHAN_MS = 800, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
+enum { STATUS_OF_SIGNAL = 128 };
 
 static bool is_hub(const lt_world *w) { return w->info.rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -69,14 +70,30 @@ void lt_watchdog_say(lt_world *w, lt_message_kind kind) {
   lt_channel_send(&w->peers[0].link, &w->out);
 }
 
-static void answer_report(lt_world *w) {
-  const lt_message *m = &w->report;
+static void tell_failure(lt_world *w, const lt_message *m) {
   if (is_hub(w)) {
     lt_hub_report(w, m->rank, (lt_verdict_class)m->class, m->status, m->text);
     return;
   }
   lt_channel_send(&w->peers[0].link, m);
-  w->fallback_ns = w->now_ns + LT_SECOND;
+  w->failed = m;
+  /* Whether rank 0 saves is heard once a second. */
+  w->fallback_ns = w->now_ns + (m->class == LT_INTERRUPTED ? 2ll : 1ll) * LT_SECOND;
+}
+
+/* The main thread may be anywhere, in C too: it is not asked. */
+static void answer_interrupt(lt_world *w) {
+  char text[LT_VERDICT_TEXT], doing[512];
+  int number = atomic_load(&w->interrupt);
+  lt_mark mark = lt_pulse_doing(w->pulse);
+  lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
+  snprintf(text, sizeof text, "interrupted: %s", doing);
+  w->notice = (lt_message){.kind = LT_SAY_REPORT,
+                           .class = LT_INTERRUPTED,
+                           .rank = w->info.rank,
+                           .status = STATUS_OF_SIGNAL + number};
+  lt_message_text(&w->notice, text);
+  tell_failure(w, &w->notice);
 }
 
 static void answer_left(lt_world *w) {
@@ -89,7 +106,8 @@ static void answer_left(lt_world *w) {
 static void answer(lt_world *w) {
   uint32_t asks = atomic_load(&w->asks), fresh = asks & ~w->asks_done;
   w->asks_done = asks;
-  if ((fresh & LT_ASK_REPORT) != 0) answer_report(w);
+  if ((fresh & LT_ASK_REPORT) != 0) tell_failure(w, &w->report);
+  if ((fresh & LT_ASK_INTERRUPT) != 0) answer_interrupt(w);
   if ((fresh & LT_ASK_LEFT) != 0) answer_left(w);
   if ((fresh & LT_ASK_BYE) != 0 && !is_hub(w)) lt_watchdog_say(w, LT_SAY_BYE);
   if ((fresh & LT_ASK_ACK) == 0) return;
@@ -129,7 +147,7 @@ void lt_watchdog_receive(lt_world *w, int peer) {
 /* mpirun ends the others a second after the first that ends: a rank that is stuck counts as
    unwound, and waits like those that are. */
 static void wait_stuck(lt_world *w) {
-  int64_t limit = atomic_load(&w->hub_saves) ? (int64_t)SAVE_S : (int64_t)ACK_S;
+  int64_t limit = atomic_load(&w->hub_saves) ? (int64_t)LT_SAVE_S : (int64_t)ACK_S;
   bool all = (atomic_load(&w->news) & LT_NEWS_ALL_ACK) != 0;
   if (!w->stuck) atomic_fetch_or(&w->asks, LT_ASK_ACK);
   w->stuck = true;
@@ -144,7 +162,7 @@ static void unwinding(lt_world *w, int64_t tick) {
   w->unwinding_ns += tick;
   bool orphan = w->info.in_child && w->peers[0].gone;
   int64_t limit = orphan ? (int64_t)ORPHAN_MS * LT_MS : (int64_t)UNWIND_S * LT_SECOND;
-  if (atomic_load(&w->saving) > 0) limit = (int64_t)SAVE_S * LT_SECOND;
+  if (atomic_load(&w->saving) > 0) limit = (int64_t)LT_SAVE_S * LT_SECOND;
   if (w->unwinding_ns >= limit) {
     if (!w->info.in_child && !w->owns_process) return;
     if (w->star != NULL) wait_stuck(w);

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { REPORTED_S = 5 }; /* until a watchdog that was asked has its verdict */
+
 /* The world whose main thread the reserved signal is for. */
 static lt_world *_Atomic signalled;
 
@@ -40,7 +42,8 @@ void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, 
       (lt_message){.kind = LT_SAY_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
   lt_message_text(&w->report, text);
   lt_ask_of(w, LT_ASK_REPORT);
-  lt_news_wait(w, LT_NEWS_VERDICT, 5ll * LT_SECOND, false);
+  int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
+  lt_news_wait(w, LT_NEWS_VERDICT, patience * LT_SECOND, false);
   if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, rank, status, text);
 }
 
@@ -273,6 +276,15 @@ void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
   char said[LT_VERDICT_TEXT];
   snprintf(said, sizeof said, "rank %d: %s", w->info.rank, text);
   lt_world_report(w, LT_RAISED, w->info.rank, 1, said);
+}
+
+void lt_world_interrupt(lt_world *w, int number) {
+  atomic_store(&w->interrupt, number);
+  lt_ask_of(w, LT_ASK_INTERRUPT);
+}
+
+void lt_world_stop(lt_world *w, const char *text, int status) {
+  lt_world_report(w, LT_INTERRUPTED, w->info.rank, status, text);
 }
 
 /* The last collective of each group that is complete, newest groups first. Peers that still wait in

@@ -15,6 +15,7 @@
 #include "launch/launch.h"
 
 enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
+enum { LT_SAVE_S = 30 }; /* for a save by rank 0 that is under way when all end */
 enum { LT_LEFT_GROUPS = 64, LT_ADDRESSES = 8, LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
 
 /* What the main thread asks of the watchdog; bits that are never taken back. */
@@ -23,7 +24,8 @@ typedef enum lt_ask {
   LT_ASK_LEFT = 2,   /* `left` is written */
   LT_ASK_BYE = 4,    /* nothing more to unwind: this rank's end is no failure */
   LT_ASK_ACK = 8,    /* unwound after a verdict */
-  LT_ASK_STOP = 16   /* the thread shall end */
+  LT_ASK_STOP = 16,  /* the thread shall end */
+  LT_ASK_INTERRUPT = 32 /* `interrupt` is written */
 } lt_ask;
 
 /* What the watchdog tells the main thread; bits that are never taken back. */
@@ -102,6 +104,7 @@ struct lt_world {
   char folder[2 * PATH_MAX];
   bool may_write;
   lt_message report, left;
+  _Atomic int32_t interrupt; /* the signal that asked for the end */
 
   /* The watchdog's own. */
   uint32_t asks_done;
@@ -113,8 +116,10 @@ struct lt_world {
   lt_mark *marks; /* [size] of a table */
   int *ranks;     /* [size] */
   lt_message in, out, best;
-  bool collecting; /* rank 0: `best` is a failure, told at decide_ns */
-  int64_t decide_ns;
+  lt_message notice;        /* of `interrupt` */
+  const lt_message *failed; /* elsewhere: what was reported last, NULL: nothing */
+  bool collecting; /* rank 0: since collect_ns `best` is a failure, told at decide_ns */
+  int64_t collect_ns, decide_ns;
   int64_t fallback_ns;  /* elsewhere: judge alone then; 0: no */
   int64_t unwinding_ns; /* ticks since the verdict */
   bool cut_off;         /* joined: the host of a lost rank does not answer */

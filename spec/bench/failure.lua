@@ -33,5 +33,6 @@ end
 for _, row in ipairs(failures.wake) do measure_both(row) end
 measure(failures.saving, "shm")
 for _, row in ipairs(failures.kills) do measure_both(row) end
+for _, row in ipairs(failures.interrupts) do measure_both(row) end
 measure(failures.hangup, "shm")
 measure_both(failures.stop)

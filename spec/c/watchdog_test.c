@@ -127,7 +127,7 @@ static void report_by_rank(rank *r) {
   static const lt_verdict_class class[MOST] = {LT_LATE, LT_LOST, LT_RAISED, LT_EXITED};
   char text[64];
   pause_ms(20 * r->number);
-  snprintf(text, sizeof text, "rank %d says %d", r->number, (int)class[r->number]);
+  snprintf(text, sizeof text, "rank %d fails", r->number);
   lt_world_report(r->w, class[r->number], r -> number, 10 + r -> number, text);
 }
 
@@ -141,7 +141,7 @@ static void the_gravest_of_several_is_told(void **state) {
   assert_int_equal(v->class, LT_RAISED);
   assert_int_equal(v->rank, 2);
   assert_int_equal(v->status, 12);
-  assert_string_equal(v->text, "rank 2 says 1");
+  assert_string_equal(v->text, "rank 2 fails");
   close_world();
 }
 
@@ -159,6 +159,53 @@ static void the_first_of_a_class_is_told(void **state) {
   watch_all();
   run_all(raise_in_order);
   assert_string_equal(common_verdict()->text, "rank 3: boom 3");
+  close_world();
+}
+
+/* Rank 0 saves; the signal came to rank 1, and rank 2 makes an error of it. */
+static void end_together(rank *r) {
+  if (r->number == 0) {
+    lt_world_span(r->w, true, true);
+    pause_ms(600);
+    assert_false(lt_pulse_over(r->w->pulse));
+    lt_world_span(r->w, false, true);
+    lt_world_stop(r->w, "interrupted: saved a.ckpt", 1);
+    return;
+  }
+  pause_ms(100 * r->number);
+  if (r->number == 1) lt_world_stop(r->w, "interrupted", 143);
+  if (r->number == 2) lt_world_raise(r->w, "cancelled", "model.lua", 12);
+}
+
+static void an_interrupted_run_is_told_by_rank_0_when_it_is_saved(void **state) {
+  (void)state;
+  open_world(3, 20, NULL);
+  connect_pairs();
+  watch_all();
+  run_all(end_together);
+  const lt_verdict *v = common_verdict();
+  assert_int_equal(v->class, LT_INTERRUPTED);
+  assert_int_equal(v->status, 143);
+  assert_string_equal(v->text, "interrupted: saved a.ckpt");
+  close_world();
+}
+
+/* Nobody asks the main threads: they wait for ever. */
+static void wait_interrupted(rank *r) {
+  if (r->number == 1) lt_world_interrupt(r->w, SIGTERM);
+  wait_verdict(r);
+}
+
+static void a_signal_ends_all_wherever_they_are(void **state) {
+  (void)state;
+  open_world(3, 20, NULL);
+  connect_pairs();
+  watch_all();
+  run_all(wait_interrupted);
+  const lt_verdict *v = common_verdict();
+  assert_int_equal(v->class, LT_INTERRUPTED);
+  assert_int_equal(v->rank, 1);
+  assert_int_equal(v->status, 128 + SIGTERM);
   close_world();
 }
 
@@ -537,6 +584,8 @@ int main(void) {
       cmocka_unit_test(a_full_channel_says_so),
       cmocka_unit_test(the_gravest_of_several_is_told),
       cmocka_unit_test(the_first_of_a_class_is_told),
+      cmocka_unit_test(an_interrupted_run_is_told_by_rank_0_when_it_is_saved),
+      cmocka_unit_test(a_signal_ends_all_wherever_they_are),
       cmocka_unit_test(waits_end_with_the_verdict),
       cmocka_unit_test(all_leave_and_all_are_told),
       cmocka_unit_test(who_left_is_not_missed_where_it_is_no_member),

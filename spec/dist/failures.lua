@@ -111,6 +111,43 @@ failures.kills = {
   ended("mpirun", 2, function(one) return one:find("^mpirun ")[1] end, nil, nil, "mpi"),
 }
 
+-- Rank 1 waits for rank 0, which computes, or catches every error.
+local function busy_work(body)
+  return ([[
+lt.dist.launch(2, function(rank)
+  pid(rank)
+  local x = lt.ones(4)
+  lt.dist.all_reduce(x)
+  if rank == 0 then mark "ready" %s end
+  lt.dist.all_reduce(x)
+end)
+]]):format(body)
+end
+
+local function ended_by(signal, name, who, status, script)
+  return {
+    name = ("SIG%s to %s"):format(signal, name), ranks = 2, script = script or work(2),
+    ready = "ready", text = "ltrain: interrupted: rank ", status = status, seconds = 2,
+    event = function(one) return job.signal(signal, who(one)) end,
+  }
+end
+
+-- Whatever started the ranks: Ctrl-C goes to it.
+local function starter(one)
+  return one.over == "mpi" and one:find("^mpirun ")[1] or one:pid(0)
+end
+
+--- A script without a Trainer is told to end.
+failures.interrupts = {
+  ended_by("TERM", "rank 1", rank_of(1), 143),
+  ended_by("TERM", "rank 0", rank_of(0), 143),
+  ended_by("INT", "what started the ranks", starter, 130),
+  ended_by("TERM", "rank 1, which waits for one that loops", rank_of(1), 143,
+    busy_work "while true do end"),
+  ended_by("TERM", "rank 0, which catches every error", rank_of(0), 143,
+    busy_work "while true do pcall(busy, 0.01) end"),
+}
+
 --- The shell that leads the terminal is killed: SIGHUP ends the job.
 failures.hangup = {
   name = "SIGKILL of the shell that leads the terminal", ranks = 2, script = work(2),

@@ -11,11 +11,9 @@ local function on_error(host)
     local message = traceback.message(value)
     local stopped = interrupt.is(value) or host.stopped()
     -- Ranks that a launcher started hear of it before anything unwinds.
-    if not stopped then c.dist.tell(message) end
+    c.dist.tell(stopped and value or message)
     if stopped or type(value) ~= "string" then
-      local agreed = type(value) == "table" and value.signal
-      return { text = message, stopped = stopped, agreed = agreed ~= nil and agreed or nil,
-        status = agreed and 128 + agreed }
+      return { text = message, stopped = stopped, status = c.runtime.status_of(value) }
     end
     return { text = traceback.trim(message, host.traceback(message, 2)),
       status = c.runtime.status_of(message) }
@@ -35,10 +33,7 @@ function protect.report(host, failure)
     if c.dist.may_speak() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
     return verdict.status
   end
-  -- What all ranks agreed on is told by the first.
-  if not failure.agreed or c.dist.rank() == 0 then
-    host.complain(("ltrain: %s\n"):format(failure.text))
-  end
+  host.complain(("ltrain: %s\n"):format(failure.text))
   return failure.stopped and host.signal() or failure.status or 1
 end
 

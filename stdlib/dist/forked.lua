@@ -2,11 +2,13 @@
 --
 -- lt.dist.launch and the Trainer's strategies stand on it.
 local c = require "ltrain.c"
+local interrupt = require "ltrain.trainer.interrupt"
 
 local d = c.dist
 
 -- Raises what ended the launch: the verdict; rank 0's own error as it is where that is no text.
 local function fail(verdict, ok, value)
+  if verdict.class == "interrupted" then interrupt.raise_of_ranks(verdict, not ok and value) end
   local own = not ok and verdict.class == "raised" and verdict.rank == 0
   if own and type(value) ~= "string" then error(value, 0) end
   d.blame(verdict.text, verdict.status)

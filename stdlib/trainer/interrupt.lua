@@ -13,6 +13,7 @@ local allowed = false -- or true, or a function that saves
 local raised -- the interrupt that is on its way through the script
 
 function meta.__tostring(self)
+  if self.text then return self.text end
   if self.path then return "interrupted: saved " .. self.path end
   return (self.where or "") .. "interrupted"
 end
@@ -28,6 +29,13 @@ end
 function interrupt.raise(path, signal)
   c.runtime.clear_interrupt()
   error(setmetatable({ path = path, signal = signal }, meta), 0)
+end
+
+--- Raises the one that ended ranks which were forked here: {text =, status =}. `own`: what was
+--- raised in this process, if it was.
+function interrupt.raise_of_ranks(verdict, own)
+  local path = interrupt.is(own) and own.path or nil
+  error(setmetatable({ path = path, text = verdict.text, signal = verdict.status - 128 }, meta), 0)
 end
 
 --- Whether an error value is one; message handlers of the command line make a table with `stopped`
