@@ -67,6 +67,35 @@ describe("a comm backend of one's own", function()
     assert.matches("rank 1 is done\n", output)
   end)
 
+  it("carries a Trainer whose strategy names its environment", function()
+    local folder = library():match "^(.*)/"
+    local status, output = launch(2, [[
+      local environment = {comm = "files"}
+      function environment:world_size() return self:integer "FOLDER_SIZE" end
+      function environment:global_rank() return self:integer "FOLDER_RANK" end
+      environment.local_rank = environment.global_rank
+      function environment:main_address() return self:variable "FOLDER" end
+      function environment:main_port() return nil end
+      lt.clusters.register("folder", {detect = function() return nil end}) -- not found by itself
+      lt.seed(1)
+      local net = lt.nn.Linear(1, 1)
+      function net:training_step(x) return self(x):mean() end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 1.0}) end
+      local before = net.weight:item()
+      local trainer = lt.Trainer {
+        strategy = lt.strategies.DDP {cluster_environment = environment}, max_epochs = 1,
+        logger = false, enable_checkpointing = false, enable_progress_bar = false,
+        enable_model_summary = false,
+      }
+      trainer:fit(net, {lt.full({1, 1}, dist.rank() == 0 and 1.0 or 3.0)})
+      io.write(("rank %d of %d: %g\n"):format(trainer.global_rank, trainer.world_size,
+        before - net.weight:item()))
+    ]], ("LTRAIN_BACKENDS='%s'"):format(folder))
+    assert.equal(0, status, output)
+    assert.matches("rank 0 of 2: 2\n", output)
+    assert.matches("rank 1 of 2: 2\n", output)
+  end)
+
   it("tells how ranks disagree", function()
     local folder = library():match "^(.*)/"
     local status, output = launch(2, [[

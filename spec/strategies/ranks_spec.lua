@@ -124,6 +124,105 @@ describe("on two ranks", function()
     ]])
   end)
 
+  it("configure_ddp of the module, else of the strategy, says how gradients are shared", function()
+    prints("module: 4 backward, 2 sync\tstrategy: 4 backward, 2 sync\ttrue\n", [[
+      -- Counts, and leaves the work to the usual one.
+      local function counting(module)
+        local usual = lt.dist.ddp(module)
+        local ddp = {backwards = 0, syncs = 0}
+        function ddp:backward(loss, weight)
+          self.backwards = self.backwards + 1
+          usual:backward(loss, weight)
+        end
+        function ddp:sync(...)
+          self.syncs = self.syncs + 1
+          return usual:sync(...)
+        end
+        return ddp
+      end
+      local Mine, of_strategy = strategies.DDP:extend("Mine"), nil
+      function Mine:configure_ddp(module)
+        of_strategy = counting(module)
+        return of_strategy
+      end
+      local function fit(net)
+        lt.seed(2)
+        trainer({strategy = Mine(), accumulate_grad_batches = 2}):fit(net, loader())
+      end
+      local function told(name, ddp)
+        return ("%s: %d backward, %d sync"):format(name, ddp.backwards, ddp.syncs)
+      end
+      lt.seed(2)
+      local a, of_module = Net(), nil
+      function a:configure_ddp()
+        of_module = counting(self)
+        return of_module
+      end
+      fit(a)
+      local first = of_strategy
+      lt.seed(2)
+      local b = Net()
+      fit(b)
+      assert(first == nil)
+      print(told("module", of_module), told("strategy", of_strategy),
+        a.layer.weight:eq(b.layer.weight):all():item())
+    ]])
+  end)
+
+  it("configure_ddp must return such an object", function()
+    local status, _, err = run [[
+      local net = Net()
+      function net:configure_ddp() return {backward = print} end
+      trainer({}):fit(net, loader())
+    ]]
+    assert.equal(1, status)
+    assert.matches("configure_ddp: must return an object with backward%(loss, weight%) and sync%(%)"
+      .. ": got a table without sync", err)
+  end)
+
+  it("ddp_comm_hook reduces the buckets", function()
+    prints("true\ttrue\n", [[
+      -- Weights after one step on ones * (rank + 1): the usual, and through a hook.
+      local function fit(hook)
+        lt.seed(3)
+        local net, buckets = Net(), 0
+        function net:training_step() return self.layer(lt.full({1, 4}, rank() + 1.0)):mean() end
+        local own = hook == true and function(bucket)
+          buckets = buckets + 1
+          return lt.dist.all_reduce(bucket)
+        end or hook
+        trainer({max_steps = 1, strategy = strategies.DDP {ddp_comm_hook = own}})
+          :fit(net, loader())
+        return net.layer.weight, buckets
+      end
+      local usual = fit(nil)
+      local hooked, buckets = fit(true)
+      local nothing = fit(function(bucket) return lt.zeros_like(bucket) end)
+      lt.seed(3)
+      print(hooked:eq(usual):all():item() and buckets == 1,
+        nothing:eq(Net().layer.weight):all():item())
+    ]])
+  end)
+
+  it("ddp_comm_hook = 'bf16' sends gradients in bf16", function()
+    prints("1.00390625\t1.0\n", [[
+      -- The gradient is the mean of 1 and 1 + 1/128; their sum lies between two bf16: 2, 2 + 1/64.
+      local function step(hook)
+        lt.seed(3)
+        local net = Net()
+        function net:training_step()
+          return self.layer(lt.full({1, 4}, rank() == 0 and 1.0 or 1.0078125)):mean()
+        end
+        function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 1.0}) end
+        net.layer.weight:detach():fill_(0)
+        trainer({max_steps = 1, strategy = strategies.DDP {ddp_comm_hook = hook}})
+          :fit(net, loader())
+        return -net.layer.weight[1][1]:item()
+      end
+      print(step(), step("bf16"))
+    ]])
+  end)
+
   it("older hooks *_step_end get each rank's own output", function()
     local err = prints("10 11\n", [[
       local net, parts = Net(), nil

@@ -20,6 +20,9 @@ local ROWS <const> = {
   { "configure_callbacks", "m", false, "",
     "return callbacks; they replace the Trainer's of the same class" },
   { "configure_optimizers", "m", false, "", "return optimizers and schedulers" },
+  { "configure_ddp", "m", false, "",
+    "on several ranks: return the object whose `backward(loss, weight)` and `sync(...)` share "
+      .. "gradients; without it the strategy's, as lt.dist.ddp gives it" },
   { "teardown", "mcd", false, "stage", "undo setup" },
 
   { "train_dataloader", "md", false, "", "return what fit iterates" },
