@@ -9,7 +9,7 @@
 #include "data/prefetch.h"
 
 #define ORDER_NAME "ltrain.Order"
-#define FEED_NAME  "ltrain.Feed"
+#define FEED_NAME "ltrain.Feed"
 #define SCOPE_NAME "ltrain.SampleScope"
 
 /* Orders. */
@@ -90,6 +90,13 @@ static int order_len(lua_State *L) {
   return 1;
 }
 
+/* order:hash(most) -> a number of its length and first `most` entries */
+static int order_hash(lua_State *L) {
+  const lt_order *o = check_order(L, 1);
+  lua_pushinteger(L, (lua_Integer)lt_order_hash(o, luaL_checkinteger(L, 2)));
+  return 1;
+}
+
 /* order:part(first, n) -> order of entries first..first+n-1, first from 1 */
 static int order_part(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -139,10 +146,18 @@ static int feed_close(lua_State *L) {
   return 0;
 }
 
+/* {batch_size, drop_last, evaluation, wrap, dealt, lasts (an order), rank, world}; lasts stays
+   alive with the table. */
 static lt_batching read_batching(lua_State *L, int index) {
+  lua_getfield(L, index, "lasts");
+  lt_order *lasts = lua_isnil(L, -1) ? NULL : check_order(L, -1);
+  lua_pop(L, 1);
   lt_batching batching = {.batch = lt_field_int(L, index, "batch_size", 1),
                           .drop_last = lt_field_flag(L, index, "drop_last"),
                           .evaluation = lt_field_flag(L, index, "evaluation"),
+                          .wrap = lt_field_flag(L, index, "wrap"),
+                          .dealt = lt_field_flag(L, index, "dealt"),
+                          .lasts = lasts,
                           .rank = (int)lt_field_int(L, index, "rank", 0),
                           .world = (int)lt_field_int(L, index, "world", 1)};
   luaL_argcheck(L, batching.batch >= 1 && batching.world >= 1, index, "impossible batches");
@@ -189,7 +204,8 @@ static int new_feed(lua_State *L) {
   return 1;
 }
 
-/* feed:next() -> tensors of the next batch; nothing at the end */
+/* feed:next() -> tensors of the next batch; false when only other ranks have one; nothing at the
+   end */
 static int feed_next(lua_State *L) {
   lt_bind *b = lt_enter(L);
   feed *f = luaL_checkudata(L, 1, FEED_NAME);
@@ -201,7 +217,10 @@ static int feed_next(lua_State *L) {
   bool ok = lt_prefetch_next(b->c, f->prefetch, out, &span);
   if (ok && span.total > 0) {
     f->position = span.begin + span.total;
-    return lt_end(L, b, frame, f->n_columns, out);
+    if (span.n > 0) return lt_end(L, b, frame, f->n_columns, out);
+    lt_end_call(L, b, frame);
+    lua_pushboolean(L, false);
+    return 1;
   }
   lt_end_call(L, b, frame);
   feed_end(b, f);
@@ -214,9 +233,9 @@ static int feed_position(lua_State *L) {
   return 1;
 }
 
-/* data.span(n, position, {batch_size, ...}) -> total, first, count: the batch that begins at a
-   position (a count of samples): all of it, and this rank's part, whose first entry counts from 1
- */
+/* data.span(n, position, batching) -> total, first, count, ranks: the step that begins at a
+   position (a count of samples): all of it, this rank's part, whose first entry counts from 1, and
+   how many ranks have a part */
 static int span_at(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
@@ -225,15 +244,26 @@ static int span_at(lua_State *L) {
   lua_pushinteger(L, s.total);
   lua_pushinteger(L, s.first + 1);
   lua_pushinteger(L, s.n);
-  return 3;
+  lua_pushinteger(L, s.ranks);
+  return 4;
 }
 
-/* data.batch_count(n, position, {batch_size, ...}) -> batches from there on */
+/* data.batch_count(n, position, batching) -> steps from there on */
 static int batch_count(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
   lt_batching batching = read_batching(L, 3);
   lua_pushinteger(L, lt_batch_count(&batching, n, position));
+  return 1;
+}
+
+/* data.batch_skip(n, position, steps, batching) -> the position that many steps further on */
+static int batch_skip(lua_State *L) {
+  int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
+  int64_t steps = luaL_checkinteger(L, 3);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  lt_batching batching = read_batching(L, 4);
+  lua_pushinteger(L, lt_batch_skip(&batching, n, position, steps));
   return 1;
 }
 
@@ -300,9 +330,10 @@ static void new_metatable(lua_State *L, lt_bind *b, const char *name, const luaL
 }
 
 void lt_bind_data(lua_State *L, lt_bind *b) {
-  static const luaL_Reg order_methods[] = {{"at", order_at},           {"part", order_part},
-                                           {"through", order_through}, {"__len", order_len},
-                                           {"__gc", order_gc},         {NULL, NULL}};
+  static const luaL_Reg order_methods[] = {
+      {"at", order_at},     {"part", order_part}, {"through", order_through},
+      {"hash", order_hash}, {"__len", order_len}, {"__gc", order_gc},
+      {NULL, NULL}};
   static const luaL_Reg feed_methods[] = {{"next", feed_next},
                                           {"position", feed_position},
                                           {"__close", feed_close},
@@ -315,6 +346,7 @@ void lt_bind_data(lua_State *L, lt_bind *b) {
                                        {"feed", new_feed},
                                        {"span", span_at},
                                        {"batch_count", batch_count},
+                                       {"batch_skip", batch_skip},
                                        {"sample_scope", sample_scope},
                                        {"digits", digits},
                                        {NULL, NULL}};

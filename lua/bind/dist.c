@@ -204,6 +204,13 @@ static void set_lists(lua_State *L, const lt_world_info *w) {
   lua_setfield(L, -2, "pids");
 }
 
+/* dist.set_fixed_order(on): all ranks add in the binary tree, whatever the backend would do */
+static int set_fixed_order(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_group_set_fixed_order(lt_check_group(L, b, 99, "set_fixed_order"), lua_toboolean(L, 1));
+  return 0;
+}
+
 /* dist.world() -> table */
 static int world(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -246,11 +253,17 @@ static int waited(lua_State *L) {
 }
 
 void lt_bind_dist(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"rank", rank_of},           {"size", size_of},
-                                       {"ranks", ranks_of},         {"world", world},
-                                       {"waited", waited},          {"split", split},
-                                       {"set_hook", set_hook},      {"encode", lt_value_encode},
-                                       {"decode", lt_value_decode}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"rank", rank_of},
+                                       {"size", size_of},
+                                       {"ranks", ranks_of},
+                                       {"world", world},
+                                       {"set_fixed_order", set_fixed_order},
+                                       {"waited", waited},
+                                       {"split", split},
+                                       {"set_hook", set_hook},
+                                       {"encode", lt_value_encode},
+                                       {"decode", lt_value_decode},
+                                       {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", group_gc}, {NULL, NULL}};
   luaL_newmetatable(L, GROUP_NAME);
   lt_add_functions(L, b, meta);

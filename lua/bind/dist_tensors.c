@@ -93,7 +93,10 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *g) {
   c->modes.grad = c->modes.autocast = false;
   lt_tensor *in = lt_contiguous(c, lt_to_device(c, x, LT_CPU_DEVICE));
   lt_tensor *out = in != NULL ? place_for(c, k, in, g) : NULL;
+  const char *op = c->op;
+  c->op = k->who; /* who writes into `out` */
   lt_work *work = lt_ok(c) ? start(c, k, g, in, out) : NULL;
+  c->op = op;
   c->modes = modes;
   if (work != NULL) {
     lt_hold(c, &k->held, g);

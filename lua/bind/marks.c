@@ -91,17 +91,20 @@ static int strays(lua_State *L) {
   return 1;
 }
 
-/* runtime.take_stray(x) -> the op that first wrote into it since the last call, "model.lua:14"; nil
-   when none did */
+/* runtime.take_stray(x) -> who first wrote into it since the last call: "mul at model.lua:14"; nil
+   when nobody did */
 static int take_stray(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_storage *s = lt_check_tensor(L, b, 1, "take_stray")->storage;
   if (!s->strayed) return 0;
   s->strayed = false;
   char line[128];
-  lua_pushstring(L, s->stray_writer != NULL ? s->stray_writer : "a writer");
-  lua_pushstring(L, lt_line_text(b->c, s->stray_line, line, sizeof line));
-  return 2;
+  if (s->stray_writer == NULL)
+    lua_pushliteral(L, "the host program"); /* through a pointer */
+  else
+    lua_pushfstring(L, "%s at %s", s->stray_writer,
+                    lt_line_text(b->c, s->stray_line, line, sizeof line));
+  return 1;
 }
 
 /* runtime.parameters_made() -> how often lt.parameter was called */

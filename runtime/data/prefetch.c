@@ -36,7 +36,7 @@ static void drop_ready(lt_ctx *c, lt_prefetch *p, ready *r) {
 /* Gather the batch at p->position with `c`; a failure of c moves into *failure. */
 static void gather(lt_ctx *c, lt_prefetch *p, ready *r, lt_failure *failure) {
   *r = (ready){.span = lt_batch_at(&p->batching, p->order->n, p->position)};
-  for (int i = 0; i < p->n_columns && r->span.total > 0 && lt_ok(c); i++)
+  for (int i = 0; i < p->n_columns && r->span.n > 0 && lt_ok(c); i++)
     r->rows[i] = lt_gather_rows(c, &p->columns[i], p->order, r->span.first, r->span.n);
   if (lt_take_failure(c, failure)) {
     drop_ready(c, p, r);
@@ -81,6 +81,7 @@ lt_prefetch *lt_prefetch_new(lt_ctx *c, lt_order *order, const lt_batching *batc
   if (p == NULL) return NULL;
   p->order = lt_retain(order);
   p->batching = *batching;
+  lt_retain(batching->lasts);
   p->position = position;
   p->n_columns = n_columns;
   p->depth = depth < LT_PREFETCH_MAX ? depth : LT_PREFETCH_MAX;
@@ -128,7 +129,7 @@ bool lt_prefetch_next(lt_ctx *c, lt_prefetch *p, lt_tensor **out, lt_span *span)
   take(c, p, &r, &failure);
   *span = r.span;
   if (r.failure != NULL) return lt_fail(c, failure.code, "%s", failure.text);
-  for (int i = 0; i < p->n_columns && r.span.total > 0; i++)
+  for (int i = 0; i < p->n_columns && r.span.n > 0; i++)
     out[i] = lt_gathered(c, &p->columns[i], r.rows[i], r.span.n);
   drop_ready(c, p, &r);
   return lt_ok(c);
@@ -142,6 +143,7 @@ void lt_prefetch_release(lt_ctx *c, lt_prefetch *p) {
   if (p->child != NULL) lt_ctx_release(p->child);
   for (int i = 0; i < p->n_columns; i++) lt_release(c, p->columns[i].source);
   lt_release(c, p->order);
+  lt_release(c, p->batching.lasts);
   pthread_cond_destroy(&p->changed);
   pthread_mutex_destroy(&p->mutex);
   lt_free(c, p, sizeof *p);

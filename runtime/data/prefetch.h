@@ -17,7 +17,8 @@ lt_prefetch *lt_prefetch_new(lt_ctx *c, lt_order *order, const lt_batching *batc
                              int64_t position, int n_columns, const lt_column *columns, int depth);
 
 /* The next batch: a tensor a column, in the open frame, and which samples it holds (total 0: the
-   end, nothing in out). False with a failure, also one that the thread met. */
+   end, n 0: only other ranks have some; nothing in out). False with a failure, also one that the
+   thread met. */
 bool lt_prefetch_next(lt_ctx *c, lt_prefetch *p, lt_tensor **out, lt_span *span);
 
 /* Stops the thread at once and drops what it has gathered. NULL is allowed. */

@@ -41,30 +41,107 @@ lt_order *lt_order_shuffled(lt_ctx *c, int64_t n, uint64_t seed, uint32_t epoch)
   return o;
 }
 
-/* How many samples the batch at the front of `left` takes. */
-static int64_t batch_total(const lt_batching *b, int64_t left) {
-  if (left < b->batch) return b->drop_last || left < 0 ? 0 : left;
+/* FNV-1a over 64-bit words, with the high bits folded back. */
+uint64_t lt_order_hash(const lt_order *o, int64_t most) {
+  uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)o->n;
+  for (int64_t i = 0; i < o->n && i < most; i++) {
+    h = (h ^ (uint64_t)lt_order_at(o, i)) * 0x100000001b3u;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/* How many samples the step at the front of `left` takes. */
+static int64_t step_total(const lt_batching *b, int64_t left) {
+  if (left < b->batch) {
+    if (b->drop_last || left <= 0) return 0;
+    return b->wrap ? round_up(left, b->world) : left;
+  }
   int64_t tail = left - b->batch;
-  if (!b->evaluation || b->drop_last || tail == 0 || tail >= b->world) return b->batch;
+  if (!b->evaluation || b->drop_last || b->wrap || tail == 0 || tail >= b->world) return b->batch;
   return left >= 2 * (int64_t)b->world ? left - b->world : left;
 }
 
+/* Which of the batches that are dealt begins at `position`: the first that ends behind it. */
+static int64_t dealt_index(const lt_batching *b, int64_t n, int64_t position) {
+  if (b->lasts == NULL) return position < n ? position / b->batch : round_up(n, b->batch);
+  int64_t low = 0, high = b->lasts->n;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (lt_order_at(b->lasts, middle) < position)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static int64_t dealt_count(const lt_batching *b, int64_t n) {
+  if (b->lasts != NULL) return b->lasts->n;
+  return b->drop_last ? n / b->batch : round_up(n, b->batch) / b->batch;
+}
+
+/* The position behind the k-th of `count` batches; k = -1: the start. */
+static int64_t dealt_end(const lt_batching *b, int64_t n, int64_t count, int64_t k) {
+  if (k >= count) k = count - 1;
+  if (k < 0) return 0;
+  if (b->lasts != NULL) return lt_order_at(b->lasts, k) + 1;
+  return (k + 1) * b->batch < n ? (k + 1) * b->batch : n;
+}
+
+static lt_span dealt_at(const lt_batching *b, int64_t n, int64_t position) {
+  int64_t count = dealt_count(b, n), first = dealt_index(b, n, position), mine = first + b->rank;
+  lt_span s = {.begin = position, .first = position};
+  if (first >= count) return s;
+  s.ranks = (int)(count - first < b->world ? count - first : b->world);
+  s.total = dealt_end(b, n, count, first + b->world - 1) - position;
+  s.first = b->rank == 0 ? position : dealt_end(b, n, count, mine - 1);
+  s.n = dealt_end(b, n, count, mine) - s.first;
+  return s;
+}
+
 lt_span lt_batch_at(const lt_batching *b, int64_t n, int64_t position) {
-  int64_t total = batch_total(b, n - position);
+  if (b->dealt) return dealt_at(b, n, position);
+  int64_t total = step_total(b, n - position);
   int64_t each = total / b->world, more = total % b->world;
   int64_t rank = b->rank;
   return (lt_span){.begin = position,
                    .total = total,
                    .first = position + rank * each + (rank < more ? rank : more),
-                   .n = each + (rank < more)};
+                   .n = each + (rank < more),
+                   .ranks = (int)(each > 0 ? b->world : more)};
+}
+
+/* The last steps may differ from the others: they are walked. */
+static int64_t whole_steps(const lt_batching *b, int64_t left) {
+  return left > 2 * b->batch ? left / b->batch - 2 : 0;
 }
 
 int64_t lt_batch_count(const lt_batching *b, int64_t n, int64_t position) {
+  if (b->dealt) {
+    int64_t left = dealt_count(b, n) - dealt_index(b, n, position);
+    return left > 0 ? round_up(left, b->world) / b->world : 0;
+  }
   int64_t left = n - position;
-  int64_t whole = left > 2 * b->batch ? left / b->batch - 2 : 0;
-  int64_t count = whole, total;
-  for (left -= whole * b->batch; (total = batch_total(b, left)) > 0; left -= total) count++;
+  int64_t count = whole_steps(b, left), total;
+  for (left -= count * b->batch; (total = step_total(b, left)) > 0; left -= total) count++;
   return count;
+}
+
+int64_t lt_batch_skip(const lt_batching *b, int64_t n, int64_t position, int64_t steps) {
+  if (b->dealt) {
+    int64_t to = dealt_index(b, n, position) + steps * b->world - 1;
+    int64_t end = steps > 0 ? dealt_end(b, n, dealt_count(b, n), to) : position;
+    return end > position ? end : position;
+  }
+  int64_t whole = whole_steps(b, n - position), total;
+  if (whole > steps) whole = steps;
+  position += whole * b->batch;
+  for (int64_t i = whole; i < steps && (total = step_total(b, n - position)) > 0; i++)
+    position += total;
+  return position;
 }
 
 lt_rng lt_sample_rng(uint64_t seed, uint32_t epoch, int64_t index) {

@@ -50,7 +50,10 @@ static void orders_are_functions_of_seed_and_epoch(void **state) {
     lt_release(c, a), lt_release(c, b), lt_release(c, e), lt_release(c, f);
   }
   lt_order *o = lt_order_sequential(c, 5);
-  for (int i = 0; i < 5; i++) assert_int_equal(lt_order_at(o, i), i);
+  for (int i = 0; i < 15; i++) assert_int_equal(lt_order_at(o, i), i % 5);
+  lt_order *p = lt_order_sequential(c, 6);
+  assert_true(lt_order_hash(o, 9) != lt_order_hash(p, 9));
+  lt_release(c, p);
   lt_release(c, o);
   lt_ctx_release(c);
 }
@@ -84,28 +87,32 @@ static void check_batches(int64_t n, lt_batching b, int64_t position) {
   for (;;) {
     lt_span whole = lt_batch_at(&b, n, seen);
     int64_t at = seen;
+    assert_int_equal(lt_batch_skip(&b, n, position, steps), seen);
     for (int r = 0; r < b.world; r++) {
       b.rank = r;
       lt_span s = lt_batch_at(&b, n, seen);
       assert_int_equal(s.begin, seen);
       assert_int_equal(s.total, whole.total);
       assert_int_equal(s.first, at);
-      assert_in_range(s.n, s.total / b.world, s.total / b.world + 1);
+      assert_int_equal(s.n > 0, r < s.ranks);
+      if (!b.dealt) assert_in_range(s.n, s.total / b.world, s.total / b.world + 1);
       at += s.n;
     }
     b.rank = 0;
     assert_int_equal(at, seen + whole.total);
     if (whole.total == 0) break;
     if (b.evaluation && n - position >= b.world) assert_true(whole.total >= b.world);
-    if (!b.evaluation) assert_true(whole.total <= b.batch);
+    if (b.wrap) assert_true(whole.total == b.batch || whole.total % b.world == 0);
+    if (!b.evaluation && !b.wrap && !b.dealt) assert_true(whole.total <= b.batch);
     seen += whole.total;
     steps++;
   }
   assert_int_equal(steps, lt_batch_count(&b, n, position));
+  assert_int_equal(lt_batch_skip(&b, n, position, steps + 3), seen);
   if (b.drop_last)
     assert_true(n - seen < b.batch);
   else
-    assert_int_equal(seen, n);
+    assert_in_range(seen, n, b.wrap ? n + b.world - 1 : n);
 }
 
 static void batches_cover_the_stream_on_any_number_of_ranks(void **state) {
@@ -113,13 +120,40 @@ static void batches_cover_the_stream_on_any_number_of_ranks(void **state) {
   for (int64_t n = 0; n <= 40; n++)
     for (int world = 1; world <= 4; world++)
       for (int64_t batch = world; batch <= 12; batch++)
-        for (int kind = 0; kind < 4; kind++)
+        for (int kind = 0; kind < 7; kind++)
           for (int64_t position = 0; position <= n; position += 5)
-            check_batches(
-                n,
-                (lt_batching){
-                    .batch = batch, .drop_last = kind & 1, .evaluation = kind >> 1, .world = world},
-                position);
+            check_batches(n,
+                          (lt_batching){.batch = batch,
+                                        .drop_last = kind & 1,
+                                        .evaluation = kind == 2 || kind == 3,
+                                        .dealt = kind == 4 || kind == 5,
+                                        .wrap = kind == 6,
+                                        .world = world},
+                          position);
+}
+
+/* Batches of 1, 2, ..., k samples and again, dealt whole. */
+static void batches_of_any_size_are_dealt_whole(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  for (int64_t count = 0; count <= 9; count++)
+    for (int world = 1; world <= 4; world++) {
+      lt_order *lasts = lt_order_empty(c, count);
+      int64_t n = 0;
+      for (int64_t k = 0; k < count; k++) lasts->index[k] = (n += 1 + k % 3) - 1;
+      lt_batching b = {.batch = 1, .dealt = true, .lasts = lasts, .world = world};
+      check_batches(n, b, 0);
+      for (int64_t k = 0; k < count; k++) {
+        check_batches(n, b, lasts->index[k] + 1); /* goes on behind any batch */
+        b.rank = (int)(k % world);
+        int64_t step = lt_batch_skip(&b, n, 0, k / world);
+        lt_span s = lt_batch_at(&b, n, step);
+        assert_int_equal(s.first + s.n - 1, lasts->index[k]); /* batch k: rank k mod world */
+        assert_int_equal(s.n, 1 + k % 3);
+      }
+      lt_release(c, lasts);
+    }
+  lt_ctx_release(c);
 }
 
 static void the_rules_of_the_last_batch(void **state) {
@@ -144,6 +178,12 @@ static void the_rules_of_the_last_batch(void **state) {
   s = lt_batch_at(&train, 10, 90);                     /* a position behind the end */
   assert_int_equal(s.total, 0);
   assert_int_equal(lt_batch_count(&train, 10, 90), 0);
+  lt_batching wrap = train;
+  wrap.wrap = true;
+  s = lt_batch_at(&wrap, 21, 16); /* 5 samples become 8: two each, three of them the first again */
+  assert_int_equal(s.total, 8);
+  assert_int_equal(s.first, 20);
+  assert_int_equal(s.n, 2);
   lt_batching one = {.batch = 1, .world = 1};
   assert_int_equal(lt_batch_count(&one, (int64_t)1 << 60, 3), ((int64_t)1 << 60) - 3);
 }
@@ -289,6 +329,7 @@ int main(void) {
       cmocka_unit_test(orders_are_functions_of_seed_and_epoch),
       cmocka_unit_test(shuffling_is_fair),
       cmocka_unit_test(batches_cover_the_stream_on_any_number_of_ranks),
+      cmocka_unit_test(batches_of_any_size_are_dealt_whole),
       cmocka_unit_test(the_rules_of_the_last_batch),
       cmocka_unit_test(sample_numbers_depend_on_all_three),
       cmocka_unit_test(gathers_rows_of_any_type),

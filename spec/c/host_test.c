@@ -207,6 +207,33 @@ static void the_host_hears_what_is_printed_logged_and_done(void **state) {
   ltrain_close(l);
 }
 
+static void a_pointer_into_a_parameter_is_told_by_its_optimizer(void **state) {
+  (void)state;
+  seen s = {0};
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.log = see_log;
+  config.ud = &s;
+  ltrain *l = open_line(&config);
+  must(l, ltrain_dostring(l,
+                          "local lt = require 'ltrain'\n"
+                          "local w = lt.parameter(lt.ones(2))\n"
+                          "local optimizer = lt.optim.SGD({w}, {lr = 1})\n"
+                          "function weights() return w end\n"
+                          "function step() optimizer:step() end\n",
+                          "h.lua"));
+  lt_tensor *w = NULL;
+  must(l, ltrain_call(l, "weights", ">T", &w));
+  must(l, ltrain_call(l, "step", ""));
+  assert_non_null(ltrain_data(l, w, 0));
+  must(l, ltrain_call(l, "step", ""));
+  assert_string_equal(s.logged, "");
+  assert_non_null(ltrain_data(l, w, 1));
+  must(l, ltrain_call(l, "step", ""));
+  assert_non_null(strstr(s.logged, "parameter 0 was changed by the host program, not by its opti"));
+  ltrain_release(l, w);
+  ltrain_close(l);
+}
+
 static void nothing_is_written_unless_asked(void **state) {
   (void)state;
   FILE *file = tmpfile();
@@ -432,6 +459,7 @@ int main(void) {
       cmocka_unit_test(tensors_share_the_hosts_memory),
       cmocka_unit_test(wrong_wraps_are_refused),
       cmocka_unit_test(the_host_hears_what_is_printed_logged_and_done),
+      cmocka_unit_test(a_pointer_into_a_parameter_is_told_by_its_optimizer),
       cmocka_unit_test(nothing_is_written_unless_asked),
       cmocka_unit_test(scripts_reach_only_what_is_allowed),
       cmocka_unit_test(memory_has_a_cap),

@@ -87,7 +87,8 @@ function logged.over_mpi(ranks, script)
   if not can then return nil, why end
   local one <close> = job.start("arg = {[0] = 'script.lua', tostring(lt.dist.world_size())}\n"
     .. PRELUDE .. script, { ranks = ranks, over = "mpi", env = "LT_JOINED=1" })
-  luassert.truthy(one:wait_gone(60), "processes are left")
+  luassert.truthy(one:wait_for("status", 60), "it does not end")
+  luassert.truthy(one:wait_gone(10), "processes are left")
   luassert.equal(0, one:status(), one:read "err")
   return one:read "out", one:read "err"
 end

@@ -1,5 +1,6 @@
 -- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
 local child = require "spec.cli.child"
+local support = require "spec.dist.support"
 
 local PRELUDE <const> = [[
 local lt = require "ltrain"
@@ -58,7 +59,7 @@ fit(net, {devices = 2, replica_check_every_n_steps = 4})
 ]]
       assert.equal(1, status, text)
       local line = FIRST + 2
-      assert.matches("ltrain: rank 1: warning: parameter head.weight was changed by mul at "
+      assert.matches("[rank 1] ltrain: warning: parameter head.weight was changed by mul at "
         .. "model.lua:" .. line, text, 1, true)
       assert.matches("ranks hold different values after optimizer step 8, compared to rank 0:\n"
         .. "  rank 1: ", text, 1, true)
@@ -119,6 +120,21 @@ print(fit(net, {devices = 2, replica_check_every_n_steps = 1}).global_step)
   end)
 end)
 
+describe("a collective into a parameter", function()
+  it("is told under its own name", function()
+    local status, text = run [[
+function net.at(i, self)
+  if i == 2 then lt.no_grad(function() lt.dist.all_reduce_(self.body.bias) end) end
+  if i == 3 then lt.no_grad(function() lt.dist.broadcast(self.head.bias) end) end
+end
+fit(net, {devices = 2})
+]]
+    assert.equal(0, status, text)
+    assert.equal(2, count(text, "body.bias was changed by all_reduce_ at model.lua:" .. FIRST + 2))
+    assert.is_nil(text:find("head.bias", 1, true)) -- broadcast makes a new tensor
+  end)
+end)
+
 describe("what else ranks hold", function()
   it("counts too: the state of an optimizer, its options", function()
     local status, text = run [[
@@ -163,5 +179,51 @@ fit(net, {devices = 2, replica_check_every_n_steps = 2})
     assert.equal(1, status, text)
     assert.matches("after optimizer step 6", text, 1, true)
     assert.matches("rank 1: [^\n]*body.weight", text)
+  end)
+end)
+
+describe("ranks under mpirun", function()
+  it("are compared too", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then pending(missing) end
+    local status, output = support.mpirun(2, PRELUDE .. [[
+function net.at(i, self, rank)
+  if rank == 1 and i == 1 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
+end
+fit(net, {replica_check_every_n_steps = 2})
+]], "run")
+    assert.equal(1, status, output)
+    local by = "changed by mul at script.lua:" .. FIRST + 2
+    assert.matches("ltrain: rank 1: warning: parameter head.weight was " .. by, output, 1, true)
+    assert.matches("\n  rank 1: [^\n]*head.weight %(" .. by .. "%)", output)
+    assert.equal(1, count(output, "ranks hold different values"))
+  end)
+end)
+
+describe("deterministic", function()
+  -- That backends add in the order they say is shown by spec/c/comm_conformance.c.
+  local SCRIPT <const> = [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.w = lt.parameter(lt.ones(1)) end
+function Net:training_step() return self.w * 1 end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local o = {max_epochs = 1, logger = false}
+for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+  o["enable_" .. name] = false
+end
+for _, deterministic in ipairs {false, true, false} do
+  o.deterministic = deterministic
+  local trainer = lt.Trainer(o)
+  trainer:fit(Net(), {lt.ones(1)})
+  if dist.rank() == 0 then print(deterministic, trainer.world.reduction_order) end
+end
+]]
+
+  it("makes ranks under mpirun add in the order of the tree", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then pending(missing) end
+    local status, output = support.mpirun(2, SCRIPT, "run")
+    assert.equal(0, status, output)
+    assert.matches("false\tof the backend\n.*true\tbinary tree\n.*false\tof the backend\n", output)
   end)
 end)

@@ -30,13 +30,27 @@ local COMPUTE <const> = {
   sync = { type = "boolean", doc = "over all ranks, which then all call it; or this one's own" },
 }
 
+-- What all ranks have taken in: their states, in order of rank.
+local function all_states(self)
+  local name, parts = getmetatable(self).__name, {}
+  local ranks = dist.all_gather { class = name, states = self:state_dict() }
+  for i, told in ipairs(ranks) do
+    if told.class ~= ranks[1].class then
+      errors.blame("compute: ranks ask for different metrics: %s on rank 0, %s on rank %d",
+        ranks[1].class, told.class, i - 1)
+    end
+    parts[i] = told.states
+  end
+  return parts
+end
+
 -- A `compute` as its author wrote it, made one that asks all ranks where all of them are.
 local function synced(compute)
   return function(self, options)
     local sync = config.check(options, COMPUTE, "compute").sync
     if sync == nil then sync = together.now() end
     if self._alone or not sync or dist.world_size() == 1 then return compute(self) end
-    return self:figure_of(dist.all_gather(self:state_dict()), "compute")
+    return self:figure_of(all_states(self), "compute")
   end
 end
 

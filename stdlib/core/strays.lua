@@ -9,11 +9,10 @@ local parameters_of = require "ltrain.core.parameters_of"
 
 local strays = {}
 
-local function tell(optimizer, name, writer, line)
-  optimizer.changed_by[name] = ("%s at %s"):format(writer, line)
-  console.say_anywhere(("warning: parameter %s was changed by %s at %s, not by its optimizer; if "
-    .. "that is meant, write it within lt.allow_update(function() ... end)"):format(name, writer,
-    line))
+local function tell(optimizer, name, writer)
+  optimizer.changed_by[name] = writer
+  console.say_anywhere(("warning: parameter %s was changed by %s, not by its optimizer; if that is "
+    .. "meant, write it within lt.allow_update(function() ... end)"):format(name, writer))
 end
 
 -- Takes what was noted; tells of each parameter once.
@@ -22,8 +21,8 @@ local function take(optimizer)
   for _, group in ipairs(optimizer.param_groups) do
     for i, parameter in ipairs(group.params) do
       local name = group.names[i]
-      local writer, line = c.runtime.take_stray(parameter)
-      if writer and not optimizer.changed_by[name] then tell(optimizer, name, writer, line) end
+      local writer = c.runtime.take_stray(parameter)
+      if writer and not optimizer.changed_by[name] then tell(optimizer, name, writer) end
     end
   end
 end

@@ -2,9 +2,9 @@
 --
 --   for batch, i in loader:batches() do ... end
 --
--- The order is a pure function of (seed, epoch); a position in it is a count of samples. Rows of
--- tensors are gathered in C by a helper thread; other data sets are read inline, each sample with
--- random numbers keyed by (seed, epoch, position).
+-- The order is a pure function of (seed, epoch); a position in it is a count of samples, those of
+-- all ranks together. Rows of tensors are gathered in C by a helper thread; other data sets are
+-- read inline, each sample with random numbers keyed by (seed, epoch, position).
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -14,6 +14,7 @@ local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local passes = require "ltrain.data.loading.passes"
 local samples = require "ltrain.data.loading.samples"
+local stream = require "ltrain.data.loading.stream"
 
 local data = c.runtime.data
 
@@ -22,108 +23,126 @@ local DataLoader = class.extend(nil, "DataLoader")
 DataLoader.extend = class.extend
 
 local OPTIONS <const> = {
-  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch" },
+  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch of one rank" },
+  global_batch_size = { type = "integer", min = 1,
+    doc = "samples in a batch of all ranks together, instead of batch_size" },
   shuffle = { type = "boolean", default = false, doc = "another order in each epoch" },
   drop_last = { type = "boolean", default = false, doc = "leave out a last batch that is short" },
+  tail = { type = "string", default = "split", choices = { "split", "wrap" },
+    doc = "a short last batch: split as it is, or filled up from the start, a rank like another" },
   collate = { type = "function", doc = "makes a batch of a list of samples" },
   seed = { type = "integer", doc = "of the order; default: that of lt.seed" },
   sampler = { type = "table|function", doc = "list of positions, or function(epoch) giving one" },
+  batch_sampler = { type = "table|function",
+    doc = "list of lists of positions, function(epoch) giving one, or object with batches(epoch)" },
   prefetch = { type = "integer", default = 2, min = 0, max = 16,
     doc = "batches of tensor data gathered ahead" },
 }
 
----@param dataset Dataset|IterableDataset|function|table
-function DataLoader:init(dataset, options)
-  options = config.check(options, OPTIONS, "DataLoader")
-  for name, value in next, options do self[name] = value end
-  self.dataset, self.epoch = dataset, 0
-  self._iterable = samples.is_iterable(dataset)
-  if self._iterable then
-    if self.shuffle or self.sampler then
-      errors.blame("DataLoader: %s needs a data set with get(i) and a length: samples of this one "
-        .. "come one after the other", self.shuffle and "shuffle" or "sampler")
+-- Pairs of options that say the same thing twice, or nothing together.
+local EXCLUDED <const> = {
+  { "batch_size", "global_batch_size" }, { "shuffle", "sampler" }, { "shuffle", "batch_sampler" },
+  { "sampler", "batch_sampler" }, { "batch_size", "batch_sampler" },
+  { "global_batch_size", "batch_sampler" }, { "drop_last", "batch_sampler" },
+}
+
+local function check_together(given)
+  for _, pair in ipairs(EXCLUDED) do
+    if given[pair[1]] and given[pair[2]] then
+      errors.blame("DataLoader: %s and %s exclude each other", pair[1], pair[2])
     end
-    return
+  end
+  if given.tail == "wrap" and (given.drop_last or given.batch_sampler) then
+    errors.blame("DataLoader: tail = 'wrap' and %s exclude each other",
+      given.drop_last and "drop_last" or "batch_sampler")
+  end
+end
+
+local function check_dataset(self)
+  local dataset = self.dataset
+  if self._iterable then
+    for _, name in ipairs { "shuffle", "sampler", "batch_sampler" } do
+      if self[name] then
+        errors.blame("DataLoader: %s needs a data set with get(i) and a length: samples of this "
+          .. "one come one after the other", name)
+      end
+    end
   elseif not samples.is_indexed(dataset) then
     errors.blame("DataLoader: dataset must have get(i) and a length, or be iterable: got %s",
       errors.show(dataset))
-  elseif self.shuffle and self.sampler then
-    errors.blame("DataLoader: shuffle and sampler exclude each other")
-  end
-  if samples.count(dataset, "DataLoader") == 0 then
+  elseif samples.count(dataset, "DataLoader") == 0 then
     errors.blame("DataLoader: the data set is empty")
   end
+end
+
+---@param dataset Dataset|IterableDataset|function|table
+function DataLoader:init(dataset, options)
+  local checked = config.check(options, OPTIONS, "DataLoader")
+  check_together(options or {})
+  for name, value in next, checked do self[name] = value end
+  self.batch_size = self.global_batch_size or self.batch_size
+  self.dataset, self.epoch = dataset, 0
+  self._iterable = samples.is_iterable(dataset)
+  check_dataset(self)
 end
 
 local function has_method(value, name)
   return type(value) == "table" and type(value[name]) == "function"
 end
 
--- The seed of the order: what a checkpoint said, what the user said, or that of all.
-local function seed_of(self)
+--- The seed of the order: what a checkpoint said, what the user said, or that of all.
+function DataLoader:order_seed()
   return self._seed or self.seed or c.runtime.rng_get().seed
 end
 
-local function ask_sampler(self, epoch)
-  local sampler = self.sampler
-  if has_method(sampler, "indices") then return sampler:indices(epoch) end
-  if type(sampler) == "function" then return sampler(epoch) end
-  return sampler
-end
-
--- The order of an epoch.
-local function order_of(self, epoch)
-  local n = samples.count(self.dataset, "DataLoader")
-  if self.shuffle then return data.order(n, seed_of(self), epoch) end
-  if not self.sampler then return data.order(n) end
-  local list = ask_sampler(self, epoch)
-  if type(list) ~= "table" then
-    errors.blame("DataLoader: the sampler must give a list of positions: got %s",
-      errors.show(list))
+--- From here on this is the loader of rank `rank` of `world`. Each batch of all ranks, of `world *
+--- batch_size` or `global_batch_size` samples, is cut into contiguous slices; a rank that gets no
+--- sample of it gets `false`. `kind` says what for: "train"; "val" or "test", where a tail smaller
+--- than `world` is joined to the batch before it; "predict", where batch k goes to rank k % world
+--- as a whole, as batches of a batch_sampler always do. A sampler with `sharded = true` is left as
+--- it is; an iterable data set is asked to `shard(rank, world)`. Without arguments the loader is
+--- whole again. False when the data cannot be shared: an iterable data set without `shard`.
+function DataLoader:shard(rank, world, kind)
+  local whole = not rank or world == 1
+  local global = self.global_batch_size
+  if global and not whole and global < world then
+    errors.blame("DataLoader: global_batch_size = %d is less than a sample for each of %d ranks",
+      global, world)
   end
-  return data.order_of(list, n)
-end
-
--- Samples of an epoch.
-local function count(self)
-  return self.sampler and #order_of(self, self.epoch) or samples.count(self.dataset, "DataLoader")
-end
-
--- How the order is cut: into batches of all ranks together, of which this one takes its part.
-local function batching(self)
-  local shard = self._shard
-  return {
-    batch_size = self.batch_size * (shard and shard.world or 1), drop_last = self.drop_last,
-    prefetch = self.prefetch, rank = shard and shard.rank, world = shard and shard.world,
-    evaluation = shard ~= nil,
-  }
-end
-
---- From here on this is the loader of rank `rank` of `world`, which share each global batch of
---- `world * batch_size` samples; a last batch smaller than `world` is joined to the one before it.
---- Without arguments it is whole again. False when it cannot be cut: an iterable data set.
-function DataLoader:shard(rank, world)
-  if self._iterable then return false end
-  self._shard = nil
-  if not rank or world == 1 then return true end
-  local n = count(self)
-  if n < world then
-    errors.blame("DataLoader: %d samples cannot be shared by %d ranks", n, world)
-  end
-  self._shard = { rank = rank, world = world }
+  self._shard = not whole and { rank = rank, world = world, kind = kind or "train" } or nil
+  if global then self.batch_size = whole and global or stream.part(global, 0, world) end
+  if not self._iterable then return true end
+  if not has_method(self.dataset, "shard") then return whole end
+  self.dataset:shard(whole and 0 or rank, whole and 1 or world)
   return true
 end
 
---- Batches in an epoch; nil when the data set does not know.
-function DataLoader:length()
-  local n
+--- Whether each rank's data is its own already: its sampler says so.
+function DataLoader:comes_sharded()
+  return not self._iterable and stream.comes_sharded(self)
+end
+
+--- Samples in a batch of all ranks together; nil with a batch_sampler.
+function DataLoader:global_batch()
+  if self.batch_sampler then return nil end
+  return self.global_batch_size or self.batch_size * (self._shard and self._shard.world or 1)
+end
+
+-- Samples of an epoch, and how they are cut.
+local function extent(self)
   if self._iterable then
-    n = samples.length_of_iterable(self.dataset)
-    if not n then return nil end
-  else
-    n = count(self)
+    return samples.length_of_iterable(self.dataset), stream.batching(self)
+  elseif not (self.sampler or self.batch_sampler) then
+    return samples.count(self.dataset, "DataLoader"), stream.batching(self)
   end
-  return data.batch_count(n, 0, batching(self))
+  local order, lasts = stream.order(self, self.epoch)
+  return #order, stream.batching(self, lasts)
+end
+
+--- Batches in an epoch, the same number on every rank; nil when the data set does not know.
+function DataLoader:length()
+  local n, cut = extent(self)
+  return n and data.batch_count(n, 0, cut)
 end
 
 function DataLoader:__len()
@@ -155,13 +174,46 @@ local function tell_other_size(self, position)
   console.say(text:format(position, before, now))
 end
 
-local function open(self, epoch, position)
-  local given = { epoch = epoch, position = position, seed = seed_of(self), loader = self,
-    batching = batching(self), collate = self.collate or collate }
-  given.batching.position = position
+-- How many ranks' samples a position counts that a rank reads alone.
+local function ranks_of(self)
+  return self._shard and self:comes_sharded() and self._shard.world or 1
+end
+
+-- Whole batches before a position, of those that an epoch of n samples (nil: unknown) has.
+local function batches_before(n, cut, position)
+  if not n then return position // cut.batch_size end
+  return data.batch_count(n, 0, cut) - data.batch_count(n, position, cut)
+end
+
+--- How many batches the epoch has before the position of `state` (see state_dict), as the loader
+--- is cut now.
+function DataLoader:batches_before(state)
+  local n, cut = extent(self)
+  return batches_before(n, cut, state.position // ranks_of(self))
+end
+
+-- Where a pass begins: the position (in samples) and the number of its first batch.
+local function start_of(self, n, cut, index)
+  local saved = self._saved
+  if not index then
+    local position = saved and saved.position // ranks_of(self) or 0
+    return position, batches_before(n, cut, position)
+  end
+  return n and data.batch_skip(n, 0, index, cut) or index * cut.batch_size, index
+end
+
+local function open(self, epoch, index)
+  local given = { epoch = epoch, seed = self:order_seed(), loader = self, shard = self._shard,
+    collate = self.collate or collate }
+  local lasts
+  if not self._iterable then given.order, lasts = stream.order(self, epoch) end
+  given.batching = stream.batching(self, lasts)
+  local n = given.order and #given.order or nil
+  given.position, given.index = start_of(self, n, given.batching, index)
+  given.batching.position = given.position
   if self._iterable then return passes.iterable(given, self._saved) end
-  tell_other_size(self, position)
-  given.order = order_of(self, epoch)
+  tell_other_size(self, given.position)
+  self._fingerprint = function() return stream.fingerprint(given.order, lasts) end
   local columns = not self.collate and has_method(self.dataset, "columns")
     and self.dataset:columns()
   if columns then return passes.gathered(given, columns) end
@@ -169,17 +221,14 @@ local function open(self, epoch, position)
 end
 
 --- An iterator over (batch, index): the batches of an epoch from number `position` on (a count;
---- absent: from the start, or from where load_state_dict has put it). A loop that is left early
---- stops the helper thread.
+--- absent: from the start, or from where load_state_dict has put it). A batch is `false` where only
+--- other ranks have samples. A loop that is left early stops the helper thread.
 function DataLoader:batches(position)
-  local saved = self._saved
   local epoch = next_epoch(self)
-  local global = batching(self).batch_size
-  local first = position and position * global or saved and saved.position or 0
-  local pass = open(self, epoch, first)
+  local pass = open(self, epoch, position)
   pass.samples = not self._iterable and samples.count(self.dataset, "DataLoader") or nil
   self._pass, self._saved = pass, nil
-  local index = first // global - 1
+  local index = pass.index - 1
   local function step()
     local batch = pass.next()
     if batch == nil then
@@ -192,13 +241,32 @@ function DataLoader:batches(position)
   return step, nil, nil, pass.closing
 end
 
+--- How many ranks, the first ones, hold samples of batch number `index` of the open pass; nil when
+--- all do.
+function DataLoader:active_ranks(index)
+  local pass, cut = self._pass, self._pass and self._pass.batching
+  if not pass or not pass.length or (cut.world or 1) == 1 then return nil end
+  local at = data.batch_skip(pass.length, pass.start, index - pass.index, cut)
+  local _, _, _, ranks = data.span(pass.length, at, cut)
+  return ranks < cut.world and ranks or nil
+end
+
+--- What tells the order of the open pass from that of another rank: {hash, length, first}; nil when
+--- samples come one after the other.
+function DataLoader:fingerprint()
+  return self._fingerprint and self._fingerprint()
+end
+
 --- What goes on with the pass that is open: its epoch, and how many of its samples were consumed.
 function DataLoader:state_dict()
   local pass, saved = self._pass, self._saved
-  if not pass then return saved or { epoch = self.epoch, position = 0, seed = seed_of(self) } end
+  if not pass then
+    return saved or { epoch = self.epoch, position = 0, seed = self:order_seed() }
+  end
   if pass.done then return { epoch = pass.epoch + 1, position = 0, seed = pass.seed } end
   return {
-    epoch = pass.epoch, position = pass.position(), seed = pass.seed, samples = pass.samples,
+    epoch = pass.epoch, position = pass.position() * ranks_of(self), seed = pass.seed,
+    samples = pass.samples,
     dataset = has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
   }
 end

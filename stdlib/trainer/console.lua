@@ -39,11 +39,13 @@ function console.say(text)
   around(function() c.runtime.write_stderr(("ltrain: %s%s\n"):format(who, text)) end)
 end
 
---- A line on stderr of whichever rank this is: of what rank 0 cannot know.
+--- A line on stderr of whichever rank this is: of what rank 0 cannot know. What forked ranks write
+--- comes out with their rank in front.
 function console.say_anywhere(text)
-  local rank = c.dist.rank()
-  if rank == 0 then return console.say(text) end
-  c.runtime.write_stderr(("ltrain: rank %d: %s\n"):format(rank, text))
+  local world = c.dist.world()
+  if world.rank == 0 then return console.say(text) end
+  c.runtime.write_stderr(("ltrain: %s%s\n"):format(
+    world.forked and "" or ("rank %d: "):format(world.rank), text))
 end
 
 --- Text as it is on stderr.

@@ -89,6 +89,7 @@ local function from_object(source, epoch, position, saved)
   end
   -- The iterator must be a closure: handing the last batch back to it would keep it alive.
   local step, held, _, closing = loader:batches(position)
+  if source.opened then source.opened(loader) end
   return function() return (step(held, nil)) end, closing
 end
 
@@ -100,12 +101,17 @@ local function check(value, where)
   end
 end
 
---- A source from whatever the user gave. `where` begins error texts.
+--- A source from whatever the user gave. `where` begins error texts. `source.active(index)` says
+-- how many ranks, the first ones, have samples of a batch that was begun; nil: all.
 function loaders.source(value, where)
   check(value, where)
+  local counts_ranks = has_method(value, "active_ranks")
   return {
     loader = value, where = where, length = length_of(value),
     batch_size = type(value) == "table" and math.tointeger(value.batch_size) or nil,
+    active = function(index)
+      if counts_ranks then return value:active_ranks(index) end
+    end,
   }
 end
 
@@ -193,7 +199,20 @@ local function too_short(pass)
   end
 end
 
---- The next batch, its number from 0, and whether it is the last; nil at the end.
+--- Whether there is another batch; one whose loader has no length is read for that.
+function loaders.has_next(pass)
+  local source, index = pass.source, pass.index
+  if pass.ended or source.count and index >= source.count then return false end
+  if source.length or pass.ahead ~= nil then return true end
+  pass.reading, pass.before = true, state_of(source.loader)
+  local ahead = read(pass, 0)
+  pass.saved, pass.reading, pass.before = pass.before, false, nil
+  pass.ahead, pass.ended = ahead, ahead == nil
+  return ahead ~= nil
+end
+
+--- The next batch, its number from 0, and whether it is the last; nil at the end. The batch is
+-- `false` where only other ranks have samples.
 function loaders.next(pass)
   local source, index = pass.source, pass.index
   if pass.ended or source.count and index >= source.count then return nil end

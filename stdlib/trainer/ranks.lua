@@ -23,6 +23,7 @@ end
 function ranks.enter(state)
   local trainer = state.trainer
   place.note_rank(trainer)
+  c.dist.set_fixed_order(trainer.options.deterministic ~= false)
   trainer.world = dist.world()
   state.many_ranks = trainer.world.ranks > 1
   state.began, state.waited = trainer:now(), c.dist.waited()

@@ -18,6 +18,7 @@ local optimizers = require "ltrain.trainer.optimizers"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks"
 local resume = require "ltrain.trainer.resume"
+local shards = require "ltrain.trainer.shards"
 local sources = require "ltrain.trainer.sources"
 local together = require "ltrain.core.together"
 
@@ -181,7 +182,7 @@ local function close(state, err)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
-  sources.unshard(state)
+  shards.unshard(state)
   ranks.leave()
 end
 

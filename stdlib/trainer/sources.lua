@@ -5,6 +5,7 @@
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.loaders"
+local shards = require "ltrain.trainer.shards"
 
 local sources = {}
 
@@ -49,40 +50,13 @@ local function limit_of(state, kind)
   return state.trainer[LIMITS[kind]], LIMITS[kind]
 end
 
-local function shard_one(state, loader)
-  local trainer = state.trainer
-  local method = type(loader) == "table" and loader.shard
-  if method and method(loader, trainer.global_rank, trainer.world_size) then
-    table.insert(state.sharded, loader)
-  else
-    trainer:warn(("%s: every rank reads all of %s: give a DataLoader over a data set of known "
-      .. "length to have it shared"):format(state.fn, errors.show(loader)))
-  end
-end
-
--- Each rank reads its part. Predictions stay whole: every rank makes all of them.
-local function shard(state, kind, value)
-  if not state.many_ranks or kind == "predict" then return end
-  if not state.trainer.options.use_distributed_sampler then return end
-  local many = type(value) == "table" and getmetatable(value) == nil
-    and type(value[1]) == "table" and value[1].shard
-  for _, loader in ipairs(many and value or { value }) do shard_one(state, loader) end
-end
-
---- Makes the loaders whole again.
-function sources.unshard(state)
-  for _, loader in ipairs(state.sharded) do loader:shard() end
-end
-
 --- The list of sources of a kind ("train", "val", "test", "predict"), limits applied; nil when
 -- there is no data of that kind.
 function sources.load(state, kind)
   local value, where = ask(state, kind)
   if value == nil then return nil end
-  shard(state, kind, value)
+  local list = shards.sources(state, kind, value, where)
   local limit, option = limit_of(state, kind)
-  local list = kind == "train" and { loaders.source(value, where) }
-    or loaders.sources(value, where)
   for _, source in ipairs(list) do
     refuse_empty(state, source)
     if kind == "train" and option == "overfit_batches" then stop_shuffling(state, source) end

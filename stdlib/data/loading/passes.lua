@@ -1,8 +1,8 @@
 -- stdlib/data/loading/passes.lua: one walk of a loader through its data.
 --
--- A pass has `next()`, which gives a batch or nil, `position()`, the count of samples consumed, and
--- `closing`, what ends it early. Three kinds: rows gathered in C, samples read by position, samples
--- that come one after the other.
+-- A pass has `next()`, which gives a batch, false (only other ranks have one) or nil, `position()`,
+-- the count of samples consumed, and `closing`, what ends it early. Three kinds: rows gathered in
+-- C, samples read by position, samples that come one after the other.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -13,7 +13,10 @@ local data = c.runtime.data
 local passes = {}
 
 local function new_pass(given)
-  return { epoch = given.epoch, seed = given.seed }
+  return {
+    epoch = given.epoch, seed = given.seed, batching = given.batching,
+    start = given.position, index = given.index, length = given.order and #given.order,
+  }
 end
 
 -- Runs get(i); an error in it says which sample it was.
@@ -43,10 +46,10 @@ function passes.gathered(given, columns)
   local feed = data.feed(order, columns.tensors, columns.divisors, given.batching)
   function pass.next()
     local rows = { feed:next() }
-    if #rows == 0 then return nil end
+    if not rows[1] then return rows[1] end
     return columns.owner:form(rows)
   end
-  function pass.position() return feed:position() end
+  function pass.position() return math.min(feed:position(), #order) end
   pass.closing = feed
   return pass
 end
@@ -64,14 +67,14 @@ function passes.inline(given)
     if total == 0 then return nil end
     local list, positions = {}, {}
     for k = 1, n do
-      positions[k] = order:at(first + k - 1)
+      positions[k] = order:at((first + k - 2) % #order + 1)
       list[k] = sample_at(positions[k])
     end
-    local batch = batch_of(given, list, positions)
+    local batch = n > 0 and batch_of(given, list, positions)
     position = position + total
     return batch
   end
-  function pass.position() return position end
+  function pass.position() return math.min(position, #order) end
   return pass
 end
 
@@ -100,6 +103,8 @@ end
 function passes.iterable(given, saved)
   local pass, position, dataset = new_pass(given), 0, given.loader.dataset
   local scope, size = data.sample_scope(), given.batching.batch_size
+  local shard = type(dataset) == "table" and dataset.shard and given.shard
+  local rank, world = shard and shard.rank or 0, shard and shard.world or 1
   if saved and saved.dataset and type(dataset) == "table" and dataset.load_state_dict then
     dataset:load_state_dict(saved.dataset)
     position = given.position
@@ -107,7 +112,7 @@ function passes.iterable(given, saved)
   local next_sample, closing = reader_of(given)
   local function read() -- an iterator that has ended is not asked again
     if not next_sample then return nil end
-    local _ <close> = scope:enter(given.seed, given.epoch, position + 1)
+    local _ <close> = scope:enter(given.seed, given.epoch, position * world + rank + 1)
     local sample = next_sample()
     if sample ~= nil then position = position + 1 else next_sample = nil end
     return sample

@@ -1,0 +1,114 @@
+-- stdlib/data/loading/stream.lua: the samples of an epoch in a loader's order, and how they are cut
+-- into batches and shared by ranks.
+
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+
+local data = c.runtime.data
+
+local stream = {}
+
+-- The first entries that tell orders apart.
+local FIRST <const> = 1000
+
+local function has_method(value, name)
+  return type(value) == "table" and type(value[name]) == "function"
+end
+
+-- What a sampler gives for an epoch: by its method `name`, as a function, or as the list it is.
+local function ask(sampler, name, epoch)
+  if has_method(sampler, "set_epoch") then sampler:set_epoch(epoch) end
+  if has_method(sampler, name) then return sampler[name](sampler, epoch) end
+  if type(sampler) == "function" then return sampler(epoch) end
+  return sampler
+end
+
+local function order_of_sampler(loader, epoch, n)
+  local list = ask(loader.sampler, "indices", epoch)
+  if type(list) ~= "table" then
+    errors.blame("DataLoader: the sampler must give a list of positions: got %s",
+      errors.show(list))
+  end
+  return data.order_of(list, n)
+end
+
+-- The batches of a batch sampler as a list; it may give an iterator.
+local function batches_of(loader, epoch)
+  local given = ask(loader.batch_sampler, "batches", epoch)
+  if type(given) == "function" then
+    local list = {}
+    for batch in given do list[#list + 1] = batch end
+    return list
+  elseif type(given) ~= "table" then
+    errors.blame("DataLoader: the batch sampler must give lists of positions: got %s",
+      errors.show(given))
+  end
+  return given
+end
+
+-- All samples of the batches in one order, and the last entry of each.
+local function order_of_batches(loader, epoch, n)
+  local flat, lasts = {}, {}
+  for k, batch in ipairs(batches_of(loader, epoch)) do
+    if type(batch) ~= "table" or #batch == 0 then
+      errors.blame("DataLoader: batch %d of the batch sampler must be a list of positions: got %s",
+        k, type(batch) == "table" and "none" or errors.show(batch))
+    end
+    table.move(batch, 1, #batch, #flat + 1, flat)
+    lasts[k] = #flat
+  end
+  return data.order_of(flat, n), data.order_of(lasts, #flat)
+end
+
+--- The order of an epoch; with a batch sampler also the order of its batches' last entries.
+function stream.order(loader, epoch)
+  local n = samples.count(loader.dataset, "DataLoader")
+  if loader.shuffle then return data.order(n, loader:order_seed(), epoch) end
+  if loader.batch_sampler then return order_of_batches(loader, epoch, n) end
+  if loader.sampler then return order_of_sampler(loader, epoch, n) end
+  return data.order(n)
+end
+
+--- Whether what the loader reads is this rank's alone already.
+function stream.comes_sharded(loader)
+  local sampler = loader.sampler or loader.batch_sampler
+  return loader._iterable or type(sampler) == "table" and sampler.sharded == true
+end
+
+--- The samples of a step that rank `rank` of `world` has, of `global`.
+function stream.part(global, rank, world)
+  return global // world + (rank < global % world and 1 or 0)
+end
+
+--- How a stream is cut (see lt_batching): by `lasts`, or into batches of a size.
+function stream.batching(loader, lasts)
+  local shard, global = loader._shard, loader.global_batch_size
+  local rank, world = shard and shard.rank or 0, shard and shard.world or 1
+  local cut = { drop_last = loader.drop_last, prefetch = loader.prefetch, lasts = lasts,
+    dealt = lasts ~= nil }
+  if stream.comes_sharded(loader) then
+    cut.batch_size = global and stream.part(global, rank, world) or loader.batch_size
+    return cut
+  end
+  cut.rank, cut.world = rank, world
+  if lasts or shard and shard.kind == "predict" then
+    cut.dealt, cut.batch_size = true, global or loader.batch_size
+  else
+    cut.batch_size = global or loader.batch_size * world
+    cut.evaluation = shard ~= nil and shard.kind ~= "train"
+    cut.wrap = loader.tail == "wrap"
+  end
+  return cut
+end
+
+--- What tells whether two ranks have the same order: a hash, the length and the first entries.
+function stream.fingerprint(order, lasts)
+  local hash = order:hash(FIRST)
+  if lasts then hash = hash ~ lasts:hash(FIRST) * 3 end
+  local first = {}
+  for k = 1, math.min(3, #order) do first[k] = order:at(k) end
+  return { hash = hash, length = #order, first = first }
+end
+
+return stream

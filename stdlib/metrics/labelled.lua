@@ -1,0 +1,88 @@
+--- stdlib/metrics/labelled.lua: what the metrics of labelled data share: what they take, and what
+--- they say when there was nothing.
+--
+-- N rows, C classes or labels.
+local console = require "ltrain.trainer.console"
+local errors = require "ltrain.core.errors"
+
+local labelled = {}
+
+labelled.NAN = math.abs(0.0 / 0.0) -- without the sign that print would show
+
+local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
+
+--- Whether a tensor holds scores, not ids.
+function labelled.is_float(x) return FLOATS[x.dtype] or false end
+
+function labelled.shape_text(x)
+  return ("[%s]"):format(table.concat(x.shape, ", "))
+end
+
+--- Scores (or ids) and labels must be tensors, labels integers. `who`: the metric's name.
+function labelled.check(who, scores, labels)
+  for _, value in ipairs { scores, labels } do
+    if type(value) ~= "userdata" then
+      errors.blame("metrics.%s: update needs scores and labels: got %s", who, errors.show(value))
+    end
+  end
+  if FLOATS[labels.dtype] then
+    errors.blame("metrics.%s: labels must be integers: got %s", who, labels.dtype)
+  end
+end
+
+--- Whether both have one shape.
+function labelled.same_shape(scores, labels)
+  return labelled.shape_text(scores) == labelled.shape_text(labels)
+end
+
+--- Raises unless scores are [N, C, ...] and labels [N, ...], as in cross entropy.
+function labelled.check_classes(who, scores, labels)
+  local s, l = scores.shape, labels.shape
+  local fits = #s == #l + 1 and s[1] == l[1]
+  for i = 2, #l do fits = fits and s[i + 1] == l[i] end
+  if fits then return end
+  errors.blame("metrics.%s: shapes do not fit: scores %s, labels %s; wanted [N, C, ...] and "
+    .. "[N, ...], or the same", who, labelled.shape_text(scores), labelled.shape_text(labels))
+end
+
+--- x [N, C, ...] as rows [N..., C].
+function labelled.rows(x)
+  local shape = x.shape
+  if #shape > 2 then
+    local order = { 1 }
+    for i = 3, #shape do order[#order + 1] = i end
+    order[#order + 1] = 2
+    x = x:permute(order)
+  end
+  return x:reshape { -1, shape[2] }
+end
+
+--- What must be so of num_classes, num_labels and average: a metric with more than one class is
+--- told how to make one figure of them. Returns how many columns of states there are.
+function labelled.check_average(who, o, choices)
+  local count = o.num_classes or o.num_labels
+  if o.num_classes and o.num_labels then
+    errors.blame("metrics.%s: num_classes and num_labels exclude each other", who)
+  elseif count and not o.average then
+    errors.blame("metrics.%s: with num_classes or num_labels say how one figure is made of them: "
+      .. "average = %s", who, choices)
+  elseif not count and o.average then
+    errors.blame("metrics.%s: average = '%s' needs num_classes or num_labels", who, o.average)
+  end
+  return count or 1
+end
+
+--- A warning, told once a metric.
+function labelled.warn(metric, text)
+  if metric._told then return end
+  console.say(("warning: metrics.%s: %s"):format(getmetatable(metric).__name, text))
+  metric._told = true
+end
+
+--- The figure of no data: nan.
+function labelled.nothing(metric, why)
+  labelled.warn(metric, (why or "there were no samples") .. ": the figure is nan")
+  return labelled.NAN
+end
+
+return labelled
