@@ -97,6 +97,13 @@ static int calm(lua_State *L) {
   return 0;
 }
 
+/* dist.set_folder(path): where failures of this world are written from now on */
+static int set_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world_set_folder(check_world(L, b, "set_folder"), luaL_checkstring(L, 1));
+  return 0;
+}
+
 /* dist.leave() -> whether all ranks have left; else there is a verdict */
 static int leave(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -218,9 +225,9 @@ static void replace_exit(lua_State *L, lt_bind *b) {
 
 void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"fork", fork_ranks}, {"run", run},         {"calm", calm},
-      {"leave", leave},     {"verdict", verdict}, {"finish", finish},
-      {"blame", blame},     {"span", open_span},  {NULL, NULL}};
+      {"fork", fork_ranks}, {"run", run},         {"calm", calm},     {"set_folder", set_folder},
+      {"leave", leave},     {"verdict", verdict}, {"finish", finish}, {"blame", blame},
+      {"span", open_span},  {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
   luaL_newmetatable(L, SPAN_NAME);
   lt_add_functions(L, b, meta);

@@ -38,4 +38,35 @@ describe("ranks of mpirun", function()
       assert.equal("ltrain: rank 1: script.lua:1: boom\n", output)
     end
   end)
+
+  test("write into one folder: the one that rank 0 chose", function()
+    local status, output, folder = mpirun(2, [[
+      local Net = lt.Module:extend "Net"
+      function Net:init() self.layer = lt.nn.Linear(3, 1) end
+      function Net:training_step(batch) return self.layer(batch[1]):mean() end
+      function Net:validation_step(batch)
+        if lt.dist.rank() == 1 and self.fails then error "boom" end
+      end
+      function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+      local data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(8, 3)), {batch_size = 2})
+      local trainer = lt.Trainer {max_epochs = 1, enable_progress_bar = false,
+        enable_model_summary = false}
+      -- Rank 1 looks when rank 0's folder is there.
+      if lt.dist.rank() == 0 then os.execute("mkdir -p " .. trainer.log_dir) end
+      lt.dist.barrier()
+      if lt.dist.rank() == 1 then assert(trainer.log_dir:find "version_1") end
+      local net = Net()
+      trainer:fit(net, data, data)
+      local seen = lt.dist.all_gather(trainer.log_dir .. " " .. trainer:checkpoint_folder())
+      assert(seen[1] == seen[2], seen[2])
+      net.fails = true
+      trainer:validate(net, data)
+    ]])
+    assert.equal(1, status, output)
+    assert.matches("boom", output, 1, true)
+    local pipe <close> = assert(io.popen(("cd '%s' && ls -d lightning_logs/version_* ltrain_fail* "
+      .. "2>/dev/null; ls lightning_logs/version_0/failure*"):format(folder)))
+    assert.equal("lightning_logs/version_0\nlightning_logs/version_0/failure.rank0.txt\n"
+      .. "lightning_logs/version_0/failure.rank1.txt\n", pipe:read "a", output)
+  end)
 end)

@@ -21,4 +21,21 @@ function version.choose(logger)
   logger.log_dir = name == "" and logger.root_dir or logger.root_dir .. "/" .. name
 end
 
+--- Ranks that are there before their Trainer write into the folders of rank 0's loggers, however
+--- many folders each has seen meanwhile.
+function version.share(loggers, strategy)
+  local folders = {}
+  for i, logger in ipairs(loggers) do
+    if logger.root_dir then version.choose(logger) end
+    folders[i] = { version = logger.version, log_dir = logger.log_dir }
+  end
+  folders = strategy:broadcast(folders)
+  for i, logger in ipairs(loggers) do
+    local folder = folders[i]
+    if folder and folder.log_dir then
+      logger.version, logger.log_dir = folder.version, folder.log_dir
+    end
+  end
+end
+
 return version

@@ -7,6 +7,7 @@ local call = require "ltrain.trainer.call"
 local console = require "ltrain.trainer.console"
 local dist = require "ltrain.dist"
 local place = require "ltrain.trainer.place"
+local version = require "ltrain.loggers.version"
 
 local ranks = {}
 
@@ -17,6 +18,15 @@ local function of_all_ranks(list)
     if object.all_ranks then found[#found + 1] = object end
   end
   return found
+end
+
+--- Ranks of mpirun have loggers of their own: they take rank 0's folders. Reports of failing ranks
+--- go there too.
+function ranks.share_folders(state)
+  local trainer = state.trainer
+  if dist.world_size() == 1 then return end
+  version.share(trainer.loggers, state.strategy)
+  if trainer.log_dir then c.dist.set_folder(trainer.log_dir) end
 end
 
 --- The first thing that a rank does: who it is, and what it leaves to rank 0.

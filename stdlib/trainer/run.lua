@@ -82,6 +82,7 @@ local function connect(state)
   merge_callbacks(state)
   call.check_names(state)
   check_methods(state)
+  ranks.share_folders(state)
   for _, logger in ipairs(trainer.loggers) do
     if logger.begin then logger:begin(state.fn) end
   end
