@@ -87,6 +87,7 @@ describe("a comm backend of one's own", function()
         logger = false, enable_checkpointing = false, enable_progress_bar = false,
         enable_model_summary = false,
       }
+      same({dist.rank(), 2}, {trainer.global_rank, trainer.world_size})
       trainer:fit(net, {lt.full({1, 1}, dist.rank() == 0 and 1.0 or 3.0)})
       io.write(("rank %d of %d: %g\n"):format(trainer.global_rank, trainer.world_size,
         before - net.weight:item()))

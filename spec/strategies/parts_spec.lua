@@ -283,6 +283,15 @@ describe("strategies.DDP", function()
     assert.equal("bf16", strategies.DDP({ ddp_comm_hook = "bf16" }).comm_hook)
   end)
 
+  it("goes by its own timeout, else by that of each Trainer", function()
+    local own, other = strategies.DDP { timeout = 5 }, strategies.DDP()
+    for _, seconds in ipairs { 7, 8 } do
+      lt.Trainer { strategy = own, timeout = seconds }
+      lt.Trainer { strategy = other, timeout = seconds }
+      assert.same({ 5, seconds }, { own.timeout, other.timeout })
+    end
+  end)
+
   it("explains those that mean nothing here", function()
     local function wrong(options, words)
       assert.matches("strategies.DDP: " .. words, error_of(strategies.DDP, options))

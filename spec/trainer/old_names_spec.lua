@@ -4,6 +4,7 @@ local console = require "ltrain.trainer.console"
 local lt = require "ltrain"
 local old_options = require "ltrain.trainer.old_options"
 local options = require "ltrain.trainer.options"
+local overrides = require "ltrain.trainer.overrides"
 local tiny = require "spec.trainer.tiny"
 
 local say <const> = console.say
@@ -88,6 +89,16 @@ describe("an option of older Lightning", function()
           (tiny.error_of(lt.Trainer, { [name] = 1 }):gsub("^[^ ]+: ", "")))
       end
     end
+  end)
+
+  it("of the command line wins over the script's", function()
+    finally(function() overrides.values = {} end)
+    overrides.set("accelerator", "ddp")
+    local _, trainer = told(lt.Trainer, { num_processes = 2 })
+    assert.same({ "ddp", 2 }, { trainer.options.strategy, trainer.options.devices })
+    overrides.set("devices", 3)
+    _, trainer = told(lt.Trainer, { num_processes = 2 })
+    assert.equal(3, trainer.options.devices)
   end)
 
   it("leaves the script's own table alone", function()

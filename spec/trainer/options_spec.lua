@@ -52,6 +52,19 @@ describe("lt.Trainer", function()
       enable_progress_bar = false, callbacks = { lt.callbacks.ProgressBar() } })
   end)
 
+  it("takes deterministic = 'world', and what goes with it", function()
+    for _, value in ipairs { true, false, "warn", "world" } do
+      assert.equal(value, lt.Trainer({ deterministic = value }).options.deterministic)
+    end
+    assert.matches("deterministic must be true, false, 'warn' or 'world': got 'all'",
+      message { deterministic = "all" })
+    assert.equal(2, lt.Trainer({ deterministic = "world", world_threads = 2 })
+      .options.world_threads)
+    assert.matches("world_threads needs deterministic = 'world'", message { world_threads = 2 })
+    assert.matches("sync_batchnorm and deterministic = 'world' exclude each other",
+      message { deterministic = "world", sync_batchnorm = true })
+  end)
+
   it("takes the device that is there and says what is missing", function()
     for _, devices in ipairs { 1, "1", "auto" } do
       assert.equal("cpu", lt.Trainer({ devices = devices }).strategy.root_device)

@@ -22,15 +22,19 @@ function DDP:init(options)
   local o, notes = ddp_options.check(options)
   self:use_parts(o)
   for _, name in ipairs(ddp_options.kept) do self[name] = o[name] end
+  self.own_timeout, self.forks_with_threads = o.timeout, o.fork_with_threads
   self.comm_hook, self.notes = o.ddp_comm_hook, notes
   self:note_world()
 end
 
 --- The Trainer's options, and how many ranks they mean.
 function DDP:configure(ranks, o)
+  self:note_world() -- it may have been joined since
   self.ranks, self.world_size = ranks, ranks
   self.root_device = self.accelerator:device(self.local_rank)
-  self.timeout = self.timeout or o.timeout
+  -- It may serve several Trainers: their options do not stay.
+  self.timeout = self.own_timeout or o.timeout
+  self.fork_with_threads = self.forks_with_threads
   if self.fork_with_threads == nil then self.fork_with_threads = o.fork_with_threads end
 end
 

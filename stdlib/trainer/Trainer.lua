@@ -72,10 +72,9 @@ function Trainer:init(script)
   if script ~= nil and type(script) ~= "table" then
     errors.blame("Trainer: options must be a table: got %s", errors.show(script))
   end
-  local notes
-  script, notes = old_options.translate(script or {})
-  for _, text in ipairs(notes) do self:note(text) end
-  local o = config.check(apply_overrides(script), options, "Trainer")
+  -- Each in today's words before they meet: what the command line says wins.
+  script = apply_overrides(old_options.translate(self, script or {}))
+  local o = config.check(old_options.translate(self, script), options, "Trainer")
   option_rules.check_together(o)
   self.options = o
   self.precision = o.precision

@@ -103,15 +103,16 @@ local function take_values(found, notes)
   end
 end
 
---- A copy of the options that a script gives, in today's words, and a list of what is to be told.
-function old_options.translate(given)
+--- A copy of options in today's words; the trainer notes what was not.
+function old_options.translate(trainer, given)
   local found, notes = {}, {}
   for name, value in next, given do found[name] = value end
   for name, value in tree.pairs(given) do
     if ROWS[name] then take(found, name, value, notes) end
   end
   take_values(found, notes)
-  return found, notes
+  for _, text in ipairs(notes) do trainer:note(text) end
+  return found
 end
 
 return old_options
