@@ -94,6 +94,20 @@ fit(net, {devices = 3})
     assert.is_nil(text:find("changed by", 1, true))
   end)
 
+  it("are found after the last step, with the line that wrote", function()
+    local status, text = run [[
+function net:on_train_end() error("not reached") end
+function net:on_train_epoch_end()
+  local _ <close> = lt.no_grad()
+  if lt.dist.rank() == 1 then self.head.bias[1] = 3 end
+end
+fit(net, {devices = 2})
+]]
+    assert.equal(1, status, text)
+    assert.matches("\n  rank 1: head.bias %(changed by %w+ at model.lua:" .. FIRST + 4 .. "%)", text)
+    assert.is_nil(text:find("not reached", 1, true))
+  end)
+
   it("are no error when nobody compares", function()
     local status, text = run [[
 function net.at(i, self, rank)

@@ -8,6 +8,7 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -121,7 +122,10 @@ local function account_of(state)
     account.hashes[name] = c.runtime.hash(list)
   end)
   for _, optimizer in ipairs(state.optimizers) do
-    for name, by in next, optimizer.changed_by or {} do account.changed_by[name] = by end
+    if optimizer.changed_by then -- nil: an optimizer of somebody else's
+      strays.look(optimizer) -- after the last step nobody has yet
+      for name, by in next, optimizer.changed_by do account.changed_by[name] = by end
+    end
   end
   return account
 end
