@@ -70,6 +70,11 @@ end
 local methods = {}
 module_loop.methods = methods
 
+local ALL_GATHER <const> = {
+  cat = { type = "boolean", default = false, doc = "join along dim 1; sizes may differ" },
+  sync_grads = { type = "boolean", default = false, doc = "let gradients pass" },
+}
+
 --- Log a number, a tensor of one element or a Metric under a name (options: see the guide).
 function methods.log(self, name, value, options)
   require "ltrain.trainer.results".log(trainer_of(self, "log"), name, value, options)
@@ -84,6 +89,15 @@ end
 function methods.print(self, ...)
   local trainer = rawget(self, "trainer")
   if trainer then trainer:print(...) else print(...) end
+end
+
+--- What all ranks give: of a tensor [...] one of [ranks, ...], of a number a tensor [ranks], of a
+--- nested table the same table of those. `cat = true` joins tensors along dim 1, whose sizes may
+--- then differ. Gradients pass with `sync_grads = true` alone, as in Lightning (in
+--- lt.dist.all_gather they pass by default). All ranks call it.
+function methods.all_gather(_, x, options)
+  local gather_tree = require "ltrain.dist.gather_tree"
+  return gather_tree(x, config.check(options, ALL_GATHER, "all_gather"))
 end
 
 --- The optimizer, or the list when there are several.
