@@ -205,8 +205,8 @@ function Metric:figure_of(parts, who, ranks)
 end
 
 --- The states of several parts together, as state_dict gives them.
-function Metric:joined(parts, who)
-  check_parts(self, parts, who or "joined")
+function Metric:joined(parts, who, ranks)
+  check_parts(self, parts, who or "joined", ranks)
   return holding(self, parts, self.state_dict)
 end
 

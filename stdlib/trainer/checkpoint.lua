@@ -1,35 +1,13 @@
 --- stdlib/trainer/checkpoint.lua: collects all that a run needs to go on, and takes it back.
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
-local Metric = require "ltrain.core.Metric"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
-local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local results = require "ltrain.trainer.results"
-local tree = require "ltrain.core.tree"
+local running = require "ltrain.trainer.running"
 local walk = require "ltrain.core.walk"
 
 local checkpoint = {}
-
--- What metrics inside the module hold, by their paths.
-local function each_metric(module)
-  local list = {}
-  for _, entry in ipairs(walk.modules(module)) do
-    for _, item in ipairs(entry.objects) do
-      if class.is_a(item.value, Metric) then
-        list[#list + 1] = { key = tree.name(item.keys), metric = item.value }
-      end
-    end
-  end
-  return list
-end
-
-local function metric_states(module)
-  local states = {}
-  for _, item in ipairs(each_metric(module)) do states[item.key] = item.metric:state_dict() end
-  return states
-end
 
 -- An optimizer's state with the paths first: optim.0.<path>.<slot>.
 local function optimizer_states(state)
@@ -77,21 +55,14 @@ local function gradients(state)
   return saved
 end
 
-local function result_states(state)
-  local res, names = state.trainer.train_results, {}
-  if not res then return nil end
-  for _, item in ipairs(each_metric(state.module)) do names[item.metric] = item.key end
-  return results.state_dict(res, function(metric) return names[metric] end)
-end
-
-local function loop_states(state)
+local function loop_states(state, figures)
   local trainer, window = state.trainer, state.window
   local progress = {}
   for key, value in pairs(state.progress) do progress[key] = value end
   progress.loader = state.pass and require "ltrain.trainer.loaders".state(state.pass) or nil
   return {
     fit = progress,
-    results = result_states(state),
+    results = figures.results, rank_zero_only = figures.rank_zero_only,
     window = window and { batches = window.batches, used = window.used, weight = window.weight },
     nominal_batch = state.nominal_batch,
     callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
@@ -105,18 +76,19 @@ local function aliases_of(module)
   return aliases
 end
 
-local function collect(state, weights_only)
+-- `figures`: what running.collect gave; without them weights only.
+local function collect(state, figures)
   local trainer, module = state.trainer, state.module
   local saved = {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
     state_dict = module:state_dict(), hyper_parameters = rawget(module, "hparams"),
     class_name = walk.class_name(module), aliases = aliases_of(module),
   }
-  if weights_only then return saved end
+  if not figures then return saved end
   saved.random = state.random or c.runtime.rng_state()
   saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
-  saved.callbacks, saved.metrics = callback_states(trainer), metric_states(module)
-  saved.loops, saved.gradients = loop_states(state), gradients(state)
+  saved.callbacks, saved.metrics = callback_states(trainer), figures.metrics
+  saved.loops, saved.gradients = loop_states(state, figures), gradients(state)
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
@@ -124,12 +96,15 @@ local function collect(state, weights_only)
 end
 
 --- Writes the file of a run that is going on. Raises when it cannot be written. Rank 0 writes, for
--- all. Options: weights_only.
-function checkpoint.save(state, path, options)
+-- all. Options: weights_only. `agreed`: all ranks call it, so that figures in mid-epoch are those
+-- of all; otherwise nobody waits for anybody, and the file has none.
+function checkpoint.save(state, path, options, agreed)
+  local weights_only = options and options.weights_only
+  local figures = not weights_only and running.collect(state, agreed) or nil
   if not state.trainer.is_global_zero then return end
   local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
-  local saved = collect(state, options and options.weights_only)
+  local saved = collect(state, figures)
   call.hook(state, "on_save_checkpoint", saved)
   local ok, message = state.strategy.checkpoint_io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
@@ -158,12 +133,6 @@ local function restore_loops(state, loops)
   state.nominal_batch = loops.nominal_batch
   if loops.window then
     for key, value in pairs(loops.window) do state.window[key] = value end
-  end
-  if loops.results then
-    local metrics = {}
-    for _, item in ipairs(each_metric(state.module)) do metrics[item.key] = item.metric end
-    trainer.train_results = results.new(true)
-    results.load_state_dict(trainer.train_results, loops.results, metrics)
   end
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
@@ -202,10 +171,8 @@ function checkpoint.restore_fit(state, saved, path)
   local schedulers = {}
   for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end
   restore_lists(path, "schedulers", schedulers, saved.lr_schedulers)
-  for _, item in ipairs(each_metric(state.module)) do
-    local own = saved.metrics and saved.metrics[item.key]
-    if own then item.metric:load_state_dict(own) end
-  end
+  running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
+    rank_zero_only = saved.loops.rank_zero_only }, path)
   for i, logger in ipairs(trainer.loggers) do
     local own = (saved.loggers or {})[i]
     if own and own.log_dir == logger.log_dir then

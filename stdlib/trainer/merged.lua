@@ -104,7 +104,7 @@ end
 -- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank.
 local function join_step(item, told)
   if told.last == nil then return end
-  if not item.sync_dist or item.rank_zero_only then
+  if not item.sync_dist or item.rank_zero_only or not (told.batch or told.weight) then
     if item.step_value == nil then item.step_value = told.last end
   elseif told.batch then
     table.insert(item.batches, told.batch)
@@ -255,6 +255,27 @@ end
 function merged.step(res)
   local list = join_all(dist.all_gather(tell_step(res)), metrics_of(res.order))
   compute(add_jobs(list, {}))
+  return list
+end
+
+--- What results.state_dict gave on each rank, as one such list.
+function merged.saved(lists)
+  for _, list in ipairs(lists) do
+    for _, saved in ipairs(list) do
+      saved.kind = saved.metric and "a metric" or "a number"
+      saved.last, saved.weight = saved.step_value, saved.step_weight
+    end
+  end
+  local list, by_id = join_all(lists, {}), {}
+  for i = #lists, 1, -1 do
+    for _, saved in ipairs(lists[i]) do by_id[id_of(saved)] = saved end
+  end
+  for i, item in ipairs(list) do
+    local saved = merged.describe(item)
+    local first = by_id[id_of(item)]
+    saved.given, saved.metric, saved.step_value = first.given, first.metric, item.step_value
+    list[i] = saved
+  end
   return list
 end
 

@@ -274,17 +274,21 @@ function results.state_dict(res, name_of)
     saved.given = item.given
     saved.metric = item.metric and name_of(item.metric)
     saved.step_value = item.step_value and merged.number(item.step_value)
+    saved.step_weight = item.step_weight
     list[i] = saved
   end
   return list
 end
 
---- Takes that back; `metrics` has the metrics by name.
-function results.load_state_dict(res, list, metrics)
+--- Takes that back; `metrics` has the metrics by name. `empty`: what is logged how, but no figures.
+function results.load_state_dict(res, list, metrics, empty)
   for _, saved in ipairs(list) do
     local item = {}
     for key, value in pairs(saved) do item[key] = value end
     item.serial, item.metric = -1, metrics[saved.metric]
+    if empty then
+      item.total, item.count, item.step_value, item.step_weight = nil, nil, nil, nil
+    end
     res.order[#res.order + 1] = item
     res.loaders[item.loader] = res.loaders[item.loader] or {}
     local items = res.loaders[item.loader]

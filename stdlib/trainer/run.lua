@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.checkpoint"
 local collectives = require "ltrain.dist.collectives"
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local fit_loop = require "ltrain.trainer.fit_loop"
@@ -18,6 +19,7 @@ local optimizers = require "ltrain.trainer.optimizers"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks"
 local resume = require "ltrain.trainer.resume"
+local running = require "ltrain.trainer.running"
 local shards = require "ltrain.trainer.shards"
 local sources = require "ltrain.trainer.sources"
 local together = require "ltrain.core.together"
@@ -216,6 +218,7 @@ local function run_as_rank(state, ckpt_path)
   local trainer, fn = state.trainer, state.fn
   local _ <close> = guard(state)
   ranks.enter(state)
+  if state.forks then running.begin_forked(state) end
   set_up(state)
   batches.prepare(state)
   state.precision:convert_module(state.module)
@@ -229,6 +232,7 @@ local function run_as_rank(state, ckpt_path)
     call.hook(state, "on_fit_end")
     ranks.tell_waiting(state)
   end
+  if state.forks then running.end_forked(state) end
   tear_down(state)
   return outputs
 end
@@ -240,6 +244,7 @@ function run.start(trainer, fn, module, given, ckpt_path)
   end
   trainer.progress = trainer.progress or new_progress()
   local state = new_state(trainer, fn, Module.adopt(module), given)
+  state.forks = dist.world_size() == 1
   trainer.running, trainer.last_run = state, state
   trainer.state = { status = "running", fn = fn }
   trainer.should_stop, trainer.interrupted = false, false

@@ -1,0 +1,102 @@
+-- spec/dist/running_spec.lua: figures in mid-epoch, when ranks save, go on, and end.
+local logged = require "spec.dist.logged"
+
+-- A fit over 0 .. 15 in 4 global batches that logs sums, a mean and metrics of its own; saved
+-- after 2 batches, `agreed` or by rank 0 alone.
+local NET <const> = [[
+function Net:init()
+  self.w = lt.parameter(lt.tensor {1.0})
+  self.mean, self.kept = lt.metrics.Mean(), lt.metrics.Mean()
+end
+function Net:training_step(batch)
+  local x = batch[1]:to "f64"
+  self:log("sum", x:sum(), {on_epoch = true, on_step = false, reduce_fx = "sum"})
+  self:log("most", x:amax(), {on_epoch = true, on_step = false, reduce_fx = "max"})
+  self:log("average", x:mean(), {on_epoch = true, sync_dist = true})
+  self.mean:update(x)
+  self.kept:update(x)
+  self:log("mean", self.mean, {on_epoch = true, on_step = false})
+  return self:loss(batch)
+end
+local function figures(t)
+  local m = t.callback_metrics
+  return ("%g %g %g %g"):format(m.sum, m.most, m.average_epoch, m.mean)
+end
+local checkpoint = require "ltrain.trainer.checkpoint"
+-- Saves after batch 2 of epoch 0.
+local function saving(net, agreed)
+  function net:on_train_batch_end(_, _, i)
+    if i ~= 1 then return end
+    checkpoint.save(self.trainer.running, "mid.ckpt", nil, agreed)
+  end
+  return net
+end
+]]
+
+describe("a file that ranks saved in mid-epoch by agreement", function()
+  it("has the figures of all: 1, 2 and 4 ranks go on with them", function()
+    -- All of 0 .. 15, whoever goes on: rank 0 takes 0 .. 7, the others begin with nothing.
+    for _, n in ipairs { 2, 4 } do
+      local out = logged.output(n, NET .. [[
+        local t = trainer()
+        t:fit(saving(Net(), true), loader(16, 4 // n))
+        print(figures(t))
+        for _, ranks in ipairs {1, 2, 4} do
+          local u = trainer {devices = ranks}
+          local net = Net()
+          function net:on_train_end() same = ranks == 1 or equal(u) end
+          u:fit(net, loader(16, 4 // ranks), nil, {ckpt_path = "mid.ckpt"})
+          print(figures(u), text(net.kept:compute()), same)
+        end
+      ]])
+      local whole <const> = "120 15 7.5 7.5"
+      assert.equal(whole .. "\n" .. (whole .. "\t7.5\ttrue\n"):rep(3), out, n .. " ranks")
+    end
+  end)
+end)
+
+describe("a file that rank 0 saved by itself in mid-epoch", function()
+  it("waits for nobody, and a run that goes on begins its figures again, with a note", function()
+    local out, err = logged.output(2, NET .. [[
+      local net, t = Net(), trainer()
+      function net:on_train_batch_end(_, _, i)
+        if i == 1 and rank() == 0 then self.trainer:save_checkpoint "mid.ckpt" end
+      end
+      t:fit(net, loader(16, 2))
+      local u = trainer()
+      u:fit(Net(), loader(16, 2), nil, {ckpt_path = "mid.ckpt"})
+      print(figures(u))
+    ]])
+    assert.equal("92 15 11.5 11.5\n", out) -- of 8 .. 15
+    local _, count = err:gsub("mid.ckpt was saved in mid%-epoch by rank 0 alone: the figures of "
+      .. "epoch 0 are of what is left of it", "")
+    assert.equal(1, count, err)
+  end)
+
+  it("is as any other when it was saved at the end of an epoch, or after the fit", function()
+    local out, err = logged.output(2, NET .. [[
+      local net, t = Net(), trainer()
+      t:fit(net, loader(16, 2))
+      t:save_checkpoint "end.ckpt"
+      local u, again = trainer {max_epochs = 2}, Net()
+      u:fit(again, loader(16, 2), nil, {ckpt_path = "end.ckpt"})
+      print(figures(u), again.kept:compute())
+    ]])
+    assert.equal("120 15 7.5 7.5\t7.5\n", out)
+    assert.not_matches("rank 0 alone", err)
+  end)
+end)
+
+describe("when forks end", function()
+  it("the script's process has what all of them gathered, and a later fit goes on with it",
+    function()
+      assert.equal("3.5\n7.5\t120 15 7.5 7.5\n", (logged.output(2, NET .. [[
+        local net, t = Net(), trainer {max_steps = 2}
+        t:fit(net, loader(16, 2))
+        print(net.kept:compute()) -- of 0 .. 7
+        t.max_steps = -1
+        t:fit(net, loader(16, 2))
+        print(net.kept:compute(), (figures(t)))
+      ]])))
+    end)
+end)
