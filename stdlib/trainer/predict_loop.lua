@@ -1,18 +1,22 @@
 --- stdlib/trainer/predict_loop.lua: runs predict_step over the data and gathers what it returns.
+--
+-- Ranks get whole batches, each with the number that it has in one process: draws and hooks go by
+-- it, so that what is predicted does not depend on the number of ranks.
 local batches = require "ltrain.trainer.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local dist = require "ltrain.dist"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
+local predictions = require "ltrain.trainer.predictions"
+local shards = require "ltrain.trainer.shards"
 
 local predict_loop = {}
 
 local function run_batch(state, batch, index, loader_idx)
-  local progress = state.progress
-  loop.begin_batch(state, "predict", progress.predict_batches)
-  progress.predict_batches = progress.predict_batches + 1
+  loop.begin_batch(state, "predict", state.predicted + index)
   batch = batches.transfer(state, batch, loader_idx)
   state.batch, state.batch_idx = batch, index
   call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
@@ -24,20 +28,30 @@ local function run_batch(state, batch, index, loader_idx)
 end
 
 local function run_loader(state, source, loader_idx)
-  local pass = loaders.open(source, "predict", 0, 0, state.progress.predict_batches)
+  local progress = state.progress
+  state.predicted = progress.predict_batches -- by the loaders before this one
+  local pass = loaders.open(source, "predict", 0, 0, progress.predict_batches)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
-  local list = {}
+  local kept = predictions.new(state, source)
   while true do
     local batch, index = boundary.next(state, pass)
     if batch == nil then break end
-    local outputs = run_batch(state, batch, index, loader_idx)
-    if state.keep_outputs and outputs ~= nil then list[#list + 1] = outputs end
+    local number = batch and shards.number_of(state, source, index)
+    if number then
+      local outputs = run_batch(state, batch, number, loader_idx)
+      predictions.add(kept, number, outputs)
+      progress.predict_batches = state.predicted + number + 1
+    end
+    predictions.end_batch(kept)
   end
-  return list
+  if source.dealt then
+    progress.predict_batches = dist.all_reduce(progress.predict_batches, { op = "max" })
+  end
+  return predictions.finish(kept)
 end
 
 --- Runs all loaders once. Returns the list of outputs, one a batch; with several loaders a list of
--- such lists.
+-- such lists. Of several ranks, rank 0 has them all; the lists of the others are empty.
 function predict_loop.run(state, sources)
   loop.set_stage(state, "predict")
   local modes = eval_loop.enter_eval(state, "on_predict_model_eval")
