@@ -52,11 +52,13 @@ function agree.now(state)
   return state.many_ranks and state.agreed.now or state.trainer:now()
 end
 
--- The group of those ranks that say so; false on the others.
-local function split(state, key, is_in)
-  local groups = state.groups
-  if groups[key] == nil then groups[key] = collectives.split(is_in and 0 or -1) or false end
-  return groups[key]
+-- The group of those ranks that say so, `count` of them; false on the others. `groups` has those
+-- that were made before.
+local function split(groups, count, is_in)
+  if groups[count] == nil then
+    groups[count] = collectives.split(is_in and 0 or -1) or false
+  end
+  return groups[count]
 end
 
 -- Ranks read data of their own, of a length that nobody knows: the pass goes on while one has a
@@ -67,29 +69,23 @@ local function next_of_any(state, pass)
   local sums = add(state, { here and 1 or 0, here and not is_last and 1 or 0 })
   pass.step = (pass.step or pass.index - (here and 1 or 0)) + 1
   if sums[1] == 0 then return nil end
-  state.active = sums[1] < state.trainer.world_size
-    and split(state, ("%p %d"):format(pass, sums[1]), here) or nil
+  pass.partial = sums[1] < state.trainer.world_size
+  pass.groups = pass.groups or {} -- the first to end may be another rank in another pass
+  state.active = pass.partial and split(pass.groups, sums[1], here) or nil
   return batch or false, index or pass.step - 1, sums[2] == 0
 end
 
--- Whether the ranks share the loader's batches: then they make the same steps.
-local function is_shared(state, loader)
-  for _, shared in ipairs(state.sharded) do
-    if shared == loader then return true end
-  end
-  return false
-end
-
---- The next batch of a pass of all ranks: `false` on a rank that has no sample in this step. Ranks
---- that have are state.active then (nil: all of them).
+--- The next batch of a pass of all ranks: `false` on a rank that has no sample in this step; then
+--- pass.partial is true on all of them. Ranks that have are state.active then (nil: all of them).
 function agree.next(state, pass)
   state.active = nil
-  if not is_shared(state, pass.source.loader) then return next_of_any(state, pass) end
+  if not pass.source.shared then return next_of_any(state, pass) end
   local batch, index, is_last = loaders.next(pass)
   if batch == nil then return nil end
-  local active = pass.source.active and pass.source.active(index)
-  if active and active < state.trainer.world_size then
-    state.active = split(state, active, state.trainer.global_rank < active)
+  local active = pass.source.active(index)
+  pass.partial = active ~= nil and active < state.trainer.world_size
+  if pass.partial then
+    state.active = split(state.groups, active, state.trainer.global_rank < active)
   end
   return batch, index, is_last
 end

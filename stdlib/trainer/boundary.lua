@@ -24,7 +24,7 @@ end
 
 -- Ranks that had no sample ran no hooks: they have not heard that a file is asked for.
 local function hear_of_saves(state, where)
-  if where ~= "batch" or not state.active then return end
+  if where ~= "batch" or not state.pass.partial then return end
   local saves = state.strategy:broadcast(#(state.saves or {}))
   state.saves = state.saves or {}
   for _ = #state.saves + 1, saves do

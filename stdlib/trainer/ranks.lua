@@ -86,10 +86,41 @@ local function hosts_text(world)
   return count == 1 and "1 host" or ("%d hosts"):format(count)
 end
 
+-- "2 x 64", or "2 x 3 + 1 x 2" where it cannot be divided evenly.
+local function division(global, ranks)
+  local each, more = global // ranks, global % ranks
+  if more == 0 then return ("%d x %d"):format(ranks, each) end
+  return ("%d x %d + %d x %d"):format(more, each + 1, ranks - more, each)
+end
+
+-- Optimizer steps an epoch, here and on one rank; nil when nobody knows.
+local function steps_text(trainer, source)
+  if not source.count then return nil end
+  local function steps(count) return math.ceil(count / trainer.accumulate_grad_batches) end
+  local text = ("%d steps an epoch"):format(steps(source.count))
+  local alone = source.length_alone
+  if not alone or source.count ~= source.length then return text end
+  return ("%s (%d on 1 rank)"):format(text, steps(alone))
+end
+
+-- How many samples a step takes, and how many steps an epoch.
+local function batch_text(trainer, source)
+  local loader = source.loader
+  local counts = type(loader) == "table" and type(loader.global_batch) == "function"
+  local global = source.batch_size and source.batch_size * trainer.world.ranks
+  if counts then global = loader:global_batch() end
+  trainer.world.global_batch = global
+  local steps = steps_text(trainer, source)
+  if not global then return steps end
+  local text = ("global batch %d = %s"):format(global, division(global, trainer.world.ranks))
+  return steps and text .. ", " .. steps or text
+end
+
 --- Tells how the ranks of a run are made up: once, by rank 0, when there are several.
 function ranks.banner(state)
-  local trainer = state.trainer
+  local trainer, source = state.trainer, state.train_source
   local world = trainer.world
+  local batch = source and batch_text(trainer, source)
   if world.ranks == 1 then return end
   tell_rank_zero_callbacks(trainer)
   local parts = {
@@ -97,11 +128,7 @@ function ranks.banner(state)
     ("%d thread%s each"):format(world.threads, world.threads == 1 and "" or "s"),
     "sums in the order " .. world.reduction_order,
   }
-  local batch = state.train_source and state.train_source.batch_size
-  if batch then
-    world.global_batch = batch * world.ranks
-    parts[#parts + 1] = ("global batch %d = %d x %d"):format(world.global_batch, world.ranks, batch)
-  end
+  parts[#parts + 1] = batch
   trainer:say(table.concat(parts, ", "))
 end
 

@@ -66,6 +66,7 @@ local function share(state, kind, source)
     return source
   end
   local part = loaders.source(source.loader, source.where) -- its length is another now
+  part.length_alone = source.length
   if not comes_sharded(source.loader) then
     part.opened = function() compare(state, part) end
   end

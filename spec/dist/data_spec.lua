@@ -1,0 +1,245 @@
+-- spec/dist/data_spec.lua: how the loaders of a fit are shared by its ranks.
+local child = require "spec.cli.child"
+
+-- A net that remembers the samples of its steps; `seen_by_all` prints those of all ranks.
+local PRELUDE <const> = [[
+local lt = require "ltrain"
+lt.seed(3)
+local n = math.tointeger(tonumber(arg[1]))
+local Net = lt.Module:extend("Net")
+function Net:init()
+  self.layer = lt.nn.Linear(1, 1)
+  self.seen, self.evaluated = {}, {}
+end
+function Net:training_step(batch, index)
+  local x = batch[1]
+  table.insert(self.seen, ("%d:%s"):format(index, table.concat(x:to("i64"):tolist(), ",")))
+  return self.layer(x:to("f32"):reshape {-1, 1}):pow(2):mean()
+end
+function Net:validation_step(batch, index)
+  table.insert(self.evaluated,
+    ("%d:%s"):format(index, table.concat(batch[1]:to("i64"):tolist(), ",")))
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.001}) end
+function Net:on_fit_end()
+  for _, name in ipairs {"seen", "evaluated"} do
+    local lists = lt.dist.all_gather(table.concat(self[name], " "))
+    if lt.dist.rank() == 0 then
+      for _, list in ipairs(lists) do if list ~= "" then print(list) end end
+    end
+  end
+end
+local function numbers(count) return lt.data.TensorDataset(lt.arange(count) + 1) end
+local function loader(count, options) return lt.data.DataLoader(numbers(count), options) end
+local function trainer(o)
+  o.devices, o.logger, o.num_sanity_val_steps = o.devices or n, false, 0
+  o.max_epochs = o.max_epochs or 1
+  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+    o["enable_" .. name] = false
+  end
+  return lt.Trainer(o)
+end
+]]
+
+local function start(n, script)
+  local folder = child.folder()
+  child.write(folder .. "/script.lua", PRELUDE .. script)
+  local status, out, err = child.run({ "script.lua", tostring(n) }, { dir = folder })
+  child.remove(folder)
+  return status, out, err
+end
+
+-- What the script prints on n ranks, and its messages; it must end well.
+local function run(n, script)
+  local status, out, err = start(n, script)
+  assert.equal(0, status, err)
+  return out, err
+end
+
+describe("the training data of ranks", function()
+  it("is cut by global_batch_size, which is said", function()
+    local out, err = run(2, [[
+      local t = trainer {}
+      t:fit(Net(), loader(10, {global_batch_size = 4}))
+      print(t.world.global_batch, t.num_training_batches)
+    ]])
+    assert.equal("0:1,2 1:5,6 2:9\n0:3,4 1:7,8 2:10\n4\t3\n", out)
+    assert.matches("global batch 4 = 2 x 2, 3 steps an epoch %(3 on 1 rank%)", err)
+  end)
+
+  it("is cut unevenly where a global batch cannot be divided", function()
+    local out, err = run(3, [[
+      trainer {}:fit(Net(), loader(9, {global_batch_size = 5}))
+    ]])
+    assert.equal("0:1,2 1:6,7\n0:3,4 1:8\n0:5 1:9\n", out)
+    assert.matches("global batch 5 = 2 x 2 %+ 1 x 1, 2 steps an epoch", err)
+  end)
+
+  it("is more in a step with batch_size for each rank, which is said", function()
+    local out, err = run(2, [[
+      local t = trainer {accumulate_grad_batches = 2}
+      t:fit(Net(), loader(10, {batch_size = 2}))
+      print(t.world.global_batch, t.global_step)
+    ]])
+    assert.equal("0:1,2 1:5,6 2:9\n0:3,4 1:7,8 2:10\n4\t2\n", out)
+    assert.matches("global batch 4 = 2 x 2, 2 steps an epoch %(3 on 1 rank%)", err)
+  end)
+
+  it("leaves a rank out of a step for which it has no sample", function()
+    local out = run(3, [[
+      local t = trainer {}
+      t:fit(Net(), loader(7, {batch_size = 2}))
+      print(t.global_step)
+    ]])
+    assert.equal("0:1,2 1:7\n0:3,4\n0:5,6\n2\n", out)
+  end)
+
+  it("may be fewer samples than ranks", function()
+    local out = run(4, [[
+      local net = Net()
+      trainer {}:fit(net, loader(1), loader(3))
+    ]])
+    assert.equal("0:1\n0:1\n0:2\n0:3\n", out)
+  end)
+
+  it("keeps the order of a sampler, and deals the batches of a batch sampler", function()
+    local out = run(2, [[
+      trainer {}:fit(Net(), loader(6, {sampler = {6, 5, 4, 3, 2, 1}, batch_size = 2}))
+      trainer {}:fit(Net(), loader(6, {batch_sampler = {{1, 2, 3}, {4}, {5, 6}}}))
+    ]])
+    assert.equal("0:6,5 1:2\n0:4,3 1:1\n0:1,2,3 1:5,6\n0:4\n", out)
+  end)
+
+  it("is another order in each epoch, the same cut of it on all ranks", function()
+    local script = [[
+      local net = Net()
+      trainer {max_epochs = 3}:fit(net, loader(6, {shuffle = true, global_batch_size = 6}))
+    ]]
+    local whole = run(1, script)
+    local halves = run(2, script)
+    local joined = {}
+    local first, second = halves:match("^(.-)\n(.-)\n$")
+    local others = second:gmatch("0:(%S+)")
+    for part in first:gmatch("%S+") do joined[#joined + 1] = part .. "," .. others() end
+    assert.equal(whole, table.concat(joined, " ") .. "\n")
+    assert.not_equal(joined[1], joined[2])
+  end)
+
+  it("is left as it is by a sampler that shares it already", function()
+    local out, err = run(2, [[
+      local ds = numbers(5)
+      local sampler = lt.data.DistributedSampler{dataset = ds, shuffle = false}
+      trainer {}:fit(Net(), lt.data.DataLoader(ds, {sampler = sampler, batch_size = 2}))
+    ]])
+    assert.equal("0:1,3 1:5\n0:2,4 1:1\n", out)
+    assert.not_matches("every rank reads all", err)
+  end)
+
+  it("is read whole by every rank with use_distributed_sampler = false", function()
+    local out, err = run(2, [[
+      trainer {use_distributed_sampler = false}:fit(Net(), loader(2, {batch_size = 2}))
+    ]])
+    assert.equal("0:1,2\n0:1,2\n", out)
+    assert.not_matches("every rank reads all", err)
+  end)
+end)
+
+describe("a sampler that is not the same on all ranks", function()
+  it("is an error that names it and the orders, before any step", function()
+    local status, _, err = start(2, [[
+      local function draw()
+        local list = {}
+        for i = 1, 6 do list[i] = (i + lt.dist.rank()) % 6 + 1 end
+        return list
+      end
+      local net = Net()
+      function net:training_step() error "a step was run" end
+      trainer {}:fit(net, loader(6, {sampler = draw}))
+    ]])
+    assert.equal(1, status)
+    assert.matches("train_dataloader: the ranks would read different orders: rank 0 has 6 samples "
+      .. "beginning 2, 3, 4; rank 1 has 6 samples beginning 3, 4, 5: the sampler %(a function%) "
+      .. "must be the same on every rank", err)
+    assert.not_matches("a step was run", err)
+  end)
+
+  it("is found in a later epoch too, and in validation", function()
+    for _, call in ipairs { "fit(Net(), bad)", "validate(Net(), bad)" } do
+      local status, _, err = start(2, [[
+        local bad = loader(6, {batch_sampler = function(epoch)
+          return {{1, 2}, {3, epoch < ]] .. (call:find "fit" and 1 or 0) .. [[ and 4 or 5 + lt.dist.rank()}}
+        end})
+        trainer {max_epochs = 2}:]] .. call)
+      assert.equal(1, status)
+      assert.matches("the ranks would read different orders", err)
+    end
+  end)
+
+  it("also when the data sets have other lengths", function()
+    local status, _, err = start(2, [[
+      local net = Net()
+      function net:train_dataloader() return loader(6 + lt.dist.rank()) end
+      trainer {}:fit(net)
+    ]])
+    assert.equal(1, status)
+    assert.matches("rank 0 has 6 samples beginning 1, 2, 3; rank 1 has 7 samples .*: the data set "
+      .. "must be the same on every rank", err)
+  end)
+end)
+
+describe("the evaluation data of ranks", function()
+  it("is seen once for any number of samples, in as many steps on each rank", function()
+    for _, count in ipairs { 1, 2, 3, 4, 5, 7, 9 } do
+      local out = run(3, ([[
+        local net = Net()
+        function net:on_validation_end()
+          local mine = {#self.evaluated, table.concat(self.evaluated, " ")}
+          local lists = lt.dist.all_gather(mine)
+          if lt.dist.rank() > 0 then return end
+          local steps = {}
+          for r, list in ipairs(lists) do
+            steps[r] = list[1]
+            print((list[2]:gsub("%%d+:", "")))
+          end
+          assert(%d < 3 or steps[1] == steps[3])
+        end
+        trainer {}:validate(net, loader(%d, {batch_size = 2}), {verbose = false})
+      ]]):format(count, count))
+      local seen = {}
+      for number in out:gmatch "%d+" do seen[#seen + 1] = math.tointeger(number) end
+      table.sort(seen)
+      for i = 1, count do assert.equal(i, seen[i]) end
+      assert.equal(count, #seen)
+    end
+  end)
+end)
+
+describe("data that comes one after the other", function()
+  local COUNT <const> = [[
+    local Count = lt.data.IterableDataset:extend("Count")
+    function Count:iterate()
+      local i = (self.rank or 0) - (self.world or 1)
+      return function()
+        i = i + (self.world or 1)
+        if i < 5 then return {i + 1} end
+      end
+    end
+  ]]
+
+  it("is read whole by every rank, with a warning", function()
+    local out, err = run(2, COUNT .. [[
+      trainer {}:fit(Net(), lt.data.DataLoader(Count(), {batch_size = 4}))
+    ]])
+    assert.equal("0:1,2,3,4 1:5\n0:1,2,3,4 1:5\n", out)
+    assert.matches("every rank reads all of an object of class data.DataLoader", err)
+  end)
+
+  it("is shared when it shards itself, also where ranks have different numbers of batches", function()
+    local out, err = run(2, COUNT .. [[
+      function Count:shard(rank, world) self.rank, self.world = rank, world end
+      trainer {}:fit(Net(), lt.data.DataLoader(Count(), {global_batch_size = 2}))
+    ]])
+    assert.equal("0:1 1:3 2:5\n0:2 1:4\n", out)
+    assert.not_matches("every rank reads all", err)
+  end)
+end)

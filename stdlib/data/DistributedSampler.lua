@@ -1,0 +1,77 @@
+-- stdlib/data/DistributedSampler.lua: each rank's samples of a data set, for loops without Trainer.
+--
+--   local sampler = lt.data.DistributedSampler{dataset = ds, shuffle = true}
+--   local loader = lt.data.DataLoader(ds, {batch_size = 8, sampler = sampler})
+--
+-- Of an order that is the same on all ranks, rank r takes the entries r, r + world, ...: what N
+-- ranks read in one batch each is what one process reads in a batch of N times the size. All ranks
+-- get as many: an order that cannot be divided begins again at its end, or is cut with drop_last.
+-- The Trainer shares loaders by itself, without such repeats; it leaves this one as it is.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+
+local data = c.runtime.data
+
+local DistributedSampler = class.extend(nil, "DistributedSampler")
+
+local OPTIONS <const> = {
+  dataset = { type = "table", doc = "what is sampled; or give length" },
+  length = { type = "integer", min = 1, doc = "how many samples there are" },
+  shuffle = { type = "boolean", default = true, doc = "another order in each epoch" },
+  seed = { type = "integer", doc = "of the order; default: that of lt.seed" },
+  drop_last = { type = "boolean", default = false,
+    doc = "leave out what cannot be divided, instead of repeating the first samples" },
+  rank = { type = "integer", min = 0, doc = "default: this process's" },
+  world = { type = "integer", min = 1, doc = "how many ranks; default: all there are" },
+}
+
+-- A loader that has it as sampler is not shared again.
+DistributedSampler.sharded = true
+
+---@param options table
+function DistributedSampler:init(options)
+  for name, value in next, config.check(options, OPTIONS, "DistributedSampler") do
+    self[name] = value
+  end
+  if (self.dataset == nil) == (self.length == nil) then
+    errors.blame "DistributedSampler: give either dataset or length"
+  elseif self.rank and self.rank >= (self.world or dist.world_size()) then
+    errors.blame("DistributedSampler: rank must be below world = %d: got %d",
+      self.world or dist.world_size(), self.rank)
+  end
+  self.length = self.length or samples.count(self.dataset, "DistributedSampler")
+  self.dataset, self.epoch = nil, 0
+end
+
+-- The ranks may be started after the sampler is made.
+local function place_of(self)
+  return self.rank or dist.rank(), self.world or dist.world_size()
+end
+
+--- How many samples this rank has in an epoch, as every rank.
+function DistributedSampler:__len()
+  local _, world = place_of(self)
+  return (self.length + (self.drop_last and 0 or world - 1)) // world
+end
+
+--- The order of what comes is that of epoch `epoch` (a count).
+function DistributedSampler:set_epoch(epoch)
+  self.epoch = config.argument(epoch, "integer", "DistributedSampler", "epoch", { min = 0 })
+end
+
+--- The positions of this rank's samples, in order. A loader calls it for each epoch.
+function DistributedSampler:indices()
+  local rank, world = place_of(self)
+  local seed = self.shuffle and (self.seed or c.runtime.rng_get().seed) or nil
+  local order = data.order(self.length, seed, self.epoch)
+  local list = {}
+  for k = 1, #self do list[k] = order:at((rank + (k - 1) * world) % self.length + 1) end
+  return list
+end
+
+return DistributedSampler
