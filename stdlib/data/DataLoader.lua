@@ -117,9 +117,10 @@ function DataLoader:shard(rank, world, kind)
   return true
 end
 
---- Whether each rank's data is its own already: its sampler says so.
+--- Whether what a rank reads is its own, not cut here: the sampler says so, or samples come one
+--- after the other.
 function DataLoader:comes_sharded()
-  return not self._iterable and stream.comes_sharded(self)
+  return stream.comes_sharded(self)
 end
 
 --- Samples in a batch of all ranks together; nil with a batch_sampler.
@@ -176,7 +177,7 @@ end
 
 -- How many ranks' samples a position counts that a rank reads alone.
 local function ranks_of(self)
-  return self._shard and self:comes_sharded() and self._shard.world or 1
+  return self._shard and not self._iterable and self:comes_sharded() and self._shard.world or 1
 end
 
 -- Whole batches before a position, of those that an epoch of n samples (nil: unknown) has.
