@@ -231,7 +231,7 @@ describe("data that comes one after the other", function()
       trainer {}:fit(Net(), lt.data.DataLoader(Count(), {batch_size = 4}))
     ]])
     assert.equal("0:1,2,3,4 1:5\n0:1,2,3,4 1:5\n", out)
-    assert.matches("every rank reads all of an object of class data.DataLoader", err)
+    assert.matches("every rank reads all of an object of class DataLoader", err)
   end)
 
   it("is shared when it shards itself, also where ranks have different numbers of batches", function()

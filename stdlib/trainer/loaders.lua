@@ -180,6 +180,7 @@ function loaders.open(source, kind, epoch, position, counter, saved)
     return pass
   end
   pass.next_batch, pass.closing = open_iterator(source, epoch, position, kind, counter, saved)
+  if source.turns then pass.next_batch = source.turns(pass.next_batch) end
   return pass
 end
 

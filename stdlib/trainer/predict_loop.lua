@@ -2,6 +2,7 @@
 --
 -- Ranks get whole batches, each with the number that it has in one process: draws and hooks go by
 -- it, so that what is predicted does not depend on the number of ranks.
+local agree = require "ltrain.trainer.agree"
 local batches = require "ltrain.trainer.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
@@ -22,8 +23,6 @@ local function run_batch(state, batch, index, loader_idx)
   call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
   local outputs = call.step(state, "predict_step", batch, index, loader_idx)
   call.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
-  loop.end_batch(state)
-  boundary.reached(state, "eval")
   return outputs
 end
 
@@ -38,13 +37,16 @@ local function run_loader(state, source, loader_idx)
     if batch == nil then break end
     local number = batch and shards.number_of(state, source, index)
     if number then
-      local outputs = run_batch(state, batch, number, loader_idx)
-      predictions.add(kept, number, outputs)
+      agree.enter(state)
+      predictions.add(kept, number, run_batch(state, batch, number, loader_idx))
+      agree.leave(state)
       progress.predict_batches = state.predicted + number + 1
     end
+    loop.end_batch(state)
+    boundary.reached(state, "eval")
     predictions.end_batch(kept)
   end
-  if source.dealt then
+  if state.many_ranks then
     progress.predict_batches = dist.all_reduce(progress.predict_batches, { op = "max" })
   end
   return predictions.finish(kept)

@@ -37,7 +37,7 @@ local function compare(state, source)
   end
 end
 
--- Whether each rank's data is its own already: the user has seen to it.
+-- Whether each rank's data is its own: the user has seen to it.
 local function comes_sharded(loader)
   return has_method(loader, "comes_sharded") and loader:comes_sharded()
 end
@@ -59,7 +59,8 @@ local function tell_uncut(state, loader)
     errors.show(loader)))
 end
 
--- The source of a loader in training or evaluation: this rank's part.
+-- The source of a loader in training or evaluation: this rank's part. `source.shared`: the ranks
+-- have parts of one stream, so that they make the same steps.
 local function share(state, kind, source)
   if not cut(state, kind, source.loader) then
     tell_uncut(state, source.loader)
@@ -68,25 +69,52 @@ local function share(state, kind, source)
   local part = loaders.source(source.loader, source.where) -- its length is another now
   part.length_alone = source.length
   if not comes_sharded(source.loader) then
-    part.opened = function() compare(state, part) end
+    part.shared, part.opened = true, function() compare(state, part) end
   end
   return part
 end
 
--- The source of a loader in prediction. Batches are dealt whole, so that what is predicted does not
--- depend on the number of ranks; source.dealt says how:
---   "rounds"  the loader gives batch k to rank k % world, a round at a time
---   "alone"   each rank has batches of its own, taken to come in turns
---   "read"    every rank reads all batches and uses each world-th
+-- Of every `world` batches that are read, this rank's; `counts` notes how many there were in each
+-- round.
+local function in_turns(source, rank, world, counts)
+  return function(next_batch)
+    local round, read, ended = -1, 0, false
+    return function()
+      local own, count = false, 0
+      while count < world and not ended and read ~= source.whole do
+        local batch = next_batch()
+        ended = batch == nil
+        if not ended then
+          if count == rank then own = batch end
+          count, read = count + 1, read + 1
+        end
+      end
+      round = round + 1
+      counts[round], counts[round - 2] = count, nil
+      if count > 0 then return own end
+    end
+  end
+end
+
+-- The source of a loader in prediction. Batches are dealt whole, batch k to rank k % world, a round
+-- at a time, so that what is predicted does not depend on the number of ranks: by the loader, or of
+-- what every rank reads. Batches that are a rank's own are taken to come in turns.
 local function deal(state, kind, source)
-  local loader = source.loader
+  local loader, rank, world = source.loader, state.trainer.global_rank, state.trainer.world_size
+  local counts = {}
   if not cut(state, kind, loader) then
-    source.dealt = "read"
-  elseif comes_sharded(loader) or loader:length() == nil then
-    source = loaders.source(loader, source.where)
-    source.dealt = "alone"
+    source.turns = in_turns(source, rank, world, counts)
+  elseif comes_sharded(loader) then
+    local own = loaders.source(loader, source.where)
+    own.dealt = "alone"
+    return own
   else
-    source.dealt, source.opened = "rounds", function() compare(state, source) end
+    source.opened = function() compare(state, source) end
+  end
+  source.dealt, source.shared = "rounds", true
+  source.active = function(index)
+    local count = source.whole and source.whole - index * world or counts[index]
+    return count < world and count or nil
   end
   return source
 end
@@ -109,21 +137,20 @@ function shards.sources(state, kind, value, where)
   return list
 end
 
---- The limits of a source that is dealt in rounds count batches of all ranks: from here on rounds.
+--- The length and limit of a source that is dealt in rounds count batches of all ranks: from here
+-- on rounds.
 function shards.count_rounds(state, source)
   if source.dealt ~= "rounds" then return end
-  local world = state.trainer.world_size
-  source.whole, source.length = source.count, source.loader:length()
-  source.count = (source.count + world - 1) // world
+  local function rounds(count) return count and math.ceil(count / state.trainer.world_size) end
+  source.whole = source.count
+  source.length, source.count = rounds(source.length), rounds(source.count)
 end
 
 --- Which batch of one process's table the `index`-th (from 0) of this rank's pass is; nil when it
--- is another rank's.
+-- has none.
 function shards.number_of(state, source, index)
-  local rank, world = state.trainer.global_rank, state.trainer.world_size
   if not source.dealt then return index end
-  if source.dealt == "read" then return index % world == rank and index or nil end
-  local number = index * world + rank
+  local number = index * state.trainer.world_size + state.trainer.global_rank
   if not source.whole or number < source.whole then return number end
 end
 
