@@ -61,6 +61,7 @@ function defaults.clip_gradients(self, optimizer, clip_val, algorithm)
   if clip_val == nil or clip_val == 0 then return end
   config.argument(clip_val, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
   local trainer = rawget(self, "trainer")
+  if trainer and not self.automatic_optimization then trainer:sync_gradients(optimizer) end
   local precision = trainer and trainer.precision_plugin or Precision
   precision:clip_gradients(optimizer, clip_val, algorithm or "norm")
 end
@@ -138,6 +139,15 @@ function methods.toggle_optimizer(self, optimizer)
     end
   end
   rawset(self, "_toggled", toggled)
+end
+
+--- In manual optimization: make the gradients of an optimizer (nil: of all) those of all ranks now.
+--- Its `step` and `clip_gradients` do that by themselves, once a step.
+function methods.sync_gradients(self, optimizer)
+  if self.automatic_optimization then
+    errors.blame("sync_gradients: the loop does it: it is for self.automatic_optimization = false")
+  end
+  trainer_of(self, "sync_gradients"):sync_gradients(optimizer)
 end
 
 --- Undo `toggle_optimizer`.

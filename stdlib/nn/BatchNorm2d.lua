@@ -7,6 +7,7 @@
 
 local Module = require "ltrain.core.Module"
 local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
@@ -37,13 +38,27 @@ function BatchNorm2d:init(num_features, options)
   end
 end
 
--- average += share * (new - average); the variance of the averages is the unbiased one.
-local function track(self, mean, variance, count)
-  local _ <close> = c.no_grad()
+--- average += share * (new - average); the variance of the averages is the unbiased one. `count`:
+--- how many numbers of a channel mean and variance were taken of.
+function BatchNorm2d:track_statistics(mean, variance, count)
+  local _ <close> = c.allow_update()
   self.num_batches_tracked:add_(1)
   local share = self.momentum or 1 / self.num_batches_tracked:item()
   self.running_mean:mul_(1 - share):add_(mean * share)
   self.running_var:mul_(1 - share):add_(variance * (share * count / math.max(count - 1, 1)))
+end
+
+-- The same with mean and variance of all ranks' samples: sums travel, gradients too.
+local function over_ranks(self, x)
+  local channels = { 1, self.num_features, 1, 1 }
+  local dims = { 1, 3, 4 }
+  local count = collectives.all_reduce(x:numel() // self.num_features)
+  local mean = collectives.all_reduce(x:sum(dims)) / count
+  local centered = x - mean:reshape(channels)
+  local variance = collectives.all_reduce((centered * centered):sum(dims)) / count
+  local y = centered * (variance + self.eps):rsqrt():reshape(channels)
+  if self.weight then y = y * self.weight:reshape(channels) + self.bias:reshape(channels) end
+  return y, mean:detach(), variance:detach(), count
 end
 
 ---@param x Tensor [B, C, H, W] -> the same
@@ -57,8 +72,17 @@ function BatchNorm2d:forward(x)
       { eps = self.eps })
     return y
   end
-  local y, mean, variance = c.batch_norm(x, self.weight, self.bias, { eps = self.eps })
-  if tracked and self.training then track(self, mean, variance, x:numel() // self.num_features) end
+  local y, mean, variance, count
+  if self._synced and self.training then
+    y, mean, variance, count = over_ranks(self, x)
+  else
+    y, mean, variance = c.batch_norm(x, self.weight, self.bias, { eps = self.eps })
+    count = x:numel() // self.num_features
+  end
+  if tracked and self.training then
+    local track = self._later -- a loop that has an order of its own for it
+    if track then track(mean, variance, count) else self:track_statistics(mean, variance, count) end
+  end
   return y
 end
 

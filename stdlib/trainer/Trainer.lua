@@ -206,6 +206,14 @@ function Trainer:manual_backward(loss, ...)
   optimize.manual_backward(self.running, loss, ...)
 end
 
+--- `self:sync_gradients(optimizer)` of the module.
+function Trainer:sync_gradients(optimizer)
+  if not self.running then errors.blame("sync_gradients: fit is not running") end
+  for _, one in ipairs(optimizer and { optimizer } or self.optimizers) do
+    optimize.sync(self.running, one)
+  end
+end
+
 --- Whether step values of this batch go to the loggers.
 function Trainer:logs_this_step()
   local every, state, stops = self.log_every_n_steps, self.running, self.should_stop

@@ -12,6 +12,7 @@ local loop = {}
 -- that what they draw does not depend on where a resumed run began.
 local STREAM <const> = { train = 1, eval = 2, predict = 3 }
 local READING <const> = 3
+local PART <const> = 16 -- streams of a rank, or of a slice of the batch
 local BETWEEN <const> = { batch = 7, epoch = 8 }
 
 -- Fields of the Trainer that say what it is doing.
@@ -40,10 +41,15 @@ local function set_position(stream, batch)
   c.runtime.rng_set(key)
 end
 
---- Keys the draws of batch number `count` of this kind of loop.
+--- Keys the draws of batch number `count` of this kind of loop: ranks draw differently.
 function loop.begin_batch(state, kind, count)
   if state.stepped then coroutine.yield "batch" end
-  set_position(STREAM[kind], count)
+  loop.begin_part(state.trainer.global_rank, kind, count)
+end
+
+--- The same of part `part` of the batch (from 0), whoever computes it.
+function loop.begin_part(part, kind, count)
+  set_position(STREAM[kind] + PART * part, count)
 end
 
 --- Keys the draws made while batch number `count` is read.
