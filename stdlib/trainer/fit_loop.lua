@@ -109,13 +109,24 @@ local function after_batch(state)
   progress.pending = nil
 end
 
+-- The first slice of the rank that has a sample; false without one.
+local function first_of(parts)
+  for _, part in ipairs(parts) do
+    if part then return part end
+  end
+  return false
+end
+
 -- The batch goes where the module is, and its hooks hear of it. `false`: others have a sample in
 -- this step, this rank has none: it runs no hooks and no step, and takes part in what all do. A
 -- rank whose hook ends the epoch does the same until all know. False when the step is left out.
 local function begin_batch(state, batch, index)
-  state.batch_idx, state.outside = index, batch == false
+  state.batch_idx = index
+  state.slice_batches = state.slices and batch or nil
+  if state.slices then batch = first_of(batch) end
+  state.outside = batch == false
   if state.outside then return true end
-  batch = batches.transfer(state, batch, 1)
+  if not state.slices then batch = batches.transfer(state, batch, 1) end
   state.batch = batch
   local leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
   if leaves and state.many_ranks then state.leaves, state.outside = true, true end
@@ -290,6 +301,14 @@ local function tell_done(trainer)
     trainer.max_steps))
 end
 
+-- sync_batchnorm: layers take the statistics of all ranks' samples, within this fit.
+local function mark_norms(state)
+  local synced = state.many_ranks and state.trainer.options.sync_batchnorm or nil
+  for _, module in ipairs(state.module:modules()) do
+    if module.track_statistics then rawset(module, "_synced", synced) end
+  end
+end
+
 --- Trains until a limit is reached. The optimizers are there, a checkpoint has been loaded.
 function fit_loop.run(state)
   local trainer = state.trainer
@@ -299,6 +318,7 @@ function fit_loop.run(state)
     return
   end
   warm_up(state)
+  mark_norms(state)
   sanity_check(state)
   sources.load_fit(state)
   ranks.banner(state)

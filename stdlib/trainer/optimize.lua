@@ -11,8 +11,10 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
+local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.replicas"
+local slices = require "ltrain.trainer.slices"
 
 local optimize = {}
 
@@ -95,6 +97,7 @@ end
 
 --- Lets go of the optimizers when the fit is over.
 function optimize.release(state)
+  slices.release(state)
   for _, optimizer in ipairs(state.optimizers or {}) do
     optimizer._before_step, optimizer._after_step = nil, nil
   end
@@ -153,13 +156,23 @@ end
 
 local function packed(...) return select("#", ...), (...) end
 
+-- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
+local function nominal_batch(state)
+  local source = state.train_source
+  local parts = state.slices and state.slices.all or state.trainer.world_size
+  local global = type(source.loader) == "table" and source.loader.global_batch_size
+    or state.slices and source.loader.parts[1].global_batch_size
+  if global then return global / parts end
+  return source.batch_size or state.many_ranks and 1 or nil
+end
+
 -- This batch's share of the nominal batch.
 local function share_of(state, weight)
   weight = weight or batches.count(state)
   if not weight then return 1.0 end
   local nominal = state.nominal_batch
   if not nominal then
-    nominal = state.train_source.batch_size or weight
+    nominal = nominal_batch(state) or weight
     state.nominal_batch = nominal
   end
   return weight / nominal
@@ -224,13 +237,40 @@ local function complete(state)
   end
 end
 
+-- The same once a slice (deterministic = "world").
+local function run_slices(state)
+  local own, window, loss = state.slices, state.window, nil
+  if window.used == 0 then own.grads, own.weights = {}, {} end
+  for i, batch in ipairs(state.slice_batches) do
+    if batch then
+      local before = window.weight
+      slices.enter(state, i)
+      loop.begin_part(own.first + i - 1, "train", state.progress.train_batches - 1)
+      state.batch, state.batch_count = batches.transfer(state, batch, 1), nil
+      window.weight = 0.0
+      loss = run_batch(state, false) or loss
+      slices.leave(state, i, window.weight > 0 and window.weight or nil)
+      window.weight = before + window.weight
+    end
+  end
+  slices.track(state)
+  return loss
+end
+
+-- training_step and backward of the running batch, whole or in slices.
+local function run_part(state, alone)
+  if state.slices then return run_slices(state) end
+  return run_batch(state, alone)
+end
+
 --- What an optimizer runs before it steps. The first time the gradients are there already; an
 -- optimizer that asks again (line searches) gets the batch computed anew.
 function optimize.closure(state)
   local window = state.window
   if not window.ready then
     window.used, window.weight = 0, 0.0
-    window.loss = run_batch(state, true)
+    window.loss = run_part(state, true)
+    if state.slices then window.weight = slices.combine(state) end
     if state.many_ranks then
       share(state, state.optimizers[1], window.weight)
       window.weight = 1.0
@@ -255,13 +295,14 @@ end
 function optimize.automatic(state, is_last)
   local window, k = state.window, state.trainer.accumulate_grad_batches
   local ends = is_last or (state.batch_idx + 1) % k == 0
-  window.loss = run_batch(state, ends and window.batches == 0)
+  window.loss = run_part(state, ends and window.batches == 0)
   window.batches = window.batches + 1
   if not ends then
     window.loss = nil
     return false, false
   end
   local optimizer = state.optimizers[1]
+  if state.slices and optimizer then window.weight = slices.combine(state) end
   if state.many_ranks and optimizer then
     -- What is left of the last step is not this window's.
     if window.used == 0 then zero_grad(state, optimizer) end

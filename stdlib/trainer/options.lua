@@ -85,6 +85,9 @@ return {
     doc = "true or 'warn': the same run twice gives the same bits (on the CPU always so at one "
       .. "number of threads; with mpi ranks then sum in a fixed order); 'world': so do 1, 2 and 4 "
       .. "ranks" },
+  world_slices = { type = "integer", default = 4, min = 1,
+    doc = "with deterministic = 'world': into how many slices each batch is cut, a power of two; "
+      .. "ranks must divide it" },
   world_threads = { type = "integer", min = 1,
     doc = "threads of a rank with deterministic = 'world', part of what must be equal; else 1" },
   inference_mode = flag(true, "no gradients in validate, test and predict"),

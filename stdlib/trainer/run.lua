@@ -21,6 +21,7 @@ local ranks = require "ltrain.trainer.ranks"
 local resume = require "ltrain.trainer.resume"
 local running = require "ltrain.trainer.running"
 local shards = require "ltrain.trainer.shards"
+local slices = require "ltrain.trainer.slices"
 local sources = require "ltrain.trainer.sources"
 local together = require "ltrain.core.together"
 
@@ -119,6 +120,7 @@ local function log_hparams(state)
 end
 
 local function set_up_fit(state, saved, path)
+  slices.prepare(state)
   optimizers.configure(state)
   optimize.prepare(state)
   boundary.note_parameters(state)

@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.loaders"
+local slices = require "ltrain.trainer.slices"
 
 local shards = {}
 
@@ -119,9 +120,18 @@ local function deal(state, kind, source)
   return source
 end
 
+-- The source of the rank's slices (deterministic = "world").
+local function in_slices(state, value, where)
+  local source = loaders.source(slices.loader(state, value), where)
+  source.shared = true
+  if state.many_ranks then source.opened = function() compare(state, source) end end
+  return source
+end
+
 --- The sources of a kind ("train", "val", "test", "predict") from what the user gave, each rank's
 -- part of them.
 function shards.sources(state, kind, value, where)
+  if kind == "train" and state.slices then return { in_slices(state, value, where) } end
   local list = kind == "train" and { loaders.source(value, where) }
     or loaders.sources(value, where)
   if not state.many_ranks then return list end

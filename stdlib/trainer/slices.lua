@@ -1,0 +1,203 @@
+--- stdlib/trainer/slices.lua: deterministic = "world": the same bits on 1, 2 and 4 ranks.
+--
+-- Each batch of all ranks is cut into a fixed number of slices, whatever the number of ranks, and
+-- training_step runs once a slice. A slice draws its own random numbers; batch norm takes the
+-- statistics of the slice, and its averages take them in the order of slices. Gradients are added
+-- first over the batches of a window, within a slice, then over slices in a binary tree, of which
+-- each rank has a whole branch and the ranks' own sum the rest: the additions are the same ones.
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local parameters_of = require "ltrain.core.parameters_of"
+
+local slices = {}
+
+-- The loader of this rank's slices: each "batch" is the list of theirs, false for an empty one.
+
+local Slices = class.extend(nil, "Slices")
+
+function Slices:init(loader, first, count, all)
+  self.parts = {}
+  for i = 1, count do
+    local part = setmetatable({}, getmetatable(loader))
+    for key, value in next, loader do part[key] = value end
+    part:shard(first + i - 1, all, "train")
+    self.parts[i] = part
+  end
+  self.batch_size = self.parts[1].batch_size
+end
+
+--- What all loaders that ranks share have: there is nothing to make whole, its parts are copies.
+function Slices:shard() return true end
+
+function Slices:length() return self.parts[1]:length() end
+
+function Slices:set_epoch(epoch)
+  for _, part in ipairs(self.parts) do part:set_epoch(epoch) end
+end
+
+function Slices:state_dict() return self.parts[1]:state_dict() end
+
+function Slices:load_state_dict(state)
+  for _, part in ipairs(self.parts) do part:load_state_dict(state) end
+end
+
+function Slices:batches_before(state) return self.parts[1]:batches_before(state) end
+
+function Slices:global_batch() return self.parts[1]:global_batch() end
+
+function Slices:fingerprint() return self.parts[1]:fingerprint() end
+
+function Slices:rewinds() return false end
+
+function Slices:batches(position)
+  local steps, closing = {}, {}
+  for i, part in ipairs(self.parts) do
+    local step, held, _, close = part:batches(position)
+    steps[i], closing[i] = function() return (step(held, nil)) end, close or false
+  end
+  local function next_batch()
+    local batch = {}
+    for i, step in ipairs(steps) do
+      batch[i] = step()
+      if batch[i] == nil then return nil end
+    end
+    return batch
+  end
+  return next_batch, nil, nil, setmetatable({}, { __close = function()
+    for _, one in ipairs(closing) do
+      local _ <close> = one or nil
+    end
+  end })
+end
+
+-- What belongs to a fit.
+
+local function check(state, all)
+  local ranks = state.trainer.world_size
+  if all & (all - 1) ~= 0 then
+    errors.blame("Trainer: world_slices must be a power of two: got %d", all)
+  elseif all % ranks ~= 0 then
+    errors.blame("Trainer: deterministic = 'world': %d ranks cannot share %d slices evenly: give "
+      .. "world_slices = a multiple", ranks, all)
+  elseif not state.automatic then
+    errors.blame("fit: deterministic = 'world' runs training_step once a slice and steps after the "
+      .. "last: manual optimization steps within")
+  end
+end
+
+--- Begins a fit in this mode; nothing in another.
+function slices.prepare(state)
+  local o = state.trainer.options
+  if o.deterministic ~= "world" then return end
+  check(state, o.world_slices)
+  local count = o.world_slices // state.trainer.world_size
+  state.slices = {
+    all = o.world_slices, count = count, first = state.trainer.global_rank * count,
+    grads = {}, weights = {}, threads = c.runtime.get_threads(), norms = {},
+  }
+  for _, module in ipairs(state.module:modules()) do
+    if module.track_statistics then table.insert(state.slices.norms, module) end
+  end
+  c.runtime.set_threads(o.world_threads or 1)
+end
+
+--- The loader of the rank's slices in place of `loader`.
+function slices.loader(state, loader)
+  local own = state.slices
+  if type(loader) ~= "table" or type(loader.shard) ~= "function"
+    or type(loader.length) ~= "function" or not loader:length() then
+    errors.blame("fit: deterministic = 'world' cuts batches of a data set whose length is known: "
+      .. "give a DataLoader over one, got %s", errors.show(loader))
+  end
+  return Slices(loader, own.first, own.count, own.all)
+end
+
+--- The end of the fit.
+function slices.release(state)
+  local own = state.slices
+  if not own then return end
+  state.slices = nil
+  c.runtime.set_threads(own.threads)
+  for _, module in ipairs(own.norms) do rawset(module, "_later", nil) end
+end
+
+local function set_gradients(state, list)
+  for i, parameter in ipairs(parameters_of(state.optimizers[1])) do
+    parameter.grad = list and list[i] or nil
+  end
+end
+
+local function take_gradients(state)
+  local list = {}
+  for i, parameter in ipairs(parameters_of(state.optimizers[1])) do
+    list[i] = parameter.grad or false
+  end
+  return list
+end
+
+--- Begins slice number i of this rank: its gradients of the window go on.
+function slices.enter(state, i)
+  local own = state.slices
+  if state.optimizers[1] then set_gradients(state, own.grads[i]) end
+  own.later = own.later or {}
+  own.later[i] = {}
+  for k, module in ipairs(own.norms) do
+    rawset(module, "_later", function(mean, variance, count)
+      table.insert(own.later[i], { k, mean:detach(), variance:detach(), count })
+    end)
+  end
+end
+
+--- Ends it; `weight`: what it weighs, nil when its step returned nothing.
+function slices.leave(state, i, weight)
+  local own = state.slices
+  if not state.optimizers[1] then return end
+  own.grads[i] = take_gradients(state)
+  if weight then own.weights[i] = (own.weights[i] or 0.0) + weight end
+end
+
+--- A batch is over on all ranks: averages of batch norm take the statistics, in the order of
+--- slices.
+function slices.track(state)
+  local own = state.slices
+  local later = own.later or {}
+  own.later = nil
+  if #own.norms == 0 then return end
+  local mine = {}
+  for i = 1, own.count do
+    for _, one in ipairs(later[i] or {}) do mine[#mine + 1] = one end
+  end
+  for _, of_rank in ipairs(state.strategy:all_gather(mine)) do
+    for _, one in ipairs(of_rank) do
+      own.norms[one[1]]:track_statistics(one[2], one[3], one[4])
+    end
+  end
+end
+
+-- T(lo, hi) = T(lo, m) + T(m, hi) over the rank's slices, whose number is a power of two.
+local function tree(lo, hi, at, add)
+  if hi - lo == 1 then return at(lo) end
+  local middle = (lo + hi) // 2
+  return add(tree(lo, middle, at, add), tree(middle, hi, at, add))
+end
+
+--- The window is over: the gradients become the sums over the rank's slices; returns the sum of
+--- what they weigh. Where some slice has a gradient, one without counts as zeros.
+function slices.combine(state)
+  local own = state.slices
+  local _ <close> = c.no_grad()
+  local total = tree(1, own.count + 1, function(i) return own.weights[i] or 0.0 end,
+    function(a, b) return a + b end)
+  for k, parameter in ipairs(parameters_of(state.optimizers[1])) do
+    local some = false
+    for i = 1, own.count do some = some or own.grads[i] and own.grads[i][k] end
+    parameter.grad = some and tree(1, own.count + 1, function(i)
+      return own.grads[i] and own.grads[i][k] or c.zeros_like(parameter)
+    end, function(a, b) return a + b end) or nil
+  end
+  own.grads, own.weights = {}, {}
+  return total
+end
+
+return slices
