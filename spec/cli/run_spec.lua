@@ -57,11 +57,11 @@ describe("ltrain run", function()
     assert.equal(1, select(2, out:gsub("through the module", "")))
     words[#words + 1] = "--verbose"
     _, out, err = run(words)
-    assert.matches("ltrain: said\n", err)
-    assert.matches("ltrain: rank 1: said\n", err)
+    assert.matches("\nltrain: said\n", err)
+    assert.matches("\n%[rank 1%] ltrain: said\n", err)
     for _, text in ipairs { "through the module", "plainly" } do
       assert.equal(1, select(2, ("\n" .. out):gsub("\n" .. text .. "\n", "")), out)
-      assert.equal(1, select(2, ("\n" .. out):gsub("\nrank 1:\t" .. text .. "\n", "")), out)
+      assert.equal(1, select(2, ("\n" .. out):gsub("\n%[rank 1%]\t" .. text .. "\n", "")), out)
     end
   end)
 

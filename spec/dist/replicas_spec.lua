@@ -208,7 +208,7 @@ fit(net, {replica_check_every_n_steps = 2})
 ]], "run")
     assert.equal(1, status, output)
     local by = "changed by mul at script.lua:" .. FIRST + 2
-    assert.matches("ltrain: rank 1: warning: parameter head.weight was " .. by, output, 1, true)
+    assert.matches("[rank 1] ltrain: warning: parameter head.weight was " .. by, output, 1, true)
     assert.matches("\n  rank 1: [^\n]*head.weight %(" .. by .. "%)", output)
     assert.equal(1, count(output, "ranks hold different values"))
   end)

@@ -1,5 +1,6 @@
 -- spec/strategies/ranks_spec.lua: strategies, their parts, callbacks and loggers on two ranks.
 local child = require "spec.cli.child"
+local support = require "spec.dist.support"
 
 -- A net on four features, a loader of 8 batches of 4; what a script of this spec begins with.
 local NET <const> = [[
@@ -292,6 +293,101 @@ describe("a logger of a script", function()
       trainer({logger = {one, all}}):fit(net, loader())
       print(text)
     ]])
+  end)
+end)
+
+describe("a logger of the others", function()
+  it("can be asked and told, and does nothing", function()
+    prints("logs\ttrue\n1\n", [[
+      local L, count = lt.Logger:extend("Mine"), 0
+      L.name = "logs"
+      function L:write() count = count + 1 end
+      local net = Net()
+      function net:on_train_start()
+        self.logger:write()
+        if rank() == 1 then print(self.logger.name, self.logger.write ~= L.write) end
+        lt.dist.barrier()
+      end
+      trainer({logger = L()}):fit(net, loader())
+      print(count)
+    ]])
+  end)
+end)
+
+describe("ckpt_path = 'best' and 'last'", function()
+  it("are what rank 0 finds", function()
+    prints("4 4\tlast.ckpt last.ckpt\n8 8\tepoch=1-step=8.ckpt epoch=1-step=8.ckpt\n", [[
+      local net, text = Net(), nil
+      local function name() return net.trainer.ckpt_path:match "[^/]*$" end
+      function net:on_train_start()
+        text = of_ranks(self.trainer.global_step) .. "\t" .. of_ranks(name())
+      end
+      local function fit(epochs, options)
+        local t = trainer {max_epochs = epochs, logger = true, enable_checkpointing = true}
+        t:fit(net, loader(), nil, options)
+        return t
+      end
+      local first = lt.Trainer {max_epochs = 1, devices = 2, enable_progress_bar = false,
+        enable_model_summary = false}
+      first:fit(Net(), loader())
+      local t = fit(2, {ckpt_path = "last"})
+      print(text)
+      t.max_epochs = 3
+      t:fit(net, loader(), nil, {ckpt_path = "best"})
+      print(text)
+    ]])
+  end)
+
+  it("that is not there is one error", function()
+    local status, _, err = run [[
+      trainer({}):fit(Net(), loader(), nil, {ckpt_path = "best"})
+    ]]
+    assert.equal(1, status)
+    local _, count = err:gsub("ckpt_path = 'best': no best checkpoint is known", "")
+    assert.equal(1, count, err)
+  end)
+end)
+
+describe("under mpirun", function()
+  it("strategy, checkpoint_io and callbacks do the same", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then
+      pending(missing)
+      return
+    end
+    local status, output = support.mpirun(2, NET .. [[
+      local Told = lt.CheckpointIO:extend("Told")
+      function Told:save(checkpoint, path)
+        print("saved by", rank())
+        return Told.super.save(self, checkpoint, path)
+      end
+      local Mine, setups = strategies.DDP:extend("Mine"), 0
+      function Mine:setup(trainer)
+        Mine.super.setup(self, trainer)
+        setups = setups + 1
+      end
+      local count = 0
+      local watch = {on_train_start = function() count = count + 1 end}
+      local net, counts = Net(), nil
+      function net:on_train_end() counts = of_ranks(count) end
+      local t = trainer {
+        callbacks = {watch, lt.callbacks.ModelCheckpoint {dirpath = "saved"}},
+        enable_checkpointing = true, gpus = 0,
+        strategy = Mine {process_group_backend = "mpi", checkpoint_io = Told()},
+      }
+      t:fit(net, loader())
+      local saved = net.layer.weight:clone()
+      lt.no_grad(function() net.layer.weight:fill_(0) end)
+      t:validate(nil, loader(), {verbose = false})
+      local same = net.layer.weight:eq(saved):all():item()
+      local sames, all = of_ranks(same), of_ranks(setups)
+      if rank() == 0 then print(counts, sames, all) end
+    ]], "run")
+    assert.equal(0, status, output)
+    assert.equal(1, select(2, output:gsub("saved by\t0\n", "")), output)
+    assert.is_nil(output:find("saved by\t1", 1, true), output)
+    assert.matches("1 0\ttrue true\t2 2\n", output, 1, true)
+    assert.equal(1, select(2, output:gsub("note: gpus = 0", "")), output)
   end)
 end)
 

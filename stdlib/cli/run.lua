@@ -135,7 +135,7 @@ local function speak_all(host)
   local plain = host.globals.print
   function host.globals.print(...)
     local rank = c.dist.rank()
-    if rank > 0 then plain(("rank %d:"):format(rank), ...) else plain(...) end
+    if rank > 0 then plain(("[rank %d]"):format(rank), ...) else plain(...) end
   end
 end
 

@@ -91,6 +91,11 @@ end
 
 -- The four loops.
 
+-- "best" where rank 0, which has the callbacks that save, knows a best checkpoint.
+local function best_of_rank_zero(trainer)
+  return trainer.strategy:broadcast(trainer:best_model_path() and "best" or false) or nil
+end
+
 local function start(self, fn, module, ...)
   local arguments = given.read(fn, ...)
   overrides.begin(fn)
@@ -98,7 +103,7 @@ local function start(self, fn, module, ...)
   if module == nil then
     module = self.module
     if module == nil then errors.blame("%s: a module is needed: got nil", fn) end
-    if not ckpt_path and fn ~= "fit" and self:best_model_path() then ckpt_path = "best" end
+    if not ckpt_path and fn ~= "fit" then ckpt_path = best_of_rank_zero(self) end
   end
   return run.start(self, fn, module, arguments, ckpt_path), arguments
 end

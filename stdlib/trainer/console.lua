@@ -1,14 +1,14 @@
 --- stdlib/trainer/console.lua: what the loops say, without spoiling a progress bar.
 --
 -- Messages and the bar go to stderr, so that what a script prints can be piped. Whoever holds the
--- last line of the terminal (a bar) is told to clear it before, and to draw it again after.
+-- last line of the terminal (a bar) is told to clear it before, and to draw it again after. Of
+-- several ranks only rank 0 speaks.
 local c = require "ltrain.c"
 local tree = require "ltrain.core.tree"
 
 local console = {}
 
-local muted = false -- this rank is not the one that speaks
-local verbose = false -- it speaks all the same, and says who it is
+local verbose = false -- the other ranks speak too, and say who they are
 local holder -- an object with hide() and draw(), or nil
 
 --- Makes `bar` the holder of the last line; nil: nobody.
@@ -16,18 +16,17 @@ function console.hold(bar)
   holder = bar
 end
 
---- Says nothing any more (true), or speaks again: ranks but the first are silent.
-function console.mute(on)
-  muted = on
-end
-
 --- Has every rank speak (true), the others with their numbers before their lines.
 function console.speak_all(on)
   verbose = on
 end
 
+local function is_first()
+  return c.dist.rank() == 0
+end
+
 local function around(write)
-  if muted and not verbose then return end
+  if not (verbose or is_first()) then return end
   if holder then holder:hide() end
   write()
   if holder then holder:draw() end
@@ -35,8 +34,11 @@ end
 
 --- A line on stderr.
 function console.say(text)
-  local who = muted and ("rank %d: "):format(c.dist.rank()) or ""
-  around(function() c.runtime.write_stderr(("ltrain: %s%s\n"):format(who, text)) end)
+  if not is_first() then
+    if verbose then console.say_anywhere(text) end
+    return
+  end
+  around(function() c.runtime.write_stderr(("ltrain: %s\n"):format(text)) end)
 end
 
 --- A line on stderr of whichever rank this is: of what rank 0 cannot know. What forked ranks write
@@ -44,8 +46,8 @@ end
 function console.say_anywhere(text)
   local world = c.dist.world()
   if world.rank == 0 then return console.say(text) end
-  c.runtime.write_stderr(("ltrain: %s%s\n"):format(
-    world.forked and "" or ("rank %d: "):format(world.rank), text))
+  c.runtime.write_stderr(("%sltrain: %s\n"):format(
+    world.forked and "" or ("[rank %d] "):format(world.rank), text))
 end
 
 --- Text as it is on stderr.
@@ -55,7 +57,7 @@ end
 
 --- Text of the holder of the last line.
 function console.raw(text)
-  if muted then return end
+  if not is_first() then return end
   c.runtime.write_stderr(text)
 end
 
@@ -73,10 +75,10 @@ end
 function console.print(...)
   local values = table.pack(...)
   around(function()
-    if muted then
-      print(("rank %d:"):format(c.dist.rank()), table.unpack(values, 1, values.n))
-    else
+    if is_first() then
       print(table.unpack(values, 1, values.n))
+    else
+      print(("[rank %d]"):format(c.dist.rank()), table.unpack(values, 1, values.n))
     end
   end)
 end

@@ -4,19 +4,26 @@
 local agree = require "ltrain.trainer.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
-local console = require "ltrain.trainer.console"
 local dist = require "ltrain.dist"
 local place = require "ltrain.trainer.place"
+local silent = require "ltrain.trainer.silent"
 local version = require "ltrain.loggers.version"
 
 local ranks = {}
 
--- Those of a list that run on every rank; rank 0 has all. Most write or show, and need no others.
-local function of_all_ranks(list)
+-- Callbacks that run on every rank; rank 0 has all. Most write or show, and need no others.
+local function callbacks_of_all(list)
   local found = {}
-  for _, object in ipairs(list) do
-    if object.all_ranks then found[#found + 1] = object end
+  for _, callback in ipairs(list) do
+    if callback.all_ranks then found[#found + 1] = callback end
   end
+  return found
+end
+
+-- Loggers in their places, silent unless every rank logs.
+local function loggers_of_all(list)
+  local found = {}
+  for i, logger in ipairs(list) do found[i] = logger.all_ranks and logger or silent(logger) end
   return found
 end
 
@@ -38,18 +45,12 @@ function ranks.enter(state)
   state.many_ranks = trainer.world.ranks > 1
   state.began, state.waited = trainer:now(), c.dist.waited()
   agree.prepare(state)
-  console.mute(not trainer.is_global_zero)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers
-  trainer.loggers = of_all_ranks(trainer.loggers)
+  trainer.loggers = loggers_of_all(trainer.loggers)
   trainer.logger = trainer.loggers[1]
-  trainer.callbacks = of_all_ranks(trainer.callbacks)
+  trainer.callbacks = callbacks_of_all(trainer.callbacks)
   call.resolve(state)
-end
-
---- At the end: what was muted speaks again.
-function ranks.leave()
-  console.mute(false)
 end
 
 --- The last thing that they do together: how long each waited for the others, told by rank 0. The

@@ -55,9 +55,8 @@ local function find_best(state)
   return path
 end
 
-local function find(state, wanted)
+local function find_word(state, wanted)
   if wanted == "best" then return find_best(state) end
-  if wanted ~= "last" then return wanted end
   local path = find_last(state.trainer)
   if not path then
     if state.fn ~= "fit" then
@@ -66,6 +65,13 @@ local function find(state, wanted)
     state.trainer:warn("ckpt_path = 'last': nothing was saved yet: fit starts afresh")
   end
   return path
+end
+
+-- Rank 0 has the callbacks that save, and its files count: it looks, for all.
+local function find(state, wanted)
+  if wanted ~= "best" and wanted ~= "last" then return wanted end
+  local path = state.trainer.is_global_zero and find_word(state, wanted)
+  return state.strategy:broadcast(path or false) or nil
 end
 
 --- The checkpoint that is asked for as a table, and its path; nil when none is.

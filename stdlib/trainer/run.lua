@@ -188,7 +188,6 @@ local function close(state, err)
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
   shards.unshard(state)
-  ranks.leave()
 end
 
 local function guard(state)
