@@ -1,8 +1,7 @@
 -- spec/dist/running_spec.lua: figures in mid-epoch, when ranks save, go on, and end.
 local logged = require "spec.dist.logged"
 
--- A fit over 0 .. 15 in 4 global batches that logs sums, a mean and metrics of its own; saved
--- after 2 batches, `agreed` or by rank 0 alone.
+-- A fit over 0 .. 15 in 4 global batches that logs sums, a mean and metrics of its own.
 local NET <const> = [[
 function Net:init()
   self.w = lt.parameter(lt.tensor {1.0})
@@ -22,30 +21,23 @@ local function figures(t)
   local m = t.callback_metrics
   return ("%g %g %g %g"):format(m.sum, m.most, m.average_epoch, m.mean)
 end
-local checkpoint = require "ltrain.trainer.checkpoint"
--- Saves after batch 2 of epoch 0.
-local function saving(net, agreed)
-  function net:on_train_batch_end(_, _, i)
-    if i ~= 1 then return end
-    checkpoint.save(self.trainer.running, "mid.ckpt", nil, agreed)
-  end
-  return net
-end
 ]]
 
-describe("a file that ranks saved in mid-epoch by agreement", function()
+describe("a file that ModelCheckpoint saved in mid-epoch", function()
   it("has the figures of all: 1, 2 and 4 ranks go on with them", function()
     -- All of 0 .. 15, whoever goes on: rank 0 takes 0 .. 7, the others begin with nothing.
     for _, n in ipairs { 2, 4 } do
       local out = logged.output(n, NET .. [[
-        local t = trainer()
-        t:fit(saving(Net(), true), loader(16, 4 // n))
+        local save = lt.callbacks.ModelCheckpoint {dirpath = "files", filename = "{step}",
+          every_n_train_steps = 2, save_top_k = -1}
+        local t = trainer {callbacks = {save}, enable_checkpointing = true}
+        t:fit(Net(), loader(16, 4 // n))
         print(figures(t))
         for _, ranks in ipairs {1, 2, 4} do
           local u = trainer {devices = ranks}
           local net = Net()
           function net:on_train_end() same = ranks == 1 or equal(u) end
-          u:fit(net, loader(16, 4 // ranks), nil, {ckpt_path = "mid.ckpt"})
+          u:fit(net, loader(16, 4 // ranks), nil, {ckpt_path = "files/step=2.ckpt"})
           print(figures(u), text(net.kept:compute()), same)
         end
       ]])

@@ -5,8 +5,8 @@ local errors = require "ltrain.core.errors"
 
 local LearningRateMonitor = Callback:extend("LearningRateMonitor")
 
---- The other ranks have nothing to show.
-LearningRateMonitor.all_ranks = false
+--- Rates are in callback_metrics too, which are equal on all ranks.
+LearningRateMonitor.all_ranks = true
 
 local OPTIONS <const> = {
   logging_interval = { type = "string", choices = { "step", "epoch" },

@@ -4,6 +4,9 @@
 -- batch or epoch, where they resume exactly. A file that drops out of the best is removed only
 -- when the new one is whole, and never the one that this run was resumed from: no other file holds
 -- the state that the run continues.
+--
+-- Of several ranks rank 0 decides, by its figures and its files, and writes; the others take over
+-- what it knows, and take part where figures of all of them go into the file.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -13,8 +16,8 @@ local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
 
---- Rank 0 writes the files.
-ModelCheckpoint.all_ranks = false
+--- Figures of all ranks go into the files.
+ModelCheckpoint.all_ranks = true
 
 ModelCheckpoint.saves_checkpoints = true
 
@@ -106,7 +109,7 @@ end
 function ModelCheckpoint:setup(trainer, _, stage)
   if stage ~= "fit" then return end
   if not self.dirpath then self.dirpath = trainer:checkpoint_folder() end
-  check_folder(self, trainer)
+  if trainer.is_global_zero then check_folder(self, trainer) end
   self.clock_start = trainer:agreed_now()
 end
 
@@ -116,6 +119,22 @@ local function figures_of(trainer)
   local figures = { epoch = trainer.current_epoch, step = trainer.global_step }
   for name, value in pairs(trainer.callback_metrics) do figures[name] = value end
   return figures
+end
+
+-- Rank 0's figures and what it knows of files, on every rank that is here; nil where rank 0 is
+-- not: then nothing is decided. A rank that was not there for a while has missed decisions.
+-- `in_step`: ranks without a sample are not here.
+local function agree(self, trainer, in_step)
+  local figures = figures_of(trainer)
+  if trainer.world_size == 1 then return figures end
+  local group = in_step and trainer.running.active
+  if group and group:ranks()[1] ~= 0 then return nil end
+  local known = { figures = figures, clock_start = self.clock_start }
+  for _, name in ipairs(STATE) do known[name] = self[name] end
+  known = trainer.strategy:broadcast(known)
+  self.clock_start = known.clock_start
+  for _, name in ipairs(STATE) do self[name] = known[name] end
+  return known.figures
 end
 
 -- Whether a file is the one that this run was resumed from.
@@ -141,8 +160,8 @@ local function free_path(self, trainer, name, own)
   return path
 end
 
-local function path_for(self, trainer, own)
-  local name = file_name.format(self.filename or "{epoch}-{step}", figures_of(trainer),
+local function path_for(self, trainer, figures, own)
+  local name = file_name.format(self.filename or "{epoch}-{step}", figures,
     self.auto_insert_metric_name)
   return free_path(self, trainer, name, own)
 end
@@ -163,9 +182,9 @@ local function request(self, trainer, path, old)
 end
 
 -- Without a monitor: the newest is the best.
-local function save_newest(self, trainer)
+local function save_newest(self, trainer, figures)
   local old = self.best_model_path
-  local path = path_for(self, trainer, old)
+  local path = path_for(self, trainer, figures, old)
   self.best_model_path = path
   request(self, trainer, path, self.save_top_k == 1 and old or nil)
 end
@@ -193,7 +212,7 @@ local function count(models)
   return n
 end
 
-local function save_among_best(self, trainer, score)
+local function save_among_best(self, trainer, figures, score)
   local models, k = self.best_k_models, self.save_top_k
   local full, old = k ~= -1 and count(models) >= k, nil
   if full then
@@ -201,7 +220,7 @@ local function save_among_best(self, trainer, score)
     if not is_better(self, score, models[old]) then return end
     models[old] = nil
   end
-  local path = path_for(self, trainer)
+  local path = path_for(self, trainer, figures)
   models[path] = score
   self.best_model_path = extreme(self, true)
   self.best_model_score = models[self.best_model_path]
@@ -211,8 +230,8 @@ local function save_among_best(self, trainer, score)
 end
 
 -- The watched figure, nan as the worst; nil when it is not there yet.
-local function score_of(self, trainer)
-  local score = trainer.callback_metrics[self.monitor]
+local function score_of(self, trainer, figures)
+  local score = figures[self.monitor]
   if score == nil then
     local names = tree.keys(trainer.callback_metrics)
     local text = ("ModelCheckpoint: nothing called '%s' was logged; there is: %s%s"):format(
@@ -235,26 +254,34 @@ local function save_last(self, trainer)
   request(self, trainer, path)
 end
 
-local function save(self, trainer)
+local function save(self, trainer, figures)
   local score
   if self.monitor then
-    score = score_of(self, trainer)
+    score = score_of(self, trainer, figures)
     if score == nil then return end
     self.current_score = score
   end
   self.last_step_saved = trainer.global_step
   if self.save_top_k ~= 0 then
-    if score then save_among_best(self, trainer, score) else save_newest(self, trainer) end
+    if score then
+      save_among_best(self, trainer, figures, score)
+    else
+      save_newest(self, trainer, figures)
+    end
   end
   save_last(self, trainer)
 end
 
 -- When.
 
-local function must_not_save(self, trainer)
+-- All ranks that are here come here together.
+local function save_if_new(self, trainer, is_due, in_step)
   local running = trainer.running
-  return trainer.fast_dev_run or running.fn ~= "fit" or running.sanity
-    or self.last_step_saved == trainer.global_step
+  if trainer.fast_dev_run or running.fn ~= "fit" or running.sanity then return end
+  local figures = agree(self, trainer, in_step)
+  if figures and is_due and self.last_step_saved ~= trainer.global_step then
+    save(self, trainer, figures)
+  end
 end
 
 local function saves_at_epoch_end(self, trainer)
@@ -278,21 +305,15 @@ function ModelCheckpoint:on_train_batch_end(trainer)
   else
     return
   end
-  if not must_not_save(self, trainer) then save(self, trainer) end
+  save_if_new(self, trainer, true, true)
 end
 
 function ModelCheckpoint:on_train_epoch_end(trainer)
-  if saves_at_epoch_end(self, trainer) and epoch_is_due(self, trainer)
-    and not must_not_save(self, trainer) then
-    save(self, trainer)
-  end
+  save_if_new(self, trainer, saves_at_epoch_end(self, trainer) and epoch_is_due(self, trainer))
 end
 
 function ModelCheckpoint:on_validation_end(trainer)
-  if trainer.running.fn == "fit" and not saves_at_epoch_end(self, trainer)
-    and epoch_is_due(self, trainer) and not must_not_save(self, trainer) then
-    save(self, trainer)
-  end
+  save_if_new(self, trainer, not saves_at_epoch_end(self, trainer) and epoch_is_due(self, trainer))
 end
 
 function ModelCheckpoint:on_exception(trainer)

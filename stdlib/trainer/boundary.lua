@@ -12,7 +12,8 @@ local results = require "ltrain.trainer.results"
 
 local boundary = {}
 
---- Asks for a file at the next boundary. `after()` runs once it is written.
+--- Asks for a file at the next boundary. `after()` runs once it is written, where it is written.
+--- options.agreed: all ranks ask for it, but those that have no sample in this step.
 function boundary.request_save(state, path, options, after)
   local saves = state.saves or {}
   state.saves = saves
@@ -22,12 +23,17 @@ function boundary.request_save(state, path, options, after)
   saves[#saves + 1] = { path = path, options = options, after = after }
 end
 
--- Ranks that had no sample ran no hooks: they have not heard that a file is asked for.
+-- Ranks that had no sample ran no hooks: they have not heard of files that the others agreed on.
+-- Rank 0 writes: what is missing here needs no name.
 local function hear_of_saves(state, where)
   if where ~= "batch" or not state.pass.partial then return end
-  local saves = state.strategy:broadcast(#(state.saves or {}))
-  state.saves = state.saves or {}
-  for _ = #state.saves + 1, saves do
+  local asked = 0
+  for _, save in ipairs(state.saves or {}) do
+    if save.options and save.options.agreed then asked = asked + 1 end
+  end
+  local saves = state.strategy:broadcast(asked)
+  if saves > asked then state.saves = state.saves or {} end
+  for _ = asked + 1, saves do
     table.insert(state.saves, { path = "", options = { agreed = true } })
   end
 end
@@ -39,7 +45,7 @@ local function write_requested(state, where)
   state.saves = nil
   for _, save in ipairs(saves) do
     checkpoint.save(state, save.path, save.options)
-    if save.after then save.after() end
+    if save.after and state.trainer.is_global_zero then save.after() end
   end
 end
 

@@ -96,15 +96,16 @@ local function collect(state, figures)
 end
 
 --- Writes the file of a run that is going on. Raises when it cannot be written. Rank 0 writes, for
--- all. Options: weights_only. `agreed`: all ranks call it, so that figures in mid-epoch are those
--- of all; otherwise nobody waits for anybody, and the file has none.
-function checkpoint.save(state, path, options, agreed)
-  local weights_only = options and options.weights_only
-  local figures = not weights_only and running.collect(state, agreed) or nil
+-- all. Options: weights_only; agreed: all ranks call it, so that figures in mid-epoch are those of
+-- all. Without it nobody waits for anybody, and the file has none.
+function checkpoint.save(state, path, options)
+  local agreed, weights_only = options and options.agreed, options and options.weights_only
+  -- A rank that is asked to take part may not know what the file shall hold.
+  local figures = (agreed or not weights_only) and running.collect(state, agreed) or nil
   if not state.trainer.is_global_zero then return end
   local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
-  local saved = collect(state, figures)
+  local saved = collect(state, not weights_only and figures or nil)
   call.hook(state, "on_save_checkpoint", saved)
   local ok, message = state.strategy.checkpoint_io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
