@@ -185,6 +185,75 @@ describe("rank_zero_only", function()
   end)
 end)
 
+describe("a step figure of which ranks have different values", function()
+  it("leads ModelCheckpoint to one decision: rank 0's", function()
+    -- Rank 0 sees 1 2 3 ..., rank 1 gets better and better, and would save each time.
+    assert.equal("x=1\ttrue\n", (logged.output(2, [[
+      function Net:training_step(batch, i)
+        self:log("x", rank() == 0 and i + 1 or -i)
+        return self:loss(batch)
+      end
+      local best = lt.callbacks.ModelCheckpoint {dirpath = "best", monitor = "x",
+        filename = "{x:.0f}", every_n_train_steps = 1, save_top_k = 1}
+      local t = trainer {callbacks = {best}, enable_checkpointing = true}
+      local same
+      function Net:on_train_end()
+        local all = lt.dist.all_gather {best.best_model_path, best.best_model_score}
+        same = all[1][1] == all[2][1] and all[1][2] == all[2][2]
+      end
+      t:fit(Net(), loader(16, 2))
+      print(best.best_model_path:match "([^/]*).ckpt$", same)
+    ]])))
+  end)
+
+  it("and those ranks too that had no sample in the last step", function()
+    -- 9 samples in batches of 2 on 4 ranks: in the last step rank 0 alone has one.
+    assert.equal("4\ttrue\n", (logged.output(4, [[
+      function Net:training_step(batch) self:log("x", 1.0) return self:loss(batch) end
+      local best = lt.callbacks.ModelCheckpoint {dirpath = "best", monitor = "x", save_top_k = -1,
+        every_n_train_steps = 1}
+      local t = trainer {max_epochs = 2, callbacks = {best}, enable_checkpointing = true}
+      local same
+      function Net:on_train_end()
+        local all = lt.dist.all_gather(best.best_k_models)
+        same = true
+        for _, one in ipairs(all) do
+          for path in pairs(all[1]) do same = same and one[path] ~= nil end
+        end
+      end
+      t:fit(Net(), loader(9, 2))
+      local count = 0
+      for _ in pairs(best.best_k_models) do count = count + 1 end
+      print(count, same)
+    ]])))
+  end)
+
+  it("leads EarlyStopping to one decision, and a plateau scheduler", function()
+    assert.equal("3 3\t0.5 0.5\n", (logged.output(2, [[
+      function Net:training_step(batch, i)
+        self:log("x", rank() == 0 and 1.0 or -i)
+        return self:loss(batch)
+      end
+      function Net:validation_step() end
+      function Net:configure_optimizers()
+        local optimizer = lt.optim.SGD(self:parameters(), {lr = 1.0})
+        return {optimizer = optimizer, lr_scheduler = {monitor = "x", interval = "step",
+          scheduler = lt.optim.ReduceLROnPlateau(optimizer, {factor = 0.5, patience = 1})}}
+      end
+      local stop = lt.callbacks.EarlyStopping {monitor = "x", patience = 2,
+        check_on_train_epoch_end = false}
+      local t = trainer {callbacks = {stop}, val_check_interval = 1}
+      local steps, rates
+      function Net:on_train_end()
+        steps = lt.dist.all_gather(self.global_step)
+        rates = lt.dist.all_gather(self.trainer.optimizers[1].param_groups[1].lr)
+      end
+      t:fit(Net(), loader(16, 2), loader(4, 2))
+      print(table.concat(steps, " "), table.concat(rates, " "))
+    ]])))
+  end)
+end)
+
 describe("after each epoch end", function()
   it("callback, bar and logged figures are equal on all ranks, also those of steps", function()
     assert.equal("true true true\ts=0 x=7.5 x_epoch=7.5 x_step=14.5\n", (logged.output(2, [[

@@ -60,9 +60,9 @@ local function is_better(self, a, b)
   return a > b
 end
 
--- The figure that is watched; nil when it is not there and need not be.
+-- The figure that is watched, as rank 0 has it; nil when it is not there and need not be.
 local function current_value(self, trainer)
-  local value = trainer.callback_metrics[self.monitor]
+  local value = trainer.strategy:broadcast(trainer.callback_metrics[self.monitor])
   if value ~= nil then return value end
   local names = tree.keys(trainer.callback_metrics)
   local text = ("EarlyStopping: nothing called '%s' was logged; there is: %s%s"):format(

@@ -168,10 +168,11 @@ function optimizers.configure(state)
   state.optimizers, state.schedulers = found.optimizers, found.schedulers
 end
 
--- The value a plateau scheduler is to see; nil when it is not there and need not be.
+-- The value a plateau scheduler is to see, as rank 0 has it; nil when it is not there and need not
+-- be.
 local function monitored(state, config)
   local metrics = state.trainer.callback_metrics
-  local value = metrics[config.monitor]
+  local value = state.strategy:broadcast(metrics[config.monitor])
   if value ~= nil then return value end
   local names = tree.keys(metrics)
   local text = ("lr_scheduler: nothing called '%s' was logged; there is: %s%s"):format(
