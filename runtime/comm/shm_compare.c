@@ -74,6 +74,11 @@ lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *roun
 /* Both sit in a wait, say so, and look at what the other said: the later one sees it. Its round is
    still open, because only this rank could have closed it. */
 lt_progress shm_stuck_pair(lt_comm_link *link, int peer, lt_comm_compare *round) {
+  if (round == NULL) {
+    for (int k = 0; k < 2; k++)
+      shm_publish_to(link, peer, &end_of(link, link->rank, peer, k == 1)->stuck, 0);
+    return LT_PENDING;
+  }
   bool sends = round->mark->op == LT_COMM_SEND;
   uint64_t n = link->rounds[sends ? peer : link->size + peer] + 1;
   shm_channel *mine = end_of(link, link->rank, peer, sends);

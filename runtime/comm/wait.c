@@ -72,6 +72,13 @@ static bool look_for_stuck(lt_ctx *c, lt_work *w) {
   return true;
 }
 
+/* The wait ends without its work, which is still under way. */
+static void take_back_stuck(const lt_work *w) {
+  const lt_group *g = w->group;
+  if (w->pair && g->link != NULL && g->ops->stuck_pair != NULL)
+    g->ops->stuck_pair(g->link, w->peer, NULL);
+}
+
 /* Whether the wait has to end without its work. */
 static bool interrupted(lt_ctx *c, const lt_work *w, const lt_pulse *pulse) {
   if (pulse != NULL && lt_pulse_over(pulse))
@@ -112,6 +119,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
       rest(root);
   }
   end_wait(&at);
+  if (w->stage != LT_STAGE_DONE) take_back_stuck(w);
 }
 
 /* The failure of a work that is done is told at its wait; a verdict says more. */

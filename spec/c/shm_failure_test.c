@@ -312,6 +312,36 @@ static void a_rank_that_never_comes(void **state) {
     for (int n = 2; n <= 4; n++) run_ranks_with(n, 0, waits_for_nobody, &how, 1);
 }
 
+/* Rank 0's wait for its message is cancelled; it goes on and takes rank 1's first. */
+static void gives_up_a_wait(rank *r) {
+  lt_tensor *t = zeros(r, LT_F32, 10);
+  int other = 1 - r->rank;
+  if (r->rank == 0) {
+    atomic_bool *own = r->c->cancel;
+    r->c->cancel = r->all->cancel;
+    lt_work *sent = lt_comm_send(r->c, r->g, t, other, HERE);
+    CHECK(r, !lt_work_wait(r->c, sent));
+    lt_failure f = {0};
+    CHECK(r, lt_take_failure(r->c, &f) && f.code == LT_ECANCEL);
+    r->c->cancel = own;
+    atomic_store(r->all->cancel, false); /* rank 1 goes on */
+    usleep(200000);                      /* and sits in its wait */
+    CHECK(r, finish_work(r, lt_comm_recv(r->c, r->g, zeros(r, LT_F32, 10), other, HERE)));
+    CHECK(r, finish_work(r, sent));
+    return;
+  }
+  usleep(100000); /* rank 0 sits in its wait */
+  atomic_store(r->all->cancel, true);
+  while (atomic_load(r->all->cancel)) usleep(1000);
+  CHECK(r, finish_work(r, lt_comm_send(r->c, r->g, t, other, HERE)));
+  CHECK(r, finish_work(r, lt_comm_recv(r->c, r->g, t, other, HERE)));
+}
+
+static void a_wait_that_was_given_up_is_not_stuck(void **state) {
+  (void)state;
+  run_ranks(2, gives_up_a_wait);
+}
+
 /* Each of many ranks is told what every other one did. */
 static void quarrels_among_many(rank *r) {
   const lt_origin at = {
@@ -354,6 +384,7 @@ int main(void) {
       cmocka_unit_test(groups_quarrel_by_their_own_names),
       cmocka_unit_test(a_verdict_ends_every_wait),
       cmocka_unit_test(a_rank_that_never_comes),
+      cmocka_unit_test(a_wait_that_was_given_up_is_not_stuck),
       cmocka_unit_test(pulses_without_a_reporter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
