@@ -129,6 +129,11 @@ void lt_group_set_chunk(lt_group *g, int64_t bytes) { g->chunk = bytes; }
 void lt_group_set_fixed_order(lt_group *g, bool on) { g->fixed_order = on; }
 void lt_group_set_crowded(lt_group *g, bool on) { g->crowded = on; }
 
+void lt_group_begin(lt_group *g) {
+  g->seq = 0;
+  if (g->pulse != NULL) atomic_store(&g->pulse->ring_count, 0);
+}
+
 bool lt_group_fixed_order(const lt_group *g) { return g->fixed_order || g->ops->fixed_order; }
 
 bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {

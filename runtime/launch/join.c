@@ -166,6 +166,7 @@ static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_p
   w->star = lt_star_new(c);
   w->group = lt_group_new(c, ops, link, w->pulse, true);
   if (!lt_ok(c) || !lt_watchdog_start(c, w) || !meet(c, w, o)) return false;
+  lt_group_begin(w->group);
   atomic_store(&w->launch_deadline_ns, 0);
   lt_world_install(c, w);
   if (w->owns_process) lt_world_guard(w);

@@ -117,7 +117,7 @@ static void who_waits_for_a_rank_that_left_fails_at_once(void **state) {
   outcome o = join("leave", 2, -1, 30);
   expect_end(&o, 0);
   expect_said(&o,
-              "told by rank 0: ranks disagree at collective 2: rank 0: all_reduce sum [] f64 at "
+              "told by rank 0: ranks disagree at collective 1: rank 0: all_reduce sum [] f64 at "
               "model.lua:31; rank 1: left the script at model.lua:40\n");
   assert_true(o.seconds < 10);
 }
