@@ -63,7 +63,8 @@ local function loop_states(state, figures)
   return {
     fit = progress,
     results = figures.results, rank_zero_only = figures.rank_zero_only,
-    window = window and { batches = window.batches, used = window.used, weight = window.weight },
+    window = window and { batches = window.batches, used = window.used, weight = window.weight,
+      cleared = window.cleared or false },
     nominal_batch = state.nominal_batch,
     callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,

@@ -203,9 +203,16 @@ end
 
 local function tell_skipped(state)
   local progress, trainer = state.progress, state.trainer
-  if progress.skipped == 0 then return end
-  trainer:say(("epoch %d: %d of %d steps skipped: training_step returned nil"):format(
-    trainer.current_epoch, progress.skipped, progress.batch))
+  local parts = {}
+  for i, skipped in ipairs(state.strategy:all_gather(progress.skipped)) do
+    if skipped > 0 then
+      parts[#parts + 1] = ("%s%d of %d steps"):format(
+        state.many_ranks and ("rank %d skipped "):format(i - 1) or "", skipped, progress.batch)
+    end
+  end
+  if #parts == 0 then return end
+  trainer:say(("epoch %d: %s%s: training_step returned nil"):format(trainer.current_epoch,
+    table.concat(parts, ", "), state.many_ranks and "" or " skipped"))
 end
 
 local function publish(state)

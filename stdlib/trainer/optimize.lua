@@ -178,7 +178,10 @@ local function share_of(state, weight)
   return weight / nominal
 end
 
+-- Once a window: what is left of the last step is not this window's.
 local function zero_grad(state, optimizer)
+  if state.window.cleared or not optimizer then return end
+  state.window.cleared = true
   call.hook(state, "on_before_zero_grad", optimizer)
   call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.batch_idx,
     optimizer)
@@ -198,7 +201,9 @@ end
 
 -- Collectives of a step, which all ranks that are in it walk back.
 local function leave_step(state)
-  if state.many_ranks then c.dist.end_step(true) end
+  if not state.many_ranks then return end
+  zero_grad(state, state.optimizers[1]) -- there may be gradients although there is no loss
+  c.dist.end_step(true)
 end
 
 -- training_step and backward of one batch; `alone`: the window has no other.
@@ -217,7 +222,7 @@ local function run_batch(state, alone)
   check_finite(state, loss)
   state.has_stepped = true
   if not optimizer then return loss end
-  if window.used == 0 then zero_grad(state, optimizer) end
+  zero_grad(state, optimizer)
   weight = alone and not state.many_ranks and 1.0 or share_of(state, weight)
   backward(state, loss, weight)
   leave_step(state)
@@ -268,7 +273,7 @@ end
 function optimize.closure(state)
   local window = state.window
   if not window.ready then
-    window.used, window.weight = 0, 0.0
+    window.used, window.weight, window.cleared = 0, 0.0, false
     window.loss = run_part(state, true)
     if state.slices then window.weight = slices.combine(state) end
     if state.many_ranks then
@@ -304,14 +309,14 @@ function optimize.automatic(state, is_last)
   local optimizer = state.optimizers[1]
   if state.slices and optimizer then window.weight = slices.combine(state) end
   if state.many_ranks and optimizer then
-    -- What is left of the last step is not this window's.
-    if window.used == 0 then zero_grad(state, optimizer) end
+    zero_grad(state, optimizer)
     window.used = share(state, optimizer, window.weight) > 0 and 1 or 0
     window.weight = 1.0
   end
   local steps = window.used > 0
   if steps and optimizer then steps = step_optimizer(state) end
   window.batches, window.used, window.weight, window.loss = 0, 0, 0.0, nil
+  window.cleared = false
   return steps, true
 end
 

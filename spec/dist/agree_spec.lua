@@ -1,0 +1,140 @@
+-- spec/dist/agree_spec.lua: what one rank has met, all act on at the same step.
+local child = require "spec.cli.child"
+local job = require "spec.dist.job"
+local support = require "spec.dist.support"
+
+-- A small fit; `trainer(o)` is one without files and bars.
+local PRELUDE <const> = [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.layer = lt.nn.Linear(4, 2) end
+function Net:training_step(b) return lt.cross_entropy(self.layer(b[1]), b[2]) end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local x = lt.randn(64, 4)
+local data = lt.data.TensorDataset(x, x:sum(2):gt(0):to("i64"))
+local function trainer(o)
+  for _, name in ipairs{"checkpointing", "progress_bar", "model_summary"} do
+    if o["enable_" .. name] == nil then o["enable_" .. name] = false end
+  end
+  o.logger = false
+  return lt.Trainer(o)
+end
+local function loader() return lt.data.DataLoader(data, {batch_size = 4}) end
+-- What each rank says at the end of training.
+local function steps_of(net)
+  local said
+  function net:on_train_end() said = lt.dist.all_gather(self.trainer.global_step) end
+  return function() return table.concat(said, " ") end
+end
+]]
+
+local function passes(code) return support.passes(PRELUDE .. code) end
+
+describe("ranks agree", function()
+  it("on max_time, by rank 0's clock", function()
+    passes [[
+      local net = Net()
+      local said = steps_of(net)
+      trainer({devices = 3, max_time = 0.2, max_epochs = -1}):fit(net, loader())
+      local a, b, c = said():match "^(%d+) (%d+) (%d+)$"
+      assert(tonumber(a) > 0 and a == b and b == c, said())
+    ]]
+  end)
+
+  it("on an epoch that a hook of one rank ends", function()
+    passes [[
+      local net = Net()
+      local said = steps_of(net)
+      function net:on_train_batch_start(_, i)
+        if lt.dist.rank() == 1 and i == 2 then return -1 end
+      end
+      trainer({devices = 2, max_epochs = 2}):fit(net, loader())
+      same("6 6", said())
+    ]]
+  end)
+
+  it("on a stop that validation of one rank asks for", function()
+    passes [[
+      local net = Net()
+      local said = steps_of(net)
+      function net:validation_step() end
+      function net:on_validation_epoch_end()
+        if lt.dist.rank() == 1 then self.trainer.should_stop = true end
+      end
+      trainer({devices = 2, max_epochs = 5, val_check_interval = 3, num_sanity_val_steps = 0})
+        :fit(net, loader(), loader())
+      same("3 3", said())
+    ]]
+  end)
+
+  it("on steps that all skip, and count who skipped", function()
+    local out = passes [[
+      local net = Net()
+      local said = steps_of(net)
+      function net:training_step(b, i)
+        if i == 3 or i > 4 and lt.dist.rank() == 1 then return nil end
+        return lt.cross_entropy(self.layer(b[1]), b[2])
+      end
+      trainer({devices = 2, max_epochs = 1}):fit(net, loader())
+      same("7 7", said())
+    ]]
+    assert.matches("epoch 0: rank 0 skipped 1 of 8 steps, rank 1 skipped 4 of 8 steps: "
+      .. "training_step returned nil", out)
+  end)
+
+  it("on checkpoints of a time interval, which rank 0 writes", function()
+    local folder = child.folder()
+    passes(([[
+      local net = Net()
+      local keep = lt.callbacks.ModelCheckpoint{dirpath = %q, train_time_interval = 0.05,
+        save_top_k = -1}
+      trainer({devices = 2, max_time = 0.4, max_epochs = -1, enable_checkpointing = true,
+        callbacks = {keep}}):fit(net, loader())
+    ]]):format(folder))
+    local pipe <close> = assert(io.popen("ls " .. folder .. " | wc -l"))
+    assert.is_true(pipe:read "n" >= 2)
+    child.remove(folder)
+  end)
+end)
+
+-- Steps of a millisecond; a rank says which process it is, then where training stopped.
+local ENDLESS <const> = PRELUDE .. [[
+  local net = Net()
+  function net:on_train_start() pid(lt.dist.rank()) end
+  function net:on_train_batch_end(_, _, i)
+    if self.trainer.global_step == 20 then mark("running." .. lt.dist.rank()) end
+  end
+  local t = trainer {devices = RANKS, max_epochs = -1, enable_checkpointing = true,
+    default_root_dir = "."}
+  function net:on_exception() end
+  t.callbacks[#t.callbacks + 1] = lt.Callback.adopt { all_ranks = true,
+    on_exception = function(_, trainer)
+      local f = assert(io.open("stopped." .. lt.dist.rank(), "w"))
+      f:write(trainer.global_step)
+      f:close()
+    end }
+  t:fit(net, loader())
+]]
+
+describe("a signal to one rank of a fit", function()
+  for _, case in ipairs { { "TERM", 1, 143 }, { "INT", 0, 130 } } do
+    local name, rank, status = table.unpack(case)
+    for _, over in ipairs { "shm", "mpi" } do
+      it(("SIG%s to rank %d ends all at the same step over %s, with one checkpoint"):format(name,
+        rank, over), function()
+        local can, why = job.can(over)
+        if not can then pending(why) return end
+        local run <close> = job.start(ENDLESS:gsub("RANKS", "3"), { ranks = 3, over = over })
+        for r = 0, 2 do assert.is_true(run:wait_for("running." .. r, 20)) end
+        job.signal(name, run:pid(rank))
+        assert.is_truthy(run:wait_gone(20))
+        assert.equal(status, run:status())
+        local steps = run:read "stopped.0"
+        assert.is_truthy(steps)
+        assert.equal(steps, run:read "stopped.1")
+        assert.equal(steps, run:read "stopped.2")
+        assert.equal(1, run:count "interrupted: saved")
+        assert.equal(1, #run:files "interrupted.ckpt")
+      end)
+    end
+  end
+end)

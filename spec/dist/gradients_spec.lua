@@ -1,0 +1,312 @@
+-- spec/dist/gradients_spec.lua: gradients on several ranks are those of one process.
+--
+-- Each script fits (or steps) on ranks, computes in its parent what one process gives for the same
+-- samples, and compares: what it raises fails the spec.
+local support = require "spec.dist.support"
+
+-- `fit(net, n, batches, options)` runs batches[rank + 1] on n ranks; `gradient_of(net, loss)` is a
+-- copy of one process's gradients; `close` compares lists of tensors.
+local PRELUDE <const> = [[
+local Net = lt.Module:extend("Net")
+function Net:init()
+  self.first, self.second = lt.nn.Linear(3, 5), lt.nn.Linear(5, 2)
+  self:to("f64")
+end
+function Net:forward(x) local hidden = self.first(x):tanh() return self.second(hidden) end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+local function fit(net, n, batches, o)
+  o = o or {}
+  for _, name in ipairs{"checkpointing", "progress_bar", "model_summary"} do
+    o["enable_" .. name] = false
+  end
+  o.devices, o.logger, o.max_epochs = n, false, o.max_epochs or 1
+  o.use_distributed_sampler = false
+  o.log_every_n_steps = 0
+  local t = lt.Trainer(o)
+  t:fit(net, function()
+    local k, own = 0, batches[lt.dist.rank() + 1]
+    return function() k = k + 1 return own[k] end
+  end)
+  return t
+end
+local function copies(list)
+  local out = {}
+  for i, p in ipairs(list) do out[i] = p:detach():clone() end
+  return out
+end
+local function gradients(net, loss)
+  net:zero_grad()
+  loss:backward()
+  local out = {}
+  for i, p in ipairs(net:parameters()) do out[i] = p.grad:clone() end
+  net:zero_grad()
+  return out
+end
+local function close(wanted, got, tolerance)
+  for i, w in ipairs(wanted) do
+    local off = (w - got[i]):abs():max():item()
+    if not (off <= tolerance) then error(("%d: off by %g"):format(i, off), 2) end
+  end
+end
+-- The weights after a step of SGD with these gradients.
+local function stepped(weights, grads)
+  local out = {}
+  for i, w in ipairs(weights) do out[i] = w - grads[i] * 0.1 end
+  return out
+end
+lt.seed(7)
+local x = lt.randn(8, 3, {dtype = "f64"})
+local y = lt.tensor{0, 1, 0, 1, 1, 0, 0, 1}
+local function part(from, n) return {x:narrow(1, from, n), y:narrow(1, from, n)} end
+]]
+
+local function passes(code) return support.passes(PRELUDE .. code) end
+
+describe("gradients of 2 ranks", function()
+  it("weigh batches of 5 and 3 by their samples", function()
+    passes [[
+      local net = Net()
+      function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
+      local before = copies(net:parameters())
+      local wanted = stepped(before, gradients(net, lt.cross_entropy(net(x), y)))
+      fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
+      close(wanted, net:parameters(), 1e-14)
+    ]]
+  end)
+
+  it("go through all_gather with cat in a loss of all samples", function()
+    passes [[
+      local net = Net()
+      local function contrast(z) local s = z:matmul(z:t()) return (s - s:mean()):pow(2):mean() end
+      function net:training_step(b)
+        return contrast(lt.dist.all_gather(self(b[1]), {cat = true}))
+      end
+      local before = copies(net:parameters())
+      local wanted = stepped(before, gradients(net, contrast(net(x))))
+      fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
+      close(wanted, net:parameters(), 1e-12)
+    ]]
+  end)
+
+  it("come back to a rank whose loss does not use what it gathered", function()
+    passes [[
+      local net = Net()
+      function net:training_step(b)
+        local all = lt.dist.all_gather(self(b[1]), {cat = true})
+        if lt.dist.rank() == 1 then return nil end
+        return all:pow(2):mean()
+      end
+      local before = copies(net:parameters())
+      local wanted = stepped(before, gradients(net, net(x):pow(2):mean()))
+      fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
+      close(wanted, net:parameters(), 1e-12)
+    ]]
+  end)
+
+  it("go through two collectives that ranks use in opposite order", function()
+    passes [[
+      local net = Net()
+      function net:training_step(b)
+        local h = self(b[1])
+        local a = lt.dist.all_gather(h, {cat = true})
+        local s = lt.dist.all_reduce(h:sum(1))
+        if lt.dist.rank() == 0 then return a:pow(2):mean() + s:pow(2):mean() end
+        return s:pow(2):mean() + a:pow(2):mean()
+      end
+      local before = copies(net:parameters())
+      local h = net(x)
+      local wanted = stepped(before, gradients(net, h:pow(2):mean() + h:sum(1):pow(2):mean()))
+      fit(net, 2, {{part(1, 4)}, {part(5, 4)}})
+      close(wanted, net:parameters(), 1e-12)
+    ]]
+  end)
+
+  it("are reduced once a window, with a rank that has nothing left", function()
+    passes [[
+      local net = Net()
+      function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
+      -- Windows of 3 over 4 batches: rank 1 has a short one, then none.
+      local before = copies(net:parameters())
+      local first = lt.cat({x:narrow(1, 1, 2), x:narrow(1, 3, 2), x:narrow(1, 5, 2),
+        x:narrow(1, 7, 2), x:narrow(1, 1, 1)}, 1)
+      local labels = lt.cat({y:narrow(1, 1, 2), y:narrow(1, 3, 2), y:narrow(1, 5, 2),
+        y:narrow(1, 7, 2), y:narrow(1, 1, 1)}, 1)
+      local wanted = stepped(before, gradients(net, lt.cross_entropy(net(first), labels)))
+      do
+        local _ <close> = lt.allow_update()
+        for i, p in ipairs(net:parameters()) do p:copy_(wanted[i]) end
+      end
+      local second = stepped(wanted, gradients(net, lt.cross_entropy(net(x:narrow(1, 4, 2)),
+        y:narrow(1, 4, 2))))
+      do
+        local _ <close> = lt.allow_update()
+        for i, p in ipairs(net:parameters()) do p:copy_(before[i]) end
+      end
+      local t = fit(net, 2, {{part(1, 2), part(3, 2), part(5, 2), part(4, 2)},
+        {part(7, 2), part(1, 1)}}, {accumulate_grad_batches = 3})
+      same(2, t.global_step)
+      close(second, net:parameters(), 1e-14)
+    ]]
+  end)
+
+  it("are added for tied weights, and left out for a branch that none used", function()
+    passes [[
+      local net = Net()
+      net.tied, net.idle = net.first, lt.nn.Linear(3, 3):to("f64")
+      function net:training_step(b)
+        return lt.cross_entropy(self.second(self.first(b[1]) + self.tied(b[1]:neg())), b[2])
+      end
+      local before = copies(net:parameters())
+      local loss = lt.cross_entropy(net.second(net.first(x) + net.tied(x:neg())), y)
+      loss:backward()
+      local wanted = {}
+      for i, p in ipairs(net:parameters()) do
+        wanted[i] = p.grad and before[i] - p.grad * 0.1 or before[i]
+      end
+      net:zero_grad()
+      fit(net, 2, {{part(1, 4)}, {part(5, 4)}})
+      close(wanted, net:parameters(), 1e-14)
+      same(nil, net.idle.weight.grad)
+    ]]
+  end)
+
+  it("are the same in buckets of any size, through a hook and as bf16", function()
+    passes [[
+      local before = copies(Net():parameters())
+      local function run(options)
+        local net = Net()
+        for i, p in ipairs(net:parameters()) do net:parameters()[i]:detach():copy_(before[i]) end
+        function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
+        fit(net, 2, {{part(1, 4)}, {part(5, 4)}}, {strategy = lt.strategies.DDP(options)})
+        return copies(net:parameters())
+      end
+      local wanted = run {}
+      close(wanted, run {bucket_cap_mb = 1e-5}, 0)
+      local function hook(flat) return lt.dist.all_reduce(flat) * 1 end
+      close(wanted, run {ddp_comm_hook = hook}, 0)
+      local rough = run {ddp_comm_hook = "bf16"}
+      close(wanted, rough, 1e-3)
+      assert(not pcall(close, wanted, rough, 1e-9))
+    ]]
+  end)
+end)
+
+describe("manual optimization on 2 ranks", function()
+  it("shares the gradients of each optimizer at its step, as in a GAN", function()
+    passes [[
+      local Gan = lt.Module:extend("Gan")
+      function Gan:init()
+        self.g, self.d = lt.nn.Linear(3, 3):to("f64"), lt.nn.Linear(3, 1):to("f64")
+        self.automatic_optimization = false
+      end
+      local function losses(self, b)
+        local fake = self.g(b)
+        return self.d(fake:detach()):pow(2):mean(), self.d(b):sub(1):pow(2):mean(), fake
+      end
+      function Gan:configure_optimizers()
+        return {lt.optim.SGD(self.g:parameters(), {lr = 0.1}),
+          lt.optim.SGD(self.d:parameters(), {lr = 0.1})}
+      end
+      function Gan:training_step(b)
+        local og, od = table.unpack(self:optimizers())
+        local of_fake, of_real, fake = losses(self, b)
+        self:toggle_optimizer(od)
+        od:zero_grad()
+        self:manual_backward(of_fake)
+        self:manual_backward(of_real)
+        od:step()
+        self:untoggle_optimizer()
+        self:toggle_optimizer(og)
+        og:zero_grad()
+        self:manual_backward(self.d(fake):sub(1):pow(2):mean())
+        self:clip_gradients(og, 0.05)
+        og:step()
+        self:untoggle_optimizer()
+      end
+      local one, two = Gan(), Gan()
+      two:load_state_dict(one:state_dict())
+      local a = fit(one, 1, {{x, x:neg()}})
+      local b = fit(two, 2, {{x:narrow(1, 1, 5), x:narrow(1, 1, 4):neg()},
+        {x:narrow(1, 6, 3), x:narrow(1, 5, 4):neg()}})
+      same(4, a.global_step)
+      same(4, b.global_step)
+      close(one:parameters(), two:parameters(), 1e-13)
+    ]]
+  end)
+
+  it("needs data on all ranks at each step", function()
+    local out = support.fails(PRELUDE .. [[
+      local net = Net()
+      net.automatic_optimization = false
+      function net:training_step(b)
+        local o = self:optimizers()
+        o:zero_grad()
+        self:manual_backward(lt.cross_entropy(self(b[1]), b[2]))
+        o:step()
+      end
+      fit(net, 2, {{part(1, 2), part(1, 2)}, {part(3, 2)}})
+    ]])
+    assert.matches("rank 1 has no data left while others have, and manual optimization cannot "
+      .. "step without it", out)
+  end)
+end)
+
+describe("lt.dist.ddp", function()
+  it("shares the gradients of a loop of one's own, weighted", function()
+    passes [[
+      local net = Net()
+      local before = copies(net:parameters())
+      local wanted = gradients(net, lt.cross_entropy(net(x), y))
+      lt.dist.launch(2, function(rank)
+        if rank == 1 then
+          local _ <close> = lt.no_grad()
+          for _, p in ipairs(net:parameters()) do p:zero_() end
+        end
+        local shared = lt.dist.ddp(net)
+        close(before, net:parameters(), 0)
+        local b = rank == 0 and part(1, 5) or part(6, 3)
+        shared:zero_grad()
+        shared:backward(lt.cross_entropy(shared(b[1]), b[2]), b[1].shape[1])
+        same(8.0, shared:sync())
+        for i, p in ipairs(shared:parameters()) do close({wanted[i]}, {p.grad}, 1e-14) end
+        shared:zero_grad()
+        same(0.0, shared:sync())
+        same(nil, net.first.weight.grad)
+      end)
+    ]]
+  end)
+
+  it("refuses what is no module, and options that it does not know", function()
+    passes [[
+      same("script.lua:N: dist.ddp: needs a module: got 3",
+        (error_of(lt.dist.ddp, 3):gsub(":%d+:", ":N:")))
+      assert(error_of(lt.dist.ddp, Net(), {bucket = 1}):find "unknown option 'bucket'")
+      assert(error_of(lt.dist.ddp, Net(), {comm_hook = "x"}):find "must be a function or 'bf16'")
+    ]]
+  end)
+end)
+
+describe("sync_batchnorm", function()
+  it("takes the statistics of all ranks' samples: the same as one process", function()
+    passes [[
+      local Conv = lt.Module:extend("Conv")
+      function Conv:init()
+        self.conv, self.norm = lt.nn.Conv2d(1, 3, 3), lt.nn.BatchNorm2d(3)
+        self:to("f64")
+      end
+      function Conv:training_step(b) return self.norm(self.conv(b)):tanh():pow(2):mean() end
+      Conv.configure_optimizers = Net.configure_optimizers
+      local images = lt.randn(8, 1, 5, 5, {dtype = "f64"})
+      local one, two, apart = Conv(), Conv(), Conv()
+      two:load_state_dict(one:state_dict())
+      apart:load_state_dict(one:state_dict())
+      fit(one, 1, {{images}}, {sync_batchnorm = true})
+      local halves = {{images:narrow(1, 1, 5)}, {images:narrow(1, 6, 3)}}
+      fit(two, 2, halves, {sync_batchnorm = true})
+      fit(apart, 2, halves)
+      close(one:parameters(), two:parameters(), 1e-13)
+      close(one:buffers(), two:buffers(), 1e-13)
+      assert(not pcall(close, one:parameters(), apart:parameters(), 1e-6))
+    ]]
+  end)
+end)
