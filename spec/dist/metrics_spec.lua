@@ -141,6 +141,38 @@ describe("metrics on 1, 2 and 4 ranks", function()
   end)
 end)
 
+describe("metrics of fewer samples than ranks", function()
+  it("are those of one process, and nobody is told of what had no data", function()
+    local script <const> = [[
+      local x, y = lt.tensor {0.875, 0.25, 0.375}, lt.tensor {1, 0, 1}
+      local data = lt.data.TensorDataset(x, y)
+      function Net:init()
+        self.w, self.auroc, self.f1 = lt.parameter(lt.tensor {1.0}), lt.metrics.AUROC(),
+          lt.metrics.F1()
+      end
+      function Net:validation_step(batch)
+        self.auroc:update(batch[1], batch[2])
+        self.f1:update(batch[1], batch[2])
+        self:log("auroc", self.auroc)
+        self:log("f1", self.f1)
+        self:log("x", batch[1]:mean())
+        self:log("late", batch[1]:mean(), {on_step = true, sync_dist = true})
+      end
+      local computed
+      function Net:on_validation_epoch_end() computed = self.auroc:compute() end
+      local t = trainer()
+      t:validate(Net(), lt.data.DataLoader(data, {batch_size = 1}), {verbose = false})
+      print(line(t.callback_metrics), text(computed))
+    ]]
+    local figures <const> =
+      "auroc=1 f1=0.666666667 late=0.5 late_epoch=0.5 x=0.5\t1\n"
+    assert.equal(figures, (logged.output(1, script)))
+    local out, err = logged.output(4, script)
+    assert.equal(figures, out)
+    assert.not_matches("was not logged", err)
+  end)
+end)
+
 describe("the mean of the ranks' F1", function()
   it("is not F1, and not what is logged", function()
     local script <const> = DATA .. [[
