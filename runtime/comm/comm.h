@@ -40,8 +40,8 @@ void lt_group_set_chunk(lt_group *g, int64_t bytes);
 void lt_group_set_fixed_order(lt_group *g, bool on);
 /* Say it later than lt_group_new: where the ranks are is told over the group itself. */
 void lt_group_set_crowded(lt_group *g, bool on);
-/* Number collectives from 1 again and forget those that were: they were the launcher's. On all ranks
-   between the same two. */
+/* Number collectives from 1 again and forget those that were: they were the launcher's. On all
+   ranks between the same two. */
 void lt_group_begin(lt_group *g);
 /* Whether it adds in the tree, by itself or because it was set so. */
 bool lt_group_fixed_order(const lt_group *g);

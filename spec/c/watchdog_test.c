@@ -25,6 +25,7 @@ static struct {
   int n;
   void *segment;
   size_t segment_bytes;
+  const lt_comm_ops *ops; /* NULL: of shm */
 } world;
 
 static lt_world *make_world(rank *r, double timeout, const char *files) {
@@ -44,9 +45,10 @@ static void make_group(rank *r) {
                          .size = r->size,
                          .memory = world.segment,
                          .memory_bytes = world.segment_bytes};
-  lt_comm_link *link = lt_shm_ops()->open(lt_comm_host_here(), &place, text, sizeof text);
+  const lt_comm_ops *ops = world.ops != NULL ? world.ops : lt_shm_ops();
+  lt_comm_link *link = ops->open(lt_comm_host_here(), &place, text, sizeof text);
   assert_non_null(link);
-  r->w->group = lt_group_new(r->c, lt_shm_ops(), link, r->w->pulse, true);
+  r->w->group = lt_group_new(r->c, ops, link, r->w->pulse, true);
 }
 
 static void *run_rank(void *ud) {
@@ -240,6 +242,41 @@ static void leave_unevenly(rank *r) {
   for (int k = 0; k < 5; k++) assert_true(sum(r->c, r->w, 1) == 3);
   if (r->number == 2) pause_ms(300); /* comes late to a collective that the others left done */
   if (lt_world_leave(r->c, r->w, "model.lua", 40)) r->run = NULL;
+}
+
+static lt_progress never_move(lt_comm_link *link, lt_comm_move *m) {
+  (void)link;
+  (void)m;
+  return LT_PENDING;
+}
+
+static void sum_in_vain(rank *r) {
+  if (sum(r->c, r->w, 1) != -1) abort();
+}
+
+/* All have issued it, and agreed on it; the transport does nothing. */
+static void who_is_there_in_vain_is_stalled(void **state) {
+  (void)state;
+  lt_comm_ops ops = *lt_shm_ops();
+  ops.move = never_move;
+  world.ops = &ops;
+  int64_t start = lt_now_ns();
+  open_world(3, 3, NULL);
+  connect_pairs();
+  watch_all();
+  run_all(sum_in_vain);
+  const lt_verdict *v = common_verdict();
+  assert_int_equal(v->class, LT_STALLED);
+  assert_int_equal(v->rank, -1);
+  assert_non_null(strstr(v->text, "stalled: all ranks are there and nothing has moved for "));
+  for (int k = 0; k < 3; k++) {
+    char part[64];
+    snprintf(part, sizeof part, "rank %d: all_reduce sum [] f64 at model.lua:31", k);
+    assert_non_null(strstr(v->text, part));
+  }
+  assert_true(lt_now_ns() - start >= 6ll * LT_SECOND);
+  close_world();
+  world.ops = NULL;
 }
 
 static void all_leave_and_all_are_told(void **state) {
@@ -587,6 +624,7 @@ int main(void) {
       cmocka_unit_test(an_interrupted_run_is_told_by_rank_0_when_it_is_saved),
       cmocka_unit_test(a_signal_ends_all_wherever_they_are),
       cmocka_unit_test(waits_end_with_the_verdict),
+      cmocka_unit_test(who_is_there_in_vain_is_stalled),
       cmocka_unit_test(all_leave_and_all_are_told),
       cmocka_unit_test(who_left_is_not_missed_where_it_is_no_member),
       cmocka_unit_test(of_a_row_of_waits_the_last_is_to_blame),
