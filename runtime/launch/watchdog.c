@@ -12,7 +12,7 @@
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
-enum { STATUS_OF_SIGNAL = 128 };
+enum { STATUS_OF_SIGNAL = 128, TELL_MS = 2500 };
 
 static bool is_hub(const lt_world *w) { return w->info.rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -198,7 +198,10 @@ static void limits(lt_world *w) {
            "and can they reach each other?",
            w->what, who);
   if (w->owns_process) {
-    lt_watchdog_print(w, text);
+    if (lt_join_may_tell(w)) {
+      lt_watchdog_print(w, text);
+      usleep(TELL_MS * 1000); /* the others look once a second, and see that it is told */
+    }
     _exit(1);
   }
   lt_watchdog_verdict(w, LT_LATE, -1, 1, text);

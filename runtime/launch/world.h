@@ -172,6 +172,9 @@ void lt_watchdog_print(lt_world *w, const char *text);
 /* End the process with the verdict's status. */
 _Noreturn void lt_watchdog_exit(lt_world *w);
 
+/* join.c: ranks that have not come together cannot agree on who tells it: whether this one does. */
+bool lt_join_may_tell(const lt_world *w);
+
 /* leaf.c: the others' part of the watchdog. */
 void lt_leaf_hear(lt_world *w, const lt_message *m);
 void lt_leaf_ended(lt_world *w); /* the channel */

@@ -143,7 +143,8 @@ static void a_rank_that_does_not_come_is_told_of(void **state) {
   (void)state;
   outcome o = join("good", 3, 1, 50);
   expect_end(&o, 0);
-  expect_said(&o, "the script: rank 2: the ranks did not come together in time (launch_timeout)");
+  expect_said(&o, "the script: rank 0: the ranks did not come together in time (launch_timeout)");
+  assert_int_equal(count_of(o.said, "did not come together"), 1);
   expect_said(&o, "ended: 1 1\n");
 }
 
