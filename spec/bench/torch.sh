@@ -10,16 +10,12 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 steps=${1:-20} threads=${2:-1}
 build=${LT_BUILD:-$here/../../build}
-venv=${LT_TORCH_VENV:-$build/venv-torch}
+venv=$(bash "$here/torch_venv.sh" torch numpy)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
-  echo "installing PyTorch into $venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet torch numpy
-fi
+export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1
 for model in mlp cnn gpt; do
-  OMP_NUM_THREADS=$threads "$venv/bin/python" "$here/torch_models.py" "$model" "$steps" "$work"
-  OMP_NUM_THREADS=$threads "${LTRAIN:-$build/ltrain}" "$here/torch_models.lua" "$model" "$steps" "$work" "$threads"
+  OMP_NUM_THREADS=$threads "$venv/bin/python" "$here/torch_steps.py" "$model" "$steps" "$work"
+  OMP_NUM_THREADS=$threads "${LTRAIN:-$build/ltrain}" "$here/torch_steps.lua" "$model" "$steps" "$work" "$threads"
 done

@@ -1,4 +1,5 @@
--- spec/bench/torch_models.lua: ltrain's side of ./dev bench torch; torch_models.py wrote the file.
+-- spec/bench/torch_models.lua: the models of ./dev bench torch and dist; torch_models.py has the
+-- same.
 local lt = require "ltrain"
 local nn = lt.nn
 
@@ -50,40 +51,30 @@ function GPT:forward(ids)
   return self.head(self.norm(x)):flatten(1, 2)
 end
 
-local name, steps, folder, threads = arg[1], tonumber(arg[2]), arg[3], tonumber(arg[4])
-lt.runtime.set_threads(threads)
-local files <const> = require("ltrain.c").io
-local tensors, metadata = files.load_safetensors(folder .. "/" .. name .. ".safetensors")
-local net = ({mlp = MLP, cnn = CNN, gpt = GPT})[name]()
-local weights = {}
-for key, tensor in pairs(tensors) do
-  local path = key:match("^w%.(.*)$")
-  if path then weights[path] = tensor end
-end
-net:load_state_dict(weights)
+local classes <const> = {mlp = MLP, cnn = CNN, gpt = GPT}
 
-local optimizer
-if name == "cnn" then
-  optimizer = lt.optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
-elseif name == "mlp" then
-  optimizer = lt.optim.Adam(net:parameters(), {lr = 1e-3})
-else
-  optimizer = lt.optim.AdamW(net:parameters(), {lr = 1e-3, weight_decay = 0.1})
+local models = {}
+
+--- Samples in a batch.
+models.batch_size = {mlp = 64, cnn = 32, gpt = 12}
+
+function models.net(name) return classes[name]() end
+
+function models.optimizer(name, net)
+  if name == "cnn" then
+    return lt.optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
+  elseif name == "mlp" then
+    return lt.optim.Adam(net:parameters(), {lr = 1e-3})
+  end
+  return lt.optim.AdamW(net:parameters(), {lr = 1e-3, weight_decay = 0.1})
 end
 
-local worst, best, i = 0, math.huge, 0
-for want in metadata.losses:gmatch("%S+") do
-  local x, y = tensors["x." .. i], tensors["y." .. i]
-  local start = lt.runtime.clock()
-  local loss = lt.cross_entropy(net(x), y)
-  optimizer:zero_grad()
-  loss:backward()
-  optimizer:step()
-  best = math.min(best, lt.runtime.clock() - start)
-  worst = math.max(worst, math.abs(loss:item() - tonumber(want)) / tonumber(want))
-  i = i + 1
+--- Random inputs and targets.
+function models.batch(name)
+  local b = models.batch_size[name]
+  if name == "mlp" then return {lt.rand(b, 784), lt.randint(0, 10, {b})} end
+  if name == "cnn" then return {lt.rand(b, 1, 28, 28), lt.randint(0, 10, {b})} end
+  return {lt.randint(0, 65, {b, 64}), lt.randint(0, 65, {b * 64})}
 end
-assert(i == steps)
-local theirs = tonumber(metadata.seconds)
-print(("%s: %d steps, largest relative difference of the loss %.2g; ms a step: PyTorch %.3f, "
-  .. "ltrain %.3f, ratio %.2f"):format(name, steps, worst, theirs * 1e3, best * 1e3, theirs / best))
+
+return models

@@ -1,10 +1,4 @@
-# spec/bench/torch_models.py: PyTorch's side of ./dev bench torch.
-#
-#   python torch_models.py mlp|cnn|gpt STEPS FOLDER
-#
-# Writes FOLDER/<model>.safetensors: the first weights (w.<name>), a batch a step (x.<i>, y.<i>), the
-# losses, and the seconds of the fastest step.
-import json, os, struct, sys, time
+# spec/bench/torch_models.py: the models of ./dev bench torch and dist; torch_models.lua has the same.
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -62,55 +56,25 @@ class GPT(nn.Module):
         return self.head(self.norm(x)).flatten(0, 1)
 
 
-def batch(model):
+BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12}
+
+
+def make_net(model):
+    return {"mlp": MLP, "cnn": CNN, "gpt": GPT}[model]()
+
+
+def make_optimizer(model, net):
+    if model == "cnn":
+        return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     if model == "mlp":
-        return torch.rand(64, 784), torch.randint(0, 10, (64,))
+        return torch.optim.Adam(net.parameters(), lr=1e-3)
+    return torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)
+
+
+def batch(model):
+    b = BATCH_SIZE[model]
+    if model == "mlp":
+        return torch.rand(b, 784), torch.randint(0, 10, (b,))
     if model == "cnn":
-        return torch.rand(32, 1, 28, 28), torch.randint(0, 10, (32,))
-    return torch.randint(0, 65, (12, 64)), torch.randint(0, 65, (12 * 64,))
-
-
-def save(path, tensors, losses, seconds):
-    header, at, parts = {}, 0, []
-    for name, t in tensors.items():
-        raw = t.detach().contiguous().numpy().tobytes()
-        kind = {torch.float32: "F32", torch.int64: "I64"}[t.dtype]
-        header[name] = {"dtype": kind, "shape": list(t.shape), "data_offsets": [at, at + len(raw)]}
-        at += len(raw)
-        parts.append(raw)
-    header["__metadata__"] = {"losses": " ".join(repr(x) for x in losses), "seconds": repr(seconds)}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for raw in parts:
-            f.write(raw)
-
-
-def main():
-    model, steps, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    torch.manual_seed(1)
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    net = {"mlp": MLP, "cnn": CNN, "gpt": GPT}[model]()
-    tensors = {"w." + k: v.clone() for k, v in net.state_dict().items()}
-    if model == "cnn":
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-    elif model == "mlp":
-        optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    else:
-        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)
-    losses, best = [], 1e9
-    for i in range(steps):
-        x, y = batch(model)
-        tensors["x.%d" % i], tensors["y.%d" % i] = x, y
-        start = time.perf_counter()
-        loss = F.cross_entropy(net(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        best = min(best, time.perf_counter() - start)
-        losses.append(loss.item())
-    save(os.path.join(folder, model + ".safetensors"), tensors, losses, best)
-
-
-main()
+        return torch.rand(b, 1, 28, 28), torch.randint(0, 10, (b,))
+    return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))
