@@ -148,6 +148,28 @@ failures.interrupts = {
     busy_work "while true do pcall(busy, 0.01) end"),
 }
 
+--- Ranks of a Trainer end where they agree to, when rank 0 has saved.
+failures.interrupted_fit = {
+  name = "SIGTERM to rank 1 of a fit", ranks = 2, ready = "ready", status = 143, seconds = 2,
+  text = "ltrain: interrupted: saved lightning_logs/version_0/checkpoints/interrupted.ckpt\n",
+  event = function(one) return job.signal("TERM", one:pid(1)) end,
+  script = [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.layer = lt.nn.Linear(3, 1) end
+function Net:training_step(batch)
+  local step = self.trainer.global_step
+  if step == 3 then pid(lt.dist.rank()) end
+  if step == 6 and lt.dist.rank() == 0 then mark "ready" end
+  return self.layer(batch[1]):mean()
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+lt.Trainer({
+  devices = lt.dist.world_size() == 1 and 2 or "auto", max_epochs = -1,
+  enable_progress_bar = false, enable_model_summary = false,
+}):fit(Net(), lt.data.DataLoader(lt.data.TensorDataset(lt.ones(40, 3)), {batch_size = 2}))
+]],
+}
+
 --- The shell that leads the terminal is killed: SIGHUP ends the job.
 failures.hangup = {
   name = "SIGKILL of the shell that leads the terminal", ranks = 2, script = work(2),

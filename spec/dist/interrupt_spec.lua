@@ -16,4 +16,16 @@ describe("a signal", function()
       end)
     end
   end
+
+  for _, over in ipairs { "shm", "mpi" } do
+    it("ends a fit over " .. over .. " with one checkpoint and one message", function()
+      local saved
+      local result = expect(failures.interrupted_fit, over, function(one)
+        saved = one:files "interrupted%.ckpt$"
+      end)
+      if not result then return end
+      assert.equal(143, result.status, result.err)
+      assert.equal(1, #saved, result.err)
+    end)
+  end
 end)
