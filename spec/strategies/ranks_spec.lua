@@ -361,6 +361,10 @@ describe("under mpirun", function()
         print("saved by", rank())
         return Told.super.save(self, checkpoint, path)
       end
+      function Told:remove(path)
+        print("removed by", rank())
+        return Told.super.remove(self, path)
+      end
       local Mine, setups = strategies.DDP:extend("Mine"), 0
       function Mine:setup(trainer)
         Mine.super.setup(self, trainer)
@@ -372,7 +376,7 @@ describe("under mpirun", function()
       function net:on_train_end() counts = of_ranks(count) end
       local t = trainer {
         callbacks = {watch, lt.callbacks.ModelCheckpoint {dirpath = "saved"}},
-        enable_checkpointing = true, gpus = 0,
+        enable_checkpointing = true, gpus = 0, max_epochs = 2,
         strategy = Mine {process_group_backend = "mpi", checkpoint_io = Told()},
       }
       t:fit(net, loader())
@@ -384,8 +388,9 @@ describe("under mpirun", function()
       if rank() == 0 then print(counts, sames, all) end
     ]], "run")
     assert.equal(0, status, output)
-    assert.equal(1, select(2, output:gsub("saved by\t0\n", "")), output)
-    assert.is_nil(output:find("saved by\t1", 1, true), output)
+    assert.equal(2, select(2, output:gsub("saved by\t0\n", "")), output)
+    assert.equal(1, select(2, output:gsub("removed by\t0\n", "")), output)
+    assert.is_nil(output:find("d by\t1", 1, true), output)
     assert.matches("1 0\ttrue true\t2 2\n", output, 1, true)
     assert.equal(1, select(2, output:gsub("note: gpus = 0", "")), output)
   end)

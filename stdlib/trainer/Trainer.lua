@@ -91,7 +91,7 @@ end
 
 -- The four loops.
 
--- "best" where rank 0, which has the callbacks that save, knows a best checkpoint.
+-- "best" where rank 0 knows a best checkpoint, for all ranks.
 local function best_of_rank_zero(trainer)
   return trainer.strategy:broadcast(trainer:best_model_path() and "best" or false) or nil
 end

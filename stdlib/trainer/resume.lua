@@ -67,7 +67,7 @@ local function find_word(state, wanted)
   return path
 end
 
--- Rank 0 has the callbacks that save, and its files count: it looks, for all.
+-- Rank 0's files count: it looks, for all.
 local function find(state, wanted)
   if wanted ~= "best" and wanted ~= "last" then return wanted end
   local path = state.trainer.is_global_zero and find_word(state, wanted)
