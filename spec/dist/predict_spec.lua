@@ -76,7 +76,7 @@ describe("predict on 1, 2 and 4 ranks", function()
     ]]
   end)
 
-  it("deals what every rank reads: tables, functions, data that comes one after the other", function()
+  it("deals what every rank reads: tables, functions, samples one after the other", function()
     same_on_all [[
       local t, net = trainer {}, Net()
       print(show(t:predict(net, {{lt.ones(2)}, {lt.ones(1)}, {lt.zeros(3)}})))
