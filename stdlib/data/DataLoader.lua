@@ -130,19 +130,19 @@ function DataLoader:global_batch()
 end
 
 -- Samples of an epoch, and how they are cut.
-local function extent(self)
+local function extent(self, epoch)
   if self._iterable then
     return samples.length_of_iterable(self.dataset), stream.batching(self)
   elseif not (self.sampler or self.batch_sampler) then
     return samples.count(self.dataset, "DataLoader"), stream.batching(self)
   end
-  local order, lasts = stream.order(self, self.epoch)
+  local order, lasts = stream.order(self, epoch)
   return #order, stream.batching(self, lasts)
 end
 
 --- Batches in an epoch, the same number on every rank; nil when the data set does not know.
 function DataLoader:length()
-  local n, cut = extent(self)
+  local n, cut = extent(self, self.epoch)
   return n and data.batch_count(n, 0, cut)
 end
 
@@ -189,7 +189,7 @@ end
 --- How many batches the epoch has before the position of `state` (see state_dict), as the loader
 --- is cut now.
 function DataLoader:batches_before(state)
-  local n, cut = extent(self)
+  local n, cut = extent(self, state.epoch or self.epoch)
   return batches_before(n, cut, state.position // ranks_of(self))
 end
 
@@ -269,6 +269,17 @@ function DataLoader:state_dict()
     epoch = pass.epoch, position = pass.position() * ranks_of(self), seed = pass.seed,
     samples = pass.samples,
     dataset = has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
+  }
+end
+
+--- The state before batch number `index` of the open pass; nil where samples have no positions.
+function DataLoader:state_before(index)
+  local pass = self._pass
+  if not pass or not pass.length then return nil end
+  local at = data.batch_skip(pass.length, pass.start, index - pass.index, pass.batching)
+  return {
+    epoch = pass.epoch, position = math.min(at, pass.length) * ranks_of(self), seed = pass.seed,
+    samples = pass.samples,
   }
 end
 

@@ -4,6 +4,8 @@
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local open_window = require "ltrain.trainer.open_window"
+local position = require "ltrain.trainer.position"
 local running = require "ltrain.trainer.running"
 local walk = require "ltrain.core.walk"
 
@@ -47,24 +49,16 @@ local function logger_states(trainer)
   return list
 end
 
--- Gradients of a window that is not complete.
-local function gradients(state)
-  if not state.window or state.window.batches == 0 then return nil end
-  local saved = {}
-  for name, parameter in state.module:named_parameters() do saved[name] = parameter.grad end
-  return saved
-end
-
-local function loop_states(state, figures)
-  local trainer, window = state.trainer, state.window
+local function loop_states(state, figures, window)
+  local trainer = state.trainer
   local progress = {}
   for key, value in pairs(state.progress) do progress[key] = value end
-  progress.loader = state.pass and require "ltrain.trainer.loaders".state(state.pass) or nil
+  local loader, cut = position.collect(state)
+  progress.loader = loader
   return {
-    fit = progress,
+    fit = progress, cut = cut,
     results = figures.results, rank_zero_only = figures.rank_zero_only,
-    window = window and { batches = window.batches, used = window.used, weight = window.weight,
-      cleared = window.cleared or false },
+    window = window,
     nominal_batch = state.nominal_batch,
     callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
@@ -77,8 +71,8 @@ local function aliases_of(module)
   return aliases
 end
 
--- `figures`: what running.collect gave; without them weights only.
-local function collect(state, figures)
+-- `figures`: what running.collect gave, `open`: open_window.collect; without them weights only.
+local function collect(state, figures, open)
   local trainer, module = state.trainer, state.module
   local saved = {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
@@ -89,7 +83,7 @@ local function collect(state, figures)
   saved.random = state.random or c.runtime.rng_state()
   saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
   saved.callbacks, saved.metrics = callback_states(trainer), figures.metrics
-  saved.loops, saved.gradients = loop_states(state, figures), gradients(state)
+  saved.loops, saved.gradients = loop_states(state, figures, open.window), open.gradients
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
@@ -97,16 +91,20 @@ local function collect(state, figures)
 end
 
 --- Writes the file of a run that is going on. Raises when it cannot be written. Rank 0 writes, for
--- all. Options: weights_only; agreed: all ranks call it, so that figures in mid-epoch are those of
--- all. Without it nobody waits for anybody, and the file has none.
+-- all. Options: weights_only; agreed: all ranks call it, so that figures in mid-epoch and gradients
+-- in mid-window are those of all. Without it nobody waits for anybody: the file has no such figures
+-- and rank 0's gradients.
 function checkpoint.save(state, path, options)
   local agreed, weights_only = options and options.agreed, options and options.weights_only
+  local figures, open
   -- A rank that is asked to take part may not know what the file shall hold.
-  local figures = (agreed or not weights_only) and running.collect(state, agreed) or nil
+  if agreed or not weights_only then
+    figures, open = running.collect(state, agreed), open_window.collect(state, agreed)
+  end
   if not state.trainer.is_global_zero then return end
   local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
-  local saved = collect(state, not weights_only and figures or nil)
+  local saved = collect(state, not weights_only and figures or nil, open)
   call.hook(state, "on_save_checkpoint", saved)
   local ok, message = state.strategy.checkpoint_io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
@@ -133,9 +131,7 @@ local function restore_loops(state, loops)
   local trainer = state.trainer
   for key, value in pairs(loops.fit) do state.progress[key] = value end
   state.nominal_batch = loops.nominal_batch
-  if loops.window then
-    for key, value in pairs(loops.window) do state.window[key] = value end
-  end
+  open_window.restore(state, loops.window)
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end
@@ -151,13 +147,6 @@ local function restore_lists(path, what, list, states)
   for i, object in ipairs(list) do object:load_state_dict(states[i]) end
 end
 
---- Takes back the gradients of a window that was not complete.
-function checkpoint.restore_gradients(state, saved)
-  for name, parameter in state.module:named_parameters() do
-    if saved.gradients and saved.gradients[name] then parameter.grad = saved.gradients[name] end
-  end
-end
-
 --- Takes back everything else: the fit goes on where the file was written.
 function checkpoint.restore_fit(state, saved, path)
   local trainer = state.trainer
@@ -169,6 +158,7 @@ function checkpoint.restore_fit(state, saved, path)
   end
   trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
   restore_loops(state, saved.loops)
+  position.restore(state, saved.loops.cut, path)
   restore_lists(path, "optimizers", state.optimizers, saved.optimizer_states)
   local schedulers = {}
   for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end

@@ -175,6 +175,7 @@ function loaders.open(source, kind, epoch, position, counter, saved)
   local pass = { source = source, kind = kind, index = position, counter = counter,
     draws = is_loader(source.loader) }
   pass.rewinds = pass.draws and can_rewind(source.loader)
+  source.last_pass = pass
   if source.count and position >= source.count then
     pass.next_batch = function() end
     return pass
@@ -242,8 +243,9 @@ function loaders.next(pass)
 end
 
 --- What the loader itself wants to keep at this point, or nil. After a read that was cut short:
--- what it was before.
+-- what it was before. After the end of the pass: what it was then.
 function loaders.state(pass)
+  if pass.closed then return pass.saved end
   if pass.reading then return pass.before or state_of(pass.source.loader) end
   if pass.ahead ~= nil or pass.ended then return pass.saved end
   return state_of(pass.source.loader)
@@ -252,6 +254,8 @@ end
 --- Ends a pass early or late: lets the loader stop its threads.
 function loaders.close(pass)
   local closing = pass.closing
+  local known, saved = pcall(loaders.state, pass) -- an error is on its way already
+  pass.saved, pass.closed = known and saved or nil, true
   pass.closing, pass.ahead, pass.next_batch = nil, nil, nil
   local _ <close> = closing
 end

@@ -88,10 +88,10 @@ local function hosts_text(world)
 end
 
 -- "2 x 64", or "2 x 3 + 1 x 2" where it cannot be divided evenly.
-local function division(global, ranks)
-  local each, more = global // ranks, global % ranks
-  if more == 0 then return ("%d x %d"):format(ranks, each) end
-  return ("%d x %d + %d x %d"):format(more, each + 1, ranks - more, each)
+local function division(global, world)
+  local each, more = global // world, global % world
+  if more == 0 then return ("%d x %d"):format(world, each) end
+  return ("%d x %d + %d x %d"):format(more, each + 1, world - more, each)
 end
 
 -- Optimizer steps an epoch, here and on one rank; nil when nobody knows.
@@ -114,6 +114,9 @@ local function batch_text(trainer, source)
   local steps = steps_text(trainer, source)
   if not global then return steps end
   local text = ("global batch %d = %s"):format(global, division(global, trainer.world.ranks))
+  if source.batch_before then
+    text = ("%s (%d in the checkpoint)"):format(text, source.batch_before)
+  end
   return steps and text .. ", " .. steps or text
 end
 

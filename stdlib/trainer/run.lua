@@ -14,6 +14,7 @@ local eval_loop = require "ltrain.trainer.eval_loop"
 local fit_loop = require "ltrain.trainer.fit_loop"
 local interrupt = require "ltrain.trainer.interrupt"
 local loop = require "ltrain.trainer.loop"
+local open_window = require "ltrain.trainer.open_window"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local predict_loop = require "ltrain.trainer.predict_loop"
@@ -128,7 +129,7 @@ local function set_up_fit(state, saved, path)
   log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end
   state.module:zero_grad()
-  if saved then checkpoint.restore_gradients(state, saved) end
+  if saved then open_window.restore_gradients(state, saved.gradients) end
 end
 
 -- A drawn seed is told once, so that the run can be repeated; a resumed run has that of its file.

@@ -38,6 +38,8 @@ end
 
 function Slices:state_dict() return self.parts[1]:state_dict() end
 
+function Slices:state_before(index) return self.parts[1]:state_before(index) end
+
 function Slices:load_state_dict(state)
   for _, part in ipairs(self.parts) do part:load_state_dict(state) end
 end

@@ -5,6 +5,7 @@
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.loaders"
+local position = require "ltrain.trainer.position"
 local shards = require "ltrain.trainer.shards"
 
 local sources = {}
@@ -136,6 +137,7 @@ end
 --- Loads what fit needs and has not loaded yet.
 function sources.load_fit(state)
   if not state.train_source then sources.load_train(state) end
+  position.take_up(state)
   if not state.asked_val then sources.load_val(state) end
   state.loaded_epoch = state.trainer.current_epoch
 end

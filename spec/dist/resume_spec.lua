@@ -1,0 +1,254 @@
+-- spec/dist/resume_spec.lua: a fit that goes on, in mid-epoch, on another number of ranks.
+local child = require "spec.cli.child"
+
+-- A net in f64 that notes the samples of each step; `leg` runs a part of a fit on some ranks and
+-- prints, for each step of all ranks, its number and the samples in ascending order.
+local PRELUDE <const> = [[
+local lt = require "ltrain"
+lt.seed(3)
+local N <const> = 44
+local Net = lt.Module:extend("Net")
+function Net:init()
+  self.first, self.second = lt.nn.Linear(2, 5), lt.nn.Linear(5, 1)
+  self:to("f64")
+  self.mean = lt.metrics.Mean()
+  self.seen = {}
+end
+function Net:training_step(batch, index)
+  local x, id = batch[1], batch[2]
+  local hidden = self.first(x):tanh()
+  for _, i in ipairs(id:tolist()) do table.insert(self.seen, {self.current_epoch, index, i}) end
+  local loss = (self.second(hidden) - x:sum(2, true)):pow(2):mean()
+  self:log("loss", loss, {on_epoch = true, on_step = false})
+  self:log("ids", id:to("f64"):mean(), {on_epoch = true, on_step = false})
+  self.mean:update(id)
+  self:log("mean", self.mean, {on_epoch = true, on_step = false})
+  return loss
+end
+function Net:validation_step() end
+function Net:configure_optimizers()
+  local sgd = lt.optim.SGD(self:parameters(), {lr = 0.1, momentum = 0.9})
+  return {optimizer = sgd, lr_scheduler = {scheduler = lt.optim.StepLR(sgd, 4, {gamma = 0.8}),
+    interval = self.interval or "step"}}
+end
+function Net:on_fit_end()
+  local all = {}
+  for _, seen in ipairs(lt.dist.all_gather(self.seen)) do
+    for _, one in ipairs(seen) do all[#all + 1] = one end
+  end
+  table.sort(all, function(a, b)
+    if a[1] ~= b[1] then return a[1] < b[1] end
+    if a[2] ~= b[2] then return a[2] < b[2] end
+    return a[3] < b[3]
+  end)
+  if lt.dist.rank() == 0 then show(all) end
+end
+local lines = {}
+function show(all)
+  for _, one in ipairs(all) do
+    local key = one[1] .. "." .. one[2]
+    if not lines[key] then
+      lines[key], lines[#lines + 1] = {}, key
+    end
+    table.insert(lines[key], one[3])
+  end
+end
+local x = lt.randn(N, 2, {dtype = "f64"})
+local data = lt.data.TensorDataset(x, lt.arange(N))
+local function trainer(devices, o)
+  o.devices, o.logger, o.num_sanity_val_steps = devices, false, 0
+  o.max_epochs = o.max_epochs or 2
+  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
+    o["enable_" .. name] = o["enable_" .. name] or false
+  end
+  return lt.Trainer(o)
+end
+local function weights(net)
+  local all = {}
+  for _, p in ipairs(net:parameters()) do
+    for _, value in ipairs(p:reshape {-1}:tolist()) do all[#all + 1] = value end
+  end
+  return all
+end
+local function distance(a, b)
+  local most = 0
+  for i, value in ipairs(weights(a)) do most = math.max(most, math.abs(value - weights(b)[i])) end
+  return most
+end
+local function steps()
+  for _, key in ipairs(lines) do print(key, table.concat(lines[key], " ")) end
+  lines = {}
+end
+]]
+
+local function start(script)
+  local folder = child.folder()
+  child.write(folder .. "/script.lua", PRELUDE .. script)
+  local status, out, err = child.run({ "script.lua" }, { dir = folder })
+  child.remove(folder)
+  return status, out, err
+end
+
+local function run(script)
+  local status, out, err = start(script)
+  assert.equal(0, status, err)
+  return out, err
+end
+
+describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
+  it("makes the same steps with global_batch_size, to the same weights and figures", function()
+    local out, err = run [[
+      local function loader()
+        return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
+      end
+      lt.seed(3)
+      local whole, t = Net(), nil
+      t = trainer(1, {})
+      t:fit(whole, loader())
+      steps()
+      print "--"
+      local wanted = t.callback_metrics
+      local parts
+      for i, leg in ipairs {{4, 2}, {2, 4}, {1, 9}, {2, -1}} do
+        lt.seed(3)
+        parts, t = Net(), trainer(leg[1], {max_steps = leg[2]})
+        t:fit(parts, loader(), nil, i > 1 and {ckpt_path = "leg.ckpt"} or nil)
+        t:save_checkpoint "leg.ckpt"
+      end
+      steps()
+      print "--"
+      print(distance(whole, parts) < 1e-10, t.global_step, t.current_epoch)
+      for _, name in ipairs {"loss", "ids", "mean"} do
+        print(name, math.abs(wanted[name] - t.callback_metrics[name]) < 1e-10)
+      end
+    ]]
+    local straight, parts, rest = out:match "^(.-)%-%-\n(.-)%-%-\n(.*)$"
+    assert.equal(12, select(2, straight:gsub("\n", "")))
+    assert.equal(straight, parts)
+    assert.equal("true\t12\t2\nloss\ttrue\nids\ttrue\nmean\ttrue\n", rest)
+    assert.not_matches("in the checkpoint", err)
+  end)
+
+  it("reads each sample of the epoch once with batch_size, which is said", function()
+    local out, err = run [[
+      local at = {}
+      local function loader()
+        return lt.data.DataLoader(data, {batch_size = 2, shuffle = true, seed = 4})
+      end
+      local net
+      for i, leg in ipairs {{4, 3}, {2, 6}, {1, -1}} do
+        lt.seed(3)
+        net = Net()
+        net.interval = "epoch"
+        function net:on_validation_start() table.insert(at, self.trainer.num_training_batches) end
+        local t = trainer(leg[1], {max_steps = leg[2], max_epochs = 1, val_check_interval = 0.5})
+        t:fit(net, loader(), lt.data.DataLoader(data, {batch_size = 11}),
+          i > 1 and {ckpt_path = "leg.ckpt"} or nil)
+        t:save_checkpoint "leg.ckpt"
+        print(t.progress.batch, t.progress.train_batches, t.global_step, t.world.global_batch)
+      end
+      local seen = {}
+      for _, key in ipairs(lines) do
+        for _, id in ipairs(lines[key]) do seen[#seen + 1] = id end
+      end
+      table.sort(seen)
+      print(#seen, seen[1], seen[44], table.concat(at, " "))
+      for i = 2, #seen do assert(seen[i] == seen[i - 1] + 1) end
+    ]]
+    -- 24 of 44 samples in steps of 8, 12 in steps of 4, 8 in steps of 2. Validation comes behind
+    -- half of an epoch's batches: 3 of 6, none of the rest.
+    assert.equal("3\t3\t3\t8\n9\t6\t6\t4\n0\t10\t10\t2\n44\t0\t43\t6 22\n", out)
+    assert.matches("global batch 4 = 2 x 2 %(8 in the checkpoint%), 11 steps an epoch", err)
+    assert.matches("ltrain: global batch 2 %(4 in leg.ckpt%)", err)
+  end)
+
+  it("refuses schedules that count steps when the global batch is another", function()
+    local SCRIPT <const> = [[
+      local function fit(ranks, o, options)
+        trainer(ranks, o):fit(Net(), lt.data.DataLoader(data, {batch_size = 2}), nil, options)
+      end
+      local t = trainer(2, {max_steps = 2})
+      t:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))
+      t:save_checkpoint "a.ckpt"
+      fit(1, {max_steps = 6, allow_batch_change = %s}, {ckpt_path = "a.ckpt"})
+      print "done"
+    ]]
+    local status, _, err = start(SCRIPT:format "false")
+    assert.equal(1, status)
+    assert.matches("fit: a.ckpt was written with a global batch of 4, this run has 2: a scheduler "
+      .. "that counts steps would run another course: give global_batch_size = 4 to the "
+      .. "DataLoader, or allow_batch_change = true", err)
+    assert.equal("done\n", run(SCRIPT:format "true"))
+  end)
+end)
+
+describe("a file that ranks save by agreement", function()
+  it("has the batches of a batch sampler that are left", function()
+    local out = run [[
+      local batches = {}
+      for k = 0, 10 do batches[k + 1] = {4 * k + 1, 4 * k + 2, 4 * k + 3, 4 * k + 4} end
+      local function loader()
+        return lt.data.DataLoader(data, {batch_sampler = batches})
+      end
+      for i, leg in ipairs {{4, 1}, {2, 3}, {1, -1}} do
+        local net, t = Net(), trainer(leg[1], {max_steps = leg[2], max_epochs = 1})
+        t:fit(net, loader(), nil, i > 1 and {ckpt_path = "leg.ckpt"} or nil)
+        t:save_checkpoint "leg.ckpt"
+      end
+      steps()
+    ]]
+    local seen = {}
+    for ids in out:gmatch "\t([%d ]+)\n" do
+      for id in ids:gmatch "%d+" do seen[#seen + 1] = math.tointeger(id) end
+    end
+    assert.equal(44, #seen)
+    for i, id in ipairs(seen) do assert.equal(i - 1, id) end
+  end)
+
+  it("in mid-window has the gradients of all", function()
+    local out = run [[
+      local function loader()
+        return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
+      end
+      local function net_of()
+        lt.seed(3)
+        local net = Net()
+        net.interval = "epoch"
+        return net
+      end
+      local whole = net_of()
+      trainer(1, {accumulate_grad_batches = 4}):fit(whole, loader())
+      for _, leg in ipairs {{4, 2}, {2, 1}, {2, 4}} do
+        local first = net_of()
+        function first:on_train_batch_end(_, _, i)
+          if i == 1 then self.trainer:request_checkpoint("mid.ckpt", {agreed = true}) end
+        end
+        trainer(leg[1], {accumulate_grad_batches = 4, max_steps = 1}):fit(first, loader())
+        local rest = net_of()
+        trainer(leg[2], {accumulate_grad_batches = 4}):fit(rest, loader(), nil,
+          {ckpt_path = "mid.ckpt"})
+        print(distance(whole, rest) < 1e-10)
+      end
+    ]]
+    assert.equal("true\ntrue\ntrue\n", out)
+  end)
+end)
+
+describe("a file that is saved while a step runs", function()
+  it("goes on with that step's batch", function()
+    local out = run [[
+      local function loader() return lt.data.DataLoader(data, {global_batch_size = 22}) end
+      local net = Net()
+      local step = net.training_step
+      function net:training_step(batch, index)
+        if self.global_step == 1 then self.trainer:save_checkpoint "in.ckpt" end
+        return step(self, batch, index)
+      end
+      trainer(1, {max_epochs = 1}):fit(net, loader())
+      lines = {}
+      trainer(2, {max_epochs = 1}):fit(Net(), loader(), nil, {ckpt_path = "in.ckpt"})
+      for _, key in ipairs(lines) do print(key, #lines[key], lines[key][1], lines[key][22]) end
+    ]]
+    assert.equal("0.1\t22\t22\t43\n", out)
+  end)
+end)
