@@ -41,10 +41,11 @@ local function set_position(stream, batch)
   c.runtime.rng_set(key)
 end
 
---- Keys the draws of batch number `count` of this kind of loop: ranks draw differently.
+--- Keys the draws of batch number `count` of this kind of loop. Ranks draw differently, but where
+--- batches are whole and numbered as in one process: predictions.
 function loop.begin_batch(state, kind, count)
   if state.stepped then coroutine.yield "batch" end
-  loop.begin_part(state.trainer.global_rank, kind, count)
+  loop.begin_part(kind == "predict" and 0 or state.trainer.global_rank, kind, count)
 end
 
 --- The same of part `part` of the batch (from 0), whoever computes it.
