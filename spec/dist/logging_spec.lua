@@ -56,6 +56,33 @@ describe("self:log on 1, 2 and 4 ranks", function()
     ]]))
   end)
 
+  it("has figures of whole steps where a step is made of slices", function()
+    -- deterministic = "world": 4 slices a step, one to four of them a rank.
+    local wanted <const> = "0\t3.5\t28\t7\t0.375\n1\t10\t50\t12\t0.6\n6 0.461538462\n"
+    assert.equal(wanted, (logged.same [[
+      function Net:training_step(batch)
+        local x, o = batch[1]:to("f64"), {sync_dist = true}
+        self.acc = self.acc or lt.metrics.Accuracy()
+        self:log("a", x:mean(), {sync_dist = true, on_epoch = true, on_step = true})
+        self:log("b", x:sum(), {sync_dist = true, reduce_fx = "sum"})
+        self:log("c", x:amax(), {sync_dist = true, reduce_fx = "max"})
+        self.acc(x:gt(1e3):to("i64"), x:remainder(8):ge(3):to("i64"))
+        self:log("acc", self.acc, {sync_dist = true, on_epoch = true, on_step = true})
+        return self:loss(batch)
+      end
+      local watch = lt.Logger:extend("Watch")
+      function watch:log_metrics(row, step)
+        if row.b then
+          print(step, text(row.a_step), text(row.b), text(row.c), text(row.acc_step))
+        end
+      end
+      local t = trainer {logger = watch(), log_every_n_steps = 1, deterministic = "world"}
+      t:fit(Net(), lt.data.DataLoader(lt.data.TensorDataset(lt.arange(13)),
+        {global_batch_size = 8}))
+      print(text(t.callback_metrics.a) .. " " .. text(t.callback_metrics.acc))
+    ]]))
+  end)
+
   it("has the values of evaluation steps joined when the pass ends", function()
     -- The global batches are 0..7, 8..15, 16..21.
     assert.equal("0\t3.5\n1\t11.5\n2\t18.5\n", (logged.same [[

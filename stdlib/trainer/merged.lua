@@ -63,7 +63,9 @@ local function tell(item, step_only)
   end
   if item.on_step and item.step_value ~= nil then
     told.last, told.weight = merged.number(item.step_value), item.step_weight
-    if metric and item.sync_dist then told.batch = metric:batch_states() or metric:state_dict() end
+    if metric and item.sync_dist then
+      told.batches = item.slices or { metric:batch_states() or metric:state_dict() }
+    end
   end
   return told
 end
@@ -102,12 +104,15 @@ local function add(item, field, how, value)
 end
 
 -- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank.
-local function join_step(item, told)
+local function join_step(item, told, rank)
   if told.last == nil then return end
-  if not item.sync_dist or item.rank_zero_only or not (told.batch or told.weight) then
+  if not item.sync_dist or item.rank_zero_only or not (told.batches or told.weight) then
     if item.step_value == nil then item.step_value = told.last end
-  elseif told.batch then
-    table.insert(item.batches, told.batch)
+  elseif told.batches then
+    for _, states in ipairs(told.batches) do
+      table.insert(item.batches, states)
+      table.insert(item.batch_ranks, rank)
+    end
   elseif item.reduce ~= "mean" then
     add(item, "step_value", item.reduce, told.last)
   elseif told.weight ~= 0 then
@@ -122,11 +127,13 @@ local function join(item, told, rank)
   add(item, "total", item.reduce == "mean" and "sum" or item.reduce, told.total)
   add(item, "count", "sum", told.count)
   if told.states then table.insert(item.states, told.states) end
-  join_step(item, told)
+  join_step(item, told, rank)
 end
 
 local function new_item(told, metric)
-  local item = { metric = metric, kind = told.kind, ranks = {}, states = {}, batches = {} }
+  local item = {
+    metric = metric, kind = told.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
+  }
   for _, field in ipairs(FIELDS) do item[field] = told[field] end
   return item
 end
@@ -158,14 +165,16 @@ end
 
 -- Figures.
 
--- What is still to be computed by metrics: { item, field, parts }.
+-- What is still to be computed by metrics: { item, field, parts, their ranks }.
 local function add_jobs(list, jobs)
   for _, item in ipairs(list) do
     if item.total ~= nil then
       item.value = item.reduce == "mean" and item.total / item.count or item.total
     end
-    if #item.states > 0 then jobs[#jobs + 1] = { item, "value", item.states } end
-    if #item.batches > 0 then jobs[#jobs + 1] = { item, "step_value", item.batches } end
+    if #item.states > 0 then jobs[#jobs + 1] = { item, "value", item.states, item.ranks } end
+    if #item.batches > 0 then
+      jobs[#jobs + 1] = { item, "step_value", item.batches, item.batch_ranks }
+    end
   end
   return jobs
 end
@@ -178,7 +187,7 @@ local function compute(jobs)
     local item, field = job[1], job[2]
     if item.metric then
       item[field] = merged.figure(item,
-        item.metric:figure_of(job[3], ("log: '%s'"):format(item.key), item.ranks))
+        item.metric:figure_of(job[3], ("log: '%s'"):format(item.key), job[4]))
     end
     if #item.ranks < dist.world_size() then
       partial = true

@@ -7,6 +7,7 @@
 local batches = require "ltrain.trainer.batches"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
+local joins = require "ltrain.core.joins"
 local merged = require "ltrain.trainer.merged"
 local tree = require "ltrain.core.tree"
 
@@ -200,14 +201,35 @@ end
 
 local NONE <const> = {}
 
+-- A step of several slices (deterministic = "world") logs once a slice: its value is that of those
+-- that were logged so far.
+local function add_slice(state, item, value, weight)
+  if not state.slices or item.serial ~= state.results.serial then return value, weight end
+  if item.reduce ~= "mean" then return joins[item.reduce](item.step_value, value), weight end
+  local sum = item.step_weight + weight
+  if sum == 0 then return value, sum end
+  return (item.step_value * item.step_weight + value * weight) / sum, sum
+end
+
+-- The same of a metric.
+local function slice_figure(state, item, metric)
+  local again = item.serial == state.results.serial
+  item.slices = again and item.slices or {}
+  table.insert(item.slices, metric:batch_states() or nil)
+  return #item.slices > 1 and metric:figure_of(item.slices, item.key) or metric.batch_value
+end
+
 local function log_metric(state, item, metric)
   if state.many_ranks and not metric.figure_of then
     errors.blame("log: '%s' on several ranks needs an lt.Metric: got %s", item.key,
       errors.show(metric))
   end
+  local now = metric.batch_value
+  if item.on_step and state.slices and metric.figure_of then
+    now = slice_figure(state, item, metric)
+  end
   item.metric, item.serial = metric, state.results.serial
   if not item.on_step then return end
-  local now = metric.batch_value
   if now == nil then now = metric:compute() end
   store_step(state, item, merged.figure(item, now))
 end
@@ -230,11 +252,12 @@ local function log(state, name, value, options)
     value = value:detach()
     if value.device == "cpu" then value, held = merged.number(value), false end
   end
-  local weight = (item.on_epoch or item.sync_dist and state.many_ranks)
+  local weight = (item.on_epoch or item.sync_dist and state.many_ranks or state.slices)
     and weigh(state, item, options)
   if item.on_step then
-    store_step(state, item, value)
-    item.step_weight = weight or nil
+    local of_step, step_weight = add_slice(state, item, value, weight)
+    store_step(state, item, of_step)
+    item.step_weight = step_weight or nil
   end
   if item.on_epoch then
     local add = held and accumulate_tensor or accumulate
