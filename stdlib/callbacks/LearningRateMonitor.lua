@@ -24,7 +24,7 @@ function LearningRateMonitor:init(options)
 end
 
 function LearningRateMonitor:on_train_start(trainer)
-  if #trainer.loggers == 0 and not trainer.fast_dev_run then
+  if trainer.is_global_zero and #trainer.loggers == 0 and not trainer.fast_dev_run then
     errors.blame("LearningRateMonitor: there is no logger: the Trainer was made with "
       .. "logger = false")
   end
