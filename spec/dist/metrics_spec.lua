@@ -240,6 +240,28 @@ describe("a metric", function()
       .. "rank 1", err)
   end)
 
+  it("whose compute calls that of the class above asks the ranks once, or not at all", function()
+    assert.equal("3.5 7\t2.5 5\n", (logged.output(2, [[
+      local Twice = lt.metrics.Mean:extend("Twice")
+      function Twice:compute() return 2 * lt.metrics.Mean.compute(self) end
+      function Net:init()
+        self.w, self.mean, self.twice = lt.parameter(lt.tensor {1.0}), lt.metrics.Mean(), Twice()
+      end
+      function Net:validation_step(batch)
+        self.mean:update(batch[1])
+        self.twice:update(batch[1])
+      end
+      function Net:on_validation_epoch_end()
+        local all = text(self.mean:compute()) .. " " .. text(self.twice:compute())
+        if rank() > 0 then return end
+        local o = {sync = false}
+        print(all, text(self.mean:compute(o)) .. " " .. text(self.twice:compute(o)))
+      end
+      -- Rank 0 sees 0 1 and 4 5, rank 1 2 3 and 6 7.
+      trainer():validate(Net(), loader(8, 2), {verbose = false})
+    ]])))
+  end)
+
   it("that is not the one that others compute is an error", function()
     local status, _, err = logged.run(2, [[
       function Net:validation_step() end

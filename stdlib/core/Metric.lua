@@ -44,13 +44,23 @@ local function all_states(self)
   return parts
 end
 
+-- Until it is closed, compute is of the states that are here.
+local function alone(self)
+  local before = self._alone
+  self._alone = true
+  return setmetatable({}, { __close = function() self._alone = before end })
+end
+
 -- A `compute` as its author wrote it, made one that asks all ranks where all of them are.
 local function synced(compute)
   return function(self, options)
     local sync = config.check(options, COMPUTE, "compute").sync
     if sync == nil then sync = together.now() end
-    if self._alone or not sync or dist.world_size() == 1 then return compute(self) end
-    return self:figure_of(all_states(self), "compute")
+    if sync and not self._alone and dist.world_size() > 1 then
+      return self:figure_of(all_states(self), "compute")
+    end
+    local _ <close> = alone(self) -- also where it calls that of the class above
+    return compute(self)
   end
 end
 
@@ -140,13 +150,6 @@ function Metric:merge(other)
   for _, state in ipairs(self:states()) do
     self[state.name] = joins[state.reduce](self[state.name], other[state.name])
   end
-end
-
--- Until it is closed, compute is of the states that are here.
-local function alone(self)
-  local before = self._alone
-  self._alone = true
-  return setmetatable({}, { __close = function() self._alone = before end })
 end
 
 -- Runs fn(self) while self holds what all `parts` hold together.
