@@ -436,6 +436,8 @@ describe("lt.DataModule", function()
     assert.is_true(module:train_dataloader().shuffle)
     assert.is_false(module:val_dataloader().shuffle)
     assert.is_nil(module.test_dataloader)
+    module = lt.DataModule.from_datasets { train = tensors(6), global_batch_size = 4 }
+    assert.equal(4, module:train_dataloader():global_batch())
   end)
 
   it("has hooks that do nothing until they are defined", function()

@@ -138,8 +138,11 @@ describe("the training data of ranks", function()
   it("is read whole by every rank with use_distributed_sampler = false", function()
     local out, err = run(2, [[
       trainer {use_distributed_sampler = false}:fit(Net(), loader(2, {batch_size = 2}))
+      local t = trainer {use_distributed_sampler = false}
+      t:fit(Net(), loader(2, {global_batch_size = 2}))
+      print(t.world.global_batch)
     ]])
-    assert.equal("0:1,2\n0:1,2\n", out)
+    assert.equal("0:1,2\n0:1,2\n0:1 1:2\n0:1 1:2\n2\n", out)
     assert.not_matches("every rank reads all", err)
   end)
 end)
@@ -188,6 +191,34 @@ describe("a sampler that is not the same on all ranks", function()
 end)
 
 describe("the evaluation data of ranks", function()
+  it("may be gathered in a step, of ranks that have any", function()
+    for _, count in ipairs { 1, 2, 3, 4, 7 } do
+      local out = run(3, ([[
+        local net, all = Net(), {}
+        function net:validation_step(batch)
+          for _, i in ipairs(lt.dist.all_gather(batch[1], {cat = true}):tolist()) do
+            all[#all + 1] = i
+          end
+        end
+        trainer {}:validate(net, loader(%d, {batch_size = 2}), {verbose = false})
+        print(table.concat(all, " "))
+      ]]):format(count))
+      local wanted = {}
+      for i = 1, count do wanted[i] = i end
+      assert.equal(table.concat(wanted, " ") .. "\n", out)
+    end
+  end)
+
+  it("needs cat = true to be gathered where ranks have unequal parts", function()
+    local status, _, err = start(3, [[
+      local net = Net()
+      function net:validation_step(batch) lt.dist.all_gather(batch[1]) end
+      trainer {}:validate(net, loader(4, {batch_size = 2}), {verbose = false})
+    ]])
+    assert.equal(1, status)
+    assert.matches("cat = true", err)
+  end)
+
   it("is seen once for any number of samples, in as many steps on each rank", function()
     for _, count in ipairs { 1, 2, 3, 4, 5, 7, 9 } do
       local out = run(3, ([[

@@ -99,9 +99,10 @@ end
 --- batch_size` or `global_batch_size` samples, is cut into contiguous slices; a rank that gets no
 --- sample of it gets `false`. `kind` says what for: "train"; "val" or "test", where a tail smaller
 --- than `world` is joined to the batch before it; "predict", where batch k goes to rank k % world
---- as a whole, as batches of a batch_sampler always do. A sampler with `sharded = true` is left as
---- it is; an iterable data set is asked to `shard(rank, world)`. Without arguments the loader is
---- whole again. False when the data cannot be shared: an iterable data set without `shard`.
+--- as a whole, as batches of a batch_sampler always do; "own", where each rank reads all that it
+--- has and only the size of batches is shared. A sampler with `sharded = true` is left as it is; an
+--- iterable data set is asked to `shard(rank, world)`. Without arguments the loader is whole again.
+--- False when the data cannot be shared: an iterable data set without `shard`.
 function DataLoader:shard(rank, world, kind)
   local whole = not rank or world == 1
   local global = self.global_batch_size
@@ -111,7 +112,7 @@ function DataLoader:shard(rank, world, kind)
   end
   self._shard = not whole and { rank = rank, world = world, kind = kind or "train" } or nil
   if global then self.batch_size = whole and global or stream.part(global, 0, world) end
-  if not self._iterable then return true end
+  if not self._iterable or kind == "own" then return true end
   if not has_method(self.dataset, "shard") then return whole end
   self.dataset:shard(whole and 0 or rank, whole and 1 or world)
   return true

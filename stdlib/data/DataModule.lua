@@ -18,7 +18,9 @@ local DATASETS <const> = {
   val = { doc = "data set to validate on" },
   test = { doc = "data set to test on" },
   predict = { doc = "data set to predict for" },
-  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch" },
+  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch of one rank" },
+  global_batch_size = { type = "integer", min = 1,
+    doc = "samples in a batch of all ranks together, instead of batch_size" },
 }
 
 --- Overridden: gets what setup needs onto the disk.
@@ -30,9 +32,12 @@ function DataModule:setup(stage) end
 --- Overridden: undoes setup.
 function DataModule:teardown(stage) end
 
-local function loader_of(dataset, batch_size, shuffle)
+local function loader_of(dataset, options, shuffle)
   shuffle = shuffle and type(dataset) == "table" and not dataset.iterate
-  return DataLoader(dataset, { batch_size = batch_size, shuffle = shuffle })
+  return DataLoader(dataset, {
+    batch_size = not options.global_batch_size and options.batch_size or nil,
+    global_batch_size = options.global_batch_size, shuffle = shuffle,
+  })
 end
 
 --- A data module of ready data sets: from_datasets{train = ..., val = ..., batch_size = 64}
@@ -40,9 +45,9 @@ function DataModule.from_datasets(options)
   options = config.check(options, DATASETS, "DataModule.from_datasets")
   local module = DataModule()
   for name, dataset in tree.pairs(options) do
-    if name ~= "batch_size" then
+    if not name:find "batch_size$" then
       module[name .. "_dataloader"] = function()
-        return loader_of(dataset, options.batch_size, name == "train")
+        return loader_of(dataset, options, name == "train")
       end
     end
   end

@@ -201,18 +201,6 @@ local function too_short(pass)
   end
 end
 
---- Whether there is another batch; one whose loader has no length is read for that.
-function loaders.has_next(pass)
-  local source, index = pass.source, pass.index
-  if pass.ended or source.count and index >= source.count then return false end
-  if source.length or pass.ahead ~= nil then return true end
-  pass.reading, pass.before = true, state_of(source.loader)
-  local ahead = read(pass, 0)
-  pass.saved, pass.reading, pass.before = pass.before, false, nil
-  pass.ahead, pass.ended = ahead, ahead == nil
-  return ahead ~= nil
-end
-
 --- The next batch, its number from 0, and whether it is the last; nil at the end. The batch is
 -- `false` where only other ranks have samples.
 function loaders.next(pass)

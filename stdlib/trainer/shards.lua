@@ -43,7 +43,8 @@ local function comes_sharded(loader)
   return has_method(loader, "comes_sharded") and loader:comes_sharded()
 end
 
--- Has a loader cut into the ranks' parts; false when it cannot be.
+-- Has a loader cut into the ranks' parts; false when it cannot be. "own": it is left as it is, but
+-- for the size of its batches.
 local function cut(state, kind, loader)
   local trainer = state.trainer
   if not has_method(loader, "shard")
@@ -137,7 +138,11 @@ function shards.sources(state, kind, value, where)
   if not state.many_ranks then return list end
   for i, source in ipairs(list) do
     if not state.trainer.options.use_distributed_sampler then
-      source.dealt = kind == "predict" and comes_sharded(source.loader) and "alone" or nil
+      if type(source.loader) == "table" and source.loader.global_batch_size then
+        cut(state, "own", source.loader)
+        list[i] = loaders.source(source.loader, source.where)
+      end
+      list[i].dealt = kind == "predict" and comes_sharded(source.loader) and "alone" or nil
     elseif kind == "predict" then
       list[i] = deal(state, kind, source)
     else
