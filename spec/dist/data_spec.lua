@@ -147,6 +147,38 @@ describe("the training data of ranks", function()
   end)
 end)
 
+describe("samples that draw random numbers", function()
+  it("are the same on 1, 2 and 4 ranks, in each epoch, whoever reads them", function()
+    local script <const> = [[
+      local Noisy = lt.data.Dataset:extend("Noisy")
+      function Noisy:__len() return 13 end
+      function Noisy:get(i) return {i, lt.rand(1), math.random(1000)} end
+      local net = Net()
+      function net:training_step(batch)
+        for k, i in ipairs(batch[1]:tolist()) do
+          table.insert(self.seen, ("%d %02d %a %d"):format(self.current_epoch, i,
+            batch[2][k]:item(), batch[3][k]:item()))
+        end
+        return self.layer(batch[2]:reshape {-1, 1}):mean()
+      end
+      function net:on_fit_end()
+        local all = {}
+        for _, seen in ipairs(lt.dist.all_gather(self.seen)) do
+          table.move(seen, 1, #seen, #all + 1, all)
+        end
+        table.sort(all)
+        if lt.dist.rank() == 0 then print(table.concat(all, "\n")) end
+      end
+      trainer {max_epochs = 2}:fit(net,
+        lt.data.DataLoader(Noisy(), {global_batch_size = 4, shuffle = true}))
+    ]]
+    local wanted = run(1, script)
+    assert.equal(26, select(2, wanted:gsub("\n", "")))
+    assert.not_equal(wanted:match "^0 01 (%S+)", wanted:match "\n1 01 (%S+)")
+    for _, n in ipairs { 2, 4 } do assert.equal(wanted, (run(n, script))) end
+  end)
+end)
+
 describe("a sampler that is not the same on all ranks", function()
   it("is an error that names it and the orders, before any step", function()
     local status, _, err = start(2, [[

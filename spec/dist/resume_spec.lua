@@ -234,6 +234,41 @@ describe("a file that ranks save by agreement", function()
   end)
 end)
 
+describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", function()
+  it("has the same bits, saved at a step or in mid-window", function()
+    local out = run [[
+      local function loader()
+        return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
+      end
+      local function net_of(at)
+        lt.seed(3)
+        local net = Net()
+        net.interval = "epoch"
+        function net:on_train_batch_end(_, _, i)
+          if i == at and self.current_epoch == 0 then
+            self.trainer:request_checkpoint("leg.ckpt", {agreed = true})
+          end
+        end
+        return net
+      end
+      local world = {deterministic = "world", accumulate_grad_batches = 3, max_epochs = 2}
+      local function leg(ranks, net, max_steps, options)
+        local o = {max_steps = max_steps}
+        for name, value in pairs(world) do o[name] = value end
+        trainer(ranks, o):fit(net, loader(), nil, options)
+        return net
+      end
+      local whole = leg(1, net_of())
+      for _, at in ipairs {{1, 2}, {1, 3}, {2, 4}} do
+        leg(4, net_of(at[1]), 1)
+        leg(2, net_of(at[2]), 2, {ckpt_path = "leg.ckpt"})
+        print(distance(whole, leg(1, net_of(), -1, {ckpt_path = "leg.ckpt"})) == 0)
+      end
+    ]]
+    assert.equal("true\ntrue\ntrue\n", out)
+  end)
+end)
+
 describe("a file that is saved while a step runs", function()
   it("goes on with that step's batch", function()
     local out = run [[

@@ -83,7 +83,8 @@ local function collect(state, figures, open)
   saved.random = state.random or c.runtime.rng_state()
   saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
   saved.callbacks, saved.metrics = callback_states(trainer), figures.metrics
-  saved.loops, saved.gradients = loop_states(state, figures, open.window), open.gradients
+  saved.loops = loop_states(state, figures, open.window)
+  saved.gradients, saved.slices = open.gradients, open.slices
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end

@@ -1,7 +1,7 @@
 --- stdlib/trainer/checkpoint_file.lua: a checkpoint as one safetensors file.
 --
 -- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
--- grad.<path> (in mid-window). The rest is one JSON text under the metadata key `ltrain`, with
+-- grad.<path> and slice.<i>.grads.<path> (in mid-window). The rest is one JSON text under the metadata key `ltrain`, with
 -- format = 1. No code runs when a file is opened.
 local c = require "ltrain.c"
 local packing = require "ltrain.trainer.packing"
@@ -16,6 +16,7 @@ local KEY <const> = "ltrain"
 local TREES <const> = {
   optimizer_states = "optim", callbacks = "callback", metrics = "metric", gradients = "grad",
   lr_schedulers = "scheduler", loops = "loop", loggers = "logger", data_module = "data",
+  slices = "slice",
 }
 
 local function pack_optimizer(saved, index, tensors)

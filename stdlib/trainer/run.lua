@@ -129,7 +129,7 @@ local function set_up_fit(state, saved, path)
   log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end
   state.module:zero_grad()
-  if saved then open_window.restore_gradients(state, saved.gradients) end
+  if saved then open_window.restore_gradients(state, saved.gradients, saved.slices) end
 end
 
 -- A drawn seed is told once, so that the run can be repeated; a resumed run has that of its file.

@@ -159,6 +159,39 @@ function slices.leave(state, i, weight)
   if weight then own.weights[i] = (own.weights[i] or 0.0) + weight end
 end
 
+--- What the rank's slices have of a window that is not complete: a list of {weight, grads by name}.
+function slices.state_dict(state)
+  local own, names, list = state.slices, {}, {}
+  for name, parameter in state.module:named_parameters() do names[parameter] = name end
+  for i = 1, own.count do
+    local grads = {}
+    for k, parameter in ipairs(parameters_of(state.optimizers[1])) do
+      grads[names[parameter]] = own.grads[i] and own.grads[i][k] or nil
+    end
+    list[i] = { weight = own.weights[i], grads = grads }
+  end
+  return list
+end
+
+--- Takes its part of that back, from the list of all slices.
+function slices.load_state_dict(state, list)
+  local own, by_name = state.slices, {}
+  if #list ~= own.all then
+    errors.blame("fit: a window was saved that is not complete, in %d slices: world_slices is %d "
+      .. "now", #list, own.all)
+  end
+  for name, parameter in state.module:named_parameters() do by_name[name] = parameter end
+  for i = 1, own.count do
+    local saved = list[own.first + i]
+    local of = {}
+    for name, grad in next, saved.grads do of[by_name[name]] = grad end
+    own.weights[i], own.grads[i] = saved.weight, {}
+    for k, parameter in ipairs(parameters_of(state.optimizers[1])) do
+      own.grads[i][k] = of[parameter] or false
+    end
+  end
+end
+
 --- A batch is over on all ranks: averages of batch norm take the statistics, in the order of
 --- slices.
 function slices.track(state)
