@@ -201,10 +201,12 @@ end
 
 local NONE <const> = {}
 
+local function in_slices(state) return state.slices and state.results.train end
+
 -- A step of several slices (deterministic = "world") logs once a slice: its value is that of those
 -- that were logged so far.
 local function add_slice(state, item, value, weight)
-  if not state.slices or item.serial ~= state.results.serial then return value, weight end
+  if not in_slices(state) or item.serial ~= state.results.serial then return value, weight end
   if item.reduce ~= "mean" then return joins[item.reduce](item.step_value, value), weight end
   local sum = item.step_weight + weight
   if sum == 0 then return value, sum end
@@ -225,7 +227,7 @@ local function log_metric(state, item, metric)
       errors.show(metric))
   end
   local now = metric.batch_value
-  if item.on_step and state.slices and metric.figure_of then
+  if item.on_step and in_slices(state) and metric.figure_of then
     now = slice_figure(state, item, metric)
   end
   item.metric, item.serial = metric, state.results.serial
@@ -252,7 +254,7 @@ local function log(state, name, value, options)
     value = value:detach()
     if value.device == "cpu" then value, held = merged.number(value), false end
   end
-  local weight = (item.on_epoch or item.sync_dist and state.many_ranks or state.slices)
+  local weight = (item.on_epoch or item.sync_dist and state.many_ranks or in_slices(state))
     and weigh(state, item, options)
   if item.on_step then
     local of_step, step_weight = add_slice(state, item, value, weight)
