@@ -255,6 +255,34 @@ describe("a step figure of which ranks have different values", function()
     ]])))
   end)
 
+  it("and ranks that run out of data, rank 0 first: then nothing is decided", function()
+    -- Rank 0 has one sample, rank 1 three: of steps 1, 2, 3 rank 0 sees the first.
+    assert.equal("step=1\t1.75\t1.75\n", (logged.output(2, [[
+      local Count = lt.data.IterableDataset:extend("Count")
+      function Count:shard(r) self.sizes = ({1, 3})[r + 1] end
+      function Count:iterate()
+        local i = 0
+        return function()
+          i = i + 1
+          if i <= self.sizes then return lt.tensor(i) end
+        end
+      end
+      function Net:training_step(x)
+        self.mean = self.mean or lt.metrics.Mean()
+        self.mean(x)
+        self:log("mean", self.mean, {on_epoch = true, on_step = false})
+        self:log("x", x, {on_epoch = true, sync_dist = true})
+        return (x:to("f32") * self.w):mean()
+      end
+      local save = lt.callbacks.ModelCheckpoint {dirpath = "files", filename = "{step}",
+        every_n_train_steps = 1}
+      local t = trainer {callbacks = {save}, enable_checkpointing = true, log_every_n_steps = 1}
+      t:fit(Net(), lt.data.DataLoader(Count()))
+      print(save.best_model_path:match "([^/]*).ckpt$", text(t.callback_metrics.mean),
+        text(t.callback_metrics.x_epoch))
+    ]])))
+  end)
+
   it("leads EarlyStopping to one decision, and a plateau scheduler", function()
     assert.equal("3 3\t0.5 0.5\n", (logged.output(2, [[
       function Net:training_step(batch, i)
