@@ -1,8 +1,8 @@
 --- stdlib/trainer/checkpoint_file.lua: a checkpoint as one safetensors file.
 --
 -- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
--- grad.<path> and slice.<i>.grads.<path> (in mid-window). The rest is one JSON text under the metadata key `ltrain`, with
--- format = 1. No code runs when a file is opened.
+-- grad.<path> and slice.<i>.grads.<path> (in mid-window). The rest is one JSON text under the
+-- metadata key `ltrain`, with format = 1. No code runs when a file is opened.
 local c = require "ltrain.c"
 local packing = require "ltrain.trainer.packing"
 local tree = require "ltrain.core.tree"
