@@ -119,6 +119,17 @@ static int made_at(lua_State *L) {
   return 2;
 }
 
+/* function_line(fn) -> "model.lua:14", where it is defined; nil for one of C */
+static int function_line(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_Debug info;
+  lua_getinfo(L, ">S", &info);
+  if (info.linedefined < 0) return 0;
+  lua_pushfstring(L, "%s:%d", info.short_src, info.linedefined);
+  return 1;
+}
+
 /* Ending early. */
 
 static int cancel(lua_State *L) {
@@ -131,8 +142,8 @@ static int cancelled(lua_State *L) {
   return 1;
 }
 
-/* interrupted() -> how often Ctrl-C was pressed since clear_interrupt(), and the number of the signal
-   that it was last (0: none yet) */
+/* interrupted() -> how often Ctrl-C was pressed since clear_interrupt(), and the number of the
+   signal that it was last (0: none yet) */
 static int interrupted(lua_State *L) {
   const lt_bind *b = lt_enter(L);
   lua_pushinteger(L, atomic_load(&b->interrupts));
@@ -188,6 +199,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"set_threads", set_threads},
                                      {"warm_up", warm_up},
                                      {"made_at", made_at},
+                                     {"function_line", function_line},
                                      {"cancel", cancel},
                                      {"cancelled", cancelled},
                                      {"interrupted", interrupted},

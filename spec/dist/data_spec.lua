@@ -193,8 +193,8 @@ describe("a sampler that is not the same on all ranks", function()
     ]])
     assert.equal(1, status)
     assert.matches("train_dataloader: the ranks would read different orders: rank 0 has 6 samples "
-      .. "beginning 2, 3, 4; rank 1 has 6 samples beginning 3, 4, 5: the sampler %(a function%) "
-      .. "must be the same on every rank", err)
+      .. "beginning 2, 3, 4; rank 1 has 6 samples beginning 3, 4, 5: the sampler %(a function at "
+      .. "script.lua:37%) must be the same on every rank", err)
     assert.not_matches("a step was run", err)
   end)
 

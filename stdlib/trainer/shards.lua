@@ -19,6 +19,14 @@ local function show_order(told)
   return ("%d samples beginning %s"):format(told.length, table.concat(told.first, ", "))
 end
 
+-- What decides the order of a loader, as an error text has it.
+local function show_maker(loader)
+  local sampler = loader.sampler or loader.batch_sampler
+  if not sampler then return "the data set" end
+  local line = type(sampler) == "function" and c.runtime.function_line(sampler)
+  return ("the sampler (%s%s)"):format(errors.show(sampler), line and " at " .. line or "")
+end
+
 -- Raises, on every rank, when the ranks cut different orders.
 local function compare(state, source)
   local loader = source.loader
@@ -29,11 +37,9 @@ local function compare(state, source)
   c.dist.set_hook(state.hook or "")
   for rank = 2, #told do
     if told[rank].hash ~= told[1].hash then
-      local sampler = loader.sampler or loader.batch_sampler
       errors.blame("%s: the ranks would read different orders: rank 0 has %s; rank %d has %s: %s "
         .. "must be the same on every rank: draw from the epoch that it is given, or from a seed",
-        source.where, show_order(told[1]), rank - 1, show_order(told[rank]),
-        sampler and ("the sampler (%s)"):format(errors.show(sampler)) or "the data set")
+        source.where, show_order(told[1]), rank - 1, show_order(told[rank]), show_maker(loader))
     end
   end
 end
