@@ -179,6 +179,41 @@ describe("samples that draw random numbers", function()
   end)
 end)
 
+describe("a collate that draws random numbers", function()
+  local NOISY <const> = [[
+    local net = Net()
+    function net:training_step(batch)
+      table.insert(self.seen, ("%.9f"):format(batch[1][1]:item()))
+      return self.layer(batch[1]:reshape {-1, 1}):mean()
+    end
+    local noisy = loader(8, {global_batch_size = 8,
+      collate = function(list) return {lt.rand(#list)} end})
+  ]]
+
+  it("draws apart on each rank", function()
+    local out = run(2, NOISY .. "trainer {}:fit(net, noisy)")
+    local first, second = out:match "^(%S+)\n(%S+)\n$"
+    assert.not_equal(first, second)
+    assert.equal(first .. "\n", (run(1, NOISY .. "trainer {}:fit(net, noisy)")))
+  end)
+
+  it("draws by slice with deterministic = 'world'", function()
+    local script <const> = NOISY .. [[
+      function net:on_fit_end()
+        local all = {}
+        for _, seen in ipairs(lt.dist.all_gather(self.seen)) do
+          table.move(seen, 1, #seen, #all + 1, all)
+        end
+        if lt.dist.rank() == 0 then print(table.concat(all, " ")) end
+      end
+      trainer {deterministic = "world"}:fit(net, noisy)
+    ]]
+    local wanted = run(1, script)
+    assert.equal(4, select(2, wanted:gsub("0%.", "")))
+    for _, n in ipairs { 2, 4 } do assert.equal(wanted, (run(n, script))) end
+  end)
+end)
+
 describe("a sampler that is not the same on all ranks", function()
   it("is an error that names it and the orders, before any step", function()
     local status, _, err = start(2, [[

@@ -93,6 +93,25 @@ describe("predict on 1, 2 and 4 ranks", function()
     ]]
   end)
 
+  it("has the same draws in what is read: samples, batches, functions", function()
+    same_on_all [[
+      local t, net = trainer {}, Net()
+      local Noisy = lt.data.Dataset:extend("Noisy")
+      function Noisy:__len() return 7 end
+      function Noisy:get() return {lt.rand(1)} end
+      print(show(t:predict(net, lt.data.DataLoader(Noisy(), {batch_size = 2}))))
+      print(show(t:predict(net, lt.data.DataLoader(numbers(7), {batch_size = 2,
+        collate = function(list) return {lt.rand(#list)} end}))))
+      print(show(t:predict(net, function()
+        local i = 0
+        return function()
+          i = i + 1
+          if i < 8 then return {lt.rand(i)} end
+        end
+      end)))
+    ]]
+  end)
+
   it("takes the samples of a data set that shards itself in turns", function()
     same_on_all [[
       local Count = lt.data.IterableDataset:extend("Count")

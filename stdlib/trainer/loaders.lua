@@ -181,12 +181,17 @@ function loaders.open(source, kind, epoch, position, counter, saved)
     return pass
   end
   pass.next_batch, pass.closing = open_iterator(source, epoch, position, kind, counter, saved)
-  if source.turns then pass.next_batch = source.turns(pass.next_batch) end
+  if source.turns then pass.next_batch = source.turns(pass) end
   return pass
 end
 
+-- Draws go by the number that the batch has among those of all ranks, where it has one.
 local function read(pass, ahead)
-  if pass.draws then loop.begin_read(pass.kind, pass.counter + ahead) end
+  if pass.draws then
+    local source, index = pass.source, pass.index + ahead
+    local number = source.number and source.number(index) or index
+    loop.begin_read(pass.kind, pass.counter - pass.index + number, source.part)
+  end
   return pass.next_batch()
 end
 

@@ -53,9 +53,17 @@ function loop.begin_part(part, kind, count)
   set_position(STREAM[kind] + PART * part, count)
 end
 
---- Keys the draws made while batch number `count` is read.
-function loop.begin_read(kind, count)
-  set_position(STREAM[kind] + READING, count)
+local being_read <const> = { kind = "train", count = 0 }
+
+--- Keys the draws made while batch number `count` is read, or this rank's part of it (from 0).
+function loop.begin_read(kind, count, part)
+  being_read.kind, being_read.count = kind, count
+  loop.read_part(part or 0)
+end
+
+--- The same of another part of that batch.
+function loop.read_part(part)
+  set_position(STREAM[being_read.kind] + READING + PART * part, being_read.count)
 end
 
 --- Forgets the batch.

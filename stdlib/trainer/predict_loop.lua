@@ -35,7 +35,7 @@ local function run_loader(state, source, loader_idx)
   while true do
     local batch, index = boundary.next(state, pass)
     if batch == nil then break end
-    local number = batch and shards.number_of(state, source, index)
+    local number = batch and shards.number_of(source, index)
     if number then
       agree.enter(state)
       predictions.add(kept, number, run_batch(state, batch, number, loader_idx))

@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.loaders"
+local loop = require "ltrain.trainer.loop"
 local slices = require "ltrain.trainer.slices"
 
 local shards = {}
@@ -78,6 +79,7 @@ local function share(state, kind, source)
   part.length_alone = source.length
   if not comes_sharded(source.loader) then
     part.shared, part.opened = true, function() compare(state, part) end
+    part.part = state.trainer.global_rank
   end
   return part
 end
@@ -85,11 +87,13 @@ end
 -- Of every `world` batches that are read, this rank's; `counts` notes how many there were in each
 -- round.
 local function in_turns(source, rank, world, counts)
-  return function(next_batch)
+  return function(pass)
+    local next_batch, first = pass.next_batch, pass.counter
     local round, read, ended = -1, 0, false
     return function()
       local own, count = false, 0
       while count < world and not ended and read ~= source.whole do
+        if pass.draws then loop.begin_read(pass.kind, first + read) end
         local batch = next_batch()
         ended = batch == nil
         if not ended then
@@ -104,6 +108,16 @@ local function in_turns(source, rank, world, counts)
   end
 end
 
+-- From the number of a rank's batch to the number among those of all, when they come in turns.
+local function numbering(state)
+  local rank, world = state.trainer.global_rank, state.trainer.world_size
+  return function(index) return index * world + rank end
+end
+
+local function be_alone(state, source)
+  source.dealt, source.number = "alone", numbering(state)
+end
+
 -- The source of a loader in prediction. Batches are dealt whole, batch k to rank k % world, a round
 -- at a time, so that what is predicted does not depend on the number of ranks: by the loader, or of
 -- what every rank reads. Batches that are a rank's own are taken to come in turns.
@@ -114,12 +128,12 @@ local function deal(state, kind, source)
     source.turns = in_turns(source, rank, world, counts)
   elseif comes_sharded(loader) then
     local own = loaders.source(loader, source.where)
-    own.dealt = "alone"
+    be_alone(state, own)
     return own
   else
     source.opened = function() compare(state, source) end
   end
-  source.dealt, source.shared = "rounds", true
+  source.dealt, source.shared, source.number = "rounds", true, numbering(state)
   source.active = function(index)
     local count = source.whole and source.whole - index * world or counts[index]
     return count < world and count or nil
@@ -148,7 +162,7 @@ function shards.sources(state, kind, value, where)
         cut(state, "own", source.loader)
         list[i] = loaders.source(source.loader, source.where)
       end
-      list[i].dealt = kind == "predict" and comes_sharded(source.loader) and "alone" or nil
+      if kind == "predict" and comes_sharded(source.loader) then be_alone(state, list[i]) end
     elseif kind == "predict" then
       list[i] = deal(state, kind, source)
     else
@@ -169,9 +183,9 @@ end
 
 --- Which batch of one process's table the `index`-th (from 0) of this rank's pass is; nil when it
 -- has none.
-function shards.number_of(state, source, index)
-  if not source.dealt then return index end
-  local number = index * state.trainer.world_size + state.trainer.global_rank
+function shards.number_of(source, index)
+  if not source.number then return index end
+  local number = source.number(index)
   if not source.whole or number < source.whole then return number end
 end
 

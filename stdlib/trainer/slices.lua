@@ -8,6 +8,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
 
 local slices = {}
@@ -17,7 +18,7 @@ local slices = {}
 local Slices = class.extend(nil, "Slices")
 
 function Slices:init(loader, first, count, all)
-  self.parts = {}
+  self.parts, self.first = {}, first
   for i = 1, count do
     local part = setmetatable({}, getmetatable(loader))
     for key, value in next, loader do part[key] = value end
@@ -61,6 +62,7 @@ function Slices:batches(position)
   local function next_batch()
     local batch = {}
     for i, step in ipairs(steps) do
+      loop.read_part(self.first + i - 1)
       batch[i] = step()
       if batch[i] == nil then return nil end
     end
