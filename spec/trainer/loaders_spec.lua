@@ -100,6 +100,21 @@ describe("a DataLoader", function()
     assert.equal(10, #first)
   end)
 
+  it("may serve training and validation: each has its own place in it", function()
+    local function fit(net, options)
+      local loader = lt.data.DataLoader(numbers(), { batch_size = 1 })
+      function net:validation_step() end
+      tiny.trainer { max_epochs = 1, val_check_interval = 2 }:fit(net, loader, loader, options)
+      return net._seen
+    end
+    local net = Watcher()
+    function net:on_train_batch_end(_, _, index)
+      if index == 5 then self.trainer:request_checkpoint(path) end
+    end
+    assert.equal(10, #fit(net))
+    assert.same({ "6.0", "7.0", "8.0", "9.0" }, fit(Watcher(), { ckpt_path = path }))
+  end)
+
   it("no longer shuffles for overfit_batches", function()
     local net = Watcher()
     tiny.trainer({ overfit_batches = 1, max_epochs = 2 }):fit(net,

@@ -118,6 +118,14 @@ function DataLoader:shard(rank, world, kind)
   return true
 end
 
+--- Another loader of the same data, with a place in it of its own.
+function DataLoader:copy()
+  local copy = setmetatable({}, getmetatable(self))
+  for name, value in next, self do copy[name] = value end
+  copy._pass, copy._saved = nil, nil
+  return copy
+end
+
 --- Whether what a rank reads is its own, not cut here: the sampler says so, or samples come one
 --- after the other.
 function DataLoader:comes_sharded()

@@ -211,7 +211,7 @@ local function new_state(trainer, fn, module, given)
     precision = trainer.strategy.precision,
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
-    optimizers = {}, schedulers = {}, sharded = {},
+    optimizers = {}, schedulers = {}, sharded = {}, served = {},
   }
 end
 

@@ -2,7 +2,9 @@
 --
 -- First what was passed to fit (or validate, ...), then the DataModule's dataloader hook, then the
 -- module's own.
+local DataLoader = require "ltrain.data.DataLoader"
 local call = require "ltrain.trainer.call"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.loaders"
 local position = require "ltrain.trainer.position"
@@ -24,6 +26,26 @@ local function ask(state, kind)
   end
   if state.hooks[hook] then return (call.method(state, hook)), hook end
   return nil, hook
+end
+
+-- A DataLoader that serves another loop of this run already, which is in the middle of it: a copy.
+local function own_loader(state, kind, loader)
+  if not class.is_a(loader, DataLoader) then return loader end
+  local served = state.served[loader]
+  if served and served ~= kind then return loader:copy() end
+  state.served[loader] = kind
+  return loader
+end
+
+-- What was given, a loader or a list of them, without those that serve another loop.
+local function own_loaders(state, kind, value)
+  local is_list = type(value) == "table" and getmetatable(value) == nil
+  if not is_list or not class.is_a(value[1], DataLoader) then
+    return own_loader(state, kind, value)
+  end
+  local list = {}
+  for i, loader in ipairs(value) do list[i] = own_loader(state, kind, loader) end
+  return list
 end
 
 local function refuse_empty(state, source)
@@ -56,7 +78,7 @@ end
 function sources.load(state, kind)
   local value, where = ask(state, kind)
   if value == nil then return nil end
-  local list = shards.sources(state, kind, value, where)
+  local list = shards.sources(state, kind, own_loaders(state, kind, value), where)
   local limit, option = limit_of(state, kind)
   for _, source in ipairs(list) do
     refuse_empty(state, source)
