@@ -1,24 +1,9 @@
-/* lua/bind/dist_bucket.c: many tensors in one buffer, so that they travel together. */
+/* lua/bind/dist_bucket.c: many tensors that travel together. */
 #include <string.h>
 
 #include "bind/dist.h"
 #include "bind/tensor.h"
 #include "device/device.h"
-
-/* The tensor at place k of the list at `list`. */
-static lt_tensor *element(lua_State *L, lt_bind *b, int list, lua_Integer k) {
-  lua_rawgeti(L, list, k);
-  lt_tensor *t = lt_check_tensor(L, b, -1, "pack");
-  lua_pop(L, 1);
-  return t;
-}
-
-/* Elements of all tensors of the list. */
-static int64_t count_all(lua_State *L, lt_bind *b, int list, lua_Integer n) {
-  int64_t sum = 0;
-  for (lua_Integer k = 1; k <= n; k++) sum += element(L, b, list, k)->numel;
-  return sum;
-}
 
 static bool is_plain(lt_ctx *c, const lt_tensor *t) {
   return t->contiguous && lt_device_table(c, t->storage->device)->host_memory;
@@ -39,34 +24,69 @@ static bool put(lt_ctx *c, lt_tensor *flat, int64_t at, lt_tensor *t) {
   return ok;
 }
 
+/* flat = the elements of all n tensors, one after the other, cast to its dtype. */
+static void pack_all(lt_ctx *c, lua_Integer n, lt_tensor *const *parts, lt_tensor *flat) {
+  lt_modes modes = c->modes;
+  c->modes.grad = c->modes.autocast = false;
+  int64_t at = 0;
+  for (lua_Integer k = 0; k < n && lt_ok(c); at += parts[k++]->numel) put(c, flat, at, parts[k]);
+  lt_storage_bump(c, flat->storage);
+  c->modes = modes;
+}
+
+/* The list of tensors at 1 as an array, which is pushed. */
+static lt_tensor **push_parts(lua_State *L, lt_bind *b, const char *who, lua_Integer *n) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  *n = (lua_Integer)lua_rawlen(L, 1);
+  lt_tensor **parts = lua_newuserdatauv(L, (size_t)(*n + 1) * sizeof *parts, 0);
+  for (lua_Integer k = 0; k < *n; k++) {
+    lua_rawgeti(L, 1, k + 1);
+    parts[k] = lt_check_tensor(L, b, lua_gettop(L), who);
+    lua_pop(L, 1);
+  }
+  return parts;
+}
+
 /* dist.pack(list, flat): the elements of all tensors of the list, one after the other, into a
    tensor of one dim that has room for just them; cast to its dtype. No history. */
 static int pack(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  luaL_checktype(L, 1, LUA_TTABLE);
   lt_tensor *flat = lt_check_tensor(L, b, 2, "pack");
-  lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
-  int64_t all = count_all(L, b, 1, n);
-  if (flat->ndim != 1 || flat->numel != all)
-    lt_raise(L, b, LT_ESHAPE, "pack: needs room for %lld elements in a row: got %s", (long long)all,
-             LT_TENSOR_STR(flat));
-  lt_ctx *c = b->c;
-  lt_modes modes = c->modes;
+  lua_Integer n;
+  lt_tensor **parts = push_parts(L, b, "pack", &n);
+  int64_t count = 0;
+  for (lua_Integer k = 0; k < n; k++) count += parts[k]->numel;
+  if (flat->ndim != 1 || flat->numel != count)
+    lt_raise(L, b, LT_ESHAPE, "pack: needs room for %lld elements in a row: got %s",
+             (long long)count, LT_TENSOR_STR(flat));
   lt_frame frame = lt_begin(L, b, 0);
-  c->modes.grad = c->modes.autocast = false;
-  int64_t at = 0;
-  for (lua_Integer k = 1; k <= n && lt_ok(c); k++) {
-    lt_tensor *t = element(L, b, 1, k);
-    put(c, flat, at, t);
-    at += t->numel;
+  pack_all(b->c, n, parts, flat);
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
+/* dist.reduce(list, scale): each tensor of the list = its sum over all ranks times `scale`, all at
+   once; contiguous tensors of one dtype. No history. */
+static int reduce(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_ctx *c = b->c;
+  double scale = luaL_checknumber(L, 2);
+  lt_group *g = lt_check_group(L, b, 99, "all_reduce");
+  lua_Integer n;
+  lt_tensor **parts = push_parts(L, b, "all_reduce", &n);
+  if (n == 0) return 0;
+  lt_place place = lt_place_here(L, b);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_work *w = lt_comm_all_reduce_parts(c, g, (int)n, parts, scale, lt_origin_of(&place));
+  if (w != NULL) {
+    lt_work_wait(c, w);
+    lt_work_release(c, w);
   }
-  lt_storage_bump(c, flat->storage);
-  c->modes = modes;
   lt_end_call(L, b, frame);
   return 0;
 }
 
 void lt_bind_dist_bucket(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"pack", pack}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"pack", pack}, {"reduce", reduce}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

@@ -1,5 +1,6 @@
 /* runtime/comm/collectives.c: collectives of tensors: what fits, what is compared, what moves. */
 #include <stdio.h>
+#include <string.h>
 
 #include "comm/group.h"
 #include "device/device.h"
@@ -84,6 +85,88 @@ lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
     lt_fail(c, LT_ESHAPE, "all_reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
             LT_TENSOR_STR(out));
   set_reduction(c, w, reduce, &plan);
+  return lt_work_issue(c, w, &plan, at);
+}
+
+/* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them. */
+static bool spread(lt_ctx *c, lt_work *w) {
+  const char *from = w->data.got;
+  lt_device_table(c, LT_CPU_DEVICE)
+      ->scale(w->data.got, w->move.count, (lt_dtype)w->move.dtype, w->move.scale);
+  for (int k = 0; k < w->n_parts; k++) {
+    size_t bytes = (size_t)w->parts[k]->numel * lt_item_size(w->parts[k]);
+    memcpy(lt_data(w->parts[k]), from, bytes);
+    from += bytes;
+  }
+  return false;
+}
+
+static bool gather_parts(lt_ctx *c, lt_work *w) {
+  w->data.got = lt_alloc(c, (size_t)w->bytes);
+  if (w->data.got == NULL) return false;
+  w->data.got_bytes = (size_t)w->bytes;
+  char *to = w->data.got;
+  for (int k = 0; k < w->n_parts; k++) {
+    size_t bytes = (size_t)w->parts[k]->numel * lt_item_size(w->parts[k]);
+    memcpy(to, lt_data(w->parts[k]), bytes);
+    to += bytes;
+  }
+  w->move.in = w->move.out = w->data.got;
+  w->next_step = spread;
+  return true;
+}
+
+static bool list_parts(lt_ctx *c, lt_work *w) {
+  w->data.sent_bytes = (size_t)w->n_parts * sizeof(lt_comm_part);
+  w->data.sent = lt_alloc(c, w->data.sent_bytes);
+  if (w->data.sent == NULL) return false;
+  lt_comm_part *part = (lt_comm_part *)(void *)w->data.sent;
+  int64_t n = 0;
+  for (int k = 0; k < w->n_parts; k++)
+    if (w->parts[k]->numel > 0)
+      part[n++] = (lt_comm_part){lt_data(w->parts[k]), w->parts[k]->numel};
+  w->move.parts = part;
+  w->move.n_parts = n;
+  return true;
+}
+
+/* Retains the tensors; counts their elements. */
+static bool keep_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts) {
+  w->parts = lt_alloc(c, (size_t)n * sizeof *w->parts);
+  if (w->parts == NULL) return false;
+  for (; w->n_parts < n; w->n_parts++) {
+    lt_tensor *t = parts[w->n_parts];
+    w->parts[w->n_parts] = lt_retain(t);
+    w->move.count += t->numel;
+    w->bytes += t->numel * (int64_t)lt_item_size(t);
+    check_tensor(c, LT_COMM_ALL_REDUCE, t);
+    if (t->dtype != parts[0]->dtype)
+      lt_fail(c, LT_EDTYPE, "all_reduce: dtypes differ: %s and %s",
+              lt_dtype_name((lt_dtype)parts[0]->dtype), lt_dtype_name((lt_dtype)t->dtype));
+  }
+  return lt_ok(c);
+}
+
+lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
+                                  double scale, lt_origin at) {
+  lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
+  if (w == NULL) return NULL;
+  if (!lt_assert(c, n > 0) || !keep_parts(c, w, n, parts)) {
+    n = 0;
+  } else {
+    if (g->ops->gathers && w->move.count > 0)
+      list_parts(c, w);
+    else
+      gather_parts(c, w);
+  }
+  lt_plan plan = {.op = LT_COMM_ALL_REDUCE,
+                  .dtype = n > 0 ? (lt_dtype)parts[0]->dtype : LT_F32,
+                  .shape = lt_shape_of(1, &w->move.count),
+                  .root = -1};
+  w->move.dtype = (int8_t)plan.dtype;
+  w->move.scale = scale;
+  plan.reduce = LT_COMM_SUM;
+  w->move.reduce = LT_COMM_SUM;
   return lt_work_issue(c, w, &plan, at);
 }
 

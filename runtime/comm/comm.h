@@ -74,6 +74,9 @@ typedef struct lt_origin {
    send, recv      t; matched a pair of ranks, in order in each direction */
 lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
                             lt_comm_reduce reduce, lt_origin at);
+/* The same (a sum) of n tensors of one dtype at once, in their own memory, times `scale`. */
+lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
+                                  double scale, lt_origin at);
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at);
 lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, lt_origin at);
 lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at);

@@ -30,6 +30,8 @@ struct lt_work {
   int step;
   lt_comm_reduce reduce; /* as asked: the backend has no mean */
   lt_tensor *in, *out;   /* retained until it is done */
+  lt_tensor **parts;     /* likewise, n_parts of them */
+  int n_parts;
   lt_tensor *result;
   int64_t *extents;     /* [size]: of the ranks, when they travel with the fingerprint */
   int64_t *counts;      /* [size] for the move */

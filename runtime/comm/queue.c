@@ -10,8 +10,19 @@
 #include "comm/group.h"
 #include "comm/ring.h"
 
+static void release_parts(lt_ctx *c, lt_work *w) {
+  if (w->parts == NULL) return;
+  for (int k = 0; k < w->n_parts; k++) {
+    lt_storage_bump(c, w->parts[k]->storage);
+    lt_release(c, w->parts[k]);
+  }
+  lt_free(c, w->parts, (size_t)w->n_parts * sizeof *w->parts);
+  w->parts = NULL;
+}
+
 static void drop(lt_ctx *c, lt_object *object) {
   lt_work *w = (lt_work *)object;
+  release_parts(c, w);
   lt_release(c, w->in);
   lt_release(c, w->out);
   lt_release(c, w->result);
@@ -97,6 +108,7 @@ static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
     atomic_fetch_add_explicit(&g->pulse->progress, 1, memory_order_relaxed);
   }
   if (w->out != NULL) lt_storage_bump(c, w->out->storage);
+  release_parts(c, w);
   lt_release(c, w->in);
   lt_release(c, w->out);
   lt_free(c, w->data.sent, w->data.sent_bytes);

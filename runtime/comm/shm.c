@@ -228,6 +228,7 @@ static const lt_comm_ops ops = {
     .version = LT_COMM_VERSION,
     .name = "shm",
     .fixed_order = true,
+    .gathers = true,
     .open = shm_open,
     .close = shm_close,
     .abandon = shm_close,

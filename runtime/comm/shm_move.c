@@ -10,7 +10,10 @@
 
 #include "comm/shm.h"
 
-enum { CALL_BYTES = 2 << 20 }; /* moved in one call at most, about 0.3 ms */
+enum {
+  CALL_BYTES = 2 << 20,  /* moved in one call at most, about 0.3 ms */
+  SCALE_BYTES = 16 << 10 /* of a sum in parts that are scaled while they are in the first cache */
+};
 
 /* One collective as this file sees it. */
 typedef struct job {
@@ -131,6 +134,33 @@ static void copy(const job *j, void *to, const void *from, int64_t n) {
   if (n > 0) memcpy(to, from, (size_t)(n * j->size));
 }
 
+/* An input in parts: where element `from` lies, and how many follow it there. */
+static char *in_part(const job *j, int64_t from, int64_t *n) {
+  const lt_comm_part *p = j->m->parts;
+  while (from >= p->count) from -= p++->count;
+  *n = p->count - from;
+  return (char *)p->data + from * j->size;
+}
+
+/* n elements from `from` on of this rank's input to a slot, and from a slot to its output. */
+static void copy_in(const job *j, char *to, int64_t from, int64_t n) {
+  if (j->m->n_parts == 0) copy(j, to, in_at(j, from), n);
+  for (int64_t at = 0, here; j->m->n_parts > 0 && at < n; at += here) {
+    const char *data = in_part(j, from + at, &here);
+    here = least(here, n - at);
+    copy(j, to + at * j->size, data, here);
+  }
+}
+
+static void copy_out(const job *j, int64_t to, const char *from, int64_t n) {
+  if (j->m->n_parts == 0) copy(j, out_at(j, to), from, n);
+  for (int64_t at = 0, here; j->m->n_parts > 0 && at < n; at += here) {
+    char *data = in_part(j, to + at, &here);
+    here = least(here, n - at);
+    copy(j, data, from + at * j->size, here);
+  }
+}
+
 /* Where the share of `rank` lies in a slot of an all_reduce. */
 static int64_t slot_offset(const job *j, uint64_t k, int rank) {
   return (share(j, k, rank).from - (int64_t)k * j->per) * j->size;
@@ -146,14 +176,14 @@ static int64_t put(const job *j, uint64_t k) {
       for (int r = 0; r < link->size && !j->whole; r++) {
         span s = share(j, k, r);
         if (r == link->rank) continue;
-        copy(j, slot + slot_offset(j, k, r), in_at(j, s.from), s.n);
+        copy_in(j, slot + slot_offset(j, k, r), s.from, s.n);
         moved += s.n;
       }
       if (!j->whole) break;
       /* fall through */
     case LT_COMM_BROADCAST: {
       span s = cut((int64_t)k * j->per, j->per, m->count);
-      copy(j, slot, in_at(j, s.from), s.n);
+      copy_in(j, slot, s.from, s.n);
       moved = s.n;
       break;
     }
@@ -183,6 +213,25 @@ static void operands(const job *j, uint64_t k, int64_t own, int64_t offset,
   operand[j->link->rank] = in_at(j, own);
 }
 
+/* The sums of parts, from one part to the next. `to`: where they go, one after the other; NULL:
+   they replace this rank's input, which two operands allow. */
+static void reduce_parts(const job *j, uint64_t k, int64_t from, int64_t n, int64_t offset,
+                         char *to) {
+  const lt_comm_move *m = j->m;
+  const lt_comm_link *link = j->link;
+  const void *operand[LT_COMM_MAX_RANKS];
+  for (int64_t at = 0, here; at < n; at += here) {
+    char *own = in_part(j, from + at, &here);
+    here = least(least(here, n - at), SCALE_BYTES / j->size);
+    for (int r = 0; r < link->size; r++)
+      operand[r] = slot_of(j, r, k) + offset + at * j->size;
+    operand[link->rank] = own;
+    char *out = to != NULL ? to + at * j->size : own;
+    shm_reduce(link, operand, 0, here, (lt_dtype)m->dtype, m->reduce, out);
+    if (m->scale != 1) link->home->host->scale(out, here, (lt_dtype)m->dtype, m->scale);
+  }
+}
+
 /* The sum of this rank's share. It goes into the slot first: the tensor may be input and output. */
 static int64_t reduce(const job *j, uint64_t k) {
   const lt_comm_move *m = j->m;
@@ -198,9 +247,13 @@ static int64_t reduce(const job *j, uint64_t k) {
   }
   span s = share(j, k, link->rank);
   int64_t offset = slot_offset(j, k, link->rank);
-  operands(j, k, s.from, offset, operand);
-  shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, slot + offset);
-  copy(j, out_at(j, s.from), slot + offset, s.n);
+  if (m->n_parts > 0) {
+    reduce_parts(j, k, s.from, s.n, offset, slot + offset);
+  } else {
+    operands(j, k, s.from, offset, operand);
+    shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, slot + offset);
+  }
+  copy_out(j, s.from, slot + offset, s.n);
   return s.n;
 }
 
@@ -213,7 +266,7 @@ static int64_t get(const job *j, uint64_t k) {
       for (int r = 0; r < link->size; r++) {
         span s = share(j, k, r);
         if (r == link->rank) continue;
-        copy(j, out_at(j, s.from), slot_of(j, r, k) + slot_offset(j, k, r), s.n);
+        copy_out(j, s.from, slot_of(j, r, k) + slot_offset(j, k, r), s.n);
         moved += s.n;
       }
       break;
@@ -246,6 +299,12 @@ static int64_t add_whole(const job *j, uint64_t k) {
   const void *operand[LT_COMM_MAX_RANKS];
   _Alignas(SHM_LINE) char room[SHM_SMALL];
   span s = cut((int64_t)k * j->per, j->per, m->count);
+  if (m->n_parts > 0) {
+    char *to = j->link->size <= 2 ? NULL : room;
+    reduce_parts(j, k, s.from, s.n, 0, to);
+    if (to != NULL) copy_out(j, s.from, to, s.n);
+    return s.n;
+  }
   operands(j, k, s.from, 0, operand);
   char *out = j->link->size <= 2 ? out_at(j, s.from) : room;
   shm_reduce(j->link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out);

@@ -1,4 +1,5 @@
-/* runtime/cpu/combine.c: what ranks add up: two arrays joined elementwise, and a mean's division.
+/* runtime/cpu/combine.c: what ranks add up: two arrays joined elementwise, a mean's division and a
+   weight's product.
 
    f16 and bf16 compute in f32 and round at the end of each call; integers wrap (-fwrapv); sum and
    max of bool are "or", prod and min "and". A NaN in either operand stays, as in max and min of
@@ -68,23 +69,29 @@ void LT_CPU(lt_cpu_combine)(void *dst, const void *a, const void *b, int64_t n, 
   }
 }
 
-#define EACH(type, own, load, store)                                        \
+#define EACH(type, own, load, store, join)                                  \
   {                                                                         \
     type *d = data;                                                         \
     own k = (own)by;                                                        \
     LT_INDEPENDENT for (int64_t i = 0; i < n; i++)                          \
-      d[i] = (type)store((own)(load(d[i]) / k));                            \
+      d[i] = (type)store((own)join(load(d[i]), k));                         \
     break;                                                                  \
+  }
+#define QUOTIENT(x, y) ((x) / (y))
+
+#define EACH_FLOAT(join)                                                    \
+  switch (dtype) {                                                          \
+  case LT_F32: EACH(float, float, SAME, SAME, join)                         \
+  case LT_F64: EACH(double, double, SAME, SAME, join)                       \
+  case LT_F16: EACH(uint16_t, float, lt_f16_to_f32, lt_f32_to_f16, join)    \
+  case LT_BF16: EACH(uint16_t, float, lt_bf16_to_f32, lt_f32_to_bf16, join) \
+  default: break;                                                           \
   }
 
 void LT_CPU(lt_cpu_divide)(void *data, int64_t n, lt_dtype dtype, int by);
-void LT_CPU(lt_cpu_divide)(void *data, int64_t n, lt_dtype dtype, int by) {
-  switch (dtype) {
-  case LT_F32: EACH(float, float, SAME, SAME)
-  case LT_F64: EACH(double, double, SAME, SAME)
-  case LT_F16: EACH(uint16_t, float, lt_f16_to_f32, lt_f32_to_f16)
-  case LT_BF16: EACH(uint16_t, float, lt_bf16_to_f32, lt_f32_to_bf16)
-  default: break;
-  }
-}
+void LT_CPU(lt_cpu_divide)(void *data, int64_t n, lt_dtype dtype, int by) { EACH_FLOAT(QUOTIENT) }
+
+void LT_CPU(lt_cpu_scale)(void *data, int64_t n, lt_dtype dtype, double by);
+void LT_CPU(lt_cpu_scale)(void *data, int64_t n, lt_dtype dtype, double by) { EACH_FLOAT(PROD) }
+#undef EACH_FLOAT
 #undef EACH

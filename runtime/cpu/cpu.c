@@ -13,7 +13,8 @@
   extern const lt_kernel lt_cpu_kernels_##level[LT_OP_COUNT];                               \
   void lt_cpu_combine_##level(void *dst, const void *a, const void *b, int64_t n,           \
                               lt_dtype dtype, lt_comm_reduce reduce);                       \
-  void lt_cpu_divide_##level(void *data, int64_t n, lt_dtype dtype, int by);
+  void lt_cpu_divide_##level(void *data, int64_t n, lt_dtype dtype, int by);                \
+  void lt_cpu_scale_##level(void *data, int64_t n, lt_dtype dtype, double by);
 #include "cpu/levels.def"
 #undef LT_CPU_LEVEL
 
@@ -40,7 +41,7 @@ static void release(int index, void *ptr, size_t bytes) {
   {.size = sizeof(lt_device_ops), .version = LT_BACKEND_VERSION, .name = "cpu",             \
    .host_memory = true, .kernels = lt_cpu_kernels_##level, .count = count,                  \
    .alloc = allocate, .free = release, .combine = lt_cpu_combine_##level,                   \
-   .divide = lt_cpu_divide_##level}
+   .divide = lt_cpu_divide_##level, .scale = lt_cpu_scale_##level}
 
 static const struct {
   const char *name;

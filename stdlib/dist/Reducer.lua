@@ -1,10 +1,8 @@
 --- stdlib/dist/Reducer.lua: the gradients of all ranks, added in buckets.
 --
--- Gradients of one dtype travel together, up to `bucket_cap_mb`, in a buffer that is kept from step
--- to step; the last parameters come first, because backward has them first. What was reduced is a
--- parameter's gradient from then on, as a view of the buffer. A parameter that no rank used keeps
--- `grad = nil`. Reductions are plain sums in the transport's order: weights went into the seed of
--- backward.
+-- Gradients of one dtype travel together, up to `bucket_cap_mb`, the last parameters first; the
+-- sums take their place. A parameter that no rank used keeps `grad = nil`. Reductions are plain
+-- sums in the transport's order: weights went into the seed of backward.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
@@ -38,17 +36,19 @@ function Reducer:init(options)
   self.plans = setmetatable({}, { __mode = "k" })
 end
 
--- Buckets. Each is { parameters =, flat =, wire =, views =, grads = }: `wire` travels.
+-- Buckets. Each is { parameters =, count =, dtype = }, and with a hook { flat =, wire =, views = }:
+-- `wire` is what travels.
 
 local function new_bucket(self, dtype)
   return { dtype = dtype, parameters = {}, count = 0, compressed = self.compressed
     and dtype ~= "bf16" and dtype ~= "f16" }
 end
 
-local function complete(bucket)
+-- What a hook is given: the gradients in one row, and where each is in it.
+local function make_row(bucket)
   bucket.flat = c.zeros({ bucket.count }, { dtype = bucket.dtype })
   bucket.wire = bucket.compressed and c.zeros({ bucket.count }, { dtype = "bf16" }) or bucket.flat
-  bucket.views, bucket.grads = {}, {}
+  bucket.views = {}
   local at = 1
   for i, parameter in ipairs(bucket.parameters) do
     local n = parameter:numel()
@@ -73,7 +73,9 @@ local function make_plan(self, parameters, is_used)
       bucket.count = bucket.count + n
     end
   end
-  for _, bucket in ipairs(plan) do complete(bucket) end
+  for _, bucket in ipairs(plan) do
+    if self.hook then make_row(bucket) end
+  end
   return plan
 end
 
@@ -109,26 +111,32 @@ local function plan_of(self, parameters, key, missing)
   return plan
 end
 
-local function launch(self, bucket)
-  for i, parameter in ipairs(bucket.parameters) do
-    bucket.grads[i] = parameter.grad or c.zeros_like(parameter)
-  end
-  c.dist.pack(bucket.grads, bucket.wire)
-  if type(self.hook) == "function" then
+-- Through a hook the gradients travel as one row, of which they are views from then on.
+local function reduce_row(self, bucket, grads, scale)
+  c.dist.pack(grads, bucket.wire)
+  if self.compressed then
+    collectives.all_reduce_(bucket.wire)
+  else
     local sum = self.hook(bucket.wire)
     if sum ~= bucket.wire then bucket.wire:copy_(sum) end
-    return nil
   end
-  return collectives.all_reduce_(bucket.wire, { async = true })
+  if bucket.wire ~= bucket.flat then bucket.flat:copy_(bucket.wire) end
+  if scale ~= 1 then bucket.flat:mul_(scale) end
+  for i, parameter in ipairs(bucket.parameters) do parameter.grad = bucket.views[i] end
 end
 
-local function land(bucket, handle, total)
-  if handle then handle:wait() end
-  if bucket.wire ~= bucket.flat then bucket.flat:copy_(bucket.wire) end
-  if total ~= 1 then bucket.flat:mul_(1.0 / total) end
+local function reduce_bucket(self, bucket, scale)
+  local grads = {}
   for i, parameter in ipairs(bucket.parameters) do
-    parameter.grad, bucket.grads[i] = bucket.views[i], nil
+    local grad = parameter.grad
+    if not grad then
+      grad = c.zeros_like(parameter)
+      parameter.grad = grad
+    end
+    grads[i] = grad
   end
+  if self.hook then return reduce_row(self, bucket, grads, scale) end
+  c.dist.reduce(grads, scale)
 end
 
 --- How many of the parameters have no gradient on this rank.
@@ -145,9 +153,9 @@ end
 --- `key`: a table that stands for this list from step to step; its buffers are kept.
 function Reducer:reduce(parameters, total, missing, key)
   local _ <close> = c.no_grad()
-  local plan, handles = plan_of(self, parameters, key or parameters, missing), {}
-  for i, bucket in ipairs(plan) do handles[i] = launch(self, bucket) or false end
-  for i, bucket in ipairs(plan) do land(bucket, handles[i], total) end
+  for _, bucket in ipairs(plan_of(self, parameters, key or parameters, missing)) do
+    reduce_bucket(self, bucket, 1.0 / total)
+  end
 end
 
 return Reducer

@@ -57,11 +57,12 @@ typedef struct lt_device_ops {
   bool (*stream_wait)(lt_ctx *c, int index, int stream, int other, uint64_t event);
   bool (*synchronize)(lt_ctx *c, int index);
 
-  /* For reductions between ranks: dst = a (reduce) b, where dst may be a or b; data /= by, for
-     floating types. Memory of the device, work done when they return. (optional) */
+  /* For reductions between ranks: dst = a (reduce) b, where dst may be a or b; data /= by and
+     data *= by, for floating types. Memory of the device, work done when they return. (optional) */
   void (*combine)(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
                   lt_comm_reduce reduce);
   void (*divide)(void *data, int64_t n, lt_dtype dtype, int by);
+  void (*scale)(void *data, int64_t n, lt_dtype dtype, double by);
 } lt_device_ops;
 
 /* What ltrain offers a backend that it opened. Grows at its end: `size` says how far it goes. */

@@ -86,6 +86,12 @@ typedef struct lt_comm_compare {
   char text[LT_COMM_TEXT];
 } lt_comm_compare;
 
+/* A part of what does not lie close together. */
+typedef struct lt_comm_part {
+  void *data;
+  int64_t count; /* elements, at least 1 */
+} lt_comm_part;
+
 /* One movement of bytes, already agreed by all ranks; barriers and splits have none. Elements lie
    close together. in == out is allowed for all_reduce and broadcast; otherwise they do not overlap.
 
@@ -111,6 +117,11 @@ typedef struct lt_comm_move {
   const void *in;
   void *out;
   int64_t chunk_bytes;   /* at most so much in one call of the transport: 1 GiB, less in specs */
+  /* all_reduce to backends that say `gathers`: when `n_parts` is not 0, input and output are these
+     parts, one after the other, in place of `in` and `out`; the sum is multiplied by `scale`. */
+  const lt_comm_part *parts;
+  int64_t n_parts;
+  double scale;
   int64_t moved;         /* the backend adds what it moved: a wait that sees it grow goes on */
   void *state;           /* the backend's own: zero at first, freed by it at the end */
   char text[LT_COMM_TEXT];
@@ -135,6 +146,7 @@ typedef struct lt_comm_host {
   void (*combine)(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
                   lt_comm_reduce reduce);
   size_t (*item_size)(lt_dtype dtype);
+  void (*scale)(void *data, int64_t n, lt_dtype dtype, double by); /* data *= by, floating types */
 } lt_comm_host;
 
 typedef struct lt_comm_ops {
@@ -143,6 +155,7 @@ typedef struct lt_comm_ops {
   const char *name;  /* "shm" */
   bool overlaps;     /* several moves may be under way on a link at once (issued in order) */
   bool fixed_order;  /* always adds in the tree */
+  bool gathers;      /* all_reduce works on parts */
 
   /* Join the group of all ranks. May block: a watchdog looks on. NULL: `text` says why. */
   lt_comm_link *(*open)(const lt_comm_host *host, const lt_comm_place *place, char *text,
