@@ -2,6 +2,8 @@
 --
 -- Each script fits (or steps) on ranks, computes in its parent what one process gives for the same
 -- samples, and compares: what it raises fails the spec.
+local job = require "spec.dist.job"
+local lt = require "ltrain"
 local support = require "spec.dist.support"
 
 -- `fit(net, n, batches, options)` runs batches[rank + 1] on n ranks; `gradient_of(net, loss)` is a
@@ -62,134 +64,144 @@ local function part(from, n) return {x:narrow(1, from, n), y:narrow(1, from, n)}
 
 local function passes(code) return support.passes(PRELUDE .. code) end
 
-describe("gradients of 2 ranks", function()
-  it("weigh batches of 5 and 3 by their samples", function()
-    passes [[
-      local net = Net()
-      function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
-      local before = copies(net:parameters())
-      local wanted = stepped(before, gradients(net, lt.cross_entropy(net(x), y)))
-      fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
-      close(wanted, net:parameters(), 1e-14)
-    ]]
-  end)
+-- The same on two ranks that mpirun starts.
+local function passes_over_mpi(code)
+  local status, out = support.mpirun(2, PRELUDE .. code)
+  assert.equal(0, status, out)
+end
 
-  it("go through all_gather with cat in a loss of all samples", function()
-    passes [[
-      local net = Net()
-      local function contrast(z) local s = z:matmul(z:t()) return (s - s:mean()):pow(2):mean() end
-      function net:training_step(b)
-        return contrast(lt.dist.all_gather(self(b[1]), {cat = true}))
-      end
-      local before = copies(net:parameters())
-      local wanted = stepped(before, gradients(net, contrast(net(x))))
-      fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
-      close(wanted, net:parameters(), 1e-12)
-    ]]
-  end)
+local OVER <const> = { shm = passes, mpi = job.can "mpi" and passes_over_mpi or nil }
 
-  it("come back to a rank whose loss does not use what it gathered", function()
-    passes [[
-      local net = Net()
-      function net:training_step(b)
-        local all = lt.dist.all_gather(self(b[1]), {cat = true})
-        if lt.dist.rank() == 1 then return nil end
-        return all:pow(2):mean()
-      end
-      local before = copies(net:parameters())
-      local wanted = stepped(before, gradients(net, net(x):pow(2):mean()))
-      fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
-      close(wanted, net:parameters(), 1e-12)
-    ]]
-  end)
-
-  it("go through two collectives that ranks use in opposite order", function()
-    passes [[
-      local net = Net()
-      function net:training_step(b)
-        local h = self(b[1])
-        local a = lt.dist.all_gather(h, {cat = true})
-        local s = lt.dist.all_reduce(h:sum(1))
-        if lt.dist.rank() == 0 then return a:pow(2):mean() + s:pow(2):mean() end
-        return s:pow(2):mean() + a:pow(2):mean()
-      end
-      local before = copies(net:parameters())
-      local h = net(x)
-      local wanted = stepped(before, gradients(net, h:pow(2):mean() + h:sum(1):pow(2):mean()))
-      fit(net, 2, {{part(1, 4)}, {part(5, 4)}})
-      close(wanted, net:parameters(), 1e-12)
-    ]]
-  end)
-
-  it("are reduced once a window, with a rank that has nothing left", function()
-    passes [[
-      local net = Net()
-      function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
-      -- Windows of 3 over 4 batches: rank 1 has a short one, then none.
-      local before = copies(net:parameters())
-      local first = lt.cat({x:narrow(1, 1, 2), x:narrow(1, 3, 2), x:narrow(1, 5, 2),
-        x:narrow(1, 7, 2), x:narrow(1, 1, 1)}, 1)
-      local labels = lt.cat({y:narrow(1, 1, 2), y:narrow(1, 3, 2), y:narrow(1, 5, 2),
-        y:narrow(1, 7, 2), y:narrow(1, 1, 1)}, 1)
-      local wanted = stepped(before, gradients(net, lt.cross_entropy(net(first), labels)))
-      do
-        local _ <close> = lt.allow_update()
-        for i, p in ipairs(net:parameters()) do p:copy_(wanted[i]) end
-      end
-      local second = stepped(wanted, gradients(net, lt.cross_entropy(net(x:narrow(1, 4, 2)),
-        y:narrow(1, 4, 2))))
-      do
-        local _ <close> = lt.allow_update()
-        for i, p in ipairs(net:parameters()) do p:copy_(before[i]) end
-      end
-      local t = fit(net, 2, {{part(1, 2), part(3, 2), part(5, 2), part(4, 2)},
-        {part(7, 2), part(1, 1)}}, {accumulate_grad_batches = 3})
-      same(2, t.global_step)
-      close(second, net:parameters(), 1e-14)
-    ]]
-  end)
-
-  it("are added for tied weights, and left out for a branch that none used", function()
-    passes [[
-      local net = Net()
-      net.tied, net.idle = net.first, lt.nn.Linear(3, 3):to("f64")
-      function net:training_step(b)
-        return lt.cross_entropy(self.second(self.first(b[1]) + self.tied(b[1]:neg())), b[2])
-      end
-      local before = copies(net:parameters())
-      local loss = lt.cross_entropy(net.second(net.first(x) + net.tied(x:neg())), y)
-      loss:backward()
-      local wanted = {}
-      for i, p in ipairs(net:parameters()) do
-        wanted[i] = p.grad and before[i] - p.grad * 0.1 or before[i]
-      end
-      net:zero_grad()
-      fit(net, 2, {{part(1, 4)}, {part(5, 4)}})
-      close(wanted, net:parameters(), 1e-14)
-      same(nil, net.idle.weight.grad)
-    ]]
-  end)
-
-  it("are the same in buckets of any size, through a hook and as bf16", function()
-    passes [[
-      local before = copies(Net():parameters())
-      local function run(options)
+for over, passes in pairs(OVER) do -- luacheck: ignore passes
+  describe("gradients of 2 ranks over " .. over, function()
+    it("weigh batches of 5 and 3 by their samples", function()
+      passes [[
         local net = Net()
-        for i, p in ipairs(net:parameters()) do net:parameters()[i]:detach():copy_(before[i]) end
         function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
-        fit(net, 2, {{part(1, 4)}, {part(5, 4)}}, {strategy = lt.strategies.DDP(options)})
-        return copies(net:parameters())
-      end
-      local wanted = run {}
-      close(wanted, run {bucket_cap_mb = 1e-5}, 0)
-      local function hook(flat) return lt.dist.all_reduce(flat) * 1 end
-      close(wanted, run {ddp_comm_hook = hook}, 0)
-      local rough = run {ddp_comm_hook = "bf16"}
-      close(wanted, rough, 1e-3)
-      assert(not pcall(close, wanted, rough, 1e-9))
-    ]]
+        local before = copies(net:parameters())
+        local wanted = stepped(before, gradients(net, lt.cross_entropy(net(x), y)))
+        fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
+        close(wanted, net:parameters(), 1e-14)
+      ]]
+    end)
+
+    it("go through all_gather with cat in a loss of all samples", function()
+      passes [[
+        local net = Net()
+        local function contrast(z) local s = z:matmul(z:t()) return (s - s:mean()):pow(2):mean() end
+        function net:training_step(b)
+          return contrast(lt.dist.all_gather(self(b[1]), {cat = true}))
+        end
+        local before = copies(net:parameters())
+        local wanted = stepped(before, gradients(net, contrast(net(x))))
+        fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
+        close(wanted, net:parameters(), 1e-12)
+      ]]
+    end)
+
+    it("come back to a rank whose loss does not use what it gathered", function()
+      passes [[
+        local net = Net()
+        function net:training_step(b)
+          local all = lt.dist.all_gather(self(b[1]), {cat = true})
+          if lt.dist.rank() == 1 then return nil end
+          return all:pow(2):mean()
+        end
+        local before = copies(net:parameters())
+        local wanted = stepped(before, gradients(net, net(x):pow(2):mean()))
+        fit(net, 2, {{part(1, 5)}, {part(6, 3)}})
+        close(wanted, net:parameters(), 1e-12)
+      ]]
+    end)
+
+    it("go through two collectives that ranks use in opposite order", function()
+      passes [[
+        local net = Net()
+        function net:training_step(b)
+          local h = self(b[1])
+          local a = lt.dist.all_gather(h, {cat = true})
+          local s = lt.dist.all_reduce(h:sum(1))
+          if lt.dist.rank() == 0 then return a:pow(2):mean() + s:pow(2):mean() end
+          return s:pow(2):mean() + a:pow(2):mean()
+        end
+        local before = copies(net:parameters())
+        local h = net(x)
+        local wanted = stepped(before, gradients(net, h:pow(2):mean() + h:sum(1):pow(2):mean()))
+        fit(net, 2, {{part(1, 4)}, {part(5, 4)}})
+        close(wanted, net:parameters(), 1e-12)
+      ]]
+    end)
+
+    it("are reduced once a window, with a rank that has nothing left", function()
+      passes [[
+        local net = Net()
+        function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
+        -- Windows of 3 over 4 batches: rank 1 has a short one, then none.
+        local before = copies(net:parameters())
+        local first = lt.cat({x:narrow(1, 1, 2), x:narrow(1, 3, 2), x:narrow(1, 5, 2),
+          x:narrow(1, 7, 2), x:narrow(1, 1, 1)}, 1)
+        local labels = lt.cat({y:narrow(1, 1, 2), y:narrow(1, 3, 2), y:narrow(1, 5, 2),
+          y:narrow(1, 7, 2), y:narrow(1, 1, 1)}, 1)
+        local wanted = stepped(before, gradients(net, lt.cross_entropy(net(first), labels)))
+        do
+          local _ <close> = lt.allow_update()
+          for i, p in ipairs(net:parameters()) do p:copy_(wanted[i]) end
+        end
+        local second = stepped(wanted, gradients(net, lt.cross_entropy(net(x:narrow(1, 4, 2)),
+          y:narrow(1, 4, 2))))
+        do
+          local _ <close> = lt.allow_update()
+          for i, p in ipairs(net:parameters()) do p:copy_(before[i]) end
+        end
+        local t = fit(net, 2, {{part(1, 2), part(3, 2), part(5, 2), part(4, 2)},
+          {part(7, 2), part(1, 1)}}, {accumulate_grad_batches = 3})
+        same(2, t.global_step)
+        close(second, net:parameters(), 1e-14)
+      ]]
+    end)
+
+    it("are added for tied weights, and left out for a branch that none used", function()
+      passes [[
+        local net = Net()
+        net.tied, net.idle = net.first, lt.nn.Linear(3, 3):to("f64")
+        function net:training_step(b)
+          return lt.cross_entropy(self.second(self.first(b[1]) + self.tied(b[1]:neg())), b[2])
+        end
+        local before = copies(net:parameters())
+        local loss = lt.cross_entropy(net.second(net.first(x) + net.tied(x:neg())), y)
+        loss:backward()
+        local wanted = {}
+        for i, p in ipairs(net:parameters()) do
+          wanted[i] = p.grad and before[i] - p.grad * 0.1 or before[i]
+        end
+        net:zero_grad()
+        fit(net, 2, {{part(1, 4)}, {part(5, 4)}})
+        close(wanted, net:parameters(), 1e-14)
+        same(nil, net.idle.weight.grad)
+      ]]
+    end)
+
+    it("are the same in buckets of any size, through a hook and as bf16", function()
+      passes [[
+        local before = copies(Net():parameters())
+        local function run(options)
+          local net = Net()
+          for i, p in ipairs(net:parameters()) do net:parameters()[i]:detach():copy_(before[i]) end
+          function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
+          fit(net, 2, {{part(1, 4)}, {part(5, 4)}}, {strategy = lt.strategies.DDP(options)})
+          return copies(net:parameters())
+        end
+        local wanted = run {}
+        close(wanted, run {bucket_cap_mb = 1e-5}, 0)
+        local function hook(flat) return lt.dist.all_reduce(flat) * 1 end
+        close(wanted, run {ddp_comm_hook = hook}, 0)
+        local rough = run {ddp_comm_hook = "bf16"}
+        close(wanted, rough, 1e-3)
+        assert(not pcall(close, wanted, rough, 1e-9))
+      ]]
+    end)
   end)
-end)
+end
 
 describe("manual optimization on 2 ranks", function()
   it("shares the gradients of each optimizer at its step, as in a GAN", function()
@@ -249,6 +261,42 @@ describe("manual optimization on 2 ranks", function()
     assert.matches("rank 1 has no data left while others have, and manual optimization cannot "
       .. "step without it", out)
   end)
+end)
+
+describe("50 steps with a short last batch", function()
+  -- Weights after them on n ranks, as one process reads them.
+  local function trained(n, dtype)
+    local file = os.tmpname()
+    passes(([[
+      local n, dtype, file = %d, %q, %q
+      lt.seed(11)
+      local net = Net()
+      net:to(dtype)
+      function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
+      local x = lt.randn(75, 3):to(dtype)
+      local data = lt.data.TensorDataset(x, x:sum(2):gt(0):to("i64"))
+      local t = lt.Trainer{devices = n, max_epochs = 10, logger = false,
+        enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false}
+      t:fit(net, lt.data.DataLoader(data, {global_batch_size = 16, shuffle = true}))
+      same(50, t.global_step)
+      lt.save(file, net:state_dict())
+    ]]):format(n, dtype, file))
+    local state = lt.load(file)
+    os.remove(file)
+    return state
+  end
+
+  for dtype, tolerance in pairs { f64 = 1e-10, f32 = 1e-4 } do
+    it(("give the same %s weights on 1, 2 and 4 ranks"):format(dtype), function()
+      local one = trained(1, dtype)
+      for _, n in ipairs { 2, 4 } do
+        for name, tensor in pairs(trained(n, dtype)) do
+          local off = (tensor - one[name]):abs():max():item()
+          assert(off <= tolerance, ("%s on %d ranks: off by %g"):format(name, n, off))
+        end
+      end
+    end)
+  end
 end)
 
 describe("lt.dist.ddp", function()

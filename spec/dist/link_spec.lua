@@ -6,6 +6,7 @@
 local hosts = require "spec.dist.two_hosts.hosts"
 local job = require "spec.dist.job"
 local lt = require "ltrain"
+local world = require "spec.dist.world"
 
 local TIMEOUT <const> = 12
 local BOUND <const> = TIMEOUT + 7 -- a rank that lost rank 0 gives the others 5 s
@@ -103,6 +104,18 @@ describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), func
     assert.equal("lta node 0 of 2, local 0 of 2: 10\nlta node 0 of 2, local 1 of 2: 10\n"
       .. "ltb node 1 of 2, local 0 of 2: 10\nltb node 1 of 2, local 1 of 2: 10\n", one:read "out")
     assert.equal(0, one:status())
+  end)
+
+  when("train as one process does, bit for bit", function()
+    local two <close> = hosts.up()
+    local files = { os.tmpname(), os.tmpname() }
+    local one <close> = job.start(world(4, 1, 25, files[1]), { words = two:ltrain(2), limit = 60 })
+    assert.is_true(one:wait_for("status", 60))
+    assert.equal(0, one:status(), one:read "err")
+    local alone <close> = job.start(world(1, 1, 25, files[2]), {})
+    assert.is_true(alone:wait_for("status", 60))
+    assert.equal(lt.hash(lt.load(files[2])), lt.hash(lt.load(files[1])))
+    for _, file in ipairs(files) do os.remove(file) end
   end)
 
   when("are refused within a second when one of them cannot be reached", function()

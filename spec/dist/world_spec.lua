@@ -1,40 +1,8 @@
 -- spec/dist/world_spec.lua: deterministic = "world": equal bits on any number of ranks.
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
+local script = require "spec.dist.world"
 local support = require "spec.dist.support"
-
--- A net with all that could make a difference: convolution, batch norm, dropout on a view of
--- [B * rows, C], a batch at the end that is short. Prints nothing; writes its weights.
--- Arguments: ranks, accumulated batches, megabytes of a bucket, a file.
-local SCRIPT <const> = [[
-local ranks, window, megabytes, file = table.unpack(arg)
-lt.seed(3)
-local Net = lt.Module:extend("Net")
-function Net:init()
-  self.conv, self.norm = lt.nn.Conv2d(1, 4, 3), lt.nn.BatchNorm2d(4)
-  self.drop, self.head = lt.nn.Dropout(0.3), lt.nn.Linear(16, 2)
-end
-function Net:forward(x)
-  local hidden = self.norm(self.conv(x)):relu()
-  local rows = self.drop(hidden:reshape{x.shape[1] * 4, 4})
-  return self.head((rows:reshape{x.shape[1], 16}))
-end
-function Net:training_step(batch)
-  local loss = lt.cross_entropy(self(batch[1]), batch[2])
-  self:log("loss", loss, {on_epoch = true})
-  return loss
-end
-function Net:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-2}) end
-local x = lt.randn(75, 1, 4, 4)
-local data = lt.data.TensorDataset(x, x:sum({2, 3, 4}):gt(0):to("i64"))
-local t = lt.Trainer{devices = ranks, max_epochs = 2, deterministic = "world",
-  accumulate_grad_batches = window, logger = false, enable_checkpointing = false,
-  enable_progress_bar = false, enable_model_summary = false,
-  strategy = ranks > 1 and lt.strategies.DDP{bucket_cap_mb = megabytes} or "auto"}
-local net = Net()
-t:fit(net, lt.data.DataLoader(data, {global_batch_size = 16, shuffle = true}))
-if lt.dist.rank() == 0 then lt.save(file, net:state_dict()) end
-]]
 
 local folder
 
@@ -42,9 +10,10 @@ setup(function() folder = child.folder() end)
 teardown(function() child.remove(folder) end)
 
 -- What `ltrain hash` says of the weights after a fit.
-local function hash_of(ranks, window, megabytes, over)
+local function hash_of(ranks, window, megabytes, over, change)
   local file = ("%s/%d_%d_%s.safetensors"):format(folder, ranks, window, over)
-  local code = ("arg = {%d, %d, %g, %q}\n"):format(ranks, window, megabytes, file) .. SCRIPT
+  local code = script(ranks, window, megabytes, file)
+  if change then code = change(code) end
   local status, out
   if over == "mpi" then
     status, out = support.mpirun(ranks, code)
@@ -66,6 +35,16 @@ describe("deterministic = 'world'", function()
       assert.equal(one, hash_of(4, window, 0.0001, "shm"), "4 ranks, a bucket a parameter")
     end)
   end
+
+  it("is not what other modes give: there ranks draw and add apart", function()
+    local function plain(code)
+      return (code:gsub('deterministic = "world"', "deterministic = true"))
+    end
+    local function hash() return hash_of(2, 1, 25, "shm", plain) end
+    local first = hash()
+    assert.equal(first, hash()) -- the same run twice
+    assert.not_equal(first, hash_of(1, 1, 25, "shm", plain))
+  end)
 
   it("gives the same over mpi", function()
     local can, why = job.can "mpi"

@@ -1,4 +1,5 @@
 -- tools/docs/dist_page.lua: the page of lt.dist.
+local Reducer = require "ltrain.dist.Reducer"
 local markdown = require "markdown"
 local methods = require "methods"
 local options_of = require "ltrain.dist.options"
@@ -29,6 +30,7 @@ return function(root)
   local group = source.read(root .. "stdlib/dist/Group.lua")
   local handle = source.read(root .. "stdlib/dist/Handle.lua")
   local rank_zero = source.read(root .. "stdlib/dist/rank_zero.lua")
+  local ddp = source.read(root .. "stdlib/dist/ddp.lua")
   local file, sections = collectives(root)
   local said
   for _, entry in ipairs(launch.functions) do
@@ -43,6 +45,11 @@ return function(root)
       "## Launching", "`dist.launch(n, fn, {timeout =, fork_with_threads =})`: " .. said,
       launch.more, methods(first, "dist", "dist"), methods(rank_zero, "dist", "dist"),
       "## Collectives", file.about, file.more, sections,
+      "## Gradients", ddp.about, ddp.more,
+      "### dist.ddp(module, {...})", "An object that shares gradients over the ranks; parameters "
+        .. "and buffers begin as rank 0's.",
+      options_table(Reducer.options, source.read(root .. "stdlib/dist/Reducer.lua").text),
+      methods(ddp, "ddp", "DistributedDataParallel"),
       "## Handles", handle.about, methods(handle, "handle", "Handle"),
       "## Groups", group.about .. " All collectives are methods of it, with ranks of its own.",
       methods(group, "group", "Group"),
