@@ -15,6 +15,7 @@ typedef struct dist {
   lt_pulse *pulse; /* of the group of one, made when first asked for */
   lt_group *self;
   char hook[LT_MARK_HOOK]; /* that stdlib says it is in */
+  lt_place loop;           /* where the script called the loop that runs */
 } dist;
 
 static void forget(lt_ctx *c, lt_held *h) {
@@ -92,7 +93,9 @@ lt_place lt_place_here(lua_State *L, lt_bind *b) {
   return p;
 }
 
-/* dist.set_hook([name]): what the library's loops run from now on, for the tables of failures */
+/* dist.set_hook([name [, here]]): what the library's loops run from now on, for the tables of
+   failures. `here` notes the script's line, which is that of the loop's call and stays: looking it
+   up at each hook of each step would cost more than a small step. */
 static int set_hook(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *name = luaL_optstring(L, 1, "");
@@ -101,8 +104,8 @@ static int set_hook(lua_State *L) {
   strncpy(d->hook, name, sizeof d->hook - 1);
   lt_world *w = lt_world_current(b->c);
   if (w == NULL) return 0;
-  lt_place p = lt_place_here(L, b);
-  lt_world_doing(w, d->hook, p.file, p.line);
+  if (lua_toboolean(L, 2)) d->loop = lt_place_here(L, b);
+  lt_world_doing(w, d->hook, d->loop.file, d->loop.line);
   return 0;
 }
 

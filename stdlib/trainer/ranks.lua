@@ -43,6 +43,7 @@ function ranks.enter(state)
   c.dist.set_fixed_order(trainer.options.deterministic ~= false)
   trainer.world = dist.world()
   state.many_ranks = trainer.world.ranks > 1
+  if state.many_ranks then c.dist.set_hook("", true) end
   state.began, state.waited = trainer:now(), c.dist.waited()
   agree.prepare(state)
   if trainer.is_global_zero then return end
