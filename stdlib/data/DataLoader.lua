@@ -8,11 +8,9 @@
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local collate = require "ltrain.data.collate"
 local config = require "ltrain.core.config"
-local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
-local passes = require "ltrain.data.loading.passes"
+local place = require "ltrain.data.loading.place"
 local samples = require "ltrain.data.loading.samples"
 local stream = require "ltrain.data.loading.stream"
 
@@ -138,20 +136,9 @@ function DataLoader:global_batch()
   return self.global_batch_size or self.batch_size * (self._shard and self._shard.world or 1)
 end
 
--- Samples of an epoch, and how they are cut.
-local function extent(self, epoch)
-  if self._iterable then
-    return samples.length_of_iterable(self.dataset), stream.batching(self)
-  elseif not (self.sampler or self.batch_sampler) then
-    return samples.count(self.dataset, "DataLoader"), stream.batching(self)
-  end
-  local order, lasts = stream.order(self, epoch)
-  return #order, stream.batching(self, lasts)
-end
-
 --- Batches in an epoch, the same number on every rank; nil when the data set does not know.
 function DataLoader:length()
-  local n, cut = extent(self, self.epoch)
+  local n, cut = place.extent(self, self.epoch)
   return n and data.batch_count(n, 0, cut)
 end
 
@@ -174,60 +161,11 @@ local function next_epoch(self)
   return self.epoch
 end
 
--- A state taken in mid-epoch says where to go on in the order of a data set of its size.
-local function tell_other_size(self, position)
-  local before = self._saved and self._saved.samples
-  local now = samples.count(self.dataset, "DataLoader")
-  if position == 0 or before == nil or before == now then return end
-  local text = "warning: DataLoader: the epoch that goes on after sample %d had a data set of %d "
-    .. "samples, now it has %d: other samples follow than would have"
-  console.say(text:format(position, before, now))
-end
-
--- How many ranks' samples a position counts that a rank reads alone.
-local function ranks_of(self)
-  return self._shard and not self._iterable and self:comes_sharded() and self._shard.world or 1
-end
-
--- Whole batches before a position, of those that an epoch of n samples (nil: unknown) has.
-local function batches_before(n, cut, position)
-  if not n then return position // cut.batch_size end
-  return data.batch_count(n, 0, cut) - data.batch_count(n, position, cut)
-end
-
 --- How many batches the epoch has before the position of `state` (see state_dict), as the loader
 --- is cut now.
 function DataLoader:batches_before(state)
-  local n, cut = extent(self, state.epoch or self.epoch)
-  return batches_before(n, cut, state.position // ranks_of(self))
-end
-
--- Where a pass begins: the position (in samples) and the number of its first batch.
-local function start_of(self, n, cut, index)
-  local saved = self._saved
-  if not index then
-    local position = saved and saved.position // ranks_of(self) or 0
-    return position, batches_before(n, cut, position)
-  end
-  return n and data.batch_skip(n, 0, index, cut) or index * cut.batch_size, index
-end
-
-local function open(self, epoch, index)
-  local given = { epoch = epoch, seed = self:order_seed(), loader = self, shard = self._shard,
-    collate = self.collate or collate }
-  local lasts
-  if not self._iterable then given.order, lasts = stream.order(self, epoch) end
-  given.batching = stream.batching(self, lasts)
-  local n = given.order and #given.order or nil
-  given.position, given.index = start_of(self, n, given.batching, index)
-  given.batching.position = given.position
-  if self._iterable then return passes.iterable(given, self._saved) end
-  tell_other_size(self, given.position)
-  self._fingerprint = function() return stream.fingerprint(given.order, lasts) end
-  local columns = not self.collate and has_method(self.dataset, "columns")
-    and self.dataset:columns()
-  if columns then return passes.gathered(given, columns) end
-  return passes.inline(given)
+  local n, cut = place.extent(self, state.epoch or self.epoch)
+  return place.batches_before(n, cut, state.position // place.ranks(self))
 end
 
 --- An iterator over (batch, index): the batches of an epoch from number `position` on (a count;
@@ -235,8 +173,7 @@ end
 --- other ranks have samples. A loop that is left early stops the helper thread.
 function DataLoader:batches(position)
   local epoch = next_epoch(self)
-  local pass = open(self, epoch, position)
-  pass.samples = not self._iterable and samples.count(self.dataset, "DataLoader") or nil
+  local pass = place.open(self, epoch, position)
   self._pass, self._saved = pass, nil
   local index = pass.index - 1
   local function step()
@@ -264,7 +201,8 @@ end
 --- What tells the order of the open pass from that of another rank: {hash, length, first}; nil when
 --- samples come one after the other.
 function DataLoader:fingerprint()
-  return self._fingerprint and self._fingerprint()
+  local pass = self._pass
+  return pass and pass.order and stream.fingerprint(pass.order, pass.batching.lasts)
 end
 
 --- What goes on with the pass that is open: its epoch, and how many of its samples were consumed.
@@ -275,7 +213,7 @@ function DataLoader:state_dict()
   end
   if pass.done then return { epoch = pass.epoch + 1, position = 0, seed = pass.seed } end
   return {
-    epoch = pass.epoch, position = pass.position() * ranks_of(self), seed = pass.seed,
+    epoch = pass.epoch, position = pass.position() * place.ranks(self), seed = pass.seed,
     samples = pass.samples,
     dataset = has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
   }
@@ -287,7 +225,7 @@ function DataLoader:state_before(index)
   if not pass or not pass.length then return nil end
   local at = data.batch_skip(pass.length, pass.start, index - pass.index, pass.batching)
   return {
-    epoch = pass.epoch, position = math.min(at, pass.length) * ranks_of(self), seed = pass.seed,
+    epoch = pass.epoch, position = math.min(at, pass.length) * place.ranks(self), seed = pass.seed,
     samples = pass.samples,
   }
 end

@@ -1,0 +1,81 @@
+-- stdlib/data/loading/place.lua: where a loader begins to read, counted in samples and in batches.
+
+local c = require "ltrain.c"
+local collate = require "ltrain.data.collate"
+local console = require "ltrain.trainer.console"
+local passes = require "ltrain.data.loading.passes"
+local samples = require "ltrain.data.loading.samples"
+local stream = require "ltrain.data.loading.stream"
+
+local data = c.runtime.data
+
+local place = {}
+
+--- Samples of an epoch (nil: unknown), and how they are cut.
+function place.extent(loader, epoch)
+  if loader._iterable then
+    return samples.length_of_iterable(loader.dataset), stream.batching(loader)
+  elseif not (loader.sampler or loader.batch_sampler) then
+    return samples.count(loader.dataset, "DataLoader"), stream.batching(loader)
+  end
+  local order, lasts = stream.order(loader, epoch)
+  return #order, stream.batching(loader, lasts)
+end
+
+--- A position counts the samples of all ranks: of how many, where each reads its own.
+function place.ranks(loader)
+  local shard = loader._shard
+  return shard and not loader._iterable and stream.comes_sharded(loader) and shard.world or 1
+end
+
+--- Whole batches before a position, of those that an epoch of n samples (nil: unknown) has.
+function place.batches_before(n, cut, position)
+  if not n then return position // cut.batch_size end
+  return data.batch_count(n, 0, cut) - data.batch_count(n, position, cut)
+end
+
+-- A state taken in mid-epoch says where to go on in the order of a data set of its size.
+local function tell_other_size(loader, position, now)
+  local before = loader._saved and loader._saved.samples
+  if position == 0 or before == nil or before == now then return end
+  local text = "warning: DataLoader: the epoch that goes on after sample %d had a data set of %d "
+    .. "samples, now it has %d: other samples follow than would have"
+  console.say(text:format(position, before, now))
+end
+
+-- The position and the number of the first batch: of batch `index`, of the state that was loaded,
+-- or of the start.
+local function start_of(loader, n, cut, index)
+  if index then return n and data.batch_skip(n, 0, index, cut) or index * cut.batch_size, index end
+  local saved = loader._saved
+  local position = saved and saved.position // place.ranks(loader) or 0
+  return position, place.batches_before(n, cut, position)
+end
+
+-- A pass over samples by position.
+local function open_indexed(loader, given)
+  local count = samples.count(loader.dataset, "DataLoader")
+  tell_other_size(loader, given.position, count)
+  local dataset = loader.dataset
+  local columns = not loader.collate and type(dataset.columns) == "function" and dataset:columns()
+  local pass = columns and passes.gathered(given, columns) or passes.inline(given)
+  pass.samples, pass.order = count, given.order
+  return pass
+end
+
+--- Opens a pass of `epoch` at batch number `index` (nil: where load_state_dict has put the loader,
+--- or at the start).
+function place.open(loader, epoch, index)
+  local given = { epoch = epoch, seed = loader:order_seed(), loader = loader,
+    shard = loader._shard, collate = loader.collate or collate }
+  local lasts
+  if not loader._iterable then given.order, lasts = stream.order(loader, epoch) end
+  given.batching = stream.batching(loader, lasts)
+  local n = given.order and #given.order or nil
+  given.position, given.index = start_of(loader, n, given.batching, index)
+  given.batching.position = given.position
+  if loader._iterable then return passes.iterable(given, loader._saved) end
+  return open_indexed(loader, given)
+end
+
+return place
