@@ -24,6 +24,7 @@ local options = require "ltrain.trainer.options"
 local overrides = require "ltrain.trainer.overrides"
 local place = require "ltrain.trainer.place"
 local run = require "ltrain.trainer.run"
+local shared_gradients = require "ltrain.trainer.shared_gradients"
 local sources = require "ltrain.trainer.sources"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
@@ -215,7 +216,7 @@ end
 function Trainer:sync_gradients(optimizer)
   if not self.running then errors.blame("sync_gradients: fit is not running") end
   for _, one in ipairs(optimizer and { optimizer } or self.optimizers) do
-    optimize.sync(self.running, one)
+    shared_gradients.sync(self.running, one)
   end
 end
 

@@ -4,16 +4,15 @@
 -- onto finished gradients: a batch of n samples is seeded with n/B (B: the nominal batch size), and
 -- the gradients are divided once by the window's sum of n/B. So a short last batch, or a short last
 -- window, counts by its real size. A window of one batch needs neither: n/B cancels.
-local Reducer = require "ltrain.dist.Reducer"
 local agree = require "ltrain.trainer.agree"
 local batches = require "ltrain.trainer.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
-local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.replicas"
+local shared_gradients = require "ltrain.trainer.shared_gradients"
 local slices = require "ltrain.trainer.slices"
 
 local optimize = {}
@@ -28,67 +27,24 @@ local function divide_gradients(optimizer, weight)
   end
 end
 
--- The gradients of an optimizer, of all ranks: their weighted mean. Every rank comes here at the
--- same steps. Returns the sum of the weights; with 0 there is nothing.
-local function share(state, optimizer, weight)
-  local parameters = parameters_of(optimizer)
-  local total, missing = agree.step(state, weight, Reducer.missing(parameters))
-  if total == 0 then return 0 end
-  local outer = collectives.use(nil)
-  c.dist.set_hook "gradients" -- what the other ranks are told of a rank that is here
-  state.ddp:sync(parameters, total, missing, optimizer)
-  c.dist.set_hook(state.hook or "")
-  collectives.use(outer)
-  return total
-end
-
--- How much this rank's gradients weigh in manual optimization: as much as a backward that was run
--- through manual_backward since the last time; those are all of the running batch as a rule.
-local function manual_weight(window)
-  if window.used > 0 then window.last = window.weight / window.used end
-  window.used, window.weight = 0, 0.0
-  return window.last or 1.0
-end
-
---- Manual optimization: makes the gradients of an optimizer those of all ranks, once for each of
---- its steps.
-function optimize.sync(state, optimizer)
-  if not state.many_ranks or state.synced[optimizer] then return end
-  state.synced[optimizer] = true
-  share(state, optimizer, manual_weight(state.window))
-end
-
--- The object that shares gradients: the module's, else the strategy's.
-local function make_ddp(state)
-  local ddp = state.hooks.configure_ddp and call.method(state, "configure_ddp")
-    or state.strategy:configure_ddp(state.module)
-  for _, name in ipairs { "backward", "sync" } do
-    if type(ddp) ~= "table" or type(ddp[name]) ~= "function" then
-      errors.blame("configure_ddp: must return an object with backward(loss, weight) and sync(): "
-        .. "got %s%s", errors.show(ddp), type(ddp) == "table" and " without " .. name or "")
-    end
-  end
-  return ddp
-end
-
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
   local trainer = state.trainer
-  state.window, state.synced = { batches = 0, used = 0, weight = 0.0 }, {}
-  if state.many_ranks then state.ddp = make_ddp(state) end
+  state.window = { batches = 0, used = 0, weight = 0.0 }
+  shared_gradients.prepare(state)
   state.closure = function() return optimize.closure(state) end
   for _, optimizer in ipairs(state.optimizers) do
     if optimizer.use_names_of then optimizer:use_names_of(state.module) end
     optimizer._before_step = function()
       replicas.check_places(state)
       if state.automatic then return end
-      optimize.sync(state, optimizer)
+      shared_gradients.sync(state, optimizer)
       call.hook(state, "on_before_optimizer_step", optimizer)
     end
     optimizer._after_step = function()
       trainer.global_step = trainer.global_step + 1
-      state.synced[optimizer] = nil
+      shared_gradients.stepped(state, optimizer)
       replicas.after_step(state)
     end
   end
@@ -277,7 +233,7 @@ function optimize.closure(state)
     window.loss = run_part(state, true)
     if state.slices then window.weight = slices.combine(state) end
     if state.many_ranks then
-      share(state, state.optimizers[1], window.weight)
+      shared_gradients.reduce(state, state.optimizers[1], window.weight)
       window.weight = 1.0
     end
   end
@@ -310,7 +266,7 @@ function optimize.automatic(state, is_last)
   if state.slices and optimizer then window.weight = slices.combine(state) end
   if state.many_ranks and optimizer then
     zero_grad(state, optimizer)
-    window.used = share(state, optimizer, window.weight) > 0 and 1 or 0
+    window.used = shared_gradients.reduce(state, optimizer, window.weight) > 0 and 1 or 0
     window.weight = 1.0
   end
   local steps = window.used > 0
