@@ -69,7 +69,7 @@ local function tell_uncut(state, loader)
 end
 
 -- The source of a loader in training or evaluation: this rank's part. `source.shared`: the ranks
--- have parts of one stream, so that they make the same steps.
+-- make the same steps, since they have parts of one stream.
 local function share(state, kind, source)
   if not cut(state, kind, source.loader) then
     tell_uncut(state, source.loader)
@@ -149,6 +149,18 @@ local function in_slices(state, value, where)
   return source
 end
 
+-- Ranks that read what is their own make the same steps if they have as many batches.
+local function compare_lengths(list)
+  local lengths = {}
+  for i, source in ipairs(list) do lengths[i] = source.length or false end
+  local told = dist.all_gather(lengths)
+  for i, source in ipairs(list) do
+    local even = source.length ~= nil
+    for _, of_rank in ipairs(told) do even = even and of_rank[i] == source.length end
+    source.shared = source.shared or even
+  end
+end
+
 --- The sources of a kind ("train", "val", "test", "predict") from what the user gave, each rank's
 -- part of them.
 function shards.sources(state, kind, value, where)
@@ -169,6 +181,7 @@ function shards.sources(state, kind, value, where)
       list[i] = share(state, kind, source)
     end
   end
+  compare_lengths(list)
   return list
 end
 
