@@ -74,7 +74,7 @@ def make_optimizer(model, net):
 def batch(model):
     b = BATCH_SIZE[model]
     if model == "mlp":
-        return torch.rand(b, 784), torch.randint(0, 10, (b,))
+        return torch.randn(b, 784), torch.randint(0, 10, (b,))
     if model == "cnn":
-        return torch.rand(b, 1, 28, 28), torch.randint(0, 10, (b,))
+        return torch.randn(b, 1, 28, 28), torch.randint(0, 10, (b,))
     return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))
