@@ -45,9 +45,15 @@ function net:on_train_end()
     (costs.compare + costs.places + costs.writers) * percent))
 end
 
-local ready, batches = {}, {}
-for i = 1, READY do ready[i] = models.batch(name) end
-for i = 1, WARM_UP + windows * steps do batches[i] = ready[(i - 1) % READY + 1] end
+-- A data set whose samples are the batches: ranks share it by its order, as they do any other.
+local Batches = lt.data.Dataset:extend "Batches"
+function Batches:init()
+  self.ready = {}
+  for i = 1, READY do self.ready[i] = models.batch(name) end
+end
+function Batches:__len() return ranks * (WARM_UP + windows * steps) end
+function Batches:get(i) return self.ready[(i - 1) % READY + 1] end
+
 lt.Trainer { devices = ranks, max_epochs = 1, logger = false, enable_checkpointing = false,
-  enable_progress_bar = false, enable_model_summary = false, use_distributed_sampler = false }
-  :fit(net, batches)
+  enable_progress_bar = false, enable_model_summary = false }
+  :fit(net, lt.data.DataLoader(Batches(), { collate = function(list) return list[1] end }))

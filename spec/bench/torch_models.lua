@@ -70,7 +70,7 @@ function models.optimizer(name, net)
 end
 
 --- Random inputs and targets. Inputs are centred: with lt.rand's some units die, averages of their
---- gradients decay into denormal numbers, and Adam's step takes four (PyTorch) to ten times as long.
+--- gradients decay into denormal numbers, and Adam's step takes several times as long.
 function models.batch(name)
   local b = models.batch_size[name]
   if name == "mlp" then return {lt.randn(b, 784), lt.randint(0, 10, {b})} end

@@ -7,9 +7,9 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${LT_TORCH_VENV:-${LT_BUILD:-$here/../../build}/venv-torch}
+known="import sys, importlib.util as u; exit(not u.find_spec(sys.argv[1]))"
 for package in "$@"; do
-  "$venv/bin/python" -c "from importlib.util import find_spec; exit(not find_spec('$package'))" 2>/dev/null &&
-    continue
+  "$venv/bin/python" -c "$known" "$package" 2>/dev/null && continue
   echo "installing into $venv: $*" >&2
   python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet "$@" >&2
