@@ -66,6 +66,21 @@ describe("ranks agree", function()
     ]]
   end)
 
+  it("without an optimizer too", function()
+    passes [[
+      local net = Net()
+      function net:configure_optimizers() end
+      function net:training_step(_, i)
+        if lt.dist.rank() == 1 and i == 2 then self.trainer.should_stop = true end
+        return self.layer.weight:sum()
+      end
+      local said
+      function net:on_train_end() said = lt.dist.all_gather(self.trainer.progress.train_batches) end
+      trainer({devices = 2, max_epochs = 5}):fit(net, loader())
+      same("3 3", table.concat(said, " "))
+    ]]
+  end)
+
   it("on steps that all skip, and count who skipped", function()
     local out = passes [[
       local net = Net()

@@ -268,6 +268,8 @@ function optimize.automatic(state, is_last)
     zero_grad(state, optimizer)
     window.used = shared_gradients.reduce(state, optimizer, window.weight) > 0 and 1 or 0
     window.weight = 1.0
+  elseif state.many_ranks then
+    agree.step(state, 0, 0)
   end
   local steps = window.used > 0
   if steps and optimizer then steps = step_optimizer(state) end
