@@ -10,6 +10,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local place = require "ltrain.data.loading.place"
 local samples = require "ltrain.data.loading.samples"
 local stream = require "ltrain.data.loading.stream"
@@ -82,10 +83,6 @@ function DataLoader:init(dataset, options)
   self.dataset, self.epoch = dataset, 0
   self._iterable = samples.is_iterable(dataset)
   check_dataset(self)
-end
-
-local function has_method(value, name)
-  return type(value) == "table" and type(value[name]) == "function"
 end
 
 --- The seed of the order: what a checkpoint said, what the user said, or that of all.

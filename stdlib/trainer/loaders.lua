@@ -5,13 +5,10 @@
 -- function (one that returns an iterator, or itself an iterator), an object that can be called.
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local loop = require "ltrain.trainer.loop"
 
 local loaders = {}
-
-local function has_method(value, name)
-  return type(value) == "table" and type(value[name]) == "function"
-end
 
 local function is_callable(value)
   if type(value) == "function" then return true end

@@ -1,6 +1,7 @@
 --- stdlib/trainer/optimizers.lua: reads what `configure_optimizers` returned, steps the schedulers.
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local tree = require "ltrain.core.tree"
 
 local optimizers = {}
@@ -10,16 +11,12 @@ local SCHEDULER_KEYS <const> = {
 }
 local PAIR_KEYS <const> = { "optimizer", "lr_scheduler", "monitor" }
 
-local function has(value, name)
-  return type(value) == "table" and type(value[name]) == "function"
-end
-
 local function is_optimizer(value)
-  return has(value, "step") and type(value.param_groups) == "table"
+  return has_method(value, "step") and type(value.param_groups) == "table"
 end
 
 local function is_scheduler(value)
-  return has(value, "step") and not is_optimizer(value)
+  return has_method(value, "step") and not is_optimizer(value)
 end
 
 local function is_plateau(scheduler)
@@ -58,7 +55,8 @@ local function check_config(config, manual, state)
   elseif config.reduce_on_plateau and not config.monitor and not manual then
     errors.blame("configure_optimizers: %s needs monitor, the name of a logged value",
       errors.show(config.scheduler))
-  elseif not (has(config.scheduler, "state_dict") and has(config.scheduler, "load_state_dict")) then
+  elseif not (has_method(config.scheduler, "state_dict")
+    and has_method(config.scheduler, "load_state_dict")) then
     errors.blame("configure_optimizers: a scheduler needs state_dict and load_state_dict: got %s",
       errors.show(config.scheduler))
   elseif manual and (config.monitor or config.reduce_on_plateau) then

@@ -4,13 +4,10 @@
 -- A position is a count of samples of all ranks in the epoch's order. What counts batches (limits,
 -- validation intervals) is worked out anew from it where a run goes on with another global batch.
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local loaders = require "ltrain.trainer.loaders"
 
 local position = {}
-
-local function has_method(value, name)
-  return type(value) == "table" and type(value[name]) == "function"
-end
 
 -- Samples of a step of all ranks; nil when nobody knows.
 local function global_batch(state)

@@ -5,6 +5,7 @@ local agree = require "ltrain.trainer.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
+local has_method = require "ltrain.core.has_method"
 local place = require "ltrain.trainer.place"
 local silent = require "ltrain.trainer.silent"
 local version = require "ltrain.loggers.version"
@@ -108,7 +109,7 @@ end
 -- How many samples a step takes, and how many steps an epoch.
 local function batch_text(trainer, source)
   local loader = source.loader
-  local counts = type(loader) == "table" and type(loader.global_batch) == "function"
+  local counts = has_method(loader, "global_batch")
   local global = source.batch_size and source.batch_size * trainer.world.ranks
   if counts then global = loader:global_batch() end
   trainer.world.global_batch = global

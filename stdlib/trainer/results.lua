@@ -6,6 +6,7 @@
 -- reading it would make the step wait.
 local batches = require "ltrain.trainer.batches"
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local hooks = require "ltrain.trainer.hooks"
 local joins = require "ltrain.core.joins"
 local merged = require "ltrain.trainer.merged"
@@ -52,7 +53,7 @@ function results.reset(res)
 end
 
 local function is_metric(value)
-  return type(value) == "table" and type(value.compute) == "function"
+  return has_method(value, "compute")
 end
 
 local function check_value(name, value)

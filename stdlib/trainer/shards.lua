@@ -5,15 +5,12 @@
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
 local slices = require "ltrain.trainer.slices"
 
 local shards = {}
-
-local function has_method(value, name)
-  return type(value) == "table" and type(value[name]) == "function"
-end
 
 -- An order as an error text has it: how many samples, and the first of them.
 local function show_order(told)

@@ -1,6 +1,7 @@
 -- stdlib/data/loading/samples.lua: what may serve as a data set, and how it is read.
 
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 
 local samples = {}
 
@@ -11,7 +12,7 @@ end
 
 --- Whether `value` gives samples one after the other only: an IterableDataset or a function.
 function samples.is_iterable(value)
-  return type(value) == "function" or type(value) == "table" and type(value.iterate) == "function"
+  return type(value) == "function" or has_method(value, "iterate")
 end
 
 --- Whether `value` gives samples by position.

@@ -3,6 +3,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
 local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
@@ -11,10 +12,6 @@ local stream = {}
 
 -- The first entries that tell orders apart.
 local FIRST <const> = 1000
-
-local function has_method(value, name)
-  return type(value) == "table" and type(value[name]) == "function"
-end
 
 -- What a sampler gives for an epoch: by its method `name`, as a function, or as the list it is.
 local function ask(sampler, name, epoch)
