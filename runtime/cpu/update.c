@@ -2,6 +2,8 @@
 
    One parallel region over all tensors: each is cut into chunks, and a chunk belongs to one tensor,
    so neither values nor sums depend on the number of threads. */
+#include <float.h>
+
 #include "cpu/math.h"
 #include "cpu/math_f64.h"
 #include "cpu/scratch.h"
@@ -68,12 +70,14 @@ static part part_of(const job *j, int64_t chunk, lt_dtype own) {
 #define NAME(f) f##_f32
 #define OWN LT_F32
 #define SQRT(x) lt_sqrt_f32(x)
+#define NORMAL(x) ((x) < FLT_MIN && (x) > -FLT_MIN ? 0 : (x))
 #include "cpu/update_type.h"
 
 #define T double
 #define NAME(f) f##_f64
 #define OWN LT_F64
 #define SQRT(x) lt_sqrt_f64(x)
+#define NORMAL(x) ((x) < DBL_MIN && (x) > -DBL_MIN ? 0 : (x))
 #include "cpu/update_type.h"
 
 static int64_t elements_of(const job *j) {

@@ -144,6 +144,32 @@ static void adam_follows_the_formula(void **state) {
   }
 }
 
+/* Steps without a gradient until nothing normal can be left of the moments. */
+static void check_fading(lt_ctx *c, lt_op op, int groups, void *args, int64_t *step) {
+  lists l = make(c, LT_F32, groups);
+  c->modes.grad = false;
+  for (int k = TENSORS; k < 2 * TENSORS; k++)
+    memset(lt_data(l.t[k]), 0, (size_t)sizes[k - TENSORS] * sizeof(float));
+  float *moment = lt_data(l.t[2 * TENSORS + 1]);
+  moment[0] = 1, moment[1] = -1;
+  for (int k = 0; k < 1500; k++) {
+    if (step != NULL) *step = k + 1;
+    assert_true(lt_apply(c, op, groups * TENSORS, l.t, args, 0, NULL));
+    for (int i = 0; i < 2; i++) assert_true(moment[i] == 0 || isnormal(moment[i]));
+  }
+  assert_true(moment[0] == 0 && moment[1] == 0);
+  c->modes.grad = true;
+  release(&l);
+}
+
+static void moments_fade_to_zero(void **state) {
+  lt_ctx *c = *state;
+  lt_args_adam_step a = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+  check_fading(c, LT_OP_adam_step, 4, &a, &a.step);
+  lt_args_sgd_step s = {.lr = 0.1, .momentum = 0.9};
+  check_fading(c, LT_OP_sgd_step, 3, &s, NULL);
+}
+
 static void strides_of_parameters_do_not_matter(void **state) {
   lt_ctx *c = *state;
   c->modes.grad = false;
@@ -314,6 +340,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       OP_TEST(sgd_follows_the_formula),
       OP_TEST(adam_follows_the_formula),
+      OP_TEST(moments_fade_to_zero),
       OP_TEST(strides_of_parameters_do_not_matter),
       OP_TEST(steps_bump_versions_of_what_they_write),
       OP_TEST(steps_say_what_is_wrong),
