@@ -59,7 +59,8 @@ local function joins_mpi(command)
   for _, part in ipairs(JOINS_MPI) do
     if command:find(part, 1, true) then return true end
   end
-  return false
+  local spec = command:match "spec/[%w_/]+_spec%.lua"
+  return spec ~= nil and read_all(spec):find("mpi", 1, true) ~= nil
 end
 
 -- Runs `command` in a folder of its own; returns its exit status (124: out of time) and seconds.
