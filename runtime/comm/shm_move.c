@@ -223,8 +223,7 @@ static void reduce_parts(const job *j, uint64_t k, int64_t from, int64_t n, int6
   for (int64_t at = 0, here; at < n; at += here) {
     char *own = in_part(j, from + at, &here);
     here = least(least(here, n - at), SCALE_BYTES / j->size);
-    for (int r = 0; r < link->size; r++)
-      operand[r] = slot_of(j, r, k) + offset + at * j->size;
+    for (int r = 0; r < link->size; r++) operand[r] = slot_of(j, r, k) + offset + at * j->size;
     operand[link->rank] = own;
     char *out = to != NULL ? to + at * j->size : own;
     shm_reduce(link, operand, 0, here, (lt_dtype)m->dtype, m->reduce, out);
