@@ -3,21 +3,22 @@
    backward all the same, with zeros, or the others wait for it. */
 #include "autograd/backward.h"
 
+#include "autograd/node_list.h"
+
 typedef struct always {
-  lt_node **node;
-  int64_t count, capacity;
+  lt_node_list list;
   bool on; /* a step is under way */
 } always;
 
 static void forget(lt_ctx *c, always *a) {
-  for (int64_t k = 0; k < a->count; k++) lt_release(c, a->node[k]);
-  a->count = 0;
+  for (int64_t k = 0; k < a->list.count; k++) lt_release(c, a->list.node[k]);
+  a->list.count = 0;
 }
 
 static void drop(lt_ctx *c, void *slot) {
   always *a = slot;
   forget(c, a);
-  lt_free(c, a->node, (size_t)a->capacity * sizeof *a->node);
+  lt_node_list_free(c, &a->list);
   lt_free(c, a, sizeof *a);
 }
 
@@ -44,27 +45,19 @@ void lt_always_end(lt_ctx *c) {
 bool lt_always_note(lt_ctx *c, lt_node *n) {
   always *a = c->slot[LT_SLOT_AUTOGRAD];
   if (a == NULL || !a->on) return true;
-  if (a->count == a->capacity) {
-    int64_t capacity = a->capacity == 0 ? 16 : 2 * a->capacity;
-    lt_node **grown = lt_realloc(c, a->node, (size_t)a->capacity * sizeof *grown,
-                                 (size_t)capacity * sizeof *grown);
-    if (grown == NULL) return false;
-    a->node = grown;
-    a->capacity = capacity;
-  }
-  a->node[a->count++] = lt_retain(n);
+  if (!lt_node_list_add(c, &a->list, n)) return false;
   n->always = true;
   return true;
 }
 
 int64_t lt_always_count(const lt_ctx *c) {
   const always *a = c->slot[LT_SLOT_AUTOGRAD];
-  return a != NULL ? a->count : 0;
+  return a != NULL ? a->list.count : 0;
 }
 
 lt_node *lt_always_take(lt_ctx *c) {
   always *a = c->slot[LT_SLOT_AUTOGRAD];
-  return a->node[--a->count];
+  return a->list.node[--a->list.count];
 }
 
 bool lt_always_fill(lt_ctx *c, lt_node *n) {

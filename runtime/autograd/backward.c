@@ -4,26 +4,17 @@
    node is taken all gradients of its outputs have arrived. Nothing recurses. */
 #include "autograd/backward.h"
 
+#include "autograd/node_list.h"
 #include "base/lines.h"
 
-typedef struct heap {
-  lt_node **node;
-  int64_t count, capacity;
-} heap;
+typedef lt_node_list heap;
 
 static bool heap_push(lt_ctx *c, heap *h, lt_node *n) {
-  if (h->count == h->capacity) {
-    int64_t capacity = h->capacity == 0 ? 64 : 2 * h->capacity;
-    lt_node **grown = lt_realloc(c, h->node, (size_t)h->capacity * sizeof *grown,
-                                 (size_t)capacity * sizeof *grown);
-    if (grown == NULL) return false;
-    h->node = grown;
-    h->capacity = capacity;
-  }
-  int64_t i = h->count++;
+  if (!lt_node_list_add(c, h, n)) return false;
+  int64_t i = h->count - 1;
   for (; i > 0 && h->node[(i - 1) / 2]->seq < n->seq; i = (i - 1) / 2)
     h->node[i] = h->node[(i - 1) / 2];
-  h->node[i] = lt_retain(n);
+  h->node[i] = n;
   return true;
 }
 
@@ -223,7 +214,7 @@ bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options)
   uint64_t walk = ++c->walks;
   bool ok = push_always(c, &h, walk) && (root == NULL || start(c, &h, walk, root, options->seed));
   ok = walk_down(c, &h, walk, options->retain_graph || options->create_graph) && ok;
-  lt_free(c, h.node, (size_t)h.capacity * sizeof *h.node);
+  lt_node_list_free(c, &h);
   lt_frame_close(c, frame, 0, NULL);
   c->modes = modes;
   return ok && lt_ok(c);
