@@ -2,22 +2,16 @@
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 local support = require "spec.dist.support"
+local trained = require "spec.dist.trained"
 
--- A small fit; `trainer(o)` is one without files and bars.
-local PRELUDE <const> = [[
+-- A small fit.
+local PRELUDE <const> = trained.prelude .. [[
 local Net = lt.Module:extend("Net")
 function Net:init() self.layer = lt.nn.Linear(4, 2) end
 function Net:training_step(b) return lt.cross_entropy(self.layer(b[1]), b[2]) end
 function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
 local x = lt.randn(64, 4)
 local data = lt.data.TensorDataset(x, x:sum(2):gt(0):to("i64"))
-local function trainer(o)
-  for _, name in ipairs{"checkpointing", "progress_bar", "model_summary"} do
-    if o["enable_" .. name] == nil then o["enable_" .. name] = false end
-  end
-  o.logger = false
-  return lt.Trainer(o)
-end
 local function loader() return lt.data.DataLoader(data, {batch_size = 4}) end
 -- What each rank says at the end of training.
 local function steps_of(net)

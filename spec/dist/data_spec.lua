@@ -1,11 +1,9 @@
 -- spec/dist/data_spec.lua: how the loaders of a fit are shared by its ranks.
-local child = require "spec.cli.child"
+local trained = require "spec.dist.trained"
 
 -- A net that remembers the samples of its steps; `seen_by_all` prints those of all ranks.
-local PRELUDE <const> = [[
-local lt = require "ltrain"
+local scripts <const> = trained.with [[
 lt.seed(3)
-local n = math.tointeger(tonumber(arg[1]))
 local Net = lt.Module:extend("Net")
 function Net:init()
   self.layer = lt.nn.Linear(1, 1)
@@ -31,30 +29,9 @@ function Net:on_fit_end()
 end
 local function numbers(count) return lt.data.TensorDataset(lt.arange(count) + 1) end
 local function loader(count, options) return lt.data.DataLoader(numbers(count), options) end
-local function trainer(o)
-  o.devices, o.logger, o.num_sanity_val_steps = o.devices or n, false, 0
-  o.max_epochs = o.max_epochs or 1
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
-  return lt.Trainer(o)
-end
 ]]
 
-local function start(n, script)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", PRELUDE .. script)
-  local status, out, err = child.run({ "script.lua", tostring(n) }, { dir = folder })
-  child.remove(folder)
-  return status, out, err
-end
-
--- What the script prints on n ranks, and its messages; it must end well.
-local function run(n, script)
-  local status, out, err = start(n, script)
-  assert.equal(0, status, err)
-  return out, err
-end
+local start <const>, run <const> = scripts.run, scripts.output
 
 describe("the training data of ranks", function()
   it("is cut by global_batch_size, which is said", function()
@@ -229,7 +206,7 @@ describe("a sampler that is not the same on all ranks", function()
     assert.equal(1, status)
     assert.matches("train_dataloader: the ranks would read different orders: rank 0 has 6 samples "
       .. "beginning 2, 3, 4; rank 1 has 6 samples beginning 3, 4, 5: the sampler %(a function at "
-      .. "script.lua:37%) must be the same on every rank", err)
+      .. "script.lua:27%) must be the same on every rank", err)
     assert.not_matches("a step was run", err)
   end)
 

@@ -1,11 +1,9 @@
 -- spec/dist/ddp_spec.lua: the numbers of a fit on several ranks are those of one process.
-local child = require "spec.cli.child"
+local trained = require "spec.dist.trained"
 
--- A net of two layers that logs loss and figures, and 68 samples; n is the number of ranks.
-local PRELUDE <const> = [[
-local lt = require "ltrain"
+-- A net of two layers that logs loss and figures, and 68 samples.
+local scripts <const> = trained.with [[
 lt.seed(3)
-local n = math.tointeger(tonumber(arg[1]))
 local Net = lt.Module:extend("Net")
 function Net:init()
   self.first, self.second = lt.nn.Linear(4, 8), lt.nn.Linear(8, 2)
@@ -34,14 +32,6 @@ local data = lt.data.TensorDataset(x, x:sum(2):gt(0):to("i64"))
 local function loader(batch_size, shuffle)
   return lt.data.DataLoader(data, {batch_size = batch_size, shuffle = shuffle})
 end
-local function trainer(o)
-  o.devices, o.logger, o.num_sanity_val_steps = o.devices or n, false, 0
-  o.max_epochs = o.max_epochs or 2
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
-  return lt.Trainer(o)
-end
 local function weights(net)
   local sums = {}
   for i, p in ipairs(net:parameters()) do
@@ -51,27 +41,12 @@ local function weights(net)
 end
 ]]
 
--- Standard output of the script on n ranks; it must end well.
-local function run(n, script)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", PRELUDE .. script)
-  local status, out, err = child.run({ "script.lua", tostring(n) }, { dir = folder })
-  child.remove(folder)
-  assert.equal(0, status, err)
-  return out, err
-end
-
--- The script prints the same on 1, 2 and 4 ranks.
-local function same_on_all(script)
-  local wanted = run(1, script)
-  assert.not_equal("", wanted)
-  for _, n in ipairs { 2, 4 } do assert.equal(wanted, (run(n, script)), n .. " ranks") end
-end
+local run <const>, same_on_all <const> = scripts.output, scripts.same
 
 describe("a fit on 1, 2 and 4 ranks", function()
   it("gives the same weights and figures for the same global batch", function()
     same_on_all [[
-      local net, t = Net(), trainer {}
+      local net, t = Net(), trainer {max_epochs = 2}
       t:fit(net, loader(16 // n, true), loader(5))
       local m = t.callback_metrics
       print(weights(net))
@@ -81,7 +56,7 @@ describe("a fit on 1, 2 and 4 ranks", function()
 
   it("reduces once a window of accumulated batches", function()
     same_on_all [[
-      local net, t = Net(), trainer {accumulate_grad_batches = 3}
+      local net, t = Net(), trainer {max_epochs = 2, accumulate_grad_batches = 3}
       t:fit(net, loader(16 // n, true))
       print(weights(net), t.global_step)
     ]]
@@ -134,16 +109,13 @@ describe("ranks that differ", function()
   end)
 
   it("are told apart when they built other modules", function()
-    local folder = child.folder()
-    child.write(folder .. "/script.lua", PRELUDE .. [[
+    local status, _, err = scripts.run(2, [[
       local net, t = Net(), trainer {}
       function net:setup()
         if lt.dist.rank() == 1 then self.second = lt.nn.Linear(9, 2):to("f64") end
       end
       t:fit(net, loader(8))
     ]])
-    local status, _, err = child.run({ "script.lua", "2" }, { dir = folder })
-    child.remove(folder)
     assert.equal(1, status)
     assert.matches("ranks built different modules: rank 0 has second.weight %[2, 8%] f64, "
       .. "rank 1 has second.weight %[2, 9%] f64", err)

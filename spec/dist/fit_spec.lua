@@ -1,9 +1,8 @@
 -- spec/dist/fit_spec.lua: a Trainer with devices = N forks its ranks where fit begins.
-local child = require "spec.cli.child"
+local trained = require "spec.dist.trained"
 
 -- A net on four features, a loader of 16 batches; what a script of this spec begins with.
-local NET <const> = [[
-local lt = require "ltrain"
+local scripts <const> = trained.with [[
 local Net = lt.Module:extend("Net")
 function Net:init() self.layer = lt.nn.Linear(4, 1) end
 function Net:training_step(batch, i)
@@ -17,24 +16,9 @@ function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr =
 local function loader(n)
   return lt.data.DataLoader(lt.data.TensorDataset(lt.ones(n or 64, 4)), {batch_size = 4})
 end
-local function trainer(options)
-  options.max_epochs = options.max_epochs or 1
-  if options.logger == nil then options.logger = false end
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    options["enable_" .. name] = false
-  end
-  return lt.Trainer(options)
-end
 ]]
 
--- Exit status, standard output, standard error.
-local function run(script)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", NET .. script)
-  local status, out, err = child.run({ "script.lua" }, { dir = folder })
-  child.remove(folder)
-  return status, out, err
-end
+local function run(script) return scripts.run(nil, script) end
 
 describe("Trainer{devices = 2}", function()
   it("runs the loop in two processes, and goes on in the script's own", function()

@@ -5,10 +5,11 @@
 local job = require "spec.dist.job"
 local lt = require "ltrain"
 local support = require "spec.dist.support"
+local trained = require "spec.dist.trained"
 
--- `fit(net, n, batches, options)` runs batches[rank + 1] on n ranks; `gradient_of(net, loss)` is a
+-- `fit(net, n, batches, options)` runs batches[rank + 1] on n ranks; `gradients(net, loss)` is a
 -- copy of one process's gradients; `close` compares lists of tensors.
-local PRELUDE <const> = [[
+local PRELUDE <const> = trained.prelude .. [[
 local Net = lt.Module:extend("Net")
 function Net:init()
   self.first, self.second = lt.nn.Linear(3, 5), lt.nn.Linear(5, 2)
@@ -18,13 +19,8 @@ function Net:forward(x) local hidden = self.first(x):tanh() return self.second(h
 function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
 local function fit(net, n, batches, o)
   o = o or {}
-  for _, name in ipairs{"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
-  o.devices, o.logger, o.max_epochs = n, false, o.max_epochs or 1
-  o.use_distributed_sampler = false
-  o.log_every_n_steps = 0
-  local t = lt.Trainer(o)
+  o.devices, o.use_distributed_sampler, o.log_every_n_steps = n, false, 0
+  local t = trainer(o)
   t:fit(net, function()
     local k, own = 0, batches[lt.dist.rank() + 1]
     return function() k = k + 1 return own[k] end
@@ -265,7 +261,7 @@ end)
 
 describe("50 steps with a short last batch", function()
   -- Weights after them on n ranks, as one process reads them.
-  local function trained(n, dtype)
+  local function weights_after(n, dtype)
     local file = os.tmpname()
     passes(([[
       local n, dtype, file = %d, %q, %q
@@ -275,8 +271,7 @@ describe("50 steps with a short last batch", function()
       function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
       local x = lt.randn(75, 3):to(dtype)
       local data = lt.data.TensorDataset(x, x:sum(2):gt(0):to("i64"))
-      local t = lt.Trainer{devices = n, max_epochs = 10, logger = false,
-        enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false}
+      local t = trainer {devices = n, max_epochs = 10}
       t:fit(net, lt.data.DataLoader(data, {global_batch_size = 16, shuffle = true}))
       same(50, t.global_step)
       lt.save(file, net:state_dict())
@@ -288,9 +283,9 @@ describe("50 steps with a short last batch", function()
 
   for dtype, tolerance in pairs { f64 = 1e-10, f32 = 1e-4 } do
     it(("give the same %s weights on 1, 2 and 4 ranks"):format(dtype), function()
-      local one = trained(1, dtype)
+      local one = weights_after(1, dtype)
       for _, n in ipairs { 2, 4 } do
-        for name, tensor in pairs(trained(n, dtype)) do
+        for name, tensor in pairs(weights_after(n, dtype)) do
           local off = (tensor - one[name]):abs():max():item()
           assert(off <= tolerance, ("%s on %d ranks: off by %g"):format(name, n, off))
         end

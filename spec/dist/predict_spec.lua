@@ -1,11 +1,9 @@
 -- spec/dist/predict_spec.lua: predictions on several ranks are those of one process, in its order.
-local child = require "spec.cli.child"
+local trained = require "spec.dist.trained"
 
 -- A net whose predictions draw random numbers, and numbers 1..D as data.
-local PRELUDE <const> = [[
-local lt = require "ltrain"
+local scripts <const> = trained.with [[
 lt.seed(5)
-local n = math.tointeger(tonumber(arg[1]))
 local Net = lt.Module:extend("Net")
 function Net:init() self.layer = lt.nn.Linear(1, 3) end
 function Net:predict_step(batch, index, loader_idx)
@@ -15,13 +13,6 @@ end
 local function numbers(count) return lt.data.TensorDataset(lt.arange(count):to("f32") + 1) end
 local function loader(count, batch_size)
   return lt.data.DataLoader(numbers(count), {batch_size = batch_size or 1})
-end
-local function trainer(o)
-  o.devices, o.logger = o.devices or n, false
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
-  return lt.Trainer(o)
 end
 -- Indices and sizes of a list, and a number of all its bits.
 local function show(list)
@@ -36,25 +27,7 @@ local function show(list)
 end
 ]]
 
-local function start(n, script)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", PRELUDE .. script)
-  local status, out, err = child.run({ "script.lua", tostring(n) }, { dir = folder })
-  child.remove(folder)
-  return status, out, err
-end
-
--- The script prints the same on 1, 2 and 4 ranks.
-local function same_on_all(script)
-  local status, wanted, err = start(1, script)
-  assert.equal(0, status, err)
-  assert.not_equal("", wanted)
-  for _, n in ipairs { 2, 4 } do
-    local code, out, why = start(n, script)
-    assert.equal(0, code, why)
-    assert.equal(wanted, out, n .. " ranks")
-  end
-end
+local start <const>, same_on_all <const> = scripts.run, scripts.same
 
 describe("predict on 1, 2 and 4 ranks", function()
   it("gives the same table for any number of samples, bit for bit", function()

@@ -1,9 +1,8 @@
 -- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
-local child = require "spec.cli.child"
 local support = require "spec.dist.support"
+local trained = require "spec.dist.trained"
 
 local PRELUDE <const> = [[
-local lt = require "ltrain"
 lt.seed(5)
 local Net = lt.Module:extend("Net")
 function Net:init() self.body, self.head = lt.nn.Linear(2, 2), lt.nn.Linear(2, 1) end
@@ -16,26 +15,20 @@ function Net:configure_optimizers()
   return lt.optim.Adam(self:parameters(), {lr = 0.01})
 end
 local function fit(net, o)
-  o.max_epochs, o.logger = 1, false
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
   local batches = {}
   for i = 1, 12 do batches[i] = lt.randn(2, 2) end
-  local t = lt.Trainer(o)
+  local t = trainer(o)
   t:fit(net, batches)
   return t
 end
 local net = Net()
 ]]
 local FIRST <const> = select(2, PRELUDE:gsub("\n", "\n")) -- lines before a script's first
+local scripts <const> = trained.with(PRELUDE)
 
 -- Exit status and what the script printed on both streams.
 local function run(script)
-  local folder = child.folder()
-  child.write(folder .. "/model.lua", PRELUDE .. script)
-  local status, out, err = child.run({ "model.lua" }, { dir = folder })
-  child.remove(folder)
+  local status, out, err = scripts.run(nil, script)
   return status, out .. err
 end
 
@@ -60,10 +53,10 @@ fit(net, {devices = 2, replica_check_every_n_steps = 4})
       assert.equal(1, status, text)
       local line = FIRST + 2
       assert.matches("[rank 1] ltrain: warning: parameter head.weight was changed by mul at "
-        .. "model.lua:" .. line, text, 1, true)
+        .. "script.lua:" .. line, text, 1, true)
       assert.matches("ranks hold different values after optimizer step 8, compared to rank 0:\n"
         .. "  rank 1: ", text, 1, true)
-      assert.matches("head.weight (changed by mul at model.lua:" .. line .. ")", text, 1, true)
+      assert.matches("head.weight (changed by mul at script.lua:" .. line .. ")", text, 1, true)
       assert.equal(1, count(text, "ranks hold different values"))
     end)
 
@@ -76,8 +69,8 @@ fit(net, {devices = 2, replica_check_every_n_steps = 2})
 ]]
     assert.equal(1, status, text)
     assert.matches("after optimizer step 2, compared", text, 1, true)
-    assert.matches("\n  rank 0 itself: head.bias (changed by add at model.lua:" .. FIRST + 2 .. ")",
-      text, 1, true)
+    assert.matches("\n  rank 0 itself: head.bias (changed by add at script.lua:" .. FIRST + 2
+      .. ")", text, 1, true)
   end)
 
   it("are found at the end of a fit that is shorter than n steps", function()
@@ -104,7 +97,7 @@ end
 fit(net, {devices = 2})
 ]]
     assert.equal(1, status, text)
-    assert.matches("\n  rank 1: head.bias %(changed by %w+ at model.lua:" .. FIRST + 4, text)
+    assert.matches("\n  rank 1: head.bias %(changed by %w+ at script.lua:" .. FIRST + 4, text)
     assert.is_nil(text:find("not reached", 1, true))
   end)
 
@@ -129,7 +122,7 @@ print(fit(net, {devices = 2, replica_check_every_n_steps = 1}).global_step)
 ]]
     assert.equal(0, status, text)
     assert.matches("^12\n", text)
-    assert.equal(2, count(text, "parameter head.weight was changed by mul at model.lua:"
+    assert.equal(2, count(text, "parameter head.weight was changed by mul at script.lua:"
       .. FIRST + 2))
   end)
 end)
@@ -144,7 +137,7 @@ end
 fit(net, {devices = 2})
 ]]
     assert.equal(0, status, text)
-    assert.equal(2, count(text, "body.bias was changed by all_reduce_ at model.lua:" .. FIRST + 2))
+    assert.equal(2, count(text, "body.bias was changed by all_reduce_ at script.lua:" .. FIRST + 2))
     assert.is_nil(text:find("head.bias", 1, true)) -- broadcast makes a new tensor
   end)
 end)
@@ -200,7 +193,7 @@ describe("ranks under mpirun", function()
   it("are compared too", function()
     local missing = require "ltrain.clusters.mpirun".missing()
     if missing then pending(missing) end
-    local status, output = support.mpirun(2, PRELUDE .. [[
+    local status, output = support.mpirun(2, trained.prelude .. PRELUDE .. [[
 function net.at(i, self, rank)
   if rank == 1 and i == 1 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
 end
@@ -221,22 +214,17 @@ local Net = lt.Module:extend("Net")
 function Net:init() self.w = lt.parameter(lt.ones(1)) end
 function Net:training_step() return self.w * 1 end
 function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
-local o = {max_epochs = 1, logger = false}
-for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-  o["enable_" .. name] = false
-end
 for _, deterministic in ipairs {false, true, false} do
-  o.deterministic = deterministic
-  local trainer = lt.Trainer(o)
-  trainer:fit(Net(), {lt.ones(1)})
-  if dist.rank() == 0 then print(deterministic, trainer.world.reduction_order) end
+  local t = trainer {deterministic = deterministic}
+  t:fit(Net(), {lt.ones(1)})
+  if dist.rank() == 0 then print(deterministic, t.world.reduction_order) end
 end
 ]]
 
   it("makes ranks under mpirun add in the order of the tree", function()
     local missing = require "ltrain.clusters.mpirun".missing()
     if missing then pending(missing) end
-    local status, output = support.mpirun(2, SCRIPT, "run")
+    local status, output = support.mpirun(2, trained.prelude .. SCRIPT, "run")
     assert.equal(0, status, output)
     assert.matches("false\tof the backend\n.*true\tbinary tree\n.*false\tof the backend\n", output)
   end)

@@ -1,10 +1,9 @@
 -- spec/dist/resume_spec.lua: a fit that goes on, in mid-epoch, on another number of ranks.
-local child = require "spec.cli.child"
+local trained = require "spec.dist.trained"
 
 -- A net in f64 that notes the samples of each step; `leg` runs a part of a fit on some ranks and
 -- prints, for each step of all ranks, its number and the samples in ascending order.
-local PRELUDE <const> = [[
-local lt = require "ltrain"
+local scripts <const> = trained.with [[
 lt.seed(3)
 local N <const> = 44
 local Net = lt.Module:extend("Net")
@@ -55,13 +54,9 @@ function show(all)
 end
 local x = lt.randn(N, 2, {dtype = "f64"})
 local data = lt.data.TensorDataset(x, lt.arange(N))
-local function trainer(devices, o)
-  o.devices, o.logger, o.num_sanity_val_steps = devices, false, 0
-  o.max_epochs = o.max_epochs or 2
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = o["enable_" .. name] or false
-  end
-  return lt.Trainer(o)
+local function on(devices, o)
+  o.devices, o.max_epochs = devices, o.max_epochs or 2
+  return trainer(o)
 end
 local function weights(net)
   local all = {}
@@ -81,19 +76,8 @@ local function steps()
 end
 ]]
 
-local function start(script)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", PRELUDE .. script)
-  local status, out, err = child.run({ "script.lua" }, { dir = folder })
-  child.remove(folder)
-  return status, out, err
-end
-
-local function run(script)
-  local status, out, err = start(script)
-  assert.equal(0, status, err)
-  return out, err
-end
+local function start(script) return scripts.run(nil, script) end
+local function run(script) return scripts.output(nil, script) end
 
 describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
   it("makes the same steps with global_batch_size, to the same weights and figures", function()
@@ -103,7 +87,7 @@ describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
       end
       lt.seed(3)
       local whole, t = Net(), nil
-      t = trainer(1, {})
+      t = on(1, {})
       t:fit(whole, loader())
       steps()
       print "--"
@@ -111,7 +95,7 @@ describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
       local parts
       for i, leg in ipairs {{4, 2}, {2, 4}, {1, 9}, {2, -1}} do
         lt.seed(3)
-        parts, t = Net(), trainer(leg[1], {max_steps = leg[2]})
+        parts, t = Net(), on(leg[1], {max_steps = leg[2]})
         t:fit(parts, loader(), nil, i > 1 and {ckpt_path = "leg.ckpt"} or nil)
         t:save_checkpoint "leg.ckpt"
       end
@@ -141,7 +125,7 @@ describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
         net = Net()
         net.interval = "epoch"
         function net:on_validation_start() table.insert(at, self.trainer.num_training_batches) end
-        local t = trainer(leg[1], {max_steps = leg[2], max_epochs = 1, val_check_interval = 0.5})
+        local t = on(leg[1], {max_steps = leg[2], max_epochs = 1, val_check_interval = 0.5})
         t:fit(net, loader(), lt.data.DataLoader(data, {batch_size = 11}),
           i > 1 and {ckpt_path = "leg.ckpt"} or nil)
         t:save_checkpoint "leg.ckpt"
@@ -165,9 +149,9 @@ describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
   it("refuses schedules that count steps when the global batch is another", function()
     local SCRIPT <const> = [[
       local function fit(ranks, o, options)
-        trainer(ranks, o):fit(Net(), lt.data.DataLoader(data, {batch_size = 2}), nil, options)
+        on(ranks, o):fit(Net(), lt.data.DataLoader(data, {batch_size = 2}), nil, options)
       end
-      local t = trainer(2, {max_steps = 2})
+      local t = on(2, {max_steps = 2})
       t:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))
       t:save_checkpoint "a.ckpt"
       fit(1, {max_steps = 6, allow_batch_change = %s}, {ckpt_path = "a.ckpt"})
@@ -191,7 +175,7 @@ describe("a file that ranks save by agreement", function()
         return lt.data.DataLoader(data, {batch_sampler = batches})
       end
       for i, leg in ipairs {{4, 1}, {2, 3}, {1, -1}} do
-        local net, t = Net(), trainer(leg[1], {max_steps = leg[2], max_epochs = 1})
+        local net, t = Net(), on(leg[1], {max_steps = leg[2], max_epochs = 1})
         t:fit(net, loader(), nil, i > 1 and {ckpt_path = "leg.ckpt"} or nil)
         t:save_checkpoint "leg.ckpt"
       end
@@ -217,15 +201,15 @@ describe("a file that ranks save by agreement", function()
         return net
       end
       local whole = net_of()
-      trainer(1, {accumulate_grad_batches = 4}):fit(whole, loader())
+      on(1, {accumulate_grad_batches = 4}):fit(whole, loader())
       for _, leg in ipairs {{4, 2}, {2, 1}, {2, 4}} do
         local first = net_of()
         function first:on_train_batch_end(_, _, i)
           if i == 1 then self.trainer:request_checkpoint("mid.ckpt", {agreed = true}) end
         end
-        trainer(leg[1], {accumulate_grad_batches = 4, max_steps = 1}):fit(first, loader())
+        on(leg[1], {accumulate_grad_batches = 4, max_steps = 1}):fit(first, loader())
         local rest = net_of()
-        trainer(leg[2], {accumulate_grad_batches = 4}):fit(rest, loader(), nil,
+        on(leg[2], {accumulate_grad_batches = 4}):fit(rest, loader(), nil,
           {ckpt_path = "mid.ckpt"})
         print(distance(whole, rest) < 1e-10)
       end
@@ -255,7 +239,7 @@ describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", f
       local function leg(ranks, net, max_steps, options)
         local o = {max_steps = max_steps}
         for name, value in pairs(world) do o[name] = value end
-        trainer(ranks, o):fit(net, loader(), nil, options)
+        on(ranks, o):fit(net, loader(), nil, options)
         return net
       end
       local whole = leg(1, net_of())
@@ -279,9 +263,9 @@ describe("a file that is saved while a step runs", function()
         if self.global_step == 1 then self.trainer:save_checkpoint "in.ckpt" end
         return step(self, batch, index)
       end
-      trainer(1, {max_epochs = 1}):fit(net, loader())
+      on(1, {max_epochs = 1}):fit(net, loader())
       lines = {}
-      trainer(2, {max_epochs = 1}):fit(Net(), loader(), nil, {ckpt_path = "in.ckpt"})
+      on(2, {max_epochs = 1}):fit(Net(), loader(), nil, {ckpt_path = "in.ckpt"})
       for _, key in ipairs(lines) do print(key, #lines[key], lines[key][1], lines[key][22]) end
     ]]
     assert.equal("0.1\t22\t22\t43\n", out)

@@ -1,10 +1,9 @@
 -- spec/strategies/ranks_spec.lua: strategies, their parts, callbacks and loggers on two ranks.
-local child = require "spec.cli.child"
 local support = require "spec.dist.support"
+local trained = require "spec.dist.trained"
 
 -- A net on four features, a loader of 8 batches of 4; what a script of this spec begins with.
 local NET <const> = [[
-local lt = require "ltrain"
 local strategies = lt.strategies
 lt.seed(1)
 local rank = lt.dist.rank
@@ -16,32 +15,17 @@ function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr =
 local function loader(n)
   return lt.data.DataLoader(lt.data.TensorDataset(lt.ones(n or 32, 4)), {batch_size = 4})
 end
-local function trainer(options)
-  local o = {max_epochs = 1, devices = 2, logger = false}
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
-  for name, value in pairs(options) do o[name] = value end
-  return lt.Trainer(o)
-end
 -- What each rank has, as the text "a b" on rank 0.
 local function of_ranks(value)
   return table.concat(lt.dist.all_gather(tostring(value)), " ")
 end
 ]]
 
--- Exit status, standard output, standard error.
-local function run(script)
-  local folder = child.folder()
-  child.write(folder .. "/script.lua", NET .. script)
-  local status, out, err = child.run({ "script.lua" }, { dir = folder })
-  child.remove(folder)
-  return status, out, err
-end
+local scripts <const> = trained.with(NET)
+local function run(script) return scripts.run(2, script) end
 
 local function prints(wanted, script)
-  local status, out, err = run(script)
-  assert.equal(0, status, err)
+  local out, err = scripts.output(2, script)
   assert.equal(wanted, out)
   return err
 end
@@ -355,7 +339,7 @@ describe("under mpirun", function()
       pending(missing)
       return
     end
-    local status, output = support.mpirun(2, NET .. [[
+    local status, output = support.mpirun(2, trained.prelude .. NET .. [[
       local Told = lt.CheckpointIO:extend("Told")
       function Told:save(checkpoint, path)
         print("saved by", rank())
