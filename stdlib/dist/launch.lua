@@ -7,6 +7,7 @@ local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
+local is_callable = require "ltrain.core.is_callable"
 
 local d = c.dist
 
@@ -47,10 +48,7 @@ end
 --- ends all and is raised here, with the rank named.
 return function(n, fn, options)
   n = config.argument(n, "integer", WHO, "n", { min = 1, max = MOST })
-  local meta = getmetatable(fn)
-  if type(fn) ~= "function" and not (type(meta) == "table" and meta.__call) then
-    errors.blame("%s: needs a function: got %s", WHO, errors.show(fn))
-  end
+  if not is_callable(fn) then errors.blame("%s: needs a function: got %s", WHO, errors.show(fn)) end
   options = config.check(options, OPTIONS, WHO)
   local world = d.world()
   if running or world.forked then

@@ -2,14 +2,14 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
+local is_callable = require "ltrain.core.is_callable"
 
 local d = c.dist
 
 local rank_zero = {}
 
 local function check_function(who, fn)
-  local meta = getmetatable(fn)
-  if type(fn) == "function" or type(meta) == "table" and meta.__call then return end
+  if is_callable(fn) then return end
   errors.blame("%s: needs a function: got %s", who, errors.show(fn))
 end
 

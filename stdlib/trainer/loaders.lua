@@ -6,15 +6,10 @@
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
+local is_callable = require "ltrain.core.is_callable"
 local loop = require "ltrain.trainer.loop"
 
 local loaders = {}
-
-local function is_callable(value)
-  if type(value) == "function" then return true end
-  local meta = type(value) == "table" and getmetatable(value)
-  return type(meta) == "table" and meta.__call ~= nil
-end
 
 local function is_loader(value)
   return has_method(value, "batches") or is_callable(value)

@@ -6,6 +6,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local is_callable = require "ltrain.core.is_callable"
 local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
@@ -86,8 +87,7 @@ end
 -- A function that gives the next sample, several values as a list; and what closes the iterator.
 local function reader_of(given)
   local iterator, held, control, closing = begin(given.loader.dataset, given.epoch)
-  local meta = getmetatable(iterator)
-  if type(iterator) ~= "function" and not (type(meta) == "table" and meta.__call) then
+  if not is_callable(iterator) then
     errors.blame("DataLoader: the data set must return an iterator: got %s", errors.show(iterator))
   end
   local function pack(...)
