@@ -2,12 +2,9 @@
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
+local has = require "spec.has"
 
 local data <const> = lt.data
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))
-end
 
 local function first(n)
   return lt.arange(n):to("f32")

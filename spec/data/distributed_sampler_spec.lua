@@ -2,6 +2,7 @@
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
+local has = require "spec.has"
 
 local data <const> = lt.data
 
@@ -17,10 +18,6 @@ local function all_of(world, options, epoch)
     assert.equal(#lists[rank + 1], #sampler)
   end
   return lists
-end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))
 end
 
 describe("data.DistributedSampler", function()

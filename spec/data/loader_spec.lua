@@ -2,12 +2,9 @@
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
+local has = require "spec.has"
 
 local data <const> = lt.data
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))
-end
 
 -- Numbers 0..n-1 as a data set whose batches are gathered in C, and as one that Lua reads.
 local function tensors(n)

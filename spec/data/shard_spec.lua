@@ -2,6 +2,7 @@
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
+local has = require "spec.has"
 
 local data <const> = lt.data
 
@@ -11,10 +12,6 @@ local function list(n)
   local samples = {}
   for i = 1, n do samples[i] = { i - 1 } end
   return samples
-end
-
-local function has(text, part)
-  assert.is_truthy(text:find(part, 1, true), ("'%s' does not tell of '%s'"):format(text, part))
 end
 
 -- What rank `rank` of `world` reads: lists of numbers, or false, one a step; and how many ranks
