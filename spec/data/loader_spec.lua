@@ -3,19 +3,10 @@
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
 local has = require "spec.has"
+local numbers = require "spec.data.numbers"
 
 local data <const> = lt.data
-
--- Numbers 0..n-1 as a data set whose batches are gathered in C, and as one that Lua reads.
-local function tensors(n)
-  return data.TensorDataset(lt.arange(n))
-end
-
-local function list(n)
-  local samples = {}
-  for i = 1, n do samples[i] = { i - 1 } end
-  return samples
-end
+local list <const>, tensors <const> = numbers.list, numbers.tensors
 
 local function values(loader, position)
   local all = {}

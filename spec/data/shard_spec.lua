@@ -3,16 +3,10 @@
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
 local has = require "spec.has"
+local numbers = require "spec.data.numbers"
 
 local data <const> = lt.data
-
-local function tensors(n) return data.TensorDataset(lt.arange(n)) end
-
-local function list(n)
-  local samples = {}
-  for i = 1, n do samples[i] = { i - 1 } end
-  return samples
-end
+local list <const>, tensors <const> = numbers.list, numbers.tensors
 
 -- What rank `rank` of `world` reads: lists of numbers, or false, one a step; and how many ranks
 -- have samples in each (0: all).
@@ -35,9 +29,8 @@ local function table_of(make, world, kind, position)
     count = count or #steps
     assert.equal(count, #steps)
     if not position then assert.equal(count, loader:length()) end
-    for k, numbers in ipairs(steps) do
-      rows[k] = (rows[k] and rows[k] .. "|" or "")
-        .. (numbers and table.concat(numbers, ",") or "-")
+    for k, own in ipairs(steps) do
+      rows[k] = (rows[k] and rows[k] .. "|" or "") .. (own and table.concat(own, ",") or "-")
     end
   end
   return rows
