@@ -93,6 +93,14 @@ static void run_all(void (*run)(rank *r)) {
   for (int k = 0; k < world.n; k++) pthread_join(world.ranks[k].thread, NULL);
 }
 
+/* Ranks of a host: all run `run` to its end, with their watchdogs. */
+static void play(int n, double timeout, const char *files, void (*run)(rank *r)) {
+  open_world(n, timeout, files);
+  connect_pairs();
+  watch_all();
+  run_all(run);
+}
+
 static void close_world(void) {
   for (int k = 0; k < world.n; k++) lt_watchdog_stop(world.ranks[k].w);
   for (int k = 0; k < world.n; k++) {
@@ -135,10 +143,7 @@ static void report_by_rank(rank *r) {
 
 static void the_gravest_of_several_is_told(void **state) {
   (void)state;
-  open_world(4, 20, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(report_by_rank);
+  play(4, 20, NULL, report_by_rank);
   const lt_verdict *v = common_verdict();
   assert_int_equal(v->class, LT_RAISED);
   assert_int_equal(v->rank, 2);
@@ -156,10 +161,7 @@ static void raise_in_order(rank *r) {
 
 static void the_first_of_a_class_is_told(void **state) {
   (void)state;
-  open_world(4, 20, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(raise_in_order);
+  play(4, 20, NULL, raise_in_order);
   assert_string_equal(common_verdict()->text, "rank 3: boom 3");
   close_world();
 }
@@ -181,10 +183,7 @@ static void end_together(rank *r) {
 
 static void an_interrupted_run_is_told_by_rank_0_when_it_is_saved(void **state) {
   (void)state;
-  open_world(3, 20, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(end_together);
+  play(3, 20, NULL, end_together);
   const lt_verdict *v = common_verdict();
   assert_int_equal(v->class, LT_INTERRUPTED);
   assert_int_equal(v->status, 143);
@@ -200,10 +199,7 @@ static void wait_interrupted(rank *r) {
 
 static void a_signal_ends_all_wherever_they_are(void **state) {
   (void)state;
-  open_world(3, 20, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(wait_interrupted);
+  play(3, 20, NULL, wait_interrupted);
   const lt_verdict *v = common_verdict();
   assert_int_equal(v->class, LT_INTERRUPTED);
   assert_int_equal(v->rank, 1);
@@ -222,10 +218,7 @@ static void collect_and_fail(rank *r) {
 
 static void waits_end_with_the_verdict(void **state) {
   (void)state;
-  open_world(3, 20, folder);
-  connect_pairs();
-  watch_all();
-  run_all(collect_and_fail);
+  play(3, 20, folder, collect_and_fail);
   assert_string_equal(common_verdict()->text, "rank 1: boom");
   for (int k = 0; k < 3; k += 2) {
     lt_failure f;
@@ -261,10 +254,7 @@ static void who_is_there_in_vain_is_stalled(void **state) {
   ops.move = never_move;
   world.ops = &ops;
   int64_t start = lt_now_ns();
-  open_world(3, 3, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(sum_in_vain);
+  play(3, 3, NULL, sum_in_vain);
   const lt_verdict *v = common_verdict();
   assert_int_equal(v->class, LT_STALLED);
   assert_int_equal(v->rank, -1);
@@ -281,10 +271,7 @@ static void who_is_there_in_vain_is_stalled(void **state) {
 
 static void all_leave_and_all_are_told(void **state) {
   (void)state;
-  open_world(3, 20, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(leave_unevenly);
+  play(3, 20, NULL, leave_unevenly);
   for (int k = 0; k < 3; k++) assert_null(world.ranks[k].run);
   close_world();
 }
@@ -306,10 +293,7 @@ static void split_and_leave(rank *r) {
 
 static void who_left_is_not_missed_where_it_is_no_member(void **state) {
   (void)state;
-  open_world(3, 20, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(split_and_leave);
+  play(3, 20, NULL, split_and_leave);
   close_world();
 }
 
@@ -330,10 +314,7 @@ static void wait_in_a_row(rank *r) {
 
 static void of_a_row_of_waits_the_last_is_to_blame(void **state) {
   (void)state;
-  open_world(3, 3, NULL);
-  connect_pairs();
-  watch_all();
-  run_all(wait_in_a_row);
+  play(3, 3, NULL, wait_in_a_row);
   const lt_verdict *v = common_verdict();
   assert_int_equal(v->class, LT_LATE);
   assert_int_equal(v->rank, 2);
