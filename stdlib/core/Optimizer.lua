@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local parameters_of = require "ltrain.core.parameters_of"
 local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
 
@@ -172,10 +173,7 @@ end
 --- before is returned.
 function Optimizer:clip_gradients(value, algorithm)
   config.argument(value, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
-  local params = {}
-  for _, group in ipairs(self.param_groups) do
-    table.move(group.params, 1, #group.params, #params + 1, params)
-  end
+  local params = parameters_of(self)
   algorithm = algorithm or "norm"
   if algorithm == "norm" then return require "ltrain.nn.clip_grad_norm_"(params, value) end
   if algorithm == "value" then return require "ltrain.nn.clip_grad_value_"(params, value) end
