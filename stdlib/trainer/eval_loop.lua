@@ -84,13 +84,6 @@ local function run_loader(state, names, source, loader_idx, count)
   results.set_loader(state.results, 1, count)
 end
 
-local function report(state)
-  local found, trainer = figures.pass(state), state.trainer
-  for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
-  for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
-  return found
-end
-
 -- One table a loader: what was logged in its batches, and what was logged for all of them.
 local function per_loader(found, count)
   local list = {}
@@ -108,7 +101,7 @@ local function run_all(state, names, sources)
   call.hook(state, names.epoch_start)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
   call.hook(state, names.epoch_end)
-  local found = report(state)
+  local found = figures.publish(state)
   if not state.sanity then
     for _, kept in ipairs(found.rows) do state.trainer:log_to_loggers(kept.row or {}, kept.at) end
     if next(found.log) ~= nil then

@@ -41,7 +41,7 @@ function figures.step_row(state)
 end
 
 --- The same of a batch of evaluation. With values that are to be joined it waits for the end of the
---- pass: figures.pass gives it.
+--- pass: figures.publish gives it.
 function figures.eval_row(state)
   local res = state.results
   if state.many_ranks then
@@ -90,10 +90,8 @@ local function add_step(out, item, train)
   if item.prog_bar then out.bar[item.step_name] = value end
 end
 
---- Figures of the whole pass: {callback =, log =, bar =, loaders = {[i] = {...}}, shared = {...},
---- rows = {...}}. `loaders[i]` has what belongs to eval loader i, `shared` what was logged outside
---- batches, `rows` what is still to be written of its batches: { at =, row = }. All ranks call it.
-function figures.pass(state)
+-- Figures of the whole pass, as publish returns them.
+local function pass_of(state)
   local res = state.results
   local out = { callback = {}, log = {}, bar = {}, loaders = {}, shared = {}, rows = {} }
   if not state.many_ranks then
@@ -111,6 +109,17 @@ function figures.pass(state)
   end
   for i, row in ipairs(rows) do out.rows[i] = { at = row.at, row = row_of(row.items) } end
   return out
+end
+
+--- Figures of the whole pass, which the Trainer has from now on too: {callback =, log =, bar =,
+--- loaders = {[i] = {...}}, shared = {...}, rows = {...}}. `loaders[i]` has what belongs to eval
+--- loader i, `shared` what was logged outside batches, `rows` what is still to be written of its
+--- batches: { at =, row = }. All ranks call it.
+function figures.publish(state)
+  local found, trainer = pass_of(state), state.trainer
+  for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
+  return found
 end
 
 return figures

@@ -215,19 +215,12 @@ local function tell_skipped(state)
     table.concat(parts, ", "), state.many_ranks and "" or " skipped"))
 end
 
-local function publish(state)
-  local found, trainer = figures.pass(state), state.trainer
-  for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
-  for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
-  return found
-end
-
 local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
   tell_skipped(state)
-  publish(state)
+  figures.publish(state)
   call.hook(state, "on_train_epoch_end")
-  local found = publish(state)
+  local found = figures.publish(state)
   call.late_epoch_end(state)
   if state.automatic and complete then
     optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
