@@ -5,8 +5,8 @@
 -- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a hook
 -- that ends the epoch, a batch that it does not have - is told there, and acted on by all at the
 -- end of the same batch.
-local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
+local exchange = require "ltrain.trainer.exchange"
 local interrupt = require "ltrain.trainer.interrupt"
 local loaders = require "ltrain.trainer.loaders"
 
@@ -15,9 +15,9 @@ local agree = {}
 -- Sums over the ranks. What they tell each other is never within the group of a step.
 local function add(state, numbers)
   local outer = collectives.use(nil)
-  c.dist.set_hook "step" -- what the other ranks are told of a rank that is here
+  exchange(state, "step")
   local sums = state.strategy:add(numbers)
-  c.dist.set_hook(state.hook or "")
+  exchange(state, nil)
   collectives.use(outer)
   return sums
 end

@@ -3,6 +3,7 @@
 -- The ranks send theirs to rank 0 in portions, so that no other rank holds more than one.
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
+local exchange = require "ltrain.trainer.exchange"
 
 local predictions = {}
 
@@ -33,11 +34,11 @@ end
 
 -- The ranks send what they have. True when none will have more.
 local function send(kept, ended)
-  c.dist.set_hook "predictions" -- what the other ranks are told of a rank that is here
+  exchange(kept.state, "predictions")
   local packed = c.dist.encode(kept.portion, "predict", "what predict_step returned")
   local all_ended = dist.all_reduce(ended and 1 or 0, { op = "min" }) == 1
   local gathered = dist.gather(packed)
-  c.dist.set_hook(kept.state.hook or "")
+  exchange(kept.state, nil)
   kept.portion = {}
   for rank = 2, #(gathered or {}) do
     for _, item in ipairs(c.dist.decode(gathered[rank])) do

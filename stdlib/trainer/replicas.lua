@@ -8,6 +8,7 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.exchange"
 local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
@@ -188,9 +189,9 @@ end
 --- Raises on all ranks, naming parameters and ranks, when they do not hold the same bits.
 function replicas.compare(state)
   if not state.many_ranks or state.trainer.options.replica_check_every_n_steps == 0 then return end
-  c.dist.set_hook "replicas" -- what the other ranks are told of a rank that is here
+  exchange(state, "replicas")
   if not are_equal(state) then complain(state) end
-  c.dist.set_hook(state.hook or "")
+  exchange(state, nil)
 end
 
 --- After a step of an optimizer, which all ranks make: compares every n steps.

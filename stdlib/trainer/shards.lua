@@ -5,6 +5,7 @@
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.exchange"
 local has_method = require "ltrain.core.has_method"
 local loaders = require "ltrain.trainer.loaders"
 local loop = require "ltrain.trainer.loop"
@@ -30,9 +31,9 @@ local function compare(state, source)
   local loader = source.loader
   local own = has_method(loader, "fingerprint") and loader:fingerprint()
   if not own then return end
-  c.dist.set_hook "order of the samples" -- what the other ranks are told of a rank that is here
+  exchange(state, "order of the samples")
   local told = dist.all_gather(own)
-  c.dist.set_hook(state.hook or "")
+  exchange(state, nil)
   for rank = 2, #told do
     if told[rank].hash ~= told[1].hash then
       errors.blame("%s: the ranks would read different orders: rank 0 has %s; rank %d has %s: %s "

@@ -1,10 +1,10 @@
 --- stdlib/trainer/shared_gradients.lua: gradients of a fit on several ranks, once a step.
 local Reducer = require "ltrain.dist.Reducer"
 local agree = require "ltrain.trainer.agree"
-local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.exchange"
 local parameters_of = require "ltrain.core.parameters_of"
 
 local shared_gradients = {}
@@ -16,9 +16,9 @@ function shared_gradients.reduce(state, optimizer, weight)
   local total, missing = agree.step(state, weight, Reducer.missing(parameters))
   if total == 0 then return 0 end
   local outer = collectives.use(nil)
-  c.dist.set_hook "gradients" -- what the other ranks are told of a rank that is here
+  exchange(state, "gradients")
   state.ddp:sync(parameters, total, missing, optimizer)
-  c.dist.set_hook(state.hook or "")
+  exchange(state, nil)
   collectives.use(outer)
   return total
 end
