@@ -5,6 +5,7 @@
 -- /proc however it was started; a job that a spec leaves behind is killed.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
+local count = require "spec.count"
 local mpirun = require "ltrain.clusters.mpirun"
 
 local job = {}
@@ -160,13 +161,7 @@ end
 
 --- How often a plain text is on its standard error.
 function job:count(text)
-  local count, at = 0, 1
-  local err = self:read "err" or ""
-  while true do
-    local from, to = err:find(text, at, true)
-    if not from then return count end
-    count, at = count + 1, to + 1
-  end
+  return count(self:read "err" or "", text)
 end
 
 --- Kills what is left and removes its folder.

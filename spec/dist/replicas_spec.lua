@@ -1,4 +1,5 @@
 -- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
+local count = require "spec.count"
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 
@@ -30,15 +31,6 @@ local scripts <const> = trained.with(PRELUDE)
 local function run(script)
   local status, out, err = scripts.run(nil, script)
   return status, out .. err
-end
-
-local function count(text, part)
-  local n, at = 0, 1
-  while true do
-    local from, to = text:find(part, at, true)
-    if not from then return n end
-    n, at = n + 1, to + 1
-  end
 end
 
 describe("weights that one rank changed", function()
