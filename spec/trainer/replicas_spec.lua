@@ -1,10 +1,9 @@
 -- spec/trainer/replicas_spec.lua: who else writes into an optimizer's parameters is told.
-local child = require "spec.cli.child"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
+local trained = require "spec.dist.trained"
 
 local PRELUDE <const> = [[
-local lt = require "ltrain"
 local Net = lt.Module:extend("Net")
 function Net:init() self.head, self.other = lt.nn.Linear(2, 1), lt.nn.Linear(2, 1) end
 function Net:training_step(x, i)
@@ -13,12 +12,7 @@ function Net:training_step(x, i)
 end
 function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
 local function fit(net, o)
-  o = o or {}
-  o.max_epochs, o.logger = 1, false
-  for _, name in ipairs {"checkpointing", "progress_bar", "model_summary"} do
-    o["enable_" .. name] = false
-  end
-  local t = lt.Trainer(o)
+  local t = trainer(o)
   t:fit(net, {lt.ones(1, 2), lt.ones(1, 2), lt.ones(1, 2), lt.ones(1, 2)})
   return t
 end
@@ -26,18 +20,16 @@ local net = Net()
 ]]
 local FIRST <const> = select(2, PRELUDE:gsub("\n", "\n")) + 1 -- the number of a script's first line
 
+local scripts <const> = trained.with(PRELUDE)
+
 -- Standard error of the script, which must end well, without the line that tells the seed.
 local function run(script)
-  local folder = child.folder()
-  child.write(folder .. "/model.lua", PRELUDE .. script)
-  local status, _, err = child.run({ "model.lua" }, { dir = folder })
-  child.remove(folder)
-  assert.equal(0, status, err)
+  local _, err = scripts.output(nil, script)
   return (err:gsub("ltrain: seed[^\n]*\n", ""))
 end
 
 local function told(name, op, line)
-  return ("ltrain: warning: parameter %s was changed by %s at model.lua:%d, not by its optimizer; "
+  return ("ltrain: warning: parameter %s was changed by %s at script.lua:%d, not by its optimizer; "
     .. "if that is meant, write it within lt.allow_update(function() ... end)\n"):format(name, op,
     FIRST + line)
 end
@@ -138,7 +130,7 @@ lt.no_grad(function() net.other.weight:add_(1) end)
 optimizer:step()
 ]]
     assert.equal(1, select(2, err:gsub("warning", "")))
-    assert.matches("model.lua:" .. FIRST + 5, err, 1, true)
+    assert.matches("script.lua:" .. FIRST + 5, err, 1, true)
   end)
 end)
 
