@@ -3,7 +3,6 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local packing = require "ltrain.trainer.packing"
-local tree = require "ltrain.core.tree"
 
 local FORMAT <const> = 1
 local KEY <const> = "ltrain"
@@ -13,16 +12,6 @@ local function wrong_format(path, text)
     return ("load: %s: the text under '%s' is not ltrain's"):format(path, KEY)
   elseif text.format > FORMAT then
     return ("load: %s: format %d; this ltrain reads up to %d"):format(path, text.format, FORMAT)
-  end
-end
-
-local function damaged(path, text, tensors)
-  for name, crc in tree.pairs(text.crc or {}) do
-    if tensors[name] == nil then
-      return ("load: %s: damaged: tensor '%s' is missing"):format(path, name)
-    elseif c.io.crc32(tensors[name]) ~= crc then
-      return ("load: %s: damaged: the bytes of tensor '%s' have changed"):format(path, name)
-    end
   end
 end
 
@@ -37,8 +26,10 @@ return function(path)
   if not metadata[KEY] then return tensors, metadata end
   local text, message = c.io.json_decode(metadata[KEY])
   if text == nil then return nil, ("load: %s: %s"):format(path, message) end
-  local reason = wrong_format(path, text) or damaged(path, text, tensors)
+  local reason = wrong_format(path, text)
   if reason then return nil, reason end
+  local damage = packing.damage(text.crc, tensors)
+  if damage then return nil, ("load: %s: %s"):format(path, damage) end
   if text.tree == nil then return tensors, metadata end
   return packing.unpack(text.tree, tensors)
 end

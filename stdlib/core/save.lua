@@ -18,7 +18,7 @@ return function(path, value)
   end
   local tensors = {}
   local name = type(value) == "table" and "" or "value"
-  local text = { format = FORMAT, tree = packing.pack(value, name, tensors, "save"), crc = {} }
-  for key, tensor in next, tensors do text.crc[key] = c.io.crc32(tensor) end
+  local text = { format = FORMAT, tree = packing.pack(value, name, tensors, "save") }
+  text.crc = packing.checksums(tensors)
   return c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) })
 end

@@ -60,8 +60,7 @@ end
 -- the new one is whole. Returns true, or nil and why it could not be written.
 function checkpoint_file.write(saved, path)
   local tensors, text = serialise(saved)
-  text.crc = {}
-  for name, tensor in pairs(tensors) do text.crc[name] = c.io.crc32(tensor) end
+  text.crc = packing.checksums(tensors)
   local aliases = add_aliases(saved, tensors)
   local folder = path:match("^(.*)/[^/]*$")
   if folder and folder ~= "" then
@@ -85,16 +84,6 @@ local function check_format(path, text)
   end
 end
 
-local function check_tensors(path, text, tensors)
-  for name, crc in tree.pairs(text.crc or {}) do
-    if tensors[name] == nil then
-      return ("%s: damaged: tensor '%s' is missing"):format(path, name)
-    elseif c.io.crc32(tensors[name]) ~= crc then
-      return ("%s: damaged: the bytes of tensor '%s' have changed"):format(path, name)
-    end
-  end
-end
-
 local function deserialise(text, tensors)
   local saved = { state_dict = {} }
   for name, tensor in pairs(tensors) do
@@ -115,8 +104,10 @@ function checkpoint_file.read(path)
   if not encoded then return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'" end
   local text, message = c.io.json_decode(encoded)
   if text == nil then return nil, ("%s: %s"):format(path, message) end
-  local wrong = check_format(path, text) or check_tensors(path, text, tensors)
+  local wrong = check_format(path, text)
   if wrong then return nil, wrong end
+  local damage = packing.damage(text.crc, tensors)
+  if damage then return nil, ("%s: %s"):format(path, damage) end
   return deserialise(text, tensors)
 end
 

@@ -94,4 +94,23 @@ function packing.unpack(value, tensors)
   return result
 end
 
+--- A checksum of each tensor, to be saved with them.
+function packing.checksums(tensors)
+  local sums = {}
+  for name, tensor in next, tensors do sums[name] = c.io.crc32(tensor) end
+  return sums
+end
+
+--- What is wrong with the tensors of a file by the checksums that it has (nil: none); nil when all
+--- are there as they were.
+function packing.damage(sums, tensors)
+  for name, sum in tree.pairs(sums or {}) do
+    if tensors[name] == nil then
+      return ("damaged: tensor '%s' is missing"):format(name)
+    elseif c.io.crc32(tensors[name]) ~= sum then
+      return ("damaged: the bytes of tensor '%s' have changed"):format(name)
+    end
+  end
+end
+
 return packing
