@@ -1,6 +1,8 @@
 /* runtime/data/sampler.c: orders by Philox, batches by arithmetic. */
 #include "data/sampler.h"
 
+#include "base/hash.h"
+
 static void drop_order(lt_ctx *c, lt_object *object) {
   lt_order *o = (lt_order *)object;
   lt_free(c, o->index, (size_t)o->n * sizeof *o->index);
@@ -41,13 +43,9 @@ lt_order *lt_order_shuffled(lt_ctx *c, int64_t n, uint64_t seed, uint32_t epoch)
   return o;
 }
 
-/* FNV-1a over 64-bit words, with the high bits folded back. */
 uint64_t lt_order_hash(const lt_order *o, int64_t most) {
-  uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)o->n;
-  for (int64_t i = 0; i < o->n && i < most; i++) {
-    h = (h ^ (uint64_t)lt_order_at(o, i)) * 0x100000001b3u;
-    h ^= h >> 32;
-  }
+  uint64_t h = lt_hash_mix(0, (uint64_t)o->n);
+  for (int64_t i = 0; i < o->n && i < most; i++) h = lt_hash_mix(h, (uint64_t)lt_order_at(o, i));
   return h;
 }
 
