@@ -345,7 +345,7 @@ static void a_wait_that_was_given_up_is_not_stuck(void **state) {
 /* Each of many ranks is told what every other one did. */
 static void quarrels_among_many(rank *r) {
   const lt_origin at = {
-      .file = "a/folder/of/scripts/model.lua", .line = 31, .hook = "on_train_start"};
+      .file = "a/folder/of/lua/model.lua", .line = 31, .hook = "on_train_start"};
   lt_tensor *t = zeros(r, LT_F32, 100 + r->rank);
   CHECK(r, !finish_work(r, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, at)));
   lt_failure f = {0};

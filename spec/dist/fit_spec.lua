@@ -124,6 +124,18 @@ describe("Trainer{devices = 2}", function()
       .. "[^;]*script.lua:%d+ %(training_step%); rank 1: all_reduce .* %(step%)", err)
   end)
 
+  it("names hooks with long names whole", function()
+    local status, _, err = run [[
+      local net = Net()
+      function net:configure_gradient_clipping()
+        if lt.dist.rank() == 0 then lt.dist.barrier() end
+      end
+      trainer({devices = 2, max_steps = 1}):fit(net, loader())
+    ]]
+    assert.equal(1, status)
+    assert.matches("rank 0: barrier at [^;]*script.lua:%d+ %(configure_gradient_clipping%)", err)
+  end)
+
   it("writes files and messages from rank 0 alone", function()
     local status, out, err = run [[
       lt.seed(1)

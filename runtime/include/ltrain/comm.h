@@ -47,7 +47,7 @@ typedef enum lt_mark_form {
   LT_FORM_VALUE, /* a Lua value: its size is not compared */
   LT_FORM_CAT    /* all_gather {cat = true}: first sizes may differ */
 } lt_mark_form;
-enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 36, LT_MARK_HOOK = 16 };
+enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 28, LT_MARK_HOOK = 28 };
 typedef struct lt_mark {
   uint64_t hash;
   uint64_t seq;       /* number of the collective in its group, from 1; send and recv: of the
