@@ -1,18 +1,17 @@
 /* runtime/launch/clocks.c: rank 0 decides who is lost, late or stalled.
 
-   Lost: nothing heard for `timeout`. Late: alive, but not where others wait, for `timeout`, unless
-   it declared a span. Stalled: all are there, and nothing moves for twice that. The clocks of waits
-   run only while the same wait is seen again and again and its rank is heard, so time in which
-   somebody was stopped, or a link was cut, counts for nobody. */
+   Lost: nothing heard for `timeout`, and for three beats at least. Late: alive, but not where
+   others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing moves
+   for twice that. The clocks of waits run only while the same wait is seen again and again and its
+   rank is heard, so time in which somebody was stopped, or a link was cut, counts for nobody. */
 #include <stdio.h>
 #include <string.h>
 
 #include "launch/world.h"
 
-enum { WARN_S = 10, HEARD_S = 3, DOUBT_MS = 500 };
+enum { WARN_S = 10, DOUBT_MS = 500 };
 
 static bool is_left(const lt_peer *p) { return p->left; }
-static bool is_heard(const lt_peer *p) { return p->silent_ns < (int64_t)HEARD_S * LT_SECOND; }
 static bool is_waiting(const lt_peer *p) {
   return !p->gone && !p->left && p->state.waiting_since_ns != 0 &&
          p->state.mark.kind == LT_MARK_CALL;
@@ -75,7 +74,7 @@ static int find_missing(lt_world *w, int waiter) {
   for (int r = 0; r < w->n_peers; r++) {
     const lt_peer *p = &w->peers[r];
     if (r == waiter || p->gone || p->left) continue;
-    if (!is_heard(p) || p->state.declared > 0) excused = true;
+    if (!lt_peer_is_heard(p) || p->state.declared > 0) excused = true;
     if (!waits_for(&w->peers[waiter], r) || is_there(p, &w->peers[waiter])) continue;
     if (is_waiting(p) && !elsewhere) continue;
     if (!is_waiting(p) && elsewhere) n = 0, elsewhere = false;
@@ -119,7 +118,7 @@ static void warn(lt_world *w, const char *text) {
   w->out = (lt_message){.kind = LT_SAY_WARN};
   lt_message_text(&w->out, text);
   for (int r = 1; r < w->n_peers && w->info.forked; r++)
-    if (is_heard(&w->peers[r]) && lt_channel_send(&w->peers[r].link, &w->out)) return;
+    if (lt_peer_is_heard(&w->peers[r]) && lt_channel_send(&w->peers[r].link, &w->out)) return;
 }
 
 static void look_for_late(lt_world *w, int waiter, int n) {
@@ -174,7 +173,7 @@ static void look_at(lt_world *w, int waiter, int64_t elapsed) {
     p->warned = false;
     return;
   }
-  if (key == 0 || !is_heard(p)) return;
+  if (key == 0 || !lt_peer_is_heard(p)) return;
   if (misses_left(w, waiter)) p->left_ns += elapsed;
   look_for_left(w, waiter);
   int n = find_missing(w, waiter);
@@ -192,7 +191,7 @@ static void refresh(lt_world *w) {
 }
 
 static void look_for_lost(lt_world *w) {
-  int64_t timeout = atomic_load(&w->timeout_ns);
+  int64_t timeout = lt_watchdog_lost_ns(w);
   for (int r = 1; r < w->n_peers; r++) {
     const lt_peer *p = &w->peers[r];
     if (p->gone || p->bye || p->told || p->silent_ns < timeout) continue;

@@ -77,7 +77,7 @@ void lt_hub_acked(lt_world *w, int rank) {
   w->peers[rank].acked = true;
   for (int r = 0; r < w->n_peers; r++) {
     const lt_peer *p = &w->peers[r];
-    if (!p->acked && !p->gone && p->silent_ns < 3ll * LT_SECOND) return;
+    if (!p->acked && !p->gone && lt_peer_is_heard(p)) return;
   }
   tell(w, LT_SAY_ALL_ACK);
   lt_news_tell(w, LT_NEWS_ALL_ACK);

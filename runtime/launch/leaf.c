@@ -69,7 +69,7 @@ void lt_leaf_turn(lt_world *w, int64_t tick) {
   lt_peer *hub = &w->peers[0];
   if (!hub->gone && atomic_load(&w->launch_deadline_ns) == 0) hub->silent_ns += tick;
   bool left = (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0;
-  if (!hub->gone && !left && hub->silent_ns >= atomic_load(&w->timeout_ns)) {
+  if (!hub->gone && !left && hub->silent_ns >= lt_watchdog_lost_ns(w)) {
     char what[96];
     snprintf(what, sizeof what, "is lost: not heard for %.0f s (%s)",
              (double)hub->silent_ns / LT_SECOND, lt_star_lost(w, &hub->link));

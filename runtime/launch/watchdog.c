@@ -34,7 +34,12 @@ void lt_watchdog_state(lt_world *w, lt_state *s) {
   lt_pulse_state(w->pulse, s);
   s->saving = atomic_load(&w->saving);
   for (int r = w->n_peers - 1; r > 0; r--)
-    if (!w->peers[r].gone && w->peers[r].silent_ns < 3ll * LT_SECOND) s->lowest = r;
+    if (!w->peers[r].gone && lt_peer_is_heard(&w->peers[r])) s->lowest = r;
+}
+
+int64_t lt_watchdog_lost_ns(const lt_world *w) {
+  int64_t timeout = atomic_load(&w->timeout_ns), heard = (int64_t)LT_HEARD_S * LT_SECOND;
+  return timeout > heard ? timeout : heard;
 }
 
 void lt_watchdog_speak(lt_world *w) {

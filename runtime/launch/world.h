@@ -15,6 +15,7 @@
 #include "launch/launch.h"
 
 enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
+enum { LT_HEARD_S = 3 }; /* three beats: silent for longer, a rank may be stopped */
 enum { LT_SAVE_S = 30 }; /* for a save by rank 0 that is under way when all end */
 enum { LT_LEFT_GROUPS = 64, LT_ADDRESSES = 8, LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
 
@@ -61,6 +62,10 @@ typedef struct lt_peer {
   int32_t call;     /* the number of the call that made it (star.c) */
   int pidfd;        /* of a child; -1: none */
 } lt_peer;
+
+static inline bool lt_peer_is_heard(const lt_peer *p) {
+  return p->silent_ns < (int64_t)LT_HEARD_S * LT_SECOND;
+}
 
 typedef struct lt_tags lt_tags; /* tags.c */
 typedef struct lt_star lt_star; /* star.c */
@@ -164,6 +169,8 @@ void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int stat
                          const char *text);
 void lt_pulse_state(const lt_pulse *p, lt_state *s);
 void lt_watchdog_state(lt_world *w, lt_state *s);
+/* How long a rank may be silent: `timeout`, or what tells silence from the pause between beats. */
+int64_t lt_watchdog_lost_ns(const lt_world *w);
 void lt_watchdog_receive(lt_world *w, int peer);
 void lt_watchdog_say(lt_world *w, lt_message_kind kind); /* to rank 0 */
 /* Say the verdict's text on stderr, once in the world; say any line there. */

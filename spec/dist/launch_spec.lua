@@ -61,6 +61,15 @@ describe("lt.dist.launch", function()
     ]]
   end)
 
+  it("keeps ranks whose timeout is shorter than the pause between two beats", function()
+    support.passes[[
+      dist.launch(2, function()
+        dist.long(function() os.execute "sleep 2" end)
+        dist.barrier()
+      end, {timeout = 0.5})
+    ]]
+  end)
+
   it("works in coroutines, and does not let one yield out of a rank", function()
     support.passes[[
       local f = coroutine.wrap(function(n)

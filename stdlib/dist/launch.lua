@@ -17,7 +17,8 @@ local MOST <const> = 1024
 local OPTIONS <const> = {
   timeout = {
     type = "number", above = 0,
-    doc = "seconds until a rank that is silent or late ends the launch; 60, or LT_TIMEOUT",
+    doc = "seconds until a rank that is late, or silent (3 at least), ends the launch; 60, or "
+      .. "LT_TIMEOUT",
   },
   fork_with_threads = {
     type = "boolean", default = false,

@@ -41,7 +41,8 @@ end
 
 local OPTIONS <const> = Strategy.rows {
   timeout = { type = "number", min = 0.1,
-    doc = "seconds after which a rank counts as lost or late; without it LT_TIMEOUT or 60" },
+    doc = "seconds after which a rank counts as late, or lost (3 at least); without it LT_TIMEOUT "
+      .. "or 60" },
   fork_with_threads = { type = "boolean",
     doc = "fork although the process has threads that ltrain did not start" },
   bucket_cap_mb = { type = "number", default = 25, above = 0,

@@ -107,7 +107,8 @@ return {
   replica_check_every_n_steps = { type = "integer", default = 50, min = 0,
     doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
   timeout = { type = "number", min = 0.1,
-    doc = "seconds after which a rank that is silent or late ends the job; else LT_TIMEOUT or 60" },
+    doc = "seconds after which a rank that is late, or silent (3 at least), ends the job; else "
+      .. "LT_TIMEOUT or 60" },
   fork_with_threads = { type = "boolean", default = false,
     doc = "fork ranks although a host has threads of its own running" },
 }
