@@ -89,6 +89,14 @@ fit(net)
 ]])
   end)
 
+  it("is not told of what comes between two trainings", function()
+    assert.equal("", run [[
+fit(net)
+lt.no_grad(function() net.head.weight:zero_() end)
+fit(net)
+]])
+  end)
+
   it("is not told of lt.allow_update, load_state_dict and other optimizers", function()
     assert.equal("", run [[
 local state = {}

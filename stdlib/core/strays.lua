@@ -15,14 +15,17 @@ local function tell(optimizer, name, writer)
     .. "meant, write it within lt.allow_update(function() ... end)"):format(name, writer))
 end
 
--- Takes what was noted; tells of each parameter once.
+-- Takes what was noted; tells of each parameter once. What an optimizer finds at its first step was
+-- written between trainings.
 local function take(optimizer)
+  local first = optimizer.changed_by == nil
   optimizer.changed_by = optimizer.changed_by or {}
   for _, group in ipairs(optimizer.param_groups) do
     for i, parameter in ipairs(group.params) do
       local name = group.names[i]
       local writer = c.runtime.take_stray(parameter)
-      if writer and not optimizer.changed_by[name] then tell(optimizer, name, writer) end
+      local fresh = writer and not first and not optimizer.changed_by[name]
+      if fresh then tell(optimizer, name, writer) end
     end
   end
 end
