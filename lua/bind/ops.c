@@ -160,7 +160,7 @@ static void add_operators(lua_State *L, lt_bind *b) {
   };
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->metatable_ref);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-    push_op(L, b, rows[k].fn, lt_op_by_name(rows[k].op));
+    push_op(L, b, rows[k].fn, (int)lt_op_by_name(rows[k].op));
     lua_setfield(L, -2, rows[k].event);
   }
   lua_pop(L, 1);

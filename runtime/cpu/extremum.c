@@ -30,18 +30,21 @@ static inline int64_t key_f64(double x) {
 }
 
 #define T float
+#define IS_NAN(x) ((x) != (x))
 #define INDEX int32_t
 #define KEY key_f32
 #define NAME(f) f##_f32
 #include "cpu/extremum_type.h"
 
 #define T double
+#define IS_NAN(x) ((x) != (x))
 #define INDEX int64_t
 #define KEY key_f64
 #define NAME(f) f##_f64
 #include "cpu/extremum_type.h"
 
 #define T int64_t
+#define IS_NAN(x) false
 #define INDEX int64_t
 #define KEY(x) (x)
 #define NAME(f) f##_i64

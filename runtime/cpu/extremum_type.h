@@ -1,12 +1,12 @@
 /* runtime/cpu/extremum_type.h: where the largest or smallest element of a line is, in one compute
-   type; included by extremum.c with T, INDEX (an integer as wide as T), KEY (an integer that grows
-   with a T, NaN above all) and NAME(f) defined. No guard. */
+   type; included by extremum.c with T, IS_NAN, INDEX (an integer as wide as T), KEY (an integer that
+   grows with a T, NaN above all) and NAME(f) defined. No guard. */
 
 /* The smallest has the largest key when all bits are turned; NaN keeps the highest. */
 static void NAME(keys)(const T *v, int64_t n, bool least, INDEX *key) {
   for (int64_t i = 0; i < n; i++) key[i] = KEY(v[i]);
   if (least)
-    for (int64_t i = 0; i < n; i++) key[i] = v[i] != v[i] ? key[i] : ~key[i];
+    for (int64_t i = 0; i < n; i++) key[i] = IS_NAN(v[i]) ? key[i] : ~key[i];
 }
 
 /* Position of the first largest of n keys, at least one. */
@@ -111,6 +111,7 @@ static void NAME(columns)(const job *j, int64_t from, int64_t to) {
 
 #undef BETTER
 #undef T
+#undef IS_NAN
 #undef INDEX
 #undef KEY
 #undef NAME

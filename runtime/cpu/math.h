@@ -240,7 +240,7 @@ static inline float lt_pow_f32(float x, float y) {
   int odd = whole & (rintf(0.5f * y) != 0.5f * y);
   uint32_t sign = lt_bits_f32(x) & 0x80000000u;
   float v = lt_from_bits_f32(lt_bits_f32(p) ^ (odd ? sign : 0u));
-  v = (x < 0.0f) & (a < INFINITY) & !whole & (y == y) ? NAN : v;
+  v = ((x < 0.0f) & (a < INFINITY) & !whole & (y == y)) ? NAN : v;
   v = y == 0.0f ? 1.0f : v;
   return x == 1.0f ? 1.0f : v;
 }

@@ -51,8 +51,8 @@ static inline void turn(double v, double *sine, double *cosine) {
   c = 1 - 0.5 * z + z * z * c;
   int swap = (quarter == 1) | (quarter == 3);
   double a = swap ? c : s, b = swap ? s : c;
-  *sine = (quarter == 2) | (quarter == 3) ? -a : a;
-  *cosine = (quarter == 1) | (quarter == 2) ? -b : b;
+  *sine = ((quarter == 2) | (quarter == 3)) ? -a : a;
+  *cosine = ((quarter == 1) | (quarter == 2)) ? -b : b;
 }
 
 /* sqrt(-2 log u) (cos, sin)(2 pi v) for each pair (u, v); u is in (0, 1]. */

@@ -2,8 +2,8 @@
    T (the type), WIDE (of what is carried from tile to tile: double or int64_t), NAME(f), LOWEST,
    HIGHEST, ADD and MULTIPLY defined. No guard. */
 
-#define MAX(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a)) /* NaN wins and stays */
-#define MIN(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
+#define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a)) /* NaN wins and stays */
+#define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
 /* A row of n values to one; n rows of a tile elementwise; two carried values. */
 #define REDUCER(name, start, F)                                                        \
