@@ -1,6 +1,6 @@
 /* runtime/cpu/extremum_type.h: where the largest or smallest element of a line is, in one compute
-   type; included by extremum.c with T, IS_NAN, INDEX (an integer as wide as T), KEY (an integer that
-   grows with a T, NaN above all) and NAME(f) defined. No guard. */
+   type; included by extremum.c with T, IS_NAN, INDEX (an integer as wide as T), KEY (an integer
+   that grows with a T, NaN above all) and NAME(f) defined. No guard. */
 
 /* The smallest has the largest key when all bits are turned; NaN keeps the highest. */
 static void NAME(keys)(const T *v, int64_t n, bool least, INDEX *key) {
