@@ -93,6 +93,19 @@ describe("Trainer{devices = 2}", function()
     assert.not_matches("boom", err)
   end)
 
+  it("is in no hook any more when it has failed", function()
+    local status, out, err = run [[
+      local net = Net()
+      function net:on_train_start() error "boom" end
+      pcall(function() trainer({devices = 2}):fit(net, loader()) end)
+      print(select(2, pcall(lt.dist.launch, 2, function(rank)
+        if rank == 0 then lt.dist.barrier() end
+      end)))
+    ]]
+    assert.equal(0, status, err)
+    assert.matches("rank 0: barrier at script.lua:%d+; rank 1: left lt.dist.launch", out)
+  end)
+
   it("lets on_exception run in the rank that raised and in the others", function()
     local status, out, err = run [[
       local net = Net()

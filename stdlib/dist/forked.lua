@@ -22,6 +22,7 @@ return function(n, fn, options)
   local ok = results[1]
   if ok then d.leave() end
   local verdict = d.finish() -- here the children end
+  d.set_hook "" -- an error left the one that it was raised in
   if verdict then fail(verdict, ok, results[2]) end
   return table.unpack(results, 2, results.n)
 end
