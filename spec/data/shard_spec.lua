@@ -212,6 +212,15 @@ describe("data.DataLoader:shard", function()
     assert.is_true(loader:comes_sharded())
   end)
 
+  it("refuses a data set that makes another one in place of sharding itself", function()
+    local Made = lt.data.IterableDataset:extend("Made")
+    function Made:shard() return Made() end
+    local ok, message = pcall(function() lt.data.DataLoader(Made()):shard(0, 2) end)
+    assert.is_false(ok)
+    assert.matches("shard%(rank, world%) of the data set made another one: it must change what",
+      message)
+  end)
+
   it("asks an iterable data set to shard itself, and is false where it cannot", function()
     local Count = data.IterableDataset:extend("Count")
     function Count:iterate()

@@ -319,6 +319,20 @@ describe("lt.dist.ddp", function()
     ]]
   end)
 
+  it("names a hook that does not give the sum of buffers", function()
+    passes [[
+      local function step(hook)
+        local shared = lt.dist.ddp(Net(), {comm_hook = hook})
+        shared:backward(lt.cross_entropy(shared(x), y))
+        return error_of(shared.sync, shared)
+      end
+      assert(step(function() end):find("comm_hook: must return the sum of all ranks' buffers, "
+        .. "[32] f64: got nil", 1, true))
+      assert(step(function(flat) return flat:narrow(1, 1, 3) end):find("got a tensor [3] f64", 1, true))
+      assert(step(function(flat) return flat:to "f32" end):find("got a tensor [32] f32", 1, true))
+    ]]
+  end)
+
   it("refuses what is no module, and options that it does not know", function()
     passes [[
       same("script.lua:N: dist.ddp: needs a module: got 3",

@@ -40,6 +40,17 @@ describe("accumulate_grad_batches", function()
     assert.near(gradient { 2, 2 }, deltas[2], 1e-5)
   end)
 
+  it("refuses weights that are none", function()
+    for _, weight in ipairs { -1, 1 / 0, 0 / 0, "x", lt.ones(2) } do
+      local net = tiny.Line()
+      function net:training_step(x) return { loss = self:loss(x), weight = weight } end
+      local ok, message = pcall(tiny.trainer().fit, tiny.trainer(), net, tiny.batches { 1, 2 })
+      assert.is_false(ok)
+      assert.matches("training_step: weight must be a number, at least 0 and finite: got ", message)
+      assert.equal(0.5, net.w:item())
+    end
+  end)
+
   it("takes the weight that the step gives", function()
     local net = tiny.Line()
     function net:training_step(x, batch_idx)

@@ -109,7 +109,11 @@ function DataLoader:shard(rank, world, kind)
   if global then self.batch_size = whole and global or stream.part(global, 0, world) end
   if not self._iterable or kind == "own" then return true end
   if not has_method(self.dataset, "shard") then return whole end
-  self.dataset:shard(whole and 0 or rank, whole and 1 or world)
+  local other = self.dataset:shard(whole and 0 or rank, whole and 1 or world)
+  if type(other) == "table" and other ~= self.dataset then
+    errors.blame("DataLoader: shard(rank, world) of the data set made another one: it must change "
+      .. "what the data set itself gives from then on")
+  end
   return true
 end
 

@@ -7,6 +7,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
 
 local Reducer = class.extend(nil, "Reducer")
 
@@ -30,7 +31,7 @@ function Reducer:init(options)
   self.hook = o.comm_hook
   self.compressed = o.comm_hook == "bf16"
   if type(o.comm_hook) == "string" and not self.compressed then
-    require "ltrain.core.errors".blame("dist.ddp: comm_hook must be a function or 'bf16': got '%s'",
+    errors.blame("dist.ddp: comm_hook must be a function or 'bf16': got '%s'",
       o.comm_hook)
   end
   self.plans = setmetatable({}, { __mode = "k" })
@@ -111,6 +112,16 @@ local function plan_of(self, parameters, key, missing)
   return plan
 end
 
+local function check_sum(bucket, sum)
+  local flat = bucket.flat
+  if c.is_tensor(sum) and sum.ndim == 1 and sum:numel() == flat:numel()
+    and sum.dtype == flat.dtype then
+    return
+  end
+  errors.blame("comm_hook: must return the sum of all ranks' buffers, [%d] %s: got %s",
+    flat:numel(), flat.dtype, errors.show(sum))
+end
+
 -- Through a hook the gradients travel as one row, of which they are views from then on.
 local function reduce_row(self, bucket, grads, scale)
   c.dist.pack(grads, bucket.wire)
@@ -118,6 +129,7 @@ local function reduce_row(self, bucket, grads, scale)
     collectives.all_reduce_(bucket.wire)
   else
     local sum = self.hook(bucket.wire)
+    check_sum(bucket, sum)
     if sum ~= bucket.wire then bucket.wire:copy_(sum) end
   end
   if bucket.wire ~= bucket.flat then bucket.flat:copy_(bucket.wire) end

@@ -88,12 +88,23 @@ local function check_finite(state, loss)
   end
 end
 
+-- What a batch says that it weighs, as a number.
+local function check_weight(weight)
+  local number = weight
+  if type(weight) == "userdata" and weight:numel() == 1 then number = weight:item() end
+  if type(number) ~= "number" or not (number >= 0 and number < INF) then
+    errors.blame("training_step: weight must be a number, at least 0 and finite: got %s",
+      errors.show(weight))
+  end
+  return number
+end
+
 -- loss and sample weight out of what training_step returned.
 local function read_outputs(state, count, outputs)
   if outputs == nil then
     if count == 0 and not state.has_stepped then
-      errors.blame("training_step: nothing was returned (%s): return the loss, or nil to skip a "
-        .. "batch", place(state))
+      errors.blame("%s: nothing was returned (%s): return the loss, or nil to skip a batch",
+        state.hooks.training_step_end and "training_step_end" or "training_step", place(state))
     end
     return nil
   end
@@ -106,7 +117,7 @@ local function read_outputs(state, count, outputs)
   end
   -- Later ones are of the same make; backward refuses what is not.
   if not state.has_stepped then check_loss(state, loss) end
-  if weight ~= nil then weight = type(weight) == "userdata" and weight:item() or weight end
+  if weight ~= nil then weight = check_weight(weight) end
   return loss, weight
 end
 
@@ -283,7 +294,8 @@ function optimize.manual(state)
   local before = state.trainer.global_step
   if state.outside then
     errors.blame("training_step: rank %d has no data left while others have, and manual "
-      .. "optimization cannot step without it: give all ranks equally many batches",
+      .. "optimization cannot step without it: give all ranks equally many batches (drop_last = "
+      .. "true or tail = 'wrap' of the DataLoader does)",
       state.trainer.global_rank)
   end
   state.window.last = nil
