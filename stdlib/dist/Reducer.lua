@@ -118,8 +118,8 @@ local function check_sum(bucket, sum)
     and sum.dtype == flat.dtype then
     return
   end
-  errors.blame("comm_hook: must return the sum of all ranks' buffers, [%d] %s: got %s",
-    flat:numel(), flat.dtype, errors.show(sum))
+  errors.blame("comm_hook: must return the sum of all ranks' buffers, [%d] %s: got %s%s",
+    flat:numel(), flat.dtype, errors.show(sum), c.is_tensor(sum) and " " .. sum.dtype or "")
 end
 
 -- Through a hook the gradients travel as one row, of which they are views from then on.
