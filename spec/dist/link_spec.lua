@@ -144,7 +144,10 @@ describe("a link that is cut for less than the timeout", function()
     when(case.name .. " does not end the job", function()
       local one = case.one
       assert.is_true(one.job:wait_for("status", 60), one.job:read "err")
-      assert.equal("", one.job:read "err")
+      -- TCP tries again ever later: ranks that hear of each other may still miss what they wait for
+      -- when half of the timeout is over, and that is told.
+      local err = one.job:read("err")
+      assert.equal("", (err:gsub("ltrain: rank %d is late: [^\n]*an error at 12 s%)\n", "")))
       assert.equal(0, one.job:status())
       assert.same({}, files_of(one))
       assert(tonumber(one.job:read "gap") > 0.5 * TIMEOUT) -- nothing got through
