@@ -209,7 +209,7 @@ function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr =
 for _, deterministic in ipairs {false, true, false} do
   local t = trainer {deterministic = deterministic}
   t:fit(Net(), {lt.ones(1)})
-  if dist.rank() == 0 then print(deterministic, t.world.reduction_order) end
+  if dist.rank() == 0 then io.write(("%s: %s\n"):format(deterministic, t.world.reduction_order)) end
 end
 ]]
 
@@ -218,6 +218,6 @@ end
     if missing then pending(missing) end
     local status, output = support.mpirun(2, trained.prelude .. SCRIPT, "run")
     assert.equal(0, status, output)
-    assert.matches("false\tof the backend\n.*true\tbinary tree\n.*false\tof the backend\n", output)
+    assert.matches("false: of the backend\n.*true: binary tree\n.*false: of the backend\n", output)
   end)
 end)
