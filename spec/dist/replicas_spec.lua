@@ -33,6 +33,19 @@ local function run(script)
   return status, out .. err
 end
 
+describe("ranks that hold the same", function()
+  it("are found to, also after a step in which one had no sample", function()
+    local status, text = run [[
+local t = trainer {devices = 2, replica_check_every_n_steps = 2}
+t:fit(net, lt.data.DataLoader(lt.data.TensorDataset(lt.randn(3, 2)),
+  {batch_size = 1, collate = function(samples) return samples[1][1]:reshape{1, 2} end}))
+print("steps", t.global_step)
+]]
+    assert.equal(0, status, text)
+    assert.matches("steps\t2", text)
+  end)
+end)
+
 describe("weights that one rank changed", function()
   it("end the fit at the next comparison, naming parameter, rank and line; told there too",
     function()

@@ -12,14 +12,10 @@ local loaders = require "ltrain.trainer.loaders"
 
 local agree = {}
 
--- Sums over the ranks. What they tell each other is never within the group of a step.
+-- Sums over the ranks.
 local function add(state, numbers)
-  local outer = collectives.use(nil)
-  exchange(state, "step")
-  local sums = state.strategy:add(numbers)
-  exchange(state, nil)
-  collectives.use(outer)
-  return sums
+  local strategy = state.strategy
+  return exchange(state, "step", strategy.add, strategy, numbers)
 end
 
 --- Tells how much this rank's part of the step weighs, how many gradients it lacks, and what has

@@ -32,13 +32,15 @@ function predictions.add(kept, number, outputs)
   end
 end
 
+-- To rank 0: what each has, packed. The first result is true when none will have more.
+local function gather(kept, ended)
+  local packed = c.dist.encode(kept.portion, "predict", "what predict_step returned")
+  return dist.all_reduce(ended and 1 or 0, { op = "min" }) == 1, dist.gather(packed)
+end
+
 -- The ranks send what they have. True when none will have more.
 local function send(kept, ended)
-  exchange(kept.state, "predictions")
-  local packed = c.dist.encode(kept.portion, "predict", "what predict_step returned")
-  local all_ended = dist.all_reduce(ended and 1 or 0, { op = "min" }) == 1
-  local gathered = dist.gather(packed)
-  exchange(kept.state, nil)
+  local all_ended, gathered = exchange(kept.state, "predictions", gather, kept, ended)
   kept.portion = {}
   for rank = 2, #(gathered or {}) do
     for _, item in ipairs(c.dist.decode(gathered[rank])) do

@@ -2,7 +2,6 @@
 local Reducer = require "ltrain.dist.Reducer"
 local agree = require "ltrain.trainer.agree"
 local call = require "ltrain.trainer.call"
-local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.exchange"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -15,11 +14,8 @@ function shared_gradients.reduce(state, optimizer, weight)
   local parameters = parameters_of(optimizer)
   local total, missing = agree.step(state, weight, Reducer.missing(parameters))
   if total == 0 then return 0 end
-  local outer = collectives.use(nil)
-  exchange(state, "gradients")
-  state.ddp:sync(parameters, total, missing, optimizer)
-  exchange(state, nil)
-  collectives.use(outer)
+  local ddp = state.ddp
+  exchange(state, "gradients", ddp.sync, ddp, parameters, total, missing, optimizer)
   return total
 end
 
