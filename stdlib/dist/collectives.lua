@@ -6,6 +6,7 @@ local Handle = require "ltrain.dist.Handle"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local fold = require "ltrain.core.fold"
 local options_of = require "ltrain.dist.options"
 
 local d = c.dist
@@ -71,14 +72,6 @@ local REDUCE <const> = {
   prod = function(a, b) return a * b end,
 }
 
--- T(lo, hi) = T(lo, m) + T(m, hi), m = lo + the largest power of two below hi - lo.
-local function combine(parts, lo, hi, fn)
-  if hi - lo == 1 then return parts[lo][2] end
-  local half = 1
-  while 2 * half < hi - lo do half = 2 * half end
-  return fn(combine(parts, lo, lo + half, fn), combine(parts, lo + half, hi, fn))
-end
-
 -- Each part is { op, number }.
 local function reduce_numbers(parts)
   local op = parts[1][1]
@@ -88,7 +81,7 @@ local function reduce_numbers(parts)
         part[1])
     end
   end
-  local total = combine(parts, 1, #parts + 1, REDUCE[op])
+  local total = fold(1, #parts + 1, function(i) return parts[i][2] end, REDUCE[op])
   return op == "mean" and total / #parts or total
 end
 

@@ -8,6 +8,8 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local fold = require "ltrain.core.fold"
+local joins = require "ltrain.core.joins"
 local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
 
@@ -212,26 +214,18 @@ function slices.track(state)
   end
 end
 
--- T(lo, hi) = T(lo, m) + T(m, hi) over the rank's slices, whose number is a power of two.
-local function tree(lo, hi, at, add)
-  if hi - lo == 1 then return at(lo) end
-  local middle = (lo + hi) // 2
-  return add(tree(lo, middle, at, add), tree(middle, hi, at, add))
-end
-
 --- The window is over: the gradients become the sums over the rank's slices; returns the sum of
 --- what they weigh. Where some slice has a gradient, one without counts as zeros.
 function slices.combine(state)
   local own = state.slices
   local _ <close> = c.no_grad()
-  local total = tree(1, own.count + 1, function(i) return own.weights[i] or 0.0 end,
-    function(a, b) return a + b end)
+  local total = fold(1, own.count + 1, function(i) return own.weights[i] or 0.0 end, joins.sum)
   for k, parameter in ipairs(parameters_of(state.optimizers[1])) do
     local some = false
     for i = 1, own.count do some = some or own.grads[i] and own.grads[i][k] end
-    parameter.grad = some and tree(1, own.count + 1, function(i)
+    parameter.grad = some and fold(1, own.count + 1, function(i)
       return own.grads[i] and own.grads[i][k] or c.zeros_like(parameter)
-    end, function(a, b) return a + b end) or nil
+    end, joins.sum) or nil
   end
   own.grads, own.weights = {}, {}
   return total
