@@ -13,7 +13,6 @@ local Reducer = require "ltrain.dist.Reducer"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
-local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local replicate = require "ltrain.dist.replicate"
 local walk = require "ltrain.core.walk"
@@ -72,9 +71,9 @@ local function ddp(module, options)
   if not walk.is_module(module) then
     errors.blame("dist.ddp: needs a module: got %s", errors.show(module))
   end
-  options = config.check(options, Reducer.options, "dist.ddp")
+  local shared = DistributedDataParallel(module, options)
   replicate.module(module)
-  return DistributedDataParallel(module, options)
+  return shared
 end
 
 return { wrap = ddp, class = DistributedDataParallel }

@@ -128,7 +128,6 @@ local function nominal_batch(state)
   local source = state.train_source
   local parts = state.slices and state.slices.all or state.trainer.world_size
   local global = type(source.loader) == "table" and source.loader.global_batch_size
-    or state.slices and source.loader.parts[1].global_batch_size
   if global then return global / parts end
   return source.batch_size or state.many_ranks and 1 or nil
 end
@@ -173,7 +172,8 @@ local function leave_step(state)
   c.dist.end_step(true)
 end
 
--- training_step and backward of one batch; `alone`: the window has no other.
+-- training_step and backward of one batch; `alone`: the window has no other. The loss, and what it
+-- weighs; nil where there was none.
 local function run_batch(state, alone)
   local window, optimizer = state.window, state.optimizers[1]
   if state.outside then return nil end
@@ -194,7 +194,7 @@ local function run_batch(state, alone)
   backward(state, loss, weight)
   leave_step(state)
   window.used, window.weight = window.used + 1, window.weight + weight
-  return loss
+  return loss, weight
 end
 
 -- Makes the window's gradients those of its mean loss, and clips them.
@@ -211,18 +211,15 @@ end
 
 -- The same once a slice (deterministic = "world").
 local function run_slices(state)
-  local own, window, loss = state.slices, state.window, nil
-  if window.used == 0 then own.grads, own.weights = {}, {} end
+  local first, loss = state.slices.first, nil
   for i, batch in ipairs(state.slice_batches) do
     if batch then
-      local before = window.weight
       slices.enter(state, i)
-      loop.begin_part(own.first + i - 1, "train", state.progress.train_batches - 1)
+      loop.begin_part(first + i - 1, "train", state.progress.train_batches - 1)
       state.batch, state.batch_count = batches.transfer(state, batch, 1), nil
-      window.weight = 0.0
-      loss = run_batch(state, false) or loss
-      slices.leave(state, i, window.weight > 0 and window.weight or nil)
-      window.weight = before + window.weight
+      local own, weight = run_batch(state, false)
+      loss = own or loss
+      slices.leave(state, i, weight)
     end
   end
   slices.track(state)
@@ -232,7 +229,7 @@ end
 -- training_step and backward of the running batch, whole or in slices.
 local function run_part(state, alone)
   if state.slices then return run_slices(state) end
-  return run_batch(state, alone)
+  return (run_batch(state, alone))
 end
 
 --- What an optimizer runs before it steps. The first time the gradients are there already; an

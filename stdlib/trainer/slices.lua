@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local fold = require "ltrain.core.fold"
+local has_method = require "ltrain.core.has_method"
 local joins = require "ltrain.core.joins"
 local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -27,7 +28,7 @@ function Slices:init(loader, first, count, all)
     part:shard(first + i - 1, all, "train")
     self.parts[i] = part
   end
-  self.batch_size = self.parts[1].batch_size
+  self.batch_size, self.global_batch_size = self.parts[1].batch_size, loader.global_batch_size
 end
 
 --- What all loaders that ranks share have: there is nothing to make whole, its parts are copies.
@@ -100,7 +101,7 @@ function slices.prepare(state)
   local count = o.world_slices // state.trainer.world_size
   state.slices = {
     all = o.world_slices, count = count, first = state.trainer.global_rank * count,
-    grads = {}, weights = {}, threads = c.runtime.get_threads(), norms = {},
+    grads = {}, weights = {}, threads = c.runtime.get_threads(), norms = {}, statistics = {},
   }
   for _, module in ipairs(state.module:modules()) do
     if module.track_statistics then table.insert(state.slices.norms, module) end
@@ -111,12 +112,21 @@ end
 --- The loader of the rank's slices in place of `loader`.
 function slices.loader(state, loader)
   local own = state.slices
-  if type(loader) ~= "table" or type(loader.shard) ~= "function"
-    or type(loader.length) ~= "function" or not loader:length() then
+  if not has_method(loader, "shard") or not has_method(loader, "length")
+    or not loader:length() then
     errors.blame("fit: deterministic = 'world' cuts batches of a data set whose length is known: "
       .. "give a DataLoader over one, got %s", errors.show(loader))
   end
   return Slices(loader, own.first, own.count, own.all)
+end
+
+-- Whether layers of batch norm leave their statistics to `track`, or take them at once.
+local function track_later(own, on)
+  for k, module in ipairs(own.norms) do
+    rawset(module, "_later", on and function(mean, variance, count)
+      table.insert(own.statistics, { k, mean:detach(), variance:detach(), count })
+    end or nil)
+  end
 end
 
 --- The end of the fit.
@@ -125,7 +135,7 @@ function slices.release(state)
   if not own then return end
   state.slices = nil
   c.runtime.set_threads(own.threads)
-  for _, module in ipairs(own.norms) do rawset(module, "_later", nil) end
+  track_later(own, false)
 end
 
 local function set_gradients(state, list)
@@ -146,18 +156,13 @@ end
 function slices.enter(state, i)
   local own = state.slices
   if state.optimizers[1] then set_gradients(state, own.grads[i]) end
-  own.later = own.later or {}
-  own.later[i] = {}
-  for k, module in ipairs(own.norms) do
-    rawset(module, "_later", function(mean, variance, count)
-      table.insert(own.later[i], { k, mean:detach(), variance:detach(), count })
-    end)
-  end
+  track_later(own, true)
 end
 
 --- Ends it; `weight`: what it weighs, nil when its step returned nothing.
 function slices.leave(state, i, weight)
   local own = state.slices
+  track_later(own, false)
   if not state.optimizers[1] then return end
   own.grads[i] = take_gradients(state)
   if weight then own.weights[i] = (own.weights[i] or 0.0) + weight end
@@ -200,13 +205,9 @@ end
 --- slices.
 function slices.track(state)
   local own = state.slices
-  local later = own.later or {}
-  own.later = nil
   if #own.norms == 0 then return end
-  local mine = {}
-  for i = 1, own.count do
-    for _, one in ipairs(later[i] or {}) do mine[#mine + 1] = one end
-  end
+  local mine = own.statistics
+  own.statistics = {}
   for _, of_rank in ipairs(state.strategy:all_gather(mine)) do
     for _, one in ipairs(of_rank) do
       own.norms[one[1]]:track_statistics(one[2], one[3], one[4])
