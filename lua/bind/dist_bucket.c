@@ -24,16 +24,6 @@ static bool put(lt_ctx *c, lt_tensor *flat, int64_t at, lt_tensor *t) {
   return ok;
 }
 
-/* flat = the elements of all n tensors, one after the other, cast to its dtype. */
-static void pack_all(lt_ctx *c, lua_Integer n, lt_tensor *const *parts, lt_tensor *flat) {
-  lt_modes modes = c->modes;
-  c->modes.grad = c->modes.autocast = false;
-  int64_t at = 0;
-  for (lua_Integer k = 0; k < n && lt_ok(c); at += parts[k++]->numel) put(c, flat, at, parts[k]);
-  lt_storage_bump(c, flat->storage);
-  c->modes = modes;
-}
-
 /* The list of tensors at 1 as an array, which is pushed. */
 static lt_tensor **push_parts(lua_State *L, lt_bind *b, const char *who, lua_Integer *n) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -59,8 +49,14 @@ static int pack(lua_State *L) {
   if (flat->ndim != 1 || flat->numel != count)
     lt_raise(L, b, LT_ESHAPE, "pack: needs room for %lld elements in a row: got %s",
              (long long)count, LT_TENSOR_STR(flat));
+  lt_ctx *c = b->c;
+  lt_modes modes = c->modes;
   lt_frame frame = lt_begin(L, b, 0);
-  pack_all(b->c, n, parts, flat);
+  c->modes.grad = c->modes.autocast = false;
+  int64_t at = 0;
+  for (lua_Integer k = 0; k < n && lt_ok(c); at += parts[k++]->numel) put(c, flat, at, parts[k]);
+  lt_storage_bump(c, flat->storage);
+  c->modes = modes;
   lt_end_call(L, b, frame);
   return 0;
 }

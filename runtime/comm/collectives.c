@@ -88,16 +88,21 @@ lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   return lt_work_issue(c, w, &plan, at);
 }
 
-/* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them. */
-static bool spread(lt_ctx *c, lt_work *w) {
-  const char *from = w->data.got;
-  lt_device_table(c, LT_CPU_DEVICE)
-      ->scale(w->data.got, w->move.count, (lt_dtype)w->move.dtype, w->move.scale);
+/* The parts into the work's buffer, one after the other, or (`back`) out of it. */
+static void copy_parts(lt_work *w, bool back) {
+  char *at = w->data.got;
   for (int k = 0; k < w->n_parts; k++) {
     size_t bytes = (size_t)w->parts[k]->numel * lt_item_size(w->parts[k]);
-    memcpy(lt_data(w->parts[k]), from, bytes);
-    from += bytes;
+    memcpy(back ? lt_data(w->parts[k]) : at, back ? at : lt_data(w->parts[k]), bytes);
+    at += bytes;
   }
+}
+
+/* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them. */
+static bool spread(lt_ctx *c, lt_work *w) {
+  lt_device_table(c, LT_CPU_DEVICE)
+      ->scale(w->data.got, w->move.count, (lt_dtype)w->move.dtype, w->move.scale);
+  copy_parts(w, true);
   return false;
 }
 
@@ -105,12 +110,7 @@ static bool gather_parts(lt_ctx *c, lt_work *w) {
   w->data.got = lt_alloc(c, (size_t)w->bytes);
   if (w->data.got == NULL) return false;
   w->data.got_bytes = (size_t)w->bytes;
-  char *to = w->data.got;
-  for (int k = 0; k < w->n_parts; k++) {
-    size_t bytes = (size_t)w->parts[k]->numel * lt_item_size(w->parts[k]);
-    memcpy(to, lt_data(w->parts[k]), bytes);
-    to += bytes;
-  }
+  copy_parts(w, false);
   w->move.in = w->move.out = w->data.got;
   w->next_step = spread;
   return true;
@@ -151,22 +151,17 @@ lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *cons
                                   double scale, lt_origin at) {
   lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
   if (w == NULL) return NULL;
-  if (!lt_assert(c, n > 0) || !keep_parts(c, w, n, parts)) {
-    n = 0;
-  } else {
-    if (g->ops->gathers && w->move.count > 0)
-      list_parts(c, w);
-    else
-      gather_parts(c, w);
+  lt_plan plan = {.op = LT_COMM_ALL_REDUCE, .dtype = LT_F32, .root = -1};
+  if (lt_assert(c, n > 0) && keep_parts(c, w, n, parts)) {
+    bool (*prepare)(lt_ctx *, lt_work *) =
+        g->ops->gathers && w->move.count > 0 ? list_parts : gather_parts;
+    prepare(c, w);
+    plan.dtype = (lt_dtype)parts[0]->dtype;
   }
-  lt_plan plan = {.op = LT_COMM_ALL_REDUCE,
-                  .dtype = n > 0 ? (lt_dtype)parts[0]->dtype : LT_F32,
-                  .shape = lt_shape_of(1, &w->move.count),
-                  .root = -1};
+  plan.shape = lt_shape_of(1, &w->move.count);
   w->move.dtype = (int8_t)plan.dtype;
   w->move.scale = scale;
-  plan.reduce = LT_COMM_SUM;
-  w->move.reduce = LT_COMM_SUM;
+  set_reduction(c, w, LT_COMM_SUM, &plan);
   return lt_work_issue(c, w, &plan, at);
 }
 
