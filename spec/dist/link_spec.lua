@@ -57,6 +57,11 @@ local function files_of(one)
   return one.job:files "^ltrain_failure_.*%.txt$"
 end
 
+-- What a job said, without Open MPI's word on a group that its agent had already made by itself.
+local function said(one)
+  return (one:read("err"):gsub("%[[^\n]*plm:rsh: Warning: setpgid[^\n]*\n", ""))
+end
+
 -- The message that a rank left.
 local function message_of(one, rank)
   for _, name in ipairs(files_of(one)) do
@@ -100,7 +105,7 @@ describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), func
       if lines then print(table.concat(lines, "\n")) end
     ]], { words = two:ltrain(2), limit = 60 })
     assert.is_true(one:wait_for("status", 60))
-    assert.equal("", one:read "err")
+    assert.equal("", said(one))
     assert.equal("lta node 0 of 2, local 0 of 2: 10\nlta node 0 of 2, local 1 of 2: 10\n"
       .. "ltb node 1 of 2, local 0 of 2: 10\nltb node 1 of 2, local 1 of 2: 10\n", one:read "out")
     assert.equal(0, one:status())
@@ -146,7 +151,7 @@ describe("a link that is cut for less than the timeout", function()
       assert.is_true(one.job:wait_for("status", 60), one.job:read "err")
       -- TCP tries again ever later: ranks that hear of each other may still miss what they wait for
       -- when half of the timeout is over, and that is told.
-      local err = one.job:read("err")
+      local err = said(one.job)
       assert.equal("", (err:gsub("ltrain: rank %d is late: [^\n]*an error at 12 s%)\n", "")))
       assert.equal(0, one.job:status())
       assert.same({}, files_of(one))
