@@ -104,15 +104,13 @@ void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status) {
   }
 }
 
-enum { STATUS_OF_SIGNAL = 128 };
-
 int lt_status_of(lua_State *L, int index) {
   const lt_bind *b = lt_bind_get(L);
   int top = lua_gettop(L), status = 1;
   if (lt_is_interrupt(L, index)) {
     lua_getfield(L, index, "signal"); /* that ranks agreed on */
     int number = lua_isinteger(L, -1) ? (int)lua_tointeger(L, -1) : b != NULL ? b->signal : 0;
-    if (number > 0) status = STATUS_OF_SIGNAL + number;
+    if (number > 0) status = LT_STATUS_OF_SIGNAL + number;
     lua_settop(L, top);
     return status;
   }

@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_OF_SIGNAL = 128, LONGEST_OUTPUT = 1 << 20 };
+#include "launch/launch.h"
+
+enum { LONGEST_OUTPUT = 1 << 20 };
 static const double GROUP_SECONDS = 2; /* between the last SIGTERM and SIGKILL */
 
 extern char **environ;
@@ -36,7 +38,7 @@ int lt_poll_until(double deadline) {
 }
 
 static int status_of(int status) {
-  return WIFSIGNALED(status) ? STATUS_OF_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+  return WIFSIGNALED(status) ? LT_STATUS_OF_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int lt_wait_for(pid_t pid) {
@@ -60,7 +62,7 @@ static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_
                              int output, int report) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(STATUS_OF_SIGNAL + SIGTERM);
+  if (getppid() != parent) _exit(LT_STATUS_OF_SIGNAL + SIGTERM);
   if (output >= 0) {
     int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "bind/process.h"
+#include "launch/launch.h"
 
-enum { STATUS_OF_SIGNAL = 128, LOOK_MS = 100, WAKE_MS = 2 };
+enum { LOOK_MS = 100, WAKE_MS = 2 };
 
 /* From a gentle signal to the one that was meant. */
 static const double GENTLE_SECONDS = 40;
@@ -140,6 +141,6 @@ int lt_process_supervise(lua_State *L) {
   if (!lt_may_start(L, b, argv[0])) return 2;
   int error = 0, status = run(&s, argv, env, &error);
   if (error != 0) return lt_not_started(L, argv[0], error);
-  lua_pushinteger(L, status != 0 && s.asked != 0 ? STATUS_OF_SIGNAL + s.asked : status);
+  lua_pushinteger(L, status != 0 && s.asked != 0 ? LT_STATUS_OF_SIGNAL + s.asked : status);
   return 1;
 }

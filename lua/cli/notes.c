@@ -8,8 +8,7 @@
 
 #include "bind/state.h"
 #include "cli/signals.h"
-
-enum { STATUS_OF_SIGNAL = 128 };
+#include "launch/launch.h"
 
 static const char *const names[] = {"USR1", "USR2", "HUP", "TERM", NULL};
 static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
@@ -63,4 +62,4 @@ void lt_notes_push(lua_State *L) {
   luaL_setfuncs(L, functions, 0);
 }
 
-int lt_notes_status(void) { return acted_on == 0 ? 0 : STATUS_OF_SIGNAL + acted_on; }
+int lt_notes_status(void) { return acted_on == 0 ? 0 : LT_STATUS_OF_SIGNAL + acted_on; }

@@ -9,10 +9,7 @@
 
 #include "bind/dist.h"
 
-enum {
-  STATUS_OF_SIGNAL = 128,
-  STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT
-};
+enum { STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
 
 /* The one state of the process, and its binding: NULL when it is closing. */
 static lua_State *signalled;
@@ -118,6 +115,6 @@ void lt_signals_clear(void) {
   atomic_store(&binding->signal, 0);
 }
 
-int lt_signals_status(void) { return last == 0 ? 0 : STATUS_OF_SIGNAL + last; }
+int lt_signals_status(void) { return last == 0 ? 0 : LT_STATUS_OF_SIGNAL + last; }
 
 bool lt_signals_stopped(void) { return stopped != 0; }

@@ -8,6 +8,8 @@
 
 #include "comm/comm.h"
 
+enum { LT_STATUS_OF_SIGNAL = 128 }; /* a process that signal n ended has 128 + n */
+
 typedef struct lt_world lt_world;
 
 typedef struct lt_launch_options {

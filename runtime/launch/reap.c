@@ -79,7 +79,7 @@ static void tell_end(lt_world *w, int rank, const siginfo_t *info) {
     snprintf(how, sizeof how, "(pid %d) was ended by SIG%s (%s)%s%s%s", pid,
              name != NULL ? name : "?", said != NULL ? said : "unknown", core[0] != 0 ? "; " : "",
              core, number == SIGKILL ? "; by hand, or because memory ran out" : "");
-    status = 128 + number;
+    status = LT_STATUS_OF_SIGNAL + number;
   }
   lt_hub_gone(w, rank, status, how);
 }

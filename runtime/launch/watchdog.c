@@ -12,7 +12,7 @@
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
-enum { STATUS_OF_SIGNAL = 128, TELL_MS = 2500 };
+enum { TELL_MS = 2500 };
 
 static bool is_hub(const lt_world *w) { return w->info.rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -96,7 +96,7 @@ static void answer_interrupt(lt_world *w) {
   w->notice = (lt_message){.kind = LT_SAY_REPORT,
                            .class = LT_INTERRUPTED,
                            .rank = w->info.rank,
-                           .status = STATUS_OF_SIGNAL + number};
+                           .status = LT_STATUS_OF_SIGNAL + number};
   lt_message_text(&w->notice, text);
   tell_failure(w, &w->notice);
 }
