@@ -522,8 +522,11 @@ static void strangers_are_not_listened_to(void **state) {
   struct timeval limit = {.tv_sec = 10};
   setsockopt(liar, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(talker, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  assert_true(recv(liar, answer, sizeof answer, 0) <= 0 && errno != EAGAIN);
-  assert_true(recv(talker, answer, sizeof answer, 0) <= 0 && errno != EAGAIN);
+  int strangers[] = {liar, talker};
+  for (int k = 0; k < 2; k++) {
+    errno = 0; /* the end of the stream leaves it as it is */
+    assert_true(recv(strangers[k], answer, sizeof answer, 0) <= 0 && errno != EAGAIN);
+  }
   close(liar);
   close(talker);
   run_all(raise_in_order);
