@@ -14,8 +14,10 @@ typedef struct dist {
   lt_held *held;
   lt_pulse *pulse; /* of the group of one, made when first asked for */
   lt_group *self;
-  char hook[LT_MARK_HOOK]; /* that stdlib says it is in */
-  lt_place loop;           /* where the script called the loop that runs */
+  char hook[LT_MARK_HOOK];  /* that stdlib says it is in */
+  char outer[LT_MARK_HOOK]; /* in an exchange: the hook that it came from */
+  lt_place loop;            /* where the script called the loop that runs */
+  bool by_loop;             /* an exchange of that loop, under no hook of the script's */
 } dist;
 
 static void forget(lt_ctx *c, lt_held *h) {
@@ -93,19 +95,50 @@ lt_place lt_place_here(lua_State *L, lt_bind *b) {
   return p;
 }
 
-/* dist.set_hook([name [, here]]): what the library's loops run from now on, for the tables of
-   failures. `here` notes the script's line, which is that of the loop's call and stays: looking it
-   up at each hook of each step would cost more than a small step. */
+lt_place lt_place_of_loop(lua_State *L, lt_bind *b) {
+  const dist *d = b->c->slot[LT_SLOT_BIND];
+  if (d == NULL || !d->by_loop) return lt_place_here(L, b);
+  lt_place p = d->loop;
+  memcpy(p.hook, d->hook, sizeof p.hook);
+  return p;
+}
+
+/* For the tables of failures. */
+static void tell_hook(lt_bind *b, const dist *d) {
+  lt_world *w = lt_world_current(b->c);
+  if (w != NULL) lt_world_doing(w, d->hook, d->loop.file, d->loop.line);
+}
+
+/* dist.set_hook([name [, here]]): what the library's loops run from now on. `here` notes the
+   script's line, which is that of the loop's call and stays: looking it up at each hook of each
+   step would cost more than a small step. */
 static int set_hook(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *name = luaL_optstring(L, 1, "");
   dist *d = dist_of(b->c);
   if (d == NULL) lt_raise_failure(L, b);
   strncpy(d->hook, name, sizeof d->hook - 1);
-  lt_world *w = lt_world_current(b->c);
-  if (w == NULL) return 0;
+  d->by_loop = false;
   if (lua_toboolean(L, 2)) d->loop = lt_place_here(L, b);
-  lt_world_doing(w, d->hook, d->loop.file, d->loop.line);
+  tell_hook(b, d);
+  return 0;
+}
+
+/* dist.exchange([name]): begins what all ranks do for the library's loop, or without a name ends
+   it: the hook that it came from goes on. */
+static int exchange(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  dist *d = dist_of(b->c);
+  if (d == NULL) lt_raise_failure(L, b);
+  if (lua_isnoneornil(L, 1)) {
+    memcpy(d->hook, d->outer, sizeof d->hook);
+    d->by_loop = false;
+  } else {
+    memcpy(d->outer, d->hook, sizeof d->hook);
+    strncpy(d->hook, luaL_checkstring(L, 1), sizeof d->hook - 1);
+    d->by_loop = d->outer[0] == 0 && d->loop.line > 0;
+  }
+  tell_hook(b, d);
   return 0;
 }
 
@@ -264,6 +297,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
                                        {"waited", waited},
                                        {"split", split},
                                        {"set_hook", set_hook},
+                                       {"exchange", exchange},
                                        {"encode", lt_value_encode},
                                        {"decode", lt_value_decode},
                                        {NULL, NULL}};

@@ -41,6 +41,10 @@ static inline lt_origin lt_origin_of(const lt_place *p) {
 /* The script's line that is running, and the hook that stdlib named. */
 lt_place lt_place_here(lua_State *L, lt_bind *b);
 
+/* The same in what stdlib's loop does for itself (an exchange under no hook): the line of its call,
+   which need not be looked up. */
+lt_place lt_place_of_loop(lua_State *L, lt_bind *b);
+
 /* A collective on a tensor, from its issue to its result. Fill in who, op, reduce, root, x, place,
    in_place, cat, record; the rest belongs to dist_tensors.c. */
 typedef struct lt_collective {

@@ -123,8 +123,8 @@ local function check_sum(bucket, sum)
 end
 
 -- Through a hook the gradients travel as one row, of which they are views from then on.
-local function reduce_row(self, bucket, grads, scale)
-  c.dist.pack(grads, bucket.wire)
+local function reduce_row(self, bucket, scale)
+  c.dist.pack(bucket.parameters, bucket.wire)
   if self.compressed then
     collectives.all_reduce_(bucket.wire)
   else
@@ -137,36 +137,17 @@ local function reduce_row(self, bucket, grads, scale)
   for i, parameter in ipairs(bucket.parameters) do parameter.grad = bucket.views[i] end
 end
 
-local function reduce_bucket(self, bucket, scale)
-  local grads = {}
-  for i, parameter in ipairs(bucket.parameters) do
-    local grad = parameter.grad
-    if not grad then
-      grad = c.zeros_like(parameter)
-      parameter.grad = grad
-    end
-    grads[i] = grad
-  end
-  if self.hook then return reduce_row(self, bucket, grads, scale) end
-  c.dist.reduce(grads, scale)
-end
-
---- How many of the parameters have no gradient on this rank.
-function Reducer.missing(parameters)
-  local count = 0
-  for _, parameter in ipairs(parameters) do
-    if not parameter.grad then count = count + 1 end
-  end
-  return count
-end
-
 --- Makes the gradients of a list of parameters the sum of those of all ranks, divided by `total`.
 --- `missing`: how many gradients are not there, of all ranks together (every rank says the same).
 --- `key`: a table that stands for this list from step to step; its buffers are kept.
 function Reducer:reduce(parameters, total, missing, key)
   local _ <close> = c.no_grad()
   for _, bucket in ipairs(plan_of(self, parameters, key or parameters, missing)) do
-    reduce_bucket(self, bucket, 1.0 / total)
+    if self.hook then
+      reduce_row(self, bucket, 1.0 / total)
+    else
+      c.dist.reduce(bucket.parameters, 1.0 / total)
+    end
   end
 end
 

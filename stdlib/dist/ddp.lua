@@ -12,7 +12,6 @@
 local Reducer = require "ltrain.dist.Reducer"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local replicate = require "ltrain.dist.replicate"
 local walk = require "ltrain.core.walk"
@@ -49,9 +48,7 @@ end
 function DistributedDataParallel:sync(parameters, total, missing, key)
   parameters = parameters or self.module:parameters()
   if not total then
-    local own = { self.weight, Reducer.missing(parameters) }
-    total, missing = table.unpack(
-      collectives.all_reduce(c.tensor(own, { dtype = "f64" })):tolist())
+    total, missing = table.unpack(c.dist.add { self.weight, c.dist.missing(parameters) })
   end
   self.weight = 0.0
   if total > 0 then self.reducer:reduce(parameters, total, missing, key or self) end

@@ -81,9 +81,7 @@ function DDP:configure_ddp(module)
   return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook })
 end
 
-function DDP:add(numbers)
-  return dist.all_reduce(c.tensor(numbers, { dtype = "f64" })):tolist()
-end
+function DDP:add(numbers) return c.dist.add(numbers) end
 
 function DDP:sync_buffers(module)
   if dist.world_size() > 1 and self.broadcast_buffers ~= false then replicate.buffers(module) end

@@ -15,7 +15,7 @@ local agree = {}
 -- Sums over the ranks.
 local function add(state, numbers)
   local strategy = state.strategy
-  return exchange(state, "step", strategy.add, strategy, numbers)
+  return exchange("step", strategy.add, strategy, numbers)
 end
 
 --- Tells how much this rank's part of the step weighs, how many gradients it lacks, and what has

@@ -15,6 +15,12 @@ local walk = require "ltrain.core.walk"
 
 local call = {}
 
+local tell_hook <const> = c.dist.set_hook
+
+-- Hooks that all ranks run at the same time.
+local TOGETHER <const> = {}
+for _, row in ipairs(hooks.rows) do TOGETHER[row.name] = row.together end
+
 -- Before the first batch nothing is lost: there a hook ends where Ctrl-C finds it.
 local until_called <const> = setmetatable({}, { __close = function(_, err)
   interrupt.forbid(err)
@@ -94,8 +100,8 @@ end
 local function set_hook(state, name)
   state.hook = name
   if state.many_ranks then
-    c.dist.set_hook(name)
-    together.set(name and hooks.by_name[name] and hooks.by_name[name].together)
+    tell_hook(name)
+    together.set(name and TOGETHER[name])
   end
 end
 
@@ -109,7 +115,7 @@ local function call_all(state, targets, name, ...)
     local target = targets[i]
     local answer
     if state.many_ranks then
-      together.set(hooks.by_name[name].together and (target == module or target.all_ranks))
+      together.set(TOGETHER[name] and (target == module or target.all_ranks))
     end
     if target == module then
       answer = target[name](target, ...)

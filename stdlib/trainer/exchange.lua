@@ -5,15 +5,15 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 
-local function leave(state, outer, ...)
-  c.dist.set_hook(state.hook or "")
+local function leave(outer, ...)
+  c.dist.exchange()
   collectives.use(outer)
   return ...
 end
 
 --- Runs fn(...) as the exchange `what`; returns what it returns.
-return function(state, what, fn, ...)
+return function(what, fn, ...)
   local outer = collectives.use(nil)
-  c.dist.set_hook(what)
-  return leave(state, outer, fn(...))
+  c.dist.exchange(what)
+  return leave(outer, fn(...))
 end

@@ -12,7 +12,7 @@ local PORTION <const> = 32 -- batches between two sendings
 --- What a loader's predictions are kept in. Nothing is kept when the caller wants none back.
 function predictions.new(state, source)
   return {
-    wanted = state.keep_outputs, sends = state.keep_outputs and source.dealt ~= nil, state = state,
+    wanted = state.keep_outputs, sends = state.keep_outputs and source.dealt ~= nil,
     is_first = state.trainer.is_global_zero, by_number = {}, last = -1, portion = {}, batches = 0,
   }
 end
@@ -40,7 +40,7 @@ end
 
 -- The ranks send what they have. True when none will have more.
 local function send(kept, ended)
-  local all_ended, gathered = exchange(kept.state, "predictions", gather, kept, ended)
+  local all_ended, gathered = exchange("predictions", gather, kept, ended)
   kept.portion = {}
   for rank = 2, #(gathered or {}) do
     for _, item in ipairs(c.dist.decode(gathered[rank])) do

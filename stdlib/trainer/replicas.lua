@@ -189,7 +189,7 @@ end
 --- Raises on all ranks, naming parameters and ranks, when they do not hold the same bits.
 function replicas.compare(state)
   if not state.many_ranks or state.trainer.options.replica_check_every_n_steps == 0 then return end
-  exchange(state, "replicas", function()
+  exchange("replicas", function()
     if not are_equal(state) then complain(state) end
   end)
 end

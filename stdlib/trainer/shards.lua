@@ -31,7 +31,7 @@ local function compare(state, source)
   local loader = source.loader
   local own = has_method(loader, "fingerprint") and loader:fingerprint()
   if not own then return end
-  local told = exchange(state, "order of the samples", dist.all_gather, own)
+  local told = exchange("order of the samples", dist.all_gather, own)
   for rank = 2, #told do
     if told[rank].hash ~= told[1].hash then
       errors.blame("%s: the ranks would read different orders: rank 0 has %s; rank %d has %s: %s "

@@ -1,6 +1,6 @@
 --- stdlib/trainer/shared_gradients.lua: gradients of a fit on several ranks, once a step.
-local Reducer = require "ltrain.dist.Reducer"
 local agree = require "ltrain.trainer.agree"
+local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.exchange"
@@ -12,10 +12,10 @@ local shared_gradients = {}
 --- here at the same steps. Returns the sum of the weights; with 0 there is nothing.
 function shared_gradients.reduce(state, optimizer, weight)
   local parameters = parameters_of(optimizer)
-  local total, missing = agree.step(state, weight, Reducer.missing(parameters))
+  local total, missing = agree.step(state, weight, c.dist.missing(parameters))
   if total == 0 then return 0 end
   local ddp = state.ddp
-  exchange(state, "gradients", ddp.sync, ddp, parameters, total, missing, optimizer)
+  exchange("gradients", ddp.sync, ddp, parameters, total, missing, optimizer)
   return total
 end
 
