@@ -1,8 +1,8 @@
 -- spec/bench/step_costs.lua: seconds of what ranks add to a step beside the gradients, measured at
 -- the end of a running fit; all ranks call it.
-local agree = require "ltrain.trainer.agree"
+local agree = require "ltrain.trainer.ranks.agree"
 local lt = require "ltrain"
-local replicas = require "ltrain.trainer.replicas"
+local replicas = require "ltrain.trainer.ranks.replicas"
 local strays = require "ltrain.core.strays"
 
 local clock <const> = lt.runtime.clock

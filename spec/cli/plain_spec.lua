@@ -56,7 +56,7 @@ describe("ltrain without a word", function()
 
   it("lists the Trainer's options in the help of words that take them", function()
     local _, page = run { "run", "--help" }
-    for name, row in pairs(require "ltrain.trainer.options") do
+    for name, row in pairs(require "ltrain.trainer.setup.options") do
       if require "ltrain.cli.arguments".is_plain(row) then
         assert.matches("  --" .. name .. " ", page, 1, true)
       end

@@ -82,7 +82,7 @@ describe("docs/reference", function()
   end)
 
   it("tells every option of the Trainer with its meaning", function()
-    for name, row in pairs(require "ltrain.trainer.options") do
+    for name, row in pairs(require "ltrain.trainer.setup.options") do
       assert(row.doc and row.doc ~= "", name .. " has no doc")
       assert(pages["trainer.md"]:find("`" .. name .. "`", 1, true), name)
     end

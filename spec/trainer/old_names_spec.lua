@@ -2,9 +2,9 @@
 -- refused with the right word.
 local console = require "ltrain.trainer.console"
 local lt = require "ltrain"
-local old_options = require "ltrain.trainer.old_options"
-local options = require "ltrain.trainer.options"
-local overrides = require "ltrain.trainer.overrides"
+local old_options = require "ltrain.trainer.setup.old_options"
+local options = require "ltrain.trainer.setup.options"
+local overrides = require "ltrain.trainer.setup.overrides"
 local tiny = require "spec.trainer.tiny"
 
 local say <const> = console.say

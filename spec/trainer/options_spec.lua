@@ -1,7 +1,7 @@
 -- spec/trainer/options_spec.lua: the Trainer's options: checks, removed names, the command line.
 local lt = require "ltrain"
-local options = require "ltrain.trainer.options"
-local overrides = require "ltrain.trainer.overrides"
+local options = require "ltrain.trainer.setup.options"
+local overrides = require "ltrain.trainer.setup.overrides"
 local tiny = require "spec.trainer.tiny"
 
 local function message(o)

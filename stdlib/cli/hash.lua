@@ -5,7 +5,7 @@
 local c = require "ltrain.c"
 local hash_of = require "ltrain.core.hash"
 local load = require "ltrain.core.load"
-local packing = require "ltrain.trainer.packing"
+local packing = require "ltrain.trainer.saving.packing"
 local tree = require "ltrain.core.tree"
 
 local hash = {}

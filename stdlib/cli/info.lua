@@ -1,6 +1,6 @@
 --- stdlib/cli/info.lua: `ltrain info`: what this build contains; what a checkpoint holds.
 local c = require "ltrain.c"
-local checkpoint_file = require "ltrain.trainer.checkpoint_file"
+local checkpoint_file = require "ltrain.trainer.saving.checkpoint_file"
 local refuse = require "ltrain.cli.refuse"
 local show = require "ltrain.cli.show"
 local tree = require "ltrain.core.tree"

@@ -32,7 +32,7 @@ end
 
 -- The Trainer's options as config rows; only words that run scripts have them.
 local function trainer_rows(word)
-  return word.script and require "ltrain.trainer.options" or {}
+  return word.script and require "ltrain.trainer.setup.options" or {}
 end
 
 --- Whether `name` is a command word.

@@ -10,7 +10,7 @@ local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local console = require "ltrain.trainer.console"
 local interrupt = require "ltrain.trainer.interrupt"
-local overrides = require "ltrain.trainer.overrides"
+local overrides = require "ltrain.trainer.setup.overrides"
 
 local requeue = {}
 

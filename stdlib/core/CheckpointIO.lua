@@ -8,7 +8,7 @@
 local adopt = require "ltrain.core.adopt"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local checkpoint_file = require "ltrain.trainer.checkpoint_file"
+local checkpoint_file = require "ltrain.trainer.saving.checkpoint_file"
 
 local CheckpointIO = class.extend(nil, "CheckpointIO")
 

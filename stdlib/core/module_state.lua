@@ -137,7 +137,7 @@ function module_state.load_from_checkpoint(self, file, overrides)
     errors.blame("load_from_checkpoint: call it on the class: %s:load_from_checkpoint(file)",
       walk.class_name(self))
   end
-  local checkpoint, message = require "ltrain.trainer.checkpoint_file".read(file)
+  local checkpoint, message = require "ltrain.trainer.saving.checkpoint_file".read(file)
   if not checkpoint then return nil, message end
   local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
   for name, value in tree.pairs(overrides or {}) do hparams[name] = value end

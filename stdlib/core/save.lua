@@ -2,7 +2,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local packing = require "ltrain.trainer.packing"
+local packing = require "ltrain.trainer.saving.packing"
 
 local FORMAT <const> = 1
 local KEY <const> = "ltrain"

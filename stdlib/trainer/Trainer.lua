@@ -6,26 +6,26 @@
 --
 -- The object holds what scripts and callbacks may read: options, counters, metrics, parts. What
 -- belongs to one call is in the state table that the loops pass on.
-local agree = require "ltrain.trainer.agree"
-local assemble = require "ltrain.trainer.assemble"
+local agree = require "ltrain.trainer.ranks.agree"
+local assemble = require "ltrain.trainer.setup.assemble"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
-local checkpoint = require "ltrain.trainer.checkpoint"
+local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local given = require "ltrain.trainer.given"
-local old_options = require "ltrain.trainer.old_options"
-local option_rules = require "ltrain.trainer.option_rules"
+local given = require "ltrain.trainer.setup.given"
+local old_options = require "ltrain.trainer.setup.old_options"
+local option_rules = require "ltrain.trainer.setup.option_rules"
 local optimize = require "ltrain.trainer.optimize"
-local options = require "ltrain.trainer.options"
-local overrides = require "ltrain.trainer.overrides"
-local place = require "ltrain.trainer.place"
+local options = require "ltrain.trainer.setup.options"
+local overrides = require "ltrain.trainer.setup.overrides"
+local place = require "ltrain.trainer.setup.place"
 local run = require "ltrain.trainer.run"
-local shared_gradients = require "ltrain.trainer.shared_gradients"
-local sources = require "ltrain.trainer.sources"
+local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
+local sources = require "ltrain.trainer.data.sources"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 
@@ -68,7 +68,7 @@ local function apply_overrides(script)
   return merged
 end
 
---- Trainer{max_epochs = 3, ...}: the options are the rows of trainer/options.lua.
+--- Trainer{max_epochs = 3, ...}: the options are the rows of trainer/setup/options.lua.
 function Trainer:init(script)
   if script ~= nil and type(script) ~= "table" then
     errors.blame("Trainer: options must be a table: got %s", errors.show(script))

@@ -1,14 +1,14 @@
 --- stdlib/trainer/boundary.lua: what is acted on between batches: saves, Ctrl-C, changed hooks.
-local agree = require "ltrain.trainer.agree"
+local agree = require "ltrain.trainer.ranks.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
-local checkpoint = require "ltrain.trainer.checkpoint"
+local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
-local loaders = require "ltrain.trainer.loaders"
+local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
-local results = require "ltrain.trainer.results"
+local results = require "ltrain.trainer.logged.results"
 
 local boundary = {}
 

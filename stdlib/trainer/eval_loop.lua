@@ -1,13 +1,13 @@
 --- stdlib/trainer/eval_loop.lua: validation (within fit or alone) and test.
-local agree = require "ltrain.trainer.agree"
-local batches = require "ltrain.trainer.batches"
+local agree = require "ltrain.trainer.ranks.agree"
+local batches = require "ltrain.trainer.data.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
-local figures = require "ltrain.trainer.figures"
-local loaders = require "ltrain.trainer.loaders"
+local figures = require "ltrain.trainer.logged.figures"
+local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
-local results = require "ltrain.trainer.results"
+local results = require "ltrain.trainer.logged.results"
 
 local eval_loop = {}
 

@@ -3,21 +3,21 @@
 -- state.progress is the position; it is complete at a boundary, which comes after each batch (with
 -- all that belongs to it: hooks, rows, validation) and after each epoch. Saves that callbacks ask
 -- for, and Ctrl-C, are acted on there and nowhere else, so that a file resumes exactly.
-local agree = require "ltrain.trainer.agree"
-local batches = require "ltrain.trainer.batches"
+local agree = require "ltrain.trainer.ranks.agree"
+local batches = require "ltrain.trainer.data.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
-local figures = require "ltrain.trainer.figures"
-local loaders = require "ltrain.trainer.loaders"
+local figures = require "ltrain.trainer.logged.figures"
+local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
-local ranks = require "ltrain.trainer.ranks"
-local replicas = require "ltrain.trainer.replicas"
-local results = require "ltrain.trainer.results"
-local sources = require "ltrain.trainer.sources"
+local ranks = require "ltrain.trainer.ranks.rank"
+local replicas = require "ltrain.trainer.ranks.replicas"
+local results = require "ltrain.trainer.logged.results"
+local sources = require "ltrain.trainer.data.sources"
 
 local fit_loop = {}
 

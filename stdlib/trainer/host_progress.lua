@@ -2,7 +2,7 @@
 --
 -- A callback of every Trainer of the state, put there when the host asks for progress.
 local Callback = require "ltrain.core.Callback"
-local overrides = require "ltrain.trainer.overrides"
+local overrides = require "ltrain.trainer.setup.overrides"
 
 local HostProgress = Callback:extend("HostProgress")
 

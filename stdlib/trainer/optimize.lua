@@ -4,16 +4,16 @@
 -- onto finished gradients: a batch of n samples is seeded with n/B (B: the nominal batch size), and
 -- the gradients are divided once by the window's sum of n/B. So a short last batch, or a short last
 -- window, counts by its real size. A window of one batch needs neither: n/B cancels.
-local agree = require "ltrain.trainer.agree"
-local batches = require "ltrain.trainer.batches"
+local agree = require "ltrain.trainer.ranks.agree"
+local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
-local replicas = require "ltrain.trainer.replicas"
-local shared_gradients = require "ltrain.trainer.shared_gradients"
-local slices = require "ltrain.trainer.slices"
+local replicas = require "ltrain.trainer.ranks.replicas"
+local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
+local slices = require "ltrain.trainer.ranks.slices"
 
 local optimize = {}
 

@@ -2,17 +2,17 @@
 --
 -- Ranks get whole batches, each with the number that it has in one process: draws and hooks go by
 -- it, so that what is predicted does not depend on the number of ranks.
-local agree = require "ltrain.trainer.agree"
-local batches = require "ltrain.trainer.batches"
+local agree = require "ltrain.trainer.ranks.agree"
+local batches = require "ltrain.trainer.data.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local eval_loop = require "ltrain.trainer.eval_loop"
-local loaders = require "ltrain.trainer.loaders"
+local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
-local predictions = require "ltrain.trainer.predictions"
-local shards = require "ltrain.trainer.shards"
+local predictions = require "ltrain.trainer.logged.predictions"
+local shards = require "ltrain.trainer.data.shards"
 
 local predict_loop = {}
 

@@ -2,8 +2,8 @@
 local help = require "ltrain.cli.help"
 local hooks = require "ltrain.trainer.hooks"
 local markdown = require "markdown"
-local old_options = require "ltrain.trainer.old_options"
-local options = require "ltrain.trainer.options"
+local old_options = require "ltrain.trainer.setup.old_options"
+local options = require "ltrain.trainer.setup.options"
 local options_table = require "options_table"
 local methods = require "methods"
 local source = require "source"
@@ -20,10 +20,10 @@ end
 
 local function trainer_page(root)
   local file = source.read(root .. "stdlib/trainer/Trainer.lua")
-  local list = source.read(root .. "stdlib/trainer/options.lua")
+  local list = source.read(root .. "stdlib/trainer/setup/options.lua")
   return {
     file = "trainer.md", title = "Trainer", about = "its options and methods",
-    source = "stdlib/trainer/options.lua, old_options.lua and Trainer.lua",
+    source = "stdlib/trainer/setup/options.lua, old_options.lua and Trainer.lua",
     text = markdown.join {
       "# Trainer", file.more, "How to use it: [training](../guide/training.md).",
       "## Options",

@@ -1,0 +1,82 @@
+--- stdlib/trainer/data/batches.lua: a batch on its way to the step, and how many samples it has.
+local Precision = require "ltrain.core.Precision"
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local batches = {}
+
+-- Calls a transfer hook of the data module, else of the module, else `default`.
+local function transfer_hook(state, name, batch, ...)
+  local data = state.data_module
+  if data and data[name] then return (data[name](data, batch, ...)) end
+  if state.hooks[name] then return (call.method(state, name, batch, ...)) end
+  return batch
+end
+
+--- Finds out once a loop whether batches need anything done to them.
+function batches.prepare(state)
+  local data = state.data_module
+  state.converts = state.precision.convert_input ~= Precision.convert_input
+  -- On the host a batch is where it belongs.
+  local needed = state.converts or state.strategy.root_device ~= "cpu"
+  for _, name in ipairs { "on_before_batch_transfer", "transfer_batch_to_device",
+    "on_after_batch_transfer" } do
+    if state.hooks[name] or data and data[name] then needed = true end
+  end
+  state.transfers = needed
+end
+
+--- The batch as the step gets it.
+function batches.transfer(state, batch, dataloader_idx)
+  if not state.transfers then return batch end
+  if state.converts then batch = state.precision:convert_input(batch) end
+  batch = transfer_hook(state, "on_before_batch_transfer", batch, dataloader_idx)
+  local data = state.data_module
+  if state.hooks.transfer_batch_to_device or data and data.transfer_batch_to_device then
+    batch = transfer_hook(state, "transfer_batch_to_device", batch, state.strategy.root_device,
+      dataloader_idx)
+  else
+    batch = state.strategy:batch_to_device(batch)
+  end
+  return transfer_hook(state, "on_after_batch_transfer", batch, dataloader_idx)
+end
+
+-- The first size of every tensor in the batch; the second result is another size that was met.
+local function first_sizes(batch)
+  local size, other
+  tree.each(batch, function(leaf)
+    if type(leaf) == "userdata" and leaf.shape then
+      local n = leaf.shape[1] or 1
+      size = size or n
+      if n ~= size then other = other or n end
+    end
+  end)
+  return size, other
+end
+
+--- Number of samples of the running batch: the first size of its first tensor; nil without one.
+function batches.count(state)
+  if state.batch_count == nil then
+    local size, other = first_sizes(state.batch)
+    if other and not state.told_sizes then
+      state.told_sizes = true
+      state.trainer:warn(("the batch holds tensors of first size %d and %d: %d is taken as its "
+        .. "size; give batch_size to self:log to say otherwise"):format(size, other, size))
+    end
+    state.batch_count = size or false
+  end
+  return state.batch_count or nil
+end
+
+--- The weight of this batch in the epoch mean of a logged value.
+function batches.size(state, item)
+  if state.batch == nil then return 1 end
+  local count = batches.count(state)
+  if not count then
+    errors.blame("log: the size of the batch is unknown: give batch_size with '%s'", item.key)
+  end
+  return count
+end
+
+return batches

@@ -1,0 +1,249 @@
+--- stdlib/trainer/data/loaders.lua: makes one kind of source out of everything that can be
+--- iterated.
+--
+-- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
+-- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
+-- function (one that returns an iterator, or itself an iterator), an object that can be called.
+local console = require "ltrain.trainer.console"
+local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
+local is_callable = require "ltrain.core.is_callable"
+local loop = require "ltrain.trainer.loop"
+
+local loaders = {}
+
+local function is_loader(value)
+  return has_method(value, "batches") or is_callable(value)
+end
+
+local function length_of(loader)
+  if has_method(loader, "length") then return loader:length() end
+  if is_callable(loader) then return nil end
+  local meta = getmetatable(loader)
+  if meta == nil or meta.__len then return #loader end
+end
+
+-- An iterator over a table of batches.
+local function from_table(batches, position)
+  local i = position
+  return function()
+    i = i + 1
+    return batches[i]
+  end
+end
+
+-- The only pass over a function that is itself an iterator: once at its end it is not called again
+-- (a coroutine would raise), and who asks for another pass is told.
+local function only_pass(source, fn)
+  if source.spent and not source.told then
+    source.told = true
+    console.say(("warning: %s: a function that gives batches gives them once, and has ended: no "
+      .. "batches are left; let it return an iterator to be read again"):format(source.where))
+  end
+  return function()
+    if source.spent then return nil end
+    local batch = fn()
+    source.spent = batch == nil
+    return batch
+  end
+end
+
+-- An iterator from a function: it may make iterators, or be one (then there is one pass only).
+local function from_function(source, fn)
+  if source.once then return only_pass(source, fn) end
+  local first = fn()
+  if type(first) == "function" then return first end
+  source.once = true
+  local rest = only_pass(source, fn)
+  source.spent = first == nil
+  return function()
+    local batch = first
+    if batch == nil then return rest() end
+    first = nil
+    return batch
+  end
+end
+
+-- Drops the batches before `position` from an iterator that cannot start there.
+local function replay(next_batch, position, kind, count)
+  for i = 1, position do
+    loop.begin_read(kind, count - position + i - 1)
+    if next_batch() == nil then return end
+  end
+end
+
+-- The iterator of an object with `batches`, and what to close when it is left early.
+local function from_object(source, epoch, position, saved)
+  local loader = source.loader
+  if has_method(loader, "set_epoch") then loader:set_epoch(epoch) end
+  if saved ~= nil and has_method(loader, "load_state_dict") then
+    loader:load_state_dict(saved)
+    position = nil -- it knows
+  end
+  -- The iterator must be a closure: handing the last batch back to it would keep it alive.
+  local step, held, _, closing = loader:batches(position)
+  if source.opened then source.opened(loader) end
+  return function() return (step(held, nil)) end, closing
+end
+
+local function check(value, where)
+  local ok = is_loader(value) or type(value) == "table" and getmetatable(value) == nil
+  if not ok then
+    errors.blame("%s: a loader must be a DataLoader, a table of batches, a function or an object "
+      .. "with batches(): got %s", where, errors.show(value))
+  end
+end
+
+--- A source from whatever the user gave. `where` begins error texts. `source.active(index)` says
+-- how many ranks, the first ones, have samples of a batch that was begun; nil: all.
+function loaders.source(value, where)
+  check(value, where)
+  local counts_ranks = has_method(value, "active_ranks")
+  return {
+    loader = value, where = where, length = length_of(value),
+    batch_size = type(value) == "table" and math.tointeger(value.batch_size) or nil,
+    active = function(index)
+      if counts_ranks then return value:active_ranks(index) end
+    end,
+  }
+end
+
+--- A list of sources from one loader or a list of loaders (evaluation).
+function loaders.sources(value, where)
+  local list = {}
+  local many = type(value) == "table" and getmetatable(value) == nil and not is_loader(value)
+    and is_loader(value[1])
+  for i, loader in ipairs(many and value or { value }) do
+    list[i] = loaders.source(loader, many and ("%s[%d]"):format(where, i) or where)
+  end
+  return list
+end
+
+--- Sets how many batches of the source are used: an integer counts, a float is a share.
+function loaders.limit(source, limit, option)
+  local length = source.length
+  if math.type(limit) == "integer" then
+    source.count = length and math.min(length, limit) or limit
+  elseif length == nil then
+    if limit ~= 1.0 and limit ~= 0.0 then
+      errors.blame("%s: a share of a loader without length is unknown: got %s; give an integer",
+        option, limit)
+    end
+    source.count = limit == 0.0 and 0 or nil
+  else
+    source.count = math.floor(length * limit)
+    if limit > 0 and length > 0 and source.count == 0 then
+      errors.blame("%s: %s of %d batches is none: give at least %s or an integer", option, limit,
+        length, 1 / length)
+    end
+  end
+end
+
+local function open_iterator(source, epoch, position, kind, counter, saved)
+  local loader = source.loader
+  if has_method(loader, "batches") then
+    return from_object(source, epoch, position, saved)
+  elseif is_callable(loader) then
+    loop.begin_read(kind, counter - position)
+    local again = source.once
+    local next_batch = from_function(source, loader)
+    -- A function that goes on for ever has already given the batches of all former epochs.
+    local dropped = source.once and not again and kind == "train" and counter or position
+    replay(next_batch, dropped, kind, counter)
+    return next_batch
+  end
+  return from_table(loader, position)
+end
+
+-- Whether a read that was cut short can be done again: by position, or because the loader's state
+-- is still that from before it.
+local function can_rewind(loader)
+  return not has_method(loader, "state_dict")
+    or has_method(loader, "rewinds") and loader:rewinds()
+end
+
+--- Begins a pass at batch `position` (a count) of `epoch`. `counter` is the number of batches that
+-- this kind of loop has begun so far; `saved` what the loader's own state_dict had returned.
+function loaders.open(source, kind, epoch, position, counter, saved)
+  local pass = { source = source, kind = kind, index = position, counter = counter,
+    draws = is_loader(source.loader) }
+  pass.rewinds = pass.draws and can_rewind(source.loader)
+  source.last_pass = pass
+  if source.count and position >= source.count then
+    pass.next_batch = function() end
+    return pass
+  end
+  pass.next_batch, pass.closing = open_iterator(source, epoch, position, kind, counter, saved)
+  if source.turns then pass.next_batch = source.turns(pass) end
+  return pass
+end
+
+-- Draws go by the number that the batch has among those of all ranks, where it has one.
+local function read(pass, ahead)
+  if pass.draws then
+    local source, index = pass.source, pass.index + ahead
+    local number = source.number and source.number(index) or index
+    loop.begin_read(pass.kind, pass.counter - pass.index + number, source.part)
+  end
+  return pass.next_batch()
+end
+
+local function state_of(loader)
+  if has_method(loader, "state_dict") then return loader:state_dict() end
+end
+
+local function too_short(pass)
+  local source = pass.source
+  if source.length and pass.index < source.count then
+    errors.blame("%s: said %d batches and gave %d", source.where, source.length, pass.index)
+  end
+end
+
+--- The next batch, its number from 0, and whether it is the last; nil at the end. The batch is
+-- `false` where only other ranks have samples.
+function loaders.next(pass)
+  local source, index = pass.source, pass.index
+  if pass.ended or source.count and index >= source.count then return nil end
+  local counted = source.count and (source.length or index + 1 == source.count)
+  local batch = pass.ahead
+  pass.reading = true
+  pass.before = batch ~= nil and pass.saved or not counted and state_of(source.loader) or nil
+  pass.ahead = nil
+  if batch == nil then batch = read(pass, 0) end
+  if batch == nil then
+    too_short(pass)
+    return nil
+  end
+  local is_last
+  if counted then
+    is_last = index + 1 == source.count
+  else
+    pass.saved = state_of(source.loader)
+    pass.ahead = read(pass, 1)
+    is_last = pass.ahead == nil
+    pass.ended = is_last
+  end
+  pass.index, pass.counter = index + 1, pass.counter + 1
+  pass.reading, pass.before = false, nil
+  return batch, index, is_last
+end
+
+--- What the loader itself wants to keep at this point, or nil. After a read that was cut short:
+-- what it was before. After the end of the pass: what it was then.
+function loaders.state(pass)
+  if pass.closed then return pass.saved end
+  if pass.reading then return pass.before or state_of(pass.source.loader) end
+  if pass.ahead ~= nil or pass.ended then return pass.saved end
+  return state_of(pass.source.loader)
+end
+
+--- Ends a pass early or late: lets the loader stop its threads.
+function loaders.close(pass)
+  local closing = pass.closing
+  local known, saved = pcall(loaders.state, pass) -- an error is on its way already
+  pass.saved, pass.closed = known and saved or nil, true
+  pass.closing, pass.ahead, pass.next_batch = nil, nil, nil
+  local _ <close> = closing
+end
+
+return loaders

@@ -1,0 +1,78 @@
+--- stdlib/trainer/data/position.lua: where a run stands in its data, and going on from there when
+--- the data is cut into other batches.
+--
+-- A position is a count of samples of all ranks in the epoch's order. What counts batches (limits,
+-- validation intervals) is worked out anew from it where a run goes on with another global batch.
+local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
+local loaders = require "ltrain.trainer.data.loaders"
+
+local position = {}
+
+-- Samples of a step of all ranks; nil when nobody knows.
+local function global_batch(state)
+  local source = state.train_source
+  if not source then return nil end
+  if has_method(source.loader, "global_batch") then return source.loader:global_batch() end
+  return source.batch_size and source.batch_size * state.trainer.world_size
+end
+
+-- What the loader wants to keep: before the batch that is running, which the run has not done yet;
+-- after its pass, what it was at the end of it.
+local function loader_state(state)
+  local pass, source, done = state.pass, state.train_source, state.progress.batch
+  if not pass then
+    local last = source and source.last_pass
+    return last and done > 0 and loaders.state(last) or nil
+  end
+  local runs = pass.index > done and has_method(source.loader, "state_before")
+  return runs and source.loader:state_before(done) or loaders.state(pass)
+end
+
+--- What a checkpoint keeps: the loader's state, and how the data was cut.
+function position.collect(state)
+  local cut = { global_batch = state.global_batch, ranks = state.trainer.world_size }
+  return loader_state(state), cut
+end
+
+--- Remembers what a checkpoint kept, until the training data is there.
+function position.restore(state, cut, path)
+  state.cut_before = { global_batch = cut and cut.global_batch, path = path }
+end
+
+-- Schedules that count steps would run another course.
+local function check_schedules(state, before, now)
+  if state.trainer.options.allow_batch_change or not state.automatic then return end
+  for _, config in ipairs(state.schedulers) do
+    if config.interval == "step" then
+      errors.blame("fit: %s was written with a global batch of %d, this run has %d: a scheduler "
+        .. "that counts steps would run another course: give global_batch_size = %d to the "
+        .. "DataLoader, or allow_batch_change = true to the Trainer", before.path,
+        before.global_batch, now, before.global_batch)
+    end
+  end
+end
+
+--- Called when the training data is there. The batches of a run that goes on are counted as they
+--- are cut now.
+function position.take_up(state)
+  local before, progress, source = state.cut_before, state.progress, state.train_source
+  local now = global_batch(state)
+  state.global_batch, state.cut_before = now, nil -- a loader is whole again after the fit
+  if not before then return end
+  if now and before.global_batch and now ~= before.global_batch then
+    check_schedules(state, before, now)
+    source.batch_before = before.global_batch
+    if state.trainer.world_size == 1 then
+      state.trainer:say(("global batch %d (%d in %s)"):format(now, before.global_batch,
+        before.path))
+    end
+  end
+  local held = progress.loader
+  if held and progress.batch > 0 and has_method(source.loader, "batches_before") then
+    progress.batch = source.loader:batches_before(held)
+  end
+  if state.window.batches == 0 and source.batch_size then state.nominal_batch = nil end
+end
+
+return position

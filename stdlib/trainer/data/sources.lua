@@ -1,0 +1,198 @@
+--- stdlib/trainer/data/sources.lua: where the batches of a run come from, and how many are used.
+--
+-- First what was passed to fit (or validate, ...), then the DataModule's dataloader hook, then the
+-- module's own.
+local DataLoader = require "ltrain.data.DataLoader"
+local call = require "ltrain.trainer.call"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local loaders = require "ltrain.trainer.data.loaders"
+local position = require "ltrain.trainer.data.position"
+local shards = require "ltrain.trainer.data.shards"
+
+local sources = {}
+
+local LIMITS <const> = {
+  train = "limit_train_batches", val = "limit_val_batches", test = "limit_test_batches",
+  predict = "limit_predict_batches",
+}
+
+local function ask(state, kind)
+  local hook, data = kind .. "_dataloader", state.data_module
+  if state.given[kind] ~= nil then return state.given[kind], hook end
+  if data then
+    if data[hook] then return (call.data(state, hook)), hook end
+    return nil, hook
+  end
+  if state.hooks[hook] then return (call.method(state, hook)), hook end
+  return nil, hook
+end
+
+-- A DataLoader that serves another loop of this run already, which is in the middle of it: a copy.
+local function own_loader(state, kind, loader)
+  if not class.is_a(loader, DataLoader) then return loader end
+  local served = state.served[loader]
+  if served and served ~= kind then return loader:copy() end
+  state.served[loader] = kind
+  return loader
+end
+
+-- What was given, a loader or a list of them, without those that serve another loop.
+local function own_loaders(state, kind, value)
+  local is_list = type(value) == "table" and getmetatable(value) == nil
+  if not is_list or not class.is_a(value[1], DataLoader) then
+    return own_loader(state, kind, value)
+  end
+  local list = {}
+  for i, loader in ipairs(value) do list[i] = own_loader(state, kind, loader) end
+  return list
+end
+
+local function refuse_empty(state, source)
+  if source.length == 0 then
+    errors.blame("%s: %s has no batches: the data set is empty, or smaller than one batch with "
+      .. "drop_last", state.fn, source.where)
+  end
+end
+
+-- Overfitting is about the same few batches in each epoch.
+local function stop_shuffling(state, source)
+  local loader = source.loader
+  if type(loader) == "table" and loader.shuffle then
+    state.trainer:warn("overfit_batches: the training loader shuffles: it no longer does")
+    loader.shuffle = false
+  end
+end
+
+local function limit_of(state, kind)
+  local options = state.trainer.options
+  local overfit = options.overfit_batches
+  if overfit ~= 0 and (kind == "train" or kind == "val") then
+    return overfit, "overfit_batches"
+  end
+  return state.trainer[LIMITS[kind]], LIMITS[kind]
+end
+
+--- The list of sources of a kind ("train", "val", "test", "predict"), limits applied; nil when
+-- there is no data of that kind.
+function sources.load(state, kind)
+  local value, where = ask(state, kind)
+  if value == nil then return nil end
+  local list = shards.sources(state, kind, own_loaders(state, kind, value), where)
+  local limit, option = limit_of(state, kind)
+  for _, source in ipairs(list) do
+    refuse_empty(state, source)
+    if kind == "train" and option == "overfit_batches" then stop_shuffling(state, source) end
+    loaders.limit(source, limit, option)
+    shards.count_rounds(state, source)
+  end
+  return list
+end
+
+local function counts(list)
+  local numbers = {}
+  for i, source in ipairs(list or {}) do numbers[i] = source.count or math.huge end
+  return numbers
+end
+
+-- Batches between validations; math.huge means: after the last batch of an epoch.
+local function val_interval(state)
+  local trainer = state.trainer
+  local interval, count = trainer.val_check_interval, state.train_source.count
+  local by_epoch = trainer.check_val_every_n_epoch
+  if math.type(interval) == "integer" then
+    if by_epoch and count and interval > count then
+      errors.blame("val_check_interval: %d is more than the %d batches of an epoch; with "
+        .. "check_val_every_n_epoch = false it counts across epochs", interval, count)
+    end
+    return interval
+  elseif not by_epoch then
+    errors.blame("val_check_interval: with check_val_every_n_epoch = false it must be an integer: "
+      .. "got %s", interval)
+  elseif interval == 1.0 then
+    return math.huge
+  elseif not count then
+    errors.blame("val_check_interval: a share of a loader without length is unknown: got %s; give "
+      .. "an integer or 1.0", interval)
+  end
+  return math.max(1, math.floor(count * interval))
+end
+
+--- Loads the training data; raises when there is none.
+function sources.load_train(state)
+  local trainer = state.trainer
+  local list = sources.load(state, "train")
+  if not list then
+    errors.blame("fit: no training data: pass a loader or a DataModule, or define "
+      .. "train_dataloader")
+  end
+  state.train_source = list[1]
+  trainer.train_dataloader = list[1].loader
+  trainer.num_training_batches = counts(list)[1]
+  state.val_interval = val_interval(state)
+  local every = trainer.options.log_every_n_steps
+  if list[1].count and list[1].count > 0 and list[1].count < every and #trainer.loggers > 0
+    and not state.told_short then
+    state.told_short = true
+    trainer:warn(("an epoch has %d batches, fewer than log_every_n_steps = %d: step values reach "
+      .. "the loggers only every %d steps"):format(list[1].count, every, every))
+  end
+end
+
+--- Loads the validation data, if there is a validation_step.
+function sources.load_val(state)
+  local trainer = state.trainer
+  state.asked_val = true
+  if not state.hooks.validation_step then
+    if state.given.val ~= nil then
+      trainer:warn("fit: validation data was given, but there is no validation_step")
+    end
+    return
+  end
+  state.val_sources = sources.load(state, "val")
+  trainer.num_val_batches = counts(state.val_sources)
+  if not state.val_sources then
+    trainer:warn("fit: there is a validation_step, but no validation data: it does not run")
+  end
+end
+
+--- Loads what fit needs and has not loaded yet.
+function sources.load_fit(state)
+  if not state.train_source then sources.load_train(state) end
+  position.take_up(state)
+  if not state.asked_val then sources.load_val(state) end
+  state.loaded_epoch = state.trainer.current_epoch
+end
+
+--- Loads it again when reload_dataloaders_every_n_epochs says so.
+function sources.reload(state)
+  local trainer = state.trainer
+  local every, epoch = trainer.options.reload_dataloaders_every_n_epochs, trainer.current_epoch
+  if every > 0 and epoch > state.loaded_epoch and epoch % every == 0 then
+    sources.load_train(state)
+    sources.load_val(state)
+    state.loaded_epoch = epoch
+  end
+end
+
+--- Loads what validate, test or predict needs; raises when there is nothing.
+function sources.load_eval(state, kind)
+  local list = sources.load(state, kind)
+  if not list then
+    errors.blame("%s: no data: pass a loader or a DataModule, or define %s_dataloader", state.fn,
+      kind)
+  end
+  local name = kind == "predict" and "num_predict_batches" or ("num_%s_batches"):format(kind)
+  state.trainer[name] = counts(list)
+  return list
+end
+
+--- The same source, at most `count` batches of it (-1: all that are used anyway).
+function sources.first(source, count)
+  local copy = {}
+  for key, value in pairs(source) do copy[key] = value end
+  if count ~= -1 then copy.count = math.min(copy.count or count, count) end
+  return copy
+end
+
+return sources

@@ -1,0 +1,126 @@
+--- stdlib/trainer/logged/figures.lua: the figures that come of what was logged: of a step, of a
+--- pass.
+--
+-- On several ranks figures of a pass are of all of them (trainer/logged/merged.lua), and every rank
+-- has the same. Step values are joined where they are written: at log steps in training; in
+-- evaluation, where ranks may have different numbers of batches, when the pass ends.
+local hooks = require "ltrain.trainer.hooks"
+local merged = require "ltrain.trainer.logged.merged"
+local results = require "ltrain.trainer.logged.results"
+
+local figures = {}
+
+local function own_step_row(res)
+  local row
+  for _, item in ipairs(res.order) do
+    if item.on_step and item.logger and item.serial == res.serial then
+      row = row or {}
+      row[item.step_name] = merged.number(item.step_value)
+    end
+  end
+  return row
+end
+
+local function row_of(items)
+  local row
+  for _, item in ipairs(items) do
+    if item.logger and item.step_value ~= nil then
+      row = row or {}
+      row[item.step_name] = item.step_value
+    end
+  end
+  return row
+end
+
+--- Names and numbers of the training step that just ran, for the loggers; nil when there are none.
+--- All ranks call it.
+function figures.step_row(state)
+  if not state.many_ranks then return own_step_row(state.results) end
+  local items = merged.step(state.results)
+  for _, item in ipairs(items) do results.show_step(state, item, item.step_value) end
+  return row_of(items)
+end
+
+--- The same of a batch of evaluation. With values that are to be joined it waits for the end of the
+--- pass: figures.publish gives it.
+function figures.eval_row(state)
+  local res = state.results
+  if state.many_ranks then
+    for _, item in ipairs(res.order) do
+      if item.on_step and item.sync_dist and item.serial == res.serial then
+        merged.keep_row(res, state.batch_idx, state.progress.eval_rows)
+        return nil
+      end
+    end
+  end
+  return own_step_row(res)
+end
+
+-- Conditional logging is legitimate; that it was conditional is said once.
+local function tell_missing(state, item)
+  local told = state.told_missing or {}
+  state.told_missing = told
+  if told[item.name] then return end
+  told[item.name] = true
+  local missing = item.missing
+  state.trainer:say(("log: '%s' was not logged on rank%s %s: it counts there as nothing"):format(
+    item.name, #missing > 1 and "s" or "", table.concat(missing, ", ")))
+end
+
+local function own_value(item)
+  if item.metric then return merged.figure(item, item.metric:compute()) end
+  if item.total == nil then return nil end
+  local total = merged.number(item.total)
+  return item.reduce == "mean" and total / item.count or total
+end
+
+local function add_epoch(out, item, value)
+  out.callback[item.name], out.callback[item.epoch_name] = value, value
+  if item.logger then out.log[item.epoch_name] = value end
+  if item.prog_bar then out.bar[item.epoch_name] = value end
+  local by_loader = hooks.by_name[item.hook].log == "eval"
+  if by_loader then out.loaders[item.loader] = out.loaders[item.loader] or {} end
+  local own = by_loader and out.loaders[item.loader] or out.shared
+  own[item.epoch_name] = value
+end
+
+-- The last step's value is one for all ranks when a pass is over.
+local function add_step(out, item, train)
+  local value = item.step_value
+  if train then out.callback[item.name], out.callback[item.step_name] = value, value end
+  if item.prog_bar then out.bar[item.step_name] = value end
+end
+
+-- Figures of the whole pass, as publish returns them.
+local function pass_of(state)
+  local res = state.results
+  local out = { callback = {}, log = {}, bar = {}, loaders = {}, shared = {}, rows = {} }
+  if not state.many_ranks then
+    for _, item in ipairs(res.order) do
+      local value = item.on_epoch and own_value(item)
+      if value then add_epoch(out, item, value) end
+    end
+    return out
+  end
+  local items, rows = merged.pass(res)
+  for _, item in ipairs(items) do
+    if item.missing then tell_missing(state, item) end
+    if item.step_value ~= nil then add_step(out, item, res.train) end
+    if item.value then add_epoch(out, item, item.value) end
+  end
+  for i, row in ipairs(rows) do out.rows[i] = { at = row.at, row = row_of(row.items) } end
+  return out
+end
+
+--- Figures of the whole pass, which the Trainer has from now on too: {callback =, log =, bar =,
+--- loaders = {[i] = {...}}, shared = {...}, rows = {...}}. `loaders[i]` has what belongs to eval
+--- loader i, `shared` what was logged outside batches, `rows` what is still to be written of its
+--- batches: { at =, row = }. All ranks call it.
+function figures.publish(state)
+  local found, trainer = pass_of(state), state.trainer
+  for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
+  return found
+end
+
+return figures

@@ -1,0 +1,298 @@
+--- stdlib/trainer/logged/merged.lua: what all ranks logged, as one.
+--
+-- At the end of a pass every rank sends what it has gathered for each key, sums and counts and the
+-- states of metrics, in one message. It is joined in the order of ranks, so that all have the same
+-- exact figures. A key that a rank did not log counts there as nothing; a key that ranks log in
+-- different ways is an error, the same on all of them.
+local class = require "ltrain.core.class"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local hooks = require "ltrain.trainer.hooks"
+local joins = require "ltrain.core.joins"
+
+local merged = {}
+
+-- What others need to know of an item, besides its figures.
+local FIELDS <const> = {
+  "hook", "key", "loader", "on_step", "on_epoch", "name", "step_name", "epoch_name", "prog_bar",
+  "logger", "reduce", "sync_dist", "rank_zero_only",
+}
+
+-- What ranks must agree on: the field, and what it is called.
+local AGREED <const> = {
+  { "kind", "what is logged" }, { "reduce", "reduce_fx" }, { "on_step", "on_step" },
+  { "on_epoch", "on_epoch" }, { "prog_bar", "prog_bar" }, { "logger", "logger" },
+  { "sync_dist", "sync_dist" }, { "rank_zero_only", "rank_zero_only" },
+}
+
+--- The Lua number that a logged value stands for.
+function merged.number(value)
+  if type(value) == "userdata" then value = value:item() end
+  if value == true then return 1 end
+  if value == false then return 0 end
+  return value
+end
+
+--- The same of what a metric has computed for `item`, which may be wrong.
+function merged.figure(item, value)
+  local kind = type(value)
+  if kind == "number" or kind == "boolean" or kind == "userdata" and value:numel() == 1 then
+    return merged.number(value)
+  end
+  errors.blame("log: '%s' needs a metric that computes one number: it computed %s", item.key,
+    errors.show(value))
+end
+
+--- An item as plain data.
+function merged.describe(item)
+  local told = { total = merged.number(item.total), count = item.count }
+  for _, field in ipairs(FIELDS) do told[field] = item[field] end
+  return told
+end
+
+-- Telling.
+
+-- What the others get of an item: all of it, or (`step_only`) what belongs to the running step.
+local function tell(item, step_only)
+  local told, metric = merged.describe(item), item.metric
+  told.kind = metric and "a metric " .. class.of(metric).__name or "a number"
+  if step_only then
+    told.total, told.count = nil, nil
+  elseif metric and item.on_epoch then
+    told.states = metric:state_dict()
+  end
+  if item.on_step and item.step_value ~= nil then
+    told.last, told.weight = merged.number(item.step_value), item.step_weight
+    if metric and item.sync_dist then
+      told.batches = item.slices or { metric:batch_states() or metric:state_dict() }
+    end
+  end
+  return told
+end
+
+local function tell_step(res)
+  local told = {}
+  for _, item in ipairs(res.order) do
+    if item.on_step and item.serial == res.serial then told[#told + 1] = tell(item, true) end
+  end
+  return told
+end
+
+-- Joining.
+
+local function id_of(item)
+  return ("%d\0%s\0%s"):format(item.loader, item.hook, item.key)
+end
+
+local function show(value)
+  return value == nil and "not given" or tostring(value)
+end
+
+local function check_agreed(item, told, rank)
+  for _, row in ipairs(AGREED) do
+    local field, called = row[1], row[2]
+    if item[field] ~= told[field] then
+      errors.blame("log: ranks log '%s' in %s in different ways: %s: %s on rank %d, %s on rank %d",
+        item.key, item.hook, called, show(item[field]), item.ranks[1], show(told[field]), rank)
+    end
+  end
+end
+
+local function add(item, field, how, value)
+  if value == nil then return end
+  item[field] = item[field] == nil and value or joins[how](item[field], value)
+end
+
+-- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank.
+local function join_step(item, told, rank)
+  if told.last == nil then return end
+  if not item.sync_dist or item.rank_zero_only or not (told.batches or told.weight) then
+    if item.step_value == nil then item.step_value = told.last end
+  elseif told.batches then
+    for _, states in ipairs(told.batches) do
+      table.insert(item.batches, states)
+      table.insert(item.batch_ranks, rank)
+    end
+  elseif item.reduce ~= "mean" then
+    add(item, "step_value", item.reduce, told.last)
+  elseif told.weight ~= 0 then
+    add(item, "step_total", "sum", told.last * told.weight)
+    add(item, "step_count", "sum", told.weight)
+    item.step_value = item.step_total / item.step_count
+  end
+end
+
+local function join(item, told, rank)
+  table.insert(item.ranks, rank)
+  add(item, "total", item.reduce == "mean" and "sum" or item.reduce, told.total)
+  add(item, "count", "sum", told.count)
+  if told.states then table.insert(item.states, told.states) end
+  join_step(item, told, rank)
+end
+
+local function new_item(told, metric)
+  local item = {
+    metric = metric, kind = told.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
+  }
+  for _, field in ipairs(FIELDS) do item[field] = told[field] end
+  return item
+end
+
+-- Items out of what each rank told, a list a rank, in the order in which rank 0 (then 1, ...)
+-- logged them first. `metrics`: this rank's, by id.
+local function join_all(of_ranks, metrics)
+  local list, by_id = {}, {}
+  for i, told in ipairs(of_ranks) do
+    for _, one in ipairs(told) do
+      local id = id_of(one)
+      local item = by_id[id]
+      if not item then
+        item = new_item(one, metrics[id])
+        by_id[id], list[#list + 1] = item, item
+      end
+      check_agreed(item, one, i - 1)
+      join(item, one, i - 1)
+    end
+  end
+  return list
+end
+
+local function metrics_of(order)
+  local metrics = {}
+  for _, item in ipairs(order) do metrics[id_of(item)] = item.metric end
+  return metrics
+end
+
+-- Figures.
+
+-- What is still to be computed by metrics: { item, field, parts, their ranks }.
+local function add_jobs(list, jobs)
+  for _, item in ipairs(list) do
+    if item.total ~= nil then
+      item.value = item.reduce == "mean" and item.total / item.count or item.total
+    end
+    if #item.states > 0 then jobs[#jobs + 1] = { item, "value", item.states, item.ranks } end
+    if #item.batches > 0 then
+      jobs[#jobs + 1] = { item, "step_value", item.batches, item.batch_ranks }
+    end
+  end
+  return jobs
+end
+
+-- Each rank computes for itself; a metric that some do not have is computed by the first of those
+-- that do, and told in one more message.
+local function compute(jobs)
+  local mine, partial = {}, false
+  for i, job in ipairs(jobs) do
+    local item, field = job[1], job[2]
+    if item.metric then
+      item[field] = merged.figure(item,
+        item.metric:figure_of(job[3], ("log: '%s'"):format(item.key), job[4]))
+    end
+    if #item.ranks < dist.world_size() then
+      partial = true
+      if item.ranks[1] == dist.rank() then mine[i] = item[field] end
+    end
+  end
+  if not partial then return end
+  local told = dist.all_gather(mine)
+  for i, job in ipairs(jobs) do
+    local item, field = job[1], job[2]
+    if not item.metric then item[field] = told[item.ranks[1] + 1][i] end
+  end
+end
+
+-- Ranks that had batches in this pass and did not log the item; nil when there are none.
+local function missing_ranks(item, ranks)
+  if item.rank_zero_only or #item.ranks == #ranks then return nil end
+  local has, missing = {}, nil
+  for _, rank in ipairs(item.ranks) do has[rank] = true end
+  local in_batches = hooks.by_name[item.hook].log ~= "epoch"
+  for rank = 0, #ranks - 1 do
+    if not has[rank] and (ranks[rank + 1].ran or not in_batches) then
+      missing = missing or {}
+      missing[#missing + 1] = rank
+    end
+  end
+  return missing
+end
+
+-- Rows that waited for the end of the pass: those of one batch of all ranks are one.
+local function join_rows(ranks, metrics)
+  local rows, by_place = {}, {}
+  for rank, of_rank in ipairs(ranks) do
+    for _, one in ipairs(of_rank.rows or {}) do
+      local place = ("%d %d"):format(one.loader, one.batch)
+      local row = by_place[place]
+      if not row then
+        row = { at = one.at, told = {} }
+        for i = 1, #ranks do row.told[i] = {} end
+        by_place[place], rows[#rows + 1] = row, row
+      end
+      row.told[rank] = one.items
+    end
+  end
+  for _, row in ipairs(rows) do row.items = join_all(row.told, metrics) end
+  table.sort(rows, function(a, b) return a.at < b.at end)
+  return rows
+end
+
+-- What the loops use; every rank calls these.
+
+--- What was logged in a pass, as all ranks together have it: items with `value` (of the epoch),
+--- `step_value` (of the last step) and `missing` (ranks that did not log it). Then the rows that
+--- were kept: { at =, items = }.
+function merged.pass(res)
+  local told, metrics = {}, metrics_of(res.order)
+  for i, item in ipairs(res.order) do told[i] = tell(item) end
+  local ranks = dist.all_gather {
+    items = told, ran = res.serial > res.start, rows = res.rows,
+  }
+  res.rows = nil
+  local lists = {}
+  for i, of_rank in ipairs(ranks) do lists[i] = of_rank.items end
+  local list = join_all(lists, metrics)
+  local rows = join_rows(ranks, metrics)
+  local jobs = add_jobs(list, {})
+  for _, row in ipairs(rows) do add_jobs(row.items, jobs) end
+  compute(jobs)
+  for _, item in ipairs(list) do item.missing = missing_ranks(item, ranks) end
+  return list, rows
+end
+
+--- What was logged in the running step, as items with `step_value`.
+function merged.step(res)
+  local list = join_all(dist.all_gather(tell_step(res)), metrics_of(res.order))
+  compute(add_jobs(list, {}))
+  return list
+end
+
+--- What results.state_dict gave on each rank, as one such list.
+function merged.saved(lists)
+  for _, list in ipairs(lists) do
+    for _, saved in ipairs(list) do
+      saved.kind = saved.metric and "a metric" or "a number"
+      saved.last, saved.weight = saved.step_value, saved.step_weight
+    end
+  end
+  local list, by_id = join_all(lists, {}), {}
+  for i = #lists, 1, -1 do
+    for _, saved in ipairs(lists[i]) do by_id[id_of(saved)] = saved end
+  end
+  for i, item in ipairs(list) do
+    local saved = merged.describe(item)
+    local first = by_id[id_of(item)]
+    saved.given, saved.metric, saved.step_value = first.given, first.metric, item.step_value
+    list[i] = saved
+  end
+  return list
+end
+
+--- Keeps the running step's values, those of batch `batch`, until the pass ends. `at`: the row's
+--- place on the axis.
+function merged.keep_row(res, batch, at)
+  res.rows = res.rows or {}
+  table.insert(res.rows, { loader = res.loader, batch = batch, at = at, items = tell_step(res) })
+end
+
+return merged

@@ -1,0 +1,70 @@
+--- stdlib/trainer/logged/predictions.lua: what predict_step returned, in the order of the data.
+--
+-- The ranks send theirs to rank 0 in portions, so that no other rank holds more than one.
+local c = require "ltrain.c"
+local dist = require "ltrain.dist"
+local exchange = require "ltrain.trainer.ranks.exchange"
+
+local predictions = {}
+
+local PORTION <const> = 32 -- batches between two sendings
+
+--- What a loader's predictions are kept in. Nothing is kept when the caller wants none back.
+function predictions.new(state, source)
+  return {
+    wanted = state.keep_outputs, sends = state.keep_outputs and source.dealt ~= nil,
+    is_first = state.trainer.is_global_zero, by_number = {}, last = -1, portion = {}, batches = 0,
+  }
+end
+
+local function place(kept, number, outputs)
+  kept.by_number[number] = outputs
+  kept.last = math.max(kept.last, number)
+end
+
+--- Keeps what came of batch `number` (from 0); nil is left out.
+function predictions.add(kept, number, outputs)
+  if outputs == nil or not kept.wanted then return end
+  if kept.is_first or not kept.sends then
+    place(kept, number, outputs)
+  else
+    kept.portion[#kept.portion + 1] = { number = number, outputs = outputs }
+  end
+end
+
+-- To rank 0: what each has, packed. The first result is true when none will have more.
+local function gather(kept, ended)
+  local packed = c.dist.encode(kept.portion, "predict", "what predict_step returned")
+  return dist.all_reduce(ended and 1 or 0, { op = "min" }) == 1, dist.gather(packed)
+end
+
+-- The ranks send what they have. True when none will have more.
+local function send(kept, ended)
+  local all_ended, gathered = exchange("predictions", gather, kept, ended)
+  kept.portion = {}
+  for rank = 2, #(gathered or {}) do
+    for _, item in ipairs(c.dist.decode(gathered[rank])) do
+      place(kept, item.number, item.outputs)
+    end
+  end
+  return all_ended
+end
+
+--- After each batch that was read, whoever's it was: all ranks send at the same ones.
+function predictions.end_batch(kept)
+  kept.batches = kept.batches + 1
+  if kept.sends and kept.batches % PORTION == 0 then send(kept, false) end
+end
+
+--- The list of all, on rank 0; empty on the others. Where every rank predicted for itself: its own.
+function predictions.finish(kept)
+  while kept.sends and not send(kept, true) do end -- luacheck: ignore 542
+  local list = {}
+  for number = 0, kept.last do
+    local outputs = kept.by_number[number]
+    if outputs ~= nil then list[#list + 1] = outputs end
+  end
+  return list
+end
+
+return predictions

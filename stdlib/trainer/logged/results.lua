@@ -1,0 +1,327 @@
+--- stdlib/trainer/logged/results.lua: what `self:log` gathers. What comes of it:
+--- trainer/logged/figures.lua.
+--
+-- One accumulator ("item") per hook, name and eval loader. An epoch's mean is
+-- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged
+-- (that waits for nothing there); on a device it stays a tensor until somebody shows it, because
+-- reading it would make the step wait.
+local batches = require "ltrain.trainer.data.batches"
+local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
+local hooks = require "ltrain.trainer.hooks"
+local joins = require "ltrain.core.joins"
+local merged = require "ltrain.trainer.logged.merged"
+local tree = require "ltrain.core.tree"
+
+local results = {}
+
+local function is_tensor(value)
+  return type(value) == "userdata"
+end
+
+-- The options of `self:log`. `batch_size` may change from batch to batch, the others may not.
+local FIXED <const> = {
+  "prog_bar", "logger", "on_step", "on_epoch", "reduce_fx", "sync_dist", "add_dataloader_idx",
+  "rank_zero_only", "enable_graph",
+}
+local OPTIONS <const> = { "batch_size", "sync_dist_group", "metric_attribute",
+  table.unpack(FIXED) }
+local REDUCE <const> = { mean = "mean", avg = "mean", min = "min", max = "max", sum = "sum" }
+
+--- Accumulators of one pass. `train` says whose step values feed `callback_metrics`.
+function results.new(train)
+  return { train = train, order = {}, loaders = { {} }, loader = 1, serial = 0, start = 0 }
+end
+
+--- A new batch has begun: what was logged before it is no longer this step's.
+function results.begin_batch(res, is_here)
+  res.serial = res.serial + 1
+  if not is_here then res.start = res.start + 1 end
+end
+
+--- Values logged from here on belong to eval loader `index` of `count`.
+function results.set_loader(res, index, count)
+  res.loader, res.loader_count = index, count
+  res.loaders[index] = res.loaders[index] or {}
+end
+
+--- Forgets all values (and resets the metrics logged at epoch level); keeps nothing.
+function results.reset(res)
+  for _, item in ipairs(res.order) do
+    if item.metric and item.on_epoch then item.metric:reset() end
+  end
+  res.order, res.loaders, res.rows, res.start = {}, { {} }, nil, res.serial
+end
+
+local function is_metric(value)
+  return has_method(value, "compute")
+end
+
+local function check_value(name, value)
+  if type(value) == "number" or is_metric(value) then return end
+  if is_tensor(value) and value:numel() == 1 then return end
+  errors.blame("log: '%s' needs a number, a tensor of one element or a metric: got %s", name,
+    errors.show(value))
+end
+
+-- on_step and on_epoch after defaults, or an error when this hook does not allow them.
+local function resolve_moments(hook, name, options)
+  local allowed = hooks.by_name[hook] and hooks.by_name[hook].log
+  if not allowed then
+    errors.blame("log: not possible in %s: '%s'", hook or "code outside a hook", name)
+  end
+  local on_step, on_epoch = options.on_step, options.on_epoch
+  if on_step == nil then on_step = allowed == "step" end
+  if on_epoch == nil then on_epoch = allowed ~= "step" end
+  if on_step and allowed == "epoch" then
+    errors.blame("log: %s takes no on_step values: '%s'", hook, name)
+  end
+  if not on_step and not on_epoch then
+    errors.blame("log: on_step and on_epoch are both false: '%s'", name)
+  end
+  return on_step, on_epoch
+end
+
+local function check_options(name, options)
+  if type(name) ~= "string" then
+    errors.blame("log: the name must be a string: got %s", errors.show(name))
+  end
+  for key in pairs(options) do
+    local known = false
+    for _, option in ipairs(OPTIONS) do known = known or option == key end
+    if not known then
+      errors.blame("log: unknown option %s%s", errors.show(key),
+        errors.did_you_mean(key, OPTIONS))
+    end
+  end
+  if options.reduce_fx ~= nil and not REDUCE[options.reduce_fx] then
+    errors.blame("log: reduce_fx must be 'mean', 'min', 'max' or 'sum': got %s",
+      errors.show(options.reduce_fx))
+  end
+end
+
+local function shown_name(res, name, options)
+  if (res.loader_count or 1) > 1 and options.add_dataloader_idx ~= false then
+    if name:find("/dataloader_idx_", 1, true) then
+      errors.blame("log: the loader's index is added by itself: '%s'", name)
+    end
+    return ("%s/dataloader_idx_%d"):format(name, res.loader)
+  end
+  return name
+end
+
+local function new_item(state, name, value, options)
+  check_options(name, options)
+  local res = state.results
+  local on_step, on_epoch = resolve_moments(state.hook, name, options)
+  local item = {
+    hook = state.hook, key = name, loader = res.loader, on_step = on_step, on_epoch = on_epoch,
+    name = shown_name(res, name, options), prog_bar = options.prog_bar or false,
+    logger = options.logger ~= false, reduce = REDUCE[options.reduce_fx or "mean"], given = {},
+    sync_dist = options.sync_dist or false, rank_zero_only = options.rank_zero_only or false,
+  }
+  local both = on_step and on_epoch
+  item.step_name = both and item.name .. "_step" or item.name
+  item.epoch_name = both and item.name .. "_epoch" or item.name
+  for _, option in ipairs(FIXED) do item.given[option] = options[option] end
+  local items = res.loaders[res.loader]
+  items[state.hook] = items[state.hook] or {}
+  items[state.hook][name] = item
+  res.order[#res.order + 1] = item
+  return item
+end
+
+local function check_same(item, options)
+  local given = item.given
+  for i = 1, #FIXED do
+    local option = FIXED[i]
+    if options[option] ~= given[option] then
+      errors.blame("log: '%s' was logged in %s with another %s: %s, now %s", item.key,
+        item.hook, option, tostring(given[option]), tostring(options[option]))
+    end
+  end
+end
+
+-- total and count of an item, after one more value of weight `weight`.
+local function accumulate(item, value, weight)
+  if weight == 0 then return end -- nothing of it counts, not even a nan
+  local reduce, total = item.reduce, item.total
+  if reduce == "mean" then
+    item.total = (total or 0.0) + value * weight
+    item.count = (item.count or 0) + weight
+  elseif reduce == "sum" then
+    item.total = (total or 0.0) + value
+  elseif total == nil or value ~= value then
+    item.total = value
+  elseif total == total then
+    item.total = (reduce == "min" and math.min or math.max)(total, value)
+  end
+end
+
+-- The same on a device: total stays a tensor, nothing waits.
+local function accumulate_tensor(item, value, weight)
+  if weight == 0 then return end
+  local reduce, wide = item.reduce, value:to("f64"):reshape { 1 }
+  if reduce == "mean" then
+    wide = wide * weight
+    item.count = (item.count or 0) + weight
+  end
+  if item.total == nil then
+    item.total = wide
+  elseif reduce == "min" then
+    item.total = item.total:minimum(wide)
+  elseif reduce == "max" then
+    item.total = item.total:maximum(wide)
+  else
+    item.total = item.total + wide
+  end
+end
+
+local function weigh(state, item, options)
+  if item.reduce ~= "mean" then return 1 end
+  local given = options.batch_size
+  if given == nil then return batches.size(state, item) end
+  if type(given) ~= "number" or given < 0 then
+    errors.blame("log: batch_size must be a count: got %s", tostring(given))
+  end
+  return given
+end
+
+--- Puts the value of a step where callbacks and the bar find it.
+function results.show_step(state, item, value)
+  if state.results.train then
+    state.callback_metrics[item.name] = value
+    state.callback_metrics[item.step_name] = value
+  end
+  if item.prog_bar then state.progress_bar_metrics[item.step_name] = value end
+end
+
+local function store_step(state, item, value)
+  item.step_value, item.serial = value, state.results.serial
+  results.show_step(state, item, value)
+end
+
+local NONE <const> = {}
+
+local function in_slices(state) return state.slices and state.results.train end
+
+-- A step of several slices (deterministic = "world") logs once a slice: its value is that of those
+-- that were logged so far.
+local function add_slice(state, item, value, weight)
+  if not in_slices(state) or item.serial ~= state.results.serial then return value, weight end
+  if item.reduce ~= "mean" then return joins[item.reduce](item.step_value, value), weight end
+  local sum = item.step_weight + weight
+  if sum == 0 then return value, sum end
+  return (item.step_value * item.step_weight + value * weight) / sum, sum
+end
+
+-- The same of a metric.
+local function slice_figure(state, item, metric)
+  local again = item.serial == state.results.serial
+  item.slices = again and item.slices or {}
+  table.insert(item.slices, metric:batch_states() or nil)
+  return #item.slices > 1 and metric:figure_of(item.slices, item.key) or metric.batch_value
+end
+
+local function log_metric(state, item, metric)
+  if state.many_ranks and not metric.figure_of then
+    errors.blame("log: '%s' on several ranks needs an lt.Metric: got %s", item.key,
+      errors.show(metric))
+  end
+  local now = metric.batch_value
+  if item.on_step and in_slices(state) and metric.figure_of then
+    now = slice_figure(state, item, metric)
+  end
+  item.metric, item.serial = metric, state.results.serial
+  if not item.on_step then return end
+  if now == nil then now = metric:compute() end
+  store_step(state, item, merged.figure(item, now))
+end
+
+local function log(state, name, value, options)
+  local res = state.results
+  if state.many_ranks and options.rank_zero_only and not state.trainer.is_global_zero then
+    return
+  end
+  local items = res.loaders[res.loader][state.hook]
+  local item = items and items[name]
+  check_value(name, value)
+  if item then check_same(item, options) else item = new_item(state, name, value, options) end
+  if type(value) == "table" then
+    log_metric(state, item, value)
+    return
+  end
+  local held = is_tensor(value)
+  if held then
+    value = value:detach()
+    if value.device == "cpu" then value, held = merged.number(value), false end
+  end
+  local weight = (item.on_epoch or item.sync_dist and state.many_ranks or in_slices(state))
+    and weigh(state, item, options)
+  if item.on_step then
+    local of_step, step_weight = add_slice(state, item, value, weight)
+    store_step(state, item, of_step)
+    item.step_weight = step_weight or nil
+  end
+  if item.on_epoch then
+    local add = held and accumulate_tensor or accumulate
+    add(item, value, weight)
+  end
+  item.serial = res.serial
+end
+
+local function running(trainer, what)
+  local state = trainer.running
+  if not state or not state.results then
+    errors.blame("%s: no loop of the Trainer is running", what)
+  end
+  return state
+end
+
+--- `self:log(name, value, options)` of a module that is attached to `trainer`.
+function results.log(trainer, name, value, options)
+  log(running(trainer, "log"), name, value, options or NONE)
+end
+
+--- `self:log_dict(values, options)`: logs each, in alphabetical order.
+function results.log_dict(trainer, values, options)
+  local state = running(trainer, "log_dict")
+  if type(values) ~= "table" then
+    errors.blame("log_dict: a table of names and values is needed: got %s", errors.show(values))
+  end
+  for name, value in tree.pairs(values) do log(state, name, value, options or NONE) end
+end
+
+--- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves; here are
+-- only their names, as name_of(metric) gives them.
+function results.state_dict(res, name_of)
+  local list = {}
+  for i, item in ipairs(res.order) do
+    local saved = merged.describe(item)
+    saved.given = item.given
+    saved.metric = item.metric and name_of(item.metric)
+    saved.step_value = item.step_value and merged.number(item.step_value)
+    saved.step_weight = item.step_weight
+    list[i] = saved
+  end
+  return list
+end
+
+--- Takes that back; `metrics` has the metrics by name. `empty`: what is logged how, but no figures.
+function results.load_state_dict(res, list, metrics, empty)
+  for _, saved in ipairs(list) do
+    local item = {}
+    for key, value in pairs(saved) do item[key] = value end
+    item.serial, item.metric = -1, metrics[saved.metric]
+    if empty then
+      item.total, item.count, item.step_value, item.step_weight = nil, nil, nil, nil
+    end
+    res.order[#res.order + 1] = item
+    res.loaders[item.loader] = res.loaders[item.loader] or {}
+    local items = res.loaders[item.loader]
+    items[item.hook] = items[item.hook] or {}
+    items[item.hook][item.key] = item
+  end
+end
+
+return results

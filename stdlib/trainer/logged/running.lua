@@ -1,0 +1,119 @@
+--- stdlib/trainer/logged/running.lua: figures that are still being gathered, when a run is saved,
+--- taken up again, or handed back to the script.
+--
+-- Each of several ranks holds its share. What is saved by agreement is all of them together; a save
+-- of one rank alone (in a hook, on an exception) must not wait for others, and holds none. Where a
+-- run goes on, rank 0 takes what was saved and the others begin with nothing.
+local Metric = require "ltrain.core.Metric"
+local class = require "ltrain.core.class"
+local dist = require "ltrain.dist"
+local merged = require "ltrain.trainer.logged.merged"
+local results = require "ltrain.trainer.logged.results"
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local running = {}
+
+-- Metrics inside the module, with their paths.
+local function metrics_of(module)
+  local list = {}
+  for _, entry in ipairs(walk.modules(module)) do
+    for _, item in ipairs(entry.objects) do
+      if class.is_a(item.value, Metric) then
+        list[#list + 1] = { key = tree.name(item.keys), metric = item.value }
+      end
+    end
+  end
+  return list
+end
+
+local function own_metrics(list)
+  local states = {}
+  for _, item in ipairs(list) do states[item.key] = item.metric:state_dict() end
+  return states
+end
+
+local function own_results(state, list)
+  local res, names = state.trainer.train_results, {}
+  if not res then return nil end
+  for _, item in ipairs(list) do names[item.metric] = item.key end
+  return results.state_dict(res, function(metric) return names[metric] end)
+end
+
+-- The states of all ranks together, for the metrics that this rank has.
+local function join_metrics(list, ranks)
+  local states = {}
+  for _, item in ipairs(list) do
+    local parts, of = {}, {}
+    for i, told in ipairs(ranks) do
+      local part = told.metrics[item.key]
+      if part then parts[#parts + 1], of[#of + 1] = part, i - 1 end
+    end
+    states[item.key] = item.metric:joined(parts, item.key, of)
+  end
+  return states
+end
+
+local function of_all(state, list)
+  local ranks = dist.all_gather {
+    metrics = own_metrics(list), results = own_results(state, list) or {},
+  }
+  if not state.trainer.is_global_zero then return nil end
+  local lists = {}
+  for i, told in ipairs(ranks) do lists[i] = told.results end
+  return { metrics = join_metrics(list, ranks), results = merged.saved(lists) }
+end
+
+--- What a checkpoint keeps: { results =, metrics = }. `agreed`: all ranks are here, and rank 0 gets
+--- what they have together, the others nil. Without, of several ranks, { rank_zero_only = true }.
+function running.collect(state, agreed)
+  local shared = dist.world_size() > 1 -- when forks have ended rank 0 has it all
+  if shared and not agreed then return { rank_zero_only = true } end
+  local list = metrics_of(state.module)
+  if shared then return of_all(state, list) end
+  return { metrics = own_metrics(list), results = own_results(state, list) }
+end
+
+-- `empty`: without what was gathered.
+local function put_results(state, list, saved, empty)
+  local metrics = {}
+  for _, item in ipairs(list) do metrics[item.key] = item.metric end
+  state.trainer.train_results = results.new(true)
+  results.load_state_dict(state.trainer.train_results, saved, metrics, empty)
+end
+
+--- Takes back what collect gave. A run that was saved in mid-epoch by one of several ranks begins
+--- its figures again, and says so.
+function running.restore(state, saved, path)
+  local list, first = metrics_of(state.module), state.trainer.is_global_zero
+  if saved.rank_zero_only and state.progress.in_epoch then
+    state.trainer:say(("fit: %s was saved in mid-epoch by rank 0 alone: the figures of epoch %d "
+      .. "are of what is left of it"):format(path, state.trainer.current_epoch))
+  end
+  if saved.results then put_results(state, list, saved.results, not first) end
+  for _, item in ipairs(list) do
+    local own = saved.metrics and saved.metrics[item.key]
+    if own and first then item.metric:load_state_dict(own) else item.metric:reset() end
+  end
+end
+
+--- Forks of one process have its figures too: only rank 0 keeps them.
+function running.begin_forked(state)
+  if not state.many_ranks or state.trainer.is_global_zero then return end
+  local list = metrics_of(state.module)
+  local saved = own_results(state, list)
+  if saved then put_results(state, list, saved, true) end
+  for _, item in ipairs(list) do item.metric:reset() end
+end
+
+--- Forks end with the run: rank 0 takes what they have. All ranks call it.
+function running.end_forked(state)
+  if not state.many_ranks then return end
+  local list = metrics_of(state.module)
+  local saved = of_all(state, list)
+  if not saved then return end
+  if state.trainer.train_results then put_results(state, list, saved.results) end
+  for _, item in ipairs(list) do item.metric:load_state_dict(saved.metrics[item.key]) end
+end
+
+return running

@@ -1,0 +1,105 @@
+--- stdlib/trainer/ranks/agree.lua: what the ranks of a run tell each other with every step, so that
+--- all do the same.
+--
+-- One header of a few numbers travels with each optimizer step (in manual optimization, and in
+-- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a hook
+-- that ends the epoch, a batch that it does not have - is told there, and acted on by all at the
+-- end of the same batch.
+local collectives = require "ltrain.dist.collectives"
+local exchange = require "ltrain.trainer.ranks.exchange"
+local interrupt = require "ltrain.trainer.interrupt"
+local loaders = require "ltrain.trainer.data.loaders"
+
+local agree = {}
+
+-- Sums over the ranks.
+local function add(state, numbers)
+  local strategy = state.strategy
+  return exchange("step", strategy.add, strategy, numbers)
+end
+
+--- Tells how much this rank's part of the step weighs, how many gradients it lacks, and what has
+--- happened on it. Returns the sums of the first two; the rest is in state.agreed.
+function agree.step(state, weight, missing)
+  local trainer, agreed = state.trainer, state.agreed
+  local asked, signal = interrupt.pending()
+  local sums = add(state, {
+    weight, missing, trainer.should_stop and 1 or 0, state.leaves and 1 or 0, asked and 1 or 0,
+    signal, trainer.is_global_zero and trainer:now() or 0,
+  })
+  agreed.stop = sums[3] > 0
+  if agreed.stop then trainer.should_stop = true end
+  agreed.leave = sums[4] > 0
+  agreed.interrupt = sums[5] > 0
+  agreed.signal = agreed.interrupt and sums[6] // sums[5] or nil
+  agreed.now = sums[7]
+  return sums[1], sums[2]
+end
+
+--- Where the loop may end: whether all end here, and the number of the signal that asked for it.
+function agree.interrupted(state)
+  if not state.many_ranks then return interrupt.pending() end
+  local agreed = state.agreed
+  return agreed.interrupt, agreed.signal
+end
+
+--- Seconds on a clock that all ranks read alike: rank 0's, as of the last step.
+function agree.now(state)
+  return state.many_ranks and state.agreed.now or state.trainer:now()
+end
+
+-- The group of those ranks that say so, `count` of them; false on the others. `groups` has those
+-- that were made before.
+local function split(groups, count, is_in)
+  if groups[count] == nil then
+    groups[count] = collectives.split(is_in and 0 or -1) or false
+  end
+  return groups[count]
+end
+
+-- Ranks read data of their own, of a length that nobody knows: the pass goes on while one has a
+-- batch. `false` for a rank that has none any more.
+local function next_of_any(state, pass)
+  local batch, index, is_last = loaders.next(pass)
+  local here = batch ~= nil
+  local sums = add(state, { here and 1 or 0, here and not is_last and 1 or 0 })
+  pass.step = (pass.step or pass.index - (here and 1 or 0)) + 1
+  if sums[1] == 0 then return nil end
+  pass.partial = sums[1] < state.trainer.world_size
+  pass.groups = pass.groups or {} -- the first to end may be another rank in another pass
+  state.active = pass.partial and split(pass.groups, sums[1], here) or nil
+  return batch or false, index or pass.step - 1, sums[2] == 0
+end
+
+--- The next batch of a pass of all ranks: `false` on a rank that has no sample in this step; then
+--- pass.partial is true on all of them. Ranks that have are state.active then (nil: all of them).
+function agree.next(state, pass)
+  state.active = nil
+  if not pass.source.shared then return next_of_any(state, pass) end
+  local batch, index, is_last = loaders.next(pass)
+  if batch == nil then return nil end
+  local active = pass.source.active(index)
+  pass.partial = active ~= nil and active < state.trainer.world_size
+  if pass.partial then
+    state.active = split(state.groups, active, state.trainer.global_rank < active)
+  end
+  return batch, index, is_last
+end
+
+--- From here on, until agree.leave, collectives without a group are those of the ranks that have a
+--- sample in this step.
+function agree.enter(state)
+  if state.active then collectives.use(state.active) end
+end
+
+function agree.leave(state)
+  if state.active then collectives.use(nil) end
+end
+
+--- At the start of a run.
+function agree.prepare(state)
+  state.agreed, state.groups = {}, {}
+  if state.many_ranks then agree.step(state, 0, 0) end
+end
+
+return agree

@@ -1,0 +1,19 @@
+--- stdlib/trainer/ranks/exchange.lua: what all ranks do together for the loop itself.
+--
+-- It is among all of them, also in a step that some have no sample for, and has a name, which the
+-- others are told of a rank that is in it while they wait.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+
+local function leave(outer, ...)
+  c.dist.exchange()
+  collectives.use(outer)
+  return ...
+end
+
+--- Runs fn(...) as the exchange `what`; returns what it returns.
+return function(what, fn, ...)
+  local outer = collectives.use(nil)
+  c.dist.exchange(what)
+  return leave(outer, fn(...))
+end

@@ -1,0 +1,141 @@
+--- stdlib/trainer/ranks/rank.lua: a Trainer that runs as one of several ranks.
+--
+-- Every rank runs the loop; files, bars and messages are rank 0's alone.
+local agree = require "ltrain.trainer.ranks.agree"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local dist = require "ltrain.dist"
+local has_method = require "ltrain.core.has_method"
+local place = require "ltrain.trainer.setup.place"
+local silent = require "ltrain.trainer.ranks.silent"
+local version = require "ltrain.loggers.version"
+
+local ranks = {}
+
+-- Callbacks that run on every rank; rank 0 has all. Most write or show, and need no others.
+local function callbacks_of_all(list)
+  local found = {}
+  for _, callback in ipairs(list) do
+    if callback.all_ranks then found[#found + 1] = callback end
+  end
+  return found
+end
+
+-- Loggers in their places, silent unless every rank logs.
+local function loggers_of_all(list)
+  local found = {}
+  for i, logger in ipairs(list) do found[i] = logger.all_ranks and logger or silent(logger) end
+  return found
+end
+
+--- Ranks of mpirun have loggers of their own: they take rank 0's folders. Reports of failing ranks
+--- go there too.
+function ranks.share_folders(state)
+  local trainer = state.trainer
+  if dist.world_size() == 1 then return end
+  version.share(trainer.loggers, state.strategy)
+  if trainer.log_dir then c.dist.set_folder(trainer.log_dir) end
+end
+
+--- The first thing that a rank does: who it is, and what it leaves to rank 0.
+function ranks.enter(state)
+  local trainer = state.trainer
+  place.note_rank(trainer)
+  c.dist.set_fixed_order(trainer.options.deterministic ~= false)
+  trainer.world = dist.world()
+  state.many_ranks = trainer.world.ranks > 1
+  if state.many_ranks then c.dist.set_hook("", true) end
+  state.began, state.waited = trainer:now(), c.dist.waited()
+  agree.prepare(state)
+  if trainer.is_global_zero then return end
+  trainer.log_dir = trainer.log_dir -- outlives the loggers
+  trainer.loggers = loggers_of_all(trainer.loggers)
+  trainer.logger = trainer.loggers[1]
+  trainer.callbacks = callbacks_of_all(trainer.callbacks)
+  call.resolve(state)
+end
+
+--- The last thing that they do together: how long each waited for the others, told by rank 0. The
+--- slowest rank waits least.
+function ranks.tell_waiting(state)
+  if not state.many_ranks then return end
+  local times = dist.all_gather(c.dist.waited() - state.waited)
+  local parts, least, slowest = {}, math.huge, 0
+  for i, seconds in ipairs(times) do
+    parts[i] = ("rank %d %.2f s"):format(i - 1, seconds)
+    if seconds < least then least, slowest = seconds, i - 1 end
+  end
+  state.trainer.waiting = times
+  state.trainer:say(("waiting for other ranks: %s, of %.2f s; slowest: rank %d"):format(
+    table.concat(parts, ", "), state.trainer:now() - state.began, slowest))
+end
+
+-- A callback that changes what is trained must not do it on one rank alone.
+local function tell_rank_zero_callbacks(trainer)
+  local names = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.all_ranks == nil then names[#names + 1] = getmetatable(callback).__name end
+  end
+  if #names == 0 then return end
+  trainer:note(("%s: on rank 0 only; all_ranks = true in a callback has it run on every rank")
+    :format(table.concat(names, ", ")))
+end
+
+local function hosts_text(world)
+  local seen, count = {}, 0
+  for _, host in ipairs(world.hosts) do
+    if not seen[host] then seen[host], count = true, count + 1 end
+  end
+  return count == 1 and "1 host" or ("%d hosts"):format(count)
+end
+
+-- "2 x 64", or "2 x 3 + 1 x 2" where it cannot be divided evenly.
+local function division(global, world)
+  local each, more = global // world, global % world
+  if more == 0 then return ("%d x %d"):format(world, each) end
+  return ("%d x %d + %d x %d"):format(more, each + 1, world - more, each)
+end
+
+-- Optimizer steps an epoch, here and on one rank; nil when nobody knows.
+local function steps_text(trainer, source)
+  if not source.count then return nil end
+  local function steps(count) return math.ceil(count / trainer.accumulate_grad_batches) end
+  local text = ("%d steps an epoch"):format(steps(source.count))
+  local alone = source.length_alone
+  if not alone or source.count ~= source.length then return text end
+  return ("%s (%d on 1 rank)"):format(text, steps(alone))
+end
+
+-- How many samples a step takes, and how many steps an epoch.
+local function batch_text(trainer, source)
+  local loader = source.loader
+  local counts = has_method(loader, "global_batch")
+  local global = source.batch_size and source.batch_size * trainer.world.ranks
+  if counts then global = loader:global_batch() end
+  trainer.world.global_batch = global
+  local steps = steps_text(trainer, source)
+  if not global then return steps end
+  local text = ("global batch %d = %s"):format(global, division(global, trainer.world.ranks))
+  if source.batch_before then
+    text = ("%s (%d in the checkpoint)"):format(text, source.batch_before)
+  end
+  return steps and text .. ", " .. steps or text
+end
+
+--- Tells how the ranks of a run are made up: once, by rank 0, when there are several.
+function ranks.banner(state)
+  local trainer, source = state.trainer, state.train_source
+  local world = trainer.world
+  local batch = source and batch_text(trainer, source)
+  if world.ranks == 1 then return end
+  tell_rank_zero_callbacks(trainer)
+  local parts = {
+    ("%d ranks on %s over %s"):format(world.ranks, hosts_text(world), world.backend),
+    ("%d thread%s each"):format(world.threads, world.threads == 1 and "" or "s"),
+    "sums in the order " .. world.reduction_order,
+  }
+  parts[#parts + 1] = batch
+  trainer:say(table.concat(parts, ", "))
+end
+
+return ranks

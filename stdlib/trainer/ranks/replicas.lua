@@ -1,0 +1,204 @@
+--- stdlib/trainer/ranks/replicas.lua: ranks hold the same, and what the module holds is what is
+--- stepped.
+--
+-- Looked at with each step: whether the parameters still hang where they did. A walk of the module
+-- would cost more than a small step, so the places are kept and looked at one by one; a parameter
+-- that is new needs a call of lt.parameter, which is counted. Looked at every n steps: whether all
+-- ranks hold the same bits.
+local boundary = require "ltrain.trainer.boundary"
+local c = require "ltrain.c"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.ranks.exchange"
+local strays = require "ltrain.core.strays"
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local replicas = {}
+
+-- Adds the places on the way from `holder` along the keys from number `first` on.
+local function add_places(places, seen, holder, keys, first)
+  for i = first, #keys do
+    local key = keys[i]
+    local known = seen[holder] or {}
+    seen[holder] = known
+    local value = rawget(holder, key)
+    if not known[key] then
+      known[key] = true
+      local n = #places.holders + 1
+      places.holders[n], places.keys[n], places.values[n] = holder, key, value
+    end
+    holder = value
+  end
+end
+
+-- All places of tables, modules and tensors on the ways from the module to its parameters.
+local function places_of(module)
+  local places, seen = { holders = {}, keys = {}, values = {} }, {}
+  for _, entry in ipairs(walk.modules(module)) do
+    for _, list in ipairs { entry.tensors, entry.children } do
+      for _, item in ipairs(list) do
+        if not item.buffer then
+          add_places(places, seen, entry.module, item.keys, #entry.keys + 1)
+        end
+      end
+    end
+  end
+  return places
+end
+
+local function are_as_before(places)
+  local holders, keys, values = places.holders, places.keys, places.values
+  for i = 1, #holders do
+    if not rawequal(holders[i][keys[i]], values[i]) then return false end
+  end
+  return true
+end
+
+--- Raises when a parameter was lost, replaced, or is new and in no optimizer.
+function replicas.check_places(state)
+  local made = c.runtime.parameters_made()
+  if state.places and made == state.parameters_made and are_as_before(state.places) then return end
+  boundary.check_parameters(state, ("optimizer step %d"):format(state.trainer.global_step + 1))
+  state.places, state.parameters_made = places_of(state.module), made
+end
+
+-- Hashes of what ranks must hold alike.
+
+local PLAIN <const> = { number = true, string = true, boolean = true }
+
+-- Adds the tensors and plain values of a tree, in order.
+local function add_leaves(list, value)
+  if c.is_tensor(value) or PLAIN[type(value)] then
+    list[#list + 1] = value
+  elseif type(value) == "table" and getmetatable(value) == nil then
+    for _, held in tree.pairs(value) do add_leaves(list, held) end
+  end
+end
+
+-- fn(name, value) for each parameter, then each group of each optimizer: its options, and what it
+-- keeps for its parameters.
+local function each_part(state, fn)
+  local known = state.parameters
+  for _, name in ipairs(known.list) do fn(name, known.by_name[name]) end
+  for i, optimizer in ipairs(state.optimizers) do
+    local of = #state.optimizers > 1 and (" of optimizer %d"):format(i) or " of the optimizer"
+    for g, group in ipairs(optimizer.param_groups) do
+      local options = {}
+      for key, value in next, group do
+        if key ~= "params" and key ~= "names" then options[key] = value end
+      end
+      fn(("options of group %d%s"):format(g, of), options)
+      for k, parameter in ipairs(group.params) do
+        local slots = optimizer.state and optimizer.state[parameter]
+        if slots then fn(("state of %s"):format(group.names and group.names[k] or k), slots) end
+      end
+    end
+  end
+end
+
+-- Whether all ranks hold the same. Both bounds of the hashes in one message: ~ turns the order.
+local function are_equal(state)
+  local list = {}
+  each_part(state, function(_, value) add_leaves(list, value) end)
+  local hash = c.runtime.hash(list)
+  local bounds = dist.all_reduce(c.tensor({ hash, ~hash }, { dtype = "i64" }), { op = "max" })
+  local high, low = table.unpack(bounds:tolist())
+  return high == hash and low == ~hash
+end
+
+-- Telling.
+
+local function cpu_level()
+  for _, part in ipairs(c.runtime.parts()) do
+    if part.name == "cpu" then return part.text:match("level (%w+)") end
+  end
+end
+
+-- What a rank tells of itself: hashes of the parts by name, who wrote, how its machine rounds.
+local function account_of(state)
+  local account = { hashes = {}, changed_by = {}, level = cpu_level() }
+  each_part(state, function(name, value)
+    local list = {}
+    add_leaves(list, value)
+    account.hashes[name] = c.runtime.hash(list)
+  end)
+  for _, optimizer in ipairs(state.optimizers) do
+    if optimizer.changed_by then -- nil: an optimizer of somebody else's
+      strays.look(optimizer) -- after the last step nobody has yet
+      for name, by in next, optimizer.changed_by do account.changed_by[name] = by end
+    end
+  end
+  return account
+end
+
+local MOST <const> = 8
+
+-- "rank 2: head.weight (changed by mul at model.lua:31), state of head.weight" or nil.
+local function difference_text(rank, account, first)
+  local parts, more = {}, 0
+  local names = {}
+  for name in next, first.hashes do names[name] = true end
+  for name in next, account.hashes do names[name] = true end
+  for name in tree.pairs(names) do
+    if account.hashes[name] ~= first.hashes[name] then
+      local by = account.changed_by[name]
+      parts[#parts + 1] = by and ("%s (changed by %s)"):format(name, by) or name
+    end
+  end
+  if #parts == 0 then return nil end
+  if #parts > MOST then more, parts = #parts - MOST, table.move(parts, 1, MOST, 1, {}) end
+  return ("  rank %d: %s%s"):format(rank, table.concat(parts, ", "),
+    more > 0 and (" and %d more"):format(more) or "")
+end
+
+-- Who wrote on rank 0 stands there too: it may be the one that is wrong.
+local function first_text(first)
+  local parts = {}
+  for name, by in tree.pairs(first.changed_by) do
+    parts[#parts + 1] = ("%s (changed by %s)"):format(name, by)
+  end
+  return #parts > 0 and ("  rank 0 itself: " .. table.concat(parts, ", ")) or nil
+end
+
+-- Machines that round differently drift apart without anybody's fault.
+local function levels_text(accounts)
+  local seen, levels = {}, {}
+  for _, account in ipairs(accounts) do
+    if not seen[account.level] then
+      seen[account.level], levels[#levels + 1] = true, account.level
+    end
+  end
+  if #levels == 1 then return nil end
+  table.sort(levels)
+  return ("  the ranks use instructions of levels %s, which round differently: set "
+    .. "LTRAIN_CPU_LEVEL=%s for all"):format(table.concat(levels, " and "), levels[1])
+end
+
+local function complain(state)
+  local accounts = dist.all_gather(account_of(state))
+  local lines = { ("ranks hold different values after optimizer step %d, compared to rank 0:")
+    :format(state.trainer.global_step) }
+  for rank = 1, #accounts - 1 do
+    lines[#lines + 1] = difference_text(rank, accounts[rank + 1], accounts[1])
+  end
+  lines[#lines + 1] = first_text(accounts[1])
+  lines[#lines + 1] = levels_text(accounts)
+  errors.blame("%s", table.concat(lines, "\n"))
+end
+
+--- Raises on all ranks, naming parameters and ranks, when they do not hold the same bits.
+function replicas.compare(state)
+  if not state.many_ranks or state.trainer.options.replica_check_every_n_steps == 0 then return end
+  exchange("replicas", function()
+    if not are_equal(state) then complain(state) end
+  end)
+end
+
+--- After a step of an optimizer, which all ranks make: compares every n steps.
+function replicas.after_step(state)
+  local every = state.trainer.options.replica_check_every_n_steps
+  if every > 0 and state.trainer.global_step % every == 0 then replicas.compare(state) end
+end
+
+return replicas

@@ -1,0 +1,62 @@
+--- stdlib/trainer/ranks/shared_gradients.lua: gradients of a fit on several ranks, once a step.
+local agree = require "ltrain.trainer.ranks.agree"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.ranks.exchange"
+local parameters_of = require "ltrain.core.parameters_of"
+
+local shared_gradients = {}
+
+--- Makes the gradients of an optimizer those of all ranks: their weighted mean. Every rank comes
+--- here at the same steps. Returns the sum of the weights; with 0 there is nothing.
+function shared_gradients.reduce(state, optimizer, weight)
+  local parameters = parameters_of(optimizer)
+  local total, missing = agree.step(state, weight, c.dist.missing(parameters))
+  if total == 0 then return 0 end
+  local ddp = state.ddp
+  exchange("gradients", ddp.sync, ddp, parameters, total, missing, optimizer)
+  return total
+end
+
+-- How much this rank's gradients weigh in manual optimization: as much as a backward that was run
+-- through manual_backward since the last time; those are all of the running batch as a rule.
+local function manual_weight(window)
+  if window.used > 0 then window.last = window.weight / window.used end
+  window.used, window.weight = 0, 0.0
+  return window.last or 1.0
+end
+
+--- Manual optimization: makes the gradients of an optimizer those of all ranks, once for each of
+--- its steps.
+function shared_gradients.sync(state, optimizer)
+  if not state.many_ranks or state.synced[optimizer] then return end
+  state.synced[optimizer] = true
+  shared_gradients.reduce(state, optimizer, manual_weight(state.window))
+end
+
+-- The object that shares gradients: the module's, else the strategy's.
+local function make_ddp(state)
+  local ddp = state.hooks.configure_ddp and call.method(state, "configure_ddp")
+    or state.strategy:configure_ddp(state.module)
+  for _, name in ipairs { "backward", "sync" } do
+    if type(ddp) ~= "table" or type(ddp[name]) ~= "function" then
+      errors.blame("configure_ddp: must return an object with backward(loss, weight) and sync(): "
+        .. "got %s%s", errors.show(ddp), type(ddp) == "table" and " without " .. name or "")
+    end
+  end
+  return ddp
+end
+
+--- Begins a fit.
+function shared_gradients.prepare(state)
+  state.synced = {}
+  if state.many_ranks then state.ddp = make_ddp(state) end
+end
+
+--- An optimizer has stepped: its next step shares anew.
+function shared_gradients.stepped(state, optimizer)
+  state.synced[optimizer] = nil
+end
+
+return shared_gradients

@@ -1,0 +1,179 @@
+--- stdlib/trainer/saving/checkpoint.lua: collects all that a run needs to go on, and takes it back.
+--
+-- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+local open_window = require "ltrain.trainer.saving.open_window"
+local position = require "ltrain.trainer.data.position"
+local running = require "ltrain.trainer.logged.running"
+local walk = require "ltrain.core.walk"
+
+local checkpoint = {}
+
+-- An optimizer's state with the paths first: optim.0.<path>.<slot>.
+local function optimizer_states(state)
+  local list = {}
+  for i, optimizer in ipairs(state.optimizers) do list[i] = optimizer:state_dict() end
+  return list
+end
+
+local function scheduler_states(state)
+  local list = {}
+  for i, config in ipairs(state.schedulers) do list[i] = config.scheduler:state_dict() end
+  return list
+end
+
+-- Two callbacks may be of one class: then they need keys of their own.
+local function callback_states(trainer)
+  local states = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    local key, saved = callback:state_key(), callback:state_dict()
+    if saved ~= nil then
+      if states[key] ~= nil then
+        errors.blame("save_checkpoint: two callbacks have the state_key '%s': define state_key",
+          key)
+      end
+      states[key] = saved
+    end
+  end
+  return states
+end
+
+local function logger_states(trainer)
+  local list = {}
+  for i, logger in ipairs(trainer.loggers) do
+    logger:save()
+    list[i] = { log_dir = logger.log_dir or "", state = logger.state_dict and logger:state_dict() }
+  end
+  return list
+end
+
+local function loop_states(state, figures, window)
+  local trainer = state.trainer
+  local progress = {}
+  for key, value in pairs(state.progress) do progress[key] = value end
+  local loader, cut = position.collect(state)
+  progress.loader = loader
+  return {
+    fit = progress, cut = cut,
+    results = figures.results, rank_zero_only = figures.rank_zero_only,
+    window = window,
+    nominal_batch = state.nominal_batch,
+    callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
+    progress_bar_metrics = trainer.progress_bar_metrics,
+  }
+end
+
+-- Other names of tensors that are in the module twice: alias -> name.
+local function aliases_of(module)
+  local _, aliases = walk.tensors(module)
+  return aliases
+end
+
+-- `figures`: what running.collect gave, `open`: open_window.collect; without them weights only.
+local function collect(state, figures, open)
+  local trainer, module = state.trainer, state.module
+  local saved = {
+    epoch = trainer.current_epoch, global_step = trainer.global_step,
+    state_dict = module:state_dict(), hyper_parameters = rawget(module, "hparams"),
+    class_name = walk.class_name(module), aliases = aliases_of(module),
+  }
+  if not figures then return saved end
+  saved.random = state.random or c.runtime.rng_state()
+  saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
+  saved.callbacks, saved.metrics = callback_states(trainer), figures.metrics
+  saved.loops = loop_states(state, figures, open.window)
+  saved.gradients, saved.slices = open.gradients, open.slices
+  saved.loggers = logger_states(trainer)
+  local data = state.data_module
+  if data and data.state_dict then saved.data_module = data:state_dict() end
+  return saved
+end
+
+--- Writes the file of a run that is going on. Raises when it cannot be written. Rank 0 writes, for
+-- all. Options: weights_only; agreed: all ranks call it, so that figures in mid-epoch and gradients
+-- in mid-window are those of all. Without it nobody waits for anybody: the file has no such figures
+-- and rank 0's gradients.
+function checkpoint.save(state, path, options)
+  local agreed, weights_only = options and options.agreed, options and options.weights_only
+  local figures, open
+  -- A rank that is asked to take part may not know what the file shall hold.
+  if agreed or not weights_only then
+    figures, open = running.collect(state, agreed), open_window.collect(state, agreed)
+  end
+  if not state.trainer.is_global_zero then return end
+  local _ <close> = c.dist.span(true)
+  require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
+  local saved = collect(state, not weights_only and figures or nil, open)
+  call.hook(state, "on_save_checkpoint", saved)
+  local ok, message = state.strategy.checkpoint_io:save(saved, path)
+  if not ok and message then errors.blame("save_checkpoint: %s", message) end
+end
+
+--- Takes back the weights, and what callbacks and the DataModule had saved.
+function checkpoint.restore_model(state, saved)
+  local trainer, module, data = state.trainer, state.module, state.data_module
+  if module.on_load_checkpoint then call.method(state, "on_load_checkpoint", saved) end
+  module:load_state_dict(saved.state_dict)
+  if data and data.load_state_dict and saved.data_module then
+    data:load_state_dict(saved.data_module)
+  end
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.on_load_checkpoint then callback:on_load_checkpoint(trainer, module, saved) end
+  end
+  for _, callback in ipairs(trainer.callbacks) do
+    local own = saved.callbacks and saved.callbacks[callback:state_key()]
+    if own ~= nil then callback:load_state_dict(own) end
+  end
+end
+
+local function restore_loops(state, loops)
+  local trainer = state.trainer
+  for key, value in pairs(loops.fit) do state.progress[key] = value end
+  state.nominal_batch = loops.nominal_batch
+  open_window.restore(state, loops.window)
+  trainer:forget_metrics()
+  for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
+    for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end
+  end
+end
+
+local function restore_lists(path, what, list, states)
+  states = states or {}
+  if #states ~= #list then
+    errors.blame("fit: %s has the state of %d %s, configure_optimizers gave %d", path, #states,
+      what, #list)
+  end
+  for i, object in ipairs(list) do object:load_state_dict(states[i]) end
+end
+
+--- Takes back everything else: the fit goes on where the file was written.
+function checkpoint.restore_fit(state, saved, path)
+  local trainer = state.trainer
+  if not saved.loops or not saved.optimizer_states then
+    errors.blame("fit: %s holds weights only: training cannot go on from it", path)
+  elseif trainer.max_epochs ~= -1 and saved.epoch > trainer.max_epochs then
+    errors.blame("fit: %s was saved in epoch %d: max_epochs = %d is before it", path, saved.epoch,
+      trainer.max_epochs)
+  end
+  trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
+  restore_loops(state, saved.loops)
+  position.restore(state, saved.loops.cut, path)
+  restore_lists(path, "optimizers", state.optimizers, saved.optimizer_states)
+  local schedulers = {}
+  for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end
+  restore_lists(path, "schedulers", schedulers, saved.lr_schedulers)
+  running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
+    rank_zero_only = saved.loops.rank_zero_only }, path)
+  for i, logger in ipairs(trainer.loggers) do
+    local own = (saved.loggers or {})[i]
+    if own and own.log_dir == logger.log_dir then
+      logger:resume(state.progress.stepped, own.state)
+    end
+  end
+  if saved.random then c.runtime.rng_restore(saved.random) end
+  state.resumed = true
+end
+
+return checkpoint

@@ -1,0 +1,114 @@
+--- stdlib/trainer/saving/checkpoint_file.lua: a checkpoint as one safetensors file.
+--
+-- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
+-- grad.<path> and slice.<i>.grads.<path> (in mid-window). The rest is one JSON text under the
+-- metadata key `ltrain`, with format = 1. No code runs when a file is opened.
+local c = require "ltrain.c"
+local packing = require "ltrain.trainer.saving.packing"
+local tree = require "ltrain.core.tree"
+
+local checkpoint_file = {}
+
+local FORMAT <const> = 1
+local KEY <const> = "ltrain"
+
+-- Fields of a checkpoint that hold trees of state, and the prefix of their tensors.
+local TREES <const> = {
+  optimizer_states = "optim", callbacks = "callback", metrics = "metric", gradients = "grad",
+  lr_schedulers = "scheduler", loops = "loop", loggers = "logger", data_module = "data",
+  slices = "slice",
+}
+
+local function pack_optimizer(saved, index, tensors)
+  local prefix, packed = ("optim.%d"):format(index - 1), {}
+  for name, held in tree.pairs(saved) do
+    local place = name == "state" and prefix or prefix .. "." .. name
+    packed[name] = packing.pack(held, place, tensors)
+  end
+  return packed
+end
+
+-- Tensors by name and the text that goes with them.
+local function serialise(saved)
+  local tensors, text = {}, { format = FORMAT }
+  for name, tensor in pairs(saved.state_dict) do tensors["model." .. name] = tensor end
+  for key, value in tree.pairs(saved) do
+    if key == "optimizer_states" then
+      text[key] = {}
+      for i, one in ipairs(value) do text[key][i] = pack_optimizer(one, i, tensors) end
+    elseif key ~= "state_dict" and key ~= "aliases" then
+      text[key] = packing.pack(value, TREES[key] or "user." .. key, tensors)
+    end
+  end
+  return tensors, text
+end
+
+-- Adds the other names of shared tensors; returns them as a set. The writer puts them into the
+-- metadata.
+local function add_aliases(saved, tensors)
+  local added = {}
+  for alias, first in pairs(saved.aliases or {}) do
+    local name = "model." .. alias
+    if saved.state_dict[first] and not tensors[name] then
+      tensors[name], added[name] = saved.state_dict[first], true
+    end
+  end
+  return added
+end
+
+--- Writes a checkpoint, with the folder that it lies in. The former file of that name stays until
+-- the new one is whole. Returns true, or nil and why it could not be written.
+function checkpoint_file.write(saved, path)
+  local tensors, text = serialise(saved)
+  text.crc = packing.checksums(tensors)
+  local aliases = add_aliases(saved, tensors)
+  local folder = path:match("^(.*)/[^/]*$")
+  if folder and folder ~= "" then
+    local made, why = c.io.make_folder(folder)
+    if not made then return nil, why end
+  end
+  local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) },
+    aliases)
+  if not ok then return nil, (message:gsub("^save: ", "")) end
+  return true
+end
+
+local function check_format(path, text)
+  if type(text) ~= "table" or math.type(text.format) ~= "integer" then
+    return ("%s: the text under '%s' is not that of a checkpoint"):format(path, KEY)
+  elseif text.tree ~= nil then
+    return path .. ": not a checkpoint: lt.save wrote it, and lt.load reads it"
+  elseif text.format > FORMAT then
+    return ("%s: checkpoint format %d; this ltrain reads up to %d"):format(path, text.format,
+      FORMAT)
+  end
+end
+
+local function deserialise(text, tensors)
+  local saved = { state_dict = {} }
+  for name, tensor in pairs(tensors) do
+    local path = name:match("^model%.(.*)$")
+    if path then saved.state_dict[path] = tensor end
+  end
+  for key, value in tree.pairs(text) do
+    if key ~= "crc" and key ~= "format" then saved[key] = packing.unpack(value, tensors) end
+  end
+  return saved
+end
+
+--- The checkpoint in a file as a table, or nil and what is wrong with the file.
+function checkpoint_file.read(path)
+  local tensors, metadata = c.io.load_safetensors(path)
+  if not tensors then return nil, metadata end
+  local encoded = metadata and metadata[KEY]
+  if not encoded then return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'" end
+  local text, message = c.io.json_decode(encoded)
+  if text == nil then return nil, ("%s: %s"):format(path, message) end
+  local wrong = check_format(path, text)
+  if wrong then return nil, wrong end
+  local damage = packing.damage(text.crc, tensors)
+  if damage then return nil, ("%s: %s"):format(path, damage) end
+  return deserialise(text, tensors)
+end
+
+return checkpoint_file

@@ -1,0 +1,85 @@
+--- stdlib/trainer/saving/open_window.lua: the gradients of a window that is not complete when a run
+--- is saved, and where it goes on.
+--
+-- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
+-- their sum; a save of rank 0 alone has rank 0's. Where a run goes on, rank 0 begins with what was
+-- saved and the others with none: the next reduction adds them up. With deterministic = "world"
+-- each slice keeps its own.
+local c = require "ltrain.c"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local slices = require "ltrain.trainer.ranks.slices"
+
+local open_window = {}
+
+local function own_gradients(state)
+  local gradients = {}
+  for name, parameter in state.module:named_parameters() do gradients[name] = parameter.grad end
+  return gradients
+end
+
+-- The sums over the ranks. A parameter that no rank has used has none.
+local function sum_gradients(state)
+  local _ <close> = c.no_grad()
+  local gradients = {}
+  for name, parameter in state.module:named_parameters() do
+    if dist.all_reduce(parameter.grad and 1 or 0, { op = "max" }) == 1 then
+      gradients[name] = dist.all_reduce(parameter.grad or c.zeros_like(parameter))
+    end
+  end
+  return gradients
+end
+
+-- The gradients of all slices in their order; nil on other ranks than the first.
+local function gather_slices(state, agreed)
+  local own = slices.state_dict(state)
+  if not agreed or dist.world_size() == 1 then return own end
+  local list = {}
+  for _, of_rank in ipairs(dist.gather(own) or {}) do
+    table.move(of_rank, 1, #of_rank, #list + 1, list)
+  end
+  return list
+end
+
+--- What a checkpoint keeps: { window =, gradients = }. `agreed`: all ranks are here.
+function open_window.collect(state, agreed)
+  local window = state.window
+  if not window then return {} end
+  local kept = { batches = window.batches, used = window.used, weight = window.weight,
+    cleared = window.cleared or false }
+  if window.batches == 0 then return { window = kept } end
+  local sliced = state.slices and state.optimizers[1] and gather_slices(state, agreed)
+  if not agreed or dist.world_size() == 1 then
+    return { window = kept, gradients = not sliced and own_gradients(state) or nil,
+      slices = sliced or nil }
+  end
+  kept.used, kept.weight = dist.all_reduce(kept.used), dist.all_reduce(kept.weight)
+  kept.cleared = dist.all_reduce(kept.cleared and 1 or 0, { op = "max" }) == 1
+  if sliced then return { window = kept, slices = sliced } end
+  return { window = kept, gradients = sum_gradients(state) }
+end
+
+--- Takes back the window's counts.
+function open_window.restore(state, kept)
+  local window = state.window
+  if not kept then return end
+  window.batches, window.cleared = kept.batches, kept.cleared
+  if not state.slices and not state.trainer.is_global_zero then return end
+  window.used, window.weight = kept.used, kept.weight
+end
+
+--- Takes back its gradients, or those of slices.
+function open_window.restore_gradients(state, gradients, sliced)
+  if state.window.batches > 0 and (sliced == nil) ~= (state.slices == nil) then
+    errors.blame("fit: a window was saved that is not complete, %s deterministic = 'world': go on "
+      .. "as it was saved", sliced and "with" or "without")
+  elseif sliced then
+    slices.load_state_dict(state, sliced)
+  elseif gradients and state.trainer.is_global_zero then
+    for name, parameter in state.module:named_parameters() do
+      if gradients[name] then parameter.grad = gradients[name] end
+    end
+  end
+end
+
+return open_window

@@ -1,0 +1,117 @@
+--- stdlib/trainer/saving/packing.lua: takes the tensors out of a tree of saved state, and puts them
+--- back.
+--
+-- A checkpoint is tensors by name and one text. `pack` replaces each tensor by a note of its name;
+-- what is neither tensor, number, string, boolean nor a plain table of those is an error that names
+-- its place.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local packing = {}
+
+local TENSOR <const> = "$tensor" -- the only key of a table that stands for a tensor
+local PAIRS <const> = "$pairs" -- the only key of a table whose keys are not all positions or names
+
+local PLAIN <const> = { number = true, string = true, boolean = true }
+
+local function is_sequence(value, keys)
+  return #keys > 0 and keys[#keys] == #value and #keys == #value
+end
+
+local function below(name, key)
+  return name == "" and tostring(key) or ("%s.%s"):format(name, key)
+end
+
+-- Keys that say what a table stands for are the notes' own.
+local function is_note(keys)
+  return type(keys[1]) == "string" and keys[1]:sub(1, 1) == "$"
+end
+
+local function pack_tensor(run, tensor, name)
+  if run.tensors[name] ~= nil then
+    errors.blame("%s: two tensors would be called '%s' in the file", run.where, name)
+  end
+  run.tensors[name] = tensor:detach()
+  return { [TENSOR] = name }
+end
+
+local pack
+
+local function pack_pairs(run, value, keys, name)
+  local list = {}
+  for i, key in ipairs(keys) do list[i] = { key, pack(run, value[key], below(name, key)) } end
+  return { [PAIRS] = list }
+end
+
+local function pack_table(run, value, name)
+  local keys, mixed, other = tree.keys(value)
+  if other ~= nil then
+    errors.blame("%s: %s has a key that is neither a number nor a string: %s", run.where, name,
+      errors.show(other))
+  elseif run.open[value] then
+    errors.blame("%s: %s contains itself", run.where, name)
+  end
+  run.open[value] = true
+  local has_positions, result = math.type(keys[1]) == "integer", {}
+  if mixed or is_note(keys) or has_positions and not is_sequence(value, keys) then
+    result = pack_pairs(run, value, keys, name)
+  else
+    for _, key in ipairs(keys) do
+      result[key] = pack(run, value[key], below(name, has_positions and key - 1 or key))
+    end
+  end
+  run.open[value] = nil
+  return result
+end
+
+function pack(run, value, name)
+  if c.is_tensor(value) then
+    return pack_tensor(run, value, name)
+  elseif PLAIN[type(value)] then
+    return value
+  elseif type(value) ~= "table" or getmetatable(value) ~= nil then
+    errors.blame("%s: %s cannot be saved: it is %s", run.where, name, errors.show(value))
+  end
+  return pack_table(run, value, name)
+end
+
+--- The tree without its tensors, which go into `tensors` under names that begin with `name` ("":
+--- with the tree's own). `where` begins error texts.
+function packing.pack(value, name, tensors, where)
+  return pack({ tensors = tensors, where = where or "save_checkpoint", open = {} }, value, name)
+end
+
+--- The tree again. A tensor that is not there is left out: the reader has checked that all are.
+function packing.unpack(value, tensors)
+  if type(value) ~= "table" then return value end
+  if value[TENSOR] then return tensors[value[TENSOR]] end
+  local result = {}
+  if value[PAIRS] then
+    for _, pair in ipairs(value[PAIRS]) do result[pair[1]] = packing.unpack(pair[2], tensors) end
+    return result
+  end
+  for key, held in tree.pairs(value) do result[key] = packing.unpack(held, tensors) end
+  return result
+end
+
+--- A checksum of each tensor, to be saved with them.
+function packing.checksums(tensors)
+  local sums = {}
+  for name, tensor in next, tensors do sums[name] = c.io.crc32(tensor) end
+  return sums
+end
+
+--- What is wrong with the tensors of a file by the checksums that it has (nil: none); nil when all
+--- are there as they were.
+function packing.damage(sums, tensors)
+  for name, sum in tree.pairs(sums or {}) do
+    if tensors[name] == nil then
+      return ("damaged: tensor '%s' is missing"):format(name)
+    elseif c.io.crc32(tensors[name]) ~= sum then
+      return ("damaged: the bytes of tensor '%s' have changed"):format(name)
+    end
+  end
+end
+
+return packing

@@ -1,0 +1,92 @@
+--- stdlib/trainer/saving/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+
+local resume = {}
+
+local function first_checkpoint_callback(trainer)
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.saves_checkpoints then return callback end
+  end
+end
+
+-- Folders where this or an earlier run of the script may have saved.
+local function folders(trainer)
+  local list = {}
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.saves_checkpoints and callback.dirpath then list[#list + 1] = callback.dirpath end
+  end
+  list[#list + 1] = trainer.default_root_dir .. "/checkpoints"
+  for _, logger in ipairs(trainer.loggers) do
+    local root = logger.root_dir
+    for _, name in ipairs(root and c.io.list_folder(root) or {}) do
+      if name:find "^version_%d+$" then
+        list[#list + 1] = ("%s/%s/checkpoints"):format(root, name)
+      end
+    end
+  end
+  return list
+end
+
+-- The checkpoint that was written last, whatever its name.
+local function find_last(trainer)
+  local best, newest
+  for _, folder in ipairs(folders(trainer)) do
+    for _, name in ipairs(c.io.list_folder(folder) or {}) do
+      if name:find "%.ckpt$" then
+        local path = folder .. "/" .. name
+        local time = c.io.modified(path)
+        if time and (not newest or time >= newest) then
+          best, newest = path, time
+        end
+      end
+    end
+  end
+  return best
+end
+
+local function find_best(state)
+  local callback = first_checkpoint_callback(state.trainer)
+  local path = callback and callback.best_model_path
+  if not path then
+    errors.blame("%s: ckpt_path = 'best': no best checkpoint is known: fit first, or name a file",
+      state.fn)
+  end
+  return path
+end
+
+local function find_word(state, wanted)
+  if wanted == "best" then return find_best(state) end
+  local path = find_last(state.trainer)
+  if not path then
+    if state.fn ~= "fit" then
+      errors.blame("%s: ckpt_path = 'last': nothing was saved yet", state.fn)
+    end
+    state.trainer:warn("ckpt_path = 'last': nothing was saved yet: fit starts afresh")
+  end
+  return path
+end
+
+-- Rank 0's files count: it looks, for all.
+local function find(state, wanted)
+  if wanted ~= "best" and wanted ~= "last" then return wanted end
+  local path = state.trainer.is_global_zero and find_word(state, wanted)
+  return state.strategy:broadcast(path or false) or nil
+end
+
+--- The checkpoint that is asked for as a table, and its path; nil when none is.
+function resume.load(state, wanted)
+  if wanted == nil then return nil end
+  if type(wanted) ~= "string" then
+    errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
+      errors.show(wanted))
+  end
+  local path = find(state, wanted)
+  if not path then return nil end
+  local saved, message = state.strategy.checkpoint_io:load(path)
+  if not saved then errors.blame("%s: cannot load the checkpoint: %s", state.fn, message) end
+  state.trainer.ckpt_path, state.resumed_from = path, path
+  return saved, path
+end
+
+return resume

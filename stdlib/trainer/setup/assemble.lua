@@ -1,0 +1,137 @@
+--- stdlib/trainer/setup/assemble.lua: makes the Trainer's parts out of its options.
+local Callback = require "ltrain.core.Callback"
+local Logger = require "ltrain.core.Logger"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local option_rules = require "ltrain.trainer.setup.option_rules"
+local overrides = require "ltrain.trainer.setup.overrides"
+
+local refuse <const> = option_rules.refuse
+
+local assemble = {}
+
+-- A list from one object, a list or nothing.
+local function as_list(value)
+  if value == nil then return {} end
+  if getmetatable(value) ~= nil then return { value } end
+  return table.move(value, 1, #value, 1, {})
+end
+
+local function has(list, wanted)
+  for _, callback in ipairs(list) do
+    if class.is_a(callback, wanted) then return true end
+  end
+end
+
+-- The default callback of an option, unless one of its class is there or it is turned off.
+local function add_default(list, o, option, name, own_options)
+  local wanted = require("ltrain.callbacks." .. name)
+  local there = has(list, wanted)
+  if o[option] and not there then
+    list[#list + 1] = wanted(own_options)
+  elseif not o[option] and there then
+    errors.blame("Trainer: %s = false, but there is a %s among the callbacks", option, name)
+  end
+end
+
+-- Seconds of max_time.
+local function read_time(value)
+  if type(value) == "number" then return value end
+  if type(value) == "table" then
+    return (value.days or 0) * 86400 + (value.hours or 0) * 3600 + (value.minutes or 0) * 60
+      + (value.seconds or 0)
+  end
+  local days, hours, minutes, seconds = value:match("^(%d+):(%d%d):(%d%d):(%d%d)$")
+  if not days then refuse("max_time", value, "must be 'DD:HH:MM:SS', seconds or a table") end
+  return days * 86400 + hours * 3600 + minutes * 60 + seconds
+end
+
+--- Callbacks that save checkpoints come last; the others keep their order.
+function assemble.order(list)
+  local ordered = {}
+  for _, late in ipairs { false, true } do
+    for _, callback in ipairs(list) do
+      if (callback.saves_checkpoints or false) == late then ordered[#ordered + 1] = callback end
+    end
+  end
+  return ordered
+end
+
+--- Sets trainer.callbacks.
+function assemble.callbacks(trainer, o)
+  local list = {}
+  for i, given in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(given) end
+  table.move(overrides.callbacks, 1, #overrides.callbacks, #list + 1, list)
+  if o.barebones then
+    trainer.callbacks = list
+    return
+  end
+  add_default(list, o, "enable_progress_bar", "ProgressBar")
+  add_default(list, o, "enable_model_summary", "ModelSummary")
+  if o.max_time then
+    local Timer = require "ltrain.callbacks.Timer"
+    if not has(list, Timer) then list[#list + 1] = Timer { duration = read_time(o.max_time) } end
+  end
+  if not (o.fast_dev_run and o.enable_checkpointing) then
+    add_default(list, o, "enable_checkpointing", "ModelCheckpoint", { save_last = true })
+  end
+  trainer.callbacks = assemble.order(list)
+end
+
+--- Sets trainer.loggers and trainer.logger.
+function assemble.loggers(trainer, o)
+  local list = {}
+  if o.fast_dev_run or o.barebones or o.logger == false then
+    trainer.loggers, trainer.logger = list, nil
+    return
+  end
+  if o.logger == true then
+    list[1] = require "ltrain.loggers.CSVLogger"(o.default_root_dir)
+  else
+    list = as_list(o.logger)
+    for _, logger in ipairs(list) do
+      if not class.is_a(logger, Logger) then
+        errors.blame("Trainer: logger must be true, false, a logger or a list of them: got %s",
+          errors.show(logger))
+      end
+    end
+  end
+  trainer.loggers, trainer.logger = list, list[1]
+end
+
+-- What fast_dev_run and barebones do to the options.
+local function simplify(o)
+  local n = o.fast_dev_run
+  if n == true then n = 1 end
+  if n and n < 1 then refuse("fast_dev_run", o.fast_dev_run, "must be true or a count above 0") end
+  if n then
+    for _, kind in ipairs { "train", "val", "test", "predict" } do
+      o["limit_" .. kind .. "_batches"] = n
+    end
+    o.max_steps, o.max_epochs, o.num_sanity_val_steps = n, 1, 0
+    o.val_check_interval, o.check_val_every_n_epoch = 1.0, 1
+  end
+  if o.barebones then o.num_sanity_val_steps, o.log_every_n_steps = 0, 0 end
+end
+
+-- Options that scripts and callbacks may read, and some change, as fields of the Trainer.
+local FIELDS <const> = {
+  "max_steps", "limit_train_batches", "limit_val_batches", "limit_test_batches",
+  "limit_predict_batches", "val_check_interval", "check_val_every_n_epoch",
+  "num_sanity_val_steps", "accumulate_grad_batches", "default_root_dir", "log_every_n_steps",
+}
+
+--- Sets the fields that are options, and the number of epochs.
+function assemble.limits(trainer, o)
+  simplify(o)
+  if o.check_val_every_n_epoch == false then o.check_val_every_n_epoch = nil end
+  trainer.fast_dev_run = o.fast_dev_run and true or false
+  for _, name in ipairs(FIELDS) do trainer[name] = o[name] end
+  trainer.max_epochs = o.max_epochs
+  if not o.max_epochs then
+    trainer.max_epochs = (o.max_steps ~= -1 or o.max_time) and -1 or 1000
+    trainer.epochs_by_default = trainer.max_epochs == 1000
+  end
+end
+
+return assemble

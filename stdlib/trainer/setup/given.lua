@@ -1,0 +1,85 @@
+--- stdlib/trainer/setup/given.lua: reads the arguments of fit, validate, test and predict.
+--
+-- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
+-- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local given = {}
+
+local KIND <const> = { validate = "val", test = "test", predict = "predict" }
+
+-- Options of a loop, and under which name they are kept.
+local OPTIONS <const> = {
+  train = "train", train_dataloaders = "train", val = "val", val_dataloaders = "val",
+  test = "test", predict = "predict", dataloaders = "loaders", datamodule = "data_module",
+  ckpt_path = "ckpt_path", verbose = "verbose", return_predictions = "return_predictions",
+}
+
+-- An empty table is a data set in the first place and options later: { ckpt_path = nil }.
+local function is_options(value, place)
+  if type(value) ~= "table" or getmetatable(value) ~= nil or type(value.batches) == "function" then
+    return false
+  end
+  local key = next(value)
+  return type(key) == "string" or key == nil and place > 1
+end
+
+-- Known by what it has, so that a plain table of functions is one too.
+local function is_data_module(value)
+  if type(value) ~= "table" or type(value.batches) == "function" then return false end
+  for _, kind in ipairs { "train", "val", "test", "predict" } do
+    if type(value[kind .. "_dataloader"]) == "function" then return true end
+  end
+  return false
+end
+
+local function take_options(found, options, fn)
+  local names = tree.keys(OPTIONS)
+  for name, value in tree.pairs(options) do
+    local key = OPTIONS[name]
+    if not key then
+      errors.blame("%s: unknown option %s%s", fn, errors.show(name),
+        errors.did_you_mean(name, names))
+    end
+    if key == "loaders" then key = KIND[fn] or "train" end
+    if found[key] ~= nil then errors.blame("%s: %s is given twice", fn, name) end
+    found[key] = value
+  end
+end
+
+local function take_position(found, value, fn, count)
+  if is_data_module(value) then
+    found.data_module = value
+  elseif fn == "fit" and count < 2 then
+    found[count == 0 and "train" or "val"] = value
+    return count + 1
+  elseif fn ~= "fit" and count < 1 then
+    found[KIND[fn]] = value
+    return count + 1
+  else
+    errors.blame("%s: one argument too many: %s", fn, errors.show(value))
+  end
+  return count
+end
+
+--- A table with train, val, test, predict, data_module, ckpt_path, verbose, return_predictions.
+function given.read(fn, ...)
+  local found, count = {}, 0
+  for i = 1, select("#", ...) do
+    local value = select(i, ...)
+    if is_options(value, i) and not is_data_module(value) then
+      take_options(found, value, fn)
+    elseif value ~= nil then
+      count = take_position(found, value, fn, count)
+    elseif fn == "fit" then
+      count = count + 1
+    end
+  end
+  if found.data_module and (found.train ~= nil or found[KIND[fn] or "val"] ~= nil) then
+    errors.blame("%s: loaders and a DataModule are given: give one of them", fn)
+  end
+  return found
+end
+
+return given

@@ -1,0 +1,114 @@
+--- stdlib/trainer/setup/options.lua: THE list of the Trainer's options.
+--
+-- The check of what scripts pass, the flags of the command line and the page of options come from
+-- these rows.
+
+-- A limit: an integer counts batches, a float is a share.
+local function check_limit(value)
+  if value < 0 then return ("must not be negative: got %s"):format(value) end
+  if math.type(value) == "float" and value > 1 then
+    return ("must be an integer (batches) or a share from 0.0 to 1.0: got %s"):format(value)
+  end
+end
+
+local function limit(doc)
+  return { type = "number", default = 1.0, check = check_limit, doc = doc }
+end
+
+local function flag(default, doc)
+  return { type = "boolean", default = default, doc = doc }
+end
+
+local function check_interval(value)
+  if value <= 0 then return ("must be positive: got %s"):format(value) end
+  if math.type(value) == "float" and value > 1 then
+    return ("must be an integer (batches) or a share up to 1.0: got %s"):format(value)
+  end
+end
+
+local function check_every(value)
+  if value == true then return "must be an integer, or false to count batches only: got true" end
+  if value and value < 1 then return ("must be at least 1: got %s"):format(value) end
+end
+
+local function check_deterministic(value)
+  if type(value) == "string" and value ~= "warn" and value ~= "world" then
+    return ("must be true, false, 'warn' or 'world': got '%s'"):format(value)
+  end
+end
+
+return {
+  accelerator = { type = "string|object|table", default = "auto",
+    doc = "what ranks compute on: 'auto' or 'cpu', or an accelerator of your own" },
+  strategy = { type = "string|object", default = "auto",
+    doc = "how ranks work together: 'auto', 'ddp', 'single_device', another name that is "
+      .. "registered, or an object" },
+  devices = { type = "integer|string|table", default = "auto",
+    doc = "how many ranks on this machine, each a process; 'auto': one" },
+  num_nodes = { type = "integer", default = 1, min = 1, doc = "machines of the job" },
+  precision = { type = "integer|string", default = "32-true",
+    doc = "'32-true', or 'bf16-mixed' to compute products in bf16" },
+  logger = { type = "boolean|object|table", default = true,
+    doc = "true: CSV; false: none; a logger or a list" },
+  callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },
+  fast_dev_run = { type = "boolean|integer", default = false,
+    doc = "run n (true: 1) batches of each loop, save and log nothing" },
+  max_epochs = { type = "integer", min = -1, doc = "epochs to train; -1: no limit" },
+  min_epochs = { type = "integer", min = 0, doc = "should_stop is not honoured before" },
+  max_steps = { type = "integer", default = -1, min = -1, doc = "optimizer steps; -1: no limit" },
+  min_steps = { type = "integer", min = 0, doc = "should_stop is not honoured before" },
+  max_time = { type = "string|table|number",
+    doc = "'DD:HH:MM:SS', seconds, or {days =, hours =, minutes =, seconds =}" },
+  limit_train_batches = limit "training batches of an epoch: a count or a share",
+  limit_val_batches = limit "validation batches a loader: a count or a share",
+  limit_test_batches = limit "test batches a loader: a count or a share",
+  limit_predict_batches = limit "prediction batches a loader: a count or a share",
+  overfit_batches = { type = "number", default = 0, check = check_limit,
+    doc = "train and validate on the same few batches, unshuffled" },
+  val_check_interval = { type = "number", default = 1.0, check = check_interval,
+    doc = "validate after this share of an epoch, or every n batches" },
+  check_val_every_n_epoch = { type = "integer|boolean", default = 1, check = check_every,
+    doc = "epochs between validations; false: val_check_interval counts across epochs" },
+  num_sanity_val_steps = { type = "integer", default = 2, min = -1,
+    doc = "validation batches run before training; -1: all" },
+  log_every_n_steps = { type = "integer", default = 50, min = 0,
+    doc = "steps between rows of step values; 0: none" },
+  enable_checkpointing = flag(true, "save a checkpoint an epoch when no callback does"),
+  enable_progress_bar = flag(true, "show a progress bar"),
+  enable_model_summary = flag(true, "print the layers before training"),
+  accumulate_grad_batches = { type = "integer", default = 1, min = 1,
+    doc = "batches between two optimizer steps" },
+  gradient_clip_val = { type = "number", min = 0, doc = "largest gradient; 0 or nothing: off" },
+  gradient_clip_algorithm = { type = "string", default = "norm", choices = { "norm", "value" },
+    doc = "what is limited: the norm of all, or each number" },
+  deterministic = { type = "boolean|string", default = false, check = check_deterministic,
+    doc = "true or 'warn': the same run twice gives the same bits (on the CPU always so at one "
+      .. "number of threads; with mpi ranks then sum in a fixed order); 'world': so do 1, 2 and 4 "
+      .. "ranks" },
+  world_slices = { type = "integer", default = 4, min = 1,
+    doc = "with deterministic = 'world': into how many slices each batch is cut, a power of two; "
+      .. "ranks must divide it" },
+  world_threads = { type = "integer", min = 1,
+    doc = "threads of a rank with deterministic = 'world', part of what must be equal; else 1" },
+  inference_mode = flag(true, "no gradients in validate, test and predict"),
+  reload_dataloaders_every_n_epochs = { type = "integer", default = 0, min = 0,
+    doc = "ask for the loaders again every n epochs" },
+  default_root_dir = { type = "string", default = ".", doc = "folder for logs and checkpoints" },
+  detect_anomaly = flag(false, "look at the loss of each step on every device"),
+  barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
+  enable_autolog_hparams = flag(true, "give the module's hparams to the loggers"),
+  use_distributed_sampler = flag(true, "share the data among processes"),
+  sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples"),
+  allow_batch_change = flag(false,
+    "resume with another global batch although schedules count steps"),
+  plugins = { type = "table|object|string",
+    doc = "older name: a precision, a checkpoint_io, a cluster environment, or a list of them; "
+      .. "give them to a strategy" },
+  replica_check_every_n_steps = { type = "integer", default = 50, min = 0,
+    doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
+  timeout = { type = "number", min = 0.1,
+    doc = "seconds after which a rank that is late, or silent (3 at least), ends the job; else "
+      .. "LT_TIMEOUT or 60" },
+  fork_with_threads = { type = "boolean", default = false,
+    doc = "fork ranks although a host has threads of its own running" },
+}

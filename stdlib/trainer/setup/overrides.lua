@@ -1,0 +1,45 @@
+--- stdlib/trainer/setup/overrides.lua: what the command line says to every Trainer of the main
+--- script.
+--
+-- The CLI sets options; each Trainer that is built takes them over the script's own and tells each
+-- in one line. `ran` counts the loops that were called: what a script that called one returns is
+-- not fitted again. A host that embeds a state adds its callbacks here.
+local errors = require "ltrain.core.errors"
+
+local overrides = {
+  values = {}, -- option -> value
+  unset = {}, -- option -> true: its default, whatever the script says
+  ckpt_path = nil, -- for the first loop of the word's kind
+  resume = nil, -- { loop = n, path = }: the n-th loop of the script goes on from the file
+  only = nil, -- the loop of the command word, nil for `run`
+  callbacks = {}, -- of every Trainer, after its own
+  ran = 0,
+}
+
+--- Sets an option of every Trainer to come; nil is the option's default.
+function overrides.set(name, value)
+  overrides.values[name] = value
+  overrides.unset[name] = value == nil or nil
+end
+
+--- A loop begins: counted, refused when the command line asks for another one.
+function overrides.begin(fn)
+  local only = overrides.only
+  if only and fn ~= only then
+    errors.blame("%s: `ltrain %s` runs no other loop: let the script return its module", fn, only)
+  end
+  overrides.ran = overrides.ran + 1
+end
+
+--- The checkpoint that the command line names for this loop, once; or nil. That of a job that was
+--- stopped in this loop and restarted comes first.
+function overrides.take_ckpt_path(fn)
+  local resume = overrides.resume
+  if resume and resume.loop == overrides.ran then return resume.path end
+  local path = overrides.ckpt_path
+  if not path or fn ~= (overrides.only or "fit") then return nil end
+  overrides.ckpt_path = nil
+  return path
+end
+
+return overrides

@@ -1,0 +1,131 @@
+--- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
+local Strategy = require "ltrain.core.Strategy"
+local class = require "ltrain.core.class"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local join = require "ltrain.clusters.join"
+local option_rules = require "ltrain.trainer.setup.option_rules"
+local options = require "ltrain.trainer.setup.options"
+local plugins = require "ltrain.trainer.setup.plugins"
+local precision = require "ltrain.precision"
+local registry = require "ltrain.strategies.registry"
+
+local refuse <const> = option_rules.refuse
+
+local place = {}
+
+local function check_accelerator(o)
+  if type(o.accelerator) == "table" then return end
+  local name = o.accelerator:lower()
+  if name == "auto" or name == "cpu" then return end
+  local known = { gpu = true, cuda = true, mps = true, tpu = true }
+  refuse("accelerator", o.accelerator, known[name]
+    and "not in this build: it trains on the CPU ('auto' or 'cpu')"
+    or "must be 'auto' or 'cpu'" .. errors.did_you_mean(name, { "auto", "cpu", "gpu", "cuda" }))
+end
+
+-- How many ranks a machine is to have; nil where the options leave it open. On the CPU the user
+-- says it: every core already works for one rank.
+local function wanted_devices(o)
+  local devices = o.devices
+  if devices == "auto" then return nil end
+  local count = math.tointeger(tonumber(devices))
+  if type(devices) == "table" or type(devices) == "string" and devices:find "," then
+    refuse("devices", devices, "the CPU has no device numbers: write devices = N, the number of "
+      .. "ranks")
+  elseif count == -1 then
+    refuse("devices", devices, "the CPU has no number of devices: write devices = N, the number "
+      .. "of ranks")
+  elseif not count or count < 1 then
+    refuse("devices", devices, "must be a number of ranks or 'auto'")
+  end
+  return count
+end
+
+-- Ranks were started by somebody else (mpirun, srun, lt.dist.launch): the options must agree.
+local function check_world(o, devices, world)
+  local wanted = devices and devices * o.num_nodes or world.ranks
+  if wanted == world.ranks then return end
+  errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but the launcher started %d: "
+    .. "leave devices out, or start %d", devices, o.num_nodes, wanted, world.ranks, wanted)
+end
+
+-- How many ranks this process is to start or is part of.
+local function count_ranks(o)
+  local devices = wanted_devices(o)
+  local world = dist.world()
+  if world.ranks > 1 then
+    check_world(o, devices, world)
+    return world.ranks
+  elseif o.num_nodes > 1 then
+    refuse("num_nodes", o.num_nodes, "ranks on several machines are started by mpirun or srun, or "
+      .. "by `ltrain run --launcher mpi --hosts a,b`")
+  end
+  return devices or 1
+end
+
+local function by_name(name)
+  local row = registry.find(name:lower())
+  if row then return row.class(row.params) end
+  local names = registry.names()
+  refuse("strategy", name, registry.absent(name:lower()) or ("must be one of auto, %s%s"):format(
+    table.concat(names, ", "), errors.did_you_mean(name:lower(), names)))
+end
+
+-- The strategy that the option says; nil for "auto", which depends on the number of ranks.
+local function given_strategy(o)
+  local given = o.strategy
+  if class.is_a(given, Strategy) then return given end
+  if type(given) ~= "string" then
+    refuse("strategy", given, "must be a name or an object below lt.Strategy")
+  end
+  return given:lower() ~= "auto" and by_name(given) or nil
+end
+
+-- Parts of the strategy that the Trainer's options name, each once.
+local function given_parts(trainer, o)
+  local parts = plugins.read(trainer, o.plugins)
+  if type(o.accelerator) == "table" then parts.accelerator = o.accelerator end
+  if o.precision ~= options.precision.default then
+    if parts.precision then
+      errors.blame("Trainer: precision and plugins give a precision each: give one of them")
+    end
+    parts.precision = precision.plugin(o.precision)
+  end
+  return parts
+end
+
+-- The environment that a script names has its ranks join before they are counted.
+local function join_world(environment, o)
+  if not environment then return end
+  environment = Strategy.make_part("cluster_environment", environment, "Trainer")
+  local joined, message = join(environment,
+    { devices = wanted_devices(o), num_nodes = o.num_nodes })
+  if joined == nil then errors.blame("Trainer: %s", message) end
+end
+
+--- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
+--- trainer, and who this rank is.
+function place.set(trainer, o)
+  check_accelerator(o)
+  local strategy, parts = given_strategy(o), given_parts(trainer, o)
+  join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
+  local ranks = count_ranks(o)
+  strategy = strategy or by_name(ranks > 1 and "ddp" or "single_device")
+  strategy:combine(parts)
+  strategy:configure(ranks, o)
+  for _, text in ipairs(strategy.notes or {}) do trainer:note(text) end
+  trainer.strategy = strategy
+  trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
+  place.note_rank(trainer)
+end
+
+--- Copies who this process is into the fields that scripts read.
+function place.note_rank(trainer)
+  for _, name in ipairs { "global_rank", "local_rank", "node_rank", "world_size",
+    "is_global_zero" } do
+    trainer[name] = trainer.strategy[name]
+  end
+end
+
+return place
