@@ -65,6 +65,31 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
     assert.equal(1, count, err)
   end)
 
+  it("says that it has rank 0's gradients only, where a window was open", function()
+    local out, err = logged.output(2, NET .. [[
+      function Net:loss(batch) return (self.w * batch[1]:to "f32"):mean() end
+      function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+      local net, t = Net(), trainer {accumulate_grad_batches = 3}
+      function net:on_train_batch_end(_, _, i)
+        if rank() == 0 then self.trainer:save_checkpoint("after_" .. i .. ".ckpt") end
+        if i == 1 then self.trainer:request_checkpoint("agreed.ckpt", {agreed = true}) end
+      end
+      t:fit(net, loader(16, 2))
+      for _, file in ipairs {"after_1", "after_2", "agreed"} do
+        local u, again = trainer {accumulate_grad_batches = 3}, Net()
+        u:fit(again, loader(16, 2), nil, {ckpt_path = file .. ".ckpt"})
+        print(file, figures(u), lt.hash(again:state_dict()) == lt.hash(net:state_dict()))
+      end
+    ]])
+    assert.matches("agreed\t120 15 7.5 7.5\ttrue\n", out)
+    assert.matches("after_1\t92 15 11.5 11.5\tfalse\n", out)
+    local _, count = err:gsub("after_1.ckpt was saved in mid%-window by rank 0 alone: of the first "
+      .. "2 batches of this window it has rank 0's gradients only", "")
+    assert.equal(1, count, err)
+    assert.not_matches("after_2.ckpt was saved in mid%-window", err)
+    assert.not_matches("agreed.ckpt was saved", err)
+  end)
+
   it("is as any other when it was saved at the end of an epoch, or after the fit", function()
     local out, err = logged.output(2, NET .. [[
       local net, t = Net(), trainer()

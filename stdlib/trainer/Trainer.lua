@@ -183,7 +183,8 @@ function Trainer:save_checkpoint(path, save_options)
 end
 
 --- Asks for a checkpoint at the end of this batch or epoch, where it resumes exactly; after() runs
---- once it is written.
+--- once it is written. Options: weights_only; agreed: all ranks ask for it, so that figures in
+--- mid-epoch and gradients in mid-window are those of all.
 function Trainer:request_checkpoint(path, save_options, after)
   boundary.request_save(self.running, path, save_options, after)
 end

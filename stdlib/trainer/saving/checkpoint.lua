@@ -128,11 +128,11 @@ function checkpoint.restore_model(state, saved)
   end
 end
 
-local function restore_loops(state, loops)
+local function restore_loops(state, loops, path)
   local trainer = state.trainer
   for key, value in pairs(loops.fit) do state.progress[key] = value end
   state.nominal_batch = loops.nominal_batch
-  open_window.restore(state, loops.window)
+  open_window.restore(state, loops.window, path)
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end
@@ -158,7 +158,7 @@ function checkpoint.restore_fit(state, saved, path)
       trainer.max_epochs)
   end
   trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
-  restore_loops(state, saved.loops)
+  restore_loops(state, saved.loops, path)
   position.restore(state, saved.loops.cut, path)
   restore_lists(path, "optimizers", state.optimizers, saved.optimizer_states)
   local schedulers = {}

@@ -50,6 +50,7 @@ function open_window.collect(state, agreed)
   if window.batches == 0 then return { window = kept } end
   local sliced = state.slices and state.optimizers[1] and gather_slices(state, agreed)
   if not agreed or dist.world_size() == 1 then
+    kept.rank_zero_only = dist.world_size() > 1 or nil
     return { window = kept, gradients = not sliced and own_gradients(state) or nil,
       slices = sliced or nil }
   end
@@ -59,10 +60,14 @@ function open_window.collect(state, agreed)
   return { window = kept, gradients = sum_gradients(state) }
 end
 
---- Takes back the window's counts.
-function open_window.restore(state, kept)
+--- Takes back the window's counts; says where other ranks' gradients are missing.
+function open_window.restore(state, kept, path)
   local window = state.window
   if not kept then return end
+  if kept.rank_zero_only then
+    state.trainer:say(("fit: %s was saved in mid-window by rank 0 alone: of the first %d batches of "
+      .. "this window it has rank 0's gradients only"):format(path, kept.batches))
+  end
   window.batches, window.cleared = kept.batches, kept.cleared
   if not state.slices and not state.trainer.is_global_zero then return end
   window.used, window.weight = kept.used, kept.weight
