@@ -65,8 +65,8 @@ function open_window.restore(state, kept, path)
   local window = state.window
   if not kept then return end
   if kept.rank_zero_only then
-    state.trainer:say(("fit: %s was saved in mid-window by rank 0 alone: of the first %d batches of "
-      .. "this window it has rank 0's gradients only"):format(path, kept.batches))
+    state.trainer:say(("fit: %s was saved in mid-window by rank 0 alone: of the first %d batches "
+      .. "of this window it has rank 0's gradients only"):format(path, kept.batches))
   end
   window.batches, window.cleared = kept.batches, kept.cleared
   if not state.slices and not state.trainer.is_global_zero then return end
