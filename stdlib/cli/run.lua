@@ -10,7 +10,6 @@ local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
 local protect = require "ltrain.cli.protect"
-local traceback = require "ltrain.cli.traceback"
 local words = require "ltrain.cli.words"
 local world = require "ltrain.cli.world"
 
@@ -76,7 +75,7 @@ local function show_predictions(parsed, host, outputs)
         errors.show(outputs[1]))
     end
     for i, output in ipairs(outputs) do
-      host.write(("%d: %s\n"):format(i, traceback.message(output)))
+      host.write(("%d: %s\n"):format(i, type(output) == "string" and output or errors.show(output)))
     end
     return
   end

@@ -32,7 +32,8 @@ function Line:test_step(batch)
   self:log("test_loss", lt.mse_loss(self.layer(batch[1]), batch[2]))
 end
 
-function Line:predict_step(batch)
+function Line:predict_step(batch, batch_idx)
+  if what == "predict words" then return ({"word", 1.5, {}, true})[batch_idx + 1] end
   return self.layer(batch[1])
 end
 
