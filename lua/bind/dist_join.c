@@ -81,7 +81,14 @@ void lt_dist_tell(lua_State *L, lt_bind *b) {
   lt_place p = lt_place_here(L, b);
   bool stops = lt_is_interrupt(L, -1);
   int status = lt_status_of(L, -1);
-  const char *text = luaL_tolstring(L, -1, NULL);
+  bool has_place = stops || lua_type(L, -1) == LUA_TSTRING;
+  if (has_place)
+    lua_pushliteral(L, "");
+  else
+    lt_push_where(L);
+  lt_push_error_text(L, -2);
+  lua_concat(L, 2);
+  const char *text = lua_tostring(L, -1);
   if (stops)
     lt_world_stop(w, text, status);
   else

@@ -161,6 +161,13 @@ static int last_error(lua_State *L) {
   return 1;
 }
 
+/* runtime.error_text(error) -> what is told of it */
+static int error_text(lua_State *L) {
+  luaL_checkany(L, 1);
+  lt_push_error_text(L, 1);
+  return 1;
+}
+
 /* runtime.status_of(error) -> the exit status that goes with it */
 static int status_of(lua_State *L) {
   luaL_checkany(L, 1);
@@ -199,6 +206,7 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
                                      {"module_path", module_path},
                                      {"note_error", lt_note_error},
                                      {"status_of", status_of},
+                                     {"error_text", error_text},
                                      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"last_error", last_error}, {NULL, NULL}};
   lua_pushvalue(L, 1);

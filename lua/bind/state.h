@@ -137,6 +137,10 @@ _Noreturn void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int st
    signal ended 128 + n, else 1. */
 int lt_status_of(lua_State *L, int index);
 
+/* Push what is told of the error value at `index`: a text as it is, what __tostring gives, else
+   what `lua` tells and of a plain table the first fields. */
+const char *lt_push_error_text(lua_State *L, int index);
+
 /* Whether the error at `index` is what a Trainer that saved and stopped raises. */
 bool lt_is_interrupt(lua_State *L, int index);
 

@@ -50,8 +50,7 @@ static int describe(lua_State *L) {
   tell_ranks(L);
   int status = lt_status_of(L, 1);
   if (lua_type(L, 1) != LUA_TSTRING) {
-    if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)
-      lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    lt_push_error_text(L, 1);
     lua_replace(L, 1);
   } else if (!stopped) {
     luaL_traceback(L, L, lua_tostring(L, 1), 1);

@@ -26,7 +26,7 @@ static void keep_message(ltrain *l, const char *text) {
 
 /* Message handler: error values as texts; memory errors do not come here. */
 static int to_text(lua_State *L) {
-  luaL_tolstring(L, 1, NULL);
+  lt_push_error_text(L, 1);
   return 1;
 }
 
@@ -219,7 +219,7 @@ static int end_steps(lua_State *L) {
 }
 
 static int text_of_top(lua_State *L) {
-  luaL_tolstring(L, 1, NULL);
+  lt_push_error_text(L, 1);
   return 1;
 }
 

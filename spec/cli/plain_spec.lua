@@ -79,6 +79,21 @@ describe("ltrain without a word", function()
     assert.equal("ltrain: mine\n", err)
   end)
 
+  it("shows the first fields of an error value that is a plain table", function()
+    local function shown(code)
+      return select(3, run { "-e", code })
+        :match("^ltrain: %(error object is a table value: (.*)%)\n$")
+    end
+    assert.equal("{'x', code = 3, ok = false, why = a table}",
+      shown "error{'x', why = {}, code = 3, ok = false}")
+    assert.equal("{[3] = '" .. ("y"):rep(57) .. "...'}", shown "error{[3] = ('y'):rep(80)}")
+    local fields = {}
+    for k = 1, 9 do fields[k] = ("k%d = %d"):format(k, k) end
+    local text = table.concat(fields, ", ")
+    assert.equal("{" .. text:gsub(", k9 = 9", ", ...}"), shown("error{" .. text .. "}"))
+    assert.is_nil(shown "error(setmetatable({secret = 1}, {}))")
+  end)
+
   it("leaves os.exit to the script", function()
     assert.equal(7, (run { "-e", "os.exit(7)" }))
     assert.equal(1, (run { "-e", "os.exit(false, true)" }))

@@ -93,6 +93,29 @@ describe("Trainer{devices = 2}", function()
     assert.not_matches("boom", err)
   end)
 
+  it("tells what is in a table that a rank raised", function()
+    local script <const> = [[
+      local net = Net()
+      function net.at(i)
+        if lt.dist.rank() == %d and i == 3 then error {code = 3, why = "no luck"} end
+        lt.dist.barrier()
+      end
+      local ok, value = pcall(function() trainer({devices = 2}):fit(net, loader()) end)
+      print(type(value), type(value) == "table" and value.code)
+      error(value, 0)
+    ]]
+    local text <const> = "(error object is a table value: {code = 3, why = 'no luck'})"
+    local status, out, err = run(script:format(1))
+    assert.equal(1, status)
+    assert.equal("string\tfalse\n", out)
+    assert.matches("ltrain: rank 1: [^\n]*script.lua:%d+: ", err)
+    assert.matches(text, err, 1, true)
+    status, out, err = run(script:format(0))
+    assert.equal(1, status)
+    assert.equal("table\t3\n", out)
+    assert.matches("ltrain: " .. text, err, 1, true)
+  end)
+
   it("is in no hook any more when it has failed", function()
     local status, out, err = run [[
       local net = Net()

@@ -39,6 +39,20 @@ describe("ranks of mpirun", function()
     end
   end)
 
+  test("tell what is in a table that was raised", function()
+    for rank = 0, 1 do
+      for _, word in ipairs{ "", "run" } do
+        local status, output = mpirun(2, ([[
+          if lt.dist.rank() == %d then error {code = 3} end
+          lt.dist.barrier()
+        ]]):format(rank), word)
+        assert.equal(1, status, output)
+        assert.equal(("ltrain: rank %d: script.lua:1: "):format(rank)
+          .. "(error object is a table value: {code = 3})\n", output)
+      end
+    end
+  end)
+
   test("write into one folder: the one that rank 0 chose", function()
     local status, output, folder = mpirun(2, [[
       local Net = lt.Module:extend "Net"

@@ -8,10 +8,9 @@ local protect = {}
 local function on_error(host)
   return function(value)
     local interrupt = require "ltrain.trainer.interrupt"
-    local message = traceback.message(value)
+    local message = c.runtime.error_text(value)
     local stopped = interrupt.is(value) or host.stopped()
-    -- Ranks that a launcher started hear of it before anything unwinds.
-    c.dist.tell(stopped and value or message)
+    c.dist.tell(value) -- ranks that a launcher started hear of it before anything unwinds
     if stopped or type(value) ~= "string" then
       return { text = message, stopped = stopped, status = c.runtime.status_of(value) }
     end

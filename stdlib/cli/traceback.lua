@@ -32,13 +32,4 @@ function traceback.trim(message, text)
   return table.concat(kept, "\n")
 end
 
---- An error value as a text, as `lua` shows it.
-function traceback.message(value)
-  if type(value) == "string" then return value end
-  local meta = getmetatable(value)
-  if type(meta) == "table" and meta.__tostring then return tostring(value) end
-  if type(value) == "number" then return tostring(value) end
-  return ("(error object is a %s value)"):format(type(value))
-end
-
 return traceback
