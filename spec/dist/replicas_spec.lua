@@ -118,7 +118,7 @@ fit(net, {devices = 2, replica_check_every_n_steps = 0})
 end)
 
 describe("weights that all ranks changed alike", function()
-  it("are told by each rank and train on", function()
+  it("are told once and train on", function()
     local status, text = run [[
 function net.at(i, self)
   lt.no_grad(function() self.head.weight:mul_(0.9) end)
@@ -127,8 +127,45 @@ print(fit(net, {devices = 2, replica_check_every_n_steps = 1}).global_step)
 ]]
     assert.equal(0, status, text)
     assert.matches("^12\n", text)
-    assert.equal(2, count(text, "parameter head.weight was changed by mul at script.lua:"
-      .. FIRST + 2))
+    assert.equal(1, count(text, "\nltrain: warning: parameter head.weight was changed by mul at "
+      .. "script.lua:" .. FIRST + 2))
+    assert.equal(1, count(text, "head.weight was changed"))
+  end)
+end)
+
+describe("weights that ranks changed at several lines", function()
+  it("are told by each with its number, also of the last step", function()
+    local status, text = run [[
+function net.at(i, self, rank)
+  if i ~= 11 then return end
+  local _ <close> = lt.no_grad()
+  if rank == 0 then self.head.weight:mul_(0.5) else
+    self.head.weight:mul_(0.5)
+  end
+  self.head.bias:mul_(0.5)
+end
+print(fit(net, {devices = 3, replica_check_every_n_steps = 5}).global_step)
+]]
+    assert.equal(0, status, text)
+    for rank = 0, 2 do
+      assert.equal(1, count(text, ("[rank %d] ltrain: warning: parameter head.weight was changed "
+        .. "by mul at script.lua:%d"):format(rank, FIRST + (rank == 0 and 4 or 5))), text)
+    end
+    assert.equal(3, count(text, "head.weight was changed"))
+    assert.equal(1, count(text, "head.bias was changed"))
+  end)
+
+  it("are told although the next thing is an error", function()
+    local status, text = run [[
+function net.at(i, self, rank)
+  if i == 4 and rank == 1 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
+end
+function net:on_train_batch_end() if self.trainer.global_step == 5 then error "boom" end end
+fit(net, {devices = 2})
+]]
+    assert.equal(1, status, text)
+    assert.equal(1, count(text, "[rank 1] ltrain: warning: parameter head.weight was changed by "
+      .. "mul at script.lua:" .. FIRST + 2))
   end)
 end)
 
@@ -142,7 +179,7 @@ end
 fit(net, {devices = 2})
 ]]
     assert.equal(0, status, text)
-    assert.equal(2, count(text, "body.bias was changed by all_reduce_ at script.lua:" .. FIRST + 2))
+    assert.equal(1, count(text, "body.bias was changed by all_reduce_ at script.lua:" .. FIRST + 2))
     assert.is_nil(text:find("head.bias", 1, true)) -- broadcast makes a new tensor
   end)
 end)

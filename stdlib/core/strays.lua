@@ -11,8 +11,9 @@ local strays = {}
 
 local function tell(optimizer, name, writer)
   optimizer.changed_by[name] = writer
-  console.say_anywhere(("warning: parameter %s was changed by %s, not by its optimizer; if that is "
-    .. "meant, write it within lt.allow_update(function() ... end)"):format(name, writer))
+  local text = ("warning: parameter %s was changed by %s, not by its optimizer; if that is meant, "
+    .. "write it within lt.allow_update(function() ... end)"):format(name, writer)
+  if optimizer._tell_stray then optimizer._tell_stray(text) else console.say_anywhere(text) end
 end
 
 -- Takes what was noted; tells of each parameter once. What an optimizer finds at its first step was

@@ -41,13 +41,17 @@ function console.say(text)
   around(function() c.runtime.write_stderr(("ltrain: %s\n"):format(text)) end)
 end
 
---- A line on stderr of whichever rank this is: of what rank 0 cannot know. What forked ranks write
---- comes out with their rank in front.
+--- A line on stderr of whichever rank this is, with its number in front: of what the others cannot
+--- know.
 function console.say_anywhere(text)
   local world = c.dist.world()
-  if world.rank == 0 then return console.say(text) end
-  c.runtime.write_stderr(("%sltrain: %s\n"):format(
-    world.forked and "" or ("[rank %d] "):format(world.rank), text))
+  if world.ranks == 1 then return console.say(text) end
+  local tagged = world.forked and world.rank > 0 -- what forked ranks write gets their number later
+  local line = ("%sltrain: %s\n"):format(tagged and "" or ("[rank %d] "):format(world.rank), text)
+  local bar = world.rank == 0 and holder
+  if bar then bar:hide() end
+  c.runtime.write_stderr(line)
+  if bar then bar:draw() end
 end
 
 --- Text as it is on stderr.

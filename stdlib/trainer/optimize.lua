@@ -14,6 +14,7 @@ local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
+local told = require "ltrain.trainer.ranks.told"
 
 local optimize = {}
 
@@ -47,6 +48,7 @@ function optimize.prepare(state)
       shared_gradients.stepped(state, optimizer)
       replicas.after_step(state)
     end
+    optimizer._tell_stray = function(text) told.add(state, text) end
   end
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
 end
@@ -55,7 +57,7 @@ end
 function optimize.release(state)
   slices.release(state)
   for _, optimizer in ipairs(state.optimizers or {}) do
-    optimizer._before_step, optimizer._after_step = nil, nil
+    optimizer._before_step, optimizer._after_step, optimizer._tell_stray = nil, nil, nil
   end
 end
 

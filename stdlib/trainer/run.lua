@@ -25,6 +25,7 @@ local shards = require "ltrain.trainer.data.shards"
 local slices = require "ltrain.trainer.ranks.slices"
 local sources = require "ltrain.trainer.data.sources"
 local together = require "ltrain.core.together"
+local told = require "ltrain.trainer.ranks.told"
 
 local run = {}
 
@@ -160,6 +161,7 @@ local function fail(state, err)
   trainer.interrupted = interrupt.is(err)
   state.hook = nil
   together.set(false)
+  told.alone(state)
   -- An error in here must not hide the one that is told.
   for _, callback in ipairs(trainer.callbacks) do
     if callback.on_exception then

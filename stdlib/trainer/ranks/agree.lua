@@ -9,6 +9,7 @@ local collectives = require "ltrain.dist.collectives"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local interrupt = require "ltrain.trainer.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
+local told = require "ltrain.trainer.ranks.told"
 
 local agree = {}
 
@@ -25,7 +26,7 @@ function agree.step(state, weight, missing)
   local asked, signal = interrupt.pending()
   local sums = add(state, {
     weight, missing, trainer.should_stop and 1 or 0, state.leaves and 1 or 0, asked and 1 or 0,
-    signal, trainer.is_global_zero and trainer:now() or 0,
+    signal, trainer.is_global_zero and trainer:now() or 0, told.count(state),
   })
   agreed.stop = sums[3] > 0
   if agreed.stop then trainer.should_stop = true end
@@ -33,6 +34,7 @@ function agree.step(state, weight, missing)
   agreed.interrupt = sums[5] > 0
   agreed.signal = agreed.interrupt and sums[6] // sums[5] or nil
   agreed.now = sums[7]
+  if sums[8] > 0 then told.together(state) end
   return sums[1], sums[2]
 end
 

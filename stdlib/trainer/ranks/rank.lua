@@ -8,6 +8,7 @@ local dist = require "ltrain.dist"
 local has_method = require "ltrain.core.has_method"
 local place = require "ltrain.trainer.setup.place"
 local silent = require "ltrain.trainer.ranks.silent"
+local told = require "ltrain.trainer.ranks.told"
 local version = require "ltrain.loggers.version"
 
 local ranks = {}
@@ -55,10 +56,11 @@ function ranks.enter(state)
   call.resolve(state)
 end
 
---- The last thing that they do together: how long each waited for the others, told by rank 0. The
---- slowest rank waits least.
+--- The last thing that they do together: what is not told yet, and how long each waited for the
+--- others, told by rank 0. The slowest rank waits least.
 function ranks.tell_waiting(state)
   if not state.many_ranks then return end
+  told.together(state)
   local times = dist.all_gather(c.dist.waited() - state.waited)
   local parts, least, slowest = {}, math.huge, 0
   for i, seconds in ipairs(times) do
