@@ -6,14 +6,18 @@
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local count = require "spec.count"
+local hosts = require "spec.dist.two_hosts.hosts"
 local mpirun = require "ltrain.clusters.mpirun"
 
 local job = {}
 job.__index = job
 
 local BINARY <const> = os.getenv("LTRAIN") or arg[-1] or "ltrain"
-local MPIRUN <const> = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-  .. "mpirun -q --oversubscribe -n %d %s"
+local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+local AS_ROOT <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+local MPIRUN <const> = "env " .. AS_ROOT .. "mpirun -q --oversubscribe -n %d %s"
+local ON_HOSTS <const> = "env " .. AS_ROOT
+  .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "") .. "%s script.lua"
 
 local serial = 0
 
@@ -36,9 +40,11 @@ local function lines(command)
   return list
 end
 
+local MISSING <const> = { mpi = mpirun.missing, ["two hosts"] = hosts.missing }
+
 --- Whether jobs over this backend can be started here; else false and the reason.
 function job.can(over)
-  local missing = over == "mpi" and mpirun.missing() or nil
+  local missing = MISSING[over] and MISSING[over]()
   return not missing, missing
 end
 
@@ -65,25 +71,28 @@ local function busy(seconds)
 end
 ]]
 
--- The command line that runs script.lua on `ranks` ranks.
-local function command_of(o)
+-- The command line that runs script.lua on `ranks` ranks, half of them on each of two hosts.
+local function command_of(o, two)
+  if two then return ON_HOSTS:format(two[o.by or "mpirun"](two, o.ranks // 2)) end
   local words = o.words or ("%s run script.lua"):format(BINARY)
   return o.over == "mpi" and MPIRUN:format(o.ranks, words) or words
 end
 
---- Starts `script` (its lines follow the prelude). Options: ranks, over ("shm" or "mpi"), env (a
---- text of assignments), limit (seconds after which it is killed; 60), words (instead of `ltrain
---- run script.lua`), terminal (under a shell that leads a terminal).
+--- Starts `script` (its first line is behind the prelude). Options: ranks, over ("shm", "mpi", or
+--- "two hosts", which it makes: self.hosts), by (what starts it there: "mpirun" or "ltrain"), env
+--- (a text of assignments), limit (seconds after which it is killed; 60), words (instead of
+--- `ltrain run script.lua`), terminal (under a shell that leads a terminal).
 function job.start(script, o)
   serial = serial + 1
   o.ranks, o.over = o.ranks or 2, o.over or "shm"
   local self = setmetatable({ folder = child.folder(), over = o.over, ranks = o.ranks }, job)
   self.id = ("LT_JOB=%s.%d"):format(self.folder:match("[^/]+$"), serial)
-  child.write(self.folder .. "/script.lua", PRELUDE .. script)
+  self.hosts = o.over == "two hosts" and hosts.up() or nil
+  child.write(self.folder .. "/script.lua", PRELUDE:gsub("%s*\n%s*", " ") .. script)
   child.write(self.folder .. "/job.sh", table.concat({
     "echo $$ >shell.pid",
     ("env %s %s timeout --foreground -k 1 %d %s >out 2>err </dev/null"):format(self.id,
-      o.env or "", o.limit or 60, command_of(o)),
+      o.env or "", o.limit or 60, command_of(o, self.hosts)),
     "echo $? >status.tmp; mv status.tmp status",
   }, "\n") .. "\n")
   local how = o.terminal and "script -qc 'sh job.sh' /dev/null"
@@ -164,9 +173,10 @@ function job:count(text)
   return count(self:read "err" or "", text)
 end
 
---- Kills what is left and removes its folder.
+--- Kills what is left and removes its folder, and its hosts.
 function job:remove()
   for _, pid in ipairs(self:processes()) do job.signal("KILL", math.tointeger(pid)) end
+  if self.hosts then self.hosts:down() end
   child.remove(self.folder)
 end
 job.__close = job.remove

@@ -6,13 +6,11 @@
 local hosts = require "spec.dist.two_hosts.hosts"
 local job = require "spec.dist.job"
 local lt = require "ltrain"
-local world = require "spec.dist.world"
 
 local TIMEOUT <const> = 12
 local BOUND <const> = TIMEOUT + 7 -- a rank that lost rank 0 gives the others 5 s
-local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
 
-local reason = hosts.missing()
+local reason = select(2, job.can "two hosts")
 local when = reason and pending or it
 
 -- All ranks reduce until there is the file "enough"; "gap" is the longest that one of them took.
@@ -33,28 +31,18 @@ if lt.dist.rank() == 0 then
 end
 ]]
 
-local function stop(one)
-  if one.job then one.job:remove() end
-  one.hosts:down()
-end
-
--- A job that reduces, on hosts of its own. `how`: "mpirun", "ltrain".
-local function start(how)
-  local self = setmetatable({ hosts = hosts.up() }, { __close = stop })
-  self.job = job.start(WORK, {
-    words = self.hosts[how](self.hosts, 1), limit = 100,
-    env = ("LT_TIMEOUT=%d OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 %s")
-      :format(TIMEOUT, SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0" or ""),
-  })
-  return self
+-- A job that reduces, on hosts of its own, started by "mpirun" or "ltrain".
+local function start(by)
+  return job.start(WORK, { over = "two hosts", by = by, limit = 100,
+    env = ("LT_TIMEOUT=%d"):format(TIMEOUT) })
 end
 
 local function wait_ready(one)
-  assert(one.job:wait_for("ready", 60), one.job:read "err")
+  assert(one:wait_for("ready", 60), one:read "err")
 end
 
 local function files_of(one)
-  return one.job:files "^ltrain_failure_.*%.txt$"
+  return one:files "^ltrain_failure_.*%.txt$"
 end
 
 -- What a job said, without Open MPI's word on a group that its agent had already made by itself.
@@ -65,14 +53,14 @@ end
 -- The message that a rank left.
 local function message_of(one, rank)
   for _, name in ipairs(files_of(one)) do
-    if name:find(("failure.rank%d.txt"):format(rank), 1, true) then return one.job:read(name) end
+    if name:find(("failure.rank%d.txt"):format(rank), 1, true) then return one:read(name) end
   end
   return "no file"
 end
 
--- Starts a job for each case {how, from} and cuts its link for so long (nil: for good).
+-- Starts a job for each case {by, from} and cuts its link for so long (nil: for good).
 local function cut_links(cases, seconds)
-  for _, case in ipairs(cases) do case.one = start(case.how) end
+  for _, case in ipairs(cases) do case.one = start(case.by) end
   for _, case in ipairs(cases) do wait_ready(case.one) end
   job.sleep(1.5) -- each has heard of the others
   for _, case in ipairs(cases) do
@@ -83,19 +71,18 @@ local function cut_links(cases, seconds)
   job.sleep(seconds)
   for _, case in ipairs(cases) do case.one.hosts:heal() end
   for _, case in ipairs(cases) do
-    assert(os.execute("touch " .. case.one.job.folder .. "/enough"))
+    assert(os.execute("touch " .. case.one.folder .. "/enough"))
   end
 end
 
 local function stop_all(cases)
   for _, case in ipairs(cases) do
-    if case.one then stop(case.one) end
+    if case.one then case.one:remove() end
   end
 end
 
 describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), function()
   when("are one world, by --hosts", function()
-    local two <close> = hosts.up()
     local one <close> = job.start([[
       local sum = lt.dist.all_reduce(lt.ones(300000) * (lt.dist.rank() + 1))
       local world = lt.dist.world()
@@ -103,24 +90,12 @@ describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), func
         world.node_rank, world.nodes, world.local_rank, world.local_ranks, sum:mean():item())
       local lines = lt.dist.gather(line)
       if lines then print(table.concat(lines, "\n")) end
-    ]], { words = two:ltrain(2), limit = 60 })
+    ]], { over = "two hosts", by = "ltrain", ranks = 4 })
     assert.is_true(one:wait_for("status", 60))
     assert.equal("", said(one))
     assert.equal("lta node 0 of 2, local 0 of 2: 10\nlta node 0 of 2, local 1 of 2: 10\n"
       .. "ltb node 1 of 2, local 0 of 2: 10\nltb node 1 of 2, local 1 of 2: 10\n", one:read "out")
     assert.equal(0, one:status())
-  end)
-
-  when("train as one process does, bit for bit", function()
-    local two <close> = hosts.up()
-    local files = { os.tmpname(), os.tmpname() }
-    local one <close> = job.start(world(4, 1, 25, files[1]), { words = two:ltrain(2), limit = 60 })
-    assert.is_true(one:wait_for("status", 60))
-    assert.equal(0, one:status(), one:read "err")
-    local alone <close> = job.start(world(1, 1, 25, files[2]), {})
-    assert.is_true(alone:wait_for("status", 60))
-    assert.equal(lt.hash(lt.load(files[2])), lt.hash(lt.load(files[1])))
-    for _, file in ipairs(files) do os.remove(file) end
   end)
 
   when("are refused within a second when one of them cannot be reached", function()
@@ -137,9 +112,9 @@ end)
 
 describe("a link that is cut for less than the timeout", function()
   local cases <const> = {
-    { name = "both ways", how = "mpirun" },
-    { name = "from rank 0's host", how = "mpirun", from = "lta" },
-    { name = "towards rank 0's host", how = "mpirun", from = "ltb" },
+    { name = "both ways", by = "mpirun" },
+    { name = "from rank 0's host", by = "mpirun", from = "lta" },
+    { name = "towards rank 0's host", by = "mpirun", from = "ltb" },
   }
 
   setup(function() if not reason then cut_links(cases, 0.6 * TIMEOUT) end end)
@@ -148,23 +123,23 @@ describe("a link that is cut for less than the timeout", function()
   for _, case in ipairs(cases) do
     when(case.name .. " does not end the job", function()
       local one = case.one
-      assert.is_true(one.job:wait_for("status", 60), one.job:read "err")
+      assert.is_true(one:wait_for("status", 60), one:read "err")
       -- TCP tries again ever later: ranks that hear of each other may still miss what they wait for
       -- when half of the timeout is over, and that is told.
-      local err = said(one.job)
+      local err = said(one)
       assert.equal("", (err:gsub("ltrain: rank %d is late: [^\n]*an error at 12 s%)\n", "")))
-      assert.equal(0, one.job:status())
+      assert.equal(0, one:status())
       assert.same({}, files_of(one))
-      assert(tonumber(one.job:read "gap") > 0.5 * TIMEOUT) -- nothing got through
+      assert(tonumber(one:read "gap") > 0.5 * TIMEOUT) -- nothing got through
     end)
   end
 end)
 
 describe("a link that is cut for longer than the timeout", function()
   local cases <const> = {
-    { name = "both ways", how = "ltrain" },
-    { name = "both ways, under a mpirun of one's own,", how = "mpirun" },
-    { name = "towards rank 0's host", how = "mpirun", from = "ltb" },
+    { name = "both ways", by = "ltrain" },
+    { name = "both ways, under a mpirun of one's own,", by = "mpirun" },
+    { name = "towards rank 0's host", by = "mpirun", from = "ltb" },
   }
 
   setup(function() if not reason then cut_links(cases) end end)
@@ -173,12 +148,12 @@ describe("a link that is cut for longer than the timeout", function()
   for _, case in ipairs(cases) do
     when(case.name .. " ends both sides", function()
       local one = case.one
-      local seconds = one.job:wait_gone(10 * BOUND - (job.now() - one.cut_at), one.cut_at)
-      assert(seconds, "processes are left; stderr: " .. (one.job:read "err" or ""))
-      local err = one.job:read "err"
+      local seconds = one:wait_gone(10 * BOUND - (job.now() - one.cut_at), one.cut_at)
+      assert(seconds, "processes are left; stderr: " .. (one:read "err" or ""))
+      local err = one:read "err"
       assert(seconds > TIMEOUT - 2, err)
-      assert.equal(1, one.job:status(), err)
-      assert.equal(1, one.job:count "is lost: not heard for ", err)
+      assert.equal(1, one:status(), err)
+      assert.equal(1, one:count "is lost: not heard for ", err)
       assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
         .. "%(cut off%? its host does not answer%); last known: rank 1: %S+", err)
       assert.not_matches("unknown", err)
@@ -199,10 +174,10 @@ describe("a rank that is stopped on another host", function()
     wait_ready(one)
     job.sleep(1.5)
     local since = job.now()
-    assert.is_true(job.signal("STOP", one.job:pid(1)))
-    local seconds = one.job:wait_gone(10 * (TIMEOUT + 5), since)
-    assert(seconds, "processes are left; stderr: " .. one.job:read "err")
+    assert.is_true(job.signal("STOP", one:pid(1)))
+    local seconds = one:wait_gone(10 * (TIMEOUT + 5), since)
+    assert(seconds, "processes are left; stderr: " .. one:read "err")
     assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
-      .. "%(stopped%? its host answers%)", one.job:read "err")
+      .. "%(stopped%? its host answers%)", one:read "err")
   end)
 end)

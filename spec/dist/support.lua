@@ -1,15 +1,16 @@
 -- spec/dist/support.lua: runs scripts on several processes, each with a hard limit of its own: a
 -- rank that hangs must not hang the suite.
 local child = require "spec.cli.child"
+local hosts = require "spec.dist.two_hosts.hosts"
 
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
 local LIMIT <const> = SANITIZED and 60 or 20 -- seconds
 local MPI_LIMIT <const> = SANITIZED and 120 or 60
 -- MPI unloads its parts at its end, so that leaks of theirs cannot be told from ours any more.
-local MPIRUN <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-  .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "")
-  .. "timeout -k 1 %d mpirun -q --oversubscribe -n %d '%s' %s"
+local MPI <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+  .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "") .. "timeout -k 1 %d %s"
+local MPIRUN <const> = "mpirun -q --oversubscribe -n %d '%s' %s"
 
 local support = {}
 
@@ -77,7 +78,16 @@ end
 
 --- Runs it on n ranks of mpirun; `word` is one of the command line ("run"), nil: `ltrain FILE`.
 function support.mpirun(n, code, word)
-  return run(MPIRUN:format(MPI_LIMIT, n, ltrain, word or ""), code)
+  return run(MPI:format(MPI_LIMIT, MPIRUN:format(n, ltrain, word or "")), code)
+end
+
+--- Runs it over shm, where it starts n ranks itself, or on n ranks of mpirun, here ("mpi") or half
+--- of them on each of two hosts.
+function support.over(way, n, code)
+  if way == "shm" then return support.run(code) end
+  if way == "mpi" then return support.mpirun(n, code, "run") end
+  local two <close> = hosts.up()
+  return run(MPI:format(MPI_LIMIT, two:mpirun(n // 2)), code)
 end
 
 local luassert = require "luassert"

@@ -1,6 +1,6 @@
 -- spec/dist/world_spec.lua: deterministic = "world": equal bits on any number of ranks.
 local child = require "spec.cli.child"
-local job = require "spec.dist.job"
+local over = require "spec.dist.over"
 local script = require "spec.dist.world"
 local support = require "spec.dist.support"
 
@@ -10,16 +10,11 @@ setup(function() folder = child.folder() end)
 teardown(function() child.remove(folder) end)
 
 -- What `ltrain hash` says of the weights after a fit.
-local function hash_of(ranks, window, megabytes, over, change)
-  local file = ("%s/%d_%d_%s.safetensors"):format(folder, ranks, window, over)
+local function hash_of(ranks, window, megabytes, way, change)
+  local file = ("%s/%d_%d_%s.safetensors"):format(folder, ranks, window, way)
   local code = script(ranks, window, megabytes, file)
   if change then code = change(code) end
-  local status, out
-  if over == "mpi" then
-    status, out = support.mpirun(ranks, code)
-  else
-    status, out = support.run(code)
-  end
+  local status, out = support.over(way, ranks, code)
   assert.equal(0, status, out)
   local _, text, err = child.run { "hash", file }
   return text:match "^%x+" or err
@@ -46,9 +41,7 @@ describe("deterministic = 'world'", function()
     assert.not_equal(first, hash_of(1, 1, 25, "shm", plain))
   end)
 
-  it("gives the same over mpi", function()
-    local can, why = job.can "mpi"
-    if not can then pending(why) return end
-    assert.equal(hash_of(1, 1, 25, "shm"), hash_of(4, 1, 25, "mpi"))
+  over({ "mpi", "two hosts" }, "gives the same", function(way)
+    assert.equal(hash_of(1, 1, 25, "shm"), hash_of(4, 1, 25, way))
   end)
 end)

@@ -56,16 +56,16 @@ function hosts:_ways()
     .. "--mca oob_tcp_if_include 10.77.0.0/24"):format(self.folder)
 end
 
---- The words that run script.lua as `count` ranks on each host: started on lta by `ltrain run
---- --launcher mpi`, or by mpirun.
+--- The words that run a script, which comes behind them, as `count` ranks on each host: started on
+--- lta by `ltrain run --launcher mpi`, or by mpirun. The agent hands on their environment.
 function hosts:ltrain(count)
   return ("%s on %s lta %s run --launcher mpi --devices %d --num_nodes 2 --hosts lta,ltb "
-    .. "--launcher_args '%s' script.lua"):format(TOOL, self.folder, LTRAIN, count, self:_ways())
+    .. "--launcher_args '%s'"):format(TOOL, self.folder, LTRAIN, count, self:_ways())
 end
 
 function hosts:mpirun(count)
-  return ("%s on %s lta mpirun -q -n %d -H lta:%d,ltb:%d -x LT_TIMEOUT %s %s run script.lua")
-    :format(TOOL, self.folder, 2 * count, count, count, self:_ways(), LTRAIN)
+  return ("%s on %s lta mpirun -q -n %d -H lta:%d,ltb:%d %s %s run"):format(TOOL, self.folder,
+    2 * count, count, count, self:_ways(), LTRAIN)
 end
 
 --- The words of a command on lta, as a list.
