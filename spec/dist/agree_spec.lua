@@ -1,6 +1,7 @@
 -- spec/dist/agree_spec.lua: what one rank has met, all act on at the same step.
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
+local over = require "spec.dist.over"
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 
@@ -127,23 +128,19 @@ local ENDLESS <const> = PRELUDE .. [[
 describe("a signal to one rank of a fit", function()
   for _, case in ipairs { { "TERM", 1, 143 }, { "INT", 0, 130 } } do
     local name, rank, status = table.unpack(case)
-    for _, over in ipairs { "shm", "mpi" } do
-      it(("SIG%s to rank %d ends all at the same step over %s, with one checkpoint"):format(name,
-        rank, over), function()
-        local can, why = job.can(over)
-        if not can then pending(why) return end
-        local run <close> = job.start(ENDLESS:gsub("RANKS", "3"), { ranks = 3, over = over })
-        for r = 0, 2 do assert.is_true(run:wait_for("running." .. r, 20)) end
-        job.signal(name, run:pid(rank))
-        assert.is_truthy(run:wait_gone(20))
-        assert.equal(status, run:status())
-        local steps = run:read "stopped.0"
-        assert.is_truthy(steps)
-        assert.equal(steps, run:read "stopped.1")
-        assert.equal(steps, run:read "stopped.2")
-        assert.equal(1, run:count "interrupted: saved")
-        assert.equal(1, #run:files "interrupted.ckpt")
-      end)
-    end
+    over({ "shm", "mpi", "two hosts" }, ("SIG%s to rank %d ends all at the same step, with one "
+      .. "checkpoint,"):format(name, rank), function(way)
+      local n = way == "two hosts" and 2 or 3 -- rank 1 is on the other host
+      local run <close> = job.start(ENDLESS:gsub("RANKS", n), { ranks = n, over = way })
+      for r = 0, n - 1 do assert.is_true(run:wait_for("running." .. r, 20)) end
+      job.signal(name, run:pid(rank))
+      assert.is_truthy(run:wait_gone(20))
+      assert.equal(status, run:status())
+      local steps = run:read "stopped.0"
+      assert.is_truthy(steps)
+      for r = 1, n - 1 do assert.equal(steps, run:read("stopped." .. r)) end
+      assert.equal(1, run:count "interrupted: saved")
+      assert.equal(1, #run:files "interrupted.ckpt")
+    end)
   end
 end)

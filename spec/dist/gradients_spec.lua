@@ -2,8 +2,8 @@
 --
 -- Each script fits (or steps) on ranks, computes in its parent what one process gives for the same
 -- samples, and compares: what it raises fails the spec.
-local job = require "spec.dist.job"
 local lt = require "ltrain"
+local over = require "spec.dist.over"
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 
@@ -60,16 +60,14 @@ local function part(from, n) return {x:narrow(1, from, n), y:narrow(1, from, n)}
 
 local function passes(code) return support.passes(PRELUDE .. code) end
 
--- The same on two ranks that mpirun starts.
-local function passes_over_mpi(code)
-  local status, out = support.mpirun(2, PRELUDE .. code)
-  assert.equal(0, status, out)
-end
+for _, way in ipairs { "shm", "mpi", "two hosts" } do
+  local function it(name, fn) over({ way }, name, fn) end -- luacheck: ignore
+  local function passes(code) -- luacheck: ignore
+    local status, out = support.over(way, 2, PRELUDE .. code)
+    assert.equal(0, status, out)
+  end
 
-local OVER <const> = { shm = passes, mpi = job.can "mpi" and passes_over_mpi or nil }
-
-for over, passes in pairs(OVER) do -- luacheck: ignore passes
-  describe("gradients of 2 ranks over " .. over, function()
+  describe("gradients of 2 ranks", function()
     it("weigh batches of 5 and 3 by their samples", function()
       passes [[
         local net = Net()

@@ -1,5 +1,6 @@
 -- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
 local count = require "spec.count"
+local over = require "spec.dist.over"
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 
@@ -231,16 +232,14 @@ fit(net, {devices = 2, replica_check_every_n_steps = 2})
   end)
 end)
 
-describe("ranks under mpirun", function()
-  it("are compared too", function()
-    local missing = require "ltrain.clusters.mpirun".missing()
-    if missing then pending(missing) end
-    local status, output = support.mpirun(2, trained.prelude .. PRELUDE .. [[
+describe("ranks that mpirun started", function()
+  over({ "mpi", "two hosts" }, "are compared too", function(way)
+    local status, output = support.over(way, 2, trained.prelude .. PRELUDE .. [[
 function net.at(i, self, rank)
   if rank == 1 and i == 1 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
 end
 fit(net, {replica_check_every_n_steps = 2})
-]], "run")
+]])
     assert.equal(1, status, output)
     local by = "changed by mul at script.lua:" .. FIRST + 2
     assert.matches("[rank 1] ltrain: warning: parameter head.weight was " .. by, output, 1, true)
