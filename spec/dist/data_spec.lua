@@ -1,4 +1,5 @@
 -- spec/dist/data_spec.lua: how the loaders of a fit are shared by its ranks.
+local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 
 -- A net that remembers the samples of its steps; `seen_by_all` prints those of all ranks.
@@ -210,6 +211,18 @@ describe("a sampler that is not the same on all ranks", function()
     assert.not_matches("a step was run", err)
   end)
 
+  over({ "mpi", "two hosts" }, "is one too, in a call that is guarded,", function(way)
+    assert.equal("false\tthe ranks would read different orders: rank 0 has 4 samples beginning "
+      .. "1, 2, 3; rank 1 has 4 samples beginning 2, 2, 3: the sampler\n",
+      (scripts.over(way, 2, [[
+        local ok, text = pcall(function()
+          local sampler = {1 + lt.dist.rank(), 2, 3, 4}
+          trainer {}:fit(Net(), loader(4, {sampler = function() return sampler end}))
+        end)
+        print(ok, text:match "the ranks would read different orders: .-: the sampler")
+      ]])))
+  end)
+
   it("is found in a later epoch too, and in validation", function()
     for call, good in pairs { ["fit(Net(), bad)"] = 1, ["validate(Net(), bad)"] = 0 } do
       local status, _, err = start(2, ([[
@@ -235,22 +248,31 @@ describe("a sampler that is not the same on all ranks", function()
 end)
 
 describe("the evaluation data of ranks", function()
-  it("may be gathered in a step, of ranks that have any", function()
-    for _, count in ipairs { 1, 2, 3, 4, 7 } do
-      local out = run(3, ([[
+  -- What is printed when the samples 1 .. count were seen once, for all counts.
+  local function each_once(counts)
+    local lines = {}
+    for k, count in ipairs(counts) do
+      local ids = {}
+      for i = 1, count do ids[i] = i end
+      lines[k] = table.concat(ids, " ") .. "\n"
+    end
+    return table.concat(lines)
+  end
+
+  over({ "shm", "two hosts" }, "may be gathered in a step, of ranks that have any,", function(way)
+    local n = way == "shm" and 3 or 4
+    assert.equal(each_once { 1, n - 1, n, n + 1, 2 * n + 1 }, (scripts.over(way, n, [[
+      for _, count in ipairs {1, n - 1, n, n + 1, 2 * n + 1} do
         local net, all = Net(), {}
         function net:validation_step(batch)
           for _, i in ipairs(lt.dist.all_gather(batch[1], {cat = true}):tolist()) do
             all[#all + 1] = i
           end
         end
-        trainer {}:validate(net, loader(%d, {batch_size = 2}), {verbose = false})
+        trainer {}:validate(net, loader(count, {batch_size = 2}), {verbose = false})
         print(table.concat(all, " "))
-      ]]):format(count))
-      local wanted = {}
-      for i = 1, count do wanted[i] = i end
-      assert.equal(table.concat(wanted, " ") .. "\n", out)
-    end
+      end
+    ]])))
   end)
 
   it("needs cat = true to be gathered where ranks have unequal parts", function()
@@ -263,29 +285,27 @@ describe("the evaluation data of ranks", function()
     assert.matches("cat = true", err)
   end)
 
-  it("is seen once for any number of samples, in as many steps on each rank", function()
-    for _, count in ipairs { 1, 2, 3, 4, 5, 7, 9 } do
-      local out = run(3, ([[
-        local net = Net()
-        function net:on_validation_end()
-          local mine = {#self.evaluated, table.concat(self.evaluated, " ")}
-          local lists = lt.dist.all_gather(mine)
-          if lt.dist.rank() > 0 then return end
-          local steps = {}
-          for r, list in ipairs(lists) do
-            steps[r] = list[1]
-            print((list[2]:gsub("%%d+:", "")))
+  over({ "shm", "two hosts" }, "is seen once for any number of samples, in as many steps on each "
+    .. "rank,", function(way)
+    local n = way == "shm" and 3 or 4
+    assert.equal(each_once { 1, n - 1, n, n + 1, n + 2, 2 * n + 1, 3 * n },
+      (scripts.over(way, n, [[
+        for _, count in ipairs {1, n - 1, n, n + 1, n + 2, 2 * n + 1, 3 * n} do
+          local net, seen = Net(), {}
+          function net:on_validation_end()
+            local lists = lt.dist.all_gather(self.evaluated)
+            for _, steps in ipairs(lists) do
+              for _, step in ipairs(steps) do
+                for i in step:match(":.*"):gmatch "%d+" do seen[#seen + 1] = tonumber(i) end
+              end
+              assert(#steps == #lists[1] or count < n)
+            end
           end
-          assert(%d < 3 or steps[1] == steps[3])
+          trainer {}:validate(net, loader(count, {batch_size = 2}), {verbose = false})
+          table.sort(seen)
+          print(table.concat(seen, " "))
         end
-        trainer {}:validate(net, loader(%d, {batch_size = 2}), {verbose = false})
-      ]]):format(count, count))
-      local seen = {}
-      for number in out:gmatch "%d+" do seen[#seen + 1] = math.tointeger(number) end
-      table.sort(seen)
-      for i = 1, count do assert.equal(i, seen[i]) end
-      assert.equal(count, #seen)
-    end
+      ]])))
   end)
 end)
 

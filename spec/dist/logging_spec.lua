@@ -1,5 +1,6 @@
 -- spec/dist/logging_spec.lua: what self:log makes of the values of several ranks.
 local logged = require "spec.dist.logged"
+local over = require "spec.dist.over"
 
 describe("self:log on 1, 2 and 4 ranks", function()
   -- 22 numbers in global batches of 8, the last of 6: ranks have uneven ones.
@@ -27,13 +28,8 @@ describe("self:log on 1, 2 and 4 ranks", function()
     assert.equal(figures .. "\ttrue\n", (logged.same(FIT)))
   end)
 
-  it("does so under mpirun", function()
-    local out, why = logged.over_mpi(2, FIT:gsub("print", "say"))
-    if not out then
-      pending(why)
-      return
-    end
-    assert.equal("least=0 mean=10.5 most=6 sum=231 val=3\ttrue\n", out)
+  over({ "mpi", "two hosts" }, "gives exact figures of the epoch", function(way)
+    assert.equal("least=0 mean=10.5 most=6 sum=231 val=3\ttrue\n", (logged.over(way, 2, FIT)))
   end)
 
   it("reduces step values with sync_dist at log steps, by samples", function()
@@ -96,8 +92,9 @@ describe("self:log on 1, 2 and 4 ranks", function()
 end)
 
 describe("a key that some ranks log", function()
-  it("counts as nothing on the others, and is told once with key and ranks", function()
-    local out, err = logged.output(4, [[
+  over({ "shm", "two hosts" }, "counts as nothing on the others, and is told once with key and "
+    .. "ranks", function(way)
+    local out, err = logged.over(way, 4, [[
       function Net:training_step(batch)
         if rank() % 2 == 1 then self:log("odd", rank(), {on_epoch = true, on_step = false}) end
         return self:loss(batch)
@@ -185,9 +182,10 @@ describe("rank_zero_only", function()
     assert.not_matches("was not logged", err)
   end)
 
-  it("can be watched by ModelCheckpoint with save_top_k = 2 and by EarlyStopping", function()
+  over({ "shm", "two hosts" }, "can be watched by ModelCheckpoint with save_top_k = 2 and by "
+    .. "EarlyStopping", function(way)
     -- The figures 5 4 3 6 7 8: the best are epochs 1 and 2; two worse ones end the fit in epoch 4.
-    local out = logged.output(4, [[
+    local out = logged.over(way, 4, [[
       local figures = {5, 4, 3, 6, 7, 8}
       function Net:on_train_epoch_end()
         if self.trainer.is_global_zero then

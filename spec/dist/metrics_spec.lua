@@ -1,5 +1,6 @@
 -- spec/dist/metrics_spec.lua: metrics on several ranks are those of the whole data.
 local logged = require "spec.dist.logged"
+local over = require "spec.dist.over"
 
 -- Labels and scores of 46 samples, drawn once; batches of unequal numbers on ranks.
 local DATA <const> = [[
@@ -42,7 +43,7 @@ describe("metrics on 1, 2 and 4 ranks", function()
     local t = trainer()
     t:validate(net, batches(8 // n), {verbose = false})
     for name in pairs(made) do assert(called[name] == t.callback_metrics[name], name) end
-    say(line(t.callback_metrics))
+    print(line(t.callback_metrics))
   ]]
 
   it("are equal, logged and computed in on_validation_epoch_end", function()
@@ -50,13 +51,8 @@ describe("metrics on 1, 2 and 4 ranks", function()
     assert.matches("^acc=0%.%d+ auroc=0%.%d+ bins=0%.%d+ f1=0%.%d+ ", out)
   end)
 
-  it("are so under mpirun", function()
-    local out, why = logged.over_mpi(2, SCRIPT)
-    if not out then
-      pending(why)
-      return
-    end
-    assert.equal((logged.output(1, SCRIPT)), out)
+  over({ "mpi", "two hosts" }, "are equal", function(way)
+    assert.equal((logged.output(1, SCRIPT)), (logged.over(way, 2, SCRIPT)))
   end)
 
   it("join sums, extremes, lists and what a class merges by itself", function()

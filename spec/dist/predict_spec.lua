@@ -1,4 +1,5 @@
 -- spec/dist/predict_spec.lua: predictions on several ranks are those of one process, in its order.
+local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 
 -- A net whose predictions draw random numbers, and numbers 1..D as data.
@@ -30,15 +31,21 @@ end
 local start <const>, same_on_all <const> = scripts.run, scripts.same
 
 describe("predict on 1, 2 and 4 ranks", function()
-  it("gives the same table for any number of samples, bit for bit", function()
-    same_on_all [[
-      local t, net = trainer {}, Net()
-      for _, count in ipairs {1, 2, 3, 4, 5, 13, 70} do
-        for _, batch_size in ipairs {1, 3} do
-          print(count, batch_size, show(t:predict(net, loader(count, batch_size))))
-        end
+  local TABLES <const> = [[
+    local t, net = trainer {}, Net()
+    for _, count in ipairs {1, 2, 3, 4, 5, 13, 70} do
+      for _, batch_size in ipairs {1, 3} do
+        print(count, batch_size, show(t:predict(net, loader(count, batch_size))))
       end
-    ]]
+    end
+  ]]
+
+  it("gives the same table for any number of samples, bit for bit", function()
+    same_on_all(TABLES)
+  end)
+
+  over({ "mpi", "two hosts" }, "gives the same table", function(way)
+    assert.equal(scripts.output(1, TABLES), (scripts.over(way, 4, TABLES)))
   end)
 
   it("gives a list a loader, of batches up to the limit", function()

@@ -25,6 +25,10 @@ end
 --- What a script begins with, in one line: line 1 of what follows stays its line 1.
 trained.prelude = PRELUDE:gsub("%s*\n%s*", " ")
 
+-- Where every rank runs the whole script.
+local OF_RANK_0 <const> = "local function print(...) if lt.dist.rank() == 0 then "
+  .. "_G.print(...) end end "
+
 --- Runs scripts that begin with `beginning` too.
 function trained.with(beginning)
   local scripts = {}
@@ -56,12 +60,11 @@ function trained.with(beginning)
     return wanted
   end
 
-  --- What the script prints under mpirun -n `ranks`, or nil and why that cannot be tried.
-  function scripts.over_mpi(ranks, script)
-    local can, why = job.can "mpi"
-    if not can then return nil, why end
-    local one <close> = job.start(("arg = {[0] = 'script.lua', '%d'} "):format(ranks)
-      .. trained.prelude .. beginning .. script, { ranks = ranks, over = "mpi" })
+  --- What rank 0 of n prints, forked ("shm") or started by mpirun ("mpi", "two hosts").
+  function scripts.over(way, n, script)
+    if way == "shm" then return scripts.output(n, script) end
+    local one <close> = job.start(("arg = {[0] = 'script.lua', '%d'} "):format(n)
+      .. trained.prelude .. OF_RANK_0 .. beginning .. script, { ranks = n, over = way })
     luassert.truthy(one:wait_for("status", 60), "it does not end")
     luassert.truthy(one:wait_gone(10), "processes are left")
     luassert.equal(0, one:status(), one:read "err")
