@@ -3,18 +3,16 @@
 -- Each case waits for the event and fails at ten times the bound; ./dev bench failure measures.
 local expect = require "spec.dist.expect"
 local failures = require "spec.dist.failures"
+local over = require "spec.dist.over"
 
 describe("a rank that is killed", function()
   for _, row in ipairs(failures.kills) do
-    for _, over in ipairs { "shm", "mpi" } do
-      if row.over == nil or row.over == over then
-        for round = 1, 2 do
-          it(("over %s: %s, round %d"):format(over, row.name, round), function()
-            local result = expect(row, over)
-            if result and not row.text then assert.not_equal(0, #result.files, result.err) end
-          end)
-        end
-      end
+    for round = 1, 2 do
+      over(row.over and { row.over } or { "shm", "mpi" }, ("ends the job: %s, round %d,"):format(
+        row.name, round), function(way)
+        local result = expect(row, way)
+        if not row.text then assert.not_equal(0, #result.files, result.err) end
+      end)
     end
   end
 
