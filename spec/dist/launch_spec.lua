@@ -238,7 +238,7 @@ describe("an error in a launch", function()
         end
         dist.barrier()
       end)
-      same("rank 1: an object", message)
+      same("rank 1: script.lua:8: an object", message)
     ]]
   end)
 
