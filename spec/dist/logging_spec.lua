@@ -231,6 +231,21 @@ describe("a step figure of which ranks have different values", function()
     ]])))
   end)
 
+  it("and a step's value, at the end, is of those that had a sample in the last step", function()
+    -- 9 samples in batches of 2 on 4 ranks: in the last step rank 0 alone has one.
+    assert.equal("8\ttrue\n", (logged.output(4, [[
+      function Net:training_step(batch)
+        self:log("x", batch[1]:to("f64"):mean(), {on_epoch = true, sync_dist = true})
+        return self:loss(batch)
+      end
+      local t = trainer()
+      local same
+      function Net:on_train_end() same = equal(t) end
+      t:fit(Net(), loader(9, 2))
+      print(text(t.callback_metrics.x_step), same)
+    ]])))
+  end)
+
   it("and those ranks too that had no sample in the last step", function()
     -- 9 samples in batches of 2 on 4 ranks: in the last step rank 0 alone has one.
     assert.equal("4\ttrue\n", (logged.output(4, [[

@@ -43,9 +43,9 @@ function merged.figure(item, value)
     errors.show(value))
 end
 
---- An item as plain data.
+--- An item as plain data. `serial`: the step of its last value.
 function merged.describe(item)
-  local told = { total = merged.number(item.total), count = item.count }
+  local told = { total = merged.number(item.total), count = item.count, serial = item.serial }
   for _, field in ipairs(FIELDS) do told[field] = item[field] end
   return told
 end
@@ -103,9 +103,19 @@ local function add(item, field, how, value)
   item[field] = item[field] == nil and value or joins[how](item[field], value)
 end
 
+-- A rank that had no sample in the last step, or did not log there, has an older value.
+local function is_of_last_step(item, told)
+  if told.serial < item.serial then return false end
+  if told.serial > item.serial then
+    item.step_value, item.step_total, item.step_count = nil, nil, nil
+    item.batches, item.batch_ranks, item.serial = {}, {}, told.serial
+  end
+  return true
+end
+
 -- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank.
 local function join_step(item, told, rank)
-  if told.last == nil then return end
+  if told.last == nil or not is_of_last_step(item, told) then return end
   if not item.sync_dist or item.rank_zero_only or not (told.batches or told.weight) then
     if item.step_value == nil then item.step_value = told.last end
   elseif told.batches then
@@ -133,6 +143,7 @@ end
 local function new_item(told, metric)
   local item = {
     metric = metric, kind = told.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
+    serial = told.serial,
   }
   for _, field in ipairs(FIELDS) do item[field] = told[field] end
   return item
