@@ -309,6 +309,23 @@ describe("the evaluation data of ranks", function()
   end)
 end)
 
+describe("limited evaluation data of ranks", function()
+  it("is what one process sees", function()
+    -- 8 samples in batches of 5: 4 ranks share them as 4 and 4, but the first batch alone is 5.
+    scripts.same [[
+      local Net = lt.Module:extend "Net"
+      function Net:validation_step(batch)
+        self:log("most", batch[1]:to("f32"):amax(), {reduce_fx = "max"})
+        self:log("count", batch[1]:numel(), {reduce_fx = "sum"})
+      end
+      local t = trainer {limit_val_batches = 1}
+      t:validate(Net(), lt.data.DataLoader(lt.data.TensorDataset(lt.arange(8)),
+        {global_batch_size = 5}))
+      print(t.callback_metrics.most, t.callback_metrics.count)
+    ]]
+  end)
+end)
+
 describe("data that comes one after the other", function()
   local COUNT <const> = [[
     local Count = lt.data.IterableDataset:extend("Count")

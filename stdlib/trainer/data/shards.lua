@@ -190,6 +190,15 @@ function shards.count_rounds(state, source)
   source.length, source.count = rounds(source.length), rounds(source.count)
 end
 
+--- Of a pass that ends before its tail no batch is another than in one process: the tail is not
+--- shared with the batch before it.
+function shards.cut_short(state, source, kind)
+  local evaluates = kind == "val" or kind == "test"
+  if evaluates and source.opened and source.count and source.count < source.length then
+    cut(state, "train", source.loader)
+  end
+end
+
 --- Which batch of one process's table the `index`-th (from 0) of this rank's pass is; nil when it
 -- has none.
 function shards.number_of(source, index)

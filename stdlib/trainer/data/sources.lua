@@ -85,6 +85,7 @@ function sources.load(state, kind)
     if kind == "train" and option == "overfit_batches" then stop_shuffling(state, source) end
     loaders.limit(source, limit, option)
     shards.count_rounds(state, source)
+    shards.cut_short(state, source, kind)
   end
   return list
 end
