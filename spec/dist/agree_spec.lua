@@ -35,7 +35,7 @@ describe("ranks agree", function()
     ]]
   end)
 
-  it("on an epoch that a hook of one rank ends", function()
+  it("on an epoch that a hook of one rank ends before its batch", function()
     passes [[
       local net = Net()
       local said = steps_of(net)
@@ -43,7 +43,23 @@ describe("ranks agree", function()
         if lt.dist.rank() == 1 and i == 2 then return -1 end
       end
       trainer({devices = 2, max_epochs = 2}):fit(net, loader())
-      same("6 6", said())
+      same("4 4", said())
+    ]]
+  end)
+
+  it("on an epoch that a callback of rank 0 ends, whatever the window", function()
+    passes [[
+      for _, window in ipairs {1, 3} do
+        local net = Net()
+        local said = steps_of(net)
+        local leave = {all_ranks = false}
+        function leave:on_train_batch_start(_, _, _, i)
+          if i == 4 then return -1 end
+        end
+        trainer({devices = 2, max_epochs = 1, callbacks = {leave},
+          accumulate_grad_batches = window}):fit(net, loader())
+        same(window == 1 and "4 4" or "1 1", said())
+      end
     ]]
   end)
 

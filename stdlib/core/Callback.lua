@@ -19,6 +19,10 @@ Callback.extend = class.extend
 --- Else on rank 0 alone, which is noted once where a callback does not say false.
 Callback.all_ranks = nil
 
+--- true: its on_train_batch_start never ends an epoch (returns -1), so that ranks need not ask each
+--- other before each batch.
+Callback.keeps_epoch = false
+
 function Callback:init() end
 
 --- The name under which checkpoints keep its state. Two callbacks of one class need different ones.

@@ -118,19 +118,20 @@ local function first_of(parts)
 end
 
 -- The batch goes where the module is, and its hooks hear of it. `false`: others have a sample in
--- this step, this rank has none: it runs no hooks and no step, and takes part in what all do. A
--- rank whose hook ends the epoch does the same until all know. False when the step is left out.
+-- this step, this rank has none: it runs no hooks and no step, and takes part in what all do. False
+-- when the step is left out, on all ranks.
 local function begin_batch(state, batch, index)
   state.batch_idx = index
   state.slice_batches = state.slices and batch or nil
   if state.slices then batch = first_of(batch) end
   state.outside = batch == false
-  if state.outside then return true end
-  if not state.slices then batch = batches.transfer(state, batch, 1) end
-  state.batch = batch
-  local leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
-  if leaves and state.many_ranks then state.leaves, state.outside = true, true end
-  return state.many_ranks or not leaves
+  local leaves = false
+  if batch then
+    if not state.slices then batch = batches.transfer(state, batch, 1) end
+    state.batch = batch
+    leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
+  end
+  return not agree.leaves(state, leaves)
 end
 
 -- All that belongs to one batch. False when the rest of the epoch is to be left out.
@@ -141,6 +142,7 @@ local function run_batch(state, batch, index, is_last)
   loop.begin_batch(state, "train", progress.train_batches)
   agree.enter(state)
   if not begin_batch(state, batch, index) then
+    agree.leave(state)
     progress.left_out = true
     return false
   end
@@ -167,8 +169,7 @@ local function run_batch(state, batch, index, is_last)
   end
   agree.leave(state)
   if ended then log_row(state) end
-  if state.agreed.leave then progress.left_out, state.leaves = true, nil end
-  return not state.agreed.leave
+  return true
 end
 
 -- Batches of the epoch, from where it stands. False when it was cut short.

@@ -7,7 +7,7 @@ local overrides = require "ltrain.trainer.setup.overrides"
 local HostProgress = Callback:extend("HostProgress")
 
 -- The host is rank 0's process.
-HostProgress.all_ranks = false
+HostProgress.all_ranks, HostProgress.keeps_epoch = false, true
 
 function HostProgress:init(tell)
   self.tell = tell

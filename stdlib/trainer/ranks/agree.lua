@@ -2,9 +2,9 @@
 --- all do the same.
 --
 -- One header of a few numbers travels with each optimizer step (in manual optimization, and in
--- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a hook
--- that ends the epoch, a batch that it does not have - is told there, and acted on by all at the
--- end of the same batch.
+-- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a batch
+-- that it does not have - is told there, and acted on by all at the end of the same batch. A hook
+-- that ends the epoch does so before the batch: where there is one, each batch has its own message.
 local collectives = require "ltrain.dist.collectives"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local interrupt = require "ltrain.trainer.interrupt"
@@ -25,17 +25,23 @@ function agree.step(state, weight, missing)
   local trainer, agreed = state.trainer, state.agreed
   local asked, signal = interrupt.pending()
   local sums = add(state, {
-    weight, missing, trainer.should_stop and 1 or 0, state.leaves and 1 or 0, asked and 1 or 0,
-    signal, trainer.is_global_zero and trainer:now() or 0, told.count(state),
+    weight, missing, trainer.should_stop and 1 or 0, asked and 1 or 0, signal,
+    trainer.is_global_zero and trainer:now() or 0, told.count(state),
   })
   agreed.stop = sums[3] > 0
   if agreed.stop then trainer.should_stop = true end
-  agreed.leave = sums[4] > 0
-  agreed.interrupt = sums[5] > 0
-  agreed.signal = agreed.interrupt and sums[6] // sums[5] or nil
-  agreed.now = sums[7]
-  if sums[8] > 0 then told.together(state) end
+  agreed.interrupt = sums[4] > 0
+  agreed.signal = agreed.interrupt and sums[5] // sums[4] or nil
+  agreed.now = sums[6]
+  if sums[7] > 0 then told.together(state) end
   return sums[1], sums[2]
+end
+
+--- Whether the epoch ends before this batch. `leaves`: this rank's on_train_batch_start says so.
+function agree.leaves(state, leaves)
+  if not state.many_ranks then return leaves end
+  if not state.callbacks_may_leave and not state.module.on_train_batch_start then return false end
+  return add(state, { leaves and 1 or 0 })[1] > 0
 end
 
 --- Where the loop may end: whether all end here, and the number of the signal that asked for it.

@@ -1,6 +1,7 @@
 --- stdlib/trainer/ranks/rank.lua: a Trainer that runs as one of several ranks.
 --
 -- Every rank runs the loop; files, bars and messages are rank 0's alone.
+local Callback = require "ltrain.core.Callback"
 local agree = require "ltrain.trainer.ranks.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
@@ -20,6 +21,15 @@ local function callbacks_of_all(list)
     if callback.all_ranks then found[#found + 1] = callback end
   end
   return found
+end
+
+-- Whether a callback, of rank 0 alone or of all, may end an epoch.
+local function may_leave(list)
+  for _, callback in ipairs(list) do
+    local hook = callback.on_train_batch_start
+    if hook ~= Callback.on_train_batch_start and not callback.keeps_epoch then return true end
+  end
+  return false
 end
 
 -- Loggers in their places, silent unless every rank logs.
@@ -48,6 +58,7 @@ function ranks.enter(state)
   if state.many_ranks then c.dist.set_hook("", true) end
   state.began, state.waited = trainer:now(), c.dist.waited()
   agree.prepare(state)
+  state.callbacks_may_leave = may_leave(trainer.callbacks)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers
   trainer.loggers = loggers_of_all(trainer.loggers)
