@@ -32,6 +32,18 @@ describe("self:log", function()
     assert.near((3 * 1.0 + 1 * 4.0) / 4, trainer.callback_metrics.value, 1e-12)
   end)
 
+  it("forgets what on_train_epoch_end said of an epoch that was cut, when that goes on", function()
+    local net = logging(function() end, { on_train_epoch_end = function(self)
+      self:log("step", self.trainer.global_step)
+    end })
+    local trainer = tiny.trainer { max_epochs = 1, max_steps = 1 }
+    trainer:fit(net, tiny.same(3))
+    assert.equal(1, trainer.callback_metrics.step)
+    trainer.max_steps = -1
+    trainer:fit(net, tiny.same(3))
+    assert.equal(3, trainer.callback_metrics.step)
+  end)
+
   it("takes the batch size that is given", function()
     local net = logging(function(self, _, i)
       self:log("value", i == 0 and 1.0 or 4.0, { on_epoch = true, batch_size = i == 0 and 1 or 2 })

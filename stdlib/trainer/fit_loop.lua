@@ -235,6 +235,8 @@ local function end_epoch(state, complete)
   if complete then
     trainer.current_epoch = trainer.current_epoch + 1
     progress.batch, progress.in_epoch = 0, false
+  else
+    results.forget(state.results, "on_train_epoch_end")
   end
   boundary.reached(state, "epoch")
 end

@@ -53,6 +53,16 @@ function results.reset(res)
   res.order, res.loaders, res.rows, res.start = {}, { {} }, nil, res.serial
 end
 
+--- Forgets what was logged in one hook, which will come again.
+function results.forget(res, hook)
+  local order = {}
+  for _, item in ipairs(res.order) do
+    if item.hook ~= hook then order[#order + 1] = item end
+  end
+  res.order = order
+  for _, items in pairs(res.loaders) do items[hook] = nil end
+end
+
 local function is_metric(value)
   return has_method(value, "compute")
 end
