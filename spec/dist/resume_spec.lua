@@ -226,6 +226,43 @@ describe("a file that ranks save by agreement", function()
   end)
 end)
 
+describe("a fit that ends in mid-window", function()
+  local ENDED <const> = [[
+    local function loader()
+      return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
+    end
+    local function net_of(leaves)
+      lt.seed(3)
+      local net = Net()
+      net.interval = "epoch"
+      function net:on_train_batch_start(_, i) if leaves and i == 2 then return -1 end end
+      return net
+    end
+    local function options(o)
+      o.accumulate_grad_batches, o.deterministic = 3, %s
+      return o
+    end
+    local whole = net_of(true)
+    on(1, options {}):fit(whole, loader())
+    for _, leg in ipairs {{1, 1}, {2, 2}, {4, 1}, {2, 4}} do
+      local first = net_of(true)
+      local t = on(leg[1], options {max_epochs = 1})
+      t:fit(first, loader())
+      t:save_checkpoint "end.ckpt"
+      local rest = net_of(true)
+      on(leg[2], options {}):fit(rest, loader(), nil, {ckpt_path = "end.ckpt"})
+      t.max_epochs = 2
+      t:fit(first, loader())
+      print(distance(whole, rest) < 1e-10, distance(whole, first) < 1e-10)
+    end
+  ]]
+
+  for _, mode in ipairs { "true", "'world'" } do
+    it(("keeps its gradients for a file and for a later fit, with deterministic = %s"):format(mode),
+      function() assert.equal(("true\ttrue\n"):rep(4), run(ENDED:format(mode))) end)
+  end
+end)
+
 describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", function()
   it("has the same bits, saved at a step or in mid-window", function()
     local out = run [[

@@ -130,7 +130,7 @@ local function set_up_fit(state, saved, path)
   log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end
   state.module:zero_grad()
-  if saved then open_window.restore_gradients(state, saved.gradients, saved.slices) end
+  open_window.take_up(state, saved)
 end
 
 -- A drawn seed is told once, so that the run can be repeated; a resumed run has that of its file.
@@ -235,6 +235,7 @@ local function run_as_rank(state, ckpt_path)
   if fn == "fit" then
     call.hook(state, "on_fit_end")
     ranks.tell_waiting(state)
+    open_window.leave(state)
   end
   if state.forks then running.end_forked(state) end
   tear_down(state)

@@ -41,10 +41,11 @@ local function gather_slices(state, agreed)
   return list
 end
 
---- What a checkpoint keeps: { window =, gradients = }. `agreed`: all ranks are here.
+--- What a checkpoint keeps: { window =, gradients =, slices = }. `agreed`: all ranks are here.
 function open_window.collect(state, agreed)
   local window = state.window
   if not window then return {} end
+  if state.left_open then return state.left_open end
   local kept = { batches = window.batches, used = window.used, weight = window.weight,
     cleared = window.cleared or false }
   if window.batches == 0 then return { window = kept } end
@@ -60,6 +61,14 @@ function open_window.collect(state, agreed)
   return { window = kept, gradients = sum_gradients(state) }
 end
 
+--- The end of a fit: what its ranks have gathered in a window that is not complete is put together
+--- for whatever comes, a file or a fit that goes on. All ranks call it.
+function open_window.leave(state)
+  if state.window.batches == 0 then return end
+  state.left_open = open_window.collect(state, state.many_ranks)
+  state.trainer.left_open = { module = state.module, kept = state.left_open }
+end
+
 --- Takes back the window's counts; says where other ranks' gradients are missing.
 function open_window.restore(state, kept, path)
   local window = state.window
@@ -73,8 +82,8 @@ function open_window.restore(state, kept, path)
   window.used, window.weight = kept.used, kept.weight
 end
 
---- Takes back its gradients, or those of slices.
-function open_window.restore_gradients(state, gradients, sliced)
+-- Gradients, or those of slices.
+local function restore_gradients(state, gradients, sliced)
   if state.window.batches > 0 and (sliced == nil) ~= (state.slices == nil) then
     errors.blame("fit: a window was saved that is not complete, %s deterministic = 'world': go on "
       .. "as it was saved", sliced and "with" or "without")
@@ -84,6 +93,19 @@ function open_window.restore_gradients(state, gradients, sliced)
     for name, parameter in state.module:named_parameters() do
       if gradients[name] then parameter.grad = gradients[name] end
     end
+  end
+end
+
+--- Takes up the gradients of an open window: those of the file that the fit goes on from, else
+--- those of this Trainer's last fit if it ended in mid-epoch.
+function open_window.take_up(state, saved)
+  local left = state.trainer.left_open
+  state.trainer.left_open = nil
+  if saved then
+    restore_gradients(state, saved.gradients, saved.slices)
+  elseif left and left.module == state.module and state.progress.in_epoch then
+    open_window.restore(state, left.kept.window)
+    restore_gradients(state, left.kept.gradients, left.kept.slices)
   end
 end
 
