@@ -1,0 +1,278 @@
+-- spec/dist/any_fit.lua: a fit that is drawn at random, run on several numbers of ranks in one
+-- script, for specs.
+--
+-- What is drawn: sizes of data and batches, windows, limits, validation and its intervals,
+-- optimizers, schedulers, clipping, ways to stop, a branch that only some samples use, a loss over
+-- the samples of all ranks, metrics of all kinds, manual optimization, and a run that is saved and
+-- goes on with another number of ranks. The script prints a line for each difference from one rank.
+local SCRIPT <const> = [[
+local lt = require "ltrain"
+local seed <const> = math.tointeger(tonumber(arg[1]))
+local counts <const> = {2, 3, 4}
+
+-- Draws of the case, apart from those of lt.
+
+local state = (seed * 2654435761 + 12345) & 0xffffffff
+local function random(n) -- 1 .. n
+  state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+  return (state >> 33) % n + 1
+end
+local function one_of(...) return (select(random(select("#", ...)), ...)) end
+local function maybe(share) return random(100) <= share end
+
+local case = {
+  n = one_of(1, 2, 5, 9, 16, 23, 31, 40), batch = one_of(4, 5, 7, 8, 12),
+  shuffle = maybe(60), drop_last = maybe(25), window = one_of(1, 1, 2, 3),
+  epochs = random(3), optimizer = one_of("SGD", "Adam", "AdamW"),
+  scheduler = one_of(nil, "epoch", "step"), clip = one_of(nil, nil, 0.05),
+  clip_by = one_of("norm", "value"), branch = maybe(50), contrast = maybe(30),
+  val = one_of(0, 1, 3, 8, 13), val_batch = one_of(4, 5, 9), val_loaders = one_of(1, 1, 2),
+  manual = maybe(20), gan = maybe(50), stop_epoch = maybe(25), early = maybe(25),
+  leave_at = maybe(15) and random(4) - 1 or nil, limit = one_of(1.0, 1.0, 2, 3, 0.5),
+  limit_val = one_of(1.0, 1.0, 1), max_steps = one_of(-1, -1, -1, 3, 5),
+  interval = one_of(1.0, 1.0, 0.5, 2), every = one_of(1, 1, 2), sanity = one_of(0, 2),
+  cut = maybe(40) and random(4) or nil, cut_ranks = one_of(1, 2, 3, 4),
+  cut_how = one_of("steps", "stop", "again"), weight = maybe(25),
+  norm = maybe(20), world = maybe(25), log_every = one_of(1, 3, 50),
+}
+if case.manual then
+  case.window, case.clip, case.world, case.cut = 1, nil, false, nil
+  case.n = case.batch * one_of(1, 2, 3) -- a rank without samples cannot step by itself
+end
+if case.world then case.contrast, case.norm, case.branch = false, false, false end
+if case.norm then case.batch, case.n = 12, one_of(16, 24, 40) end
+if case.world and (case.cut_ranks == 3) then case.cut_ranks = 4 end
+local batches = (case.drop_last and case.n or case.n + case.batch - 1) // case.batch
+if batches == 0 then case.drop_last, batches = false, 1 end
+if batches == 1 then case.limit = 1.0 end
+batches = case.limit == 0.5 and batches // 2
+  or math.min(batches, case.limit == 1.0 and 99 or case.limit)
+if batches < 2 then case.interval = 1.0 end
+
+-- The model.
+
+local Net = lt.Module:extend "Net"
+function Net:init()
+  self.first, self.second = lt.nn.Linear(3, 4), lt.nn.Linear(4, 1)
+  self.branch, self.unused = lt.nn.Linear(3, 1), lt.nn.Linear(2, 2)
+  self.bn = case.norm and lt.nn.BatchNorm2d(4) or nil
+  self:to "f64"
+  self.mean, self.f1 = lt.metrics.Mean(), lt.metrics.F1()
+  self.auroc = lt.metrics.AUROC()
+  self.seen, self.val_seen = {}, {}
+  self.automatic_optimization = not case.manual
+end
+function Net:forward(x)
+  local hidden = self.first(x)
+  if self.bn then hidden = self.bn(hidden:reshape {-1, 4, 1, 1}):reshape {-1, 4} end
+  return self.second(hidden:tanh())
+end
+function Net:scores(batch)
+  local x, id = batch[1], batch[2]
+  local y = self(x)
+  if case.branch then
+    local some = false
+    for _, i in ipairs(id:tolist()) do some = some or i % 7 == 3 end
+    if some then
+      local mask = (id % 7):eq(3):to("f64"):reshape {-1, 1}
+      y = y + self.branch(x) * mask
+    end
+  end
+  return y
+end
+function Net:loss(batch)
+  local y, target = self:scores(batch), batch[1]:sum(2, true)
+  local loss = (y - target):pow(2):mean()
+  if case.contrast and self.trainer.training then
+    local all = self:all_gather(y, {sync_grads = true, cat = true})
+    loss = loss + ((y - all:mean()):pow(2)):mean() * 0.1
+  end
+  return loss
+end
+function Net:figures(batch, loss)
+  local x, id = batch[1], batch[2]
+  local y, positive = self:scores(batch):detach():reshape {-1}, (id % 3):eq(0):to "i64"
+  self:log("loss", loss:detach(), {on_step = true, on_epoch = true, sync_dist = true})
+  self:log("most", x:amax(), {on_step = false, on_epoch = true, reduce_fx = "max"})
+  self:log("sum", id:to("f64"):sum(), {on_step = false, on_epoch = true, reduce_fx = "sum"})
+  self.mean:update(y)
+  self.f1:update(y:gt(0):to "i64", positive)
+  self.auroc:update(y:sigmoid(), positive)
+end
+function Net:training_step(batch, index)
+  if self.stops_at == index then self.trainer.should_stop = true end
+  for _, i in ipairs(batch[2]:tolist()) do
+    table.insert(self.seen, ("%d.%03d.%03d"):format(self.current_epoch, index, i))
+  end
+  local loss = self:loss(batch)
+  self:figures(batch, loss)
+  if not case.manual then
+    if case.weight then return {loss = loss, weight = #batch[2]:tolist()} end
+    return loss
+  end
+  local first, second = table.unpack(self:optimizers())
+  first:zero_grad()
+  self:manual_backward(loss)
+  first:step()
+  if case.gan then
+    second:zero_grad()
+    self:manual_backward(self:loss(batch))
+    second:step()
+  end
+end
+function Net:on_train_batch_start(_, index)
+  if index == case.leave_at then return -1 end
+end
+function Net:on_fit_start() self.seen, self.val_seen = {}, {} end
+function Net:on_train_epoch_end()
+  self:log("mean", self.mean:compute())
+  if case.stop_epoch and self.current_epoch == 1 and lt.dist.rank() == lt.dist.world_size() - 1 then
+    self.trainer.should_stop = true
+  end
+  self.mean:reset()
+end
+function Net:validation_step(batch, _, loader)
+  for _, i in ipairs(self.trainer.sanity_checking and {} or batch[2]:tolist()) do
+    table.insert(self.val_seen, ("%d.%d.%d.%03d"):format(self.current_epoch,
+      self.trainer.global_step, loader or 1, i))
+  end
+  local loss = self:loss(batch)
+  self:log("val_loss", loss, {sync_dist = true})
+  self:log("val_most", batch[2]:to("f64"):amax(), {reduce_fx = "max"})
+end
+function Net:configure_optimizers()
+  local function make(parameters)
+    return lt.optim[case.optimizer](parameters, {lr = case.optimizer == "SGD" and 0.05 or 0.02})
+  end
+  if case.manual then
+    return {make(self.first:parameters()),
+      make(lt.nn.Sequential(self.second, self.branch):parameters())}
+  end
+  local optimizer = make(self:parameters())
+  if not case.scheduler then return optimizer end
+  return {optimizer = optimizer, lr_scheduler = {
+    scheduler = lt.optim.StepLR(optimizer, 2, {gamma = 0.5}), interval = case.scheduler}}
+end
+
+-- What ranks have seen, in order.
+local lists = {}
+local function gather(list)
+  local all = {}
+  for _, own in ipairs(lt.dist.all_gather(list)) do table.move(own, 1, #own, #all + 1, all) end
+  table.sort(all)
+  return all
+end
+function Net:on_fit_end()
+  local seen, val_seen = gather(self.seen), gather(self.val_seen)
+  table.move(seen, 1, #seen, #lists.seen + 1, lists.seen)
+  table.move(val_seen, 1, #val_seen, #lists.val_seen + 1, lists.val_seen)
+end
+
+local function data_of(n, first)
+  lt.seed(100 + first)
+  return lt.data.TensorDataset(lt.randn(n, 3, {dtype = "f64"}), lt.arange(n) + first)
+end
+local data, val_data = data_of(case.n, 0), data_of(math.max(case.val, 1), 500)
+
+local function fit(ranks, o, ckpt, stops_at)
+  lt.seed(7)
+  local net = Net()
+  net.stops_at = stops_at
+  local callbacks = {}
+  if case.early and case.val > 0 and case.every == 1 and not case.leave_at and case.limit == 1.0
+    and case.max_steps == -1 then
+    local key = case.val_loaders > 1 and "val_loss/dataloader_idx_1" or "val_loss"
+    callbacks[1] = lt.callbacks.EarlyStopping {monitor = key, patience = 1, min_delta = 0.01}
+  end
+  local options = {devices = ranks, max_epochs = case.epochs, max_steps = case.max_steps,
+    accumulate_grad_batches = case.window, gradient_clip_val = case.clip, logger = false,
+    gradient_clip_algorithm = case.clip and case.clip_by, limit_train_batches = case.limit,
+    limit_val_batches = case.limit_val, val_check_interval = case.interval,
+    check_val_every_n_epoch = case.every, num_sanity_val_steps = case.sanity,
+    log_every_n_steps = case.log_every, sync_batchnorm = case.norm and ranks > 1,
+    deterministic = case.world and "world" or true,
+    enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+    callbacks = callbacks}
+  for name, value in pairs(o or {}) do options[name] = value end
+  local t = lt.Trainer(options)
+  local vals
+  if case.val > 0 then
+    vals = {}
+    for i = 1, case.val_loaders do
+      vals[i] = lt.data.DataLoader(val_data, {global_batch_size = case.val_batch})
+    end
+    if #vals == 1 then vals = vals[1] end
+  end
+  local train = lt.data.DataLoader(data, {global_batch_size = case.batch, shuffle = case.shuffle,
+    drop_last = case.drop_last, seed = 5})
+  t:fit(net, train, vals, ckpt and {ckpt_path = ckpt} or nil)
+  return net, t, function()
+    net.stops_at, t.max_steps = nil, case.max_steps
+    t:fit(net, train, vals)
+  end
+end
+
+local function run(ranks)
+  lists = {seen = {}, val_seen = {}}
+  local net, t, again
+  if case.cut then
+    local most, stops_at = case.cut, nil
+    if case.max_steps > 0 then most = math.min(most, case.max_steps) end
+    if case.cut_how == "stop" then most, stops_at = case.max_steps, case.cut * case.window - 1 end
+    local same = case.cut_how == "again"
+    net, t, again = fit((ranks == 1 or same) and ranks or case.cut_ranks, {max_steps = most}, nil,
+      stops_at)
+    if same then
+      again()
+    else
+      t:save_checkpoint "cut.ckpt"
+      net, t = fit(ranks, nil, "cut.ckpt")
+    end
+  else
+    net, t = fit(ranks)
+  end
+  local found = {step = t.global_step, epoch = t.current_epoch, hash = lt.hash(net:state_dict()),
+    seen = table.concat(lists.seen, " "), val_seen = table.concat(lists.val_seen, " "),
+    f1 = net.f1:compute(), auroc = net.auroc:compute()}
+  for name, value in pairs(t.callback_metrics) do found["metric " .. name] = value end
+  for name, tensor in pairs(net:state_dict()) do
+    for i, value in ipairs(tensor:reshape {-1}:tolist()) do
+      found[("%s[%d]"):format(name, i)] = value
+    end
+  end
+  return found
+end
+
+local function number(v) return type(v) == "userdata" and v:item() or v end
+local function same(name, a, b)
+  a, b = number(a), number(b)
+  if name == "hash" then return not case.world or a == b end
+  if type(a) ~= "number" or type(b) ~= "number" then return a == b end
+  if a ~= a then return b ~= b end
+  return math.abs(a - b) <= 1e-9 * math.max(1, math.abs(a))
+end
+
+if arg[2] then
+  for k, v in pairs(case) do print(k, v) end
+end
+local ok, wanted = pcall(run, 1)
+if not ok then
+  print("1 rank: " .. tostring(wanted))
+  os.exit(0)
+end
+for _, ranks in ipairs(case.world and {2, 4} or counts) do
+  local found = run(ranks)
+  local names = {}
+  for name in pairs(wanted) do names[name] = true end
+  for name in pairs(found) do names[name] = true end
+  for name in pairs(names) do
+    if not same(name, wanted[name], found[name]) then
+      print(("%d ranks: %s: %s, on 1 rank %s"):format(ranks, name, tostring(number(found[name])),
+        tostring(number(wanted[name]))))
+    end
+  end
+end
+]]
+
+--- The script; its argument is the number of the case.
+return SCRIPT
