@@ -6,7 +6,8 @@ local errors = require "ltrain.core.errors"
 local LearningRateMonitor = Callback:extend("LearningRateMonitor")
 
 --- Rates are in callback_metrics too, which are equal on all ranks.
-LearningRateMonitor.all_ranks, LearningRateMonitor.keeps_epoch = true, true
+LearningRateMonitor.all_ranks = true
+LearningRateMonitor.keeps_epoch = true
 
 local OPTIONS <const> = {
   logging_interval = { type = "string", choices = { "step", "epoch" },

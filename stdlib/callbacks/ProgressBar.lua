@@ -10,7 +10,8 @@ local tree = require "ltrain.core.tree"
 local ProgressBar = Callback:extend("ProgressBar")
 
 --- The other ranks have nothing to show.
-ProgressBar.all_ranks, ProgressBar.keeps_epoch = false, true
+ProgressBar.all_ranks = false
+ProgressBar.keeps_epoch = true
 
 -- It shows what the module logs at the end of an epoch.
 ProgressBar.comes_late = true

@@ -7,7 +7,8 @@ local overrides = require "ltrain.trainer.setup.overrides"
 local HostProgress = Callback:extend("HostProgress")
 
 -- The host is rank 0's process.
-HostProgress.all_ranks, HostProgress.keeps_epoch = false, true
+HostProgress.all_ranks = false
+HostProgress.keeps_epoch = true
 
 function HostProgress:init(tell)
   self.tell = tell
