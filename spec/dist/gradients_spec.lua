@@ -58,9 +58,38 @@ local y = lt.tensor{0, 1, 0, 1, 1, 0, 0, 1}
 local function part(from, n) return {x:narrow(1, from, n), y:narrow(1, from, n)} end
 ]]
 
+local WAYS <const> = { "shm", "mpi", "two hosts" }
+
 local function passes(code) return support.passes(PRELUDE .. code) end
 
-for _, way in ipairs { "shm", "mpi", "two hosts" } do
+-- What the script's `net` is after it has run on n ranks.
+local function state_of(way, n, script)
+  local file = os.tmpname()
+  local status, out = support.over(n > 1 and way or "shm", n, PRELUDE
+    .. ("n = %d local net\n"):format(n) .. script
+    .. (" if dist.rank() == 0 then lt.save(%q, net:state_dict()) end"):format(file))
+  assert.equal(0, status, out)
+  local state = lt.load(file)
+  os.remove(file)
+  return state
+end
+
+-- Whether two states differ by no more; the name of what does.
+local function close(a, b, tolerance)
+  for name, tensor in pairs(a) do
+    local off = (tensor - b[name]):abs():max():item()
+    if off > tolerance or off ~= off then return false, ("%s is off by %g"):format(name, off) end
+  end
+  return true
+end
+
+-- The script's `net` is the same on one process and on any of these numbers of ranks.
+local function same_states(way, ranks, tolerance, script)
+  local one = state_of("shm", 1, script)
+  for _, n in ipairs(ranks) do assert(close(one, state_of(way, n, script), tolerance)) end
+end
+
+for _, way in ipairs(WAYS) do
   local function it(name, fn) over({ way }, name, fn) end -- luacheck: ignore
   local function passes(code) -- luacheck: ignore
     local status, out = support.over(way, 2, PRELUDE .. code)
@@ -198,8 +227,8 @@ for _, way in ipairs { "shm", "mpi", "two hosts" } do
 end
 
 describe("manual optimization on 2 ranks", function()
-  it("shares the gradients of each optimizer at its step, as in a GAN", function()
-    passes [[
+  over(WAYS, "shares the gradients of each optimizer at its step, as in a GAN,", function(way)
+    same_states(way, { 2 }, 1e-13, [[
       local Gan = lt.Module:extend("Gan")
       function Gan:init()
         self.g, self.d = lt.nn.Linear(3, 3):to("f64"), lt.nn.Linear(3, 1):to("f64")
@@ -229,15 +258,11 @@ describe("manual optimization on 2 ranks", function()
         og:step()
         self:untoggle_optimizer()
       end
-      local one, two = Gan(), Gan()
-      two:load_state_dict(one:state_dict())
-      local a = fit(one, 1, {{x, x:neg()}})
-      local b = fit(two, 2, {{x:narrow(1, 1, 5), x:narrow(1, 1, 4):neg()},
-        {x:narrow(1, 6, 3), x:narrow(1, 5, 4):neg()}})
-      same(4, a.global_step)
-      same(4, b.global_step)
-      close(one:parameters(), two:parameters(), 1e-13)
-    ]]
+      net = Gan()
+      local t = fit(net, n, n == 1 and {{x, x:neg()}} or {{x:narrow(1, 1, 5),
+        x:narrow(1, 1, 4):neg()}, {x:narrow(1, 6, 3), x:narrow(1, 5, 4):neg()}})
+      same(4, t.global_step)
+    ]])
   end)
 
   it("needs data on all ranks at each step", function()
@@ -258,13 +283,11 @@ describe("manual optimization on 2 ranks", function()
 end)
 
 describe("50 steps with a short last batch", function()
-  -- Weights after them on n ranks, as one process reads them.
-  local function weights_after(n, dtype)
-    local file = os.tmpname()
-    passes(([[
-      local n, dtype, file = %d, %q, %q
+  local function same(way, ranks, dtype, tolerance)
+    same_states(way, ranks, tolerance, ([[
+      local dtype = %q
       lt.seed(11)
-      local net = Net()
+      net = Net()
       net:to(dtype)
       function net:training_step(b) return lt.cross_entropy(self(b[1]), b[2]) end
       local x = lt.randn(75, 3):to(dtype)
@@ -272,24 +295,18 @@ describe("50 steps with a short last batch", function()
       local t = trainer {devices = n, max_epochs = 10}
       t:fit(net, lt.data.DataLoader(data, {global_batch_size = 16, shuffle = true}))
       same(50, t.global_step)
-      lt.save(file, net:state_dict())
-    ]]):format(n, dtype, file))
-    local state = lt.load(file)
-    os.remove(file)
-    return state
+    ]]):format(dtype))
   end
 
   for dtype, tolerance in pairs { f64 = 1e-10, f32 = 1e-4 } do
     it(("give the same %s weights on 1, 2 and 4 ranks"):format(dtype), function()
-      local one = weights_after(1, dtype)
-      for _, n in ipairs { 2, 4 } do
-        for name, tensor in pairs(weights_after(n, dtype)) do
-          local off = (tensor - one[name]):abs():max():item()
-          assert(off <= tolerance, ("%s on %d ranks: off by %g"):format(name, n, off))
-        end
-      end
+      same("shm", { 2, 4 }, dtype, tolerance)
     end)
   end
+
+  over({ "mpi", "two hosts" }, "give the same weights on 4 ranks", function(way)
+    same(way, { 4 }, "f64", 1e-10)
+  end)
 end)
 
 describe("lt.dist.ddp", function()
@@ -343,26 +360,26 @@ describe("lt.dist.ddp", function()
 end)
 
 describe("sync_batchnorm", function()
-  it("takes the statistics of all ranks' samples: the same as one process", function()
-    passes [[
-      local Conv = lt.Module:extend("Conv")
-      function Conv:init()
-        self.conv, self.norm = lt.nn.Conv2d(1, 3, 3), lt.nn.BatchNorm2d(3)
-        self:to("f64")
-      end
-      function Conv:training_step(b) return self.norm(self.conv(b)):tanh():pow(2):mean() end
-      Conv.configure_optimizers = Net.configure_optimizers
-      local images = lt.randn(8, 1, 5, 5, {dtype = "f64"})
-      local one, two, apart = Conv(), Conv(), Conv()
-      two:load_state_dict(one:state_dict())
-      apart:load_state_dict(one:state_dict())
-      fit(one, 1, {{images}}, {sync_batchnorm = true})
-      local halves = {{images:narrow(1, 1, 5)}, {images:narrow(1, 6, 3)}}
-      fit(two, 2, halves, {sync_batchnorm = true})
-      fit(apart, 2, halves)
-      close(one:parameters(), two:parameters(), 1e-13)
-      close(one:buffers(), two:buffers(), 1e-13)
-      assert(not pcall(close, one:parameters(), apart:parameters(), 1e-6))
-    ]]
+  local SCRIPT <const> = [[
+    local Conv = lt.Module:extend("Conv")
+    function Conv:init()
+      self.conv, self.norm = lt.nn.Conv2d(1, 3, 3), lt.nn.BatchNorm2d(3)
+      self:to("f64")
+    end
+    function Conv:training_step(b) return self.norm(self.conv(b)):tanh():pow(2):mean() end
+    Conv.configure_optimizers = Net.configure_optimizers
+    net = Conv()
+    local images = lt.randn(8, 1, 5, 5, {dtype = "f64"})
+    fit(net, n, n == 1 and {{images}} or {{images:narrow(1, 1, 5)}, {images:narrow(1, 6, 3)}},
+      {sync_batchnorm = %s})
+  ]]
+
+  over(WAYS, "takes the statistics of all ranks' samples: the same as one process", function(way)
+    same_states(way, { 2 }, 1e-13, SCRIPT:format "true")
+  end)
+
+  it("is not what ranks do without", function()
+    local script = SCRIPT:format "false"
+    assert.is_false((close(state_of("shm", 1, script), state_of("shm", 2, script), 1e-6)))
   end)
 end)
