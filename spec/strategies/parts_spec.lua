@@ -226,6 +226,23 @@ describe("a precision", function()
       error_of(lt.Trainer, { strategy = strategies.DDP { precision = "16-mixed" } }))
   end)
 
+  it("is not named twice by its usual name either", function()
+    local own = { convert_module = function() end }
+    for _, usual in ipairs { "32-true", 32 } do
+      assert.matches("strategies.DDP: precision: the Trainer's options give one too: give one",
+        error_of(lt.Trainer, { strategy = strategies.DDP { precision = own }, precision = usual }))
+      assert.matches("Trainer: precision and plugins give a precision each: give one of them",
+        error_of(lt.Trainer, { plugins = { own }, precision = usual }))
+    end
+  end)
+
+  it("is what the Trainer's precision says, whoever named it", function()
+    assert.equal("32-true", lt.Trainer().precision)
+    assert.equal("bf16-mixed", lt.Trainer({ precision = "bf16-mixed" }).precision)
+    local strategy = strategies.DDP { precision = "bf16-mixed" }
+    assert.equal("bf16-mixed", lt.Trainer({ strategy = strategy }).precision)
+  end)
+
   it("of the Trainer's option does not stay with a strategy that another Trainer gets", function()
     local strategy = strategies.DDP()
     lt.Trainer { strategy = strategy, precision = "bf16-mixed" }

@@ -30,7 +30,7 @@ local TAKEN <const> = {
     { use_distributed_sampler = false } },
   { { use_amp = true }, "use_amp = true .*: write precision = 'bf16%-mixed'",
     { precision = "bf16-mixed" } },
-  { { use_amp = false }, "use_amp = false", { precision = "32-true" } },
+  { { use_amp = false }, "use_amp = false", {} },
   { { distributed_backend = "ddp" }, "distributed_backend = 'ddp' .*: write strategy",
     { strategy = "ddp" } },
   { { distributed_backend = "ddp_cpu", num_processes = 2 }, "'ddp_cpu' .*: write 'ddp'",

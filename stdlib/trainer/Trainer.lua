@@ -78,7 +78,6 @@ function Trainer:init(script)
   local o = config.check(old_options.translate(self, script), options, "Trainer")
   option_rules.check_together(o)
   self.options = o
-  self.precision = o.precision
   place.set(self, o)
   assemble.limits(self, o)
   assemble.callbacks(self, o)

@@ -5,7 +5,6 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local join = require "ltrain.clusters.join"
 local option_rules = require "ltrain.trainer.setup.option_rules"
-local options = require "ltrain.trainer.setup.options"
 local plugins = require "ltrain.trainer.setup.plugins"
 local precision = require "ltrain.precision"
 local registry = require "ltrain.strategies.registry"
@@ -86,7 +85,7 @@ end
 local function given_parts(trainer, o)
   local parts = plugins.read(trainer, o.plugins)
   if type(o.accelerator) == "table" then parts.accelerator = o.accelerator end
-  if o.precision ~= options.precision.default then
+  if o.precision ~= nil then
     if parts.precision then
       errors.blame("Trainer: precision and plugins give a precision each: give one of them")
     end
@@ -105,7 +104,7 @@ local function join_world(environment, o)
 end
 
 --- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
---- trainer, and who this rank is.
+--- trainer, what the precision is called, and who this rank is.
 function place.set(trainer, o)
   check_accelerator(o)
   local strategy, parts = given_strategy(o), given_parts(trainer, o)
@@ -117,6 +116,7 @@ function place.set(trainer, o)
   for _, text in ipairs(strategy.notes or {}) do trainer:note(text) end
   trainer.strategy = strategy
   trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
+  trainer.precision = o.precision or strategy.precision.name
   place.note_rank(trainer)
 end
 
