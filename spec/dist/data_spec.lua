@@ -192,6 +192,35 @@ describe("a collate that draws random numbers", function()
   end)
 end)
 
+describe("batches of another size on some ranks", function()
+  it("are an error that says which rank has which, before any step", function()
+    local SCRIPT <const> = [[
+      local net, rank = Net(), lt.dist.rank
+      function net:training_step() error "a step was run" end
+      net.validation_step, net.predict_step = net.training_step, net.training_step
+      net.%s = function() return loader(21, %s) end
+      trainer {}:%s(net)
+    ]]
+    for _, case in ipairs {
+      { "train_dataloader", "{batch_size = 2 + rank() % 2}", "fit",
+        "batch_size = 2 on ranks 0, 2; batch_size = 3 on rank 1" },
+      { "val_dataloader", "{global_batch_size = 4 + rank()}", "validate",
+        "global_batch_size = 4 on rank 0; global_batch_size = 5 on rank 1; "
+        .. "global_batch_size = 6 on rank 2" },
+      { "predict_dataloader", "{batch_size = 2, drop_last = rank() > 0}", "predict",
+        "batch_size = 2 on rank 0; batch_size = 2, drop_last = true on ranks 1, 2" },
+      { "val_dataloader", "{batch_size = 2, tail = rank() == 2 and 'wrap' or 'split'}", "validate",
+        "batch_size = 2 on ranks 0, 1; batch_size = 2, tail = 'wrap' on rank 2" },
+    } do
+      local status, _, err = start(3, SCRIPT:format(case[1], case[2], case[3]))
+      assert.equal(1, status)
+      assert.matches(case[1] .. ": the ranks would cut other batches: " .. case[4]
+        .. ": give all the same", err, 1, true)
+      assert.not_matches("a step was run", err)
+    end
+  end)
+end)
+
 describe("a sampler that is not the same on all ranks", function()
   it("is an error that names it and the orders, before any step", function()
     local status, _, err = start(2, [[

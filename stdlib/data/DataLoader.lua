@@ -199,11 +199,11 @@ function DataLoader:active_ranks(index)
   return ranks < cut.world and ranks or nil
 end
 
---- What tells the order of the open pass from that of another rank: {hash, length, first}; nil when
---- samples come one after the other.
+--- What tells the order of the open pass, and how it is cut, from that of another rank: {hash,
+--- length, first, cut}; nil when samples come one after the other.
 function DataLoader:fingerprint()
   local pass = self._pass
-  return pass and pass.order and stream.fingerprint(pass.order, pass.batching.lasts)
+  return pass and pass.order and stream.fingerprint(self, pass.order, pass.batching.lasts)
 end
 
 --- What goes on with the pass that is open: its epoch, and how many of its samples were consumed.

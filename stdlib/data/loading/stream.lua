@@ -99,13 +99,26 @@ function stream.batching(loader, lasts)
   return cut
 end
 
---- What tells whether two ranks have the same order: a hash, the length and the first entries.
-function stream.fingerprint(order, lasts)
+-- The options that say how all ranks' samples are cut.
+local function show_cut(loader)
+  local parts = {}
+  for _, name in ipairs { "global_batch_size", "batch_size", "drop_last", "tail" } do
+    local value = loader[name]
+    local usual = not value or value == "split"
+      or name == "batch_size" and (loader.global_batch_size or loader.batch_sampler)
+    if not usual then parts[#parts + 1] = ("%s = %s"):format(name, errors.show(value)) end
+  end
+  return table.concat(parts, ", ")
+end
+
+--- What tells whether two ranks have the same order, and cut it alike: a hash, the length, the
+--- first entries; the options that cut.
+function stream.fingerprint(loader, order, lasts)
   local hash = order:hash(FIRST)
   if lasts then hash = hash ~ lasts:hash(FIRST) * 3 end
   local first = {}
   for k = 1, math.min(3, #order) do first[k] = order:at(k) end
-  return { hash = hash, length = #order, first = first }
+  return { hash = hash, length = #order, first = first, cut = show_cut(loader) }
 end
 
 return stream

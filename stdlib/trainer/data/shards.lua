@@ -26,7 +26,22 @@ local function show_maker(loader)
   return ("the sampler (%s%s)"):format(errors.show(sampler), line and " at " .. line or "")
 end
 
--- Raises, on every rank, when the ranks cut different orders.
+-- "batch_size = 2 on ranks 0, 2; batch_size = 3 on rank 1"
+local function show_cuts(told)
+  local cuts, ranks = {}, {}
+  for i, of_rank in ipairs(told) do
+    local cut = of_rank.cut or "another loader"
+    if not ranks[cut] then cuts[#cuts + 1], ranks[cut] = cut, {} end
+    table.insert(ranks[cut], i - 1)
+  end
+  for i, cut in ipairs(cuts) do
+    cuts[i] = ("%s on rank%s %s"):format(cut, #ranks[cut] > 1 and "s" or "",
+      table.concat(ranks[cut], ", "))
+  end
+  return table.concat(cuts, "; ")
+end
+
+-- Raises, on every rank, when the ranks cut different orders, or one order differently.
 local function compare(state, source)
   local loader = source.loader
   local own = has_method(loader, "fingerprint") and loader:fingerprint()
@@ -37,6 +52,9 @@ local function compare(state, source)
       errors.blame("%s: the ranks would read different orders: rank 0 has %s; rank %d has %s: %s "
         .. "must be the same on every rank: draw from the epoch that it is given, or from a seed",
         source.where, show_order(told[1]), rank - 1, show_order(told[rank]), show_maker(loader))
+    elseif told[rank].cut ~= told[1].cut then
+      errors.blame("%s: the ranks would cut other batches: %s: give all the same", source.where,
+        show_cuts(told))
     end
   end
 end
