@@ -125,6 +125,29 @@ describe("the training data of ranks", function()
   end)
 end)
 
+describe("batches of each rank's own", function()
+  it("weigh by their samples, whatever the sizes are on the ranks", function()
+    local out, err = run(2, [[
+      local net, seen = Net()
+      function net:train_dataloader()
+        local first, last = table.unpack(({{1, 2}, {3, 8}})[lt.dist.rank() + 1])
+        local own = lt.data.TensorDataset(lt.arange(first, last + 1))
+        return lt.data.DataLoader(own, {batch_size = last - first + 1})
+      end
+      net.layer.weight = lt.parameter(lt.ones(1, 1))
+      function net:training_step(batch)
+        return (batch[1]:to("f32"):reshape {-1, 1} * self.layer.weight):mean()
+      end
+      function net:on_before_optimizer_step() seen = self.layer.weight.grad:item() end
+      local t = trainer {use_distributed_sampler = false}
+      t:fit(net)
+      print(seen, t.world.global_batch)
+    ]])
+    assert.equal("4.5\t8\n", out) -- the mean of 1 to 8
+    assert.matches("global batch 8, 1 steps an epoch", err)
+  end)
+end)
+
 describe("samples that draw random numbers", function()
   it("are the same on 1, 2 and 4 ranks, in each epoch, whoever reads them", function()
     local script <const> = [[

@@ -108,6 +108,16 @@ function loaders.source(value, where)
   }
 end
 
+--- Samples of a step of all ranks; nil when nobody knows.
+function loaders.global_batch(source, ranks)
+  local loader, each = source.loader, source.batch_size
+  if has_method(loader, "global_batch") then
+    local known = loader:global_batch()
+    if not known or loader.global_batch_size then return known end
+  end
+  return source.global_batch or each and each * ranks
+end
+
 --- A list of sources from one loader or a list of loaders (evaluation).
 function loaders.sources(value, where)
   local list = {}

@@ -9,14 +9,6 @@ local loaders = require "ltrain.trainer.data.loaders"
 
 local position = {}
 
--- Samples of a step of all ranks; nil when nobody knows.
-local function global_batch(state)
-  local source = state.train_source
-  if not source then return nil end
-  if has_method(source.loader, "global_batch") then return source.loader:global_batch() end
-  return source.batch_size and source.batch_size * state.trainer.world_size
-end
-
 -- What the loader wants to keep: before the batch that is running, which the run has not done yet;
 -- after its pass, what it was at the end of it.
 local function loader_state(state)
@@ -57,7 +49,7 @@ end
 --- are cut now.
 function position.take_up(state)
   local before, progress, source = state.cut_before, state.progress, state.train_source
-  local now = global_batch(state)
+  local now = source and loaders.global_batch(source, state.trainer.world_size)
   state.global_batch, state.cut_before = now, nil -- a loader is whole again after the fit
   if not before then return end
   if now and before.global_batch and now ~= before.global_batch then

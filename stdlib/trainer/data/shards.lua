@@ -163,15 +163,26 @@ local function in_slices(state, value, where)
   return source
 end
 
--- Ranks that read what is their own make the same steps if they have as many batches.
-local function compare_lengths(list)
-  local lengths = {}
-  for i, source in ipairs(list) do lengths[i] = source.length or false end
-  local told = dist.all_gather(lengths)
+-- Ranks that read what is their own make the same steps if they have as many batches. What a batch
+-- weighs is counted in rank 0's size, whatever the sizes are.
+local function compare_own(list)
+  local own = {}
   for i, source in ipairs(list) do
-    local even = source.length ~= nil
-    for _, of_rank in ipairs(told) do even = even and of_rank[i] == source.length end
-    source.shared = source.shared or even
+    own[i] = { length = source.length, size = source.batch_size }
+  end
+  local told = dist.all_gather(own)
+  for i, source in ipairs(list) do
+    local even, sum = source.length ~= nil, 0
+    for _, of_rank in ipairs(told) do
+      local other = of_rank[i] or {}
+      even = even and other.length == source.length
+      sum = sum and other.size and sum + other.size
+    end
+    if not source.shared then
+      source.shared, source.global_batch = even, sum
+      source.batch_size = told[1][i] and told[1][i].size
+      source.uneven = sum and source.batch_size and sum ~= source.batch_size * #told
+    end
   end
 end
 
@@ -195,7 +206,7 @@ function shards.sources(state, kind, value, where)
       list[i] = share(state, kind, source)
     end
   end
-  compare_lengths(list)
+  compare_own(list)
   return list
 end
 

@@ -6,7 +6,7 @@ local agree = require "ltrain.trainer.ranks.agree"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
-local has_method = require "ltrain.core.has_method"
+local loaders = require "ltrain.trainer.data.loaders"
 local place = require "ltrain.trainer.setup.place"
 local silent = require "ltrain.trainer.ranks.silent"
 local told = require "ltrain.trainer.ranks.told"
@@ -121,14 +121,12 @@ end
 
 -- How many samples a step takes, and how many steps an epoch.
 local function batch_text(trainer, source)
-  local loader = source.loader
-  local counts = has_method(loader, "global_batch")
-  local global = source.batch_size and source.batch_size * trainer.world.ranks
-  if counts then global = loader:global_batch() end
+  local global = loaders.global_batch(source, trainer.world.ranks)
   trainer.world.global_batch = global
   local steps = steps_text(trainer, source)
   if not global then return steps end
-  local text = ("global batch %d = %s"):format(global, division(global, trainer.world.ranks))
+  local text = ("global batch %d"):format(global)
+  if not source.uneven then text = text .. " = " .. division(global, trainer.world.ranks) end
   if source.batch_before then
     text = ("%s (%d in the checkpoint)"):format(text, source.batch_before)
   end
