@@ -86,7 +86,16 @@ local function from_object(source, epoch, position, saved)
   return function() return (step(held, nil)) end, closing
 end
 
+--- What there is in place of loaders that are read together, for error texts.
+loaders.together = "loaders are not read together: give one loader of a data set whose get(i) "
+  .. "returns what a step needs of each"
+
 local function check(value, where)
+  local _, first = next(type(value) == "table" and getmetatable(value) == nil and value or {})
+  if not is_loader(value) and has_method(first, "batches") then
+    errors.blame("%s: %s; in validate, test and predict a list of loaders is read one after the "
+      .. "other", where, loaders.together)
+  end
   local ok = is_loader(value) or type(value) == "table" and getmetatable(value) == nil
   if not ok then
     errors.blame("%s: a loader must be a DataLoader, a table of batches, a function or an object "

@@ -3,6 +3,8 @@
 -- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
 local errors = require "ltrain.core.errors"
+local has_method = require "ltrain.core.has_method"
+local loaders = require "ltrain.trainer.data.loaders"
 local tree = require "ltrain.core.tree"
 
 local given = {}
@@ -38,7 +40,9 @@ local function take_options(found, options, fn)
   local names = tree.keys(OPTIONS)
   for name, value in tree.pairs(options) do
     local key = OPTIONS[name]
-    if not key then
+    if not key and has_method(value, "batches") then
+      errors.blame("%s: unknown option %s: %s", fn, errors.show(name), loaders.together)
+    elseif not key then
       errors.blame("%s: unknown option %s%s", fn, errors.show(name),
         errors.did_you_mean(name, names))
     end
