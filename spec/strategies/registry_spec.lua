@@ -96,6 +96,8 @@ describe("Trainer{strategy = name of elsewhere}", function()
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
     dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp' forks at fit",
     ddp_spawn_find_unused_parameters_true = "'ddp' forks at fit",
+    colossalai = "write 'ddp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
+    bagua = "write 'ddp'; ddp_comm_hook", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
     horovod = "`mpirun %-n N ltrain run SCRIPT`.*learning rate",
   }
 

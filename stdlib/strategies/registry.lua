@@ -28,10 +28,16 @@ local ABSENT <const> = {
   { "^deepspeed", WHOLE },
   { "^model_parallel", WHOLE },
   { "^ddp_sharded", WHOLE },
+  { "^colossalai", WHOLE },
   { "xla", "there are no TPUs here: write 'ddp'" },
+  { "^tpu", "there are no TPUs here: write 'ddp'" },
   { "^hpu_", "there are no HPUs here: write 'ddp'" },
   { "^dp$", "a rank is a process of its own here: write 'ddp'" },
   { "^ddp2$", "write 'ddp'; self:all_gather(x) gives a step what the other ranks have" },
+  { "^bagua", "its ways of adding gradients are not here: write 'ddp'; ddp_comm_hook of "
+    .. "lt.strategies.DDP says how they travel" },
+  { "^hivemind", "ranks cannot come and go here: write 'ddp', and start ranks on many machines "
+    .. "with `mpirun -n N ltrain run SCRIPT`" },
   { "^horovod$", "write 'ddp' and start `mpirun -n N ltrain run SCRIPT`; Horovod multiplied the "
     .. "learning rate by N, which is never done silently here: set lr yourself" },
 }
