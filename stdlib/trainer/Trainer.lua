@@ -73,6 +73,7 @@ function Trainer:init(script)
   if script ~= nil and type(script) ~= "table" then
     errors.blame("Trainer: options must be a table: got %s", errors.show(script))
   end
+  self._notes = {} -- kept until all is well: an error comes alone
   -- Each in today's words before they meet: what the command line says wins.
   script = apply_overrides(old_options.translate(self, script or {}))
   local o = config.check(old_options.translate(self, script), options, "Trainer")
@@ -87,6 +88,9 @@ function Trainer:init(script)
   self.should_stop, self.is_last_batch, self.interrupted = false, false, false
   self.optimizers, self.lr_scheduler_configs = {}, {}
   self.state = { status = "initializing" }
+  local notes = self._notes
+  self._notes = nil
+  for _, text in ipairs(notes) do self:note(text) end
 end
 
 -- The four loops.
@@ -273,6 +277,7 @@ end
 
 --- Tells a line that is worth knowing: once, by rank 0.
 function Trainer:note(text)
+  if self._notes then return table.insert(self._notes, text) end
   self.told = self.told or {}
   if self.told[text] or dist.rank() ~= 0 then return end
   self.told[text] = true
