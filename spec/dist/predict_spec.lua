@@ -151,6 +151,14 @@ describe("predictions of ranks", function()
       trainer {}:predict(net, loader(5))
     ]])
     assert.equal(1, status)
-    assert.matches("predict: what predict_step returned.* is a function", err)
+    assert.matches("script.lua:%d+: predict: predict_step's result %(batch 1%) is a function", err)
+    status, _, err = start(2, [[
+      local net = Net()
+      function net:predict_step() return {scores = lt.ones(2), boxes = {{1, size = print}}} end
+      trainer {}:predict(net, loader(5))
+    ]])
+    assert.equal(1, status)
+    assert.matches("predict: predict_step's result (batch 1).boxes[1].size is a function: what "
+      .. "travels are nil, booleans, numbers, strings, tensors and plain tables", err, 1, true)
   end)
 end)

@@ -28,14 +28,14 @@ function predictions.add(kept, number, outputs)
   if kept.is_first or not kept.sends then
     place(kept, number, outputs)
   else
-    kept.portion[#kept.portion + 1] = { number = number, outputs = outputs }
+    local what = ("predict_step's result (batch %d)"):format(number)
+    table.insert(kept.portion, { number, c.dist.encode(outputs, "predict", what) })
   end
 end
 
--- To rank 0: what each has, packed. The first result is true when none will have more.
+-- To rank 0: what each has. The first result is true when none will have more.
 local function gather(kept, ended)
-  local packed = c.dist.encode(kept.portion, "predict", "what predict_step returned")
-  return dist.all_reduce(ended and 1 or 0, { op = "min" }) == 1, dist.gather(packed)
+  return dist.all_reduce(ended and 1 or 0, { op = "min" }) == 1, dist.gather(kept.portion)
 end
 
 -- The ranks send what they have. True when none will have more.
@@ -43,9 +43,7 @@ local function send(kept, ended)
   local all_ended, gathered = exchange("predictions", gather, kept, ended)
   kept.portion = {}
   for rank = 2, #(gathered or {}) do
-    for _, item in ipairs(c.dist.decode(gathered[rank])) do
-      place(kept, item.number, item.outputs)
-    end
+    for _, item in ipairs(gathered[rank]) do place(kept, item[1], c.dist.decode(item[2])) end
   end
   return all_ended
 end
