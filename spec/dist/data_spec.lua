@@ -361,6 +361,20 @@ describe("the evaluation data of ranks", function()
   end)
 end)
 
+describe("a rank whose slices have no sample, with deterministic = 'world',", function()
+  it("is outside of the step", function()
+    -- 4 slices of a batch of 4 and of one of 2: that one is rank 0's.
+    assert.equal("0:1 0:2 1:5 1:6\n0:3 0:4\n2 1\n", run(2, [[
+      local net, counts = Net(), {}
+      function net:on_train_batch_end()
+        table.insert(counts, lt.dist.all_reduce(1))
+      end
+      trainer {deterministic = "world"}:fit(net, loader(6, {global_batch_size = 4}))
+      print(table.concat(counts, " "))
+    ]]))
+  end)
+end)
+
 describe("limited evaluation data of ranks", function()
   it("is what one process sees", function()
     -- 8 samples in batches of 5: 4 ranks share them as 4 and 4, but the first batch alone is 5.

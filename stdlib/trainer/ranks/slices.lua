@@ -40,6 +40,12 @@ function Slices:set_epoch(epoch)
   for _, part in ipairs(self.parts) do part:set_epoch(epoch) end
 end
 
+--- How many ranks, the first ones, have a sample of batch number `index`; nil: all.
+function Slices:active_ranks(index)
+  local active = self.parts[1]:active_ranks(index) -- slices
+  return active and (active + #self.parts - 1) // #self.parts
+end
+
 function Slices:state_dict() return self.parts[1]:state_dict() end
 
 function Slices:state_before(index) return self.parts[1]:state_before(index) end
