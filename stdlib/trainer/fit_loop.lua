@@ -212,8 +212,8 @@ local function tell_skipped(state)
     end
   end
   if #parts == 0 then return end
-  trainer:say(("epoch %d: %s%s: training_step returned nil"):format(trainer.current_epoch,
-    table.concat(parts, ", "), state.many_ranks and "" or " skipped"))
+  trainer:say(("epoch %d: %s%s: training_step returned nil, or weight 0"):format(
+    trainer.current_epoch, table.concat(parts, ", "), state.many_ranks and "" or " skipped"))
 end
 
 local function end_epoch(state, complete)
