@@ -33,13 +33,26 @@ local case = {
   interval = one_of(1.0, 1.0, 0.5, 2), every = one_of(1, 1, 2), sanity = one_of(0, 2),
   cut = maybe(40) and random(4) or nil, cut_ranks = one_of(1, 2, 3, 4),
   cut_how = one_of("steps", "stop", "again"), weight = maybe(25),
-  norm = maybe(20), world = maybe(25), log_every = one_of(1, 3, 50),
+  norm = maybe(20), world = maybe(25), log_every = one_of(1, 3, 50), csv = maybe(50),
+  skip_at = maybe(20) and random(4) - 1 or nil, light_at = maybe(15) and random(4) - 1 or nil,
+  keep = maybe(35) and random(3) or nil, plateau = maybe(15), at_times = maybe(40),
+  first_only = maybe(30), deal = maybe(15), own_order = maybe(15), reload = maybe(10),
+  overfit = maybe(8) and 1 or 0, predict = one_of(0, 1, 4, 9), predict_batch = one_of(1, 2, 4),
+  drop = maybe(50), test = maybe(40), min_epochs = one_of(nil, nil, 2), ema = maybe(20),
 }
 if case.manual then
   case.window, case.clip, case.world, case.cut = 1, nil, false, nil
   case.n = case.batch * one_of(1, 2, 3) -- a rank without samples cannot step by itself
 end
 if case.world then case.contrast, case.norm, case.branch = false, false, false end
+-- Where a rank has no loss all forget their gradients, one process does not.
+if case.ema then case.skip_at, case.light_at = nil, nil end
+if case.overfit > 0 then case.limit, case.limit_val, case.interval = 1.0, 1.0, 1.0 end
+if case.epochs == 1 then case.min_epochs = nil end
+if case.skip_at == 0 then case.skip_at = nil end -- the first step tells what is returned
+if case.deal or case.overfit > 0 then -- whole batches are dealt: others than on one rank
+  case.deal = false
+end
 if case.norm then case.batch, case.n = 12, one_of(16, 24, 40) end
 if case.world and (case.cut_ranks == 3) then case.cut_ranks = 4 end
 local batches = (case.drop_last and case.n or case.n + case.batch - 1) // case.batch
@@ -51,11 +64,20 @@ if batches < 2 then case.interval = 1.0 end
 
 -- The model.
 
+-- Whether a batch has a sample whose number leaves `rest`.
+local function some_of(id, by, rest)
+  for _, i in ipairs(id:tolist()) do
+    if i % by == rest then return true end
+  end
+  return false
+end
+
 local Net = lt.Module:extend "Net"
 function Net:init()
   self.first, self.second = lt.nn.Linear(3, 4), lt.nn.Linear(4, 1)
   self.branch, self.unused = lt.nn.Linear(3, 1), lt.nn.Linear(2, 2)
   self.bn = case.norm and lt.nn.BatchNorm2d(4) or nil
+  self.dropout = case.world and case.drop and lt.nn.Dropout(0.3) or nil
   self:to "f64"
   self.mean, self.f1 = lt.metrics.Mean(), lt.metrics.F1()
   self.auroc = lt.metrics.AUROC()
@@ -65,18 +87,16 @@ end
 function Net:forward(x)
   local hidden = self.first(x)
   if self.bn then hidden = self.bn(hidden:reshape {-1, 4, 1, 1}):reshape {-1, 4} end
-  return self.second(hidden:tanh())
+  hidden = hidden:tanh()
+  if self.dropout then hidden = self.dropout(hidden) end
+  return self.second(hidden)
 end
 function Net:scores(batch)
   local x, id = batch[1], batch[2]
   local y = self(x)
-  if case.branch then
-    local some = false
-    for _, i in ipairs(id:tolist()) do some = some or i % 7 == 3 end
-    if some then
-      local mask = (id % 7):eq(3):to("f64"):reshape {-1, 1}
-      y = y + self.branch(x) * mask
-    end
+  if case.branch and some_of(id, 7, 3) then
+    local mask = (id % 7):eq(3):to("f64"):reshape {-1, 1}
+    y = y + self.branch(x) * mask
   end
   return y
 end
@@ -95,6 +115,14 @@ function Net:figures(batch, loss)
   self:log("loss", loss:detach(), {on_step = true, on_epoch = true, sync_dist = true})
   self:log("most", x:amax(), {on_step = false, on_epoch = true, reduce_fx = "max"})
   self:log("sum", id:to("f64"):sum(), {on_step = false, on_epoch = true, reduce_fx = "sum"})
+  if case.at_times and some_of(id, 5, 2) then
+    local most = (id * (id % 5):eq(2):to "i64"):amax()
+    self:log("at_times", most, {on_step = false, on_epoch = true, reduce_fx = "max"})
+  end
+  if case.first_only and lt.dist.rank() == 0 then
+    self:log("first_only", self.current_epoch, {on_step = false, on_epoch = true,
+      rank_zero_only = true})
+  end
   self.mean:update(y)
   self.f1:update(y:gt(0):to "i64", positive)
   self.auroc:update(y:sigmoid(), positive)
@@ -107,6 +135,8 @@ function Net:training_step(batch, index)
   local loss = self:loss(batch)
   self:figures(batch, loss)
   if not case.manual then
+    if index == case.skip_at then return nil end
+    if index == case.light_at then return {loss = loss, weight = 0} end
     if case.weight then return {loss = loss, weight = #batch[2]:tolist()} end
     return loss
   end
@@ -131,6 +161,12 @@ function Net:on_train_epoch_end()
   end
   self.mean:reset()
 end
+function Net:test_step(batch, _, loader)
+  self:log("test_loss", self:loss(batch))
+  self.auroc:update(self(batch[1]):reshape {-1}, (batch[2] % 2):eq(0):to "i64")
+  self:log("test_auroc", self.auroc)
+end
+function Net:predict_step(batch) return {batch[2], self(batch[1]):reshape {-1}} end
 function Net:validation_step(batch, _, loader)
   for _, i in ipairs(self.trainer.sanity_checking and {} or batch[2]:tolist()) do
     table.insert(self.val_seen, ("%d.%d.%d.%03d"):format(self.current_epoch,
@@ -149,6 +185,10 @@ function Net:configure_optimizers()
       make(lt.nn.Sequential(self.second, self.branch):parameters())}
   end
   local optimizer = make(self:parameters())
+  if case.plateau and case.val > 0 and not case.early then
+    return {optimizer = optimizer, lr_scheduler = {scheduler = lt.optim.ReduceLROnPlateau(optimizer,
+      {patience = 0, factor = 0.5, threshold = 0.1}), monitor = "loss_epoch"}}
+  end
   if not case.scheduler then return optimizer end
   return {optimizer = optimizer, lr_scheduler = {
     scheduler = lt.optim.StepLR(optimizer, 2, {gamma = 0.5}), interval = case.scheduler}}
@@ -174,6 +214,22 @@ local function data_of(n, first)
 end
 local data, val_data = data_of(case.n, 0), data_of(math.max(case.val, 1), 500)
 
+-- A mean of the weights before each step, kept on every rank.
+local Slow = lt.Callback:extend "Slow"
+Slow.all_ranks = true
+function Slow:on_before_zero_grad(_, module)
+  self.mean = (self.mean or 0.0) * 0.9 + module.first.weight:detach():sum():item() * 0.1
+end
+function Slow:on_train_epoch_end(_, module) module:log("slow", self.mean or 0) end
+function Slow:state_dict() return {mean = self.mean} end
+function Slow:load_state_dict(saved) self.mean = saved.mean end
+
+local function order_of(loader_seed)
+  local order = {}
+  for i = 1, case.n do order[i] = (i * 7 + loader_seed) % case.n + 1 end
+  return order
+end
+
 local function fit(ranks, o, ckpt, stops_at)
   lt.seed(7)
   local net = Net()
@@ -184,6 +240,11 @@ local function fit(ranks, o, ckpt, stops_at)
     local key = case.val_loaders > 1 and "val_loss/dataloader_idx_1" or "val_loss"
     callbacks[1] = lt.callbacks.EarlyStopping {monitor = key, patience = 1, min_delta = 0.01}
   end
+  if case.ema then callbacks[#callbacks + 1] = Slow() end
+  if case.keep then
+    callbacks[#callbacks + 1] = lt.callbacks.ModelCheckpoint {dirpath = "kept_" .. ranks,
+      filename = "{step}", every_n_train_steps = case.keep, save_top_k = -1, save_last = true}
+  end
   local options = {devices = ranks, max_epochs = case.epochs, max_steps = case.max_steps,
     accumulate_grad_batches = case.window, gradient_clip_val = case.clip, logger = false,
     gradient_clip_algorithm = case.clip and case.clip_by, limit_train_batches = case.limit,
@@ -191,8 +252,15 @@ local function fit(ranks, o, ckpt, stops_at)
     check_val_every_n_epoch = case.every, num_sanity_val_steps = case.sanity,
     log_every_n_steps = case.log_every, sync_batchnorm = case.norm and ranks > 1,
     deterministic = case.world and "world" or true,
-    enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+    reload_dataloaders_every_n_epochs = case.reload and 1 or 0, overfit_batches = case.overfit,
+    min_epochs = case.min_epochs,
+    enable_checkpointing = case.keep ~= nil, enable_progress_bar = false,
+    enable_model_summary = false,
     callbacks = callbacks}
+  if case.csv then
+    options.logger = lt.loggers.CSVLogger {save_dir = "logs_" .. ranks,
+      version = o and "cut" or "whole"}
+  end
   for name, value in pairs(o or {}) do options[name] = value end
   local t = lt.Trainer(options)
   local vals
@@ -203,13 +271,38 @@ local function fit(ranks, o, ckpt, stops_at)
     end
     if #vals == 1 then vals = vals[1] end
   end
-  local train = lt.data.DataLoader(data, {global_batch_size = case.batch, shuffle = case.shuffle,
-    drop_last = case.drop_last, seed = 5})
+  local by = case.own_order and case.n % 7 ~= 0 and {sampler = order_of(2)}
+    or {shuffle = case.shuffle, seed = 5}
+  by.global_batch_size, by.drop_last = case.batch, case.drop_last
+  local train = lt.data.DataLoader(data, by)
   t:fit(net, train, vals, ckpt and {ckpt_path = ckpt} or nil)
   return net, t, function()
     net.stops_at, t.max_steps = nil, case.max_steps
     t:fit(net, train, vals)
   end
+end
+
+-- A file that was kept in mid-fit.
+local function kept(t)
+  local path = t.callbacks[#t.callbacks].last_model_path
+  return path ~= "" and path or "cut.ckpt"
+end
+
+-- The cells of a CSV file, by row and column.
+local function add_rows(figures, path)
+  local file, names = io.open(path), nil
+  if not file then return end
+  local row = 0
+  for line in file:lines() do
+    local cells = {}
+    for cell in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = cell end
+    if not names then names = cells end
+    for i, cell in ipairs(cells) do
+      figures[("row %d %s"):format(row, names[i])] = tonumber(cell) or cell
+    end
+    row = row + 1
+  end
+  file:close()
 end
 
 local function run(ranks)
@@ -226,15 +319,36 @@ local function run(ranks)
       again()
     else
       t:save_checkpoint "cut.ckpt"
-      net, t = fit(ranks, nil, "cut.ckpt")
+      net, t = fit(ranks, nil, case.keep and case.cut_how == "steps" and kept(t) or "cut.ckpt")
     end
   else
     net, t = fit(ranks)
   end
+  local figures = {}
+  for name, value in pairs(t.callback_metrics) do figures["metric " .. name] = value end
+  if case.test then
+    local test = t:test(net, lt.data.DataLoader(val_data, {global_batch_size = case.val_batch}),
+      {verbose = false})
+    for name, value in pairs(test[1]) do figures["test " .. name] = value end
+  end
+  if case.predict > 0 then
+    local list = t:predict(net, lt.data.DataLoader(data_of(case.predict, 900),
+      {batch_size = case.predict_batch}))
+    for k, one in ipairs(list) do
+      figures["predicted " .. k] = table.concat(one[1]:tolist(), " ")
+      for i, value in ipairs(one[2]:tolist()) do
+        figures[("predicted %d.%d"):format(k, i)] = value
+      end
+    end
+  end
+  if case.csv then
+    add_rows(figures, t.log_dir .. "/metrics.csv")
+    if not case.cut then os.execute("rm -rf " .. t.log_dir) end
+  end
   local found = {step = t.global_step, epoch = t.current_epoch, hash = lt.hash(net:state_dict()),
     seen = table.concat(lists.seen, " "), val_seen = table.concat(lists.val_seen, " "),
     f1 = net.f1:compute(), auroc = net.auroc:compute()}
-  for name, value in pairs(t.callback_metrics) do found["metric " .. name] = value end
+  for name, value in pairs(figures) do found[name] = value end
   for name, tensor in pairs(net:state_dict()) do
     for i, value in ipairs(tensor:reshape {-1}:tolist()) do
       found[("%s[%d]"):format(name, i)] = value
@@ -256,8 +370,8 @@ if arg[2] then
   for k, v in pairs(case) do print(k, v) end
 end
 local ok, wanted = pcall(run, 1)
-if not ok then
-  print("1 rank: " .. tostring(wanted))
+if not ok then -- a case that cannot be, such as a monitor that nobody logs
+  if not tostring(wanted):find "nothing called" then print("1 rank: " .. tostring(wanted)) end
   os.exit(0)
 end
 for _, ranks in ipairs(case.world and {2, 4} or counts) do
