@@ -1,12 +1,12 @@
---- stdlib/metrics/AUROC.lua: the area under the ROC curve: how often a right one scores higher than
---- a wrong one.
+--- stdlib/metrics/AUROC.lua: the area under the ROC curve.
 --
--- Exact by default: every score is kept until the epoch ends, and the area is made of counts, so
--- that it is the same bits on any number of ranks. With `bins = n` scores in [0, 1] are only
--- counted between n thresholds: little memory, however long the epoch. The binned area differs from
--- the exact one by at most half the share of those pairs (a right one, a wrong one) whose scores
--- lie between the same two thresholds. Definitions are those of torchmetrics; but where there is no
--- right one, or no wrong one, the area is nan, not 0. N rows, C classes or labels, T thresholds.
+-- It is how often a right one scores higher than a wrong one. Exact by default: every score is kept
+-- until the epoch ends, and the area is made of counts, so that it is the same bits on any number
+-- of ranks. With `bins = n` scores in [0, 1] are only counted between n thresholds: little memory,
+-- however long the epoch. The binned area differs from the exact one by at most half the share of
+-- those pairs (a right one, a wrong one) whose scores lie between the same two thresholds.
+-- Definitions are those of torchmetrics; but where there is no right one, or no wrong one, the area
+-- is nan, not 0. N rows, C classes or labels, T thresholds.
 local Metric = require "ltrain.core.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
