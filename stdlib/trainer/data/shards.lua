@@ -2,7 +2,9 @@
 --
 -- A loader that knows `shard(rank, world, kind)` gives this rank's part of each batch from then on;
 -- what the ranks do together rests on their cutting the same order, which is compared.
+local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
@@ -223,7 +225,8 @@ end
 --- shared with the batch before it.
 function shards.cut_short(state, source, kind)
   local evaluates = kind == "val" or kind == "test"
-  if evaluates and source.opened and source.count and source.count < source.length then
+  if evaluates and source.opened and class.is_a(source.loader, DataLoader)
+    and source.count and source.count < source.length then
     cut(state, "train", source.loader)
   end
 end
