@@ -98,18 +98,19 @@ static void threads_are_shared_out_and_parallel_loops_run_in_all_ranks(void **st
   expect_end(&o, 0);
 }
 
-static void *sleep_on(void *unused) {
-  (void)unused;
+static void *sleep_on(void *named) {
   prctl(PR_SET_NAME, "sleeper");
+  atomic_store((atomic_bool *)named, true);
   pause_ms(60000);
   return NULL;
 }
 
 static void has_thread(void) {
   pthread_t thread;
+  static atomic_bool named;
   lt_ctx *c = fresh();
-  pthread_create(&thread, NULL, sleep_on, NULL);
-  pause_ms(50);
+  pthread_create(&thread, NULL, sleep_on, &named);
+  while (!atomic_load(&named)) pause_ms(1);
   lt_launch_options o = options(2, 10);
   CHECK(lt_world_fork(c, &o) == NULL);
   lt_failure f;

@@ -330,7 +330,7 @@ static void gives_up_a_wait(rank *r) {
     CHECK(r, finish_work(r, sent));
     return;
   }
-  usleep(100000); /* rank 0 sits in its wait */
+  while (atomic_load(&r->all->pulse[0]->waiting_since_ns) == 0) usleep(1000);
   atomic_store(r->all->cancel, true);
   while (atomic_load(r->all->cancel)) usleep(1000);
   CHECK(r, finish_work(r, lt_comm_send(r->c, r->g, t, other, HERE)));

@@ -136,7 +136,6 @@ static const lt_verdict *common_verdict(void) {
 static void report_by_rank(rank *r) {
   static const lt_verdict_class class[MOST] = {LT_LATE, LT_LOST, LT_RAISED, LT_EXITED};
   char text[64];
-  pause_ms(20 * r->number);
   snprintf(text, sizeof text, "rank %d fails", r->number);
   lt_world_report(r->w, class[r->number], r -> number, 10 + r -> number, text);
 }
@@ -154,7 +153,7 @@ static void the_gravest_of_several_is_told(void **state) {
 
 static void raise_in_order(rank *r) {
   char text[64];
-  pause_ms(50 * (3 - r->number)); /* 3, 2, 1, 0 */
+  pause_ms(100 * (3 - r->number)); /* 3, 2, 1, 0 */
   snprintf(text, sizeof text, "boom %d", r->number);
   lt_world_raise(r->w, text, "model.lua", 12);
 }
@@ -166,18 +165,22 @@ static void the_first_of_a_class_is_told(void **state) {
   close_world();
 }
 
-/* Rank 0 saves; the signal came to rank 1, and rank 2 makes an error of it. */
+/* Rank 0 saves for longer than reports are collected; the signal came to rank 1, and rank 2 makes
+   an error of it. */
 static void end_together(rank *r) {
+  static atomic_bool saves;
   if (r->number == 0) {
     lt_world_span(r->w, true, true);
-    pause_ms(600);
-    assert_false(lt_pulse_over(r->w->pulse));
+    atomic_store(&saves, true);
+    pause_ms(400);
+    if (lt_pulse_over(r->w->pulse)) abort();
     lt_world_span(r->w, false, true);
     lt_world_stop(r->w, "interrupted: saved a.ckpt", 1);
     return;
   }
-  pause_ms(100 * r->number);
+  while (!atomic_load(&saves)) pause_ms(1);
   if (r->number == 1) lt_world_stop(r->w, "interrupted", 143);
+  pause_ms(100);
   if (r->number == 2) lt_world_raise(r->w, "cancelled", "model.lua", 12);
 }
 
