@@ -74,12 +74,23 @@ describe("the prompt", function()
 
   it("edits lines and keeps a history on a terminal; Ctrl-C drops a line, Ctrl-D leaves", function()
     local folder = child.folder()
+    -- Each key is pressed when the prompts, or what came before it, are to be seen.
     child.write(folder .. "/keys", [[
-      sleep 0.4; printf '1+1\n'; sleep 0.1; printf 'x = 5\003'; sleep 0.1
-      printf 'tostring(x)\n'; sleep 0.1; printf '40 + 3\0072\n'; sleep 0.1; printf '\004'; sleep 0.1
+      sees() {
+        for _ in $(seq 400); do
+          [ "$(grep -ao "$1" out | wc -l)" -lt "$2" ] || return 0
+          sleep 0.05
+        done
+      }
+      cd "$1"
+      sees '> ' 1; printf '1+1\n'; sees '> ' 2; printf 'x = 5'; sees 'x = 5' 1; printf '\003'
+      sees '> ' 3; printf 'tostring(x)\n'; sees '> ' 4; printf '40 + 3\0072\n'
+      sees '> ' 5; printf '\004'
     ]])
-    os.execute(("sh %s/keys | XDG_STATE_HOME=%s env --default-signal=INT timeout 20 script -qec %s "
-      .. "/dev/null >%s/out 2>&1"):format(folder, folder, os.getenv("LTRAIN") or arg[-1], folder))
+    child.write(folder .. "/out", "")
+    os.execute(("sh %s/keys %s | XDG_STATE_HOME=%s env --default-signal=INT timeout 30 script -qec "
+      .. "%s /dev/null >>%s/out 2>&1"):format(folder, folder, folder,
+      os.getenv("LTRAIN") or arg[-1], folder))
     local file <close> = assert(io.open(folder .. "/out"))
     local out = file:read("a"):gsub("\r", "")
     if out:find("failed to create pseudo-terminal", 1, true) then
