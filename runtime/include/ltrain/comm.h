@@ -47,11 +47,12 @@ typedef enum lt_mark_form {
   LT_FORM_VALUE, /* a Lua value: its size is not compared */
   LT_FORM_CAT    /* all_gather {cat = true}: first sizes may differ */
 } lt_mark_form;
-enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 28, LT_MARK_HOOK = 28 };
+enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 28, LT_MARK_HOOK = 32 };
 typedef struct lt_mark {
   uint64_t hash;
   uint64_t seq;       /* number of the collective in its group, from 1; send and recv: of the
                          message from the one rank to the other */
+  int64_t size[LT_MARK_DIMS]; /* the first dims */
   uint32_t group;     /* 0: all ranks; else a hash of the members' world ranks */
   uint8_t kind;       /* lt_mark_kind */
   uint8_t op;         /* lt_comm_op */
@@ -62,7 +63,6 @@ typedef struct lt_mark {
   int16_t status;     /* GONE: exit status, 128 + n for a signal */
   int32_t root;       /* world rank of broadcast, gather, scatter; the peer of send, recv; or -1 */
   int32_t line;
-  int64_t size[LT_MARK_DIMS]; /* the first dims */
   char file[LT_MARK_FILE];    /* the end of the script's name, or the hook's for calls of ours */
   char hook[LT_MARK_HOOK];    /* "validation_step", "" outside */
 } lt_mark;
