@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "launch/launch.h"
 
 enum { LONGEST_OUTPUT = 1 << 20 };
@@ -243,9 +243,7 @@ static int executable(lua_State *L) {
 
 /* process.cores() -> how many this process may run on */
 static int cores(lua_State *L) {
-  cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  lua_pushinteger(L, n > 0 ? n : 1);
+  lua_pushinteger(L, lt_core_count());
   return 1;
 }
 

@@ -1,12 +1,12 @@
 /* lua/cli/main.c: the binary. Command words are written in Lua (stdlib/cli); without one it behaves
    as stock `lua` does (plain.c). */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <lauxlib.h>
 
+#include "base/threads.h"
 #include "cli/line.h"
 #include "cli/plain.h"
 #include "cli/report.h"
@@ -19,10 +19,7 @@ static int default_threads(void) {
   const char *wanted = getenv("OMP_NUM_THREADS");
   int given = wanted == NULL ? 0 : atoi(wanted);
   if (given > 0) return given;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  int n = CPU_COUNT(&set);
-  return n > 0 ? n : 1;
+  return lt_core_count();
 }
 
 /* Words are letters only: anything else is a file, and no Lua need be loaded to know. */

@@ -39,6 +39,9 @@ bool lt_thread_start(lt_ctx *c, lt_thread *t); /* fields name, fn, stop, ud set 
 void lt_thread_join(lt_ctx *c, lt_thread *t);
 void lt_quiesce(lt_ctx *c);
 
+/* Cores that this process may use, 1 at least. */
+int lt_core_count(void);
+
 /* The list itself, made and freed with the root ctx. */
 lt_helpers *lt_helpers_new(lt_ctx *c);
 void lt_helpers_free(lt_ctx *c, lt_helpers *h);

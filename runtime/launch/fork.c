@@ -1,20 +1,14 @@
 /* runtime/launch/fork.c: ranks by fork: the parent is rank 0, and all that it has is there. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "launch/world.h"
-
-int lt_core_count(void) {
-  cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-  return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
-}
 
 static bool map_memory(lt_ctx *c, lt_world *w) {
   int n = w->info.size;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "launch/world.h"
 
 enum { LAUNCH_S = 60 };

@@ -222,8 +222,6 @@ void lt_daemons_end(const lt_world *w);
 void lt_world_drop(lt_ctx *c, void *world); /* the ctx ends while ranks run */
 void lt_world_guard(lt_world *w);           /* in a child: exit() is a failure from now on */
 
-int lt_core_count(void); /* that this process may use */
-
 /* quiet.c: whether this process may be forked: helpers joined, nobody else at work. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 
