@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const uint64_t magic = 0x6c747261696e0001u;
+#include "base/round.h"
 
-static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+static const uint64_t magic = 0x6c747261696e0001u;
 
 /* Memory that nobody touches costs nothing, but it is address space: slots and seats get fewer and
    smaller with many ranks. */
@@ -21,10 +21,10 @@ static shm_head layout(int ranks) {
   h.seats = ranks <= 16 ? 64 : ranks <= 64 ? 16 : 4;
   h.piece = ranks <= 64 ? 256 << 10 : 64 << 10;
   h.pair_piece = ranks <= 8 ? 64 << 10 : ranks <= 64 ? 16 << 10 : PAGE;
-  h.bell_at = round_up((int64_t)sizeof h, SHM_LINE);
-  h.seat_at = round_up(h.bell_at + ranks * (int64_t)sizeof(shm_bell), PAGE);
-  h.channel_at = round_up((int64_t)sizeof(shm_seat), SHM_LINE);
-  h.pair_data_at = round_up(h.channel_at + 2 * ranks * (int64_t)sizeof(shm_channel), PAGE);
+  h.bell_at = lt_round_up((int64_t)sizeof h, SHM_LINE);
+  h.seat_at = lt_round_up(h.bell_at + ranks * (int64_t)sizeof(shm_bell), PAGE);
+  h.channel_at = lt_round_up((int64_t)sizeof(shm_seat), SHM_LINE);
+  h.pair_data_at = lt_round_up(h.channel_at + 2 * ranks * (int64_t)sizeof(shm_channel), PAGE);
   h.data_at = h.pair_data_at + (int64_t)ranks * SHM_PAIR_SLOTS * h.pair_piece;
   h.seat_bytes = h.data_at + SHM_SLOTS * h.piece;
   return h;

@@ -2,6 +2,7 @@
 #include "data/sampler.h"
 
 #include "base/hash.h"
+#include "base/round.h"
 
 static void drop_order(lt_ctx *c, lt_object *object) {
   lt_order *o = (lt_order *)object;
@@ -49,13 +50,11 @@ uint64_t lt_order_hash(const lt_order *o, int64_t most) {
   return h;
 }
 
-static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 /* How many samples the step at the front of `left` takes. */
 static int64_t step_total(const lt_batching *b, int64_t left) {
   if (left < b->batch) {
     if (b->drop_last || left <= 0) return 0;
-    return b->wrap ? round_up(left, b->world) : left;
+    return b->wrap ? lt_round_up(left, b->world) : left;
   }
   int64_t tail = left - b->batch;
   if (!b->evaluation || b->drop_last || b->wrap || tail == 0 || tail >= b->world) return b->batch;
@@ -64,7 +63,7 @@ static int64_t step_total(const lt_batching *b, int64_t left) {
 
 /* Which of the batches that are dealt begins at `position`: the first that ends behind it. */
 static int64_t dealt_index(const lt_batching *b, int64_t n, int64_t position) {
-  if (b->lasts == NULL) return position < n ? position / b->batch : round_up(n, b->batch);
+  if (b->lasts == NULL) return position < n ? position / b->batch : lt_round_up(n, b->batch);
   int64_t low = 0, high = b->lasts->n;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
@@ -78,7 +77,7 @@ static int64_t dealt_index(const lt_batching *b, int64_t n, int64_t position) {
 
 static int64_t dealt_count(const lt_batching *b, int64_t n) {
   if (b->lasts != NULL) return b->lasts->n;
-  return b->drop_last ? n / b->batch : round_up(n, b->batch) / b->batch;
+  return b->drop_last ? n / b->batch : lt_round_up(n, b->batch) / b->batch;
 }
 
 /* The position behind the k-th of `count` batches; k = -1: the start. */
@@ -120,7 +119,7 @@ static int64_t whole_steps(const lt_batching *b, int64_t left) {
 int64_t lt_batch_count(const lt_batching *b, int64_t n, int64_t position) {
   if (b->dealt) {
     int64_t left = dealt_count(b, n) - dealt_index(b, n, position);
-    return left > 0 ? round_up(left, b->world) / b->world : 0;
+    return left > 0 ? lt_round_up(left, b->world) / b->world : 0;
   }
   int64_t left = n - position;
   int64_t count = whole_steps(b, left), total;
