@@ -2,6 +2,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local is_better = require "ltrain.callbacks.is_better"
 local tree = require "ltrain.core.tree"
 
 local EarlyStopping = Callback:extend("EarlyStopping")
@@ -55,11 +56,6 @@ function EarlyStopping:setup(trainer)
   end
 end
 
-local function is_better(self, a, b)
-  if self.mode == "min" then return a < b end
-  return a > b
-end
-
 -- The figure that is watched, as rank 0 has it; nil when it is not there and need not be.
 local function current_value(self, trainer)
   local value = trainer.strategy:broadcast(trainer.callback_metrics[self.monitor])
@@ -77,13 +73,13 @@ end
 local function judge(self, current)
   if self.check_finite and (current ~= current or math.abs(current) == math.huge) then
     return ("%s is %s"):format(self.monitor, current ~= current and "nan" or current)
-  elseif self.stopping_threshold and is_better(self, current, self.stopping_threshold) then
+  elseif self.stopping_threshold and is_better(self.mode, current, self.stopping_threshold) then
     return ("%s = %g is better than %g"):format(self.monitor, current, self.stopping_threshold)
-  elseif self.divergence_threshold and is_better(self, self.divergence_threshold, current) then
+  elseif self.divergence_threshold and is_better(self.mode, self.divergence_threshold, current) then
     return ("%s = %g is worse than %g"):format(self.monitor, current, self.divergence_threshold)
   end
   local margin = self.mode == "min" and self.min_delta or -self.min_delta
-  if is_better(self, current + margin, self.best_score) then
+  if is_better(self.mode, current + margin, self.best_score) then
     self.best_score, self.wait_count = current, 0
     return nil, true
   end

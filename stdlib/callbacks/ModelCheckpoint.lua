@@ -12,6 +12,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local file_name = require "ltrain.callbacks.file_name"
+local is_better = require "ltrain.callbacks.is_better"
 local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
@@ -189,17 +190,13 @@ local function save_newest(self, trainer, figures)
   request(self, trainer, path, self.save_top_k == 1 and old or nil)
 end
 
-local function is_better(self, a, b)
-  if self.mode == "min" then return a < b end
-  return a > b
-end
-
 -- The path with the worst (or best) score.
 local function extreme(self, best)
   local found
   for path in tree.pairs(self.best_k_models) do
     local a, b = self.best_k_models[path], self.best_k_models[found]
-    if not found or (best and is_better(self, a, b)) or (not best and is_better(self, b, a)) then
+    if not found or best and is_better(self.mode, a, b)
+      or not best and is_better(self.mode, b, a) then
       found = path
     end
   end
@@ -217,7 +214,7 @@ local function save_among_best(self, trainer, figures, score)
   local full, old = k ~= -1 and count(models) >= k, nil
   if full then
     old = extreme(self, false)
-    if not is_better(self, score, models[old]) then return end
+    if not is_better(self.mode, score, models[old]) then return end
     models[old] = nil
   end
   local path = path_for(self, trainer, figures)
