@@ -230,9 +230,7 @@ local function check_groups(self, saved)
   end
 end
 
-local function shape_text(tensor)
-  return ("[%s]"):format(table.concat(tensor.shape, ", "))
-end
+local shape_text <const> = errors.show_shape
 
 local function load_slots(self, parameter, name, slots)
   local state = {}

@@ -53,6 +53,11 @@ function errors.did_you_mean(name, words)
   return word and ("; did you mean '%s'?"):format(word) or ""
 end
 
+--- "[64, 10]" of a tensor's shape.
+function errors.show_shape(tensor)
+  return ("[%s]"):format(table.concat(tensor.shape, ", "))
+end
+
 --- A value as error texts name it: short, with the type where the value says too little.
 function errors.show(value)
   local kind = type(value)
@@ -63,7 +68,7 @@ function errors.show(value)
   end
   local meta = getmetatable(value)
   if meta == "ltrain.Tensor" then
-    return ("a tensor [%s]"):format(table.concat(value.shape, ", "))
+    return "a tensor " .. errors.show_shape(value)
   elseif kind == "table" and rawget(value, "__name") then
     return tostring(value)
   end

@@ -19,9 +19,7 @@ function module_state.state_dict(self)
   return state
 end
 
-local function shape_text(tensor)
-  return ("[%s]"):format(table.concat(tensor.shape, ", "))
-end
+local shape_text <const> = errors.show_shape
 
 local function same_shape(a, b)
   return shape_text(a) == shape_text(b)

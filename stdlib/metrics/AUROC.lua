@@ -48,11 +48,11 @@ local function columns(self, scores, labels)
     labelled.check_classes("AUROC", scores, labels)
   elseif not labelled.same_shape(scores, labels) then
     errors.blame("metrics.AUROC: shapes do not fit: scores %s, labels %s; wanted the same",
-      labelled.shape_text(scores), labelled.shape_text(labels))
+      errors.show_shape(scores), errors.show_shape(labels))
   end
   if size and scores.shape[2] ~= size then
     errors.blame("metrics.AUROC: %s = %d: got scores %s", self.num_classes and "num_classes"
-      or "num_labels", size, labelled.shape_text(scores))
+      or "num_labels", size, errors.show_shape(scores))
   end
   if self.num_classes then return labelled.rows(scores), labels:reshape { -1 } end
   if self.num_labels then return labelled.rows(scores), labelled.rows(labels) end

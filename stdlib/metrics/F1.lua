@@ -37,7 +37,7 @@ local function yes_or_no(self, scores, labels)
   if not labelled.same_shape(scores, labels)
     or self.num_labels and scores.shape[2] ~= self.num_labels then
     errors.blame("metrics.F1: shapes do not fit: scores %s, labels %s%s",
-      labelled.shape_text(scores), labelled.shape_text(labels),
+      errors.show_shape(scores), errors.show_shape(labels),
       self.num_labels and ("; wanted [N, %d, ...] of both"):format(self.num_labels) or "")
   end
   local said = labelled.is_float(scores) and scores:gt(self.threshold) or scores:ne(0)
@@ -66,7 +66,7 @@ local function ids_of(self, scores, labels)
   labelled.check_classes("F1", scores, labels)
   if scores.shape[2] ~= self.num_classes then
     errors.blame("metrics.F1: num_classes = %d: got scores %s", self.num_classes,
-      labelled.shape_text(scores))
+      errors.show_shape(scores))
   end
   return scores:argmax(2):reshape { -1 }
 end

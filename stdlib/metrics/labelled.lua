@@ -14,10 +14,6 @@ local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
 --- Whether a tensor holds scores, not ids.
 function labelled.is_float(x) return FLOATS[x.dtype] or false end
 
-function labelled.shape_text(x)
-  return ("[%s]"):format(table.concat(x.shape, ", "))
-end
-
 --- Scores (or ids) and labels must be tensors, labels integers. `who`: the metric's name.
 function labelled.check(who, scores, labels)
   for _, value in ipairs { scores, labels } do
@@ -32,7 +28,7 @@ end
 
 --- Whether both have one shape.
 function labelled.same_shape(scores, labels)
-  return labelled.shape_text(scores) == labelled.shape_text(labels)
+  return errors.show_shape(scores) == errors.show_shape(labels)
 end
 
 --- Raises unless scores are [N, C, ...] and labels [N, ...], as in cross entropy.
@@ -42,7 +38,7 @@ function labelled.check_classes(who, scores, labels)
   for i = 2, #l do fits = fits and s[i + 1] == l[i] end
   if fits then return end
   errors.blame("metrics.%s: shapes do not fit: scores %s, labels %s; wanted [N, C, ...] and "
-    .. "[N, ...], or the same", who, labelled.shape_text(scores), labelled.shape_text(labels))
+    .. "[N, ...], or the same", who, errors.show_shape(scores), errors.show_shape(labels))
 end
 
 --- x [N, C, ...] as rows [N..., C].
