@@ -235,5 +235,7 @@ void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
   lua_setfield(L, -2, "__metatable");
   lua_pop(L, 1);
   lt_add_functions(L, b, functions);
+  lua_pushinteger(L, LT_COMM_MAX_RANKS);
+  lua_setfield(L, -2, "max_ranks");
   replace_exit(L, b);
 }

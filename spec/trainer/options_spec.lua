@@ -74,6 +74,9 @@ describe("lt.Trainer", function()
   end)
 
   it("takes a number of ranks, and nothing else, as devices", function()
+    assert.matches("devices = 1000000000: at most 1024 ranks can be one job",
+      message { devices = 1e9 })
+    assert.matches("devices = '1025': at most 1024 ranks", message { devices = "1025" })
     assert.matches("devices = %-1: the CPU has no number of devices: write devices = N",
       message { devices = -1 })
     assert.matches("devices = .*: the CPU has no device numbers: write devices = N",

@@ -12,7 +12,6 @@ local is_callable = require "ltrain.core.is_callable"
 local d = c.dist
 
 local WHO <const> = "dist.launch"
-local MOST <const> = 1024
 
 local OPTIONS <const> = {
   timeout = {
@@ -48,7 +47,7 @@ end
 --- Runs fn(rank) on n processes, ranks 0 to n - 1; returns rank 0's results. An error on any rank
 --- ends all and is raised here, with the rank named.
 return function(n, fn, options)
-  n = config.argument(n, "integer", WHO, "n", { min = 1, max = MOST })
+  n = config.argument(n, "integer", WHO, "n", { min = 1, max = d.max_ranks })
   if not is_callable(fn) then errors.blame("%s: needs a function: got %s", WHO, errors.show(fn)) end
   options = config.check(options, OPTIONS, WHO)
   local world = d.world()

@@ -1,5 +1,6 @@
 --- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
 local Strategy = require "ltrain.core.Strategy"
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -37,6 +38,8 @@ local function wanted_devices(o)
       .. "of ranks")
   elseif not count or count < 1 then
     refuse("devices", devices, "must be a number of ranks or 'auto'")
+  elseif count > c.dist.max_ranks then
+    refuse("devices", devices, ("at most %d ranks can be one job"):format(c.dist.max_ranks))
   end
   return count
 end
