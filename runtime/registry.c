@@ -31,7 +31,7 @@ static lt_part mpi_part(lt_ctx *c) {
   part.present = lt_backend_load(c, "mpi", NULL) != NULL;
   if (part.present)
     snprintf(part.text, sizeof part.text, "%s", lt_backend_about("mpi"));
-  else if (lt_take_failure(c, &f)) /* "mpi: not in this build ..." */
+  else if (lt_take_failure(c, &f)) /* "mpi: this ltrain was built without ..." */
     snprintf(part.text, sizeof part.text, "%.*s", (int)sizeof part.text - 1,
              strncmp(f.text, "mpi: ", 5) == 0 ? f.text + 5 : f.text);
   return part;

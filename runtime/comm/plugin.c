@@ -74,10 +74,18 @@ static bool find_file(const char *name, char path[PATH_MAX]) {
 
 static bool fail_absent(lt_ctx *c, const char *name) {
   const char *given = getenv("LTRAIN_BACKENDS");
+  char folder[PATH_MAX];
   if (given != NULL)
     return lt_fail(c, LT_EIO, "%s: no ltrain_%s.so in %s (LTRAIN_BACKENDS)", name, name, given);
+  if (strcmp(name, LT_BACKENDS_BUILT) == 0 && own_folder(folder))
+    return lt_fail(c, LT_EIO,
+                   "%s: ltrain_%s.so, which was built with this ltrain, is neither in %s/backends "
+                   "nor in %s/%s: put it there, or set LTRAIN_BACKENDS to its folder",
+                   name, name, folder, folder, LT_BACKENDS_FROM_BIN);
   if (strcmp(name, "mpi") == 0)
-    return lt_fail(c, LT_EIO, "mpi: not in this build (configure with -DLT_MPI=ON)");
+    return lt_fail(c, LT_EIO,
+                   "mpi: this ltrain was built without MPI: install Open MPI's headers (Debian: "
+                   "apt-get install libopenmpi-dev) and build it with -DLT_MPI=ON");
   return lt_fail(c, LT_EIO, "%s: no such backend: neither built in nor as ltrain_%s.so", name,
                  name);
 }

@@ -16,7 +16,9 @@
 static bool built(lt_ctx *c) {
   c->policy.dlopen = true;
   if (lt_backend_load(c, "mpi", NULL) != NULL) return true;
-  expect_failure(c, LT_EIO, "mpi: not in this build (configure with -DLT_MPI=ON)");
+  expect_failure(c, LT_EIO, "mpi: this ltrain was built without MPI: install Open MPI's headers "
+                            "(Debian: apt-get install libopenmpi-dev) and build it with "
+                            "-DLT_MPI=ON");
   return false;
 }
 

@@ -41,6 +41,30 @@ describe("--launcher_args", function()
   end)
 end)
 
+describe("ltrain without the backend of mpi, under mpirun", function()
+  it("says what is missing and how to get it", function()
+    local folder <const> = child.folder()
+    local binary <const> = os.getenv("LTRAIN") or "ltrain"
+    assert(os.execute(("cp '%s' '%s/ltrain'"):format(binary, folder)))
+    local built
+    for _, part in ipairs(lt.runtime.parts()) do
+      if part.name == "mpi" then built = not part.text:find "built without" end
+    end
+    local pipe <close> = assert(io.popen(("cd '%s' && echo >s.lua && env -u LTRAIN_BACKENDS "
+      .. "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 timeout 20 ./ltrain run s.lua 2>&1; "
+      .. "echo $?"):format(folder)))
+    local text <const> = pipe:read "a"
+    child.remove(folder)
+    assert.matches(built
+      and "^ltrain: MPI: mpi: ltrain_mpi.so, which was built with this ltrain, is neither in "
+        .. folder:gsub("%p", "%%%0") .. "/backends nor in [^:]*/ltrain: put it there, or set "
+        .. "LTRAIN_BACKENDS to its folder\n2\n$"
+      or "^ltrain: MPI: mpi: this ltrain was built without MPI: install Open MPI's headers "
+        .. "%(Debian: apt%-get install libopenmpi%-dev%) and build it with %-DLT_MPI=ON\n2\n$",
+      text)
+  end)
+end)
+
 describe("the command of mpirun", function()
   local function line(...) return table.concat(mpirun.command(...), " ") end
 
