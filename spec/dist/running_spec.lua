@@ -1,5 +1,6 @@
 -- spec/dist/running_spec.lua: figures in mid-epoch, when ranks save, go on, and end.
 local logged = require "spec.dist.logged"
+local over = require "spec.dist.over"
 
 -- A fit over 0 .. 15 in 4 global batches that logs sums, a mean and metrics of its own.
 local NET <const> = [[
@@ -90,18 +91,22 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
     assert.not_matches("agreed.ckpt was saved", err)
   end)
 
-  it("is as any other when it was saved at the end of an epoch, or after the fit", function()
-    local out, err = logged.output(2, NET .. [[
-      local net, t = Net(), trainer()
-      t:fit(net, loader(16, 2))
-      t:save_checkpoint "end.ckpt"
-      local u, again = trainer {max_epochs = 2}, Net()
-      u:fit(again, loader(16, 2), nil, {ckpt_path = "end.ckpt"})
-      print(figures(u), again.kept:compute())
-    ]])
-    assert.equal("120 15 7.5 7.5\t7.5\n", out)
-    assert.not_matches("rank 0 alone", err)
-  end)
+  over({ "shm", "mpi" }, "is as any other when it was saved at the end of an epoch, or after the fit",
+    function(way)
+      local out, err = logged.over(way, 2, NET .. [[
+        local net, t = Net(), trainer()
+        t:fit(net, loader(16, 2))
+        t:save_checkpoint "end.ckpt"
+        lt.dist.barrier()
+        local u, again = trainer {max_epochs = 2}, Net()
+        function again:on_train_epoch_end() kept = self.kept:compute() end
+        u:fit(again, loader(4, 2), nil, {ckpt_path = "end.ckpt"})
+        print(figures(u), kept)
+      ]])
+      -- 0 .. 15 before the end, 0 .. 3 behind it.
+      assert.equal(("6 3 1.5 1.5\t%s\n"):format((120 + 6) / 20), out)
+      assert.not_matches("rank 0 alone", err)
+    end)
 end)
 
 describe("when forks end", function()

@@ -236,6 +236,7 @@ local function run_as_rank(state, ckpt_path)
     call.hook(state, "on_fit_end")
     ranks.tell_waiting(state)
     open_window.leave(state)
+    if not state.forks then running.leave(state) end
   end
   if state.forks then running.end_forked(state) end
   tear_down(state)
