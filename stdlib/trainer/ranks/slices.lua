@@ -8,6 +8,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.ranks.exchange"
 local fold = require "ltrain.core.fold"
 local has_method = require "ltrain.core.has_method"
 local joins = require "ltrain.core.joins"
@@ -212,9 +213,9 @@ end
 function slices.track(state)
   local own = state.slices
   if #own.norms == 0 then return end
-  local mine = own.statistics
+  local strategy, mine = state.strategy, own.statistics
   own.statistics = {}
-  for _, of_rank in ipairs(state.strategy:all_gather(mine)) do
+  for _, of_rank in ipairs(exchange("batch norm", strategy.all_gather, strategy, mine)) do
     for _, one in ipairs(of_rank) do
       own.norms[one[1]]:track_statistics(one[2], one[3], one[4])
     end
