@@ -21,15 +21,18 @@ static void on_signal(int number) {
     if (numbers[k] == number) arrived[k] = 1;
 }
 
-/* note_signal(name): from now on "USR1", "USR2", "HUP" or "TERM" does nothing but leave a note */
+/* note_signal(name) -> its number: from now on "USR1", "USR2", "HUP" or "TERM" does nothing but
+   leave a note */
 static int note_signal(lua_State *L) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(numbers[luaL_checkoption(L, 1, NULL, names)], &action, NULL);
-  return 0;
+  int number = numbers[luaL_checkoption(L, 1, NULL, names)];
+  sigaction(number, &action, NULL);
+  lua_pushinteger(L, number);
+  return 1;
 }
 
 /* noted(name) -> whether it has come */

@@ -1,6 +1,8 @@
 -- spec/clusters/requeue_spec.lua: SIGUSR1: save, `scontrol requeue`, go on after the restart. The
 -- scontrol here only writes down what it was asked; spec/dist/slurm_spec.lua has a real one.
 local child = require "spec.cli.child"
+local job = require "spec.dist.job"
+local over = require "spec.dist.over"
 
 local SCRIPT <const> = [[
 local lt = require "ltrain"
@@ -74,6 +76,15 @@ describe("SIGUSR1 in a job of SLURM", function()
       assert.equal("from step 0\nto step 12\n", out)
     end)
   end
+
+  over({ "mpi" }, "requeues when one rank alone gets it, not the first,", function(way)
+    local script = SCRIPT:gsub('lt.runtime.getenv "WHAT" == "signal"', "lt.dist.rank() == 1")
+    local one <close> = job.start(script, { over = way, env = ("PATH=%s:$PATH SLURM_JOB_ID=7 "
+      .. "OMPI_MCA_ras=^slurm OMPI_MCA_plm=rsh"):format(folder) })
+    assert.is_true(one:wait_for("status", 60))
+    assert.equal(138, one:status(), one:read "err")
+    assert.equal("requeue 7\n", one:read "asked")
+  end)
 
   it("goes on with the loop that was stopped", function()
     run({ WHAT = "signal", SLURM_JOB_ID = "7", TWICE = "1" }, "model.lua")

@@ -144,9 +144,11 @@ local ENDLESS <const> = PRELUDE .. [[
 ]]
 
 describe("a signal to one rank of a fit", function()
-  for _, case in ipairs { { "TERM", 1, 143 }, { "INT", 0, 130 } } do
-    local name, rank, status = table.unpack(case)
-    over({ "shm", "mpi", "two hosts" }, ("SIG%s to rank %d ends all at the same step, with one "
+  local all <const> = { "shm", "mpi", "two hosts" }
+  for _, case in ipairs { { "TERM", 1, 143, all }, { "INT", 0, 130, all },
+    { "USR1", 1, 138, { "mpi" } } } do -- a cluster's signal
+    local name, rank, status, ways = table.unpack(case)
+    over(ways, ("SIG%s to rank %d ends all at the same step, with one "
       .. "checkpoint,"):format(name, rank), function(way)
       local n = way == "two hosts" and 2 or 3 -- rank 1 is on the other host
       local run <close> = job.start(ENDLESS:gsub("RANKS", n), { ranks = n, over = way })

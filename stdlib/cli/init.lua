@@ -9,7 +9,7 @@
 --   version, lua_version             texts
 --   traceback(message, level)        as debug.traceback
 --   signal()                         nil, or the exit status that a signal asked for (130, 143)
---   note_signal(name), noted(name)   "USR1", "USR2", "HUP", "TERM" only leave a note
+--   note_signal(name) -> its number, noted(name)   "USR1", "USR2", "HUP", "TERM" only leave a note
 --   stop_by(name)                    it ends the script as SIGTERM does
 --   interrupt(name)                  loops of a Trainer end as by Ctrl-C, for this signal
 --   stopped()                        whether such a signal has just raised an error in the script

@@ -2,10 +2,10 @@
 --- SLURM is queued again, and goes on from there.
 --
 -- SLURM sends it some time before a job's end (`#SBATCH --signal=USR1@90`), mpirun hands it on. The
--- handler leaves a note; a callback of every Trainer looks at it after each batch, and interrupts
--- all ranks at the same one. `scontrol requeue` comes last of all, because it ends the job. A file
--- in the working folder tells the restarted job which loop of the script goes on from which
--- checkpoint.
+-- handler leaves a note; a callback of every Trainer looks at it after each batch and interrupts
+-- its own rank, which tells the others with the next step, as of any signal. `scontrol requeue`
+-- comes last of all, because it ends the job. A file in the working folder tells the restarted job
+-- which loop of the script goes on from which checkpoint.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local console = require "ltrain.trainer.console"
@@ -21,14 +21,13 @@ local Watch = Callback:extend "SignalWatch"
 
 Watch.all_ranks = true
 
-local armed -- { host =, job = of SLURM or nil, environment =, stopped =, path =, loop = } or nil
+-- { host =, number = of the signal, job = of SLURM or nil, environment =, stopped =, path =,
+-- loop = }, or nil.
+local armed
 
--- Any rank's note is every rank's.
-local function look(self, trainer)
-  if self.acted then return end
-  local noted = armed.host.noted(SIGNAL)
-  if trainer.world_size > 1 then noted = trainer.strategy:reduce_boolean(noted, false) end
-  if not noted then return end
+-- No collective: a rank without a sample in this step is not here.
+local function look(self)
+  if self.acted or not armed.host.noted(SIGNAL) then return end
   self.acted = true
   armed.host.interrupt(SIGNAL)
 end
@@ -37,9 +36,11 @@ for _, name in ipairs { "train", "validation", "test", "predict" } do
   Watch["on_" .. name .. "_batch_end"] = look
 end
 
---- The run ends: by the interrupt that `look` asked for, if it did.
+--- The run ends: by the interrupt that `look` asked for, here or on another rank, if it did.
 function Watch:on_exception(trainer, _, err)
-  if not self.acted or not interrupt.is(err) then return end
+  local agreed = trainer.running.agreed
+  local asked = self.acted or agreed ~= nil and agreed.signal == armed.number
+  if not asked or not interrupt.is(err) then return end
   armed.loop, armed.path = overrides.ran, trainer.running.interrupted_path
   armed.stopped = true
 end
@@ -65,8 +66,7 @@ end
 --- Begins to watch for the signal. `host`: what touches the process (stdlib/cli).
 function requeue.arm(environment, host)
   local job = environment:variable "SLURM_JOB_ID"
-  armed = { host = host, environment = environment, job = job }
-  host.note_signal(SIGNAL)
+  armed = { host = host, environment = environment, job = job, number = host.note_signal(SIGNAL) }
   overrides.callbacks[#overrides.callbacks + 1] = Watch()
   if job then resume(environment, job) end
 end
