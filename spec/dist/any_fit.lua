@@ -38,7 +38,8 @@ local case = {
   keep = maybe(35) and random(3) or nil, plateau = maybe(15), at_times = maybe(40),
   first_only = maybe(30), deal = maybe(15), own_order = maybe(15), reload = maybe(10),
   overfit = maybe(8) and 1 or 0, predict = one_of(0, 1, 4, 9), predict_batch = one_of(1, 2, 4),
-  buckets = one_of("usual", "usual", "small", "hook"), drop = maybe(50), test = maybe(40), min_epochs = one_of(nil, nil, 2), ema = maybe(20),
+  buckets = one_of("usual", "usual", "small", "hook"), drop = maybe(50), test = maybe(40),
+  min_epochs = one_of(nil, nil, 2), ema = maybe(20),
 }
 if case.manual then
   case.window, case.clip, case.world, case.cut = 1, nil, false, nil

@@ -91,7 +91,7 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
     assert.not_matches("agreed.ckpt was saved", err)
   end)
 
-  over({ "shm", "mpi" }, "is as any other when it was saved at the end of an epoch, or after the fit",
+  over({ "shm", "mpi" }, "is as any other when it was saved at the end of an epoch, after the fit",
     function(way)
       local out, err = logged.over(way, 2, NET .. [[
         local net, t = Net(), trainer()
