@@ -4,10 +4,13 @@
 #include "comm/group.h"
 
 enum {
-  QUICK = 40,      /* looks before the wait is told */
-  /* Of looking again at once; then it sleeps. To be woken takes a tenth of a millisecond, so that
-     ranks of small models, which come a little apart, must not sleep in each step. */
+  QUICK = 40, /* looks before the wait is told */
+  /* Of looking again at once. */
   SPIN_NS = 300000,
+  /* Of looking in turn with whoever else wants the core; then it sleeps. To be woken takes a tenth
+     of a millisecond, and may be on a core that another rank has: ranks that come a little apart
+     must not sleep in each step. */
+  YIELD_NS = 20000000,
   RELAX_NS = 1000000,
 };
 
@@ -99,6 +102,16 @@ static void rest(const lt_group *root) {
     sched_yield();
 }
 
+/* Between two looks, when nothing has happened for so long. */
+static void rest_after(const lt_group *root, int64_t idle_ns) {
+  if (root->crowded || idle_ns >= YIELD_NS)
+    rest(root);
+  else if (idle_ns >= SPIN_NS)
+    sched_yield();
+  else
+    pause_briefly();
+}
+
 static void wait_for(lt_ctx *c, lt_work *w) {
   lt_group *root = w->group->root;
   for (int i = 0; i < (root->crowded ? 1 : QUICK); i++) {
@@ -114,11 +127,8 @@ static void wait_for(lt_ctx *c, lt_work *w) {
       continue;
     }
     if (look_for_stuck(c, w)) continue;
-    if (idle++ == 0) idle_since = root->crowded ? 0 : lt_now_ns();
-    if (!root->crowded && (idle % 32 != 0 || lt_now_ns() - idle_since < SPIN_NS))
-      pause_briefly();
-    else
-      rest(root);
+    if (idle++ == 0) idle_since = lt_now_ns();
+    rest_after(root, idle % 32 != 0 ? 0 : lt_now_ns() - idle_since);
   }
   end_wait(&at);
   if (w->stage != LT_STAGE_DONE) take_back_stuck(w);
