@@ -5,9 +5,10 @@
 --
 -- The models are those of torch_models.lua; each system cycles through batches that are ready. All
 -- runs of a model take turns, ROUNDS times; a figure is the median over the windows of all rounds,
--- after 50 steps of each run that do not count. Wanted of ltrain: 1.85 times from 1 to 2 ranks, 1.5
--- for mlp; and less than 1 % of a step for what ranks tell each other with it and for the checks of
--- replicas. PyTorch and Lightning come into a virtual environment of the build folder
+-- after 50 steps of each run that do not count. Two runs of one rank at once show what the machine
+-- has for two, however little they had to say to each other. Wanted of ltrain: 1.85 times from 1 to
+-- 2 ranks, 1.5 for mlp; and less than 1 % of a step for what ranks tell each other with it and for
+-- the checks of replicas. PyTorch and Lightning come into a virtual environment of the build folder
 -- (LT_TORCH_VENV names another).
 local lt = require "ltrain"
 
@@ -48,10 +49,14 @@ local function systems()
   }
 end
 
+local function command_of(system, model, ranks, windows)
+  return ("OMP_NUM_THREADS=1 timeout -k 1 %d %s %s %d %d %d 2>&1"):format(LIMIT, system.command,
+    model, ranks, windows, STEPS[model])
+end
+
 -- One run; its rates, and its shares where it has told them, are added to `found`.
 local function measure(system, model, ranks, windows, found)
-  local command = ("OMP_NUM_THREADS=1 timeout -k 1 %d %s %s %d %d %d 2>&1"):format(LIMIT,
-    system.command, model, ranks, windows, STEPS[model])
+  local command = command_of(system, model, ranks, windows)
   local lines, well = lines_of(command)
   local before = #found.rates
   for _, line in ipairs(lines) do
@@ -65,6 +70,25 @@ local function measure(system, model, ranks, windows, found)
   end
   if not well or #found.rates - before ~= windows then
     error(("bench dist: %s\n%s"):format(command, table.concat(lines, "\n")), 0)
+  end
+end
+
+-- Two runs of one rank at once, which have the cores and the memory to share and nothing to say:
+-- the sum of both in each window.
+local function measure_apart(system, model, windows, rates)
+  local command = command_of(system, model, 1, windows)
+  local lines = lines_of(("{ %s; } & { %s; } & wait"):format(
+    command .. " | sed 's/^/a /'", command .. " | sed 's/^/b /'"))
+  local of = { a = {}, b = {} }
+  for _, line in ipairs(lines) do
+    local which, rate = line:match "^([ab]) window (%S+)"
+    if which then table.insert(of[which], tonumber(rate)) end
+  end
+  for i = 1, windows do
+    if not (of.a[i] and of.b[i]) then
+      error(("bench dist: two of %s\n%s"):format(command, table.concat(lines, "\n")), 0)
+    end
+    rates[#rates + 1] = of.a[i] + of.b[i]
   end
 end
 
@@ -82,7 +106,7 @@ local function spread(list)
 end
 
 local function measure_model(list, model, rounds, windows)
-  local found = {}
+  local found = { apart = {} }
   for i in ipairs(list) do
     found[i] = {}
     for ranks = 1, 2 do found[i][ranks] = { rates = {}, headers = {}, checks = {} } end
@@ -91,6 +115,7 @@ local function measure_model(list, model, rounds, windows)
     for ranks = 1, 2 do
       for i, system in ipairs(list) do measure(system, model, ranks, windows, found[i][ranks]) end
     end
+    measure_apart(list[1], model, windows, found.apart)
   end
   return found
 end
@@ -102,6 +127,8 @@ local function show(list, model, found)
     print(("  %-32s %8.0f +- %2.0f %% %8.0f +- %2.0f %% %7.2f"):format(system.name, median(one),
       spread(one) / 2, median(two), spread(two) / 2, median(two) / median(one)))
   end
+  print(("  %-32s %17s %8.0f +- %2.0f %% %7.2f"):format("ltrain, 2 runs that do not talk", "",
+    median(found.apart), spread(found.apart) / 2, median(found.apart) / median(found[1][1].rates)))
   local ours = found[1][2]
   print(("  of ltrain's steps: headers %.2f %%, checks of replicas %.2f %%"):format(
     median(ours.headers), median(ours.checks)))
