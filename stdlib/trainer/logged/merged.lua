@@ -103,19 +103,17 @@ local function add(item, field, how, value)
   item[field] = item[field] == nil and value or joins[how](item[field], value)
 end
 
--- A rank that had no sample in the last step, or did not log there, has an older value.
-local function is_of_last_step(item, told)
-  if told.serial < item.serial then return false end
-  if told.serial > item.serial then
-    item.step_value, item.step_total, item.step_count = nil, nil, nil
-    item.batches, item.batch_ranks, item.serial = {}, {}, told.serial
-  end
-  return true
+-- Makes `serial` the step of the item's value, without what older ones gave.
+local function begin_step(item, serial)
+  item.step_value, item.step_total, item.step_count = nil, nil, nil
+  item.batches, item.batch_ranks, item.serial = {}, {}, serial
 end
 
--- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank.
+-- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank. A
+-- rank that had no sample in the last step, or did not log there, has an older value.
 local function join_step(item, told, rank)
-  if told.last == nil or not is_of_last_step(item, told) then return end
+  if told.last == nil or told.serial < item.serial then return end
+  if told.serial > item.serial then begin_step(item, told.serial) end
   if not item.sync_dist or item.rank_zero_only or not (told.batches or told.weight) then
     if item.step_value == nil then item.step_value = told.last end
   elseif told.batches then
