@@ -25,11 +25,14 @@ local function is_first()
   return c.dist.rank() == 0
 end
 
-local function around(write)
-  if not (verbose or is_first()) then return end
+local function past_holder(write)
   if holder then holder:hide() end
   write()
   if holder then holder:draw() end
+end
+
+local function around(write)
+  if verbose or is_first() then past_holder(write) end
 end
 
 --- A line on stderr.
@@ -48,10 +51,8 @@ function console.say_anywhere(text)
   if world.ranks == 1 then return console.say(text) end
   local tagged = world.forked and world.rank > 0 -- what forked ranks write gets their number later
   local line = ("%sltrain: %s\n"):format(tagged and "" or ("[rank %d] "):format(world.rank), text)
-  local bar = world.rank == 0 and holder
-  if bar then bar:hide() end
-  c.runtime.write_stderr(line)
-  if bar then bar:draw() end
+  local function write() c.runtime.write_stderr(line) end
+  if world.rank == 0 then past_holder(write) else write() end
 end
 
 --- Text as it is on stderr.
