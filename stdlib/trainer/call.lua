@@ -37,7 +37,9 @@ local function watches(callback)
   return callback.monitor ~= nil or callback.saves_checkpoints or callback.comes_late
 end
 
-local function overrides(object, name, base)
+--- Whether a callback or module defines a hook of its own; `base`: the class that all of its kind
+--- are below.
+function call.overrides(object, name, base)
   local fn = object[name]
   return fn ~= nil and fn ~= base[name]
 end
@@ -48,13 +50,13 @@ local function targets_of(state, row)
   local late = row.name == "on_train_epoch_end"
   if row.who:find("c", 1, true) then
     for _, callback in ipairs(state.trainer.callbacks) do
-      if overrides(callback, row.name, Callback) then
+      if call.overrides(callback, row.name, Callback) then
         local list = late and watches(callback) and after or before
         list[#list + 1] = callback
       end
     end
   end
-  if row.who:find("m", 1, true) and overrides(state.module, row.name, Module) then
+  if row.who:find("m", 1, true) and call.overrides(state.module, row.name, Module) then
     before[#before + 1] = state.module
   end
   return #before > 0 and before or false, #after > 0 and after or false

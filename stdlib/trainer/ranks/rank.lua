@@ -26,8 +26,9 @@ end
 -- Whether a callback, of rank 0 alone or of all, may end an epoch.
 local function may_leave(list)
   for _, callback in ipairs(list) do
-    local hook = callback.on_train_batch_start
-    if hook ~= Callback.on_train_batch_start and not callback.keeps_epoch then return true end
+    if call.overrides(callback, "on_train_batch_start", Callback) and not callback.keeps_epoch then
+      return true
+    end
   end
   return false
 end
