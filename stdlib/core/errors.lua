@@ -58,6 +58,11 @@ function errors.show_shape(tensor)
   return ("[%s]"):format(table.concat(tensor.shape, ", "))
 end
 
+--- "rank 2" or "ranks 0, 2" of a list of them.
+function errors.show_ranks(list)
+  return ("rank%s %s"):format(#list > 1 and "s" or "", table.concat(list, ", "))
+end
+
 --- A value as error texts name it: short, with the type where the value says too little.
 function errors.show(value)
   local kind = type(value)

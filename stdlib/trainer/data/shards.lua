@@ -37,8 +37,7 @@ local function show_cuts(told)
     table.insert(ranks[cut], i - 1)
   end
   for i, cut in ipairs(cuts) do
-    cuts[i] = ("%s on rank%s %s"):format(cut, #ranks[cut] > 1 and "s" or "",
-      table.concat(ranks[cut], ", "))
+    cuts[i] = ("%s on %s"):format(cut, errors.show_ranks(ranks[cut]))
   end
   return table.concat(cuts, "; ")
 end

@@ -4,6 +4,7 @@
 -- On several ranks figures of a pass are of all of them (trainer/logged/merged.lua), and every rank
 -- has the same. Step values are joined where they are written: at log steps in training; in
 -- evaluation, where ranks may have different numbers of batches, when the pass ends.
+local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
 local merged = require "ltrain.trainer.logged.merged"
 local results = require "ltrain.trainer.logged.results"
@@ -62,9 +63,8 @@ local function tell_missing(state, item)
   state.told_missing = told
   if told[item.name] then return end
   told[item.name] = true
-  local missing = item.missing
-  state.trainer:say(("log: '%s' was not logged on rank%s %s: it counts there as nothing"):format(
-    item.name, #missing > 1 and "s" or "", table.concat(missing, ", ")))
+  state.trainer:say(("log: '%s' was not logged on %s: it counts there as nothing"):format(item.name,
+    errors.show_ranks(item.missing)))
 end
 
 local function own_value(item)
