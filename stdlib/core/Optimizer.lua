@@ -230,15 +230,13 @@ local function check_groups(self, saved)
   end
 end
 
-local shape_text <const> = errors.show_shape
-
 local function load_slots(self, parameter, name, slots)
   local state = {}
   for slot, value in tree.pairs(slots) do
     if c.is_tensor(value) and value.ndim > 0
-      and shape_text(value) ~= shape_text(parameter) then
+      and errors.show_shape(value) ~= errors.show_shape(parameter) then
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
-        name, shape_text(value), shape_text(parameter))
+        name, errors.show_shape(value), errors.show_shape(parameter))
     end
     state[slot] = copy(value)
   end

@@ -19,10 +19,8 @@ function module_state.state_dict(self)
   return state
 end
 
-local shape_text <const> = errors.show_shape
-
 local function same_shape(a, b)
-  return shape_text(a) == shape_text(b)
+  return errors.show_shape(a) == errors.show_shape(b)
 end
 
 -- What is to be written where, and the three lists of what does not fit.
@@ -46,7 +44,7 @@ local function compare(module, given)
         plan.missing[#plan.missing + 1] = item.name
       elseif not same_shape(source, item.value) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
-          shape_text(item.value), shape_text(source))
+          errors.show_shape(item.value), errors.show_shape(source))
       else
         plan.writes[#plan.writes + 1] = { to = item.value, from = source }
       end
