@@ -56,6 +56,16 @@ function show(all)
 end
 local x = lt.randn(N, 2, {dtype = "f64"})
 local data = lt.data.TensorDataset(x, lt.arange(N))
+local function shuffled()
+  return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
+end
+-- One that was made as all others of the script; its scheduler counts epochs.
+local function fresh()
+  lt.seed(3)
+  local net = Net()
+  net.interval = "epoch"
+  return net
+end
 local function on(devices, o)
   o.devices, o.max_epochs = devices, o.max_epochs or 2
   return trainer(o)
@@ -199,25 +209,16 @@ describe("a file that ranks save by agreement", function()
 
   it("in mid-window has the gradients of all", function()
     local out = run [[
-      local function loader()
-        return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
-      end
-      local function net_of()
-        lt.seed(3)
-        local net = Net()
-        net.interval = "epoch"
-        return net
-      end
-      local whole = net_of()
-      on(1, {accumulate_grad_batches = 4}):fit(whole, loader())
+      local whole = fresh()
+      on(1, {accumulate_grad_batches = 4}):fit(whole, shuffled())
       for _, leg in ipairs {{4, 2}, {2, 1}, {2, 4}} do
-        local first = net_of()
+        local first = fresh()
         function first:on_train_batch_end(_, _, i)
           if i == 1 then self.trainer:request_checkpoint("mid.ckpt", {agreed = true}) end
         end
-        on(leg[1], {accumulate_grad_batches = 4, max_steps = 1}):fit(first, loader())
-        local rest = net_of()
-        on(leg[2], {accumulate_grad_batches = 4}):fit(rest, loader(), nil,
+        on(leg[1], {accumulate_grad_batches = 4, max_steps = 1}):fit(first, shuffled())
+        local rest = fresh()
+        on(leg[2], {accumulate_grad_batches = 4}):fit(rest, shuffled(), nil,
           {ckpt_path = "mid.ckpt"})
         print(distance(whole, rest) < 1e-10)
       end
@@ -228,31 +229,26 @@ end)
 
 describe("a fit that ends in mid-window", function()
   local ENDED <const> = [[
-    local function loader()
-      return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
-    end
-    local function net_of(leaves)
-      lt.seed(3)
-      local net = Net()
-      net.interval = "epoch"
-      function net:on_train_batch_start(_, i) if leaves and i == 2 then return -1 end end
+    local function leaving()
+      local net = fresh()
+      function net:on_train_batch_start(_, i) if i == 2 then return -1 end end
       return net
     end
     local function options(o)
       o.accumulate_grad_batches, o.deterministic = 3, %s
       return o
     end
-    local whole = net_of(true)
-    on(1, options {}):fit(whole, loader())
+    local whole = leaving()
+    on(1, options {}):fit(whole, shuffled())
     for _, leg in ipairs {{1, 1}, {2, 2}, {4, 1}, {2, 4}} do
-      local first = net_of(true)
+      local first = leaving()
       local t = on(leg[1], options {max_epochs = 1})
-      t:fit(first, loader())
+      t:fit(first, shuffled())
       t:save_checkpoint "end.ckpt"
-      local rest = net_of(true)
-      on(leg[2], options {}):fit(rest, loader(), nil, {ckpt_path = "end.ckpt"})
+      local rest = leaving()
+      on(leg[2], options {}):fit(rest, shuffled(), nil, {ckpt_path = "end.ckpt"})
       t.max_epochs = 2
-      t:fit(first, loader())
+      t:fit(first, shuffled())
       print(distance(whole, rest) < 1e-10, distance(whole, first) < 1e-10)
     end
   ]]
@@ -266,13 +262,8 @@ end)
 describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", function()
   it("has the same bits, saved at a step or in mid-window", function()
     local out = run [[
-      local function loader()
-        return lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4})
-      end
       local function net_of(at)
-        lt.seed(3)
-        local net = Net()
-        net.interval = "epoch"
+        local net = fresh()
         function net:on_train_batch_end(_, _, i)
           if i == at and self.current_epoch == 0 then
             self.trainer:request_checkpoint("leg.ckpt", {agreed = true})
@@ -284,7 +275,7 @@ describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", f
       local function leg(ranks, net, max_steps, options)
         local o = {max_steps = max_steps}
         for name, value in pairs(world) do o[name] = value end
-        on(ranks, o):fit(net, loader(), nil, options)
+        on(ranks, o):fit(net, shuffled(), nil, options)
         return net
       end
       local whole = leg(1, net_of())
