@@ -3,7 +3,7 @@
 -- It decides in its hooks and asks the loop for the files, which are written at the end of the
 -- batch or epoch, where they resume exactly. A file that drops out of the best is removed only
 -- when the new one is whole, and never the one that this run was resumed from: no other file holds
--- the state that the run continues.
+-- the state that the run continues. A name that another callback has is taken.
 --
 -- Of several ranks rank 0 decides, by its figures and its files, and writes; the others take over
 -- what it knows, and take part where figures of all of them go into the file.
@@ -11,8 +11,7 @@ local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local file_name = require "ltrain.callbacks.file_name"
-local is_better = require "ltrain.callbacks.is_better"
+local kept_files = require "ltrain.callbacks.kept_files"
 local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
@@ -70,23 +69,27 @@ function ModelCheckpoint:init(options)
   for name, value in next, o do self[name] = value end
   check_triggers(self)
   self.best_k_models = {} -- path -> score
+  self._untold, self._dirpath_given = {}, self.dirpath
   self.last_step_saved = -1
 end
 
---- Two of these save for different reasons.
-function ModelCheckpoint:state_key()
-  return ("ModelCheckpoint(%s, %s, %d, %d, %s)"):format(self.monitor, self.mode,
+-- What it saves for.
+local function reasons_of(self)
+  return ("ModelCheckpoint(%s, %s, %d, %d, %s"):format(self.monitor, self.mode,
     self.every_n_train_steps, self.every_n_epochs, self.train_time_interval)
 end
 
-local STATE <const> = {
-  "best_model_path", "best_model_score", "current_score", "kth_best_model_path", "kth_value",
-  "last_model_path", "last_step_saved", "best_k_models",
-}
+--- Two of these save for different reasons, to different folders or under different names.
+function ModelCheckpoint:state_key()
+  return ("%s, %s, %s)"):format(reasons_of(self), self._dirpath_given, self.filename)
+end
+
+--- true while it counts on a file: no other callback removes it.
+function ModelCheckpoint:holds(path) return kept_files.holds(self, path) end
 
 function ModelCheckpoint:state_dict()
-  local saved = { dirpath = self.dirpath }
-  for _, name in ipairs(STATE) do saved[name] = self[name] end
+  local saved = kept_files.state_dict(self)
+  saved.dirpath = self.dirpath
   return saved
 end
 
@@ -96,8 +99,27 @@ function ModelCheckpoint:load_state_dict(saved)
     self.best_model_path = saved.best_model_path
     return
   end
-  for _, name in ipairs(STATE) do self[name] = saved[name] end
-  self.best_k_models = self.best_k_models or {}
+  kept_files.load_state_dict(self, saved)
+end
+
+-- The only one of a checkpoint's states that was saved for the same reasons; nil without.
+local function state_of_same_reasons(self, states)
+  local start, found = reasons_of(self), nil
+  for key, state in pairs(states) do
+    if key:sub(1, #start) == start and key:find("^[,)]", #start + 1) then
+      if found then return nil end
+      found = state
+    end
+  end
+  return found
+end
+
+--- A run that goes on in another folder, or under other names, still knows its best file.
+function ModelCheckpoint:on_load_checkpoint(_, _, checkpoint)
+  local states = checkpoint.callbacks or {}
+  if states[self:state_key()] then return end -- load_state_dict gets it
+  local saved = state_of_same_reasons(self, states)
+  if saved then self:load_state_dict(saved) end
 end
 
 -- A folder that cannot be written is told of before there is something to lose.
@@ -114,8 +136,6 @@ function ModelCheckpoint:setup(trainer, _, stage)
   self.clock_start = trainer:agreed_now()
 end
 
--- Which files.
-
 local function figures_of(trainer)
   local figures = { epoch = trainer.current_epoch, step = trainer.global_step }
   for name, value in pairs(trainer.callback_metrics) do figures[name] = value end
@@ -130,100 +150,13 @@ local function agree(self, trainer, in_step)
   if trainer.world_size == 1 then return figures end
   local group = in_step and trainer.running.active
   if group and group:ranks()[1] ~= 0 then return nil end
-  local known = { figures = figures, clock_start = self.clock_start }
-  for _, name in ipairs(STATE) do known[name] = self[name] end
-  known = trainer.strategy:broadcast(known)
+  local known = trainer.strategy:broadcast {
+    figures = figures, clock_start = self.clock_start, files = kept_files.to_tell(self, not group),
+  }
+  if trainer.is_global_zero then return figures end
   self.clock_start = known.clock_start
-  for _, name in ipairs(STATE) do self[name] = known[name] end
+  kept_files.hear(self, known.files)
   return known.figures
-end
-
--- Whether a file is the one that this run was resumed from.
-local function is_source(trainer, path)
-  local source = trainer.running.resumed_from
-  return source ~= nil and c.io.same(path, source)
-end
-
--- A file of weights alone must not take the place of a whole state that the run continues.
-local function must_stay(self, trainer, path)
-  return self.save_weights_only and is_source(trainer, path)
-end
-
--- A path that no file has, but those that this save may write over.
-local function free_path(self, trainer, name, own)
-  local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
-  local io = trainer.strategy.checkpoint_io
-  while self.enable_version_counter and path ~= own and io:exists(path)
-    or must_stay(self, trainer, path) do
-    version = version + 1
-    path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
-  end
-  return path
-end
-
-local function path_for(self, trainer, figures, own)
-  local name = file_name.format(self.filename or "{epoch}-{step}", figures,
-    self.auto_insert_metric_name)
-  return free_path(self, trainer, name, own)
-end
-
--- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
-local function is_ours(self, path)
-  return path:sub(1, #self.dirpath + 1) == self.dirpath .. "/"
-end
-
-local function request(self, trainer, path, old)
-  local options = { weights_only = self.save_weights_only, agreed = true } -- all ranks ask
-  trainer:request_checkpoint(path, options, function()
-    if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
-    if old and old ~= path and is_ours(self, old) and not is_source(trainer, old) then
-      trainer.strategy.checkpoint_io:remove(old)
-    end
-  end)
-end
-
--- Without a monitor: the newest is the best.
-local function save_newest(self, trainer, figures)
-  local old = self.best_model_path
-  local path = path_for(self, trainer, figures, old)
-  self.best_model_path = path
-  request(self, trainer, path, self.save_top_k == 1 and old or nil)
-end
-
--- The path with the worst (or best) score.
-local function extreme(self, best)
-  local found
-  for path in tree.pairs(self.best_k_models) do
-    local a, b = self.best_k_models[path], self.best_k_models[found]
-    if not found or best and is_better(self.mode, a, b)
-      or not best and is_better(self.mode, b, a) then
-      found = path
-    end
-  end
-  return found
-end
-
-local function count(models)
-  local n = 0
-  for _ in pairs(models) do n = n + 1 end
-  return n
-end
-
-local function save_among_best(self, trainer, figures, score)
-  local models, k = self.best_k_models, self.save_top_k
-  local full, old = k ~= -1 and count(models) >= k, nil
-  if full then
-    old = extreme(self, false)
-    if not is_better(self.mode, score, models[old]) then return end
-    models[old] = nil
-  end
-  local path = path_for(self, trainer, figures)
-  models[path] = score
-  self.best_model_path = extreme(self, true)
-  self.best_model_score = models[self.best_model_path]
-  self.kth_best_model_path = extreme(self, false)
-  self.kth_value = models[self.kth_best_model_path]
-  request(self, trainer, path, old)
 end
 
 -- The watched figure, nan as the worst; nil when it is not there yet.
@@ -243,14 +176,6 @@ local function score_of(self, trainer, figures)
   return score
 end
 
-local function save_last(self, trainer)
-  if not self.save_last then return end
-  local path = self.last_model_path
-  if not path or must_stay(self, trainer, path) then path = free_path(self, trainer, "last") end
-  self.last_model_path = path
-  request(self, trainer, path)
-end
-
 local function save(self, trainer, figures)
   local score
   if self.monitor then
@@ -259,14 +184,8 @@ local function save(self, trainer, figures)
     self.current_score = score
   end
   self.last_step_saved = trainer.global_step
-  if self.save_top_k ~= 0 then
-    if score then
-      save_among_best(self, trainer, figures, score)
-    else
-      save_newest(self, trainer, figures)
-    end
-  end
-  save_last(self, trainer)
+  kept_files.save(self, trainer, figures, score)
+  if self.save_last then kept_files.save_last(self, trainer) end
 end
 
 -- When.

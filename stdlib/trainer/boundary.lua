@@ -12,15 +12,24 @@ local results = require "ltrain.trainer.logged.results"
 
 local boundary = {}
 
+-- One file for two who ask for it: it holds what both want.
+local function join(save, options, after)
+  local before = save.options or {}
+  options = options or {}
+  save.options = { agreed = before.agreed or options.agreed,
+    weights_only = before.weights_only and options.weights_only }
+  save.after[#save.after + 1] = after
+end
+
 --- Asks for a file at the next boundary. `after()` runs once it is written, where it is written.
 --- options.agreed: all ranks ask for it, but those that have no sample in this step.
 function boundary.request_save(state, path, options, after)
   local saves = state.saves or {}
   state.saves = saves
   for _, save in ipairs(saves) do
-    if save.path == path then return end
+    if save.path == path then return join(save, options, after) end
   end
-  saves[#saves + 1] = { path = path, options = options, after = after }
+  saves[#saves + 1] = { path = path, options = options, after = { after } }
 end
 
 -- Ranks that had no sample ran no hooks: they have not heard of files that the others agreed on.
@@ -34,7 +43,7 @@ local function hear_of_saves(state, where)
   local saves = state.strategy:broadcast(asked)
   if saves > asked then state.saves = state.saves or {} end
   for _ = asked + 1, saves do
-    table.insert(state.saves, { path = "", options = { agreed = true } })
+    table.insert(state.saves, { path = "", options = { agreed = true }, after = {} })
   end
 end
 
@@ -45,7 +54,9 @@ local function write_requested(state, where)
   state.saves = nil
   for _, save in ipairs(saves) do
     checkpoint.save(state, save.path, save.options)
-    if save.after and state.trainer.is_global_zero then save.after() end
+    if state.trainer.is_global_zero then
+      for _, after in ipairs(save.after) do after() end
+    end
   end
 end
 

@@ -1,0 +1,136 @@
+-- spec/callbacks/kept_files_spec.lua: the files of several ModelCheckpoints, and of many saves.
+local c = require "ltrain.c"
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+local root
+before_each(function() root = tiny.folder() end)
+after_each(function() os.execute("rm -rf '" .. root .. "'") end)
+
+local function files(folder)
+  return c.io.list_folder(folder or root) or {}
+end
+
+-- A fit that logs scores[epoch] as "score", with a ModelCheckpoint for each table of options.
+local function fit(scores, lists, fit_options)
+  local net, saving = tiny.Line(), {}
+  function net:on_train_epoch_end() self:log("score", scores[self.current_epoch + 1]) end
+  for i, options in ipairs(lists) do
+    options.dirpath = options.dirpath or root
+    saving[i] = lt.callbacks.ModelCheckpoint(options)
+  end
+  tiny.trainer({ enable_checkpointing = true, callbacks = saving, max_epochs = #scores }):fit(net,
+    tiny.same(1), fit_options)
+  return table.unpack(saving)
+end
+
+-- The weight's steps: each epoch has one, so a file's global_step says which epoch wrote it.
+local function step_of(path)
+  return tostring(assert(c.io.json_decode(select(2, assert(
+    c.io.load_safetensors(path))).ltrain)).global_step)
+end
+
+describe("two ModelCheckpoints in one folder", function()
+  it("keep the best of each, whatever the order of the scores", function()
+    for _, scores in ipairs { { 1, 2, 3 }, { 3, 2, 1 }, { 2, 3, 1 }, { 2, 1, 3 }, { 2, 2, 2 } } do
+      local low, high = fit(scores, { { monitor = "score", mode = "min" },
+        { monitor = "score", mode = "max" } })
+      local best, worst = 1, 1
+      for i, score in ipairs(scores) do
+        if score < scores[best] then best = i end
+        if score > scores[worst] then worst = i end
+      end
+      assert.equal(tostring(best), step_of(low.best_model_path))
+      assert.equal(tostring(worst), step_of(high.best_model_path))
+      assert.equal(2, #files())
+      os.execute("rm -rf '" .. root .. "'")
+    end
+  end)
+
+  it("get -v1 for a name that the other has", function()
+    local low, high = fit({ 1 }, { { monitor = "score", mode = "min", save_last = true },
+      { monitor = "score", mode = "max", save_last = true } })
+    assert.same({ "epoch=0-step=1-v1.ckpt", "epoch=0-step=1.ckpt", "last-v1.ckpt", "last.ckpt" },
+      files())
+    assert.equal(root .. "/epoch=0-step=1.ckpt", low.best_model_path)
+    assert.equal(root .. "/epoch=0-step=1-v1.ckpt", high.best_model_path)
+    assert.equal(root .. "/last-v1.ckpt", high.last_model_path)
+  end)
+
+  it("share a name without the version counter: the file lives while one holds it", function()
+    local shared = { enable_version_counter = false }
+    local function options(more)
+      for name, value in pairs(shared) do more[name] = value end
+      return more
+    end
+    local low, high = fit({ 2, 3, 1 }, { options { monitor = "score", mode = "min" },
+      options { monitor = "score", mode = "max" } })
+    assert.same({ "epoch=1-step=2.ckpt", "epoch=2-step=3.ckpt" }, files())
+    assert.equal("3", step_of(low.best_model_path))
+    assert.equal("2", step_of(high.best_model_path))
+  end)
+
+  it("write the whole state into a file that one of them wants of weights alone", function()
+    fit({ 1 }, { { enable_version_counter = false, save_weights_only = true },
+      { enable_version_counter = false, monitor = "score" } })
+    local _, metadata = assert(c.io.load_safetensors(root .. "/epoch=0-step=1.ckpt"))
+    assert.is_table(c.io.json_decode(metadata.ltrain).optimizer_states)
+  end)
+end)
+
+describe("the same monitor in two folders", function()
+  it("has a state for each, which a resumed run finds", function()
+    local lists = function()
+      return { { monitor = "score", dirpath = root .. "/a" },
+        { monitor = "score", dirpath = root .. "/b", save_last = true } }
+    end
+    fit({ 2, 1 }, lists())
+    local a, b = fit({ 2, 1, 3 }, lists(), { ckpt_path = root .. "/b/last.ckpt" })
+    assert.equal(root .. "/a/epoch=1-step=2.ckpt", a.best_model_path)
+    assert.equal(root .. "/b/epoch=1-step=2.ckpt", b.best_model_path)
+    assert.equal(1, a.best_model_score)
+    assert.same({ "epoch=1-step=2.ckpt" }, files(root .. "/a"))
+  end)
+
+  it("in one folder, under two names, too", function()
+    local a, b = fit({ 2, 1 }, { { monitor = "score", filename = "best" },
+      { monitor = "score", filename = "{epoch}", save_top_k = -1 } })
+    assert.equal(root .. "/best.ckpt", a.best_model_path)
+    assert.equal(root .. "/epoch=1.ckpt", b.best_model_path)
+  end)
+
+  it("knows its best file when it goes on in another folder", function()
+    fit({ 1 }, { { monitor = "score", dirpath = root .. "/a" } })
+    local path = root .. "/a/epoch=0-step=1.ckpt"
+    local later = fit({ 1 }, { { monitor = "score", dirpath = root .. "/b" } },
+      { ckpt_path = path })
+    assert.equal(path, later.best_model_path)
+  end)
+end)
+
+describe("save_top_k = -1", function()
+  it("writes files that do not grow with those before them", function()
+    local scores = {}
+    for i = 1, 60 do scores[i] = (i * 37) % 61 end -- all different
+    local saving = fit(scores, { { monitor = "score", save_top_k = -1,
+      filename = "{epoch:02d}" } })
+    local names, sizes = files(), {}
+    assert.equal(60, #names)
+    for i, name in ipairs(names) do sizes[i] = #c.io.read_file(root .. "/" .. name) end
+    assert.is_true(sizes[60] - sizes[5] < 64, ("%d, then %d"):format(sizes[5], sizes[60]))
+    assert.equal(1, saving.best_model_score)
+    assert.equal(60, saving.kth_value)
+    local known = 0
+    for _ in pairs(saving.best_k_models) do known = known + 1 end
+    assert.equal(60, known)
+  end)
+
+  it("knows the best of all after a resume", function()
+    local all = { monitor = "score", save_top_k = -1, filename = "{epoch}" }
+    fit({ 3, 1, 2 }, { all })
+    local saving = fit({ 3, 1, 2, 2.5 }, { all }, { ckpt_path = root .. "/epoch=2.ckpt" })
+    assert.equal(root .. "/epoch=1.ckpt", saving.best_model_path)
+    assert.equal(3, saving.kth_value)
+    assert.same({ "epoch=0.ckpt", "epoch=1.ckpt", "epoch=2.ckpt", "epoch=3.ckpt" }, files())
+  end)
+end)

@@ -1,0 +1,202 @@
+--- stdlib/callbacks/kept_files.lua: the files that a ModelCheckpoint holds: names, the best k, and
+--- removal.
+--
+-- A file lives while any callback of the Trainer holds it. The name of one that another callback
+-- holds, or has asked for, is taken as that of a file that is there.
+local c = require "ltrain.c"
+local file_name = require "ltrain.callbacks.file_name"
+local is_better = require "ltrain.callbacks.is_better"
+local tree = require "ltrain.core.tree"
+
+local kept_files = {}
+
+-- Whether a file is the one that this run was resumed from.
+local function is_source(trainer, path)
+  local source = trainer.running.resumed_from
+  return source ~= nil and c.io.same(path, source)
+end
+
+-- A file of weights alone must not take the place of a whole state that the run continues.
+local function must_stay(self, trainer, path)
+  return self.save_weights_only and is_source(trainer, path)
+end
+
+--- Whether a callback counts on a file.
+function kept_files.holds(self, path)
+  return path == self.best_model_path or path == self.last_model_path
+    or self.best_k_models[path] ~= nil
+end
+
+local function held_by_another(self, trainer, path)
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback ~= self and callback.holds and callback:holds(path) then return true end
+  end
+  return false
+end
+
+--- A path that no file has, but `own`, which this save may write over.
+function kept_files.free_path(self, trainer, name, own)
+  local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
+  local io = trainer.strategy.checkpoint_io
+  local function is_taken()
+    return path ~= own and (io:exists(path) or held_by_another(self, trainer, path))
+  end
+  while self.enable_version_counter and is_taken() or must_stay(self, trainer, path) do
+    version = version + 1
+    path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
+  end
+  return path
+end
+
+local function path_for(self, trainer, figures, own)
+  local name = file_name.format(self.filename or "{epoch}-{step}", figures,
+    self.auto_insert_metric_name)
+  return kept_files.free_path(self, trainer, name, own)
+end
+
+-- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
+local function is_ours(self, path)
+  return path:sub(1, #self.dirpath + 1) == self.dirpath .. "/"
+end
+
+local function may_be_removed(self, trainer, path)
+  return is_ours(self, path) and not is_source(trainer, path)
+    and not kept_files.holds(self, path) and not held_by_another(self, trainer, path)
+end
+
+local function request(self, trainer, path, old)
+  local options = { weights_only = self.save_weights_only, agreed = true } -- all ranks ask
+  trainer:request_checkpoint(path, options, function()
+    if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
+    if old and may_be_removed(self, trainer, old) then
+      trainer.strategy.checkpoint_io:remove(old)
+    end
+  end)
+end
+
+-- Without a monitor: the newest is the best.
+local function save_newest(self, trainer, figures)
+  local old = self.best_model_path
+  local path = path_for(self, trainer, figures, old)
+  self.best_model_path = path
+  request(self, trainer, path, self.save_top_k == 1 and old or nil)
+end
+
+-- The path with the worst (or best) score.
+local function extreme(self, best)
+  local found
+  for path in tree.pairs(self.best_k_models) do
+    local a, b = self.best_k_models[path], self.best_k_models[found]
+    if not found or best and is_better(self.mode, a, b)
+      or not best and is_better(self.mode, b, a) then
+      found = path
+    end
+  end
+  return found
+end
+
+local function count(models)
+  local n = 0
+  for _ in pairs(models) do n = n + 1 end
+  return n
+end
+
+local function note_extremes(self, best, worst)
+  local models = self.best_k_models
+  self.best_model_path, self.best_model_score = best, models[best]
+  self.kth_best_model_path, self.kth_value = worst, models[worst]
+end
+
+-- All are kept: a save costs the same however many there are.
+local function save_one_more(self, trainer, figures, score)
+  local path = path_for(self, trainer, figures)
+  self.best_k_models[path], self._untold[path] = score, score
+  local best, worst = self.best_model_score, self.kth_value
+  note_extremes(self, (not best or is_better(self.mode, score, best)) and path
+    or self.best_model_path, (not worst or is_better(self.mode, worst, score)) and path
+    or self.kth_best_model_path)
+  request(self, trainer, path)
+end
+
+local function save_among_best(self, trainer, figures, score)
+  local models, old = self.best_k_models, nil
+  if count(models) >= self.save_top_k then
+    old = extreme(self, false)
+    if not is_better(self.mode, score, models[old]) then return end
+    models[old] = nil
+  end
+  local path = path_for(self, trainer, figures, old)
+  models[path] = score
+  note_extremes(self, extreme(self, true), extreme(self, false))
+  request(self, trainer, path, old)
+end
+
+--- Asks for the file that these figures deserve; `score`: the watched one, nil without a monitor.
+function kept_files.save(self, trainer, figures, score)
+  if self.save_top_k == 0 then return end
+  if not score then return save_newest(self, trainer, figures) end
+  if self.save_top_k == -1 then return save_one_more(self, trainer, figures, score) end
+  save_among_best(self, trainer, figures, score)
+end
+
+--- Asks for the newest as last.ckpt.
+function kept_files.save_last(self, trainer)
+  local path = self.last_model_path
+  if not path or must_stay(self, trainer, path) then
+    path = kept_files.free_path(self, trainer, "last")
+  end
+  self.last_model_path = path
+  request(self, trainer, path)
+end
+
+-- What is known of the files.
+
+local STATE <const> = {
+  "best_model_path", "best_model_score", "current_score", "kth_best_model_path", "kth_value",
+  "last_model_path", "last_step_saved",
+}
+
+-- The best and the worst, of many files that are all kept.
+local function extremes_of(self)
+  local models = {}
+  for _, path in pairs { self.best_model_path, self.kth_best_model_path } do
+    models[path] = self.best_k_models[path]
+  end
+  return models
+end
+
+--- A table of it. With save_top_k = -1 best_k_models has the best and the worst of the files only:
+--- a checkpoint does not grow with those that were saved before.
+function kept_files.state_dict(self)
+  local saved = {}
+  for _, name in ipairs(STATE) do saved[name] = self[name] end
+  saved.best_k_models = self.save_top_k == -1 and extremes_of(self) or self.best_k_models
+  return saved
+end
+
+--- Takes that back.
+function kept_files.load_state_dict(self, saved)
+  for _, name in ipairs(STATE) do self[name] = saved[name] end
+  self.best_k_models = saved.best_k_models or {}
+end
+
+--- What rank 0 has to tell the others; `to_all`: none is missing.
+function kept_files.to_tell(self, to_all)
+  local told = kept_files.state_dict(self)
+  if self.save_top_k == -1 then
+    for path, score in pairs(self._untold) do told.best_k_models[path] = score end
+    if to_all then self._untold = {} end
+  end
+  return told
+end
+
+--- Another rank takes that.
+function kept_files.hear(self, told)
+  local models = self.best_k_models
+  kept_files.load_state_dict(self, told)
+  if self.save_top_k ~= -1 then return end
+  for path, score in pairs(told.best_k_models) do models[path] = score end
+  self.best_k_models, self._untold = models, {}
+end
+
+return kept_files
