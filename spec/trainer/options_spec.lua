@@ -149,17 +149,14 @@ describe("the arguments of a loop", function()
     assert.matches("a loader must be a DataLoader, a table of batches", wrong(net, 3))
     assert.matches("one argument too many", wrong(net, tiny.same(1), tiny.same(1), tiny.same(1)))
     local function loader() return lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4, 1))) end
-    local validated = tiny.Line()
-    function validated:validation_step() return self end
     local together <const> = "loaders are not read together: give one loader of a data set"
     assert.matches("fit: unknown option 'a': " .. together,
       wrong(net, { a = loader(), b = loader() }))
     for _, several in ipairs { { a = loader(), b = loader() }, { loader(), loader() } } do
       assert.matches("train_dataloader: " .. together, wrong(net, { train = several }))
     end
-    assert.matches("val_dataloader: " .. together .. ".*; in validate, test and predict a list of "
-      .. "loaders is read one after the other",
-      wrong(validated, loader(), { val = { a = loader() } }))
+    assert.matches("in validate, test and predict a list of loaders, or a table of them by name, "
+      .. "is read one after the other$", wrong(net, { train = { a = loader() } }))
     assert.matches("loaders and a DataModule are given",
       wrong(net, tiny.same(1), { datamodule = { train_dataloader = print } }))
     assert.matches("Line is a class: call it to make a module", wrong(tiny.Line, tiny.same(1)))

@@ -47,7 +47,7 @@ end
 
 local function log_step_row(state)
   local row = not state.sanity and figures.eval_row(state)
-  if row then state.trainer:log_to_loggers(row, state.progress.eval_rows) end
+  if row then figures.log(state, row, state.progress.eval_rows) end
 end
 
 local function run_batch(state, names, batch, index, loader_idx)
@@ -81,7 +81,7 @@ local function run_loader(state, names, source, loader_idx, count)
     if batch == nil then break end
     run_batch(state, names, batch, index, loader_idx)
   end
-  results.set_loader(state.results, 1, count)
+  results.set_loader(state.results, 1, 1)
 end
 
 -- One table a loader: what was logged in its batches, and what was logged for all of them.
@@ -96,17 +96,25 @@ local function per_loader(found, count)
   return list
 end
 
+-- Calls on_..._epoch_end, which finds the figures of the batches in trainer.callback_metrics where
+-- some rank defines it. Returns the rows that the first look at what was logged has given.
+local function end_pass(state, hook)
+  local called = call.defined(state, hook) and true or false
+  if not state.strategy:reduce_boolean(called, false) then return nil end
+  local found = figures.publish(state)
+  call.hook(state, hook)
+  return found.rows
+end
+
 local function run_all(state, names, sources)
   call.hook(state, names.start)
   call.hook(state, names.epoch_start)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
-  call.hook(state, names.epoch_end)
+  local rows = end_pass(state, names.epoch_end)
   local found = figures.publish(state)
   if not state.sanity then
-    for _, kept in ipairs(found.rows) do state.trainer:log_to_loggers(kept.row or {}, kept.at) end
-    if next(found.log) ~= nil then
-      state.trainer:log_to_loggers(found.log, state.progress.stepped)
-    end
+    for _, kept in ipairs(rows or found.rows) do figures.log(state, kept.row or {}, kept.at) end
+    if next(found.log) ~= nil then figures.log(state, found.log, state.progress.stepped) end
   end
   call.hook(state, names.stop)
   return per_loader(found, #sources)

@@ -79,6 +79,7 @@ end
 
 local function validate(state)
   local window = state.window
+  sources.reload_val(state)
   if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
     call.method(state, "on_validation_model_zero_grad")
   end
@@ -87,13 +88,9 @@ local function validate(state)
 end
 
 local function log_row(state)
-  local trainer = state.trainer
-  if not trainer:logs_this_step() then return end
+  if not state.trainer:logs_this_step() then return end
   local row = figures.step_row(state)
-  if row then
-    for name, value in pairs(row) do trainer.logged_metrics[name] = value end
-    trainer:log_to_loggers(row, state.progress.stepped)
-  end
+  if row then figures.log(state, row, state.progress.stepped) end
 end
 
 -- What follows a batch: validation, and what depends on it. `pending` says that it is still to be
@@ -227,8 +224,7 @@ local function end_epoch(state, complete)
     optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
   end
   if next(found.log) ~= nil then
-    for name, value in pairs(found.log) do trainer.logged_metrics[name] = value end
-    trainer:log_to_loggers(found.log, math.max(progress.stepped - 1, 0))
+    figures.log(state, found.log, math.max(progress.stepped - 1, 0))
   end
   agree_to_stop(state)
   -- An epoch cut short by max_steps or a stop is not complete: a later fit goes on inside it.
@@ -243,7 +239,7 @@ end
 
 local function begin_epoch(state)
   local progress = state.progress
-  sources.reload(state)
+  sources.reload_train(state)
   boundary.check_parameters(state, "at the start of an epoch")
   call.resolve(state)
   if progress.in_epoch then return end
@@ -262,8 +258,8 @@ end
 local function sanity_check(state)
   local trainer, progress = state.trainer, state.progress
   local count = trainer.num_sanity_val_steps
-  if count == 0 or not state.hooks.validation_step or state.resumed
-    or progress.train_batches > 0 then
+  if count == 0 or not state.hooks.validation_step or not sources.defined(state, "val")
+    or state.resumed or progress.train_batches > 0 then
     return
   end
   state.sanity = true

@@ -55,6 +55,7 @@ end
 --- Runs all loaders once. Returns the list of outputs, one a batch; with several loaders a list of
 -- such lists. Of several ranks, rank 0 has them all; the lists of the others are empty.
 function predict_loop.run(state, sources)
+  if #sources == 0 then return {} end -- limit_predict_batches = 0
   loop.set_stage(state, "predict")
   local modes = eval_loop.enter_eval(state, "on_predict_model_eval")
   local lists = {}

@@ -9,6 +9,7 @@ local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
 local is_callable = require "ltrain.core.is_callable"
 local loop = require "ltrain.trainer.loop"
+local tree = require "ltrain.core.tree"
 
 local loaders = {}
 
@@ -90,14 +91,21 @@ end
 loaders.together = "loaders are not read together: give one loader of a data set whose get(i) "
   .. "returns what a step needs of each"
 
-local function check(value, where)
-  local _, first = next(type(value) == "table" and getmetatable(value) == nil and value or {})
-  if not is_loader(value) and has_method(first, "batches") then
-    errors.blame("%s: %s; in validate, test and predict a list of loaders is read one after the "
-      .. "other", where, loaders.together)
+-- Whether a table holds loaders, by position or by name, rather than batches.
+local function is_collection(value)
+  if type(value) ~= "table" or getmetatable(value) ~= nil or is_loader(value) then return false end
+  for key, first in next, value do
+    if type(key) == "string" or is_loader(first) then return true end
   end
-  local ok = is_loader(value) or type(value) == "table" and getmetatable(value) == nil
-  if not ok then
+  return false
+end
+
+local function check(value, where)
+  if is_collection(value) then
+    errors.blame("%s: %s; in validate, test and predict a list of loaders, or a table of them by "
+      .. "name, is read one after the other", where, loaders.together)
+  end
+  if not is_loader(value) and (type(value) ~= "table" or getmetatable(value) ~= nil) then
     errors.blame("%s: a loader must be a DataLoader, a table of batches, a function or an object "
       .. "with batches(): got %s", where, errors.show(value))
   end
@@ -127,13 +135,17 @@ function loaders.global_batch(source, ranks)
   return source.global_batch or each and each * ranks
 end
 
---- A list of sources from one loader or a list of loaders (evaluation).
+--- A list of sources (evaluation) from one loader, a list of them, or a table of them by name,
+--- which are read in the order of their names.
 function loaders.sources(value, where)
-  local list = {}
-  local many = type(value) == "table" and getmetatable(value) == nil and not is_loader(value)
-    and is_loader(value[1])
-  for i, loader in ipairs(many and value or { value }) do
-    list[i] = loaders.source(loader, many and ("%s[%d]"):format(where, i) or where)
+  if not is_collection(value) then return { loaders.source(value, where) } end
+  local list, keys, mixed = {}, tree.keys(value)
+  if mixed then errors.blame("%s: loaders are given by position and by name", where) end
+  for i, key in ipairs(keys) do
+    if type(key) == "number" and key ~= i then
+      errors.blame("%s: no loader is at position %d, but one is at %s", where, i, key)
+    end
+    list[i] = loaders.source(value[key], tree.path(where, { key }))
   end
   return list
 end

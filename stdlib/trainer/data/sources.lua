@@ -9,6 +9,7 @@ local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 local position = require "ltrain.trainer.data.position"
 local shards = require "ltrain.trainer.data.shards"
+local tree = require "ltrain.core.tree"
 
 local sources = {}
 
@@ -37,15 +38,13 @@ local function own_loader(state, kind, loader)
   return loader
 end
 
--- What was given, a loader or a list of them, without those that serve another loop.
+-- What was given, a loader or a table of them, without those that serve another loop.
 local function own_loaders(state, kind, value)
-  local is_list = type(value) == "table" and getmetatable(value) == nil
-  if not is_list or not class.is_a(value[1], DataLoader) then
-    return own_loader(state, kind, value)
-  end
-  local list = {}
-  for i, loader in ipairs(value) do list[i] = own_loader(state, kind, loader) end
-  return list
+  local _, first = next(type(value) == "table" and getmetatable(value) == nil and value or {})
+  if not class.is_a(first, DataLoader) then return own_loader(state, kind, value) end
+  local own = {}
+  for key, loader in tree.pairs(value) do own[key] = own_loader(state, kind, loader) end
+  return own
 end
 
 local function refuse_empty(state, source)
@@ -73,9 +72,19 @@ local function limit_of(state, kind)
   return state.trainer[LIMITS[kind]], LIMITS[kind]
 end
 
+--- Whether there is data of a kind to be asked for, and a limit that leaves some of it.
+function sources.defined(state, kind)
+  local hook, data = kind .. "_dataloader", state.data_module
+  if limit_of(state, kind) == 0 then return false end
+  if state.given[kind] ~= nil then return true end
+  if data then return data[hook] ~= nil end
+  return state.hooks[hook] and true or false
+end
+
 --- The list of sources of a kind ("train", "val", "test", "predict"), limits applied; nil when
--- there is no data of that kind.
+-- there is no data of that kind. A limit of 0 asks for no evaluation data.
 function sources.load(state, kind)
+  if kind ~= "train" and limit_of(state, kind) == 0 then return {} end
   local value, where = ask(state, kind)
   if value == nil then return nil end
   local list = shards.sources(state, kind, own_loaders(state, kind, value), where)
@@ -150,7 +159,7 @@ function sources.load_val(state)
     end
     return
   end
-  state.val_sources = sources.load(state, "val")
+  state.val_sources, state.val_epoch = sources.load(state, "val"), trainer.current_epoch
   trainer.num_val_batches = counts(state.val_sources)
   if not state.val_sources then
     trainer:warn("fit: there is a validation_step, but no validation data: it does not run")
@@ -165,15 +174,23 @@ function sources.load_fit(state)
   state.loaded_epoch = state.trainer.current_epoch
 end
 
---- Loads it again when reload_dataloaders_every_n_epochs says so.
-function sources.reload(state)
-  local trainer = state.trainer
-  local every, epoch = trainer.options.reload_dataloaders_every_n_epochs, trainer.current_epoch
-  if every > 0 and epoch > state.loaded_epoch and epoch % every == 0 then
-    sources.load_train(state)
-    sources.load_val(state)
-    state.loaded_epoch = epoch
-  end
+-- Whether an epoch in which data is to be loaded again has begun since epoch `loaded`.
+local function reload_due(state, loaded)
+  local every = state.trainer.options.reload_dataloaders_every_n_epochs
+  return every > 0 and state.trainer.current_epoch // every > loaded // every
+end
+
+--- At the start of an epoch: loads the training data again when reload_dataloaders_every_n_epochs
+--- says so.
+function sources.reload_train(state)
+  if not reload_due(state, state.loaded_epoch) then return end
+  sources.load_train(state)
+  state.loaded_epoch = state.trainer.current_epoch
+end
+
+--- Before a validation: the same of the validation data.
+function sources.reload_val(state)
+  if reload_due(state, state.val_epoch) then sources.load_val(state) end
 end
 
 --- Loads what validate, test or predict needs; raises when there is nothing.

@@ -123,4 +123,11 @@ function figures.publish(state)
   return found
 end
 
+--- Gives a row of figures to the loggers and to trainer.logged_metrics.
+function figures.log(state, row, step)
+  local trainer = state.trainer
+  for name, value in pairs(row) do trainer.logged_metrics[name] = value end
+  trainer:log_to_loggers(row, step)
+end
+
 return figures

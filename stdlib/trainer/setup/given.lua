@@ -41,7 +41,8 @@ local function take_options(found, options, fn)
   for name, value in tree.pairs(options) do
     local key = OPTIONS[name]
     if not key and has_method(value, "batches") then
-      errors.blame("%s: unknown option %s: %s", fn, errors.show(name), loaders.together)
+      errors.blame("%s: unknown option %s: %s", fn, errors.show(name), fn == "fit"
+        and loaders.together or ("give loaders by name as {%s = {...}}"):format(KIND[fn]))
     elseif not key then
       errors.blame("%s: unknown option %s%s", fn, errors.show(name),
         errors.did_you_mean(name, names))

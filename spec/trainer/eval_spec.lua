@@ -1,0 +1,194 @@
+-- spec/trainer/eval_spec.lua: validation, test and predict: when they run, and what they leave.
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+local KINDS <const> = { "val", "test", "predict" }
+local WORDS <const> = { val = "validate", test = "test", predict = "predict" }
+
+-- A Line with steps for all loops; `calls` gets the names of hooks as they are called.
+local function recording(calls)
+  local net = tiny.Line()
+  for _, stage in ipairs { "validation", "test", "predict" } do
+    for _, name in ipairs { "start", "epoch_start", "batch_start", "batch_end", "epoch_end",
+      "end", "model_eval", "model_train", "model_zero_grad" } do
+      if stage ~= "predict" or not name:find "^model" then
+        local hook = ("on_%s_%s"):format(stage, name)
+        net[hook] = function() calls[#calls + 1] = hook end
+      end
+    end
+    net[stage .. "_step"] = function() calls[#calls + 1] = stage .. "_step" end
+  end
+  for _, kind in ipairs(KINDS) do
+    net[kind .. "_dataloader"] = function()
+      calls[#calls + 1] = kind .. "_dataloader"
+      return tiny.same(2)
+    end
+  end
+  return net
+end
+
+local function sanity_watcher(calls)
+  local callback = lt.Callback()
+  function callback.on_sanity_check_start() calls[#calls + 1] = "on_sanity_check_start" end
+  function callback.on_sanity_check_end() calls[#calls + 1] = "on_sanity_check_end" end
+  return callback
+end
+
+describe("a limit of 0", function()
+  it("calls no hook and no loader of validation within fit", function()
+    for _, limit in ipairs { 0, 0.0 } do
+      local calls = {}
+      local trainer = tiny.trainer { limit_val_batches = limit, callbacks = {
+        sanity_watcher(calls) } }
+      trainer:fit(recording(calls), tiny.same(2))
+      assert.same({}, calls)
+      assert.equal(2, trainer.global_step)
+    end
+  end)
+
+  it("calls none of validate, test and predict", function()
+    for _, kind in ipairs(KINDS) do
+      local calls = {}
+      local trainer = tiny.trainer { ["limit_" .. kind .. "_batches"] = 0 }
+      assert.same({}, trainer[WORDS[kind]](trainer, recording(calls), nil, { verbose = false }))
+      assert.same({}, calls)
+    end
+  end)
+end)
+
+describe("fit without validation data", function()
+  it("calls no hook of the check before training", function()
+    local calls, net = {}, tiny.Line()
+    function net.validation_step() end
+    tiny.trainer({ callbacks = { sanity_watcher(calls) } }):fit(net, tiny.same(1))
+    assert.same({}, calls)
+  end)
+end)
+
+describe("several loaders", function()
+  local function both(a, b) return { a = tiny.batches { a }, b = tiny.batches { b } } end
+
+  it("keep their suffix for what is logged in their batches alone", function()
+    local net = tiny.Line()
+    function net:validation_step(x) self:log("mean", x:mean()) end
+    function net:on_validation_start() self:log("first", 1) end
+    function net:on_validation_epoch_start() self:log("second", 2) end
+    function net:on_validation_epoch_end() self:log("third", 3) end
+    local trainer = tiny.trainer()
+    trainer:validate(net, { val = both(4.0, 5.0) }, { verbose = false })
+    assert.same({ first = 1.0, second = 2.0, third = 3.0, ["mean/dataloader_idx_1"] = 4.0,
+      ["mean/dataloader_idx_2"] = 5.0 }, trainer.callback_metrics)
+  end)
+
+  it("let a callback monitor a figure of on_validation_epoch_end", function()
+    local net, epochs = tiny.Line(), 0
+    function net.validation_step() end
+    function net:on_validation_epoch_end() self:log("score", -self.current_epoch) end
+    function net.on_train_epoch_start() epochs = epochs + 1 end
+    tiny.trainer({ max_epochs = 5, callbacks = { lt.callbacks.EarlyStopping { monitor = "score",
+      mode = "max", patience = 1 } } }):fit(net, { train = tiny.same(1), val = both(1.0, 2.0) })
+    assert.equal(2, epochs)
+  end)
+
+  it("may have names, and come in the order of these", function()
+    for _, kind in ipairs(KINDS) do
+      local net, seen = tiny.Line(), {}
+      local step = { val = "validation_step", test = "test_step", predict = "predict_step" }
+      net[step[kind]] = function(self, x, _, index)
+        seen[#seen + 1] = ("%d %g"):format(index, x:item())
+        if kind ~= "predict" then self:log("mean", x:mean()) end
+        return x:item()
+      end
+      local trainer = tiny.trainer()
+      local found = trainer[WORDS[kind]](trainer, net, { [kind] = both(4.0, 5.0) },
+        { verbose = false })
+      assert.same({ "1 4", "2 5" }, seen)
+      assert.same(kind == "predict" and { { 4.0 }, { 5.0 } }
+        or { { ["mean/dataloader_idx_1"] = 4.0 }, { ["mean/dataloader_idx_2"] = 5.0 } }, found)
+    end
+  end)
+
+  it("may have names in fit, and as DataLoaders that train too", function()
+    local net, seen = tiny.Line(), {}
+    local function loader(n)
+      return lt.data.DataLoader(lt.data.TensorDataset(lt.ones(n, 1)), { batch_size = 2 })
+    end
+    local train = loader(4)
+    function net:training_step(batch) return self:loss(batch[1]) end
+    function net:validation_step(_, _, index) seen[#seen + 1] = index end
+    tiny.trainer({ num_sanity_val_steps = 0 }):fit(net, { train = train,
+      val = { first = train, second = loader(2) } })
+    assert.same({ 1, 1, 2 }, seen)
+  end)
+
+  it("are refused where they are none, or have a gap", function()
+    local function refused(val)
+      local net = tiny.Line()
+      function net.validation_step() end
+      return tiny.error_of(tiny.trainer().validate, tiny.trainer(), net, { val = val })
+    end
+    local fine = tiny.same(1)
+    assert.matches("lua:%d+: val_dataloader.b: a loader must be a DataLoader, .* got 2$",
+      refused { a = fine, b = 2 })
+    assert.matches("val_dataloader: no loader is at position 2, but one is at 3$",
+      refused { [1] = function() end, [3] = function() end })
+    assert.matches("val_dataloader: loaders are given by position and by name$",
+      refused { a = fine, fine })
+    assert.matches("validate: unknown option 'a': give loaders by name as {val = {...}}$",
+      tiny.error_of(tiny.trainer().validate, tiny.trainer(), tiny.Line(),
+        { a = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2))) }))
+    assert.matches("train_dataloader: loaders are not read together: ",
+      tiny.error_of(tiny.trainer().fit, tiny.trainer(), tiny.Line(), { train = { a = fine } }))
+  end)
+end)
+
+describe("figures of an evaluation", function()
+  it("are in callback_metrics and logged_metrics from its end on", function()
+    for _, stage in ipairs { "validation", "test" } do
+      local net, seen = tiny.Line(), {}
+      net[stage .. "_step"] = function(self, x)
+        self:log("mean", x:mean())
+        self:log("hidden", 1, { logger = false })
+      end
+      net["on_" .. stage .. "_epoch_end"] = function(self)
+        seen.epoch_end = self.trainer.callback_metrics.mean
+        self:log("late", 3)
+      end
+      net["on_" .. stage .. "_end"] = function(self)
+        seen.callback, seen.logged = {}, {}
+        for key, value in pairs(self.trainer.callback_metrics) do seen.callback[key] = value end
+        for key, value in pairs(self.trainer.logged_metrics) do seen.logged[key] = value end
+      end
+      local trainer = tiny.trainer { num_sanity_val_steps = 0 }
+      if stage == "test" then
+        trainer:test(net, tiny.batches({ 1.0 }, { 3.0 }), { verbose = false })
+      else
+        trainer:fit(net, tiny.same(1), tiny.batches({ 1.0 }, { 3.0 }))
+      end
+      assert.equal(2.0, seen.epoch_end)
+      assert.same({ mean = 2.0, late = 3.0, hidden = 1.0 }, seen.callback)
+      assert.same({ mean = 2.0, late = 3.0 }, seen.logged)
+      assert.equal(2.0, trainer.callback_metrics.mean)
+      assert.equal(3.0, trainer.logged_metrics.late)
+    end
+  end)
+end)
+
+describe("reloading", function()
+  it("asks for validation data only where validation comes", function()
+    local asked, net = {}, tiny.Line()
+    function net:train_dataloader()
+      asked[#asked + 1] = "train " .. self.current_epoch
+      return tiny.same(2)
+    end
+    function net:val_dataloader()
+      asked[#asked + 1] = "val " .. self.current_epoch
+      return tiny.same(1)
+    end
+    function net:validation_step() asked[#asked + 1] = "step " .. self.current_epoch end
+    tiny.trainer({ reload_dataloaders_every_n_epochs = 1, check_val_every_n_epoch = 3,
+      num_sanity_val_steps = 0, max_epochs = 6 }):fit(net)
+    assert.same({ "train 0", "val 0", "train 1", "train 2", "val 2", "step 2", "train 3", "train 4",
+      "train 5", "val 5", "step 5" }, asked)
+  end)
+end)
