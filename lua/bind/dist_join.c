@@ -53,6 +53,7 @@ static int join(lua_State *L) {
                                .options = lt_field_text(L, 1, "options")};
   o.ranks = place.size;
   o.owns_process = lt_field_flag(L, 1, "owns_process");
+  o.takes_seed = b->seed_untold;
   lt_frame frame = lt_begin(L, b, 0);
   const lt_comm_ops *ops = load(L, b, name);
   if (ops == NULL || lt_world_join(b->c, ops, &place, &o) == NULL) return refused(L, b, frame);

@@ -29,6 +29,7 @@ typedef struct card {
   uint32_t unused;
   int64_t began; /* names the job, with rank 0's pid */
   cpu_set_t cores;
+  uint64_t seed;                      /* of its random numbers */
   uint64_t token[2];                  /* of rank 0 */
   lt_address addresses[LT_ADDRESSES]; /* of rank 0 */
 } card;
@@ -38,6 +39,7 @@ static bool make_card(lt_ctx *c, lt_world *w, card *own) {
   snprintf(own->host, sizeof own->host, "%s", w->host);
   own->pid = (int32_t)getpid();
   own->began = time(NULL);
+  own->seed = c->rng.seed;
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, own->boot, sizeof own->boot - 1) : 0;
   (void)n;
@@ -136,6 +138,7 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
     char id[64];
     snprintf(id, sizeof id, "%lld_%d", (long long)cards[0].began, cards[0].pid);
     if (o->folder == NULL) lt_world_name_job(w, id);
+    if (o->takes_seed) c->rng.seed = cards[0].seed;
     place_ranks(w, cards);
     share_cores(c, w, cards);
     good = connect_all(c, w, cards);

@@ -53,6 +53,28 @@ describe("ranks of mpirun", function()
     end
   end)
 
+  test("draw the same numbers when nobody gives a seed, and others in the next job", function()
+    local seen = {}
+    for job = 1, 2 do
+      local status, output = mpirun(2, [[
+        local own = ("%.17g %.17g"):format(lt.rand(1):item(), math.random())
+        local all = lt.dist.all_gather(own)
+        assert(all[1] == all[2], all[1] .. " and " .. all[2])
+        if lt.dist.rank() == 0 then print(own) end
+      ]], job == 1 and "run" or "")
+      assert.equal(0, status, output)
+      seen[job] = output
+    end
+    assert.not_equal(seen[1], seen[2])
+  end)
+
+  test("keep the seed that each was given", function()
+    local status, output = mpirun(2, [[
+      assert(lt.runtime.rng_get().seed == 7)
+    ]], "run --seed 7")
+    assert.equal(0, status, output)
+  end)
+
   test("write into one folder: the one that rank 0 chose", function()
     local status, output, folder = mpirun(2, [[
       local Net = lt.Module:extend "Net"
