@@ -79,6 +79,16 @@ static int make_folder(lua_State *L) {
   return lt_done(L, b);
 }
 
+/* io.claim_folder(path) -> whether it was made now; false when it was there */
+static int claim_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  bool made;
+  if (!lt_folder_claim(b->c, "make_folder", lt_check_path(L, b, "claim_folder"), &made))
+    return lt_refused(L, b);
+  lua_pushboolean(L, made);
+  return 1;
+}
+
 /* io.can_write(path) -> true: whether entries can be made in a folder, there or yet to be made */
 static int can_write(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -162,6 +172,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"append_file", append_file},
                                        {"remove", remove_path},
                                        {"make_folder", make_folder},
+                                       {"claim_folder", claim_folder},
                                        {"can_write", can_write},
                                        {"list_folder", list_folder},
                                        {"kind", kind},

@@ -202,6 +202,13 @@ bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
   return make_one(c, op, path);
 }
 
+bool lt_folder_claim(lt_ctx *c, const char *op, const char *path, bool *made) {
+  *made = false;
+  if (!may_write(c, op, path)) return false;
+  *made = lt_files(c)->mkdir(path, 0777) == 0;
+  return *made || errno == EEXIST || fail_errno(c, op, "make folder", path);
+}
+
 /* Cuts a path to the folder above it: "a/b" to "a", "a" to ".". */
 static void cut_last(char *path) {
   char *slash = strrchr(path, '/');

@@ -82,6 +82,10 @@ bool lt_file_remove(lt_ctx *c, const char *op, const char *path);
 /* Make a folder and those above it; true when it is there already. */
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path);
 
+/* Make a folder that is not there: `made` says whether it was this call that did. Of several that
+   ask at once one gets it. */
+bool lt_folder_claim(lt_ctx *c, const char *op, const char *path, bool *made);
+
 /* Whether entries can be made in a folder, or, where it is not there yet, in the nearest one above
    it: a run finds out at its start, not when there is something to lose. */
 bool lt_folder_writable(lt_ctx *c, const char *op, const char *path);

@@ -235,6 +235,12 @@ static void folders_are_made_listed_removed(void **state) {
   assert_int_equal(n, 2);
   assert_false(lt_folder_make(c, "log", IO_PATH("a/x/y")));
   io_assert_failure(c, "log: cannot make folder ");
+  bool made;
+  assert_true(lt_folder_claim(c, "log", IO_PATH("own"), &made) && made);
+  assert_true(lt_folder_claim(c, "log", IO_PATH("own"), &made) && !made);
+  assert_true(lt_file_remove(c, "remove", IO_PATH("own")));
+  assert_false(lt_folder_claim(c, "log", IO_PATH("none/own"), &made));
+  io_assert_failure(c, "log: cannot make folder ");
   assert_false(lt_file_remove(c, "remove", IO_PATH("a")));
   io_assert_failure(c, "remove: cannot remove ");
   assert_false(lt_folder_list(c, "list", IO_PATH("none"), io_count_one, &n));

@@ -1,10 +1,17 @@
 --- stdlib/loggers/version.lua: the folder <save_dir>/<name>/version_N of a run.
+--
+-- A number that nobody gave is taken by making its folder, which fails when it is there: of runs
+-- that start together each gets a folder of its own.
 local c = require "ltrain.c"
 
 local version = {}
 
---- The number after the highest one that is there.
-function version.next(root_dir)
+local function path_of(root_dir, number)
+  return ("%s/version_%d"):format(root_dir, number)
+end
+
+-- The number after the highest one that is there.
+local function after_highest(root_dir)
   local highest = -1
   for _, entry in ipairs(c.io.list_folder(root_dir) or {}) do
     highest = math.max(highest, math.tointeger(tonumber(entry:match "^version_(%d+)$")) or -1)
@@ -12,21 +19,69 @@ function version.next(root_dir)
   return highest + 1
 end
 
---- Sets logger.version and logger.log_dir when they are not yet known.
-function version.choose(logger)
+-- The next number, and whether its folder is ours now. Where no folder can be made the number
+-- alone is chosen: writing there tells why.
+local function take_next(root_dir)
+  local number = after_highest(root_dir)
+  if not c.io.make_folder(root_dir) then return number, false end
+  while true do
+    local made, message = c.io.claim_folder(path_of(root_dir, number))
+    if made or message then return number, made end
+    number = number + 1
+  end
+end
+
+-- A number for loggers without one: that of another logger of this run, or the next. Ranks other
+-- than 0 only look: rank 0's folder counts.
+local function number_for(logger, others)
+  for _, other in ipairs(others) do
+    if other.numbered and other.root_dir == logger.root_dir then return other.version, false end
+  end
+  if c.dist.rank() > 0 then return after_highest(logger.root_dir), false end
+  return take_next(logger.root_dir)
+end
+
+--- Sets logger.version and logger.log_dir when they are not yet known. `others`: loggers of the
+--- same run, which share a folder.
+function version.choose(logger, others)
   if logger.log_dir then return end
-  if logger.version == nil then logger.version = version.next(logger.root_dir) end
+  if logger.version == nil then
+    logger.version, logger.made_folder = number_for(logger, others or {})
+    logger.numbered = true
+  end
   local name = math.type(logger.version) == "integer" and ("version_%d"):format(logger.version)
     or logger.version
   logger.log_dir = name == "" and logger.root_dir or logger.root_dir .. "/" .. name
 end
 
+--- The same for all loggers of a run that write files.
+function version.choose_all(loggers)
+  for _, logger in ipairs(loggers) do
+    if logger.root_dir then version.choose(logger, loggers) end
+  end
+end
+
+--- The end of a run: a folder that was made for it and in which nothing was written goes, and the
+--- next run chooses another.
+function version.release(loggers)
+  for _, logger in ipairs(loggers) do
+    if logger.made_folder and c.io.remove(logger.log_dir) then
+      local folder = logger.log_dir
+      for _, other in ipairs(loggers) do
+        if other.numbered and other.log_dir == folder then
+          other.version, other.log_dir, other.numbered, other.made_folder = nil, nil, nil, nil
+        end
+      end
+    end
+  end
+end
+
 --- Ranks that are there before their Trainer write into the folders of rank 0's loggers, however
 --- many folders each has seen meanwhile.
 function version.share(loggers, strategy)
+  version.choose_all(loggers)
   local folders = {}
   for i, logger in ipairs(loggers) do
-    if logger.root_dir then version.choose(logger) end
     folders[i] = { version = logger.version, log_dir = logger.log_dir }
   end
   folders = strategy:broadcast(folders)

@@ -32,8 +32,8 @@ local version = require "ltrain.loggers.version"
 -- The folder of the first logger that writes files: chosen when it is first read, at the latest
 -- when a run begins; nil without such a logger.
 local function log_dir_of(loggers)
+  version.choose_all(loggers or {})
   for _, logger in ipairs(loggers or {}) do
-    if logger.root_dir and not logger.log_dir then version.choose(logger) end
     if logger.log_dir then return logger.log_dir end
   end
 end

@@ -26,6 +26,7 @@ local slices = require "ltrain.trainer.ranks.slices"
 local sources = require "ltrain.trainer.data.sources"
 local together = require "ltrain.core.together"
 local told = require "ltrain.trainer.ranks.told"
+local version = require "ltrain.loggers.version"
 
 local run = {}
 
@@ -88,6 +89,7 @@ local function connect(state)
   call.check_names(state)
   check_methods(state)
   ranks.share_folders(state)
+  version.choose_all(trainer.loggers)
   for _, logger in ipairs(trainer.loggers) do
     if logger.begin then logger:begin(state.fn) end
   end
@@ -190,6 +192,7 @@ local function close(state, err)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
+  version.release(trainer.loggers)
   shards.unshard(state)
 end
 
