@@ -84,12 +84,12 @@ local function loader(from, to, shuffle)
 end
 local cut = #ids * 9 // 10
 local model = GPT{vocabulary = #chars, width = 128, heads = 4, layers = 4}
-lt.Trainer{max_epochs = 5}:fit(model, {train = loader(1, cut, true), val = loader(cut + 1, #ids)})
+local trainer = lt.Trainer{max_epochs = 5}
+trainer:fit(model, {train = loader(1, cut, true), val = loader(cut + 1, #ids)})
 
 -- A sample: draw one character after the other from what the model expects.
 model:eval()
-local _ <close> = lt.no_grad()
-local line = ids[{{1, 1}}]
+local line, _ <close> = ids[{{1, 1}}], lt.no_grad()
 for _ = 1, 200 do
   local recent = line[{{math.max(1, #line - T + 1), #line}}]
   local next_id = model(recent:unsqueeze(1))[1][-1]:softmax(-1):multinomial(1)
@@ -97,4 +97,4 @@ for _ = 1, 200 do
 end
 local out = {}
 for _, id in ipairs(line:tolist()) do out[#out + 1] = chars[id + 1] end
-print(table.concat(out))
+trainer:print(table.concat(out))

@@ -16,6 +16,8 @@ end
 
 local LTRAIN <const> = shell(("realpath -s '%s'"):format(os.getenv("LTRAIN") or arg[-1]))
 
+local ROOT <const> = shell("pwd")
+
 -- Why there can be no cluster here, or nil.
 local function missing()
   local why = namespaces.missing { "slurmctld", "slurmd", "srun" }
@@ -48,7 +50,7 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
     if reason then return end
     folder = child.folder()
     local status, text = process.capture({ "timeout", "-k", "1", "30", CLUSTER, "up", folder }, 40,
-      { "PATH=" .. os.getenv("PATH") .. ":/usr/sbin:/sbin" })
+      { "PATH=" .. os.getenv("PATH") .. ":/usr/sbin:/sbin", "LIMIT=240" })
     assert(status == 0, text)
   end)
 
@@ -71,6 +73,18 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
     assert.equal(0, status, text)
     assert.matches("0 of 2 on lta: 15, node 0 of 2, local 0\n", text, 1, true)
     assert.matches("1 of 2 on ltb: 15, node 1 of 2, local 0\n", text, 1, true)
+  end)
+
+  when("every example runs as its reader would start it", function()
+    for _, example in ipairs(require "spec.examples.on_ranks") do
+      local words, ranks, printed, times = table.unpack(example)
+      local each = ("-n%d"):format(ranks)
+      local status, text = on("srun", "-O", "-N2", each, "-D", folder, "--mpi=pmix", "bash", "-c",
+        ("exec '%s' %s"):format(LTRAIN, words:gsub("'%./", "'" .. ROOT .. "/")))
+      assert.equal(0, status, words .. "\n" .. text)
+      local _, found = text:gsub(printed, "")
+      assert.equal(times, found, words .. "\n" .. text)
+    end
   end)
 
   when("tasks without PMIx are refused, and told of once", function()

@@ -1,0 +1,22 @@
+-- spec/examples/on_ranks.lua: the examples as a reader starts them on several ranks, for specs.
+local root <const> = os.getenv("LT_ROOT") or "."
+local FEW <const> = " --max_epochs 1 --limit_train_batches 2 --limit_val_batches 2 "
+  .. "--limit_test_batches 2 --num_sanity_val_steps 1 --log_every_n_steps 1"
+
+local function run(name) return ("run '%s/examples/%s'%s"):format(root, name, FEW) end
+
+local function plain(name, arguments)
+  return ("'%s/examples/%s' %s"):format(root, name, arguments or "")
+end
+
+--- { words for ltrain, ranks, what it prints, how often }: each makes a few steps only. Those that
+--- know nothing of ranks print once on each.
+return {
+  { run "mlp.lua", 2, "val_acc=", 1 },
+  { run "digits.lua", 2, "\ntest_acc  ", 1 },
+  { run "char_gpt.lua", 2, "\nt[%a%s.,;:'!?&$3-]+\n", 1 },
+  { run "ddp.lua", 2, "ranks 2, global batch 64, val_acc 0.%d+\n", 1 },
+  { plain("ddp_manual.lua", "2 2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
+  { plain "ring.lua", 4, "token: rank 0, rank 1, rank 2, rank 3, back after 4 steps\n", 4 },
+  { plain("manual_loop.lua", "20"), 2, "step 20: loss 0.%d+\n", 2 },
+}

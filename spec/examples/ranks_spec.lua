@@ -1,0 +1,38 @@
+-- spec/examples/ranks_spec.lua: every example on forked ranks and under mpirun, as its reader would
+-- start it: with no seed and no other option that helps.
+local child = require "spec.cli.child"
+local examples = require "spec.examples.on_ranks"
+local over = require "spec.dist.over"
+
+local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
+local AS_ROOT <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+local LIMIT <const> = SANITIZED and 120 or 40
+
+local function command(way, words, ranks)
+  if way == "mpi" then
+    return ("%s%smpirun -q --oversubscribe -n %d '%s' %s"):format(AS_ROOT,
+      SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "", ranks, ltrain, words)
+  end
+  local devices = words:find "^run " and (" --devices %d"):format(ranks) or ""
+  return ("'%s' %s%s"):format(ltrain, words, devices)
+end
+
+describe("on ranks", function()
+  local folder
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  for _, example in ipairs(examples) do
+    local words, ranks, printed, times = table.unpack(example)
+    over({ "shm", "mpi" }, words:match "examples/([%w_.]+)", function(way)
+      local pipe <close> = assert(io.popen(("cd '%s' && timeout -k 1 %d env %s 2>&1; echo \"exit "
+        .. "$?\""):format(folder, LIMIT, command(way, words, ranks))))
+      local text = pipe:read "a"
+      assert.equal("0", text:match "exit (%d+)\n$", text)
+      local _, found = text:gsub(printed, "")
+      -- What knows nothing of ranks is one process where nobody starts more.
+      assert.equal(way == "shm" and 1 or times, found, text)
+    end)
+  end
+end)
