@@ -77,6 +77,17 @@ describe("SIGUSR1 in a job of SLURM", function()
     end)
   end
 
+  it("requeues its own task of an array", function()
+    local array = { SLURM_JOB_ID = "9", SLURM_ARRAY_JOB_ID = "7", SLURM_ARRAY_TASK_ID = "3",
+      WHAT = "signal" }
+    local status, _, err = run(array, "run", "model.lua")
+    assert.equal(138, status, err)
+    assert.equal("requeue 7_3", asked())
+    array.WHAT, array.SLURM_RESTART_COUNT = nil, "1"
+    local _, out = run(array, "run", "model.lua")
+    assert.equal("from step 6\nto step 12\n", out)
+  end)
+
   over({ "mpi" }, "requeues when one rank alone gets it, not the first,", function(way)
     local script = SCRIPT:gsub('lt.runtime.getenv "WHAT" == "signal"', "lt.dist.rank() == 1")
     local one <close> = job.start(script, { over = way, env = ("PATH=%s:$PATH SLURM_JOB_ID=7 "

@@ -63,9 +63,17 @@ local function resume(environment, job)
   end
 end
 
+-- The job's name for scontrol: a task of an array is queued by itself. Nil outside of SLURM.
+local function job_of(environment)
+  local array, task = environment:variable "SLURM_ARRAY_JOB_ID",
+    environment:variable "SLURM_ARRAY_TASK_ID"
+  if array and task then return ("%s_%s"):format(array, task) end
+  return environment:variable "SLURM_JOB_ID"
+end
+
 --- Begins to watch for the signal. `host`: what touches the process (stdlib/cli).
 function requeue.arm(environment, host)
-  local job = environment:variable "SLURM_JOB_ID"
+  local job = job_of(environment)
   armed = { host = host, environment = environment, job = job, number = host.note_signal(SIGNAL) }
   overrides.callbacks[#overrides.callbacks + 1] = Watch()
   if job then resume(environment, job) end
