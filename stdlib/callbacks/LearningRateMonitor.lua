@@ -24,11 +24,24 @@ function LearningRateMonitor:init(options)
   self.lrs = {}
 end
 
+local function check_names(optimizer)
+  local seen = {}
+  for i, group in ipairs(optimizer.param_groups) do
+    local name = group.name
+    if name and seen[name] then
+      errors.blame("LearningRateMonitor: groups %d and %d of %s have the same name: %s", seen[name],
+        i, getmetatable(optimizer).__name, errors.show(name))
+    end
+    if name then seen[name] = i end
+  end
+end
+
 function LearningRateMonitor:on_train_start(trainer)
   if trainer.is_global_zero and #trainer.loggers == 0 and not trainer.fast_dev_run then
     errors.blame("LearningRateMonitor: there is no logger: the Trainer was made with "
       .. "logger = false")
   end
+  for _, optimizer in ipairs(trainer.optimizers) do check_names(optimizer) end
 end
 
 -- Optimizers, each with a name and the interval of its scheduler ("step" without one).
@@ -53,11 +66,16 @@ local function momentum_of(group)
   return group.momentum or type(group.betas) == "table" and group.betas[1] or 0
 end
 
-local function add_rates(self, row, entry)
+-- Of group i: the group's own name, or with others "pg" and its number.
+local function name_of(self, entry, i)
   local groups = entry.optimizer.param_groups
-  for i, group in ipairs(groups) do
-    local name = self.log_key_prefix .. entry.name
-    if #groups > 1 then name = ("%s/pg%d"):format(name, i) end
+  local own = groups[i].name or #groups > 1 and ("pg%d"):format(i)
+  return self.log_key_prefix .. entry.name .. (own and "/" .. own or "")
+end
+
+local function add_rates(self, row, entry)
+  for i, group in ipairs(entry.optimizer.param_groups) do
+    local name = name_of(self, entry, i)
     row[name] = group.lr
     self.lrs[name] = group.lr
     if self.log_momentum then row[name .. "-momentum"] = momentum_of(group) end

@@ -64,8 +64,8 @@ local function make_names_differ(self)
   end
 end
 
---- One more group: { params = head:parameters(), lr = 1e-4 }; options that are not given are those
---- of the optimizer.
+--- One more group: { params = head:parameters(), lr = 1e-4, name = "head" }; options that are not
+--- given are those of the optimizer. LearningRateMonitor logs a group under its name.
 function Optimizer:add_param_group(group)
   if type(group) ~= "table" or group.params == nil then
     errors.blame("%s: a group needs params: got %s", where(self), errors.show(group))
@@ -73,9 +73,13 @@ function Optimizer:add_param_group(group)
   local given = {}
   for name, value in tree.pairs(self.defaults) do given[name] = value end
   for name, value in tree.pairs(group) do
-    if name ~= "params" then given[name] = value end
+    if name ~= "params" and name ~= "name" then given[name] = value end
   end
-  table.insert(self.param_groups, group_of(self, group.params, given))
+  local new = group_of(self, group.params, given)
+  if group.name ~= nil then
+    new.name = config.argument(group.name, "string", where(self), "the name of a group")
+  end
+  table.insert(self.param_groups, new)
   make_names_differ(self)
   strays.forget(self)
 end
