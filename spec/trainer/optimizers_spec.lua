@@ -63,6 +63,10 @@ describe("configure_optimizers may return", function()
     assert.matches("return an optimizer, a list of them", message(3))
     assert.matches("return an optimizer, a list of them", message({ 3 }))
     assert.matches("a table needs optimizer: got 3", message({ optimizer = 3 }))
+    assert.matches("or two lists: got a table with the key 'optimiser'; did you mean 'optimizer'?",
+      message({ optimiser = sgd(tiny.Line()) }))
+    assert.matches("with the key 'optimizr'; did you mean 'optimizer'?",
+      message({ { optimizr = sgd(tiny.Line()) } }))
   end)
 
   it("several optimizers only in manual optimization", function()

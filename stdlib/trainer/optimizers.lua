@@ -86,10 +86,20 @@ local function read_scheduler(state, given, monitor)
   return config
 end
 
+-- " with the key 'optimiser'; did you mean 'optimizer'?" of a table that has such a key, or "".
+local function hint(value)
+  if not is_plain(value) then return "" end
+  for key in tree.pairs(value) do
+    local text = errors.did_you_mean(key, PAIR_KEYS)
+    if text ~= "" then return (" with the key %s%s"):format(errors.show(key), text) end
+  end
+  return is_plain(value[1]) and hint(value[1]) or ""
+end
+
 local function add_pair(state, found, pair)
   if not is_optimizer(pair.optimizer) then
-    errors.blame("configure_optimizers: a table needs optimizer: got %s",
-      errors.show(pair.optimizer))
+    errors.blame("configure_optimizers: a table needs optimizer: got %s%s",
+      errors.show(pair.optimizer), hint(pair))
   end
   pair = drop_unknown(state, pair, PAIR_KEYS, "the returned table")
   found.optimizers[#found.optimizers + 1] = pair.optimizer
@@ -117,7 +127,8 @@ end
 
 local function wrong(value)
   errors.blame("configure_optimizers: return an optimizer, a list of them, {optimizer =, "
-    .. "lr_scheduler =}, a list of such tables, or two lists: got %s", errors.show(value))
+    .. "lr_scheduler =}, a list of such tables, or two lists: got %s%s", errors.show(value),
+    hint(value))
 end
 
 -- Two results, or one table of two lists, are optimizers and schedulers.
