@@ -42,6 +42,18 @@ end
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.
 lt.seed_everything = c.seed
 
+-- LT_SEED of the environment, until lt.seed or --seed says another.
+local function seed_of_environment()
+  local text = c.runtime.getenv "LT_SEED"
+  if not text then return end
+  local seed = math.tointeger(tonumber(text))
+  if not seed or seed < 0 then
+    errors.blame("LT_SEED = %s: must be an integer of at least 0", errors.show(text))
+  end
+  c.seed(seed)
+end
+seed_of_environment()
+
 local function find(self, name)
   local place = PLACES[name]
   if place then

@@ -25,6 +25,7 @@ static int seed(lua_State *L) {
     lua_Integer given = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_int) : 0;
     if (!is_int)
       lt_raise(L, b, LT_EARG, "seed: must be a whole number, got %s", luaL_typename(L, 1));
+    if (given < 0) lt_raise(L, b, LT_EARG, "seed: must be at least 0, got %lld", (long long)given);
     n = (uint64_t)given;
   }
   b->c->rng.seed = n;

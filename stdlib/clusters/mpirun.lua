@@ -12,8 +12,8 @@ local process = c.runtime.process
 local KILL_SECONDS <const> = 40
 
 -- Variables of ours that ranks on other machines need; mpirun hands on none by itself.
-local HANDED_ON <const> = { "LD_LIBRARY_PATH", "LTRAIN_BACKENDS", "LTRAIN_STDLIB", "LT_TIMEOUT",
-  "LUA_CPATH", "LUA_CPATH_5_4", "LUA_PATH", "LUA_PATH_5_4", "OMP_NUM_THREADS" }
+local HANDED_ON <const> = { "LD_LIBRARY_PATH", "LTRAIN_BACKENDS", "LTRAIN_STDLIB", "LT_SEED",
+  "LT_TIMEOUT", "LUA_CPATH", "LUA_CPATH_5_4", "LUA_PATH", "LUA_PATH_5_4", "OMP_NUM_THREADS" }
 
 --- Whether `ranks` on this machine are more than the cores that this process may run on.
 function mpirun.crowds(ranks)

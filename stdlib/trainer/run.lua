@@ -139,7 +139,7 @@ end
 local function tell_seed(state)
   local seed = c.runtime.drawn_seed()
   if seed then
-    state.trainer:say(("seed %d (drawn; --seed or lt.seed makes it yours)"):format(seed))
+    state.trainer:say(("seed %d (drawn; --seed, lt.seed or LT_SEED makes it yours)"):format(seed))
   end
 end
 
