@@ -96,6 +96,28 @@ describe("ltrain run", function()
     assert.matches("seed = 5 (command line; the script says 1)", err, 1, true)
   end)
 
+  it("takes the seed of the environment where nobody says another", function()
+    child.write(folder .. "/seed.lua", [[
+      local lt = require "ltrain"
+      if arg[1] then lt.seed(tonumber(arg[1])) end
+      print(lt.rand(3))
+    ]])
+    local function drawn(seed, ...)
+      local status, out, err = child.run({ "run", "seed.lua", ... },
+        { dir = folder, env = { LT_SEED = seed } })
+      return status == 0 and out or err
+    end
+    local five = drawn("5")
+    assert.equal(five, drawn("5"))
+    assert.not_equal(five, drawn("6"))
+    assert.equal(five, drawn("6", "--seed", "5"))
+    assert.equal(five, drawn("6", "--", "5"))
+    for _, seed in ipairs { "-1", "1.5", "five", "99999999999999999999", "" } do
+      assert.matches(("LT_SEED = '%s': must be an integer of at least 0"):format(seed),
+        drawn(seed), 1, true)
+    end
+  end)
+
   it("sets the threads", function()
     child.write(folder .. "/threads.lua", "print(require 'ltrain'.runtime.get_threads())")
     assert.equal("3\n", select(2, run { "run", "threads.lua", "--threads", "3" }))
@@ -154,9 +176,15 @@ describe("ltrain run", function()
     { { "run", LINE, "--max_epoch", "3" },
       "ltrain: run: unknown option --max_epoch; did you mean --max_epochs?\n" },
     { { "run", LINE, "--gpus", "1" },
-      "ltrain: run: --gpus is not an option: write devices and accelerator\n" },
+      "ltrain: run: --gpus is not an option: write accelerator = 'gpu' and devices\n" },
     { { "run", LINE, "--max_epochs", "many" },
       "ltrain: run: --max_epochs must be an integer: got 'many'\n" },
+    { { "fit", LINE, "--accelerator", "gpu" },
+      "ltrain: Trainer: accelerator = 'gpu': not in this build" },
+    { { "fit", LINE, "--min_epochs", "5", "--max_epochs", "2" },
+      "ltrain: Trainer: min_epochs = 5 is above max_epochs = 2" },
+    { { "fit", LINE, "--val_check_interval", "1000" },
+      "ltrain: val_check_interval: 1000 is more than the" },
     { { "fitt", LINE }, "ltrain: no command and no file is called 'fitt'; did you mean 'fit'?\n" },
     { { "-x" }, "ltrain: unknown option -x\nusage: ltrain" },
   } do

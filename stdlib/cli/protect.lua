@@ -1,8 +1,25 @@
 --- stdlib/cli/protect.lua: calls user code so that an error becomes a text and an exit status.
 local c = require "ltrain.c"
+local overrides = require "ltrain.trainer.setup.overrides"
 local traceback = require "ltrain.cli.traceback"
 
 local protect = {}
+
+local USAGE <const> = 2
+
+-- Whether an error is of an option's value that the command line gives: the Trainer refused it, or
+-- what it is for.
+local function is_usage(message)
+  local last = c.last_error()
+  if not last or message:sub(-#last.message) ~= last.message then return false end
+  for name in pairs(overrides.values) do
+    if last.op == name or last.op == "Trainer" and last.message:find("%f[%w_]" .. name
+      .. "%f[^%w_]") then
+      return true
+    end
+  end
+  return false
+end
 
 -- Runs where the error was raised: the stack is still there.
 local function on_error(host)
@@ -15,7 +32,7 @@ local function on_error(host)
       return { text = message, stopped = stopped, status = c.runtime.status_of(value) }
     end
     return { text = traceback.trim(message, host.traceback(message, 2)),
-      status = c.runtime.status_of(message) }
+      status = is_usage(message) and USAGE or c.runtime.status_of(message) }
   end
 end
 

@@ -104,7 +104,7 @@ words.plain = {
 words.statuses = {
   { 0, "done" },
   { 1, "the script raised an error" },
-  { 2, "wrong usage: nothing was run" },
+  { 2, "wrong usage, or a bad value of an option: nothing was trained" },
   { 130, "interrupted (Ctrl-C), after saving; 143 for SIGTERM" },
 }
 
