@@ -47,6 +47,29 @@ describe("LearningRateMonitor", function()
     assert.same({ 0.5, 0.5 }, rates({ log_momentum = true }, "epoch", "lr-SGD-momentum"))
   end)
 
+  it("names groups by their own names", function()
+    local function names(...)
+      local net, logger, groups = tiny.Line(), Rows(), {}
+      for i, name in ipairs { ... } do
+        groups[i] = { params = { i == 1 and net.w or lt.parameter(lt.zeros(1)) },
+          name = name or nil }
+      end
+      function net.configure_optimizers() return lt.optim.SGD(groups, { lr = 1.0 }) end
+      tiny.trainer({ logger = logger, log_every_n_steps = 1,
+        callbacks = { lt.callbacks.LearningRateMonitor() } }):fit(net, tiny.same(1))
+      local list = {}
+      for name in pairs(logger.rows[1]) do list[#list + 1] = name:match "^lr.*" end
+      table.sort(list)
+      return table.concat(list, " ")
+    end
+    assert.equal("lr-SGD/body lr-SGD/head", names("body", "head"))
+    assert.equal("lr-SGD/head lr-SGD/pg1", names(false, "head"))
+    assert.equal("lr-SGD/head", names "head")
+    assert.equal("lr-SGD", names(false))
+    assert.matches("LearningRateMonitor: groups 1 and 2 of SGD have the same name: 'a'",
+      tiny.error_of(names, "a", "a"))
+  end)
+
   it("needs a logger", function()
     assert.matches("there is no logger", tiny.error_of(function()
       tiny.trainer({ callbacks = { lt.callbacks.LearningRateMonitor() } }):fit(tiny.Line(),
@@ -65,9 +88,29 @@ describe("Timer", function()
     assert.is_true(timer:time_elapsed() > 0 and timer:time_remaining() < 100)
   end)
 
-  it("reads DD:HH:MM:SS", function()
-    local trainer = tiny.trainer { max_time = "01:02:03:04" }
-    assert.equal(93784, trainer.callbacks[1].duration)
+  it("reads DD:HH:MM:SS, and tables of units", function()
+    for _, case in ipairs { { "01:02:03:04", 93784 }, { 90, 90 }, { { hours = 1 }, 3600 },
+      { { weeks = 1, days = 1, minutes = 1.5, seconds = 2 }, 691292 } } do
+      local trainer = tiny.trainer { max_time = case[1] }
+      assert.equal(case[2], trainer.callbacks[1].duration)
+      assert.equal(case[2], lt.callbacks.Timer({ duration = case[1] }).duration)
+    end
+  end)
+
+  it("refuses what is no time", function()
+    for _, case in ipairs {
+      { { hour = 1 }, "has no unit 'hour'; did you mean 'hours'?" },
+      { {}, "must be 'DD:HH:MM:SS', seconds, or a table of weeks, .* got an empty table" },
+      { { hours = "1" }, "needs a number of hours: got '1'" },
+      { { hours = -1 }, "must be at least 0 seconds: got %-3600" },
+      { -1, "must be at least 0 seconds: got %-1" }, { 0 / 0, "must be at least 0 seconds: got nan" },
+      { "12:00", "must be 'DD:HH:MM:SS', .* got '12:00'" },
+    } do
+      assert.matches("Trainer: max_time " .. case[2], tiny.error_of(lt.Trainer,
+        { max_time = case[1] }))
+      assert.matches("callbacks.Timer: duration " .. case[2], tiny.error_of(lt.callbacks.Timer,
+        { duration = case[1] }))
+    end
   end)
 end)
 

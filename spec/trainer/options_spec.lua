@@ -31,8 +31,8 @@ describe("lt.Trainer", function()
   end)
 
   it("says in a sentence what became of removed options", function()
-    assert.matches("Trainer: gpus is not an option: write devices and accelerator",
-      message { gpus = 1 })
+    assert.matches("Trainer: tpu_cores is not an option: there are no TPUs here: write devices",
+      message { tpu_cores = 1 })
     assert.matches("resume_from_checkpoint is not an option: write trainer:fit",
       message { resume_from_checkpoint = "x" })
   end)
@@ -42,14 +42,43 @@ describe("lt.Trainer", function()
     assert.matches("limit_train_batches must not be negative", message { limit_train_batches = -1 })
     assert.matches("limit_val_batches must be an integer %(batches%) or a share",
       message { limit_val_batches = 1.5 })
-    assert.matches("fast_dev_run = 0: must be true or a count", message { fast_dev_run = 0 })
-    assert.matches("max_time = '10 minutes'", message { max_time = "10 minutes" })
+    assert.matches("fast_dev_run must be at least 0: got %-1", message { fast_dev_run = -1 })
+    assert.matches("max_time must be 'DD:HH:MM:SS'.* got '10 minutes'",
+      message { max_time = "10 minutes" })
   end)
 
   it("refuses options that contradict each other", function()
     assert.matches("overfit_batches sets", message { overfit_batches = 1, limit_train_batches = 2 })
     assert.matches("enable_progress_bar = false, but there is a ProgressBar", message {
       enable_progress_bar = false, callbacks = { lt.callbacks.ProgressBar() } })
+    for _, name in ipairs { "limit_train_batches", "limit_val_batches" } do
+      assert.matches("overfit_batches sets", message { overfit_batches = 1, [name] = 1.0 })
+    end
+    assert.matches("there are 2 progress bars among the callbacks: give one of them", message {
+      callbacks = { lt.callbacks.ProgressBar(), lt.callbacks.ProgressBar() } })
+  end)
+
+  it("refuses beside barebones what it turns off", function()
+    for name, value in pairs { enable_checkpointing = true, logger = true, detect_anomaly = true,
+      enable_progress_bar = true, enable_model_summary = true, log_every_n_steps = 50,
+      num_sanity_val_steps = 2, fast_dev_run = 1 } do
+      assert.matches("Trainer: barebones sets " .. name .. " = [%w]+: give one of them",
+        message { barebones = true, [name] = value })
+    end
+    for _, name in ipairs { "ModelCheckpoint", "ProgressBar", "ModelSummary" } do
+      assert.matches("barebones = true, but there is a " .. name .. " among the callbacks",
+        message { barebones = true, callbacks = { lt.callbacks[name]() } })
+    end
+    local trainer = lt.Trainer { barebones = true, max_time = 60, logger = false,
+      num_sanity_val_steps = 0, fast_dev_run = 0 }
+    assert.same({ 1, 0, 0 }, { #trainer.callbacks, #trainer.loggers, trainer.log_every_n_steps })
+    assert.equal(60, trainer.callbacks[1].duration)
+  end)
+
+  it("takes fast_dev_run = 0 as off", function()
+    local trainer = lt.Trainer { fast_dev_run = 0, max_epochs = 3 }
+    assert.same({ false, 3, 1.0 },
+      { trainer.fast_dev_run, trainer.max_epochs, trainer.limit_train_batches })
   end)
 
   it("takes deterministic = 'world', and what goes with it", function()

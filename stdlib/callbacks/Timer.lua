@@ -1,6 +1,7 @@
 --- stdlib/callbacks/Timer.lua: ends the fit after some time. The Trainer's max_time makes one.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
+local duration = require "ltrain.core.duration"
 
 local Timer = Callback:extend("Timer")
 
@@ -8,16 +9,18 @@ local Timer = Callback:extend("Timer")
 Timer.all_ranks = true
 
 local OPTIONS <const> = {
-  duration = { type = "number", min = 0, doc = "seconds; without it time is only measured" },
+  duration = duration.option("seconds, 'DD:HH:MM:SS' or { weeks =, days =, hours =, minutes =, "
+    .. "seconds = }; without it time is only measured"),
   interval = { type = "string", default = "step", choices = { "step", "epoch" },
     doc = "when to look" },
   verbose = { type = "boolean", default = true, doc = "tell when time is up" },
 }
 
---- Timer{duration = 3600}
+--- Timer{duration = 3600}, Timer{duration = "00:12:00:00"}, Timer{duration = {hours = 12}}
 function Timer:init(options)
   local o = config.check(options, OPTIONS, "callbacks.Timer")
   for name, value in next, o do self[name] = value end
+  self.duration = duration.seconds(o.duration)
   self.before = 0.0 -- seconds of earlier runs, from a checkpoint
 end
 

@@ -76,8 +76,9 @@ function Trainer:init(script)
   self._notes = {} -- kept until all is well: an error comes alone
   -- Each in today's words before they meet: what the command line says wins.
   script = apply_overrides(old_options.translate(self, script or {}))
-  local o = config.check(old_options.translate(self, script), options, "Trainer")
-  option_rules.check_together(o)
+  script = old_options.translate(self, script)
+  local o = config.check(script, options, "Trainer")
+  option_rules.check_together(o, script)
   self.options = o
   place.set(self, o)
   assemble.limits(self, o)

@@ -13,7 +13,7 @@ local words = require "ltrain.cli.words"
 local function old_table()
   local rows = {}
   for name, instead in tree.pairs(old_options.instead) do
-    rows[#rows + 1] = { markdown.code(name), instead, old_options.taken[name] and "yes" or "no" }
+    rows[#rows + 1] = { markdown.code(name), instead, old_options.taken[name] }
   end
   return markdown.table({ "option", "instead", "taken, with a note" }, rows)
 end

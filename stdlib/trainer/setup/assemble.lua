@@ -6,8 +6,6 @@ local errors = require "ltrain.core.errors"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local overrides = require "ltrain.trainer.setup.overrides"
 
-local refuse <const> = option_rules.refuse
-
 local assemble = {}
 
 -- A list from one object, a list or nothing.
@@ -17,33 +15,24 @@ local function as_list(value)
   return table.move(value, 1, #value, 1, {})
 end
 
-local function has(list, wanted)
+-- How many callbacks are of one of the library's classes.
+local function count(list, name)
+  local wanted, n = require("ltrain.callbacks." .. name), 0
   for _, callback in ipairs(list) do
-    if class.is_a(callback, wanted) then return true end
+    if class.is_a(callback, wanted) then n = n + 1 end
   end
+  return n
 end
 
 -- The default callback of an option, unless one of its class is there or it is turned off.
 local function add_default(list, o, option, name, own_options)
-  local wanted = require("ltrain.callbacks." .. name)
-  local there = has(list, wanted)
+  local there = count(list, name) > 0
   if o[option] and not there then
-    list[#list + 1] = wanted(own_options)
+    list[#list + 1] = require("ltrain.callbacks." .. name)(own_options)
   elseif not o[option] and there then
-    errors.blame("Trainer: %s = false, but there is a %s among the callbacks", option, name)
+    errors.blame("Trainer: %s, but there is a %s among the callbacks",
+      o.barebones and "barebones = true" or option .. " = false", name)
   end
-end
-
--- Seconds of max_time.
-local function read_time(value)
-  if type(value) == "number" then return value end
-  if type(value) == "table" then
-    return (value.days or 0) * 86400 + (value.hours or 0) * 3600 + (value.minutes or 0) * 60
-      + (value.seconds or 0)
-  end
-  local days, hours, minutes, seconds = value:match("^(%d+):(%d%d):(%d%d):(%d%d)$")
-  if not days then refuse("max_time", value, "must be 'DD:HH:MM:SS', seconds or a table") end
-  return days * 86400 + hours * 3600 + minutes * 60 + seconds
 end
 
 --- Callbacks that save checkpoints come last; the others keep their order.
@@ -57,21 +46,27 @@ function assemble.order(list)
   return ordered
 end
 
+local function add_timer(list, trainer, o)
+  if not o.max_time then return end
+  if count(list, "Timer") > 0 then
+    trainer:note "max_time has no effect: there is a Timer among the callbacks"
+  else
+    list[#list + 1] = require "ltrain.callbacks.Timer" { duration = o.max_time }
+  end
+end
+
 --- Sets trainer.callbacks.
 function assemble.callbacks(trainer, o)
   local list = {}
   for i, given in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(given) end
   table.move(overrides.callbacks, 1, #overrides.callbacks, #list + 1, list)
-  if o.barebones then
-    trainer.callbacks = list
-    return
+  if count(list, "ProgressBar") > 1 then
+    errors.blame("Trainer: there are %d progress bars among the callbacks: give one of them",
+      count(list, "ProgressBar"))
   end
   add_default(list, o, "enable_progress_bar", "ProgressBar")
   add_default(list, o, "enable_model_summary", "ModelSummary")
-  if o.max_time then
-    local Timer = require "ltrain.callbacks.Timer"
-    if not has(list, Timer) then list[#list + 1] = Timer { duration = read_time(o.max_time) } end
-  end
+  add_timer(list, trainer, o)
   if not (o.fast_dev_run and o.enable_checkpointing) then
     add_default(list, o, "enable_checkpointing", "ModelCheckpoint", { save_last = true })
   end
@@ -81,7 +76,7 @@ end
 --- Sets trainer.loggers and trainer.logger.
 function assemble.loggers(trainer, o)
   local list = {}
-  if o.fast_dev_run or o.barebones or o.logger == false then
+  if o.fast_dev_run or o.logger == false then
     trainer.loggers, trainer.logger = list, nil
     return
   end
@@ -99,19 +94,19 @@ function assemble.loggers(trainer, o)
   trainer.loggers, trainer.logger = list, list[1]
 end
 
--- What fast_dev_run and barebones do to the options.
+-- What barebones and fast_dev_run do to the options; overfit_batches has its own limits in fit.
 local function simplify(o)
-  local n = o.fast_dev_run
-  if n == true then n = 1 end
-  if n and n < 1 then refuse("fast_dev_run", o.fast_dev_run, "must be true or a count above 0") end
-  if n then
-    for _, kind in ipairs { "train", "val", "test", "predict" } do
-      o["limit_" .. kind .. "_batches"] = n
-    end
-    o.max_steps, o.max_epochs, o.num_sanity_val_steps = n, 1, 0
-    o.val_check_interval, o.check_val_every_n_epoch = 1.0, 1
+  if o.barebones then
+    for name, value in next, option_rules.barebones do o[name] = value end
   end
-  if o.barebones then o.num_sanity_val_steps, o.log_every_n_steps = 0, 0 end
+  if o.fast_dev_run == 0 then o.fast_dev_run = false end
+  local n = o.fast_dev_run == true and 1 or o.fast_dev_run
+  if not n then return end
+  for _, kind in ipairs { "train", "val", "test", "predict" } do
+    o["limit_" .. kind .. "_batches"] = n
+  end
+  o.max_steps, o.max_epochs, o.num_sanity_val_steps = n, 1, 0
+  o.val_check_interval, o.check_val_every_n_epoch = 1.0, 1
 end
 
 -- Options that scripts and callbacks may read, and some change, as fields of the Trainer.

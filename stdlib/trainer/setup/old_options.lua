@@ -5,9 +5,15 @@ local tree = require "ltrain.core.tree"
 
 local old_options = {}
 
+local function is_none(value)
+  return not value or value == 0 or value == "0"
+end
+
 -- A count of devices that are not there: none is fine.
-local function none(value)
-  return (not value or value == 0 or value == "0") and {} or nil
+local function none(value) return is_none(value) and {} or nil end
+
+local function gpus(value)
+  return is_none(value) and {} or { accelerator = "gpu", devices = value }
 end
 
 local function nothing() return {} end
@@ -19,12 +25,12 @@ end
 local function amp(value) return { precision = value and "bf16-mixed" or nil } end
 
 -- Rows: what to write instead, and a function that returns today's options for the old value; nil
--- where that is refused. Without a function every value is.
+-- where that is refused. Without a function every value is; with words beside it, all but these.
 local ROWS <const> = {
-  gpus = { "write devices and accelerator", none },
+  gpus = { "write accelerator = 'gpu' and devices", gpus },
   num_processes = { "write devices", as "devices" },
-  tpu_cores = { "there are no TPUs here: write devices", none },
-  ipus = { "there are no IPUs here: write devices", none },
+  tpu_cores = { "there are no TPUs here: write devices", none, "0 only" },
+  ipus = { "there are no IPUs here: write devices", none, "0 only" },
   auto_select_gpus = { "write devices", nothing },
   resume_from_checkpoint = { "write trainer:fit(module, {ckpt_path = ...})" },
   auto_lr_find = { "there is no learning-rate finder" },
@@ -58,10 +64,11 @@ local STRATEGIES <const> = { ddp = true, ddp_cpu = true, ddp_spawn = true, ddp2 
 
 --- What to write instead of each old option, by name.
 old_options.instead = {}
---- Those that are taken, by name, with some values at least.
+--- Which values are taken, by name: "yes", "no", or words.
 old_options.taken = {}
 for name, row in next, ROWS do
-  old_options.instead[name], old_options.taken[name] = row[1], row[2] ~= nil or nil
+  old_options.instead[name] = row[1]
+  old_options.taken[name] = row[2] and (row[3] or "yes") or "no"
 end
 
 local function put(found, name, value, old)

@@ -1,6 +1,7 @@
 --- stdlib/trainer/setup/option_rules.lua: what is refused among the Trainer's options, beyond each
 --- row.
 local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 local option_rules = {}
 
@@ -9,9 +10,29 @@ function option_rules.refuse(option, value, why)
   errors.blame("Trainer: %s = %s: %s", option, errors.show(value), why)
 end
 
--- Pairs of options that cannot both be set.
-local function conflicts(o)
-  if o.overfit_batches ~= 0 and (o.limit_train_batches ~= 1.0 or o.limit_val_batches ~= 1.0) then
+--- What barebones sets: all that costs time beside the training itself.
+option_rules.barebones = {
+  enable_checkpointing = false, enable_model_summary = false, enable_progress_bar = false,
+  logger = false, log_every_n_steps = 0, num_sanity_val_steps = 0, fast_dev_run = false,
+  detect_anomaly = false,
+}
+
+-- The first option that was given beside barebones and that it would overrule.
+local function beside_barebones(given)
+  for name, value in tree.pairs(option_rules.barebones) do
+    local said = given[name]
+    if name == "fast_dev_run" and said == 0 then said = false end
+    if said ~= nil and said ~= value then
+      return ("barebones sets %s = %s: give one of them"):format(name, errors.show(value))
+    end
+  end
+end
+
+-- Pairs of options that cannot both be set; `given` has those that were.
+local function conflicts(o, given)
+  if o.barebones and beside_barebones(given) then
+    return beside_barebones(given)
+  elseif o.overfit_batches ~= 0 and (given.limit_train_batches or given.limit_val_batches) then
     return "overfit_batches sets limit_train_batches and limit_val_batches: give one of them"
   elseif o.gradient_clip_val == nil and o.gradient_clip_algorithm == "value" then
     return "gradient_clip_algorithm needs gradient_clip_val"
@@ -25,9 +46,9 @@ local function conflicts(o)
   end
 end
 
---- Raises when options contradict each other.
-function option_rules.check_together(o)
-  local text = conflicts(o)
+--- Raises when options contradict each other. `given`: those that were given, without defaults.
+function option_rules.check_together(o, given)
+  local text = conflicts(o, given)
   if text then errors.blame("Trainer: %s", text) end
 end
 

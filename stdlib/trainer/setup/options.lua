@@ -2,6 +2,7 @@
 --
 -- The check of what scripts pass, the flags of the command line and the page of options come from
 -- these rows.
+local duration = require "ltrain.core.duration"
 
 -- A limit: an integer counts batches, a float is a share.
 local function check_limit(value)
@@ -51,14 +52,14 @@ return {
   logger = { type = "boolean|object|table", default = true,
     doc = "true: CSV; false: none; a logger or a list" },
   callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },
-  fast_dev_run = { type = "boolean|integer", default = false,
-    doc = "run n (true: 1) batches of each loop, save and log nothing" },
+  fast_dev_run = { type = "boolean|integer", default = false, min = 0,
+    doc = "run n (true: 1) batches of each loop, save and log nothing; 0: off" },
   max_epochs = { type = "integer", min = -1, doc = "epochs to train; -1: no limit" },
   min_epochs = { type = "integer", min = 0, doc = "should_stop is not honoured before" },
   max_steps = { type = "integer", default = -1, min = -1, doc = "optimizer steps; -1: no limit" },
   min_steps = { type = "integer", min = 0, doc = "should_stop is not honoured before" },
-  max_time = { type = "string|table|number",
-    doc = "'DD:HH:MM:SS', seconds, or {days =, hours =, minutes =, seconds =}" },
+  max_time = duration.option("seconds, 'DD:HH:MM:SS' or {weeks =, days =, hours =, minutes =, "
+    .. "seconds =}"),
   limit_train_batches = limit "training batches of an epoch: a count or a share",
   limit_val_batches = limit "validation batches a loader: a count or a share",
   limit_test_batches = limit "test batches a loader: a count or a share",
