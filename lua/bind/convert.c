@@ -1,5 +1,4 @@
-/* lua/bind/convert.c: tensors to numbers, tables, bytes, other dtypes and devices; writes in place.
- */
+/* lua/bind/convert.c: tensors to numbers, tables, bytes, other dtypes and devices. */
 #include <string.h>
 
 #include "bind/arguments.h"
@@ -239,39 +238,6 @@ static int push_numbers(lua_State *L, lt_bind *b, const char *who, bool strides)
 static int size(lua_State *L) { return push_numbers(L, lt_enter(L), "size", false); }
 static int stride(lua_State *L) { return push_numbers(L, lt_enter(L), "stride", true); }
 
-/* In place. */
-
-static int fill(lua_State *L, const char *who, bool zero) {
-  lt_bind *b = lt_enter(L);
-  lt_tensor *x = lt_check_tensor(L, b, 1, who);
-  lt_reading r;
-  lt_reading_init(&r, LT_OP_fill);
-  r.who = who;
-  if (zero) {
-    ((lt_args_fill *)r.args)->value = lt_scalar_int(0);
-    lt_mark_given(&r, "value");
-  }
-  lt_read_arguments(L, b, &r, 2);
-  lt_frame frame = lt_begin(L, b, 0);
-  lt_apply(b->c, LT_OP_fill, 1, &(lt_tensor *){x}, r.args, 1, &x);
-  lt_end_call(L, b, frame);
-  lua_settop(L, 1);
-  return 1;
-}
-
-static int fill_(lua_State *L) { return fill(L, "fill_", false); }
-static int zero_(lua_State *L) { return fill(L, "zero_", true); }
-
-static int copy_(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  lt_tensor *x = lt_check_tensor(L, b, 1, "copy_"), *from = lt_check_tensor(L, b, 2, "copy_");
-  lt_frame frame = lt_begin(L, b, 0);
-  lt_copy_into(b->c, x, from);
-  lt_end_call(L, b, frame);
-  lua_settop(L, 1);
-  return 1;
-}
-
 static void add_dtype_methods(lua_State *L, lt_bind *b) {
   static const struct {
     const char *name;
@@ -300,9 +266,6 @@ void lt_bind_convert(lua_State *L, lt_bind *b) {
                                      {"dim", dim},
                                      {"size", size},
                                      {"stride", stride},
-                                     {"fill_", fill_},
-                                     {"zero_", zero_},
-                                     {"copy_", copy_},
                                      {NULL, NULL}};
   lua_pushvalue(L, 2);
   lt_add_functions(L, b, methods);

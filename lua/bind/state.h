@@ -186,6 +186,7 @@ void lt_bind_marks(lua_State *L, lt_bind *b);
 void lt_bind_ops(lua_State *L, lt_bind *b);
 void lt_bind_create(lua_State *L, lt_bind *b);
 void lt_bind_convert(lua_State *L, lt_bind *b);
+void lt_bind_in_place(lua_State *L, lt_bind *b);
 void lt_bind_views(lua_State *L, lt_bind *b);
 void lt_bind_index(lua_State *L, lt_bind *b);
 void lt_bind_grad(lua_State *L, lt_bind *b);

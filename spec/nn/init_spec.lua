@@ -3,6 +3,7 @@
 local lt = require "ltrain"
 
 local init <const> = lt.nn.init
+local runtime <const> = require "ltrain.c".runtime
 
 -- Mean, variance, and the largest absolute value.
 local function spread(tensor)
@@ -58,6 +59,49 @@ describe("nn.init", function()
 
   it("keeps the dtype", function()
     assert.equal("f64", init.normal_(lt.zeros(3, { dtype = "f64" })).dtype)
+  end)
+
+  it("draws what a draw of that shape gives, in place", function()
+    for _, dtype in ipairs { "f32", "f64", "bf16" } do
+      lt.seed(7)
+      local u, n = lt.rand(5, 9, { dtype = dtype }), lt.randn(5, 9, { dtype = dtype })
+      lt.seed(7)
+      local t = lt.empty(9, 5, { dtype = dtype }):t()
+      assert.same((u * 4 + -1):tolist(), init.uniform_(t, -1.0, 3.0):tolist())
+      assert.same((n * 0.5 + 2):tolist(), init.normal_(t, 2, 0.5):tolist())
+    end
+  end)
+
+  it("x:uniform_ and x:normal_ cut the history, and refuse leaves that require grad", function()
+    local w = lt.ones(3, { requires_grad = true })
+    local y = w * 2
+    y:normal_(1, 2)
+    lt.sum(y * w):backward()
+    assert.same(y:tolist(), w.grad:tolist())
+    local ok, message = pcall(w.uniform_, w)
+    assert.is_false(ok)
+    assert.matches("uniform_: in%-place write into a leaf that requires grad", message)
+    ok, message = pcall(w.normal_, lt.zeros(2, { dtype = "i64" }))
+    assert.is_false(ok)
+    assert.matches("normal_: only floating tensors can be drawn, this is i64", message)
+  end)
+
+  it("needs no memory beside the tensor's: layers peak at the size of their weights", function()
+    local layers = {
+      Linear = function() return lt.nn.Linear(1000, 1000) end,
+      Embedding = function() return lt.nn.Embedding(1000, 1000, { padding_idx = 3 }) end,
+      Conv2d = function() return lt.nn.Conv2d(100, 1000, { 2, 5 }) end,
+    }
+    for name, make in pairs(layers) do
+      collectgarbage()
+      runtime.reset_peak_memory()
+      local before = runtime.memory().live_bytes
+      local layer <const> = make()
+      local bytes = 0
+      for _, p in ipairs(layer:parameters()) do bytes = bytes + p:numel() * 4 end
+      local peak = runtime.memory().peak_bytes - before
+      assert.is_true(peak <= 1.05 * bytes, ("%s: %d of %d bytes"):format(name, peak, bytes))
+    end
   end)
 
   it("fans counts what an output sums over, and what an input reaches", function()

@@ -9,25 +9,16 @@ local errors = require "ltrain.core.errors"
 
 local initialise = {}
 
-local function write(tensor, values)
-  local _ <close> = c.no_grad()
-  tensor:copy_(values)
-  return tensor
-end
-
-local function drawn(tensor, draw)
-  return draw(tensor.shape, { dtype = tensor.dtype, device = tensor.device })
-end
-
 --- Uniform in low..high (0..1).
 function initialise.uniform_(tensor, low, high)
-  low, high = low or 0.0, high or 1.0
-  return write(tensor, drawn(tensor, c.rand) * (high - low) + low)
+  local _ <close> = c.no_grad()
+  return tensor:uniform_(low or 0.0, high or 1.0)
 end
 
 --- Normal with this mean (0) and standard deviation (1).
 function initialise.normal_(tensor, mean, std)
-  return write(tensor, drawn(tensor, c.randn) * (std or 1.0) + (mean or 0.0))
+  local _ <close> = c.no_grad()
+  return tensor:normal_(mean or 0.0, std or 1.0)
 end
 
 --- Every element `value`.
