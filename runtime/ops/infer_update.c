@@ -1,7 +1,7 @@
 /* runtime/ops/infer_update.c: the lists that optimizer steps and gradient clipping take.
 
    Inputs of a step come in groups of one length: all parameters, then all gradients, then each
-   kind of state. A step writes its parameters and its state. */
+   kind of state. A step writes its parameters and its state; it computes in the state's dtype. */
 #include "ops/infer.h"
 #include "ops/inplace.h"
 
@@ -18,6 +18,11 @@ bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args) {
   return kind == LT_KIND_clip_grad_norm || kind == LT_KIND_clip_grad_value;
 }
 
+/* Momenta of f16 and bf16 parameters are f32: a small share of a gradient would round away. */
+static lt_dtype state_dtype(lt_dtype parameter) {
+  return parameter == LT_F64 ? LT_F64 : LT_F32;
+}
+
 static bool check_step(lt_ctx *c, const lt_infer *i) {
   static const char *const names[] = {"parameters", "gradients", "first states", "second states"};
   int groups = groups_of(i->op->kind, i->args), n = i->n_in / groups;
@@ -26,13 +31,15 @@ static bool check_step(lt_ctx *c, const lt_infer *i) {
                    i->n_in, groups);
   for (int k = 0; k < i->n_in; k++) {
     const lt_tensor *p = i->in[k % n], *t = i->in[k];
-    if (k < n && p->dtype != LT_F32 && p->dtype != LT_F64)
-      return lt_fail(c, LT_EDTYPE, "%s: parameter %d is %s; updates need f32 or f64", i->op->name,
-                     k + 1, lt_dtype_name((lt_dtype)p->dtype));
-    if (t->dtype != p->dtype)
-      return lt_fail(c, LT_EDTYPE, "%s: tensor %d of the %s is %s, its parameter %s", i->op->name,
-                     k % n + 1, names[k / n], lt_dtype_name((lt_dtype)t->dtype),
-                     lt_dtype_name((lt_dtype)p->dtype));
+    lt_dtype own = (lt_dtype)p->dtype, due = k / n < 2 ? own : state_dtype(own);
+    if (!lt_dtype_is_float(own))
+      return lt_fail(c, LT_EDTYPE, "%s: parameter %d is %s; updates need a floating dtype",
+                     i->op->name, k + 1, lt_dtype_name(own));
+    if ((lt_dtype)t->dtype != due)
+      return lt_fail(c, LT_EDTYPE,
+                     "%s: tensor %d of the %s is %s; that of a parameter of %s must be %s",
+                     i->op->name, k % n + 1, names[k / n], lt_dtype_name((lt_dtype)t->dtype),
+                     lt_dtype_name(own), lt_dtype_name(due));
     if (!lt_shape_equal(lt_tensor_shape(t), lt_tensor_shape(p)))
       return lt_fail(c, LT_ESHAPE, "%s: tensor %d of the %s has shape %s, its parameter %s",
                      i->op->name, k % n + 1, names[k / n], LT_TENSOR_STR(t), LT_TENSOR_STR(p));

@@ -208,16 +208,21 @@ static void steps_say_what_is_wrong(void **state) {
   lt_ctx *c = *state;
   lt_tensor *p = TENSOR(c, LT_F32, SHAPE(2), 1, 2), *g = TENSOR(c, LT_F32, SHAPE(1), 1);
   lt_tensor *half = TENSOR(c, LT_F16, SHAPE(2), 1, 2), *d = TENSOR(c, LT_F64, SHAPE(2), 1, 2);
-  const lt_args_sgd_step a = {.lr = 0.1};
+  lt_tensor *whole = TENSOR(c, LT_I64, SHAPE(2), 1, 2);
+  const lt_args_sgd_step a = {.lr = 0.1}, m = {.lr = 0.1, .momentum = 0.9};
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, g, p), &a, 0, NULL);
   expect_failure(c, LT_EARG, "sgd_step: 3 tensors do not make 2 lists of one length");
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, g), &a, 0, NULL);
   expect_failure(c, LT_ESHAPE,
                  "sgd_step: tensor 1 of the gradients has shape [1], its parameter [2]");
-  lt_apply(c, LT_OP_sgd_step, LT_IN(half, half), &a, 0, NULL);
-  expect_failure(c, LT_EDTYPE, "sgd_step: parameter 1 is f16; updates need f32 or f64");
+  lt_apply(c, LT_OP_sgd_step, LT_IN(whole, whole), &a, 0, NULL);
+  expect_failure(c, LT_EDTYPE, "sgd_step: parameter 1 is i64; updates need a floating dtype");
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, d), &a, 0, NULL);
-  expect_failure(c, LT_EDTYPE, "sgd_step: tensor 1 of the gradients is f64, its parameter f32");
+  expect_failure(c, LT_EDTYPE,
+                 "sgd_step: tensor 1 of the gradients is f64; that of a parameter of f32 must be f32");
+  lt_apply(c, LT_OP_sgd_step, LT_IN(half, half, half), &m, 0, NULL);
+  expect_failure(c, LT_EDTYPE,
+                 "sgd_step: tensor 1 of the first states is f16; that of a parameter of f16 must be f32");
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, p), &(lt_args_sgd_step){.lr = -1}, 0, NULL);
   expect_failure(c, LT_EARG, "sgd_step: lr must not be negative, got -1");
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, p), &(lt_args_sgd_step){.nesterov = true}, 0, NULL);

@@ -145,6 +145,84 @@ describe("AdamW", function()
   end)
 end)
 
+-- The rule on values that are rounded to `dtype` after each step.
+local function rounded(rule, dtype)
+  return function(p, g, memory, t)
+    local grad = lt.tensor({ g }, { dtype = dtype }):item()
+    return lt.tensor({ rule(p, grad, memory, t) }, { dtype = dtype }):item()
+  end
+end
+
+describe("parameters of f16 and bf16", function()
+  local adam <const> = { lr = 0.1, b1 = 0.9, b2 = 0.999, eps = 1e-8, decay = 0 }
+  local cases <const> = {
+    SGD = { options = { lr = 0.1, momentum = 0.9 }, slots = { "momentum_buffer" },
+            rule = function(p, g, memory, t)
+              memory.v = t == 1 and g or 0.9 * memory.v + g
+              return p - 0.1 * memory.v
+            end },
+    Adam = { options = { lr = 0.1 }, slots = { "exp_avg", "exp_avg_sq" }, rule = adam_rule(adam) },
+    AdamW = { options = { lr = 0.1, weight_decay = 0 }, slots = { "exp_avg", "exp_avg_sq" },
+              rule = adam_rule(adam) },
+  }
+
+  local function low(dtype) return lt.parameter(lt.tensor(START, { dtype = dtype })) end
+
+  -- One step; GRADS[t] in the parameter's dtype.
+  local function step(p, optimizer, t)
+    p.grad = lt.tensor(GRADS[t], { dtype = p.dtype })
+    optimizer:step()
+  end
+
+  for name, case in pairs(cases) do
+    for _, dtype in ipairs { "bf16", "f16" } do
+      it(("%s keeps the state of %s in f32 and rounds the weight alone"):format(name, dtype),
+        function()
+          local p, want = low(dtype), expected(rounded(case.rule, dtype))
+          local optimizer = optim[name]({ p }, case.options)
+          for t = 1, #GRADS do
+            step(p, optimizer, t)
+            for k = 1, 2 do assert.near(want[t][k], p[k]:item(), 1e-2) end
+          end
+          for _, slot in ipairs(case.slots) do
+            assert.equal("f32", optimizer.state[p][slot].dtype)
+          end
+        end)
+    end
+  end
+
+  it("go on exactly from a file", function()
+    local path = os.tmpname()
+    for name, case in pairs(cases) do
+      local p = low("bf16")
+      local optimizer = optim[name]({ p }, case.options)
+      for t = 1, 2 do step(p, optimizer, t) end
+      assert(lt.save(path, { p = p:detach(), state = optimizer:state_dict() }))
+      local saved = assert(lt.load(path))
+      local q = lt.parameter(saved.p)
+      local second = optim[name]({ q }, case.options)
+      second:load_state_dict(saved.state)
+      for _, slot in ipairs(case.slots) do assert.equal("f32", second.state[q][slot].dtype) end
+      for t = 3, #GRADS do
+        step(p, optimizer, t)
+        step(q, second, t)
+        assert.same(p:tolist(), q:tolist())
+      end
+    end
+    os.remove(path)
+  end)
+
+  it("collect steps that are too small for their own dtype in the momentum", function()
+    local p = lt.parameter(lt.tensor({ 0.0 }, { dtype = "bf16" }))
+    local optimizer = optim.SGD({ p }, { lr = 1, momentum = 1 })
+    p.grad = lt.tensor({ 1.0 }, { dtype = "bf16" })
+    optimizer:step()
+    p.grad = lt.tensor({ 2 ^ -9 }, { dtype = "bf16" }) -- 1 + 2^-9 is 1 in bf16
+    for _ = 1, 4 do optimizer:step() end
+    assert.equal(1 + 4 * 2 ^ -9, optimizer.state[p].momentum_buffer:item())
+  end)
+end)
+
 describe("Optimizer", function()
   local Net = lt.Module:extend("Net")
   function Net:init()

@@ -137,6 +137,11 @@ function Optimizer:active(group, fresh)
   return params, grads, states
 end
 
+--- The dtype in which the running means of a parameter are kept: f32 for f16 and bf16.
+function Optimizer.state_dtype(parameter)
+  return parameter.dtype == "f64" and "f64" or "f32"
+end
+
 --- The lists end to end, as the operations of optimizers take them.
 function Optimizer.join(first, ...)
   for _, list in ipairs { ... } do table.move(list, 1, #list, #first + 1, first) end

@@ -31,7 +31,8 @@ Adam.decoupled = false
 -- optim.Adam(net:parameters(), {lr = 1e-3}): init is the Optimizer's.
 
 local function fresh(p)
-  return { step = 0, exp_avg = c.zeros_like(p), exp_avg_sq = c.zeros_like(p) }
+  local options = { dtype = Optimizer.state_dtype(p) }
+  return { step = 0, exp_avg = c.zeros_like(p, options), exp_avg_sq = c.zeros_like(p, options) }
 end
 
 -- Places of the parameters by the number of the step they are at; mostly all are at the same.

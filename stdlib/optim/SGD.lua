@@ -44,7 +44,8 @@ function SGD:update(group)
       if (state.momentum_buffer == nil) == first then
         local n = #p + 1
         p[n], g[n] = params[i], grads[i]
-        buffers[n] = state.momentum_buffer or c.empty_like(params[i])
+        buffers[n] = state.momentum_buffer
+          or c.empty_like(params[i], { dtype = self.state_dtype(params[i]) })
       end
     end
     options.first = first
