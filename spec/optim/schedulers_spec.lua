@@ -197,7 +197,7 @@ describe("the state of a scheduler", function()
   it("refuses that of another number of groups", function()
     local scheduler = StepLR(optimizer_with(1), 2)
     local other = StepLR(optimizer_with(1, 2), 2)
-    assert.matches("StepLR: load_state_dict: the state has 1 groups, the optimizer 2",
+    assert.matches("StepLR: load_state_dict: the state has 1 groups, the scheduler 2",
       error_of(other.load_state_dict, other, scheduler:state_dict()))
   end)
 end)

@@ -80,7 +80,7 @@ function Optimizer:add_param_group(group)
     new.name = config.argument(group.name, "string", where(self), "the name of a group")
   end
   table.insert(self.param_groups, new)
-  make_names_differ(self)
+  if self._names_of then self:use_names_of(self._names_of) else make_names_differ(self) end
   strays.forget(self)
 end
 
@@ -103,10 +103,12 @@ function Optimizer:init(params, options)
   end
 end
 
---- Name the parameters by their paths in `module`, so that what is saved says where it belongs. The
---- Trainer does this with the module that configured the optimizer.
+--- Name the parameters by their paths in `module`, so that what is saved says where it belongs;
+--- those of groups that are added later too. The Trainer does this with the module that configured
+--- the optimizer.
 function Optimizer:use_names_of(module)
   local paths = {}
+  self._names_of = module
   for name, tensor in module:named_parameters() do paths[tensor] = name end
   for _, group in ipairs(self.param_groups) do
     for i, parameter in ipairs(group.params) do
@@ -196,10 +198,10 @@ local function copy(value)
   return c.is_tensor(value) and value:detach():clone() or value
 end
 
---- { state = { [path] = { slot = tensor or number } },
+--- { class = name, state = { [path] = { slot = tensor or number } },
 ---   param_groups = { { lr =, params = {paths} } } }
 function Optimizer:state_dict()
-  local saved = { state = {}, param_groups = {} }
+  local saved = { class = getmetatable(self).__name, state = {}, param_groups = {} }
   for g, group in ipairs(self.param_groups) do
     local options = { params = table.move(group.names, 1, #group.names, 1, {}) }
     for name, value in tree.pairs(group) do
@@ -222,6 +224,28 @@ local function sorted(names)
   local list = table.move(names, 1, #names, 1, {})
   table.sort(list)
   return table.concat(list, ", ")
+end
+
+-- A group that was added after the optimizer was made is made again, of the parameters that have
+-- its paths in the module.
+local function add_groups(self, saved)
+  if not self._names_of then return end
+  local by_path = {}
+  for name, tensor in self._names_of:named_parameters() do by_path[name] = tensor end
+  for g = #self.param_groups + 1, #saved.param_groups do
+    local group = { params = {} }
+    for name, value in tree.pairs(saved.param_groups[g]) do
+      if name ~= "params" then group[name] = value end
+    end
+    for i, path in ipairs(saved.param_groups[g].params) do
+      if not by_path[path] then
+        errors.blame("%s: load_state_dict: group %d has the parameter '%s', which is not there",
+          where(self), g, path)
+      end
+      group.params[i] = by_path[path]
+    end
+    self:add_param_group(group)
+  end
 end
 
 -- Both have the same groups with the same names; raises otherwise.
@@ -252,13 +276,16 @@ local function load_slots(self, parameter, name, slots)
   return state
 end
 
---- Take that back: options of the groups, and the state of the parameters by path.
+--- Take that back: options of the groups, and the state of the parameters by path. Groups that were
+--- added later are added, by the paths of their parameters, after use_names_of.
 function Optimizer:load_state_dict(saved)
   if type(saved) ~= "table" or type(saved.param_groups) ~= "table"
     or type(saved.state) ~= "table" then
     errors.blame("%s: load_state_dict: not the state of an optimizer: %s", where(self),
       errors.show(saved))
   end
+  class.check_saved(self, saved.class, where(self))
+  add_groups(self, saved)
   check_groups(self, saved)
   local state = {}
   for g, group in ipairs(self.param_groups) do

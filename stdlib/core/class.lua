@@ -50,6 +50,15 @@ function class.is_a(value, wanted)
   return false
 end
 
+--- Raises when a saved state is that of another class; `saved`: its name, nil when the state does
+--- not say. `where` begins the text.
+function class.check_saved(object, saved, where)
+  local own = getmetatable(object).__name
+  if saved ~= nil and saved ~= own then
+    errors.blame("%s: load_state_dict: the state is that of %s, not of %s", where, saved, own)
+  end
+end
+
 --- Whether `value` is a class that is `wanted` or below it.
 function class.is_class(value, wanted)
   while type(value) == "table" and rawget(value, "__name") do

@@ -10,10 +10,10 @@ local LRScheduler = class.extend(nil, "LRScheduler")
 
 LRScheduler.extend = class.extend
 
---- Set the rates for the number of steps so far.
+--- Set the rates for the number of steps so far. A group that was added since keeps its own.
 function LRScheduler:apply()
-  for i, group in ipairs(self.optimizer.param_groups) do
-    group.lr = self:rate(self.base_lrs[i], self.last_epoch, i)
+  for i, base in ipairs(self.base_lrs) do
+    self.optimizer.param_groups[i].lr = self:rate(base, self.last_epoch, i)
   end
 end
 
@@ -50,15 +50,17 @@ function LRScheduler:get_last_lr()
 end
 
 function LRScheduler:state_dict()
-  return { last_epoch = self.last_epoch,
+  return { class = getmetatable(self).__name, last_epoch = self.last_epoch,
            base_lrs = table.move(self.base_lrs, 1, #self.base_lrs, 1, {}) }
 end
 
 --- Take that back, and set the rates that belong to it.
 function LRScheduler:load_state_dict(state)
-  if #state.base_lrs ~= #self.optimizer.param_groups then
-    errors.blame("%s: load_state_dict: the state has %d groups, the optimizer %d",
-      getmetatable(self).__name, #state.base_lrs, #self.optimizer.param_groups)
+  local name = getmetatable(self).__name
+  class.check_saved(self, state.class, name)
+  if #state.base_lrs ~= #self.base_lrs then
+    errors.blame("%s: load_state_dict: the state has %d groups, the scheduler %d", name,
+      #state.base_lrs, #self.base_lrs)
   end
   self.last_epoch = state.last_epoch
   self.base_lrs = table.move(state.base_lrs, 1, #state.base_lrs, 1, {})

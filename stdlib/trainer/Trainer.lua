@@ -114,7 +114,8 @@ local function start(self, fn, module, ...)
 end
 
 --- Trains: trainer:fit(module [, train [, val]] [, {ckpt_path =, train =, val =}]); a DataModule
---- may stand in place of the loaders. ckpt_path goes on from a file, from "last" or from "best".
+--- may stand in place of the loaders. ckpt_path goes on from a file, from "last" or from "best"; a
+--- new training begins with its weights alone if weights_only = true stands beside it.
 function Trainer:fit(module, ...)
   if self.epochs_by_default then
     console.say("max_epochs is not set: up to 1000 epochs")

@@ -139,12 +139,14 @@ function eval_loop.run(state, stage, sources)
   state.results = results.new(false)
   loop.set_stage(state, state.sanity and "sanity_check" or stage)
   local modes = eval_loop.enter_eval(state, names.model_eval)
+  state.modes_before = modes -- what a checkpoint keeps meanwhile
   local found
   do
     local _ <close> = c.no_grad()
     found = run_all(state, names, sources)
   end
   eval_loop.leave_eval(state, names.model_train, modes)
+  state.modes_before = nil
   results.reset(state.results)
   state.results, state.batch_idx = outer.results, outer.batch_idx
   loop.set_stage(state, outer.stage)

@@ -229,8 +229,7 @@ local function run_as_rank(state, ckpt_path)
   set_up(state)
   batches.prepare(state)
   state.precision:convert_module(state.module)
-  local saved, path = resume.load(state, ckpt_path)
-  if saved then checkpoint.restore_model(state, saved) end
+  local saved, path = resume.begin(state, ckpt_path)
   state.strategy:start(trainer)
   if not (saved and fn == "fit") then tell_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end

@@ -3,7 +3,9 @@
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local modes = require "ltrain.trainer.saving.modes"
 local open_window = require "ltrain.trainer.saving.open_window"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
@@ -85,6 +87,7 @@ local function collect(state, figures, open)
   saved.callbacks, saved.metrics = callback_states(trainer), figures.metrics
   saved.loops = loop_states(state, figures, open.window)
   saved.gradients, saved.slices = open.gradients, open.slices
+  saved.modes = modes.collect(state)
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
@@ -111,11 +114,17 @@ function checkpoint.save(state, path, options)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
 end
 
+--- Takes back the weights, and nothing else.
+function checkpoint.restore_weights(state, saved)
+  local module = state.module
+  if module.on_load_checkpoint then call.method(state, "on_load_checkpoint", saved) end
+  module:load_state_dict(saved.state_dict)
+end
+
 --- Takes back the weights, and what callbacks and the DataModule had saved.
 function checkpoint.restore_model(state, saved)
   local trainer, module, data = state.trainer, state.module, state.data_module
-  if module.on_load_checkpoint then call.method(state, "on_load_checkpoint", saved) end
-  module:load_state_dict(saved.state_dict)
+  checkpoint.restore_weights(state, saved)
   if data and data.load_state_dict and saved.data_module then
     data:load_state_dict(saved.data_module)
   end
@@ -139,11 +148,21 @@ local function restore_loops(state, loops, path)
   end
 end
 
+local WEIGHTS_ALONE <const> = "give fit {ckpt_path = ..., weights_only = true} to begin a new "
+  .. "training with the weights alone"
+
 local function restore_lists(path, what, list, states)
   states = states or {}
   if #states ~= #list then
-    errors.blame("fit: %s has the state of %d %s, configure_optimizers gave %d", path, #states,
-      what, #list)
+    errors.blame("fit: %s has the state of %d %ss, configure_optimizers gave %d: %s", path, #states,
+      what, #list, WEIGHTS_ALONE)
+  end
+  for i, object in ipairs(list) do
+    local theirs, own = states[i].class, class.of(object) and class.of(object).__name
+    if theirs and own and theirs ~= own then
+      errors.blame("fit: %s has the state of the %s %s, configure_optimizers gave %s: %s", path,
+        what, theirs, own, WEIGHTS_ALONE)
+    end
   end
   for i, object in ipairs(list) do object:load_state_dict(states[i]) end
 end
@@ -152,7 +171,8 @@ end
 function checkpoint.restore_fit(state, saved, path)
   local trainer = state.trainer
   if not saved.loops or not saved.optimizer_states then
-    errors.blame("fit: %s holds weights only: training cannot go on from it", path)
+    errors.blame("fit: %s holds weights only: training cannot go on from it: %s", path,
+      WEIGHTS_ALONE)
   elseif trainer.max_epochs ~= -1 and saved.epoch > trainer.max_epochs then
     errors.blame("fit: %s was saved in epoch %d: max_epochs = %d is before it", path, saved.epoch,
       trainer.max_epochs)
@@ -160,10 +180,11 @@ function checkpoint.restore_fit(state, saved, path)
   trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
   restore_loops(state, saved.loops, path)
   position.restore(state, saved.loops.cut, path)
-  restore_lists(path, "optimizers", state.optimizers, saved.optimizer_states)
+  restore_lists(path, "optimizer", state.optimizers, saved.optimizer_states)
   local schedulers = {}
   for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end
-  restore_lists(path, "schedulers", schedulers, saved.lr_schedulers)
+  restore_lists(path, "scheduler", schedulers, saved.lr_schedulers)
+  modes.restore(state, saved.modes)
   running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)
   for i, logger in ipairs(trainer.loggers) do

@@ -1,6 +1,8 @@
 --- stdlib/trainer/saving/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
 local c = require "ltrain.c"
+local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local errors = require "ltrain.core.errors"
+local overrides = require "ltrain.trainer.setup.overrides"
 
 local resume = {}
 
@@ -74,8 +76,8 @@ local function find(state, wanted)
   return state.strategy:broadcast(path or false) or nil
 end
 
---- The checkpoint that is asked for as a table, and its path; nil when none is.
-function resume.load(state, wanted)
+-- The checkpoint that is asked for as a table, and its path; nil when none is.
+local function load(state, wanted)
   if wanted == nil then return nil end
   if type(wanted) ~= "string" then
     errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
@@ -86,6 +88,29 @@ function resume.load(state, wanted)
   local saved, message = state.strategy.checkpoint_io:load(path)
   if not saved then errors.blame("%s: cannot load the checkpoint: %s", state.fn, message) end
   state.trainer.ckpt_path, state.resumed_from = path, path
+  return saved, path
+end
+
+-- Whether a new training begins with the weights of the file. A job that was stopped and started
+-- again goes on whatever the script says.
+local function weights_alone(state)
+  local wanted = state.given.weights_only
+  if wanted ~= nil and type(wanted) ~= "boolean" then
+    errors.blame("%s: weights_only must be true or false: got %s", state.fn, errors.show(wanted))
+  end
+  return wanted and not overrides.goes_on()
+end
+
+--- Loads the checkpoint that is asked for into the module. Returns what a fit has to take back of
+--- it, and its path; nil when there is nothing, or the weights alone are wanted.
+function resume.begin(state, wanted)
+  local saved, path = load(state, wanted)
+  if not saved then return nil end
+  if weights_alone(state) then
+    checkpoint.restore_weights(state, saved)
+    return nil
+  end
+  checkpoint.restore_model(state, saved)
   return saved, path
 end
 

@@ -15,7 +15,8 @@ local KIND <const> = { validate = "val", test = "test", predict = "predict" }
 local OPTIONS <const> = {
   train = "train", train_dataloaders = "train", val = "val", val_dataloaders = "val",
   test = "test", predict = "predict", dataloaders = "loaders", datamodule = "data_module",
-  ckpt_path = "ckpt_path", verbose = "verbose", return_predictions = "return_predictions",
+  ckpt_path = "ckpt_path", weights_only = "weights_only", verbose = "verbose",
+  return_predictions = "return_predictions",
 }
 
 -- An empty table is a data set in the first place and options later: { ckpt_path = nil }.
@@ -68,7 +69,8 @@ local function take_position(found, value, fn, count)
   return count
 end
 
---- A table with train, val, test, predict, data_module, ckpt_path, verbose, return_predictions.
+--- A table with train, val, test, predict, data_module, ckpt_path, weights_only, verbose,
+--- return_predictions.
 function given.read(fn, ...)
   local found, count = {}, 0
   for i = 1, select("#", ...) do

@@ -31,11 +31,16 @@ function overrides.begin(fn)
   overrides.ran = overrides.ran + 1
 end
 
+--- Whether this loop is one that a job was stopped in, which was restarted.
+function overrides.goes_on()
+  local resume = overrides.resume
+  return resume ~= nil and resume.loop == overrides.ran
+end
+
 --- The checkpoint that the command line names for this loop, once; or nil. That of a job that was
 --- stopped in this loop and restarted comes first.
 function overrides.take_ckpt_path(fn)
-  local resume = overrides.resume
-  if resume and resume.loop == overrides.ran then return resume.path end
+  if overrides.goes_on() then return overrides.resume.path end
   local path = overrides.ckpt_path
   if not path or fn ~= (overrides.only or "fit") then return nil end
   overrides.ckpt_path = nil

@@ -1,0 +1,54 @@
+--- stdlib/trainer/saving/modes.lua: which parameters are frozen, which modules are in evaluation
+--- mode, as a checkpoint keeps it.
+--
+-- A fit may freeze and unfreeze as it goes. What is kept is what differs from a new module: names
+-- of parameters that do not require a gradient, names of modules that are not training.
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local modes = {}
+
+-- During validation all modules are in evaluation mode: what counts is the mode they go back to.
+local function training_of(state)
+  local before = {}
+  for _, entry in ipairs(state.modes_before or {}) do before[entry.module] = entry.training end
+  return function(module)
+    if before[module] ~= nil then return before[module] end
+    return module.training
+  end
+end
+
+--- { frozen = { names }, evaluating = { names } }
+function modes.collect(state)
+  local kept, is_training = { frozen = {}, evaluating = {} }, training_of(state)
+  for name, parameter in state.module:named_parameters() do
+    if not parameter.requires_grad then kept.frozen[#kept.frozen + 1] = name end
+  end
+  for _, entry in ipairs(walk.modules(state.module)) do
+    if not is_training(entry.module) then
+      kept.evaluating[#kept.evaluating + 1] = tree.name(entry.keys)
+    end
+  end
+  return kept
+end
+
+local function as_set(names)
+  local set = {}
+  for _, name in ipairs(names) do set[name] = true end
+  return set
+end
+
+--- Takes that back; nil (a file that has none): leaves all as it is.
+function modes.restore(state, kept)
+  if not kept then return end
+  local frozen, evaluating = as_set(kept.frozen), as_set(kept.evaluating)
+  for name, parameter in state.module:named_parameters() do
+    parameter.requires_grad = not frozen[name]
+  end
+  for _, entry in ipairs(walk.modules(state.module)) do
+    local training = not evaluating[tree.name(entry.keys)]
+    if entry.module.training ~= training then rawset(entry.module, "training", training) end
+  end
+end
+
+return modes
