@@ -2,15 +2,18 @@
 
    Generational mode. In an owned state a loop stops the collector inside a batch (automatic young
    collections would age the step's tensors) and calls collect_boundary between batches: one young
-   collection; a full one when the live bytes exceed twice those after the last full one + 256 MiB.
-   Scripts without steps get a young collection after every 64 MiB of results. If Lua's own heap
-   doubles within a batch, one young collection. A full one never runs in mid-step, except when a
-   device is out of memory. In a guest state only that last one ever runs by itself. */
+   collection; a full one when what is held through Lua has doubled since the last full one. That is
+   measured twice: bytes of tensors, with 256 MiB of slack, and Lua's own heap with the structs that
+   hang on it (orders, loaders, nodes), with 4 MiB: what two batches hold grows old, however small
+   it is, and no young collection frees it. Scripts without steps get a young collection after every
+   64 MiB of results, and the same full one. If Lua's own heap doubles within a batch, one young
+   collection. A full one never runs in mid-step, except when a device is out of memory. In a guest
+   state only that last one ever runs by itself. */
 #include "bind/state.h"
 
-enum { SLACK = 256 << 20 };
+enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20 };
 
-static int64_t live_bytes(lt_ctx *c) {
+static int64_t tensor_bytes(lt_ctx *c) {
   int64_t live = 0;
   for (int k = 0; k < c->registry->n_devices; k++) {
     lt_device d = {(int16_t)k, 0};
@@ -24,15 +27,26 @@ static int64_t heap_bytes(lua_State *L) {
   return (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024 + lua_gc(L, LUA_GCCOUNTB);
 }
 
+/* Lua's own heap and the structs that hang on it. */
+static int64_t held_bytes(lua_State *L, const lt_bind *b) {
+  return heap_bytes(L) + b->c->memory.live_bytes;
+}
+
 static void collect_fully(lua_State *L, lt_bind *b) {
   lua_gc(L, LUA_GCCOLLECT);
-  b->collect.after_full = live_bytes(b->c);
+  b->collect.tensors = tensor_bytes(b->c);
+  b->collect.held = held_bytes(L, b);
+}
+
+static bool has_doubled(lua_State *L, const lt_bind *b) {
+  return held_bytes(L, b) > 2 * b->collect.held + HEAP_SLACK ||
+         tensor_bytes(b->c) > 2 * b->collect.tensors + TENSOR_SLACK;
 }
 
 /* One young collection, then a full one if too much is still alive. */
 static void collect(lua_State *L, lt_bind *b) {
   lua_gc(L, LUA_GCSTEP, 0);
-  if (live_bytes(b->c) > 2 * b->collect.after_full + SLACK) collect_fully(L, b);
+  if (has_doubled(L, b)) collect_fully(L, b);
   b->collect.fresh = 0;
   b->collect.heap = heap_bytes(L);
 }
@@ -42,8 +56,8 @@ void lt_collect_now(lua_State *L, lt_bind *b) {
   if (!b->owned) {
     b->collect.fresh = 0;
   } else if (b->collect.depth == 0) {
-    if (b->collect.fresh > LT_COLLECT_AFTER) collect(L, b);
-  } else if (heap_bytes(L) > 2 * b->collect.heap + (4 << 20)) {
+    if (b->collect.fresh > LT_COLLECT_AFTER || has_doubled(L, b)) collect(L, b);
+  } else if (heap_bytes(L) > 2 * b->collect.heap + HEAP_SLACK) {
     lua_gc(L, LUA_GCSTEP, 0);
     b->collect.heap = heap_bytes(L);
   }
@@ -59,14 +73,21 @@ static void on_exhausted(lt_ctx *c, void *ud) {
   (void)c;
   lua_gc(b->L, LUA_GCCOLLECT);
   lua_gc(b->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
-  b->collect.after_full = 0;
+  b->collect.tensors = b->collect.held = 0;
 }
 
-/* runtime.collect_begin(): a loop's batches begin; calls may nest */
+/* runtime.collect_begin(): a run begins, whose loop will run the collector; calls may nest */
 static int collect_begin(lua_State *L) {
   lt_bind *b = lt_enter(L);
+  if (b->owned) b->collect.depth++;
+  return 0;
+}
+
+/* runtime.collect_by_batch(): the run is set up, its batches begin */
+static int collect_by_batch(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (b->owned && b->collect.depth > 0) lua_gc(L, LUA_GCSTOP);
   b->collect.heap = heap_bytes(L);
-  if (b->owned && b->collect.depth++ == 0) lua_gc(L, LUA_GCSTOP);
   return 0;
 }
 
@@ -77,7 +98,7 @@ static int collect_boundary(lua_State *L) {
   return 0;
 }
 
-/* runtime.collect_end(): the loop is over, also by an error */
+/* runtime.collect_end(): the run is over, also by an error */
 static int collect_end(lua_State *L) {
   lt_bind *b = lt_enter(L);
   if (b->owned && b->collect.depth > 0 && --b->collect.depth == 0) lua_gc(L, LUA_GCRESTART);
@@ -136,6 +157,7 @@ static int empty_cache(lua_State *L) {
 
 void lt_bind_collect(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"collect_begin", collect_begin},
+                                     {"collect_by_batch", collect_by_batch},
                                      {"collect_boundary", collect_boundary},
                                      {"collect_end", collect_end},
                                      {"collect_fully", collect_all},

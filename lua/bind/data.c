@@ -14,7 +14,11 @@
 
 /* Orders. */
 
-static lt_order **push_order(lua_State *L) {
+/* Pushes the place of an order of `n` entries. Lua's collector sees none of them: they count as
+   results do. */
+static lt_order **push_order(lua_State *L, lt_bind *b, int64_t n) {
+  lt_collect_if_due(L, b);
+  b->collect.fresh += n * (int64_t)sizeof(int64_t);
   lt_order **box = lua_newuserdatauv(L, sizeof *box, 0);
   *box = NULL;
   luaL_setmetatable(L, ORDER_NAME);
@@ -47,7 +51,7 @@ static int order(lua_State *L) {
   bool shuffled = !lua_isnoneornil(L, 2);
   uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 0);
   lua_Integer epoch = luaL_optinteger(L, 3, 0);
-  lt_order **box = push_order(L);
+  lt_order **box = push_order(L, b, shuffled ? n : 0);
   *box =
       shuffled ? lt_order_shuffled(b->c, n, seed, (uint32_t)epoch) : lt_order_sequential(b->c, n);
   if (*box == NULL) lt_raise_failure(L, b);
@@ -60,7 +64,7 @@ static int order_of(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   int64_t n = check_count(L, b, 2, "order_of");
   lua_Integer length = luaL_len(L, 1);
-  lt_order **box = push_order(L);
+  lt_order **box = push_order(L, b, length);
   *box = lt_order_empty(b->c, length);
   if (*box == NULL) lt_raise_failure(L, b);
   for (lua_Integer i = 0; i < length; i++) {
@@ -103,7 +107,7 @@ static int order_part(lua_State *L) {
   const lt_order *o = check_order(L, 1);
   lua_Integer first = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
   luaL_argcheck(L, first >= 1 && n >= 0 && first - 1 <= o->n - n, 2, "out of range");
-  lt_order **box = push_order(L);
+  lt_order **box = push_order(L, b, n);
   *box = lt_order_empty(b->c, n);
   if (*box == NULL) lt_raise_failure(L, b);
   for (lua_Integer i = 0; i < n; i++) (*box)->index[i] = lt_order_at(o, first - 1 + i);
@@ -115,7 +119,7 @@ static int order_part(lua_State *L) {
 static int order_through(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_order *o = check_order(L, 1), *map = check_order(L, 2);
-  lt_order **box = push_order(L);
+  lt_order **box = push_order(L, b, o->n);
   *box = lt_order_empty(b->c, o->n);
   if (*box == NULL) lt_raise_failure(L, b);
   for (int64_t i = 0; i < o->n; i++) {
@@ -210,7 +214,7 @@ static int feed_next(lua_State *L) {
   lt_bind *b = lt_enter(L);
   feed *f = luaL_checkudata(L, 1, FEED_NAME);
   if (f->prefetch == NULL) return 0;
-  lt_collect_if_due(L, b);
+
   lt_tensor *out[LT_COLUMNS_MAX];
   lt_span span = {0};
   lt_frame frame = lt_begin(L, b, f->n_columns);

@@ -27,11 +27,12 @@ typedef struct lt_seen_line {
 
 /* When to collect (collect.c). */
 typedef struct lt_collect {
-  int64_t fresh;      /* bytes of results since the last collection outside of loops */
-  int64_t after_full; /* live bytes after the last full collection */
-  int64_t heap;       /* Lua's own bytes at the last boundary */
-  int depth;          /* loops that run the collector themselves */
-  int calls;          /* results since Lua's own heap was looked at */
+  int64_t fresh;   /* bytes of results since the last collection outside of loops */
+  int64_t tensors; /* bytes of tensors after the last full collection */
+  int64_t held;    /* Lua's own bytes, and those of structs, after it */
+  int64_t heap;    /* Lua's own bytes at the last boundary */
+  int depth;       /* runs whose loop runs the collector itself */
+  int calls;       /* results since Lua's own heap was looked at */
 } lt_collect;
 
 /* math.random of an owned state (random.c). */

@@ -33,6 +33,7 @@ describe("peak memory of many steps", function()
       assert.is_true(one > n // 2 * ELEMENTS * 4)
       local many = peak_of(function()
         runtime.collect_begin()
+        runtime.collect_by_batch()
         for _ = 1, steps do
           step(w, n)
           runtime.collect_boundary()
@@ -78,6 +79,76 @@ describe("a script without steps", function()
   end)
 end)
 
+-- Lua's heap and structs at most, while fn(i) runs `count` times.
+local function held_at_most(count, fn)
+  runtime.collect_fully()
+  runtime.collect_fully()
+  local before, most = nil, 0
+  for i = 0, count do
+    fn(i)
+    local m = runtime.memory()
+    most = math.max(most, m.lua_bytes + m.struct_bytes)
+    before = before or most
+  end
+  return most, before
+end
+
+-- What two batches hold grows old: only a full collection frees it.
+describe("what grows old", function()
+  it("is freed in a script's own loop: Lua's heap", function()
+    local w, last, one_before = weight(), nil, nil -- luacheck: ignore one_before
+    local most, before = held_at_most(500, function(i)
+      one_before, last = last, {("x"):rep(100000 + i), {}, {}}
+      step(w, 4)
+      runtime.batch_done()
+    end)
+    assert.is_true(most <= 2 * before + (5 << 20), ("%d, then %d bytes"):format(before, most))
+  end)
+
+  it("is freed in a script's own loop: orders of a loader", function()
+    local rows = lt.data.TensorDataset(lt.ones(20000, 1))
+    local loader = lt.data.DataLoader(rows, {batch_size = 5000, shuffle = true})
+    local w = weight()
+    local most, before = held_at_most(100, function() -- 16 MB
+      for _ in loader:batches() do
+        step(w, 4)
+        runtime.batch_done()
+      end
+    end)
+    assert.is_true(most <= 2 * before + (5 << 20), ("%d, then %d bytes"):format(before, most))
+  end)
+
+  it("is freed in a script without steps: 64 MiB of orders at most", function()
+    local rows = lt.data.TensorDataset(lt.ones(1000000, 1))
+    local loader = lt.data.DataLoader(rows, {batch_size = 10, shuffle = true})
+    local most, before = held_at_most(10, function() -- 88 MB
+      for _ in loader:batches() do break end -- luacheck: ignore 512
+    end)
+    assert.is_true(most <= before + (73 << 20), ("%d, then %d bytes"):format(before, most))
+  end)
+end)
+
+describe("a run that is being set up", function()
+  it("leaves the collector to Lua until its batches begin", function()
+    local function garbage()
+      collectgarbage()
+      local most = 0
+      for i = 1, 2000 do
+        local _ = ("x"):rep(4000 + i)
+        most = math.max(most, collectgarbage "count")
+      end
+      return most
+    end
+    runtime.collect_begin()
+    local free = garbage()
+    runtime.collect_by_batch()
+    local stopped = garbage()
+    runtime.collect_end()
+    assert.is_true(free < 5000, free)
+    assert.is_true(stopped > 8000, stopped)
+  end)
+end)
+
 describe("when the device is out of memory", function()
   it("garbage is collected and the call succeeds", function()
     local x = lt.ones(1024, 1024)
@@ -85,7 +156,8 @@ describe("when the device is out of memory", function()
     runtime.empty_cache()
     runtime.set_memory_limit(runtime.memory().live_bytes + (24 << 20))
     local ok, message = pcall(function()
-      runtime.collect_begin() -- no collection of its own
+      runtime.collect_begin()
+      runtime.collect_by_batch() -- no collection of its own
       for _ = 1, 40 do x = x * 1 end
       runtime.collect_end()
     end)

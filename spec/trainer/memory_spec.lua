@@ -33,3 +33,62 @@ describe("the memory of a fit", function()
     assert.is_true(many <= 1.2 * few, ("%d after 20 batches, %d after 200"):format(few, many))
   end)
 end)
+
+-- Bytes of Lua's heap, structs and tensors.
+local function held()
+  local m = lt.runtime.memory()
+  return m.lua_bytes + m.struct_bytes + m.live_bytes
+end
+
+local SAMPLES <const> = 50000 -- an order of 400 KB each epoch
+local SLACK <const> = 4 << 20
+
+-- Two steps an epoch on a shuffled loader, validation, figures of both, a checkpoint now and then.
+-- `watch(epoch)` is called at the end of each.
+local function train(epochs, watch)
+  local net, folder = tiny.Line(), tiny.folder()
+  function net:training_step(batch)
+    local loss = self:loss(batch[1])
+    for i = 1, 20 do self:log("loss" .. i, loss, { on_epoch = true, on_step = true }) end
+    return loss
+  end
+  function net:validation_step(batch) self:log("val_loss", self:loss(batch[1])) end
+  function net:on_train_epoch_end() watch(self.trainer.current_epoch) end
+  local rows = lt.data.TensorDataset(lt.ones(SAMPLES, 1))
+  local loader = lt.data.DataLoader(rows, { batch_size = SAMPLES // 2, shuffle = true })
+  local trainer = lt.Trainer {
+    max_epochs = epochs, default_root_dir = folder, enable_progress_bar = false,
+    enable_model_summary = false, log_every_n_steps = 1, num_sanity_val_steps = 0,
+    callbacks = { lt.callbacks.ModelCheckpoint { every_n_epochs = 10 } },
+  }
+  trainer:fit(net, loader, lt.data.DataLoader(rows, { batch_size = SAMPLES }))
+  os.execute("rm -r " .. folder)
+end
+
+describe("what a long fit holds", function()
+  it("is after 30 epochs what it was after 10, byte for byte but for names and orders", function()
+    local at = {}
+    train(31, function(epoch)
+      if epoch % 10 ~= 0 or epoch == 0 then return end
+      lt.runtime.collect_fully()
+      lt.runtime.collect_fully() -- what finalizers of the first round let go
+      at[epoch // 10] = held()
+    end)
+    assert.is_true(math.abs(at[3] - at[1]) <= 512, ("%d, %d, %d"):format(at[1], at[2], at[3]))
+  end)
+
+  it("stays below twice what is alive + 4 MiB without being asked", function()
+    lt.runtime.collect_fully()
+    local before, most = nil, 0
+    train(40, function(epoch)
+      if epoch == 1 then
+        lt.runtime.collect_fully()
+        before = held()
+      end
+      most = math.max(most, held())
+    end)
+    local limit = 2 * before + SLACK + SAMPLES * 8
+    assert.is_true(most <= limit, ("%d bytes at most, %d allowed"):format(most, limit))
+    assert.is_true(40 * SAMPLES * 8 > limit) -- what its orders alone would come to
+  end)
+end)

@@ -233,6 +233,7 @@ local function run_as_rank(state, ckpt_path)
   state.strategy:start(trainer)
   if not (saved and fn == "fit") then tell_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
+  c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)
   if fn == "fit" then
     call.hook(state, "on_fit_end")
