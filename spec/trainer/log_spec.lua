@@ -1,4 +1,5 @@
 -- spec/trainer/log_spec.lua: self:log: means, keys, permissions, errors.
+local hooks = require "ltrain.trainer.hooks"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -116,6 +117,52 @@ describe("self:log", function()
   it("log_dict logs each", function()
     local net = logging(function(self) self:log_dict({ b = 2, a = 1 }, { prog_bar = true }) end)
     assert.same({ a = 1, b = 2 }, fit(net).progress_bar_metrics)
+  end)
+
+  it("is heard in every hook of which hooks.lua says that it may log", function()
+    for _, row in ipairs(hooks.rows) do
+      if row.log and row.who:find "m" then
+        local net = tiny.Line()
+        function net.validation_step() return 1 end
+        function net.test_step() return 1 end
+        local before = net[row.name]
+        net[row.name] = function(self, ...)
+          self:log("heard", 5)
+          if before then return before(self, ...) end
+          return select("#", ...) == 1 and ... or nil -- what a step returned goes on
+        end
+        local trainer = tiny.trainer { gradient_clip_val = 1.0, max_epochs = 2 }
+        if row.name:find "test" then
+          trainer:test(net, tiny.same(1), { verbose = false })
+        else
+          trainer:fit(net, tiny.same(2), tiny.same(1))
+        end
+        assert.equal(5, trainer.callback_metrics.heard, row.name)
+      end
+    end
+  end)
+
+  it("in on_train_start is of the first epoch, also where that is resumed", function()
+    local path, sums = tiny.folder() .. ".ckpt", {}
+    local function fit_on(ckpt_path)
+      local net = tiny.Line()
+      function net:on_train_start() self:log("begun", 1, { reduce_fx = "sum" }) end
+      function net:on_train_batch_end()
+        if self.global_step == 1 then self.trainer:request_checkpoint(path) end
+      end
+      local callback = lt.Callback()
+      callback.monitor = "begun"
+      function callback:on_train_epoch_end(trainer)
+        sums[#sums + 1] = trainer.callback_metrics.begun
+        trainer:forget_metrics()
+      end
+      tiny.trainer({ max_epochs = 2, callbacks = { callback } }):fit(net, tiny.same(2),
+        { ckpt_path = ckpt_path })
+    end
+    fit_on()
+    fit_on(path)
+    os.remove(path)
+    assert.same({ 1.0, 1.0 }, sums)
   end)
 
   it("names the loader when there are several", function()

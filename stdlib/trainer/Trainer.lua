@@ -165,14 +165,7 @@ function Trainer:steps(word, ...)
     coroutine.close(run_loop)
     error(where, 0)
   end
-  local function close()
-    local left = coroutine.status(run_loop) == "suspended" and self.running ~= nil
-    coroutine.close(run_loop)
-    if not left then return end
-    self.state.status = "interrupted"
-    for _, logger in ipairs(self.loggers) do logger:finalize("interrupted") end
-  end
-  return step, nil, nil, setmetatable({}, { __close = close })
+  return step, nil, nil, setmetatable({}, { __close = function() coroutine.close(run_loop) end })
 end
 
 -- Checkpoints.

@@ -94,7 +94,7 @@ end
 
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
-  if state.module:hooks_version() ~= state.hooks_version then call.resolve(state) end
+  if call.is_stale(state) then call.resolve(state) end
   if where == "eval" then
     if state.many_ranks then agree.step(state, 0, 0) end
   else

@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.trainer.hooks"
 local interrupt = require "ltrain.trainer.interrupt"
+local is_callable = require "ltrain.core.is_callable"
 local loop = require "ltrain.trainer.loop"
 local together = require "ltrain.core.together"
 local walk = require "ltrain.core.walk"
@@ -37,11 +38,25 @@ local function watches(callback)
   return callback.monitor ~= nil or callback.saves_checkpoints or callback.comes_late
 end
 
+-- Raises unless what `object` has under the name of a hook can be called.
+local function check_callable(state, object, name, fn)
+  if type(fn) == "function" or is_callable(fn) then return end
+  errors.blame("%s: %s.%s must be a function: got %s", state.fn, walk.class_name(object), name,
+    errors.show(fn))
+end
+
 --- Whether a callback or module defines a hook of its own; `base`: the class that all of its kind
 --- are below.
 function call.overrides(object, name, base)
   local fn = object[name]
-  return fn ~= nil and fn ~= base[name]
+  return fn and fn ~= base[name] or false
+end
+
+-- The same where it is to be called.
+local function defines(state, object, name, base)
+  if not call.overrides(object, name, base) then return false end
+  check_callable(state, object, name, object[name])
+  return true
 end
 
 -- Lists of who defines a hook: at its time, and (end of the epoch only) after everybody else.
@@ -50,13 +65,13 @@ local function targets_of(state, row)
   local late = row.name == "on_train_epoch_end"
   if row.who:find("c", 1, true) then
     for _, callback in ipairs(state.trainer.callbacks) do
-      if call.overrides(callback, row.name, Callback) then
+      if defines(state, callback, row.name, Callback) then
         local list = late and watches(callback) and after or before
         list[#list + 1] = callback
       end
     end
   end
-  if row.who:find("m", 1, true) and call.overrides(state.module, row.name, Module) then
+  if row.who:find("m", 1, true) and defines(state, state.module, row.name, Module) then
     before[#before + 1] = state.module
   end
   return #before > 0 and before or false, #after > 0 and after or false
@@ -65,6 +80,10 @@ end
 --- Finds out again who defines which hook.
 function call.resolve(state)
   local lists = {}
+  state.callbacks = {}
+  for i, callback in ipairs(state.trainer.callbacks) do
+    state.callbacks[i] = Callback.adopt(callback)
+  end
   local late
   for _, row in ipairs(hooks.rows) do
     local after
@@ -73,6 +92,17 @@ function call.resolve(state)
   end
   state.hooks, state.late = lists, late
   state.hooks_version = state.module:hooks_version()
+end
+
+--- Whether a hook was assigned, or the list of callbacks changed, since then.
+function call.is_stale(state)
+  if state.module:hooks_version() ~= state.hooks_version then return true end
+  local now, before = state.trainer.callbacks, state.callbacks
+  if #now ~= #before then return true end
+  for i = 1, #now do
+    if not rawequal(now[i], before[i]) then return true end
+  end
+  return false
 end
 
 --- Raises when an object has a method whose name is nearly a hook's.
@@ -115,14 +145,15 @@ local function call_all(state, targets, name, ...)
   local _ <close> = allow_interrupt(state)
   for i = 1, #targets do
     local target = targets[i]
+    local fn = target[name]
     local answer
     if state.many_ranks then
       together.set(TOGETHER[name] and (target == module or target.all_ranks))
     end
-    if target == module then
-      answer = target[name](target, ...)
+    if target == module then -- without one: it has removed itself
+      answer = fn and fn(target, ...)
     else
-      answer = target[name](target, trainer, module, ...)
+      answer = fn and fn(target, trainer, module, ...)
     end
     if answer == -1 then result = -1 end
   end
@@ -148,10 +179,12 @@ end
 
 --- Calls a method of the module that is a hook in the list (a step, an override).
 function call.method(state, name, ...)
-  local outer = state.hook
+  local outer, module = state.hook, state.module
+  local fn = module[name]
+  check_callable(state, module, name, fn)
   set_hook(state, name)
   local _ <close> = allow_interrupt(state)
-  return leave(state, outer, state.module[name](state.module, ...))
+  return leave(state, outer, fn(module, ...))
 end
 
 -- What older Lightning called with the outputs of all devices of a process, which are one here:

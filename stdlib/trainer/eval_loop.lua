@@ -22,27 +22,33 @@ for _, stage in ipairs { "validation", "test" } do
   }
 end
 
---- Puts the module in evaluation mode; returns which submodules were training.
-function eval_loop.enter_eval(state, hook)
-  local modes = {}
-  for i, module in ipairs(state.module:modules()) do
-    modes[i] = { module = module, training = module.training }
+-- Puts each submodule back into the mode it had.
+local until_left <const> = { __close = function(modes)
+  for module, training in next, modes.before do
+    if module.training ~= training then rawset(module, "training", training) end
   end
-  if state.hooks[hook] then call.method(state, hook) else state.module:eval() end
-  return modes
+  modes.state.modes_before = nil
+end }
+
+--- The modes of all submodules, which they have again when what this returns is closed. On the way
+--- out of an error too: a later fit trains with dropout. Files that are saved meanwhile have them.
+function eval_loop.keep_modes(state)
+  local before = {}
+  for _, module in ipairs(state.module:modules()) do before[module] = module.training end
+  state.modes_before = before
+  return setmetatable({ state = state, before = before }, until_left)
 end
 
---- Puts each submodule back into the mode it had.
+--- Puts the module in evaluation mode.
+function eval_loop.enter_eval(state, hook)
+  if state.hooks[hook] then call.method(state, hook) else state.module:eval() end
+end
+
+--- Where the module has a hook that puts it back: calls it in place of what keep_modes returned.
 function eval_loop.leave_eval(state, hook, modes)
-  if hook and state.hooks[hook] then
-    call.method(state, hook)
-    return
-  end
-  for _, entry in ipairs(modes) do
-    if entry.module.training ~= entry.training then
-      rawset(entry.module, "training", entry.training)
-    end
-  end
+  if not state.hooks[hook] then return end
+  call.method(state, hook)
+  modes.before = {}
 end
 
 local function log_step_row(state)
@@ -129,27 +135,38 @@ local function count_batches(sources)
   return total
 end
 
+-- What the loop around it had is there again, and what was logged is forgotten.
+local until_run <const> = { __close = function(outer)
+  local state = outer.state
+  local found = state.results
+  state.results, state.batch_idx = outer.results, outer.batch_idx
+  loop.set_stage(state, outer.stage)
+  results.reset(found)
+end }
+
+local function begin_pass(state, stage)
+  local outer = { state = state, results = state.results, stage = state.stage,
+    batch_idx = state.batch_idx }
+  state.results = results.new(false)
+  loop.set_stage(state, state.sanity and "sanity_check" or stage)
+  return setmetatable(outer, until_run)
+end
+
 --- Runs all loaders once. `stage` is "validation" or "test". Returns a list of tables of figures,
 -- one a loader; nil when there is no batch.
 function eval_loop.run(state, stage, sources)
   if count_batches(sources) == 0 then return nil end
   local names = NAMES[stage]
   state.strategy:sync_buffers(state.module)
-  local outer = { results = state.results, stage = state.stage, batch_idx = state.batch_idx }
-  state.results = results.new(false)
-  loop.set_stage(state, state.sanity and "sanity_check" or stage)
-  local modes = eval_loop.enter_eval(state, names.model_eval)
-  state.modes_before = modes -- what a checkpoint keeps meanwhile
+  local _ <close> = begin_pass(state, stage)
+  local modes <close> = eval_loop.keep_modes(state)
+  eval_loop.enter_eval(state, names.model_eval)
   local found
   do
     local _ <close> = c.no_grad()
     found = run_all(state, names, sources)
   end
   eval_loop.leave_eval(state, names.model_train, modes)
-  state.modes_before = nil
-  results.reset(state.results)
-  state.results, state.batch_idx = outer.results, outer.batch_idx
-  loop.set_stage(state, outer.stage)
   return found
 end
 

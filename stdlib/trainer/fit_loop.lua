@@ -242,8 +242,10 @@ local function begin_epoch(state)
   sources.reload_train(state)
   boundary.check_parameters(state, "at the start of an epoch")
   call.resolve(state)
+  local is_first = state.epochs == 0
+  state.epochs = state.epochs + 1
   if progress.in_epoch then return end
-  results.reset(state.results)
+  if not is_first then results.reset(state.results) end
   progress.in_epoch, progress.batch, progress.skipped, progress.left_out = true, 0, 0, false
   call.hook(state, "on_train_epoch_start")
 end
@@ -308,6 +310,16 @@ local function mark_norms(state)
   end
 end
 
+-- What on_train_start logs is of the first epoch; where that goes on, it comes again.
+local function begin_results(state)
+  state.results, state.pending, state.epochs = state.trainer.train_results, {}, 0
+  if state.progress.in_epoch then
+    results.forget(state.results, "on_train_start")
+  else
+    results.reset(state.results)
+  end
+end
+
 --- Trains until a limit is reached. The optimizers are there, a checkpoint has been loaded.
 function fit_loop.run(state)
   local trainer = state.trainer
@@ -327,7 +339,7 @@ function fit_loop.run(state)
   end
   tell_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
-  state.results, state.pending = trainer.train_results, {}
+  begin_results(state)
   loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end

@@ -28,11 +28,6 @@ function loop.set_stage(state, stage)
   for key, field in pairs(DOING) do trainer[field] = key == stage end
 end
 
---- Called before every batch and hook: gives control to whoever steps this run.
-function loop.pause(state, where)
-  if state.stepped then coroutine.yield(where) end
-end
-
 -- One table for all calls: a step makes no garbage for this.
 local key <const> = { stream = 0, batch = 0 }
 
@@ -41,10 +36,37 @@ local function set_position(stream, batch)
   c.runtime.rng_set(key)
 end
 
+--- Draws are those of code outside loops again.
+function loop.leave()
+  c.runtime.rng_set { stream = 0 }
+end
+
+--- Where draws stand; nil outside loops.
+function loop.draws()
+  local at = c.runtime.rng_get()
+  return at.stream ~= 0 and at or nil
+end
+
+--- Draws go on where they stood.
+function loop.go_on(at)
+  if at then c.runtime.rng_set(at) end
+end
+
+--- Called before every batch and hook: gives control to whoever steps this run, whose draws are
+--- those of code outside loops.
+function loop.pause(state, where)
+  if not state.stepped then return end
+  local at = loop.draws()
+  if at then at.seed = nil end -- lt.seed has its effect
+  loop.leave()
+  coroutine.yield(where)
+  loop.go_on(at)
+end
+
 --- Keys the draws of batch number `count` of this kind of loop. Ranks draw differently, but where
 --- batches are whole and numbered as in one process: predictions.
 function loop.begin_batch(state, kind, count)
-  if state.stepped then coroutine.yield "batch" end
+  loop.pause(state, "batch")
   loop.begin_part(kind == "predict" and 0 or state.trainer.global_rank, kind, count)
 end
 
@@ -80,11 +102,6 @@ end
 --- Keys the draws of hooks that follow a batch (or an epoch), before the next batch.
 function loop.between(where, count)
   set_position(BETWEEN[where], count)
-end
-
---- Draws are those of code outside loops again.
-function loop.leave()
-  c.runtime.rng_set { stream = 0 }
 end
 
 return loop

@@ -57,18 +57,16 @@ end
 function predict_loop.run(state, sources)
   if #sources == 0 then return {} end -- limit_predict_batches = 0
   loop.set_stage(state, "predict")
-  local modes = eval_loop.enter_eval(state, "on_predict_model_eval")
+  local _ <close> = eval_loop.keep_modes(state)
+  eval_loop.enter_eval(state, "on_predict_model_eval")
+  local _ <close> = c.no_grad()
   local lists = {}
-  do
-    local _ <close> = c.no_grad()
-    call.hook(state, "on_predict_start")
-    call.hook(state, "on_predict_epoch_start")
-    for i, source in ipairs(sources) do lists[i] = run_loader(state, source, i) end
-    lists = #lists == 1 and lists[1] or lists
-    call.hook(state, "on_predict_epoch_end", lists)
-    call.hook(state, "on_predict_end")
-  end
-  eval_loop.leave_eval(state, nil, modes)
+  call.hook(state, "on_predict_start")
+  call.hook(state, "on_predict_epoch_start")
+  for i, source in ipairs(sources) do lists[i] = run_loader(state, source, i) end
+  lists = #lists == 1 and lists[1] or lists
+  call.hook(state, "on_predict_epoch_end", lists)
+  call.hook(state, "on_predict_end")
   return lists
 end
 

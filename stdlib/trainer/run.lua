@@ -79,11 +79,24 @@ local function check_methods(state)
   if state.fn == "fit" then check_fit(state) end
 end
 
+-- Makes an object's `trainer` the one of this run.
+local function attach(state, object)
+  state.attached[object] = rawget(object, "trainer")
+  rawset(object, "trainer", state.trainer)
+end
+
+-- Where a hook of another Trainer's run has begun this one, the objects are that one's again.
+local function detach(state)
+  for object, outer in pairs(state.attached) do
+    if outer.running and outer.running ~= state then rawset(object, "trainer", outer) end
+  end
+end
+
 local function connect(state)
   local trainer = state.trainer
   trainer.module, trainer.lightning_module = state.module, state.module
-  rawset(state.module, "trainer", trainer)
-  if state.data_module then rawset(state.data_module, "trainer", trainer) end
+  attach(state, state.module)
+  if state.data_module then attach(state, state.data_module) end
   call.resolve(state)
   merge_callbacks(state)
   call.check_names(state)
@@ -144,7 +157,10 @@ local function tell_seed(state)
 end
 
 local WORK <const> = {
-  fit = fit_loop.run,
+  fit = function(state)
+    local _ <close> = c.enable_grad() -- a hook of a validation may fit another module
+    return fit_loop.run(state)
+  end,
   validate = function(state)
     return eval_loop.run(state, "validation", sources.load_eval(state, "val")) or {}
   end,
@@ -157,12 +173,21 @@ local WORK <const> = {
   end,
 }
 
-local function fail(state, err)
-  local trainer = state.trainer
-  trainer.state.status = "interrupted"
-  trainer.interrupted = interrupt.is(err)
+local function finalize(trainer, status)
+  for _, logger in ipairs(trainer.loggers) do pcall(logger.finalize, logger, status) end
+end
+
+-- Ends a run before its end.
+local function break_off(state)
+  state.trainer.state.status = "interrupted"
   state.hook = nil
   together.set(false)
+  state.module:untoggle_optimizer()
+end
+
+local function fail(state, err)
+  local trainer = state.trainer
+  trainer.interrupted = interrupt.is(err)
   told.alone(state)
   -- An error in here must not hide the one that is told.
   for _, callback in ipairs(trainer.callbacks) do
@@ -172,11 +197,10 @@ local function fail(state, err)
     end
   end
   pcall(call.data, state, "on_exception", err)
-  local status = interrupt.is(err) and "interrupted" or "failed"
-  for _, logger in ipairs(trainer.loggers) do pcall(logger.finalize, logger, status) end
+  finalize(trainer, interrupt.is(err) and "interrupted" or "failed")
 end
 
--- The end of a run, also after an error (`err`).
+-- The end of a run, also after an error (`err`), and in a coroutine that was closed.
 local function close(state, err)
   if state.closed then return end
   state.closed = true
@@ -184,15 +208,22 @@ local function close(state, err)
   c.dist.end_step()
   collectives.use(nil)
   local trainer = state.trainer
-  if err ~= nil then fail(state, err) end
+  if not state.finished then break_off(state) end
+  if err ~= nil then
+    fail(state, err)
+  elseif not state.finished then
+    finalize(trainer, "interrupted")
+  end
   optimize.release(state)
   state.strategy:teardown()
   loop.leave()
+  loop.go_on(state.draws) -- a hook of another run has begun this one
   loop.set_stage(state, nil)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
-  version.release(trainer.loggers)
+  detach(state)
+  sources.release(state)
   shards.unshard(state)
 end
 
@@ -206,6 +237,7 @@ local function tear_down(state)
   call.hook(state, "teardown", stage)
   for _, logger in ipairs(state.trainer.loggers) do logger:finalize("success") end
   state.trainer.state.status = "finished"
+  state.finished = true
 end
 
 local function new_state(trainer, fn, module, given)
@@ -216,7 +248,8 @@ local function new_state(trainer, fn, module, given)
     precision = trainer.strategy.precision,
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
-    optimizers = {}, schedulers = {}, sharded = {}, served = {},
+    optimizers = {}, schedulers = {}, sharded = {}, served = {}, attached = {},
+    draws = loop.draws(),
   }
 end
 
@@ -246,8 +279,7 @@ local function run_as_rank(state, ckpt_path)
   return outputs
 end
 
---- Runs fit, validate, test or predict from set-up to end; returns what the loop gives.
-function run.start(trainer, fn, module, given, ckpt_path)
+local function start(trainer, fn, module, given, ckpt_path)
   if trainer.running then
     errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
   end
@@ -263,8 +295,23 @@ function run.start(trainer, fn, module, given, ckpt_path)
   connect(state)
   prepare_data(state)
   -- Reports of failing ranks go beside the logs.
-  return state.strategy:launch(fn, function() return run_as_rank(state, ckpt_path) end,
+  local outputs = state.strategy:launch(fn, function() return run_as_rank(state, ckpt_path) end,
     trainer.log_dir)
+  state.finished = true
+  return outputs
+end
+
+local function results_of(ok, ...)
+  if not ok then error((...), 0) end
+  return ...
+end
+
+--- Runs fit, validate, test or predict from set-up to end; returns what the loop gives.
+function run.start(...)
+  local _, is_main = coroutine.running()
+  if is_main then return start(...) end
+  -- What an error leaves open in a coroutine stays so until somebody closes that.
+  return results_of(pcall(start, ...))
 end
 
 return run

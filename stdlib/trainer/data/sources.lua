@@ -29,13 +29,23 @@ local function ask(state, kind)
   return nil, hook
 end
 
--- A DataLoader that serves another loop of this run already, which is in the middle of it: a copy.
+-- The runs that loaders serve: one in the middle of another has its own place in the data.
+local serving <const> = setmetatable({}, { __mode = "k" })
+
+-- A DataLoader that serves another loop already, which is in the middle of it: a copy.
 local function own_loader(state, kind, loader)
   if not class.is_a(loader, DataLoader) then return loader end
-  local served = state.served[loader]
-  if served and served ~= kind then return loader:copy() end
-  state.served[loader] = kind
+  local run, served = serving[loader], state.served[loader]
+  if run and run ~= state or served and served ~= kind then return loader:copy() end
+  serving[loader], state.served[loader] = state, kind
   return loader
+end
+
+--- The end of a run.
+function sources.release(state)
+  for loader in next, state.served do
+    if serving[loader] == state then serving[loader] = nil end
+  end
 end
 
 -- What was given, a loader or a table of them, without those that serve another loop.

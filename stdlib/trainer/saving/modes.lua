@@ -10,8 +10,7 @@ local modes = {}
 
 -- During validation all modules are in evaluation mode: what counts is the mode they go back to.
 local function training_of(state)
-  local before = {}
-  for _, entry in ipairs(state.modes_before or {}) do before[entry.module] = entry.training end
+  local before = state.modes_before or {}
   return function(module)
     if before[module] ~= nil then return before[module] end
     return module.training
