@@ -31,7 +31,7 @@ local OPTIONS <const> = {
   save_top_k = { type = "integer", default = 1, min = -1,
     doc = "how many of the best are kept; -1: all, 0: none" },
   save_on_exception = { type = "boolean", default = false,
-    doc = "save on_exception.ckpt when the fit ends in an error" },
+    doc = "save on_exception.ckpt, from before the batch that failed, when fit ends in an error" },
   save_weights_only = { type = "boolean", default = false,
     doc = "weights and hyper-parameters only: training cannot go on from them" },
   mode = { type = "string", default = "min", choices = { "min", "max" },
@@ -233,14 +233,15 @@ function ModelCheckpoint:on_validation_end(trainer)
 end
 
 function ModelCheckpoint:on_exception(trainer)
-  local running = trainer.running
-  if not self.save_on_exception or trainer.interrupted or not running or running.fn ~= "fit"
-    or trainer.fast_dev_run or trainer.global_step == 0 then
+  if not self.save_on_exception or trainer.interrupted or trainer.fast_dev_run
+    or not (trainer.training or trainer.validating) or trainer.running.fn ~= "fit" then
     return
   end
-  local path = (self.dirpath or trainer:checkpoint_folder()) .. "/on_exception.ckpt"
-  trainer:save_checkpoint(path, { weights_only = self.save_weights_only })
-  trainer:say("ModelCheckpoint: saved " .. path)
+  self.exception_path = kept_files.exception_path(self, trainer)
+  trainer:save_checkpoint(self.exception_path, { weights_only = self.save_weights_only })
+  if trainer.is_global_zero then
+    trainer:say("ModelCheckpoint: saved " .. self.exception_path)
+  end
 end
 
 return ModelCheckpoint

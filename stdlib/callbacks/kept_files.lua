@@ -24,7 +24,7 @@ end
 --- Whether a callback counts on a file.
 function kept_files.holds(self, path)
   return path == self.best_model_path or path == self.last_model_path
-    or self.best_k_models[path] ~= nil
+    or path == self.exception_path or self.best_k_models[path] ~= nil
 end
 
 local function held_by_another(self, trainer, path)
@@ -46,6 +46,13 @@ function kept_files.free_path(self, trainer, name, own)
     path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
   end
   return path
+end
+
+--- Where the state of a fit that ends in an error goes, over that of an earlier one.
+function kept_files.exception_path(self, trainer)
+  local path = self.dirpath .. "/on_exception.ckpt"
+  local taken = must_stay(self, trainer, path) or held_by_another(self, trainer, path)
+  return taken and kept_files.free_path(self, trainer, "on_exception") or path
 end
 
 local function path_for(self, trainer, figures, own)

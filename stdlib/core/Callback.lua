@@ -23,6 +23,10 @@ Callback.all_ranks = nil
 --- other before each batch.
 Callback.keeps_epoch = false
 
+--- true: its on_exception saves a checkpoint. The state before each batch is kept for it, so that
+--- the file resumes with the batch that failed.
+Callback.save_on_exception = false
+
 function Callback:init() end
 
 --- The name under which checkpoints keep its state. Two callbacks of one class need different ones.

@@ -12,6 +12,7 @@ local eval_loop = require "ltrain.trainer.eval_loop"
 local figures = require "ltrain.trainer.logged.figures"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
+local moment = require "ltrain.trainer.saving.moment"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local ranks = require "ltrain.trainer.ranks.rank"
@@ -93,11 +94,34 @@ local function log_row(state)
   if row then figures.log(state, row, state.progress.stepped) end
 end
 
+-- Schedulers that need no figure, after the step of a batch.
+local function step_schedulers(state, pending)
+  if not state.automatic then return end
+  if pending.stepped and #state.schedulers > 0 then
+    optimizers.step_schedulers(state, "step", false, state.progress.stepped + 1)
+  end
+  if pending.is_last then
+    optimizers.step_schedulers(state, "epoch", false, state.trainer.current_epoch + 1)
+  end
+  pending.schedules = nil
+end
+
+-- The batch has made its step: from here on a run that goes on does what is pending, and the next.
+local function end_step(state, index, is_last, stepped)
+  local progress, pending = state.progress, state.pending
+  progress.batch = index + 1
+  pending.is_last, pending.stepped, pending.schedules = is_last, stepped, true
+  pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
+  progress.pending = pending
+  moment.pass(state)
+end
+
 -- What follows a batch: validation, and what depends on it. `pending` says that it is still to be
 -- done; a file that was saved meanwhile (by the script, or at Ctrl-C) has it, and resuming does it.
 local function after_batch(state)
   local progress = state.progress
   local pending = progress.pending
+  if pending.schedules then step_schedulers(state, pending) end
   if validation_due(state, pending.is_last) then validate(state) end
   if state.automatic and pending.stepped and #state.schedulers > 0 then
     optimizers.step_schedulers(state, "step", true, progress.stepped + 1)
@@ -140,27 +164,19 @@ local function run_batch(state, batch, index, is_last)
   agree.enter(state)
   if not begin_batch(state, batch, index) then
     agree.leave(state)
-    progress.left_out = true
+    progress.left_out, state.before = true, nil
     return false
   end
   progress.train_batches = progress.train_batches + 1
+  state.in_batch = trainer.global_step
   local stepped, ended
   if state.automatic then
     stepped, ended = optimize.automatic(state, is_last)
   else
     stepped, ended = optimize.manual(state)
   end
-  progress.batch = index + 1
-  if state.automatic then
-    if stepped and #state.schedulers > 0 then
-      optimizers.step_schedulers(state, "step", false, progress.stepped + 1)
-    end
-    if is_last then optimizers.step_schedulers(state, "epoch", false, trainer.current_epoch + 1) end
-  end
-  local pending = state.pending
-  pending.is_last, pending.stepped = is_last, stepped
-  pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
-  progress.pending = pending
+  end_step(state, index, is_last, stepped)
+  step_schedulers(state, progress.pending)
   if not state.outside then
     call.hook(state, "on_train_batch_end", state.outputs, state.batch, index)
   end
@@ -185,6 +201,7 @@ local function run_batches(state)
     state.pass = nil
   end })
   while not (out_of_steps(trainer) or stops_early(state)) do
+    moment.keep(state)
     local batch, index, is_last = boundary.next(state, pass)
     if batch == nil then return true end
     local goes_on = run_batch(state, batch, index, is_last)
@@ -215,6 +232,7 @@ end
 
 local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
+  state.before = nil
   tell_skipped(state)
   figures.publish(state)
   call.hook(state, "on_train_epoch_end")
@@ -239,6 +257,7 @@ end
 
 local function begin_epoch(state)
   local progress = state.progress
+  moment.keep(state)
   sources.reload_train(state)
   boundary.check_parameters(state, "at the start of an epoch")
   call.resolve(state)
@@ -340,12 +359,23 @@ function fit_loop.run(state)
   tell_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
   begin_results(state)
+  moment.prepare(state)
   loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
   boundary.check_parameters(state, "at the end of fit")
   replicas.compare(state)
   call.hook(state, "on_train_end")
+end
+
+--- After an error: a batch whose step was made before is done.
+function fit_loop.fail(state)
+  local trainer, window = state.trainer, state.window
+  state.failed = true
+  if state.in_batch and state.automatic and trainer.global_step > state.in_batch then
+    window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
+    end_step(state, state.batch_idx, trainer.is_last_batch, true)
+  end
 end
 
 return fit_loop

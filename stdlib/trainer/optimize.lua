@@ -39,12 +39,15 @@ function optimize.prepare(state)
     if optimizer.use_names_of then optimizer:use_names_of(state.module) end
     optimizer._before_step = function()
       replicas.check_places(state)
-      if state.automatic then return end
-      shared_gradients.sync(state, optimizer)
-      call.hook(state, "on_before_optimizer_step", optimizer)
+      if not state.automatic then
+        shared_gradients.sync(state, optimizer)
+        call.hook(state, "on_before_optimizer_step", optimizer)
+      end
+      state.updating = true
     end
     optimizer._after_step = function()
       trainer.global_step = trainer.global_step + 1
+      state.updating = false
       shared_gradients.stepped(state, optimizer)
       replicas.after_step(state)
     end

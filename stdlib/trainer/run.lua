@@ -181,6 +181,7 @@ end
 local function break_off(state)
   state.trainer.state.status = "interrupted"
   state.hook = nil
+  if state.fn == "fit" then fit_loop.fail(state) end
   together.set(false)
   state.module:untoggle_optimizer()
 end

@@ -6,6 +6,7 @@ local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local modes = require "ltrain.trainer.saving.modes"
+local moment = require "ltrain.trainer.saving.moment"
 local open_window = require "ltrain.trainer.saving.open_window"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
@@ -51,17 +52,12 @@ local function logger_states(trainer)
   return list
 end
 
-local function loop_states(state, figures, window)
-  local trainer = state.trainer
-  local progress = {}
-  for key, value in pairs(state.progress) do progress[key] = value end
-  local loader, cut = position.collect(state)
-  progress.loader = loader
+local function loop_states(trainer, now)
   return {
-    fit = progress, cut = cut,
-    results = figures.results, rank_zero_only = figures.rank_zero_only,
-    window = window,
-    nominal_batch = state.nominal_batch,
+    fit = now.progress, cut = now.cut,
+    results = now.figures.results, rank_zero_only = now.figures.rank_zero_only,
+    window = now.open.window,
+    nominal_batch = now.nominal_batch,
     callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
   }
@@ -73,42 +69,48 @@ local function aliases_of(module)
   return aliases
 end
 
--- `figures`: what running.collect gave, `open`: open_window.collect; without them weights only.
-local function collect(state, figures, open)
+local function weights_of(module, now)
+  local weights = module:state_dict()
+  for name, buffer in pairs(now and now.buffers or {}) do
+    if weights[name] then weights[name] = buffer end
+  end
+  return weights
+end
+
+-- `now`: the moment that the file holds; without it weights only.
+local function collect(state, now)
   local trainer, module = state.trainer, state.module
   local saved = {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
-    state_dict = module:state_dict(), hyper_parameters = rawget(module, "hparams"),
+    state_dict = weights_of(module, now), hyper_parameters = rawget(module, "hparams"),
     class_name = walk.class_name(module), aliases = aliases_of(module),
   }
-  if not figures then return saved end
-  saved.random = state.random or c.runtime.rng_state()
+  if not now then return saved end
+  saved.random = now.random
   saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
-  saved.callbacks, saved.metrics = callback_states(trainer), figures.metrics
-  saved.loops = loop_states(state, figures, open.window)
-  saved.gradients, saved.slices = open.gradients, open.slices
-  saved.modes = modes.collect(state)
+  saved.callbacks, saved.metrics = callback_states(trainer), now.figures.metrics
+  saved.loops = loop_states(trainer, now)
+  saved.gradients, saved.slices = now.open.gradients, now.open.slices
+  saved.modes = now.modes
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
   return saved
 end
 
---- Writes the file of a run that is going on. Raises when it cannot be written. Rank 0 writes, for
--- all. Options: weights_only; agreed: all ranks call it, so that figures in mid-epoch and gradients
--- in mid-window are those of all. Without it nobody waits for anybody: the file has no such figures
--- and rank 0's gradients.
+--- Writes the file of a run that is going on. Raises when it cannot be written, or would not resume
+--- exactly. Rank 0 writes, for all. Options: weights_only; agreed: all ranks call it, so that
+--- figures in mid-epoch and gradients in mid-window are those of all. Without it nobody waits for
+--- anybody: the file has no such figures and rank 0's gradients.
 function checkpoint.save(state, path, options)
   local agreed, weights_only = options and options.agreed, options and options.weights_only
-  local figures, open
+  local now
   -- A rank that is asked to take part may not know what the file shall hold.
-  if agreed or not weights_only then
-    figures, open = running.collect(state, agreed), open_window.collect(state, agreed)
-  end
+  if agreed or not weights_only then now = moment.to_save(state, agreed) end
   if not state.trainer.is_global_zero then return end
   local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
-  local saved = collect(state, not weights_only and figures or nil, open)
+  local saved = collect(state, not weights_only and now or nil)
   call.hook(state, "on_save_checkpoint", saved)
   local ok, message = state.strategy.checkpoint_io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
