@@ -4,6 +4,9 @@
    memory grows with S, never with T x S. Forward keeps log sum exp of each row; backward computes
    the scores again. f32 (f16 and bf16 through it) by oneDNN's sgemm, f64 by cpu/gemm.c.
 
+   With dropout element (b, h, t, s) of the probabilities [B, H, T, S] uses the word of that
+   element, as dropout does: nothing of it is kept.
+
    B batch, H heads, T queries, S keys, D width of queries and keys, E width of values. */
 #include <math.h>
 #include <omp.h>
@@ -17,6 +20,7 @@
 #include "cpu/math_f64.h"
 #include "cpu/onednn.h"
 #include "cpu/scratch.h"
+#include "cpu/words.h"
 
 enum { ROWS = 64 };
 
@@ -28,13 +32,16 @@ typedef struct operand {
 } operand;
 
 typedef struct job {
-  int64_t batches, heads, t, s, d, e;
+  int64_t batches, heads, group, t, s, d, e; /* group: heads of queries for one of keys */
   operand q, k, v, out, g, dq, dk, dv;
   const void *mask;
   bool mask_is_bool, causal;
   int64_t mask_stride[4];
-  double scale;
-  void *lse;
+  double scale, keep; /* keep: what dropout multiplies by, 0 where it drops all */
+  uint32_t threshold; /* words below it are dropped */
+  bool drops;
+  lt_ticket ticket;
+  void *lse, *dscores; /* dscores: [B, H, T, S] or NULL */
   char *scratch;
   size_t scratch_bytes; /* of one thread */
   int threads;
@@ -98,14 +105,14 @@ static bool gemm_f64(bool ta, bool tb, int64_t m, int64_t n, int64_t k, double a
 #define GEMM    gemm_f64
 #include "cpu/attention_type.h"
 
-/* Strides of `t` [.., rows, cols] with one or two leading dims. */
+/* Strides of `t` [.., rows, cols] with up to two leading dims, the last of them heads. */
 static operand rows_in(const lt_tensor *t) {
   int n = t->ndim;
   operand r = {.data = lt_data(t),
                .row = t->stride[n - 2],
                .size = lt_item_size(t),
-               .batch = t->stride[0],
-               .head = n == 4 ? t->stride[1] : 0};
+               .batch = n > 3 ? t->stride[0] : 0,
+               .head = n > 2 ? t->stride[n - 3] : 0};
   if (t->size[n - 2] == 1 || t->size[n - 1] == 0) r.row = t->size[n - 1] > 0 ? t->size[n - 1] : 1;
   return r;
 }
@@ -139,8 +146,8 @@ static void take_mask(lt_ctx *c, job *j, lt_tensor *mask, lt_shape scores, lt_dt
   int64_t stride[LT_MAX_DIMS];
   lt_broadcast_strides(mask, scores, stride);
   int n = scores.ndim;
-  j->mask_stride[0] = stride[0];
-  j->mask_stride[1] = n == 4 ? stride[1] : 0;
+  j->mask_stride[0] = n > 3 ? stride[0] : 0;
+  j->mask_stride[1] = n > 2 ? stride[n - 3] : 0;
   j->mask_stride[2] = stride[n - 2], j->mask_stride[3] = stride[n - 1];
 }
 
@@ -150,8 +157,9 @@ static bool prepare(lt_ctx *c, job *j, lt_tensor *q, lt_tensor *k, lt_tensor *v,
   int n = q->ndim;
   lt_shape scores = lt_tensor_shape(q);
   scores.size[n - 1] = k->size[n - 2];
-  j->batches = q->size[0];
-  j->heads = n == 4 ? q->size[1] : 1;
+  j->batches = n > 3 ? q->size[0] : 1;
+  j->heads = n > 2 ? q->size[n - 3] : 1;
+  j->group = n > 2 && k->size[n - 3] > 0 ? j->heads / k->size[n - 3] : 1;
   j->t = q->size[n - 2], j->d = q->size[n - 1], j->s = k->size[n - 2], j->e = v->size[n - 1];
   j->q = taken(c, q, dtype), j->k = taken(c, k, dtype), j->v = taken(c, v, dtype);
   take_mask(c, j, mask, scores, dtype);
@@ -177,11 +185,20 @@ static bool zero(lt_ctx *c, lt_tensor *t) {
   return lt_cpu_move(c, t, &zeros);
 }
 
+static job job_of(const lt_args_attention *a, const lt_tensor *lse) {
+  return (job){.causal = a->causal,
+               .scale = a->scale.f,
+               .drops = a->dropout_p > 0,
+               .threshold = a->dropout_p < 1 ? (uint32_t)(a->dropout_p * 0x1p32) : 0,
+               .keep = a->dropout_p < 1 ? 1 / (1 - a->dropout_p) : 0,
+               .ticket = a->ticket,
+               .lse = lt_data(lse)};
+}
+
 static bool forward(lt_ctx *c, const lt_call *call) {
-  const lt_args_attention *a = call->args;
   lt_tensor *q = call->in[0], *out = call->out[0], *own;
   lt_dtype dtype = compute_dtype(q);
-  job j = {.causal = a->causal, .scale = a->scale.f, .lse = lt_data(call->out[1])};
+  job j = job_of(call->args, call->out[1]);
   if (call->in[1]->size[q->ndim - 2] == 0) return zero(c, out) && zero(c, call->out[1]);
   if (out->numel == 0 && call->out[1]->numel == 0) return true;
   j.out = made(c, out, dtype, &own);
@@ -194,12 +211,14 @@ static bool forward(lt_ctx *c, const lt_call *call) {
 
 static bool backward(lt_ctx *c, const lt_call *call) {
   const lt_args_attention_backward *a = call->args;
+  const lt_args_attention same = {
+      .causal = a->causal, .scale = a->scale, .dropout_p = a->dropout_p, .ticket = a->ticket};
   lt_tensor *const *in = call->in;
   lt_tensor *own[3];
   lt_dtype dtype = compute_dtype(in[1]);
-  job j = {.causal = a->causal, .scale = a->scale.f, .lse = lt_data(in[5])};
+  job j = job_of(&same, in[5]);
   if (in[5]->numel == 0 || in[2]->numel == 0 || in[3]->numel == 0) {
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < call->n_out; k++)
       if (!zero(c, call->out[k])) return false;
     return true;
   }
@@ -208,8 +227,9 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   j.dq = made(c, call->out[0], dtype, &own[0]);
   j.dk = made(c, call->out[1], dtype, &own[1]);
   j.dv = made(c, call->out[2], dtype, &own[2]);
+  if (a->of_mask) j.dscores = lt_data(call->out[3]);
   if (!lt_ok(c)) return false;
-  lt_parallel(c, j.batches * j.heads, dtype == LT_F64 ? backward_f64 : backward_f32, &j);
+  lt_parallel(c, j.batches * j.heads / j.group, dtype == LT_F64 ? backward_f64 : backward_f32, &j);
   for (int k = 0; k < 3; k++)
     if (own[k] != call->out[k] && !lt_cpu_move(c, call->out[k], own[k])) return false;
   return finish(c, &j);

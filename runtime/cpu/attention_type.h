@@ -28,6 +28,19 @@ static T NAME(exponents)(T *row, int64_t n, T shift) {
   return sum;
 }
 
+/* The first n scores of a row, each dropped or divided by 1 - p by the word of its element. */
+static void NAME(drop_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_t n, T *row) {
+  int64_t from = ((b * j->heads + h) * j->t + t) * j->s;
+  T keep = (T)j->keep;
+  uint32_t words[LT_WORDS];
+  for (int64_t at = from / 4 * 4; at < from + n; at += LT_WORDS) {
+    int64_t end = at + LT_WORDS < from + n ? at + LT_WORDS : from + n;
+    lt_words(j->ticket, (uint64_t)(at / 4), (end - at + 3) / 4, words);
+    for (int64_t i = at > from ? at : from; i < end; i++)
+      row[i - from] = words[i - at] < j->threshold || keep == 0 ? 0 : row[i - from] * keep;
+  }
+}
+
 static T NAME(dot)(const T *a, const T *b, int64_t n) {
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -70,7 +83,8 @@ static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
 /* Scores of `rows` queries from t0 on against the first n keys. */
 static bool NAME(scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t rows, int64_t n,
                          T *out) {
-  const T *q = (const T *)start(&j->q, b, h, t0), *k = (const T *)start(&j->k, b, h, 0);
+  const T *q = (const T *)start(&j->q, b, h, t0);
+  const T *k = (const T *)start(&j->k, b, h / j->group, 0);
   if (!GEMM(false, true, rows, n, j->d, j->scale, q, j->q.row, k, j->k.row, false, out, n))
     return false;
   for (int64_t i = 0; i < rows && j->mask != NULL; i++)
@@ -85,10 +99,11 @@ static bool NAME(forward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T
   for (int64_t i = 0; i < rows; i++) {
     int64_t whole = NAME(close_row)(p + i * n, keys_of(j, t0 + i), n);
     lse[i] = NAME(softmax_row)(p + i * n, whole, &sum[i]);
+    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, p + i * n);
     for (int64_t s = whole; s < n; s++) p[i * n + s] = 0;
   }
   T *out = (T *)start(&j->out, b, h, t0);
-  const T *v = (const T *)start(&j->v, b, h, 0);
+  const T *v = (const T *)start(&j->v, b, h / j->group, 0);
   if (!GEMM(false, false, rows, j->e, n, 1, p, n, v, j->v.row, false, out, j->out.row))
     return false;
   for (int64_t i = 0; i < rows; i++)
@@ -104,12 +119,12 @@ static void NAME(forward)(void *ud, int64_t chunk) {
     atomic_store(&j->failed, true);
 }
 
-/* p = probabilities of the tile, from the saved lse; dp: their gradients, times p. */
+/* p = probabilities of the tile, from the saved lse; dp: the gradients of its scores. */
 static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t rows,
                                   int64_t n, T *p, T *dp) {
   const T *lse = (const T *)j->lse + (b * j->heads + h) * j->t + t0;
   const T *g = (const T *)start(&j->g, b, h, t0), *out = (const T *)start(&j->out, b, h, t0);
-  const T *v = (const T *)start(&j->v, b, h, 0);
+  const T *v = (const T *)start(&j->v, b, h / j->group, 0);
   if (!NAME(scores)(j, b, h, t0, rows, n, p) ||
       !GEMM(false, true, rows, n, j->e, 1, g, j->g.row, v, j->v.row, false, dp, n))
     return false;
@@ -118,33 +133,49 @@ static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0
     int64_t own = lse[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
     int64_t whole = NAME(close_row)(pi, own, n);
     T delta = NAME(dot)(g + i * j->g.row, out + i * j->out.row, j->e);
+    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, di);
     NAME(backward_row)(pi, di, whole, lse[i], delta);
+    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, pi);
     for (int64_t s = own; s < n; s++) pi[s] = di[s] = 0;
   }
   return true;
 }
 
+/* The gradients of the tile's scores to where the mask's gradient is summed from. */
+static void NAME(keep_scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t rows,
+                              int64_t n, const T *dp) {
+  T *out = (T *)j->dscores + ((b * j->heads + h) * j->t + t0) * j->s;
+  for (int64_t i = 0; i < rows; i++) {
+    memcpy(out + i * j->s, dp + i * n, (size_t)n * sizeof(T));
+    memset(out + i * j->s + n, 0, (size_t)(j->s - n) * sizeof(T));
+  }
+}
+
 static bool NAME(backward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T *p) {
   int64_t rows = rows_of(j, t0), n = keys_of(j, t0 + rows - 1);
+  int64_t kept = h / j->group;
   T *dp = p + rows * n;
-  const T *q = (const T *)start(&j->q, b, h, t0), *k = (const T *)start(&j->k, b, h, 0);
+  const T *q = (const T *)start(&j->q, b, h, t0), *k = (const T *)start(&j->k, b, kept, 0);
   const T *g = (const T *)start(&j->g, b, h, t0);
-  T *dq = (T *)start(&j->dq, b, h, t0), *dk = (T *)start(&j->dk, b, h, 0);
-  T *dv = (T *)start(&j->dv, b, h, 0);
-  return NAME(backward_scores)(j, b, h, t0, rows, n, p, dp) &&
-         GEMM(true, false, n, j->e, rows, 1, p, n, g, j->g.row, true, dv, j->dv.row) &&
+  T *dq = (T *)start(&j->dq, b, h, t0), *dk = (T *)start(&j->dk, b, kept, 0);
+  T *dv = (T *)start(&j->dv, b, kept, 0);
+  if (!NAME(backward_scores)(j, b, h, t0, rows, n, p, dp)) return false;
+  if (j->dscores != NULL) NAME(keep_scores)(j, b, h, t0, rows, n, dp);
+  return GEMM(true, false, n, j->e, rows, 1, p, n, g, j->g.row, true, dv, j->dv.row) &&
          GEMM(true, false, n, j->d, rows, j->scale, dp, n, q, j->q.row, true, dk, j->dk.row) &&
          GEMM(false, false, rows, j->d, n, j->scale, dp, n, k, j->k.row, false, dq, j->dq.row);
 }
 
-/* One head: later tiles add to the same gradients of keys and values. */
-static void NAME(backward)(void *ud, int64_t head) {
+/* The heads of queries that share a head of keys: later ones add to the same gradients of keys and
+   values. */
+static void NAME(backward)(void *ud, int64_t number) {
   job *j = ud;
-  int64_t b = head / j->heads, h = head % j->heads;
+  int64_t shared = j->heads / j->group, b = number / shared, kept = number % shared;
   for (int64_t s = 0; s < j->s; s++) {
-    memset(start(&j->dk, b, h, s), 0, (size_t)j->d * sizeof(T));
-    memset(start(&j->dv, b, h, s), 0, (size_t)j->e * sizeof(T));
+    memset(start(&j->dk, b, kept, s), 0, (size_t)j->d * sizeof(T));
+    memset(start(&j->dv, b, kept, s), 0, (size_t)j->e * sizeof(T));
   }
-  for (int64_t t0 = 0; t0 < j->t; t0 += ROWS)
-    if (!NAME(backward_tile)(j, b, h, t0, (T *)scratch_of(j))) atomic_store(&j->failed, true);
+  for (int64_t h = kept * j->group; h < (kept + 1) * j->group; h++)
+    for (int64_t t0 = 0; t0 < j->t; t0 += ROWS)
+      if (!NAME(backward_tile)(j, b, h, t0, (T *)scratch_of(j))) atomic_store(&j->failed, true);
 }

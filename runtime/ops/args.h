@@ -193,9 +193,13 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
   A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
 #define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
 
-/* Attention. No scale: 1 / sqrt(D). */
-#define LT_ARGS_attention(A) A(FLAG, causal, false) A(SCALAR, scale, LT_NONE_SCALAR)
-#define LT_ARGS_attention_backward(A) LT_ARGS_attention(A)
+/* Attention. No scale: 1 / sqrt(D). A ticket is drawn only where something is dropped. `of_mask`:
+   the mask's gradient is wanted too. */
+#define LT_ARGS_attention(A)                                                          \
+  A(FLAG, causal, false)                                                              \
+  A(SCALAR, scale, LT_NONE_SCALAR) A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) \
+      A(TICKET, ticket, LT_NO_TICKET)
+#define LT_ARGS_attention_backward(A) LT_ARGS_attention(A) A(FLAG, of_mask, false)
 
 /* From here on: derived. */
 #define LT_CTYPE_INT int64_t

@@ -1,4 +1,5 @@
-/* runtime/ops/infer_attention.c: shapes of attention. B batch, H heads, T queries, S keys. */
+/* runtime/ops/infer_attention.c: shapes of attention. B batch, H heads, T queries, S keys; with
+   enable_gqa keys and values have fewer heads, each for as many heads of queries. */
 #include <math.h>
 
 #include "ops/infer.h"
@@ -16,12 +17,24 @@ static lt_meta heads_inside(lt_shape s, lt_dtype dtype) {
   return m;
 }
 
-static bool shapes_fit(const lt_tensor *q, const lt_tensor *k, const lt_tensor *v) {
+static bool shapes_fit(const lt_tensor *q, const lt_tensor *k, const lt_tensor *v, bool shared) {
   int n = q->ndim;
-  if (n < 3 || n > 4 || k->ndim != n || v->ndim != n) return false;
-  for (int i = 0; i < n - 2; i++)
-    if (q->size[i] != k->size[i] || q->size[i] != v->size[i]) return false;
+  if (n < 2 || n > 4 || k->ndim != n || v->ndim != n) return false;
+  for (int i = 0; i < n - 2; i++) {
+    bool heads = shared && i == n - 3 && k->size[i] > 0 && q->size[i] % k->size[i] == 0;
+    if ((q->size[i] != k->size[i] && !heads) || k->size[i] != v->size[i]) return false;
+  }
   return q->size[n - 1] == k->size[n - 1] && k->size[n - 2] == v->size[n - 2];
+}
+
+static bool shapes_differ(lt_ctx *c, const lt_infer *i, bool shared) {
+  const lt_tensor *q = i->in[0], *k = i->in[1], *v = i->in[2];
+  return lt_fail(c, LT_ESHAPE,
+                 "%s: needs q [.., T, D], k [.., S, D], v [.., S, E] of 2 to 4 dims%s, got %s, %s, "
+                 "%s%s",
+                 i->op->name, shared ? ", heads of q a multiple of those of k and v" : "",
+                 LT_TENSOR_STR(q), LT_TENSOR_STR(k), LT_TENSOR_STR(v),
+                 !shared && shapes_fit(q, k, v, true) ? "; enable_gqa = true shares heads" : "");
 }
 
 static bool check_mask(lt_ctx *c, const lt_infer *i, lt_shape scores) {
@@ -42,11 +55,7 @@ static bool check_mask(lt_ctx *c, const lt_infer *i, lt_shape scores) {
 bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   lt_args_attention *a = i->args;
   const lt_tensor *q = i->in[0], *k = i->in[1], *v = i->in[2];
-  if (!shapes_fit(q, k, v))
-    return lt_fail(c, LT_ESHAPE,
-                   "%s: needs q [.., T, D], k [.., S, D], v [.., S, E] of 3 or 4 dims, got %s, %s, "
-                   "%s",
-                   i->op->name, LT_TENSOR_STR(q), LT_TENSOR_STR(k), LT_TENSOR_STR(v));
+  if (!shapes_fit(q, k, v, a->enable_gqa)) return shapes_differ(c, i, a->enable_gqa);
   lt_dtype d = (lt_dtype)q->dtype;
   if (!lt_dtype_is_float(d) || k->dtype != q->dtype || v->dtype != q->dtype)
     return lt_fail(c, LT_EDTYPE, "%s: q, k and v must be floating and of one dtype, got %s, %s, %s",
@@ -57,6 +66,9 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   scores.size[n - 1] = k->size[n - 2];
   out.size[n - 1] = v->size[n - 1];
   if (!check_mask(c, i, scores)) return false;
+  if (!(a->dropout_p >= 0 && a->dropout_p <= 1))
+    return lt_fail(c, LT_EARG, "%s: dropout_p must be in 0..1: got %g", i->op->name, a->dropout_p);
+  if (a->dropout_p > 0 && !a->ticket.drawn) a->ticket = lt_rng_draw(&c->rng);
   if (a->scale.kind == LT_NO_SCALAR)
     a->scale = lt_scalar_of(q->size[n - 1] > 0 ? 1 / sqrt((double)q->size[n - 1]) : 1);
   i->out[0] = heads_inside(out, d);
@@ -64,9 +76,15 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   return lt_assert(c, i->n_out == 2);
 }
 
-/* (g, q, k, v, out, lse, mask): gradients of q, k and v. */
+/* (g, q, k, v, out, lse, mask): gradients of q, k and v; of the scores if the mask wants one. */
 bool lt_infer_attention_backward(lt_ctx *c, lt_infer *i) {
-  for (int k = 0; k < 3; k++)
-    i->out[k] = heads_inside(lt_tensor_shape(i->in[k + 1]), (lt_dtype)i->in[k + 1]->dtype);
-  return lt_assert(c, i->n_out == 3);
+  const lt_args_attention_backward *a = i->args;
+  const lt_tensor *q = i->in[1], *k = i->in[2];
+  i->n_out = a->of_mask ? 4 : 3;
+  i->out[3].shape = lt_tensor_shape(q);
+  i->out[3].shape.size[q->ndim - 1] = k->size[q->ndim - 2];
+  i->out[3].dtype = q->dtype == LT_F64 ? LT_F64 : LT_F32;
+  for (int n = 0; n < 3; n++)
+    i->out[n] = heads_inside(lt_tensor_shape(i->in[n + 1]), (lt_dtype)i->in[n + 1]->dtype);
+  return lt_ok(c);
 }

@@ -2,12 +2,15 @@
  * differences. */
 #include "tensor_test.h"
 
-static lt_tensor *attend_scaled(lt_ctx *c, lt_tensor *const *in, bool causal, lt_scalar scale) {
+static lt_tensor *attend_with(lt_ctx *c, lt_tensor *const *in, const lt_args_attention *a) {
   lt_tensor *out[2] = {NULL};
-  const lt_args_attention a = {.causal = causal, .scale = scale};
   lt_tensor *args[4] = {in[0], in[1], in[2], in[3]};
-  lt_apply(c, LT_OP_scaled_dot_product_attention, in[3] != NULL ? 4 : 3, args, &a, 2, out);
+  lt_apply(c, LT_OP_scaled_dot_product_attention, in[3] != NULL ? 4 : 3, args, a, 2, out);
   return out[0];
+}
+
+static lt_tensor *attend_scaled(lt_ctx *c, lt_tensor *const *in, bool causal, lt_scalar scale) {
+  return attend_with(c, in, &(lt_args_attention){.causal = causal, .scale = scale});
 }
 
 static lt_tensor *attend(lt_ctx *c, lt_tensor *const *in, bool causal) {
@@ -194,6 +197,92 @@ static void gradients(void **state) {
   check_gradient(c, call_attention, &o, 3, in, 0, 1e-6);
 }
 
+static lt_tensor *call_with(lt_ctx *c, lt_tensor *const *in, void *ud) {
+  return attend_with(c, (lt_tensor *[]){in[0], in[1], in[2], in[3]}, ud);
+}
+
+/* Shapes of the mask, broadcast in different dims; causal rows too. */
+static void gradient_of_a_mask(void **state) {
+  lt_ctx *c = *state;
+  const lt_shape masks[] = {SHAPE(2, 2, 3, 4), SHAPE(3, 4), SHAPE(2, 1, 1, 4), SHAPE(2, 3, 1)};
+  for (int k = 0; k < 4; k++)
+    for (int causal = 0; causal < 2; causal++) {
+      lt_tensor *in[4];
+      inputs(c, LT_F64, (int64_t[]){2, 2, 3, 4, 2, 3}, in);
+      in[3] = tensor_random(c, LT_F64, masks[k], 8, -1, 1);
+      check_gradient(c, call_with, &(lt_args_attention){.causal = causal}, 4, in, 0, 1e-6);
+    }
+}
+
+/* Heads of k and v repeated by hand; two dims as one batch of one head. */
+static void shared_heads_and_two_dims(void **state) {
+  lt_ctx *c = *state;
+  lt_tensor *in[4], *wide[4] = {NULL}, *flat[4] = {NULL}, *kept[4] = {NULL};
+  inputs(c, LT_F64, (int64_t[]){2, 6, 70, 9, 4, 5}, in);
+  kept[0] = in[0];
+  for (int k = 1; k < 3; k++) {
+    kept[k] = lt_slice(c, in[k], 1, 0, 2, 1);
+    lt_shape s = lt_tensor_shape(kept[k]);
+    lt_tensor *x = lt_reshape(c, kept[k], SHAPE(2, 2, 1, s.size[2], s.size[3]));
+    x = lt_expand_to(c, x, SHAPE(2, 2, 3, s.size[2], s.size[3]));
+    wide[k] = lt_reshape(c, x, SHAPE(2, 6, s.size[2], s.size[3]));
+  }
+  wide[0] = in[0];
+  lt_args_attention gqa = {.enable_gqa = true};
+  for (int causal = 0; causal < 2; causal++) {
+    gqa.causal = causal;
+    expect_same_bits(c, attend_with(c, kept, &gqa), attend(c, wide, causal));
+  }
+  for (int k = 0; k < 3; k++) flat[k] = lt_select(c, lt_select(c, in[k], 0, 1), 0, 2);
+  lt_tensor *y = lt_select(c, lt_select(c, attend(c, in, false), 0, 1), 0, 2);
+  expect_same_bits(c, attend(c, flat, false), y);
+  inputs(c, LT_F64, (int64_t[]){1, 4, 3, 3, 2, 2}, in);
+  for (int k = 1; k < 3; k++) in[k] = tensor_random(c, LT_F64, SHAPE(1, 2, 3, 2), 9, -1, 1);
+  in[3] = tensor_random(c, LT_F64, SHAPE(4, 3, 3), 8, -1, 1);
+  check_gradient(c, call_with, &gqa, 4, in, 0, 1e-6);
+  for (int k = 0; k < 3; k++) in[k] = tensor_random(c, LT_F64, SHAPE(3, 2), (uint64_t)k, -1, 1);
+  in[3] = tensor_random(c, LT_F64, SHAPE(3, 3), 8, -1, 1);
+  check_gradient(c, call_with, &(lt_args_attention){.causal = true}, 4, in, 0, 1e-6);
+}
+
+/* The same as softmax, dropout by that ticket, product. */
+static lt_tensor *written_out(lt_ctx *c, lt_tensor *const *in, void *ud) {
+  const lt_args_attention *a = ud;
+  lt_tensor *p = lt_binary(c, LT_OP_matmul, in[0], lt_transpose(c, in[1], 2, 3));
+  p = lt_binary_scalar(c, LT_OP_mul, p, a->scale);
+  p = lt_apply1(c, LT_OP_softmax, 1, &p, &(lt_args_softmax){.dim = 3});
+  const lt_args_dropout drop = {.p = a->dropout_p, .ticket = a->ticket};
+  return lt_binary(c, LT_OP_matmul, lt_apply1(c, LT_OP_dropout, 1, &p, &drop), in[2]);
+}
+
+static void dropout_of_the_weights(void **state) {
+  lt_ctx *c = *state;
+  lt_args_attention a = {.scale = lt_scalar_of(0.5),
+                         .dropout_p = 0.4,
+                         .ticket = {.drawn = true, .seed = 77, .position = 5}};
+  static const int64_t some[][6] = {{2, 3, 5, 7, 4, 3}, {1, 2, 70, 2100, 4, 4}};
+  for (int k = 0; k < 2; k++) {
+    lt_tensor *in[4];
+    inputs(c, LT_F64, some[k], in);
+    expect_close(c, attend_with(c, in, &a), written_out(c, in, &a), 1e-13);
+  }
+  lt_tensor *in[4];
+  inputs(c, LT_F64, (int64_t[]){1, 2, 3, 5, 2, 2}, in);
+  in[3] = tensor_random(c, LT_F64, SHAPE(3, 5), 8, -1, 1);
+  check_gradient(c, call_with, &a, 4, in, 0, 1e-6);
+  a.dropout_p = 1;
+  expect_close(c, attend_with(c, in, &a),
+               lt_full(c, SHAPE(1, 2, 3, 2), lt_scalar_of(0), LT_F64, LT_CPU_DEVICE), 0);
+  /* A ticket is drawn for each call, and for none without dropout. */
+  uint32_t before = c->rng.ordinal;
+  a.dropout_p = 0, a.ticket = LT_NO_TICKET;
+  attend_with(c, in, &a);
+  assert_int_equal(c->rng.ordinal, before);
+  a.dropout_p = 0.5;
+  attend_with(c, in, &a);
+  assert_int_equal(c->rng.ordinal, before + 1);
+}
+
 /* f32, f16 and bf16 against f64; 1 and 2 threads and a second run give the same bits. */
 static void low_precision_gradients(void **state) {
   lt_ctx *c = *state;
@@ -257,8 +346,8 @@ static void wrong_calls(void **state) {
   attend(c, in, false);
   expect_failure(
       c, LT_ESHAPE,
-      "scaled_dot_product_attention: needs q [.., T, D], k [.., S, D], v [.., S, E] of 3 "
-      "or 4 dims, got [2, 3, 5, 8], [2, 3, 5, 4], [2, 3, 5, 8]");
+      "scaled_dot_product_attention: needs q [.., T, D], k [.., S, D], v [.., S, E] of 2 "
+      "to 4 dims, got [2, 3, 5, 8], [2, 3, 5, 4], [2, 3, 5, 8]");
   memcpy(in, good, sizeof in);
   in[3] = TENSOR(c, LT_BOOL, SHAPE(2, 1), 1, 1);
   attend(c, in, false);
@@ -269,19 +358,38 @@ static void wrong_calls(void **state) {
   expect_failure(c, LT_EDTYPE,
                  "scaled_dot_product_attention: mask must be bool (true takes part) or floating "
                  "(added to the scores), got i64");
-  in[3] = wants_grad(tensor_random(c, LT_F32, SHAPE(5, 5), 1, -1, 1));
-  lt_tensor *y = attend(c, in, false);
-  lt_backward(c, lt_apply1(c, LT_OP_sum, LT_IN(y), NULL), &(lt_backward_options){0});
-  expect_failure(c, LT_EARG,
-                 "scaled_dot_product_attention: has no derivative by its mask; detach the mask or "
-                 "write the product out with softmax");
+  memcpy(in, good, sizeof in);
+  in[1] = tensor_random(c, LT_F32, SHAPE(2, 1, 5, 8), 1, -1, 1), in[2] = in[1];
+  attend(c, in, false);
+  expect_failure(
+      c, LT_ESHAPE,
+      "scaled_dot_product_attention: needs q [.., T, D], k [.., S, D], v [.., S, E] of 2 to 4 "
+      "dims, got [2, 3, 5, 8], [2, 1, 5, 8], [2, 1, 5, 8]; enable_gqa = true shares heads");
+  in[1] = tensor_random(c, LT_F32, SHAPE(2, 2, 5, 8), 1, -1, 1), in[2] = in[1];
+  attend_with(c, in, &(lt_args_attention){.enable_gqa = true});
+  expect_failure(
+      c, LT_ESHAPE,
+      "scaled_dot_product_attention: needs q [.., T, D], k [.., S, D], v [.., S, E] of 2 to 4 "
+      "dims, heads of q a multiple of those of k and v, got [2, 3, 5, 8], [2, 2, 5, 8], "
+      "[2, 2, 5, 8]");
+  attend_with(c, good, &(lt_args_attention){.dropout_p = 1.5});
+  expect_failure(c, LT_EARG, "scaled_dot_product_attention: dropout_p must be in 0..1: got 1.5");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      OP_TEST(every_size_and_dtype),  OP_TEST(scale_and_masks),  OP_TEST(rows_without_keys),
-      OP_TEST(heads_of_a_projection), OP_TEST(gradients),        OP_TEST(low_precision_gradients),
-      OP_TEST(threads_do_not_matter), OP_TEST(without_elements), OP_TEST(wrong_calls),
+      OP_TEST(every_size_and_dtype),
+      OP_TEST(scale_and_masks),
+      OP_TEST(rows_without_keys),
+      OP_TEST(heads_of_a_projection),
+      OP_TEST(gradients),
+      OP_TEST(low_precision_gradients),
+      OP_TEST(threads_do_not_matter),
+      OP_TEST(without_elements),
+      OP_TEST(wrong_calls),
+      OP_TEST(gradient_of_a_mask),
+      OP_TEST(shared_heads_and_two_dims),
+      OP_TEST(dropout_of_the_weights),
   };
   return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }
