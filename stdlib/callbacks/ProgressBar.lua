@@ -5,6 +5,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
+local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
 local ProgressBar = Callback:extend("ProgressBar")
@@ -39,14 +40,14 @@ local function time_text(seconds)
 end
 
 local function value_text(value)
-  if math.type(value) == "integer" then return tostring(value) end
+  if math.type(value) ~= "float" then return errors.printable(tostring(value)) end
   return ("%.4g"):format(value)
 end
 
 local function metrics_text(metrics)
   local parts = {}
   for name, value in tree.pairs(metrics) do
-    parts[#parts + 1] = ("%s=%s"):format(name, value_text(value))
+    parts[#parts + 1] = ("%s=%s"):format(errors.printable(name), value_text(value))
   end
   return table.concat(parts, " ")
 end

@@ -10,6 +10,7 @@ local CheckpointIO = require "ltrain.core.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"
 local adopt = require "ltrain.core.adopt"
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -142,7 +143,7 @@ end
 function Strategy:batch_to_device(batch)
   local device = self.root_device
   return tree.map(batch, function(leaf)
-    return type(leaf) == "userdata" and leaf:to(device) or leaf
+    return c.is_tensor(leaf) and leaf:to(device) or leaf
   end)
 end
 

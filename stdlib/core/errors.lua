@@ -63,10 +63,16 @@ function errors.show_ranks(list)
   return ("rank%s %s"):format(#list > 1 and "s" or "", table.concat(list, ", "))
 end
 
+--- A text whose control characters are written as Lua writes them: it moves no cursor.
+function errors.printable(text)
+  return (text:gsub("%c", function(char) return ("\\%d"):format(char:byte()) end))
+end
+
 --- A value as error texts name it: short, with the type where the value says too little.
 function errors.show(value)
   local kind = type(value)
   if kind == "string" then
+    value = errors.printable(value)
     return #value <= 60 and ("'%s'"):format(value) or ("'%s...'"):format(value:sub(1, 57))
   elseif kind == "number" or kind == "boolean" or kind == "nil" then
     return value ~= value and "nan" or tostring(value)

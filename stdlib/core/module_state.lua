@@ -94,7 +94,8 @@ local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
 --- `self:save_hyperparameters(o, {ignore =, logger =})`: keep the options `o` that init was given
 --- in `self.hparams`: they go into checkpoints, and load_from_checkpoint gives them to init.
---- Options: ignore, a list of names to leave out; logger (true) also shows them to the loggers.
+--- Options: ignore, a list of names to leave out; logger (true) also shows them to the loggers. A
+--- second call, as a class below makes it, adds to what is kept.
 function module_state.save_hyperparameters(self, ...)
   if select("#", ...) == 0 then
     errors.blame("save_hyperparameters: say what to keep: self:save_hyperparameters(o) with the "
@@ -106,6 +107,7 @@ function module_state.save_hyperparameters(self, ...)
     logger = { type = "boolean", default = true },
   }, "save_hyperparameters")
   local ignored, kept = {}, {}
+  for name, value in next, rawget(self, "hparams") or {} do kept[name] = value end
   for _, name in ipairs(type(o.ignore) == "string" and { o.ignore } or o.ignore) do
     ignored[name] = true
   end

@@ -8,9 +8,16 @@ local ModuleList = Module:extend("ModuleList")
 
 --- nn.ModuleList{a, b} or nn.ModuleList(a, b)
 function ModuleList:init(...)
-  local list = { ... }
-  if type(list[1]) == "table" and getmetatable(list[1]) == nil then list = list[1] end
-  for i = 1, #list do self:append(list[i]) end
+  local list = table.pack(...)
+  local count = list.n
+  if type(list[1]) == "table" and getmetatable(list[1]) == nil then
+    list = list[1]
+    count = #list
+    for key in next, list do -- one with gaps may have any length
+      if math.type(key) == "integer" then count = math.max(count, key) end
+    end
+  end
+  for i = 1, count do self:append(list[i]) end
 end
 
 --- Add a module at the end; returns the list.

@@ -2,6 +2,8 @@
 
 local Module = require "ltrain.core.Module"
 local ModuleList = require "ltrain.nn.ModuleList"
+local errors = require "ltrain.core.errors"
+local walk = require "ltrain.core.walk"
 
 local Sequential = Module:extend("Sequential")
 
@@ -11,7 +13,9 @@ Sequential.append = ModuleList.append
 
 function Sequential:forward(x, ...)
   for i = 1, #self do
-    if i == 1 then x = self[1](x, ...) else x = self[i](x) end
+    local layer = self[i]
+    if layer == nil then errors.blame("%s: element %d is nil", walk.class_name(self), i) end
+    if i == 1 then x = layer(x, ...) else x = layer(x) end
   end
   return x
 end

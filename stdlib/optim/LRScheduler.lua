@@ -10,10 +10,19 @@ local LRScheduler = class.extend(nil, "LRScheduler")
 
 LRScheduler.extend = class.extend
 
+local function is_finite(value)
+  return type(value) == "number" and value - value == 0
+end
+
 --- Set the rates for the number of steps so far. A group that was added since keeps its own.
 function LRScheduler:apply()
   for i, base in ipairs(self.base_lrs) do
-    self.optimizer.param_groups[i].lr = self:rate(base, self.last_epoch, i)
+    local rate = self:rate(base, self.last_epoch, i)
+    if not is_finite(rate) then
+      errors.blame("%s: the rate of group %d after %d steps must be a finite number: got %s",
+        getmetatable(self).__name, i, self.last_epoch, errors.show(rate))
+    end
+    self.optimizer.param_groups[i].lr = rate
   end
 end
 
@@ -58,7 +67,10 @@ end
 function LRScheduler:load_state_dict(state)
   local name = getmetatable(self).__name
   class.check_saved(self, state.class, name)
-  if #state.base_lrs ~= #self.base_lrs then
+  if type(state.base_lrs) ~= "table" or math.type(state.last_epoch) ~= "integer" then
+    errors.blame("%s: load_state_dict: this is not the state of a scheduler: base_lrs is %s, "
+      .. "last_epoch is %s", name, errors.show(state.base_lrs), errors.show(state.last_epoch))
+  elseif #state.base_lrs ~= #self.base_lrs then
     errors.blame("%s: load_state_dict: the state has %d groups, the scheduler %d", name,
       #state.base_lrs, #self.base_lrs)
   end

@@ -1,6 +1,7 @@
 -- stdlib/optim/LambdaLR.lua: the rate times a function of the number of steps.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
 local LambdaLR = LRScheduler:extend("LambdaLR")
@@ -22,7 +23,13 @@ function LambdaLR:init(optimizer, factor)
 end
 
 function LambdaLR:rate(base, n, index)
-  return base * (self.factors[index] or self.factors[1])(n)
+  local fn = self.factors[index] or self.factors[1]
+  local factor = fn(n)
+  if type(factor) ~= "number" then
+    errors.blame("optim.LambdaLR: the function of %s must return a number: got %s after %d steps",
+      c.runtime.function_line(fn), errors.show(factor), n)
+  end
+  return base * factor
 end
 
 return LambdaLR

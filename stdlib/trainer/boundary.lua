@@ -77,10 +77,10 @@ local until_read <const> = setmetatable({}, { __close = function(_, err)
   interrupt.forbid(err)
 end })
 
---- The next batch of a pass, as loaders.next; of several ranks as agree.next. Reading may end at
+-- The next batch of a pass, as loaders.next; of several ranks as agree.next. Reading may end at
 -- any line of the data set: the batch that was being read is not part of the run yet, so the run is
 -- saved as it was before. Several ranks end together, between batches.
-function boundary.next(state, pass)
+local function next_batch(state, pass)
   if state.many_ranks then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end
@@ -89,6 +89,13 @@ function boundary.next(state, pass)
   local _ <close> = until_read
   local batch, index, is_last = loaders.next(pass)
   state.random = nil
+  return batch, index, is_last
+end
+
+--- The next batch of a pass; nil at its end. A pass without any is an error.
+function boundary.next(state, pass)
+  local batch, index, is_last = next_batch(state, pass)
+  if batch == nil then loaders.refuse_nothing(pass, state.fn) end
   return batch, index, is_last
 end
 

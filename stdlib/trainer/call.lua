@@ -38,11 +38,15 @@ local function watches(callback)
   return callback.monitor ~= nil or callback.saves_checkpoints or callback.comes_late
 end
 
+-- Methods of a callback besides its hooks, which must be methods if they are there.
+local OF_CALLBACKS <const> = { "state_key", "state_dict", "load_state_dict" }
+
 -- Raises unless what `object` has under the name of a hook can be called.
 local function check_callable(state, object, name, fn)
   if type(fn) == "function" or is_callable(fn) then return end
-  errors.blame("%s: %s.%s must be a function: got %s", state.fn, walk.class_name(object), name,
-    errors.show(fn))
+  local meta = getmetatable(object)
+  errors.blame("%s: %s.%s must be a function: got %s", state.fn,
+    meta and meta.__name or "data module", name, errors.show(fn))
 end
 
 --- Whether a callback or module defines a hook of its own; `base`: the class that all of its kind
@@ -83,6 +87,7 @@ function call.resolve(state)
   state.callbacks = {}
   for i, callback in ipairs(state.trainer.callbacks) do
     state.callbacks[i] = Callback.adopt(callback)
+    for _, name in ipairs(OF_CALLBACKS) do check_callable(state, callback, name, callback[name]) end
   end
   local late
   for _, row in ipairs(hooks.rows) do
@@ -147,6 +152,7 @@ local function call_all(state, targets, name, ...)
     local target = targets[i]
     local fn = target[name]
     local answer
+    if fn then check_callable(state, target, name, fn) end
     if state.many_ranks then
       together.set(TOGETHER[name] and (target == module or target.all_ranks))
     end
@@ -210,9 +216,11 @@ end
 --- Calls a hook of the data module, if there is one that defines it.
 function call.data(state, name, ...)
   local data = state.data_module
-  if data and data[name] then
+  local fn = data and data[name]
+  if fn then
+    check_callable(state, data, name, fn)
     local _ <close> = allow_interrupt(state)
-    return data[name](data, ...)
+    return fn(data, ...)
   end
 end
 

@@ -107,7 +107,7 @@ function console.table(title, figures)
   table.sort(names)
   local lines = {}
   for i, name in ipairs(names) do
-    local cells = { ("%-" .. width .. "s"):format(name) }
+    local cells = { name .. (" "):rep(width - #name) } -- a format takes widths up to 99
     for _, one in ipairs(figures) do
       cells[#cells + 1] = ("%12s"):format(one[name] and number_text(one[name]) or "")
     end

@@ -115,7 +115,7 @@ local function read_outputs(state, count, outputs)
   end
   local loss, weight = outputs, nil
   if type(outputs) == "table" then loss, weight = outputs.loss, outputs.weight end
-  if type(loss) ~= "userdata" then
+  if not c.is_tensor(loss) then
     errors.blame("training_step: return the loss (a tensor), a table with loss, or nil: got %s",
       type(outputs) == "table" and ("a table with loss = %s"):format(errors.show(loss))
       or errors.show(outputs))
@@ -315,6 +315,10 @@ end
 
 --- `self:manual_backward(loss)`.
 function optimize.manual_backward(state, loss, ...)
+  if not c.is_tensor(loss) or loss:numel() ~= 1 then
+    errors.blame("manual_backward: the loss must be a tensor of one element: got %s",
+      errors.show(loss))
+  end
   check_finite(state, loss)
   call.hook(state, "on_before_backward", loss)
   if state.many_ranks then

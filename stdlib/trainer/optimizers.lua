@@ -96,13 +96,24 @@ local function hint(value)
   return is_plain(value[1]) and hint(value[1]) or ""
 end
 
+-- What the loops and checkpoints ask of an optimizer besides step.
+local function add_optimizer(found, optimizer)
+  for _, name in ipairs { "zero_grad", "state_dict", "load_state_dict" } do
+    if not has_method(optimizer, name) then
+      errors.blame("configure_optimizers: an optimizer needs zero_grad, state_dict and "
+        .. "load_state_dict: got %s without %s", errors.show(optimizer), name)
+    end
+  end
+  found.optimizers[#found.optimizers + 1] = optimizer
+end
+
 local function add_pair(state, found, pair)
   if not is_optimizer(pair.optimizer) then
     errors.blame("configure_optimizers: a table needs optimizer: got %s%s",
       errors.show(pair.optimizer), hint(pair))
   end
   pair = drop_unknown(state, pair, PAIR_KEYS, "the returned table")
-  found.optimizers[#found.optimizers + 1] = pair.optimizer
+  add_optimizer(found, pair.optimizer)
   if pair.lr_scheduler ~= nil then
     local config = read_scheduler(state, pair.lr_scheduler, pair.monitor)
     found.schedulers[#found.schedulers + 1] = config
@@ -111,14 +122,17 @@ end
 
 local function add_lists(state, found, opts, schedulers)
   if is_optimizer(opts) then opts = { opts } end
-  if is_scheduler(schedulers) or schedulers and schedulers.scheduler then
+  if is_scheduler(schedulers) or is_plain(schedulers) and schedulers.scheduler then
     schedulers = { schedulers }
+  elseif schedulers ~= nil and not is_plain(schedulers) then
+    errors.blame("configure_optimizers: a scheduler or a list of them is needed: got %s",
+      errors.show(schedulers))
   end
   for _, optimizer in ipairs(opts) do
     if not is_optimizer(optimizer) then
       errors.blame("configure_optimizers: an optimizer is needed: got %s", errors.show(optimizer))
     end
-    found.optimizers[#found.optimizers + 1] = optimizer
+    add_optimizer(found, optimizer)
   end
   for _, given in ipairs(schedulers or {}) do
     found.schedulers[#found.schedulers + 1] = read_scheduler(state, given)

@@ -44,7 +44,12 @@ local function merge_callbacks(state)
   if not state.hooks.configure_callbacks then return end
   local trainer = state.trainer
   local brought = call.method(state, "configure_callbacks") or {}
-  if getmetatable(brought) ~= nil then brought = { brought } end
+  if type(brought) ~= "table" then
+    errors.blame("configure_callbacks: return a callback or a list of them: got %s",
+      errors.show(brought))
+  elseif getmetatable(brought) ~= nil then
+    brought = { brought }
+  end
   local list = {}
   for _, callback in ipairs(trainer.callbacks) do
     local replaced = false

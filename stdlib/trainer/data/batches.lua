@@ -9,7 +9,7 @@ local batches = {}
 -- Calls a transfer hook of the data module, else of the module, else `default`.
 local function transfer_hook(state, name, batch, ...)
   local data = state.data_module
-  if data and data[name] then return (data[name](data, batch, ...)) end
+  if data and data[name] then return (call.data(state, name, batch, ...)) end
   if state.hooks[name] then return (call.method(state, name, batch, ...)) end
   return batch
 end

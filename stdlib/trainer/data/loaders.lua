@@ -4,6 +4,7 @@
 -- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
 -- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
 -- function (one that returns an iterator, or itself an iterator), an object that can be called.
+local c = require "ltrain.c"
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
@@ -198,6 +199,7 @@ end
 function loaders.open(source, kind, epoch, position, counter, saved)
   local pass = { source = source, kind = kind, index = position, counter = counter,
     draws = is_loader(source.loader) }
+  pass.exhausted = source.spent -- a function that has given all that it has
   pass.rewinds = pass.draws and can_rewind(source.loader)
   source.last_pass = pass
   if source.count and position >= source.count then
@@ -257,6 +259,17 @@ function loaders.next(pass)
   pass.index, pass.counter = index + 1, pass.counter + 1
   pass.reading, pass.before = false, nil
   return batch, index, is_last
+end
+
+--- Raises when a pass has ended that gave no batch at all.
+function loaders.refuse_nothing(pass, fn)
+  local source = pass.source
+  if pass.index > 0 or pass.exhausted or source.count == 0 then return end
+  local loader = source.loader
+  local line = type(loader) == "function" and c.runtime.function_line(loader)
+  errors.blame("%s: %s has no batches: %s", fn, source.where, line
+    and ("the function of %s returned nothing, or an iterator that gave nothing"):format(line)
+    or errors.show(loader) .. " gave none")
 end
 
 --- What the loader itself wants to keep at this point, or nil. After a read that was cut short:

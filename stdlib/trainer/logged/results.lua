@@ -6,6 +6,7 @@
 -- (that waits for nothing there); on a device it stays a tensor until somebody shows it, because
 -- reading it would make the step wait.
 local batches = require "ltrain.trainer.data.batches"
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
 local hooks = require "ltrain.trainer.hooks"
@@ -15,9 +16,7 @@ local tree = require "ltrain.core.tree"
 
 local results = {}
 
-local function is_tensor(value)
-  return type(value) == "userdata"
-end
+local is_tensor <const> = c.is_tensor
 
 -- The options of `self:log`. `batch_size` may change from batch to batch, the others may not.
 local FIXED <const> = {
@@ -30,7 +29,9 @@ local REDUCE <const> = { mean = "mean", avg = "mean", min = "min", max = "max", 
 
 --- Accumulators of one pass. `train` says whose step values feed `callback_metrics`.
 function results.new(train)
-  return { train = train, order = {}, loaders = { {} }, loader = 1, serial = 0, start = 0 }
+  return {
+    train = train, order = {}, names = {}, loaders = { {} }, loader = 1, serial = 0, start = 0,
+  }
 end
 
 --- A new batch has begun: what was logged before it is no longer this step's.
@@ -50,7 +51,7 @@ function results.reset(res)
   for _, item in ipairs(res.order) do
     if item.metric and item.on_epoch then item.metric:reset() end
   end
-  res.order, res.loaders, res.rows, res.start = {}, { {} }, nil, res.serial
+  res.order, res.names, res.loaders, res.rows, res.start = {}, {}, { {} }, nil, res.serial
 end
 
 --- Forgets what was logged in one hook, which will come again.
@@ -95,6 +96,8 @@ end
 local function check_options(name, options)
   if type(name) ~= "string" then
     errors.blame("log: the name must be a string: got %s", errors.show(name))
+  elseif name:find "%c" then
+    errors.blame("log: the name must be without control characters: got %s", errors.show(name))
   end
   for key in pairs(options) do
     local known = false
@@ -120,6 +123,23 @@ local function shown_name(res, name, options)
   return name
 end
 
+-- Takes a name under which an item is shown: 'q' logged with on_step and on_epoch is 'q_step' and
+-- 'q_epoch' too, which nothing else may be.
+local function take_name(res, item, shown)
+  local owner = res.names[shown]
+  if owner and owner ~= item.name then
+    errors.blame("log: '%s' and '%s' would both be shown as '%s': rename one of them", owner,
+      item.name, shown)
+  end
+  res.names[shown] = item.name
+end
+
+local function take_names(res, item)
+  take_name(res, item, item.name)
+  take_name(res, item, item.step_name)
+  take_name(res, item, item.epoch_name)
+end
+
 local function new_item(state, name, value, options)
   check_options(name, options)
   local res = state.results
@@ -134,6 +154,7 @@ local function new_item(state, name, value, options)
   item.step_name = both and item.name .. "_step" or item.name
   item.epoch_name = both and item.name .. "_epoch" or item.name
   for _, option in ipairs(FIXED) do item.given[option] = options[option] end
+  take_names(res, item)
   local items = res.loaders[res.loader]
   items[state.hook] = items[state.hook] or {}
   items[state.hook][name] = item
@@ -327,6 +348,7 @@ function results.load_state_dict(res, list, metrics, empty)
       item.total, item.count, item.step_value, item.step_weight = nil, nil, nil, nil
     end
     res.order[#res.order + 1] = item
+    take_names(res, item)
     res.loaders[item.loader] = res.loaders[item.loader] or {}
     local items = res.loaders[item.loader]
     items[item.hook] = items[item.hook] or {}

@@ -3,12 +3,13 @@
 -- The check of what scripts pass, the flags of the command line and the page of options come from
 -- these rows.
 local duration = require "ltrain.core.duration"
+local errors = require "ltrain.core.errors"
 
 -- A limit: an integer counts batches, a float is a share.
 local function check_limit(value)
   if value < 0 then return ("must not be negative: got %s"):format(value) end
-  if math.type(value) == "float" and value > 1 then
-    return ("must be an integer (batches) or a share from 0.0 to 1.0: got %s"):format(value)
+  if value ~= value or math.type(value) == "float" and value > 1 then
+    return "must be an integer (batches) or a share from 0.0 to 1.0: got " .. errors.show(value)
   end
 end
 
@@ -21,7 +22,7 @@ local function flag(default, doc)
 end
 
 local function check_interval(value)
-  if value <= 0 then return ("must be positive: got %s"):format(value) end
+  if value ~= value or value <= 0 then return "must be positive: got " .. errors.show(value) end
   if math.type(value) == "float" and value > 1 then
     return ("must be an integer (batches) or a share up to 1.0: got %s"):format(value)
   end
