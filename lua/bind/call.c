@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "bind/state.h"
 #include "bind/tensor.h"
 #include "launch/launch.h"
@@ -148,7 +149,7 @@ void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *format, ...) {
   char text[LT_FAILURE_TEXT];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  lt_format_list(text, sizeof text, format, args);
   va_end(args);
   lt_fail(b->c, code, "%s", text);
   lt_raise_failure(L, b);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "bind/tensor.h"
 #include "ops/node.h"
 
@@ -25,8 +26,8 @@ typedef struct printer {
 static int format_float(const printer *p, double v, char *text) {
   if (isnan(v)) return snprintf(text, NUMBER, "nan");
   if (isinf(v)) return snprintf(text, NUMBER, v > 0 ? "inf" : "-inf");
-  if (p->scientific) return snprintf(text, NUMBER, "%.4e", v);
-  return p->integral ? snprintf(text, NUMBER, "%.0f.", v) : snprintf(text, NUMBER, "%.4f", v);
+  if (p->scientific) return lt_format(text, NUMBER, "%.4e", v);
+  return lt_format(text, NUMBER, p->integral ? "%.0f." : "%.4f", v);
 }
 
 static int format_element(const printer *p, int64_t k, char *text) {

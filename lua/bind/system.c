@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include "base/lines.h"
+#include "base/locale.h"
 #include "bind/process.h"
 #include "bind/tensor.h"
 #include "cpu/cpu.h"
 #include "host/stdlib.h"
 #include "ops/node.h"
 #include "registry.h"
+
+#define LOCALE_NAME "ltrain.Locale"
 
 static int clock_now(lua_State *L) {
   struct timespec t;
@@ -184,7 +187,30 @@ static int list_parts(lua_State *L) {
   return 1;
 }
 
+/* runtime.plain_locale(): until what it returns is closed, numbers have a point and names the order
+   of their bytes, whatever locale the host of this state has chosen. */
+static int plain_locale(lua_State *L) {
+  void **before = lua_newuserdatauv(L, sizeof *before, 0);
+  *before = NULL;
+  luaL_setmetatable(L, LOCALE_NAME);
+  *before = lt_locale_enter();
+  return 1;
+}
+
+static int locale_close(lua_State *L) {
+  void **before = luaL_checkudata(L, 1, LOCALE_NAME);
+  if (*before != NULL) lt_locale_leave(*before);
+  *before = NULL;
+  return 0;
+}
+
 void lt_bind_system(lua_State *L, lt_bind *b) {
+  static const luaL_Reg locale[] = {{"__close", locale_close}, {NULL, NULL}};
+  luaL_newmetatable(L, LOCALE_NAME);
+  luaL_setfuncs(L, locale, 0);
+  lua_pushliteral(L, LOCALE_NAME);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
   static const luaL_Reg runtime[] = {{"clock", clock_now},
                                      {"time", time_now},
                                      {"getenv", get_env},
@@ -192,6 +218,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"terminal_width", terminal_width},
                                      {"write_stdout", write_stdout},
                                      {"write_stderr", write_stderr},
+                                     {"plain_locale", plain_locale},
                                      {"hostname", host_name},
                                      {"pid", process_id},
                                      {"cpu_count", cpu_count},

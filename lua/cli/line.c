@@ -111,11 +111,13 @@ static const char *read_plain(const char *prompt, int *length) {
 }
 
 lt_line_status lt_line_read(const char *prompt, const char **text, size_t *length) {
+  locale_t before = uselocale(LC_GLOBAL_LOCALE); /* whose characters the terminal has */
   if (reader.edit == NULL && lt_line_is_terminal() && !open_editor()) reader.edit = NULL;
   int n = 0;
   lt_signals_clear();
   lt_signals_reading(true);
   const char *line = reader.edit != NULL ? read_edited(prompt, &n) : read_plain(prompt, &n);
+  uselocale(before);
   bool interrupted = lt_signals_pending() > 0;
   lt_signals_reading(false);
   lt_signals_clear();

@@ -6,6 +6,7 @@
 
 #include <lauxlib.h>
 
+#include "base/locale.h"
 #include "base/threads.h"
 #include "cli/line.h"
 #include "cli/plain.h"
@@ -86,6 +87,7 @@ static int run(lua_State *L, const lt_plain *p) {
 }
 
 int main(int argc, char **argv) {
+  lt_locale_enter(); /* for good */
   lt_plain p = {.argc = argc, .argv = argv};
   if (!lt_plain_read(&p)) return LT_EXIT_USAGE;
   if (p.ignore_environment) {

@@ -5,6 +5,7 @@
 
 #include <lauxlib.h>
 
+#include "base/locale.h"
 #include "bind/state.h"
 #include "bind/tensor.h"
 #include "host/open.h"
@@ -30,10 +31,12 @@ static int to_text(lua_State *L) {
   return 1;
 }
 
-/* What is common to all entries: the last message goes, the budget of instructions is new. */
-static void enter(ltrain *l) {
+/* What is common to all entries: the last message goes, the budget of instructions is new, and
+   the host's locale is put aside. Returns it, for lt_locale_leave. */
+static void *enter(ltrain *l) {
   l->message[0] = 0;
   lt_host_arm(l);
+  return lt_locale_enter();
 }
 
 /* The stack's top is an error value: keep it, drop it; a cancel has been answered. */
@@ -47,10 +50,8 @@ static bool fail(ltrain *l, lua_State *L) {
   return false;
 }
 
-/* Run fn(request) protected. */
-static bool protect(ltrain *l, lua_CFunction fn, request *r) {
+static bool run_protected(ltrain *l, lua_CFunction fn, request *r) {
   lua_State *L = l->L;
-  enter(l);
   if (!lua_checkstack(L, 8)) {
     keep_message(l, no_memory);
     return false;
@@ -66,6 +67,14 @@ static bool protect(ltrain *l, lua_CFunction fn, request *r) {
   }
   lua_settop(L, top);
   return true;
+}
+
+/* Run fn(request) protected. */
+static bool protect(ltrain *l, lua_CFunction fn, request *r) {
+  void *locale = enter(l);
+  bool ok = run_protected(l, fn, r);
+  lt_locale_leave(locale);
+  return ok;
 }
 
 const char *ltrain_errmsg(const ltrain *l) { return l == NULL ? no_memory : l->message; }
@@ -223,13 +232,7 @@ static int text_of_top(lua_State *L) {
   return 1;
 }
 
-ltrain_state ltrain_step(ltrain *l, const char **where) {
-  lua_State *thread = l->stepped;
-  if (thread == NULL) {
-    keep_message(l, "step: nothing was started");
-    return LTRAIN_FAILED;
-  }
-  enter(l);
+static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
   int n_results = 0;
   lt_bind *b = lt_bind_get(l->L);
   lua_State *before = lt_bind_enter_thread(b, thread);
@@ -259,6 +262,17 @@ ltrain_state ltrain_step(ltrain *l, const char **where) {
   protect(l, end_steps, &r);
   memcpy(l->message, message, sizeof message);
   return status == LUA_OK ? LTRAIN_FINISHED : LTRAIN_FAILED;
+}
+
+ltrain_state ltrain_step(ltrain *l, const char **where) {
+  if (l->stepped == NULL) {
+    keep_message(l, "step: nothing was started");
+    return LTRAIN_FAILED;
+  }
+  void *locale = enter(l);
+  ltrain_state state = step(l, l->stepped, where);
+  lt_locale_leave(locale);
+  return state;
 }
 
 /* Tensors. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/lines.h"
+#include "base/locale.h"
 #include "base/threads.h"
 
 static void *malloc_allocator(void *ud, void *ptr, size_t old_size, size_t new_size) {
@@ -95,7 +96,7 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   snprintf(c->failure.op, sizeof c->failure.op, "%s", c->op != NULL ? c->op : "");
   va_list args;
   va_start(args, format);
-  vsnprintf(c->failure.text, sizeof c->failure.text, format, args);
+  lt_format_list(c->failure.text, sizeof c->failure.text, format, args);
   va_end(args);
   drop_nan_sign(c->failure.text);
   return false;
@@ -138,7 +139,7 @@ void lt_log(lt_ctx *c, lt_level level, const char *format, ...) {
   char text[LT_FAILURE_TEXT];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  lt_format_list(text, sizeof text, format, args);
   va_end(args);
   c->log(c->log_ud, (int)level, text);
 }

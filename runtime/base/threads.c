@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/locale.h"
+
 int lt_core_count(void) {
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
@@ -40,6 +42,7 @@ void lt_helpers_free(lt_ctx *c, lt_helpers *h) {
 
 static void *thread_main(void *argument) {
   lt_thread *t = argument;
+  lt_locale_enter();
   t->fn(t->ud);
   return NULL;
 }

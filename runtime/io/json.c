@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
+
 /* How deep and how many, without a parser: good for texts that are JSON, an upper bound for all
    that jansson would accept. */
 static bool within_limits(lt_ctx *c, const char *what, const char *text, size_t n, int max_depth) {
@@ -71,28 +73,11 @@ void lt_json_integer(lt_json *w, int64_t value) {
   lt_json_raw(w, text, (size_t)n);
 }
 
-/* snprintf's decimal point is the locale's, one or more bytes; JSON's is a dot. */
-static int fix_point(char *text) {
-  char *to = text;
-  bool inside = false;
-  for (char *from = text; *from != 0; from++) {
-    bool usual = strchr("+-0123456789eE", *from) != NULL;
-    if (usual)
-      *to++ = *from;
-    else if (!inside)
-      *to++ = '.';
-    inside = !usual;
-  }
-  *to = 0;
-  return (int)(to - text);
-}
-
 /* Decimal with at most max_digits that reads back as x; 0 when there is none. */
 static int decimal(double x, int max_digits, char *text, size_t size) {
   for (int digits = 15; digits <= max_digits; digits++) {
-    snprintf(text, size, "%.*g", digits, x);
-    if (strtod(text, NULL) != x) continue;
-    int n = fix_point(text);
+    int n = lt_format(text, size, "%.*g", digits, x);
+    if (lt_parse_double(text, NULL) != x) continue;
     if (strpbrk(text, ".e") == NULL) {
       memcpy(text + n, ".0", 3);
       n += 2;

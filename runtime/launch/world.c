@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/locale.h"
+
 enum { REPORTED_S = 5 }; /* until a watchdog that was asked has its verdict */
 
 /* The world whose main thread the reserved signal is for. */
@@ -30,7 +32,7 @@ static void on_verdict(int number) {
 
 static double seconds_of(const char *name, double otherwise) {
   const char *text = getenv(name);
-  double s = text != NULL ? strtod(text, NULL) : 0;
+  double s = text != NULL ? lt_parse_double(text, NULL) : 0;
   return s > 0 ? s : otherwise;
 }
 

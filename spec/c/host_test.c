@@ -1,4 +1,5 @@
 /* spec/c/host_test.c: ltrain.h as a host uses it: values, tensors, limits, steps, threads. */
+#include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -452,6 +453,22 @@ static void two_states_run_in_two_threads(void **state) {
   assert_true(weight[0] == weight[2] && weight[1] == weight[2]);
 }
 
+/* What the host's thread goes by is put aside while scripts run, and there again after. */
+static void the_hosts_locale_stays_its_own(void **unused) {
+  (void)unused;
+  ltrain *l = open_with(NULL);
+  locale_t own = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
+  assert_true(own != (locale_t)0);
+  locale_t before = uselocale(own);
+  assert_true(ltrain_dostring(l, "x = ('%.1f'):format(0.5)", "here"));
+  assert_true(uselocale((locale_t)0) == own);
+  assert_false(ltrain_dostring(l, "error('no')", "here"));
+  assert_true(uselocale((locale_t)0) == own);
+  uselocale(before);
+  freelocale(own);
+  ltrain_close(l);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(errors_name_the_line),
@@ -469,6 +486,7 @@ int main(void) {
       cmocka_unit_test(an_error_in_a_step_ends_the_call),
       cmocka_unit_test(everything_comes_from_the_hosts_allocator),
       cmocka_unit_test(opening_survives_each_failing_allocation),
+      cmocka_unit_test(the_hosts_locale_stays_its_own),
       cmocka_unit_test(two_states_run_in_two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,12 +160,17 @@ function Trainer:steps(word, ...)
     self[word](self, table.unpack(arguments, 1, arguments.n))
   end)
   local function step()
+    local _ <close> = c.runtime.plain_locale() -- the run's; its caller's comes back
     local ok, where = coroutine.resume(run_loop)
     if ok then return where end
     coroutine.close(run_loop)
     error(where, 0)
   end
-  return step, nil, nil, setmetatable({}, { __close = function() coroutine.close(run_loop) end })
+  local function close()
+    local _ <close> = c.runtime.plain_locale()
+    coroutine.close(run_loop)
+  end
+  return step, nil, nil, setmetatable({}, { __close = close })
 end
 
 -- Checkpoints.

@@ -94,6 +94,7 @@ end
 
 --- Figures of validate or test: one line a name, one column a loader.
 function console.table(title, figures)
+  local _ <close> = c.runtime.plain_locale()
   local names, seen, width = {}, {}, #title
   for _, one in ipairs(figures) do
     for name in tree.pairs(one) do

@@ -314,6 +314,7 @@ end
 
 --- Runs fit, validate, test or predict from set-up to end; returns what the loop gives.
 function run.start(...)
+  local _ <close> = c.runtime.plain_locale()
   local _, is_main = coroutine.running()
   if is_main then return start(...) end
   -- What an error leaves open in a coroutine stays so until somebody closes that.
