@@ -192,3 +192,41 @@ describe("reloading", function()
       "train 5", "val 5", "step 5" }, asked)
   end)
 end)
+
+describe("what a run works with", function()
+  it("is in fields of the Trainer", function()
+    local net, train, val = tiny.Line(), tiny.same(4), { a = tiny.same(3), b = tiny.same(1) }
+    function net.validation_step() end
+    net.test_step = net.validation_step
+    local data, seen = {
+      train_dataloader = function() return train end,
+      val_dataloader = function() return val end,
+    }, {}
+    function net:on_train_start()
+      for _, name in ipairs { "datamodule", "model", "lightning_module", "train_dataloader",
+        "val_dataloaders", "num_sanity_val_batches", "num_val_batches", "num_training_batches" } do
+        seen[name] = self.trainer[name]
+      end
+    end
+    local trainer = tiny.trainer { limit_train_batches = 2 }
+    trainer:fit(net, data)
+    assert.equal(data, seen.datamodule)
+    assert.equal(net, seen.model)
+    assert.equal(net, seen.lightning_module)
+    assert.equal(train, seen.train_dataloader)
+    assert.same(val, seen.val_dataloaders)
+    assert.same({ { 2, 1 }, { 3, 1 }, 2 },
+      { seen.num_sanity_val_batches, seen.num_val_batches, seen.num_training_batches })
+    local loader = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2, 1)))
+    trainer:test(net, loader, { verbose = false })
+    assert.equal(loader, trainer.test_dataloaders)
+    assert.is_nil(trainer.datamodule)
+  end)
+
+  it("counts all batches as those of the check, with num_sanity_val_steps = -1", function()
+    local net, trainer = tiny.Line(), tiny.trainer { num_sanity_val_steps = -1 }
+    function net.validation_step() end
+    trainer:fit(net, tiny.same(1), tiny.same(3))
+    assert.same({ 3 }, trainer.num_sanity_val_batches)
+  end)
+end)

@@ -10,9 +10,12 @@ local errors = {}
 --- The position "file:line: " of the nearest frame outside the library; "" when there is none.
 errors.where = c.runtime.where
 
+local function escaped(char) return ("\\%d"):format(char:byte()) end
+
 --- Raise `message` with the position of the user's line; lt.last_error() knows it.
 function errors.blame(message, ...)
   if select("#", ...) > 0 then message = message:format(...) end
+  message = message:gsub("[^%C\n\t]", escaped) -- a name in it moves no cursor
   error(c.runtime.note_error(message) .. message, 0)
 end
 
@@ -65,7 +68,7 @@ end
 
 --- A text whose control characters are written as Lua writes them: it moves no cursor.
 function errors.printable(text)
-  return (text:gsub("%c", function(char) return ("\\%d"):format(char:byte()) end))
+  return (text:gsub("%c", escaped))
 end
 
 --- A value as error texts name it: short, with the type where the value says too little.

@@ -66,6 +66,10 @@ end
 --- Take that back, and set the rates that belong to it.
 function LRScheduler:load_state_dict(state)
   local name = getmetatable(self).__name
+  if type(state) ~= "table" then
+    errors.blame("%s: load_state_dict: the state must be a table: got %s", name,
+      errors.show(state))
+  end
   class.check_saved(self, state.class, name)
   if type(state.base_lrs) ~= "table" or math.type(state.last_epoch) ~= "integer" then
     errors.blame("%s: load_state_dict: this is not the state of a scheduler: base_lrs is %s, "

@@ -99,7 +99,8 @@ end
 
 local function connect(state)
   local trainer = state.trainer
-  trainer.module, trainer.lightning_module = state.module, state.module
+  trainer.module, trainer.lightning_module, trainer.model = state.module, state.module, state.module
+  trainer.datamodule = state.data_module
   attach(state, state.module)
   if state.data_module then attach(state, state.data_module) end
   call.resolve(state)

@@ -35,7 +35,11 @@ local function trainer_page(root)
         .. "`log_dir` (of the first logger that writes files, else nil), "
         .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
         .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
-        .. "`optimizers`, `module`, `max_epochs`, `max_steps`, `num_training_batches`.",
+        .. "`optimizers`, `module` (`model` and `lightning_module` are the same), `datamodule`, "
+        .. "`max_epochs`, `max_steps`, `num_training_batches`, `num_val_batches` and "
+        .. "`num_sanity_val_batches` (a number a loader).",
+      "Once they are loaded, `train_dataloader`, `val_dataloaders`, `test_dataloaders` and "
+        .. "`predict_dataloaders` are what was given: a loader, a list, or a table by name.",
       "## Options of older Lightning", old_table(),
     },
   }

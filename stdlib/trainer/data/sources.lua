@@ -18,6 +18,12 @@ local LIMITS <const> = {
   predict = "limit_predict_batches",
 }
 
+-- Fields of the Trainer with what was given.
+local DATALOADERS <const> = {
+  train = "train_dataloader", val = "val_dataloaders", test = "test_dataloaders",
+  predict = "predict_dataloaders",
+}
+
 local function ask(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
   if state.given[kind] ~= nil then return state.given[kind], hook end
@@ -94,10 +100,13 @@ end
 --- The list of sources of a kind ("train", "val", "test", "predict"), limits applied; nil when
 -- there is no data of that kind. A limit of 0 asks for no evaluation data.
 function sources.load(state, kind)
+  state.trainer[DATALOADERS[kind]] = nil
   if kind ~= "train" and limit_of(state, kind) == 0 then return {} end
   local value, where = ask(state, kind)
   if value == nil then return nil end
-  local list = shards.sources(state, kind, own_loaders(state, kind, value), where)
+  value = own_loaders(state, kind, value)
+  state.trainer[DATALOADERS[kind]] = value
+  local list = shards.sources(state, kind, value, where)
   local limit, option = limit_of(state, kind)
   for _, source in ipairs(list) do
     refuse_empty(state, source)
@@ -147,7 +156,6 @@ function sources.load_train(state)
       .. "train_dataloader")
   end
   state.train_source = list[1]
-  trainer.train_dataloader = list[1].loader
   trainer.num_training_batches = counts(list)[1]
   state.val_interval = val_interval(state)
   local every = trainer.options.log_every_n_steps
@@ -157,6 +165,14 @@ function sources.load_train(state)
     trainer:warn(("an epoch has %d batches, fewer than log_every_n_steps = %d: step values reach "
       .. "the loggers only every %d steps"):format(list[1].count, every, every))
   end
+end
+
+-- Batches of each loader that are validated before training.
+local function sanity_counts(trainer)
+  local most, numbers = trainer.num_sanity_val_steps, {}
+  if most == -1 then most = math.huge end
+  for i, count in ipairs(trainer.num_val_batches) do numbers[i] = math.min(most, count) end
+  return numbers
 end
 
 --- Loads the validation data, if there is a validation_step.
@@ -171,6 +187,7 @@ function sources.load_val(state)
   end
   state.val_sources, state.val_epoch = sources.load(state, "val"), trainer.current_epoch
   trainer.num_val_batches = counts(state.val_sources)
+  trainer.num_sanity_val_batches = sanity_counts(trainer)
   if not state.val_sources then
     trainer:warn("fit: there is a validation_step, but no validation data: it does not run")
   end

@@ -160,7 +160,8 @@ local function restore_lists(path, what, list, states)
       what, #list, WEIGHTS_ALONE)
   end
   for i, object in ipairs(list) do
-    local theirs, own = states[i].class, class.of(object) and class.of(object).__name
+    local theirs = type(states[i]) == "table" and states[i].class
+    local own = class.of(object) and class.of(object).__name
     if theirs and own and theirs ~= own then
       errors.blame("fit: %s has the state of the %s %s, configure_optimizers gave %s: %s", path,
         what, theirs, own, WEIGHTS_ALONE)
