@@ -226,6 +226,26 @@ local PLACES <const> = {
       tiny.trainer():fit(net, tiny.same(1))
     end
   end,
+  ["an optimizer of a manual step"] = function(value)
+    for _, name in ipairs { "toggle_optimizer", "clip_gradients" } do
+      local net = tiny.Line()
+      net.automatic_optimization = false
+      net.training_step = function(self) self[name](self, value, 1.0) end
+      tiny.trainer():fit(net, tiny.same(1))
+    end
+  end,
+  ["what an object that loads returns"] = function(value)
+    for _, name in ipairs { "length", "batches" } do
+      local loader = setmetatable({ batches = function() return function() end end }, {})
+      loader[name] = function() return value end
+      tiny.trainer():fit(tiny.Line(), loader)
+    end
+  end,
+  ["the options of a logged value"] = function(value)
+    local net = tiny.Line()
+    function net:training_step() self:log("value", 1, value) end
+    tiny.trainer():fit(net, tiny.same(1))
+  end,
   ["a logged value"] = function(value)
     local net = tiny.Line()
     function net:training_step() self:log("value", value) end

@@ -22,6 +22,11 @@ local function trainer_of(module, what)
   return trainer
 end
 
+local function check_optimizer(value, what)
+  if type(value) == "table" and type(value.param_groups) == "table" then return end
+  errors.blame("%s: an optimizer is needed: got %s", what, errors.show(value))
+end
+
 -- Replaceable.
 
 local defaults = {}
@@ -59,6 +64,7 @@ end
 --- ("value").
 function defaults.clip_gradients(self, optimizer, clip_val, algorithm)
   if clip_val == nil or clip_val == 0 then return end
+  check_optimizer(optimizer, "clip_gradients")
   config.argument(clip_val, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
   local trainer = rawget(self, "trainer")
   if trainer and not self.automatic_optimization then trainer:sync_gradients(optimizer) end
@@ -127,6 +133,7 @@ end
 --- In manual optimization with several optimizers: parameters that are only in the others take no
 --- gradients until `untoggle_optimizer`.
 function methods.toggle_optimizer(self, optimizer)
+  check_optimizer(optimizer, "toggle_optimizer")
   if rawget(self, "_toggled") then self:untoggle_optimizer() end
   local mine, toggled = {}, {}
   for _, parameter in ipairs(parameters_of(optimizer)) do mine[parameter] = true end

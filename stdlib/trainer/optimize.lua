@@ -96,7 +96,7 @@ end
 -- What a batch says that it weighs, as a number.
 local function check_weight(weight)
   local number = weight
-  if type(weight) == "userdata" and weight:numel() == 1 then number = weight:item() end
+  if c.is_tensor(weight) and weight:numel() == 1 then number = weight:item() end
   if type(number) ~= "number" or not (number >= 0 and number < INF) then
     errors.blame("training_step: weight must be a number, at least 0 and finite: got %s",
       errors.show(weight))

@@ -18,8 +18,19 @@ local function is_loader(value)
   return has_method(value, "batches") or is_callable(value)
 end
 
-local function length_of(loader)
-  if has_method(loader, "length") then return loader:length() end
+-- What a loader's own length() says: a count, or nil when it does not know.
+local function own_length(loader, where)
+  local length = loader:length()
+  if length == nil then return nil end
+  local count = math.tointeger(length)
+  if type(length) ~= "number" or not count or count < 0 then
+    errors.blame("%s: length() must return a count or nil: got %s", where, errors.show(length))
+  end
+  return count
+end
+
+local function length_of(loader, where)
+  if has_method(loader, "length") then return own_length(loader, where) end
   if is_callable(loader) then return nil end
   local meta = getmetatable(loader)
   if meta == nil or meta.__len then return #loader end
@@ -84,6 +95,9 @@ local function from_object(source, epoch, position, saved)
   end
   -- The iterator must be a closure: handing the last batch back to it would keep it alive.
   local step, held, _, closing = loader:batches(position)
+  if not is_callable(step) then
+    errors.blame("%s: batches() must return an iterator: got %s", source.where, errors.show(step))
+  end
   if source.opened then source.opened(loader) end
   return function() return (step(held, nil)) end, closing
 end
@@ -118,7 +132,7 @@ function loaders.source(value, where)
   check(value, where)
   local counts_ranks = has_method(value, "active_ranks")
   return {
-    loader = value, where = where, length = length_of(value),
+    loader = value, where = where, length = length_of(value, where),
     batch_size = type(value) == "table" and math.tointeger(value.batch_size) or nil,
     active = function(index)
       if counts_ranks then return value:active_ranks(index) end

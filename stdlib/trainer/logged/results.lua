@@ -99,6 +99,9 @@ local function check_options(name, options)
   elseif name:find "%c" then
     errors.blame("log: the name must be without control characters: got %s", errors.show(name))
   end
+  if type(options) ~= "table" or getmetatable(options) ~= nil then
+    errors.blame("log: options must be a table: got %s", errors.show(options))
+  end
   for key in pairs(options) do
     local known = false
     for _, option in ipairs(OPTIONS) do known = known or option == key end
