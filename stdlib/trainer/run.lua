@@ -229,6 +229,7 @@ local function close(state, err)
   c.runtime.collect_end()
   state.results, state.batch, state.outputs = nil, nil, nil
   trainer.running = nil
+  version.release(trainer.loggers)
   detach(state)
   sources.release(state)
   shards.unshard(state)
