@@ -10,6 +10,9 @@ local EarlyStopping = Callback:extend("EarlyStopping")
 --- Figures are equal on all ranks: each comes to the same end.
 EarlyStopping.all_ranks = true
 
+--- It is trainer.early_stopping_callback.
+EarlyStopping.stops_early = true
+
 local OPTIONS <const> = {
   monitor = { type = "string", required = true, doc = "name of the logged figure" },
   min_delta = { type = "number", default = 0.0, min = 0, doc = "smaller changes do not count" },

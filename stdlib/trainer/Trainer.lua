@@ -23,34 +23,16 @@ local optimize = require "ltrain.trainer.optimize"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 local place = require "ltrain.trainer.setup.place"
+local properties = require "ltrain.trainer.properties"
 local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local sources = require "ltrain.trainer.data.sources"
 local tree = require "ltrain.core.tree"
-local version = require "ltrain.loggers.version"
 
--- The folder of the first logger that writes files: chosen when it is first read, at the latest
--- when a run begins; nil without such a logger.
-local function log_dir_of(loggers)
-  version.choose_all(loggers or {})
-  for _, logger in ipairs(loggers or {}) do
-    if logger.log_dir then return logger.log_dir end
-  end
-end
-
--- A class whose objects have the property log_dir.
-local function with_log_dir(new)
-  new.__index = function(self, key)
-    if key == "log_dir" then return log_dir_of(rawget(self, "loggers")) end
-    return new[key]
-  end
-  return new
-end
-
-local Trainer = with_log_dir(class.extend(nil, "Trainer"))
+local Trainer = properties.give(class.extend(nil, "Trainer"))
 
 function Trainer.extend(parent, name)
-  return with_log_dir(class.extend(parent, name))
+  return properties.give(class.extend(parent, name))
 end
 
 -- The script's options with those of the command line over them, each told.
@@ -203,9 +185,8 @@ end
 
 --- The best checkpoint of the first callback that saves any, or nil.
 function Trainer:best_model_path()
-  for _, callback in ipairs(self.callbacks) do
-    if callback.saves_checkpoints then return callback.best_model_path end
-  end
+  local callback = self.checkpoint_callback
+  return callback and callback.best_model_path
 end
 
 -- For modules and callbacks.

@@ -11,6 +11,7 @@ local interrupt = {}
 local meta = { __name = "ltrain.Interrupt" }
 local allowed = false -- or true, or a function that saves
 local raised -- the interrupt that is on its way through the script
+local acted -- the number of the last signal that was acted on
 
 function meta.__tostring(self)
   if self.text then return self.text end
@@ -24,10 +25,23 @@ function interrupt.pending()
   return count > 0, count > 0 and signal or 0
 end
 
+--- Whether the signal of that number has come, acted on or not.
+function interrupt.received(number)
+  local _, signal = interrupt.pending()
+  return signal == number or acted == number
+end
+
+-- It is acted on.
+local function clear(signal)
+  local pending, number = interrupt.pending()
+  acted = signal or pending and number or acted
+  c.runtime.clear_interrupt()
+end
+
 --- Raises the interrupt; `path` is where the state of the run was saved, or nil; `signal` the
 --- number of the signal that several ranks have agreed on.
 function interrupt.raise(path, signal)
-  c.runtime.clear_interrupt()
+  clear(signal)
   error(setmetatable({ path = path, signal = signal }, meta), 0)
 end
 
@@ -57,7 +71,7 @@ function interrupt.forbid(err)
   local value = raised
   allowed, raised = false, nil
   if value then
-    c.runtime.clear_interrupt()
+    clear()
     if err == nil then error(value, 0) end
   end
 end

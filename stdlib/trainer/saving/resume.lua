@@ -6,12 +6,6 @@ local overrides = require "ltrain.trainer.setup.overrides"
 
 local resume = {}
 
-local function first_checkpoint_callback(trainer)
-  for _, callback in ipairs(trainer.callbacks) do
-    if callback.saves_checkpoints then return callback end
-  end
-end
-
 -- Folders where this or an earlier run of the script may have saved.
 local function folders(trainer)
   local list = {}
@@ -48,7 +42,7 @@ local function find_last(trainer)
 end
 
 local function find_best(state)
-  local callback = first_checkpoint_callback(state.trainer)
+  local callback = state.trainer.checkpoint_callback
   local path = callback and callback.best_model_path
   if not path then
     errors.blame("%s: ckpt_path = 'best': no best checkpoint is known: fit first, or name a file",
@@ -78,6 +72,7 @@ end
 
 -- The checkpoint that is asked for as a table, and its path; nil when none is.
 local function load(state, wanted)
+  state.trainer.ckpt_path = nil
   if wanted == nil then return nil end
   if type(wanted) ~= "string" then
     errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
