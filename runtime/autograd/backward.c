@@ -5,31 +5,16 @@
 #include "autograd/backward.h"
 
 #include "autograd/node_list.h"
+#include "autograd/wanted.h"
 #include "base/lines.h"
 
-typedef lt_node_list heap;
-
-static bool heap_push(lt_ctx *c, heap *h, lt_node *n) {
-  if (!lt_node_list_add(c, h, n)) return false;
-  int64_t i = h->count - 1;
-  for (; i > 0 && h->node[(i - 1) / 2]->seq < n->seq; i = (i - 1) / 2)
-    h->node[i] = h->node[(i - 1) / 2];
-  h->node[i] = n;
-  return true;
-}
-
-static lt_node *heap_pop(heap *h) {
-  lt_node *top = h->node[0], *last = h->node[--h->count];
-  int64_t i = 0;
-  for (int64_t child = 1; child < h->count; child = 2 * i + 1) {
-    if (child + 1 < h->count && h->node[child + 1]->seq > h->node[child]->seq) child++;
-    if (h->node[child]->seq <= last->seq) break;
-    h->node[i] = h->node[child];
-    i = child;
-  }
-  if (h->count > 0) h->node[i] = last;
-  return top;
-}
+/* One walk. `wanted` NULL: all leaves below, into their `grad`. */
+typedef struct walk {
+  lt_node_list heap;
+  uint64_t id;
+  bool keep;
+  lt_wanted *wanted;
+} walk;
 
 /* a + b. Adds into `a`'s own memory when nobody else can see it (one reference: its slot's). */
 static lt_tensor *sum(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
@@ -49,13 +34,17 @@ static bool put(lt_ctx *c, lt_tensor **slot, lt_tensor *value) {
   return true;
 }
 
-bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
-  if (leaf->grad != NULL) return put(c, &leaf->grad, sum(c, leaf->grad, grad));
+static bool accumulate(lt_ctx *c, lt_tensor **slot, lt_tensor *grad) {
+  if (*slot != NULL) return put(c, slot, sum(c, *slot, grad));
   /* A gradient that something else may still see or that has strides of its own is copied. */
   bool shared = grad->object.refs > 1 || atomic_load(&grad->storage->refs) > 1;
   if (!c->modes.grad && (shared || !grad->contiguous))
     grad = lt_apply1(c, LT_OP_clone, 1, &grad, &(lt_args_clone){.contiguous = true});
-  return put(c, &leaf->grad, grad);
+  return put(c, slot, grad);
+}
+
+bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
+  return accumulate(c, &leaf->grad, grad);
 }
 
 static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *grad) {
@@ -74,8 +63,17 @@ static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *gr
   return grad;
 }
 
+/* The gradient of a wanted leaf, or of a wanted output of a node. */
+static bool capture(lt_ctx *c, lt_wanted *w, const lt_object *target, int output, lt_tensor *grad) {
+  bool ok = true;
+  for (int k = lt_wanted_find(w, 0, target, output); k < w->n && ok;
+       k = lt_wanted_find(w, k + 1, target, output))
+    ok = accumulate(c, &w->out[k], grad);
+  return ok;
+}
+
 /* Hand the gradient of one input on: to a leaf, or to the node that made it. */
-static bool deliver(lt_ctx *c, heap *h, uint64_t walk, const lt_edge *e, lt_tensor *grad) {
+static bool deliver(lt_ctx *c, walk *w, const lt_edge *e, lt_tensor *grad) {
   if (!lt_shape_equal(lt_tensor_shape(grad), e->shape))
     return lt_fail(c, LT_EINTERNAL, "backward: a gradient of %s for an input of %s",
                    LT_TENSOR_STR(grad), LT_SHAPE_STR(e->shape));
@@ -84,16 +82,18 @@ static bool deliver(lt_ctx *c, heap *h, uint64_t walk, const lt_edge *e, lt_tens
   if (e->leaf) {
     lt_tensor *leaf = (lt_tensor *)e->target;
     grad = run_hooks(c, leaf->hooks, 0, grad);
-    return grad != NULL && lt_accumulate_grad(c, leaf, grad);
+    if (grad == NULL) return false;
+    return w->wanted == NULL ? lt_accumulate_grad(c, leaf, grad)
+                             : capture(c, w->wanted, e->target, 0, grad);
   }
   lt_node *n = (lt_node *)e->target;
-  if (n->walk != walk) {
+  if (n->walk != w->id) {
     for (int k = 0; k < n->n_out; k++)
       if (n->grads[k] != NULL)
         return lt_fail(c, LT_EARG, "backward: called within a backward that is still at work on %s",
                        lt_node_name(n));
-    n->walk = walk;
-    if (!heap_push(c, h, n)) return false;
+    n->walk = w->id;
+    if (!lt_node_heap_push(c, &w->heap, n)) return false;
   }
   lt_tensor **slot = &n->grads[e->output];
   return put(c, slot, *slot == NULL ? grad : sum(c, *slot, grad));
@@ -101,24 +101,30 @@ static bool deliver(lt_ctx *c, heap *h, uint64_t walk, const lt_edge *e, lt_tens
 
 enum { FEW = 8 };
 
-/* Run one node's vjp. */
-static bool differentiate(lt_ctx *c, lt_node *n, lt_tensor **in) {
+/* Run one node's vjp, unless nothing below it is wanted. */
+static bool differentiate(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
   bool few[FEW], *need = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *need);
   if (need == NULL) return false;
-  for (int k = 0; k < n->n_in; k++) need[k] = n->edges[k].target != NULL;
-  bool ok;
-  if (n->op == LT_OP_COUNT) {
+  bool ok = w->wanted != NULL;
+  for (int k = 0; k < n->n_in; k++) {
+    need[k] = lt_wanted_edge(w->wanted, &n->edges[k]);
+    ok = ok && !need[k];
+  }
+  if (ok) {
+    /* a wanted result itself, and nothing before it */
+  } else if (n->op == LT_OP_COUNT) {
     ok = n->custom.fn(c, n->custom.ud, n->grads, in);
   } else {
     lt_vjp_call call = {.node = n, .args = n->args, .grad = n->grads, .need = need, .in = in};
-    ok = lt_vjps[n->op](c, &call) && lt_ok(c);
+    bool expand = c->modes.grad && lt_ops[n->op].expand != NULL; /* its derivative has one too */
+    ok = (expand ? lt_vjp_by_expand : lt_vjps[n->op])(c, &call) && lt_ok(c);
   }
   if (need != few) lt_free(c, need, (size_t)n->n_in * sizeof *need);
   return ok;
 }
 
 /* One node: hooks on what arrived, vjp, hand on. The frame frees everything it made. */
-static bool visit(lt_ctx *c, heap *h, uint64_t walk, lt_node *n) {
+static bool visit(lt_ctx *c, walk *w, lt_node *n) {
   lt_tensor *few[FEW] = {NULL};
   lt_tensor **in = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *in);
   bool ok = in != NULL && (!n->always || lt_always_fill(c, n)), any = false;
@@ -127,10 +133,12 @@ static bool visit(lt_ctx *c, heap *h, uint64_t walk, lt_node *n) {
     any = true;
     lt_tensor *g = run_hooks(c, n->hooks, k, n->grads[k]);
     ok = g == n->grads[k] || put(c, &n->grads[k], g);
+    if (ok && w->wanted != NULL) ok = capture(c, w->wanted, &n->object, k, n->grads[k]);
   }
-  ok = ok && (!any || differentiate(c, n, in));
+  ok = ok && (!any || differentiate(c, w, n, in));
   for (int k = 0; k < n->n_in && ok; k++)
-    if (in[k] != NULL && n->edges[k].target != NULL) ok = deliver(c, h, walk, &n->edges[k], in[k]);
+    if (in[k] != NULL && lt_wanted_edge(w->wanted, &n->edges[k]))
+      ok = deliver(c, w, &n->edges[k], in[k]);
   if (in != few && in != NULL) lt_free(c, in, (size_t)n->n_in * sizeof *in);
   return ok;
 }
@@ -142,17 +150,17 @@ static void clear_grads(lt_ctx *c, lt_node *n) {
   }
 }
 
-static bool walk_down(lt_ctx *c, heap *h, uint64_t walk, bool keep) {
+static bool walk_down(lt_ctx *c, walk *w) {
   bool ok = true;
   uint32_t line = c->line;
-  while (h->count > 0) {
-    lt_node *n = heap_pop(h);
+  while (w->heap.count > 0) {
+    lt_node *n = lt_node_heap_pop(&w->heap);
     if (ok) {
       lt_frame frame = lt_frame_open(c);
       c->line = n->line;
-      ok = visit(c, h, walk, n);
+      ok = visit(c, w, n);
       lt_frame_close(c, frame, 0, NULL);
-      if (ok && !keep) lt_node_forget(c, n);
+      if (ok && !w->keep) lt_node_forget(c, n);
     }
     clear_grads(c, n);
     lt_release(c, n);
@@ -162,13 +170,13 @@ static bool walk_down(lt_ctx *c, heap *h, uint64_t walk, bool keep) {
 }
 
 /* The nodes that this walk visits in any case. */
-static bool push_always(lt_ctx *c, heap *h, uint64_t walk) {
+static bool push_always(lt_ctx *c, walk *w) {
   bool ok = true;
   while (lt_always_count(c) > 0) {
     lt_node *n = lt_always_take(c);
-    if (ok && !n->used && n->walk != walk) {
-      n->walk = walk;
-      ok = heap_push(c, h, n);
+    if (ok && !n->used && n->walk != w->id) {
+      n->walk = w->id;
+      ok = lt_node_heap_push(c, &w->heap, n);
     }
     lt_release(c, n);
   }
@@ -191,31 +199,55 @@ static lt_tensor *seed_of(lt_ctx *c, lt_tensor *root, lt_tensor *seed) {
   return NULL;
 }
 
-/* The gradient of the root goes where the root came from. */
-static bool start(lt_ctx *c, heap *h, uint64_t walk, lt_tensor *root, lt_tensor *given) {
+/* The gradient of a root goes where the root came from. */
+static bool start(lt_ctx *c, walk *w, lt_tensor *root, lt_tensor *given) {
   lt_tensor *seed = seed_of(c, root, given);
   lt_edge e = lt_edge_to(root);
-  bool ok = seed != NULL && deliver(c, h, walk, &e, seed);
+  bool ok = seed != NULL && (!lt_wanted_edge(w->wanted, &e) || deliver(c, w, &e, seed));
   lt_release(c, e.target);
   return ok;
 }
 
-bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
-  if (!lt_ok(c)) return false;
-  if (root != NULL && !lt_requires_grad(root))
-    return lt_fail(c, LT_EARG,
-                   "backward: this tensor has no history (made under no_grad, detached, or from "
-                   "tensors that do not require grad)");
+static bool check_root(lt_ctx *c, const lt_tensor *root) {
+  return lt_requires_grad(root) ||
+         lt_fail(c, LT_EARG,
+                 "backward: this tensor has no history (made under no_grad, detached, or from "
+                 "tensors that do not require grad)");
+}
+
+/* Walks from the roots down, under the modes of a backward. */
+static bool run(lt_ctx *c, walk *w, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
+                const lt_backward_options *options) {
   lt_modes modes = c->modes;
   lt_frame frame = lt_frame_open(c);
   c->modes.autocast = false;
   c->modes.grad = options->create_graph;
-  heap h = {0};
-  uint64_t walk = ++c->walks;
-  bool ok = push_always(c, &h, walk) && (root == NULL || start(c, &h, walk, root, options->seed));
-  ok = walk_down(c, &h, walk, options->retain_graph || options->create_graph) && ok;
-  lt_node_list_free(c, &h);
+  w->keep = options->retain_graph || options->create_graph;
+  w->id = ++c->walks;
+  bool ok = w->wanted != NULL || push_always(c, w);
+  for (int k = 0; k < n_root && ok; k++) ok = start(c, w, root[k], seed[k]);
+  ok = walk_down(c, w) && ok;
+  lt_node_list_free(c, &w->heap);
   lt_frame_close(c, frame, 0, NULL);
   c->modes = modes;
+  return ok && lt_ok(c);
+}
+
+bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
+  if (!lt_ok(c) || (root != NULL && !check_root(c, root))) return false;
+  return run(c, &(walk){0}, root != NULL, &root, &options->seed, options);
+}
+
+bool lt_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed, int n_in,
+             lt_tensor *const *in, const lt_backward_options *options, lt_tensor **out) {
+  if (!lt_ok(c)) return false;
+  for (int k = 0; k < n_root; k++)
+    if (!check_root(c, root[k])) return false;
+  for (int k = 0; k < n_in; k++) out[k] = NULL;
+  lt_wanted wanted = {.n = n_in, .in = in, .out = out};
+  bool ok = lt_wanted_mark(c, &wanted, n_root, root) &&
+            run(c, &(walk){.wanted = &wanted}, n_root, root, seed, options);
+  for (int k = 0; k < n_in; k++) /* from here on the caller's frame holds them */
+    if (out[k] != NULL && !lt_frame_add(c, out[k])) out[k] = NULL;
   return ok && lt_ok(c);
 }

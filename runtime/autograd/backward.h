@@ -15,6 +15,12 @@ typedef struct lt_backward_options {
    always visited (below) are, with zeros. */
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options);
 
+/* The gradients of several roots (each with its `seed`, NULL as above), added up, by `in` alone:
+   out[k] is NULL where no path leads from a root to in[k]. No leaf gets anything in its `grad`, and
+   only nodes on the way are visited. `options->seed` is not read. */
+bool lt_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed, int n_in,
+             lt_tensor *const *in, const lt_backward_options *options, lt_tensor **out);
+
 /* Nodes noted between begin and end are visited by the next backward, newest first among all
    others, with zeros where no gradient reaches them. end forgets those that no backward took. */
 bool lt_always_begin(lt_ctx *c);
@@ -49,5 +55,9 @@ static inline lt_tensor *lt_saved_out(lt_ctx *c, lt_vjp_call *v, int k) {
 static inline lt_shape lt_in_shape(const lt_vjp_call *v, int k) { return v->node->edges[k].shape; }
 
 extern const lt_vjp lt_vjps[LT_OP_COUNT];
+
+/* The vjp of an op that has an `expand`, by differentiating that: for a backward that is recorded
+   where the op's own has no derivative. Needs each input saved that a derivative depends on. */
+bool lt_vjp_by_expand(lt_ctx *c, lt_vjp_call *v);
 
 #endif

@@ -1,4 +1,4 @@
-/* runtime/autograd/node_list.c: growing a list of nodes. */
+/* runtime/autograd/node_list.c: growing a list of nodes, and keeping one as a heap. */
 #include "autograd/node_list.h"
 
 bool lt_node_list_add(lt_ctx *c, lt_node_list *list, lt_node *n) {
@@ -12,6 +12,28 @@ bool lt_node_list_add(lt_ctx *c, lt_node_list *list, lt_node *n) {
   }
   list->node[list->count++] = lt_retain(n);
   return true;
+}
+
+bool lt_node_heap_push(lt_ctx *c, lt_node_list *h, lt_node *n) {
+  if (!lt_node_list_add(c, h, n)) return false;
+  int64_t i = h->count - 1;
+  for (; i > 0 && h->node[(i - 1) / 2]->seq < n->seq; i = (i - 1) / 2)
+    h->node[i] = h->node[(i - 1) / 2];
+  h->node[i] = n;
+  return true;
+}
+
+lt_node *lt_node_heap_pop(lt_node_list *h) {
+  lt_node *top = h->node[0], *last = h->node[--h->count];
+  int64_t i = 0;
+  for (int64_t child = 1; child < h->count; child = 2 * i + 1) {
+    if (child + 1 < h->count && h->node[child + 1]->seq > h->node[child]->seq) child++;
+    if (h->node[child]->seq <= last->seq) break;
+    h->node[i] = h->node[child];
+    i = child;
+  }
+  if (h->count > 0) h->node[i] = last;
+  return top;
 }
 
 void lt_node_list_free(lt_ctx *c, lt_node_list *list) {

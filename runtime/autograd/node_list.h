@@ -11,6 +11,10 @@ typedef struct lt_node_list {
 
 bool lt_node_list_add(lt_ctx *c, lt_node_list *list, lt_node *n);
 
+/* The list as a heap by age: the newest node comes out first, with its reference. */
+bool lt_node_heap_push(lt_ctx *c, lt_node_list *heap, lt_node *n);
+lt_node *lt_node_heap_pop(lt_node_list *heap); /* one that is not empty */
+
 /* Free its memory: whoever took the nodes out has released them. */
 void lt_node_list_free(lt_ctx *c, lt_node_list *list);
 

@@ -94,3 +94,41 @@ bool lt_vjp_max_pool2d(lt_ctx *c, lt_vjp_call *v) {
   v->in[0] = lt_apply1(c, LT_OP_max_pool2d_backward, LT_IN(v->grad[0], positions), &args);
   return lt_ok(c);
 }
+
+/* 0, 1, .. n-1 times `step`, as [1, n] or [n, 1]. */
+static lt_tensor *steps(lt_ctx *c, int64_t n, int64_t step, bool column, lt_device device) {
+  lt_shape s = lt_shape_of(2, column ? (int64_t[]){n, 1} : (int64_t[]){1, n});
+  lt_tensor *t = lt_full(c, s, lt_scalar_int(step), LT_I64, device);
+  t = lt_apply1(c, LT_OP_cumsum, 1, &t, &(lt_args_scan){.dim = column ? 0 : 1});
+  return lt_binary_scalar(c, LT_OP_sub, t, lt_scalar_int(step));
+}
+
+/* Where each result of max_pool2d was found, counted in the whole image: [N, C, OH OW]. */
+static lt_tensor *places(lt_ctx *c, lt_tensor *at, const lt_args_pool_backward *a) {
+  lt_shape s = lt_tensor_shape(at);
+  int64_t width = a->size.size[3];
+  lt_scalar kernel = lt_scalar_int(a->kernel_size.w);
+  lt_device device = at->storage->device;
+  at = lt_cast(c, at, LT_I64);
+  lt_tensor *h = lt_binary_scalar(c, LT_OP_floor_divide, at, kernel);
+  lt_tensor *w = lt_binary(c, LT_OP_sub, at, lt_binary_scalar(c, LT_OP_mul, h, kernel));
+  h = lt_binary(c, LT_OP_add, h, steps(c, s.size[2], a->stride.h, true, device));
+  w = lt_binary(c, LT_OP_add, w, steps(c, s.size[3], a->stride.w, false, device));
+  h = lt_binary_scalar(c, LT_OP_mul, h, lt_scalar_int(width));
+  h = lt_binary_scalar(c, LT_OP_sub, h, lt_scalar_int(a->padding.h * width + a->padding.w));
+  return lt_reshape(c, lt_binary(c, LT_OP_add, h, w),
+                    lt_shape_of(3, (int64_t[]){s.size[0], s.size[1], s.size[2] * s.size[3]}));
+}
+
+/* (g, positions): what was put there comes back from there. */
+bool lt_vjp_max_pool2d_backward(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_pool_backward *a = v->args;
+  lt_tensor *at = lt_saved_in(c, v, 1), *g = v->grad[0];
+  if (at == NULL) return false;
+  at = places(c, at, a);
+  const int64_t flat[] = {g->size[0], g->size[1], g->size[2] * g->size[3]};
+  g = lt_reshape(c, g, lt_shape_of(3, flat));
+  g = lt_apply1(c, LT_OP_gather, LT_IN(g, at), &(lt_args_gather){.dim = 2});
+  v->in[0] = g == NULL ? NULL : lt_reshape(c, g, lt_in_shape(v, 0));
+  return lt_ok(c);
+}

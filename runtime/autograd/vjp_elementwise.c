@@ -1,13 +1,45 @@
-/* runtime/autograd/vjp_elementwise.c: derivatives of elementwise rows, by their backward ops. */
+/* runtime/autograd/vjp_elementwise.c: derivatives of elementwise rows: by their backward ops, or,
+   where the backward itself is recorded, written out as operations. */
+#include "autograd/formula.h"
 #include "autograd/vjp.h"
+
+/* The dtype in which a derivative is written out: f16 and bf16 would round at each step. */
+static lt_tensor *widened(lt_ctx *c, lt_tensor *x, const lt_tensor *g) {
+  return lt_cast(c, x, g->dtype == LT_F64 ? LT_F64 : LT_F32);
+}
+
+/* g times the derivative, which `text` says in terms of those of `terms`. */
+static lt_tensor *written_out(lt_ctx *c, lt_tensor *g, const char *text, lt_terms terms) {
+  lt_term *all[] = {&terms.x, &terms.y, &terms.a, &terms.b};
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+    if (all[k]->tensor != NULL) all[k]->tensor = widened(c, all[k]->tensor, g);
+  lt_term d = lt_formula(c, text, &terms);
+  if (!lt_ok(c)) return NULL;
+  g = widened(c, g, g);
+  return d.tensor != NULL ? lt_binary(c, LT_OP_mul, g, d.tensor)
+                          : lt_binary_scalar(c, LT_OP_mul, g, lt_scalar_of(d.number));
+}
 
 bool lt_vjp_unary(lt_ctx *c, lt_vjp_call *v) {
   const lt_op_info *op = &lt_ops[v->node->op];
   lt_tensor *g = v->grad[0];
-  lt_tensor *value = (op->saves & 1u) != 0      ? lt_saved_in(c, v, 0)
-                     : (op->saves >> 16) != 0 ? lt_saved_out(c, v, 0)
-                                                : g; /* a constant derivative reads nothing */
-  v->in[0] = value == NULL ? NULL : lt_apply1(c, op->backward, LT_IN(g, value), v->args);
+  lt_terms terms = {0};
+  if ((op->saves & 1u) != 0) terms.x.tensor = lt_saved_in(c, v, 0);
+  if ((op->saves >> 16) != 0) terms.y.tensor = lt_saved_out(c, v, 0);
+  if (!lt_ok(c)) return false;
+  lt_tensor *value = terms.x.tensor != NULL   ? terms.x.tensor
+                     : terms.y.tensor != NULL ? terms.y.tensor
+                                              : g; /* a constant derivative reads nothing */
+  if (!lt_recording(c, LT_IN(g, value))) {
+    v->in[0] = lt_apply1(c, op->backward, LT_IN(g, value), v->args);
+    return lt_ok(c);
+  }
+  if (op->kind == LT_KIND_clamp) {
+    const lt_args_clamp *args = v->args;
+    terms.p.number = args->min;
+    terms.q.number = args->max;
+  }
+  v->in[0] = written_out(c, g, op->derivative[0], terms);
   return lt_ok(c);
 }
 
@@ -24,7 +56,13 @@ static lt_tensor *side(lt_ctx *c, lt_vjp_call *v, int which, int k) {
   if ((reads & LT_SAVES_Y) != 0) y = lt_saved_out(c, v, 0);
   if (!lt_ok(c)) return NULL;
   lt_op backward = (lt_op)(op->backward + (lt_op)which);
-  return lt_sum_to(c, lt_apply1(c, backward, LT_IN(g, a, b, y), v->args), lt_in_shape(v, k));
+  lt_tensor *grad;
+  if (lt_recording(c, LT_IN(g, a, b, y)))
+    grad = written_out(c, g, op->derivative[which],
+                       (lt_terms){.a = {a, args->a.f}, .b = {b, args->b.f}, .y = {y, 0}});
+  else
+    grad = lt_apply1(c, backward, LT_IN(g, a, b, y), v->args);
+  return lt_sum_to(c, grad, lt_in_shape(v, k));
 }
 
 bool lt_vjp_binary(lt_ctx *c, lt_vjp_call *v) {

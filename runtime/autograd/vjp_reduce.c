@@ -23,12 +23,55 @@ bool lt_vjp_mean(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-/* The product of the others: all of them over x, where zeros count apart. */
+/* x with its dims in another order: those that are reduced last and joined, [rest..., n]. */
+static lt_tensor *lines_of(lt_ctx *c, lt_tensor *x, const lt_dims *dims, int *order) {
+  bool gone[LT_MAX_DIMS] = {false};
+  lt_shape s = {0};
+  int64_t n = 1;
+  int rest = 0;
+  for (int k = 0; k < dims->n; k++) gone[dims->dim[k]] = true, n *= x->size[dims->dim[k]];
+  for (int k = 0; k < x->ndim; k++)
+    if (!gone[k]) order[rest++] = k, s.size[s.ndim++] = x->size[k];
+  for (int k = 0; k < dims->n; k++) order[rest + k] = (int)dims->dim[k];
+  s.size[s.ndim++] = n;
+  return lt_reshape(c, lt_permute(c, x, order), s);
+}
+
+/* The product of the others, without a division: each line n times, its own element made 1. */
+static lt_tensor *others_of(lt_ctx *c, lt_tensor *x, const lt_dims *dims) {
+  int order[LT_MAX_DIMS], back[LT_MAX_DIMS];
+  lt_tensor *lines = lines_of(c, x, dims, order), *moved = lt_permute(c, x, order);
+  if (lines == NULL || moved == NULL) return NULL;
+  int at = lines->ndim - 1;
+  int64_t n = lines->size[at];
+  lt_shape row = lt_tensor_shape(lines), square = row;
+  row.size[at] = 1, row.size[at + 1] = n, row.ndim++;
+  square.size[at + 1] = n, square.ndim++;
+  lt_tensor *eye = lt_full(c, lt_shape_of(2, (int64_t[]){n, n}), lt_scalar_of(1), LT_BOOL,
+                           x->storage->device);
+  eye = lt_apply1(c, LT_OP_tril, 1, &eye, NULL);
+  eye = lt_apply1(c, LT_OP_triu, 1, &eye, NULL);
+  lt_tensor *all = lt_expand_to(c, lt_reshape(c, lines, row), square);
+  all = lt_apply1(c, LT_OP_masked_fill, LT_IN(all, eye),
+                  &(lt_args_masked_fill){.value = lt_scalar_of(1)});
+  all = lt_apply1(c, LT_OP_prod, 1, &all, &(lt_args_reduce){.dims = LT_ONE_DIM(at + 1)});
+  for (int k = 0; k < x->ndim; k++) back[order[k]] = k;
+  all = lt_reshape(c, all, lt_tensor_shape(moved));
+  return all == NULL ? NULL : lt_permute(c, all, back);
+}
+
+/* The product of the others: all of them over x, where zeros count apart. That hides what a zero
+   does to the derivative, so a recorded backward goes the long way. */
 bool lt_vjp_prod(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_reduce *a = v->args;
   const lt_args_reduce keep = {.dims = a->dims, .keepdim = true};
   lt_tensor *x = lt_saved_in(c, v, 0);
   if (x == NULL) return false;
+  if (c->modes.grad) {
+    lt_tensor *by = others_of(c, x, &a->dims);
+    v->in[0] = by == NULL ? NULL : lt_binary(c, LT_OP_mul, spread(c, v, v->grad[0], &a->dims), by);
+    return lt_ok(c);
+  }
   lt_dtype dtype = (lt_dtype)x->dtype;
   lt_tensor *zero = lt_cast(c, lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0)), dtype);
   lt_tensor *zeros = lt_apply1(c, LT_OP_sum, 1, &zero, &keep);
@@ -74,6 +117,16 @@ bool lt_vjp_extremum(lt_ctx *c, lt_vjp_call *v) {
                                           .size = in.ndim > 0 ? in.size[a->dim] : 1};
   lt_tensor *g = lt_reshape(c, v->grad[0], kept);
   v->in[0] = lt_apply1(c, LT_OP_extremum_backward, LT_IN(g, lt_reshape(c, index, kept)), &args);
+  return lt_ok(c);
+}
+
+/* Each g was put at its index: there it comes back from. */
+bool lt_vjp_extremum_backward(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_extremum_backward *a = v->args;
+  lt_tensor *index = lt_saved_in(c, v, 1), *g = v->grad[0];
+  if (index == NULL) return false;
+  v->in[0] = g->ndim == 0 ? g : lt_apply1(c, LT_OP_gather, LT_IN(g, index),
+                                          &(lt_args_gather){.dim = a->dim});
   return lt_ok(c);
 }
 

@@ -3,10 +3,29 @@
 
 #include <string.h>
 
+/* The same as the backward ops, in operations that have derivatives: y (g - sum(g y)) of softmax,
+   g - e^y sum(g) of its logarithm. */
+static lt_tensor *written_out(lt_ctx *c, lt_tensor *g, lt_tensor *y, lt_op op, int64_t dim) {
+  const lt_args_reduce keep = {.dims = LT_ONE_DIM(dim), .keepdim = true};
+  lt_dtype wide = y->dtype == LT_F64 ? LT_F64 : LT_F32;
+  if (y->ndim == 0) return lt_binary_scalar(c, LT_OP_mul, g, lt_scalar_of(0)); /* one class */
+  g = lt_cast(c, g, wide);
+  y = lt_cast(c, y, wide);
+  if (op == LT_OP_softmax_backward) {
+    lt_tensor *own = lt_binary(c, LT_OP_mul, g, y);
+    lt_tensor *all = lt_apply1(c, LT_OP_sum, 1, &own, &keep);
+    return lt_binary(c, LT_OP_mul, y, lt_binary(c, LT_OP_sub, g, all));
+  }
+  lt_tensor *all = lt_apply1(c, LT_OP_sum, 1, &g, &keep);
+  return lt_binary(c, LT_OP_sub, g, lt_binary(c, LT_OP_mul, lt_unary(c, LT_OP_exp, y), all));
+}
+
 static bool softmax_backward(lt_ctx *c, lt_vjp_call *v, lt_op op) {
   const lt_args_softmax_backward args = {.dim = ((const lt_args_softmax *)v->args)->dim};
-  lt_tensor *y = lt_saved_out(c, v, 0);
-  v->in[0] = y != NULL ? lt_apply1(c, op, LT_IN(v->grad[0], y), &args) : NULL;
+  lt_tensor *y = lt_saved_out(c, v, 0), *g = v->grad[0];
+  if (y == NULL) return false;
+  v->in[0] = c->modes.grad ? written_out(c, g, y, op, args.dim)
+                           : lt_apply1(c, op, LT_IN(g, y), &args);
   return lt_ok(c);
 }
 

@@ -1,4 +1,5 @@
-/* runtime/ops/expand.h: the definition of each composite op, one function a row with EXPAND. */
+/* runtime/ops/expand.h: the definition of each composite op, one function a row with EXPAND.
+   Of kinds whose first result alone is shown (FIRST) it may leave the others NULL. */
 #ifndef LT_OPS_EXPAND_H
 #define LT_OPS_EXPAND_H
 

@@ -1,9 +1,5 @@
 /* runtime/ops/expand_loss.c: losses written as other ops. */
-#include "ops/op.h"
-
-bool lt_expand_mse_loss(lt_ctx *c, const lt_call *call, lt_tensor **out);
-bool lt_expand_l1_loss(lt_ctx *c, const lt_call *call, lt_tensor **out);
-bool lt_expand_binary_cross_entropy_with_logits(lt_ctx *c, const lt_call *call, lt_tensor **out);
+#include "ops/expand.h"
 
 static bool reduce(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor **out) {
   const lt_args_loss *a = call->args;
@@ -28,4 +24,93 @@ bool lt_expand_binary_cross_entropy_with_logits(lt_ctx *c, const lt_call *call, 
   lt_tensor *own = lt_binary(c, LT_OP_mul, call->in[0], call->in[1]);
   lt_tensor *loss = lt_binary(c, LT_OP_sub, lt_unary(c, LT_OP_softplus, call->in[0]), own);
   return reduce(c, call, loss, out);
+}
+
+/* What cross_entropy computes with: its class dim is `dim`, the second or the only one. */
+typedef struct classes {
+  const lt_args_cross_entropy *args;
+  lt_tensor *log_p; /* log_softmax of the logits */
+  lt_tensor *weight; /* shaped to broadcast over log_p, or NULL */
+  int dim;
+} classes;
+
+static lt_tensor *weighted(lt_ctx *c, const classes *k, lt_tensor *x) {
+  return k->weight != NULL ? lt_binary(c, LT_OP_mul, x, k->weight) : x;
+}
+
+/* Sum over the classes, whose dim stays. */
+static lt_tensor *over_classes(lt_ctx *c, const classes *k, lt_tensor *x) {
+  return lt_apply1(c, LT_OP_sum, 1, &x,
+                   &(lt_args_reduce){.dims = LT_ONE_DIM(k->dim), .keepdim = true});
+}
+
+/* -(1 - s) log p of the target, times the weight of its class; `share` gets those weights. */
+static lt_tensor *by_ids(lt_ctx *c, const classes *k, lt_tensor *ids, lt_tensor *ignored,
+                         lt_tensor **share) {
+  const lt_args_masked_fill none = {.value = lt_scalar_int(0)};
+  const lt_args_gather at = {.dim = k->dim};
+  ids = lt_apply1(c, LT_OP_masked_fill, LT_IN(ids, ignored), &none);
+  lt_tensor *own = lt_apply1(c, LT_OP_gather, LT_IN(k->log_p, ids), &at);
+  if (own == NULL) return NULL;
+  *share = lt_full(c, lt_tensor_shape(own), lt_scalar_of(1), (lt_dtype)own->dtype,
+                   own->storage->device);
+  if (k->weight != NULL) {
+    lt_tensor *all = lt_expand_to(c, k->weight, lt_tensor_shape(k->log_p));
+    *share = lt_apply1(c, LT_OP_gather, LT_IN(all, ids), &at);
+  }
+  *share = lt_apply1(c, LT_OP_masked_fill, LT_IN(*share, ignored), &none);
+  own = lt_binary(c, LT_OP_mul, own, *share);
+  return lt_binary_scalar(c, LT_OP_mul, own, lt_scalar_of(k->args->label_smoothing - 1));
+}
+
+/* Each row's loss, with its class dim of size 1; `total`: what a mean divides by. */
+static lt_tensor *rows_loss(lt_ctx *c, const classes *k, lt_tensor *target, lt_tensor **total) {
+  double smoothing = k->args->label_smoothing, n = (double)k->log_p->size[k->dim];
+  lt_shape rows = lt_tensor_shape(k->log_p);
+  rows.size[k->dim] = 1;
+  lt_tensor *loss, *ignored = NULL, *share = NULL;
+  if (lt_dtype_is_float((lt_dtype)target->dtype)) {
+    loss = weighted(c, k, lt_binary(c, LT_OP_mul, k->log_p, target));
+    loss = over_classes(c, k, loss);
+    loss = lt_binary_scalar(c, LT_OP_mul, loss, lt_scalar_of(smoothing - 1));
+    share = lt_full(c, rows, lt_scalar_of(1), (lt_dtype)k->log_p->dtype,
+                    k->log_p->storage->device);
+  } else {
+    target = lt_reshape(c, lt_cast(c, target, LT_I64), rows);
+    ignored = lt_binary_scalar(c, LT_OP_eq, target, lt_scalar_int(k->args->ignore_index));
+    loss = by_ids(c, k, target, ignored, &share);
+  }
+  *total = lt_unary(c, LT_OP_sum, share);
+  if (smoothing == 0) return loss;
+  lt_tensor *rest = over_classes(c, k, weighted(c, k, k->log_p));
+  rest = lt_binary_scalar(c, LT_OP_mul, rest, lt_scalar_of(-smoothing / n));
+  if (ignored != NULL)
+    rest = lt_apply1(c, LT_OP_masked_fill, LT_IN(rest, ignored),
+                     &(lt_args_masked_fill){.value = lt_scalar_of(0)});
+  return lt_binary(c, LT_OP_add, loss, rest);
+}
+
+/* Gives the first result only. */
+bool lt_expand_cross_entropy(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *x = call->in[0], *weight = call->n_in > 2 ? call->in[2] : NULL, *total = NULL;
+  lt_dtype dtype = (lt_dtype)x->dtype, wide = dtype == LT_F64 ? LT_F64 : LT_F32;
+  classes k = {.args = call->args, .dim = x->ndim > 1 ? 1 : 0};
+  lt_shape each = {.ndim = x->ndim}, rows = {0};
+  for (int d = 0; d < x->ndim; d++) {
+    each.size[d] = d == k.dim ? x->size[d] : 1;
+    if (d != k.dim) rows.size[rows.ndim++] = x->size[d];
+  }
+  if (weight != NULL) k.weight = lt_reshape(c, lt_cast(c, weight, wide), each);
+  x = lt_cast(c, x, wide);
+  k.log_p = lt_apply1(c, LT_OP_log_softmax, 1, &x, &(lt_args_softmax){.dim = k.dim});
+  if (!lt_ok(c)) return false;
+  lt_tensor *loss = rows_loss(c, &k, call->in[1], &total);
+  if (k.args->reduction == LT_REDUCTION_none) {
+    loss = loss == NULL ? NULL : lt_reshape(c, loss, rows);
+  } else {
+    loss = lt_unary(c, LT_OP_sum, loss);
+    if (k.args->reduction == LT_REDUCTION_mean) loss = lt_binary(c, LT_OP_div, loss, total);
+  }
+  *out = lt_cast(c, loss, dtype);
+  return *out != NULL;
 }

@@ -56,6 +56,7 @@ struct lt_node {
   lt_custom custom;
   lt_tensor **grads;     /* n_out, while a walk is on */
   uint64_t walk;         /* the walk that has seen it */
+  uint64_t leads;        /* the walk in which it leads to a wanted input (autograd/wanted.h) */
 };
 
 static inline const char *lt_node_name(const lt_node *n) {

@@ -99,6 +99,7 @@ struct lt_op_info {
   uint32_t saves;          /* bit n: input n; bit 16 + n: output n */
   uint32_t saves_side[2];  /* binary rows: for the derivative by a and by b */
   bool pass_side[2];       /* binary rows: that derivative is 1 */
+  const char *derivative[2]; /* rows: as they are written (binary: by a and by b) */
   bool differentiable;
   bool has_kernel;
   bool hidden;             /* not in the Lua face (backward ops) */

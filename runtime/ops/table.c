@@ -30,8 +30,8 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define LT_UNARY_ARGS(name_, kind_, dtype_, cast_, f, df, saves_, lo_, hi_, doc_)              \
   [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_##kind_, .dtype = LT_DTYPE_##dtype_,      \
                      .cast = LT_CAST_##cast_, .saves = UNARY_##saves_, .differentiable = true, \
-                     .has_kernel = true, .backward = LT_OP_##name_##_backward, .lo = lo_,      \
-                     .hi = hi_, .doc = doc_},                                                  \
+                     .has_kernel = true, .backward = LT_OP_##name_##_backward,                 \
+                     .derivative = {#df}, .lo = lo_, .hi = hi_, .doc = doc_},                  \
   [LT_OP_##name_##_backward] = {.name = #name_ "_backward", .kind = LT_KIND_##kind_##_backward, \
                                 .dtype = LT_DTYPE_first, .has_kernel = true, .hidden = true,   \
                                 .backward = LT_OP_COUNT, .doc = "Gradient of " #name_ "."},
@@ -50,7 +50,8 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define LT_BINARY(name_, dtype_, cast_, f, da, saves_a, db, saves_b, lo_, hi_, doc_)            \
   [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_binary, .dtype = LT_DTYPE_##dtype_,        \
                      .cast = LT_CAST_##cast_, .saves_side = {SIDE_##saves_a, SIDE_##saves_b},   \
-                     .pass_side = {IS_ONE(#da), IS_ONE(#db)}, .differentiable = true,           \
+                     .pass_side = {IS_ONE(#da), IS_ONE(#db)}, .derivative = {#da, #db},         \
+                     .differentiable = true,                                                    \
                      .has_kernel = true, .backward = LT_OP_##name_##_backward_a, .lo = lo_,     \
                      .hi = hi_, .doc = doc_},                                                   \
   BINARY_BACKWARD(name_, a) BINARY_BACKWARD(name_, b)

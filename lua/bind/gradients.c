@@ -1,0 +1,171 @@
+/* lua/bind/gradients.c: lt.grad, gradients by what a script names. */
+#include <string.h>
+
+#include "autograd/backward.h"
+#include "bind/tensor.h"
+#include "bind/words.h"
+
+/* Where the arguments stand. */
+enum { OF = 1, BY = 2, OPTIONS = 3 };
+
+typedef struct reading {
+  lt_backward_options options;
+  bool allow_unused;
+  int seeds; /* where grad_outputs stands, 0: not given */
+} reading;
+
+/* How many tensors `index` is or lists. */
+static int count(lua_State *L, const lt_bind *b, int index) {
+  int n = 0;
+  if (lt_to_tensor(L, b, index) != NULL) return 1;
+  if (!lua_istable(L, index)) return 0;
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) n++;
+  return n;
+}
+
+/* "xs", "xs[2]" or "xs.weight": the value whose key is on top of the stack. */
+static const char *push_name(lua_State *L, const char *what, int key) {
+  if (key == 0) return lua_pushstring(L, what);
+  if (lua_type(L, key) == LUA_TSTRING)
+    return lua_pushfstring(L, "%s.%s", what, lua_tostring(L, key));
+  if (lua_isinteger(L, key)) return lua_pushfstring(L, "%s[%I]", what, lua_tointeger(L, key));
+  return lua_pushfstring(L, "%s[%s]", what, luaL_typename(L, key));
+}
+
+static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *what, int value, int key) {
+  lt_tensor *t = lt_to_tensor(L, b, value);
+  if (t == NULL) {
+    const char *name = push_name(L, what, key);
+    lt_raise(L, b, LT_EARG, "grad: %s must be a tensor, got %s", name, luaL_typename(L, value));
+  }
+  return t;
+}
+
+/* A tensor, or those of a table in the order of lua_next, in memory of Lua's that is pushed. */
+static lt_tensor **push_tensors(lua_State *L, lt_bind *b, const char *what, int index, int n) {
+  lt_tensor **list = lua_newuserdatauv(L, (size_t)(n > 0 ? n : 1) * sizeof *list, 0);
+  if (!lua_istable(L, index)) {
+    list[0] = tensor_at(L, b, what, index, 0);
+    return list;
+  }
+  int k = 0;
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
+    list[k++] = tensor_at(L, b, what, lua_gettop(L), lua_gettop(L) - 1);
+  return list;
+}
+
+static void check_inputs(lua_State *L, lt_bind *b, lt_tensor *const *x) {
+  int k = 0;
+  if (!lua_istable(L, BY) && !lt_requires_grad(x[0]))
+    lt_raise(L, b, LT_EARG, "grad: xs does not require grad");
+  if (!lua_istable(L, BY)) return;
+  for (lua_pushnil(L); lua_next(L, BY) != 0; lua_pop(L, 1))
+    if (!lt_requires_grad(x[k++]))
+      lt_raise(L, b, LT_EARG, "grad: %s does not require grad",
+               push_name(L, "xs", lua_gettop(L) - 1));
+}
+
+static void unknown_option(lua_State *L, lt_bind *b, const char *key) {
+  static const char *const names[] = {"grad_outputs", "retain_graph", "create_graph",
+                                      "allow_unused"};
+  lt_nearest nearest = {0};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    lt_consider_word(&nearest, key, names[k]);
+  if (nearest.word != NULL)
+    lt_raise(L, b, LT_EARG, "grad: unknown option '%s'; did you mean '%s'?", key, nearest.word);
+  lt_raise(L, b, LT_EARG,
+           "grad: unknown option '%s' (there are grad_outputs, retain_graph, create_graph, "
+           "allow_unused)", key);
+}
+
+static void read_flag(lua_State *L, lt_bind *b, const char *key, bool *to) {
+  if (!lua_isboolean(L, -1))
+    lt_raise(L, b, LT_EARG, "grad: %s must be true or false, got %s", key, luaL_typename(L, -1));
+  *to = lua_toboolean(L, -1);
+}
+
+static void read_options(lua_State *L, lt_bind *b, reading *r) {
+  if (lua_isnoneornil(L, OPTIONS)) return;
+  if (!lua_istable(L, OPTIONS))
+    lt_raise(L, b, LT_EARG, "grad: needs a table of options, got %s", luaL_typename(L, OPTIONS));
+  for (lua_pushnil(L); lua_next(L, OPTIONS) != 0; lua_pop(L, 1)) {
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+    if (strcmp(key, "retain_graph") == 0)
+      read_flag(L, b, key, &r->options.retain_graph);
+    else if (strcmp(key, "create_graph") == 0)
+      read_flag(L, b, key, &r->options.create_graph);
+    else if (strcmp(key, "allow_unused") == 0)
+      read_flag(L, b, key, &r->allow_unused);
+    else if (strcmp(key, "grad_outputs") != 0)
+      unknown_option(L, b, key);
+  }
+  lua_getfield(L, OPTIONS, "grad_outputs");
+  if (!lua_isnil(L, -1)) r->seeds = lua_gettop(L);
+}
+
+/* The gradient of each root, in the order of `roots`: by the same keys. */
+static lt_tensor **push_seeds(lua_State *L, lt_bind *b, int from, int n) {
+  lt_tensor **list = lua_newuserdatauv(L, (size_t)(n > 0 ? n : 1) * sizeof *list, 0);
+  memset(list, 0, (size_t)n * sizeof *list);
+  if (from == 0) return list;
+  if (!lua_istable(L, OF)) {
+    list[0] = tensor_at(L, b, "grad_outputs", from, 0);
+    return list;
+  }
+  if (!lua_istable(L, from))
+    lt_raise(L, b, LT_EARG, "grad: grad_outputs must be a table as y is, got %s",
+             luaL_typename(L, from));
+  int k = 0;
+  for (lua_pushnil(L); lua_next(L, OF) != 0; lua_pop(L, 1), k++) {
+    lua_pushvalue(L, -2);
+    if (lua_gettable(L, from) != LUA_TNIL)
+      list[k] = tensor_at(L, b, "grad_outputs", lua_gettop(L), lua_gettop(L) - 2);
+    lua_pop(L, 1);
+  }
+  return list;
+}
+
+/* The last n values as a table with the keys of the one at BY, or the only one as it is. */
+static int shaped(lua_State *L, int n) {
+  if (!lua_istable(L, BY)) return 1;
+  int first = lua_gettop(L) - n + 1;
+  lua_newtable(L);
+  int table = lua_gettop(L);
+  for (lua_pushnil(L); lua_next(L, BY) != 0; lua_pop(L, 1)) {
+    lua_pushvalue(L, -2);
+    lua_pushvalue(L, first++);
+    lua_rawset(L, table);
+  }
+  return 1;
+}
+
+/* lt.grad(y, xs [, {grad_outputs, retain_graph, create_graph, allow_unused}]): gradients of y, one
+   tensor or a table of them, by the tensors of xs, in the shape of xs */
+static int grad(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  reading r = {0};
+  lua_settop(L, 3);
+  int n_of = count(L, b, OF), n_by = count(L, b, BY);
+  if (n_of == 0) lt_raise(L, b, LT_EARG, "grad: y must be a tensor or a table of them");
+  if (n_by == 0) lt_raise(L, b, LT_EARG, "grad: xs must be a tensor or a table of them");
+  read_options(L, b, &r);
+  lt_tensor **of = push_tensors(L, b, "y", OF, n_of), **by = push_tensors(L, b, "xs", BY, n_by);
+  lt_tensor **seed = push_seeds(L, b, r.seeds, n_of);
+  check_inputs(L, b, by);
+  lt_tensor **out = lua_newuserdatauv(L, (size_t)n_by * sizeof *out, 0);
+  lt_frame frame = lt_begin(L, b, n_by);
+  bool ok = lt_grad(b->c, n_of, of, seed, n_by, by, &r.options, out);
+  for (int k = 0; k < n_by && ok && !r.allow_unused; k++)
+    if (out[k] == NULL)
+      ok = lt_fail(b->c, LT_EARG,
+                   "grad: y does not depend on xs, tensor %d of shape %s; pass {allow_unused = "
+                   "true} to get nil for it", k + 1, LT_TENSOR_STR(by[k]));
+  return shaped(L, lt_end(L, b, frame, n_by, out));
+}
+
+void lt_bind_gradients(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {{"grad", grad}, {NULL, NULL}};
+  lua_pushvalue(L, 1);
+  lt_add_functions(L, b, functions);
+  lua_pop(L, 1);
+}

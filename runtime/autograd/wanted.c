@@ -1,0 +1,70 @@
+/* runtime/autograd/wanted.c: marking the nodes between roots and inputs. Nothing recurses. */
+#include "autograd/wanted.h"
+
+int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int output) {
+  int k = from;
+  for (; k < w->n; k++) {
+    const lt_tensor *t = w->in[k];
+    bool is = t->node != NULL ? t->node == target && t->output == output : &t->object == target;
+    if (is) break;
+  }
+  return k;
+}
+
+bool lt_wanted_edge(const lt_wanted *w, const lt_edge *e) {
+  if (w == NULL || e->target == NULL) return e->target != NULL;
+  if (e->leaf) return lt_wanted_find(w, 0, e->target, 0) < w->n;
+  return ((const lt_node *)e->target)->leads == w->mark;
+}
+
+/* No node below the oldest wanted one can lead to it. */
+static uint64_t oldest(const lt_wanted *w) {
+  uint64_t seq = UINT64_MAX;
+  for (int k = 0; k < w->n; k++) {
+    const lt_node *n = (const lt_node *)w->in[k]->node;
+    uint64_t own = n != NULL ? n->seq : 0;
+    if (own < seq) seq = own;
+  }
+  return seq;
+}
+
+static bool note(lt_ctx *c, lt_node_list *list, lt_object *node, uint64_t seen, uint64_t least) {
+  lt_node *n = (lt_node *)node;
+  if (n == NULL || n->leads == seen || n->seq < least) return true;
+  n->leads = seen;
+  return lt_node_heap_push(c, list, n);
+}
+
+/* All nodes that may lead to an input, newest first. */
+static bool collect(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root,
+                    lt_node_list *order) {
+  lt_node_list heap = {0};
+  uint64_t least = oldest(w), seen = w->mark - 1;
+  bool ok = true;
+  for (int k = 0; k < n_root && ok; k++) ok = note(c, &heap, root[k]->node, seen, least);
+  while (heap.count > 0) {
+    lt_node *n = lt_node_heap_pop(&heap);
+    ok = ok && lt_node_list_add(c, order, n);
+    for (int k = 0; k < n->n_in && ok; k++)
+      if (!n->edges[k].leaf) ok = note(c, &heap, n->edges[k].target, seen, least);
+    lt_release(c, n);
+  }
+  lt_node_list_free(c, &heap);
+  return ok;
+}
+
+bool lt_wanted_mark(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root) {
+  lt_node_list order = {0};
+  w->mark = c->walks += 2; /* the one before it: seen on the way */
+  bool ok = collect(c, w, n_root, root, &order);
+  for (int64_t j = order.count - 1; j >= 0; j--) { /* inputs before their users */
+    lt_node *n = order.node[j];
+    for (int k = 0; k < n->n_in && n->leads != w->mark; k++)
+      if (lt_wanted_edge(w, &n->edges[k])) n->leads = w->mark;
+    for (int k = 0; k < w->n && n->leads != w->mark; k++)
+      if (w->in[k]->node == &n->object) n->leads = w->mark;
+  }
+  for (int64_t j = 0; j < order.count; j++) lt_release(c, order.node[j]);
+  lt_node_list_free(c, &order);
+  return ok;
+}

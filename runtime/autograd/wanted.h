@@ -1,0 +1,23 @@
+/* runtime/autograd/wanted.h: the inputs that lt_grad differentiates by, and the way to them. */
+#ifndef LT_AUTOGRAD_WANTED_H
+#define LT_AUTOGRAD_WANTED_H
+
+#include "autograd/node_list.h"
+
+typedef struct lt_wanted {
+  int n;
+  lt_tensor *const *in;
+  lt_tensor **out; /* each owns a reference */
+  uint64_t mark;   /* nodes that lead to an input have it */
+} lt_wanted;
+
+/* Mark the nodes below the roots that lead to a wanted input. */
+bool lt_wanted_mark(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root);
+
+/* Whether a gradient is wanted along this edge. `w` NULL: all are. */
+bool lt_wanted_edge(const lt_wanted *w, const lt_edge *e);
+
+/* The first input at or after `from` that is this leaf, or this output of a node; n: none. */
+int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int output);
+
+#endif
