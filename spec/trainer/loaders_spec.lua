@@ -191,6 +191,24 @@ describe("a DataModule", function()
 end)
 
 describe("Trainer:predict and validate", function()
+  it("predict keeps many results in order, and leaves out batches without one", function()
+    local net, wanted = tiny.Line(), {}
+    function net.predict_step(_, _, index)
+      if index % 7 ~= 0 and index // 100 ~= 3 then return index end
+    end
+    for index = 0, 999 do wanted[#wanted + 1] = net.predict_step(nil, nil, index) end
+    local x = lt.ones(1)
+    local loader = { length = function() return 1000 end }
+    function loader.batches()
+      local count = 0
+      return function()
+        count = count + 1
+        return count <= 1000 and x or nil
+      end
+    end
+    assert.same(wanted, tiny.trainer():predict(net, loader))
+  end)
+
   it("predict returns what predict_step gives, one a batch", function()
     local net = tiny.Line()
     function net:predict_step(batch) return self(batch[1]) end

@@ -1,6 +1,8 @@
 --- stdlib/trainer/logged/predictions.lua: what predict_step returned, in the order of the data.
 --
--- The ranks send theirs to rank 0 in portions, so that no other rank holds more than one.
+-- The ranks send theirs to rank 0 in portions, so that no other rank holds more than one. What is
+-- kept is kept in short lists: a young collection, which comes after every batch, walks the whole
+-- of an old table that was written to since.
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
@@ -8,17 +10,20 @@ local exchange = require "ltrain.trainer.ranks.exchange"
 local predictions = {}
 
 local PORTION <const> = 32 -- batches between two sendings
+local SHORT <const> = 128 -- batches in a list
 
 --- What a loader's predictions are kept in. Nothing is kept when the caller wants none back.
 function predictions.new(state, source)
   return {
     wanted = state.keep_outputs, sends = state.keep_outputs and source.dealt ~= nil,
-    is_first = state.trainer.is_global_zero, by_number = {}, last = -1, portion = {}, batches = 0,
+    is_first = state.trainer.is_global_zero, lists = {}, last = -1, portion = {}, batches = 0,
   }
 end
 
 local function place(kept, number, outputs)
-  kept.by_number[number] = outputs
+  local which = number // SHORT
+  local list = kept.lists[which] or {}
+  kept.lists[which], list[number % SHORT] = list, outputs
   kept.last = math.max(kept.last, number)
 end
 
@@ -59,7 +64,8 @@ function predictions.finish(kept)
   while kept.sends and not send(kept, true) do end -- luacheck: ignore 542
   local list = {}
   for number = 0, kept.last do
-    local outputs = kept.by_number[number]
+    local short = kept.lists[number // SHORT]
+    local outputs = short and short[number % SHORT]
     if outputs ~= nil then list[#list + 1] = outputs end
   end
   return list
