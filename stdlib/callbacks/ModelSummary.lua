@@ -2,6 +2,8 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
+local parameter_counts = require "ltrain.core.parameter_counts"
+local walk = require "ltrain.core.walk"
 
 local ModelSummary = Callback:extend("ModelSummary")
 
@@ -25,17 +27,22 @@ local function short(count)
   return tostring(count)
 end
 
-local function depth_of(name)
-  local _, dots = name:gsub("%.", "")
-  return dots + 1
+-- Whether a name has at most so many parts; -1: any.
+local function is_within(name, max_depth)
+  local at = 0
+  for _ = 1, max_depth == -1 and 0 or max_depth do
+    at = name:find(".", at + 1, true)
+    if not at then return true end
+  end
+  return max_depth == -1
 end
 
-local function rows_of(module, max_depth)
+local function rows_of(modules, counts, max_depth)
   local rows = { { "", "name", "type", "params", "mode" } }
-  for name, child in module:named_modules() do
-    if name ~= "" and (max_depth == -1 or depth_of(name) <= max_depth) then
-      rows[#rows + 1] = { tostring(#rows - 1), name, getmetatable(child).__name,
-        short(child:num_parameters()), child.training and "train" or "eval" }
+  for i, entry in ipairs(modules) do
+    if i > 1 and is_within(entry.name, max_depth) then
+      rows[#rows + 1] = { tostring(#rows - 1), entry.name, getmetatable(entry.module).__name,
+        short(counts[entry.module]), entry.module.training and "train" or "eval" }
     end
   end
   return rows
@@ -49,19 +56,23 @@ local function layout(rows)
   local lines = {}
   for i, row in ipairs(rows) do
     local cells = {}
-    for j, cell in ipairs(row) do cells[j] = cell .. (" "):rep(widths[j] - #cell) end
-    lines[i] = table.concat(cells, " | "):gsub("%s+$", "")
+    for j, cell in ipairs(row) do
+      cells[j] = j < #row and cell .. (" "):rep(widths[j] - #cell) or cell
+    end
+    lines[i] = table.concat(cells, " | ")
   end
   return lines
 end
 
 --- The text that is printed.
 function ModelSummary.text(module, max_depth)
-  local lines = layout(rows_of(module, max_depth))
+  local modules = walk.modules(module)
+  local counts, trainable = parameter_counts(modules)
+  local lines = layout(rows_of(modules, counts, max_depth))
   local rule = ("-"):rep(#lines[1])
   table.insert(lines, 2, rule)
   lines[#lines + 1] = rule
-  local all, trainable = module:num_parameters(), module:num_parameters { trainable = true }
+  local all = counts[module]
   lines[#lines + 1] = ("%-8s trainable"):format(short(trainable))
   lines[#lines + 1] = ("%-8s frozen"):format(short(all - trainable))
   lines[#lines + 1] = ("%-8s in all, %.1f MB"):format(short(all), all * 4 / 1e6)

@@ -209,7 +209,7 @@ function Module:buffers() return values(tensors_of(self, true)) end
 local function modules_of(module)
   local list = {}
   for i, entry in ipairs(walk.modules(module)) do
-    list[i] = { name = tree.name(entry.keys), value = entry.module }
+    list[i] = { name = entry.name, value = entry.module }
   end
   return list
 end
@@ -224,7 +224,7 @@ local function children_of(module)
   local list, seen = {}, {}
   for _, child in ipairs(walk.children(module)) do
     if not seen[child.value] then
-      list[#list + 1] = { name = tree.name(child.keys), value = child.value }
+      list[#list + 1] = { name = child.name, value = child.value }
       seen[child.value] = true
     end
   end

@@ -3,6 +3,9 @@
 -- Registration is a walk at time of use, not an event: nothing has to be told when a field changes.
 -- Fields go in order of first assignment (noted in `_order`), positions before them; plain tables
 -- are walked to any depth. A module's own tensors come before those of the modules in it.
+--
+-- A walk is made often, and of large models: what is neither table nor userdata is passed over
+-- before any key is kept, and names are joined on the way, not from the root anew.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -27,138 +30,202 @@ function walk.is_skipped(key)
   return type(key) == "string" and (key:byte() == 95 or key == "trainer") -- 95: "_"
 end
 
--- The keys of a module's fields, in order.
-local function field_keys(module)
-  local order, sorted, seen, keys = rawget(module, "_order") or {}, tree.keys(module), {}, {}
-  for _, key in ipairs(sorted) do
-    if math.type(key) then keys[#keys + 1] = key end
-  end
-  for _, key in ipairs(order) do
-    if rawget(module, key) ~= nil then keys[#keys + 1] = key end
-    seen[key] = true
-  end
-  for _, key in ipairs(sorted) do
-    if not math.type(key) and not seen[key] and not walk.is_skipped(key) then
-      keys[#keys + 1] = key
+-- Keys.
+
+local function sorted(list)
+  for i = 2, #list do
+    if list[i] < list[i - 1] then
+      table.sort(list)
+      return list
     end
   end
-  return keys
+  return list
 end
 
-local function copy(keys)
-  return table.move(keys, 1, #keys, 1, {})
+-- The keys of a table under which there may be something: positions and names, both sorted, and
+-- the others.
+local function keys_of(holder)
+  local numbers, names, others = {}, {}, {}
+  for key, value in next, holder do
+    local kind = type(value)
+    if kind == "table" or kind == "userdata" then
+      local list = math.type(key) == "integer" and numbers or type(key) == "string" and names
+        or others
+      list[#list + 1] = key
+    end
+  end
+  return sorted(numbers), names, others
+end
+
+-- The keys of a module's fields, in order.
+local function field_keys(module)
+  local keys, names = keys_of(module)
+  local order, seen = rawget(module, "_order") or {}, {}
+  for _, key in ipairs(order) do
+    if not seen[key] and rawget(module, key) ~= nil then keys[#keys + 1] = key end
+    seen[key] = true
+  end
+  local rest = {} -- assigned by rawset
+  for _, key in ipairs(names) do
+    if not seen[key] and not walk.is_skipped(key) then rest[#rest + 1] = key end
+  end
+  return table.move(sorted(rest), 1, #rest, #keys + 1, keys)
+end
+
+-- Whether a plain table has keys of more than one kind, or of a kind that has no order.
+local function is_mixed(holder)
+  local _, mixed, other = tree.keys(holder)
+  return mixed or other ~= nil
+end
+
+-- One module.
+
+--- The keys that lead from the module that holds an item to its value.
+function walk.way(item)
+  return item.way or { item.key }
+end
+
+--- The keys that lead from the root of the walk to an item's value.
+function walk.keys(item)
+  local ways = {}
+  while item do
+    table.insert(ways, walk.way(item))
+    item = item.entry.item
+  end
+  local keys = {}
+  for i = #ways, 1, -1 do table.move(ways[i], 1, #ways[i], #keys + 1, keys) end
+  return keys
 end
 
 local look
 
+-- The path of the value under `key` of the table that `found` stands in.
+local function path_of(found, key)
+  local item = { way = table.move(found.keys, 1, #found.keys, 1, {}), entry = found.entry }
+  if key ~= nil then table.insert(item.way, key) end
+  return tree.path(found.root, walk.keys(item))
+end
+
 -- Looks into a plain table. One met before is not looked at again: plain data may be shared, or
 -- contain itself.
-local function look_into(found, holder, keys)
+local function look_into(found, holder, key)
   if found.seen[holder] then return end
   found.seen[holder] = true
-  local before = found.count
-  local list, mixed, other = tree.keys(holder)
-  for _, key in ipairs(list) do
-    keys[#keys + 1] = key
-    look(found, holder, key, keys)
-    keys[#keys] = nil
-  end
-  if other ~= nil then
-    for key in next, holder do
-      if math.type(key) ~= "integer" and type(key) ~= "string" then
-        look(found, holder, key, keys)
-      end
-    end
-  end
-  if (mixed or other ~= nil) and found.count > before then
+  local numbers, names, others = keys_of(holder)
+  if #numbers + #names + #others == 0 then return end
+  local before, keys = found.count, found.keys
+  keys[#keys + 1] = key
+  for _, inner in ipairs(numbers) do look(found, holder, inner) end
+  for _, inner in ipairs(sorted(names)) do look(found, holder, inner) end
+  for _, inner in ipairs(others) do look(found, holder, inner) end
+  if found.count > before and is_mixed(holder) then
     errors.blame("%s holds modules or parameters under both positions and names: use one kind",
-      tree.path(found.root, keys))
+      path_of(found))
   end
+  keys[#keys] = nil
 end
 
--- Sorts one value, holder[key], into found.tensors, found.modules or found.objects.
-function look(found, holder, key, keys)
+-- An item for holder[key], at the end of `list`.
+local function add(found, list, holder, key, value)
+  local keys, way, name = found.keys, nil, key
+  if math.type(key) == "integer" then name = key - 1 end
+  if #keys > 0 then
+    way = table.move(keys, 1, #keys, 1, {})
+    way[#way + 1] = key
+    name = tree.name(way)
+  end
+  list[#list + 1] = { holder = holder, key = key, value = value, way = way, entry = found.entry,
+                      name = found.prefix .. tostring(name) }
+end
+
+-- Sorts one value, holder[key], into the tensors, children or objects of the entry.
+function look(found, holder, key)
   local value = rawget(holder, key)
   local kind = type(value)
-  local list
+  local entry = found.entry
   if kind == "userdata" then
     if c.is_parameter(value) then
-      list = found.tensors
-    elseif holder == found.module and found.buffers[key] then
-      list = found.buffer_tensors
-    else
-      return
+      found.count = found.count + 1
+      add(found, entry.tensors, holder, key, value)
+    elseif holder == entry.module and found.buffers and found.buffers[key] then
+      found.count = found.count + 1
+      add(found, found.buffer_tensors, holder, key, value)
     end
-  elseif kind ~= "table" then
-    return
-  elseif getmetatable(value) == nil then
-    return look_into(found, value, keys)
-  elseif walk.is_module(value) then
-    list = found.modules
-  else
-    list = found.objects
+  elseif kind == "table" then
+    if getmetatable(value) == nil then
+      look_into(found, value, key)
+    elseif walk.is_module(value) then
+      found.count = found.count + 1
+      add(found, entry.children, holder, key, value)
+    else
+      add(found, entry.objects, holder, key, value)
+    end
   end
-  if list ~= found.objects then found.count = found.count + 1 end
-  list[#list + 1] = { holder = holder, key = key, keys = copy(keys), value = value,
-                      owner = found.module }
 end
 
--- What one module holds itself. `keys` leads from the root to it.
-local function look_at(root, module, keys)
-  local found = { root = root, module = module, buffers = rawget(module, "_buffers") or {},
-                  tensors = {}, buffer_tensors = {}, modules = {}, objects = {}, seen = {},
-                  count = 0 }
-  for _, key in ipairs(field_keys(module)) do
-    keys[#keys + 1] = key
-    look(found, module, key, keys)
-    keys[#keys] = nil
-  end
+-- What one module holds itself: the lists of `entry` are filled.
+local function look_at(root, entry)
+  local module, buffers = entry.module, rawget(entry.module, "_buffers")
+  local found = { root = root, entry = entry, buffers = buffers, buffer_tensors = {}, seen = {},
+                  prefix = entry.item and entry.name .. "." or "", keys = {}, count = 0 }
+  entry.tensors, entry.children, entry.objects = {}, {}, {}
+  for _, key in ipairs(field_keys(module)) do look(found, module, key) end
   for _, item in ipairs(found.buffer_tensors) do
-    item.buffer = found.buffers[item.key]
-    found.tensors[#found.tensors + 1] = item
+    item.buffer = buffers[item.key]
+    entry.tensors[#entry.tensors + 1] = item
   end
-  return found
+  return entry
 end
 
---- The modules that a module holds itself: a list of { keys =, value =, ... }.
+--- The modules that a module holds itself: a list of { name =, key =, value =, ... }.
 function walk.children(module)
-  return look_at(walk.class_name(module), module, {}).modules
+  return look_at(walk.class_name(module), { module = module, name = "" }).children
 end
 
-local function visit(state, module, keys)
-  state.open[module], state.seen[module] = true, keys
-  local found = look_at(state.root, module, keys)
-  state.list[#state.list + 1] = { module = module, keys = keys, tensors = found.tensors,
-                                  objects = found.objects, children = found.modules }
-  for _, child in ipairs(found.modules) do
+-- All modules.
+
+local function visit(state, module, item)
+  local list = state.list
+  local entry = { module = module, item = item, name = item and item.name or "" }
+  look_at(state.root, entry)
+  list[#list + 1] = entry
+  state.open[module], state.seen[module], entry.first = true, entry, #list
+  for _, child in ipairs(entry.children) do
     if state.open[child.value] then
       errors.blame("%s: a module inside itself: begin the field's name with _ to leave it out",
-        tree.path(state.root, child.keys))
+        tree.path(state.root, walk.keys(child)))
     elseif state.seen[child.value] then
-      child.first = state.seen[child.value]
+      child.again = state.seen[child.value]
       state.again[#state.again + 1] = child
     else
-      visit(state, child.value, child.keys)
+      visit(state, child.value, child)
     end
   end
+  entry.last = #list
   state.open[module] = nil
 end
 
 --- The module and all modules below it, once each, parents first: a list of
---- { module =, keys =, tensors =, objects =, children = }. The second result lists the places
---- where a module was met again: { keys =, first = (keys of its first place), ... }.
+--- { module =, name =, item =, tensors =, objects =, children =, first =, last = }: what stands
+--- between numbers `first` and `last` is the module and what was first met below it. The items of
+--- the three lists are { name =, value =, holder =, key =, entry =, ... }. The second result lists
+--- the children that are modules which were met before; their field `again` is the entry of that.
 function walk.modules(root)
   local state = { root = walk.class_name(root), list = {}, again = {}, open = {}, seen = {} }
-  visit(state, root, {})
+  visit(state, root)
   return state.list, state.again
 end
 
+-- All tensors.
+
 -- Adds the names that tensors have through modules that were met again.
-local function alias_modules(list, places, aliases)
+local function alias_modules(modules, first, places, aliases)
   for _, place in ipairs(places) do
-    local old, new = tree.name(place.first) .. ".", tree.name(place.keys) .. "."
-    for _, item in ipairs(list) do
-      if item.name:sub(1, #old) == old then aliases[new .. item.name:sub(#old + 1)] = item.name end
+    local old, new = #place.again.name + 2, place.name .. "."
+    for i = place.again.first, place.again.last do
+      for _, item in ipairs(modules[i].tensors) do
+        if first[item.value] == item then aliases[new .. item.name:sub(old)] = item.name end
+      end
     end
   end
 end
@@ -167,19 +234,18 @@ end
 local function check_name(root, item, other)
   if not other then return end
   errors.blame("%s and another tensor are both called '%s' in state_dict: rename a field",
-    tree.path(walk.class_name(root), item.keys), item.name)
+    tree.path(walk.class_name(root), walk.keys(item)), item.name)
 end
 
 --- All parameters and buffers, once each under their first path: a list of
---- { name =, keys =, value =, owner =, holder =, key =, buffer = }; buffer is nil for a parameter,
---- "saved" or "unsaved" for a buffer. The second result maps the other names of tensors that have
---- several to the first.
+--- { name =, value =, holder =, key =, entry =, buffer = }; buffer is nil for a parameter, "saved"
+--- or "unsaved" for a buffer. The second result maps the other names of tensors that have several
+--- to the first.
 function walk.tensors(root)
   local list, aliases, first, named = {}, {}, {}, {}
   local modules, places = walk.modules(root)
   for _, entry in ipairs(modules) do
     for _, item in ipairs(entry.tensors) do
-      item.name = tree.name(item.keys)
       local met = first[item.value]
       if met then
         aliases[item.name] = met.name
@@ -190,7 +256,7 @@ function walk.tensors(root)
       end
     end
   end
-  alias_modules(list, places, aliases)
+  alias_modules(modules, first, places, aliases)
   return list, aliases
 end
 

@@ -9,7 +9,6 @@ local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local merged = require "ltrain.trainer.logged.merged"
 local results = require "ltrain.trainer.logged.results"
-local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local running = {}
@@ -20,7 +19,7 @@ local function metrics_of(module)
   for _, entry in ipairs(walk.modules(module)) do
     for _, item in ipairs(entry.objects) do
       if class.is_a(item.value, Metric) then
-        list[#list + 1] = { key = tree.name(item.keys), metric = item.value }
+        list[#list + 1] = { key = item.name, metric = item.value }
       end
     end
   end

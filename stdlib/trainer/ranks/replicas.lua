@@ -16,10 +16,9 @@ local walk = require "ltrain.core.walk"
 
 local replicas = {}
 
--- Adds the places on the way from `holder` along the keys from number `first` on.
-local function add_places(places, seen, holder, keys, first)
-  for i = first, #keys do
-    local key = keys[i]
+-- Adds the places on the way from `holder` along the keys.
+local function add_places(places, seen, holder, keys)
+  for _, key in ipairs(keys) do
     local known = seen[holder] or {}
     seen[holder] = known
     local value = rawget(holder, key)
@@ -39,7 +38,7 @@ local function places_of(module)
     for _, list in ipairs { entry.tensors, entry.children } do
       for _, item in ipairs(list) do
         if not item.buffer then
-          add_places(places, seen, entry.module, item.keys, #entry.keys + 1)
+          add_places(places, seen, entry.module, walk.way(item))
         end
       end
     end

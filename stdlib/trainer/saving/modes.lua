@@ -3,7 +3,6 @@
 --
 -- A fit may freeze and unfreeze as it goes. What is kept is what differs from a new module: names
 -- of parameters that do not require a gradient, names of modules that are not training.
-local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local modes = {}
@@ -25,7 +24,7 @@ function modes.collect(state)
   end
   for _, entry in ipairs(walk.modules(state.module)) do
     if not is_training(entry.module) then
-      kept.evaluating[#kept.evaluating + 1] = tree.name(entry.keys)
+      kept.evaluating[#kept.evaluating + 1] = entry.name
     end
   end
   return kept
@@ -45,7 +44,7 @@ function modes.restore(state, kept)
     parameter.requires_grad = not frozen[name]
   end
   for _, entry in ipairs(walk.modules(state.module)) do
-    local training = not evaluating[tree.name(entry.keys)]
+    local training = not evaluating[entry.name]
     if entry.module.training ~= training then rawset(entry.module, "training", training) end
   end
 end
