@@ -18,21 +18,51 @@ static uint64_t bits(lt_ticket t, uint64_t i) {
 /* A double in [0, 1) from 64 bits. */
 static double unit(uint64_t w) { return (double)(w >> 11) * 0x1p-53; }
 
-/* Fisher and Yates, from the end. */
+/* Fisher and Yates, from the end. With whom each element trades places depends on no other, so they
+   are drawn AHEAD at a time and fetched early: a list larger than the cache costs no waiting. */
+enum { AHEAD = 64 };
+#define SHUFFLE(T)                                                                      \
+  static void shuffle_##T(lt_ticket ticket, T *v, int64_t n) {                          \
+    int64_t with[AHEAD];                                                                \
+    for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                        \
+    for (int64_t last = n - 1; last > 0; last -= AHEAD) {                               \
+      int64_t count = last < AHEAD ? last : AHEAD;                                      \
+      for (int64_t e = 0; e < count; e++) {                                             \
+        uint64_t i = (uint64_t)(last - e), w = bits(ticket, i);                         \
+        with[e] = (int64_t)((unsigned __int128)w * (i + 1) >> 64);                      \
+        __builtin_prefetch(&v[with[e]], 1);                                             \
+      }                                                                                 \
+      for (int64_t e = 0; e < count; e++) {                                             \
+        T t = v[last - e];                                                              \
+        v[last - e] = v[with[e]], v[with[e]] = t;                                       \
+      }                                                                                 \
+    }                                                                                   \
+  }
+SHUFFLE(int32_t)
+SHUFFLE(int64_t)
+#undef SHUFFLE
+
+/* Half as wide a list is shuffled faster; it lies in the first half of the result and is spread out
+   from its end. */
+static void shuffle(lt_ticket ticket, int64_t *v, int64_t n) {
+  int32_t *narrow = (int32_t *)(void *)v;
+  if (n > INT32_MAX) {
+    shuffle_int64_t(ticket, v, n);
+    return;
+  }
+  shuffle_int32_t(ticket, narrow, n);
+  for (int64_t i = n - 1; i >= 0; i--) {
+    int64_t wide = narrow[i];
+    memcpy(&v[i], &wide, sizeof wide);
+  }
+}
+
 LT_KERNEL(randperm) {
   const lt_args_permutation *a = call->args;
   lt_tensor *y = call->out[0];
   lt_frame frame = lt_frame_open(c);
   lt_tensor *to = lt_cpu_result(c, y, LT_I64, NULL);
-  if (to != NULL) {
-    int64_t *v = lt_data(to), n = to->numel;
-    for (int64_t i = 0; i < n; i++) v[i] = i;
-    for (int64_t i = n - 1; i > 0; i--) {
-      uint64_t w = bits(a->ticket, (uint64_t)i);
-      int64_t k = (int64_t)((unsigned __int128)w * (uint64_t)(i + 1) >> 64), t = v[i];
-      v[i] = v[k], v[k] = t;
-    }
-  }
+  if (to != NULL) shuffle(a->ticket, lt_data(to), to->numel);
   bool ok = to != NULL && (to == y || lt_cpu_move(c, y, to));
   lt_frame_close(c, frame, 0, NULL);
   return ok;

@@ -1,8 +1,10 @@
 /* runtime/cpu/topk.c: the k largest or smallest of each line, in order.
 
    A heap of the k best so far, worst on top; then it is emptied from the back. Equal elements come
-   in the order of their positions; NaN counts as larger than every number. */
+   in the order of their positions; NaN counts as larger than every number. Where k is all of a long
+   line, cpu/radix.c sorts it. */
 #include "cpu/index.h"
+#include "cpu/radix.h"
 
 typedef struct job {
   const void *x; /* [lines, n] */
@@ -72,6 +74,15 @@ static void chunk(void *ud, int64_t number) {
   }
 }
 
+/* All of each line; false without memory. */
+static bool sort_whole(lt_ctx *c, const job *j) {
+  const lt_radix r = {.x = j->x, .value = j->value, .index = j->index, .lines = j->lines,
+                      .n = j->n, .descending = j->largest, .dtype = j->dtype};
+  void *scratch = lt_cpu_scratch(c, LT_I64, (int64_t)(lt_radix_scratch(c, &r) / sizeof(int64_t)));
+  if (scratch != NULL) lt_radix_sort(c, &r, scratch);
+  return scratch != NULL;
+}
+
 /* A view of `t` with `dim` as its last one; lives on the stack. */
 static lt_tensor dim_last(const lt_tensor *t, int64_t dim) {
   lt_tensor v = *t;
@@ -93,16 +104,19 @@ LT_KERNEL(topk) {
   lt_frame frame = lt_frame_open(c);
   lt_dtype dtype = of[lt_compute_of((lt_dtype)x.dtype)];
   lt_tensor *from = lt_cpu_contiguous(c, &x, dtype);
-  lt_tensor *best = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, value.ndim, value.size);
-  lt_tensor *place = lt_tensor_empty(c, LT_CPU_DEVICE, LT_I64, value.ndim, value.size);
+  lt_tensor *best = lt_cpu_result(c, &value, dtype, NULL);
+  lt_tensor *place = lt_cpu_result(c, &index, LT_I64, NULL);
   if (lt_ok(c)) {
     job j = {.x = lt_data(from), .value = lt_data(best), .index = lt_data(place), .k = a->k,
              .n = x.ndim > 0 ? x.size[x.ndim - 1] : 1, .largest = a->largest, .dtype = dtype};
     j.lines = value.numel / j.k;
     j.per_chunk = LT_CHUNK / j.n > 0 ? LT_CHUNK / j.n : 1;
-    lt_parallel(c, (j.lines + j.per_chunk - 1) / j.per_chunk, chunk, &j);
-    lt_cpu_move(c, &value, best);
-    lt_cpu_move(c, &index, place);
+    if (j.k == j.n && j.n >= LT_RADIX_LEAST && j.n <= UINT32_MAX)
+      sort_whole(c, &j);
+    else
+      lt_parallel(c, (j.lines + j.per_chunk - 1) / j.per_chunk, chunk, &j);
+    if (lt_ok(c) && best != &value) lt_cpu_move(c, &value, best);
+    if (lt_ok(c) && place != &index) lt_cpu_move(c, &index, place);
   }
   lt_frame_close(c, frame, 0, NULL);
   return lt_ok(c);
