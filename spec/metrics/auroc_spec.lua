@@ -75,6 +75,31 @@ describe("AUROC with bins", function()
       of({ bins = 11 }, x:tolist(), y:tolist()), 1e-12)
   end)
 
+  it("counts scores of exactly 1 as any other", function()
+    local labels = lt.tensor { 1, 0, 0, 1, 1, 0 }
+    for _, scores in ipairs { { 1, 1, 0.2, 0.7, 1, 0.1 }, { 1, 1, 1, 1, 1, 1 } } do
+      local x = lt.tensor(scores):to "f32"
+      local exact, binned = lt.metrics.AUROC(), lt.metrics.AUROC { bins = 11 }
+      exact:update(x, labels)
+      binned:update(x, labels)
+      assert.near(exact:compute(), binned:compute(), 1e-12)
+    end
+  end)
+
+  it("makes probabilities of logits", function()
+    local logits = lt.tensor { -3.0, 4, 0.5, -0.5 }
+    local binned = lt.metrics.AUROC { bins = 100, from_logits = true }
+    binned:update(logits, lt.tensor { 0, 1, 0, 1 })
+    assert.near(3 / 4, binned:compute(), 1e-12)
+    local x, ids = lt.tensor { { 2.0, 0 }, { 9, 8 }, { 0, 3 } }, lt.tensor { 0, 1, 1 }
+    local options = { num_classes = 2, average = "none", from_logits = true }
+    local each, shares = lt.metrics.AUROC(options), lt.metrics.AUROC(options)
+    each:update(x, ids)
+    shares.from_logits = false
+    shares:update(x:softmax(2), ids)
+    assert.same(shares:compute():tolist(), each:compute():tolist())
+  end)
+
   it("puts a score that is a threshold above it, for any number of bins", function()
     for _, bins in ipairs { 2, 3, 8, 11, 50, 201 } do
       local grid = lt.arange(bins, { dtype = "f32" }) / (bins - 1)

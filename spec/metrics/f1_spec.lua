@@ -24,6 +24,19 @@ describe("F1 of two classes", function()
     assert.near(4 / 5, of({ threshold = 0.3 }, scores, labels), 1e-12)
   end)
 
+  it("refuses logits that are not said to be, and takes them with from_logits or threshold = 0",
+    function()
+      local logits <const>, labels <const> = { 0.2, -3.0, 5.0, 0.7 }, { 1, 0, 1, 0 }
+      assert.matches("metrics.F1: threshold = 0.5 is for probabilities: got scores from %-3 to 5; "
+        .. "for logits give from_logits = true, or threshold = 0",
+        tiny.error_of(of, nil, logits, labels))
+      assert.near(4 / 5, of({ from_logits = true }, logits, labels), 1e-12)
+      assert.near(4 / 5, of({ threshold = 0 }, logits, labels), 1e-12)
+      assert.near(1.0, of({ from_logits = true, threshold = 0.9 }, { 3.0, 2.0 }, { 1, 0 }), 1e-12)
+      assert.matches("with from_logits the threshold is a probability between 0 and 1: got 0",
+        tiny.error_of(F1, { from_logits = true, threshold = 0 }))
+    end)
+
   it("leaves out ignored labels", function()
     assert.near(2 / 3, of({ ignore_index = -1 }, { 1, 1, 1, 0 }, { 1, -1, 0, 0 }), 1e-12)
   end)

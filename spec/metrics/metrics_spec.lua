@@ -81,6 +81,18 @@ describe("Accuracy", function()
     assert.equal(1, accuracy.total)
   end)
 
+  it("of two classes wants logits to be said", function()
+    local logits, wanted = lt.tensor { -2.0, 3.0, 0.2, 0.4 }, lt.tensor { 0, 1, 1, 0 }
+    local accuracy = metrics.Accuracy()
+    assert.matches("Accuracy: threshold = 0.5 is for probabilities: got scores from %-2 to 3",
+      tiny.error_of(accuracy.update, accuracy, logits, wanted))
+    for _, options in ipairs { { from_logits = true }, { threshold = 0 } } do
+      accuracy = metrics.Accuracy(options)
+      accuracy:update(logits, wanted)
+      assert.equal(0.75, accuracy:compute())
+    end
+  end)
+
   it("of two classes compares with a threshold", function()
     local accuracy = metrics.Accuracy { threshold = 0.3 }
     accuracy:update(lt.tensor { 0.2, 0.4, 0.9 }, lt.tensor { 0, 0, 1 })

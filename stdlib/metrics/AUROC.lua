@@ -6,7 +6,8 @@
 -- however long the epoch. The binned area differs from the exact one by at most half the share of
 -- those pairs (a right one, a wrong one) whose scores lie between the same two thresholds.
 -- Definitions are those of torchmetrics; but where there is no right one, or no wrong one, the area
--- is nan, not 0. N rows, C classes or labels, T thresholds.
+-- is nan, not 0, and scores of exactly 1 count in bins too (there they are left out: scores that
+-- are all 1 give 0, here 0.5 as without bins). N rows, C classes or labels, T thresholds.
 local Metric = require "ltrain.core.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -22,6 +23,8 @@ local OPTIONS <const> = {
   average = { type = "string", choices = { "macro", "weighted", "none" },
     doc = "of several: the mean, the mean weighted by how often each is right, or a tensor [C]" },
   bins = { type = "integer", min = 2, doc = "number of thresholds; without it exact" },
+  from_logits = { type = "boolean", default = false,
+    doc = "scores are logits: softmax (num_classes) or sigmoid makes them probabilities" },
   ignore_index = { type = "integer", doc = "elements with this label do not count" },
 }
 
@@ -54,6 +57,7 @@ local function columns(self, scores, labels)
     errors.blame("metrics.AUROC: %s = %d: got scores %s", self.num_classes and "num_classes"
       or "num_labels", size, errors.show_shape(scores))
   end
+  if self.from_logits then scores = self.num_classes and scores:softmax(2) or scores:sigmoid() end
   if self.num_classes then return labelled.rows(scores), labels:reshape { -1 } end
   if self.num_labels then return labelled.rows(scores), labelled.rows(labels) end
   return scores:reshape { -1, 1 }, labels:reshape { -1, 1 }
@@ -85,7 +89,8 @@ local function count(self, scores, labels)
   if scores:numel() == 0 then return end
   local low, high = scores:amin():item(), scores:amax():item()
   if not (low >= 0 and high <= 1) then
-    errors.blame("metrics.AUROC: bins need scores from 0 to 1 (sigmoid or softmax): got %g to %g",
+    errors.blame("metrics.AUROC: bins need scores from 0 to 1 (from_logits = true for "
+      .. "logits): got %g to %g",
       low, high)
   end
   local right, wrong = {}, {}

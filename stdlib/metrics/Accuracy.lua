@@ -12,13 +12,17 @@ local OPTIONS <const> = {
     doc = "right when the label is among the k highest scores" },
   ignore_index = { type = "integer", doc = "rows with this label do not count" },
   threshold = { type = "number", default = 0.5,
-    doc = "two classes: a score above it means 1" },
+    doc = "two classes: a probability above it means 1" },
+  from_logits = { type = "boolean", default = false,
+    doc = "two classes: scores are logits, whose sigmoid is the probability" },
 }
 
 --- Accuracy{top_k = 5}
 function Accuracy:init(options)
   local o = config.check(options, OPTIONS, "metrics.Accuracy")
+  labelled.check_threshold("Accuracy", o)
   self.top_k, self.ignore_index, self.threshold = o.top_k, o.ignore_index, o.threshold
+  self.from_logits = o.from_logits
   self:add_state("correct", 0)
   self:add_state("total", 0)
 end
@@ -26,7 +30,9 @@ end
 -- Right or wrong for each label, as a bool tensor of the labels' shape.
 local function right_answers(self, scores, labels)
   if labelled.same_shape(scores, labels) then
-    if labelled.is_float(scores) then scores = scores:gt(self.threshold):to("i64") end
+    if labelled.is_float(scores) then
+      scores = labelled.above("Accuracy", scores, self.threshold, self.from_logits):to("i64")
+    end
     return scores:eq(labels)
   end
   labelled.check_classes("Accuracy", scores, labels)

@@ -19,12 +19,15 @@ local OPTIONS <const> = {
       .. "weighted by how often each is right, or a tensor [C]" },
   ignore_index = { type = "integer", doc = "elements with this label do not count" },
   threshold = { type = "number", default = 0.5,
-    doc = "two classes, and labels: a score above it means 1 (0 for logits)" },
+    doc = "two classes, and labels: a probability above it means 1" },
+  from_logits = { type = "boolean", default = false,
+    doc = "two classes, and labels: scores are logits, whose sigmoid is the probability" },
 }
 
 --- F1{num_classes = 10, average = "macro"}
 function F1:init(options)
   local o = config.check(options, OPTIONS, "metrics.F1")
+  labelled.check_threshold("F1", o)
   local size = labelled.check_average("F1", o, "'macro', 'micro', 'weighted' or 'none'")
   for name, value in next, o do self[name] = value end
   for _, name in ipairs { "tp", "fp", "fn" } do
@@ -40,7 +43,8 @@ local function yes_or_no(self, scores, labels)
       errors.show_shape(scores), errors.show_shape(labels),
       self.num_labels and ("; wanted [N, %d, ...] of both"):format(self.num_labels) or "")
   end
-  local said = labelled.is_float(scores) and scores:gt(self.threshold) or scores:ne(0)
+  local said = labelled.is_float(scores)
+    and labelled.above("F1", scores, self.threshold, self.from_logits) or scores:ne(0)
   if self.num_labels then return labelled.rows(said), labelled.rows(labels) end
   return said:reshape { -1, 1 }, labels:reshape { -1, 1 }
 end

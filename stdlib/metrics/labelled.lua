@@ -26,6 +26,29 @@ function labelled.check(who, scores, labels)
   end
 end
 
+local NO_PROBABILITIES <const> = "metrics.%s: threshold = %g is for probabilities: got scores from "
+  .. "%g to %g; for logits give from_logits = true, or threshold = 0"
+
+--- Which scores mean yes: those above the threshold, a probability (with `from_logits` that of the
+--- sigmoid, which is never computed, so that nothing is rounded).
+function labelled.above(who, scores, threshold, from_logits)
+  if from_logits then
+    return scores:gt(math.log(threshold / (1 - threshold)))
+  elseif threshold > 0 and threshold < 1 and scores:numel() > 0 then
+    local low, high = scores:amin():item(), scores:amax():item()
+    if low < 0 or high > 1 then errors.blame(NO_PROBABILITIES, who, threshold, low, high) end
+  end
+  return scores:gt(threshold)
+end
+
+--- What must be so of threshold and from_logits.
+function labelled.check_threshold(who, o)
+  if o.from_logits and not (o.threshold > 0 and o.threshold < 1) then
+    errors.blame("metrics.%s: with from_logits the threshold is a probability between 0 and 1: "
+      .. "got %g", who, o.threshold)
+  end
+end
+
 --- Whether both have one shape.
 function labelled.same_shape(scores, labels)
   return errors.show_shape(scores) == errors.show_shape(labels)
