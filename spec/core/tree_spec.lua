@@ -1,5 +1,6 @@
 -- spec/core/tree_spec.lua: ordered walks and the two ways to write a path.
 
+local lt = require "ltrain"
 local tree = require "ltrain.core.tree"
 
 describe("tree.keys", function()
@@ -73,5 +74,14 @@ describe("tree.leaves", function()
     end
     assert.same({ "a.0", "a.1", "b" }, names)
     assert.same({ 5, 6, 7 }, values)
+  end)
+end)
+
+describe("lt.hash", function()
+  it("takes tables 5,000 deep, by the whole name of what is in them", function()
+    local value = { 7 }
+    for _ = 2, 5000 do value = { value } end
+    local name = ("0."):rep(5000):sub(1, -2)
+    assert.equal(lt.runtime.sha256 { name .. " integer 7\n" }, lt.hash(value))
   end)
 end)

@@ -18,16 +18,20 @@ local function line_of(name, value)
   end
 end
 
--- The leaves below `value`: {name =, line =, tensor =}, tensor nil for plain values.
-local function collect(value, keys, list, open)
+local function add_leaf(value, keys, list)
   local name = tree.name(keys)
   local line = line_of(name, value)
-  if line then
-    list[#list + 1] = { name = name, line = line, tensor = c.is_tensor(value) and value or nil }
-    return
-  elseif type(value) ~= "table" or getmetatable(value) ~= nil then
+  if not line then
     errors.blame("hash: %s is neither tensor, table, number, string nor boolean: got %s",
       tree.path("value", keys), errors.show(value))
+  end
+  list[#list + 1] = { name = name, line = line, tensor = c.is_tensor(value) and value or nil }
+end
+
+-- The leaves below `value`: {name =, line =, tensor =}, tensor nil for plain values.
+local function collect(value, keys, list, open)
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    return add_leaf(value, keys, list)
   elseif open[value] then
     errors.blame("hash: %s contains itself", tree.path("value", keys))
   end
