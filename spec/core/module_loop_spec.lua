@@ -117,3 +117,21 @@ describe("Module:load_from_checkpoint", function()
     assert.matches("/no/such/file%.ckpt", message)
   end)
 end)
+
+describe("device and dtype", function()
+  it("are those of the first parameter, also when it changes", function()
+    local net = lt.Module:extend("Net")()
+    assert.equal("f32", net.dtype)
+    net.layers = { lt.nn.Linear(1, 1) }
+    assert.equal("f32", net.dtype)
+    net:to "f64"
+    assert.equal("f64", net.dtype)
+    net.own = lt.parameter(lt.ones(1)) -- a module's own come before those of modules in it
+    assert.equal("f32", net.dtype)
+    net.own = nil
+    assert.equal("f64", net.dtype)
+    net.layers = 3
+    assert.equal("f32", net.dtype)
+    assert.equal("cpu", net.device)
+  end)
+end)

@@ -5,6 +5,7 @@
 -- nothing.
 
 local Precision = require "ltrain.core.Precision"
+local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -165,9 +166,26 @@ end
 
 -- Computed fields.
 
+-- What hangs at the end of the way that the last walk found; nil when it is no parameter any more.
+local function follow(module, way)
+  local value = module
+  for i = 1, #way do
+    if type(value) ~= "table" then return nil end
+    value = rawget(value, way[i])
+  end
+  return c.is_parameter(value) and value or nil
+end
+
+-- Steps ask for the device: the way is kept until a parameter is made, or no longer hangs there.
 local function first_parameter(module)
+  local known, made = rawget(module, "_first"), c.runtime.parameters_made()
+  local parameter = known and known.made == made and follow(module, known.way)
+  if parameter then return parameter end
   for _, item in ipairs(walk.tensors(module)) do
-    if not item.buffer then return item.value end
+    if not item.buffer then
+      rawset(module, "_first", { made = made, way = walk.keys(item) })
+      return item.value
+    end
   end
 end
 
