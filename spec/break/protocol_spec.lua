@@ -241,6 +241,27 @@ local PLACES <const> = {
       tiny.trainer():fit(tiny.Line(), loader)
     end
   end,
+  ["methods of a logger"] = function(value)
+    for _, name in ipairs { "log_metrics", "log_hyperparams", "save", "finalize", "begin" } do
+      local logger = lt.Logger()
+      logger[name] = value
+      tiny.trainer({ logger = logger }):fit(tiny.Line(), tiny.same(1))
+    end
+  end,
+  ["the list of callbacks, in mid-run"] = function(value)
+    local net = tiny.Line()
+    function net:on_train_batch_end() self.trainer.callbacks = value end
+    tiny.trainer():fit(net, tiny.same(2))
+  end,
+  ["what a metric computes"] = function(value)
+    local net, metric = tiny.Line(), lt.metrics.Mean()
+    metric.compute = function() return value end
+    function net:training_step(x)
+      self:log("metric", metric, { on_epoch = true })
+      return self:loss(x)
+    end
+    tiny.trainer():fit(net, tiny.same(1))
+  end,
   ["the options of a logged value"] = function(value)
     local net = tiny.Line()
     function net:training_step() self:log("value", 1, value) end

@@ -68,7 +68,7 @@ end
 function Metric.extend(parent, name)
   local new = class.extend(parent, name)
   getmetatable(new).__newindex = function(self, key, value)
-    rawset(self, key, key == "compute" and synced(value) or value)
+    rawset(self, key, key == "compute" and type(value) == "function" and synced(value) or value)
   end
   return new
 end

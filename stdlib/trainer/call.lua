@@ -41,13 +41,14 @@ end
 -- Methods of a callback besides its hooks, which must be methods if they are there.
 local OF_CALLBACKS <const> = { "state_key", "state_dict", "load_state_dict" }
 
--- Raises unless what `object` has under the name of a hook can be called.
-local function check_callable(state, object, name, fn)
+--- Raises unless what `object` has under the name of a hook or method can be called.
+function call.check_callable(state, object, name, fn)
   if type(fn) == "function" or is_callable(fn) then return end
   local meta = getmetatable(object)
   errors.blame("%s: %s.%s must be a function: got %s", state.fn,
     meta and meta.__name or "data module", name, errors.show(fn))
 end
+local check_callable <const> = call.check_callable
 
 --- Whether a callback or module defines a hook of its own; `base`: the class that all of its kind
 --- are below.
@@ -84,8 +85,12 @@ end
 --- Finds out again who defines which hook.
 function call.resolve(state)
   local lists = {}
+  local callbacks = state.trainer.callbacks
+  if type(callbacks) ~= "table" then
+    errors.blame("%s: trainer.callbacks must be a list: got %s", state.fn, errors.show(callbacks))
+  end
   state.callbacks = {}
-  for i, callback in ipairs(state.trainer.callbacks) do
+  for i, callback in ipairs(callbacks) do
     state.callbacks[i] = Callback.adopt(callback)
     for _, name in ipairs(OF_CALLBACKS) do check_callable(state, callback, name, callback[name]) end
   end
@@ -103,7 +108,7 @@ end
 function call.is_stale(state)
   if state.module:hooks_version() ~= state.hooks_version then return true end
   local now, before = state.trainer.callbacks, state.callbacks
-  if #now ~= #before then return true end
+  if type(now) ~= "table" or #now ~= #before then return true end
   for i = 1, #now do
     if not rawequal(now[i], before[i]) then return true end
   end

@@ -97,6 +97,13 @@ local function detach(state)
   end
 end
 
+local OF_LOGGERS <const> = { "log_metrics", "log_hyperparams", "save", "finalize" }
+
+local function check_logger(state, logger)
+  for _, name in ipairs(OF_LOGGERS) do call.check_callable(state, logger, name, logger[name]) end
+  if logger.begin then call.check_callable(state, logger, "begin", logger.begin) end
+end
+
 local function connect(state)
   local trainer = state.trainer
   trainer.module, trainer.lightning_module, trainer.model = state.module, state.module, state.module
@@ -110,6 +117,7 @@ local function connect(state)
   ranks.share_folders(state)
   version.choose_all(trainer.loggers)
   for _, logger in ipairs(trainer.loggers) do
+    check_logger(state, logger)
     if logger.begin then logger:begin(state.fn) end
   end
   state.strategy:setup_environment(trainer)
@@ -197,7 +205,7 @@ local function fail(state, err)
   trainer.interrupted = interrupt.is(err)
   told.alone(state)
   -- An error in here must not hide the one that is told.
-  for _, callback in ipairs(trainer.callbacks) do
+  for _, callback in ipairs(state.callbacks) do
     if callback.on_exception then
       local ok, message = pcall(callback.on_exception, callback, trainer, state.module, err)
       if not ok then trainer:warn("on_exception: " .. tostring(message)) end
@@ -256,7 +264,7 @@ local function new_state(trainer, fn, module, given)
     precision = trainer.strategy.precision,
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
-    optimizers = {}, schedulers = {}, sharded = {}, served = {}, attached = {},
+    optimizers = {}, schedulers = {}, callbacks = {}, sharded = {}, served = {}, attached = {},
     draws = loop.draws(),
   }
 end

@@ -4,6 +4,7 @@
 -- states of metrics, in one message. It is joined in the order of ranks, so that all have the same
 -- exact figures. A key that a rank did not log counts there as nothing; a key that ranks log in
 -- different ways is an error, the same on all of them.
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -36,7 +37,7 @@ end
 --- The same of what a metric has computed for `item`, which may be wrong.
 function merged.figure(item, value)
   local kind = type(value)
-  if kind == "number" or kind == "boolean" or kind == "userdata" and value:numel() == 1 then
+  if kind == "number" or kind == "boolean" or c.is_tensor(value) and value:numel() == 1 then
     return merged.number(value)
   end
   errors.blame("log: '%s' needs a metric that computes one number: it computed %s", item.key,
