@@ -7,6 +7,7 @@
 #include "autograd/node_list.h"
 #include "autograd/wanted.h"
 #include "base/lines.h"
+#include "ops/inplace.h"
 
 /* One walk. `wanted` NULL: all leaves below, into their `grad`. */
 typedef struct walk {
@@ -208,7 +209,14 @@ static bool start(lt_ctx *c, walk *w, lt_tensor *root, lt_tensor *given) {
   return ok;
 }
 
-static bool check_root(lt_ctx *c, const lt_tensor *root) {
+/* A root that is a view takes the history of its base as it is now. */
+static bool check_root(lt_ctx *c, lt_tensor *root) {
+  const char *op = c->op;
+  bool grad = c->modes.grad;
+  c->op = "backward", c->modes.grad = true;
+  bool fresh = lt_check_view(c, root);
+  c->op = op, c->modes.grad = grad;
+  if (!fresh) return false;
   return lt_requires_grad(root) ||
          lt_fail(c, LT_EARG,
                  "backward: this tensor has no history (made under no_grad, detached, or from "

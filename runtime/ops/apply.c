@@ -15,6 +15,8 @@ typedef struct door {
   lt_tensor **out;
   lt_tensor **in; /* may point to `few` or to frame-owned memory for long lists */
   lt_tensor *few[LT_FINITE_IN];
+  lt_tensor **values; /* NULL, or what inputs were before the call overwrote them */
+  lt_tensor *kept[LT_FINITE_IN];
   _Alignas(16) char args[ARGS_ON_STACK];
 } door;
 
@@ -91,13 +93,14 @@ static bool make_view(lt_ctx *c, door *d) {
                              d->infer.view_offset);
   if (d->out[0] == NULL) return false;
   d->out[0]->flags |= LT_IS_VIEW;
+  d->out[0]->base = lt_retain(lt_base_of_view(c, x));
   bool detached = x->node == NULL && x->view_version == UINT64_MAX;
   d->out[0]->view_version = detached ? UINT64_MAX : x->storage->version;
   return true;
 }
 
-/* A result given by the caller must have the right shape, place and a dtype that can hold it. */
-static bool check_given(lt_ctx *c, door *d, int k) {
+/* A result given by the caller must have the right shape and a dtype that can hold it. */
+static bool check_fits(lt_ctx *c, const door *d, int k) {
   const lt_meta *m = &d->infer.out[k];
   const lt_tensor *t = d->out[k];
   if (!lt_shape_equal(m->shape, lt_tensor_shape(t)))
@@ -106,7 +109,11 @@ static bool check_given(lt_ctx *c, door *d, int k) {
   if (lt_dtype_is_float(m->dtype) && !lt_dtype_is_float((lt_dtype)t->dtype))
     return lt_fail(c, LT_EDTYPE, "%s: a result of %s does not fit into a tensor of %s", d->op->name,
                    lt_dtype_name(m->dtype), lt_dtype_name((lt_dtype)t->dtype));
-  return lt_check_writable(c, d->out[k], d->infer.n_in, d->in);
+  return true;
+}
+
+static bool check_given(lt_ctx *c, const door *d, int k) {
+  return check_fits(c, d, k) && lt_check_writable(c, d->out[k], d->infer.n_in, d->in);
 }
 
 static bool allocate(lt_ctx *c, door *d) {
@@ -216,6 +223,40 @@ static bool compose(lt_ctx *c, door *d) {
   return true;
 }
 
+/* A write into a view that has to enter the history of its base: the value is made apart, from
+   copies of what its derivative reads there. */
+static bool write_view(lt_ctx *c, door *d) {
+  lt_tensor *view = d->out[0], *value = NULL;
+  int n = d->infer.n_in;
+  if (!check_fits(c, d, 0)) return false;
+  uint32_t slots = lt_recording(c, n, d->in) ? lt_saved_slots(d->op, d->in, d->args) : 0;
+  for (int k = 0; k < n && k < LT_FINITE_IN; k++)
+    if ((slots >> k & 1) != 0 && d->in[k] != NULL && d->in[k]->storage == view->storage)
+      d->in[k] = lt_apply1(c, LT_OP_clone, 1, &d->in[k], NULL);
+  return lt_apply(c, (lt_op)(d->op - lt_ops), n, d->in, d->args, 1, &value) &&
+         lt_view_write(c, view, value);
+}
+
+/* Copies of the inputs that the derivative reads and this call overwrites. */
+static bool keep_values(lt_ctx *c, door *d, const bool *given) {
+  int n = d->infer.n_in;
+  if (n > LT_FINITE_IN || !d->op->differentiable || !lt_recording(c, n, d->in)) return true;
+  uint32_t slots = lt_saved_slots(d->op, d->in, d->args);
+  for (int k = 0; k < n; k++) {
+    d->kept[k] = d->in[k];
+    for (int j = 0; j < d->infer.n_out && (slots >> k & 1) != 0 && d->in[k] != NULL; j++) {
+      if (!given[j] || d->in[k]->storage != d->out[j]->storage) continue;
+      c->modes.grad = false;
+      d->kept[k] = lt_apply1(c, LT_OP_clone, 1, &d->in[k], NULL);
+      c->modes.grad = true;
+      if (d->kept[k] == NULL) return false;
+      break;
+    }
+  }
+  d->values = d->kept;
+  return true;
+}
+
 static bool compute(lt_ctx *c, door *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
   bool kernel = d->op->has_kernel && lt_device_table(c, d->infer.device)->kernels[d->op - lt_ops];
@@ -223,9 +264,14 @@ static bool compute(lt_ctx *c, door *d, bool *composite) {
     *composite = true; /* its parts have recorded themselves */
     return compose(c, d);
   }
-  bool given[LT_MAX_OUT] = {false};
-  for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k] != NULL;
-  if (!allocate(c, d) || !run_apart(c, d, given)) return false;
+  bool given[LT_MAX_OUT] = {false}, any = false;
+  for (int k = 0; k < d->infer.n_out; k++) any |= given[k] = d->out[k] != NULL;
+  if (any && d->infer.n_out == 1 && lt_writes_base(c, d->out[0], d->infer.n_in, d->in)) {
+    *composite = true;
+    return write_view(c, d);
+  }
+  if (!allocate(c, d) || (any && !keep_values(c, d, given)) || !run_apart(c, d, given))
+    return false;
   mark_written(c, d, given);
   return true;
 }
@@ -240,7 +286,7 @@ static bool record(lt_ctx *c, door *d) {
   const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
                         .n_out = d->infer.n_out, .out = d->out, .args = d->args,
                         .args_size = d->kind->args_size};
-  return lt_record(c, &call, d->op);
+  return lt_record(c, &call, d->op, d->values);
 }
 
 static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void *args) {
@@ -280,6 +326,7 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   d.kind = &lt_kinds[d.op->kind];
   d.out = out;
   d.in = d.few;
+  d.values = NULL;
   if (n_in > LT_FINITE_IN && (d.in = lt_alloc(c, (size_t)n_in * sizeof *in)) == NULL) return false;
   memset(&d.infer, 0, sizeof d.infer);
   d.infer.op = d.op;

@@ -23,11 +23,11 @@ static bool stale(lt_ctx *c, const lt_tensor *t) {
 }
 
 /* A view without history goes stale when its memory gets one: it would pass no gradient on. */
-bool lt_check_view(lt_ctx *c, const lt_tensor *t) {
+bool lt_check_view(lt_ctx *c, lt_tensor *t) {
   if ((t->flags & LT_IS_VIEW) == 0 || !c->modes.grad) return true;
   uint64_t version = t->node != NULL ? t->storage->version : t->storage->recorded;
   bool fresh = t->node != NULL ? t->view_version == version : t->view_version >= version;
-  return fresh || stale(c, t);
+  return fresh || (lt_ok(c) && lt_view_renew(c, t)) || (lt_ok(c) && stale(c, t));
 }
 
 bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in) {

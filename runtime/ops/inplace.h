@@ -4,11 +4,21 @@
 
 #include "ops/op.h"
 
-/* A view with history whose storage was written since is stale: fails in grad mode. */
-bool lt_check_view(lt_ctx *c, const lt_tensor *t);
+/* A view whose storage was written since is stale: in grad mode it takes its history from its base
+   again, or fails. */
+bool lt_check_view(lt_ctx *c, lt_tensor *t);
 
 /* Whether `t` may be written in place by an op with these inputs; fails with the reason. */
 bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in);
+
+/* Views and their bases (ops/rebase.c). A view of x made now has this base, NULL: none. */
+lt_tensor *lt_base_of_view(const lt_ctx *c, lt_tensor *x);
+/* Give a view the history of its base as it is now; false (no failure) where that is not exact. */
+bool lt_view_renew(lt_ctx *c, lt_tensor *t);
+/* Whether an in-place write into `t` by an op with these inputs has to enter its base's history,
+   and can; lt_view_write then writes `value` there, cast to the view's dtype. */
+bool lt_writes_base(const lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in);
+bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value);
 
 /* Whether a MUTATES kind writes input k (ops/infer_update.c). */
 bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args);

@@ -71,34 +71,42 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
   if (n->edges == NULL || n->out == NULL || n->grads == NULL) return NULL;
   for (int k = 0; k < n_in; k++)
     if (in[k] != NULL) n->edges[k] = lt_edge_to(in[k]);
+  for (int k = 0; k < n_in; k++) /* a leaf that a node holds must not hold what may hold the node */
+    if (n->edges[k].leaf && in[k]->base != NULL) {
+      lt_release(c, in[k]->base);
+      in[k]->base = NULL;
+    }
   for (int k = 0; k < n_out; k++)
     if (out[k] != NULL) lt_meta_of(&n->out[k], out[k]);
   n->device = n_out > 0 && out[0] != NULL ? out[0]->storage->device : LT_CPU_DEVICE;
   return n;
 }
 
-static void save(lt_node *n, int slot, const lt_tensor *t) {
+static void save(lt_node *n, int slot, const lt_tensor *t, bool requires_grad) {
   lt_saved *s = &n->saved[n->n_saved++];
   s->slot = slot;
   s->storage = lt_storage_retain(t->storage);
   s->version = t->storage->version;
   s->dtype = (lt_dtype)t->dtype;
-  s->requires_grad = slot < 16 && lt_requires_grad(t);
+  s->requires_grad = requires_grad;
   s->ndim = t->ndim;
   s->offset = t->offset;
   memcpy(s->size, t->size, sizeof s->size);
   memcpy(s->stride, t->stride, sizeof s->stride);
 }
 
-/* Which slots the vjp will read, as bits of lt_op_info.saves; only sides that need a gradient. */
-static uint32_t slots_to_save(const lt_op_info *op, const lt_node *n, const lt_call *call) {
+static bool wants_gradient(int k, lt_tensor *const *in) {
+  return k >= 0 && in[k] != NULL && lt_requires_grad(in[k]);
+}
+
+uint32_t lt_saved_slots(const lt_op_info *op, lt_tensor *const *in, const void *args) {
   if (op->kind != LT_KIND_binary) return op->saves;
-  const lt_args_binary *args = call->args;
-  int a_is = args->a.kind != LT_NO_SCALAR ? -1 : 0; /* input index of a; -1: a number */
-  int b_is = args->b.kind != LT_NO_SCALAR ? -1 : args->a.kind != LT_NO_SCALAR ? 0 : 1;
+  const lt_args_binary *numbers = args;
+  int a_is = numbers->a.kind != LT_NO_SCALAR ? -1 : 0; /* input index of a; -1: a number */
+  int b_is = numbers->b.kind != LT_NO_SCALAR ? -1 : numbers->a.kind != LT_NO_SCALAR ? 0 : 1;
   uint32_t sides = 0, slots = 0;
-  if (a_is >= 0 && n->edges[a_is].target != NULL) sides |= op->saves_side[0];
-  if (b_is >= 0 && n->edges[b_is].target != NULL) sides |= op->saves_side[1];
+  if (wants_gradient(a_is, in)) sides |= op->saves_side[0];
+  if (wants_gradient(b_is, in)) sides |= op->saves_side[1];
   if ((sides & LT_SAVES_A) != 0 && a_is >= 0) slots |= 1u << a_is;
   if ((sides & LT_SAVES_B) != 0 && b_is >= 0) slots |= 1u << b_is;
   if ((sides & LT_SAVES_Y) != 0) slots |= 1u << 16;
@@ -115,7 +123,7 @@ static void attach(lt_node *n, int n_out, lt_tensor *const *out, lt_ctx *c) {
   }
 }
 
-bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op) {
+bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *const *values) {
   lt_node *n = node_new(c, (lt_op)call->op, call->n_in, call->in, call->n_out, call->out);
   if (n == NULL) return false;
   if (call->args_size > 0) {
@@ -123,14 +131,16 @@ bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op) {
     if (n->args == NULL) return false;
     memcpy(n->args, call->args, call->args_size);
   }
-  uint32_t slots = slots_to_save(op, n, call);
+  uint32_t slots = lt_saved_slots(op, call->in, call->args);
+  if (values == NULL) values = call->in;
   if (slots != 0) {
     n->saved = lt_alloc(c, saved_room(n));
     if (n->saved == NULL) return false;
     for (int k = 0; k < call->n_in && k < 16; k++)
-      if ((slots >> k & 1) != 0 && call->in[k] != NULL) save(n, k, call->in[k]);
+      if ((slots >> k & 1) != 0 && call->in[k] != NULL)
+        save(n, k, values[k], lt_requires_grad(call->in[k]));
     for (int k = 0; k < call->n_out; k++)
-      if ((slots >> (16 + k) & 1) != 0) save(n, 16 + k, call->out[k]);
+      if ((slots >> (16 + k) & 1) != 0) save(n, 16 + k, call->out[k], false);
     for (int j = 0; j < n->n_saved; j++) /* an input overwritten by this very call is gone */
       for (int k = 0; k < call->n_out && n->saved[j].slot < 16; k++)
         if (call->out[k]->storage == n->saved[j].storage) n->saved[j].version--;

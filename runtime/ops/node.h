@@ -66,8 +66,13 @@ static inline const char *lt_node_name(const lt_node *n) {
 /* Whether recording is on and some input wants a gradient. */
 bool lt_recording(const lt_ctx *c, int n_in, lt_tensor *const *in);
 
-/* Record a call and hang its outputs on it. */
-bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op);
+/* What the derivative of a call will read: bit n: input n, 16 + n: output n; of a binary row only
+   what the sides that want a gradient need. */
+uint32_t lt_saved_slots(const lt_op_info *op, lt_tensor *const *in, const void *args);
+
+/* Record a call and hang its outputs on it. `values`: what is saved for its inputs, where the call
+   has overwritten them (NULL: the inputs). */
+bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *const *values);
 bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_tensor *const *out,
                       lt_custom custom);
 

@@ -16,6 +16,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_tensor *t = (lt_tensor *)object;
   lt_storage_release(c, t->storage);
   lt_release(c, t->node);
+  lt_release(c, t->base);
   lt_release(c, t->grad);
   lt_hooks_drop(c, t->hooks);
   lt_free(c, t, sizeof *t);

@@ -49,6 +49,7 @@ struct lt_tensor {
   int32_t output;          /* which output of `node` */
   lt_object *node;         /* the lt_node that made it, NULL for leaves */
   uint64_t view_version;   /* of the storage when a view was made; UINT64_MAX: never stale */
+  lt_tensor *base;         /* of a view made in grad mode: whose memory it shows (ops/rebase.c) */
   lt_tensor *grad;         /* of a leaf */
   lt_hook *hooks;          /* of a leaf */
 };
