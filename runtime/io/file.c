@@ -6,9 +6,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int system_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
+
+static void *system_map(int fd, size_t n) {
+  void *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  return bytes != MAP_FAILED ? bytes : NULL;
+}
 
 static int system_list(const char *folder, bool (*each)(void *ud, const char *name), void *ud) {
   DIR *dir = opendir(folder);
@@ -37,6 +43,7 @@ const lt_file_ops lt_system_files = {
     .rmdir = rmdir,
     .mkdir = mkdir,
     .access = access,
+    .map = system_map,
     .list = system_list,
 };
 

@@ -28,6 +28,8 @@ typedef struct lt_file_ops {
   int (*rmdir)(const char *path);
   int (*mkdir)(const char *path, mode_t mode);
   int (*access)(const char *path, int mode);
+  /* n bytes of a file as private memory (copy on write); NULL where that cannot be. (optional) */
+  void *(*map)(int fd, size_t n);
   /* Call each(ud, name) for every entry but "." and ".."; each stops it by returning false. */
   int (*list)(const char *folder, bool (*each)(void *ud, const char *name), void *ud);
 } lt_file_ops;

@@ -7,8 +7,14 @@
 
 #include "io/file.h"
 #include "io/formats.h"
+#include "io/mapping.h"
 
-enum { MAX_HEADER = 100000000, HEADER_DEPTH = 4, MAX_COMPARES = 1000000000 };
+enum {
+  MAX_HEADER = 100000000,
+  HEADER_DEPTH = 4,
+  MAX_COMPARES = 1000000000,
+  MAPPED_FROM = 65536 /* bytes of a tensor; smaller ones are read */
+};
 
 const lt_format lt_formats[LT_FORMAT_COUNT] = {
     {"U64", 64, LT_DTYPE_NONE},
@@ -198,7 +204,7 @@ static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
 bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path) {
   *s = (lt_safetensors){.op = op, .path = path, .fd = lt_file_open(c, op, path)};
   if (s->fd < 0) return false;
-  int64_t size = lt_file_size(c, op, path, s->fd);
+  int64_t size = s->size = lt_file_size(c, op, path, s->fd);
   if (size >= 0 && read_header(c, s, size) && read_metadata(c, s) && read_entries(c, s) &&
       check_layout(c, s, size) && read_aliases(c, s))
     return true;
@@ -208,12 +214,32 @@ bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const cha
 
 void lt_safetensors_close(lt_ctx *c, lt_safetensors *s) {
   lt_file_close(c, s->fd);
+  lt_mapping_release(c, s->map);
   if (s->stored != NULL) lt_free(c, s->stored, json_object_size(s->header) * sizeof *s->stored);
   if (s->aliases != NULL)
     lt_free(c, s->aliases, json_object_size(s->alias_names) * sizeof *s->aliases);
   json_decref(s->header);
   json_decref(s->alias_names);
   *s = (lt_safetensors){.fd = -1};
+}
+
+/* The tensor in the mapped bytes; NULL, without a failure too, when it has to be read. */
+static lt_tensor *mapped(lt_ctx *c, lt_safetensors *s, const lt_stored *t, lt_dtype dtype) {
+  int64_t at = s->data_start + t->begin;
+  if (t->end - t->begin < MAPPED_FROM || at % (int64_t)lt_dtype_size(dtype) != 0) return NULL;
+  if (s->map == NULL && !s->unmappable) s->map = lt_mapping_new(c, s->fd, (size_t)s->size);
+  s->unmappable = s->map == NULL;
+  return s->unmappable ? NULL : lt_mapping_tensor(c, s->map, at, dtype, t->ndim, t->size);
+}
+
+static lt_tensor *read_tensor(lt_ctx *c, lt_safetensors *s, const lt_stored *t, lt_dtype dtype) {
+  lt_tensor *out = mapped(c, s, t, dtype);
+  if (out != NULL || !lt_ok(c)) return out;
+  out = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, t->ndim, t->size);
+  if (out == NULL) return NULL;
+  size_t n = (size_t)(t->end - t->begin);
+  return lt_file_read_at(c, s->op, s->path, s->fd, lt_data(out), n, s->data_start + t->begin) ? out
+                                                                                          : NULL;
 }
 
 lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
@@ -224,15 +250,13 @@ lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
             s->path, t->name, format->name);
     return NULL;
   }
-  lt_tensor *out = lt_tensor_empty(c, LT_CPU_DEVICE, format->dtype, t->ndim, t->size);
-  if (out == NULL) return NULL;
-  size_t n = (size_t)(t->end - t->begin);
-  uint8_t *bytes = lt_data(out);
-  if (!lt_file_read_at(c, s->op, s->path, s->fd, bytes, n, s->data_start + t->begin)) return NULL;
-  for (size_t k = 0; format->dtype == LT_BOOL && k < n; k++)
+  lt_tensor *out = read_tensor(c, s, t, format->dtype);
+  if (out == NULL || format->dtype != LT_BOOL) return out;
+  const uint8_t *bytes = lt_data(out);
+  for (int64_t k = 0; k < t->end - t->begin; k++)
     if (bytes[k] > 1) {
-      lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s': byte %zu of a BOOL is %d", s->op, s->path,
-              t->name, k, bytes[k]);
+      lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s': byte %lld of a BOOL is %d", s->op, s->path,
+              t->name, (long long)k, bytes[k]);
       return NULL;
     }
   return out;

@@ -19,6 +19,79 @@ end
 before_each(function() path = os.tmpname() end)
 after_each(function() os.remove(path) end)
 
+-- A safetensors file of one f32 tensor `x` of n elements, its bytes at an odd offset or not.
+local function foreign(n, odd)
+  local head = ('{"x":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}'):format(n, 4 * n)
+  while (#head % 2 == 1) ~= odd or not odd and #head % 8 ~= 0 do head = head .. " " end
+  local bytes = {}
+  for i = 0, n - 1 do bytes[i + 1] = string.pack("<f", i) end
+  write(path, string.pack("<I8", #head) .. head .. table.concat(bytes))
+end
+
+describe("a large tensor of a file", function()
+  local n <const> = 1 << 17 -- half a MiB of f32
+
+  local function live() return lt.runtime.memory().live_bytes end
+
+  it("takes no memory of its own: it lies in the file", function()
+    foreign(n, false)
+    collectgarbage()
+    local before = live()
+    local x = assert(lt.load(path)).x
+    assert.is_true(live() - before < 65536)
+    assert.equal(n - 1, x[n]:item())
+    assert.equal(n * (n - 1) / 2, x:double():sum():item())
+  end)
+
+  it("is copied where it is written: the file keeps its bytes", function()
+    foreign(n, false)
+    local before = bytes_of(path)
+    local x, y = assert(lt.load(path)).x, assert(lt.load(path)).x
+    x:mul_(2)
+    x[1] = 7
+    assert.same({ 7, 2, 2 * (n - 1) }, { x[1]:item(), x[2]:item(), x[n]:item() })
+    assert.same({ 0, 1, n - 1 }, { y[1]:item(), y[2]:item(), y[n]:item() })
+    assert.is_true(before == bytes_of(path))
+  end)
+
+  it("stays when its file is saved over or removed", function()
+    assert(lt.save(path, { x = lt.ones(n) }))
+    local x = assert(lt.load(path)).x
+    assert(lt.save(path, { x = x * 2 }))
+    assert.equal(n, x:sum():item())
+    assert(lt.save(path, assert(lt.load(path)))) -- from the file onto itself
+    local y = assert(lt.load(path)).x
+    os.remove(path)
+    assert.equal(2 * n, y:sum():item())
+    assert.equal(n, x:sum():item())
+  end)
+
+  it("is read where its bytes are not aligned", function()
+    foreign(n, true)
+    local x = assert(lt.load(path)).x
+    assert.equal(n - 1, x[n]:item())
+    assert.equal(n * (n - 1) / 2, x:double():sum():item())
+  end)
+
+  it("is checked against its CRC", function()
+    assert(lt.save(path, { x = lt.ones(n) }))
+    local bytes = bytes_of(path)
+    write(path, bytes:sub(1, -3) .. "\x01" .. bytes:sub(-1))
+    local loaded, why = lt.load(path)
+    assert.is_nil(loaded)
+    assert.matches("the bytes of tensor 'x' have changed", why)
+  end)
+
+  it("is copied once into a module's parameters", function()
+    local net = lt.nn.Linear(512, 256, { bias = false })
+    assert(lt.save(path, net:state_dict()))
+    collectgarbage()
+    local before = live()
+    net:load_state_dict(assert(lt.load(path)))
+    assert.is_true(live() - before < 65536)
+  end)
+end)
+
 describe("lt.save", function()
   it("writes nested tables of tensors and plain values", function()
     local saved = {
