@@ -1,8 +1,9 @@
 /* runtime/cpu/attention.c: scaled dot product attention in tiles of query rows.
 
    A tile of ROWS queries meets all keys it may see at once: long products keep oneDNN busy, and the
-   memory grows with S, never with T x S. Forward keeps log sum exp of each row; backward computes
-   the scores again. f32 (f16 and bf16 through it) by oneDNN's sgemm, f64 by cpu/gemm.c.
+   memory grows with S, never with T x S. Forward keeps the largest score of each row and the sum of
+   exp(score - largest); backward computes the scores again. f32 (f16 and bf16 through it) by
+   oneDNN's sgemm, f64 by cpu/gemm.c.
 
    With dropout element (b, h, t, s) of the probabilities [B, H, T, S] uses the word of that
    element, as dropout does: nothing of it is kept.
@@ -41,7 +42,8 @@ typedef struct job {
   uint32_t threshold; /* words below it are dropped */
   bool drops;
   lt_ticket ticket;
-  void *lse, *dscores; /* dscores: [B, H, T, S] or NULL */
+  void *stats;   /* [2, B, H, T]: the largest scores, then the sums */
+  void *dscores; /* [B, H, T, S] or NULL */
   char *scratch;
   size_t scratch_bytes; /* of one thread */
   int threads;
@@ -185,14 +187,14 @@ static bool zero(lt_ctx *c, lt_tensor *t) {
   return lt_cpu_move(c, t, &zeros);
 }
 
-static job job_of(const lt_args_attention *a, const lt_tensor *lse) {
+static job job_of(const lt_args_attention *a, const lt_tensor *stats) {
   return (job){.causal = a->causal,
                .scale = a->scale.f,
                .drops = a->dropout_p > 0,
                .threshold = a->dropout_p < 1 ? (uint32_t)(a->dropout_p * 0x1p32) : 0,
                .keep = a->dropout_p < 1 ? 1 / (1 - a->dropout_p) : 0,
                .ticket = a->ticket,
-               .lse = lt_data(lse)};
+               .stats = lt_data(stats)};
 }
 
 static bool forward(lt_ctx *c, const lt_call *call) {

@@ -48,10 +48,11 @@ static T NAME(dot)(const T *a, const T *b, int64_t n) {
   return sum;
 }
 
-/* p = exp(p - shift), dp = p (dp - delta). */
-static void NAME(backward_row)(T *restrict p, T *restrict dp, int64_t n, T shift, T delta) {
+/* p = exp(p - shift) share, dp = p (dp - delta). */
+static void NAME(backward_row)(T *restrict p, T *restrict dp, int64_t n, T shift, T share,
+                               T delta) {
   for (int64_t s = 0; s < n; s++) {
-    T x = EXP(p[s] - shift);
+    T x = EXP(p[s] - shift) * share;
     p[s] = x;
     dp[s] = x * (dp[s] - delta);
   }
@@ -66,8 +67,8 @@ static int64_t NAME(close_row)(T *row, int64_t own, int64_t n) {
   return whole;
 }
 
-/* A row of scores becomes exp(score - max), its sum goes to *sum; returns log sum exp. Rows in
-   which nothing takes part become 0, unless they hold NaN. */
+/* A row of scores becomes exp(score - max), its sum goes to *sum; returns the max. Rows in which
+   nothing takes part become 0, unless they hold NaN. */
 static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
   T most = NAME(lt_lane_max)(row, n), nan = 0;
   *sum = 1;
@@ -77,7 +78,7 @@ static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
     return nan != nan ? nan : most;
   }
   *sum = NAME(exponents)(row, n, most);
-  return most + (T)log((double)*sum);
+  return most;
 }
 
 /* Scores of `rows` queries from t0 on against the first n keys. */
@@ -94,11 +95,12 @@ static bool NAME(scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t
 
 static bool NAME(forward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T *p) {
   int64_t rows = rows_of(j, t0), n = keys_of(j, t0 + rows - 1);
-  T *lse = (T *)j->lse + (b * j->heads + h) * j->t + t0, sum[ROWS];
+  T *most = (T *)j->stats + (b * j->heads + h) * j->t + t0;
+  T *sum = most + j->batches * j->heads * j->t;
   if (!NAME(scores)(j, b, h, t0, rows, n, p)) return false;
   for (int64_t i = 0; i < rows; i++) {
     int64_t whole = NAME(close_row)(p + i * n, keys_of(j, t0 + i), n);
-    lse[i] = NAME(softmax_row)(p + i * n, whole, &sum[i]);
+    most[i] = NAME(softmax_row)(p + i * n, whole, &sum[i]);
     if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, p + i * n);
     for (int64_t s = whole; s < n; s++) p[i * n + s] = 0;
   }
@@ -119,10 +121,11 @@ static void NAME(forward)(void *ud, int64_t chunk) {
     atomic_store(&j->failed, true);
 }
 
-/* p = probabilities of the tile, from the saved lse; dp: the gradients of its scores. */
+/* p = probabilities of the tile, from the saved statistics; dp: the gradients of its scores. */
 static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0, int64_t rows,
                                   int64_t n, T *p, T *dp) {
-  const T *lse = (const T *)j->lse + (b * j->heads + h) * j->t + t0;
+  const T *most = (const T *)j->stats + (b * j->heads + h) * j->t + t0;
+  const T *sum = most + j->batches * j->heads * j->t;
   const T *g = (const T *)start(&j->g, b, h, t0), *out = (const T *)start(&j->out, b, h, t0);
   const T *v = (const T *)start(&j->v, b, h / j->group, 0);
   if (!NAME(scores)(j, b, h, t0, rows, n, p) ||
@@ -130,11 +133,11 @@ static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0
     return false;
   for (int64_t i = 0; i < rows; i++) {
     T *pi = p + i * n, *di = dp + i * n;
-    int64_t own = lse[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
+    int64_t own = most[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
     int64_t whole = NAME(close_row)(pi, own, n);
     T delta = NAME(dot)(g + i * j->g.row, out + i * j->out.row, j->e);
     if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, di);
-    NAME(backward_row)(pi, di, whole, lse[i], delta);
+    NAME(backward_row)(pi, di, whole, most[i], 1 / sum[i], delta);
     if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, pi);
     for (int64_t s = own; s < n; s++) pi[s] = di[s] = 0;
   }

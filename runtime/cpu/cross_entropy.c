@@ -1,7 +1,8 @@
 /* runtime/cpu/cross_entropy.c: softmax and negative log likelihood in one, and the derivative.
 
    N rows of C classes; dims after the class dim count as rows, which are brought together first.
-   The forward pass keeps log(sum(exp(x))) of each row, so the backward pass reads x once. */
+   The forward pass keeps the largest logit m of each row and the sum of exp(x - m), so the backward
+   pass reads x once. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ typedef struct job {
   int64_t ignore_index;
   double smoothing;
   double spread; /* smoothing / C times the sum of the weights */
-  void *lse;
+  void *stats;    /* [2, n]: the largest of each row, then the sums of exp(x - largest) */
   double *loss;       /* forward: of each row */
   const double *grad; /* backward: of each row or of the one loss */
   bool each_row;
@@ -132,12 +133,12 @@ static bool put(lt_ctx *c, lt_tensor *out, const double *values) {
   return t == out || lt_cpu_move(c, out, t);
 }
 
-/* (x, target, weight) to (loss, lse, total). */
+/* (x, target, weight) to (loss, stats, total). */
 LT_KERNEL(cross_entropy) {
   const lt_args_cross_entropy *a = call->args;
   lt_frame frame = lt_frame_open(c);
   lt_tensor views[2];
-  job j = {.lse = lt_data(call->out[1])};
+  job j = {.stats = lt_data(call->out[1])};
   bool ok = prepare(c, &j, call->in[0], call->in[1], call->n_in > 2 ? call->in[2] : NULL, views, a);
   ok = ok && (j.loss = lt_cpu_scratch(c, LT_F64, j.n + 1)) != NULL;
   if (ok) {
@@ -152,7 +153,7 @@ LT_KERNEL(cross_entropy) {
   return ok;
 }
 
-/* (gradient of the loss, x, target, lse, total, weight) to the gradient of x. */
+/* (gradient of the loss, x, target, stats, total, weight) to the gradient of x. */
 LT_KERNEL(cross_entropy_backward) {
   lt_args_cross_entropy a;
   memcpy(&a, call->args, sizeof a); /* the kinds have the same arguments */
@@ -167,7 +168,7 @@ LT_KERNEL(cross_entropy_backward) {
   lt_tensor *total = lt_cpu_contiguous(c, call->in[4], LT_F64);
   j.grad = rows_of(c, call->in[0], LT_F64);
   if (ok && to != NULL && total != NULL && j.grad != NULL) {
-    j.lse = lt_data(call->in[3]);
+    j.stats = lt_data(call->in[3]);
     j.each_row = a.reduction == LT_REDUCTION_none;
     j.scale = 1 / *(const double *)lt_data(total);
     j.out = lt_data(to);

@@ -2,7 +2,8 @@
    with T, NAME(f), EXP and LOG defined. No guard.
 
    With smoothing s the wanted distribution is q = (1 - s) target + s / C, each class times its
-   weight; a row's loss is sum q (lse - x), its derivative softmax(x) sum q - q. */
+   weight; a row's loss is sum q (l - (x - m)), its derivative softmax(x) sum q - q, with m its
+   largest logit and l the logarithm of its sum of exp(x - m): m + l would round l away. */
 #include "cpu/row_sums_type.h"
 
 /* The share of each class apart from the target id: s / C times its weight. */
@@ -11,60 +12,62 @@ static inline T NAME(spread)(const job *j, int64_t i) {
   return (T)(j->smoothing / (double)j->classes) * (w != NULL ? w[i] : 1);
 }
 
-static double NAME(row_loss)(const job *j, int64_t r, T lse) {
-  const T *x = (const T *)j->x + r * j->classes, *w = j->weight;
+static double NAME(row_loss)(const job *j, int64_t r, T l) {
+  const T *x = (const T *)j->x + r * j->classes, *w = j->weight, m = ((const T *)j->stats)[r];
   double loss = 0;
   if (j->ids != NULL) {
     int64_t t = j->ids[r];
     double own = (1 - j->smoothing) * (w != NULL ? (double)w[t] : 1);
-    loss = own * ((double)lse - (double)x[t]);
+    loss = own * ((double)l - ((double)x[t] - (double)m));
     if (j->smoothing == 0) return loss;
     double rest;
-    LT_LANE_SUM(T, rest, j->classes, NAME(spread)(j, i) * (lse - x[i]));
+    LT_LANE_SUM(T, rest, j->classes, NAME(spread)(j, i) * (l - (x[i] - m)));
     return loss + rest;
   }
   const T *p = (const T *)j->shares + r * j->classes;
   T keep = (T)(1 - j->smoothing);
   if (w != NULL)
-    LT_LANE_SUM(T, loss, j->classes, (keep * p[i] * w[i] + NAME(spread)(j, i)) * (lse - x[i]));
+    LT_LANE_SUM(T, loss, j->classes, (keep * p[i] * w[i] + NAME(spread)(j, i)) * (l - (x[i] - m)));
   else
-    LT_LANE_SUM(T, loss, j->classes, (keep * p[i] + NAME(spread)(j, i)) * (lse - x[i]));
+    LT_LANE_SUM(T, loss, j->classes, (keep * p[i] + NAME(spread)(j, i)) * (l - (x[i] - m)));
   return loss;
 }
 
-/* log(sum(exp(x))) of a few rows that fit into a tile. */
-static void NAME(short_lse)(const job *j, const T *x, int64_t rows, T *lse) {
-  T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
-  int64_t n = j->classes;
-  NAME(row_sums)(x, n, rows, e, m, sum);
-  for (int64_t r = 0; r < rows; r++) lse[r] = m[r] + LOG(sum[r]);
-}
-
-static void NAME(forward)(const job *j, int64_t from, int64_t to) {
+/* The largest logit and the sum of exp(x - m) of the rows from..to-1. */
+static void NAME(row_stats)(const job *j, int64_t from, int64_t to) {
   int64_t n = j->classes, group = n <= LT_TILE / 2 ? LT_TILE / n : 1;
-  T *lse = j->lse;
+  T *m = j->stats, *sum = m + j->n, e[LT_TILE];
   for (int64_t r = from; r < to; r += group) {
     const T *x = (const T *)j->x + r * n;
     if (group > 1) {
-      NAME(short_lse)(j, x, to - r < group ? to - r : group, lse + r);
+      NAME(row_sums)(x, n, to - r < group ? to - r : group, e, m + r, sum + r);
       continue;
     }
-    T m = NAME(lt_lane_max)(x, n);
-    double sum;
-    LT_LANE_SUM(T, sum, n, EXP(x[i] - m));
-    lse[r] = m + LOG((T)sum);
+    m[r] = NAME(lt_lane_max)(x, n);
+    double total;
+    LT_LANE_SUM(T, total, n, EXP(x[i] - m[r]));
+    sum[r] = (T)total;
   }
-  for (int64_t r = from; r < to; r++) j->loss[r] = ignored(j, r) ? 0 : NAME(row_loss)(j, r, lse[r]);
+}
+
+static void NAME(forward)(const job *j, int64_t from, int64_t to) {
+  const T *sum = (const T *)j->stats + j->n;
+  NAME(row_stats)(j, from, to);
+  for (int64_t r = from; r < to; r++) j->loss[r] = (double)LOG(sum[r]);
+  for (int64_t r = from; r < to; r++)
+    j->loss[r] = ignored(j, r) ? 0 : NAME(row_loss)(j, r, (T)j->loss[r]);
 }
 
 static void NAME(backward_row)(const job *j, int64_t r, T g) {
   const T *x = (const T *)j->x + r * j->classes, *w = j->weight;
-  T *out = (T *)j->out + r * j->classes, lse = ((const T *)j->lse)[r];
+  T *out = (T *)j->out + r * j->classes;
+  const T *stats = j->stats, m = stats[r], share = 1 / stats[j->n + r];
   T keep = (T)(1 - j->smoothing);
   if (j->ids != NULL) {
     int64_t t = j->ids[r];
     T own = keep * (w != NULL ? w[t] : 1), all = own + (T)j->spread;
-    for (int64_t i = 0; i < j->classes; i++) out[i] = g * all * EXP(x[i] - lse);
+    T scale = g * all * share;
+    for (int64_t i = 0; i < j->classes; i++) out[i] = scale * EXP(x[i] - m);
     if (j->smoothing != 0)
       for (int64_t i = 0; i < j->classes; i++) out[i] -= g * NAME(spread)(j, i);
     out[t] -= g * own;
@@ -76,10 +79,10 @@ static void NAME(backward_row)(const job *j, int64_t r, T g) {
     LT_LANE_SUM(T, sum, j->classes, keep * p[i] * w[i]);
   else
     LT_LANE_SUM(T, sum, j->classes, keep * p[i]);
-  T all = (T)(sum + j->spread);
+  T all = (T)(sum + j->spread) * share;
   for (int64_t i = 0; i < j->classes; i++) {
     T q = keep * p[i] * (w != NULL ? w[i] : 1) + NAME(spread)(j, i);
-    out[i] = g * (all * EXP(x[i] - lse) - q);
+    out[i] = g * (all * EXP(x[i] - m) - q);
   }
 }
 

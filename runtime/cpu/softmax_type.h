@@ -8,8 +8,8 @@ static void NAME(row)(const job *j, const T *x, T *y, int64_t n) {
   double sum;
   if (j->log) {
     LT_LANE_SUM(T, sum, n, EXP(x[i] - m));
-    T shift = m + (T)log(sum);
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] - shift;
+    T l = (T)log(sum);
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - l; /* m + l would round l away */
     return;
   }
   for (int64_t i = 0; i < n; i++) y[i] = EXP(x[i] - m);
@@ -35,9 +35,10 @@ static void NAME(row_backward)(const job *j, const T *g, const T *y, T *out, int
 static void NAME(short_rows)(const job *j, const T *x, T *y, int64_t n, int64_t rows) {
   T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
   NAME(row_sums)(x, n, rows, e, m, sum);
-  for (int64_t r = 0; r < rows; r++) sum[r] = j->log ? m[r] + LOG(sum[r]) : 1 / sum[r];
+  for (int64_t r = 0; r < rows; r++) sum[r] = j->log ? LOG(sum[r]) : 1 / sum[r];
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t i = r * n; i < (r + 1) * n; i++) y[i] = j->log ? x[i] - sum[r] : e[i] * sum[r];
+    for (int64_t i = r * n; i < (r + 1) * n; i++)
+      y[i] = j->log ? x[i] - m[r] - sum[r] : e[i] * sum[r];
 }
 
 /* `width` neighbouring columns of `n` elements each, j->inner apart. */
@@ -55,11 +56,11 @@ static void NAME(columns)(const job *j, const T *x, T *y, int64_t n, int64_t wid
       sum[i] += e;
       y[k * j->inner + i] = e;
     }
-  for (int64_t i = 0; i < width; i++) sum[i] = j->log ? m[i] + LOG(sum[i]) : 1 / sum[i];
+  for (int64_t i = 0; i < width; i++) sum[i] = j->log ? LOG(sum[i]) : 1 / sum[i];
   for (int64_t k = 0; k < n; k++)
     for (int64_t i = 0; i < width; i++) {
       int64_t at = k * j->inner + i;
-      y[at] = j->log ? x[at] - sum[i] : y[at] * sum[i];
+      y[at] = j->log ? x[at] - m[i] - sum[i] : y[at] * sum[i];
     }
 }
 

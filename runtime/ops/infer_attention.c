@@ -62,7 +62,8 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
                    i->op->name, lt_dtype_name(d), lt_dtype_name((lt_dtype)k->dtype),
                    lt_dtype_name((lt_dtype)v->dtype));
   int n = q->ndim;
-  lt_shape scores = lt_tensor_shape(q), out = scores, rows = lt_shape_of(n - 1, q->size);
+  lt_shape scores = lt_tensor_shape(q), out = scores, stats = {.ndim = n, .size = {2}};
+  for (int at = 1; at < n; at++) stats.size[at] = q->size[at - 1];
   scores.size[n - 1] = k->size[n - 2];
   out.size[n - 1] = v->size[n - 1];
   if (!check_mask(c, i, scores)) return false;
@@ -72,11 +73,11 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   if (a->scale.kind == LT_NO_SCALAR)
     a->scale = lt_scalar_of(q->size[n - 1] > 0 ? 1 / sqrt((double)q->size[n - 1]) : 1);
   i->out[0] = heads_inside(out, d);
-  i->out[1] = (lt_meta){.shape = rows, .dtype = d == LT_F64 ? LT_F64 : LT_F32};
+  i->out[1] = (lt_meta){.shape = stats, .dtype = d == LT_F64 ? LT_F64 : LT_F32};
   return lt_assert(c, i->n_out == 2);
 }
 
-/* (g, q, k, v, out, lse, mask): gradients of q, k and v; of the scores if the mask wants one. */
+/* (g, q, k, v, out, stats, mask): gradients of q, k and v; of the scores if the mask wants one. */
 bool lt_infer_attention_backward(lt_ctx *c, lt_infer *i) {
   const lt_args_attention_backward *a = i->args;
   const lt_tensor *q = i->in[1], *k = i->in[2];

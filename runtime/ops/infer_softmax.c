@@ -40,7 +40,8 @@ static bool check_target(lt_ctx *c, const lt_infer *i) {
                  LT_TENSOR_STR(x), LT_SHAPE_STR(wanted), LT_TENSOR_STR(target));
 }
 
-/* (logits, target, weight) to (loss, log of the sum of exp of each row, divisor of the mean). */
+/* (logits, target, weight) to (loss, [2, rows]: the largest logit m of each row and the sum of
+   exp(x - m), divisor of the mean). */
 bool lt_infer_cross_entropy(lt_ctx *c, lt_infer *i) {
   const lt_args_cross_entropy *a = i->args;
   const lt_tensor *x = i->in[0], *weight = i->n_in > 2 ? i->in[2] : NULL;
@@ -57,14 +58,15 @@ bool lt_infer_cross_entropy(lt_ctx *c, lt_infer *i) {
     return lt_fail(c, LT_EARG, "%s: label_smoothing must be in 0..1: got %g", i->op->name,
                    a->label_smoothing);
   lt_shape rows = without_classes(x), one = {0};
+  lt_shape stats = {.ndim = 2, .size = {2, lt_shape_numel(rows)}};
   bool each = a->reduction == LT_REDUCTION_none;
   i->out[0] = (lt_meta){.shape = each ? rows : one, .dtype = (lt_dtype)x->dtype};
-  i->out[1] = (lt_meta){.shape = rows, .dtype = x->dtype == LT_F64 ? LT_F64 : LT_F32};
+  i->out[1] = (lt_meta){.shape = stats, .dtype = x->dtype == LT_F64 ? LT_F64 : LT_F32};
   i->out[2] = (lt_meta){.shape = one, .dtype = LT_F64};
   return true;
 }
 
-/* (gradient, logits, target, lse, total, weight) */
+/* (gradient, logits, target, stats, total, weight) */
 bool lt_infer_cross_entropy_backward(lt_ctx *c, lt_infer *i) {
   i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[1]), .dtype = (lt_dtype)i->in[1]->dtype};
   return lt_ok(c);
