@@ -64,10 +64,12 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
 
 static bool takes_list(lt_arg_type t) { return t == LT_ARG_DIMS || t == LT_ARG_SIZES; }
 
-/* Numbers from `index` on as one list: x:view(2, -1), x:permute(2, 1). Returns how many. */
+/* Numbers from `index` on as one list: x:view(2, -1), x:permute(2, 1). Returns how many: one where
+   another list follows, as in x:movedim(1, 3). */
 static int read_list(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   int n = 0, top = lua_gettop(L);
-  while (index + n <= top && lua_type(L, index + n) == LUA_TNUMBER) n++;
+  bool last = a + 1 == r->rows + r->n_rows || !takes_list(a[1].type);
+  while (index + n <= top && lua_type(L, index + n) == LUA_TNUMBER && (last || n == 0)) n++;
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
     lua_pushvalue(L, index + k);
@@ -312,11 +314,19 @@ void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   if (r->n_rows > 0 || lua_gettop(L) >= index) lt_read_arguments(L, b, r, index);
 }
 
+/* Beside tensors a number of where() has no say but its category. */
+static lt_dtype dtype_of_number(const lt_reading *r, int k) {
+  return r->op->kind != LT_KIND_where
+             ? LT_DTYPE_NONE
+             : lt_result_type(r->in + 1, r->n_in - 1, r->number[k], LT_NONE_SCALAR);
+}
+
 void lt_make_numbers(lt_ctx *c, lt_reading *r) {
   if (!r->numbers) return;
   for (int k = 0; k < r->n_in; k++)
     if (r->in[k] == NULL && r->number[k].kind != LT_NO_SCALAR)
-      r->in[k] = lt_full(c, (lt_shape){0}, r->number[k], LT_DTYPE_NONE, r->in[0]->storage->device);
+      r->in[k] = lt_full(c, (lt_shape){0}, r->number[k], dtype_of_number(r, k),
+                         r->in[0]->storage->device);
 }
 
 void *lt_argument(lt_reading *r, const char *name, bool *given) {

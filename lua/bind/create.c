@@ -256,11 +256,9 @@ static int make_arange(lua_State *L) {
   double stop = check_number(L, b, n_numbers > 1 ? 2 : 1, "arange", "stop");
   double step = n_numbers > 2 ? check_number(L, b, 3, "arange", "step") : 1;
   double count = ceil((stop - start) / step);
-  if (!(count >= 0) || step == 0) {
-    if (step == 0 || count != count || (stop - start) / step < 0)
-      lt_raise(L, b, LT_EARG, "arange: step %g does not lead from %g to %g", step, start, stop);
-    count = 0;
-  }
+  bool leads = step != 0 && count == count && (stop == start || (stop > start) == (step > 0));
+  if (!leads)
+    lt_raise(L, b, LT_EARG, "arange: step %g does not lead from %g to %g", step, start, stop);
   int64_t first = n_numbers > 1 ? lua_tointeger(L, 1) : 0;
   int64_t by = n_numbers > 2 ? lua_tointeger(L, 3) : 1;
   if (ints) count = count_ints(first, lua_tointeger(L, n_numbers > 1 ? 2 : 1), by);

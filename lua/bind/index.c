@@ -253,9 +253,20 @@ static lt_tensor *replaced(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p)
   return lt_apply1(c, LT_OP_index_put, 2 + n, in, &args);
 }
 
+/* Leading dims of size 1 that the part has no room for go away. */
+static lt_tensor *without_leading_ones(lt_ctx *c, lt_tensor *v, const plan *p) {
+  lt_shape s = lt_tensor_shape(v), kept = {0};
+  int first = 0;
+  while (first < s.ndim && s.size[first] == 1) first++;
+  if (first == 0 || (p->n_tensors == 0 && s.ndim <= p->window.size.n)) return v;
+  for (int k = first; k < s.ndim; k++) kept.size[kept.ndim++] = s.size[k];
+  return lt_reshape(c, v, kept);
+}
+
 static void write_plan(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
   bool history = lt_recording(c, 2, (lt_tensor *[]){x, v});
-  if (p->n_tensors > 0) v = replaced(c, x, v, p);
+  v = without_leading_ones(c, v, p);
+  if (v != NULL && p->n_tensors > 0) v = replaced(c, x, v, p);
   if (v == NULL) return;
   if (p->whole || !history) {
     lt_copy_into(c, window(c, x, p), v);

@@ -36,8 +36,8 @@ bool lt_vjp_unary(lt_ctx *c, lt_vjp_call *v) {
   }
   if (op->kind == LT_KIND_clamp) {
     const lt_args_clamp *args = v->args;
-    terms.p.number = args->min;
-    terms.q.number = args->max;
+    terms.p.number = args->min.kind != LT_NO_SCALAR ? args->min.f : -INFINITY;
+    terms.q.number = args->max.kind != LT_NO_SCALAR ? args->max.f : INFINITY;
   }
   v->in[0] = written_out(c, g, op->derivative[0], terms);
   return lt_ok(c);

@@ -25,7 +25,8 @@ bool lt_vjp_index_select(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_index_select *a = v->args;
   lt_tensor *index = lt_saved_in(c, v, 1);
   if (index == NULL) return false;
-  v->in[0] = spread(c, v->grad[0], index, a->dim, lt_in_shape(v, 0).size[a->dim], LT_NO_INDEX);
+  lt_shape in = lt_in_shape(v, 0);
+  v->in[0] = spread(c, v->grad[0], index, a->dim, in.ndim > 0 ? in.size[a->dim] : 1, LT_NO_INDEX);
   return lt_ok(c);
 }
 
@@ -80,7 +81,9 @@ bool lt_vjp_scatter_add(lt_ctx *c, lt_vjp_call *v) {
   lt_shape src = lt_in_shape(v, 2);
   lt_tensor *g = lt_apply1(c, LT_OP_gather, LT_IN(v->grad[0], index),
                            &(lt_args_gather){.dim = a->dim});
-  if (g != NULL && !lt_shape_equal(src, lt_tensor_shape(g))) {
+  if (g != NULL && lt_shape_numel(src) == g->numel) {
+    g = lt_reshape(c, g, src);
+  } else if (g != NULL) {
     lt_args_window_pad pad = {.full = {.n = src.ndim}, .size = {.n = src.ndim},
                               .stride = {.n = src.ndim}};
     lt_shape_strides(src, pad.stride.size);

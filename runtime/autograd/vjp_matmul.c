@@ -60,13 +60,20 @@ bool lt_vjp_matmul(lt_ctx *c, lt_vjp_call *v) {
 
 bool lt_vjp_linear(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *g = v->grad[0];
-  if (v->need[0]) v->in[0] = product(c, g, lt_saved_in(c, v, 1));
+  bool row = lt_in_shape(v, 1).ndim == 1; /* a weight [in]: the result lacks its dim */
+  if (v->node->n_in > 2 && v->need[2]) v->in[2] = lt_sum_to(c, g, lt_in_shape(v, 2));
+  if (row) {
+    lt_shape s = lt_tensor_shape(g);
+    s.size[s.ndim++] = 1;
+    g = lt_reshape(c, g, s);
+  }
+  if (v->need[0]) v->in[0] = product(c, g, as_matrix(c, lt_saved_in(c, v, 1), true));
   if (v->need[1]) {
     lt_tensor *x = lt_saved_in(c, v, 0);
     if (x != NULL && x->ndim == 1) x = as_matrix(c, x, true);
     lt_tensor *rows = g->ndim == 1 ? as_matrix(c, g, true) : flat(c, g);
     v->in[1] = product(c, transposed(c, rows), flat(c, x));
+    if (row) v->in[1] = lt_reshape(c, v->in[1], lt_in_shape(v, 1));
   }
-  if (v->node->n_in > 2 && v->need[2]) v->in[2] = lt_sum_to(c, g, lt_in_shape(v, 2));
   return lt_ok(c);
 }

@@ -17,14 +17,20 @@ bool lt_vjp_transfer(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-/* (overwritten, source): what was overwritten gets nothing. */
+/* What was overwritten gets zeros: its leaves have a gradient, as in PyTorch. */
+static lt_tensor *zeros_like(lt_ctx *c, const lt_tensor *g) {
+  return lt_full(c, lt_tensor_shape(g), lt_scalar_of(0), (lt_dtype)g->dtype, g->storage->device);
+}
+
+/* (overwritten, source) */
 bool lt_vjp_copy(lt_ctx *c, lt_vjp_call *v) {
+  if (v->need[0]) v->in[0] = zeros_like(c, v->grad[0]);
   if (v->need[1]) v->in[1] = lt_sum_to(c, v->grad[0], lt_in_shape(v, 1));
   return lt_ok(c);
 }
 
 bool lt_vjp_fill(lt_ctx *c, lt_vjp_call *v) {
-  (void)v;
+  v->in[0] = zeros_like(c, v->grad[0]);
   return lt_ok(c);
 }
 

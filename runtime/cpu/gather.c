@@ -96,12 +96,13 @@ static void scatter_chunk(void *ud, int64_t chunk) {
 
 LT_KERNEL(gather) {
   const lt_args_gather *a = call->args;
-  lt_tensor *out = call->out[0], *x = call->in[0];
+  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole;
+  lt_tensor from = lt_with_dims(call->in[0]), *x = &from, index = lt_with_dims(call->in[1]);
   lt_frame frame = lt_frame_open(c);
-  const int64_t *v = LT_CPU(lt_index_values)(c, call->op, call->in[1], x, a->dim);
+  const int64_t *v = LT_CPU(lt_index_values)(c, call->op, &index, x, a->dim);
   lt_tensor *y = lt_cpu_result(c, out, (lt_dtype)x->dtype, NULL);
   if (lt_ok(c) && out->numel > 0) {
-    line_job j = line_job_of(call->in[1], v, x, y, a->dim);
+    line_job j = line_job_of(&index, v, x, y, a->dim);
     lt_parallel(c, (j.lines + j.per_chunk - 1) / j.per_chunk, gather_chunk, &j);
     if (y != out) lt_cpu_move(c, out, y);
   }
@@ -111,14 +112,16 @@ LT_KERNEL(gather) {
 
 LT_KERNEL(scatter_add) {
   const lt_args_scatter_add *a = call->args;
-  lt_tensor *out = call->out[0], *index = call->in[1];
+  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole;
+  lt_tensor at = lt_with_dims(call->in[1]), *index = &at;
   lt_frame frame = lt_frame_open(c);
   lt_dtype dtype = lt_sum_dtype(out);
   const int64_t *v = LT_CPU(lt_index_values)(c, call->op, index, out, a->dim);
-  lt_tensor *src = call->in[2];
+  lt_tensor from = lt_with_dims(call->in[2]), *src = &from;
+  lt_tensor x = lt_with_dims(call->in[0]);
   if ((lt_dtype)src->dtype != dtype) src = lt_cpu_contiguous(c, src, dtype);
   lt_tensor *y = lt_cpu_result(c, out, dtype, NULL);
-  if (lt_ok(c) && lt_cpu_move(c, y, call->in[0]) && index->numel > 0) {
+  if (lt_ok(c) && lt_cpu_move(c, y, &x) && index->numel > 0) {
     line_job j = line_job_of(index, v, y, src, a->dim);
     lt_parallel(c, (j.lines + j.per_chunk - 1) / j.per_chunk, scatter_chunk, &j);
   }

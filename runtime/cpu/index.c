@@ -65,11 +65,11 @@ void LT_CPU(lt_rows_take)(lt_ctx *c, const lt_rows *r) {
 
 LT_KERNEL(index_select) {
   const lt_args_index_select *a = call->args;
-  lt_tensor *out = call->out[0];
+  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole, source = lt_with_dims(call->in[0]);
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *x = lt_cpu_contiguous(c, call->in[0], (lt_dtype)call->in[0]->dtype);
-  const int64_t *index = LT_CPU(lt_index_values)(c, call->op, call->in[1], call->in[0], a->dim);
-  lt_tensor *y = lt_cpu_result(c, out, (lt_dtype)call->in[0]->dtype, NULL);
+  lt_tensor *x = lt_cpu_contiguous(c, &source, (lt_dtype)source.dtype);
+  const int64_t *index = LT_CPU(lt_index_values)(c, call->op, call->in[1], &source, a->dim);
+  lt_tensor *y = lt_cpu_result(c, out, (lt_dtype)source.dtype, NULL);
   if (lt_ok(c)) {
     const lt_rows r = {.from = lt_data(x), .to = lt_data(y), .index = index,
                        .outer = product(x, 0, a->dim), .n_from = x->size[a->dim],
@@ -140,11 +140,11 @@ static bool sort_positions(lt_ctx *c, spread_job *j, const int64_t *index, int64
 /* out = base (zeros when NULL) + rows of g at `index` along `dim`. */
 static bool spread(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g, lt_tensor *index,
                    int64_t dim, int64_t skip) {
-  lt_tensor *out = call->out[0];
+  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole, parts = lt_with_dims(g);
   lt_frame frame = lt_frame_open(c);
   lt_dtype dtype = lt_sum_dtype(out);
   const int64_t *v = LT_CPU(lt_index_values)(c, call->op, index, out, dim);
-  lt_tensor *from = lt_cpu_contiguous(c, g, dtype);
+  lt_tensor *from = lt_cpu_contiguous(c, &parts, dtype);
   lt_tensor *to = lt_cpu_result(c, out, dtype, NULL);
   if (lt_ok(c) && out->numel > 0) {
     spread_job j = {.from = lt_data(from), .to = lt_data(to), .outer = product(out, 0, dim),

@@ -31,4 +31,11 @@ typedef struct lt_rows {
 } lt_rows;
 void LT_CPU(lt_rows_take)(lt_ctx *c, const lt_rows *r);
 
+/* A tensor without dims as one of size 1; lives on the caller's stack. */
+static inline lt_tensor lt_with_dims(const lt_tensor *t) {
+  lt_tensor v = *t;
+  if (t->ndim == 0) lt_tensor_set_shape(&v, 1, (int64_t[]){1}, (int64_t[]){1});
+  return v;
+}
+
 #endif

@@ -256,4 +256,29 @@ static inline float lt_round_f32(float x) { return rintf(x); }
 
 static inline float lt_abs_f32(float x) { return fabsf(x); }
 
+/* C's fmod, exact. Below 2^23 the truncated quotient is at most one too large, and a - q b has no
+   rounding; further off, and for infinities and NaN, libm's. */
+static inline float lt_fmod_f32(float a, float b) {
+  float q = truncf(a / b);
+  if (!(fabsf(q) < 0x1p23f)) return fmodf(a, b);
+  float r = q == 0 ? a : fmaf(-q, b, a);
+  r = (r < 0) != (a < 0) && r != 0 ? r + copysignf(b, a) : r;
+  return r == 0 ? copysignf(r, a) : r;
+}
+
+/* The remainder with the sign of b, and floor(a / b) that belongs to it. */
+static inline float lt_floormod_f32(float a, float b) {
+  float r = lt_fmod_f32(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+static inline float lt_floordiv_f32(float a, float b) {
+  if (b == 0) return a / b;
+  float r = lt_fmod_f32(a, b), d = (a - r) / b;
+  if (r != 0 && (r < 0) != (b < 0)) d -= 1;
+  if (d == 0) return copysignf(0, a / b);
+  float whole = floorf(d);
+  return d - whole > 0.5f ? whole + 1 : whole;
+}
+
 #endif

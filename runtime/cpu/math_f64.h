@@ -186,4 +186,29 @@ static inline double lt_round_f64(double x) { return rint(x); }
 
 static inline double lt_abs_f64(double x) { return fabs(x); }
 
+/* C's fmod, exact. Below 2^52 the truncated quotient is at most one too large, and a - q b has no
+   rounding; further off, and for infinities and NaN, libm's. */
+static inline double lt_fmod_f64(double a, double b) {
+  double q = trunc(a / b);
+  if (!(fabs(q) < 0x1p52)) return fmod(a, b);
+  double r = q == 0 ? a : fma(-q, b, a);
+  r = (r < 0) != (a < 0) && r != 0 ? r + copysign(b, a) : r;
+  return r == 0 ? copysign(r, a) : r;
+}
+
+/* The remainder with the sign of b, and floor(a / b) that belongs to it. */
+static inline double lt_floormod_f64(double a, double b) {
+  double r = lt_fmod_f64(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+static inline double lt_floordiv_f64(double a, double b) {
+  if (b == 0) return a / b;
+  double r = lt_fmod_f64(a, b), d = (a - r) / b;
+  if (r != 0 && (r < 0) != (b < 0)) d -= 1;
+  if (d == 0) return copysign(0, a / b);
+  double whole = floor(d);
+  return d - whole > 0.5 ? whole + 1 : whole;
+}
+
 #endif

@@ -237,10 +237,30 @@ LT_KERNEL(matmul) {
   return ok;
 }
 
+/* `t` with one more dim of size 1 at `dim`; lives on the caller's stack. */
+static lt_tensor with_dim(const lt_tensor *t, int dim) {
+  lt_tensor v = *t;
+  int64_t size[LT_MAX_DIMS], stride[LT_MAX_DIMS];
+  for (int k = 0; k <= t->ndim; k++) {
+    size[k] = k == dim ? 1 : t->size[k < dim ? k : k - 1];
+    stride[k] = k == dim ? 1 : t->stride[k < dim ? k : k - 1];
+  }
+  if (dim == 0 && t->ndim > 0) stride[0] = t->size[0] * t->stride[0];
+  lt_tensor_set_shape(&v, t->ndim + 1, size, stride);
+  return v;
+}
+
+/* A weight [in] is one row, whose dim the result lacks. */
 LT_KERNEL(linear) {
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *bias = call->n_in > 2 ? call->in[2] : NULL;
-  bool ok = product(c, call->in[0], call->in[1], bias, call->out[0], true);
+  lt_tensor *bias = call->n_in > 2 ? call->in[2] : NULL, *w = call->in[1], *out = call->out[0];
+  lt_tensor row, one, column;
+  if (w->ndim == 1) {
+    row = with_dim(w, 0), w = &row;
+    column = with_dim(out, out->ndim), out = &column;
+    if (bias != NULL) one = with_dim(bias, 0), bias = &one;
+  }
+  bool ok = product(c, call->in[0], w, bias, out, true);
   lt_frame_close(c, frame, 0, NULL);
   return ok;
 }

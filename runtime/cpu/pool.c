@@ -1,4 +1,5 @@
-/* runtime/cpu/pool.c: max_pool2d and its gradient, in f32 (f16 and bf16 through it) and f64.
+/* runtime/cpu/pool.c: max_pool2d and its gradient, in f32 (f16 and bf16 through it), f64 and i64
+   (the other integers through it).
 
    Channels-last images run over their channels, row-major ones count as N C images of one channel
    and run along rows. A position in a window is row * width + column. */
@@ -7,6 +8,7 @@
 
 #include "base/threads.h"
 #include "cpu/scratch.h"
+#include "cpu/tile.h"
 
 /* n images [h, w, c] and their results [oh, ow, c]. */
 typedef struct job {
@@ -33,6 +35,8 @@ static bool run_of(const job *j, int64_t oh, int64_t k, run *r) {
 }
 
 #define T       float
+#define LOWEST  -INFINITY
+#define ABOVE(v, b) (((v) > (b)) | ((v) != (v)))
 #define I       uint8_t
 #define NAME(f) f##_f32_u8
 #include "cpu/pool_type.h"
@@ -41,10 +45,14 @@ static bool run_of(const job *j, int64_t oh, int64_t k, run *r) {
 #define I       int32_t
 #define NAME(f) f##_f32_i32
 #include "cpu/pool_type.h"
-#undef T
 #undef I
 #undef NAME
+#undef T
+#undef LOWEST
+#undef ABOVE
 #define T       double
+#define LOWEST  -INFINITY
+#define ABOVE(v, b) (((v) > (b)) | ((v) != (v)))
 #define I       uint8_t
 #define NAME(f) f##_f64_u8
 #include "cpu/pool_type.h"
@@ -53,6 +61,38 @@ static bool run_of(const job *j, int64_t oh, int64_t k, run *r) {
 #define I       int32_t
 #define NAME(f) f##_f64_i32
 #include "cpu/pool_type.h"
+#undef I
+#undef NAME
+#undef T
+#undef LOWEST
+#undef ABOVE
+#define T       int64_t
+#define LOWEST  INT64_MIN
+#define ABOVE(v, b) ((v) > (b))
+#define I       uint8_t
+#define NAME(f) f##_i64_u8
+#include "cpu/pool_type.h"
+#undef I
+#undef NAME
+#define I       int32_t
+#define NAME(f) f##_i64_i32
+#include "cpu/pool_type.h"
+#undef I
+#undef NAME
+#undef T
+#undef LOWEST
+#undef ABOVE
+
+/* By compute type, then by the type of the positions: u8, i32. */
+typedef void (*loop)(void *ud, int64_t n);
+static const loop forwards[][2] = {[LT_COMPUTE_F32] = {forward_f32_u8, forward_f32_i32},
+                                   [LT_COMPUTE_F64] = {forward_f64_u8, forward_f64_i32},
+                                   [LT_COMPUTE_I64] = {forward_i64_u8, forward_i64_i32}};
+static const loop backwards[][2] = {[LT_COMPUTE_F32] = {backward_f32_u8, backward_f32_i32},
+                                    [LT_COMPUTE_F64] = {backward_f64_u8, backward_f64_i32},
+                                    [LT_COMPUTE_I64] = {backward_i64_u8, backward_i64_i32}};
+static const lt_dtype computed_in[] = {
+    [LT_COMPUTE_F32] = LT_F32, [LT_COMPUTE_F64] = LT_F64, [LT_COMPUTE_I64] = LT_I64};
 
 static job job_of(lt_shape x, lt_shape y, bool last, lt_pair kernel, lt_pair stride,
                   lt_pair padding) {
@@ -77,7 +117,8 @@ static const int64_t *layout(const lt_tensor *result, int64_t *stride, lt_shape 
 static bool forward(lt_ctx *c, const lt_call *call) {
   const lt_args_pool *a = call->args;
   lt_tensor *out = call->out[0], *at = call->out[1];
-  lt_dtype dtype = call->in[0]->dtype == LT_F64 ? LT_F64 : LT_F32;
+  lt_compute compute = lt_compute_of((lt_dtype)call->in[0]->dtype);
+  lt_dtype dtype = computed_in[compute];
   int64_t room[2][LT_MAX_DIMS];
   lt_shape xs = lt_tensor_shape(call->in[0]), ys = lt_tensor_shape(out);
   const int64_t *stride = layout(at, room[0], ys);
@@ -86,19 +127,15 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   if (!lt_ok(c)) return false;
   job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
   j.x = lt_data(x), j.y = lt_data(y), j.at = lt_data(at);
-  if (dtype == LT_F32)
-    lt_parallel_work(c, lt_shape_numel(xs), j.n,
-                     at->dtype == LT_U8 ? forward_f32_u8 : forward_f32_i32, &j);
-  else
-    lt_parallel_work(c, lt_shape_numel(xs), j.n,
-                     at->dtype == LT_U8 ? forward_f64_u8 : forward_f64_i32, &j);
+  lt_parallel_work(c, lt_shape_numel(xs), j.n, forwards[compute][at->dtype != LT_U8], &j);
   return y == out || lt_cpu_move(c, out, y);
 }
 
 static bool backward(lt_ctx *c, const lt_call *call) {
   const lt_args_pool_backward *a = call->args;
   lt_tensor *out = call->out[0], *at = call->in[1];
-  lt_dtype dtype = out->dtype == LT_F64 ? LT_F64 : LT_F32;
+  lt_compute compute = lt_compute_of((lt_dtype)out->dtype);
+  lt_dtype dtype = computed_in[compute];
   int64_t room[2][LT_MAX_DIMS];
   lt_shape xs = lt_tensor_shape(out), ys = lt_tensor_shape(at);
   const int64_t *stride = layout(at, room[0], ys);
@@ -107,12 +144,7 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   if (!lt_ok(c)) return false;
   job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
   j.x = lt_data(x), j.y = lt_data(g), j.at = lt_data(at);
-  if (dtype == LT_F32)
-    lt_parallel_work(c, lt_shape_numel(xs), j.n,
-                     at->dtype == LT_U8 ? backward_f32_u8 : backward_f32_i32, &j);
-  else
-    lt_parallel_work(c, lt_shape_numel(xs), j.n,
-                     at->dtype == LT_U8 ? backward_f64_u8 : backward_f64_i32, &j);
+  lt_parallel_work(c, lt_shape_numel(xs), j.n, backwards[compute][at->dtype != LT_U8], &j);
   return x == out || lt_cpu_move(c, out, x);
 }
 

@@ -1,6 +1,7 @@
 /* runtime/cpu/pool_type.h: the loops of cpu/pool.c for one element type and one index type.
 
-   Included with T (element), I (index) and NAME(f). No guard. */
+   Included with T (element), its LOWEST, ABOVE(v, b) where NaN is above all, I (index) and NAME(f).
+   No guard. */
 
 /* best[i], at[i] = the larger of best and x[i * step], NaN above all; k is where x stands. */
 static void NAME(take)(T *restrict best, I *restrict at, const T *restrict x, int64_t n,
@@ -8,14 +9,14 @@ static void NAME(take)(T *restrict best, I *restrict at, const T *restrict x, in
   if (step == 1) {
     for (int64_t i = 0; i < n; i++) {
       T v = x[i], b = best[i];
-      int more = (v > b) | (v != v);
+      int more = ABOVE(v, b);
       best[i] = more ? v : b;
       at[i] = more ? k : at[i];
     }
   } else {
     for (int64_t i = 0; i < n; i++) {
       T v = x[i * step], b = best[i];
-      int more = (v > b) | (v != v);
+      int more = ABOVE(v, b);
       best[i] = more ? v : b;
       at[i] = more ? k : at[i];
     }
@@ -41,7 +42,7 @@ static void NAME(start)(const job *j, int64_t oh, T *best, I *at) {
   for (int64_t ow = 0; ow < j->ow; ow++) {
     int64_t w = ow * j->stride.w - j->padding.w, kw = w < 0 ? -w : 0;
     for (int64_t i = 0; i < j->c; i++) {
-      best[ow * j->c + i] = -(T)INFINITY;
+      best[ow * j->c + i] = LOWEST;
       at[ow * j->c + i] = (I)(kh * j->kernel.w + kw);
     }
   }

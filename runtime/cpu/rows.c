@@ -10,7 +10,7 @@ typedef struct job {
   int n_in;
   bool constant[LT_ITER_OPERANDS]; /* a number instead of a tensor */
   lt_scalar scalar[LT_ITER_OPERANDS];
-  double p, q;
+  lt_scalar p, q;
   lt_compute compute;
 } job;
 
@@ -20,11 +20,6 @@ typedef struct job {
 static inline float scalar_f32(lt_scalar s) { return (float)s.f; }
 static inline double scalar_f64(lt_scalar s) { return s.f; }
 static inline int64_t scalar_i64(lt_scalar s) { return s.i; }
-static inline float limit_f32(double x) { return (float)x; }
-static inline double limit_f64(double x) { return x; }
-static inline int64_t limit_i64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : (int64_t)x;
-}
 
 #define T float
 #define NAME(f) f##_f32
@@ -47,7 +42,8 @@ static inline int64_t limit_i64(double x) {
 #define round(x) lt_round_f32(x)
 #define abs(x) lt_abs_f32(x)
 #define pow(x, y) lt_pow_f32(x, y)
-#define floordiv(a, b) lt_floor_f32((a) / (b))
+#define floordiv(a, b) lt_floordiv_f32(a, b)
+#define floormod(a, b) lt_floormod_f32(a, b)
 #include "cpu/rows_type.h"
 
 #define T double
@@ -71,7 +67,8 @@ static inline int64_t limit_i64(double x) {
 #define round(x) lt_round_f64(x)
 #define abs(x) lt_abs_f64(x)
 #define pow(x, y) lt_pow_f64(x, y)
-#define floordiv(a, b) lt_floor_f64((a) / (b))
+#define floordiv(a, b) lt_floordiv_f64(a, b)
+#define floormod(a, b) lt_floormod_f64(a, b)
 #include "cpu/rows_type.h"
 
 /* Integers: floor division rounds down, powers wrap (0 and negative powers are refused before they
@@ -99,6 +96,7 @@ static inline int64_t ipow(int64_t a, int64_t b) {
 #define round(x) (x)
 #define pow(x, y) ipow(x, y)
 #define floordiv(a, b) ifloordiv(a, b)
+#define floormod(a, b) ((a) - (b) * ifloordiv(a, b))
 #include "cpu/rows_type.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
@@ -152,6 +150,7 @@ LT_KERNEL(rows) {
   const lt_op_info *op = &lt_ops[call->op];
   job j = {.op = (lt_op)call->op, .n_in = call->n_in};
   lt_tensor *operands[LT_ITER_OPERANDS] = {call->out[0]};
+  j.compute = lt_compute_of(compute_dtype(call, op));
   for (int k = 0; k < call->n_in; k++) operands[k + 1] = call->in[k];
   bool binary = op->kind == LT_KIND_binary || op->kind == LT_KIND_compare;
   if (binary) j.n_in = 2;
@@ -160,11 +159,13 @@ LT_KERNEL(rows) {
   if (op->kind == LT_KIND_unary_backward || op->kind == LT_KIND_clamp_backward) j.n_in = 2;
   if (op->kind == LT_KIND_clamp || op->kind == LT_KIND_clamp_backward) {
     const lt_args_clamp *args = call->args;
+    bool whole = j.compute == LT_COMPUTE_I64; /* a bound that is not given lets all pass */
     j.p = args->min, j.q = args->max;
+    if (j.p.kind == LT_NO_SCALAR) j.p = whole ? lt_scalar_int(INT64_MIN) : lt_scalar_of(-INFINITY);
+    if (j.q.kind == LT_NO_SCALAR) j.q = whole ? lt_scalar_int(INT64_MAX) : lt_scalar_of(INFINITY);
   }
   for (int k = 0; k < j.n_in; k++) /* values that a derivative does not read */
     if (operands[k + 1] == NULL && !j.constant[k]) j.constant[k] = true;
-  j.compute = lt_compute_of(compute_dtype(call, op));
   LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(call->out[0]), j.n_in + 1, operands);
   if (!is_defined(c, &j)) return false;
   lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, run_chunk, &j);

@@ -72,7 +72,7 @@ static void NAME(chunk)(const job *j, int64_t from, int64_t to) {
     for (int k = 0; k < j->n_in; k++)
       if (!j->constant[k]) in[k] = LT_CPU(NAME(lt_load))(&j->it, k + 1, at, n, room[k]);
     T *out = LT_CPU(lt_target)(&j->it, 0, at, OWN, room[LT_ITER_OPERANDS - 1]);
-    NAME(loops)[j->op](n, in, out, NAME(limit)(j->p), NAME(limit)(j->q));
+    NAME(loops)[j->op](n, in, out, (T)NAME(scalar)(j->p), (T)NAME(scalar)(j->q));
     LT_CPU(NAME(lt_store))(&j->it, 0, at, n, out);
   }
 }
@@ -99,3 +99,4 @@ static void NAME(chunk)(const job *j, int64_t from, int64_t to) {
 #undef abs
 #undef pow
 #undef floordiv
+#undef floormod

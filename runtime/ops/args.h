@@ -48,7 +48,7 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 /* Elementwise. */
 #define LT_ARGS_unary(A)
 #define LT_ARGS_unary_backward(A)
-#define LT_ARGS_clamp(A) A(NUMBER, min, -INFINITY) A(NUMBER, max, INFINITY)
+#define LT_ARGS_clamp(A) A(SCALAR, min, LT_NONE_SCALAR) A(SCALAR, max, LT_NONE_SCALAR)
 #define LT_ARGS_clamp_backward(A) LT_ARGS_clamp(A)
 #define LT_ARGS_test(A)
 /* The operand that is a number, if one is; the other is the only input. */

@@ -17,4 +17,7 @@
 #undef LT_DECLARE_ALL_EXPAND
 #undef LT_DECLARE_EXPAND
 
+/* x times the argument `name` of an op in x's dtype, which for integers must be whole. */
+lt_tensor *lt_times(lt_ctx *c, lt_tensor *x, double factor, const char *name);
+
 #endif

@@ -9,9 +9,9 @@
 bool lt_expand_index_add(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_index_add *a = call->args;
   lt_tensor *x = call->in[0];
-  const lt_args_index_spread args = {.dim = a->dim, .size = x->size[a->dim], .skip = LT_NO_INDEX};
-  lt_tensor *src = call->in[2];
-  if (a->alpha != 1) src = lt_binary_scalar(c, LT_OP_mul, src, lt_scalar_of(a->alpha));
+  const lt_args_index_spread args = {.dim = a->dim, .size = x->ndim > 0 ? x->size[a->dim] : 1,
+                                     .skip = LT_NO_INDEX};
+  lt_tensor *src = lt_times(c, call->in[2], a->alpha, "alpha");
   lt_tensor *spread = lt_apply1(c, LT_OP_index_spread, LT_IN(src, call->in[1]), &args);
   *out = lt_cast(c, lt_binary(c, LT_OP_add, x, spread), (lt_dtype)x->dtype);
   return *out != NULL;
@@ -157,14 +157,15 @@ static bool columns(lt_ctx *c, lt_tensor *mask, lt_tensor **index) {
 }
 
 bool lt_expand_masked_select(lt_ctx *c, const lt_call *call, lt_tensor **out) {
-  lt_tensor *in[1 + LT_MAX_DIMS] = {call->in[0]}, *mask = call->in[1];
-  if (mask->ndim == 0) { /* one element, or none */
-    lt_shape one = joined(one_dim(1), lt_tensor_shape(in[0]));
-    in[0] = lt_reshape(c, in[0], one);
-    mask = lt_reshape(c, mask, one_dim(1));
-  }
-  if (mask == NULL || in[0] == NULL || !columns(c, mask, in + 1)) return false;
-  *out = lt_apply1(c, LT_OP_index_get, 1 + mask->ndim, in, NULL);
+  lt_tensor *x = call->in[0], *mask = call->in[1];
+  lt_shape both = lt_tensor_shape(x);
+  if (!lt_assert(c, lt_shape_broadcast(&both, lt_tensor_shape(mask)))) return false;
+  const lt_shape list = one_dim(lt_shape_numel(both));
+  x = lt_reshape(c, lt_expand_to(c, x, both), list);
+  mask = lt_reshape(c, lt_expand_to(c, mask, both), list);
+  lt_tensor *index;
+  if (x == NULL || mask == NULL || !columns(c, mask, &index)) return false;
+  *out = lt_apply1(c, LT_OP_index_select, LT_IN(x, index), &(lt_args_index_select){.dim = 0});
   return *out != NULL;
 }
 

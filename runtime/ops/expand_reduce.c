@@ -57,10 +57,11 @@ static lt_tensor *log_of_sum(lt_ctx *c, lt_tensor *e, lt_dims dims) {
 /* log(sum(exp(x - m))) + m, m the largest element (cut to finite numbers: inf - inf is NaN). */
 bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_reduce *a = call->args;
-  const lt_args_clamp finite = {.min = -(double)FLT_MAX, .max = (double)FLT_MAX};
   lt_tensor *x = call->in[0], *y;
   x = lt_dtype_is_float((lt_dtype)x->dtype) ? widened(c, x) : lt_cast(c, x, LT_F32);
   if (x == NULL) return false;
+  double most = x->dtype == LT_F64 ? DBL_MAX : (double)FLT_MAX;
+  const lt_args_clamp finite = {.min = lt_scalar_of(-most), .max = lt_scalar_of(most)};
   if (x->numel == 0) {
     y = log_of_sum(c, x, a->dims);
   } else {
@@ -80,6 +81,26 @@ bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+static lt_tensor *filled(lt_ctx *c, lt_tensor *x, lt_tensor *mask, double value) {
+  const lt_args_masked_fill args = {.value = lt_scalar_of(value)};
+  return lt_apply1(c, LT_OP_masked_fill, LT_IN(x, mask), &args);
+}
+
+/* x^p, and `at_zero` with derivative 0 where x is 0. */
+static lt_tensor *power_but_of_zero(lt_ctx *c, lt_tensor *x, double p, double at_zero) {
+  lt_tensor *zero = lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0));
+  x = lt_binary_scalar(c, LT_OP_pow, filled(c, x, zero, 1), lt_scalar_of(p));
+  return filled(c, x, zero, at_zero);
+}
+
+/* |x|^p with derivative 0 where x is 0; p = 0: 1 for what is not 0. */
+static lt_tensor *powers(lt_ctx *c, lt_tensor *x, double p) {
+  x = lt_unary(c, LT_OP_abs, x);
+  if (p != 0) return power_but_of_zero(c, x, p, p > 0 ? 0 : INFINITY);
+  lt_tensor *other = lt_binary_scalar(c, LT_OP_ne, x, lt_scalar_of(0));
+  return filled(c, filled(c, x, other, 1), lt_unary(c, LT_OP_logical_not, other), 0);
+}
+
 /* (sum |x|^p)^(1/p); p = inf: the largest, 0: how many are not zero. */
 bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_norm *a = call->args;
@@ -88,18 +109,13 @@ bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   if (x == NULL) return false;
   if (p == 2) {
     y = root(c, reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, x, x), a->dims, a->keepdim));
-  } else if (p == 0) {
-    y = lt_cast(c, lt_binary_scalar(c, LT_OP_ne, x, lt_scalar_of(0)), (lt_dtype)x->dtype);
-    y = reduced(c, LT_OP_sum, y, a->dims, a->keepdim);
+  } else if (isinf(p)) {
+    y = reduced(c, p > 0 ? LT_OP_amax : LT_OP_amin, lt_unary(c, LT_OP_abs, x), a->dims, a->keepdim);
+  } else if (p == 1) {
+    y = reduced(c, LT_OP_sum, lt_unary(c, LT_OP_abs, x), a->dims, a->keepdim);
   } else {
-    y = lt_unary(c, LT_OP_abs, x);
-    if (isinf(p)) {
-      y = reduced(c, p > 0 ? LT_OP_amax : LT_OP_amin, y, a->dims, a->keepdim);
-    } else {
-      if (p != 1) y = lt_binary_scalar(c, LT_OP_pow, y, lt_scalar_of(p));
-      y = reduced(c, LT_OP_sum, y, a->dims, a->keepdim);
-      if (p != 1) y = lt_binary_scalar(c, LT_OP_pow, y, lt_scalar_of(1 / p));
-    }
+    y = reduced(c, LT_OP_sum, powers(c, x, p), a->dims, a->keepdim);
+    if (p != 0) y = power_but_of_zero(c, y, 1 / p, p > 0 ? 0 : INFINITY);
   }
   *out = lt_cast(c, y, (lt_dtype)call->in[0]->dtype);
   return *out != NULL;

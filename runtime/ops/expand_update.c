@@ -6,7 +6,7 @@
 static bool clip(lt_ctx *c, const lt_call *call, lt_tensor *norm, double max_norm) {
   lt_tensor *n = lt_binary_scalar(c, LT_OP_add, norm, lt_scalar_of(1e-6));
   n = lt_apply1(c, LT_OP_div, 1, &n, &(lt_args_binary){.a = lt_scalar_of(max_norm)});
-  n = lt_apply1(c, LT_OP_clamp, 1, &n, &(lt_args_clamp){.min = -INFINITY, .max = 1});
+  n = lt_apply1(c, LT_OP_clamp, 1, &n, &(lt_args_clamp){.max = lt_scalar_of(1)});
   size_t bytes = (size_t)(call->n_in + 1) * sizeof n;
   lt_tensor **in = n == NULL ? NULL : lt_alloc(c, bytes);
   if (in == NULL) return false;
@@ -44,7 +44,8 @@ bool lt_expand_clip_grad_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 bool lt_expand_clip_grad_value(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_clip_grad_value *a = call->args;
   bool grad = c->modes.grad, ok = true;
-  const lt_args_clamp args = {.min = -a->clip_value, .max = a->clip_value};
+  const lt_args_clamp args = {.min = lt_scalar_of(-a->clip_value),
+                              .max = lt_scalar_of(a->clip_value)};
   (void)out;
   c->modes.grad = false;
   for (int k = 0; k < call->n_in && ok; k++) {

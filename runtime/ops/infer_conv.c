@@ -98,8 +98,9 @@ bool lt_infer_pool(lt_ctx *c, lt_infer *i) {
   const lt_tensor *x = i->in[0];
   if (a->stride.h < 0) a->stride = a->kernel_size;
   i->out[0].dtype = (lt_dtype)x->dtype;
-  if (!check_four_dims(c, i, x) || !check_float(c, i) ||
-      !check_pair(c, i, "kernel_size", a->kernel_size, 1) ||
+  if (x->dtype == LT_BOOL)
+    return lt_fail(c, LT_EDTYPE, "%s: not defined for bool; write x:to('u8') first", i->op->name);
+  if (!check_four_dims(c, i, x) || !check_pair(c, i, "kernel_size", a->kernel_size, 1) ||
       !check_pair(c, i, "stride", a->stride, 1) || !check_pair(c, i, "padding", a->padding, 0))
     return false;
   if (a->padding.h > a->kernel_size.h / 2 || a->padding.w > a->kernel_size.w / 2)

@@ -97,7 +97,14 @@ static bool infer_one(lt_ctx *c, lt_infer *i) {
 }
 
 bool lt_infer_unary(lt_ctx *c, lt_infer *i) { return infer_one(c, i); }
-bool lt_infer_clamp(lt_ctx *c, lt_infer *i) { return infer_one(c, i); }
+
+/* Of integers and fractions fractions, as in every other promotion. */
+bool lt_infer_clamp(lt_ctx *c, lt_infer *i) {
+  const lt_args_clamp *a = i->args;
+  if (!infer_one(c, i)) return false;
+  i->out[0].dtype = lt_result_type(i->in, 1, a->min, a->max);
+  return true;
+}
 
 bool lt_infer_test(lt_ctx *c, lt_infer *i) {
   if (!infer_one(c, i)) return false;

@@ -16,20 +16,23 @@ static bool is_mask(lt_ctx *c, const lt_infer *i, int k) {
          lt_fail(c, LT_EDTYPE, "%s: the mask must be bool, got %s", i->op->name, lt_dtype_name(d));
 }
 
-/* The dim of input 0 to work along. */
+/* The dim of input 0 to work along; a tensor without dims counts as one of size 1. */
 static bool resolve(lt_ctx *c, const lt_infer *i, int64_t *dim) {
   int d;
-  if (i->in[0]->ndim == 0)
-    return lt_fail(c, LT_ESHAPE, "%s: needs a tensor with dims, got []", i->op->name);
   if (!lt_shape_dim(c, lt_tensor_shape(i->in[0]), *dim, &d)) return false;
   *dim = d;
   return true;
 }
 
+static int64_t size_at(const lt_tensor *t, int64_t dim) { return t->ndim > 0 ? t->size[dim] : 1; }
+
 /* One index: a list of positions along `dim`; the result has its length there. */
 static bool infer_list(lt_ctx *c, lt_infer *i, int64_t dim, int64_t n) {
   i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[0]), .dtype = (lt_dtype)i->in[0]->dtype};
-  i->out[0].shape.size[dim] = n;
+  if (i->in[0]->ndim == 0 && n != 1)
+    return lt_fail(c, LT_ESHAPE, "%s: the index of a tensor without dims has 1 element, got %lld",
+                   i->op->name, (long long)n);
+  if (i->in[0]->ndim > 0) i->out[0].shape.size[dim] = n;
   if (i->in[1]->ndim > 1)
     return lt_fail(c, LT_ESHAPE, "%s: the index must have one dim, got %s", i->op->name,
                    LT_TENSOR_STR(i->in[1]));
@@ -44,7 +47,7 @@ bool lt_infer_index_select(lt_ctx *c, lt_infer *i) {
 bool lt_infer_index_spread(lt_ctx *c, lt_infer *i) {
   lt_args_index_spread *a = i->args;
   if (!resolve(c, i, &a->dim) || !infer_list(c, i, a->dim, a->size)) return false;
-  return i->in[0]->size[a->dim] == i->in[1]->numel ||
+  return size_at(i->in[0], a->dim) == i->in[1]->numel ||
          lt_fail(c, LT_ESHAPE, "%s: %lld indices for dim %lld of %s", i->op->name,
                  (long long)i->in[1]->numel, (long long)a->dim + 1, LT_TENSOR_STR(i->in[0]));
 }
@@ -66,8 +69,9 @@ bool lt_infer_index_add(lt_ctx *c, lt_infer *i) {
 /* Every dim of the index but `dim` fits into input k. */
 static bool fits_index(lt_ctx *c, const lt_infer *i, int64_t dim, int k) {
   const lt_tensor *index = i->in[1], *t = i->in[k];
-  bool fits = index->ndim == t->ndim;
-  for (int j = 0; j < t->ndim && fits; j++) fits = j == dim || index->size[j] <= t->size[j];
+  bool fits = index->ndim == t->ndim || (index->ndim < 2 && t->ndim < 2);
+  int n = index->ndim > 0 ? t->ndim : 0;
+  for (int j = 0; j < n && fits; j++) fits = j == dim || index->size[j] <= t->size[j];
   return fits || lt_fail(c, LT_ESHAPE, "%s: an index of %s does not fit into %s along dim %lld",
                          i->op->name, LT_TENSOR_STR(index), LT_TENSOR_STR(t), (long long)dim + 1);
 }
@@ -86,7 +90,7 @@ bool lt_infer_scatter_add(lt_ctx *c, lt_infer *i) {
   const lt_tensor *index = i->in[1], *src = i->in[2];
   if (!resolve(c, i, &a->dim) || !is_index(c, i, 1)) return false;
   if (!fits_index(c, i, a->dim, 0) || !fits_index(c, i, a->dim, 2)) return false;
-  if (index->size[a->dim] > src->size[a->dim])
+  if (size_at(index, a->dim) > size_at(src, a->dim))
     return lt_fail(c, LT_ESHAPE, "scatter_add: an index of %s is larger than its source of %s",
                    LT_TENSOR_STR(index), LT_TENSOR_STR(src));
   i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[0]), .dtype = (lt_dtype)i->in[0]->dtype};
@@ -190,7 +194,9 @@ static bool covers(lt_ctx *c, const lt_infer *i) {
                          LT_TENSOR_STR(mask), LT_TENSOR_STR(x));
 }
 
-bool lt_infer_masked_select(lt_ctx *c, lt_infer *i) { return is_mask(c, i, 1) && covers(c, i); }
+bool lt_infer_masked_select(lt_ctx *c, lt_infer *i) {
+  return is_mask(c, i, 1) && lt_infer_broadcast(c, i);
+}
 
 /* (x, mask, values) */
 bool lt_infer_masked_put(lt_ctx *c, lt_infer *i) { return is_mask(c, i, 1) && covers(c, i); }
@@ -200,6 +206,8 @@ bool lt_infer_masked_put(lt_ctx *c, lt_infer *i) { return is_mask(c, i, 1) && co
 static bool infer_indices(lt_ctx *c, lt_infer *i, lt_dims *dims, int first) {
   const lt_tensor *x = i->in[0];
   int n = i->n_in - first;
+  if (x->ndim == 0)
+    return lt_fail(c, LT_ESHAPE, "%s: needs a tensor with dims, got []", i->op->name);
   if (dims->n < 0) /* not given: the first ones */
     for (dims->n = 0; dims->n < n && dims->n < LT_MAX_DIMS; dims->n++) dims->dim[dims->n] = dims->n;
   if (n < 1 || dims->n != n)

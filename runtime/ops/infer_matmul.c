@@ -32,19 +32,22 @@ bool lt_infer_matmul(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* x [.., in], weight [out, in], bias [out]. */
+/* x [.., in], weight [out, in] and bias [out], or weight [in] and bias []. */
 bool lt_infer_linear(lt_ctx *c, lt_infer *i) {
   const lt_tensor *x = i->in[0], *w = i->in[1], *bias = i->n_in > 2 ? i->in[2] : NULL;
   if (!check_dtypes(c, i)) return false;
-  if (w->ndim != 2)
-    return lt_fail(c, LT_ESHAPE, "linear: weight must be [out, in], got %s", LT_TENSOR_STR(w));
-  if (x->ndim == 0 || x->size[x->ndim - 1] != w->size[1])
+  if (w->ndim != 1 && w->ndim != 2)
+    return lt_fail(c, LT_ESHAPE, "linear: weight must be [out, in] or [in], got %s",
+                   LT_TENSOR_STR(w));
+  if (x->ndim == 0 || x->size[x->ndim - 1] != w->size[w->ndim - 1])
     return lt_fail(c, LT_ESHAPE, "linear: the last dim of x is not weight's: %s x %s [out, in]",
                    LT_TENSOR_STR(x), LT_TENSOR_STR(w));
-  if (bias != NULL && (bias->ndim != 1 || bias->size[0] != w->size[0]))
+  bool has_bias = bias != NULL && bias->ndim > 0;
+  if ((bias != NULL && bias->ndim != w->ndim - 1) || (has_bias && bias->size[0] != w->size[0]))
     return lt_fail(c, LT_ESHAPE, "linear: bias has shape %s, weight %s [out, in]",
                    LT_TENSOR_STR(bias), LT_TENSOR_STR(w));
   i->out[0].shape = lt_tensor_shape(x);
   i->out[0].shape.size[x->ndim - 1] = w->size[0];
+  if (w->ndim == 1) i->out[0].shape.ndim--;
   return true;
 }

@@ -357,8 +357,8 @@ static void wrong_shapes(void **state) {
   linear(c, a, b, NULL);
   expect_failure(c, LT_ESHAPE,
                  "linear: the last dim of x is not weight's: [32, 784] x [256, 10] [out, in]");
-  linear(c, a, filled(c, LT_F32, SHAPE(784), 1), NULL);
-  expect_failure(c, LT_ESHAPE, "linear: weight must be [out, in], got [784]");
+  linear(c, a, filled(c, LT_F32, SHAPE(1, 1, 784), 1), NULL);
+  expect_failure(c, LT_ESHAPE, "linear: weight must be [out, in] or [in], got [1, 1, 784]");
   linear(c, a, filled(c, LT_F32, SHAPE(2, 784), 1), filled(c, LT_F32, SHAPE(3), 1));
   expect_failure(c, LT_ESHAPE, "linear: bias has shape [3], weight [2, 784] [out, in]");
   lt_tensor *p = TENSOR(c, LT_BOOL, SHAPE(1, 1), 1);
