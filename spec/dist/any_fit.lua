@@ -253,8 +253,9 @@ local function fit(ranks, o, ckpt, stops_at)
   end
   local options = {devices = ranks, max_epochs = case.epochs, max_steps = case.max_steps,
     accumulate_grad_batches = case.window, gradient_clip_val = case.clip, logger = false,
-    gradient_clip_algorithm = case.clip and case.clip_by, limit_train_batches = case.limit,
-    limit_val_batches = case.limit_val, val_check_interval = case.interval,
+    gradient_clip_algorithm = case.clip and case.clip_by,
+    limit_train_batches = case.overfit == 0 and case.limit or nil,
+    limit_val_batches = case.overfit == 0 and case.limit_val or nil, val_check_interval = case.interval,
     check_val_every_n_epoch = case.every, num_sanity_val_steps = case.sanity,
     log_every_n_steps = case.log_every, sync_batchnorm = case.norm and ranks > 1,
     deterministic = case.world and "world" or true,
