@@ -8,6 +8,7 @@
 
 #include "base/lines.h"
 #include "base/locale.h"
+#include "base/threads.h"
 #include "bind/process.h"
 #include "bind/tensor.h"
 #include "cpu/cpu.h"
@@ -99,8 +100,9 @@ static int get_threads(lua_State *L) {
 static int set_threads(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_Integer n = luaL_checkinteger(L, 1);
-  if (n < 1 || n > 1024)
-    lt_raise(L, b, LT_EARG, "set_threads: must be 1 to 1024, got %lld", (long long)n);
+  if (n < 1 || n > LT_MAX_THREADS)
+    lt_raise(L, b, LT_EARG, "set_threads: must be 1 to %d, got %lld", LT_MAX_THREADS,
+             (long long)n);
   b->c->threads = (int)n;
   return 0;
 }

@@ -1,8 +1,10 @@
 /* lua/cli/main.c: the binary. Command words are written in Lua (stdlib/cli); without one it behaves
    as stock `lua` does (plain.c). */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <lauxlib.h>
 
@@ -18,9 +20,20 @@
 /* Threads that operations use: OMP_NUM_THREADS, else the cores that this process may run on. */
 static int default_threads(void) {
   const char *wanted = getenv("OMP_NUM_THREADS");
-  int given = wanted == NULL ? 0 : atoi(wanted);
-  if (given > 0) return given;
-  return lt_core_count();
+  long given = wanted == NULL ? 0 : strtol(wanted, NULL, 10);
+  if (given <= 0) return lt_core_count();
+  if (given <= LT_MAX_THREADS) return (int)given;
+  fprintf(stderr, "ltrain: note: OMP_NUM_THREADS=%.20s: %d threads are used\n", wanted,
+          LT_MAX_THREADS);
+  return LT_MAX_THREADS;
+}
+
+/* What was printed must have arrived: a full disk is told when buffers empty. */
+static void close_output(void) {
+  bool failed = ferror(stdout) != 0;
+  if (fflush(stdout) == 0 && !failed) return;
+  fputs("ltrain: cannot write standard output\n", stderr);
+  _exit(LT_EXIT_ERROR);
 }
 
 /* Words are letters only: anything else is a file, and no Lua need be loaded to know. */
@@ -38,10 +51,15 @@ static bool push_cli(lua_State *L, const char *function) {
   return true;
 }
 
-static bool is_word(lua_State *L, const char *name) {
-  if (!may_be_word(name) || !push_cli(L, "is_word")) return false;
+/* Whether it is a word; what keeps it from being found out (Ctrl-C) ends the program with *status.
+ */
+static bool is_word(lua_State *L, const char *name, int *status) {
+  if (!may_be_word(name)) return false;
+  *status = LT_EXIT_ERROR;
+  if (!push_cli(L, "is_word")) return false;
   lua_pushstring(L, name);
-  bool found = lt_call_script(L, 1, 1) == LT_EXIT_DONE && lua_toboolean(L, -1);
+  *status = lt_call_script(L, 1, 1);
+  bool found = *status == LT_EXIT_DONE && lua_toboolean(L, -1);
   lua_settop(L, 0);
   return found;
 }
@@ -80,7 +98,9 @@ static bool is_misspelt_word(lua_State *L, const char *name) {
 }
 
 static int run(lua_State *L, const lt_plain *p) {
-  if (p->argc > 1 && is_word(L, p->argv[1])) return run_word(L, p->argc, p->argv);
+  int status = LT_EXIT_DONE;
+  if (p->argc > 1 && is_word(L, p->argv[1], &status)) return run_word(L, p->argc, p->argv);
+  if (status != LT_EXIT_DONE) return lt_signals_status() != 0 ? lt_signals_status() : status;
   if (p->help) return say_help(L);
   if (p->script < p->argc && is_misspelt_word(L, p->argv[p->script])) return LT_EXIT_USAGE;
   return lt_plain_run(L, p);
@@ -88,6 +108,8 @@ static int run(lua_State *L, const lt_plain *p) {
 
 int main(int argc, char **argv) {
   lt_locale_enter(); /* for good */
+  atexit(close_output);
+  signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
   lt_plain p = {.argc = argc, .argv = argv};
   if (!lt_plain_read(&p)) return LT_EXIT_USAGE;
   if (p.ignore_environment) {

@@ -7,6 +7,7 @@
 
 #include <lauxlib.h>
 
+#include "base/threads.h"
 #include "bind/state.h"
 #include "cli/line.h"
 #include "cli/notes.h"
@@ -91,11 +92,14 @@ static int stopped(lua_State *L) {
   return 1;
 }
 
+/* set_threads(n) -> the number that is used: at most LT_MAX_THREADS */
 static int set_threads(lua_State *L) {
   lua_Integer n = luaL_checkinteger(L, 1);
   lt_bind *b = lt_bind_get(L);
+  if (n > LT_MAX_THREADS) n = LT_MAX_THREADS;
   if (b != NULL && b->c != NULL) b->c->threads = (int)n;
-  return 0;
+  lua_pushinteger(L, n);
+  return 1;
 }
 
 /* read_line(prompt) -> text; nil at the end; false when Ctrl-C threw it away */

@@ -39,6 +39,8 @@ bool lt_thread_start(lt_ctx *c, lt_thread *t); /* fields name, fn, stop, ud set 
 void lt_thread_join(lt_ctx *c, lt_thread *t);
 void lt_quiesce(lt_ctx *c);
 
+enum { LT_MAX_THREADS = 1024 }; /* that one operation may be given */
+
 /* Cores that this process may use, 1 at least. */
 int lt_core_count(void);
 

@@ -142,7 +142,13 @@ local function prepare(word, parsed, host)
   for name, given in pairs(parsed.overrides) do overrides.set(name, given.value) end
   overrides.ckpt_path = parsed.options.ckpt_path
   overrides.only = word.name ~= "run" and word.loop or nil
-  if parsed.options.threads then host.set_threads(parsed.options.threads) end
+  local threads = parsed.options.threads
+  if threads then
+    local used = host.set_threads(threads)
+    if used < threads then
+      console.say(("note: --threads %d: %d are used"):format(threads, used))
+    end
+  end
   if parsed.options.seed then fix_seed(parsed.options.seed) end
   if parsed.options.verbose then speak_all(host) end
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }

@@ -66,9 +66,9 @@ function console.raw(text)
   c.runtime.write_stderr(text)
 end
 
---- Whether stderr is a terminal.
+--- Whether stderr is a terminal that understands escape codes.
 function console.is_terminal()
-  return c.runtime.isatty "stderr"
+  return c.runtime.isatty "stderr" and c.runtime.getenv "TERM" ~= "dumb"
 end
 
 --- Columns of the terminal.
