@@ -11,17 +11,30 @@
 
 #include "launch/world.h"
 
-enum { PATH = 2 * PATH_MAX + 64 };
-
-static int open_file(const lt_world *w, const char *form, int rank) {
-  char path[PATH], name[64];
-  snprintf(name, sizeof name, form, rank);
-  snprintf(path, sizeof path, "%s/%s", w->folder, name);
-  return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+/* The folder, made if it is not there; -1 when it cannot be had. One that nobody gave must be this
+   user's own folder, which another rank may have made: in a folder that strangers write into as
+   well, its name could lead anywhere. */
+static int open_folder(const lt_world *w) {
+  int own = w->names_folder ? O_NOFOLLOW : 0;
+  if (mkdir(w->folder, w->names_folder ? 0700 : 0755) != 0 && errno != EEXIST) return -1;
+  int folder = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | own);
+  struct stat there;
+  if (folder < 0 || !w->names_folder) return folder;
+  if (fstat(folder, &there) == 0 && there.st_uid == geteuid()) return folder;
+  close(folder);
+  return -1;
 }
 
-static void write_text(const lt_world *w, int rank, const char *text) {
-  int fd = open_file(w, "failure.rank%d.txt", rank);
+/* A new file: what has its name goes, and is never followed. */
+static int open_file(int folder, const char *form, int rank) {
+  char name[64];
+  snprintf(name, sizeof name, form, rank);
+  unlinkat(folder, name, 0);
+  return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
+static void write_text(int folder, int rank, const char *text) {
+  int fd = open_file(folder, "failure.rank%d.txt", rank);
   if (fd < 0) return;
   char line[LT_VERDICT_TEXT + 1];
   size_t n = (size_t)snprintf(line, sizeof line, "%s\n", text);
@@ -30,8 +43,8 @@ static void write_text(const lt_world *w, int rank, const char *text) {
   close(fd);
 }
 
-static void write_ring(const lt_world *w, int rank, const lt_pulse *pulse) {
-  int fd = open_file(w, "ring.rank%d.jsonl", rank);
+static void write_ring(int folder, int rank, const lt_pulse *pulse) {
+  int fd = open_file(folder, "ring.rank%d.jsonl", rank);
   if (fd < 0) return;
   lt_ring_write(pulse, fd);
   close(fd);
@@ -41,13 +54,15 @@ void lt_files_write(lt_world *w) {
   if (!w->may_write) return;
   const char *text = w->pulse->verdict.text;
   pthread_mutex_lock(&w->folder_mutex);
-  if (mkdir(w->folder, 0755) == 0 || errno == EEXIST) {
-    write_text(w, w->info.rank, text);
-    write_ring(w, w->info.rank, w->pulse);
+  int folder = open_folder(w);
+  if (folder >= 0) {
+    write_text(folder, w->info.rank, text);
+    write_ring(folder, w->info.rank, w->pulse);
     /* Dead or stopped children cannot: their rings lie open here. */
     for (int r = 1; w->pulses != NULL && r < w->n_peers; r++)
       if ((w->peers[r].gone && !w->peers[r].told) || r == w->pulse->verdict.rank)
-        write_ring(w, r, &w->pulses[r]);
+        write_ring(folder, r, &w->pulses[r]);
+    close(folder);
   }
   pthread_mutex_unlock(&w->folder_mutex);
 }

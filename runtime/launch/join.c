@@ -27,7 +27,7 @@ typedef struct card {
   uint64_t net;  /* which network of it */
   int32_t pid;
   uint32_t unused;
-  int64_t began; /* names the job, with rank 0's pid */
+  uint64_t id; /* of rank 0: names the job */
   cpu_set_t cores;
   uint64_t seed;                      /* of its random numbers */
   uint64_t token[2];                  /* of rank 0 */
@@ -38,7 +38,7 @@ static bool make_card(lt_ctx *c, lt_world *w, card *own) {
   memset(own, 0, sizeof *own);
   snprintf(own->host, sizeof own->host, "%s", w->host);
   own->pid = (int32_t)getpid();
-  own->began = time(NULL);
+  own->id = lt_world_random_id();
   own->seed = c->rng.seed;
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, own->boot, sizeof own->boot - 1) : 0;
@@ -135,9 +135,7 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->host_names = lt_alloc(c, (size_t)w->info.size * sizeof *w->host_names);
   bool good = lt_ok(c) && exchange(c, w, cards);
   if (good) {
-    char id[64];
-    snprintf(id, sizeof id, "%lld_%d", (long long)cards[0].began, cards[0].pid);
-    if (o->folder == NULL) lt_world_name_job(w, id);
+    if (o->folder == NULL) lt_world_name_job(w, cards[0].id);
     if (o->takes_seed) c->rng.seed = cards[0].seed;
     place_ranks(w, cards);
     share_cores(c, w, cards);

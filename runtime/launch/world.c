@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,10 +31,13 @@ static void on_verdict(int number) {
   errno = saved;
 }
 
-static double seconds_of(const char *name, double otherwise) {
-  const char *text = getenv(name);
-  double s = text != NULL ? lt_parse_double(text, NULL) : 0;
-  return s > 0 ? s : otherwise;
+/* LT_TIMEOUT, 60 without it; 0 when it is no number of seconds. */
+static double default_timeout(void) {
+  const char *text = getenv("LT_TIMEOUT");
+  if (text == NULL) return 60;
+  char *end;
+  double s = lt_parse_double(text, &end);
+  return end != text && *end == 0 && s > 0 && s < 1e9 ? s : 0;
 }
 
 static int64_t ns_of(double seconds) { return (int64_t)(seconds * LT_SECOND); }
@@ -54,13 +58,20 @@ static void report(void *ud, lt_verdict_class class, const char *text) {
   lt_world_report(ud, class, -1, 1, text);
 }
 
-/* Folders of jobs that start within a second on one machine differ by their process. */
+uint64_t lt_world_random_id(void) {
+  uint64_t id;
+  if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+    id = (uint64_t)lt_now_ns() ^ (uint64_t)getpid() << 32;
+  return id;
+}
+
 static void name_folder(lt_world *w, const char *folder) {
   char here[PATH_MAX];
   if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
+  w->names_folder = folder == NULL;
   if (folder == NULL)
-    snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%lld_%d", here, (long long)time(NULL),
-             (int)getpid());
+    snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%016llx", here,
+             (unsigned long long)lt_world_random_id());
   else if (folder[0] == '/')
     snprintf(w->folder, sizeof w->folder, "%s", folder);
   else
@@ -99,6 +110,11 @@ bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
 }
 
 lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
+  if (o->timeout <= 0 && default_timeout() <= 0) {
+    lt_fail(c, LT_EARG, "%s: LT_TIMEOUT must be a number of seconds above 0: got '%.40s'",
+            o->what != NULL ? o->what : "launch", getenv("LT_TIMEOUT"));
+    return NULL;
+  }
   lt_world *w = lt_alloc(c, sizeof *w);
   if (w != NULL) fill(c, w, o);
   return w;
@@ -227,15 +243,15 @@ const lt_verdict *lt_world_verdict(const lt_world *w) {
 }
 
 void lt_world_set_timeout(lt_world *w, double seconds) {
-  w->info.timeout = seconds > 0 ? seconds : seconds_of("LT_TIMEOUT", 60);
+  w->info.timeout = seconds > 0 ? seconds : default_timeout();
   atomic_store(&w->timeout_ns, ns_of(w->info.timeout));
 }
 
-void lt_world_name_job(lt_world *w, const char *id) {
+void lt_world_name_job(lt_world *w, uint64_t id) {
   char here[PATH_MAX];
   if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
   pthread_mutex_lock(&w->folder_mutex);
-  snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%s", here, id);
+  snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%016llx", here, (unsigned long long)id);
   pthread_mutex_unlock(&w->folder_mutex);
 }
 

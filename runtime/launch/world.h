@@ -107,6 +107,7 @@ struct lt_world {
   _Atomic bool closing;               /* the deadline is that of an orderly end */
   pthread_mutex_t folder_mutex;
   char folder[2 * PATH_MAX];
+  bool names_folder; /* nobody gave one: it is to be ours alone */
   bool may_write;
   lt_message report, left;
   _Atomic int32_t interrupt; /* the signal that asked for the end */
@@ -137,8 +138,9 @@ struct lt_world {
 /* world.c */
 lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o);
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);
-/* The folder of failures by default: ./ltrain_failure_<id>. */
-void lt_world_name_job(lt_world *w, const char *id);
+/* The folder of failures by default, ./ltrain_failure_<id>: nobody can guess its name. */
+uint64_t lt_world_random_id(void);
+void lt_world_name_job(lt_world *w, uint64_t id);
 /* Memory for `shared`, pulses and comm/'s segment. */
 bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes);
 /* What each rank needs for itself (after a fork, in each): what its watchdog cannot do without;

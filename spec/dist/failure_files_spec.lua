@@ -1,0 +1,43 @@
+-- spec/dist/failure_files_spec.lua: where failures of ranks are written, among strangers' files.
+local child = require "spec.cli.child"
+local support = require "spec.dist.support"
+
+local function lines_of(command)
+  local pipe <close> = assert(io.popen(command))
+  return pipe:read "a"
+end
+
+describe("the files of a failure", function()
+  it("lie in a folder of this user alone, whose name nobody can guess", function()
+    local names = {}
+    for i = 1, 2 do
+      local status, output, folder = support.run [[
+        dist.launch(2, function(rank) if rank == 1 then error "boom" end dist.barrier() end)
+      ]]
+      assert.equal(1, status, output)
+      local mode, name = lines_of(("cd '%s' && stat -c '%%a %%n' ltrain_failure_*"):format(folder))
+        :match "^(%d+) (ltrain_failure_%x+)\n$"
+      assert.equal("700", mode)
+      assert.equal(16, #name:match "%x+$")
+      assert.matches("boom", lines_of(("cat '%s/%s/failure.rank0.txt'"):format(folder, name)))
+      names[i] = name
+      child.remove(folder)
+    end
+    assert.not_equal(names[1], names[2])
+  end)
+
+  it("replace a link in the folder of the logs and do not follow it", function()
+    local status, output, folder = support.run [[
+      os.execute "mkdir logs && echo precious >precious && ln -s ../precious logs/failure.rank0.txt"
+      dist.launch(2, function(rank)
+        require "ltrain.c".dist.set_folder "logs"
+        if rank == 1 then error "boom" end
+        dist.barrier()
+      end)
+    ]]
+    assert.equal(1, status, output)
+    assert.equal("precious\n", lines_of(("cat '%s/precious'"):format(folder)))
+    assert.matches("boom", lines_of(("cat '%s/logs/failure.rank0.txt'"):format(folder)))
+    child.remove(folder)
+  end)
+end)
