@@ -104,6 +104,16 @@ static int set_folder(lua_State *L) {
   return 0;
 }
 
+/* dist.set_timeout(seconds) -> those before: from now on, for this rank */
+static int set_timeout(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world *w = check_world(L, b, "set_timeout");
+  double before = lt_world_describe(w)->timeout;
+  lt_world_set_timeout(w, luaL_checknumber(L, 1));
+  lua_pushnumber(L, before);
+  return 1;
+}
+
 /* dist.leave() -> whether all ranks have left; else there is a verdict */
 static int leave(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -227,7 +237,7 @@ void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
       {"fork", fork_ranks}, {"run", run},         {"calm", calm},     {"set_folder", set_folder},
       {"leave", leave},     {"verdict", verdict}, {"finish", finish}, {"blame", blame},
-      {"span", open_span},  {NULL, NULL}};
+      {"span", open_span},  {"set_timeout", set_timeout}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
   luaL_newmetatable(L, SPAN_NAME);
   lt_add_functions(L, b, meta);

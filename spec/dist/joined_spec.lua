@@ -28,6 +28,20 @@ describe("ranks of mpirun", function()
     assert.matches("rank %d: script.lua:1: dist.launch: asked for 3 ranks in a world of 2", output)
   end)
 
+  test("wait as long as a launch says, and then as before", function()
+    local status, output = mpirun(2, [[
+      local before = lt.dist.world().timeout
+      lt.dist.launch(2, function() assert(lt.dist.world().timeout == 3) end, {timeout = 3})
+      assert(lt.dist.world().timeout == before)
+      lt.dist.launch(2, function(rank)
+        if rank == 1 then os.execute "sleep 30" end
+        lt.dist.barrier()
+      end, {timeout = 3})
+    ]])
+    assert.equal(1, status, output)
+    assert.matches("rank 1 is late: rank 0 has waited 3 s", output, 1, true)
+  end)
+
   test("tell an error once, and end", function()
     for _, word in ipairs{ "", "run" } do
       local status, output = mpirun(2, [[

@@ -23,6 +23,15 @@ describe("lt.dist.launch", function()
     ]]
   end)
 
+  it("refuses an LT_TIMEOUT that is no number of seconds", function()
+    for _, text in ipairs { "bad", "0", "-1", "5x", "nan" } do
+      local pipe <close> = assert(io.popen(("LT_TIMEOUT=%s '%s' -e 'lt.dist.launch(2, print)' 2>&1")
+        :format(text, os.getenv("LTRAIN") or "ltrain")))
+      assert.matches(("^ltrain: %%(command line%%):1: lt.dist.launch: LT_TIMEOUT must be a number "
+        .. "of seconds above 0: got '%s'\n"):format(text:gsub("%-", "%%-")), pipe:read "a")
+    end
+  end)
+
   it("shows the world", function()
     support.passes[[
       local before = dist.world().threads

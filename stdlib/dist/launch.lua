@@ -8,6 +8,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
 local is_callable = require "ltrain.core.is_callable"
+local patience = require "ltrain.dist.patience"
 
 local d = c.dist
 
@@ -34,11 +35,12 @@ local function enter()
 end
 
 -- Under mpirun or srun the ranks are there: each runs fn, and all return rank 0's results.
-local function joined(n, fn, world)
+local function joined(n, fn, world, timeout)
   if n ~= world.ranks then
     errors.blame("%s: asked for %d ranks in a world of %d", WHO, n, world.ranks)
   end
   local _ <close> = enter()
+  local _ <close> = patience(timeout)
   local results = table.pack(fn(world.rank))
   results = collectives.broadcast(results)
   return table.unpack(results, 1, results.n)
@@ -54,7 +56,7 @@ return function(n, fn, options)
   if running or world.forked then
     errors.blame("%s: called in a launch: ranks cannot launch ranks", WHO)
   end
-  if world.ranks > 1 then return joined(n, fn, world) end
+  if world.ranks > 1 then return joined(n, fn, world, options.timeout) end
   if n > 1 then
     options.what = "lt.dist.launch"
     return forked(n, fn, options)

@@ -10,6 +10,7 @@ local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
+local patience = require "ltrain.dist.patience"
 local replicate = require "ltrain.dist.replicate"
 
 local DDP = Strategy:extend("DDP")
@@ -52,7 +53,11 @@ function DDP:launch(what, body, folder)
     self:note_world()
     return body()
   end
-  if self.ranks == 1 or dist.world_size() > 1 then return as_rank() end
+  if self.ranks == 1 then return as_rank() end
+  if dist.world_size() > 1 then
+    local _ <close> = patience(self.timeout)
+    return as_rank()
+  end
   return forked(self.ranks, as_rank, {
     what = what, folder = folder, timeout = self.timeout,
     fork_with_threads = self.fork_with_threads,
