@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "bind/tensor.h"
 #include "ltrain/version.h"
 #include "registry.h"
@@ -191,6 +192,14 @@ static int mark_line(lua_State *L) {
   return 1;
 }
 
+/* runtime.line_text(id) -> "model.lua:14" */
+static int line_text(lua_State *L) {
+  char text[512];
+  uint32_t id = (uint32_t)luaL_checkinteger(L, 1);
+  lua_pushstring(L, lt_line_text(lt_enter(L)->c, id, text, sizeof text));
+  return 1;
+}
+
 /* runtime.where() -> "model.lua:14: " of the script's innermost line, for errors of our own Lua */
 static int where(lua_State *L) {
   lt_push_where(L);
@@ -204,6 +213,7 @@ static int module_path(lua_State *L) {
 
 void lt_bind_state_functions(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"mark_line", mark_line},
+                                     {"line_text", line_text},
                                      {"where", where},
                                      {"module_path", module_path},
                                      {"note_error", lt_note_error},

@@ -178,8 +178,24 @@ static const struct property {
                   {"ndim", push_ndim}};
 enum { PROPERTIES = sizeof properties / sizeof *properties };
 
+/* Whether the script's function that asks has this tensor (index 1) as its `self`. */
+static bool stands_for_self(lua_State *L) {
+  lua_Debug ar;
+  if (lua_getstack(L, 1, &ar) == 0) return false;
+  const char *name = lua_getlocal(L, &ar, 1);
+  if (name == NULL) return false;
+  bool found = strcmp(name, "self") == 0 && lua_rawequal(L, -1, 1);
+  lua_pop(L, 1);
+  return found;
+}
+
 _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) {
   lt_nearest nearest = {0};
+  if (stands_for_self(L))
+    lt_raise(L, b, LT_EARG,
+             "tensor: no field or method '%s': self is a tensor here: was the method called with "
+             "'.' for ':'?",
+             name);
   for (int k = 0; k < PROPERTIES; k++) lt_consider_word(&nearest, name, properties[k].name);
   lt_consider_keys(&nearest, L, lua_upvalueindex(2), name);
   if (nearest.word != NULL)

@@ -130,6 +130,19 @@ static int call_world(lua_State *L, const char *function) {
   return status;
 }
 
+/* A script that returns a table (on top) may be meant for `ltrain run`: stdlib/cli/run.lua knows. */
+static void hint(lua_State *L, const char *script) {
+  if (!lua_istable(L, -1)) return;
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ltrain.cli.run");
+  if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return;
+  lua_getfield(L, -1, "hint");
+  lua_pushvalue(L, -3);
+  lua_pushstring(L, script);
+  if (lt_call_script(L, 2, 1) == LT_EXIT_DONE && lua_type(L, -1) == LUA_TSTRING)
+    lt_complain(lua_tostring(L, -1));
+}
+
 static int run_script(lua_State *L, const lt_plain *p) {
   const char *name = p->argv[p->script];
   bool from_stdin = strcmp(name, "-") == 0 && strcmp(p->argv[p->script - 1], "--") != 0;
@@ -142,7 +155,11 @@ static int run_script(lua_State *L, const lt_plain *p) {
   int n = p->argc - p->script - 1;
   luaL_checkstack(L, n + 3, "too many arguments to script");
   for (int k = 1; k <= n; k++) lua_pushstring(L, p->argv[p->script + k]);
-  lua_pushinteger(L, lt_call_script(L, n, 0));
+  int top = lua_gettop(L) - n - 1;
+  int status_of_script = lt_call_script(L, n, 1);
+  if (status_of_script == LT_EXIT_DONE) hint(L, name);
+  lua_settop(L, top);
+  lua_pushinteger(L, status_of_script);
   return call_world(L, "leave");
 }
 

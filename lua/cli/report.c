@@ -50,7 +50,10 @@ static int describe(lua_State *L) {
   tell_ranks(L);
   int status = lt_status_of(L, 1);
   if (lua_type(L, 1) != LUA_TSTRING) {
+    lua_pushliteral(L, "");
+    if (!stopped) lt_push_where(L);
     lt_push_error_text(L, 1);
+    lua_concat(L, lua_gettop(L) - 1);
     lua_replace(L, 1);
   } else if (!stopped) {
     luaL_traceback(L, L, lua_tostring(L, 1), 1);

@@ -1,5 +1,6 @@
 --- stdlib/cli/protect.lua: calls user code so that an error becomes a text and an exit status.
 local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
 local traceback = require "ltrain.cli.traceback"
 
@@ -27,6 +28,9 @@ local function on_error(host)
     local interrupt = require "ltrain.trainer.interrupt"
     local message = c.runtime.error_text(value)
     local stopped = interrupt.is(value) or host.stopped()
+    if not stopped and (type(value) ~= "string" or not message:find "^[^\n]-:%d+: ") then
+      message = errors.where() .. message
+    end
     c.dist.tell(value) -- ranks that a launcher started hear of it before anything unwinds
     if stopped or type(value) ~= "string" then
       return { text = message, stopped = stopped, status = c.runtime.status_of(value) }

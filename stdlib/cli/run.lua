@@ -106,12 +106,20 @@ local function session(word, parsed, host, chunk)
     errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",
       word.name, parsed.script)
   end
-  if word.name == "run" and type(returned) ~= "table" then return end
+  if word.name == "run" and returned == nil then return end
   local bundle, why = as_bundle(returned, parsed.script)
   if not bundle then
     errors.blame("%s: nothing to %s in %s: %s", word.name, word.loop, parsed.script, why)
   end
   run_loop(word, parsed, host, bundle)
+end
+
+--- What to say of a script that was not started by a word and returned this table; nil: nothing.
+function run.hint(returned, script)
+  if overrides.ran > 0 then return nil end
+  local bundled = not class.of(returned) and rawget(returned, "model")
+  if not is_module(bundled or returned) then return nil end
+  return ("%s returned a module: `ltrain run %s` trains it"):format(script, script)
 end
 
 -- The command line's seed holds from the start; lt.seed of the script gives it again.

@@ -53,7 +53,14 @@ replaceable.extra_repr = true
 -- Calling.
 
 local mark_line <const> = c.runtime.mark_line
-local unmark <const> = setmetatable({}, { __close = function() mark_line(0) end })
+local unmark <const> = setmetatable({}, { __close = function(_, err)
+  local line = mark_line()
+  mark_line(0)
+  if type(err) == "string" and err:find "^ltrain%.core%.Module:%d+: stack overflow" then
+    error(("%s: stack overflow: forward calls itself: does it say self(x)?"):format(
+      c.runtime.line_text(line)), 0)
+  end
+end })
 
 local function pass(...) return ... end
 

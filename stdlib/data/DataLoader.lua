@@ -21,6 +21,18 @@ local DataLoader = class.extend(nil, "DataLoader")
 
 DataLoader.extend = class.extend
 
+-- `for batch in loader do` and `ipairs(loader)` reach these.
+local function refuse_loop()
+  errors.blame("DataLoader: loop with `for batch, i in loader:batches() do`")
+end
+
+DataLoader.__call, DataLoader.__pairs = refuse_loop, refuse_loop
+
+function DataLoader.__index(_, key)
+  if math.type(key) == "integer" then refuse_loop() end
+  return DataLoader[key]
+end
+
 local OPTIONS <const> = {
   batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch of one rank" },
   global_batch_size = { type = "integer", min = 1,

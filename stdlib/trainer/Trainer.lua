@@ -84,6 +84,10 @@ local function best_of_rank_zero(trainer)
 end
 
 local function start(self, fn, module, ...)
+  if not class.is_a(self, Trainer) then
+    errors.blame("%s: call it with a colon, trainer:%s(...): got %s in place of the Trainer", fn, fn,
+      errors.show(self))
+  end
   local arguments = given.read(fn, ...)
   overrides.begin(fn)
   local ckpt_path = overrides.take_ckpt_path(fn) or arguments.ckpt_path
@@ -99,7 +103,7 @@ end
 --- may stand in place of the loaders. ckpt_path goes on from a file, from "last" or from "best"; a
 --- new training begins with its weights alone if weights_only = true stands beside it.
 function Trainer:fit(module, ...)
-  if self.epochs_by_default then
+  if class.is_a(self, Trainer) and self.epochs_by_default then
     console.say("max_epochs is not set: up to 1000 epochs")
     self.epochs_by_default = false
   end

@@ -41,12 +41,12 @@ local function take_options(found, options, fn)
   local names = tree.keys(OPTIONS)
   for name, value in tree.pairs(options) do
     local key = OPTIONS[name]
-    if not key and has_method(value, "batches") then
+    local near = errors.did_you_mean(name, names)
+    if not key and near == "" and has_method(value, "batches") then
       errors.blame("%s: unknown option %s: %s", fn, errors.show(name), fn == "fit"
         and loaders.together or ("give loaders by name as {%s = {...}}"):format(KIND[fn]))
     elseif not key then
-      errors.blame("%s: unknown option %s%s", fn, errors.show(name),
-        errors.did_you_mean(name, names))
+      errors.blame("%s: unknown option %s%s", fn, errors.show(name), near)
     end
     if key == "loaders" then key = KIND[fn] or "train" end
     if found[key] ~= nil then errors.blame("%s: %s is given twice", fn, name) end

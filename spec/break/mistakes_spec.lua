@@ -1,0 +1,121 @@
+-- spec/break/mistakes_spec.lua: slips of the pen that everybody makes once are told in words that
+-- say what to write, with the line.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+local HERE <const> = "^spec/break/mistakes_spec%.lua:%d+: "
+
+local function says(text, fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok)
+  assert.matches(HERE .. text:gsub("[%p]", "%%%0"), message)
+end
+
+local function net_with(hooks)
+  local net = tiny.Line()
+  for name, hook in pairs(hooks) do net[name] = hook end
+  return net
+end
+
+describe("a dot in place of a colon", function()
+  it("is told by the Trainer's loops", function()
+    local trainer, net = tiny.trainer(), tiny.Line()
+    for _, word in ipairs { "fit", "validate", "test", "predict" } do
+      says(("%s: call it with a colon, trainer:%s(...): got an object of class "):format(word,
+        word), function() trainer[word](net, tiny.same(1)) end)
+    end
+  end)
+
+  it("is told by self.log", function()
+    local net = net_with { training_step = function(self) self.log("x", 1) end }
+    says("log: call it with a colon, self:log(...): got 'x' in place of the module",
+      function() tiny.trainer():fit(net, tiny.same(1)) end)
+  end)
+
+  it("is told where self is a tensor", function()
+    local Net = lt.Module:extend "Net"
+    function Net:forward(x) return self.head(x) end
+    says("tensor: no field or method 'head': self is a tensor here: was the method called with '.' "
+      .. "for ':'?", function() local y = Net.forward(lt.ones(1)) return y end)
+  end)
+end)
+
+describe("a module that calls itself", function()
+  it("is told with the line of the call", function()
+    local Net = lt.Module:extend "Net"
+    function Net:forward(x) local y = self(x) return y end
+    says("stack overflow: forward calls itself: does it say self(x)?",
+      function() local y = Net()(lt.ones(1)) return y end)
+  end)
+end)
+
+describe("a loader", function()
+  it("says how to loop over it", function()
+    local loader = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2, 1)))
+    local wanted <const> = "DataLoader: loop with `for batch, i in loader:batches() do`"
+    says(wanted, function() for _ in loader do break end end)
+    says(wanted, function() for _ in ipairs(loader) do break end end)
+    says(wanted, function() for _ in pairs(loader) do break end end)
+  end)
+
+  it("under a misspelt name has a hint", function()
+    says("fit: unknown option 'trian'; did you mean 'train'?",
+      function() tiny.trainer():fit(tiny.Line(), { trian = tiny.same(1) }) end)
+  end)
+end)
+
+describe("Subset", function()
+  it("refuses a tensor of positions, which could count from 0 or 1", function()
+    says("Subset: positions must be a list that counts from 1: got a tensor [2], whose contents "
+      .. "count from 0: give (t + 1):tolist()",
+      function() lt.data.Subset(lt.data.TensorDataset(lt.ones(4, 1)), lt.tensor { 1, 2 }) end)
+  end)
+end)
+
+describe("a script", function()
+  local folder
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  local function run(code, ...)
+    child.write(folder .. "/s.lua", code)
+    local status, out, err = child.run({ ... }, { dir = folder })
+    return status, out .. err
+  end
+
+  it("that raises a table is told with its line", function()
+    for _, words in ipairs { { "s.lua" }, { "run", "s.lua" } } do
+      local status, text = run("\nerror({code = 42})", table.unpack(words))
+      assert.equal(1, status)
+      assert.equal("ltrain: s.lua:2: (error object is a table value: {code = 42})\n", text)
+    end
+  end)
+
+  it("that yields in a step is told with its line", function()
+    local status, text = run([[
+local lt = require "ltrain"
+local Net = lt.Module:extend "Net"
+function Net:init() self.layer = lt.nn.Linear(1, 1) end
+function Net:training_step(x)
+  coroutine.yield()
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+return {model = Net(), data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4, 1)))}
+]], "run", "s.lua", "--max_epochs", "1", "--logger", "false")
+    assert.equal(1, status)
+    assert.matches("ltrain: s.lua:5: attempt to yield from outside a coroutine", text, 1, true)
+  end)
+
+  it("that returns something to run which is no model is an error", function()
+    local status, text = run("return 5", "run", "s.lua")
+    assert.equal(1, status)
+    assert.equal("ltrain: run: nothing to fit in s.lua: it returned 5\n", text)
+  end)
+
+  it("that returns a model to `ltrain FILE` is told what to type", function()
+    local status, text = run("local lt = require 'ltrain' return lt.nn.Linear(1, 1)", "s.lua")
+    assert.equal(0, status)
+    assert.equal("ltrain: s.lua returned a module: `ltrain run s.lua` trains it\n", text)
+  end)
+end)
