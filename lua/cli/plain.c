@@ -130,7 +130,8 @@ static int call_world(lua_State *L, const char *function) {
   return status;
 }
 
-/* A script that returns a table (on top) may be meant for `ltrain run`: stdlib/cli/run.lua knows. */
+/* A script that returns a table (on top) may be meant for `ltrain run`: stdlib/cli/run.lua knows.
+ */
 static void hint(lua_State *L, const char *script) {
   if (!lua_istable(L, -1)) return;
   lua_getglobal(L, "require");

@@ -50,8 +50,10 @@ static int describe(lua_State *L) {
   tell_ranks(L);
   int status = lt_status_of(L, 1);
   if (lua_type(L, 1) != LUA_TSTRING) {
+    bool speaks = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL; /* for itself */
+    if (speaks) lua_pop(L, 1);
     lua_pushliteral(L, "");
-    if (!stopped) lt_push_where(L);
+    if (!stopped && !speaks) lt_push_where(L);
     lt_push_error_text(L, 1);
     lua_concat(L, lua_gettop(L) - 1);
     lua_replace(L, 1);

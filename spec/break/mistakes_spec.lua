@@ -54,9 +54,9 @@ describe("a loader", function()
   it("says how to loop over it", function()
     local loader = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2, 1)))
     local wanted <const> = "DataLoader: loop with `for batch, i in loader:batches() do`"
-    says(wanted, function() for _ in loader do break end end)
-    says(wanted, function() for _ in ipairs(loader) do break end end)
-    says(wanted, function() for _ in pairs(loader) do break end end)
+    says(wanted, function() for b in loader do assert(b) end end)
+    says(wanted, function() for i in ipairs(loader) do assert(i) end end)
+    says(wanted, function() for k in pairs(loader) do assert(k) end end)
   end)
 
   it("under a misspelt name has a hint", function()

@@ -74,7 +74,7 @@ describe("ltrain without a word", function()
 
   it("tells error values that are no strings", function()
     local _, _, err = run { "-e", "error({})" }
-    assert.equal("ltrain: (error object is a table value)\n", err)
+    assert.equal("ltrain: (command line):1: (error object is a table value)\n", err)
     _, _, err = run { "-e", "error(setmetatable({}, {__tostring = function() return 'mine' end}))" }
     assert.equal("ltrain: mine\n", err)
   end)
@@ -82,7 +82,7 @@ describe("ltrain without a word", function()
   it("shows the first fields of an error value that is a plain table", function()
     local function shown(code)
       return select(3, run { "-e", code })
-        :match("^ltrain: %(error object is a table value: (.*)%)\n$")
+        :match("^ltrain: %(command line%):1: %(error object is a table value: (.*)%)\n$")
     end
     assert.equal("{'x', code = 3, ok = false, why = a table}",
       shown "error{'x', why = {}, code = 3, ok = false}")

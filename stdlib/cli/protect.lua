@@ -28,9 +28,9 @@ local function on_error(host)
     local interrupt = require "ltrain.trainer.interrupt"
     local message = c.runtime.error_text(value)
     local stopped = interrupt.is(value) or host.stopped()
-    if not stopped and (type(value) ~= "string" or not message:find "^[^\n]-:%d+: ") then
-      message = errors.where() .. message
-    end
+    local placed = message:find "^[^\n]-:%d+: "
+      or type(value) == "table" and (getmetatable(value) or {}).__tostring
+    if not stopped and not placed then message = errors.where() .. message end
     c.dist.tell(value) -- ranks that a launcher started hear of it before anything unwinds
     if stopped or type(value) ~= "string" then
       return { text = message, stopped = stopped, status = c.runtime.status_of(value) }

@@ -82,7 +82,8 @@ local BOUNDS <const> = {
 }
 
 local function check_bounds(value, row)
-  for _, number in ipairs(type(value) == "table" and value or { value }) do
+  local plain = type(value) == "table" and getmetatable(value) == nil
+  for _, number in ipairs(plain and value or { value }) do
     for _, bound in ipairs(BOUNDS) do
       local limit = row[bound[1]]
       if limit and type(number) == "number" and not bound[3](number, limit) then

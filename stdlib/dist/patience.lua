@@ -1,8 +1,8 @@
 --- stdlib/dist/patience.lua: a timeout of ranks that are there already, for as long as it lasts.
 local c = require "ltrain.c"
 
---- Sets the seconds until a late or silent rank ends the job, until the result is closed; nil leaves
---- them as they are.
+--- Sets the seconds until a late or silent rank ends the job, until the result is closed; nil
+--- leaves them as they are.
 return function(seconds)
   local before = seconds and c.dist.set_timeout(seconds)
   return setmetatable({}, { __close = function()

@@ -85,8 +85,8 @@ end
 
 local function start(self, fn, module, ...)
   if not class.is_a(self, Trainer) then
-    errors.blame("%s: call it with a colon, trainer:%s(...): got %s in place of the Trainer", fn, fn,
-      errors.show(self))
+    errors.blame("%s: call it with a colon, trainer:%s(...): got %s in place of the Trainer", fn,
+      fn, errors.show(self))
   end
   local arguments = given.read(fn, ...)
   overrides.begin(fn)

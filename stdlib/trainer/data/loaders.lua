@@ -31,7 +31,7 @@ end
 
 local function length_of(loader, where)
   if has_method(loader, "length") then return own_length(loader, where) end
-  if is_callable(loader) then return nil end
+  if not has_method(loader, "batches") and is_callable(loader) then return nil end
   local meta = getmetatable(loader)
   if meta == nil or meta.__len then return #loader end
 end
