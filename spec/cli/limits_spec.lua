@@ -27,7 +27,8 @@ describe("the binary", function()
   end)
 
   it("fails when what it prints cannot be written", function()
-    for _, words in ipairs { "--help", "run --help", "-e 'print(1)'", "-e 'print(1) os.exit(0)'" } do
+    for _, words in ipairs { "--help", "run --help", "-e 'print(1)'", "-e 'print(1) os.exit(0)'" }
+    do
       local status, text = shell("LTRAIN " .. words .. " >/dev/full")
       assert.equal("ltrain: cannot write standard output\n", text)
       assert.equal(1, status)
