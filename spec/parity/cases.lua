@@ -1,0 +1,286 @@
+-- spec/parity/cases.lua: random calls of the ops of lt.ops(), for comparison with PyTorch.
+--
+-- A case is plain data: {op, inputs = {{dtype, shape, values, layout}}, options, list}. Shapes have
+-- 0 to 4 dims, some of size 0 or 1; inputs lie transposed or sliced; some hold NaN and infinities.
+local lt = require "ltrain"
+
+local M = {}
+
+local random = math.random
+local function one_of(list) return list[random(#list)] end
+
+local function shape_of(least, most, smallest)
+  local shape = {}
+  for k = 1, random(least, most) do shape[k] = random(smallest or 1, 4) end
+  if not smallest and #shape > 0 and random() < 0.05 then shape[random(#shape)] = 0 end
+  return shape
+end
+
+local function count(shape)
+  local n = 1
+  for _, size in ipairs(shape) do n = n * size end
+  return n
+end
+
+local SPECIAL <const> = {0.0, -0.0, 1 / 0, -1 / 0, 0 / 0, 1e30, -1e-30}
+
+-- A description of a tensor: numbers that its dtype holds exactly enough (multiples of 1/64).
+local function tensor(shape, options)
+  local o = options or {}
+  local special = o.special and random() < 0.15
+  local low, high = o.low or -3, o.high or 3
+  local x = {dtype = o.dtype or "f32", shape = shape, values = {}, layout = random(3),
+    special = special or nil}
+  for i = 1, count(shape) do
+    if o.integer then
+      x.values[i] = random(low, high)
+    elseif special and random() < 0.3 then
+      x.values[i] = one_of(SPECIAL)
+    else
+      x.values[i] = random(low * 64, high * 64) / 64 + (o.distinct and i / 1024 or 0)
+    end
+  end
+  return x
+end
+
+local function float() return one_of{"f32", "f32", "f64", "f64", "f16", "bf16"} end
+local function wide() return one_of{"f32", "f64"} end
+local function dim_of(shape) return random() < 0.5 and random(#shape) or -random(#shape) end
+local function ids(shape, n)
+  return tensor(shape, {dtype = "i64", integer = true, low = 0, high = n - 1})
+end
+local function mask(shape)
+  return tensor(shape, {dtype = "bool", integer = true, low = 0, high = 1})
+end
+
+-- A shape that broadcasts with the given one.
+local function beside(shape)
+  local other = {}
+  for k = random(#shape + 1), #shape do other[#other + 1] = random() < 0.3 and 1 or shape[k] end
+  return other
+end
+
+local function call(inputs, options) return {inputs = inputs, options = options or {}} end
+
+local function unary(op)
+  local low, high = op.lo > 0 and op.lo < 1 and 0 or op.lo, op.hi
+  return call{tensor(shape_of(0, 4), {dtype = float(), low = math.floor(low),
+    high = math.ceil(high), special = true})}
+end
+
+local function binary(op)
+  local dtype, shape = float(), shape_of(0, 3)
+  local o = {dtype = dtype, low = math.floor(op.lo or -3), high = math.ceil(op.hi or 3)}
+  if op.kind == "compare" then o = {dtype = dtype, low = -2, high = 2, special = true} end
+  return call{tensor(shape, o), tensor(beside(shape), o)}
+end
+
+local function reduce()
+  local shape = shape_of(1, 4, 1)
+  return call({tensor(shape, {dtype = wide(), distinct = true})},
+    {dims = one_of{{1}, {-1}, {#shape}}, keepdim = one_of{true, false}})
+end
+local function along()
+  local shape = shape_of(1, 4, 1)
+  return call({tensor(shape, {dtype = wide(), distinct = true})}, {dim = dim_of(shape)})
+end
+local function plain() return call{tensor(shape_of(0, 4), {dtype = wide()})} end
+local function pair()
+  local shape, dtype = shape_of(1, 3, 1), wide()
+  return call({tensor(shape, {dtype = dtype}), tensor(shape, {dtype = dtype, low = 0, high = 1})},
+    {reduction = one_of{"none", "mean", "sum"}})
+end
+
+local KINDS <const> = {unary = unary, binary = binary, compare = binary, test = unary,
+  reduce = reduce, deviation = reduce, norm = reduce, softmax = along, scan = along, loss = pair}
+
+local OPS <const> = {
+  clamp = function()
+    return call({tensor(shape_of(0, 3), {dtype = float()})}, {min = -1.01, max = 1.51})
+  end,
+  any = function() return call({mask(shape_of(1, 3, 1))}, {dims = {1}}) end,
+  all = function() return call({mask(shape_of(1, 3, 1))}, {dims = {1}}) end,
+  argmax = along, argmin = along, max = along, min = along,
+  sort = function() local c = along() c.options.descending = one_of{true, false} return c end,
+  argsort = along,
+  topk = function() local c = along() c.options.k = 1 return c end,
+  clone = plain, tril = function() return call({tensor(shape_of(2, 4), {dtype = wide()})},
+    {diagonal = random(-1, 1)}) end,
+  triu = function() return call({tensor(shape_of(2, 4), {dtype = wide()})},
+    {diagonal = random(-1, 1)}) end,
+  t = function() return call{tensor(shape_of(2, 2), {dtype = wide()})} end,
+  transpose = function()
+    local shape = shape_of(2, 4)
+    return call({tensor(shape, {dtype = wide()})}, {dim0 = dim_of(shape), dim1 = dim_of(shape)})
+  end,
+  unsqueeze = function()
+    local shape = shape_of(1, 3)
+    return call({tensor(shape, {dtype = wide()})}, {dim = random(#shape + 1)})
+  end,
+  squeeze = plain, flatten = plain,
+  flip = function()
+    local shape = shape_of(1, 3)
+    return call({tensor(shape, {dtype = wide()})}, {dims = {dim_of(shape)}})
+  end,
+  outer = function()
+    local d = wide()
+    return call{tensor({random(4)}, {dtype = d}), tensor({random(4)}, {dtype = d})}
+  end,
+  where = function()
+    local shape, d = shape_of(0, 3), wide()
+    return call{mask(beside(shape)), tensor(shape, {dtype = d}), tensor(beside(shape), {dtype = d})}
+  end,
+  masked_fill = function()
+    local shape = shape_of(0, 3)
+    return call({tensor(shape, {dtype = wide()}), mask(beside(shape))}, {value = 2.5})
+  end,
+  index_select = function()
+    local shape = shape_of(1, 3, 1)
+    local dim = random(#shape)
+    return call({tensor(shape, {dtype = wide()}), ids({random(0, 4)}, shape[dim])}, {dim = dim})
+  end,
+  gather = function()
+    local shape = shape_of(1, 3, 1)
+    local dim = random(#shape)
+    return call({tensor(shape, {dtype = wide()}), ids(shape, shape[dim])}, {dim = dim})
+  end,
+  scatter_add = function()
+    local shape, d = shape_of(1, 3, 1), wide()
+    local dim = random(#shape)
+    return call({tensor(shape, {dtype = d}), ids(shape, shape[dim]), tensor(shape, {dtype = d})},
+      {dim = dim})
+  end,
+  embedding = function() return call{tensor({5, 3}, {dtype = wide()}), ids(shape_of(0, 2), 5)} end,
+  one_hot = function() return call({ids(shape_of(0, 2), 4)}, {num_classes = 4}) end,
+  cat = function()
+    local d, n = wide(), random(3)
+    local c = call({tensor({random(3), n}, {dtype = d}), tensor({random(3), n}, {dtype = d})},
+      {dim = 1})
+    c.list = true
+    return c
+  end,
+  stack = function()
+    local shape, d = shape_of(0, 2), wide()
+    local c = call({tensor(shape, {dtype = d}), tensor(shape, {dtype = d})},
+      {dim = random(#shape + 1)})
+    c.list = true
+    return c
+  end,
+  matmul = function()
+    local d, n, batch = wide(), random(0, 4), shape_of(0, 2, 1)
+    local a, b = beside(batch), beside(batch)
+    a[#a + 1], b[#b + 1] = random(4), n
+    a[#a + 1], b[#b + 1] = n, random(4)
+    if random() < 0.2 then a = {n} end
+    if random() < 0.2 then b = {n} end
+    return call{tensor(a, {dtype = d}), tensor(b, {dtype = d})}
+  end,
+  linear = function()
+    local d, n, m, x = wide(), random(4), random(4), shape_of(0, 3)
+    x[#x + 1] = n
+    return call{tensor(x, {dtype = d}), tensor({m, n}, {dtype = d}), tensor({m}, {dtype = d})}
+  end,
+  addmm = function()
+    local d, n = wide(), random(4)
+    return call({tensor({3}, {dtype = d}), tensor({2, n}, {dtype = d}),
+      tensor({n, 3}, {dtype = d})},
+      {beta = one_of{1, 0.5}, alpha = one_of{1, 2}})
+  end,
+  conv2d = function()
+    local d, groups = wide(), one_of{1, 2}
+    return call({tensor({2, 2, 5, 6}, {dtype = d}), tensor({4, 2 // groups, 3, 2}, {dtype = d}),
+      tensor({4}, {dtype = d})}, {stride = random(2), padding = random(0, 1), groups = groups})
+  end,
+  max_pool2d = function()
+    return call({tensor({2, 2, 5, 6}, {dtype = wide(), distinct = true})},
+      {kernel_size = random(2, 3), stride = random(2), padding = random(0, 1)})
+  end,
+  layer_norm = function()
+    local d, n = wide(), random(2, 4)
+    return call({tensor({random(3), n}, {dtype = d, distinct = true}), tensor({n}, {dtype = d}),
+      tensor({n}, {dtype = d})}, {normalized_shape = {n}, eps = 1e-3})
+  end,
+  cross_entropy = function()
+    local n, classes = random(4), random(2, 4)
+    return call({tensor({n, classes}, {dtype = wide()}), ids({n}, classes)},
+      {label_smoothing = one_of{0, 0.1}, reduction = one_of{"none", "mean", "sum"}})
+  end,
+  scaled_dot_product_attention = function()
+    local d, t, s = wide(), random(4), random(4)
+    return call({tensor({2, 2, t, 3}, {dtype = d}), tensor({2, 2, s, 3}, {dtype = d}),
+      tensor({2, 2, s, 2}, {dtype = d})}, {causal = t == s and one_of{true, false}})
+  end,
+}
+
+-- What the comparison leaves out, with the reason.
+M.except = {
+  rand = "draws", randn = "draws", randint = "draws", randperm = "draws", multinomial = "draws",
+  bernoulli = "draws", dropout = "draws", sgd_step = "see ./dev bench torch",
+  adam_step = "see ./dev bench torch", arange = "no tensor comes in",
+}
+
+-- Names of the ops that have cases, in the order of lt.ops(), and those that have none.
+function M.names()
+  local have, lack = {}, {}
+  for _, op in ipairs(lt.ops()) do
+    local maker = OPS[op.name] or KINDS[op.kind]
+    if not op.hidden and not M.except[op.name] then
+      if maker then have[#have + 1] = op else lack[#lack + 1] = op.name end
+    end
+  end
+  return have, lack
+end
+
+function M.draw(op)
+  local case = (OPS[op.name] or KINDS[op.kind])(op)
+  case.op = op.name
+  return case
+end
+
+-- The tensor that a description means, in the layout that it names.
+local function build(x)
+  local t = lt.tensor(x.values, {dtype = "f64"}):reshape(x.shape):to(x.dtype)
+  if #x.shape == 0 then t = lt.tensor(x.values[1], {dtype = "f64"}):to(x.dtype) end
+  if x.layout == 2 and #x.shape > 1 then
+    t = t:transpose(1, #x.shape):contiguous():transpose(1, #x.shape)
+  elseif x.layout == 3 then
+    t = lt.stack({t, t}, #x.shape + 1):select(-1, 1)
+  end
+  return t:detach()
+end
+
+local WIDE <const> = {f32 = true, f64 = true}
+
+local function described(t)
+  return {dtype = t.dtype, shape = t.shape, values = t:detach():to("f64"):flatten():tolist()}
+end
+
+-- Results, and gradients by the inputs of f32 and f64 where the first result has one; none where
+-- values are special: products of infinities and zeros are taken in another order.
+function M.run(case)
+  local inputs = {}
+  for k, x in ipairs(case.inputs) do
+    inputs[k] = build(x)
+    if WIDE[x.dtype] and not x.special then inputs[k]:requires_grad_() end
+  end
+  local results
+  if case.list then
+    results = {lt[case.op](inputs, case.options)}
+  else
+    local arguments = {table.unpack(inputs)}
+    if next(case.options) then arguments[#arguments + 1] = case.options end
+    results = {inputs[1][case.op](table.unpack(arguments))}
+  end
+  local answer = {results = {}, grads = {}}
+  for k, y in ipairs(results) do answer.results[k] = described(y) end
+  local y = results[1]
+  if WIDE[y.dtype] and y.requires_grad and y:numel() > 0 then
+    local weights = (lt.arange(1, y:numel() + 1):to("f64") * 0.37):sin():reshape(y.shape)
+    if y.ndim == 0 then weights = weights:reshape{} end
+    ;(y * weights:to(y.dtype)):sum():backward()
+    for k, x in ipairs(inputs) do answer.grads[k] = x.grad and described(x.grad) or false end
+  end
+  return answer
+end
+
+return M

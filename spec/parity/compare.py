@@ -1,0 +1,228 @@
+"""spec/parity/compare.py: the same calls in PyTorch, and how far ltrain's answers are from them.
+
+  python compare.py cases.jsonl [recorded.lua]
+
+Prints the largest difference of each op, relative to the value where that is above 1, and ends with
+status 1 where one is above the tolerance of its dtype. CALLS says how an op is called in PyTorch;
+dims count from 1 in a case."""
+import json
+import sys
+
+import torch
+import torch.nn.functional as F
+
+DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16,
+          "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8,
+          "bool": torch.bool}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+TOLERANCE = {"f64": 1e-10, "f32": 3e-5, "f16": 4e-3, "bf16": 3e-2}
+
+
+def at(d):
+    return d - 1 if d > 0 else d
+
+
+def dim(o):
+    return at(o["dim"])
+
+
+def dims(o):
+    return [at(d) for d in o["dims"]]
+
+
+def reduce(name):
+    f = getattr(torch, name)
+    return lambda i, o: f(i[0], dim=dims(o), keepdim=o["keepdim"])
+
+
+def one_dim(name):
+    f = getattr(torch, name)
+    return lambda i, o: f(i[0], dims(o)[0], keepdim=o["keepdim"])
+
+
+def along(name):
+    f = getattr(torch, name)
+    return lambda i, o: f(i[0], dim=dim(o))
+
+
+def loss(f):
+    return lambda i, o: f(i[0], i[1], reduction=o["reduction"])
+
+
+def pool(i, o):
+    return F.max_pool2d(i[0], o["kernel_size"], o["stride"], o["padding"])
+
+
+CALLS = {
+    # of NaN it is NaN, as the reference says; PyTorch gives 0
+    "sign": lambda i, o: torch.where(i[0].isnan(), i[0], i[0].sign()),
+    "relu": lambda i, o: F.relu(i[0]), "silu": lambda i, o: F.silu(i[0]),
+    # of infinity it is infinity; PyTorch gives NaN where it runs in vectors
+    "gelu": lambda i, o: torch.where(i[0] == torch.inf, i[0], F.gelu(i[0])), "softplus": lambda i, o: F.softplus(i[0]),
+    "gelu_tanh": lambda i, o: F.gelu(i[0], approximate="tanh"),
+    "logsigmoid": lambda i, o: F.logsigmoid(i[0]),
+    "clamp": lambda i, o: i[0].clamp(o["min"], o["max"]),
+    "sum": reduce("sum"), "mean": reduce("mean"), "amax": reduce("amax"), "amin": reduce("amin"),
+    "logsumexp": reduce("logsumexp"), "var": reduce("var"), "std": reduce("std"),
+    "prod": one_dim("prod"),
+    "norm": lambda i, o: torch.linalg.vector_norm(i[0], dim=dims(o), keepdim=o["keepdim"]),
+    # has no derivative there
+    "floor_divide": lambda i, o: torch.floor_divide(i[0].detach(), i[1].detach()),
+    "any": lambda i, o: i[0].any(dims(o)[0]), "all": lambda i, o: i[0].all(dims(o)[0]),
+    "argmax": along("argmax"), "argmin": along("argmin"), "max": along("max"), "min": along("min"),
+    "cumsum": along("cumsum"), "softmax": along("softmax"), "log_softmax": along("log_softmax"),
+    "sort": lambda i, o: torch.sort(i[0], dim=dim(o), descending=o["descending"], stable=True),
+    "argsort": along("argsort"), "topk": lambda i, o: torch.topk(i[0], o["k"], dim=dim(o)),
+    "tril": lambda i, o: i[0].tril(o["diagonal"]), "triu": lambda i, o: i[0].triu(o["diagonal"]),
+    "transpose": lambda i, o: i[0].transpose(at(o["dim0"]), at(o["dim1"])),
+    "unsqueeze": lambda i, o: i[0].unsqueeze(dim(o)), "squeeze": lambda i, o: i[0].squeeze(),
+    "flip": lambda i, o: i[0].flip(dims(o)),
+    "masked_fill": lambda i, o: i[0].masked_fill(i[1], o["value"]),
+    "index_select": lambda i, o: i[0].index_select(dim(o), i[1]),
+    "gather": lambda i, o: i[0].gather(dim(o), i[1]),
+    "scatter_add": lambda i, o: i[0].scatter_add(dim(o), i[1], i[2]),
+    "embedding": lambda i, o: F.embedding(i[1], i[0]),
+    "one_hot": lambda i, o: F.one_hot(i[0], o["num_classes"]),
+    "cat": lambda i, o: torch.cat(i, dim(o)), "stack": lambda i, o: torch.stack(i, dim(o)),
+    "linear": lambda i, o: F.linear(*i),
+    "addmm": lambda i, o: torch.addmm(*i, beta=o["beta"], alpha=o["alpha"]),
+    "conv2d": lambda i, o: F.conv2d(*i, stride=o["stride"], padding=o["padding"],
+                                    groups=o["groups"]),
+    "max_pool2d": pool,
+    "layer_norm": lambda i, o: F.layer_norm(i[0], o["normalized_shape"], i[1], i[2], o["eps"]),
+    "cross_entropy": lambda i, o: F.cross_entropy(
+        i[0], i[1], label_smoothing=o["label_smoothing"], reduction=o["reduction"]),
+    "mse_loss": loss(F.mse_loss), "l1_loss": loss(F.l1_loss),
+    "binary_cross_entropy_with_logits": loss(F.binary_cross_entropy_with_logits),
+    "scaled_dot_product_attention": lambda i, o: F.scaled_dot_product_attention(
+        *i, is_causal=bool(o["causal"])),
+}
+
+
+def tensor(x):
+    return torch.tensor(x["values"], dtype=torch.float64).reshape(x["shape"]).to(DTYPES[x["dtype"]])
+
+
+def run(case):
+    name, options = case["op"], case["options"] or {}
+    inputs = [tensor(x) for x in case["inputs"]]
+    for x, told in zip(inputs, case["inputs"]):
+        if x.dtype in (torch.float32, torch.float64) and not told.get("special"):
+            x.requires_grad_()
+    f = CALLS.get(name)
+    y = f(inputs, options) if f else getattr(torch, name)(*inputs)
+    results = [y] if torch.is_tensor(y) else list(y)
+    grads = [None] * len(inputs)
+    first = results[0]
+    if first.requires_grad and first.numel() > 0:
+        weights = torch.sin(torch.arange(1, first.numel() + 1, dtype=torch.float64) * 0.37)
+        (first * weights.reshape(first.shape).to(first.dtype)).sum().backward()
+        grads = [x.grad for x in inputs]
+    return results, grads
+
+
+def difference(got, want):
+    """0 for equal values, infinity where one is not a number or infinite and the other is not."""
+    a, b = tensor(got).to(torch.float64), want.detach().to(torch.float64)
+    if a.numel() == 0:
+        return 0.0
+    d = (a - b).abs() / b.abs().clamp(min=1)
+    same = (a == b) | (a.isnan() & b.isnan())
+    return d.masked_fill(same, 0).nan_to_num(nan=float("inf")).max().item()
+
+
+def compare(case):
+    """Text of what is wrong or None, and the largest difference."""
+    answer, worst = case["answer"], 0.0
+    try:
+        results, grads = run(case)
+    except (RuntimeError, IndexError, ValueError, TypeError) as e:
+        return (None, 0.0) if "error" in answer else ("PyTorch refuses: " + str(e)[:150], 0.0)
+    if "error" in answer:
+        return "ltrain refuses: " + answer["error"][:200], 0.0
+    pairs = list(zip(answer["results"], results)) + [
+        (g, w) for g, w in zip(answer["grads"], grads) if w is not None]
+    for got, want in pairs:
+        if not got:
+            return "no gradient", worst
+        if got["shape"] != list(want.shape) or got["dtype"] != NAMES[want.dtype]:
+            return "%s %s, PyTorch %s %s" % (got["dtype"], got["shape"], NAMES[want.dtype],
+                                             list(want.shape)), worst
+        d = difference(got, want)
+        worst = max(worst, d)
+        if d > TOLERANCE.get(got["dtype"], 0):
+            return "differs by %.3g" % d, worst
+    return None, worst
+
+
+def lua(v):
+    """A value as Lua writes it."""
+    if v is None or isinstance(v, bool):
+        return {None: "false", True: "true", False: "false"}[v]
+    if isinstance(v, (int, float)):
+        if v != v or v in (float("inf"), float("-inf")):
+            return "0/0" if v != v else "1/0" if v > 0 else "-1/0"
+        return repr(v)
+    if isinstance(v, str):
+        return '"%s"' % v
+    if isinstance(v, list):
+        return "{" + ",".join(map(lua, v)) + "}"
+    return "{" + ",".join(k + "=" + lua(v[k]) for k in sorted(v)) + "}" if v != {} else "{}"
+
+
+def described(t):
+    if t is None:
+        return None
+    values = t.detach().to(torch.float64).flatten().tolist()
+    if t.dtype == torch.float32:
+        values = [float("%.8g" % v) for v in values]
+    return {"dtype": NAMES[t.dtype], "shape": list(t.shape), "values": values}
+
+
+def small(case):
+    return sum(len(x["values"]) for x in case["inputs"]) <= 24
+
+
+def record(path, cases):
+    """PyTorch's answers to small cases, for spec/parity/recorded_spec.lua."""
+    with open(path, "w") as out:
+        out.write("-- %s: made by ./dev parity --record, from PyTorch %s.\n"
+                  "-- luacheck: ignore 631\nreturn {\n" % (
+            path[path.index("spec/"):], torch.__version__))
+        for case in cases:
+            results, grads = run(case)
+            case["answer"] = {"results": [described(t) for t in results],
+                              "grads": [described(t) for t in grads]}
+            case["options"] = case["options"] or {}
+            out.write(lua(case) + ",\n")
+        out.write("}\n")
+
+
+def main():
+    lines = open(sys.argv[1])
+    lacking = json.loads(next(lines))["lacking"]
+    worst, wrong, count, agreed = {}, [], 0, []
+    for line in lines:
+        case = json.loads(line)
+        text, d = compare(case)
+        count += 1
+        worst[case["op"]] = max(worst.get(case["op"], 0.0), d)
+        if not text and "error" not in case["answer"] and small(case):
+            agreed.append(case)
+        if text:
+            wrong.append("%s %s %s: %s" % (
+                case["op"], [(x["dtype"], x["shape"]) for x in case["inputs"]],
+                case["options"] or "", text))
+    for name in sorted(worst):
+        print("%-36s %.3g" % (name, worst[name]))
+    print("no cases for: " + ", ".join(lacking))
+    for text in wrong:
+        print("differs: " + text)
+    print("%d cases, %d differ, against PyTorch %s" % (count, len(wrong), torch.__version__))
+    if len(sys.argv) > 2:
+        record(sys.argv[2], agreed)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

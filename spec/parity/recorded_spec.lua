@@ -1,0 +1,44 @@
+-- spec/parity/recorded_spec.lua: what PyTorch answered to a few hundred random calls; ./dev parity
+-- compares many more with a PyTorch that is there.
+local cases = require "spec.parity.cases"
+local recorded = require "spec.parity.recorded"
+
+local TOLERANCE <const> = {f64 = 1e-10, f32 = 3e-5, f16 = 4e-3, bf16 = 3e-2}
+
+local function check(got, want, what)
+  assert.same(want.shape, got.shape, what)
+  assert.equal(want.dtype, got.dtype, what)
+  for k, v in ipairs(want.values) do
+    local own, bound = got.values[k], (TOLERANCE[want.dtype] or 0) * math.max(1, math.abs(v))
+    own = own == true and 1 or own == false and 0 or own
+    local same = own == v or (own ~= own and v ~= v) or math.abs(own - v) <= bound
+    assert(same, ("%s: element %d is %s, PyTorch gives %s"):format(what, k, own, v))
+  end
+end
+
+local by_op, names = {}, {}
+for _, case in ipairs(recorded) do
+  if not by_op[case.op] then
+    by_op[case.op] = {}
+    names[#names + 1] = case.op
+  end
+  table.insert(by_op[case.op], case)
+end
+
+describe("what PyTorch answered", function()
+  it("is recorded for a few hundred calls", function() assert.is_true(#recorded >= 300) end)
+
+  for _, name in ipairs(names) do
+    it("is what " .. name .. " gives", function()
+      for n, case in ipairs(by_op[name]) do
+        local answer = cases.run(case)
+        for k, want in ipairs(case.answer.results) do
+          check(answer.results[k], want, ("case %d, result %d"):format(n, k))
+        end
+        for k, want in ipairs(case.answer.grads) do
+          if want then check(answer.grads[k], want, ("case %d, gradient %d"):format(n, k)) end
+        end
+      end
+    end)
+  end
+end)

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# spec/parity/run.sh: random calls of every operation, here and in PyTorch.
+#
+#   ./dev parity [--seed N] [--cases N] [--record]
+#
+# --record writes PyTorch's answers to spec/parity/recorded.lua, which the suite compares with.
+#
+# PyTorch comes as for ./dev bench torch (spec/bench/torch_venv.sh).
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+seed=1 cases=1500 record=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --record) record=("$here/recorded.lua"); shift; continue ;;
+    --seed) seed=$2 ;;
+    --cases) cases=$2 ;;
+    *) echo "parity: unknown option: $1 (there are --seed, --cases, --record)" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+venv=$(bash "$here/../bench/torch_venv.sh" torch numpy)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
+"$LTRAIN" "$here/draw.lua" "$seed" "$cases" >"$work/cases.jsonl"
+"$venv/bin/python" "$here/compare.py" "$work/cases.jsonl" "${record[@]}"
