@@ -5,38 +5,12 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-
--- Names that are files.
-local PLACES <const> = {
-  Accelerator = "ltrain.core.Accelerator",
-  Callback = "ltrain.core.Callback",
-  CheckpointIO = "ltrain.core.CheckpointIO",
-  ClusterEnvironment = "ltrain.core.ClusterEnvironment",
-  DataModule = "ltrain.data.DataModule",
-  Logger = "ltrain.core.Logger",
-  Metric = "ltrain.core.Metric",
-  Module = "ltrain.core.Module",
-  Optimizer = "ltrain.core.Optimizer",
-  Precision = "ltrain.core.Precision",
-  Strategy = "ltrain.core.Strategy",
-  Trainer = "ltrain.trainer.Trainer",
-  callbacks = "ltrain.callbacks",
-  clusters = "ltrain.clusters",
-  data = "ltrain.data",
-  dist = "ltrain.dist",
-  hash = "ltrain.core.hash",
-  load = "ltrain.core.load",
-  loggers = "ltrain.loggers",
-  metrics = "ltrain.metrics",
-  nn = "ltrain.nn",
-  optim = "ltrain.optim",
-  save = "ltrain.core.save",
-  strategies = "ltrain.strategies",
-}
+local exact = require "ltrain.core.exact"
+local places = require "ltrain.core.places"
 
 local lt = {}
 for name, value in next, c do
-  if not PLACES[name] then lt[name] = value end
+  if not places[name] then lt[name] = value end
 end
 
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.
@@ -55,14 +29,14 @@ end
 seed_of_environment()
 
 local function find(self, name)
-  local place = PLACES[name]
+  local place = places[name]
   if place then
-    local value = require(place)
+    local value = exact.fn(require(place), name)
     rawset(self, name, value)
     return value
   end
   local names = {}
-  for known in next, PLACES do names[#names + 1] = known end
+  for known in next, places do names[#names + 1] = known end
   for known in next, self do names[#names + 1] = known end
   table.sort(names)
   errors.blame("ltrain: there is no lt.%s%s", tostring(name), errors.did_you_mean(name, names))

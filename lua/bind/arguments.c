@@ -23,10 +23,7 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
     *(double *)at = lt_check_scalar(L, b, index, who, name).f;
     break;
   case LT_ARG_FLAG:
-    if (lua_type(L, index) != LUA_TBOOLEAN)
-      lt_raise(L, b, LT_EARG, "%s: argument '%s' must be true or false, got %s", who, name,
-               lt_type_name(L, index));
-    *(bool *)at = lua_toboolean(L, index);
+    *(bool *)at = lt_check_flag(L, b, index, who, name);
     break;
   case LT_ARG_DIM:
     *(int64_t *)at = lt_check_dim(L, b, index, who, name);
@@ -154,7 +151,7 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     const char *name = lua_tostring(L, -2);
     const lt_arg *a = find_row(r, name);
     if (a == NULL && r->with_requires_grad && strcmp(name, "requires_grad") == 0) {
-      r->requires_grad = lua_toboolean(L, -1);
+      r->requires_grad = lt_check_flag(L, b, lua_gettop(L), r->who, name);
       continue;
     }
     if (a == NULL && read_input(L, b, r, name)) continue;

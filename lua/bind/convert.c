@@ -162,6 +162,7 @@ static int to(lua_State *L) {
 static int to_dtype(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_dtype dtype = (lt_dtype)lua_tointeger(L, lua_upvalueindex(2));
+  lt_check_count(L, b, lt_dtype_name(dtype), 1);
   return convert(L, b, lt_check_tensor(L, b, 1, lt_dtype_name(dtype)), dtype, LT_NO_DEVICE);
 }
 
@@ -196,7 +197,7 @@ static int is_contiguous(lua_State *L) {
 static int requires_grad_(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "requires_grad_");
-  bool on = lua_isnoneornil(L, 2) || lua_toboolean(L, 2);
+  bool on = lua_isnoneornil(L, 2) || lt_check_flag(L, b, 2, "requires_grad_", "on");
   lua_settop(L, 1);
   lt_set_requires_grad(L, b, x, on);
   if (on) lt_make_unique(L, b, 1);
@@ -253,22 +254,22 @@ static void add_dtype_methods(lua_State *L, lt_bind *b) {
 }
 
 void lt_bind_convert(lua_State *L, lt_bind *b) {
-  static const luaL_Reg methods[] = {{"item", item},
-                                     {"tolist", tolist},
-                                     {"tobytes", tobytes},
-                                     {"to", to},
-                                     {"cpu", cpu},
-                                     {"detach", detach},
-                                     {"contiguous", contiguous},
-                                     {"is_contiguous", is_contiguous},
-                                     {"requires_grad_", requires_grad_},
-                                     {"numel", numel},
-                                     {"dim", dim},
-                                     {"size", size},
-                                     {"stride", stride},
-                                     {NULL, NULL}};
+  static const lt_function methods[] = {{"item", item, 1},
+                                        {"tolist", tolist, 1},
+                                        {"tobytes", tobytes, 1},
+                                        {"to", to, 3},
+                                        {"cpu", cpu, 1},
+                                        {"detach", detach, 1},
+                                        {"contiguous", contiguous, 1},
+                                        {"is_contiguous", is_contiguous, 1},
+                                        {"requires_grad_", requires_grad_, 2},
+                                        {"numel", numel, 1},
+                                        {"dim", dim, 1},
+                                        {"size", size, 2},
+                                        {"stride", stride, 2},
+                                        {NULL, NULL, 0}};
   lua_pushvalue(L, 2);
-  lt_add_functions(L, b, methods);
+  lt_add_public(L, b, methods);
   lua_pop(L, 1);
   add_dtype_methods(L, b);
 }

@@ -28,7 +28,7 @@ static options read_options(lua_State *L, lt_bind *b, int index, const char *who
     else if (strcmp(key, "device") == 0)
       o.device = lt_check_device(L, b, lua_gettop(L), who);
     else if (strcmp(key, "requires_grad") == 0)
-      o.requires_grad = lua_toboolean(L, -1);
+      o.requires_grad = lt_check_flag(L, b, lua_gettop(L), who, key);
     else
       lt_raise(L, b, LT_EARG, "%s: unknown option '%s' (there are dtype, device, requires_grad)",
                who, key);
@@ -151,10 +151,10 @@ static int copy_tensor(lua_State *L, lt_bind *b, lt_tensor *x, options o) {
 /* lt.tensor(number | boolean | nested table | tensor [, options]) */
 static int make_tensor(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 2);
   options o = read_options(L, b, 2, "tensor");
   lt_tensor *x = lt_to_tensor(L, b, 1);
   if (x != NULL) return copy_tensor(L, b, x, o);
+  lua_settop(L, 2);
   nested w = {.b = b};
   lua_pushvalue(L, 1);
   walk(L, &w, 0);
@@ -249,6 +249,7 @@ static int make_arange(lua_State *L) {
   lt_bind *b = lt_enter(L);
   int n_numbers = 0;
   while (n_numbers < 3 && lua_type(L, n_numbers + 1) == LUA_TNUMBER) n_numbers++;
+  lt_check_count(L, b, "arange", n_numbers + 1);
   options o = read_options(L, b, n_numbers + 1, "arange");
   bool ints = true;
   for (int k = 1; k <= n_numbers; k++) ints = ints && lua_isinteger(L, k);
@@ -329,10 +330,12 @@ static void add_likes(lua_State *L, lt_bind *b) {
 }
 
 void lt_bind_create(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {
-      {"tensor", make_tensor}, {"arange", make_arange}, {"from_bytes", from_bytes}, {NULL, NULL}};
+  static const lt_function functions[] = {{"tensor", make_tensor, 2},
+                                          {"arange", make_arange, -1},
+                                          {"from_bytes", from_bytes, 3},
+                                          {NULL, NULL, 0}};
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, functions);
+  lt_add_public(L, b, functions);
   lua_pop(L, 1);
   add_filled(L, b);
   add_likes(L, b);

@@ -7,27 +7,31 @@
 
 #include "autograd/backward.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 
 static void sweep_hooks(lua_State *L, lt_bind *b);
 
 /* Backward. */
 
+/* y:backward([gradient] [, {gradient =, retain_graph =, create_graph =}]) */
 static void read_backward_options(lua_State *L, lt_bind *b, lt_backward_options *o) {
-  if (lua_isnoneornil(L, 2)) return;
   o->seed = lt_to_tensor(L, b, 2);
-  if (o->seed != NULL) return;
-  if (!lua_istable(L, 2))
+  int at = o->seed != NULL || lua_isnoneornil(L, 2) ? 3 : 2;
+  lt_check_count(L, b, "backward", at);
+  if (lua_isnoneornil(L, at)) return;
+  if (!lua_istable(L, at))
     lt_raise(L, b, LT_EARG, "backward: needs a tensor or a table of options, got %s",
-             luaL_typename(L, 2));
+             lt_type_name(L, at));
   bool retain_given = false;
-  for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lua_next(L, at) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "retain_graph") == 0) {
-      o->retain_graph = lua_toboolean(L, -1);
+      o->retain_graph = lt_check_flag(L, b, lua_gettop(L), "backward", key);
       retain_given = true;
     } else if (strcmp(key, "create_graph") == 0) {
-      o->create_graph = lua_toboolean(L, -1);
+      o->create_graph = lt_check_flag(L, b, lua_gettop(L), "backward", key);
     } else if (strcmp(key, "gradient") == 0) {
+      if (o->seed != NULL) lt_raise(L, b, LT_EARG, "backward: argument 'gradient' is given twice");
       o->seed = lt_check_tensor(L, b, lua_gettop(L), "backward");
     } else {
       lt_raise(L, b, LT_EARG,
@@ -239,9 +243,9 @@ static int register_hook(lua_State *L) {
 }
 
 void lt_bind_grad(lua_State *L, lt_bind *b) {
-  static const luaL_Reg methods[] = {
-      {"backward", backward}, {"register_hook", register_hook}, {NULL, NULL}};
+  static const lt_function methods[] = {
+      {"backward", backward, 3}, {"register_hook", register_hook, 2}, {NULL, NULL, 0}};
   lua_pushvalue(L, 2);
-  lt_add_functions(L, b, methods);
+  lt_add_public(L, b, methods);
   lua_pop(L, 1);
 }

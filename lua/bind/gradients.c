@@ -164,8 +164,8 @@ static int grad(lua_State *L) {
 }
 
 void lt_bind_gradients(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"grad", grad}, {NULL, NULL}};
+  static const lt_function functions[] = {{"grad", grad, 3}, {NULL, NULL, 0}};
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, functions);
+  lt_add_public(L, b, functions);
   lua_pop(L, 1);
 }

@@ -73,8 +73,6 @@ static int draw(lua_State *L, const char *who, lt_op op, const char *first, cons
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, who);
   double low = number_at(L, b, 2, 0, who, first), high = number_at(L, b, 3, 1, who, second);
-  if (lua_gettop(L) > 3)
-    lt_raise(L, b, LT_EARG, "%s: takes 2 arguments, got %d", who, lua_gettop(L) - 1);
   if (!lt_dtype_is_float((lt_dtype)x->dtype))
     lt_raise(L, b, LT_EDTYPE, "%s: only floating tensors can be drawn, this is %s", who,
              lt_dtype_name((lt_dtype)x->dtype));
@@ -92,10 +90,10 @@ static int uniform_(lua_State *L) { return draw(L, "uniform_", LT_OP_rand, "from
 static int normal_(lua_State *L) { return draw(L, "normal_", LT_OP_randn, "mean", "std"); }
 
 void lt_bind_in_place(lua_State *L, lt_bind *b) {
-  static const luaL_Reg methods[] = {{"fill_", fill_},       {"zero_", zero_},
-                                     {"copy_", copy_},       {"uniform_", uniform_},
-                                     {"normal_", normal_},   {NULL, NULL}};
+  static const lt_function methods[] = {{"fill_", fill_, -1},       {"zero_", zero_, -1},
+                                        {"copy_", copy_, 2},        {"uniform_", uniform_, 3},
+                                        {"normal_", normal_, 3},    {NULL, NULL, 0}};
   lua_pushvalue(L, 2);
-  lt_add_functions(L, b, methods);
+  lt_add_public(L, b, methods);
   lua_pop(L, 1);
 }

@@ -1,7 +1,10 @@
 /* lua/bind/marks.c: parameters and buffers are tensors with a mark; identity and version of one;
    who wrote into an optimizer's. */
+#include <string.h>
+
 #include "base/lines.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 
 static int is_tensor(lua_State *L) {
   lua_pushboolean(L, lt_to_tensor(L, lt_enter(L), 1) != NULL);
@@ -22,15 +25,25 @@ static int mark(lua_State *L, const char *who, uint8_t flag) {
   return 1;
 }
 
+/* The option requires_grad of lt.parameter. */
+static bool wants_grad(lua_State *L, lt_bind *b) {
+  bool on = true;
+  if (lua_isnoneornil(L, 2)) return on;
+  if (!lua_istable(L, 2))
+    lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", luaL_typename(L, 2));
+  for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+    if (strcmp(key, "requires_grad") != 0)
+      lt_raise(L, b, LT_EARG, "parameter: unknown option '%s' (there is requires_grad)", key);
+    on = lt_check_flag(L, b, lua_gettop(L), "parameter", key);
+  }
+  return on;
+}
+
 /* lt.parameter(x [, {requires_grad = true}]) -> x, marked; a tensor with history is detached */
 static int parameter(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  bool on = true;
-  if (lua_istable(L, 2)) {
-    if (lua_getfield(L, 2, "requires_grad") == LUA_TBOOLEAN) on = lua_toboolean(L, -1);
-  } else if (!lua_isnoneornil(L, 2)) {
-    lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", luaL_typename(L, 2));
-  }
+  bool on = wants_grad(L, b);
   lt_tensor *t = lt_check_tensor(L, b, 1, "parameter");
   on = on && lt_dtype_is_float((lt_dtype)t->dtype);
   mark(L, "parameter", LT_PARAMETER);
@@ -123,11 +136,11 @@ static int parameter_line(lua_State *L) {
 }
 
 void lt_bind_marks(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"is_tensor", is_tensor},
-                                       {"parameter", parameter},
-                                       {"is_parameter", is_parameter},
-                                       {"is_buffer", is_buffer},
-                                       {NULL, NULL}};
+  static const lt_function functions[] = {{"is_tensor", is_tensor, 1},
+                                          {"parameter", parameter, 2},
+                                          {"is_parameter", is_parameter, 1},
+                                          {"is_buffer", is_buffer, 1},
+                                          {NULL, NULL, 0}};
   static const luaL_Reg runtime[] = {{"buffer", buffer},
                                      {"identity", identity},
                                      {"version", version},
@@ -138,7 +151,7 @@ void lt_bind_marks(lua_State *L, lt_bind *b) {
                                      {"parameter_line", parameter_line},
                                      {NULL, NULL}};
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, functions);
+  lt_add_public(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 2);

@@ -35,6 +35,7 @@ static int open_scope(lua_State *L, lt_bind *b, lt_modes modes, int fn) {
   if (call && luaL_getmetafield(L, fn, "__call") == LUA_TNIL && !lua_isfunction(L, fn))
     lt_raise(L, b, LT_EARG, "scope: needs a function, got %s", luaL_typename(L, fn));
   lua_settop(L, top);
+  if (!call) lt_check_count(L, b, "scope", fn);
   scope *s = lua_newuserdatauv(L, sizeof *s, 0);
   *s = (scope){.saved = b->c->modes, .open = true};
   luaL_setmetatable(L, SCOPE_NAME);
@@ -76,7 +77,7 @@ static int allow_update(lua_State *L) {
 static int set_grad_enabled(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_modes modes = b->c->modes;
-  modes.grad = lua_toboolean(L, 1);
+  modes.grad = lt_check_flag(L, b, 1, "set_grad_enabled", "on");
   return open_scope(L, b, modes, 2);
 }
 
@@ -112,14 +113,14 @@ static int is_autocast_enabled(lua_State *L) {
 }
 
 void lt_bind_modes(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"no_grad", no_grad},
-                                       {"enable_grad", enable_grad},
-                                       {"allow_update", allow_update},
-                                       {"set_grad_enabled", set_grad_enabled},
-                                       {"autocast", autocast},
-                                       {"is_grad_enabled", is_grad_enabled},
-                                       {"is_autocast_enabled", is_autocast_enabled},
-                                       {NULL, NULL}};
+  static const lt_function functions[] = {{"no_grad", no_grad, -1},
+                                          {"enable_grad", enable_grad, -1},
+                                          {"allow_update", allow_update, -1},
+                                          {"set_grad_enabled", set_grad_enabled, -1},
+                                          {"autocast", autocast, -1},
+                                          {"is_grad_enabled", is_grad_enabled, 0},
+                                          {"is_autocast_enabled", is_autocast_enabled, 0},
+                                          {NULL, NULL, 0}};
   static const luaL_Reg meta[] = {{"__close", scope_close}, {NULL, NULL}};
   luaL_newmetatable(L, SCOPE_NAME);
   lt_add_functions(L, b, meta);
@@ -127,6 +128,6 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
   lua_setfield(L, -2, "__metatable");
   lua_pop(L, 1);
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, functions);
+  lt_add_public(L, b, functions);
   lua_pop(L, 1);
 }

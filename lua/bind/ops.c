@@ -263,11 +263,11 @@ static int list_ops(lua_State *L) {
 }
 
 void lt_bind_ops(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"ops", list_ops}, {NULL, NULL}};
+  static const lt_function functions[] = {{"ops", list_ops, 0}, {NULL, NULL, 0}};
   for (int op = 0; op < LT_OP_COUNT; op++)
     if (is_visible(&lt_ops[op])) add_op(L, b, op);
   add_operators(L, b);
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, functions);
+  lt_add_public(L, b, functions);
   lua_pop(L, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "base/lines.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 #include "ltrain/version.h"
 #include "registry.h"
 
@@ -155,6 +156,30 @@ void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions) {
   luaL_setfuncs(L, functions, 1);
 }
 
+void lt_check_count(lua_State *L, lt_bind *b, const char *who, int most) {
+  int top = lua_gettop(L);
+  for (int k = most + 1; k <= top; k++)
+    if (!lua_isnil(L, k))
+      lt_raise(L, b, LT_EARG, "%s: one argument too many: %s", who, lt_type_name(L, k));
+  if (top > most) lua_settop(L, most);
+}
+
+/* Upvalues: the binding, the row. What is called finds the binding in the same place. */
+static int call_public(lua_State *L) {
+  const lt_function *f = lua_touserdata(L, lua_upvalueindex(2));
+  if (f->most >= 0 && lua_gettop(L) > f->most) lt_check_count(L, lt_enter(L), f->name, f->most);
+  return f->call(L);
+}
+
+void lt_add_public(lua_State *L, lt_bind *b, const lt_function *functions) {
+  for (const lt_function *f = functions; f->name != NULL; f++) {
+    lua_pushlightuserdata(L, b);
+    lua_pushlightuserdata(L, (void *)f);
+    lua_pushcclosure(L, call_public, 2);
+    lua_setfield(L, -2, f->name);
+  }
+}
+
 /* lt.last_error() -> {code, op, shapes, message, line, path} of the last error raised by us, or nil
  */
 static int last_error(lua_State *L) {
@@ -216,13 +241,14 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
                                      {"line_text", line_text},
                                      {"where", where},
                                      {"module_path", module_path},
+                                     {"parameters", lt_parameters},
                                      {"note_error", lt_note_error},
                                      {"status_of", status_of},
                                      {"error_text", error_text},
                                      {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"last_error", last_error}, {NULL, NULL}};
+  static const lt_function functions[] = {{"last_error", last_error, 0}, {NULL, NULL, 0}};
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, functions);
+  lt_add_public(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 1);

@@ -117,6 +117,9 @@ int lt_script_place(lua_State *L, char *file, size_t size);
 /* Whether a chunk's source name is one of the library's. */
 bool lt_source_is_ours(const char *source);
 
+/* runtime.parameters(fn) -> how many parameters a function of the library's Lua has (where.c). */
+int lt_parameters(lua_State *L);
+
 /* Push "model.lua:14: " of the script's innermost line, or "". */
 void lt_push_where(lua_State *L);
 
@@ -178,6 +181,20 @@ void lt_forget_dead_hooks(lt_bind *b);
 
 /* Add functions to the table on top of the stack. */
 void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions);
+
+/* A function that scripts call: an argument beyond `most`, a method's tensor counted, is an error.
+   -1: the function reads all that come. */
+typedef struct lt_function {
+  const char *name;
+  lua_CFunction call;
+  int most;
+} lt_function;
+
+/* The same for these; the last has no name. */
+void lt_add_public(lua_State *L, lt_bind *b, const lt_function *functions);
+
+/* Raise when there is an argument beyond `most`; nils are none and go. */
+void lt_check_count(lua_State *L, lt_bind *b, const char *who, int most);
 
 /* Parts of the binding; each finds the table of C functions at index 1 and that of the tensor's
    methods at index 2, and adds to them. */

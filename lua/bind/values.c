@@ -10,6 +10,13 @@ const char *lt_type_name(lua_State *L, int index) {
   return lua_type(L, index) == LUA_TUSERDATA ? "a tensor" : luaL_typename(L, index);
 }
 
+bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  if (!lua_isboolean(L, index))
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be true or false, got %s", who, name,
+             lt_type_name(L, index));
+  return lua_toboolean(L, index);
+}
+
 bool lt_from_zero(int64_t given, int64_t *out) {
   *out = given > 0 ? given - 1 : given;
   return given != 0;

@@ -13,6 +13,9 @@ bool lt_from_zero(int64_t given, int64_t *out);
 /* "a tensor", "string", ... of the value at `index`. */
 const char *lt_type_name(lua_State *L, int index);
 
+/* true or false. */
+bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+
 /* Kind LT_NO_SCALAR when it is no number and no boolean. */
 lt_scalar lt_to_scalar(lua_State *L, int index);
 

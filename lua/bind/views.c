@@ -125,15 +125,15 @@ static int view_as(lua_State *L) {
 
 /* split, chunk and unbind are functions of `lt` too, as PyTorch has them. */
 void lt_bind_views(lua_State *L, lt_bind *b) {
-  static const luaL_Reg parts[] = {
-      {"split", split}, {"chunk", chunk}, {"unbind", unbind}, {NULL, NULL}};
-  static const luaL_Reg others[] = {
-      {"rows", rows}, {"expand_as", expand_as}, {"view_as", view_as}, {NULL, NULL}};
+  static const lt_function parts[] = {
+      {"split", split, 3}, {"chunk", chunk, 3}, {"unbind", unbind, 2}, {NULL, NULL, 0}};
+  static const lt_function others[] = {
+      {"rows", rows, 1}, {"expand_as", expand_as, 2}, {"view_as", view_as, 2}, {NULL, NULL, 0}};
   lua_pushvalue(L, 1);
-  lt_add_functions(L, b, parts);
+  lt_add_public(L, b, parts);
   lua_pop(L, 1);
   lua_pushvalue(L, 2);
-  lt_add_functions(L, b, parts);
-  lt_add_functions(L, b, others);
+  lt_add_public(L, b, parts);
+  lt_add_public(L, b, others);
   lua_pop(L, 1);
 }

@@ -56,6 +56,21 @@ void lt_note_line(lua_State *L, lt_bind *b) {
   b->c->line = lt_script_line(L, b);
 }
 
+/* runtime.parameters(fn) -> how many a function of the library's Lua names; nil of any other, of
+   one that takes all, and of the asking file's own */
+int lt_parameters(lua_State *L) {
+  lua_Debug ar, asking;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_pushvalue(L, 1);
+  lua_getinfo(L, ">Su", &ar);
+  if (!lt_source_is_ours(ar.source) || ar.isvararg) return 0;
+  if (lua_getstack(L, 1, &asking) != 0 && lua_getinfo(L, "S", &asking) != 0 &&
+      strcmp(asking.source, ar.source) == 0)
+    return 0;
+  lua_pushinteger(L, ar.nparams);
+  return 1;
+}
+
 int lt_script_place(lua_State *L, char *file, size_t size) {
   lua_Debug ar;
   bool below_ours;

@@ -31,6 +31,23 @@ describe("backward", function()
     assert.is_false(pcall(y.backward, y))
   end)
 
+  it("takes options after the gradient", function()
+    local x = leaf {2., 3.}
+    local y = x * x
+    local seed = lt.tensor {1., 10.}
+    y:backward(seed, {retain_graph = true})
+    y:backward(nil, {gradient = seed})
+    assert.same({8, 120}, x.grad:tolist())
+    raises("backward: unknown option 'retain' (there are gradient, retain_graph, create_graph)",
+      function() (x * 2):backward(seed, {retain = true}) end)
+    raises("backward: argument 'gradient' is given twice",
+      function() (x * 2):backward(seed, {gradient = seed}) end)
+    raises("backward: argument 'retain_graph' must be true or false, got number",
+      function() (x * 2):backward(seed, {retain_graph = 1}) end)
+    raises("backward: one argument too many: table",
+      function() (x * 2):backward(seed, {}, {}) end)
+  end)
+
   it("checks its options", function()
     local x = leaf {2.}
     raises("backward: unknown option 'retain' (there are gradient, retain_graph, create_graph)",

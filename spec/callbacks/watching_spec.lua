@@ -103,7 +103,8 @@ describe("Timer", function()
       { {}, "must be 'DD:HH:MM:SS', seconds, or a table of weeks, .* got an empty table" },
       { { hours = "1" }, "needs a number of hours: got '1'" },
       { { hours = -1 }, "must be at least 0 seconds: got %-3600" },
-      { -1, "must be at least 0 seconds: got %-1" }, { 0 / 0, "must be at least 0 seconds: got nan" },
+      { -1, "must be at least 0 seconds: got %-1" },
+      { 0 / 0, "must be at least 0 seconds: got nan" },
       { "12:00", "must be 'DD:HH:MM:SS', .* got '12:00'" },
     } do
       assert.matches("Trainer: max_time " .. case[2], tiny.error_of(lt.Trainer,

@@ -1,7 +1,15 @@
 --- stdlib/clusters/join.lua: lt.clusters.join: the ranks of a launch become one world.
 local c = require "ltrain.c"
 local check = require "ltrain.clusters.check"
+local config = require "ltrain.core.config"
 local current = require "ltrain.clusters.current"
+
+local OPTIONS <const> = {
+  devices = { doc = "ranks on this machine, as the Trainer's; they must agree with the launch" },
+  num_nodes = { type = "integer", doc = "machines, likewise" },
+  owns_process = { type = "boolean", default = false,
+    doc = "ranks that fail may end the process when the script does not" },
+}
 
 -- "host:port" for comms that meet at an address.
 local function address_of(environment)
@@ -13,7 +21,7 @@ end
 --- process is now one of several ranks; nil and a sentence when it cannot be.
 return function(environment, options)
   environment = environment or current()
-  local o = options or {}
+  local o = config.check(options, OPTIONS, "clusters.join")
   local wrong = check(environment, o.devices, o.num_nodes)
   if wrong then return nil, wrong end
   if environment:world_size() == 1 then return false end
@@ -21,7 +29,7 @@ return function(environment, options)
   local ok, message = c.dist.join {
     comm = environment.comm, rank = environment:global_rank(), size = environment:world_size(),
     local_rank = environment:local_rank(), main_address = address_of(environment),
-    owns_process = o.owns_process or false,
+    owns_process = o.owns_process,
   }
   if not ok then return nil, ("%s: %s"):format(environment.name or "cluster", message) end
   return true

@@ -67,8 +67,10 @@ end
 --- A class of metrics below this one.
 function Metric.extend(parent, name)
   local new = class.extend(parent, name)
-  getmetatable(new).__newindex = function(self, key, value)
-    rawset(self, key, key == "compute" and type(value) == "function" and synced(value) or value)
+  local meta = getmetatable(new)
+  local define = meta.__newindex
+  function meta.__newindex(self, key, value)
+    define(self, key, key == "compute" and type(value) == "function" and synced(value) or value)
   end
   return new
 end
@@ -104,7 +106,7 @@ function Metric:add_state(name, default, options)
 end
 
 --- Overridden: take in a batch.
-function Metric:update()
+function Metric:update(...)
   errors.blame("%s: update is not defined", getmetatable(self).__name)
 end
 

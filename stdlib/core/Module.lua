@@ -41,7 +41,7 @@ Module.__tostring = module_print.text
 function Module:init() end
 
 --- Overridden by classes: what calling the module computes.
-function Module:forward()
+function Module:forward(...)
   errors.blame("%s: forward is not defined", walk.class_name(self))
 end
 replaceable.forward = true

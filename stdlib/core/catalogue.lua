@@ -6,6 +6,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
 
 -- The public names below a prefix: the classes that stand in the library, and what was given.
 local function names_of(prefix, given)
@@ -44,7 +45,7 @@ return function(prefix, what, others)
       if not given[name] and not has(names, name) then
         errors.blame("%s: there is no '%s'%s", what, name, errors.did_you_mean(name, names))
       end
-      local value = require(given[name] or prefix .. "." .. name)
+      local value = exact.fn(require(given[name] or prefix .. "." .. name), what .. "." .. name)
       rawset(self, name, value)
       return value
     end,

@@ -4,6 +4,7 @@
 -- (`function Words:__len()`); extend hands those of the parent on.
 
 local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
 
 local class = {}
 
@@ -18,6 +19,18 @@ local function name_of(self)
   return "class " .. self.__name
 end
 
+-- Whether a method may get more than it names: a hook does, and takes of it what it wants.
+local OPEN <const> = { setup = true, teardown = true, predict_step = true }
+local function is_open(key)
+  return type(key) ~= "string" or OPEN[key] or key:find "^_" or key:find "^on_"
+end
+
+-- The library's own methods refuse arguments that they would drop; a script's are as it wrote them.
+local function define(self, key, value)
+  if not is_open(key) then value = exact.fn(value, key == "init" and self.__name or key) end
+  rawset(self, key, value)
+end
+
 --- A new class below `parent` (nil: none). `Name(...)` makes an object and runs its `init(...)`.
 function class.extend(parent, name)
   if type(name) ~= "string" or name == "" then
@@ -30,7 +43,8 @@ function class.extend(parent, name)
   new.__index = new
   new.__name = name
   new.super = parent
-  return setmetatable(new, { __index = parent, __call = construct, __tostring = name_of })
+  return setmetatable(new,
+    { __index = parent, __call = construct, __newindex = define, __tostring = name_of })
 end
 
 --- The class of an object; nil for anything else.

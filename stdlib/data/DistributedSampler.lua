@@ -65,7 +65,7 @@ function DistributedSampler:set_epoch(epoch)
 end
 
 --- The positions of this rank's samples, in order. A loader calls it for each epoch.
-function DistributedSampler:indices()
+function DistributedSampler:indices(_)
   local rank, world = place_of(self)
   local seed = self.shuffle and (self.seed or c.runtime.rng_get().seed) or nil
   local order = data.order(self.length, seed, self.epoch)

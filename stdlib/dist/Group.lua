@@ -37,7 +37,7 @@ for name, places in next, collectives.places do
       errors.blame("%s: group: this is a method of a group already", name)
     end
     args[places + 1] = collectives.with_group(options, self)
-    return collectives[name](table.unpack(args, 1, places + 1))
+    return collectives[name](table.unpack(args, 1, math.max(args.n, places + 1)))
   end
 end
 

@@ -6,6 +6,7 @@ local Handle = require "ltrain.dist.Handle"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
 local fold = require "ltrain.core.fold"
 local options_of = require "ltrain.dist.options"
 
@@ -230,5 +231,7 @@ function collectives.split(color, options)
   local handle = d.split(group, color, o.key)
   return handle and require "ltrain.dist.Group"(handle)
 end
+
+for name in next, collectives.places do collectives[name] = exact.fn(collectives[name], name) end
 
 return collectives

@@ -6,13 +6,14 @@ local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
 
 local d = c.dist
 
 local dist = {
-  ddp = ddp.wrap, launch = launch, split = collectives.split, world = d.world,
+  ddp = ddp.wrap, launch = launch, split = collectives.split,
 }
 
 for name in next, collectives.places do dist[name] = collectives[name] end
@@ -21,6 +22,11 @@ for name, fn in next, rank_zero do dist[name] = fn end
 --- This process's rank, from 0.
 function dist.rank()
   return d.rank()
+end
+
+--- Where this process stands: backend, rank, ranks, local_rank and more, as fields.
+function dist.world()
+  return d.world()
 end
 
 --- How many ranks there are.
@@ -42,4 +48,4 @@ local function unknown(self, name)
   errors.blame("dist: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
 end
 
-return setmetatable(dist, { __index = unknown })
+return setmetatable(exact.all(dist), { __index = unknown })

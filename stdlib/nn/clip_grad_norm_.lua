@@ -1,14 +1,28 @@
 -- stdlib/nn/clip_grad_norm_.lua: scales gradients down so that their total norm is bounded.
 
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local grads_of = require "ltrain.nn.grads_of"
 
---- Scale the gradients of a list of parameters in place so that the 2-norm of all of them together
---- is at most `max_norm`. Returns the norm before, a tensor of no dims.
-return function(parameters, max_norm)
-  local grads = {}
-  for _, parameter in ipairs(parameters) do
-    grads[#grads + 1] = parameter.grad -- nil adds nothing
-  end
-  if #grads == 0 then return c.zeros({}) end
-  return c.clip_grad_norm(grads, max_norm)
+local NAME <const> = "clip_grad_norm_"
+
+local OPTIONS <const> = {
+  norm_type = { type = "number|string", default = 2.0, doc = "p of the norm; math.huge or 'inf'",
+    check = function(value)
+      if type(value) == "string" and value ~= "inf" then return "must be a number or 'inf'" end
+    end },
+  error_if_nonfinite = { type = "boolean", default = false,
+    doc = "raise when the norm is inf or nan" },
+}
+
+--- Scale the gradients of a list of parameters, or of one, in place so that the norm of all of them
+--- together is at most `max_norm`. Options: norm_type (2), error_if_nonfinite (false). Returns the
+--- norm before, a tensor of no dims.
+return function(parameters, max_norm, options)
+  config.argument(max_norm, "number", NAME, "max_norm")
+  local grads = grads_of(parameters, NAME)
+  if options == nil then return c.clip_grad_norm(grads, max_norm) end
+  local o = config.check(options, OPTIONS, NAME)
+  local p = o.norm_type == "inf" and math.huge or o.norm_type
+  return c.clip_grad_norm(grads, max_norm, p, o.error_if_nonfinite)
 end

@@ -1,12 +1,11 @@
 -- stdlib/nn/clip_grad_value_.lua: cuts each number of the gradients to a range.
 
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local grads_of = require "ltrain.nn.grads_of"
 
---- Cut the gradients of a list of parameters in place to -clip_value..clip_value.
+--- Cut the gradients of a list of parameters, or of one, in place to -clip_value..clip_value.
 return function(parameters, clip_value)
-  local _ <close> = c.no_grad()
-  for _, parameter in ipairs(parameters) do
-    local grad = parameter.grad
-    if grad then grad:clamp_(-clip_value, clip_value) end
-  end
+  config.argument(clip_value, "number", "clip_grad_value_", "clip_value")
+  c.clip_grad_value(grads_of(parameters, "clip_grad_value_"), clip_value)
 end

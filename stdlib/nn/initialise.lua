@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
 
 local initialise = {}
 
@@ -104,4 +105,4 @@ function initialise.default_(weight, bias)
   end
 end
 
-return initialise
+return exact.all(initialise, "init")

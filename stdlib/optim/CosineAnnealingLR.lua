@@ -15,7 +15,7 @@ function CosineAnnealingLR:init(optimizer, T_max, options)
   LRScheduler.init(self, optimizer)
 end
 
-function CosineAnnealingLR:rate(base, n)
+function CosineAnnealingLR:rate(base, n, _)
   return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * n / self.T_max)) / 2
 end
 

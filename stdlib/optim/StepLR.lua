@@ -14,7 +14,7 @@ function StepLR:init(optimizer, step_size, options)
   LRScheduler.init(self, optimizer)
 end
 
-function StepLR:rate(base, n)
+function StepLR:rate(base, n, _)
   return base * self.gamma ^ (n // self.step_size)
 end
 

@@ -140,6 +140,7 @@ function Trainer:steps(word, ...)
       errors.show(word))
   end
   local arguments = table.pack(...)
+  given.read(word, table.unpack(arguments, 2, arguments.n)) -- wrong ones are told here
   local run_loop = coroutine.create(function()
     self.stepped = true
     local _ <close> = setmetatable({}, { __close = function() self.stepped = false end })
@@ -161,10 +162,13 @@ end
 
 -- Checkpoints.
 
+local SAVE <const> = { weights_only = { type = "boolean", default = false } }
+local REQUEST <const> = { weights_only = SAVE.weights_only,
+  agreed = { type = "boolean", default = false } }
+
 --- Writes a checkpoint of the run that is going on, or of the last one. Options: weights_only.
 function Trainer:save_checkpoint(path, save_options)
-  local o = config.check(save_options, { weights_only = { type = "boolean", default = false } },
-    "save_checkpoint")
+  local o = config.check(save_options, SAVE, "save_checkpoint")
   config.argument(path, "string", "save_checkpoint", "the path")
   local state = self.running or self.last_run
   if not state then errors.blame("save_checkpoint: no module is attached: fit first") end
@@ -175,7 +179,10 @@ end
 --- once it is written. Options: weights_only; agreed: all ranks ask for it, so that figures in
 --- mid-epoch and gradients in mid-window are those of all.
 function Trainer:request_checkpoint(path, save_options, after)
-  boundary.request_save(self.running, path, save_options, after)
+  local o = config.check(save_options, REQUEST, "request_checkpoint")
+  config.argument(path, "string", "request_checkpoint", "the path")
+  if not self.running then errors.blame("request_checkpoint: nothing is running") end
+  boundary.request_save(self.running, path, o, after)
 end
 
 --- Where checkpoints of this run go.

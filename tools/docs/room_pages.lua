@@ -106,7 +106,7 @@ end
 
 -- The file of stdlib/ that a function stands in.
 local function file_of(root, fn)
-  local name = debug.getinfo(fn, "S").source:match("^=?@?ltrain%.(.*)$")
+  local name = debug.getinfo(source.written(fn), "S").source:match("^=?@?ltrain%.(.*)$")
   return name and source.read(root .. "stdlib/" .. name:gsub("%.", "/") .. ".lua")
 end
 

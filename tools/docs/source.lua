@@ -104,12 +104,12 @@ function source.read(path)
 end
 
 --- Names of a table of options in the order in which the text of their file has them: `{` begins a
---- row, `limit` and `flag` make one.
+--- row, `limit`, `flag` and `duration.option` make one.
 function source.order(text, options)
   local places, names = {}, {}
   for name in next, options do
     names[#names + 1] = name
-    places[name] = text:find("%f[%w_]" .. name .. "%s*=%s*[{lf]") or #text
+    places[name] = text:find("%f[%w_]" .. name .. "%s*=%s*[{lfd]") or #text
   end
   table.sort(names, function(a, b)
     if places[a] ~= places[b] then return places[a] < places[b] end
@@ -127,8 +127,18 @@ local function is_options(value)
   return true
 end
 
+--- The function as its file has it, behind one that refuses further arguments (core/exact.lua).
+function source.written(fn)
+  for i = 1, 60 do
+    local name, value = debug.getupvalue(fn, i)
+    if not name then return fn end
+    if name == "fn" and type(value) == "function" then return source.written(value) end
+  end
+end
+
 --- The table of options that a function checks what it is given with, or nil.
 function source.options_of(fn)
+  fn = source.written(fn)
   for i = 1, 60 do
     local name, value = debug.getupvalue(fn, i)
     if not name then return nil end

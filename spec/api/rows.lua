@@ -1,0 +1,162 @@
+-- spec/api/rows.lua: calls of public functions, by the names of spec/api/public.lua.
+--
+-- OPTIONS is a table with an unknown option, in the place of the table of options; EXTRA a value
+-- beyond what the function takes. Each call must raise. `x` is a tensor of shape [2, 2], `w` a
+-- parameter, `net` a Linear, `data` a TensorDataset, `sgd` an optimizer of net, `fit` a Trainer's
+-- fit of a module whose training_step is the given function.
+local rows = {}
+
+--- With a table of options.
+rows.options = {
+  ["lt.Trainer"] = "lt.Trainer(OPTIONS)",
+  ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, OPTIONS)",
+  ["lt.Trainer:validate"] = "lt.Trainer{}:validate(net, data, OPTIONS)",
+  ["lt.Trainer:test"] = "lt.Trainer{}:test(net, data, OPTIONS)",
+  ["lt.Trainer:predict"] = "lt.Trainer{}:predict(net, data, OPTIONS)",
+  ["lt.Trainer:steps"] = "lt.Trainer{}:steps('fit', net, data, OPTIONS)()",
+  ["lt.Trainer:save_checkpoint"] = "lt.Trainer{}:save_checkpoint('x', OPTIONS)",
+  ["lt.Trainer:request_checkpoint"] =
+    "fit(function(self) self.trainer:request_checkpoint('x', OPTIONS) end)",
+  ["lt.Module:all_gather"] = "net:all_gather(x, OPTIONS)",
+  ["lt.Module:log"] = "fit(function(self) self:log('a', 1, OPTIONS) end)",
+  ["lt.Module:log_dict"] = "fit(function(self) self:log_dict({ a = 1 }, OPTIONS) end)",
+  ["lt.Module:load_state_dict"] = "net:load_state_dict(net:state_dict(), OPTIONS)",
+  ["lt.Module:num_parameters"] = "net:num_parameters(OPTIONS)",
+  ["lt.Module:register_buffer"] = "net:register_buffer('b', x, OPTIONS)",
+  ["lt.Metric:add_state"] = "lt.Metric():add_state('s', 0, OPTIONS)",
+  ["lt.Optimizer"] = "lt.optim.Adam({ w }, OPTIONS)",
+  ["lt.Optimizer:add_param_group"] = "sgd:add_param_group{ params = { w }, no_such_option = 1 }",
+  ["lt.Strategy"] = "lt.strategies.SingleDevice(OPTIONS)",
+  ["lt.callbacks.EarlyStopping"] = "lt.callbacks.EarlyStopping(OPTIONS)",
+  ["lt.callbacks.LearningRateMonitor"] = "lt.callbacks.LearningRateMonitor(OPTIONS)",
+  ["lt.callbacks.ModelCheckpoint"] = "lt.callbacks.ModelCheckpoint(OPTIONS)",
+  ["lt.callbacks.ModelSummary"] = "lt.callbacks.ModelSummary(OPTIONS)",
+  ["lt.callbacks.ProgressBar"] = "lt.callbacks.ProgressBar(OPTIONS)",
+  ["lt.callbacks.Timer"] = "lt.callbacks.Timer(OPTIONS)",
+  ["lt.ClusterEnvironment"] = "lt.clusters.Local(OPTIONS)",
+  ["lt.loggers.FileLogger"] = "lt.loggers.JSONLinesLogger('.', OPTIONS)",
+  ["lt.clusters.LSF"] = "lt.clusters.LSF(OPTIONS)",
+  ["lt.clusters.detect"] = "lt.clusters.detect(OPTIONS)",
+  ["lt.clusters.join"] = "lt.clusters.join(lt.clusters.Local(), OPTIONS)",
+  ["lt.data.DataLoader"] = "lt.data.DataLoader(data, OPTIONS)",
+  ["lt.data.DistributedSampler"] = "lt.data.DistributedSampler(OPTIONS)",
+  ["lt.DataModule:from_datasets"] = "lt.DataModule.from_datasets(OPTIONS)",
+  ["lt.data.digits"] = "lt.data.digits(OPTIONS)",
+  ["lt.data.mnist"] = "lt.data.mnist('.', OPTIONS)",
+  ["lt.data.random_split"] = "lt.data.random_split(data, { 1, 1 }, OPTIONS)",
+  ["lt.dist.all_gather"] = "lt.dist.all_gather(x, OPTIONS)",
+  ["lt.dist.all_reduce"] = "lt.dist.all_reduce(x, OPTIONS)",
+  ["lt.dist.all_reduce_"] = "lt.dist.all_reduce_(x, OPTIONS)",
+  ["lt.dist.barrier"] = "lt.dist.barrier(OPTIONS)",
+  ["lt.dist.broadcast"] = "lt.dist.broadcast(x, OPTIONS)",
+  ["lt.dist.ddp"] = "lt.dist.ddp(net, OPTIONS)",
+  ["lt.dist.gather"] = "lt.dist.gather(x, OPTIONS)",
+  ["lt.dist.launch"] = "lt.dist.launch(1, print, OPTIONS)",
+  ["lt.dist.recv"] = "lt.dist.recv(0, OPTIONS)",
+  ["lt.dist.reduce_scatter"] = "lt.dist.reduce_scatter(x, OPTIONS)",
+  ["lt.dist.scatter"] = "lt.dist.scatter({ x }, OPTIONS)",
+  ["lt.dist.send"] = "lt.dist.send(x, 0, OPTIONS)",
+  ["lt.dist.split"] = "lt.dist.split(0, OPTIONS)",
+  ["dist.Group:split"] = "lt.dist.split(0):split(0, OPTIONS)",
+  ["dist.Group:all_reduce"] = "lt.dist.split(0):all_reduce(x, OPTIONS)",
+  ["lt.nn.BatchNorm2d"] = "lt.nn.BatchNorm2d(2, OPTIONS)",
+  ["lt.nn.Conv2d"] = "lt.nn.Conv2d(1, 1, 3, OPTIONS)",
+  ["lt.nn.CrossEntropyLoss"] = "lt.nn.CrossEntropyLoss(OPTIONS)",
+  ["lt.nn.Embedding"] = "lt.nn.Embedding(2, 2, OPTIONS)",
+  ["lt.nn.Flatten"] = "lt.nn.Flatten(OPTIONS)",
+  ["lt.nn.GELU"] = "lt.nn.GELU(OPTIONS)",
+  ["lt.nn.LayerNorm"] = "lt.nn.LayerNorm(2, OPTIONS)",
+  ["lt.nn.Linear"] = "lt.nn.Linear(2, 2, OPTIONS)",
+  ["lt.nn.MSELoss"] = "lt.nn.MSELoss(OPTIONS)",
+  ["lt.nn.MaxPool2d"] = "lt.nn.MaxPool2d(2, OPTIONS)",
+  ["lt.nn.clip_grad_norm_"] = "lt.nn.clip_grad_norm_({ w }, 1, OPTIONS)",
+  ["lt.nn.init.kaiming_normal_"] = "lt.nn.init.kaiming_normal_(w, OPTIONS)",
+  ["lt.nn.init.kaiming_uniform_"] = "lt.nn.init.kaiming_uniform_(w, OPTIONS)",
+  ["lt.nn.init.xavier_normal_"] = "lt.nn.init.xavier_normal_(w, OPTIONS)",
+  ["lt.nn.init.xavier_uniform_"] = "lt.nn.init.xavier_uniform_(w, OPTIONS)",
+  ["lt.metrics.AUROC"] = "lt.metrics.AUROC(OPTIONS)",
+  ["lt.metrics.Accuracy"] = "lt.metrics.Accuracy(OPTIONS)",
+  ["lt.metrics.F1"] = "lt.metrics.F1(OPTIONS)",
+  ["lt.optim.CosineAnnealingLR"] = "lt.optim.CosineAnnealingLR(sgd, 2, OPTIONS)",
+  ["lt.optim.ReduceLROnPlateau"] = "lt.optim.ReduceLROnPlateau(sgd, OPTIONS)",
+  ["lt.optim.SGD"] = "lt.optim.SGD({ w }, OPTIONS)",
+  ["lt.optim.StepLR"] = "lt.optim.StepLR(sgd, 2, OPTIONS)",
+  ["lt.strategies.DDP"] = "lt.strategies.DDP(OPTIONS)",
+  ["lt.strategies.SingleDevice"] = "lt.strategies.SingleDevice(OPTIONS)",
+  ["lt.strategies.register"] = "lt.strategies.register('mine', lt.strategies.DDP, OPTIONS)",
+  ["lt.grad"] = "lt.grad(w:sum(), w, OPTIONS)",
+  ["lt.parameter"] = "lt.parameter(x, OPTIONS)",
+  ["lt.tensor"] = "lt.tensor(1, OPTIONS)",
+  ["lt.arange"] = "lt.arange(1, 2, OPTIONS)",
+  ["lt.ones"] = "lt.ones(2, 2, OPTIONS)",
+  ["lt.zeros"] = "lt.zeros({ 2 }, OPTIONS)",
+  ["x:backward"] = "w:sum():backward(lt.ones({}), OPTIONS)",
+  ["x:to"] = "x:to(OPTIONS)",
+  ["x:fill_"] = "x:fill_(1, OPTIONS)",
+  ["x:zero_"] = "x:zero_(OPTIONS)",
+}
+for _, name in ipairs { "empty", "full", "ones", "rand", "randint", "randn", "zeros" } do
+  local like = name .. "_like"
+  rows.options["lt." .. like] = "lt." .. like .. "(x, OPTIONS)"
+  rows.options["x:" .. like] = "x:" .. like .. "(OPTIONS)"
+end
+
+for _, name in ipairs { "AUROC", "Accuracy", "F1", "Mean" } do
+  rows.options["lt.metrics." .. name .. ":compute"] = "lt.metrics." .. name .. "():compute(OPTIONS)"
+end
+
+--- One argument too many, of functions that read what comes by themselves.
+rows.extra = {
+  ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, data, EXTRA)",
+  ["lt.Trainer:validate"] = "lt.Trainer{}:validate(net, data, EXTRA)",
+  ["lt.Trainer:test"] = "lt.Trainer{}:test(net, data, EXTRA)",
+  ["lt.Trainer:predict"] = "lt.Trainer{}:predict(net, data, EXTRA)",
+  ["lt.Trainer:steps"] = "lt.Trainer{}:steps('fit', net, data, data, EXTRA)()",
+  ["lt.Module:backward"] = "net:backward(w:sum(), lt.ones({}), {}, EXTRA)",
+  ["lt.data.TensorDataset"] = "lt.data.TensorDataset(x, EXTRA)",
+  ["lt.nn.Sequential"] = "lt.nn.Sequential(net, EXTRA)",
+  ["lt.nn.Sequential:forward"] = "lt.nn.Sequential(net)(x, EXTRA)",
+  ["lt.nn.ModuleList"] = "lt.nn.ModuleList(net, EXTRA)",
+  ["lt.dist.on_rank_zero"] = "lt.dist.on_rank_zero(lt.hash, x, EXTRA)",
+  ["lt.dist.rank_zero_first"] = "lt.dist.rank_zero_first(lt.hash, x, EXTRA)",
+  ["lt.dist.long"] = "lt.dist.long(lt.hash, x, EXTRA)",
+  ["lt.arange"] = "lt.arange(1, 2, {}, EXTRA)",
+  ["lt.ones"] = "lt.ones({ 2 }, 'f32', 'cpu', EXTRA)",
+  ["lt.zeros"] = "lt.zeros({ 2 }, 'f32', 'cpu', EXTRA)",
+  ["lt.no_grad"] = "lt.no_grad(nil, EXTRA)",
+  ["lt.enable_grad"] = "lt.enable_grad(nil, EXTRA)",
+  ["lt.allow_update"] = "lt.allow_update(nil, EXTRA)",
+  ["lt.set_grad_enabled"] = "lt.set_grad_enabled(true, nil, EXTRA)",
+  ["lt.autocast"] = "lt.autocast('bf16', nil, EXTRA)",
+  ["x:fill_"] = "x:fill_(1, EXTRA)",
+  ["x:zero_"] = "x:zero_(EXTRA)",
+}
+for name, before in pairs { empty = "", ones = "", rand = "", randn = "", zeros = "",
+  full = "1, ", randint = "0, 2, " } do
+  local arguments = before .. "'f32', 'cpu', EXTRA)"
+  rows.extra["lt." .. name .. "_like"] = "lt." .. name .. "_like(x, " .. arguments
+  rows.extra["x:" .. name .. "_like"] = "x:" .. name .. "_like(" .. arguments
+end
+for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "byte", "bool" } do
+  rows.extra["x:" .. name] = "x:" .. name .. "(EXTRA)"
+end
+for _, name in ipairs { "all_gather", "all_reduce", "all_reduce_", "broadcast", "gather",
+  "reduce_scatter", "scatter", "recv" } do
+  rows.extra["dist.Group:" .. name] = "lt.dist.split(0):" .. name .. "(x, {}, EXTRA)"
+end
+rows.extra["dist.Group:barrier"] = "lt.dist.split(0):barrier({}, EXTRA)"
+rows.extra["dist.Group:send"] = "lt.dist.split(0):send(x, 0, {}, EXTRA)"
+
+--- Functions that take whatever comes, and why.
+rows.open = {
+  ["lt.Module:print"] = "prints it", ["lt.Trainer:print"] = "prints it",
+  ["lt.Module:save_hyperparameters"] = "takes any number of tables",
+  ["lt.Module:forward"] = "raises that a class has none",
+  ["lt.Metric:update"] = "raises that a class has none",
+  ["lt.Module:manual_backward"] = "hands it to backward",
+  ["lt.Trainer:manual_backward"] = "hands it to backward",
+  ["lt.Optimizer:join"] = "joins any number of lists",
+  ["lt.ClusterEnvironment:integer"] = "takes any number of names",
+}
+
+return rows
