@@ -18,7 +18,7 @@
    results do. */
 static lt_order **push_order(lua_State *L, lt_bind *b, int64_t n) {
   lt_collect_if_due(L, b);
-  b->collect.fresh += n * (int64_t)sizeof(int64_t);
+  if (n > 0 && n <= LT_SAMPLES_MAX) b->collect.fresh += n * (int64_t)sizeof(int64_t);
   lt_order **box = lua_newuserdatauv(L, sizeof *box, 0);
   *box = NULL;
   luaL_setmetatable(L, ORDER_NAME);
@@ -150,9 +150,9 @@ static int feed_close(lua_State *L) {
   return 0;
 }
 
-/* {batch_size, drop_last, evaluation, wrap, dealt, lasts (an order), rank, world}; lasts stays
-   alive with the table. */
-static lt_batching read_batching(lua_State *L, int index) {
+/* {batch_size, drop_last, evaluation, wrap, dealt, lasts (an order), rank, world}, to be walked in
+   n samples from a position; lasts stays alive with the table. */
+static lt_batching read_batching(lua_State *L, int index, int64_t n, int64_t position) {
   lua_getfield(L, index, "lasts");
   lt_order *lasts = lua_isnil(L, -1) ? NULL : check_order(L, -1);
   lua_pop(L, 1);
@@ -161,10 +161,13 @@ static lt_batching read_batching(lua_State *L, int index) {
                           .evaluation = lt_field_flag(L, index, "evaluation"),
                           .wrap = lt_field_flag(L, index, "wrap"),
                           .dealt = lt_field_flag(L, index, "dealt"),
-                          .lasts = lasts,
-                          .rank = (int)lt_field_int(L, index, "rank", 0),
-                          .world = (int)lt_field_int(L, index, "world", 1)};
-  luaL_argcheck(L, batching.batch >= 1 && batching.world >= 1, index, "impossible batches");
+                          .lasts = lasts};
+  int64_t rank = lt_field_int(L, index, "rank", 0), world = lt_field_int(L, index, "world", 1);
+  luaL_argcheck(L, world >= 1 && world <= LT_SAMPLE_RANKS_MAX && rank >= 0 && rank < world, index,
+                "impossible ranks");
+  batching.rank = (int)rank;
+  batching.world = (int)world;
+  luaL_argcheck(L, lt_batching_fits(&batching, n, position), index, "impossible batches");
   return batching;
 }
 
@@ -196,14 +199,14 @@ static int new_feed(lua_State *L) {
   luaL_checktype(L, 4, LUA_TTABLE);
   lt_column columns[LT_COLUMNS_MAX];
   int n = read_columns(L, b, 2, 3, columns);
-  lt_batching batching = read_batching(L, 4);
-  int64_t position = lt_field_int(L, 4, "position", 0);
-  int depth = (int)lt_field_int(L, 4, "prefetch", 2);
+  int64_t position = lt_field_int(L, 4, "position", 0), depth = lt_field_int(L, 4, "prefetch", 2);
+  lt_batching batching = read_batching(L, 4, o->n, position);
+  luaL_argcheck(L, depth >= 0 && depth <= LT_PREFETCH_MAX, 4, "impossible prefetch");
   feed *f = lua_newuserdatauv(L, sizeof *f, 0);
   *f = (feed){.n_columns = n, .position = position};
   luaL_setmetatable(L, FEED_NAME);
   if (lt_columns_check(b->c, "data", n, columns))
-    f->prefetch = lt_prefetch_new(b->c, o, &batching, position, n, columns, depth);
+    f->prefetch = lt_prefetch_new(b->c, o, &batching, position, n, columns, (int)depth);
   if (!lt_ok(b->c)) lt_raise_failure(L, b);
   return 1;
 }
@@ -243,7 +246,7 @@ static int feed_position(lua_State *L) {
 static int span_at(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
-  lt_batching batching = read_batching(L, 3);
+  lt_batching batching = read_batching(L, 3, n, position);
   lt_span s = lt_batch_at(&batching, n, position);
   lua_pushinteger(L, s.total);
   lua_pushinteger(L, s.first + 1);
@@ -256,7 +259,7 @@ static int span_at(lua_State *L) {
 static int batch_count(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
-  lt_batching batching = read_batching(L, 3);
+  lt_batching batching = read_batching(L, 3, n, position);
   lua_pushinteger(L, lt_batch_count(&batching, n, position));
   return 1;
 }
@@ -266,7 +269,8 @@ static int batch_skip(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   int64_t steps = luaL_checkinteger(L, 3);
   luaL_checktype(L, 4, LUA_TTABLE);
-  lt_batching batching = read_batching(L, 4);
+  lt_batching batching = read_batching(L, 4, n, position);
+  luaL_argcheck(L, steps >= 0, 3, "negative");
   lua_pushinteger(L, lt_batch_skip(&batching, n, position, steps));
   return 1;
 }

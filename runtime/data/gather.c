@@ -45,7 +45,12 @@ lt_storage *lt_gather_rows(lt_ctx *c, const lt_column *column, const lt_order *o
   int64_t length = row_length(t), rows = t->size[0];
   size_t from_bytes = (size_t)length * lt_item_size(t);
   size_t to_bytes = (size_t)length * lt_dtype_size(result_dtype(column));
-  lt_storage *s = lt_storage_new(c, LT_CPU_DEVICE, (size_t)n * to_bytes);
+  size_t bytes;
+  if (__builtin_mul_overflow((size_t)n, to_bytes, &bytes)) {
+    lt_fail(c, LT_EMEMORY, "data: a batch of %lld samples of %zu bytes", (long long)n, to_bytes);
+    return NULL;
+  }
+  lt_storage *s = lt_storage_new(c, LT_CPU_DEVICE, bytes);
   if (s == NULL) return NULL;
   const char *from = lt_data(t);
   char *to = s->data;

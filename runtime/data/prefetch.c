@@ -76,7 +76,8 @@ static void stop(void *ud) {
 
 lt_prefetch *lt_prefetch_new(lt_ctx *c, lt_order *order, const lt_batching *batching,
                              int64_t position, int n_columns, const lt_column *columns, int depth) {
-  if (!lt_ok(c) || !lt_assert(c, n_columns <= LT_COLUMNS_MAX)) return NULL;
+  if (!lt_ok(c) || !lt_assert(c, n_columns <= LT_COLUMNS_MAX && depth >= 0)) return NULL;
+  if (!lt_assert(c, lt_batching_fits(batching, order->n, position))) return NULL;
   lt_prefetch *p = lt_alloc(c, sizeof *p);
   if (p == NULL) return NULL;
   p->order = lt_retain(order);

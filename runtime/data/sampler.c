@@ -11,6 +11,11 @@ static void drop_order(lt_ctx *c, lt_object *object) {
 }
 
 lt_order *lt_order_sequential(lt_ctx *c, int64_t n) {
+  if (n < 0 || n > LT_SAMPLES_MAX) {
+    lt_fail(c, LT_EARG, "data: a count of samples is in 0..%lld: got %lld",
+            (long long)LT_SAMPLES_MAX, (long long)n);
+    return NULL;
+  }
   lt_order *o = lt_alloc(c, sizeof *o);
   if (o == NULL) return NULL;
   o->object = (lt_object){.refs = 1, .drop = drop_order};
@@ -48,6 +53,13 @@ uint64_t lt_order_hash(const lt_order *o, int64_t most) {
   uint64_t h = lt_hash_mix(0, (uint64_t)o->n);
   for (int64_t i = 0; i < o->n && i < most; i++) h = lt_hash_mix(h, (uint64_t)lt_order_at(o, i));
   return h;
+}
+
+bool lt_batching_fits(const lt_batching *b, int64_t n, int64_t position) {
+  bool counts = n >= 0 && n <= LT_SAMPLES_MAX && position >= 0;
+  bool ranks = b->world >= 1 && b->world <= LT_SAMPLE_RANKS_MAX && b->rank >= 0 &&
+               b->rank < b->world;
+  return counts && ranks && b->batch >= 1 && b->batch / b->world <= LT_SAMPLES_MAX;
 }
 
 /* How many samples the step at the front of `left` takes. */
@@ -128,6 +140,7 @@ int64_t lt_batch_count(const lt_batching *b, int64_t n, int64_t position) {
 }
 
 int64_t lt_batch_skip(const lt_batching *b, int64_t n, int64_t position, int64_t steps) {
+  if (steps > n) steps = n; /* each takes a sample at least */
   if (b->dealt) {
     int64_t to = dealt_index(b, n, position) + steps * b->world - 1;
     int64_t end = steps > 0 ? dealt_end(b, n, dealt_count(b, n), to) : position;

@@ -7,6 +7,10 @@
 
 #include "base/ctx.h"
 
+/* No data set has more samples and no batch is larger: sums and products of counts fit an int64. */
+#define LT_SAMPLES_MAX ((int64_t)1 << 40)
+#define LT_SAMPLE_RANKS_MAX (1 << 20)
+
 /* The order of one epoch. `index` NULL: 0, 1, ..., n-1. Release with lt_release. */
 typedef struct lt_order {
   lt_object object;
@@ -19,9 +23,10 @@ lt_order *lt_order_shuffled(lt_ctx *c, int64_t n, uint64_t seed, uint32_t epoch)
 /* n entries to be filled in by the caller, e.g. from a sampler of the user's own. */
 lt_order *lt_order_empty(lt_ctx *c, int64_t n);
 
-/* Entry i; behind the last one the order begins again (see `wrap`). */
+/* Entry i; behind the last one the order begins again (see `wrap`). -1: there is none. */
 static inline int64_t lt_order_at(const lt_order *o, int64_t i) {
-  if (i >= o->n && o->n > 0) i %= o->n;
+  if (i < 0 || o->n == 0) return -1;
+  if (i >= o->n) i %= o->n;
   return o->index != NULL ? o->index[i] : i;
 }
 
@@ -46,6 +51,9 @@ typedef struct lt_span {
   int64_t first, n;     /* n 0: this rank has none, others have */
   int ranks;            /* how many hold samples: the first ones */
 } lt_span;
+
+/* Can these be walked? n, the position and the batch are in range, the rank is one of `world`. */
+bool lt_batching_fits(const lt_batching *b, int64_t n, int64_t position);
 
 /* The step that begins at `position` of a stream of n samples. The next begins at begin + total. */
 lt_span lt_batch_at(const lt_batching *b, int64_t n, int64_t position);

@@ -34,8 +34,9 @@ function DataLoader.__index(_, key)
 end
 
 local OPTIONS <const> = {
-  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch of one rank" },
-  global_batch_size = { type = "integer", min = 1,
+  batch_size = { type = "integer", default = 1, min = 1, max = samples.MOST,
+    doc = "samples in a batch of one rank" },
+  global_batch_size = { type = "integer", min = 1, max = samples.MOST,
     doc = "samples in a batch of all ranks together, instead of batch_size" },
   shuffle = { type = "boolean", default = false, doc = "another order in each epoch" },
   drop_last = { type = "boolean", default = false, doc = "leave out a last batch that is short" },
@@ -111,7 +112,12 @@ end
 --- iterable data set is asked to `shard(rank, world)`. Without arguments the loader is whole again.
 --- False when the data cannot be shared: an iterable data set without `shard`.
 function DataLoader:shard(rank, world, kind)
-  local whole = not rank or world == 1
+  local whole = rank == nil
+  if not whole then
+    config.argument(world, "integer", "DataLoader:shard", "world", { min = 1, max = 1 << 20 })
+    config.argument(rank, "integer", "DataLoader:shard", "rank", { min = 0, max = world - 1 })
+    whole = world == 1
+  end
   local global = self.global_batch_size
   if global and not whole and global < world then
     errors.blame("DataLoader: global_batch_size = %d is less than a sample for each of %d ranks",
@@ -177,14 +183,18 @@ end
 --- How many batches the epoch has before the position of `state` (see state_dict), as the loader
 --- is cut now.
 function DataLoader:batches_before(state)
+  place.check_state(state)
   local n, cut = place.extent(self, state.epoch or self.epoch)
-  return place.batches_before(n, cut, state.position // place.ranks(self))
+  return place.batches_before(n, cut, place.position(self, n, state))
 end
 
 --- An iterator over (batch, index): the batches of an epoch from number `position` on (a count;
 --- absent: from the start, or from where load_state_dict has put it). A batch is `false` where only
 --- other ranks have samples. A loop that is left early stops the helper thread.
 function DataLoader:batches(position)
+  if position ~= nil then
+    config.argument(position, "integer", "DataLoader:batches", "position", { min = 0 })
+  end
   local epoch = next_epoch(self)
   local pass = place.open(self, epoch, position)
   self._pass, self._saved = pass, nil
@@ -206,6 +216,7 @@ end
 function DataLoader:active_ranks(index)
   local pass, cut = self._pass, self._pass and self._pass.batching
   if not pass or not pass.length or (cut.world or 1) == 1 then return nil end
+  config.argument(index, "integer", "DataLoader:active_ranks", "index", { min = pass.index })
   local at = data.batch_skip(pass.length, pass.start, index - pass.index, cut)
   local _, _, _, ranks = data.span(pass.length, at, cut)
   return ranks < cut.world and ranks or nil
@@ -236,6 +247,7 @@ end
 function DataLoader:state_before(index)
   local pass = self._pass
   if not pass or not pass.length then return nil end
+  config.argument(index, "integer", "DataLoader:state_before", "index", { min = pass.index })
   local at = data.batch_skip(pass.length, pass.start, index - pass.index, pass.batching)
   return {
     epoch = pass.epoch, position = math.min(at, pass.length) * place.ranks(self), seed = pass.seed,
@@ -250,10 +262,8 @@ end
 
 --- The next pass goes on where `state` was taken.
 function DataLoader:load_state_dict(state)
-  if type(state) ~= "table" or math.type(state.position) ~= "integer" then
-    errors.blame("DataLoader: this is not the state of a loader: got %s", errors.show(state))
-  end
-  self:set_epoch(state.epoch)
+  place.check_state(state)
+  self:set_epoch(state.epoch or 0)
   self._saved, self._seed = state, state.seed
 end
 

@@ -2,10 +2,13 @@
 
 local c = require "ltrain.c"
 local collate = require "ltrain.data.collate"
+local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
+local errors = require "ltrain.core.errors"
 local passes = require "ltrain.data.loading.passes"
 local samples = require "ltrain.data.loading.samples"
 local stream = require "ltrain.data.loading.stream"
+local tree = require "ltrain.core.tree"
 
 local data = c.runtime.data
 
@@ -28,6 +31,36 @@ function place.ranks(loader)
   return shard and not loader._iterable and stream.comes_sharded(loader) and shard.world or 1
 end
 
+-- The numbers of a state; `dataset` is what the data set itself has kept.
+local STATE <const> = {
+  epoch = { min = 0 }, position = { required = true, min = 0 },
+  samples = { min = 0 }, seed = {},
+}
+
+--- Raises unless `state` is what state_dict gives.
+function place.check_state(state)
+  if type(state) ~= "table" or getmetatable(state) ~= nil then
+    errors.blame("DataLoader: this is not the state of a loader: got %s", errors.show(state))
+  end
+  for name, bounds in tree.pairs(STATE) do
+    if state[name] ~= nil or bounds.required then
+      config.argument(state[name], "integer", "DataLoader: state", name, bounds)
+    end
+  end
+end
+
+--- The position in this rank's order of n samples (nil: unknown) that a state says.
+function place.position(loader, n, state)
+  local ranks = place.ranks(loader)
+  local position = state.position // ranks
+  if not n then return position end
+  if position > n and ranks == 1 and not loader._iterable then
+    errors.blame("DataLoader: the state was taken after sample %d, the epoch has %d samples",
+      position, n)
+  end
+  return math.min(position, n) -- other ranks may have filled up their parts
+end
+
 --- Whole batches before a position, of those that an epoch of n samples (nil: unknown) has.
 function place.batches_before(n, cut, position)
   if not n then return position // cut.batch_size end
@@ -46,9 +79,9 @@ end
 -- The position and the number of the first batch: of batch `index`, of the state that was loaded,
 -- or of the start.
 local function start_of(loader, n, cut, index)
-  if index then return n and data.batch_skip(n, 0, index, cut) or index * cut.batch_size, index end
-  local saved = loader._saved
-  local position = saved and saved.position // place.ranks(loader) or 0
+  if index and n then return data.batch_skip(n, 0, index, cut), index end
+  if index then return math.min(index, samples.MOST // cut.batch_size) * cut.batch_size, index end
+  local position = loader._saved and place.position(loader, n, loader._saved) or 0
   return position, place.batches_before(n, cut, position)
 end
 

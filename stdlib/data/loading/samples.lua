@@ -5,6 +5,9 @@ local has_method = require "ltrain.core.has_method"
 
 local samples = {}
 
+--- More no data set has (see LT_SAMPLES_MAX): counts of samples can be multiplied.
+samples.MOST = 1 << 40
+
 local function metamethod(value, name)
   local meta = getmetatable(value)
   return type(meta) == "table" and meta[name] or nil
@@ -26,13 +29,18 @@ function samples.count(dataset, where)
   local n = #dataset
   if math.type(n) ~= "integer" or n < 0 then
     errors.blame("%s: #dataset must be a count: got %s", where, errors.show(n))
+  elseif n > samples.MOST then
+    errors.blame("%s: #dataset must be at most %d: got %d: for samples without an end give an "
+      .. "IterableDataset or a function", where, samples.MOST, n)
   end
   return n
 end
 
 --- The length of an iterable data set, nil when it tells none.
 function samples.length_of_iterable(dataset)
-  if type(dataset) == "table" and metamethod(dataset, "__len") then return #dataset end
+  if type(dataset) == "table" and metamethod(dataset, "__len") then
+    return samples.count(dataset, "DataLoader")
+  end
 end
 
 -- Several values of one sample are a list.
