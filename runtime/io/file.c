@@ -67,30 +67,37 @@ static bool may_write(lt_ctx *c, const char *op, const char *path) {
          lt_fail(c, LT_EIO, "%s: this state may not write files: %s", op, path);
 }
 
-int lt_file_open(lt_ctx *c, const char *op, const char *path) {
+static int open_to_read(lt_ctx *c, const char *op, const char *path, int flags) {
   if (!may_read(c, op, path)) return -1;
   int fd;
-  do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC, 0);
+  do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC | flags, 0);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) fail_errno(c, op, "open", path);
   return fd;
 }
 
-void lt_file_close(lt_ctx *c, int fd) {
-  if (fd >= 0) lt_files(c)->close(fd);
+static bool check_plain(lt_ctx *c, const char *op, const char *path, const struct stat *info) {
+  return S_ISREG(info->st_mode) || lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path);
 }
 
-int64_t lt_file_size(lt_ctx *c, const char *op, const char *path, int fd) {
+/* Opening alone may do something to a device: it is looked at before, and what was opened after. */
+int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size) {
   struct stat info;
-  if (lt_files(c)->fstat(fd, &info) != 0) {
+  if (!may_read(c, op, path)) return -1;
+  if (lt_files(c)->stat(path, &info) == 0 && !check_plain(c, op, path, &info)) return -1;
+  int fd = open_to_read(c, op, path, O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return -1;
+  if (lt_files(c)->fstat(fd, &info) != 0)
     fail_errno(c, op, "read", path);
-    return -1;
-  }
-  if (!S_ISREG(info.st_mode)) {
-    lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path);
-    return -1;
-  }
-  return (int64_t)info.st_size;
+  else if (check_plain(c, op, path, &info))
+    *size = (int64_t)info.st_size;
+  if (lt_ok(c)) return fd;
+  lt_file_close(c, fd);
+  return -1;
+}
+
+void lt_file_close(lt_ctx *c, int fd) {
+  if (fd >= 0) lt_files(c)->close(fd);
 }
 
 bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,
@@ -116,7 +123,7 @@ static size_t first_capacity(lt_ctx *c, int fd, size_t limit) {
 }
 
 char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size) {
-  int fd = lt_file_open(c, op, path);
+  int fd = open_to_read(c, op, path, 0);
   if (fd < 0) return NULL;
   size_t capacity = first_capacity(c, fd, limit), n = 0;
   char *data = NULL;

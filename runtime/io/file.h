@@ -42,12 +42,11 @@ const lt_file_ops *lt_files(const lt_ctx *c);
 /* In all that follows `op` begins the error text ("load: cannot open a.st: No such file"); the
    ctx's policy is asked first. */
 
-/* Open for reading; -1 with a failure in the ctx. lt_file_close ignores errors: reading is done. */
-int lt_file_open(lt_ctx *c, const char *op, const char *path);
+/* Open a plain file for reading, and its size; -1 with a failure in the ctx. A folder, a pipe or a
+   device is refused: opening a pipe would wait for a writer. lt_file_close ignores errors: reading
+   is done. */
+int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size);
 void lt_file_close(lt_ctx *c, int fd);
-
-/* Size of an open regular file; -1 with a failure (a folder or a pipe has none). */
-int64_t lt_file_size(lt_ctx *c, const char *op, const char *path, int fd);
 
 /* Exactly n bytes from `offset`; a file that ends before fails. */
 bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,

@@ -150,6 +150,10 @@ static lt_tensor *read_tensor(lt_ctx *c, source *s) {
 
 lt_tensor *lt_idx_read(lt_ctx *c, const char *op, const char *path) {
   size_t size;
+  if (lt_file_kind_of(c, path) == LT_OTHER_FILE) {
+    lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path);
+    return NULL;
+  }
   char *data = lt_file_load(c, op, path, MAX_FILE, &size);
   if (data == NULL) return NULL;
   source s = {.op = op, .path = path, .data = (const unsigned char *)data, .size = size};

@@ -177,6 +177,32 @@ static bool read_aliases(lt_ctx *c, lt_safetensors *s) {
   return true;
 }
 
+char *lt_header_crc(char *text, size_t n, uint32_t *crc) {
+  static const char mark[] = "\"" LT_CRC_KEY "\":\""; /* no string of JSON has such quotes */
+  const size_t length = sizeof mark - 1;
+  for (char *at = text; (at = memchr(at, '"', n - (size_t)(at - text))) != NULL; at++) {
+    if (n - (size_t)(at - text) < length + 8) return NULL;
+    if (memcmp(at, mark, length) != 0) continue;
+    memset(at + length, '0', 8);
+    *crc = (uint32_t)crc32_z(crc32_z(0, NULL, 0), (const unsigned char *)text, n);
+    return at + length;
+  }
+  return NULL;
+}
+
+static bool check_crc(lt_ctx *c, const lt_safetensors *s, char *text, size_t n) {
+  const json_t *metadata = json_object_get(s->header, "__metadata__");
+  const json_t *told = json_object_get(metadata, LT_CRC_KEY);
+  uint32_t crc = 0;
+  if (told == NULL) return true;
+  char digits[9] = "";
+  if (lt_header_crc(text, n, &crc) != NULL) snprintf(digits, sizeof digits, "%08x", (unsigned)crc);
+  const char *value = json_string_value(told);
+  return (value != NULL && strcmp(value, digits) == 0) ||
+         lt_fail(c, LT_EIO, "%s: %s: damaged: the bytes of the header have changed", s->op,
+                 s->path);
+}
+
 static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
   unsigned char head[8];
   if (file_size < 8)
@@ -193,19 +219,21 @@ static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
     char what[LT_FAILURE_TEXT / 2];
     snprintf(what, sizeof what, "%s: %s: header", s->op, s->path);
     s->header = lt_json_parse(c, what, text, n, HEADER_DEPTH, false);
+    if (s->header != NULL) check_crc(c, s, text, n);
   }
   if (text != NULL) lt_free(c, text, n + 1);
   s->data_start = 8 + (int64_t)n;
-  if (s->header == NULL) return false;
+  if (s->header == NULL || !lt_ok(c)) return false;
   return json_is_object(s->header) ||
          lt_fail(c, LT_EIO, "%s: %s: the header is not an object", s->op, s->path);
 }
 
 bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path) {
-  *s = (lt_safetensors){.op = op, .path = path, .fd = lt_file_open(c, op, path)};
+  *s = (lt_safetensors){.op = op, .path = path};
+  s->fd = lt_file_open(c, op, path, &s->size);
   if (s->fd < 0) return false;
-  int64_t size = s->size = lt_file_size(c, op, path, s->fd);
-  if (size >= 0 && read_header(c, s, size) && read_metadata(c, s) && read_entries(c, s) &&
+  int64_t size = s->size;
+  if (read_header(c, s, size) && read_metadata(c, s) && read_entries(c, s) &&
       check_layout(c, s, size) && read_aliases(c, s))
     return true;
   lt_safetensors_close(c, s);

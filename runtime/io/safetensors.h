@@ -11,6 +11,10 @@
 
 #define LT_ALIASES_KEY "ltrain.aliases"
 
+/* The metadata key of a CRC-32 of the header's JSON, with eight zeros in its place. It is written
+   where the metadata has the key, whatever the value; where it is there, a reader checks it. */
+#define LT_CRC_KEY "ltrain.crc32"
+
 typedef struct lt_named_tensor {
   const char *name;
   lt_tensor *tensor;
@@ -65,6 +69,10 @@ void lt_safetensors_close(lt_ctx *c, lt_safetensors *s);
    copied where it is written; a small one, or one that is not aligned, is read. Types that ltrain
    lacks fail here. */
 lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i);
+
+/* The eight digits of the header's CRC within its text, NULL when it has none; *crc is what they
+   should be. They are zeros afterwards. */
+char *lt_header_crc(char *text, size_t n, uint32_t *crc);
 
 /* CRC-32 (as zlib) of the bytes of a row-major tensor. */
 bool lt_tensor_crc32(lt_ctx *c, lt_tensor *t, uint32_t *out);

@@ -170,6 +170,11 @@ static bool write_header(lt_json *w, const char *op, int64_t count, const item *
     return lt_fail(w->c, LT_EARG, "%s: names and metadata take %zu bytes, the format allows %d", op,
                    w->size, MAX_HEADER);
   for (int i = 0; i < 8; i++) w->data[i] = (char)(n >> (8 * i));
+  uint32_t crc;
+  char digits[9], *crc_at = n_metadata > 0 ? lt_header_crc(w->data + 8, n, &crc) : NULL;
+  if (crc_at == NULL) return true;
+  snprintf(digits, sizeof digits, "%08x", (unsigned)crc);
+  memcpy(crc_at, digits, 8);
   return true;
 }
 

@@ -218,7 +218,7 @@ describe("lt.load", function()
   it("refuses a newer format with both numbers", function()
     lt.save(path, { 1 })
     local newer = bytes_of(path):gsub('\\"format\\":1', '\\"format\\":2')
-    write(path, newer)
+    write(path, (newer:gsub("ltrain.crc32", "ltrain.other")))
     local value, message = lt.load(path)
     assert.is_nil(value)
     has(message, "format 2; this ltrain reads up to 1")
@@ -293,5 +293,53 @@ describe("lt.io", function()
     has(error_of(lt.io.read_file, 3), "the path must be a string, got number")
     has(error_of(lt.io.save_safetensors, path, { a = 1 }), "'a' must be a tensor, got number")
     has(error_of(lt.io.save_safetensors, path, {}, { a = 1 }), "metadata 'a' must be a string")
+  end)
+end)
+
+describe("the header of a file", function()
+  local value <const> = { name = "x", list = { 1, 2.5, true }, weight = lt.arange(3) }
+
+  it("has a checksum: a changed bit is refused in a sentence", function()
+    assert(lt.save(path, value))
+    local bytes = bytes_of(path)
+    local last = 8 + string.unpack("<I8", bytes)
+    assert.is_true(last > 200)
+    for at = 1, last do
+      local byte = string.char(bytes:byte(at) ~ 1 << at % 8)
+      write(path, bytes:sub(1, at - 1) .. byte .. bytes:sub(at + 1))
+      local loaded, message = lt.load(path)
+      assert.is_nil(loaded, at)
+      assert.equal("load: " .. path, message:sub(1, 6 + #path))
+    end
+  end)
+
+  it("without a checksum is read, as older files are", function()
+    assert(lt.save(path, value))
+    local bytes = bytes_of(path)
+    local head = bytes:sub(9, 8 + string.unpack("<I8", bytes))
+    local cut = head:gsub(',?"ltrain.crc32":"%x+"', "")
+    local old = cut:gsub(',\\"sealed\\":true', "")
+    assert.is_true(#old < #cut and #cut < #head)
+    write(path, string.pack("<I8", #old) .. old .. bytes:sub(9 + #head))
+    assert.same({ 1, 2.5, true }, assert(lt.load(path)).list)
+    write(path, string.pack("<I8", #cut) .. cut .. bytes:sub(9 + #head))
+    has(select(2, lt.load(path)), "damaged: the checksum of the header is missing")
+  end)
+end)
+
+describe("what is no plain file", function()
+  it("is refused before it is opened: a pipe that nobody writes, a device, a folder", function()
+    os.remove(path)
+    assert(os.execute(("mkfifo '%s'"):format(path)))
+    for _, name in ipairs { path, "/dev/zero", "/dev/null", "/tmp" } do
+      local value, message = lt.load(name)
+      assert.is_nil(value)
+      assert.equal("load: not a plain file: " .. name, message)
+    end
+    for _, command in ipairs { "info", "hash" } do
+      local pipe <close> = assert(io.popen(("'%s' %s '%s' 2>&1"):format(arg[-1] or "build/ltrain",
+        command, path)))
+      has(pipe:read "a", "not a plain file: " .. path)
+    end
   end)
 end)

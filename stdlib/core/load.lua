@@ -5,13 +5,10 @@ local errors = require "ltrain.core.errors"
 local packing = require "ltrain.trainer.saving.packing"
 
 local FORMAT <const> = 1
-local KEY <const> = "ltrain"
 
-local function wrong_format(path, text)
-  if type(text) ~= "table" or math.type(text.format) ~= "integer" then
-    return ("load: %s: the text under '%s' is not ltrain's"):format(path, KEY)
-  elseif text.format > FORMAT then
-    return ("load: %s: format %d; this ltrain reads up to %d"):format(path, text.format, FORMAT)
+local function wrong_format(text)
+  if text.format > FORMAT then
+    return ("format %d; this ltrain reads up to %d"):format(text.format, FORMAT)
   end
 end
 
@@ -23,13 +20,9 @@ return function(path)
   end
   local tensors, metadata = c.io.load_safetensors(path)
   if not tensors then return nil, metadata end
-  if not metadata[KEY] then return tensors, metadata end
-  local text, message = c.io.json_decode(metadata[KEY])
-  if text == nil then return nil, ("load: %s: %s"):format(path, message) end
-  local reason = wrong_format(path, text)
-  if reason then return nil, reason end
-  local damage = packing.damage(text.crc, tensors)
-  if damage then return nil, ("load: %s: %s"):format(path, damage) end
+  if not metadata[packing.KEY] then return tensors, metadata end
+  local text, message = packing.text(metadata, tensors, wrong_format)
+  if not text then return nil, ("load: %s: %s"):format(path, message) end
   if text.tree == nil then return tensors, metadata end
   return packing.unpack(text.tree, tensors)
 end

@@ -5,7 +5,6 @@ local errors = require "ltrain.core.errors"
 local packing = require "ltrain.trainer.saving.packing"
 
 local FORMAT <const> = 1
-local KEY <const> = "ltrain"
 
 --- Writes nested tables of tensors, numbers, strings and booleans as one safetensors file; a
 --- tensor's name is its path. The former file stays until the new one is whole. Returns true, or
@@ -19,6 +18,5 @@ return function(path, value)
   local tensors = {}
   local name = type(value) == "table" and "" or "value"
   local text = { format = FORMAT, tree = packing.pack(value, name, tensors, "save") }
-  text.crc = packing.checksums(tensors)
-  return c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) })
+  return c.io.save_safetensors(path, tensors, packing.metadata(text, tensors))
 end

@@ -10,7 +10,7 @@ local tree = require "ltrain.core.tree"
 local checkpoint_file = {}
 
 local FORMAT <const> = 1
-local KEY <const> = "ltrain"
+local OF_FILE <const> = { crc = true, format = true, sealed = true }
 
 -- Fields of a checkpoint that hold trees of state, and the prefix of their tensors.
 local TREES <const> = {
@@ -60,27 +60,23 @@ end
 -- the new one is whole. Returns true, or nil and why it could not be written.
 function checkpoint_file.write(saved, path)
   local tensors, text = serialise(saved)
-  text.crc = packing.checksums(tensors)
+  local metadata = packing.metadata(text, tensors)
   local aliases = add_aliases(saved, tensors)
   local folder = path:match("^(.*)/[^/]*$")
   if folder and folder ~= "" then
     local made, why = c.io.make_folder(folder)
     if not made then return nil, why end
   end
-  local ok, message = c.io.save_safetensors(path, tensors, { [KEY] = c.io.json_encode(text) },
-    aliases)
+  local ok, message = c.io.save_safetensors(path, tensors, metadata, aliases)
   if not ok then return nil, (message:gsub("^save: ", "")) end
   return true
 end
 
-local function check_format(path, text)
-  if type(text) ~= "table" or math.type(text.format) ~= "integer" then
-    return ("%s: the text under '%s' is not that of a checkpoint"):format(path, KEY)
-  elseif text.tree ~= nil then
-    return path .. ": not a checkpoint: lt.save wrote it, and lt.load reads it"
+local function wrong_format(text)
+  if text.tree ~= nil then
+    return "not a checkpoint: lt.save wrote it, and lt.load reads it"
   elseif text.format > FORMAT then
-    return ("%s: checkpoint format %d; this ltrain reads up to %d"):format(path, text.format,
-      FORMAT)
+    return ("checkpoint format %d; this ltrain reads up to %d"):format(text.format, FORMAT)
   end
 end
 
@@ -91,7 +87,7 @@ local function deserialise(text, tensors)
     if path then saved.state_dict[path] = tensor end
   end
   for key, value in tree.pairs(text) do
-    if key ~= "crc" and key ~= "format" then saved[key] = packing.unpack(value, tensors) end
+    if not OF_FILE[key] then saved[key] = packing.unpack(value, tensors) end
   end
   return saved
 end
@@ -100,14 +96,11 @@ end
 function checkpoint_file.read(path)
   local tensors, metadata = c.io.load_safetensors(path)
   if not tensors then return nil, metadata end
-  local encoded = metadata and metadata[KEY]
-  if not encoded then return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'" end
-  local text, message = c.io.json_decode(encoded)
-  if text == nil then return nil, ("%s: %s"):format(path, message) end
-  local wrong = check_format(path, text)
-  if wrong then return nil, wrong end
-  local damage = packing.damage(text.crc, tensors)
-  if damage then return nil, ("%s: %s"):format(path, damage) end
+  if not metadata[packing.KEY] then
+    return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'"
+  end
+  local text, message = packing.text(metadata, tensors, wrong_format)
+  if not text then return nil, ("%s: %s"):format(path, message) end
   return deserialise(text, tensors)
 end
 

@@ -10,6 +10,10 @@ local tree = require "ltrain.core.tree"
 
 local packing = {}
 
+--- The metadata key of the text.
+packing.KEY = "ltrain"
+local HEADER_CRC <const> = "ltrain.crc32"
+
 local TENSOR <const> = "$tensor" -- the only key of a table that stands for a tensor
 local PAIRS <const> = "$pairs" -- the only key of a table whose keys are not all positions or names
 
@@ -95,23 +99,64 @@ function packing.unpack(value, tensors)
   return result
 end
 
---- A checksum of each tensor, to be saved with them.
-function packing.checksums(tensors)
+--- The metadata of a file: `text`, to which checksums of the tensors are added. The writer puts one
+--- of the header in place of the zeros.
+function packing.metadata(text, tensors)
   local sums = {}
   for name, tensor in next, tensors do sums[name] = c.io.crc32(tensor) end
-  return sums
+  text.crc, text.sealed = sums, true
+  return { [packing.KEY] = c.io.json_encode(text), [HEADER_CRC] = "00000000" }
 end
 
---- What is wrong with the tensors of a file by the checksums that it has (nil: none); nil when all
---- are there as they were.
-function packing.damage(sums, tensors)
-  for name, sum in tree.pairs(sums or {}) do
+-- What is wrong with the notes of a tree: one that names no tensor of the file, no list of pairs.
+local function wrong_note(value, tensors)
+  if type(value) ~= "table" then return nil end
+  local name, pairs_of = value[TENSOR], value[PAIRS]
+  if name ~= nil then
+    if tensors[name] ~= nil then return nil end
+    return ("damaged: tensor %s is missing"):format(errors.show(name))
+  elseif pairs_of ~= nil then
+    for _, pair in ipairs(type(pairs_of) == "table" and pairs_of or { false }) do
+      local key = type(pair) == "table" and pair[1]
+      if type(key) ~= "string" and type(key) ~= "number" or key ~= key then
+        return "damaged: a table of pairs has no pairs"
+      end
+    end
+  end
+  for _, held in tree.pairs(pairs_of or value) do
+    local wrong = wrong_note(held, tensors)
+    if wrong then return wrong end
+  end
+end
+
+-- What is wrong with the tensors by the checksums that a text has.
+local function wrong_sum(text, metadata, tensors)
+  local sums = text.crc or {}
+  if type(sums) ~= "table" then
+    return ("damaged: field 'crc' must be a table: got %s"):format(errors.show(sums))
+  elseif text.sealed and not metadata[HEADER_CRC] then
+    return "damaged: the checksum of the header is missing"
+  end
+  for name, sum in tree.pairs(sums) do
     if tensors[name] == nil then
       return ("damaged: tensor '%s' is missing"):format(name)
     elseif c.io.crc32(tensors[name]) ~= sum then
       return ("damaged: the bytes of tensor '%s' have changed"):format(name)
     end
   end
+end
+
+--- The text of a file that was written so, as a table that can be unpacked; nil and what is wrong
+--- with it or with the tensors. `check(text)` is asked first. Older files have fewer checksums.
+function packing.text(metadata, tensors, check)
+  local text, message = c.io.json_decode(metadata[packing.KEY])
+  if text == nil then return nil, message end
+  if type(text) ~= "table" or math.type(text.format) ~= "integer" then
+    return nil, ("the text under '%s' is not ltrain's"):format(packing.KEY)
+  end
+  local wrong = check(text) or wrong_sum(text, metadata, tensors) or wrong_note(text, tensors)
+  if wrong then return nil, wrong end
+  return text
 end
 
 return packing
