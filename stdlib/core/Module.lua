@@ -195,9 +195,10 @@ local function iterate(list, key, value)
   end
 end
 
-local function values(list)
-  local out = { names = {} }
-  for i, item in ipairs(list) do out[i], out.names[i] = item.value, item.name end
+local function values(list, key)
+  local out, names = {}, {}
+  for i, item in ipairs(list) do out[i], names[i] = item[key], item.name end
+  out.names = names
   return out
 end
 
@@ -208,24 +209,16 @@ function Module:named_parameters() return iterate(tensors_of(self, false), "name
 function Module:named_buffers() return iterate(tensors_of(self, true), "name", "value") end
 
 --- The list of parameters; its field `names` has their names.
-function Module:parameters() return values(tensors_of(self, false)) end
+function Module:parameters() return values(tensors_of(self, false), "value") end
 
 --- The list of buffers, likewise.
-function Module:buffers() return values(tensors_of(self, true)) end
-
-local function modules_of(module)
-  local list = {}
-  for i, entry in ipairs(walk.modules(module)) do
-    list[i] = { name = entry.name, value = entry.module }
-  end
-  return list
-end
+function Module:buffers() return values(tensors_of(self, true), "value") end
 
 --- `for name, module in net:named_modules() do`: itself (named "") and all below, once each.
-function Module:named_modules() return iterate(modules_of(self), "name", "value") end
+function Module:named_modules() return iterate(walk.modules(self), "name", "module") end
 
 --- The list of itself and all modules below.
-function Module:modules() return values(modules_of(self)) end
+function Module:modules() return values(walk.modules(self), "module") end
 
 local function children_of(module)
   local list, seen = {}, {}
@@ -242,7 +235,7 @@ end
 function Module:named_children() return iterate(children_of(self), "name", "value") end
 
 --- The list of modules that it holds itself.
-function Module:children() return values(children_of(self)) end
+function Module:children() return values(children_of(self), "value") end
 
 --- How many numbers the parameters have. Options: trainable (false) counts only those with
 --- requires_grad.

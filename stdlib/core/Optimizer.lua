@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
 local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
@@ -22,13 +23,15 @@ end
 
 -- Groups.
 
-local function check_parameter(self, value, place)
+local function check_parameter(self, value, i, name)
+  if c.is_tensor(value) and value.is_leaf and not self._known[value] then return end
+  local place = ("parameter %d ('%s')"):format(i, name)
   if not c.is_tensor(value) then
     errors.blame("%s: %s must be a tensor: got %s", where(self), place, errors.show(value))
   elseif not value.is_leaf then
     errors.blame("%s: %s is the result of an operation: only leaves can be optimized", where(self),
       place)
-  elseif self._known[value] then
+  else
     errors.blame("%s: %s is there twice, as '%s' too", where(self), place, self._known[value])
   end
 end
@@ -43,7 +46,7 @@ local function group_of(self, params, given)
   group.params, group.names = {}, {}
   for i, value in ipairs(params) do
     local name = params.names and params.names[i] or tostring(self._count)
-    check_parameter(self, value, ("parameter %d ('%s')"):format(i, name))
+    check_parameter(self, value, i, name)
     self._known[value] = name
     self._count = self._count + 1
     group.params[i], group.names[i] = value, name
@@ -267,7 +270,7 @@ local function load_slots(self, parameter, name, slots)
   local state = {}
   for slot, value in tree.pairs(slots) do
     if c.is_tensor(value) and value.ndim > 0
-      and errors.show_shape(value) ~= errors.show_shape(parameter) then
+      and not has_shape(value, parameter) then
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
         name, errors.show_shape(value), errors.show_shape(parameter))
     end

@@ -4,10 +4,13 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local has_shape = require "ltrain.core.has_shape"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local module_state = {}
+
+local NONE <const> = {} -- the other names of a tensor that has one
 
 --- The module's parameters and saved buffers by name: { ["net.0.weight"] = tensor }, sharing memory
 --- with the module. A tensor with several names is there once, under the first.
@@ -17,10 +20,6 @@ function module_state.state_dict(self)
     if item.buffer ~= "unsaved" then state[item.name] = item.value:detach() end
   end
   return state
-end
-
-local function same_shape(a, b)
-  return errors.show_shape(a) == errors.show_shape(b)
 end
 
 -- What is to be written where, and the three lists of what does not fit.
@@ -34,15 +33,15 @@ local function compare(module, given)
   local known, plan = {}, { writes = {}, missing = {}, unexpected = {}, shapes = {} }
   for _, item in ipairs(list) do
     if item.buffer ~= "unsaved" then
-      local names = { item.name, table.unpack(other_names[item.name] or {}) }
-      local source
-      for _, name in ipairs(names) do
+      local source = given[item.name]
+      known[item.name] = true
+      for _, name in ipairs(other_names[item.name] or NONE) do
         known[name] = true
         source = source or given[name]
       end
       if source == nil then
         plan.missing[#plan.missing + 1] = item.name
-      elseif not same_shape(source, item.value) then
+      elseif not has_shape(source, item.value) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show_shape(source))
       else

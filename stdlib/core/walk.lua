@@ -13,6 +13,8 @@ local tree = require "ltrain.core.tree"
 
 local walk = {}
 
+local NONE <const> = {} -- the list of a module that holds nothing of a kind
+
 --- Whether a value is a Module: its class has `__module`, which classes below inherit.
 function walk.is_module(value)
   if type(value) ~= "table" then return false end
@@ -57,19 +59,22 @@ local function keys_of(holder)
   return sorted(numbers), names, others
 end
 
--- The keys of a module's fields, in order.
-local function field_keys(module)
-  local keys, names = keys_of(module)
-  local order, seen = rawget(module, "_order") or {}, {}
-  for _, key in ipairs(order) do
-    if not seen[key] and rawget(module, key) ~= nil then keys[#keys + 1] = key end
-    seen[key] = true
+-- The keys of a module's fields besides those whose order was noted: positions, and names that were
+-- assigned by rawset, both sorted; nil where there are none, as in most modules.
+local function other_keys(module, order)
+  local numbers, rest
+  for key, value in next, module do
+    if order[key] ~= true and (type(value) == "table" or type(value) == "userdata") then
+      if math.type(key) == "integer" then
+        numbers = numbers or {}
+        numbers[#numbers + 1] = key
+      elseif type(key) == "string" and not walk.is_skipped(key) then
+        rest = rest or {}
+        rest[#rest + 1] = key
+      end
+    end
   end
-  local rest = {} -- assigned by rawset
-  for _, key in ipairs(names) do
-    if not seen[key] and not walk.is_skipped(key) then rest[#rest + 1] = key end
-  end
-  return table.move(sorted(rest), 1, #rest, #keys + 1, keys)
+  return numbers and sorted(numbers), rest and sorted(rest)
 end
 
 -- Whether a plain table has keys of more than one kind, or of a kind that has no order.
@@ -109,6 +114,7 @@ end
 -- Looks into a plain table. One met before is not looked at again: plain data may be shared, or
 -- contain itself.
 local function look_into(found, holder, key)
+  found.seen = found.seen or {}
   if found.seen[holder] then return end
   found.seen[holder] = true
   local numbers, names, others = keys_of(holder)
@@ -125,61 +131,79 @@ local function look_into(found, holder, key)
   keys[#keys] = nil
 end
 
--- An item for holder[key], at the end of `list`.
-local function add(found, list, holder, key, value)
-  local keys, way, name = found.keys, nil, key
+-- An item for holder[key], at the end of the list that the entry has under the name `kind`.
+local function add(found, kind, holder, key, value)
+  local entry, keys, way, name = found.entry, found.keys, nil, key
   if math.type(key) == "integer" then name = key - 1 end
   if #keys > 0 then
     way = table.move(keys, 1, #keys, 1, {})
     way[#way + 1] = key
     name = tree.name(way)
+  elseif type(name) ~= "string" then
+    name = tostring(name)
   end
-  list[#list + 1] = { holder = holder, key = key, value = value, way = way, entry = found.entry,
-                      name = found.prefix .. tostring(name) }
+  local list = entry[kind]
+  if list == NONE then
+    list = {}
+    entry[kind] = list
+  end
+  local item = { holder = holder, key = key, value = value, way = way, entry = entry,
+                 name = found.prefix .. name }
+  list[#list + 1] = item
+  return item
 end
 
 -- Sorts one value, holder[key], into the tensors, children or objects of the entry.
 function look(found, holder, key)
   local value = rawget(holder, key)
   local kind = type(value)
-  local entry = found.entry
   if kind == "userdata" then
     if c.is_parameter(value) then
       found.count = found.count + 1
-      add(found, entry.tensors, holder, key, value)
-    elseif holder == entry.module and found.buffers and found.buffers[key] then
+      add(found, "tensors", holder, key, value)
+    elseif found.buffers and holder == found.entry.module and found.buffers[key] then
       found.count = found.count + 1
-      add(found, found.buffer_tensors, holder, key, value)
+      add(found, "buffers", holder, key, value).buffer = found.buffers[key]
     end
   elseif kind == "table" then
     if getmetatable(value) == nil then
       look_into(found, value, key)
     elseif walk.is_module(value) then
       found.count = found.count + 1
-      add(found, entry.children, holder, key, value)
+      add(found, "children", holder, key, value)
     else
-      add(found, entry.objects, holder, key, value)
+      add(found, "objects", holder, key, value)
     end
   end
 end
 
--- What one module holds itself: the lists of `entry` are filled.
-local function look_at(root, entry)
-  local module, buffers = entry.module, rawget(entry.module, "_buffers")
-  local found = { root = root, entry = entry, buffers = buffers, buffer_tensors = {}, seen = {},
-                  prefix = entry.item and entry.name .. "." or "", keys = {}, count = 0 }
-  entry.tensors, entry.children, entry.objects = {}, {}, {}
-  for _, key in ipairs(field_keys(module)) do look(found, module, key) end
-  for _, item in ipairs(found.buffer_tensors) do
-    item.buffer = buffers[item.key]
-    entry.tensors[#entry.tensors + 1] = item
+-- What is known on the way through the modules below `root`. `keys` lead from a module into its
+-- plain tables, `seen` are those tables.
+local function new_search(root)
+  return { root = walk.class_name(root), keys = {} }
+end
+
+-- What one module holds itself: the lists of `entry` are filled. `found` is that of the walk.
+local function look_at(found, entry)
+  local module = entry.module
+  found.entry, found.buffers, found.seen = entry, rawget(module, "_buffers"), nil
+  found.prefix, found.count = entry.item and entry.name .. "." or "", 0
+  entry.tensors, entry.buffers, entry.children, entry.objects = NONE, NONE, NONE, NONE
+  local order = rawget(module, "_order") or NONE
+  local numbers, rest = other_keys(module, order)
+  for i = 1, numbers and #numbers or 0 do look(found, module, numbers[i]) end
+  for i = 1, #order do look(found, module, order[i]) end
+  for i = 1, rest and #rest or 0 do look(found, module, rest[i]) end
+  if entry.buffers ~= NONE then
+    local tensors = entry.tensors == NONE and {} or entry.tensors
+    entry.tensors = table.move(entry.buffers, 1, #entry.buffers, #tensors + 1, tensors)
   end
   return entry
 end
 
 --- The modules that a module holds itself: a list of { name =, key =, value =, ... }.
 function walk.children(module)
-  return look_at(walk.class_name(module), { module = module, name = "" }).children
+  return look_at(new_search(module), { module = module, name = "" }).children
 end
 
 -- All modules.
@@ -187,13 +211,13 @@ end
 local function visit(state, module, item)
   local list = state.list
   local entry = { module = module, item = item, name = item and item.name or "" }
-  look_at(state.root, entry)
+  look_at(state.search, entry)
   list[#list + 1] = entry
   state.open[module], state.seen[module], entry.first = true, entry, #list
   for _, child in ipairs(entry.children) do
     if state.open[child.value] then
       errors.blame("%s: a module inside itself: begin the field's name with _ to leave it out",
-        tree.path(state.root, walk.keys(child)))
+        tree.path(state.search.root, walk.keys(child)))
     elseif state.seen[child.value] then
       child.again = state.seen[child.value]
       state.again[#state.again + 1] = child
@@ -211,7 +235,7 @@ end
 --- the three lists are { name =, value =, holder =, key =, entry =, ... }. The second result lists
 --- the children that are modules which were met before; their field `again` is the entry of that.
 function walk.modules(root)
-  local state = { root = walk.class_name(root), list = {}, again = {}, open = {}, seen = {} }
+  local state = { search = new_search(root), list = {}, again = {}, open = {}, seen = {} }
   visit(state, root)
   return state.list, state.again
 end
@@ -231,8 +255,7 @@ local function alias_modules(modules, first, places, aliases)
 end
 
 -- A field name with a dot can make two tensors that a file could not tell apart.
-local function check_name(root, item, other)
-  if not other then return end
+local function refuse_name(root, item)
   errors.blame("%s and another tensor are both called '%s' in state_dict: rename a field",
     tree.path(walk.class_name(root), walk.keys(item)), item.name)
 end
@@ -240,7 +263,7 @@ end
 --- All parameters and buffers, once each under their first path: a list of
 --- { name =, value =, holder =, key =, entry =, buffer = }; buffer is nil for a parameter, "saved"
 --- or "unsaved" for a buffer. The second result maps the other names of tensors that have several
---- to the first.
+--- to the first, the third is the list of walk.modules.
 function walk.tensors(root)
   local list, aliases, first, named = {}, {}, {}, {}
   local modules, places = walk.modules(root)
@@ -250,14 +273,14 @@ function walk.tensors(root)
       if met then
         aliases[item.name] = met.name
       else
-        check_name(root, item, named[item.name])
+        if named[item.name] then refuse_name(root, item) end
         first[item.value], named[item.name] = item, item
         list[#list + 1] = item
       end
     end
   end
   alias_modules(modules, first, places, aliases)
-  return list, aliases
+  return list, aliases, modules
 end
 
 return walk

@@ -4,6 +4,7 @@
 -- N rows, C classes or labels.
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
+local has_shape = require "ltrain.core.has_shape"
 
 local labelled = {}
 
@@ -50,9 +51,7 @@ function labelled.check_threshold(who, o)
 end
 
 --- Whether both have one shape.
-function labelled.same_shape(scores, labels)
-  return errors.show_shape(scores) == errors.show_shape(labels)
-end
+labelled.same_shape = has_shape
 
 --- Raises unless scores are [N, C, ...] and labels [N, ...], as in cross entropy.
 function labelled.check_classes(who, scores, labels)

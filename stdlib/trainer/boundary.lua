@@ -122,13 +122,13 @@ function boundary.note_parameters(state)
   state.parameters = known
 end
 
-local function held_by(state, tensor)
+-- The set of the parameters that optimizers step.
+local function held(state)
+  local set = {}
   for _, optimizer in ipairs(state.optimizers) do
-    for _, parameter in ipairs(parameters_of(optimizer)) do
-      if rawequal(parameter, tensor) then return true end
-    end
+    for _, parameter in ipairs(parameters_of(optimizer)) do set[parameter] = true end
   end
-  return false
+  return set
 end
 
 -- `tensor`: the new one, which knows the line of lt.parameter.
@@ -143,12 +143,13 @@ end
 function boundary.check_parameters(state, when)
   local known = state.parameters
   if not known then return end
-  local seen = {}
+  local seen, stepped = {}, nil
   for name, tensor in state.module:named_parameters() do
     local before = known.by_name[name]
     seen[name] = true
     if before == nil then
-      if not held_by(state, tensor) then complain(state, name, "is new", when, tensor) end
+      stepped = stepped or held(state)
+      if not stepped[tensor] then complain(state, name, "is new", when, tensor) end
     elseif not rawequal(before, tensor) then
       complain(state, name, "was replaced", when, tensor)
     end

@@ -19,6 +19,7 @@ local ranks = require "ltrain.trainer.ranks.rank"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
 local sources = require "ltrain.trainer.data.sources"
+local walk = require "ltrain.core.walk"
 
 local fit_loop = {}
 
@@ -299,8 +300,8 @@ end
 
 local function tell_modes(state)
   local count = 0
-  for _, module in ipairs(state.module:modules()) do
-    if not module.training then count = count + 1 end
+  for _, entry in ipairs(walk.modules(state.module)) do
+    if not entry.module.training then count = count + 1 end
   end
   if count > 0 then
     state.trainer:warn(("fit: %d modules are in evaluation mode and stay so: module:train() puts "
@@ -310,7 +311,11 @@ end
 
 -- What the first large product would wait for is made meanwhile, on a helper thread.
 local function warm_up(state)
-  if state.module:num_parameters() >= SMALL then c.runtime.warm_up() end
+  local known, count = state.parameters, 0
+  for _, name in ipairs(known.list) do
+    count = count + known.by_name[name]:numel()
+    if count >= SMALL then return c.runtime.warm_up() end
+  end
 end
 
 -- A second fit, or a resumed one, that has nothing left to do says why.
@@ -324,8 +329,8 @@ end
 -- sync_batchnorm: layers take the statistics of all ranks' samples, within this fit.
 local function mark_norms(state)
   local synced = state.many_ranks and state.trainer.options.sync_batchnorm or nil
-  for _, module in ipairs(state.module:modules()) do
-    if module.track_statistics then rawset(module, "_synced", synced) end
+  for _, entry in ipairs(walk.modules(state.module)) do
+    if entry.module.track_statistics then rawset(entry.module, "_synced", synced) end
   end
 end
 

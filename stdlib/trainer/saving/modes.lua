@@ -19,10 +19,13 @@ end
 --- { frozen = { names }, evaluating = { names } }
 function modes.collect(state)
   local kept, is_training = { frozen = {}, evaluating = {} }, training_of(state)
-  for name, parameter in state.module:named_parameters() do
-    if not parameter.requires_grad then kept.frozen[#kept.frozen + 1] = name end
+  local tensors, _, modules = walk.tensors(state.module)
+  for _, item in ipairs(tensors) do
+    if not item.buffer and not item.value.requires_grad then
+      kept.frozen[#kept.frozen + 1] = item.name
+    end
   end
-  for _, entry in ipairs(walk.modules(state.module)) do
+  for _, entry in ipairs(modules) do
     if not is_training(entry.module) then
       kept.evaluating[#kept.evaluating + 1] = entry.name
     end
