@@ -4,6 +4,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.callbacks.is_better"
 local tree = require "ltrain.core.tree"
+local shape = require "ltrain.core.shape"
 
 local EarlyStopping = Callback:extend("EarlyStopping")
 
@@ -48,6 +49,8 @@ function EarlyStopping:state_dict()
 end
 
 function EarlyStopping:load_state_dict(state)
+  shape.check(state, { best_score = "number", patience = "count", stopped_epoch = "count",
+    wait_count = "count" }, "EarlyStopping")
   self.wait_count, self.stopped_epoch = state.wait_count, state.stopped_epoch
   self.best_score, self.patience = state.best_score, state.patience
 end

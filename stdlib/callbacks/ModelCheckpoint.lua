@@ -13,6 +13,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local kept_files = require "ltrain.callbacks.kept_files"
 local tree = require "ltrain.core.tree"
+local shape = require "ltrain.core.shape"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
 
@@ -95,6 +96,7 @@ end
 
 --- In another folder only the best path still means something.
 function ModelCheckpoint:load_state_dict(saved)
+  shape.check(saved, kept_files.STATE, "ModelCheckpoint")
   if saved.dirpath ~= self.dirpath then
     self.best_model_path = saved.best_model_path
     return

@@ -2,6 +2,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
+local shape = require "ltrain.core.shape"
 
 local Timer = Callback:extend("Timer")
 
@@ -29,6 +30,7 @@ function Timer:state_dict()
 end
 
 function Timer:load_state_dict(state)
+  shape.check(state, { elapsed = "number" }, "Timer")
   self.before = state.elapsed
 end
 

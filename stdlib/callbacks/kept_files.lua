@@ -158,7 +158,15 @@ end
 
 -- What is known of the files.
 
-local STATE <const> = {
+kept_files.STATE = {
+  best_k_models = { map = "number", optional = true }, best_model_path = "string?",
+  best_model_score = "number?", current_score = "number?", dirpath = "string?",
+  kth_best_model_path = "string?", kth_value = "number?", last_model_path = "string?",
+  last_step_saved = "integer?",
+}
+
+-- Those that are kept as they are.
+local PLAIN <const> = {
   "best_model_path", "best_model_score", "current_score", "kth_best_model_path", "kth_value",
   "last_model_path", "last_step_saved",
 }
@@ -176,14 +184,14 @@ end
 --- a checkpoint does not grow with those that were saved before.
 function kept_files.state_dict(self)
   local saved = {}
-  for _, name in ipairs(STATE) do saved[name] = self[name] end
+  for _, name in ipairs(PLAIN) do saved[name] = self[name] end
   saved.best_k_models = self.save_top_k == -1 and extremes_of(self) or self.best_k_models
   return saved
 end
 
 --- Takes that back.
 function kept_files.load_state_dict(self, saved)
-  for _, name in ipairs(STATE) do self[name] = saved[name] end
+  for _, name in ipairs(PLAIN) do self[name] = saved[name] end
   self.best_k_models = saved.best_k_models or {}
 end
 

@@ -23,6 +23,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local joins = require "ltrain.core.joins"
 local together = require "ltrain.core.together"
+local shape = require "ltrain.core.shape"
 
 local Metric = class.extend(nil, "Metric")
 
@@ -248,6 +249,7 @@ end
 
 --- Takes that back.
 function Metric:load_state_dict(saved)
+  shape.check(saved, {}, getmetatable(self).__name)
   for _, state in ipairs(self:states()) do
     local value = saved[state.name]
     if type(value) ~= type(state.default) then

@@ -12,6 +12,7 @@ local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
 local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
+local shape = require "ltrain.core.shape"
 
 local Optimizer = class.extend(nil, "Optimizer")
 
@@ -267,6 +268,8 @@ local function check_groups(self, saved)
 end
 
 local function load_slots(self, parameter, name, slots)
+  local wrong = self.slots and shape.wrong(slots, { fields = self.slots }, name)
+  if wrong then errors.blame("%s: load_state_dict: state: %s", where(self), wrong) end
   local state = {}
   for slot, value in tree.pairs(slots) do
     if c.is_tensor(value) and value.ndim > 0
@@ -279,6 +282,20 @@ local function load_slots(self, parameter, name, slots)
   return state
 end
 
+-- What groups have besides the options of the class.
+local OF_GROUPS <const> = { initial_lr = { type = "number" }, name = { type = "string" } }
+
+-- An option of a group that was saved, as the constructor would take it.
+local function saved_option(self, name, value)
+  local row = self.options[name] or OF_GROUPS[name]
+  return row and config.value(value, row, where(self) .. ": load_state_dict", name) or value
+end
+
+local STATE <const> = {
+  param_groups = { list = { fields = { params = { list = "string" } } } },
+  state = { map = { map = "any" } },
+}
+
 --- Take that back: options of the groups, and the state of the parameters by path. Groups that were
 --- added later are added, by the paths of their parameters, after use_names_of.
 function Optimizer:load_state_dict(saved)
@@ -287,6 +304,7 @@ function Optimizer:load_state_dict(saved)
     errors.blame("%s: load_state_dict: not the state of an optimizer: %s", where(self),
       errors.show(saved))
   end
+  shape.check(saved, STATE, where(self))
   class.check_saved(self, saved.class, where(self))
   add_groups(self, saved)
   check_groups(self, saved)
@@ -297,7 +315,7 @@ function Optimizer:load_state_dict(saved)
       if slots then state[parameter] = load_slots(self, parameter, group.names[i], slots) end
     end
     for name, value in tree.pairs(saved.param_groups[g]) do
-      if name ~= "params" then group[name] = value end
+      if name ~= "params" then group[name] = saved_option(self, name, value) end
     end
   end
   self.state = state

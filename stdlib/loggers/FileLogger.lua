@@ -8,6 +8,7 @@ local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local version = require "ltrain.loggers.version"
+local shape = require "ltrain.core.shape"
 
 local FileLogger = Logger:extend("FileLogger")
 
@@ -105,6 +106,7 @@ function FileLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   local text = c.io.kind(self:path()) and c.io.read_file(self:path())
   if not text or not state then return end
+  shape.check(state, { rows = "count" }, getmetatable(self).__name)
   local lines, keep = lines_of(text), {}
   local header = self.has_header and 1 or 0
   for i = 1, math.min(#lines, state.rows + header) do keep[i] = lines[i] end

@@ -25,6 +25,9 @@ Adam.options = {
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
+--- What is kept of a parameter, for load_state_dict to check.
+Adam.slots = { step = "count", exp_avg = "tensor", exp_avg_sq = "tensor" }
+
 --- Whether weights decay apart from the gradient (AdamW).
 Adam.decoupled = false
 

@@ -16,6 +16,9 @@ SGD.options = {
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
+--- What is kept of a parameter, for load_state_dict to check.
+SGD.slots = { momentum_buffer = "tensor?" }
+
 --- optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9})
 function SGD:init(params, options)
   Optimizer.init(self, params, options)

@@ -5,7 +5,10 @@
 -- metadata key `ltrain`, with format = 1. No code runs when a file is opened.
 local c = require "ltrain.c"
 local packing = require "ltrain.trainer.saving.packing"
+local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
+
+local CHECKPOINT <const> = require "ltrain.trainer.saving.checkpoint_shape"
 
 local checkpoint_file = {}
 
@@ -101,7 +104,10 @@ function checkpoint_file.read(path)
   end
   local text, message = packing.text(metadata, tensors, wrong_format)
   if not text then return nil, ("%s: %s"):format(path, message) end
-  return deserialise(text, tensors)
+  local saved = deserialise(text, tensors)
+  local wrong = shape.wrong(saved, CHECKPOINT)
+  if wrong then return nil, ("%s: damaged: %s"):format(path, wrong) end
+  return saved
 end
 
 return checkpoint_file

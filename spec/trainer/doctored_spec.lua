@@ -1,0 +1,156 @@
+-- spec/trainer/doctored_spec.lua: checkpoints whose bytes or fields were changed: a sentence at the
+-- script's line, or no effect; never a crash and never an error within the library.
+--
+-- LT_EXHAUSTIVE=1 changes each bit and gives each field each wrong value.
+
+local lt = require "ltrain"
+
+local EXHAUSTIVE <const> = os.getenv "LT_EXHAUSTIVE" == "1"
+local INTERNAL <const> = "ltrain%.[%w_.]+:%d+:"
+local io_of = lt.CheckpointIO()
+
+local folder, path, changed
+
+local Net = lt.Module:extend "Net"
+
+function Net:init()
+  self.linear = lt.nn.Linear(2, 1)
+  self.mean = lt.metrics.Mean()
+end
+
+function Net:training_step(batch)
+  local y = self.linear(batch[1])
+  self.mean:update(y)
+  self:log("a", y:mean(), { on_step = true, on_epoch = true })
+  return (y - batch[2]):square():mean()
+end
+
+function Net:validation_step(batch)
+  self:log("v", (self.linear(batch[1]) - batch[2]):square():mean())
+end
+
+function Net:configure_optimizers()
+  local optimizer = lt.optim.Adam(self:parameters(), { lr = 0.01 })
+  local scheduler = lt.optim.ReduceLROnPlateau(optimizer)
+  return { optimizer = optimizer, lr_scheduler = { scheduler = scheduler, monitor = "v" } }
+end
+
+-- A fit of one epoch, saved in mid-epoch and in mid-window under `save`, or gone on with from
+-- `from`. Returns the weights.
+local function fit(save, from)
+  lt.seed(1)
+  local data = lt.data.TensorDataset(lt.randn(8, 2), lt.randn(8, 1))
+  local trainer = lt.Trainer { max_epochs = 1, enable_progress_bar = false, logger = false,
+    enable_model_summary = false, default_root_dir = folder, accumulate_grad_batches = 2,
+    num_sanity_val_steps = 0,
+    callbacks = { lt.callbacks.EarlyStopping { monitor = "v" }, lt.callbacks.Timer {},
+      lt.callbacks.ModelCheckpoint { monitor = "v", dirpath = folder .. "/kept" } } }
+  local net = Net()
+  function net.on_train_batch_end(_, _, _, index)
+    if save and index == 2 then trainer:save_checkpoint(save) end
+  end
+  trainer:fit(net, lt.data.DataLoader(data, { batch_size = 2, shuffle = true }),
+    lt.data.DataLoader(data, { batch_size = 4 }), { ckpt_path = from })
+  return lt.hash(net:state_dict())
+end
+
+local function bytes_of(name)
+  local file <close> = assert(io.open(name, "rb"))
+  return file:read "a"
+end
+
+setup(function()
+  local pipe <close> = assert(io.popen "mktemp -d")
+  folder = pipe:read "l"
+  path, changed = folder .. "/good.ckpt", folder .. "/changed.ckpt"
+  fit(path)
+end)
+
+teardown(function() os.execute(("rm -rf '%s'"):format(folder)) end)
+
+-- A fit that goes on from the changed file; `what` names the change.
+local function go_on(what)
+  local ok, message = pcall(fit, nil, changed)
+  if ok then return message end
+  message = tostring(message)
+  assert.is_nil(message:find(INTERNAL), ("%s: %s"):format(what, message))
+  assert.is_truthy(message:find("doctored_spec.lua:%d+: "), ("%s: %s"):format(what, message))
+end
+
+describe("a checkpoint with a changed bit", function()
+  it("is refused, or the run that goes on from it is the same", function()
+    local bytes, weights = bytes_of(path), fit(nil, path)
+    local step = EXHAUSTIVE and 1 or #bytes * 8 // 200
+    for bit = 0, #bytes * 8 - 1, step do
+      local at = bit // 8 + 1
+      local file <close> = assert(io.open(changed, "wb"))
+      file:write(bytes:sub(1, at - 1), string.char(bytes:byte(at) ~ 1 << bit % 8),
+        bytes:sub(at + 1))
+      file:close()
+      local saved, message = io_of:load(changed)
+      if saved then
+        assert.equal(weights, go_on("bit " .. bit), "bit " .. bit)
+      else
+        assert.is_truthy(message:find(changed, 1, true), "bit " .. bit)
+        assert.is_nil((lt.load(changed)))
+      end
+    end
+  end)
+end)
+
+-- Lists of all places in the tree, each as a list of keys.
+local function places(value, at, list)
+  if type(value) ~= "table" then return list end
+  local keys = {}
+  for key in pairs(value) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  for _, key in ipairs(keys) do
+    local place = table.move(at, 1, #at, 1, {})
+    place[#place + 1] = key
+    list[#list + 1] = place
+    places(value[key], place, list)
+  end
+  return list
+end
+
+local WRONG <const> = { -1, "x", {}, 2.5, true, math.maxinteger, { { "y" } }, -100000000, 0.0 / 0.0,
+  "", math.mininteger, { a = 1 }, 1 << 40, false }
+
+-- The checkpoint with another value at a place; nil: without one.
+local function save_changed(place, value)
+  local saved = assert(io_of:load(path))
+  local held = saved
+  for i = 1, #place - 1 do held = held[place[i]] end
+  held[place[#place]] = value
+  return pcall(io_of.save, io_of, saved, changed)
+end
+
+describe("a checkpoint with a field of another type or value", function()
+  it("is told in a sentence at the script's line, or read", function()
+    local list, count = places(assert(io_of:load(path)), {}, {}), 0
+    assert.is_true(#list > 80)
+    for n, place in ipairs(list) do
+      for k = 0, #WRONG do -- the last one: no field
+        if (EXHAUSTIVE or k == n % (#WRONG + 1)) and save_changed(place, WRONG[k + 1]) then
+          count = count + 1
+          go_on(("%s = %s"):format(table.concat(place, "."), tostring(WRONG[k + 1])))
+        end
+      end
+    end
+    assert.is_true(count > 80)
+  end)
+
+  it("names the file and the field", function()
+    for field, words in pairs { epoch = "must be a count", loops = "must be a table",
+      random = "must be a table", modes = "must be a table" } do
+      assert(save_changed({ field }, "x"))
+      local saved, message = io_of:load(changed)
+      assert.is_nil(saved)
+      assert.equal(("%s: damaged: field '%s' %s: got 'x'"):format(changed, field, words), message)
+    end
+    assert(save_changed({ "loops", "fit", "loader", "position" }, -100000000))
+    local ok, message = pcall(fit, nil, changed)
+    assert.is_false(ok)
+    assert.matches("doctored_spec.lua:%d+: .*position must be at least 0: got %-100000000", message)
+  end)
+end)

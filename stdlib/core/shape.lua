@@ -1,0 +1,101 @@
+--- stdlib/core/shape.lua: whether a tree that was read back has the fields and types that it was
+--- written with.
+--
+-- A shape is a word ("count"), several joined by "|", with "?" behind it where nil will do; or one
+-- of { list = shape }, { map = shape } (names to values) and { fields = { name = shape, ... } },
+-- with optional = true where nil will do. Fields that a shape does not name are left alone.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local shape = {}
+
+local function is_type(name)
+  return function(value) return type(value) == name end
+end
+
+local function is_integer(value) return math.type(value) == "integer" end
+
+-- Each word: how it is called, and what it takes.
+local WORDS <const> = {
+  any = { "a value", function(value) return value ~= nil end },
+  boolean = { "true or false", is_type "boolean" },
+  count = { "a count", function(value)
+    return is_integer(value) and value >= 0 and value <= 1 << 53
+  end },
+  integer = { "an integer", is_integer },
+  number = { "a number", is_type "number" },
+  string = { "a string", is_type "string" },
+  table = { "a table", is_type "table" },
+  tensor = { "a tensor", c.is_tensor },
+}
+
+local function below(path, name)
+  if math.type(name) == "integer" then return ("%s[%d]"):format(path, name) end
+  return path == "" and name or path .. "." .. name
+end
+
+local function told(path, wanted, value)
+  return ("field '%s' must be %s: got %s"):format(errors.printable(path), wanted,
+    errors.show(value))
+end
+
+local function wrong_word(value, words, path)
+  if value == nil and words:sub(-1) == "?" then return nil end
+  local names = {}
+  for word in words:gmatch "%a+" do
+    local row = WORDS[word]
+    if row[2](value) then return nil end
+    names[#names + 1] = row[1]
+  end
+  return told(path, table.concat(names, " or "), value)
+end
+
+local function wrong_list(value, of, path)
+  for key in next, value do
+    if not is_integer(key) or key < 1 or key > #value then return told(path, "a list", value) end
+  end
+  for i, held in ipairs(value) do
+    local wrong = shape.wrong(held, of, below(path, i))
+    if wrong then return wrong end
+  end
+end
+
+local function wrong_map(value, of, path)
+  for name, held in tree.pairs(value) do
+    if type(name) ~= "string" then return told(path, "a table of names", value) end
+    local wrong = shape.wrong(held, of, below(path, name))
+    if wrong then return wrong end
+  end
+end
+
+local function wrong_fields(value, fields, path)
+  for name, of in tree.pairs(fields) do
+    local wrong = shape.wrong(value[name], of, below(path, name))
+    if wrong then return wrong end
+  end
+end
+
+--- What is wrong with `value`, a sentence that names the field; nil when it has the shape.
+function shape.wrong(value, of, path)
+  path = path or ""
+  if type(of) == "string" then return wrong_word(value, of, path) end
+  if value == nil and of.optional then return nil end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    return path ~= "" and told(path, of.list and "a list" or "a table", value)
+      or ("it must be a table: got %s"):format(errors.show(value))
+  elseif of.list then
+    return wrong_list(value, of.list, path)
+  elseif of.map then
+    return wrong_map(value, of.map, path)
+  end
+  return wrong_fields(value, of.fields, path)
+end
+
+--- Raises at the user's line unless `value` has the fields; `where` begins the text.
+function shape.check(value, fields, where)
+  local wrong = shape.wrong(value, { fields = fields })
+  if wrong then errors.blame("%s: load_state_dict: %s", where, wrong) end
+end
+
+return shape

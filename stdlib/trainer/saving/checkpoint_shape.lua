@@ -1,0 +1,60 @@
+--- stdlib/trainer/saving/checkpoint_shape.lua: the fields and types of a checkpoint (core/shape).
+--
+-- A file is checked against it before any of it is used. What callbacks, optimizers, schedulers,
+-- metrics and loggers keep is checked by their load_state_dict.
+local NAMES <const> = { list = "string" }
+local FIGURES <const> = { map = "number|tensor", optional = true }
+
+local LOADER <const> = { optional = true, fields = {} } -- a loader checks its own state
+
+local PENDING <const> = { optional = true, fields = {
+  eval_batches = "count", eval_rows = "count", is_last = "boolean?", schedules = "boolean?",
+  stepped = "boolean?",
+} }
+
+-- Where a fit stands: state.progress.
+local PROGRESS <const> = { fields = {
+  batch = "count", eval_batches = "count", eval_rows = "count", in_epoch = "boolean",
+  left_out = "boolean?", loader = LOADER, pending = PENDING, predict_batches = "count",
+  skipped = "count", stepped = "count", train_batches = "count",
+} }
+
+-- A name that was logged.
+local FIGURE <const> = { fields = {
+  count = "number?", epoch_name = "string", given = "table", hook = "string", key = "string",
+  loader = "count", logger = "boolean", metric = "string?", name = "string", on_epoch = "boolean",
+  on_step = "boolean", prog_bar = "boolean", rank_zero_only = "boolean", reduce = "string",
+  step_name = "string", step_value = "number?", step_weight = "number?", sync_dist = "boolean",
+  total = "number?",
+} }
+
+local WINDOW <const> = { optional = true, fields = {
+  batches = "count", cleared = "boolean", rank_zero_only = "boolean?", used = "number",
+  weight = "number",
+} }
+
+local LOOPS <const> = { optional = true, fields = {
+  callback_metrics = FIGURES, fit = PROGRESS, logged_metrics = FIGURES, nominal_batch = "count?",
+  progress_bar_metrics = FIGURES, rank_zero_only = "boolean?",
+  results = { list = FIGURE, optional = true }, window = WINDOW,
+  cut = { optional = true, fields = { global_batch = "count?", ranks = "count?" } },
+} }
+
+return { fields = {
+  callbacks = { map = "any", optional = true },
+  class_name = "string?",
+  epoch = "count",
+  global_step = "count",
+  gradients = { map = "tensor", optional = true },
+  hyper_parameters = "table?",
+  loggers = { optional = true, list = { fields = { log_dir = "string", state = "table?" } } },
+  loops = LOOPS,
+  lr_schedulers = { list = "any", optional = true },
+  metrics = { map = "table", optional = true },
+  modes = { optional = true, fields = { evaluating = NAMES, frozen = NAMES } },
+  optimizer_states = { list = "any", optional = true },
+  random = { map = "integer", optional = true },
+  slices = { optional = true,
+    list = { fields = { grads = { map = "tensor" }, weight = "number" } } },
+  state_dict = { map = "tensor" },
+} }
