@@ -3,6 +3,7 @@
    One parallel region over all tensors: each is cut into chunks, and a chunk belongs to one tensor,
    so neither values nor sums depend on the number of threads. */
 #include <float.h>
+#include <string.h>
 
 #include "cpu/math.h"
 #include "cpu/math_f64.h"
@@ -174,21 +175,51 @@ static double squares_tile(const float *x, int64_t n) {
   return sum;
 }
 
+/* The largest size. The bits of floats without their sign are in the order of the sizes, with NaN
+   above infinity: the compiler vectorises a maximum of integers. */
+static double largest_tile(const float *x, int64_t n) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t size;
+    memcpy(&size, &x[i], sizeof size);
+    size &= 0x7fffffff;
+    most = size > most ? size : most;
+  }
+  float value;
+  memcpy(&value, &most, sizeof value);
+  return (double)value;
+}
+
+/* One chunk of f32 or less; of f64, or with any power. */
+static double norm_part_f32(const part *p, power kind) {
+  float room[LT_TILE];
+  double sum = 0;
+  for (int64_t at = p->from; at < p->to; at += p->run) {
+    int64_t n = p->to - at < p->run ? p->to - at : p->run;
+    const float *x = LT_CPU(lt_load_f32)(&p->it, 0, at, n, room);
+    sum = join(kind, sum, kind == POWER_2 ? squares_tile(x, n) : largest_tile(x, n));
+  }
+  return sum;
+}
+
+static double norm_part_f64(const part *p, power kind, double exponent) {
+  double room[LT_TILE], sum = 0;
+  for (int64_t at = p->from; at < p->to; at += LT_TILE) {
+    int64_t n = p->to - at < LT_TILE ? p->to - at : LT_TILE;
+    const double *x = LT_CPU(lt_load_f64)(&p->it, 0, at, n, room);
+    sum = join(kind, sum, norm_tile(kind, exponent, x, n));
+  }
+  return sum;
+}
+
 static void norm_chunk(void *ud, int64_t chunk) {
   const job *j = ud;
   const lt_args_grads_norm *a = j->args;
   power kind = power_of(a->p);
-  bool squares = kind == POWER_2 && j->in[tensor_of(j, chunk)]->dtype != LT_F64;
-  part p = part_of(j, chunk, squares ? LT_F32 : LT_F64);
-  float room_f32[LT_TILE];
-  double room[LT_TILE], sum = 0;
-  for (int64_t at = p.from; at < p.to; at += LT_TILE) {
-    int64_t n = p.to - at < LT_TILE ? p.to - at : LT_TILE;
-    double tile = squares ? squares_tile(LT_CPU(lt_load_f32)(&p.it, 0, at, n, room_f32), n)
-                          : norm_tile(kind, a->p, LT_CPU(lt_load_f64)(&p.it, 0, at, n, room), n);
-    sum = join(kind, sum, tile);
-  }
-  j->partial[chunk] = sum;
+  bool usual = (kind == POWER_2 || kind == POWER_MAX) &&
+               j->in[tensor_of(j, chunk)]->dtype != LT_F64;
+  part p = part_of(j, chunk, usual ? LT_F32 : LT_F64);
+  j->partial[chunk] = usual ? norm_part_f32(&p, kind) : norm_part_f64(&p, kind, a->p);
 }
 
 LT_KERNEL(grads_norm) {
@@ -205,8 +236,8 @@ LT_KERNEL(grads_norm) {
   }
   if (kind == POWER_2) total = sqrt(total);
   if (kind == POWER_P) total = pow(total, 1 / a->p);
-  lt_tensor *out = lt_cpu_result(c, call->out[0], LT_F32, NULL);
-  if (out != NULL) *(float *)lt_data(out) = (float)total;
+  lt_tensor *out = lt_cpu_result(c, call->out[0], LT_F64, NULL);
+  if (out != NULL) *(double *)lt_data(out) = total;
   if (out != NULL && out != call->out[0]) lt_cpu_move(c, call->out[0], out);
   lt_frame_close(c, frame, 0, NULL);
   return lt_ok(c);

@@ -160,7 +160,9 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 
 /* Updates. Inputs of sgd_step: parameters, gradients and, with a momentum, its buffers (`first`:
    they hold nothing yet); of adam_step: parameters, gradients, first and second moments, with
-   `step` counting from 1 and `decoupled` weight decay for AdamW. grads_scale: a factor first. */
+   `step` counting from 1 and `decoupled` weight decay for AdamW. grads_scale: a factor first.
+   clip_grad_norm with `keep_nonfinite` leaves gradients as they are when their norm is not finite,
+   so that one can still see which they were. */
 #define LT_ARGS_sgd_step(A)                                                        \
   A(NUMBER, lr, REQUIRED) A(NUMBER, momentum, 0) A(NUMBER, dampening, 0)           \
   A(NUMBER, weight_decay, 0) A(FLAG, nesterov, false) A(FLAG, first, false)
@@ -171,7 +173,8 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_grads_norm(A) A(NUMBER, p, 2)
 #define LT_ARGS_grads_scale(A)
 #define LT_ARGS_clip_grad_norm(A) \
-  A(NUMBER, max_norm, REQUIRED) A(NUMBER, norm_type, 2) A(FLAG, error_if_nonfinite, false)
+  A(NUMBER, max_norm, REQUIRED) A(NUMBER, norm_type, 2) A(FLAG, error_if_nonfinite, false) \
+  A(FLAG, keep_nonfinite, false)
 #define LT_ARGS_clip_grad_value(A) A(NUMBER, clip_value, REQUIRED)
 
 /* Joining. */

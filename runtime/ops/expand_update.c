@@ -2,11 +2,23 @@
    recorded. */
 #include "ops/expand.h"
 
+/* The factor where the norm is finite, else 1. */
+static lt_tensor *finite_or_one(lt_ctx *c, lt_tensor *norm, lt_tensor *factor) {
+  lt_tensor *finite = lt_unary(c, LT_OP_isfinite, norm);
+  lt_tensor *one = lt_full(c, lt_tensor_shape(norm), lt_scalar_of(1), (lt_dtype)norm->dtype,
+                           norm->storage->device);
+  return finite != NULL && one != NULL
+             ? lt_apply1(c, LT_OP_where, LT_IN(finite, factor, one), NULL)
+             : NULL;
+}
+
 /* factor = max_norm / (norm + 1e-6), at most 1; the norm before clipping is the result. */
-static bool clip(lt_ctx *c, const lt_call *call, lt_tensor *norm, double max_norm) {
+static bool clip(lt_ctx *c, const lt_call *call, lt_tensor *norm) {
+  const lt_args_clip_grad_norm *a = call->args;
   lt_tensor *n = lt_binary_scalar(c, LT_OP_add, norm, lt_scalar_of(1e-6));
-  n = lt_apply1(c, LT_OP_div, 1, &n, &(lt_args_binary){.a = lt_scalar_of(max_norm)});
+  n = lt_apply1(c, LT_OP_div, 1, &n, &(lt_args_binary){.a = lt_scalar_of(a->max_norm)});
   n = lt_apply1(c, LT_OP_clamp, 1, &n, &(lt_args_clamp){.max = lt_scalar_of(1)});
+  if (a->keep_nonfinite) n = finite_or_one(c, norm, n);
   size_t bytes = (size_t)(call->n_in + 1) * sizeof n;
   lt_tensor **in = n == NULL ? NULL : lt_alloc(c, bytes);
   if (in == NULL) return false;
@@ -30,7 +42,7 @@ static bool clip_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
                      call->n_in, value.f);
   }
   *out = norm;
-  return call->n_in == 0 || clip(c, call, norm, a->max_norm);
+  return call->n_in == 0 || clip(c, call, norm);
 }
 
 bool lt_expand_clip_grad_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {

@@ -100,6 +100,8 @@ static bool check_power(lt_ctx *c, const lt_infer *i, double p) {
 bool lt_infer_grads_norm(lt_ctx *c, lt_infer *i) {
   const lt_args_grads_norm *a = i->args;
   i->out[0] = (lt_meta){.dtype = LT_F32};
+  for (int k = 0; k < i->n_in; k++)
+    if (i->in[k]->dtype == LT_F64) i->out[0].dtype = LT_F64;
   return check_power(c, i, a->p) && check_gradients(c, i, 0);
 }
 

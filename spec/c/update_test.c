@@ -261,7 +261,7 @@ static void norms_are_those_of_all_elements(void **state) {
                                &(lt_args_grads_norm){.p = powers[k]});
       EXPECT(c, n, 1e-6, norm_reference(&l, powers[k]));
       expect_shape(n, SHAPE0);
-      assert_int_equal(n->dtype, LT_F32);
+      assert_int_equal(n->dtype, d == 0 ? LT_F32 : LT_F64);
     }
     release(&l);
   }
@@ -272,6 +272,12 @@ static void norms_are_those_of_all_elements(void **state) {
            lt_apply1(c, LT_OP_grads_norm, LT_IN(nan, big), &(lt_args_grads_norm){.p = powers[k]}),
            0, NAN);
   EXPECT(c, lt_apply1(c, LT_OP_grads_norm, 1, &big, NULL), 1e-6, 3e38); /* its square: no float */
+  lt_tensor *huge = TENSOR(c, LT_F64, SHAPE(1), 1e300); /* no f32, and no infinity */
+  EXPECT(c, lt_apply1(c, LT_OP_grads_norm, 1, &huge, &(lt_args_grads_norm){.p = INFINITY}), 1e-9,
+         1e300);
+  lt_tensor *inf = TENSOR(c, LT_F32, SHAPE(3), 1, -INFINITY, 2);
+  EXPECT(c, lt_apply1(c, LT_OP_grads_norm, 1, &inf, &(lt_args_grads_norm){.p = INFINITY}), 0,
+         INFINITY);
   lt_tensor *half = tensor_strided(c, TENSOR(c, LT_BF16, SHAPE(2, 2), 1, 2, 4, 2));
   EXPECT(c, lt_apply1(c, LT_OP_grads_norm, 1, &half, NULL), 1e-6, 5);
 }

@@ -13,16 +13,19 @@ local OPTIONS <const> = {
     end },
   error_if_nonfinite = { type = "boolean", default = false,
     doc = "raise when the norm is inf or nan" },
+  keep_nonfinite = { type = "boolean", default = false,
+    doc = "leave the gradients as they are when the norm is inf or nan" },
 }
 
 --- Scale the gradients of a list of parameters, or of one, in place so that the norm of all of them
---- together is at most `max_norm`. Options: norm_type (2), error_if_nonfinite (false). Returns the
---- norm before, a tensor of no dims.
+--- together is at most `max_norm`. Options: norm_type (2), error_if_nonfinite (false),
+--- keep_nonfinite (false). Returns the norm before, a tensor of no dims.
 return function(parameters, max_norm, options)
   config.argument(max_norm, "number", NAME, "max_norm")
   local grads = grads_of(parameters, NAME)
   if options == nil then return c.clip_grad_norm(grads, max_norm) end
   local o = config.check(options, OPTIONS, NAME)
   local p = o.norm_type == "inf" and math.huge or o.norm_type
-  return c.clip_grad_norm(grads, max_norm, p, o.error_if_nonfinite)
+  return c.clip_grad_norm(grads, { max_norm = max_norm, norm_type = p,
+    error_if_nonfinite = o.error_if_nonfinite, keep_nonfinite = o.keep_nonfinite })
 end
