@@ -1,11 +1,13 @@
-/* lua/bind/modes.c: lt.no_grad, enable_grad, allow_update, autocast: <close> scopes, and forms with
-   a function.
+/* lua/bind/modes.c: lt.no_grad, enable_grad, allow_update, autocast, detect_anomaly: <close>
+   scopes, and forms with a function.
 
    A scope belongs to the Lua thread that opened it; functions called in one may yield. */
 #include <string.h>
 
+#include "base/lines.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "ops/anomaly.h"
 
 #define SCOPE_NAME "ltrain.Scope"
 
@@ -97,6 +99,47 @@ static int autocast(lua_State *L) {
   return open_scope(L, b, modes, 2);
 }
 
+/* Who makes values that are not finite: ops/anomaly.h. */
+
+static int watch_anomalies(lua_State *L, uint8_t how) {
+  lt_bind *b = lt_enter(L);
+  lt_modes modes = b->c->modes;
+  modes.anomaly = how;
+  memset(&b->c->anomalies, 0, sizeof b->c->anomalies);
+  return open_scope(L, b, modes, 1);
+}
+
+/* lt.detect_anomaly([fn]): within it an operation, or a derivative, that makes a NaN is an error */
+static int detect_anomaly(lua_State *L) { return watch_anomalies(L, LT_ANOMALY_RAISE); }
+
+/* runtime.note_anomalies([fn]): within it they are noted only */
+static int note_anomalies(lua_State *L) { return watch_anomalies(L, LT_ANOMALY_NOTE); }
+
+/* Set field `name` of the table on top to {inf = "exp at model.lua:3", nan = ...}. */
+static void set_made(lua_State *L, const lt_bind *b, const char *name, const lt_made *made) {
+  static const char *const kinds[] = {"inf", "nan"};
+  char line[128];
+  lua_createtable(L, 0, 2);
+  for (int k = 0; k < 2; k++) {
+    if (made[k].op[0] == 0) continue;
+    lua_pushfstring(L, "%s at %s", made[k].op,
+                    lt_line_text(b->c, made[k].line, line, sizeof line));
+    lua_setfield(L, -2, kinds[k]);
+  }
+  lua_setfield(L, -2, name);
+}
+
+/* runtime.anomalies() -> {forward =, backward =, aside =}: who made the first since the last of
+   these scopes was opened; results of `aside` belong to no gradient */
+static int anomalies(lua_State *L) {
+  const lt_bind *b = lt_enter(L);
+  lua_createtable(L, 0, 3);
+  set_made(L, b, "forward", b->c->anomalies.forward);
+  set_made(L, b, "backward", b->c->anomalies.backward);
+  set_made(L, b, "aside", b->c->anomalies.aside);
+  return 1;
+}
+
 static int is_grad_enabled(lua_State *L) {
   lua_pushboolean(L, lt_enter(L)->c->modes.grad);
   return 1;
@@ -118,9 +161,13 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
                                           {"allow_update", allow_update, -1},
                                           {"set_grad_enabled", set_grad_enabled, -1},
                                           {"autocast", autocast, -1},
+                                          {"detect_anomaly", detect_anomaly, -1},
                                           {"is_grad_enabled", is_grad_enabled, 0},
                                           {"is_autocast_enabled", is_autocast_enabled, 0},
                                           {NULL, NULL, 0}};
+  static const luaL_Reg runtime[] = {{"note_anomalies", note_anomalies},
+                                     {"anomalies", anomalies},
+                                     {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", scope_close}, {NULL, NULL}};
   luaL_newmetatable(L, SCOPE_NAME);
   lt_add_functions(L, b, meta);
@@ -129,5 +176,7 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
   lua_pop(L, 1);
   lua_pushvalue(L, 1);
   lt_add_public(L, b, functions);
-  lua_pop(L, 1);
+  lua_getfield(L, -1, "runtime");
+  lt_add_functions(L, b, runtime);
+  lua_pop(L, 2);
 }

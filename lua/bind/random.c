@@ -70,10 +70,11 @@ static void set_integer(lua_State *L, const char *name, uint64_t value) {
   lua_setfield(L, -2, name);
 }
 
-/* runtime.rng_get() -> {seed, stream, batch, ordinal} */
+/* runtime.rng_get([into]) -> {seed, stream, batch, ordinal}, in that table if it is given */
 static int rng_get(lua_State *L) {
   const lt_rng *rng = &lt_enter(L)->c->rng;
-  lua_createtable(L, 0, 4);
+  lua_settop(L, 1);
+  if (!lua_istable(L, 1)) lua_createtable(L, 0, 4);
   set_integer(L, "seed", rng->seed);
   set_integer(L, "stream", rng->stream);
   set_integer(L, "batch", rng->batch);

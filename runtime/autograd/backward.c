@@ -7,6 +7,7 @@
 #include "autograd/node_list.h"
 #include "autograd/wanted.h"
 #include "base/lines.h"
+#include "ops/anomaly.h"
 #include "ops/inplace.h"
 
 /* One walk. `wanted` NULL: all leaves below, into their `grad`. */
@@ -103,7 +104,7 @@ static bool deliver(lt_ctx *c, walk *w, const lt_edge *e, lt_tensor *grad) {
 enum { FEW = 8 };
 
 /* Run one node's vjp, unless nothing below it is wanted. */
-static bool differentiate(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
+static bool run_vjp(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
   bool few[FEW], *need = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *need);
   if (need == NULL) return false;
   bool ok = w->wanted != NULL;
@@ -122,6 +123,16 @@ static bool differentiate(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) 
   }
   if (need != few) lt_free(c, need, (size_t)n->n_in * sizeof *need);
   return ok;
+}
+
+/* The same; while anomalies are looked for, the operations inside are not a script's own. */
+static bool differentiate(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
+  if (c->modes.anomaly == LT_ANOMALY_OFF) return run_vjp(c, w, n, in);
+  const char *outer = c->op;
+  c->op = lt_node_name(n);
+  bool ok = run_vjp(c, w, n, in);
+  c->op = outer;
+  return ok && lt_anomaly_backward(c, lt_node_name(n), n->line, n->n_out, n->grads, n->n_in, in);
 }
 
 /* One node: hooks on what arrived, vjp, hand on. The frame frees everything it made. */

@@ -31,7 +31,20 @@ typedef struct lt_modes {
   bool autocast;
   lt_dtype autocast_dtype;
   bool update;            /* writes into an optimizer's parameters are meant */
+  uint8_t anomaly;        /* look for who makes NaN: ops/anomaly.h */
 } lt_modes;
+
+/* An op (by its name, "": none) and the script line that called it. */
+typedef struct lt_made {
+  char op[32];
+  uint32_t line;
+} lt_made;
+
+/* Who made the first infinity [0] and the first NaN [1]: ops/anomaly.h. `forward`: results that
+   gradients belong to; `aside`: others. */
+typedef struct lt_anomalies {
+  lt_made forward[2], backward[2], aside[2];
+} lt_anomalies;
 
 /* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
 typedef enum lt_slot {
@@ -53,6 +66,7 @@ struct lt_ctx {
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
   uint64_t strays;         /* writes into watched storages that were no updates, so far */
+  lt_anomalies anomalies;
   const char *op;          /* op that lt_apply is running (static name), NULL outside */
   lt_rng rng;
   int threads;             /* for parallel loops */

@@ -1,6 +1,7 @@
 /* runtime/ops/apply.c: the one door. Every operation, from whichever side, passes lt_apply. */
 #include <string.h>
 
+#include "ops/anomaly.h"
 #include "ops/inplace.h"
 #include "ops/node.h"
 #include "ops/op.h"
@@ -316,6 +317,18 @@ static void note_shapes(lt_failure *f, int n_in, lt_tensor *const *in) {
   }
 }
 
+/* The same with a look at what comes in and out (c->modes.anomaly). What is overwritten is looked
+   at before. */
+static bool pass_watched(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void *args) {
+  bool in_place = false;
+  for (int k = 0; k < d->infer.n_out; k++) in_place = in_place || d->out[k] != NULL;
+  lt_finiteness before = in_place ? lt_worst_of(c, n_in, in) : LT_FINITE;
+  if (!pass(c, d, n_in, in, args)) return false;
+  if (!in_place && lt_worst_of(c, d->infer.n_out, d->out) != LT_FINITE)
+    before = lt_worst_of(c, n_in, in);
+  return lt_anomaly_forward(c, (lt_op)(d->op - lt_ops), before, args, d->infer.n_out, d->out);
+}
+
 bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, int n_out,
               lt_tensor **out) {
   if (!lt_ok(c)) return false;
@@ -336,7 +349,8 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   d.infer.args = d.args;
   const char *outer = c->op;
   c->op = d.op->name;
-  bool ok = pass(c, &d, n_in, in, args);
+  bool watched = c->modes.anomaly != LT_ANOMALY_OFF && outer == NULL && n_in > 0 && n_out > 0;
+  bool ok = watched ? pass_watched(c, &d, n_in, in, args) : pass(c, &d, n_in, in, args);
   c->op = outer;
   if (!lt_ok(c) && c->failure.shapes[0] == 0) note_shapes(&c->failure, n_in, in);
   if (d.in != d.few) lt_free(c, d.in, (size_t)n_in * sizeof *in);

@@ -1,0 +1,23 @@
+/* runtime/ops/anomaly.h: which operation made the first value that is not finite. */
+#ifndef LT_OPS_ANOMALY_H
+#define LT_OPS_ANOMALY_H
+
+#include "ops/op.h"
+
+/* Values of c->modes.anomaly. NOTE: remember who was first and go on; RAISE: fail at the first NaN
+   in what a gradient belongs to. */
+enum { LT_ANOMALY_OFF, LT_ANOMALY_NOTE, LT_ANOMALY_RAISE };
+
+/* The worst element of a list, absent tensors and integers left out. */
+typedef enum lt_finiteness { LT_FINITE, LT_INFINITE, LT_NAN } lt_finiteness;
+lt_finiteness lt_worst_of(lt_ctx *c, int n, lt_tensor *const *tensors);
+
+/* An operation that a script called has given `out`; `before`: the worst of its inputs. */
+bool lt_anomaly_forward(lt_ctx *c, lt_op op, lt_finiteness before, const void *args, int n_out,
+                        lt_tensor *const *out);
+
+/* The derivative of `name`, which was called at `line`, has turned `grads` into `in`. */
+bool lt_anomaly_backward(lt_ctx *c, const char *name, uint32_t line, int n_grads,
+                         lt_tensor *const *grads, int n_in, lt_tensor *const *in);
+
+#endif
