@@ -67,6 +67,14 @@ describe("Module:toggle_optimizer", function()
     assert.same({ true, true }, { net.a.requires_grad, net.b.requires_grad })
   end)
 
+  it("needs an optimizer", function()
+    local net = attached()
+    for _, value in ipairs { false, 1, {} } do
+      assert.matches("toggle_optimizer: an optimizer is needed: got ",
+        tostring(select(2, pcall(net.toggle_optimizer, net, value or nil))))
+    end
+  end)
+
   it("leaves frozen what was frozen", function()
     local net = attached()
     net.b.requires_grad = false

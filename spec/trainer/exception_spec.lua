@@ -57,7 +57,8 @@ for _, hook in ipairs { "on_after_backward", "on_before_optimizer_step", "on_tra
   Net[hook] = function(self) fail_at(self, hook) end
 end
 
-function Net:optimizer_step(_, _, optimizer, closure)
+function Net:optimizer_step(_, batch_idx, optimizer, closure)
+  self.running_batch = batch_idx
   fail_at(self, "optimizer_step")
   optimizer:step(closure)
   fail_at(self, "after_step")

@@ -41,11 +41,11 @@ local FIT <const> = [[
   c.on_sanity_check_end
   c.on_train_start m.on_train_start
   c.on_train_epoch_start m.on_train_epoch_start
-  c.on_train_batch_start m.on_train_batch_start m.training_step
+  c.on_train_batch_start m.on_train_batch_start
+  m.optimizer_step m.training_step
   c.on_before_zero_grad m.on_before_zero_grad m.optimizer_zero_grad
   c.on_before_backward m.on_before_backward m.backward
   c.on_after_backward m.on_after_backward
-  m.optimizer_step
   c.on_before_optimizer_step m.on_before_optimizer_step
   m.configure_gradient_clipping m.clip_gradients
   c.on_train_batch_end m.on_train_batch_end

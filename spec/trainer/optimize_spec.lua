@@ -118,6 +118,186 @@ describe("optimizer_step", function()
     trainer:fit(net, tiny.same(4))
     assert.equal(2, trainer.global_step)
   end)
+
+  it("runs training_step and backward when the closure is called", function()
+    local net, seen = tiny.Line(), {}
+    local step = net.training_step
+    function net:training_step(x)
+      seen[#seen + 1] = self.w:item()
+      return step(self, x)
+    end
+    function net:optimizer_step(_, _, optimizer, closure)
+      assert.is_nil(self.w.grad)
+      lt.allow_update(function() self.w:fill_(1.0) end)
+      optimizer:step(closure)
+    end
+    tiny.trainer():fit(net, tiny.batches { 1, 2 })
+    assert.same({ 1.0 }, seen)
+    assert.near(1.0 - 0.1 * (2 * (1 - 2) * 2.5), net.w:item(), 1e-6)
+  end)
+
+  -- Sharpness-aware minimisation: the gradient at w + r g/|g| is taken at w.
+  it("may call it twice", function()
+    local net, hooks = tiny.Line(), {}
+    for _, name in ipairs { "on_before_zero_grad", "on_after_backward",
+      "on_before_optimizer_step" } do
+      net[name] = function() hooks[#hooks + 1] = name end
+    end
+    function net:optimizer_step(_, _, optimizer, closure)
+      closure()
+      local from = self.w:detach():clone()
+      lt.allow_update(function() self.w:add_(self.w.grad:sign() * 0.05) end)
+      local loss = closure()
+      assert.near(2.5 * (0.45 - 2) ^ 2, loss:item(), 1e-5)
+      lt.allow_update(function() self.w:copy_(from) end)
+      optimizer:step()
+    end
+    local trainer = tiny.trainer()
+    trainer:fit(net, tiny.batches { 1, 2 })
+    assert.near(0.5 - 0.1 * (2 * (0.45 - 2) * 2.5), net.w:item(), 1e-6)
+    assert.equal(1, trainer.global_step)
+    assert.same({ "on_before_zero_grad", "on_after_backward", "on_before_zero_grad",
+      "on_after_backward", "on_before_optimizer_step" }, hooks)
+  end)
+
+  it("is called by an optimizer with a step of its own as often as it likes", function()
+    local Search = lt.optim.SGD:extend("Search")
+    function Search:step(closure) -- Newton's method by two gradients
+      local parameter = self.param_groups[1].params[1]
+      closure()
+      local first = parameter.grad:item()
+      lt.allow_update(function() parameter:add_(0.25) end)
+      local loss = closure()
+      local second = parameter.grad:item()
+      lt.allow_update(function() parameter:sub_(second / ((second - first) / 0.25)) end)
+      return loss
+    end
+    local net = tiny.Line()
+    function net:configure_optimizers() return Search(self:parameters()) end
+    local trainer = tiny.trainer { max_steps = 1, max_epochs = -1 }
+    trainer:fit(net, tiny.batches({ 1, 2 }, { 1, 2 }))
+    assert.near(2.0, net.w:item(), 1e-5)
+    assert.equal(1, trainer.global_step)
+  end)
+
+  it("sees the last batch of a window; those before run without it", function()
+    local net, order = tiny.Line(), {}
+    local step = net.training_step
+    function net:training_step(x, batch_idx)
+      order[#order + 1] = batch_idx
+      return step(self, x)
+    end
+    function net:optimizer_step(_, batch_idx, optimizer, closure)
+      order[#order + 1] = "before " .. batch_idx
+      optimizer:step(closure)
+    end
+    tiny.trainer({ accumulate_grad_batches = 2 }):fit(net, tiny.batches({ 1, 2 }, { 3, 1 }, { 2 }))
+    assert.same({ 0, "before 1", 1, "before 2", 2 }, order)
+    local w = 0.5 - 0.1 * gradient { 1, 2, 3, 1 }
+    assert.near(w - 0.1 * 2 * (w - 2) * 4, net.w:item(), 1e-5)
+  end)
+
+  it("must call the closure", function()
+    local net = tiny.Line()
+    function net.optimizer_step() end
+    assert.matches("optimizer_step: the closure was not called: it runs training_step and backward",
+      tiny.error_of(function() tiny.trainer():fit(net, tiny.same(1)) end))
+  end)
+
+  it("cannot call it later", function()
+    local net, kept = tiny.Line(), nil
+    function net:optimizer_step(_, _, optimizer, closure)
+      kept = closure
+      optimizer:step(closure)
+    end
+    function net.on_train_batch_end() kept() end
+    assert.matches("the closure was called after optimizer_step had ended",
+      tiny.error_of(function() tiny.trainer():fit(net, tiny.same(1)) end))
+  end)
+end)
+
+describe("in mid-fit", function()
+  local function fit(change, options, count)
+    local net = tiny.Line()
+    function net:on_train_batch_start(_, batch_idx)
+      if batch_idx == 1 then change(self, self.trainer) end
+    end
+    local trainer = tiny.trainer(options)
+    trainer:fit(net, tiny.same(count or 4))
+    return net, trainer
+  end
+
+  it("another optimizer in trainer.optimizers steps and is counted", function()
+    local second
+    local _, trainer = fit(function(net, trainer)
+      second = lt.optim.SGD(net:parameters(), { lr = 0.0 })
+      trainer.optimizers[1] = second
+    end, { max_steps = 3 }, 10)
+    assert.equal(3, trainer.global_step)
+    assert.equal(second, trainer.optimizers[1])
+    assert.is_nil(rawget(second, "step"))
+  end)
+
+  it("another list of optimizers is taken", function()
+    local at
+    local net, trainer = fit(function(net, trainer)
+      at = net.w:item()
+      trainer.optimizers = { lt.optim.SGD(net:parameters(), { lr = 0.0 }) }
+    end)
+    assert.equal(at, net.w:item())
+    assert.equal(4, trainer.global_step)
+  end)
+
+  it("what is no optimizer is refused, and two in automatic optimization", function()
+    assert.matches("trainer.optimizers: an optimizer is needed: got 3",
+      tiny.error_of(fit, function(_, trainer) trainer.optimizers[1] = 3 end))
+    assert.matches("trainer.optimizers: 2 optimizers need manual optimization",
+      tiny.error_of(fit, function(net, trainer)
+        trainer.optimizers[2] = lt.optim.SGD(net:parameters(), {})
+      end))
+  end)
+
+  it("a scheduler of an optimizer that has gone is refused", function()
+    local net = tiny.Line()
+    function net:configure_optimizers()
+      local optimizer = lt.optim.SGD(self:parameters(), { lr = 0.1 })
+      return { optimizer = optimizer, lr_scheduler = lt.optim.StepLR(optimizer, 1) }
+    end
+    function net:on_train_batch_start()
+      self.trainer.optimizers[1] = lt.optim.SGD(self:parameters(), {})
+    end
+    assert.matches("the optimizer of .*StepLR.* is not among them: set "
+      .. "trainer.lr_scheduler_configs too",
+      tiny.error_of(function() tiny.trainer():fit(net, tiny.same(2)) end))
+  end)
+
+  it("another scheduler in trainer.lr_scheduler_configs is stepped", function()
+    local scheduler
+    fit(function(_, trainer)
+      scheduler = lt.optim.StepLR(trainer.optimizers[1], 1)
+      trainer.lr_scheduler_configs = { { scheduler = scheduler, interval = "step" } }
+    end)
+    assert.equal(3, scheduler.last_epoch)
+  end)
+
+  it("automatic_optimization may change between windows, not within one", function()
+    local change = function(net)
+      net.automatic_optimization = false
+      function net:training_step(x)
+        local optimizer = self:optimizers()
+        optimizer:zero_grad()
+        self:manual_backward(self:loss(x))
+        optimizer:step()
+        optimizer:step()
+      end
+    end
+    local _, trainer = fit(change)
+    assert.equal(1 + 3 * 2, trainer.global_step)
+    assert.matches("automatic_optimization was changed in the middle of a window",
+      tiny.error_of(fit, change, { accumulate_grad_batches = 2 }))
+    assert.matches("gradient_clip_val has no meaning in manual optimization",
+      tiny.error_of(fit, change, { gradient_clip_val = 1.0 }))
+  end)
 end)
 
 describe("manual optimization", function()

@@ -160,18 +160,17 @@ function Optimizer:update(group)
 end
 
 --- Change the parameters by their gradients. A closure, when given, computes loss and gradients
---- first; its result is returned. Outside the Trainer this is also the end of the batch: the next
---- one draws other random numbers, and memory that is no longer used is given back.
+--- first; its result is returned. Where its second result is false, nothing is changed. Outside the
+--- Trainer this is also the end of the batch: the next one draws other random numbers, and memory
+--- that is no longer used is given back.
 function Optimizer:step(closure)
-  local loss
-  if closure ~= nil then loss = closure() end
-  if self._before_step then self:_before_step() end
-  strays.look(self)
-  do
+  local loss, goes_on
+  if closure ~= nil then loss, goes_on = closure() end
+  if goes_on ~= false then
+    strays.look(self)
     local _ <close> = c.allow_update()
     for _, group in ipairs(self.param_groups) do self:update(group) end
   end
-  if self._after_step then self:_after_step() end
   c.runtime.batch_done()
   return loss
 end
@@ -183,14 +182,19 @@ function Optimizer:zero_grad()
   end
 end
 
+local KEEP <const> = { keep_nonfinite = true }
+
 --- Clip the gradients of all parameters in place: so that their total norm is at most `value`
 --- ("norm", the default), or each number is within -value..value ("value"). With "norm" the norm
---- before is returned.
+--- before is returned; gradients whose norm is not finite stay as they are.
 function Optimizer:clip_gradients(value, algorithm)
   config.argument(value, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
   local params = parameters_of(self)
   algorithm = algorithm or "norm"
-  if algorithm == "norm" then return require "ltrain.nn.clip_grad_norm_"(params, value) end
+  if algorithm == "norm" then
+    self._norm_before = require "ltrain.nn.clip_grad_norm_"(params, value, KEEP)
+    return self._norm_before
+  end
   if algorithm == "value" then return require "ltrain.nn.clip_grad_value_"(params, value) end
   errors.blame("clip_gradients: gradient_clip_algorithm must be 'norm' or 'value': got %s",
     errors.show(algorithm))

@@ -48,7 +48,8 @@ function defaults.backward(_, loss, ...)
   loss:backward(...)
 end
 
---- Step the optimizer; the closure computes loss and gradients and must be run.
+--- Step the optimizer. The closure runs training_step and backward when it is called, and returns
+--- the loss; it must be called, and may be called again with other weights.
 function defaults.optimizer_step(_, _, _, optimizer, closure)
   return optimizer:step(closure)
 end

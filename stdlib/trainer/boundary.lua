@@ -7,6 +7,7 @@ local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
+local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters_of = require "ltrain.core.parameters_of"
 local results = require "ltrain.trainer.logged.results"
 
@@ -66,6 +67,11 @@ local function save_interrupted(state)
   if state.fn ~= "fit" or state.sanity then return nil end
   -- In mid-validation: it will be done again, from its start.
   if state.results ~= trainer.train_results then results.reset(state.results) end
+  local refusal = nonfinite.why_not_saved(state) -- the same on all ranks
+  if refusal then
+    trainer:warn("interrupted: " .. refusal)
+    return nil
+  end
   local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
   checkpoint.save(state, path, { agreed = state.many_ranks })
   if not trainer.is_global_zero then return nil end -- another rank wrote it

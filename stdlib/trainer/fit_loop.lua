@@ -19,6 +19,7 @@ local ranks = require "ltrain.trainer.ranks.rank"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
 local sources = require "ltrain.trainer.data.sources"
+local told = require "ltrain.trainer.ranks.told"
 local walk = require "ltrain.core.walk"
 
 local fit_loop = {}
@@ -170,12 +171,7 @@ local function run_batch(state, batch, index, is_last)
   end
   progress.train_batches = progress.train_batches + 1
   state.in_batch = trainer.global_step
-  local stepped, ended
-  if state.automatic then
-    stepped, ended = optimize.automatic(state, is_last)
-  else
-    stepped, ended = optimize.manual(state)
-  end
+  local stepped, ended = optimize.batch(state, is_last)
   end_step(state, index, is_last, stepped)
   step_schedulers(state, progress.pending)
   if not state.outside then
@@ -217,6 +213,15 @@ local function run_batches(state)
   return state.train_source.count == progress.batch
 end
 
+-- Ranks have left out the same steps.
+local function tell_nonfinite(state)
+  local progress, trainer = state.progress, state.trainer
+  local count = progress.nonfinite or 0
+  if count == 0 then return end
+  told.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite"):format(
+    trainer.current_epoch, count, count == 1 and "" or "s"))
+end
+
 local function tell_skipped(state)
   local progress, trainer = state.progress, state.trainer
   local parts = {}
@@ -235,6 +240,7 @@ local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
   state.before = nil
   tell_skipped(state)
+  tell_nonfinite(state)
   figures.publish(state)
   call.hook(state, "on_train_epoch_end")
   local found = figures.publish(state)
@@ -267,6 +273,7 @@ local function begin_epoch(state)
   if progress.in_epoch then return end
   if not is_first then results.reset(state.results) end
   progress.in_epoch, progress.batch, progress.skipped, progress.left_out = true, 0, 0, false
+  progress.nonfinite = 0
   call.hook(state, "on_train_epoch_start")
 end
 

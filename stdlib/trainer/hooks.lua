@@ -63,7 +63,7 @@ local ROWS <const> = {
   { "clip_gradients", "m", "step", "optimizer, gradient_clip_val, gradient_clip_algorithm",
     "clips" },
   { "optimizer_step", "m", "step", "epoch, batch_idx, optimizer, closure",
-    "steps the optimizer; must run the closure" },
+    "steps the optimizer; calls the closure, which runs training_step and backward" },
   { "lr_scheduler_step", "m", false, "scheduler, metric", "steps one scheduler" },
 
   { "on_validation_start", "mc", "epoch", "", "validation begins" },

@@ -28,6 +28,12 @@ function loop.set_stage(state, stage)
   for key, field in pairs(DOING) do trainer[field] = key == stage end
 end
 
+--- "epoch 0, batch 3, step 3", for texts.
+function loop.place(state)
+  return ("epoch %d, batch %d, step %d"):format(state.trainer.current_epoch, state.batch_idx,
+    state.trainer.global_step)
+end
+
 -- One table for all calls: a step makes no garbage for this.
 local key <const> = { stream = 0, batch = 0 }
 

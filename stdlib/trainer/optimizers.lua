@@ -166,16 +166,28 @@ local function read(state, found, first, second)
   end
 end
 
-local function check_owners(found)
+-- `text`: what to say of a scheduler whose optimizer is not there.
+local function check_owners(found, text)
   for _, config in ipairs(found.schedulers) do
     local known = config.scheduler.optimizer == nil
     for _, optimizer in ipairs(found.optimizers) do
       known = known or config.scheduler.optimizer == optimizer
     end
     if not known then
-      errors.blame("configure_optimizers: the optimizer of %s is not among the returned ones",
-        errors.show(config.scheduler))
+      errors.blame(text, errors.show(config.scheduler))
     end
+  end
+end
+
+local function use(state, found)
+  state.optimizers, state.schedulers, state.read_schedulers = found.optimizers, found.schedulers, {}
+  for _, config in ipairs(found.schedulers) do state.read_schedulers[config] = true end
+end
+
+local function check_count(state, found, where)
+  if state.automatic and #found.optimizers > 1 then
+    errors.blame("%s: %d optimizers need manual optimization: set self.automatic_optimization = "
+      .. "false", where, #found.optimizers)
   end
 end
 
@@ -183,12 +195,41 @@ end
 function optimizers.configure(state)
   local found = { optimizers = {}, schedulers = {} }
   read(state, found, call.method(state, "configure_optimizers"))
-  if state.automatic and #found.optimizers > 1 then
-    errors.blame("configure_optimizers: %d optimizers need manual optimization: set "
-      .. "self.automatic_optimization = false", #found.optimizers)
+  check_count(state, found, "configure_optimizers")
+  check_owners(found, "configure_optimizers: the optimizer of %s is not among the returned ones")
+  use(state, found)
+end
+
+--- Whether a list of schedulers' tables is the one that the loop steps.
+function optimizers.are_read(state, configs)
+  if configs ~= state.schedulers then return false end
+  for i = 1, #configs do
+    if not state.read_schedulers[configs[i]] then return false end
   end
-  check_owners(found)
-  state.optimizers, state.schedulers = found.optimizers, found.schedulers
+  return true
+end
+
+--- Sets both to what a script has put into the Trainer: a list of optimizers, and one of schedulers
+--- or their tables.
+function optimizers.replace(state, list, configs)
+  local found = { optimizers = list, schedulers = {} }
+  if not is_plain(list) or not is_plain(configs) then
+    errors.blame("trainer.%s: must be a list: got %s",
+      is_plain(list) and "lr_scheduler_configs" or "optimizers",
+      errors.show(is_plain(list) and configs or list))
+  end
+  for _, optimizer in ipairs(list) do
+    if not is_optimizer(optimizer) then
+      errors.blame("trainer.optimizers: an optimizer is needed: got %s", errors.show(optimizer))
+    end
+  end
+  check_count(state, found, "trainer.optimizers")
+  for i, config in ipairs(configs) do
+    found.schedulers[i] = state.read_schedulers[config] and config or read_scheduler(state, config)
+  end
+  check_owners(found, "trainer.optimizers: the optimizer of %s is not among them: set "
+    .. "trainer.lr_scheduler_configs too")
+  use(state, found)
 end
 
 -- The value a plateau scheduler is to see, as rank 0 has it; nil when it is not there and need not

@@ -65,15 +65,10 @@ local function merge_callbacks(state)
 end
 
 local function check_fit(state)
-  local module, o = state.module, state.trainer.options
-  if not module.configure_optimizers then
-    errors.blame("fit: %s has no configure_optimizers", errors.show(module))
-  elseif not state.automatic and (o.gradient_clip_val or 0) > 0 then
-    errors.blame("fit: gradient_clip_val has no meaning in manual optimization: call "
-      .. "self:clip_gradients")
-  elseif not state.automatic and state.trainer.accumulate_grad_batches > 1 then
-    errors.blame("fit: accumulate_grad_batches has no meaning in manual optimization")
+  if not state.module.configure_optimizers then
+    errors.blame("fit: %s has no configure_optimizers", errors.show(state.module))
   end
+  optimize.check_mode(state)
 end
 
 local function check_methods(state)

@@ -94,7 +94,13 @@ local function check(state, all)
   elseif all % ranks ~= 0 then
     errors.blame("Trainer: deterministic = 'world': %d ranks cannot share %d slices evenly: give "
       .. "world_slices = a multiple", ranks, all)
-  elseif not state.automatic then
+  end
+  slices.check_mode(state)
+end
+
+--- Raises in manual optimization.
+function slices.check_mode(state)
+  if not state.automatic then
     errors.blame("fit: deterministic = 'world' runs training_step once a slice and steps after the "
       .. "last: manual optimization steps within")
   end

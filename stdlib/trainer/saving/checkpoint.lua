@@ -5,6 +5,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local modes = require "ltrain.trainer.saving.modes"
 local moment = require "ltrain.trainer.saving.moment"
 local open_window = require "ltrain.trainer.saving.open_window"
@@ -108,6 +109,8 @@ function checkpoint.save(state, path, options)
   -- A rank that is asked to take part may not know what the file shall hold.
   if agreed or not weights_only then now = moment.to_save(state, agreed) end
   if not state.trainer.is_global_zero then return end
+  local refusal = nonfinite.why_not_saved(state)
+  if refusal then errors.blame("save_checkpoint: %s", refusal) end
   local _ <close> = c.dist.span(true)
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
   local saved = collect(state, not weights_only and now or nil)

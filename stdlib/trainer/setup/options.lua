@@ -96,7 +96,10 @@ return {
   reload_dataloaders_every_n_epochs = { type = "integer", default = 0, min = 0,
     doc = "ask for the loaders again every n epochs" },
   default_root_dir = { type = "string", default = ".", doc = "folder for logs and checkpoints" },
-  detect_anomaly = flag(false, "look at the loss of each step on every device"),
+  detect_anomaly = flag(false, "raise where an operation of training_step, or its derivative, "
+    .. "makes the first nan: slow, for finding it"),
+  nonfinite = { type = "string", default = "stop", choices = { "stop", "skip", "allow" },
+    doc = "what a step whose gradients are not finite does: ends the fit, is left out, is taken" },
   barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "give the module's hparams to the loggers"),
   use_distributed_sampler = flag(true, "share the data among processes"),

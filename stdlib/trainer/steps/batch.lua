@@ -1,0 +1,171 @@
+--- stdlib/trainer/steps/batch.lua: training_step and backward of one batch.
+--
+-- A batch of n samples is seeded with n/B (B: the nominal batch size), and the gradients of a
+-- window are divided once by the window's sum of n/B. A window of one batch needs neither: n/B
+-- cancels.
+local batches = require "ltrain.trainer.data.batches"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+local loop = require "ltrain.trainer.loop"
+local nonfinite = require "ltrain.trainer.steps.nonfinite"
+local slices = require "ltrain.trainer.ranks.slices"
+
+local batch = {}
+
+local INF <const> = math.huge
+
+--- Raises when a loss is of no use.
+function batch.check_loss(state, loss)
+  if loss:numel() ~= 1 then
+    errors.blame("training_step: the loss must have one element: got %s", errors.show(loss))
+  elseif state.automatic and not loss.requires_grad then
+    errors.blame("training_step: the loss depends on no parameter that requires grad")
+  end
+end
+
+-- What a batch says that it weighs, as a number.
+local function check_weight(weight)
+  local number = weight
+  if c.is_tensor(weight) and weight:numel() == 1 then number = weight:item() end
+  if type(number) ~= "number" or not (number >= 0 and number < INF) then
+    errors.blame("training_step: weight must be a number, at least 0 and finite: got %s",
+      errors.show(weight))
+  end
+  return number
+end
+
+-- loss and sample weight out of what training_step returned.
+local function read_outputs(state, count, outputs)
+  if outputs == nil then
+    if count == 0 and not state.has_stepped then
+      errors.blame("%s: nothing was returned (%s): return the loss, or nil to skip a batch",
+        state.hooks.training_step_end and "training_step_end" or "training_step",
+        loop.place(state))
+    end
+    return nil
+  end
+  local loss, weight = outputs, nil
+  if type(outputs) == "table" then loss, weight = outputs.loss, outputs.weight end
+  if not c.is_tensor(loss) then
+    errors.blame("training_step: return the loss (a tensor), a table with loss, or nil: got %s",
+      type(outputs) == "table" and ("a table with loss = %s"):format(errors.show(loss))
+      or errors.show(outputs))
+  end
+  -- Later ones are of the same make; backward refuses what is not.
+  if not state.has_stepped then batch.check_loss(state, loss) end
+  if weight ~= nil then weight = check_weight(weight) end
+  return loss, weight
+end
+
+--- What is open around training_step and backward: with detect_anomaly a look at every operation.
+function batch.watch(state)
+  return state.trainer.options.detect_anomaly and c.detect_anomaly() or nil
+end
+
+--- Runs the module's training_step; returns how many values it gave, and the first.
+function batch.training_step(state)
+  local function packed(...) return select("#", ...), (...) end
+  return packed(call.step(state, "training_step", state.batch, state.batch_idx))
+end
+
+-- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
+local function nominal_batch(state)
+  local source = state.train_source
+  local parts = state.slices and state.slices.all or state.trainer.world_size
+  local global = type(source.loader) == "table" and source.loader.global_batch_size
+  if global then return global / parts end
+  return source.batch_size or state.many_ranks and 1 or nil
+end
+
+--- This batch's share of the nominal batch.
+function batch.share_of(state, weight)
+  weight = weight or batches.count(state)
+  if not weight then return 1.0 end
+  local nominal = state.nominal_batch
+  if not nominal then
+    nominal = nominal_batch(state) or weight
+    state.nominal_batch = nominal
+  end
+  return weight / nominal
+end
+
+--- Once a window: what is left of the last step is not this window's.
+function batch.zero_grad(state, optimizer)
+  if state.window.cleared or not optimizer then return end
+  state.window.cleared = true
+  call.hook(state, "on_before_zero_grad", optimizer)
+  call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.batch_idx,
+    optimizer)
+end
+
+local function backward(state, loss, weight)
+  call.hook(state, "on_before_backward", loss)
+  if state.many_ranks then
+    state.ddp:backward(loss, weight)
+  elseif weight == 1.0 then
+    call.method(state, "backward", loss)
+  else
+    call.method(state, "backward", loss * weight)
+  end
+  call.hook(state, "on_after_backward")
+end
+
+-- Collectives of a step, which all ranks that are in it walk back.
+local function leave_step(state)
+  if not state.many_ranks then return end
+  batch.zero_grad(state, state.optimizers[1]) -- there may be gradients although there is no loss
+  c.dist.end_step(true)
+end
+
+-- One batch; `alone`: the window has no other. The loss, and what it weighs; nil where there was
+-- none.
+local function run_one(state, alone)
+  local window, optimizer = state.window, state.optimizers[1]
+  if state.outside then return nil end
+  local _ <close> = batch.watch(state)
+  if state.many_ranks then c.dist.begin_step() end
+  local count, outputs = batch.training_step(state)
+  local loss, weight = read_outputs(state, count, outputs)
+  state.outputs = outputs
+  if loss == nil or weight == 0 then
+    if not window.again then state.progress.skipped = state.progress.skipped + 1 end
+    leave_step(state)
+    return nil
+  end
+  nonfinite.check_loss(state, loss)
+  state.has_stepped = true
+  if not optimizer then return loss end
+  batch.zero_grad(state, optimizer)
+  weight = alone and not state.many_ranks and 1.0 or batch.share_of(state, weight)
+  backward(state, loss, weight)
+  leave_step(state)
+  window.used, window.weight = window.used + 1, window.weight + weight
+  return loss, weight
+end
+
+-- The same once a slice (deterministic = "world").
+local function run_slices(state)
+  local first, loss = state.slices.first, nil
+  for i, part in ipairs(state.slice_batches) do
+    if part then
+      slices.enter(state, i)
+      loop.begin_part(first + i - 1, "train", state.progress.train_batches - 1)
+      state.batch, state.batch_count = batches.transfer(state, part, 1), nil
+      local own, weight = run_one(state, false)
+      loss = own or loss
+      slices.leave(state, i, weight)
+    end
+  end
+  slices.track(state)
+  return loss
+end
+
+--- training_step and backward of the running batch, whole or in slices; `alone`: the window has no
+--- other. Returns the loss, nil where there was none.
+function batch.run(state, alone)
+  if state.slices then return run_slices(state) end
+  return (run_one(state, alone))
+end
+
+return batch

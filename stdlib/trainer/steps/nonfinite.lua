@@ -1,0 +1,114 @@
+--- stdlib/trainer/steps/nonfinite.lua: steps whose gradients are not finite are not taken, and
+--- weights that are not finite are not saved.
+--
+-- One pass over all gradients of an optimizer before each of its steps; where they were clipped by
+-- their norm, that norm says it. Ranks have the same gradients here, and so the same answer.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local loop = require "ltrain.trainer.loop"
+local rerun = require "ltrain.trainer.steps.rerun"
+local told = require "ltrain.trainer.ranks.told"
+
+local nonfinite = {}
+
+local INF <const> = math.huge
+local MOST <const> = 3 -- names in a text
+
+local function is_finite(value)
+  return value - value == 0
+end
+
+local function gradients_of(optimizer)
+  local list, n = {}, 0
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, parameter in ipairs(group.params) do
+      local grad = parameter.grad
+      if grad then
+        n = n + 1
+        list[n] = grad
+      end
+    end
+  end
+  return list
+end
+
+local function are_finite(tensors)
+  return #tensors == 0 or is_finite(c.grads_norm(tensors, INF):item())
+end
+
+-- "a, b and 3 more"
+local function listed(names)
+  if #names <= MOST then return table.concat(names, ", ") end
+  return ("%s and %d more"):format(table.concat(names, ", ", 1, MOST), #names - MOST)
+end
+
+-- The names of parameters whose gradients are not finite; "all" when only their norm overflows.
+local function names_of(optimizer)
+  local names = {}
+  for _, group in ipairs(optimizer.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      local grad = parameter.grad
+      if grad and not are_finite { grad } then
+        names[#names + 1] = group.names and group.names[i] or tostring(#names + 1)
+      end
+    end
+  end
+  return #names > 0 and listed(names) or "all parameters together"
+end
+
+local function note_skip(state, optimizer)
+  local progress = state.progress
+  progress.nonfinite = (progress.nonfinite or 0) + 1
+  if state.told_nonfinite then return end
+  state.told_nonfinite = true
+  told.add(state, ("warning: optimizer_step: the gradients of %s are not finite (%s): the step is "
+    .. "not taken (nonfinite = 'skip')"):format(names_of(optimizer), loop.place(state)))
+end
+
+--- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
+--- by (a tensor), nil: they are read. Raises when the fit is to stop (nonfinite = "stop").
+function nonfinite.allows(state, optimizer, norm)
+  local mode = state.trainer.options.nonfinite
+  if mode == "allow" then return true end
+  local finite
+  if norm then finite = is_finite(norm:item()) else finite = are_finite(gradients_of(optimizer)) end
+  if finite then return true end
+  if mode == "skip" then
+    note_skip(state, optimizer)
+    return false
+  end
+  local names = names_of(optimizer)
+  errors.blame("optimizer_step: the gradients of %s are not finite (%s)%s: the weights are those "
+    .. "before this step", names, loop.place(state), rerun.cause(state))
+end
+
+--- Raises when a loss is not finite. On the host looking costs nothing; on a device it is done
+--- where a value is shown anyway. Of several ranks one must not end alone: their gradients say it.
+function nonfinite.check_loss(state, loss)
+  local trainer = state.trainer
+  if trainer.options.nonfinite ~= "stop" then return end
+  if state.many_ranks and #state.optimizers > 0 then return end
+  if state.strategy.root_device ~= "cpu" and not trainer.options.detect_anomaly
+    and not trainer:logs_this_step() then
+    return
+  end
+  local value = loss:item()
+  if is_finite(value) then return end
+  errors.blame("training_step: the loss is %s (%s)%s: the weights are those before this step",
+    value ~= value and "nan" or tostring(value), loop.place(state), rerun.cause(state))
+end
+
+--- Why the weights of a run must not be saved: they are not finite, and nobody has asked for it;
+--- nil when they may.
+function nonfinite.why_not_saved(state)
+  if state.trainer.options.nonfinite == "allow" then return nil end
+  local names = {}
+  for name, parameter in state.module:named_parameters() do
+    if not are_finite { parameter:detach() } then names[#names + 1] = name end
+  end
+  if #names == 0 then return nil end
+  return ("the weights of %s are not finite: nothing is saved (nonfinite = 'allow' saves them)")
+    :format(listed(names))
+end
+
+return nonfinite

@@ -1,0 +1,152 @@
+--- stdlib/trainer/steps/rerun.lua: runs a batch again to find which operation made the first value
+--- that is not finite.
+--
+-- The batch runs with the random numbers that it had, and no optimizer steps in it. Buffers (the
+-- averages of batch norm) and logged values are afterwards as they were; a fit ends after this.
+local batches = require "ltrain.trainer.data.batches"
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local dist = require "ltrain.dist"
+local exchange = require "ltrain.trainer.ranks.exchange"
+local loop = require "ltrain.trainer.loop"
+local results = require "ltrain.trainer.logged.results"
+local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
+
+local rerun = {}
+
+local FLOAT <const> = { f32 = true, f64 = true, bf16 = true, f16 = true }
+
+local function is_finite(tensor)
+  if not FLOAT[tensor.dtype] then return true end
+  local size = c.grads_norm({ tensor:detach() }, math.huge):item()
+  return size - size == 0
+end
+
+-- The first place in a batch that is not finite: "batch[1]"; nil without one.
+local function place_in(value, path)
+  if c.is_tensor(value) then return not is_finite(value) and path or nil end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then return nil end
+  for key, held in tree.pairs(value) do
+    local below = type(key) == "number" and ("%s[%d]"):format(path, key)
+      or ("%s.%s"):format(path, key)
+    local found = place_in(held, below)
+    if found then return found end
+  end
+end
+
+local function weights_text(module)
+  for name, parameter in module:named_parameters() do
+    if not is_finite(parameter) then
+      return ("the weights are not finite already, %s first"):format(name)
+    end
+  end
+end
+
+-- Copies of the module's buffers, and the function that puts them back.
+local function keep_buffers(module)
+  local kept = {}
+  for _, item in ipairs(walk.tensors(module)) do
+    if item.buffer then kept[item.value] = item.value:clone() end
+  end
+  return function()
+    local _ <close> = c.allow_update()
+    for buffer, value in next, kept do buffer:copy_(value) end
+  end
+end
+
+-- training_step, and backward in automatic optimization.
+local function run_step(state)
+  local outputs = call.step(state, "training_step", state.batch, state.batch_idx)
+  local loss = outputs
+  if type(outputs) == "table" then loss = outputs.loss end
+  if not c.is_tensor(loss) then return end
+  rerun.note_loss(state, loss)
+  if state.automatic and loss.requires_grad then call.method(state, "backward", loss) end
+end
+
+-- Tensors draw as they did, and so does math.random.
+local function draw_again(state)
+  c.runtime.rng_set(state.random_before)
+  local random = c.runtime.rng_state()
+  random.script_drawn = 0
+  c.runtime.rng_restore(random)
+end
+
+local function run_parts(state)
+  local count = state.progress.train_batches - 1
+  if not state.slices then
+    loop.begin_batch(state, "train", count)
+    draw_again(state)
+    return run_step(state)
+  end
+  for i, part in ipairs(state.slice_batches) do
+    if part then
+      loop.begin_part(state.slices.first + i - 1, "train", count)
+      state.batch = batches.transfer(state, part, 1)
+      run_step(state)
+    end
+  end
+end
+
+-- The same with what it would change kept; returns what was noted, or nil and an error.
+local function run_watched(state)
+  local restore, shown = keep_buffers(state.module), state.results
+  state.results, state.rerunning, state.loss_is_finite = results.new(true), true, true
+  state.module:zero_grad()
+  local ok, message = pcall(function()
+    local _ <close> = c.runtime.note_anomalies()
+    local together = state.many_ranks and state.automatic
+    if together then c.dist.begin_step() end
+    if not state.outside then run_parts(state) end
+    if together then c.dist.end_step(true) end
+  end)
+  state.module:zero_grad()
+  restore()
+  state.results, state.rerunning = shown, nil
+  if not ok then return nil, message end
+  return c.runtime.anomalies()
+end
+
+-- "exp at model.lua:13 made the first inf, div at model.lua:14 the first nan"; nil without either.
+local function made_text(made, before)
+  if made.inf and made.nan then
+    return ("%s%s made the first inf, %s%s the first nan"):format(before, made.inf, before,
+      made.nan)
+  elseif made.inf or made.nan then
+    return ("%s%s made the first %s"):format(before, made.inf or made.nan,
+      made.inf and "inf" or "nan")
+  end
+end
+
+local function own_cause(state)
+  local weights = weights_text(state.module)
+  if weights then return weights end
+  local made, message = run_watched(state)
+  if not made then return "the batch could not be run again: " .. tostring(message) end
+  local backward = made_text(made.backward, "the derivative of ")
+  if state.loss_is_finite and backward then return backward end
+  local held = state.batch ~= nil and place_in(state.batch, "batch")
+  return made_text(made.forward, "") or held and held .. " is not finite"
+    or made_text(made.aside, "") or backward
+end
+
+--- Notes whether a loss of the batch that runs again is finite.
+function rerun.note_loss(state, loss)
+  if not is_finite(loss) then state.loss_is_finite = false end
+end
+
+--- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each
+--- looks at its own batch, and all say what the first one that knows has found.
+function rerun.cause(state)
+  local cause = own_cause(state)
+  if state.many_ranks then
+    for i, found in ipairs(exchange("nonfinite", dist.all_gather, cause or false)) do
+      if found then return (": rank %d: %s"):format(i - 1, found) end
+    end
+  end
+  return ": " .. (cause or "run again, this batch gives finite values: an earlier one of the "
+    .. "window, or a hook, has made them")
+end
+
+return rerun

@@ -1,0 +1,168 @@
+--- stdlib/trainer/steps/stepping.lua: what surrounds each step of an optimizer in a fit.
+--
+-- While a fit runs, `step` of its optimizers is the one made here, whoever calls it and whatever
+-- class they are of: after the closure, before weights change, come the hooks, clipping and the
+-- look at the gradients; after it the step is counted.
+local Module = require "ltrain.core.Module"
+local Optimizer = require "ltrain.core.Optimizer"
+local Precision = require "ltrain.core.Precision"
+local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
+local nonfinite = require "ltrain.trainer.steps.nonfinite"
+local optimizers = require "ltrain.trainer.optimizers"
+local parameters_of = require "ltrain.core.parameters_of"
+local replicas = require "ltrain.trainer.ranks.replicas"
+local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
+local told = require "ltrain.trainer.ranks.told"
+
+local stepping = {}
+
+-- Whether clipping is what the Trainer's options say, and nothing of the script's.
+local function clips_plainly(state)
+  return not call.overrides(state.module, "configure_gradient_clipping", Module)
+    and not call.overrides(state.module, "clip_gradients", Module)
+    and state.precision.clip_gradients == Precision.clip_gradients
+end
+
+-- Hooks and clipping of automatic optimization; whether the step may be taken. Clipping by value
+-- would hide an infinity: there the gradients are looked at first.
+local function complete(state, optimizer)
+  local options = state.trainer.options
+  local clip, algorithm = options.gradient_clip_val, options.gradient_clip_algorithm
+  call.hook(state, "on_before_optimizer_step", optimizer)
+  if not (clip and clip > 0 or state.hooks.configure_gradient_clipping) then
+    return nonfinite.allows(state, optimizer)
+  end
+  local plain = clips_plainly(state)
+  local first = plain and algorithm == "value"
+  if first and not nonfinite.allows(state, optimizer) then return false end
+  optimizer._norm_before = nil
+  call.method(state, "configure_gradient_clipping", optimizer, clip, algorithm)
+  local norm = plain and optimizer._norm_before
+  optimizer._norm_before = nil
+  return first or nonfinite.allows(state, optimizer, norm or nil)
+end
+
+local function may_step(state, optimizer)
+  replicas.check_places(state)
+  if state.window.stepping then
+    if state.window.used == 0 then return false end -- there was no loss
+    return complete(state, optimizer)
+  end
+  if not state.automatic then
+    shared_gradients.sync(state, optimizer)
+    call.hook(state, "on_before_optimizer_step", optimizer)
+  end
+  return nonfinite.allows(state, optimizer)
+end
+
+-- What comes before weights change; false: they must not.
+local function before(state, optimizer)
+  state.updating = may_step(state, optimizer)
+  return state.updating
+end
+
+-- An optimizer with a `step` of its own knows nothing of steps that are not to be taken.
+local function check_veto(state, optimizer)
+  if state.window.stepping and state.window.used == 0 then
+    for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
+  else
+    errors.blame("optimizer_step: %s has a step of its own: nonfinite = 'skip' cannot leave it out",
+      errors.show(optimizer))
+  end
+end
+
+local function after(state, optimizer, taken)
+  state.updating = false
+  shared_gradients.stepped(state, optimizer)
+  if not taken then return end
+  state.trainer.global_step = state.trainer.global_step + 1
+  replicas.after_step(state)
+end
+
+-- `own`: the step of the optimizer's class.
+local function make_step(state, optimizer, own)
+  local given, taken
+  local function closure()
+    local loss = given()
+    taken = before(state, optimizer)
+    if not taken and own ~= Optimizer.step then check_veto(state, optimizer) end
+    return loss, taken
+  end
+  return function(_, asked)
+    if state.rerunning then return asked and asked() end
+    local result
+    if asked then
+      given, taken = asked, true
+      result = own(optimizer, closure)
+    else
+      taken = before(state, optimizer)
+      if taken then result = own(optimizer) end
+    end
+    after(state, optimizer, taken)
+    return result
+  end
+end
+
+local function attach(state, optimizer)
+  if optimizer.use_names_of then optimizer:use_names_of(state.module) end
+  state.held[optimizer] = { step = rawget(optimizer, "step") }
+  state.held_count = state.held_count + 1
+  rawset(optimizer, "step", make_step(state, optimizer, optimizer.step))
+  rawset(optimizer, "_tell_stray", function(text) told.add(state, text) end)
+end
+
+local function detach(state, optimizer)
+  rawset(optimizer, "step", state.held[optimizer].step)
+  rawset(optimizer, "_tell_stray", nil)
+  state.held[optimizer] = nil
+  state.held_count = state.held_count - 1
+end
+
+local function are_attached(state, list)
+  for i = 1, #list do
+    if not state.held[list[i]] then return false end
+  end
+  return state.held_count == #list
+end
+
+-- Takes the optimizers and schedulers that the Trainer has now.
+local function take(state)
+  local trainer = state.trainer
+  optimizers.replace(state, trainer.optimizers, trainer.lr_scheduler_configs)
+  local kept = {}
+  for _, optimizer in ipairs(state.optimizers) do kept[optimizer] = true end
+  for optimizer in next, state.held do
+    if not kept[optimizer] then detach(state, optimizer) end
+  end
+  for _, optimizer in ipairs(state.optimizers) do
+    if not state.held[optimizer] then attach(state, optimizer) end
+  end
+  trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
+end
+
+--- Begins a fit.
+function stepping.prepare(state)
+  state.held, state.held_count = {}, 0
+  local trainer = state.trainer
+  trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
+  take(state)
+end
+
+--- Takes what a script has put into trainer.optimizers or trainer.lr_scheduler_configs since the
+--- last batch.
+function stepping.refresh(state)
+  local trainer = state.trainer
+  if trainer.optimizers == state.optimizers and are_attached(state, state.optimizers)
+    and optimizers.are_read(state, trainer.lr_scheduler_configs) then
+    return
+  end
+  take(state)
+end
+
+--- Lets go of the optimizers when the fit is over.
+function stepping.release(state)
+  for optimizer in next, state.held or {} do detach(state, optimizer) end
+end
+
+return stepping
