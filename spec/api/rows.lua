@@ -127,6 +127,7 @@ rows.extra = {
   ["lt.enable_grad"] = "lt.enable_grad(nil, EXTRA)",
   ["lt.allow_update"] = "lt.allow_update(nil, EXTRA)",
   ["lt.set_grad_enabled"] = "lt.set_grad_enabled(true, nil, EXTRA)",
+  ["lt.detect_anomaly"] = "lt.detect_anomaly(nil, EXTRA)",
   ["lt.autocast"] = "lt.autocast('bf16', nil, EXTRA)",
   ["x:fill_"] = "x:fill_(1, EXTRA)",
   ["x:zero_"] = "x:zero_(EXTRA)",

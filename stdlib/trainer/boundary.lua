@@ -98,10 +98,11 @@ local function next_batch(state, pass)
   return batch, index, is_last
 end
 
---- The next batch of a pass; nil at its end. A pass without any is an error.
+--- The next batch of a pass; nil at its end. A pass without any is an error, unless other ranks may
+--- have had some.
 function boundary.next(state, pass)
   local batch, index, is_last = next_batch(state, pass)
-  if batch == nil then loaders.refuse_nothing(pass, state.fn) end
+  if batch == nil and not state.many_ranks then loaders.refuse_nothing(pass, state.fn) end
   return batch, index, is_last
 end
 
