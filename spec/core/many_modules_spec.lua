@@ -136,6 +136,15 @@ describe("a module of many", function()
     end)
   end)
 
+  it("looks no further than its first parameter for its device", function()
+    local function ask(count)
+      local net = nested(count)
+      return function() return net.device end
+    end
+    ask(2)()
+    assert.is_true(instructions(ask(4 * FEW)) <= 1.2 * instructions(ask(FEW)))
+  end)
+
   it("may hold them inside each other", function()
     grows_evenly(function(count)
       local net = nested(count // 4)

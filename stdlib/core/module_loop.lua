@@ -186,12 +186,10 @@ local function first_parameter(module)
   local known, made = rawget(module, "_first"), c.runtime.parameters_made()
   local parameter = known and known.made == made and follow(module, known.way)
   if parameter then return parameter end
-  for _, item in ipairs(walk.tensors(module)) do
-    if not item.buffer then
-      rawset(module, "_first", { made = made, way = walk.keys(item) })
-      return item.value
-    end
-  end
+  local item = walk.first_parameter(module)
+  if not item then return nil end
+  rawset(module, "_first", { made = made, way = walk.keys(item) })
+  return item.value
 end
 
 local function from_trainer(name, without)

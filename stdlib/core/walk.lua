@@ -208,12 +208,14 @@ end
 
 -- All modules.
 
+-- Goes on until `state.ends(entry)` is true; returns that.
 local function visit(state, module, item)
   local list = state.list
   local entry = { module = module, item = item, name = item and item.name or "" }
   look_at(state.search, entry)
   list[#list + 1] = entry
   state.open[module], state.seen[module], entry.first = true, entry, #list
+  if state.ends(entry) then return true end
   for _, child in ipairs(entry.children) do
     if state.open[child.value] then
       errors.blame("%s: a module inside itself: begin the field's name with _ to leave it out",
@@ -221,13 +223,22 @@ local function visit(state, module, item)
     elseif state.seen[child.value] then
       child.again = state.seen[child.value]
       state.again[#state.again + 1] = child
-    else
-      visit(state, child.value, child)
+    elseif visit(state, child.value, child) then
+      return true
     end
   end
   entry.last = #list
   state.open[module] = nil
 end
+
+local function walk_until(root, ends)
+  local state = { search = new_search(root), list = {}, again = {}, open = {}, seen = {},
+                  ends = ends }
+  visit(state, root)
+  return state.list, state.again
+end
+
+local function never() return false end
 
 --- The module and all modules below it, once each, parents first: a list of
 --- { module =, name =, item =, tensors =, objects =, children =, first =, last = }: what stands
@@ -235,9 +246,18 @@ end
 --- the three lists are { name =, value =, holder =, key =, entry =, ... }. The second result lists
 --- the children that are modules which were met before; their field `again` is the entry of that.
 function walk.modules(root)
-  local state = { search = new_search(root), list = {}, again = {}, open = {}, seen = {} }
-  visit(state, root)
-  return state.list, state.again
+  return walk_until(root, never)
+end
+
+local function has_parameter(entry)
+  return entry.tensors[1] and not entry.tensors[1].buffer -- buffers come after parameters
+end
+
+--- The item of the first parameter; nil: there is none. Looks no further.
+function walk.first_parameter(root)
+  local list = walk_until(root, has_parameter)
+  local last = list[#list]
+  return has_parameter(last) and last.tensors[1] or nil
 end
 
 -- All tensors.

@@ -10,6 +10,7 @@ local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters_of = require "ltrain.core.parameters_of"
 local results = require "ltrain.trainer.logged.results"
+local walk = require "ltrain.core.walk"
 
 local boundary = {}
 
@@ -146,12 +147,16 @@ local function complain(state, name, what, when, tensor)
     tensor and (" (made at %s)"):format(c.runtime.parameter_line(tensor)) or "")
 end
 
---- Raises when a parameter was lost, replaced, or is new and in no optimizer.
+--- Raises when a parameter was lost, replaced, or is new and in no optimizer. Returns what
+--- walk.modules gives, nil before note_parameters.
 function boundary.check_parameters(state, when)
   local known = state.parameters
   if not known then return end
   local seen, stepped = {}, nil
-  for name, tensor in state.module:named_parameters() do
+  local tensors, _, modules = walk.tensors(state.module)
+  for _, item in ipairs(tensors) do
+    if item.buffer then goto continue end
+    local name, tensor = item.name, item.value
     local before = known.by_name[name]
     seen[name] = true
     if before == nil then
@@ -160,10 +165,12 @@ function boundary.check_parameters(state, when)
     elseif not rawequal(before, tensor) then
       complain(state, name, "was replaced", when, tensor)
     end
+    ::continue::
   end
   for _, name in ipairs(known.list) do
     if not seen[name] then complain(state, name, "was lost", when) end
   end
+  return modules
 end
 
 return boundary

@@ -31,10 +31,10 @@ local function add_places(places, seen, holder, keys)
   end
 end
 
--- All places of tables, modules and tensors on the ways from the module to its parameters.
-local function places_of(module)
+-- All places of tables, modules and tensors on the ways through `modules` to their parameters.
+local function places_of(modules)
   local places, seen = { holders = {}, keys = {}, values = {} }, {}
-  for _, entry in ipairs(walk.modules(module)) do
+  for _, entry in ipairs(modules) do
     for _, list in ipairs { entry.tensors, entry.children } do
       for _, item in ipairs(list) do
         if not item.buffer then
@@ -58,8 +58,9 @@ end
 function replicas.check_places(state)
   local made = c.runtime.parameters_made()
   if state.places and made == state.parameters_made and are_as_before(state.places) then return end
-  boundary.check_parameters(state, ("optimizer step %d"):format(state.trainer.global_step + 1))
-  state.places, state.parameters_made = places_of(state.module), made
+  local modules = boundary.check_parameters(state,
+    ("optimizer step %d"):format(state.trainer.global_step + 1))
+  state.places, state.parameters_made = places_of(modules or walk.modules(state.module)), made
 end
 
 -- Hashes of what ranks must hold alike.
