@@ -209,13 +209,19 @@ static int exit_process(lua_State *L) {
   if (w != NULL && lt_world_describe(w)->forked) {
     char file[LT_PLACE_FILE];
     int line = lt_script_place(L, file, sizeof file);
-    int top = lua_gettop(L);
     lua_pushfstring(L, "%s:%d: os.exit(%s) was called in a rank", file, line,
-                    top > 0 ? luaL_tolstring(L, 1, NULL) : "");
+                    lua_gettop(L) > 0 ? luaL_tolstring(L, 1, NULL) : "");
     lt_world_raise(w, lua_tostring(L, -1), file, line);
+    const lt_verdict *v = lt_world_verdict(w);
+    int status = lua_isinteger(L, 1) ? (int)lua_tointeger(L, 1) : 0;
+    if (status == 0) status = v != NULL ? v->status : 1;
+    bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_speak(w);
+    lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
     lt_dist_forget_world(b->c);
-    lt_world_end(b->c, w);
-    lua_settop(L, top);
+    lt_world_end(b->c, w); /* a child ends here */
+    if (speaks) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
+    lua_settop(L, 0);
+    lua_pushinteger(L, status);
   }
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_insert(L, 1);

@@ -58,8 +58,30 @@ static void take_no_input(void) {
   __fpurge(stdin);
 }
 
+/* A terminal's Ctrl-C goes to all processes, and the parent decides; one that somebody sent to this
+   rank ends the job. */
+static lt_world *own;
+
+static void on_interrupt(int number, siginfo_t *info, void *unused) {
+  (void)unused;
+  if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL) return;
+  int before = errno;
+  lt_world_interrupt(own, number);
+  errno = before;
+}
+
+static bool take_interrupts(lt_ctx *c, lt_world *w) {
+  struct sigaction before, action = {.sa_sigaction = on_interrupt,
+                                     .sa_flags = SA_SIGINFO | SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  own = w;
+  if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return true; /* nohup */
+  return sigaction(SIGINT, &action, NULL) == 0 ||
+         lt_fail(c, LT_EIO, "%s: no handler of SIGINT: %s", w->what, strerror(errno));
+}
+
 bool lt_child_set_up(lt_ctx *c, lt_world *w) {
-  signal(SIGINT, SIG_IGN); /* the parent decides */
+  if (!take_interrupts(c, w)) return false;
   take_no_input();
   if (w->tags != NULL) lt_tags_become(w->tags, w->info.rank);
   return reopen_all(c);

@@ -142,6 +142,7 @@ failures.interrupts = {
   ended_by("TERM", "rank 1", rank_of(1), 143),
   ended_by("TERM", "rank 0", rank_of(0), 143),
   ended_by("INT", "what started the ranks", starter, 130),
+  ended_by("INT", "rank 1", rank_of(1), 130),
   ended_by("TERM", "rank 1, which waits for one that loops", rank_of(1), 143,
     busy_work "while true do end"),
   ended_by("TERM", "rank 0, which catches every error", rank_of(0), 143,

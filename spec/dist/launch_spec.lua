@@ -23,6 +23,23 @@ describe("lt.dist.launch", function()
     ]]
   end)
 
+  it("tells of any rank that calls os.exit, whatever the status, and fails", function()
+    for rank = 0, 1 do
+      for _, status in ipairs { 0, 3 } do
+        local text = support.fails(([[
+          dist.launch(2, function(rank)
+            if rank == %d then os.exit(%d) end
+            dist.barrier()
+          end)
+          print "after"
+        ]]):format(rank, status))
+        assert.matches(("^ltrain: rank %d: script.lua:2: os.exit%%(%d%%) was called in a rank\n")
+          :format(rank, status), text)
+        assert.not_matches("after", text)
+      end
+    end
+  end)
+
   it("refuses an LT_TIMEOUT that is no number of seconds", function()
     for _, text in ipairs { "bad", "0", "-1", "5x", "nan" } do
       local pipe <close> = assert(io.popen(("LT_TIMEOUT=%s '%s' -e 'lt.dist.launch(2, print)' 2>&1")
