@@ -241,9 +241,10 @@ static void replace_exit(lua_State *L, lt_bind *b) {
 
 void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"fork", fork_ranks}, {"run", run},         {"calm", calm},     {"set_folder", set_folder},
-      {"leave", leave},     {"verdict", verdict}, {"finish", finish}, {"blame", blame},
-      {"span", open_span},  {"set_timeout", set_timeout}, {NULL, NULL}};
+      {"fork", fork_ranks},         {"run", run},     {"calm", calm},
+      {"set_folder", set_folder},   {"leave", leave}, {"verdict", verdict},
+      {"finish", finish},           {"blame", blame}, {"span", open_span},
+      {"set_timeout", set_timeout}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
   luaL_newmetatable(L, SPAN_NAME);
   lt_add_functions(L, b, meta);

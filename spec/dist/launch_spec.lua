@@ -26,13 +26,14 @@ describe("lt.dist.launch", function()
   it("tells of any rank that calls os.exit, whatever the status, and fails", function()
     for rank = 0, 1 do
       for _, status in ipairs { 0, 3 } do
-        local text = support.fails(([[
+        local ended, text = support.run(([[
           dist.launch(2, function(rank)
             if rank == %d then os.exit(%d) end
             dist.barrier()
           end)
           print "after"
         ]]):format(rank, status))
+        assert.equal(rank == 0 and status > 0 and status or 1, ended)
         assert.matches(("^ltrain: rank %d: script.lua:2: os.exit%%(%d%%) was called in a rank\n")
           :format(rank, status), text)
         assert.not_matches("after", text)
