@@ -44,7 +44,8 @@ local function fit(save, from)
     enable_model_summary = false, default_root_dir = folder, accumulate_grad_batches = 2,
     num_sanity_val_steps = 0,
     callbacks = { lt.callbacks.EarlyStopping { monitor = "v" }, lt.callbacks.Timer {},
-      lt.callbacks.ModelCheckpoint { monitor = "v", dirpath = folder .. "/kept" } } }
+      lt.callbacks.ModelCheckpoint { monitor = "v", dirpath = folder .. "/kept",
+        save_last = true } } }
   local net = Net()
   function net.on_train_batch_end(_, _, _, index)
     if save and index == 2 then trainer:save_checkpoint(save) end
@@ -138,6 +139,25 @@ describe("a checkpoint with a field of another type or value", function()
       end
     end
     assert.is_true(count > 80)
+  end)
+
+  it("writes and removes no file outside the folder of its callback", function()
+    local other = folder .. "/other"
+    local file <close> = assert(io.open(other, "w"))
+    file:write "x"
+    file:close()
+    for _, name in ipairs { other, folder .. "/kept/../other" } do
+      local saved = assert(io_of:load(path))
+      for key, state in pairs(saved.callbacks) do
+        if key:find "^ModelCheckpoint" then
+          state.last_model_path, state.best_k_models = name, { [name] = math.huge }
+          state.best_model_path, state.kth_best_model_path = name, name
+        end
+      end
+      assert(io_of:save(saved, changed))
+      go_on(name)
+      assert.equal("x", bytes_of(other))
+    end
   end)
 
   it("names the file and the field", function()

@@ -16,6 +16,12 @@ local function is_source(trainer, path)
   return source ~= nil and c.io.same(path, source)
 end
 
+-- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
+local function is_ours(self, path)
+  local start = self.dirpath .. "/"
+  return path:sub(1, #start) == start and not path:find("/../", #self.dirpath, true)
+end
+
 -- A file of weights alone must not take the place of a whole state that the run continues.
 local function must_stay(self, trainer, path)
   return self.save_weights_only and is_source(trainer, path)
@@ -59,11 +65,6 @@ local function path_for(self, trainer, figures, own)
   local name = file_name.format(self.filename or "{epoch}-{step}", figures,
     self.auto_insert_metric_name)
   return kept_files.free_path(self, trainer, name, own)
-end
-
--- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
-local function is_ours(self, path)
-  return path:sub(1, #self.dirpath + 1) == self.dirpath .. "/"
 end
 
 local function may_be_removed(self, trainer, path)
@@ -149,7 +150,7 @@ end
 --- Asks for the newest as last.ckpt.
 function kept_files.save_last(self, trainer)
   local path = self.last_model_path
-  if not path or must_stay(self, trainer, path) then
+  if not path or not is_ours(self, path) or must_stay(self, trainer, path) then
     path = kept_files.free_path(self, trainer, "last")
   end
   self.last_model_path = path

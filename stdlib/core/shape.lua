@@ -2,8 +2,9 @@
 --- written with.
 --
 -- A shape is a word ("count"), several joined by "|", with "?" behind it where nil will do; or one
--- of { list = shape }, { map = shape } (names to values) and { fields = { name = shape, ... } },
--- with optional = true where nil will do. Fields that a shape does not name are left alone.
+-- of { list = shape }, { map = shape } (names to values), { key_of = table } (a name that it has)
+-- and { fields = { name = shape, ... } }, with optional = true where nil will do. Fields that a
+-- shape does not name are left alone.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -81,6 +82,10 @@ function shape.wrong(value, of, path)
   path = path or ""
   if type(of) == "string" then return wrong_word(value, of, path) end
   if value == nil and of.optional then return nil end
+  if of.key_of then
+    if type(value) == "string" and of.key_of[value] ~= nil then return nil end
+    return told(path, "a known name", value)
+  end
   if type(value) ~= "table" or getmetatable(value) ~= nil then
     return path ~= "" and told(path, of.list and "a list" or "a table", value)
       or ("it must be a table: got %s"):format(errors.show(value))

@@ -2,6 +2,9 @@
 --
 -- A file is checked against it before any of it is used. What callbacks, optimizers, schedulers,
 -- metrics and loggers keep is checked by their load_state_dict.
+local hooks = require "ltrain.trainer.hooks"
+
+local REDUCE <const> = { key_of = { mean = true, min = true, max = true, sum = true } }
 local NAMES <const> = { list = "string" }
 local FIGURES <const> = { map = "number|tensor", optional = true }
 
@@ -16,14 +19,15 @@ local PENDING <const> = { optional = true, fields = {
 local PROGRESS <const> = { fields = {
   batch = "count", eval_batches = "count", eval_rows = "count", in_epoch = "boolean",
   left_out = "boolean?", loader = LOADER, pending = PENDING, predict_batches = "count",
-  skipped = "count", stepped = "count", train_batches = "count",
+  nonfinite = "count?", skipped = "count?", stepped = "count", train_batches = "count",
 } }
 
 -- A name that was logged.
 local FIGURE <const> = { fields = {
-  count = "number?", epoch_name = "string", given = "table", hook = "string", key = "string",
+  count = "number?", epoch_name = "string", given = "table", key = "string",
+  hook = { key_of = hooks.by_name },
   loader = "count", logger = "boolean", metric = "string?", name = "string", on_epoch = "boolean",
-  on_step = "boolean", prog_bar = "boolean", rank_zero_only = "boolean", reduce = "string",
+  on_step = "boolean", prog_bar = "boolean", rank_zero_only = "boolean", reduce = REDUCE,
   step_name = "string", step_value = "number?", step_weight = "number?", sync_dist = "boolean",
   total = "number?",
 } }
