@@ -22,15 +22,20 @@ local function is_usage(message)
   return false
 end
 
+-- Whether an error says nothing of its line: a value that has no text of its own, or an error that
+-- Lua itself raises without one (a yield where nothing can).
+local function lacks_line(value, message)
+  if type(value) == "table" then return not (getmetatable(value) or {}).__tostring end
+  return type(value) ~= "string" or message:find "^attempt to yield" ~= nil
+end
+
 -- Runs where the error was raised: the stack is still there.
 local function on_error(host)
   return function(value)
     local interrupt = require "ltrain.trainer.interrupt"
     local message = c.runtime.error_text(value)
     local stopped = interrupt.is(value) or host.stopped()
-    local placed = message:find "^[^\n]-:%d+: "
-      or type(value) == "table" and (getmetatable(value) or {}).__tostring
-    if not stopped and not placed then message = errors.where() .. message end
+    if not stopped and lacks_line(value, message) then message = errors.where() .. message end
     c.dist.tell(value) -- ranks that a launcher started hear of it before anything unwinds
     if stopped or type(value) ~= "string" then
       return { text = message, stopped = stopped, status = c.runtime.status_of(value) }
