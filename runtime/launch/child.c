@@ -75,7 +75,7 @@ static bool take_interrupts(lt_ctx *c, lt_world *w) {
                                      .sa_flags = SA_SIGINFO | SA_RESTART};
   sigemptyset(&action.sa_mask);
   own = w;
-  if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return true; /* nohup */
+  if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return true;
   return sigaction(SIGINT, &action, NULL) == 0 ||
          lt_fail(c, LT_EIO, "%s: no handler of SIGINT: %s", w->what, strerror(errno));
 }
