@@ -242,6 +242,8 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
                                      {"where", where},
                                      {"module_path", module_path},
                                      {"parameters", lt_parameters},
+                                     {"origin", lt_function_origin},
+                                     {"code", lt_function_code},
                                      {"note_error", lt_note_error},
                                      {"status_of", status_of},
                                      {"error_text", error_text},

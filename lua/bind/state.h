@@ -120,6 +120,10 @@ bool lt_source_is_ours(const char *source);
 /* runtime.parameters(fn) -> how many parameters a function of the library's Lua has (where.c). */
 int lt_parameters(lua_State *L);
 
+/* runtime.origin(fn), runtime.code(fn): where a function stands, and what it says (functions.c). */
+int lt_function_origin(lua_State *L);
+int lt_function_code(lua_State *L);
+
 /* Push "model.lua:14: " of the script's innermost line, or "". */
 void lt_push_where(lua_State *L);
 

@@ -12,7 +12,6 @@ local interrupt = require "ltrain.trainer.interrupt"
 local is_callable = require "ltrain.core.is_callable"
 local loop = require "ltrain.trainer.loop"
 local together = require "ltrain.core.together"
-local walk = require "ltrain.core.walk"
 
 local call = {}
 
@@ -113,24 +112,6 @@ function call.is_stale(state)
     if not rawequal(now[i], before[i]) then return true end
   end
   return false
-end
-
---- Raises when an object has a method whose name is nearly a hook's.
-function call.check_names(state)
-  local function check(object, kind, base)
-    local key, near = hooks.misspelt(object, kind, base)
-    if key then
-      errors.blame("%s: no hook is called '%s'; did you mean '%s'?",
-        errors.show(object):gsub("^an object of class ", ""), key, near)
-    end
-  end
-  check(state.module, "module", Module)
-  local old, new = hooks.removed(state.module)
-  if old then
-    errors.blame("%s: nothing calls '%s'; write %s", walk.class_name(state.module), old, new)
-  end
-  for _, callback in ipairs(state.trainer.callbacks) do check(callback, "callback", Callback) end
-  if state.data_module then check(state.data_module, "data_module", nil) end
 end
 
 --- Whether anybody defines the hook.

@@ -3,8 +3,6 @@
 -- The check for misspelt names, the permissions of `self:log`, the resolved lists of functions and
 -- the generated page of hooks all come from these rows. Nothing else may name a hook that is not
 -- here.
-local errors = require "ltrain.core.errors"
-
 local hooks = {}
 
 -- A row: name, who may define it (m module, c callback, d data module), what `self:log` may do in
@@ -113,19 +111,6 @@ local ROWS <const> = {
   { "on_exception", "cd", false, "exception", "the run ends in an error or an interrupt" },
 }
 
--- Names that users of older Lightning may still write, and what took their place.
-local REMOVED <const> = {
-  { "training_epoch_end", "on_train_epoch_end" },
-  { "validation_epoch_end", "on_validation_epoch_end" },
-  { "test_epoch_end", "on_test_epoch_end" },
-  { "predict_epoch_end", "on_predict_epoch_end" },
-  { "on_epoch_start", "on_train_epoch_start" },
-  { "on_epoch_end", "on_train_epoch_end" },
-  { "on_batch_start", "on_train_batch_start" },
-  { "on_batch_end", "on_train_batch_end" },
-  { "init_ddp_connection", "lt.strategies.DDP{cluster_environment = ...}" },
-}
-
 -- Of the hooks that take no figures, those that every rank runs with all others there.
 local ENDS <const> = {
   on_fit_start = true, on_fit_end = true, on_train_end = true, on_validation_end = true,
@@ -150,46 +135,6 @@ function hooks.names(kind)
     if row.who:find(letter, 1, true) then names[#names + 1] = row.name end
   end
   return names
-end
-
-local function is_hook_like(key)
-  return type(key) == "string"
-    and (key:find "^on_" or key:find "_step$" or key:find "_dataloader$")
-end
-
--- Adds the hook-like function keys of `object` and of its classes below `base` to `found`.
-local function collect(object, base, found)
-  local seen = {}
-  while type(object) == "table" and object ~= base and not seen[object] do
-    seen[object] = true
-    for key, value in next, object do
-      if type(value) == "function" and is_hook_like(key) then found[#found + 1] = key end
-    end
-    local meta = getmetatable(object)
-    local index = type(meta) == "table" and rawget(meta, "__index")
-    object = type(index) == "table" and index or type(meta) == "table" and meta or nil
-  end
-end
-
---- The first key of `object` that looks like a hook, is none, and is close to one: key, nearest.
--- Methods of the user's own with names far from any hook are left alone.
----@param base table class whose own methods are not looked at
-function hooks.misspelt(object, kind, base)
-  local found, names, known = {}, hooks.names(kind), {}
-  for _, name in ipairs(names) do known[name] = true end
-  collect(object, base, found)
-  table.sort(found)
-  for _, key in ipairs(found) do
-    local near = not known[key] and not (base and base[key]) and errors.nearest(key, names)
-    if near then return key, near end
-  end
-end
-
---- The first method of `object` that older Lightning called: its name, and today's.
-function hooks.removed(object)
-  for _, row in ipairs(REMOVED) do
-    if type(object[row[1]]) == "function" then return row[1], row[2] end
-  end
 end
 
 return hooks

@@ -14,6 +14,7 @@ local eval_loop = require "ltrain.trainer.eval_loop"
 local fit_loop = require "ltrain.trainer.fit_loop"
 local interrupt = require "ltrain.trainer.interrupt"
 local loop = require "ltrain.trainer.loop"
+local names = require "ltrain.trainer.names"
 local open_window = require "ltrain.trainer.saving.open_window"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
@@ -107,7 +108,7 @@ local function connect(state)
   if state.data_module then attach(state, state.data_module) end
   call.resolve(state)
   merge_callbacks(state)
-  call.check_names(state)
+  names.check(state)
   check_methods(state)
   ranks.share_folders(state)
   version.choose_all(trainer.loggers)
