@@ -38,10 +38,10 @@ local WINDOW <const> = { optional = true, fields = {
 } }
 
 local LOOPS <const> = { optional = true, fields = {
-  callback_metrics = FIGURES, fit = PROGRESS, logged_metrics = FIGURES, nominal_batch = "count?",
+  callback_metrics = FIGURES, fit = PROGRESS, logged_metrics = FIGURES, nominal_batch = "number?",
   progress_bar_metrics = FIGURES, rank_zero_only = "boolean?",
   results = { list = FIGURE, optional = true }, window = WINDOW,
-  cut = { optional = true, fields = { global_batch = "count?", ranks = "count?" } },
+  cut = { optional = true, fields = { global_batch = "number?", ranks = "count?" } },
 } }
 
 return { fields = {
