@@ -32,3 +32,6 @@ target_link_options(ltrain_module PRIVATE
 add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
 target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
 target_link_options(ltrain PRIVATE -Wl,--export-dynamic-symbol=_exit) # lua/cli/exit.c
+if(TARGET ltrain_mpi) # opened at run time: whoever builds the program can start ranks with it
+  add_dependencies(ltrain ltrain_mpi)
+endif()

@@ -101,3 +101,20 @@ describe("./dev as a user who is not root", function()
       .. "apt-get install lua-check)", 1, true), said)
   end)
 end)
+
+describe("./dev run", function()
+  it("builds what the program opens at run time, too", function()
+    local build = os.getenv("LT_BUILD")
+    if not build then pending("LT_BUILD names no build folder") end
+    local list <close> = assert(io.popen(("ninja -C '%s' -t inputs ltrain"):format(build)))
+    local inputs = list:read("a")
+    assert.truthy(inputs:find("liblua", 1, true), inputs)
+    local mpi = io.open(build .. "/backends/ltrain_mpi.so")
+    if not mpi then
+      print("# dev_spec: this build has no MPI")
+      return
+    end
+    mpi:close()
+    assert.truthy(inputs:find("backends/ltrain_mpi.so", 1, true), inputs)
+  end)
+end)
