@@ -26,12 +26,14 @@ static lt_order **push_order(lua_State *L, lt_bind *b, int64_t n) {
 }
 
 static lt_order *check_order(lua_State *L, int index) {
-  return *(lt_order **)luaL_checkudata(L, index, ORDER_NAME);
+  lt_order *o = *(lt_order **)luaL_checkudata(L, index, ORDER_NAME);
+  luaL_argcheck(L, o != NULL, index, "this order was released");
+  return o;
 }
 
 static int order_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_order **box = lua_touserdata(L, 1);
+  lt_order **box = luaL_checkudata(L, 1, ORDER_NAME);
   if (b->c != NULL) lt_release(b->c, *box);
   *box = NULL;
   return 0;
@@ -329,26 +331,19 @@ static int digits(lua_State *L) {
   return lt_end(L, b, frame, 2, out);
 }
 
-static void new_metatable(lua_State *L, lt_bind *b, const char *name, const luaL_Reg *functions) {
-  luaL_newmetatable(L, name);
-  lt_add_functions(L, b, functions);
-  lua_pushvalue(L, -1);
-  lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
-}
-
 void lt_bind_data(lua_State *L, lt_bind *b) {
-  static const luaL_Reg order_methods[] = {
-      {"at", order_at},     {"part", order_part}, {"through", order_through},
-      {"hash", order_hash}, {"__len", order_len}, {"__gc", order_gc},
-      {NULL, NULL}};
-  static const luaL_Reg feed_methods[] = {{"next", feed_next},
-                                          {"position", feed_position},
-                                          {"__close", feed_close},
-                                          {"__gc", feed_close},
-                                          {NULL, NULL}};
-  static const luaL_Reg scope_methods[] = {
-      {"enter", scope_enter}, {"__close", scope_close}, {NULL, NULL}};
+  static const luaL_Reg order_meta[] = {{"__len", order_len}, {"__gc", order_gc}, {NULL, NULL}};
+  static const luaL_Reg order_methods[] = {{"at", order_at},
+                                           {"part", order_part},
+                                           {"through", order_through},
+                                           {"hash", order_hash},
+                                           {NULL, NULL}};
+  static const luaL_Reg feed_meta[] = {
+      {"__close", feed_close}, {"__gc", feed_close}, {NULL, NULL}};
+  static const luaL_Reg feed_methods[] = {
+      {"next", feed_next}, {"position", feed_position}, {NULL, NULL}};
+  static const luaL_Reg scope_meta[] = {{"__close", scope_close}, {NULL, NULL}};
+  static const luaL_Reg scope_methods[] = {{"enter", scope_enter}, {NULL, NULL}};
   static const luaL_Reg functions[] = {{"order", order},
                                        {"order_of", order_of},
                                        {"feed", new_feed},
@@ -358,9 +353,9 @@ void lt_bind_data(lua_State *L, lt_bind *b) {
                                        {"sample_scope", sample_scope},
                                        {"digits", digits},
                                        {NULL, NULL}};
-  new_metatable(L, b, ORDER_NAME, order_methods);
-  new_metatable(L, b, FEED_NAME, feed_methods);
-  new_metatable(L, b, SCOPE_NAME, scope_methods);
+  lt_new_type(L, b, ORDER_NAME, order_meta, order_methods);
+  lt_new_type(L, b, FEED_NAME, feed_meta, feed_methods);
+  lt_new_type(L, b, SCOPE_NAME, scope_meta, scope_methods);
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);

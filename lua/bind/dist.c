@@ -162,8 +162,8 @@ lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who) {
 
 static int group_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_held *h = to_held(L, 1);
-  if (b->c != NULL && h != NULL) lt_let_go(b->c, h);
+  lt_held *h = luaL_checkudata(L, 1, GROUP_NAME);
+  if (b->c != NULL) lt_let_go(b->c, h);
   return 0;
 }
 
@@ -302,11 +302,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
                                        {"decode", lt_value_decode},
                                        {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", group_gc}, {NULL, NULL}};
-  luaL_newmetatable(L, GROUP_NAME);
-  lt_add_functions(L, b, meta);
-  lua_pushliteral(L, GROUP_NAME);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
+  lt_new_type(L, b, GROUP_NAME, meta, NULL);
   lua_newtable(L);
   lt_add_functions(L, b, functions);
   lt_bind_dist_calls(L, b);

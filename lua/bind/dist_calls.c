@@ -240,8 +240,8 @@ static int test(lua_State *L) {
 
 static int work_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  work *w = luaL_testudata(L, 1, WORK_NAME);
-  if (b->c != NULL && w != NULL) lt_collective_drop(b->c, &w->k);
+  work *w = luaL_checkudata(L, 1, WORK_NAME);
+  if (b->c != NULL) lt_collective_drop(b->c, &w->k);
   return 0;
 }
 
@@ -253,10 +253,6 @@ void lt_bind_dist_calls(lua_State *L, lt_bind *b) {
                                        {"test", test},
                                        {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", work_gc}, {NULL, NULL}};
-  luaL_newmetatable(L, WORK_NAME);
-  lt_add_functions(L, b, meta);
-  lua_pushliteral(L, WORK_NAME);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
+  lt_new_type(L, b, WORK_NAME, meta, NULL);
   lt_add_functions(L, b, functions);
 }

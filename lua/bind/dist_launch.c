@@ -246,11 +246,7 @@ void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
       {"finish", finish},           {"blame", blame}, {"span", open_span},
       {"set_timeout", set_timeout}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
-  luaL_newmetatable(L, SPAN_NAME);
-  lt_add_functions(L, b, meta);
-  lua_pushliteral(L, SPAN_NAME);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
+  lt_new_type(L, b, SPAN_NAME, meta, NULL);
   lt_add_functions(L, b, functions);
   lua_pushinteger(L, LT_COMM_MAX_RANKS);
   lua_setfield(L, -2, "max_ranks");

@@ -185,6 +185,8 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"json_encode", lt_json_encode},
                                        {"json_decode", lt_json_decode},
                                        {NULL, NULL}};
+  lt_bind_json(L, b);
+  lt_bind_safetensors(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);
   lua_setfield(L, 1, "io");

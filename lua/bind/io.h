@@ -24,4 +24,7 @@ int lt_save_safetensors(lua_State *L);
 int lt_load_safetensors(lua_State *L);
 int lt_crc32_of(lua_State *L);
 
+/* Make the kind of userdata that owns a file while it is read. */
+void lt_bind_safetensors(lua_State *L, lt_bind *b);
+
 #endif

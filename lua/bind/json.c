@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SCRATCH_NAME "ltrain.JsonScratch"
+
 /* What is freed when Lua raises in the middle. */
 typedef struct scratch {
   lt_json text;
@@ -11,7 +13,7 @@ typedef struct scratch {
 } scratch;
 
 static int scratch_gc(lua_State *L) {
-  scratch *s = lua_touserdata(L, 1);
+  scratch *s = luaL_checkudata(L, 1, SCRATCH_NAME);
   lt_json_free(&s->text);
   json_decref(s->root);
   s->root = NULL;
@@ -21,12 +23,13 @@ static int scratch_gc(lua_State *L) {
 static scratch *push_scratch(lua_State *L, lt_bind *b) {
   scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
   *s = (scratch){.text = {.c = b->c}};
-  if (luaL_newmetatable(L, "ltrain.JsonScratch")) {
-    lua_pushcfunction(L, scratch_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  luaL_setmetatable(L, SCRATCH_NAME);
   return s;
+}
+
+void lt_bind_json(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__gc", scratch_gc}, {NULL, NULL}};
+  lt_new_type(L, b, SCRATCH_NAME, meta, NULL);
 }
 
 lt_json *lt_push_text(lua_State *L, lt_bind *b) { return &push_scratch(L, b)->text; }

@@ -16,4 +16,7 @@ int lt_json_decode(lua_State *L);
 /* Push a userdata that owns an empty text: freed also when Lua raises in the middle. */
 lt_json *lt_push_text(lua_State *L, lt_bind *b);
 
+/* Make the kind of that userdata. */
+void lt_bind_json(lua_State *L, lt_bind *b);
+
 #endif

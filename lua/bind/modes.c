@@ -169,11 +169,7 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
                                      {"anomalies", anomalies},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", scope_close}, {NULL, NULL}};
-  luaL_newmetatable(L, SCOPE_NAME);
-  lt_add_functions(L, b, meta);
-  lua_pushliteral(L, SCOPE_NAME);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
+  lt_new_type(L, b, SCOPE_NAME, meta, NULL);
   lua_pushvalue(L, 1);
   lt_add_public(L, b, functions);
   lua_getfield(L, -1, "runtime");

@@ -102,26 +102,29 @@ int lt_save_safetensors(lua_State *L) {
   return lt_done(L, b);
 }
 
+#define OPEN_FILE_NAME "ltrain.OpenFile"
+
 typedef struct open_file {
   lt_safetensors file;
   lt_ctx *c;
 } open_file;
 
 static int open_file_gc(lua_State *L) {
-  open_file *o = lua_touserdata(L, 1);
+  open_file *o = luaL_checkudata(L, 1, OPEN_FILE_NAME);
   if (o->c != NULL) lt_safetensors_close(o->c, &o->file);
   o->c = NULL;
   return 0;
 }
 
+void lt_bind_safetensors(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__gc", open_file_gc}, {NULL, NULL}};
+  lt_new_type(L, b, OPEN_FILE_NAME, meta, NULL);
+}
+
 static open_file *push_open_file(lua_State *L) {
   open_file *o = lua_newuserdatauv(L, sizeof *o, 0);
   o->c = NULL;
-  if (luaL_newmetatable(L, "ltrain.OpenFile")) {
-    lua_pushcfunction(L, open_file_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  luaL_setmetatable(L, OPEN_FILE_NAME);
   return o;
 }
 

@@ -14,6 +14,8 @@
 /* Address used as the registry key of a state's binding. */
 static const char bind_key;
 
+#define BIND_NAME "ltrain.Binding"
+
 enum { CORE_SLOT = 1 }; /* user value of the binding: the table of C functions */
 
 static int make_slot(lua_State *L) {
@@ -32,10 +34,11 @@ static int make_weak_table(lua_State *L, const char *mode) {
 
 /* The state is closing: tensors were finalised before, their context may go. */
 static int bind_gc(lua_State *L) {
-  lt_bind *b = lua_touserdata(L, 1);
+  lt_bind *b = luaL_checkudata(L, 1, BIND_NAME);
   lt_ctx *c = b->c;
   if (c != NULL) lt_forget_dead_hooks(b);
   b->c = NULL;
+  b->L = NULL; /* finalizers of a host that come after us: lt_enter says that the state closes */
   lt_ctx_release(c);
   return 0;
 }
@@ -74,13 +77,12 @@ static void init_slots(lua_State *L, lt_bind *b) {
 
 /* Makes the binding; the only argument is the options. Leaves it in the registry. */
 static int bind_new(lua_State *L) {
+  static const luaL_Reg meta[] = {{"__gc", bind_gc}, {NULL, NULL}};
   const lt_bind_options *options = lua_touserdata(L, 1);
   lt_bind *b = lua_newuserdatauv(L, sizeof *b, CORE_SLOT);
   memset(b, 0, sizeof *b);
-  lua_createtable(L, 0, 1);
-  lua_pushcfunction(L, bind_gc);
-  lua_setfield(L, -2, "__gc");
-  lua_setmetatable(L, -2);
+  lt_new_type(L, b, BIND_NAME, meta, NULL);
+  luaL_setmetatable(L, BIND_NAME);
   b->c = lt_ctx_new(lt_registry_here(), options->allocator);
   if (b->c == NULL) return luaL_error(L, "ltrain: no memory for a context");
   b->owned = options->owned;

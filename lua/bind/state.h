@@ -186,6 +186,11 @@ void lt_forget_dead_hooks(lt_bind *b);
 /* Add functions to the table on top of the stack. */
 void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions);
 
+/* Make a kind of userdata: its metamethods, each of which checks its arguments, and what scripts
+   find in it by name (methods NULL: nothing). types.c */
+void lt_new_type(lua_State *L, lt_bind *b, const char *name, const luaL_Reg *meta,
+                 const luaL_Reg *methods);
+
 /* A function that scripts call: an argument beyond `most`, a method's tensor counted, is an error.
    -1: the function reads all that come. */
 typedef struct lt_function {

@@ -208,11 +208,7 @@ static int locale_close(lua_State *L) {
 
 void lt_bind_system(lua_State *L, lt_bind *b) {
   static const luaL_Reg locale[] = {{"__close", locale_close}, {NULL, NULL}};
-  luaL_newmetatable(L, LOCALE_NAME);
-  luaL_setfuncs(L, locale, 0);
-  lua_pushliteral(L, LOCALE_NAME);
-  lua_setfield(L, -2, "__metatable");
-  lua_pop(L, 1);
+  lt_new_type(L, b, LOCALE_NAME, locale, NULL);
   static const luaL_Reg runtime[] = {{"clock", clock_now},
                                      {"time", time_now},
                                      {"getenv", get_env},

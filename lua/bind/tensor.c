@@ -25,7 +25,7 @@ void lt_make_unique(lua_State *L, lt_bind *b, int index) {
 void lt_push_unique(lua_State *L, lt_bind *b, lt_tensor *t) {
   luaL_checkstack(L, 6, "ltrain");
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->unique_ref);
-  if (lua_rawgetp(L, -1, t) != LUA_TUSERDATA) {
+  if (lua_rawgetp(L, -1, t) != LUA_TUSERDATA || lt_to_tensor(L, b, -1) != t) {
     lua_pop(L, 1);
     lt_push_empty(L, b)->t = lt_retain(t);
     lua_pushvalue(L, -1);
@@ -67,8 +67,8 @@ static bool must_stay(lua_State *L, lt_bind *b, const lt_tensor *t) {
 
 static int tensor_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_boxed *box = lua_touserdata(L, 1);
-  if (box->t == NULL || b->c == NULL || must_stay(L, b, box->t)) return 0;
+  lt_boxed *box = to_box(L, b, 1);
+  if (box == NULL || box->t == NULL || b->c == NULL || must_stay(L, b, box->t)) return 0;
   lt_tensor *t = box->t;
   box->t = NULL;
   lt_release(b->c, t);

@@ -34,6 +34,13 @@ describe("ltrain in stock Lua", function()
     ]])
   end)
 
+  it("says that the state closes to finalizers that run after it", function()
+    assert.equal("false\tltrain: the state is closing\n", run [[
+      kept = setmetatable({}, { __gc = function() print(pcall(lt.zeros, 3)) end })
+      lt = require "ltrain"
+    ]])
+  end)
+
   it("leaves the collector and math.random as they were", function()
     assert.equal("incremental\ntrue\ntrue\n", run [[
       local random, seed = math.random, math.randomseed
