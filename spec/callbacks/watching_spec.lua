@@ -1,21 +1,7 @@
--- spec/callbacks/watching_spec.lua: callbacks that only look: rates, time, summary, progress.
-local console = require "ltrain.trainer.console"
+-- spec/callbacks/watching_spec.lua: callbacks that only look: rates, time, summary.
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
-
--- What `fn` writes to stderr, on a terminal or not.
-local function written(terminal, fn)
-  local parts, raw, is_terminal, width = {}, console.raw, console.is_terminal, console.width
-  local write = console.write
-  console.raw = function(text) parts[#parts + 1] = text end
-  console.write = console.raw
-  console.is_terminal = function() return terminal end
-  console.width = function() return 60 end
-  local ok, message = pcall(fn)
-  console.raw, console.is_terminal, console.width, console.write = raw, is_terminal, width, write
-  assert(ok, message)
-  return table.concat(parts)
-end
+local written = require "spec.callbacks.written"
 
 local Rows = lt.Logger:extend("Rows")
 function Rows:init() self.rows = {} end
@@ -120,7 +106,7 @@ describe("ModelSummary", function()
     local net = tiny.Line()
     net.body = lt.nn.Sequential(lt.nn.Dropout(0.1), lt.nn.ReLU())
     net.frozen = lt.nn.LayerNorm(1000):freeze()
-    local text = written(false, function()
+    local text = written(nil, function()
       tiny.trainer({ enable_model_summary = true }):fit(net, tiny.same(1))
     end)
     assert.matches("| name   | type       | params | mode\n", text)
@@ -128,51 +114,5 @@ describe("ModelSummary", function()
     assert.matches("1 | frozen | LayerNorm  | 2.0 K  | eval\n", text)
     assert.matches("1        trainable\n2.0 K    frozen\n", text)
     assert.is_nil(text:find("Dropout", 1, true))
-  end)
-end)
-
-describe("ProgressBar", function()
-  local function run(terminal, more)
-    local net = tiny.Line()
-    function net:training_step(x)
-      self:log("shown", 0.25, { prog_bar = true })
-      return self:loss(x)
-    end
-    function net:on_train_epoch_end() self:log("late", 2.5, { prog_bar = true }) end
-    if more then more(net) end
-    return written(terminal, function()
-      tiny.trainer({ enable_progress_bar = true, max_epochs = 2 }):fit(net, tiny.same(3))
-    end)
-  end
-
-  it("writes one line an epoch where there is no terminal", function()
-    local text = run(false)
-    local _, count = text:gsub("\n", "")
-    assert.equal(2, count)
-    assert.matches("^epoch 0 |####################| 3/3 %[.-%] late=2.5 shown=0.25\n", text)
-  end)
-
-  it("draws over one line on a terminal, cut to its width", function()
-    local text = run(true)
-    for line in text:gmatch "[^\r\n]+" do
-      assert.is_true(#line:gsub("\27%[K", "") < 60)
-    end
-    assert.matches("\repoch 1 |####################| 3/3 ", text)
-  end)
-
-  it("shows validation in place of the epoch, then the epoch again", function()
-    local text = written(true, function()
-      local net = tiny.Line()
-      function net.validation_step() end
-      tiny.trainer({ enable_progress_bar = true }):fit(net, tiny.same(2), tiny.same(2))
-    end)
-    assert.matches("sanity check.*epoch 0.*validation |####################| 2/2.*epoch 0", text)
-  end)
-
-  it("lets messages stand above it", function()
-    local text = run(true, function(net)
-      function net:on_train_batch_end() self.trainer:print() end
-    end)
-    assert.matches("\r\27%[K\repoch", text)
   end)
 end)

@@ -1,12 +1,12 @@
 --- stdlib/callbacks/ProgressBar.lua: one line on the terminal that follows the run.
 --
--- Drawn at most ten times a second. Where stderr is no terminal there is one line an epoch (and one
--- a test or validation run), so that logs of jobs stay readable.
+-- Drawn at most ten times a second, in one line whatever the terminal's width. Below the line of an
+-- epoch stands what was logged in its validation. Where stderr is no terminal only these two are
+-- written (and one for a test or validation run), so that logs of jobs stay readable.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
-local errors = require "ltrain.core.errors"
-local tree = require "ltrain.core.tree"
+local progress_line = require "ltrain.callbacks.progress_line"
 
 local ProgressBar = Callback:extend("ProgressBar")
 
@@ -28,69 +28,36 @@ function ProgressBar:init(options)
   self.interval, self.width = o.interval, o.width
 end
 
--- The text.
-
-local function time_text(seconds)
-  if seconds ~= seconds or seconds == math.huge then return "--:--" end
-  seconds = math.floor(seconds + 0.5)
-  if seconds >= 3600 then
-    return ("%d:%02d:%02d"):format(seconds // 3600, seconds // 60 % 60, seconds % 60)
-  end
-  return ("%02d:%02d"):format(seconds // 60, seconds % 60)
-end
-
-local function value_text(value)
-  if math.type(value) ~= "float" then return errors.printable(tostring(value)) end
-  return ("%.4g"):format(value)
-end
-
-local function metrics_text(metrics)
-  local parts = {}
-  for name, value in tree.pairs(metrics) do
-    parts[#parts + 1] = ("%s=%s"):format(errors.printable(name), value_text(value))
-  end
-  return table.concat(parts, " ")
-end
-
-local function rate_text(count, seconds)
-  if seconds <= 0 then return "" end
-  return ("%.4g it/s"):format(count / seconds)
-end
-
--- Figures on the device are read only here, when they are shown.
-local function shown_metrics(trainer)
+-- "name=value" of the metrics to show, without those in `except`. Values on the device are read
+-- only here, when they are shown.
+local function shown_metrics(trainer, except)
   local shown = {}
   for name, value in pairs(trainer.progress_bar_metrics) do
-    shown[name] = type(value) == "userdata" and value:item() or value
+    if not (except and except[name]) then
+      shown[name] = type(value) == "userdata" and value:item() or value
+    end
   end
-  return shown
+  return progress_line.metrics(shown)
 end
 
-local function bar_text(self, part)
-  local full = math.floor(part * self.width + 0.5)
-  return ("|%s%s|"):format(("#"):rep(full), ("."):rep(self.width - full))
+-- The task as it stands.
+local function facts(self)
+  local task = self.task
+  return { title = task.title, done = task.done, total = task.total, skipped = task.skipped,
+    elapsed = self.trainer:now() - task.began, bar = self.width }
 end
 
 --- The line as it stands: "epoch 2 |####....| 120/469 [00:03<00:09, 38 it/s] loss=0.23".
 function ProgressBar:line()
-  local task = self.task
-  local elapsed = self.trainer:now() - task.began
-  local done = task.done - task.skipped
-  local parts = { task.title }
-  if task.total ~= math.huge then
-    parts[#parts + 1] = bar_text(self, task.total > 0 and task.done / task.total or 1)
-    local left = done > 0 and elapsed / done * (task.total - task.done) or math.huge
-    parts[#parts + 1] = ("%d/%d [%s<%s, %s]"):format(task.done, task.total, time_text(elapsed),
-      time_text(left), rate_text(done, elapsed))
-  else
-    parts[#parts + 1] = ("%d [%s, %s]"):format(task.done, time_text(elapsed),
-      rate_text(done, elapsed))
-  end
-  parts[#parts + 1] = metrics_text(shown_metrics(self.trainer))
-  return (table.concat(parts, " "):gsub("%s+$", ""))
+  return progress_line.text(facts(self), shown_metrics(self.trainer), math.huge)
 end
 
 -- The terminal.
+
+-- The last column stays free: a line that fills it may be wrapped.
+local function columns(self)
+  return self.terminal and console.width() - 1 or math.huge
+end
 
 --- Clears the line, so that something else can be written.
 function ProgressBar:hide()
@@ -100,7 +67,8 @@ end
 --- Draws the line again.
 function ProgressBar:draw()
   if self.terminal and self.task then
-    console.raw("\r" .. self:line():sub(1, console.width() - 1) .. "\27[K")
+    local text = progress_line.text(facts(self), shown_metrics(self.trainer), columns(self))
+    console.raw("\r" .. text .. "\27[K")
   end
 end
 
@@ -124,22 +92,35 @@ local function advance(self, trainer, done)
   end
 end
 
--- The task is over; `keeps` leaves its line.
-local function finish(self, keeps)
-  local task = self.task
-  if not task then return end
+-- The task is over; `keeps` leaves its line, with all metrics but those in `except`.
+local function finish(self, keeps, except)
+  if not self.task then return end
+  self:hide()
   if keeps then
-    if self.terminal then
-      self:draw()
-      console.raw "\n"
-    else
-      console.raw(self:line() .. "\n")
-    end
-  else
-    self:hide()
+    console.raw(progress_line.whole(facts(self), shown_metrics(self.trainer, except),
+      columns(self)) .. "\n")
   end
   self.task = nil
   console.hold(nil)
+end
+
+-- The metrics of the last validation get a line: below that of their epoch when the epoch ends with
+-- it, else above the bar as soon as training goes on.
+local function tell_validation(self)
+  local last = self.validation
+  if not last then return end
+  self.validation = nil
+  self:hide()
+  console.raw(progress_line.wrap(last.title, progress_line.metrics(last.metrics), columns(self))
+    .. "\n")
+  self:draw()
+end
+
+local function note_validation(self, trainer)
+  local metrics = trainer.running.evaluated
+  if trainer.running.sanity or next(metrics) == nil then return end
+  self.validation = { title = ("epoch %d, step %d, validation:"):format(trainer.current_epoch,
+    trainer.global_step), metrics = metrics }
 end
 
 -- Hooks. Validation within fit takes the line for a while, then gives it back.
@@ -153,6 +134,7 @@ end
 function ProgressBar:on_train_batch_start(trainer)
   -- Resumed in mid-epoch: the epoch's start was in another process.
   if not self.task then self:on_train_epoch_start(trainer) end
+  tell_validation(self)
 end
 
 function ProgressBar:on_train_batch_end(trainer, _, _, _, batch_idx)
@@ -160,7 +142,8 @@ function ProgressBar:on_train_batch_end(trainer, _, _, _, batch_idx)
 end
 
 function ProgressBar:on_train_epoch_end()
-  finish(self, true)
+  finish(self, true, self.validation and self.validation.metrics)
+  tell_validation(self)
 end
 
 local function sum(counts)
@@ -193,13 +176,15 @@ end
 function ProgressBar:on_validation_start(trainer)
   local sanity = trainer.running.sanity
   begin_eval(self, trainer, sanity and "sanity check" or "validation",
-    sanity and { math.huge } or trainer.num_val_batches)
+    sanity and trainer.num_sanity_val_batches or trainer.num_val_batches)
 end
 
 function ProgressBar:on_validation_batch_end(trainer) advance_eval(self, trainer) end
 
 function ProgressBar:on_validation_end(trainer)
-  end_eval(self, trainer.running.fn ~= "fit")
+  local within_fit = trainer.running.fn == "fit"
+  if within_fit then note_validation(self, trainer) end
+  end_eval(self, not within_fit)
 end
 
 function ProgressBar:on_test_start(trainer)
@@ -220,12 +205,14 @@ function ProgressBar:on_predict_end() end_eval(self, true) end
 
 function ProgressBar:on_exception()
   self.outer = nil
-  finish(self, self.task ~= nil and self.terminal)
+  finish(self, self.terminal)
+  tell_validation(self)
 end
 
 function ProgressBar:teardown()
   self.outer = nil
   finish(self, false)
+  tell_validation(self)
   self.trainer = nil
 end
 

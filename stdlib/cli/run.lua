@@ -136,13 +136,19 @@ local function fix_seed(seed)
   set(seed)
 end
 
--- Every rank speaks; what the others say begins with their numbers.
-local function speak_all(host)
-  console.speak_all(true)
+-- What the script prints stands above a progress bar; with `verbose` every rank speaks, and what
+-- the others say begins with their numbers.
+local function prepare_print(host, verbose)
   local plain = host.globals.print
+  if verbose then console.speak_all(true) end
+  if not verbose and not console.is_terminal() then return end
   function host.globals.print(...)
     local rank = c.dist.rank()
-    if rank > 0 then plain(("[rank %d]"):format(rank), ...) else plain(...) end
+    if verbose and rank > 0 then
+      plain(("[rank %d]"):format(rank), ...)
+    else
+      console.past(plain, ...)
+    end
   end
 end
 
@@ -158,7 +164,7 @@ local function prepare(word, parsed, host)
     end
   end
   if parsed.options.seed then fix_seed(parsed.options.seed) end
-  if parsed.options.verbose then speak_all(host) end
+  prepare_print(host, parsed.options.verbose)
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }
   host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
 end

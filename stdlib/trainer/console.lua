@@ -25,14 +25,15 @@ local function is_first()
   return c.dist.rank() == 0
 end
 
-local function past_holder(write)
+--- Calls write(...), which writes lines to the terminal, past whoever holds its last line.
+function console.past(write, ...)
   if holder then holder:hide() end
-  write()
+  write(...)
   if holder then holder:draw() end
 end
 
 local function around(write)
-  if verbose or is_first() then past_holder(write) end
+  if verbose or is_first() then console.past(write) end
 end
 
 --- A line on stderr.
@@ -52,7 +53,7 @@ function console.say_anywhere(text)
   local tagged = world.forked and world.rank > 0 -- what forked ranks write gets their number later
   local line = ("%sltrain: %s\n"):format(tagged and "" or ("[rank %d] "):format(world.rank), text)
   local function write() c.runtime.write_stderr(line) end
-  if world.rank == 0 then past_holder(write) else write() end
+  if world.rank == 0 then console.past(write) else write() end
 end
 
 --- Text as it is on stderr.

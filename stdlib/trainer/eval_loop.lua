@@ -122,6 +122,7 @@ local function run_all(state, names, sources)
     for _, kept in ipairs(rows or found.rows) do figures.log(state, kept.row or {}, kept.at) end
     if next(found.log) ~= nil then figures.log(state, found.log, state.progress.stepped) end
   end
+  state.evaluated = found.epoch -- for the progress bar
   call.hook(state, names.stop)
   return per_loader(found, #sources)
 end

@@ -76,6 +76,7 @@ end
 
 local function add_epoch(out, item, value)
   out.callback[item.name], out.callback[item.epoch_name] = value, value
+  out.epoch[item.epoch_name] = value
   if item.logger then out.log[item.epoch_name] = value end
   if item.prog_bar then out.bar[item.epoch_name] = value end
   local by_loader = hooks.by_name[item.hook].log == "eval"
@@ -94,7 +95,8 @@ end
 -- Figures of the whole pass, as publish returns them.
 local function pass_of(state)
   local res = state.results
-  local out = { callback = {}, log = {}, bar = {}, loaders = {}, shared = {}, rows = {} }
+  local out = { callback = {}, epoch = {}, log = {}, bar = {}, loaders = {}, shared = {},
+    rows = {} }
   if not state.many_ranks then
     for _, item in ipairs(res.order) do
       local value = item.on_epoch and own_value(item)
@@ -112,10 +114,10 @@ local function pass_of(state)
   return out
 end
 
---- Figures of the whole pass, which the Trainer has from now on too: {callback =, log =, bar =,
---- loaders = {[i] = {...}}, shared = {...}, rows = {...}}. `loaders[i]` has what belongs to eval
---- loader i, `shared` what was logged outside batches, `rows` what is still to be written of its
---- batches: { at =, row = }. All ranks call it.
+--- Figures of the whole pass, which the Trainer has from now on too: {callback =, epoch =, log =,
+--- bar =, loaders = {[i] = {...}}, shared = {...}, rows = {...}}. `epoch` has all that was logged
+--- with on_epoch, `loaders[i]` what belongs to eval loader i, `shared` what was logged outside
+--- batches, `rows` what is still to be written of its batches: { at =, row = }. All ranks call it.
 function figures.publish(state)
   local found, trainer = pass_of(state), state.trainer
   for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
