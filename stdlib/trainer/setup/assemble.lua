@@ -3,6 +3,7 @@ local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local logger_words = require "ltrain.loggers.words"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local overrides = require "ltrain.trainer.setup.overrides"
 
@@ -11,7 +12,7 @@ local assemble = {}
 -- A list from one object, a list or nothing.
 local function as_list(value)
   if value == nil then return {} end
-  if getmetatable(value) ~= nil then return { value } end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then return { value } end
   return table.move(value, 1, #value, 1, {})
 end
 
@@ -76,19 +77,11 @@ end
 --- Sets trainer.loggers and trainer.logger.
 function assemble.loggers(trainer, o)
   local list = {}
-  if o.fast_dev_run or o.logger == false then
-    trainer.loggers, trainer.logger = list, nil
-    return
-  end
-  if o.logger == true then
-    list[1] = require "ltrain.loggers.CSVLogger"(o.default_root_dir)
-  else
-    list = as_list(o.logger)
-    for _, logger in ipairs(list) do
-      if not class.is_a(logger, Logger) then
-        errors.blame("Trainer: logger must be true, false, a logger or a list of them: got %s",
-          errors.show(logger))
-      end
+  if not o.fast_dev_run and not logger_words.is_none(o.logger) then list = as_list(o.logger) end
+  for i, given in ipairs(list) do
+    list[i] = logger_words.logger(given, o.default_root_dir)
+    if not class.is_a(list[i], Logger) then
+      errors.blame("Trainer: logger %s", logger_words.wrong(given))
     end
   end
   trainer.loggers, trainer.logger = list, list[1]

@@ -1,6 +1,7 @@
 --- stdlib/trainer/setup/option_rules.lua: what is refused among the Trainer's options, beyond each
 --- row.
 local errors = require "ltrain.core.errors"
+local logger_words = require "ltrain.loggers.words"
 local tree = require "ltrain.core.tree"
 
 local option_rules = {}
@@ -22,6 +23,7 @@ local function beside_barebones(given)
   for name, value in tree.pairs(option_rules.barebones) do
     local said = given[name]
     if name == "fast_dev_run" and said == 0 then said = false end
+    if name == "logger" and logger_words.is_none(said) then said = false end
     if said ~= nil and said ~= value then
       return ("barebones sets %s = %s: give one of them"):format(name, errors.show(value))
     end

@@ -4,6 +4,7 @@
 -- these rows.
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
+local logger_words = require "ltrain.loggers.words"
 
 -- A limit: an integer counts batches, a float is a share.
 local function check_limit(value)
@@ -50,8 +51,8 @@ return {
   num_nodes = { type = "integer", default = 1, min = 1, doc = "machines of the job" },
   precision = { type = "integer|string",
     doc = "'bf16-mixed' to compute products in bf16; '32-true', as it is without" },
-  logger = { type = "boolean|object|table", default = true,
-    doc = "true: CSV; false: none; a logger or a list" },
+  logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
+    doc = "'csv' (true is the same), 'jsonlines', 'none' (false); a logger or a list" },
   callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },
   fast_dev_run = { type = "boolean|integer", default = false, min = 0,
     doc = "run n (true: 1) batches of each loop, save and log nothing; 0: off" },
