@@ -45,13 +45,31 @@ describe("ltrain info", function()
     assert.matches("^ltrain: info: .*info_spec%.lua", err)
   end)
 
-  it("tells a file of lt.save from a checkpoint", function()
+  it("lists the tensors of a file of lt.save", function()
     local folder = child.folder()
-    assert(lt.save(folder .. "/a.st", { a = lt.ones(2) }))
+    assert(lt.save(folder .. "/a.st", { a = lt.ones(2), b = { lt.ones(2, 3):to "f64" }, c = 1 }))
     local status, out, err = child.run { "info", folder .. "/a.st" }
+    assert.equal(0, status, err)
+    assert.equal("file         written by lt.save\ntensors      8 numbers\n"
+      .. "             a [2] f32\n             b.0 [2, 3] f64\n", out)
+    local text = assert(io.open(folder .. "/a.st", "rb")):read "a"
+    child.write(folder .. "/a.st", text:sub(1, -2) .. "x")
+    status, out, err = child.run { "info", folder .. "/a.st" }
     assert.equal(1, status)
     assert.equal("", out)
-    assert.matches("^ltrain: info: .*/a%.st: not a checkpoint: lt%.save wrote it", err)
+    assert.matches("^ltrain: info: .*damaged: the bytes of tensor '%w[.0]*' have changed\n", err)
+    child.remove(folder)
+  end)
+
+  it("lists the tensors and the metadata of any safetensors file, in print", function()
+    local folder = child.folder()
+    local header <const> = [[{"__metadata__":{"format":"pt"},]]
+      .. [["w\u001b[2J":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}]]
+    child.write(folder .. "/a", string.pack("<I8", #header) .. header .. ("\0"):rep(8))
+    local status, out, err = child.run { "info", folder .. "/a" }
+    assert.equal(0, status, err)
+    assert.equal("file         safetensors\nmetadata     format = pt\ntensors      2 numbers\n"
+      .. "             w\\27[2J [2] f32\n", out)
     child.remove(folder)
   end)
 

@@ -1,6 +1,9 @@
---- stdlib/cli/info.lua: `ltrain info`: what this build contains; what a checkpoint holds.
+--- stdlib/cli/info.lua: `ltrain info`: what this build contains; what a file of tensors holds.
 local c = require "ltrain.c"
 local checkpoint_file = require "ltrain.trainer.saving.checkpoint_file"
+local errors = require "ltrain.core.errors"
+local load = require "ltrain.core.load"
+local packing = require "ltrain.trainer.saving.packing"
 local refuse = require "ltrain.cli.refuse"
 local show = require "ltrain.cli.show"
 local tree = require "ltrain.core.tree"
@@ -21,29 +24,52 @@ local function tell_build(host)
     c.runtime.get_threads(), c.runtime.cpu_count()))
 end
 
-local function tell_weights(host, weights)
+local function tell_tensors(host, title, tensors)
   local count, first = 0, {}
-  for name, tensor in tree.pairs(weights) do
+  for name, tensor in tree.pairs(tensors) do
     if not first[tensor] then
       count, first[tensor] = count + tensor:numel(), name
     end
   end
-  row(host, "weights", ("%d numbers"):format(count))
-  for name, tensor in tree.pairs(weights) do
-    row(host, "", ("%s [%s] %s%s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype,
-      first[tensor] ~= name and ", shared with " .. first[tensor] or ""))
+  row(host, title, ("%d numbers"):format(count))
+  for name, tensor in tree.pairs(tensors) do
+    row(host, "", errors.printable(("%s [%s] %s%s"):format(name, table.concat(tensor.shape, ", "),
+      tensor.dtype, first[tensor] ~= name and ", shared with " .. first[tensor] or "")))
   end
 end
 
 local function tell_checkpoint(host, saved)
-  row(host, "class", saved.class_name or "?")
+  row(host, "class", errors.printable(saved.class_name or "?"))
   row(host, "position", ("epoch %d, step %d"):format(saved.epoch, saved.global_step))
   row(host, "resumes", saved.loops and "yes" or "no: weights only")
   if saved.random and saved.random.seed then row(host, "seed", tostring(saved.random.seed)) end
   for name, value in tree.pairs(saved.hyper_parameters or {}) do
-    row(host, "hparams", ("%s = %s"):format(name, show.value(value)))
+    if type(value) == "string" then value = errors.printable(value) end
+    row(host, "hparams", ("%s = %s"):format(errors.printable(name), show.value(value)))
   end
-  tell_weights(host, saved.state_dict)
+  tell_tensors(host, "weights", saved.state_dict)
+end
+
+local function tell_plain(host, file)
+  row(host, "file", file.by)
+  for name, value in tree.pairs(file.metadata) do
+    row(host, "metadata", errors.printable(("%s = %s"):format(name, value)))
+  end
+  tell_tensors(host, "tensors", file.tensors)
+end
+
+-- A safetensors file that is no checkpoint: {by =, tensors =, metadata =}; nil and what is wrong
+-- with the file, nil alone for a checkpoint.
+local function read_plain(path)
+  local tensors, metadata = c.io.load_safetensors(path)
+  if not tensors then return nil, metadata end
+  local text = metadata[packing.KEY]
+  if not text then return { by = "safetensors", tensors = tensors, metadata = metadata } end
+  local written = c.io.json_decode(text)
+  if type(written) ~= "table" or written.tree == nil then return nil end
+  local whole, message = load(path)
+  if whole == nil then return nil, message end
+  return { by = "written by lt.save", tensors = tensors, metadata = {} }
 end
 
 --- The word's main: returns the exit status.
@@ -52,9 +78,11 @@ function info.main(word, parsed, host)
     tell_build(host)
     return 0
   end
-  local saved, message = checkpoint_file.read(parsed.script)
-  if not saved then return refuse(host, word, message) end
-  tell_checkpoint(host, saved)
+  local file, message = read_plain(parsed.script)
+  local saved
+  if not file and not message then saved, message = checkpoint_file.read(parsed.script) end
+  if message then return refuse(host, word, (message:gsub("^load: ", ""))) end
+  if file then tell_plain(host, file) else tell_checkpoint(host, saved) end
   return 0
 end
 

@@ -56,10 +56,11 @@ words.list = {
     doc = "run the prediction loop of the module that a script returns", options = PREDICT,
     text = RETURNS .. "One pass over the prediction data; prints or writes what predict_step "
       .. "returns." },
-  { name = "info", args = "[FILE.ckpt]", doc = "say what this build contains, or what a checkpoint "
-      .. "holds", options = {},
+  { name = "info", args = "[FILE]", options = {},
+    doc = "say what this build contains, or what a checkpoint or safetensors file holds",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
-      .. "a\ncheckpoint: its position, hyper-parameters and tensors." },
+      .. "a\ncheckpoint: its position, hyper-parameters and tensors; with another safetensors "
+      .. "file: its tensors." },
   { name = "hash", args = "FILE... [--all]", files = true, options = {
       { name = "all", type = "boolean", value = "true|false",
         doc = "of checkpoints take the optimizers' state too" },
