@@ -288,6 +288,30 @@ describe("a checkpoint", function()
     assert.equal(net.w:item(), again.w:item())
     assert.equal(0.5, Sized:load_from_checkpoint(path, { lr = 0.5 }).lr)
   end)
+
+  it("load_from_checkpoint says that a file holds no hyper-parameters", function()
+    local Wide = lt.Module:extend "Wide"
+    function Wide:init(o) self.layer = lt.nn.Linear(1, o.width or 3) end
+    function Wide:training_step(x) return self.layer(x:reshape(-1, 1)):mean() end
+    function Wide:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.1 }) end
+    local trainer = tiny.trainer()
+    trainer:fit(Wide { width = 2 }, tiny.same(1))
+    trainer:save_checkpoint(path)
+    local ok, text = pcall(function() return (Wide:load_from_checkpoint(path)) end)
+    assert.is_false(ok)
+    assert.matches("^spec/trainer/checkpoint_spec.lua:%d+: load_state_dict: the tensors do not fit "
+      .. "Wide\n.*\n  load_from_checkpoint: '[^\n]*' holds no hyper%-parameters: call "
+      .. "self:save_hyperparameters%(o%) in init, or give them: ", text)
+    assert.equal(2, Wide:load_from_checkpoint(path, { width = 2 }).layer.weight.shape[1])
+    for wanted, args in pairs {
+      ["call it with a colon, Net:load_from_checkpoint%(file%): got '.*' in place"] = { path },
+      ["file must be a string: got nil"] = { Wide },
+      ["overrides must be a table of options for init: got 3"] = { Wide, path, 3 },
+    } do
+      assert.matches("load_from_checkpoint: " .. wanted,
+        tiny.error_of(lt.Module.load_from_checkpoint, table.unpack(args)))
+    end
+  end)
 end)
 
 describe("a file that cannot be used", function()

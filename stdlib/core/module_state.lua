@@ -127,21 +127,44 @@ function module_state.save_hyperparameters(self, ...)
   rawset(self, "_log_hparams", o.logger)
 end
 
---- `Net:load_from_checkpoint(file, overrides)`: a new Net with the saved hyper-parameters (those in
---- `overrides` changed) and the saved weights. nil and a message when the file cannot be read.
-function module_state.load_from_checkpoint(self, file, overrides)
+local function check_load(self, file, overrides)
+  local where <const> = "load_from_checkpoint"
   if class.of(self) then
-    errors.blame("load_from_checkpoint: call it on the class: %s:load_from_checkpoint(file)",
-      walk.class_name(self))
+    errors.blame("%s: call it on the class: %s:%s(file)", where, walk.class_name(self), where)
+  elseif type(self) ~= "table" or not rawget(self, "__module") then
+    errors.blame("%s: call it with a colon, Net:%s(file): got %s in place of the class", where,
+      where, errors.show(self))
   end
-  local checkpoint, message = require "ltrain.trainer.saving.checkpoint_file".read(file)
-  if not checkpoint then return nil, message end
-  local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
-  for name, value in tree.pairs(overrides or {}) do hparams[name] = value end
+  config.argument(file, "string", where, "file")
+  if overrides ~= nil and (type(overrides) ~= "table" or getmetatable(overrides) ~= nil) then
+    errors.blame("%s: overrides must be a table of options for init: got %s", where,
+      errors.show(overrides))
+  end
+end
+
+-- A new module with a checkpoint's weights.
+local function from_checkpoint(self, checkpoint, hparams)
   local module = self(hparams)
   if module.on_load_checkpoint then module:on_load_checkpoint(checkpoint) end
   module:load_state_dict(checkpoint.state_dict)
   return module
+end
+
+--- `Net:load_from_checkpoint(file, overrides)`: a new Net with the saved hyper-parameters (those in
+--- `overrides` changed) and the saved weights. nil and a message when the file cannot be read.
+function module_state.load_from_checkpoint(self, file, overrides)
+  check_load(self, file, overrides)
+  local checkpoint, message = require "ltrain.trainer.saving.checkpoint_file".read(file)
+  if not checkpoint then return nil, message end
+  local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
+  for name, value in tree.pairs(overrides or {}) do hparams[name] = value end
+  if next(hparams) ~= nil then return from_checkpoint(self, checkpoint, hparams) end
+  local ok, module = pcall(from_checkpoint, self, checkpoint, hparams)
+  if ok then return module end
+  if type(module) ~= "string" then error(module, 0) end
+  error(("%s\n  load_from_checkpoint: %s holds no hyper-parameters: call "
+    .. "self:save_hyperparameters(o) in init, or give them: load_from_checkpoint(file, {name = "
+    .. "value})"):format(module, errors.show(file)), 0)
 end
 
 return module_state
