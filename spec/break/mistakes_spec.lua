@@ -65,6 +65,35 @@ describe("a loader", function()
   end)
 end)
 
+describe("a data set", function()
+  local Own, Endless = lt.data.Dataset:extend "Own", lt.data.IterableDataset:extend "Endless"
+  local set = lt.data.TensorDataset(lt.arange(3))
+
+  it("is read by position, and by ipairs", function()
+    local sub, seen = lt.data.Subset(set, { 3, 1 }), {}
+    for i, sample in ipairs(sub) do seen[i] = sample[1]:item() end
+    assert.same({ 2, 0 }, seen)
+    assert.equal(1, set[2][1]:item())
+    assert.is_nil(set[4])
+    says("TensorDataset: there is no sample 0: positions are 1..3", function() return (set[0]) end)
+  end)
+
+  it("says how to loop over it", function()
+    says("Own: loop with `for i = 1, #ds do local sample = ds:get(i) ... end`",
+      function() for sample in Own() do assert(sample) end end)
+    says("Endless: loop with `for sample in ds:iterate() do`",
+      function() for sample in Endless() do assert(sample) end end)
+  end)
+
+  it("in place of a loader is told to be one", function()
+    local wanted <const> = "train_dataloader: a loader is needed, and this is a data set: "
+      .. "lt.data.DataLoader(dataset, {batch_size = ...}): got an object of class "
+    for name, data in pairs { TensorDataset = set, Endless = Endless() } do
+      says(wanted .. name, function() tiny.trainer():fit(tiny.Line(), data) end)
+    end
+  end)
+end)
+
 describe("Subset", function()
   it("refuses a tensor of positions, which could count from 0 or 1", function()
     says("Subset: positions must be a list that counts from 1: got a tensor [2], whose contents "

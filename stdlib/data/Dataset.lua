@@ -5,10 +5,13 @@
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
 
 local Dataset = class.extend(nil, "Dataset")
 
 Dataset.extend = class.extend
+
+Dataset.__call = samples.refuse_loop "for i = 1, #ds do local sample = ds:get(i) ... end"
 
 --- Overridden: the sample at position i, one value or several.
 function Dataset:get(i)

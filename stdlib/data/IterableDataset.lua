@@ -6,10 +6,13 @@
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
 
 local IterableDataset = class.extend(nil, "IterableDataset")
 
 IterableDataset.extend = class.extend
+
+IterableDataset.__call = samples.refuse_loop "for sample in ds:iterate() do"
 
 --- Overridden: an iterator over the samples.
 function IterableDataset:iterate()

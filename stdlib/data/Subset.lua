@@ -9,6 +9,8 @@ local data = c.runtime.data
 
 local Subset = Dataset:extend("Subset")
 
+Subset.__index = samples.by_position(Subset)
+
 --- `positions`: a list of positions in 1..#dataset, or an order of the runtime's.
 function Subset:init(dataset, positions)
   if not samples.is_indexed(dataset) then

@@ -11,6 +11,8 @@ local tree = require "ltrain.core.tree"
 
 local TensorDataset = Dataset:extend("TensorDataset")
 
+TensorDataset.__index = samples.by_position(TensorDataset)
+
 local function check(self, tensor, name)
   if not c.is_tensor(tensor) then
     errors.blame("TensorDataset: %s must be a tensor: got %s", name, errors.show(tensor))

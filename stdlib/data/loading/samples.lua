@@ -43,6 +43,22 @@ function samples.length_of_iterable(dataset)
   end
 end
 
+--- The `__index` of a data set of the library, whose class is `class`: `ds[i]`, which `ipairs` uses
+--- too, is `ds:get(i)`, and nil behind the end.
+function samples.by_position(class)
+  return function(dataset, key)
+    if math.type(key) ~= "integer" then return class[key] end
+    if key <= #dataset then return dataset:get(key) end
+  end
+end
+
+--- The `__call` of data sets: of `for sample in ds do`.
+function samples.refuse_loop(text)
+  return function(dataset)
+    errors.blame("%s: loop with `%s`", getmetatable(dataset).__name, text)
+  end
+end
+
 -- Several values of one sample are a list.
 local function one(position, ...)
   local n = select("#", ...)

@@ -4,7 +4,10 @@
 -- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
 -- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
 -- function (one that returns an iterator, or itself an iterator), an object that can be called.
+local Dataset = require "ltrain.data.Dataset"
+local IterableDataset = require "ltrain.data.IterableDataset"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
@@ -14,8 +17,14 @@ local tree = require "ltrain.core.tree"
 
 local loaders = {}
 
+-- Those of the library can be called only to say how to loop over them.
+local function is_dataset(value)
+  return class.is_a(value, Dataset) or class.is_a(value, IterableDataset)
+    or not is_callable(value) and (has_method(value, "get") or has_method(value, "iterate"))
+end
+
 local function is_loader(value)
-  return has_method(value, "batches") or is_callable(value)
+  return has_method(value, "batches") or is_callable(value) and not is_dataset(value)
 end
 
 -- What a loader's own length() says: a count, or nil when it does not know.
@@ -119,6 +128,10 @@ local function check(value, where)
   if is_collection(value) then
     errors.blame("%s: %s; in validate, test and predict a list of loaders, or a table of them by "
       .. "name, is read one after the other", where, loaders.together)
+  end
+  if not is_loader(value) and is_dataset(value) then
+    errors.blame("%s: a loader is needed, and this is a data set: lt.data.DataLoader(dataset, "
+      .. "{batch_size = ...}): got %s", where, errors.show(value))
   end
   if not is_loader(value) and (type(value) ~= "table" or getmetatable(value) ~= nil) then
     errors.blame("%s: a loader must be a DataLoader, a table of batches, a function or an object "
