@@ -43,33 +43,59 @@ static lt_world *world_of(lua_State *L) {
   return b != NULL && b->c != NULL ? lt_world_current(b->c) : NULL;
 }
 
-/* Message handler: text, whether a signal ended the script, exit status. */
-static int describe(lua_State *L) {
-  lua_settop(L, 1);
-  bool stopped = lt_is_interrupt(L, 1) || lt_signals_stopped();
-  tell_ranks(L);
-  int status = lt_status_of(L, 1);
+/* What is told of an error. */
+enum { TOLD_VALUE = 1, TOLD_TEXT, TOLD_STOPPED, TOLD_STATUS };
+
+/* Put the text that is told of the error at 1 on top; with a traceback where `level` is not 0. */
+static void push_told(lua_State *L, bool stopped, int level) {
   if (lua_type(L, 1) != LUA_TSTRING) {
     bool speaks = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL; /* for itself */
     if (speaks) lua_pop(L, 1);
+    int top = lua_gettop(L);
     lua_pushliteral(L, "");
     if (!stopped && !speaks) lt_push_where(L);
     lt_push_error_text(L, 1);
-    lua_concat(L, lua_gettop(L) - 1);
-    lua_replace(L, 1);
-  } else if (!stopped) {
-    luaL_traceback(L, L, lua_tostring(L, 1), 1);
+    lua_concat(L, lua_gettop(L) - top);
+  } else if (!stopped && level > 0) {
+    luaL_traceback(L, L, lua_tostring(L, 1), level);
     trim(L, 1);
-    lua_replace(L, 1);
+  } else {
+    lua_pushvalue(L, 1);
   }
-  lua_createtable(L, 0, 2);
-  lua_insert(L, 1);
-  lua_settop(L, 2);
-  lua_setfield(L, 1, "text");
+}
+
+/* Fill the table at 2 with what is told of the error at 1. */
+static void tell(lua_State *L, int level) {
+  bool stopped = lt_is_interrupt(L, 1) || lt_signals_stopped();
+  int status = lt_status_of(L, 1);
+  push_told(L, stopped, level);
+  lua_rawseti(L, 2, TOLD_TEXT);
   lua_pushboolean(L, stopped);
-  lua_setfield(L, 1, "stopped");
+  lua_rawseti(L, 2, TOLD_STOPPED);
   lua_pushinteger(L, status);
-  lua_setfield(L, 1, "status");
+  lua_rawseti(L, 2, TOLD_STATUS);
+  lua_pushvalue(L, 1);
+  lua_rawseti(L, 2, TOLD_VALUE);
+}
+
+/* Message handler. The value goes on as it is: what the script closes on its way out finds there
+   what it has raised. Upvalue 1: a table for what is told. */
+static int watch(lua_State *L) {
+  lua_settop(L, 1);
+  tell_ranks(L);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  tell(L, 1);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* (error, table) -> table, filled also when no handler saw the error: out of memory, or one in the
+   handler */
+static int complete(lua_State *L) {
+  lua_rawgeti(L, 2, TOLD_VALUE);
+  bool seen = lua_rawequal(L, 1, -1) != 0 && lua_rawgeti(L, 2, TOLD_TEXT) == LUA_TSTRING;
+  lua_settop(L, 2);
+  if (!seen) tell(L, 0);
   return 1;
 }
 
@@ -80,34 +106,45 @@ int lt_report_load(lua_State *L, int status) {
   return LT_EXIT_ERROR;
 }
 
-int lt_call_script(lua_State *L, int n_args, int n_results) {
-  int base = lua_gettop(L) - n_args;
-  lua_pushcfunction(L, describe);
-  lua_insert(L, base);
-  int status = lua_pcall(L, n_args, n_results, base);
-  lua_remove(L, base);
-  if (status == LUA_OK) return LT_EXIT_DONE;
+/* The error on top, of which the table below may know: tell it, pop both. Returns a status. */
+static int report(lua_State *L) {
   lt_world *w = world_of(L);
   const lt_verdict *v = lt_world_verdict(w);
   if (v != NULL) { /* of several ranks one tells, what came first */
     if (lt_world_may_speak(w)) lt_complain(v->text);
-    lua_pop(L, 1);
+    lua_pop(L, 2);
     return v->status;
   }
-  bool stopped = false;
-  status = LT_EXIT_ERROR;
-  if (lua_istable(L, -1)) {
-    lua_getfield(L, -1, "stopped");
-    stopped = lua_toboolean(L, -1);
-    lua_getfield(L, -2, "status");
-    status = (int)lua_tointeger(L, -1);
-    lua_pop(L, 2);
-    lua_getfield(L, -1, "text");
-    lua_remove(L, -2);
+  lua_pushcfunction(L, complete);
+  lua_insert(L, -3);
+  lua_insert(L, -2);
+  if (lua_pcall(L, 2, 1, 0) != LUA_OK) {
+    lt_complain("not enough memory");
+    lua_pop(L, 1);
+    return LT_EXIT_ERROR;
   }
-  const char *text = lua_tostring(L, -1); /* no table: out of memory, or in the handler */
-  lt_complain(text != NULL ? text : "an error without a text");
-  lua_pop(L, 1);
+  int told = lua_gettop(L);
+  lua_rawgeti(L, told, TOLD_STOPPED);
+  lua_rawgeti(L, told, TOLD_STATUS);
+  lua_rawgeti(L, told, TOLD_TEXT);
+  bool stopped = lua_toboolean(L, told + 1);
+  int status = (int)lua_tointeger(L, told + 2);
+  lt_complain(lua_tostring(L, told + 3));
+  lua_settop(L, told - 1);
   int asked = lt_signals_status() != 0 ? lt_signals_status() : lt_notes_status();
   return stopped && asked != 0 ? asked : status;
+}
+
+int lt_call_script(lua_State *L, int n_args, int n_results) {
+  int base = lua_gettop(L) - n_args;
+  lua_createtable(L, TOLD_STATUS, 0);
+  lua_insert(L, base);
+  lua_pushvalue(L, base);
+  lua_pushcclosure(L, watch, 1);
+  lua_insert(L, base + 1);
+  int status = lua_pcall(L, n_args, n_results, base + 1);
+  lua_remove(L, base + 1);
+  if (status != LUA_OK) return report(L);
+  lua_remove(L, base);
+  return LT_EXIT_DONE;
 }

@@ -29,26 +29,43 @@ local function lacks_line(value, message)
   return type(value) ~= "string" or message:find "^attempt to yield" ~= nil
 end
 
--- Runs where the error was raised: the stack is still there.
-local function on_error(host)
+-- {text =, stopped =, status =} of the error `value`; with_traceback(message) adds its stack.
+local function describe(host, value, with_traceback)
+  local interrupt = require "ltrain.trainer.interrupt"
+  local message = c.runtime.error_text(value)
+  local stopped = interrupt.is(value) or host.stopped()
+  local status = c.runtime.status_of(value)
+  if stopped then return { text = message, stopped = true, status = status } end
+  if lacks_line(value, message) then message = errors.where() .. message end
+  if type(value) ~= "string" then return { text = message, stopped = false, status = status } end
+  return { text = with_traceback(message), status = is_usage(message) and USAGE or status }
+end
+
+-- Message handler: runs where the error was raised, while the stack is still there. The value goes
+-- on as it is: what the script closes on its way out finds there what it has raised.
+local function watch(host, told)
   return function(value)
-    local interrupt = require "ltrain.trainer.interrupt"
-    local message = c.runtime.error_text(value)
-    local stopped = interrupt.is(value) or host.stopped()
-    if not stopped and lacks_line(value, message) then message = errors.where() .. message end
+    told.failure = describe(host, value, function(message)
+      return traceback.trim(message, host.traceback(message, 4))
+    end)
+    told.value = value
     c.dist.tell(value) -- ranks that a launcher started hear of it before anything unwinds
-    if stopped or type(value) ~= "string" then
-      return { text = message, stopped = stopped, status = c.runtime.status_of(value) }
-    end
-    return { text = traceback.trim(message, host.traceback(message, 2)),
-      status = is_usage(message) and USAGE or c.runtime.status_of(message) }
+    return value
   end
+end
+
+local function finish(host, told, ok, ...)
+  if ok then return true, ... end
+  local value = ...
+  if told.failure and rawequal(told.value, value) then return false, told.failure end
+  return false, describe(host, value, function(message) return message end) -- out of memory
 end
 
 --- Calls f(...). Returns true and its results; or false and {text =, stopped =}: `stopped` when a
 --- signal ended it.
 function protect.call(host, f, ...)
-  return xpcall(f, on_error(host), ...)
+  local told = {}
+  return finish(host, told, xpcall(f, watch(host, told), ...))
 end
 
 --- Tells what went wrong; returns the exit status. Of several ranks one tells, what came first.

@@ -52,11 +52,8 @@ function interrupt.raise_of_ranks(verdict, own)
   error(setmetatable({ path = path, text = verdict.text, signal = verdict.status - 128 }, meta), 0)
 end
 
---- Whether an error value is one; message handlers of the command line make a table with `stopped`
---- of it.
-function interrupt.is(value)
-  return getmetatable(value) == meta or type(value) == "table" and value.stopped == true
-end
+--- Whether an error value is one.
+function interrupt.is(value) return getmetatable(value) == meta end
 
 --- From here on the script ends at its next line; before that save() (optional) gives the path of
 --- what it saved, or nil.

@@ -88,12 +88,18 @@ local function cut(text)
   return (text:gsub("%s*Options of the Trainer.*$", ""):gsub("%s+$", ""))
 end
 
+local CLI_LUA <const> = [[
+Scripts run in Lua 5.4 as `lua` runs them. One thing differs: `math.random` draws from the seed of
+`lt.seed`, so that resumed runs draw what they would have drawn, and `math.randomseed(n)` begins a
+sequence that is fixed by `n`, but other numbers than those of Lua's own generator.]]
+
 local function cli_page()
   local parts = {
     "# Command line", "```\n" .. help.all():gsub("%s+$", "") .. "\n```",
     "Words that run a script also take every plain option of the [Trainer](trainer.md#options): "
       .. "`--max_epochs 5`, `--limit_train_batches 0.1`. They win over what the script says, and "
       .. "each is told in a line. What follows `--` is the script's own (`arg`).",
+    CLI_LUA,
   }
   for _, word in ipairs(words.list) do
     parts[#parts + 1] = "## ltrain " .. word.name
