@@ -17,6 +17,7 @@ static void fill(void) {
   registry.devices[registry.n_devices++] = cpu;
   registry.devices[registry.n_devices++] = lt_fake_ops(cpu);
   lt_comm_host_use(cpu);
+  lt_cpu_usable(registry.refusal, sizeof registry.refusal);
 }
 
 const lt_registry *lt_registry_here(void) {

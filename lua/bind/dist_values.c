@@ -90,9 +90,9 @@ static void write_tensor(const writer *w, lt_tensor *t) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *host = lt_contiguous(c, lt_to_device(c, t, LT_CPU_DEVICE));
   const void *data = host != NULL ? lt_tensor_ptr(c, host, LT_READ) : NULL;
-  char head[3] = {TAG_TENSOR, t->dtype, t->ndim};
+  uint8_t head[3] = {TAG_TENSOR, (uint8_t)t->dtype, (uint8_t)t->ndim};
   if (data != NULL) {
-    lt_json_raw(w->out, head, sizeof head);
+    lt_json_raw(w->out, (const char *)head, sizeof head);
     for (int k = 0; k < t->ndim; k++)
       lt_json_raw(w->out, (const char *)&t->size[k], sizeof t->size[k]);
     size_t n = (size_t)t->numel * lt_item_size(t);

@@ -83,7 +83,9 @@ static int bind_new(lua_State *L) {
   memset(b, 0, sizeof *b);
   lt_new_type(L, b, BIND_NAME, meta, NULL);
   luaL_setmetatable(L, BIND_NAME);
-  b->c = lt_ctx_new(lt_registry_here(), options->allocator);
+  const lt_registry *registry = lt_registry_here();
+  if (registry->refusal[0] != 0) return luaL_error(L, "ltrain: %s", registry->refusal);
+  b->c = lt_ctx_new(registry, options->allocator);
   if (b->c == NULL) return luaL_error(L, "ltrain: no memory for a context");
   b->owned = options->owned;
   b->owns_process = options->owns_process;

@@ -16,6 +16,7 @@
 #include "cli/services.h"
 #include "cli/signals.h"
 #include "host/install.h"
+#include "registry.h"
 
 /* Threads that operations use: OMP_NUM_THREADS, else the cores that this process may run on. */
 static int default_threads(void) {
@@ -126,7 +127,8 @@ int main(int argc, char **argv) {
           .read_files = true, .write_files = true, .fork = true, .dlopen = true, .network = true}};
   lua_State *L = lt_host_new(&options);
   if (L == NULL) {
-    lt_complain("not enough memory for a state");
+    const char *refusal = lt_registry_here()->refusal;
+    lt_complain(refusal[0] != 0 ? refusal : "not enough memory for a state");
     return LT_EXIT_ERROR;
   }
   lt_signals_install(L);

@@ -10,6 +10,7 @@
 #include "bind/tensor.h"
 #include "host/open.h"
 #include "host/values.h"
+#include "registry.h"
 
 /* One call from the host, on its way through lua_pcall. */
 typedef struct request {
@@ -77,7 +78,12 @@ static bool protect(ltrain *l, lua_CFunction fn, request *r) {
   return ok;
 }
 
-const char *ltrain_errmsg(const ltrain *l) { return l == NULL ? no_memory : l->message; }
+/* Why there is no state: the machine, or else memory. */
+const char *ltrain_errmsg(const ltrain *l) {
+  if (l != NULL) return l->message;
+  const char *refusal = lt_registry_here()->refusal;
+  return refusal[0] != 0 ? refusal : no_memory;
+}
 
 static int run_file(lua_State *L) {
   const request *r = lua_touserdata(L, 1);

@@ -68,8 +68,14 @@ bool lt_cpu_runs(const char *level) {
   return strcmp(level, "plain") == 0;
 }
 
-static int choose(void) {
+/* The level that the environment asks for; NULL: none. */
+static const char *wanted_level(void) {
   const char *wanted = getenv("LTRAIN_CPU_LEVEL");
+  return wanted != NULL && *wanted != 0 ? wanted : NULL;
+}
+
+static int choose(void) {
+  const char *wanted = wanted_level();
   int best = 0;
   for (int k = 0; k < N_LEVELS; k++) {
     if (!lt_cpu_runs(levels[k].name)) continue;
@@ -77,6 +83,37 @@ static int choose(void) {
     if (wanted != NULL && strcmp(wanted, levels[k].name) == 0) break;
   }
   return best;
+}
+
+/* "v2, v3": the levels of this build, or those of them that this machine runs. */
+static void list_levels(char *text, size_t size, bool runs) {
+  size_t n = 0;
+  text[0] = 0;
+  for (int k = 0; k < N_LEVELS && n < size; k++)
+    if (!runs || lt_cpu_runs(levels[k].name))
+      n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? ", " : "", levels[k].name);
+}
+
+bool lt_cpu_usable(char *text, size_t size) {
+  const char *wanted = wanted_level();
+  char names[64];
+  list_levels(names, sizeof names, true);
+  if (names[0] == 0) {
+    snprintf(text, size,
+             "this processor is below x86-64-%s, the least that ltrain needs (SSE4.2 "
+             "and POPCNT)",
+             levels[0].name);
+    return false;
+  }
+  if (wanted == NULL || strcmp(wanted, levels[choose()].name) == 0) return true;
+  bool known = false;
+  for (int k = 0; k < N_LEVELS; k++) known = known || strcmp(wanted, levels[k].name) == 0;
+  if (!known) list_levels(names, sizeof names, false);
+  snprintf(text, size,
+           known ? "LTRAIN_CPU_LEVEL=%.20s: this processor runs only %s"
+                 : "LTRAIN_CPU_LEVEL=%.20s: no such level: this build has %s",
+           wanted, names);
+  return false;
 }
 
 const lt_device_ops *lt_cpu_device(void) {

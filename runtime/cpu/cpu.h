@@ -5,8 +5,12 @@
 #include "ltrain/backend.h"
 
 /* The table of the best level that this machine runs, or of the level named in the environment
-   variable LTRAIN_CPU_LEVEL (v2, v3, v4) if it runs that. The registry asks once. */
+   variable LTRAIN_CPU_LEVEL (v2, v3, v4). The registry asks once. */
 const lt_device_ops *lt_cpu_device(void);
+
+/* Whether there is such a level; if not, `text` says what is wrong: a level that is not in this
+   build, or that this machine does not run, or a machine that runs none. */
+bool lt_cpu_usable(char *text, size_t size);
 
 /* Name of the chosen level, e.g. "v3". */
 const char *lt_cpu_level(void);

@@ -15,6 +15,7 @@ enum { LT_DEVICE_KINDS = 8, LT_MAX_DEVICES = 16 };
 struct lt_registry {
   int n_devices;
   const lt_device_ops *devices[LT_DEVICE_KINDS];
+  char refusal[128]; /* why nothing can run on this machine; "" when it can */
 };
 
 static inline const lt_device_ops *lt_device_table(const lt_ctx *c, lt_device d) {

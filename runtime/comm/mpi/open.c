@@ -15,7 +15,7 @@ bool lt_mpi_ok(int status, const char *call, char *text) {
   char why[MPI_MAX_ERROR_STRING] = "";
   int n = 0;
   MPI_Error_string(status, why, &n);
-  snprintf(text, LT_COMM_TEXT, "%s: %s", call, why);
+  snprintf(text, LT_COMM_TEXT, "%.48s: %.200s", call, why);
   return false;
 }
 
