@@ -1,66 +1,19 @@
 -- spec/parity/cases.lua: random calls of the ops of lt.ops(), for comparison with PyTorch.
 --
--- A case is plain data: {op, inputs = {{dtype, shape, values, layout}}, options, list}. Shapes have
--- 0 to 4 dims, some of size 0 or 1; inputs lie transposed or sliced; some hold NaN and infinities.
+-- A case is plain data: {op, inputs, options, list, in_place}, inputs as spec/parity/inputs.lua has
+-- them. Calls of views and positions: spec/parity/places.lua; of lists of gradients:
+-- spec/parity/lists.lua.
+local lists = require "spec.parity.lists"
 local lt = require "ltrain"
+local make = require "spec.parity.inputs"
+local places = require "spec.parity.places"
 
 local M = {}
 
-local random = math.random
-local function one_of(list) return list[random(#list)] end
-
-local function shape_of(least, most, smallest)
-  local shape = {}
-  for k = 1, random(least, most) do shape[k] = random(smallest or 1, 4) end
-  if not smallest and #shape > 0 and random() < 0.05 then shape[random(#shape)] = 0 end
-  return shape
-end
-
-local function count(shape)
-  local n = 1
-  for _, size in ipairs(shape) do n = n * size end
-  return n
-end
-
-local SPECIAL <const> = {0.0, -0.0, 1 / 0, -1 / 0, 0 / 0, 1e30, -1e-30}
-
--- A description of a tensor: numbers that its dtype holds exactly enough (multiples of 1/64).
-local function tensor(shape, options)
-  local o = options or {}
-  local special = o.special and random() < 0.15
-  local low, high = o.low or -3, o.high or 3
-  local x = {dtype = o.dtype or "f32", shape = shape, values = {}, layout = random(3),
-    special = special or nil}
-  for i = 1, count(shape) do
-    if o.integer then
-      x.values[i] = random(low, high)
-    elseif special and random() < 0.3 then
-      x.values[i] = one_of(SPECIAL)
-    else
-      x.values[i] = random(low * 64, high * 64) / 64 + (o.distinct and i / 1024 or 0)
-    end
-  end
-  return x
-end
-
-local function float() return one_of{"f32", "f32", "f64", "f64", "f16", "bf16"} end
-local function wide() return one_of{"f32", "f64"} end
-local function dim_of(shape) return random() < 0.5 and random(#shape) or -random(#shape) end
-local function ids(shape, n)
-  return tensor(shape, {dtype = "i64", integer = true, low = 0, high = n - 1})
-end
-local function mask(shape)
-  return tensor(shape, {dtype = "bool", integer = true, low = 0, high = 1})
-end
-
--- A shape that broadcasts with the given one.
-local function beside(shape)
-  local other = {}
-  for k = random(#shape + 1), #shape do other[#other + 1] = random() < 0.3 and 1 or shape[k] end
-  return other
-end
-
-local function call(inputs, options) return {inputs = inputs, options = options or {}} end
+local random <const> = math.random
+local beside, call, dim_of, float = make.beside, make.call, make.dim_of, make.float
+local ids, mask, one_of, shape_of = make.ids, make.mask, make.one_of, make.shape_of
+local tensor, wide = make.tensor, make.wide
 
 local function unary(op)
   local low, high = op.lo > 0 and op.lo < 1 and 0 or op.lo, op.hi
@@ -200,6 +153,18 @@ local OPS <const> = {
     return call({tensor({random(3), n}, {dtype = d, distinct = true}), tensor({n}, {dtype = d}),
       tensor({n}, {dtype = d})}, {normalized_shape = {n}, eps = 1e-3})
   end,
+  batch_norm = function() -- with the statistics of the batch, or with given ones
+    local d, shape = wide(), shape_of(0, 2, 1)
+    table.insert(shape, 1, random(3))
+    table.insert(shape, 1, random(2, 4))
+    local function channel(low) return tensor({shape[2]}, {dtype = d, low = low}) end
+    local list = {tensor(shape, {dtype = d, distinct = true}), channel(), channel()}
+    if random() < 0.3 then
+      list[4], list[5] = channel(), channel(1)
+      list[4].fixed, list[5].fixed = true, true
+    end
+    return call(list, {eps = 1e-3})
+  end,
   cross_entropy = function()
     local n, classes = random(4), random(2, 4)
     return call({tensor({n, classes}, {dtype = wide()}), ids({n}, classes)},
@@ -211,6 +176,10 @@ local OPS <const> = {
       tensor({2, 2, s, 2}, {dtype = d})}, {causal = t == s and one_of{true, false}})
   end,
 }
+
+for _, more in ipairs{lists, places} do
+  for name, maker in pairs(more) do OPS[name] = maker end
+end
 
 -- What the comparison leaves out, with the reason.
 M.except = {
@@ -255,13 +224,19 @@ local function described(t)
   return {dtype = t.dtype, shape = t.shape, values = t:detach():to("f64"):flatten():tolist()}
 end
 
--- Results, and gradients by the inputs of f32 and f64 where the first result has one; none where
--- values are special: products of infinities and zeros are taken in another order.
+-- Whether a gradient by an input is compared. Not where values are special: products of infinities
+-- and zeros are taken in another order.
+local function differentiable(case, x)
+  return WIDE[x.dtype] and not x.special and not x.fixed and not case.in_place
+end
+
+-- Results, and gradients by the inputs where the first result has one. Of a call in place the
+-- results are those of the call, and what its inputs have become.
 function M.run(case)
   local inputs = {}
   for k, x in ipairs(case.inputs) do
     inputs[k] = build(x)
-    if WIDE[x.dtype] and not x.special then inputs[k]:requires_grad_() end
+    if differentiable(case, x) then inputs[k]:requires_grad_() end
   end
   local results
   if case.list then
@@ -271,6 +246,7 @@ function M.run(case)
     if next(case.options) then arguments[#arguments + 1] = case.options end
     results = {inputs[1][case.op](table.unpack(arguments))}
   end
+  if case.in_place then table.move(inputs, 1, #inputs, #results + 1, results) end
   local answer = {results = {}, grads = {}}
   for k, y in ipairs(results) do answer.results[k] = described(y) end
   local y = results[1]

@@ -30,6 +30,10 @@ def dims(o):
     return [at(d) for d in o["dims"]]
 
 
+def size(o):
+    return tuple(o["size"])
+
+
 def reduce(name):
     f = getattr(torch, name)
     return lambda i, o: f(i[0], dim=dims(o), keepdim=o["keepdim"])
@@ -51,6 +55,46 @@ def loss(f):
 
 def pool(i, o):
     return F.max_pool2d(i[0], o["kernel_size"], o["stride"], o["padding"])
+
+
+def batch_norm(i, o):
+    if len(i) > 3:
+        return F.batch_norm(i[0], i[3], i[4], i[1], i[2], eps=o["eps"])
+    others = [d for d in range(i[0].ndim) if d != 1]
+    var, mean = torch.var_mean(i[0], dim=others, correction=0)
+    return [F.batch_norm(i[0], None, None, i[1], i[2], training=True, eps=o["eps"]), mean, var]
+
+
+def slice_of(i, o):
+    d, n = at(o["dim"]), i[0].shape[at(o["dim"])]
+    first, last = o["from"], o["to"]
+    first, last = first + n + 1 if first < 0 else first, last + n + 1 if last < 0 else last
+    return i[0].index_select(d, torch.arange(first - 1, last, o["step"]))
+
+
+def parameters(gradients):
+    """Parameters with these gradients."""
+    list = []
+    for g in gradients:
+        list.append(torch.zeros_like(g, requires_grad=True))
+        list[-1].grad = g
+    return list
+
+
+def clip_grad_norm(i, o):
+    norm = torch.nn.utils.clip_grad_norm_(parameters(i), o["max_norm"], o["norm_type"])
+    return [norm] + i
+
+
+def clip_grad_value(i, o):
+    torch.nn.utils.clip_grad_value_(parameters(i), o["clip_value"])
+    return i
+
+
+def grads_scale(i, o):
+    for g in i[1:]:
+        g.mul_(i[0][0])
+    return i
 
 
 CALLS = {
@@ -81,6 +125,18 @@ CALLS = {
     "index_select": lambda i, o: i[0].index_select(dim(o), i[1]),
     "gather": lambda i, o: i[0].gather(dim(o), i[1]),
     "scatter_add": lambda i, o: i[0].scatter_add(dim(o), i[1], i[2]),
+    "index_add": lambda i, o: i[0].index_add(dim(o), i[1], i[2], alpha=o["alpha"]),
+    "masked_select": lambda i, o: i[0].masked_select(i[1]),
+    "view": lambda i, o: i[0].reshape(size(o)), "reshape": lambda i, o: i[0].reshape(size(o)),
+    "expand": lambda i, o: i[0].expand(size(o)),
+    "permute": lambda i, o: i[0].permute(dims(o)),
+    "movedim": lambda i, o: i[0].movedim([at(d) for d in o["source"]],
+                                         [at(d) for d in o["destination"]]),
+    "select": lambda i, o: i[0].select(dim(o), at(o["index"])),
+    "narrow": lambda i, o: i[0].narrow(dim(o), o["start"] - 1, o["length"]), "slice": slice_of,
+    "grads_norm": lambda i, o: [torch.nn.utils.get_total_norm(i, o["p"])] + i,
+    "grads_scale": grads_scale, "clip_grad_norm": clip_grad_norm,
+    "clip_grad_value": clip_grad_value,
     "embedding": lambda i, o: F.embedding(i[1], i[0]),
     "one_hot": lambda i, o: F.one_hot(i[0], o["num_classes"]),
     "cat": lambda i, o: torch.cat(i, dim(o)), "stack": lambda i, o: torch.stack(i, dim(o)),
@@ -89,6 +145,7 @@ CALLS = {
     "conv2d": lambda i, o: F.conv2d(*i, stride=o["stride"], padding=o["padding"],
                                     groups=o["groups"]),
     "max_pool2d": pool,
+    "batch_norm": batch_norm,
     "layer_norm": lambda i, o: F.layer_norm(i[0], o["normalized_shape"], i[1], i[2], o["eps"]),
     "cross_entropy": lambda i, o: F.cross_entropy(
         i[0], i[1], label_smoothing=o["label_smoothing"], reduction=o["reduction"]),
@@ -107,7 +164,8 @@ def run(case):
     name, options = case["op"], case["options"] or {}
     inputs = [tensor(x) for x in case["inputs"]]
     for x, told in zip(inputs, case["inputs"]):
-        if x.dtype in (torch.float32, torch.float64) and not told.get("special"):
+        wide = x.dtype in (torch.float32, torch.float64)
+        if wide and not (told.get("special") or told.get("fixed") or case.get("in_place")):
             x.requires_grad_()
     f = CALLS.get(name)
     y = f(inputs, options) if f else getattr(torch, name)(*inputs)
@@ -179,12 +237,14 @@ def described(t):
     return {"dtype": NAMES[t.dtype], "shape": list(t.shape), "values": values}
 
 
-def small(case):
-    return sum(len(x["values"]) for x in case["inputs"]) <= 24
+def worth_recording(case, already):
+    """Small cases, and a first one of each op."""
+    small = sum(len(x["values"]) for x in case["inputs"]) <= 24
+    return small or all(other["op"] != case["op"] for other in already)
 
 
 def record(path, cases):
-    """PyTorch's answers to small cases, for spec/parity/recorded_spec.lua."""
+    """PyTorch's answers, for spec/parity/recorded_spec.lua."""
     with open(path, "w") as out:
         out.write("-- %s: made by ./dev parity --record, from PyTorch %s.\n"
                   "-- luacheck: ignore 631\nreturn {\n" % (
@@ -207,7 +267,7 @@ def main():
         text, d = compare(case)
         count += 1
         worst[case["op"]] = max(worst.get(case["op"], 0.0), d)
-        if not text and "error" not in case["answer"] and small(case):
+        if not text and "error" not in case["answer"] and worth_recording(case, agreed):
             agreed.append(case)
         if text:
             wrong.append("%s %s %s: %s" % (

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# spec/parity/run.sh: random calls of every operation, here and in PyTorch.
+# spec/parity/run.sh: random calls of the operations, here and in PyTorch.
 #
 #   ./dev parity [--seed N] [--cases N] [--record]
 #
