@@ -42,31 +42,37 @@ static bool host_fail(lt_ctx *c, lt_code code, const char *text) {
 
 static void host_log(lt_ctx *c, const char *text) { lt_log(c, LT_INFO, "%s", text); }
 
-/* The folder of the object that this code is in: the binary, libltrain, the module for Lua. */
-static bool own_folder(char folder[PATH_MAX]) {
+/* Where backends are: from the folder of the program or libltrain, in the build tree and installed.
+   No others, since whoever could write there would run code in this process. The module for stock
+   Lua may open none. */
+typedef struct home {
+  char folder[PATH_MAX];
+  const char *places[2];
+} home;
+
+static bool find_home(home *h) {
   Dl_info info;
   struct link_map *map = NULL;
   if (dladdr1(&list, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) return false;
-  if (realpath(map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe", folder) == NULL)
-    return false;
-  *strrchr(folder, '/') = '\0';
+  bool library = map->l_name[0] != '\0';
+  if (realpath(library ? map->l_name : "/proc/self/exe", h->folder) == NULL) return false;
+  *strrchr(h->folder, '/') = '\0';
+  h->places[0] = "backends";
+  h->places[1] = library ? "ltrain" : LT_BACKENDS_FROM_BIN;
   return true;
 }
 
 /* Where ltrain_<name>.so is; false when it is nowhere. */
 static bool find_file(const char *name, char path[PATH_MAX]) {
-  /* From the binary, libltrain and the module, in the build tree and installed. */
-  static const char *const places[] = {"backends", "../../backends", LT_BACKENDS_FROM_BIN, "ltrain",
-                                       "../../ltrain"};
   const char *given = getenv("LTRAIN_BACKENDS");
-  char folder[PATH_MAX];
+  home h;
   if (given != NULL) {
     int n = snprintf(path, PATH_MAX, "%s/ltrain_%s.so", given, name);
     return n < PATH_MAX && access(path, F_OK) == 0;
   }
-  if (!own_folder(folder)) return false;
-  for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
-    int n = snprintf(path, PATH_MAX, "%s/%s/ltrain_%s.so", folder, places[k], name);
+  if (!find_home(&h)) return false;
+  for (size_t k = 0; k < sizeof h.places / sizeof h.places[0]; k++) {
+    int n = snprintf(path, PATH_MAX, "%s/%s/ltrain_%s.so", h.folder, h.places[k], name);
     if (n < PATH_MAX && access(path, F_OK) == 0) return true;
   }
   return false;
@@ -74,14 +80,14 @@ static bool find_file(const char *name, char path[PATH_MAX]) {
 
 static bool fail_absent(lt_ctx *c, const char *name) {
   const char *given = getenv("LTRAIN_BACKENDS");
-  char folder[PATH_MAX];
+  home h;
   if (given != NULL)
     return lt_fail(c, LT_EIO, "%s: no ltrain_%s.so in %s (LTRAIN_BACKENDS)", name, name, given);
-  if (strcmp(name, LT_BACKENDS_BUILT) == 0 && own_folder(folder))
+  if (strcmp(name, LT_BACKENDS_BUILT) == 0 && find_home(&h))
     return lt_fail(c, LT_EIO,
-                   "%s: ltrain_%s.so, which was built with this ltrain, is neither in %s/backends "
-                   "nor in %s/%s: put it there, or set LTRAIN_BACKENDS to its folder",
-                   name, name, folder, folder, LT_BACKENDS_FROM_BIN);
+                   "%s: ltrain_%s.so, which was built with this ltrain, is neither in %s/%s nor "
+                   "in %s/%s: put it there, or set LTRAIN_BACKENDS to its folder",
+                   name, name, h.folder, h.places[0], h.folder, h.places[1]);
   if (strcmp(name, "mpi") == 0)
     return lt_fail(c, LT_EIO,
                    "mpi: this ltrain was built without MPI: install Open MPI's headers (Debian: "

@@ -102,6 +102,20 @@ describe("an installed copy", function()
       elsewhere:match "\nmpi +([^\n]+)")
   end)
 
+  it("opens no backend outside of its own folders", function()
+    needs_build()
+    local there = select(2, sh("find %s/usr -name ltrain_mpi.so", folder)):match "%S+"
+    if not there then pending("this build has no MPI") end
+    -- Two folders above the binary, where the module for Lua would have its own.
+    assert(os.execute(("cd %s && mkdir -p backends ltrain && cp %s backends && mv %s ltrain")
+      :format(folder, there, there)))
+    local _, out = sh("env -u LTRAIN_BACKENDS %s/usr/bin/ltrain info", folder)
+    assert(os.execute(("cd %s && mv ltrain/ltrain_mpi.so %s && rm -r backends ltrain")
+      :format(folder, there)))
+    assert.matches("\nmpi +no: ltrain_mpi%.so, which was built with this ltrain, is neither in ",
+      out)
+  end)
+
   it("gives stock Lua a module", function()
     needs_build()
     local status, out = sh("LD_PRELOAD=%s LUA_CPATH=$(dirname $(find %s/usr -path '*lua/5.4/*.so'))"
