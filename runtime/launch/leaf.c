@@ -1,6 +1,7 @@
 /* runtime/launch/leaf.c: the watchdog of a rank other than 0, which listens to rank 0's. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launch/world.h"
 
@@ -65,6 +66,13 @@ static bool interrupted(const lt_world *w) {
   return w->failed != NULL && w->failed->class == LT_INTERRUPTED && atomic_load(&w->hub_saves);
 }
 
+/* A stopped process takes no other signal, and nobody else would end it. In a host, or at the
+   prompt, it stays, and raises when it is continued. */
+static void end_parent(const lt_world *w) {
+  pid_t parent = getppid();
+  if (w->info.in_child && w->owns_process && parent == w->info.pids[0]) kill(parent, SIGKILL);
+}
+
 void lt_leaf_turn(lt_world *w, int64_t tick) {
   lt_peer *hub = &w->peers[0];
   if (!hub->gone && atomic_load(&w->launch_deadline_ns) == 0) hub->silent_ns += tick;
@@ -74,6 +82,7 @@ void lt_leaf_turn(lt_world *w, int64_t tick) {
     snprintf(what, sizeof what, "is lost: not heard for %.0f s (%s)",
              (double)hub->silent_ns / LT_SECOND, lt_star_lost(w, &hub->link));
     judge_hub(w, LT_LOST, what);
+    end_parent(w);
   }
   if (!hub->gone && hub->ended_ns != 0 && w->now_ns - hub->ended_ns >= LT_SECOND) lose_hub(w);
   bool saves = interrupted(w) && w->now_ns < w->fallback_ns + (int64_t)LT_SAVE_S * LT_SECOND;

@@ -37,3 +37,4 @@ for _, row in ipairs(failures.interrupts) do measure_both(row) end
 measure_both(failures.interrupted_fit)
 measure(failures.hangup, "shm")
 measure_both(failures.stop)
+measure_both(failures.stop_first)

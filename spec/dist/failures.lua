@@ -185,6 +185,13 @@ failures.stop = {
   event = function(one) return job.signal("STOP", one:pid(1)) end,
 }
 
+--- Rank 0, whose process of a forked job is the others' parent, is stopped: they end it.
+failures.stop_first = {
+  name = "SIGSTOP of rank 0", ranks = 3, script = work(3), ready = "ready",
+  text = "ltrain: rank 0 is lost", status = 137, seconds = TIMEOUT + 2,
+  event = function(one) return job.signal("STOP", one:pid(0)) end,
+}
+
 --- All ranks are stopped for twice the timeout, and then go on.
 failures.suspend = {
   name = "SIGSTOP of all ranks for twice the timeout", ranks = 2,

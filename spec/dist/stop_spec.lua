@@ -11,6 +11,10 @@ describe("a rank that is stopped", function()
     assert.is_true(result.seconds > failures.timeout - 1)
   end)
 
+  it("does not stay behind when it is rank 0, the parent", function()
+    expect(failures.stop_first, "shm")
+  end)
+
   it("is not lost when all were stopped together", function()
     local one <close> = failures.start(failures.suspend, "shm")
     assert.is_true(one:wait_for("ready", 20), one:read "err")
