@@ -5,20 +5,22 @@
    A signal that it handles takes one second off such a sleep. */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "bind/proc.h"
 #include "bind/process.h"
 #include "launch/launch.h"
 
 enum { LOOK_MS = 100, WAKE_MS = 2 };
 
-/* From a gentle signal to the one that was meant. */
-static const double GENTLE_SECONDS = 40;
+/* From a gentle signal to the one that was meant; what the program left has so long to end by
+   itself, and then after SIGTERM. */
+static const double GENTLE_SECONDS = 40, ALONE_SECONDS = 1, ORPHAN_SECONDS = 2;
 
 static const int FORWARDED[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -27,34 +29,8 @@ typedef struct supervisor {
   int gentle;        /* sent in place of the first signal that wants the end; 0: none */
   int asked;         /* the last signal that wanted the end */
   double until;      /* when `asked` follows the gentle one; 0: it has, or there is none */
-  bool had_children; /* the program has started something */
+  bool had_ranks; /* it has started some here; its other children are agents */
 } supervisor;
-
-/* Whether a process is there and no zombie. */
-static bool is_alive(long pid) {
-  char path[64], text[512];
-  snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-  FILE *file = fopen(path, "re");
-  if (file == NULL) return false;
-  size_t n = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  text[n] = 0;
-  const char *state = strrchr(text, ')'); /* behind the program's name */
-  return state != NULL && state[1] == ' ' && state[2] != 'Z' && state[2] != 'X';
-}
-
-/* How many children of a process are alive; -1 when the kernel does not tell. */
-static int children_of(pid_t pid) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-  FILE *file = fopen(path, "re");
-  if (file == NULL) return -1;
-  long child;
-  int n = 0;
-  while (fscanf(file, "%ld", &child) == 1) n += is_alive(child);
-  fclose(file);
-  return n;
-}
 
 /* Hand on what was asked in earnest: from here on nobody waits. */
 static void insist(supervisor *s) {
@@ -64,13 +40,20 @@ static void insist(supervisor *s) {
 
 /* Look after it; returns the milliseconds until the next look. */
 static int look_after(supervisor *s) {
-  int n = children_of(s->pid);
-  if (n > 0) s->had_children = true;
+  int n = lt_proc_alike(s->pid);
+  if (n > 0) s->had_ranks = true;
   if (s->until > 0 && lt_seconds_now() > s->until) insist(s);
-  bool idle = n == 0 && s->had_children, pressed = s->asked != 0 && s->until <= 0;
+  bool idle = n == 0 && s->had_ranks, pressed = s->asked != 0 && s->until <= 0;
   if (!idle && !pressed) return LOOK_MS;
   kill(s->pid, SIGCHLD);
   return idle ? WAKE_MS : LOOK_MS / 4; /* ranks get a second to end for each */
+}
+
+/* Whether the program still waits for agents, which it starts and which call back: then it has no
+   ranks yet that could save. */
+static bool has_silent_agents(pid_t pid) {
+  long children[LT_PROC_MOST];
+  return lt_proc_alike(pid) == 0 && lt_proc_children(pid, children) > lt_proc_connections(pid);
 }
 
 static void hand_on(supervisor *s, int number) {
@@ -80,7 +63,7 @@ static void hand_on(supervisor *s, int number) {
     return;
   }
   s->asked = number;
-  if (!first || s->gentle == 0) {
+  if (!first || s->gentle == 0 || has_silent_agents(s->pid)) {
     insist(s);
     return;
   }
@@ -106,6 +89,27 @@ static int attend(supervisor *s, int signals) {
   return lt_wait_for(s->pid);
 }
 
+/* What the program left was given to us, with groups of its own (mpirun's agents have one each, its
+   ranks too): end it, and what that leaves. `before`: children that we had already. */
+static void end_orphans(const long *before, int n_before) {
+  const struct timespec nap = {.tv_nsec = 10000000};
+  double start = lt_seconds_now(), last = ALONE_SECONDS + 2 * ORPHAN_SECONDS;
+  for (double passed = 0; passed < last; passed = lt_seconds_now() - start) {
+    long children[LT_PROC_MOST];
+    int left = 0, n = lt_proc_children(getpid(), children);
+    for (int i = 0; i < n; i++) {
+      bool ours = false;
+      for (int k = 0; k < n_before; k++) ours = ours || before[k] == children[i];
+      if (ours || waitpid((pid_t)children[i], NULL, WNOHANG) != 0) continue;
+      left++;
+      if (passed < ALONE_SECONDS) continue;
+      kill((pid_t)children[i], passed < ALONE_SECONDS + ORPHAN_SECONDS ? SIGTERM : SIGKILL);
+    }
+    if (left == 0) return;
+    nanosleep(&nap, NULL);
+  }
+}
+
 static int run(supervisor *s, char **argv, char **env, int *error) {
   sigset_t ours, before;
   int was_reaper = 0, status = -1;
@@ -114,6 +118,8 @@ static int run(supervisor *s, char **argv, char **env, int *error) {
   sigprocmask(SIG_BLOCK, &ours, &before);
   prctl(PR_GET_CHILD_SUBREAPER, &was_reaper);
   prctl(PR_SET_CHILD_SUBREAPER, 1); /* what mpirun leaves is ours to end and reap */
+  long children[LT_PROC_MOST];
+  int n_children = lt_proc_children(getpid(), children);
   int signals = signalfd(-1, &ours, SFD_CLOEXEC);
   lt_child child = {.error = errno};
   if (signals >= 0) child = lt_child_start(argv, env, &before, false);
@@ -122,6 +128,7 @@ static int run(supervisor *s, char **argv, char **env, int *error) {
     s->pid = child.pid;
     status = attend(s, signals);
     lt_group_end(child.pid);
+    end_orphans(children, n_children);
   }
   if (signals >= 0) close(signals);
   sigprocmask(SIG_SETMASK, &before, NULL);

@@ -1,5 +1,7 @@
 -- spec/clusters/launcher_spec.lua: `--launcher mpi` with a real mpirun on this machine.
 local child = require "spec.cli.child"
+local hosts = require "spec.dist.two_hosts.hosts"
+local job = require "spec.dist.job"
 local lt = require "ltrain"
 local mpirun = require "ltrain.clusters.mpirun"
 
@@ -62,5 +64,19 @@ describe("--launcher mpi" .. (missing and " (left out: " .. missing .. ")" or ""
       assert.equal(status, found, err)
       assert(took < 25, took) -- wanted: 2 s
     end
+  end)
+
+  when("leaves nothing when it is asked to end while a host says nothing", function()
+    child.write(folder .. "/ssh", '#!/bin/sh\n[ "$1" = -G ] && { echo proxycommand x; exit; }\n'
+      .. ": >called\nexec sleep 600\n")
+    assert(os.execute(("chmod a+x %s/ssh"):format(folder)))
+    local one <close> = job.start("", {
+      words = hosts.binary .. " run script.lua --launcher mpi --hosts localhost,silent --devices 1",
+      env = ("PATH=%s:$PATH"):format(folder),
+    })
+    assert.is_true(one:wait_for "called", one:read "err")
+    assert.is_true(job.signal("TERM", one:find("^%S*ltrain run")[1]))
+    assert.truthy(one:wait_gone(30)) -- wanted: 2 s
+    assert.equal(143, one:status())
   end)
 end)

@@ -118,6 +118,18 @@ describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), func
     assert.equal(0, one:status())
   end)
 
+  when("end soon after an error, by --hosts", function()
+    local one <close> = job.start([[
+      lt.dist.barrier()
+      if lt.dist.rank() == 3 then mark "event" error "boom" end
+      lt.dist.barrier()
+    ]], { over = "two hosts", by = "ltrain", ranks = 4, limit = 80 })
+    assert.is_true(one:wait_for("event", 60), one:read "err")
+    assert.truthy(one:wait_gone(40)) -- wanted: 1 s; mpirun and its daemon would sleep for 80
+    assert.equal(1, one:status())
+    assert.equal("ltrain: rank 3: script.lua:2: boom\n", said(one))
+  end)
+
   when("are refused within a second when one of them cannot be reached", function()
     local two <close> = hosts.up()
     local began = job.now()
