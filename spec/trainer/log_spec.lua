@@ -94,6 +94,28 @@ describe("self:log", function()
     assert.same({ "none", 0.0, 1.0 }, seen)
   end)
 
+  it("is in logged_metrics from the moment that it is in callback_metrics", function()
+    local seen = {}
+    local function note(moment)
+      return function(self)
+        local logged = self.trainer.logged_metrics
+        seen[moment] = { logged.value_epoch or "none", logged.mean or "none" }
+      end
+    end
+    local net = logging(function(self)
+      self:log("value", 2.0, { on_epoch = true })
+    end, { on_train_epoch_end = note "epoch end", on_validation_end = note "validation end",
+      on_train_start = note "train start", on_fit_end = note "fit end" })
+    function net:validation_step() self:log("mean", 3.0) end
+    local check = lt.Callback()
+    function check.on_sanity_check_end(_, trainer) note "check" { trainer = trainer } end
+    tiny.trainer({ callbacks = { check }, num_sanity_val_steps = 1 }):fit(net, tiny.same(2),
+      tiny.same(1))
+    assert.same({ check = { "none", 3.0 }, ["train start"] = { "none", "none" },
+      ["validation end"] = { "none", 3.0 }, ["epoch end"] = { 2.0, 3.0 },
+      ["fit end"] = { 2.0, 3.0 } }, seen)
+  end)
+
   it("shows in the bar what asks for it", function()
     local net = logging(function(self)
       self:log("shown", 1, { prog_bar = true })

@@ -121,6 +121,7 @@ end
 function figures.publish(state)
   local found, trainer = pass_of(state), state.trainer
   for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
+  for name, value in pairs(found.log) do trainer.logged_metrics[name] = value end
   for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
   return found
 end
