@@ -174,8 +174,9 @@ describe("figures of an evaluation", function()
   end)
 end)
 
-describe("reloading", function()
-  it("asks for validation data only where validation comes", function()
+describe("validation data", function()
+  -- What fit asks for, and its validation steps.
+  local function asked_by(options)
     local asked, net = {}, tiny.Line()
     function net:train_dataloader()
       asked[#asked + 1] = "train " .. self.current_epoch
@@ -186,10 +187,40 @@ describe("reloading", function()
       return tiny.same(1)
     end
     function net:validation_step() asked[#asked + 1] = "step " .. self.current_epoch end
-    tiny.trainer({ reload_dataloaders_every_n_epochs = 1, check_val_every_n_epoch = 3,
-      num_sanity_val_steps = 0, max_epochs = 6 }):fit(net)
-    assert.same({ "train 0", "val 0", "train 1", "train 2", "val 2", "step 2", "train 3", "train 4",
-      "train 5", "val 5", "step 5" }, asked)
+    options.num_sanity_val_steps, options.max_epochs = options.num_sanity_val_steps or 0, 6
+    tiny.trainer(options):fit(net)
+    return table.concat(asked, ", ")
+  end
+
+  it("is asked for where validation comes, and reloaded there", function()
+    assert.equal("train 0, train 1, train 2, val 2, step 2, "
+      .. "train 3, train 4, train 5, val 5, step 5",
+      asked_by { reload_dataloaders_every_n_epochs = 1, check_val_every_n_epoch = 3 })
+    assert.equal("train 0, train 2, val 2, step 2, train 4, val 5, step 5",
+      asked_by { reload_dataloaders_every_n_epochs = 2, check_val_every_n_epoch = 3 })
+  end)
+
+  it("is asked for once without reloading, by the check before training if there is one", function()
+    assert.equal("train 0, val 2, step 2, step 5", asked_by { check_val_every_n_epoch = 3 })
+    assert.equal("val 0, step 0, train 0, step 2, step 5",
+      asked_by { check_val_every_n_epoch = 3, num_sanity_val_steps = 1 })
+  end)
+
+  it("that a hook does not give is no validation", function()
+    local net = tiny.Line()
+    function net.val_dataloader() end
+    function net.validation_step() error "there is nothing to validate" end
+    tiny.trainer({ check_val_every_n_epoch = 2, max_epochs = 2 }):fit(net, tiny.same(1))
+  end)
+
+  it("that is still to come does not make a checkpoint miss its figure", function()
+    local folder, net = tiny.folder(), tiny.Line()
+    function net:validation_step(x) self:log("val_loss", self:loss(x)) end
+    local best = lt.callbacks.ModelCheckpoint { dirpath = folder, monitor = "val_loss" }
+    tiny.trainer({ check_val_every_n_epoch = 2, max_epochs = 2, num_sanity_val_steps = 0,
+      enable_checkpointing = true, callbacks = { best } }):fit(net, tiny.same(1), tiny.same(1))
+    assert.matches("epoch=1%-step=2.ckpt$", best.best_model_path)
+    os.execute("rm -r " .. folder)
   end)
 end)
 

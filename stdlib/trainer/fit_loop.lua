@@ -63,13 +63,11 @@ end
 -- Whether validation comes after the batch that just ran.
 local function validation_due(state, is_last)
   local trainer, progress = state.trainer, state.progress
-  if not state.val_sources or #state.val_sources == 0 then return false end
-  local every = trainer.check_val_every_n_epoch
-  if every and (trainer.current_epoch + 1) % every ~= 0 then return false end
+  if not sources.val_epoch_due(trainer) or not sources.validates(state) then return false end
   local interval = state.val_interval
   if stops_early(state) then return true end
   if interval == math.huge then return is_last end
-  local count = every and progress.batch or progress.train_batches
+  local count = trainer.check_val_every_n_epoch and progress.batch or progress.train_batches
   return count % interval == 0
 end
 
@@ -82,7 +80,8 @@ end
 
 local function validate(state)
   local window = state.window
-  sources.reload_val(state)
+  sources.load_val_due(state)
+  if not sources.validates(state) then return end -- the hook gave none
   if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
     call.method(state, "on_validation_model_zero_grad")
   end

@@ -193,11 +193,32 @@ function sources.load_val(state)
   end
 end
 
+--- Whether this fit validates: there is a validation_step, and data for it.
+function sources.validates(state)
+  if state.asked_val then return state.val_sources ~= nil and #state.val_sources > 0 end
+  return state.hooks.validation_step and sources.defined(state, "val") or false
+end
+
+--- Whether validation may come in the current epoch.
+function sources.val_epoch_due(trainer)
+  local every = trainer.check_val_every_n_epoch
+  return not every or (trainer.current_epoch + 1) % every == 0
+end
+
+-- Validation data is asked for in the first epoch that validates; that there is none is said at
+-- once.
+local function load_val_once(state)
+  if state.asked_val then return end
+  if sources.val_epoch_due(state.trainer) or not sources.validates(state) then
+    sources.load_val(state)
+  end
+end
+
 --- Loads what fit needs and has not loaded yet.
 function sources.load_fit(state)
   if not state.train_source then sources.load_train(state) end
   position.take_up(state)
-  if not state.asked_val then sources.load_val(state) end
+  load_val_once(state)
   state.loaded_epoch = state.trainer.current_epoch
 end
 
@@ -215,9 +236,9 @@ function sources.reload_train(state)
   state.loaded_epoch = state.trainer.current_epoch
 end
 
---- Before a validation: the same of the validation data.
-function sources.reload_val(state)
-  if reload_due(state, state.val_epoch) then sources.load_val(state) end
+--- Before a validation: loads its data, for the first time or again.
+function sources.load_val_due(state)
+  if not state.asked_val or reload_due(state, state.val_epoch) then sources.load_val(state) end
 end
 
 --- Loads what validate, test or predict needs; raises when there is nothing.
