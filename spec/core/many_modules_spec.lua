@@ -60,8 +60,8 @@ end
 
 local folder
 
-local function trainer_of(root)
-  return lt.Trainer { max_steps = 1, logger = false, enable_checkpointing = false,
+local function trainer_of(root, max_steps)
+  return lt.Trainer { max_steps = max_steps or 1, logger = false, enable_checkpointing = false,
     enable_progress_bar = false, enable_model_summary = false, default_root_dir = root }
 end
 
@@ -126,6 +126,26 @@ describe("a module of many", function()
       end
       return function() trainer:fit(net, { lt.ones(1, 1) }) end
     end)
+  end)
+
+  it("may hold a vocabulary: it is read a few times in a fit, not in each step", function()
+    local words, batches = {}, {}
+    for i = 1, 5000 do words[i] = "word" .. i end
+    for i = 1, 40 do batches[i] = lt.ones(1, 1) end
+    local function fit(vocabulary)
+      local net, trainer = Many(1), trainer_of(folder, #batches)
+      net.vocabulary = vocabulary
+      return instructions(function() trainer:fit(net, batches) end)
+    end
+    fit(nil)
+    local more = fit(words) - fit(nil)
+    local kind_of <const> = type -- globals of a spec are looked up by functions
+    local once = instructions(function()
+      for _, word in next, words do
+        if kind_of(word) ~= "string" then return end
+      end
+    end)
+    assert.is_true(more < 20 * once, ("read %.1f times"):format(more / once))
   end)
 
   it("is saved by the trainer in even time", function()
