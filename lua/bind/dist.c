@@ -90,7 +90,7 @@ void lt_dist_forget_world(lt_ctx *c) {
 lt_place lt_place_here(lua_State *L, lt_bind *b) {
   const dist *d = b->c->slot[LT_SLOT_BIND];
   lt_place p = {.line = 0};
-  p.line = lt_script_place(L, p.file, sizeof p.file);
+  p.line = lt_script_place(L, b, p.file, sizeof p.file);
   if (d != NULL) memcpy(p.hook, d->hook, sizeof p.hook);
   return p;
 }

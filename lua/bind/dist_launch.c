@@ -204,11 +204,11 @@ static int close_span(lua_State *L) {
 /* os.exit. Upvalues: the binding, Lua's own. A rank that was forked must not leave in silence: the
    others wait for it. In a child it ends here, and in rank 0 after the others were told. */
 static int exit_process(lua_State *L) {
-  const lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
   if (w != NULL && lt_world_describe(w)->forked) {
     char file[LT_PLACE_FILE];
-    int line = lt_script_place(L, file, sizeof file);
+    int line = lt_script_place(L, b, file, sizeof file);
     lua_pushfstring(L, "%s:%d: os.exit(%s) was called in a rank", file, line,
                     lua_gettop(L) > 0 ? luaL_tolstring(L, 1, NULL) : "");
     lt_world_raise(w, lua_tostring(L, -1), file, line);

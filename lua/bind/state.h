@@ -112,7 +112,7 @@ void lt_note_line(lua_State *L, lt_bind *b);
 uint32_t lt_script_line(lua_State *L, lt_bind *b);
 
 /* The script's innermost line, its short name into `file`; 0 and "" when no script is running. */
-int lt_script_place(lua_State *L, char *file, size_t size);
+int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size);
 
 /* Whether a chunk's source name is one of the library's. */
 bool lt_source_is_ours(const char *source);

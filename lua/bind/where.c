@@ -71,10 +71,11 @@ int lt_parameters(lua_State *L) {
   return 1;
 }
 
-int lt_script_place(lua_State *L, char *file, size_t size) {
+int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
   bool below_ours;
   bool found = find_script(L, &ar, &below_ours);
+  if (found) b->c->line = intern(b, &ar);
   snprintf(file, size, "%s", found ? ar.short_src : "");
   return found ? ar.currentline : 0;
 }

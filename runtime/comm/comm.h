@@ -50,6 +50,9 @@ bool lt_group_fixed_order(const lt_group *g);
    color -1: none (NULL without a failure). */
 lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key);
 
+/* How far this rank has got in all groups of the root: what it has issued, or has completed. */
+void lt_group_reach(const lt_group *root, bool completed, lt_reach *reach);
+
 /* What stands beside a collective in marks: the script's line, or a hook's name for our own. The
    binding sets it before each call; comm/ copies it. */
 typedef struct lt_origin {

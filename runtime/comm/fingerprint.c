@@ -29,13 +29,31 @@ static uint64_t hash_of(const lt_plan *plan) {
   return h;
 }
 
-/* The end of a long name says more than its beginning. */
-static void copy_end(char *to, size_t size, const char *text) {
-  if (text == NULL) return;
-  size_t n = strlen(text);
-  if (n >= size) text += n - (size - 1), n = size - 1;
-  while (n > 0 && ((unsigned char)*text & 0xc0) == 0x80) text++, n--; /* not inside a character */
-  memcpy(to, text, n);
+static bool is_inside(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; }
+
+/* Cut in the middle, and between characters: "/home/...runs/train_model.lua". The name of the file
+   itself says most. */
+static void cut_middle(char *to, size_t room, const char *text, size_t n) {
+  static const char cut[] = "...";
+  enum { TAIL = 18, MOST = 23 };
+  const char *slash = strrchr(text, '/');
+  size_t tail = slash != NULL ? n - (size_t)(slash - text) : n;
+  tail = tail < TAIL ? TAIL : tail > MOST ? MOST : tail;
+  size_t head = room - tail - strlen(cut);
+  while (tail > 0 && is_inside(text[n - tail])) tail--;
+  while (head > 0 && is_inside(text[head])) head--;
+  memcpy(to, text, head);
+  memcpy(to + head, cut, strlen(cut));
+  memcpy(to + head + strlen(cut), text + n - tail, tail);
+}
+
+void lt_mark_set_file(lt_mark *mark, const char *file) {
+  size_t n = file != NULL ? strlen(file) : 0, room = sizeof mark->file - 1;
+  memset(mark->file, 0, sizeof mark->file);
+  if (n > room)
+    cut_middle(mark->file, room, file, n);
+  else if (n > 0)
+    memcpy(mark->file, file, n);
 }
 
 lt_mark lt_mark_of(const lt_plan *plan, lt_origin at) {
@@ -53,7 +71,7 @@ lt_mark lt_mark_of(const lt_plan *plan, lt_origin at) {
   m.root = plan->root_world;
   m.line = at.line;
   for (int d = 0; d < plan->shape.ndim && d < LT_MARK_DIMS; d++) m.size[d] = plan->shape.size[d];
-  copy_end(m.file, sizeof m.file, at.file);
+  lt_mark_set_file(&m, at.file);
   if (at.hook != NULL) strncpy(m.hook, at.hook, sizeof m.hook - 1);
   return m;
 }

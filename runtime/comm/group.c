@@ -169,10 +169,13 @@ static int members_of(const int64_t *packed, int size, int color, int *members) 
   return n;
 }
 
-/* FNV-1a over the world ranks; never 0, which means all. */
+static uint32_t mix(uint32_t h, uint32_t with) { return (h ^ with) * 16777619u; }
+
+/* FNV-1a over the world ranks, and over the split that made it: groups of the same ranks differ.
+   Never 0, which means all. */
 static uint32_t id_of(const lt_group *parent, int n, const int *members) {
-  uint32_t h = 2166136261u;
-  for (int k = 0; k < n; k++) h = (h ^ (uint32_t)parent->world[members[k]]) * 16777619u;
+  uint32_t h = mix(mix(2166136261u, parent->id), (uint32_t)parent->seq);
+  for (int k = 0; k < n; k++) h = mix(h, (uint32_t)parent->world[members[k]]);
   return h != 0 ? h : 1;
 }
 

@@ -40,6 +40,26 @@ typedef struct lt_ring_entry {
   int64_t bytes;
 } lt_ring_entry;
 
+/* How far a rank has got: in a group's collectives (peer -1), or in the messages that it sends to
+   or receives from a peer there. */
+typedef struct lt_issued {
+  uint32_t group;
+  int16_t peer; /* world rank */
+  uint8_t op;   /* LT_COMM_SEND, LT_COMM_RECV; LT_COMM_BARRIER: collectives, of all kinds */
+  uint8_t unused;
+  uint64_t seq; /* of the last one */
+} lt_issued;
+
+enum { LT_ISSUED = 512 };
+
+/* What the rank has issued, all of it, as the wait that began at `since_ns` found it: a rank that
+   waits issues nothing. */
+typedef struct lt_reach {
+  int64_t since_ns; /* written last; 0: none */
+  int64_t n;        /* 0: more than there is room for */
+  lt_issued issued[LT_ISSUED];
+} lt_reach;
+
 typedef struct lt_pulse {
   int rank, size;             /* in the world */
   lt_verdict verdict;
@@ -47,8 +67,8 @@ typedef struct lt_pulse {
   _Atomic uint32_t doing_version;
   lt_mark doing[2];
   _Atomic int64_t waiting_since_ns; /* in a wait of comm/ since then, 0: not waiting */
-  /* Whom the wait is for, a bit a world rank, written before waiting_since_ns: members of a smaller
-     group, or the peer of send and recv. All zero: every rank. */
+  /* The members of the group that the wait is in, a bit a world rank, written before
+     waiting_since_ns; none for the group of all. */
   _Atomic uint64_t waiting_for[LT_COMM_MAX_RANKS / 64];
   _Atomic uint64_t progress;  /* grows whenever a collective completes or a move gets on */
   _Atomic int64_t waited_ns;  /* in all waits so far, for the straggler report */
@@ -59,7 +79,10 @@ typedef struct lt_pulse {
   /* The main thread found that ranks disagree: `text` is the whole table. Returns when the verdict
      is set (by the watchdog, or by this very call in specs). */
   void (*report)(void *ud, lt_verdict_class class, const char *text);
+  /* The main thread's wait has lasted for a while: `reach` is said. (optional) */
+  void (*lasts)(void *ud);
   void *ud;
+  lt_reach reach;
 } lt_pulse;
 
 static inline bool lt_pulse_over(const lt_pulse *p) {
@@ -76,9 +99,27 @@ void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status,
 void lt_pulse_do(lt_pulse *p, const lt_mark *mark);
 lt_mark lt_pulse_doing(const lt_pulse *p);
 
+/* Say how far the rank has got, in the wait that `reach` names; read it, false when another wait
+   has begun (any thread). */
+void lt_reach_say(lt_pulse *p, const lt_reach *reach);
+bool lt_reach_of(const lt_pulse *p, int64_t since_ns, lt_reach *reach);
+
 /* "rank 0: all_gather [8, 10] f32 at model.lua:31 (validation_step)". Writes at most `size` bytes
    with the final 0, returns the length wanted as snprintf does. No allocation, for watchdogs. */
 int lt_mark_text(const lt_mark *mark, int rank, char *text, size_t size);
+
+/* "rank 3", "ranks 0, 2", "ranks 0-62, 64": ranks in the order given. */
+int lt_ranks_text(const int *ranks, int n, char *text, size_t size);
+
+/* Add to a text that ends in 0, as far as there is room. */
+__attribute__((format(printf, 3, 4))) void lt_text_add(char *text, size_t size, const char *format,
+                                                       ...);
+
+/* "ranks 0-62: all_reduce ...; rank 63: barrier ...": those of equal marks together. */
+int lt_marks_text(const lt_mark *marks, const int *ranks, int n, char *text, size_t size);
+
+/* Of a long name the end and a little of the beginning. */
+void lt_mark_set_file(lt_mark *mark, const char *file);
 
 /* "ranks disagree at collective 1,204: rank 0: ...; rank 1: ..." from the marks of n ranks; world
    rank of entry k is ranks[k] (NULL: k). Where the room ends before, "..." is the end. */

@@ -55,7 +55,10 @@ static void add_number(text *t, uint64_t n) {
 
 static void add_place(text *t, const lt_mark *m, const char *before) {
   if (m->file[0] == 0) return;
-  add(t, "%s%.*s", before, LT_MARK_FILE, m->file);
+  char file[LT_MARK_FILE + 1] = "";
+  for (int i = 0; i < LT_MARK_FILE && m->file[i] != 0; i++) /* a name may have any bytes */
+    file[i] = (unsigned char)m->file[i] < 0x20 || m->file[i] == 0x7f ? '?' : m->file[i];
+  add(t, "%s%s", before, file);
   if (m->line > 0) add(t, ":%d", m->line);
 }
 
@@ -84,8 +87,7 @@ static void add_call(text *t, const lt_mark *m) {
   if (m->hook[0] != 0) add(t, " (%.*s)", LT_MARK_HOOK, m->hook);
 }
 
-static void add_mark(text *t, const lt_mark *m, int rank) {
-  add(t, "rank %d: ", rank);
+static void add_doing(text *t, const lt_mark *m) {
   switch ((lt_mark_kind)m->kind) {
     case LT_MARK_CALL: add_call(t, m); break;
     case LT_MARK_RUNNING:
@@ -93,7 +95,7 @@ static void add_mark(text *t, const lt_mark *m, int rank) {
         add(t, "in %.*s", LT_MARK_HOOK, m->hook);
       else
         add(t, "running");
-      add_place(t, m, " at ");
+      add_place(t, m, m->status == LT_LINE_PASSED ? ", last known line " : " at ");
       break;
     case LT_MARK_LEFT:
       add(t, "left %.*s", LT_MARK_HOOK, m->hook[0] != 0 ? m->hook : "the script");
@@ -110,10 +112,78 @@ static void add_mark(text *t, const lt_mark *m, int rank) {
   }
 }
 
+void lt_text_add(char *room, size_t size, const char *format, ...) {
+  size_t used = strlen(room);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(room + used, size - used, format, arguments);
+  va_end(arguments);
+}
+
+/* "rank 3", "ranks 0, 1", "ranks 0-62, 64": a run, as `next` gives it, is said by its ends. */
+typedef struct run {
+  int n, first, last;
+} run;
+
+static void end_run(text *t, run *r) {
+  if (r->last > r->first) add(t, r->last == r->first + 1 ? ", %d" : "-%d", r->last);
+}
+
+static void next_rank(text *t, run *r, int rank) {
+  if (r->n++ > 0 && rank == r->last + 1) {
+    r->last = rank;
+    return;
+  }
+  if (r->n > 1) end_run(t, r);
+  add(t, r->n > 1 ? ", %d" : "%d", rank);
+  r->first = r->last = rank;
+}
+
+static void add_ranks(text *t, const int *ranks, int n) {
+  run r = {0};
+  add(t, n == 1 ? "rank " : "ranks ");
+  for (int k = 0; k < n; k++) next_rank(t, &r, ranks ? ranks[k] : k);
+  end_run(t, &r);
+}
+
+int lt_ranks_text(const int *ranks, int n, char *room, size_t size) {
+  text t = {room, size, 0};
+  if (size > 0) room[0] = 0;
+  add_ranks(&t, ranks, n);
+  return (int)t.length;
+}
+
 int lt_mark_text(const lt_mark *mark, int rank, char *room, size_t size) {
   text t = {room, size, 0};
   if (size > 0) room[0] = 0;
-  add_mark(&t, mark, rank);
+  add(&t, "rank %d: ", rank);
+  add_doing(&t, mark);
+  return (int)t.length;
+}
+
+static bool are_equal(const lt_mark *a, const lt_mark *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+/* One entry for all ranks that do the same, in the place of the first of them. */
+static void add_table(text *t, const lt_mark *marks, const int *ranks, int n) {
+  for (int k = 0; k < n; k++) {
+    run r = {0};
+    int same = 0, before = 0;
+    for (int j = 0; j < k; j++) before += are_equal(&marks[j], &marks[k]);
+    for (int j = k; j < n; j++) same += are_equal(&marks[j], &marks[k]);
+    if (before > 0) continue;
+    add(t, "%s%s", k == 0 ? "" : "; ", same == 1 ? "rank " : "ranks ");
+    for (int j = k; j < n; j++)
+      if (are_equal(&marks[j], &marks[k])) next_rank(t, &r, ranks ? ranks[j] : j);
+    end_run(t, &r);
+    add(t, ": ");
+    add_doing(t, &marks[k]);
+  }
+}
+
+int lt_marks_text(const lt_mark *marks, const int *ranks, int n, char *room, size_t size) {
+  text t = {room, size, 0};
+  if (size > 0) room[0] = 0;
+  add_table(&t, marks, ranks, n);
   return (int)t.length;
 }
 
@@ -130,8 +200,8 @@ static void add_head(text *t, const lt_mark *marks, const int *ranks, int n) {
   if (pair) {
     add(t, " between ranks %d and %d", ranks ? ranks[0] : 0, ranks ? ranks[1] : 1);
   } else if (call->group != 0) {
-    add(t, " of the group of ranks ");
-    for (int k = 0; k < n; k++) add(t, k > 0 ? ", %d" : "%d", ranks ? ranks[k] : k);
+    add(t, " of the group of ");
+    add_ranks(t, ranks, n);
   }
 }
 
@@ -140,10 +210,8 @@ int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *ro
   text t = {room, size, 0};
   if (size > 0) room[0] = 0;
   add_head(&t, marks, ranks, n);
-  for (int k = 0; k < n; k++) {
-    add(&t, k == 0 ? ": " : "; ");
-    add_mark(&t, &marks[k], ranks ? ranks[k] : k);
-  }
+  add(&t, ": ");
+  add_table(&t, marks, ranks, n);
   if (t.length >= size && size > sizeof more) memcpy(room + size - sizeof more, more, sizeof more);
   return (int)t.length;
 }

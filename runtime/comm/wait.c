@@ -12,6 +12,7 @@ enum {
      must not sleep in each step. */
   YIELD_NS = 20000000,
   RELAX_NS = 1000000,
+  LASTS_NS = 100000000, /* of nothing at all: who waits for whom is looked at */
 };
 
 static inline void pause_briefly(void) {
@@ -30,18 +31,17 @@ typedef struct waiting {
   int64_t since;
   lt_mark before; /* what the rank did when the wait began */
   lt_work *told;
+  bool lasts; /* and that is said */
 } waiting;
 
 static void set_bit(uint64_t *bits, int rank) { bits[rank / 64] |= (uint64_t)1 << rank % 64; }
 
-/* Tell the watchdog in what this rank waits, and for whom. */
+/* Tell the watchdog in what this rank waits, and who else belongs to it. */
 static void tell(waiting *at, lt_work *w) {
   if (at->pulse == NULL || at->told == w) return;
   uint64_t bits[LT_COMM_MAX_RANKS / 64] = {0};
   const lt_group *g = w->group;
-  if (w->pair)
-    set_bit(bits, g->world[w->peer]);
-  else if (g->id != 0)
+  if (g->id != 0)
     for (int r = 0; r < g->size; r++) set_bit(bits, g->world[r]);
   int words = (g->root->size + 63) / 64;
   for (int k = 0; k < words; k++)
@@ -64,6 +64,16 @@ static void end_wait(waiting *at) {
   atomic_store_explicit(&at->pulse->waiting_since_ns, 0, memory_order_release);
   atomic_fetch_add_explicit(&at->pulse->waited_ns, lt_now_ns() - at->since, memory_order_relaxed);
   lt_pulse_do(at->pulse, &at->before);
+}
+
+/* Tell the watchdog how far this rank has got: others may wait for what it will not issue. */
+static void tell_reach(waiting *at, const lt_group *root) {
+  at->lasts = true;
+  if (at->pulse == NULL) return;
+  lt_reach reach = {.since_ns = at->since};
+  lt_group_reach(root, false, &reach);
+  lt_reach_say(at->pulse, &reach);
+  if (at->pulse->lasts != NULL) at->pulse->lasts(at->pulse->ud);
 }
 
 /* A message that this rank waits for cannot come, because the peer waits for one from here. */
@@ -128,7 +138,9 @@ static void wait_for(lt_ctx *c, lt_work *w) {
     }
     if (look_for_stuck(c, w)) continue;
     if (idle++ == 0) idle_since = lt_now_ns();
-    rest_after(root, idle % 32 != 0 ? 0 : lt_now_ns() - idle_since);
+    int64_t idle_ns = idle % 32 != 0 ? 0 : lt_now_ns() - idle_since;
+    if (idle_ns >= LASTS_NS && !at.lasts) tell_reach(&at, root);
+    rest_after(root, idle_ns);
   }
   end_wait(&at);
   if (w->stage != LT_STAGE_DONE) take_back_stuck(w);

@@ -12,53 +12,35 @@
 enum { WARN_S = 10, DOUBT_MS = 500 };
 
 static bool is_left(const lt_peer *p) { return p->left; }
-static bool is_waiting(const lt_peer *p) {
-  return !p->gone && !p->left && p->state.waiting_since_ns != 0 &&
-         p->state.mark.kind == LT_MARK_CALL;
-}
 static bool is_message(const lt_mark *m) { return m->op == LT_COMM_SEND || m->op == LT_COMM_RECV; }
-
-static bool waits_for(const lt_peer *waiter, int rank) {
-  const uint64_t *bits = waiter->state.waiting_for;
-  bool all = true;
-  for (int i = 0; i < LT_COMM_MAX_RANKS / 64; i++) all = all && bits[i] == 0;
-  return all || (bits[rank / 64] >> (rank % 64) & 1) != 0;
-}
 
 /* Whether a rank that is still at work has come to where `waiter` waits. */
 static bool is_there(const lt_peer *p, const lt_peer *waiter) {
   const lt_mark *mine = &p->state.mark, *theirs = &waiter->state.mark;
-  if (!is_waiting(p) || mine->group != theirs->group) return false;
+  if (!lt_peer_is_waiting(p) || mine->group != theirs->group) return false;
   return is_message(mine) || is_message(theirs) || mine->seq >= theirs->seq;
-}
-
-static bool has_completed(const lt_peer *p, const lt_mark *call) {
-  for (int i = 0; i < p->n_issued; i++)
-    if (p->issued[i].group == call->group) return p->issued[i].seq >= call->seq;
-  return false;
 }
 
 /* What the ranks of a wait do, for the table: those waited for and the waiter itself. */
 static int collect_marks(lt_world *w, int waiter) {
   int n = 0;
   for (int r = 0; r < w->n_peers; r++) {
-    if (r != waiter && !waits_for(&w->peers[waiter], r)) continue;
+    if (r != waiter && !lt_peer_waits_for(&w->peers[waiter], r)) continue;
     w->ranks[n] = r;
     w->marks[n++] = w->peers[r].state.mark;
   }
   return n;
 }
 
-/* The waiter waits for a rank that left without it: that is known at once, except for messages,
-   which are not numbered with the collectives: there the wait must last. */
+/* The waiter waits for a rank that left without it: that is known at once, except in a group that
+   the other has released: there the wait must last. */
 static void look_for_left(lt_world *w, int waiter) {
   lt_peer *p = &w->peers[waiter];
   for (int r = 0; r < w->n_peers; r++) {
-    const lt_peer *other = &w->peers[r];
-    if (r == waiter || !is_left(other) || !waits_for(p, r)) continue;
-    if (!is_message(&p->state.mark) && has_completed(other, &p->state.mark)) continue;
-    bool sure = !is_message(&p->state.mark) && other->n_issued < LT_LEFT_GROUPS;
-    if (!sure && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
+    if (r == waiter || !is_left(&w->peers[r]) || !lt_peer_waits_for(p, r)) continue;
+    lt_come come = lt_peer_come(w, waiter, r);
+    if (come == LT_COME) continue;
+    if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
     char text[LT_VERDICT_TEXT];
     lt_disagreement_text(w->marks, w->ranks, collect_marks(w, waiter), text, sizeof text);
     lt_hub_report(w, r, LT_RAISED, 1, text);
@@ -75,38 +57,28 @@ static int find_missing(lt_world *w, int waiter) {
     const lt_peer *p = &w->peers[r];
     if (r == waiter || p->gone || p->left) continue;
     if (!lt_peer_is_heard(p) || p->state.declared > 0) excused = true;
-    if (!waits_for(&w->peers[waiter], r) || is_there(p, &w->peers[waiter])) continue;
-    if (is_waiting(p) && !elsewhere) continue;
-    if (!is_waiting(p) && elsewhere) n = 0, elsewhere = false;
+    if (!lt_peer_waits_for(&w->peers[waiter], r) || is_there(p, &w->peers[waiter])) continue;
+    if (lt_peer_is_waiting(p) && !elsewhere) continue;
+    if (!lt_peer_is_waiting(p) && elsewhere) n = 0, elsewhere = false;
     w->ranks[n++] = r;
   }
   return excused ? -1 : n;
 }
 
-static size_t name_ranks(const lt_world *w, int n, char *text, size_t size) {
-  size_t used = (size_t)snprintf(text, size, n == 1 ? "rank " : "ranks ");
-  for (int i = 0; i < n && used + 16 < size; i++)
-    used += (size_t)snprintf(text + used, size - used, i > 0 ? ", %d" : "%d", w->ranks[i]);
-  return used;
-}
-
-/* "; rank 0: all_reduce ..." for each rank, as far as there is room. */
-static void add_marks(lt_world *w, int waiter, char *text, size_t size) {
-  int n = collect_marks(w, waiter);
-  for (int i = 0; i < n; i++) {
-    size_t used = strlen(text);
-    if (used + 200 > size) return;
-    used += (size_t)snprintf(text + used, size - used, i == 0 ? ": " : "; ");
-    lt_mark_text(&w->marks[i], w->ranks[i], text + used, size - used);
-  }
+/* " in the group of ranks 0, 1: rank 0: all_reduce ...": the wait. */
+static void add_wait(lt_world *w, int waiter, char *text, size_t size) {
+  lt_peer_add_group(w, waiter, -1, text, size);
+  lt_text_add(text, size, ": ");
+  size_t used = strlen(text);
+  lt_marks_text(w->marks, w->ranks, collect_marks(w, waiter), text + used, size - used);
 }
 
 static void late_text(lt_world *w, int waiter, int n, char *text, size_t size) {
   char named[256];
-  name_ranks(w, n, named, sizeof named);
+  lt_ranks_text(w->ranks, n, named, sizeof named);
   snprintf(text, size, "%s %s late: rank %d has waited %.0f s", named, n == 1 ? "is" : "are",
            waiter, (double)w->peers[waiter].blamed_ns / LT_SECOND);
-  add_marks(w, waiter, text, size);
+  add_wait(w, waiter, text, size);
 }
 
 /* Where this process is not ours to print in, a child does it. */
@@ -145,7 +117,7 @@ static void look_for_stall(lt_world *w, int waiter) {
   char text[LT_VERDICT_TEXT];
   snprintf(text, sizeof text, "stalled: all ranks are there and nothing has moved for %.0f s",
            (double)p->still_ns / LT_SECOND);
-  add_marks(w, waiter, text, sizeof text);
+  add_wait(w, waiter, text, sizeof text);
   lt_hub_report(w, -1, LT_STALLED, 1, text);
 }
 
@@ -159,14 +131,15 @@ static uint64_t key_of(const lt_peer *p) {
 }
 
 static bool misses_left(lt_world *w, int waiter) {
+  const lt_peer *p = &w->peers[waiter];
   for (int r = 0; r < w->n_peers; r++)
-    if (r != waiter && is_left(&w->peers[r]) && waits_for(&w->peers[waiter], r)) return true;
+    if (r != waiter && is_left(&w->peers[r]) && lt_peer_waits_for(p, r)) return true;
   return false;
 }
 
 static void look_at(lt_world *w, int waiter, int64_t elapsed) {
   lt_peer *p = &w->peers[waiter];
-  uint64_t key = is_waiting(p) ? key_of(p) : 0;
+  uint64_t key = lt_peer_is_waiting(p) ? key_of(p) : 0;
   if (key != p->wait_key) {
     p->wait_key = key;
     p->blamed_ns = p->still_ns = p->left_ns = 0;
@@ -183,11 +156,25 @@ static void look_at(lt_world *w, int waiter, int64_t elapsed) {
   if (n == 0) look_for_stall(w, waiter);
 }
 
+static void refresh_reach(lt_peer *p, const lt_pulse *pulse) {
+  lt_reach reach;
+  if (p->left) return;
+  p->n_issued = 0;
+  if (!lt_reach_of(pulse, p->state.waiting_since_ns, &reach)) return;
+  p->n_issued = (int)reach.n;
+  memcpy(p->issued, reach.issued, (size_t)reach.n * sizeof *reach.issued);
+}
+
 /* What ranks do now: forked ones lie open, joined ones told it with their last beat. */
 static void refresh(lt_world *w) {
   lt_watchdog_state(w, &w->peers[0].state);
-  for (int r = 1; r < w->n_peers && w->pulses != NULL; r++)
-    if (!w->peers[r].gone && !w->peers[r].left) lt_pulse_state(&w->pulses[r], &w->peers[r].state);
+  refresh_reach(&w->peers[0], w->pulse);
+  for (int r = 1; r < w->n_peers && w->pulses != NULL; r++) {
+    lt_peer *p = &w->peers[r];
+    if (p->gone || p->left) continue;
+    lt_peer_refresh(p, &w->pulses[r]);
+    refresh_reach(p, &w->pulses[r]);
+  }
 }
 
 static void look_for_lost(lt_world *w) {
@@ -205,16 +192,23 @@ static void look_for_lost(lt_world *w) {
   }
 }
 
+/* All clocks, which look as often as beats come. */
+static void look(lt_world *w) {
+  int64_t elapsed = w->clock_ns < LT_SECOND ? w->clock_ns : LT_SECOND;
+  w->clock_ns = 0;
+  look_for_lost(w);
+  for (int r = 0; r < w->n_peers && !w->collecting; r++) look_at(w, r, elapsed);
+}
+
 void lt_clocks_hub(lt_world *w, int64_t tick) {
   if (lt_pulse_over(w->pulse) || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
   for (int r = 1; r < w->n_peers; r++) w->peers[r].silent_ns += tick;
   if (atomic_load(&w->launch_deadline_ns) != 0) return;
   w->clock_ns += tick;
-  int64_t pause = w->alert ? 100ll * LT_MS : LT_SECOND;
-  if (w->clock_ns < pause) return;
-  int64_t elapsed = w->clock_ns < LT_SECOND ? w->clock_ns : LT_SECOND;
-  w->clock_ns = 0;
+  bool due = w->clock_ns >= (w->alert ? 100ll * LT_MS : LT_SECOND);
+  if (!due && !w->look) return;
   refresh(w);
-  look_for_lost(w);
-  for (int r = 0; r < w->n_peers && !w->collecting; r++) look_at(w, r, elapsed);
+  if (!w->collecting) lt_deadlock_look(w);
+  w->look = false;
+  if (due) look(w);
 }

@@ -12,9 +12,9 @@ typedef enum lt_message_kind {
   LT_SAY_HELLO,   /* leaf, over TCP: rank and token */
   LT_SAY_WELCOME, /* hub: this connection is now the one */
   LT_SAY_READY,   /* hub: all ranks are connected */
-  LT_SAY_BEAT,    /* both, once a second: what the rank does */
+  LT_SAY_BEAT,    /* both, once a second: what the rank does; a leaf that waits: lt_issued */
   LT_SAY_REPORT,  /* leaf: a failure, before it unwinds */
-  LT_SAY_LEFT,    /* leaf: it left the loop or the script; text: the lt_issued it completed */
+  LT_SAY_LEFT,    /* leaf: it left the loop or the script; text: lt_issued, completed */
   LT_SAY_ALERT,   /* hub: somebody left, so beat ten times a second */
   LT_SAY_ALL_LEFT,
   LT_SAY_WARN,    /* hub, to the rank that may print: text */
@@ -35,13 +35,6 @@ typedef struct lt_state {
   int32_t lowest; /* from rank 0: the lowest other rank that it hears, -1 when none */
 } lt_state;
 
-/* The last collective of a group that a rank completed. */
-typedef struct lt_issued {
-  uint64_t seq;
-  uint32_t group;
-  uint32_t unused;
-} lt_issued;
-
 typedef struct lt_message {
   uint32_t bytes; /* sent: the head and as much of `text` as is used */
   uint8_t kind;   /* lt_message_kind */
@@ -56,6 +49,9 @@ typedef struct lt_message {
 
 /* Set `bytes` for `text_bytes` of text. */
 void lt_message_size(lt_message *m, size_t text_bytes);
+/* The same for a text of lt_issued; how many a message has. */
+void lt_message_reach(lt_message *m, const lt_reach *reach);
+int lt_message_issued(const lt_message *m, lt_issued *issued);
 /* A message with a text that ends in 0. */
 void lt_message_text(lt_message *m, const char *text);
 

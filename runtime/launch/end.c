@@ -47,7 +47,7 @@ static _Noreturn void joined_end(lt_world *w, int status) {
 /* exit() ends one rank alone; in a child it would run what the parent registered, too. */
 static void exit_early(lt_world *w, int status) {
   char text[LT_VERDICT_TEXT], doing[512];
-  lt_mark mark = lt_pulse_doing(w->pulse);
+  lt_mark mark = lt_watchdog_doing(w);
   lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
            w->info.rank, status, w->what, doing);

@@ -59,10 +59,7 @@ void lt_hub_left(lt_world *w, int rank, const lt_message *m) {
   if (p->left) return;
   p->left = true;
   p->state.mark = m->state.mark;
-  size_t bytes = m->bytes - offsetof(lt_message, text);
-  p->n_issued = (int)(bytes / sizeof(lt_issued));
-  if (p->n_issued > LT_LEFT_GROUPS) p->n_issued = LT_LEFT_GROUPS;
-  memcpy(p->issued, m->text, (size_t)p->n_issued * sizeof(lt_issued));
+  p->n_issued = lt_message_issued(m, p->issued);
   if (all_left(w)) {
     tell(w, LT_SAY_ALL_LEFT);
     lt_news_tell(w, LT_NEWS_ALL_LEFT);
@@ -83,11 +80,19 @@ void lt_hub_acked(lt_world *w, int rank) {
   lt_news_tell(w, LT_NEWS_ALL_ACK);
 }
 
+static void hear_beat(lt_world *w, lt_peer *p, const lt_message *m) {
+  bool same = p->n_issued > 0 && p->state.waiting_since_ns == m->state.waiting_since_ns;
+  p->state = m->state;
+  if (p->left) return;
+  p->n_issued = lt_message_issued(m, p->issued);
+  if (p->n_issued > 0 && !same) w->look = true;
+}
+
 void lt_hub_hear(lt_world *w, int rank, const lt_message *m) {
   lt_peer *p = &w->peers[rank];
   p->silent_ns = 0;
   switch ((lt_message_kind)m->kind) {
-    case LT_SAY_BEAT: p->state = m->state; break;
+    case LT_SAY_BEAT: hear_beat(w, p, m); break;
     case LT_SAY_REPORT:
     case LT_SAY_VERDICT:
       p->told = true;
@@ -108,8 +113,8 @@ void lt_hub_gone(lt_world *w, int rank, int status, const char *how) {
   if (lt_pulse_over(w->pulse)) lt_hub_acked(w, rank);
   if (p->bye || p->told || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
   char text[LT_VERDICT_TEXT], doing[512];
-  lt_mark mark = w->pulses != NULL ? lt_pulse_doing(&w->pulses[rank]) : p->state.mark;
-  lt_mark_text(&mark, rank, doing, sizeof doing);
+  if (w->pulses != NULL) lt_peer_refresh(p, &w->pulses[rank]);
+  lt_mark_text(&p->state.mark, rank, doing, sizeof doing);
   snprintf(text, sizeof text, "rank %d %s; last known: %s", rank, how, doing);
   lt_hub_report(w, rank, LT_EXITED, status, text);
 }

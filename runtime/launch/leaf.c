@@ -18,7 +18,7 @@ static void judge(lt_world *w, lt_verdict_class class, int status, const char *t
 
 static void judge_hub(lt_world *w, lt_verdict_class class, const char *what) {
   char text[LT_VERDICT_TEXT], doing[512];
-  lt_mark mark = lt_pulse_doing(w->pulse);
+  lt_mark mark = lt_watchdog_doing(w);
   lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
   snprintf(text, sizeof text, "rank 0 %s; %s", what, doing);
   judge(w, class, 1, text);

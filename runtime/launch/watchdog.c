@@ -5,10 +5,12 @@
    machine) counts for nobody. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
@@ -30,8 +32,37 @@ void lt_pulse_state(const lt_pulse *p, lt_state *s) {
   if (atomic_load(&p->waiting_since_ns) == since) s->waiting_since_ns = since;
 }
 
+/* "file.lua:12" into a mark. */
+static void set_place(lt_mark *m, char *place) {
+  char *colon = strrchr(place, ':');
+  if (colon == NULL) return;
+  m->line = atoi(colon + 1);
+  m->status = LT_LINE_PASSED;
+  *colon = 0;
+  lt_mark_set_file(m, place);
+}
+
+/* The line of the script that its last operation noted. */
+lt_mark lt_watchdog_doing(const lt_world *w) {
+  lt_mark m = lt_pulse_doing(w->pulse);
+  uint32_t line = __atomic_load_n(&w->c->line, __ATOMIC_RELAXED);
+  char place[160];
+  if (m.kind != LT_MARK_RUNNING || line == 0) return m;
+  lt_line_text(w->c, line, place, sizeof place);
+  set_place(&m, place);
+  return m;
+}
+
+void lt_peer_refresh(lt_peer *p, const lt_pulse *pulse) {
+  lt_mark told = p->state.mark, *now = &p->state.mark;
+  lt_pulse_state(pulse, &p->state);
+  bool same = now->kind == LT_MARK_RUNNING && told.kind == LT_MARK_RUNNING;
+  if (same && told.status == LT_LINE_PASSED && strcmp(told.hook, now->hook) == 0) *now = told;
+}
+
 void lt_watchdog_state(lt_world *w, lt_state *s) {
   lt_pulse_state(w->pulse, s);
+  if (s->mark.kind == LT_MARK_RUNNING) s->mark = lt_watchdog_doing(w);
   s->saving = atomic_load(&w->saving);
   for (int r = w->n_peers - 1; r > 0; r--)
     if (!w->peers[r].gone && lt_peer_is_heard(&w->peers[r])) s->lowest = r;
@@ -90,7 +121,7 @@ static void tell_failure(lt_world *w, const lt_message *m) {
 static void answer_interrupt(lt_world *w) {
   char text[LT_VERDICT_TEXT], doing[512];
   int number = atomic_load(&w->interrupt);
-  lt_mark mark = lt_pulse_doing(w->pulse);
+  lt_mark mark = lt_watchdog_doing(w);
   lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
   snprintf(text, sizeof text, "interrupted: %s", doing);
   w->notice = (lt_message){.kind = LT_SAY_REPORT,
@@ -127,7 +158,9 @@ static void beat(lt_world *w) {
   w->beat_ns = w->now_ns + (w->alert ? (int64_t)ALERT_MS * LT_MS : LT_SECOND);
   w->out = (lt_message){.kind = LT_SAY_BEAT, .rank = w->info.rank};
   lt_watchdog_state(w, &w->out.state);
-  lt_message_size(&w->out, 0);
+  lt_reach reach = {0};
+  if (!is_hub(w) && !lt_reach_of(w->pulse, w->out.state.waiting_since_ns, &reach)) reach.n = 0;
+  lt_message_reach(&w->out, &reach);
   for (int r = 0; r < w->n_peers; r++)
     if (!lt_channel_is_full(&w->peers[r].link)) lt_channel_send(&w->peers[r].link, &w->out);
 }
@@ -238,6 +271,10 @@ static int patience_ms(const lt_world *w) {
 
 static void turn(lt_world *w, int64_t tick) {
   answer(w);
+  if (atomic_exchange(&w->lasts, false)) {
+    w->look = true;
+    if (!is_hub(w)) w->beat_ns = w->now_ns;
+  }
   for (int r = 0; r < w->n_peers; r++) lt_watchdog_receive(w, r);
   if (w->star != NULL) lt_star_turn(w);
   if (is_hub(w)) {

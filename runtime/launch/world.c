@@ -42,20 +42,50 @@ static double default_timeout(void) {
 
 static int64_t ns_of(double seconds) { return (int64_t)(seconds * LT_SECOND); }
 
+static void wake_watchdog(lt_world *w) {
+  uint64_t one = 1;
+  ssize_t n = write(w->wake_fd, &one, sizeof one);
+  (void)n; /* full means that it is awake */
+}
+
+/* What a script says may have any bytes: its further lines are indented, and other control
+   characters are said, so that none of it looks like a line of ours. */
+static void write_plain(char *to, size_t size, const char *text) {
+  size_t used = 0;
+  for (; *text != 0 && used + 6 < size; text++) {
+    unsigned char byte = (unsigned char)*text;
+    if (byte == '\n' && text[1] != ' ' && text[1] != '\t')
+      used += (size_t)snprintf(to + used, 4, "\n  ");
+    else if ((byte < 0x20 && byte != '\t' && byte != '\n') || byte == 0x7f)
+      used += (size_t)snprintf(to + used, 6, "\\%u", byte);
+    else
+      to[used++] = *text;
+  }
+  to[used] = 0;
+}
+
 void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text) {
   if (lt_pulse_over(w->pulse)) return;
+  char plain[LT_VERDICT_TEXT];
+  write_plain(plain, sizeof plain, text);
   w->report =
       (lt_message){.kind = LT_SAY_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
-  lt_message_text(&w->report, text);
+  lt_message_text(&w->report, plain);
   lt_ask_of(w, LT_ASK_REPORT);
   int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
   lt_news_wait(w, LT_NEWS_VERDICT, patience * LT_SECOND, false);
-  if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, rank, status, text);
+  if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, rank, status, plain);
 }
 
 /* The disagreement that comm/ found: no rank alone is to blame. */
 static void report(void *ud, lt_verdict_class class, const char *text) {
   lt_world_report(ud, class, -1, 1, text);
+}
+
+static void lasts(void *ud) {
+  lt_world *w = ud;
+  atomic_store(&w->lasts, true);
+  wake_watchdog(w);
 }
 
 uint64_t lt_world_random_id(void) {
@@ -142,6 +172,7 @@ bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes) {
 bool lt_world_wake(lt_ctx *c, lt_world *w) {
   w->main = pthread_self();
   w->pulse->report = report;
+  w->pulse->lasts = lasts;
   w->pulse->ud = w;
   w->n_polls = 1;
   w->polls = lt_alloc(c, sizeof *w->polls);
@@ -162,6 +193,7 @@ bool lt_world_open(lt_ctx *c, lt_world *w) {
   w->polls = lt_alloc(c, (size_t)w->n_polls * sizeof *w->polls);
   w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
   w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
+  w->kept = lt_alloc(c, (size_t)n * sizeof *w->kept);
   for (int r = 0; r < n && w->peers != NULL; r++) w->peers[r].link.fd = w->peers[r].pidfd = -1;
   lt_world_doing(w, NULL, NULL, 0); /* until it says more */
   return lt_ok(c);
@@ -198,6 +230,7 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
   lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
   lt_free(c, w->marks, peers * sizeof *w->marks);
   lt_free(c, w->ranks, peers * sizeof *w->ranks);
+  lt_free(c, w->kept, peers * sizeof *w->kept);
   lt_free(c, w->hosts, n * sizeof *w->hosts);
   lt_free(c, w->host_names, n * sizeof *w->host_names);
   if (w->shared != NULL) munmap(w->shared, w->shared_bytes);
@@ -209,9 +242,7 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
 
 void lt_ask_of(lt_world *w, lt_ask ask) {
   atomic_fetch_or(&w->asks, ask);
-  uint64_t one = 1;
-  ssize_t n = write(w->wake_fd, &one, sizeof one);
-  (void)n; /* full means that it is awake */
+  wake_watchdog(w);
 }
 
 void lt_news_tell(lt_world *w, lt_news news) {
@@ -269,10 +300,7 @@ lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int
   m.dtype = LT_DTYPE_NONE;
   m.line = line;
   if (hook != NULL) strncpy(m.hook, hook, sizeof m.hook - 1);
-  if (file != NULL) { /* the end of a long name says more */
-    size_t n = strlen(file), most = sizeof m.file - 1;
-    memcpy(m.file, n > most ? file + n - most : file, n > most ? most : n);
-  }
+  lt_mark_set_file(&m, file);
   return m;
 }
 
@@ -305,32 +333,14 @@ void lt_world_stop(lt_world *w, const char *text, int status) {
   lt_world_report(w, LT_INTERRUPTED, w->info.rank, status, text);
 }
 
-/* The last collective of each group that is complete, newest groups first. Peers that still wait in
-   one of these need nothing more of this rank. */
-static int completed(const lt_pulse *p, lt_issued *out) {
-  int n = 0;
-  uint64_t count = atomic_load(&p->ring_count);
-  for (uint64_t k = count; k > 0 && count - k < LT_RING && n < LT_LEFT_GROUPS; k--) {
-    const lt_ring_entry *e = &p->ring[(k - 1) % LT_RING];
-    bool pair = e->mark.op == LT_COMM_SEND || e->mark.op == LT_COMM_RECV; /* numbered apart */
-    if (e->done_ns == 0 || pair) continue;
-    int i = 0;
-    while (i < n && out[i].group != e->mark.group) i++;
-    if (i == n) out[n++] = (lt_issued){.group = e->mark.group, .seq = e->mark.seq};
-    if (e->mark.seq > out[i].seq) out[i].seq = e->mark.seq;
-  }
-  return n;
-}
-
 bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
   if ((atomic_load(&w->asks) & LT_ASK_LEFT) == 0) {
     lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
     lt_pulse_do(w->pulse, &m);
     w->left = (lt_message){.kind = LT_SAY_LEFT, .rank = w->info.rank, .state.mark = m};
-    lt_issued issued[LT_LEFT_GROUPS];
-    size_t bytes = (size_t)completed(w->pulse, issued) * sizeof *issued;
-    memcpy(w->left.text, issued, bytes);
-    lt_message_size(&w->left, bytes);
+    lt_reach reach; /* peers that still wait in what is complete need nothing more of this rank */
+    lt_group_reach(w->group, true, &reach);
+    lt_message_reach(&w->left, &reach);
     lt_ask_of(w, LT_ASK_LEFT);
   }
   lt_news_wait(w, LT_NEWS_ALL_LEFT | LT_NEWS_VERDICT, -1, true);

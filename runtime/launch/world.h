@@ -17,7 +17,7 @@
 enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
 enum { LT_HEARD_S = 3 }; /* three beats: silent for longer, a rank may be stopped */
 enum { LT_SAVE_S = 30 }; /* for a save by rank 0 that is under way when all end */
-enum { LT_LEFT_GROUPS = 64, LT_ADDRESSES = 8, LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
+enum { LT_ADDRESSES = 8, LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
 
 /* What the main thread asks of the watchdog; bits that are never taken back. */
 typedef enum lt_ask {
@@ -56,8 +56,9 @@ typedef struct lt_peer {
   bool left, bye, gone, acked;
   bool told; /* it reported a failure: its end is no other */
   bool warned;
-  int n_issued;
-  lt_issued issued[LT_LEFT_GROUPS];
+  /* How far it has got: when it left, what it had completed; in a wait, what it has issued. */
+  int n_issued; /* 0: not known */
+  lt_issued issued[LT_ISSUED];
   int64_t ended_ns; /* its connection ended then: 0: not */
   int32_t call;     /* the number of the call that made it (star.c) */
   int pidfd;        /* of a child; -1: none */
@@ -110,6 +111,7 @@ struct lt_world {
   bool names_folder; /* nobody gave one: it is to be ours alone */
   bool may_write;
   lt_message report, left;
+  _Atomic bool lasts;        /* the main thread's wait does, and rank 0 is to hear it */
   _Atomic int32_t interrupt; /* the signal that asked for the end */
 
   /* The watchdog's own. */
@@ -117,10 +119,12 @@ struct lt_world {
   int64_t now_ns, beat_ns; /* of this turn; when the next beat is due */
   int64_t clock_ns;        /* when the clocks looked last */
   bool alert;              /* somebody left: beat ten times a second */
+  bool look;               /* rank 0: a wait that lasts was said, look for deadlocks */
   int n_peers;             /* size at rank 0, 1 elsewhere */
   lt_peer *peers;
   lt_mark *marks; /* [size] of a table */
   int *ranks;     /* [size] */
+  int *kept;      /* [size] of ranks, while some are left out */
   lt_message in, out, best;
   lt_message notice;        /* of `interrupt` */
   const lt_message *failed; /* elsewhere: what was reported last, NULL: nothing */
@@ -171,6 +175,10 @@ void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int stat
                          const char *text);
 void lt_pulse_state(const lt_pulse *p, lt_state *s);
 void lt_watchdog_state(lt_world *w, lt_state *s);
+/* What this rank does, with the last line of the script that is known. */
+lt_mark lt_watchdog_doing(const lt_world *w);
+/* The state of a forked rank, whose pulse lies open; lines are known from its beats. */
+void lt_peer_refresh(lt_peer *p, const lt_pulse *pulse);
 /* How long a rank may be silent: `timeout`, or what tells silence from the pause between beats. */
 int64_t lt_watchdog_lost_ns(const lt_world *w);
 void lt_watchdog_receive(lt_world *w, int peer);
@@ -202,6 +210,18 @@ void lt_hub_tell(lt_world *w, const lt_message *m);
 
 /* clocks.c */
 void lt_clocks_hub(lt_world *w, int64_t elapsed_ns);
+
+/* deadlock.c */
+bool lt_peer_is_waiting(const lt_peer *p);
+bool lt_peer_waits_for(const lt_peer *waiter, int rank);
+/* Whether another rank has come to what rank `waiter` waits for, as far as it is known. */
+typedef enum lt_come { LT_COME_NOT, LT_COME, LT_COME_UNKNOWN } lt_come;
+lt_come lt_peer_come(const lt_world *w, int waiter, int rank);
+/* Report ranks that wait for each other. */
+void lt_deadlock_look(lt_world *w);
+/* Add " in the group of ranks 0, 1", in which a rank waits, to a text ("in another group" than that
+   of rank `before`, of the same ranks; -1: none); nothing for the group of all. */
+void lt_peer_add_group(const lt_world *w, int rank, int before, char *text, size_t size);
 
 /* reap.c: children of rank 0; nothing where there are none. */
 void lt_children_turn(lt_world *w);

@@ -25,7 +25,7 @@ static void dawdle(lt_ctx *c, lt_world *w) {
 }
 static void is_late(void) {
   expect_verdict(3, 3, dawdle, LT_LATE, 1,
-                 "rank 1 is late: rank 0 has waited 3 s: rank 0: all_reduce");
+                 "rank 1 is late: rank 0 has waited 3 s: ranks 0, 2: all_reduce");
 }
 
 static void a_late_rank_is_warned_of_and_then_an_error(void **state) {

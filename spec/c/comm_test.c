@@ -65,16 +65,20 @@ static void marks_say_what_a_rank_does(void **state) {
   expect_mark(&m, 2, "rank 2: unknown");
 }
 
-static void long_names_keep_their_end(void **state) {
+static void long_names_are_cut_in_the_middle(void **state) {
   (void)state;
   lt_mark m = mark_of(LT_COMM_BARRIER, "a/very/long/path/of/folders/down/to/the/model.lua", 5,
                       "on_validation_epoch_end");
-  expect_mark(&m, 0, "rank 0: barrier at lders/down/to/the/model.lua:5 (on_validation_epoch_end)");
+  expect_mark(&m, 0, "rank 0: barrier at a/very...n/to/the/model.lua:5 (on_validation_epoch_end)");
   m = mark_of(LT_COMM_BARRIER,
               "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
               "/down/to/the/model.lua",
               5, NULL);
-  expect_mark(&m, 0, "rank 0: barrier at \xc3\xa4\xc3\xa4/down/to/the/model.lua:5");
+  expect_mark(&m, 0, "rank 0: barrier at \xc3\xa4\xc3\xa4\xc3\xa4...n/to/the/model.lua:5");
+  m = mark_of(LT_COMM_BARRIER, "/home/somebody/runs/train_the_model.lua", 5, NULL);
+  expect_mark(&m, 0, "rank 0: barrier at /hom.../train_the_model.lua:5");
+  m = mark_of(LT_COMM_BARRIER, "a\x1b[2J\nb.lua", 5, NULL);
+  expect_mark(&m, 0, "rank 0: barrier at a?[2J?b.lua:5");
 }
 
 static void tables_name_all_ranks(void **state) {
@@ -98,6 +102,34 @@ static void tables_name_all_ranks(void **state) {
   assert_int_equal(lt_disagreement_text(marks, NULL, 3, small, sizeof small),
                    lt_disagreement_text(marks, NULL, 3, NULL, 0));
   assert_string_equal(small, "ranks disagree a...");
+}
+
+static void tables_join_ranks_that_do_the_same(void **state) {
+  (void)state;
+  enum { N = 64 };
+  static lt_mark marks[N];
+  char text[256];
+  for (int k = 0; k < N; k++) marks[k] = mark_of(LT_COMM_BARRIER, "model.lua", 31, NULL);
+  lt_disagreement_text(marks, NULL, N, text, sizeof text);
+  assert_string_equal(
+      text, "ranks disagree at collective 1,204: ranks 0-63: barrier at model.lua:31");
+  marks[5].line = marks[40].line = 7;
+  marks[63] = (lt_mark){.kind = LT_MARK_RUNNING, .hook = "training_step"};
+  lt_marks_text(marks, NULL, N, text, sizeof text);
+  assert_string_equal(text,
+                      "ranks 0-4, 6-39, 41-62: barrier at model.lua:31; ranks 5, 40: barrier at "
+                      "model.lua:7; rank 63: in training_step");
+}
+
+static void ranks_are_named_by_runs(void **state) {
+  (void)state;
+  char text[64];
+  lt_ranks_text((const int[]){3}, 1, text, sizeof text);
+  assert_string_equal(text, "rank 3");
+  lt_ranks_text((const int[]){0, 1}, 2, text, sizeof text);
+  assert_string_equal(text, "ranks 0, 1");
+  lt_ranks_text((const int[]){5, 0, 1, 2, 4, 3}, 6, text, sizeof text);
+  assert_string_equal(text, "ranks 5, 0-2, 4, 3");
 }
 
 /* The longest call there is, by each of as many ranks as a table shall hold. */
@@ -336,8 +368,10 @@ static void wrong_use_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(marks_say_what_a_rank_does),
-      cmocka_unit_test(long_names_keep_their_end),
+      cmocka_unit_test(long_names_are_cut_in_the_middle),
       cmocka_unit_test(tables_name_all_ranks),
+      cmocka_unit_test(tables_join_ranks_that_do_the_same),
+      cmocka_unit_test(ranks_are_named_by_runs),
       cmocka_unit_test(long_tables_fit_into_verdicts_and_failures),
       cmocka_unit_test(fingerprints_see_what_must_agree),
       cmocka_unit_test(verdicts_are_set_once),

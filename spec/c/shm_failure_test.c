@@ -78,35 +78,27 @@ static const quarrel quarrels[] = {
      "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10; "
      "rank 1: all_reduce sum [16] f32 at model.lua:11; rank 2: all_reduce sum [8] f32 "
      "at model.lua:12"},
-    {ops_differ, "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10; "
-                 "rank 1: broadcast [8] f32 from 0 at model.lua:20; rank 2: all_reduce sum [8] f32 "
-                 "at model.lua:10"},
+    {ops_differ, "ranks disagree at collective 1: ranks 0, 2: all_reduce sum [8] f32 at "
+                 "model.lua:10; rank 1: broadcast [8] f32 from 0 at model.lua:20"},
     {dtypes_differ,
      "ranks disagree at collective 1: rank 0: all_reduce sum [8] f32 at model.lua:10;"
-     " rank 1: all_reduce sum [8] f64 at model.lua:10; rank 2: all_reduce sum [8] "
-     "f64 at model.lua:10"},
-    {reductions_differ, "ranks disagree at collective 1: rank 0: all_reduce mean [8] f32 at "
-                        "model.lua:10; rank 1: all_reduce mean [8] f32 at model.lua:10; rank 2: "
-                        "all_reduce max [8] f32 at model.lua:10"},
+     " ranks 1, 2: all_reduce sum [8] f64 at model.lua:10"},
+    {reductions_differ, "ranks disagree at collective 1: ranks 0, 1: all_reduce mean [8] f32 at "
+                        "model.lua:10; rank 2: all_reduce max [8] f32 at model.lua:10"},
     {roots_differ,
-     "ranks disagree at collective 1: rank 0: broadcast [3] i64 from 0 at model.lua:7;"
-     " rank 1: broadcast [3] i64 from 1 at model.lua:7; rank 2: broadcast [3] i64 "
-     "from 0 at model.lua:7"},
+     "ranks disagree at collective 1: ranks 0, 2: broadcast [3] i64 from 0 at model.lua:7;"
+     " rank 1: broadcast [3] i64 from 1 at model.lua:7"},
     {cat_differs, "ranks disagree at collective 1: rank 0: all_gather {cat = true} [8] f32 at "
-                  "model.lua:1; rank 1: all_gather [8] f32 at model.lua:2; rank 2: all_gather [8] "
-                  "f32 at model.lua:2"},
+                  "model.lua:1; ranks 1, 2: all_gather [8] f32 at model.lua:2"},
     {trailing_dims_differ,
-     "ranks disagree at collective 1: rank 0: all_gather {cat = true} [4, 8] f32 at model.lua:31 "
-     "(validation_step); rank 1: all_gather {cat = true} [4, 8] f32 at model.lua:31 "
-     "(validation_step); rank 2: all_gather {cat = true} [4, 9] f32 at model.lua:31 "
+     "ranks disagree at collective 1: ranks 0, 1: all_gather {cat = true} [4, 8] f32 at "
+     "model.lua:31 (validation_step); rank 2: all_gather {cat = true} [4, 9] f32 at model.lua:31 "
      "(validation_step)"},
     {values_differ,
      "ranks disagree at collective 1: rank 0: all_gather of a value at model.lua:5; "
-     "rank 1: all_reduce sum [8] f32 at model.lua:10; rank 2: all_reduce sum [8] f32 "
-     "at model.lua:10"},
+     "ranks 1, 2: all_reduce sum [8] f32 at model.lua:10"},
     {one_skips,
-     "ranks disagree at collective 1: rank 0: broadcast [2] f32 from 0 at model.lua:3; "
-     "rank 1: broadcast [2] f32 from 0 at model.lua:3; rank 2: all_reduce sum [8] f32 at "
+     "ranks disagree at collective 1: ranks 0, 1: broadcast [2] f32 from 0 at model.lua:3; rank 2: all_reduce sum [8] f32 at "
      "model.lua:4"},
 };
 

@@ -262,11 +262,7 @@ static void who_is_there_in_vain_is_stalled(void **state) {
   assert_int_equal(v->class, LT_STALLED);
   assert_int_equal(v->rank, -1);
   assert_non_null(strstr(v->text, "stalled: all ranks are there and nothing has moved for "));
-  for (int k = 0; k < 3; k++) {
-    char part[64];
-    snprintf(part, sizeof part, "rank %d: all_reduce sum [] f64 at model.lua:31", k);
-    assert_non_null(strstr(v->text, part));
-  }
+  assert_non_null(strstr(v->text, " s: ranks 0-2: all_reduce sum [] f64 at model.lua:31"));
   assert_true(lt_now_ns() - start >= 6ll * LT_SECOND);
   close_world();
   world.ops = NULL;

@@ -47,6 +47,7 @@ typedef enum lt_mark_form {
   LT_FORM_VALUE, /* a Lua value: its size is not compared */
   LT_FORM_CAT    /* all_gather {cat = true}: first sizes may differ */
 } lt_mark_form;
+enum { LT_LINE_PASSED = 1 }; /* the line is the last one known, not where the rank is */
 enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 28, LT_MARK_HOOK = 32 };
 typedef struct lt_mark {
   uint64_t hash;
@@ -60,7 +61,7 @@ typedef struct lt_mark {
   int8_t dtype;       /* lt_dtype, LT_DTYPE_NONE for Lua values */
   int8_t ndim;
   uint8_t form;       /* lt_mark_form */
-  int16_t status;     /* GONE: exit status, 128 + n for a signal */
+  int16_t status;     /* GONE: exit status, 128 + n for a signal; RUNNING: LT_LINE_PASSED */
   int32_t root;       /* world rank of broadcast, gather, scatter; the peer of send, recv; or -1 */
   int32_t line;
   char file[LT_MARK_FILE];    /* the end of the script's name, or the hook's for calls of ours */

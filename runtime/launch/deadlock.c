@@ -1,0 +1,118 @@
+/* runtime/launch/deadlock.c: rank 0 finds ranks that wait for each other, over groups and messages.
+
+   Rank a waits for rank b when b belongs to what a waits in and has not issued it. A rank that
+   waits issues nothing, so a circle of such ranks stays one for ever: no clock is needed, and a
+   rank that is slow, or held by a debugger, is in no circle. States are looked at one after the
+   other, which makes no false circle: the first rank to leave it would need what the next one had
+   not issued when that was looked at, and cannot have issued since, waiting. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/world.h"
+
+bool lt_peer_is_waiting(const lt_peer *p) {
+  return !p->gone && !p->left && p->state.waiting_since_ns != 0 &&
+         p->state.mark.kind == LT_MARK_CALL;
+}
+
+/* Of the group of all ranks no members are said. */
+static bool has_bit(const lt_state *s, int rank) {
+  return (s->waiting_for[rank / 64] >> (rank % 64) & 1) != 0;
+}
+
+bool lt_peer_waits_for(const lt_peer *waiter, int rank) {
+  const lt_mark *call = &waiter->state.mark;
+  if (call->op == LT_COMM_SEND || call->op == LT_COMM_RECV) return call->root == rank;
+  return call->group == 0 || has_bit(&waiter->state, rank);
+}
+
+lt_come lt_peer_come(const lt_world *w, int waiter, int rank) {
+  const lt_mark *call = &w->peers[waiter].state.mark;
+  const lt_peer *p = &w->peers[rank];
+  int op = call->op == LT_COMM_SEND   ? LT_COMM_RECV
+           : call->op == LT_COMM_RECV ? LT_COMM_SEND
+                                      : LT_COMM_BARRIER;
+  int peer = op == LT_COMM_BARRIER ? -1 : waiter;
+  bool known = false;
+  for (int i = 0; i < p->n_issued; i++) {
+    const lt_issued *e = &p->issued[i];
+    if (e->group != call->group) continue;
+    known = true;
+    if (e->op == op && e->peer == peer) return e->seq >= call->seq ? LT_COME : LT_COME_NOT;
+  }
+  return known ? LT_COME_NOT : LT_COME_UNKNOWN; /* it may have released the group */
+}
+
+/* The first of n ranks that `waiter` waits for and that has not come; -1: none. */
+static int find_next(const lt_world *w, int waiter, const int *ranks, int n) {
+  for (int i = 0; i < n; i++) {
+    if (ranks[i] == waiter || !lt_peer_waits_for(&w->peers[waiter], ranks[i])) continue;
+    if (lt_peer_come(w, waiter, ranks[i]) == LT_COME_NOT) return ranks[i];
+  }
+  return -1;
+}
+
+/* Into w->ranks: those that wait and say how far they have got, then of these, again and again,
+   those that wait for another of them. */
+static int find_stuck(lt_world *w) {
+  int n = 0, before;
+  for (int r = 0; r < w->n_peers; r++)
+    if (lt_peer_is_waiting(&w->peers[r]) && w->peers[r].n_issued > 0) w->ranks[n++] = r;
+  do {
+    before = n;
+    n = 0;
+    for (int i = 0; i < before; i++)
+      if (find_next(w, w->ranks[i], w->ranks, before) >= 0) w->kept[n++] = w->ranks[i];
+    memcpy(w->ranks, w->kept, (size_t)n * sizeof *w->ranks);
+  } while (n < before);
+  return n;
+}
+
+/* A circle among n ranks that each wait for another one, from its lowest rank on, into w->kept. */
+static int find_circle(lt_world *w, int n) {
+  int r = w->ranks[0], m = 0;
+  for (int i = 0; i < n; i++) r = find_next(w, r, w->ranks, n);
+  int first = r;
+  for (int i = 0; i < n; i++) {
+    r = find_next(w, r, w->ranks, n);
+    if (r < first) first = r;
+  }
+  for (r = first; m == 0 || r != first; r = find_next(w, r, w->ranks, n)) w->kept[m++] = r;
+  return m;
+}
+
+static bool are_members_equal(const lt_peer *a, const lt_peer *b) {
+  return memcmp(a->state.waiting_for, b->state.waiting_for, sizeof a->state.waiting_for) == 0;
+}
+
+static void report(lt_world *w, int n) {
+  char text[LT_VERDICT_TEXT] = "deadlock: ";
+  for (int i = 0; i < n; i++)
+    lt_text_add(text, sizeof text, "%srank %d %sfor rank %d", i > 0 ? ", " : "", w->kept[i],
+                i > 0 ? "" : "waits ", w->kept[(i + 1) % n]);
+  for (int i = 0; i < n; i++) {
+    lt_text_add(text, sizeof text, i > 0 ? "; " : ": ");
+    size_t used = strlen(text);
+    lt_mark_text(&w->peers[w->kept[i]].state.mark, w->kept[i], text + used, sizeof text - used);
+    lt_peer_add_group(w, w->kept[i], i > 0 ? w->kept[i - 1] : -1, text, sizeof text);
+  }
+  lt_hub_report(w, -1, LT_RAISED, 1, text);
+}
+
+void lt_deadlock_look(lt_world *w) {
+  int n = find_stuck(w);
+  if (n > 0) report(w, find_circle(w, n));
+}
+
+void lt_peer_add_group(const lt_world *w, int rank, int before, char *text, size_t size) {
+  const lt_peer *p = &w->peers[rank], *other = before >= 0 ? &w->peers[before] : NULL;
+  int members[LT_COMM_MAX_RANKS], n = 0;
+  for (int r = 0; r < w->n_peers; r++)
+    if (has_bit(&p->state, r)) members[n++] = r;
+  if (p->state.mark.group == 0 || n == 0) return;
+  bool twice = other != NULL && other->state.mark.group != p->state.mark.group &&
+               are_members_equal(p, other);
+  lt_text_add(text, size, twice ? " in another group of " : " in the group of ");
+  size_t used = strlen(text);
+  lt_ranks_text(members, n, text + used, size - used);
+}
