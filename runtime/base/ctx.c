@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/lines.h"
+#include "base/load.h"
 #include "base/locale.h"
 #include "base/threads.h"
 
@@ -68,6 +69,7 @@ void lt_ctx_release(lt_ctx *c) {
   for (int i = LT_SLOT_COUNT - 1; i >= 0; i--)
     if (c->slot[i] != NULL && c->slot_drop[i] != NULL) c->slot_drop[i](c, c->slot[i]);
   if (is_root) {
+    lt_load_free(c);
     lt_helpers_free(c, c->helpers);
     lt_lines_free(c, c->lines);
   }

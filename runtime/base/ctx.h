@@ -55,6 +55,7 @@ typedef enum lt_slot {
 
 typedef struct lt_line_table lt_line_table; /* base/lines.h */
 typedef struct lt_helpers lt_helpers;       /* base/threads.h */
+typedef struct lt_load lt_load;             /* base/load.h */
 typedef struct lt_policy {
   bool read_files, write_files, fork, dlopen, network;
 } lt_policy;
@@ -80,6 +81,7 @@ struct lt_ctx {
   lt_memory memory;
   lt_line_table *lines;    /* shared with children */
   lt_helpers *helpers;     /* shared with children */
+  lt_load *load;           /* of a root whose loops had several threads */
   const lt_registry *registry;
   lt_ctx *root;            /* itself for a root */
   void *slot[LT_SLOT_COUNT];

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/load.h"
 #include "base/locale.h"
 
 int lt_core_count(void) {
@@ -14,7 +15,8 @@ int lt_core_count(void) {
 }
 
 void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud) {
-  int threads = c->threads < n_chunks ? c->threads : (int)n_chunks;
+  int threads = n_chunks > 1 ? lt_load_threads(c) : 1;
+  if (threads > n_chunks) threads = (int)n_chunks;
   if (threads <= 1) {
     for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
     return;

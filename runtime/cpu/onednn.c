@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/load.h"
 #include "base/threads.h"
+#include "cpu/product_trial.h"
 #include "device/device.h"
 
 enum { KEY_WORDS = 48, MOST_ARGS = 6, BUCKETS = 256, MOST_ENTRIES = 1024 };
@@ -26,6 +28,7 @@ typedef struct entry {
   key key;
   dnnl_primitive_t primitive, reorder;
   int n_args, packed; /* packed: index in args, -1: none */
+  int alone;          /* a product of several threads: 1: equal on one; -1: not; 0: not known */
   bool reorder_after;
   int arg[MOST_ARGS];
   dnnl_memory_t memory[MOST_ARGS];
@@ -268,11 +271,13 @@ static bool make_product(lt_ctx *c, state *s, entry *e, const lt_product *p) {
   return ok;
 }
 
-/* Small products are slower on several threads. */
+/* What has little work is slower on several threads. */
+static int threads_for(const lt_ctx *c, double work) { return work < 1 << 17 ? 1 : c->threads; }
+
 static int product_threads(const lt_ctx *c, const lt_product *p) {
   double work = (double)p->m * (double)p->n * (double)p->k;
   for (int i = 0; i < p->n_batch; i++) work *= (double)p->batch[i];
-  return work < 1 << 17 ? 1 : c->threads;
+  return threads_for(c, work);
 }
 
 /* Gradients of large linear layers (b not transposed) are faster by sgemm. Small products never
@@ -309,25 +314,50 @@ static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
          lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
 }
 
-static bool product(lt_ctx *c, const lt_product *p, int threads) {
-  if (by_sgemm(p)) return product_by_sgemm(c, p);
-  state *s = state_of(c);
-  if (s == NULL) return false;
+/* With oneDNN's threads set to as many. */
+static entry *product_entry(lt_ctx *c, state *s, const lt_product *p, int threads) {
   key k = product_key(p, threads);
   uint64_t hash = hash_of(&k);
   entry *e = find(s, &k, hash);
-  if (e == NULL) {
-    e = add(c, s, &k, hash);
-    if (e == NULL || (e = settle(c, s, e, make_product(c, s, e, p))) == NULL) return false;
+  if (e != NULL || (e = add(c, s, &k, hash)) == NULL) return e;
+  return settle(c, s, e, make_product(c, s, e, p));
+}
+
+static bool product(lt_ctx *c, const lt_product *p, int threads) {
+  int before = set_threads(threads);
+  bool ok;
+  if (by_sgemm(p)) {
+    ok = product_by_sgemm(c, p);
+  } else {
+    state *s = state_of(c);
+    entry *e = s != NULL ? product_entry(c, s, p, threads) : NULL;
+    ok = e != NULL && run(c, s, e, (void *[]){p->a.data, p->b.data, p->out.data, (void *)p->bias});
   }
-  return run(c, s, e, (void *[]){p->a.data, p->b.data, p->out.data, (void *)p->bias});
+  set_threads(before);
+  return ok;
+}
+
+static entry *known_entry(state *s, const lt_product *p, int threads) {
+  key k = product_key(p, threads);
+  return find(s, &k, hash_of(&k));
+}
+
+/* Whether one thread gives the same bits; found out once a product. Large ones that sgemm takes
+   keep their threads. */
+static bool is_same_alone(lt_ctx *c, const lt_product *p) {
+  state *s = state_of(c);
+  entry *e = s != NULL && !by_sgemm(p) ? known_entry(s, p, c->threads) : NULL;
+  if (e == NULL) return false;
+  if (e->alone != 0) return e->alone > 0;
+  bool same = lt_product_trial(c, p, product);
+  if ((e = known_entry(s, p, c->threads)) != NULL) e->alone = same ? 1 : -1;
+  return same;
 }
 
 bool lt_onednn_product(lt_ctx *c, const lt_product *p) {
-  int threads = product_threads(c, p), before = set_threads(threads);
-  bool ok = product(c, p, threads);
-  set_threads(before);
-  return ok;
+  int threads = product_threads(c, p);
+  if (threads > 1 && lt_load_threads(c) == 1 && is_same_alone(c, p)) threads = 1;
+  return product(c, p, threads);
 }
 
 bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
@@ -488,7 +518,8 @@ bool lt_onednn_conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, void *x, voi
                     void *bias, void *y) {
   double work = (double)v->n * (double)v->oh * (double)v->ow * (double)v->o * (double)v->kh *
                 (double)v->kw * (double)(v->c / v->groups);
-  int threads = work < 1 << 17 ? 1 : c->threads, before = set_threads(threads);
+  int threads = threads_for(c, work), before = set_threads(threads);
+  if (threads > 1) lt_load_threads(c); /* looks; the number stays */
   bool ok = conv(c, pass, v, threads, (void *[]){x, weight, y, bias});
   set_threads(before);
   return ok;
