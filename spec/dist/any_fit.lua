@@ -220,10 +220,10 @@ local function data_of(n, first)
 end
 local data, val_data = data_of(case.n, 0), data_of(math.max(case.val, 1), 500)
 
--- A mean of the weights before each step, kept on every rank.
+-- A mean of the weights after each step, kept on every rank.
 local Slow = lt.Callback:extend "Slow"
 Slow.all_ranks = true
-function Slow:on_before_zero_grad(_, module)
+function Slow:on_after_optimizer_step(_, module)
   self.mean = (self.mean or 0.0) * 0.9 + module.first.weight:detach():sum():item() * 0.1
 end
 function Slow:on_train_epoch_end(_, module) module:log("slow", self.mean or 0) end

@@ -53,7 +53,8 @@ function Net:backward(loss)
 end
 
 for _, hook in ipairs { "on_after_backward", "on_before_optimizer_step", "on_train_batch_end",
-  "on_train_epoch_start", "on_train_epoch_end", "on_before_zero_grad", "on_validation_end" } do
+  "on_train_epoch_start", "on_train_epoch_end", "on_before_zero_grad", "on_validation_end",
+  "on_after_optimizer_step" } do
   Net[hook] = function(self) fail_at(self, hook) end
 end
 
@@ -160,7 +161,8 @@ describe("the file of a fit that failed", function()
     end)
   end
 
-  for _, place in ipairs { "after_step", "lr_scheduler_step", "on_train_batch_end" } do
+  for _, place in ipairs { "after_step", "on_after_optimizer_step", "lr_scheduler_step",
+    "on_train_batch_end" } do
     it("resumes after the step when " .. place .. " fails", function()
       for accumulate = 1, 2 do
         assert.same({ 1, 4 }, check(accumulate, { place = place, epoch = 1, batch = 3 }))
@@ -234,7 +236,7 @@ end)
 
 describe("save_checkpoint in the middle of a batch", function()
   for _, hook in ipairs { "on_before_zero_grad", "on_before_backward", "on_after_backward",
-    "on_before_optimizer_step", "configure_gradient_clipping" } do
+    "on_before_optimizer_step", "on_after_optimizer_step", "configure_gradient_clipping" } do
     it("is refused in " .. hook .. ", with the place to do it", function()
       local net = tiny.Line()
       net[hook] = function(self) self.trainer:save_checkpoint(root .. "/mid.ckpt") end

@@ -48,6 +48,7 @@ local FIT <const> = [[
   c.on_after_backward m.on_after_backward
   c.on_before_optimizer_step m.on_before_optimizer_step
   m.configure_gradient_clipping m.clip_gradients
+  c.on_after_optimizer_step m.on_after_optimizer_step
   c.on_train_batch_end m.on_train_batch_end
   m.on_validation_model_zero_grad
   c.on_validation_start m.on_validation_start

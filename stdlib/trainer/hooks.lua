@@ -62,6 +62,9 @@ local ROWS <const> = {
     "clips" },
   { "optimizer_step", "m", "step", "epoch, batch_idx, optimizer, closure",
     "steps the optimizer; calls the closure, which runs training_step and backward" },
+  { "on_after_optimizer_step", "mc", "step", "optimizer",
+    "an optimizer has stepped, on every rank: the place to change weights, which needs no "
+      .. "lt.allow_update here" },
   { "lr_scheduler_step", "m", false, "scheduler, metric", "steps one scheduler" },
 
   { "on_validation_start", "mc", "epoch", "", "validation begins" },

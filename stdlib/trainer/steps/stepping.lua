@@ -6,6 +6,7 @@
 local Module = require "ltrain.core.Module"
 local Optimizer = require "ltrain.core.Optimizer"
 local Precision = require "ltrain.core.Precision"
+local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
@@ -72,11 +73,20 @@ local function check_veto(state, optimizer)
   end
 end
 
+-- What scripts do to the weights after a step is meant. All ranks do it: one that had no sample has
+-- stepped too.
+local function call_after(state, optimizer)
+  if not call.defined(state, "on_after_optimizer_step") then return end
+  local _ <close> = c.allow_update()
+  call.hook(state, "on_after_optimizer_step", optimizer)
+end
+
 local function after(state, optimizer, taken)
   state.updating = false
   shared_gradients.stepped(state, optimizer)
   if not taken then return end
   state.trainer.global_step = state.trainer.global_step + 1
+  call_after(state, optimizer)
   replicas.after_step(state)
 end
 
