@@ -70,6 +70,7 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
     lua_error(L);
   }
   if (f.code == LT_ERANKS) lt_raise_ranks(L, b, f.text, 1);
+  if (f.code == LT_ECANCEL && b->guard != NULL) b->guard->enter(L);
   lt_push_module_path(L);
   lt_push_where(L);
   keep_last_error(L, b, &f, f.text);
@@ -175,6 +176,8 @@ static void return_argument(lua_State *L, const lt_bind *b, int at, int n_args,
 
 int lt_end(lua_State *L, lt_bind *b, lt_frame frame, int n, lt_tensor *const *out) {
   lt_ctx *c = b->c;
+  if (atomic_load_explicit(c->cancel, memory_order_relaxed))
+    lt_fail(c, LT_ECANCEL, "cancelled"); /* also what no operation made */
   if (!lt_ok(c)) {
     lt_frame_close(c, frame, 0, NULL);
     lt_raise_failure(L, b);

@@ -10,6 +10,7 @@ static lua_State *enter(lt_bind *b, lua_State *thread) {
   lua_State *before = b->running;
   b->running = thread;
   if (b->waking) lt_bind_hook_verdict(thread);
+  if (b->guard != NULL) b->guard->enter(thread);
   return before;
 }
 
@@ -46,9 +47,9 @@ static int call_wrapped(lua_State *L) {
     return n_results;
   }
   int state = lua_status(thread);
-  if (state != LUA_OK && state != LUA_YIELD) {
+  bool lost = b->guard != NULL && b->guard->is_lost(thread);
+  if (state != LUA_OK && state != LUA_YIELD && !lost)
     status = lua_resetthread(thread); /* closes its variables; leaves the error on top */
-  }
   lua_xmove(thread, L, 1);
   if (lua_type(L, -1) == LUA_TSTRING && status != LUA_ERRMEM) {
     luaL_where(L, 1);

@@ -43,6 +43,12 @@ typedef struct lt_script_random {
 
 typedef struct lt_script_hook lt_script_hook; /* grad.c */
 
+/* What a host that may end scripts hears of their threads. */
+typedef struct lt_bind_guard {
+  void (*enter)(lua_State *thread);   /* it is about to run, or was refused an operation */
+  bool (*is_lost)(lua_State *thread); /* it ended with an error: nothing of it may run any more */
+} lt_bind_guard;
+
 typedef struct lt_bind {
   lt_ctx *c;       /* NULL once the state is closing */
   bool owned;      /* the state is ours: collector and math.random too */
@@ -50,6 +56,7 @@ typedef struct lt_bind {
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
   volatile sig_atomic_t waking; /* a verdict ends the script (waking.c) */
+  const lt_bind_guard *guard;   /* (optional) */
   lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
   lt_modes main_modes;
   const void *metatable;

@@ -8,13 +8,14 @@
 #include "base/locale.h"
 #include "bind/state.h"
 #include "bind/tensor.h"
-#include "host/open.h"
+#include "host/budget.h"
 #include "host/values.h"
 #include "registry.h"
 
 /* One call from the host, on its way through lua_pcall. */
 typedef struct request {
   ltrain *l;
+  lua_CFunction run; /* (request) -> the values that the host takes */
   const char *name;
   const char *format;
   lt_variadic values;
@@ -26,12 +27,6 @@ static void keep_message(ltrain *l, const char *text) {
   snprintf(l->message, sizeof l->message, "%s", text == NULL ? "an error without a text" : text);
 }
 
-/* Message handler: error values as texts; memory errors do not come here. */
-static int to_text(lua_State *L) {
-  lt_push_error_text(L, 1);
-  return 1;
-}
-
 /* What is common to all entries: the last message goes, the budget of instructions is new, and
    the host's locale is put aside. Returns it, for lt_locale_leave. */
 static void *enter(ltrain *l) {
@@ -40,40 +35,66 @@ static void *enter(ltrain *l) {
   return lt_locale_enter();
 }
 
-/* The stack's top is an error value: keep it, drop it; a cancel has been answered. */
+static int text_of_error(lua_State *L) {
+  lt_push_error_text(L, 1);
+  return 1;
+}
+
+/* The stack's top is an error value: keep its text, drop it. */
 static bool fail(ltrain *l, lua_State *L) {
+  lua_pushcfunction(L, text_of_error);
+  lua_insert(L, -2);
+  lua_pcall(L, 1, 1, 0);
   keep_message(l, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL);
   lua_pop(L, 1);
-  if (atomic_exchange(&l->cancelled, false)) {
-    lt_cancel(l->b->c, false);
-    keep_message(l, "cancelled");
-  }
+  lt_host_answer(l);
   return false;
 }
 
-static bool run_protected(ltrain *l, lua_CFunction fn, request *r) {
+/* Strings among the results live in a table until the next call takes its place. */
+static void hold_string(lua_State *L, ltrain *l, int index) {
+  if (lua_type(L, index) != LUA_TSTRING) return;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, l->hold_ref);
+  lua_pushvalue(L, index);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  lua_pop(L, 1);
+}
+
+static void take_results(lua_State *L, request *r, int first) {
+  lua_newtable(L);
+  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);
+  for (int k = 0; r->format[k] != 0; k++) {
+    lt_take_result(L, r->l->b, first + k, r->format[k], &r->values, r->name);
+    hold_string(L, r->l, first + k);
+  }
+}
+
+/* A call that had to end fails, also when the script has caught what it raised. */
+static int run_request(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  lt_host_check(L);
+  int n = r->run(L);
+  lt_host_check(L);
+  if (n > 0) take_results(L, r, lua_gettop(L) - n + 1);
+  return 0;
+}
+
+static bool run_protected(ltrain *l, request *r) {
   lua_State *L = l->L;
   if (!lua_checkstack(L, 8)) {
     keep_message(l, no_memory);
     return false;
   }
-  int top = lua_gettop(L);
-  lua_pushcfunction(L, to_text);
-  lua_pushcfunction(L, fn);
+  lua_pushcfunction(L, run_request);
   lua_pushlightuserdata(L, r);
-  if (lua_pcall(L, 1, 0, top + 1) != LUA_OK) {
-    fail(l, L);
-    lua_settop(L, top);
-    return false;
-  }
-  lua_settop(L, top);
-  return true;
+  return lua_pcall(L, 1, 0, 0) == LUA_OK || fail(l, L);
 }
 
-/* Run fn(request) protected. */
-static bool protect(ltrain *l, lua_CFunction fn, request *r) {
+/* Run run(request) protected. */
+static bool protect(ltrain *l, lua_CFunction run, request *r) {
+  r->run = run;
   void *locale = enter(l);
-  bool ok = run_protected(l, fn, r);
+  bool ok = run_protected(l, r);
   lt_locale_leave(locale);
   return ok;
 }
@@ -129,31 +150,12 @@ static int push_call(lua_State *L, request *r) {
   return n;
 }
 
-/* Strings among the results live in a table until the next call takes its place. */
-static void hold_string(lua_State *L, ltrain *l, int index) {
-  if (lua_type(L, index) != LUA_TSTRING) return;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, l->hold_ref);
-  lua_pushvalue(L, index);
-  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-  lua_pop(L, 1);
-}
-
-static void take_results(lua_State *L, request *r, int first) {
-  lua_newtable(L);
-  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);
-  for (int k = 0; r->format[k] != 0; k++) {
-    lt_take_result(L, r->l->b, first + k, r->format[k], &r->values, r->name);
-    hold_string(L, r->l, first + k);
-  }
-}
-
 static int call_named(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   int n = push_call(L, r), results = (int)strlen(r->format);
   luaL_checkstack(L, results, "too many results");
   lua_call(L, n, results);
-  take_results(L, r, lua_gettop(L) - results + 1);
-  return 0;
+  return results;
 }
 
 bool ltrain_call(ltrain *l, const char *name, const char *format, ...) {
@@ -167,8 +169,7 @@ bool ltrain_call(ltrain *l, const char *name, const char *format, ...) {
 static int get_named(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   lt_push_named(L, r->name);
-  take_results(L, r, lua_gettop(L));
-  return 0;
+  return 1;
 }
 
 bool ltrain_get(ltrain *l, const char *name, const char *format, ...) {
@@ -198,7 +199,18 @@ bool ltrain_set(ltrain *l, const char *name, const char *format, ...) {
   return ok;
 }
 
-/* Stepping. The call runs in a Lua thread of its own, in which the Trainer's loops yield. */
+/* Stepping. The call runs in a Lua thread of its own, in which the Trainer's loops yield. What an
+   error ends there closes its variables within a call, while hooks are on. */
+
+static int finish_stepped(lua_State *L, int status, lua_KContext unused) {
+  (void)unused;
+  return status == LUA_OK || status == LUA_YIELD ? 0 : lua_error(L);
+}
+
+static int run_stepped(lua_State *L) {
+  int status = lua_pcallk(L, lua_gettop(L) - 1, 0, 0, 0, finish_stepped);
+  return finish_stepped(L, status, 0);
+}
 
 static int start_named(lua_State *L) {
   request *r = lua_touserdata(L, 1);
@@ -206,10 +218,11 @@ static int start_named(lua_State *L) {
   lt_host_set_stepped(L, true);
   lua_State *thread = lua_newthread(L);
   lua_insert(L, -n - 2);
+  lua_pushcfunction(thread, run_stepped);
   lua_xmove(L, thread, n + 1);
   lua_rawseti(L, LUA_REGISTRYINDEX, r->l->thread_ref);
   r->l->stepped = thread;
-  r->l->step_arguments = n;
+  r->l->step_arguments = n + 1;
   return 0;
 }
 
@@ -226,16 +239,21 @@ bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
 }
 
 static int end_steps(lua_State *L) {
-  const request *r = lua_touserdata(L, 1);
+  const ltrain *l = lua_touserdata(L, 1);
   lt_host_set_stepped(L, false);
   lua_pushboolean(L, false);
-  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->thread_ref);
+  lua_rawseti(L, LUA_REGISTRYINDEX, l->thread_ref);
   return 0;
 }
 
-static int text_of_top(lua_State *L) {
-  lt_push_error_text(L, 1);
-  return 1;
+/* The thread has paused; what it gave is on its stack. */
+static ltrain_state tell_pause(ltrain *l, lua_State *thread, int n_results, const char **where) {
+  const char *name =
+      n_results > 0 && lua_type(thread, -1) == LUA_TSTRING ? lua_tostring(thread, -1) : "";
+  snprintf(l->where, sizeof l->where, "%s", name);
+  if (where != NULL) *where = l->where;
+  lua_pop(thread, n_results);
+  return LTRAIN_PAUSED;
 }
 
 static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
@@ -245,28 +263,16 @@ static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
   int status = lua_resume(thread, l->L, l->step_arguments, &n_results);
   lt_bind_enter_thread(b, before);
   l->step_arguments = 0;
-  if (status == LUA_YIELD) {
-    const char *name =
-        n_results > 0 && lua_type(thread, -1) == LUA_TSTRING ? lua_tostring(thread, -1) : "";
-    snprintf(l->where, sizeof l->where, "%s", name);
-    if (where != NULL) *where = l->where;
-    lua_pop(thread, n_results);
-    return LTRAIN_PAUSED;
-  }
+  if (status == LUA_YIELD && !lt_host_ended(l)) return tell_pause(l, thread, n_results, where);
   l->stepped = NULL;
   if (status != LUA_OK) {
-    /* Runs what the loops close, then leaves the error on top. */
-    lua_resetthread(thread);
-    lua_pushcfunction(l->L, text_of_top);
+    if (lua_resetthread(thread) == LUA_OK) lua_pushnil(thread); /* it yielded what it had caught */
     lua_xmove(thread, l->L, 1);
-    lua_pcall(l->L, 1, 1, 0);
     fail(l, l->L);
   }
-  char message[sizeof l->message];
-  memcpy(message, l->message, sizeof message);
-  request r = {.l = l};
-  protect(l, end_steps, &r);
-  memcpy(l->message, message, sizeof message);
+  lua_pushcfunction(l->L, end_steps);
+  lua_pushlightuserdata(l->L, l);
+  if (lua_pcall(l->L, 1, 0, 0) != LUA_OK) lua_pop(l->L, 1);
   return status == LUA_OK ? LTRAIN_FINISHED : LTRAIN_FAILED;
 }
 
@@ -318,10 +324,7 @@ void ltrain_release(ltrain *l, lt_tensor *t) {
   if (t != NULL) lt_release(l->b->c, t);
 }
 
-void ltrain_cancel(ltrain *l) {
-  atomic_store(&l->cancelled, true);
-  lt_cancel(l->b->c, true);
-}
+void ltrain_cancel(ltrain *l) { lt_cancel(l->b->c, true); }
 
 lt_ctx *ltrain_context(ltrain *l) { return l->b->c; }
 

@@ -47,7 +47,9 @@ typedef struct ltrain_config {
      tensors is aligned memory of the device's own. */
   void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);
   size_t memory_cap;        /* bytes of Lua and structures, and as many of tensor data [none] */
-  int64_t max_instructions; /* of Lua in one call from the host; slows Lua by half [none] */
+  /* Of Lua in one call from the host; slows Lua by half [none]. Steps of patterns and of loops in
+     Lua's own functions count as well, 256 bytes of memory count as one, a coroutine as 1000. */
+  int64_t max_instructions;
   int threads;              /* an operation may use [1] */
   unsigned allow;           /* LTRAIN_READ_FILES | ... [nothing] */
   void (*log)(void *ud, int level, const char *text);       /* messages [dropped] */
@@ -105,8 +107,9 @@ typedef enum ltrain_state { LTRAIN_FAILED, LTRAIN_PAUSED, LTRAIN_FINISHED } ltra
 LT_API bool ltrain_start(ltrain *l, const char *name, const char *format, ...);
 LT_API ltrain_state ltrain_step(ltrain *l, const char **where);
 
-/* Ends what the state is doing: it fails with "cancelled". From any thread. Lua that neither calls
-   an operation nor runs a loop of a Trainer is reached only if max_instructions is set. */
+/* Ends what the state is doing, or the next call: it fails with "cancelled", whatever the script
+   catches. From any thread. Lua that neither calls an operation nor runs a loop of a Trainer is
+   reached only if max_instructions is set. */
 LT_API void ltrain_cancel(ltrain *l);
 
 /* The state's context, for the functions of ltrain/tensor.h; its lua_State, for the Lua API. */

@@ -1,4 +1,4 @@
-/* lua/host/open.c: opens and closes a state for a host: its memory, its budget, its callbacks. */
+/* lua/host/open.c: opens and closes a state for a host: its memory, its callbacks. */
 #include "host/open.h"
 
 #include <stdlib.h>
@@ -8,9 +8,8 @@
 #include <lualib.h>
 
 #include "device/device.h"
+#include "host/budget.h"
 #include "host/install.h"
-
-enum { HOOK_COUNT = 10000 };
 
 /* Memory. */
 
@@ -26,7 +25,9 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
   if (ptr == NULL) old_size = 0; /* Lua tells there what it is for */
   size_t grown = new_size > old_size ? new_size - old_size : 0;
   size_t before = atomic_fetch_add(&l->used, grown);
-  bool refused = grown != 0 && l->config.memory_cap != 0 && before + grown > l->config.memory_cap;
+  bool refused = grown != 0 && ((l->config.memory_cap != 0 &&
+                                 before + grown > l->config.memory_cap) ||
+                                !lt_host_afford(l, grown));
   void *fresh = refused                   ? NULL
                 : l->config.alloc != NULL ? l->config.alloc(l->config.ud, ptr, old_size, new_size)
                                           : from_malloc(ptr, new_size);
@@ -35,28 +36,6 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
   else if (new_size < old_size)
     atomic_fetch_sub(&l->used, old_size - new_size);
   return fresh;
-}
-
-/* Instructions. */
-
-static ltrain *of(lua_State *L) { return *(ltrain **)lua_getextraspace(L); }
-
-/* Past the budget every further line raises again: a script's pcall does not help it. */
-static void count(lua_State *L, lua_Debug *ar) {
-  ltrain *l = of(L);
-  bool counting = lua_gethookmask(L) == LUA_MASKCOUNT;
-  if (ar->event == LUA_HOOKCOUNT && counting) l->instructions += HOOK_COUNT;
-  bool cancelled = atomic_load(&l->cancelled);
-  if (l->instructions <= l->config.max_instructions && !cancelled) return;
-  lua_sethook(L, count, LUA_MASKLINE | LUA_MASKCOUNT, 1);
-  if (cancelled) luaL_error(L, "cancelled");
-  luaL_error(L, "the script ran more than %I instructions",
-             (lua_Integer)l->config.max_instructions);
-}
-
-void lt_host_arm(ltrain *l) {
-  l->instructions = 0;
-  if (l->config.max_instructions > 0) lua_sethook(l->L, count, LUA_MASKCOUNT, HOOK_COUNT);
 }
 
 /* Callbacks. */
@@ -91,7 +70,7 @@ static int say(lua_State *L) {
     end = text + strcspn(text, "\n");
     memcpy(line, text, (size_t)(end - text));
     line[end - text] = 0;
-    tell_log(of(L), LTRAIN_INFO, line);
+    tell_log(lt_host_of(L), LTRAIN_INFO, line);
   }
   lua_pushboolean(L, true);
   return 1;
@@ -101,7 +80,7 @@ static int say(lua_State *L) {
 static int print_text(lua_State *L) {
   size_t length;
   const char *text = luaL_checklstring(L, 1, &length);
-  const ltrain *l = of(L);
+  const ltrain *l = lt_host_of(L);
   if (l->config.print != NULL) l->config.print(l->config.ud, text, length);
   lua_pushboolean(L, true);
   return 1;
@@ -118,7 +97,7 @@ static void warn(void *ud, const char *text, int to_be_continued) {
   l->warning[0] = 0;
 }
 
-/* For bars: nobody looks at a terminal. */
+/* For bars: nobody looks at a terminal. Also in place of what is not the script's. */
 static int give_nothing(lua_State *L) {
   (void)L;
   return 0;
@@ -126,7 +105,7 @@ static int give_nothing(lua_State *L) {
 
 /* (stage, epoch, batch, batches) */
 static int progress(lua_State *L) {
-  const ltrain *l = of(L);
+  const ltrain *l = lt_host_of(L);
   int known = 0;
   lua_Integer batches = lua_tointegerx(L, 4, &known);
   l->config.progress(l->config.ud, lua_tostring(L, 1), lua_tointeger(L, 2), lua_tointeger(L, 3),
@@ -139,6 +118,7 @@ static void set_callbacks(lua_State *L, ltrain *l) {
                                      {"write_stdout", print_text},
                                      {"isatty", give_nothing},
                                      {"terminal_width", give_nothing},
+                                     {"cancel", give_nothing}, /* the host's to take back */
                                      {NULL, NULL}};
   lua_setwarnf(L, warn, l);
   l->b->c->log = tell_log;
@@ -182,12 +162,14 @@ static int open_state(lua_State *L) {
   lua_getglobal(L, "require");
   lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.require");
   lt_host_give_print(L, l);
+  lt_host_bound(L, l);
   const lt_bind_options options = {.owned = true,
                                    .threads = l->config.threads,
                                    .policy = policy_of(l->config.allow),
                                    .allocator = &l->allocator};
   lt_host_install(L, &options);
   l->b = lt_bind_get(L);
+  l->b->guard = &lt_host_guard;
   if (l->config.memory_cap > 0) lt_device_set_limit(l->b->c, (int64_t)l->config.memory_cap);
   set_callbacks(L, l);
   lua_newtable(L);
@@ -221,6 +203,7 @@ ltrain *ltrain_open(const ltrain_config *config) {
 
 void ltrain_close(ltrain *l) {
   if (l == NULL) return;
+  if (l->b != NULL) lt_host_arm(l);
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
   if (l->L != NULL) lua_close(l->L);
   if (l->config.alloc != NULL)

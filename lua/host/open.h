@@ -14,8 +14,10 @@ struct ltrain {
   lua_State *L;
   lt_bind *b;
   atomic_size_t used; /* bytes asked for and not given back */
-  atomic_bool cancelled;
-  int64_t instructions;     /* run since the host's call began, in steps of the hook's count */
+  _Atomic int64_t limit;        /* of instructions in the call that runs; 0: none */
+  _Atomic int64_t instructions; /* or as much work, since that began */
+  int64_t late;                 /* instructions of the library after it had to end */
+  char why[LT_FAILURE_TEXT];    /* it had to, once that has been told */
   int hold_ref, thread_ref; /* registry: strings of results; the thread that is stepped */
   lua_State *stepped;       /* NULL: none */
   int step_arguments;
@@ -24,8 +26,8 @@ struct ltrain {
   char message[LT_FAILURE_TEXT];
 };
 
-/* A call from the host begins: a new budget of instructions. */
-void lt_host_arm(ltrain *l);
+/* The state that a thread belongs to. */
+static inline ltrain *lt_host_of(lua_State *L) { return *(ltrain **)lua_getextraspace(L); }
 
 /* Give the state a `print` that tells the host; before the library captures it. */
 void lt_host_give_print(lua_State *L, ltrain *l);

@@ -18,9 +18,12 @@ static void remove_fields(lua_State *L, const char *table, const char *const *na
   lua_pop(L, 1);
 }
 
-/* load(text, name, mode, env): never bytecode. Upvalue 1 is Lua's own. */
+/* load(text, name, mode, env): never bytecode, nor under a name of the library's own chunks, which
+   may run on when a call must end. Upvalue 1 is Lua's own. */
 static int load_text(lua_State *L) {
   int n = lua_gettop(L);
+  if (lua_type(L, 2) == LUA_TSTRING && lt_source_is_ours(lua_tostring(L, 2)))
+    return luaL_error(L, "load: the name '%s' is the library's", lua_tostring(L, 2));
   if (n < 3) lua_settop(L, 3);
   lua_pushliteral(L, "t");
   lua_replace(L, 3);
@@ -106,6 +109,7 @@ void lt_host_restrict(lua_State *L, const ltrain_config *config) {
   static const char *const files[] = {"dofile", "loadfile", NULL};
   static const char *const collector[] = {"collectgarbage", NULL};
   static const char *const dump[] = {"dump", NULL};
+  static const char *const hooks[] = {"sethook", "setmetatable", NULL};
   static const char *const os_rest[] = {"execute",   "getenv",  "remove", "rename",
                                         "setlocale", "tmpname", NULL};
   bool libraries = (config->allow & LTRAIN_LUA_LIBRARIES) != 0;
@@ -115,6 +119,7 @@ void lt_host_restrict(lua_State *L, const ltrain_config *config) {
     remove_fields(L, LUA_GNAME, collector);
     remove_fields(L, "os", os_rest);
   }
+  if (libraries && config->max_instructions > 0) remove_fields(L, "debug", hooks);
   lua_getglobal(L, "os");
   lua_pushcfunction(L, refuse_exit);
   lua_setfield(L, -2, "exit");

@@ -1,0 +1,41 @@
+/* lua/host/budget.h: when a call from the host must end: it was cancelled, or ran for too long.
+
+   A call that must end fails in every line of the script, in every operation, and in what Lua's
+   own functions charge, whatever the script catches, until control is back at the host. */
+#ifndef LT_HOST_BUDGET_H
+#define LT_HOST_BUDGET_H
+
+#include "host/open.h"
+
+/* A call from the host begins: a new budget. */
+void lt_host_arm(ltrain *l);
+
+/* Whether the call must end. */
+bool lt_host_ended(const ltrain *l);
+
+/* Raise when the call must end. */
+void lt_host_check(lua_State *L);
+
+/* The call has ended: why it had to, for good; NULL when it did not have to. Another may begin. */
+const char *lt_host_answer(ltrain *l);
+
+/* Count `n` instructions more, or as much work; raise when that is too much. */
+void lt_host_spend(lua_State *L, int64_t n);
+
+/* The same for memory, from any thread: false when that much is beyond the budget. */
+bool lt_host_afford(ltrain *l, size_t bytes);
+
+/* Whether the thread died in a call that had to end. Hooks are off in it for good: nothing could
+   end what its variables do as they close. */
+bool lt_host_is_lost(lua_State *thread);
+
+/* What hosts hear of the binding's threads. */
+extern const lt_bind_guard lt_host_guard;
+
+/* Give the state versions of Lua's functions that cannot get around the budget. */
+void lt_host_bound(lua_State *L, const ltrain *l);
+
+/* string.find, match, gmatch and gsub that count their steps. */
+void lt_host_bound_patterns(lua_State *L);
+
+#endif

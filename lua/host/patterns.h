@@ -1,0 +1,28 @@
+/* lua/host/patterns.h: the matcher of the bounded string functions. */
+#ifndef LT_HOST_PATTERNS_H
+#define LT_HOST_PATTERNS_H
+
+#include <lua.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LT_CAPTURES = 32, LT_CAPTURE_OPEN = -1, LT_CAPTURE_POSITION = -2 };
+
+typedef struct lt_capture {
+  const char *start;
+  ptrdiff_t length; /* or LT_CAPTURE_OPEN, LT_CAPTURE_POSITION */
+} lt_capture;
+
+typedef struct lt_match {
+  lua_State *L;
+  const char *text, *text_end, *pattern_end;
+  int64_t steps; /* not yet charged */
+  int depth, level;
+  lt_capture capture[LT_CAPTURES];
+} lt_match;
+
+/* The end of what the pattern from `p` on matches at `s`, or NULL; raises what Lua does, and when
+   the budget is spent. */
+const char *lt_match_at(lt_match *m, const char *s, const char *p);
+
+#endif

@@ -1,0 +1,349 @@
+/* spec/c/host_limits_test.c: a call that ran too long, or was cancelled, ends: whatever the script
+   catches, closes, finalizes or matches. A test that hangs is ended by the alarm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host/ltrain.h"
+
+enum { HANGS_AFTER = 120 };
+
+static ltrain *open_with(const ltrain_config *config) {
+  alarm(HANGS_AFTER);
+  ltrain *l = ltrain_open(config);
+  assert_non_null(l);
+  return l;
+}
+
+static void must(ltrain *l, bool ok) {
+  if (!ok) fail_msg("%s", ltrain_errmsg(l));
+}
+
+static void must_say(ltrain *l, const char *code, bool ok, const char *text) {
+  if (ok) fail_msg("it went on: %s", code);
+  if (strstr(ltrain_errmsg(l), text) == NULL)
+    fail_msg("'%s' is not in '%s' of: %s", text, ltrain_errmsg(l), code);
+}
+
+/* Each runs for ever, or for longer than anybody waits. */
+static const char *const endless[] = {
+    "while true do end",
+    "while true do pcall(function() while true do end end) end",
+    "while true do pcall(lt.ones, 4) end",
+    "local function f() return pcall(f) end while true do f() end",
+    /* message handlers */
+    "xpcall(function() while true do end end, function() while true do end end)",
+    "xpcall(error, function() while true do end end)",
+    "while true do xpcall(function() while true do end end, function(e) while true do end end) end",
+    "while true do xpcall(error, function(e) error(e) end) end",
+    /* finalizers */
+    "setmetatable({}, {__gc = function() while true do end end}) collectgarbage_()",
+    "setmetatable({}, {__gc = function() while true do pcall(lt.ones, 4) end end}) collectgarbage_()",
+    "local m = {} m.__gc = function(o) setmetatable(o, m) end setmetatable({}, m)"
+    " while true do collectgarbage_() end",
+    "local C = lt.Module:extend('C') function C.__gc() while true do end end C() collectgarbage_()",
+    /* coroutines */
+    "while true do coroutine.wrap(function() for i = 1, 500 do end end)() end",
+    "coroutine.wrap(function() while true do end end)()",
+    "local co = coroutine.create(function() while true do coroutine.yield() end end)"
+    " while true do coroutine.resume(co) end",
+    "local co = coroutine.create(function() local _ <close> ="
+    "  setmetatable({}, {__close = function() while true do end end}) while true do end end)"
+    " coroutine.resume(co) coroutine.close(co)",
+    "local co = coroutine.create(function() local _ <close> ="
+    "  setmetatable({}, {__close = function() while true do end end}) coroutine.yield() end)"
+    " coroutine.resume(co) coroutine.close(co)",
+    "coroutine.wrap(function() local _ <close> ="
+    "  setmetatable({}, {__close = function() while true do end end}) while true do end end)()",
+    "coroutine.wrap(function() while true do coroutine.wrap(function() while true do end end)() end"
+    " end)()",
+    /* what is closed */
+    "local _ <close> = setmetatable({}, {__close = function() while true do end end})",
+    "local _ <close> = setmetatable({}, {__close = function() while true do end end}) error 'x'",
+    "for _ in pairs(setmetatable({}, {__pairs = function() return function() return 1 end end})) do"
+    " end",
+    /* patterns */
+    "string.find(('a'):rep(3000), ('a-'):rep(30) .. 'b')",
+    "string.match(('a'):rep(3000), ('a*'):rep(30) .. 'b')",
+    "string.gsub(('a'):rep(3000), ('a?a-'):rep(30) .. 'b', '')",
+    "for _ in string.gmatch(('a'):rep(3000), ('a-'):rep(30) .. 'b') do end",
+    "while true do pcall(string.find, ('a'):rep(3000), ('a-'):rep(30) .. 'b') end",
+    "string.find(('('):rep(100000), '%b()')",
+    "string.find(('a'):rep(1000000), '.-b')",
+    "while true do string.find(('a'):rep(100000), 'b', 1, true) end",
+    "string.gsub('x', '', function() while true do end end)",
+    /* loops of Lua's own functions */
+    "string.rep('', 1 << 62)",
+    "string.rep('', 1 << 62, '')",
+    "string.rep('x', 1 << 30)",
+    "while true do string.rep('x', 1 << 20) end",
+    "table.move({}, 1, math.maxinteger - 1, 2)",
+    "table.insert(setmetatable({}, {__len = function() return 1 << 60 end}), 1, 0)",
+    "table.remove(setmetatable({}, {__len = function() return 1 << 60 end}), 1)",
+    "table.concat(setmetatable({}, {__index = table.concat}), '', 1, math.maxinteger)",
+    "local t = {} for i = 1, 1000 do t[i] = i end"
+    " table.sort(t, function() while true do end end)",
+    "local t = {} for i = 1, 1000 do t[i] = i end while true do table.sort(t) end",
+    "while true do table.unpack({}, 1, 10000) end",
+    "while true do local _ = ('%s'):format(('x'):rep(10000)) end",
+    "load(function() return ' ' end)",
+    "while true do load(function() error 'x' end) end",
+    "local t = setmetatable({}, {__tostring = function() while true do end end}) tostring(t)",
+    "error(setmetatable({}, {__tostring = function() while true do end end}))",
+};
+
+static void give_scripts_what_they_call(ltrain *l) {
+  must(l, ltrain_dostring(l,
+                          "lt = require 'ltrain'\n"
+                          "function collectgarbage_() for _ = 1, 100 do lt.zeros(1) end"
+                          "  local t = {} for i = 1, 20000 do t[i % 10 + 1] = {} end end\n",
+                          "setup"));
+}
+
+static void every_endless_script_is_ended(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  give_scripts_what_they_call(l);
+  for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
+    must_say(l, endless[k], ltrain_dostring(l, endless[k], "s.lua"),
+             "the script ran more than 100000 instructions");
+    must(l, ltrain_dostring(l, "assert(#lt.ones(2):tolist() == 2)", "after"));
+  }
+  ltrain_close(l);
+}
+
+static ltrain *to_cancel;
+
+static void cancel(void *ud, const char *text, size_t length) {
+  (void)ud;
+  (void)text;
+  (void)length;
+  ltrain_cancel(to_cancel);
+}
+
+/* Once cancelled none goes on, also where no budget counts: an operation was refused. */
+static void every_script_that_calls_operations_is_cancelled(void **state) {
+  (void)state;
+  static const char *const scripts[] = {
+      "while true do pcall(lt.ones, 4) end",
+      "while true do pcall(lt.tensor, {1}) end",
+      "for _ = 1, 3 do pcall(lt.ones, 4) end",
+      "pcall(lt.ones, 4) while true do end",
+      "while true do xpcall(lt.ones, function() while true do end end, 4) end",
+      "while true do pcall(coroutine.wrap(function() lt.ones(4) end)) end",
+      "local co = coroutine.wrap(function() while true do pcall(lt.ones, 4) end end) co()",
+      "setmetatable({}, {__gc = function() while true do pcall(lt.ones, 4) end end})"
+      " for _ = 1, 1e9 do local _ = {} end lt.ones(4)",
+      "local _ <close> = setmetatable({}, {__close = function()"
+      " while true do pcall(lt.ones, 4) end end}) lt.ones(4)",
+      "local _ = 1", /* it did nothing more, and has heard nothing of it */
+  };
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.print = cancel;
+  ltrain *l = to_cancel = open_with(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain'", "setup"));
+  for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+    char code[512];
+    snprintf(code, sizeof code, "print() %s", scripts[k]);
+    must_say(l, code, ltrain_dostring(l, code, "s.lua"), "cancelled");
+    must(l, ltrain_dostring(l, "assert(#lt.ones(2):tolist() == 2)", "after"));
+  }
+  ltrain_close(l);
+}
+
+static void a_budget_hears_of_a_cancel(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.print = cancel;
+  config.max_instructions = INT64_C(1) << 60;
+  ltrain *l = to_cancel = open_with(&config);
+  give_scripts_what_they_call(l);
+  for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
+    if (strstr(endless[k], "1 << ") != NULL || strstr(endless[k], "maxinteger") != NULL ||
+        strstr(endless[k], "__gc") != NULL)
+      continue; /* refused before they begin; run when it suits the collector */
+    char code[512];
+    snprintf(code, sizeof code, "print() %s", endless[k]);
+    must_say(l, code, ltrain_dostring(l, code, "s.lua"), "cancelled");
+  }
+  ltrain_close(l);
+}
+
+static void it_says_where(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  static const char code[] = "\npcall(function()\n  while true do end\nend)\nlocal x = 1\n";
+  must_say(l, code, ltrain_dostring(l, code, "s.lua"), "s.lua:3: the script ran more than 100000");
+  static const char pattern[] = "local s = ('a'):rep(1000)\npcall(s.find, s, ('a-'):rep(9) .. 'b')";
+  must_say(l, pattern, ltrain_dostring(l, pattern, "s.lua"), "s.lua:2: the script ran more than");
+  static const char forged[] = "load('while true do end', '=ltrain.forged')()";
+  must_say(l, forged, ltrain_dostring(l, forged, "s.lua"), "'=ltrain.forged' is the library's");
+  ltrain_close(l);
+}
+
+static void what_is_closed_late_ends_too(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l,
+                          "local forever = function() while true do end end\n"
+                          "kept = setmetatable({}, {__gc = forever})\n"
+                          "co = coroutine.create(function()\n"
+                          "  local _ <close> = setmetatable({}, {__close = forever})\n"
+                          "  while true do end\n"
+                          "end)\n"
+                          "function go() coroutine.resume(co) end\n",
+                          "s.lua"));
+  must_say(l, "go", ltrain_call(l, "go", ""), "more than 100000");
+  must(l, ltrain_dostring(l, "local ok, why = coroutine.close(co)\n"
+                             "assert(not ok and why:find 'more than 100000')", "s.lua"));
+  ltrain_close(l); /* finalizes `kept` */
+}
+
+static void a_step_that_ends_closes_what_it_began(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 1000000;
+  ltrain *l = open_with(&config);
+  static const char code[] =
+      "local lt = require 'ltrain'\n"
+      "local Net = lt.Module:extend('Net')\n"
+      "function Net:init() self.layer = lt.nn.Linear(1, 1) end\n"
+      "function Net:training_step(x)\n"
+      "  local _ <close> = setmetatable({}, {__close = function() while true do end end})\n"
+      "  while forever do pcall(self.layer, x) end\n"
+      "  return self.layer(x):sum()\n"
+      "end\n"
+      "function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end\n"
+      "function train()\n"
+      "  lt.Trainer{max_epochs = 1, logger = false, enable_checkpointing = false,\n"
+      "    enable_progress_bar = false, enable_model_summary = false}:fit(Net(), {lt.ones(2, 1)})\n"
+      "end\n"
+      "forever = true\n";
+  must(l, ltrain_dostring(l, code, "net.lua"));
+  must(l, ltrain_start(l, "train", ""));
+  ltrain_state s;
+  while ((s = ltrain_step(l, NULL)) == LTRAIN_PAUSED)
+    ;
+  assert_int_equal(s, LTRAIN_FAILED);
+  must_say(l, "train", false, "net.lua:6: the script ran more than 1000000 instructions");
+  must_say(l, "train", ltrain_step(l, NULL) != LTRAIN_FAILED, "nothing was started");
+  must(l, ltrain_dostring(l, "forever = false", "s.lua"));
+  must_say(l, "train", ltrain_call(l, "train", ""), "net.lua:5: the script ran more than 1000000");
+  ltrain_close(l);
+}
+
+static void finalizers_run_as_lua_runs_them(void **state) {
+  (void)state;
+  ltrain *l = open_with(NULL);
+  must(l, ltrain_dostring(
+              l,
+              "local order, kept = {}, nil\n"
+              "local meta = {__gc = function(o) order[#order + 1] = o.n kept = o end}\n"
+              "for n = 1, 3 do setmetatable({n = n}, meta) end\n"
+              "assert(type(meta.__gc) == 'function')\n"
+              "local late = {}\n"
+              "setmetatable({n = 9}, late)\n"
+              "late.__gc = meta.__gc -- as in Lua: it was not there in time\n"
+              "setmetatable({n = 4}, {__gc = function() coroutine.yield() end})\n"
+              "local weak = setmetatable({}, {__mode = 'k'})\n"
+              "weak[setmetatable({n = 5}, meta)] = true\n"
+              "while #order < 4 or next(weak) do local _ = {} end\n"
+              "table.sort(order)\n"
+              "assert(kept and table.concat(order, ' ') == '1 2 3 5')\n"
+              "assert(not pcall(setmetatable, setmetatable({}, {__metatable = 1}), {__gc = print}))\n"
+              "assert(not pcall(setmetatable, 1, meta))\n"
+              "local t = {}\n"
+              "assert(setmetatable(t, meta) == t and getmetatable(t) == meta)\n",
+              "s.lua"));
+  ltrain_close(l);
+}
+
+/* The bounded matcher gives what Lua's own gives. */
+static const char drawn[] =
+    "lt = require 'ltrain'\n"
+    "lt.seed(7)\n"
+    "local parts = {'a', 'b', '.', '%a', '%A', '%d', '[ab]', '[^a]', '[a-c%d]', '[]]', '(', ')',\n"
+    "  '()', '*', '+', '-', '?', '^', '$', '%1', '%bab', '%f[a]', '%%', '%', '[', ' ', '\\0', 'x'}\n"
+    "local letters = {'a', 'b', 'c', '1', ' ', '\\0', 'x', '%', ']'}\n"
+    "local function draw(from, n)\n"
+    "  local t = {}\n"
+    "  for k = 1, n do t[k] = from[math.random(#from)] end\n"
+    "  return table.concat(t)\n"
+    "end\n"
+    "local seen = {}\n"
+    "local function note(...)\n"
+    "  local t = table.pack(...)\n"
+    "  for k = 1, t.n do t[k] = tostring(t[k]) end\n"
+    "  seen[#seen + 1] = table.concat(t, ',')\n"
+    "end\n"
+    "local function all(s, p, at)\n"
+    "  local n = 0\n"
+    "  for a, b in s:gmatch(p, at) do note(a, b) n = n + 1 if n > 20 then break end end\n"
+    "end\n"
+    "function go(from, to)\n"
+    "  seen = {}\n"
+    "  for _ = from, to do\n"
+    "    local s, p = draw(letters, math.random(0, 8)), draw(parts, math.random(0, 6))\n"
+    "    local at = math.random(-10, 10)\n"
+    "    note(pcall(string.find, s, p, at))\n"
+    "    note(pcall(string.find, s, p, at, true))\n"
+    "    note(pcall(string.match, s, p, at))\n"
+    "    note(pcall(string.gsub, s, p, '<%0%1>', math.random(0, 9)))\n"
+    "    note(pcall(string.gsub, s, p, {a = 'A', b = false, [1] = 2}))\n"
+    "    note(pcall(string.gsub, s, p, function(x, y) if x ~= 'b' then return y or x end end))\n"
+    "    note(pcall(all, s, p, at))\n"
+    "  end\n"
+    "  note(pcall(string.find, '', ('a*'):rep(300)))\n"
+    "  note(pcall(string.find, '', ('(a)?'):rep(40)))\n"
+    "  note(pcall(string.find, ('a'):rep(300), ('a?'):rep(300)))\n"
+    "  note(pcall(string.gsub, 'abc', '%w', '%9'))\n"
+    "  note(pcall(string.gsub, 'abc', '%w', '%x'))\n"
+    "  note(pcall(string.gsub, 'abc', '%w', function() return {} end))\n"
+    "  note(pcall(string.gsub, 'abc', '%w', true))\n"
+    "  return table.concat(seen, '\\n')\n"
+    "end\n";
+
+static void patterns_give_what_lua_gives(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  ltrain *own = open_with(&config);
+  config.max_instructions = INT64_C(1) << 40;
+  ltrain *bounded = open_with(&config);
+  must(own, ltrain_dostring(own, drawn, "d.lua"));
+  must(bounded, ltrain_dostring(bounded, drawn, "d.lua"));
+  for (int64_t k = 0; k < 8; k++) {
+    const char *wanted = NULL, *got = NULL;
+    must(own, ltrain_call(own, "go", "ii>s", k * 200, k * 200 + 199, &wanted));
+    must(bounded, ltrain_call(bounded, "go", "ii>s", k * 200, k * 200 + 199, &got));
+    assert_string_equal(wanted, got);
+  }
+  ltrain_close(own);
+  ltrain_close(bounded);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_endless_script_is_ended),
+      cmocka_unit_test(every_script_that_calls_operations_is_cancelled),
+      cmocka_unit_test(a_budget_hears_of_a_cancel),
+      cmocka_unit_test(it_says_where),
+      cmocka_unit_test(what_is_closed_late_ends_too),
+      cmocka_unit_test(a_step_that_ends_closes_what_it_began),
+      cmocka_unit_test(finalizers_run_as_lua_runs_them),
+      cmocka_unit_test(patterns_give_what_lua_gives),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
