@@ -29,15 +29,15 @@ static int finish(lua_State *L, int status, lua_KContext base) {
   return lua_gettop(L) - (int)base;
 }
 
-/* Open a scope with `modes`; with a function at index `fn` call it inside and return its results,
-   else return the scope. */
-static int open_scope(lua_State *L, lt_bind *b, lt_modes modes, int fn) {
+/* Open a scope with `modes` for lt.`name`; with a function at index `fn` call it inside and return
+   its results, else return the scope. */
+static int open_scope(lua_State *L, lt_bind *b, const char *name, lt_modes modes, int fn) {
   int top = lua_gettop(L);
   bool call = !lua_isnoneornil(L, fn);
   if (call && luaL_getmetafield(L, fn, "__call") == LUA_TNIL && !lua_isfunction(L, fn))
-    lt_raise(L, b, LT_EARG, "scope: needs a function, got %s", luaL_typename(L, fn));
+    lt_raise(L, b, LT_EARG, "%s: needs a function, got %s", name, luaL_typename(L, fn));
   lua_settop(L, top);
-  if (!call) lt_check_count(L, b, "scope", fn);
+  if (!call) lt_check_count(L, b, name, fn);
   scope *s = lua_newuserdatauv(L, sizeof *s, 0);
   *s = (scope){.saved = b->c->modes, .open = true};
   luaL_setmetatable(L, SCOPE_NAME);
@@ -56,14 +56,14 @@ static int no_grad(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_modes modes = b->c->modes;
   modes.grad = false;
-  return open_scope(L, b, modes, 1);
+  return open_scope(L, b, "no_grad", modes, 1);
 }
 
 static int enable_grad(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_modes modes = b->c->modes;
   modes.grad = true;
-  return open_scope(L, b, modes, 1);
+  return open_scope(L, b, "enable_grad", modes, 1);
 }
 
 /* As no_grad; and what is written into parameters of an optimizer is meant: nobody reports it. */
@@ -72,7 +72,7 @@ static int allow_update(lua_State *L) {
   lt_modes modes = b->c->modes;
   modes.grad = false;
   modes.update = true;
-  return open_scope(L, b, modes, 1);
+  return open_scope(L, b, "allow_update", modes, 1);
 }
 
 /* lt.set_grad_enabled(on [, fn]) */
@@ -80,7 +80,7 @@ static int set_grad_enabled(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_modes modes = b->c->modes;
   modes.grad = lt_check_flag(L, b, 1, "set_grad_enabled", "on");
-  return open_scope(L, b, modes, 2);
+  return open_scope(L, b, "set_grad_enabled", modes, 2);
 }
 
 /* lt.autocast("bf16" | "f16" | false [, fn]) */
@@ -96,24 +96,28 @@ static int autocast(lua_State *L) {
       lt_raise(L, b, LT_EDTYPE, "autocast: must be \"bf16\", \"f16\" or false, got %s",
                lt_dtype_name(modes.autocast_dtype));
   }
-  return open_scope(L, b, modes, 2);
+  return open_scope(L, b, "autocast", modes, 2);
 }
 
 /* Who makes values that are not finite: ops/anomaly.h. */
 
-static int watch_anomalies(lua_State *L, uint8_t how) {
+static int watch_anomalies(lua_State *L, const char *name, uint8_t how) {
   lt_bind *b = lt_enter(L);
   lt_modes modes = b->c->modes;
   modes.anomaly = how;
   memset(&b->c->anomalies, 0, sizeof b->c->anomalies);
-  return open_scope(L, b, modes, 1);
+  return open_scope(L, b, name, modes, 1);
 }
 
 /* lt.detect_anomaly([fn]): within it an operation, or a derivative, that makes a NaN is an error */
-static int detect_anomaly(lua_State *L) { return watch_anomalies(L, LT_ANOMALY_RAISE); }
+static int detect_anomaly(lua_State *L) {
+  return watch_anomalies(L, "detect_anomaly", LT_ANOMALY_RAISE);
+}
 
 /* runtime.note_anomalies([fn]): within it they are noted only */
-static int note_anomalies(lua_State *L) { return watch_anomalies(L, LT_ANOMALY_NOTE); }
+static int note_anomalies(lua_State *L) {
+  return watch_anomalies(L, "note_anomalies", LT_ANOMALY_NOTE);
+}
 
 /* Set field `name` of the table on top to {inf = "exp at model.lua:3", nan = ...}. */
 static void set_made(lua_State *L, const lt_bind *b, const char *name, const lt_made *made) {

@@ -216,6 +216,16 @@ describe("calling a module", function()
     assert.matches("module_spec%.lua:%d+: Net: forward is not defined",
       error_of(function() Net()(1) end))
   end)
+
+  it("names a forward that is misspelt, of the object or of a class", function()
+    local Wrong = lt.Module:extend("Wrong")
+    function Wrong.foward() end
+    local Below, other = Wrong:extend("Below"), lt.Module:extend("Other")()
+    function other.froward() end
+    assert.matches("Wrong: forward is not defined, but 'foward' is$", error_of(Wrong(), 1))
+    assert.matches("Below: forward is not defined, but 'foward' is$", error_of(Below(), 1))
+    assert.matches("Other: forward is not defined, but 'froward' is$", error_of(other, 1))
+  end)
 end)
 
 describe("Module.adopt", function()

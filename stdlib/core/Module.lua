@@ -40,9 +40,22 @@ Module.__tostring = module_print.text
 --- Overridden by classes: makes layers and fields. The base has nothing to do.
 function Module:init() end
 
+-- ", but 'foward' is" where a module, or a class of it, has nearly a forward; else "".
+local function near_forward(module)
+  local names, object, above = {}, module, getmetatable(module)
+  while object and object ~= Module do
+    for key, value in next, object do
+      if type(key) == "string" and type(value) == "function" then names[#names + 1] = key end
+    end
+    object, above = above, rawget(above, "super")
+  end
+  local near = errors.nearest("forward", names)
+  return near and (", but %s is"):format(errors.show(near)) or ""
+end
+
 --- Overridden by classes: what calling the module computes.
 function Module:forward(...)
-  errors.blame("%s: forward is not defined", walk.class_name(self))
+  errors.blame("%s: forward is not defined%s", walk.class_name(self), near_forward(self))
 end
 replaceable.forward = true
 
