@@ -19,16 +19,19 @@ bool lt_host_ended(const ltrain *l) {
   return is_spent(l) || (l->b != NULL && l->b->c != NULL && atomic_load(l->b->c->cancel));
 }
 
-/* Keep why the call ends: what came first, and where (line 0: nowhere in the script). */
-static void keep_why(ltrain *l, const char *file, int line) {
-  char where[LUA_IDSIZE + 16] = "";
+/* Keep why the call ends: what came first, and where; NULL: at the script's innermost line. */
+static void keep_why(lua_State *L, ltrain *l, const char *where) {
   if (l->why[0] != 0) return;
-  if (line > 0) snprintf(where, sizeof where, "%s:%d: ", file, line);
-  if (is_spent(l))
-    snprintf(l->why, sizeof l->why, "%sthe script ran more than %lld instructions", where,
-             (long long)l->limit);
-  else
+  if (is_spent(l)) {
+    luaL_checkstack(L, 4, "ltrain");
+    int top = lua_gettop(L);
+    if (where == NULL) lt_push_where(L);
+    snprintf(l->why, sizeof l->why, "%sthe script ran more than %lld instructions",
+             where == NULL ? lua_tostring(L, -1) : where, (long long)l->limit);
+    lua_settop(L, top);
+  } else {
     snprintf(l->why, sizeof l->why, "cancelled");
+  }
   if (l->b != NULL && l->b->c != NULL) lt_cancel(l->b->c, true); /* operations too */
 }
 
@@ -48,9 +51,9 @@ static void watch(lua_State *L, lua_Debug *ar) {
   }
   lua_getinfo(L, "Sl", ar);
   bool ours = lt_source_is_ours(ar->source);
-  char file[LUA_IDSIZE];
-  int line = ours ? lt_script_place(L, file, sizeof file) : ar->currentline;
-  keep_why(l, ours ? file : ar->short_src, line);
+  char where[LUA_IDSIZE + 16];
+  snprintf(where, sizeof where, "%s:%d: ", ar->short_src, ar->currentline);
+  keep_why(L, l, ours ? NULL : where);
   if (count != 1) lua_sethook(L, watch, LUA_MASKCOUNT, 1);
   if (!ours || ++l->late > GRACE) raise_why(L, l);
 }
@@ -89,8 +92,7 @@ void lt_host_arm(ltrain *l) {
 void lt_host_check(lua_State *L) {
   ltrain *l = lt_host_of(L);
   if (!lt_host_ended(l)) return;
-  char file[LUA_IDSIZE];
-  keep_why(l, file, lt_script_place(L, file, sizeof file));
+  keep_why(L, l, NULL);
   enter(L);
   raise_why(L, l);
 }
@@ -113,7 +115,7 @@ bool lt_host_afford(ltrain *l, size_t bytes) {
 
 const char *lt_host_answer(ltrain *l) {
   if (!lt_host_ended(l)) return NULL;
-  keep_why(l, "", 0);
+  keep_why(l->L, l, "");
   snprintf(l->message, sizeof l->message, "%s", l->why);
   l->why[0] = 0;
   l->limit = 0;
