@@ -1,4 +1,4 @@
--- spec/docs/guide_spec.lua: every block of the guide runs, and prints what it says.
+-- spec/docs/guide_spec.lua: every block of the docs runs, and prints what it says.
 --
 -- A block is a script of its own, run with `ltrain run` in a new folder; one that begins with
 -- `-- goes on` is put after the block before it. Each `-- prints: TEXT` must
@@ -6,6 +6,7 @@
 local child = require "spec.cli.child"
 
 local GUIDE <const> = "docs/guide/"
+local PAGES <const> = "docs/*.md docs/guide/*.md docs/reference/*.md"
 
 local function read(path)
   local file <close> = assert(io.open(path, "rb"))
@@ -40,7 +41,7 @@ end
 
 local function pages()
   local list = { "README.md" }
-  local pipe <close> = assert(io.popen("ls " .. GUIDE .. "*.md"))
+  local pipe <close> = assert(io.popen("ls " .. PAGES))
   for path in pipe:lines() do list[#list + 1] = path end
   return list
 end
@@ -76,10 +77,10 @@ local function run(text)
   return code, out, err
 end
 
-describe("the guide", function()
+describe("the docs", function()
   for _, path in ipairs(pages()) do
     for _, script in ipairs(scripts_of(path)) do
-      it(("runs the block of %s, line %d"):format(path, script.line), function()
+      it(("run the block of %s, line %d"):format(path, script.line), function()
         local code, out, err = run(script.text)
         assert(code == 0, ("exit status %d\n%s%s"):format(code, out, err:sub(-2000)))
         local missing = missing_line(expected_lines(script.text), out)
@@ -88,7 +89,7 @@ describe("the guide", function()
     end
   end
 
-  it("has a host that compiles and runs", function()
+  it("have a host that compiles and runs", function()
     local build = os.getenv("LT_BUILD")
     if not build then return pending("LT_BUILD names no build folder") end
     local sanitize = os.getenv("LT_SANITIZE") or ""

@@ -90,8 +90,8 @@ describe("on_after_optimizer_step", function()
   end)
 end)
 
--- Weight clipping and a mean of the weights in a deep net: 9 samples in batches of 4, of which in the
--- last step one of two ranks has none. Prints calls and mean of each rank, then the weights.
+-- Weight clipping and a mean of the weights in a deep net: 9 samples in batches of 4, of which in
+-- the last step one of two ranks has none. Prints calls and mean of each rank, then the weights.
 local DEEP <const> = [[
   lt.seed(5)
   local nn = lt.nn

@@ -1,7 +1,13 @@
 -- stdlib/core/Callback.lua: what a callback of the Trainer is.
 --
+--   local lt = require "ltrain"
 --   local Greet = lt.Callback:extend("Greet")
---   function Greet:on_train_start(trainer, module) print("here we go") end
+--   function Greet:on_train_start(trainer, module) print(#module:parameters(), "parameters") end
+--   local net = lt.nn.Linear(3, 1)
+--   function net:training_step(x) return self(x):square():mean() end
+--   function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+--   lt.Trainer{max_epochs = 1, callbacks = {Greet()}}:fit(net, {lt.ones(2, 3)})
+--   -- prints: 2	parameters
 --
 -- Any hook of trainer/hooks.lua that callbacks may define is a method; it gets the trainer and the
 -- module first. None has a default. `monitor` (a metric's name) makes on_train_epoch_end run after

@@ -1,12 +1,20 @@
 -- stdlib/core/Metric.lua: a figure that is gathered over many batches and stays exact.
 --
+--   local lt = require "ltrain"
 --   local Mean = lt.Metric:extend("Mean")
 --   function Mean:init()
 --     self:add_state("total", 0.0)
 --     self:add_state("count", 0)
 --   end
---   function Mean:update(x) self.total, self.count = self.total + x:sum():item(), ... end
+--   function Mean:update(x)
+--     self.total, self.count = self.total + x:sum():item(), self.count + x:numel()
+--   end
 --   function Mean:compute() return self.total / self.count end
+--   local mean = Mean()
+--   mean:update(lt.tensor{1.0, 2.0})
+--   mean:update(lt.tensor{6.0})
+--   print(mean:compute())
+--   -- prints: 3.0
 --
 -- A state is a number, a tensor or a list of tensors, with the way in which two halves of the data
 -- are joined; from it come merging, resetting, saving, and the reduction over processes. A metric

@@ -1,8 +1,15 @@
 -- stdlib/core/Module.lua: a model, or a layer of one: parameters, children and hooks in a table.
 --
+--   local lt = require "ltrain"
 --   local Net = lt.Module:extend("Net")
---   function Net:init(o) self.head = nn.Linear(o.width, 10) end
---   function Net:forward(x) return self.head(x) end
+--   function Net:init(o) self.head = lt.nn.Linear(o.width, 10) end
+--   function Net:forward(x)
+--     local logits = self.head(x)
+--     return logits
+--   end
+--   local net = Net{width = 4}
+--   print(net(lt.ones(2, 4)).shape[2], net.head.weight.shape[1])
+--   -- prints: 10	10
 --
 -- Nothing is registered: what a module holds is found by a walk when it is asked for (walk.lua), so
 -- any field may be set at any time. `__newindex` notes the order of first assignment and refuses

@@ -1,6 +1,12 @@
 -- stdlib/data/DataLoader.lua: batches of a data set, in an order that can be gone on with.
 --
---   for batch, i in loader:batches() do ... end
+--   local lt = require "ltrain"
+--   local data = lt.data.TensorDataset(lt.arange(5))
+--   local loader = lt.data.DataLoader(data, {batch_size = 2})
+--   for batch, i in loader:batches() do print(i, batch[1]) end
+--   -- prints: 0	tensor([0, 1])
+--   -- prints: 1	tensor([2, 3])
+--   -- prints: 2	tensor([4])
 --
 -- The order is a pure function of (seed, epoch); a position in it is a count of samples, those of
 -- all ranks together. Rows of tensors are gathered in C by a helper thread; other data sets are

@@ -1,7 +1,16 @@
 -- stdlib/data/DistributedSampler.lua: each rank's samples of a data set, for loops without Trainer.
 --
---   local sampler = lt.data.DistributedSampler{dataset = ds, shuffle = true}
---   local loader = lt.data.DataLoader(ds, {batch_size = 8, sampler = sampler})
+--   local lt = require "ltrain"
+--   lt.dist.launch(2, function(rank)
+--     local data = lt.data.TensorDataset(lt.arange(7))
+--     local sampler = lt.data.DistributedSampler{dataset = data, shuffle = false}
+--     local seen = {}
+--     local loader = lt.data.DataLoader(data, {batch_size = 2, sampler = sampler})
+--     for batch in loader:batches() do seen[#seen + 1] = batch[1] end
+--     local all = lt.dist.gather(lt.cat(seen), {to = 0})
+--     if rank == 0 then print(all[1], all[2]) end
+--   end)
+--   -- prints: tensor([0, 2, 4, 6])	tensor([1, 3, 5, 0])
 --
 -- Of an order that is the same on all ranks, rank r takes the entries r, r + world, ...: what N
 -- ranks read in one batch each is what one process reads in a batch of N times the size. All ranks

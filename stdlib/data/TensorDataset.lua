@@ -1,7 +1,15 @@
 -- stdlib/data/TensorDataset.lua: samples are the rows of tensors; batches are gathered in C.
 --
---   TensorDataset(images, labels)                     batch[1], batch[2]
---   TensorDataset{image = images, label = labels}     batch.image, batch.label
+--   local lt = require "ltrain"
+--   local images, labels = lt.zeros(6, 2), lt.arange(6)
+--   local pairs_of = lt.data.DataLoader(lt.data.TensorDataset(images, labels), {batch_size = 4})
+--   for batch in pairs_of:batches() do print(batch[1].shape[1], batch[2]) end
+--   local named = lt.data.TensorDataset{image = images, label = labels}
+--   local loader = lt.data.DataLoader(named, {batch_size = 6})
+--   for batch in loader:batches() do print(batch.label) end
+--   -- prints: 4	tensor([0, 1, 2, 3])
+--   -- prints: 2	tensor([4, 5])
+--   -- prints: tensor([0, 1, 2, 3, 4, 5])
 
 local Dataset = require "ltrain.data.Dataset"
 local c = require "ltrain.c"

@@ -1,12 +1,20 @@
 --- stdlib/dist/ddp.lua: lt.dist.ddp(module): a module whose gradients all ranks share.
 --
---   local net = lt.dist.ddp(Net())          -- every rank begins with rank 0's weights
---   for x, y in ... do
---     net:zero_grad()
---     net:backward(lt.cross_entropy(net(x), y), x.shape[1])
---     net:sync()                             -- gradients: those of all ranks' samples
---     optimizer:step()
---   end
+--   local lt = require "ltrain"
+--   lt.dist.launch(2, function(rank)
+--     local net = lt.dist.ddp(lt.nn.Linear(3, 1)) -- every rank begins with rank 0's weights
+--     local optimizer = lt.optim.SGD(net:parameters(), {lr = 0.1})
+--     for step = 1, 3 do
+--       local x = lt.randn(4 + rank, 3)
+--       net:zero_grad()
+--       net:backward(net(x):square():mean(), x.shape[1])
+--       net:sync()                               -- gradients: those of all ranks' samples
+--       optimizer:step()
+--     end
+--     local all = lt.dist.all_gather(net:parameters()[1]:detach())
+--     if rank == 0 then print((all[1] - all[2]):abs():max():item()) end
+--   end)
+--   -- prints: 0.0
 --
 -- The Trainer's loop calls the same two methods of the object that `configure_ddp` gives.
 local Reducer = require "ltrain.dist.Reducer"

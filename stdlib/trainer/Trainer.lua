@@ -1,8 +1,19 @@
 --- stdlib/trainer/Trainer.lua: lt.Trainer: fits, validates, tests and predicts with a module.
 --
---   local trainer = lt.Trainer{max_epochs = 3}
---   trainer:fit(net, {train = train_loader, val = val_loader})
---   print(trainer:validate(net, val_loader)[1].val_loss)
+--   local lt = require "ltrain"
+--   local net = lt.nn.Linear(2, 1)
+--   function net:training_step(batch) return self:loss(batch) end
+--   function net:validation_step(batch) self:log("val_loss", self:loss(batch)) end
+--   function net:loss(batch) return lt.mse_loss(self(batch[1]), batch[2]) end
+--   function net:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 0.1}) end
+--   local x = lt.randn(64, 2)
+--   local data = lt.data.TensorDataset(x, x:sum(2, {keepdim = true}))
+--   local train, val = table.unpack(lt.data.random_split(data, {48, 16}))
+--   local val_loader = lt.data.DataLoader(val, {batch_size = 16})
+--   local trainer = lt.Trainer{max_epochs = 50}
+--   trainer:fit(net, {train = lt.data.DataLoader(train, {batch_size = 8}), val = val_loader})
+--   print(trainer:validate(net, val_loader)[1].val_loss < 0.1)
+--   -- prints: true
 --
 -- The object holds what scripts and callbacks may read: options, counters, metrics, parts. What
 -- belongs to one call is in the state table that the loops pass on.
