@@ -219,6 +219,7 @@ static int feed_next(lua_State *L) {
   lt_bind *b = lt_enter(L);
   feed *f = luaL_checkudata(L, 1, FEED_NAME);
   if (f->prefetch == NULL) return 0;
+  lt_collect_if_due(L, b);
 
   lt_tensor *out[LT_COLUMNS_MAX];
   lt_span span = {0};

@@ -77,6 +77,18 @@ describe("a script without steps", function()
     end)
     assert.is_true(peak < 128 << 20, ("%d MiB"):format(peak >> 20))
   end)
+
+  it("lets go of the batches that it has read", function()
+    local rows = lt.data.TensorDataset(lt.ones(65536, 1024))
+    local seen, most = setmetatable({}, {__mode = "k"}), 0
+    for batch in lt.data.DataLoader(rows, {batch_size = 1024}):batches() do -- 4 MiB each
+      seen[batch] = true
+      local alive = 0
+      for _ in pairs(seen) do alive = alive + 1 end
+      most = math.max(most, alive)
+    end
+    assert.is_true(most <= 40, most .. " of 64 batches")
+  end)
 end)
 
 -- Lua's heap and structs at most, while fn(i) runs `count` times.
