@@ -233,6 +233,16 @@ describe("a checkpoint", function()
       tiny.error_of(trainer.save_checkpoint, trainer, tiny.folder()))
   end)
 
+  it("is written with parameters that are integers, and names only what is not finite", function()
+    local trainer, net = tiny.trainer(), tiny.Line()
+    net.steps = lt.parameter(lt.tensor({1, 2, 3}, {dtype = "i64"}), {requires_grad = false})
+    trainer:fit(net, tiny.same(1))
+    trainer:save_checkpoint(tiny.folder() .. "/whole.ckpt")
+    lt.allow_update(function() net.w:fill_(1 / 0) end)
+    assert.matches("save_checkpoint: the weights of w are not finite: nothing is saved",
+      tiny.error_of(trainer.save_checkpoint, trainer, tiny.folder()))
+  end)
+
   it("of a callback is none either, nor at an error", function()
     local folder = tiny.folder()
     local trainer = tiny.trainer { enable_checkpointing = true, callbacks = {

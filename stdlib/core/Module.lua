@@ -19,6 +19,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local is_float = require "ltrain.core.is_float"
 local module_loop = require "ltrain.core.module_loop"
 local module_print = require "ltrain.core.module_print"
 local module_state = require "ltrain.core.module_state"
@@ -314,13 +315,12 @@ function Module:freeze() return self:requires_grad_(false):eval() end
 
 function Module:unfreeze() return self:requires_grad_(true):train() end
 
-local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
 local INTEGERS <const> = { i64 = true, i32 = true, u8 = true, bool = true }
 
 -- The tensor in place of `item`: a parameter stays one.
 local function moved(item, target)
   local old = item.value
-  if FLOATS[target] and not FLOATS[old.dtype] then return old end
+  if is_float(target) and not is_float(old.dtype) then return old end
   local plain = old:detach()
   local new = plain:to(target)
   if new == plain then return old end

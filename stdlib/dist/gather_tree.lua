@@ -5,9 +5,8 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
+local is_float = require "ltrain.core.is_float"
 local tree = require "ltrain.core.tree"
-
-local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
 
 local function is_gathered(value) return c.is_tensor(value) or type(value) == "number" end
 
@@ -27,7 +26,7 @@ local function tell(leaves, sync_grads)
     local value = leaf.value
     local one = { name = leaf.name, dtype = "number" }
     if c.is_tensor(value) then one.dtype, one.shape = value.dtype, value.shape end
-    one.follows = sync_grads and FLOATS[one.dtype] or false
+    one.follows = sync_grads and is_float(one.dtype)
     if not one.follows then one.value = one.shape and value:detach() or value end
     told[i] = one
   end

@@ -5,15 +5,14 @@
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
+local is_float = require "ltrain.core.is_float"
 
 local labelled = {}
 
 labelled.NAN = math.abs(0.0 / 0.0) -- without the sign that print would show
 
-local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
-
 --- Whether a tensor holds scores, not ids.
-function labelled.is_float(x) return FLOATS[x.dtype] or false end
+function labelled.is_float(x) return is_float(x.dtype) end
 
 --- Scores (or ids) and labels must be tensors, labels integers. `who`: the metric's name.
 function labelled.check(who, scores, labels)
@@ -22,7 +21,7 @@ function labelled.check(who, scores, labels)
       errors.blame("metrics.%s: update needs scores and labels: got %s", who, errors.show(value))
     end
   end
-  if FLOATS[labels.dtype] then
+  if is_float(labels.dtype) then
     errors.blame("metrics.%s: labels must be integers: got %s", who, labels.dtype)
   end
 end

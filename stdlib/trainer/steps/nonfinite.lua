@@ -3,20 +3,15 @@
 --
 -- One pass over all gradients of an optimizer before each of its steps; where they were clipped by
 -- their norm, that norm says it. Ranks have the same gradients here, and so the same answer.
-local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local finite = require "ltrain.trainer.steps.finite"
 local loop = require "ltrain.trainer.loop"
 local rerun = require "ltrain.trainer.steps.rerun"
 local told = require "ltrain.trainer.ranks.told"
 
 local nonfinite = {}
 
-local INF <const> = math.huge
 local MOST <const> = 3 -- names in a text
-
-local function is_finite(value)
-  return value - value == 0
-end
 
 local function gradients_of(optimizer)
   local list, n = {}, 0
@@ -32,10 +27,6 @@ local function gradients_of(optimizer)
   return list
 end
 
-local function are_finite(tensors)
-  return #tensors == 0 or is_finite(c.grads_norm(tensors, INF):item())
-end
-
 -- "a, b and 3 more"
 local function listed(names)
   if #names <= MOST then return table.concat(names, ", ") end
@@ -48,7 +39,7 @@ local function names_of(optimizer)
   for _, group in ipairs(optimizer.param_groups) do
     for i, parameter in ipairs(group.params) do
       local grad = parameter.grad
-      if grad and not are_finite { grad } then
+      if grad and not finite.of(grad) then
         names[#names + 1] = group.names and group.names[i] or tostring(#names + 1)
       end
     end
@@ -70,9 +61,9 @@ end
 function nonfinite.allows(state, optimizer, norm)
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
-  local finite
-  if norm then finite = is_finite(norm:item()) else finite = are_finite(gradients_of(optimizer)) end
-  if finite then return true end
+  local allowed = norm and finite.number(norm:item())
+    or not norm and finite.all(gradients_of(optimizer))
+  if allowed then return true end
   if mode == "skip" then
     note_skip(state, optimizer)
     return false
@@ -93,7 +84,7 @@ function nonfinite.check_loss(state, loss)
     return
   end
   local value = loss:item()
-  if is_finite(value) then return end
+  if finite.number(value) then return end
   errors.blame("training_step: the loss is %s (%s)%s: the weights are those before this step",
     value ~= value and "nan" or tostring(value), loop.place(state), rerun.cause(state))
 end
@@ -102,10 +93,7 @@ end
 --- nil when they may.
 function nonfinite.why_not_saved(state)
   if state.trainer.options.nonfinite == "allow" then return nil end
-  local names = {}
-  for name, parameter in state.module:named_parameters() do
-    if not are_finite { parameter:detach() } then names[#names + 1] = name end
-  end
+  local names = finite.names_of_others(state.module)
   if #names == 0 then return nil end
   return ("the weights of %s are not finite: nothing is saved (nonfinite = 'allow' saves them)")
     :format(listed(names))

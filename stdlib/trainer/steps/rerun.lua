@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
+local finite = require "ltrain.trainer.steps.finite"
 local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.logged.results"
 local tree = require "ltrain.core.tree"
@@ -15,17 +16,9 @@ local walk = require "ltrain.core.walk"
 
 local rerun = {}
 
-local FLOAT <const> = { f32 = true, f64 = true, bf16 = true, f16 = true }
-
-local function is_finite(tensor)
-  if not FLOAT[tensor.dtype] then return true end
-  local size = c.grads_norm({ tensor:detach() }, math.huge):item()
-  return size - size == 0
-end
-
 -- The first place in a batch that is not finite: "batch[1]"; nil without one.
 local function place_in(value, path)
-  if c.is_tensor(value) then return not is_finite(value) and path or nil end
+  if c.is_tensor(value) then return not finite.of(value) and path or nil end
   if type(value) ~= "table" or getmetatable(value) ~= nil then return nil end
   for key, held in tree.pairs(value) do
     local below = type(key) == "number" and ("%s[%d]"):format(path, key)
@@ -37,7 +30,7 @@ end
 
 local function weights_text(module)
   for name, parameter in module:named_parameters() do
-    if not is_finite(parameter) then
+    if not finite.of(parameter) then
       return ("the weights are not finite already, %s first"):format(name)
     end
   end
@@ -133,7 +126,7 @@ end
 
 --- Notes whether a loss of the batch that runs again is finite.
 function rerun.note_loss(state, loss)
-  if not is_finite(loss) then state.loss_is_finite = false end
+  if not finite.of(loss) then state.loss_is_finite = false end
 end
 
 --- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each

@@ -1,0 +1,37 @@
+--- stdlib/trainer/steps/finite.lua: whether numbers and tensors are finite.
+local c = require "ltrain.c"
+local is_float = require "ltrain.core.is_float"
+
+local finite = {}
+
+local INF <const> = math.huge
+
+--- Whether a number is neither NaN nor infinite.
+function finite.number(value)
+  return value - value == 0
+end
+
+--- Whether all elements of a list of floating tensors that need no gradient are: one pass.
+function finite.all(tensors)
+  return #tensors == 0 or finite.number(c.grads_norm(tensors, INF):item())
+end
+
+--- Whether all elements of a tensor are. Integers always are.
+function finite.of(tensor)
+  return not is_float(tensor.dtype) or finite.all { tensor:detach() }
+end
+
+--- The names of a module's parameters that are not.
+function finite.names_of_others(module)
+  local list, names = {}, {}
+  for _, parameter in module:named_parameters() do
+    if is_float(parameter.dtype) then list[#list + 1] = parameter:detach() end
+  end
+  if finite.all(list) then return names end
+  for name, parameter in module:named_parameters() do
+    if not finite.of(parameter) then names[#names + 1] = name end
+  end
+  return names
+end
+
+return finite
