@@ -158,7 +158,7 @@ void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *format, ...) {
 
 lt_frame lt_begin(lua_State *L, lt_bind *b, int n) {
   luaL_checkstack(L, n + 8, "ltrain");
-  lt_note_line(L, b);
+  lt_note_line(b);
   for (int k = 0; k < n; k++) lt_push_empty(L, b);
   return lt_frame_open(b->c);
 }

@@ -75,7 +75,7 @@ static int tobytes(lua_State *L) {
   size_t size = (size_t)x->numel * lt_item_size(x);
   luaL_Buffer buffer;
   char *data = luaL_buffinitsize(L, &buffer, size);
-  lt_note_line(L, b);
+  lt_note_line(b);
   lt_frame frame = lt_frame_open(b->c);
   lt_tensor *t = lt_contiguous(b->c, lt_detach(b->c, x));
   if (t != NULL) lt_tensor_read(b->c, t, data);

@@ -218,7 +218,7 @@ static int wait(lua_State *L) {
   lua_settop(L, 1);
   w->waited = true;
   if (!w->values) return push_tensor(L, b, w);
-  lt_note_line(L, b);
+  lt_note_line(b);
   if (!lt_work_wait(b->c, w->k.held.work)) {
     lt_collective_drop(b->c, &w->k);
     lt_raise_failure(L, b);

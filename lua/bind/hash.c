@@ -57,7 +57,7 @@ static void fast_value(lua_State *L, lt_bind *b, int index, sink *to) {
 static void take_list(lua_State *L, lt_bind *b, sink *to,
                       void (*other)(lua_State *L, lt_bind *b, int index, sink *to)) {
   luaL_checktype(L, 1, LUA_TTABLE);
-  lt_note_line(L, b);
+  lt_note_line(b);
   lt_modes modes = b->c->modes;
   lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
   for (lua_Integer i = 1; i <= n; i++) {

@@ -184,7 +184,7 @@ int lt_load_safetensors(lua_State *L) {
   lua_settop(L, 2);
   const char *path = lt_check_path(L, b, "load");
   if (!lua_isnil(L, 2)) luaL_checktype(L, 2, LUA_TTABLE);
-  lt_note_line(L, b);
+  lt_note_line(b);
   open_file *o = push_open_file(L);
   if (!lt_safetensors_open(b->c, &o->file, "load", path)) return lt_refused(L, b);
   o->c = b->c;

@@ -91,6 +91,8 @@ static int bind_new(lua_State *L) {
   b->owns_process = options->owns_process;
   b->c->policy = options->policy;
   b->c->threads = options->threads > 0 ? options->threads : 1;
+  b->c->find_line = lt_find_line;
+  b->c->line_ud = b;
   b->main_modes = b->c->modes;
   init_slots(L, b);
   lua_replace(L, 1);

@@ -13,13 +13,12 @@ bool lt_source_is_ours(const char *source) {
 }
 
 /* The innermost frame of the script. */
-static bool find_script(lua_State *L, lua_Debug *ar, bool *below_ours) {
-  *below_ours = false;
+static bool find_script(lua_State *L, lua_Debug *ar) {
   for (int level = 1; level < MAX_LEVELS && lua_getstack(L, level, ar) != 0; level++) {
-    lua_getinfo(L, "Sl", ar);
-    if (ar->currentline <= 0) continue;
-    if (!lt_source_is_ours(ar->source)) return true;
-    *below_ours = true;
+    lua_getinfo(L, "S", ar);
+    if (lt_source_is_ours(ar->source)) continue;
+    lua_getinfo(L, "l", ar);
+    if (ar->currentline > 0) return true;
   }
   return false;
 }
@@ -41,19 +40,18 @@ static uint32_t intern(lt_bind *b, const lua_Debug *ar) {
 
 uint32_t lt_script_line(lua_State *L, lt_bind *b) {
   lua_Debug ar;
-  bool below_ours;
-  return find_script(L, &ar, &below_ours) ? intern(b, &ar) : 0;
+  return find_script(L, &ar) ? intern(b, &ar) : 0;
 }
 
-void lt_note_line(lua_State *L, lt_bind *b) {
+uint32_t lt_find_line(void *ud) {
+  lt_bind *b = ud;
   lua_Debug ar;
-  if (b->line_hint != 0 && lua_getstack(L, 1, &ar) != 0) {
-    lua_getinfo(L, "Sl", &ar);
+  if (b->line_hint != 0 && lua_getstack(b->L, 1, &ar) != 0) {
+    lua_getinfo(b->L, "Sl", &ar);
     bool script = ar.currentline > 0 && !lt_source_is_ours(ar.source);
-    b->c->line = script ? intern(b, &ar) : b->line_hint;
-    return;
+    return script ? intern(b, &ar) : b->line_hint;
   }
-  b->c->line = lt_script_line(L, b);
+  return lt_script_line(b->L, b);
 }
 
 /* runtime.parameters(fn) -> how many a function of the library's Lua names; nil of any other, of
@@ -73,8 +71,7 @@ int lt_parameters(lua_State *L) {
 
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
-  bool below_ours;
-  bool found = find_script(L, &ar, &below_ours);
+  bool found = find_script(L, &ar);
   if (found) b->c->line = intern(b, &ar);
   snprintf(file, size, "%s", found ? ar.short_src : "");
   return found ? ar.currentline : 0;
@@ -82,8 +79,7 @@ int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
 
 void lt_push_where(lua_State *L) {
   lua_Debug ar;
-  bool below_ours;
-  if (find_script(L, &ar, &below_ours))
+  if (find_script(L, &ar))
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
   else
     lua_pushliteral(L, "");

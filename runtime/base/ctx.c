@@ -90,10 +90,18 @@ static void drop_nan_sign(char *text) {
   }
 }
 
+uint32_t lt_ctx_find_line(lt_ctx *c) {
+  c->line = 0; /* of a failure while it is being found */
+  if (c->find_line != NULL) c->line = c->find_line(c->line_ud);
+  return c->line;
+}
+
 bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   if (c->failure.code != LT_OK) return false;
+  uint32_t line = lt_ctx_line(c); /* which may make room for a new one: not in a failed ctx */
+  if (c->failure.code != LT_OK) return false;
   c->failure.code = code;
-  c->failure.line = c->line;
+  c->failure.line = line;
   c->failure.shapes[0] = 0;
   snprintf(c->failure.op, sizeof c->failure.op, "%s", c->op != NULL ? c->op : "");
   va_list args;

@@ -63,7 +63,9 @@ typedef struct lt_policy {
 struct lt_ctx {
   lt_failure failure;
   lt_modes modes;
-  uint32_t line;           /* script line id given to nodes and big storages */
+  uint32_t line;           /* script line id given to nodes and big storages: read lt_ctx_line */
+  uint32_t (*find_line)(void *ud); /* (optional) the line of a call that noted LT_LINE_LATER */
+  void *line_ud;
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
   uint64_t strays;         /* writes into watched storages that were no updates, so far */
@@ -101,6 +103,14 @@ lt_ctx *lt_ctx_new(const lt_registry *registry, const lt_allocator *allocator);
 /* A context for a helper thread: same registry, allocator, lines; own failure, frames, caches. */
 lt_ctx *lt_ctx_child(lt_ctx *parent);
 void lt_ctx_release(lt_ctx *c);
+
+/* The script line of the running call. Finding it means to walk the script's stack: it waits until
+   somebody asks. */
+enum { LT_LINE_LATER = 0x7fffffff };
+uint32_t lt_ctx_find_line(lt_ctx *c);
+static inline uint32_t lt_ctx_line(lt_ctx *c) {
+  return c->line == LT_LINE_LATER ? lt_ctx_find_line(c) : c->line;
+}
 
 /* Record a failure unless one is there already; always returns false. */
 bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...)

@@ -261,7 +261,7 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   }
   b->storage = (lt_storage){.data = b->storage.data, .bytes = bytes, .device = d,
                             .stream = b->storage.stream, .drop = block_drop, .owner = p,
-                            .line = bytes > LARGE ? c->line : 0};
+                            .line = bytes > LARGE ? lt_ctx_line(c) : 0};
   b->event = 0;
   b->next = NULL;
   lt_storage_init(c, &b->storage);

@@ -72,7 +72,7 @@ bool lt_anomaly_forward(lt_ctx *c, lt_op op, lt_finiteness before, const void *a
   if (after == LT_INFINITE && has_infinity(&lt_kinds[lt_ops[op].kind], args)) return true;
   bool in_graph = lt_requires_grad(out[0]);
   lt_made *made = in_graph ? c->anomalies.forward : c->anomalies.aside;
-  note(&made[after == LT_NAN], lt_ops[op].name, c->line);
+  note(&made[after == LT_NAN], lt_ops[op].name, lt_ctx_line(c));
   if (!in_graph || !raises(c, after)) return true;
   return lt_fail(c, LT_EVALUE, "%s: the result is nan, its inputs are not%s", lt_ops[op].name,
                  origin(c, &made[0], (char[256]){0}, 256));

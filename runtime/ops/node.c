@@ -61,7 +61,7 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
   n->object = (lt_object){.refs = 1, .drop = drop};
   if (!lt_frame_add(c, n)) return NULL;
   n->op = op;
-  n->line = c->line;
+  n->line = lt_ctx_line(c);
   n->seq = ++c->node_seq;
   n->n_in = n_in; /* before the parts: the drop frees each with its size */
   n->n_out = n_out;

@@ -21,7 +21,7 @@ void lt_storage_stray(lt_ctx *c, lt_storage *s) {
   if (s->strayed) return;
   s->strayed = true;
   s->stray_writer = c->op;
-  s->stray_line = c->line;
+  s->stray_line = lt_ctx_line(c);
 }
 
 typedef struct wrapped {

@@ -47,7 +47,7 @@ void lt_storage_stray(lt_ctx *c, lt_storage *s);
 static inline void lt_storage_bump(lt_ctx *c, lt_storage *s) {
   s->version++;
   s->writer = c->op;
-  s->writer_line = c->line;
+  s->writer_line = lt_ctx_line(c);
   if (s->watched && !c->modes.update) lt_storage_stray(c, s);
 }
 
