@@ -3,8 +3,8 @@ local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.callbacks.is_better"
-local tree = require "ltrain.core.tree"
 local shape = require "ltrain.core.shape"
+local tree = require "ltrain.core.tree"
 
 local EarlyStopping = Callback:extend("EarlyStopping")
 

@@ -3,8 +3,8 @@
 -- Joining comes first, because MPI wants to be there before anything else is; and what is wrong
 -- with a launch is told before the script has run for an hour.
 local c = require "ltrain.c"
-local join = require "ltrain.clusters.join"
 local current = require "ltrain.clusters.current"
+local join = require "ltrain.clusters.join"
 local refuse = require "ltrain.cli.refuse"
 local requeue = require "ltrain.clusters.requeue"
 

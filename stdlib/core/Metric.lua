@@ -30,8 +30,8 @@ local config = require "ltrain.core.config"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local joins = require "ltrain.core.joins"
-local together = require "ltrain.core.together"
 local shape = require "ltrain.core.shape"
+local together = require "ltrain.core.together"
 
 local Metric = class.extend(nil, "Metric")
 

@@ -10,9 +10,9 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
+local shape = require "ltrain.core.shape"
 local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
-local shape = require "ltrain.core.shape"
 
 local Optimizer = class.extend(nil, "Optimizer")
 

@@ -7,8 +7,8 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
-local version = require "ltrain.loggers.version"
 local shape = require "ltrain.core.shape"
+local version = require "ltrain.loggers.version"
 
 local FileLogger = Logger:extend("FileLogger")
 

@@ -77,9 +77,8 @@ function version.release(loggers)
 end
 
 --- Ranks that are there before their Trainer write into the folders of rank 0's loggers, however
---- many folders each has seen meanwhile.
+--- many folders each has seen meanwhile. They have chosen before.
 function version.share(loggers, strategy)
-  version.choose_all(loggers)
   local folders = {}
   for i, logger in ipairs(loggers) do
     folders[i] = { version = logger.version, log_dir = logger.log_dir }

@@ -99,6 +99,10 @@ local function start(self, fn, module, ...)
     errors.blame("%s: call it with a colon, trainer:%s(...): got %s in place of the Trainer", fn,
       fn, errors.show(self))
   end
+  if fn == "fit" and self.epochs_by_default then
+    console.say("max_epochs is not set: up to 1000 epochs")
+    self.epochs_by_default = false
+  end
   local arguments = given.read(fn, ...)
   overrides.begin(fn)
   local ckpt_path = overrides.take_ckpt_path(fn) or arguments.ckpt_path
@@ -114,10 +118,6 @@ end
 --- may stand in place of the loaders. ckpt_path goes on from a file, from "last" or from "best"; a
 --- new training begins with its weights alone if weights_only = true stands beside it.
 function Trainer:fit(module, ...)
-  if class.is_a(self, Trainer) and self.epochs_by_default then
-    console.say("max_epochs is not set: up to 1000 epochs")
-    self.epochs_by_default = false
-  end
   start(self, "fit", module, ...)
 end
 

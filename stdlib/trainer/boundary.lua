@@ -155,17 +155,17 @@ function boundary.check_parameters(state, when)
   local seen, stepped = {}, nil
   local tensors, _, modules = walk.tensors(state.module)
   for _, item in ipairs(tensors) do
-    if item.buffer then goto continue end
-    local name, tensor = item.name, item.value
-    local before = known.by_name[name]
-    seen[name] = true
-    if before == nil then
-      stepped = stepped or held(state)
-      if not stepped[tensor] then complain(state, name, "is new", when, tensor) end
-    elseif not rawequal(before, tensor) then
-      complain(state, name, "was replaced", when, tensor)
+    if not item.buffer then
+      local name, tensor = item.name, item.value
+      local before = known.by_name[name]
+      seen[name] = true
+      if before == nil then
+        stepped = stepped or held(state)
+        if not stepped[tensor] then complain(state, name, "is new", when, tensor) end
+      elseif not rawequal(before, tensor) then
+        complain(state, name, "was replaced", when, tensor)
+      end
     end
-    ::continue::
   end
   for _, name in ipairs(known.list) do
     if not seen[name] then complain(state, name, "was lost", when) end

@@ -110,8 +110,8 @@ local function connect(state)
   merge_callbacks(state)
   names.check(state)
   check_methods(state)
-  ranks.share_folders(state)
   version.choose_all(trainer.loggers)
+  ranks.share_folders(state)
   for _, logger in ipairs(trainer.loggers) do
     check_logger(state, logger)
     if logger.begin then logger:begin(state.fn) end

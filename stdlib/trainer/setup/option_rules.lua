@@ -32,8 +32,9 @@ end
 
 -- Pairs of options that cannot both be set; `given` has those that were.
 local function conflicts(o, given)
-  if o.barebones and beside_barebones(given) then
-    return beside_barebones(given)
+  local overruled = o.barebones and beside_barebones(given)
+  if overruled then
+    return overruled
   elseif o.overfit_batches ~= 0 and (given.limit_train_batches or given.limit_val_batches) then
     return "overfit_batches sets limit_train_batches and limit_val_batches: give one of them"
   elseif o.gradient_clip_val == nil and o.gradient_clip_algorithm == "value" then

@@ -63,10 +63,11 @@ function batch.watch(state)
   return state.trainer.options.detect_anomaly and c.detect_anomaly() or nil
 end
 
+local function count_and_first(...) return select("#", ...), (...) end
+
 --- Runs the module's training_step; returns how many values it gave, and the first.
 function batch.training_step(state)
-  local function packed(...) return select("#", ...), (...) end
-  return packed(call.step(state, "training_step", state.batch, state.batch_idx))
+  return count_and_first(call.step(state, "training_step", state.batch, state.batch_idx))
 end
 
 -- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
