@@ -1,15 +1,18 @@
-# cmake/LtInstall.cmake: what `cmake --install` and `cpack` put where.
+# cmake/LtInstall.cmake: what `cmake --install` and `cpack` put where, and how it goes again.
 include(CMakePackageConfigHelpers)
 
 set(lua_dir ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ltrain)
 
-install(TARGETS ltrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(LT_PROGRAM)
+  install(TARGETS ltrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ltrain_module LIBRARY DESTINATION ${lua_dir})
+  install(FILES docs/ltrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 install(TARGETS ltrain_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ltrain_shared EXPORT ltrain-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS ltrain_module LIBRARY DESTINATION ${lua_dir})
 if(LT_WITH_MPI)
   install(TARGETS ltrain_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
 endif()
@@ -18,8 +21,11 @@ install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 install(FILES ${LT_GENERATED}/include/ltrain/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ltrain)
 install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES docs/ltrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# Laid out as in the source, so that links between the pages lead somewhere.
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.lua" PATTERN "*.c" PATTERN lightning_logs EXCLUDE)
 
 # Relative to the file itself, so that an installed tree can be moved.
 file(RELATIVE_PATH LT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -30,12 +36,25 @@ install(EXPORT ltrain-targets NAMESPACE ltrain:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/ltrain-config.cmake.in ltrain-config.cmake
   INSTALL_DESTINATION ${package_dir}
   PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
-write_basic_package_version_file(ltrain-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ltrain-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ltrain-config.cmake
   ${PROJECT_BINARY_DIR}/ltrain-config-version.cmake DESTINATION ${package_dir})
 
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+
+# `cmake --build build --target uninstall`: takes away what the last installation put there.
+add_custom_target(uninstall
+  COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+          -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake
+  VERBATIM)
+
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME ltrain)
+string(TOLOWER "ltrain-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}"
+  CPACK_PACKAGE_FILE_NAME)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
 include(CPack)

@@ -7,31 +7,53 @@ get_property(lt_lua_objects GLOBAL PROPERTY LT_LUA_OBJECTS)
 set(lt_all_objects ${lt_runtime_objects} ${lt_lua_objects})
 
 # The runtime alone, for the C tests: it knows no Lua, and they link none.
-add_library(ltrain_runtime STATIC ${lt_runtime_objects})
-target_link_libraries(ltrain_runtime PUBLIC lt_flags lt_runtime_deps)
+if(LT_WITH_SPECS)
+  add_library(ltrain_runtime STATIC ${lt_runtime_objects})
+  target_link_libraries(ltrain_runtime PUBLIC lt_flags lt_runtime_deps)
+endif()
+
+# What hosts include, below one folder as it is installed.
+configure_file(lua/host/ltrain.h ${LT_GENERATED}/host/ltrain.h COPYONLY)
+set(LT_HOST_INCLUDE $<BUILD_INTERFACE:${LT_GENERATED}/host>
+  $<BUILD_INTERFACE:${LT_GENERATED}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>)
 
 add_library(ltrain_shared SHARED ${lt_all_objects})
 set_target_properties(ltrain_shared PROPERTIES OUTPUT_NAME ltrain EXPORT_NAME ltrain
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-target_link_libraries(ltrain_shared PRIVATE lt_runtime_deps PkgConfig::LUA)
+target_include_directories(ltrain_shared INTERFACE ${LT_HOST_INCLUDE})
+target_link_libraries(ltrain_shared PRIVATE lt_hardened lt_runtime_deps PkgConfig::LUA)
 target_link_options(ltrain_shared PRIVATE -Wl,-z,defs) # a missing kernel fails here
+add_library(ltrain::ltrain ALIAS ltrain_shared)
 
+# libltrain.a: who links it also links what it is made of.
+set(LT_STATIC_NEEDS ${LUA_LINK_LIBRARIES} ${LT_DNNL_LIBRARY} ${JANSSON_LINK_LIBRARIES} z gomp pthread
+  m dl)
 add_library(ltrain_static STATIC ${lt_all_objects})
 set_target_properties(ltrain_static PROPERTIES OUTPUT_NAME ltrain)
+target_include_directories(ltrain_static INTERFACE ${LT_HOST_INCLUDE})
+target_link_libraries(ltrain_static INTERFACE ${LT_STATIC_NEEDS})
+add_library(ltrain::ltrain_static ALIAS ltrain_static)
 
-# The module exports luaopen_ltrain and nothing else: a process may hold libltrain as well.
-# It is not linked with Lua: the interpreter that loads it brings its own.
-add_library(ltrain_module MODULE ${lt_all_objects})
-set_target_properties(ltrain_module PROPERTIES OUTPUT_NAME ltrain PREFIX ""
-  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lua/5.4
-  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module.map)
-target_link_libraries(ltrain_module PRIVATE lt_runtime_deps)
-target_link_options(ltrain_module PRIVATE
-  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
+if(LT_PROGRAM)
+  # The module exports luaopen_ltrain and nothing else: a process may hold libltrain as well.
+  # It is not linked with Lua: the interpreter that loads it brings its own.
+  add_library(ltrain_module MODULE ${lt_all_objects})
+  set_target_properties(ltrain_module PROPERTIES OUTPUT_NAME ltrain PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lua/5.4
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module.map)
+  target_link_libraries(ltrain_module PRIVATE lt_hardened lt_runtime_deps)
+  target_link_options(ltrain_module PRIVATE
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
 
-add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
-target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
-target_link_options(ltrain PRIVATE -Wl,--export-dynamic-symbol=_exit) # lua/cli/exit.c
-if(TARGET ltrain_mpi) # opened at run time: whoever builds the program can start ranks with it
-  add_dependencies(ltrain ltrain_mpi)
+  add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
+  target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
+  target_link_options(ltrain PRIVATE -Wl,--export-dynamic-symbol=_exit) # lua/cli/exit.c
+endif()
+
+if(TARGET ltrain_mpi) # opened at run time: whoever builds these can start ranks with it
+  add_dependencies(ltrain_shared ltrain_mpi)
+  add_dependencies(ltrain_static ltrain_mpi)
+  if(LT_PROGRAM)
+    add_dependencies(ltrain ltrain_mpi)
+  endif()
 endif()
