@@ -118,3 +118,39 @@ describe("./dev run", function()
     assert.truthy(inputs:find("backends/ltrain_mpi.so", 1, true), inputs)
   end)
 end)
+
+describe("./dev test", function()
+  local folder
+
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  -- The runner that ./dev test starts, on a path: whether all passed, and what it printed.
+  local function run(path)
+    local build = os.getenv("LT_BUILD")
+    if not build then pending("LT_BUILD names no build folder") end
+    local pipe <close> = assert(io.popen(("cd '%s'; env -u LT_TEST_TOTALS lua5.4 "
+      .. "tools/run_specs.lua '%s' %s 2>&1; echo $?"):format(ROOT, build, path)))
+    local out, status = pipe:read("a"):match("^(.-)(%d+)\n$")
+    return status == "0", out
+  end
+
+  it("takes a folder for all specs that are below it", function()
+    assert(os.execute(("mkdir -p %s/a/b"):format(folder)))
+    for i, name in ipairs { "one_spec", "a/two_spec", "a/b/three_spec", "a/no" } do
+      child.write(("%s/%s.lua"):format(folder, name), ([[
+        it("is %d", function() assert.equal("%s", "%s") end)]]):format(i, name,
+        name == "a/no" and "" or name))
+    end
+    local ok, out = run(folder)
+    assert.truthy(ok, out)
+    assert.matches("\n3 passed, 0 failed\n$", out)
+    assert.matches("\n2 passed, 0 failed\n$", (select(2, run(folder .. "/a/"))))
+  end)
+
+  it("refuses what is not there", function()
+    assert.same({ false, "test: no such file or folder: spec/nowhere\n" }, { run "spec/nowhere" })
+    assert.same({ false, ("test: no spec and no C test below %s\n"):format(folder) },
+      { run(folder) })
+  end)
+end)

@@ -2,7 +2,8 @@
 --
 --   lua5.4 tools/run_specs.lua BUILD [files...]        (from the root of the tree)
 --
--- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt. A file
+-- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt; a folder
+-- given: those of them that are below it. A file
 -- counts as failed when its plan is missing or does not match its results, when its exit status
 -- is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
 -- too long, or when a sanitizer wrote a report, in it or in a process that it started. The last
@@ -189,19 +190,35 @@ local function run_one(build, root_dir, file)
   print(("%d\t%d\t%d\t%.2f\t%s\t%s"):format(passed, failed, skipped, o.seconds, file, dir))
 end
 
--- The files to run. A C test may be named by its source; it runs the program built from it.
-local function collect(build, wanted)
-  if #wanted == 0 then
-    local files = lines_of("find spec -name '*_spec.lua' | sort")
+-- Whether the file or folder is there.
+local function is_there(path)
+  return os.execute("test -e " .. quote(path)) == true
+end
+
+-- All files below a folder: specs, and programs of the C tests whose sources are there.
+local function files_below(build, folder)
+  folder = folder:gsub("^%./", ""):gsub("/+$", "")
+  local files = lines_of(("find %s -name '*_spec.lua' | sort"):format(quote(folder)))
+  if ("spec/c/"):sub(1, #folder + 1) == folder .. "/" or folder == "." then
     for _, path in ipairs(lines_of("cat " .. quote(build .. "/c_tests.txt"))) do
       files[#files + 1] = path
     end
-    return files
   end
+  return files
+end
+
+-- The files to run. A C test may be named by its source; it runs the program built from it. nil and
+-- a message where a name leads to none.
+local function collect(build, wanted)
+  if #wanted == 0 then return files_below(build, "spec") end
   local files = {}
   for _, path in ipairs(wanted) do
     local name = path:match("([^/]+)%.c$")
-    files[#files + 1] = name and build .. "/spec/c/" .. name or path
+    if not is_there(path) then return nil, ("test: no such file or folder: %s"):format(path) end
+    local found = is_there(path .. "/.") and files_below(build, path)
+      or { name and build .. "/spec/c/" .. name or path }
+    if #found == 0 then return nil, ("test: no spec and no C test below %s"):format(path) end
+    table.move(found, 1, #found, #files + 1, files)
   end
   return files
 end
@@ -213,7 +230,11 @@ local function short(build, file)
 end
 
 local function main(build, wanted)
-  local files = collect(build, wanted)
+  local files, wrong = collect(build, wanted)
+  if not files then
+    io.stderr:write(wrong, "\n")
+    return false
+  end
   local dir = lines_of("mktemp -d")[1]
   local list = dir .. "/files"
   write_all(list, table.concat(files, "\0"))
