@@ -38,7 +38,7 @@ static int refused(lua_State *L, lt_bind *b, lt_frame frame) {
 }
 
 /* dist.join{comm =, rank =, size =, local_rank =, local_size =, main_address =, options =,
-   timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
+   network =, timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
 static int join(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_launch_options o = lt_check_launch(L, b, 1);
@@ -53,6 +53,7 @@ static int join(lua_State *L) {
                                .options = lt_field_text(L, 1, "options")};
   o.ranks = place.size;
   o.owns_process = lt_field_flag(L, 1, "owns_process");
+  o.network = lt_field_text(L, 1, "network");
   o.takes_seed = b->seed_untold;
   lt_frame frame = lt_begin(L, b, 0);
   const lt_comm_ops *ops = load(L, b, name);

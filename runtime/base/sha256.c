@@ -1,4 +1,4 @@
-/* runtime/base/sha256.c: SHA-256, with the names of FIPS 180-4. */
+/* runtime/base/sha256.c: SHA-256, with the names of FIPS 180-4; HMAC over it. */
 #include "base/sha256.h"
 
 #include <string.h>
@@ -77,4 +77,24 @@ void lt_sha256_end(lt_sha256 *s, uint8_t digest[LT_SHA256_BYTES]) {
   lt_sha256_take(s, length, sizeof length);
   for (int i = 0; i < LT_SHA256_BYTES; i++)
     digest[i] = (uint8_t)(s->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+/* H(key ^ pad, data) */
+static void keyed(const uint8_t key[LT_SHA256_BLOCK], uint8_t pad, const void *data, size_t n,
+                  uint8_t digest[LT_SHA256_BYTES]) {
+  lt_sha256 s;
+  uint8_t block[LT_SHA256_BLOCK];
+  for (int i = 0; i < LT_SHA256_BLOCK; i++) block[i] = key[i] ^ pad;
+  lt_sha256_begin(&s);
+  lt_sha256_take(&s, block, sizeof block);
+  lt_sha256_take(&s, data, n);
+  lt_sha256_end(&s, digest);
+}
+
+void lt_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t n,
+                    uint8_t digest[LT_SHA256_BYTES]) {
+  uint8_t padded[LT_SHA256_BLOCK] = {0}, inner[LT_SHA256_BYTES];
+  memcpy(padded, key, key_bytes);
+  keyed(padded, 0x36, data, n, inner);
+  keyed(padded, 0x5c, inner, sizeof inner, digest);
 }

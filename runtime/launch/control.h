@@ -9,8 +9,10 @@
 #include "comm/pulse.h"
 
 typedef enum lt_message_kind {
-  LT_SAY_HELLO,   /* leaf, over TCP: rank and token */
-  LT_SAY_WELCOME, /* hub: this connection is now the one */
+  LT_SAY_HELLO,     /* leaf, over TCP: its rank, the number of the call, a challenge */
+  LT_SAY_CHALLENGE, /* hub: its proof, and a challenge of its own (handshake.h) */
+  LT_SAY_PROOF,     /* leaf: its proof */
+  LT_SAY_WELCOME,   /* hub: this connection is now the one */
   LT_SAY_READY,   /* hub: all ranks are connected */
   LT_SAY_BEAT,    /* both, once a second: what the rank does; a leaf that waits: lt_issued */
   LT_SAY_REPORT,  /* leaf: a failure, before it unwinds */
@@ -42,7 +44,6 @@ typedef struct lt_message {
   uint16_t unused;
   int32_t rank; /* sender; in verdicts the rank that is named */
   int32_t status; /* of the job; in HELLO the number of the call */
-  uint64_t token[2];
   lt_state state;
   char text[LT_VERDICT_TEXT];
 } lt_message;

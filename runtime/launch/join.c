@@ -29,12 +29,10 @@ typedef struct card {
   uint32_t unused;
   uint64_t id; /* of rank 0: names the job */
   cpu_set_t cores;
-  uint64_t seed;                      /* of its random numbers */
-  uint64_t token[2];                  /* of rank 0 */
-  lt_address addresses[LT_ADDRESSES]; /* of rank 0 */
+  uint64_t seed; /* of its random numbers */
 } card;
 
-static bool make_card(lt_ctx *c, lt_world *w, card *own) {
+static void make_card(lt_ctx *c, const lt_world *w, card *own) {
   memset(own, 0, sizeof *own);
   snprintf(own->host, sizeof own->host, "%s", w->host);
   own->pid = (int32_t)getpid();
@@ -47,7 +45,6 @@ static bool make_card(lt_ctx *c, lt_world *w, card *own) {
   struct stat net;
   if (stat("/proc/self/ns/net", &net) == 0) own->net = (uint64_t)net.st_ino;
   if (sched_getaffinity(0, sizeof own->cores, &own->cores) != 0) CPU_ZERO(&own->cores);
-  return w->info.rank > 0 || lt_star_listen(c, w->star, own->addresses, own->token);
 }
 
 static bool same_node(const card *a, const card *b) {
@@ -88,43 +85,60 @@ static void share_cores(lt_ctx *c, lt_world *w, const card *cards) {
   lt_group_set_crowded(w->group, sharers > cores);
 }
 
-/* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
-static void dial_hub(lt_world *w, const card *cards) {
-  lt_address to[LT_ADDRESSES];
-  const card *own = &cards[w->info.rank], *hub = &cards[0];
-  bool here = strcmp(own->boot, hub->boot) == 0 && own->net == hub->net;
-  memset(to, 0, sizeof to);
-  if (here)
-    to[0] = hub->addresses[0];
-  else
-    memcpy(to, hub->addresses + 1, (LT_ADDRESSES - 1) * sizeof *to);
-  lt_star_dial(w->star, to, hub->token);
-}
-
-static bool exchange(lt_ctx *c, lt_world *w, card *cards) {
-  card own;
-  if (!make_card(c, w, &own)) return false;
-  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_ALL_GATHER, 0, &own, sizeof own, NULL, NULL,
+/* Bytes of each rank, of the same size. */
+static bool exchange(lt_ctx *c, lt_world *w, const void *own, size_t bytes, void *all) {
+  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_ALL_GATHER, 0, own, (int64_t)bytes, NULL, NULL,
                                 (lt_origin){.file = "joining the world"});
   bool good = work != NULL && lt_work_wait(c, work);
   for (int r = 0; good && r < w->info.size; r++) {
     int64_t n = 0;
-    const void *bytes = lt_work_bytes(work, r, &n);
-    good = n == (int64_t)sizeof own ||
+    const void *from = lt_work_bytes(work, r, &n);
+    good = n == (int64_t)bytes ||
            lt_fail(c, LT_ERANKS, "%s: rank %d is another ltrain", w->what, r);
-    if (good) memcpy(&cards[r], bytes, sizeof own);
+    if (good) memcpy((char *)all + (size_t)r * bytes, from, bytes);
   }
   if (work != NULL) lt_work_release(c, work);
   return good;
 }
 
-static bool connect_all(lt_ctx *c, lt_world *w, const card *cards) {
-  if (w->info.rank > 0) dial_hub(w, cards);
+static bool share_network(const card *a, const card *b) {
+  return strcmp(a->boot, b->boot) == 0 && a->net == b->net;
+}
+
+/* Rank 0 listens, where the others can reach it and nowhere else, and tells them. */
+static bool open_star(lt_ctx *c, lt_world *w, const card *cards, const char *network,
+                      lt_star_card *star) {
+  bool alone = true;
+  for (int r = 1; r < w->info.size; r++) alone = alone && share_network(&cards[0], &cards[r]);
+  memset(star, 0, sizeof *star);
+  if (w->info.rank == 0) lt_address_find(star->addresses, alone, network);
+  if (w->info.rank == 0 && !lt_star_listen(c, w->star, star)) return false;
+  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_BROADCAST, 0, star, sizeof *star, NULL, NULL,
+                                (lt_origin){.file = "joining the world"});
+  bool good = work != NULL && lt_work_wait(c, work);
+  int64_t n = 0;
+  const void *from = good ? lt_work_bytes(work, 0, &n) : NULL;
+  if (good && n == (int64_t)sizeof *star) memcpy(star, from, sizeof *star);
+  if (work != NULL) lt_work_release(c, work);
+  return good;
+}
+
+/* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
+static void dial_hub(lt_world *w, const card *cards, lt_star_card star) {
+  lt_address none = {.bytes = 0};
+  bool here = share_network(&cards[w->info.rank], &cards[0]);
+  for (int i = 0; i < LT_ADDRESSES; i++)
+    if (here != (i == 0)) star.addresses[i] = none;
+  lt_star_dial(w->star, &star);
+}
+
+static bool connect_all(lt_ctx *c, lt_world *w, const card *cards, const lt_star_card *star) {
+  if (w->info.rank > 0) dial_hub(w, cards, *star);
   lt_news_wait(w, LT_NEWS_READY | LT_NEWS_VERDICT, -1, true);
   if ((atomic_load(&w->news) & LT_NEWS_READY) != 0) return true;
   const lt_verdict *v = lt_world_verdict(w);
   char to[512];
-  lt_address_text(cards[0].addresses, to, sizeof to);
+  lt_address_text(star->addresses, to, sizeof to);
   return lt_fail(c, LT_ERANKS, "%s: no control channel to rank 0 on %s (%s): %s", w->what,
                  cards[0].host, to, v != NULL ? v->text : "cancelled");
 }
@@ -133,13 +147,16 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   size_t bytes = (size_t)w->info.size * sizeof(card);
   card *cards = lt_alloc(c, bytes);
   w->host_names = lt_alloc(c, (size_t)w->info.size * sizeof *w->host_names);
-  bool good = lt_ok(c) && exchange(c, w, cards);
+  card own;
+  lt_star_card star;
+  make_card(c, w, &own);
+  bool good = lt_ok(c) && exchange(c, w, &own, sizeof own, cards);
   if (good) {
     if (o->folder == NULL) lt_world_name_job(w, cards[0].id);
     if (o->takes_seed) c->rng.seed = cards[0].seed;
     place_ranks(w, cards);
     share_cores(c, w, cards);
-    good = connect_all(c, w, cards);
+    good = open_star(c, w, cards, o->network, &star) && connect_all(c, w, cards, &star);
   }
   lt_free(c, cards, bytes);
   return good;

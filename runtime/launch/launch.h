@@ -20,6 +20,7 @@ typedef struct lt_launch_options {
   const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
   bool fork_with_threads; /* a host with threads of its own takes the risk */
   bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
+  const char *network;    /* addresses of the launcher's, with commas; NULL: not told (joined) */
   bool takes_seed;        /* the ctx's seed was drawn: rank 0's replaces it (joined ranks) */
   /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
      end soon. (optional) */

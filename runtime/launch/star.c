@@ -2,164 +2,111 @@
 
    After a silent cut TCP itself stays silent for longer than the cut lasted, so a rank that hears
    nothing for some seconds dials a fresh connection every second, and rank 0 takes the newest one
-   whose caller knows the token. What was said on the old one is said again.
+   whose caller proves that it knows the token. What was said on the old one is said again.
 
    Several calls of a rank may get through at once, in any order, some of them given up. So calls
    are numbered, and both sides leave a connection only for a call of a higher number: in the end
    they are on the same one. */
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "launch/world.h"
 
-enum { SILENT_S = 3, STRANGER_S = 10, ENDED_PAUSE_MS = 200, BACKLOG = 256 };
+enum { SILENT_S = 3, STRANGER_S = 10, CROWDED_S = 1, ENDED_PAUSE_MS = 200 };
+
+/* A connection on which not both ends have proved who they are. */
+typedef struct stranger {
+  lt_channel link;
+  int64_t since_ns;
+  lt_handshake greeting;
+  bool challenged; /* by rank 0, which of two ends proves itself first */
+} stranger;
 
 struct lt_star {
-  int listen_fd;
-  uint64_t token[2];
-  lt_address addresses[LT_ADDRESSES];
-  _Atomic bool known; /* the addresses and the token are */
+  int listen_fds[LT_ADDRESSES];
+  lt_star_card card;
+  _Atomic bool known; /* the card is */
   unsigned round;
-  int64_t dialled_ns;                 /* when the last round was */
-  int32_t calls, taken;               /* the number of our last call, and of the one we are on */
-  lt_channel strangers[LT_STRANGERS]; /* callers that have not said who they are; our own calls */
-  int32_t numbers[LT_STRANGERS];      /* of our own calls */
-  int64_t since_ns[LT_STRANGERS];
+  int64_t dialled_ns;               /* when the last round was */
+  int32_t calls, taken;             /* the number of our last call, and of the one we are on */
+  stranger strangers[LT_STRANGERS]; /* callers; elsewhere our own calls */
+  bool told;                        /* that somebody was refused */
 };
 
 lt_star *lt_star_new(lt_ctx *c) {
   lt_star *s = lt_alloc(c, sizeof *s);
   if (s == NULL) return NULL;
-  s->listen_fd = -1;
-  for (int i = 0; i < LT_STRANGERS; i++) s->strangers[i].fd = -1;
+  for (int i = 0; i < LT_ADDRESSES; i++) s->listen_fds[i] = -1;
+  for (int i = 0; i < LT_STRANGERS; i++) s->strangers[i].link.fd = -1;
   return s;
 }
 
 void lt_star_release(lt_ctx *c, lt_star *s) {
   if (s == NULL) return;
-  for (int i = 0; i < LT_STRANGERS; i++) lt_channel_close(&s->strangers[i]);
-  if (s->listen_fd >= 0) close(s->listen_fd);
+  for (int i = 0; i < LT_STRANGERS; i++) lt_channel_close(&s->strangers[i].link);
+  for (int i = 0; i < LT_ADDRESSES; i++)
+    if (s->listen_fds[i] >= 0) close(s->listen_fds[i]);
   lt_free(c, s, sizeof *s);
 }
 
-/* ---- addresses ---- */
-
-static lt_address address_of(const struct sockaddr *from, in_port_t port) {
-  lt_address a = {.bytes = 0};
-  if (from->sa_family == AF_INET) {
-    struct sockaddr_in v4 = *(const struct sockaddr_in *)(const void *)from;
-    v4.sin_port = port;
-    a.bytes = sizeof v4;
-    memcpy(a.address, &v4, sizeof v4);
-  } else if (from->sa_family == AF_INET6) {
-    struct sockaddr_in6 v6 = *(const struct sockaddr_in6 *)(const void *)from;
-    if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) return a;
-    v6.sin6_port = port;
-    a.bytes = sizeof v6;
-    memcpy(a.address, &v6, sizeof v6);
-  }
-  return a;
-}
-
-/* The loopback's first, then those of the interfaces that are up. */
-static void find_addresses(lt_address *addresses, in_port_t port) {
-  struct sockaddr_in loop = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  memset(addresses, 0, LT_ADDRESSES * sizeof *addresses);
-  addresses[0] = address_of((struct sockaddr *)&loop, port);
-  struct ifaddrs *all;
-  if (getifaddrs(&all) != 0) return;
-  int n = 1;
-  for (const struct ifaddrs *i = all; i != NULL && n < LT_ADDRESSES; i = i->ifa_next) {
-    bool good = i->ifa_addr != NULL && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK);
-    if (good) addresses[n] = address_of(i->ifa_addr, port);
-    if (good && addresses[n].bytes > 0) n++;
-  }
-  freeifaddrs(all);
-}
-
-void lt_address_text(const lt_address *addresses, char *text, size_t size) {
-  size_t used = 0;
-  text[0] = 0;
-  for (int i = 0; i < LT_ADDRESSES; i++) {
-    char host[64], port[16];
-    const lt_address *a = &addresses[i];
-    if (a->bytes == 0 || used + 96 > size) continue;
-    if (getnameinfo((const struct sockaddr *)(const void *)a->address, a->bytes, host, sizeof host,
-                    port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-      continue;
-    used += (size_t)snprintf(text + used, size - used, "%s%s port %s", used > 0 ? ", " : "", host,
-                             port);
-  }
-}
-
-/* IPv6 that takes IPv4 too, or IPv4 alone where there is no IPv6. */
-static int listening(in_port_t *port) {
-  int off = 0, kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
-  struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
-  socklen_t n6 = sizeof v6, n4 = sizeof v4;
-  int fd = socket(AF_INET6, kind, 0);
-  if (fd >= 0) {
-    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, (struct sockaddr *)&v6, n6) == 0 && listen(fd, BACKLOG) == 0 &&
-        getsockname(fd, (struct sockaddr *)&v6, &n6) == 0) {
-      *port = v6.sin6_port;
-      return fd;
-    }
-    close(fd);
-  }
-  fd = socket(AF_INET, kind, 0);
-  if (fd >= 0 && bind(fd, (struct sockaddr *)&v4, n4) == 0 && listen(fd, BACKLOG) == 0 &&
-      getsockname(fd, (struct sockaddr *)&v4, &n4) == 0) {
-    *port = v4.sin_port;
-    return fd;
-  }
-  if (fd >= 0) close(fd);
-  return -1;
-}
-
-bool lt_star_listen(lt_ctx *c, lt_star *s, lt_address *addresses, uint64_t *token) {
-  in_port_t port;
-  s->listen_fd = listening(&port);
-  if (s->listen_fd < 0)
+bool lt_star_listen(lt_ctx *c, lt_star *s, lt_star_card *card) {
+  if (!lt_address_listen(card->addresses, s->listen_fds))
     return lt_fail(c, LT_EIO, "launch: no port for the control channel: %s", strerror(errno));
-  if (getrandom(s->token, sizeof s->token, 0) != (ssize_t)sizeof s->token)
+  if (!lt_random_bytes(card->token, sizeof card->token))
     return lt_fail(c, LT_EIO, "launch: no random bytes: %s", strerror(errno));
-  memcpy(token, s->token, sizeof s->token);
-  find_addresses(addresses, port);
+  s->card = *card;
   return true;
 }
 
-void lt_star_dial(lt_star *s, const lt_address *addresses, const uint64_t *token) {
-  memcpy(s->addresses, addresses, sizeof s->addresses);
-  memcpy(s->token, token, sizeof s->token);
+void lt_star_dial(lt_star *s, const lt_star_card *card) {
+  s->card = *card;
   atomic_store(&s->known, true);
+}
+
+/* Somebody at the other end is not of this job. */
+static void refuse(lt_world *w, stranger *who) {
+  char from[96], text[256];
+  if (!w->star->told && w->owns_process) {
+    lt_address_peer_text(who->link.fd, from, sizeof from);
+    snprintf(text, sizeof text,
+             "%s: refused a connection %s %s: it does not know the token of this job", w->what,
+             w->info.rank == 0 ? "from" : "to", from);
+    lt_watchdog_print(w, text);
+    w->star->told = true;
+  }
+  lt_channel_close(&who->link);
 }
 
 /* ---- rank 0 ---- */
 
-static void welcome_stranger(lt_star *s, int fd, int64_t now) {
-  int one = 1, oldest = 0;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+/* A place for one more: a free one, or that of the one that has said nothing for long. */
+static stranger *place_of(lt_star *s, int64_t now) {
+  stranger *oldest = &s->strangers[0];
   for (int i = 0; i < LT_STRANGERS; i++) {
-    if (!lt_channel_is_open(&s->strangers[i])) {
-      oldest = i;
-      break;
-    }
-    if (s->since_ns[i] < s->since_ns[oldest]) oldest = i;
+    stranger *k = &s->strangers[i];
+    if (!lt_channel_is_open(&k->link)) return k;
+    if (k->since_ns < oldest->since_ns) oldest = k;
   }
-  lt_channel_close(&s->strangers[oldest]);
-  lt_channel_open(&s->strangers[oldest], fd, true);
-  s->since_ns[oldest] = now;
+  return now - oldest->since_ns > (int64_t)CROWDED_S * LT_SECOND ? oldest : NULL;
+}
+
+/* Those for whom there is no place yet wait where they are. */
+static void welcome_strangers(lt_star *s, int listen_fd, int64_t now) {
+  int one = 1;
+  for (stranger *k; listen_fd >= 0 && (k = place_of(s, now)) != NULL;) {
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    lt_channel_close(&k->link);
+    lt_channel_open(&k->link, fd, true);
+    k->since_ns = now;
+    k->challenged = false;
+  }
 }
 
 static void say_to(lt_world *w, lt_peer *p, lt_message_kind kind) {
@@ -169,13 +116,13 @@ static void say_to(lt_world *w, lt_peer *p, lt_message_kind kind) {
 }
 
 /* The newest connection of a rank counts; it may have missed what was told on the old one. */
-static void adopt(lt_world *w, int rank, lt_channel *stranger) {
-  lt_peer *p = &w->peers[rank];
+static void adopt(lt_world *w, stranger *who) {
+  lt_peer *p = &w->peers[who->greeting.rank];
   uint32_t news = atomic_load(&w->news);
   lt_channel_close(&p->link);
-  p->link = *stranger;
-  p->call = w->in.status;
-  stranger->fd = -1;
+  p->link = who->link;
+  p->call = who->greeting.call;
+  who->link.fd = -1;
   p->ended_ns = p->silent_ns = 0;
   say_to(w, p, LT_SAY_WELCOME);
   if ((news & LT_NEWS_READY) != 0) say_to(w, p, LT_SAY_READY);
@@ -195,56 +142,76 @@ static void all_ready(lt_world *w) {
   lt_news_tell(w, LT_NEWS_READY);
 }
 
-static bool is_ours(const lt_world *w, const lt_message *m) {
-  const uint64_t *token = w->star->token;
-  uint64_t difference = (m->token[0] ^ token[0]) | (m->token[1] ^ token[1]);
-  return m->kind == LT_SAY_HELLO && difference == 0 && m->rank > 0 && m->rank < w->n_peers &&
-         !w->peers[m->rank].gone && m->status > w->peers[m->rank].call;
+static bool is_wanted(const lt_world *w, const lt_handshake *h) {
+  return !w->peers[h->rank].gone && h->call > w->peers[h->rank].call;
+}
+
+static void challenge(lt_world *w, stranger *who) {
+  lt_handshake *h = &who->greeting;
+  if (!lt_hear_hello(&w->in, h) || h->rank <= 0 || h->rank >= w->n_peers) {
+    refuse(w, who);
+    return;
+  }
+  if (!is_wanted(w, h) || !lt_random_bytes(h->hub, sizeof h->hub)) {
+    lt_channel_close(&who->link);
+    return;
+  }
+  lt_say_challenge(&w->out, h, w->star->card.token);
+  lt_channel_send(&who->link, &w->out);
+  who->challenged = true;
+}
+
+static void hear_stranger(lt_world *w, stranger *who) {
+  lt_channel_flush(&who->link);
+  if (lt_channel_receive(&who->link, &w->in) == LT_GOT_MESSAGE) {
+    if (!who->challenged)
+      challenge(w, who);
+    else if (!lt_hear_proof(&w->in, &who->greeting, w->star->card.token))
+      refuse(w, who);
+    else if (is_wanted(w, &who->greeting))
+      adopt(w, who);
+    else
+      lt_channel_close(&who->link);
+  } else if (w->now_ns - who->since_ns > (int64_t)STRANGER_S * LT_SECOND) {
+    lt_channel_close(&who->link);
+  }
 }
 
 static void hub_turn(lt_world *w) {
   lt_star *s = w->star;
-  for (int fd; (fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
-    welcome_stranger(s, fd, w->now_ns);
-  for (int i = 0; i < LT_STRANGERS; i++) {
-    lt_channel *ch = &s->strangers[i];
-    lt_received got = lt_channel_receive(ch, &w->in);
-    if (got == LT_GOT_MESSAGE && is_ours(w, &w->in))
-      adopt(w, w->in.rank, ch);
-    else if (got == LT_GOT_MESSAGE || w->now_ns - s->since_ns[i] > (int64_t)STRANGER_S * LT_SECOND)
-      lt_channel_close(ch);
-  }
+  for (int i = 0; i < LT_ADDRESSES; i++) welcome_strangers(s, s->listen_fds[i], w->now_ns);
+  for (int i = 0; i < LT_STRANGERS; i++) hear_stranger(w, &s->strangers[i]);
   all_ready(w);
 }
 
 /* ---- the others ---- */
 
-static void dial_one(lt_world *w, int i, const lt_address *a) {
-  lt_channel *ch = &w->star->strangers[i];
+static void dial_one(lt_world *w, stranger *call, const lt_address *a) {
   const struct sockaddr *to = (const struct sockaddr *)(const void *)a->address;
+  lt_handshake *h = &call->greeting;
   int one = 1, fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  if (connect(fd, to, a->bytes) != 0 && errno != EINPROGRESS) {
+  *h = (lt_handshake){.rank = w->info.rank, .call = ++w->star->calls};
+  if (!lt_random_bytes(h->leaf, sizeof h->leaf) ||
+      (connect(fd, to, a->bytes) != 0 && errno != EINPROGRESS)) {
     close(fd);
     return;
   }
-  lt_channel_open(ch, fd, true);
-  w->star->numbers[i] = ++w->star->calls;
-  w->out = (lt_message){.kind = LT_SAY_HELLO, .rank = w->info.rank, .status = w->star->numbers[i]};
-  memcpy(w->out.token, w->star->token, sizeof w->out.token);
-  lt_message_size(&w->out, 0);
-  lt_channel_send(ch, &w->out);
+  lt_channel_open(&call->link, fd, true);
+  call->challenged = false;
+  lt_say_hello(&w->out, h);
+  lt_channel_send(&call->link, &w->out);
 }
 
 /* All addresses at once. A call may take three rounds. */
 static void dial(lt_world *w) {
   lt_star *s = w->star;
-  int row = (int)(s->round++ % (LT_STRANGERS / LT_ADDRESSES)) * LT_ADDRESSES;
+  stranger *row = s->strangers + s->round++ % (LT_STRANGERS / LT_ADDRESSES) * LT_ADDRESSES;
   s->dialled_ns = w->now_ns;
   for (int i = 0; i < LT_ADDRESSES; i++) {
-    lt_channel_close(&s->strangers[row + i]);
-    if (s->addresses[i].bytes > 0) dial_one(w, row + i, &s->addresses[i]);
+    lt_channel_close(&row[i].link);
+    if (s->card.addresses[i].bytes > 0) dial_one(w, &row[i], &s->card.addresses[i]);
   }
 }
 
@@ -257,31 +224,41 @@ static bool shall_dial(const lt_world *w) {
 }
 
 /* Older calls are in vain now; younger ones may be what rank 0 takes yet. */
-static void take(lt_world *w, int i) {
+static void take(lt_world *w, stranger *call) {
   lt_star *s = w->star;
   lt_peer *hub = &w->peers[0];
   lt_channel_close(&hub->link);
-  hub->link = s->strangers[i];
-  s->strangers[i].fd = -1;
-  s->taken = s->numbers[i];
+  hub->link = call->link;
+  call->link.fd = -1;
+  s->taken = call->greeting.call;
   hub->ended_ns = hub->silent_ns = 0;
   for (int k = 0; k < LT_STRANGERS; k++)
-    if (s->numbers[k] < s->taken) lt_channel_close(&s->strangers[k]);
+    if (s->strangers[k].greeting.call < s->taken) lt_channel_close(&s->strangers[k].link);
   lt_leaf_say_again(w);
   lt_watchdog_receive(w, 0);
+}
+
+static void hear_call(lt_world *w, stranger *call) {
+  lt_channel_flush(&call->link);
+  if (lt_channel_receive(&call->link, &w->in) != LT_GOT_MESSAGE) return;
+  if (!call->challenged) {
+    if (!lt_hear_challenge(&w->in, &call->greeting, w->star->card.token)) {
+      refuse(w, call);
+      return;
+    }
+    call->challenged = true;
+    lt_say_proof(&w->out, &call->greeting, w->star->card.token);
+    lt_channel_send(&call->link, &w->out);
+  } else if (w->in.kind == LT_SAY_WELCOME && call->greeting.call > w->star->taken) {
+    take(w, call);
+  }
 }
 
 static void leaf_turn(lt_world *w) {
   lt_star *s = w->star;
   if (!atomic_load(&s->known) || w->peers[0].gone) return;
   if (shall_dial(w)) dial(w);
-  for (int i = 0; i < LT_STRANGERS; i++) {
-    lt_channel *ch = &s->strangers[i];
-    lt_channel_flush(ch);
-    if (lt_channel_receive(ch, &w->in) == LT_GOT_MESSAGE && w->in.kind == LT_SAY_WELCOME &&
-        s->numbers[i] > s->taken)
-      take(w, i);
-  }
+  for (int i = 0; i < LT_STRANGERS; i++) hear_call(w, &s->strangers[i]);
 }
 
 /* ---- both ---- */
@@ -310,9 +287,12 @@ const char *lt_star_lost(lt_world *w, const lt_channel *ch) {
 
 int lt_star_polls(lt_world *w, int n) {
   lt_star *s = w->star;
-  if (s->listen_fd >= 0) w->polls[n++] = (struct pollfd){.fd = s->listen_fd, .events = POLLIN};
+  bool room = place_of(s, w->now_ns) != NULL;
+  for (int i = 0; i < LT_ADDRESSES && room; i++)
+    if (s->listen_fds[i] >= 0)
+      w->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
   for (int i = 0; i < LT_STRANGERS; i++) {
-    const lt_channel *ch = &s->strangers[i];
+    const lt_channel *ch = &s->strangers[i].link;
     short out = lt_channel_is_full(ch) ? POLLOUT : 0;
     if (ch->fd >= 0) w->polls[n++] = (struct pollfd){.fd = ch->fd, .events = (short)(POLLIN | out)};
   }

@@ -189,7 +189,7 @@ bool lt_world_open(lt_ctx *c, lt_world *w) {
   w->n_peers = n;
   w->peers = lt_alloc(c, (size_t)n * sizeof *w->peers);
   lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
-  w->n_polls = 2 * n + 2 + LT_STRANGERS;
+  w->n_polls = 2 * n + 1 + LT_ADDRESSES + LT_STRANGERS;
   w->polls = lt_alloc(c, (size_t)w->n_polls * sizeof *w->polls);
   w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
   w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);

@@ -11,13 +11,14 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "launch/control.h"
+#include "launch/address.h"
+#include "launch/handshake.h"
 #include "launch/launch.h"
 
 enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
 enum { LT_HEARD_S = 3 }; /* three beats: silent for longer, a rank may be stopped */
 enum { LT_SAVE_S = 30 }; /* for a save by rank 0 that is under way when all end */
-enum { LT_ADDRESSES = 8, LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
+enum { LT_STRANGERS = 3 * LT_ADDRESSES, LT_TAG_LINE = 4096 };
 
 /* What the main thread asks of the watchdog; bits that are never taken back. */
 typedef enum lt_ask {
@@ -255,22 +256,20 @@ bool lt_tags_start(lt_ctx *c, lt_tags *t);
 void lt_tags_release(lt_ctx *c, lt_tags *t);
 
 /* star.c: TCP between joined ranks. Rank 0 listens, the others dial. */
-typedef struct lt_address {
-  uint32_t bytes;            /* of the address; 0: none */
-  unsigned char address[28]; /* a sockaddr_in or sockaddr_in6 */
-} lt_address;
 lt_star *lt_star_new(lt_ctx *c);
 void lt_star_release(lt_ctx *c, lt_star *s);
-/* Rank 0: listen; the addresses under which this host may be reached from another, the loopback's
-   first, and the token that a caller must know. */
-bool lt_star_listen(lt_ctx *c, lt_star *s, lt_address *addresses, uint64_t *token);
+/* Where rank 0 listens, and what callers have to know. */
+typedef struct lt_star_card {
+  lt_address addresses[LT_ADDRESSES];
+  unsigned char token[LT_TOKEN_BYTES];
+} lt_star_card;
+/* Rank 0: listen under the card's addresses, fill in their ports and the token. */
+bool lt_star_listen(lt_ctx *c, lt_star *s, lt_star_card *card);
 /* Elsewhere: dial these from now on. */
-void lt_star_dial(lt_star *s, const lt_address *addresses, const uint64_t *token);
+void lt_star_dial(lt_star *s, const lt_star_card *card);
 void lt_star_turn(lt_world *w);
 int lt_star_polls(lt_world *w, int n);
 /* Why the rank at the other end may be lost; sets cut_off. */
 const char *lt_star_lost(lt_world *w, const lt_channel *ch);
-/* "10.0.0.1 port 4321, ..." */
-void lt_address_text(const lt_address *addresses, char *text, size_t size);
 
 #endif

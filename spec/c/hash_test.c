@@ -141,9 +141,36 @@ static void order_and_pairs_count(void **state) {
   assert_true(lt_hash_bytes(a, sizeof a, 0) != lt_hash_bytes(a, sizeof a, 1));
 }
 
+/* RFC 4231, cases 1, 2 and 3. */
+static void hmac_is_that_of_the_standard(void **state) {
+  (void)state;
+  char first[20], key[20], data[50], text[65];
+  memset(first, 0x0b, sizeof first);
+  memset(key, 0xaa, sizeof key);
+  memset(data, 0xdd, sizeof data);
+  const struct {
+    const char *key, *data;
+    size_t key_bytes, n;
+    const char *digest;
+  } vectors[] = {
+      {first, "Hi There", 20, 8,
+       "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+      {"Jefe", "what do ya want for nothing?", 4, 28,
+       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+      {key, data, 20, 50, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+  };
+  for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++) {
+    uint8_t digest[LT_SHA256_BYTES];
+    lt_hmac_sha256(vectors[k].key, vectors[k].key_bytes, vectors[k].data, vectors[k].n, digest);
+    for (int i = 0; i < LT_SHA256_BYTES; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
+    assert_string_equal(text, vectors[k].digest);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sha256_is_that_of_the_standard),
+      cmocka_unit_test(hmac_is_that_of_the_standard),
       cmocka_unit_test(sha256_does_not_depend_on_the_parts),
       cmocka_unit_test(hashes_differ_where_bytes_do),
       cmocka_unit_test(pairs_of_bits_count),

@@ -56,6 +56,15 @@ describe("clusters.detect", function()
     end
   end)
 
+  it("knows the launcher's own addresses", function()
+    local function network(variables) return (detect(variables):network()) end
+    assert.is_nil(network {})
+    assert.is_nil(network(OMPI))
+    assert.equal("10.0.0.1,10.1.0.1,fd00::2", network(with(OMPI, { OMPI_MCA_orte_hnp_uri =
+      "105906176.0;tcp://10.0.0.1,10.1.0.1:41611;tcp6://[fd00::2]:45017" })))
+    assert.equal("10.0.0.1", network(with(STEP, { SLURM_LAUNCH_NODE_IPADDR = "10.0.0.1" })))
+  end)
+
   it("knows ranks of mpirun", function()
     local e, evidence = detect(OMPI)
     assert.equal("MPI", e.name)

@@ -67,6 +67,28 @@ describe("ranks of mpirun", function()
     end
   end)
 
+  test("of one machine are heard by rank 0 on its loopback alone", function()
+    local status, output = mpirun(2, [[
+      local sockets, heard = {}, {}
+      local all <close> = io.popen(("ls -l /proc/%d/fd"):format(lt.runtime.pid()))
+      for line in all:lines() do sockets[line:match "socket:%[(%d+)%]" or 0] = true end
+      for _, name in ipairs {"tcp", "tcp6"} do
+        for line in io.lines("/proc/self/net/" .. name) do
+          local address, inode =
+            line:match "^%s*%d+: (%x+):%x+ %S+ 0A %S+ %S+ %S+%s+%d+%s+%d+ (%d+)"
+          if sockets[inode] then heard[#heard + 1] = address end
+        end
+      end
+      table.sort(heard)
+      local lists = lt.dist.gather(table.concat(heard, " "))
+      if lists then print(table.concat(lists, "\n")) end
+    ]], "run")
+    assert.equal(0, status, output)
+    local first, second = output:match "^([^\n]*)\n([^\n]*)\n$"
+    -- Beside Open MPI's own, which all have.
+    assert.equal(tostring(second) .. " 0100007F", first, output)
+  end)
+
   test("draw the same numbers when nobody gives a seed, and others in the next job", function()
     local seen = {}
     for job = 1, 2 do

@@ -45,6 +45,15 @@ function MPI:main_address()
   return self:variable "MASTER_ADDR" or self:num_nodes() == 1 and "127.0.0.1" or nil
 end
 
+-- Where mpirun itself listens: "1234.0;tcp://10.0.0.1,10.1.0.1:4321;tcp6://[fd00::2]:4321".
+function MPI:network()
+  local list = {}
+  for address in (self:variable "OMPI_MCA_orte_hnp_uri" or ""):gmatch "tcp6?://%[?([%x.:,]+)" do
+    list[#list + 1] = address:match "^([%d.,]+):%d+$" or address
+  end
+  return #list > 0 and table.concat(list, ",") or nil
+end
+
 function MPI:refusal()
   if is_open(self) then return nil end
   local size = self:world_size()

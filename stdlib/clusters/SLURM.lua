@@ -62,6 +62,9 @@ function SLURM:main_port()
   return self:integer "MASTER_PORT" or job and 15000 + job % 10000
 end
 
+--- srun's machine.
+function SLURM:network() return self:variable "SLURM_LAUNCH_NODE_IPADDR" end
+
 local function has_pmix(self)
   return self:variable "PMIX_RANK" ~= nil or self:variable "PMIX_NAMESPACE" ~= nil
 end

@@ -29,7 +29,7 @@ return function(environment, options)
   local ok, message = c.dist.join {
     comm = environment.comm, rank = environment:global_rank(), size = environment:world_size(),
     local_rank = environment:local_rank(), main_address = address_of(environment),
-    owns_process = o.owns_process,
+    network = environment:network(), owns_process = o.owns_process,
   }
   if not ok then return nil, ("%s: %s"):format(environment.name or "cluster", message) end
   return true

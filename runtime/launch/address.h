@@ -1,0 +1,31 @@
+/* runtime/launch/address.h: under which addresses rank 0 listens. */
+#ifndef LT_LAUNCH_ADDRESS_H
+#define LT_LAUNCH_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LT_ADDRESSES = 8 };
+
+typedef struct lt_address {
+  uint32_t bytes;            /* of the address; 0: none */
+  unsigned char address[28]; /* a sockaddr_in or sockaddr_in6 */
+} lt_address;
+
+/* The addresses of this host, the loopback's first. Behind it, unless `alone` (all ranks are here):
+   those in the networks of the addresses in `network`, a list with commas (NULL: not told); where
+   there is none, those of all interfaces that are up. */
+void lt_address_find(lt_address addresses[LT_ADDRESSES], bool alone, const char *network);
+
+/* Listen under each of them: the descriptors, and the ports into the addresses. Those that cannot
+   be had become none; false when none is left, with errno. */
+bool lt_address_listen(lt_address addresses[LT_ADDRESSES], int fds[LT_ADDRESSES]);
+
+/* "10.0.0.1 port 4321, ..." */
+void lt_address_text(const lt_address addresses[LT_ADDRESSES], char *text, size_t size);
+
+/* The same of the other end of a connection. */
+void lt_address_peer_text(int fd, char *text, size_t size);
+
+#endif

@@ -1,0 +1,31 @@
+/* runtime/launch/handshake.h: both ends of a fresh connection prove that they know the job's token.
+
+   The token itself, which the transport gave to all ranks, is never sent: each end answers the
+   other's challenge, random bytes that are used once, so that what somebody recorded is worth
+   nothing later. Who proves what is part of it: no end's answer can be played back to itself. */
+#ifndef LT_LAUNCH_HANDSHAKE_H
+#define LT_LAUNCH_HANDSHAKE_H
+
+#include "launch/control.h"
+
+enum { LT_TOKEN_BYTES = 16, LT_CHALLENGE_BYTES = 16, LT_PROOF_BYTES = 32 };
+
+typedef struct lt_handshake {
+  int32_t rank, call; /* who dials, and the number of its call */
+  unsigned char leaf[LT_CHALLENGE_BYTES], hub[LT_CHALLENGE_BYTES];
+} lt_handshake;
+
+/* Fill with random bytes; false when there are none. */
+bool lt_random_bytes(void *bytes, size_t n);
+
+/* The messages, from the leaf, the hub, the leaf. */
+void lt_say_hello(lt_message *m, const lt_handshake *h);
+void lt_say_challenge(lt_message *m, const lt_handshake *h, const unsigned char *token);
+void lt_say_proof(lt_message *m, const lt_handshake *h, const unsigned char *token);
+
+/* What the other end said, into *h: false when it is not such a message, or its proof is wrong. */
+bool lt_hear_hello(const lt_message *m, lt_handshake *h);
+bool lt_hear_challenge(const lt_message *m, lt_handshake *h, const unsigned char *token);
+bool lt_hear_proof(const lt_message *m, const lt_handshake *h, const unsigned char *token);
+
+#endif
