@@ -244,6 +244,39 @@ describe("batches of another size on some ranks", function()
   end)
 end)
 
+describe("data that some ranks do not have", function()
+  local SCRIPT <const> = [[
+    local net, rank = Net(), lt.dist.rank
+    function net:training_step() error "a step was run" end
+    function net:train_dataloader() return loader(8, {batch_size = 2}) end
+    net.test_step = net.validation_step
+    net.%s = function() return %s end
+    trainer {num_sanity_val_steps = %d}:%s(net)
+  ]]
+  local ONE <const> = "rank() < 3 and loader(8, {batch_size = 2}) or nil"
+
+  local function expect(wanted, hook, value, sanity_steps, fn)
+    local status, _, err = start(4, SCRIPT:format(hook, value, sanity_steps, fn))
+    assert.equal(1, status)
+    assert.matches(("script.lua:32: %s: %s: %s must give the same number of loaders on every rank")
+      :format(fn, wanted, hook), err, 1, true)
+    assert.not_matches("a step was run", err)
+  end
+
+  it("is an error that says which data, and which ranks", function()
+    expect("the ranks have other training data: 1 loader on ranks 0-2; none on rank 3",
+      "train_dataloader", ONE, 2, "fit")
+    expect("the ranks have other test data: 1 loader on ranks 0-2; none on rank 3",
+      "test_dataloader", ONE, 2, "test")
+    for _, sanity_steps in ipairs { 0, 2 } do
+      expect("the ranks have other validation data: 1 loader on ranks 0-2; none on rank 3",
+        "val_dataloader", ONE, sanity_steps, "fit")
+    end
+    expect("the ranks have other validation data: none on ranks 0, 2; 2 loaders on ranks 1, 3",
+      "val_dataloader", "rank() % 2 == 1 and {loader(3), loader(4)} or nil", 0, "fit")
+  end)
+end)
+
 describe("a sampler that is not the same on all ranks", function()
   it("is an error that names it and the orders, before any step", function()
     local status, _, err = start(2, [[

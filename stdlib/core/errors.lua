@@ -63,7 +63,27 @@ end
 
 --- "rank 2" or "ranks 0, 2" of a list of them.
 function errors.show_ranks(list)
-  return ("rank%s %s"):format(#list > 1 and "s" or "", table.concat(list, ", "))
+  local parts, first = {}, 1
+  for i = 1, #list do
+    if list[i + 1] ~= list[i] + 1 then
+      local form = i - first > 1 and "%d-%d" or i > first and "%d, %d" or "%d"
+      parts[#parts + 1], first = form:format(list[first], list[i]), i + 1
+    end
+  end
+  return ("rank%s %s"):format(#list > 1 and "s" or "", table.concat(parts, ", "))
+end
+
+--- What ranks have, rank 0's first: "batch_size = 2 on ranks 0, 2-5; batch_size = 3 on rank 1".
+function errors.show_by_rank(texts)
+  local kinds, ranks = {}, {}
+  for i, text in ipairs(texts) do
+    if not ranks[text] then kinds[#kinds + 1], ranks[text] = text, {} end
+    table.insert(ranks[text], i - 1)
+  end
+  for i, text in ipairs(kinds) do
+    kinds[i] = ("%s on %s"):format(text, errors.show_ranks(ranks[text]))
+  end
+  return table.concat(kinds, "; "), #kinds
 end
 
 --- A text whose control characters are written as Lua writes them: it moves no cursor.

@@ -163,6 +163,12 @@ function loaders.global_batch(source, ranks)
   return source.global_batch or each and each * ranks
 end
 
+--- How many loaders were given.
+function loaders.number(value)
+  if value == nil then return 0 end
+  return is_collection(value) and #tree.keys(value) or 1
+end
+
 --- A list of sources (evaluation) from one loader, a list of them, or a table of them by name,
 --- which are read in the order of their names.
 function loaders.sources(value, where)

@@ -28,18 +28,10 @@ local function show_maker(loader)
   return ("the sampler (%s%s)"):format(errors.show(sampler), line and " at " .. line or "")
 end
 
--- "batch_size = 2 on ranks 0, 2; batch_size = 3 on rank 1"
 local function show_cuts(told)
-  local cuts, ranks = {}, {}
-  for i, of_rank in ipairs(told) do
-    local cut = of_rank.cut or "another loader"
-    if not ranks[cut] then cuts[#cuts + 1], ranks[cut] = cut, {} end
-    table.insert(ranks[cut], i - 1)
-  end
-  for i, cut in ipairs(cuts) do
-    cuts[i] = ("%s on %s"):format(cut, errors.show_ranks(ranks[cut]))
-  end
-  return table.concat(cuts, "; ")
+  local cuts = {}
+  for i, of_rank in ipairs(told) do cuts[i] = of_rank.cut or "another loader" end
+  return (errors.show_by_rank(cuts))
 end
 
 -- Raises, on every rank, when the ranks cut different orders, or one order differently.
@@ -184,6 +176,21 @@ local function compare_own(list)
       source.batch_size = told[1][i] and told[1][i].size
       source.uneven = sum and source.batch_size and sum ~= source.batch_size * #told
     end
+  end
+end
+
+local DATA <const> = {
+  train = "training data", val = "validation data", test = "test data", predict = "data to predict",
+}
+
+--- Raises, on every rank, when some were given no loaders of a kind, or another number of them.
+function shards.compare_given(state, kind, value, where)
+  local n = kind ~= "train" and loaders.number(value) or value ~= nil and 1 or 0
+  local own = n == 0 and "none" or n == 1 and "1 loader" or n .. " loaders"
+  local text, kinds = errors.show_by_rank(exchange(DATA[kind], dist.all_gather, own))
+  if kinds > 1 then
+    errors.blame("%s: the ranks have other %s: %s: %s must give the same number of loaders on every "
+      .. "rank", state.fn, DATA[kind], text, where)
   end
 end
 

@@ -103,6 +103,7 @@ function sources.load(state, kind)
   state.trainer[DATALOADERS[kind]] = nil
   if kind ~= "train" and limit_of(state, kind) == 0 then return {} end
   local value, where = ask(state, kind)
+  if state.many_ranks then shards.compare_given(state, kind, value, where) end
   if value == nil then return nil end
   value = own_loaders(state, kind, value)
   state.trainer[DATALOADERS[kind]] = value
