@@ -32,6 +32,17 @@ describe("a gradient that is not finite on one of two ranks", function()
       .. "derivative of sqrt at script.lua:%d+ made the first inf", err)
   end)
 
+  for _, way in ipairs { "", "deterministic = 'world', world_slices = 2, " } do
+    it("is found in the batch of a window that made it" .. (way == "" and "" or ", in slices"),
+      function()
+        local status, _, err = scripts.run(2, [[
+          error(select(3, fit{]] .. way .. [[accumulate_grad_batches = 3}), 0)]])
+        assert.equal(1, status)
+        assert.matches("the gradients of w are not finite %(epoch 0, batch 2, step 0%): rank 1: "
+          .. "in batch 1: the derivative of sqrt at script.lua:%d+ made the first inf", err)
+      end)
+  end
+
   it("is skipped by both, and told once", function()
     local out, err = scripts.output(2, [[
       local w, steps = fit{nonfinite = "skip"}

@@ -381,10 +381,10 @@ end
 
 --- After an error: a batch whose step was made before is done.
 function fit_loop.fail(state)
-  local trainer, window = state.trainer, state.window
+  local trainer = state.trainer
   state.failed = true
   if state.in_batch and state.automatic and trainer.global_step > state.in_batch then
-    window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
+    optimize.end_window(state)
     end_step(state, state.batch_idx, trainer.is_last_batch, true)
   end
 end

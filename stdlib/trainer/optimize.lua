@@ -99,15 +99,18 @@ local function step_optimizer(state)
   return state.trainer.global_step > before
 end
 
--- A batch that does not end its window. Without ranks, what it has made of the gradients is looked
--- at here, where it can be run again.
+-- A batch that does not end its window.
 local function gather(state)
   batch.run(state, false)
   local optimizer = state.optimizers[1]
-  if optimizer and not state.many_ranks and not state.slices
-    and state.trainer.options.nonfinite == "stop" then
-    nonfinite.allows(state, optimizer)
-  end
+  if optimizer then nonfinite.look_in_window(state, optimizer) end
+end
+
+--- The next batch begins a window.
+function optimize.end_window(state)
+  local window = state.window
+  window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
+  window.spoilt = nil
 end
 
 -- Automatic optimization of the running batch.
@@ -126,7 +129,7 @@ local function automatic(state, is_last)
     batch.run(state, window.batches == 0)
     if state.many_ranks then agree.step(state, 0, 0) end
   end
-  window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
+  optimize.end_window(state)
   return steps, true
 end
 

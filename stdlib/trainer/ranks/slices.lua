@@ -181,6 +181,17 @@ function slices.leave(state, i, weight)
   if weight then own.weights[i] = (own.weights[i] or 0.0) + weight end
 end
 
+--- The gradients of the window that the rank's slices have so far, as a list.
+function slices.gradients(state)
+  local list = {}
+  for _, grads in pairs(state.slices.grads) do
+    for _, grad in ipairs(grads) do
+      if grad then list[#list + 1] = grad end
+    end
+  end
+  return list
+end
+
 --- What the rank's slices have of a window that is not complete: a list of {weight, grads by name}.
 function slices.state_dict(state)
   local own, names, list = state.slices, {}, {}

@@ -7,6 +7,7 @@ local errors = require "ltrain.core.errors"
 local finite = require "ltrain.trainer.steps.finite"
 local loop = require "ltrain.trainer.loop"
 local rerun = require "ltrain.trainer.steps.rerun"
+local slices = require "ltrain.trainer.ranks.slices"
 local told = require "ltrain.trainer.ranks.told"
 
 local nonfinite = {}
@@ -45,6 +46,18 @@ local function names_of(optimizer)
     end
   end
   return #names > 0 and listed(names) or "all parameters together"
+end
+
+--- A batch that does not end its window has made its gradients. Alone a process stops here; on
+--- several ranks, which must stop together, what made a NaN is kept until the window ends.
+function nonfinite.look_in_window(state, optimizer)
+  if state.trainer.options.nonfinite ~= "stop" then return end
+  if not (state.many_ranks or state.slices) then
+    nonfinite.allows(state, optimizer)
+  elseif not state.window.spoilt then
+    local gradients = state.slices and slices.gradients(state) or gradients_of(optimizer)
+    if not finite.all(gradients) then rerun.keep_batch(state) end
+  end
 end
 
 local function note_skip(state, optimizer)

@@ -16,6 +16,27 @@ local walk = require "ltrain.core.walk"
 
 local rerun = {}
 
+-- What a batch needs to be run again.
+local NEEDED <const> = { "batch", "batch_idx", "slice_batches", "random_before", "outside" }
+
+--- Keeps the running batch, whose gradients are not finite, until its window ends: it is the one
+--- that `cause` runs again.
+function rerun.keep_batch(state)
+  local kept = { count = state.progress.train_batches - 1 }
+  for _, key in ipairs(NEEDED) do kept[key] = state[key] end
+  state.random_before = {}
+  state.window.spoilt = kept
+end
+
+-- Makes `kept` the running batch; returns what makes the other one it again.
+local function swap(state, kept)
+  local before = {}
+  for _, key in ipairs(NEEDED) do before[key], state[key] = state[key], kept[key] end
+  return function()
+    for _, key in ipairs(NEEDED) do state[key] = before[key] end
+  end
+end
+
 -- The first place in a batch that is not finite: "batch[1]"; nil without one.
 local function place_in(value, path)
   if c.is_tensor(value) then return not finite.of(value) and path or nil end
@@ -66,8 +87,7 @@ local function draw_again(state)
   c.runtime.rng_restore(random)
 end
 
-local function run_parts(state)
-  local count = state.progress.train_batches - 1
+local function run_parts(state, count)
   if not state.slices then
     loop.begin_batch(state, "train", count)
     draw_again(state)
@@ -83,7 +103,7 @@ local function run_parts(state)
 end
 
 -- The same with what it would change kept; returns what was noted, or nil and an error.
-local function run_watched(state)
+local function run_watched(state, count)
   local restore, shown = keep_buffers(state.module), state.results
   state.results, state.rerunning, state.loss_is_finite = results.new(true), true, true
   state.module:zero_grad()
@@ -91,7 +111,7 @@ local function run_watched(state)
     local _ <close> = c.runtime.note_anomalies()
     local together = state.many_ranks and state.automatic
     if together then c.dist.begin_step() end
-    if not state.outside then run_parts(state) end
+    if not state.outside then run_parts(state, count) end
     if together then c.dist.end_step(true) end
   end)
   state.module:zero_grad()
@@ -112,16 +132,26 @@ local function made_text(made, before)
   end
 end
 
-local function own_cause(state)
-  local weights = weights_text(state.module)
-  if weights then return weights end
-  local made, message = run_watched(state)
+local function cause_of_batch(state, count)
+  local made, message = run_watched(state, count)
   if not made then return "the batch could not be run again: " .. tostring(message) end
   local backward = made_text(made.backward, "the derivative of ")
   if state.loss_is_finite and backward then return backward end
   local held = state.batch ~= nil and place_in(state.batch, "batch")
   return made_text(made.forward, "") or held and held .. " is not finite"
     or made_text(made.aside, "") or backward
+end
+
+-- What this rank knows: of a batch of the window that it kept, or of the last one.
+local function own_cause(state)
+  local weights = weights_text(state.module)
+  if weights then return weights end
+  local kept = state.window and state.window.spoilt
+  if not kept then return cause_of_batch(state, state.progress.train_batches - 1) end
+  local restore = swap(state, kept)
+  local cause = cause_of_batch(state, kept.count)
+  restore()
+  return cause and ("in batch %d: %s"):format(kept.batch_idx, cause)
 end
 
 --- Notes whether a loss of the batch that runs again is finite.
