@@ -41,13 +41,15 @@ local function instructions(fn)
   return count
 end
 
--- prepare(count) returns what is to be counted.
-local function grows_evenly(prepare)
+-- prepare(count) returns what is to be counted. `most`: instructions that one more module may cost.
+local function grows_evenly(prepare, most)
   prepare(2)() -- what is loaded, or made, at the first use
   local few = instructions(prepare(FEW))
   local many = instructions(prepare(4 * FEW))
   assert.is_true(few > FEW)
   assert.is_true(many < 5 * few, ("%d and %d instructions"):format(10 * few, 10 * many))
+  local each = 10 * (many - few) / (3 * FEW)
+  assert.is_true(each <= most, ("%.0f instructions a module, at most %d"):format(each, most))
 end
 
 local function state_with_gradients(count)
@@ -78,7 +80,7 @@ describe("a module of many", function()
     grows_evenly(function(count)
       local net = Many(count)
       return function() net:state_dict() end
-    end)
+    end, 950)
   end)
 
   it("takes its state back in even time", function()
@@ -86,7 +88,7 @@ describe("a module of many", function()
       local net = Many(count)
       local state = net:state_dict()
       return function() net:load_state_dict(state) end
-    end)
+    end, 1200)
   end)
 
   it("is saved and loaded in even time", function()
@@ -96,7 +98,7 @@ describe("a module of many", function()
         assert(lt.save(path, state))
         assert(lt.load(path))
       end
-    end)
+    end, 800)
   end)
 
   it("gives its optimizer's state, and takes it back, in even time", function()
@@ -106,14 +108,14 @@ describe("a module of many", function()
         optimizer:load_state_dict(state)
         optimizer:state_dict()
       end
-    end)
+    end, 2500)
   end)
 
   it("is trained in even time", function()
     grows_evenly(function(count)
       local net, trainer = Many(count), trainer_of(folder)
       return function() trainer:fit(net, { lt.ones(1, 1) }) end
-    end)
+    end, 8000)
   end)
 
   it("takes new layers in mid-fit in even time", function()
@@ -125,7 +127,7 @@ describe("a module of many", function()
         self.trainer.optimizers[1]:add_param_group { params = added:parameters() }
       end
       return function() trainer:fit(net, { lt.ones(1, 1) }) end
-    end)
+    end, 6600)
   end)
 
   it("may hold a vocabulary: it is read a few times in a fit, not in each step", function()
@@ -153,7 +155,7 @@ describe("a module of many", function()
       local net, trainer = Many(count), trainer_of(folder)
       trainer:fit(net, { lt.ones(1, 1) })
       return function() trainer:save_checkpoint(folder .. "/last.ckpt") end
-    end)
+    end, 1400)
   end)
 
   it("looks no further than its first parameter for its device", function()
@@ -169,6 +171,6 @@ describe("a module of many", function()
     grows_evenly(function(count)
       local net = nested(count // 4)
       return function() net:load_state_dict(net:state_dict()) end
-    end)
+    end, 800)
   end)
 end)

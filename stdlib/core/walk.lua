@@ -64,7 +64,8 @@ end
 local function other_keys(module, order)
   local numbers, rest
   for key, value in next, module do
-    if order[key] ~= true and (type(value) == "table" or type(value) == "userdata") then
+    local kind = type(value)
+    if (kind == "table" or kind == "userdata") and order[key] ~= true then
       if math.type(key) == "integer" then
         numbers = numbers or {}
         numbers[#numbers + 1] = key
@@ -134,13 +135,12 @@ end
 -- An item for holder[key], at the end of the list that the entry has under the name `kind`.
 local function add(found, kind, holder, key, value)
   local entry, keys, way, name = found.entry, found.keys, nil, key
-  if math.type(key) == "integer" then name = key - 1 end
-  if #keys > 0 then
+  if keys[1] ~= nil then
     way = table.move(keys, 1, #keys, 1, {})
     way[#way + 1] = key
     name = tree.name(way)
-  elseif type(name) ~= "string" then
-    name = tostring(name)
+  elseif type(key) ~= "string" then
+    name = math.type(key) == "integer" and key - 1 or tostring(key)
   end
   local list = entry[kind]
   if list == NONE then
@@ -183,12 +183,17 @@ local function new_search(root)
   return { root = walk.class_name(root), keys = {} }
 end
 
+-- An entry with room for all that will be known of it, so that its table need not grow.
+local function new_entry(module, item)
+  return { module = module, item = item, name = item and item.name or "", first = 0, last = 0,
+           tensors = NONE, buffers = NONE, children = NONE, objects = NONE }
+end
+
 -- What one module holds itself: the lists of `entry` are filled. `found` is that of the walk.
 local function look_at(found, entry)
   local module = entry.module
   found.entry, found.buffers, found.seen = entry, rawget(module, "_buffers"), nil
   found.prefix, found.count = entry.item and entry.name .. "." or "", 0
-  entry.tensors, entry.buffers, entry.children, entry.objects = NONE, NONE, NONE, NONE
   local order = rawget(module, "_order") or NONE
   local numbers, rest = other_keys(module, order)
   for i = 1, numbers and #numbers or 0 do look(found, module, numbers[i]) end
@@ -203,7 +208,7 @@ end
 
 --- The modules that a module holds itself: a list of { name =, key =, value =, ... }.
 function walk.children(module)
-  return look_at(new_search(module), { module = module, name = "" }).children
+  return look_at(new_search(module), new_entry(module)).children
 end
 
 -- All modules.
@@ -211,7 +216,7 @@ end
 -- Goes on until `state.ends(entry)` is true; returns that.
 local function visit(state, module, item)
   local list = state.list
-  local entry = { module = module, item = item, name = item and item.name or "" }
+  local entry = new_entry(module, item)
   look_at(state.search, entry)
   list[#list + 1] = entry
   state.open[module], state.seen[module], entry.first = true, entry, #list
@@ -240,13 +245,33 @@ end
 
 local function never() return false end
 
+-- The walk that answers for its root; see walk.keep.
+local kept
+
+--- Until the result is closed, walks of `root` are answered by the first of them: for code that
+--- asks often, and changes no module meanwhile.
+function walk.keep(root)
+  local before = kept
+  kept = { root = root }
+  return setmetatable({}, { __close = function() kept = before end })
+end
+
+-- What find(root) gives, a list and two more values; kept under `name` where walks are.
+local function answer(name, root, find)
+  if not kept or kept.root ~= root then return find(root) end
+  kept[name] = kept[name] or table.pack(find(root))
+  return table.unpack(kept[name], 1, 3)
+end
+
+local function modules_of(root) return walk_until(root, never) end
+
 --- The module and all modules below it, once each, parents first: a list of
 --- { module =, name =, item =, tensors =, objects =, children =, first =, last = }: what stands
 --- between numbers `first` and `last` is the module and what was first met below it. The items of
 --- the three lists are { name =, value =, holder =, key =, entry =, ... }. The second result lists
 --- the children that are modules which were met before; their field `again` is the entry of that.
 function walk.modules(root)
-  return walk_until(root, never)
+  return answer("modules", root, modules_of)
 end
 
 local function has_parameter(entry)
@@ -280,11 +305,7 @@ local function refuse_name(root, item)
     tree.path(walk.class_name(root), walk.keys(item)), item.name)
 end
 
---- All parameters and buffers, once each under their first path: a list of
---- { name =, value =, holder =, key =, entry =, buffer = }; buffer is nil for a parameter, "saved"
---- or "unsaved" for a buffer. The second result maps the other names of tensors that have several
---- to the first, the third is the list of walk.modules.
-function walk.tensors(root)
+local function tensors_of(root)
   local list, aliases, first, named = {}, {}, {}, {}
   local modules, places = walk.modules(root)
   for _, entry in ipairs(modules) do
@@ -301,6 +322,14 @@ function walk.tensors(root)
   end
   alias_modules(modules, first, places, aliases)
   return list, aliases, modules
+end
+
+--- All parameters and buffers, once each under their first path: a list of
+--- { name =, value =, holder =, key =, entry =, buffer = }; buffer is nil for a parameter, "saved"
+--- or "unsaved" for a buffer. The second result maps the other names of tensors that have several
+--- to the first, the third is the list of walk.modules.
+function walk.tensors(root)
+  return answer("tensors", root, tensors_of)
 end
 
 return walk

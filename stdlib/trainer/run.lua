@@ -28,6 +28,7 @@ local sources = require "ltrain.trainer.data.sources"
 local together = require "ltrain.core.together"
 local told = require "ltrain.trainer.ranks.told"
 local version = require "ltrain.loggers.version"
+local walk = require "ltrain.core.walk"
 
 local run = {}
 
@@ -146,11 +147,16 @@ local function log_hparams(state)
   for _, logger in ipairs(trainer.loggers) do logger:log_hyperparams(hparams) end
 end
 
+local function take_optimizers(state)
+  local _ <close> = walk.keep(state.module)
+  optimize.prepare(state)
+  boundary.note_parameters(state)
+end
+
 local function set_up_fit(state, saved, path)
   slices.prepare(state)
   optimizers.configure(state)
-  optimize.prepare(state)
-  boundary.note_parameters(state)
+  take_optimizers(state)
   call.hook(state, "on_fit_start")
   log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end

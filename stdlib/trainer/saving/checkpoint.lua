@@ -79,14 +79,18 @@ local function weights_of(module, now)
 end
 
 -- `now`: the moment that the file holds; without it weights only.
-local function collect(state, now)
+local function model_of(state, now)
   local trainer, module = state.trainer, state.module
-  local saved = {
+  return {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
     state_dict = weights_of(module, now), hyper_parameters = rawget(module, "hparams"),
     class_name = walk.class_name(module), aliases = aliases_of(module),
   }
-  if not now then return saved end
+end
+
+-- Adds what a run needs to go on.
+local function add_run(saved, state, now)
+  local trainer = state.trainer
   saved.random = now.random
   saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
   saved.callbacks, saved.metrics = callback_states(trainer), now.figures.metrics
@@ -96,7 +100,21 @@ local function collect(state, now)
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
-  return saved
+end
+
+-- The moment and the model as they are now, with one walk over the module; nil on other ranks than
+-- the first.
+local function take(state, options)
+  local _ <close> = walk.keep(state.module)
+  local agreed, weights_only = options.agreed, options.weights_only
+  local now
+  -- A rank that is asked to take part may not know what the file shall hold.
+  if agreed or not weights_only then now = moment.to_save(state, agreed) end
+  if not state.trainer.is_global_zero then return end
+  local refusal = nonfinite.why_not_saved(state)
+  if refusal then errors.blame("save_checkpoint: %s", refusal) end
+  require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
+  return model_of(state, now), not weights_only and now or nil
 end
 
 --- Writes the file of a run that is going on. Raises when it cannot be written, or would not resume
@@ -104,16 +122,10 @@ end
 --- figures in mid-epoch and gradients in mid-window are those of all. Without it nobody waits for
 --- anybody: the file has no such figures and rank 0's gradients.
 function checkpoint.save(state, path, options)
-  local agreed, weights_only = options and options.agreed, options and options.weights_only
-  local now
-  -- A rank that is asked to take part may not know what the file shall hold.
-  if agreed or not weights_only then now = moment.to_save(state, agreed) end
-  if not state.trainer.is_global_zero then return end
-  local refusal = nonfinite.why_not_saved(state)
-  if refusal then errors.blame("save_checkpoint: %s", refusal) end
+  local saved, now = take(state, options or {})
+  if not saved then return end
   local _ <close> = c.dist.span(true)
-  require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
-  local saved = collect(state, not weights_only and now or nil)
+  if now then add_run(saved, state, now) end
   call.hook(state, "on_save_checkpoint", saved)
   local ok, message = state.strategy.checkpoint_io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
