@@ -76,10 +76,12 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
   end)
 
   when("every example runs as its reader would start it", function()
-    for _, example in ipairs(require "spec.examples.on_ranks") do
+    for i, example in ipairs(require "spec.examples.on_ranks") do
       local words, ranks, printed, times = table.unpack(example)
+      local own = ("%s/example_%d"):format(folder, example.after or i)
+      assert(os.execute(("mkdir -p '%s'"):format(own)))
       local each = ("-n%d"):format(ranks)
-      local status, text = on("srun", "-O", "-N2", each, "-D", folder, "--mpi=pmix", "bash", "-c",
+      local status, text = on("srun", "-O", "-N2", each, "-D", own, "--mpi=pmix", "bash", "-c",
         ("exec '%s' %s"):format(LTRAIN, words:gsub("'%./", "'" .. ROOT .. "/")))
       assert.equal(0, status, words .. "\n" .. text)
       local _, found = text:gsub(printed, "")

@@ -10,7 +10,7 @@ local function plain(name, arguments)
 end
 
 --- { words for ltrain, ranks, what it prints, how often }: each makes a few steps only. Those that
---- know nothing of ranks print once on each.
+--- know nothing of ranks print once on each. `after`: the number of the one whose files it reads.
 return {
   { run "mlp.lua", 2, "val_acc=", 1 },
   { run "digits.lua", 2, "\ntest_acc  ", 1 },
@@ -19,4 +19,6 @@ return {
   { plain("ddp_manual.lua", "2 2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
   { plain "ring.lua", 4, "token: rank 0, rank 1, rank 2, rank 3, back after 4 steps\n", 4 },
   { plain("manual_loop.lua", "20"), 2, "step 20: loss 0.%d+\n", 2 },
+  { plain("predict.lua", "lightning_logs/version_0/checkpoints/last.ckpt 1"), 2,
+    "answer %d %([%d.]+ %% sure%), label %d", 2, after = 2 },
 }

@@ -23,16 +23,33 @@ describe("on ranks", function()
   before_each(function() folder = child.folder() end)
   after_each(function() child.remove(folder) end)
 
+  -- Runs an example; returns what it printed.
+  local function run(way, example)
+    local words, ranks = table.unpack(example)
+    local pipe <close> = assert(io.popen(("cd '%s' && timeout -k 1 %d env %s 2>&1; echo \"exit "
+      .. "$?\""):format(folder, LIMIT, command(way, words, ranks))))
+    local text = pipe:read "a"
+    assert.equal("0", text:match "exit (%d+)\n$", text)
+    return text
+  end
+
+  local listed = {}
   for _, example in ipairs(examples) do
-    local words, ranks, printed, times = table.unpack(example)
-    over({ "shm", "mpi" }, words:match "examples/([%w_.]+)", function(way)
-      local pipe <close> = assert(io.popen(("cd '%s' && timeout -k 1 %d env %s 2>&1; echo \"exit "
-        .. "$?\""):format(folder, LIMIT, command(way, words, ranks))))
-      local text = pipe:read "a"
-      assert.equal("0", text:match "exit (%d+)\n$", text)
+    local words, _, printed, times = table.unpack(example)
+    local name = words:match "examples/([%w_.]+)"
+    listed[name] = true
+    over({ "shm", "mpi" }, name, function(way)
+      if example.after then run(way, examples[example.after]) end
+      local text = run(way, example)
       local _, found = text:gsub(printed, "")
       -- What knows nothing of ranks is one process where nobody starts more.
       assert.equal(way == "shm" and 1 or times, found, text)
     end)
   end
+
+  it("all of examples/ are run", function()
+    local root = os.getenv "LT_ROOT" or "."
+    local pipe <close> = assert(io.popen(("cd '%s/examples' && ls *.lua"):format(root)))
+    for name in pipe:lines() do assert.is_true(listed[name], name) end
+  end)
 end)

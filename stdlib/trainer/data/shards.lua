@@ -189,8 +189,8 @@ function shards.compare_given(state, kind, value, where)
   local own = n == 0 and "none" or n == 1 and "1 loader" or n .. " loaders"
   local text, kinds = errors.show_by_rank(exchange(DATA[kind], dist.all_gather, own))
   if kinds > 1 then
-    errors.blame("%s: the ranks have other %s: %s: %s must give the same number of loaders on every "
-      .. "rank", state.fn, DATA[kind], text, where)
+    errors.blame("%s: the ranks have other %s: %s: %s must give the same number of loaders on "
+      .. "every rank", state.fn, DATA[kind], text, where)
   end
 end
 
