@@ -84,4 +84,12 @@ describe("lt.hash", function()
     local name = ("0."):rep(5000):sub(1, -2)
     assert.equal(lt.runtime.sha256 { name .. " integer 7\n" }, lt.hash(value))
   end)
+
+  it("refuses tables that no stack has room for", function()
+    local value = { 7 }
+    for _ = 1, 300000 do value = { value } end
+    local _, message = pcall(lt.hash, value)
+    assert.matches("^spec/core/tree_spec.lua:%d+: hash: tables are nested more than 10000 deep$",
+      message)
+  end)
 end)

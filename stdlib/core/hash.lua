@@ -4,6 +4,8 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
+local DEEPEST <const> = 10000
+
 -- What stands before a tensor's bytes, or in place of a plain value; nil for what is neither.
 local function line_of(name, value)
   local kind = math.type(value) or type(value)
@@ -18,8 +20,8 @@ local function line_of(name, value)
   end
 end
 
-local function add_leaf(value, keys, list)
-  local name = tree.name(keys)
+local function add_leaf(value, keys, names, list)
+  local name = table.concat(names, ".")
   local line = line_of(name, value)
   if not line then
     errors.blame("hash: %s is neither tensor, table, number, string nor boolean: got %s",
@@ -28,18 +30,23 @@ local function add_leaf(value, keys, list)
   list[#list + 1] = { name = name, line = line, tensor = c.is_tensor(value) and value or nil }
 end
 
--- The leaves below `value`: {name =, line =, tensor =}, tensor nil for plain values.
-local function collect(value, keys, list, open)
+-- The leaves below `value`: {name =, line =, tensor =}, tensor nil for plain values. `names` are the
+-- keys as they stand in names.
+local function collect(value, keys, names, list, open)
   if type(value) ~= "table" or getmetatable(value) ~= nil then
-    return add_leaf(value, keys, list)
+    return add_leaf(value, keys, names, list)
   elseif open[value] then
     errors.blame("hash: %s contains itself", tree.path("value", keys))
+  elseif #keys == DEEPEST then
+    list.too_deep = true -- told where the line of the script can be found
+    return
   end
   open[value] = true
   for key, held in tree.pairs(value) do
-    keys[#keys + 1] = key
-    collect(held, keys, list, open)
-    keys[#keys] = nil
+    local depth = #keys + 1
+    keys[depth], names[depth] = key, tree.name_of(key)
+    collect(held, keys, names, list, open)
+    keys[depth], names[depth] = nil, nil
   end
   open[value] = nil
 end
@@ -49,7 +56,10 @@ end
 --- `ltrain hash FILE` prints for a checkpoint of net.
 return function(value)
   local list, parts = {}, {}
-  collect(value, {}, list, {})
+  collect(value, {}, {}, list, {})
+  if list.too_deep then
+    errors.blame("hash: tables are nested more than %d deep", DEEPEST)
+  end
   table.sort(list, function(a, b) return a.name < b.name end)
   for _, leaf in ipairs(list) do
     parts[#parts + 1] = leaf.line

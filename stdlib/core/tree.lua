@@ -49,12 +49,15 @@ function tree.path(root, keys)
   return table.concat(parts)
 end
 
---- Keys as the name of a tensor in files: `net.0.weight`, positions counted from 0.
+--- A key as it stands in the names of tensors: positions count from 0.
+function tree.name_of(key)
+  return math.type(key) == "integer" and tostring(key - 1) or tostring(key)
+end
+
+--- Keys as the name of a tensor in files: `net.0.weight`.
 function tree.name(keys)
   local parts = {}
-  for i, key in ipairs(keys) do
-    parts[i] = math.type(key) == "integer" and tostring(key - 1) or tostring(key)
-  end
+  for i, key in ipairs(keys) do parts[i] = tree.name_of(key) end
   return table.concat(parts, ".")
 end
 
