@@ -259,6 +259,7 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
   lt_add_public(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
+  lt_add_places(L);
   lua_pop(L, 1);
   lua_pushliteral(L, LT_VERSION);
   lua_setfield(L, -2, "version");

@@ -132,8 +132,19 @@ int lt_parameters(lua_State *L);
 int lt_function_origin(lua_State *L);
 int lt_function_code(lua_State *L);
 
-/* Push "model.lua:14: " of the script's innermost line, or "". */
+/* Push "model.lua:14: " of the script's innermost line. Where none of its frames is on the stack,
+   of the function in runtime.places whose work this is, or "". */
 void lt_push_where(lua_State *L);
+
+/* Add runtime.places to the table on top: functions of the script. `hook` is the one that runs, and
+   may have gone in a tail call; `source` gave what is being read; `script` is the main chunk. */
+void lt_add_places(lua_State *L);
+
+/* The function at `index` is the script's main chunk. */
+void lt_set_script(lua_State *L, int index);
+
+/* Push "model.lua:14: " of the first of them that is the script's; false, and nothing, for none. */
+bool lt_push_place(lua_State *L);
 
 /* Push the path of the innermost Module on the stack ("Net.head"), or nil. */
 void lt_push_module_path(lua_State *L);

@@ -81,7 +81,7 @@ void lt_push_where(lua_State *L) {
   lua_Debug ar;
   if (find_script(L, &ar))
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
-  else
+  else if (!lt_push_place(L))
     lua_pushliteral(L, "");
 }
 

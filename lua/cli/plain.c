@@ -10,6 +10,7 @@
 
 #include <lauxlib.h>
 
+#include "bind/state.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "ltrain/version.h"
@@ -150,6 +151,7 @@ static int run_script(lua_State *L, const lt_plain *p) {
   int status = lt_report_load(L, luaL_loadfile(L, from_stdin ? NULL : name));
   if (status != LT_EXIT_DONE) return status;
   if (!from_stdin) lt_prepend_script_folder(L, name);
+  lt_set_script(L, -1);
   lt_push_services(L);
   status = call_world(L, "join");
   if (status != LT_EXIT_DONE) return status;

@@ -70,6 +70,7 @@ static int load_script(lua_State *L) {
 
 /* run(chunk, ...) -> its results. Called from here the chunk is "main chunk" in tracebacks. */
 static int run_chunk(lua_State *L) {
+  lt_set_script(L, 1);
   lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
   return lua_gettop(L);
 }

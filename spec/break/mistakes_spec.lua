@@ -139,7 +139,7 @@ return {model = Net(), data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4
   it("that returns something to run which is no model is an error", function()
     local status, text = run("return 5", "run", "s.lua")
     assert.equal(1, status)
-    assert.equal("ltrain: run: nothing to fit in s.lua: it returned 5\n", text)
+    assert.equal("ltrain: s.lua:1: run: nothing to fit: it returned 5\n", text)
   end)
 
   it("that returns a model to `ltrain FILE` is told what to type", function()

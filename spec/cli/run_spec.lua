@@ -130,7 +130,7 @@ describe("ltrain run", function()
   end)
 
   for what, text in pairs {
-    class = "it returned class Line: return an object: Line()",
+    class = "it returned class Line: give an object: Line()",
     table = "it returned a table, neither a module nor {model =, data =, trainer =}",
     typo = "unknown option 'modle'; did you mean 'model'?",
   } do
@@ -254,7 +254,7 @@ describe("ltrain fit, validate, test, predict", function()
   it("refuse a script that returns nothing", function()
     local status, _, err = run({ "fit", LINE }, "nothing")
     assert.equal(1, status)
-    assert.matches("fit: nothing to fit in .*line%.lua: it returned nothing", err)
+    assert.matches("line%.lua:%d+: fit: nothing to fit: it returned nothing", err)
   end)
 
   it("name a checkpoint that is not there", function()

@@ -38,7 +38,8 @@ local function describe(host, value, with_traceback)
   if stopped then return { text = message, stopped = true, status = status } end
   if lacks_line(value, message) then message = errors.where() .. message end
   if type(value) ~= "string" then return { text = message, stopped = false, status = status } end
-  return { text = with_traceback(message), status = is_usage(message) and USAGE or status }
+  if is_usage(message) then return { text = c.last_error().message, status = USAGE } end
+  return { text = with_traceback(message), status = status }
 end
 
 -- Message handler: runs where the error was raised, while the stack is still there. The value goes

@@ -10,6 +10,7 @@ local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.trainer.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
 local protect = require "ltrain.cli.protect"
+local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
 local world = require "ltrain.cli.world"
 
@@ -31,31 +32,50 @@ local function is_module(value)
     or value.predict_step ~= nil or value.forward ~= nil
 end
 
--- What the script returned as {model =, data =, trainer =}; nil and a reason when it is neither.
-local function as_bundle(value, where)
-  if is_module(value) then return { model = value } end
+-- What keeps a value from being the model, nil when it is one.
+local function wrong_model(value)
+  if is_module(value) then return nil end
   if class.is_class(value, require "ltrain.core.Module") then
-    return nil, ("it returned %s: return an object: %s()"):format(tostring(value), value.__name)
+    return ("%s: give an object: %s()"):format(tostring(value), value.__name)
   end
-  if type(value) ~= "table" then
-    return nil, value == nil and "it returned nothing" or "it returned " .. errors.show(value)
+  return errors.show(value)
+end
+
+-- Whether a table has one of these names, or nearly: the others are told by config.check.
+local function is_bundle(value)
+  if type(value) ~= "table" or getmetatable(value) ~= nil then return false end
+  local names = tree.keys(BUNDLE)
+  for key in tree.pairs(value) do
+    if BUNDLE[key] or errors.nearest(key, names) then return true end
   end
-  if class.of(value) or value.model == nil then
-    return nil, ("it returned %s, neither a module nor {model =, data =, trainer =}"):format(
-      errors.show(value))
+  return false
+end
+
+-- What the script returned as {model =, data =, trainer =}; nil and a reason when it is neither.
+local function as_bundle(word, values)
+  local value = values[1]
+  local wrong = wrong_model(value)
+  if value == nil then
+    return nil, "it returned nothing"
+  elseif values.n > 1 then
+    return nil, ("it returned %d values: return {model = ..., data = ...}"):format(values.n)
+  elseif not wrong then
+    return { model = value }
+  elseif not is_bundle(value) then
+    local kind = wrong == errors.show(value) and type(value) == "table"
+    return nil, ("it returned %s%s"):format(wrong, kind
+      and ", neither a module nor {model =, data =, trainer =}" or "")
   end
-  local bundle = config.check(value, BUNDLE, where)
-  if not is_module(bundle.model) then
-    return nil, "model is not a module: " .. errors.show(bundle.model)
-  end
-  return bundle
+  local bundle = config.check(value, BUNDLE, word.name)
+  wrong = wrong_model(bundle.model)
+  return not wrong and bundle or nil, wrong and "model is not a module: " .. wrong
 end
 
 local function trainer_of(bundle)
   local Trainer = require "ltrain.trainer.Trainer"
   local given = bundle.trainer
   if class.is_a(given, Trainer) then return given end
-  if class.of(given) then
+  if given and getmetatable(given) ~= nil then
     errors.blame("trainer must be a Trainer or a table of its options: got %s", errors.show(given))
   end
   return Trainer(given)
@@ -100,17 +120,15 @@ end
 
 -- Runs protected: the script, then the loop over what it returned.
 local function session(word, parsed, host, chunk)
-  local returned = host.run(chunk, table.unpack(parsed.args))
+  local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
   if overrides.ran > 0 then
     if word.name == "run" then return end
     errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",
       word.name, parsed.script)
   end
-  if word.name == "run" and returned == nil then return end
-  local bundle, why = as_bundle(returned, parsed.script)
-  if not bundle then
-    errors.blame("%s: nothing to %s in %s: %s", word.name, word.loop, parsed.script, why)
-  end
+  if word.name == "run" and returned[1] == nil then return end
+  local bundle, why = as_bundle(word, returned)
+  if not bundle then errors.blame("%s: nothing to %s: %s", word.name, word.loop, why) end
   run_loop(word, parsed, host, bundle)
 end
 

@@ -4,6 +4,9 @@
 -- begins with one of its files, and everything is shown.
 local traceback = {}
 
+-- Lua leaves out the middle of a deep stack; it is told where frames of the script follow.
+local SKIPPED <const> = "^\t%.%.%.\t%(skipping "
+
 local function is_ours(line)
   return line:find("^\t%[C%]") or line:find("^\tltrain%.[%w_.]+:%d+:")
     or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
@@ -19,11 +22,15 @@ end
 --- all.
 function traceback.trim(message, text)
   if message:find("^ltrain%.[%w_.]+:%d+:") or message:find("^ltrain:%d+:") then return text end
-  local kept, frames = { message }, 0
+  local kept, frames, skipped = { message }, 0, nil
   for line in text:sub(#message + 1):gmatch("[^\n]+") do
-    if line:find("^\t") and not is_ours(line) then
+    if line:find(SKIPPED) then
+      skipped = line
+    elseif line:find("^\t") and not is_ours(line) then
       frames = frames + 1
+      kept[#kept + 1] = skipped
       kept[#kept + 1] = line
+      skipped = nil
     elseif line == "stack traceback:" then
       kept[#kept + 1] = line
     end

@@ -30,7 +30,7 @@ local function add_leaf(value, keys, names, list)
   list[#list + 1] = { name = name, line = line, tensor = c.is_tensor(value) and value or nil }
 end
 
--- The leaves below `value`: {name =, line =, tensor =}, tensor nil for plain values. `names` are the
+-- The leaves below `value`: {name =, line =, tensor =}, tensor nil for plain values. `names`: the
 -- keys as they stand in names.
 local function collect(value, keys, names, list, open)
   if type(value) ~= "table" or getmetatable(value) ~= nil then

@@ -17,6 +17,9 @@ local call = {}
 
 local tell_hook <const> = c.dist.set_hook
 
+-- Whose line errors name when no frame of the script is left: see lua/bind/places.c.
+local places <const> = c.runtime.places
+
 -- Hooks that all ranks run at the same time.
 local TOGETHER <const> = {}
 for _, row in ipairs(hooks.rows) do TOGETHER[row.name] = row.together end
@@ -131,6 +134,7 @@ end
 local function call_all(state, targets, name, ...)
   loop.pause(state, name)
   local module, trainer, outer = state.module, state.trainer, state.hook
+  local outer_fn = places.hook
   local result
   set_hook(state, name)
   local _ <close> = allow_interrupt(state)
@@ -142,6 +146,7 @@ local function call_all(state, targets, name, ...)
     if state.many_ranks then
       together.set(TOGETHER[name] and (target == module or target.all_ranks))
     end
+    places.hook = fn
     if target == module then -- without one: it has removed itself
       answer = fn and fn(target, ...)
     else
@@ -149,6 +154,7 @@ local function call_all(state, targets, name, ...)
     end
     if answer == -1 then result = -1 end
   end
+  places.hook = outer_fn
   set_hook(state, outer)
   return result
 end
@@ -164,7 +170,13 @@ function call.late_epoch_end(state)
   if state.late then call_all(state, state.late, "on_train_epoch_end") end
 end
 
-local function leave(state, outer, ...)
+local function leave_place(outer_fn, ...)
+  places.hook = outer_fn
+  return ...
+end
+
+local function leave(state, outer, outer_fn, ...)
+  places.hook = outer_fn
   set_hook(state, outer)
   return ...
 end
@@ -174,9 +186,11 @@ function call.method(state, name, ...)
   local outer, module = state.hook, state.module
   local fn = module[name]
   check_callable(state, module, name, fn)
+  local outer_fn = places.hook
   set_hook(state, name)
+  places.hook = fn
   local _ <close> = allow_interrupt(state)
-  return leave(state, outer, fn(module, ...))
+  return leave(state, outer, outer_fn, fn(module, ...))
 end
 
 -- What older Lightning called with the outputs of all devices of a process, which are one here:
@@ -205,8 +219,10 @@ function call.data(state, name, ...)
   local fn = data and data[name]
   if fn then
     check_callable(state, data, name, fn)
+    local outer_fn = places.hook
+    places.hook = fn
     local _ <close> = allow_interrupt(state)
-    return fn(data, ...)
+    return leave_place(outer_fn, fn(data, ...))
   end
 end
 

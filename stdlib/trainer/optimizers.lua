@@ -1,10 +1,13 @@
 --- stdlib/trainer/optimizers.lua: reads what `configure_optimizers` returned, steps the schedulers.
+local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
 local tree = require "ltrain.core.tree"
 
 local optimizers = {}
+
+local places <const> = c.runtime.places
 
 local SCHEDULER_KEYS <const> = {
   "scheduler", "interval", "frequency", "monitor", "strict", "name", "reduce_on_plateau",
@@ -194,10 +197,12 @@ end
 --- Calls `configure_optimizers`; sets state.optimizers and state.schedulers (lists).
 function optimizers.configure(state)
   local found = { optimizers = {}, schedulers = {} }
+  places.source = state.module.configure_optimizers
   read(state, found, call.method(state, "configure_optimizers"))
   check_count(state, found, "configure_optimizers")
   check_owners(found, "configure_optimizers: the optimizer of %s is not among the returned ones")
   use(state, found)
+  places.source = nil
 end
 
 --- Whether a list of schedulers' tables is the one that the loop steps.

@@ -32,6 +32,7 @@ local walk = require "ltrain.core.walk"
 
 local run = {}
 
+local places <const> = c.runtime.places
 local STEP <const> = { fit = "training_step", validate = "validation_step", test = "test_step" }
 
 local function new_progress()
@@ -221,6 +222,7 @@ end
 local function close(state, err)
   if state.closed then return end
   state.closed = true
+  places.hook, places.source = state.outer_hook, nil
   c.dist.calm()
   c.dist.end_step()
   collectives.use(nil)
@@ -267,7 +269,7 @@ local function new_state(trainer, fn, module, given)
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
     optimizers = {}, schedulers = {}, callbacks = {}, sharded = {}, served = {}, attached = {},
-    draws = loop.draws(),
+    draws = loop.draws(), outer_hook = places.hook,
   }
 end
 

@@ -3,6 +3,7 @@
 -- First what was passed to fit (or validate, ...), then the DataModule's dataloader hook, then the
 -- module's own.
 local DataLoader = require "ltrain.data.DataLoader"
+local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -12,6 +13,8 @@ local shards = require "ltrain.trainer.data.shards"
 local tree = require "ltrain.core.tree"
 
 local sources = {}
+
+local places <const> = c.runtime.places
 
 local LIMITS <const> = {
   train = "limit_train_batches", val = "limit_val_batches", test = "limit_test_batches",
@@ -28,9 +31,11 @@ local function ask(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
   if state.given[kind] ~= nil then return state.given[kind], hook end
   if data then
+    places.source = data[hook]
     if data[hook] then return (call.data(state, hook)), hook end
     return nil, hook
   end
+  places.source = state.module[hook]
   if state.hooks[hook] then return (call.method(state, hook)), hook end
   return nil, hook
 end
@@ -104,7 +109,10 @@ function sources.load(state, kind)
   if kind ~= "train" and limit_of(state, kind) == 0 then return {} end
   local value, where = ask(state, kind)
   if state.many_ranks then shards.compare_given(state, kind, value, where) end
-  if value == nil then return nil end
+  if value == nil then
+    places.source = nil
+    return nil
+  end
   value = own_loaders(state, kind, value)
   state.trainer[DATALOADERS[kind]] = value
   local list = shards.sources(state, kind, value, where)
@@ -116,6 +124,7 @@ function sources.load(state, kind)
     shards.count_rounds(state, source)
     shards.cut_short(state, source, kind)
   end
+  places.source = nil
   return list
 end
 

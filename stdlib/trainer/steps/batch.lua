@@ -14,6 +14,7 @@ local slices = require "ltrain.trainer.ranks.slices"
 local batch = {}
 
 local INF <const> = math.huge
+local places <const> = c.runtime.places
 
 --- Raises when a loss is of no use.
 function batch.check_loss(state, loss)
@@ -124,6 +125,7 @@ end
 local function run_one(state, alone)
   local window, optimizer = state.window, state.optimizers[1]
   if state.outside then return nil end
+  places.source = state.module.training_step
   local _ <close> = batch.watch(state)
   if state.many_ranks then c.dist.begin_step() end
   local count, outputs = batch.training_step(state)
@@ -132,15 +134,18 @@ local function run_one(state, alone)
   if loss == nil or weight == 0 then
     if not window.again then state.progress.skipped = state.progress.skipped + 1 end
     leave_step(state)
+    places.source = nil
     return nil
   end
   nonfinite.check_loss(state, loss)
   state.has_stepped = true
+  places.source = optimizer and places.source
   if not optimizer then return loss end
   batch.zero_grad(state, optimizer)
   weight = alone and not state.many_ranks and 1.0 or batch.share_of(state, weight)
   backward(state, loss, weight)
   leave_step(state)
+  places.source = nil
   window.used, window.weight = window.used + 1, window.weight + weight
   return loss, weight
 end
