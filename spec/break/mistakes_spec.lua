@@ -94,6 +94,40 @@ describe("a data set", function()
   end)
 end)
 
+describe("a slip in an argument", function()
+  it("is told by metrics without labels", function()
+    says("metrics.Accuracy: update needs scores and labels: got a tensor [4, 3] and nil",
+      function() lt.metrics.Accuracy():update(lt.ones(4, 3)) end)
+  end)
+
+  it("is told by nn.init, given a layer", function()
+    says("init: a tensor is needed, a layer's weight: got an object of class Linear",
+      function() lt.nn.init.xavier_uniform_(lt.nn.Linear(1, 1)) end)
+  end)
+
+  it("is told by self:log, given the value first", function()
+    local net = net_with { training_step = function(self) self:log(lt.ones(1), "x") end }
+    says("log: the name must be a string: got a tensor [1]",
+      function() tiny.trainer():fit(net, tiny.same(1)) end)
+  end)
+
+  it("is told by a DataLoader that gets its options with the data set", function()
+    local set = lt.data.TensorDataset(lt.ones(2))
+    says("DataLoader: batch_size stands among the samples: options are a table of their own: "
+      .. "DataLoader(dataset, {batch_size = ...})",
+      function() lt.data.DataLoader { set, batch_size = 4 } end)
+  end)
+
+  it("is told by lt.save, given a module", function()
+    says("save: the value cannot be saved: it is an object of class Linear",
+      function() lt.save("never", lt.nn.Linear(1, 1)) end)
+  end)
+
+  it("in capitals is told with the right ones", function()
+    says("nn: there is no 'Relu'; did you mean 'ReLU'?", function() return lt.nn.Relu() end)
+  end)
+end)
+
 describe("Subset", function()
   it("refuses a tensor of positions, which could count from 0 or 1", function()
     says("Subset: positions must be a list that counts from 1: got a tensor [2], whose contents "

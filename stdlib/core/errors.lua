@@ -42,6 +42,7 @@ function errors.nearest(name, words)
   if type(name) ~= "string" then return nil end
   local best, least = nil, #name <= 4 and 1 or 2
   for _, word in ipairs(words) do
+    if word:lower() == name:lower() then return word end
     if math.abs(#word - #name) <= least then
       local d = distance(name, word)
       if d < least or d == least and (not best or word < best) then best, least = word, d end

@@ -76,8 +76,19 @@ local function check_together(given)
   end
 end
 
+-- `DataLoader{set, batch_size = 4}`: a list of samples has no names.
+local function check_list(list)
+  for key in next, list do
+    if OPTIONS[key] then
+      errors.blame("DataLoader: %s stands among the samples: options are a table of their own: "
+        .. "DataLoader(dataset, {%s = ...})", key, key)
+    end
+  end
+end
+
 local function check_dataset(self)
   local dataset = self.dataset
+  if type(dataset) == "table" and getmetatable(dataset) == nil then check_list(dataset) end
   if self._iterable then
     for _, name in ipairs { "shuffle", "sampler", "batch_sampler" } do
       if self[name] then

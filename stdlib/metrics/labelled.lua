@@ -16,9 +16,10 @@ function labelled.is_float(x) return is_float(x.dtype) end
 
 --- Scores (or ids) and labels must be tensors, labels integers. `who`: the metric's name.
 function labelled.check(who, scores, labels)
-  for _, value in ipairs { scores, labels } do
+  for _, value in ipairs { scores or false, labels or false } do
     if type(value) ~= "userdata" then
-      errors.blame("metrics.%s: update needs scores and labels: got %s", who, errors.show(value))
+      errors.blame("metrics.%s: update needs scores and labels: got %s and %s", who,
+        errors.show(scores), errors.show(labels))
     end
   end
   if is_float(labels.dtype) then

@@ -34,6 +34,9 @@ function initialise.ones_(tensor) return initialise.constant_(tensor, 1) end
 
 --- fan_in and fan_out of a weight [out, in, ...].
 function initialise.fans(tensor)
+  if not c.is_tensor(tensor) then
+    errors.blame("init: a tensor is needed, a layer's weight: got %s", errors.show(tensor))
+  end
   local shape = tensor.shape
   if #shape < 2 then
     errors.blame("init: fans need a tensor of two or more dims: got [%s]",

@@ -71,6 +71,9 @@ end
 local function check_value(name, value)
   if type(value) == "number" or is_metric(value) then return end
   if is_tensor(value) and value:numel() == 1 then return end
+  if type(name) ~= "string" then
+    errors.blame("log: the name must be a string: got %s", errors.show(name))
+  end
   errors.blame("log: '%s' needs a number, a tensor of one element or a metric: got %s", name,
     errors.show(value))
 end

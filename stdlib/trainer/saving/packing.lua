@@ -75,7 +75,8 @@ function pack(run, value, name)
   elseif PLAIN[type(value)] then
     return value
   elseif type(value) ~= "table" or getmetatable(value) ~= nil then
-    errors.blame("%s: %s cannot be saved: it is %s", run.where, name, errors.show(value))
+    errors.blame("%s: %s cannot be saved: it is %s", run.where,
+      name == "" and "the value" or name, errors.show(value))
   end
   return pack_table(run, value, name)
 end
