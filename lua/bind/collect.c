@@ -7,11 +7,11 @@
    hang on it (orders, loaders, nodes), with 4 MiB: what two batches hold grows old, however small
    it is, and no young collection frees it. Scripts without steps get a young collection after every
    64 MiB of results, and the same full one. If Lua's own heap doubles within a batch, one young
-   collection. A full one never runs in mid-step, except when a device is out of memory. In a guest
-   state only that last one ever runs by itself. */
+   collection. A full one never runs in mid-step, except when a device is out of memory or Lua's own
+   heap is at its host's cap. In a guest state only that last one ever runs by itself. */
 #include "bind/state.h"
 
-enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20 };
+enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20, TIGHT = 64 << 10 };
 
 static int64_t tensor_bytes(lt_ctx *c) {
   int64_t live = 0;
@@ -38,6 +38,18 @@ static void collect_fully(lua_State *L, lt_bind *b) {
   b->collect.held = held_bytes(L, b);
 }
 
+/* Whether a host's cap is near, and more is held than after the last collection. */
+static bool is_tight(lua_State *L, const lt_bind *b) {
+  int64_t held = b->limits.memory > 0 ? held_bytes(L, b) : 0;
+  return held + TIGHT > b->limits.memory && held > b->collect.held + TIGHT / 2;
+}
+
+/* Below an allocation nothing can be collected: the finalizers would be in the middle of a call. */
+void lt_collect_soon(lt_bind *b) {
+  b->collect.calls = b->collect.look;
+  b->collect.held = 0;
+}
+
 static bool has_doubled(lua_State *L, const lt_bind *b) {
   return held_bytes(L, b) > 2 * b->collect.held + HEAP_SLACK ||
          tensor_bytes(b->c) > 2 * b->collect.tensors + TENSOR_SLACK;
@@ -53,7 +65,9 @@ static void collect(lua_State *L, lt_bind *b) {
 
 void lt_collect_now(lua_State *L, lt_bind *b) {
   b->collect.calls = 0;
-  if (!b->owned) {
+  if (is_tight(L, b)) {
+    collect_fully(L, b);
+  } else if (!b->owned) {
     b->collect.fresh = 0;
   } else if (b->collect.depth == 0) {
     if (b->collect.fresh > LT_COLLECT_AFTER || has_doubled(L, b)) collect(L, b);
@@ -143,9 +157,16 @@ static int reset_peak_memory(lua_State *L) {
   return 0;
 }
 
-/* runtime.set_memory_limit(bytes): of tensors, in use and cached together; 0: none */
+/* runtime.set_memory_limit(bytes): of tensors, in use and cached together; 0: none but a host's */
 static int set_memory_limit(lua_State *L) {
-  lt_device_set_limit(lt_enter(L)->c, luaL_checkinteger(L, 1));
+  lt_bind *b = lt_enter(L);
+  lua_Integer bytes = luaL_checkinteger(L, 1), most = b->limits.memory;
+  if (bytes < 0)
+    lt_raise(L, b, LT_EARG, "set_memory_limit: must not be negative, got %lld", (long long)bytes);
+  if (most > 0 && bytes > most)
+    lt_raise(L, b, LT_EARG, "set_memory_limit: the host of this state allows %lld bytes, got %lld",
+             (long long)most, (long long)bytes);
+  lt_device_set_limit(b->c, bytes == 0 ? most : bytes);
   return 0;
 }
 
@@ -166,6 +187,7 @@ void lt_bind_collect(lua_State *L, lt_bind *b) {
                                      {"set_memory_limit", set_memory_limit},
                                      {"empty_cache", empty_cache},
                                      {NULL, NULL}};
+  b->collect.look = b->limits.memory > 0 ? LT_COLLECT_LOOK_CAPPED : LT_COLLECT_LOOK;
   if (b->owned) lua_gc(L, LUA_GCGEN, 0, 0);
   lt_device_on_exhausted(b->c, on_exhausted, b);
   lua_getfield(L, 1, "runtime");

@@ -90,6 +90,8 @@ static int bind_new(lua_State *L) {
   b->owned = options->owned;
   b->owns_process = options->owns_process;
   b->c->policy = options->policy;
+  b->limits = options->limits;
+  if (b->limits.memory > 0) lt_device_set_limit(b->c, b->limits.memory);
   b->c->threads = options->threads > 0 ? options->threads : 1;
   b->c->find_line = lt_find_line;
   b->c->line_ud = b;

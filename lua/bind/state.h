@@ -33,6 +33,7 @@ typedef struct lt_collect {
   int64_t heap;    /* Lua's own bytes at the last boundary */
   int depth;       /* runs whose loop runs the collector itself */
   int calls;       /* results since Lua's own heap was looked at */
+  int look;        /* after how many it is */
 } lt_collect;
 
 /* math.random of an owned state (random.c). */
@@ -49,10 +50,17 @@ typedef struct lt_bind_guard {
   bool (*is_lost)(lua_State *thread); /* it ended with an error: nothing of it may run any more */
 } lt_bind_guard;
 
+/* What the host of a state set, and its scripts can only lower; 0: no limit. */
+typedef struct lt_bind_limits {
+  int threads;
+  int64_t memory; /* bytes of tensors, and as many of Lua and structs */
+} lt_bind_limits;
+
 typedef struct lt_bind {
   lt_ctx *c;       /* NULL once the state is closing */
   bool owned;      /* the state is ours: collector and math.random too */
   bool owns_process; /* ranks that fail may end the process when the script does not end */
+  lt_bind_limits limits;
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
   volatile sig_atomic_t waking; /* a verdict ends the script (waking.c) */
@@ -80,6 +88,7 @@ typedef struct lt_bind_options {
   bool owned;
   bool owns_process; /* ranks that fail may end it when the script does not */
   int threads; /* 0: one */
+  lt_bind_limits limits;
   lt_policy policy;
   const lt_allocator *allocator; /* NULL: malloc */
 } lt_bind_options;
@@ -191,11 +200,12 @@ void lt_end_call(lua_State *L, lt_bind *b, lt_frame frame);
 bool lt_callback(lt_bind *b, const char *who, int n_args, int n_results);
 
 /* Between the arguments and the results of a call that makes tensors: collect when it is due. */
-enum { LT_COLLECT_AFTER = 64 << 20, LT_COLLECT_LOOK = 4096 };
+enum { LT_COLLECT_AFTER = 64 << 20, LT_COLLECT_LOOK = 4096, LT_COLLECT_LOOK_CAPPED = 16 };
 void lt_collect_now(lua_State *L, lt_bind *b);
 void lt_collect_boundary(lua_State *L, lt_bind *b); /* between two batches */
+void lt_collect_soon(lt_bind *b); /* memory was refused: before the next result */
 static inline void lt_collect_if_due(lua_State *L, lt_bind *b) {
-  if (b->collect.fresh > LT_COLLECT_AFTER || ++b->collect.calls > LT_COLLECT_LOOK)
+  if (b->collect.fresh > LT_COLLECT_AFTER || ++b->collect.calls > b->collect.look)
     lt_collect_now(L, b);
 }
 

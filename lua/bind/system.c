@@ -103,6 +103,9 @@ static int set_threads(lua_State *L) {
   if (n < 1 || n > LT_MAX_THREADS)
     lt_raise(L, b, LT_EARG, "set_threads: must be 1 to %d, got %lld", LT_MAX_THREADS,
              (long long)n);
+  if (b->limits.threads > 0 && n > b->limits.threads)
+    lt_raise(L, b, LT_EARG, "set_threads: the host of this state allows %d, got %lld",
+             b->limits.threads, (long long)n);
   b->c->threads = (int)n;
   return 0;
 }

@@ -31,7 +31,9 @@ static void keep_message(ltrain *l, const char *text) {
    the host's locale is put aside. Returns it, for lt_locale_leave. */
 static void *enter(ltrain *l) {
   l->message[0] = 0;
+  l->thread = pthread_self();
   lt_host_arm(l);
+  lt_host_recover(l);
   return lt_locale_enter();
 }
 
@@ -47,6 +49,8 @@ static bool fail(ltrain *l, lua_State *L) {
   lua_pcall(L, 1, 1, 0);
   keep_message(l, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL);
   lua_pop(L, 1);
+  l->starved = l->starved || lt_host_is_full(l);
+  lt_host_recover(l); /* within the budget: finalizers run */
   lt_host_answer(l);
   return false;
 }

@@ -1,4 +1,4 @@
-/* lua/host/open.c: opens and closes a state for a host: its memory, its callbacks. */
+/* lua/host/open.c: opens and closes a state for a host: its callbacks, its parts. */
 #include "host/open.h"
 
 #include <stdlib.h>
@@ -7,36 +7,9 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
-#include "device/device.h"
+#include "base/threads.h"
 #include "host/budget.h"
 #include "host/install.h"
-
-/* Memory. */
-
-static void *from_malloc(void *ptr, size_t new_size) {
-  if (new_size != 0) return realloc(ptr, new_size);
-  free(ptr);
-  return NULL;
-}
-
-/* The one allocator of the state, Lua's and tensors' alike; several threads may be in it. */
-static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
-  ltrain *l = ud;
-  if (ptr == NULL) old_size = 0; /* Lua tells there what it is for */
-  size_t grown = new_size > old_size ? new_size - old_size : 0;
-  size_t before = atomic_fetch_add(&l->used, grown);
-  bool refused = grown != 0 && ((l->config.memory_cap != 0 &&
-                                 before + grown > l->config.memory_cap) ||
-                                !lt_host_afford(l, grown));
-  void *fresh = refused                   ? NULL
-                : l->config.alloc != NULL ? l->config.alloc(l->config.ud, ptr, old_size, new_size)
-                                          : from_malloc(ptr, new_size);
-  if (fresh == NULL && new_size != 0)
-    atomic_fetch_sub(&l->used, grown);
-  else if (new_size < old_size)
-    atomic_fetch_sub(&l->used, old_size - new_size);
-  return fresh;
-}
 
 /* Callbacks. */
 
@@ -156,21 +129,28 @@ static void open_libraries(lua_State *L, unsigned allow) {
   lua_pop(L, 1);
 }
 
+static int64_t memory_cap(const ltrain *l) {
+  return l->config.memory_cap < INT64_MAX ? (int64_t)l->config.memory_cap : INT64_MAX;
+}
+
 static int open_state(lua_State *L) {
   ltrain *l = lua_touserdata(L, 1);
+  int threads = l->config.threads < 1                ? 1
+                : l->config.threads > LT_MAX_THREADS ? LT_MAX_THREADS
+                                                     : l->config.threads;
   open_libraries(L, l->config.allow);
   lua_getglobal(L, "require");
   lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.require");
   lt_host_give_print(L, l);
   lt_host_bound(L, l);
   const lt_bind_options options = {.owned = true,
-                                   .threads = l->config.threads,
+                                   .threads = threads,
+                                   .limits = {.threads = threads, .memory = memory_cap(l)},
                                    .policy = policy_of(l->config.allow),
                                    .allocator = &l->allocator};
   lt_host_install(L, &options);
   l->b = lt_bind_get(L);
   l->b->guard = &lt_host_guard;
-  if (l->config.memory_cap > 0) lt_device_set_limit(l->b->c, (int64_t)l->config.memory_cap);
   set_callbacks(L, l);
   lua_newtable(L);
   l->hold_ref = luaL_ref(L, LUA_REGISTRYINDEX);
@@ -188,9 +168,10 @@ ltrain *ltrain_open(const ltrain_config *config) {
       config->alloc != NULL ? config->alloc(config->ud, NULL, 0, sizeof *l) : malloc(sizeof *l);
   if (l == NULL) return NULL;
   memset(l, 0, sizeof *l);
+  l->thread = pthread_self();
   memcpy(&l->config, config, config->size < sizeof *config ? config->size : sizeof *config);
-  l->allocator = (lt_allocator){.fn = allocate, .ud = l};
-  l->L = lua_newstate(allocate, l);
+  l->allocator = (lt_allocator){.fn = lt_host_allocate, .ud = l};
+  l->L = lua_newstate(lt_host_allocate, l);
   if (l->L != NULL) {
     *(ltrain **)lua_getextraspace(l->L) = l;
     lua_pushcfunction(l->L, open_state);

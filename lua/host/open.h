@@ -3,6 +3,7 @@
 #define LT_HOST_OPEN_H
 
 #include <lua.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "bind/state.h"
@@ -13,13 +14,15 @@ struct ltrain {
   lt_allocator allocator;
   lua_State *L;
   lt_bind *b;
-  atomic_size_t used; /* bytes asked for and not given back */
+  atomic_size_t used;           /* bytes asked for and not given back */
+  _Atomic(pthread_t) thread;    /* that entered the state last */
+  bool starved;                 /* it was refused memory, and still holds much */
   _Atomic int64_t limit;        /* of instructions in the call that runs; 0: none */
   _Atomic int64_t instructions; /* or as much work, since that began */
   int64_t late;                 /* instructions of the library after it had to end */
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been told */
-  int hold_ref, thread_ref; /* registry: strings of results; the thread that is stepped */
-  lua_State *stepped;       /* NULL: none */
+  int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
+  lua_State *stepped;           /* NULL: none */
   int step_arguments;
   char warning[512]; /* pieces of one that is not complete */
   char where[64];
@@ -28,6 +31,16 @@ struct ltrain {
 
 /* The state that a thread belongs to. */
 static inline ltrain *lt_host_of(lua_State *L) { return *(ltrain **)lua_getextraspace(L); }
+
+/* As lua_Alloc; `ud` is the state. */
+void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size);
+
+/* Whether more than half of its cap is in use. */
+bool lt_host_is_full(const ltrain *l);
+
+/* Between calls, if one was refused memory: what it left behind goes, so that the next finds
+   room. */
+void lt_host_recover(ltrain *l);
 
 /* Give the state a `print` that tells the host; before the library captures it. */
 void lt_host_give_print(lua_State *L, ltrain *l);

@@ -45,6 +45,8 @@ static void gather(lt_ctx *c, lt_prefetch *p, ready *r, lt_failure *failure) {
   p->position += r->span.total;
 }
 
+/* Without memory the thread leaves: the consumer gathers from there on, for it can free what its
+   own ctx has cached, and what the script holds no more. */
 static void produce(void *ud) {
   lt_prefetch *p = ud;
   for (bool more = true; more;) {
@@ -56,10 +58,13 @@ static void produce(void *ud) {
     if (!more) return;
     /* the slot behind the ring's end is the producer's alone */
     ready *r = &p->ring[slot];
+    int64_t position = p->position;
     gather(p->child, p, r, &p->failures[slot]);
     more = r->failure == NULL && r->span.total > 0;
+    bool starved = r->failure != NULL && r->failure->code == LT_EMEMORY;
+    if (starved) p->position = position;
     pthread_mutex_lock(&p->mutex);
-    p->count++;
+    if (!starved) p->count++;
     p->finished = !more;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->mutex);
@@ -95,7 +100,7 @@ lt_prefetch *lt_prefetch_new(lt_ctx *c, lt_order *order, const lt_batching *batc
   if (p->depth == 0) return p;
   p->child = lt_ctx_child(c);
   p->thread = (lt_thread){.name = "prefetch", .fn = produce, .stop = stop, .ud = p};
-  if (p->child == NULL)
+  if (p->child == NULL || !lt_device_share_limit(p->child))
     lt_fail(c, LT_EMEMORY, "prefetch: out of memory");
   else if (lt_thread_start(c, &p->thread))
     return p;

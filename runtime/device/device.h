@@ -33,8 +33,8 @@ bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out);
 bool lt_device_named(const lt_ctx *c, const char *text);
 const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t size);
 
-/* `bytes` uninitialised bytes, 64-byte aligned. On failure empties the cache, calls the ctx's
-   collect hook, tries once more, then fails with bytes asked, held, cached. */
+/* `bytes` uninitialised bytes, 64-byte aligned. On failure empties the caches, calls the ctx's
+   collect hook, empties them again, then fails with bytes asked, held, cached. */
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes);
 
 /* An uninitialised row-major tensor; belongs to the open frame. */
@@ -71,6 +71,10 @@ void lt_device_empty_cache(lt_ctx *c, lt_device d);
 
 /* Cap live + cached bytes of this ctx's pools (0: none); a host's limit. */
 void lt_device_set_limit(lt_ctx *c, int64_t bytes);
+
+/* Count what the pools of a fresh child hold as its root's. In the root's thread; false with a
+   failure in either. */
+bool lt_device_share_limit(lt_ctx *child);
 
 /* Run when the device is out of memory, e.g. a full collection of the script's garbage. */
 void lt_device_on_exhausted(lt_ctx *c, void (*fn)(lt_ctx *c, void *ud), void *ud);

@@ -13,50 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host/ltrain.h"
-
-/* A line to learn; nothing of it needs a file. */
-static const char script[] =
-    "local lt = require 'ltrain'\n"
-    "lt.seed(1)\n"
-    "local Line = lt.Module:extend('Line')\n"
-    "function Line:init() self.layer = lt.nn.Linear(1, 1) end\n"
-    "function Line:training_step(b)\n"
-    "  return lt.mse_loss(self.layer(b[1]), b[2])\n"
-    "end\n"
-    "function Line:configure_optimizers()\n"
-    "  return lt.optim.SGD(self:parameters(), {lr = 0.1})\n"
-    "end\n"
-    "line = Line()\n"
-    "local x = lt.arange(0, 16):to('f32'):view(16, 1) / 16\n"
-    "local loader = lt.data.DataLoader(lt.data.TensorDataset(x, 2 * x), {batch_size = 4})\n"
-    "function train(epochs)\n"
-    "  lt.Trainer{max_epochs = epochs, logger = false, enable_checkpointing = false,\n"
-    "    enable_progress_bar = false, enable_model_summary = false}:fit(line, loader)\n"
-    "  return line.layer.weight:item()\n"
-    "end\n";
-
-static ltrain *open_with(const ltrain_config *config) {
-  ltrain *l = ltrain_open(config);
-  assert_non_null(l);
-  return l;
-}
-
-static ltrain *open_line(const ltrain_config *config) {
-  ltrain *l = open_with(config);
-  if (!ltrain_dostring(l, script, "line.lua")) fail_msg("%s", ltrain_errmsg(l));
-  return l;
-}
-
-static void must(ltrain *l, bool ok) {
-  if (!ok) fail_msg("%s", ltrain_errmsg(l));
-}
-
-static void must_say(ltrain *l, bool ok, const char *text) {
-  assert_false(ok);
-  if (strstr(ltrain_errmsg(l), text) == NULL)
-    fail_msg("'%s' is not in '%s'", text, ltrain_errmsg(l));
-}
+#include "host_test.h"
 
 static void errors_name_the_line(void **state) {
   (void)state;
@@ -292,17 +249,6 @@ static void scripts_reach_only_what_is_allowed(void **state) {
   ltrain_close(l);
 }
 
-static void memory_has_a_cap(void **state) {
-  (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.memory_cap = 48 << 20;
-  ltrain *l = open_line(&config);
-  must_say(l, ltrain_dostring(l, "x = ('x'):rep(100 << 20)", "m.lua"), "not enough memory");
-  must_say(l, ltrain_dostring(l, "x = require 'ltrain'.zeros(100 << 20)", "m.lua"), "memory");
-  must(l, ltrain_call(l, "train", "i", INT64_C(1)));
-  ltrain_close(l);
-}
-
 static void instructions_have_a_budget(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -479,7 +425,6 @@ int main(void) {
       cmocka_unit_test(a_pointer_into_a_parameter_is_told_by_its_optimizer),
       cmocka_unit_test(nothing_is_written_unless_asked),
       cmocka_unit_test(scripts_reach_only_what_is_allowed),
-      cmocka_unit_test(memory_has_a_cap),
       cmocka_unit_test(instructions_have_a_budget),
       cmocka_unit_test(another_thread_cancels),
       cmocka_unit_test(a_fit_goes_step_by_step),

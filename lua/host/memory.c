@@ -1,0 +1,55 @@
+/* lua/host/memory.c: the one allocator of a host's state, Lua's and the structures' alike, and what
+   is given back when it is at its cap. */
+#include <stdlib.h>
+
+#include "device/device.h"
+#include "host/budget.h"
+
+static void *from_malloc(void *ptr, size_t new_size) {
+  if (new_size != 0) return realloc(ptr, new_size);
+  free(ptr);
+  return NULL;
+}
+
+/* Several threads may be in it. */
+static void *ask(ltrain *l, void *ptr, size_t old_size, size_t new_size) {
+  size_t grown = new_size > old_size ? new_size - old_size : 0;
+  size_t before = atomic_fetch_add(&l->used, grown);
+  bool beyond = l->config.memory_cap != 0 && before + grown > l->config.memory_cap;
+  bool refused = grown != 0 && (beyond || !lt_host_afford(l, grown));
+  void *fresh = refused                   ? NULL
+                : l->config.alloc != NULL ? l->config.alloc(l->config.ud, ptr, old_size, new_size)
+                                          : from_malloc(ptr, new_size);
+  if (fresh == NULL && new_size != 0)
+    atomic_fetch_sub(&l->used, grown);
+  else if (new_size < old_size)
+    atomic_fetch_sub(&l->used, old_size - new_size);
+  return fresh;
+}
+
+void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  ltrain *l = ud;
+  if (ptr == NULL) old_size = 0; /* Lua tells there what it is for */
+  void *fresh = ask(l, ptr, old_size, new_size);
+  if (fresh != NULL || new_size == 0) return fresh;
+  /* Structures that wait for their next use make room; they belong to the state's thread. */
+  if (!pthread_equal(l->thread, pthread_self())) return NULL;
+  l->starved = true;
+  if (l->b == NULL || l->b->c == NULL) return NULL;
+  lt_collect_soon(l->b);
+  lt_memory_trim(l->b->c);
+  return ask(l, ptr, old_size, new_size);
+}
+
+bool lt_host_is_full(const ltrain *l) {
+  return l->config.memory_cap > 0 && atomic_load(&l->used) > l->config.memory_cap / 2;
+}
+
+void lt_host_recover(ltrain *l) {
+  if (!l->starved) return;
+  lua_gc(l->L, LUA_GCCOLLECT);
+  lua_gc(l->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
+  lt_memory_trim(l->b->c);
+  lt_device_empty_cache(l->b->c, LT_CPU_DEVICE);
+  l->starved = lt_host_is_full(l);
+}

@@ -1,0 +1,74 @@
+/* runtime/device/pool.h: blocks of device memory, kept for reuse: one pool a device and ctx.
+
+   Size classes are eighths of powers of two from 512 bytes up. Blocks under 1 MiB are cut from
+   arenas of 2 MiB; larger ones are asked of the device one by one. A pool outlives its ctx while
+   storages of it live elsewhere. */
+#ifndef LT_DEVICE_POOL_H
+#define LT_DEVICE_POOL_H
+
+#include "device/device.h"
+
+enum { LT_POOL_CLASSES = 8 * 40 };
+
+/* What a ctx and its children hold of all devices, and may hold (0: no limit). */
+typedef struct lt_budget {
+  atomic_long users; /* ctxs and pools */
+  atomic_llong held, limit;
+  lt_allocator allocator;
+} lt_budget;
+
+lt_budget *lt_budget_new(const lt_allocator *allocator);
+lt_budget *lt_budget_retain(lt_budget *g);
+void lt_budget_release(lt_budget *g);
+
+typedef struct lt_arena {
+  struct lt_arena *next;
+  char *data;
+  size_t used;
+  int blocks, free; /* cut from it; of these, without a user (as of the last trim) */
+} lt_arena;
+
+typedef struct lt_block {
+  lt_storage storage; /* first: a storage is its block */
+  size_t capacity;
+  int class;
+  int event_stream;
+  uint64_t event;        /* last use on another stream than home, 0: none */
+  lt_arena *arena;       /* that it was cut from; NULL: asked of the device by itself */
+  struct lt_block *next; /* in a free list or the return list */
+} lt_block;
+
+typedef struct lt_pool {
+  lt_device device;
+  const lt_device_ops *ops;
+  atomic_long users;            /* the ctx, plus live storages */
+  _Atomic(lt_block *) returned; /* freed by other threads */
+  lt_block *free_list[LT_POOL_CLASSES];
+  lt_block *pending; /* free, but an event of another stream is not done */
+  lt_arena *arenas;
+  lt_memory_stats stats;
+  lt_budget *budget;
+  int64_t held;           /* this pool's part of it */
+  lt_allocator allocator; /* outlives the ctx */
+} lt_pool;
+
+/* A pool with one user, NULL without memory; the last user to leave frees it. */
+lt_pool *lt_pool_new(const lt_allocator *allocator, const lt_device_ops *ops, lt_device d,
+                     lt_budget *g);
+void lt_pool_leave(lt_pool *p);
+
+/* A block for `bytes`: a cached one, else a new one; NULL when there is no memory. `any`: a cached
+   one that is far too large will do as well. */
+lt_block *lt_pool_take(lt_pool *p, size_t bytes, bool any);
+
+/* Nobody holds the block any more: to its owner's thread, and to any other's. */
+void lt_pool_give(lt_pool *p, lt_block *b);
+void lt_pool_return(lt_pool *p, lt_block *b);
+
+/* Blocks from other threads, and pending ones whose event is done, become free. */
+void lt_pool_drain(lt_pool *p);
+
+/* Give the device back what no storage uses: large blocks, and arenas of free blocks alone. */
+void lt_pool_trim(lt_pool *p);
+
+#endif

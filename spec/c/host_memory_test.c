@@ -1,0 +1,130 @@
+/* spec/c/host_memory_test.c: a host's limits: the cap of memory, threads; what lies below them, what
+   a state does at them, and that scripts only lower them. */
+#include "host_test.h"
+
+enum { MIB = 1 << 20 };
+
+static ltrain *open_capped(size_t bytes) {
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.memory_cap = bytes;
+  ltrain *l = open_line(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' x = lt.zeros(4)", "x.lua"));
+  return l;
+}
+
+static void memory_has_a_cap(void **state) {
+  (void)state;
+  ltrain *l = open_capped(48 * MIB);
+  must_say(l, ltrain_dostring(l, "x = ('x'):rep(100 << 20)", "m.lua"), "not enough memory");
+  must_say(l, ltrain_dostring(l, "x = require 'ltrain'.zeros(100 << 20)", "m.lua"),
+           "m.lua:1: zeros: out of memory on cpu: 419430400 bytes asked, ");
+  must_say(l, false, "the limit is 50331648");
+  must(l, ltrain_call(l, "train", "i", INT64_C(1)));
+  ltrain_close(l);
+}
+
+/* Fill the state with what `fill` makes until it is refused, let go of it, and make `big`. */
+static void goes_on_after(const char *fill, const char *big) {
+  ltrain *l = open_capped(16 * MIB);
+  char code[200];
+  snprintf(code, sizeof code, "keep = {} for i = 1, 1e9 do keep[i] = %s end", fill);
+  must_say(l, ltrain_dostring(l, code, "fill.lua"), "memory");
+  must(l, ltrain_dostring(l, "keep = nil", "drop.lua"));
+  snprintf(code, sizeof code, "local big = %s", big);
+  must(l, ltrain_dostring(l, code, "big.lua"));
+  must(l, ltrain_call(l, "train", "i", INT64_C(1)));
+  snprintf(code, sizeof code,
+           "keep = {} pcall(function() for i = 1, 1e9 do keep[i] = %s end end) keep = nil\n"
+           "local small = lt.ones(1000)",
+           fill);
+  must(l, ltrain_dostring(l, code, "caught.lua"));
+  ltrain_close(l);
+}
+
+static void what_is_cached_is_given_back_before_memory_is_refused(void **state) {
+  (void)state;
+  static const char *const fills[] = {"lt.zeros(1)", "lt.zeros(1 << 17)", "lt.zeros(3 << 18)",
+                                      "x:view(2, 2)", "('x'):rep(1000) .. i"};
+  static const char *const bigs[] = {"lt.zeros(3 << 20)", "('x'):rep(3 << 20)"};
+  for (size_t k = 0; k < sizeof fills / sizeof *fills; k++) goes_on_after(fills[k], bigs[k % 2]);
+  goes_on_after(fills[0], bigs[1]);
+  goes_on_after(fills[3], bigs[0]);
+}
+
+/* Two states, one of which is full, do not know of each other. */
+static void a_cap_is_of_its_state(void **state) {
+  (void)state;
+  ltrain *full = open_capped(32 * MIB), *other = open_capped(32 * MIB);
+  must(full, ltrain_dostring(full, "keep = lt.zeros(7 << 20)", "f.lua"));
+  must(other, ltrain_dostring(other, "keep = lt.zeros(7 << 20)", "o.lua"));
+  must_say(full, ltrain_dostring(full, "more = lt.zeros(3 << 20)", "f.lua"), "out of memory");
+  ltrain_close(full);
+  must_say(other, ltrain_dostring(other, "more = lt.zeros(3 << 20)", "o.lua"), "out of memory");
+  must(other, ltrain_dostring(other, "keep = nil more = lt.zeros(7 << 20)", "o.lua"));
+  ltrain_close(other);
+}
+
+/* Batches gathered ahead are tensors of the state: 16 of 4 MiB do not fit beside 16 MiB. */
+static void batches_gathered_ahead_count(void **state) {
+  (void)state;
+  ltrain *l = open_capped(32 * MIB);
+  must(l, ltrain_dostring(l,
+                          "runtime = require 'ltrain.runtime'\n"
+                          "local set = lt.data.TensorDataset(lt.arange(0, 1 << 21):to('f32'))\n"
+                          "local loader = lt.data.DataLoader(set, {batch_size = 1 << 20,\n"
+                          "  prefetch = 16})\n"
+                          "for _ = 1, 3 do\n"
+                          "  local sum = 0\n"
+                          "  for batch in loader:batches() do\n"
+                          "    for _ = 1, 5 do sum = sum + (batch[1] * 1):mean():item() end\n"
+                          "  end\n"
+                          "  assert(sum == 5 * ((1 << 21) - 1), sum)\n"
+                          "end",
+                          "p.lua"));
+  must_say(l,
+           ltrain_dostring(l,
+                           "local set = lt.data.TensorDataset(lt.zeros(4 << 20, {dtype = 'u8'}))\n"
+                           "local loader = lt.data.DataLoader(set, {batch_size = 1 << 20,\n"
+                           "  prefetch = 16})\n"
+                           "local next = loader:batches()\n"
+                           "keep = {} for k = 1, 1e9 do keep[k] = lt.zeros(1 << 18) end",
+                           "q.lua"),
+           "q.lua:5: zeros: out of memory on cpu");
+  must(l, ltrain_call(l, "train", "i", INT64_C(1)));
+  ltrain_close(l);
+}
+
+static void scripts_only_lower_limits(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.memory_cap = 64 * MIB;
+  config.threads = 2;
+  ltrain *l = open_line(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' runtime = require 'ltrain.runtime'", "l.lua"));
+  must_say(l, ltrain_dostring(l, "runtime.set_memory_limit(1 << 50)", "l.lua"),
+           "set_memory_limit: the host of this state allows 67108864 bytes, got 1125899906842624");
+  must_say(l, ltrain_dostring(l, "runtime.set_memory_limit(-1)", "l.lua"), "must not be negative");
+  must_say(l, ltrain_dostring(l, "runtime.set_threads(64)", "l.lua"),
+           "set_threads: the host of this state allows 2, got 64");
+  must(l, ltrain_dostring(l, "runtime.set_threads(1) runtime.set_threads(2)", "l.lua"));
+  must(l, ltrain_dostring(l, "runtime.set_memory_limit(8 << 20)", "l.lua"));
+  must_say(l, ltrain_dostring(l, "local x = lt.zeros(4 << 20)", "l.lua"), "the limit is 8388608");
+  must(l, ltrain_dostring(l, "runtime.set_memory_limit(0) local x = lt.zeros(4 << 20)", "l.lua"));
+  must_say(l, ltrain_dostring(l, "local x = lt.zeros(20 << 20)", "l.lua"), "limit is 67108864");
+  ltrain_close(l);
+  l = open_with(NULL); /* threads: 1 */
+  must_say(l, ltrain_dostring(l, "require 'ltrain.runtime'.set_threads(2)", "l.lua"), "allows 1");
+  must(l, ltrain_dostring(l, "require 'ltrain.runtime'.set_memory_limit(1 << 50)", "l.lua"));
+  ltrain_close(l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(memory_has_a_cap),
+      cmocka_unit_test(what_is_cached_is_given_back_before_memory_is_refused),
+      cmocka_unit_test(a_cap_is_of_its_state),
+      cmocka_unit_test(batches_gathered_ahead_count),
+      cmocka_unit_test(scripts_only_lower_limits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
