@@ -121,7 +121,7 @@ int lt_process_dial(lua_State *L) {
   if (!lt_may_start(L, b, "dial")) return 2;
   if (!b->c->policy.network) {
     lua_pushnil(L);
-    lua_pushliteral(L, "dial: this state may not use the network");
+    lua_pushliteral(L, "dial: this state may not use the network (LTRAIN_NETWORK)");
     return 2;
   }
   asked_host *hosts = lua_newuserdatauv(L, n * sizeof *hosts + 1, 0);

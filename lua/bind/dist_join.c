@@ -57,6 +57,8 @@ static int join(lua_State *L) {
   o.takes_seed = b->seed_untold;
   lt_frame frame = lt_begin(L, b, 0);
   const lt_comm_ops *ops = load(L, b, name);
+  if (!b->c->policy.network)
+    lt_fail(b->c, LT_EIO, "join: this state may not use the network (LTRAIN_NETWORK)");
   if (ops == NULL || lt_world_join(b->c, ops, &place, &o) == NULL) return refused(L, b, frame);
   lt_frame_close(b->c, frame, 0, NULL);
   lua_pushboolean(L, true);

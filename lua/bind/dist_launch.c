@@ -41,7 +41,7 @@ static int fork_ranks(lua_State *L) {
   lua_Integer n = luaL_checkinteger(L, 1);
   lt_launch_options o = lt_check_launch(L, b, 2);
   if (!b->c->policy.fork)
-    lt_raise(L, b, LT_EARG, "%s: this program may not start processes", o.what);
+    lt_raise(L, b, LT_EARG, "%s: this state may not start processes (LTRAIN_FORK)", o.what);
   o.ranks = (int)n;
   o.owns_process = b->owns_process;
   lua_gc(L, LUA_GCCOLLECT); /* garbage is finalised once, here, and not again in each child */

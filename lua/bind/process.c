@@ -51,7 +51,7 @@ int lt_wait_for(pid_t pid) {
 bool lt_may_start(lua_State *L, lt_bind *b, const char *who) {
   if (b->c->policy.fork) return true;
   lua_pushnil(L);
-  lua_pushfstring(L, "%s: this state may not start processes", who);
+  lua_pushfstring(L, "%s: this state may not start processes (LTRAIN_FORK)", who);
   return false;
 }
 
@@ -217,9 +217,11 @@ static int capture(lua_State *L) {
 
 /* Questions. */
 
-/* process.find(name) -> the program's path, by PATH; nil */
+/* process.find(name) -> the program's path, by PATH; nil, and why when the state may not look */
 static int find(lua_State *L) {
+  lt_bind *b = lt_enter(L);
   const char *name = luaL_checkstring(L, 1), *path = getenv("PATH");
+  if (!lt_may_start(L, b, "find")) return 2;
   if (path == NULL) path = "/usr/local/bin:/usr/bin:/bin";
   while (*path != 0) {
     size_t n = strcspn(path, ":");
@@ -235,6 +237,7 @@ static int find(lua_State *L) {
 /* process.executable() -> the path of the program that runs */
 static int executable(lua_State *L) {
   char path[PATH_MAX];
+  if (!lt_may_start(L, lt_enter(L), "executable")) return 2;
   ssize_t n = readlink("/proc/self/exe", path, sizeof path);
   if (n <= 0) return 0;
   lua_pushlstring(L, path, (size_t)n);

@@ -32,8 +32,18 @@ static int time_now(lua_State *L) {
   return 1;
 }
 
+/* For a state that may not look it is as if nothing was set: nil, and why. */
+static bool may_look(lua_State *L, const char *who) {
+  if (lt_enter(L)->c->policy.environment) return true;
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: this state may not read the environment (LTRAIN_ENVIRONMENT)", who);
+  return false;
+}
+
 static int get_env(lua_State *L) {
-  lua_pushstring(L, getenv(luaL_checkstring(L, 1)));
+  const char *name = luaL_checkstring(L, 1);
+  if (!may_look(L, "getenv")) return 2;
+  lua_pushstring(L, getenv(name));
   return 1;
 }
 
@@ -76,6 +86,7 @@ static int write_stderr(lua_State *L) { return write_stream(L, STDERR_FILENO); }
 
 static int host_name(lua_State *L) {
   char name[256] = "";
+  if (!may_look(L, "hostname")) return 2;
   gethostname(name, sizeof name - 1);
   lua_pushstring(L, name);
   return 1;

@@ -123,8 +123,12 @@ int main(int argc, char **argv) {
   const lt_bind_options options = {
       .threads = default_threads(),
       .owns_process = !p.interactive && p.argc > 1, /* the prompt survives its ranks */
-      .policy = {
-          .read_files = true, .write_files = true, .fork = true, .dlopen = true, .network = true}};
+      .policy = {.read_files = true,
+                 .write_files = true,
+                 .fork = true,
+                 .dlopen = true,
+                 .network = true,
+                 .environment = true}};
   lua_State *L = lt_host_new(&options);
   if (L == NULL) {
     const char *refusal = lt_registry_here()->refusal;

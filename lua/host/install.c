@@ -228,7 +228,8 @@ lua_State *lt_host_new(const lt_bind_options *options) {
 }
 
 int luaopen_ltrain(lua_State *L) {
-  const lt_bind_options guest = {.policy = {.read_files = true, .write_files = true}};
+  const lt_bind_options guest = {
+      .policy = {.read_files = true, .write_files = true, .environment = true}};
   lt_host_install(L, &guest);
   if (!push_module(L, "ltrain")) return luaL_error(L, "ltrain: the library is not in this build");
   return 1;

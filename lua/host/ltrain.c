@@ -104,6 +104,14 @@ static bool protect(ltrain *l, lua_CFunction run, request *r) {
 }
 
 /* Why there is no state: the machine, or else memory. */
+/* Whether a state and what its call cannot do without are there. */
+static bool given(ltrain *l, const char *who, const char *what, const void *one) {
+  if (l == NULL) return false;
+  l->message[0] = 0;
+  if (one == NULL) snprintf(l->message, sizeof l->message, "%s: %s is NULL", who, what);
+  return one != NULL;
+}
+
 const char *ltrain_errmsg(const ltrain *l) {
   if (l != NULL) return l->message;
   const char *refusal = lt_registry_here()->refusal;
@@ -118,6 +126,7 @@ static int run_file(lua_State *L) {
 }
 
 bool ltrain_dofile(ltrain *l, const char *path) {
+  if (!given(l, "dofile", "the path", path)) return false; /* luaL_loadfile would read stdin */
   request r = {.l = l, .name = path};
   return protect(l, run_file, &r);
 }
@@ -132,6 +141,7 @@ static int run_string(lua_State *L) {
 }
 
 bool ltrain_dostring(ltrain *l, const char *code, const char *name) {
+  if (!given(l, "dostring", "the code", code)) return false;
   request r = {.l = l, .name = name, .format = code};
   return protect(l, run_string, &r);
 }
@@ -162,7 +172,12 @@ static int call_named(lua_State *L) {
   return results;
 }
 
+static bool named(ltrain *l, const char *who, const char *name, const char *format) {
+  return given(l, who, "the name", name) && given(l, who, "the format", format);
+}
+
 bool ltrain_call(ltrain *l, const char *name, const char *format, ...) {
+  if (!named(l, "call", name, format)) return false;
   request r = {.l = l, .name = name, .format = format};
   va_start(r.values.list, format);
   bool ok = protect(l, call_named, &r);
@@ -176,12 +191,19 @@ static int get_named(lua_State *L) {
   return 1;
 }
 
+/* Whether name and format are those of one value. */
+static bool names_value(ltrain *l, const char *who, const char *name, const char *format) {
+  if (!named(l, who, name, format)) return false;
+  if (strlen(format) == 1 && strchr(name, ':') == NULL) return true;
+  snprintf(l->message, sizeof l->message,
+           "%s: one letter and a name without ':' are wanted: \"%.80s\", \"%.80s\"", who, format,
+           name);
+  return false;
+}
+
 bool ltrain_get(ltrain *l, const char *name, const char *format, ...) {
+  if (!names_value(l, "get", name, format)) return false;
   request r = {.l = l, .name = name, .format = format};
-  if (strlen(format) != 1 || strchr(name, ':') != NULL) {
-    keep_message(l, "get: one letter and a name without ':' are wanted");
-    return false;
-  }
   va_start(r.values.list, format);
   bool ok = protect(l, get_named, &r);
   va_end(r.values.list);
@@ -196,6 +218,7 @@ static int set_named(lua_State *L) {
 }
 
 bool ltrain_set(ltrain *l, const char *name, const char *format, ...) {
+  if (!names_value(l, "set", name, format)) return false;
   request r = {.l = l, .name = name, .format = format};
   va_start(r.values.list, format);
   bool ok = protect(l, set_named, &r);
@@ -231,6 +254,11 @@ static int start_named(lua_State *L) {
 }
 
 bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
+  if (!named(l, "start", name, format)) return false;
+  if (strchr(format, '>') != NULL) {
+    keep_message(l, "start: a call that is stepped gives no results: its format has no '>'");
+    return false;
+  }
   if (l->stepped != NULL) {
     keep_message(l, "start: the last call that was started has not ended");
     return false;
@@ -281,12 +309,15 @@ static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
 }
 
 ltrain_state ltrain_step(ltrain *l, const char **where) {
-  if (l->stepped == NULL) {
-    keep_message(l, "step: nothing was started");
+  if (l == NULL) return LTRAIN_FAILED;
+  if (l->stepped == NULL || l->stepping) {
+    keep_message(l, l->stepping ? "step: called from within a step" : "step: nothing was started");
     return LTRAIN_FAILED;
   }
   void *locale = enter(l);
+  l->stepping = true;
   ltrain_state state = step(l, l->stepped, where);
+  l->stepping = false;
   lt_locale_leave(locale);
   return state;
 }
@@ -300,18 +331,42 @@ static bool take_failure(ltrain *l) {
   return true;
 }
 
+/* Whether the memory at `data` can be a tensor; a failure of the ctx says why not. */
+static bool may_wrap(ltrain *l, const void *data, lt_dtype dtype, int ndim, const int64_t *shape) {
+  lt_ctx *c = l->b->c;
+  int number = (int)dtype; /* whatever a host has put there */
+  if (number < 0 || number >= LT_DTYPE_COUNT)
+    return lt_fail(c, LT_EDTYPE, "wrap: there is no dtype %d", number);
+  if (ndim < 0 || ndim > LT_MAX_DIMS)
+    return lt_fail(c, LT_ESHAPE, "wrap: dims must be 0 to %d, got %d", LT_MAX_DIMS, ndim);
+  if (shape == NULL && ndim > 0)
+    return lt_fail(c, LT_ESHAPE, "wrap: the shape of %d dims is NULL", ndim);
+  if (!lt_shape_check(c, ndim, shape)) {
+    lt_take_failure(c, NULL);
+    return lt_fail(c, LT_ESHAPE, "wrap: impossible shape %s",
+                   LT_SHAPE_STR(lt_shape_of(ndim, shape)));
+  }
+  if (data == NULL) return lt_fail(c, LT_EARG, "wrap: the memory is NULL");
+  size_t item = lt_dtype_size(dtype);
+  return (uintptr_t)data % item == 0 ||
+         lt_fail(c, LT_EARG, "wrap: memory of %s must be aligned to %zu bytes, got %p",
+                 lt_dtype_name(dtype), item, data);
+}
+
 lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const int64_t *shape,
                        void (*drop)(void *ud), void *ud) {
+  if (l == NULL) return NULL;
   lt_ctx *c = l->b->c;
   l->message[0] = 0;
-  if (ndim < 0 || ndim > LT_MAX_DIMS || dtype < 0 || dtype >= LT_DTYPE_COUNT || data == NULL) {
-    keep_message(l, "wrap: memory, a dtype and 0 to 8 dims are wanted");
+  if (!may_wrap(l, data, dtype, ndim, shape)) {
+    take_failure(l);
     return NULL;
   }
   int64_t count = lt_shape_numel(lt_shape_of(ndim, shape));
   lt_frame frame = lt_frame_open(c);
-  lt_storage *s = lt_storage_wrap(c, data, (size_t)count * lt_dtype_size(dtype), drop, ud);
+  lt_storage *s = lt_storage_wrap(c, data, (size_t)count * lt_dtype_size(dtype), NULL, NULL);
   lt_tensor *t = s == NULL ? NULL : lt_tensor_make(c, s, dtype, ndim, shape, NULL, 0);
+  if (t != NULL) lt_storage_on_drop(s, drop, ud);
   if (s != NULL) lt_storage_release(c, s);
   lt_retain(t);
   lt_frame_close(c, frame, 0, NULL);
@@ -319,19 +374,21 @@ lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const in
 }
 
 void *ltrain_data(ltrain *l, lt_tensor *t, int write) {
-  l->message[0] = 0;
+  if (!given(l, "data", "the tensor", t)) return NULL;
   void *data = lt_tensor_ptr(l->b->c, t, write ? LT_READ | LT_WRITE : LT_READ);
   return take_failure(l) ? NULL : data;
 }
 
 void ltrain_release(ltrain *l, lt_tensor *t) {
-  if (t != NULL) lt_release(l->b->c, t);
+  if (l != NULL && t != NULL) lt_release(l->b->c, t);
 }
 
-void ltrain_cancel(ltrain *l) { lt_cancel(l->b->c, true); }
+void ltrain_cancel(ltrain *l) {
+  if (l != NULL) lt_cancel(l->b->c, true);
+}
 
-lt_ctx *ltrain_context(ltrain *l) { return l->b->c; }
+lt_ctx *ltrain_context(ltrain *l) { return l == NULL ? NULL : l->b->c; }
 
 struct lua_State *ltrain_lua(ltrain *l) {
-  return l->L;
+  return l == NULL ? NULL : l->L;
 }

@@ -12,8 +12,8 @@
      ltrain_close(l);
 
    A state belongs to one thread at a time; two states may run in two threads. Functions return
-   false (or NULL) on failure, and ltrain_errmsg says why. Numbers of dims and sizes count from 0
-   here, as everywhere in C. */
+   false (or NULL) on failure, and ltrain_errmsg says why; so they do for a NULL state, name, path
+   or tensor. Numbers of dims and sizes count from 0 here, as everywhere in C. */
 #ifndef LT_HOST_LTRAIN_H
 #define LT_HOST_LTRAIN_H
 
@@ -34,7 +34,8 @@ enum {
   LTRAIN_LOAD_LIBRARIES = 8, /* shared objects: C modules of Lua, device backends */
   LTRAIN_NETWORK = 16,
   LTRAIN_LUA_LIBRARIES = 32, /* Lua's io, os and debug (os.exit raises an error all the same) */
-  LTRAIN_EVERYTHING = 63
+  LTRAIN_ENVIRONMENT = 64,   /* environment variables, the machine's name */
+  LTRAIN_EVERYTHING = 127
 };
 
 /* Level of a message for `log`. */
@@ -46,11 +47,12 @@ typedef struct ltrain_config {
   /* As lua_Alloc, for Lua and all structures, also from helper threads [malloc]. The data of
      tensors is aligned memory of the device's own. */
   void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);
-  size_t memory_cap;        /* bytes of Lua and structures, and as many of tensor data [none] */
+  size_t memory_cap;        /* bytes of Lua and structures, and as many of tensor data; scripts
+                               may lower it [none] */
   /* Of Lua in one call from the host; slows Lua by half [none]. Steps of patterns and of loops in
      Lua's own functions count as well, 256 bytes of memory count as one, a coroutine as 1000. */
   int64_t max_instructions;
-  int threads;              /* an operation may use [1] */
+  int threads;              /* an operation may use; scripts may take fewer [1] */
   unsigned allow;           /* LTRAIN_READ_FILES | ... [nothing] */
   void (*log)(void *ud, int level, const char *text);       /* messages [dropped] */
   void (*print)(void *ud, const char *text, size_t length); /* print() [dropped] */
@@ -61,7 +63,7 @@ typedef struct ltrain_config {
 } ltrain_config;
 
 /* clang-format off */
-#define LTRAIN_CONFIG_INIT {.size = sizeof(ltrain_config)}
+#define LTRAIN_CONFIG_INIT {sizeof(ltrain_config), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
 /* A new state; NULL config: all defaults. NULL when there is not enough memory. */
@@ -89,9 +91,9 @@ LT_API bool ltrain_call(ltrain *l, const char *name, const char *format, ...);
 LT_API bool ltrain_get(ltrain *l, const char *name, const char *format, ...);
 LT_API bool ltrain_set(ltrain *l, const char *name, const char *format, ...);
 
-/* A tensor on the host's own memory, without a copy: contiguous, and alive until `drop(ud)` is
-   called, which may be at any time after the release (drop NULL: it lives longer than the state).
-   The caller owns the result. */
+/* A tensor on the host's own memory, without a copy: contiguous, aligned to an element, and alive
+   until `drop(ud)` is called, which may be at any time after the release (drop NULL: it lives longer
+   than the state). The caller owns the result. After a failure `drop` is not called. */
 LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const int64_t *shape,
                               void (*drop)(void *ud), void *ud);
 

@@ -112,7 +112,8 @@ static lt_policy policy_of(unsigned allow) {
                      .write_files = (allow & LTRAIN_WRITE_FILES) != 0,
                      .fork = (allow & LTRAIN_FORK) != 0,
                      .dlopen = (allow & LTRAIN_LOAD_LIBRARIES) != 0,
-                     .network = (allow & LTRAIN_NETWORK) != 0};
+                     .network = (allow & LTRAIN_NETWORK) != 0,
+                     .environment = (allow & LTRAIN_ENVIRONMENT) != 0};
 }
 
 static void open_libraries(lua_State *L, unsigned allow) {

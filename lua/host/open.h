@@ -23,6 +23,7 @@ struct ltrain {
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been told */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   lua_State *stepped;           /* NULL: none */
+  bool stepping;                /* a step of it runs */
   int step_arguments;
   char warning[512]; /* pieces of one that is not complete */
   char where[64];

@@ -8,14 +8,66 @@
 
 #include "host/open.h"
 
-static void remove_fields(lua_State *L, const char *table, const char *const *names) {
-  if (lua_getglobal(L, table) == LUA_TTABLE) {
-    for (; *names != NULL; names++) {
-      lua_pushnil(L);
-      lua_setfield(L, -2, *names);
-    }
+/* A function of Lua's that only goes with one of the permissions in `needs`. */
+typedef struct gate {
+  const char *table, *name;
+  unsigned needs;
+  const char *permission;
+} gate;
+static const gate gates[] = {
+    {LUA_GNAME, "dofile", LTRAIN_READ_FILES, "LTRAIN_READ_FILES"},
+    {LUA_GNAME, "loadfile", LTRAIN_READ_FILES, "LTRAIN_READ_FILES"},
+    {"package", "searchpath", LTRAIN_READ_FILES, "LTRAIN_READ_FILES"},
+    {"package", "loadlib", LTRAIN_LOAD_LIBRARIES, "LTRAIN_LOAD_LIBRARIES"},
+    {"os", "getenv", LTRAIN_LUA_LIBRARIES | LTRAIN_ENVIRONMENT, "LTRAIN_ENVIRONMENT"},
+    {"os", "execute", LTRAIN_LUA_LIBRARIES, "LTRAIN_LUA_LIBRARIES"},
+    {"os", "remove", LTRAIN_LUA_LIBRARIES, "LTRAIN_LUA_LIBRARIES"},
+    {"os", "rename", LTRAIN_LUA_LIBRARIES, "LTRAIN_LUA_LIBRARIES"},
+    {"os", "setlocale", LTRAIN_LUA_LIBRARIES, "LTRAIN_LUA_LIBRARIES"},
+    {"os", "tmpname", LTRAIN_LUA_LIBRARIES, "LTRAIN_LUA_LIBRARIES"},
+    {LUA_GNAME, "collectgarbage", LTRAIN_LUA_LIBRARIES, "LTRAIN_LUA_LIBRARIES"}};
+
+/* In place of such a function; upvalue 1: its gate. loadfile gives nil and the reason, as ever. */
+static int refuse(lua_State *L) {
+  const gate *g = lua_touserdata(L, lua_upvalueindex(1));
+  bool global = strcmp(g->table, LUA_GNAME) == 0;
+  const char *text =
+      lua_pushfstring(L, "%s%s%s: the host of this state does not allow it (%s)",
+                      global ? "" : g->table, global ? "" : ".", g->name, g->permission);
+  if (strcmp(g->name, "loadfile") != 0) return luaL_error(L, "%s", text);
+  lua_pushnil(L);
+  lua_insert(L, -2);
+  return 2;
+}
+
+static void close_gates(lua_State *L, unsigned allow) {
+  for (size_t k = 0; k < sizeof gates / sizeof *gates; k++) {
+    if ((allow & gates[k].needs) != 0) continue;
+    lua_getglobal(L, gates[k].table);
+    lua_pushlightuserdata(L, (void *)&gates[k]);
+    lua_pushcclosure(L, refuse, 1);
+    lua_setfield(L, -2, gates[k].name);
+    lua_pop(L, 1);
   }
+}
+
+static void remove_field(lua_State *L, const char *table, const char *name) {
+  lua_getglobal(L, table);
+  lua_pushnil(L);
+  lua_setfield(L, -2, name);
   lua_pop(L, 1);
+}
+
+/* The last of package.searchers: why nothing else was looked for. Upvalue 1: what is allowed. */
+static int refuse_search(lua_State *L) {
+  unsigned allow = (unsigned)lua_tointeger(L, lua_upvalueindex(1));
+  const char *name = luaL_checkstring(L, 1);
+  bool closed = strcmp(name, "io") == 0 || strcmp(name, "debug") == 0;
+  lua_pushfstring(L, "\n\tthe host of this state does not allow%s%s%s",
+                  closed ? " LTRAIN_LUA_LIBRARIES" : "",
+                  (allow & LTRAIN_READ_FILES) == 0 ? " LTRAIN_READ_FILES" : "",
+                  (allow & LTRAIN_LOAD_LIBRARIES) == 0 ? " LTRAIN_LOAD_LIBRARIES" : "");
+  return 1;
 }
 
 /* load(text, name, mode, env): never bytecode, nor under a name of the library's own chunks, which
@@ -38,8 +90,6 @@ static int refuse_exit(lua_State *L) { return luaL_error(L, "os.exit: the host o
 /* The package library: no path leads to files that may not be read. */
 static void restrict_require(lua_State *L, unsigned allow) {
   static const char *const paths[] = {"path", "cpath"};
-  static const char *const loaders[] = {"loadlib", NULL};
-  static const char *const probes[] = {"searchpath", NULL};
   lua_getglobal(L, "package");
   bool may[] = {(allow & LTRAIN_READ_FILES) != 0, (allow & LTRAIN_LOAD_LIBRARIES) != 0};
   for (int k = 0; k < 2; k++) {
@@ -47,8 +97,6 @@ static void restrict_require(lua_State *L, unsigned allow) {
     lua_pushliteral(L, "");
     lua_setfield(L, -2, paths[k]);
   }
-  if (!may[1]) remove_fields(L, "package", loaders);
-  if (!may[0]) remove_fields(L, "package", probes);
   /* Without files a script could still write a path of its own: the searchers go. Ours stay. */
   lua_getfield(L, -1, "searchers");
   lua_Integer n = luaL_len(L, -1), kept = 0;
@@ -64,6 +112,11 @@ static void restrict_require(lua_State *L, unsigned allow) {
   for (lua_Integer k = kept + 1; k <= n; k++) {
     lua_pushnil(L);
     lua_seti(L, -2, k);
+  }
+  if (kept < n) {
+    lua_pushinteger(L, allow);
+    lua_pushcclosure(L, refuse_search, 1);
+    lua_seti(L, -2, kept + 1);
   }
   lua_pop(L, 2);
 }
@@ -106,20 +159,12 @@ void lt_host_give_print(lua_State *L, ltrain *l) {
 }
 
 void lt_host_restrict(lua_State *L, const ltrain_config *config) {
-  static const char *const files[] = {"dofile", "loadfile", NULL};
-  static const char *const collector[] = {"collectgarbage", NULL};
-  static const char *const dump[] = {"dump", NULL};
-  static const char *const hooks[] = {"sethook", "setmetatable", NULL};
-  static const char *const os_rest[] = {"execute",   "getenv",  "remove", "rename",
-                                        "setlocale", "tmpname", NULL};
-  bool libraries = (config->allow & LTRAIN_LUA_LIBRARIES) != 0;
-  if ((config->allow & LTRAIN_READ_FILES) == 0) remove_fields(L, LUA_GNAME, files);
-  remove_fields(L, "string", dump);
-  if (!libraries) {
-    remove_fields(L, LUA_GNAME, collector);
-    remove_fields(L, "os", os_rest);
+  close_gates(L, config->allow);
+  remove_field(L, "string", "dump");
+  if ((config->allow & LTRAIN_LUA_LIBRARIES) != 0 && config->max_instructions > 0) {
+    remove_field(L, "debug", "sethook");
+    remove_field(L, "debug", "setmetatable");
   }
-  if (libraries && config->max_instructions > 0) remove_fields(L, "debug", hooks);
   lua_getglobal(L, "os");
   lua_pushcfunction(L, refuse_exit);
   lua_setfield(L, -2, "exit");

@@ -57,7 +57,7 @@ typedef struct lt_line_table lt_line_table; /* base/lines.h */
 typedef struct lt_helpers lt_helpers;       /* base/threads.h */
 typedef struct lt_load lt_load;             /* base/load.h */
 typedef struct lt_policy {
-  bool read_files, write_files, fork, dlopen, network;
+  bool read_files, write_files, fork, dlopen, network, environment;
 } lt_policy;
 
 struct lt_ctx {

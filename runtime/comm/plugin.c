@@ -199,7 +199,7 @@ static const opened *load(lt_ctx *c, const char *name, const char *path) {
 const lt_comm_ops *lt_backend_load(lt_ctx *c, const char *name, const char *path) {
   if (!lt_ok(c) || !check_name(c, name)) return NULL;
   if (!c->policy.dlopen) {
-    lt_fail(c, LT_EIO, "%s: this state may not open libraries", name);
+    lt_fail(c, LT_EIO, "%s: this state may not open libraries (LTRAIN_LOAD_LIBRARIES)", name);
     return NULL;
   }
   pthread_mutex_lock(&lock);

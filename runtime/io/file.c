@@ -58,13 +58,13 @@ static bool fail_errno(lt_ctx *c, const char *op, const char *verb, const char *
 static bool may_read(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
   return c->policy.read_files ||
-         lt_fail(c, LT_EIO, "%s: this state may not read files: %s", op, path);
+         lt_fail(c, LT_EIO, "%s: this state may not read files (LTRAIN_READ_FILES): %s", op, path);
 }
 
 static bool may_write(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
   return c->policy.write_files ||
-         lt_fail(c, LT_EIO, "%s: this state may not write files: %s", op, path);
+         lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op, path);
 }
 
 static int open_to_read(lt_ctx *c, const char *op, const char *path, int flags) {

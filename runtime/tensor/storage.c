@@ -49,3 +49,9 @@ lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)
   w->ud = ud;
   return &w->storage;
 }
+
+void lt_storage_on_drop(lt_storage *s, void (*release)(void *ud), void *ud) {
+  wrapped *w = (wrapped *)s;
+  w->release = release;
+  w->ud = ud;
+}

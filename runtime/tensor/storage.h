@@ -40,6 +40,9 @@ void lt_storage_init(lt_ctx *c, lt_storage *s);
 lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud),
                             void *ud);
 
+/* Change what runs then. */
+void lt_storage_on_drop(lt_storage *wrapped, void (*release)(void *ud), void *ud);
+
 /* A write into a watched storage that is no update: the first is kept. */
 void lt_storage_stray(lt_ctx *c, lt_storage *s);
 

@@ -65,6 +65,10 @@ void lt_tensor_add_hook(lt_tensor *t, lt_hook *hook) {
 
 lt_dtype lt_tensor_dtype(const lt_tensor *t) { return (lt_dtype)t->dtype; }
 int lt_tensor_ndim(const lt_tensor *t) { return t->ndim; }
-int64_t lt_tensor_size(const lt_tensor *t, int dim) { return t->size[dim]; }
-int64_t lt_tensor_stride(const lt_tensor *t, int dim) { return t->stride[dim]; }
+int64_t lt_tensor_size(const lt_tensor *t, int dim) {
+  return dim >= 0 && dim < t->ndim ? t->size[dim] : 0;
+}
+int64_t lt_tensor_stride(const lt_tensor *t, int dim) {
+  return dim >= 0 && dim < t->ndim ? t->stride[dim] : 0;
+}
 lt_device lt_tensor_device(const lt_tensor *t) { return t->storage->device; }

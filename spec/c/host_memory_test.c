@@ -94,6 +94,67 @@ static void batches_gathered_ahead_count(void **state) {
   ltrain_close(l);
 }
 
+/* 1,024 samples of 1 KiB; a batch of n of them needs some 30 n KiB at once. */
+static const char fits[] =
+    "local lt = require 'ltrain'\n"
+    "local runtime = require 'ltrain.runtime'\n"
+    "local Wide = lt.Module:extend('Wide')\n"
+    "function Wide:init()\n"
+    "  self.net = lt.nn.Sequential(lt.nn.Linear(256, 512), lt.nn.ReLU(), lt.nn.Linear(512, 512),\n"
+    "    lt.nn.Tanh(), lt.nn.Linear(512, 512), lt.nn.ReLU(), lt.nn.Linear(512, 1))\n"
+    "end\n"
+    "function Wide:training_step(b) return lt.mse_loss(self.net(b[1]), b[2]) end\n"
+    "function Wide:validation_step(b) self:log('val', lt.mse_loss(self.net(b[1]), b[2])) end\n"
+    "function Wide:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) end\n"
+    "lt.seed(1)\n"
+    "local set = lt.data.TensorDataset(lt.randn(1024, 256), lt.randn(1024, 1))\n"
+    "function fit(batch, epochs)\n"
+    "  lt.seed(2)\n"
+    "  local wide = Wide()\n"
+    "  local loader = lt.data.DataLoader(set, {batch_size = batch, shuffle = true})\n"
+    "  local trainer = lt.Trainer{max_epochs = epochs, logger = false, enable_checkpointing = false,\n"
+    "    enable_progress_bar = false, enable_model_summary = false}\n"
+    "  trainer:fit(wide, loader, loader)\n"
+    "  return lt.hash(wide:state_dict())\n"
+    "end\n"
+    "function held()\n"
+    "  local m = runtime.memory()\n"
+    "  return m.live_bytes + m.cached_bytes, m.lua_bytes + m.struct_bytes\n"
+    "end\n";
+
+/* What a fit of `epochs` in batches of `batch` learns. */
+static const char *fit_in(ltrain *l, int64_t batch, int64_t epochs) {
+  const char *hash = NULL;
+  must(l, ltrain_call(l, "fit", "ii>s", batch, epochs, &hash));
+  return hash;
+}
+
+static void a_fit_stays_in_its_cap(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  ltrain *roomy = open_with(&config);
+  must(roomy, ltrain_dostring(roomy, fits, "fit.lua"));
+  config.memory_cap = 20 * MIB;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l, fits, "fit.lua"));
+  assert_string_equal(fit_in(l, 64, 2), fit_in(roomy, 64, 2));
+  int64_t tensors = 0, heap = 0;
+  must(l, ltrain_call(l, "held", ">ii", &tensors, &heap));
+  assert_true(tensors > 8 * MIB && tensors <= 20 * MIB);
+  assert_true(heap <= 20 * MIB);
+  must(roomy, ltrain_call(roomy, "fit", "ii", INT64_C(1024), INT64_C(1)));
+  must(roomy, ltrain_call(roomy, "held", ">ii", &tensors, &heap));
+  assert_true(tensors > 20 * MIB); /* it takes more */
+  ltrain_close(roomy);
+  for (int k = 0; k < 2; k++) {
+    must_say(l, ltrain_call(l, "fit", "ii", INT64_C(1024), INT64_C(1)), "out of memory on cpu: ");
+    must_say(l, false, "fit.lua:");
+    assert_null(strchr(ltrain_errmsg(l), '\n')); /* one sentence */
+    fit_in(l, 64, 1);
+  }
+  ltrain_close(l);
+}
+
 static void scripts_only_lower_limits(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -124,6 +185,7 @@ int main(void) {
       cmocka_unit_test(what_is_cached_is_given_back_before_memory_is_refused),
       cmocka_unit_test(a_cap_is_of_its_state),
       cmocka_unit_test(batches_gathered_ahead_count),
+      cmocka_unit_test(a_fit_stays_in_its_cap),
       cmocka_unit_test(scripts_only_lower_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -281,7 +281,7 @@ static void tells_early_where_nothing_can_be_written(void **state) {
   c->files = NULL;
   c->policy.write_files = false;
   assert_false(lt_folder_writable(c, "log", IO_PATH("a")));
-  io_assert_failure(c, "log: this state may not write files: ");
+  io_assert_failure(c, "log: this state may not write files (LTRAIN_WRITE_FILES): ");
   lt_ctx_release(c);
 }
 

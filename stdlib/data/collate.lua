@@ -7,6 +7,9 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
+-- Tables in tables: more of them are one that contains itself.
+local DEEPEST <const> = 100
+
 local collate_field
 
 local function describe(value)
@@ -68,7 +71,11 @@ local function same_fields(values, positions, path)
   end
 end
 
-local function collate_table(values, positions, path)
+local function collate_table(values, positions, path, depth)
+  if depth > DEEPEST then
+    errors.blame("collate: tables more than %d deep at '%s...' of sample %s: does one contain itself?",
+      DEEPEST, path:sub(1, 40), positions[1])
+  end
   local keys = tree.keys(values[1])
   local batch = {}
   same_fields(values, positions, path)
@@ -76,17 +83,17 @@ local function collate_table(values, positions, path)
     local column = {}
     for i, sample in ipairs(values) do column[i] = sample[key] end
     batch[key] = collate_field(column, positions,
-      path == "" and tostring(key) or ("%s.%s"):format(path, key))
+      path == "" and tostring(key) or ("%s.%s"):format(path, key), depth + 1)
   end
   return batch
 end
 
-function collate_field(values, positions, path)
+function collate_field(values, positions, path, depth)
   local first = values[1]
   if c.is_tensor(first) then return stack(values, positions, path) end
   local kind = type(first)
   if kind == "table" and getmetatable(first) == nil then
-    return collate_table(values, positions, path)
+    return collate_table(values, positions, path, depth)
   end
   same_type(values, positions, path)
   if kind == "number" or kind == "boolean" then return c.tensor(values) end
@@ -97,9 +104,16 @@ end
 
 --- `positions`: where in the data set the samples stand, for error texts.
 return function(samples, positions)
+  if type(samples) ~= "table" or rawlen(samples) == 0 then
+    errors.blame("collate: needs a list of samples, got %s", errors.show(samples))
+  end
+  if positions ~= nil and (type(positions) ~= "table" or rawlen(positions) < rawlen(samples)) then
+    errors.blame("collate: positions: needs one for each of %d samples, got %s",
+      rawlen(samples), errors.show(positions))
+  end
   if not positions then
     positions = {}
-    for i = 1, #samples do positions[i] = i end
+    for i = 1, rawlen(samples) do positions[i] = i end
   end
-  return collate_field(samples, positions, "")
+  return collate_field(samples, positions, "", 1)
 end

@@ -45,8 +45,8 @@ LT_API void *lt_tensor_ptr(lt_ctx *ctx, lt_tensor *t, int access);
 
 LT_API lt_dtype lt_tensor_dtype(const lt_tensor *t);
 LT_API int lt_tensor_ndim(const lt_tensor *t);
-LT_API int64_t lt_tensor_size(const lt_tensor *t, int dim);   /* dim 0-based */
-LT_API int64_t lt_tensor_stride(const lt_tensor *t, int dim); /* in elements */
+LT_API int64_t lt_tensor_size(const lt_tensor *t, int dim);   /* dim 0-based; 0: no such dim */
+LT_API int64_t lt_tensor_stride(const lt_tensor *t, int dim); /* in elements; likewise */
 LT_API lt_device lt_tensor_device(const lt_tensor *t);
 
 #ifdef __cplusplus

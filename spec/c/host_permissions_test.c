@@ -1,0 +1,125 @@
+/* spec/c/host_permissions_test.c: what scripts of a host reach, with and without its permission. */
+#include <stdlib.h>
+
+#include "host_test.h"
+
+static void lua_functions_name_the_permission_they_need(void **state) {
+  (void)state;
+  ltrain *l = open_with(NULL);
+  must(l,
+       ltrain_dostring(l,
+                       "local function refused(f, ...)\n"
+                       "  local ok, why = pcall(f, ...)\n"
+                       "  assert(not ok, why)\n"
+                       "  return why\n"
+                       "end\n"
+                       "assert(io == nil and debug == nil and string.dump == nil and os.time())\n"
+                       "local f, why = loadfile('/etc/passwd')\n"
+                       "assert(f == nil and why == 'loadfile: the host of this state does not '\n"
+                       "  .. 'allow it (LTRAIN_READ_FILES)', why)\n"
+                       "for name, needs in pairs{dofile = 'READ_FILES',\n"
+                       "    collectgarbage = 'LUA_LIBRARIES'} do\n"
+                       "  why = refused(_G[name], '/etc/passwd')\n"
+                       "  assert(why:find(name .. ': ', 1, true) and why:find(needs), why)\n"
+                       "end\n"
+                       "for name, needs in pairs{getenv = 'LTRAIN_ENVIRONMENT',\n"
+                       "    execute = 'LTRAIN_LUA_LIBRARIES', remove = 'LTRAIN_LUA_LIBRARIES',\n"
+                       "    rename = 'LTRAIN_LUA_LIBRARIES', tmpname = 'LTRAIN_LUA_LIBRARIES',\n"
+                       "    setlocale = 'LTRAIN_LUA_LIBRARIES'} do\n"
+                       "  why = refused(os[name], 'HOME')\n"
+                       "  assert(why:find('os.' .. name .. ': ', 1, true), why)\n"
+                       "  assert(why:find(needs, 1, true), why)\n"
+                       "end\n"
+                       "assert(refused(package.searchpath, 'x', '/?'):find 'LTRAIN_READ_FILES')\n"
+                       "assert(refused(package.loadlib, 'x', '*'):find 'LTRAIN_LOAD_LIBRARIES')\n"
+                       "why = refused(require, 'io')\n"
+                       "assert(why:find('does not allow LTRAIN_LUA_LIBRARIES'), why)\n"
+                       "package.path = '/usr/share/lua/5.4/?.lua'\n"
+                       "why = refused(require, 'pl.pretty')\n"
+                       "assert(why:find('not allow LTRAIN_READ_FILES LTRAIN_LOAD_LIB'), why)\n"
+                       "assert(getmetatable('') == false)\n"
+                       "assert(not load('\\27Lua', 'x', 'b'))\n"
+                       "assert(load('return ...', 'x')(5) == 5)\n"
+                       "assert(load('return y', 'x', 'bt', {y = 6})() == 6)\n",
+                       "r.lua"));
+  must_say(l, ltrain_dostring(l, "os.exit(3)", "r.lua"), "os.exit: the host owns the process");
+  ltrain_close(l);
+}
+
+/* Every function of the library's own that touches the world, called as a script can. */
+static void the_library_asks_for_the_same_permissions(void **state) {
+  (void)state;
+  ltrain *l = open_with(NULL);
+  must(l, ltrain_dostring(l,
+                          "local lt, c = require 'ltrain', require 'ltrain.c'\n"
+                          "local path = '/tmp/ltrain_host_permissions'\n"
+                          "local seen = 0\n"
+                          "local arguments = {write_file = 'x', append_file = 'x', same = path,\n"
+                          "  save_safetensors = {x = lt.ones(1)}}\n"
+                          "local pure = {crc32 = true, json_encode = true, json_decode = true}\n"
+                          "for name, f in pairs(c.io) do\n"
+                          "  if not pure[name] then\n"
+                          "    local result, why = f(path, arguments[name])\n"
+                          "    assert(not result, name)\n"
+                          "    assert(result == false or why == nil or why:find 'may not', why)\n"
+                          "    seen = seen + 1\n"
+                          "  end\n"
+                          "end\n"
+                          "assert(seen >= 13, seen)\n"
+                          "local r, p = c.runtime, c.runtime.process\n"
+                          "local function refused(permission, found, why)\n"
+                          "  assert(found == nil and why:find(permission, 1, true), why or found)\n"
+                          "end\n"
+                          "refused('LTRAIN_ENVIRONMENT', r.getenv('PATH'))\n"
+                          "refused('LTRAIN_ENVIRONMENT', r.hostname())\n"
+                          "refused('LTRAIN_FORK', p.find('sh'))\n"
+                          "refused('LTRAIN_FORK', p.executable())\n"
+                          "refused('LTRAIN_FORK', p.capture({'true'}, 1))\n"
+                          "refused('LTRAIN_FORK', p.supervise({'true'}))\n"
+                          "refused('LTRAIN_FORK', p.dial({{'localhost', 22}}, 0.1))\n"
+                          "refused('LTRAIN_LOAD_LIBRARIES', c.dist.join{comm = 'mpi'})\n"
+                          "local ok, why = pcall(lt.dist.launch, 2, function() end)\n"
+                          "assert(not ok and tostring(why):find 'LTRAIN_FORK', why)\n"
+                          "ok, why = pcall(lt.data.mnist, '/etc')\n"
+                          "assert(why:find('data.mnist: this state may not read files'), why)\n"
+                          "ok, why = lt.load('/etc/passwd')\n"
+                          "assert(ok == nil and why:find 'LTRAIN_READ_FILES', why)\n"
+                          "ok, why = lt.save('/tmp/ltrain_host_permissions', {x = 1})\n"
+                          "assert(ok == nil and why:find 'LTRAIN_WRITE_FILES', why)\n",
+                          "io.lua"));
+  ltrain_close(l);
+}
+
+static void what_is_allowed_is_there(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.allow = LTRAIN_EVERYTHING;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l, "assert(io.open('/etc/passwd')):close() require 'os'", "r.lua"));
+  must(l, ltrain_dostring(l, "assert(os.getenv 'PATH' and loadfile and collectgarbage 'count')",
+                          "r.lua"));
+  must_say(l, ltrain_dostring(l, "os.exit(3)", "r.lua"), "the host owns the process");
+  ltrain_close(l);
+  assert_int_equal(setenv("LT_PERMISSION", "yes", 1), 0);
+  config.allow = LTRAIN_ENVIRONMENT;
+  l = open_with(&config);
+  must(l,
+       ltrain_dostring(l,
+                       "assert(os.getenv 'LT_PERMISSION' == 'yes' and not pcall(os.remove, ''))\n"
+                       "assert(require 'ltrain.runtime'.getenv 'LT_PERMISSION' == 'yes')",
+                       "e.lua"));
+  ltrain_close(l);
+  config.allow = LTRAIN_FORK;
+  l = open_with(&config);
+  must(l, ltrain_dostring(l, "assert(require 'ltrain.runtime'.process.find 'sh')", "f.lua"));
+  ltrain_close(l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lua_functions_name_the_permission_they_need),
+      cmocka_unit_test(the_library_asks_for_the_same_permissions),
+      cmocka_unit_test(what_is_allowed_is_there),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
