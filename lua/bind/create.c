@@ -36,16 +36,12 @@ static options read_options(lua_State *L, lt_bind *b, int index, const char *who
   return o;
 }
 
-/* A tensor of `staged` type from host memory, cast and moved as the options say. */
-static int push_staged(lua_State *L, lt_bind *b, const void *data, lt_dtype staged, lt_shape shape,
-                       options o) {
+/* End the call that made `t` (NULL: it failed), which is cast and moved as the options say. */
+static int end_staged(lua_State *L, lt_bind *b, lt_frame frame, lt_tensor *t, options o) {
   lt_ctx *c = b->c;
-  if (o.dtype == LT_DTYPE_NONE) o.dtype = staged == LT_F64 ? LT_F32 : staged;
-  lt_collect_if_due(L, b);
-  lt_frame frame = lt_begin(L, b, 1);
-  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, staged, shape.ndim, shape.size);
-  if (t != NULL) lt_tensor_write(c, t, data);
-  t = lt_to_device(c, lt_cast(c, t, o.dtype), o.device);
+  if (o.dtype == LT_DTYPE_NONE && t != NULL)
+    o.dtype = t->dtype == LT_F64 ? LT_F32 : (lt_dtype)t->dtype;
+  if (t != NULL) t = lt_to_device(c, lt_cast(c, t, o.dtype), o.device);
   if (t != NULL && o.requires_grad) {
     if (lt_dtype_is_float(o.dtype))
       t->flags |= LT_REQUIRES_GRAD;
@@ -54,6 +50,16 @@ static int push_staged(lua_State *L, lt_bind *b, const void *data, lt_dtype stag
               lt_dtype_name(o.dtype));
   }
   return lt_end(L, b, frame, 1, &t);
+}
+
+/* A tensor of `staged` type from host memory. */
+static int push_staged(lua_State *L, lt_bind *b, const void *data, lt_dtype staged, lt_shape shape,
+                       options o) {
+  lt_collect_if_due(L, b);
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = lt_tensor_empty(b->c, LT_CPU_DEVICE, staged, shape.ndim, shape.size);
+  if (t != NULL) lt_tensor_write(b->c, t, data);
+  return end_staged(L, b, frame, t, o);
 }
 
 /* lt.tensor: a nested table is walked twice, first for its shape and the kind of its numbers. */
@@ -265,13 +271,18 @@ static int make_arange(lua_State *L) {
   if (ints) count = count_ints(first, lua_tointeger(L, n_numbers > 1 ? 2 : 1), by);
   if (count > 0x1p37) lt_raise(L, b, LT_EARG, "arange: %g elements are too many", count);
   int64_t n = (int64_t)count;
-  void *data = lua_newuserdatauv(L, (size_t)n * 8 + 1, 0);
-  for (int64_t k = 0; k < n; k++)
+  lt_collect_if_due(L, b);
+  lt_frame frame = lt_begin(L, b, 1);
+  b->c->op = "arange"; /* for the text when memory ends */
+  lt_tensor *t = lt_tensor_empty(b->c, LT_CPU_DEVICE, ints ? LT_I64 : LT_F64, 1, &n);
+  b->c->op = NULL;
+  void *data = t != NULL ? lt_data(t) : NULL;
+  for (int64_t k = 0; data != NULL && k < n; k++)
     if (ints)
       ((int64_t *)data)[k] = (int64_t)((uint64_t)first + (uint64_t)k * (uint64_t)by);
     else
       ((double *)data)[k] = start + (double)k * step;
-  return push_staged(L, b, data, ints ? LT_I64 : LT_F64, (lt_shape){.ndim = 1, .size = {n}}, o);
+  return end_staged(L, b, frame, t, o);
 }
 
 /* lt.from_bytes(string, dtype [, shape]): elements in native order */

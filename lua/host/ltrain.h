@@ -92,8 +92,8 @@ LT_API bool ltrain_get(ltrain *l, const char *name, const char *format, ...);
 LT_API bool ltrain_set(ltrain *l, const char *name, const char *format, ...);
 
 /* A tensor on the host's own memory, without a copy: contiguous, aligned to an element, and alive
-   until `drop(ud)` is called, which may be at any time after the release (drop NULL: it lives longer
-   than the state). The caller owns the result. After a failure `drop` is not called. */
+   until `drop(ud)` is called, which may be at any time after the release (drop NULL: it lives
+   longer than the state). The caller owns the result. After a failure `drop` is not called. */
 LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const int64_t *shape,
                               void (*drop)(void *ud), void *ud);
 

@@ -64,7 +64,8 @@ static bool may_read(lt_ctx *c, const char *op, const char *path) {
 static bool may_write(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
   return c->policy.write_files ||
-         lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op, path);
+         lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op,
+                 path);
 }
 
 static int open_to_read(lt_ctx *c, const char *op, const char *path, int flags) {

@@ -75,7 +75,8 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->fd = -1;
   if (!lt_ok(c)) return false;
   if (!c->policy.write_files)
-    return lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op, path);
+    return lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op,
+                   path);
   const lt_file_ops *files = lt_files(c);
   size_t folder = folder_length(path);
   if (path[folder] == 0) return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);

@@ -60,7 +60,8 @@ static bool is_alone(void) {
 
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
   const char *what = o->what != NULL ? o->what : "launch";
-  if (!c->root->policy.fork) return lt_fail(c, LT_EARG, "%s: this state may not fork (LTRAIN_FORK)", what);
+  if (!c->root->policy.fork)
+    return lt_fail(c, LT_EARG, "%s: this state may not fork (LTRAIN_FORK)", what);
   if (o->ranks < 1 || o->ranks > LT_COMM_MAX_RANKS)
     return lt_fail(c, LT_EARG, "%s: ranks must be 1 to %d: %d", what, LT_COMM_MAX_RANKS, o->ranks);
   if (lt_world_current(c) != NULL)

@@ -51,6 +51,38 @@ static void what_is_cached_is_given_back_before_memory_is_refused(void **state) 
   goes_on_after(fills[3], bigs[0]);
 }
 
+/* Small arguments that ask for much: one sentence at once, and the state goes on. */
+static void what_would_be_huge_is_refused_at_once(void **state) {
+  (void)state;
+  static const char *const calls[] = {
+      "lt.zeros(1 << 33)",
+      "lt.full({1 << 33}, 1)",
+      "lt.rand(1 << 33)",
+      "lt.randperm(1 << 33)",
+      "lt.arange(1 << 33)",
+      "lt.arange(0, 1, 1e-10)",
+      "lt.one_hot(lt.tensor{0, 1}, 1 << 33)",
+      "lt.multinomial(lt.ones(4), 1 << 33, {replacement = true})",
+      "lt.ones(2):expand(1 << 33, 2) + 0",
+      "lt.ones(2):expand(1 << 33, 2):tolist()",
+      "lt.cat({lt.ones(1):expand(1 << 32), lt.ones(1):expand(1 << 32)}, 1)",
+      "lt.ones(1 << 16, 1):matmul(lt.ones(1, 1 << 16))",
+      "lt.nn.Linear(1 << 17, 1 << 17)",
+      "lt.nn.Embedding(1 << 33, 4)",
+      "lt.nn.LayerNorm(1 << 33)",
+      "lt.data.digits{n = 1 << 33}",
+      "lt.data.collate{lt.ones(1):expand(1 << 32), lt.ones(1):expand(1 << 32)}",
+  };
+  ltrain *l = open_capped(24 * MIB);
+  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+    char code[200];
+    snprintf(code, sizeof code, "local y = %s", calls[k]);
+    must_say(l, ltrain_dostring(l, code, "huge.lua"), "memory");
+  }
+  must(l, ltrain_call(l, "train", "i", INT64_C(1)));
+  ltrain_close(l);
+}
+
 /* Two states, one of which is full, do not know of each other. */
 static void a_cap_is_of_its_state(void **state) {
   (void)state;
@@ -105,14 +137,16 @@ static const char fits[] =
     "end\n"
     "function Wide:training_step(b) return lt.mse_loss(self.net(b[1]), b[2]) end\n"
     "function Wide:validation_step(b) self:log('val', lt.mse_loss(self.net(b[1]), b[2])) end\n"
-    "function Wide:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) end\n"
+    "function Wide:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) "
+    "end\n"
     "lt.seed(1)\n"
     "local set = lt.data.TensorDataset(lt.randn(1024, 256), lt.randn(1024, 1))\n"
     "function fit(batch, epochs)\n"
     "  lt.seed(2)\n"
     "  local wide = Wide()\n"
     "  local loader = lt.data.DataLoader(set, {batch_size = batch, shuffle = true})\n"
-    "  local trainer = lt.Trainer{max_epochs = epochs, logger = false, enable_checkpointing = false,\n"
+    "  local trainer = lt.Trainer{max_epochs = epochs, logger = false, enable_checkpointing = "
+    "false,\n"
     "    enable_progress_bar = false, enable_model_summary = false}\n"
     "  trainer:fit(wide, loader, loader)\n"
     "  return lt.hash(wide:state_dict())\n"
@@ -183,6 +217,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_has_a_cap),
       cmocka_unit_test(what_is_cached_is_given_back_before_memory_is_refused),
+      cmocka_unit_test(what_would_be_huge_is_refused_at_once),
       cmocka_unit_test(a_cap_is_of_its_state),
       cmocka_unit_test(batches_gathered_ahead_count),
       cmocka_unit_test(a_fit_stays_in_its_cap),

@@ -73,8 +73,8 @@ end
 
 local function collate_table(values, positions, path, depth)
   if depth > DEEPEST then
-    errors.blame("collate: tables more than %d deep at '%s...' of sample %s: does one contain itself?",
-      DEEPEST, path:sub(1, 40), positions[1])
+    errors.blame("collate: tables more than %d deep at '%s...' of sample %s: does one contain "
+      .. "itself?", DEEPEST, path:sub(1, 40), positions[1])
   end
   local keys = tree.keys(values[1])
   local batch = {}

@@ -17,8 +17,8 @@ local OPTIONS <const> = {
 --- nn.LayerNorm(128) or nn.LayerNorm({8, 16}): the sizes of the dims that are scaled together
 function LayerNorm:init(normalized_shape, options)
   local shape = type(normalized_shape) == "table" and normalized_shape or { normalized_shape }
-  if #shape == 0 then
-    errors.blame("nn.LayerNorm: normalized_shape must be a size or a list of sizes: got %s",
+  if #shape == 0 or #shape > 8 then
+    errors.blame("nn.LayerNorm: normalized_shape must be a size or a list of 1 to 8 sizes: got %s",
       errors.show(normalized_shape))
   end
   for i, size in ipairs(shape) do
