@@ -1,4 +1,5 @@
--- tools/generate_docs.lua: writes the generated pages of docs/reference, each from its one source.
+-- tools/generate_docs.lua: writes the generated pages of docs/reference, and the manual page, each
+-- from its one source.
 --
 --   ltrain tools/generate_docs.lua docs          (./dev docs does this)
 --
@@ -10,7 +11,7 @@ local root = debug.getinfo(1, "S").source:match("^@(.-)tools/[^/]*$")
 package.path = root .. "tools/docs/?.lua;" .. package.path
 
 local MAKERS <const> = { "ops_page", "module_pages", "room_pages", "dist_page",
-  "list_pages", "header_page" }
+  "list_pages", "header_page", "man_page" }
 
 -- The list of all pages, the written ones too.
 local function index(list)
@@ -20,7 +21,9 @@ local function index(list)
     "",
   }
   for _, page in ipairs(list) do
-    lines[#lines + 1] = ("- [%s](%s): %s"):format(page.title, page.file, page.about)
+    if not page.unlisted then
+      lines[#lines + 1] = ("- [%s](%s): %s"):format(page.title, page.file, page.about)
+    end
   end
   lines[#lines + 1] = ""
   lines[#lines + 1] = "All but the page of tensors are made by `./dev docs`, each from the source "
@@ -29,8 +32,10 @@ local function index(list)
 end
 
 local function marked(page)
-  return ("<!-- Made by tools/generate_docs.lua from %s: change that, then run ./dev docs. -->\n")
-    :format(page.source) .. "\n" .. page.text .. "\n"
+  local by = ("Made by tools/generate_docs.lua from %s: change that, then run ./dev docs.")
+    :format(page.source)
+  if page.mark then return page.mark:format(by) .. "\n" .. page.text .. "\n" end
+  return ("<!-- %s -->\n\n"):format(by) .. page.text .. "\n"
 end
 
 -- Every generated page: { file =, title =, about =, source =, text = }.

@@ -58,7 +58,8 @@ describe("docs/reference", function()
 
   it("says by what each page was made", function()
     for name, text in pairs(pages) do
-      assert(text:find("^<!%-%- Made by tools/generate_docs.lua from "), name)
+      local mark = name:find("%.1$") and '.\\"' or "<!--"
+      assert(text:find(mark .. " Made by tools/generate_docs.lua from ", 1, true) == 1, name)
     end
   end)
 
@@ -86,6 +87,45 @@ describe("docs/reference", function()
       assert(row.doc and row.doc ~= "", name .. " has no doc")
       assert(pages["trainer.md"]:find("`" .. name .. "`", 1, true), name)
     end
+  end)
+end)
+
+describe("the manual page", function()
+  local page = read "docs/ltrain.1"
+
+  it("is roff that man prints without a warning", function()
+    if not os.execute("command -v man >/dev/null && command -v groff >/dev/null") then
+      pending("no man and groff")
+    end
+    local pipe <close> = assert(io.popen(
+      "LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -E UTF-8 -l docs/ltrain.1 2>&1 >/dev/null"))
+    assert.equal("", pipe:read("a"))
+  end)
+
+  it("has every word, option and exit status", function()
+    local words = require "ltrain.cli.words"
+    local plain = page:gsub("\\%-", "-"):gsub("\\f.", "")
+    local function has(text) assert(plain:find(text, 1, true), text) end
+    for _, word in ipairs(words.list) do
+      has("ltrain " .. word.name)
+      for _, option in ipairs(word.options) do has("--" .. option.name) end
+    end
+    for _, row in ipairs(words.plain) do has(row[1]) end
+    for _, row in ipairs(words.statuses) do has(".TP\n" .. row[1] .. "\n") end
+    has "--max_epochs"
+  end)
+
+  it("has every variable of ltrain's and Lua's that the sources read", function()
+    local pipe <close> = assert(io.popen(
+      "grep -rhoE 'getenv *\\(?\"[A-Z0-9_]+\"' runtime lua stdlib"))
+    local seen = 0
+    for name in pipe:read("a"):gmatch('"([A-Z0-9_]+)"') do
+      if name:find("^LT_") or name:find("^LTRAIN_") or name:find("^LUA_") or name:find("^OMP_") then
+        seen = seen + 1
+        assert(page:find(name, 1, true), name)
+      end
+    end
+    assert(seen >= 6)
   end)
 end)
 

@@ -51,16 +51,20 @@ local function default_of(row)
   return (" (default %s)"):format(tostring(row.default))
 end
 
+--- How an option of a word is written, and its meaning.
+function help.option_row(row)
+  return { ("--%s %s"):format(row.name, row.value), row.doc }
+end
+
 local function own_rows(word)
   local rows = {}
-  for i, row in ipairs(word.options) do
-    rows[i] = { ("--%s %s"):format(row.name, row.value), row.doc }
-  end
+  for i, row in ipairs(word.options) do rows[i] = help.option_row(row) end
   rows[#rows + 1] = { "-h, --help", "say this" }
   return rows
 end
 
-local function trainer_table(trainer_rows)
+--- The same of all options of the Trainer that the command line takes.
+function help.trainer_rows(trainer_rows)
   local rows = {}
   for name, row in tree.pairs(trainer_rows) do
     if arguments.is_plain(row) then
@@ -81,7 +85,7 @@ function help.word(word, trainer_rows)
   local parts = { help.usage(word), "", word.text, "", "Options:", columns(own_rows(word)) }
   if word.script then
     parts[#parts + 1] = "\nOptions of the Trainer, which win over what the script says:"
-    parts[#parts + 1] = columns(trainer_table(trainer_rows))
+    parts[#parts + 1] = columns(help.trainer_rows(trainer_rows))
   end
   return table.concat(parts, "\n") .. "\n"
 end

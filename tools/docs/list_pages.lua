@@ -1,4 +1,5 @@
 -- tools/docs/list_pages.lua: pages from the lists that the library reads: Trainer, hooks, words.
+local environment = require "environment"
 local help = require "ltrain.cli.help"
 local hooks = require "ltrain.trainer.hooks"
 local markdown = require "markdown"
@@ -105,9 +106,13 @@ local function cli_page()
     parts[#parts + 1] = "## ltrain " .. word.name
     parts[#parts + 1] = "```\n" .. cut(help.word(word, options)) .. "\n```"
   end
+  parts[#parts + 1] = "## Environment"
+  parts[#parts + 1] = markdown.table({ "variable", "meaning" }, environment.variables)
+  parts[#parts + 1] = "## Files"
+  parts[#parts + 1] = markdown.table({ "path", "what is there" }, environment.files)
   return {
     file = "cli.md", title = "Command line", about = "words, options, exit statuses",
-    source = "stdlib/cli/words.lua", text = markdown.join(parts),
+    source = "stdlib/cli/words.lua and tools/docs/environment.lua", text = markdown.join(parts),
   }
 end
 
