@@ -263,6 +263,21 @@ describe("data that some ranks do not have", function()
     assert.not_matches("a step was run", err)
   end
 
+  it("is the same error in a later epoch, the first that validates", function()
+    for _, hook in ipairs { "self.val_dataloader = nil", "function self:val_dataloader() end" } do
+      local status, _, err = start(2, ([[
+        local net = Net()
+        function net:val_dataloader() return loader(4, {batch_size = 2}) end
+        function net:setup() if lt.dist.rank() == 1 then %s end end
+        trainer {check_val_every_n_epoch = 2, max_epochs = 2, num_sanity_val_steps = 0}:fit(net,
+          loader(8, {batch_size = 2}))
+      ]]):format(hook))
+      assert.equal(1, status)
+      assert.matches("the ranks have other validation data: 1 loader on rank 0; none on rank 1",
+        err, 1, true)
+    end
+  end)
+
   it("is an error that says which data, and which ranks", function()
     expect("the ranks have other training data: 1 loader on ranks 0-2; none on rank 3",
       "train_dataloader", ONE, 2, "fit")

@@ -206,6 +206,7 @@ end
 --- Whether this fit validates: there is a validation_step, and data for it.
 function sources.validates(state)
   if state.asked_val then return state.val_sources ~= nil and #state.val_sources > 0 end
+  if state.expects_val ~= nil then return state.expects_val end
   return state.hooks.validation_step and sources.defined(state, "val") or false
 end
 
@@ -216,9 +217,10 @@ function sources.val_epoch_due(trainer)
 end
 
 -- Validation data is asked for in the first epoch that validates; that there is none is said at
--- once.
+-- once. All ranks ask when one has some, which is where they see that others have none.
 local function load_val_once(state)
   if state.asked_val then return end
+  state.expects_val = state.strategy:reduce_boolean(sources.validates(state) and true, false)
   if sources.val_epoch_due(state.trainer) or not sources.validates(state) then
     sources.load_val(state)
   end
