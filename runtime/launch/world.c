@@ -95,17 +95,16 @@ uint64_t lt_world_random_id(void) {
   return id;
 }
 
-static void name_folder(lt_world *w, const char *folder) {
-  char here[PATH_MAX];
+/* NULL: a folder that nobody can guess, by the number. */
+static void name_folder(lt_world *w, const char *folder, uint64_t id) {
+  char here[PATH_MAX], own[64];
   if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
+  snprintf(own, sizeof own, "ltrain_failure_%016llx", (unsigned long long)id);
   w->names_folder = folder == NULL;
-  if (folder == NULL)
-    snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%016llx", here,
-             (unsigned long long)lt_world_random_id());
-  else if (folder[0] == '/')
+  if (folder != NULL && folder[0] == '/')
     snprintf(w->folder, sizeof w->folder, "%s", folder);
   else
-    snprintf(w->folder, sizeof w->folder, "%s/%s", here, folder);
+    snprintf(w->folder, sizeof w->folder, "%s/%s", here, folder != NULL ? folder : own);
 }
 
 static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
@@ -120,7 +119,7 @@ static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->may_write = c->root->policy.write_files;
   w->threads_before = c->root->threads;
   lt_world_set_timeout(w, o->timeout);
-  name_folder(w, o->folder);
+  name_folder(w, o->folder, lt_world_random_id());
 }
 
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
@@ -279,16 +278,14 @@ void lt_world_set_timeout(lt_world *w, double seconds) {
 }
 
 void lt_world_name_job(lt_world *w, uint64_t id) {
-  char here[PATH_MAX];
-  if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
   pthread_mutex_lock(&w->folder_mutex);
-  snprintf(w->folder, sizeof w->folder, "%s/ltrain_failure_%016llx", here, (unsigned long long)id);
+  name_folder(w, NULL, id);
   pthread_mutex_unlock(&w->folder_mutex);
 }
 
 void lt_world_set_folder(lt_world *w, const char *folder) {
   pthread_mutex_lock(&w->folder_mutex);
-  name_folder(w, folder);
+  name_folder(w, folder, lt_world_random_id());
   pthread_mutex_unlock(&w->folder_mutex);
 }
 
