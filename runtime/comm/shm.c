@@ -11,6 +11,8 @@
 
 #include "base/round.h"
 
+enum { LONGEST = 10 }; /* rests may be so many times as long as asked for, with many ranks */
+
 static const uint64_t magic = 0x6c747261696e0001u;
 
 /* Memory that nobody touches costs nothing, but it is address space: slots and seats get fewer and
@@ -207,6 +209,22 @@ void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   stay_awake(link->home);
 }
 
+/* With many ranks, whom the cores cannot all run, each wake costs a turn: nobody is woken before the
+   last has come. Of several that come at once at least one sees all. */
+void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
+  size_t offset = (size_t)((char *)word - (char *)shm_own(link));
+  if (link->size > SHM_FEW) {
+    atomic_store_explicit(word, value, memory_order_seq_cst);
+    for (int k = 1; k < link->size; k++) {
+      const char *seat = (const char *)link->seat[(link->rank + k) % link->size];
+      if (shm_read((const _Atomic uint64_t *)(const void *)(seat + offset)) >= value) continue;
+      stay_awake(link->home);
+      return;
+    }
+  }
+  shm_publish(link, word, value);
+}
+
 /* The first call only says that this rank is about to sleep: the caller looks again, and what was
    published before that look has been seen, and what comes after it rings. */
 static void shm_relax(lt_comm_link *link, int64_t ns) {
@@ -218,6 +236,8 @@ static void shm_relax(lt_comm_link *link, int64_t ns) {
     atomic_store_explicit(&bell->asleep, 1, memory_order_seq_cst);
     return;
   }
+  /* It is rung: the limit is for what nobody rings for, and many that look cost the others' time. */
+  if (link->size > SHM_FEW) ns *= link->size < SHM_FEW * LONGEST ? link->size / SHM_FEW : LONGEST;
   struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
   futex(&bell->rings, FUTEX_WAIT, home->heard, &limit);
   stay_awake(home);

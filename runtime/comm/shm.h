@@ -17,7 +17,8 @@ enum {
   SHM_LINE = 64,
   SHM_SLOTS = 4,      /* pieces of a rank that others may not have read yet */
   SHM_PAIR_SLOTS = 2, /* likewise for each receiver of messages */
-  SHM_SMALL = 4096    /* bytes up to which each rank adds all by itself */
+  SHM_SMALL = 4096,   /* bytes up to which each rank adds all by itself */
+  SHM_FEW = 8         /* ranks up to which each is woken by each */
 };
 
 /* What a rank says in one round. Two of them take turns: whoever writes number n has seen all
@@ -107,6 +108,8 @@ static inline char *shm_slot(const shm_head *h, shm_seat *seat, uint64_t k) {
 /* Write a word that others wait for, then wake those that sleep. With the sleeper's order (asleep,
    then look, then sleep) no change is missed. */
 void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
+/* The same for a word of this rank's seat that others wait for all to have come to. */
+void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
 void shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value);
 
 static inline uint64_t shm_read(const _Atomic uint64_t *word) {

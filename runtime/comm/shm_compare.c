@@ -32,7 +32,7 @@ lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
     mine->seat = round->mark->op == LT_COMM_SPLIT ? shm_free_seat(link->home) : -1;
     link->checked = 0;
     round->state = link;
-    shm_publish(link, &mine->round, n);
+    shm_publish_all(link, &mine->round, n);
   }
   for (; link->checked < link->size; link->checked++)
     if (shm_read(&link->seat[link->checked]->notice[n & 1].round) != n) return LT_PENDING;

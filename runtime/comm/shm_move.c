@@ -331,6 +331,14 @@ static uint64_t mine(const _Atomic uint64_t *word) {
   return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+/* How far this rank is in a phase. In an all_reduce all wait for all. */
+static void tell(const job *j, _Atomic uint64_t *word, uint64_t value) {
+  if (j->m->op == LT_COMM_ALL_REDUCE)
+    shm_publish_all(j->link, word, value);
+  else
+    shm_publish(j->link, word, value);
+}
+
 /* What is next, of what can be done now: the last phase first. -1: nothing. */
 static int64_t step(const job *j) {
   lt_comm_link *link = j->link;
@@ -344,19 +352,19 @@ static int64_t step(const job *j) {
                             : (!j->puts || g < p) && reached(link, COUNTER(put), from, g + 1);
     if (there) {
       moved = get(j, g - base);
-      shm_publish(link, &own->got, g + 1);
+      tell(j, &own->got, g + 1);
       return moved;
     }
   }
   if (j->reduces && r < end && r < p && reached(link, COUNTER(put), -1, r + 1)) {
     moved = j->whole ? add_whole(j, r - base) : reduce(j, r - base);
     atomic_store_explicit(&own->reduced, r + 1, memory_order_release);
-    shm_publish(link, j->gets ? &own->reduced : &own->got, r + 1);
+    tell(j, j->gets ? &own->reduced : &own->got, r + 1);
     return moved;
   }
   if (j->puts && p < end && (p < SHM_SLOTS || reached(link, COUNTER(got), -1, p + 1 - SHM_SLOTS))) {
     moved = put(j, p - base);
-    shm_publish(link, &own->put, p + 1);
+    tell(j, &own->put, p + 1);
     return moved;
   }
   return -1;

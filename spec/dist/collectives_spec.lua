@@ -204,6 +204,23 @@ describe("what one rank does for all", function()
   end)
 end)
 
+describe("many ranks", function()
+  it("add in the order of the tree, several times in a row", function()
+    support.ranks(20, [[
+      local function value(r, k) return lt.tensor {1 / (1 + r + k), 3e7 * (r % 3) - 1e7 * k} end
+      local function tree(lo, hi, k)
+        if hi - lo == 1 then return value(lo, k) end
+        local half = 1
+        while 2 * half < hi - lo do half = 2 * half end
+        return tree(lo, lo + half, k) + tree(lo + half, hi, k)
+      end
+      for k = 1, 6 do same(tree(0, 20, k), dist.all_reduce(value(rank, k))) end
+      local long = lt.ones(5000) * (rank + 1)
+      same(lt.ones(5000) * 210, dist.all_reduce(long))
+    ]])
+  end)
+end)
+
 describe("ranks that disagree", function()
   local function table_of(body)
     return support.fails(("dist.launch(2, function(rank) %s end)"):format(body))
