@@ -9,7 +9,7 @@ local function ring(folder, rank, entries)
     lines[i] = c.io.json_encode({
       rank = rank, number = i, group = e.group or 0, seq = e[1], hash = e[2], op = e[3],
       reduce = e[3] == "all_reduce" and "sum" or "", dtype = "f32", root = e.root or -1,
-      shape = e[4], form = 0, file = "model.lua", line = 30 + rank, hook = e.hook or "",
+      shape = e[4], form = 0, file = "model.lua", line = e.line or 30 + rank, hook = e.hook or "",
       bytes = 32, issued_ns = 10, arrived_ns = e[5] and 20 or 0, done_ns = e[5] and 30 or 0,
     }, { plain = true })
   end
@@ -42,6 +42,16 @@ describe("ltrain diagnose", function()
       "  rank 0: all_gather [8, 10] f32 at model.lua:30 (validation_step): waited for the others\n",
       "  rank 1: all_gather [16, 10] f32 at model.lua:31: waited for the others\n",
     }, out)
+  end)
+
+  it("joins ranks that did the same", function()
+    for rank = 0, 4 do
+      ring(folder, rank, { { 1, "aa", "barrier", {}, true, line = 7 },
+        { 2, rank == 3 and "cc" or "bb", "all_reduce", { rank == 3 and 4 or 8 }, line = 8 } })
+    end
+    local _, out = child.run { "diagnose", folder }
+    assert.matches("  ranks 0-2, 4: all_reduce sum [8] f32 at model.lua:8: waited for the others\n"
+      .. "  rank 3: all_reduce sum [4] f32 at model.lua:8: waited for the others\n", out, 1, true)
   end)
 
   it("names the rank that never came, and its last one", function()

@@ -150,14 +150,16 @@ local function tell_difference(host, key, channel, seq, agreed)
   write(host, "%s %s%s: the first that differs (%s before it agree)",
     pair and pair:gsub(":$", "") or "collective", thousands(seq), pair and "" or of,
     thousands(agreed))
+  local texts, ranks = {}, {}
   for rank, one in tree.pairs(channel) do
     local entry, last = one.by_seq[seq], one.by_seq[one.last]
-    if entry then
-      write(host, "  rank %d: %s: %s", rank, call_text(entry), state_text(entry))
-    else
-      write(host, "  rank %d: never came: its last was %s, %s", rank, thousands(one.last),
-        call_text(last))
-    end
+    local text = entry and ("%s: %s"):format(call_text(entry), state_text(entry))
+      or ("never came: its last was %s, %s"):format(thousands(one.last), call_text(last))
+    if not ranks[text] then texts[#texts + 1], ranks[text] = text, {} end
+    table.insert(ranks[text], rank)
+  end
+  for _, text in ipairs(texts) do
+    write(host, "  %s: %s", errors.show_ranks(ranks[text]), text)
   end
 end
 
