@@ -51,6 +51,7 @@ add_custom_target(uninstall
           -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake
   VERBATIM)
 
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # packing builds nothing: not the tests
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME ltrain)
 string(TOLOWER "ltrain-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}"

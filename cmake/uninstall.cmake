@@ -1,6 +1,7 @@
 # cmake/uninstall.cmake: removes the files that MANIFEST names, and the folders that are empty then.
 #
 # DESTDIR in the environment goes before each, as it did at the installation.
+cmake_minimum_required(VERSION 3.21)
 if(NOT EXISTS ${MANIFEST})
   message(FATAL_ERROR "uninstall: nothing was installed from this build: no ${MANIFEST}")
 endif()

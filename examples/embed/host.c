@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   ltrain *l = ltrain_open(&config);
   double accuracy;
   int64_t batches = argc > 2 ? atoi(argv[2]) : 100;
-  if (!ltrain_set(l, "script", "s", argv[1]) || !ltrain_dostring(l, glue, "glue") ||
+  if (l == NULL || !ltrain_set(l, "script", "s", argv[1]) || !ltrain_dostring(l, glue, "glue") ||
       !ltrain_call(l, "train", "i>d", batches, &accuracy))
     return fail(l);
   printf("accuracy %.3f\n", accuracy);

@@ -62,6 +62,25 @@ describe("an installed copy", function()
     run_host(folder .. "/host")
   end)
 
+  it("says in a host why it cannot run here", function()
+    needs_build()
+    local status, out = sh("LTRAIN_CPU_LEVEL=avx LD_LIBRARY_PATH=$(dirname $(find %s/usr -name "
+      .. "libltrain.so)) %s/host examples/mlp.lua 1", folder, folder)
+    assert.equal(1, status)
+    assert.matches("LTRAIN_CPU_LEVEL=avx: no such level: this build has ", out, 1, true)
+  end)
+
+  it("starts below a private prefix, when linked as the guide says", function()
+    needs_build()
+    local guide = io.open("docs/guide/embedding.md"):read("a")
+    local line = assert(guide:match "\n(cc host%.c [^\n]*rpath[^\n]*)\n")
+    local status, out = sh("export PKG_CONFIG_PATH=$(dirname $(find %s/usr -name ltrain.pc)); "
+      .. "cp examples/embed/host.c %s/ && cd %s && %s %s", folder, folder, folder, line, flags())
+    assert.equal(0, status, out)
+    status, out = sh("env -u LD_LIBRARY_PATH %s/host examples/mlp.lua 30", folder)
+    assert.equal(0, status, out)
+  end)
+
   it("is found by CMake and runs the example for hosts", function()
     needs_build()
     os.execute("mkdir " .. folder .. "/project")
@@ -90,6 +109,15 @@ describe("an installed copy", function()
       assert.equal(0, status, out)
     end
     assert.equal(0, (sh("test -e %s/usr/share/man/man1/ltrain.1", folder)))
+  end)
+
+  it("has the documentation, laid out as in the source", function()
+    needs_build()
+    local place = select(2, sh("dirname $(find %s/usr -name LICENSE)", folder)):match "[^\n]+"
+    for _, name in ipairs { "README.md", "docs/guide/installing.md", "docs/reference/ops.md",
+      "examples/embed/host.c" } do
+      assert.equal(0, (sh("cmp %s %s/%s", name, place, name)), name)
+    end
   end)
 
   it("finds the backends that were built", function()
@@ -123,5 +151,38 @@ describe("an installed copy", function()
       folder)
     assert.equal(0, status, out)
     assert.equal("tensor([0., 0.])\n", out)
+  end)
+
+  it("goes without a trace when it is uninstalled", function()
+    needs_build()
+    local there = folder .. "/uninstalled"
+    local status, out = sh("cmake --install %s --prefix %s && mkdir %s/share/doc/other && "
+      .. "cmake -D MANIFEST=%s/install_manifest.txt -P cmake/uninstall.cmake", BUILD, there, there,
+      BUILD)
+    assert.equal(0, status, out)
+    assert.matches("uninstall: %d+ files removed", out)
+    assert.equal("", select(2, sh("find %s -type f -o -type l -o -name 'ltrain*'", there)))
+    assert.equal(0, (sh("test -d %s/share/doc/other", there)))
+  end)
+end)
+
+describe("a package", function()
+  it("is named by its architecture, stripped, and complete", function()
+    if not BUILD then pending("LT_BUILD names no build folder") end
+    local folder = io.popen("mktemp -d"):read("l")
+    local status, out = sh("cpack --config %s/CPackConfig.cmake -B %s && cd %s && tar xzf *.tar.gz",
+      BUILD, folder, folder)
+    assert.equal(0, status, out)
+    local machine = io.popen("uname -m"):read("l")
+    local name = select(2, sh("cd %s && ls -d ltrain-*[!z]", folder)):match "[^\n]+"
+    assert.matches("^ltrain%-%d+%.%d+%.%d+%-linux%-" .. machine .. "$", name)
+    local _, sections = sh("cd %s/%s && readelf -SW bin/ltrain $(find . -name '*.so')", folder,
+      name)
+    assert.is_nil(sections:find(".debug_info", 1, true))
+    assert.matches(".dynsym", sections, 1, true)
+    for _, wanted in ipairs { "ltrain.1", "ops.md", "ltrain.h", "libltrain.a", "ltrain.pc" } do
+      assert.equal(0, (sh("find %s/%s -name %s | grep -q .", folder, name, wanted)), wanted)
+    end
+    os.execute("rm -rf " .. folder)
   end)
 end)
