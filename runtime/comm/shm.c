@@ -209,8 +209,8 @@ void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   stay_awake(link->home);
 }
 
-/* With many ranks, whom the cores cannot all run, each wake costs a turn: nobody is woken before the
-   last has come. Of several that come at once at least one sees all. */
+/* With many ranks, whom the cores cannot all run, each wake costs a turn: nobody is woken before
+   the last has come. Of several that come at once at least one sees all. */
 void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   size_t offset = (size_t)((char *)word - (char *)shm_own(link));
   if (link->size > SHM_FEW) {
@@ -236,7 +236,7 @@ static void shm_relax(lt_comm_link *link, int64_t ns) {
     atomic_store_explicit(&bell->asleep, 1, memory_order_seq_cst);
     return;
   }
-  /* It is rung: the limit is for what nobody rings for, and many that look cost the others' time. */
+  /* The limit is for what nobody rings for, and many that look cost the others' time. */
   if (link->size > SHM_FEW) ns *= link->size < SHM_FEW * LONGEST ? link->size / SHM_FEW : LONGEST;
   struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
   futex(&bell->rings, FUTEX_WAIT, home->heard, &limit);
