@@ -4,10 +4,11 @@
 
 #include "base/ctx.h"
 
-/* The id of `source`:`line`, interned; 0 when there is no memory. Source is copied. */
+/* The id of `source`:`line`, interned; 0 when there is no memory. Source is copied. Of very many
+   lines the earliest are forgotten. */
 uint32_t lt_line_id(lt_ctx *c, const char *source, int line);
 
-/* Write "model.lua:14" (or "?" for 0) into buffer and return it. */
+/* Write "model.lua:14" (or "?" for 0 and for what was forgotten) into buffer and return it. */
 const char *lt_line_text(const lt_ctx *c, uint32_t id, char *buffer, size_t size);
 
 /* The table itself, made and freed with the root ctx. */

@@ -95,6 +95,8 @@ static bool make_view(lt_ctx *c, door *d) {
   if (d->out[0] == NULL) return false;
   d->out[0]->flags |= LT_IS_VIEW;
   d->out[0]->base = lt_retain(lt_base_of_view(c, x));
+  if ((x->flags & LT_VIEW_UNSEEN) != 0 || (!c->modes.grad && lt_requires_grad(x)))
+    d->out[0]->flags |= LT_VIEW_UNSEEN;
   bool detached = x->node == NULL && x->view_version == UINT64_MAX;
   d->out[0]->view_version = detached ? UINT64_MAX : x->storage->version;
   return true;

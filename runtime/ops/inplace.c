@@ -44,6 +44,11 @@ bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const
     return lt_fail(c, LT_EVERSION,
                    "%s: in-place write into a leaf that requires grad; do it under lt.no_grad()",
                    c->op);
+  if ((t->flags & LT_VIEW_UNSEEN) != 0)
+    return lt_fail(c, LT_EVERSION,
+                   "%s: in-place write, in grad mode, into a view that was made under no_grad of "
+                   "something with history: do both in the same mode, or write into x:detach()",
+                   c->op);
   if ((t->flags & LT_IS_VIEW) == 0) return true;
   bool history = t->node != NULL;
   for (int k = 0; k < n_in && !history; k++) history = in[k] != NULL && lt_requires_grad(in[k]);

@@ -34,6 +34,7 @@ enum {
   LT_BUFFER = 4,         /* marked by register_buffer */
   LT_IS_VIEW = 8,        /* made by a view op: shares its storage on purpose */
   LT_VIEW_COPIED = 16,   /* a `view` that strides forced to copy */
+  LT_VIEW_UNSEEN = 32,   /* a view without history, made under no_grad of something with one */
 };
 
 struct lt_tensor {

@@ -71,9 +71,32 @@ describe("a view", function()
       .. "in place since by mul at .*inplace_spec.lua:%d+", function() return wide + 1 end)
     refused("is repeated without memory of its own", function() turned:add_(1) end)
     local hidden = lt.no_grad(function() return y[{{1, 1}}] end)
-    refused("in%-place write into a view of something with history", function()
+    refused("into a view that was made under no_grad of something with history", function()
       hidden:add_(y[{{2, 2}}])
     end)
+  end)
+
+  it("made under no_grad of something with history is written under no_grad only", function()
+    local x = leaf{1.0, 1.0, 1.0, 1.0}
+    for _, base in ipairs{x, x * 2} do
+      local view
+      do
+        local _ <close> = lt.no_grad()
+        view = base:narrow(1, 1, 2)
+      end
+      for _, v in ipairs{view, view:narrow(1, 1, 1)} do
+        refused("mul_: in%-place write, in grad mode, into a view that was made under no_grad of "
+          .. "something with history: do both in the same mode, or write into x:detach%(%)",
+          function() v:mul_(3) end)
+        refused("fill_?: in%-place write, in grad mode, into a view", function() v:fill_(3) end)
+        refused("in%-place write, in grad mode, into a view", function() v[1] = 3 end)
+      end
+      local _ <close> = lt.no_grad()
+      view:fill_(5)
+      assert.same({5.0, 5.0}, base:narrow(1, 1, 2):tolist())
+    end
+    x:detach():narrow(1, 1, 1):fill_(7)
+    assert.equal(7.0, x[1]:item())
   end)
 
   it("that a saved value needs still stops the backward when it is written", function()

@@ -141,6 +141,33 @@ static void lines_are_interned(void **state) {
   lt_ctx_release(c);
 }
 
+/* An allocator that counts what is held. */
+static void *counting(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  size_t *held = ud;
+  *held += new_size - old_size;
+  if (new_size != 0) return realloc(ptr, new_size);
+  free(ptr);
+  return NULL;
+}
+
+static void early_lines_are_forgotten(void **state) {
+  (void)state;
+  size_t bytes = 0;
+  lt_ctx *c = lt_ctx_new(lt_registry_here(), &(lt_allocator){counting, &bytes});
+  char text[64];
+  uint32_t early = lt_line_id(c, "model.lua", 14), late = 0;
+  for (int i = 0; i < 70000; i++) late = lt_line_id(c, "loaded.lua", i);
+  size_t held = bytes;
+  for (int i = 70000; i < 300000; i++) late = lt_line_id(c, "loaded.lua", i);
+  assert_true(bytes == held);
+  assert_string_equal(lt_line_text(c, early, text, sizeof text), "?");
+  assert_string_equal(lt_line_text(c, late, text, sizeof text), "loaded.lua:299999");
+  assert_int_equal(late, lt_line_id(c, "loaded.lua", 299999));
+  early = lt_line_id(c, "model.lua", 14);
+  assert_string_equal(lt_line_text(c, early, text, sizeof text), "model.lua:14");
+  lt_ctx_release(c);
+}
+
 /* Known answers of Random123's kat_vectors for philox4x32-10. */
 static void philox_gives_the_published_words(void **state) {
   (void)state;
@@ -201,6 +228,7 @@ int main(void) {
       cmocka_unit_test(small_blocks_are_zeroed_and_reused),
       cmocka_unit_test(a_context_survives_each_failing_allocation),
       cmocka_unit_test(lines_are_interned),
+      cmocka_unit_test(early_lines_are_forgotten),
       cmocka_unit_test(philox_gives_the_published_words),
       cmocka_unit_test(tickets_differ_by_draw_batch_and_stream),
       cmocka_unit_test(quiesce_joins_every_helper),

@@ -49,6 +49,20 @@ describe("remainder and floor_divide", function()
   end)
 end)
 
+describe("derivatives at NaN", function()
+  it("are 1 of relu, maximum and minimum", function()
+    local x = leaf{nan, 1, -1, 0}
+    x:relu():sum():backward()
+    assert.same({1.0, 1.0, 0.0, 0.0}, list(x.grad))
+    for _, f in ipairs{lt.maximum, lt.minimum} do
+      local a, b = leaf{nan, 0, nan, 1}, leaf{0, nan, nan, 1}
+      f(a, b):sum():backward()
+      assert.same({1.0, 1.0, 1.0, 0.5}, list(a.grad))
+      assert.same({1.0, 1.0, 1.0, 0.5}, list(b.grad))
+    end
+  end)
+end)
+
 describe("clamp", function()
   it("has the derivative 0 on its bounds", function()
     local x = leaf{0, 1, 2, -1, 3}
