@@ -122,8 +122,10 @@ static inline lt_bind *lt_enter(lua_State *L) {
 }
 
 /* The script's line is that of the call that begins now. */
-static inline void lt_note_line(lt_bind *b) { b->c->line = LT_LINE_LATER; }
 uint32_t lt_find_line(void *ud); /* the ctx finds it so; ud: the binding */
+static inline void lt_note_line(lt_bind *b) {
+  b->c->line = b->c->line_watched ? lt_find_line(b) : LT_LINE_LATER;
+}
 
 /* The id of the script's line that is running, 0: none. */
 uint32_t lt_script_line(lua_State *L, lt_bind *b);

@@ -66,6 +66,7 @@ struct lt_ctx {
   uint32_t line;           /* script line id given to nodes and big storages: read lt_ctx_line */
   uint32_t (*find_line)(void *ud); /* (optional) the line of a call that noted LT_LINE_LATER */
   void *line_ud;
+  bool line_watched; /* another thread reads `line`: it is found as a call begins */
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
   uint64_t strays;         /* writes into watched storages that were no updates, so far */

@@ -308,7 +308,7 @@ static void *watch(void *ud) {
 bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
   atomic_fetch_and(&w->asks, ~(uint32_t)LT_ASK_STOP); /* of an earlier one */
   int status = lt_launch_thread(&w->thread, STACK, watch, w);
-  w->watched = status == 0;
+  w->watched = c->line_watched = status == 0;
   if (w->watched) return true;
   return lt_fail(c, LT_EMEMORY, "%s: no watchdog thread: %s", w->what, strerror(status));
 }
@@ -317,5 +317,5 @@ void lt_watchdog_stop(lt_world *w) {
   if (!w->watched) return;
   lt_ask_of(w, LT_ASK_STOP);
   pthread_join(w->thread, NULL);
-  w->watched = false;
+  w->watched = w->c->line_watched = false;
 }
