@@ -1,8 +1,8 @@
 /* lua/host/patterns.c: Lua's patterns with a count of steps.
 
-   A pattern that backtracks may take longer than anybody waits, in C, where no hook comes. This is
-   the matcher of Lua 5.4 (lstrlib.c, MIT licence) in other words, with the same results and errors,
-   that charges its steps to the host's budget. */
+   A pattern that backtracks may take longer than anybody waits, in C, where no hook comes. This
+   matcher has the results and errors of Lua's (manual, 6.4.1), which host_limits_test.c compares,
+   and charges its steps to the host's budget. */
 #include "host/patterns.h"
 
 #include <ctype.h>

@@ -63,8 +63,9 @@ function ClusterEnvironment:main_address() return self:variable "MASTER_ADDR" or
 --- A port there that is free for rank 0; nil when the launcher does not tell.
 function ClusterEnvironment:main_port() return self:integer "MASTER_PORT" end
 
---- Addresses of the launcher's own, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines listens
---- in the networks that have one of them; nil, all its networks, when the launcher does not tell.
+--- Addresses of the launcher's own, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines
+--- listens in the networks that have one of them; nil, all its networks, when the launcher does not
+--- tell.
 function ClusterEnvironment:network() return nil end
 
 --- Why the ranks cannot be joined, as a sentence; nil when they can.
