@@ -11,7 +11,7 @@
 
 #include "base/round.h"
 
-enum { LONGEST = 10 }; /* rests may be so many times as long as asked for, with many ranks */
+enum { LONGEST = 32 }; /* rests may be so many times as long as asked for, with many ranks */
 
 static const uint64_t magic = 0x6c747261696e0001u;
 
@@ -223,6 +223,13 @@ void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value)
     }
   }
   shm_publish(link, word, value);
+}
+
+/* Nobody comes to the next round before the last of this one has let all go on. */
+bool shm_come(lt_comm_link *link, _Atomic uint64_t *word) {
+  uint64_t before = atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
+  stay_awake(link->home);
+  return (before + 1) % (uint64_t)link->size == 0;
 }
 
 /* The first call only says that this rank is about to sleep: the caller looks again, and what was

@@ -8,11 +8,16 @@ static void fill(shm_notice *to, const lt_comm_compare *round) {
   to->mark = *round->mark;
 }
 
-/* All notices of round n are there and equal, or tell them all. */
-static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n) {
+/* All notices of round n are there. */
+static bool equal(const lt_comm_link *link, const lt_comm_compare *round, uint64_t n) {
   bool same = true;
   for (int k = 0; k < link->size; k++)
     same = same && link->seat[k]->notice[n & 1].mark.hash == round->mark->hash;
+  return same;
+}
+
+/* They are there and equal, or tell them all. */
+static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n, bool same) {
   if (!same) {
     for (int k = 0; k < link->size; k++) round->marks[k] = link->seat[k]->notice[n & 1].mark;
     return LT_DIFFERENT;
@@ -24,6 +29,22 @@ static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n)
   return LT_DONE;
 }
 
+/* The notice of round n is written: of many ranks the last compares all, for all. */
+static void tell(lt_comm_link *link, const lt_comm_compare *round, uint64_t n) {
+  shm_hub *hub = shm_hub_of(link);
+  if (link->size <= SHM_FEW)
+    shm_publish(link, &shm_own(link)->notice[n & 1].round, n);
+  else if (shm_come(link, &hub->told))
+    shm_publish(link, &hub->judged, 2 * n + (equal(link, round, n) ? 0 : 1));
+}
+
+static bool all_told(lt_comm_link *link, uint64_t n) {
+  if (link->size > SHM_FEW) return shm_read(&shm_hub_of(link)->judged) / 2 == n;
+  for (; link->checked < link->size; link->checked++)
+    if (shm_read(&link->seat[link->checked]->notice[n & 1].round) != n) return false;
+  return true;
+}
+
 lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
   uint64_t n = link->round + 1;
   if (round->state == NULL) {
@@ -32,13 +53,14 @@ lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
     mine->seat = round->mark->op == LT_COMM_SPLIT ? shm_free_seat(link->home) : -1;
     link->checked = 0;
     round->state = link;
-    shm_publish_all(link, &mine->round, n);
+    tell(link, round, n);
   }
-  for (; link->checked < link->size; link->checked++)
-    if (shm_read(&link->seat[link->checked]->notice[n & 1].round) != n) return LT_PENDING;
+  if (!all_told(link, n)) return LT_PENDING;
+  bool many = link->size > SHM_FEW;
+  bool same = many ? shm_read(&shm_hub_of(link)->judged) % 2 == 0 : equal(link, round, n);
   round->state = NULL;
   link->round = n;
-  return judge(link, round, n);
+  return judge(link, round, n, same);
 }
 
 /* The two channels of a message: this rank's end and the peer's. */

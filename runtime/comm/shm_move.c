@@ -2,10 +2,11 @@
 
    A collective is cut into pieces that fit the caches. For each piece a rank puts what others need
    into its slot, reduces the share that is its own (it reads the shares of the others from their
-   slots and its own from its tensor), and gets what others made. Two ranks, and any number with
+   slots and its own from its tensor), and gets what others made. Two ranks, and up to SHM_FEW with
    little data, reduce everything for themselves: what crosses between the cores is the same, and
-   a phase is saved. Counters say how far each rank is; a rank puts up to SHM_SLOTS pieces ahead of
-   the slowest reader. A call does a few pieces and returns: nothing here waits. */
+   a phase is saved. More ranks with little data do as shm_small.c says. Counters say how far each
+   rank is; a rank puts up to SHM_SLOTS pieces ahead of the slowest reader. A call does a few pieces
+   and returns: nothing here waits. */
 #include <string.h>
 
 #include "comm/shm.h"
@@ -395,6 +396,7 @@ static void own_part(const job *j) {
 lt_progress shm_move(lt_comm_link *link, lt_comm_move *m) {
   if (m->op == LT_COMM_SEND || m->op == LT_COMM_RECV) return shm_move_message(link, m);
   job j = job_of(link, m);
+  if (j.whole && link->size > SHM_FEW) return shm_move_small(link, m);
   if (m->state == NULL) {
     m->state = link;
     begin(&j);

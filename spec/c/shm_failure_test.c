@@ -275,6 +275,7 @@ static void a_verdict_ends_every_wait(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 30; seed++)
     run_ranks_with(2 + (int)(seed % 4), seed % 5 == 4 ? 64 : 0, works_until_the_end, NULL, seed);
+  for (uint64_t seed = 0; seed < 4; seed++) run_ranks_with(9, 0, works_until_the_end, NULL, seed);
 }
 
 /* One rank never comes. */
@@ -301,8 +302,10 @@ static void waits_for_nobody(rank *r) {
 
 static void a_rank_that_never_comes(void **state) {
   (void)state;
-  for (int how = 0; how < 2; how++)
+  for (int how = 0; how < 2; how++) {
     for (int n = 2; n <= 4; n++) run_ranks_with(n, 0, waits_for_nobody, &how, 1);
+    run_ranks_with(12, 0, waits_for_nobody, &how, 1);
+  }
 }
 
 /* Rank 0's wait for its message is cancelled; it goes on and takes rank 1's first. */

@@ -71,7 +71,7 @@ static lt_work *issue(rank *r, const parts *p, double scale) {
 /* What ranks sum: lists of sizes, ended by NULL. */
 static const int64_t mixed[] = {0, 1, 5, 0, 1030, 31, 0, -1}, one[] = {1, -1},
                      small[] = {7, 0, 30, 1, -1}, none[] = {0, 0, -1},
-                     whole[] = {1000, 24, -1}, /* 4 KiB of f32: each rank adds all */
+                     whole[] = {1000, 24, -1}, /* 4 KiB of f32: one rank adds all */
     large[] = {70001, 3, 0, 50000, 4096, -1};
 
 static void sums(rank *r) {
@@ -99,6 +99,8 @@ static void parts_are_summed_where_they_lie(void **state) {
     run_ranks_with(n, 1, sums, few, 1);
     run_ranks_with(n, 40, sums, few, 1);
   }
+  run_ranks_with(9, 0, sums, all, 1);
+  run_ranks_with(11, 40, sums, few, 1);
 }
 
 /* More than the pieces that a rank may be ahead. */
@@ -140,6 +142,7 @@ static void flies(rank *r) {
 static void sums_are_waited_for_in_any_order(void **state) {
   (void)state;
   for (int n = 1; n <= 5; n++) run_ranks_with(n, 0, flies, NULL, (uint64_t)n);
+  run_ranks_with(10, 0, flies, NULL, 10);
 }
 
 /* A sum that nobody waits for is made with those that follow, or ends with the group. */

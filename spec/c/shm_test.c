@@ -35,6 +35,8 @@ static void reductions_are_the_tree_of_ranks(void **state) {
     run_ranks_with(n, 1, reduces, few, 1);
     run_ranks_with(n, 40, reduces, few, 1);
   }
+  run_ranks_with(9, 0, reduces, (const int64_t[]){0, 1, 31, 1030, -1}, 1);
+  run_ranks_with(11, 40, reduces, few, 1);
 }
 
 static void reduces_much(rank *r) {
@@ -102,6 +104,7 @@ static void everything_arrives(void **state) {
     run_ranks_with(n, 24, moves, few, 1);
     if (n < 4) run_ranks_with(n, 0, moves, large, 1);
   }
+  run_ranks_with(9, 0, moves, few, 1);
 }
 
 static void gathers_unequal(rank *r) {
@@ -129,6 +132,7 @@ static void gathers_unequal(rank *r) {
 static void unequal_rows_are_joined(void **state) {
   (void)state;
   for (int n = 1; n <= 5; n++) run_ranks(n, gathers_unequal);
+  run_ranks(9, gathers_unequal);
   run_ranks_with(3, 16, gathers_unequal, NULL, 1);
 }
 
@@ -280,6 +284,7 @@ static void flies(rank *r) {
 static void works_are_waited_for_in_any_order(void **state) {
   (void)state;
   for (int n = 1; n <= 5; n++) run_ranks_with(n, 0, flies, NULL, (uint64_t)n);
+  run_ranks_with(10, 0, flies, NULL, 10);
 }
 
 /* A work that nobody waits for still goes on while others are waited for. */
@@ -328,6 +333,7 @@ static void splits(rank *r) {
 static void groups_come_and_go(void **state) {
   (void)state;
   for (int n = 1; n <= 5; n++) run_ranks_with(n, 0, splits, NULL, (uint64_t)n);
+  run_ranks_with(36, 0, splits, NULL, 36); /* groups of 9 */
 }
 
 static void splits_too_much(rank *r) {
