@@ -60,11 +60,12 @@ static int order(lua_State *L) {
   return 1;
 }
 
-/* data.order_of({positions}, n) -> order: positions in 1..n, as a user's sampler gives them */
+/* data.order_of({positions}, n, who) -> order: positions in 1..n, as a user gives them */
 static int order_of(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   int64_t n = check_count(L, b, 2, "order_of");
+  const char *who = luaL_optstring(L, 3, "sampler");
   lua_Integer length = luaL_len(L, 1);
   lt_order **box = push_order(L, b, length);
   *box = lt_order_empty(b->c, length);
@@ -74,7 +75,7 @@ static int order_of(lua_State *L) {
     int is_int;
     lua_Integer at = lua_tointegerx(L, -1, &is_int);
     if (!is_int || at < 1 || at > n)
-      lt_raise(L, b, LT_EVALUE, "sampler: entry %lld must be a position in 1..%lld, got %s",
+      lt_raise(L, b, LT_EVALUE, "%s: entry %lld must be a position in 1..%lld, got %s", who,
                (long long)i + 1, (long long)n, luaL_tolstring(L, -1, NULL));
     (*box)->index[i] = at - 1;
     lua_pop(L, 1);

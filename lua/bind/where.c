@@ -54,8 +54,8 @@ uint32_t lt_find_line(void *ud) {
   return lt_script_line(b->L, b);
 }
 
-/* runtime.parameters(fn) -> how many a function of the library's Lua names; nil of any other, of
-   one that takes all, and of the asking file's own */
+/* runtime.parameters(fn) -> how many a function of the library's Lua names, and whether it is a
+   method; nil of any other, of one that takes all, and of the asking file's own */
 int lt_parameters(lua_State *L) {
   lua_Debug ar, asking;
   luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -65,8 +65,11 @@ int lt_parameters(lua_State *L) {
   if (lua_getstack(L, 1, &asking) != 0 && lua_getinfo(L, "S", &asking) != 0 &&
       strcmp(asking.source, ar.source) == 0)
     return 0;
+  lua_pushvalue(L, 1);
+  const char *first = lua_getlocal(L, NULL, 1);
   lua_pushinteger(L, ar.nparams);
-  return 1;
+  lua_pushboolean(L, first != NULL && strcmp(first, "self") == 0);
+  return 2;
 }
 
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {

@@ -33,6 +33,20 @@ describe("a dot in place of a colon", function()
       function() tiny.trainer():fit(net, tiny.same(1)) end)
   end)
 
+  it("is told by every method of a class of the library", function()
+    local net, loader = tiny.Line(), lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2, 1)))
+    local optimizer = lt.optim.SGD(net:parameters(), { lr = 0.1 })
+    local wanted <const> = "%s: call it with a colon, %s:%s(...): got nil in place of the %s"
+    local function refuses(object, owner, word)
+      says(wanted:format(word, owner:lower(), word, owner), function() object[word]() end)
+    end
+    for _, word in ipairs { "parameters", "eval", "train", "state_dict", "zero_grad" } do
+      refuses(net, "Module", word)
+    end
+    for _, word in ipairs { "step", "zero_grad" } do refuses(optimizer, "Optimizer", word) end
+    for _, word in ipairs { "batches", "state_dict" } do refuses(loader, "DataLoader", word) end
+  end)
+
   it("is told where self is a tensor", function()
     local Net = lt.Module:extend "Net"
     function Net:forward(x) return self.head(x) end
@@ -133,6 +147,11 @@ describe("Subset", function()
     says("Subset: positions must be a list that counts from 1: got a tensor [2], whose contents "
       .. "count from 0: give (t + 1):tolist()",
       function() lt.data.Subset(lt.data.TensorDataset(lt.ones(4, 1)), lt.tensor { 1, 2 }) end)
+  end)
+
+  it("names itself where a list counts from 0", function()
+    says("Subset: entry 1 must be a position in 1..4, got 0",
+      function() lt.data.Subset(lt.data.TensorDataset(lt.ones(4, 1)), { 0, 1 }) end)
   end)
 end)
 

@@ -219,6 +219,13 @@ describe("self:log refuses", function()
       log_error(function(self) self:log("x", 1, { prog_baar = true }) end))
   end)
 
+  it("an option that must be true or false, and is neither", function()
+    for _, option in ipairs { "on_epoch", "prog_bar", "sync_dist", "rank_zero_only" } do
+      assert.matches(("log: %s must be true or false: got 1"):format(option),
+        log_error(function(self) self:log("x", 1, { [option] = 1 }) end), 1, true)
+    end
+  end)
+
   it("other options for the same name in the same hook", function()
     assert.matches("'x' was logged in training_step with another prog_bar: nil, now true",
       log_error(function(self, _, i) self:log("x", 1, i == 1 and { prog_bar = true } or nil) end))

@@ -27,7 +27,9 @@ end
 
 -- The library's own methods refuse arguments that they would drop; a script's are as it wrote them.
 local function define(self, key, value)
-  if not is_open(key) then value = exact.fn(value, key == "init" and self.__name or key) end
+  if not is_open(key) then
+    value = exact.fn(value, key == "init" and self.__name or key, self.__name)
+  end
   rawset(self, key, value)
 end
 

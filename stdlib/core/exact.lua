@@ -2,7 +2,8 @@
 --
 -- Lua drops arguments that a function does not name, so that an option in the wrong place would be
 -- ignored. What scripts may call is given out with one more parameter, which must be nil. Classes
--- do so for their methods as they are defined (class.lua), rooms for their functions.
+-- do so for their methods as they are defined (class.lua), rooms for their functions. A method that
+-- gets no object was called with "." for ":".
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -13,6 +14,15 @@ local function refuse(name, value)
   errors.blame("%s: one argument too many: %s", name, errors.show(value))
 end
 
+-- Raises where `owner` says that a method of a class has no object.
+local function check(name, value, owner)
+  if value ~= nil then refuse(name, value) end
+  if owner then
+    errors.blame("%s: call it with a colon, %s:%s(...): got nil in place of the %s", name,
+      owner:lower(), name, owner)
+  end
+end
+
 -- By the number of parameters. Tail calls: errors name the function's own frame.
 local MAKERS <const> = {
   [0] = function(fn, name)
@@ -21,44 +31,46 @@ local MAKERS <const> = {
       return fn()
     end
   end,
-  function(fn, name)
+  function(fn, name, owner)
     return function(a, x)
-      if x ~= nil then refuse(name, x) end
+      if x ~= nil or a == nil then check(name, x, owner) end
       return fn(a)
     end
   end,
-  function(fn, name)
+  function(fn, name, owner)
     return function(a, b, x)
-      if x ~= nil then refuse(name, x) end
+      if x ~= nil or a == nil then check(name, x, owner) end
       return fn(a, b)
     end
   end,
-  function(fn, name)
+  function(fn, name, owner)
     return function(a, b, d, x)
-      if x ~= nil then refuse(name, x) end
+      if x ~= nil or a == nil then check(name, x, owner) end
       return fn(a, b, d)
     end
   end,
-  function(fn, name)
+  function(fn, name, owner)
     return function(a, b, d, e, x)
-      if x ~= nil then refuse(name, x) end
+      if x ~= nil or a == nil then check(name, x, owner) end
       return fn(a, b, d, e)
     end
   end,
-  function(fn, name)
+  function(fn, name, owner)
     return function(a, b, d, e, f, x)
-      if x ~= nil then refuse(name, x) end
+      if x ~= nil or a == nil then check(name, x, owner) end
       return fn(a, b, d, e, f)
     end
   end,
 }
 
 --- The function, refusing what comes after its parameters; any other value, a function that takes
---- all that comes and one that is so already as it is. `name` begins the text of the error.
-function exact.fn(fn, name)
+--- all that comes and one that is so already as it is. `name` begins the text of the error; `owner`
+--- (nil: none) is the name of the class whose method it may be.
+function exact.fn(fn, name, owner)
   if type(fn) ~= "function" then return fn end
-  local make = MAKERS[c.runtime.parameters(fn) or -1]
-  return make and make(fn, name) or fn
+  local count, is_method = c.runtime.parameters(fn)
+  local make = MAKERS[count or -1]
+  return make and make(fn, name, is_method and owner) or fn
 end
 
 --- The table with all its functions so; `room` (nil: none) stands before their names: "nn.init".

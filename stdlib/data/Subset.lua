@@ -18,7 +18,7 @@ function Subset:init(dataset, positions)
   end
   self.dataset = dataset
   if type(positions) == "table" then
-    positions = data.order_of(positions, samples.count(dataset, "Subset"))
+    positions = data.order_of(positions, samples.count(dataset, "Subset"), "Subset")
   elseif c.is_tensor(positions) then
     errors.blame("Subset: positions must be a list that counts from 1: got a tensor %s, whose "
       .. "contents count from 0: give (t + 1):tolist()", errors.show_shape(positions))

@@ -7,6 +7,7 @@
 -- reading it would make the step wait.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_method = require "ltrain.core.has_method"
 local hooks = require "ltrain.trainer.hooks"
@@ -116,6 +117,12 @@ local function check_options(name, options)
   if options.reduce_fx ~= nil and not REDUCE[options.reduce_fx] then
     errors.blame("log: reduce_fx must be 'mean', 'min', 'max' or 'sum': got %s",
       errors.show(options.reduce_fx))
+  end
+  for _, option in ipairs(FIXED) do
+    local value = options[option]
+    if value ~= nil and option ~= "reduce_fx" then
+      config.argument(value, "boolean", "log", option)
+    end
   end
 end
 
