@@ -38,6 +38,7 @@ static int bind_gc(lua_State *L) {
   lt_ctx *c = b->c;
   if (c != NULL) lt_forget_dead_hooks(b);
   b->c = NULL;
+  if (c != NULL) c->find_line = NULL; /* which walks b->L */
   b->L = NULL; /* finalizers of a host that come after us: lt_enter says that the state closes */
   lt_ctx_release(c);
   return 0;

@@ -103,7 +103,6 @@ static bool protect(ltrain *l, lua_CFunction run, request *r) {
   return ok;
 }
 
-/* Why there is no state: the machine, or else memory. */
 /* Whether a state and what its call cannot do without are there. */
 static bool given(ltrain *l, const char *who, const char *what, const void *one) {
   if (l == NULL) return false;
@@ -112,6 +111,7 @@ static bool given(ltrain *l, const char *who, const char *what, const void *one)
   return one != NULL;
 }
 
+/* Without a state, why there is none: the machine, or else memory. */
 const char *ltrain_errmsg(const ltrain *l) {
   if (l != NULL) return l->message;
   const char *refusal = lt_registry_here()->refusal;
@@ -231,7 +231,9 @@ bool ltrain_set(ltrain *l, const char *name, const char *format, ...) {
 
 static int finish_stepped(lua_State *L, int status, lua_KContext unused) {
   (void)unused;
-  return status == LUA_OK || status == LUA_YIELD ? 0 : lua_error(L);
+  if (status != LUA_OK && status != LUA_YIELD) return lua_error(L);
+  lt_host_check(L); /* as run_request */
+  return 0;
 }
 
 static int run_stepped(lua_State *L) {

@@ -50,7 +50,9 @@ typedef struct ltrain_config {
   size_t memory_cap;        /* bytes of Lua and structures, and as many of tensor data; scripts
                                may lower it [none] */
   /* Of Lua in one call from the host; slows Lua by half [none]. Steps of patterns and of loops in
-     Lua's own functions count as well, 256 bytes of memory count as one, a coroutine as 1000. */
+     Lua's table functions count as well, 256 bytes of memory count as one, a coroutine as 1000.
+     Functions of utf8, next and comparisons of strings are one each, however long what they read:
+     memory_cap bounds that. */
   int64_t max_instructions;
   int threads;              /* an operation may use; scripts may take fewer [1] */
   unsigned allow;           /* LTRAIN_READ_FILES | ... [nothing] */

@@ -70,6 +70,7 @@ static bool is_in_set(int c, const char *p, const char *last) {
 
 /* Whether the character at `s` is one of the class from `p` to `end`. */
 static bool is_single(lt_match *m, const char *s, const char *p, const char *end) {
+  m->steps += (end - p) / BYTES_A_STEP; /* of a long set */
   step(m);
   if (s >= m->text_end) return false;
   switch (*p) {
@@ -101,10 +102,11 @@ static const char *match_balance(lt_match *m, const char *s, const char *p) {
 }
 
 /* %f[set], whose set is at `p`; moves `p` behind it. */
-static bool is_frontier(const lt_match *m, const char *s, const char **p) {
+static bool is_frontier(lt_match *m, const char *s, const char **p) {
   const char *set = *p;
   if (*set != '[') luaL_error(m->L, "missing '[' after '%%f' in pattern");
   *p = class_end(m, set);
+  m->steps += (*p - set) / BYTES_A_STEP;
   int before = s == m->text ? 0 : byte(s - 1);
   return !is_in_set(before, set, *p - 1) && is_in_set(byte(s), set, *p - 1);
 }

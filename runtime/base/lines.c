@@ -51,8 +51,10 @@ static entry *find(const lt_line_table *t, uint32_t id) {
 }
 
 static bool grow(lt_ctx *c, lt_line_table *t) {
-  uint32_t capacity = t->capacity == 0 ? 256 : 2 * t->capacity;
+  uint32_t capacity = t->capacity == 0 ? 256 : 2 * t->capacity, line = c->line;
+  c->line = 0; /* a failure would look for its line here, in the locked table */
   entry *grown = lt_realloc(c, t->entries, t->capacity * sizeof *grown, capacity * sizeof *grown);
+  c->line = line;
   if (grown == NULL) return false;
   memset(grown + t->capacity, 0, (capacity - t->capacity) * sizeof *grown);
   t->entries = grown;

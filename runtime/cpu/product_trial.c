@@ -6,7 +6,10 @@
 #include "device/device.h"
 
 #define MOST_WORK 0x1p28       /* multiplications: a tenth of a second is no trial */
-enum { ENOUGH_RESULTS = 256 }; /* bits of fewer may agree by chance */
+enum {
+  ENOUGH_RESULTS = 256,   /* bits of fewer may agree by chance */
+  MOST_NUMBERS = 1 << 22, /* of an operand, with the gaps between its rows */
+};
 
 static void *room(lt_ctx *c, lt_dtype dtype, int64_t n) {
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &n);
@@ -60,8 +63,14 @@ static bool is_same(lt_ctx *c, const lt_product *p, lt_product_fn run) {
   return same;
 }
 
+static bool is_small(const lt_product *p) {
+  return (double)results_of(p) * (double)p->k <= MOST_WORK &&
+         extent(p, &p->a, p->m, p->k) <= MOST_NUMBERS &&
+         extent(p, &p->b, p->k, p->n) <= MOST_NUMBERS;
+}
+
 bool lt_product_trial(lt_ctx *c, const lt_product *p, lt_product_fn run) {
-  if ((double)results_of(p) * (double)p->k > MOST_WORK) return false;
+  if (!is_small(p)) return false;
   lt_frame frame = lt_frame_open(c);
   bool same = is_same(c, p, run);
   lt_frame_close(c, frame, 0, NULL);

@@ -124,7 +124,13 @@ static void take(lt_ctx *c, lt_prefetch *p, ready *r, lt_failure *failure) {
     p->count--;
     pthread_cond_broadcast(&p->changed);
   }
+  bool over = !ringed && p->finished;
   pthread_mutex_unlock(&p->mutex);
+  if (over) { /* what the thread's ctx has cached is within our limit */
+    lt_thread_join(c, &p->thread);
+    lt_ctx_release(p->child);
+    p->child = NULL;
+  }
   if (!ringed) gather(c, p, r, failure);
 }
 

@@ -30,7 +30,7 @@ typedef struct stranger {
 struct lt_star {
   int listen_fds[LT_ADDRESSES];
   lt_star_card card;
-  _Atomic bool known; /* the card is */
+  _Atomic bool known; /* the card is, and where rank 0 listens */
   unsigned round;
   int64_t dialled_ns;               /* when the last round was */
   int32_t calls, taken;             /* the number of our last call, and of the one we are on */
@@ -60,6 +60,7 @@ bool lt_star_listen(lt_ctx *c, lt_star *s, lt_star_card *card) {
   if (!lt_random_bytes(card->token, sizeof card->token))
     return lt_fail(c, LT_EIO, "launch: no random bytes: %s", strerror(errno));
   s->card = *card;
+  atomic_store(&s->known, true); /* the watchdog runs already */
   return true;
 }
 
@@ -179,6 +180,7 @@ static void hear_stranger(lt_world *w, stranger *who) {
 
 static void hub_turn(lt_world *w) {
   lt_star *s = w->star;
+  if (!atomic_load(&s->known)) return;
   for (int i = 0; i < LT_ADDRESSES; i++) welcome_strangers(s, s->listen_fds[i], w->now_ns);
   for (int i = 0; i < LT_STRANGERS; i++) hear_stranger(w, &s->strangers[i]);
   all_ready(w);
@@ -287,7 +289,7 @@ const char *lt_star_lost(lt_world *w, const lt_channel *ch) {
 
 int lt_star_polls(lt_world *w, int n) {
   lt_star *s = w->star;
-  bool room = place_of(s, w->now_ns) != NULL;
+  bool room = atomic_load(&s->known) && place_of(s, w->now_ns) != NULL;
   for (int i = 0; i < LT_ADDRESSES && room; i++)
     if (s->listen_fds[i] >= 0)
       w->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};

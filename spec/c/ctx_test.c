@@ -168,6 +168,39 @@ static void early_lines_are_forgotten(void **state) {
   lt_ctx_release(c);
 }
 
+/* No memory above a limit. */
+typedef struct bounded {
+  size_t held, limit;
+} bounded;
+
+static void *refusing(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  bounded *b = ud;
+  if (new_size > old_size && b->held + new_size - old_size > b->limit) return NULL;
+  return counting(&b->held, ptr, old_size, new_size);
+}
+
+static uint32_t intern_a_line(void *ud) { return lt_line_id(ud, "model.lua", 14); }
+
+/* The failure asks for the line of the running call while the table grows. */
+static void lines_without_memory_fail(void **state) {
+  (void)state;
+  bounded memory = {.limit = SIZE_MAX};
+  lt_ctx *c = lt_ctx_new(lt_registry_here(), &(lt_allocator){refusing, &memory});
+  c->find_line = intern_a_line;
+  c->line_ud = c;
+  memory.limit = memory.held + 4096;
+  for (int i = 0; lt_ok(c); i++) {
+    assert_in_range(i, 0, 100000);
+    c->line = LT_LINE_LATER;
+    lt_line_id(c, "loaded.lua", i);
+  }
+  lt_failure f;
+  assert_true(lt_take_failure(c, &f));
+  assert_int_equal(f.code, LT_EMEMORY);
+  memory.limit = SIZE_MAX;
+  lt_ctx_release(c);
+}
+
 /* Known answers of Random123's kat_vectors for philox4x32-10. */
 static void philox_gives_the_published_words(void **state) {
   (void)state;
@@ -229,6 +262,7 @@ int main(void) {
       cmocka_unit_test(a_context_survives_each_failing_allocation),
       cmocka_unit_test(lines_are_interned),
       cmocka_unit_test(early_lines_are_forgotten),
+      cmocka_unit_test(lines_without_memory_fail),
       cmocka_unit_test(philox_gives_the_published_words),
       cmocka_unit_test(tickets_differ_by_draw_batch_and_stream),
       cmocka_unit_test(quiesce_joins_every_helper),

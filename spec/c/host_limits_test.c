@@ -78,6 +78,8 @@ static const char *const endless[] = {
     "string.find(('('):rep(100000), '%b()')",
     "string.find(('a'):rep(1000000), '.-b')",
     "while true do string.find(('a'):rep(100000), 'b', 1, true) end",
+    "string.find(('a'):rep(40000), '[' .. ('b'):rep(40000) .. ']')",
+    "string.find(('a'):rep(40000), '%f[' .. ('b'):rep(40000) .. ']')",
     "string.gsub('x', '', function() while true do end end)",
     /* loops of Lua's own functions */
     "string.rep('', 1 << 62)",
@@ -245,6 +247,26 @@ static void a_step_that_ends_closes_what_it_began(void **state) {
   ltrain_close(l);
 }
 
+/* The last thing that it ran was C, after which no hook comes. */
+static void a_step_whose_end_comes_too_late_has_failed(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l,
+                          "function late()\n"
+                          "  return coroutine.resume(coroutine.create(function()\n"
+                          "    string.find(('a'):rep(3000), ('a-'):rep(30) .. 'b')\n"
+                          "  end))\n"
+                          "end\n",
+                          "late.lua"));
+  must(l, ltrain_start(l, "late", ""));
+  must_say(l, "late", ltrain_step(l, NULL) != LTRAIN_FAILED,
+           "late.lua:3: the script ran more than 100000 instructions");
+  must(l, ltrain_dostring(l, "assert(true)", "after"));
+  ltrain_close(l);
+}
+
 static void finalizers_run_as_lua_runs_them(void **state) {
   (void)state;
   ltrain *l = open_with(NULL);
@@ -342,6 +364,7 @@ int main(void) {
       cmocka_unit_test(it_says_where),
       cmocka_unit_test(what_is_closed_late_ends_too),
       cmocka_unit_test(a_step_that_ends_closes_what_it_began),
+      cmocka_unit_test(a_step_whose_end_comes_too_late_has_failed),
       cmocka_unit_test(finalizers_run_as_lua_runs_them),
       cmocka_unit_test(patterns_give_what_lua_gives),
   };
