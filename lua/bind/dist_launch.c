@@ -201,6 +201,27 @@ static int close_span(lua_State *L) {
   return 0;
 }
 
+/* os.exit in a joined rank: the end of the script where all leave with 0, else a failure that the
+   rank which reports has to print: nothing raises it. Leaves the status as the only argument. */
+static void exit_joined(lua_State *L, lt_bind *b, lt_world *w) {
+  char file[LT_PLACE_FILE];
+  int line = lt_script_place(L, b, file, sizeof file), status = 0;
+  if (lua_isboolean(L, 1))
+    status = !lua_toboolean(L, 1);
+  else if (!lua_isnoneornil(L, 1))
+    status = (int)luaL_checkinteger(L, 1);
+  if (status == 0 && lt_world_leave(b->c, w, file, line)) return;
+  lt_take_failure(b->c, NULL);
+  if (status != 0) {
+    lua_pushfstring(L, "%s:%d: os.exit(%d) was called in a rank", file, line, status);
+    lt_world_raise(w, lua_tostring(L, -1), file, line);
+  }
+  const lt_verdict *v = lt_world_verdict(w);
+  if (v != NULL && lt_world_may_speak(w)) lua_writestringerror("ltrain: %s\n", v->text);
+  lua_settop(L, 0);
+  lua_pushinteger(L, status != 0 ? status : v != NULL ? v->status : 1);
+}
+
 /* os.exit. Upvalues: the binding, Lua's own. A rank that was forked must not leave in silence: the
    others wait for it. In a child it ends here, and in rank 0 after the others were told. */
 static int exit_process(lua_State *L) {
@@ -222,6 +243,8 @@ static int exit_process(lua_State *L) {
     if (speaks) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
     lua_settop(L, 0);
     lua_pushinteger(L, status);
+  } else if (w != NULL) {
+    exit_joined(L, b, w);
   }
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_insert(L, 1);

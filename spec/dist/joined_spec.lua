@@ -28,6 +28,25 @@ describe("ranks of mpirun", function()
     assert.matches("rank %d: script.lua:1: dist.launch: asked for 3 ranks in a world of 2", output)
   end)
 
+  test("may end by os.exit(0) when all do, and by nothing else", function()
+    local clean, silence = mpirun(2, "lt.dist.barrier() os.exit(0)")
+    assert.equal(0, clean)
+    assert.equal("", silence)
+    for _, case in ipairs {
+      {0, 0, "ranks disagree at collective %d+: rank 0: left the script at script.lua:1; rank 1: "
+        .. "barrier at script.lua:2\n"},
+      {1, 0, "rank 1: left the script at script.lua:1\n"},
+      {0, 3, "ltrain: rank 0: script.lua:1: os.exit%(3%) was called in a rank\n"},
+      {1, 3, "ltrain: rank 1: script.lua:1: os.exit%(3%) was called in a rank\n"},
+    } do
+      local status, output = mpirun(2, ([[if lt.dist.rank() == %d then os.exit(%d) end
+        lt.dist.barrier()]]):format(case[1], case[2]))
+      assert.equal(1, status, output)
+      assert.matches(case[3], output)
+      assert.equal(1, select(2, output:gsub("ltrain: ", "")))
+    end
+  end)
+
   test("wait as long as a launch says, and then as before", function()
     local status, output = mpirun(2, [[
       local before = lt.dist.world().timeout
