@@ -92,7 +92,7 @@ for _, row in ipairs(words.list) do words.by_name[row.name] = row end
 words.plain = {
   { "ltrain", "a prompt; `lt` is there, values are printed" },
   { "ltrain SCRIPT [args]", "run a script as lua does; - is standard input" },
-  { "-e CODE", "run the code; `lt` is there" },
+  { "-e CODE", "run the code; `lt` is there; ranks of a launcher are joined for scripts alone" },
   { "-l MODULE", "require the module into a global of its name" },
   { "-i", "the prompt, after what else was asked for" },
   { "-E", "ignore environment variables" },
