@@ -55,6 +55,7 @@ describe("a product", function()
   end)
 
   it("names no folder of the machine that built it", function()
+    if SANITIZED then pending("sanitizers name the sources, wherever they are") end
     each(function(path)
       for _, folder in ipairs { ROOT, BUILD } do
         assert.equal("0\n", output("grep -cF '%s/' '%s'", folder, path), path .. ": " .. folder)
