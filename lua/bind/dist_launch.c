@@ -201,51 +201,43 @@ static int close_span(lua_State *L) {
   return 0;
 }
 
-/* os.exit in a joined rank: the end of the script where all leave with 0, else a failure that the
-   rank which reports has to print: nothing raises it. Leaves the status as the only argument. */
-static void exit_joined(lua_State *L, lt_bind *b, lt_world *w) {
+/* os.exit in a rank must not be silent: others wait for it. Where all ranks that were joined leave
+   with 0 it is the end of the script; else a failure, which the rank that reports prints, since
+   nothing raises it. A forked child ends here, and its parent when the others were told. Leaves the
+   status as the only argument. */
+static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
+  bool forked = lt_world_describe(w)->forked;
   char file[LT_PLACE_FILE];
-  int line = lt_script_place(L, b, file, sizeof file), status = 0;
+  int line = lt_script_place(L, b, file, sizeof file), status;
   if (lua_isboolean(L, 1))
     status = !lua_toboolean(L, 1);
-  else if (!lua_isnoneornil(L, 1))
-    status = (int)luaL_checkinteger(L, 1);
-  if (status == 0 && lt_world_leave(b->c, w, file, line)) return;
+  else
+    status = (int)(forked ? lua_tointeger(L, 1) : luaL_optinteger(L, 1, 0));
+  if (!forked && status == 0 && lt_world_leave(b->c, w, file, line)) return;
   lt_take_failure(b->c, NULL);
-  if (status != 0) {
-    lua_pushfstring(L, "%s:%d: os.exit(%d) was called in a rank", file, line, status);
-    lt_world_raise(w, lua_tostring(L, -1), file, line);
-  }
-  const lt_verdict *v = lt_world_verdict(w);
-  if (v != NULL && lt_world_may_speak(w)) lua_writestringerror("ltrain: %s\n", v->text);
-  lua_settop(L, 0);
-  lua_pushinteger(L, status != 0 ? status : v != NULL ? v->status : 1);
-}
-
-/* os.exit. Upvalues: the binding, Lua's own. A rank that was forked must not leave in silence: the
-   others wait for it. In a child it ends here, and in rank 0 after the others were told. */
-static int exit_process(lua_State *L) {
-  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
-  if (w != NULL && lt_world_describe(w)->forked) {
-    char file[LT_PLACE_FILE];
-    int line = lt_script_place(L, b, file, sizeof file);
+  if (forked || status != 0) {
     lua_pushfstring(L, "%s:%d: os.exit(%s) was called in a rank", file, line,
                     lua_gettop(L) > 0 ? luaL_tolstring(L, 1, NULL) : "");
     lt_world_raise(w, lua_tostring(L, -1), file, line);
-    const lt_verdict *v = lt_world_verdict(w);
-    int status = lua_isinteger(L, 1) ? (int)lua_tointeger(L, 1) : 0;
-    if (status == 0) status = v != NULL ? v->status : 1;
-    bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_speak(w);
-    lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
+  }
+  const lt_verdict *v = lt_world_verdict(w);
+  if (status == 0) status = v != NULL ? v->status : 1;
+  bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_speak(w);
+  lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
+  if (forked) {
     lt_dist_forget_world(b->c);
     lt_world_end(b->c, w); /* a child ends here */
-    if (speaks) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
-    lua_settop(L, 0);
-    lua_pushinteger(L, status);
-  } else if (w != NULL) {
-    exit_joined(L, b, w);
   }
+  if (speaks) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
+  lua_settop(L, 0);
+  lua_pushinteger(L, status);
+}
+
+/* os.exit. Upvalues: the binding, Lua's own. */
+static int exit_process(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
+  if (w != NULL) exit_rank(L, b, w);
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_insert(L, 1);
   lua_call(L, lua_gettop(L) - 1, 0);
