@@ -38,14 +38,12 @@ static void *ask(lt_pool *p, size_t bytes) {
     atomic_fetch_sub(&p->budget->held, (int64_t)bytes);
     return NULL;
   }
-  p->held += (int64_t)bytes;
   p->stats.system_calls++;
   return data;
 }
 
 static void give_back(lt_pool *p, void *data, size_t bytes) {
   p->ops->free(p->device.index, data, bytes);
-  p->held -= (int64_t)bytes;
   atomic_fetch_sub(&p->budget->held, (int64_t)bytes);
 }
 

@@ -48,7 +48,6 @@ typedef struct lt_pool {
   lt_arena *arenas;
   lt_memory_stats stats;
   lt_budget *budget;
-  int64_t held;           /* this pool's part of it */
   lt_allocator allocator; /* outlives the ctx */
 } lt_pool;
 

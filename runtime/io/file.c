@@ -65,7 +65,7 @@ static bool may_read(lt_ctx *c, const char *op, const char *path) {
          lt_fail(c, LT_EIO, "%s: this state may not read files (LTRAIN_READ_FILES): %s", op, path);
 }
 
-static bool may_write(lt_ctx *c, const char *op, const char *path) {
+bool lt_file_may_write(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
   return c->policy.write_files ||
          lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op,
@@ -163,7 +163,7 @@ char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, si
 }
 
 bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
-  if (!may_write(c, op, path)) return false;
+  if (!lt_file_may_write(c, op, path)) return false;
   const lt_file_ops *files = lt_files(c);
   int fd;
   do fd = files->open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -188,7 +188,7 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
 }
 
 bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
-  if (!may_write(c, op, path)) return false;
+  if (!lt_file_may_write(c, op, path)) return false;
   const lt_file_ops *files = lt_files(c);
   struct stat info;
   bool folder = files->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -207,7 +207,7 @@ static bool make_one(lt_ctx *c, const char *op, const char *path) {
 }
 
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
-  if (!may_write(c, op, path)) return false;
+  if (!lt_file_may_write(c, op, path)) return false;
   char part[LT_PATH_MAX];
   size_t n = strlen(path);
   if (n == 0 || n >= sizeof part) return lt_fail(c, LT_EIO, "%s: not a path: '%.60s'", op, path);
@@ -223,7 +223,7 @@ bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
 
 bool lt_folder_claim(lt_ctx *c, const char *op, const char *path, bool *made) {
   *made = false;
-  if (!may_write(c, op, path)) return false;
+  if (!lt_file_may_write(c, op, path)) return false;
   *made = lt_files(c)->mkdir(path, 0777) == 0;
   return *made || errno == EEXIST || fail_errno(c, op, "make folder", path);
 }
@@ -238,7 +238,7 @@ static void cut_last(char *path) {
 }
 
 bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
-  if (!may_write(c, op, path)) return false;
+  if (!lt_file_may_write(c, op, path)) return false;
   const lt_file_ops *files = lt_files(c);
   char part[LT_PATH_MAX];
   size_t n = strlen(path);

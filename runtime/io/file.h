@@ -70,6 +70,9 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path);
 bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n);
 bool lt_saving_commit(lt_ctx *c, lt_saving *s);
 
+/* Whether the state may write files; fails with the permission that it lacks. */
+bool lt_file_may_write(lt_ctx *c, const char *op, const char *path);
+
 /* The four steps at once. */
 bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);
 

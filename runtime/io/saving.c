@@ -73,10 +73,7 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->op = op;
   s->path = path;
   s->fd = -1;
-  if (!lt_ok(c)) return false;
-  if (!c->policy.write_files)
-    return lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op,
-                   path);
+  if (!lt_file_may_write(c, op, path)) return false;
   const lt_file_ops *files = lt_files(c);
   size_t folder = folder_length(path);
   if (path[folder] == 0) return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);
