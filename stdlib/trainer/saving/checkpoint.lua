@@ -114,7 +114,8 @@ local function take(state, options)
   local refusal = nonfinite.why_not_saved(state)
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
   require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
-  return model_of(state, now), not weights_only and now or nil
+  if weights_only then now = nil end
+  return model_of(state, now), now
 end
 
 --- Writes the file of a run that is going on. Raises when it cannot be written, or would not resume
