@@ -150,16 +150,15 @@ local function tell_difference(host, key, channel, seq, agreed)
   write(host, "%s %s%s: the first that differs (%s before it agree)",
     pair and pair:gsub(":$", "") or "collective", thousands(seq), pair and "" or of,
     thousands(agreed))
-  local texts, ranks = {}, {}
+  local list = {}
   for rank, one in tree.pairs(channel) do
     local entry, last = one.by_seq[seq], one.by_seq[one.last]
     local text = entry and ("%s: %s"):format(call_text(entry), state_text(entry))
       or ("never came: its last was %s, %s"):format(thousands(one.last), call_text(last))
-    if not ranks[text] then texts[#texts + 1], ranks[text] = text, {} end
-    table.insert(ranks[text], rank)
+    list[#list + 1] = { rank, text }
   end
-  for _, text in ipairs(texts) do
-    write(host, "  %s: %s", errors.show_ranks(ranks[text]), text)
+  for _, group in ipairs(errors.group_ranks(list)) do
+    write(host, "  %s: %s", group[2], group[1])
   end
 end
 

@@ -74,17 +74,26 @@ function errors.show_ranks(list)
   return ("rank%s %s"):format(#list > 1 and "s" or "", table.concat(parts, ", "))
 end
 
+--- The ranks of each text, in the order of the first: a list of { text, "ranks 0, 2-5" }, from a
+--- list of { rank, text }.
+function errors.group_ranks(list)
+  local groups, ranks = {}, {}
+  for _, one in ipairs(list) do
+    local rank, text = one[1], one[2]
+    if not ranks[text] then groups[#groups + 1], ranks[text] = { text }, {} end
+    table.insert(ranks[text], rank)
+  end
+  for _, group in ipairs(groups) do group[2] = errors.show_ranks(ranks[group[1]]) end
+  return groups
+end
+
 --- What ranks have, rank 0's first: "batch_size = 2 on ranks 0, 2-5; batch_size = 3 on rank 1".
 function errors.show_by_rank(texts)
-  local kinds, ranks = {}, {}
-  for i, text in ipairs(texts) do
-    if not ranks[text] then kinds[#kinds + 1], ranks[text] = text, {} end
-    table.insert(ranks[text], i - 1)
-  end
-  for i, text in ipairs(kinds) do
-    kinds[i] = ("%s on %s"):format(text, errors.show_ranks(ranks[text]))
-  end
-  return table.concat(kinds, "; "), #kinds
+  local list = {}
+  for i, text in ipairs(texts) do list[i] = { i - 1, text } end
+  local groups, parts = errors.group_ranks(list), {}
+  for i, group in ipairs(groups) do parts[i] = ("%s on %s"):format(group[1], group[2]) end
+  return table.concat(parts, "; "), #groups
 end
 
 --- A text whose control characters are written as Lua writes them: it moves no cursor.
