@@ -1,11 +1,12 @@
 --- stdlib/loggers/words.lua: words that stand for loggers: `logger = "csv"`, `--logger none`.
 local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 local words = {}
 
 -- Of "none" there is none.
 local CLASSES <const> = { csv = "CSVLogger", jsonlines = "JSONLinesLogger", none = false }
-local KNOWN <const> = { "csv", "jsonlines", "none" }
+local KNOWN <const> = tree.keys(CLASSES)
 
 --- What to say of a value of the Trainer's option that is of no use.
 function words.wrong(value)

@@ -18,10 +18,18 @@ local stepping = require "ltrain.trainer.steps.stepping"
 
 local optimize = {}
 
+--- The next batch begins a window.
+function optimize.end_window(state)
+  local window = state.window
+  window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
+  window.spoilt = nil
+end
+
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
-  state.window = { batches = 0, used = 0, weight = 0.0 }
+  state.window = {}
+  optimize.end_window(state)
   state.random_before = {}
   shared_gradients.prepare(state)
   state.closure = function() return optimize.closure(state) end
@@ -104,13 +112,6 @@ local function gather(state)
   batch.run(state, false)
   local optimizer = state.optimizers[1]
   if optimizer then nonfinite.look_in_window(state, optimizer) end
-end
-
---- The next batch begins a window.
-function optimize.end_window(state)
-  local window = state.window
-  window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
-  window.spoilt = nil
 end
 
 -- Automatic optimization of the running batch.

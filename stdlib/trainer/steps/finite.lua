@@ -21,8 +21,8 @@ function finite.of(tensor)
   return not is_float(tensor.dtype) or finite.all { tensor:detach() }
 end
 
---- The names of a module's parameters that are not.
-function finite.names_of_others(module)
+--- The names of a module's parameters whose elements are not all finite.
+function finite.nonfinite_parameters(module)
   local list, names = {}, {}
   for _, parameter in module:named_parameters() do
     if is_float(parameter.dtype) then list[#list + 1] = parameter:detach() end

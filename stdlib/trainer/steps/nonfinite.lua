@@ -106,7 +106,7 @@ end
 --- nil when they may.
 function nonfinite.why_not_saved(state)
   if state.trainer.options.nonfinite == "allow" then return nil end
-  local names = finite.names_of_others(state.module)
+  local names = finite.nonfinite_parameters(state.module)
   if #names == 0 then return nil end
   return ("the weights of %s are not finite: nothing is saved (nonfinite = 'allow' saves them)")
     :format(listed(names))

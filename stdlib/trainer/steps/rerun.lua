@@ -50,11 +50,8 @@ local function place_in(value, path)
 end
 
 local function weights_text(module)
-  for name, parameter in module:named_parameters() do
-    if not finite.of(parameter) then
-      return ("the weights are not finite already, %s first"):format(name)
-    end
-  end
+  local name = finite.nonfinite_parameters(module)[1]
+  return name and ("the weights are not finite already, %s first"):format(name)
 end
 
 -- Copies of the module's buffers, and the function that puts them back.
