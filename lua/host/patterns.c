@@ -12,7 +12,7 @@
 
 #include "host/budget.h"
 
-enum { MAX_DEPTH = 200, SPEND_AT = 1024, BYTES_A_STEP = 64 };
+enum { MAX_DEPTH = 200, SPEND_AT = 1024 };
 
 static const char *match(lt_match *m, const char *s, const char *p);
 
@@ -70,7 +70,7 @@ static bool is_in_set(int c, const char *p, const char *last) {
 
 /* Whether the character at `s` is one of the class from `p` to `end`. */
 static bool is_single(lt_match *m, const char *s, const char *p, const char *end) {
-  m->steps += (end - p) / BYTES_A_STEP; /* of a long set */
+  m->steps += (end - p) / LT_BYTES_A_STEP; /* of a long set */
   step(m);
   if (s >= m->text_end) return false;
   switch (*p) {
@@ -106,7 +106,7 @@ static bool is_frontier(lt_match *m, const char *s, const char **p) {
   const char *set = *p;
   if (*set != '[') luaL_error(m->L, "missing '[' after '%%f' in pattern");
   *p = class_end(m, set);
-  m->steps += (*p - set) / BYTES_A_STEP;
+  m->steps += (*p - set) / LT_BYTES_A_STEP;
   int before = s == m->text ? 0 : byte(s - 1);
   return !is_in_set(before, set, *p - 1) && is_in_set(byte(s), set, *p - 1);
 }
@@ -154,7 +154,7 @@ static const char *match_again(lt_match *m, const char *s, int digit) {
     luaL_error(m->L, "invalid capture index %%%d", k + 1);
   size_t length = (size_t)m->capture[k].length;
   if ((size_t)(m->text_end - s) < length) return NULL;
-  m->steps += (int64_t)(length / BYTES_A_STEP);
+  m->steps += (int64_t)(length / LT_BYTES_A_STEP);
   return memcmp(m->capture[k].start, s, length) == 0 ? s + length : NULL;
 }
 

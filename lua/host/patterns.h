@@ -13,6 +13,8 @@ typedef struct lt_capture {
   ptrdiff_t length; /* or LT_CAPTURE_OPEN, LT_CAPTURE_POSITION */
 } lt_capture;
 
+enum { LT_BYTES_A_STEP = 64 }; /* that are only looked at, one after the other */
+
 typedef struct lt_match {
   lua_State *L;
   const char *text, *text_end, *pattern_end;

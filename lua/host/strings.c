@@ -6,8 +6,6 @@
 #include "host/budget.h"
 #include "host/patterns.h"
 
-enum { BYTES_A_STEP = 64 };
-
 static lt_match begin(lua_State *L, const char *text, size_t length, const char *pattern,
                       size_t pattern_length) {
   return (lt_match){.L = L,
@@ -61,7 +59,7 @@ static bool is_plain(const char *pattern, size_t length) {
 
 static int find_plain(lua_State *L, const char *text, size_t length, size_t at, const char *wanted,
                       size_t size) {
-  lt_host_spend(L, (int64_t)(length - at) / BYTES_A_STEP);
+  lt_host_spend(L, (int64_t)(length - at) / LT_BYTES_A_STEP);
   const char *found = memmem(text + at, length - at, wanted, size);
   if (found == NULL) {
     lua_pushnil(L);
