@@ -49,16 +49,24 @@ static int load_file(lua_State *L, const char *folder, const char *name, const c
   return status;
 }
 
-static int load_embedded(lua_State *L, const char *name) {
-  int low = 0, high = lt_stdlib_count;
-  for (int k = low; k < high; k++) {
-    if (strcmp(lt_stdlib[k].name, name) != 0) continue;
-    lua_pushfstring(L, "=%s", name);
-    int status =
-        luaL_loadbufferx(L, lt_stdlib[k].source, lt_stdlib[k].size, lua_tostring(L, -1), "t");
-    lua_remove(L, -2);
-    return status;
-  }
+/* lua_ident names the release of the Lua that runs; not declared by its headers. */
+extern const char lua_ident[] __attribute__((weak));
+
+/* The chunk k of stdlib/: as it was compiled if this release of Lua did it, else its source. */
+static int load_embedded(lua_State *L, int k) {
+  bool compiled = lua_ident != NULL && strcmp(lua_ident, lt_stdlib_lua) == 0;
+  if (compiled)
+    return luaL_loadbufferx(L, lt_stdlib_code[k].code, lt_stdlib_code[k].size, "=?", "b");
+  lua_pushfstring(L, "=%s", lt_stdlib[k].name);
+  int status =
+      luaL_loadbufferx(L, lt_stdlib[k].source, lt_stdlib[k].size, lua_tostring(L, -1), "t");
+  lua_remove(L, -2);
+  return status;
+}
+
+static int find_embedded(lua_State *L, const char *name) {
+  for (int k = 0; k < lt_stdlib_count; k++)
+    if (strcmp(lt_stdlib[k].name, name) == 0) return load_embedded(L, k);
   return -1;
 }
 
@@ -70,7 +78,7 @@ static bool push_chunk(lua_State *L, const char *name) {
     if (name[6] == '.') status = load_file(L, folder, name, "");
     if (status == -1) status = load_file(L, folder, name, name[6] == '.' ? "/init" : "init");
   } else {
-    status = load_embedded(L, name);
+    status = find_embedded(L, name);
   }
   if (status == -1) return false;
   if (status != LUA_OK) lua_error(L);

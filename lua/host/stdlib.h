@@ -1,6 +1,7 @@
-/* lua/host/stdlib.h: the Lua sources of stdlib/, compiled into the library.
+/* lua/host/stdlib.h: the Lua sources of stdlib/ and what they are compiled to, in the library.
  *
- * The table is generated at build time (tools/embed_stdlib.cmake), sorted by file path.
+ * The tables are generated at build time (tools/embed_stdlib.cmake, tools/compile_stdlib.c), both
+ * sorted by file path.
  * stdlib/init.lua is `ltrain`, stdlib/nn/init.lua `ltrain.nn`, stdlib/core/Module.lua
  * `ltrain.core.Module`.
  */
@@ -15,7 +16,16 @@ typedef struct {
   size_t size;        /* bytes, without the NUL */
 } lt_embedded;
 
+typedef struct {
+  const char *code; /* as lua_dump gives it */
+  size_t size;
+} lt_compiled;
+
 extern const lt_embedded lt_stdlib[];
 extern const int lt_stdlib_count;
+
+/* lt_stdlib_code[k] is lt_stdlib[k] compiled by the release of Lua whose lua_ident this is. */
+extern const char lt_stdlib_lua[];
+extern const lt_compiled lt_stdlib_code[];
 
 #endif
