@@ -175,16 +175,28 @@ static double squares_tile(const float *x, int64_t n) {
   return sum;
 }
 
-/* The largest size. The bits of floats without their sign are in the order of the sizes, with NaN
-   above infinity: the compiler vectorises a maximum of integers. */
+/* The bits of a float without its sign are in the order of the sizes, with NaN above infinity: the
+   compiler vectorises a maximum of integers. */
+static inline uint32_t size_bits(const float *x) {
+  uint32_t bits;
+  memcpy(&bits, x, sizeof bits);
+  return bits & 0x7fffffff;
+}
+
+static inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* The largest size. Four places are read at a time: one stream of what lies in the outer caches is
+   slower than four by a third. */
 static double largest_tile(const float *x, int64_t n) {
   uint32_t most = 0;
-  for (int64_t i = 0; i < n; i++) {
-    uint32_t size;
-    memcpy(&size, &x[i], sizeof size);
-    size &= 0x7fffffff;
-    most = size > most ? size : most;
+  int64_t quarter = n / 4;
+  const float *y = x + quarter, *z = y + quarter, *w = z + quarter;
+  for (int64_t i = 0; i < quarter; i++) {
+    uint32_t left = larger(size_bits(x + i), size_bits(y + i));
+    uint32_t right = larger(size_bits(z + i), size_bits(w + i));
+    most = larger(most, larger(left, right));
   }
+  for (int64_t i = 4 * quarter; i < n; i++) most = larger(most, size_bits(x + i));
   float value;
   memcpy(&value, &most, sizeof value);
   return (double)value;
@@ -212,8 +224,10 @@ static double norm_part_f64(const part *p, power kind, double exponent) {
   return sum;
 }
 
-static void norm_chunk(void *ud, int64_t chunk) {
+/* Backwards: what backward wrote last is in the caches still. */
+static void norm_chunk(void *ud, int64_t number) {
   const job *j = ud;
+  int64_t chunk = j->first[j->n] - 1 - number;
   const lt_args_grads_norm *a = j->args;
   power kind = power_of(a->p);
   bool usual = (kind == POWER_2 || kind == POWER_MAX) &&
