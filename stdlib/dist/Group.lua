@@ -1,7 +1,6 @@
 --- stdlib/dist/Group.lua: some of the ranks, as lt.dist.split makes them.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 
 local d = c.dist
@@ -28,22 +27,34 @@ function Group:ranks()
   return d.ranks(self._handle)
 end
 
--- Each collective as a method: the group goes into the options, which come last.
-for name, places in next, collectives.places do
-  Group[name] = function(self, ...)
-    local args = table.pack(...)
-    local options = args[places + 1]
-    if type(options) == "table" and options.group ~= nil then
-      errors.blame("%s: group: this is a method of a group already", name)
-    end
-    args[places + 1] = collectives.with_group(options, self)
-    return collectives[name](table.unpack(args, 1, math.max(args.n, places + 1)))
-  end
+-- The options with a group in them.
+local function with_group(options, group)
+  if options ~= nil and type(options) ~= "table" then return options end
+  local with = { group = group }
+  for key, value in next, options or {} do with[key] = value end
+  return with
 end
 
 --- A group of some ranks of this one: see lt.dist.split.
 function Group:split(color, options)
-  return collectives.split(color, collectives.with_group(options, self))
+  return Group._split(color, with_group(options, self))
+end
+
+--- Makes a method of each collective, by its name (`places`: how many arguments come before the
+--- options), and `split`. The group goes into the options, which come last.
+function Group._give(collectives, places)
+  Group._split = collectives.split
+  for name, count in next, places do
+    Group[name] = function(self, ...)
+      local args = table.pack(...)
+      local options = args[count + 1]
+      if type(options) == "table" and options.group ~= nil then
+        errors.blame("%s: group: this is a method of a group already", name)
+      end
+      args[count + 1] = with_group(options, self)
+      return collectives[name](table.unpack(args, 1, math.max(args.n, count + 1)))
+    end
+  end
 end
 
 return Group

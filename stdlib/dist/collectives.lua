@@ -2,6 +2,7 @@
 --
 -- Tensors go as they are, compared by shape and dtype. Values of Lua are packed as data: nil,
 -- booleans, numbers, strings, tensors, and tables of them. Ranks count from 0.
+local Group = require "ltrain.dist.Group"
 local Handle = require "ltrain.dist.Handle"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -19,14 +20,6 @@ collectives.places = {
   all_reduce = 1, all_reduce_ = 1, broadcast = 1, all_gather = 1, reduce_scatter = 1, gather = 1,
   scatter = 1, send = 2, recv = 1, barrier = 0,
 }
-
---- The options with a group in them.
-function collectives.with_group(options, group)
-  if options ~= nil and type(options) ~= "table" then return options end
-  local with = { group = group }
-  for key, value in next, options or {} do with[key] = value end
-  return with
-end
 
 -- Checked defaults, for calls without options.
 local DEFAULTS <const> = {}
@@ -229,9 +222,10 @@ function collectives.split(color, options)
   local o, group = checked("split", options)
   color = config.argument(color, "integer", "split", "color", { min = -1, max = 2 ^ 31 - 1 })
   local handle = d.split(group, color, o.key)
-  return handle and require "ltrain.dist.Group"(handle)
+  return handle and Group(handle)
 end
 
 for name in next, collectives.places do collectives[name] = exact.fn(collectives[name], name) end
+Group._give(collectives, collectives.places)
 
 return collectives
