@@ -15,6 +15,7 @@ local loop = require "ltrain.trainer.loop"
 local moment = require "ltrain.trainer.saving.moment"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
+local parameters = require "ltrain.trainer.steps.parameters"
 local ranks = require "ltrain.trainer.ranks.rank"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
@@ -265,7 +266,7 @@ local function begin_epoch(state)
   local progress = state.progress
   moment.keep(state)
   sources.reload_train(state)
-  boundary.check_parameters(state, "at the start of an epoch")
+  parameters.check(state, "at the start of an epoch")
   call.resolve(state)
   local is_first = state.epochs == 0
   state.epochs = state.epochs + 1
@@ -374,7 +375,7 @@ function fit_loop.run(state)
   loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
-  boundary.check_parameters(state, "at the end of fit")
+  parameters.check(state, "at the end of fit")
   replicas.compare(state)
   call.hook(state, "on_train_end")
 end

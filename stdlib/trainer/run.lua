@@ -3,7 +3,6 @@ local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.core.Module"
 local assemble = require "ltrain.trainer.setup.assemble"
 local batches = require "ltrain.trainer.data.batches"
-local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
@@ -18,6 +17,7 @@ local names = require "ltrain.trainer.names"
 local open_window = require "ltrain.trainer.saving.open_window"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
+local parameters = require "ltrain.trainer.steps.parameters"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks.rank"
 local resume = require "ltrain.trainer.saving.resume"
@@ -151,7 +151,7 @@ end
 local function take_optimizers(state)
   local _ <close> = walk.keep(state.module)
   optimize.prepare(state)
-  boundary.note_parameters(state)
+  parameters.note(state)
 end
 
 local function set_up_fit(state, saved, path)

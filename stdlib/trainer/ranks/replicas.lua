@@ -5,11 +5,11 @@
 -- would cost more than a small step, so the places are kept and looked at one by one; a parameter
 -- that is new needs a call of lt.parameter, which is counted. Looked at every n steps: whether all
 -- ranks hold the same bits.
-local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
+local parameters = require "ltrain.trainer.steps.parameters"
 local strays = require "ltrain.core.strays"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
@@ -58,7 +58,7 @@ end
 function replicas.check_places(state)
   local made = c.runtime.parameters_made()
   if state.places and made == state.parameters_made and are_as_before(state.places) then return end
-  local modules = boundary.check_parameters(state,
+  local modules = parameters.check(state,
     ("optimizer step %d"):format(state.trainer.global_step + 1))
   state.places, state.parameters_made = places_of(modules or walk.modules(state.module)), made
 end

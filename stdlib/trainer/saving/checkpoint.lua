@@ -9,6 +9,7 @@ local modes = require "ltrain.trainer.saving.modes"
 local moment = require "ltrain.trainer.saving.moment"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local open_window = require "ltrain.trainer.saving.open_window"
+local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local walk = require "ltrain.core.walk"
@@ -113,7 +114,7 @@ local function take(state, options)
   if not state.trainer.is_global_zero then return end
   local refusal = nonfinite.why_not_saved(state)
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
-  require "ltrain.trainer.boundary".check_parameters(state, "save_checkpoint")
+  parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end
   return model_of(state, now), now
 end

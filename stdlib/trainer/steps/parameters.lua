@@ -1,0 +1,65 @@
+--- stdlib/trainer/steps/parameters.lua: the parameters that the optimizers of a fit were made for.
+--
+-- One that is replaced, or made later, would not be trained: it is looked for before each step
+-- (ranks/replicas.lua), at the start of an epoch, and before weights are saved.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local parameters_of = require "ltrain.core.parameters_of"
+local walk = require "ltrain.core.walk"
+
+local parameters = {}
+
+--- Remembers which parameters the optimizers were made for.
+function parameters.note(state)
+  local known = { list = {}, by_name = {} }
+  for name, tensor in state.module:named_parameters() do
+    known.list[#known.list + 1] = name
+    known.by_name[name] = tensor
+  end
+  state.parameters = known
+end
+
+-- The set of the parameters that optimizers step.
+local function held(state)
+  local set = {}
+  for _, optimizer in ipairs(state.optimizers) do
+    for _, parameter in ipairs(parameters_of(optimizer)) do set[parameter] = true end
+  end
+  return set
+end
+
+-- `tensor`: the new one, which knows the line of lt.parameter.
+local function complain(state, name, what, when, tensor)
+  local path = name:gsub("%.(%d+)", function(n) return ("[%d]"):format(tonumber(n) + 1) end)
+  errors.blame("%s: parameter %s.%s %s since configure_optimizers%s", when,
+    getmetatable(state.module).__name or "Module", path, what,
+    tensor and (" (made at %s)"):format(c.runtime.parameter_line(tensor)) or "")
+end
+
+--- Raises when a parameter was lost, replaced, or is new and in no optimizer. Returns what
+--- walk.modules gives, nil before note.
+function parameters.check(state, when)
+  local known = state.parameters
+  if not known then return end
+  local seen, stepped = {}, nil
+  local tensors, _, modules = walk.tensors(state.module)
+  for _, item in ipairs(tensors) do
+    if not item.buffer then
+      local name, tensor = item.name, item.value
+      local before = known.by_name[name]
+      seen[name] = true
+      if before == nil then
+        stepped = stepped or held(state)
+        if not stepped[tensor] then complain(state, name, "is new", when, tensor) end
+      elseif not rawequal(before, tensor) then
+        complain(state, name, "was replaced", when, tensor)
+      end
+    end
+  end
+  for _, name in ipairs(known.list) do
+    if not seen[name] then complain(state, name, "was lost", when) end
+  end
+  return modules
+end
+
+return parameters
