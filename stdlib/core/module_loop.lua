@@ -90,12 +90,12 @@ local ALL_GATHER <const> = {
 
 --- Log a number, a tensor of one element or a Metric under a name (options: see the guide).
 function methods.log(self, name, value, options)
-  require "ltrain.trainer.logged.results".log(trainer_of(self, "log"), name, value, options)
+  trainer_of(self, "log"):_log(name, value, options)
 end
 
 --- `log` for each name and value of a table, in alphabetical order.
 function methods.log_dict(self, values, options)
-  require "ltrain.trainer.logged.results".log_dict(trainer_of(self, "log_dict"), values, options)
+  trainer_of(self, "log_dict"):_log_dict(values, options)
 end
 
 --- print, on the first process only and without spoiling the progress bar.

@@ -35,30 +35,15 @@ local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 local place = require "ltrain.trainer.setup.place"
 local properties = require "ltrain.trainer.properties"
+local results = require "ltrain.trainer.logged.results"
 local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local sources = require "ltrain.trainer.data.sources"
-local tree = require "ltrain.core.tree"
 
 local Trainer = properties.give(class.extend(nil, "Trainer"))
 
 function Trainer.extend(parent, name)
   return properties.give(class.extend(parent, name))
-end
-
--- The script's options with those of the command line over them, each told.
-local function apply_overrides(script)
-  local merged = {}
-  for name, value in next, script or {} do merged[name] = value end
-  local function override(name, value)
-    local before = merged[name]
-    merged[name] = value
-    console.say(("%s = %s (command line%s)"):format(name, tostring(value),
-      before ~= nil and ("; the script says %s"):format(tostring(before)) or ""))
-  end
-  for name, value in tree.pairs(overrides.values) do override(name, value) end
-  for name in tree.pairs(overrides.unset) do override(name, nil) end
-  return merged
 end
 
 --- Trainer{max_epochs = 3, ...}: the options are the rows of trainer/setup/options.lua.
@@ -68,7 +53,7 @@ function Trainer:init(script)
   end
   self._notes = {} -- kept until all is well: an error comes alone
   -- Each in today's words before they meet: what the command line says wins.
-  script = apply_overrides(old_options.translate(self, script or {}))
+  script = overrides.apply(old_options.translate(self, script or {}))
   script = old_options.translate(self, script)
   local o = config.check(script, options, "Trainer")
   option_rules.check_together(o, script)
@@ -212,6 +197,9 @@ function Trainer:best_model_path()
 end
 
 -- For modules and callbacks.
+
+-- `self:log` and `self:log_dict` of the module.
+Trainer._log, Trainer._log_dict = results.log, results.log_dict
 
 --- `self:manual_backward(loss)` of the module.
 function Trainer:manual_backward(loss, ...)

@@ -4,7 +4,9 @@
 -- The CLI sets options; each Trainer that is built takes them over the script's own and tells each
 -- in one line. `ran` counts the loops that were called: what a script that called one returns is
 -- not fitted again. A host that embeds a state adds its callbacks here.
+local console = require "ltrain.trainer.console"
 local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 local overrides = {
   values = {}, -- option -> value
@@ -20,6 +22,21 @@ local overrides = {
 function overrides.set(name, value)
   overrides.values[name] = value
   overrides.unset[name] = value == nil or nil
+end
+
+--- The script's options with those of the command line over them, each told.
+function overrides.apply(script)
+  local merged = {}
+  for name, value in next, script or {} do merged[name] = value end
+  local function override(name, value)
+    local before = merged[name]
+    merged[name] = value
+    console.say(("%s = %s (command line%s)"):format(name, tostring(value),
+      before ~= nil and ("; the script says %s"):format(tostring(before)) or ""))
+  end
+  for name, value in tree.pairs(overrides.values) do override(name, value) end
+  for name in tree.pairs(overrides.unset) do override(name, nil) end
+  return merged
 end
 
 --- A loop begins: counted, refused when the command line asks for another one.
