@@ -1,0 +1,74 @@
+-- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires: in this tree nothing.
+local child = require "spec.cli.child"
+local shell = require "spec.build.shell"
+
+local ROOT <const> = os.getenv("LT_ROOT") or "."
+
+describe("the lint of requires", function()
+  local folder
+
+  -- A tree of files in stdlib/, by name; returns what the lint says of it.
+  local function said_of(files)
+    folder = child.folder()
+    for name, text in pairs(files) do
+      os.execute(("mkdir -p '%s/stdlib/%s'"):format(folder, name:match "^(.-)[^/]*$"))
+      child.write(("%s/stdlib/%s.lua"):format(folder, name), text)
+    end
+    local status, out = shell.run("cd '%s' && lua5.4 \"%s/tools/lint_tree.lua\"", folder,
+      ROOT == "." and "$OLDPWD" or ROOT)
+    child.remove(folder)
+    return status, out
+  end
+
+  it("finds nothing wrong in this tree", function()
+    local faults = {}
+    dofile(ROOT .. "/tools/lint_requires.lua")(function(...)
+      faults[#faults + 1] = string.format(...)
+    end)
+    assert.same({}, faults)
+  end)
+
+  it("lets a room require what is below it", function()
+    local status, out = said_of {
+      ["optim/A"] = 'local x = require "ltrain.nn.B"', ["nn/B"] = 'require "ltrain.core.c"',
+      ["core/c"] = 'local c = require "ltrain.c" -- require "ltrain.nn.B"',
+    }
+    assert.equal(0, status, out)
+  end)
+
+  it("refuses a require of a room that is above", function()
+    local status, out = said_of { ["core/a"] = '\nlocal x = require "ltrain.nn.B"', ["nn/B"] = "" }
+    assert.equal(1, status)
+    assert.matches("stdlib/core/a.lua:2: core must not require nn", out, 1, true)
+  end)
+
+  it("refuses one within a function, or of a name that is put together", function()
+    local _, out = said_of {
+      ["core/a"] = 'return function() return require("ltrain.nn.B").x end',
+      ["data/c"] = 'local d = require("ltrain.trainer." .. ...)', ["nn/B"] = "",
+    }
+    assert.matches("stdlib/core/a.lua:1: core must not require nn", out, 1, true)
+    assert.matches("stdlib/data/c.lua:1: data must not require trainer", out, 1, true)
+  end)
+
+  it("refuses files that require each other in a circle", function()
+    local status, out = said_of {
+      ["core/a"] = 'require "ltrain.core.b"', ["core/b"] = 'require "ltrain.core.c"',
+      ["core/c"] = 'return function() require "ltrain.core.a" end',
+    }
+    assert.equal(1, status)
+    assert.matches("stdlib/core/a.lua -> stdlib/core/b.lua -> stdlib/core/c.lua -> "
+      .. "stdlib/core/a.lua: files require each other in a circle", out, 1, true)
+  end)
+
+  it("refuses a file that is not there, a room that nobody knows, and a name from elsewhere",
+    function()
+      local _, out = said_of {
+        ["core/a"] = 'require "ltrain.core.lost"', ["attic/b"] = "",
+        ["nn/C"] = "return require(name)",
+      }
+      assert.matches("stdlib/core/a.lua:1: there is no ltrain.core.lost", out, 1, true)
+      assert.matches("stdlib/attic/b.lua: no such room", out, 1, true)
+      assert.matches("stdlib/nn/C.lua:1: require what is named here", out, 1, true)
+    end)
+end)

@@ -1,0 +1,139 @@
+-- tools/lint_requires.lua: which room of stdlib/ requires which, and that no files go in a circle.
+--
+-- Part of tools/lint_tree.lua. A room is a folder, with the folders in it. A require within a
+-- function counts like one at the top: it only hides from readers what the file rests on. A name
+-- that is put together (`require("ltrain.strategies." .. name)`) counts for the room it begins with.
+
+-- The direct arrows; what they imply is derived. `init` is stdlib/init.lua, which scripts require.
+local ARROWS <const> = {
+  core = {},
+  files = { "core" }, dist = { "core" },
+  callbacks = { "core" }, loggers = { "core" }, clusters = { "core" },
+  nn = { "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
+  compat = { "files" }, strategies = { "compat", "dist" },
+  trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },
+  cli = { "trainer", "init" },
+  init = { "core" },
+}
+
+-- What still goes against them: files, and the rooms they require.
+local TODAY <const> = {
+  ["stdlib/callbacks/ModelCheckpoint.lua"] = "trainer",
+  ["stdlib/callbacks/ModelSummary.lua"] = "trainer",
+  ["stdlib/callbacks/ProgressBar.lua"] = "trainer",
+  ["stdlib/clusters/requeue.lua"] = "trainer",
+  ["stdlib/core/CheckpointIO.lua"] = "trainer",
+  ["stdlib/core/Metric.lua"] = "dist",
+  ["stdlib/core/Optimizer.lua"] = "nn",
+  ["stdlib/core/Strategy.lua"] = "precision",
+  ["stdlib/core/load.lua"] = "trainer",
+  ["stdlib/core/module_loop.lua"] = "dist",
+  ["stdlib/core/module_state.lua"] = "trainer",
+  ["stdlib/core/save.lua"] = "trainer",
+  ["stdlib/core/strays.lua"] = "trainer",
+  ["stdlib/data/loading/place.lua"] = "trainer",
+  ["stdlib/dist/forked.lua"] = "trainer",
+  ["stdlib/loggers/FileLogger.lua"] = "trainer",
+  ["stdlib/metrics/labelled.lua"] = "trainer",
+  ["stdlib/precision/init.lua"] = "core",
+  ["stdlib/trainer/setup/place.lua"] = "precision",
+}
+
+-- Files that require what somebody else names: each name of the library is found by them.
+local BY_NAME <const> = { ["stdlib/core/catalogue.lua"] = true, ["stdlib/init.lua"] = true }
+
+-- Everything a room may require: itself, and what its arrows reach.
+local function reach(room, seen)
+  seen = seen or {}
+  if not seen[room] then
+    seen[room] = true
+    for _, below in ipairs(ARROWS[room]) do reach(below, seen) end
+  end
+  return seen
+end
+
+local function lines_of(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return (file:read("a") .. "\n"):gmatch("(.-)\n")
+end
+
+-- fn(number, name, is_part) for each require of a file; name: nil where no text stands there.
+local function each_require(path, fn)
+  local number = 0
+  for line in lines_of(path) do
+    number = number + 1
+    local code = line:gsub("^%s*%-%-.*", ""):gsub("%s%-%-%s.*", "")
+    for rest in code:gmatch "%f[%w_]require%f[^%w_](.*)" do
+      local name, after = rest:match '^%s*%(?%s*"([^"]*)"(.*)'
+      if name or rest:find "^%s*%(" then
+        fn(number, name, name and after:find "^%s*%.%." ~= nil)
+      end
+    end
+  end
+end
+
+-- The file of stdlib/ that a name stands for; nil without one.
+local function file_of(name, files)
+  local path = "stdlib" .. name:gsub("^ltrain", ""):gsub("%.", "/")
+  return files[path .. ".lua"] and path .. ".lua" or files[path .. "/init.lua"]
+    and path .. "/init.lua" or nil
+end
+
+local function check_arrow(fail, path, number, room, target)
+  if (TODAY[path] or ""):find(target, 1, true) then return end
+  if not ARROWS[target] then
+    fail("%s:%d: there is no room %s", path, number, target)
+  elseif not reach(room)[target] then
+    fail("%s:%d: %s must not require %s", path, number, room, target)
+  end
+end
+
+-- Checks the requires of a file; returns the list of files that it requires.
+local function check_file(fail, path, files)
+  local room, found = path:match "^stdlib/([%w_]+)/" or "init", {}
+  if not ARROWS[room] and not TODAY[path] then
+    fail("%s: no such room", path)
+    return found
+  end
+  each_require(path, function(number, name, is_part)
+    if not name then
+      if not BY_NAME[path] then fail("%s:%d: require what is named here", path, number) end
+    elseif name:find "^ltrain" and name ~= "ltrain.c" then
+      check_arrow(fail, path, number, room, name:match "^ltrain%.([%w_]+)" or "init")
+      local file = not is_part and file_of(name, files)
+      if file then
+        found[#found + 1] = file
+      elseif not is_part then
+        fail("%s:%d: there is no %s", path, number, name)
+      end
+    end
+  end)
+  return found
+end
+
+-- Fails once for each circle: files that require each other, through whatever others.
+local function check_circles(fail, paths, required)
+  local done, way = {}, {}
+  local function visit(path)
+    if done[path] then return end
+    if way[path] then
+      local names = table.concat(way, " -> ", way[path])
+      fail("%s -> %s: files require each other in a circle", names, path)
+      return
+    end
+    way[#way + 1], way[path] = path, #way + 1
+    for _, below in ipairs(required[path]) do visit(below) end
+    way[#way], way[path] = nil, nil
+    done[path] = true
+  end
+  for _, path in ipairs(paths) do visit(path) end
+end
+
+--- Checks all of stdlib/; fail(format, ...) is told of each fault.
+return function(fail)
+  local pipe <close> = assert(io.popen("find stdlib -name '*.lua' | sort"))
+  local paths, files, required = {}, {}, {}
+  for path in pipe:lines() do paths[#paths + 1], files[path] = path, true end
+  for _, path in ipairs(paths) do required[path] = check_file(fail, path, files) end
+  check_circles(fail, paths, required)
+end
