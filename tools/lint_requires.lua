@@ -19,8 +19,6 @@ local ARROWS <const> = {
 -- What still goes against them: files, and the rooms they require.
 local TODAY <const> = {
   ["stdlib/callbacks/ModelCheckpoint.lua"] = "trainer",
-  ["stdlib/callbacks/ModelSummary.lua"] = "trainer",
-  ["stdlib/callbacks/ProgressBar.lua"] = "trainer",
   ["stdlib/clusters/requeue.lua"] = "trainer",
   ["stdlib/core/CheckpointIO.lua"] = "trainer",
   ["stdlib/core/Metric.lua"] = "dist",
@@ -30,11 +28,6 @@ local TODAY <const> = {
   ["stdlib/core/module_loop.lua"] = "dist",
   ["stdlib/core/module_state.lua"] = "trainer",
   ["stdlib/core/save.lua"] = "trainer",
-  ["stdlib/core/strays.lua"] = "trainer",
-  ["stdlib/data/loading/place.lua"] = "trainer",
-  ["stdlib/dist/forked.lua"] = "trainer",
-  ["stdlib/loggers/FileLogger.lua"] = "trainer",
-  ["stdlib/metrics/labelled.lua"] = "trainer",
   ["stdlib/precision/init.lua"] = "core",
   ["stdlib/trainer/setup/place.lua"] = "precision",
 }

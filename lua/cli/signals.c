@@ -19,12 +19,12 @@ static volatile sig_atomic_t pending, last, reading, stopped;
 static void stop(lua_State *L, lua_Debug *ar);
 
 /* A Trainer is running. It looks at `interrupts` between batches itself, and says with
-   stdlib/trainer/interrupt.lua where the script may end sooner: at a line of its own, never in one
+   stdlib/core/interrupt.lua where the script may end sooner: at a line of its own, never in one
    of ours. */
 static void stop_run(lua_State *L, lua_Debug *ar) {
   int top = lua_gettop(L);
   lua_getglobal(L, "require");
-  lua_pushliteral(L, "ltrain.trainer.interrupt");
+  lua_pushliteral(L, "ltrain.core.interrupt");
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
     lua_getfield(L, -1, "at_line");
     lua_getinfo(L, "Sl", ar);

@@ -1,5 +1,5 @@
 -- spec/api/arguments_spec.lua: no public function ignores an argument.
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
 local public = require "spec.api.public"
 local rows = require "spec.api.rows"

@@ -1,6 +1,6 @@
 -- spec/break/protocol_spec.lua: what a script hands to the Trainer's protocol and must not: each is
 -- refused with the script's line.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

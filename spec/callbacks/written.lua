@@ -1,5 +1,5 @@
 -- spec/callbacks/written.lua: what callbacks write to the console, on a terminal or not.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 
 --- The text that fn() writes to stderr. `width`: of the terminal that it believes to have; nil: it
 --- has none.

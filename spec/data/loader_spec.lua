@@ -440,7 +440,7 @@ describe("lt.DataModule", function()
 end)
 
 describe("data.DataLoader, going on with a data set of another size", function()
-  local console = require "ltrain.trainer.console"
+  local console = require "ltrain.core.console"
   local say, lines = console.say, nil
   before_each(function()
     lines = {}

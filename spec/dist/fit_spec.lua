@@ -162,7 +162,7 @@ describe("Trainer{devices = 2}", function()
 
   it("names every hook whole, the longest one too", function()
     local longest = ""
-    for _, row in ipairs(require "ltrain.trainer.hooks".rows) do
+    for _, row in ipairs(require "ltrain.core.hooks".rows) do
       if #row.name > #longest then longest = row.name end
     end
     local status, _, err = run(([[

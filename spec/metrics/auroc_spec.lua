@@ -50,7 +50,7 @@ describe("AUROC of two classes", function()
   end)
 
   it("is nan where labels are all alike, which is told once", function()
-    local console = require "ltrain.trainer.console"
+    local console = require "ltrain.core.console"
     local say, lines = console.say, {}
     console.say = function(text) lines[#lines + 1] = text end
     local metric = AUROC()
@@ -149,7 +149,7 @@ describe("AUROC of several classes", function()
   end)
 
   it("leaves a class that does not occur out of means, and says so", function()
-    local console = require "ltrain.trainer.console"
+    local console = require "ltrain.core.console"
     local say, lines = console.say, {}
     console.say = function(text) lines[#lines + 1] = text end
     local value = of({ num_classes = 3, average = "macro" }, { scores[1], scores[2] }, { 0, 1 })

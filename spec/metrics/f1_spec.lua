@@ -80,7 +80,7 @@ describe("F1 of several classes", function()
   end)
 
   it("is nan without samples, which is told once", function()
-    local console = require "ltrain.trainer.console"
+    local console = require "ltrain.core.console"
     local say, lines = console.say, {}
     console.say = function(text) lines[#lines + 1] = text end
     local metric = F1 { num_classes = 3, average = "macro" }

@@ -31,7 +31,7 @@ describe("Mean", function()
 end)
 
 describe("Accuracy without samples", function()
-  local console = require "ltrain.trainer.console"
+  local console = require "ltrain.core.console"
   local say = console.say
   after_each(function() console.say = say end)
 

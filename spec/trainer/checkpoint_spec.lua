@@ -412,7 +412,7 @@ end)
 
 describe("Ctrl-C", function()
   it("ends the step, saves, and raises what the process turns into 130", function()
-    local interrupt = require "ltrain.trainer.interrupt"
+    local interrupt = require "ltrain.core.interrupt"
     local root = tiny.folder()
     local trainer = tiny.trainer { default_root_dir = root }
     local pressed = c.runtime.interrupted

@@ -313,7 +313,7 @@ describe("fit tells what is wrong with", function()
 end)
 
 describe("a seed that was drawn", function()
-  local console = require "ltrain.trainer.console"
+  local console = require "ltrain.core.console"
   local say = console.say
   after_each(function()
     console.say = say

@@ -1,5 +1,5 @@
 -- spec/trainer/hook_order_spec.lua: what is called when, on callbacks, module and data module.
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

@@ -1,5 +1,5 @@
 -- spec/trainer/loaders_spec.lua: DataLoaders, data modules and iterables as sources of a loop.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

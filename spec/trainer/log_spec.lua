@@ -1,5 +1,5 @@
 -- spec/trainer/log_spec.lua: self:log: means, keys, permissions, errors.
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

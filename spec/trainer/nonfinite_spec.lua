@@ -168,7 +168,7 @@ describe("nonfinite = 'skip'", function()
   end)
 
   it("tells the first with its names, and once an epoch how many", function()
-    local console, said = require "ltrain.trainer.console", {}
+    local console, said = require "ltrain.core.console", {}
     local say = console.say
     console.say = function(text) said[#said + 1] = text end
     local net = broken(1)

@@ -1,6 +1,6 @@
 -- spec/trainer/old_names_spec.lua: what scripts for older Lightning say: taken with a note, or
 -- refused with the right word.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local lt = require "ltrain"
 local old_options = require "ltrain.trainer.setup.old_options"
 local options = require "ltrain.trainer.setup.options"

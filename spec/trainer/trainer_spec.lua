@@ -1,6 +1,6 @@
 -- spec/trainer/trainer_spec.lua: what else a Trainer offers to scripts, modules and callbacks.
 local c = require "ltrain.c"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

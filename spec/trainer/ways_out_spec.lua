@@ -1,7 +1,7 @@
 -- spec/trainer/ways_out_spec.lua: runs that end early, and runs within runs, leave things as they
 -- were.
-local console = require "ltrain.trainer.console"
-local hooks = require "ltrain.trainer.hooks"
+local console = require "ltrain.core.console"
+local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

@@ -1,7 +1,7 @@
 --- stdlib/callbacks/ModelSummary.lua: prints the layers and their sizes before training.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local parameter_counts = require "ltrain.core.parameter_counts"
 local walk = require "ltrain.core.walk"
 

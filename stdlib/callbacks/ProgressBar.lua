@@ -5,7 +5,7 @@
 -- written (and one for a test or validation run), so that logs of jobs stay readable.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local progress_line = require "ltrain.callbacks.progress_line"
 
 local ProgressBar = Callback:extend("ProgressBar")

@@ -3,7 +3,7 @@
 -- What can be wrong is found before mpirun starts: it would take seconds and answer in a page of
 -- its own.
 local c = require "ltrain.c"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local current = require "ltrain.clusters.current"
 local mpirun = require "ltrain.clusters.mpirun"
 local refuse = require "ltrain.cli.refuse"

@@ -31,7 +31,7 @@ end
 
 -- {text =, stopped =, status =} of the error `value`; with_traceback(message) adds its stack.
 local function describe(host, value, with_traceback)
-  local interrupt = require "ltrain.trainer.interrupt"
+  local interrupt = require "ltrain.core.interrupt"
   local message = c.runtime.error_text(value)
   local stopped = interrupt.is(value) or host.stopped()
   local status = c.runtime.status_of(value)

@@ -8,8 +8,8 @@
 -- which loop of the script goes on from which checkpoint.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
-local console = require "ltrain.trainer.console"
-local interrupt = require "ltrain.trainer.interrupt"
+local console = require "ltrain.core.console"
+local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
 
 local requeue = {}

@@ -9,7 +9,7 @@
 --   lt.Trainer{max_epochs = 1, callbacks = {Greet()}}:fit(net, {lt.ones(2, 3)})
 --   -- prints: 2	parameters
 --
--- Any hook of trainer/hooks.lua that callbacks may define is a method; it gets the trainer and the
+-- Any hook of core/hooks.lua that callbacks may define is a method; it gets the trainer and the
 -- module first. None has a default. `monitor` (a metric's name) makes on_train_epoch_end run after
 -- the module's; `saves_checkpoints = true` puts a callback last. Of several
 -- ranks only rank 0 runs it, unless `all_ranks = true`.

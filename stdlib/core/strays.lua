@@ -4,7 +4,7 @@
 -- written within lt.allow_update: steps of optimizers, load_state_dict and averaging of weights do.
 
 local c = require "ltrain.c"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local parameters_of = require "ltrain.core.parameters_of"
 
 local strays = {}

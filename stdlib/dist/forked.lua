@@ -2,7 +2,7 @@
 --
 -- lt.dist.launch and the Trainer's strategies stand on it.
 local c = require "ltrain.c"
-local interrupt = require "ltrain.trainer.interrupt"
+local interrupt = require "ltrain.core.interrupt"
 
 local d = c.dist
 

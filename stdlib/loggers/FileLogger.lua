@@ -5,7 +5,7 @@
 local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local shape = require "ltrain.core.shape"
 local version = require "ltrain.loggers.version"

@@ -2,7 +2,7 @@
 --- they say when there was nothing.
 --
 -- N rows, C classes or labels.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local is_float = require "ltrain.core.is_float"

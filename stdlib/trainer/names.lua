@@ -5,7 +5,7 @@
 -- to be called by it.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local walk = require "ltrain.core.walk"
 
 local names = {}

@@ -1,5 +1,5 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
-local interrupt = require "ltrain.trainer.interrupt"
+local interrupt = require "ltrain.core.interrupt"
 local version = require "ltrain.loggers.version"
 
 local properties = {}

@@ -1,7 +1,7 @@
 -- tools/docs/list_pages.lua: pages from the lists that the library reads: Trainer, hooks, words.
 local environment = require "environment"
 local help = require "ltrain.cli.help"
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local markdown = require "markdown"
 local old_options = require "ltrain.trainer.setup.old_options"
 local options = require "ltrain.trainer.setup.options"
@@ -76,7 +76,7 @@ local function hooks_page()
   return {
     file = "hooks.md", title = "Hooks", about = "what a module, a callback and a data module may "
       .. "define, and where `self:log` works",
-    source = "stdlib/trainer/hooks.lua",
+    source = "stdlib/core/hooks.lua",
     text = markdown.join {
       "# Hooks",
       HOOKS_INTRO,

@@ -3,7 +3,7 @@
 local c = require "ltrain.c"
 local collate = require "ltrain.data.collate"
 local config = require "ltrain.core.config"
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local passes = require "ltrain.data.loading.passes"
 local samples = require "ltrain.data.loading.samples"

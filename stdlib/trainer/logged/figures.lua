@@ -5,7 +5,7 @@
 -- has the same. Step values are joined where they are written: at log steps in training; in
 -- evaluation, where ranks may have different numbers of batches, when the pass ends.
 local errors = require "ltrain.core.errors"
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local merged = require "ltrain.trainer.logged.merged"
 local results = require "ltrain.trainer.logged.results"
 

@@ -8,7 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 local joins = require "ltrain.core.joins"
 
 local merged = {}

@@ -7,7 +7,7 @@
 -- that ends the epoch does so before the batch: where there is one, each batch has its own message.
 local collectives = require "ltrain.dist.collectives"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local interrupt = require "ltrain.trainer.interrupt"
+local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
 local told = require "ltrain.trainer.ranks.told"
 

@@ -2,7 +2,7 @@
 --
 -- The ranks hear with the next step whether one has something. What all have to tell is told once;
 -- what only some have, by each of them with its number.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
 

@@ -2,7 +2,7 @@
 --
 -- A file is checked against it before any of it is used. What callbacks, optimizers, schedulers,
 -- metrics and loggers keep is checked by their load_state_dict.
-local hooks = require "ltrain.trainer.hooks"
+local hooks = require "ltrain.core.hooks"
 
 local REDUCE <const> = { key_of = { mean = true, min = true, max = true, sum = true } }
 local NAMES <const> = { list = "string" }

@@ -4,7 +4,7 @@
 -- The CLI sets options; each Trainer that is built takes them over the script's own and tells each
 -- in one line. `ran` counts the loops that were called: what a script that called one returns is
 -- not fitted again. A host that embeds a state adds its callbacks here.
-local console = require "ltrain.trainer.console"
+local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
