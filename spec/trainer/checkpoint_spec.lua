@@ -1,6 +1,6 @@
 -- spec/trainer/checkpoint_spec.lua: files hold all that a run needs; damaged ones are refused.
 local c = require "ltrain.c"
-local checkpoint_file = require "ltrain.trainer.saving.checkpoint_file"
+local checkpoint_file = require "ltrain.files.checkpoint_file"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 

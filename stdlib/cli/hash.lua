@@ -4,8 +4,8 @@
 -- many ranks they ran: what else a checkpoint holds (times, positions, folders) is left out.
 local c = require "ltrain.c"
 local hash_of = require "ltrain.core.hash"
-local load = require "ltrain.core.load"
-local packing = require "ltrain.trainer.saving.packing"
+local load = require "ltrain.files.load"
+local packing = require "ltrain.files.packing"
 local tree = require "ltrain.core.tree"
 
 local hash = {}

@@ -1,9 +1,9 @@
 --- stdlib/cli/info.lua: `ltrain info`: what this build contains; what a file of tensors holds.
 local c = require "ltrain.c"
-local checkpoint_file = require "ltrain.trainer.saving.checkpoint_file"
+local checkpoint_file = require "ltrain.files.checkpoint_file"
 local errors = require "ltrain.core.errors"
-local load = require "ltrain.core.load"
-local packing = require "ltrain.trainer.saving.packing"
+local load = require "ltrain.files.load"
+local packing = require "ltrain.files.packing"
 local refuse = require "ltrain.cli.refuse"
 local show = require "ltrain.cli.show"
 local tree = require "ltrain.core.tree"

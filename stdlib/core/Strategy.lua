@@ -6,7 +6,7 @@
 -- ranks (cluster_environment; nil: found out).
 
 local Accelerator = require "ltrain.core.Accelerator"
-local CheckpointIO = require "ltrain.core.CheckpointIO"
+local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"
 local adopt = require "ltrain.core.adopt"

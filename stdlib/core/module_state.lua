@@ -154,7 +154,7 @@ end
 --- `overrides` changed) and the saved weights. nil and a message when the file cannot be read.
 function module_state.load_from_checkpoint(self, file, overrides)
   check_load(self, file, overrides)
-  local checkpoint, message = require "ltrain.trainer.saving.checkpoint_file".read(file)
+  local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
   if not checkpoint then return nil, message end
   local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
   for name, value in tree.pairs(overrides or {}) do hparams[name] = value end

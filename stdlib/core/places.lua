@@ -2,7 +2,7 @@
 return {
   Accelerator = "ltrain.core.Accelerator",
   Callback = "ltrain.core.Callback",
-  CheckpointIO = "ltrain.core.CheckpointIO",
+  CheckpointIO = "ltrain.files.CheckpointIO",
   ClusterEnvironment = "ltrain.core.ClusterEnvironment",
   DataModule = "ltrain.data.DataModule",
   Logger = "ltrain.core.Logger",
@@ -17,11 +17,11 @@ return {
   data = "ltrain.data",
   dist = "ltrain.dist",
   hash = "ltrain.core.hash",
-  load = "ltrain.core.load",
+  load = "ltrain.files.load",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",
   nn = "ltrain.nn",
   optim = "ltrain.optim",
-  save = "ltrain.core.save",
+  save = "ltrain.files.save",
   strategies = "ltrain.strategies",
 }

@@ -12,8 +12,8 @@ local ROOMS <const> = {
   { "optim", "Optimizers and schedulers", "lt.optim", {
     { "stdlib/core/Optimizer.lua", "optim.Optimizer", "ltrain.core.Optimizer" } } },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
-    { "stdlib/core/save.lua", "lt.save", "ltrain.core.save" },
-    { "stdlib/core/load.lua", "lt.load", "ltrain.core.load" },
+    { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
+    { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
     { "stdlib/core/hash.lua", "lt.hash", "ltrain.core.hash" } } },
   { "callbacks", "Callbacks", "lt.callbacks, lt.Callback", {
     { "stdlib/core/Callback.lua", "lt.Callback", "ltrain.core.Callback" } } },
@@ -23,7 +23,7 @@ local ROOMS <const> = {
     { "stdlib/core/Metric.lua", "lt.Metric", "ltrain.core.Metric" } } },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
     { "stdlib/core/Strategy.lua", "lt.Strategy", "ltrain.core.Strategy" },
-    { "stdlib/core/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.core.CheckpointIO" },
+    { "stdlib/files/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.files.CheckpointIO" },
     { "stdlib/core/Precision.lua", "lt.Precision", "ltrain.core.Precision" },
     { "stdlib/core/Accelerator.lua", "lt.Accelerator", "ltrain.core.Accelerator" } } },
 }

@@ -1,6 +1,6 @@
 --- stdlib/trainer/setup/plugins.lua: the Trainer's `plugins`: each told apart, to be a strategy's
 --- part.
-local CheckpointIO = require "ltrain.core.CheckpointIO"
+local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"
 local class = require "ltrain.core.class"

@@ -1,8 +1,8 @@
--- stdlib/core/save.lua: lt.save, which writes a tree of tensors and plain values to a file.
+-- stdlib/files/save.lua: lt.save, which writes a tree of tensors and plain values to a file.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local packing = require "ltrain.trainer.saving.packing"
+local packing = require "ltrain.files.packing"
 
 local FORMAT <const> = 1
 

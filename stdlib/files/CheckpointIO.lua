@@ -1,4 +1,4 @@
--- stdlib/core/CheckpointIO.lua: how checkpoints are written, read and removed.
+-- stdlib/files/CheckpointIO.lua: how checkpoints are written, read and removed.
 --
 -- Every strategy has one, and all checkpoint files of the Trainer go through it. The base writes
 -- one safetensors file a checkpoint. Another one is a subclass or a plain table of save, load and
@@ -8,7 +8,7 @@
 local adopt = require "ltrain.core.adopt"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local checkpoint_file = require "ltrain.trainer.saving.checkpoint_file"
+local checkpoint_file = require "ltrain.files.checkpoint_file"
 
 local CheckpointIO = class.extend(nil, "CheckpointIO")
 

@@ -1,14 +1,14 @@
---- stdlib/trainer/saving/checkpoint_file.lua: a checkpoint as one safetensors file.
+-- stdlib/files/checkpoint_file.lua: a checkpoint as one safetensors file.
 --
 -- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
 -- grad.<path> and slice.<i>.grads.<path> (in mid-window). The rest is one JSON text under the
 -- metadata key `ltrain`, with format = 1. No code runs when a file is opened.
 local c = require "ltrain.c"
-local packing = require "ltrain.trainer.saving.packing"
+local packing = require "ltrain.files.packing"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 
-local CHECKPOINT <const> = require "ltrain.trainer.saving.checkpoint_shape"
+local CHECKPOINT <const> = require "ltrain.files.checkpoint_shape"
 
 local checkpoint_file = {}
 

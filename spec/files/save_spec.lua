@@ -1,4 +1,4 @@
--- spec/data/save_spec.lua: lt.save and lt.load, JSON, files that are damaged or cannot be written.
+-- spec/files/save_spec.lua: lt.save and lt.load, JSON, files that are damaged or cannot be written.
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"

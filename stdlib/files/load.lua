@@ -1,8 +1,8 @@
--- stdlib/core/load.lua: lt.load, which reads what lt.save wrote, or any safetensors file.
+-- stdlib/files/load.lua: lt.load, which reads what lt.save wrote, or any safetensors file.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local packing = require "ltrain.trainer.saving.packing"
+local packing = require "ltrain.files.packing"
 
 local FORMAT <const> = 1
 
