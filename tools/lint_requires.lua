@@ -20,11 +20,7 @@ local ARROWS <const> = {
 local TODAY <const> = {
   ["stdlib/callbacks/ModelCheckpoint.lua"] = "trainer",
   ["stdlib/clusters/requeue.lua"] = "trainer",
-  ["stdlib/core/Metric.lua"] = "dist",
-  ["stdlib/core/Optimizer.lua"] = "nn",
   ["stdlib/core/Strategy.lua"] = "precision files",
-  ["stdlib/core/module_loop.lua"] = "dist",
-  ["stdlib/core/module_state.lua"] = "files",
   ["stdlib/precision/init.lua"] = "core",
   ["stdlib/trainer/setup/place.lua"] = "precision",
 }

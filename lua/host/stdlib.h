@@ -2,8 +2,8 @@
  *
  * The tables are generated at build time (tools/embed_stdlib.cmake, tools/compile_stdlib.c), both
  * sorted by file path.
- * stdlib/init.lua is `ltrain`, stdlib/nn/init.lua `ltrain.nn`, stdlib/core/Module.lua
- * `ltrain.core.Module`.
+ * stdlib/init.lua is `ltrain`, stdlib/nn/init.lua `ltrain.nn`, stdlib/nn/Module.lua
+ * `ltrain.nn.Module`.
  */
 #ifndef LT_HOST_STDLIB_H
 #define LT_HOST_STDLIB_H

@@ -3,7 +3,7 @@
 local agree = require "ltrain.trainer.ranks.agree"
 local lt = require "ltrain"
 local replicas = require "ltrain.trainer.ranks.replicas"
-local strays = require "ltrain.core.strays"
+local strays = require "ltrain.optim.strays"
 
 local clock <const> = lt.runtime.clock
 

@@ -26,7 +26,7 @@ local BUNDLE <const> = {
 
 local function is_module(value)
   if type(value) ~= "table" then return false end
-  if class.of(value) then return class.is_a(value, require "ltrain.core.Module") end
+  if class.of(value) then return class.is_a(value, require "ltrain.nn.Module") end
   if getmetatable(value) ~= nil then return false end
   return value.training_step ~= nil or value.validation_step ~= nil or value.test_step ~= nil
     or value.predict_step ~= nil or value.forward ~= nil
@@ -35,7 +35,7 @@ end
 -- What keeps a value from being the model, nil when it is one.
 local function wrong_model(value)
   if is_module(value) then return nil end
-  if class.is_class(value, require "ltrain.core.Module") then
+  if class.is_class(value, require "ltrain.nn.Module") then
     return ("%s: give an object: %s()"):format(tostring(value), value.__name)
   end
   return errors.show(value)

@@ -8,7 +8,7 @@
 -- Definitions are those of torchmetrics; but where there is no right one, or no wrong one, the area
 -- is nan, not 0, and scores of exactly 1 count in bins too (there they are left out: scores that
 -- are all 1 give 0, here 0.5 as without bins). N rows, C classes or labels, T thresholds.
-local Metric = require "ltrain.core.Metric"
+local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

@@ -1,7 +1,7 @@
 --- stdlib/metrics/Accuracy.lua: the share of right answers, counted exactly.
 --
 -- N rows, C classes.
-local Metric = require "ltrain.core.Metric"
+local Metric = require "ltrain.metrics.Metric"
 local config = require "ltrain.core.config"
 local labelled = require "ltrain.metrics.labelled"
 

@@ -3,7 +3,7 @@
 -- Two classes by default; num_classes for ids of C classes, num_labels for C yes-or-no labels a
 -- row. Definitions are those of torchmetrics; on any number of ranks the counts are added, and the
 -- figure is made of their sums. N rows, C classes or labels.
-local Metric = require "ltrain.core.Metric"
+local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

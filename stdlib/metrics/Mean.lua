@@ -1,5 +1,5 @@
 --- stdlib/metrics/Mean.lua: the weighted mean of what it was given.
-local Metric = require "ltrain.core.Metric"
+local Metric = require "ltrain.metrics.Metric"
 local errors = require "ltrain.core.errors"
 
 local Mean = Metric:extend("Mean")

@@ -5,7 +5,7 @@
 -- evaluation the averages are used. The operation itself changes nothing: the layer updates its
 -- buffers, without history.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"

@@ -1,7 +1,7 @@
 -- stdlib/nn/Conv2d.lua: convolution over pictures.
 -- B batch, I channels in, O channels out, H height, W width.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

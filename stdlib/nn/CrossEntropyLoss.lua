@@ -1,7 +1,7 @@
 -- stdlib/nn/CrossEntropyLoss.lua: how surprised a softmax of the logits is by the right classes.
 -- N rows, C classes.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 

@@ -1,6 +1,6 @@
 -- stdlib/nn/Dropout.lua: in training, zeros in random places, the rest scaled up to make good.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 

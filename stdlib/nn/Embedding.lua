@@ -1,7 +1,7 @@
 -- stdlib/nn/Embedding.lua: a table of vectors, looked up by id.
 -- V number of ids (0..V-1), D length of a vector, N any dims.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

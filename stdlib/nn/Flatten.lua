@@ -1,6 +1,6 @@
 -- stdlib/nn/Flatten.lua: a range of dims made one.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
 
 local Flatten = Module:extend("Flatten")

@@ -1,6 +1,6 @@
 -- stdlib/nn/GELU.lua: x times the normal distribution function of x.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
 
 local GELU = Module:extend("GELU")

@@ -1,6 +1,6 @@
 -- stdlib/nn/Identity.lua: gives back what it gets; stands where a layer was taken out.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 
 local Identity = Module:extend("Identity")
 

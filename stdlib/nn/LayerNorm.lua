@@ -1,7 +1,7 @@
 -- stdlib/nn/LayerNorm.lua: the last dims scaled to mean 0 and variance 1, then weight and bias.
 -- N any leading dims, S the normalized shape.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

@@ -1,7 +1,7 @@
 -- stdlib/nn/Linear.lua: y = x W^T + b.
 -- N any leading dims, I inputs, O outputs.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local initialise = require "ltrain.nn.initialise"

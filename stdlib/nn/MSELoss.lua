@@ -1,6 +1,6 @@
 -- stdlib/nn/MSELoss.lua: the mean of the squared differences.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 

@@ -1,7 +1,7 @@
 -- stdlib/nn/MaxPool2d.lua: the largest value of each window of a picture.
 -- B batch, C channels, H height, W width.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 

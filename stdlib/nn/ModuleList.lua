@@ -1,6 +1,6 @@
 -- stdlib/nn/ModuleList.lua: an array of modules: list[1], #list, ipairs(list).
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 

@@ -1,6 +1,6 @@
 -- stdlib/nn/ReLU.lua: max(x, 0).
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 
 local ReLU = Module:extend("ReLU")
 

@@ -1,6 +1,6 @@
 -- stdlib/nn/Sequential.lua: modules one after the other.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local ModuleList = require "ltrain.nn.ModuleList"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"

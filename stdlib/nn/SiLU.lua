@@ -1,6 +1,6 @@
 -- stdlib/nn/SiLU.lua: x times the logistic function of x.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 
 local SiLU = Module:extend("SiLU")
 

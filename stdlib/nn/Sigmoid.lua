@@ -1,6 +1,6 @@
 -- stdlib/nn/Sigmoid.lua: the logistic function.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 
 local Sigmoid = Module:extend("Sigmoid")
 

@@ -1,6 +1,6 @@
 -- stdlib/nn/Softmax.lua: exp(x) normalised along a dim.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
 
 local Softmax = Module:extend("Softmax")

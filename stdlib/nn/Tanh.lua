@@ -1,6 +1,6 @@
 -- stdlib/nn/Tanh.lua: the hyperbolic tangent.
 
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 
 local Tanh = Module:extend("Tanh")
 

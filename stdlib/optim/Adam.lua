@@ -1,7 +1,7 @@
 -- stdlib/optim/Adam.lua: steps of even size by running means of the gradient and its square
 -- (Kingma and Ba 2015).
 
-local Optimizer = require "ltrain.core.Optimizer"
+local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
 
 local Adam = Optimizer:extend("Adam")

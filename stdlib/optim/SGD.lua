@@ -1,6 +1,6 @@
 -- stdlib/optim/SGD.lua: stochastic gradient descent, with momentum.
 
-local Optimizer = require "ltrain.core.Optimizer"
+local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 

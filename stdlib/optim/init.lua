@@ -2,4 +2,4 @@
 
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.optim", "optim", { Optimizer = "ltrain.core.Optimizer" })
+return catalogue("ltrain.optim", "optim")

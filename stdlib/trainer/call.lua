@@ -4,7 +4,7 @@
 -- module or the list of callbacks changes; a hook that nobody defines costs one table access.
 -- Order: callbacks as listed (those that save checkpoints last), then the module.
 local Callback = require "ltrain.core.Callback"
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"

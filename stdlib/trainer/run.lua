@@ -1,6 +1,6 @@
 --- stdlib/trainer/run.lua: the order of set-up and end that fit, validate, test and predict share.
 local Callback = require "ltrain.core.Callback"
-local Module = require "ltrain.core.Module"
+local Module = require "ltrain.nn.Module"
 local assemble = require "ltrain.trainer.setup.assemble"
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"

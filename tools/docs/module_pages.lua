@@ -5,9 +5,9 @@ local source = require "source"
 
 -- Files whose functions are methods of a module, and the titles of their lists.
 local PARTS <const> = {
-  { "stdlib/core/Module.lua", "What it holds, and what is done to all of it" },
-  { "stdlib/core/module_loop.lua", "In a Trainer's loop" },
-  { "stdlib/core/module_state.lua", "Saving and loading" },
+  { "stdlib/nn/Module.lua", "What it holds, and what is done to all of it" },
+  { "stdlib/nn/module_loop.lua", "In a Trainer's loop" },
+  { "stdlib/nn/module_state.lua", "Saving and loading" },
 }
 
 return function(root)
@@ -25,7 +25,7 @@ return function(root)
   end
   return { {
     file = "module.md", title = "Module", about = "what every model and layer has",
-    source = "stdlib/core/Module.lua, module_loop.lua and module_state.lua",
+    source = "stdlib/nn/Module.lua, module_loop.lua and module_state.lua",
     text = markdown.join(parts),
   } }
 end

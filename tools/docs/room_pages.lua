@@ -10,7 +10,7 @@ local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" } } },
   { "optim", "Optimizers and schedulers", "lt.optim", {
-    { "stdlib/core/Optimizer.lua", "optim.Optimizer", "ltrain.core.Optimizer" } } },
+    { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
     { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
@@ -20,7 +20,7 @@ local ROOMS <const> = {
   { "loggers", "Loggers", "lt.loggers, lt.Logger", {
     { "stdlib/core/Logger.lua", "lt.Logger", "ltrain.core.Logger" } } },
   { "metrics", "Metrics", "lt.metrics, lt.Metric", {
-    { "stdlib/core/Metric.lua", "lt.Metric", "ltrain.core.Metric" } } },
+    { "stdlib/metrics/Metric.lua", "lt.Metric", "ltrain.metrics.Metric" } } },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
     { "stdlib/core/Strategy.lua", "lt.Strategy", "ltrain.core.Strategy" },
     { "stdlib/files/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.files.CheckpointIO" },
@@ -28,13 +28,17 @@ local ROOMS <const> = {
     { "stdlib/core/Accelerator.lua", "lt.Accelerator", "ltrain.core.Accelerator" } } },
 }
 
--- Public files of a folder, by name: { path, shown name, module }.
-local function files_of(folder)
-  local list, public = {}, {}
+-- Files with a page of their own.
+local ELSEWHERE <const> = { ["ltrain.nn.Module"] = true }
+
+-- Public files of a folder, by name: { path, shown name, module }; `others` come after them.
+local function files_of(folder, others)
+  local list, public, later = {}, {}, {}
   for _, name in pairs(require("ltrain." .. folder)) do public[name] = true end
+  for _, entry in ipairs(others) do later[entry[3]] = true end
   for _, full in ipairs(c.runtime.stdlib()) do
     local name = full:match("^ltrain%." .. folder .. "%.([%w_]+)$")
-    if name and public[name] then
+    if name and public[name] and not ELSEWHERE[full] and not later[full] then
       list[#list + 1] = { ("stdlib/%s/%s.lua"):format(folder, name), folder .. "." .. name, full }
     end
   end
@@ -139,7 +143,7 @@ end
 local function page(root, room)
   local folder, title, where, others = table.unpack(room)
   local parts = { "# " .. title, where .. "." }
-  for _, entry in ipairs(files_of(folder)) do parts[#parts + 1] = section(root, entry) end
+  for _, entry in ipairs(files_of(folder, others)) do parts[#parts + 1] = section(root, entry) end
   for _, entry in ipairs(others) do parts[#parts + 1] = section(root, entry) end
   return {
     file = folder .. ".md", title = title, about = where, source = "the files of stdlib/" .. folder,

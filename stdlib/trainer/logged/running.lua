@@ -4,7 +4,7 @@
 -- Each of several ranks holds its share. What is saved by agreement is all of them together; a save
 -- of one rank alone (in a hook, on an exception) must not wait for others, and holds none. Where a
 -- run goes on, rank 0 takes what was saved and the others begin with nothing.
-local Metric = require "ltrain.core.Metric"
+local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local merged = require "ltrain.trainer.logged.merged"

@@ -10,7 +10,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local parameters = require "ltrain.trainer.steps.parameters"
-local strays = require "ltrain.core.strays"
+local strays = require "ltrain.optim.strays"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 

@@ -3,8 +3,8 @@
 -- While a fit runs, `step` of its optimizers is the one made here, whoever calls it and whatever
 -- class they are of: after the closure, before weights change, come the hooks, clipping and the
 -- look at the gradients; after it the step is counted.
-local Module = require "ltrain.core.Module"
-local Optimizer = require "ltrain.core.Optimizer"
+local Module = require "ltrain.nn.Module"
+local Optimizer = require "ltrain.optim.Optimizer"
 local Precision = require "ltrain.core.Precision"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"

@@ -1,4 +1,4 @@
--- stdlib/core/Metric.lua: a figure that is gathered over many batches and stays exact.
+-- stdlib/metrics/Metric.lua: a figure that is gathered over many batches and stays exact.
 --
 --   local lt = require "ltrain"
 --   local Mean = lt.Metric:extend("Mean")

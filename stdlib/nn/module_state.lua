@@ -1,4 +1,4 @@
--- stdlib/core/module_state.lua: what a module saves and how it comes back.
+-- stdlib/nn/module_state.lua: what a module saves and how it comes back.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"

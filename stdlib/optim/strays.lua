@@ -1,4 +1,4 @@
--- stdlib/core/strays.lua: who wrote into an optimizer's parameters between two of its steps.
+-- stdlib/optim/strays.lua: who wrote into an optimizer's parameters between two of its steps.
 --
 -- `net.w:mul_(0.9)` in a hook, on one rank or on all, spoils a training silently. What is meant is
 -- written within lt.allow_update: steps of optimizers, load_state_dict and averaging of weights do.

@@ -1,4 +1,4 @@
--- spec/core/module_loop_spec.lua: what a module asks of its trainer, with a stand-in for that.
+-- spec/nn/module_loop_spec.lua: what a module asks of its trainer, with a stand-in for that.
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"

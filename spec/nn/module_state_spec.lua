@@ -1,4 +1,4 @@
--- spec/core/module_state_spec.lua: saving and loading the state of a module.
+-- spec/nn/module_state_spec.lua: saving and loading the state of a module.
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"

@@ -1,4 +1,4 @@
--- spec/core/many_modules_spec.lua: what is done to a module costs in proportion to its size.
+-- spec/nn/many_modules_spec.lua: what is done to a module costs in proportion to its size.
 --
 -- Counted are the instructions of Lua's virtual machine, which are the same in each run.
 local lt = require "ltrain"

@@ -1,4 +1,4 @@
--- stdlib/core/Optimizer.lua: groups of parameters, their options and their state.
+-- stdlib/optim/Optimizer.lua: groups of parameters, their options and their state.
 --
 -- A subclass gives `options`, a description for config.check, and `update(group)`, which makes one
 -- step with the parameters of a group that have gradients. State is kept per parameter and saved
@@ -11,7 +11,7 @@ local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
 local shape = require "ltrain.core.shape"
-local strays = require "ltrain.core.strays"
+local strays = require "ltrain.optim.strays"
 local tree = require "ltrain.core.tree"
 
 local Optimizer = class.extend(nil, "Optimizer")

@@ -1,4 +1,4 @@
--- stdlib/core/module_print.lua: a module as text, one line a layer, as PyTorch prints it.
+-- stdlib/nn/module_print.lua: a module as text, one line a layer, as PyTorch prints it.
 
 local walk = require "ltrain.core.walk"
 

@@ -1,4 +1,4 @@
--- stdlib/core/Module.lua: a model, or a layer of one: parameters, children and hooks in a table.
+-- stdlib/nn/Module.lua: a model, or a layer of one: parameters, children and hooks in a table.
 --
 --   local lt = require "ltrain"
 --   local Net = lt.Module:extend("Net")
@@ -20,9 +20,9 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
-local module_loop = require "ltrain.core.module_loop"
-local module_print = require "ltrain.core.module_print"
-local module_state = require "ltrain.core.module_state"
+local module_loop = require "ltrain.nn.module_loop"
+local module_print = require "ltrain.nn.module_print"
+local module_state = require "ltrain.nn.module_state"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -77,7 +77,7 @@ local mark_line <const> = c.runtime.mark_line
 local unmark <const> = setmetatable({}, { __close = function(_, err)
   local line = mark_line()
   mark_line(0)
-  if type(err) == "string" and err:find "^ltrain%.core%.Module:%d+: stack overflow" then
+  if type(err) == "string" and err:find "^ltrain%.nn%.Module:%d+: stack overflow" then
     error(("%s: stack overflow: forward calls itself: does it say self(x)?"):format(
       c.runtime.line_text(line)), 0)
   end

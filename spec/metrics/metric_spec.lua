@@ -1,4 +1,4 @@
--- spec/core/metric_spec.lua: states, joining, saving.
+-- spec/metrics/metric_spec.lua: states, joining, saving.
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"

@@ -1,4 +1,4 @@
--- stdlib/core/module_loop.lua: the side of a Module that faces the Trainer.
+-- stdlib/nn/module_loop.lua: the side of a Module that faces the Trainer.
 --
 -- `defaults` are methods that a module may replace, `methods` those that it calls, `properties`
 -- fields that are computed. Hooks (`on_...`, `configure_...`) have no default: an absent one costs

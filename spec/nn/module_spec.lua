@@ -1,4 +1,4 @@
--- spec/core/module_spec.lua: what a module holds, in which order, under which names.
+-- spec/nn/module_spec.lua: what a module holds, in which order, under which names.
 
 local lt = require "ltrain"
 local class = require "ltrain.core.class"
