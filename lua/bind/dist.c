@@ -12,7 +12,7 @@
 /* What lt.dist keeps in a context. */
 typedef struct dist {
   lt_held *held;
-  lt_pulse *pulse; /* of the group of one, made when first asked for */
+  lt_heartbeat *heartbeat; /* of the group of one, made when first asked for */
   lt_group *self;
   char hook[LT_MARK_HOOK];  /* that stdlib says it is in */
   char outer[LT_MARK_HOOK]; /* in an exchange: the hook that it came from */
@@ -35,7 +35,7 @@ static void drop_dist(lt_ctx *c, void *slot) {
     h->link = NULL; /* a cached node may go later */
   }
   lt_group_release(c, d->self);
-  lt_free(c, d->pulse, sizeof *d->pulse);
+  lt_free(c, d->heartbeat, sizeof *d->heartbeat);
   lt_free(c, d, sizeof *d);
 }
 
@@ -54,10 +54,10 @@ lt_group *lt_dist_group(lt_ctx *c) {
   dist *d = dist_of(c);
   if (d == NULL) return NULL;
   if (d->self != NULL) return d->self;
-  if (d->pulse == NULL) d->pulse = lt_alloc(c, sizeof *d->pulse);
-  if (d->pulse == NULL) return NULL;
-  d->pulse->size = 1;
-  return d->self = lt_group_self(c, d->pulse);
+  if (d->heartbeat == NULL) d->heartbeat = lt_alloc(c, sizeof *d->heartbeat);
+  if (d->heartbeat == NULL) return NULL;
+  d->heartbeat->size = 1;
+  return d->self = lt_group_self(c, d->heartbeat);
 }
 
 void lt_hold(lt_ctx *c, lt_held *h, lt_group *group) {
@@ -106,7 +106,7 @@ lt_place lt_place_of_loop(lua_State *L, lt_bind *b) {
 /* For the tables of failures. */
 static void tell_hook(lt_bind *b, const dist *d) {
   lt_world *w = lt_world_current(b->c);
-  if (w != NULL) lt_world_doing(w, d->hook, d->loop.file, d->loop.line);
+  if (w != NULL) lt_world_set_activity(w, d->hook, d->loop.file, d->loop.line);
 }
 
 /* dist.set_hook([name [, here]]): what the library's loops run from now on. `here` notes the
@@ -283,7 +283,7 @@ static int world(lua_State *L) {
 /* dist.waited() -> seconds that this rank has waited in collectives of its world */
 static int waited(lua_State *L) {
   lt_world *w = lt_world_current(lt_enter(L)->c);
-  int64_t ns = w != NULL ? atomic_load(&lt_world_pulse(w)->waited_ns) : 0;
+  int64_t ns = w != NULL ? atomic_load(&lt_world_heartbeat(w)->waited_ns) : 0;
   lua_pushnumber(L, (double)ns * 1e-9);
   return 1;
 }

@@ -3,29 +3,29 @@
    A group has a sequence number, a first-in first-out queue of works, and a backend's link. Every
    collective is numbered and described when it is issued (its mark), compared with what the other
    ranks say before any data is read, then moved. The main thread drives all of it, in lt_work_test
-   and lt_work_wait. A wait looks at the pulse's verdict at least every 10 ms, yields when there are
-   more ranks than cores, and ends in LT_ERANKS with the verdict's text. */
+   and lt_work_wait. A wait looks for a verdict at least every 10 ms, yields when there are more
+   ranks than cores, and ends in LT_ERANKS with the verdict's text. */
 #ifndef LT_COMM_COMM_H
 #define LT_COMM_COMM_H
 
-#include "comm/pulse.h"
+#include "comm/heartbeat.h"
 #include "ltrain/backend.h"
 #include "tensor/tensor.h"
 
 typedef struct lt_group lt_group;
 typedef struct lt_work lt_work; /* a collective under way; lt_retain, lt_release */
 
-/* The group of all ranks over an open link; takes the link. `pulse` must outlive it. `crowded`:
+/* The group of all ranks over an open link; takes the link. `heartbeat` must outlive it. `crowded`:
    more ranks than cores on this host: waits yield at once. */
-lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_pulse *pulse,
-                       bool crowded);
+lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link,
+                       lt_heartbeat *heartbeat, bool crowded);
 /* The group of one (comm/self.c): every collective is the identity. */
-lt_group *lt_group_self(lt_ctx *c, lt_pulse *pulse);
+lt_group *lt_group_self(lt_ctx *c, lt_heartbeat *heartbeat);
 lt_group *lt_group_retain(lt_group *g);
 void lt_group_release(lt_ctx *c, lt_group *g);
-/* The end of the group of all ranks, before its pulse and its memory go: closes the link in order,
-   or once a verdict is there lets go of it without a word. Ends the groups split from it too; works
-   that are under way never finish, and what is called later on any of them fails. */
+/* The end of the group of all ranks, before its heartbeat and its memory go: closes the link in
+   order, or once a verdict is there lets go of it without a word. Ends the groups split from it
+   too; works that are under way never finish, and what is called later on any of them fails. */
 void lt_group_close(lt_ctx *c, lt_group *g);
 
 int lt_group_rank(const lt_group *g);
@@ -51,7 +51,7 @@ bool lt_group_fixed_order(const lt_group *g);
 lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key);
 
 /* How far this rank has got in all groups of the root: what it has issued, or has completed. */
-void lt_group_reach(const lt_group *root, bool completed, lt_reach *reach);
+void lt_group_issued(const lt_group *root, bool completed, lt_issued_list *list);
 
 /* What stands beside a collective in marks: the script's line, or a hook's name for our own. The
    binding sets it before each call; comm/ copies it. */

@@ -37,17 +37,17 @@ static lt_group *group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link
   return g;
 }
 
-lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_pulse *pulse,
-                       bool crowded) {
+lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link,
+                       lt_heartbeat *heartbeat, bool crowded) {
   lt_group *g = group_new(c, ops, link, NULL);
   if (g == NULL) return NULL;
-  g->pulse = pulse;
+  g->heartbeat = heartbeat;
   g->crowded = crowded;
   return g;
 }
 
-lt_group *lt_group_self(lt_ctx *c, lt_pulse *pulse) {
-  return lt_group_new(c, &lt_self_ops, lt_self_ops.open(NULL, NULL, NULL, 0), pulse, false);
+lt_group *lt_group_self(lt_ctx *c, lt_heartbeat *heartbeat) {
+  return lt_group_new(c, &lt_self_ops, lt_self_ops.open(NULL, NULL, NULL, 0), heartbeat, false);
 }
 
 lt_group *lt_group_retain(lt_group *g) {
@@ -71,7 +71,7 @@ static void abandon(lt_group *g) {
 /* A split group that nobody here uses any more. */
 static void leave(lt_group *g) {
   if (g->link == NULL) return;
-  bool over = g->pulse != NULL && lt_pulse_over(g->pulse);
+  bool over = g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
   unlist(g);
   if (!over && g->ops->leave != NULL)
     g->ops->leave(g->link);
@@ -98,8 +98,8 @@ void lt_group_release(lt_ctx *c, lt_group *g) {
 void lt_group_close(lt_ctx *c, lt_group *g) {
   lt_group *root = g->root;
   if (root->link == NULL) return;
-  bool over = root->pulse != NULL && lt_pulse_over(root->pulse);
-  const char *text = over ? root->pulse->verdict.text : "the ranks of this group have ended";
+  bool over = root->heartbeat != NULL && lt_heartbeat_is_over(root->heartbeat);
+  const char *text = over ? root->heartbeat->verdict.text : "the ranks of this group have ended";
   lt_group_retain(root);
   for (lt_group *next, *k = root; k != NULL; k = next) {
     lt_group_retain(k); /* its last works may hold the last reference */
@@ -109,7 +109,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
     if (k != root && !over) k->ops->close(k->link);
     if (k != root && over) abandon(k);
     if (k != root) k->link = NULL;
-    k->pulse = k == root ? k->pulse : NULL;
+    k->heartbeat = k == root ? k->heartbeat : NULL;
     lt_group_release(c, k);
   }
   if (over)
@@ -117,7 +117,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
   else
     root->ops->close(root->link);
   root->link = NULL;
-  root->pulse = NULL;
+  root->heartbeat = NULL;
   lt_group_release(c, root);
 }
 
@@ -131,7 +131,7 @@ void lt_group_set_crowded(lt_group *g, bool on) { g->crowded = on; }
 
 void lt_group_begin(lt_group *g) {
   g->seq = 0;
-  if (g->pulse != NULL) atomic_store(&g->pulse->ring_count, 0);
+  if (g->heartbeat != NULL) atomic_store(&g->heartbeat->ring_count, 0);
 }
 
 bool lt_group_fixed_order(const lt_group *g) { return g->fixed_order || g->ops->fixed_order; }
@@ -140,8 +140,8 @@ bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
   if (!lt_ok(c)) return false;
   if (g->link == NULL)
     return lt_fail(c, LT_ERANKS, "%s: the ranks of this group have ended", lt_comm_op_name(op));
-  if (g->pulse != NULL && lt_pulse_over(g->pulse))
-    return lt_fail(c, LT_ERANKS, "%s", g->pulse->verdict.text);
+  if (g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat))
+    return lt_fail(c, LT_ERANKS, "%s", g->heartbeat->verdict.text);
   if (g->broken)
     return lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
                    lt_comm_op_name(op));
@@ -194,7 +194,7 @@ static lt_group *make_part(lt_ctx *c, lt_group *parent, int n, const int *member
   }
   for (int k = 0; k < n; k++) g->world[k] = parent->world[members[k]];
   g->id = id;
-  g->pulse = parent->pulse;
+  g->heartbeat = parent->heartbeat;
   g->crowded = parent->crowded;
   g->fixed_order = parent->fixed_order;
   g->chunk = parent->chunk;

@@ -54,7 +54,7 @@ struct lt_group {
   int64_t refs;
   const lt_comm_ops *ops;
   lt_comm_link *link; /* NULL once closed */
-  lt_pulse *pulse;
+  lt_heartbeat *heartbeat;
   int rank, size;
   int *world;                        /* [size] world ranks */
   uint32_t id;                       /* 0: all ranks */

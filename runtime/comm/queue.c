@@ -90,7 +90,7 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   number_it(g, w, plan);
   w->mark = lt_mark_of(plan, at);
   w->round.mark = &w->mark;
-  if (g->pulse != NULL) w->ring = lt_ring_issue(g->pulse, &w->mark, w->bytes);
+  if (g->heartbeat != NULL) w->ring = lt_ring_issue(g->heartbeat, &w->mark, w->bytes);
   append(w->pair ? &g->pairs : &g->queue, w);
   lt_queue_drive(c, g->root);
   return w;
@@ -103,9 +103,9 @@ static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
   w->failed = code;
   if (code != LT_OK) {
     strncpy(w->text, text, sizeof w->text - 1);
-  } else if (g->pulse != NULL) {
-    lt_ring_done(g->pulse, w->ring, w->bytes);
-    atomic_fetch_add_explicit(&g->pulse->progress, 1, memory_order_relaxed);
+  } else if (g->heartbeat != NULL) {
+    lt_ring_done(g->heartbeat, w->ring, w->bytes);
+    atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   }
   if (w->out != NULL) lt_storage_bump(c, w->out->storage);
   release_parts(c, w);
@@ -137,12 +137,13 @@ void lt_queue_disagree(lt_ctx *c, lt_work *w) {
   } else {
     lt_disagreement_text(w->round.marks, g->world, g->size, text, sizeof text);
   }
-  if (g->pulse != NULL) {
-    if (g->pulse->report != NULL) g->pulse->report(g->pulse->ud, LT_RAISED, text);
-    lt_verdict_set(&g->pulse->verdict, LT_RAISED, -1, 1, text); /* unless there is one */
-    while (!lt_pulse_over(g->pulse)) sched_yield(); /* another thread is just writing it */
+  if (g->heartbeat != NULL) {
+    if (g->heartbeat->report != NULL) g->heartbeat->report(g->heartbeat->ud, LT_RAISED, text);
+    lt_verdict_set(&g->heartbeat->verdict, LT_RAISED, -1, 1, text); /* unless there is one */
+    while (!lt_heartbeat_is_over(g->heartbeat))
+      sched_yield(); /* another thread is just writing it */
   }
-  finish(c, w, LT_ERANKS, g->pulse != NULL ? g->pulse->verdict.text : text);
+  finish(c, w, LT_ERANKS, g->heartbeat != NULL ? g->heartbeat->verdict.text : text);
 }
 
 static void broken(lt_ctx *c, lt_work *w, const char *text) {
@@ -164,7 +165,7 @@ static lt_progress compare(lt_ctx *c, lt_work *w) {
 
 static void all_there(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
-  if (g->pulse != NULL) lt_ring_arrived(g->pulse, w->ring);
+  if (g->heartbeat != NULL) lt_ring_arrived(g->heartbeat, w->ring);
   w->stage = LT_STAGE_MOVE;
   if (w->agreed != NULL && !w->agreed(c, w) && !take_over(c, w)) finish(c, w, LT_OK, NULL);
   bool data = w->mark.op != LT_COMM_SPLIT && w->mark.op != LT_COMM_BARRIER;
@@ -176,8 +177,8 @@ static bool move(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   int64_t before = w->move.moved;
   lt_progress p = g->ops->move(g->link, &w->move);
-  if (p == LT_PENDING && w->move.moved != before && g->pulse != NULL)
-    atomic_fetch_add_explicit(&g->pulse->progress, 1, memory_order_relaxed);
+  if (p == LT_PENDING && w->move.moved != before && g->heartbeat != NULL)
+    atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   if (p == LT_PENDING) return w->move.moved != before;
   if (p != LT_DONE) {
     broken(c, w, w->move.text);

@@ -11,27 +11,27 @@
 #include "comm/words.h"
 #include "tensor/dtype.h"
 
-static lt_ring_entry *entry_of(lt_pulse *p, uint64_t number) {
-  uint64_t count = atomic_load_explicit(&p->ring_count, memory_order_relaxed);
-  return count - number < LT_RING ? &p->ring[(number - 1) % LT_RING] : NULL;
+static lt_ring_entry *entry_of(lt_heartbeat *h, uint64_t number) {
+  uint64_t count = atomic_load_explicit(&h->ring_count, memory_order_relaxed);
+  return count - number < LT_RING ? &h->ring[(number - 1) % LT_RING] : NULL;
 }
 
-uint64_t lt_ring_issue(lt_pulse *p, const lt_mark *mark, int64_t bytes) {
-  uint64_t number = atomic_load_explicit(&p->ring_count, memory_order_relaxed) + 1;
+uint64_t lt_ring_issue(lt_heartbeat *h, const lt_mark *mark, int64_t bytes) {
+  uint64_t number = atomic_load_explicit(&h->ring_count, memory_order_relaxed) + 1;
   lt_ring_entry entry = {.mark = *mark, .issued_ns = lt_now_ns(), .bytes = bytes};
-  lt_words_put(&p->ring[(number - 1) % LT_RING], &entry, sizeof entry);
-  atomic_store_explicit(&p->ring_count, number, memory_order_release);
+  lt_words_put(&h->ring[(number - 1) % LT_RING], &entry, sizeof entry);
+  atomic_store_explicit(&h->ring_count, number, memory_order_release);
   return number;
 }
 
-void lt_ring_arrived(lt_pulse *p, uint64_t number) {
-  lt_ring_entry *e = entry_of(p, number);
+void lt_ring_arrived(lt_heartbeat *h, uint64_t number) {
+  lt_ring_entry *e = entry_of(h, number);
   int64_t now = lt_now_ns();
   if (e != NULL) lt_words_put(&e->arrived_ns, &now, sizeof now);
 }
 
-void lt_ring_done(lt_pulse *p, uint64_t number, int64_t bytes) {
-  lt_ring_entry *e = entry_of(p, number);
+void lt_ring_done(lt_heartbeat *h, uint64_t number, int64_t bytes) {
+  lt_ring_entry *e = entry_of(h, number);
   int64_t now = lt_now_ns();
   if (e == NULL) return;
   lt_words_put(&e->bytes, &bytes, sizeof bytes);
@@ -56,7 +56,7 @@ static size_t quote(char *to, const char *text, size_t most) {
   return n;
 }
 
-static size_t line_of(const lt_pulse *p, uint64_t number, const lt_ring_entry *e, char *to) {
+static size_t line_of(const lt_heartbeat *h, uint64_t number, const lt_ring_entry *e, char *to) {
   const lt_mark *m = &e->mark;
   char file[6 * LT_MARK_FILE + 3], hook[6 * LT_MARK_HOOK + 3];
   quote(file, m->file, LT_MARK_FILE);
@@ -66,7 +66,7 @@ static size_t line_of(const lt_pulse *p, uint64_t number, const lt_ring_entry *e
                "{\"rank\":%d,\"number\":%" PRIu64 ",\"group\":%u,\"seq\":%" PRIu64
                ",\"hash\":\"%016" PRIx64 "\",\"op\":\"%s\",\"reduce\":\"%s\",\"dtype\":\"%s\""
                ",\"root\":%d,\"shape\":[",
-               p->rank, number, m->group, m->seq, m->hash, lt_comm_op_name(m->op),
+               h->rank, number, m->group, m->seq, m->hash, lt_comm_op_name(m->op),
                lt_comm_reduce_name(m->reduce),
                m->dtype >= 0 && m->dtype < LT_DTYPE_COUNT ? lt_dtype_name(m->dtype) : "", m->root);
   for (int d = 0; d < m->ndim && d < LT_MARK_DIMS; d++)
@@ -89,13 +89,13 @@ static bool write_all(int fd, const char *text, size_t n) {
   return true;
 }
 
-bool lt_ring_write(const lt_pulse *p, int fd) {
-  uint64_t count = atomic_load_explicit(&p->ring_count, memory_order_acquire);
+bool lt_ring_write(const lt_heartbeat *h, int fd) {
+  uint64_t count = atomic_load_explicit(&h->ring_count, memory_order_acquire);
   for (uint64_t k = count > LT_RING ? count - LT_RING + 1 : 1; k <= count; k++) {
     lt_ring_entry entry;
     char line[LINE];
-    lt_words_get(&entry, &p->ring[(k - 1) % LT_RING], sizeof entry);
-    if (!write_all(fd, line, line_of(p, k, &entry, line))) return false;
+    lt_words_get(&entry, &h->ring[(k - 1) % LT_RING], sizeof entry);
+    if (!write_all(fd, line, line_of(h, k, &entry, line))) return false;
   }
   return true;
 }

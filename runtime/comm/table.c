@@ -87,7 +87,7 @@ static void add_call(text *t, const lt_mark *m) {
   if (m->hook[0] != 0) add(t, " (%.*s)", LT_MARK_HOOK, m->hook);
 }
 
-static void add_doing(text *t, const lt_mark *m) {
+static void add_activity(text *t, const lt_mark *m) {
   switch ((lt_mark_kind)m->kind) {
     case LT_MARK_CALL: add_call(t, m); break;
     case LT_MARK_RUNNING:
@@ -157,7 +157,7 @@ int lt_mark_text(const lt_mark *mark, int rank, char *room, size_t size) {
   text t = {room, size, 0};
   if (size > 0) room[0] = 0;
   add(&t, "rank %d: ", rank);
-  add_doing(&t, mark);
+  add_activity(&t, mark);
   return (int)t.length;
 }
 
@@ -176,7 +176,7 @@ static void add_table(text *t, const lt_mark *marks, const int *ranks, int n) {
       if (are_equal(&marks[j], &marks[k])) next_rank(t, &r, ranks ? ranks[j] : j);
     end_run(t, &r);
     add(t, ": ");
-    add_doing(t, &marks[k]);
+    add_activity(t, &marks[k]);
   }
 }
 

@@ -12,7 +12,7 @@ enum {
      must not sleep in each step. */
   YIELD_NS = 20000000,
   RELAX_NS = 1000000,
-  LASTS_NS = 100000000, /* of nothing at all: who waits for whom is looked at */
+  LONG_NS = 100000000, /* of nothing at all: deadlocks are looked for */
 };
 
 static inline void pause_briefly(void) {
@@ -27,53 +27,54 @@ static lt_work *blocking(lt_work *w) {
 }
 
 typedef struct waiting {
-  lt_pulse *pulse;
+  lt_heartbeat *heartbeat;
   int64_t since;
   lt_mark before; /* what the rank did when the wait began */
   lt_work *told;
-  bool lasts; /* and that is said */
+  bool is_long; /* and others can see it */
 } waiting;
 
 static void set_bit(uint64_t *bits, int rank) { bits[rank / 64] |= (uint64_t)1 << rank % 64; }
 
 /* Tell the watchdog in what this rank waits, and who else belongs to it. */
 static void tell(waiting *at, lt_work *w) {
-  if (at->pulse == NULL || at->told == w) return;
+  if (at->heartbeat == NULL || at->told == w) return;
   uint64_t bits[LT_COMM_MAX_RANKS / 64] = {0};
   const lt_group *g = w->group;
   if (g->id != 0)
     for (int r = 0; r < g->size; r++) set_bit(bits, g->world[r]);
   int words = (g->root->size + 63) / 64;
   for (int k = 0; k < words; k++)
-    atomic_store_explicit(&at->pulse->waiting_for[k], bits[k], memory_order_relaxed);
-  lt_pulse_do(at->pulse, &w->mark);
+    atomic_store_explicit(&at->heartbeat->waiting_for[k], bits[k], memory_order_relaxed);
+  lt_heartbeat_set_activity(at->heartbeat, &w->mark);
   at->told = w;
 }
 
 static waiting begin_wait(lt_group *root, lt_work *w) {
-  waiting at = {.pulse = root->pulse, .since = lt_now_ns()};
-  if (at.pulse == NULL) return at;
-  at.before = lt_pulse_doing(at.pulse);
+  waiting at = {.heartbeat = root->heartbeat, .since = lt_now_ns()};
+  if (at.heartbeat == NULL) return at;
+  at.before = lt_heartbeat_activity(at.heartbeat);
   tell(&at, w);
-  atomic_store_explicit(&at.pulse->waiting_since_ns, at.since, memory_order_release);
+  atomic_store_explicit(&at.heartbeat->waiting_since_ns, at.since, memory_order_release);
   return at;
 }
 
 static void end_wait(waiting *at) {
-  if (at->pulse == NULL) return;
-  atomic_store_explicit(&at->pulse->waiting_since_ns, 0, memory_order_release);
-  atomic_fetch_add_explicit(&at->pulse->waited_ns, lt_now_ns() - at->since, memory_order_relaxed);
-  lt_pulse_do(at->pulse, &at->before);
+  if (at->heartbeat == NULL) return;
+  atomic_store_explicit(&at->heartbeat->waiting_since_ns, 0, memory_order_release);
+  atomic_fetch_add_explicit(&at->heartbeat->waited_ns, lt_now_ns() - at->since,
+                            memory_order_relaxed);
+  lt_heartbeat_set_activity(at->heartbeat, &at->before);
 }
 
 /* Tell the watchdog how far this rank has got: others may wait for what it will not issue. */
-static void tell_reach(waiting *at, const lt_group *root) {
-  at->lasts = true;
-  if (at->pulse == NULL) return;
-  lt_reach reach = {.since_ns = at->since};
-  lt_group_reach(root, false, &reach);
-  lt_reach_say(at->pulse, &reach);
-  if (at->pulse->lasts != NULL) at->pulse->lasts(at->pulse->ud);
+static void publish_issued(waiting *at, const lt_group *root) {
+  at->is_long = true;
+  if (at->heartbeat == NULL) return;
+  lt_issued_list list = {.since_ns = at->since};
+  lt_group_issued(root, false, &list);
+  lt_heartbeat_set_issued(at->heartbeat, &list);
+  if (at->heartbeat->on_long_wait != NULL) at->heartbeat->on_long_wait(at->heartbeat->ud);
 }
 
 /* A message that this rank waits for cannot come, because the peer waits for one from here. */
@@ -95,9 +96,9 @@ static void take_back_stuck(const lt_work *w) {
 }
 
 /* Whether the wait has to end without its work. */
-static bool interrupted(lt_ctx *c, const lt_work *w, const lt_pulse *pulse) {
-  if (pulse != NULL && lt_pulse_over(pulse))
-    return !lt_fail(c, LT_ERANKS, "%s", pulse->verdict.text);
+static bool interrupted(lt_ctx *c, const lt_work *w, const lt_heartbeat *heartbeat) {
+  if (heartbeat != NULL && lt_heartbeat_is_over(heartbeat))
+    return !lt_fail(c, LT_ERANKS, "%s", heartbeat->verdict.text);
   if (atomic_load_explicit(c->cancel, memory_order_relaxed))
     return !lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_comm_op_name(w->mark.op));
   return w->group->broken &&
@@ -130,7 +131,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
   }
   waiting at = begin_wait(root, blocking(w));
   int64_t idle_since = at.since;
-  for (int idle = 0; w->stage != LT_STAGE_DONE && !interrupted(c, w, root->pulse);) {
+  for (int idle = 0; w->stage != LT_STAGE_DONE && !interrupted(c, w, root->heartbeat);) {
     if (lt_queue_drive(c, root)) {
       idle = 0;
       if (w->stage != LT_STAGE_DONE) tell(&at, blocking(w));
@@ -139,7 +140,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
     if (look_for_stuck(c, w)) continue;
     if (idle++ == 0) idle_since = lt_now_ns();
     int64_t idle_ns = idle % 32 != 0 ? 0 : lt_now_ns() - idle_since;
-    if (idle_ns >= LASTS_NS && !at.lasts) tell_reach(&at, root);
+    if (idle_ns >= LONG_NS && !at.is_long) publish_issued(&at, root);
     rest_after(root, idle_ns);
   }
   end_wait(&at);
@@ -148,8 +149,8 @@ static void wait_for(lt_ctx *c, lt_work *w) {
 
 /* The failure of a work that is done is told at its wait; a verdict says more. */
 static bool settle(lt_ctx *c, const lt_work *w) {
-  const lt_pulse *p = w->group->pulse;
-  bool ranks = w->failed == LT_ERANKS && p != NULL && lt_pulse_over(p);
+  const lt_heartbeat *p = w->group->heartbeat;
+  bool ranks = w->failed == LT_ERANKS && p != NULL && lt_heartbeat_is_over(p);
   if (w->stage == LT_STAGE_DONE && w->failed != LT_OK)
     lt_fail(c, w->failed, "%s", ranks ? p->verdict.text : w->text);
   return lt_ok(c);
@@ -158,7 +159,7 @@ static bool settle(lt_ctx *c, const lt_work *w) {
 bool lt_work_test(lt_ctx *c, lt_work *w) {
   if (!lt_ok(c)) return true;
   if (w->stage != LT_STAGE_DONE) lt_queue_drive(c, w->group->root);
-  if (w->stage != LT_STAGE_DONE) return interrupted(c, w, w->group->root->pulse);
+  if (w->stage != LT_STAGE_DONE) return interrupted(c, w, w->group->root->heartbeat);
   settle(c, w);
   return true;
 }

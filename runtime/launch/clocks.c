@@ -156,24 +156,24 @@ static void look_at(lt_world *w, int waiter, int64_t elapsed) {
   if (n == 0) look_for_stall(w, waiter);
 }
 
-static void refresh_reach(lt_peer *p, const lt_pulse *pulse) {
-  lt_reach reach;
+static void refresh_issued(lt_peer *p, const lt_heartbeat *heartbeat) {
+  lt_issued_list list;
   if (p->left) return;
   p->n_issued = 0;
-  if (!lt_reach_of(pulse, p->state.waiting_since_ns, &reach)) return;
-  p->n_issued = (int)reach.n;
-  memcpy(p->issued, reach.issued, (size_t)reach.n * sizeof *reach.issued);
+  if (!lt_heartbeat_issued(heartbeat, p->state.waiting_since_ns, &list)) return;
+  p->n_issued = (int)list.n;
+  memcpy(p->issued, list.entries, (size_t)list.n * sizeof *list.entries);
 }
 
 /* What ranks do now: forked ones lie open, joined ones told it with their last beat. */
 static void refresh(lt_world *w) {
   lt_watchdog_state(w, &w->peers[0].state);
-  refresh_reach(&w->peers[0], w->pulse);
-  for (int r = 1; r < w->n_peers && w->pulses != NULL; r++) {
+  refresh_issued(&w->peers[0], w->heartbeat);
+  for (int r = 1; r < w->n_peers && w->heartbeats != NULL; r++) {
     lt_peer *p = &w->peers[r];
     if (p->gone || p->left) continue;
-    lt_peer_refresh(p, &w->pulses[r]);
-    refresh_reach(p, &w->pulses[r]);
+    lt_peer_refresh(p, &w->heartbeats[r]);
+    refresh_issued(p, &w->heartbeats[r]);
   }
 }
 
@@ -182,12 +182,12 @@ static void look_for_lost(lt_world *w) {
   for (int r = 1; r < w->n_peers; r++) {
     const lt_peer *p = &w->peers[r];
     if (p->gone || p->bye || p->told || p->silent_ns < timeout) continue;
-    char text[LT_VERDICT_TEXT], doing[512];
-    lt_mark_text(&p->state.mark, r, doing, sizeof doing);
+    char text[LT_VERDICT_TEXT], activity[512];
+    lt_mark_text(&p->state.mark, r, activity, sizeof activity);
     snprintf(text, sizeof text,
              "rank %d (pid %d on %s) is lost: not heard for %.0f s (%s); last known: %s", r,
              w->info.pids[r], w->info.hosts[r], (double)p->silent_ns / LT_SECOND,
-             lt_star_lost(w, &p->link), doing);
+             lt_star_lost(w, &p->link), activity);
     lt_hub_report(w, r, LT_LOST, 1, text);
   }
 }
@@ -201,7 +201,7 @@ static void look(lt_world *w) {
 }
 
 void lt_clocks_hub(lt_world *w, int64_t tick) {
-  if (lt_pulse_over(w->pulse) || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
+  if (lt_heartbeat_is_over(w->heartbeat) || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
   for (int r = 1; r < w->n_peers; r++) w->peers[r].silent_ns += tick;
   if (atomic_load(&w->launch_deadline_ns) != 0) return;
   w->clock_ns += tick;

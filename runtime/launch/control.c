@@ -11,13 +11,13 @@ static const size_t HEAD = offsetof(lt_message, text);
 void lt_message_size(lt_message *m, size_t text_bytes) { m->bytes = (uint32_t)(HEAD + text_bytes); }
 
 /* The last byte of a text is set to 0 where it is received: that of a `seq`, which has it so. */
-void lt_message_reach(lt_message *m, const lt_reach *reach) {
-  size_t bytes = (size_t)reach->n * sizeof *reach->issued;
-  memcpy(m->text, reach->issued, bytes);
+void lt_message_set_issued(lt_message *m, const lt_issued_list *list) {
+  size_t bytes = (size_t)list->n * sizeof *list->entries;
+  memcpy(m->text, list->entries, bytes);
   lt_message_size(m, bytes);
 }
 
-int lt_message_issued(const lt_message *m, lt_issued *issued) {
+int lt_message_get_issued(const lt_message *m, lt_issued *issued) {
   size_t n = (m->bytes - HEAD) / sizeof *issued;
   if (n > LT_ISSUED) n = LT_ISSUED;
   memcpy(issued, m->text, n * sizeof *issued);

@@ -6,7 +6,7 @@
 #ifndef LT_LAUNCH_CONTROL_H
 #define LT_LAUNCH_CONTROL_H
 
-#include "comm/pulse.h"
+#include "comm/heartbeat.h"
 
 typedef enum lt_message_kind {
   LT_SAY_HELLO,     /* leaf, over TCP: its rank, the number of the call, a challenge */
@@ -51,8 +51,8 @@ typedef struct lt_message {
 /* Set `bytes` for `text_bytes` of text. */
 void lt_message_size(lt_message *m, size_t text_bytes);
 /* The same for a text of lt_issued; how many a message has. */
-void lt_message_reach(lt_message *m, const lt_reach *reach);
-int lt_message_issued(const lt_message *m, lt_issued *issued);
+void lt_message_set_issued(lt_message *m, const lt_issued_list *list);
+int lt_message_get_issued(const lt_message *m, lt_issued *issued);
 /* A message with a text that ends in 0. */
 void lt_message_text(lt_message *m, const char *text);
 

@@ -46,11 +46,11 @@ static _Noreturn void joined_end(lt_world *w, int status) {
 
 /* exit() ends one rank alone; in a child it would run what the parent registered, too. */
 static void exit_early(lt_world *w, int status) {
-  char text[LT_VERDICT_TEXT], doing[512];
-  lt_mark mark = lt_watchdog_doing(w);
-  lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
+  char text[LT_VERDICT_TEXT], activity[512];
+  lt_mark mark = lt_watchdog_activity(w);
+  lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
-           w->info.rank, status, w->what, doing);
+           w->info.rank, status, w->what, activity);
   lt_world_report(w, LT_EXITED, w->info.rank, status > 0 ? status : 1, text);
   if (w->info.in_child) child_end(w);
   joined_end(w, status);
@@ -62,12 +62,12 @@ static void on_exit_guard(int status, void *unused) {
   lt_world *w = guarded;
   if (w == NULL) return;
   guarded = NULL;
-  bool over = lt_pulse_over(w->pulse);
+  bool over = lt_heartbeat_is_over(w->heartbeat);
   if (!w->info.in_child && status == 0 && !over && lt_world_leave(w->c, w, NULL, 0)) {
     lt_world_exit(w->c, w, 0);
     return;
   }
-  if (!w->info.in_child && lt_pulse_over(w->pulse)) joined_end(w, status);
+  if (!w->info.in_child && lt_heartbeat_is_over(w->heartbeat)) joined_end(w, status);
   exit_early(w, status);
 }
 
@@ -104,7 +104,7 @@ static void free_world(lt_ctx *c, lt_world *w) {
 
 static void parent_end(lt_ctx *c, lt_world *w) {
   lt_ask_of(w, LT_ASK_BYE);
-  bool failed = lt_pulse_over(w->pulse);
+  bool failed = lt_heartbeat_is_over(w->heartbeat);
   int64_t patience = failed ? UNWIND_MS : FLUSH_MS;
   if (failed && atomic_load(&w->shared->saving) > 0) patience = SAVE_MS;
   lt_children_wait(w, patience * LT_MS);
@@ -115,7 +115,7 @@ static void parent_end(lt_ctx *c, lt_world *w) {
 
 void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
-  if (!lt_pulse_over(w->pulse) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
+  if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
   if (!w->info.forked) {
     lt_ask_of(w, LT_ASK_ACK); /* the process goes on to lt_world_exit */
     return;
@@ -129,7 +129,7 @@ int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
   bool forked = w->info.forked; /* such a world is freed at its end */
   lt_world_end(c, w);
   if (forked) return status;
-  if (lt_pulse_over(w->pulse) || !all_left(w)) {
+  if (lt_heartbeat_is_over(w->heartbeat) || !all_left(w)) {
     if (!w->owns_process) return status_of(w, status);
     joined_end(w, status);
   }
@@ -153,8 +153,8 @@ void lt_world_drop(lt_ctx *c, void *world) {
   } else {
     lt_watchdog_stop(w);
     /* The transport is let go of, not closed: others may not have come to their end. */
-    if (w->pulse != NULL)
-      lt_verdict_set(&w->pulse->verdict, LT_RAISED, -1, 1, "the world was left");
+    if (w->heartbeat != NULL)
+      lt_verdict_set(&w->heartbeat->verdict, LT_RAISED, -1, 1, "the world was left");
   }
   free_world(c, w);
 }

@@ -43,25 +43,25 @@ static void write_text(int folder, int rank, const char *text) {
   close(fd);
 }
 
-static void write_ring(int folder, int rank, const lt_pulse *pulse) {
+static void write_ring(int folder, int rank, const lt_heartbeat *heartbeat) {
   int fd = open_file(folder, "ring.rank%d.jsonl", rank);
   if (fd < 0) return;
-  lt_ring_write(pulse, fd);
+  lt_ring_write(heartbeat, fd);
   close(fd);
 }
 
 void lt_files_write(lt_world *w) {
   if (!w->may_write) return;
-  const char *text = w->pulse->verdict.text;
+  const char *text = w->heartbeat->verdict.text;
   pthread_mutex_lock(&w->folder_mutex);
   int folder = open_folder(w);
   if (folder >= 0) {
     write_text(folder, w->info.rank, text);
-    write_ring(folder, w->info.rank, w->pulse);
+    write_ring(folder, w->info.rank, w->heartbeat);
     /* Dead or stopped children cannot: their rings lie open here. */
-    for (int r = 1; w->pulses != NULL && r < w->n_peers; r++)
-      if ((w->peers[r].gone && !w->peers[r].told) || r == w->pulse->verdict.rank)
-        write_ring(folder, r, &w->pulses[r]);
+    for (int r = 1; w->heartbeats != NULL && r < w->n_peers; r++)
+      if ((w->peers[r].gone && !w->peers[r].told) || r == w->heartbeat->verdict.rank)
+        write_ring(folder, r, &w->heartbeats[r]);
     close(folder);
   }
   pthread_mutex_unlock(&w->folder_mutex);

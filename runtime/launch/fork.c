@@ -13,7 +13,7 @@
 static bool map_memory(lt_ctx *c, lt_world *w) {
   int n = w->info.size;
   if (!lt_world_map(c, w, n, lt_shm_bytes(n))) return false;
-  w->pulses = w->pulse;
+  w->heartbeats = w->heartbeat;
   lt_shm_init(w->segment, w->segment_bytes, n);
   w->shared->pids[0] = (int)getpid();
   return true;
@@ -51,7 +51,7 @@ static int take(int *fd) {
 static bool make_group(lt_ctx *c, lt_world *w) {
   int rank = w->info.rank, n = w->info.size;
   w->info.backend = n > 1 ? "shm" : "self";
-  if (n == 1) return (w->group = lt_group_self(c, w->pulse)) != NULL;
+  if (n == 1) return (w->group = lt_group_self(c, w->heartbeat)) != NULL;
   char text[256] = "no reason given";
   const lt_comm_ops *ops = lt_shm_ops();
   lt_comm_place place = {.rank = rank,
@@ -62,13 +62,13 @@ static bool make_group(lt_ctx *c, lt_world *w) {
                          .memory_bytes = w->segment_bytes};
   lt_comm_link *link = ops->open(lt_comm_host_here(), &place, text, sizeof text);
   if (link == NULL) return lt_fail(c, LT_EIO, "%s: %s", w->what, text);
-  w->group = lt_group_new(c, ops, link, w->pulse, n > lt_core_count());
+  w->group = lt_group_new(c, ops, link, w->heartbeat, n > lt_core_count());
   return w->group != NULL;
 }
 
 /* From here on in each rank: its own end of the channels, its thread, its group. */
 static bool begin(lt_ctx *c, lt_world *w) {
-  w->pulse = &w->pulses[w->info.rank];
+  w->heartbeat = &w->heartbeats[w->info.rank];
   if (!lt_world_wake(c, w) || !lt_world_open(c, w)) return false;
   if (w->info.rank == 0) {
     for (int r = 1; r < w->info.size; r++) {

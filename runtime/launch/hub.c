@@ -24,7 +24,7 @@ static bool is_graver(const lt_message *best, int rank, lt_verdict_class class) 
 }
 
 void lt_hub_report(lt_world *w, int rank, lt_verdict_class class, int status, const char *text) {
-  if (lt_pulse_over(w->pulse)) return;
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
   if (!w->collecting) w->collect_ns = w->now_ns;
   if (!w->collecting) w->decide_ns = w->now_ns + (int64_t)COLLECT_MS * LT_MS;
   if (class == LT_INTERRUPTED && w->collecting && w->best.class == class) {
@@ -59,7 +59,7 @@ void lt_hub_left(lt_world *w, int rank, const lt_message *m) {
   if (p->left) return;
   p->left = true;
   p->state.mark = m->state.mark;
-  p->n_issued = lt_message_issued(m, p->issued);
+  p->n_issued = lt_message_get_issued(m, p->issued);
   if (all_left(w)) {
     tell(w, LT_SAY_ALL_LEFT);
     lt_news_tell(w, LT_NEWS_ALL_LEFT);
@@ -84,7 +84,7 @@ static void hear_beat(lt_world *w, lt_peer *p, const lt_message *m) {
   bool same = p->n_issued > 0 && p->state.waiting_since_ns == m->state.waiting_since_ns;
   p->state = m->state;
   if (p->left) return;
-  p->n_issued = lt_message_issued(m, p->issued);
+  p->n_issued = lt_message_get_issued(m, p->issued);
   if (p->n_issued > 0 && !same) w->look = true;
 }
 
@@ -110,12 +110,12 @@ void lt_hub_gone(lt_world *w, int rank, int status, const char *how) {
   lt_peer *p = &w->peers[rank];
   if (p->gone) return;
   p->gone = true;
-  if (lt_pulse_over(w->pulse)) lt_hub_acked(w, rank);
+  if (lt_heartbeat_is_over(w->heartbeat)) lt_hub_acked(w, rank);
   if (p->bye || p->told || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
-  char text[LT_VERDICT_TEXT], doing[512];
-  if (w->pulses != NULL) lt_peer_refresh(p, &w->pulses[rank]);
-  lt_mark_text(&p->state.mark, rank, doing, sizeof doing);
-  snprintf(text, sizeof text, "rank %d %s; last known: %s", rank, how, doing);
+  char text[LT_VERDICT_TEXT], activity[512];
+  if (w->heartbeats != NULL) lt_peer_refresh(p, &w->heartbeats[rank]);
+  lt_mark_text(&p->state.mark, rank, activity, sizeof activity);
+  snprintf(text, sizeof text, "rank %d %s; last known: %s", rank, how, activity);
   lt_hub_report(w, rank, LT_EXITED, status, text);
 }
 

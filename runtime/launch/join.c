@@ -200,7 +200,7 @@ static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_p
   if (!open_link(c, w, ops, place, &link)) return false;
   w->info.backend = ops->name;
   w->star = lt_star_new(c);
-  w->group = lt_group_new(c, ops, link, w->pulse, true);
+  w->group = lt_group_new(c, ops, link, w->heartbeat, true);
   if (!lt_ok(c) || !lt_watchdog_start(c, w) || !meet(c, w, o)) return false;
   lt_group_begin(w->group);
   atomic_store(&w->launch_deadline_ns, 0);
@@ -219,7 +219,8 @@ lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *
   lt_world *w = lt_world_new(c, o);
   if (w == NULL) return NULL;
   if (join(c, w, ops, place, o)) return w;
-  if (w->pulse != NULL) lt_verdict_set(&w->pulse->verdict, LT_RAISED, -1, 1, c->failure.text);
+  if (w->heartbeat != NULL)
+    lt_verdict_set(&w->heartbeat->verdict, LT_RAISED, -1, 1, c->failure.text);
   lt_world_drop(c, w);
   return NULL;
 }

@@ -53,13 +53,13 @@ typedef struct lt_world_info {
 } lt_world_info;
 const lt_world_info *lt_world_describe(const lt_world *w);
 lt_group *lt_world_group(lt_world *w);
-lt_pulse *lt_world_pulse(lt_world *w);
+lt_heartbeat *lt_world_heartbeat(lt_world *w);
 const lt_verdict *lt_world_verdict(const lt_world *w); /* NULL: all is well, or no world */
 void lt_world_set_timeout(lt_world *w, double seconds);
 void lt_world_set_folder(lt_world *w, const char *folder);
 
 /* What the main thread does, for tables of others: a hook and a line of the script. Cheap. */
-void lt_world_doing(lt_world *w, const char *hook, const char *file, int line);
+void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int line);
 
 /* Declared spans: no late clock for this rank while one is open. `saving`: it moves bytes to disk,
    and an unwinding rank has 30 s for it. */

@@ -7,7 +7,7 @@
 
 /* Judge alone: rank 0 is not there to do it. */
 static void judge(lt_world *w, lt_verdict_class class, int status, const char *text) {
-  if (lt_pulse_over(w->pulse)) return;
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
   w->out =
       (lt_message){.kind = LT_SAY_VERDICT, .class = (uint8_t) class, .rank = 0, .status = status};
   lt_message_text(&w->out, text);
@@ -17,10 +17,10 @@ static void judge(lt_world *w, lt_verdict_class class, int status, const char *t
 }
 
 static void judge_hub(lt_world *w, lt_verdict_class class, const char *what) {
-  char text[LT_VERDICT_TEXT], doing[512];
-  lt_mark mark = lt_watchdog_doing(w);
-  lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
-  snprintf(text, sizeof text, "rank 0 %s; %s", what, doing);
+  char text[LT_VERDICT_TEXT], activity[512];
+  lt_mark mark = lt_watchdog_activity(w);
+  lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
+  snprintf(text, sizeof text, "rank 0 %s; %s", what, activity);
   judge(w, class, 1, text);
 }
 

@@ -129,7 +129,7 @@ static void adopt(lt_world *w, stranger *who) {
   if ((news & LT_NEWS_READY) != 0) say_to(w, p, LT_SAY_READY);
   if (w->alert) say_to(w, p, LT_SAY_ALERT);
   if ((news & LT_NEWS_ALL_LEFT) != 0) say_to(w, p, LT_SAY_ALL_LEFT);
-  if (lt_pulse_over(w->pulse)) lt_channel_send(&p->link, &w->best);
+  if (lt_heartbeat_is_over(w->heartbeat)) lt_channel_send(&p->link, &w->best);
   if ((news & LT_NEWS_ALL_ACK) != 0) say_to(w, p, LT_SAY_ALL_ACK);
 }
 

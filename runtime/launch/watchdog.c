@@ -20,13 +20,13 @@ static bool is_hub(const lt_world *w) { return w->info.rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The parts are read one by one: a wait that ended meanwhile is none. */
-void lt_pulse_state(const lt_pulse *p, lt_state *s) {
+void lt_heartbeat_state(const lt_heartbeat *p, lt_state *s) {
   memset(s, 0, sizeof *s);
   s->lowest = -1;
   int64_t since = atomic_load(&p->waiting_since_ns);
   for (int i = 0; i < LT_COMM_MAX_RANKS / 64; i++)
     s->waiting_for[i] = atomic_load(&p->waiting_for[i]);
-  s->mark = lt_pulse_doing(p);
+  s->mark = lt_heartbeat_activity(p);
   s->progress = atomic_load(&p->progress);
   s->declared = atomic_load(&p->declared);
   if (atomic_load(&p->waiting_since_ns) == since) s->waiting_since_ns = since;
@@ -43,8 +43,8 @@ static void set_place(lt_mark *m, char *place) {
 }
 
 /* The line of the script that its last operation noted. */
-lt_mark lt_watchdog_doing(const lt_world *w) {
-  lt_mark m = lt_pulse_doing(w->pulse);
+lt_mark lt_watchdog_activity(const lt_world *w) {
+  lt_mark m = lt_heartbeat_activity(w->heartbeat);
   uint32_t line = __atomic_load_n(&w->c->line, __ATOMIC_RELAXED);
   char place[160];
   if (m.kind != LT_MARK_RUNNING || line == 0) return m;
@@ -53,16 +53,16 @@ lt_mark lt_watchdog_doing(const lt_world *w) {
   return m;
 }
 
-void lt_peer_refresh(lt_peer *p, const lt_pulse *pulse) {
+void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat) {
   lt_mark told = p->state.mark, *now = &p->state.mark;
-  lt_pulse_state(pulse, &p->state);
+  lt_heartbeat_state(heartbeat, &p->state);
   bool same = now->kind == LT_MARK_RUNNING && told.kind == LT_MARK_RUNNING;
   if (same && told.status == LT_LINE_PASSED && strcmp(told.hook, now->hook) == 0) *now = told;
 }
 
 void lt_watchdog_state(lt_world *w, lt_state *s) {
-  lt_pulse_state(w->pulse, s);
-  if (s->mark.kind == LT_MARK_RUNNING) s->mark = lt_watchdog_doing(w);
+  lt_heartbeat_state(w->heartbeat, s);
+  if (s->mark.kind == LT_MARK_RUNNING) s->mark = lt_watchdog_activity(w);
   s->saving = atomic_load(&w->saving);
   for (int r = w->n_peers - 1; r > 0; r--)
     if (!w->peers[r].gone && lt_peer_is_heard(&w->peers[r])) s->lowest = r;
@@ -75,7 +75,7 @@ int64_t lt_watchdog_lost_ns(const lt_world *w) {
 
 void lt_watchdog_speak(lt_world *w) {
   if (w->err_fd < 0 || !lt_world_may_speak(w)) return;
-  lt_watchdog_print(w, w->pulse->verdict.text);
+  lt_watchdog_print(w, w->heartbeat->verdict.text);
 }
 
 /* One write, so that lines of others do not cut it. */
@@ -90,8 +90,8 @@ void lt_watchdog_print(lt_world *w, const char *text) {
 
 void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int status,
                          const char *text) {
-  if (lt_pulse_over(w->pulse)) return;
-  lt_verdict_set(&w->pulse->verdict, class, rank, status, text);
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
+  lt_verdict_set(&w->heartbeat->verdict, class, rank, status, text);
   w->unwinding_ns = 0;
   w->fallback_ns = 0;
   w->signalled_ns = w->now_ns;
@@ -119,11 +119,11 @@ static void tell_failure(lt_world *w, const lt_message *m) {
 
 /* The main thread may be anywhere, in C too: it is not asked. */
 static void answer_interrupt(lt_world *w) {
-  char text[LT_VERDICT_TEXT], doing[512];
+  char text[LT_VERDICT_TEXT], activity[512];
   int number = atomic_load(&w->interrupt);
-  lt_mark mark = lt_watchdog_doing(w);
-  lt_mark_text(&mark, w->info.rank, doing, sizeof doing);
-  snprintf(text, sizeof text, "interrupted: %s", doing);
+  lt_mark mark = lt_watchdog_activity(w);
+  lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
+  snprintf(text, sizeof text, "interrupted: %s", activity);
   w->notice = (lt_message){.kind = LT_SAY_REPORT,
                            .class = LT_INTERRUPTED,
                            .rank = w->info.rank,
@@ -158,9 +158,10 @@ static void beat(lt_world *w) {
   w->beat_ns = w->now_ns + (w->alert ? (int64_t)ALERT_MS * LT_MS : LT_SECOND);
   w->out = (lt_message){.kind = LT_SAY_BEAT, .rank = w->info.rank};
   lt_watchdog_state(w, &w->out.state);
-  lt_reach reach = {0};
-  if (!is_hub(w) && !lt_reach_of(w->pulse, w->out.state.waiting_since_ns, &reach)) reach.n = 0;
-  lt_message_reach(&w->out, &reach);
+  lt_issued_list list = {0};
+  if (!is_hub(w) && !lt_heartbeat_issued(w->heartbeat, w->out.state.waiting_since_ns, &list))
+    list.n = 0;
+  lt_message_set_issued(&w->out, &list);
   for (int r = 0; r < w->n_peers; r++)
     if (!lt_channel_is_full(&w->peers[r].link)) lt_channel_send(&w->peers[r].link, &w->out);
 }
@@ -195,7 +196,7 @@ static void wait_stuck(lt_world *w) {
 /* After a verdict: a main thread that does not come back in time ends with its process, where that
    is ours. Saves may take longer. */
 static void unwinding(lt_world *w, int64_t tick) {
-  if (!lt_pulse_over(w->pulse)) return;
+  if (!lt_heartbeat_is_over(w->heartbeat)) return;
   if ((w->asks_done & (LT_ASK_BYE | LT_ASK_ACK)) != 0 && !w->stuck) return;
   w->unwinding_ns += tick;
   bool orphan = w->info.in_child && w->peers[0].gone;
@@ -213,11 +214,11 @@ static void unwinding(lt_world *w, int64_t tick) {
 
 void lt_watchdog_exit(lt_world *w) {
   bool parent = w->info.forked && !w->info.in_child;
-  bool first = is_hub(w) || w->peers[0].gone || w->pulse->verdict.rank == 0;
+  bool first = is_hub(w) || w->peers[0].gone || w->heartbeat->verdict.rank == 0;
   if (first) lt_watchdog_speak(w);
   for (int r = 1; parent && r < w->n_peers; r++) lt_children_kill(w, r);
   lt_daemons_end(w);
-  _exit(w->pulse->verdict.status);
+  _exit(w->heartbeat->verdict.status);
 }
 
 /* Coming together, and closing in order, have limits of their own, without anybody to talk to. */
@@ -264,14 +265,15 @@ static int patience_ms(const lt_world *w) {
   int64_t until = w->beat_ns;
   if (w->collecting) until = least(until, w->decide_ns);
   if (w->fallback_ns != 0) until = least(until, w->fallback_ns);
-  if (lt_pulse_over(w->pulse) || w->star != NULL) until = least(until, w->now_ns + 100 * LT_MS);
+  if (lt_heartbeat_is_over(w->heartbeat) || w->star != NULL)
+    until = least(until, w->now_ns + 100 * LT_MS);
   int64_t ms = (until - w->now_ns + LT_MS - 1) / LT_MS;
   return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
 }
 
 static void turn(lt_world *w, int64_t tick) {
   answer(w);
-  if (atomic_exchange(&w->lasts, false)) {
+  if (atomic_exchange(&w->waits_long, false)) {
     w->look = true;
     if (!is_hub(w)) w->beat_ns = w->now_ns;
   }

@@ -65,7 +65,7 @@ static void write_plain(char *to, size_t size, const char *text) {
 }
 
 void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text) {
-  if (lt_pulse_over(w->pulse)) return;
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
   char plain[LT_VERDICT_TEXT];
   write_plain(plain, sizeof plain, text);
   w->report =
@@ -74,7 +74,8 @@ void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, 
   lt_ask_of(w, LT_ASK_REPORT);
   int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
   lt_news_wait(w, LT_NEWS_VERDICT, patience * LT_SECOND, false);
-  if (!lt_pulse_over(w->pulse)) lt_verdict_set(&w->pulse->verdict, class, rank, status, plain);
+  if (!lt_heartbeat_is_over(w->heartbeat))
+    lt_verdict_set(&w->heartbeat->verdict, class, rank, status, plain);
 }
 
 /* The disagreement that comm/ found: no rank alone is to blame. */
@@ -82,9 +83,9 @@ static void report(void *ud, lt_verdict_class class, const char *text) {
   lt_world_report(ud, class, -1, 1, text);
 }
 
-static void lasts(void *ud) {
+static void on_long_wait(void *ud) {
   lt_world *w = ud;
-  atomic_store(&w->lasts, true);
+  atomic_store(&w->waits_long, true);
   wake_watchdog(w);
 }
 
@@ -152,8 +153,9 @@ lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
 static size_t pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 /* Anonymous, so that nothing is left behind however the ranks end. */
-bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes) {
-  size_t front = pages(sizeof *w->shared), middle = pages((size_t)n_pulses * sizeof *w->pulse);
+bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes) {
+  size_t front = pages(sizeof *w->shared),
+         middle = pages((size_t)n_heartbeats * sizeof *w->heartbeat);
   w->segment_bytes = pages(segment_bytes);
   w->shared_bytes = front + middle + w->segment_bytes;
   void *memory = mmap(NULL, w->shared_bytes, PROT_READ | PROT_WRITE,
@@ -163,16 +165,16 @@ bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes) {
                    w->shared_bytes, w->info.size, strerror(errno));
   w->shared = memory;
   w->info.pids = w->shared->pids;
-  w->pulse = (lt_pulse *)((char *)memory + front);
+  w->heartbeat = (lt_heartbeat *)((char *)memory + front);
   w->segment = (char *)memory + front + middle;
   return true;
 }
 
 bool lt_world_wake(lt_ctx *c, lt_world *w) {
   w->main = pthread_self();
-  w->pulse->report = report;
-  w->pulse->lasts = lasts;
-  w->pulse->ud = w;
+  w->heartbeat->report = report;
+  w->heartbeat->on_long_wait = on_long_wait;
+  w->heartbeat->ud = w;
   w->n_polls = 1;
   w->polls = lt_alloc(c, sizeof *w->polls);
   w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -183,8 +185,8 @@ bool lt_world_wake(lt_ctx *c, lt_world *w) {
 
 bool lt_world_open(lt_ctx *c, lt_world *w) {
   int n = w->info.rank == 0 ? w->info.size : 1;
-  w->pulse->rank = w->info.rank;
-  w->pulse->size = w->info.size;
+  w->heartbeat->rank = w->info.rank;
+  w->heartbeat->size = w->info.size;
   w->n_peers = n;
   w->peers = lt_alloc(c, (size_t)n * sizeof *w->peers);
   lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
@@ -194,7 +196,7 @@ bool lt_world_open(lt_ctx *c, lt_world *w) {
   w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
   w->kept = lt_alloc(c, (size_t)n * sizeof *w->kept);
   for (int r = 0; r < n && w->peers != NULL; r++) w->peers[r].link.fd = w->peers[r].pidfd = -1;
-  lt_world_doing(w, NULL, NULL, 0); /* until it says more */
+  lt_world_set_activity(w, NULL, NULL, 0); /* until it says more */
   return lt_ok(c);
 }
 
@@ -266,10 +268,10 @@ bool lt_news_wait(lt_world *w, uint32_t news, int64_t ns, bool interrupts) {
 lt_world *lt_world_current(const lt_ctx *c) { return c->root->slot[LT_SLOT_LAUNCH]; }
 const lt_world_info *lt_world_describe(const lt_world *w) { return &w->info; }
 lt_group *lt_world_group(lt_world *w) { return w->group; }
-lt_pulse *lt_world_pulse(lt_world *w) { return w->pulse; }
+lt_heartbeat *lt_world_heartbeat(lt_world *w) { return w->heartbeat; }
 
 const lt_verdict *lt_world_verdict(const lt_world *w) {
-  return w != NULL && lt_pulse_over(w->pulse) ? &w->pulse->verdict : NULL;
+  return w != NULL && lt_heartbeat_is_over(w->heartbeat) ? &w->heartbeat->verdict : NULL;
 }
 
 void lt_world_set_timeout(lt_world *w, double seconds) {
@@ -301,21 +303,21 @@ lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int
   return m;
 }
 
-void lt_world_doing(lt_world *w, const char *hook, const char *file, int line) {
+void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int line) {
   lt_mark m = lt_world_mark(LT_MARK_RUNNING, hook, file, line);
-  lt_pulse_do(w->pulse, &m);
+  lt_heartbeat_set_activity(w->heartbeat, &m);
 }
 
 void lt_world_span(lt_world *w, bool open, bool saving) {
-  atomic_fetch_add(&w->pulse->declared, open ? 1 : -1);
+  atomic_fetch_add(&w->heartbeat->declared, open ? 1 : -1);
   if (!saving) return;
   atomic_fetch_add(&w->saving, open ? 1 : -1);
   atomic_fetch_add(&w->shared->saving, open ? 1 : -1);
 }
 
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
-  if (lt_pulse_over(w->pulse)) return;
-  if (file != NULL) lt_world_doing(w, NULL, file, line);
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
+  if (file != NULL) lt_world_set_activity(w, NULL, file, line);
   char said[LT_VERDICT_TEXT];
   snprintf(said, sizeof said, "rank %d: %s", w->info.rank, text);
   lt_world_report(w, LT_RAISED, w->info.rank, 1, said);
@@ -333,11 +335,12 @@ void lt_world_stop(lt_world *w, const char *text, int status) {
 bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
   if ((atomic_load(&w->asks) & LT_ASK_LEFT) == 0) {
     lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
-    lt_pulse_do(w->pulse, &m);
+    lt_heartbeat_set_activity(w->heartbeat, &m);
     w->left = (lt_message){.kind = LT_SAY_LEFT, .rank = w->info.rank, .state.mark = m};
-    lt_reach reach; /* peers that still wait in what is complete need nothing more of this rank */
-    lt_group_reach(w->group, true, &reach);
-    lt_message_reach(&w->left, &reach);
+    lt_issued_list
+        list; /* peers that still wait in what is complete need nothing more of this rank */
+    lt_group_issued(w->group, true, &list);
+    lt_message_set_issued(&w->left, &list);
     lt_ask_of(w, LT_ASK_LEFT);
   }
   lt_news_wait(w, LT_NEWS_ALL_LEFT | LT_NEWS_VERDICT, -1, true);

@@ -38,8 +38,8 @@ typedef enum lt_news {
   LT_NEWS_VERDICT = 8
 } lt_news;
 
-/* Memory that forked ranks share, in front of the segment of comm/: pulses are there so that rank 0
-   can tell what a killed rank did last. */
+/* Memory that forked ranks share, in front of the segment of comm/: heartbeats are there so that
+   rank 0 can tell what a killed rank did last. */
 typedef struct lt_shared {
   _Atomic uint32_t spoken; /* somebody has told the failure */
   _Atomic int32_t saving;  /* open spans of all ranks that move bytes to disk */
@@ -76,7 +76,7 @@ struct lt_world {
   lt_world_info info;
   lt_ctx *c;
   lt_group *group;
-  lt_pulse *pulse;
+  lt_heartbeat *heartbeat;
   char what[LT_MARK_HOOK];
   int first_rank;        /* before the transport says it: the launcher's word, -1: none */
   char host[64];
@@ -87,7 +87,7 @@ struct lt_world {
   size_t shared_bytes;
   void *segment; /* comm/'s part of it */
   size_t segment_bytes;
-  lt_pulse *pulses;       /* [size] of forked ranks, in the mapping; else NULL */
+  lt_heartbeat *heartbeats; /* [size] of forked ranks, in the mapping; else NULL */
   int *pairs;             /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
   const char **hosts;     /* [size] */
   char (*host_names)[64]; /* [size] of joined ranks */
@@ -112,7 +112,7 @@ struct lt_world {
   bool names_folder; /* nobody gave one: it is to be ours alone */
   bool may_write;
   lt_message report, left;
-  _Atomic bool lasts;        /* the main thread's wait does, and rank 0 is to hear it */
+  _Atomic bool waits_long;   /* the main thread's wait does, and rank 0 is to hear it */
   _Atomic int32_t interrupt; /* the signal that asked for the end */
 
   /* The watchdog's own. */
@@ -146,8 +146,8 @@ bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);
 /* The folder of failures by default, ./ltrain_failure_<id>: nobody can guess its name. */
 uint64_t lt_world_random_id(void);
 void lt_world_name_job(lt_world *w, uint64_t id);
-/* Memory for `shared`, pulses and comm/'s segment. */
-bool lt_world_map(lt_ctx *c, lt_world *w, int n_pulses, size_t segment_bytes);
+/* Memory for `shared`, heartbeats and comm/'s segment. */
+bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes);
 /* What each rank needs for itself (after a fork, in each): what its watchdog cannot do without;
    then peers, once the size is known. */
 bool lt_world_wake(lt_ctx *c, lt_world *w);
@@ -174,12 +174,12 @@ void lt_watchdog_stop(lt_world *w);
 /* This rank's verdict, unless it has one: for the main thread, files, peers. */
 void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int status,
                          const char *text);
-void lt_pulse_state(const lt_pulse *p, lt_state *s);
+void lt_heartbeat_state(const lt_heartbeat *p, lt_state *s);
 void lt_watchdog_state(lt_world *w, lt_state *s);
 /* What this rank does, with the last line of the script that is known. */
-lt_mark lt_watchdog_doing(const lt_world *w);
-/* The state of a forked rank, whose pulse lies open; lines are known from its beats. */
-void lt_peer_refresh(lt_peer *p, const lt_pulse *pulse);
+lt_mark lt_watchdog_activity(const lt_world *w);
+/* The state of a forked rank, whose heartbeat lies open; lines are known from its beats. */
+void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat);
 /* How long a rank may be silent: `timeout`, or what tells silence from the pause between beats. */
 int64_t lt_watchdog_lost_ns(const lt_world *w);
 void lt_watchdog_receive(lt_world *w, int peer);

@@ -35,7 +35,7 @@ static times of(double *us, int n) {
 typedef struct bench {
   lt_ctx *c;
   lt_group *g;
-  lt_pulse *pulse;
+  lt_heartbeat *heartbeat;
 } bench;
 
 static void run(bench *b, lt_work *w) {
@@ -100,15 +100,15 @@ static void parts_of_a_call(bench *b) {
   lt_mark mark = {.kind = LT_MARK_CALL};
   int64_t start = lt_now_ns();
   for (int k = 0; k < N; k++) {
-    uint64_t number = lt_ring_issue(b->pulse, &mark, 4);
-    lt_ring_arrived(b->pulse, number);
-    lt_ring_done(b->pulse, number, 4);
+    uint64_t number = lt_ring_issue(b->heartbeat, &mark, 4);
+    lt_ring_arrived(b->heartbeat, number);
+    lt_ring_done(b->heartbeat, number, 4);
   }
   printf("a record in the ring, with its three times: %.0f ns\n",
          (double)(lt_now_ns() - start) / N);
-  lt_group *self = lt_group_self(b->c, b->pulse);
+  lt_group *self = lt_group_self(b->c, b->heartbeat);
   lt_tensor *t = lt_tensor_empty(b->c, LT_CPU_DEVICE, LT_F32, 0, NULL);
-  bench alone = {b->c, self, b->pulse};
+  bench alone = {b->c, self, b->heartbeat};
   start = lt_now_ns();
   for (int k = 0; k < N; k++)
     run(&alone, lt_comm_all_reduce(b->c, self, t, t, LT_COMM_SUM, (lt_origin){0}));
@@ -140,17 +140,18 @@ static void measure(bench *b, int rank, int ranks) {
 }
 
 static void rank_main(void *memory, size_t bytes, int rank, int ranks) {
-  bench b = {.c = lt_ctx_new(lt_registry_here(), NULL), .pulse = calloc(1, sizeof(lt_pulse))};
+  bench b = {.c = lt_ctx_new(lt_registry_here(), NULL),
+             .heartbeat = calloc(1, sizeof(lt_heartbeat))};
   char text[LT_COMM_TEXT] = "";
   lt_comm_place place = {.rank = rank, .size = ranks, .memory = memory, .memory_bytes = bytes};
   lt_comm_link *link = lt_shm_ops()->open(lt_comm_host_here(), &place, text, sizeof text);
   b.c->threads = 1;
-  b.g = lt_group_new(b.c, lt_shm_ops(), link, b.pulse, ranks > sysconf(_SC_NPROCESSORS_ONLN));
+  b.g = lt_group_new(b.c, lt_shm_ops(), link, b.heartbeat, ranks > sysconf(_SC_NPROCESSORS_ONLN));
   measure(&b, rank, ranks);
   lt_group_close(b.c, b.g);
   lt_group_release(b.c, b.g);
   lt_ctx_release(b.c);
-  free(b.pulse);
+  free(b.heartbeat);
 }
 
 static void fork_ranks(int ranks) {

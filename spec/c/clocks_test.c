@@ -19,7 +19,7 @@ static void a_stopped_rank_is_lost_and_killed(void **state) {
 
 static void dawdle(lt_ctx *c, lt_world *w) {
   if (rank_of(w) == 1)
-    while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(10);
+    while (!lt_heartbeat_is_over(lt_world_heartbeat(w))) pause_ms(10);
   else
     stay(c, w);
 }
@@ -112,7 +112,7 @@ static void a_job_that_is_stopped_for_long_goes_on(void **state) {
 /* A save takes longer than a rank has to unwind. */
 static void save_on(lt_world *w) {
   lt_world_span(w, true, true);
-  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+  while (!lt_heartbeat_is_over(lt_world_heartbeat(w))) pause_ms(1);
   pause_ms(4000);
   dprintf(1, "saved\n");
   lt_world_span(w, false, true);
@@ -123,7 +123,7 @@ static void saving(void) {
   CHECK(sum(c, w, 1) == 3);
   if (rank_of(w) == 2) lt_world_raise(w, "boom", NULL, 0);
   if (rank_of(w) == 1) save_on(w);
-  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+  while (!lt_heartbeat_is_over(lt_world_heartbeat(w))) pause_ms(1);
   lt_world_end(c, w);
 }
 

@@ -1,4 +1,4 @@
-/* spec/c/comm_test.c: marks, tables, rings, pulses, and the group of one. */
+/* spec/c/comm_test.c: marks, tables, rings, heartbeats, and the group of one. */
 #include "comm_test.h"
 
 #include <time.h>
@@ -197,21 +197,21 @@ static void fingerprints_see_what_must_agree(void **state) {
 
 static void verdicts_are_set_once(void **state) {
   (void)state;
-  lt_pulse *p = calloc(1, sizeof *p);
-  assert_false(lt_pulse_over(p));
+  lt_heartbeat *p = calloc(1, sizeof *p);
+  assert_false(lt_heartbeat_is_over(p));
   lt_verdict_set(&p->verdict, LT_LATE, 3, 1, "first");
   lt_verdict_set(&p->verdict, LT_RAISED, 4, 2, "second");
-  assert_true(lt_pulse_over(p));
+  assert_true(lt_heartbeat_is_over(p));
   assert_string_equal(p->verdict.text, "first");
   assert_int_equal(p->verdict.rank, 3);
   free(p);
 }
 
 static void *says_much(void *argument) {
-  lt_pulse *p = argument;
+  lt_heartbeat *p = argument;
   for (uint64_t k = 1; k <= 20000; k++) {
     lt_mark m = {.hash = k, .seq = k, .line = (int32_t)k, .size = {(int64_t)k, 0, 0, (int64_t)k}};
-    lt_pulse_do(p, &m);
+    lt_heartbeat_set_activity(p, &m);
     for (volatile int i = 0; i < 300; i++) continue; /* no script is faster than that */
   }
   return NULL;
@@ -219,11 +219,11 @@ static void *says_much(void *argument) {
 
 static void what_a_rank_does_is_never_torn(void **state) {
   (void)state;
-  lt_pulse *p = calloc(1, sizeof *p);
+  lt_heartbeat *p = calloc(1, sizeof *p);
   pthread_t thread;
   pthread_create(&thread, NULL, says_much, p);
   for (uint64_t last = 0; last < 20000;) {
-    lt_mark m = lt_pulse_doing(p);
+    lt_mark m = lt_heartbeat_activity(p);
     if (m.hash != m.seq || m.size[0] != (int64_t)m.seq || m.size[3] != m.size[0] ||
         m.line != (int32_t)m.seq || m.seq < last)
       fail_msg("torn at %d", (int)m.seq);
@@ -244,7 +244,7 @@ static char *text_of(FILE *f) {
 
 static void rings_keep_the_last_thousand(void **state) {
   (void)state;
-  lt_pulse *p = calloc(1, sizeof *p);
+  lt_heartbeat *p = calloc(1, sizeof *p);
   p->rank = 3;
   for (int k = 1; k <= 1500; k++) {
     lt_plan plan = plan_of(LT_COMM_BROADCAST);

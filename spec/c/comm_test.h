@@ -1,5 +1,5 @@
-/* spec/c/comm_test.h: N ranks as N threads over one segment of memory, each with a ctx and a pulse
-   of its own. Included after the system headers that cmocka wants.
+/* spec/c/comm_test.h: N ranks as N threads over one segment of memory, each with a ctx and a
+   heartbeat of its own. Included after the system headers that cmocka wants.
 
    A rank's function must not use cmocka's assertions (they jump out of the wrong thread): it calls
    CHECK, and the test fails with the first line that did not hold. */
@@ -32,7 +32,7 @@ typedef struct rank {
   ranks *all;
   int rank, size;
   lt_ctx *c;
-  lt_pulse *pulse;
+  lt_heartbeat *heartbeat;
   lt_group *g;
   uint64_t random;
 } rank;
@@ -45,7 +45,7 @@ struct ranks {
   void *memory;
   size_t bytes;
   int64_t chunk; /* 0: as it is */
-  lt_pulse *pulse[MOST_RANKS];
+  lt_heartbeat *heartbeat[MOST_RANKS];
   atomic_int reports;    /* disagreements told so far */
   atomic_bool cancel[1]; /* for ranks that point their ctx here */
   pthread_mutex_t mutex;
@@ -68,7 +68,8 @@ __attribute__((format(printf, 2, 3))) static inline void wrong(rank *r, const ch
 static inline void report_to_all(void *ud, lt_verdict_class class, const char *text) {
   ranks *all = ud;
   atomic_fetch_add(&all->reports, 1);
-  for (int k = 0; k < all->size; k++) lt_verdict_set(&all->pulse[k]->verdict, class, -1, 1, text);
+  for (int k = 0; k < all->size; k++)
+    lt_verdict_set(&all->heartbeat[k]->verdict, class, -1, 1, text);
 }
 
 static inline uint64_t rank_random(rank *r) {
@@ -87,13 +88,13 @@ static inline void *rank_main(void *argument) {
   ranks *all = r->all;
   char text[LT_COMM_TEXT] = "";
   r->c = lt_ctx_new(lt_registry_here(), NULL);
-  r->pulse = all->pulse[r->rank];
+  r->heartbeat = all->heartbeat[r->rank];
   lt_comm_place place = {
       .rank = r->rank, .size = r->size, .memory = all->memory, .memory_bytes = all->bytes};
   lt_comm_link *link = lt_shm_ops()->open(lt_comm_host_here(), &place, text, sizeof text);
   if (CHECK(r, link != NULL)) {
     bool crowded = r->size > sysconf(_SC_NPROCESSORS_ONLN) && all->seed % 3 != 2;
-    r->g = lt_group_new(r->c, lt_shm_ops(), link, r->pulse, crowded);
+    r->g = lt_group_new(r->c, lt_shm_ops(), link, r->heartbeat, crowded);
     if (all->chunk > 0) lt_group_set_chunk(r->g, all->chunk);
     lt_frame frame = lt_frame_open(r->c);
     all->fn(r);
@@ -128,16 +129,17 @@ static inline void run_ranks_with(int size, int64_t chunk, void (*fn)(rank *r), 
   pthread_t thread[MOST_RANKS];
   rank r[MOST_RANKS];
   for (int k = 0; k < size; k++) {
-    all.pulse[k] = calloc(1, sizeof(lt_pulse));
-    assert_non_null(all.pulse[k]);
-    *all.pulse[k] = (lt_pulse){.rank = k, .size = size, .report = report_to_all, .ud = &all};
+    all.heartbeat[k] = calloc(1, sizeof(lt_heartbeat));
+    assert_non_null(all.heartbeat[k]);
+    *all.heartbeat[k] =
+        (lt_heartbeat){.rank = k, .size = size, .report = report_to_all, .ud = &all};
   }
   for (int k = 0; k < size; k++) {
     r[k] = (rank){.all = &all, .rank = k, .size = size, .random = seed * 1000 + (uint64_t)k};
     assert_int_equal(pthread_create(&thread[k], NULL, rank_main, &r[k]), 0);
   }
   for (int k = 0; k < size; k++) pthread_join(thread[k], NULL);
-  for (int k = 0; k < size; k++) free(all.pulse[k]);
+  for (int k = 0; k < size; k++) free(all.heartbeat[k]);
   pthread_barrier_destroy(&all.ends);
   munmap(all.memory, all.bytes);
   if (all.wrong[0] != 0) fail_msg("%d ranks, seed %d: %s", size, (int)seed, all.wrong);

@@ -59,7 +59,7 @@ static inline void expect_verdict(int ranks, double timeout, void (*other)(lt_ct
   lt_world *w = begin(c, ranks, timeout);
   CHECK(sum(c, w, 1) == ranks);
   if (rank_of(w) > 0) {
-    lt_world_doing(w, "training_step", "model.lua", 12);
+    lt_world_set_activity(w, "training_step", "model.lua", 12);
     other(c, w);
     lt_world_end(c, w);
   }

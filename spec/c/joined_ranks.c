@@ -68,7 +68,7 @@ static void run_kill_first(void) {
 }
 
 static void run_exit_5(void) {
-  lt_world_doing(w, "training_step", "model.lua", 12);
+  lt_world_set_activity(w, "training_step", "model.lua", 12);
   if (rank == 1) exit(5);
   for (;;) check(sum(c, w, 1) > 0);
 }

@@ -51,7 +51,7 @@ static void parent_and(void (*fate)(pid_t parent), void (*work)(lt_ctx *, lt_wor
 /* The parent does not come to where its children wait. */
 static void stay_on(lt_ctx *c, lt_world *w) {
   if (rank_of(w) > 0) stay(c, w);
-  while (!lt_pulse_over(lt_world_pulse(w))) pause_ms(1);
+  while (!lt_heartbeat_is_over(lt_world_heartbeat(w))) pause_ms(1);
 }
 static void kill_parent(pid_t parent) { kill(parent, SIGKILL); }
 static void loses_parent(void) { parent_and(kill_parent, stay_on); }

@@ -18,7 +18,7 @@ static void must_fail(rank *r, lt_work *w, const char *wanted) {
   if (!CHECK(r, lt_take_failure(r->c, &f))) return;
   if (f.code != LT_ERANKS || strcmp(f.text, wanted) != 0)
     wrong(r, "rank %d: %d: %.400s", r->rank, f.code, f.text);
-  CHECK(r, lt_pulse_over(r->pulse) && strcmp(r->pulse->verdict.text, wanted) == 0);
+  CHECK(r, lt_heartbeat_is_over(r->heartbeat) && strcmp(r->heartbeat->verdict.text, wanted) == 0);
   for (int k = 0; k < 3; k++) {
     CHECK(r, lt_comm_barrier(r->c, r->g, HERE) == NULL);
     if (!CHECK(r, lt_take_failure(r->c, &f) && strcmp(f.text, wanted) == 0)) return;
@@ -68,7 +68,8 @@ static lt_work *values_differ(rank *r) {
 }
 static lt_work *one_skips(rank *r) {
   lt_tensor *t = zeros(r, LT_F32, 2);
-  if (r->rank != 2 && !lt_pulse_over(r->pulse)) /* the others' next ones follow without waiting */
+  bool over = lt_heartbeat_is_over(r->heartbeat);
+  if (r->rank != 2 && !over) /* the others' next ones follow without waiting */
     lt_work_release(r->c, lt_comm_broadcast(r->c, r->g, t, 0, line(3)));
   return lt_ok(r->c) ? reduce_at(r, LT_F32, 8, LT_COMM_SUM, 4) : NULL;
 }
@@ -198,7 +199,7 @@ static void quarrels_apart(rank *r) {
   lt_tensor *t = zeros(r, LT_F32, 4);
   if (!finish_work(r, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, line(6)))) {
     /* The others may be through with it, and quarrel, before this rank has looked again. */
-    CHECK(r, r->rank == 1 && lt_pulse_over(r->pulse));
+    CHECK(r, r->rank == 1 && lt_heartbeat_is_over(r->heartbeat));
     lt_take_failure(r->c, &(lt_failure){0});
   }
   lt_work *w;
@@ -285,7 +286,7 @@ static void waits_for_nobody(rank *r) {
     usleep(20000);
     if (*how == 0) {
       for (int k = 0; k < r->size; k++)
-        if (k != 0) lt_verdict_set(&r->all->pulse[k]->verdict, LT_LOST, 0, 1, "rank 0 is lost");
+        if (k != 0) lt_verdict_set(&r->all->heartbeat[k]->verdict, LT_LOST, 0, 1, "rank 0 is lost");
     } else {
       atomic_store(r->all->cancel, true);
     }
@@ -326,7 +327,7 @@ static void gives_up_a_wait(rank *r) {
     CHECK(r, finish_work(r, sent));
     return;
   }
-  while (atomic_load(&r->all->pulse[0]->waiting_since_ns) == 0) usleep(1000);
+  while (atomic_load(&r->all->heartbeat[0]->waiting_since_ns) == 0) usleep(1000);
   atomic_store(r->all->cancel, true);
   while (atomic_load(r->all->cancel)) usleep(1000);
   CHECK(r, finish_work(r, lt_comm_send(r->c, r->g, t, other, HERE)));
@@ -361,11 +362,11 @@ static void a_table_names_all_of_many_ranks(void **state) {
 
 /* Without a watchdog the disagreement itself is the verdict. */
 static void quarrels_alone(rank *r) {
-  r->pulse->report = NULL;
+  r->heartbeat->report = NULL;
   must_fail(r, sizes_differ(r), quarrels[0].wanted);
 }
 
-static void pulses_without_a_reporter(void **state) {
+static void heartbeats_without_a_reporter(void **state) {
   (void)state;
   run_ranks(3, quarrels_alone);
 }
@@ -381,7 +382,7 @@ int main(void) {
       cmocka_unit_test(a_verdict_ends_every_wait),
       cmocka_unit_test(a_rank_that_never_comes),
       cmocka_unit_test(a_wait_that_was_given_up_is_not_stuck),
-      cmocka_unit_test(pulses_without_a_reporter),
+      cmocka_unit_test(heartbeats_without_a_reporter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

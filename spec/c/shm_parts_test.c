@@ -176,7 +176,7 @@ static void parts_of_two_dtypes_are_told(void **state) {
 /* The group of one has no links: its parts go through a buffer. */
 static void sums_alone(rank *r) {
   lt_group *all = r->g;
-  r->g = lt_group_self(r->c, r->pulse);
+  r->g = lt_group_self(r->c, r->heartbeat);
   sums(r);
   lt_group_release(r->c, r->g);
   r->g = all;

@@ -147,7 +147,7 @@ static void gathers_wrongly(rank *r) {
   const char *wanted = "all_gather: first sizes differ between ranks: 8, 10, 8 "
                        "(join them with {cat = true})";
   if (strcmp(f.text, wanted) != 0) wrong(r, "rank %d: %.400s", r->rank, f.text);
-  CHECK(r, f.code == LT_ESHAPE && !lt_pulse_over(r->pulse));
+  CHECK(r, f.code == LT_ESHAPE && !lt_heartbeat_is_over(r->heartbeat));
   CHECK(r, finish_work(r, lt_comm_barrier(r->c, r->g, HERE)));
 }
 
@@ -361,25 +361,26 @@ static void too_many_groups_are_told(void **state) {
 /* What a watchdog sees: waits are told, and over. */
 static void tells(rank *r) {
   lt_mark before = {.kind = LT_MARK_RUNNING, .line = 77};
-  lt_pulse_do(r->pulse, &before);
+  lt_heartbeat_set_activity(r->heartbeat, &before);
   if (r->rank == 0) {
-    lt_pulse *other = r->all->pulse[1];
+    lt_heartbeat *other = r->all->heartbeat[1];
     while (atomic_load(&other->waiting_since_ns) == 0) sched_yield();
-    lt_mark m = lt_pulse_doing(other);
+    lt_mark m = lt_heartbeat_activity(other);
     CHECK(r, m.kind == LT_MARK_CALL && m.op == LT_COMM_ALL_REDUCE && m.seq == 1);
     usleep(2000);
   }
   lt_tensor *t = made(r, LT_F32, 100, 1);
   CHECK(r, finish_work(r, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, HERE)));
-  CHECK(r, atomic_load(&r->pulse->waiting_since_ns) == 0 && lt_pulse_doing(r->pulse).line == 77);
-  CHECK(r, atomic_load(&r->pulse->progress) > 0);
-  CHECK(r, atomic_load(&r->pulse->ring_count) == 1 && r->pulse->ring[0].bytes == 400);
-  const lt_ring_entry *e = &r->pulse->ring[0];
+  CHECK(r, atomic_load(&r->heartbeat->waiting_since_ns) == 0 &&
+               lt_heartbeat_activity(r->heartbeat).line == 77);
+  CHECK(r, atomic_load(&r->heartbeat->progress) > 0);
+  CHECK(r, atomic_load(&r->heartbeat->ring_count) == 1 && r->heartbeat->ring[0].bytes == 400);
+  const lt_ring_entry *e = &r->heartbeat->ring[0];
   CHECK(r, e->issued_ns > 0 && e->arrived_ns >= e->issued_ns && e->done_ns >= e->arrived_ns);
-  if (r->rank == 1) CHECK(r, atomic_load(&r->pulse->waited_ns) > 1500000);
+  if (r->rank == 1) CHECK(r, atomic_load(&r->heartbeat->waited_ns) > 1500000);
 }
 
-static void pulses_tell_of_waits(void **state) {
+static void heartbeats_tell_of_waits(void **state) {
   (void)state;
   run_ranks(2, tells);
 }
@@ -397,7 +398,7 @@ int main(void) {
       cmocka_unit_test(released_works_go_on),
       cmocka_unit_test(groups_come_and_go),
       cmocka_unit_test(too_many_groups_are_told),
-      cmocka_unit_test(pulses_tell_of_waits),
+      cmocka_unit_test(heartbeats_tell_of_waits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void end_together(rank *r) {
     lt_world_span(r->w, true, true);
     atomic_store(&saves, true);
     pause_ms(400);
-    if (lt_pulse_over(r->w->pulse)) abort();
+    if (lt_heartbeat_is_over(r->w->heartbeat)) abort();
     lt_world_span(r->w, false, true);
     lt_world_stop(r->w, "interrupted: saved a.ckpt", 1);
     return;

@@ -49,7 +49,7 @@ static inline void make_group(rank *r) {
   const lt_comm_ops *ops = world.ops != NULL ? world.ops : lt_shm_ops();
   lt_comm_link *link = ops->open(lt_comm_host_here(), &place, text, sizeof text);
   assert_non_null(link);
-  r->w->group = lt_group_new(r->c, ops, link, r->w->pulse, true);
+  r->w->group = lt_group_new(r->c, ops, link, r->w->heartbeat, true);
 }
 
 static inline void *run_rank(void *ud) {
@@ -97,7 +97,7 @@ static inline void close_world(void) {
 }
 
 static inline void wait_verdict(rank *r) {
-  for (int k = 0; k < 6000 && !lt_pulse_over(r->w->pulse); k++) pause_ms(10);
+  for (int k = 0; k < 6000 && !lt_heartbeat_is_over(r->w->heartbeat); k++) pause_ms(10);
 }
 
 /* Every rank has the same verdict. */
@@ -125,7 +125,7 @@ static inline void collect_and_fail(rank *r) {
   int before = r->number == 1 ? 50 : 1000000; /* then rank 1 raises */
   for (int k = 0; k < before; k++) {
     if (sum(r->c, r->w, 1) < 0) return;
-    if (k % 10 == 0) lt_world_doing(r->w, "training_step", "model.lua", k);
+    if (k % 10 == 0) lt_world_set_activity(r->w, "training_step", "model.lua", k);
   }
   lt_world_raise(r->w, "boom", "model.lua", 12);
 }

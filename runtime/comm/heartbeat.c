@@ -1,8 +1,8 @@
-/* runtime/comm/pulse.c: what the main thread says and its watchdog reads, without locks.
+/* runtime/comm/heartbeat.c: what the main thread says and its watchdog reads, without locks.
 
    Records that both touch are copied word by word with atomics, torn copies are noticed by a number
    that changed meanwhile. */
-#include "comm/pulse.h"
+#include "comm/heartbeat.h"
 
 #include <string.h>
 #include <time.h>
@@ -28,19 +28,19 @@ void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status,
 
 /* The other of the two is written, then it becomes the last one: a writer that is interrupted in
    the middle keeps nobody from reading. */
-void lt_pulse_do(lt_pulse *p, const lt_mark *mark) {
-  uint32_t version = atomic_load_explicit(&p->doing_version, memory_order_relaxed) + 1;
-  lt_words_put(&p->doing[version % 2], mark, sizeof *mark);
-  atomic_store_explicit(&p->doing_version, version, memory_order_release);
+void lt_heartbeat_set_activity(lt_heartbeat *h, const lt_mark *mark) {
+  uint32_t version = atomic_load_explicit(&h->activity_version, memory_order_relaxed) + 1;
+  lt_words_put(&h->activity[version % 2], mark, sizeof *mark);
+  atomic_store_explicit(&h->activity_version, version, memory_order_release);
 }
 
-lt_mark lt_pulse_doing(const lt_pulse *p) {
+lt_mark lt_heartbeat_activity(const lt_heartbeat *h) {
   lt_mark mark;
-  uint32_t before, after = atomic_load_explicit(&p->doing_version, memory_order_acquire);
+  uint32_t before, after = atomic_load_explicit(&h->activity_version, memory_order_acquire);
   do {
     before = after;
-    lt_words_get(&mark, &p->doing[before % 2], sizeof mark);
-    after = atomic_load_explicit(&p->doing_version, memory_order_acquire);
+    lt_words_get(&mark, &h->activity[before % 2], sizeof mark);
+    after = atomic_load_explicit(&h->activity_version, memory_order_acquire);
   } while (before != after);
   mark.file[LT_MARK_FILE - 1] = 0;
   mark.hook[LT_MARK_HOOK - 1] = 0;

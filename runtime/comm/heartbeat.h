@@ -1,11 +1,11 @@
-/* runtime/comm/pulse.h: what a rank's main thread and whoever watches it tell each other.
+/* runtime/comm/heartbeat.h: what a rank's main thread and its watchdog tell each other.
 
-   One a rank, in its own memory. The main thread writes `doing` (what the rank does now) and reads
-   `verdict`; the watchdog of launch/ reads the one and writes the other. comm/ knows no more of
-   failure than this: a wait ends when there is a verdict, and a disagreement that a compare found
-   is handed to `report`. Specs drive it from plain threads. */
-#ifndef LT_COMM_PULSE_H
-#define LT_COMM_PULSE_H
+   One a rank, in its own memory. The main thread writes what the rank does and reads the verdict;
+   the watchdog of launch/ reads the one, sends it to rank 0 as a heartbeat, and writes the other.
+   comm/ knows no more of failure than this: a wait ends when there is a verdict, and a disagreement
+   that a compare found is handed to `report`. Specs drive it from plain threads. */
+#ifndef LT_COMM_HEARTBEAT_H
+#define LT_COMM_HEARTBEAT_H
 
 #include <stdatomic.h>
 
@@ -18,11 +18,11 @@ enum { LT_VERDICT_TEXT = LT_FAILURE_TEXT, LT_RING = 1000 };
 typedef enum lt_verdict_class {
   LT_NO_VERDICT,
   LT_INTERRUPTED, /* by a signal: whatever comes of it is no failure of its own */
-  LT_RAISED,    /* an error of a script, or a disagreement */
-  LT_EXITED,    /* a process ended by exit or signal */
-  LT_LOST,      /* no heartbeat */
-  LT_LATE,      /* alive, but not where others wait */
-  LT_STALLED    /* all are there and nothing completes */
+  LT_RAISED,      /* an error of a script, or a disagreement */
+  LT_EXITED,      /* a process ended by exit or signal */
+  LT_LOST,        /* no heartbeat */
+  LT_LATE,        /* alive, but not where others wait */
+  LT_STALLED      /* all are there and nothing completes */
 } lt_verdict_class;
 
 typedef struct lt_verdict {
@@ -54,55 +54,61 @@ enum { LT_ISSUED = 512 };
 
 /* What the rank has issued, all of it, as the wait that began at `since_ns` found it: a rank that
    waits issues nothing. */
-typedef struct lt_reach {
+typedef struct lt_issued_list {
   int64_t since_ns; /* written last; 0: none */
   int64_t n;        /* 0: more than there is room for */
-  lt_issued issued[LT_ISSUED];
-} lt_reach;
+  lt_issued entries[LT_ISSUED];
+} lt_issued_list;
 
-typedef struct lt_pulse {
-  int rank, size;             /* in the world */
+typedef struct lt_heartbeat {
+  int rank, size; /* in the world */
+
+  /* Written once, by whoever comes first (lt_verdict_set), mostly the watchdog. */
   lt_verdict verdict;
-  /* What the rank does: said `doing_version` times, the last one in doing[version % 2]. */
-  _Atomic uint32_t doing_version;
-  lt_mark doing[2];
+
+  /* Written by the main thread alone.
+     What the rank does: set `activity_version` times, the last one in activity[version % 2]. */
+  _Atomic uint32_t activity_version;
+  lt_mark activity[2];
   _Atomic int64_t waiting_since_ns; /* in a wait of comm/ since then, 0: not waiting */
   /* The members of the group that the wait is in, a bit a world rank, written before
      waiting_since_ns; none for the group of all. */
   _Atomic uint64_t waiting_for[LT_COMM_MAX_RANKS / 64];
-  _Atomic uint64_t progress;  /* grows whenever a collective completes or a move gets on */
-  _Atomic int64_t waited_ns;  /* in all waits so far, for the straggler report */
-  _Atomic int32_t declared;   /* declared spans that are open: no late clock (launch/) */
+  _Atomic uint64_t progress; /* grows whenever a collective completes or a move gets on */
+  _Atomic int64_t waited_ns; /* in all waits so far, for the straggler report */
+  _Atomic int32_t declared;  /* declared spans that are open: no late clock (launch/) */
   /* The last LT_RING collectives; entry k of n stands at (k - 1) % LT_RING. */
   _Atomic uint64_t ring_count;
   lt_ring_entry ring[LT_RING];
-  /* The main thread found that ranks disagree: `text` is the whole table. Returns when the verdict
+  lt_issued_list issued;
+
+  /* Set before the main thread's first collective.
+     The main thread found that ranks disagree: `text` is the whole table. Returns when the verdict
      is set (by the watchdog, or by this very call in specs). */
   void (*report)(void *ud, lt_verdict_class class, const char *text);
-  /* The main thread's wait has lasted for a while: `reach` is said. (optional) */
-  void (*lasts)(void *ud);
+  /* The main thread's wait has lasted for a while: `issued` is written. (optional) */
+  void (*on_long_wait)(void *ud);
   void *ud;
-  lt_reach reach;
-} lt_pulse;
+} lt_heartbeat;
 
-static inline bool lt_pulse_over(const lt_pulse *p) {
-  return atomic_load_explicit(&p->verdict.class, memory_order_acquire) != LT_NO_VERDICT;
+static inline bool lt_heartbeat_is_over(const lt_heartbeat *h) {
+  return atomic_load_explicit(&h->verdict.class, memory_order_acquire) != LT_NO_VERDICT;
 }
 
-/* Nanoseconds of CLOCK_MONOTONIC, as all times of a pulse. */
+/* Nanoseconds of CLOCK_MONOTONIC, as all times of a heartbeat. */
 int64_t lt_now_ns(void);
 
 /* Set the verdict unless there is one; from any thread, no allocation. */
 void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status, const char *text);
 
-/* Say what the rank does now (main thread); read it (any thread, never blocks long). */
-void lt_pulse_do(lt_pulse *p, const lt_mark *mark);
-lt_mark lt_pulse_doing(const lt_pulse *p);
+/* What the rank does now: written by the main thread, read by any, which never blocks long. */
+void lt_heartbeat_set_activity(lt_heartbeat *h, const lt_mark *mark);
+lt_mark lt_heartbeat_activity(const lt_heartbeat *h);
 
-/* Say how far the rank has got, in the wait that `reach` names; read it, false when another wait
-   has begun (any thread). */
-void lt_reach_say(lt_pulse *p, const lt_reach *reach);
-bool lt_reach_of(const lt_pulse *p, int64_t since_ns, lt_reach *reach);
+/* What the rank has issued, written by the main thread in the wait that it names; read by any:
+   false when another wait has begun. */
+void lt_heartbeat_set_issued(lt_heartbeat *h, const lt_issued_list *list);
+bool lt_heartbeat_issued(const lt_heartbeat *h, int64_t since_ns, lt_issued_list *list);
 
 /* "rank 0: all_gather [8, 10] f32 at model.lua:31 (validation_step)". Writes at most `size` bytes
    with the final 0, returns the length wanted as snprintf does. No allocation, for watchdogs. */
@@ -126,6 +132,6 @@ void lt_mark_set_file(lt_mark *mark, const char *file);
 int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *text, size_t size);
 
 /* The ring as JSON lines, oldest first, written to a descriptor with write(2) alone (watchdogs). */
-bool lt_ring_write(const lt_pulse *p, int fd);
+bool lt_ring_write(const lt_heartbeat *h, int fd);
 
 #endif
