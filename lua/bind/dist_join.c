@@ -110,17 +110,17 @@ static int tell(lua_State *L) {
   return 0;
 }
 
-/* dist.may_speak() -> whether this rank is the one that tells the failure; true once, and always
+/* dist.may_print() -> whether this rank is the one that tells the failure; true once, and always
    without a world */
-static int may_speak(lua_State *L) {
+static int may_print(lua_State *L) {
   lt_world *w = lt_world_current(lt_enter(L)->c);
-  lua_pushboolean(L, w == NULL || lt_world_may_speak(w));
+  lua_pushboolean(L, w == NULL || lt_world_may_print(w));
   return 1;
 }
 
 void lt_bind_dist_join(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
       {"register_comm", register_comm}, {"join", join},       {"tell", tell},
-      {"may_speak", may_speak},         {"exit", exit_world}, {NULL, NULL}};
+      {"may_print", may_print},         {"exit", exit_world}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

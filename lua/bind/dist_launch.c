@@ -12,7 +12,7 @@
 /* What dist.run's message handler knows. */
 typedef struct raised {
   lt_bind *b;
-  bool told; /* all ranks know of the error */
+  bool reported; /* all ranks know of the error */
 } raised;
 
 static lt_world *check_world(lua_State *L, lt_bind *b, const char *who) {
@@ -63,7 +63,7 @@ static int tell_at_once(lua_State *L) {
                        "a coroutine inside of it");
     lua_concat(L, 2);
   }
-  r->told = true;
+  r->reported = true;
   lt_dist_tell(L, r->b);
   return 1;
 }
@@ -83,7 +83,8 @@ static int run(lua_State *L) {
   if (b->L != L) lt_bind_switch(b, L);
   lt_bind_calm(L, b);
   lt_frame_close(b->c, mark, 0, NULL);
-  if (status != LUA_OK && !r->told) lt_dist_tell(L, b); /* out of memory: there was no handler */
+  if (status != LUA_OK && !r->reported)
+    lt_dist_tell(L, b); /* out of memory: there was no handler */
   lua_pushboolean(L, status == LUA_OK);
   lua_replace(L, 1);
   return lua_gettop(L);
@@ -222,7 +223,7 @@ static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
   }
   const lt_verdict *v = lt_world_verdict(w);
   if (status == 0) status = v != NULL ? v->status : 1;
-  bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_speak(w);
+  bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_print(w);
   lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
   if (forked) {
     lt_dist_forget_world(b->c);

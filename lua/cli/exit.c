@@ -9,6 +9,6 @@
 #include "launch/launch.h"
 
 __attribute__((visibility("default"))) void _exit(int status) {
-  lt_world_last_words(status);
+  lt_world_on_exit(status);
   for (;;) syscall(SYS_exit_group, status);
 }

@@ -111,7 +111,7 @@ static int report(lua_State *L) {
   lt_world *w = world_of(L);
   const lt_verdict *v = lt_world_verdict(w);
   if (v != NULL) { /* of several ranks one tells, what came first */
-    if (lt_world_may_speak(w)) lt_complain(v->text);
+    if (lt_world_may_print(w)) lt_complain(v->text);
     lua_pop(L, 2);
     return v->status;
   }

@@ -83,6 +83,6 @@ static bool take_interrupts(lt_ctx *c, lt_world *w) {
 bool lt_child_set_up(lt_ctx *c, lt_world *w) {
   if (!take_interrupts(c, w)) return false;
   take_no_input();
-  if (w->tags != NULL) lt_tags_become(w->tags, w->info.rank);
+  if (w->child_stderr != NULL) lt_stderr_become(w->child_stderr, w->info.rank);
   return reopen_all(c);
 }

@@ -9,21 +9,21 @@
 #include "comm/heartbeat.h"
 
 typedef enum lt_message_kind {
-  LT_SAY_HELLO,     /* leaf, over TCP: its rank, the number of the call, a challenge */
-  LT_SAY_CHALLENGE, /* hub: its proof, and a challenge of its own (handshake.h) */
-  LT_SAY_PROOF,     /* leaf: its proof */
-  LT_SAY_WELCOME,   /* hub: this connection is now the one */
-  LT_SAY_READY,   /* hub: all ranks are connected */
-  LT_SAY_BEAT,    /* both, once a second: what the rank does; a leaf that waits: lt_issued */
-  LT_SAY_REPORT,  /* leaf: a failure, before it unwinds */
-  LT_SAY_LEFT,    /* leaf: it left the loop or the script; text: lt_issued, completed */
-  LT_SAY_ALERT,   /* hub: somebody left, so beat ten times a second */
-  LT_SAY_ALL_LEFT,
-  LT_SAY_WARN,    /* hub, to the rank that may print: text */
-  LT_SAY_VERDICT, /* hub; a leaf that judged by itself tells its own */
-  LT_SAY_BYE,     /* leaf: its end is no failure any more */
-  LT_SAY_ACK,     /* leaf: unwound after the verdict */
-  LT_SAY_ALL_ACK  /* hub */
+  LT_MESSAGE_HELLO,     /* worker, over TCP: its rank, the number of the call, a challenge */
+  LT_MESSAGE_CHALLENGE, /* coordinator: its proof, and a challenge of its own (handshake.h) */
+  LT_MESSAGE_PROOF,     /* worker: its proof */
+  LT_MESSAGE_WELCOME,   /* coordinator: this connection is now the one */
+  LT_MESSAGE_READY,     /* coordinator: all ranks are connected */
+  LT_MESSAGE_HEARTBEAT, /* both, once a second: what the rank does; text: lt_issued */
+  LT_MESSAGE_REPORT,    /* worker: a failure, before it unwinds */
+  LT_MESSAGE_LEFT,      /* worker: it left the loop or the script; text: lt_issued, completed */
+  LT_MESSAGE_ALERT,     /* coordinator: somebody left, so send heartbeats ten times a second */
+  LT_MESSAGE_ALL_LEFT,
+  LT_MESSAGE_WARN,    /* coordinator, to the rank that may print: text */
+  LT_MESSAGE_VERDICT, /* coordinator; a worker that judged by itself sends its own */
+  LT_MESSAGE_BYE,     /* worker: its end is no failure any more */
+  LT_MESSAGE_ACK,     /* worker: unwound after the verdict */
+  LT_MESSAGE_ALL_ACK  /* coordinator */
 } lt_message_kind;
 
 /* What a watchdog knows of its rank's main thread. */

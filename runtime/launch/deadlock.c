@@ -11,7 +11,7 @@
 #include "launch/world.h"
 
 bool lt_peer_is_waiting(const lt_peer *p) {
-  return !p->gone && !p->left && p->state.waiting_since_ns != 0 &&
+  return !p->exited && !p->left && p->state.waiting_since_ns != 0 &&
          p->state.mark.kind == LT_MARK_CALL;
 }
 
@@ -96,7 +96,7 @@ static void report(lt_world *w, int n) {
     lt_mark_text(&w->peers[w->kept[i]].state.mark, w->kept[i], text + used, sizeof text - used);
     lt_peer_add_group(w, w->kept[i], i > 0 ? w->kept[i - 1] : -1, text, sizeof text);
   }
-  lt_hub_report(w, -1, LT_RAISED, 1, text);
+  lt_coordinator_report(w, -1, LT_RAISED, 1, text);
 }
 
 void lt_deadlock_look(lt_world *w) {

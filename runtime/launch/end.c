@@ -18,12 +18,12 @@ static int status_of(const lt_world *w, int otherwise) {
   return v != NULL ? v->status : otherwise;
 }
 
-static bool all_left(lt_world *w) { return (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0; }
+static bool all_left(lt_world *w) { return (atomic_load(&w->events) & LT_EVENT_ALL_LEFT) != 0; }
 
 static _Noreturn void child_end(lt_world *w) {
   guarded = NULL;
   fflush(NULL);
-  lt_ask_of(w, LT_ASK_BYE);
+  lt_world_request(w, LT_REQUEST_BYE);
   lt_watchdog_stop(w);
   _exit(status_of(w, 0));
 }
@@ -33,10 +33,10 @@ static _Noreturn void child_end(lt_world *w) {
 static _Noreturn void joined_end(lt_world *w, int status) {
   guarded = NULL;
   fflush(NULL);
-  lt_ask_of(w, LT_ASK_ACK);
+  lt_world_request(w, LT_REQUEST_ACK);
   int64_t start = lt_now_ns();
-  while (!lt_news_wait(w, LT_NEWS_ALL_ACK, 100 * LT_MS, false)) {
-    bool saves = atomic_load(&w->hub_saves);
+  while (!lt_world_wait(w, LT_EVENT_ALL_ACK, 100 * LT_MS, false)) {
+    bool saves = atomic_load(&w->rank_0_saves);
     if (lt_now_ns() - start > (saves ? SAVE_MS : ACK_MS) * (int64_t)LT_MS) break;
   }
   lt_watchdog_stop(w);
@@ -71,7 +71,7 @@ static void on_exit_guard(int status, void *unused) {
   exit_early(w, status);
 }
 
-void lt_world_last_words(int status) {
+void lt_world_on_exit(int status) {
   lt_world *w = guarded;
   if (w == NULL || w->info.forked || getpid() != w->info.pids[w->info.rank]) return;
   if (pthread_equal(pthread_self(), w->main) || pthread_equal(pthread_self(), w->thread)) return;
@@ -97,13 +97,13 @@ static void free_world(lt_ctx *c, lt_world *w) {
     lt_group_close(c, w->group);
     lt_group_release(c, w->group);
   }
-  lt_tags_release(c, w->tags);
+  lt_stderr_release(c, w->child_stderr);
   c->root->threads = w->threads_before;
   lt_world_free(c, w);
 }
 
 static void parent_end(lt_ctx *c, lt_world *w) {
-  lt_ask_of(w, LT_ASK_BYE);
+  lt_world_request(w, LT_REQUEST_BYE);
   bool failed = lt_heartbeat_is_over(w->heartbeat);
   int64_t patience = failed ? UNWIND_MS : FLUSH_MS;
   if (failed && atomic_load(&w->shared->saving) > 0) patience = SAVE_MS;
@@ -117,7 +117,7 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
   if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
   if (!w->info.forked) {
-    lt_ask_of(w, LT_ASK_ACK); /* the process goes on to lt_world_exit */
+    lt_world_request(w, LT_REQUEST_ACK); /* the process goes on to lt_world_exit */
     return;
   }
   if (w->info.in_child) child_end(w);

@@ -12,7 +12,7 @@
 #include "launch/world.h"
 
 /* The folder, made if it is not there; -1 when it cannot be had. One that nobody gave must be this
-   user's own folder, which another rank may have made: in a folder that strangers write into as
+   user's own folder, which another rank may have made: in a folder that pending write into as
    well, its name could lead anywhere. */
 static int open_folder(const lt_world *w) {
   int own = w->names_folder ? O_NOFOLLOW : 0;
@@ -60,7 +60,7 @@ void lt_files_write(lt_world *w) {
     write_ring(folder, w->info.rank, w->heartbeat);
     /* Dead or stopped children cannot: their rings lie open here. */
     for (int r = 1; w->heartbeats != NULL && r < w->n_peers; r++)
-      if ((w->peers[r].gone && !w->peers[r].told) || r == w->heartbeat->verdict.rank)
+      if ((w->peers[r].exited && !w->peers[r].reported) || r == w->heartbeat->verdict.rank)
         write_ring(folder, r, &w->heartbeats[r]);
     close(folder);
   }

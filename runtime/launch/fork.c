@@ -30,7 +30,7 @@ static bool make_pairs(lt_ctx *c, lt_world *w) {
       return lt_fail(c, LT_EIO, "%s: no control channel for rank %d of %d: %s", w->what, r, n,
                      strerror(errno));
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (n > 1 && w->err_fd >= 0) w->tags = lt_tags_new(c, n);
+  if (n > 1 && w->err_fd >= 0) w->child_stderr = lt_stderr_new(c, n);
   return lt_ok(c);
 }
 
@@ -81,7 +81,8 @@ static bool begin(lt_ctx *c, lt_world *w) {
   close_pairs(c, w);
   lt_world_install(c, w);
   if (!lt_watchdog_start(c, w)) return false;
-  if (w->info.rank == 0 && w->tags != NULL && !lt_tags_start(c, w->tags)) return false;
+  if (w->info.rank == 0 && w->child_stderr != NULL && !lt_stderr_start(c, w->child_stderr))
+    return false;
   /* libgomp reads how its threads wait when it is loaded, and cannot be told later. With a share
      each, teams never outnumber the cores; where ranks do, a rank has no team that could spin. */
   int share = lt_core_count() / w->info.size;
@@ -132,7 +133,7 @@ static void undo(lt_ctx *c, lt_world *w) {
   w->n_peers = w->shared != NULL ? w->info.size : 0;
   for (int r = 1; r < w->n_peers; r++) lt_children_kill(w, r);
   lt_children_reap(w);
-  lt_tags_release(c, w->tags);
+  lt_stderr_release(c, w->child_stderr);
   if (w->peers == NULL) w->n_peers = 0;
   lt_world_free(c, w);
 }

@@ -13,18 +13,18 @@ typedef struct payload {
 
 bool lt_random_bytes(void *bytes, size_t n) { return getrandom(bytes, n, 0) == (ssize_t)n; }
 
-static void prove(const lt_handshake *h, bool hub, const unsigned char *token,
+static void prove(const lt_handshake *h, bool coordinator, const unsigned char *token,
                   unsigned char proof[LT_PROOF_BYTES]) {
-  unsigned char said[1 + sizeof *h] = {hub ? 'h' : 'l'};
+  unsigned char said[1 + sizeof *h] = {coordinator ? 'c' : 'w'};
   memcpy(said + 1, h, sizeof *h);
   lt_hmac_sha256(token, LT_TOKEN_BYTES, said, sizeof said, proof);
 }
 
 /* In the same time wherever they differ. */
-static bool holds(const lt_handshake *h, bool hub, const unsigned char *token,
+static bool holds(const lt_handshake *h, bool coordinator, const unsigned char *token,
                   const unsigned char proof[LT_PROOF_BYTES]) {
   unsigned char right[LT_PROOF_BYTES], difference = 0;
-  prove(h, hub, token, right);
+  prove(h, coordinator, token, right);
   for (int i = 0; i < LT_PROOF_BYTES; i++) difference |= right[i] ^ proof[i];
   return difference == 0;
 }
@@ -41,42 +41,42 @@ static bool take(const lt_message *m, lt_message_kind kind, payload *p) {
   return true;
 }
 
-void lt_say_hello(lt_message *m, const lt_handshake *h) {
+void lt_hello_write(lt_message *m, const lt_handshake *h) {
   payload p = {.end = 0};
-  memcpy(p.challenge, h->leaf, sizeof p.challenge);
-  fill(m, LT_SAY_HELLO, h, &p);
+  memcpy(p.challenge, h->worker, sizeof p.challenge);
+  fill(m, LT_MESSAGE_HELLO, h, &p);
 }
 
-bool lt_hear_hello(const lt_message *m, lt_handshake *h) {
+bool lt_hello_read(const lt_message *m, lt_handshake *h) {
   payload p;
-  if (!take(m, LT_SAY_HELLO, &p)) return false;
+  if (!take(m, LT_MESSAGE_HELLO, &p)) return false;
   h->rank = m->rank;
   h->call = m->status;
-  memcpy(h->leaf, p.challenge, sizeof h->leaf);
+  memcpy(h->worker, p.challenge, sizeof h->worker);
   return true;
 }
 
-void lt_say_challenge(lt_message *m, const lt_handshake *h, const unsigned char *token) {
+void lt_challenge_write(lt_message *m, const lt_handshake *h, const unsigned char *token) {
   payload p = {.end = 0};
-  memcpy(p.challenge, h->hub, sizeof p.challenge);
+  memcpy(p.challenge, h->coordinator, sizeof p.challenge);
   prove(h, true, token, p.proof);
-  fill(m, LT_SAY_CHALLENGE, h, &p);
+  fill(m, LT_MESSAGE_CHALLENGE, h, &p);
 }
 
-bool lt_hear_challenge(const lt_message *m, lt_handshake *h, const unsigned char *token) {
+bool lt_challenge_read(const lt_message *m, lt_handshake *h, const unsigned char *token) {
   payload p;
-  if (!take(m, LT_SAY_CHALLENGE, &p)) return false;
-  memcpy(h->hub, p.challenge, sizeof h->hub);
+  if (!take(m, LT_MESSAGE_CHALLENGE, &p)) return false;
+  memcpy(h->coordinator, p.challenge, sizeof h->coordinator);
   return holds(h, true, token, p.proof);
 }
 
-void lt_say_proof(lt_message *m, const lt_handshake *h, const unsigned char *token) {
+void lt_proof_write(lt_message *m, const lt_handshake *h, const unsigned char *token) {
   payload p = {.end = 0};
   prove(h, false, token, p.proof);
-  fill(m, LT_SAY_PROOF, h, &p);
+  fill(m, LT_MESSAGE_PROOF, h, &p);
 }
 
-bool lt_hear_proof(const lt_message *m, const lt_handshake *h, const unsigned char *token) {
+bool lt_proof_read(const lt_message *m, const lt_handshake *h, const unsigned char *token) {
   payload p;
-  return take(m, LT_SAY_PROOF, &p) && holds(h, false, token, p.proof);
+  return take(m, LT_MESSAGE_PROOF, &p) && holds(h, false, token, p.proof);
 }

@@ -12,20 +12,20 @@ enum { LT_TOKEN_BYTES = 16, LT_CHALLENGE_BYTES = 16, LT_PROOF_BYTES = 32 };
 
 typedef struct lt_handshake {
   int32_t rank, call; /* who dials, and the number of its call */
-  unsigned char leaf[LT_CHALLENGE_BYTES], hub[LT_CHALLENGE_BYTES];
+  unsigned char worker[LT_CHALLENGE_BYTES], coordinator[LT_CHALLENGE_BYTES];
 } lt_handshake;
 
 /* Fill with random bytes; false when there are none. */
 bool lt_random_bytes(void *bytes, size_t n);
 
-/* The messages, from the leaf, the hub, the leaf. */
-void lt_say_hello(lt_message *m, const lt_handshake *h);
-void lt_say_challenge(lt_message *m, const lt_handshake *h, const unsigned char *token);
-void lt_say_proof(lt_message *m, const lt_handshake *h, const unsigned char *token);
+/* The messages, from the worker, the coordinator, the worker. */
+void lt_hello_write(lt_message *m, const lt_handshake *h);
+void lt_challenge_write(lt_message *m, const lt_handshake *h, const unsigned char *token);
+void lt_proof_write(lt_message *m, const lt_handshake *h, const unsigned char *token);
 
 /* What the other end said, into *h: false when it is not such a message, or its proof is wrong. */
-bool lt_hear_hello(const lt_message *m, lt_handshake *h);
-bool lt_hear_challenge(const lt_message *m, lt_handshake *h, const unsigned char *token);
-bool lt_hear_proof(const lt_message *m, const lt_handshake *h, const unsigned char *token);
+bool lt_hello_read(const lt_message *m, lt_handshake *h);
+bool lt_challenge_read(const lt_message *m, lt_handshake *h, const unsigned char *token);
+bool lt_proof_read(const lt_message *m, const lt_handshake *h, const unsigned char *token);
 
 #endif

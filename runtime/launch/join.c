@@ -106,39 +106,39 @@ static bool share_network(const card *a, const card *b) {
 }
 
 /* Rank 0 listens, where the others can reach it and nowhere else, and tells them. */
-static bool open_star(lt_ctx *c, lt_world *w, const card *cards, const char *network,
-                      lt_star_card *star) {
+static bool open_connections(lt_ctx *c, lt_world *w, const card *cards, const char *network,
+                             lt_endpoint *endpoint) {
   bool alone = true;
   for (int r = 1; r < w->info.size; r++) alone = alone && share_network(&cards[0], &cards[r]);
-  memset(star, 0, sizeof *star);
-  if (w->info.rank == 0) lt_address_find(star->addresses, alone, network);
-  if (w->info.rank == 0 && !lt_star_listen(c, w->star, star)) return false;
-  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_BROADCAST, 0, star, sizeof *star, NULL, NULL,
-                                (lt_origin){.file = "joining the world"});
+  memset(endpoint, 0, sizeof *endpoint);
+  if (w->info.rank == 0) lt_address_find(endpoint->addresses, alone, network);
+  if (w->info.rank == 0 && !lt_connections_listen(c, w->connections, endpoint)) return false;
+  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_BROADCAST, 0, endpoint, sizeof *endpoint, NULL,
+                                NULL, (lt_origin){.file = "joining the world"});
   bool good = work != NULL && lt_work_wait(c, work);
   int64_t n = 0;
   const void *from = good ? lt_work_bytes(work, 0, &n) : NULL;
-  if (good && n == (int64_t)sizeof *star) memcpy(star, from, sizeof *star);
+  if (good && n == (int64_t)sizeof *endpoint) memcpy(endpoint, from, sizeof *endpoint);
   if (work != NULL) lt_work_release(c, work);
   return good;
 }
 
 /* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
-static void dial_hub(lt_world *w, const card *cards, lt_star_card star) {
+static void dial_coordinator(lt_world *w, const card *cards, lt_endpoint endpoint) {
   lt_address none = {.bytes = 0};
   bool here = share_network(&cards[w->info.rank], &cards[0]);
   for (int i = 0; i < LT_ADDRESSES; i++)
-    if (here != (i == 0)) star.addresses[i] = none;
-  lt_star_dial(w->star, &star);
+    if (here != (i == 0)) endpoint.addresses[i] = none;
+  lt_connections_dial(w->connections, &endpoint);
 }
 
-static bool connect_all(lt_ctx *c, lt_world *w, const card *cards, const lt_star_card *star) {
-  if (w->info.rank > 0) dial_hub(w, cards, *star);
-  lt_news_wait(w, LT_NEWS_READY | LT_NEWS_VERDICT, -1, true);
-  if ((atomic_load(&w->news) & LT_NEWS_READY) != 0) return true;
+static bool connect_all(lt_ctx *c, lt_world *w, const card *cards, const lt_endpoint *endpoint) {
+  if (w->info.rank > 0) dial_coordinator(w, cards, *endpoint);
+  lt_world_wait(w, LT_EVENT_READY | LT_EVENT_VERDICT, -1, true);
+  if ((atomic_load(&w->events) & LT_EVENT_READY) != 0) return true;
   const lt_verdict *v = lt_world_verdict(w);
   char to[512];
-  lt_address_text(star->addresses, to, sizeof to);
+  lt_address_text(endpoint->addresses, to, sizeof to);
   return lt_fail(c, LT_ERANKS, "%s: no control channel to rank 0 on %s (%s): %s", w->what,
                  cards[0].host, to, v != NULL ? v->text : "cancelled");
 }
@@ -148,7 +148,7 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   card *cards = lt_alloc(c, bytes);
   w->host_names = lt_alloc(c, (size_t)w->info.size * sizeof *w->host_names);
   card own;
-  lt_star_card star;
+  lt_endpoint endpoint;
   make_card(c, w, &own);
   bool good = lt_ok(c) && exchange(c, w, &own, sizeof own, cards);
   if (good) {
@@ -156,7 +156,8 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
     if (o->takes_seed) c->rng.seed = cards[0].seed;
     place_ranks(w, cards);
     share_cores(c, w, cards);
-    good = open_star(c, w, cards, o->network, &star) && connect_all(c, w, cards, &star);
+    good =
+        open_connections(c, w, cards, o->network, &endpoint) && connect_all(c, w, cards, &endpoint);
   }
   lt_free(c, cards, bytes);
   return good;
@@ -164,7 +165,7 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
 
 /* Of those that one launcher started on this machine: who takes a name first, rank 0 before the
    others. It is held until the process ends. */
-bool lt_join_may_tell(const lt_world *w) {
+bool lt_join_may_print(const lt_world *w) {
   struct sockaddr_un name = {.sun_family = AF_UNIX}; /* its path begins with 0: no file */
   int rank = w->first_rank > 0 ? w->first_rank : 0;
   usleep((useconds_t)(rank < 20 ? rank : 20) * 50000);
@@ -199,7 +200,7 @@ static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_p
   if (!lt_world_map(c, w, 1, 0) || !lt_world_wake(c, w)) return false;
   if (!open_link(c, w, ops, place, &link)) return false;
   w->info.backend = ops->name;
-  w->star = lt_star_new(c);
+  w->connections = lt_connections_new(c);
   w->group = lt_group_new(c, ops, link, w->heartbeat, true);
   if (!lt_ok(c) || !lt_watchdog_start(c, w) || !meet(c, w, o)) return false;
   lt_group_begin(w->group);

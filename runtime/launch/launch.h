@@ -1,8 +1,8 @@
 /* runtime/launch/launch.h: how ranks come to be, who watches them, how they end.
 
    A world is the ranks of one job: forked by this process, or launched by mpirun or srun, joined.
-   Each rank has a watchdog thread with a control channel to rank 0's (the hub). Whatever fails
-   anywhere becomes one verdict, the same on all ranks; waits and the script end with it. */
+   Each rank has a watchdog thread with a control channel to rank 0's, the coordinator. Whatever
+   fails anywhere becomes one verdict, the same on all ranks; waits and the script end with it. */
 #ifndef LT_LAUNCH_LAUNCH_H
 #define LT_LAUNCH_LAUNCH_H
 
@@ -96,10 +96,10 @@ int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
 /* A library's own thread is about to end the process with _exit (Open MPI's does when mpirun is
    gone): the other ranks hear of it, and the files are written. Returns; the caller exits. */
-void lt_world_last_words(int status);
+void lt_world_on_exit(int status);
 
 /* Whether this rank is the one that tells the failure on stderr; swaps the word, so that it is
    true once in the whole world. */
-bool lt_world_may_speak(lt_world *w);
+bool lt_world_may_print(lt_world *w);
 
 #endif

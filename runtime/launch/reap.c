@@ -62,8 +62,8 @@ static bool has_core(int signal) {
          signal == SIGABRT || signal == SIGSYS || signal == SIGTRAP || signal == SIGQUIT;
 }
 
-/* Tell the hub of the end that `info` describes; si_pid 0: unknown. */
-static void tell_end(lt_world *w, int rank, const siginfo_t *info) {
+/* Report the end that `info` describes; si_pid 0: unknown. */
+static void report_end(lt_world *w, int rank, const siginfo_t *info) {
   char how[1700], core[1400];
   int pid = w->info.pids[rank], number = info->si_status, status = 1;
   if (info->si_pid == 0) {
@@ -81,20 +81,20 @@ static void tell_end(lt_world *w, int rank, const siginfo_t *info) {
              core, number == SIGKILL ? "; by hand, or because memory ran out" : "");
     status = LT_STATUS_OF_SIGNAL + number;
   }
-  lt_hub_gone(w, rank, status, how);
+  lt_coordinator_exited(w, rank, status, how);
 }
 
 void lt_children_turn(lt_world *w) {
   if (!w->info.forked) return;
   for (int r = 1; r < w->n_peers; r++) {
     lt_peer *p = &w->peers[r];
-    if (p->gone) continue;
+    if (p->exited) continue;
     siginfo_t info = {.si_pid = 0};
     int status = waitid(P_PID, (id_t)w->info.pids[r], &info, WEXITED | WNOHANG | WNOWAIT);
     if (status == 0 && info.si_pid == 0) continue; /* alive */
     if (status != 0 && (errno != ECHILD || p->ended_ns == 0)) continue;
     lt_watchdog_receive(w, r); /* its last words */
-    tell_end(w, r, &info);
+    report_end(w, r, &info);
   }
 }
 

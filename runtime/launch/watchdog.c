@@ -14,9 +14,9 @@
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
-enum { TELL_MS = 2500 };
+enum { SEEN_MS = 2500 };
 
-static bool is_hub(const lt_world *w) { return w->info.rank == 0; }
+static bool is_coordinator(const lt_world *w) { return w->info.rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The parts are read one by one: a wait that ended meanwhile is none. */
@@ -65,16 +65,16 @@ void lt_watchdog_state(lt_world *w, lt_state *s) {
   if (s->mark.kind == LT_MARK_RUNNING) s->mark = lt_watchdog_activity(w);
   s->saving = atomic_load(&w->saving);
   for (int r = w->n_peers - 1; r > 0; r--)
-    if (!w->peers[r].gone && lt_peer_is_heard(&w->peers[r])) s->lowest = r;
+    if (!w->peers[r].exited && lt_peer_is_heard(&w->peers[r])) s->lowest = r;
 }
 
 int64_t lt_watchdog_lost_ns(const lt_world *w) {
-  int64_t timeout = atomic_load(&w->timeout_ns), heard = (int64_t)LT_HEARD_S * LT_SECOND;
+  int64_t timeout = atomic_load(&w->timeout_ns), heard = (int64_t)LT_SILENT_S * LT_SECOND;
   return timeout > heard ? timeout : heard;
 }
 
-void lt_watchdog_speak(lt_world *w) {
-  if (w->err_fd < 0 || !lt_world_may_speak(w)) return;
+void lt_watchdog_print_verdict(lt_world *w) {
+  if (w->err_fd < 0 || !lt_world_may_print(w)) return;
   lt_watchdog_print(w, w->heartbeat->verdict.text);
 }
 
@@ -96,19 +96,19 @@ void lt_watchdog_verdict(lt_world *w, lt_verdict_class class, int rank, int stat
   w->fallback_ns = 0;
   w->signalled_ns = w->now_ns;
   lt_world_signal(w);
-  lt_news_tell(w, LT_NEWS_VERDICT);
+  lt_world_notify(w, LT_EVENT_VERDICT);
   lt_files_write(w);
 }
 
-void lt_watchdog_say(lt_world *w, lt_message_kind kind) {
+void lt_watchdog_send(lt_world *w, lt_message_kind kind) {
   w->out = (lt_message){.kind = (uint8_t)kind, .rank = w->info.rank};
   lt_message_size(&w->out, 0);
   lt_channel_send(&w->peers[0].link, &w->out);
 }
 
-static void tell_failure(lt_world *w, const lt_message *m) {
-  if (is_hub(w)) {
-    lt_hub_report(w, m->rank, (lt_verdict_class)m->class, m->status, m->text);
+static void report_failure(lt_world *w, const lt_message *m) {
+  if (is_coordinator(w)) {
+    lt_coordinator_report(w, m->rank, (lt_verdict_class)m->class, m->status, m->text);
     return;
   }
   lt_channel_send(&w->peers[0].link, m);
@@ -118,48 +118,49 @@ static void tell_failure(lt_world *w, const lt_message *m) {
 }
 
 /* The main thread may be anywhere, in C too: it is not asked. */
-static void answer_interrupt(lt_world *w) {
+static void handle_interrupt(lt_world *w) {
   char text[LT_VERDICT_TEXT], activity[512];
   int number = atomic_load(&w->interrupt);
   lt_mark mark = lt_watchdog_activity(w);
   lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
   snprintf(text, sizeof text, "interrupted: %s", activity);
-  w->notice = (lt_message){.kind = LT_SAY_REPORT,
+  w->notice = (lt_message){.kind = LT_MESSAGE_REPORT,
                            .class = LT_INTERRUPTED,
                            .rank = w->info.rank,
                            .status = LT_STATUS_OF_SIGNAL + number};
   lt_message_text(&w->notice, text);
-  tell_failure(w, &w->notice);
+  report_failure(w, &w->notice);
 }
 
-static void answer_left(lt_world *w) {
-  if (is_hub(w))
-    lt_hub_left(w, 0, &w->left);
+static void handle_left(lt_world *w) {
+  if (is_coordinator(w))
+    lt_coordinator_left(w, 0, &w->left);
   else
     lt_channel_send(&w->peers[0].link, &w->left);
 }
 
-static void answer(lt_world *w) {
-  uint32_t asks = atomic_load(&w->asks), fresh = asks & ~w->asks_done;
-  w->asks_done = asks;
-  if ((fresh & LT_ASK_REPORT) != 0) tell_failure(w, &w->report);
-  if ((fresh & LT_ASK_INTERRUPT) != 0) answer_interrupt(w);
-  if ((fresh & LT_ASK_LEFT) != 0) answer_left(w);
-  if ((fresh & LT_ASK_BYE) != 0 && !is_hub(w)) lt_watchdog_say(w, LT_SAY_BYE);
-  if ((fresh & LT_ASK_ACK) == 0) return;
-  if (is_hub(w))
-    lt_hub_acked(w, 0);
+static void handle_requests(lt_world *w) {
+  uint32_t requests = atomic_load(&w->requests), fresh = requests & ~w->requests_done;
+  w->requests_done = requests;
+  if ((fresh & LT_REQUEST_REPORT) != 0) report_failure(w, &w->report);
+  if ((fresh & LT_REQUEST_INTERRUPT) != 0) handle_interrupt(w);
+  if ((fresh & LT_REQUEST_LEFT) != 0) handle_left(w);
+  if ((fresh & LT_REQUEST_BYE) != 0 && !is_coordinator(w)) lt_watchdog_send(w, LT_MESSAGE_BYE);
+  if ((fresh & LT_REQUEST_ACK) == 0) return;
+  if (is_coordinator(w))
+    lt_coordinator_acked(w, 0);
   else
-    lt_watchdog_say(w, LT_SAY_ACK);
+    lt_watchdog_send(w, LT_MESSAGE_ACK);
 }
 
-static void beat(lt_world *w) {
-  if (w->now_ns < w->beat_ns) return;
-  w->beat_ns = w->now_ns + (w->alert ? (int64_t)ALERT_MS * LT_MS : LT_SECOND);
-  w->out = (lt_message){.kind = LT_SAY_BEAT, .rank = w->info.rank};
+static void send_heartbeats(lt_world *w) {
+  if (w->now_ns < w->heartbeat_ns) return;
+  w->heartbeat_ns = w->now_ns + (w->alert ? (int64_t)ALERT_MS * LT_MS : LT_SECOND);
+  w->out = (lt_message){.kind = LT_MESSAGE_HEARTBEAT, .rank = w->info.rank};
   lt_watchdog_state(w, &w->out.state);
   lt_issued_list list = {0};
-  if (!is_hub(w) && !lt_heartbeat_issued(w->heartbeat, w->out.state.waiting_since_ns, &list))
+  if (!is_coordinator(w) &&
+      !lt_heartbeat_issued(w->heartbeat, w->out.state.waiting_since_ns, &list))
     list.n = 0;
   lt_message_set_issued(&w->out, &list);
   for (int r = 0; r < w->n_peers; r++)
@@ -171,41 +172,41 @@ void lt_watchdog_receive(lt_world *w, int peer) {
   lt_peer *p = &w->peers[peer];
   lt_channel_flush(&p->link);
   while ((got = lt_channel_receive(&p->link, &w->in)) == LT_GOT_MESSAGE) {
-    if (is_hub(w))
-      lt_hub_hear(w, peer, &w->in);
+    if (is_coordinator(w))
+      lt_coordinator_receive(w, peer, &w->in);
     else
-      lt_leaf_hear(w, &w->in);
+      lt_worker_receive(w, &w->in);
   }
   if (got != LT_GOT_END) return;
-  if (is_hub(w))
+  if (is_coordinator(w))
     p->ended_ns = w->now_ns;
   else
-    lt_leaf_ended(w);
+    lt_worker_disconnected(w);
 }
 
 /* mpirun ends the others a second after the first that ends: a rank that is stuck counts as
    unwound, and waits like those that are. */
 static void wait_stuck(lt_world *w) {
-  int64_t limit = atomic_load(&w->hub_saves) ? (int64_t)LT_SAVE_S : (int64_t)ACK_S;
-  bool all = (atomic_load(&w->news) & LT_NEWS_ALL_ACK) != 0;
-  if (!w->stuck) atomic_fetch_or(&w->asks, LT_ASK_ACK);
+  int64_t limit = atomic_load(&w->rank_0_saves) ? (int64_t)LT_SAVE_S : (int64_t)ACK_S;
+  bool all = (atomic_load(&w->events) & LT_EVENT_ALL_ACK) != 0;
+  if (!w->stuck) atomic_fetch_or(&w->requests, LT_REQUEST_ACK);
   w->stuck = true;
-  if (all || w->peers[0].gone || w->unwinding_ns >= limit * LT_SECOND) lt_watchdog_exit(w);
+  if (all || w->peers[0].exited || w->unwinding_ns >= limit * LT_SECOND) lt_watchdog_exit(w);
 }
 
 /* After a verdict: a main thread that does not come back in time ends with its process, where that
    is ours. Saves may take longer. */
 static void unwinding(lt_world *w, int64_t tick) {
   if (!lt_heartbeat_is_over(w->heartbeat)) return;
-  if ((w->asks_done & (LT_ASK_BYE | LT_ASK_ACK)) != 0 && !w->stuck) return;
+  if ((w->requests_done & (LT_REQUEST_BYE | LT_REQUEST_ACK)) != 0 && !w->stuck) return;
   w->unwinding_ns += tick;
-  bool orphan = w->info.in_child && w->peers[0].gone;
+  bool orphan = w->info.in_child && w->peers[0].exited;
   int64_t limit = orphan ? (int64_t)ORPHAN_MS * LT_MS : (int64_t)UNWIND_S * LT_SECOND;
   if (atomic_load(&w->saving) > 0) limit = (int64_t)LT_SAVE_S * LT_SECOND;
   if (w->unwinding_ns >= limit) {
     if (!w->info.in_child && !w->owns_process) return;
-    if (w->star != NULL) wait_stuck(w);
-    if (w->star == NULL) lt_watchdog_exit(w);
+    if (w->connections != NULL) wait_stuck(w);
+    if (w->connections == NULL) lt_watchdog_exit(w);
   } else if (w->now_ns - w->signalled_ns >= 100 * LT_MS) {
     w->signalled_ns = w->now_ns; /* again: a sleep may have begun just behind the first one */
     lt_world_signal(w);
@@ -214,8 +215,8 @@ static void unwinding(lt_world *w, int64_t tick) {
 
 void lt_watchdog_exit(lt_world *w) {
   bool parent = w->info.forked && !w->info.in_child;
-  bool first = is_hub(w) || w->peers[0].gone || w->heartbeat->verdict.rank == 0;
-  if (first) lt_watchdog_speak(w);
+  bool first = is_coordinator(w) || w->peers[0].exited || w->heartbeat->verdict.rank == 0;
+  if (first) lt_watchdog_print_verdict(w);
   for (int r = 1; parent && r < w->n_peers; r++) lt_children_kill(w, r);
   lt_daemons_end(w);
   _exit(w->heartbeat->verdict.status);
@@ -237,9 +238,9 @@ static void limits(lt_world *w) {
            "and can they reach each other?",
            w->what, who);
   if (w->owns_process) {
-    if (lt_join_may_tell(w)) {
+    if (lt_join_may_print(w)) {
       lt_watchdog_print(w, text);
-      usleep(TELL_MS * 1000); /* the others look once a second, and see that it is told */
+      usleep(SEEN_MS * 1000); /* the others look once a second, and see that it is told */
     }
     _exit(1);
   }
@@ -254,39 +255,39 @@ static int fill_polls(lt_world *w) {
     short out = lt_channel_is_full(&p->link) ? POLLOUT : 0;
     if (p->link.fd >= 0)
       w->polls[n++] = (struct pollfd){.fd = p->link.fd, .events = (short)(POLLIN | out)};
-    if (p->pidfd >= 0 && !p->gone)
+    if (p->pidfd >= 0 && !p->exited)
       w->polls[n++] = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
   }
-  return w->star != NULL ? lt_star_polls(w, n) : n;
+  return w->connections != NULL ? lt_connections_polls(w, n) : n;
 }
 
 /* Until the next thing that time alone brings. */
 static int patience_ms(const lt_world *w) {
-  int64_t until = w->beat_ns;
+  int64_t until = w->heartbeat_ns;
   if (w->collecting) until = least(until, w->decide_ns);
   if (w->fallback_ns != 0) until = least(until, w->fallback_ns);
-  if (lt_heartbeat_is_over(w->heartbeat) || w->star != NULL)
+  if (lt_heartbeat_is_over(w->heartbeat) || w->connections != NULL)
     until = least(until, w->now_ns + 100 * LT_MS);
   int64_t ms = (until - w->now_ns + LT_MS - 1) / LT_MS;
   return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
 }
 
 static void turn(lt_world *w, int64_t tick) {
-  answer(w);
+  handle_requests(w);
   if (atomic_exchange(&w->waits_long, false)) {
     w->look = true;
-    if (!is_hub(w)) w->beat_ns = w->now_ns;
+    if (!is_coordinator(w)) w->heartbeat_ns = w->now_ns;
   }
   for (int r = 0; r < w->n_peers; r++) lt_watchdog_receive(w, r);
-  if (w->star != NULL) lt_star_turn(w);
-  if (is_hub(w)) {
+  if (w->connections != NULL) lt_connections_turn(w);
+  if (is_coordinator(w)) {
     lt_children_turn(w);
-    lt_clocks_hub(w, tick);
-    lt_hub_turn(w);
+    lt_timeouts_turn(w, tick);
+    lt_coordinator_turn(w);
   } else {
-    lt_leaf_turn(w, tick);
+    lt_worker_turn(w, tick);
   }
-  beat(w);
+  send_heartbeats(w);
   unwinding(w, tick);
   limits(w);
 }
@@ -294,7 +295,7 @@ static void turn(lt_world *w, int64_t tick) {
 static void *watch(void *ud) {
   lt_world *w = ud;
   w->now_ns = lt_now_ns();
-  while ((atomic_load(&w->asks) & LT_ASK_STOP) == 0) {
+  while ((atomic_load(&w->requests) & LT_REQUEST_STOP) == 0) {
     poll(w->polls, (nfds_t)fill_polls(w), patience_ms(w));
     uint64_t count;
     ssize_t n = read(w->wake_fd, &count, sizeof count);
@@ -303,12 +304,12 @@ static void *watch(void *ud) {
     w->now_ns = now;
     turn(w, tick);
   }
-  answer(w); /* what was asked just before the end */
+  handle_requests(w); /* what was asked just before the end */
   return NULL;
 }
 
 bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
-  atomic_fetch_and(&w->asks, ~(uint32_t)LT_ASK_STOP); /* of an earlier one */
+  atomic_fetch_and(&w->requests, ~(uint32_t)LT_REQUEST_STOP); /* of an earlier one */
   int status = lt_launch_thread(&w->thread, STACK, watch, w);
   w->watched = c->line_watched = status == 0;
   if (w->watched) return true;
@@ -317,7 +318,7 @@ bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
 
 void lt_watchdog_stop(lt_world *w) {
   if (!w->watched) return;
-  lt_ask_of(w, LT_ASK_STOP);
+  lt_world_request(w, LT_REQUEST_STOP);
   pthread_join(w->thread, NULL);
   w->watched = w->c->line_watched = false;
 }

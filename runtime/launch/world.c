@@ -68,12 +68,12 @@ void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, 
   if (lt_heartbeat_is_over(w->heartbeat)) return;
   char plain[LT_VERDICT_TEXT];
   write_plain(plain, sizeof plain, text);
-  w->report =
-      (lt_message){.kind = LT_SAY_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
+  w->report = (lt_message){
+      .kind = LT_MESSAGE_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
   lt_message_text(&w->report, plain);
-  lt_ask_of(w, LT_ASK_REPORT);
+  lt_world_request(w, LT_REQUEST_REPORT);
   int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
-  lt_news_wait(w, LT_NEWS_VERDICT, patience * LT_SECOND, false);
+  lt_world_wait(w, LT_EVENT_VERDICT, patience * LT_SECOND, false);
   if (!lt_heartbeat_is_over(w->heartbeat))
     lt_verdict_set(&w->heartbeat->verdict, class, rank, status, plain);
 }
@@ -190,7 +190,7 @@ bool lt_world_open(lt_ctx *c, lt_world *w) {
   w->n_peers = n;
   w->peers = lt_alloc(c, (size_t)n * sizeof *w->peers);
   lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
-  w->n_polls = 2 * n + 1 + LT_ADDRESSES + LT_STRANGERS;
+  w->n_polls = 2 * n + 1 + LT_ADDRESSES + LT_PENDING_CONNECTIONS;
   w->polls = lt_alloc(c, (size_t)w->n_polls * sizeof *w->polls);
   w->marks = lt_alloc(c, (size_t)n * sizeof *w->marks);
   w->ranks = lt_alloc(c, (size_t)n * sizeof *w->ranks);
@@ -225,7 +225,7 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
   }
   if (w->wake_fd >= 0) close(w->wake_fd);
   if (w->err_fd >= 0) close(w->err_fd);
-  lt_star_release(c, w->star);
+  lt_connections_release(c, w->connections);
   size_t n = (size_t)w->info.size, peers = (size_t)w->n_peers;
   lt_free(c, w->peers, peers * sizeof *w->peers);
   lt_free(c, w->polls, (size_t)w->n_polls * sizeof *w->polls);
@@ -241,25 +241,25 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
 
 /* ---- between the two threads ---- */
 
-void lt_ask_of(lt_world *w, lt_ask ask) {
-  atomic_fetch_or(&w->asks, ask);
+void lt_world_request(lt_world *w, lt_request request) {
+  atomic_fetch_or(&w->requests, request);
   wake_watchdog(w);
 }
 
-void lt_news_tell(lt_world *w, lt_news news) {
-  atomic_fetch_or(&w->news, news);
-  syscall(SYS_futex, &w->news, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
+void lt_world_notify(lt_world *w, lt_event event) {
+  atomic_fetch_or(&w->events, event);
+  syscall(SYS_futex, &w->events, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
 }
 
-bool lt_news_wait(lt_world *w, uint32_t news, int64_t ns, bool interrupts) {
+bool lt_world_wait(lt_world *w, uint32_t events, int64_t ns, bool interrupts) {
   int64_t start = lt_now_ns();
   for (;;) {
-    uint32_t seen = atomic_load(&w->news);
-    if ((seen & news) != 0) return true;
+    uint32_t seen = atomic_load(&w->events);
+    if ((seen & events) != 0) return true;
     if (interrupts && atomic_load(w->c->cancel)) return false;
     if (ns >= 0 && lt_now_ns() - start >= ns) return false;
     struct timespec t = {.tv_nsec = 10 * LT_MS};
-    syscall(SYS_futex, &w->news, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, &t, NULL, 0);
+    syscall(SYS_futex, &w->events, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, &t, NULL, 0);
   }
 }
 
@@ -325,7 +325,7 @@ void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
 
 void lt_world_interrupt(lt_world *w, int number) {
   atomic_store(&w->interrupt, number);
-  lt_ask_of(w, LT_ASK_INTERRUPT);
+  lt_world_request(w, LT_REQUEST_INTERRUPT);
 }
 
 void lt_world_stop(lt_world *w, const char *text, int status) {
@@ -333,29 +333,29 @@ void lt_world_stop(lt_world *w, const char *text, int status) {
 }
 
 bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
-  if ((atomic_load(&w->asks) & LT_ASK_LEFT) == 0) {
+  if ((atomic_load(&w->requests) & LT_REQUEST_LEFT) == 0) {
     lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
     lt_heartbeat_set_activity(w->heartbeat, &m);
-    w->left = (lt_message){.kind = LT_SAY_LEFT, .rank = w->info.rank, .state.mark = m};
+    w->left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = w->info.rank, .state.mark = m};
     lt_issued_list
         list; /* peers that still wait in what is complete need nothing more of this rank */
     lt_group_issued(w->group, true, &list);
     lt_message_set_issued(&w->left, &list);
-    lt_ask_of(w, LT_ASK_LEFT);
+    lt_world_request(w, LT_REQUEST_LEFT);
   }
-  lt_news_wait(w, LT_NEWS_ALL_LEFT | LT_NEWS_VERDICT, -1, true);
+  lt_world_wait(w, LT_EVENT_ALL_LEFT | LT_EVENT_VERDICT, -1, true);
   const lt_verdict *v = lt_world_verdict(w);
   if (v != NULL) return lt_fail(c, LT_ERANKS, "%s", v->text);
-  if ((atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return true;
+  if ((atomic_load(&w->events) & LT_EVENT_ALL_LEFT) != 0) return true;
   return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks went on", w->what);
 }
 
-bool lt_world_may_speak(lt_world *w) {
+bool lt_world_may_print(lt_world *w) {
   const lt_verdict *v = lt_world_verdict(w);
   if (!w->info.forked && v != NULL) {
     bool no_first = v->rank == 0 && (v->class == LT_EXITED || v->class == LT_LOST);
     int speaker = no_first ? w->peers[0].state.lowest : 0;
     if (w->info.rank != (speaker > 0 || !no_first ? speaker : 1)) return false;
   }
-  return atomic_exchange(&w->shared->spoken, 1) == 0;
+  return atomic_exchange(&w->shared->printed, 1) == 0;
 }

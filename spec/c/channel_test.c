@@ -14,7 +14,7 @@ static void messages_are_put_together(void **state) {
   for (int k = 0; k < 3; k++) {
     char text[32];
     snprintf(text, sizeof text, "message %d", k);
-    sent = (lt_message){.kind = LT_SAY_WARN, .rank = k};
+    sent = (lt_message){.kind = LT_MESSAGE_WARN, .rank = k};
     lt_message_text(&sent, text);
     memcpy(all + used, &sent, sent.bytes);
     used += sent.bytes;
@@ -49,7 +49,7 @@ static void a_full_channel_says_so(void **state) {
   lt_channel_open(&to, ends[1], false);
   memset(text, 'x', sizeof text - 1);
   for (bool good = true; good && taken < 10000; taken += good) {
-    sent = (lt_message){.kind = LT_SAY_WARN, .rank = taken};
+    sent = (lt_message){.kind = LT_MESSAGE_WARN, .rank = taken};
     lt_message_text(&sent, text);
     good = lt_channel_send(&from, &sent);
   }

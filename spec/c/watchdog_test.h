@@ -1,5 +1,5 @@
 /* spec/c/watchdog_test.h: worlds whose ranks are threads of this process, for watchdog_test and
-   star_test. */
+   connections_test. */
 #ifndef LT_SPEC_WATCHDOG_TEST_H
 #define LT_SPEC_WATCHDOG_TEST_H
 

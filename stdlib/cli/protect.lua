@@ -73,7 +73,7 @@ end
 function protect.report(host, failure)
   local verdict = c.dist.verdict()
   if verdict then
-    if c.dist.may_speak() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
+    if c.dist.may_print() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
     return verdict.status
   end
   host.complain(("ltrain: %s\n"):format(failure.text))

@@ -1,4 +1,5 @@
-/* runtime/launch/star.c: TCP between the watchdogs of joined ranks: rank 0 listens, others dial.
+/* runtime/launch/connections.c: TCP between the watchdogs of joined ranks: rank 0 listens, the
+   others dial.
 
    After a silent cut TCP itself stays silent for longer than the cut lasted, so a rank that hears
    nothing for some seconds dials a fresh connection every second, and rank 0 takes the newest one
@@ -17,44 +18,44 @@
 
 #include "launch/world.h"
 
-enum { SILENT_S = 3, STRANGER_S = 10, CROWDED_S = 1, ENDED_PAUSE_MS = 200 };
+enum { SILENT_S = 3, HANDSHAKE_S = 10, CROWDED_S = 1, ENDED_PAUSE_MS = 200 };
 
 /* A connection on which not both ends have proved who they are. */
-typedef struct stranger {
+typedef struct pending_connection {
   lt_channel link;
   int64_t since_ns;
   lt_handshake greeting;
   bool challenged; /* by rank 0, which of two ends proves itself first */
-} stranger;
+} pending_connection;
 
-struct lt_star {
+struct lt_connections {
   int listen_fds[LT_ADDRESSES];
-  lt_star_card card;
+  lt_endpoint card;
   _Atomic bool known; /* the card is, and where rank 0 listens */
   unsigned round;
-  int64_t dialled_ns;               /* when the last round was */
-  int32_t calls, taken;             /* the number of our last call, and of the one we are on */
-  stranger strangers[LT_STRANGERS]; /* callers; elsewhere our own calls */
-  bool told;                        /* that somebody was refused */
+  int64_t dialled_ns;   /* when the last round was */
+  int32_t calls, taken; /* the number of our last call, and of the one we are on */
+  pending_connection pending[LT_PENDING_CONNECTIONS]; /* callers; elsewhere our own calls */
+  bool reported;                                      /* that somebody was refused */
 };
 
-lt_star *lt_star_new(lt_ctx *c) {
-  lt_star *s = lt_alloc(c, sizeof *s);
+lt_connections *lt_connections_new(lt_ctx *c) {
+  lt_connections *s = lt_alloc(c, sizeof *s);
   if (s == NULL) return NULL;
   for (int i = 0; i < LT_ADDRESSES; i++) s->listen_fds[i] = -1;
-  for (int i = 0; i < LT_STRANGERS; i++) s->strangers[i].link.fd = -1;
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) s->pending[i].link.fd = -1;
   return s;
 }
 
-void lt_star_release(lt_ctx *c, lt_star *s) {
+void lt_connections_release(lt_ctx *c, lt_connections *s) {
   if (s == NULL) return;
-  for (int i = 0; i < LT_STRANGERS; i++) lt_channel_close(&s->strangers[i].link);
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) lt_channel_close(&s->pending[i].link);
   for (int i = 0; i < LT_ADDRESSES; i++)
     if (s->listen_fds[i] >= 0) close(s->listen_fds[i]);
   lt_free(c, s, sizeof *s);
 }
 
-bool lt_star_listen(lt_ctx *c, lt_star *s, lt_star_card *card) {
+bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *card) {
   if (!lt_address_listen(card->addresses, s->listen_fds))
     return lt_fail(c, LT_EIO, "launch: no port for the control channel: %s", strerror(errno));
   if (!lt_random_bytes(card->token, sizeof card->token))
@@ -64,21 +65,21 @@ bool lt_star_listen(lt_ctx *c, lt_star *s, lt_star_card *card) {
   return true;
 }
 
-void lt_star_dial(lt_star *s, const lt_star_card *card) {
+void lt_connections_dial(lt_connections *s, const lt_endpoint *card) {
   s->card = *card;
   atomic_store(&s->known, true);
 }
 
 /* Somebody at the other end is not of this job. */
-static void refuse(lt_world *w, stranger *who) {
+static void refuse(lt_world *w, pending_connection *who) {
   char from[96], text[256];
-  if (!w->star->told && w->owns_process) {
+  if (!w->connections->reported && w->owns_process) {
     lt_address_peer_text(who->link.fd, from, sizeof from);
     snprintf(text, sizeof text,
              "%s: refused a connection %s %s: it does not know the token of this job", w->what,
              w->info.rank == 0 ? "from" : "to", from);
     lt_watchdog_print(w, text);
-    w->star->told = true;
+    w->connections->reported = true;
   }
   lt_channel_close(&who->link);
 }
@@ -86,10 +87,10 @@ static void refuse(lt_world *w, stranger *who) {
 /* ---- rank 0 ---- */
 
 /* A place for one more: a free one, or that of the one that has said nothing for long. */
-static stranger *place_of(lt_star *s, int64_t now) {
-  stranger *oldest = &s->strangers[0];
-  for (int i = 0; i < LT_STRANGERS; i++) {
-    stranger *k = &s->strangers[i];
+static pending_connection *place_of(lt_connections *s, int64_t now) {
+  pending_connection *oldest = &s->pending[0];
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) {
+    pending_connection *k = &s->pending[i];
     if (!lt_channel_is_open(&k->link)) return k;
     if (k->since_ns < oldest->since_ns) oldest = k;
   }
@@ -97,9 +98,9 @@ static stranger *place_of(lt_star *s, int64_t now) {
 }
 
 /* Those for whom there is no place yet wait where they are. */
-static void welcome_strangers(lt_star *s, int listen_fd, int64_t now) {
+static void accept_pending(lt_connections *s, int listen_fd, int64_t now) {
   int one = 1;
-  for (stranger *k; listen_fd >= 0 && (k = place_of(s, now)) != NULL;) {
+  for (pending_connection *k; listen_fd >= 0 && (k = place_of(s, now)) != NULL;) {
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -117,99 +118,100 @@ static void say_to(lt_world *w, lt_peer *p, lt_message_kind kind) {
 }
 
 /* The newest connection of a rank counts; it may have missed what was told on the old one. */
-static void adopt(lt_world *w, stranger *who) {
+static void adopt(lt_world *w, pending_connection *who) {
   lt_peer *p = &w->peers[who->greeting.rank];
-  uint32_t news = atomic_load(&w->news);
+  uint32_t events = atomic_load(&w->events);
   lt_channel_close(&p->link);
   p->link = who->link;
   p->call = who->greeting.call;
   who->link.fd = -1;
   p->ended_ns = p->silent_ns = 0;
-  say_to(w, p, LT_SAY_WELCOME);
-  if ((news & LT_NEWS_READY) != 0) say_to(w, p, LT_SAY_READY);
-  if (w->alert) say_to(w, p, LT_SAY_ALERT);
-  if ((news & LT_NEWS_ALL_LEFT) != 0) say_to(w, p, LT_SAY_ALL_LEFT);
+  say_to(w, p, LT_MESSAGE_WELCOME);
+  if ((events & LT_EVENT_READY) != 0) say_to(w, p, LT_MESSAGE_READY);
+  if (w->alert) say_to(w, p, LT_MESSAGE_ALERT);
+  if ((events & LT_EVENT_ALL_LEFT) != 0) say_to(w, p, LT_MESSAGE_ALL_LEFT);
   if (lt_heartbeat_is_over(w->heartbeat)) lt_channel_send(&p->link, &w->best);
-  if ((news & LT_NEWS_ALL_ACK) != 0) say_to(w, p, LT_SAY_ALL_ACK);
+  if ((events & LT_EVENT_ALL_ACK) != 0) say_to(w, p, LT_MESSAGE_ALL_ACK);
 }
 
 static void all_ready(lt_world *w) {
-  if ((atomic_load(&w->news) & LT_NEWS_READY) != 0) return;
+  if ((atomic_load(&w->events) & LT_EVENT_READY) != 0) return;
   for (int r = 1; r < w->n_peers; r++)
     if (!lt_channel_is_open(&w->peers[r].link)) return;
-  w->out = (lt_message){.kind = LT_SAY_READY};
+  w->out = (lt_message){.kind = LT_MESSAGE_READY};
   lt_message_size(&w->out, 0);
-  lt_hub_tell(w, &w->out);
-  lt_news_tell(w, LT_NEWS_READY);
+  lt_coordinator_broadcast(w, &w->out);
+  lt_world_notify(w, LT_EVENT_READY);
 }
 
 static bool is_wanted(const lt_world *w, const lt_handshake *h) {
-  return !w->peers[h->rank].gone && h->call > w->peers[h->rank].call;
+  return !w->peers[h->rank].exited && h->call > w->peers[h->rank].call;
 }
 
-static void challenge(lt_world *w, stranger *who) {
+static void challenge(lt_world *w, pending_connection *who) {
   lt_handshake *h = &who->greeting;
-  if (!lt_hear_hello(&w->in, h) || h->rank <= 0 || h->rank >= w->n_peers) {
+  if (!lt_hello_read(&w->in, h) || h->rank <= 0 || h->rank >= w->n_peers) {
     refuse(w, who);
     return;
   }
-  if (!is_wanted(w, h) || !lt_random_bytes(h->hub, sizeof h->hub)) {
+  if (!is_wanted(w, h) || !lt_random_bytes(h->coordinator, sizeof h->coordinator)) {
     lt_channel_close(&who->link);
     return;
   }
-  lt_say_challenge(&w->out, h, w->star->card.token);
+  lt_challenge_write(&w->out, h, w->connections->card.token);
   lt_channel_send(&who->link, &w->out);
   who->challenged = true;
 }
 
-static void hear_stranger(lt_world *w, stranger *who) {
+static void receive_pending(lt_world *w, pending_connection *who) {
   lt_channel_flush(&who->link);
   if (lt_channel_receive(&who->link, &w->in) == LT_GOT_MESSAGE) {
     if (!who->challenged)
       challenge(w, who);
-    else if (!lt_hear_proof(&w->in, &who->greeting, w->star->card.token))
+    else if (!lt_proof_read(&w->in, &who->greeting, w->connections->card.token))
       refuse(w, who);
     else if (is_wanted(w, &who->greeting))
       adopt(w, who);
     else
       lt_channel_close(&who->link);
-  } else if (w->now_ns - who->since_ns > (int64_t)STRANGER_S * LT_SECOND) {
+  } else if (w->now_ns - who->since_ns > (int64_t)HANDSHAKE_S * LT_SECOND) {
     lt_channel_close(&who->link);
   }
 }
 
-static void hub_turn(lt_world *w) {
-  lt_star *s = w->star;
+static void coordinator_turn(lt_world *w) {
+  lt_connections *s = w->connections;
   if (!atomic_load(&s->known)) return;
-  for (int i = 0; i < LT_ADDRESSES; i++) welcome_strangers(s, s->listen_fds[i], w->now_ns);
-  for (int i = 0; i < LT_STRANGERS; i++) hear_stranger(w, &s->strangers[i]);
+  for (int i = 0; i < LT_ADDRESSES; i++) accept_pending(s, s->listen_fds[i], w->now_ns);
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) receive_pending(w, &s->pending[i]);
   all_ready(w);
 }
 
 /* ---- the others ---- */
 
-static void dial_one(lt_world *w, stranger *call, const lt_address *a) {
+static void dial_one(lt_world *w, pending_connection *call, const lt_address *a) {
   const struct sockaddr *to = (const struct sockaddr *)(const void *)a->address;
   lt_handshake *h = &call->greeting;
   int one = 1, fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  *h = (lt_handshake){.rank = w->info.rank, .call = ++w->star->calls};
-  if (!lt_random_bytes(h->leaf, sizeof h->leaf) ||
+  *h = (lt_handshake){.rank = w->info.rank, .call = ++w->connections->calls};
+  if (!lt_random_bytes(h->worker, sizeof h->worker) ||
       (connect(fd, to, a->bytes) != 0 && errno != EINPROGRESS)) {
     close(fd);
     return;
   }
   lt_channel_open(&call->link, fd, true);
   call->challenged = false;
-  lt_say_hello(&w->out, h);
+  lt_hello_write(&w->out, h);
   lt_channel_send(&call->link, &w->out);
 }
 
 /* All addresses at once. A call may take three rounds. */
 static void dial(lt_world *w) {
-  lt_star *s = w->star;
-  stranger *row = s->strangers + s->round++ % (LT_STRANGERS / LT_ADDRESSES) * LT_ADDRESSES;
+  lt_connections *s = w->connections;
+  pending_connection *row =
+      s->pending + s->round++ % (LT_PENDING_CONNECTIONS / LT_ADDRESSES) * LT_ADDRESSES;
   s->dialled_ns = w->now_ns;
   for (int i = 0; i < LT_ADDRESSES; i++) {
     lt_channel_close(&row[i].link);
@@ -219,60 +221,61 @@ static void dial(lt_world *w) {
 
 /* A connection that ended counts as the end of a process soon after: there is no second to lose. */
 static bool shall_dial(const lt_world *w) {
-  const lt_peer *hub = &w->peers[0];
-  bool silent = hub->silent_ns >= (int64_t)SILENT_S * LT_SECOND;
-  int64_t pause = hub->ended_ns != 0 ? (int64_t)ENDED_PAUSE_MS * LT_MS : LT_SECOND;
-  return (!lt_channel_is_open(&hub->link) || silent) && w->now_ns - w->star->dialled_ns >= pause;
+  const lt_peer *coordinator = &w->peers[0];
+  bool silent = coordinator->silent_ns >= (int64_t)SILENT_S * LT_SECOND;
+  int64_t pause = coordinator->ended_ns != 0 ? (int64_t)ENDED_PAUSE_MS * LT_MS : LT_SECOND;
+  return (!lt_channel_is_open(&coordinator->link) || silent) &&
+         w->now_ns - w->connections->dialled_ns >= pause;
 }
 
 /* Older calls are in vain now; younger ones may be what rank 0 takes yet. */
-static void take(lt_world *w, stranger *call) {
-  lt_star *s = w->star;
-  lt_peer *hub = &w->peers[0];
-  lt_channel_close(&hub->link);
-  hub->link = call->link;
+static void take(lt_world *w, pending_connection *call) {
+  lt_connections *s = w->connections;
+  lt_peer *coordinator = &w->peers[0];
+  lt_channel_close(&coordinator->link);
+  coordinator->link = call->link;
   call->link.fd = -1;
   s->taken = call->greeting.call;
-  hub->ended_ns = hub->silent_ns = 0;
-  for (int k = 0; k < LT_STRANGERS; k++)
-    if (s->strangers[k].greeting.call < s->taken) lt_channel_close(&s->strangers[k].link);
-  lt_leaf_say_again(w);
+  coordinator->ended_ns = coordinator->silent_ns = 0;
+  for (int k = 0; k < LT_PENDING_CONNECTIONS; k++)
+    if (s->pending[k].greeting.call < s->taken) lt_channel_close(&s->pending[k].link);
+  lt_worker_resend(w);
   lt_watchdog_receive(w, 0);
 }
 
-static void hear_call(lt_world *w, stranger *call) {
+static void receive_call(lt_world *w, pending_connection *call) {
   lt_channel_flush(&call->link);
   if (lt_channel_receive(&call->link, &w->in) != LT_GOT_MESSAGE) return;
   if (!call->challenged) {
-    if (!lt_hear_challenge(&w->in, &call->greeting, w->star->card.token)) {
+    if (!lt_challenge_read(&w->in, &call->greeting, w->connections->card.token)) {
       refuse(w, call);
       return;
     }
     call->challenged = true;
-    lt_say_proof(&w->out, &call->greeting, w->star->card.token);
+    lt_proof_write(&w->out, &call->greeting, w->connections->card.token);
     lt_channel_send(&call->link, &w->out);
-  } else if (w->in.kind == LT_SAY_WELCOME && call->greeting.call > w->star->taken) {
+  } else if (w->in.kind == LT_MESSAGE_WELCOME && call->greeting.call > w->connections->taken) {
     take(w, call);
   }
 }
 
-static void leaf_turn(lt_world *w) {
-  lt_star *s = w->star;
-  if (!atomic_load(&s->known) || w->peers[0].gone) return;
+static void worker_turn(lt_world *w) {
+  lt_connections *s = w->connections;
+  if (!atomic_load(&s->known) || w->peers[0].exited) return;
   if (shall_dial(w)) dial(w);
-  for (int i = 0; i < LT_STRANGERS; i++) hear_call(w, &s->strangers[i]);
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) receive_call(w, &s->pending[i]);
 }
 
 /* ---- both ---- */
 
-void lt_star_turn(lt_world *w) {
+void lt_connections_turn(lt_world *w) {
   if (w->info.rank == 0)
-    hub_turn(w);
+    coordinator_turn(w);
   else
-    leaf_turn(w);
+    worker_turn(w);
 }
 
-/* Beats go out every second; a host answers them, whatever its ranks do. */
+/* Heartbeats go out every second; a host answers them, whatever its ranks do. */
 static bool is_cut(const lt_channel *ch) {
   struct tcp_info info;
   socklen_t bytes = sizeof info;
@@ -280,21 +283,21 @@ static bool is_cut(const lt_channel *ch) {
   return info.tcpi_unacked > 0;
 }
 
-const char *lt_star_lost(lt_world *w, const lt_channel *ch) {
+const char *lt_connections_lost(lt_world *w, const lt_channel *ch) {
   if (!ch->stream) return "stopped?";
   if (!is_cut(ch)) return "stopped? its host answers";
-  w->cut_off = true;
+  w->unreachable = true;
   return "cut off? its host does not answer";
 }
 
-int lt_star_polls(lt_world *w, int n) {
-  lt_star *s = w->star;
+int lt_connections_polls(lt_world *w, int n) {
+  lt_connections *s = w->connections;
   bool room = atomic_load(&s->known) && place_of(s, w->now_ns) != NULL;
   for (int i = 0; i < LT_ADDRESSES && room; i++)
     if (s->listen_fds[i] >= 0)
       w->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
-  for (int i = 0; i < LT_STRANGERS; i++) {
-    const lt_channel *ch = &s->strangers[i].link;
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) {
+    const lt_channel *ch = &s->pending[i].link;
     short out = lt_channel_is_full(ch) ? POLLOUT : 0;
     if (ch->fd >= 0) w->polls[n++] = (struct pollfd){.fd = ch->fd, .events = (short)(POLLIN | out)};
   }

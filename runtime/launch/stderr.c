@@ -1,4 +1,4 @@
-/* runtime/launch/tags.c: what children write to stderr comes out with their rank in front.
+/* runtime/launch/stderr.c: what children write to stderr comes out with their rank in front.
 
    Above all their last words (an allocator's complaint, an assertion, a sanitizer's report), which
    otherwise nobody could attribute. Each child's stderr is a pipe; a thread of the parent, apart
@@ -12,16 +12,16 @@
 
 #include "launch/world.h"
 
-enum { PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LT_TAG_LINE + 32 };
+enum { PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LT_STDERR_LINE + 32 };
 
 typedef struct source {
   int fd, child_fd; /* our end and the child's; -1: closed */
   int rank;
   size_t used;
-  char line[LT_TAG_LINE];
+  char line[LT_STDERR_LINE];
 } source;
 
-struct lt_tags {
+struct lt_stderr {
   int n, stop_fd, err_fd;
   pthread_t thread;
   bool runs;
@@ -38,8 +38,8 @@ static bool open_pipe(source *s, int rank) {
   return fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-lt_tags *lt_tags_new(lt_ctx *c, int ranks) {
-  lt_tags *t = lt_alloc(c, sizeof *t);
+lt_stderr *lt_stderr_new(lt_ctx *c, int ranks) {
+  lt_stderr *t = lt_alloc(c, sizeof *t);
   if (t == NULL) return NULL;
   t->stop_fd = t->err_fd = -1;
   t->n = ranks - 1;
@@ -52,7 +52,7 @@ lt_tags *lt_tags_new(lt_ctx *c, int ranks) {
   if (good) t->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (good && t->stop_fd >= 0 && t->err_fd >= 0) return t;
   lt_fail(c, LT_EIO, "launch: no pipes for %d ranks: %s", ranks, strerror(errno));
-  lt_tags_release(c, t);
+  lt_stderr_release(c, t);
   return NULL;
 }
 
@@ -61,7 +61,7 @@ static void shut(int *fd) {
   *fd = -1;
 }
 
-void lt_tags_become(lt_tags *t, int rank) {
+void lt_stderr_become(lt_stderr *t, int rank) {
   dup2(t->sources[rank - 1].child_fd, STDERR_FILENO);
   for (int i = 0; i < t->n; i++) {
     shut(&t->sources[i].fd);
@@ -72,7 +72,7 @@ void lt_tags_become(lt_tags *t, int rank) {
 }
 
 /* A pipe that says it has room takes a line of at most a page at once. */
-static void put(lt_tags *t, const char *text, size_t n) {
+static void put(lt_stderr *t, const char *text, size_t n) {
   struct pollfd out = {.fd = t->err_fd, .events = POLLOUT}, stop = {.fd = t->stop_fd};
   stop.events = POLLIN;
   while (poll(&out, 1, PATIENCE_MS) == 0)
@@ -81,7 +81,7 @@ static void put(lt_tags *t, const char *text, size_t n) {
   (void)done;
 }
 
-static void put_line(lt_tags *t, const source *s, size_t n) {
+static void put_line(lt_stderr *t, const source *s, size_t n) {
   char text[ROOM];
   int head = snprintf(text, sizeof text, "[rank %d] ", s->rank);
   memcpy(text + head, s->line, n);
@@ -96,7 +96,7 @@ static void drop_front(source *s, size_t n) {
 }
 
 /* Pass whole lines on; all there is when the room is full or `last`. */
-static void pass(lt_tags *t, source *s, bool last) {
+static void pass(lt_stderr *t, source *s, bool last) {
   for (char *end; s->used > 0 && (end = memchr(s->line, '\n', s->used)) != NULL;) {
     size_t n = (size_t)(end - s->line) + 1;
     put_line(t, s, n);
@@ -107,7 +107,7 @@ static void pass(lt_tags *t, source *s, bool last) {
   s->used = 0;
 }
 
-static bool drain(lt_tags *t, source *s) {
+static bool drain(lt_stderr *t, source *s) {
   for (;;) {
     ssize_t n = read(s->fd, s->line + s->used, sizeof s->line - s->used);
     if (n < 0 && errno == EINTR) continue;
@@ -123,7 +123,7 @@ static bool drain(lt_tags *t, source *s) {
 
 /* Ends when all pipes have, or, once asked to, when the rest is read: a grandchild may hold one. */
 static void *pass_on(void *ud) {
-  lt_tags *t = ud;
+  lt_stderr *t = ud;
   for (bool stopping = false; !stopping;) {
     int n = 0;
     for (int i = 0; i < t->n; i++)
@@ -141,14 +141,14 @@ static void *pass_on(void *ud) {
   return NULL;
 }
 
-bool lt_tags_start(lt_ctx *c, lt_tags *t) {
+bool lt_stderr_start(lt_ctx *c, lt_stderr *t) {
   for (int i = 0; i < t->n; i++) shut(&t->sources[i].child_fd);
   int status = lt_launch_thread(&t->thread, STACK, pass_on, t);
   t->runs = status == 0;
   return t->runs || lt_fail(c, LT_EMEMORY, "launch: no thread for stderr: %s", strerror(status));
 }
 
-void lt_tags_release(lt_ctx *c, lt_tags *t) {
+void lt_stderr_release(lt_ctx *c, lt_stderr *t) {
   if (t == NULL) return;
   if (t->runs) {
     uint64_t one = 1;

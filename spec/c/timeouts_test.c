@@ -1,4 +1,5 @@
-/* spec/c/clocks_test.c: ranks that stop, come late, compute on or save: what time they are given. */
+/* spec/c/timeouts_test.c: ranks that stop, come late, compute on or save: what time they are
+   given. */
 #include "forked_test.h"
 
 static void stop_self(lt_ctx *c, lt_world *w) {

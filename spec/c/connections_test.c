@@ -1,4 +1,5 @@
-/* spec/c/star_test.c: TCP between the watchdogs of joined ranks: links that are cut, strangers. */
+/* spec/c/connections_test.c: TCP between the watchdogs of joined ranks: links that are cut,
+   callers that do not know the token. */
 #include "watchdog_test.h"
 
 #include <arpa/inet.h>
@@ -97,21 +98,21 @@ static void close_wire(void) {
 static int told_fd;
 
 /* All ranks but 0 dial through the wire; they take `token` for the job's, NULL: they know it. */
-static int connect_star(const char *token) {
-  lt_star_card card;
+static int connect_all(const char *token) {
+  lt_endpoint card;
   int ends[2];
   assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
   told_fd = ends[0];
   for (int k = 0; k < world.n; k++) {
     rank *r = &world.ranks[k];
-    r->w->star = lt_star_new(r->c);
-    assert_non_null(r->w->star);
+    r->w->connections = lt_connections_new(r->c);
+    assert_non_null(r->w->connections);
     atomic_store(&r->w->launch_deadline_ns, lt_now_ns() + 20ll * LT_SECOND);
   }
   world.ranks[0].w->err_fd = ends[1];
   world.ranks[0].w->owns_process = true;
   lt_address_find(card.addresses, true, NULL);
-  assert_true(lt_star_listen(world.ranks[0].c, world.ranks[0].w->star, &card));
+  assert_true(lt_connections_listen(world.ranks[0].c, world.ranks[0].w->connections, &card));
   struct sockaddr_in first;
   memcpy(&first, card.addresses[0].address, sizeof first);
   assert_int_equal(ntohl(first.sin_addr.s_addr), INADDR_LOOPBACK);
@@ -120,10 +121,10 @@ static int connect_star(const char *token) {
   first.sin_port = htons((uint16_t)wire.port);
   memcpy(card.addresses[0].address, &first, sizeof first);
   if (token != NULL) memcpy(card.token, token, sizeof card.token);
-  for (int k = 1; k < world.n; k++) lt_star_dial(world.ranks[k].w->star, &card);
+  for (int k = 1; k < world.n; k++) lt_connections_dial(world.ranks[k].w->connections, &card);
   watch_all();
   for (int k = 0; k < world.n && token == NULL; k++) {
-    assert_true(lt_news_wait(world.ranks[k].w, LT_NEWS_READY, 10ll * LT_SECOND, false));
+    assert_true(lt_world_wait(world.ranks[k].w, LT_EVENT_READY, 10ll * LT_SECOND, false));
     atomic_store(&world.ranks[k].w->launch_deadline_ns, 0);
   }
   return port;
@@ -140,7 +141,7 @@ static int refusals(void) {
   return times;
 }
 
-static void end_star(void) {
+static void end_connections(void) {
   world.ranks[0].w->owns_process = false;
   close_world(); /* with the other end */
   close(told_fd);
@@ -168,14 +169,14 @@ static const unsigned char wrong[LT_TOKEN_BYTES] = {1, 2};
 
 /* A caller who says that it is rank 1, and does not know the token. */
 static void call_falsely(int port) {
-  lt_handshake h = {.rank = 1, .call = 99, .leaf = {7}};
+  lt_handshake h = {.rank = 1, .call = 99, .worker = {7}};
   static lt_message m;
   int fd = dial_port(port);
-  lt_say_hello(&m, &h);
+  lt_hello_write(&m, &h);
   send_to(fd, &m);
   assert_true(answers(fd, &m));
-  assert_false(lt_hear_challenge(&m, &h, wrong)); /* it learns rank 0's challenge */
-  lt_say_proof(&m, &h, wrong);
+  assert_false(lt_challenge_read(&m, &h, wrong)); /* it learns rank 0's challenge */
+  lt_proof_write(&m, &h, wrong);
   send_to(fd, &m);
   assert_false(answers(fd, &m));
   close(fd);
@@ -184,7 +185,7 @@ static void call_falsely(int port) {
 static void a_short_cut_does_not_matter(void **state) {
   (void)state;
   open_world(3, 10, NULL);
-  connect_star(NULL);
+  connect_all(NULL);
   atomic_store(&wire.cut, true);
   pause_ms(6000);
   atomic_store(&wire.cut, false);
@@ -192,13 +193,13 @@ static void a_short_cut_does_not_matter(void **state) {
   for (int k = 0; k < 3; k++) assert_null(lt_world_verdict(world.ranks[k].w));
   run_all(collect_and_fail); /* and reports get through */
   assert_string_equal(common_verdict()->text, "rank 1: boom");
-  end_star();
+  end_connections();
 }
 
 static void a_long_cut_ends_both_sides(void **state) {
   (void)state;
   open_world(2, 3, NULL);
-  connect_star(NULL);
+  connect_all(NULL);
   atomic_store(&wire.cut, true);
   run_all(wait_verdict);
   for (int k = 0; k < 2; k++) {
@@ -207,49 +208,49 @@ static void a_long_cut_ends_both_sides(void **state) {
     assert_int_equal(v->class, LT_LOST);
     assert_int_equal(v->rank, 1 - k);
   }
-  end_star();
+  end_connections();
 }
 
 /* What is said while the link is down is said again on the next one. */
 static void a_rank_leaves_during_a_cut(void **state) {
   (void)state;
   open_world(2, 20, NULL);
-  connect_star(NULL);
+  connect_all(NULL);
   atomic_store(&wire.cut, true);
   pause_ms(20);
   rank *r = &world.ranks[1];
   r->run = leave_unevenly;
   lt_mark m = lt_world_mark(LT_MARK_LEFT, "fit", "model.lua", 40);
-  r->w->left = (lt_message){.kind = LT_SAY_LEFT, .rank = 1, .state.mark = m};
+  r->w->left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = 1, .state.mark = m};
   lt_message_size(&r->w->left, 0);
-  lt_ask_of(r->w, LT_ASK_LEFT);
+  lt_world_request(r->w, LT_REQUEST_LEFT);
   pause_ms(1000);
   atomic_store(&wire.cut, false);
   world.ranks[0].w->left = r->w->left;
-  lt_ask_of(world.ranks[0].w, LT_ASK_LEFT);
-  assert_true(lt_news_wait(r->w, LT_NEWS_ALL_LEFT, 30ll * LT_SECOND, false));
-  end_star();
+  lt_world_request(world.ranks[0].w, LT_REQUEST_LEFT);
+  assert_true(lt_world_wait(r->w, LT_EVENT_ALL_LEFT, 30ll * LT_SECOND, false));
+  end_connections();
 }
 
 /* Calls that a rank has given up may arrive after the one that it is on. */
 static void an_older_call_is_refused(void **state) {
   (void)state;
   open_world(2, 20, NULL);
-  int late = dial_port(connect_star(NULL));
+  int late = dial_port(connect_all(NULL));
   static lt_message m;
-  lt_say_hello(&m, &(lt_handshake){.rank = 1, .call = 1});
+  lt_hello_write(&m, &(lt_handshake){.rank = 1, .call = 1});
   send_to(late, &m);
   assert_false(answers(late, &m));
   close(late);
   run_all(raise_in_order);
   assert_non_null(strstr(common_verdict()->text, ": boom "));
-  end_star();
+  end_connections();
 }
 
 static void strangers_are_refused_and_told_once(void **state) {
   (void)state;
   open_world(2, 20, NULL);
-  int port = connect_star(NULL), talker = dial_port(port);
+  int port = connect_all(NULL), talker = dial_port(port);
   static lt_message m;
   assert_int_equal(send(talker, "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
   assert_false(answers(talker, &m));
@@ -260,73 +261,74 @@ static void strangers_are_refused_and_told_once(void **state) {
   close(talker);
   run_all(raise_in_order);
   assert_non_null(strstr(common_verdict()->text, ": boom "));
-  end_star();
+  end_connections();
 }
 
 /* What a rank said, said again to a rank 0 that asks something else by now. */
 static void a_recorded_handshake_is_refused(void **state) {
   (void)state;
   open_world(2, 20, NULL);
-  int port = connect_star(NULL), fd = dial_port(port);
+  int port = connect_all(NULL), fd = dial_port(port);
   static lt_message hello, proof, m;
   uint32_t n;
   memcpy(&n, wire.said, sizeof n);
   memcpy(&hello, wire.said, n);
   memcpy(&m, wire.said + n, sizeof m.bytes);
   memcpy(&proof, wire.said + n, m.bytes);
-  assert_int_equal(hello.kind, LT_SAY_HELLO);
-  assert_int_equal(proof.kind, LT_SAY_PROOF);
+  assert_int_equal(hello.kind, LT_MESSAGE_HELLO);
+  assert_int_equal(proof.kind, LT_MESSAGE_PROOF);
   hello.status = 99; /* an older call would not come as far */
   send_to(fd, &hello);
   assert_true(answers(fd, &m));
-  assert_int_equal(m.kind, LT_SAY_CHALLENGE);
+  assert_int_equal(m.kind, LT_MESSAGE_CHALLENGE);
   send_to(fd, &proof);
   assert_false(answers(fd, &m));
   assert_int_equal(refusals(), 1);
   close(fd);
   run_all(raise_in_order);
-  end_star();
+  end_connections();
 }
 
 /* It is rank 0 that proves itself first. */
 static void a_false_rank_0_is_refused(void **state) {
   (void)state;
   open_world(2, 20, NULL);
-  connect_star((const char *)wrong);
+  connect_all((const char *)wrong);
   pause_ms(300);
-  for (int k = 0; k < 2; k++) assert_false((atomic_load(&world.ranks[k].w->news) & LT_NEWS_READY));
+  for (int k = 0; k < 2; k++)
+    assert_false((atomic_load(&world.ranks[k].w->events) & LT_EVENT_READY));
   assert_int_equal(refusals(), 0); /* nobody answered its challenge */
-  end_star();
+  end_connections();
 }
 
 /* An answer is for one caller, one side, one pair of challenges, one token. */
 static void a_proof_is_for_one_use(void **state) {
   (void)state;
   const unsigned char token[LT_TOKEN_BYTES] = {3, 1, 4, 1, 5};
-  lt_handshake leaf = {.rank = 1, .call = 5, .leaf = {8}}, hub = {0}, other;
+  lt_handshake leaf = {.rank = 1, .call = 5, .worker = {8}}, hub = {0}, other;
   static lt_message m;
-  lt_say_hello(&m, &leaf);
-  assert_true(lt_hear_hello(&m, &hub));
-  memcpy(hub.hub, "challenge of hub", LT_CHALLENGE_BYTES);
-  lt_say_challenge(&m, &hub, token);
+  lt_hello_write(&m, &leaf);
+  assert_true(lt_hello_read(&m, &hub));
+  memcpy(hub.coordinator, "challenge of hub", LT_CHALLENGE_BYTES);
+  lt_challenge_write(&m, &hub, token);
   other = leaf;
-  assert_false(lt_hear_challenge(&m, &other, wrong));
-  assert_true(lt_hear_challenge(&m, &leaf, token));
-  m.kind = LT_SAY_PROOF; /* rank 0's own */
-  assert_false(lt_hear_proof(&m, &hub, token));
-  lt_say_proof(&m, &leaf, token);
-  assert_true(lt_hear_proof(&m, &hub, token));
-  assert_false(lt_hear_proof(&m, &hub, wrong));
+  assert_false(lt_challenge_read(&m, &other, wrong));
+  assert_true(lt_challenge_read(&m, &leaf, token));
+  m.kind = LT_MESSAGE_PROOF; /* rank 0's own */
+  assert_false(lt_proof_read(&m, &hub, token));
+  lt_proof_write(&m, &leaf, token);
+  assert_true(lt_proof_read(&m, &hub, token));
+  assert_false(lt_proof_read(&m, &hub, wrong));
   for (int k = 0; k < 4; k++) {
     other = hub;
     if (k == 0) other.rank++;
     if (k == 1) other.call++;
-    if (k == 2) other.leaf[15] ^= 1;
-    if (k == 3) other.hub[15] ^= 1;
-    assert_false(lt_hear_proof(&m, &other, token));
+    if (k == 2) other.worker[15] ^= 1;
+    if (k == 3) other.coordinator[15] ^= 1;
+    assert_false(lt_proof_read(&m, &other, token));
   }
   m.text[LT_CHALLENGE_BYTES + LT_PROOF_BYTES - 1] ^= 1;
-  assert_false(lt_hear_proof(&m, &hub, token));
+  assert_false(lt_proof_read(&m, &hub, token));
 }
 
 /* Alone on the loopback; else in the networks of the launcher, or in all. */

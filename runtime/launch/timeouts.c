@@ -1,6 +1,6 @@
-/* runtime/launch/clocks.c: rank 0 decides who is lost, late or stalled.
+/* runtime/launch/timeouts.c: rank 0 decides who is lost, late or stalled.
 
-   Lost: nothing heard for `timeout`, and for three beats at least. Late: alive, but not where
+   Lost: nothing heard for `timeout`, and for three heartbeats at least. Late: alive, but not where
    others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing moves
    for twice that. The clocks of waits run only while the same wait is seen again and again and its
    rank is heard, so time in which somebody was stopped, or a link was cut, counts for nobody. */
@@ -43,7 +43,7 @@ static void look_for_left(lt_world *w, int waiter) {
     if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
     char text[LT_VERDICT_TEXT];
     lt_disagreement_text(w->marks, w->ranks, collect_marks(w, waiter), text, sizeof text);
-    lt_hub_report(w, r, LT_RAISED, 1, text);
+    lt_coordinator_report(w, r, LT_RAISED, 1, text);
     return;
   }
 }
@@ -55,7 +55,7 @@ static int find_missing(lt_world *w, int waiter) {
   bool excused = false, elsewhere = true;
   for (int r = 0; r < w->n_peers; r++) {
     const lt_peer *p = &w->peers[r];
-    if (r == waiter || p->gone || p->left) continue;
+    if (r == waiter || p->exited || p->left) continue;
     if (!lt_peer_is_heard(p) || p->state.declared > 0) excused = true;
     if (!lt_peer_waits_for(&w->peers[waiter], r) || is_there(p, &w->peers[waiter])) continue;
     if (lt_peer_is_waiting(p) && !elsewhere) continue;
@@ -87,7 +87,7 @@ static void warn(lt_world *w, const char *text) {
     lt_watchdog_print(w, text);
     return;
   }
-  w->out = (lt_message){.kind = LT_SAY_WARN};
+  w->out = (lt_message){.kind = LT_MESSAGE_WARN};
   lt_message_text(&w->out, text);
   for (int r = 1; r < w->n_peers && w->info.forked; r++)
     if (lt_peer_is_heard(&w->peers[r]) && lt_channel_send(&w->peers[r].link, &w->out)) return;
@@ -101,7 +101,7 @@ static void look_for_late(lt_world *w, int waiter, int n) {
   int named = w->ranks[0];
   if (p->blamed_ns >= timeout) {
     late_text(w, waiter, n, text, sizeof text);
-    lt_hub_report(w, named, LT_LATE, 1, text);
+    lt_coordinator_report(w, named, LT_LATE, 1, text);
   } else if (p->blamed_ns >= warning && !p->warned && !w->peers[named].warned) {
     p->warned = w->peers[named].warned = true; /* once a rank that is late, not once a waiter */
     late_text(w, waiter, n, text, sizeof text);
@@ -118,7 +118,7 @@ static void look_for_stall(lt_world *w, int waiter) {
   snprintf(text, sizeof text, "stalled: all ranks are there and nothing has moved for %.0f s",
            (double)p->still_ns / LT_SECOND);
   add_wait(w, waiter, text, sizeof text);
-  lt_hub_report(w, -1, LT_STALLED, 1, text);
+  lt_coordinator_report(w, -1, LT_STALLED, 1, text);
 }
 
 /* A wait is the same as long as its rank gets on with nothing. */
@@ -165,13 +165,13 @@ static void refresh_issued(lt_peer *p, const lt_heartbeat *heartbeat) {
   memcpy(p->issued, list.entries, (size_t)list.n * sizeof *list.entries);
 }
 
-/* What ranks do now: forked ones lie open, joined ones told it with their last beat. */
+/* What ranks do now: forked ones lie open, joined ones sent it with their last heartbeat. */
 static void refresh(lt_world *w) {
   lt_watchdog_state(w, &w->peers[0].state);
   refresh_issued(&w->peers[0], w->heartbeat);
   for (int r = 1; r < w->n_peers && w->heartbeats != NULL; r++) {
     lt_peer *p = &w->peers[r];
-    if (p->gone || p->left) continue;
+    if (p->exited || p->left) continue;
     lt_peer_refresh(p, &w->heartbeats[r]);
     refresh_issued(p, &w->heartbeats[r]);
   }
@@ -181,31 +181,32 @@ static void look_for_lost(lt_world *w) {
   int64_t timeout = lt_watchdog_lost_ns(w);
   for (int r = 1; r < w->n_peers; r++) {
     const lt_peer *p = &w->peers[r];
-    if (p->gone || p->bye || p->told || p->silent_ns < timeout) continue;
+    if (p->exited || p->bye || p->reported || p->silent_ns < timeout) continue;
     char text[LT_VERDICT_TEXT], activity[512];
     lt_mark_text(&p->state.mark, r, activity, sizeof activity);
     snprintf(text, sizeof text,
              "rank %d (pid %d on %s) is lost: not heard for %.0f s (%s); last known: %s", r,
              w->info.pids[r], w->info.hosts[r], (double)p->silent_ns / LT_SECOND,
-             lt_star_lost(w, &p->link), activity);
-    lt_hub_report(w, r, LT_LOST, 1, text);
+             lt_connections_lost(w, &p->link), activity);
+    lt_coordinator_report(w, r, LT_LOST, 1, text);
   }
 }
 
-/* All clocks, which look as often as beats come. */
+/* All clocks, which look as often as heartbeats come. */
 static void look(lt_world *w) {
-  int64_t elapsed = w->clock_ns < LT_SECOND ? w->clock_ns : LT_SECOND;
-  w->clock_ns = 0;
+  int64_t elapsed = w->timeouts_ns < LT_SECOND ? w->timeouts_ns : LT_SECOND;
+  w->timeouts_ns = 0;
   look_for_lost(w);
   for (int r = 0; r < w->n_peers && !w->collecting; r++) look_at(w, r, elapsed);
 }
 
-void lt_clocks_hub(lt_world *w, int64_t tick) {
-  if (lt_heartbeat_is_over(w->heartbeat) || (atomic_load(&w->news) & LT_NEWS_ALL_LEFT) != 0) return;
+void lt_timeouts_turn(lt_world *w, int64_t tick) {
+  if (lt_heartbeat_is_over(w->heartbeat) || (atomic_load(&w->events) & LT_EVENT_ALL_LEFT) != 0)
+    return;
   for (int r = 1; r < w->n_peers; r++) w->peers[r].silent_ns += tick;
   if (atomic_load(&w->launch_deadline_ns) != 0) return;
-  w->clock_ns += tick;
-  bool due = w->clock_ns >= (w->alert ? 100ll * LT_MS : LT_SECOND);
+  w->timeouts_ns += tick;
+  bool due = w->timeouts_ns >= (w->alert ? 100ll * LT_MS : LT_SECOND);
   if (!due && !w->look) return;
   refresh(w);
   if (!w->collecting) lt_deadlock_look(w);
