@@ -71,15 +71,15 @@ void lt_connections_dial(lt_connections *s, const lt_endpoint *card) {
 }
 
 /* Somebody at the other end is not of this job. */
-static void refuse(lt_world *w, pending_connection *who) {
+static void refuse(lt_watchdog *d, pending_connection *who) {
   char from[96], text[256];
-  if (!w->connections->reported && w->owns_process) {
+  if (!d->connections->reported && d->world->owns_process) {
     lt_address_peer_text(who->link.fd, from, sizeof from);
     snprintf(text, sizeof text,
-             "%s: refused a connection %s %s: it does not know the token of this job", w->what,
-             w->info.rank == 0 ? "from" : "to", from);
-    lt_watchdog_print(w, text);
-    w->connections->reported = true;
+             "%s: refused a connection %s %s: it does not know the token of this job",
+             d->world->what, d->info->rank == 0 ? "from" : "to", from);
+    lt_watchdog_print(d, text);
+    d->connections->reported = true;
   }
   lt_channel_close(&who->link);
 }
@@ -111,91 +111,91 @@ static void accept_pending(lt_connections *s, int listen_fd, int64_t now) {
   }
 }
 
-static void say_to(lt_world *w, lt_peer *p, lt_message_kind kind) {
-  w->out = (lt_message){.kind = (uint8_t)kind};
-  lt_message_size(&w->out, 0);
-  lt_channel_send(&p->link, &w->out);
+static void say_to(lt_watchdog *d, lt_peer *p, lt_message_kind kind) {
+  d->out = (lt_message){.kind = (uint8_t)kind};
+  lt_message_size(&d->out, 0);
+  lt_channel_send(&p->link, &d->out);
 }
 
 /* The newest connection of a rank counts; it may have missed what was told on the old one. */
-static void adopt(lt_world *w, pending_connection *who) {
-  lt_peer *p = &w->peers[who->greeting.rank];
-  uint32_t events = atomic_load(&w->events);
+static void adopt(lt_watchdog *d, pending_connection *who) {
+  lt_peer *p = &d->peers[who->greeting.rank];
+  uint32_t events = atomic_load(&d->mail->events);
   lt_channel_close(&p->link);
   p->link = who->link;
   p->call = who->greeting.call;
   who->link.fd = -1;
   p->ended_ns = p->silent_ns = 0;
-  say_to(w, p, LT_MESSAGE_WELCOME);
-  if ((events & LT_EVENT_READY) != 0) say_to(w, p, LT_MESSAGE_READY);
-  if (w->alert) say_to(w, p, LT_MESSAGE_ALERT);
-  if ((events & LT_EVENT_ALL_LEFT) != 0) say_to(w, p, LT_MESSAGE_ALL_LEFT);
-  if (lt_heartbeat_is_over(w->heartbeat)) lt_channel_send(&p->link, &w->best);
-  if ((events & LT_EVENT_ALL_ACK) != 0) say_to(w, p, LT_MESSAGE_ALL_ACK);
+  say_to(d, p, LT_MESSAGE_WELCOME);
+  if ((events & LT_EVENT_READY) != 0) say_to(d, p, LT_MESSAGE_READY);
+  if (d->alert) say_to(d, p, LT_MESSAGE_ALERT);
+  if ((events & LT_EVENT_ALL_LEFT) != 0) say_to(d, p, LT_MESSAGE_ALL_LEFT);
+  if (lt_heartbeat_is_over(d->heartbeat)) lt_channel_send(&p->link, &d->best);
+  if ((events & LT_EVENT_ALL_ACK) != 0) say_to(d, p, LT_MESSAGE_ALL_ACK);
 }
 
-static void all_ready(lt_world *w) {
-  if ((atomic_load(&w->events) & LT_EVENT_READY) != 0) return;
-  for (int r = 1; r < w->n_peers; r++)
-    if (!lt_channel_is_open(&w->peers[r].link)) return;
-  w->out = (lt_message){.kind = LT_MESSAGE_READY};
-  lt_message_size(&w->out, 0);
-  lt_coordinator_broadcast(w, &w->out);
-  lt_world_notify(w, LT_EVENT_READY);
+static void all_ready(lt_watchdog *d) {
+  if (lt_mailbox_has(d->mail, LT_EVENT_READY)) return;
+  for (int r = 1; r < d->n_peers; r++)
+    if (!lt_channel_is_open(&d->peers[r].link)) return;
+  d->out = (lt_message){.kind = LT_MESSAGE_READY};
+  lt_message_size(&d->out, 0);
+  lt_coordinator_broadcast(d, &d->out);
+  lt_mailbox_notify(d->mail, LT_EVENT_READY);
 }
 
-static bool is_wanted(const lt_world *w, const lt_handshake *h) {
-  return !w->peers[h->rank].exited && h->call > w->peers[h->rank].call;
+static bool is_wanted(const lt_watchdog *d, const lt_handshake *h) {
+  return !d->peers[h->rank].exited && h->call > d->peers[h->rank].call;
 }
 
-static void challenge(lt_world *w, pending_connection *who) {
+static void challenge(lt_watchdog *d, pending_connection *who) {
   lt_handshake *h = &who->greeting;
-  if (!lt_hello_read(&w->in, h) || h->rank <= 0 || h->rank >= w->n_peers) {
-    refuse(w, who);
+  if (!lt_hello_read(&d->in, h) || h->rank <= 0 || h->rank >= d->n_peers) {
+    refuse(d, who);
     return;
   }
-  if (!is_wanted(w, h) || !lt_random_bytes(h->coordinator, sizeof h->coordinator)) {
+  if (!is_wanted(d, h) || !lt_random_bytes(h->coordinator, sizeof h->coordinator)) {
     lt_channel_close(&who->link);
     return;
   }
-  lt_challenge_write(&w->out, h, w->connections->card.token);
-  lt_channel_send(&who->link, &w->out);
+  lt_challenge_write(&d->out, h, d->connections->card.token);
+  lt_channel_send(&who->link, &d->out);
   who->challenged = true;
 }
 
-static void receive_pending(lt_world *w, pending_connection *who) {
+static void receive_pending(lt_watchdog *d, pending_connection *who) {
   lt_channel_flush(&who->link);
-  if (lt_channel_receive(&who->link, &w->in) == LT_GOT_MESSAGE) {
+  if (lt_channel_receive(&who->link, &d->in) == LT_GOT_MESSAGE) {
     if (!who->challenged)
-      challenge(w, who);
-    else if (!lt_proof_read(&w->in, &who->greeting, w->connections->card.token))
-      refuse(w, who);
-    else if (is_wanted(w, &who->greeting))
-      adopt(w, who);
+      challenge(d, who);
+    else if (!lt_proof_read(&d->in, &who->greeting, d->connections->card.token))
+      refuse(d, who);
+    else if (is_wanted(d, &who->greeting))
+      adopt(d, who);
     else
       lt_channel_close(&who->link);
-  } else if (w->now_ns - who->since_ns > (int64_t)HANDSHAKE_S * LT_SECOND) {
+  } else if (d->now_ns - who->since_ns > (int64_t)HANDSHAKE_S * LT_SECOND) {
     lt_channel_close(&who->link);
   }
 }
 
-static void coordinator_turn(lt_world *w) {
-  lt_connections *s = w->connections;
+static void coordinator_turn(lt_watchdog *d) {
+  lt_connections *s = d->connections;
   if (!atomic_load(&s->known)) return;
-  for (int i = 0; i < LT_ADDRESSES; i++) accept_pending(s, s->listen_fds[i], w->now_ns);
-  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) receive_pending(w, &s->pending[i]);
-  all_ready(w);
+  for (int i = 0; i < LT_ADDRESSES; i++) accept_pending(s, s->listen_fds[i], d->now_ns);
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) receive_pending(d, &s->pending[i]);
+  all_ready(d);
 }
 
 /* ---- the others ---- */
 
-static void dial_one(lt_world *w, pending_connection *call, const lt_address *a) {
+static void dial_one(lt_watchdog *d, pending_connection *call, const lt_address *a) {
   const struct sockaddr *to = (const struct sockaddr *)(const void *)a->address;
   lt_handshake *h = &call->greeting;
   int one = 1, fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  *h = (lt_handshake){.rank = w->info.rank, .call = ++w->connections->calls};
+  *h = (lt_handshake){.rank = d->info->rank, .call = ++d->connections->calls};
   if (!lt_random_bytes(h->worker, sizeof h->worker) ||
       (connect(fd, to, a->bytes) != 0 && errno != EINPROGRESS)) {
     close(fd);
@@ -203,35 +203,35 @@ static void dial_one(lt_world *w, pending_connection *call, const lt_address *a)
   }
   lt_channel_open(&call->link, fd, true);
   call->challenged = false;
-  lt_hello_write(&w->out, h);
-  lt_channel_send(&call->link, &w->out);
+  lt_hello_write(&d->out, h);
+  lt_channel_send(&call->link, &d->out);
 }
 
 /* All addresses at once. A call may take three rounds. */
-static void dial(lt_world *w) {
-  lt_connections *s = w->connections;
+static void dial(lt_watchdog *d) {
+  lt_connections *s = d->connections;
   pending_connection *row =
       s->pending + s->round++ % (LT_PENDING_CONNECTIONS / LT_ADDRESSES) * LT_ADDRESSES;
-  s->dialled_ns = w->now_ns;
+  s->dialled_ns = d->now_ns;
   for (int i = 0; i < LT_ADDRESSES; i++) {
     lt_channel_close(&row[i].link);
-    if (s->card.addresses[i].bytes > 0) dial_one(w, &row[i], &s->card.addresses[i]);
+    if (s->card.addresses[i].bytes > 0) dial_one(d, &row[i], &s->card.addresses[i]);
   }
 }
 
 /* A connection that ended counts as the end of a process soon after: there is no second to lose. */
-static bool shall_dial(const lt_world *w) {
-  const lt_peer *coordinator = &w->peers[0];
+static bool shall_dial(const lt_watchdog *d) {
+  const lt_peer *coordinator = &d->peers[0];
   bool silent = coordinator->silent_ns >= (int64_t)SILENT_S * LT_SECOND;
   int64_t pause = coordinator->ended_ns != 0 ? (int64_t)ENDED_PAUSE_MS * LT_MS : LT_SECOND;
   return (!lt_channel_is_open(&coordinator->link) || silent) &&
-         w->now_ns - w->connections->dialled_ns >= pause;
+         d->now_ns - d->connections->dialled_ns >= pause;
 }
 
 /* Older calls are in vain now; younger ones may be what rank 0 takes yet. */
-static void take(lt_world *w, pending_connection *call) {
-  lt_connections *s = w->connections;
-  lt_peer *coordinator = &w->peers[0];
+static void take(lt_watchdog *d, pending_connection *call) {
+  lt_connections *s = d->connections;
+  lt_peer *coordinator = &d->peers[0];
   lt_channel_close(&coordinator->link);
   coordinator->link = call->link;
   call->link.fd = -1;
@@ -239,40 +239,40 @@ static void take(lt_world *w, pending_connection *call) {
   coordinator->ended_ns = coordinator->silent_ns = 0;
   for (int k = 0; k < LT_PENDING_CONNECTIONS; k++)
     if (s->pending[k].greeting.call < s->taken) lt_channel_close(&s->pending[k].link);
-  lt_worker_resend(w);
-  lt_watchdog_receive(w, 0);
+  lt_worker_resend(d);
+  lt_watchdog_receive(d, 0);
 }
 
-static void receive_call(lt_world *w, pending_connection *call) {
+static void receive_call(lt_watchdog *d, pending_connection *call) {
   lt_channel_flush(&call->link);
-  if (lt_channel_receive(&call->link, &w->in) != LT_GOT_MESSAGE) return;
+  if (lt_channel_receive(&call->link, &d->in) != LT_GOT_MESSAGE) return;
   if (!call->challenged) {
-    if (!lt_challenge_read(&w->in, &call->greeting, w->connections->card.token)) {
-      refuse(w, call);
+    if (!lt_challenge_read(&d->in, &call->greeting, d->connections->card.token)) {
+      refuse(d, call);
       return;
     }
     call->challenged = true;
-    lt_proof_write(&w->out, &call->greeting, w->connections->card.token);
-    lt_channel_send(&call->link, &w->out);
-  } else if (w->in.kind == LT_MESSAGE_WELCOME && call->greeting.call > w->connections->taken) {
-    take(w, call);
+    lt_proof_write(&d->out, &call->greeting, d->connections->card.token);
+    lt_channel_send(&call->link, &d->out);
+  } else if (d->in.kind == LT_MESSAGE_WELCOME && call->greeting.call > d->connections->taken) {
+    take(d, call);
   }
 }
 
-static void worker_turn(lt_world *w) {
-  lt_connections *s = w->connections;
-  if (!atomic_load(&s->known) || w->peers[0].exited) return;
-  if (shall_dial(w)) dial(w);
-  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) receive_call(w, &s->pending[i]);
+static void worker_turn(lt_watchdog *d) {
+  lt_connections *s = d->connections;
+  if (!atomic_load(&s->known) || d->peers[0].exited) return;
+  if (shall_dial(d)) dial(d);
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) receive_call(d, &s->pending[i]);
 }
 
 /* ---- both ---- */
 
-void lt_connections_turn(lt_world *w) {
-  if (w->info.rank == 0)
-    coordinator_turn(w);
+void lt_connections_turn(lt_watchdog *d) {
+  if (d->info->rank == 0)
+    coordinator_turn(d);
   else
-    worker_turn(w);
+    worker_turn(d);
 }
 
 /* Heartbeats go out every second; a host answers them, whatever its ranks do. */
@@ -283,23 +283,23 @@ static bool is_cut(const lt_channel *ch) {
   return info.tcpi_unacked > 0;
 }
 
-const char *lt_connections_lost(lt_world *w, const lt_channel *ch) {
+const char *lt_connections_lost(lt_watchdog *d, const lt_channel *ch) {
   if (!ch->stream) return "stopped?";
   if (!is_cut(ch)) return "stopped? its host answers";
-  w->unreachable = true;
+  d->unreachable = true;
   return "cut off? its host does not answer";
 }
 
-int lt_connections_polls(lt_world *w, int n) {
-  lt_connections *s = w->connections;
-  bool room = atomic_load(&s->known) && place_of(s, w->now_ns) != NULL;
+int lt_connections_polls(lt_watchdog *d, int n) {
+  lt_connections *s = d->connections;
+  bool room = atomic_load(&s->known) && place_of(s, d->now_ns) != NULL;
   for (int i = 0; i < LT_ADDRESSES && room; i++)
     if (s->listen_fds[i] >= 0)
-      w->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
+      d->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
   for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) {
     const lt_channel *ch = &s->pending[i].link;
     short out = lt_channel_is_full(ch) ? POLLOUT : 0;
-    if (ch->fd >= 0) w->polls[n++] = (struct pollfd){.fd = ch->fd, .events = (short)(POLLIN | out)};
+    if (ch->fd >= 0) d->polls[n++] = (struct pollfd){.fd = ch->fd, .events = (short)(POLLIN | out)};
   }
   return n;
 }

@@ -46,7 +46,7 @@ static void wake_daemon(pid_t daemon) {
 void lt_daemons_end(const lt_world *w) {
   const lt_verdict *v = lt_world_verdict(w);
   if (w->info.forked || !w->owns_process || v == NULL) return;
-  bool cut = w->unreachable && v->class == LT_LOST;
+  bool cut = w->watchdog.unreachable && v->class == LT_LOST;
   pid_t parent = getppid();
   if (is_named(parent, "orted")) {
     if (cut)

@@ -26,9 +26,9 @@ bool lt_peer_waits_for(const lt_peer *waiter, int rank) {
   return call->group == 0 || has_bit(&waiter->state, rank);
 }
 
-lt_come lt_peer_come(const lt_world *w, int waiter, int rank) {
-  const lt_mark *call = &w->peers[waiter].state.mark;
-  const lt_peer *p = &w->peers[rank];
+lt_come lt_peer_come(const lt_watchdog *d, int waiter, int rank) {
+  const lt_mark *call = &d->peers[waiter].state.mark;
+  const lt_peer *p = &d->peers[rank];
   int op = call->op == LT_COMM_SEND   ? LT_COMM_RECV
            : call->op == LT_COMM_RECV ? LT_COMM_SEND
                                       : LT_COMM_BARRIER;
@@ -44,40 +44,40 @@ lt_come lt_peer_come(const lt_world *w, int waiter, int rank) {
 }
 
 /* The first of n ranks that `waiter` waits for and that has not come; -1: none. */
-static int find_next(const lt_world *w, int waiter, const int *ranks, int n) {
+static int find_next(const lt_watchdog *d, int waiter, const int *ranks, int n) {
   for (int i = 0; i < n; i++) {
-    if (ranks[i] == waiter || !lt_peer_waits_for(&w->peers[waiter], ranks[i])) continue;
-    if (lt_peer_come(w, waiter, ranks[i]) == LT_COME_NOT) return ranks[i];
+    if (ranks[i] == waiter || !lt_peer_waits_for(&d->peers[waiter], ranks[i])) continue;
+    if (lt_peer_come(d, waiter, ranks[i]) == LT_COME_NOT) return ranks[i];
   }
   return -1;
 }
 
-/* Into w->ranks: those that wait and say how far they have got, then of these, again and again,
+/* Into d->ranks: those that wait and say how far they have got, then of these, again and again,
    those that wait for another of them. */
-static int find_stuck(lt_world *w) {
+static int find_stuck(lt_watchdog *d) {
   int n = 0, before;
-  for (int r = 0; r < w->n_peers; r++)
-    if (lt_peer_is_waiting(&w->peers[r]) && w->peers[r].n_issued > 0) w->ranks[n++] = r;
+  for (int r = 0; r < d->n_peers; r++)
+    if (lt_peer_is_waiting(&d->peers[r]) && d->peers[r].n_issued > 0) d->ranks[n++] = r;
   do {
     before = n;
     n = 0;
     for (int i = 0; i < before; i++)
-      if (find_next(w, w->ranks[i], w->ranks, before) >= 0) w->kept[n++] = w->ranks[i];
-    memcpy(w->ranks, w->kept, (size_t)n * sizeof *w->ranks);
+      if (find_next(d, d->ranks[i], d->ranks, before) >= 0) d->kept[n++] = d->ranks[i];
+    memcpy(d->ranks, d->kept, (size_t)n * sizeof *d->ranks);
   } while (n < before);
   return n;
 }
 
-/* A circle among n ranks that each wait for another one, from its lowest rank on, into w->kept. */
-static int find_circle(lt_world *w, int n) {
-  int r = w->ranks[0], m = 0;
-  for (int i = 0; i < n; i++) r = find_next(w, r, w->ranks, n);
+/* A circle among n ranks that each wait for another one, from its lowest rank on, into d->kept. */
+static int find_circle(lt_watchdog *d, int n) {
+  int r = d->ranks[0], m = 0;
+  for (int i = 0; i < n; i++) r = find_next(d, r, d->ranks, n);
   int first = r;
   for (int i = 0; i < n; i++) {
-    r = find_next(w, r, w->ranks, n);
+    r = find_next(d, r, d->ranks, n);
     if (r < first) first = r;
   }
-  for (r = first; m == 0 || r != first; r = find_next(w, r, w->ranks, n)) w->kept[m++] = r;
+  for (r = first; m == 0 || r != first; r = find_next(d, r, d->ranks, n)) d->kept[m++] = r;
   return m;
 }
 
@@ -85,29 +85,29 @@ static bool are_members_equal(const lt_peer *a, const lt_peer *b) {
   return memcmp(a->state.waiting_for, b->state.waiting_for, sizeof a->state.waiting_for) == 0;
 }
 
-static void report(lt_world *w, int n) {
+static void report(lt_watchdog *d, int n) {
   char text[LT_VERDICT_TEXT] = "deadlock: ";
   for (int i = 0; i < n; i++)
-    lt_text_add(text, sizeof text, "%srank %d %sfor rank %d", i > 0 ? ", " : "", w->kept[i],
-                i > 0 ? "" : "waits ", w->kept[(i + 1) % n]);
+    lt_text_add(text, sizeof text, "%srank %d %sfor rank %d", i > 0 ? ", " : "", d->kept[i],
+                i > 0 ? "" : "waits ", d->kept[(i + 1) % n]);
   for (int i = 0; i < n; i++) {
     lt_text_add(text, sizeof text, i > 0 ? "; " : ": ");
     size_t used = strlen(text);
-    lt_mark_text(&w->peers[w->kept[i]].state.mark, w->kept[i], text + used, sizeof text - used);
-    lt_peer_add_group(w, w->kept[i], i > 0 ? w->kept[i - 1] : -1, text, sizeof text);
+    lt_mark_text(&d->peers[d->kept[i]].state.mark, d->kept[i], text + used, sizeof text - used);
+    lt_peer_add_group(d, d->kept[i], i > 0 ? d->kept[i - 1] : -1, text, sizeof text);
   }
-  lt_coordinator_report(w, -1, LT_RAISED, 1, text);
+  lt_coordinator_report(d, -1, LT_RAISED, 1, text);
 }
 
-void lt_deadlock_look(lt_world *w) {
-  int n = find_stuck(w);
-  if (n > 0) report(w, find_circle(w, n));
+void lt_deadlock_look(lt_watchdog *d) {
+  int n = find_stuck(d);
+  if (n > 0) report(d, find_circle(d, n));
 }
 
-void lt_peer_add_group(const lt_world *w, int rank, int before, char *text, size_t size) {
-  const lt_peer *p = &w->peers[rank], *other = before >= 0 ? &w->peers[before] : NULL;
+void lt_peer_add_group(const lt_watchdog *d, int rank, int before, char *text, size_t size) {
+  const lt_peer *p = &d->peers[rank], *other = before >= 0 ? &d->peers[before] : NULL;
   int members[LT_COMM_MAX_RANKS], n = 0;
-  for (int r = 0; r < w->n_peers; r++)
+  for (int r = 0; r < d->n_peers; r++)
     if (has_bit(&p->state, r)) members[n++] = r;
   if (p->state.mark.group == 0 || n == 0) return;
   bool twice = other != NULL && other->state.mark.group != p->state.mark.group &&

@@ -18,12 +18,12 @@ static int status_of(const lt_world *w, int otherwise) {
   return v != NULL ? v->status : otherwise;
 }
 
-static bool all_left(lt_world *w) { return (atomic_load(&w->events) & LT_EVENT_ALL_LEFT) != 0; }
+static bool all_left(lt_world *w) { return lt_mailbox_has(&w->mail, LT_EVENT_ALL_LEFT); }
 
 static _Noreturn void child_end(lt_world *w) {
   guarded = NULL;
   fflush(NULL);
-  lt_world_request(w, LT_REQUEST_BYE);
+  lt_mailbox_request(&w->mail, LT_REQUEST_BYE);
   lt_watchdog_stop(w);
   _exit(status_of(w, 0));
 }
@@ -33,10 +33,10 @@ static _Noreturn void child_end(lt_world *w) {
 static _Noreturn void joined_end(lt_world *w, int status) {
   guarded = NULL;
   fflush(NULL);
-  lt_world_request(w, LT_REQUEST_ACK);
+  lt_mailbox_request(&w->mail, LT_REQUEST_ACK);
   int64_t start = lt_now_ns();
-  while (!lt_world_wait(w, LT_EVENT_ALL_ACK, 100 * LT_MS, false)) {
-    bool saves = atomic_load(&w->rank_0_saves);
+  while (!lt_mailbox_wait(&w->mail, LT_EVENT_ALL_ACK, 100 * LT_MS, NULL)) {
+    bool saves = atomic_load(&w->mail.rank_0_saves);
     if (lt_now_ns() - start > (saves ? SAVE_MS : ACK_MS) * (int64_t)LT_MS) break;
   }
   lt_watchdog_stop(w);
@@ -47,7 +47,7 @@ static _Noreturn void joined_end(lt_world *w, int status) {
 /* exit() ends one rank alone; in a child it would run what the parent registered, too. */
 static void exit_early(lt_world *w, int status) {
   char text[LT_VERDICT_TEXT], activity[512];
-  lt_mark mark = lt_watchdog_activity(w);
+  lt_mark mark = lt_world_activity(w);
   lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
            w->info.rank, status, w->what, activity);
@@ -103,7 +103,7 @@ static void free_world(lt_ctx *c, lt_world *w) {
 }
 
 static void parent_end(lt_ctx *c, lt_world *w) {
-  lt_world_request(w, LT_REQUEST_BYE);
+  lt_mailbox_request(&w->mail, LT_REQUEST_BYE);
   bool failed = lt_heartbeat_is_over(w->heartbeat);
   int64_t patience = failed ? UNWIND_MS : FLUSH_MS;
   if (failed && atomic_load(&w->shared->saving) > 0) patience = SAVE_MS;
@@ -117,7 +117,7 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
   if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
   if (!w->info.forked) {
-    lt_world_request(w, LT_REQUEST_ACK); /* the process goes on to lt_world_exit */
+    lt_mailbox_request(&w->mail, LT_REQUEST_ACK); /* the process goes on to lt_world_exit */
     return;
   }
   if (w->info.in_child) child_end(w);
@@ -133,8 +133,8 @@ int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
     if (!w->owns_process) return status_of(w, status);
     joined_end(w, status);
   }
-  atomic_store(&w->closing, true);
-  atomic_store(&w->launch_deadline_ns, lt_now_ns() + (int64_t)FLUSH_MS * LT_MS);
+  atomic_store(&w->mail.closing, true);
+  atomic_store(&w->mail.deadline_ns, lt_now_ns() + (int64_t)FLUSH_MS * LT_MS);
   guarded = NULL;
   lt_group_close(c, w->group);
   lt_watchdog_stop(w);
@@ -146,7 +146,7 @@ void lt_world_drop(lt_ctx *c, void *world) {
   lt_world *w = world;
   if (w->info.in_child) exit_early(w, 0);
   if (w->info.forked) {
-    for (int r = 1; r < w->n_peers; r++) lt_children_kill(w, r);
+    lt_children_kill_all(w);
     lt_children_wait(w, 0);
     lt_watchdog_stop(w);
     lt_children_reap(w);

@@ -14,12 +14,13 @@
 /* The folder, made if it is not there; -1 when it cannot be had. One that nobody gave must be this
    user's own folder, which another rank may have made: in a folder that pending write into as
    well, its name could lead anywhere. */
-static int open_folder(const lt_world *w) {
-  int own = w->names_folder ? O_NOFOLLOW : 0;
-  if (mkdir(w->folder, w->names_folder ? 0700 : 0755) != 0 && errno != EEXIST) return -1;
-  int folder = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | own);
+static int open_folder(const lt_watchdog *d) {
+  int own = d->mail->names_folder ? O_NOFOLLOW : 0;
+  if (mkdir(d->mail->folder, d->mail->names_folder ? 0700 : 0755) != 0 && errno != EEXIST)
+    return -1;
+  int folder = open(d->mail->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | own);
   struct stat there;
-  if (folder < 0 || !w->names_folder) return folder;
+  if (folder < 0 || !d->mail->names_folder) return folder;
   if (fstat(folder, &there) == 0 && there.st_uid == geteuid()) return folder;
   close(folder);
   return -1;
@@ -50,19 +51,19 @@ static void write_ring(int folder, int rank, const lt_heartbeat *heartbeat) {
   close(fd);
 }
 
-void lt_files_write(lt_world *w) {
-  if (!w->may_write) return;
-  const char *text = w->heartbeat->verdict.text;
-  pthread_mutex_lock(&w->folder_mutex);
-  int folder = open_folder(w);
+void lt_files_write(lt_watchdog *d) {
+  if (!d->world->may_write) return;
+  const char *text = d->heartbeat->verdict.text;
+  pthread_mutex_lock(&d->mail->folder_lock);
+  int folder = open_folder(d);
   if (folder >= 0) {
-    write_text(folder, w->info.rank, text);
-    write_ring(folder, w->info.rank, w->heartbeat);
+    write_text(folder, d->info->rank, text);
+    write_ring(folder, d->info->rank, d->heartbeat);
     /* Dead or stopped children cannot: their rings lie open here. */
-    for (int r = 1; w->heartbeats != NULL && r < w->n_peers; r++)
-      if ((w->peers[r].exited && !w->peers[r].reported) || r == w->heartbeat->verdict.rank)
-        write_ring(folder, r, &w->heartbeats[r]);
+    for (int r = 1; d->world->heartbeats != NULL && r < d->n_peers; r++)
+      if ((d->peers[r].exited && !d->peers[r].reported) || r == d->heartbeat->verdict.rank)
+        write_ring(folder, r, &d->world->heartbeats[r]);
     close(folder);
   }
-  pthread_mutex_unlock(&w->folder_mutex);
+  pthread_mutex_unlock(&d->mail->folder_lock);
 }

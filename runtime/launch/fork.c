@@ -72,11 +72,11 @@ static bool begin(lt_ctx *c, lt_world *w) {
   if (!lt_world_wake(c, w) || !lt_world_open(c, w)) return false;
   if (w->info.rank == 0) {
     for (int r = 1; r < w->info.size; r++) {
-      lt_channel_open(&w->peers[r].link, take(&w->pairs[2 * r]), false);
-      w->peers[r].pidfd = (int)syscall(SYS_pidfd_open, w->info.pids[r], 0);
+      lt_channel_open(&w->watchdog.peers[r].link, take(&w->pairs[2 * r]), false);
+      w->watchdog.peers[r].pidfd = (int)syscall(SYS_pidfd_open, w->info.pids[r], 0);
     }
   } else {
-    lt_channel_open(&w->peers[0].link, take(&w->pairs[2 * w->info.rank + 1]), false);
+    lt_channel_open(&w->watchdog.peers[0].link, take(&w->pairs[2 * w->info.rank + 1]), false);
   }
   close_pairs(c, w);
   lt_world_install(c, w);
@@ -130,11 +130,9 @@ static void undo(lt_ctx *c, lt_world *w) {
     return;
   }
   close_pairs(c, w);
-  w->n_peers = w->shared != NULL ? w->info.size : 0;
-  for (int r = 1; r < w->n_peers; r++) lt_children_kill(w, r);
+  lt_children_kill_all(w);
   lt_children_reap(w);
   lt_stderr_release(c, w->child_stderr);
-  if (w->peers == NULL) w->n_peers = 0;
   lt_world_free(c, w);
 }
 

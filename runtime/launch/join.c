@@ -112,7 +112,8 @@ static bool open_connections(lt_ctx *c, lt_world *w, const card *cards, const ch
   for (int r = 1; r < w->info.size; r++) alone = alone && share_network(&cards[0], &cards[r]);
   memset(endpoint, 0, sizeof *endpoint);
   if (w->info.rank == 0) lt_address_find(endpoint->addresses, alone, network);
-  if (w->info.rank == 0 && !lt_connections_listen(c, w->connections, endpoint)) return false;
+  if (w->info.rank == 0 && !lt_connections_listen(c, w->watchdog.connections, endpoint))
+    return false;
   lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_BROADCAST, 0, endpoint, sizeof *endpoint, NULL,
                                 NULL, (lt_origin){.file = "joining the world"});
   bool good = work != NULL && lt_work_wait(c, work);
@@ -129,13 +130,13 @@ static void dial_coordinator(lt_world *w, const card *cards, lt_endpoint endpoin
   bool here = share_network(&cards[w->info.rank], &cards[0]);
   for (int i = 0; i < LT_ADDRESSES; i++)
     if (here != (i == 0)) endpoint.addresses[i] = none;
-  lt_connections_dial(w->connections, &endpoint);
+  lt_connections_dial(w->watchdog.connections, &endpoint);
 }
 
 static bool connect_all(lt_ctx *c, lt_world *w, const card *cards, const lt_endpoint *endpoint) {
   if (w->info.rank > 0) dial_coordinator(w, cards, *endpoint);
-  lt_world_wait(w, LT_EVENT_READY | LT_EVENT_VERDICT, -1, true);
-  if ((atomic_load(&w->events) & LT_EVENT_READY) != 0) return true;
+  lt_mailbox_wait(&w->mail, LT_EVENT_READY | LT_EVENT_VERDICT, -1, w->c->cancel);
+  if (lt_mailbox_has(&w->mail, LT_EVENT_READY)) return true;
   const lt_verdict *v = lt_world_verdict(w);
   char to[512];
   lt_address_text(endpoint->addresses, to, sizeof to);
@@ -193,18 +194,18 @@ static bool open_link(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_c
 static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_place *place,
                  const lt_launch_options *o) {
   double limit = o->launch_timeout > 0 ? o->launch_timeout : LAUNCH_S;
-  atomic_store(&w->launch_deadline_ns, lt_now_ns() + (int64_t)(limit * LT_SECOND));
+  atomic_store(&w->mail.deadline_ns, lt_now_ns() + (int64_t)(limit * LT_SECOND));
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   w->first_rank = place->rank;
   lt_comm_link *link = NULL;
   if (!lt_world_map(c, w, 1, 0) || !lt_world_wake(c, w)) return false;
   if (!open_link(c, w, ops, place, &link)) return false;
   w->info.backend = ops->name;
-  w->connections = lt_connections_new(c);
+  w->watchdog.connections = lt_connections_new(c);
   w->group = lt_group_new(c, ops, link, w->heartbeat, true);
   if (!lt_ok(c) || !lt_watchdog_start(c, w) || !meet(c, w, o)) return false;
   lt_group_begin(w->group);
-  atomic_store(&w->launch_deadline_ns, 0);
+  atomic_store(&w->mail.deadline_ns, 0);
   lt_world_install(c, w);
   if (w->owns_process) lt_world_guard(w);
   return true;

@@ -63,15 +63,15 @@ static bool has_core(int signal) {
 }
 
 /* Report the end that `info` describes; si_pid 0: unknown. */
-static void report_end(lt_world *w, int rank, const siginfo_t *info) {
+static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
   char how[1700], core[1400];
-  int pid = w->info.pids[rank], number = info->si_status, status = 1;
+  int pid = d->info->pids[rank], number = info->si_status, status = 1;
   if (info->si_pid == 0) {
     snprintf(how, sizeof how, "(pid %d) ended without a word", pid);
   } else if (info->si_code == CLD_EXITED) {
     if (number > 0) status = number;
     snprintf(how, sizeof how, "(pid %d) exited with status %d before it had left %s", pid, number,
-             w->what);
+             d->world->what);
   } else {
     const char *name = sigabbrev_np(number), *said = sigdescr_np(number);
     core[0] = 0;
@@ -81,29 +81,38 @@ static void report_end(lt_world *w, int rank, const siginfo_t *info) {
              core, number == SIGKILL ? "; by hand, or because memory ran out" : "");
     status = LT_STATUS_OF_SIGNAL + number;
   }
-  lt_coordinator_exited(w, rank, status, how);
+  lt_coordinator_exited(d, rank, status, how);
 }
 
-void lt_children_turn(lt_world *w) {
-  if (!w->info.forked) return;
-  for (int r = 1; r < w->n_peers; r++) {
-    lt_peer *p = &w->peers[r];
+void lt_children_turn(lt_watchdog *d) {
+  if (!d->info->forked) return;
+  for (int r = 1; r < d->n_peers; r++) {
+    lt_peer *p = &d->peers[r];
     if (p->exited) continue;
     siginfo_t info = {.si_pid = 0};
-    int status = waitid(P_PID, (id_t)w->info.pids[r], &info, WEXITED | WNOHANG | WNOWAIT);
+    int status = waitid(P_PID, (id_t)d->info->pids[r], &info, WEXITED | WNOHANG | WNOWAIT);
     if (status == 0 && info.si_pid == 0) continue; /* alive */
     if (status != 0 && (errno != ECHILD || p->ended_ns == 0)) continue;
-    lt_watchdog_receive(w, r); /* its last words */
-    report_end(w, r, &info);
+    lt_watchdog_receive(d, r); /* what it sent last */
+    report_end(d, r, &info);
   }
 }
 
 /* Before the reaping, so the number is still its own. */
-void lt_children_kill(lt_world *w, int rank) {
+void lt_children_kill(const lt_world *w, int rank) {
   if (w->info.forked && w->info.pids[rank] > 0) kill(w->info.pids[rank], SIGKILL);
 }
 
-static bool is_dead(lt_world *w, int rank) {
+/* Past the last child: there are none in a child, or before the first fork. */
+static int end_of(const lt_world *w) {
+  return w->info.forked && !w->info.in_child && w->info.pids != NULL ? w->info.size : 0;
+}
+
+void lt_children_kill_all(const lt_world *w) {
+  for (int r = 1; r < end_of(w); r++) lt_children_kill(w, r);
+}
+
+static bool is_dead(const lt_world *w, int rank) {
   siginfo_t info = {.si_pid = 0};
   if (w->info.pids[rank] <= 0) return true;
   int status = waitid(P_PID, (id_t)w->info.pids[rank], &info, WEXITED | WNOHANG | WNOWAIT);
@@ -112,18 +121,18 @@ static bool is_dead(lt_world *w, int rank) {
 
 void lt_children_wait(lt_world *w, int64_t patience_ns) {
   int64_t start = lt_now_ns();
-  for (int r = 1; r < w->n_peers; r++) {
+  for (int r = 1; r < end_of(w); r++) {
     while (!is_dead(w, r)) {
       bool late = lt_now_ns() - start >= patience_ns;
       if (late) lt_children_kill(w, r);
-      struct pollfd end = {.fd = w->peers[r].pidfd, .events = POLLIN};
+      struct pollfd end = {.fd = w->watchdog.peers[r].pidfd, .events = POLLIN};
       poll(&end, 1, end.fd >= 0 && !late ? 100 : 2);
     }
   }
 }
 
 void lt_children_reap(lt_world *w) {
-  for (int r = 1; r < w->n_peers; r++)
+  for (int r = 1; r < end_of(w); r++)
     while (w->info.pids[r] > 0 && waitpid(w->info.pids[r], NULL, 0) < 0 && errno == EINTR) {
     }
 }

@@ -12,13 +12,13 @@
 
 #include "launch/world.h"
 
-enum { PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LT_STDERR_LINE + 32 };
+enum { LINE = 4096, PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LINE + 32 };
 
 typedef struct source {
   int fd, child_fd; /* our end and the child's; -1: closed */
   int rank;
   size_t used;
-  char line[LT_STDERR_LINE];
+  char line[LINE];
 } source;
 
 struct lt_stderr {

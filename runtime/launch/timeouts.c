@@ -22,103 +22,103 @@ static bool is_there(const lt_peer *p, const lt_peer *waiter) {
 }
 
 /* What the ranks of a wait do, for the table: those waited for and the waiter itself. */
-static int collect_marks(lt_world *w, int waiter) {
+static int collect_marks(lt_watchdog *d, int waiter) {
   int n = 0;
-  for (int r = 0; r < w->n_peers; r++) {
-    if (r != waiter && !lt_peer_waits_for(&w->peers[waiter], r)) continue;
-    w->ranks[n] = r;
-    w->marks[n++] = w->peers[r].state.mark;
+  for (int r = 0; r < d->n_peers; r++) {
+    if (r != waiter && !lt_peer_waits_for(&d->peers[waiter], r)) continue;
+    d->ranks[n] = r;
+    d->marks[n++] = d->peers[r].state.mark;
   }
   return n;
 }
 
 /* The waiter waits for a rank that left without it: that is known at once, except in a group that
    the other has released: there the wait must last. */
-static void look_for_left(lt_world *w, int waiter) {
-  lt_peer *p = &w->peers[waiter];
-  for (int r = 0; r < w->n_peers; r++) {
-    if (r == waiter || !is_left(&w->peers[r]) || !lt_peer_waits_for(p, r)) continue;
-    lt_come come = lt_peer_come(w, waiter, r);
+static void look_for_left(lt_watchdog *d, int waiter) {
+  lt_peer *p = &d->peers[waiter];
+  for (int r = 0; r < d->n_peers; r++) {
+    if (r == waiter || !is_left(&d->peers[r]) || !lt_peer_waits_for(p, r)) continue;
+    lt_come come = lt_peer_come(d, waiter, r);
     if (come == LT_COME) continue;
     if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
     char text[LT_VERDICT_TEXT];
-    lt_disagreement_text(w->marks, w->ranks, collect_marks(w, waiter), text, sizeof text);
-    lt_coordinator_report(w, r, LT_RAISED, 1, text);
+    lt_disagreement_text(d->marks, d->ranks, collect_marks(d, waiter), text, sizeof text);
+    lt_coordinator_report(d, r, LT_RAISED, 1, text);
     return;
   }
 }
 
-/* Ranks that the waiter misses, into w->ranks; those that wait elsewhere themselves only when there
+/* Ranks that the waiter misses, into d->ranks; those that wait elsewhere themselves only when there
    is no other. -1 when somebody may take its time: nobody is to blame. */
-static int find_missing(lt_world *w, int waiter) {
+static int find_missing(lt_watchdog *d, int waiter) {
   int n = 0;
   bool excused = false, elsewhere = true;
-  for (int r = 0; r < w->n_peers; r++) {
-    const lt_peer *p = &w->peers[r];
+  for (int r = 0; r < d->n_peers; r++) {
+    const lt_peer *p = &d->peers[r];
     if (r == waiter || p->exited || p->left) continue;
     if (!lt_peer_is_heard(p) || p->state.declared > 0) excused = true;
-    if (!lt_peer_waits_for(&w->peers[waiter], r) || is_there(p, &w->peers[waiter])) continue;
+    if (!lt_peer_waits_for(&d->peers[waiter], r) || is_there(p, &d->peers[waiter])) continue;
     if (lt_peer_is_waiting(p) && !elsewhere) continue;
     if (!lt_peer_is_waiting(p) && elsewhere) n = 0, elsewhere = false;
-    w->ranks[n++] = r;
+    d->ranks[n++] = r;
   }
   return excused ? -1 : n;
 }
 
 /* " in the group of ranks 0, 1: rank 0: all_reduce ...": the wait. */
-static void add_wait(lt_world *w, int waiter, char *text, size_t size) {
-  lt_peer_add_group(w, waiter, -1, text, size);
+static void add_wait(lt_watchdog *d, int waiter, char *text, size_t size) {
+  lt_peer_add_group(d, waiter, -1, text, size);
   lt_text_add(text, size, ": ");
   size_t used = strlen(text);
-  lt_marks_text(w->marks, w->ranks, collect_marks(w, waiter), text + used, size - used);
+  lt_marks_text(d->marks, d->ranks, collect_marks(d, waiter), text + used, size - used);
 }
 
-static void late_text(lt_world *w, int waiter, int n, char *text, size_t size) {
+static void late_text(lt_watchdog *d, int waiter, int n, char *text, size_t size) {
   char named[256];
-  lt_ranks_text(w->ranks, n, named, sizeof named);
+  lt_ranks_text(d->ranks, n, named, sizeof named);
   snprintf(text, size, "%s %s late: rank %d has waited %.0f s", named, n == 1 ? "is" : "are",
-           waiter, (double)w->peers[waiter].blamed_ns / LT_SECOND);
-  add_wait(w, waiter, text, size);
+           waiter, (double)d->peers[waiter].blamed_ns / LT_SECOND);
+  add_wait(d, waiter, text, size);
 }
 
 /* Where this process is not ours to print in, a child does it. */
-static void warn(lt_world *w, const char *text) {
-  if (w->owns_process) {
-    lt_watchdog_print(w, text);
+static void warn(lt_watchdog *d, const char *text) {
+  if (d->world->owns_process) {
+    lt_watchdog_print(d, text);
     return;
   }
-  w->out = (lt_message){.kind = LT_MESSAGE_WARN};
-  lt_message_text(&w->out, text);
-  for (int r = 1; r < w->n_peers && w->info.forked; r++)
-    if (lt_peer_is_heard(&w->peers[r]) && lt_channel_send(&w->peers[r].link, &w->out)) return;
+  d->out = (lt_message){.kind = LT_MESSAGE_WARN};
+  lt_message_text(&d->out, text);
+  for (int r = 1; r < d->n_peers && d->info->forked; r++)
+    if (lt_peer_is_heard(&d->peers[r]) && lt_channel_send(&d->peers[r].link, &d->out)) return;
 }
 
-static void look_for_late(lt_world *w, int waiter, int n) {
-  lt_peer *p = &w->peers[waiter];
-  int64_t timeout = atomic_load(&w->timeout_ns), warning = (int64_t)WARN_S * LT_SECOND;
+static void look_for_late(lt_watchdog *d, int waiter, int n) {
+  lt_peer *p = &d->peers[waiter];
+  int64_t timeout = atomic_load(&d->mail->timeout_ns), warning = (int64_t)WARN_S * LT_SECOND;
   if (warning > timeout / 2) warning = timeout / 2;
   char text[LT_VERDICT_TEXT];
-  int named = w->ranks[0];
+  int named = d->ranks[0];
   if (p->blamed_ns >= timeout) {
-    late_text(w, waiter, n, text, sizeof text);
-    lt_coordinator_report(w, named, LT_LATE, 1, text);
-  } else if (p->blamed_ns >= warning && !p->warned && !w->peers[named].warned) {
-    p->warned = w->peers[named].warned = true; /* once a rank that is late, not once a waiter */
-    late_text(w, waiter, n, text, sizeof text);
+    late_text(d, waiter, n, text, sizeof text);
+    lt_coordinator_report(d, named, LT_LATE, 1, text);
+  } else if (p->blamed_ns >= warning && !p->warned && !d->peers[named].warned) {
+    p->warned = d->peers[named].warned = true; /* once a rank that is late, not once a waiter */
+    late_text(d, waiter, n, text, sizeof text);
     size_t used = strlen(text);
     snprintf(text + used, sizeof text - used, " (an error at %.0f s)", (double)timeout / LT_SECOND);
-    warn(w, text);
+    warn(d, text);
   }
 }
 
-static void look_for_stall(lt_world *w, int waiter) {
-  const lt_peer *p = &w->peers[waiter];
-  if (p->still_ns < 2 * atomic_load(&w->timeout_ns)) return;
+static void look_for_stall(lt_watchdog *d, int waiter) {
+  const lt_peer *p = &d->peers[waiter];
+  if (p->still_ns < 2 * atomic_load(&d->mail->timeout_ns)) return;
   char text[LT_VERDICT_TEXT];
   snprintf(text, sizeof text, "stalled: all ranks are there and nothing has moved for %.0f s",
            (double)p->still_ns / LT_SECOND);
-  add_wait(w, waiter, text, sizeof text);
-  lt_coordinator_report(w, -1, LT_STALLED, 1, text);
+  add_wait(d, waiter, text, sizeof text);
+  lt_coordinator_report(d, -1, LT_STALLED, 1, text);
 }
 
 /* A wait is the same as long as its rank gets on with nothing. */
@@ -130,15 +130,15 @@ static uint64_t key_of(const lt_peer *p) {
   return (h ^ s->progress) | 1;
 }
 
-static bool misses_left(lt_world *w, int waiter) {
-  const lt_peer *p = &w->peers[waiter];
-  for (int r = 0; r < w->n_peers; r++)
-    if (r != waiter && is_left(&w->peers[r]) && lt_peer_waits_for(p, r)) return true;
+static bool misses_left(lt_watchdog *d, int waiter) {
+  const lt_peer *p = &d->peers[waiter];
+  for (int r = 0; r < d->n_peers; r++)
+    if (r != waiter && is_left(&d->peers[r]) && lt_peer_waits_for(p, r)) return true;
   return false;
 }
 
-static void look_at(lt_world *w, int waiter, int64_t elapsed) {
-  lt_peer *p = &w->peers[waiter];
+static void look_at(lt_watchdog *d, int waiter, int64_t elapsed) {
+  lt_peer *p = &d->peers[waiter];
   uint64_t key = lt_peer_is_waiting(p) ? key_of(p) : 0;
   if (key != p->wait_key) {
     p->wait_key = key;
@@ -147,13 +147,13 @@ static void look_at(lt_world *w, int waiter, int64_t elapsed) {
     return;
   }
   if (key == 0 || !lt_peer_is_heard(p)) return;
-  if (misses_left(w, waiter)) p->left_ns += elapsed;
-  look_for_left(w, waiter);
-  int n = find_missing(w, waiter);
+  if (misses_left(d, waiter)) p->left_ns += elapsed;
+  look_for_left(d, waiter);
+  int n = find_missing(d, waiter);
   p->blamed_ns = n > 0 ? p->blamed_ns + elapsed : 0;
   p->still_ns = n == 0 ? p->still_ns + elapsed : 0;
-  if (n > 0) look_for_late(w, waiter, n);
-  if (n == 0) look_for_stall(w, waiter);
+  if (n > 0) look_for_late(d, waiter, n);
+  if (n == 0) look_for_stall(d, waiter);
 }
 
 static void refresh_issued(lt_peer *p, const lt_heartbeat *heartbeat) {
@@ -166,50 +166,49 @@ static void refresh_issued(lt_peer *p, const lt_heartbeat *heartbeat) {
 }
 
 /* What ranks do now: forked ones lie open, joined ones sent it with their last heartbeat. */
-static void refresh(lt_world *w) {
-  lt_watchdog_state(w, &w->peers[0].state);
-  refresh_issued(&w->peers[0], w->heartbeat);
-  for (int r = 1; r < w->n_peers && w->heartbeats != NULL; r++) {
-    lt_peer *p = &w->peers[r];
+static void refresh(lt_watchdog *d) {
+  lt_watchdog_state(d, &d->peers[0].state);
+  refresh_issued(&d->peers[0], d->heartbeat);
+  for (int r = 1; r < d->n_peers && d->world->heartbeats != NULL; r++) {
+    lt_peer *p = &d->peers[r];
     if (p->exited || p->left) continue;
-    lt_peer_refresh(p, &w->heartbeats[r]);
-    refresh_issued(p, &w->heartbeats[r]);
+    lt_peer_refresh(p, &d->world->heartbeats[r]);
+    refresh_issued(p, &d->world->heartbeats[r]);
   }
 }
 
-static void look_for_lost(lt_world *w) {
-  int64_t timeout = lt_watchdog_lost_ns(w);
-  for (int r = 1; r < w->n_peers; r++) {
-    const lt_peer *p = &w->peers[r];
+static void look_for_lost(lt_watchdog *d) {
+  int64_t timeout = lt_watchdog_lost_ns(d);
+  for (int r = 1; r < d->n_peers; r++) {
+    const lt_peer *p = &d->peers[r];
     if (p->exited || p->bye || p->reported || p->silent_ns < timeout) continue;
     char text[LT_VERDICT_TEXT], activity[512];
     lt_mark_text(&p->state.mark, r, activity, sizeof activity);
     snprintf(text, sizeof text,
              "rank %d (pid %d on %s) is lost: not heard for %.0f s (%s); last known: %s", r,
-             w->info.pids[r], w->info.hosts[r], (double)p->silent_ns / LT_SECOND,
-             lt_connections_lost(w, &p->link), activity);
-    lt_coordinator_report(w, r, LT_LOST, 1, text);
+             d->info->pids[r], d->info->hosts[r], (double)p->silent_ns / LT_SECOND,
+             lt_connections_lost(d, &p->link), activity);
+    lt_coordinator_report(d, r, LT_LOST, 1, text);
   }
 }
 
 /* All clocks, which look as often as heartbeats come. */
-static void look(lt_world *w) {
-  int64_t elapsed = w->timeouts_ns < LT_SECOND ? w->timeouts_ns : LT_SECOND;
-  w->timeouts_ns = 0;
-  look_for_lost(w);
-  for (int r = 0; r < w->n_peers && !w->collecting; r++) look_at(w, r, elapsed);
+static void look(lt_watchdog *d) {
+  int64_t elapsed = d->timeouts_ns < LT_SECOND ? d->timeouts_ns : LT_SECOND;
+  d->timeouts_ns = 0;
+  look_for_lost(d);
+  for (int r = 0; r < d->n_peers && !d->collecting; r++) look_at(d, r, elapsed);
 }
 
-void lt_timeouts_turn(lt_world *w, int64_t tick) {
-  if (lt_heartbeat_is_over(w->heartbeat) || (atomic_load(&w->events) & LT_EVENT_ALL_LEFT) != 0)
-    return;
-  for (int r = 1; r < w->n_peers; r++) w->peers[r].silent_ns += tick;
-  if (atomic_load(&w->launch_deadline_ns) != 0) return;
-  w->timeouts_ns += tick;
-  bool due = w->timeouts_ns >= (w->alert ? 100ll * LT_MS : LT_SECOND);
-  if (!due && !w->look) return;
-  refresh(w);
-  if (!w->collecting) lt_deadlock_look(w);
-  w->look = false;
-  if (due) look(w);
+void lt_timeouts_turn(lt_watchdog *d, int64_t tick) {
+  if (lt_heartbeat_is_over(d->heartbeat) || lt_mailbox_has(d->mail, LT_EVENT_ALL_LEFT)) return;
+  for (int r = 1; r < d->n_peers; r++) d->peers[r].silent_ns += tick;
+  if (atomic_load(&d->mail->deadline_ns) != 0) return;
+  d->timeouts_ns += tick;
+  bool due = d->timeouts_ns >= (d->alert ? 100ll * LT_MS : LT_SECOND);
+  if (!due && !d->look) return;
+  refresh(d);
+  if (!d->collecting) lt_deadlock_look(d);
+  d->look = false;
+  if (due) look(d);
 }

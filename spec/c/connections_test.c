@@ -105,14 +105,15 @@ static int connect_all(const char *token) {
   told_fd = ends[0];
   for (int k = 0; k < world.n; k++) {
     rank *r = &world.ranks[k];
-    r->w->connections = lt_connections_new(r->c);
-    assert_non_null(r->w->connections);
-    atomic_store(&r->w->launch_deadline_ns, lt_now_ns() + 20ll * LT_SECOND);
+    r->w->watchdog.connections = lt_connections_new(r->c);
+    assert_non_null(r->w->watchdog.connections);
+    atomic_store(&r->w->mail.deadline_ns, lt_now_ns() + 20ll * LT_SECOND);
   }
   world.ranks[0].w->err_fd = ends[1];
   world.ranks[0].w->owns_process = true;
   lt_address_find(card.addresses, true, NULL);
-  assert_true(lt_connections_listen(world.ranks[0].c, world.ranks[0].w->connections, &card));
+  assert_true(
+      lt_connections_listen(world.ranks[0].c, world.ranks[0].w->watchdog.connections, &card));
   struct sockaddr_in first;
   memcpy(&first, card.addresses[0].address, sizeof first);
   assert_int_equal(ntohl(first.sin_addr.s_addr), INADDR_LOOPBACK);
@@ -121,11 +122,12 @@ static int connect_all(const char *token) {
   first.sin_port = htons((uint16_t)wire.port);
   memcpy(card.addresses[0].address, &first, sizeof first);
   if (token != NULL) memcpy(card.token, token, sizeof card.token);
-  for (int k = 1; k < world.n; k++) lt_connections_dial(world.ranks[k].w->connections, &card);
+  for (int k = 1; k < world.n; k++)
+    lt_connections_dial(world.ranks[k].w->watchdog.connections, &card);
   watch_all();
   for (int k = 0; k < world.n && token == NULL; k++) {
-    assert_true(lt_world_wait(world.ranks[k].w, LT_EVENT_READY, 10ll * LT_SECOND, false));
-    atomic_store(&world.ranks[k].w->launch_deadline_ns, 0);
+    assert_true(lt_mailbox_wait(&world.ranks[k].w->mail, LT_EVENT_READY, 10ll * LT_SECOND, NULL));
+    atomic_store(&world.ranks[k].w->mail.deadline_ns, 0);
   }
   return port;
 }
@@ -221,14 +223,14 @@ static void a_rank_leaves_during_a_cut(void **state) {
   rank *r = &world.ranks[1];
   r->run = leave_unevenly;
   lt_mark m = lt_world_mark(LT_MARK_LEFT, "fit", "model.lua", 40);
-  r->w->left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = 1, .state.mark = m};
-  lt_message_size(&r->w->left, 0);
-  lt_world_request(r->w, LT_REQUEST_LEFT);
+  r->w->mail.left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = 1, .state.mark = m};
+  lt_message_size(&r->w->mail.left, 0);
+  lt_mailbox_request(&r->w->mail, LT_REQUEST_LEFT);
   pause_ms(1000);
   atomic_store(&wire.cut, false);
-  world.ranks[0].w->left = r->w->left;
-  lt_world_request(world.ranks[0].w, LT_REQUEST_LEFT);
-  assert_true(lt_world_wait(r->w, LT_EVENT_ALL_LEFT, 30ll * LT_SECOND, false));
+  world.ranks[0].w->mail.left = r->w->mail.left;
+  lt_mailbox_request(&world.ranks[0].w->mail, LT_REQUEST_LEFT);
+  assert_true(lt_mailbox_wait(&r->w->mail, LT_EVENT_ALL_LEFT, 30ll * LT_SECOND, NULL));
   end_connections();
 }
 
@@ -296,7 +298,7 @@ static void a_false_rank_0_is_refused(void **state) {
   connect_all((const char *)wrong);
   pause_ms(300);
   for (int k = 0; k < 2; k++)
-    assert_false((atomic_load(&world.ranks[k].w->events) & LT_EVENT_READY));
+    assert_false((atomic_load(&world.ranks[k].w->mail.events) & LT_EVENT_READY));
   assert_int_equal(refusals(), 0); /* nobody answered its challenge */
   end_connections();
 }

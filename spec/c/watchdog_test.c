@@ -7,8 +7,8 @@ static void connect_pairs(void) {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
                      0);
-    lt_channel_open(&world.ranks[0].w->peers[k].link, ends[0], false);
-    lt_channel_open(&world.ranks[k].w->peers[0].link, ends[1], false);
+    lt_channel_open(&world.ranks[0].w->watchdog.peers[k].link, ends[0], false);
+    lt_channel_open(&world.ranks[k].w->watchdog.peers[0].link, ends[1], false);
   }
 }
 

@@ -1,0 +1,98 @@
+/* runtime/launch/report.c: what a rank's main thread lets the other ranks know: what it does, that
+   it failed, that it left. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/world.h"
+
+enum { REPORTED_S = 5 }; /* until a watchdog that was asked has its verdict */
+
+void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int line) {
+  lt_mark m = lt_world_mark(LT_MARK_RUNNING, hook, file, line);
+  lt_heartbeat_set_activity(w->heartbeat, &m);
+}
+
+void lt_world_span(lt_world *w, bool open, bool saving) {
+  atomic_fetch_add(&w->heartbeat->declared, open ? 1 : -1);
+  if (!saving) return;
+  atomic_fetch_add(&w->mail.saving, open ? 1 : -1);
+  atomic_fetch_add(&w->shared->saving, open ? 1 : -1);
+}
+
+void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
+  if (file != NULL) lt_world_set_activity(w, NULL, file, line);
+  char said[LT_VERDICT_TEXT];
+  snprintf(said, sizeof said, "rank %d: %s", w->info.rank, text);
+  lt_world_report(w, LT_RAISED, w->info.rank, 1, said);
+}
+
+void lt_world_interrupt(lt_world *w, int number) {
+  atomic_store(&w->mail.interrupt, number);
+  lt_mailbox_request(&w->mail, LT_REQUEST_INTERRUPT);
+}
+
+void lt_world_stop(lt_world *w, const char *text, int status) {
+  lt_world_report(w, LT_INTERRUPTED, w->info.rank, status, text);
+}
+
+bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
+  if ((atomic_load(&w->mail.requests) & LT_REQUEST_LEFT) == 0) {
+    lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
+    lt_heartbeat_set_activity(w->heartbeat, &m);
+    w->mail.left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = w->info.rank, .state.mark = m};
+    lt_issued_list list;
+    lt_group_issued(w->group, true, &list); /* who waits in these needs nothing more from here */
+    lt_message_set_issued(&w->mail.left, &list);
+    lt_mailbox_request(&w->mail, LT_REQUEST_LEFT);
+  }
+  lt_mailbox_wait(&w->mail, LT_EVENT_ALL_LEFT | LT_EVENT_VERDICT, -1, w->c->cancel);
+  const lt_verdict *v = lt_world_verdict(w);
+  if (v != NULL) return lt_fail(c, LT_ERANKS, "%s", v->text);
+  if (lt_mailbox_has(&w->mail, LT_EVENT_ALL_LEFT)) return true;
+  return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks went on", w->what);
+}
+
+/* What a script says may have any bytes: its further lines are indented, and other control
+   characters are said, so that none of it looks like a line of ours. */
+static void write_plain(char *to, size_t size, const char *text) {
+  size_t used = 0;
+  for (; *text != 0 && used + 6 < size; text++) {
+    unsigned char byte = (unsigned char)*text;
+    if (byte == '\n' && text[1] != ' ' && text[1] != '\t')
+      used += (size_t)snprintf(to + used, 4, "\n  ");
+    else if ((byte < 0x20 && byte != '\t' && byte != '\n') || byte == 0x7f)
+      used += (size_t)snprintf(to + used, 6, "\\%u", byte);
+    else
+      to[used++] = *text;
+  }
+  to[used] = 0;
+}
+
+void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text) {
+  if (lt_heartbeat_is_over(w->heartbeat)) return;
+  char plain[LT_VERDICT_TEXT];
+  write_plain(plain, sizeof plain, text);
+  if (!atomic_exchange(&w->mail.reported, true)) {
+    w->mail.report = (lt_message){
+        .kind = LT_MESSAGE_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
+    lt_message_text(&w->mail.report, plain);
+    lt_mailbox_request(&w->mail, LT_REQUEST_REPORT);
+  }
+  int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
+  lt_mailbox_wait(&w->mail, LT_EVENT_VERDICT, patience * LT_SECOND, NULL);
+  if (!lt_heartbeat_is_over(w->heartbeat))
+    lt_verdict_set(&w->heartbeat->verdict, class, rank, status, plain);
+}
+
+/* Of forked ranks the first that comes; of joined ones rank 0, or, if that has ended, the lowest
+   that it heard from last. */
+bool lt_world_may_print(lt_world *w) {
+  const lt_verdict *v = lt_world_verdict(w);
+  if (!w->info.forked && v != NULL) {
+    bool no_first = v->rank == 0 && (v->class == LT_EXITED || v->class == LT_LOST);
+    int lowest = atomic_load(&w->mail.lowest_rank);
+    if (w->info.rank != (!no_first ? 0 : lowest > 0 ? lowest : 1)) return false;
+  }
+  return atomic_exchange(&w->shared->printed, 1) == 0;
+}

@@ -1,0 +1,157 @@
+/* runtime/launch/watchdog.h: what the watchdog of a rank owns, and the files that run in it.
+
+   Functions that take an lt_watchdog run in its thread. They read of the world what was set before
+   the thread started, meet the main thread in the mailbox alone, and never allocate. */
+#ifndef LT_LAUNCH_WATCHDOG_H
+#define LT_LAUNCH_WATCHDOG_H
+
+#include <poll.h>
+
+#include "launch/address.h"
+#include "launch/handshake.h"
+#include "launch/launch.h"
+#include "launch/mailbox.h"
+
+enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
+enum { LT_SILENT_S = 3 }; /* heartbeats: silent for longer, a rank may be stopped */
+enum { LT_SAVE_S = 30 };  /* for a save by rank 0 that is under way when all end */
+enum { LT_PENDING_CONNECTIONS = 3 * LT_ADDRESSES };
+/* The mailbox, each peer's link and process, what listens, what connects. */
+enum { LT_POLLS = 1 + 2 * LT_COMM_MAX_RANKS + LT_ADDRESSES + LT_PENDING_CONNECTIONS };
+
+/* Another rank, as a watchdog sees it. Rank 0 has one for each; the others one, for rank 0. */
+typedef struct lt_peer {
+  lt_channel link;
+  int pidfd;         /* of a child; -1: none */
+  int32_t call;      /* the number of the call that made the link (connections.c) */
+  int64_t ended_ns;  /* the link ended then; 0: it did not */
+  lt_state state;    /* as its last heartbeat said */
+  int64_t silent_ns; /* nothing received for so long, in this watchdog's ticks */
+  bool left, bye, exited, acked;
+  bool reported; /* it reported a failure: its end is no other */
+  /* How far it has got: when it left, what it had completed; in a wait, what it has issued. */
+  int n_issued; /* 0: not known */
+  lt_issued issued[LT_ISSUED];
+  /* Of its wait, as the timeouts count. */
+  uint64_t wait_key; /* the wait that it was in when they looked last; 0: none */
+  int64_t blamed_ns, still_ns, left_ns; /* somebody was missing, all were there, somebody left */
+  bool warned;
+} lt_peer;
+
+static inline bool lt_peer_is_heard(const lt_peer *p) {
+  return p->silent_ns < (int64_t)LT_SILENT_S * LT_SECOND;
+}
+
+typedef struct lt_connections lt_connections; /* connections.c */
+
+typedef struct lt_watchdog {
+  /* Set before the thread starts. */
+  lt_world *world;
+  const lt_world_info *info;
+  lt_heartbeat *heartbeat;
+  lt_mailbox *mail;
+  lt_connections *connections; /* of joined ranks; NULL: all are forked */
+  int n_peers;                 /* size at rank 0, 1 elsewhere */
+  lt_peer *peers;
+
+  uint32_t requests_done;
+  int64_t now_ns, heartbeat_ns; /* of this turn; when the next heartbeat is due */
+  bool alert;                   /* somebody left: heartbeats ten times a second */
+  lt_message in, out;
+  lt_message notice;     /* of an interrupt */
+  int64_t unwinding_ns;  /* ticks since the verdict */
+  int64_t signalled_ns;  /* when the main thread was signalled last */
+  bool unreachable;      /* joined: the host of a lost rank does not answer */
+  bool stuck;            /* joined: the main thread did not unwind in time */
+
+  struct pollfd polls[LT_POLLS];
+
+  /* At rank 0. */
+  lt_message best; /* the failure so far, or the verdict */
+  bool collecting; /* since collect_ns `best` is a failure, decided at decide_ns */
+  int64_t collect_ns, decide_ns;
+  int64_t timeouts_ns; /* ticks since the timeouts were looked at */
+  bool look;           /* somebody waits long: look for deadlocks */
+  lt_mark marks[LT_COMM_MAX_RANKS];                           /* of a table */
+  int ranks[LT_COMM_MAX_RANKS], kept[LT_COMM_MAX_RANKS]; /* of it; while some are left out */
+
+  /* Elsewhere. */
+  const lt_message *failed; /* what was reported last, NULL: nothing */
+  int64_t fallback_ns;      /* decide alone then; 0: no */
+} lt_watchdog;
+
+/* state.c */
+void lt_watchdog_state(lt_watchdog *d, lt_state *s); /* this rank's */
+/* The state of a forked rank, whose heartbeat lies open; lines are known from its messages. */
+void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat);
+
+/* watchdog.c */
+/* This rank's verdict, unless it has one: for the main thread, files, peers. */
+void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int status,
+                         const char *text);
+/* How long a rank may be silent: `timeout`, at least some pauses between heartbeats. */
+int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
+void lt_watchdog_receive(lt_watchdog *d, int peer);
+void lt_watchdog_send(lt_watchdog *d, lt_message_kind kind); /* to rank 0 */
+/* The verdict's text on stderr, once in the world; any line there. */
+void lt_watchdog_print_verdict(lt_watchdog *d);
+void lt_watchdog_print(const lt_watchdog *d, const char *text);
+/* End the process with the verdict's status. */
+_Noreturn void lt_watchdog_exit(lt_watchdog *d);
+
+/* worker.c: the others' part. */
+void lt_worker_receive(lt_watchdog *d, const lt_message *m);
+void lt_worker_disconnected(lt_watchdog *d);
+void lt_worker_turn(lt_watchdog *d, int64_t tick);
+/* A fresh connection knows nothing of what the old one may have swallowed. */
+void lt_worker_resend(lt_watchdog *d);
+
+/* coordinator.c: rank 0's part. */
+void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+                           const char *text);
+void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m);
+void lt_coordinator_left(lt_watchdog *d, int rank, const lt_message *m);
+void lt_coordinator_acked(lt_watchdog *d, int rank);
+void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how);
+void lt_coordinator_turn(lt_watchdog *d); /* decide when it is time */
+void lt_coordinator_broadcast(lt_watchdog *d, const lt_message *m);
+
+/* timeouts.c: rank 0's. */
+void lt_timeouts_turn(lt_watchdog *d, int64_t tick);
+
+/* deadlock.c: rank 0's. */
+bool lt_peer_is_waiting(const lt_peer *p);
+bool lt_peer_waits_for(const lt_peer *waiter, int rank);
+/* Whether another rank has come to what rank `waiter` waits for, as far as it is known. */
+typedef enum lt_come { LT_COME_NOT, LT_COME, LT_COME_UNKNOWN } lt_come;
+lt_come lt_peer_come(const lt_watchdog *d, int waiter, int rank);
+/* Report ranks that wait for each other. */
+void lt_deadlock_look(lt_watchdog *d);
+/* Add " in the group of ranks 0, 1", in which a rank waits, to a text ("in another group" than that
+   of rank `before`, of the same ranks; -1: none); nothing for the group of all. */
+void lt_peer_add_group(const lt_watchdog *d, int rank, int before, char *text, size_t size);
+
+/* reap.c: children of rank 0; nothing where there are none. */
+void lt_children_turn(lt_watchdog *d);
+
+/* files.c */
+void lt_files_write(lt_watchdog *d);
+
+/* connections.c: TCP between joined ranks. Rank 0 listens, the others dial. The main thread makes
+   it, tells it once where rank 0 is, and releases it. */
+typedef struct lt_endpoint {
+  lt_address addresses[LT_ADDRESSES];
+  unsigned char token[LT_TOKEN_BYTES];
+} lt_endpoint;
+lt_connections *lt_connections_new(lt_ctx *c);
+void lt_connections_release(lt_ctx *c, lt_connections *s);
+/* Rank 0: listen under the endpoint's addresses, fill in their ports and the token. */
+bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint);
+/* Elsewhere: dial it from now on. */
+void lt_connections_dial(lt_connections *s, const lt_endpoint *endpoint);
+void lt_connections_turn(lt_watchdog *d);
+int lt_connections_polls(lt_watchdog *d, int n);
+/* Why the rank at the other end may be lost; sets `unreachable`. */
+const char *lt_connections_lost(lt_watchdog *d, const lt_channel *ch);
+
+#endif
