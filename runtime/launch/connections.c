@@ -111,36 +111,29 @@ static void accept_pending(lt_connections *s, int listen_fd, int64_t now) {
   }
 }
 
-static void say_to(lt_watchdog *d, lt_peer *p, lt_message_kind kind) {
-  d->out = (lt_message){.kind = (uint8_t)kind};
-  lt_message_size(&d->out, 0);
-  lt_channel_send(&p->link, &d->out);
-}
-
 /* The newest connection of a rank counts; it may have missed what was told on the old one. */
 static void adopt(lt_watchdog *d, pending_connection *who) {
-  lt_peer *p = &d->peers[who->greeting.rank];
+  int rank = who->greeting.rank;
+  lt_peer *p = &d->peers[rank];
   uint32_t events = atomic_load(&d->mail->events);
   lt_channel_close(&p->link);
   p->link = who->link;
   p->call = who->greeting.call;
   who->link.fd = -1;
   p->ended_ns = p->silent_ns = 0;
-  say_to(d, p, LT_MESSAGE_WELCOME);
-  if ((events & LT_EVENT_READY) != 0) say_to(d, p, LT_MESSAGE_READY);
-  if (d->alert) say_to(d, p, LT_MESSAGE_ALERT);
-  if ((events & LT_EVENT_ALL_LEFT) != 0) say_to(d, p, LT_MESSAGE_ALL_LEFT);
-  if (lt_heartbeat_is_over(d->heartbeat)) lt_channel_send(&p->link, &d->best);
-  if ((events & LT_EVENT_ALL_ACK) != 0) say_to(d, p, LT_MESSAGE_ALL_ACK);
+  lt_watchdog_send_kind(d, rank, LT_MESSAGE_WELCOME);
+  if ((events & LT_EVENT_READY) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_READY);
+  if (d->alert) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALERT);
+  if ((events & LT_EVENT_ALL_LEFT) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_LEFT);
+  if (lt_heartbeat_is_over(d->heartbeat)) lt_watchdog_send(d, rank, &d->best);
+  if ((events & LT_EVENT_ALL_DONE) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_DONE);
 }
 
 static void all_ready(lt_watchdog *d) {
   if (lt_mailbox_has(d->mail, LT_EVENT_READY)) return;
   for (int r = 1; r < d->n_peers; r++)
     if (!lt_channel_is_open(&d->peers[r].link)) return;
-  d->out = (lt_message){.kind = LT_MESSAGE_READY};
-  lt_message_size(&d->out, 0);
-  lt_coordinator_broadcast(d, &d->out);
+  lt_coordinator_broadcast(d, LT_MESSAGE_READY);
   lt_mailbox_notify(d->mail, LT_EVENT_READY);
 }
 

@@ -21,9 +21,8 @@ typedef enum lt_message_kind {
   LT_MESSAGE_ALL_LEFT,
   LT_MESSAGE_WARN,    /* coordinator, to the rank that may print: text */
   LT_MESSAGE_VERDICT, /* coordinator; a worker that judged by itself sends its own */
-  LT_MESSAGE_BYE,     /* worker: its end is no failure any more */
-  LT_MESSAGE_ACK,     /* worker: unwound after the verdict */
-  LT_MESSAGE_ALL_ACK  /* coordinator */
+  LT_MESSAGE_DONE,    /* worker: nothing more to unwind, its end is no failure any more */
+  LT_MESSAGE_ALL_DONE /* coordinator */
 } lt_message_kind;
 
 /* What a watchdog knows of its rank's main thread. */

@@ -8,14 +8,8 @@
 /* Consequences arrive soon after their cause, sometimes before it: what counts is the gravest. */
 enum { COLLECT_MS = 200, REDIAL_MS = 500 };
 
-void lt_coordinator_broadcast(lt_watchdog *d, const lt_message *m) {
-  for (int r = 1; r < d->n_peers; r++) lt_channel_send(&d->peers[r].link, m);
-}
-
-static void announce(lt_watchdog *d, lt_message_kind kind) {
-  d->out = (lt_message){.kind = (uint8_t)kind};
-  lt_message_size(&d->out, 0);
-  lt_coordinator_broadcast(d, &d->out);
+void lt_coordinator_broadcast(lt_watchdog *d, lt_message_kind kind) {
+  for (int r = 1; r < d->n_peers; r++) lt_watchdog_send_kind(d, r, kind);
 }
 
 /* Within a class the first to arrive stays; of ranks that ended together, rank 0's. */
@@ -44,7 +38,7 @@ void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int
 static void decide(lt_watchdog *d) {
   const lt_message *m = &d->best;
   d->collecting = false;
-  lt_coordinator_broadcast(d, m);
+  for (int r = 1; r < d->n_peers; r++) lt_watchdog_send(d, r, m);
   if (m->class == LT_LOST && m->rank > 0) lt_children_kill(d->world, m->rank); /* stopped */
   lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
 }
@@ -56,30 +50,30 @@ static bool all_left(lt_watchdog *d) {
 }
 
 /* From now on a wait for this rank is in vain: states are wanted soon. */
-void lt_coordinator_left(lt_watchdog *d, int rank, const lt_message *m) {
+static void has_left(lt_watchdog *d, int rank, const lt_message *m) {
   lt_peer *p = &d->peers[rank];
   if (p->left) return;
   p->left = true;
   p->state.mark = m->state.mark;
   p->n_issued = lt_message_get_issued(m, p->issued);
   if (all_left(d)) {
-    announce(d, LT_MESSAGE_ALL_LEFT);
+    lt_coordinator_broadcast(d, LT_MESSAGE_ALL_LEFT);
     lt_mailbox_notify(d->mail, LT_EVENT_ALL_LEFT);
   } else if (!d->alert) {
     d->alert = true;
     d->heartbeat_ns = d->now_ns;
-    announce(d, LT_MESSAGE_ALERT);
+    lt_coordinator_broadcast(d, LT_MESSAGE_ALERT);
   }
 }
 
-void lt_coordinator_acked(lt_watchdog *d, int rank) {
-  d->peers[rank].acked = true;
+static void is_done(lt_watchdog *d, int rank) {
+  d->peers[rank].done = true;
   for (int r = 0; r < d->n_peers; r++) {
     const lt_peer *p = &d->peers[r];
-    if (!p->acked && !p->exited && lt_peer_is_heard(p)) return;
+    if (!p->done && !p->exited && lt_peer_is_heard(p)) return;
   }
-  announce(d, LT_MESSAGE_ALL_ACK);
-  lt_mailbox_notify(d->mail, LT_EVENT_ALL_ACK);
+  lt_coordinator_broadcast(d, LT_MESSAGE_ALL_DONE);
+  lt_mailbox_notify(d->mail, LT_EVENT_ALL_DONE);
 }
 
 static void receive_heartbeat(lt_watchdog *d, lt_peer *p, const lt_message *m) {
@@ -100,9 +94,8 @@ void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
       p->reported = true;
       lt_coordinator_report(d, m->rank, (lt_verdict_class)m->class, m->status, m->text);
       break;
-    case LT_MESSAGE_LEFT: lt_coordinator_left(d, rank, m); break;
-    case LT_MESSAGE_BYE: p->bye = true; break;
-    case LT_MESSAGE_ACK: lt_coordinator_acked(d, rank); break;
+    case LT_MESSAGE_LEFT: has_left(d, rank, m); break;
+    case LT_MESSAGE_DONE: is_done(d, rank); break;
     default: break;
   }
 }
@@ -112,8 +105,8 @@ void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how
   lt_peer *p = &d->peers[rank];
   if (p->exited) return;
   p->exited = true;
-  if (lt_heartbeat_is_over(d->heartbeat)) lt_coordinator_acked(d, rank);
-  if (p->bye || p->reported || lt_mailbox_has(d->mail, LT_EVENT_ALL_LEFT)) return;
+  if (lt_heartbeat_is_over(d->heartbeat)) is_done(d, rank);
+  if (p->done || p->reported || lt_mailbox_has(d->mail, LT_EVENT_ALL_LEFT)) return;
   char text[LT_VERDICT_TEXT], activity[512];
   if (d->world->heartbeats != NULL) lt_peer_refresh(p, &d->world->heartbeats[rank]);
   lt_mark_text(&p->state.mark, rank, activity, sizeof activity);

@@ -8,7 +8,7 @@
 
 #include "launch/world.h"
 
-enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000, ACK_MS = 5000 };
+enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000, DONE_MS = 5000 };
 
 /* The world whose exit() is a failure, or has to be told: that of a child or of a joined rank. */
 static lt_world *guarded;
@@ -23,7 +23,7 @@ static bool all_left(lt_world *w) { return lt_mailbox_has(&w->mail, LT_EVENT_ALL
 static _Noreturn void child_end(lt_world *w) {
   guarded = NULL;
   fflush(NULL);
-  lt_mailbox_request(&w->mail, LT_REQUEST_BYE);
+  lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   lt_watchdog_stop(w);
   _exit(status_of(w, 0));
 }
@@ -33,11 +33,11 @@ static _Noreturn void child_end(lt_world *w) {
 static _Noreturn void joined_end(lt_world *w, int status) {
   guarded = NULL;
   fflush(NULL);
-  lt_mailbox_request(&w->mail, LT_REQUEST_ACK);
+  lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   int64_t start = lt_now_ns();
-  while (!lt_mailbox_wait(&w->mail, LT_EVENT_ALL_ACK, 100 * LT_MS, NULL)) {
+  while (!lt_mailbox_wait(&w->mail, LT_EVENT_ALL_DONE, 100 * LT_MS, NULL)) {
     bool saves = atomic_load(&w->mail.rank_0_saves);
-    if (lt_now_ns() - start > (saves ? SAVE_MS : ACK_MS) * (int64_t)LT_MS) break;
+    if (lt_now_ns() - start > (saves ? SAVE_MS : DONE_MS) * (int64_t)LT_MS) break;
   }
   lt_watchdog_stop(w);
   lt_daemons_end(w);
@@ -103,7 +103,7 @@ static void free_world(lt_ctx *c, lt_world *w) {
 }
 
 static void parent_end(lt_ctx *c, lt_world *w) {
-  lt_mailbox_request(&w->mail, LT_REQUEST_BYE);
+  lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   bool failed = lt_heartbeat_is_over(w->heartbeat);
   int64_t patience = failed ? UNWIND_MS : FLUSH_MS;
   if (failed && atomic_load(&w->shared->saving) > 0) patience = SAVE_MS;
@@ -117,7 +117,7 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
   if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
   if (!w->info.forked) {
-    lt_mailbox_request(&w->mail, LT_REQUEST_ACK); /* the process goes on to lt_world_exit */
+    lt_mailbox_request(&w->mail, LT_REQUEST_DONE); /* the process goes on to lt_world_exit */
     return;
   }
   if (w->info.in_child) child_end(w);

@@ -14,17 +14,16 @@
 typedef enum lt_request {
   LT_REQUEST_REPORT = 1,    /* `report` is written */
   LT_REQUEST_LEFT = 2,      /* `left` is written */
-  LT_REQUEST_BYE = 4,       /* nothing more to unwind: this rank's end is no failure */
-  LT_REQUEST_ACK = 8,       /* unwound after a verdict */
-  LT_REQUEST_STOP = 16,     /* the thread shall end */
-  LT_REQUEST_INTERRUPT = 32 /* `interrupt` is written */
+  LT_REQUEST_DONE = 4,      /* nothing more to unwind: this rank's end is no failure */
+  LT_REQUEST_INTERRUPT = 8, /* `interrupt` is written */
+  LT_REQUEST_STOP = 16      /* the thread shall end */
 } lt_request;
 
 /* What the watchdog lets the main thread know; bits that are never taken back. */
 typedef enum lt_event {
   LT_EVENT_READY = 1, /* all ranks are connected */
   LT_EVENT_ALL_LEFT = 2,
-  LT_EVENT_ALL_ACK = 4,
+  LT_EVENT_ALL_DONE = 4,
   LT_EVENT_VERDICT = 8
 } lt_event;
 

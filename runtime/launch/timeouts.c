@@ -181,7 +181,7 @@ static void look_for_lost(lt_watchdog *d) {
   int64_t timeout = lt_watchdog_lost_ns(d);
   for (int r = 1; r < d->n_peers; r++) {
     const lt_peer *p = &d->peers[r];
-    if (p->exited || p->bye || p->reported || p->silent_ns < timeout) continue;
+    if (p->exited || p->done || p->reported || p->silent_ns < timeout) continue;
     char text[LT_VERDICT_TEXT], activity[512];
     lt_mark_text(&p->state.mark, r, activity, sizeof activity);
     snprintf(text, sizeof text,

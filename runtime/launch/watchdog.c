@@ -13,7 +13,7 @@
 #include "base/lines.h"
 #include "launch/world.h"
 
-enum { UNWIND_S = 2, ORPHAN_MS = 800, ACK_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
+enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
 enum { SEEN_MS = 2500 };
 
 static bool is_coordinator(const lt_watchdog *d) { return d->info->rank == 0; }
@@ -51,18 +51,22 @@ void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int s
   lt_files_write(d);
 }
 
-void lt_watchdog_send(lt_watchdog *d, lt_message_kind kind) {
+void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m) {
+  if (rank == d->info->rank)
+    lt_coordinator_receive(d, rank, m);
+  else
+    lt_channel_send(&d->peers[rank].link, m);
+}
+
+void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind) {
   d->out = (lt_message){.kind = (uint8_t)kind, .rank = d->info->rank};
   lt_message_size(&d->out, 0);
-  lt_channel_send(&d->peers[0].link, &d->out);
+  lt_watchdog_send(d, rank, &d->out);
 }
 
 static void report_failure(lt_watchdog *d, const lt_message *m) {
-  if (is_coordinator(d)) {
-    lt_coordinator_report(d, m->rank, (lt_verdict_class)m->class, m->status, m->text);
-    return;
-  }
-  lt_channel_send(&d->peers[0].link, m);
+  lt_watchdog_send(d, 0, m);
+  if (is_coordinator(d)) return;
   d->failed = m;
   /* Whether rank 0 saves is heard once a second. */
   d->fallback_ns = d->now_ns + (m->class == LT_INTERRUPTED ? 2ll : 1ll) * LT_SECOND;
@@ -83,25 +87,13 @@ static void handle_interrupt(lt_watchdog *d) {
   report_failure(d, &d->notice);
 }
 
-static void handle_left(lt_watchdog *d) {
-  if (is_coordinator(d))
-    lt_coordinator_left(d, 0, &d->mail->left);
-  else
-    lt_channel_send(&d->peers[0].link, &d->mail->left);
-}
-
 static void handle_requests(lt_watchdog *d) {
   uint32_t requests = atomic_load(&d->mail->requests), fresh = requests & ~d->requests_done;
   d->requests_done = requests;
   if ((fresh & LT_REQUEST_REPORT) != 0) report_failure(d, &d->mail->report);
   if ((fresh & LT_REQUEST_INTERRUPT) != 0) handle_interrupt(d);
-  if ((fresh & LT_REQUEST_LEFT) != 0) handle_left(d);
-  if ((fresh & LT_REQUEST_BYE) != 0 && !is_coordinator(d)) lt_watchdog_send(d, LT_MESSAGE_BYE);
-  if ((fresh & LT_REQUEST_ACK) == 0) return;
-  if (is_coordinator(d))
-    lt_coordinator_acked(d, 0);
-  else
-    lt_watchdog_send(d, LT_MESSAGE_ACK);
+  if ((fresh & LT_REQUEST_LEFT) != 0) lt_watchdog_send(d, 0, &d->mail->left);
+  if ((fresh & LT_REQUEST_DONE) != 0) lt_watchdog_send_kind(d, 0, LT_MESSAGE_DONE);
 }
 
 static void send_heartbeats(lt_watchdog *d) {
@@ -138,9 +130,9 @@ void lt_watchdog_receive(lt_watchdog *d, int peer) {
 /* mpirun ends the others a second after the first that ends: a rank that is stuck counts as
    unwound, and waits like those that are. */
 static void wait_stuck(lt_watchdog *d) {
-  int64_t limit = atomic_load(&d->mail->rank_0_saves) ? (int64_t)LT_SAVE_S : (int64_t)ACK_S;
-  bool all = lt_mailbox_has(d->mail, LT_EVENT_ALL_ACK);
-  if (!d->stuck) atomic_fetch_or(&d->mail->requests, LT_REQUEST_ACK);
+  int64_t limit = atomic_load(&d->mail->rank_0_saves) ? (int64_t)LT_SAVE_S : (int64_t)DONE_S;
+  bool all = lt_mailbox_has(d->mail, LT_EVENT_ALL_DONE);
+  if (!d->stuck) atomic_fetch_or(&d->mail->requests, LT_REQUEST_DONE);
   d->stuck = true;
   if (all || d->peers[0].exited || d->unwinding_ns >= limit * LT_SECOND) lt_watchdog_exit(d);
 }
@@ -149,7 +141,7 @@ static void wait_stuck(lt_watchdog *d) {
    is ours. Saves may take longer. */
 static void unwinding(lt_watchdog *d, int64_t tick) {
   if (!lt_heartbeat_is_over(d->heartbeat)) return;
-  if ((d->requests_done & (LT_REQUEST_BYE | LT_REQUEST_ACK)) != 0 && !d->stuck) return;
+  if ((d->requests_done & LT_REQUEST_DONE) != 0 && !d->stuck) return;
   d->unwinding_ns += tick;
   bool orphan = d->info->in_child && d->peers[0].exited;
   int64_t limit = orphan ? (int64_t)ORPHAN_MS * LT_MS : (int64_t)UNWIND_S * LT_SECOND;

@@ -27,7 +27,7 @@ typedef struct lt_peer {
   int64_t ended_ns;  /* the link ended then; 0: it did not */
   lt_state state;    /* as its last heartbeat said */
   int64_t silent_ns; /* nothing received for so long, in this watchdog's ticks */
-  bool left, bye, exited, acked;
+  bool left, done, exited;
   bool reported; /* it reported a failure: its end is no other */
   /* How far it has got: when it left, what it had completed; in a wait, what it has issued. */
   int n_issued; /* 0: not known */
@@ -92,7 +92,9 @@ void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int s
 /* How long a rank may be silent: `timeout`, at least some pauses between heartbeats. */
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
 void lt_watchdog_receive(lt_watchdog *d, int peer);
-void lt_watchdog_send(lt_watchdog *d, lt_message_kind kind); /* to rank 0 */
+/* To another rank, or to this one where it is rank 0; of a message that is a kind alone. */
+void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m);
+void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind);
 /* The verdict's text on stderr, once in the world; any line there. */
 void lt_watchdog_print_verdict(lt_watchdog *d);
 void lt_watchdog_print(const lt_watchdog *d, const char *text);
@@ -110,11 +112,9 @@ void lt_worker_resend(lt_watchdog *d);
 void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
                            const char *text);
 void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m);
-void lt_coordinator_left(lt_watchdog *d, int rank, const lt_message *m);
-void lt_coordinator_acked(lt_watchdog *d, int rank);
 void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how);
 void lt_coordinator_turn(lt_watchdog *d); /* decide when it is time */
-void lt_coordinator_broadcast(lt_watchdog *d, const lt_message *m);
+void lt_coordinator_broadcast(lt_watchdog *d, lt_message_kind kind);
 
 /* timeouts.c: rank 0's. */
 void lt_timeouts_turn(lt_watchdog *d, int64_t tick);

@@ -11,7 +11,7 @@ static void judge(lt_watchdog *d, lt_verdict_class class, int status, const char
   d->out = (lt_message){
       .kind = LT_MESSAGE_VERDICT, .class = (uint8_t) class, .rank = 0, .status = status};
   lt_message_text(&d->out, text);
-  lt_channel_send(&d->peers[0].link, &d->out);
+  lt_watchdog_send(d, 0, &d->out);
   lt_watchdog_verdict(d, class, 0, status, text);
   if (d->info->forked)
     lt_watchdog_print_verdict(d); /* the parent, which would raise it, is not there */
@@ -46,7 +46,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
     case LT_MESSAGE_VERDICT:
       lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
       break;
-    case LT_MESSAGE_ALL_ACK: lt_mailbox_notify(d->mail, LT_EVENT_ALL_ACK); break;
+    case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_EVENT_ALL_DONE); break;
     default: break;
   }
 }
@@ -104,8 +104,7 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
 /* A fresh connection knows nothing of what the old one may have swallowed. */
 void lt_worker_resend(lt_watchdog *d) {
   uint32_t requests = d->requests_done;
-  if (d->failed != NULL) lt_channel_send(&d->peers[0].link, d->failed);
-  if ((requests & LT_REQUEST_LEFT) != 0) lt_channel_send(&d->peers[0].link, &d->mail->left);
-  if ((requests & LT_REQUEST_BYE) != 0) lt_watchdog_send(d, LT_MESSAGE_BYE);
-  if ((requests & LT_REQUEST_ACK) != 0) lt_watchdog_send(d, LT_MESSAGE_ACK);
+  if (d->failed != NULL) lt_watchdog_send(d, 0, d->failed);
+  if ((requests & LT_REQUEST_LEFT) != 0) lt_watchdog_send(d, 0, &d->mail->left);
+  if ((requests & LT_REQUEST_DONE) != 0) lt_watchdog_send_kind(d, 0, LT_MESSAGE_DONE);
 }
