@@ -123,7 +123,6 @@ static void adopt(lt_watchdog *d, pending_connection *who) {
   p->ended_ns = p->silent_ns = 0;
   lt_watchdog_send_kind(d, rank, LT_MESSAGE_WELCOME);
   if ((events & LT_EVENT_READY) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_READY);
-  if (d->alert) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALERT);
   if ((events & LT_EVENT_ALL_LEFT) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_LEFT);
   if (lt_heartbeat_is_over(d->heartbeat)) lt_watchdog_send(d, rank, &d->best);
   if ((events & LT_EVENT_ALL_DONE) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_DONE);

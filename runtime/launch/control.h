@@ -17,7 +17,6 @@ typedef enum lt_message_kind {
   LT_MESSAGE_HEARTBEAT, /* both, once a second: what the rank does; text: lt_issued */
   LT_MESSAGE_REPORT,    /* worker: a failure, before it unwinds */
   LT_MESSAGE_LEFT,      /* worker: it left the loop or the script; text: lt_issued, completed */
-  LT_MESSAGE_ALERT,     /* coordinator: somebody left, so send heartbeats ten times a second */
   LT_MESSAGE_ALL_LEFT,
   LT_MESSAGE_WARN,    /* coordinator, to the rank that may print: text */
   LT_MESSAGE_VERDICT, /* coordinator; a worker that judged by itself sends its own */

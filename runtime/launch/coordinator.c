@@ -49,7 +49,7 @@ static bool all_left(lt_watchdog *d) {
   return true;
 }
 
-/* From now on a wait for this rank is in vain: states are wanted soon. */
+/* From now on a wait for this rank is in vain. Who waits long says so by itself. */
 static void has_left(lt_watchdog *d, int rank, const lt_message *m) {
   lt_peer *p = &d->peers[rank];
   if (p->left) return;
@@ -59,11 +59,8 @@ static void has_left(lt_watchdog *d, int rank, const lt_message *m) {
   if (all_left(d)) {
     lt_coordinator_broadcast(d, LT_MESSAGE_ALL_LEFT);
     lt_mailbox_notify(d->mail, LT_EVENT_ALL_LEFT);
-  } else if (!d->alert) {
-    d->alert = true;
-    d->heartbeat_ns = d->now_ns;
-    lt_coordinator_broadcast(d, LT_MESSAGE_ALERT);
   }
+  d->alert = true;
 }
 
 static void is_done(lt_watchdog *d, int rank) {

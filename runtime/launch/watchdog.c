@@ -13,7 +13,7 @@
 #include "base/lines.h"
 #include "launch/world.h"
 
-enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, ALERT_MS = 100, STACK = 1 << 19 };
+enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, STACK = 1 << 19 };
 enum { SEEN_MS = 2500 };
 
 static bool is_coordinator(const lt_watchdog *d) { return d->info->rank == 0; }
@@ -98,7 +98,7 @@ static void handle_requests(lt_watchdog *d) {
 
 static void send_heartbeats(lt_watchdog *d) {
   if (d->now_ns < d->heartbeat_ns) return;
-  d->heartbeat_ns = d->now_ns + (d->alert ? (int64_t)ALERT_MS * LT_MS : LT_SECOND);
+  d->heartbeat_ns = d->now_ns + LT_SECOND;
   d->out = (lt_message){.kind = LT_MESSAGE_HEARTBEAT, .rank = d->info->rank};
   lt_watchdog_state(d, &d->out.state);
   lt_issued_list list = {0};
@@ -210,7 +210,7 @@ static int patience_ms(const lt_watchdog *d) {
   int64_t until = d->heartbeat_ns;
   if (d->collecting) until = least(until, d->decide_ns);
   if (d->fallback_ns != 0) until = least(until, d->fallback_ns);
-  if (lt_heartbeat_is_over(d->heartbeat) || d->connections != NULL)
+  if (lt_heartbeat_is_over(d->heartbeat) || d->connections != NULL || d->alert)
     until = least(until, d->now_ns + 100 * LT_MS);
   int64_t ms = (until - d->now_ns + LT_MS - 1) / LT_MS;
   return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;

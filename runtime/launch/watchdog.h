@@ -56,7 +56,6 @@ typedef struct lt_watchdog {
 
   uint32_t requests_done;
   int64_t now_ns, heartbeat_ns; /* of this turn; when the next heartbeat is due */
-  bool alert;                   /* somebody left: heartbeats ten times a second */
   lt_message in, out;
   lt_message notice;     /* of an interrupt */
   int64_t unwinding_ns;  /* ticks since the verdict */
@@ -72,6 +71,7 @@ typedef struct lt_watchdog {
   int64_t collect_ns, decide_ns;
   int64_t timeouts_ns; /* ticks since the timeouts were looked at */
   bool look;           /* somebody waits long: look for deadlocks */
+  bool alert;          /* somebody left: look ten times a second */
   lt_mark marks[LT_COMM_MAX_RANKS];                           /* of a table */
   int ranks[LT_COMM_MAX_RANKS], kept[LT_COMM_MAX_RANKS]; /* of it; while some are left out */
 

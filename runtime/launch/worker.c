@@ -35,10 +35,6 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
       atomic_store(&d->mail->rank_0_saves, m->state.saving > 0);
       break;
     case LT_MESSAGE_READY: lt_mailbox_notify(d->mail, LT_EVENT_READY); break;
-    case LT_MESSAGE_ALERT:
-      d->alert = true;
-      d->heartbeat_ns = d->now_ns;
-      break;
     case LT_MESSAGE_ALL_LEFT: lt_mailbox_notify(d->mail, LT_EVENT_ALL_LEFT); break;
     case LT_MESSAGE_WARN:
       if (d->world->err_fd >= 0) lt_watchdog_print(d, m->text);
