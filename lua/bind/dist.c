@@ -250,12 +250,15 @@ static int set_fixed_order(lua_State *L) {
 /* dist.world() -> table */
 static int world(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  const char *const host = name;
+  char host[1][LT_HOST_NAME] = {""};
+  gethostname(host[0], sizeof host[0] - 1);
   const int pid = (int)getpid();
-  const lt_world_info alone = {
-      .backend = "self", .size = 1, .local_size = 1, .nodes = 1, .hosts = &host, .pids = &pid};
+  const lt_world_info alone = {.backend = "self",
+                               .size = 1,
+                               .local_size = 1,
+                               .nodes = 1,
+                               .hosts = (const char(*)[LT_HOST_NAME])host,
+                               .pids = &pid};
   lt_world *current = lt_world_current(b->c);
   const lt_world_info *w = current != NULL ? lt_world_describe(current) : &alone;
   lua_createtable(L, 0, 14);

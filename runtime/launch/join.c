@@ -22,7 +22,7 @@ enum { LAUNCH_S = 60 };
 
 /* Who and where a rank is. */
 typedef struct card {
-  char host[64];
+  char host[LT_HOST_NAME];
   char boot[40]; /* which running kernel */
   uint64_t net;  /* which network of it */
   int32_t pid;
@@ -63,8 +63,7 @@ static void place_ranks(lt_world *w, const card *cards) {
     if (first == r) i->nodes++;
     if (here) i->local_size++;
     if (here && r < i->rank) i->local_rank++;
-    memcpy(w->host_names[r], cards[r].host, sizeof w->host_names[r]);
-    w->hosts[r] = w->host_names[r];
+    memcpy(w->hosts[r], cards[r].host, sizeof w->hosts[r]);
     w->shared->pids[r] = cards[r].pid;
   }
 }
@@ -147,7 +146,6 @@ static bool connect_all(lt_ctx *c, lt_world *w, const card *cards, const lt_endp
 static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   size_t bytes = (size_t)w->info.size * sizeof(card);
   card *cards = lt_alloc(c, bytes);
-  w->host_names = lt_alloc(c, (size_t)w->info.size * sizeof *w->host_names);
   card own;
   lt_endpoint endpoint;
   make_card(c, w, &own);

@@ -43,12 +43,14 @@ lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *
 /* The world that this process is part of, or NULL. */
 lt_world *lt_world_current(const lt_ctx *c);
 
+enum { LT_HOST_NAME = 64 };
+
 typedef struct lt_world_info {
   const char *backend; /* "shm", "mpi" */
   int rank, size, local_rank, local_size, node_rank, nodes;
   bool forked, in_child;
-  const char *const *hosts; /* [size] */
-  const int *pids;          /* [size] */
+  const char (*hosts)[LT_HOST_NAME]; /* [size] */
+  const int *pids;                   /* [size] */
   double timeout;
 } lt_world_info;
 const lt_world_info *lt_world_describe(const lt_world *w);

@@ -74,13 +74,13 @@ static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
   w->hosts = lt_alloc(c, (size_t)size * sizeof *w->hosts);
   if (w->hosts == NULL) return false;
-  for (int r = 0; r < size; r++) w->hosts[r] = w->host;
+  for (int r = 0; r < size; r++) memcpy(w->hosts[r], w->host, sizeof w->host);
   w->info = (lt_world_info){.rank = rank,
                             .size = size,
                             .local_rank = rank,
                             .local_size = size,
                             .nodes = 1,
-                            .hosts = w->hosts,
+                            .hosts = (const char(*)[LT_HOST_NAME])w->hosts,
                             .pids = w->info.pids,
                             .forked = w->info.forked,
                             .timeout = w->info.timeout};
@@ -184,9 +184,7 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
   lt_connections_release(c, d->connections);
   if (w->mail.wake_fd >= 0) close(w->mail.wake_fd);
   if (w->err_fd >= 0) close(w->err_fd);
-  size_t n = (size_t)w->info.size;
-  lt_free(c, w->hosts, n * sizeof *w->hosts);
-  lt_free(c, w->host_names, n * sizeof *w->host_names);
+  lt_free(c, w->hosts, (size_t)w->info.size * sizeof *w->hosts);
   if (w->shared != NULL) munmap(w->shared, w->shared_bytes);
   pthread_mutex_destroy(&w->mail.folder_lock);
   lt_free(c, w, sizeof *w);

@@ -24,7 +24,8 @@ struct lt_world {
   lt_ctx *c;
   char what[LT_MARK_HOOK];
   int first_rank; /* before the transport says it: what the launcher said, -1: nothing */
-  char host[64];
+  char host[LT_HOST_NAME];
+  char (*hosts)[LT_HOST_NAME]; /* [size] */
   bool owns_process, may_write;
   void (*wake)(void *ud);
   void *wake_ud;
@@ -41,9 +42,7 @@ struct lt_world {
   size_t shared_bytes;
   void *segment; /* comm/'s part of the mapping */
   size_t segment_bytes;
-  int *pairs;             /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
-  const char **hosts;     /* [size] */
-  char (*host_names)[64]; /* [size] of joined ranks */
+  int *pairs; /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
   int threads_before;
   struct sigaction signal_before;
   lt_stderr *child_stderr;
