@@ -115,25 +115,25 @@ static void accept_pending(lt_connections *s, int listen_fd, int64_t now) {
 static void adopt(lt_watchdog *d, pending_connection *who) {
   int rank = who->greeting.rank;
   lt_peer *p = &d->peers[rank];
-  uint32_t events = atomic_load(&d->mail->events);
+  uint32_t notices = atomic_load(&d->mail->notices);
   lt_channel_close(&p->link);
   p->link = who->link;
   p->call = who->greeting.call;
   who->link.fd = -1;
   p->ended_ns = p->silent_ns = 0;
   lt_watchdog_send_kind(d, rank, LT_MESSAGE_WELCOME);
-  if ((events & LT_EVENT_READY) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_READY);
-  if ((events & LT_EVENT_ALL_LEFT) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_LEFT);
+  if ((notices & LT_NOTICE_READY) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_READY);
+  if ((notices & LT_NOTICE_ALL_LEFT) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_LEFT);
   if (lt_heartbeat_is_over(d->heartbeat)) lt_watchdog_send(d, rank, &d->best);
-  if ((events & LT_EVENT_ALL_DONE) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_DONE);
+  if ((notices & LT_NOTICE_ALL_DONE) != 0) lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_DONE);
 }
 
 static void all_ready(lt_watchdog *d) {
-  if (lt_mailbox_has(d->mail, LT_EVENT_READY)) return;
+  if (lt_mailbox_has(d->mail, LT_NOTICE_READY)) return;
   for (int r = 1; r < d->n_peers; r++)
     if (!lt_channel_is_open(&d->peers[r].link)) return;
   lt_coordinator_broadcast(d, LT_MESSAGE_READY);
-  lt_mailbox_notify(d->mail, LT_EVENT_READY);
+  lt_mailbox_notify(d->mail, LT_NOTICE_READY);
 }
 
 static bool is_wanted(const lt_watchdog *d, const lt_handshake *h) {

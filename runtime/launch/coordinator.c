@@ -58,7 +58,7 @@ static void has_left(lt_watchdog *d, int rank, const lt_message *m) {
   p->n_issued = lt_message_get_issued(m, p->issued);
   if (all_left(d)) {
     lt_coordinator_broadcast(d, LT_MESSAGE_ALL_LEFT);
-    lt_mailbox_notify(d->mail, LT_EVENT_ALL_LEFT);
+    lt_mailbox_notify(d->mail, LT_NOTICE_ALL_LEFT);
   }
   d->alert = true;
 }
@@ -70,7 +70,7 @@ static void is_done(lt_watchdog *d, int rank) {
     if (!p->done && !p->exited && lt_peer_is_heard(p)) return;
   }
   lt_coordinator_broadcast(d, LT_MESSAGE_ALL_DONE);
-  lt_mailbox_notify(d->mail, LT_EVENT_ALL_DONE);
+  lt_mailbox_notify(d->mail, LT_NOTICE_ALL_DONE);
 }
 
 static void receive_heartbeat(lt_watchdog *d, lt_peer *p, const lt_message *m) {
@@ -103,7 +103,7 @@ void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how
   if (p->exited) return;
   p->exited = true;
   if (lt_heartbeat_is_over(d->heartbeat)) is_done(d, rank);
-  if (p->done || p->reported || lt_mailbox_has(d->mail, LT_EVENT_ALL_LEFT)) return;
+  if (p->done || p->reported || lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT)) return;
   char text[LT_VERDICT_TEXT], activity[512];
   if (d->world->heartbeats != NULL) lt_peer_refresh(p, &d->world->heartbeats[rank]);
   lt_mark_text(&p->state.mark, rank, activity, sizeof activity);

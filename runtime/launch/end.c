@@ -18,7 +18,7 @@ static int status_of(const lt_world *w, int otherwise) {
   return v != NULL ? v->status : otherwise;
 }
 
-static bool all_left(lt_world *w) { return lt_mailbox_has(&w->mail, LT_EVENT_ALL_LEFT); }
+static bool all_left(lt_world *w) { return lt_mailbox_has(&w->mail, LT_NOTICE_ALL_LEFT); }
 
 static _Noreturn void child_end(lt_world *w) {
   guarded = NULL;
@@ -35,7 +35,7 @@ static _Noreturn void joined_end(lt_world *w, int status) {
   fflush(NULL);
   lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   int64_t start = lt_now_ns();
-  while (!lt_mailbox_wait(&w->mail, LT_EVENT_ALL_DONE, 100 * LT_MS, NULL)) {
+  while (!lt_mailbox_wait(&w->mail, LT_NOTICE_ALL_DONE, 100 * LT_MS, NULL)) {
     bool saves = atomic_load(&w->mail.rank_0_saves);
     if (lt_now_ns() - start > (saves ? SAVE_MS : DONE_MS) * (int64_t)LT_MS) break;
   }

@@ -21,7 +21,7 @@
 enum { LAUNCH_S = 60 };
 
 /* Who and where a rank is. */
-typedef struct card {
+typedef struct rank_info {
   char host[LT_HOST_NAME];
   char boot[40]; /* which running kernel */
   uint64_t net;  /* which network of it */
@@ -30,9 +30,9 @@ typedef struct card {
   uint64_t id; /* of rank 0: names the job */
   cpu_set_t cores;
   uint64_t seed; /* of its random numbers */
-} card;
+} rank_info;
 
-static void make_card(lt_ctx *c, const lt_world *w, card *own) {
+static void describe_rank(lt_ctx *c, const lt_world *w, rank_info *own) {
   memset(own, 0, sizeof *own);
   snprintf(own->host, sizeof own->host, "%s", w->host);
   own->pid = (int32_t)getpid();
@@ -47,35 +47,35 @@ static void make_card(lt_ctx *c, const lt_world *w, card *own) {
   if (sched_getaffinity(0, sizeof own->cores, &own->cores) != 0) CPU_ZERO(&own->cores);
 }
 
-static bool same_node(const card *a, const card *b) {
+static bool same_node(const rank_info *a, const rank_info *b) {
   return strcmp(a->host, b->host) == 0 && strcmp(a->boot, b->boot) == 0;
 }
 
 /* Local ranks, nodes, names, pids. */
-static void place_ranks(lt_world *w, const card *cards) {
+static void place_ranks(lt_world *w, const rank_info *ranks) {
   lt_world_info *i = &w->info;
   i->local_rank = i->local_size = i->nodes = 0;
   for (int r = 0; r < i->size; r++) {
     int first = 0;
-    while (!same_node(&cards[first], &cards[r])) first++;
-    bool here = same_node(&cards[r], &cards[i->rank]);
+    while (!same_node(&ranks[first], &ranks[r])) first++;
+    bool here = same_node(&ranks[r], &ranks[i->rank]);
     if (first == r && here) i->node_rank = i->nodes;
     if (first == r) i->nodes++;
     if (here) i->local_size++;
     if (here && r < i->rank) i->local_rank++;
-    memcpy(w->hosts[r], cards[r].host, sizeof w->hosts[r]);
-    w->shared->pids[r] = cards[r].pid;
+    memcpy(w->hosts[r], ranks[r].host, sizeof w->hosts[r]);
+    w->shared->pids[r] = ranks[r].pid;
   }
 }
 
 /* Cores are shared by the ranks of a node that may use them; mpirun often gives each its own. */
-static void share_cores(lt_ctx *c, lt_world *w, const card *cards) {
-  const card *own = &cards[w->info.rank];
+static void share_cores(lt_ctx *c, lt_world *w, const rank_info *ranks) {
+  const rank_info *own = &ranks[w->info.rank];
   int cores = CPU_COUNT(&own->cores), sharers = 0;
   for (int r = 0; r < w->info.size; r++) {
     cpu_set_t both;
-    CPU_AND(&both, &own->cores, &cards[r].cores);
-    if (same_node(own, &cards[r]) && CPU_COUNT(&both) > 0) sharers++;
+    CPU_AND(&both, &own->cores, &ranks[r].cores);
+    if (same_node(own, &ranks[r]) && CPU_COUNT(&both) > 0) sharers++;
   }
   if (cores == 0) cores = lt_core_count();
   if (sharers == 0) sharers = w->info.local_size;
@@ -100,15 +100,15 @@ static bool exchange(lt_ctx *c, lt_world *w, const void *own, size_t bytes, void
   return good;
 }
 
-static bool share_network(const card *a, const card *b) {
+static bool share_network(const rank_info *a, const rank_info *b) {
   return strcmp(a->boot, b->boot) == 0 && a->net == b->net;
 }
 
 /* Rank 0 listens, where the others can reach it and nowhere else, and tells them. */
-static bool open_connections(lt_ctx *c, lt_world *w, const card *cards, const char *network,
+static bool open_connections(lt_ctx *c, lt_world *w, const rank_info *ranks, const char *network,
                              lt_endpoint *endpoint) {
   bool alone = true;
-  for (int r = 1; r < w->info.size; r++) alone = alone && share_network(&cards[0], &cards[r]);
+  for (int r = 1; r < w->info.size; r++) alone = alone && share_network(&ranks[0], &ranks[r]);
   memset(endpoint, 0, sizeof *endpoint);
   if (w->info.rank == 0) lt_address_find(endpoint->addresses, alone, network);
   if (w->info.rank == 0 && !lt_connections_listen(c, w->watchdog.connections, endpoint))
@@ -124,41 +124,42 @@ static bool open_connections(lt_ctx *c, lt_world *w, const card *cards, const ch
 }
 
 /* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
-static void dial_coordinator(lt_world *w, const card *cards, lt_endpoint endpoint) {
+static void dial_coordinator(lt_world *w, const rank_info *ranks, lt_endpoint endpoint) {
   lt_address none = {.bytes = 0};
-  bool here = share_network(&cards[w->info.rank], &cards[0]);
+  bool here = share_network(&ranks[w->info.rank], &ranks[0]);
   for (int i = 0; i < LT_ADDRESSES; i++)
     if (here != (i == 0)) endpoint.addresses[i] = none;
   lt_connections_dial(w->watchdog.connections, &endpoint);
 }
 
-static bool connect_all(lt_ctx *c, lt_world *w, const card *cards, const lt_endpoint *endpoint) {
-  if (w->info.rank > 0) dial_coordinator(w, cards, *endpoint);
-  lt_mailbox_wait(&w->mail, LT_EVENT_READY | LT_EVENT_VERDICT, -1, w->c->cancel);
-  if (lt_mailbox_has(&w->mail, LT_EVENT_READY)) return true;
+static bool connect_all(lt_ctx *c, lt_world *w, const rank_info *ranks,
+                        const lt_endpoint *endpoint) {
+  if (w->info.rank > 0) dial_coordinator(w, ranks, *endpoint);
+  lt_mailbox_wait(&w->mail, LT_NOTICE_READY | LT_NOTICE_VERDICT, -1, w->c->cancel);
+  if (lt_mailbox_has(&w->mail, LT_NOTICE_READY)) return true;
   const lt_verdict *v = lt_world_verdict(w);
   char to[512];
   lt_address_text(endpoint->addresses, to, sizeof to);
   return lt_fail(c, LT_ERANKS, "%s: no control channel to rank 0 on %s (%s): %s", w->what,
-                 cards[0].host, to, v != NULL ? v->text : "cancelled");
+                 ranks[0].host, to, v != NULL ? v->text : "cancelled");
 }
 
 static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
-  size_t bytes = (size_t)w->info.size * sizeof(card);
-  card *cards = lt_alloc(c, bytes);
-  card own;
+  size_t bytes = (size_t)w->info.size * sizeof(rank_info);
+  rank_info *ranks = lt_alloc(c, bytes);
+  rank_info own;
   lt_endpoint endpoint;
-  make_card(c, w, &own);
-  bool good = lt_ok(c) && exchange(c, w, &own, sizeof own, cards);
+  describe_rank(c, w, &own);
+  bool good = lt_ok(c) && exchange(c, w, &own, sizeof own, ranks);
   if (good) {
-    if (o->folder == NULL) lt_world_name_job(w, cards[0].id);
-    if (o->takes_seed) c->rng.seed = cards[0].seed;
-    place_ranks(w, cards);
-    share_cores(c, w, cards);
+    if (o->folder == NULL) lt_world_name_job(w, ranks[0].id);
+    if (o->takes_seed) c->rng.seed = ranks[0].seed;
+    place_ranks(w, ranks);
+    share_cores(c, w, ranks);
     good =
-        open_connections(c, w, cards, o->network, &endpoint) && connect_all(c, w, cards, &endpoint);
+        open_connections(c, w, ranks, o->network, &endpoint) && connect_all(c, w, ranks, &endpoint);
   }
-  lt_free(c, cards, bytes);
+  lt_free(c, ranks, bytes);
   return good;
 }
 

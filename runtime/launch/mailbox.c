@@ -19,19 +19,19 @@ void lt_mailbox_request(lt_mailbox *m, lt_request request) {
   lt_mailbox_wake(m);
 }
 
-void lt_mailbox_notify(lt_mailbox *m, lt_event event) {
-  atomic_fetch_or(&m->events, event);
-  syscall(SYS_futex, &m->events, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
+void lt_mailbox_notify(lt_mailbox *m, lt_notice notice) {
+  atomic_fetch_or(&m->notices, notice);
+  syscall(SYS_futex, &m->notices, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL, NULL, 0);
 }
 
-bool lt_mailbox_wait(lt_mailbox *m, uint32_t events, int64_t ns, const _Atomic bool *cancel) {
+bool lt_mailbox_wait(lt_mailbox *m, uint32_t notices, int64_t ns, const _Atomic bool *cancel) {
   int64_t start = lt_now_ns();
   for (;;) {
-    uint32_t seen = atomic_load(&m->events);
-    if ((seen & events) != 0) return true;
+    uint32_t seen = atomic_load(&m->notices);
+    if ((seen & notices) != 0) return true;
     if (cancel != NULL && atomic_load(cancel)) return false;
     if (ns >= 0 && lt_now_ns() - start >= ns) return false;
     struct timespec t = {.tv_nsec = LOOK_MS * 1000000};
-    syscall(SYS_futex, &m->events, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, &t, NULL, 0);
+    syscall(SYS_futex, &m->notices, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, &t, NULL, 0);
   }
 }

@@ -20,12 +20,12 @@ typedef enum lt_request {
 } lt_request;
 
 /* What the watchdog lets the main thread know; bits that are never taken back. */
-typedef enum lt_event {
-  LT_EVENT_READY = 1, /* all ranks are connected */
-  LT_EVENT_ALL_LEFT = 2,
-  LT_EVENT_ALL_DONE = 4,
-  LT_EVENT_VERDICT = 8
-} lt_event;
+typedef enum lt_notice {
+  LT_NOTICE_READY = 1, /* all ranks are connected */
+  LT_NOTICE_ALL_LEFT = 2,
+  LT_NOTICE_ALL_DONE = 4,
+  LT_NOTICE_VERDICT = 8
+} lt_notice;
 
 typedef struct lt_mailbox {
   /* Written by the main thread. */
@@ -41,7 +41,7 @@ typedef struct lt_mailbox {
   _Atomic bool closing;        /* the deadline is that of an orderly end */
 
   /* Written by the watchdog. */
-  _Atomic uint32_t events;     /* a futex */
+  _Atomic uint32_t notices;    /* a futex */
   _Atomic bool rank_0_saves;   /* as its last heartbeat said */
   _Atomic int32_t lowest_rank; /* besides rank 0 that rank 0 heard from; 0 or less: not known */
 
@@ -54,12 +54,12 @@ typedef struct lt_mailbox {
 void lt_mailbox_request(lt_mailbox *m, lt_request request);
 void lt_mailbox_wake(lt_mailbox *m); /* the watchdog, to look at what is new */
 
-void lt_mailbox_notify(lt_mailbox *m, lt_event event);
-static inline bool lt_mailbox_has(const lt_mailbox *m, uint32_t events) {
-  return (atomic_load(&m->events) & events) != 0;
+void lt_mailbox_notify(lt_mailbox *m, lt_notice notice);
+static inline bool lt_mailbox_has(const lt_mailbox *m, uint32_t notices) {
+  return (atomic_load(&m->notices) & notices) != 0;
 }
-/* Sleep until one of `events` is set, at most for `ns` (-1: for ever), or until *cancel where it is
-   given: whether one is set. */
-bool lt_mailbox_wait(lt_mailbox *m, uint32_t events, int64_t ns, const _Atomic bool *cancel);
+/* Sleep until one of `notices` is set, at most for `ns` (-1: for ever), or until *cancel where that
+   is given: whether one is set. */
+bool lt_mailbox_wait(lt_mailbox *m, uint32_t notices, int64_t ns, const _Atomic bool *cancel);
 
 #endif

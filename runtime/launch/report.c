@@ -46,10 +46,10 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
     lt_message_set_issued(&w->mail.left, &list);
     lt_mailbox_request(&w->mail, LT_REQUEST_LEFT);
   }
-  lt_mailbox_wait(&w->mail, LT_EVENT_ALL_LEFT | LT_EVENT_VERDICT, -1, w->c->cancel);
+  lt_mailbox_wait(&w->mail, LT_NOTICE_ALL_LEFT | LT_NOTICE_VERDICT, -1, w->c->cancel);
   const lt_verdict *v = lt_world_verdict(w);
   if (v != NULL) return lt_fail(c, LT_ERANKS, "%s", v->text);
-  if (lt_mailbox_has(&w->mail, LT_EVENT_ALL_LEFT)) return true;
+  if (lt_mailbox_has(&w->mail, LT_NOTICE_ALL_LEFT)) return true;
   return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks went on", w->what);
 }
 
@@ -80,7 +80,7 @@ void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, 
     lt_mailbox_request(&w->mail, LT_REQUEST_REPORT);
   }
   int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
-  lt_mailbox_wait(&w->mail, LT_EVENT_VERDICT, patience * LT_SECOND, NULL);
+  lt_mailbox_wait(&w->mail, LT_NOTICE_VERDICT, patience * LT_SECOND, NULL);
   if (!lt_heartbeat_is_over(w->heartbeat))
     lt_verdict_set(&w->heartbeat->verdict, class, rank, status, plain);
 }

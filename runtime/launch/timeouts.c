@@ -201,7 +201,7 @@ static void look(lt_watchdog *d) {
 }
 
 void lt_timeouts_turn(lt_watchdog *d, int64_t tick) {
-  if (lt_heartbeat_is_over(d->heartbeat) || lt_mailbox_has(d->mail, LT_EVENT_ALL_LEFT)) return;
+  if (lt_heartbeat_is_over(d->heartbeat) || lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT)) return;
   for (int r = 1; r < d->n_peers; r++) d->peers[r].silent_ns += tick;
   if (atomic_load(&d->mail->deadline_ns) != 0) return;
   d->timeouts_ns += tick;

@@ -47,7 +47,7 @@ void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int s
   d->fallback_ns = 0;
   d->signalled_ns = d->now_ns;
   lt_world_signal(d->world);
-  lt_mailbox_notify(d->mail, LT_EVENT_VERDICT);
+  lt_mailbox_notify(d->mail, LT_NOTICE_VERDICT);
   lt_files_write(d);
 }
 
@@ -79,12 +79,12 @@ static void handle_interrupt(lt_watchdog *d) {
   lt_mark mark = lt_world_activity(d->world);
   lt_mark_text(&mark, d->info->rank, activity, sizeof activity);
   snprintf(text, sizeof text, "interrupted: %s", activity);
-  d->notice = (lt_message){.kind = LT_MESSAGE_REPORT,
-                           .class = LT_INTERRUPTED,
-                           .rank = d->info->rank,
-                           .status = LT_STATUS_OF_SIGNAL + number};
-  lt_message_text(&d->notice, text);
-  report_failure(d, &d->notice);
+  d->interrupted = (lt_message){.kind = LT_MESSAGE_REPORT,
+                                .class = LT_INTERRUPTED,
+                                .rank = d->info->rank,
+                                .status = LT_STATUS_OF_SIGNAL + number};
+  lt_message_text(&d->interrupted, text);
+  report_failure(d, &d->interrupted);
 }
 
 static void handle_requests(lt_watchdog *d) {
@@ -131,7 +131,7 @@ void lt_watchdog_receive(lt_watchdog *d, int peer) {
    unwound, and waits like those that are. */
 static void wait_stuck(lt_watchdog *d) {
   int64_t limit = atomic_load(&d->mail->rank_0_saves) ? (int64_t)LT_SAVE_S : (int64_t)DONE_S;
-  bool all = lt_mailbox_has(d->mail, LT_EVENT_ALL_DONE);
+  bool all = lt_mailbox_has(d->mail, LT_NOTICE_ALL_DONE);
   if (!d->stuck) atomic_fetch_or(&d->mail->requests, LT_REQUEST_DONE);
   d->stuck = true;
   if (all || d->peers[0].exited || d->unwinding_ns >= limit * LT_SECOND) lt_watchdog_exit(d);

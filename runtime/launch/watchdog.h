@@ -57,7 +57,7 @@ typedef struct lt_watchdog {
   uint32_t requests_done;
   int64_t now_ns, heartbeat_ns; /* of this turn; when the next heartbeat is due */
   lt_message in, out;
-  lt_message notice;     /* of an interrupt */
+  lt_message interrupted; /* what is reported of a signal */
   int64_t unwinding_ns;  /* ticks since the verdict */
   int64_t signalled_ns;  /* when the main thread was signalled last */
   bool unreachable;      /* joined: the host of a lost rank does not answer */

@@ -34,22 +34,22 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
       atomic_store(&d->mail->lowest_rank, m->state.lowest);
       atomic_store(&d->mail->rank_0_saves, m->state.saving > 0);
       break;
-    case LT_MESSAGE_READY: lt_mailbox_notify(d->mail, LT_EVENT_READY); break;
-    case LT_MESSAGE_ALL_LEFT: lt_mailbox_notify(d->mail, LT_EVENT_ALL_LEFT); break;
+    case LT_MESSAGE_READY: lt_mailbox_notify(d->mail, LT_NOTICE_READY); break;
+    case LT_MESSAGE_ALL_LEFT: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_LEFT); break;
     case LT_MESSAGE_WARN:
       if (d->world->err_fd >= 0) lt_watchdog_print(d, m->text);
       break;
     case LT_MESSAGE_VERDICT:
       lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
       break;
-    case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_EVENT_ALL_DONE); break;
+    case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_DONE); break;
     default: break;
   }
 }
 
 static void lose_coordinator(lt_watchdog *d) {
   d->peers[0].exited = true;
-  if ((atomic_load(&d->mail->events) & LT_EVENT_ALL_LEFT) == 0)
+  if ((atomic_load(&d->mail->notices) & LT_NOTICE_ALL_LEFT) == 0)
     judge_coordinator(d, LT_EXITED, "ended without a word");
 }
 
@@ -78,7 +78,7 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
   lt_peer *coordinator = &d->peers[0];
   if (!coordinator->exited && atomic_load(&d->mail->deadline_ns) == 0)
     coordinator->silent_ns += tick;
-  bool left = lt_mailbox_has(d->mail, LT_EVENT_ALL_LEFT);
+  bool left = lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT);
   if (!coordinator->exited && !left && coordinator->silent_ns >= lt_watchdog_lost_ns(d)) {
     char what[96];
     snprintf(what, sizeof what, "is lost: not heard for %.0f s (%s)",

@@ -126,7 +126,7 @@ static int connect_all(const char *token) {
     lt_connections_dial(world.ranks[k].w->watchdog.connections, &card);
   watch_all();
   for (int k = 0; k < world.n && token == NULL; k++) {
-    assert_true(lt_mailbox_wait(&world.ranks[k].w->mail, LT_EVENT_READY, 10ll * LT_SECOND, NULL));
+    assert_true(lt_mailbox_wait(&world.ranks[k].w->mail, LT_NOTICE_READY, 10ll * LT_SECOND, NULL));
     atomic_store(&world.ranks[k].w->mail.deadline_ns, 0);
   }
   return port;
@@ -230,7 +230,7 @@ static void a_rank_leaves_during_a_cut(void **state) {
   atomic_store(&wire.cut, false);
   world.ranks[0].w->mail.left = r->w->mail.left;
   lt_mailbox_request(&world.ranks[0].w->mail, LT_REQUEST_LEFT);
-  assert_true(lt_mailbox_wait(&r->w->mail, LT_EVENT_ALL_LEFT, 30ll * LT_SECOND, NULL));
+  assert_true(lt_mailbox_wait(&r->w->mail, LT_NOTICE_ALL_LEFT, 30ll * LT_SECOND, NULL));
   end_connections();
 }
 
@@ -298,7 +298,7 @@ static void a_false_rank_0_is_refused(void **state) {
   connect_all((const char *)wrong);
   pause_ms(300);
   for (int k = 0; k < 2; k++)
-    assert_false((atomic_load(&world.ranks[k].w->mail.events) & LT_EVENT_READY));
+    assert_false((atomic_load(&world.ranks[k].w->mail.notices) & LT_NOTICE_READY));
   assert_int_equal(refusals(), 0); /* nobody answered its challenge */
   end_connections();
 }
