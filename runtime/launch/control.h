@@ -9,10 +9,9 @@
 #include "comm/heartbeat.h"
 
 typedef enum lt_message_kind {
-  LT_MESSAGE_HELLO,     /* worker, over TCP: its rank, the number of the call, a challenge */
+  LT_MESSAGE_HELLO,     /* worker, over TCP: its rank, a challenge */
   LT_MESSAGE_CHALLENGE, /* coordinator: its proof, and a challenge of its own (handshake.h) */
   LT_MESSAGE_PROOF,     /* worker: its proof */
-  LT_MESSAGE_WELCOME,   /* coordinator: this connection is now the one */
   LT_MESSAGE_READY,     /* coordinator: all ranks are connected */
   LT_MESSAGE_HEARTBEAT, /* both, once a second: what the rank does; text: lt_issued */
   LT_MESSAGE_REPORT,    /* worker: a failure, before it unwinds */
@@ -41,7 +40,7 @@ typedef struct lt_message {
   uint8_t class;  /* lt_verdict_class */
   uint16_t unused;
   int32_t rank; /* sender; in verdicts the rank that is named */
-  int32_t status; /* of the job; in HELLO the number of the call */
+  int32_t status; /* of the job */
   lt_state state;
   char text[LT_VERDICT_TEXT];
 } lt_message;

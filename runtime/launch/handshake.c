@@ -30,7 +30,7 @@ static bool holds(const lt_handshake *h, bool coordinator, const unsigned char *
 }
 
 static void fill(lt_message *m, lt_message_kind kind, const lt_handshake *h, const payload *p) {
-  *m = (lt_message){.kind = (uint8_t)kind, .rank = h->rank, .status = h->call};
+  *m = (lt_message){.kind = (uint8_t)kind, .rank = h->rank};
   memcpy(m->text, p, sizeof *p);
   lt_message_size(m, sizeof *p);
 }
@@ -51,7 +51,6 @@ bool lt_hello_read(const lt_message *m, lt_handshake *h) {
   payload p;
   if (!take(m, LT_MESSAGE_HELLO, &p)) return false;
   h->rank = m->rank;
-  h->call = m->status;
   memcpy(h->worker, p.challenge, sizeof h->worker);
   return true;
 }

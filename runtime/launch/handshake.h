@@ -11,7 +11,7 @@
 enum { LT_TOKEN_BYTES = 16, LT_CHALLENGE_BYTES = 16, LT_PROOF_BYTES = 32 };
 
 typedef struct lt_handshake {
-  int32_t rank, call; /* who dials, and the number of its call */
+  int32_t rank; /* who dials */
   unsigned char worker[LT_CHALLENGE_BYTES], coordinator[LT_CHALLENGE_BYTES];
 } lt_handshake;
 

@@ -23,7 +23,6 @@ enum { LT_POLLS = 1 + 2 * LT_COMM_MAX_RANKS + LT_ADDRESSES + LT_PENDING_CONNECTI
 typedef struct lt_peer {
   lt_channel link;
   int pidfd;         /* of a child; -1: none */
-  int32_t call;      /* the number of the call that made the link (connections.c) */
   int64_t ended_ns;  /* the link ended then; 0: it did not */
   lt_state state;    /* as its last heartbeat said */
   int64_t silent_ns; /* nothing received for so long, in this watchdog's ticks */

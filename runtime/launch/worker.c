@@ -49,7 +49,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
 
 static void lose_coordinator(lt_watchdog *d) {
   d->peers[0].exited = true;
-  if ((atomic_load(&d->mail->notices) & LT_NOTICE_ALL_LEFT) == 0)
+  if (!lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
     judge_coordinator(d, LT_EXITED, "ended without a word");
 }
 
