@@ -7,6 +7,7 @@
 
 #include "bind/json.h"
 #include "bind/tensor.h"
+#include "io/events.h"
 #include "io/file.h"
 #include "io/idx.h"
 
@@ -166,6 +167,20 @@ static int read_idx(lua_State *L) {
   return lt_refused(L, b);
 }
 
+/* io.event_record(data) -> the record of an event file that holds it */
+static int event_record(lua_State *L) {
+  size_t n;
+  const char *data = luaL_checklstring(L, 1, &n);
+  unsigned char head[LT_RECORD_HEAD], tail[LT_RECORD_TAIL];
+  lt_record_head(n, head);
+  lt_record_tail(data, n, tail);
+  lua_pushlstring(L, (const char *)head, sizeof head);
+  lua_pushvalue(L, 1);
+  lua_pushlstring(L, (const char *)tail, sizeof tail);
+  lua_concat(L, 3);
+  return 1;
+}
+
 void lt_bind_io(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"read_file", read_file},
                                        {"write_file", write_file},
@@ -182,6 +197,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"load_safetensors", lt_load_safetensors},
                                        {"crc32", lt_crc32_of},
                                        {"read_idx", read_idx},
+                                       {"event_record", event_record},
                                        {"json_encode", lt_json_encode},
                                        {"json_decode", lt_json_decode},
                                        {NULL, NULL}};

@@ -34,6 +34,7 @@ rows.options = {
   ["lt.callbacks.ProgressBar"] = "lt.callbacks.ProgressBar(OPTIONS)",
   ["lt.callbacks.Timer"] = "lt.callbacks.Timer(OPTIONS)",
   ["lt.ClusterEnvironment"] = "lt.clusters.Local(OPTIONS)",
+  ["lt.loggers.TensorBoardLogger"] = "lt.loggers.TensorBoardLogger('.', OPTIONS)",
   ["lt.loggers.FileLogger"] = "lt.loggers.JSONLinesLogger('.', OPTIONS)",
   ["lt.clusters.LSF"] = "lt.clusters.LSF(OPTIONS)",
   ["lt.clusters.detect"] = "lt.clusters.detect(OPTIONS)",

@@ -3,13 +3,13 @@ local child = require "spec.cli.child"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
-local WANTED <const> = "logger must be 'csv', 'jsonlines', 'none', true, false, a logger or a list "
-  .. "of loggers: got "
+local WANTED <const> = "logger must be 'csv', 'jsonlines', 'none', 'tensorboard', true, false, a "
+  .. "logger or a list of loggers: got "
 
 describe("logger = a word", function()
   it("is the logger of that name, in the folder of the run", function()
-    for word, class in pairs { csv = lt.loggers.CSVLogger, jsonlines = lt.loggers.JSONLinesLogger }
-    do
+    for word, class in pairs { csv = lt.loggers.CSVLogger, jsonlines = lt.loggers.JSONLinesLogger,
+      tensorboard = lt.loggers.TensorBoardLogger } do
       local trainer = lt.Trainer { logger = word, default_root_dir = "there" }
       assert.equal(1, #trainer.loggers)
       assert.equal(class, getmetatable(trainer.logger))
@@ -21,7 +21,7 @@ describe("logger = a word", function()
   end)
 
   it("that is none of them is told which there are", function()
-    for value, rest in pairs { tensorboard = "'tensorboard'", [lt.loggers.CSVLogger] =
+    for value, rest in pairs { wandb = "'wandb'", [lt.loggers.CSVLogger] =
       "class CSVLogger", cvs = "'cvs'; did you mean 'csv'?", [3] = "3" } do
       local given = value == 3 and { value } or value
       assert.equal("Trainer: " .. WANTED .. rest,
@@ -40,12 +40,12 @@ print(trainer.logger and getmetatable(trainer.logger).__name)
       return child.run({ "run", "s.lua", "--logger", word }, { dir = folder })
     end
     for word, name in pairs { csv = "CSVLogger", jsonlines = "JSONLinesLogger", none = "nil",
-      ["false"] = "nil", ["true"] = "CSVLogger" } do
+      tensorboard = "TensorBoardLogger", ["false"] = "nil", ["true"] = "CSVLogger" } do
       assert.equal(name .. "\n", select(2, run(word)))
     end
-    local status, _, err = run "tensorboard"
+    local status, _, err = run "wandb"
     assert.equal(2, status)
-    assert.equal("ltrain: run: --" .. WANTED .. "'tensorboard'\n", err:match "^[^\n]*\n")
+    assert.equal("ltrain: run: --" .. WANTED .. "'wandb'\n", err:match "^[^\n]*\n")
     child.remove(folder)
   end)
 end)

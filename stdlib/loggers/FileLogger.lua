@@ -1,7 +1,8 @@
 --- stdlib/loggers/FileLogger.lua: what loggers share that write rows to a file of their folder.
 --
 -- A subclass gives `file` (a name), `encode(rows)` (their text) and, if it needs them,
--- `before(rows)` and `opened(text)`. Rows are kept until `flush_logs_every_n_steps` are there.
+-- `before(rows)` and `opened(text)`; one whose rows are no lines overrides `row`, `replace` and
+-- `resume` too. Rows are kept until `flush_logs_every_n_steps` are there.
 local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -52,24 +53,33 @@ function FileLogger:path()
   return self.log_dir .. "/" .. self.file
 end
 
--- The first write of a run. What an earlier run left under this name goes, unless it is resumed.
+--- What an earlier run left under the name of this one's file goes.
+function FileLogger:replace()
+  if not c.io.kind(self:path()) then return end
+  console.say(("warning: %s was there: it is replaced"):format(self:path()))
+  must(c.io.write_file(self:path(), ""))
+end
+
+-- The first write of a run.
 local function open(self)
   if self.is_open then return end
   version.choose(self)
   must(c.io.make_folder(self.log_dir))
-  if not self.resumed and c.io.kind(self:path()) then
-    console.say(("warning: %s was there: it is replaced"):format(self:path()))
-    must(c.io.write_file(self:path(), ""))
-  end
+  if not self.resumed then self:replace() end
   self.is_open = true
 end
 
-function FileLogger:log_metrics(metrics, step)
+--- A row as it is kept until it is written.
+function FileLogger:row(metrics, step)
   local row = { step = step }
   for name, value in pairs(metrics) do
     row[name == "epoch" and name or self.prefix .. name] = value
   end
-  self.rows[#self.rows + 1] = row
+  return row
+end
+
+function FileLogger:log_metrics(metrics, step)
+  self.rows[#self.rows + 1] = self:row(metrics, step)
   self.count = self.count + 1
   if #self.rows >= self.flush_logs_every_n_steps then self:save() end
 end

@@ -5,7 +5,8 @@ local tree = require "ltrain.core.tree"
 local words = {}
 
 -- Of "none" there is none.
-local CLASSES <const> = { csv = "CSVLogger", jsonlines = "JSONLinesLogger", none = false }
+local CLASSES <const> = { csv = "CSVLogger", jsonlines = "JSONLinesLogger", none = false,
+  tensorboard = "TensorBoardLogger" }
 local KNOWN <const> = tree.keys(CLASSES)
 
 --- What to say of a value of the Trainer's option that is of no use.

@@ -1,0 +1,166 @@
+-- spec/loggers/tensorboard_spec.lua: event files, byte for byte and as a run writes them.
+local c = require "ltrain.c"
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+local root
+before_each(function() root = tiny.folder() end)
+after_each(function() os.execute("rm -rf '" .. root .. "'") end)
+
+local function bytes(hex)
+  return (hex:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end)
+    :gsub(" ", ""))
+end
+
+-- The fields of a message, in order: { number, value }.
+local function fields(text)
+  local list, at = {}, 1
+  local function varint()
+    local value, shift = 0, 0
+    repeat
+      local byte = text:byte(at)
+      value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+    until byte < 128
+    return value
+  end
+  while at <= #text do
+    local key = varint()
+    local value
+    if key & 7 == 0 then
+      value = varint()
+    elseif key & 7 == 2 then
+      local size = varint()
+      value, at = text:sub(at, at + size - 1), at + size
+    else
+      value, at = string.unpack(key & 7 == 1 and "<d" or "<f", text, at)
+    end
+    list[#list + 1] = { key >> 3, value }
+  end
+  return list
+end
+
+local function find(list, number)
+  for _, field in ipairs(list) do
+    if field[1] == number then return field[2] end
+  end
+end
+
+-- The events of the one file of a folder: { step, name = value }; of the first two what they say.
+local function events_of(folder)
+  local names = {}
+  for _, name in ipairs(c.io.list_folder(folder)) do
+    if name:find "tfevents" then names[#names + 1] = name end
+  end
+  assert.equal(1, #names)
+  local text, at, list = c.io.read_file(folder .. "/" .. names[1]), 1, {}
+  while at <= #text do
+    local size = string.unpack("<I8", text, at)
+    local data = text:sub(at + 12, at + 11 + size)
+    assert.equal(c.io.event_record(data), text:sub(at, at + 15 + size))
+    local event, row = fields(data), {}
+    assert.is_true(math.abs(find(event, 1) - os.time()) < 1000)
+    row.step = find(event, 2)
+    row.version, row.session = find(event, 3), find(event, 7)
+    for _, value in ipairs(fields(find(event, 5) or "")) do
+      local pair = fields(value[2])
+      row[find(pair, 1)] = find(pair, 2)
+    end
+    list[#list + 1] = row
+    at = at + 16 + size
+  end
+  return list, names[1]
+end
+
+local HEAD <const> = { { step = 0, version = "brain.Event:2" }, { step = 0, session = "\8\1" } }
+
+describe("a record of an event file", function()
+  it("is as TensorBoard's own", function()
+    local version = bytes "09 00 00 80 38 99 d6 d7 41 1a 0d" .. "brain.Event:2"
+    local head, tail = string.pack("<I8I4", 24, 0x224b7fa3), string.pack("<I4", 0xab364b12)
+    assert.equal(head .. version .. tail, c.io.event_record(version))
+    local scalar = bytes "09 c4 05 b7 3d 99 d6 d7 41 10 4d 2a 25 0a 23 0a 08" .. "accuracy"
+      .. bytes "42 0a 08 01 12 00 22 04 a4 70 7d 3f 4a 0b 0a 09 0a 07" .. "scalars"
+    assert.equal(string.pack("<I8I4", 50, 0xec561924) .. scalar .. string.pack("<I4", 0x33645ba5),
+      c.io.event_record(scalar))
+    assert.equal(0x5794d08a, string.unpack("<I4", c.io.event_record "\x1a\x11CRC test, one two",
+      13 + 19))
+  end)
+end)
+
+describe("TensorBoardLogger", function()
+  it("writes rows of scalars", function()
+    local logger = lt.loggers.TensorBoardLogger(root, { name = "digits", prefix = "x-" })
+    logger:begin "fit"
+    logger:log_metrics({ loss = 0.5, acc = 1, epoch = 0 }, 0)
+    logger:log_metrics({ loss = 0 / 0 }, 300)
+    logger:log_metrics({ loss = math.huge }, 1 << 40)
+    logger:save()
+    local list, name = events_of(root .. "/digits/version_0")
+    assert.matches("^events%.out%.tfevents%.%d+%." .. c.runtime.hostname():gsub("%p", "%%%0"), name)
+    assert.same(HEAD, { list[1], list[2] })
+    assert.same({ step = 0, ["x-loss"] = 0.5, ["x-acc"] = 1, epoch = 0 }, list[3])
+    assert.equal(300, list[4].step)
+    assert.is_true(list[4]["x-loss"] ~= list[4]["x-loss"])
+    assert.same({ step = 1 << 40, ["x-loss"] = math.huge }, list[5])
+  end)
+
+  it("refuses what is no number, with its name", function()
+    local logger = lt.loggers.TensorBoardLogger(root)
+    assert.matches("logger: 'a' must be a number: got 'x'",
+      tiny.error_of(logger.log_metrics, logger, { a = "x" }, 0), 1, true)
+  end)
+
+  it("resumes from a checkpoint: later rows and a torn one are cut, in a new file", function()
+    local function rows(logger, from, to)
+      for i = from, to do logger:log_metrics({ a = i }, i) end
+      logger:save()
+    end
+    local logger = lt.loggers.TensorBoardLogger(root, { version = 3 })
+    logger:begin "fit"
+    rows(logger, 1, 2)
+    local state = logger:state_dict()
+    assert.equal(2, state.rows)
+    rows(logger, 3, 5)
+    local folder, before = logger.log_dir, logger.file
+    c.io.append_file(logger:path(), ("\40" .. ("\0"):rep(9)))
+    local again = lt.loggers.TensorBoardLogger(root, { version = 3 })
+    again:begin "fit"
+    again:resume(2, state)
+    rows(again, 3, 3)
+    local list, name = events_of(folder)
+    assert.not_equal(before, name)
+    assert.same({ HEAD[1], HEAD[2], { step = 1, a = 1 }, { step = 2, a = 2 }, { step = 3, a = 3 } },
+      list)
+    assert.same({ rows = 3, file = name }, again:state_dict())
+  end)
+
+  it("replaces what another run left in its folder", function()
+    for i = 1, 2 do
+      local logger = lt.loggers.TensorBoardLogger(root, { version = 0 })
+      logger:begin "fit"
+      logger:log_metrics({ a = i }, i)
+      logger:save()
+    end
+    local list = events_of(lt.loggers.TensorBoardLogger(root).root_dir .. "/version_0")
+    assert.same({ step = 2, a = 2 }, list[3])
+    assert.equal(3, #list)
+  end)
+
+  it("logs a fit, with its hyper-parameters beside", function()
+    local Line = tiny.Line:extend "Line"
+    function Line:training_step(x)
+      local loss = self:loss(x)
+      self:log("loss", loss)
+      return loss
+    end
+    local net = Line()
+    net:save_hyperparameters { lr = 0.5 }
+    local trainer = tiny.trainer { logger = "tensorboard", default_root_dir = root,
+      log_every_n_steps = 1 }
+    trainer:fit(net, tiny.same(3))
+    local list = events_of(trainer.logger.log_dir)
+    assert.equal(5, #list)
+    assert.is_true(list[3].loss > list[4].loss and list[4].loss > list[5].loss)
+    assert.equal("file", c.io.kind(trainer.logger.log_dir .. "/hparams.json"))
+  end)
+end)

@@ -1,0 +1,138 @@
+--- stdlib/loggers/TensorBoardLogger.lua: figures as TensorBoard reads them, in
+--- <save_dir>/<name>/version_N/events.out.tfevents.*.
+--
+-- `tensorboard --logdir <save_dir>/<name>` shows the runs beside each other. An event file is a
+-- sequence of records (runtime/io/events.h), each a message `Event` of TensorFlow's event.proto, in
+-- the wire format of protocol buffers: the first says the version, the second that a session
+-- starts, upon which TensorBoard forgets what it had read of the run, and every other is a row.
+local FileLogger = require "ltrain.loggers.FileLogger"
+local c = require "ltrain.c"
+local console = require "ltrain.core.console"
+local errors = require "ltrain.core.errors"
+local shape = require "ltrain.core.shape"
+local tree = require "ltrain.core.tree"
+
+local TensorBoardLogger = FileLogger:extend("TensorBoardLogger")
+
+local HEAD <const> = 2 -- records before the first row
+local PATTERN <const> = "^events%.out%.tfevents%."
+
+-- Wire types of a field.
+local VARINT <const>, FIXED64 <const>, BYTES <const>, FIXED32 <const> = 0, 1, 2, 5
+
+-- Seven bits a byte, the lowest first; of negative numbers all 64 bits.
+local function varint(value)
+  local bytes = {}
+  while math.ult(127, value) do
+    bytes[#bytes + 1] = string.char(value & 127 | 128)
+    value = value >> 7
+  end
+  bytes[#bytes + 1] = string.char(value)
+  return table.concat(bytes)
+end
+
+local function tag(number, wire) return varint(number << 3 | wire) end
+local function bytes_field(number, text) return tag(number, BYTES) .. varint(#text) .. text end
+
+-- Event: wall_time = 1, step = 2, then what it says.
+local function event(step, said)
+  return c.io.event_record(tag(1, FIXED64) .. string.pack("<d", c.runtime.time()) .. tag(2, VARINT)
+    .. varint(step) .. said)
+end
+
+-- Summary.Value: tag = 1, simple_value = 2.
+local function scalar(name, value)
+  return bytes_field(1, bytes_field(1, name) .. tag(2, FIXED32) .. string.pack("<f", value))
+end
+
+local function head()
+  return event(0, bytes_field(3, "brain.Event:2")) -- file_version
+    .. event(0, bytes_field(7, tag(1, VARINT) .. varint(1))) -- session_log: status START
+end
+
+local count = 0 -- of the files that this process has named
+
+-- TensorBoard goes through the files of a run in the order of their names.
+local function new_name()
+  count = count + 1
+  local seconds, fraction = math.modf(c.runtime.time())
+  return ("events.out.tfevents.%010d.%s.%06d.%d"):format(seconds, c.runtime.hostname(),
+    math.floor(fraction * 1e6), count)
+end
+
+local function must(ok, message)
+  if not ok then errors.blame("logger: %s", message) end
+end
+
+function TensorBoardLogger:init(save_dir, options)
+  FileLogger.init(self, save_dir, options)
+  self.file = new_name()
+end
+
+--- A row is one event; its time is now, not when it is written.
+function TensorBoardLogger:row(metrics, step)
+  local values = {}
+  for name, value in tree.pairs(metrics) do
+    if type(value) ~= "number" then
+      errors.blame("logger: '%s' must be a number: got %s", name, errors.show(value))
+    end
+    values[#values + 1] = scalar(name == "epoch" and name or self.prefix .. name, value)
+  end
+  return event(step, bytes_field(5, table.concat(values))) -- summary
+end
+
+function TensorBoardLogger:before(_)
+  if self.has_head then return end
+  self.has_head = true
+  must(c.io.append_file(self:path(), head()))
+end
+
+function TensorBoardLogger:encode(rows)
+  return table.concat(rows)
+end
+
+--- TensorBoard shows all event files of a folder: those that an earlier run left go.
+function TensorBoardLogger:replace()
+  for _, name in ipairs(c.io.list_folder(self.log_dir) or {}) do
+    if name:find(PATTERN) then
+      console.say(("warning: %s/%s was there: it is replaced"):format(self.log_dir, name))
+      must(c.io.remove(self.log_dir .. "/" .. name))
+    end
+  end
+end
+
+function TensorBoardLogger:state_dict()
+  return { rows = self.count, file = self.file }
+end
+
+-- Where the records of a text end: of the first `most`, as far as they are whole.
+local function ends_of(text, most)
+  local at, ends = 1, {}
+  while #ends < most and at + 12 <= #text do
+    local size = string.unpack("<I8", text, at)
+    at = at + 12 + size + 4
+    if size > #text or at - 1 > #text then break end
+    ends[#ends + 1] = at - 1
+  end
+  return ends
+end
+
+--- The rows that were there when the checkpoint was saved go into a new file in place of the old
+--- one; a TensorBoard that had read the old one begins anew with it.
+function TensorBoardLogger:resume(_, state)
+  self.resumed, self.rows = true, {}
+  if not state then return end
+  shape.check(state, { rows = "count", file = "string" }, "TensorBoardLogger")
+  local before = self.log_dir .. "/" .. state.file
+  local text = state.file:find(PATTERN) and not state.file:find "/" and c.io.kind(before)
+    and c.io.read_file(before)
+  if not text then return end
+  local ends = ends_of(text, HEAD + state.rows)
+  if #ends < HEAD then return end
+  self.count = #ends - HEAD
+  must(c.io.write_file(self:path(), head() .. text:sub(ends[HEAD] + 1, ends[#ends])))
+  self.has_head = true
+  if before ~= self:path() then must(c.io.remove(before)) end
+end
+
+return TensorBoardLogger
