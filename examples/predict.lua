@@ -1,7 +1,7 @@
 -- examples/predict.lua: load a checkpoint of digits.lua, classify digits, draw them as text.
 --
 --   ltrain run examples/digits.lua
---   ltrain examples/predict.lua lightning_logs/version_0/checkpoints/last.ckpt [how many]
+--   ltrain examples/predict.lua ltrain_logs/version_0/checkpoints/last.ckpt [how many]
 --
 -- Prints each digit as 28 lines of text with the model's answer and how sure it is.
 local lt = require "ltrain"

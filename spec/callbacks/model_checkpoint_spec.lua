@@ -74,7 +74,7 @@ describe("ModelCheckpoint", function()
     local trainer = tiny.trainer { enable_checkpointing = true, callbacks = { saving },
       logger = true, default_root_dir = root, log_every_n_steps = 1 }
     trainer:fit(tiny.Line(), tiny.same(1))
-    assert.same({ "epoch=0-step=1.ckpt" }, files(root .. "/lightning_logs/version_0/checkpoints"))
+    assert.same({ "epoch=0-step=1.ckpt" }, files(root .. "/ltrain_logs/version_0/checkpoints"))
   end)
 
   it("is there by default, and not in a fast_dev_run", function()

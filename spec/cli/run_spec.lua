@@ -17,7 +17,7 @@ describe("ltrain run", function()
   it("fits the model that a script returns and exits with 0", function()
     local status, _, err = run { "run", LINE }
     assert.equal(0, status, err)
-    local file <close> = assert(io.open(folder .. "/lightning_logs/version_0/metrics.csv"))
+    local file <close> = assert(io.open(folder .. "/ltrain_logs/version_0/metrics.csv"))
     assert.matches("val_loss", file:read("l"))
   end)
 
@@ -208,7 +208,7 @@ describe("ltrain fit, validate, test, predict", function()
     return child.run(arguments, { dir = folder, env = { WHAT = what or "" } })
   end
 
-  local CHECKPOINT <const> = "lightning_logs/version_0/checkpoints/epoch=1-step=8.ckpt"
+  local CHECKPOINT <const> = "ltrain_logs/version_0/checkpoints/epoch=1-step=8.ckpt"
 
   it("run the loop of their name from a checkpoint", function()
     local status, _, err = run { "fit", LINE }

@@ -3,7 +3,7 @@ local child = require "spec.cli.child"
 
 local HERE <const> = io.popen("pwd"):read("l")
 local LINE <const> = HERE .. "/spec/cli/scripts/line.lua"
-local SAVED <const> = "lightning_logs/version_0/checkpoints/interrupted.ckpt"
+local SAVED <const> = "ltrain_logs/version_0/checkpoints/interrupted.ckpt"
 
 describe("a signal", function()
   local folder
@@ -23,7 +23,7 @@ describe("a signal", function()
     assert.truthy(io.open(folder .. "/" .. SAVED))
     status, _, err = run("", "--ckpt_path", "last")
     assert.equal(0, status, err)
-    assert.truthy(io.open(folder .. "/lightning_logs/version_1/checkpoints/epoch=1-step=8.ckpt"))
+    assert.truthy(io.open(folder .. "/ltrain_logs/version_1/checkpoints/epoch=1-step=8.ckpt"))
   end)
 
   it("reaches a loop that runs in a coroutine", function()

@@ -60,7 +60,7 @@ describe("SIGUSR1 in a job of SLURM", function()
       local status, out, err = run({ WHAT = "signal", SLURM_JOB_ID = "7" }, table.unpack(words))
       assert.equal(138, status, err)
       assert.equal("from step 0\n", out)
-      assert.matches("SLURM: job 7 is queued again, to go on from lightning_logs/version_0/"
+      assert.matches("SLURM: job 7 is queued again, to go on from ltrain_logs/version_0/"
         .. "checkpoints/interrupted.ckpt\n$", err)
       assert.equal("requeue 7", asked())
 

@@ -152,7 +152,7 @@ failures.interrupts = {
 --- Ranks of a Trainer end where they agree to, when rank 0 has saved.
 failures.interrupted_fit = {
   name = "SIGTERM to rank 1 of a fit", ranks = 2, ready = "ready", status = 143, seconds = 2,
-  text = "ltrain: interrupted: saved lightning_logs/version_0/checkpoints/interrupted.ckpt\n",
+  text = "ltrain: interrupted: saved ltrain_logs/version_0/checkpoints/interrupted.ckpt\n",
   event = function(one) return job.signal("TERM", one:pid(1)) end,
   script = [[
 local Net = lt.Module:extend("Net")

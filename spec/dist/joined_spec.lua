@@ -155,9 +155,9 @@ describe("ranks of mpirun", function()
     ]])
     assert.equal(1, status, output)
     assert.matches("boom", output, 1, true)
-    local pipe <close> = assert(io.popen(("cd '%s' && ls -d lightning_logs/version_* ltrain_fail* "
-      .. "2>/dev/null; ls lightning_logs/version_0/failure*"):format(folder)))
-    assert.equal("lightning_logs/version_0\nlightning_logs/version_0/failure.rank0.txt\n"
-      .. "lightning_logs/version_0/failure.rank1.txt\n", pipe:read "a", output)
+    local pipe <close> = assert(io.popen(("cd '%s' && ls -d ltrain_logs/version_* ltrain_fail* "
+      .. "2>/dev/null; ls ltrain_logs/version_0/failure*"):format(folder)))
+    assert.equal("ltrain_logs/version_0\nltrain_logs/version_0/failure.rank0.txt\n"
+      .. "ltrain_logs/version_0/failure.rank1.txt\n", pipe:read "a", output)
   end)
 end)

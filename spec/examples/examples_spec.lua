@@ -48,11 +48,11 @@ describe("the examples", function()
     local dir = folder()
     local text = must(dir, ltrain .. " run " .. example("digits.lua") .. " " .. FEW)
     assert.matches("test_acc%s+[%d.]+", text)
-    local file = "lightning_logs/version_0/checkpoints/last.ckpt"
+    local file = "ltrain_logs/version_0/checkpoints/last.ckpt"
     local drawn = must(dir, ("%s %s %s 2"):format(ltrain, example("predict.lua"), file))
     local _, answers = drawn:gsub("answer %d %([%d.]+ %% sure%), label %d", "")
     assert.equal(2, answers)
-    local csv = assert(io.open(dir .. "/lightning_logs/version_0/metrics.csv")):read("a")
+    local csv = assert(io.open(dir .. "/ltrain_logs/version_0/metrics.csv")):read("a")
     for _, key in ipairs{"train_loss", "val_loss", "val_acc", "test_acc"} do
       assert.matches(key, csv)
     end

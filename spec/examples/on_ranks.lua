@@ -19,6 +19,6 @@ return {
   { plain("ddp_manual.lua", "2 2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
   { plain "ring.lua", 4, "token: rank 0, rank 1, rank 2, rank 3, back after 4 steps\n", 4 },
   { plain("manual_loop.lua", "20"), 2, "step 20: loss 0.%d+\n", 2 },
-  { plain("predict.lua", "lightning_logs/version_0/checkpoints/last.ckpt 1"), 2,
+  { plain("predict.lua", "ltrain_logs/version_0/checkpoints/last.ckpt 1"), 2,
     "answer %d %([%d.]+ %% sure%), label %d", 2, after = 2 },
 }

@@ -51,7 +51,7 @@ local function run(command, more)
     command)))
   local text = pipe:read("a")
   assert(pipe:close(), text .. (c.io.read_file(own .. "/err") or ""))
-  return text, own .. "/lightning_logs/version_0"
+  return text, own .. "/ltrain_logs/version_0"
 end
 
 local function check_files(where)

@@ -23,7 +23,7 @@ describe("CSVLogger", function()
   it("writes epoch, step, then the figures by name", function()
     local logger = logger_with { { loss = 0.5, acc = 1, epoch = 0 }, { loss = 0.25, epoch = 1 } }
     assert.equal("epoch,step,acc,loss\n0,0,1,0.5\n1,1,,0.25\n", text_of(logger))
-    assert.equal(root .. "/lightning_logs/version_0/metrics.csv", logger:path())
+    assert.equal(root .. "/ltrain_logs/version_0/metrics.csv", logger:path())
   end)
 
   it("adds columns that appear late", function()
@@ -87,7 +87,7 @@ describe("CSVLogger", function()
     local net = tiny.Line()
     net:save_hyperparameters { width = 3, name = "x" }
     tiny.trainer({ logger = true, default_root_dir = root }):fit(net, tiny.same(1))
-    local text = c.io.read_file(root .. "/lightning_logs/version_0/hparams.json")
+    local text = c.io.read_file(root .. "/ltrain_logs/version_0/hparams.json")
     assert.same({ width = 3, name = "x" }, c.io.json_decode(text, { plain = true }))
   end)
 
@@ -103,7 +103,7 @@ describe("CSVLogger", function()
       num_sanity_val_steps = 0 }):fit(net, tiny.same(4), tiny.same(1))
     assert.equal("epoch,step,loss_step,val,loss_epoch\n"
       .. "0,1,1.5,,\n0,3,1.5,,\n0,3,,2.5,\n0,3,,,1.5\n",
-      c.io.read_file(root .. "/lightning_logs/version_0/metrics.csv"))
+      c.io.read_file(root .. "/ltrain_logs/version_0/metrics.csv"))
   end)
 end)
 

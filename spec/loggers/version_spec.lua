@@ -40,7 +40,7 @@ describe("version_N", function()
       .. "done; touch go; wait; }"):format(root, table.concat(started, " "), runs)))
     local seen = {}
     for number = 0, runs - 1 do
-      local folder = ("%s/lightning_logs/version_%d"):format(root, number)
+      local folder = ("%s/ltrain_logs/version_%d"):format(root, number)
       local text = assert(c.io.read_file(folder .. "/metrics.csv"))
       local who = text:match "\n%d+,%d+,(%d+)\n"
       assert.is_nil(seen[who])
@@ -60,7 +60,7 @@ describe("version_N", function()
     trainer:fit(net, tiny.same(1))
     local numbers = {}
     for i, logger in ipairs(trainer.loggers) do numbers[i] = logger.log_dir end
-    assert.same({ root .. "/lightning_logs/version_0", root .. "/lightning_logs/version_0",
+    assert.same({ root .. "/ltrain_logs/version_0", root .. "/ltrain_logs/version_0",
       root .. "/other/version_0" }, numbers)
   end)
 
@@ -69,7 +69,7 @@ describe("version_N", function()
     local net = tiny.Line()
     function net:predict_step(x) return x end
     trainer:predict(net, tiny.same(1))
-    assert.same({}, c.io.list_folder(root .. "/lightning_logs"))
+    assert.same({}, c.io.list_folder(root .. "/ltrain_logs"))
     function net:on_train_epoch_end() self:log("x", 1) end
     trainer:fit(net, tiny.same(1))
     assert.equal(0, trainer.logger.version)

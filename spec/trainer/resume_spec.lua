@@ -42,8 +42,8 @@ local function check(example, flags, cut)
   local function result(where)
     return where .. "/checkpoints/last.ckpt", where
   end
-  local whole, whole_dir = result(folder .. "/a/lightning_logs/version_0")
-  local gone_on, later_dir = result(folder .. "/b/lightning_logs/version_1")
+  local whole, whole_dir = result(folder .. "/a/ltrain_logs/version_0")
+  local gone_on, later_dir = result(folder .. "/b/ltrain_logs/version_1")
   local want, got = assert(c.io.load_safetensors(whole)), assert(c.io.load_safetensors(gone_on))
   local names = 0
   for name, tensor in pairs(want) do

@@ -101,7 +101,7 @@ describe("log_dir", function()
 
   it("is the folder of the first logger that writes files, before, in and after a run", function()
     local trainer = tiny.trainer { logger = { lt.Logger(), lt.loggers.CSVLogger(root) } }
-    assert.equal(root .. "/lightning_logs/version_0", trainer.log_dir)
+    assert.equal(root .. "/ltrain_logs/version_0", trainer.log_dir)
     assert.equal(trainer.log_dir .. "/checkpoints", trainer:checkpoint_folder())
     local net, seen = tiny.Line(), nil
     function net:on_train_start() seen = self.trainer.log_dir end
@@ -117,7 +117,7 @@ describe("log_dir", function()
   it("is a property of subclasses as well", function()
     local Mine = lt.Trainer:extend("Mine")
     local trainer = Mine { logger = lt.loggers.CSVLogger(root, { version = "v" }) }
-    assert.equal(root .. "/lightning_logs/v", trainer.log_dir)
+    assert.equal(root .. "/ltrain_logs/v", trainer.log_dir)
   end)
 
   it("that cannot be written is told before training", function()
@@ -128,7 +128,7 @@ describe("log_dir", function()
       return self:loss(x)
     end
     local trainer = tiny.trainer { logger = lt.loggers.CSVLogger(root .. "/in") }
-    local text = "logger: write: cannot write in %s/in/lightning_logs/version_0: Not a directory"
+    local text = "logger: write: cannot write in %s/in/ltrain_logs/version_0: Not a directory"
     assert.matches(text:format(root), tiny.error_of(trainer.fit, trainer, net, tiny.same(1)), 1,
       true)
     assert.equal(0, steps)

@@ -14,7 +14,7 @@ local version = require "ltrain.loggers.version"
 local FileLogger = Logger:extend("FileLogger")
 
 FileLogger.options = {
-  name = { type = "string", default = "lightning_logs", doc = "folder below save_dir" },
+  name = { type = "string", default = version.NAME, doc = "folder below save_dir" },
   version = { type = "integer|string", doc = "folder below name; by default the next version_N" },
   prefix = { type = "string", default = "", doc = "begins every name of a figure" },
   flush_logs_every_n_steps = { type = "integer", default = 100, min = 1,

@@ -2,27 +2,45 @@
 --
 -- A number that nobody gave is taken by making its folder, which fails when it is there: of runs
 -- that start together each gets a folder of its own.
+--
+-- The default name was `lightning_logs`, the name of another project. Runs that are there under
+-- that name are still found when they are resumed, and their numbers are not given again.
 local c = require "ltrain.c"
 
 local version = {}
+
+--- The default `name` of loggers.
+version.NAME = "ltrain_logs"
+
+local OLD_NAME <const> = "lightning_logs"
+
+--- The folder that a logger with the default name had before the name changed; else nil.
+function version.old_root_dir(logger)
+  if logger.name ~= version.NAME then return nil end
+  return logger.root_dir:sub(1, -#version.NAME - 1) .. OLD_NAME
+end
 
 local function path_of(root_dir, number)
   return ("%s/version_%d"):format(root_dir, number)
 end
 
--- The number after the highest one that is there.
-local function after_highest(root_dir)
-  local highest = -1
-  for _, entry in ipairs(c.io.list_folder(root_dir) or {}) do
-    highest = math.max(highest, math.tointeger(tonumber(entry:match "^version_(%d+)$")) or -1)
+local function highest(root_dir)
+  local number = -1
+  for _, entry in ipairs(root_dir and c.io.list_folder(root_dir) or {}) do
+    number = math.max(number, math.tointeger(tonumber(entry:match "^version_(%d+)$")) or -1)
   end
-  return highest + 1
+  return number
+end
+
+-- The number after the highest one that is there.
+local function after_highest(logger)
+  return math.max(highest(logger.root_dir), highest(version.old_root_dir(logger))) + 1
 end
 
 -- The next number, and whether its folder is ours now. Where no folder can be made the number
--- alone is chosen: writing there tells why.
-local function take_next(root_dir)
-  local number = after_highest(root_dir)
+-- alone is chosen: writing there reports why.
+local function take_next(logger)
+  local root_dir, number = logger.root_dir, after_highest(logger)
   if not c.io.make_folder(root_dir) then return number, false end
   while true do
     local made, message = c.io.claim_folder(path_of(root_dir, number))
@@ -37,8 +55,8 @@ local function number_for(logger, others)
   for _, other in ipairs(others) do
     if other.numbered and other.root_dir == logger.root_dir then return other.version, false end
   end
-  if c.dist.rank() > 0 then return after_highest(logger.root_dir), false end
-  return take_next(logger.root_dir)
+  if c.dist.rank() > 0 then return after_highest(logger), false end
+  return take_next(logger)
 end
 
 --- Sets logger.version and logger.log_dir when they are not yet known. `others`: loggers of the
@@ -58,6 +76,19 @@ end
 function version.choose_all(loggers)
   for _, logger in ipairs(loggers) do
     if logger.root_dir then version.choose(logger, loggers) end
+  end
+end
+
+--- A fit is resumed: loggers whose `version` is that of a run under the old name continue its files
+--- there.
+function version.resume_old(loggers)
+  for _, logger in ipairs(loggers) do
+    local old = logger.root_dir and version.old_root_dir(logger)
+    if old and not logger.log_dir and math.type(logger.version) == "integer" then
+      local path = path_of(old, logger.version)
+      local is_new = c.io.kind(path_of(logger.root_dir, logger.version))
+      if not is_new and c.io.kind(path) then logger.root_dir, logger.log_dir = old, path end
+    end
   end
 end
 

@@ -312,6 +312,7 @@ local function start(trainer, fn, module, given, ckpt_path)
   if not (fn == "fit" and trainer.progress.in_epoch) then trainer:forget_metrics() end
   c.runtime.collect_begin()
   local _ <close> = guard(state)
+  if fn == "fit" and ckpt_path then version.resume_old(trainer.loggers) end
   connect(state)
   prepare_data(state)
   -- Reports of failing ranks go beside the logs.

@@ -19,7 +19,7 @@ return {
   },
   -- Rows: path, what is there.
   files = {
-    { "lightning_logs/version_N", "one run: `metrics.csv`, hyper-parameters, and in `checkpoints` "
+    { "ltrain_logs/version_N", "one run: `metrics.csv`, hyper-parameters, and in `checkpoints` "
       .. "safetensors files named `epoch=E-step=S.ckpt`, `last.ckpt` or `interrupted.ckpt`" },
     { "$XDG_STATE_HOME/ltrain/history", "lines of the prompt" },
   },

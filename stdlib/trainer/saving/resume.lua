@@ -3,8 +3,17 @@ local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
+local version = require "ltrain.loggers.version"
 
 local resume = {}
+
+local function add_versions(list, root)
+  for _, name in ipairs(root and c.io.list_folder(root) or {}) do
+    if name:find "^version_%d+$" then
+      list[#list + 1] = ("%s/%s/checkpoints"):format(root, name)
+    end
+  end
+end
 
 -- Folders where this or an earlier run of the script may have saved.
 local function folders(trainer)
@@ -13,32 +22,44 @@ local function folders(trainer)
     if callback.saves_checkpoints and callback.dirpath then list[#list + 1] = callback.dirpath end
   end
   list[#list + 1] = trainer.default_root_dir .. "/checkpoints"
+  for _, logger in ipairs(trainer.loggers) do add_versions(list, logger.root_dir) end
+  return list
+end
+
+-- Folders of runs from before the default name of loggers changed.
+local function old_folders(trainer)
+  local list = {}
   for _, logger in ipairs(trainer.loggers) do
-    local root = logger.root_dir
-    for _, name in ipairs(root and c.io.list_folder(root) or {}) do
-      if name:find "^version_%d+$" then
-        list[#list + 1] = ("%s/%s/checkpoints"):format(root, name)
-      end
-    end
+    add_versions(list, logger.root_dir and version.old_root_dir(logger))
   end
   return list
 end
 
--- The checkpoint that was written last, whatever its name.
-local function find_last(trainer)
-  local best, newest
-  for _, folder in ipairs(folders(trainer)) do
+-- The checkpoints in these folders, whatever their names, the one that was written last first.
+local function newest_first(list)
+  local found = {}
+  for _, folder in ipairs(list) do
     for _, name in ipairs(c.io.list_folder(folder) or {}) do
-      if name:find "%.ckpt$" then
-        local path = folder .. "/" .. name
-        local time = c.io.modified(path)
-        if time and (not newest or time >= newest) then
-          best, newest = path, time
-        end
-      end
+      local path = folder .. "/" .. name
+      local time = name:find "%.ckpt$" and c.io.modified(path)
+      if time then found[#found + 1] = { path = path, time = time, place = #found } end
     end
   end
-  return best
+  table.sort(found, function(a, b)
+    if a.time ~= b.time then return a.time > b.time end
+    return a.place > b.place
+  end)
+  return found
+end
+
+-- The checkpoint that was written last. Under the old name of the folder there may be files of
+-- the project that has it.
+local function find_last(trainer)
+  local last = newest_first(folders(trainer))[1]
+  if last then return last.path end
+  for _, one in ipairs(newest_first(old_folders(trainer))) do
+    if trainer.strategy.checkpoint_io:load(one.path) then return one.path end
+  end
 end
 
 local function find_best(state)
