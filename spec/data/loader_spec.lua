@@ -125,6 +125,30 @@ for name, make in pairs { ["gathered in C"] = tensors, ["read by Lua"] = list } 
       assert.equal(1, values(loader)[1])
     end)
 
+    it("keys what a sampler draws by seed and epoch", function()
+      local function orders(options)
+        lt.seed(3)
+        local loader = data.DataLoader(make(40), options)
+        local first = values(loader)
+        local outside = lt.rand(1):item()
+        loader:set_epoch(0)
+        return first, values(loader), values(loader), outside
+      end
+      local function draw() return (lt.randperm(40) + 1):tolist() end
+      local function batches()
+        return coroutine.wrap(function() -- drawn as it is read
+          for _ = 1, 10 do coroutine.yield { math.random(40), math.random(40) } end
+        end)
+      end
+      for _, options in ipairs { { sampler = draw }, { batch_sampler = batches } } do
+        local first, again, next_epoch, outside = orders(options)
+        assert.same(first, again)
+        assert.not_same(first, next_epoch)
+        lt.seed(3)
+        assert.equal(outside, lt.rand(1):item()) -- draws of the script are not shifted
+      end
+    end)
+
     it("stops shuffling when told to", function()
       local loader = data.DataLoader(make(9), { batch_size = 9, shuffle = true })
       loader.shuffle = false

@@ -13,6 +13,16 @@ local stream = {}
 -- The first entries that tell orders apart.
 local FIRST <const> = 1000
 
+-- The place in the random numbers of an epoch from which its order is drawn; samples have 1..n.
+local PLACE_OF_ORDER <const> = 0
+
+-- Draws of a sampler are keyed by seed and epoch, so that every rank, and a resumed run, gets the
+-- same order. One that is sharded has its own seed.
+local function keyed(loader, sampler, epoch)
+  if type(sampler) == "table" and sampler.sharded then return nil end
+  return data.sample_scope():enter(loader:order_seed(), epoch, PLACE_OF_ORDER)
+end
+
 -- What a sampler gives for an epoch: by its method `name`, as a function, or as the list it is.
 local function ask(sampler, name, epoch)
   if has_method(sampler, "set_epoch") then sampler:set_epoch(epoch) end
@@ -22,6 +32,7 @@ local function ask(sampler, name, epoch)
 end
 
 local function order_of_sampler(loader, epoch, n)
+  local _ <close> = keyed(loader, loader.sampler, epoch)
   local list = ask(loader.sampler, "indices", epoch)
   if type(list) ~= "table" then
     errors.blame("DataLoader: the sampler must give a list of positions: got %s",
@@ -32,6 +43,7 @@ end
 
 -- The batches of a batch sampler as a list; it may give an iterator.
 local function batches_of(loader, epoch)
+  local _ <close> = keyed(loader, loader.batch_sampler, epoch)
   local given = ask(loader.batch_sampler, "batches", epoch)
   if type(given) == "function" then
     local list = {}
