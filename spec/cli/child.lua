@@ -31,24 +31,38 @@ function child.write(path, text)
   file:write(text)
 end
 
---- Runs `ltrain` with the arguments. Options: stdin, a text; env, names and values. Returns exit
---- status, standard output, standard error. SIGINT does what it does at a terminal, also when the
---- suite runs in the background.
-function child.run(arguments, options)
-  options = options or {}
+-- Runs a command of the shell; see child.run.
+local function execute(command, options)
   local folder = child.folder()
-  local words = {}
-  for i, word in ipairs(arguments) do words[i] = quote(word) end
   local env = {}
   for name, value in pairs(options.env or {}) do env[#env + 1] = name .. "=" .. quote(value) end
   child.write(folder .. "/in", options.stdin or "")
   local _, how, code = os.execute(
-    ("cd %s; env --default-signal=INT %s timeout -k 1 60 %s %s <%s/in >%s/out 2>%s/err"):format(
-      quote(options.dir or "."), table.concat(env, " "), quote(BINARY), table.concat(words, " "),
-      folder, folder, folder))
+    ("cd %s; env --default-signal=INT %s timeout -k 1 60 %s <%s/in >%s/out 2>%s/err"):format(
+      quote(options.dir or "."), table.concat(env, " "), command, folder, folder, folder))
   local out, err = read_all(folder .. "/out"), read_all(folder .. "/err")
   child.remove(folder)
   return how == "signal" and 128 + code or code, out, err
+end
+
+--- Runs `ltrain` with the arguments. Options: stdin, a text; env, names and values; dir. Returns
+--- exit status, standard output, standard error. SIGINT does what it does at a terminal, also when
+--- the suite runs in the background.
+function child.run(arguments, options)
+  local words = { quote(BINARY) }
+  for i, word in ipairs(arguments) do words[i + 1] = quote(word) end
+  return execute(table.concat(words, " "), options or {})
+end
+
+--- Runs a shell script in which `ltrain` is this binary; options and results as of child.run.
+function child.shell(text, options)
+  local folder = child.folder()
+  assert(os.execute(("ln -s \"$(realpath %s)\" %s/ltrain"):format(quote(BINARY), quote(folder))))
+  child.write(folder .. "/script", text)
+  local code, out, err = execute(("env PATH=%s:\"$PATH\" sh -e %s"):format(quote(folder),
+    quote(folder .. "/script")), options or {})
+  child.remove(folder)
+  return code, out, err
 end
 
 return child

@@ -2,7 +2,9 @@
 --
 -- A block is a script of its own, run with `ltrain run` in a new folder; one that begins with
 -- `-- goes on` is put after the block before it. Each `-- prints: TEXT` must
--- be a line of what is printed, in this order.
+-- be a line of what is printed, in this order. A shell block with `# prints: TEXT` is run in a
+-- folder in which the lua block before it is model.lua. Files that blocks read lie in
+-- spec/docs/files.
 local child = require "spec.cli.child"
 
 local GUIDE <const> = "docs/guide/"
@@ -18,22 +20,34 @@ local function block_of(path, language)
   return read(path):match("\n```" .. language .. "\n(.-)```")
 end
 
--- The scripts of a page: { text =, line = where the last block begins }.
-local function scripts_of(path)
+-- The blocks of a page: { language =, text =, line = where it begins }.
+local function blocks_of(path)
   local list, block, number = {}, nil, 0
   for line in (read(path) .. "\n"):gmatch("(.-)\n") do
     number = number + 1
-    if line == "```lua" then
-      block = { lines = {}, line = number }
-    elseif line == "```" and block then
-      local text = table.concat(block.lines, "\n") .. "\n"
-      if text:find("^%-%- goes on") then
-        text = list[#list].text .. text
-      end
-      list[#list + 1] = { text = text, line = block.line }
-      block = nil
+    if block and line == "```" then
+      block.text = table.concat(block.lines, "\n") .. "\n"
+      list[#list + 1], block = block, nil
     elseif block then
       block.lines[#block.lines + 1] = line
+    elseif line:find "^```" then
+      block = { language = line:sub(4), lines = {}, line = number }
+    end
+  end
+  return list
+end
+
+-- What runs of them: { language =, text =, line =, model = text of model.lua }.
+local function scripts_of(path)
+  local list, model = {}, nil
+  for _, block in ipairs(blocks_of(path)) do
+    if block.language == "lua" then
+      if block.text:find "^%-%- goes on" then block.text = model .. block.text end
+      model, block.model = block.text, block.text
+      list[#list + 1] = block
+    elseif block.language == "sh" and block.text:find "# prints: " then
+      block.model = model
+      list[#list + 1] = block
     end
   end
   return list
@@ -56,7 +70,7 @@ end
 
 local function expected_lines(text)
   local list = {}
-  for line in text:gmatch("%-%- prints: ([^\n]*)") do list[#list + 1] = line end
+  for line in text:gmatch("[-#] prints: ([^\n]*)") do list[#list + 1] = line end
   return list
 end
 
@@ -69,10 +83,16 @@ local function missing_line(expected, printed)
   return expected[at]
 end
 
-local function run(text)
+local function run(script)
   local folder = child.folder()
-  child.write(folder .. "/model.lua", text)
-  local code, out, err = child.run(arguments_for(text), { dir = folder })
+  assert(os.execute(("cp spec/docs/files/* '%s'"):format(folder)))
+  child.write(folder .. "/model.lua", script.model)
+  local code, out, err
+  if script.language == "sh" then
+    code, out, err = child.shell(script.text, { dir = folder })
+  else
+    code, out, err = child.run(arguments_for(script.text), { dir = folder })
+  end
   child.remove(folder)
   return code, out, err
 end
@@ -81,7 +101,7 @@ describe("the docs", function()
   for _, path in ipairs(pages()) do
     for _, script in ipairs(scripts_of(path)) do
       it(("run the block of %s, line %d"):format(path, script.line), function()
-        local code, out, err = run(script.text)
+        local code, out, err = run(script)
         assert(code == 0, ("exit status %d\n%s%s"):format(code, out, err:sub(-2000)))
         local missing = missing_line(expected_lines(script.text), out)
         assert(missing == nil, ("'%s' was not printed:\n%s"):format(missing, out))
