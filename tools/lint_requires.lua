@@ -2,7 +2,7 @@
 --
 -- Part of tools/lint_tree.lua. A room is a folder, with the folders in it. A require within a
 -- function counts like one at the top: it only hides from readers what the file rests on. A name
--- that is put together (`require("ltrain.strategies." .. name)`) counts for the room it begins with.
+-- put together (`require("ltrain.strategies." .. name)`) counts for the room it begins with.
 
 -- The direct arrows; what they imply is derived. `init` is stdlib/init.lua, which scripts require.
 local ARROWS <const> = {

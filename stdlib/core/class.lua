@@ -84,4 +84,16 @@ function class.is_class(value, wanted)
   return false
 end
 
+--- Whether a value has a method of this name. Objects of users count by what they can do, not by
+--- their class.
+function class.has_method(value, name)
+  return type(value) == "table" and type(value[name]) == "function"
+end
+
+--- Whether a value is a function or an object that can be called.
+function class.is_callable(value)
+  local meta = getmetatable(value)
+  return type(value) == "function" or type(meta) == "table" and meta.__call ~= nil
+end
+
 return class

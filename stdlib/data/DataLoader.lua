@@ -16,7 +16,6 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 local place = require "ltrain.data.loading.place"
 local samples = require "ltrain.data.loading.samples"
 local stream = require "ltrain.data.loading.stream"
@@ -143,7 +142,7 @@ function DataLoader:shard(rank, world, kind)
   self._shard = not whole and { rank = rank, world = world, kind = kind or "train" } or nil
   if global then self.batch_size = whole and global or stream.part(global, 0, world) end
   if not self._iterable or kind == "own" then return true end
-  if not has_method(self.dataset, "shard") then return whole end
+  if not class.has_method(self.dataset, "shard") then return whole end
   local other = self.dataset:shard(whole and 0 or rank, whole and 1 or world)
   if type(other) == "table" and other ~= self.dataset then
     errors.blame("DataLoader: shard(rank, world) of the data set made another one: it must change "
@@ -256,7 +255,7 @@ function DataLoader:state_dict()
   return {
     epoch = pass.epoch, position = pass.position() * place.ranks(self), seed = pass.seed,
     samples = pass.samples,
-    dataset = has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
+    dataset = class.has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
   }
 end
 
@@ -274,7 +273,7 @@ end
 
 --- Whether state_dict, after a read that an error cut short, is still that from before it.
 function DataLoader:rewinds()
-  return not has_method(self.dataset, "state_dict")
+  return not class.has_method(self.dataset, "state_dict")
 end
 
 --- The next pass goes on where `state` was taken.

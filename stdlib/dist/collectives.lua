@@ -8,8 +8,8 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
-local fold = require "ltrain.core.fold"
 local options_of = require "ltrain.dist.options"
+local reductions = require "ltrain.core.reductions"
 
 local d = c.dist
 
@@ -75,7 +75,8 @@ local function reduce_numbers(parts)
         part[1])
     end
   end
-  local total = fold(1, #parts + 1, function(i) return parts[i][2] end, REDUCE[op])
+  local function number_of(rank) return parts[rank][2] end
+  local total = reductions.tree_reduce(1, #parts + 1, number_of, REDUCE[op])
   return op == "mean" and total / #parts or total
 end
 

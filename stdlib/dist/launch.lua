@@ -3,11 +3,11 @@
 -- The children are forks of this process: fn sees what it sees here, closures and upvalues, and
 -- changes its own copy. They end where fn ends; only rank 0 goes on.
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
-local is_callable = require "ltrain.core.is_callable"
 local patience = require "ltrain.dist.patience"
 
 local d = c.dist
@@ -50,7 +50,9 @@ end
 --- ends all and is raised here, with the rank named.
 return function(n, fn, options)
   n = config.argument(n, "integer", WHO, "n", { min = 1, max = d.max_ranks })
-  if not is_callable(fn) then errors.blame("%s: needs a function: got %s", WHO, errors.show(fn)) end
+  if not class.is_callable(fn) then
+    errors.blame("%s: needs a function: got %s", WHO, errors.show(fn))
+  end
   options = config.check(options, OPTIONS, WHO)
   local world = d.world()
   if running or world.forked then

@@ -1,15 +1,15 @@
 --- stdlib/dist/rank_zero.lua: functions that one rank runs for all, and spans that others wait for.
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
-local is_callable = require "ltrain.core.is_callable"
 
 local d = c.dist
 
 local rank_zero = {}
 
 local function check_function(who, fn)
-  if is_callable(fn) then return end
+  if class.is_callable(fn) then return end
   errors.blame("%s: needs a function: got %s", who, errors.show(fn))
 end
 

@@ -29,7 +29,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local joins = require "ltrain.core.joins"
+local reductions = require "ltrain.core.reductions"
 local shape = require "ltrain.core.shape"
 local together = require "ltrain.core.together"
 
@@ -159,7 +159,7 @@ function Metric:merge(other)
     errors.blame("merge: a %s is needed: got %s", getmetatable(self).__name, errors.show(other))
   end
   for _, state in ipairs(self:states()) do
-    self[state.name] = joins[state.reduce](self[state.name], other[state.name])
+    self[state.name] = reductions[state.reduce](self[state.name], other[state.name])
   end
 end
 
@@ -235,7 +235,7 @@ function Metric:__call(...)
   local batch = held(self)
   if self.merge == Metric.merge then
     for _, state in ipairs(self:states()) do
-      self[state.name] = joins[state.reduce](before[state.name], batch[state.name])
+      self[state.name] = reductions[state.reduce](before[state.name], batch[state.name])
     end
   else
     put(self, before)

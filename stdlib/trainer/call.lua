@@ -6,10 +6,10 @@
 local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local interrupt = require "ltrain.core.interrupt"
-local is_callable = require "ltrain.core.is_callable"
 local loop = require "ltrain.trainer.loop"
 local together = require "ltrain.core.together"
 
@@ -45,7 +45,7 @@ local OF_CALLBACKS <const> = { "state_key", "state_dict", "load_state_dict" }
 
 --- Raises unless what `object` has under the name of a hook or method can be called.
 function call.check_callable(state, object, name, fn)
-  if type(fn) == "function" or is_callable(fn) then return end
+  if type(fn) == "function" or class.is_callable(fn) then return end
   local meta = getmetatable(object)
   errors.blame("%s: %s.%s must be a function: got %s", state.fn,
     meta and meta.__name or "data module", name, errors.show(fn))

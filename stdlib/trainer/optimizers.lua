@@ -1,13 +1,14 @@
 --- stdlib/trainer/optimizers.lua: reads what `configure_optimizers` returned, steps the schedulers.
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 local tree = require "ltrain.core.tree"
 
 local optimizers = {}
 
 local places <const> = c.runtime.places
+local has_method <const> = class.has_method
 
 local SCHEDULER_KEYS <const> = {
   "scheduler", "interval", "frequency", "monitor", "strict", "name", "reduce_on_plateau",

@@ -5,8 +5,8 @@
 -- C, samples read by position, samples that come one after the other.
 
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local is_callable = require "ltrain.core.is_callable"
 local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
@@ -87,7 +87,7 @@ end
 -- A function that gives the next sample, several values as a list; and what closes the iterator.
 local function reader_of(given)
   local iterator, held, control, closing = begin(given.loader.dataset, given.epoch)
-  if not is_callable(iterator) then
+  if not class.is_callable(iterator) then
     errors.blame("DataLoader: the data set must return an iterator: got %s", errors.show(iterator))
   end
   local function pack(...)

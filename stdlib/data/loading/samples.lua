@@ -1,7 +1,7 @@
 -- stdlib/data/loading/samples.lua: what may serve as a data set, and how it is read.
 
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 
 local samples = {}
 
@@ -15,7 +15,7 @@ end
 
 --- Whether `value` gives samples one after the other only: an IterableDataset or a function.
 function samples.is_iterable(value)
-  return type(value) == "function" or has_method(value, "iterate")
+  return type(value) == "function" or class.has_method(value, "iterate")
 end
 
 --- Whether `value` gives samples by position.
@@ -43,11 +43,11 @@ function samples.length_of_iterable(dataset)
   end
 end
 
---- The `__index` of a data set of the library, whose class is `class`: `ds[i]`, which `ipairs` uses
+--- The `__index` of a data set of the library, whose class is `of`: `ds[i]`, which `ipairs` uses
 --- too, is `ds:get(i)`, and nil behind the end.
-function samples.by_position(class)
+function samples.by_position(of)
   return function(dataset, key)
-    if math.type(key) ~= "integer" then return class[key] end
+    if math.type(key) ~= "integer" then return of[key] end
     if key <= #dataset then return dataset:get(key) end
   end
 end

@@ -2,8 +2,8 @@
 -- into batches and shared by ranks.
 
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
@@ -25,8 +25,8 @@ end
 
 -- What a sampler gives for an epoch: by its method `name`, as a function, or as the list it is.
 local function ask(sampler, name, epoch)
-  if has_method(sampler, "set_epoch") then sampler:set_epoch(epoch) end
-  if has_method(sampler, name) then return sampler[name](sampler, epoch) end
+  if class.has_method(sampler, "set_epoch") then sampler:set_epoch(epoch) end
+  if class.has_method(sampler, name) then return sampler[name](sampler, epoch) end
   if type(sampler) == "function" then return sampler(epoch) end
   return sampler
 end

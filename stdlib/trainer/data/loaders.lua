@@ -10,12 +10,12 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
-local is_callable = require "ltrain.core.is_callable"
 local loop = require "ltrain.trainer.loop"
 local tree = require "ltrain.core.tree"
 
 local loaders = {}
+
+local has_method <const>, is_callable <const> = class.has_method, class.is_callable
 
 -- Those of the library can be called only to say how to loop over them.
 local function is_dataset(value)

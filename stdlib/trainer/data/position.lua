@@ -3,8 +3,8 @@
 --
 -- A position is a count of samples of all ranks in the epoch's order. What counts batches (limits,
 -- validation intervals) is worked out anew from it where a run goes on with another global batch.
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 local loaders = require "ltrain.trainer.data.loaders"
 
 local position = {}
@@ -17,7 +17,7 @@ local function loader_state(state)
     local last = source and source.last_pass
     return last and done > 0 and loaders.state(last) or nil
   end
-  local runs = pass.index > done and has_method(source.loader, "state_before")
+  local runs = pass.index > done and class.has_method(source.loader, "state_before")
   return runs and source.loader:state_before(done) or loaders.state(pass)
 end
 
@@ -61,7 +61,7 @@ function position.take_up(state)
     end
   end
   local held = progress.loader
-  if held and progress.batch > 0 and has_method(source.loader, "batches_before") then
+  if held and progress.batch > 0 and class.has_method(source.loader, "batches_before") then
     progress.batch = source.loader:batches_before(held)
   end
   if state.window.batches == 0 and source.batch_size then state.nominal_batch = nil end

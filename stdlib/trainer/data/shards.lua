@@ -8,7 +8,6 @@ local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local has_method = require "ltrain.core.has_method"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local slices = require "ltrain.trainer.ranks.slices"
@@ -37,7 +36,7 @@ end
 -- Raises, on every rank, when the ranks cut different orders, or one order differently.
 local function compare(state, source)
   local loader = source.loader
-  local own = has_method(loader, "fingerprint") and loader:fingerprint()
+  local own = class.has_method(loader, "fingerprint") and loader:fingerprint()
   if not own then return end
   local told = exchange("order of the samples", dist.all_gather, own)
   for rank = 2, #told do
@@ -54,14 +53,14 @@ end
 
 -- Whether each rank's data is its own: the user has seen to it.
 local function comes_sharded(loader)
-  return has_method(loader, "comes_sharded") and loader:comes_sharded()
+  return class.has_method(loader, "comes_sharded") and loader:comes_sharded()
 end
 
 -- Has a loader cut into the ranks' parts; false when it cannot be. "own": it is left as it is, but
 -- for the size of its batches.
 local function cut(state, kind, loader)
   local trainer = state.trainer
-  if not has_method(loader, "shard")
+  if not class.has_method(loader, "shard")
     or not loader:shard(trainer.global_rank, trainer.world_size, kind) then
     return false
   end

@@ -9,7 +9,7 @@ local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
-local joins = require "ltrain.core.joins"
+local reductions = require "ltrain.core.reductions"
 
 local merged = {}
 
@@ -101,7 +101,7 @@ end
 
 local function add(item, field, how, value)
   if value == nil then return end
-  item[field] = item[field] == nil and value or joins[how](item[field], value)
+  item[field] = item[field] == nil and value or reductions[how](item[field], value)
 end
 
 -- Makes `serial` the step of the item's value, without what older ones gave.

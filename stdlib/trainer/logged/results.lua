@@ -7,12 +7,12 @@
 -- reading it would make the step wait.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 local hooks = require "ltrain.core.hooks"
-local joins = require "ltrain.core.joins"
 local merged = require "ltrain.trainer.logged.merged"
+local reductions = require "ltrain.core.reductions"
 local tree = require "ltrain.core.tree"
 
 local results = {}
@@ -66,7 +66,7 @@ function results.forget(res, hook)
 end
 
 local function is_metric(value)
-  return has_method(value, "compute")
+  return class.has_method(value, "compute")
 end
 
 local function check_value(name, value)
@@ -253,7 +253,7 @@ local function in_slices(state) return state.slices and state.results.train end
 -- that were logged so far.
 local function add_slice(state, item, value, weight)
   if not in_slices(state) or item.serial ~= state.results.serial then return value, weight end
-  if item.reduce ~= "mean" then return joins[item.reduce](item.step_value, value), weight end
+  if item.reduce ~= "mean" then return reductions[item.reduce](item.step_value, value), weight end
   local sum = item.step_weight + weight
   if sum == 0 then return value, sum end
   return (item.step_value * item.step_weight + value * weight) / sum, sum

@@ -9,13 +9,13 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local fold = require "ltrain.core.fold"
-local has_method = require "ltrain.core.has_method"
-local joins = require "ltrain.core.joins"
 local loop = require "ltrain.trainer.loop"
 local parameters_of = require "ltrain.core.parameters_of"
+local reductions = require "ltrain.core.reductions"
 
 local slices = {}
+
+local tree_reduce <const> = reductions.tree_reduce
 
 -- The loader of this rank's slices: each "batch" is the list of theirs, false for an empty one.
 
@@ -125,7 +125,7 @@ end
 --- The loader of the rank's slices in place of `loader`.
 function slices.loader(state, loader)
   local own = state.slices
-  if not has_method(loader, "shard") or not has_method(loader, "length")
+  if not class.has_method(loader, "shard") or not class.has_method(loader, "length")
     or not loader:length() then
     errors.blame("fit: deterministic = 'world' cuts batches of a data set whose length is known: "
       .. "give a DataLoader over one, got %s", errors.show(loader))
@@ -244,13 +244,14 @@ end
 function slices.combine(state)
   local own = state.slices
   local _ <close> = c.no_grad()
-  local total = fold(1, own.count + 1, function(i) return own.weights[i] or 0.0 end, joins.sum)
+  local function weight_of(i) return own.weights[i] or 0.0 end
+  local total = tree_reduce(1, own.count + 1, weight_of, reductions.sum)
   for k, parameter in ipairs(parameters_of(state.optimizers[1])) do
     local some = false
     for i = 1, own.count do some = some or own.grads[i] and own.grads[i][k] end
-    parameter.grad = some and fold(1, own.count + 1, function(i)
+    parameter.grad = some and tree_reduce(1, own.count + 1, function(i)
       return own.grads[i] and own.grads[i][k] or c.zeros_like(parameter)
-    end, joins.sum) or nil
+    end, reductions.sum) or nil
   end
   own.grads, own.weights = {}, {}
   return total

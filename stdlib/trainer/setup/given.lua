@@ -2,8 +2,8 @@
 --
 -- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local has_method = require "ltrain.core.has_method"
 local loaders = require "ltrain.trainer.data.loaders"
 local tree = require "ltrain.core.tree"
 
@@ -42,7 +42,7 @@ local function take_options(found, options, fn)
   for name, value in tree.pairs(options) do
     local key = OPTIONS[name]
     local near = errors.did_you_mean(name, names)
-    if not key and near == "" and has_method(value, "batches") then
+    if not key and near == "" and class.has_method(value, "batches") then
       errors.blame("%s: unknown option %s: %s", fn, errors.show(name), fn == "fit"
         and loaders.together or ("give loaders by name as {%s = {...}}"):format(KIND[fn]))
     elseif not key then
