@@ -1,8 +1,9 @@
 -- spec/clusters/environments_spec.lua: who launched this process, by the variables it set.
-local lt = require "ltrain"
-local check = require "ltrain.clusters.check"
+local environments = require "ltrain.clusters.environments"
 local error_of = require "spec.error_of"
-local known = require "ltrain.clusters.known"
+local lt = require "ltrain"
+
+local check <const> = environments.check
 
 local function detect(variables) return lt.clusters.detect { variables = variables } end
 
@@ -161,7 +162,7 @@ describe("before ranks are joined", function()
 end)
 
 describe("clusters.register", function()
-  after_each(function() known.classes, known.current = {}, nil end)
+  after_each(function() environments.reset() end)
 
   it("puts an environment before the others, with a comm of its own", function()
     lt.clusters.register("ours", {
@@ -183,7 +184,11 @@ describe("clusters.register", function()
     Mine.comm = "tcp"
     lt.clusters.register("mine", lt.clusters.TorchElastic)
     lt.clusters.register("mine", Mine)
-    assert.equal(1, #known.classes)
+    local count = 0
+    for _, entry in ipairs(environments.list()) do
+      if entry.name == "mine" then count = count + 1 end
+    end
+    assert.equal(1, count)
     assert.is_nil(check((detect(TORCH)), 4, 1))
   end)
 

@@ -4,7 +4,7 @@
 -- Within a launch of several ranks they are joined, and the world is measured as it is. Otherwise
 -- ranks are forked here, and mpirun is asked to start two.
 local c = require "ltrain.c"
-local current = require "ltrain.clusters.current"
+local environments = require "ltrain.clusters.environments"
 local mpirun = require "ltrain.clusters.mpirun"
 local world = require "ltrain.cli.world"
 
@@ -49,7 +49,7 @@ local function try(host, name, fn, ...)
 end
 
 local function tell_launch(host)
-  local environment, evidence, seen = current()
+  local environment, evidence, seen = environments.current()
   row(host, "launch", ("%s: %s"):format(environment.name, evidence))
   for _, one in ipairs(seen) do row(host, "", ("%s: %s"):format(one.name, one.text)) end
   local nodes = environment:num_nodes()
@@ -115,7 +115,7 @@ end
 
 --- The word's main: returns the exit status.
 function doctor.main(_, parsed, host)
-  if current():world_size() > 1 then return of_world(parsed, host) end
+  if environments.current():world_size() > 1 then return of_world(parsed, host) end
   tell_launch(host)
   tell_cores(host)
   try(host, "self", function() return "yes: " .. figure(1, measure()) end)

@@ -4,7 +4,7 @@
 -- its own.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
-local current = require "ltrain.clusters.current"
+local environments = require "ltrain.clusters.environments"
 local mpirun = require "ltrain.clusters.mpirun"
 local refuse = require "ltrain.cli.refuse"
 
@@ -68,7 +68,7 @@ end
 
 -- What is wrong with the plan on these machines, or nil.
 local function check(plan, more)
-  local environment, evidence = current()
+  local environment, evidence = environments.current()
   if environment.name ~= "Local" and environment:world_size() > 1 then
     return ("--launcher mpi: this is already a rank of %s (%s)"):format(environment.name, evidence)
   end

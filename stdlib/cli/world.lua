@@ -3,7 +3,7 @@
 -- Joining comes first, because MPI wants to be there before anything else is; and what is wrong
 -- with a launch is told before the script has run for an hour.
 local c = require "ltrain.c"
-local current = require "ltrain.clusters.current"
+local environments = require "ltrain.clusters.environments"
 local join = require "ltrain.clusters.join"
 local refuse = require "ltrain.cli.refuse"
 local requeue = require "ltrain.clusters.requeue"
@@ -29,7 +29,7 @@ end
 --- Joins the world of this launch, if there is one; returns nil when the script may run, else an
 --- exit status: what is wrong is told, by rank 0 alone.
 function world.join(host, devices, num_nodes)
-  local environment = current()
+  local environment = environments.current()
   local joined, message = join(environment, { devices = devices, num_nodes = num_nodes,
     owns_process = true })
   if joined == nil then

@@ -2,4 +2,5 @@
 --- them this process is in.
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.clusters", "clusters", { "current", "detect", "join", "register" })
+return catalogue("ltrain.clusters", "clusters",
+  { "join", "register", environments = { "current", "detect" } })

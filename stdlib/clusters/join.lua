@@ -1,8 +1,7 @@
 --- stdlib/clusters/join.lua: lt.clusters.join: the ranks of a launch become one world.
 local c = require "ltrain.c"
-local check = require "ltrain.clusters.check"
 local config = require "ltrain.core.config"
-local current = require "ltrain.clusters.current"
+local environments = require "ltrain.clusters.environments"
 
 local OPTIONS <const> = {
   devices = { doc = "ranks on this machine, as the Trainer's; they must agree with the launch" },
@@ -20,9 +19,9 @@ end
 --- Joins the world of an environment (by default the current one), once. Returns whether this
 --- process is now one of several ranks; nil and a sentence when it cannot be.
 return function(environment, options)
-  environment = environment or current()
+  environment = environment or environments.current()
   local o = config.check(options, OPTIONS, "clusters.join")
-  local wrong = check(environment, o.devices, o.num_nodes)
+  local wrong = environments.check(environment, o.devices, o.num_nodes)
   if wrong then return nil, wrong end
   if environment:world_size() == 1 then return false end
   if c.dist.size() > 1 then return true end

@@ -2,8 +2,8 @@
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local environments = require "ltrain.clusters.environments"
 local errors = require "ltrain.core.errors"
-local known = require "ltrain.clusters.known"
 local tree = require "ltrain.core.tree"
 
 -- Names of the protocol.
@@ -42,10 +42,6 @@ return function(name, methods)
     errors.blame("clusters.register: %s: must be a table of methods or a class below "
       .. "lt.ClusterEnvironment: got %s", name, errors.show(methods))
   end
-  for i, entry in ipairs(known.classes) do
-    if entry.name == name then table.remove(known.classes, i) break end
-  end
-  table.insert(known.classes, 1, { name = name, class = own })
-  known.current = nil
+  environments.put(name, own)
   return own
 end

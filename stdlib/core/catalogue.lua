@@ -2,7 +2,7 @@
 --
 -- `lt.nn.Linear` is what `ltrain.nn.Linear` returns, loaded when first asked for. Adding a layer is
 -- adding a file. Files of functions, whose names begin with a small letter, are public where the
--- room lists them; the others are its own.
+-- room lists them; the others are its own. One file may have several public functions.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -26,18 +26,26 @@ local function has(names, wanted)
   end
 end
 
---- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
---- functions, and maps further names to what `require` is to be given for them. An unknown name is
---- an error, `what` says of what.
-return function(prefix, what, others)
-  local given = {}
+-- Where the public names are that `others` has: the text that `require` is to be given.
+local function places_of(prefix, others)
+  local given, within = {}, {}
   for name, place in next, others or {} do
     if math.type(name) then
       given[place] = prefix .. "." .. place
+    elseif type(place) == "table" then
+      for _, own in ipairs(place) do given[own], within[own] = prefix .. "." .. name, own end
     else
       given[name] = place
     end
   end
+  return given, within
+end
+
+--- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
+--- functions, { file = { names } } public functions of one file, and maps further names to what
+--- `require` is to be given for them. An unknown name is an error, `what` says of what.
+return function(prefix, what, others)
+  local given, within = places_of(prefix, others)
   return setmetatable({}, {
     __index = function(self, name)
       if type(name) ~= "string" then return nil end
@@ -45,7 +53,9 @@ return function(prefix, what, others)
       if not given[name] and not has(names, name) then
         errors.blame("%s: there is no '%s'%s", what, name, errors.did_you_mean(name, names))
       end
-      local value = exact.fn(require(given[name] or prefix .. "." .. name), what .. "." .. name)
+      local value = require(given[name] or prefix .. "." .. name)
+      if within[name] then value = value[name] end
+      value = exact.fn(value, what .. "." .. name)
       rawset(self, name, value)
       return value
     end,

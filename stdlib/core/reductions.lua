@@ -18,8 +18,8 @@ local reductions = {
 }
 
 --- at(lo), .., at(hi - 1), reduced two by two: T(lo, hi) = T(lo, m) + T(m, hi), m = lo + the
---- largest power of two below hi - lo. Ranks, and slices of a batch, are added in this tree, the same
---- as in runtime/comm/shm_reduce.c: where bits must be equal, every sum of parts goes this way.
+--- largest power of two below hi - lo. Ranks, and slices of a batch, are added in this tree, as in
+--- runtime/comm/shm_reduce.c: where bits must be equal, every sum of parts goes this way.
 function reductions.tree_reduce(lo, hi, at, reduce)
   if hi - lo == 1 then return at(lo) end
   local half = 1

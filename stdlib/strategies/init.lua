@@ -2,4 +2,4 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.strategies", "strategies",
-  { "available_strategies", "get", "register", "remove" })
+  { registry = { "available_strategies", "get", "register", "remove" } })

@@ -1,4 +1,8 @@
 --- stdlib/strategies/registry.lua: names of strategies: those built in, and those of scripts.
+local Strategy = require "ltrain.core.Strategy"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
 local registry = {}
@@ -42,12 +46,18 @@ local ABSENT <const> = {
     .. "learning rate by N, which is never done silently here: set lr yourself" },
 }
 
---- What scripts registered, by name: { class =, description =, params = }.
-registry.own = {}
+local REGISTER <const> = {
+  description = { type = "string", default = "", doc = "a line on what it does" },
+  override = { type = "boolean", default = false, doc = "take the place of a name that is there" },
+  params = { type = "table", default = {}, doc = "options that the class is called with" },
+}
 
---- The row of a name: { name =, class =, description =, params = }; nil when there is none.
+-- What scripts registered, by name: { class =, description =, params = }.
+local registered = {}
+
+-- The row of a name: { name =, class =, description =, params = }; nil when there is none.
 function registry.find(name)
-  local row = registry.own[name] or BUILT_IN[name]
+  local row = registered[name] or BUILT_IN[name]
   if not row then return nil end
   return {
     name = name, class = row.class or require("ltrain.strategies." .. row.file),
@@ -55,18 +65,52 @@ function registry.find(name)
   }
 end
 
---- Whether a name is of the library's own.
-function registry.is_built_in(name) return BUILT_IN[name] ~= nil end
-
---- All names, sorted.
-function registry.names()
+--- The sorted list of names that Trainer{strategy = name} takes, besides "auto".
+function registry.available_strategies()
   local all = {}
   for name in next, BUILT_IN do all[name] = true end
-  for name in next, registry.own do all[name] = true end
+  for name in next, registered do all[name] = true end
   return tree.keys(all)
 end
 
---- Why a name of elsewhere is not here, and what to write; nil when it is not known either.
+--- {name =, class =, description =, params =} of a strategy's name; an unknown name is an error.
+function registry.get(name)
+  config.argument(name, "string", "strategies.get", "the name")
+  local row = registry.find(name:lower())
+  if row then return row end
+  errors.blame("strategies.get: there is no '%s'%s", name,
+    errors.did_you_mean(name:lower(), registry.available_strategies()))
+end
+
+--- register("mine", Mine, {description = "...", params = {checkpoint_io = io}}): from now on
+--- Trainer{strategy = "mine"} is Mine{checkpoint_io = io}. A name that is taken needs `override`.
+function registry.register(name, own, options)
+  config.argument(name, "string", "strategies.register", "the name")
+  local o = config.check(options, REGISTER, "strategies.register")
+  name = name:lower()
+  if not class.is_class(own, Strategy) then
+    errors.blame("strategies.register: %s: must be a class below lt.Strategy: got %s", name,
+      errors.show(own))
+  elseif name == "auto" or registry.find(name) and not o.override then
+    errors.blame("strategies.register: '%s' is there already: give it another name%s", name,
+      name ~= "auto" and ", or override = true" or "")
+  end
+  registered[name] = { class = own, description = o.description, params = o.params }
+  return own
+end
+
+--- Forgets a strategy that a script registered; one of the library that it had overridden is back.
+function registry.remove(name)
+  config.argument(name, "string", "strategies.remove", "the name")
+  name = name:lower()
+  if not registered[name] then
+    errors.blame("strategies.remove: '%s' %s", name, BUILT_IN[name]
+      and "is the library's own" or "was not registered")
+  end
+  registered[name] = nil
+end
+
+-- Why a name of elsewhere is not here, and what to write; nil when it is not known either.
 function registry.absent(name)
   for _, row in ipairs(ABSENT) do
     if name:find(row[1]) then return row[2] end

@@ -140,10 +140,28 @@ local function section(root, entry)
   return markdown.join(parts)
 end
 
+-- Adds the sections of functions that have a file together.
+local function add_functions(parts, root, folder)
+  local room = require("ltrain." .. folder)
+  for _, name in pairs(room) do
+    local fn = type(room[name]) == "function" and room[name]
+    local file = fn and file_of(root, fn)
+    for _, entry in ipairs(file and file.functions or {}) do
+      if entry.name == name and entry.doc then
+        local options = source.options_of(fn)
+        parts[#parts + 1] = markdown.join { ("## %s.%s"):format(folder, name),
+          ("`%s.%s(%s)`"):format(folder, name, entry.arguments), example_of(entry.doc),
+          options and options_table(options, file.text) }
+      end
+    end
+  end
+end
+
 local function page(root, room)
   local folder, title, where, others = table.unpack(room)
   local parts = { "# " .. title, where .. "." }
   for _, entry in ipairs(files_of(folder, others)) do parts[#parts + 1] = section(root, entry) end
+  add_functions(parts, root, folder)
   for _, entry in ipairs(others) do parts[#parts + 1] = section(root, entry) end
   return {
     file = folder .. ".md", title = title, about = where, source = "the files of stdlib/" .. folder,

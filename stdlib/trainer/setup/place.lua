@@ -69,7 +69,7 @@ end
 local function by_name(name)
   local row = registry.find(name:lower())
   if row then return row.class(row.params) end
-  local names = registry.names()
+  local names = registry.available_strategies()
   refuse("strategy", name, registry.absent(name:lower()) or ("must be one of auto, %s%s"):format(
     table.concat(names, ", "), errors.did_you_mean(name:lower(), names)))
 end

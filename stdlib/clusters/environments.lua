@@ -1,0 +1,69 @@
+--- stdlib/clusters/environments.lua: which environments are looked for, and which one this process
+--- is in.
+local config = require "ltrain.core.config"
+
+local environments = {}
+
+-- In the order in which they are asked, after those of scripts: torchrun before srun, which may
+-- have started it; mpirun before srun, whose variables it hands on. The last one always says yes.
+local BUILT_IN <const> = { "TorchElastic", "MPI", "SLURM", "LSF", "Kubeflow", "Local" }
+
+local DETECT <const> = {
+  variables = { type = "table", doc = "stand for the process's environment variables" },
+}
+
+local registered = {} -- by scripts, the newest first: { name =, class = }
+local found -- { environment, evidence, seen } of this process, when it was asked for
+
+--- Puts a class before all others; one that was registered under this name gives way.
+function environments.put(name, class)
+  for i, entry in ipairs(registered) do
+    if entry.name == name then table.remove(registered, i) break end
+  end
+  table.insert(registered, 1, { name = name, class = class })
+  found = nil
+end
+
+--- Forgets what scripts have registered.
+function environments.reset()
+  registered, found = {}, nil
+end
+
+--- All classes in the order in which they are asked: { name =, class = }.
+function environments.list()
+  local all = table.move(registered, 1, #registered, 1, {})
+  for _, name in ipairs(BUILT_IN) do
+    all[#all + 1] = { name = name, class = require("ltrain.clusters." .. name) }
+  end
+  return all
+end
+
+--- The environment, the text that shows it, and a list of {name =, text =} of what was seen but is
+--- no launch: lt.clusters.detect{variables = {...}}.
+function environments.detect(options)
+  local variables = config.check(options, DETECT, "clusters.detect").variables
+  local seen = {}
+  for _, entry in ipairs(environments.list()) do
+    local environment = entry.class { variables = variables }
+    environment.name = entry.name
+    local evidence, other = environment:detect()
+    if evidence then return environment, evidence, seen end
+    if other then seen[#seen + 1] = { name = entry.name, text = other } end
+  end
+end
+
+--- What detect() gave when it was first asked: environment, evidence, what else was seen.
+function environments.current()
+  found = found or table.pack(environments.detect())
+  return table.unpack(found, 1, found.n)
+end
+
+--- What is wrong with joining the ranks of an environment, as a sentence that names it; or nil.
+--- `devices` and `num_nodes` as far as they are known. MPI_Init prints its own text and aborts when
+--- a launch is not what it looks like; so nothing of MPI is asked here, only variables.
+function environments.check(environment, devices, num_nodes)
+  local wrong = environment:refusal() or environment:validate(devices, num_nodes)
+  return wrong and ("%s: %s"):format(environment.name or "cluster", wrong)
+end
+
+return environments
