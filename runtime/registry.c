@@ -6,17 +6,20 @@
 #include <string.h>
 
 #include "comm/comm.h"
-#include "comm/plugin.h"
 #include "cpu/cpu.h"
+#include "device/fake.h"
+#include "device/plugin.h"
+#include "ops/op.h"
 
 static lt_registry registry;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill(void) {
   const lt_device_ops *cpu = lt_cpu_device();
-  registry.devices[registry.n_devices++] = cpu;
-  registry.devices[registry.n_devices++] = lt_fake_ops(cpu);
-  lt_comm_host_use(cpu);
+  char why[LT_BACKEND_TEXT];
+  lt_device_add(cpu, why, sizeof why);
+  lt_device_add(lt_fake_ops(cpu), why, sizeof why);
+  registry.value_error = lt_value_error;
   lt_cpu_usable(registry.refusal, sizeof registry.refusal);
 }
 
@@ -29,7 +32,7 @@ const lt_registry *lt_registry_here(void) {
 static lt_part mpi_part(lt_ctx *c) {
   lt_part part = {.name = "mpi"};
   lt_failure f;
-  part.present = lt_backend_load(c, "mpi", NULL) != NULL;
+  part.present = lt_backend_comm(c, "mpi", NULL) != NULL;
   if (part.present)
     snprintf(part.text, sizeof part.text, "%s", lt_backend_about("mpi"));
   else if (lt_take_failure(c, &f)) /* "mpi: this ltrain was built without ..." */

@@ -13,16 +13,6 @@
 
 enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20, TIGHT = 64 << 10 };
 
-static int64_t tensor_bytes(lt_ctx *c) {
-  int64_t live = 0;
-  for (int k = 0; k < c->registry->n_devices; k++) {
-    lt_device d = {(int16_t)k, 0};
-    if (k == 0 || c->registry->devices[k]->host_memory == false)
-      live += lt_device_memory(c, d).live_bytes;
-  }
-  return live;
-}
-
 static int64_t heap_bytes(lua_State *L) {
   return (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024 + lua_gc(L, LUA_GCCOUNTB);
 }
@@ -34,7 +24,7 @@ static int64_t held_bytes(lua_State *L, const lt_bind *b) {
 
 static void collect_fully(lua_State *L, lt_bind *b) {
   lua_gc(L, LUA_GCCOLLECT);
-  b->collect.tensors = tensor_bytes(b->c);
+  b->collect.tensors = lt_device_live_bytes(b->c);
   b->collect.held = held_bytes(L, b);
 }
 
@@ -52,7 +42,7 @@ void lt_collect_soon(lt_bind *b) {
 
 static bool has_doubled(lua_State *L, const lt_bind *b) {
   return held_bytes(L, b) > 2 * b->collect.held + HEAP_SLACK ||
-         tensor_bytes(b->c) > 2 * b->collect.tensors + TENSOR_SLACK;
+         lt_device_live_bytes(b->c) > 2 * b->collect.tensors + TENSOR_SLACK;
 }
 
 /* One young collection, then a full one if too much is still alive. */
@@ -153,7 +143,7 @@ static int memory(lua_State *L) {
 
 static int reset_peak_memory(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_device_reset_peak(b->c, LT_CPU_DEVICE);
+  lt_device_reset_peaks(b->c);
   return 0;
 }
 
@@ -172,7 +162,7 @@ static int set_memory_limit(lua_State *L) {
 
 static int empty_cache(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_device_empty_cache(b->c, LT_CPU_DEVICE);
+  lt_device_empty_caches(b->c);
   return 0;
 }
 

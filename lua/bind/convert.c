@@ -5,6 +5,7 @@
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "bind/words.h"
+#include "device/plugin.h"
 
 static void push_scalar(lua_State *L, lt_scalar s) {
   if (s.kind == LT_SCALAR_BOOL)
@@ -109,14 +110,14 @@ _Noreturn static void unknown_target(lua_State *L, lt_bind *b, const char *name)
     lt_consider_word(&nearest, name, lt_dtype_name((lt_dtype)k));
     lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
   }
-  lt_consider_word(&nearest, name, "cuda"); /* not "cpu": it is near "gpu" */
+  for (int k = 0; lt_devices_known[k] != NULL; k++) /* not "cpu": it is near "gpu" */
+    lt_consider_word(&nearest, name, lt_devices_known[k]);
   if (nearest.word != NULL)
     lt_raise(L, b, LT_EARG, "to: '%s' is neither a dtype nor a device; did you mean '%s'?", name,
              nearest.word);
   lt_raise(L, b, LT_EARG,
-           "to: '%s' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool) nor a device (cpu, "
-           "cuda)",
-           name);
+           "to: '%s' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool) nor a device (%s)",
+           name, lt_device_names((char[128]){0}, 128));
 }
 
 static void read_target(lua_State *L, lt_bind *b, int index, lt_dtype *dtype, lt_device *device) {

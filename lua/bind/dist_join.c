@@ -3,7 +3,7 @@
 
 #include "bind/dist.h"
 #include "bind/fields.h"
-#include "comm/plugin.h"
+#include "device/plugin.h"
 
 /* Registry field: paths of registered backends by name. */
 #define BACKENDS "ltrain.comms"
@@ -23,7 +23,7 @@ static int register_comm(lua_State *L) {
 static const lt_comm_ops *load(lua_State *L, lt_bind *b, const char *name) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, BACKENDS);
   lua_getfield(L, -1, name);
-  const lt_comm_ops *ops = lt_backend_load(b->c, name, lua_tostring(L, -1));
+  const lt_comm_ops *ops = lt_backend_comm(b->c, name, lua_tostring(L, -1));
   lua_pop(L, 2);
   return ops;
 }

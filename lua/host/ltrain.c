@@ -366,7 +366,8 @@ lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const in
   }
   int64_t count = lt_shape_numel(lt_shape_of(ndim, shape));
   lt_frame frame = lt_frame_open(c);
-  lt_storage *s = lt_storage_wrap(c, data, (size_t)count * lt_dtype_size(dtype), NULL, NULL);
+  lt_storage *s = lt_storage_wrap(c, LT_CPU_DEVICE, data,
+                                  (size_t)count * lt_dtype_size(dtype), NULL, NULL);
   lt_tensor *t = s == NULL ? NULL : lt_tensor_make(c, s, dtype, ndim, shape, NULL, 0);
   if (t != NULL) lt_storage_on_drop(s, drop, ud);
   if (s != NULL) lt_storage_release(c, s);

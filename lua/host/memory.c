@@ -50,6 +50,6 @@ void lt_host_recover(ltrain *l) {
   lua_gc(l->L, LUA_GCCOLLECT);
   lua_gc(l->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
   lt_memory_trim(l->b->c);
-  lt_device_empty_cache(l->b->c, LT_CPU_DEVICE);
+  lt_device_empty_caches(l->b->c);
   l->starved = lt_host_is_full(l);
 }

@@ -66,6 +66,7 @@ void lt_ctx_release(lt_ctx *c) {
   bool is_root = c->root == c;
   if (is_root && c->helpers != NULL) lt_quiesce(c);
   lt_frame_close(c, 0, 0, NULL);
+  if (c->settle != NULL) c->settle(c);
   for (int i = LT_SLOT_COUNT - 1; i >= 0; i--)
     if (c->slot[i] != NULL && c->slot_drop[i] != NULL) c->slot_drop[i](c, c->slot[i]);
   if (is_root) {
@@ -102,6 +103,7 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   if (c->failure.code != LT_OK) return false;
   c->failure.code = code;
   c->failure.line = line;
+  c->failure.of_value = false;
   c->failure.shapes[0] = 0;
   snprintf(c->failure.op, sizeof c->failure.op, "%s", c->op != NULL ? c->op : "");
   va_list args;

@@ -21,6 +21,8 @@ typedef struct lt_failure {
   lt_code code;
   uint32_t line;           /* script line id current at the failure, 0: none */
   char op[LT_FAILURE_OP];  /* name of the op that was running, "" outside of one */
+  bool of_value;           /* a kernel refused `value`, which had to stay below `limit` */
+  int64_t value, limit;
   char shapes[LT_FAILURE_SHAPES]; /* of its tensors, "[2, 3] [4, 5]"; "" when there are none */
   char text[LT_FAILURE_TEXT];
 } lt_failure;
@@ -89,6 +91,7 @@ struct lt_ctx {
   lt_ctx *root;            /* itself for a root */
   void *slot[LT_SLOT_COUNT];
   void (*slot_drop[LT_SLOT_COUNT])(lt_ctx *, void *);
+  void (*settle)(lt_ctx *c); /* (optional) waits for what devices have to do: before slots drop */
   void (*log)(void *ud, int level, const char *text);
   void *log_ud;
   lt_policy policy;

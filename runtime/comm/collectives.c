@@ -63,7 +63,7 @@ static void all_counts(lt_work *w, int64_t count) {
 /* mean = sum / ranks, in the type itself (f16 and bf16 in f32). */
 static bool divide(lt_ctx *c, lt_work *w) {
   const lt_device_ops *cpu = lt_device_table(c, LT_CPU_DEVICE);
-  cpu->divide(w->move.out, w->out->numel, (lt_dtype)w->out->dtype, w->group->size);
+  cpu->divide(c, 0, NULL, w->move.out, w->out->numel, (lt_dtype)w->out->dtype, w->group->size);
   return false;
 }
 
@@ -101,7 +101,7 @@ static void copy_parts(lt_work *w, bool back) {
 /* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them. */
 static bool spread(lt_ctx *c, lt_work *w) {
   lt_device_table(c, LT_CPU_DEVICE)
-      ->scale(w->data.got, w->move.count, (lt_dtype)w->move.dtype, w->move.scale);
+      ->scale(c, 0, NULL, w->data.got, w->move.count, (lt_dtype)w->move.dtype, w->move.scale);
   copy_parts(w, true);
   return false;
 }

@@ -9,6 +9,7 @@
 #define LT_COMM_COMM_H
 
 #include "comm/heartbeat.h"
+#include "device/host.h"
 #include "ltrain/backend.h"
 #include "tensor/tensor.h"
 
@@ -109,11 +110,6 @@ lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
 /* all_gather_cat, after the wait: the first sizes of all ranks. */
 const int64_t *lt_work_extents(const lt_work *w);
 void lt_work_release(lt_ctx *c, lt_work *w); /* an unfinished one stays queued in its group */
-
-/* What backends may ask of ltrain: local reductions and sizes. The registry says once, before any
-   ctx is made, whose reductions: those of the cpu. */
-const lt_comm_host *lt_comm_host_here(void);
-void lt_comm_host_use(const lt_device_ops *cpu);
 
 /* Backends that are built in. Segments for shm: bytes needed for n ranks, and its set-up by one
    process before the others look at it. */

@@ -52,10 +52,12 @@ KIND(combine_bool, uint8_t, uint8_t, SAME, SAME, OR, AND, AND, OR)
 #undef KIND
 #undef LOOP
 
-void LT_CPU(lt_cpu_combine)(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
-                            lt_comm_reduce reduce);
-void LT_CPU(lt_cpu_combine)(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
-                            lt_comm_reduce reduce) {
+/* The members of the table of devices: the work is done when they return, without a ctx. */
+bool LT_CPU(lt_cpu_combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a,
+                            const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce);
+bool LT_CPU(lt_cpu_combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a,
+                            const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce) {
+  (void)c, (void)index, (void)stream;
   switch (dtype) {
   case LT_F32: combine_f32(dst, a, b, n, reduce); break;
   case LT_F64: combine_f64(dst, a, b, n, reduce); break;
@@ -67,6 +69,7 @@ void LT_CPU(lt_cpu_combine)(void *dst, const void *a, const void *b, int64_t n, 
   case LT_BOOL: combine_bool(dst, a, b, n, reduce); break;
   default: break;
   }
+  return true;
 }
 
 #define EACH(type, own, load, store, join)                                  \
@@ -88,10 +91,22 @@ void LT_CPU(lt_cpu_combine)(void *dst, const void *a, const void *b, int64_t n, 
   default: break;                                                           \
   }
 
-void LT_CPU(lt_cpu_divide)(void *data, int64_t n, lt_dtype dtype, int by);
-void LT_CPU(lt_cpu_divide)(void *data, int64_t n, lt_dtype dtype, int by) { EACH_FLOAT(QUOTIENT) }
+bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
+                           lt_dtype dtype, int by);
+bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
+                           lt_dtype dtype, int by) {
+  (void)c, (void)index, (void)stream;
+  EACH_FLOAT(QUOTIENT)
+  return true;
+}
 
-void LT_CPU(lt_cpu_scale)(void *data, int64_t n, lt_dtype dtype, double by);
-void LT_CPU(lt_cpu_scale)(void *data, int64_t n, lt_dtype dtype, double by) { EACH_FLOAT(PROD) }
+bool LT_CPU(lt_cpu_scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
+                          lt_dtype dtype, double by);
+bool LT_CPU(lt_cpu_scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
+                          lt_dtype dtype, double by) {
+  (void)c, (void)index, (void)stream;
+  EACH_FLOAT(PROD)
+  return true;
+}
 #undef EACH_FLOAT
 #undef EACH

@@ -74,8 +74,9 @@ static const void *rows_of(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
 static bool check_ids(lt_ctx *c, const job *j) {
   for (int64_t r = 0; r < j->n; r++)
     if (!ignored(j, r) && (j->ids[r] < 0 || j->ids[r] >= j->classes))
-      return lt_fail(
-          c, LT_EVALUE, "cross_entropy: targets are ids 0..%lld; got %lld with C = %lld (row %lld)",
+      return lt_fail_value(
+          c, j->ids[r], j->classes,
+          "cross_entropy: targets are ids 0..%lld; got %lld with C = %lld (row %lld)",
           (long long)j->classes - 1, (long long)j->ids[r], (long long)j->classes, (long long)r + 1);
   return true;
 }

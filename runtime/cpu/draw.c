@@ -75,13 +75,15 @@ static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double
   *positive = 0;
   for (int64_t i = 0; i < n; i++) {
     if (!(p[i] >= 0) || isinf(p[i]))
-      return lt_fail(c, LT_EVALUE, "multinomial: no probability: %g at %lld (row %lld)", p[i],
-                     (long long)i, (long long)row + 1);
+      return lt_fail_value(c, row + 1, LT_NOT_PROBABLE,
+                           "multinomial: no probability: %g at %lld (row %lld)", p[i],
+                           (long long)i, (long long)row + 1);
     *sum += p[i];
     *positive += p[i] > 0;
   }
-  return *sum > 0 || lt_fail(c, LT_EVALUE, "multinomial: all probabilities are 0 (row %lld)",
-                             (long long)row + 1);
+  return *sum > 0 || lt_fail_value(c, row + 1, LT_ALL_ZERO,
+                                   "multinomial: all probabilities are 0 (row %lld)",
+                                   (long long)row + 1);
 }
 
 /* Inverse of the distribution function, found by halving. `p` becomes the running sum. */
@@ -136,10 +138,10 @@ static bool draw_rows(lt_ctx *c, const lt_args_draw *a, double *p, int64_t rows,
     int64_t positive;
     if (!check_row(c, p, n, r, &sum, &positive)) return false;
     if (!a->replacement && positive < a->num_samples)
-      return lt_fail(c, LT_EVALUE,
-                     "multinomial: %lld samples without replacement from %lld elements that are "
-                     "not 0 (row %lld)",
-                     (long long)a->num_samples, (long long)positive, (long long)r + 1);
+      return lt_fail_value(c, r + 1, a->num_samples,
+                           "multinomial: %lld samples without replacement from %lld elements that "
+                           "are not 0 (row %lld)",
+                           (long long)a->num_samples, (long long)positive, (long long)r + 1);
     if (a->replacement)
       with_replacement(a->ticket, (uint64_t)(r * a->num_samples), p, n, a->num_samples, out);
     else

@@ -18,11 +18,11 @@ const int64_t *LT_CPU(lt_index_values)(lt_ctx *c, int op, lt_tensor *index, cons
   int64_t k = 0;
   while (v[k] >= 0 && v[k] < n) k++;
   if (n == 0)
-    lt_fail(c, LT_EVALUE, "%s: index %lld into an empty dim (dim %lld of %s)", lt_ops[op].name,
-            (long long)v[k], (long long)dim + 1, LT_TENSOR_STR(x));
+    lt_fail_value(c, v[k], n, "%s: index %lld into an empty dim (dim %lld of %s)", lt_ops[op].name,
+                  (long long)v[k], (long long)dim + 1, LT_TENSOR_STR(x));
   else
-    lt_fail(c, LT_EVALUE, "%s: index %lld is out of 0..%lld (dim %lld of %s)", lt_ops[op].name,
-            (long long)v[k], (long long)n - 1, (long long)dim + 1, LT_TENSOR_STR(x));
+    lt_fail_value(c, v[k], n, "%s: index %lld is out of 0..%lld (dim %lld of %s)", lt_ops[op].name,
+                  (long long)v[k], (long long)n - 1, (long long)dim + 1, LT_TENSOR_STR(x));
   return NULL;
 }
 
@@ -201,10 +201,10 @@ LT_KERNEL(index_flatten) {
       const int64_t *v = LT_CPU(lt_load_i64)(&it, 1, at, count, tile);
       for (int64_t e = 0; e < count; e++) {
         if (v[e] < -n || v[e] >= n)
-          return lt_fail(c, LT_EVALUE, "index: %lld is out of %lld..%lld (dim %lld of %s)",
-                         (long long)v[e], (long long)-n, (long long)n - 1,
-                         (long long)a->dims.dim[k] + 1,
-                         LT_SHAPE_STR(lt_shape_of(a->full.n, a->full.size)));
+          return lt_fail_value(c, v[e], n, "index: %lld is out of %lld..%lld (dim %lld of %s)",
+                               (long long)v[e], (long long)-n, (long long)n - 1,
+                               (long long)a->dims.dim[k] + 1,
+                               LT_SHAPE_STR(lt_shape_of(a->full.n, a->full.size)));
         list[at + e] = list[at + e] * n + (v[e] < 0 ? v[e] + n : v[e]);
       }
     }

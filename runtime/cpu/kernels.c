@@ -16,6 +16,7 @@ const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT] = {
 #define LT_KERNEL_ALL_EXPAND(name) LT_KERNEL_ALL(name)
 #define LT_KERNEL_EXPAND(name)
 #define LT_KERNEL_VIEW(name)
+#define LT_KERNEL_COPY(name)
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_KERNEL_##devices(name)
 #include "ops/ops.def"
 };

@@ -21,11 +21,13 @@ enum { LT_CHUNK = 32768 };
 #define LT_DECLARE_ALL_EXPAND(name) LT_KERNEL(name);
 #define LT_DECLARE_EXPAND(name)
 #define LT_DECLARE_VIEW(name)
+#define LT_DECLARE_COPY(name)
 #include "ops/ops.def"
 #undef LT_DECLARE_ALL
 #undef LT_DECLARE_ALL_EXPAND
 #undef LT_DECLARE_EXPAND
 #undef LT_DECLARE_VIEW
+#undef LT_DECLARE_COPY
 LT_KERNEL(rows); /* every row of unary.def and binary.def */
 
 #endif

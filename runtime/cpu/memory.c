@@ -100,10 +100,6 @@ static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {
 LT_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
 LT_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }
 LT_KERNEL(copy) { return move(c, call->out[0], call->in[1]); }
-LT_KERNEL(transfer) {
-  return lt_device_copy(c, call->out[0], call->in[0],
-                        (size_t)call->in[0]->numel * lt_item_size(call->in[0]));
-}
 
 /* A view of `t` through a window of it; lives on the stack. `t` lies row-major. */
 static lt_tensor window_of(const lt_tensor *t, lt_sizes size, lt_sizes stride, int64_t offset) {

@@ -182,6 +182,12 @@ LT_KERNEL(randint) {
 }
 
 /* Ends at the first p that is no probability; NaN is none. */
+static bool refuse(lt_ctx *c, double p) {
+  int64_t bits;
+  memcpy(&bits, &p, sizeof bits);
+  return lt_fail_value(c, bits, 0, "bernoulli: probabilities must be in 0..1: got %g", p);
+}
+
 static bool are_probabilities(lt_ctx *c, const lt_tensor *p) {
   lt_iter it;
   double room[LT_TILE];
@@ -191,7 +197,7 @@ static bool are_probabilities(lt_ctx *c, const lt_tensor *p) {
     const double *v = LT_CPU(lt_load_f64)(&it, 0, at, n, room);
     for (int64_t i = 0; i < n; i++)
       if (!(v[i] >= 0 && v[i] <= 1))
-        return lt_fail(c, LT_EVALUE, "bernoulli: probabilities must be in 0..1: got %g", v[i]);
+        return refuse(c, v[i]);
   }
   return true;
 }

@@ -142,7 +142,7 @@ static bool is_defined(lt_ctx *c, const job *j) {
     const int64_t *b = LT_CPU(lt_load_i64)(&j->it, 2, at, n, room);
     for (int64_t i = 0; i < n; i++) bad |= power ? b[i] < 0 : b[i] == 0;
   }
-  return !bad || lt_fail(c, LT_EVALUE, "%s: integers %s", lt_ops[j->op].name,
+  return !bad || lt_fail_value(c, 0, 0, "%s: integers %s", lt_ops[j->op].name,
                          power ? "to a negative power; write x:to('f32')" : "divided by zero");
 }
 

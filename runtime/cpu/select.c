@@ -105,8 +105,8 @@ LT_KERNEL(one_hot) {
       if (v[k] >= 0 && v[k] < n)
         to[k * n + v[k]] = 1;
       else
-        lt_fail(c, LT_EVALUE, "one_hot: id %lld is out of 0..%lld (num_classes = %lld)",
-                (long long)v[k], (long long)n - 1, (long long)n);
+        lt_fail_value(c, v[k], n, "one_hot: id %lld is out of 0..%lld (num_classes = %lld)",
+                      (long long)v[k], (long long)n - 1, (long long)n);
     }
     if (lt_ok(c) && y != out) lt_cpu_move(c, out, y);
   }

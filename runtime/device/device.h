@@ -11,54 +11,80 @@
 
 enum { LT_DEVICE_KINDS = 8, LT_MAX_DEVICES = 16 };
 
-/* What registry.c fills: what this build contains. */
+/* What registry.c fills: what this build contains, besides its devices. */
 struct lt_registry {
-  int n_devices;
-  const lt_device_ops *devices[LT_DEVICE_KINDS];
   char refusal[128]; /* why nothing can run on this machine; "" when it can */
+  /* Fails with the sentence of a device's error word. */
+  bool (*value_error)(lt_ctx *c, const lt_device_error *e);
 };
 
+/* The devices of this process (device/table.c): only ever appended to, pointers that never change.
+   0 is the cpu. */
+extern const lt_device_ops *lt_device_kinds[LT_DEVICE_KINDS];
+int lt_device_kind_count(void);
+
 static inline const lt_device_ops *lt_device_table(const lt_ctx *c, lt_device d) {
-  return c->registry->devices[d.kind];
+  (void)c;
+  return lt_device_kinds[d.kind];
 }
 #define LT_CPU_DEVICE ((lt_device){0, 0})
 static inline bool lt_device_equal(lt_device a, lt_device b) {
   return a.kind == b.kind && a.index == b.index;
 }
 
-/* "cpu", "fake:1"; fails naming what is there and why a known kind has no device. */
+/* Appends a kind, once a name; false with why not in `why`. From any thread. */
+bool lt_device_add(const lt_device_ops *ops, char *why, size_t size);
+
+/* Devices of a kind that ltrain uses: at most LT_MAX_DEVICES. */
+int lt_device_count(const lt_device_ops *ops);
+
+/* "cpu", "fake:1", by name or alias; a backend of that name is opened when it is there. Fails
+   naming what is there and why a known kind has no device. */
 bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out);
 
-/* Whether `text` names a kind of device, "cuda" or "cuda:7", be it here or not. */
-bool lt_device_named(const lt_ctx *c, const char *text);
+/* Whether `text` names a kind of device, "cpu" or "cpu:7", be it usable or not. */
+bool lt_device_named(lt_ctx *c, const char *text);
+/* "cpu, cuda": kinds that are here, and those that other builds have. */
+const char *lt_device_names(char *buffer, size_t size);
 const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t size);
 
 /* `bytes` uninitialised bytes, 64-byte aligned. On failure empties the caches, calls the ctx's
    collect hook, empties them again, then fails with bytes asked, held, cached. */
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes);
 
+/* Wrap memory of a device that belongs to somebody else; `release(ud)` runs when nothing uses it
+   any more, work that was issued included. */
+lt_storage *lt_storage_wrap(lt_ctx *c, lt_device d, void *data, size_t bytes,
+                            void (*release)(void *ud), void *ud);
+
+/* Change what runs then. */
+void lt_storage_on_drop(lt_storage *wrapped, void (*release)(void *ud), void *ud);
+
 /* An uninitialised row-major tensor; belongs to the open frame. */
 lt_tensor *lt_tensor_empty(lt_ctx *c, lt_device d, lt_dtype dtype, int ndim, const int64_t *size);
 
-/* Bytes between a contiguous tensor and host memory; both return when the bytes are there. */
+/* Bytes between a contiguous tensor and host memory. The first returns when `out` is filled, the
+   second when `from` has been read; pinned memory is read when the copy runs. */
 bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out);
 bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from);
 
-/* Copy bytes between two storages on any two devices. */
-bool lt_device_copy(lt_ctx *c, lt_tensor *dst, const lt_tensor *src, size_t bytes);
+/* Copy bytes between two contiguous tensors on any two devices, in order with all that was issued
+   on either. */
+bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes);
+
+/* Host memory that copies of the device need not wait for, where it has such; else plain. */
+void *lt_pinned_new(lt_ctx *c, lt_device d, size_t bytes);
+void lt_pinned_free(lt_ctx *c, lt_device d, void *memory, size_t bytes);
 
 /* Wait until everything issued on the device has run; takes over its late errors. */
 bool lt_device_synchronize(lt_ctx *c, lt_device d);
+/* The same of all devices that this ctx has used; before a save, and at its end. */
+bool lt_device_synchronize_all(lt_ctx *c);
+/* Fails with what the device's error word holds; after a host wait. */
+bool lt_device_check(lt_ctx *c, lt_device d);
 
-/* Current stream of a device in this ctx (0 unless set). */
-int lt_stream_current(lt_ctx *c, lt_device d);
-bool lt_stream_set(lt_ctx *c, lt_device d, int stream);
-
-/* Called before work that reads or writes `t` is issued on the current stream: orders it after
-   the home stream's work. Nothing on synchronous devices. */
-bool lt_stream_use(lt_ctx *c, lt_tensor *t);
-/* Called after it was issued: the allocator will not hand the memory out before it is done. */
-void lt_stream_used(lt_ctx *c, lt_tensor *t);
+/* Before the first use of a device in this ctx, its `open`; false with a failure. */
+bool lt_device_open(lt_ctx *c, lt_device d);
 
 typedef struct lt_memory_stats {
   int64_t live_bytes, peak_bytes; /* in use by storages, rounded to blocks */
@@ -66,8 +92,10 @@ typedef struct lt_memory_stats {
   int64_t system_calls;           /* allocations asked of the device so far */
 } lt_memory_stats;
 lt_memory_stats lt_device_memory(lt_ctx *c, lt_device d);
-void lt_device_reset_peak(lt_ctx *c, lt_device d);
-void lt_device_empty_cache(lt_ctx *c, lt_device d);
+/* Of all devices that this ctx has used: bytes in use, peaks, and giving back what is cached. */
+int64_t lt_device_live_bytes(lt_ctx *c);
+void lt_device_reset_peaks(lt_ctx *c);
+void lt_device_empty_caches(lt_ctx *c);
 
 /* Cap live + cached bytes of this ctx's pools (0: none); a host's limit. */
 void lt_device_set_limit(lt_ctx *c, int64_t bytes);
@@ -78,13 +106,5 @@ bool lt_device_share_limit(lt_ctx *child);
 
 /* Run when the device is out of memory, e.g. a full collection of the script's garbage. */
 void lt_device_on_exhausted(lt_ctx *c, void (*fn)(lt_ctx *c, void *ud), void *ud);
-
-/* An asynchronous, counting device over host memory for specs (device/fake.c). It runs the cpu's
-   kernels, late. lt_fake_ops fills a table from the cpu's. */
-typedef struct lt_fake_counts {
-  int64_t launches, copies, syncs, allocations, pending;
-} lt_fake_counts;
-const lt_device_ops *lt_fake_ops(const lt_device_ops *cpu);
-lt_fake_counts lt_fake_count(lt_ctx *c);
 
 #endif

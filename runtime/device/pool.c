@@ -4,6 +4,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "device/fake.h"
+#include "device/stream.h"
+
 enum { MIN_SHIFT = 9 };
 static const size_t LARGE = (size_t)1 << 20, ARENA = (size_t)2 << 20;
 
@@ -97,16 +100,30 @@ static void pool_destroy(lt_pool *p) {
   raw(p, p, sizeof *p, 0);
 }
 
-void lt_pool_leave(lt_pool *p) {
-  if (atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel) == 1) pool_destroy(p);
+void lt_pool_leave(lt_ctx *c, lt_pool *p) {
+  if (atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel) != 1) return;
+  if (p->ops->launch != NULL) p->ops->synchronize(c, p->device.index);
+  pool_destroy(p);
 }
 
 /* Giving. */
 
-void lt_pool_give(lt_pool *p, lt_block *b) {
+static void set_free(lt_ctx *c, lt_pool *p, lt_block *b) {
+  if (p->ops->for_specs) lt_fake_freed(c, &b->storage, b->capacity);
   b->next = p->free_list[b->class];
   p->free_list[b->class] = b;
+}
+
+/* Whoever writes first into a free block waits for all work on it. So that this seldom means
+   another stream, one that several streams have used is pending till it is done on all. */
+void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   p->stats.cached_bytes += (int64_t)b->capacity;
+  if (p->ops->launch == NULL || lt_order_single(&b->storage)) {
+    set_free(c, p, b);
+    return;
+  }
+  b->next = p->pending;
+  p->pending = b;
 }
 
 void lt_pool_return(lt_pool *p, lt_block *b) {
@@ -115,24 +132,27 @@ void lt_pool_return(lt_pool *p, lt_block *b) {
   while (!atomic_compare_exchange_weak(&p->returned, &head, b));
 }
 
-void lt_pool_drain(lt_pool *p) {
-  lt_block *b = atomic_exchange_explicit(&p->returned, NULL, memory_order_acquire);
-  lt_block *still = NULL;
-  for (int pass = 0; pass < 2; pass++) {
-    while (b != NULL) {
-      lt_block *next = b->next;
-      bool waits = b->event != 0 && p->ops->event_done != NULL &&
-                   !p->ops->event_done(p->device.index, b->event_stream, b->event);
-      if (pass == 0) p->stats.live_bytes -= (int64_t)b->capacity;
-      if (pass == 0) p->stats.cached_bytes += (int64_t)b->capacity;
-      lt_block **list = waits ? &still : &p->free_list[b->class];
-      b->next = *list;
-      *list = b;
-      b = next;
+static void drain_pending(lt_ctx *c, lt_pool *p) {
+  for (lt_block **link = &p->pending; *link != NULL;) {
+    lt_block *b = *link;
+    if (!lt_order_done(&b->storage)) {
+      link = &b->next;
+      continue;
     }
-    b = pass == 0 ? p->pending : NULL;
+    *link = b->next;
+    set_free(c, p, b);
   }
-  p->pending = still;
+}
+
+void lt_pool_drain(lt_ctx *c, lt_pool *p) {
+  if (atomic_load_explicit(&p->returned, memory_order_relaxed) == NULL) return;
+  lt_block *b = atomic_exchange_explicit(&p->returned, NULL, memory_order_acquire);
+  while (b != NULL) {
+    lt_block *next = b->next;
+    p->stats.live_bytes -= (int64_t)b->capacity;
+    lt_pool_give(c, p, b);
+    b = next;
+  }
 }
 
 /* Destroy the free blocks that are large, or whose arena has no other. */
@@ -149,8 +169,10 @@ static void trim_list(lt_pool *p, lt_block **link) {
   }
 }
 
-void lt_pool_trim(lt_pool *p) {
-  lt_pool_drain(p);
+void lt_pool_trim(lt_ctx *c, lt_pool *p) {
+  if (p->ops->launch != NULL) p->ops->synchronize(c, p->device.index);
+  lt_pool_drain(c, p);
+  drain_pending(c, p);
   for (lt_arena *a = p->arenas; a != NULL; a = a->next) a->free = 0;
   for (int k = 0; k < LT_POOL_CLASSES; k++)
     for (lt_block *b = p->free_list[k]; b != NULL; b = b->next)
@@ -213,19 +235,28 @@ static lt_block *block_new(lt_pool *p, size_t capacity, int class) {
   return b;
 }
 
-lt_block *lt_pool_take(lt_pool *p, size_t bytes, bool any) {
-  size_t capacity;
-  int class = class_of(bytes, &capacity);
-  if (class >= LT_POOL_CLASSES) return NULL;
-  lt_pool_drain(p);
-  /* For a large one the next two classes will do, too. */
-  int last = any ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
-  for (int k = class; k <= last && k < LT_POOL_CLASSES; k++) {
+static lt_block *take_cached(lt_pool *p, int first, int last) {
+  for (int k = first; k <= last && k < LT_POOL_CLASSES; k++) {
     lt_block *b = p->free_list[k];
     if (b == NULL) continue;
     p->free_list[k] = b->next;
     p->stats.cached_bytes -= (int64_t)b->capacity;
     return b;
   }
-  return block_new(p, capacity, class);
+  return NULL;
+}
+
+lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, bool any) {
+  size_t capacity;
+  int class = class_of(bytes, &capacity);
+  if (class >= LT_POOL_CLASSES) return NULL;
+  lt_pool_drain(c, p);
+  /* For a large one the next two classes will do, too. */
+  int last = any ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
+  lt_block *b = take_cached(p, class, last);
+  if (b == NULL && p->pending != NULL) {
+    drain_pending(c, p);
+    b = take_cached(p, class, last);
+  }
+  return b != NULL ? b : block_new(p, capacity, class);
 }

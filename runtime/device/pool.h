@@ -32,8 +32,6 @@ typedef struct lt_block {
   lt_storage storage; /* first: a storage is its block */
   size_t capacity;
   int class;
-  int event_stream;
-  uint64_t event;        /* last use on another stream than home, 0: none */
   lt_arena *arena;       /* that it was cut from; NULL: asked of the device by itself */
   struct lt_block *next; /* in a free list or the return list */
 } lt_block;
@@ -44,7 +42,7 @@ typedef struct lt_pool {
   atomic_long users;            /* the ctx, plus live storages */
   _Atomic(lt_block *) returned; /* freed by other threads */
   lt_block *free_list[LT_POOL_CLASSES];
-  lt_block *pending; /* free, but an event of another stream is not done */
+  lt_block *pending; /* free, but used on several streams, and not done on one of them */
   lt_arena *arenas;
   lt_memory_stats stats;
   lt_budget *budget;
@@ -54,20 +52,21 @@ typedef struct lt_pool {
 /* A pool with one user, NULL without memory; the last user to leave frees it. */
 lt_pool *lt_pool_new(const lt_allocator *allocator, const lt_device_ops *ops, lt_device d,
                      lt_budget *g);
-void lt_pool_leave(lt_pool *p);
+void lt_pool_leave(lt_ctx *c, lt_pool *p);
 
 /* A block for `bytes`: a cached one, else a new one; NULL when there is no memory. `any`: a cached
-   one that is far too large will do as well. */
-lt_block *lt_pool_take(lt_pool *p, size_t bytes, bool any);
+   one that is far too large will do as well. Its storage keeps the order of the work on it: its
+   next writer waits. */
+lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, bool any);
 
 /* Nobody holds the block any more: to its owner's thread, and to any other's. */
-void lt_pool_give(lt_pool *p, lt_block *b);
+void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b);
 void lt_pool_return(lt_pool *p, lt_block *b);
 
-/* Blocks from other threads, and pending ones whose event is done, become free. */
-void lt_pool_drain(lt_pool *p);
+/* Blocks that other threads gave become free, or pending. */
+void lt_pool_drain(lt_ctx *c, lt_pool *p);
 
 /* Give the device back what no storage uses: large blocks, and arenas of free blocks alone. */
-void lt_pool_trim(lt_pool *p);
+void lt_pool_trim(lt_ctx *c, lt_pool *p);
 
 #endif

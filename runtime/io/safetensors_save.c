@@ -199,7 +199,7 @@ static bool write_tensor(lt_ctx *c, lt_saving *file, lt_tensor *t,
 bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
                          const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
                          lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
-  if (!lt_ok(c)) return false;
+  if (!lt_ok(c) || !lt_device_synchronize_all(c)) return false; /* a late error comes first */
   lt_json header = {.c = c}, aliases = {.c = c};
   lt_saving file = {.fd = -1};
   size_t room = (size_t)n * sizeof(item) + 1;

@@ -34,7 +34,7 @@ static bool check_inputs(lt_ctx *c, door *d, int n_in, lt_tensor *const *in) {
     }
     if (first == NULL) first = in[k];
     lt_device a = first->storage->device, b = in[k]->storage->device;
-    if (!lt_device_equal(a, b) && d->op->kind != LT_KIND_copy)
+    if (!lt_device_equal(a, b))
       return lt_fail(c, LT_EDEVICE, "%s: tensors are on different devices: %s and %s", d->op->name,
                      lt_device_text(c, a, (char[32]){0}, 32),
                      lt_device_text(c, b, (char[32]){0}, 32));
@@ -131,29 +131,6 @@ static bool allocate(lt_ctx *c, door *d) {
     if (d->out[k] == NULL) return false;
     if (m->strided) lt_tensor_set_shape(d->out[k], m->shape.ndim, m->shape.size, m->stride);
   }
-  return true;
-}
-
-bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
-            int n_out, lt_tensor *const *out) {
-  if (n_out == 0 && n_in == 0) return true; /* an update of nothing */
-  lt_device device = n_out > 0 ? out[0]->storage->device : in[0]->storage->device;
-  const lt_device_ops *ops = lt_device_table(c, device);
-  lt_kernel kernel = ops->kernels[op];
-  if (kernel == NULL)
-    return lt_fail(c, LT_EDEVICE, "%s: the device %s lacks this op", lt_ops[op].name, ops->name);
-  const lt_call call = {.op = (int)op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
-                        .args = args, .args_size = args_size};
-  bool copies = op == LT_OP_transfer; /* the copies of the device order themselves */
-  if (ops->launch == NULL || copies) return kernel(c, &call) && lt_ok(c);
-  for (int k = 0; k < n_in; k++)
-    if (in[k] != NULL && !lt_stream_use(c, in[k])) return false;
-  for (int k = 0; k < n_out; k++)
-    if (!lt_stream_use(c, out[k])) return false;
-  if (!ops->launch(c, kernel, &call)) return false;
-  for (int k = 0; k < n_in; k++)
-    if (in[k] != NULL) lt_stream_used(c, in[k]);
-  for (int k = 0; k < n_out; k++) lt_stream_used(c, out[k]);
   return true;
 }
 

@@ -1,7 +1,7 @@
 /* runtime/ops/infer_conv.c: shapes of convolutions and pooling.
 
-   Results lie channels last (shape [N, C, H, W] all the same): oneDNN and the pooling loops are
-   about twice as fast so. */
+   Results of convolutions lie channels last (shape [N, C, H, W] all the same) where their device
+   wishes it; those of pooling lie as their input. */
 #include "ops/infer.h"
 
 /* The meta of a channels-last result; plain strides where both mean the same. */
@@ -10,6 +10,12 @@ static lt_meta channels_last(lt_shape s, lt_dtype dtype) {
   m.strided = s.size[1] > 1 && s.size[2] * s.size[3] > 1;
   if (m.strided) lt_shape_channels_last(s, m.stride);
   return m;
+}
+
+static lt_meta as_wished(lt_ctx *c, const lt_infer *i, lt_shape s, lt_dtype dtype) {
+  const lt_device_ops *ops = lt_device_table(c, i->device);
+  bool last = ops->layout != NULL && ops->layout((int)(i->op - lt_ops), dtype) == LT_CHANNELS_LAST;
+  return last ? channels_last(s, dtype) : (lt_meta){.shape = s, .dtype = dtype};
 }
 
 static bool lies_channels_last(const lt_tensor *t) {
@@ -74,14 +80,14 @@ bool lt_infer_conv(lt_ctx *c, lt_infer *i) {
     return lt_fail(c, LT_ESHAPE, "conv2d: weight %s is larger than x %s with padding {%lld, %lld}",
                    LT_TENSOR_STR(w), LT_TENSOR_STR(x), (long long)a->padding.h,
                    (long long)a->padding.w);
-  i->out[0] = channels_last(s, i->out[0].dtype);
+  i->out[0] = as_wished(c, i, s, i->out[0].dtype);
   return true;
 }
 
 /* (g, weight) and (g, x): called by derivatives, with shapes that fit. */
 bool lt_infer_conv_input(lt_ctx *c, lt_infer *i) {
   const lt_args_conv_input *a = i->args;
-  i->out[0] = channels_last(lt_shape_of(a->size.n, a->size.size), (lt_dtype)i->in[0]->dtype);
+  i->out[0] = as_wished(c, i, lt_shape_of(a->size.n, a->size.size), (lt_dtype)i->in[0]->dtype);
   return lt_assert(c, a->size.n == 4);
 }
 

@@ -23,7 +23,7 @@ bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value);
 /* Whether a MUTATES kind writes input k (ops/infer_update.c). */
 bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args);
 
-/* Run a kernel: no checks, no record. */
+/* Run a kernel, or issue it on its device (ops/run.c): no checks, no record. */
 bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
             int n_out, lt_tensor *const *out);
 

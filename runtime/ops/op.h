@@ -148,6 +148,15 @@ lt_tensor *lt_slice(lt_ctx *c, lt_tensor *x, int dim, int64_t start, int64_t n, 
 lt_tensor *lt_select(lt_ctx *c, lt_tensor *x, int dim, int64_t index);
 bool lt_copy_into(lt_ctx *c, lt_tensor *dst, lt_tensor *src); /* dst[...] = src, broadcasting */
 
+/* A value that a kernel refuses: fails with the text, and notes for a device's error word what was
+   refused (bits of a double for floats) and its limit. Always false. */
+bool lt_fail_value(lt_ctx *c, int64_t value, int64_t limit, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Limits of multinomial's word, whose value is the row; others are num_samples. */
+enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
+/* Fails with the sentence of an error word, as the op and the line that issued it. Always false. */
+bool lt_value_error(lt_ctx *c, const lt_device_error *e);
+
 /* Value of a one-element tensor (waits for its device). */
 bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out);
 

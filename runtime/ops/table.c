@@ -16,11 +16,13 @@ enum {
 #define HAS_ALL_EXPAND true
 #define HAS_EXPAND false
 #define HAS_VIEW false
+#define HAS_COPY false
 #define IS_ONE(text) (sizeof(text) == 2 && (text)[0] == '1')
 
 /* Composite ops name their definition; the others have none. */
 #define EXPAND_OF_ALL(name) NULL
 #define EXPAND_OF_VIEW(name) NULL
+#define EXPAND_OF_COPY(name) NULL
 #define EXPAND_OF_EXPAND(name) lt_expand_##name
 #define EXPAND_OF_ALL_EXPAND(name) lt_expand_##name
 

@@ -23,35 +23,3 @@ void lt_storage_stray(lt_ctx *c, lt_storage *s) {
   s->stray_writer = c->op;
   s->stray_line = lt_ctx_line(c);
 }
-
-typedef struct wrapped {
-  lt_storage storage;
-  void (*release)(void *ud);
-  void *ud;
-} wrapped;
-
-static void drop_wrapped(lt_ctx *c, lt_storage *s) {
-  wrapped *w = (wrapped *)s;
-  if (w->release != NULL) w->release(w->ud);
-  lt_free(c, w, sizeof *w);
-}
-
-lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud),
-                            void *ud) {
-  wrapped *w = lt_alloc(c, sizeof *w);
-  if (w == NULL) return NULL;
-  lt_storage_init(c, &w->storage);
-  w->storage.data = data;
-  w->storage.bytes = bytes;
-  w->storage.external = true;
-  w->storage.drop = drop_wrapped;
-  w->release = release;
-  w->ud = ud;
-  return &w->storage;
-}
-
-void lt_storage_on_drop(lt_storage *s, void (*release)(void *ud), void *ud) {
-  wrapped *w = (wrapped *)s;
-  w->release = release;
-  w->ud = ud;
-}

@@ -9,12 +9,13 @@
 
 #include "base/ctx.h"
 
+enum { LT_READERS = 3 }; /* streams whose last read is kept apart */
+
 struct lt_storage {
   atomic_long refs;
   void *data;
   size_t bytes;
   lt_device device;
-  int16_t stream;     /* home stream on an asynchronous device */
   bool external;      /* memory of a host or of DLPack: never cached, never resized */
   uint32_t line;      /* script line, for storages over 1 MiB; 0 otherwise */
   uint64_t id;        /* never reused within a root ctx */
@@ -28,6 +29,8 @@ struct lt_storage {
   uint32_t stray_line;
   void (*drop)(lt_ctx *c, lt_storage *s); /* frees the bytes and the struct */
   void *owner;                            /* for drop */
+  /* On an asynchronous device (device/stream.h): the last write, the last reads since, a stream. */
+  lt_event write, reads[LT_READERS];
 };
 
 lt_storage *lt_storage_retain(lt_storage *s);
@@ -35,13 +38,6 @@ void lt_storage_release(lt_ctx *c, lt_storage *s);
 
 /* Fill the common fields of a fresh storage (refs 1, a new id). */
 void lt_storage_init(lt_ctx *c, lt_storage *s);
-
-/* Wrap memory that belongs to somebody else; `release(ud)` runs when nothing uses it any more. */
-lt_storage *lt_storage_wrap(lt_ctx *c, void *data, size_t bytes, void (*release)(void *ud),
-                            void *ud);
-
-/* Change what runs then. */
-void lt_storage_on_drop(lt_storage *wrapped, void (*release)(void *ud), void *ud);
 
 /* A write into a watched storage that is no update: the first is kept. */
 void lt_storage_stray(lt_ctx *c, lt_storage *s);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "comm/comm.h"
-#include "comm/plugin.h"
+#include "device/plugin.h"
 #include "cpu/half.h"
 #include "registry.h"
 
@@ -491,7 +491,7 @@ static lt_ctx *open_link(int argc, char **argv) {
   lt_failure f;
   c->policy.dlopen = true;
   const char *path = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : NULL;
-  ops = lt_backend_load(c, argv[1], path);
+  ops = lt_backend_comm(c, argv[1], path);
   if (ops == NULL) {
     lt_take_failure(c, &f);
     give_up("load", f.text);

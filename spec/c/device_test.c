@@ -1,4 +1,4 @@
-/* spec/c/device_test.c: the caching allocator, threads that free, streams (on the fake device). */
+/* spec/c/device_test.c: the caching allocator, threads that free, the table of devices. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +10,9 @@
 #include <cmocka.h>
 
 #include "base/threads.h"
+#include "device/plugin.h"
 #include "ops/op.h"
 #include "registry.h"
-
-static const lt_device FAKE = {1, 0};
 
 static lt_ctx *fresh(void) { return lt_ctx_new(lt_registry_here(), NULL); }
 
@@ -37,7 +36,7 @@ static void a_steady_loop_asks_the_system_for_nothing(void **state) {
   assert_int_equal(m.system_calls, calls);
   assert_int_equal(m.live_bytes, 0);
   assert_true(m.cached_bytes > 0);
-  lt_device_empty_cache(c, LT_CPU_DEVICE);
+  lt_device_empty_caches(c);
   lt_ctx_release(c);
 }
 
@@ -136,79 +135,11 @@ static void storages_are_freed_while_their_maker_goes_on(void **state) {
   lt_ctx_release(c);
 }
 
-static float first_of(lt_ctx *c, lt_tensor *t) {
-  float out[16];
-  assert_true(lt_tensor_read(c, t, out));
-  return out[0];
-}
-
-static void work_on_the_fake_device_waits_for_a_reader(void **state) {
-  (void)state;
-  lt_ctx *c = fresh();
-  lt_device_synchronize(c, FAKE);
-  lt_tensor *x = filled(c, FAKE, 16, 3);
-  lt_tensor *y = lt_binary(c, LT_OP_mul, x, x);
-  assert_true(lt_fake_count(c).pending >= 2);
-  assert_true(first_of(c, y) == 9);
-  assert_int_equal(lt_fake_count(c).pending, 0);
-  assert_null(lt_tensor_ptr(c, x, LT_READ)); /* not the host's memory */
-  assert_true(lt_take_failure(c, NULL));
-  lt_ctx_release(c);
-}
-
-static void another_stream_waits_for_the_home_stream(void **state) {
-  (void)state;
-  lt_ctx *c = fresh();
-  lt_tensor *x = filled(c, FAKE, 16, 2);
-  assert_true(lt_stream_set(c, FAKE, 1));
-  lt_tensor *y = lt_binary(c, LT_OP_add, x, x); /* stream 1 reads what stream 0 has yet to make */
-  assert_true(lt_stream_set(c, FAKE, 0));
-  assert_true(first_of(c, y) == 4);
-  lt_ctx_release(c);
-}
-
-static void memory_in_use_on_another_stream_is_not_handed_out(void **state) {
-  (void)state;
-  lt_ctx *c = fresh();
-  lt_frame frame = lt_frame_open(c);
-  lt_tensor *x = filled(c, FAKE, 16, 2);
-  void *address = x->storage->data;
-  assert_true(lt_stream_set(c, FAKE, 1));
-  lt_tensor *y = lt_binary(c, LT_OP_add, x, x);
-  lt_retain(y);
-  assert_true(lt_stream_set(c, FAKE, 0));
-  lt_frame_close(c, frame, 0, NULL); /* x is freed, but stream 1 still has to read it */
-  lt_tensor *z = filled(c, FAKE, 16, 7);
-  assert_ptr_not_equal(z->storage->data, address);
-  assert_true(first_of(c, y) == 4);
-  lt_release(c, y);
-  lt_ctx_release(c);
-}
-
-static void memory_that_changes_streams_waits_for_its_last_use(void **state) {
-  (void)state;
-  lt_ctx *c = fresh();
-  lt_frame frame = lt_frame_open(c);
-  assert_true(lt_stream_set(c, FAKE, 1));
-  lt_tensor *x = filled(c, FAKE, 16, 2);
-  void *address = x->storage->data;
-  lt_tensor *y = lt_binary(c, LT_OP_add, x, x);
-  lt_retain(y);
-  lt_frame_close(c, frame, 0, NULL); /* x is free again, with stream 1 still to read it */
-  assert_true(lt_stream_set(c, FAKE, 0));
-  lt_tensor *z = filled(c, FAKE, 16, 7); /* the same memory, on another stream */
-  assert_ptr_equal(z->storage->data, address);
-  assert_true(first_of(c, z) == 7);
-  assert_true(first_of(c, y) == 4);
-  lt_release(c, y);
-  lt_ctx_release(c);
-}
-
 static void devices_tell_the_rows_that_they_were_built_with(void **state) {
   (void)state;
   lt_ctx *c = fresh();
   assert_true(lt_device_table(c, LT_CPU_DEVICE)->op_hash == lt_op_hash());
-  assert_true(lt_device_table(c, FAKE)->op_hash == lt_op_hash());
+  assert_true(lt_device_kinds[1]->op_hash == lt_op_hash());
   assert_true(lt_op_hash() != 0);
   lt_ctx_release(c);
 }
@@ -217,9 +148,9 @@ static void device_names_are_read_to_their_end(void **state) {
   (void)state;
   lt_ctx *c = fresh();
   lt_device d;
-  assert_true(lt_device_parse(c, "fake:0", &d));
-  assert_true(lt_device_equal(d, FAKE));
-  const char *const wrong[] = {"fake:1", "fake:", "fake:0x", "fake:-1", "fake:99999999999", "fak"};
+  assert_true(lt_device_parse(c, "fake:3", &d));
+  assert_true(lt_device_equal(d, (lt_device){1, 3}));
+  const char *const wrong[] = {"fake:4", "fake:", "fake:0x", "fake:-1", "fake:99999999999", "fak"};
   for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
     lt_failure f;
     assert_false(lt_device_parse(c, wrong[k], &d));
@@ -230,17 +161,43 @@ static void device_names_are_read_to_their_end(void **state) {
   lt_ctx_release(c);
 }
 
-static void copies_between_devices_keep_values(void **state) {
+/* A kind with more devices than ltrain uses, and names that are taken. */
+static int twenty(void) { return 20; }
+static void *nowhere(int index, size_t bytes) {
+  (void)index, (void)bytes;
+  return NULL;
+}
+static void nothing(int index, void *ptr, size_t bytes) { (void)index, (void)ptr, (void)bytes; }
+
+static void a_kind_is_added_once_and_its_devices_are_limited(void **state) {
   (void)state;
   lt_ctx *c = fresh();
-  lt_tensor *x = filled(c, LT_CPU_DEVICE, 16, 5);
-  lt_tensor *there = lt_to_device(c, x, FAKE);
-  lt_tensor *back = lt_to_device(c, there, LT_CPU_DEVICE);
-  assert_true(first_of(c, back) == 5);
-  assert_null(lt_binary(c, LT_OP_add, x, there));
+  static lt_device_ops many = {.size = sizeof many, .version = LT_BACKEND_VERSION, .name = "many",
+                               .alias = "crowd", .host_memory = true, .for_specs = true,
+                               .count = twenty, .alloc = nowhere, .free = nothing};
+  char why[256];
+  assert_false(lt_device_add(&many, why, sizeof why));
+  assert_string_equal(why, "its table of devices lacks `kernels`");
+  many.kernels = lt_device_table(c, LT_CPU_DEVICE)->kernels;
+  int before = lt_device_kind_count();
+  assert_true(lt_device_add(&many, why, sizeof why));
+  assert_true(lt_device_add(&many, why, sizeof why)); /* the same again */
+  assert_int_equal(lt_device_kind_count(), before + 1);
+  lt_device_ops other = many;
+  assert_false(lt_device_add(&other, why, sizeof why));
+  assert_string_equal(why, "there is a device 'many' already");
+  other.version++;
+  assert_false(lt_device_add(&other, why, sizeof why));
+  assert_non_null(strstr(why, "its devices are of version 3"));
+  lt_device d;
+  assert_true(lt_device_parse(c, "crowd:15", &d)); /* by its alias */
+  assert_int_equal(d.index, LT_MAX_DEVICES - 1);
+  assert_false(lt_device_parse(c, "many:16", &d));
   lt_failure f;
   assert_true(lt_take_failure(c, &f));
-  assert_string_equal(f.text, "add: tensors are on different devices: cpu and fake:0");
+  assert_string_equal(f.text, "device: no many:16 (many has 20, of which 16 can be used)");
+  assert_true(lt_device_named(c, "crowd:3"));
+  assert_false(lt_device_named(c, "crow"));
   lt_ctx_release(c);
 }
 
@@ -251,13 +208,9 @@ int main(void) {
       cmocka_unit_test(impossible_shapes_are_errors),
       cmocka_unit_test(a_storage_may_be_freed_by_another_thread),
       cmocka_unit_test(storages_are_freed_while_their_maker_goes_on),
-      cmocka_unit_test(work_on_the_fake_device_waits_for_a_reader),
-      cmocka_unit_test(another_stream_waits_for_the_home_stream),
-      cmocka_unit_test(memory_in_use_on_another_stream_is_not_handed_out),
-      cmocka_unit_test(memory_that_changes_streams_waits_for_its_last_use),
       cmocka_unit_test(devices_tell_the_rows_that_they_were_built_with),
       cmocka_unit_test(device_names_are_read_to_their_end),
-      cmocka_unit_test(copies_between_devices_keep_values),
+      cmocka_unit_test(a_kind_is_added_once_and_its_devices_are_limited),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

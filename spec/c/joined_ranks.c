@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "comm/plugin.h"
+#include "device/plugin.h"
 #include "one_sum.h"
 #include "registry.h"
 
@@ -122,7 +122,7 @@ int main(int n_arguments, char **arguments) {
   c->policy = (lt_policy){.read_files = true, .write_files = true, .dlopen = true};
   lt_comm_place place = {.rank = -1};
   const lt_comm_ops *ops =
-      n_arguments > 5 ? from_file(arguments + 3, &place) : lt_backend_load(c, "mpi", NULL);
+      n_arguments > 5 ? from_file(arguments + 3, &place) : lt_backend_comm(c, "mpi", NULL);
   lt_launch_options o = {.timeout = 3,
                          .launch_timeout = 4,
                          .what = "the script",

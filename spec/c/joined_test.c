@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "comm/plugin.h"
+#include "device/plugin.h"
 
 enum { MOST = 4 };
 static struct {
@@ -154,7 +154,7 @@ static bool has_mpi(void) {
   lt_ctx *c = fresh();
   c->policy.dlopen = true;
   bool there =
-      lt_backend_load(c, "mpi", NULL) != NULL && system("command -v mpirun >/dev/null") == 0;
+      lt_backend_comm(c, "mpi", NULL) != NULL && system("command -v mpirun >/dev/null") == 0;
   lt_ctx_release(c);
   if (!there) print_message("# no MPI here: skipped\n");
   return there;

@@ -8,14 +8,14 @@
 
 #include <cmocka.h>
 
-#include "comm/plugin.h"
+#include "device/plugin.h"
 #include "conformance.h"
 #include "registry.h"
 #include "tensor_test.h"
 
 static bool built(lt_ctx *c) {
   c->policy.dlopen = true;
-  if (lt_backend_load(c, "mpi", NULL) != NULL) return true;
+  if (lt_backend_comm(c, "mpi", NULL) != NULL) return true;
   expect_failure(c, LT_EIO, "mpi: this ltrain was built without MPI: install Open MPI's headers "
                             "(Debian: apt-get install libopenmpi-dev) and build it with "
                             "-DLT_MPI=ON");

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "comm/plugin.h"
+#include "device/plugin.h"
 #include "conformance.h"
 #include "registry.h"
 #include "tensor_test.h"
@@ -31,14 +31,14 @@ static int open_all(void **state) {
 static void refused(lt_ctx *c, int odd, const char *text) {
   char name[32];
   snprintf(name, sizeof name, "odd_%d.so", odd);
-  assert_null(lt_backend_load(c, "odd", beside(name)));
+  assert_null(lt_backend_comm(c, "odd", beside(name)));
   expect_failure(c, LT_EIO, text);
 }
 
 static void test_refuses_odd_ones(void **state) {
   lt_ctx *c = *state;
   char text[1400];
-  refused(c, 1, "odd: made for backends of version 2, this ltrain has version 1");
+  refused(c, 1, "odd: made for backends of version 3, this ltrain has version 2");
   refused(c, 2, "odd: built with other operations than this ltrain 0.1.0: build it again");
   snprintf(text, sizeof text,
            "odd: its collectives are of version 2 (%zu bytes), this ltrain has "
@@ -47,7 +47,7 @@ static void test_refuses_odd_ones(void **state) {
   refused(c, 3, text);
   refused(c, 4, "odd: its table lacks `open`");
   refused(c, 5, "odd: no wire in the wall");
-  refused(c, 6, "odd: has no collectives");
+  refused(c, 6, "odd: has neither collectives nor devices");
   snprintf(text, sizeof text, "odd: not a backend: no lt_backend_open in %s", beside("odd_7.so"));
   refused(c, 7, text);
   refused(c, 8, "odd: libodd_needed.so not found");
@@ -56,34 +56,34 @@ static void test_refuses_odd_ones(void **state) {
 static void test_says_what_is_not_there(void **state) {
   lt_ctx *c = *state;
   setenv("LTRAIN_BACKENDS", "/nowhere", 1);
-  assert_null(lt_backend_load(c, "mpi", NULL));
+  assert_null(lt_backend_comm(c, "mpi", NULL));
   expect_failure(c, LT_EIO, "mpi: no ltrain_mpi.so in /nowhere (LTRAIN_BACKENDS)");
   unsetenv("LTRAIN_BACKENDS");
-  assert_null(lt_backend_load(c, "pigeon", NULL));
+  assert_null(lt_backend_comm(c, "pigeon", NULL));
   expect_failure(c, LT_EIO, "pigeon: no such backend: neither built in nor as ltrain_pigeon.so");
-  assert_null(lt_backend_load(c, "pigeon", "/nowhere/pigeon.so"));
+  assert_null(lt_backend_comm(c, "pigeon", "/nowhere/pigeon.so"));
   expect_failure(c, LT_EIO, "pigeon: cannot open /nowhere/pigeon.so: No such file or directory");
-  assert_null(lt_backend_load(c, "../pigeon", NULL));
+  assert_null(lt_backend_comm(c, "../pigeon", NULL));
   expect_failure(c, LT_EARG, "backend: not a name of lower case letters: '../pigeon'");
 }
 
 static void test_asks_the_policy(void **state) {
   lt_ctx *c = *state;
   c->policy.dlopen = false;
-  assert_null(lt_backend_load(c, "files", beside("ltrain_files.so")));
+  assert_null(lt_backend_comm(c, "files", beside("ltrain_files.so")));
   expect_failure(c, LT_EIO, "files: this state may not open libraries (LTRAIN_LOAD_LIBRARIES)");
   assert_null(lt_backend_about("files"));
 }
 
 static void test_opens_once(void **state) {
   lt_ctx *c = *state;
-  const lt_comm_ops *ops = lt_backend_load(c, "files", beside("ltrain_files.so"));
+  const lt_comm_ops *ops = lt_backend_comm(c, "files", beside("ltrain_files.so"));
   expect_ok(c);
   assert_string_equal(ops->name, "files");
   assert_string_equal(lt_backend_about("files"), "files in a folder");
-  assert_ptr_equal(lt_backend_load(c, "files", beside("ltrain_files.so")), ops);
-  assert_ptr_equal(lt_backend_load(c, "files", NULL), ops);
-  assert_null(lt_backend_load(c, "files", beside("odd_4.so")));
+  assert_ptr_equal(lt_backend_comm(c, "files", beside("ltrain_files.so")), ops);
+  assert_ptr_equal(lt_backend_comm(c, "files", NULL), ops);
+  assert_null(lt_backend_comm(c, "files", beside("odd_4.so")));
   char text[2600];
   snprintf(text, sizeof text, "files: a backend of this name is open already, from %s",
            beside("ltrain_files.so"));

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { LT_BACKEND_VERSION = 1 };
+enum { LT_BACKEND_VERSION = 2 };
 
 /* One call of an op: what a kernel gets. `args` is the plain struct of the op's kind. Outputs are
    allocated with their final shape and dtype; a NULL input is an absent optional one. */
@@ -23,46 +23,98 @@ typedef struct lt_call {
   size_t args_size;
 } lt_call;
 
-/* Runs a call, or issues it on the ctx's current stream. False with a failure in the ctx. */
+/* Runs a call or, on an asynchronous device, issues it on the stream that lt_host.stream names: it
+   is called within `launch`. False with a failure in the ctx. */
 typedef bool (*lt_kernel)(lt_ctx *c, const lt_call *call);
 
-/* A device kind. Optional members are NULL. */
+/* What a kernel sees of a tensor. Sizes and strides count elements. */
+typedef struct lt_view {
+  void *data; /* device address of the first element */
+  lt_dtype dtype;
+  int ndim;
+  int64_t size[LT_MAX_DIMS], stride[LT_MAX_DIMS];
+} lt_view;
+
+/* The way of a copy; LT_PEER: between two devices of one kind. */
+typedef enum lt_copy { LT_TO_DEVICE, LT_TO_HOST, LT_WITHIN, LT_PEER } lt_copy;
+
+/* How an op wants its results to lie: [N, C, ..] with C innermost, or row-major. */
+typedef enum lt_layout { LT_ROW_MAJOR, LT_CHANNELS_LAST } lt_layout;
+
+/* The error word of a device: the first value that a kernel had to refuse, by which op, issued by
+   which script line. `value` is an integer, or the bits of a double for ops on floats; `limit` what
+   it had to stay below, as the op knows it. */
+typedef struct lt_device_error {
+  int op;
+  uint32_t line;
+  int64_t value, limit;
+} lt_device_error;
+
+/* A device kind. Optional members are NULL. Functions with a ctx return false, or NULL, with a
+   failure in it. `index` says which of the devices. */
 typedef struct lt_device_ops {
   uint32_t size;       /* sizeof(lt_device_ops) */
   uint32_t version;    /* LT_BACKEND_VERSION */
   const char *name;    /* "cpu" */
+  const char *alias;   /* another name for users, e.g. of a class of devices (optional) */
   uint64_t op_hash;    /* hash of the op rows it was built with */
   bool for_specs;      /* not shown to users */
-  bool host_memory;    /* the host may read and write its bytes once synchronised */
+  bool host_memory;    /* the host may read and write its bytes once they are waited for */
+  bool forks;          /* a child of a process that has used the device can use it, too */
   const lt_kernel *kernels; /* by op id; NULL: not on this device */
 
+  /* How many there are (what lies at LT_MAX_DEVICES or above is never used), and whether they can
+     be used: if not, `why` says the reason. These two initialise nothing. */
   int (*count)(void);
-  /* Why count is 0, in a sentence. (optional) */
-  const char *(*why_not)(void);
-  /* Per-ctx state, e.g. thread pools or libraries' handles. (optional) */
-  bool (*open)(lt_ctx *c);
-  void *(*alloc)(int index, size_t bytes);
+  bool (*available)(char *why, size_t size); /* (optional) */
+  /* Before the first use of the device by a ctx. (optional) */
+  bool (*open)(lt_ctx *c, int index);
+  /* Whether the kernel of an op takes this dtype: that of out[0], else in[0]. (optional: where
+     there is a kernel) */
+  bool (*supports)(int op, lt_dtype dtype);
+  /* (optional: LT_ROW_MAJOR) */
+  lt_layout (*layout)(int op, lt_dtype dtype);
+
+  void *(*alloc)(int index, size_t bytes); /* NULL: there is no room */
   void (*free)(int index, void *ptr, size_t bytes);
+  bool (*memory_info)(int index, int64_t *free_bytes, int64_t *total); /* (optional) */
+  /* Pinned host memory, for copies that need not wait. (optional together) */
+  void *(*host_alloc)(size_t bytes);
+  void (*host_free)(void *ptr, size_t bytes);
 
-  /* Copies on the current stream; `to_host`/`from_host` return when the bytes are there. */
-  bool (*copy)(lt_ctx *c, int index, void *dst, const void *src, size_t bytes);
-  bool (*to_host)(lt_ctx *c, int index, void *dst, const void *src, size_t bytes);
-  bool (*from_host)(lt_ctx *c, int index, void *dst, const void *src, size_t bytes);
-
-  /* Asynchronous devices (all optional together). An event is a position in a stream. */
-  bool (*launch)(lt_ctx *c, lt_kernel kernel, const lt_call *call);
-  int (*stream_new)(lt_ctx *c, int index);
-  uint64_t (*event_record)(lt_ctx *c, int index, int stream);
-  bool (*event_done)(int index, int stream, uint64_t event);
-  bool (*stream_wait)(lt_ctx *c, int index, int stream, int other, uint64_t event);
-  bool (*synchronize)(lt_ctx *c, int index);
+  /* Asynchronous devices: all of these down to `launch`, and no others. A stream is asked for when
+     there is none to reuse; `priority` 1 is for streams that must not queue behind the others. */
+  lt_stream *(*stream_new)(lt_ctx *c, int index, int priority);
+  void *(*stream_native)(lt_stream *stream); /* e.g. its cudaStream_t */
+  /* The position of the stream now. Called after each launch: what costs may wait until somebody
+     asks for the event, which then stands for a later position. */
+  bool (*event_record)(lt_ctx *c, lt_stream *stream, lt_event *out);
+  lt_progress (*event_done)(lt_event event);
+  bool (*event_wait)(lt_ctx *c, lt_event event); /* the host waits */
+  /* What is issued on `stream` from now on runs after the event, which may be of another device of
+     this kind. */
+  bool (*stream_wait)(lt_ctx *c, lt_stream *stream, lt_event event);
+  bool (*synchronize)(lt_ctx *c, int index); /* the host waits for all streams of the device */
+  /* Returns at once, but for LT_TO_HOST into memory that is not pinned, which waits; a source that
+     is not pinned is staged before it returns. `stream` is of device `index`, which is dst's (for
+     LT_TO_HOST src's); `from` is the device of src for LT_PEER. */
+  bool (*copy)(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
+               const void *src, size_t bytes);
+  /* Issue the kernel's work on the stream. NULL: a synchronous device, whose kernels just run. */
+  bool (*launch)(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);
+  /* Takes the error word of work that this ctx's root has issued; false: it is empty. Called after
+     a host wait. (optional) */
+  bool (*take_error)(lt_ctx *c, int index, lt_device_error *out);
 
   /* For reductions between ranks: dst = a (reduce) b, where dst may be a or b; data /= by and
-     data *= by, for floating types. Memory of the device, work done when they return. (optional) */
-  void (*combine)(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
-                  lt_comm_reduce reduce);
-  void (*divide)(void *data, int64_t n, lt_dtype dtype, int by);
-  void (*scale)(void *data, int64_t n, lt_dtype dtype, double by);
+     data *= by, for floating types. Of close-lying memory of the device, issued on the stream (NULL
+     on a synchronous device, where the work is done when they return). (optional) */
+  bool (*combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a, const void *b,
+                  int64_t n, lt_dtype dtype, lt_comm_reduce reduce);
+  bool (*divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n, lt_dtype dtype,
+                 int by);
+  bool (*scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n, lt_dtype dtype,
+                double by);
 } lt_device_ops;
 
 /* What ltrain offers a backend that it opened. Grows at its end: `size` says how far it goes. */
@@ -74,6 +126,12 @@ typedef struct lt_host {
   /* For functions that got a ctx, during that call alone. */
   bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* always false */
   void (*log)(lt_ctx *c, const char *text);
+  bool (*view)(lt_ctx *c, lt_tensor *t, lt_view *out);
+  /* `bytes` of the device that the running `launch` is for, 64-byte aligned, for what it issues on
+     its stream: taken back by ltrain when `launch` returns, reused after that work has run. */
+  void *(*scratch)(lt_ctx *c, size_t bytes);
+  lt_stream *(*stream)(lt_ctx *c, lt_device d); /* the ctx's current one */
+  uint32_t (*line)(lt_ctx *c);                  /* of the script, for lt_device_error */
 } lt_host;
 
 enum { LT_BACKEND_TEXT = 256 };
@@ -84,6 +142,7 @@ typedef struct lt_backend {
   uint64_t op_hash;        /* of the op rows it was built with; 0: it has no kernels */
   const char *about;       /* "Open MPI 4.1.4", for `ltrain info` */
   const lt_comm_ops *comm; /* its collectives, or NULL */
+  const lt_device_ops *device; /* its devices, or NULL; their name is the backend's */
   char text[LT_BACKEND_TEXT]; /* why it could not, in a sentence */
 } lt_backend;
 

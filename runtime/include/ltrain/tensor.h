@@ -36,6 +36,17 @@ typedef struct lt_device {
   int16_t index;
 } lt_device;
 
+/* A queue of a device's work, which runs in the order of issue. The backend defines the struct; a
+   stream belongs to the process and is never freed. */
+typedef struct lt_stream lt_stream;
+
+/* A position of a stream: the end of all that was issued on it so far. Waiting for a later position
+   of the stream implies the earlier ones. {NULL, 0}: nothing to wait for. */
+typedef struct lt_event {
+  lt_stream *stream;
+  uint64_t position;
+} lt_event;
+
 /* What lt_tensor_ptr is asked for. LT_WRITE bumps the storage's version. */
 enum { LT_READ = 1, LT_WRITE = 2 };
 

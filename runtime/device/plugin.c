@@ -1,8 +1,8 @@
-/* runtime/comm/plugin.c: finds, opens and checks shared objects that hold a backend.
+/* runtime/device/plugin.c: finds, opens and checks shared objects that hold a backend.
 
    Opened objects are never closed: MPI cannot be started twice in a process, and tables that were
    handed out point into them. One list a process, whatever the number of contexts. */
-#include "comm/plugin.h"
+#include "device/plugin.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,11 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
 #include "device/device.h"
+#include "device/host.h"
 #include "ltrain/version.h"
 
 enum { BACKENDS = 16, NAME = 32 };
+static const char NAME_BYTES[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
 
 typedef struct opened {
   char name[NAME];
@@ -35,12 +36,6 @@ static const opened *find_opened(const char *name) {
     if (strcmp(list[k].name, name) == 0) return &list[k];
   return NULL;
 }
-
-static bool host_fail(lt_ctx *c, lt_code code, const char *text) {
-  return lt_fail(c, code, "%s", text);
-}
-
-static void host_log(lt_ctx *c, const char *text) { lt_log(c, LT_INFO, "%s", text); }
 
 /* Where backends are: from the folder of the program or libltrain, in the build tree and installed.
    No others, since whoever could write there would run code in this process. The module for stock
@@ -117,6 +112,22 @@ static const char *lacking(const lt_comm_ops *o) {
   return NULL;
 }
 
+static bool check_comm(lt_ctx *c, const char *name, const lt_comm_ops *o) {
+  if (o->version != LT_COMM_VERSION || o->size < sizeof(lt_comm_ops))
+    return lt_fail(c, LT_EIO,
+                   "%s: its collectives are of version %u (%u bytes), this ltrain has version %d "
+                   "(%zu bytes)",
+                   name, o->version, o->size, LT_COMM_VERSION, sizeof(lt_comm_ops));
+  const char *missing = lacking(o);
+  return missing == NULL || lt_fail(c, LT_EIO, "%s: its table lacks `%s`", name, missing);
+}
+
+static bool add_device(lt_ctx *c, const char *name, const lt_device_ops *o) {
+  char why[LT_BACKEND_TEXT];
+  if (!lt_device_add(o, why, sizeof why)) return lt_fail(c, LT_EIO, "%s: %s", name, why);
+  return true;
+}
+
 static bool check(lt_ctx *c, const char *name, const lt_backend *b, uint64_t op_hash) {
   if (b->version != LT_BACKEND_VERSION)
     return lt_fail(c, LT_EIO, "%s: made for backends of version %u, this ltrain has version %d",
@@ -124,28 +135,14 @@ static bool check(lt_ctx *c, const char *name, const lt_backend *b, uint64_t op_
   if (b->op_hash != 0 && b->op_hash != op_hash)
     return lt_fail(c, LT_EIO, "%s: built with other operations than this ltrain %s: build it again",
                    name, LT_VERSION);
-  if (b->comm == NULL) return lt_fail(c, LT_EIO, "%s: has no collectives", name);
-  if (b->comm->version != LT_COMM_VERSION || b->comm->size < sizeof(lt_comm_ops))
-    return lt_fail(c, LT_EIO,
-                   "%s: its collectives are of version %u (%u bytes), this ltrain has version %d "
-                   "(%zu bytes)",
-                   name, b->comm->version, b->comm->size, LT_COMM_VERSION, sizeof(lt_comm_ops));
-  const char *missing = lacking(b->comm);
-  return missing == NULL || lt_fail(c, LT_EIO, "%s: its table lacks `%s`", name, missing);
+  if (b->comm == NULL && b->device == NULL)
+    return lt_fail(c, LT_EIO, "%s: has neither collectives nor devices", name);
+  return (b->comm == NULL || check_comm(c, name, b->comm)) &&
+         (b->device == NULL || add_device(c, name, b->device));
 }
 
 static bool open_file(lt_ctx *c, const char *name, const char *path, lt_backend *out) {
-  static lt_host host; /* backends may keep it */
   uint64_t op_hash = lt_device_table(c, LT_CPU_DEVICE)->op_hash;
-  host = (lt_host){
-      .size = sizeof host,
-      .version = LT_BACKEND_VERSION,
-      .ltrain = LT_VERSION,
-      .op_hash = op_hash,
-      .comm = lt_comm_host_here(),
-      .fail = host_fail,
-      .log = host_log,
-  };
   void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (object == NULL) return fail_open(c, name, path, dlerror());
   bool (*start)(const lt_host *, lt_backend *);
@@ -155,13 +152,13 @@ static bool open_file(lt_ctx *c, const char *name, const char *path, lt_backend 
     return lt_fail(c, LT_EIO, "%s: not a backend: no lt_backend_open in %s", name, path);
   }
   *out = (lt_backend){.size = sizeof *out, .version = LT_BACKEND_VERSION};
-  if (!start(&host, out))
+  if (!start(lt_host_here(op_hash), out))
     return lt_fail(c, LT_EIO, "%s: %s", name, out->text[0] ? out->text : "could not start");
   return check(c, name, out, op_hash);
 }
 
 static bool check_name(lt_ctx *c, const char *name) {
-  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  size_t n = strspn(name, NAME_BYTES);
   return (n > 0 && n < NAME && name[n] == '\0') ||
          lt_fail(c, LT_EARG, "backend: not a name of lower case letters: '%s'", name);
 }
@@ -196,7 +193,7 @@ static const opened *load(lt_ctx *c, const char *name, const char *path) {
   return o;
 }
 
-const lt_comm_ops *lt_backend_load(lt_ctx *c, const char *name, const char *path) {
+const lt_backend *lt_backend_load(lt_ctx *c, const char *name, const char *path) {
   if (!lt_ok(c) || !check_name(c, name)) return NULL;
   if (!c->policy.dlopen) {
     lt_fail(c, LT_EIO, "%s: this state may not open libraries (LTRAIN_LOAD_LIBRARIES)", name);
@@ -205,7 +202,14 @@ const lt_comm_ops *lt_backend_load(lt_ctx *c, const char *name, const char *path
   pthread_mutex_lock(&lock);
   const opened *o = load(c, name, path);
   pthread_mutex_unlock(&lock);
-  return o != NULL ? o->backend.comm : NULL;
+  return o != NULL ? &o->backend : NULL;
+}
+
+const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path) {
+  const lt_backend *b = lt_backend_load(c, name, path);
+  if (b == NULL) return NULL;
+  if (b->comm == NULL) lt_fail(c, LT_EIO, "%s: has no collectives", name);
+  return b->comm;
 }
 
 const char *lt_backend_about(const char *name) {
@@ -213,4 +217,39 @@ const char *lt_backend_about(const char *name) {
   const opened *o = find_opened(name);
   pthread_mutex_unlock(&lock);
   return o != NULL ? o->backend.about : NULL;
+}
+
+const char *const lt_devices_known[] = {LT_DEVICES_KNOWN NULL};
+
+static bool copy_name(char out[NAME], const char *name, size_t length) {
+  if (length == 0 || length >= NAME) return false;
+  memcpy(out, name, length);
+  out[length] = 0;
+  return strspn(out, NAME_BYTES) == length;
+}
+
+bool lt_device_known(const char *name, size_t length) {
+  char own[NAME], path[PATH_MAX];
+  if (!copy_name(own, name, length)) return false;
+  for (int k = 0; lt_devices_known[k] != NULL; k++)
+    if (strcmp(lt_devices_known[k], own) == 0) return true;
+  return find_file(own, path);
+}
+
+static bool has_devices(const lt_backend *b, const char *name) {
+  return b != NULL && b->device != NULL &&
+         (strcmp(b->device->name, name) == 0 ||
+          (b->device->alias != NULL && strcmp(b->device->alias, name) == 0));
+}
+
+bool lt_device_backend(lt_ctx *c, const char *name, size_t length) {
+  char own[NAME], path[PATH_MAX];
+  if (!lt_ok(c) || !copy_name(own, name, length)) return false;
+  if (find_file(own, path)) return has_devices(lt_backend_load(c, own, NULL), own);
+  for (int k = 0; lt_devices_known[k] != NULL; k++) {
+    if (!find_file(lt_devices_known[k], path)) continue;
+    if (has_devices(lt_backend_load(c, lt_devices_known[k], NULL), own)) return true;
+    lt_take_failure(c, NULL); /* it was not asked for */
+  }
+  return false;
 }

@@ -1,0 +1,154 @@
+/* runtime/device/copy.c: bytes in and out of devices and between them, in order. */
+#include <string.h>
+
+#include "device/stream.h"
+
+/* One copy on `stream` of device `d`: reads `src` and writes `dst` where these are storages. */
+typedef struct move {
+  lt_device d;
+  lt_stream *stream;
+  lt_copy way;
+  lt_storage *from, *to; /* NULL: host memory of the caller */
+  const void *src;
+  void *dst;
+  int from_index;
+  size_t bytes;
+} move;
+
+static bool issue(lt_ctx *c, const move *m, lt_event *done) {
+  const lt_device_ops *ops = lt_device_table(c, m->d);
+  if (ops->launch == NULL)
+    return ops->copy(c, NULL, m->way, m->d.index, m->dst, m->from_index, m->src, m->bytes);
+  if (m->stream == NULL) return false;
+  bool ok = (m->from == NULL || lt_order_before(c, m->from, m->stream, false)) &&
+            (m->to == NULL || lt_order_before(c, m->to, m->stream, true)) &&
+            ops->copy(c, m->stream, m->way, m->d.index, m->dst, m->from_index, m->src, m->bytes) &&
+            ops->event_record(c, m->stream, done);
+  if (!ok) return false;
+  if (m->from != NULL) lt_order_after(m->from, *done, false);
+  if (m->to != NULL) lt_order_after(m->to, *done, true);
+  return true;
+}
+
+static bool wait_for(lt_ctx *c, lt_device d, lt_event event) {
+  return lt_device_table(c, d)->launch == NULL || lt_device_table(c, d)->event_wait(c, event);
+}
+
+static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes) {
+  lt_device d = t->storage->device;
+  lt_event done;
+  move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST, .from = t->storage,
+            .src = lt_data(t), .dst = out, .from_index = d.index, .bytes = bytes};
+  return issue(c, &m, &done) && wait_for(c, d, done) && lt_device_check(c, d);
+}
+
+static bool to_device(lt_ctx *c, lt_tensor *t, const void *from, size_t bytes, lt_event *done) {
+  lt_device d = t->storage->device;
+  move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_DEVICE, .to = t->storage,
+            .src = from, .dst = lt_data(t), .from_index = d.index, .bytes = bytes};
+  return issue(c, &m, done);
+}
+
+/* Between devices of one kind. */
+static bool within(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
+  lt_device d = dst->storage->device;
+  int from = src->storage->device.index;
+  lt_event done;
+  move m = {.d = d, .stream = lt_stream_current(c, d),
+            .way = from == d.index ? LT_WITHIN : LT_PEER,
+            .from = src->storage, .to = dst->storage, .src = lt_data(src), .dst = lt_data(dst),
+            .from_index = from, .bytes = bytes};
+  return issue(c, &m, &done);
+}
+
+/* Whether the host must not touch its bytes. */
+static bool is_elsewhere(lt_ctx *c, const lt_tensor *t) {
+  return lt_device_table(c, t->storage->device)->copy != NULL;
+}
+
+bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out) {
+  size_t bytes = (size_t)t->numel * lt_item_size(t);
+  if (bytes == 0) return lt_ok(c);
+  if (is_elsewhere(c, t)) return from_device(c, t, out, bytes);
+  memcpy(out, lt_data(t), bytes);
+  return true;
+}
+
+bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from) {
+  size_t bytes = (size_t)t->numel * lt_item_size(t);
+  if (bytes == 0) return lt_ok(c);
+  lt_event done;
+  if (is_elsewhere(c, t)) return to_device(c, t, from, bytes, &done);
+  memcpy(lt_data(t), from, bytes);
+  return true;
+}
+
+/* Between devices of two kinds, through the host's memory. */
+static bool bounce(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
+  lt_device d = dst->storage->device;
+  void *memory = lt_pinned_new(c, d, bytes);
+  lt_event done;
+  bool ok = memory != NULL && from_device(c, src, memory, bytes) &&
+            to_device(c, dst, memory, bytes, &done) && wait_for(c, d, done);
+  lt_pinned_free(c, d, memory, bytes);
+  return ok;
+}
+
+bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
+  if (bytes == 0) return lt_ok(c);
+  bool from = is_elsewhere(c, src), to = is_elsewhere(c, dst);
+  if (from && to)
+    return dst->storage->device.kind == src->storage->device.kind ? within(c, dst, src, bytes)
+                                                                   : bounce(c, dst, src, bytes);
+  lt_event done;
+  if (from) return from_device(c, src, lt_data(dst), bytes);
+  if (to) return to_device(c, dst, lt_data(src), bytes, &done);
+  memcpy(lt_data(dst), lt_data(src), bytes);
+  return true;
+}
+
+void *lt_pinned_new(lt_ctx *c, lt_device d, size_t bytes) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  if (ops->host_alloc == NULL) return lt_alloc(c, bytes);
+  void *memory = ops->host_alloc(bytes);
+  if (memory == NULL)
+    lt_fail(c, LT_EMEMORY, "%s%sout of memory: %zu bytes of pinned host memory", lt_op_name(c),
+            lt_op_colon(c), bytes);
+  return memory;
+}
+
+void lt_pinned_free(lt_ctx *c, lt_device d, void *memory, size_t bytes) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  if (memory != NULL && ops->host_free != NULL)
+    ops->host_free(memory, bytes);
+  else
+    lt_free(c, memory, bytes);
+}
+
+bool lt_device_check(lt_ctx *c, lt_device d) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  lt_device_error e;
+  if (ops->take_error == NULL || !ops->take_error(c, d.index, &e)) return lt_ok(c);
+  return c->registry->value_error(c, &e);
+}
+
+bool lt_device_synchronize(lt_ctx *c, lt_device d) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  return ops->launch == NULL || (ops->synchronize(c, d.index) && lt_device_check(c, d));
+}
+
+void *lt_tensor_ptr(lt_ctx *c, lt_tensor *t, int access) {
+  if (!lt_ok(c)) return NULL;
+  lt_device d = t->storage->device;
+  const lt_device_ops *ops = lt_device_table(c, d);
+  if (!ops->host_memory) {
+    lt_fail(c, LT_EDEVICE, "pointer: memory of %s is not the host's; copy it with :to('cpu')",
+            ops->name);
+    return NULL;
+  }
+  bool writes = (access & LT_WRITE) != 0;
+  if (ops->launch != NULL && !(lt_order_host(c, t->storage, writes) && lt_device_check(c, d)))
+    return NULL;
+  if (writes) lt_storage_bump(c, t->storage);
+  return lt_data(t);
+}

@@ -1,0 +1,30 @@
+/* runtime/device/fake.h: a device kind for specs: 4 asynchronous devices over host memory.
+
+   It runs the cpu's kernels, late: work is queued by stream and runs when somebody waits. What is
+   not ordered runs in an unkind order: what is waited for before all other work, or after all of it
+   (lt_fake_set_order). Fresh and freed memory is filled with 0xff, a NaN in each floating type. */
+#ifndef LT_DEVICE_FAKE_H
+#define LT_DEVICE_FAKE_H
+
+#include "device/device.h"
+
+/* The table, made from the cpu's. */
+const lt_device_ops *lt_fake_ops(const lt_device_ops *cpu);
+
+/* Since the process began, of all four. A wait is one of the host for work that had not run yet. */
+typedef struct lt_fake_counts {
+  int64_t launches, copies, waits, allocations, pending;
+} lt_fake_counts;
+lt_fake_counts lt_fake_count(void);
+
+/* When work of other streams runs as the host waits for one: in turns (at first), or always after
+   it, or always before it. */
+typedef enum lt_fake_order {
+  LT_FAKE_TURNS, LT_FAKE_OTHERS_LAST, LT_FAKE_OTHERS_FIRST
+} lt_fake_order;
+void lt_fake_set_order(lt_fake_order order);
+
+/* A storage's memory became free: it is filled once all work on it has run. */
+void lt_fake_freed(lt_ctx *c, lt_storage *s, size_t capacity);
+
+#endif

@@ -1,0 +1,86 @@
+/* runtime/device/host.c: what ltrain offers backends: failing, tensors, scratch, streams, lines. */
+#include "device/host.h"
+
+#include "device/state.h"
+#include "ltrain/version.h"
+
+static void combine(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,
+                    lt_comm_reduce reduce) {
+  lt_device_kinds[0]->combine(NULL, 0, NULL, dst, a, b, n, dtype, reduce);
+}
+
+static void scale(void *data, int64_t n, lt_dtype dtype, double by) {
+  lt_device_kinds[0]->scale(NULL, 0, NULL, data, n, dtype, by);
+}
+
+static const lt_comm_host comm_host = {.size = sizeof comm_host,
+                                       .version = LT_COMM_VERSION,
+                                       .combine = combine,
+                                       .item_size = lt_dtype_size,
+                                       .scale = scale};
+
+const lt_comm_host *lt_comm_host_here(void) { return &comm_host; }
+
+static bool host_fail(lt_ctx *c, lt_code code, const char *text) {
+  return lt_fail(c, code, "%s%s%s", lt_op_name(c), lt_op_colon(c), text);
+}
+
+static void host_log(lt_ctx *c, const char *text) { lt_log(c, LT_INFO, "%s", text); }
+
+static bool host_view(lt_ctx *c, lt_tensor *t, lt_view *out) {
+  *out = (lt_view){.data = lt_data(t), .dtype = (lt_dtype)t->dtype, .ndim = t->ndim};
+  memcpy(out->size, t->size, sizeof out->size);
+  memcpy(out->stride, t->stride, sizeof out->stride);
+  return lt_ok(c);
+}
+
+static void *host_scratch(lt_ctx *c, size_t bytes) {
+  lt_device_state *st = lt_device_state_of(c);
+  if (st == NULL) return NULL;
+  if (!lt_assert(c, st->in_launch && st->n_scratch < LT_SCRATCHES)) return NULL;
+  lt_storage *s = lt_storage_new(c, st->launching, bytes);
+  if (s == NULL) return NULL;
+  st->scratch[st->n_scratch++] = s;
+  bool ordered = lt_order_before(c, s, lt_stream_current(c, st->launching), true);
+  return ordered ? s->data : NULL;
+}
+
+static uint32_t host_line(lt_ctx *c) { return lt_ctx_line(c); }
+
+bool lt_launch_begin(lt_ctx *c, lt_device d) {
+  lt_device_state *st = lt_device_state_of(c);
+  if (st == NULL) return false;
+  st->launching = d;
+  return st->in_launch = true;
+}
+
+void lt_launch_end(lt_ctx *c, lt_stream *stream) {
+  lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  st->in_launch = false;
+  if (st->n_scratch == 0) return;
+  lt_event at = {0};
+  const lt_device_ops *ops = lt_device_table(c, st->launching);
+  bool ordered = ops->launch == NULL || ops->event_record(c, stream, &at);
+  if (!ordered) ops->synchronize(c, st->launching.index);
+  while (st->n_scratch > 0) {
+    lt_storage *s = st->scratch[--st->n_scratch];
+    if (at.stream != NULL) lt_order_after(s, at, true);
+    lt_storage_release(c, s);
+  }
+}
+
+const lt_host *lt_host_here(uint64_t op_hash) {
+  static lt_host host; /* backends may keep it; filled with the same each time, under a lock */
+  host = (lt_host){.size = sizeof host,
+                   .version = LT_BACKEND_VERSION,
+                   .ltrain = LT_VERSION,
+                   .op_hash = op_hash,
+                   .comm = &comm_host,
+                   .fail = host_fail,
+                   .log = host_log,
+                   .view = host_view,
+                   .scratch = host_scratch,
+                   .stream = lt_stream_current,
+                   .line = host_line};
+  return &host;
+}

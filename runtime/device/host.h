@@ -1,0 +1,13 @@
+/* runtime/device/host.h: what ltrain offers backends. */
+#ifndef LT_DEVICE_HOST_H
+#define LT_DEVICE_HOST_H
+
+#include "ltrain/backend.h"
+
+/* Of `op_hash`: that of the op rows of this ltrain. */
+const lt_host *lt_host_here(uint64_t op_hash);
+
+/* Local reductions, those of the cpu, and sizes. */
+const lt_comm_host *lt_comm_host_here(void);
+
+#endif

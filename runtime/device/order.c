@@ -1,0 +1,89 @@
+/* runtime/device/order.c: what has to run before what, from the positions that storages keep. */
+#include "device/stream.h"
+
+static bool wait_for(lt_ctx *c, const lt_device_ops *ops, lt_stream *stream, lt_event event) {
+  return event.stream == NULL || event.stream == stream || ops->stream_wait(c, stream, event);
+}
+
+/* The place of the stream's last read; of a stream that has none a free one, else the first, for
+   which the stream has waited: its later reads imply it. */
+static int place_of(const lt_storage *s, const lt_stream *stream) {
+  int free = -1;
+  for (int k = 0; k < LT_READERS; k++) {
+    if (s->reads[k].stream == stream) return k;
+    if (s->reads[k].stream == NULL && free < 0) free = k;
+  }
+  return free < 0 ? 0 : free;
+}
+
+bool lt_order_before(lt_ctx *c, lt_storage *s, lt_stream *stream, bool writes) {
+  const lt_device_ops *ops = lt_device_table(c, s->device);
+  if (ops->launch == NULL) return true;
+  if (!wait_for(c, ops, stream, s->write)) return false;
+  if (!writes) return wait_for(c, ops, stream, s->reads[place_of(s, stream)]);
+  for (int k = 0; k < LT_READERS; k++)
+    if (!wait_for(c, ops, stream, s->reads[k])) return false;
+  return true;
+}
+
+void lt_order_after(lt_storage *s, lt_event at, bool writes) {
+  if (!writes) {
+    s->reads[place_of(s, at.stream)] = at;
+    return;
+  }
+  s->write = at;
+  for (int k = 0; k < LT_READERS; k++) s->reads[k] = (lt_event){0};
+}
+
+bool lt_order_call(lt_ctx *c, const lt_call *call, lt_stream *stream,
+                   bool (*writes)(const lt_call *call, int k)) {
+  for (int k = 0; k < call->n_in; k++)
+    if (call->in[k] != NULL &&
+        !lt_order_before(c, call->in[k]->storage, stream, writes(call, k)))
+      return false;
+  for (int k = 0; k < call->n_out; k++)
+    if (!lt_order_before(c, call->out[k]->storage, stream, true)) return false;
+  return true;
+}
+
+bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
+                     bool (*writes)(const lt_call *call, int k)) {
+  const lt_tensor *first = call->n_out > 0 ? call->out[0] : call->in[0];
+  lt_event at;
+  if (!lt_device_table(c, first->storage->device)->event_record(c, stream, &at)) return false;
+  for (int k = 0; k < call->n_in; k++)
+    if (call->in[k] != NULL) lt_order_after(call->in[k]->storage, at, writes(call, k));
+  for (int k = 0; k < call->n_out; k++) lt_order_after(call->out[k]->storage, at, true);
+  return true;
+}
+
+bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes) {
+  const lt_device_ops *ops = lt_device_table(c, s->device);
+  if (ops->launch == NULL) return true;
+  if (s->write.stream != NULL && !ops->event_wait(c, s->write)) return false;
+  for (int k = 0; k < LT_READERS && writes; k++)
+    if (s->reads[k].stream != NULL && !ops->event_wait(c, s->reads[k])) return false;
+  return true;
+}
+
+static bool is_done(const lt_device_ops *ops, lt_event event) {
+  return event.stream == NULL || ops->event_done(event) != LT_PENDING;
+}
+
+bool lt_order_done(const lt_storage *s) {
+  const lt_device_ops *ops = lt_device_kinds[s->device.kind];
+  bool done = ops->launch == NULL || is_done(ops, s->write);
+  for (int k = 0; k < LT_READERS && ops->launch != NULL; k++)
+    done = done && is_done(ops, s->reads[k]);
+  return done;
+}
+
+bool lt_order_single(const lt_storage *s) {
+  const lt_stream *one = s->write.stream;
+  for (int k = 0; k < LT_READERS; k++) {
+    const lt_stream *other = s->reads[k].stream;
+    if (one != NULL && other != NULL && other != one) return false;
+    if (one == NULL) one = other;
+  }
+  return true;
+}

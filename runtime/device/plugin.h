@@ -1,0 +1,30 @@
+/* runtime/device/plugin.h: backends that are shared objects of their own, opened when asked for.
+
+   Heavy libraries (MPI) stay out of ltrain's own objects: it starts on machines that lack them, and
+   whoever asks gets a sentence with the reason. */
+#ifndef LT_DEVICE_PLUGIN_H
+#define LT_DEVICE_PLUGIN_H
+
+#include "base/ctx.h"
+#include "ltrain/backend.h"
+
+/* The backend `name`: of the file at `path`, or when that is NULL of `ltrain_<name>.so` in the
+   folder that the variable LTRAIN_BACKENDS names, else in the build tree or beside the installed
+   library. Opened once a process, never closed; from any thread; its devices are in the table then.
+   NULL with a failure that begins with the name, e.g. "mpi: libmpi.so.40 not found". */
+const lt_backend *lt_backend_load(lt_ctx *c, const char *name, const char *path);
+
+/* The collectives of it; one without any is a failure, too. */
+const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path);
+
+/* What an opened backend says of itself ("Open MPI v4.1.4"); NULL when it is not opened. */
+const char *lt_backend_about(const char *name);
+
+/* For device/table.c, of the first `length` bytes of `name`: whether a build can have devices of
+   that name, or a file of it is there; and whether a backend that has such devices, by name or
+   alias, is open now. The second leaves the failure of the one that has the name. */
+extern const char *const lt_devices_known[]; /* of which builds can have devices; ends with NULL */
+bool lt_device_known(const char *name, size_t length);
+bool lt_device_backend(lt_ctx *c, const char *name, size_t length);
+
+#endif

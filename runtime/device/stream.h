@@ -1,0 +1,47 @@
+/* runtime/device/stream.h: streams of asynchronous devices, and the order of work on memory.
+
+   A storage keeps its last write and a last read per stream, as positions of streams. Whoever reads
+   waits for the write, whoever writes for the write and all reads. Memory keeps its positions when
+   it is freed: the next owner waits as the next writer. Nothing is exempt. */
+#ifndef LT_DEVICE_STREAM_H
+#define LT_DEVICE_STREAM_H
+
+#include "device/device.h"
+
+/* Streams that a ctx has of a device. They are made when asked for, belong to the process, and go
+   back for reuse with the ctx. */
+typedef enum lt_stream_role {
+  LT_STREAM_COMPUTE, LT_STREAM_COPY, LT_STREAM_COMM,
+  LT_STREAM_ROLES
+} lt_stream_role;
+
+/* NULL with a failure; of synchronous devices NULL without one. */
+lt_stream *lt_stream_of(lt_ctx *c, lt_device d, lt_stream_role role);
+
+/* Where ops are issued: the ctx's compute stream unless another was set (NULL: that one again). */
+lt_stream *lt_stream_current(lt_ctx *c, lt_device d);
+bool lt_stream_set(lt_ctx *c, lt_device d, lt_stream *stream);
+
+/* Of the process: a stream that no ctx has, else a new one; and back. */
+lt_stream *lt_stream_lease(lt_ctx *c, lt_device d, lt_stream_role role);
+void lt_stream_return(lt_device d, lt_stream_role role, lt_stream *stream);
+
+/* Before work on the storage is issued on `stream`, which will read it or also write it. */
+bool lt_order_before(lt_ctx *c, lt_storage *s, lt_stream *stream, bool writes);
+/* After it was issued; `at`: the position of the stream since. */
+void lt_order_after(lt_storage *s, lt_event at, bool writes);
+
+/* The same of all tensors of a call (NULL ones are skipped); `at` is recorded here. */
+bool lt_order_call(lt_ctx *c, const lt_call *call, lt_stream *stream,
+                   bool (*writes)(const lt_call *call, int k));
+bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
+                     bool (*writes)(const lt_call *call, int k));
+
+/* The host waits until it may read the storage, or also write it. */
+bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes);
+
+/* Whether all work on the storage has run; whether all of it is on one stream. */
+bool lt_order_done(const lt_storage *s);
+bool lt_order_single(const lt_storage *s);
+
+#endif

@@ -1,0 +1,38 @@
+/* runtime/ops/run.c: issuing a call: the kernel of its device, in order with all other work. */
+#include "device/state.h"
+#include "ops/inplace.h"
+
+/* Whether the call writes its input k. */
+static bool writes_input(const lt_call *call, int k) {
+  lt_kind kind = lt_ops[call->op].kind;
+  return (lt_kinds[kind].flags & LT_KIND_MUTATES) != 0 &&
+         lt_kind_writes(kind, k, call->n_in, call->args);
+}
+
+static bool issue(lt_ctx *c, lt_device d, lt_kernel kernel, const lt_call *call) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  lt_stream *stream = lt_stream_current(c, d);
+  if (stream == NULL || !lt_order_call(c, call, stream, writes_input) || !lt_launch_begin(c, d))
+    return false;
+  bool ok = ops->launch(c, d.index, stream, kernel, call);
+  /* What was issued before a failure runs all the same. */
+  ok = lt_order_called(c, call, stream, writes_input) && ok;
+  lt_launch_end(c, stream);
+  return ok && lt_ok(c);
+}
+
+bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
+            int n_out, lt_tensor *const *out) {
+  if (n_out == 0 && n_in == 0) return true; /* an update of nothing */
+  if (op == LT_OP_transfer)
+    return lt_device_copy(c, out[0], in[0], (size_t)in[0]->numel * lt_item_size(in[0]));
+  lt_device device = n_out > 0 ? out[0]->storage->device : in[0]->storage->device;
+  const lt_device_ops *ops = lt_device_table(c, device);
+  lt_kernel kernel = ops->kernels[op];
+  if (kernel == NULL)
+    return lt_fail(c, LT_EDEVICE, "%s: the device %s lacks this op", lt_ops[op].name, ops->name);
+  const lt_call call = {.op = (int)op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
+                        .args = args, .args_size = args_size};
+  if (ops->launch == NULL) return kernel(c, &call) && lt_ok(c);
+  return issue(c, device, kernel, &call);
+}
