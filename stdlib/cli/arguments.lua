@@ -5,7 +5,7 @@
 -- option's row says: true, false, nil and numbers where it takes them, else the text itself.
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local old_options = require "ltrain.trainer.setup.old_options"
+local old_options = require "ltrain.compat.options"
 
 local arguments = {}
 

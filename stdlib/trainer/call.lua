@@ -11,6 +11,7 @@ local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
+local old_hooks = require "ltrain.compat.hooks"
 local together = require "ltrain.core.together"
 
 local call = {}
@@ -193,19 +194,10 @@ function call.method(state, name, ...)
   return leave(state, outer, outer_fn, fn(module, ...))
 end
 
--- What older Lightning called with the outputs of all devices of a process, which are one here:
--- name, and what is told of it.
-local STEP_ENDS <const> = {}
-for _, step in ipairs { "training_step", "validation_step", "test_step" } do
-  STEP_ENDS[step] = { name = step .. "_end",
-    note = ("%s_end is called with this rank's own output: what it does may stand in %s"):format(
-      step, step) }
-end
-
 --- Calls a step of the module, in the precision of the run.
 function call.step(state, name, ...)
   local _ <close> = state.precision:forward_context()
-  local step_end = STEP_ENDS[name]
+  local step_end = old_hooks.step_ends[name]
   if not step_end or not state.hooks[step_end.name] then return call.method(state, name, ...) end
   state.trainer:note(step_end.note)
   local outputs = call.method(state, name, ...)

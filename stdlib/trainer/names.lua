@@ -6,32 +6,14 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
+local old_hooks = require "ltrain.compat.hooks"
 local walk = require "ltrain.core.walk"
 
 local names = {}
 
-local origin <const>, code_of <const> = c.runtime.origin, c.runtime.code
+local REMOVED <const> = old_hooks.removed
 
--- Names that users of older Lightning may still write, and what took their place.
-local REMOVED <const> = {
-  training_epoch_end = "on_train_epoch_end",
-  validation_epoch_end = "on_validation_epoch_end",
-  test_epoch_end = "on_test_epoch_end",
-  predict_epoch_end = "on_predict_epoch_end",
-  on_epoch_start = "on_train_epoch_start",
-  on_epoch_end = "on_train_epoch_end or on_validation_epoch_end",
-  on_batch_start = "on_train_batch_start",
-  on_batch_end = "on_train_batch_end",
-  on_init_start = "setup",
-  on_init_end = "setup",
-  on_pretrain_routine_start = "on_fit_start",
-  on_pretrain_routine_end = "on_fit_start",
-  on_keyboard_interrupt = "on_exception",
-  on_hpc_save = "on_save_checkpoint",
-  on_hpc_load = "on_load_checkpoint",
-  configure_sharded_model = "configure_model",
-  init_ddp_connection = "lt.strategies.DDP{cluster_environment = ...}",
-}
+local origin <const>, code_of <const> = c.runtime.origin, c.runtime.code
 
 -- Methods besides the hooks that the loops and checkpoints ask for.
 local PROTOCOL <const> = {

@@ -3,7 +3,7 @@ local environment = require "environment"
 local help = require "ltrain.cli.help"
 local hooks = require "ltrain.core.hooks"
 local markdown = require "markdown"
-local old_options = require "ltrain.trainer.setup.old_options"
+local old_options = require "ltrain.compat.options"
 local options = require "ltrain.trainer.setup.options"
 local options_table = require "options_table"
 local methods = require "methods"
@@ -24,7 +24,8 @@ local function trainer_page(root)
   local list = source.read(root .. "stdlib/trainer/setup/options.lua")
   return {
     file = "trainer.md", title = "Trainer", about = "its options and methods",
-    source = "stdlib/trainer/setup/options.lua, old_options.lua and Trainer.lua",
+    source = "stdlib/trainer/setup/options.lua, stdlib/trainer/Trainer.lua and "
+      .. "stdlib/compat/options.lua",
     text = markdown.join {
       "# Trainer", file.more, "How to use it: [training](../guide/training.md).",
       "## Options",

@@ -1,12 +1,13 @@
 --- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
 local Strategy = require "ltrain.core.Strategy"
+local absent = require "ltrain.compat.strategies"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local join = require "ltrain.clusters.join"
 local option_rules = require "ltrain.trainer.setup.option_rules"
-local plugins = require "ltrain.trainer.setup.plugins"
+local plugins = require "ltrain.compat.plugins"
 local precision = require "ltrain.precision"
 local registry = require "ltrain.strategies.registry"
 
@@ -70,7 +71,7 @@ local function by_name(name)
   local row = registry.find(name:lower())
   if row then return row.class(row.params) end
   local names = registry.available_strategies()
-  refuse("strategy", name, registry.absent(name:lower()) or ("must be one of auto, %s%s"):format(
+  refuse("strategy", name, absent(name:lower()) or ("must be one of auto, %s%s"):format(
     table.concat(names, ", "), errors.did_you_mean(name:lower(), names)))
 end
 

@@ -1,8 +1,8 @@
--- spec/trainer/old_names_spec.lua: what scripts for older Lightning say: taken with a note, or
+-- spec/compat/old_names_spec.lua: what scripts for older Lightning say: taken with a note, or
 -- refused with the right word.
 local console = require "ltrain.core.console"
 local lt = require "ltrain"
-local old_options = require "ltrain.trainer.setup.old_options"
+local old_options = require "ltrain.compat.options"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 local tiny = require "spec.trainer.tiny"

@@ -1,5 +1,5 @@
---- stdlib/trainer/setup/old_options.lua: options of older Lightning: taken with a note, or refused
---- with the right word.
+--- stdlib/compat/options.lua: options of older Lightning: taken with a note, or refused with
+--- the right word.
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 

@@ -1,5 +1,4 @@
---- stdlib/trainer/setup/plugins.lua: the Trainer's `plugins`: each told apart, to be a strategy's
---- part.
+--- stdlib/compat/plugins.lua: the Trainer's `plugins`: each told apart, to be a strategy's part.
 local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"
