@@ -16,15 +16,6 @@ local ARROWS <const> = {
   init = { "core" },
 }
 
--- What still goes against them: files, and the rooms they require.
-local TODAY <const> = {
-  ["stdlib/callbacks/ModelCheckpoint.lua"] = "trainer",
-  ["stdlib/clusters/requeue.lua"] = "trainer",
-  ["stdlib/core/Strategy.lua"] = "precision files",
-  ["stdlib/precision/init.lua"] = "core",
-  ["stdlib/trainer/setup/place.lua"] = "precision",
-}
-
 -- Files that require what somebody else names: each name of the library is found by them.
 local BY_NAME <const> = { ["stdlib/core/catalogue.lua"] = true, ["stdlib/init.lua"] = true }
 
@@ -66,7 +57,6 @@ local function file_of(name, files)
 end
 
 local function check_arrow(fail, path, number, room, target)
-  if (TODAY[path] or ""):find(target, 1, true) then return end
   if not ARROWS[target] then
     fail("%s:%d: there is no room %s", path, number, target)
   elseif not reach(room)[target] then
@@ -77,7 +67,7 @@ end
 -- Checks the requires of a file; returns the list of files that it requires.
 local function check_file(fail, path, files)
   local room, found = path:match "^stdlib/([%w_]+)/" or "init", {}
-  if not ARROWS[room] and not TODAY[path] then
+  if not ARROWS[room] then
     fail("%s: no such room", path)
     return found
   end

@@ -13,7 +13,6 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local kept_files = require "ltrain.callbacks.kept_files"
 local shape = require "ltrain.core.shape"
-local sources = require "ltrain.trainer.data.sources"
 local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
@@ -170,7 +169,7 @@ local function score_of(self, trainer, figures)
     local text = ("ModelCheckpoint: nothing called '%s' was logged; there is: %s%s"):format(
       self.monitor, #names > 0 and table.concat(names, ", ") or "nothing",
       errors.did_you_mean(self.monitor, names))
-    local validated = trainer.progress.eval_batches > 0 or not sources.validates(trainer.running)
+    local validated = trainer.progress.eval_batches > 0 or not trainer.enable_validation
     if validated then errors.blame("%s", text) end
     trainer:warn(text)
   elseif score ~= score then
@@ -205,7 +204,7 @@ end
 
 local function saves_at_epoch_end(self, trainer)
   if self.save_on_train_epoch_end ~= nil then return self.save_on_train_epoch_end end
-  if not sources.validates(trainer.running) then return true end
+  if not trainer.enable_validation then return true end
   return trainer.check_val_every_n_epoch == 1 and trainer.val_check_interval == 1.0
 end
 

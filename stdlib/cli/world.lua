@@ -6,7 +6,7 @@ local c = require "ltrain.c"
 local environments = require "ltrain.clusters.environments"
 local join = require "ltrain.clusters.join"
 local refuse = require "ltrain.cli.refuse"
-local requeue = require "ltrain.clusters.requeue"
+local requeue = require "ltrain.cli.requeue"
 
 local world = {}
 

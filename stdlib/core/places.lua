@@ -10,7 +10,7 @@ return {
   Module = "ltrain.nn.Module",
   Optimizer = "ltrain.optim.Optimizer",
   Precision = "ltrain.core.Precision",
-  Strategy = "ltrain.core.Strategy",
+  Strategy = "ltrain.strategies.Strategy",
   Trainer = "ltrain.trainer.Trainer",
   callbacks = "ltrain.callbacks",
   clusters = "ltrain.clusters",

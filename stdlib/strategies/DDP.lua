@@ -3,7 +3,7 @@
 -- On one machine the ranks are forked where fit (validate, ...) begins, so that closures, upvalues
 -- and what the script has built are there in each; rank 0 is the script's own process. Where the
 -- ranks are there already (mpirun, srun, lt.dist.launch) they are joined.
-local Strategy = require "ltrain.core.Strategy"
+local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"

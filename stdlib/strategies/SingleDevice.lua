@@ -1,5 +1,5 @@
 --- stdlib/strategies/SingleDevice.lua: one process, one device.
-local Strategy = require "ltrain.core.Strategy"
+local Strategy = require "ltrain.strategies.Strategy"
 local config = require "ltrain.core.config"
 
 local SingleDevice = Strategy:extend("SingleDevice")

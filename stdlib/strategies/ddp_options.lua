@@ -1,5 +1,5 @@
 --- stdlib/strategies/ddp_options.lua: options of DDP: ours, and those that Lightning's has.
-local Strategy = require "ltrain.core.Strategy"
+local Strategy = require "ltrain.strategies.Strategy"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 

@@ -1,5 +1,5 @@
 --- stdlib/strategies/registry.lua: names of strategies: those built in, and those of scripts.
-local Strategy = require "ltrain.core.Strategy"
+local Strategy = require "ltrain.strategies.Strategy"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

@@ -1,5 +1,6 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
 local interrupt = require "ltrain.core.interrupt"
+local sources = require "ltrain.trainer.data.sources"
 local version = require "ltrain.loggers.version"
 
 local properties = {}
@@ -30,6 +31,11 @@ end
 --- The first EarlyStopping, or nil.
 function properties.early_stopping_callback(trainer)
   return first_callback(trainer, function(callback) return callback.stops_early end)
+end
+
+--- Whether the fit that runs validates: there is a validation_step, and data for it.
+function properties.enable_validation(trainer)
+  return trainer.running ~= nil and sources.validates(trainer.running)
 end
 
 --- Whether this process was asked to end by SIGTERM.

@@ -37,6 +37,7 @@ local function trainer_page(root)
         .. "`log_dir` (of the first logger that writes files, else nil), "
         .. "`ckpt_path` (of the file that was loaded last, else nil), `checkpoint_callback` and "
         .. "`early_stopping_callback` (the first of each, else nil), `received_sigterm`, "
+        .. "`enable_validation` (whether the fit that runs validates), "
         .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
         .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
         .. "`optimizers`, `module` (`model` and `lightning_module` are the same), `datamodule`, "

@@ -22,7 +22,7 @@ local ROOMS <const> = {
   { "metrics", "Metrics", "lt.metrics, lt.Metric", {
     { "stdlib/metrics/Metric.lua", "lt.Metric", "ltrain.metrics.Metric" } } },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
-    { "stdlib/core/Strategy.lua", "lt.Strategy", "ltrain.core.Strategy" },
+    { "stdlib/strategies/Strategy.lua", "lt.Strategy", "ltrain.strategies.Strategy" },
     { "stdlib/files/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.files.CheckpointIO" },
     { "stdlib/core/Precision.lua", "lt.Precision", "ltrain.core.Precision" },
     { "stdlib/core/Accelerator.lua", "lt.Accelerator", "ltrain.core.Accelerator" } } },

@@ -1,5 +1,5 @@
 --- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
-local Strategy = require "ltrain.core.Strategy"
+local Strategy = require "ltrain.strategies.Strategy"
 local absent = require "ltrain.compat.strategies"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -8,7 +8,7 @@ local errors = require "ltrain.core.errors"
 local join = require "ltrain.clusters.join"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local plugins = require "ltrain.compat.plugins"
-local precision = require "ltrain.precision"
+local precision = require "ltrain.strategies.precision"
 local registry = require "ltrain.strategies.registry"
 
 local refuse <const> = option_rules.refuse

@@ -1,5 +1,5 @@
--- stdlib/core/Strategy.lua: how the processes of a run work together. The base is one process, to
--- which every question has the simple answer; subclasses override what is different.
+-- stdlib/strategies/Strategy.lua: how the processes of a run work together. The base is one
+-- process, to which every question has the simple answer; subclasses override what is different.
 --
 -- A strategy is made of parts, which a script may replace: what it computes on (accelerator), in
 -- which numbers (precision), how checkpoints reach the disk (checkpoint_io), and who started its
@@ -14,6 +14,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local precision = require "ltrain.strategies.precision"
 local tree = require "ltrain.core.tree"
 
 local Strategy = class.extend(nil, "Strategy")
@@ -43,7 +44,7 @@ local PARTS <const> = {
   end,
   precision = function(value, where)
     if type(value) == "table" then return Precision.adopt(value, where) end
-    return require "ltrain.precision".plugin(value, where)
+    return precision.plugin(value, where)
   end,
 }
 

@@ -1,4 +1,4 @@
--- spec/clusters/requeue_spec.lua: SIGUSR1: save, `scontrol requeue`, go on after the restart. The
+-- spec/cli/requeue_spec.lua: SIGUSR1: save, `scontrol requeue`, go on after the restart. The
 -- scontrol here only writes down what it was asked; spec/dist/slurm_spec.lua has a real one.
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"

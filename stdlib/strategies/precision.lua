@@ -1,4 +1,5 @@
---- stdlib/precision/init.lua: what the Trainer's `precision` means: names of built-in precisions.
+--- stdlib/strategies/precision.lua: what the Trainer's `precision` means: names of built-in
+--- precisions.
 local Precision = require "ltrain.core.Precision"
 local errors = require "ltrain.core.errors"
 

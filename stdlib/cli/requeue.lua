@@ -1,5 +1,5 @@
---- stdlib/clusters/requeue.lua: SIGUSR1: a fit saves at the end of its batch and ends; a job of
---- SLURM is queued again, and goes on from there.
+--- stdlib/cli/requeue.lua: SIGUSR1: a fit saves at the end of its batch and ends; a job of SLURM
+--- is queued again, and goes on from there.
 --
 -- SLURM sends it some time before a job's end (`#SBATCH --signal=USR1@90`), mpirun hands it on. The
 -- handler leaves a note; a callback of every Trainer looks at it after each batch and interrupts
