@@ -295,6 +295,8 @@ function Module:train(mode)
   return self
 end
 
+--- Puts it and all modules below in evaluation mode: dropout does nothing, batch norm uses its
+--- running averages.
 function Module:eval() return self:train(false) end
 
 --- Whether gradients are wanted for the parameters (true when not given).
@@ -310,9 +312,10 @@ function Module:zero_grad()
   return self
 end
 
---- No gradients, evaluation mode.
+--- Turns the gradients of its parameters off, and puts it in evaluation mode.
 function Module:freeze() return self:requires_grad_(false):eval() end
 
+--- Undoes freeze: gradients on, training mode.
 function Module:unfreeze() return self:requires_grad_(true):train() end
 
 local INTEGERS <const> = { i64 = true, i32 = true, u8 = true, bool = true }

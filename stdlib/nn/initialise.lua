@@ -28,8 +28,10 @@ function initialise.constant_(tensor, value)
   return tensor:fill_(value)
 end
 
+--- Every element 0.
 function initialise.zeros_(tensor) return initialise.constant_(tensor, 0) end
 
+--- Every element 1.
 function initialise.ones_(tensor) return initialise.constant_(tensor, 1) end
 
 --- fan_in and fan_out of a weight [out, in, ...].

@@ -9,7 +9,7 @@ local source = require "source"
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" } } },
-  { "optim", "Optimizers and schedulers", "lt.optim", {
+  { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
@@ -21,6 +21,9 @@ local ROOMS <const> = {
     { "stdlib/core/Logger.lua", "lt.Logger", "ltrain.core.Logger" } } },
   { "metrics", "Metrics", "lt.metrics, lt.Metric", {
     { "stdlib/metrics/Metric.lua", "lt.Metric", "ltrain.metrics.Metric" } } },
+  { "clusters", "Clusters", "lt.clusters, lt.ClusterEnvironment: who started the ranks", {
+    { "stdlib/core/ClusterEnvironment.lua", "lt.ClusterEnvironment",
+      "ltrain.core.ClusterEnvironment" } } },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
     { "stdlib/strategies/Strategy.lua", "lt.Strategy", "ltrain.strategies.Strategy" },
     { "stdlib/files/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.files.CheckpointIO" },
@@ -99,12 +102,16 @@ local function base_of(value)
   return super and super.__name ~= "Module" and super.__name
 end
 
--- What stands before a method's name in the lists.
+-- What stands before a method's name in the lists: of a class, of a room, else the name itself.
+local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "environment",
+  DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler" }
+
 local function object_of(name)
   local room, last = name:match("^(%w+)%.(.*)$")
+  if OBJECTS[last] then return OBJECTS[last] end
   if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
   local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
-    strategies = "strategy" }
+    strategies = "strategy", clusters = "environment" }
   return shown[room] or last:lower()
 end
 
