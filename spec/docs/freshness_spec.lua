@@ -48,6 +48,12 @@ describe("docs/reference", function()
     end
   end)
 
+  it("keeps the case of formulas and names", function()
+    local texts = { "\ny = x W^T + b.", "\nmax(x, 0).", "\nx * sigmoid(x).", "\nlt.nn.init," }
+    for _, text in ipairs(texts) do assert(pages["nn.md"]:find(text, 1, true), text) end
+    assert(pages["nn.md"]:find("\nA lookup table of vectors", 1, true))
+  end)
+
   it("holds no page that the list does not name", function()
     for _, name in ipairs(files_in(REFERENCE)) do
       assert(name == "README.md" or pages["README.md"]:find("](" .. name .. ")", 1, true),

@@ -1,9 +1,9 @@
--- stdlib/nn/BatchNorm2d.lua: each channel scaled to mean 0 and variance 1 over the batch.
+-- stdlib/nn/BatchNorm2d.lua: batch normalization of each channel.
 -- B batch, C channels, H height, W width.
 --
--- In training the statistics are those of the batch, and running averages of them are kept; in
--- evaluation the averages are used. The operation itself changes nothing: the layer updates its
--- buffers, without history.
+-- In training mode it normalizes with mean and variance of the batch, and keeps running averages of
+-- them; in evaluation mode it normalizes with the running averages. The operation itself changes
+-- nothing: the layer updates its buffers, without history.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -16,9 +16,10 @@ local BatchNorm2d = Module:extend("BatchNorm2d")
 local OPTIONS <const> = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
   momentum = { type = "number|boolean", default = 0.1, min = 0, max = 1,
-               doc = "share of the new batch in the averages; false: all batches count the same" },
-  affine = { type = "boolean", default = true, doc = "whether there are weight and bias" },
-  track_running_stats = { type = "boolean", default = true, doc = "whether averages are kept" },
+               doc = "weight of a new batch in the averages; false: all weigh the same" },
+  affine = { type = "boolean", default = true, doc = "whether it has weight and bias" },
+  track_running_stats = { type = "boolean", default = true,
+    doc = "whether to keep running averages" },
 }
 
 --- nn.BatchNorm2d(32)
@@ -38,8 +39,8 @@ function BatchNorm2d:init(num_features, options)
   end
 end
 
---- average += share * (new - average); the variance of the averages is the unbiased one. `count`:
---- how many numbers of a channel mean and variance were taken of.
+--- Updates the running averages: average += momentum * (new - average), with the unbiased variance.
+--- `count`: how many elements of a channel mean and variance were computed from.
 function BatchNorm2d:track_statistics(mean, variance, count)
   local _ <close> = c.allow_update()
   self.num_batches_tracked:add_(1)
@@ -48,7 +49,7 @@ function BatchNorm2d:track_statistics(mean, variance, count)
   self.running_var:mul_(1 - share):add_(variance * (share * count / math.max(count - 1, 1)))
 end
 
--- The same with mean and variance of all ranks' samples: sums travel, gradients too.
+-- The same with mean and variance over all ranks' samples: sums are reduced, and gradients too.
 local function over_ranks(self, x)
   local channels = { 1, self.num_features, 1, 1 }
   local dims = { 1, 3, 4 }

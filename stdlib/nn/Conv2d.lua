@@ -1,4 +1,4 @@
--- stdlib/nn/Conv2d.lua: convolution over pictures.
+-- stdlib/nn/Conv2d.lua: 2D convolution.
 -- B batch, I channels in, O channels out, H height, W width.
 
 local Module = require "ltrain.nn.Module"
@@ -11,9 +11,10 @@ local Conv2d = Module:extend("Conv2d")
 
 local OPTIONS <const> = {
   stride = { type = "pair", default = 1, min = 1 },
-  padding = { type = "pair", default = 0, min = 0, doc = "zeros around the picture" },
-  dilation = { type = "pair", default = 1, min = 1, doc = "distance between the kernel's points" },
-  groups = { type = "integer", default = 1, min = 1, doc = "parts of the channels kept apart" },
+  padding = { type = "pair", default = 0, min = 0, doc = "zeros added on each side" },
+  dilation = { type = "pair", default = 1, min = 1, doc = "spacing between kernel elements" },
+  groups = { type = "integer", default = 1, min = 1,
+    doc = "groups of channels that are convolved separately" },
   bias = { type = "boolean", default = true },
 }
 

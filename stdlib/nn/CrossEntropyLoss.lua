@@ -1,4 +1,4 @@
--- stdlib/nn/CrossEntropyLoss.lua: how surprised a softmax of the logits is by the right classes.
+-- stdlib/nn/CrossEntropyLoss.lua: cross-entropy between logits and targets.
 -- N rows, C classes.
 
 local Module = require "ltrain.nn.Module"
@@ -8,11 +8,11 @@ local config = require "ltrain.core.config"
 local CrossEntropyLoss = Module:extend("CrossEntropyLoss")
 
 local OPTIONS <const> = {
-  weight = { type = "tensor", doc = "a factor for each class [C]" },
-  ignore_index = { type = "integer", default = -100, doc = "targets of this id do not count" },
+  weight = { type = "tensor", doc = "weight of each class [C]" },
+  ignore_index = { type = "integer", default = -100, doc = "targets with this id are ignored" },
   reduction = { type = "string", default = "mean", choices = { "mean", "sum", "none" } },
   label_smoothing = { type = "number", default = 0, min = 0, max = 1,
-                      doc = "share of the target spread over all classes" },
+                      doc = "fraction of the target distributed over all classes" },
 }
 
 --- nn.CrossEntropyLoss() or nn.CrossEntropyLoss{label_smoothing = 0.1}

@@ -1,4 +1,4 @@
--- stdlib/nn/Dropout.lua: in training, zeros in random places, the rest scaled up to make good.
+-- stdlib/nn/Dropout.lua: zeroes random elements in training, and scales the others by 1 / (1 - p).
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -6,7 +6,7 @@ local config = require "ltrain.core.config"
 
 local Dropout = Module:extend("Dropout")
 
---- nn.Dropout(0.1): the share of zeros, 0.5 when not given
+--- nn.Dropout(0.1): the probability p, 0.5 by default
 function Dropout:init(p)
   self.p = config.value(p == nil and 0.5 or p, { type = "number", min = 0, max = 1 },
     "nn.Dropout", "p")

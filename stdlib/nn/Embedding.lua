@@ -1,5 +1,5 @@
--- stdlib/nn/Embedding.lua: a table of vectors, looked up by id.
--- V number of ids (0..V-1), D length of a vector, N any dims.
+-- stdlib/nn/Embedding.lua: a lookup table of vectors by id.
+-- V number of ids (0..V-1), D size of a vector, N any dims.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -10,7 +10,7 @@ local initialise = require "ltrain.nn.initialise"
 local Embedding = Module:extend("Embedding")
 
 local OPTIONS <const> = {
-  padding_idx = { type = "integer", doc = "an id whose vector is zero and is not trained" },
+  padding_idx = { type = "integer", doc = "id whose vector is zero and not trained" },
 }
 
 --- nn.Embedding(65, 128)

@@ -1,4 +1,4 @@
--- stdlib/nn/Flatten.lua: a range of dims made one.
+-- stdlib/nn/Flatten.lua: flattens a range of dims into one.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
@@ -6,11 +6,11 @@ local config = require "ltrain.core.config"
 local Flatten = Module:extend("Flatten")
 
 local OPTIONS <const> = {
-  start_dim = { type = "integer", default = 2, doc = "first of the dims; 1 is the batch" },
-  end_dim = { type = "integer", default = -1, doc = "last of the dims" },
+  start_dim = { type = "integer", default = 2, doc = "first dim; 1 is the batch" },
+  end_dim = { type = "integer", default = -1, doc = "last dim" },
 }
 
---- nn.Flatten(): everything but the batch
+--- nn.Flatten(): all dims but the batch
 function Flatten:init(options)
   local o = config.check(options, OPTIONS, "nn.Flatten")
   self.start_dim, self.end_dim = o.start_dim, o.end_dim

@@ -1,4 +1,4 @@
--- stdlib/nn/GELU.lua: x times the normal distribution function of x.
+-- stdlib/nn/GELU.lua: x times the cumulative normal distribution function of x.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"

@@ -1,4 +1,4 @@
--- stdlib/nn/Identity.lua: gives back what it gets; stands where a layer was taken out.
+-- stdlib/nn/Identity.lua: returns its input; a placeholder for a removed layer.
 
 local Module = require "ltrain.nn.Module"
 

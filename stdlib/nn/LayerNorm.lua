@@ -1,4 +1,4 @@
--- stdlib/nn/LayerNorm.lua: the last dims scaled to mean 0 and variance 1, then weight and bias.
+-- stdlib/nn/LayerNorm.lua: layer normalization over the last dims.
 -- N any leading dims, S the normalized shape.
 
 local Module = require "ltrain.nn.Module"
@@ -10,11 +10,11 @@ local LayerNorm = Module:extend("LayerNorm")
 
 local OPTIONS <const> = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
-  elementwise_affine = { type = "boolean", default = true, doc = "whether there is a weight" },
-  bias = { type = "boolean", default = true, doc = "whether there is a bias beside the weight" },
+  elementwise_affine = { type = "boolean", default = true, doc = "whether it has a weight" },
+  bias = { type = "boolean", default = true, doc = "whether it has a bias, if it has a weight" },
 }
 
---- nn.LayerNorm(128) or nn.LayerNorm({8, 16}): the sizes of the dims that are scaled together
+--- nn.LayerNorm(128) or nn.LayerNorm({8, 16}): the sizes of the dims to normalize over
 function LayerNorm:init(normalized_shape, options)
   local shape = type(normalized_shape) == "table" and normalized_shape or { normalized_shape }
   if #shape == 0 or #shape > 8 then

@@ -8,7 +8,7 @@ local initialise = require "ltrain.nn.initialise"
 
 local Linear = Module:extend("Linear")
 
-local OPTIONS <const> = { bias = { type = "boolean", default = true, doc = "whether b is there" } }
+local OPTIONS <const> = { bias = { type = "boolean", default = true, doc = "whether it has b" } }
 
 --- nn.Linear(784, 10, {bias = true})
 function Linear:init(in_features, out_features, options)

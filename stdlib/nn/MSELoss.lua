@@ -1,4 +1,4 @@
--- stdlib/nn/MSELoss.lua: the mean of the squared differences.
+-- stdlib/nn/MSELoss.lua: mean squared error.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

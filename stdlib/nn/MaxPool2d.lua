@@ -1,4 +1,4 @@
--- stdlib/nn/MaxPool2d.lua: the largest value of each window of a picture.
+-- stdlib/nn/MaxPool2d.lua: 2D max pooling.
 -- B batch, C channels, H height, W width.
 
 local Module = require "ltrain.nn.Module"
@@ -8,7 +8,8 @@ local config = require "ltrain.core.config"
 local MaxPool2d = Module:extend("MaxPool2d")
 
 local OPTIONS <const> = {
-  stride = { type = "pair", min = 1, doc = "that of the window when not given" },
+  stride = { type = "pair", min = 1,
+    doc = "step between windows; by default the size of the window" },
   padding = { type = "pair", default = 0, min = 0 },
 }
 

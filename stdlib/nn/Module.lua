@@ -1,4 +1,4 @@
--- stdlib/nn/Module.lua: a model, or a layer of one: parameters, children and hooks in a table.
+-- stdlib/nn/Module.lua: a model, or a layer: a table with parameters, submodules and hooks.
 --
 --   local lt = require "ltrain"
 --   local Net = lt.Module:extend("Net")
@@ -11,9 +11,9 @@
 --   print(net(lt.ones(2, 4)).shape[2], net.head.weight.shape[1])
 --   -- prints: 10	10
 --
--- Nothing is registered: what a module holds is found by a walk when it is asked for (walk.lua), so
--- any field may be set at any time. `__newindex` notes the order of first assignment and refuses
--- names of Module's own methods.
+-- Nothing is registered: parameters and submodules are found in the fields of a module when they
+-- are needed (walk.lua), so any field may be set at any time. `__newindex` records the order of
+-- first assignment, and raises an error for names of Module's own methods.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -45,7 +45,7 @@ Module.load_from_checkpoint = module_state.load_from_checkpoint
 Module.save_hyperparameters = module_state.save_hyperparameters
 Module.__tostring = module_print.text
 
---- Overridden by classes: makes layers and fields. The base has nothing to do.
+--- To be overridden by classes: creates layers and fields. The base has nothing to do.
 function Module:init() end
 
 -- ", but 'foward' is" where a module, or a class of it, has nearly a forward; else "".
@@ -61,13 +61,13 @@ local function near_forward(module)
   return near and (", but %s is"):format(errors.show(near)) or ""
 end
 
---- Overridden by classes: what calling the module computes.
+--- To be overridden by classes: what calling the module computes.
 function Module:forward(...)
   errors.blame("%s: forward is not defined%s", walk.class_name(self), near_forward(self))
 end
 replaceable.forward = true
 
---- Overridden by layers: what stands in the brackets when the module is printed.
+--- To be overridden by layers: the text in the brackets when the module is printed.
 function Module:extra_repr() return "" end
 replaceable.extra_repr = true
 
@@ -118,8 +118,8 @@ end
 
 local hook_changes = 0
 
---- How often a hook (`on_...`) was first assigned to some object: loops look their hooks up again
---- when this number changes.
+--- How often a hook (`on_...`) was first assigned to any object: loops look up hooks again when
+--- this number changes.
 function Module:hooks_version() return hook_changes end
 
 function Module:__newindex(key, value)
@@ -148,14 +148,14 @@ local function index_for(new)
 end
 Module.__index = index_for(Module)
 
---- A new class of modules: `local Net = lt.Module:extend("Net")`.
+--- Creates a class of modules: `local Net = lt.Module:extend("Net")`.
 function Module:extend(name)
   local new = class.extend(self, name)
   new.__index = index_for(new)
   return new
 end
 
---- Make a module of a plain table of functions and layers; a module is returned as it is.
+--- Makes a module of a plain table of functions and layers; returns a module unchanged.
 function Module.adopt(value)
   if walk.is_module(value) then return value end
   if class.is_class(value, Module) then
@@ -176,11 +176,11 @@ function Module.adopt(value)
   return setmetatable(value, Module)
 end
 
---- Whether the module is of the class `wanted` or one below it.
+--- Whether the module is of the class `wanted` or a subclass.
 function Module:is_a(wanted) return class.is_a(self, wanted) end
 
---- Make field `name` a buffer: a tensor that is no parameter but belongs to the state, as running
---- averages do. Options: persistent (true) says whether state_dict has it.
+--- Makes field `name` a buffer: a tensor that is not a parameter but part of the state, such as
+--- running averages. Options: persistent (true) says whether state_dict has it.
 function Module:register_buffer(name, tensor, options)
   local o = config.check(options, { persistent = { type = "boolean", default = true } },
     "register_buffer")
@@ -223,22 +223,23 @@ local function values(list, key)
   return out
 end
 
---- `for name, tensor in net:named_parameters() do`, once each, in order.
+--- Iterates over the parameters, each once, in order: `for name, tensor in net:named_parameters()
+--- do`.
 function Module:named_parameters() return iterate(tensors_of(self, false), "name", "value") end
 
---- `for name, tensor in net:named_buffers() do`.
+--- Iterates over the buffers: `for name, tensor in net:named_buffers() do`.
 function Module:named_buffers() return iterate(tensors_of(self, true), "name", "value") end
 
---- The list of parameters; its field `names` has their names.
+--- Returns the list of parameters; its field `names` has their names.
 function Module:parameters() return values(tensors_of(self, false), "value") end
 
---- The list of buffers, likewise.
+--- Returns the list of buffers, likewise.
 function Module:buffers() return values(tensors_of(self, true), "value") end
 
---- `for name, module in net:named_modules() do`: itself (named "") and all below, once each.
+--- Iterates over the module itself (named "") and all its submodules, each once.
 function Module:named_modules() return iterate(walk.modules(self), "name", "module") end
 
---- The list of itself and all modules below.
+--- Returns the list of the module itself and all its submodules.
 function Module:modules() return values(walk.modules(self), "module") end
 
 local function children_of(module)
@@ -252,14 +253,14 @@ local function children_of(module)
   return list
 end
 
---- `for name, module in net:named_children() do`: the modules that it holds itself.
+--- Iterates over the direct submodules: `for name, module in net:named_children() do`.
 function Module:named_children() return iterate(children_of(self), "name", "value") end
 
---- The list of modules that it holds itself.
+--- Returns the list of direct submodules.
 function Module:children() return values(children_of(self), "value") end
 
---- How many numbers the parameters have. Options: trainable (false) counts only those with
---- requires_grad.
+--- Returns the number of elements of the parameters. Options: trainable (false) counts only those
+--- with requires_grad.
 function Module:num_parameters(options)
   local o = config.check(options, { trainable = { type = "boolean", default = false } },
     "num_parameters")
@@ -280,13 +281,13 @@ local function apply(module, fn, seen)
   fn(module)
 end
 
---- fn(module) for every module, those inside first.
+--- Calls fn(module) for every submodule, and for the module itself last.
 function Module:apply(fn)
   apply(self, fn, {})
   return self
 end
 
---- Put it and all modules below in training mode (or, with false, in evaluation mode).
+--- Puts the module and all submodules in training mode (or, with false, in evaluation mode).
 function Module:train(mode)
   mode = mode == nil or mode
   for _, entry in ipairs(walk.modules(self)) do
@@ -295,24 +296,24 @@ function Module:train(mode)
   return self
 end
 
---- Puts it and all modules below in evaluation mode: dropout does nothing, batch norm uses its
+--- Puts the module and all submodules in evaluation mode: dropout does nothing, batch norm uses its
 --- running averages.
 function Module:eval() return self:train(false) end
 
---- Whether gradients are wanted for the parameters (true when not given).
+--- Sets whether gradients are computed for the parameters (default true).
 function Module:requires_grad_(flag)
   flag = flag == nil or flag
   for _, item in ipairs(tensors_of(self, false)) do item.value.requires_grad = flag end
   return self
 end
 
---- Forget the gradients.
+--- Sets all gradients to nil.
 function Module:zero_grad()
   for _, item in ipairs(tensors_of(self, false)) do item.value.grad = nil end
   return self
 end
 
---- Turns the gradients of its parameters off, and puts it in evaluation mode.
+--- Turns the gradients of the parameters off, and puts the module in evaluation mode.
 function Module:freeze() return self:requires_grad_(false):eval() end
 
 --- Undoes freeze: gradients on, training mode.
@@ -333,8 +334,9 @@ local function moved(item, target)
   return new
 end
 
---- Parameters and buffers on another device ("cpu") or in another floating dtype ("f64"; integers
---- keep theirs). The parameters become new tensors: make optimizers after this.
+--- Moves parameters and buffers to another device ("cpu"), or converts them to another
+--- floating-point dtype ("f64"; integers keep theirs). The parameters become new tensors: create
+--- optimizers after this.
 function Module:to(target)
   if type(target) ~= "string" or INTEGERS[target] then
     errors.blame("to: a module goes to a device or to a floating dtype: got %s",

@@ -20,7 +20,7 @@ function ModuleList:init(...)
   for i = 1, count do self:append(list[i]) end
 end
 
---- Add a module at the end; returns the list.
+--- Appends a module; returns the list.
 function ModuleList:append(module)
   if not walk.is_module(module) then
     errors.blame("nn.%s: element %d must be a module: got %s", walk.class_name(self), #self + 1,

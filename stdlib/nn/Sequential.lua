@@ -1,4 +1,4 @@
--- stdlib/nn/Sequential.lua: modules one after the other.
+-- stdlib/nn/Sequential.lua: a chain of modules.
 
 local Module = require "ltrain.nn.Module"
 local ModuleList = require "ltrain.nn.ModuleList"
@@ -7,7 +7,7 @@ local walk = require "ltrain.core.walk"
 
 local Sequential = Module:extend("Sequential")
 
---- nn.Sequential(nn.Linear(4, 8), nn.ReLU(), ...); a list of modules does as well
+--- nn.Sequential(nn.Linear(4, 8), nn.ReLU(), ...); or a list of modules
 Sequential.init = ModuleList.init
 Sequential.append = ModuleList.append
 

@@ -1,4 +1,4 @@
--- stdlib/nn/SiLU.lua: x times the logistic function of x.
+-- stdlib/nn/SiLU.lua: x * sigmoid(x).
 
 local Module = require "ltrain.nn.Module"
 

@@ -1,4 +1,4 @@
--- stdlib/nn/Sigmoid.lua: the logistic function.
+-- stdlib/nn/Sigmoid.lua: the logistic function 1 / (1 + exp(-x)).
 
 local Module = require "ltrain.nn.Module"
 

@@ -1,4 +1,4 @@
--- stdlib/nn/Softmax.lua: exp(x) normalised along a dim.
+-- stdlib/nn/Softmax.lua: exp(x) / sum(exp(x)) along a dim.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"

@@ -1,4 +1,4 @@
--- stdlib/nn/clip_grad_norm_.lua: scales gradients down so that their total norm is bounded.
+-- stdlib/nn/clip_grad_norm_.lua: clips the total norm of gradients.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -7,19 +7,19 @@ local grads_of = require "ltrain.nn.grads_of"
 local NAME <const> = "clip_grad_norm_"
 
 local OPTIONS <const> = {
-  norm_type = { type = "number|string", default = 2.0, doc = "p of the norm; math.huge or 'inf'",
+  norm_type = { type = "number|string", default = 2.0, doc = "p of the p-norm; math.huge or 'inf'",
     check = function(value)
       if type(value) == "string" and value ~= "inf" then return "must be a number or 'inf'" end
     end },
   error_if_nonfinite = { type = "boolean", default = false,
-    doc = "raise when the norm is inf or nan" },
+    doc = "raise an error if the norm is inf or nan" },
   keep_nonfinite = { type = "boolean", default = false,
-    doc = "leave the gradients as they are when the norm is inf or nan" },
+    doc = "do not change the gradients if the norm is inf or nan" },
 }
 
---- Scale the gradients of a list of parameters, or of one, in place so that the norm of all of them
---- together is at most `max_norm`. Options: norm_type (2), error_if_nonfinite (false),
---- keep_nonfinite (false). Returns the norm before, a tensor of no dims.
+--- Scales the gradients of a list of parameters, or of one, in place so that their total norm is at
+--- most `max_norm`. Options: norm_type (2), error_if_nonfinite (false), keep_nonfinite (false).
+--- Returns the norm before clipping, a tensor without dims.
 return function(parameters, max_norm, options)
   config.argument(max_norm, "number", NAME, "max_norm")
   local grads = grads_of(parameters, NAME)

@@ -1,7 +1,7 @@
--- stdlib/nn/initialise.lua: lt.nn.init, ways to fill a parameter, with PyTorch's formulas.
+-- stdlib/nn/initialise.lua: lt.nn.init, initialization of parameters, with PyTorch's formulas.
 --
--- Each writes in place, without history, and returns the tensor. fan_in is the number of inputs
--- that an output sums over, fan_out the number of outputs that an input reaches.
+-- Each function writes in place, without history, and returns the tensor. fan_in is the number of
+-- inputs that an output sums over, fan_out the number of outputs that an input reaches.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -10,31 +10,31 @@ local exact = require "ltrain.core.exact"
 
 local initialise = {}
 
---- Uniform in low..high (0..1).
+--- Uniform between `low` (0) and `high` (1).
 function initialise.uniform_(tensor, low, high)
   local _ <close> = c.no_grad()
   return tensor:uniform_(low or 0.0, high or 1.0)
 end
 
---- Normal with this mean (0) and standard deviation (1).
+--- Normal with mean `mean` (0) and standard deviation `std` (1).
 function initialise.normal_(tensor, mean, std)
   local _ <close> = c.no_grad()
   return tensor:normal_(mean or 0.0, std or 1.0)
 end
 
---- Every element `value`.
+--- Sets every element to `value`.
 function initialise.constant_(tensor, value)
   local _ <close> = c.no_grad()
   return tensor:fill_(value)
 end
 
---- Every element 0.
+--- Sets every element to 0.
 function initialise.zeros_(tensor) return initialise.constant_(tensor, 0) end
 
---- Every element 1.
+--- Sets every element to 1.
 function initialise.ones_(tensor) return initialise.constant_(tensor, 1) end
 
---- fan_in and fan_out of a weight [out, in, ...].
+--- Returns fan_in and fan_out of a weight [out, in, ...].
 function initialise.fans(tensor)
   if not c.is_tensor(tensor) then
     errors.blame("init: a tensor is needed, a layer's weight: got %s", errors.show(tensor))
@@ -101,7 +101,8 @@ function initialise.xavier_normal_(tensor, options)
   return initialise.normal_(tensor, 0, xavier_std(tensor, options, "init.xavier_normal_"))
 end
 
---- PyTorch's default for linear and convolution layers: both uniform in +-1 / sqrt(fan_in).
+--- PyTorch's default for linear and convolution layers: both uniform between -1 / sqrt(fan_in) and
+--- 1 / sqrt(fan_in).
 function initialise.default_(weight, bias)
   initialise.kaiming_uniform_(weight, { a = math.sqrt(5) })
   if bias then

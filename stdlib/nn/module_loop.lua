@@ -37,19 +37,19 @@ end
 local defaults = {}
 module_loop.defaults = defaults
 
---- What predict collects for a batch.
+--- Returns what `predict` collects for a batch; by default forward(batch).
 function defaults.predict_step(self, batch)
   local outputs = self(batch)
   return outputs
 end
 
---- Run the backward walk.
+--- Runs the backward pass.
 function defaults.backward(_, loss, ...)
   loss:backward(...)
 end
 
---- Step the optimizer. The closure runs training_step and backward when it is called, and returns
---- the loss; it must be called, and may be called again with other weights.
+--- Makes an optimizer step. The closure runs training_step and backward and returns the loss; it
+--- must be called, and may be called again with other weights.
 function defaults.optimizer_step(_, _, _, optimizer, closure)
   return optimizer:step(closure)
 end
@@ -66,7 +66,7 @@ function defaults.configure_gradient_clipping(self, optimizer, clip_val, algorit
   self:clip_gradients(optimizer, clip_val, algorithm)
 end
 
---- Clip the gradients of an optimizer's parameters: their total norm ("norm") or each number
+--- Clips the gradients of an optimizer's parameters: by their total norm ("norm") or each element
 --- ("value").
 function defaults.clip_gradients(self, optimizer, clip_val, algorithm)
   if clip_val == nil or clip_val == 0 then return end
@@ -84,42 +84,42 @@ local methods = {}
 module_loop.methods = methods
 
 local ALL_GATHER <const> = {
-  cat = { type = "boolean", default = false, doc = "join along dim 1; sizes may differ" },
-  sync_grads = { type = "boolean", default = false, doc = "let gradients pass" },
+  cat = { type = "boolean", default = false, doc = "concatenate along dim 1; sizes may differ" },
+  sync_grads = { type = "boolean", default = false, doc = "whether it is differentiable" },
 }
 
---- Log a number, a tensor of one element or a Metric under a name (options: see the guide).
+--- Logs a number, a tensor of one element or a Metric under a name (options: see the guide).
 function methods.log(self, name, value, options)
   trainer_of(self, "log"):_log(name, value, options)
 end
 
---- `log` for each name and value of a table, in alphabetical order.
+--- Calls `log` for each name and value of a table, in alphabetical order.
 function methods.log_dict(self, values, options)
   trainer_of(self, "log_dict"):_log_dict(values, options)
 end
 
---- print, on the first process only and without spoiling the progress bar.
+--- Prints on rank 0 only, above the progress bar.
 function methods.print(self, ...)
   local trainer = rawget(self, "trainer")
   if trainer then trainer:print(...) else print(...) end
 end
 
---- What all ranks give: of a tensor [...] one of [ranks, ...], of a number a tensor [ranks], of a
---- nested table the same table of those. `cat = true` joins tensors along dim 1, whose sizes may
---- then differ. Gradients pass with `sync_grads = true` alone, as in Lightning (in
---- lt.dist.all_gather they pass by default). All ranks call it.
+--- Gathers a value from all ranks: a tensor [...] becomes [ranks, ...], a number a tensor [ranks],
+--- a nested table a table of those. `cat = true` concatenates tensors along dim 1, whose sizes may
+--- then differ. It is differentiable only with `sync_grads = true`, as in Lightning
+--- (lt.dist.all_gather is by default). All ranks must call it.
 function methods.all_gather(_, x, options)
   local gather_tree = require "ltrain.dist.gather_tree"
   return gather_tree(x, config.check(options, ALL_GATHER, "all_gather"))
 end
 
---- The optimizer, or the list when there are several.
+--- Returns the optimizer, or the list if there are several.
 function methods.optimizers(self)
   local list = trainer_of(self, "optimizers").optimizers
   return #list == 1 and list[1] or list
 end
 
---- The scheduler, or the list when there are several; nil when there is none.
+--- Returns the scheduler, or the list if there are several; nil if there is none.
 function methods.lr_schedulers(self)
   local list = {}
   for i, entry in ipairs(trainer_of(self, "lr_schedulers").lr_scheduler_configs) do
@@ -128,7 +128,7 @@ function methods.lr_schedulers(self)
   return #list > 1 and list or list[1]
 end
 
---- In manual optimization: run `backward` on the loss, with its hooks.
+--- In manual optimization: runs `backward` on the loss, with its hooks.
 function methods.manual_backward(self, loss, ...)
   if self.automatic_optimization then
     errors.blame("manual_backward: set self.automatic_optimization = false in init first")
@@ -136,8 +136,8 @@ function methods.manual_backward(self, loss, ...)
   trainer_of(self, "manual_backward"):manual_backward(loss, ...)
 end
 
---- In manual optimization with several optimizers: parameters that are only in the others take no
---- gradients until `untoggle_optimizer`.
+--- In manual optimization with several optimizers: turns off the gradients of parameters that are
+--- only in other optimizers, until `untoggle_optimizer`.
 function methods.toggle_optimizer(self, optimizer)
   check_optimizer(optimizer, "toggle_optimizer")
   if rawget(self, "_toggled") then self:untoggle_optimizer() end
@@ -154,8 +154,8 @@ function methods.toggle_optimizer(self, optimizer)
   rawset(self, "_toggled", toggled)
 end
 
---- In manual optimization: make the gradients of an optimizer (nil: of all) those of all ranks now.
---- Its `step` and `clip_gradients` do that by themselves, once a step.
+--- In manual optimization: reduces the gradients of an optimizer (nil: of all) over the ranks now.
+--- Its `step` and `clip_gradients` do that by themselves, once per step.
 function methods.sync_gradients(self, optimizer)
   if self.automatic_optimization then
     errors.blame("sync_gradients: the loop does it: it is for self.automatic_optimization = false")
@@ -163,7 +163,7 @@ function methods.sync_gradients(self, optimizer)
   trainer_of(self, "sync_gradients"):sync_gradients(optimizer)
 end
 
---- Undo `toggle_optimizer`.
+--- Undoes `toggle_optimizer`.
 function methods.untoggle_optimizer(self)
   for _, parameter in ipairs(rawget(self, "_toggled") or {}) do parameter.requires_grad = true end
   rawset(self, "_toggled", nil)

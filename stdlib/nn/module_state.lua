@@ -12,8 +12,8 @@ local module_state = {}
 
 local NONE <const> = {} -- the other names of a tensor that has one
 
---- The module's parameters and saved buffers by name: { ["net.0.weight"] = tensor }, sharing memory
---- with the module. A tensor with several names is there once, under the first.
+--- Returns the parameters and persistent buffers by name: { ["net.0.weight"] = tensor }, sharing
+--- memory with the module. A tensor with several names is listed once, under the first.
 function module_state.state_dict(self)
   local state = {}
   for _, item in ipairs(walk.tensors(self)) do
@@ -71,9 +71,9 @@ local function complain(module, plan, strict)
   end
 end
 
---- Copy tensors by name into the parameters and buffers. Options: strict (true; the module's
---- strict_loading when it has one) makes a missing or unexpected name an error; a wrong shape
---- always is one, and nothing is written then. Returns { missing = {...}, unexpected = {...} }.
+--- Copies tensors by name into the parameters and buffers. Options: strict (true, or the module's
+--- strict_loading) makes a missing or unexpected name an error; a wrong shape always is one.
+--- Nothing is written after an error. Returns { missing = {...}, unexpected = {...} }.
 function module_state.load_state_dict(self, state, options)
   local strict_loading = self.strict_loading
   local o = config.check(options, {
@@ -91,10 +91,10 @@ end
 
 local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
---- `self:save_hyperparameters(o, {ignore =, logger =})`: keep the options `o` that init was given
---- in `self.hparams`: they go into checkpoints, and load_from_checkpoint gives them to init.
---- Options: ignore, a list of names to leave out; logger (true) also shows them to the loggers. A
---- second call, as a class below makes it, adds to what is kept.
+--- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` that init was given
+--- in `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.
+--- Options: ignore, a list of names to leave out; logger (true) also passes them to the loggers. A
+--- second call, for example in a subclass, adds to them.
 function module_state.save_hyperparameters(self, ...)
   if select("#", ...) == 0 then
     errors.blame("save_hyperparameters: say what to keep: self:save_hyperparameters(o) with the "
@@ -150,8 +150,9 @@ local function from_checkpoint(self, checkpoint, hparams)
   return module
 end
 
---- `Net:load_from_checkpoint(file, overrides)`: a new Net with the saved hyper-parameters (those in
---- `overrides` changed) and the saved weights. nil and a message when the file cannot be read.
+--- `Net:load_from_checkpoint(file, overrides)` returns a new Net with the saved hyper-parameters
+--- (those in `overrides` replaced) and the saved weights; nil and a message if the file cannot be
+--- read.
 function module_state.load_from_checkpoint(self, file, overrides)
   check_load(self, file, overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)

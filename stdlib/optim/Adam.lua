@@ -1,5 +1,5 @@
--- stdlib/optim/Adam.lua: steps of even size by running means of the gradient and its square
--- (Kingma and Ba 2015).
+-- stdlib/optim/Adam.lua: Adam (Kingma and Ba 2015): the running mean of the gradient divided by the
+-- root of that of its square.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -18,17 +18,17 @@ end
 Adam.options = {
   lr = { type = "number", default = 1e-3, min = 0, doc = "learning rate" },
   betas = { type = "table", default = { 0.9, 0.999 }, check = check_betas,
-            doc = "how much of the running means is kept" },
-  eps = { type = "number", default = 1e-8, min = 0, doc = "added to the root" },
+            doc = "decay rates of the running means" },
+  eps = { type = "number", default = 1e-8, min = 0, doc = "added to the denominator" },
   weight_decay = { type = "number", default = 0, min = 0,
-                   doc = "times the weight, added to the gradient" },
+                   doc = "L2 penalty: this times the weight is added to the gradient" },
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
---- What is kept of a parameter, for load_state_dict to check.
+--- The state of a parameter, for load_state_dict to check.
 Adam.slots = { step = "count", exp_avg = "tensor", exp_avg_sq = "tensor" }
 
---- Whether weights decay apart from the gradient (AdamW).
+--- Whether weight decay is decoupled from the gradient (AdamW).
 Adam.decoupled = false
 
 -- optim.Adam(net:parameters(), {lr = 1e-3}): init is the Optimizer's.

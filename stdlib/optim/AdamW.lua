@@ -1,5 +1,4 @@
--- stdlib/optim/AdamW.lua: Adam whose weight decay does not go through the gradient
--- (Loshchilov and Hutter 2019).
+-- stdlib/optim/AdamW.lua: Adam with decoupled weight decay (Loshchilov and Hutter 2019).
 
 local Adam = require "ltrain.optim.Adam"
 local tree = require "ltrain.core.tree"
@@ -11,6 +10,6 @@ AdamW.decoupled = true
 AdamW.options = {}
 for name, row in tree.pairs(Adam.options) do AdamW.options[name] = row end
 AdamW.options.weight_decay = { type = "number", default = 0.01, min = 0,
-                               doc = "times rate and weight, off the weight" }
+                               doc = "this times lr times the weight is subtracted from the weight" }
 
 return AdamW

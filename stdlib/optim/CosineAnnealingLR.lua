@@ -1,4 +1,5 @@
--- stdlib/optim/CosineAnnealingLR.lua: half a cosine from the rate down to `eta_min`.
+-- stdlib/optim/CosineAnnealingLR.lua: half a cosine from the initial learning rate down to
+-- `eta_min`.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -7,8 +8,8 @@ local CosineAnnealingLR = LRScheduler:extend("CosineAnnealingLR")
 
 local OPTIONS <const> = { eta_min = { type = "number", default = 0.0, min = 0 } }
 
---- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom; it goes up
---- again after them.
+--- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom;
+--- after them the learning rate rises again.
 function CosineAnnealingLR:init(optimizer, T_max, options)
   self.T_max = config.argument(T_max, "integer", "optim.CosineAnnealingLR", "T_max", { min = 1 })
   self.eta_min = config.check(options, OPTIONS, "optim.CosineAnnealingLR").eta_min

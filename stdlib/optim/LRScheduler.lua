@@ -1,7 +1,8 @@
--- stdlib/optim/LRScheduler.lua: what a learning-rate scheduler is.
+-- stdlib/optim/LRScheduler.lua: the base class of learning-rate schedulers.
 --
--- A subclass gives `rate(base, n)`: the rate of a group that began with `base`, after n steps. The
--- formula is closed, so that nothing drifts and a resumed run has the same rates.
+-- A subclass defines `rate(base, n)`: the learning rate after n steps of a group whose initial one
+-- was `base`. It is a closed formula, so that rounding errors do not accumulate and a resumed run
+-- has the same learning rates.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -15,7 +16,8 @@ local function is_finite(value)
   return type(value) == "number" and value - value == 0
 end
 
---- Set the rates for the number of steps so far. A group that was added since keeps its own.
+--- Sets the learning rates for the current number of steps. Groups that were added later keep
+--- theirs.
 function LRScheduler:apply()
   for i, base in ipairs(self.base_lrs) do
     local rate = self:rate(base, self.last_epoch, i)
@@ -27,7 +29,7 @@ function LRScheduler:apply()
   end
 end
 
---- Begin with the rates that the optimizer's groups have now.
+--- Starts with the current learning rates of the optimizer's groups.
 function LRScheduler:init(optimizer)
   if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then
     errors.blame("optim.%s: the first argument must be an optimizer: got %s",
@@ -41,18 +43,18 @@ function LRScheduler:init(optimizer)
   self:apply()
 end
 
---- Overridden: the rate of group `index`, which began with `base`, after `n` steps.
+--- To be overridden: the learning rate of group `index` after `n` steps; it began with `base`.
 function LRScheduler:rate(base, n, index)
   errors.blame("%s: rate is not defined", getmetatable(self).__name)
 end
 
---- One step on: call it after optimizer:step, once an epoch or once a batch.
+--- Makes a step: call it after optimizer:step, once per epoch or once per batch.
 function LRScheduler:step()
   self.last_epoch = self.last_epoch + 1
   self:apply()
 end
 
---- The rate of each group.
+--- Returns the learning rate of each group.
 function LRScheduler:get_last_lr()
   local rates = {}
   for i, group in ipairs(self.optimizer.param_groups) do rates[i] = group.lr end
@@ -64,7 +66,7 @@ function LRScheduler:state_dict()
            base_lrs = table.move(self.base_lrs, 1, #self.base_lrs, 1, {}) }
 end
 
---- Take that back, and set the rates that belong to it.
+--- Restores the state, and sets the learning rates.
 function LRScheduler:load_state_dict(state)
   local name = getmetatable(self).__name
   if type(state) ~= "table" then

@@ -1,4 +1,4 @@
--- stdlib/optim/LambdaLR.lua: the rate times a function of the number of steps.
+-- stdlib/optim/LambdaLR.lua: the initial learning rate times a function of the number of steps.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local c = require "ltrain.c"
@@ -6,7 +6,7 @@ local errors = require "ltrain.core.errors"
 
 local LambdaLR = LRScheduler:extend("LambdaLR")
 
---- LambdaLR(optimizer, function(n) return 0.95 ^ n end), or a list with a function a group.
+--- LambdaLR(optimizer, function(n) return 0.95 ^ n end), or a list with one function per group.
 function LambdaLR:init(optimizer, factor)
   local list = type(factor) == "table" and factor or { factor }
   for i, fn in ipairs(list) do

@@ -1,8 +1,9 @@
--- stdlib/optim/Optimizer.lua: groups of parameters, their options and their state.
+-- stdlib/optim/Optimizer.lua: the base class of optimizers: parameter groups, their options and
+-- state.
 --
--- A subclass gives `options`, a description for config.check, and `update(group)`, which makes one
--- step with the parameters of a group that have gradients. State is kept per parameter and saved
--- under the parameter's path.
+-- A subclass defines `options`, a description for config.check, and `update(group)`, which makes
+-- one step with the parameters of a group that have gradients. State is kept per parameter and
+-- saved under the parameter's path.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -68,7 +69,7 @@ local function make_names_differ(self)
   end
 end
 
---- One more group: { params = head:parameters(), lr = 1e-4, name = "head" }; options that are not
+--- Adds a group: { params = head:parameters(), lr = 1e-4, name = "head" }; options that are not
 --- given are those of the optimizer. LearningRateMonitor logs a group under its name.
 function Optimizer:add_param_group(group)
   if type(group) ~= "table" or group.params == nil then
@@ -88,7 +89,7 @@ function Optimizer:add_param_group(group)
   strays.forget(self)
 end
 
---- params: net:parameters(), a list of tensors, or a list of groups. The options are those of the
+--- `params`: net:parameters(), a list of tensors, or a list of groups. The options are those of the
 --- subclass.
 function Optimizer:init(params, options)
   self.defaults = config.check(options, self.options, where(self))
@@ -107,8 +108,8 @@ function Optimizer:init(params, options)
   end
 end
 
---- Name the parameters by their paths in `module`, so that what is saved says where it belongs;
---- those of groups that are added later too. The Trainer does this with the module that configured
+--- Names the parameters by their paths in `module`, also those of groups that are added later, so
+--- that saved state can be assigned to them. The Trainer does this with the module that configured
 --- the optimizer.
 function Optimizer:use_names_of(module)
   local paths = {}
@@ -124,7 +125,7 @@ end
 
 -- Stepping.
 
---- The parameters of a group that have gradients, with these gradients and their states: three
+--- Returns the parameters of a group that have gradients, these gradients, and their states: three
 --- lists. A parameter without a state gets `fresh(parameter)`, if that is given.
 function Optimizer:active(group, fresh)
   local params, grads, states = {}, {}, {}
@@ -143,26 +144,26 @@ function Optimizer:active(group, fresh)
   return params, grads, states
 end
 
---- The dtype in which the running means of a parameter are kept: f32 for f16 and bf16.
+--- Returns the dtype of the state of a parameter: f32 for f16 and bf16.
 function Optimizer.state_dtype(parameter)
   return parameter.dtype == "f64" and "f64" or "f32"
 end
 
---- The lists end to end, as the operations of optimizers take them.
+--- Concatenates lists, as the operations of optimizers take them.
 function Optimizer.join(first, ...)
   for _, list in ipairs { ... } do table.move(list, 1, #list, #first + 1, first) end
   return first
 end
 
---- Overridden: one step with the parameters of `group`.
+--- To be overridden: makes a step with the parameters of `group`.
 function Optimizer:update(group)
   errors.blame("%s: update is not defined", where(self))
 end
 
---- Change the parameters by their gradients. A closure, when given, computes loss and gradients
---- first; its result is returned. Where its second result is false, nothing is changed. Outside the
---- Trainer this is also the end of the batch: the next one draws other random numbers, and memory
---- that is no longer used is given back.
+--- Updates the parameters by their gradients. A closure, if given, is called first to compute loss
+--- and gradients, and its result is returned; if its second result is false, nothing is updated.
+--- Outside of the Trainer this also ends the batch: the next one gets other random numbers, and
+--- unused memory is freed.
 function Optimizer:step(closure)
   local loss, goes_on
   if closure ~= nil then loss, goes_on = closure() end
@@ -175,7 +176,7 @@ function Optimizer:step(closure)
   return loss
 end
 
---- Forget the gradients (they become nil).
+--- Sets all gradients to nil.
 function Optimizer:zero_grad()
   for _, group in ipairs(self.param_groups) do
     for _, parameter in ipairs(group.params) do parameter.grad = nil end
@@ -184,9 +185,9 @@ end
 
 local KEEP <const> = { keep_nonfinite = true }
 
---- Clip the gradients of all parameters in place: so that their total norm is at most `value`
---- ("norm", the default), or each number is within -value..value ("value"). With "norm" the norm
---- before is returned; gradients whose norm is not finite stay as they are.
+--- Clips the gradients of all parameters in place: so that their total norm is at most `value`
+--- ("norm", the default), or each element is in -value..value ("value"). With "norm" it returns the
+--- norm before clipping; gradients whose norm is not finite are not changed.
 function Optimizer:clip_gradients(value, algorithm)
   config.argument(value, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
   local params = parameters_of(self)
@@ -206,8 +207,8 @@ local function copy(value)
   return c.is_tensor(value) and value:detach():clone() or value
 end
 
---- { class = name, state = { [path] = { slot = tensor or number } },
----   param_groups = { { lr =, params = {paths} } } }
+--- Returns { class = name, state = { [path] = { slot = tensor or number } },
+--- param_groups = { { lr =, params = {paths} } } }
 function Optimizer:state_dict()
   local saved = { class = getmetatable(self).__name, state = {}, param_groups = {} }
   for g, group in ipairs(self.param_groups) do
@@ -300,8 +301,8 @@ local STATE <const> = {
   state = { map = { map = "any" } },
 }
 
---- Take that back: options of the groups, and the state of the parameters by path. Groups that were
---- added later are added, by the paths of their parameters, after use_names_of.
+--- Restores the options of the groups, and the state of the parameters by path. Groups that were
+--- added later are added again, by the paths of their parameters, after use_names_of.
 function Optimizer:load_state_dict(saved)
   if type(saved) ~= "table" or type(saved.param_groups) ~= "table"
     or type(saved.state) ~= "table" then

@@ -1,4 +1,5 @@
--- stdlib/optim/ReduceLROnPlateau.lua: the rate times `factor` when a metric no longer gets better.
+-- stdlib/optim/ReduceLROnPlateau.lua: multiplies the learning rate by `factor` when a metric stops
+-- improving.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -7,7 +8,7 @@ local shape = require "ltrain.core.shape"
 
 local ReduceLROnPlateau = LRScheduler:extend("ReduceLROnPlateau")
 
---- Its step takes the metric's value: the Trainer looks at this.
+--- Whether `step` takes the value of a metric, for the Trainer.
 ReduceLROnPlateau.reduce_on_plateau = true
 
 local OPTIONS <const> = {
@@ -15,13 +16,16 @@ local OPTIONS <const> = {
            doc = "whether a smaller or a larger value is better" },
   factor = { type = "number", default = 0.1, min = 0, below = 1 },
   patience = { type = "integer", default = 10, min = 0,
-               doc = "steps without a better value that are let pass" },
-  threshold = { type = "number", default = 1e-4, min = 0, doc = "how much better counts" },
+               doc = "steps without improvement before a reduction" },
+  threshold = { type = "number", default = 1e-4, min = 0,
+    doc = "smaller changes are not an improvement" },
   threshold_mode = { type = "string", default = "rel", choices = { "rel", "abs" } },
   cooldown = { type = "integer", default = 0, min = 0,
-               doc = "steps after a reduction in which nothing is counted" },
-  min_lr = { type = "number|table", default = 0.0, min = 0, doc = "a number, or one a group" },
-  eps = { type = "number", default = 1e-8, min = 0, doc = "smaller changes are not made" },
+               doc = "steps after a reduction that are not counted" },
+  min_lr = { type = "number|table", default = 0.0, min = 0,
+    doc = "lower bound: a number, or one per group" },
+  eps = { type = "number", default = 1e-8, min = 0,
+    doc = "smaller changes of the learning rate are not made" },
 }
 
 --- ReduceLROnPlateau(optimizer, {patience = 3})
@@ -53,7 +57,7 @@ local function reduce(self)
   end
 end
 
---- One step with the metric's value, a number or a tensor of one element.
+--- Makes a step with the value of the metric, a number or a tensor of one element.
 function ReduceLROnPlateau:step(metric)
   local value = type(metric) == "userdata" and metric:item() or metric
   if type(value) ~= "number" then

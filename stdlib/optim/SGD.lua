@@ -8,15 +8,15 @@ local SGD = Optimizer:extend("SGD")
 
 SGD.options = {
   lr = { type = "number", default = 1e-3, min = 0, doc = "learning rate" },
-  momentum = { type = "number", default = 0, min = 0, doc = "share of the last step kept" },
-  dampening = { type = "number", default = 0, doc = "share of the gradient left out of momentum" },
+  momentum = { type = "number", default = 0, min = 0, doc = "momentum factor" },
+  dampening = { type = "number", default = 0, doc = "dampening of the momentum" },
   weight_decay = { type = "number", default = 0, min = 0,
-                   doc = "times the weight, added to the gradient" },
-  nesterov = { type = "boolean", default = false, doc = "look ahead along the momentum" },
+                   doc = "L2 penalty: this times the weight is added to the gradient" },
+  nesterov = { type = "boolean", default = false, doc = "Nesterov momentum" },
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
---- What is kept of a parameter, for load_state_dict to check.
+--- The state of a parameter, for load_state_dict to check.
 SGD.slots = { momentum_buffer = "tensor?" }
 
 --- optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9})

@@ -1,4 +1,4 @@
--- stdlib/optim/StepLR.lua: the rate times `gamma` every `step_size` steps.
+-- stdlib/optim/StepLR.lua: multiplies the learning rate by `gamma` every `step_size` steps.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"

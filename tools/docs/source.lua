@@ -74,14 +74,21 @@ local function comment(lines)
   return (table.concat(text, " "):gsub("%s+", " ")), params
 end
 
+-- The first word of a text with a capital letter, unless the text begins with a formula or a name:
+-- "y = x W^T + b", "exp(x) along a dim", "lt.save writes ...".
+local function sentence(text)
+  local first = text:match "^%S+"
+  if first:find "%w[(.:_=^]%w" or #first == 1 and first ~= "a" then return text end
+  return text:sub(1, 1):upper() .. text:sub(2)
+end
+
 --- What the file at `path` says: { about =, more =, functions = { {owner, sign, name, arguments,
 --- doc, params} } } in the order of the file; functions without comment have no doc.
 function source.read(path)
   local text = read(path)
   local lines = lines_of(text)
   local about, more, at = head(lines)
-  if not about:find("^%a+%.") then about = about:sub(1, 1):upper() .. about:sub(2) end
-  local out = { about = about, more = more, functions = {}, text = text, path = path }
+  local out = { about = sentence(about), more = more, functions = {}, text = text, path = path }
   local block
   for i = at, #lines do
     local line = lines[i]
