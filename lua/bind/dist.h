@@ -88,6 +88,7 @@ void lt_dist_tell(lua_State *L, lt_bind *b);
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);
 void lt_bind_dist_grad(lua_State *L, lt_bind *b);
 void lt_bind_dist_bucket(lua_State *L, lt_bind *b);
+void lt_bind_dist_shards(lua_State *L, lt_bind *b);
 void lt_bind_dist_launch(lua_State *L, lt_bind *b);
 void lt_bind_dist_join(lua_State *L, lt_bind *b);
 

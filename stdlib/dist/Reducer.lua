@@ -3,6 +3,7 @@
 -- Gradients of one dtype travel together, up to `bucket_cap_mb`, the last parameters first; the
 -- sums take their place. A parameter that no rank used keeps `grad = nil`. Reductions are plain
 -- sums in the transport's order: weights went into the seed of backward.
+local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
@@ -11,8 +12,6 @@ local errors = require "ltrain.core.errors"
 
 local Reducer = class.extend(nil, "Reducer")
 
-local MEGABYTE <const> = 1 << 20
-local BYTES <const> = { f64 = 8, f32 = 4, f16 = 2, bf16 = 2 } -- of an element
 local PLANS <const> = 16 -- sets of used parameters whose buffers are kept
 
 local OPTIONS <const> = {
@@ -27,7 +26,7 @@ Reducer.options = OPTIONS
 --- Reducer{bucket_cap_mb = 25, comm_hook = nil}
 function Reducer:init(options)
   local o = config.check(options, OPTIONS, "dist.ddp")
-  self.cap = math.max(math.floor(o.bucket_cap_mb * MEGABYTE), 1)
+  self.cap = buckets.bytes(o.bucket_cap_mb)
   self.hook = o.comm_hook
   self.compressed = o.comm_hook == "bf16"
   if type(o.comm_hook) == "string" and not self.compressed then
@@ -39,11 +38,6 @@ end
 
 -- Buckets. Each is { parameters =, count =, dtype = }, and with a hook { flat =, wire =, views = }:
 -- `wire` is what travels.
-
-local function new_bucket(self, dtype)
-  return { dtype = dtype, parameters = {}, count = 0, compressed = self.compressed
-    and dtype ~= "bf16" and dtype ~= "f16" }
-end
 
 -- What a hook is given: the gradients in one row, and where each is in it.
 local function make_row(bucket)
@@ -58,35 +52,13 @@ local function make_row(bucket)
   end
 end
 
--- The buckets of the parameters that are used, the last ones first.
-local function make_plan(self, parameters, is_used)
-  local plan, open = {}, {}
-  for i = #parameters, 1, -1 do
-    local parameter = parameters[i]
-    if is_used(i) then
-      local dtype, n = parameter.dtype, parameter:numel()
-      local bucket = open[dtype]
-      if not bucket or (bucket.count + n) * BYTES[dtype] > self.cap then
-        bucket = new_bucket(self, dtype)
-        open[dtype], plan[#plan + 1] = bucket, bucket
-      end
-      table.insert(bucket.parameters, parameter)
-      bucket.count = bucket.count + n
-    end
-  end
+local function make_plan(self, parameters, used)
+  local plan = buckets.split(parameters, used, self.cap)
   for _, bucket in ipairs(plan) do
+    bucket.compressed = self.compressed and bucket.dtype ~= "bf16" and bucket.dtype ~= "f16"
     if self.hook then make_row(bucket) end
   end
   return plan
-end
-
--- Which parameters some rank has a gradient of: a text of 0 and 1, the same on all ranks.
-local function used_by_any(parameters)
-  local own = {}
-  for i, parameter in ipairs(parameters) do own[i] = parameter.grad and 1 or 0 end
-  local sums = collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
-  for i, sum in ipairs(sums) do own[i] = sum > 0 and 1 or 0 end
-  return table.concat(own)
 end
 
 local function is_same(a, b)
@@ -98,16 +70,14 @@ local function is_same(a, b)
 end
 
 local function plan_of(self, parameters, key, missing)
-  local used = missing == 0 and "all" or used_by_any(parameters)
+  local used = buckets.used(parameters, missing)
   local plans = self.plans[key]
   if plans and is_same(plans.parameters, parameters) and plans[used] then return plans[used] end
   if not plans or plans.count == PLANS or not is_same(plans.parameters, parameters) then
     plans = { count = 0, parameters = parameters }
     self.plans[key] = plans
   end
-  local plan = make_plan(self, parameters, function(i)
-    return used == "all" or used:byte(i) == ("1"):byte()
-  end)
+  local plan = make_plan(self, parameters, used)
   plans[used], plans.count = plan, plans.count + 1
   return plan
 end

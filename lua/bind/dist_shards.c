@@ -1,0 +1,179 @@
+/* lua/bind/dist_shards.c: parameters cut into a slice a rank, packed in rows: one row a rank.
+
+   A row holds a rank's slices of all parameters of a list, one after the other; rows are equally
+   long, the end of a shorter one is not looked at. So one reduce_scatter of the rows gives each
+   rank its slices of the sums, and one all_gather of a row each gives all the whole again. */
+#include <string.h>
+
+#include "bind/dist.h"
+#include "bind/tensor.h"
+#include "device/device.h"
+
+/* What a call works on. `cuts` has ranks + 1 numbers a parameter: rank r has the elements cuts[r]
+   .. cuts[r + 1] - 1 of it. */
+typedef struct shards {
+  lt_tensor **list;
+  lua_Integer n;
+  const int64_t *cuts;
+  int64_t ranks, width; /* elements of a row */
+} shards;
+
+static int64_t first_of(const shards *s, lua_Integer k, int64_t rank) {
+  return s->cuts[k * (s->ranks + 1) + rank];
+}
+
+static int64_t length_of(const shards *s, lua_Integer k, int64_t rank) {
+  return first_of(s, k, rank + 1) - first_of(s, k, rank);
+}
+
+static bool is_plain(lt_ctx *c, const lt_tensor *t) {
+  return t->contiguous && lt_device_table(c, t->storage->device)->host_memory;
+}
+
+/* n elements of `t` from number `at` on, as a row that shares its memory. */
+static lt_tensor *span(lt_ctx *c, lt_tensor *t, int64_t at, int64_t n) {
+  lt_tensor *row = lt_reshape(c, t, lt_shape_of(1, &t->numel));
+  return row != NULL ? lt_slice(c, row, 0, at, n, 1) : NULL;
+}
+
+/* to[at .. at + n - 1] = from[from_at .. ]; from NULL: zeros. Both are contiguous. */
+static bool copy(lt_ctx *c, lt_tensor *to, int64_t at, lt_tensor *from, int64_t from_at,
+                 int64_t n) {
+  size_t item = lt_item_size(to);
+  bool plain = is_plain(c, to) && (from == NULL || (is_plain(c, from) && from->dtype == to->dtype));
+  if (n == 0) return true;
+  if (plain) {
+    char *data = (char *)lt_data(to) + (size_t)at * item;
+    if (from == NULL)
+      memset(data, 0, (size_t)n * item);
+    else
+      memcpy(data, (char *)lt_data(from) + (size_t)from_at * item, (size_t)n * item);
+    return true;
+  }
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *part = span(c, to, at, n);
+  lt_tensor *given = from != NULL ? span(c, from, from_at, n)
+                                  : lt_full(c, lt_shape_of(1, &n), (lt_scalar){0},
+                                            (lt_dtype)to->dtype, to->storage->device);
+  bool ok = part != NULL && given != NULL && lt_copy_into(c, part, given);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
+
+/* The list at 1, the cuts at 2 (i64 [parameters, ranks + 1]) and the rows at 3. */
+static shards check(lua_State *L, lt_bind *b, const char *who, lt_tensor **rows) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  shards s = {.n = (lua_Integer)lua_rawlen(L, 1)};
+  const lt_tensor *cuts = lt_check_tensor(L, b, 2, who);
+  *rows = lt_check_tensor(L, b, 3, who);
+  if (cuts->dtype != LT_I64 || cuts->ndim != 2 || !is_plain(b->c, cuts) || cuts->size[0] != s.n)
+    lt_raise(L, b, LT_EARG, "%s: needs cuts of %lld parameters: got %s", who, (long long)s.n,
+             LT_TENSOR_STR(cuts));
+  s.cuts = lt_data(cuts);
+  s.ranks = cuts->size[1] - 1;
+  s.list = lua_newuserdatauv(L, (size_t)(s.n + 1) * sizeof *s.list, 0);
+  for (lua_Integer k = 0; k < s.n; k++) {
+    lua_rawgeti(L, 1, k + 1);
+    s.list[k] = lt_check_tensor(L, b, lua_gettop(L), who);
+    if (!s.list[k]->contiguous || first_of(&s, k, s.ranks) != s.list[k]->numel)
+      lt_raise(L, b, LT_EARG, "%s: parameter %lld is not contiguous, or has other cuts: %s", who,
+               (long long)k + 1, LT_TENSOR_STR(s.list[k]));
+    lua_pop(L, 1);
+  }
+  return s;
+}
+
+/* Raises unless `rows` are `n` rows that all slices fit into. */
+static void check_room(lua_State *L, lt_bind *b, shards *s, const lt_tensor *rows, int64_t n) {
+  s->width = rows->numel / n;
+  for (int64_t r = 0; r < s->ranks; r++) {
+    int64_t used = 0;
+    for (lua_Integer k = 0; k < s->n; k++) used += length_of(s, k, r);
+    if (used > s->width || !rows->contiguous)
+      lt_raise(L, b, LT_ESHAPE, "shards: rank %lld has %lld elements, which do not fit into %s",
+               (long long)r, (long long)used, LT_TENSOR_STR(rows));
+  }
+}
+
+static int64_t check_rank(lua_State *L, lt_bind *b, const shards *s) {
+  lua_Integer rank = luaL_checkinteger(L, 4);
+  if (rank < 0 || rank >= s->ranks)
+    lt_raise(L, b, LT_EARG, "shards: there is no rank %lld among %lld", (long long)rank,
+             (long long)s->ranks);
+  return rank;
+}
+
+/* Into row number `row`: what rank `rank` has of the parameters, or of their gradients. */
+static void pack_row(lt_ctx *c, const shards *s, lt_tensor *rows, int64_t row, int64_t rank,
+                     bool gradients) {
+  int64_t at = row * s->width;
+  for (lua_Integer k = 0; k < s->n && lt_ok(c); at += length_of(s, k++, rank)) {
+    lt_tensor *from = s->list[k];
+    if (gradients) from = from->grad != NULL ? lt_contiguous(c, from->grad) : NULL;
+    copy(c, rows, at, from, first_of(s, k, rank), length_of(s, k, rank));
+  }
+}
+
+/* dist.pack_gradients(list, cuts, rows): the gradients of the parameters, cast to the dtype of
+   `rows`; zeros for one that is not there. */
+static int pack_gradients(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *rows;
+  shards s = check(L, b, "pack_gradients", &rows);
+  check_room(L, b, &s, rows, s.ranks);
+  lt_modes modes = b->c->modes;
+  lt_frame frame = lt_begin(L, b, 0);
+  b->c->modes.grad = b->c->modes.autocast = false;
+  for (int64_t r = 0; r < s.ranks; r++) pack_row(b->c, &s, rows, r, r, true);
+  lt_storage_bump(b->c, rows->storage);
+  b->c->modes = modes;
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
+/* dist.pack_shard(list, cuts, row, rank): the slices of rank `rank`. */
+static int pack_shard(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *row;
+  shards s = check(L, b, "pack_shard", &row);
+  check_room(L, b, &s, row, 1);
+  int64_t rank = check_rank(L, b, &s);
+  lt_modes modes = b->c->modes;
+  lt_frame frame = lt_begin(L, b, 0);
+  b->c->modes.grad = b->c->modes.autocast = false;
+  pack_row(b->c, &s, row, 0, rank, false);
+  lt_storage_bump(b->c, row->storage);
+  b->c->modes = modes;
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
+/* dist.unpack_shards(list, cuts, rows, rank): the slices of all ranks but `rank`, which has its
+   own, into the parameters. */
+static int unpack_shards(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *rows;
+  shards s = check(L, b, "unpack_shards", &rows);
+  check_room(L, b, &s, rows, s.ranks);
+  int64_t rank = check_rank(L, b, &s);
+  lt_modes modes = b->c->modes;
+  lt_frame frame = lt_begin(L, b, 0);
+  b->c->modes.grad = b->c->modes.autocast = false;
+  for (int64_t r = 0; r < s.ranks; r++) {
+    int64_t at = r * s.width;
+    for (lua_Integer k = 0; k < s.n && r != rank && lt_ok(b->c); at += length_of(&s, k++, r))
+      copy(b->c, s.list[k], first_of(&s, k, r), rows, at, length_of(&s, k, r));
+  }
+  for (lua_Integer k = 0; k < s.n; k++) lt_storage_bump(b->c, s.list[k]->storage);
+  b->c->modes = modes;
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
+void lt_bind_dist_shards(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {{"pack_gradients", pack_gradients},
+                                       {"pack_shard", pack_shard},
+                                       {"unpack_shards", unpack_shards},
+                                       {NULL, NULL}};
+  lt_add_functions(L, b, functions);
+}

@@ -1,0 +1,275 @@
+--- stdlib/dist/Shards.lua: the parameters of an optimizer, cut into a slice a rank.
+--
+-- Each parameter, as a row of elements, is cut into as many slices as there are ranks; ranks have
+-- equally many elements of all parameters together, give or take one. A rank's slice is a tensor
+-- that shares the parameter's memory (a shard): it is stepped in the parameter's place, and what
+-- the optimizer keeps for it is a slice of what it would keep for the parameter.
+--
+-- Gradients are added by one reduce_scatter a bucket, of which each rank gets the sums of its
+-- slices; after the step one all_gather a bucket gives all ranks all slices. Both together move as
+-- many bytes as one all_reduce.
+local buckets = require "ltrain.dist.buckets"
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
+local has_shape = require "ltrain.core.has_shape"
+local parameters_of = require "ltrain.core.parameters_of"
+
+local Shards = class.extend(nil, "Shards")
+
+local PLANS <const> = 16 -- sets of used parameters whose buckets are kept
+
+-- All ranks must give the same parameters in the same order: slices of others would be mixed.
+local function check_same(optimizer)
+  local own = {}
+  for g, group in ipairs(optimizer.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      own[#own + 1] = ("%s %s of group %d"):format(group.names[i], errors.show(parameter), g)
+    end
+  end
+  local wanted = collectives.broadcast(own)
+  for i = 1, math.max(#own, #wanted) do
+    if own[i] ~= wanted[i] then
+      errors.blame("configure_optimizers: ranks gave %s other parameters: rank 0 has %s, rank %d "
+        .. "%s", errors.show(optimizer), wanted[i] or "nothing more", c.dist.rank(),
+        own[i] or "nothing more")
+    end
+  end
+end
+
+--- Shards(optimizer, cap): messages of at most `cap` bytes. All ranks call it.
+function Shards:init(optimizer, cap)
+  check_same(optimizer)
+  self.optimizer, self.cap = optimizer, cap
+  self.ranks, self.rank = c.dist.size(), c.dist.rank()
+  self.cuts, self.shards = {}, {} -- by parameter
+  self.elements = {} -- that each rank has so far
+  for r = 1, self.ranks do self.elements[r] = 0 end
+  self:follow()
+end
+
+-- Cutting.
+
+-- Where the slices of `n` elements begin, and the end of the last. Elements over go to the ranks
+-- that have fewest.
+local function cut(self, n)
+  local each, over = n // self.ranks, n % self.ranks
+  local order = {}
+  for r = 1, self.ranks do order[r] = r end
+  table.sort(order, function(a, b)
+    local x, y = self.elements[a], self.elements[b]
+    if x ~= y then return x < y end
+    return a < b
+  end)
+  local sizes = {}
+  for place, r in ipairs(order) do sizes[r] = each + (place <= over and 1 or 0) end
+  local cuts = { 0 }
+  for r = 1, self.ranks do
+    cuts[r + 1] = cuts[r] + sizes[r]
+    self.elements[r] = self.elements[r] + sizes[r]
+  end
+  return cuts
+end
+
+-- This rank's slice: where it begins, and its elements.
+local function own_span(self, parameter)
+  local cuts = self.cuts[parameter]
+  return cuts[self.rank + 1], cuts[self.rank + 2] - cuts[self.rank + 1]
+end
+
+-- n elements of a tensor from number `from` on, as a row in the same memory.
+local function slice(tensor, from, n)
+  return tensor:detach():reshape { tensor:numel() }:narrow(1, from + 1, n)
+end
+
+local function add(self, parameter)
+  self.cuts[parameter] = cut(self, parameter:numel())
+  local from, n = own_span(self, parameter)
+  self.shards[parameter] = n > 0 and slice(parameter, from, n) or nil
+end
+
+local function count(groups)
+  local n = #groups
+  for _, group in ipairs(groups) do n = n + #group.params end
+  return n
+end
+
+--- Cuts parameters that the optimizer has had added since.
+function Shards:follow()
+  local groups = self.optimizer.param_groups
+  if self.followed == count(groups) then return end
+  self.followed, self.plans, self.plan_count = count(groups), {}, 0
+  self.groups = {}
+  for g, group in ipairs(groups) do
+    local own = { params = {}, names = {} }
+    for i, parameter in ipairs(group.params) do
+      if not self.cuts[parameter] then add(self, parameter) end
+      local shard = self.shards[parameter]
+      if shard then
+        own.params[#own.params + 1] = shard
+        own.names[#own.names + 1] = group.names[i]
+      end
+    end
+    self.groups[g] = own
+  end
+end
+
+-- Buckets.
+
+-- The cuts of a bucket's parameters as a tensor, how long a row is, and where this rank's slices
+-- lie in its row.
+local function complete(self, bucket)
+  local all, lengths = {}, {}
+  bucket.shards, bucket.starts = {}, {}
+  for r = 1, self.ranks do lengths[r] = 0 end
+  for _, parameter in ipairs(bucket.parameters) do
+    local cuts, shard = self.cuts[parameter], self.shards[parameter]
+    table.move(cuts, 1, #cuts, #all + 1, all)
+    if shard then
+      table.insert(bucket.shards, shard)
+      table.insert(bucket.starts, lengths[self.rank + 1] + 1)
+    end
+    for r = 1, self.ranks do lengths[r] = lengths[r] + cuts[r + 1] - cuts[r] end
+  end
+  bucket.cuts = c.tensor(all, { dtype = "i64" }):reshape { #bucket.parameters, self.ranks + 1 }
+  bucket.width = math.max(table.unpack(lengths))
+  bucket.device = bucket.parameters[1].device
+end
+
+local function plan_of(self, parameters, used)
+  if self.plans[used] then return self.plans[used] end
+  if self.plan_count == PLANS then self.plans, self.plan_count = {}, 0 end
+  local plan = buckets.split(parameters, used, self.cap)
+  for _, bucket in ipairs(plan) do complete(self, bucket) end
+  self.plans[used], self.plan_count = plan, self.plan_count + 1
+  return plan
+end
+
+local function forget_gradients(self)
+  for _, group in ipairs(self.groups) do
+    for _, shard in ipairs(group.params) do shard.grad = nil end
+  end
+end
+
+local function room(bucket, rows)
+  return c.empty({ rows * bucket.width }, { dtype = bucket.dtype, device = bucket.device })
+end
+
+local function reduce_bucket(self, bucket, scale)
+  local rows = room(bucket, self.ranks)
+  c.dist.pack_gradients(bucket.parameters, bucket.cuts, rows)
+  for _, parameter in ipairs(bucket.parameters) do parameter.grad = nil end
+  local sums = collectives.reduce_scatter(rows)
+  if scale ~= 1.0 then sums:mul_(scale) end
+  for i, shard in ipairs(bucket.shards) do
+    shard.grad = sums:narrow(1, bucket.starts[i], shard:numel())
+  end
+end
+
+--- Gives this rank's shards their slices of the sums of all ranks' gradients, divided by `total`.
+--- The parameters have no gradients then. All ranks call it.
+function Shards:reduce(total, missing)
+  local _ <close> = c.no_grad()
+  self:follow()
+  forget_gradients(self)
+  local parameters = parameters_of(self.optimizer)
+  self.plan = plan_of(self, parameters, buckets.used(parameters, missing))
+  for _, bucket in ipairs(self.plan) do reduce_bucket(self, bucket, 1.0 / total) end
+end
+
+-- What each bucket's parameters are on other ranks, into the parameters.
+local function gather_bucket(self, bucket)
+  local row = room(bucket, 1)
+  c.dist.pack_shard(bucket.parameters, bucket.cuts, row, self.rank)
+  c.dist.unpack_shards(bucket.parameters, bucket.cuts, collectives.all_gather(row), self.rank)
+end
+
+-- The optimizer has the shards for parameters until the result is closed.
+local function enter(self)
+  local groups, before = self.optimizer.param_groups, {}
+  for g, group in ipairs(groups) do
+    before[g] = { params = group.params, names = group.names }
+    group.params, group.names = self.groups[g].params, self.groups[g].names
+  end
+  return setmetatable({}, { __close = function()
+    for g, group in ipairs(groups) do
+      group.params, group.names = before[g].params, before[g].names
+    end
+  end })
+end
+
+--- update() steps the shards; then all ranks have the new parameters. All ranks call it, after
+--- reduce.
+function Shards:step(update)
+  do
+    local _ <close> = enter(self)
+    update()
+  end
+  local _ <close> = c.no_grad()
+  for _, bucket in ipairs(self.plan) do gather_bucket(self, bucket) end
+  forget_gradients(self)
+end
+
+-- State.
+
+-- Slots of all ranks' shards of a parameter as those of the parameter; nil where there are none.
+-- What is no tensor of a shard's shape is the same on all ranks.
+local function join(self, parameter, parts)
+  local whole, rows = nil, {}
+  for r, slots in ipairs(parts) do
+    local n = self.cuts[parameter][r + 1] - self.cuts[parameter][r]
+    for slot, value in next, slots or {} do
+      whole = whole or {}
+      if c.is_tensor(value) and value.ndim == 1 and value:numel() == n then
+        rows[slot] = rows[slot] or {}
+        table.insert(rows[slot], value)
+      elseif whole[slot] == nil then
+        whole[slot] = value
+      end
+    end
+  end
+  for slot, list in next, rows do
+    whole[slot] = c.cat(list, 1):reshape(parameter.shape):to(parameter.device)
+  end
+  return whole
+end
+
+--- What the optimizer keeps for whole parameters, on rank 0; nil elsewhere. One parameter travels
+--- at a time. All ranks call it.
+function Shards:gather_state()
+  local held, whole = self.optimizer.state, {}
+  for _, parameter in ipairs(parameters_of(self.optimizer)) do
+    local shard = self.shards[parameter]
+    local parts = collectives.gather(shard and held[shard] or false)
+    if parts then whole[parameter] = join(self, parameter, parts) end
+  end
+  return self.rank == 0 and whole or nil
+end
+
+--- Takes this rank's part of a state for whole parameters.
+function Shards:scatter_state(whole)
+  local own = {}
+  for parameter, shard in next, self.shards do
+    local from, n = own_span(self, parameter)
+    local slots = whole[parameter]
+    own[shard] = slots and {} or nil
+    for slot, value in next, slots or {} do
+      local is_cut = c.is_tensor(value) and has_shape(value, parameter)
+      own[shard][slot] = is_cut and slice(value, from, n):clone() or value
+    end
+  end
+  self.optimizer.state = own
+end
+
+--- Makes rank 0's state that of all ranks, in parts. All ranks call it.
+function Shards:share_state()
+  local held, whole = self.optimizer.state, {}
+  if not collectives.broadcast(next(held) ~= nil) then return end
+  for _, parameter in ipairs(parameters_of(self.optimizer)) do
+    whole[parameter] = collectives.broadcast(held[parameter] or false) or nil
+  end
+  self:scatter_state(whole)
+end
+
+return Shards

@@ -1,0 +1,44 @@
+--- stdlib/dist/buckets.lua: which parameters travel, and which of them together.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+
+local buckets = {}
+
+local MEGABYTE <const> = 1 << 20
+local BYTES <const> = { f64 = 8, f32 = 4, f16 = 2, bf16 = 2 } -- of an element
+
+--- Bytes of so many MiB.
+function buckets.bytes(megabytes) return math.max(math.floor(megabytes * MEGABYTE), 1) end
+
+--- Which parameters some rank has a gradient of: a text of 0 and 1, the same on all ranks, or
+--- "all". `missing`: how many gradients are not there, of all ranks together.
+function buckets.used(parameters, missing)
+  if missing == 0 then return "all" end
+  local own = {}
+  for i, parameter in ipairs(parameters) do own[i] = parameter.grad and 1 or 0 end
+  local sums = collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+  for i, sum in ipairs(sums) do own[i] = sum > 0 and 1 or 0 end
+  return table.concat(own)
+end
+
+--- The buckets of the parameters that are used, the last ones first: each { dtype =, parameters =,
+--- count = elements }, of at most `cap` bytes unless one parameter has more.
+function buckets.split(parameters, used, cap)
+  local list, open = {}, {}
+  for i = #parameters, 1, -1 do
+    local parameter = parameters[i]
+    if used == "all" or used:byte(i) == ("1"):byte() then
+      local dtype, n = parameter.dtype, parameter:numel()
+      local bucket = open[dtype]
+      if not bucket or (bucket.count + n) * BYTES[dtype] > cap then
+        bucket = { dtype = dtype, parameters = {}, count = 0 }
+        open[dtype], list[#list + 1] = bucket, bucket
+      end
+      table.insert(bucket.parameters, parameter)
+      bucket.count = bucket.count + n
+    end
+  end
+  return list
+end
+
+return buckets
