@@ -10,7 +10,7 @@ local ARROWS <const> = {
   files = { "core" }, dist = { "core" },
   callbacks = { "core" }, loggers = { "core" }, clusters = { "core" },
   nn = { "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
-  compat = { "files" }, strategies = { "compat", "dist" },
+  compat = { "files" }, strategies = { "compat", "optim" },
   trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },
   cli = { "trainer", "init" },
   init = { "core" },

@@ -23,7 +23,7 @@ describe("a strategy as an object", function()
   end)
 
   it("cannot be a class", function()
-    assert.matches("strategy must be a string or an object: got class DDP",
+    assert.matches("strategy = class DDP: must be a name, .* or an object below lt.Strategy",
       error_of(lt.Trainer, { strategy = strategies.DDP }))
   end)
 

@@ -94,6 +94,7 @@ describe("Trainer{strategy = name of elsewhere}", function()
     fsdp = "write 'ddp'", fsdp_cpu_offload = "write 'ddp'", deepspeed = "write 'ddp'",
     deepspeed_stage_3_offload = "write 'ddp'", xla = "no TPUs here", xla_debug = "no TPUs here",
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
+    deepspeed_stage_1 = "write 'zero1', which", ddp_sharded = "write 'zero1', which",
     dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp' forks at fit",
     ddp_spawn_find_unused_parameters_true = "'ddp' forks at fit",
     colossalai = "write 'ddp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",

@@ -1,15 +1,18 @@
 -- stdlib/compat/strategies.lua: Lightning's names of strategies that are not here, and the right
 -- word for each.
-local WHOLE <const> = "each rank holds the whole module here: write 'ddp'"
+local WHOLE <const> = "each rank holds the whole module here: write 'ddp', or 'zero1', which "
+  .. "shards the state of optimizers"
+local ZERO1 <const> = "write 'zero1', which shards the state of optimizers"
 
 -- Names as patterns, and what to write.
 local ABSENT <const> = {
   { "^ddp_spawn", "comes with CUDA, where a forked process cannot use the devices; here 'ddp' "
     .. "forks at fit, and closures just work" },
   { "^fsdp", WHOLE },
+  { "^deepspeed_stage_1", ZERO1 },
   { "^deepspeed", WHOLE },
   { "^model_parallel", WHOLE },
-  { "^ddp_sharded", WHOLE },
+  { "^ddp_sharded", ZERO1 },
   { "^colossalai", WHOLE },
   { "xla", "there are no TPUs here: write 'ddp'" },
   { "^tpu", "there are no TPUs here: write 'ddp'" },

@@ -41,12 +41,13 @@ function DistributedDataParallel:__call(...)
 end
 
 --- Adds the gradients of `loss` times `weight`: how much this rank's loss counts, its number of
---- samples, or their share of a batch; 1 without.
-function DistributedDataParallel:backward(loss, weight)
+--- samples, or their share of a batch; 1 without. What else is given goes on to the module's
+--- backward.
+function DistributedDataParallel:backward(loss, weight, ...)
   weight = weight or 1.0
   self.weight = self.weight + weight
   if weight ~= 1 then loss = loss * weight end
-  self.module:backward(loss)
+  self.module:backward(loss, ...)
 end
 
 --- Makes the gradients those of the weighted mean of what all ranks ran backward on since the last

@@ -25,6 +25,9 @@ Adam.options = {
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
+--- A slice of a parameter steps as it would within the whole.
+Adam.elementwise = true
+
 --- The state of a parameter, for load_state_dict to check.
 Adam.slots = { step = "count", exp_avg = "tensor", exp_avg_sq = "tensor" }
 

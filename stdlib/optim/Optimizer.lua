@@ -10,7 +10,6 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
-local parameters_of = require "ltrain.core.parameters_of"
 local shape = require "ltrain.core.shape"
 local strays = require "ltrain.optim.strays"
 local tree = require "ltrain.core.tree"
@@ -18,6 +17,10 @@ local tree = require "ltrain.core.tree"
 local Optimizer = class.extend(nil, "Optimizer")
 
 Optimizer.extend = class.extend
+
+--- Whether `update` treats each element of a parameter alone, so that a slice of a parameter steps
+--- as it would within the whole; strategies that shard the state of optimizers need that.
+Optimizer.elementwise = false
 
 local function where(self)
   return "optim." .. getmetatable(self).__name
@@ -160,6 +163,17 @@ function Optimizer:update(group)
   errors.blame("%s: update is not defined", where(self))
 end
 
+local function update_all(self)
+  for _, group in ipairs(self.param_groups) do self:update(group) end
+end
+
+--- From here on `strategy` is around each step and says what the gradients are (nil: nobody). The
+--- Trainer says so for a fit.
+function Optimizer:use_strategy(strategy)
+  self._strategy = strategy
+  self._update = strategy and function() update_all(self) end
+end
+
 --- Updates the parameters by their gradients. A closure, if given, is called first to compute loss
 --- and gradients, and its result is returned; if its second result is false, nothing is updated.
 --- Outside of the Trainer this also ends the batch: the next one gets other random numbers, and
@@ -170,7 +184,8 @@ function Optimizer:step(closure)
   if goes_on ~= false then
     strays.look(self)
     local _ <close> = c.allow_update()
-    for _, group in ipairs(self.param_groups) do self:update(group) end
+    local strategy = self._strategy
+    if strategy then strategy:optimizer_step(self, self._update) else update_all(self) end
   end
   c.runtime.batch_done()
   return loss
@@ -183,20 +198,44 @@ function Optimizer:zero_grad()
   end
 end
 
-local KEEP <const> = { keep_nonfinite = true }
+-- The gradients that this process steps with.
+local function gradients_of(self)
+  local strategy, list = self._strategy, {}
+  for _, group in ipairs(strategy and strategy:param_groups(self) or self.param_groups) do
+    for _, parameter in ipairs(group.params) do list[#list + 1] = parameter.grad end
+  end
+  return list
+end
+
+--- The norm of all gradients together, a tensor of no dims; p: 2 without.
+function Optimizer:grad_norm(p)
+  if self._strategy then return self._strategy:grad_norm(self, p or 2.0) end
+  return c.grads_norm(gradients_of(self), p or 2.0)
+end
+
+-- Scales gradients, whose norm together is `norm`, so that it is at most `most`, without reading
+-- it; those whose norm is not finite stay as they are.
+local function limit_norm(gradients, norm, most)
+  local _ <close> = c.no_grad()
+  local factor = (most / (norm + 1e-6)):clamp { max = 1.0 }
+  factor = c.where(norm:isfinite(), factor, c.ones_like(factor))
+  c.grads_scale(table.move(gradients, 1, #gradients, 2, { factor }))
+end
 
 --- Clips the gradients of all parameters in place: so that their total norm is at most `value`
 --- ("norm", the default), or each element is in -value..value ("value"). With "norm" it returns the
 --- norm before clipping; gradients whose norm is not finite are not changed.
 function Optimizer:clip_gradients(value, algorithm)
   config.argument(value, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
-  local params = parameters_of(self)
   algorithm = algorithm or "norm"
   if algorithm == "norm" then
-    self._norm_before = require "ltrain.nn.clip_grad_norm_"(params, value, KEEP)
-    return self._norm_before
+    local norm = self:grad_norm(2.0)
+    limit_norm(gradients_of(self), norm, value)
+    self._norm_before = norm
+    return norm
+  elseif algorithm == "value" then
+    return c.clip_grad_value(gradients_of(self), value)
   end
-  if algorithm == "value" then return require "ltrain.nn.clip_grad_value_"(params, value) end
   errors.blame("clip_gradients: gradient_clip_algorithm must be 'norm' or 'value': got %s",
     errors.show(algorithm))
 end

@@ -16,6 +16,9 @@ SGD.options = {
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
+--- A slice of a parameter steps as it would within the whole.
+SGD.elementwise = true
+
 --- The state of a parameter, for load_state_dict to check.
 SGD.slots = { momentum_buffer = "tensor?" }
 

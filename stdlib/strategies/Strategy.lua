@@ -1,6 +1,11 @@
 -- stdlib/strategies/Strategy.lua: how the processes of a run work together. The base is one
 -- process, to which every question has the simple answer; subclasses override what is different.
 --
+-- The loop calls its methods in the order of a run: configure, launch, setup, setup_module,
+-- setup_optimizers; for each batch forward_scope, backward_scope and backward; for each step
+-- reduce_gradients, grad_norm and optimizer_step; end_training, teardown. Those that all ranks call
+-- may use collectives: every rank comes there at the same point, also one that had no sample.
+--
 -- A strategy is made of parts, which a script may replace: what it computes on (accelerator), in
 -- which numbers (precision), how checkpoints reach the disk (checkpoint_io), and who started its
 -- ranks (cluster_environment; nil: found out).
@@ -29,6 +34,8 @@ Strategy.node_rank = 0
 Strategy.is_global_zero = true
 --- The device that modules and batches go to.
 Strategy.root_device = "cpu"
+--- The module of the run that is going on.
+Strategy.module = nil
 
 Strategy.accelerator = Accelerator()
 Strategy.precision = Precision()
@@ -119,8 +126,8 @@ function Strategy:setup_environment(trainer) end
 --- alone (`once`).
 function Strategy:prepare_data(prepare, once) prepare() end
 
---- The module is there: put it where it runs. A subclass that overrides it calls this one:
---- `Mine.super.setup(self, trainer)`.
+--- All ranks call it. The module is there: put it where it runs. A subclass that overrides it calls
+--- this one: `Mine.super.setup(self, trainer)`.
 function Strategy:setup(trainer)
   local module = trainer.module
   self._is_set_up = true
@@ -131,7 +138,7 @@ end
 
 --- What the Trainer calls: `setup`, and a look whether a subclass left out what is above it.
 function Strategy:start(trainer)
-  self._is_set_up = false
+  self._is_set_up, self.module = false, trainer.module
   self:setup(trainer)
   if not self._is_set_up then
     local name = getmetatable(self).__name
@@ -148,10 +155,101 @@ function Strategy:batch_to_device(batch)
   end)
 end
 
---- An object with `backward(loss, weight)`, which adds to the gradients, and
---- `sync(parameters, total)`, which makes them the weighted mean of all ranks' (`total`: the sum of
---- the weights). The loop of several ranks calls it; a module's own configure_ddp comes first.
-function Strategy:configure_ddp(module) end
+--- The module that is trained, as the strategy wants it: called on all ranks after configure_model
+--- and before optimizers are made. What it returns is trained.
+function Strategy:setup_module(module) return module end
+
+--- The list of optimizers, as the strategy wants them: called on all ranks after
+--- configure_optimizers, before their state is loaded; also for those that a script puts into
+--- trainer.optimizers later.
+function Strategy:setup_optimizers(optimizers) return optimizers end
+
+-- A step.
+
+--- What is open around each step of the module (training_step, ...), and closed after it; nil for
+--- nothing. The base opens what the precision does.
+function Strategy:forward_scope() return self.precision:forward_context() end
+
+--- The same around backward.
+function Strategy:backward_scope() end
+
+--- Adds the gradients of `loss` times `weight`, which is this rank's share of a batch. What else
+--- manual_backward was given follows.
+function Strategy:backward(loss, weight, ...)
+  if weight ~= 1.0 then loss = loss * weight end
+  self.module:backward(loss, ...)
+end
+
+--- All ranks call it, once a step of an optimizer, before hooks and clipping: makes what was added
+--- since the last time the gradients to step with. `total`: the sum of the weights over all ranks,
+--- above 0; `missing`: how many gradients are not there, of all ranks together; `weight`: the sum
+--- of this rank's weights, 0 where it had no sample.
+function Strategy:reduce_gradients(optimizer, total, missing, weight)
+  local _ <close> = c.no_grad()
+  if total == 1.0 then return end
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, parameter in ipairs(group.params) do
+      local grad = parameter.grad
+      if grad then grad:mul_(1.0 / total) end
+    end
+  end
+end
+
+--- What this rank steps, after reduce_gradients: a list of {params =, names =} as
+--- optimizer.param_groups, whose tensors have the gradients. Clipping scales these, and where
+--- gradients are not finite these are named.
+function Strategy:param_groups(optimizer) return optimizer.param_groups end
+
+--- All ranks call it: the norm of all gradients that the optimizer steps with, of all ranks
+--- together; a tensor of no dims, finite on all ranks or on none. p: 2, or math.huge for the
+--- largest. Clipping and the check for gradients that are not finite use it.
+function Strategy:grad_norm(optimizer, p)
+  local list, n = {}, 0
+  for _, group in ipairs(self:param_groups(optimizer)) do
+    for _, parameter in ipairs(group.params) do
+      local grad = parameter.grad
+      if grad then
+        n = n + 1
+        list[n] = grad
+      end
+    end
+  end
+  return c.grads_norm(list, p)
+end
+
+--- All ranks call it, once a step that is taken: calls update(), which changes the parameters of
+--- optimizer.param_groups by their gradients.
+function Strategy:optimizer_step(optimizer, update) update() end
+
+--- What is open around validation and testing, on all ranks; nil for nothing.
+function Strategy:evaluation_scope(module) end
+
+--- All ranks call it where training has ended well: from here on rank 0 alone has all that a file
+--- may hold.
+function Strategy:end_training(optimizers) end
+
+-- Files.
+
+--- What a checkpoint holds of the module, tensors by name. All ranks call it; rank 0 gets the
+--- whole, the others nil.
+function Strategy:module_state(module) return module:state_dict() end
+
+--- What a checkpoint holds of an optimizer. All ranks call it; rank 0 gets the whole, the others
+--- nil.
+function Strategy:optimizer_state(optimizer) return optimizer:state_dict() end
+
+--- All ranks call it with the whole: each takes its part.
+function Strategy:load_module_state(module, state) module:load_state_dict(state) end
+
+--- The same for an optimizer, after setup_optimizers.
+function Strategy:load_optimizer_state(optimizer, state) optimizer:load_state_dict(state) end
+
+--- Whether all ranks hold the same of a part now: "parameter", "buffer", "gradient" (between
+--- reduce_gradients and the step) or "optimizer" (its state). Checks of replicas compare what they
+--- do; a rank alone can save it.
+function Strategy:is_replicated(part) return true end
+
+-- Ranks.
 
 --- Adds each of a list of numbers over all ranks: a list.
 function Strategy:add(numbers) return numbers end

@@ -12,6 +12,10 @@ local DDP <const> = "every rank runs the loop on its share of the data; gradient
 -- Built in: name -> class's file, description, options.
 local BUILT_IN <const> = {
   single_device = { file = "SingleDevice", description = "one process, one device" },
+  zero1 = { file = "ZeRO1",
+    description = "as ddp, with the state of optimizers in parts, one a rank" },
+  local_sgd = { file = "LocalSGD",
+    description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }
 for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
   BUILT_IN[name] = { file = "DDP", description = DDP }

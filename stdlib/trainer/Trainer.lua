@@ -39,6 +39,7 @@ local results = require "ltrain.trainer.logged.results"
 local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local sources = require "ltrain.trainer.data.sources"
+local whole = require "ltrain.trainer.saving.whole"
 
 local Trainer = properties.give(class.extend(nil, "Trainer"))
 
@@ -178,6 +179,7 @@ function Trainer:request_checkpoint(path, save_options, after)
   local o = config.check(save_options, REQUEST, "request_checkpoint")
   config.argument(path, "string", "request_checkpoint", "the path")
   if not self.running then errors.blame("request_checkpoint: nothing is running") end
+  if not o.agreed then whole.check_request(self.running, o.weights_only) end
   boundary.request_save(self.running, path, o, after)
 end
 

@@ -35,14 +35,16 @@ end
 -- Rank 0 writes: what is missing here needs no name.
 local function hear_of_saves(state, where)
   if where ~= "batch" or not state.pass.partial then return end
-  local asked = 0
+  local asked = {}
   for _, save in ipairs(state.saves or {}) do
-    if save.options and save.options.agreed then asked = asked + 1 end
+    if save.options and save.options.agreed then
+      asked[#asked + 1] = { agreed = true, weights_only = save.options.weights_only }
+    end
   end
-  local saves = state.strategy:broadcast(asked)
-  if saves > asked then state.saves = state.saves or {} end
-  for _ = asked + 1, saves do
-    table.insert(state.saves, { path = "", options = { agreed = true }, after = {} })
+  local all = state.strategy:broadcast(asked)
+  if #all > #asked then state.saves = state.saves or {} end
+  for i = #asked + 1, #all do
+    table.insert(state.saves, { path = "", options = all[i], after = {} })
   end
 end
 

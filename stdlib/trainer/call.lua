@@ -194,9 +194,21 @@ function call.method(state, name, ...)
   return leave(state, outer, outer_fn, fn(module, ...))
 end
 
---- Calls a step of the module, in the precision of the run.
+--- Runs fn(...), which calls a method of the module, as that method.
+function call.through(state, name, fn, ...)
+  local outer, module = state.hook, state.module
+  local own = module[name]
+  check_callable(state, module, name, own)
+  local outer_fn = places.hook
+  set_hook(state, name)
+  places.hook = own
+  local _ <close> = allow_interrupt(state)
+  return leave(state, outer, outer_fn, fn(...))
+end
+
+--- Calls a step of the module, within what the strategy opens around it.
 function call.step(state, name, ...)
-  local _ <close> = state.precision:forward_context()
+  local _ <close> = state.strategy:forward_scope()
   local step_end = old_hooks.step_ends[name]
   if not step_end or not state.hooks[step_end.name] then return call.method(state, name, ...) end
   state.trainer:note(step_end.note)

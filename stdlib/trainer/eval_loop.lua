@@ -4,6 +4,7 @@ local batches = require "ltrain.trainer.data.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local exchange = require "ltrain.trainer.ranks.exchange"
 local figures = require "ltrain.trainer.logged.figures"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
@@ -158,7 +159,9 @@ end
 function eval_loop.run(state, stage, sources)
   if count_batches(sources) == 0 then return nil end
   local names = NAMES[stage]
-  state.strategy:sync_buffers(state.module)
+  local strategy = state.strategy
+  strategy:sync_buffers(state.module)
+  local _ <close> = exchange("evaluation", strategy.evaluation_scope, strategy, state.module)
   local _ <close> = begin_pass(state, stage)
   local modes <close> = eval_loop.keep_modes(state)
   eval_loop.enter_eval(state, names.model_eval)

@@ -9,6 +9,7 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
+local exchange = require "ltrain.trainer.ranks.exchange"
 local figures = require "ltrain.trainer.logged.figures"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
@@ -351,13 +352,13 @@ local function begin_results(state)
   end
 end
 
---- Trains until a limit is reached. The optimizers are there, a checkpoint has been loaded.
-function fit_loop.run(state)
+-- Trains until a limit is reached; true unless there was nothing to do.
+local function train(state)
   local trainer = state.trainer
   trainer.train_results = trainer.train_results or results.new(true)
   if is_done(state) then
     tell_done(trainer)
-    return
+    return false
   end
   warm_up(state)
   mark_norms(state)
@@ -366,7 +367,7 @@ function fit_loop.run(state)
   ranks.banner(state)
   if state.train_source.count == 0 then
     trainer:say("fit: limit_train_batches leaves no batches to train on")
-    return
+    return false
   end
   tell_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
@@ -375,9 +376,19 @@ function fit_loop.run(state)
   loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
-  parameters.check(state, "at the end of fit")
-  replicas.compare(state)
-  call.hook(state, "on_train_end")
+  return true
+end
+
+--- Trains. The optimizers are there, a checkpoint has been loaded.
+function fit_loop.run(state)
+  local strategy = state.strategy
+  local has_trained = train(state)
+  if has_trained then
+    parameters.check(state, "at the end of fit")
+    replicas.compare(state)
+  end
+  exchange("end of training", strategy.end_training, strategy, state.optimizers)
+  if has_trained then call.hook(state, "on_train_end") end
 end
 
 --- After an error: a batch whose step was made before is done.

@@ -42,14 +42,6 @@ function optimize.release(state)
   stepping.release(state)
 end
 
-local function divide_gradients(optimizer, weight)
-  local _ <close> = c.no_grad()
-  for _, parameter in ipairs(parameters_of(optimizer)) do
-    local grad = parameter.grad
-    if grad then grad:mul_(1.0 / weight) end
-  end
-end
-
 -- Makes the gradients those of the window's mean loss, on all ranks.
 local function complete(state, optimizer)
   local window = state.window
@@ -57,8 +49,8 @@ local function complete(state, optimizer)
   if state.many_ranks then
     batch.zero_grad(state, optimizer)
     window.used = shared_gradients.reduce(state, optimizer, window.weight) > 0 and 1 or 0
-  elseif window.used > 0 and window.weight ~= 1.0 then
-    divide_gradients(optimizer, window.weight)
+  elseif window.used > 0 then
+    state.strategy:reduce_gradients(optimizer, window.weight, 0, window.weight)
   end
   window.weight = 1.0
 end
@@ -75,6 +67,11 @@ end
 local function begin_again(state, optimizer)
   local window = state.window
   window.again = true
+  if window.batches > 0 and state.many_ranks and not state.strategy:is_replicated "gradient" then
+    errors.blame("optimizer_step: the closure was called again in a window of "
+      .. "accumulate_grad_batches = %d: the gradients of the other batches are shared out already "
+      .. "under %s", state.trainer.accumulate_grad_batches, errors.show(state.strategy))
+  end
   if window.batches > 0 and has_gradients(optimizer) then return end
   window.used, window.weight, window.cleared = 0, 0.0, window.batches > 0
 end
@@ -204,14 +201,13 @@ function optimize.manual_backward(state, loss, ...)
     return call.method(state, "backward", loss, ...)
   end
   nonfinite.check_loss(state, loss)
-  call.hook(state, "on_before_backward", loss)
+  local weight = 1.0
   if state.many_ranks then
-    local window, weight = state.window, batch.share_of(state)
+    local window = state.window
+    weight = batch.share_of(state)
     window.used, window.weight = window.used + 1, window.weight + weight
-    if weight ~= 1.0 then loss = loss * weight end
   end
-  call.method(state, "backward", loss, ...)
-  call.hook(state, "on_after_backward")
+  batch.backward(state, loss, weight, ...)
 end
 
 return optimize

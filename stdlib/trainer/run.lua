@@ -235,6 +235,7 @@ local function close(state, err)
   end
   optimize.release(state)
   state.strategy:teardown()
+  state.strategy.module = state.outer_module
   loop.leave()
   loop.go_on(state.draws) -- a hook of another run has begun this one
   loop.set_stage(state, nil)
@@ -269,13 +270,29 @@ local function new_state(trainer, fn, module, given)
     callback_metrics = trainer.callback_metrics,
     progress_bar_metrics = trainer.progress_bar_metrics,
     optimizers = {}, schedulers = {}, callbacks = {}, sharded = {}, served = {}, attached = {},
-    draws = loop.draws(), outer_hook = places.hook,
+    draws = loop.draws(), outer_hook = places.hook, outer_module = trainer.strategy.module,
   }
+end
+
+-- The module where it runs, and as the strategy wants it.
+local function set_up_module(state)
+  local strategy, trainer, before = state.strategy, state.trainer, state.module
+  strategy:start(trainer)
+  local module = strategy:setup_module(before)
+  if module == before then return end
+  if not walk.is_module(module) then
+    errors.blame("%s: setup_module must return the module: got %s", errors.show(strategy),
+      errors.show(module))
+  end
+  strategy.module, state.module = module, module
+  trainer.module, trainer.lightning_module, trainer.model = module, module, module
+  attach(state, module)
+  call.resolve(state)
 end
 
 -- What every rank does, from set-up to end.
 local function run_as_rank(state, ckpt_path)
-  local trainer, fn = state.trainer, state.fn
+  local fn = state.fn
   local _ <close> = guard(state)
   ranks.enter(state)
   if state.forks then running.begin_forked(state) end
@@ -283,7 +300,7 @@ local function run_as_rank(state, ckpt_path)
   batches.prepare(state)
   state.precision:convert_module(state.module)
   local saved, path = resume.begin(state, ckpt_path)
-  state.strategy:start(trainer)
+  set_up_module(state)
   if not (saved and fn == "fit") then tell_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
   c.runtime.collect_by_batch()

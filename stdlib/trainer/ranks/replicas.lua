@@ -76,11 +76,14 @@ local function add_leaves(list, value)
   end
 end
 
--- fn(name, value) for each parameter, then each group of each optimizer: its options, and what it
--- keeps for its parameters.
+-- fn(name, value) for what all ranks hold alike: each parameter, then of each group of each
+-- optimizer its options, and what it keeps for its parameters.
 local function each_part(state, fn)
-  local known = state.parameters
-  for _, name in ipairs(known.list) do fn(name, known.by_name[name]) end
+  local known, strategy = state.parameters, state.strategy
+  local has_state = strategy:is_replicated "optimizer"
+  if strategy:is_replicated "parameter" then
+    for _, name in ipairs(known.list) do fn(name, known.by_name[name]) end
+  end
   for i, optimizer in ipairs(state.optimizers) do
     local of = #state.optimizers > 1 and (" of optimizer %d"):format(i) or " of the optimizer"
     for g, group in ipairs(optimizer.param_groups) do
@@ -90,7 +93,7 @@ local function each_part(state, fn)
       end
       fn(("options of group %d%s"):format(g, of), options)
       for k, parameter in ipairs(group.params) do
-        local slots = optimizer.state and optimizer.state[parameter]
+        local slots = has_state and optimizer.state and optimizer.state[parameter]
         if slots then fn(("state of %s"):format(group.names and group.names[k] or k), slots) end
       end
     end

@@ -1,8 +1,6 @@
 --- stdlib/trainer/ranks/shared_gradients.lua: gradients of a fit on several ranks, once a step.
 local agree = require "ltrain.trainer.ranks.agree"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
-local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local parameters_of = require "ltrain.core.parameters_of"
 
@@ -14,8 +12,8 @@ function shared_gradients.reduce(state, optimizer, weight)
   local parameters = parameters_of(optimizer)
   local total, missing = agree.step(state, weight, c.dist.missing(parameters))
   if total == 0 then return 0 end
-  local ddp = state.ddp
-  exchange("gradients", ddp.sync, ddp, parameters, total, missing, optimizer)
+  local strategy = state.strategy
+  exchange("gradients", strategy.reduce_gradients, strategy, optimizer, total, missing, weight)
   return total
 end
 
@@ -35,23 +33,9 @@ function shared_gradients.sync(state, optimizer)
   shared_gradients.reduce(state, optimizer, manual_weight(state.window))
 end
 
--- The object that shares gradients: the module's, else the strategy's.
-local function make_ddp(state)
-  local ddp = state.hooks.configure_ddp and call.method(state, "configure_ddp")
-    or state.strategy:configure_ddp(state.module)
-  for _, name in ipairs { "backward", "sync" } do
-    if type(ddp) ~= "table" or type(ddp[name]) ~= "function" then
-      errors.blame("configure_ddp: must return an object with backward(loss, weight) and sync(): "
-        .. "got %s%s", errors.show(ddp), type(ddp) == "table" and " without " .. name or "")
-    end
-  end
-  return ddp
-end
-
 --- Begins a fit.
 function shared_gradients.prepare(state)
   state.synced = {}
-  if state.many_ranks then state.ddp = make_ddp(state) end
 end
 
 --- An optimizer has stepped: its next step shares anew.

@@ -5,6 +5,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.ranks.exchange"
 local modes = require "ltrain.trainer.saving.modes"
 local moment = require "ltrain.trainer.saving.moment"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
@@ -13,14 +14,19 @@ local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local walk = require "ltrain.core.walk"
+local whole = require "ltrain.trainer.saving.whole"
 
 local checkpoint = {}
 
--- An optimizer's state with the paths first: optim.0.<path>.<slot>.
-local function optimizer_states(state)
-  local list = {}
-  for i, optimizer in ipairs(state.optimizers) do list[i] = optimizer:state_dict() end
-  return list
+-- What rank 0 writes of the module and, with `optimizers`, of these, gathered from all ranks where
+-- the strategy has it in parts: optim.0.<path>.<slot>. Other ranks get nothing.
+local function gather(state, optimizers)
+  local strategy = state.strategy
+  local held = { module = strategy:module_state(state.module), optimizers = {} }
+  for i, optimizer in ipairs(optimizers and state.optimizers or {}) do
+    held.optimizers[i] = strategy:optimizer_state(optimizer)
+  end
+  return held
 end
 
 local function scheduler_states(state)
@@ -71,8 +77,7 @@ local function aliases_of(module)
   return aliases
 end
 
-local function weights_of(module, now)
-  local weights = module:state_dict()
+local function weights_of(weights, now)
   for name, buffer in pairs(now and now.buffers or {}) do
     if weights[name] then weights[name] = buffer end
   end
@@ -80,20 +85,20 @@ local function weights_of(module, now)
 end
 
 -- `now`: the moment that the file holds; without it weights only.
-local function model_of(state, now)
+local function model_of(state, held, now)
   local trainer, module = state.trainer, state.module
   return {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
-    state_dict = weights_of(module, now), hyper_parameters = rawget(module, "hparams"),
+    state_dict = weights_of(held.module, now), hyper_parameters = rawget(module, "hparams"),
     class_name = walk.class_name(module), aliases = aliases_of(module),
   }
 end
 
 -- Adds what a run needs to go on.
-local function add_run(saved, state, now)
+local function add_run(saved, state, held, now)
   local trainer = state.trainer
   saved.random = now.random
-  saved.optimizer_states, saved.lr_schedulers = optimizer_states(state), scheduler_states(state)
+  saved.optimizer_states, saved.lr_schedulers = held.optimizers, scheduler_states(state)
   saved.callbacks, saved.metrics = callback_states(trainer), now.figures.metrics
   saved.loops = loop_states(trainer, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
@@ -108,15 +113,26 @@ end
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
   local agreed, weights_only = options.agreed, options.weights_only
-  local now
+  local now, held
+  if not agreed and state.failed then
+    local refusal = whole.why_not_after_failure(state, weights_only)
+    if refusal then errors.blame("save_checkpoint: %s", refusal) end
+  end
+  -- Without an agreement the script has every rank call it where that is needed.
+  agreed = agreed or not whole.is_here(state, weights_only)
   -- A rank that is asked to take part may not know what the file shall hold.
   if agreed or not weights_only then now = moment.to_save(state, agreed) end
+  if agreed then
+    held = exchange("save_checkpoint", gather, state, not weights_only)
+  elseif state.trainer.is_global_zero then
+    held = gather(state, not weights_only)
+  end
   if not state.trainer.is_global_zero then return end
   local refusal = nonfinite.why_not_saved(state)
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end
-  return model_of(state, now), now
+  return model_of(state, held, now), held, now
 end
 
 --- Writes the file of a run that is going on. Raises when it cannot be written, or would not resume
@@ -124,10 +140,10 @@ end
 --- figures in mid-epoch and gradients in mid-window are those of all. Without it nobody waits for
 --- anybody: the file has no such figures and rank 0's gradients.
 function checkpoint.save(state, path, options)
-  local saved, now = take(state, options or {})
+  local saved, held, now = take(state, options or {})
   if not saved then return end
   local _ <close> = c.dist.span(true)
-  if now then add_run(saved, state, now) end
+  if now then add_run(saved, state, held, now) end
   call.hook(state, "on_save_checkpoint", saved)
   local ok, message = state.strategy.checkpoint_io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
@@ -137,7 +153,7 @@ end
 function checkpoint.restore_weights(state, saved)
   local module = state.module
   if module.on_load_checkpoint then call.method(state, "on_load_checkpoint", saved) end
-  module:load_state_dict(saved.state_dict)
+  state.strategy:load_module_state(module, saved.state_dict)
 end
 
 --- Takes back the weights, and what callbacks and the DataModule had saved.
@@ -170,7 +186,8 @@ end
 local WEIGHTS_ALONE <const> = "give fit {ckpt_path = ..., weights_only = true} to begin a new "
   .. "training with the weights alone"
 
-local function restore_lists(path, what, list, states)
+-- load(object, its state) for each of a list.
+local function restore_lists(path, what, list, states, load)
   states = states or {}
   if #states ~= #list then
     errors.blame("fit: %s has the state of %d %ss, configure_optimizers gave %d: %s", path, #states,
@@ -184,7 +201,7 @@ local function restore_lists(path, what, list, states)
         what, theirs, own, WEIGHTS_ALONE)
     end
   end
-  for i, object in ipairs(list) do object:load_state_dict(states[i]) end
+  for i, object in ipairs(list) do load(object, states[i]) end
 end
 
 --- Takes back everything else: the fit goes on where the file was written.
@@ -200,10 +217,14 @@ function checkpoint.restore_fit(state, saved, path)
   trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
   restore_loops(state, saved.loops, path)
   position.restore(state, saved.loops.cut, path)
-  restore_lists(path, "optimizer", state.optimizers, saved.optimizer_states)
+  restore_lists(path, "optimizer", state.optimizers, saved.optimizer_states, function(...)
+    state.strategy:load_optimizer_state(...)
+  end)
   local schedulers = {}
   for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end
-  restore_lists(path, "scheduler", schedulers, saved.lr_schedulers)
+  restore_lists(path, "scheduler", schedulers, saved.lr_schedulers, function(scheduler, own)
+    scheduler:load_state_dict(own)
+  end)
   modes.restore(state, saved.modes)
   running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)

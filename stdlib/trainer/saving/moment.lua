@@ -13,6 +13,7 @@ local open_window = require "ltrain.trainer.saving.open_window"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local tree = require "ltrain.core.tree"
+local whole = require "ltrain.trainer.saving.whole"
 
 local moment = {}
 
@@ -44,6 +45,10 @@ function moment.prepare(state)
   for _, callback in ipairs(state.trainer.callbacks) do
     state.keeps_moments = state.keeps_moments or callback.save_on_exception == true
   end
+  local refusal = state.keeps_moments and whole.why_not_after_failure(state)
+  if not refusal then return end
+  state.keeps_moments = false
+  state.trainer:warn("save_on_exception has no effect: " .. refusal)
 end
 
 --- Called before the next batch is read, and before an epoch begins.

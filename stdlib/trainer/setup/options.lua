@@ -43,9 +43,9 @@ end
 return {
   accelerator = { type = "string|object|table", default = "auto",
     doc = "what ranks compute on: 'auto' or 'cpu', or an accelerator of your own" },
-  strategy = { type = "string|object", default = "auto",
-    doc = "how ranks work together: 'auto', 'ddp', 'single_device', another name that is "
-      .. "registered, or an object" },
+  strategy = { type = "string|object|table", default = "auto",
+    doc = "how ranks work together: 'auto', 'ddp', 'zero1', 'local_sgd', 'single_device', another "
+      .. "name that is registered, a table of a name and options, or an object" },
   devices = { type = "integer|string|table", default = "auto",
     doc = "how many ranks on this machine, each a process; 'auto': one" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "machines of the job" },

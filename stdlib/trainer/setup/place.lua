@@ -67,20 +67,41 @@ local function count_ranks(o)
   return devices or 1
 end
 
-local function by_name(name)
+-- `options` go over those that the name was registered with.
+local function by_name(name, options)
   local row = registry.find(name:lower())
-  if row then return row.class(row.params) end
+  if row then
+    local all = {}
+    for key, value in next, row.params do all[key] = value end
+    for key, value in next, options or {} do all[key] = value end
+    return row.class(all)
+  end
   local names = registry.available_strategies()
   refuse("strategy", name, absent(name:lower()) or ("must be one of auto, %s%s"):format(
     table.concat(names, ", "), errors.did_you_mean(name:lower(), names)))
+end
+
+-- { "local_sgd", period = 8 }: a name, and options.
+local function from_table(given)
+  local options = {}
+  for key, value in next, given do
+    if key ~= 1 then options[key] = value end
+  end
+  if type(given[1]) ~= "string" then
+    errors.blame("Trainer: strategy: a table is a name and options, like {'local_sgd', period = "
+      .. "8}: got %s in the name's place", errors.show(given[1]))
+  end
+  return by_name(given[1], options)
 end
 
 -- The strategy that the option says; nil for "auto", which depends on the number of ranks.
 local function given_strategy(o)
   local given = o.strategy
   if class.is_a(given, Strategy) then return given end
+  if type(given) == "table" and getmetatable(given) == nil then return from_table(given) end
   if type(given) ~= "string" then
-    refuse("strategy", given, "must be a name or an object below lt.Strategy")
+    refuse("strategy", given, "must be a name, a table of a name and options, or an object below "
+      .. "lt.Strategy")
   end
   return given:lower() ~= "auto" and by_name(given) or nil
 end

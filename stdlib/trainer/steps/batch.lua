@@ -101,14 +101,13 @@ function batch.zero_grad(state, optimizer)
     optimizer)
 end
 
-local function backward(state, loss, weight)
+--- backward of a loss that weighs `weight`, with its hooks; what else it is given follows.
+function batch.backward(state, loss, weight, ...)
+  local strategy = state.strategy
   call.hook(state, "on_before_backward", loss)
-  if state.many_ranks then
-    state.ddp:backward(loss, weight)
-  elseif weight == 1.0 then
-    call.method(state, "backward", loss)
-  else
-    call.method(state, "backward", loss * weight)
+  do
+    local _ <close> = strategy:backward_scope()
+    call.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
   end
   call.hook(state, "on_after_backward")
 end
@@ -143,7 +142,7 @@ local function run_one(state, alone)
   if not optimizer then return loss end
   batch.zero_grad(state, optimizer)
   weight = alone and not state.many_ranks and 1.0 or batch.share_of(state, weight)
-  backward(state, loss, weight)
+  batch.backward(state, loss, weight)
   leave_step(state)
   places.source = nil
   window.used, window.weight = window.used + 1, window.weight + weight

@@ -1,9 +1,12 @@
 --- stdlib/trainer/steps/nonfinite.lua: steps whose gradients are not finite are not taken, and
 --- weights that are not finite are not saved.
 --
--- One pass over all gradients of an optimizer before each of its steps; where they were clipped by
--- their norm, that norm says it. Ranks have the same gradients here, and so the same answer.
+-- The strategy's grad_norm of an optimizer before each of its steps; where gradients were clipped
+-- by their norm, that norm says it. It is finite on all ranks or on none: they have the same
+-- answer.
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.ranks.exchange"
 local finite = require "ltrain.trainer.steps.finite"
 local loop = require "ltrain.trainer.loop"
 local rerun = require "ltrain.trainer.steps.rerun"
@@ -12,6 +15,7 @@ local told = require "ltrain.trainer.ranks.told"
 
 local nonfinite = {}
 
+local INF <const> = math.huge
 local MOST <const> = 3 -- names in a text
 
 local function gradients_of(optimizer)
@@ -34,16 +38,37 @@ local function listed(names)
   return ("%s and %d more"):format(table.concat(names, ", ", 1, MOST), #names - MOST)
 end
 
--- The names of parameters whose gradients are not finite; "all" when only their norm overflows.
-local function names_of(optimizer)
+-- The names of parameters whose gradients are not finite on this rank.
+local function own_names(state, optimizer)
   local names = {}
-  for _, group in ipairs(optimizer.param_groups) do
+  for _, group in ipairs(state.strategy:param_groups(optimizer)) do
     for i, parameter in ipairs(group.params) do
       local grad = parameter.grad
       if grad and not finite.of(grad) then
         names[#names + 1] = group.names and group.names[i] or tostring(#names + 1)
       end
     end
+  end
+  return names
+end
+
+-- Those of all ranks, in their order, each once.
+local function names_of_all(own)
+  local names, seen = {}, {}
+  for _, of_rank in ipairs(exchange("nonfinite", dist.all_gather, own)) do
+    for _, name in ipairs(of_rank) do
+      if not seen[name] then names[#names + 1] = name end
+      seen[name] = true
+    end
+  end
+  return names
+end
+
+-- The same of all ranks; "all" when only their norm overflows. All ranks come here.
+local function names_of(state, optimizer)
+  local names = own_names(state, optimizer)
+  if state.many_ranks and not state.strategy:is_replicated "gradient" then
+    names = names_of_all(names)
   end
   return #names > 0 and listed(names) or "all parameters together"
 end
@@ -66,7 +91,7 @@ local function note_skip(state, optimizer)
   if state.told_nonfinite then return end
   state.told_nonfinite = true
   told.add(state, ("warning: optimizer_step: the gradients of %s are not finite (%s): the step is "
-    .. "not taken (nonfinite = 'skip')"):format(names_of(optimizer), loop.place(state)))
+    .. "not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
 end
 
 --- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
@@ -74,14 +99,13 @@ end
 function nonfinite.allows(state, optimizer, norm)
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
-  local allowed = norm and finite.number(norm:item())
-    or not norm and finite.all(gradients_of(optimizer))
-  if allowed then return true end
+  norm = norm or state.around:grad_norm(optimizer, INF)
+  if finite.number(norm:item()) then return true end
   if mode == "skip" then
     note_skip(state, optimizer)
     return false
   end
-  local names = names_of(optimizer)
+  local names = names_of(state, optimizer)
   errors.blame("optimizer_step: the gradients of %s are not finite (%s)%s: the weights are those "
     .. "before this step", names, loop.place(state), rerun.cause(state))
 end

@@ -6,9 +6,11 @@
 local Module = require "ltrain.nn.Module"
 local Optimizer = require "ltrain.optim.Optimizer"
 local Precision = require "ltrain.core.Precision"
+local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local exchange = require "ltrain.trainer.ranks.exchange"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -114,17 +116,48 @@ local function make_step(state, optimizer, own)
   end
 end
 
+-- What optimizers ask the strategy, each among all ranks: a method that is the base's, which is
+-- about this rank alone, is asked as it is.
+local function around(state)
+  local strategy = state.strategy
+  if not state.many_ranks then return strategy end
+  local asked = { param_groups = function(_, ...) return strategy:param_groups(...) end }
+  for name, what in next, { grad_norm = "gradient norm", optimizer_step = "optimizer step" } do
+    local own, is_base = strategy[name], strategy[name] == Strategy[name]
+    asked[name] = function(_, ...)
+      if is_base then return own(strategy, ...) end
+      return exchange(what, own, strategy, ...)
+    end
+  end
+  return asked
+end
+
+-- The step of an optimizer's class; of one with a step of its own that whole step, within what the
+-- strategy does around each.
+local function step_of(state, optimizer)
+  local own = optimizer.step
+  if own == Optimizer.step then return own end
+  return function(...)
+    local args, result = table.pack(...), nil
+    state.around:optimizer_step(optimizer, function()
+      result = own(table.unpack(args, 1, args.n))
+    end)
+    return result
+  end
+end
+
 local function attach(state, optimizer)
-  if optimizer.use_names_of then optimizer:use_names_of(state.module) end
   state.held[optimizer] = { step = rawget(optimizer, "step") }
   state.held_count = state.held_count + 1
-  rawset(optimizer, "step", make_step(state, optimizer, optimizer.step))
+  if optimizer.use_strategy then optimizer:use_strategy(state.around) end
+  rawset(optimizer, "step", make_step(state, optimizer, step_of(state, optimizer)))
   rawset(optimizer, "_tell_stray", function(text) told.add(state, text) end)
 end
 
 local function detach(state, optimizer)
   rawset(optimizer, "step", state.held[optimizer].step)
   rawset(optimizer, "_tell_stray", nil)
+  if optimizer.use_strategy then optimizer:use_strategy(nil) end
   state.held[optimizer] = nil
   state.held_count = state.held_count - 1
 end
@@ -136,6 +169,24 @@ local function are_attached(state, list)
   return state.held_count == #list
 end
 
+-- Those that are not stepped yet, as the strategy wants them.
+local function set_up_new(state)
+  local places, new = {}, {}
+  for i, optimizer in ipairs(state.optimizers) do
+    if not state.held[optimizer] then
+      if optimizer.use_names_of then optimizer:use_names_of(state.module) end
+      places[#places + 1], new[#new + 1] = i, optimizer
+    end
+  end
+  if #new == 0 then return end
+  local list = state.strategy:setup_optimizers(new)
+  if type(list) ~= "table" or #list ~= #new then
+    errors.blame("%s: setup_optimizers must return the list of %d optimizers: got %s",
+      errors.show(state.strategy), #new, errors.show(list))
+  end
+  for k, i in ipairs(places) do state.optimizers[i] = list[k] end
+end
+
 -- Takes the optimizers and schedulers that the Trainer has now.
 local function take(state)
   local trainer = state.trainer
@@ -145,6 +196,7 @@ local function take(state)
   for optimizer in next, state.held do
     if not kept[optimizer] then detach(state, optimizer) end
   end
+  set_up_new(state)
   for _, optimizer in ipairs(state.optimizers) do
     if not state.held[optimizer] then attach(state, optimizer) end
   end
@@ -153,7 +205,7 @@ end
 
 --- Begins a fit.
 function stepping.prepare(state)
-  state.held, state.held_count = {}, 0
+  state.held, state.held_count, state.around = {}, 0, around(state)
   local trainer = state.trainer
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
   take(state)

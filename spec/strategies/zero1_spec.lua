@@ -1,0 +1,342 @@
+-- spec/strategies/zero1_spec.lua: ZeRO1: the state of optimizers in parts, one a rank.
+local trained = require "spec.dist.trained"
+
+-- Sizes that nothing divides, a parameter that nobody uses, two groups.
+local NET <const> = [[
+local nn = lt.nn
+local rank = lt.dist.rank
+local Net = lt.Module:extend("Net")
+function Net:init(o)
+  self.o = o or {}
+  self.a, self.b, self.c = nn.Linear(7, 13), nn.Linear(13, 5), nn.Linear(5, 1)
+  self.unused = lt.parameter(lt.ones(3))
+end
+function Net:forward(x)
+  local h = self.a(x):tanh()
+  local y = self.c(self.b(h):tanh())
+  return y
+end
+function Net:training_step(batch) return (self(batch[1]) - 1):square():mean() end
+function Net:configure_optimizers()
+  local b, c = self.b, self.c
+  return lt.optim[self.o.optimizer or "Adam"]({{params = self.a:parameters()},
+    {params = {b.weight, b.bias, c.weight, c.bias, self.unused}, lr = 0.02, weight_decay = 0.1}},
+    {lr = 0.01, momentum = self.o.momentum})
+end
+lt.seed(5)
+local x = lt.randn(72, 7)
+local function loader(o)
+  local all = {batch_size = 4}
+  for name, value in pairs(o or {}) do all[name] = value end
+  return lt.data.DataLoader(lt.data.TensorDataset(x), all)
+end
+-- A net that was fitted: options of the net, of the Trainer, of fit, of the loader.
+local function fit(strategy, o, options, fit_options, loader_options)
+  lt.seed(1)
+  local net, all = (o and o.class or Net)(o), {strategy = strategy, max_epochs = 2}
+  for name, value in pairs(options or {}) do all[name] = value end
+  local t = trainer(all)
+  t:fit(net, loader(loader_options), nil, fit_options)
+  return net, t
+end
+-- Weights, and what the optimizers keep, as one text.
+local function bits(net, t)
+  local parts = {lt.hash(net:state_dict())}
+  for i, optimizer in ipairs(t.optimizers) do parts[i + 1] = lt.hash(optimizer:state_dict()) end
+  return table.concat(parts, " ")
+end
+local function same(o, options)
+  local wanted, got = bits(fit("ddp", o, options)), bits(fit("zero1", o, options))
+  return wanted == got and "same" or "other"
+end
+-- Bytes that the optimizers of a Trainer hold here.
+local SIZE = {f64 = 8, f32 = 4}
+local function held(t)
+  local bytes = 0
+  for _, optimizer in ipairs(t.optimizers) do
+    for _, slots in pairs(optimizer.state) do
+      for _, value in pairs(slots) do
+        if lt.is_tensor(value) then bytes = bytes + value:numel() * SIZE[value.dtype] end
+      end
+    end
+  end
+  return bytes
+end
+local function error_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert(not ok, "no error")
+  return tostring(message)
+end
+]]
+
+local scripts <const> = trained.with(NET)
+
+local function prints(wanted, n, script)
+  local out, err = scripts.output(n, script)
+  assert.equal(wanted, (out:gsub("\t", " ")))
+  return err
+end
+
+local function fails(n, words, script)
+  local status, _, err = scripts.run(n, script)
+  assert.equal(1, status, err)
+  assert.matches(words, err)
+  return err
+end
+
+describe("ZeRO1 trains to the bits of DDP", function()
+  it("on 3 ranks with odd sizes, two groups, clipping and accumulation", function()
+    prints("same same same same same\n", 3, [[
+      print(same(), same {optimizer = "AdamW"}, same(nil, {gradient_clip_val = 0.05}),
+        same(nil, {accumulate_grad_batches = 4}),
+        same(nil, {gradient_clip_val = 0.01, gradient_clip_algorithm = "value"}))
+    ]])
+  end)
+
+  it("with momentum, and with an optimizer that keeps nothing", function()
+    prints("same same\n", 2, [[
+      Net.configure_optimizers = function(self)
+        return lt.optim.SGD(self:parameters(), {lr = 0.1, momentum = self.o.momentum})
+      end
+      print(same {momentum = 0.9}, same {momentum = 0})
+    ]])
+  end)
+
+  it("in buckets of any size, and in f64", function()
+    prints("same same same\n", 3, [[
+      local wanted = bits(fit "ddp")
+      for _, mb in ipairs {1e-5, 3e-4} do
+        local got = bits(fit({"zero1", bucket_cap_mb = mb}))
+        io.write(got == wanted and "same " or "other ")
+      end
+      function Net:configure_model() self:to "f64" end
+      function Net:training_step(batch) return (self(batch[1]:to "f64") - 1):square():mean() end
+      print(same(nil, {gradient_clip_val = 1000}))
+    ]])
+  end)
+
+  it("where gradients are missing on some ranks", function()
+    prints("same same\n", 3, [[
+      -- Rank 0 leaves b's weight out, rank 1 gives a batch no loss, all leave the bias out.
+      function Net:training_step(batch, i)
+        if rank() == 1 and i % 2 == 0 then return nil end
+        local h = self.a(batch[1]):tanh()
+        local weight = rank() == 0 and self.b.weight:detach() or self.b.weight
+        return (self.c((h:matmul(weight:t())):tanh()) - 1):square():mean()
+      end
+      print(same(), same(nil, {accumulate_grad_batches = 3}))
+    ]])
+  end)
+
+  it("with frozen parameters that are unfrozen, and a group that comes later", function()
+    prints("same same\n", 3, [[
+      function Net:on_train_epoch_start()
+        self.a.weight.requires_grad = self.current_epoch == 1
+      end
+      io.write(same(), " ")
+      function Net:configure_optimizers() return lt.optim.Adam(self.b:parameters(), {lr = 0.01}) end
+      function Net:on_train_epoch_start()
+        if self.current_epoch == 1 then
+          self:optimizers():add_param_group {params = self.a:parameters(), lr = 0.03}
+        end
+      end
+      print(same())
+    ]])
+  end)
+
+  it("with more ranks than elements of a parameter, or than parameters", function()
+    prints("same\n", 4, [[
+      local One = Net:extend("One")
+      function One:init()
+        self.w, self.s = lt.parameter(lt.ones(1)), lt.parameter(lt.tensor(2.0))
+      end
+      function One:training_step(batch) return (batch[1] * self.w + self.s):square():mean() end
+      function One:configure_optimizers() return lt.optim.Adam({self.w, self.s}) end
+      print(same {class = One})
+    ]])
+  end)
+
+  it("on 1 rank", function()
+    prints("same\n", 1, [[ print(same(nil, {gradient_clip_val = 0.05})) ]])
+  end)
+
+  it("where ranks run out of data", function()
+    prints("same\n", 3, [[
+      x = x:narrow(1, 1, 67) -- the last step has samples for one rank
+      print(same(nil, {gradient_clip_val = 0.05}))
+    ]])
+  end)
+
+  it("in deterministic = 'world'", function()
+    prints("same\n", 2, [[ print(same(nil, {deterministic = "world"})) ]])
+  end)
+
+  it("in manual optimization with two optimizers", function()
+    prints("same\n", 2, [[
+      Net.automatic_optimization = false
+      function Net:configure_optimizers()
+        return {lt.optim.Adam(self.a:parameters(), {lr = 0.01}),
+          lt.optim.SGD(self.b:parameters(), {lr = 0.1, momentum = 0.9})}
+      end
+      function Net:training_step(batch, i)
+        local first, second = table.unpack(self:optimizers())
+        first:zero_grad()
+        self:manual_backward((self(batch[1]) - 1):square():mean())
+        self:clip_gradients(first, 0.05)
+        first:step()
+        if i % 2 == 0 then return end
+        second:zero_grad()
+        self:manual_backward((self(batch[1]) + 1):square():mean())
+        second:step()
+      end
+      print(same())
+    ]])
+  end)
+end)
+
+describe("ZeRO1", function()
+  it("holds of the optimizers' state 1 / N of the bytes on each rank", function()
+    prints("true true\n", 3, [[
+      local total, most
+      function Net:on_train_batch_end()
+        most = lt.dist.all_reduce(held(self.trainer), {op = "max"})
+      end
+      fit "ddp"
+      total = most
+      fit "zero1"
+      print(most <= total / 3 * 1.05, most * 3 >= total)
+    ]])
+  end)
+
+  it("gives clipping the norm of all gradients", function()
+    prints("true true\n", 3, [[
+      local norms = {}
+      function Net:on_before_optimizer_step(optimizer)
+        local strategy = self.trainer.strategy
+        norms[#norms + 1] = strategy:grad_norm(optimizer, 2):item()
+        norms[#norms + 1] = strategy:grad_norm(optimizer, math.huge):item()
+      end
+      fit "ddp"
+      local wanted = norms
+      norms = {}
+      fit "zero1"
+      local near = #norms == #wanted
+      for i, norm in ipairs(norms) do
+        near = near and math.abs(norm - wanted[i]) <= 1e-6 * wanted[i]
+      end
+      print(near, #norms > 4)
+    ]])
+  end)
+
+  it("compares what ranks hold alike: parameters", function()
+    local err = fails(2, "ranks hold different values after optimizer step 2, compared to rank 0:\n"
+      .. "  rank 1: unused %(changed by add at", [[
+      function Net:on_train_batch_start(_, i)
+        if i == 1 and rank() == 1 then lt.no_grad(function() self.unused:add_(1) end) end
+      end
+      fit("zero1", nil, {replica_check_every_n_steps = 1, max_steps = 8})
+    ]])
+    assert.is_nil(err:find("state of", 1, true))
+  end)
+
+  it("names the parameters whose gradients are not finite, on all ranks", function()
+    fails(3, "optimizer_step: the gradients of c.weight are not finite", [[
+      function Net:training_step(batch, i)
+        local h = self.b(self.a(batch[1]):tanh()):tanh():detach()
+        if i == 2 and rank() == 2 then h = h * math.huge end
+        return self.c(h):mean()
+      end
+      fit "zero1"
+    ]])
+    prints("same\n", 3, [[
+      function Net:training_step(batch, i)
+        local h = self(batch[1])
+        if i == 2 and rank() == 2 then h = h * math.huge end
+        return h:square():mean()
+      end
+      print(same(nil, {nonfinite = "skip", gradient_clip_val = 1}))
+    ]])
+  end)
+
+  it("takes options beside the name", function()
+    prints("3.0 ZeRO1\n", 2, [[
+      local t = trainer {strategy = {"zero1", bucket_cap_mb = 3.0}}
+      print(t.strategy.bucket_cap_mb, getmetatable(t.strategy).__name)
+    ]])
+    fails(2, "strategies.ZeRO1: unknown option 'period'", [[
+      trainer {strategy = {"zero1", period = 3}}
+    ]])
+    fails(2, "Trainer: strategy = 'zero': must be one of auto, .*; did you mean 'zero1'%?", [[
+      trainer {strategy = "zero"}
+    ]])
+  end)
+end)
+
+describe("ZeRO1 refuses", function()
+  it("an optimizer with a step of its own", function()
+    fails(2, "strategies.ZeRO1: an object of class Own has a step of its own, which steps whole", [[
+      local Own = lt.optim.SGD:extend("Own")
+      function Own:step() end
+      function Net:configure_optimizers() return Own(self:parameters()) end
+      fit "zero1"
+    ]])
+  end)
+
+  it("one that does not say that it steps elements alone, or inherits the update", function()
+    fails(2, "strategies.ZeRO1: .* Layerwise: a rank steps slices of the parameters: say "
+      .. "Layerwise.elementwise = true", [[
+      local Mine, Layerwise = lt.optim.Adam:extend("Mine"), lt.optim.Adam:extend("Layerwise")
+      function Layerwise:update(group) lt.optim.Adam.update(self, group) end
+      function Net:configure_optimizers() return Mine(self:parameters()) end
+      fit "zero1"
+      function Net:configure_optimizers() return Layerwise(self:parameters()) end
+      fit "zero1"
+    ]])
+  end)
+
+  it("configure_ddp of a module", function()
+    fails(2, "strategies.ZeRO1: configure_ddp of the module gives all ranks all gradients", [[
+      function Net:configure_ddp() return lt.dist.ddp(self) end
+      fit "zero1"
+    ]])
+  end)
+
+  it("other parameters on other ranks", function()
+    fails(2, "configure_optimizers: ranks gave .*Adam other parameters: rank 0 has .* rank 1", [[
+      function Net:configure_optimizers()
+        local list = {self.a.weight, self.b.weight}
+        if rank() == 1 then list = {self.b.weight, self.a.weight} end
+        return lt.optim.Adam(list)
+      end
+      fit "zero1"
+    ]])
+  end)
+
+  it("gradients that come after those of a step were shared out", function()
+    fails(2, "optimizer:step: there are gradients that were added after sync_gradients", [[
+      Net.automatic_optimization = false
+      function Net:training_step(batch)
+        local optimizer = self:optimizers()
+        self:manual_backward(self(batch[1]):mean())
+        self:sync_gradients(optimizer)
+        self:manual_backward(self(batch[1]):mean())
+        optimizer:step()
+      end
+      fit "zero1"
+    ]])
+  end)
+
+  it("to give a part of the state for the whole", function()
+    prints("true 7\n", 2, [[
+      local message
+      function Net:on_train_batch_end()
+        local optimizer = self:optimizers()
+        message = error_of(optimizer.state_dict, optimizer)
+      end
+      local _, t = fit "zero1"
+      local kept = t.optimizers[1]:state_dict().state
+      print(message:find("optim.Adam: state_dict: under strategies.ZeRO1 each rank holds a part", 1,
+        true) ~= nil, kept["a.weight"].exp_avg.shape[2])
+    ]])
+  end)
+end)

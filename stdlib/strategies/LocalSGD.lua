@@ -1,0 +1,244 @@
+--- stdlib/strategies/LocalSGD.lua: every rank steps by its own gradients, and the weights of all
+--- are averaged every few steps (local SGD, Lin et al. 2020).
+--
+-- Steps of an optimizer are counted from 0. In the first `warmup_steps` gradients are summed as DDP
+-- does; from then on each rank steps by the gradients of its own samples, and after each step whose
+-- number is `warmup_steps` plus a multiple of `period` the weights become the mean over the ranks
+-- (PyTorch's PostLocalSGDOptimizer with PeriodicModelAverager). What optimizers keep is each rank's
+-- own from the first local step on. Clipping takes the norm of a rank's own gradients.
+--
+-- Validation, checkpoints and the end of a fit have the mean of all ranks' weights, also within a
+-- period; validation and checkpoints change nothing of the training. A checkpoint holds besides
+-- what each rank has of its own: on as many ranks the fit goes on exactly, on another number, or
+-- under another strategy, from the mean and with rank 0's state of optimizers. To gather it takes
+-- all ranks: every rank calls trainer:save_checkpoint, and after an error nothing is saved
+-- (`save_on_exception`).
+local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local Reducer = require "ltrain.dist.Reducer"
+local Strategy = require "ltrain.strategies.Strategy"
+local c = require "ltrain.c"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local parameters_of = require "ltrain.core.parameters_of"
+
+local LocalSGD = ParallelStrategy:extend("LocalSGD")
+
+--- What it is called with.
+LocalSGD.options = ParallelStrategy.rows {
+  period = { type = "integer", default = 4, min = 1,
+    doc = "steps from one averaging of the weights to the next" },
+  warmup_steps = { type = "integer", default = 0, min = 0,
+    doc = "steps at the beginning whose gradients are summed over the ranks" },
+}
+
+-- What belongs to a fit.
+local function begin(self)
+  -- Of each optimizer: how many steps it has made, and whether ranks have other weights now.
+  self.steps, self.apart = {}, {}
+  self.ended = {} -- what files hold of optimizers whose training has ended
+  self.own = nil -- in an evaluation: this rank's weights by parameter
+  self.reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb }
+end
+
+--- LocalSGD{period = 4, warmup_steps = 0, ...}
+function LocalSGD:init(options)
+  local o = ParallelStrategy.init(self, options)
+  self.period, self.warmup_steps = o.period, o.warmup_steps
+  begin(self)
+end
+
+--- Ranks that train apart do not give the same on any number of them.
+function LocalSGD:setup(trainer)
+  if trainer.options.deterministic == "world" then
+    errors.blame("strategies.LocalSGD: deterministic = 'world' gives the same weights on any "
+      .. "number of ranks, and here each number gives others: leave one of them out")
+  end
+  if trainer.state.fn == "fit" then begin(self) end
+  ParallelStrategy.setup(self, trainer)
+end
+
+function LocalSGD:setup_module(module)
+  if module.configure_ddp then
+    errors.blame("strategies.LocalSGD: configure_ddp of the module shares gradients: write "
+      .. "strategy = 'ddp', or leave it out")
+  end
+  return module
+end
+
+function LocalSGD:setup_optimizers(optimizers)
+  for _, optimizer in ipairs(optimizers) do
+    self.steps[optimizer] = self.steps[optimizer] or 0
+  end
+  return optimizers
+end
+
+-- Whether a step takes the gradients of all ranks.
+local function is_shared(self, optimizer) return self.steps[optimizer] < self.warmup_steps end
+
+--- This rank's mean; in the first steps that of all ranks.
+function LocalSGD:reduce_gradients(optimizer, total, missing, weight)
+  if self.world_size > 1 and is_shared(self, optimizer) then
+    self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
+  elseif weight > 0 then
+    Strategy.reduce_gradients(self, optimizer, weight, missing, weight)
+  end
+end
+
+--- The norm of this rank's gradients; where one rank's is not finite, no rank's is.
+function LocalSGD:grad_norm(optimizer, p)
+  local own = Strategy.grad_norm(self, optimizer, p)
+  if self.world_size == 1 or is_shared(self, optimizer) then return own end
+  local largest = c.grads_norm({ dist.all_gather(own:to "f64") }, math.huge)
+  return c.where(largest:isfinite(), own, largest:to(own.dtype))
+end
+
+-- Makes tensors the mean over the ranks, in place. The reducer adds gradients: these are theirs.
+local function average(self, tensors)
+  local holders = {}
+  local _ <close> = c.no_grad()
+  local _ <close> = c.allow_update()
+  for i, tensor in ipairs(tensors) do
+    holders[i] = tensor:detach()
+    holders[i].grad = tensor:detach()
+  end
+  self.reducer:reduce(holders, self.world_size, 0)
+end
+
+--- Steps; averages the weights where it is time.
+function LocalSGD:optimizer_step(optimizer, update)
+  local step = self.steps[optimizer]
+  update()
+  self.steps[optimizer] = step + 1
+  if self.world_size == 1 or step < self.warmup_steps then return end
+  self.apart[optimizer] = (step - self.warmup_steps) % self.period ~= 0 or nil
+  if not self.apart[optimizer] then average(self, parameters_of(optimizer)) end
+end
+
+-- Parameters whose weights ranks have apart, in the order of the module, with their names.
+local function apart(self)
+  local set, list, names = {}, {}, {}
+  if next(self.apart) == nil then return list, names end
+  for optimizer in next, self.apart do
+    for _, parameter in ipairs(parameters_of(optimizer)) do set[parameter] = true end
+  end
+  for name, parameter in self.module:named_parameters() do
+    if set[parameter] then list[#list + 1], names[#names + 1] = parameter, name end
+  end
+  return list, names
+end
+
+local function copies_of(list)
+  local copies = {}
+  for i, tensor in ipairs(list) do copies[i] = tensor:detach():clone() end
+  return copies
+end
+
+local function write(list, values)
+  local _ <close> = c.allow_update()
+  for i, tensor in ipairs(list) do tensor:copy_(values[i]) end
+end
+
+--- Evaluation sees the mean.
+function LocalSGD:evaluation_scope(module)
+  local list = apart(self)
+  if #list == 0 or self.own then return nil end
+  local own = copies_of(list)
+  average(self, list)
+  self.own = {}
+  for i, parameter in ipairs(list) do self.own[parameter] = own[i] end
+  return setmetatable({}, { __close = function()
+    write(list, own)
+    self.own = nil
+  end })
+end
+
+--- The mean of all ranks' weights, on rank 0.
+function LocalSGD:module_state(module)
+  local list, names = apart(self)
+  if self.own or #list == 0 then return ParallelStrategy.module_state(self, module) end
+  local means = copies_of(list)
+  average(self, means)
+  local state = ParallelStrategy.module_state(self, module)
+  for i, name in ipairs(state and names or {}) do state[name] = means[i] end
+  return state
+end
+
+-- What this rank has of its own: the state of an optimizer, and weights by name.
+local function own_of(self, optimizer)
+  local own = { state = optimizer:state_dict().state }
+  if not self.apart[optimizer] then return own end
+  local mine = {}
+  own.parameters = {}
+  for _, parameter in ipairs(parameters_of(optimizer)) do mine[parameter] = true end
+  for name, parameter in self.module:named_parameters() do
+    if mine[parameter] then
+      own.parameters[name] = (self.own and self.own[parameter] or parameter):detach()
+    end
+  end
+  return own
+end
+
+-- Whether a rank has made a step by its own gradients.
+local function is_local(self)
+  for optimizer, steps in next, self.steps do
+    if steps > self.warmup_steps and self.ended[optimizer] == nil then return true end
+  end
+  return false
+end
+
+--- Rank 0's, with what each rank has of its own in `local_sgd`.
+function LocalSGD:optimizer_state(optimizer)
+  if self.ended[optimizer] then return self.ended[optimizer] end
+  local ranks = self.world_size > 1 and is_local(self) and dist.gather(own_of(self, optimizer))
+  local saved = ParallelStrategy.optimizer_state(self, optimizer)
+  if not saved then return nil end
+  if ranks then ranks[1].state = nil end -- it is there already
+  saved.local_sgd = { steps = self.steps[optimizer], ranks = ranks or {} }
+  return saved
+end
+
+--- Takes back what this rank had of its own, where as many ranks saved it.
+function LocalSGD:load_optimizer_state(optimizer, state)
+  ParallelStrategy.load_optimizer_state(self, optimizer, state)
+  local saved = state.local_sgd
+  if not saved then return end
+  self.steps[optimizer] = saved.steps
+  if #saved.ranks ~= self.world_size then return end
+  local own = saved.ranks[self.global_rank + 1]
+  if own.state then
+    optimizer:load_state_dict { class = state.class, param_groups = state.param_groups,
+      state = own.state }
+  end
+  if not own.parameters then return end
+  self.apart[optimizer] = true
+  local list, values = {}, {}
+  for name, parameter in self.module:named_parameters() do
+    if own.parameters[name] then
+      list[#list + 1], values[#values + 1] = parameter, own.parameters[name]
+    end
+  end
+  write(list, values)
+end
+
+--- A period that is not over ends with the mean; files that are saved after the fit still hold it.
+function LocalSGD:end_training(optimizers)
+  if self.world_size == 1 then return end
+  for _, optimizer in ipairs(optimizers) do
+    self.ended[optimizer] = self:optimizer_state(optimizer) or false
+  end
+  average(self, (apart(self)))
+  self.apart = {}
+end
+
+--- Weights are at the beginning, and after each averaging until the next step.
+function LocalSGD:is_replicated(part)
+  if self.world_size == 1 or part == "buffer" then return true end
+  if part == "parameter" then return next(self.apart) == nil end
+  if part == "optimizer" then return not is_local(self) end
+  for optimizer in next, self.steps do
+    if not is_shared(self, optimizer) then return false end
+  end
+  return true
+end
+
+return LocalSGD

@@ -1,0 +1,140 @@
+--- stdlib/strategies/ParallelStrategy.lua: several ranks, each a process that runs the loop; the
+--- base of DDP and its kind.
+--
+-- On one machine the ranks are forked where fit (validate, ...) begins, so that closures, upvalues
+-- and what the script has built are there in each; rank 0 is the script's own process. Where the
+-- ranks are there already (mpirun, srun, lt.dist.launch) they are joined. All begin with rank 0's
+-- parameters and buffers. How gradients and weights are shared a subclass says: reduce_gradients at
+-- least, and where ranks hold different things is_replicated and the states.
+local Strategy = require "ltrain.strategies.Strategy"
+local c = require "ltrain.c"
+local dist = require "ltrain.dist"
+local errors = require "ltrain.core.errors"
+local forked = require "ltrain.dist.forked"
+local patience = require "ltrain.dist.patience"
+local rank_options = require "ltrain.strategies.rank_options"
+local replicate = require "ltrain.dist.replicate"
+
+local ParallelStrategy = Strategy:extend("ParallelStrategy")
+
+--- What it is called with; a subclass has rows of its own: ParallelStrategy.rows { ... }.
+ParallelStrategy.options = rank_options.rows()
+
+--- Rows of options for a subclass: its own and those of all ranks.
+ParallelStrategy.rows = rank_options.rows
+
+--- Mine{timeout = 60, checkpoint_io = ..., ...}, a subclass with reduce_gradients
+function ParallelStrategy:init(options)
+  local o = rank_options.check(self, options)
+  rank_options.take(self, o)
+  self:note_world()
+  return o -- for an init below this one
+end
+
+--- The Trainer's options, and how many ranks they mean.
+function ParallelStrategy:configure(ranks, o)
+  self:note_world() -- it may have been joined since
+  self.ranks, self.world_size = ranks, ranks
+  self.root_device = self.accelerator:device(self.local_rank)
+  -- It may serve several Trainers: their options do not stay.
+  self.timeout = self.own_timeout or o.timeout
+  self.fork_with_threads = self.forks_with_threads
+  if self.fork_with_threads == nil then self.fork_with_threads = o.fork_with_threads end
+end
+
+--- Copies who this process is from the world it is part of.
+function ParallelStrategy:note_world()
+  local world = dist.world()
+  self.world_size, self.global_rank = world.ranks, world.rank
+  self.local_rank, self.node_rank = world.local_rank, world.node_rank
+  self.is_global_zero = world.rank == 0
+end
+
+--- Runs body() in every rank; returns what it returns on rank 0 (a joined rank: its own).
+function ParallelStrategy:launch(what, body, folder)
+  local function as_rank()
+    self:note_world()
+    return body()
+  end
+  if self.ranks == 1 then return as_rank() end
+  if dist.world_size() > 1 then
+    local _ <close> = patience(self.timeout)
+    return as_rank()
+  end
+  return forked(self.ranks, as_rank, {
+    what = what, folder = folder, timeout = self.timeout,
+    fork_with_threads = self.fork_with_threads,
+  })
+end
+
+local function name_of(self) return "strategies." .. getmetatable(self).__name end
+
+-- The script says by which comm ranks are to talk.
+local function check_backend(self)
+  local backend, wanted = dist.world().backend, self.process_group_backend
+  if not wanted or wanted == backend then return end
+  errors.blame("%s: process_group_backend = '%s', but these ranks talk over %s: %s", name_of(self),
+    wanted, backend, wanted == "mpi" and "start them with `mpirun -n N ltrain run SCRIPT`"
+    or "shm is for ranks that are forked: leave mpirun out")
+end
+
+--- All ranks begin with rank 0's parameters and buffers.
+function ParallelStrategy:setup(trainer)
+  Strategy.setup(self, trainer)
+  if self.world_size == 1 then return end
+  check_backend(self)
+  replicate.module(trainer.module)
+end
+
+--- A subclass defines it. On one rank there is nothing to share.
+function ParallelStrategy:reduce_gradients(optimizer, total, missing, weight)
+  if self.world_size == 1 then
+    return Strategy.reduce_gradients(self, optimizer, total, missing, weight)
+  end
+  errors.blame("%s: reduce_gradients is not defined: it makes gradients those of all ranks",
+    name_of(self))
+end
+
+--- The whole on rank 0, which every rank has.
+function ParallelStrategy:module_state(module)
+  return self.is_global_zero and Strategy.module_state(self, module) or nil
+end
+
+function ParallelStrategy:optimizer_state(optimizer)
+  return self.is_global_zero and Strategy.optimizer_state(self, optimizer) or nil
+end
+
+function ParallelStrategy:add(numbers) return c.dist.add(numbers) end
+
+function ParallelStrategy:sync_buffers(module)
+  if self.world_size > 1 and self.broadcast_buffers ~= false then replicate.buffers(module) end
+end
+
+--- Ranks that are there already wait for the one of their machine (of all, with `once`) that
+--- prepares; a script's own process prepares before it forks.
+function ParallelStrategy:prepare_data(prepare, once)
+  local prepares = self.local_rank == 0
+  if once then prepares = self.global_rank == 0 end
+  if prepares then dist.long(prepare) end
+  dist.barrier()
+end
+
+function ParallelStrategy:reduce(value, how)
+  return dist.all_reduce(value, { op = how or "mean" })
+end
+
+function ParallelStrategy:broadcast(value, source)
+  return dist.broadcast(value, { from = source or 0 })
+end
+
+function ParallelStrategy:all_gather(value) return dist.all_gather(value) end
+
+function ParallelStrategy:barrier() dist.barrier() end
+
+function ParallelStrategy:reduce_boolean(condition, all)
+  local count = dist.all_reduce(condition and 1 or 0, { op = "sum" })
+  if all == false then return count > 0 end
+  return count == self.world_size
+end
+
+return ParallelStrategy

@@ -1,0 +1,71 @@
+--- stdlib/strategies/rank_options.lua: options of all strategies of several ranks.
+local Strategy = require "ltrain.strategies.Strategy"
+local config = require "ltrain.core.config"
+
+local rank_options = {}
+
+-- Values that elsewhere mean something, and what is so here.
+local BACKENDS <const> = {
+  gloo = "ranks of one machine talk over shm, others over mpi: leave it out",
+  nccl = "comes with GPUs: leave it out",
+}
+local METHODS <const> = {
+  spawn = "comes with CUDA, where a forked process cannot use the devices: write 'fork'",
+  forkserver = "ranks are forks of the script, with all that it has built: write 'fork'",
+}
+
+local function one_of(words, others)
+  return function(value)
+    for _, word in ipairs(words) do
+      if value == word then return nil end
+    end
+    return ("= '%s': %s"):format(value, others[value]
+      or "must be '" .. table.concat(words, "' or '") .. "'")
+  end
+end
+
+local ROWS <const> = {
+  timeout = { type = "number", min = 0.1,
+    doc = "seconds after which a rank counts as late, or lost (3 at least); without it LT_TIMEOUT "
+      .. "or 60" },
+  fork_with_threads = { type = "boolean",
+    doc = "fork although the process has threads that ltrain did not start" },
+  bucket_cap_mb = { type = "number", default = 25, above = 0,
+    doc = "MiB of gradients or parameters that travel in one message" },
+  broadcast_buffers = { type = "boolean", default = true,
+    doc = "give all ranks rank 0's buffers (batch norm's figures) before evaluation and saving" },
+  process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
+    doc = "the comm that ranks must talk over: 'shm' (forked) or 'mpi' (mpirun, srun)" },
+  start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
+    doc = "'fork': ranks are forked where fit begins" },
+}
+
+-- Options that the object has as fields of the same name.
+local KEPT <const> = { "bucket_cap_mb", "broadcast_buffers", "process_group_backend" }
+
+--- Rows for config.check: a strategy's own, those of all ranks and those of the parts.
+function rank_options.rows(own)
+  local rows = Strategy.rows(ROWS)
+  for name, row in next, own or {} do rows[name] = row end
+  return rows
+end
+
+--- Checked options of the class of `strategy`, which declares its rows in `options`.
+function rank_options.check(strategy, options)
+  local class = getmetatable(strategy)
+  return config.check(options, class.options, "strategies." .. class.__name)
+end
+
+--- Takes those of all ranks into the object; notes what means nothing in strategy.notes.
+function rank_options.take(strategy, o)
+  strategy:use_parts(o)
+  for _, name in ipairs(KEPT) do strategy[name] = o[name] end
+  strategy.timeout, strategy.fork_with_threads = o.timeout, o.fork_with_threads
+  strategy.own_timeout, strategy.forks_with_threads = o.timeout, o.fork_with_threads
+  if o.start_method ~= "popen" then return end
+  strategy.notes = strategy.notes or {}
+  table.insert(strategy.notes, "start_method = 'popen': ranks are forked where fit begins; the "
+    .. "script is not run again")
+end
+
+return rank_options

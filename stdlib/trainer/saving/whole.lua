@@ -1,0 +1,34 @@
+--- stdlib/trainer/saving/whole.lua: whether a rank alone has all that a file is to hold.
+--
+-- A strategy may have ranks hold different things: a share of an optimizer's state, weights of
+-- their own. A file of such a run takes all ranks, which a rank that has failed cannot ask any
+-- more.
+local errors = require "ltrain.core.errors"
+
+local whole = {}
+
+--- Whether this rank has it: weights alone, or all that a run needs.
+function whole.is_here(state, weights_only)
+  local strategy = state.strategy
+  return not state.many_ranks or strategy:is_replicated "parameter"
+    and (weights_only or strategy:is_replicated "optimizer")
+end
+
+local function name_of(state) return "strategies." .. getmetatable(state.strategy).__name end
+
+--- Why a run that has failed cannot be saved; nil when it can.
+function whole.why_not_after_failure(state, weights_only)
+  if whole.is_here(state, weights_only) then return nil end
+  return ("under %s each rank holds a part of what a file needs, and after an error no rank can "
+    .. "ask the others for theirs: nothing is saved"):format(name_of(state))
+end
+
+--- Raises where a rank asks for a file by itself and cannot make it.
+function whole.check_request(state, weights_only)
+  if whole.is_here(state, weights_only) then return end
+  errors.blame("request_checkpoint: under %s each rank holds a part of what a file needs: every "
+    .. "rank must ask for it, with agreed = true (a callback with all_ranks = true does)",
+    name_of(state))
+end
+
+return whole
