@@ -1,4 +1,4 @@
--- stdlib/data/DataLoader.lua: batches of a data set, in an order that can be gone on with.
+-- stdlib/data/DataLoader.lua: batches of a data set, in an order that can be resumed.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.TensorDataset(lt.arange(5))
@@ -8,9 +8,9 @@
 --   -- prints: 1	tensor([2, 3])
 --   -- prints: 2	tensor([4])
 --
--- The order is a pure function of (seed, epoch); a position in it is a count of samples, those of
--- all ranks together. Rows of tensors are gathered in C by a helper thread; other data sets are
--- read inline, each sample with random numbers keyed by (seed, epoch, position).
+-- The order is a function of (seed, epoch); a position in it is a count of samples over all ranks.
+-- Rows of tensors are gathered in C by a background thread; other data sets are read in the main
+-- thread, with random numbers keyed by (seed, epoch, position).
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -40,20 +40,22 @@ end
 
 local OPTIONS <const> = {
   batch_size = { type = "integer", default = 1, min = 1, max = samples.MOST,
-    doc = "samples in a batch of one rank" },
+    doc = "samples per batch of one rank" },
   global_batch_size = { type = "integer", min = 1, max = samples.MOST,
-    doc = "samples in a batch of all ranks together, instead of batch_size" },
-  shuffle = { type = "boolean", default = false, doc = "another order in each epoch" },
-  drop_last = { type = "boolean", default = false, doc = "leave out a last batch that is short" },
+    doc = "samples per batch over all ranks, instead of batch_size" },
+  shuffle = { type = "boolean", default = false, doc = "shuffle the samples in each epoch" },
+  drop_last = { type = "boolean", default = false,
+    doc = "drop the last batch if it is incomplete" },
   tail = { type = "string", default = "split", choices = { "split", "wrap" },
-    doc = "a short last batch: split as it is, or filled up from the start, a rank like another" },
-  collate = { type = "function", doc = "makes a batch of a list of samples" },
-  seed = { type = "integer", doc = "of the order; default: that of lt.seed" },
-  sampler = { type = "table|function", doc = "list of positions, or function(epoch) giving one" },
+    doc = "an incomplete last batch: split over the ranks, or filled up with the first samples" },
+  collate = { type = "function", doc = "function(samples) that returns a batch" },
+  seed = { type = "integer", doc = "seed of the order; by default that of lt.seed" },
+  sampler = { type = "table|function",
+    doc = "list of positions, or function(epoch) returning one" },
   batch_sampler = { type = "table|function",
-    doc = "list of lists of positions, function(epoch) giving one, or object with batches(epoch)" },
+    doc = "list of lists of positions, function(epoch), or object with batches(epoch)" },
   prefetch = { type = "integer", default = 2, min = 0, max = 16,
-    doc = "batches of tensor data gathered ahead" },
+    doc = "batches of tensor data to prefetch" },
 }
 
 -- Pairs of options that say the same thing twice, or nothing together.
@@ -114,19 +116,19 @@ function DataLoader:init(dataset, options)
   check_dataset(self)
 end
 
---- The seed of the order: what a checkpoint said, what the user said, or that of all.
+--- Returns the seed of the order: that of the checkpoint, of the options, or of lt.seed.
 function DataLoader:order_seed()
   return self._seed or self.seed or c.runtime.rng_get().seed
 end
 
---- From here on this is the loader of rank `rank` of `world`. Each batch of all ranks, of `world *
---- batch_size` or `global_batch_size` samples, is cut into contiguous slices; a rank that gets no
---- sample of it gets `false`. `kind` says what for: "train"; "val" or "test", where a tail smaller
---- than `world` is joined to the batch before it; "predict", where batch k goes to rank k % world
---- as a whole, as batches of a batch_sampler always do; "own", where each rank reads all that it
---- has and only the size of batches is shared. A sampler with `sharded = true` is left as it is; an
---- iterable data set is asked to `shard(rank, world)`. Without arguments the loader is whole again.
---- False when the data cannot be shared: an iterable data set without `shard`.
+--- Makes it the loader of rank `rank` of `world`. Each global batch, of `world * batch_size` or
+--- `global_batch_size` samples, is split into contiguous slices; a rank without a sample gets
+--- `false`. `kind` is the purpose: "train"; "val" or "test", where a tail smaller than `world` is
+--- added to the batch before it; "predict", where the whole batch k goes to rank k % world, as
+--- batches of a batch_sampler always do; "own", where each rank reads all its data and only the
+--- batch size is split. A sampler with `sharded = true` is not sharded again; `shard(rank, world)`
+--- of an iterable data set is called. Without arguments the loader is no longer sharded. Returns
+--- false if the data cannot be sharded: an iterable data set without `shard`.
 function DataLoader:shard(rank, world, kind)
   local whole = rank == nil
   if not whole then
@@ -151,7 +153,7 @@ function DataLoader:shard(rank, world, kind)
   return true
 end
 
---- Another loader of the same data, with a place in it of its own.
+--- Returns another loader of the same data, with its own position.
 function DataLoader:copy()
   local copy = setmetatable({}, getmetatable(self))
   for name, value in next, self do copy[name] = value end
@@ -159,19 +161,18 @@ function DataLoader:copy()
   return copy
 end
 
---- Whether what a rank reads is its own, not cut here: the sampler says so, or samples come one
---- after the other.
+--- Whether the data is sharded already: by the sampler, or because the data set is iterable.
 function DataLoader:comes_sharded()
   return stream.comes_sharded(self)
 end
 
---- Samples in a batch of all ranks together; nil with a batch_sampler.
+--- Returns the number of samples in a global batch; nil with a batch_sampler.
 function DataLoader:global_batch()
   if self.batch_sampler then return nil end
   return self.global_batch_size or self.batch_size * (self._shard and self._shard.world or 1)
 end
 
---- Batches in an epoch, the same number on every rank; nil when the data set does not know.
+--- Returns the number of batches in an epoch, the same on every rank; nil if it is unknown.
 function DataLoader:length()
   local n, cut = place.extent(self, self.epoch)
   return n and data.batch_count(n, 0, cut)
@@ -183,7 +184,7 @@ function DataLoader:__len()
   return n
 end
 
---- The next pass is that of epoch `epoch` (a count).
+--- Sets the epoch (from 0) of the next pass.
 function DataLoader:set_epoch(epoch)
   self.epoch = config.argument(epoch, "integer", "DataLoader", "epoch", { min = 0 })
   self._begun, self._saved, self._pass = false, nil, nil
@@ -196,17 +197,17 @@ local function next_epoch(self)
   return self.epoch
 end
 
---- How many batches the epoch has before the position of `state` (see state_dict), as the loader
---- is cut now.
+--- Returns the number of batches before the position of `state` (see state_dict), in the current
+--- batch size.
 function DataLoader:batches_before(state)
   place.check_state(state)
   local n, cut = place.extent(self, state.epoch or self.epoch)
   return place.batches_before(n, cut, place.position(self, n, state))
 end
 
---- An iterator over (batch, index): the batches of an epoch from number `position` on (a count;
---- absent: from the start, or from where load_state_dict has put it). A batch is `false` where only
---- other ranks have samples. A loop that is left early stops the helper thread.
+--- Iterates over (batch, index): the batches of an epoch, from number `position` on (from 0; by
+--- default from the start, or from the position that load_state_dict has set). A batch is `false`
+--- if only other ranks have samples of it. Leaving the loop early stops the background thread.
 function DataLoader:batches(position)
   if position ~= nil then
     config.argument(position, "integer", "DataLoader:batches", "position", { min = 0 })
@@ -227,8 +228,8 @@ function DataLoader:batches(position)
   return step, nil, nil, pass.closing
 end
 
---- How many ranks, the first ones, hold samples of batch number `index` of the open pass; nil when
---- all do.
+--- Returns how many ranks, the first ones, have samples of batch `index` of the current pass; nil
+--- if all do.
 function DataLoader:active_ranks(index)
   local pass, cut = self._pass, self._pass and self._pass.batching
   if not pass or not pass.length or (cut.world or 1) == 1 then return nil end
@@ -238,14 +239,14 @@ function DataLoader:active_ranks(index)
   return ranks < cut.world and ranks or nil
 end
 
---- What tells the order of the open pass, and how it is cut, from that of another rank: {hash,
---- length, first, cut}; nil when samples come one after the other.
+--- Returns what ranks compare of the order of the current pass and its batches: {hash, length,
+--- first, cut}; nil for iterable data sets.
 function DataLoader:fingerprint()
   local pass = self._pass
   return pass and pass.order and stream.fingerprint(self, pass.order, pass.batching.lasts)
 end
 
---- What goes on with the pass that is open: its epoch, and how many of its samples were consumed.
+--- Returns the state to resume the current pass: its epoch, and the number of samples consumed.
 function DataLoader:state_dict()
   local pass, saved = self._pass, self._saved
   if not pass then
@@ -259,7 +260,7 @@ function DataLoader:state_dict()
   }
 end
 
---- The state before batch number `index` of the open pass; nil where samples have no positions.
+--- Returns the state before batch `index` of the current pass; nil for iterable data sets.
 function DataLoader:state_before(index)
   local pass = self._pass
   if not pass or not pass.length then return nil end
@@ -271,12 +272,12 @@ function DataLoader:state_before(index)
   }
 end
 
---- Whether state_dict, after a read that an error cut short, is still that from before it.
+--- Whether state_dict, after an error while reading, is still the state before the read.
 function DataLoader:rewinds()
   return not class.has_method(self.dataset, "state_dict")
 end
 
---- The next pass goes on where `state` was taken.
+--- Makes the next pass resume from `state`.
 function DataLoader:load_state_dict(state)
   place.check_state(state)
   self:set_epoch(state.epoch or 0)

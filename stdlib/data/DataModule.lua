@@ -1,6 +1,6 @@
--- stdlib/data/DataModule.lua: all data of a task in one object: getting it, and its loaders.
+-- stdlib/data/DataModule.lua: the data of a task: how it is prepared, and its loaders.
 --
--- Subclasses define what they need of: prepare_data() (download; once, before anything else),
+-- Subclasses define what they need of: prepare_data() (download; runs once, before anything else),
 -- setup(stage), train_dataloader(), val_dataloader(), test_dataloader(), predict_dataloader(),
 -- teardown(stage), state_dict(), load_state_dict(state), and the transfer hooks of a Module.
 
@@ -17,19 +17,19 @@ local DATASETS <const> = {
   train = { doc = "data set to train on: shuffled unless it is iterable" },
   val = { doc = "data set to validate on" },
   test = { doc = "data set to test on" },
-  predict = { doc = "data set to predict for" },
-  batch_size = { type = "integer", default = 1, min = 1, doc = "samples in a batch of one rank" },
+  predict = { doc = "data set to predict on" },
+  batch_size = { type = "integer", default = 1, min = 1, doc = "samples per batch of one rank" },
   global_batch_size = { type = "integer", min = 1,
-    doc = "samples in a batch of all ranks together, instead of batch_size" },
+    doc = "samples per batch over all ranks, instead of batch_size" },
 }
 
---- Overridden: gets what setup needs onto the disk.
+--- To be overridden: downloads or creates the files that setup needs.
 function DataModule:prepare_data() end
 
---- Overridden: makes the data sets; stage is "fit", "validate", "test" or "predict".
+--- To be overridden: creates the data sets; stage is "fit", "validate", "test" or "predict".
 function DataModule:setup(stage) end
 
---- Overridden: undoes setup.
+--- To be overridden: undoes setup.
 function DataModule:teardown(stage) end
 
 local function loader_of(dataset, options, shuffle)
@@ -40,7 +40,8 @@ local function loader_of(dataset, options, shuffle)
   })
 end
 
---- A data module of ready data sets: from_datasets{train = ..., val = ..., batch_size = 64}
+--- Returns a data module of existing data sets: from_datasets{train = ..., val = ..., batch_size =
+--- 64}
 function DataModule.from_datasets(options)
   options = config.check(options, DATASETS, "DataModule.from_datasets")
   local module = DataModule()

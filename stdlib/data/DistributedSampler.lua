@@ -1,4 +1,5 @@
--- stdlib/data/DistributedSampler.lua: each rank's samples of a data set, for loops without Trainer.
+-- stdlib/data/DistributedSampler.lua: each rank's samples of a data set, for loops without a
+-- Trainer.
 --
 --   local lt = require "ltrain"
 --   lt.dist.launch(2, function(rank)
@@ -12,10 +13,11 @@
 --   end)
 --   -- prints: tensor([0, 2, 4, 6])	tensor([1, 3, 5, 0])
 --
--- Of an order that is the same on all ranks, rank r takes the entries r, r + world, ...: what N
--- ranks read in one batch each is what one process reads in a batch of N times the size. All ranks
--- get as many: an order that cannot be divided begins again at its end, or is cut with drop_last.
--- The Trainer shares loaders by itself, without such repeats; it leaves this one as it is.
+-- Rank r takes the entries r, r + world, ... of an order that is the same on all ranks: N ranks
+-- read in one batch each what one process reads in a batch of N times the size. All ranks get
+-- equally many samples: if the length is not divisible, the first samples are repeated, or the last
+-- are dropped with drop_last. The Trainer shards loaders by itself, without repeating samples; it
+-- does not shard a loader with this sampler again.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -29,14 +31,14 @@ local data = c.runtime.data
 local DistributedSampler = class.extend(nil, "DistributedSampler")
 
 local OPTIONS <const> = {
-  dataset = { type = "table", doc = "what is sampled; or give length" },
-  length = { type = "integer", min = 1, doc = "how many samples there are" },
-  shuffle = { type = "boolean", default = true, doc = "another order in each epoch" },
-  seed = { type = "integer", doc = "of the order; default: that of lt.seed" },
+  dataset = { type = "table", doc = "the data set; or give length" },
+  length = { type = "integer", min = 1, doc = "number of samples" },
+  shuffle = { type = "boolean", default = true, doc = "shuffle the samples in each epoch" },
+  seed = { type = "integer", doc = "seed of the order; by default that of lt.seed" },
   drop_last = { type = "boolean", default = false,
-    doc = "leave out what cannot be divided, instead of repeating the first samples" },
-  rank = { type = "integer", min = 0, doc = "default: this process's" },
-  world = { type = "integer", min = 1, doc = "how many ranks; default: all there are" },
+    doc = "drop the last samples, instead of repeating the first ones" },
+  rank = { type = "integer", min = 0, doc = "by default that of this process" },
+  world = { type = "integer", min = 1, doc = "number of ranks; by default all" },
 }
 
 -- A loader that has it as sampler is not shared again.
@@ -62,18 +64,18 @@ local function place_of(self)
   return self.rank or dist.rank(), self.world or dist.world_size()
 end
 
---- How many samples this rank has in an epoch, as every rank.
+--- The number of samples of this rank in an epoch, as of every rank.
 function DistributedSampler:__len()
   local _, world = place_of(self)
   return (self.length + (self.drop_last and 0 or world - 1)) // world
 end
 
---- The order of what comes is that of epoch `epoch` (a count).
+--- Sets the epoch (from 0) of the order.
 function DistributedSampler:set_epoch(epoch)
   self.epoch = config.argument(epoch, "integer", "DistributedSampler", "epoch", { min = 0 })
 end
 
---- The positions of this rank's samples, in order. A loader calls it for each epoch.
+--- Returns the positions of this rank's samples, in order. A loader calls it for each epoch.
 function DistributedSampler:indices(_)
   local rank, world = place_of(self)
   local seed = self.shuffle and (self.seed or c.runtime.rng_get().seed) or nil

@@ -1,8 +1,9 @@
--- stdlib/data/IterableDataset.lua: samples that come one after the other, with no position.
+-- stdlib/data/IterableDataset.lua: a data set that is read in sequence.
 --
--- A subclass defines `iterate()`, which begins a pass and returns an iterator, as for a generic
--- `for`. It may define `__len`, and `state_dict()` with `load_state_dict(state)`: then a run that
--- goes on in mid-epoch asks it to go on; without them samples are replayed and dropped.
+-- A subclass defines `iterate()`, which starts a pass and returns an iterator, as for a generic
+-- `for`. It may define `__len`, and `state_dict()` with `load_state_dict(state)`, which are used to
+-- resume in the middle of an epoch; without them the data is read again and used samples are
+-- skipped.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -14,7 +15,7 @@ IterableDataset.extend = class.extend
 
 IterableDataset.__call = samples.refuse_loop "for sample in ds:iterate() do"
 
---- Overridden: an iterator over the samples.
+--- To be overridden: returns an iterator over the samples.
 function IterableDataset:iterate()
   errors.blame("%s: define iterate()", getmetatable(self).__name)
 end

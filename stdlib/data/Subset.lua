@@ -1,4 +1,4 @@
--- stdlib/data/Subset.lua: some samples of a data set, in an order of their own.
+-- stdlib/data/Subset.lua: a subset of a data set, by positions.
 
 local Dataset = require "ltrain.data.Dataset"
 local c = require "ltrain.c"
@@ -11,7 +11,7 @@ local Subset = Dataset:extend("Subset")
 
 Subset.__index = samples.by_position(Subset)
 
---- `positions`: a list of positions in 1..#dataset, or an order of the runtime's.
+--- `positions`: a list of positions in 1..#dataset.
 function Subset:init(dataset, positions)
   if not samples.is_indexed(dataset) then
     errors.blame("Subset: dataset must have get(i) and a length: got %s", errors.show(dataset))

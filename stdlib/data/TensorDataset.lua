@@ -1,4 +1,4 @@
--- stdlib/data/TensorDataset.lua: samples are the rows of tensors; batches are gathered in C.
+-- stdlib/data/TensorDataset.lua: a data set of the rows of tensors; batches are gathered in C.
 --
 --   local lt = require "ltrain"
 --   local images, labels = lt.zeros(6, 2), lt.arange(6)
@@ -37,7 +37,7 @@ local function check(self, tensor, name)
   return tensor:detach():contiguous()
 end
 
---- The tensors share memory with those that are given, if these are contiguous.
+--- The data set shares memory with the tensors, if these are contiguous.
 ---@param ... Tensor [N, ...], or one table of them by name
 function TensorDataset:init(...)
   local given = { ... }
@@ -54,8 +54,8 @@ function TensorDataset:init(...)
   if #self.tensors == 0 then errors.blame("TensorDataset: give at least one tensor") end
 end
 
---- The same samples, u8 values of tensor `index` (a position or name) read as f32 / `divisor`:
---- images take a quarter of the memory.
+--- Returns the same data set, with the u8 values of tensor `index` (a position or name) read as f32
+--- and divided by `divisor`: images in u8 need a quarter of the memory.
 function TensorDataset:scaled(index, divisor)
   local at = index
   for i, name in ipairs(self.names or {}) do
@@ -74,7 +74,7 @@ function TensorDataset:__len()
   return self._length
 end
 
---- A table of rows in the form that batches have.
+--- Puts rows into the form of a batch.
 function TensorDataset:form(rows)
   if not self.names then return rows end
   local named = {}
@@ -92,8 +92,8 @@ function TensorDataset:get(i)
   return self:form(rows)
 end
 
---- For loaders: the tensors to gather rows of, divisors, the order of our samples in them (nil:
---- as they stand), and who gives rows their form; nil when rows cannot be gathered.
+--- For loaders: the tensors to gather rows from, divisors, the order of samples in them (nil: as
+--- they are), and whose `form` to call; nil if rows cannot be gathered.
 function TensorDataset:columns()
   for _, tensor in ipairs(self.tensors) do
     if tensor.device ~= "cpu" then return nil end

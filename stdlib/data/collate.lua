@@ -1,4 +1,4 @@
--- stdlib/data/collate.lua: a list of samples made into one batch, field by field.
+-- stdlib/data/collate.lua: makes a batch of a list of samples, field by field.
 --
 -- Tensors are stacked, numbers and booleans become a tensor, strings a list; tables (and samples of
 -- several values) are batched field by field.
@@ -102,7 +102,7 @@ function collate_field(values, positions, path, depth)
     errors.show(first), path ~= "" and (" at '%s'"):format(path) or "")
 end
 
---- `positions`: where in the data set the samples stand, for error texts.
+--- `positions`: the positions of the samples in the data set, for error messages.
 return function(samples, positions)
   if type(samples) ~= "table" or rawlen(samples) == 0 then
     errors.blame("collate: needs a list of samples, got %s", errors.show(samples))

@@ -1,19 +1,20 @@
--- stdlib/data/digits.lua: a data set of drawn digits that needs no download.
+-- stdlib/data/digits.lua: a generated data set of digits; nothing is downloaded.
 --
--- 12,000 images to train on and 2,000 others to test on, each 28 x 28 grey values in 0..1; with
--- another seed another hand writes. They are drawn in a fraction of a second.
+-- 12,000 training images and 2,000 test images of 28 x 28 grey values in 0..1; another seed gives
+-- another handwriting. They are generated in a fraction of a second.
 
 local TensorDataset = require "ltrain.data.TensorDataset"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 
 local OPTIONS <const> = {
-  n = { type = "integer", min = 1, doc = "how many; default 12000 to train, 2000 to test" },
-  seed = { type = "integer", default = 1, doc = "of the drawing" },
+  n = { type = "integer", min = 1,
+    doc = "number of images; by default 12000 for training, 2000 for testing" },
+  seed = { type = "integer", default = 1, doc = "seed of the generator" },
   split = { type = "string", default = "train", choices = { "train", "test" } },
 }
 
---- A TensorDataset of images f32 [N, 1, 28, 28] and labels i64 [N] in 0..9.
+--- Returns a TensorDataset of images f32 [N, 1, 28, 28] and labels i64 [N] in 0..9.
 return function(options)
   options = config.check(options, OPTIONS, "data.digits")
   local test = options.split == "test"

@@ -1,4 +1,4 @@
--- stdlib/data/mnist.lua: the files of MNIST, or of a data set that took over its form.
+-- stdlib/data/mnist.lua: reads the files of MNIST, or of a data set in the same format.
 
 local TensorDataset = require "ltrain.data.TensorDataset"
 local c = require "ltrain.c"
@@ -36,7 +36,7 @@ local function check_pair(images, labels, images_path, labels_path)
   end
 end
 
---- A TensorDataset of images f32 [N, 1, H, W] in 0..1 and labels i64 [N].
+--- Returns a TensorDataset of images f32 [N, 1, H, W] in 0..1 and labels i64 [N].
 return function(folder, options)
   config.argument(folder, "string", "data.mnist", "folder")
   options = config.check(options, OPTIONS, "data.mnist")

@@ -1,4 +1,4 @@
--- stdlib/data/random_split.lua: a data set cut into parts at random, without overlap.
+-- stdlib/data/random_split.lua: splits a data set at random, without overlap.
 
 local Subset = require "ltrain.data.Subset"
 local c = require "ltrain.c"
@@ -6,7 +6,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
 
-local OPTIONS <const> = { seed = { type = "integer", doc = "default: that of lt.seed" } }
+local OPTIONS <const> = { seed = { type = "integer", doc = "by default that of lt.seed" } }
 local EPOCH <const> = 0xffffffff -- no epoch has this number: apart from the orders of loaders
 
 -- Shares of n that sum to it: what is left after rounding down goes to the first ones.
@@ -48,7 +48,8 @@ local function has_share(lengths)
   end
 end
 
---- A list of subsets with these lengths, or these shares of the whole (when one is not an integer).
+--- Returns a list of subsets with these lengths, or these fractions of the whole (if one is not an
+--- integer).
 return function(dataset, lengths, options)
   if not samples.is_indexed(dataset) then
     errors.blame("random_split: dataset must have get(i) and a length: got %s",

@@ -1,7 +1,7 @@
---- stdlib/loggers/CSVLogger.lua: rows of figures in <save_dir>/<name>/version_N/metrics.csv.
+--- stdlib/loggers/CSVLogger.lua: writes metrics to <save_dir>/<name>/version_N/metrics.csv.
 --
--- RFC 4180. A column that appears late is added on the right, and the rows before get an empty
--- field.
+-- The format is RFC 4180. A column that appears later is added on the right, and earlier rows get
+-- an empty field.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -45,7 +45,7 @@ local function read_header(line)
   return columns
 end
 
---- The file goes on under the columns that it has.
+--- Continues a file with the columns of its header.
 function CSVLogger:opened(header)
   self.columns, self.known = {}, {}
   for i, name in ipairs(header and read_header(header) or {}) do

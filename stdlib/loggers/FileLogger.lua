@@ -1,8 +1,8 @@
---- stdlib/loggers/FileLogger.lua: what loggers share that write rows to a file of their folder.
+--- stdlib/loggers/FileLogger.lua: the base class of loggers that write rows to a file.
 --
--- A subclass gives `file` (a name), `encode(rows)` (their text) and, if it needs them,
+-- A subclass defines `file` (its name), `encode(rows)` (their text) and, if it needs them,
 -- `before(rows)` and `opened(text)`; one whose rows are no lines overrides `row`, `replace` and
--- `resume` too. Rows are kept until `flush_logs_every_n_steps` are there.
+-- `resume` too. Rows are buffered until `flush_logs_every_n_steps` are there.
 local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -16,9 +16,9 @@ local FileLogger = Logger:extend("FileLogger")
 FileLogger.options = {
   name = { type = "string", default = version.NAME, doc = "folder below save_dir" },
   version = { type = "integer|string", doc = "folder below name; by default the next version_N" },
-  prefix = { type = "string", default = "", doc = "begins every name of a figure" },
+  prefix = { type = "string", default = "", doc = "prefix of the names of metrics" },
   flush_logs_every_n_steps = { type = "integer", default = 100, min = 1,
-    doc = "rows kept before they are written" },
+    doc = "rows to buffer before writing" },
 }
 
 --- CSVLogger("logs", {name = "digits"}): the folder, then the options.
@@ -41,14 +41,14 @@ local function must(ok, message)
   if not ok then errors.blame("logger: %s", message) end
 end
 
---- A run of `fn` ("fit", "test", ...) begins: chooses the folder. A fit that could not write there
---- ends now, not after its first epoch.
+--- Chooses the folder when a run of `fn` ("fit", "test", ...) begins. If it is not writable, `fit`
+--- raises an error now, not after the first epoch.
 function FileLogger:begin(fn)
   version.choose(self)
   if fn == "fit" then must(c.io.can_write(self.log_dir)) end
 end
 
---- The path of the file of rows.
+--- Returns the path of the file.
 function FileLogger:path()
   return self.log_dir .. "/" .. self.file
 end
@@ -84,7 +84,7 @@ function FileLogger:log_metrics(metrics, step)
   if #self.rows >= self.flush_logs_every_n_steps then self:save() end
 end
 
---- Writes the rows that are kept.
+--- Writes the buffered rows.
 function FileLogger:save()
   if #self.rows == 0 then return end
   open(self)
@@ -99,7 +99,7 @@ function FileLogger:log_hyperparams(params)
   must(c.io.write_file(self.log_dir .. "/hparams.json", text))
 end
 
---- What a checkpoint keeps of it.
+--- Returns the state for checkpoints.
 function FileLogger:state_dict()
   return { rows = self.count }
 end
@@ -111,7 +111,7 @@ local function lines_of(text)
   return lines
 end
 
---- Cuts the file to the rows that were there when the checkpoint was saved.
+--- Truncates the file to the rows that it had when the checkpoint was saved.
 function FileLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   local text = c.io.kind(self:path()) and c.io.read_file(self:path())

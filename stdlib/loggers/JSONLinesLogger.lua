@@ -1,4 +1,5 @@
---- stdlib/loggers/JSONLinesLogger.lua: rows of figures in .../version_N/metrics.jsonl, one a line.
+--- stdlib/loggers/JSONLinesLogger.lua: writes metrics to .../version_N/metrics.jsonl, one row per
+--- line.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 

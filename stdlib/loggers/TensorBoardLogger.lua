@@ -1,7 +1,7 @@
---- stdlib/loggers/TensorBoardLogger.lua: figures as TensorBoard reads them, in
---- <save_dir>/<name>/version_N/events.out.tfevents.*.
+--- stdlib/loggers/TensorBoardLogger.lua: writes metrics for TensorBoard to
+-- <save_dir>/<name>/version_N/events.out.tfevents.*.
 --
--- `tensorboard --logdir <save_dir>/<name>` shows the runs beside each other. An event file is a
+-- `tensorboard --logdir <save_dir>/<name>` shows the runs next to each other. An event file is a
 -- sequence of records (runtime/io/events.h), each a message `Event` of TensorFlow's event.proto, in
 -- the wire format of protocol buffers: the first says the version, the second that a session
 -- starts, upon which TensorBoard forgets what it had read of the run, and every other is a row.
