@@ -1,4 +1,4 @@
---- stdlib/callbacks/EarlyStopping.lua: ends the fit when a logged figure no longer gets better.
+--- stdlib/callbacks/EarlyStopping.lua: ends the fit when a logged metric stops improving.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -8,26 +8,29 @@ local tree = require "ltrain.core.tree"
 
 local EarlyStopping = Callback:extend("EarlyStopping")
 
---- Figures are equal on all ranks: each comes to the same end.
+--- It runs on all ranks; metrics are equal on all of them, so all decide the same.
 EarlyStopping.all_ranks = true
 
---- It is trainer.early_stopping_callback.
+--- Marks it as trainer.early_stopping_callback.
 EarlyStopping.stops_early = true
 
 local OPTIONS <const> = {
-  monitor = { type = "string", required = true, doc = "name of the logged figure" },
-  min_delta = { type = "number", default = 0.0, min = 0, doc = "smaller changes do not count" },
+  monitor = { type = "string", required = true, doc = "name of the logged metric" },
+  min_delta = { type = "number", default = 0.0, min = 0,
+    doc = "smaller changes are not an improvement" },
   patience = { type = "integer", default = 3, min = 0,
-    doc = "checks without a better figure after which the fit ends" },
-  verbose = { type = "boolean", default = false, doc = "tell each better figure" },
+    doc = "checks without improvement after which the fit ends" },
+  verbose = { type = "boolean", default = false, doc = "print each improvement" },
   mode = { type = "string", default = "min", choices = { "min", "max" },
-    doc = "whether less or more is better" },
-  strict = { type = "boolean", default = true, doc = "a figure that was not logged is an error" },
-  check_finite = { type = "boolean", default = true, doc = "end when the figure is nan or inf" },
-  stopping_threshold = { type = "number", doc = "end when the figure is better than this" },
-  divergence_threshold = { type = "number", doc = "end when the figure is worse than this" },
+    doc = "whether smaller or larger is better" },
+  strict = { type = "boolean", default = true,
+    doc = "raise an error if the metric was not logged" },
+  check_finite = { type = "boolean", default = true,
+    doc = "end the fit if the metric is nan or inf" },
+  stopping_threshold = { type = "number", doc = "end the fit if the metric is better than this" },
+  divergence_threshold = { type = "number", doc = "end the fit if the metric is worse than this" },
   check_on_train_epoch_end = { type = "boolean",
-    doc = "look at the end of epochs, not after validation; the default fits the Trainer" },
+    doc = "check at the end of epochs, not after validation; by default depends on the Trainer" },
 }
 
 --- EarlyStopping{monitor = "val_loss", patience = 3}
@@ -38,7 +41,7 @@ function EarlyStopping:init(options)
   self.best_score = self.mode == "min" and math.huge or -math.huge
 end
 
---- Two of these watch different figures.
+--- Distinguishes several of these by the metric that they monitor.
 function EarlyStopping:state_key()
   return ("EarlyStopping(%s, %s)"):format(self.monitor, self.mode)
 end

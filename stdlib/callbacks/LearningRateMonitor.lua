@@ -1,20 +1,20 @@
---- stdlib/callbacks/LearningRateMonitor.lua: gives the learning rates to the loggers.
+--- stdlib/callbacks/LearningRateMonitor.lua: logs the learning rates.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local LearningRateMonitor = Callback:extend("LearningRateMonitor")
 
---- Rates are in callback_metrics too, which are equal on all ranks.
+--- It runs on all ranks: learning rates are in callback_metrics too, which are equal on all ranks.
 LearningRateMonitor.all_ranks = true
 LearningRateMonitor.keeps_epoch = true
 
 local OPTIONS <const> = {
   logging_interval = { type = "string", choices = { "step", "epoch" },
-    doc = "when; without it each rate at the interval of its scheduler" },
-  log_momentum = { type = "boolean", default = false, doc = "the momentum too" },
-  log_weight_decay = { type = "boolean", default = false, doc = "the weight decay too" },
-  log_key_prefix = { type = "string", default = "", doc = "begins every name" },
+    doc = "when to log; by default at the interval of each scheduler" },
+  log_momentum = { type = "boolean", default = false, doc = "also log the momentum" },
+  log_weight_decay = { type = "boolean", default = false, doc = "also log the weight decay" },
+  log_key_prefix = { type = "string", default = "", doc = "prefix of every name" },
 }
 
 --- LearningRateMonitor{logging_interval = "step"}

@@ -1,12 +1,13 @@
---- stdlib/callbacks/ModelCheckpoint.lua: saves checkpoints: the best ones, the last one.
+--- stdlib/callbacks/ModelCheckpoint.lua: saves the best and the last checkpoints.
 --
--- It decides in its hooks and asks the loop for the files, which are written at the end of the
--- batch or epoch, where they resume exactly. A file that drops out of the best is removed only
--- when the new one is whole, and never the one that this run was resumed from: no other file holds
--- the state that the run continues. A name that another callback has is taken.
+-- It decides in its hooks, and requests the files from the loop, which writes them at the end of
+-- the batch or epoch, where a run can be resumed exactly. A file that is no longer among the best
+-- is removed after the new one is complete; the file that this run was resumed from is never
+-- removed, because no other file holds the state that the run continues. Names of files of other
+-- callbacks are not reused.
 --
--- Of several ranks rank 0 decides, by its figures and its files, and writes; the others take over
--- what it knows, and take part where figures of all of them go into the file.
+-- On several ranks rank 0 decides, by its metrics and its files, and writes; the other ranks get
+-- its state, and take part if metrics of all ranks are saved.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -17,34 +18,36 @@ local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
 
---- Figures of all ranks go into the files.
+--- It runs on all ranks: metrics of all ranks are saved.
 ModelCheckpoint.all_ranks = true
 
 ModelCheckpoint.saves_checkpoints = true
 
 local OPTIONS <const> = {
-  dirpath = { type = "string", doc = "folder; by default checkpoints/ below the logger's" },
+  dirpath = { type = "string",
+    doc = "folder; by default checkpoints/ in the folder of the logger" },
   filename = { type = "string",
-    doc = "pattern of names, like '{epoch}-{val_loss:.2f}'; by default '{epoch}-{step}'" },
-  monitor = { type = "string", doc = "the logged figure that says which is best" },
-  verbose = { type = "boolean", default = false, doc = "tell each save" },
-  save_last = { type = "boolean", default = false, doc = "also keep the newest as last.ckpt" },
+    doc = "pattern of names, such as '{epoch}-{val_loss:.2f}'; by default '{epoch}-{step}'" },
+  monitor = { type = "string", doc = "the logged metric that determines the best" },
+  verbose = { type = "boolean", default = false, doc = "print each save" },
+  save_last = { type = "boolean", default = false, doc = "also save the newest as last.ckpt" },
   save_top_k = { type = "integer", default = 1, min = -1,
-    doc = "how many of the best are kept; -1: all, 0: none" },
+    doc = "how many of the best to keep; -1: all, 0: none" },
   save_on_exception = { type = "boolean", default = false,
-    doc = "save on_exception.ckpt, from before the batch that failed, when fit ends in an error" },
+    doc = "save on_exception.ckpt, the state before the failed batch, if fit ends with an error" },
   save_weights_only = { type = "boolean", default = false,
-    doc = "weights and hyper-parameters only: training cannot go on from them" },
+    doc = "save weights and hyper-parameters only: training cannot be resumed from them" },
   mode = { type = "string", default = "min", choices = { "min", "max" },
-    doc = "whether less or more is better" },
-  auto_insert_metric_name = { type = "boolean", default = true, doc = "names as 'name=value'" },
+    doc = "whether smaller or larger is better" },
+  auto_insert_metric_name = { type = "boolean", default = true,
+    doc = "write names as 'name=value'" },
   every_n_train_steps = { type = "integer", default = 0, min = 0, doc = "save every n steps" },
   train_time_interval = { type = "number", above = 0, doc = "save every so many seconds" },
   every_n_epochs = { type = "integer", min = 0, doc = "save every n epochs; the default is 1" },
   save_on_train_epoch_end = { type = "boolean",
-    doc = "save at the end of epochs, not after validation; the default fits the Trainer" },
+    doc = "save at the end of epochs, not after validation; by default depends on the Trainer" },
   enable_version_counter = { type = "boolean", default = true,
-    doc = "add -v1, -v2 to a name that is taken, not write over it" },
+    doc = "add -v1, -v2 to a name that exists, instead of overwriting it" },
 }
 
 local function check_triggers(self)
@@ -80,12 +83,12 @@ local function reasons_of(self)
     self.every_n_train_steps, self.every_n_epochs, self.train_time_interval)
 end
 
---- Two of these save for different reasons, to different folders or under different names.
+--- Distinguishes several of these by what they monitor, their folders and names.
 function ModelCheckpoint:state_key()
   return ("%s, %s, %s)"):format(reasons_of(self), self._dirpath_given, self.filename)
 end
 
---- true while it counts on a file: no other callback removes it.
+--- Whether it keeps a file: no other callback removes it then.
 function ModelCheckpoint:holds(path) return kept_files.holds(self, path) end
 
 function ModelCheckpoint:state_dict()
@@ -94,7 +97,7 @@ function ModelCheckpoint:state_dict()
   return saved
 end
 
---- In another folder only the best path still means something.
+--- Restores the state. If the folder has changed, only the best path is used.
 function ModelCheckpoint:load_state_dict(saved)
   shape.check(saved, kept_files.STATE, "ModelCheckpoint")
   if saved.dirpath ~= self.dirpath then
@@ -116,7 +119,7 @@ local function state_of_same_reasons(self, states)
   return found
 end
 
---- A run that goes on in another folder, or under other names, still knows its best file.
+--- Restores the best file of a run that is resumed with another folder or other names.
 function ModelCheckpoint:on_load_checkpoint(_, _, checkpoint)
   local states = checkpoint.callbacks or {}
   if states[self:state_key()] then return end -- load_state_dict gets it

@@ -7,12 +7,12 @@ local walk = require "ltrain.core.walk"
 
 local ModelSummary = Callback:extend("ModelSummary")
 
---- The other ranks have nothing to show.
+--- false: it runs on rank 0 only.
 ModelSummary.all_ranks = false
 
 local OPTIONS <const> = {
   max_depth = { type = "integer", default = 1, min = -1,
-    doc = "how deep layers are shown; -1: all, 0: none" },
+    doc = "depth of the layers that are shown; -1: all, 0: none" },
 }
 
 --- ModelSummary{max_depth = 2}
@@ -64,7 +64,7 @@ local function layout(rows)
   return lines
 end
 
---- The text that is printed.
+--- Returns the text that is printed.
 function ModelSummary.text(module, max_depth)
   local modules = walk.modules(module)
   local counts, trainable = parameter_counts(modules)

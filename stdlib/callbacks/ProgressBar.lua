@@ -1,8 +1,9 @@
---- stdlib/callbacks/ProgressBar.lua: one line on the terminal that follows the run.
+--- stdlib/callbacks/ProgressBar.lua: a progress bar in one line of the terminal.
 --
--- Drawn at most ten times a second, in one line whatever the terminal's width. Below the line of an
--- epoch stands what was logged in its validation. Where stderr is no terminal only these two are
--- written (and one for a test or validation run), so that logs of jobs stay readable.
+-- It is drawn at most ten times a second, in one line whatever the width of the terminal. Below the
+-- line of an epoch it prints what was logged in its validation. If stderr is not a terminal, only
+-- these two lines are written (and one for a test or validation run), so that log files are
+-- readable.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
@@ -10,7 +11,7 @@ local progress_line = require "ltrain.callbacks.progress_line"
 
 local ProgressBar = Callback:extend("ProgressBar")
 
---- The other ranks have nothing to show.
+--- false: it runs on rank 0 only.
 ProgressBar.all_ranks = false
 ProgressBar.keeps_epoch = true
 
@@ -18,8 +19,8 @@ ProgressBar.keeps_epoch = true
 ProgressBar.comes_late = true
 
 local OPTIONS <const> = {
-  interval = { type = "number", default = 0.1, min = 0, doc = "seconds between two drawings" },
-  width = { type = "integer", default = 20, min = 0, doc = "characters of the bar itself" },
+  interval = { type = "number", default = 0.1, min = 0, doc = "seconds between updates" },
+  width = { type = "integer", default = 20, min = 0, doc = "width of the bar itself" },
 }
 
 --- ProgressBar{interval = 0.5}
@@ -47,7 +48,7 @@ local function facts(self)
     elapsed = self.trainer:now() - task.began, bar = self.width }
 end
 
---- The line as it stands: "epoch 2 |####....| 120/469 [00:03<00:09, 38 it/s] loss=0.23".
+--- Returns the current line: "epoch 2 |####....| 120/469 [00:03<00:09, 38 it/s] loss=0.23".
 function ProgressBar:line()
   return progress_line.text(facts(self), shown_metrics(self.trainer), math.huge)
 end
@@ -59,7 +60,7 @@ local function columns(self)
   return self.terminal and console.width() - 1 or math.huge
 end
 
---- Clears the line, so that something else can be written.
+--- Clears the line, so that something else can be printed.
 function ProgressBar:hide()
   if self.terminal and self.task then console.raw "\r\27[K" end
 end

@@ -1,4 +1,4 @@
---- stdlib/callbacks/Timer.lua: ends the fit after some time. The Trainer's max_time makes one.
+--- stdlib/callbacks/Timer.lua: ends the fit after a time limit. The Trainer's max_time creates one.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
@@ -6,15 +6,15 @@ local shape = require "ltrain.core.shape"
 
 local Timer = Callback:extend("Timer")
 
---- The first rank whose time is up ends the fit.
+--- It runs on all ranks: the first one whose time is up ends the fit.
 Timer.all_ranks = true
 
 local OPTIONS <const> = {
   duration = duration.option("seconds, 'DD:HH:MM:SS' or { weeks =, days =, hours =, minutes =, "
     .. "seconds = }; without it time is only measured"),
   interval = { type = "string", default = "step", choices = { "step", "epoch" },
-    doc = "when to look" },
-  verbose = { type = "boolean", default = true, doc = "tell when time is up" },
+    doc = "when to check" },
+  verbose = { type = "boolean", default = true, doc = "print when the time is up" },
 }
 
 --- Timer{duration = 3600}, Timer{duration = "00:12:00:00"}, Timer{duration = {hours = 12}}
@@ -34,12 +34,12 @@ function Timer:load_state_dict(state)
   self.before = state.elapsed
 end
 
---- Seconds of training so far.
+--- Returns the seconds of training so far.
 function Timer:time_elapsed()
   return self.before + (self.started and self.clock() - self.started or 0.0)
 end
 
---- Seconds that are left; nil without a duration.
+--- Returns the seconds that are left; nil without a duration.
 function Timer:time_remaining()
   return self.duration and math.max(self.duration - self:time_elapsed(), 0.0)
 end

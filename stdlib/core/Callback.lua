@@ -1,4 +1,4 @@
--- stdlib/core/Callback.lua: what a callback of the Trainer is.
+-- stdlib/core/Callback.lua: the base class of callbacks.
 --
 --   local lt = require "ltrain"
 --   local Greet = lt.Callback:extend("Greet")
@@ -9,10 +9,10 @@
 --   lt.Trainer{max_epochs = 1, callbacks = {Greet()}}:fit(net, {lt.ones(2, 3)})
 --   -- prints: 2	parameters
 --
--- Any hook of core/hooks.lua that callbacks may define is a method; it gets the trainer and the
--- module first. None has a default. `monitor` (a metric's name) makes on_train_epoch_end run after
--- the module's; `saves_checkpoints = true` puts a callback last. Of several
--- ranks only rank 0 runs it, unless `all_ranks = true`.
+-- A callback may define any hook of core/hooks.lua that is for callbacks; the first arguments are
+-- the trainer and the module. There are no defaults. With `monitor` (the name of a metric)
+-- on_train_epoch_end runs after that of the module; `saves_checkpoints = true` makes it run after
+-- other callbacks. On several ranks only rank 0 runs it, unless `all_ranks = true`.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -21,36 +21,36 @@ local Callback = class.extend(nil, "Callback")
 
 Callback.extend = class.extend
 
---- true: it runs on every rank, as one must that changes what is trained or calls collectives.
---- Else on rank 0 alone, which is noted once where a callback does not say false.
+--- true: it runs on every rank, which is necessary if it changes what is trained or calls
+--- collectives. Else it runs on rank 0 only; if it is not set to false, this is reported once.
 Callback.all_ranks = nil
 
---- true: its on_train_batch_start never ends an epoch (returns -1), so that ranks need not ask each
---- other before each batch.
+--- true: its on_train_batch_start never ends an epoch (returns -1), so that ranks need not
+--- communicate before each batch.
 Callback.keeps_epoch = false
 
---- true: its on_exception saves a checkpoint. The state before each batch is kept for it, so that
---- the file resumes with the batch that failed.
+--- true: its on_exception saves a checkpoint. The state before each batch is kept for it, so that a
+--- run can be resumed with the batch that failed.
 Callback.save_on_exception = false
 
 function Callback:init() end
 
---- The name under which checkpoints keep its state. Two callbacks of one class need different ones.
+--- Returns the name of its state in checkpoints, which must differ between callbacks of one class.
 function Callback:state_key() return getmetatable(self).__name end
 
---- Overridden: what a checkpoint keeps of it, a table of numbers, strings, booleans, tables and
---- tensors; nil for nothing.
+--- To be overridden: returns its state for checkpoints, a table of numbers, strings, booleans,
+--- tables and tensors; nil for nothing.
 function Callback:state_dict() return nil end
 
---- Overridden: takes that table back.
+--- To be overridden: restores the state.
 function Callback:load_state_dict(state) end
 
---- A callback from a plain table of functions; a callback is returned as it is.
+--- Makes a callback of a plain table of functions; returns a callback unchanged.
 function Callback.adopt(value)
   if class.is_a(value, Callback) then return value end
   if type(value) ~= "table" or getmetatable(value) ~= nil then
-    errors.blame("a callback is an object below lt.Callback or a plain table of hooks: got %s",
-      errors.show(value))
+    errors.blame("a callback must be an object of a subclass of lt.Callback or a plain table of "
+      .. "hooks: got %s", errors.show(value))
   end
   return setmetatable(value, Callback)
 end

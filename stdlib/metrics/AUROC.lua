@@ -1,13 +1,14 @@
 --- stdlib/metrics/AUROC.lua: the area under the ROC curve.
 --
--- It is how often a right one scores higher than a wrong one. Exact by default: every score is kept
--- until the epoch ends, and the area is made of counts, so that it is the same bits on any number
--- of ranks. With `bins = n` scores in [0, 1] are only counted between n thresholds: little memory,
--- however long the epoch. The binned area differs from the exact one by at most half the share of
--- those pairs (a right one, a wrong one) whose scores lie between the same two thresholds.
--- Definitions are those of torchmetrics; but where there is no right one, or no wrong one, the area
--- is nan, not 0, and scores of exactly 1 count in bins too (there they are left out: scores that
--- are all 1 give 0, here 0.5 as without bins). N rows, C classes or labels, T thresholds.
+-- It is the probability that a positive sample scores higher than a negative one. By default it is
+-- exact: all scores are kept until the end of the epoch, and the area is computed from counts, so
+-- that it has the same bits on any number of ranks. With `bins = n` scores in [0, 1] are counted
+-- between n thresholds, which needs little memory. The binned area differs from the exact one by at
+-- most half the fraction of pairs (positive, negative) whose scores are between the same two
+-- thresholds. The definitions are those of torchmetrics; but without positive, or without negative,
+-- samples the area is nan, not 0, and scores of exactly 1 are counted in bins too (torchmetrics
+-- leaves them out: scores that are all 1 give 0, here 0.5 as without bins). N rows, C classes or
+-- labels, T thresholds.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -18,14 +19,14 @@ local AUROC = Metric:extend("AUROC")
 
 local OPTIONS <const> = {
   num_classes = { type = "integer", min = 2,
-    doc = "labels are ids of so many classes; each is compared with all others" },
-  num_labels = { type = "integer", min = 2, doc = "each row has so many labels, 0 or 1" },
+    doc = "number of classes: labels are ids; one class versus the rest" },
+  num_labels = { type = "integer", min = 2, doc = "number of labels per row, each 0 or 1" },
   average = { type = "string", choices = { "macro", "weighted", "none" },
-    doc = "of several: the mean, the mean weighted by how often each is right, or a tensor [C]" },
-  bins = { type = "integer", min = 2, doc = "number of thresholds; without it exact" },
+    doc = "over classes: the mean, the mean weighted by number of positives, or a tensor [C]" },
+  bins = { type = "integer", min = 2, doc = "number of thresholds; exact by default" },
   from_logits = { type = "boolean", default = false,
-    doc = "scores are logits: softmax (num_classes) or sigmoid makes them probabilities" },
-  ignore_index = { type = "integer", doc = "elements with this label do not count" },
+    doc = "scores are logits: apply softmax (num_classes) or sigmoid" },
+  ignore_index = { type = "integer", doc = "elements with this label are ignored" },
 }
 
 --- AUROC{bins = 200}
@@ -103,8 +104,8 @@ local function count(self, scores, labels)
   self.right, self.wrong = self.right + c.stack(right), self.wrong + c.stack(wrong)
 end
 
---- update(scores, labels): two classes: both of any one shape, the higher score for label 1;
---- num_classes: scores [N, C, ...] and ids [N, ...]; num_labels: both [N, C, ...].
+--- Updates it with a batch. Binary: scores and labels of the same shape, higher scores mean label
+--- 1; num_classes: scores [N, C, ...] and ids [N, ...]; num_labels: both [N, C, ...].
 function AUROC:update(scores, labels)
   labelled.check("AUROC", scores, labels)
   scores, labels = columns(self, scores:detach(), labels)
@@ -116,8 +117,8 @@ function AUROC:update(scores, labels)
   end
 end
 
--- The area below the points that running counts of right and wrong ones make, from (0, 0): exact in
--- integers until the last division. Returns it (nil when undefined) and how many are right.
+-- The area below the curve of running counts of positives and negatives, from (0, 0): exact in
+-- integers until the last division. Returns it (nil if undefined) and the number of positives.
 local function area(right, wrong)
   local n = right.shape[1]
   if n == 0 then return nil, 0 end
@@ -148,7 +149,7 @@ local function binned(right, wrong)
   return area(right:flip { 1 }:cumsum(1), wrong:flip { 1 }:cumsum(1))
 end
 
--- Area and number of right ones for each column.
+-- Area and number of positives for each column.
 local function areas(self)
   local list, rights = {}, {}
   local size = self.num_classes or self.num_labels or 1
@@ -169,8 +170,8 @@ end
 
 local ONE_SIDED <const> = "class %d: no row is of it, or all are: it is left out"
 
---- The area; nan when nothing was given or labels are all alike, which is told once. Classes of
---- which that is so are left out of means.
+--- Returns the area; nan without samples, or if all labels are equal, which is reported once. Such
+--- classes are left out of means.
 function AUROC:compute()
   local list, rights, size = areas(self)
   local total, weight, undefined = 0.0, 0, nil

@@ -1,4 +1,4 @@
---- stdlib/metrics/Accuracy.lua: the share of right answers, counted exactly.
+--- stdlib/metrics/Accuracy.lua: the fraction of correct predictions.
 --
 -- N rows, C classes.
 local Metric = require "ltrain.metrics.Metric"
@@ -9,12 +9,12 @@ local Accuracy = Metric:extend("Accuracy")
 
 local OPTIONS <const> = {
   top_k = { type = "integer", default = 1, min = 1,
-    doc = "right when the label is among the k highest scores" },
-  ignore_index = { type = "integer", doc = "rows with this label do not count" },
+    doc = "a prediction is correct if the label is among the k highest scores" },
+  ignore_index = { type = "integer", doc = "rows with this label are ignored" },
   threshold = { type = "number", default = 0.5,
-    doc = "two classes: a probability above it means 1" },
+    doc = "binary: probabilities above it mean label 1" },
   from_logits = { type = "boolean", default = false,
-    doc = "two classes: scores are logits, whose sigmoid is the probability" },
+    doc = "binary: scores are logits: apply sigmoid" },
 }
 
 --- Accuracy{top_k = 5}
@@ -41,7 +41,7 @@ local function right_answers(self, scores, labels)
   return best:eq(labels:unsqueeze(2)):any(2)
 end
 
---- update(scores, labels): [N, C] scores (or [N, C, ...], or [N] for two classes, or ids) and ids.
+--- Updates it with a batch: scores [N, C] (or [N, C, ...], or [N] if binary, or ids) and ids.
 function Accuracy:update(scores, labels)
   labelled.check("Accuracy", scores, labels)
   local right = right_answers(self, scores, labels)
@@ -55,7 +55,7 @@ function Accuracy:update(scores, labels)
   self.total = self.total + counted
 end
 
---- The share of right answers; nan when nothing was given, which is told once.
+--- Returns the fraction of correct predictions; nan without samples, which is reported once.
 function Accuracy:compute()
   return self.total > 0 and self.correct / self.total or labelled.nothing(self)
 end

@@ -1,8 +1,8 @@
---- stdlib/metrics/F1.lua: the harmonic mean of precision and recall, from counts.
+--- stdlib/metrics/F1.lua: the F1 score: the harmonic mean of precision and recall.
 --
--- Two classes by default; num_classes for ids of C classes, num_labels for C yes-or-no labels a
--- row. Definitions are those of torchmetrics; on any number of ranks the counts are added, and the
--- figure is made of their sums. N rows, C classes or labels.
+-- Binary by default; num_classes for ids of C classes, num_labels for C labels of 0 or 1 per row.
+-- The definitions are those of torchmetrics; the score is computed from counts, which are summed
+-- over ranks. N rows, C classes or labels.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -12,16 +12,16 @@ local labelled = require "ltrain.metrics.labelled"
 local F1 = Metric:extend("F1")
 
 local OPTIONS <const> = {
-  num_classes = { type = "integer", min = 2, doc = "labels are ids of so many classes" },
-  num_labels = { type = "integer", min = 2, doc = "each row has so many labels, 0 or 1" },
+  num_classes = { type = "integer", min = 2, doc = "number of classes: labels are ids" },
+  num_labels = { type = "integer", min = 2, doc = "number of labels per row, each 0 or 1" },
   average = { type = "string", choices = { "macro", "micro", "weighted", "none" },
     doc = "of several: the mean over those that occur, the figure of all counts together, the mean "
       .. "weighted by how often each is right, or a tensor [C]" },
-  ignore_index = { type = "integer", doc = "elements with this label do not count" },
+  ignore_index = { type = "integer", doc = "elements with this label are ignored" },
   threshold = { type = "number", default = 0.5,
-    doc = "two classes, and labels: a probability above it means 1" },
+    doc = "binary and num_labels: probabilities above it mean label 1" },
   from_logits = { type = "boolean", default = false,
-    doc = "two classes, and labels: scores are logits, whose sigmoid is the probability" },
+    doc = "binary and num_labels: scores are logits: apply sigmoid" },
 }
 
 --- F1{num_classes = 10, average = "macro"}
@@ -88,8 +88,9 @@ local function count_ids(self, said, labels)
   self.fn = self.fn:scatter_add(labels, wrong, 1)
 end
 
---- update(scores, labels): two classes: both of any one shape, scores as numbers or as 0 and 1;
---- num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N, C, ...].
+--- Updates it with a batch. Binary: scores, or predictions of 0 and 1, and labels of the same
+--- shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N, C,
+--- ...].
 function F1:update(scores, labels)
   labelled.check("F1", scores, labels)
   scores = scores:detach()
@@ -112,8 +113,8 @@ local function without_counts(self)
   return self.num_classes and labelled.nothing(self) or 0.0
 end
 
---- The figure. A class that is neither there nor predicted is left out of the macro mean. When
---- nothing was counted: with num_classes nan, which is told once; else 0.
+--- Returns the score. A class that is neither present nor predicted is left out of the macro mean.
+--- Without samples it is nan with num_classes, which is reported once, else 0.
 function F1:compute()
   local tp, fp, fn = self.tp, self.fp, self.fn
   local each, all = figures(tp, fp, fn)

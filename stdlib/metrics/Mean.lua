@@ -1,4 +1,4 @@
---- stdlib/metrics/Mean.lua: the weighted mean of what it was given.
+--- stdlib/metrics/Mean.lua: the weighted mean of values.
 local Metric = require "ltrain.metrics.Metric"
 local errors = require "ltrain.core.errors"
 
@@ -25,14 +25,14 @@ local function sums(value, weight)
   return value:sum():item() * weight, value:numel() * weight
 end
 
---- update(x [, weight]): a number, or a tensor of any shape whose elements all count; the weight is
---- a number or a tensor that broadcasts to x.
+--- Updates it with a number, or with all elements of a tensor of any shape; the weight is a number
+--- or a tensor that broadcasts to x.
 function Mean:update(value, weight)
   local total, count = sums(value, weight or 1.0)
   self.total, self.count = self.total + total, self.count + count
 end
 
---- The mean; nan when nothing was given.
+--- Returns the mean; nan without values.
 function Mean:compute()
   return self.total / self.count
 end

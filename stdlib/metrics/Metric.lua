@@ -1,4 +1,5 @@
--- stdlib/metrics/Metric.lua: a figure that is gathered over many batches and stays exact.
+-- stdlib/metrics/Metric.lua: the base class of metrics, which accumulate over batches and are
+-- exact.
 --
 --   local lt = require "ltrain"
 --   local Mean = lt.Metric:extend("Mean")
@@ -16,14 +17,15 @@
 --   print(mean:compute())
 --   -- prints: 3.0
 --
--- A state is a number, a tensor or a list of tensors, with the way in which two halves of the data
--- are joined; from it come merging, resetting, saving, and the reduction over processes. A metric
--- whose halves join in another way overrides `merge`.
+-- A state is a number, a tensor or a list of tensors, with a reduction; merging, resetting, saving
+-- and the reduction over ranks follow from it. A metric whose states cannot be reduced like this
+-- overrides `merge`.
 --
--- On several ranks each gathers its own share. What `self:log` makes of a metric is of all ranks,
--- and so is `metric:compute()` in hooks that all ranks run (on_validation_epoch_end, on_train_end,
--- ...). In steps, and wherever ranks may part, it is the rank's own; `compute{sync = true}` says
--- that all ranks call it here, `compute{sync = false}` that this one asks for its own share.
+-- On several ranks each accumulates its own part of the data. The values that `self:log` logs are
+-- over all ranks, and so is `metric:compute()` in hooks that all ranks run
+-- (on_validation_epoch_end, on_train_end, ...). In steps, and wherever ranks may do different
+-- things, it is the rank's own; `compute{sync = true}` is over all ranks, which must all call it,
+-- `compute{sync = false}` is the rank's own.
 
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -36,7 +38,8 @@ local together = require "ltrain.core.together"
 local Metric = class.extend(nil, "Metric")
 
 local COMPUTE <const> = {
-  sync = { type = "boolean", doc = "over all ranks, which then all call it; or this one's own" },
+  sync = { type = "boolean",
+    doc = "true: over all ranks, which must all call it; false: this rank's own" },
 }
 
 -- What all ranks have taken in: their states, in order of rank.
@@ -73,7 +76,7 @@ local function synced(compute)
   end
 end
 
---- A class of metrics below this one.
+--- Creates a subclass.
 function Metric.extend(parent, name)
   local new = class.extend(parent, name)
   local meta = getmetatable(new)
@@ -93,8 +96,8 @@ local function copy(value)
   return value
 end
 
---- Declare a state, a field of that name: a number or tensor to start from, or {} with reduce =
---- "cat". Options: reduce ("sum"; "cat" for a list): "sum", "min", "max" or "cat".
+--- Declares a state, a field of that name: its default is a number, a tensor, or {} with reduce =
+--- "cat". Options: reduce: "sum" (the default), "min", "max", or "cat" for lists.
 function Metric:add_state(name, default, options)
   local is_list = type(default) == "table"
   local o = config.check(options, {
@@ -114,20 +117,20 @@ function Metric:add_state(name, default, options)
   self[name] = copy(default)
 end
 
---- Overridden: take in a batch.
+--- To be overridden: updates the states with a batch.
 function Metric:update(...)
   errors.blame("%s: update is not defined", getmetatable(self).__name)
 end
 
---- Overridden: the figure for all that was taken in since the last reset.
+--- To be overridden: returns the value for all updates since the last reset.
 function Metric:compute()
   errors.blame("%s: compute is not defined", getmetatable(self).__name)
 end
 
---- The states as they are declared: a list of { name =, default =, reduce = }.
+--- Returns the declared states: a list of { name =, default =, reduce = }.
 function Metric:states() return self._states or {} end
 
---- Forget what was taken in.
+--- Resets the states to their defaults.
 function Metric:reset()
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
   self.batch_value, self._batch = nil, nil
@@ -152,8 +155,8 @@ local function like(self, values)
   return other
 end
 
---- Join in what another metric of the same class has taken in. A metric that overrides it changes
---- the states of `self` to those of both shares of the data.
+--- Merges the states of another metric of the same class into this one. An override changes the
+--- states of `self` to those of both parts of the data.
 function Metric:merge(other)
   if getmetatable(other) ~= getmetatable(self) then
     errors.blame("merge: a %s is needed: got %s", getmetatable(self).__name, errors.show(other))
@@ -210,22 +213,22 @@ local function check_parts(self, parts, who, ranks)
   end
 end
 
---- The figure of several parts of the data together: `parts` are what their state_dict gave, in the
---- order of ranks. What this object has taken in itself stays. `who` begins error texts, `ranks`
---- are those that the parts came from.
+--- Returns the value for several parts of the data: `parts` are the results of their state_dict, in
+--- the order of ranks. The object itself is not changed. `who` is the prefix of error messages,
+--- `ranks` are the ranks of the parts.
 function Metric:figure_of(parts, who, ranks)
   check_parts(self, parts, who or "figure_of", ranks)
   return holding(self, parts, self.compute)
 end
 
---- The states of several parts together, as state_dict gives them.
+--- Returns the merged states of several parts, as state_dict does.
 function Metric:joined(parts, who, ranks)
   check_parts(self, parts, who or "joined", ranks)
   return holding(self, parts, self.state_dict)
 end
 
---- metric(...) takes in a batch and returns the figure of that batch alone (on this rank), kept as
---- `batch_value`.
+--- metric(...) updates the metric and returns the value of that batch only (on this rank), which is
+--- kept as `batch_value`.
 function Metric:__call(...)
   local before = held(self)
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
@@ -245,17 +248,17 @@ function Metric:__call(...)
   return value
 end
 
---- The states of the batch that metric(...) took in last; nil when there is none.
+--- Returns the states of the last batch of metric(...); nil if there is none.
 function Metric:batch_states() return self._batch end
 
---- What a checkpoint keeps: its states by name.
+--- Returns the states by name, for checkpoints.
 function Metric:state_dict()
   local saved = {}
   for _, state in ipairs(self:states()) do saved[state.name] = copy(self[state.name]) end
   return saved
 end
 
---- Takes that back.
+--- Restores the states.
 function Metric:load_state_dict(saved)
   shape.check(saved, {}, getmetatable(self).__name)
   for _, state in ipairs(self:states()) do
