@@ -17,10 +17,10 @@
 
 static bool refuse(const char *option) {
   bool lacks = strcmp(option, "-e") == 0 || strcmp(option, "-l") == 0;
-  fprintf(stderr, lacks ? "ltrain: %s needs what follows it\n" : "ltrain: unknown option %s\n",
+  fprintf(stderr, lacks ? "ltrain: %s needs an argument\n" : "ltrain: unknown option %s\n",
           option);
-  fputs("usage: ltrain WORD ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]\n"
-        "`ltrain --help` says more\n",
+  fputs("usage: ltrain COMMAND ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]\n"
+        "see `ltrain --help`\n",
         stderr);
   return false;
 }

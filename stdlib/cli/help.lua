@@ -59,7 +59,7 @@ end
 local function own_rows(word)
   local rows = {}
   for i, row in ipairs(word.options) do rows[i] = help.option_row(row) end
-  rows[#rows + 1] = { "-h, --help", "say this" }
+  rows[#rows + 1] = { "-h, --help", "print this help" }
   return rows
 end
 
@@ -84,7 +84,7 @@ end
 function help.word(word, trainer_rows)
   local parts = { help.usage(word), "", word.text, "", "Options:", columns(own_rows(word)) }
   if word.script then
-    parts[#parts + 1] = "\nOptions of the Trainer, which win over what the script says:"
+    parts[#parts + 1] = "\nOptions of the Trainer, which override those in the script:"
     parts[#parts + 1] = columns(help.trainer_rows(trainer_rows))
   end
   return table.concat(parts, "\n") .. "\n"
@@ -96,19 +96,19 @@ function help.all()
   for i, word in ipairs(words.list) do word_rows[i] = { "ltrain " .. word.name, word.doc } end
   for i, row in ipairs(words.statuses) do status_rows[i] = { tostring(row[1]), row[2] } end
   return table.concat({
-    "usage: ltrain WORD ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]",
+    "usage: ltrain COMMAND ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]",
     "",
     "Trains neural networks from Lua scripts.",
     "",
     columns(word_rows),
     "",
-    "Without a word:",
+    "Without a command:",
     columns(words.plain),
     "",
     "Exit status:",
     columns(status_rows),
     "",
-    "`ltrain WORD --help` says what a word takes.",
+    "`ltrain COMMAND --help` prints the options of a command.",
   }, "\n") .. "\n"
 end
 

@@ -1,4 +1,4 @@
---- stdlib/cli/words.lua: THE list of command words and of their own options.
+--- stdlib/cli/words.lua: THE list of subcommands and of their own options.
 --
 -- The parser, `--help` and the page of the command line in docs/ are made from these rows. The
 -- options of the Trainer are not here: they come from the Trainer's own list.
@@ -11,20 +11,21 @@ local SCRIPT <const> = {
   { name = "seed", type = "integer", value = "N", min = 0,
     doc = "seed of all random numbers, whatever the script says" },
   { name = "threads", type = "integer", value = "N", min = 1,
-    doc = "threads that an operation may use; without it the cores this process may run on" },
+    doc = "threads that an operation may use; by default the cores that this process may run on" },
   { name = "launcher", type = "string", value = "mpi", choices = { "mpi" },
-    doc = "start devices x num_nodes ranks with mpirun; without it they are forked, or are there "
-      .. "already (mpirun, srun)" },
+    doc = "start devices x num_nodes ranks with mpirun; by default they are forked, or have been "
+      .. "started already (mpirun, srun)" },
   { name = "hosts", type = "string", value = "A,B:2",
-    doc = "machines for --launcher mpi, with the ranks of each where they differ" },
+    doc = "machines for --launcher mpi, with the number of ranks on each if they differ" },
   { name = "verbose", type = "boolean", value = "true|false",
-    doc = "let every rank speak; the lines of ranks above 0 begin with their numbers" },
-  { name = "launcher_args", type = "string", value = "TEXT", doc = "more arguments for mpirun" },
+    doc = "print the output of all ranks; lines of ranks above 0 begin with their numbers" },
+  { name = "launcher_args", type = "string", value = "TEXT",
+    doc = "additional arguments for mpirun" },
 }
 
 local PREDICT <const> = {
   { name = "output", type = "string", value = "FILE",
-    doc = "safetensors file that gets the predictions, joined along dim 1, as 'predictions'" },
+    doc = "safetensors file for the predictions, concatenated along dim 1, as 'predictions'" },
   table.unpack(SCRIPT),
 }
 
@@ -37,12 +38,12 @@ local RETURNS <const> = "The script returns a module, or a table {model =, data 
 --- than one.
 words.list = {
   { name = "run", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
-    doc = "run a script; fit the module that it returns", options = SCRIPT,
-    text = RETURNS .. "It is fitted, unless the script called a loop of a Trainer itself. Options "
-      .. "of the\nTrainer hold for every Trainer that the script makes." },
+    doc = "run a script, and train the module that it returns", options = SCRIPT,
+    text = RETURNS .. "The module is trained, unless the script called a loop of a Trainer itself. "
+      .. "Options\nof the Trainer apply to every Trainer that the script creates." },
   { name = "fit", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "train the module that a script returns", options = SCRIPT,
-    text = RETURNS .. "The module is trained; the script must not have run a loop itself." },
+    text = RETURNS .. "The module is trained; the script must not run a loop itself." },
   { name = "validate", args = "SCRIPT [--ckpt_path FILE] [--option value]... [-- args]",
     script = true, loop = "validate",
     doc = "run the validation loop of the module that a script returns", options = SCRIPT,
@@ -57,55 +58,54 @@ words.list = {
     text = RETURNS .. "One pass over the prediction data; prints or writes what predict_step "
       .. "returns." },
   { name = "info", args = "[FILE]", options = {},
-    doc = "say what this build contains, or what a checkpoint or safetensors file holds",
+    doc = "print what this build contains, or the contents of a checkpoint or safetensors file",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
       .. "a\ncheckpoint: its position, hyper-parameters and tensors; with another safetensors "
       .. "file: its tensors." },
   { name = "hash", args = "FILE... [--all]", files = true, options = {
       { name = "all", type = "boolean", value = "true|false",
-        doc = "of checkpoints take the optimizers' state too" },
+        doc = "include the state of optimizers in checkpoints" },
     },
     doc = "print a SHA-256 of the weights in checkpoints or safetensors files",
-    text = "One line a file: the hash, two spaces, the name. It is taken over the names of the "
-      .. "weights in\norder, each with dtype, shape and bytes: files that hold the same weights "
-      .. "have the same hash,\nwhatever else is in them. lt.hash(net:state_dict()) is the same "
-      .. "in a script." },
+    text = "Prints one line per file: the hash, two spaces, the name. The hash is that of the "
+      .. "names of the\nweights in order, each with dtype, shape and bytes: files with the same "
+      .. "weights have the same hash,\nwhatever else is in them. In a script, "
+      .. "lt.hash(net:state_dict()) is the same." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
-        doc = "in a launch of several ranks say the figure alone" },
+        doc = "in a launch of several ranks print the number only" },
     },
-    doc = "say who launched this process and how fast ranks talk here",
-    text = "Prints the launcher and on what evidence, cores for ranks, and for each comm why it is "
-      .. "not there\nor how long 64 MB take. Within mpirun or srun it measures the ranks that are "
-      .. "there." },
+    doc = "print who launched this process, and how fast ranks communicate",
+    text = "Prints the detected launcher, the cores for ranks, and for each comm backend why it is "
+      .. "missing,\nor how long 64 MB take. Under mpirun or srun it measures the ranks there." },
   { name = "diagnose", args = "FOLDER", options = {},
-    doc = "say where the ranks of a failed job parted",
-    text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl that the ranks of a job left in the "
-      .. "folder of\nits logs (or ./ltrain_failure_<id>), and names the first collective that "
+    doc = "print the first collective that differs between the ranks of a failed job",
+    text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl, which the ranks of a job wrote into "
+      .. "the folder\nof its logs (or ./ltrain_failure_<id>), and prints the first collective that "
       .. "differs." },
 }
 
 words.by_name = {}
 for _, row in ipairs(words.list) do words.by_name[row.name] = row end
 
---- What `ltrain` does without a word: as `lua` does. Rows: how it is written, meaning.
+--- What `ltrain` does without a subcommand: as `lua` does. Rows: how it is written, meaning.
 words.plain = {
-  { "ltrain", "a prompt; `lt` is there, values are printed" },
+  { "ltrain", "start a prompt; `lt` is predefined, values are printed" },
   { "ltrain SCRIPT [args]", "run a script as lua does; - is standard input" },
-  { "-e CODE", "run the code; `lt` is there; ranks of a launcher are joined for scripts alone" },
-  { "-l MODULE", "require the module into a global of its name" },
-  { "-i", "the prompt, after what else was asked for" },
+  { "-e CODE", "run the code; `lt` is predefined; only scripts join the ranks of a launcher" },
+  { "-l MODULE", "require the module into a global with its name" },
+  { "-i", "start the prompt after the script or code" },
   { "-E", "ignore environment variables" },
   { "-W", "turn warnings on" },
-  { "-v, --version", "say the version" },
-  { "-h, --help", "say this; after a word: what the word does and takes" },
+  { "-v, --version", "print the version" },
+  { "-h, --help", "print this help; after a command: its help" },
 }
 
 --- Exit statuses.
 words.statuses = {
-  { 0, "done" },
+  { 0, "success" },
   { 1, "the script raised an error" },
-  { 2, "wrong usage, or a bad value of an option: nothing was trained" },
+  { 2, "wrong usage, or an invalid value of an option: nothing was run" },
   { 130, "interrupted (Ctrl-C), after saving; 143 for SIGTERM" },
 }
 

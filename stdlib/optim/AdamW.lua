@@ -10,6 +10,6 @@ AdamW.decoupled = true
 AdamW.options = {}
 for name, row in tree.pairs(Adam.options) do AdamW.options[name] = row end
 AdamW.options.weight_decay = { type = "number", default = 0.01, min = 0,
-                               doc = "this times lr times the weight is subtracted from the weight" }
+                               doc = "this times lr times the weight is subtracted" }
 
 return AdamW

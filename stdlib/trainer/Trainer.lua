@@ -15,8 +15,8 @@
 --   print(trainer:validate(net, val_loader)[1].val_loss < 0.1)
 --   -- prints: true
 --
--- The object holds what scripts and callbacks may read: options, counters, metrics, parts. What
--- belongs to one call is in the state table that the loops pass on.
+-- The object holds what scripts and callbacks may read: options, counters, metrics, parts. The
+-- state of a single call is in a table that the loops pass on.
 local agree = require "ltrain.trainer.ranks.agree"
 local assemble = require "ltrain.trainer.setup.assemble"
 local boundary = require "ltrain.trainer.boundary"
@@ -101,36 +101,36 @@ local function start(self, fn, module, ...)
 end
 
 --- Trains: trainer:fit(module [, train [, val]] [, {ckpt_path =, train =, val =}]); a DataModule
---- may stand in place of the loaders. ckpt_path goes on from a file, from "last" or from "best"; a
---- new training begins with its weights alone if weights_only = true stands beside it.
+--- may be passed instead of the loaders. ckpt_path resumes from a file, from "last" or from "best";
+--- with weights_only = true a new training starts with the weights of the file.
 function Trainer:fit(module, ...)
   start(self, "fit", module, ...)
 end
 
---- Runs the validation data; returns a list of tables of figures, one a loader.
+--- Evaluates on the validation data; returns a list of tables of metrics, one per loader.
 function Trainer:validate(module, ...)
   local figures, arguments = start(self, "validate", module, ...)
   if arguments.verbose ~= false then console.table("validate", figures) end
   return figures
 end
 
---- Runs the test data; returns a list of tables of figures, one a loader.
+--- Evaluates on the test data; returns a list of tables of metrics, one per loader.
 function Trainer:test(module, ...)
   local figures, arguments = start(self, "test", module, ...)
   if arguments.verbose ~= false then console.table("test", figures) end
   return figures
 end
 
---- Runs predict_step over the data; returns the list of what it returned, one a batch.
+--- Runs predict_step over the data; returns the list of its results, one per batch.
 function Trainer:predict(module, ...)
   return (start(self, "predict", module, ...))
 end
 
 local WORDS <const> = { fit = true, validate = true, test = true, predict = true }
 
---- A function that runs a loop step by step: each call goes on to the next batch or hook and
---- returns its name; nil at the end. trainer:steps("fit", module, loader) A `for` over it that is
---- left early ends the run.
+--- trainer:steps("fit", module, loader) returns a function that runs a loop step by step: each call
+--- runs up to the next batch or hook and returns its name; nil at the end. Leaving a `for` over it
+--- early ends the run.
 function Trainer:steps(word, ...)
   if not WORDS[word] then
     errors.blame("steps: the loop must be 'fit', 'validate', 'test' or 'predict': got %s",
@@ -163,7 +163,7 @@ local SAVE <const> = { weights_only = { type = "boolean", default = false } }
 local REQUEST <const> = { weights_only = SAVE.weights_only,
   agreed = { type = "boolean", default = false } }
 
---- Writes a checkpoint of the run that is going on, or of the last one. Options: weights_only.
+--- Writes a checkpoint of the current run, or of the last one. Options: weights_only.
 function Trainer:save_checkpoint(path, save_options)
   local o = config.check(save_options, SAVE, "save_checkpoint")
   config.argument(path, "string", "save_checkpoint", "the path")
@@ -172,9 +172,9 @@ function Trainer:save_checkpoint(path, save_options)
   checkpoint.save(state, path, o)
 end
 
---- Asks for a checkpoint at the end of this batch or epoch, where it resumes exactly; after() runs
---- once it is written. Options: weights_only; agreed: all ranks ask for it, so that figures in
---- mid-epoch and gradients in mid-window are those of all.
+--- Requests a checkpoint at the end of this batch or epoch, from which a run can be resumed
+--- exactly; after() is called when it is written. Options: weights_only; agreed: all ranks request
+--- it, so that accumulated metrics and gradients of all ranks are saved.
 function Trainer:request_checkpoint(path, save_options, after)
   local o = config.check(save_options, REQUEST, "request_checkpoint")
   config.argument(path, "string", "request_checkpoint", "the path")
@@ -183,7 +183,7 @@ function Trainer:request_checkpoint(path, save_options, after)
   boundary.request_save(self.running, path, o, after)
 end
 
---- Where checkpoints of this run go.
+--- Returns the folder of the checkpoints of this run.
 function Trainer:checkpoint_folder()
   for _, callback in ipairs(self.callbacks) do
     if callback.saves_checkpoints and callback.dirpath then return callback.dirpath end
@@ -192,7 +192,7 @@ function Trainer:checkpoint_folder()
   return self.default_root_dir .. "/checkpoints"
 end
 
---- The best checkpoint of the first callback that saves any, or nil.
+--- Returns the path of the best checkpoint of the first callback that saves any, or nil.
 function Trainer:best_model_path()
   local callback = self.checkpoint_callback
   return callback and callback.best_model_path
@@ -217,7 +217,7 @@ function Trainer:sync_gradients(optimizer)
   end
 end
 
---- Whether step values of this batch go to the loggers.
+--- Whether step values of this batch are logged.
 function Trainer:logs_this_step()
   local every, state, stops = self.log_every_n_steps, self.running, self.should_stop
   -- A wish to stop is one rank's own until all have agreed on it.
@@ -225,7 +225,7 @@ function Trainer:logs_this_step()
   return every > 0 and (self.progress.stepped + 1) % every == 0 or stops
 end
 
---- Gives a row of figures to every logger; `step` is the row's place on the axis.
+--- Passes a row of metrics to every logger; `step` is its position on the axis.
 function Trainer:log_to_loggers(row, step)
   if #self.loggers == 0 then return end
   local full = { epoch = self.current_epoch }
@@ -235,14 +235,14 @@ function Trainer:log_to_loggers(row, step)
   for _, logger in ipairs(self.loggers) do logger:log_metrics(full, step) end
 end
 
---- Forgets the figures that were logged so far.
+--- Clears the metrics that were logged so far.
 function Trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key in pairs(self[name]) do self[name][key] = nil end
   end
 end
 
---- Optimizer steps of the whole fit as far as it is known; math.huge when it is not.
+--- Returns the number of optimizer steps of the whole fit; math.huge if it is unknown.
 function Trainer:estimated_stepping_batches()
   local state = self.running
   if state and state.fn == "fit" and not state.train_source then sources.load_train(state) end
@@ -254,13 +254,13 @@ function Trainer:estimated_stepping_batches()
   return self.max_steps ~= -1 and math.min(self.max_steps, steps) or steps
 end
 
---- print that does not spoil the progress bar.
+--- Prints above the progress bar.
 function Trainer:print(...) console.print(...) end
 
---- Tells a line on stderr.
+--- Prints a line to stderr.
 function Trainer:say(text) console.say(text) end
 
---- Tells a line on stderr that something looks wrong; the same line once.
+--- Prints a warning to stderr; the same one only once.
 function Trainer:warn(text)
   self.told = self.told or {}
   if self.told[text] then return end
@@ -268,7 +268,7 @@ function Trainer:warn(text)
   console.say("warning: " .. text)
 end
 
---- Tells a line that is worth knowing: once, by rank 0.
+--- Prints a note to stderr: once, on rank 0.
 function Trainer:note(text)
   if self._notes then return table.insert(self._notes, text) end
   self.told = self.told or {}
@@ -277,10 +277,10 @@ function Trainer:note(text)
   console.say("note: " .. text)
 end
 
---- Seconds on a clock that only goes forward.
+--- Returns the seconds of a monotonic clock.
 function Trainer:now() return c.runtime.clock() end
 
---- The same as all ranks read it: rank 0's clock, as of the last step.
+--- Returns the same time on all ranks: rank 0's clock at the last step.
 function Trainer:agreed_now()
   return self.running and agree.now(self.running) or self:now()
 end

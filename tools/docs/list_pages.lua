@@ -16,7 +16,7 @@ local function old_table()
   for name, instead in tree.pairs(old_options.instead) do
     rows[#rows + 1] = { markdown.code(name), instead, old_options.taken[name] }
   end
-  return markdown.table({ "option", "instead", "taken, with a note" }, rows)
+  return markdown.table({ "option", "write instead", "accepted, with a note" }, rows)
 end
 
 local function trainer_page(root)
@@ -29,13 +29,13 @@ local function trainer_page(root)
     text = markdown.join {
       "# Trainer", file.more, "How to use it: [training](../guide/training.md).",
       "## Options",
-      "`lt.Trainer{max_epochs = 3, ...}`; the command line has each plain one as a flag "
-        .. "(`--max_epochs 3`), which wins over the script.",
+      "`lt.Trainer{max_epochs = 3, ...}`; options that are numbers, strings or booleans are "
+        .. "also flags of the command line (`--max_epochs 3`), which override the script.",
       options_table(options, list.text),
       "## Methods", methods(file, "trainer", "lt.Trainer"),
       "## Fields", "Scripts and callbacks read, among others: `current_epoch`, `global_step`, "
         .. "`log_dir` (of the first logger that writes files, else nil), "
-        .. "`ckpt_path` (of the file that was loaded last, else nil), `checkpoint_callback` and "
+        .. "`ckpt_path` (the file that was loaded last, else nil), `checkpoint_callback` and "
         .. "`early_stopping_callback` (the first of each, else nil), `received_sigterm`, "
         .. "`enable_validation` (whether the fit that runs validates), "
         .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
@@ -44,7 +44,7 @@ local function trainer_page(root)
         .. "`max_epochs`, `max_steps`, `num_training_batches`, `num_val_batches` and "
         .. "`num_sanity_val_batches` (a number a loader).",
       "Once they are loaded, `train_dataloader`, `val_dataloaders`, `test_dataloaders` and "
-        .. "`predict_dataloaders` are what was given: a loader, a list, or a table by name.",
+        .. "`predict_dataloaders` are the loaders as given: a loader, a list, or a table.",
       "## Options of older Lightning", old_table(),
     },
   }
@@ -69,10 +69,11 @@ local function hook_rows()
 end
 
 local HOOKS_INTRO <const> = [[
-Methods that the loops call, if they are there, in about this order. Those of a callback get
-`trainer, module` before the arguments shown. An absent hook costs nothing; a misspelt one is an
-error that names the nearest. `batch_idx` counts from 0, `dataloader_idx` from 1. Callbacks come
-before the module; those that watch a figure, or save, get `on_train_epoch_end` after it.]]
+Methods that the loops call, if they are defined, in about this order. Those of a callback get
+`trainer, module` before the arguments shown. A hook that is not defined costs nothing; a misspelt
+one is an error that suggests the nearest name. `batch_idx` counts from 0, `dataloader_idx` from 1.
+Callbacks are called before the module; `on_train_epoch_end` of those that monitor a metric, or save
+checkpoints, is called after that of the module.]]
 
 local function hooks_page()
   return {
@@ -92,16 +93,17 @@ local function cut(text)
 end
 
 local CLI_LUA <const> = [[
-Scripts run in Lua 5.4 as `lua` runs them. One thing differs: `math.random` draws from the seed of
-`lt.seed`, so that resumed runs draw what they would have drawn, and `math.randomseed(n)` begins a
-sequence that is fixed by `n`, but other numbers than those of Lua's own generator.]]
+Scripts run in Lua 5.4 as `lua` runs them, with one difference: `math.random` uses the seed of
+`lt.seed`, so that resumed runs get the same numbers, and `math.randomseed(n)` starts a sequence
+that is determined by `n`, but differs from that of Lua's own generator.]]
 
 local function cli_page()
   local parts = {
     "# Command line", "```\n" .. help.all():gsub("%s+$", "") .. "\n```",
-    "Words that run a script also take every plain option of the [Trainer](trainer.md#options): "
-      .. "`--max_epochs 5`, `--limit_train_batches 0.1`. They win over what the script says, and "
-      .. "each is told in a line. What follows `--` is the script's own (`arg`).",
+    "Commands that run a script also accept every option of the [Trainer](trainer.md#options) "
+      .. "that is a number, a string or a boolean: `--max_epochs 5`, `--limit_train_batches 0.1`. "
+      .. "They override the options in the script, which is reported. Arguments after `--` are "
+      .. "passed to the script, in `arg`.",
     CLI_LUA,
   }
   for _, word in ipairs(words.list) do
@@ -111,9 +113,9 @@ local function cli_page()
   parts[#parts + 1] = "## Environment"
   parts[#parts + 1] = markdown.table({ "variable", "meaning" }, environment.variables)
   parts[#parts + 1] = "## Files"
-  parts[#parts + 1] = markdown.table({ "path", "what is there" }, environment.files)
+  parts[#parts + 1] = markdown.table({ "path", "contents" }, environment.files)
   return {
-    file = "cli.md", title = "Command line", about = "words, options, exit statuses",
+    file = "cli.md", title = "Command line", about = "commands, options, exit statuses",
     source = "stdlib/cli/words.lua and tools/docs/environment.lua", text = markdown.join(parts),
   }
 end

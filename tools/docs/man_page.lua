@@ -63,14 +63,15 @@ local function page()
   return table.concat({
     '.TH LTRAIN 1 "" "ltrain" "User Commands"',
     section("NAME", "ltrain \\- train neural networks from Lua scripts"),
-    section("SYNOPSIS", ".B ltrain", "\\fIWORD\\fR ...", ".br", ".B ltrain",
+    section("SYNOPSIS", ".B ltrain", "\\fICOMMAND\\fR ...", ".br", ".B ltrain",
       roff "[-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]"),
-    section("DESCRIPTION", roff("`ltrain` runs Lua 5.4 scripts that describe and train neural "
-      .. "networks: in the words of PyTorch and\nLightning, with `require \"ltrain\"`.")),
+    section("DESCRIPTION", roff("`ltrain` runs Lua 5.4 scripts that define and train neural "
+      .. "networks, with the names of PyTorch and\nLightning, with `require \"ltrain\"`.")),
     section("COMMANDS", commands(shared)),
     section("OPTIONS OF COMMANDS THAT RUN A SCRIPT", script_options(shared),
-      ".PP", roff "Options of the Trainer, which win over what the script says:",
-      items(help.trainer_rows(options)), ".PP", roff "What follows `--` is the script's own."),
+      ".PP", roff "Options of the Trainer, which override those in the script:",
+      items(help.trainer_rows(options)), ".PP",
+      roff "Arguments after `--` are passed to the script, in `arg`."),
     section("WITHOUT A COMMAND", items(words.plain)),
     section('"EXIT STATUS"', items(words.statuses)),
     section("ENVIRONMENT", items(environment.variables)),

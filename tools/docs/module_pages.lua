@@ -5,8 +5,8 @@ local source = require "source"
 
 -- Files whose functions are methods of a module, and the titles of their lists.
 local PARTS <const> = {
-  { "stdlib/nn/Module.lua", "What it holds, and what is done to all of it" },
-  { "stdlib/nn/module_loop.lua", "In a Trainer's loop" },
+  { "stdlib/nn/Module.lua", "Parameters and submodules" },
+  { "stdlib/nn/module_loop.lua", "In the loops of a Trainer" },
   { "stdlib/nn/module_state.lua", "Saving and loading" },
 }
 
@@ -14,10 +14,10 @@ return function(root)
   local first = source.read(root .. PARTS[1][1])
   local parts = {
     "# Module", first.about, first.more,
-    "Layers are modules too. What the loops call on a module stands in [hooks](hooks.md). Fields "
-      .. "that are computed: `device`, `dtype` (of the first parameter), `current_epoch`, "
+    "Layers are modules too. Methods that the loops call on a module: [hooks](hooks.md). Computed "
+      .. "fields: `device`, `dtype` (of the first parameter), `current_epoch`, "
       .. "`global_step`, `global_rank`, `local_rank`, `logger`, `loggers` (of the trainer); "
-      .. "`training` and `automatic_optimization` are plain.",
+      .. "`training` and `automatic_optimization` are plain fields.",
   }
   for _, part in ipairs(PARTS) do
     parts[#parts + 1] = "## " .. part[2]

@@ -140,7 +140,7 @@ local function section(root, entry)
   if #params > 0 then add("Arguments: " .. code_list(params)) end
   local shapes = forward_params(file)
   if #shapes > 0 then add("Called with: " .. code_list(shapes)) end
-  if base_of(value) then add("Below `" .. base_of(value) .. "`.") end
+  if base_of(value) then add("A subclass of `" .. base_of(value) .. "`.") end
   local options = options_of(value)
   if options then add(options_table(options, file.text)) end
   add(methods(file, object_of(name), name))
