@@ -124,7 +124,7 @@ static inline lt_bind *lt_enter(lua_State *L) {
 /* The script's line is that of the call that begins now. */
 uint32_t lt_find_line(void *ud); /* the ctx finds it so; ud: the binding */
 static inline void lt_note_line(lt_bind *b) {
-  b->c->line = b->c->line_watched ? lt_find_line(b) : LT_LINE_LATER;
+  lt_ctx_set_line(b->c, b->c->line_watch != NULL ? lt_find_line(b) : LT_LINE_LATER);
 }
 
 /* The id of the script's line that is running, 0: none. */

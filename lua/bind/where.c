@@ -75,7 +75,7 @@ int lt_parameters(lua_State *L) {
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
   bool found = find_script(L, &ar);
-  if (found) b->c->line = intern(b, &ar);
+  if (found) lt_ctx_set_line(b->c, intern(b, &ar));
   snprintf(file, size, "%s", found ? ar.short_src : "");
   return found ? ar.currentline : 0;
 }

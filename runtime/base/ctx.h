@@ -68,7 +68,7 @@ struct lt_ctx {
   uint32_t line;           /* script line id given to nodes and big storages: read lt_ctx_line */
   uint32_t (*find_line)(void *ud); /* (optional) the line of a call that noted LT_LINE_LATER */
   void *line_ud;
-  bool line_watched; /* another thread reads `line`: it is found as a call begins */
+  _Atomic uint32_t *line_watch; /* (optional) where another thread reads the line of each call */
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
   uint64_t strays;         /* writes into watched storages that were no updates, so far */
@@ -112,6 +112,10 @@ void lt_ctx_release(lt_ctx *c);
    somebody asks. */
 enum { LT_LINE_LATER = 0x7fffffff };
 uint32_t lt_ctx_find_line(lt_ctx *c);
+static inline void lt_ctx_set_line(lt_ctx *c, uint32_t line) {
+  c->line = line;
+  if (c->line_watch != NULL) atomic_store_explicit(c->line_watch, line, memory_order_relaxed);
+}
 static inline uint32_t lt_ctx_line(lt_ctx *c) {
   return c->line == LT_LINE_LATER ? lt_ctx_find_line(c) : c->line;
 }

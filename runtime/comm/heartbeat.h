@@ -70,6 +70,7 @@ typedef struct lt_heartbeat {
      What the rank does: set `activity_version` times, the last one in activity[version % 2]. */
   _Atomic uint32_t activity_version;
   lt_mark activity[2];
+  _Atomic uint32_t line;            /* of the script, an id of lt_line_text; 0: not known */
   _Atomic int64_t waiting_since_ns; /* in a wait of comm/ since then, 0: not waiting */
   /* The members of the group that the wait is in, a bit a world rank, written before
      waiting_since_ns; none for the group of all. */

@@ -31,7 +31,7 @@ static void set_place(lt_mark *m, char *place) {
 /* The line of the script that its last operation noted. */
 lt_mark lt_world_activity(const lt_world *w) {
   lt_mark m = lt_heartbeat_activity(w->heartbeat);
-  uint32_t line = __atomic_load_n(&w->c->line, __ATOMIC_RELAXED);
+  uint32_t line = atomic_load_explicit(&w->heartbeat->line, memory_order_relaxed);
   char place[160];
   if (m.kind != LT_MARK_RUNNING || line == 0) return m;
   lt_line_text(w->c, line, place, sizeof place);

@@ -255,7 +255,8 @@ static void *watch(void *ud) {
 bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
   atomic_fetch_and(&w->mail.requests, ~(uint32_t)LT_REQUEST_STOP); /* of an earlier one */
   int status = lt_launch_thread(&w->thread, STACK, watch, &w->watchdog);
-  w->watched = c->line_watched = status == 0;
+  w->watched = status == 0;
+  if (w->watched) c->line_watch = &w->heartbeat->line;
   if (w->watched) return true;
   return lt_fail(c, LT_EMEMORY, "%s: no watchdog thread: %s", w->what, strerror(status));
 }
@@ -264,5 +265,6 @@ void lt_watchdog_stop(lt_world *w) {
   if (!w->watched) return;
   lt_mailbox_request(&w->mail, LT_REQUEST_STOP);
   pthread_join(w->thread, NULL);
-  w->watched = w->c->line_watched = false;
+  w->c->line_watch = NULL;
+  w->watched = false;
 }
