@@ -63,6 +63,7 @@ static bool copy(lt_ctx *c, lt_tensor *to, int64_t at, lt_tensor *from, int64_t 
 /* The list at 1, the cuts at 2 (i64 [parameters, ranks + 1]) and the rows at 3. */
 static shards check(lua_State *L, lt_bind *b, const char *who, lt_tensor **rows) {
   luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 4);
   shards s = {.n = (lua_Integer)lua_rawlen(L, 1)};
   const lt_tensor *cuts = lt_check_tensor(L, b, 2, who);
   *rows = lt_check_tensor(L, b, 3, who);
@@ -95,9 +96,9 @@ static void check_room(lua_State *L, lt_bind *b, shards *s, const lt_tensor *row
   }
 }
 
-static int64_t check_rank(lua_State *L, lt_bind *b, const shards *s) {
-  lua_Integer rank = luaL_checkinteger(L, 4);
-  if (rank < 0 || rank >= s->ranks)
+static int64_t check_rank(lua_State *L, lt_bind *b, const shards *s, lua_Integer none) {
+  lua_Integer rank = luaL_optinteger(L, 4, none);
+  if (rank < none || rank >= s->ranks)
     lt_raise(L, b, LT_EARG, "shards: there is no rank %lld among %lld", (long long)rank,
              (long long)s->ranks);
   return rank;
@@ -137,7 +138,7 @@ static int pack_shard(lua_State *L) {
   lt_tensor *row;
   shards s = check(L, b, "pack_shard", &row);
   check_room(L, b, &s, row, 1);
-  int64_t rank = check_rank(L, b, &s);
+  int64_t rank = check_rank(L, b, &s, 0);
   lt_modes modes = b->c->modes;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
@@ -148,14 +149,14 @@ static int pack_shard(lua_State *L) {
   return 0;
 }
 
-/* dist.unpack_shards(list, cuts, rows, rank): the slices of all ranks but `rank`, which has its
-   own, into the parameters. */
+/* dist.unpack_shards(list, cuts, rows [, rank]): the slices of all ranks but `rank`, which has its
+   own, into the tensors of the list. */
 static int unpack_shards(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *rows;
   shards s = check(L, b, "unpack_shards", &rows);
   check_room(L, b, &s, rows, s.ranks);
-  int64_t rank = check_rank(L, b, &s);
+  int64_t rank = check_rank(L, b, &s, -1);
   lt_modes modes = b->c->modes;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;

@@ -150,6 +150,7 @@ local function forget_gradients(self)
   for _, group in ipairs(self.groups) do
     for _, shard in ipairs(group.params) do shard.grad = nil end
   end
+  for _, bucket in ipairs(self.plan or {}) do bucket.sums = nil end
 end
 
 local function room(bucket, rows)
@@ -162,6 +163,7 @@ local function reduce_bucket(self, bucket, scale)
   for _, parameter in ipairs(bucket.parameters) do parameter.grad = nil end
   local sums = collectives.reduce_scatter(rows)
   if scale ~= 1.0 then sums:mul_(scale) end
+  bucket.sums = sums
   for i, shard in ipairs(bucket.shards) do
     shard.grad = sums:narrow(1, bucket.starts[i], shard:numel())
   end
@@ -176,6 +178,23 @@ function Shards:reduce(total, missing)
   local parameters = parameters_of(self.optimizer)
   self.plan = plan_of(self, parameters, buckets.used(parameters, missing))
   for _, bucket in ipairs(self.plan) do reduce_bucket(self, bucket, 1.0 / total) end
+end
+
+--- The reduced gradients of whole parameters, in the optimizer's order, gathered from all ranks.
+--- All ranks call it, after reduce.
+function Shards:gather_gradients()
+  local _ <close> = c.no_grad()
+  local of, list = {}, {}
+  for _, bucket in ipairs(self.plan) do
+    local grads = {}
+    for i, parameter in ipairs(bucket.parameters) do
+      grads[i] = c.empty_like(parameter)
+      of[parameter] = grads[i]
+    end
+    c.dist.unpack_shards(grads, bucket.cuts, collectives.all_gather(bucket.sums))
+  end
+  for _, parameter in ipairs(parameters_of(self.optimizer)) do list[#list + 1] = of[parameter] end
+  return list
 end
 
 -- What each bucket's parameters are on other ranks, into the parameters.

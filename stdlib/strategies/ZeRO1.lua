@@ -35,6 +35,7 @@ end
 
 function ZeRO1:setup(trainer)
   if trainer.state.fn == "fit" then self.shards = {} end -- one may have failed
+  self.is_world = trainer.options.deterministic == "world"
   ParallelStrategy.setup(self, trainer)
 end
 
@@ -124,10 +125,12 @@ function ZeRO1:param_groups(optimizer)
   return shards and shards.groups or optimizer.param_groups
 end
 
---- The norm of all slices, in f64 until it is whole.
+--- The norm of all slices, in f64 until it is whole; with deterministic = "world" that of gathered
+--- gradients, to the last bit what one rank has.
 function ZeRO1:grad_norm(optimizer, p)
   local shards = self.shards[optimizer]
   if not shards then return ParallelStrategy.grad_norm(self, optimizer, p) end
+  if self.is_world and p ~= math.huge then return c.grads_norm(shards:gather_gradients(), p) end
   local list, is_double = { c.zeros({ 1 }, { dtype = "f64" }) }, false
   for _, group in ipairs(shards.groups) do
     for _, shard in ipairs(group.params) do
