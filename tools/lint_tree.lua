@@ -1,10 +1,11 @@
--- tools/lint_tree.lua: who includes whom, who requires whom (lint_requires.lua, beside this file),
--- header guards, words that the library must not use.
+-- tools/lint_tree.lua: who includes whom, header guards, words that the library must not use;
+-- beside it who requires whom (lint_requires.lua), and fields of a run's state (lint_state.lua).
 --
 --   lua5.4 tools/lint_tree.lua         (from the root of the tree)
 --
--- Fails on an #include or a require against the arrows, on a wrong header guard, on printing or
--- exiting in the library, and on lines over 100 columns. Sizes of files and functions only warn.
+-- Fails on an #include or a require against the arrows, on a field that is not declared, on a
+-- wrong header guard, on printing or exiting in the library, and on lines over 100 columns. Sizes
+-- of files and functions only warn.
 
 -- The direct arrows; what they imply is derived. `include` stands for runtime/include/ltrain.
 local ARROWS <const> = {
@@ -152,6 +153,8 @@ end
 local pipe <close> = assert(io.popen(
   "find runtime lua -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' | sort"))
 for path in pipe:lines() do check_file(path) end
-dofile(arg[0]:gsub("lint_tree", "lint_requires"))(fail)
+for _, part in ipairs { "lint_requires", "lint_state" } do
+  dofile((arg[0]:gsub("lint_tree", part)))(fail)
+end
 print(("arrows and guards: %d faults, %d warnings"):format(failures, warnings))
 os.exit(failures == 0, true)

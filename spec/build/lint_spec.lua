@@ -1,31 +1,35 @@
--- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires: in this tree nothing.
+-- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires, and of fields of a run's
+-- state: in this tree nothing.
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 
 local ROOT <const> = os.getenv("LT_ROOT") or "."
 
-describe("the lint of requires", function()
-  local folder
-
-  -- A tree of files in stdlib/, by name; returns what the lint says of it.
-  local function said_of(files)
-    folder = child.folder()
-    for name, text in pairs(files) do
-      os.execute(("mkdir -p '%s/stdlib/%s'"):format(folder, name:match "^(.-)[^/]*$"))
-      child.write(("%s/stdlib/%s.lua"):format(folder, name), text)
-    end
-    local status, out = shell.run("cd '%s' && lua5.4 \"%s/tools/lint_tree.lua\"", folder,
-      ROOT == "." and "$OLDPWD" or ROOT)
-    child.remove(folder)
-    return status, out
+-- A tree of files in stdlib/, by name; returns what the lint says of it.
+local function said_of(files)
+  local folder = child.folder()
+  for name, text in pairs(files) do
+    os.execute(("mkdir -p '%s/stdlib/%s'"):format(folder, name:match "^(.-)[^/]*$"))
+    child.write(("%s/stdlib/%s.lua"):format(folder, name), text)
   end
+  local status, out = shell.run("cd '%s' && lua5.4 \"%s/tools/lint_tree.lua\"", folder,
+    ROOT == "." and "$OLDPWD" or ROOT)
+  child.remove(folder)
+  return status, out
+end
 
+-- What a part of the lint finds in this tree.
+local function faults_of(part)
+  local faults = {}
+  dofile(("%s/tools/%s.lua"):format(ROOT, part))(function(...)
+    faults[#faults + 1] = string.format(...)
+  end)
+  return faults
+end
+
+describe("the lint of requires", function()
   it("finds nothing wrong in this tree", function()
-    local faults = {}
-    dofile(ROOT .. "/tools/lint_requires.lua")(function(...)
-      faults[#faults + 1] = string.format(...)
-    end)
-    assert.same({}, faults)
+    assert.same({}, faults_of "lint_requires")
   end)
 
   it("lets a room require what is below it", function()
@@ -71,4 +75,56 @@ describe("the lint of requires", function()
       assert.matches("stdlib/attic/b.lua: no such room", out, 1, true)
       assert.matches("stdlib/nn/C.lua:1: require what is named here", out, 1, true)
     end)
+end)
+
+describe("the lint of a run's state", function()
+  local STATE <const> = [[
+local function new_loop()
+  return {
+    batch = nil, -- fit_loop, run: what a step gets
+  }
+end
+
+return function()
+  return {
+    fn = "fit", -- state: the loop's word
+    loop = new_loop(), -- state: as above
+  }
+end
+]]
+
+  local function said_of_loop(text)
+    local _, out = said_of { ["trainer/state"] = STATE, ["trainer/fit_loop"] = text }
+    return out
+  end
+
+  it("finds nothing wrong in this tree", function()
+    assert.same({}, faults_of "lint_state")
+  end)
+
+  it("lets a file read what is declared, and set what is its own", function()
+    local out = said_of_loop "state.loop.batch = state.fn\nlocal l = state.loop\nl.batch = 1"
+    assert.matches(" 0 faults", out, 1, true)
+  end)
+
+  it("refuses a field that is not declared, whatever the record is called", function()
+    local out = said_of_loop("print(state.loop.bach, state.fn)\nlocal l = state.loop\n"
+      .. "l.batch = l.btach\nself.running.loop.batch = self.running.fm")
+    assert.matches("fit_loop.lua:1: loop.bach: not declared in stdlib/trainer/state.lua", out, 1,
+      true)
+    assert.matches("fit_loop.lua:3: loop.btach: not declared", out, 1, true)
+    assert.matches("fit_loop.lua:4: run.fm: not declared", out, 1, true)
+  end)
+
+  it("refuses a file that sets what is another's, alone or in a list", function()
+    local out = said_of_loop "state.fn = 1\nstate.loop.batch, state.fn = 1, 2\nprint(state.fn)"
+    assert.matches("fit_loop.lua:1: run.fn: set by another file than those beside it", out, 1, true)
+    assert.matches("fit_loop.lua:2: run.fn: set by another file", out, 1, true)
+    assert.matches(" 2 faults", out, 1, true)
+  end)
+
+  it("refuses a field that nothing uses", function()
+    local out = said_of_loop "print(state.fn)"
+    assert.matches("state.lua: loop.batch: nothing uses it", out, 1, true)
+  end)
 end)

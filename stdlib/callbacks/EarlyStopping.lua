@@ -120,7 +120,7 @@ end
 
 function EarlyStopping:on_validation_end(trainer)
   local running = trainer.running
-  if not self.check_on_train_epoch_end and running.fn == "fit" and not running.sanity then
+  if not self.check_on_train_epoch_end and running.fn == "fit" and not running.loop.sanity then
     check(self, trainer)
   end
 end

@@ -153,7 +153,7 @@ end
 local function agree(self, trainer, in_step)
   local figures = figures_of(trainer)
   if trainer.world_size == 1 then return figures end
-  local group = in_step and trainer.running.active
+  local group = in_step and trainer.running.ranks.active
   if group and group:ranks()[1] ~= 0 then return nil end
   local known = trainer.strategy:broadcast {
     figures = figures, clock_start = self.clock_start, files = kept_files.to_tell(self, not group),
@@ -198,7 +198,7 @@ end
 -- All ranks that are here come here together.
 local function save_if_new(self, trainer, is_due, in_step)
   local running = trainer.running
-  if trainer.fast_dev_run or running.fn ~= "fit" or running.sanity then return end
+  if trainer.fast_dev_run or running.fn ~= "fit" or running.loop.sanity then return end
   local figures = agree(self, trainer, in_step)
   if figures and is_due and self.last_step_saved ~= trainer.global_step then
     save(self, trainer, figures)

@@ -118,8 +118,8 @@ local function tell_validation(self)
 end
 
 local function note_validation(self, trainer)
-  local metrics = trainer.running.evaluated
-  if trainer.running.sanity or next(metrics) == nil then return end
+  local metrics = trainer.running.loop.evaluated
+  if trainer.running.loop.sanity or next(metrics) == nil then return end
   self.validation = { title = ("epoch %d, step %d, validation:"):format(trainer.current_epoch,
     trainer.global_step), metrics = metrics }
 end
@@ -175,7 +175,7 @@ local function end_eval(self, keeps)
 end
 
 function ProgressBar:on_validation_start(trainer)
-  local sanity = trainer.running.sanity
+  local sanity = trainer.running.loop.sanity
   begin_eval(self, trainer, sanity and "sanity check" or "validation",
     sanity and trainer.num_sanity_val_batches or trainer.num_val_batches)
 end

@@ -38,7 +38,7 @@ end
 
 --- The run ends: by the interrupt that `look` asked for, here or on another rank, if it did.
 function Watch:on_exception(trainer, _, err)
-  local agreed = trainer.running.agreed
+  local agreed = trainer.running.ranks.agreed
   local asked = self.acted or agreed ~= nil and agreed.signal == armed.number
   if not asked or not interrupt.is(err) then return end
   armed.loop, armed.path = overrides.ran, trainer.running.interrupted_path

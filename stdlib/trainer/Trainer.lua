@@ -221,7 +221,7 @@ end
 function Trainer:logs_this_step()
   local every, state, stops = self.log_every_n_steps, self.running, self.should_stop
   -- A wish to stop is one rank's own until all have agreed on it.
-  if state and state.many_ranks then stops = state.agreed.stop or false end
+  if state and state.ranks.many then stops = state.ranks.agreed.stop or false end
   return every > 0 and (self.progress.stepped + 1) % every == 0 or stops
 end
 
@@ -245,7 +245,7 @@ end
 --- Returns the number of optimizer steps of the whole fit; math.huge if it is unknown.
 function Trainer:estimated_stepping_batches()
   local state = self.running
-  if state and state.fn == "fit" and not state.train_source then sources.load_train(state) end
+  if state and state.fn == "fit" and not state.data.train then sources.load_train(state) end
   local count = self.num_training_batches or math.huge
   local steps = math.huge
   if self.max_epochs ~= -1 and count ~= math.huge then

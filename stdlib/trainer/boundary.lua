@@ -34,7 +34,7 @@ end
 -- Ranks that had no sample ran no hooks: they have not heard of files that the others agreed on.
 -- Rank 0 writes: what is missing here needs no name.
 local function hear_of_saves(state, where)
-  if where ~= "batch" or not state.pass.partial then return end
+  if where ~= "batch" or not state.data.pass.partial then return end
   local asked = {}
   for _, save in ipairs(state.saves or {}) do
     if save.options and save.options.agreed then
@@ -49,10 +49,10 @@ local function hear_of_saves(state, where)
 end
 
 local function write_requested(state, where)
-  if state.many_ranks then hear_of_saves(state, where) end
+  if state.ranks.many then hear_of_saves(state, where) end
   local saves = state.saves
   if not saves then return end
-  state.saves = nil
+  state.saves = false
   for _, save in ipairs(saves) do
     checkpoint.save(state, save.path, save.options)
     if state.trainer.is_global_zero then
@@ -64,16 +64,16 @@ end
 -- Saves the run that Ctrl-C ends; returns the path, nil when there is nothing to save.
 local function save_interrupted(state)
   local trainer = state.trainer
-  if state.fn ~= "fit" or state.sanity then return nil end
+  if state.fn ~= "fit" or state.loop.sanity then return nil end
   -- In mid-validation: it will be done again, from its start.
-  if state.results ~= trainer.train_results then results.reset(state.results) end
+  if state.loop.results ~= trainer.train_results then results.reset(state.loop.results) end
   local refusal = nonfinite.why_not_saved(state) -- the same on all ranks
   if refusal then
     trainer:warn("interrupted: " .. refusal)
     return nil
   end
   local path = trainer:checkpoint_folder() .. "/interrupted.ckpt"
-  checkpoint.save(state, path, { agreed = state.many_ranks })
+  checkpoint.save(state, path, { agreed = state.ranks.many })
   if not trainer.is_global_zero then return nil end -- another rank wrote it
   state.interrupted_path = path
   return path
@@ -87,14 +87,14 @@ end })
 -- any line of the data set: the batch that was being read is not part of the run yet, so the run is
 -- saved as it was before. Several ranks end together, between batches.
 local function next_batch(state, pass)
-  if state.many_ranks then return agree.next(state, pass) end
+  if state.ranks.many then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end
-  state.random = c.runtime.rng_state() -- a sample that is being read has a seed of its own
+  state.loop.random = c.runtime.rng_state() -- a sample that is being read has a seed of its own
   interrupt.allow(state.save)
   local _ <close> = until_read
   local batch, index, is_last = loaders.next(pass)
-  state.random = nil
+  state.loop.random = false
   return batch, index, is_last
 end
 
@@ -102,7 +102,7 @@ end
 --- have had some.
 function boundary.next(state, pass)
   local batch, index, is_last = next_batch(state, pass)
-  if batch == nil and not state.many_ranks then loaders.refuse_nothing(pass, state.fn) end
+  if batch == nil and not state.ranks.many then loaders.refuse_nothing(pass, state.fn) end
   return batch, index, is_last
 end
 
@@ -110,13 +110,13 @@ end
 function boundary.reached(state, where)
   if call.is_stale(state) then call.resolve(state) end
   if where == "eval" then
-    if state.many_ranks then agree.step(state, 0, 0) end
+    if state.ranks.many then agree.step(state, 0, 0) end
   else
     loop.between(where, state.progress.train_batches)
     write_requested(state, where)
   end
   local ends, signal = agree.interrupted(state)
-  if ends then interrupt.raise(save_interrupted(state), state.many_ranks and signal or nil) end
+  if ends then interrupt.raise(save_interrupted(state), state.ranks.many and signal or nil) end
 end
 
 return boundary

@@ -31,7 +31,7 @@ local until_called <const> = setmetatable({}, { __close = function(_, err)
 end })
 
 local function allow_interrupt(state)
-  if state.stage ~= nil then return nil end
+  if state.loop.stage ~= nil then return nil end
   interrupt.allow()
   return until_called
 end
@@ -123,11 +123,11 @@ function call.defined(state, name)
   return state.hooks[name]
 end
 
--- The hook that runs from now on, nil: none. Other ranks hear of it, for when this one is late.
+-- The hook that runs from now on, false: none. Other ranks hear of it, for when this one is late.
 local function set_hook(state, name)
   state.hook = name
-  if state.many_ranks then
-    tell_hook(name)
+  if state.ranks.many then
+    tell_hook(name or nil)
     together.set(name and TOGETHER[name])
   end
 end
@@ -144,7 +144,7 @@ local function call_all(state, targets, name, ...)
     local fn = target[name]
     local answer
     if fn then check_callable(state, target, name, fn) end
-    if state.many_ranks then
+    if state.ranks.many then
       together.set(TOGETHER[name] and (target == module or target.all_ranks))
     end
     places.hook = fn

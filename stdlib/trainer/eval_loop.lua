@@ -28,7 +28,7 @@ local until_left <const> = { __close = function(modes)
   for module, training in next, modes.before do
     if module.training ~= training then rawset(module, "training", training) end
   end
-  modes.state.modes_before = nil
+  modes.state.loop.modes_before = false
 end }
 
 --- The modes of all submodules, which they have again when what this returns is closed. On the way
@@ -36,7 +36,7 @@ end }
 function eval_loop.keep_modes(state)
   local before = {}
   for _, module in ipairs(state.module:modules()) do before[module] = module.training end
-  state.modes_before = before
+  state.loop.modes_before = before
   return setmetatable({ state = state, before = before }, until_left)
 end
 
@@ -53,23 +53,23 @@ function eval_loop.leave_eval(state, hook, modes)
 end
 
 local function log_step_row(state)
-  local row = not state.sanity and figures.eval_row(state)
+  local row = not state.loop.sanity and figures.eval_row(state)
   if row then figures.log(state, row, state.progress.eval_rows) end
 end
 
 local function run_batch(state, names, batch, index, loader_idx)
   local progress = state.progress
-  results.begin_batch(state.results, batch ~= false)
+  results.begin_batch(state.loop.results, batch ~= false)
   loop.begin_batch(state, "eval", progress.eval_batches)
   progress.eval_batches = progress.eval_batches + 1
-  state.batch_idx = index
+  state.loop.batch_idx = index
   if batch then -- false: other ranks have a sample in this step, this one has none
     agree.enter(state)
     batch = batches.transfer(state, batch, loader_idx)
-    state.batch = batch
+    state.loop.batch = batch
     call.hook(state, names.batch_start, batch, index, loader_idx)
-    state.outputs = call.step(state, names.step, batch, index, loader_idx)
-    call.hook(state, names.batch_end, state.outputs, batch, index, loader_idx)
+    state.loop.outputs = call.step(state, names.step, batch, index, loader_idx)
+    call.hook(state, names.batch_end, state.loop.outputs, batch, index, loader_idx)
     agree.leave(state)
   end
   log_step_row(state)
@@ -79,7 +79,7 @@ local function run_batch(state, names, batch, index, loader_idx)
 end
 
 local function run_loader(state, names, source, loader_idx, count)
-  results.set_loader(state.results, loader_idx, count)
+  results.set_loader(state.loop.results, loader_idx, count)
   local pass = loaders.open(source, "eval", state.trainer.current_epoch, 0,
     state.progress.eval_batches)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
@@ -88,7 +88,7 @@ local function run_loader(state, names, source, loader_idx, count)
     if batch == nil then break end
     run_batch(state, names, batch, index, loader_idx)
   end
-  results.set_loader(state.results, 1, 1)
+  results.set_loader(state.loop.results, 1, 1)
 end
 
 -- One table a loader: what was logged in its batches, and what was logged for all of them.
@@ -119,11 +119,11 @@ local function run_all(state, names, sources)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
   local rows = end_pass(state, names.epoch_end)
   local found = figures.publish(state)
-  if not state.sanity then
+  if not state.loop.sanity then
     for _, kept in ipairs(rows or found.rows) do figures.log(state, kept.row or {}, kept.at) end
     if next(found.log) ~= nil then figures.log(state, found.log, state.progress.stepped) end
   end
-  state.evaluated = found.epoch -- for the progress bar
+  state.loop.evaluated = found.epoch -- for the progress bar
   call.hook(state, names.stop)
   return per_loader(found, #sources)
 end
@@ -140,17 +140,17 @@ end
 -- What the loop around it had is there again, and what was logged is forgotten.
 local until_run <const> = { __close = function(outer)
   local state = outer.state
-  local found = state.results
-  state.results, state.batch_idx = outer.results, outer.batch_idx
+  local found = state.loop.results
+  state.loop.results, state.loop.batch_idx = outer.results, outer.batch_idx
   loop.set_stage(state, outer.stage)
   results.reset(found)
 end }
 
 local function begin_pass(state, stage)
-  local outer = { state = state, results = state.results, stage = state.stage,
-    batch_idx = state.batch_idx }
-  state.results = results.new(false)
-  loop.set_stage(state, state.sanity and "sanity_check" or stage)
+  local outer = { state = state, results = state.loop.results, stage = state.loop.stage,
+    batch_idx = state.loop.batch_idx }
+  state.loop.results = results.new(false)
+  loop.set_stage(state, state.loop.sanity and "sanity_check" or stage)
   return setmetatable(outer, until_run)
 end
 

@@ -37,7 +37,7 @@ end
 -- Of several ranks none stops alone: they agree with each optimizer step and each epoch.
 local function stops_early(state)
   local asked = state.trainer.should_stop
-  if state.many_ranks then asked = state.agreed.stop end
+  if state.ranks.many then asked = state.ranks.agreed.stop end
   return asked and minima_met(state.trainer)
 end
 
@@ -47,8 +47,8 @@ end
 
 local function tell_minima(state)
   local trainer, options = state.trainer, state.trainer.options
-  if trainer.should_stop and not minima_met(trainer) and not state.told_minima then
-    state.told_minima = true
+  if trainer.should_stop and not minima_met(trainer) and not state.loop.told_minima then
+    state.loop.told_minima = true
     trainer:say(("asked to stop at epoch %d, step %d: goes on to %d epochs and %d steps"):format(
       trainer.current_epoch, trainer.global_step, options.min_epochs or 0, options.min_steps or 0))
   end
@@ -66,7 +66,7 @@ end
 local function validation_due(state, is_last)
   local trainer, progress = state.trainer, state.progress
   if not sources.val_epoch_due(trainer) or not sources.validates(state) then return false end
-  local interval = state.val_interval
+  local interval = state.data.val_interval
   if stops_early(state) then return true end
   if interval == math.huge then return is_last end
   local count = trainer.check_val_every_n_epoch and progress.batch or progress.train_batches
@@ -75,19 +75,19 @@ end
 
 -- Ranks that all are here stop together.
 local function agree_to_stop(state)
-  if not state.many_ranks then return end
+  if not state.ranks.many then return end
   local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
-  state.trainer.should_stop, state.agreed.stop = stop, stop
+  state.trainer.should_stop, state.ranks.agreed.stop = stop, stop
 end
 
 local function validate(state)
-  local window = state.window
+  local window = state.loop.window
   sources.load_val_due(state)
   if not sources.validates(state) then return end -- the hook gave none
   if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
     call.method(state, "on_validation_model_zero_grad")
   end
-  eval_loop.run(state, "validation", state.val_sources)
+  eval_loop.run(state, "validation", state.data.val)
   agree_to_stop(state)
 end
 
@@ -111,7 +111,7 @@ end
 
 -- The batch has made its step: from here on a run that goes on does what is pending, and the next.
 local function end_step(state, index, is_last, stepped)
-  local progress, pending = state.progress, state.pending
+  local progress, pending = state.progress, state.loop.pending
   progress.batch = index + 1
   pending.is_last, pending.stepped, pending.schedules = is_last, stepped, true
   pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
@@ -145,14 +145,14 @@ end
 -- this step, this rank has none: it runs no hooks and no step, and takes part in what all do. False
 -- when the step is left out, on all ranks.
 local function begin_batch(state, batch, index)
-  state.batch_idx = index
-  state.slice_batches = state.slices and batch or nil
-  if state.slices then batch = first_of(batch) end
-  state.outside = batch == false
+  state.loop.batch_idx = index
+  state.loop.slice_batches = state.ranks.slices and batch
+  if state.ranks.slices then batch = first_of(batch) end
+  state.loop.outside = batch == false
   local leaves = false
   if batch then
-    if not state.slices then batch = batches.transfer(state, batch, 1) end
-    state.batch = batch
+    if not state.ranks.slices then batch = batches.transfer(state, batch, 1) end
+    state.loop.batch = batch
     leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
   end
   return not agree.leaves(state, leaves)
@@ -162,21 +162,21 @@ end
 local function run_batch(state, batch, index, is_last)
   local trainer, progress = state.trainer, state.progress
   trainer.is_last_batch = is_last
-  results.begin_batch(state.results, batch ~= false)
+  results.begin_batch(state.loop.results, batch ~= false)
   loop.begin_batch(state, "train", progress.train_batches)
   agree.enter(state)
   if not begin_batch(state, batch, index) then
     agree.leave(state)
-    progress.left_out, state.before = true, nil
+    progress.left_out, state.loop.before = true, false
     return false
   end
   progress.train_batches = progress.train_batches + 1
-  state.in_batch = trainer.global_step
+  state.loop.in_batch = trainer.global_step
   local stepped, ended = optimize.batch(state, is_last)
   end_step(state, index, is_last, stepped)
   step_schedulers(state, progress.pending)
-  if not state.outside then
-    call.hook(state, "on_train_batch_end", state.outputs, state.batch, index)
+  if not state.loop.outside then
+    call.hook(state, "on_train_batch_end", state.loop.outputs, state.loop.batch, index)
   end
   agree.leave(state)
   if ended then log_row(state) end
@@ -191,12 +191,12 @@ local function run_batches(state)
     progress.eval_rows = progress.pending.eval_rows
     after_batch(state)
   end
-  local pass = loaders.open(state.train_source, "train", trainer.current_epoch, progress.batch,
+  local pass = loaders.open(state.data.train, "train", trainer.current_epoch, progress.batch,
     progress.train_batches, progress.loader)
-  state.pass, progress.loader = pass, nil
+  state.data.pass, progress.loader = pass, nil
   local _ <close> = setmetatable({}, { __close = function()
     loaders.close(pass)
-    state.pass = nil
+    state.data.pass = false
   end })
   while not (out_of_steps(trainer) or stops_early(state)) do
     moment.keep(state)
@@ -211,7 +211,7 @@ local function run_batches(state)
     boundary.reached(state, "batch")
     if not goes_on or is_last then return true end
   end
-  return state.train_source.count == progress.batch
+  return state.data.train.count == progress.batch
 end
 
 -- Ranks have left out the same steps.
@@ -229,17 +229,17 @@ local function tell_skipped(state)
   for i, skipped in ipairs(state.strategy:all_gather(progress.skipped)) do
     if skipped > 0 then
       parts[#parts + 1] = ("%s%d of %d steps"):format(
-        state.many_ranks and ("rank %d skipped "):format(i - 1) or "", skipped, progress.batch)
+        state.ranks.many and ("rank %d skipped "):format(i - 1) or "", skipped, progress.batch)
     end
   end
   if #parts == 0 then return end
   trainer:say(("epoch %d: %s%s: training_step returned nil, or weight 0"):format(
-    trainer.current_epoch, table.concat(parts, ", "), state.many_ranks and "" or " skipped"))
+    trainer.current_epoch, table.concat(parts, ", "), state.ranks.many and "" or " skipped"))
 end
 
 local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
-  state.before = nil
+  state.loop.before = false
   tell_skipped(state)
   tell_nonfinite(state)
   figures.publish(state)
@@ -258,7 +258,7 @@ local function end_epoch(state, complete)
     trainer.current_epoch = trainer.current_epoch + 1
     progress.batch, progress.in_epoch = 0, false
   else
-    results.forget(state.results, "on_train_epoch_end")
+    results.forget(state.loop.results, "on_train_epoch_end")
   end
   boundary.reached(state, "epoch")
 end
@@ -269,10 +269,10 @@ local function begin_epoch(state)
   sources.reload_train(state)
   parameters.check(state, "at the start of an epoch")
   call.resolve(state)
-  local is_first = state.epochs == 0
-  state.epochs = state.epochs + 1
+  local is_first = state.loop.epochs == 0
+  state.loop.epochs = state.loop.epochs + 1
   if progress.in_epoch then return end
-  if not is_first then results.reset(state.results) end
+  if not is_first then results.reset(state.loop.results) end
   progress.in_epoch, progress.batch, progress.skipped, progress.left_out = true, 0, 0, false
   progress.nonfinite = 0
   call.hook(state, "on_train_epoch_start")
@@ -292,17 +292,17 @@ local function sanity_check(state)
     or state.resumed or progress.train_batches > 0 then
     return
   end
-  state.sanity = true
+  state.loop.sanity = true
   loop.set_stage(state, "sanity_check")
   call.hook(state, "on_sanity_check_start")
   sources.load_val(state)
   local limited = {}
-  for i, source in ipairs(state.val_sources or {}) do limited[i] = sources.first(source, count) end
+  for i, source in ipairs(state.data.val or {}) do limited[i] = sources.first(source, count) end
   local batches_before, rows_before = progress.eval_batches, progress.eval_rows
   eval_loop.run(state, "validation", limited)
   progress.eval_batches, progress.eval_rows = batches_before, rows_before
   call.hook(state, "on_sanity_check_end")
-  state.sanity = false
+  state.loop.sanity = false
   trainer:forget_metrics()
 end
 
@@ -319,7 +319,7 @@ end
 
 -- What the first large product would wait for is made meanwhile, on a helper thread.
 local function warm_up(state)
-  local known, count = state.parameters, 0
+  local known, count = state.loop.parameters, 0
   for _, name in ipairs(known.list) do
     count = count + known.by_name[name]:numel()
     if count >= SMALL then return c.runtime.warm_up() end
@@ -336,7 +336,7 @@ end
 
 -- sync_batchnorm: layers take the statistics of all ranks' samples, within this fit.
 local function mark_norms(state)
-  local synced = state.many_ranks and state.trainer.options.sync_batchnorm or nil
+  local synced = state.ranks.many and state.trainer.options.sync_batchnorm or nil
   for _, entry in ipairs(walk.modules(state.module)) do
     if entry.module.track_statistics then rawset(entry.module, "_synced", synced) end
   end
@@ -344,11 +344,11 @@ end
 
 -- What on_train_start logs is of the first epoch; where that goes on, it comes again.
 local function begin_results(state)
-  state.results, state.pending, state.epochs = state.trainer.train_results, {}, 0
+  state.loop.results, state.loop.pending, state.loop.epochs = state.trainer.train_results, {}, 0
   if state.progress.in_epoch then
-    results.forget(state.results, "on_train_start")
+    results.forget(state.loop.results, "on_train_start")
   else
-    results.reset(state.results)
+    results.reset(state.loop.results)
   end
 end
 
@@ -365,7 +365,7 @@ local function train(state)
   sanity_check(state)
   sources.load_fit(state)
   ranks.banner(state)
-  if state.train_source.count == 0 then
+  if state.data.train.count == 0 then
     trainer:say("fit: limit_train_batches leaves no batches to train on")
     return false
   end
@@ -395,9 +395,9 @@ end
 function fit_loop.fail(state)
   local trainer = state.trainer
   state.failed = true
-  if state.in_batch and state.automatic and trainer.global_step > state.in_batch then
+  if state.loop.in_batch and state.automatic and trainer.global_step > state.loop.in_batch then
     optimize.end_window(state)
-    end_step(state, state.batch_idx, trainer.is_last_batch, true)
+    end_step(state, state.loop.batch_idx, trainer.is_last_batch, true)
   end
 end
 

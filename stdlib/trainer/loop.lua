@@ -24,13 +24,13 @@ local DOING <const> = {
 --- Says what the run does now: a key of DOING, or nil between such things.
 function loop.set_stage(state, stage)
   local trainer = state.trainer
-  state.stage, trainer.state.stage = stage, stage
+  state.loop.stage, trainer.state.stage = stage, stage
   for key, field in pairs(DOING) do trainer[field] = key == stage end
 end
 
 --- "epoch 0, batch 3, step 3", for texts.
 function loop.place(state)
-  return ("epoch %d, batch %d, step %d"):format(state.trainer.current_epoch, state.batch_idx,
+  return ("epoch %d, batch %d, step %d"):format(state.trainer.current_epoch, state.loop.batch_idx,
     state.trainer.global_step)
 end
 
@@ -96,7 +96,7 @@ end
 
 --- Forgets the batch.
 function loop.drop_batch(state)
-  state.batch, state.outputs, state.batch_count = nil, nil, nil
+  state.loop.batch, state.loop.outputs, state.loop.batch_count = false, false, false
 end
 
 --- Forgets the batch and lets the collector run.

@@ -20,7 +20,7 @@ local optimize = {}
 
 --- The next batch begins a window.
 function optimize.end_window(state)
-  local window = state.window
+  local window = state.loop.window
   window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
   window.spoilt = nil
 end
@@ -28,11 +28,11 @@ end
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
-  state.window = {}
+  state.loop.window = {}
   optimize.end_window(state)
-  state.random_before = {}
+  state.loop.random_before = {}
   shared_gradients.prepare(state)
-  state.closure = function() return optimize.closure(state) end
+  state.loop.closure = function() return optimize.closure(state) end
   stepping.prepare(state)
 end
 
@@ -44,9 +44,9 @@ end
 
 -- Makes the gradients those of the window's mean loss, on all ranks.
 local function complete(state, optimizer)
-  local window = state.window
-  if state.slices then window.weight = slices.combine(state) end
-  if state.many_ranks then
+  local window = state.loop.window
+  if state.ranks.slices then window.weight = slices.combine(state) end
+  if state.ranks.many then
     batch.zero_grad(state, optimizer)
     window.used = shared_gradients.reduce(state, optimizer, window.weight) > 0 and 1 or 0
   elseif window.used > 0 then
@@ -65,9 +65,9 @@ end
 -- A call after the first: with other batches in the window the gradients add up, as in Lightning,
 -- unless the script has cleared them; else the batch has them for itself.
 local function begin_again(state, optimizer)
-  local window = state.window
+  local window = state.loop.window
   window.again = true
-  if window.batches > 0 and state.many_ranks and not state.strategy:is_replicated "gradient" then
+  if window.batches > 0 and state.ranks.many and not state.strategy:is_replicated "gradient" then
     errors.blame("optimizer_step: the closure was called again in a window of "
       .. "accumulate_grad_batches = %d: the gradients of the other batches are shared out already "
       .. "under %s", state.trainer.accumulate_grad_batches, errors.show(state.strategy))
@@ -79,23 +79,23 @@ end
 --- What optimizer_step hands to the optimizer: runs training_step and backward of the window's last
 --- batch; returns the loss. It may be called again, with other weights.
 function optimize.closure(state)
-  local window, optimizer = state.window, state.optimizers[1]
+  local window, optimizer = state.loop.window, state.optimizers[1]
   if not window.stepping then
     errors.blame("optimizer_step: the closure was called after optimizer_step had ended")
   end
   if window.called then begin_again(state, optimizer) end
   window.called = true
-  if not state.slices then c.runtime.rng_get(state.random_before) end
+  if not state.ranks.slices then c.runtime.rng_get(state.loop.random_before) end
   local loss = batch.run(state, window.batches == 0)
   complete(state, optimizer)
   return loss
 end
 
 local function step_optimizer(state)
-  local window, before = state.window, state.trainer.global_step
+  local window, before = state.loop.window, state.trainer.global_step
   window.stepping, window.called = true, false
-  call.method(state, "optimizer_step", state.trainer.current_epoch, state.batch_idx,
-    state.optimizers[1], state.closure)
+  call.method(state, "optimizer_step", state.trainer.current_epoch, state.loop.batch_idx,
+    state.optimizers[1], state.loop.closure)
   window.stepping, window.again = false, false
   if not window.called then
     errors.blame("optimizer_step: the closure was not called: it runs training_step and backward: "
@@ -113,11 +113,11 @@ end
 
 -- Automatic optimization of the running batch.
 local function automatic(state, is_last)
-  local window, k = state.window, state.trainer.accumulate_grad_batches
-  local ends, optimizer = is_last or (state.batch_idx + 1) % k == 0, state.optimizers[1]
+  local window, k = state.loop.window, state.trainer.accumulate_grad_batches
+  local ends, optimizer = is_last or (state.loop.batch_idx + 1) % k == 0, state.optimizers[1]
   local steps = false
   if not ends then
-    c.runtime.rng_get(state.random_before)
+    c.runtime.rng_get(state.loop.random_before)
     gather(state)
     window.batches = window.batches + 1
     return false, false
@@ -125,7 +125,7 @@ local function automatic(state, is_last)
     steps = step_optimizer(state)
   else
     batch.run(state, window.batches == 0)
-    if state.many_ranks then agree.step(state, 0, 0) end
+    if state.ranks.many then agree.step(state, 0, 0) end
   end
   optimize.end_window(state)
   return steps, true
@@ -134,30 +134,30 @@ end
 -- Manual optimization: the step does it all.
 local function manual(state)
   local before = state.trainer.global_step
-  if state.outside then
+  if state.loop.outside then
     errors.blame("training_step: rank %d has no data left while others have, and manual "
       .. "optimization cannot step without it: give all ranks equally many batches (drop_last = "
       .. "true or tail = 'wrap' of the DataLoader does)",
       state.trainer.global_rank)
   end
-  state.window.last = nil
-  c.runtime.rng_get(state.random_before)
+  state.loop.window.last = nil
+  c.runtime.rng_get(state.loop.random_before)
   local _ <close> = batch.watch(state)
   local _, outputs = batch.training_step(state)
-  state.outputs = outputs
+  state.loop.outputs = outputs
   local loss = type(outputs) == "table" and outputs.loss or outputs
   if type(loss) == "userdata" then
     batch.check_loss(state, loss)
     nonfinite.check_loss(state, loss)
   end
-  state.has_stepped = true
-  if state.many_ranks then agree.step(state, 0, 0) end
+  state.loop.has_stepped = true
+  if state.ranks.many then agree.step(state, 0, 0) end
   return state.trainer.global_step > before, true
 end
 
 -- A script may change from one to the other between batches.
 local function change_mode(state, is_automatic)
-  if state.window.batches > 0 then
+  if state.loop.window.batches > 0 then
     errors.blame("training_step: automatic_optimization was changed in the middle of a window of "
       .. "accumulate_grad_batches = %d: change it where none is open, as at the start of an epoch",
       state.trainer.accumulate_grad_batches)
@@ -175,7 +175,7 @@ function optimize.check_mode(state)
       .. "self:clip_gradients")
   elseif state.trainer.accumulate_grad_batches > 1 then
     errors.blame("fit: accumulate_grad_batches has no meaning in manual optimization")
-  elseif state.slices then
+  elseif state.ranks.slices then
     slices.check_mode(state)
   end
 end
@@ -196,14 +196,14 @@ function optimize.manual_backward(state, loss, ...)
     errors.blame("manual_backward: the loss must be a tensor of one element: got %s",
       errors.show(loss))
   end
-  if state.rerunning then
+  if state.loop.rerunning then
     rerun.note_loss(state, loss)
     return call.method(state, "backward", loss, ...)
   end
   nonfinite.check_loss(state, loss)
   local weight = 1.0
-  if state.many_ranks then
-    local window = state.window
+  if state.ranks.many then
+    local window = state.loop.window
     weight = batch.share_of(state)
     window.used, window.weight = window.used + 1, window.weight + weight
   end

@@ -17,9 +17,9 @@ local shards = require "ltrain.trainer.data.shards"
 local predict_loop = {}
 
 local function run_batch(state, batch, index, loader_idx)
-  loop.begin_batch(state, "predict", state.predicted + index)
+  loop.begin_batch(state, "predict", state.loop.predicted + index)
   batch = batches.transfer(state, batch, loader_idx)
-  state.batch, state.batch_idx = batch, index
+  state.loop.batch, state.loop.batch_idx = batch, index
   call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
   local outputs = call.step(state, "predict_step", batch, index, loader_idx)
   call.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
@@ -28,7 +28,7 @@ end
 
 local function run_loader(state, source, loader_idx)
   local progress = state.progress
-  state.predicted = progress.predict_batches -- by the loaders before this one
+  state.loop.predicted = progress.predict_batches -- by the loaders before this one
   local pass = loaders.open(source, "predict", 0, 0, progress.predict_batches)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
   local kept = predictions.new(state, source)
@@ -40,13 +40,13 @@ local function run_loader(state, source, loader_idx)
       agree.enter(state)
       predictions.add(kept, number, run_batch(state, batch, number, loader_idx))
       agree.leave(state)
-      progress.predict_batches = state.predicted + number + 1
+      progress.predict_batches = state.loop.predicted + number + 1
     end
     loop.end_batch(state)
     boundary.reached(state, "eval")
     predictions.end_batch(kept)
   end
-  if state.many_ranks then
+  if state.ranks.many then
     progress.predict_batches = dist.all_reduce(progress.predict_batches, { op = "max" })
   end
   return predictions.finish(kept)

@@ -14,6 +14,7 @@ local fit_loop = require "ltrain.trainer.fit_loop"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
 local names = require "ltrain.trainer.names"
+local new_state = require "ltrain.trainer.state"
 local open_window = require "ltrain.trainer.saving.open_window"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
@@ -185,7 +186,7 @@ local WORK <const> = {
     return eval_loop.run(state, "test", sources.load_eval(state, "test")) or {}
   end,
   predict = function(state)
-    state.keep_outputs = state.given.return_predictions ~= false
+    state.loop.keep_outputs = state.given.return_predictions ~= false
     return predict_loop.run(state, sources.load_eval(state, "predict"))
   end,
 }
@@ -197,7 +198,7 @@ end
 -- Ends a run before its end.
 local function break_off(state)
   state.trainer.state.status = "interrupted"
-  state.hook = nil
+  state.hook = false
   if state.fn == "fit" then fit_loop.fail(state) end
   together.set(false)
   state.module:untoggle_optimizer()
@@ -240,7 +241,8 @@ local function close(state, err)
   loop.go_on(state.draws) -- a hook of another run has begun this one
   loop.set_stage(state, nil)
   c.runtime.collect_end()
-  state.results, state.batch, state.outputs = nil, nil, nil
+  loop.drop_batch(state)
+  state.loop.results = nil
   trainer.running = nil
   version.release(trainer.loggers)
   detach(state)
@@ -259,19 +261,6 @@ local function tear_down(state)
   for _, logger in ipairs(state.trainer.loggers) do logger:finalize("success") end
   state.trainer.state.status = "finished"
   state.finished = true
-end
-
-local function new_state(trainer, fn, module, given)
-  return {
-    trainer = trainer, fn = fn, module = module, given = given, data_module = given.data_module,
-    strategy = trainer.strategy, progress = trainer.progress, hooks = {},
-    automatic = module.automatic_optimization, stepped = trainer.stepped,
-    precision = trainer.strategy.precision,
-    callback_metrics = trainer.callback_metrics,
-    progress_bar_metrics = trainer.progress_bar_metrics,
-    optimizers = {}, schedulers = {}, callbacks = {}, sharded = {}, served = {}, attached = {},
-    draws = loop.draws(), outer_hook = places.hook, outer_module = trainer.strategy.module,
-  }
 end
 
 -- The module where it runs, and as the strategy wants it.
@@ -322,6 +311,8 @@ local function start(trainer, fn, module, given, ckpt_path)
   end
   trainer.progress = trainer.progress or new_progress()
   local state = new_state(trainer, fn, Module.adopt(module), given)
+  state.draws, state.outer_hook = loop.draws(), places.hook
+  state.outer_module = trainer.strategy.module
   state.forks = dist.world_size() == 1
   trainer.running, trainer.last_run = state, state
   trainer.state = { status = "running", fn = fn }

@@ -17,20 +17,20 @@ end
 --- Finds out once a loop whether batches need anything done to them.
 function batches.prepare(state)
   local data = state.data_module
-  state.converts = state.precision.convert_input ~= Precision.convert_input
+  state.data.converts = state.precision.convert_input ~= Precision.convert_input
   -- On the host a batch is where it belongs.
-  local needed = state.converts or state.strategy.root_device ~= "cpu"
+  local needed = state.data.converts or state.strategy.root_device ~= "cpu"
   for _, name in ipairs { "on_before_batch_transfer", "transfer_batch_to_device",
     "on_after_batch_transfer" } do
     if state.hooks[name] or data and data[name] then needed = true end
   end
-  state.transfers = needed
+  state.data.transfers = needed
 end
 
 --- The batch as the step gets it.
 function batches.transfer(state, batch, dataloader_idx)
-  if not state.transfers then return batch end
-  if state.converts then batch = state.precision:convert_input(batch) end
+  if not state.data.transfers then return batch end
+  if state.data.converts then batch = state.precision:convert_input(batch) end
   batch = transfer_hook(state, "on_before_batch_transfer", batch, dataloader_idx)
   local data = state.data_module
   if state.hooks.transfer_batch_to_device or data and data.transfer_batch_to_device then
@@ -57,21 +57,22 @@ end
 
 --- Number of samples of the running batch: the first size of its first tensor; nil without one.
 function batches.count(state)
-  if state.batch_count == nil then
-    local size, other = first_sizes(state.batch)
-    if other and not state.told_sizes then
-      state.told_sizes = true
+  if not state.loop.batch_count then
+    local size, other = first_sizes(state.loop.batch)
+    if other and not state.data.told_sizes then
+      state.data.told_sizes = true
       state.trainer:warn(("the batch holds tensors of first size %d and %d: %d is taken as its "
         .. "size; give batch_size to self:log to say otherwise"):format(size, other, size))
     end
-    state.batch_count = size or false
+    state.loop.batch_count = size or -1
   end
-  return state.batch_count or nil
+  local count = state.loop.batch_count
+  return count >= 0 and count or nil
 end
 
 --- The weight of this batch in the epoch mean of a logged value.
 function batches.size(state, item)
-  if state.batch == nil then return 1 end
+  if not state.loop.batch then return 1 end
   local count = batches.count(state)
   if not count then
     errors.blame("log: the size of the batch is unknown: give batch_size with '%s'", item.key)

@@ -12,7 +12,7 @@ local position = {}
 -- What the loader wants to keep: before the batch that is running, which the run has not done yet;
 -- after its pass, what it was at the end of it.
 local function loader_state(state)
-  local pass, source, done = state.pass, state.train_source, state.progress.batch
+  local pass, source, done = state.data.pass, state.data.train, state.progress.batch
   if not pass then
     local last = source and source.last_pass
     return last and done > 0 and loaders.state(last) or nil
@@ -23,13 +23,13 @@ end
 
 --- What a checkpoint keeps: the loader's state, and how the data was cut.
 function position.collect(state)
-  local cut = { global_batch = state.global_batch, ranks = state.trainer.world_size }
+  local cut = { global_batch = state.data.global_batch, ranks = state.trainer.world_size }
   return loader_state(state), cut
 end
 
 --- Remembers what a checkpoint kept, until the training data is there.
 function position.restore(state, cut, path)
-  state.cut_before = { global_batch = cut and cut.global_batch, path = path }
+  state.data.cut_before = { global_batch = cut and cut.global_batch, path = path }
 end
 
 -- Schedules that count steps would run another course.
@@ -48,9 +48,9 @@ end
 --- Called when the training data is there. The batches of a run that goes on are counted as they
 --- are cut now.
 function position.take_up(state)
-  local before, progress, source = state.cut_before, state.progress, state.train_source
+  local before, progress, source = state.data.cut_before, state.progress, state.data.train
   local now = source and loaders.global_batch(source, state.trainer.world_size)
-  state.global_batch, state.cut_before = now, nil -- a loader is whole again after the fit
+  state.data.global_batch, state.data.cut_before = now, nil -- a loader is whole again after the fit
   if not before then return end
   if now and before.global_batch and now ~= before.global_batch then
     check_schedules(state, before, now)
@@ -64,7 +64,7 @@ function position.take_up(state)
   if held and progress.batch > 0 and class.has_method(source.loader, "batches_before") then
     progress.batch = source.loader:batches_before(held)
   end
-  if state.window.batches == 0 and source.batch_size then state.nominal_batch = nil end
+  if state.loop.window.batches == 0 and source.batch_size then state.loop.nominal_batch = nil end
 end
 
 return position

@@ -64,7 +64,7 @@ local function cut(state, kind, loader)
     or not loader:shard(trainer.global_rank, trainer.world_size, kind) then
     return false
   end
-  table.insert(state.sharded, loader)
+  table.insert(state.data.sharded, loader)
   return true
 end
 
@@ -151,7 +151,7 @@ end
 local function in_slices(state, value, where)
   local source = loaders.source(slices.loader(state, value), where)
   source.shared = true
-  if state.many_ranks then source.opened = function() compare(state, source) end end
+  if state.ranks.many then source.opened = function() compare(state, source) end end
   return source
 end
 
@@ -196,10 +196,10 @@ end
 --- The sources of a kind ("train", "val", "test", "predict") from what the user gave, each rank's
 -- part of them.
 function shards.sources(state, kind, value, where)
-  if kind == "train" and state.slices then return { in_slices(state, value, where) } end
+  if kind == "train" and state.ranks.slices then return { in_slices(state, value, where) } end
   local list = kind == "train" and { loaders.source(value, where) }
     or loaders.sources(value, where)
-  if not state.many_ranks then return list end
+  if not state.ranks.many then return list end
   for i, source in ipairs(list) do
     if not state.trainer.options.use_distributed_sampler then
       if type(source.loader) == "table" and source.loader.global_batch_size then
@@ -246,7 +246,7 @@ end
 
 --- Makes the loaders whole again.
 function shards.unshard(state)
-  for _, loader in ipairs(state.sharded) do loader:shard() end
+  for _, loader in ipairs(state.data.sharded) do loader:shard() end
 end
 
 return shards

@@ -46,15 +46,15 @@ local serving <const> = setmetatable({}, { __mode = "k" })
 -- A DataLoader that serves another loop already, which is in the middle of it: a copy.
 local function own_loader(state, kind, loader)
   if not class.is_a(loader, DataLoader) then return loader end
-  local run, served = serving[loader], state.served[loader]
+  local run, served = serving[loader], state.data.served[loader]
   if run and run ~= state or served and served ~= kind then return loader:copy() end
-  serving[loader], state.served[loader] = state, kind
+  serving[loader], state.data.served[loader] = state, kind
   return loader
 end
 
 --- The end of a run.
 function sources.release(state)
-  for loader in next, state.served do
+  for loader in next, state.data.served do
     if serving[loader] == state then serving[loader] = nil end
   end
 end
@@ -108,7 +108,7 @@ function sources.load(state, kind)
   state.trainer[DATALOADERS[kind]] = nil
   if kind ~= "train" and limit_of(state, kind) == 0 then return {} end
   local value, where = ask(state, kind)
-  if state.many_ranks then shards.compare_given(state, kind, value, where) end
+  if state.ranks.many then shards.compare_given(state, kind, value, where) end
   if value == nil then
     places.source = nil
     return nil
@@ -137,7 +137,7 @@ end
 -- Batches between validations; math.huge means: after the last batch of an epoch.
 local function val_interval(state)
   local trainer = state.trainer
-  local interval, count = trainer.val_check_interval, state.train_source.count
+  local interval, count = trainer.val_check_interval, state.data.train.count
   local by_epoch = trainer.check_val_every_n_epoch
   if math.type(interval) == "integer" then
     if by_epoch and count and interval > count then
@@ -165,13 +165,13 @@ function sources.load_train(state)
     errors.blame("fit: no training data: pass a loader or a DataModule, or define "
       .. "train_dataloader")
   end
-  state.train_source = list[1]
+  state.data.train = list[1]
   trainer.num_training_batches = counts(list)[1]
-  state.val_interval = val_interval(state)
+  state.data.val_interval = val_interval(state)
   local every = trainer.options.log_every_n_steps
   if list[1].count and list[1].count > 0 and list[1].count < every and #trainer.loggers > 0
-    and not state.told_short then
-    state.told_short = true
+    and not state.data.told_short then
+    state.data.told_short = true
     trainer:warn(("an epoch has %d batches, fewer than log_every_n_steps = %d: step values reach "
       .. "the loggers only every %d steps"):format(list[1].count, every, every))
   end
@@ -188,25 +188,25 @@ end
 --- Loads the validation data, if there is a validation_step.
 function sources.load_val(state)
   local trainer = state.trainer
-  state.asked_val = true
+  state.data.asked_val = true
   if not state.hooks.validation_step then
     if state.given.val ~= nil then
       trainer:warn("fit: validation data was given, but there is no validation_step")
     end
     return
   end
-  state.val_sources, state.val_epoch = sources.load(state, "val"), trainer.current_epoch
-  trainer.num_val_batches = counts(state.val_sources)
+  state.data.val, state.data.val_epoch = sources.load(state, "val"), trainer.current_epoch
+  trainer.num_val_batches = counts(state.data.val)
   trainer.num_sanity_val_batches = sanity_counts(trainer)
-  if not state.val_sources then
+  if not state.data.val then
     trainer:warn("fit: there is a validation_step, but no validation data: it does not run")
   end
 end
 
 --- Whether this fit validates: there is a validation_step, and data for it.
 function sources.validates(state)
-  if state.asked_val then return state.val_sources ~= nil and #state.val_sources > 0 end
-  if state.expects_val ~= nil then return state.expects_val end
+  if state.data.asked_val then return state.data.val ~= nil and #state.data.val > 0 end
+  if state.data.expects_val ~= nil then return state.data.expects_val end
   return state.hooks.validation_step and sources.defined(state, "val") or false
 end
 
@@ -219,8 +219,8 @@ end
 -- Validation data is asked for in the first epoch that validates; that there is none is said at
 -- once. All ranks ask when one has some, which is where they see that others have none.
 local function load_val_once(state)
-  if state.asked_val then return end
-  state.expects_val = state.strategy:reduce_boolean(sources.validates(state) and true, false)
+  if state.data.asked_val then return end
+  state.data.expects_val = state.strategy:reduce_boolean(sources.validates(state) and true, false)
   if sources.val_epoch_due(state.trainer) or not sources.validates(state) then
     sources.load_val(state)
   end
@@ -228,10 +228,10 @@ end
 
 --- Loads what fit needs and has not loaded yet.
 function sources.load_fit(state)
-  if not state.train_source then sources.load_train(state) end
+  if not state.data.train then sources.load_train(state) end
   position.take_up(state)
   load_val_once(state)
-  state.loaded_epoch = state.trainer.current_epoch
+  state.data.loaded_epoch = state.trainer.current_epoch
 end
 
 -- Whether an epoch in which data is to be loaded again has begun since epoch `loaded`.
@@ -243,14 +243,15 @@ end
 --- At the start of an epoch: loads the training data again when reload_dataloaders_every_n_epochs
 --- says so.
 function sources.reload_train(state)
-  if not reload_due(state, state.loaded_epoch) then return end
+  if not reload_due(state, state.data.loaded_epoch) then return end
   sources.load_train(state)
-  state.loaded_epoch = state.trainer.current_epoch
+  state.data.loaded_epoch = state.trainer.current_epoch
 end
 
 --- Before a validation: loads its data, for the first time or again.
 function sources.load_val_due(state)
-  if not state.asked_val or reload_due(state, state.val_epoch) then sources.load_val(state) end
+  local known = state.data
+  if not known.asked_val or reload_due(state, known.val_epoch) then sources.load_val(state) end
 end
 
 --- Loads what validate, test or predict needs; raises when there is nothing.

@@ -36,8 +36,8 @@ end
 --- Names and numbers of the training step that just ran, for the loggers; nil when there are none.
 --- All ranks call it.
 function figures.step_row(state)
-  if not state.many_ranks then return own_step_row(state.results) end
-  local items = merged.step(state.results)
+  if not state.ranks.many then return own_step_row(state.loop.results) end
+  local items = merged.step(state.loop.results)
   for _, item in ipairs(items) do results.show_step(state, item, item.step_value) end
   return row_of(items)
 end
@@ -45,11 +45,11 @@ end
 --- The same of a batch of evaluation. With values that are to be joined it waits for the end of the
 --- pass: figures.publish gives it.
 function figures.eval_row(state)
-  local res = state.results
-  if state.many_ranks then
+  local res = state.loop.results
+  if state.ranks.many then
     for _, item in ipairs(res.order) do
       if item.on_step and item.sync_dist and item.serial == res.serial then
-        merged.keep_row(res, state.batch_idx, state.progress.eval_rows)
+        merged.keep_row(res, state.loop.batch_idx, state.progress.eval_rows)
         return nil
       end
     end
@@ -59,8 +59,8 @@ end
 
 -- Conditional logging is legitimate; that it was conditional is said once.
 local function tell_missing(state, item)
-  local told = state.told_missing or {}
-  state.told_missing = told
+  local told = state.loop.told_missing or {}
+  state.loop.told_missing = told
   if told[item.name] then return end
   told[item.name] = true
   state.trainer:say(("log: '%s' was not logged on %s: it counts there as nothing"):format(item.name,
@@ -94,10 +94,10 @@ end
 
 -- Figures of the whole pass, as publish returns them.
 local function pass_of(state)
-  local res = state.results
+  local res = state.loop.results
   local out = { callback = {}, epoch = {}, log = {}, bar = {}, loaders = {}, shared = {},
     rows = {} }
-  if not state.many_ranks then
+  if not state.ranks.many then
     for _, item in ipairs(res.order) do
       local value = item.on_epoch and own_value(item)
       if value then add_epoch(out, item, value) end

@@ -15,7 +15,7 @@ local SHORT <const> = 128 -- batches in a list
 --- What a loader's predictions are kept in. Nothing is kept when the caller wants none back.
 function predictions.new(state, source)
   return {
-    wanted = state.keep_outputs, sends = state.keep_outputs and source.dealt ~= nil,
+    wanted = state.loop.keep_outputs, sends = state.loop.keep_outputs and source.dealt ~= nil,
     is_first = state.trainer.is_global_zero, lists = {}, last = -1, portion = {}, batches = 0,
   }
 end

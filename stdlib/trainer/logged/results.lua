@@ -155,7 +155,7 @@ end
 
 local function new_item(state, name, value, options)
   check_options(name, options)
-  local res = state.results
+  local res = state.loop.results
   local on_step, on_epoch = resolve_moments(state.hook, name, options)
   local item = {
     hook = state.hook, key = name, loader = res.loader, on_step = on_step, on_epoch = on_epoch,
@@ -233,7 +233,7 @@ end
 
 --- Puts the value of a step where callbacks and the bar find it.
 function results.show_step(state, item, value)
-  if state.results.train then
+  if state.loop.results.train then
     state.callback_metrics[item.name] = value
     state.callback_metrics[item.step_name] = value
   end
@@ -241,18 +241,18 @@ function results.show_step(state, item, value)
 end
 
 local function store_step(state, item, value)
-  item.step_value, item.serial = value, state.results.serial
+  item.step_value, item.serial = value, state.loop.results.serial
   results.show_step(state, item, value)
 end
 
 local NONE <const> = {}
 
-local function in_slices(state) return state.slices and state.results.train end
+local function in_slices(state) return state.ranks.slices and state.loop.results.train end
 
 -- A step of several slices (deterministic = "world") logs once a slice: its value is that of those
 -- that were logged so far.
 local function add_slice(state, item, value, weight)
-  if not in_slices(state) or item.serial ~= state.results.serial then return value, weight end
+  if not in_slices(state) or item.serial ~= state.loop.results.serial then return value, weight end
   if item.reduce ~= "mean" then return reductions[item.reduce](item.step_value, value), weight end
   local sum = item.step_weight + weight
   if sum == 0 then return value, sum end
@@ -261,14 +261,14 @@ end
 
 -- The same of a metric.
 local function slice_figure(state, item, metric)
-  local again = item.serial == state.results.serial
+  local again = item.serial == state.loop.results.serial
   item.slices = again and item.slices or {}
   table.insert(item.slices, metric:batch_states() or nil)
   return #item.slices > 1 and metric:figure_of(item.slices, item.key) or metric.batch_value
 end
 
 local function log_metric(state, item, metric)
-  if state.many_ranks and not metric.figure_of then
+  if state.ranks.many and not metric.figure_of then
     errors.blame("log: '%s' on several ranks needs an lt.Metric: got %s", item.key,
       errors.show(metric))
   end
@@ -276,15 +276,15 @@ local function log_metric(state, item, metric)
   if item.on_step and in_slices(state) and metric.figure_of then
     now = slice_figure(state, item, metric)
   end
-  item.metric, item.serial = metric, state.results.serial
+  item.metric, item.serial = metric, state.loop.results.serial
   if not item.on_step then return end
   if now == nil then now = metric:compute() end
   store_step(state, item, merged.figure(item, now))
 end
 
 local function log(state, name, value, options)
-  local res = state.results
-  if state.many_ranks and options.rank_zero_only and not state.trainer.is_global_zero then
+  local res = state.loop.results
+  if state.ranks.many and options.rank_zero_only and not state.trainer.is_global_zero then
     return
   end
   local items = res.loaders[res.loader][state.hook]
@@ -300,7 +300,7 @@ local function log(state, name, value, options)
     value = value:detach()
     if value.device == "cpu" then value, held = merged.number(value), false end
   end
-  local weight = (item.on_epoch or item.sync_dist and state.many_ranks or in_slices(state))
+  local weight = (item.on_epoch or item.sync_dist and state.ranks.many or in_slices(state))
     and weigh(state, item, options)
   if item.on_step then
     local of_step, step_weight = add_slice(state, item, value, weight)
@@ -316,7 +316,7 @@ end
 
 local function running(trainer, what)
   local state = trainer.running
-  if not state or not state.results then
+  if not state or not state.loop.results then
     errors.blame("%s: no loop of the Trainer is running", what)
   end
   return state

@@ -66,7 +66,7 @@ end
 --- What a checkpoint keeps: { results =, metrics = }. `agreed`: all ranks are here, and rank 0 gets
 --- what they have together, the others nil. Without, of several ranks, { rank_zero_only = true }.
 function running.collect(state, agreed)
-  if state.left_figures then return state.left_figures end
+  if state.ranks.left_figures then return state.ranks.left_figures end
   local shared = dist.world_size() > 1 -- when forks have ended rank 0 has it all
   if shared and not agreed then return { rank_zero_only = true } end
   local list = metrics_of(state.module)
@@ -99,7 +99,7 @@ end
 
 --- Forks of one process have its figures too: only rank 0 keeps them.
 function running.begin_forked(state)
-  if not state.many_ranks or state.trainer.is_global_zero then return end
+  if not state.ranks.many or state.trainer.is_global_zero then return end
   local list = metrics_of(state.module)
   local saved = own_results(state, list)
   if saved then put_results(state, list, saved, true) end
@@ -109,12 +109,12 @@ end
 --- The end of a fit of ranks that go on: what they have together is kept for files that are saved
 --- later, when nobody waits for anybody. All ranks call it.
 function running.leave(state)
-  if state.many_ranks then state.left_figures = running.collect(state, true) end
+  if state.ranks.many then state.ranks.left_figures = running.collect(state, true) end
 end
 
 --- Forks end with the run: rank 0 takes what they have. All ranks call it.
 function running.end_forked(state)
-  if not state.many_ranks then return end
+  if not state.ranks.many then return end
   local list = metrics_of(state.module)
   local saved = of_all(state, list)
   if not saved then return end

@@ -20,9 +20,9 @@ local function add(state, numbers)
 end
 
 --- Tells how much this rank's part of the step weighs, how many gradients it lacks, and what has
---- happened on it. Returns the sums of the first two; the rest is in state.agreed.
+--- happened on it. Returns the sums of the first two; the rest is in state.ranks.agreed.
 function agree.step(state, weight, missing)
-  local trainer, agreed = state.trainer, state.agreed
+  local trainer, agreed = state.trainer, state.ranks.agreed
   local asked, signal = interrupt.pending()
   local sums = add(state, {
     weight, missing, trainer.should_stop and 1 or 0, asked and 1 or 0, signal,
@@ -39,21 +39,21 @@ end
 
 --- Whether the epoch ends before this batch. `leaves`: this rank's on_train_batch_start says so.
 function agree.leaves(state, leaves)
-  if not state.many_ranks then return leaves end
-  if not state.callbacks_may_leave and not state.module.on_train_batch_start then return false end
+  if not state.ranks.many then return leaves end
+  if not state.ranks.may_leave and not state.module.on_train_batch_start then return false end
   return add(state, { leaves and 1 or 0 })[1] > 0
 end
 
 --- Where the loop may end: whether all end here, and the number of the signal that asked for it.
 function agree.interrupted(state)
-  if not state.many_ranks then return interrupt.pending() end
-  local agreed = state.agreed
+  if not state.ranks.many then return interrupt.pending() end
+  local agreed = state.ranks.agreed
   return agreed.interrupt, agreed.signal
 end
 
 --- Seconds on a clock that all ranks read alike: rank 0's, as of the last step.
 function agree.now(state)
-  return state.many_ranks and state.agreed.now or state.trainer:now()
+  return state.ranks.many and state.ranks.agreed.now or state.trainer:now()
 end
 
 -- The group of those ranks that say so, `count` of them; false on the others. `groups` has those
@@ -75,21 +75,21 @@ local function next_of_any(state, pass)
   if sums[1] == 0 then return nil end
   pass.partial = sums[1] < state.trainer.world_size
   pass.groups = pass.groups or {} -- the first to end may be another rank in another pass
-  state.active = pass.partial and split(pass.groups, sums[1], here) or nil
+  state.ranks.active = pass.partial and split(pass.groups, sums[1], here)
   return batch or false, index or pass.step - 1, sums[2] == 0
 end
 
 --- The next batch of a pass of all ranks: `false` on a rank that has no sample in this step; then
---- pass.partial is true on all of them. Ranks that have are state.active then (nil: all of them).
+--- pass.partial is true on all of them. Ranks that have are state.ranks.active then (nil: all).
 function agree.next(state, pass)
-  state.active = nil
+  state.ranks.active = false
   if not pass.source.shared then return next_of_any(state, pass) end
   local batch, index, is_last = loaders.next(pass)
   if batch == nil then return nil end
   local active = pass.source.active(index)
   pass.partial = active ~= nil and active < state.trainer.world_size
   if pass.partial then
-    state.active = split(state.groups, active, state.trainer.global_rank < active)
+    state.ranks.active = split(state.ranks.groups, active, state.trainer.global_rank < active)
   end
   return batch, index, is_last
 end
@@ -97,17 +97,17 @@ end
 --- From here on, until agree.leave, collectives without a group are those of the ranks that have a
 --- sample in this step.
 function agree.enter(state)
-  if state.active then collectives.use(state.active) end
+  if state.ranks.active then collectives.use(state.ranks.active) end
 end
 
 function agree.leave(state)
-  if state.active then collectives.use(nil) end
+  if state.ranks.active then collectives.use(nil) end
 end
 
 --- At the start of a run.
 function agree.prepare(state)
-  state.agreed, state.groups = {}, {}
-  if state.many_ranks then agree.step(state, 0, 0) end
+  state.ranks.agreed, state.ranks.groups = {}, {}
+  if state.ranks.many then agree.step(state, 0, 0) end
 end
 
 return agree

@@ -55,11 +55,11 @@ function ranks.enter(state)
   place.note_rank(trainer)
   c.dist.set_fixed_order(trainer.options.deterministic ~= false)
   trainer.world = dist.world()
-  state.many_ranks = trainer.world.ranks > 1
-  if state.many_ranks then c.dist.set_hook("", true) end
-  state.began, state.waited = trainer:now(), c.dist.waited()
+  state.ranks.many = trainer.world.ranks > 1
+  if state.ranks.many then c.dist.set_hook("", true) end
+  state.ranks.began, state.ranks.waited = trainer:now(), c.dist.waited()
   agree.prepare(state)
-  state.callbacks_may_leave = may_leave(trainer.callbacks)
+  state.ranks.may_leave = may_leave(trainer.callbacks)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers
   trainer.loggers = loggers_of_all(trainer.loggers)
@@ -71,9 +71,9 @@ end
 --- The last thing that they do together: what is not told yet, and how long each waited for the
 --- others, told by rank 0. The slowest rank waits least.
 function ranks.tell_waiting(state)
-  if not state.many_ranks then return end
+  if not state.ranks.many then return end
   told.together(state)
-  local times = dist.all_gather(c.dist.waited() - state.waited)
+  local times = dist.all_gather(c.dist.waited() - state.ranks.waited)
   local parts, least, slowest = {}, math.huge, 0
   for i, seconds in ipairs(times) do
     parts[i] = ("rank %d %.2f s"):format(i - 1, seconds)
@@ -81,7 +81,7 @@ function ranks.tell_waiting(state)
   end
   state.trainer.waiting = times
   state.trainer:say(("waiting for other ranks: %s, of %.2f s; slowest: rank %d"):format(
-    table.concat(parts, ", "), state.trainer:now() - state.began, slowest))
+    table.concat(parts, ", "), state.trainer:now() - state.ranks.began, slowest))
 end
 
 -- A callback that changes what is trained must not do it on one rank alone.
@@ -136,7 +136,7 @@ end
 
 --- Tells how the ranks of a run are made up: once, by rank 0, when there are several.
 function ranks.banner(state)
-  local trainer, source = state.trainer, state.train_source
+  local trainer, source = state.trainer, state.data.train
   local world = trainer.world
   local batch = source and batch_text(trainer, source)
   if world.ranks == 1 then return end

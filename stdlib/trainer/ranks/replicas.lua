@@ -57,10 +57,11 @@ end
 --- Raises when a parameter was lost, replaced, or is new and in no optimizer.
 function replicas.check_places(state)
   local made = c.runtime.parameters_made()
-  if state.places and made == state.parameters_made and are_as_before(state.places) then return end
+  local known = state.loop
+  if known.places and made == known.parameters_made and are_as_before(known.places) then return end
   local modules = parameters.check(state,
     ("optimizer step %d"):format(state.trainer.global_step + 1))
-  state.places, state.parameters_made = places_of(modules or walk.modules(state.module)), made
+  known.places, known.parameters_made = places_of(modules or walk.modules(state.module)), made
 end
 
 -- Hashes of what ranks must hold alike.
@@ -79,7 +80,7 @@ end
 -- fn(name, value) for what all ranks hold alike: each parameter, then of each group of each
 -- optimizer its options, and what it keeps for its parameters.
 local function each_part(state, fn)
-  local known, strategy = state.parameters, state.strategy
+  local known, strategy = state.loop.parameters, state.strategy
   local has_state = strategy:is_replicated "optimizer"
   if strategy:is_replicated "parameter" then
     for _, name in ipairs(known.list) do fn(name, known.by_name[name]) end
@@ -192,7 +193,7 @@ end
 
 --- Raises on all ranks, naming parameters and ranks, when they do not hold the same bits.
 function replicas.compare(state)
-  if not state.many_ranks or state.trainer.options.replica_check_every_n_steps == 0 then return end
+  if not state.ranks.many or state.trainer.options.replica_check_every_n_steps == 0 then return end
   exchange("replicas", function()
     if not are_equal(state) then complain(state) end
   end)

@@ -28,19 +28,19 @@ end
 --- Manual optimization: makes the gradients of an optimizer those of all ranks, once for each of
 --- its steps.
 function shared_gradients.sync(state, optimizer)
-  if not state.many_ranks or state.synced[optimizer] then return end
-  state.synced[optimizer] = true
-  shared_gradients.reduce(state, optimizer, manual_weight(state.window))
+  if not state.ranks.many or state.ranks.synced[optimizer] then return end
+  state.ranks.synced[optimizer] = true
+  shared_gradients.reduce(state, optimizer, manual_weight(state.loop.window))
 end
 
 --- Begins a fit.
 function shared_gradients.prepare(state)
-  state.synced = {}
+  state.ranks.synced = {}
 end
 
 --- An optimizer has stepped: its next step shares anew.
 function shared_gradients.stepped(state, optimizer)
-  state.synced[optimizer] = nil
+  state.ranks.synced[optimizer] = nil
 end
 
 return shared_gradients

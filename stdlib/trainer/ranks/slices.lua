@@ -112,19 +112,19 @@ function slices.prepare(state)
   if o.deterministic ~= "world" then return end
   check(state, o.world_slices)
   local count = o.world_slices // state.trainer.world_size
-  state.slices = {
+  state.ranks.slices = {
     all = o.world_slices, count = count, first = state.trainer.global_rank * count,
     grads = {}, weights = {}, threads = c.runtime.get_threads(), norms = {}, statistics = {},
   }
   for _, module in ipairs(state.module:modules()) do
-    if module.track_statistics then table.insert(state.slices.norms, module) end
+    if module.track_statistics then table.insert(state.ranks.slices.norms, module) end
   end
   c.runtime.set_threads(o.world_threads or 1)
 end
 
 --- The loader of the rank's slices in place of `loader`.
 function slices.loader(state, loader)
-  local own = state.slices
+  local own = state.ranks.slices
   if not class.has_method(loader, "shard") or not class.has_method(loader, "length")
     or not loader:length() then
     errors.blame("fit: deterministic = 'world' cuts batches of a data set whose length is known: "
@@ -144,9 +144,9 @@ end
 
 --- The end of the fit.
 function slices.release(state)
-  local own = state.slices
+  local own = state.ranks.slices
   if not own then return end
-  state.slices = nil
+  state.ranks.slices = false
   c.runtime.set_threads(own.threads)
   track_later(own, false)
 end
@@ -167,14 +167,14 @@ end
 
 --- Begins slice number i of this rank: its gradients of the window go on.
 function slices.enter(state, i)
-  local own = state.slices
+  local own = state.ranks.slices
   if state.optimizers[1] then set_gradients(state, own.grads[i]) end
   track_later(own, true)
 end
 
 --- Ends it; `weight`: what it weighs, nil when its step returned nothing.
 function slices.leave(state, i, weight)
-  local own = state.slices
+  local own = state.ranks.slices
   track_later(own, false)
   if not state.optimizers[1] then return end
   own.grads[i] = take_gradients(state)
@@ -184,7 +184,7 @@ end
 --- The gradients of the window that the rank's slices have so far, as a list.
 function slices.gradients(state)
   local list = {}
-  for _, grads in pairs(state.slices.grads) do
+  for _, grads in pairs(state.ranks.slices.grads) do
     for _, grad in ipairs(grads) do
       if grad then list[#list + 1] = grad end
     end
@@ -194,7 +194,7 @@ end
 
 --- What the rank's slices have of a window that is not complete: a list of {weight, grads by name}.
 function slices.state_dict(state)
-  local own, names, list = state.slices, {}, {}
+  local own, names, list = state.ranks.slices, {}, {}
   for name, parameter in state.module:named_parameters() do names[parameter] = name end
   for i = 1, own.count do
     local grads = {}
@@ -208,7 +208,7 @@ end
 
 --- Takes its part of that back, from the list of all slices.
 function slices.load_state_dict(state, list)
-  local own, by_name = state.slices, {}
+  local own, by_name = state.ranks.slices, {}
   if #list ~= own.all then
     errors.blame("fit: a window was saved that is not complete, in %d slices: world_slices is %d "
       .. "now", #list, own.all)
@@ -228,7 +228,7 @@ end
 --- A batch is over on all ranks: averages of batch norm take the statistics, in the order of
 --- slices.
 function slices.track(state)
-  local own = state.slices
+  local own = state.ranks.slices
   if #own.norms == 0 then return end
   local strategy, mine = state.strategy, own.statistics
   own.statistics = {}
@@ -242,7 +242,7 @@ end
 --- The window is over: the gradients become the sums over the rank's slices; returns the sum of
 --- what they weigh. Where some slice has a gradient, one without counts as zeros.
 function slices.combine(state)
-  local own = state.slices
+  local own = state.ranks.slices
   local _ <close> = c.no_grad()
   local function weight_of(i) return own.weights[i] or 0.0 end
   local total = tree_reduce(1, own.count + 1, weight_of, reductions.sum)

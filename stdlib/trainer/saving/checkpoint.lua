@@ -175,7 +175,7 @@ end
 local function restore_loops(state, loops, path)
   local trainer = state.trainer
   for key, value in pairs(loops.fit) do state.progress[key] = value end
-  state.nominal_batch = loops.nominal_batch
+  state.loop.nominal_batch = loops.nominal_batch
   open_window.restore(state, loops.window, path)
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do

@@ -9,7 +9,7 @@ local modes = {}
 
 -- During validation all modules are in evaluation mode: what counts is the mode they go back to.
 local function training_of(state)
-  local before = state.modes_before or {}
+  local before = state.loop.modes_before or {}
   return function(module)
     if before[module] ~= nil then return before[module] end
     return module.training

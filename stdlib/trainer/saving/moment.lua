@@ -21,7 +21,7 @@ local moment = {}
 function moment.now(state, agreed)
   local found = { progress = {}, open = open_window.collect(state, agreed),
     figures = running.collect(state, agreed), modes = modes.collect(state),
-    random = state.random or c.runtime.rng_state(), nominal_batch = state.nominal_batch }
+    random = state.loop.random or c.runtime.rng_state(), nominal_batch = state.loop.nominal_batch }
   for key, value in pairs(state.progress) do found.progress[key] = value end
   found.progress.loader, found.cut = position.collect(state)
   return found
@@ -41,36 +41,37 @@ end
 
 --- Whether a callback of this fit saves on exceptions.
 function moment.prepare(state)
-  state.keeps_moments = false
+  state.loop.keeps_moments = false
   for _, callback in ipairs(state.trainer.callbacks) do
-    state.keeps_moments = state.keeps_moments or callback.save_on_exception == true
+    state.loop.keeps_moments = state.loop.keeps_moments or callback.save_on_exception == true
   end
-  local refusal = state.keeps_moments and whole.why_not_after_failure(state)
+  local refusal = state.loop.keeps_moments and whole.why_not_after_failure(state)
   if not refusal then return end
-  state.keeps_moments = false
+  state.loop.keeps_moments = false
   state.trainer:warn("save_on_exception has no effect: " .. refusal)
 end
 
 --- Called before the next batch is read, and before an epoch begins.
 function moment.keep(state)
-  if not state.keeps_moments or state.many_ranks and state.window.batches > 0 then return end
+  local current = state.loop
+  if not current.keeps_moments or state.ranks.many and current.window.batches > 0 then return end
   local before = moment.now(state)
   before.open = tree.map(before.open, copy)
   before.buffers, before.global_step = buffers_of(state.module), state.trainer.global_step
-  state.before = before
+  state.loop.before = before
 end
 
 --- Called when a batch is done, with the step that belongs to it.
 function moment.pass(state)
-  state.in_batch = nil
-  if state.window.batches == 0 or not state.many_ranks then state.before = nil end
+  state.loop.in_batch = false
+  if state.loop.window.batches == 0 or not state.ranks.many then state.loop.before = false end
 end
 
 -- Which one is saved.
 
 -- An optimizer has stepped (manual optimization), or was about to.
 local function tell_inexact(state, before)
-  if state.updating or state.trainer.global_step ~= before.global_step then
+  if state.loop.updating or state.trainer.global_step ~= before.global_step then
     state.trainer:say("save_checkpoint: an optimizer has changed weights in the batch that failed: "
       .. "a run that goes on from the file does so again")
   end
@@ -78,26 +79,26 @@ end
 
 -- A step that begins by saving itself: the file goes on with its batch.
 local function is_at_start(state)
-  return state.hook == "training_step" and state.trainer.global_step == state.in_batch
+  return state.hook == "training_step" and state.trainer.global_step == state.loop.in_batch
 end
 
 --- The moment that a file made now is to hold: that before the batch where one has failed. Raises
 --- in the middle of a batch, where there is none that resumes exactly.
 function moment.to_save(state, agreed)
-  if state.failed and state.before then
-    tell_inexact(state, state.before)
-    return state.before
-  elseif state.failed and state.in_batch then
+  if state.failed and state.loop.before then
+    tell_inexact(state, state.loop.before)
+    return state.loop.before
+  elseif state.failed and state.loop.in_batch then
     errors.blame("save_checkpoint: the fit ended in the middle of a batch: a file would not resume "
       .. "exactly; ModelCheckpoint{save_on_exception = true}, or a callback with that field, has "
       .. "the state before each batch kept")
-  elseif state.in_batch and not is_at_start(state) then
+  elseif state.loop.in_batch and not is_at_start(state) then
     errors.blame("save_checkpoint: in the middle of a batch (%s) a file would not resume exactly: "
       .. "trainer:request_checkpoint(path) saves at the end of this batch, and on_train_batch_end "
       .. "may call save_checkpoint", state.hook or "training_step")
   end
   local now = moment.now(state, agreed)
-  if state.in_batch then now.progress.train_batches = now.progress.train_batches - 1 end
+  if state.loop.in_batch then now.progress.train_batches = now.progress.train_batches - 1 end
   return now
 end
 

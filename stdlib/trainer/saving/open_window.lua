@@ -43,13 +43,13 @@ end
 
 --- What a checkpoint keeps: { window =, gradients =, slices = }. `agreed`: all ranks are here.
 function open_window.collect(state, agreed)
-  local window = state.window
+  local window = state.loop.window
   if not window then return {} end
-  if state.left_open then return state.left_open end
+  if state.loop.left_open then return state.loop.left_open end
   local kept = { batches = window.batches, used = window.used, weight = window.weight,
     cleared = window.cleared or false }
   if window.batches == 0 then return { window = kept } end
-  local sliced = state.slices and state.optimizers[1] and gather_slices(state, agreed)
+  local sliced = state.ranks.slices and state.optimizers[1] and gather_slices(state, agreed)
   if not agreed or dist.world_size() == 1 then
     kept.rank_zero_only = dist.world_size() > 1 or nil
     return { window = kept, gradients = not sliced and own_gradients(state) or nil,
@@ -64,27 +64,27 @@ end
 --- The end of a fit: what its ranks have gathered in a window that is not complete is put together
 --- for whatever comes, a file or a fit that goes on. All ranks call it.
 function open_window.leave(state)
-  if state.window.batches == 0 then return end
-  state.left_open = open_window.collect(state, state.many_ranks)
-  state.trainer.left_open = { module = state.module, kept = state.left_open }
+  if state.loop.window.batches == 0 then return end
+  state.loop.left_open = open_window.collect(state, state.ranks.many)
+  state.trainer.left_open = { module = state.module, kept = state.loop.left_open }
 end
 
 --- Takes back the window's counts; says where other ranks' gradients are missing.
 function open_window.restore(state, kept, path)
-  local window = state.window
+  local window = state.loop.window
   if not kept then return end
   if kept.rank_zero_only then
     state.trainer:say(("fit: %s was saved in mid-window by rank 0 alone: of the first %d batches "
       .. "of this window it has rank 0's gradients only"):format(path, kept.batches))
   end
   window.batches, window.cleared = kept.batches, kept.cleared
-  if not state.slices and not state.trainer.is_global_zero then return end
+  if not state.ranks.slices and not state.trainer.is_global_zero then return end
   window.used, window.weight = kept.used, kept.weight
 end
 
 -- Gradients, or those of slices.
 local function restore_gradients(state, gradients, sliced)
-  if state.window.batches > 0 and (sliced == nil) ~= (state.slices == nil) then
+  if state.loop.window.batches > 0 and (sliced == nil) == (state.ranks.slices ~= false) then
     errors.blame("fit: a window was saved that is not complete, %s deterministic = 'world': go on "
       .. "as it was saved", sliced and "with" or "without")
   elseif sliced then

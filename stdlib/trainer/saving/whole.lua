@@ -10,7 +10,7 @@ local whole = {}
 --- Whether this rank has it: weights alone, or all that a run needs.
 function whole.is_here(state, weights_only)
   local strategy = state.strategy
-  return not state.many_ranks or strategy:is_replicated "parameter"
+  return not state.ranks.many or strategy:is_replicated "parameter"
     and (weights_only or strategy:is_replicated "optimizer")
 end
 

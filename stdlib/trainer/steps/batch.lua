@@ -39,7 +39,7 @@ end
 -- loss and sample weight out of what training_step returned.
 local function read_outputs(state, count, outputs)
   if outputs == nil then
-    if count == 0 and not state.has_stepped then
+    if count == 0 and not state.loop.has_stepped then
       errors.blame("%s: nothing was returned (%s): return the loss, or nil to skip a batch",
         state.hooks.training_step_end and "training_step_end" or "training_step",
         loop.place(state))
@@ -54,7 +54,7 @@ local function read_outputs(state, count, outputs)
       or errors.show(outputs))
   end
   -- Later ones are of the same make; backward refuses what is not.
-  if not state.has_stepped then batch.check_loss(state, loss) end
+  if not state.loop.has_stepped then batch.check_loss(state, loss) end
   if weight ~= nil then weight = check_weight(weight) end
   return loss, weight
 end
@@ -68,36 +68,36 @@ local function count_and_first(...) return select("#", ...), (...) end
 
 --- Runs the module's training_step; returns how many values it gave, and the first.
 function batch.training_step(state)
-  return count_and_first(call.step(state, "training_step", state.batch, state.batch_idx))
+  return count_and_first(call.step(state, "training_step", state.loop.batch, state.loop.batch_idx))
 end
 
 -- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
 local function nominal_batch(state)
-  local source = state.train_source
-  local parts = state.slices and state.slices.all or state.trainer.world_size
+  local source = state.data.train
+  local parts = state.ranks.slices and state.ranks.slices.all or state.trainer.world_size
   local global = type(source.loader) == "table" and source.loader.global_batch_size
   if global then return global / parts end
-  return source.batch_size or state.many_ranks and 1 or nil
+  return source.batch_size or state.ranks.many and 1 or nil
 end
 
 --- This batch's share of the nominal batch.
 function batch.share_of(state, weight)
   weight = weight or batches.count(state)
   if not weight then return 1.0 end
-  local nominal = state.nominal_batch
+  local nominal = state.loop.nominal_batch
   if not nominal then
     nominal = nominal_batch(state) or weight
-    state.nominal_batch = nominal
+    state.loop.nominal_batch = nominal
   end
   return weight / nominal
 end
 
 --- Once a window: what is left of the last step is not this window's.
 function batch.zero_grad(state, optimizer)
-  if state.window.cleared or not optimizer then return end
-  state.window.cleared = true
+  if state.loop.window.cleared or not optimizer then return end
+  state.loop.window.cleared = true
   call.hook(state, "on_before_zero_grad", optimizer)
-  call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.batch_idx,
+  call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.loop.batch_idx,
     optimizer)
 end
 
@@ -114,7 +114,7 @@ end
 
 -- Collectives of a step, which all ranks that are in it walk back.
 local function leave_step(state)
-  if not state.many_ranks then return end
+  if not state.ranks.many then return end
   batch.zero_grad(state, state.optimizers[1]) -- there may be gradients although there is no loss
   c.dist.end_step(true)
 end
@@ -122,14 +122,14 @@ end
 -- One batch; `alone`: the window has no other. The loss, and what it weighs; nil where there was
 -- none.
 local function run_one(state, alone)
-  local window, optimizer = state.window, state.optimizers[1]
-  if state.outside then return nil end
+  local window, optimizer = state.loop.window, state.optimizers[1]
+  if state.loop.outside then return nil end
   places.source = state.module.training_step
   local _ <close> = batch.watch(state)
-  if state.many_ranks then c.dist.begin_step() end
+  if state.ranks.many then c.dist.begin_step() end
   local count, outputs = batch.training_step(state)
   local loss, weight = read_outputs(state, count, outputs)
-  state.outputs = outputs
+  state.loop.outputs = outputs
   if loss == nil or weight == 0 then
     if not window.again then state.progress.skipped = state.progress.skipped + 1 end
     leave_step(state)
@@ -137,11 +137,11 @@ local function run_one(state, alone)
     return nil
   end
   nonfinite.check_loss(state, loss)
-  state.has_stepped = true
+  state.loop.has_stepped = true
   places.source = optimizer and places.source
   if not optimizer then return loss end
   batch.zero_grad(state, optimizer)
-  weight = alone and not state.many_ranks and 1.0 or batch.share_of(state, weight)
+  weight = alone and not state.ranks.many and 1.0 or batch.share_of(state, weight)
   batch.backward(state, loss, weight)
   leave_step(state)
   places.source = nil
@@ -151,12 +151,12 @@ end
 
 -- The same once a slice (deterministic = "world").
 local function run_slices(state)
-  local first, loss = state.slices.first, nil
-  for i, part in ipairs(state.slice_batches) do
+  local first, loss = state.ranks.slices.first, nil
+  for i, part in ipairs(state.loop.slice_batches) do
     if part then
       slices.enter(state, i)
       loop.begin_part(first + i - 1, "train", state.progress.train_batches - 1)
-      state.batch, state.batch_count = batches.transfer(state, part, 1), nil
+      state.loop.batch, state.loop.batch_count = batches.transfer(state, part, 1), false
       local own, weight = run_one(state, false)
       loss = own or loss
       slices.leave(state, i, weight)
@@ -169,7 +169,7 @@ end
 --- training_step and backward of the running batch, whole or in slices; `alone`: the window has no
 --- other. Returns the loss, nil where there was none.
 function batch.run(state, alone)
-  if state.slices then return run_slices(state) end
+  if state.ranks.slices then return run_slices(state) end
   return (run_one(state, alone))
 end
 

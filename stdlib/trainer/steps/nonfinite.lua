@@ -67,7 +67,7 @@ end
 -- The same of all ranks; "all" when only their norm overflows. All ranks come here.
 local function names_of(state, optimizer)
   local names = own_names(state, optimizer)
-  if state.many_ranks and not state.strategy:is_replicated "gradient" then
+  if state.ranks.many and not state.strategy:is_replicated "gradient" then
     names = names_of_all(names)
   end
   return #names > 0 and listed(names) or "all parameters together"
@@ -77,10 +77,10 @@ end
 --- several ranks, which must stop together, what made a NaN is kept until the window ends.
 function nonfinite.look_in_window(state, optimizer)
   if state.trainer.options.nonfinite ~= "stop" then return end
-  if not (state.many_ranks or state.slices) then
+  if not (state.ranks.many or state.ranks.slices) then
     nonfinite.allows(state, optimizer)
-  elseif not state.window.spoilt then
-    local gradients = state.slices and slices.gradients(state) or gradients_of(optimizer)
+  elseif not state.loop.window.spoilt then
+    local gradients = state.ranks.slices and slices.gradients(state) or gradients_of(optimizer)
     if not finite.all(gradients) then rerun.keep_batch(state) end
   end
 end
@@ -88,8 +88,8 @@ end
 local function note_skip(state, optimizer)
   local progress = state.progress
   progress.nonfinite = (progress.nonfinite or 0) + 1
-  if state.told_nonfinite then return end
-  state.told_nonfinite = true
+  if state.loop.told_nonfinite then return end
+  state.loop.told_nonfinite = true
   told.add(state, ("warning: optimizer_step: the gradients of %s are not finite (%s): the step is "
     .. "not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
 end
@@ -99,7 +99,7 @@ end
 function nonfinite.allows(state, optimizer, norm)
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
-  norm = norm or state.around:grad_norm(optimizer, INF)
+  norm = norm or state.loop.around:grad_norm(optimizer, INF)
   if finite.number(norm:item()) then return true end
   if mode == "skip" then
     note_skip(state, optimizer)
@@ -115,7 +115,7 @@ end
 function nonfinite.check_loss(state, loss)
   local trainer = state.trainer
   if trainer.options.nonfinite ~= "stop" then return end
-  if state.many_ranks and #state.optimizers > 0 then return end
+  if state.ranks.many and #state.optimizers > 0 then return end
   if state.strategy.root_device ~= "cpu" and not trainer.options.detect_anomaly
     and not trainer:logs_this_step() then
     return

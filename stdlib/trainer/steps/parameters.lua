@@ -16,7 +16,7 @@ function parameters.note(state)
     known.list[#known.list + 1] = name
     known.by_name[name] = tensor
   end
-  state.parameters = known
+  state.loop.parameters = known
 end
 
 -- The set of the parameters that optimizers step.
@@ -39,7 +39,7 @@ end
 --- Raises when a parameter was lost, replaced, or is new and in no optimizer. Returns what
 --- walk.modules gives, nil before note.
 function parameters.check(state, when)
-  local known = state.parameters
+  local known = state.loop.parameters
   if not known then return end
   local seen, stepped = {}, nil
   local tensors, _, modules = walk.tensors(state.module)

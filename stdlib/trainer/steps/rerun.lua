@@ -23,17 +23,17 @@ local NEEDED <const> = { "batch", "batch_idx", "slice_batches", "random_before",
 --- that `cause` runs again.
 function rerun.keep_batch(state)
   local kept = { count = state.progress.train_batches - 1 }
-  for _, key in ipairs(NEEDED) do kept[key] = state[key] end
-  state.random_before = {}
-  state.window.spoilt = kept
+  for _, key in ipairs(NEEDED) do kept[key] = state.loop[key] end
+  state.loop.random_before = {}
+  state.loop.window.spoilt = kept
 end
 
 -- Makes `kept` the running batch; returns what makes the other one it again.
 local function swap(state, kept)
-  local before = {}
-  for _, key in ipairs(NEEDED) do before[key], state[key] = state[key], kept[key] end
+  local before, current = {}, state.loop
+  for _, key in ipairs(NEEDED) do before[key], current[key] = current[key], kept[key] end
   return function()
-    for _, key in ipairs(NEEDED) do state[key] = before[key] end
+    for _, key in ipairs(NEEDED) do current[key] = before[key] end
   end
 end
 
@@ -68,7 +68,7 @@ end
 
 -- training_step, and backward in automatic optimization.
 local function run_step(state)
-  local outputs = call.step(state, "training_step", state.batch, state.batch_idx)
+  local outputs = call.step(state, "training_step", state.loop.batch, state.loop.batch_idx)
   local loss = outputs
   if type(outputs) == "table" then loss = outputs.loss end
   if not c.is_tensor(loss) then return end
@@ -78,22 +78,22 @@ end
 
 -- Tensors draw as they did, and so does math.random.
 local function draw_again(state)
-  c.runtime.rng_set(state.random_before)
+  c.runtime.rng_set(state.loop.random_before)
   local random = c.runtime.rng_state()
   random.script_drawn = 0
   c.runtime.rng_restore(random)
 end
 
 local function run_parts(state, count)
-  if not state.slices then
+  if not state.ranks.slices then
     loop.begin_batch(state, "train", count)
     draw_again(state)
     return run_step(state)
   end
-  for i, part in ipairs(state.slice_batches) do
+  for i, part in ipairs(state.loop.slice_batches) do
     if part then
-      loop.begin_part(state.slices.first + i - 1, "train", count)
-      state.batch = batches.transfer(state, part, 1)
+      loop.begin_part(state.ranks.slices.first + i - 1, "train", count)
+      state.loop.batch = batches.transfer(state, part, 1)
       run_step(state)
     end
   end
@@ -101,19 +101,20 @@ end
 
 -- The same with what it would change kept; returns what was noted, or nil and an error.
 local function run_watched(state, count)
-  local restore, shown = keep_buffers(state.module), state.results
-  state.results, state.rerunning, state.loss_is_finite = results.new(true), true, true
+  local restore, shown = keep_buffers(state.module), state.loop.results
+  local current = state.loop
+  current.results, current.rerunning, current.loss_is_finite = results.new(true), true, true
   state.module:zero_grad()
   local ok, message = pcall(function()
     local _ <close> = c.runtime.note_anomalies()
-    local together = state.many_ranks and state.automatic
+    local together = state.ranks.many and state.automatic
     if together then c.dist.begin_step() end
-    if not state.outside then run_parts(state, count) end
+    if not state.loop.outside then run_parts(state, count) end
     if together then c.dist.end_step(true) end
   end)
   state.module:zero_grad()
   restore()
-  state.results, state.rerunning = shown, nil
+  state.loop.results, state.loop.rerunning = shown, false
   if not ok then return nil, message end
   return c.runtime.anomalies()
 end
@@ -133,8 +134,8 @@ local function cause_of_batch(state, count)
   local made, message = run_watched(state, count)
   if not made then return "the batch could not be run again: " .. tostring(message) end
   local backward = made_text(made.backward, "the derivative of ")
-  if state.loss_is_finite and backward then return backward end
-  local held = state.batch ~= nil and place_in(state.batch, "batch")
+  if state.loop.loss_is_finite and backward then return backward end
+  local held = state.loop.batch and place_in(state.loop.batch, "batch")
   return made_text(made.forward, "") or held and held .. " is not finite"
     or made_text(made.aside, "") or backward
 end
@@ -143,7 +144,7 @@ end
 local function own_cause(state)
   local weights = weights_text(state.module)
   if weights then return weights end
-  local kept = state.window and state.window.spoilt
+  local kept = state.loop.window and state.loop.window.spoilt
   if not kept then return cause_of_batch(state, state.progress.train_batches - 1) end
   local restore = swap(state, kept)
   local cause = cause_of_batch(state, kept.count)
@@ -153,14 +154,14 @@ end
 
 --- Notes whether a loss of the batch that runs again is finite.
 function rerun.note_loss(state, loss)
-  if not finite.of(loss) then state.loss_is_finite = false end
+  if not finite.of(loss) then state.loop.loss_is_finite = false end
 end
 
 --- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each
 --- looks at its own batch, and all say what the first one that knows has found.
 function rerun.cause(state)
   local cause = own_cause(state)
-  if state.many_ranks then
+  if state.ranks.many then
     for i, found in ipairs(exchange("nonfinite", dist.all_gather, cause or false)) do
       if found then return (": rank %d: %s"):format(i - 1, found) end
     end

@@ -48,8 +48,8 @@ end
 
 local function may_step(state, optimizer)
   replicas.check_places(state)
-  if state.window.stepping then
-    if state.window.used == 0 then return false end -- there was no loss
+  if state.loop.window.stepping then
+    if state.loop.window.used == 0 then return false end -- there was no loss
     return complete(state, optimizer)
   end
   if not state.automatic then
@@ -61,13 +61,13 @@ end
 
 -- What comes before weights change; false: they must not.
 local function before(state, optimizer)
-  state.updating = may_step(state, optimizer)
-  return state.updating
+  state.loop.updating = may_step(state, optimizer)
+  return state.loop.updating
 end
 
 -- An optimizer with a `step` of its own knows nothing of steps that are not to be taken.
 local function check_veto(state, optimizer)
-  if state.window.stepping and state.window.used == 0 then
+  if state.loop.window.stepping and state.loop.window.used == 0 then
     for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
   else
     errors.blame("optimizer_step: %s has a step of its own: nonfinite = 'skip' cannot leave it out",
@@ -84,7 +84,7 @@ local function call_after(state, optimizer)
 end
 
 local function after(state, optimizer, taken)
-  state.updating = false
+  state.loop.updating = false
   shared_gradients.stepped(state, optimizer)
   if not taken then return end
   state.trainer.global_step = state.trainer.global_step + 1
@@ -102,7 +102,7 @@ local function make_step(state, optimizer, own)
     return loss, taken
   end
   return function(_, asked)
-    if state.rerunning then return asked and asked() end
+    if state.loop.rerunning then return asked and asked() end
     local result
     if asked then
       given, taken = asked, true
@@ -120,7 +120,7 @@ end
 -- about this rank alone, is asked as it is.
 local function around(state)
   local strategy = state.strategy
-  if not state.many_ranks then return strategy end
+  if not state.ranks.many then return strategy end
   local asked = { param_groups = function(_, ...) return strategy:param_groups(...) end }
   for name, what in next, { grad_norm = "gradient norm", optimizer_step = "optimizer step" } do
     local own, is_base = strategy[name], strategy[name] == Strategy[name]
@@ -139,7 +139,7 @@ local function step_of(state, optimizer)
   if own == Optimizer.step then return own end
   return function(...)
     local args, result = table.pack(...), nil
-    state.around:optimizer_step(optimizer, function()
+    state.loop.around:optimizer_step(optimizer, function()
       result = own(table.unpack(args, 1, args.n))
     end)
     return result
@@ -147,33 +147,33 @@ local function step_of(state, optimizer)
 end
 
 local function attach(state, optimizer)
-  state.held[optimizer] = { step = rawget(optimizer, "step") }
-  state.held_count = state.held_count + 1
-  if optimizer.use_strategy then optimizer:use_strategy(state.around) end
+  state.loop.held[optimizer] = { step = rawget(optimizer, "step") }
+  state.loop.held_count = state.loop.held_count + 1
+  if optimizer.use_strategy then optimizer:use_strategy(state.loop.around) end
   rawset(optimizer, "step", make_step(state, optimizer, step_of(state, optimizer)))
   rawset(optimizer, "_tell_stray", function(text) told.add(state, text) end)
 end
 
 local function detach(state, optimizer)
-  rawset(optimizer, "step", state.held[optimizer].step)
+  rawset(optimizer, "step", state.loop.held[optimizer].step)
   rawset(optimizer, "_tell_stray", nil)
   if optimizer.use_strategy then optimizer:use_strategy(nil) end
-  state.held[optimizer] = nil
-  state.held_count = state.held_count - 1
+  state.loop.held[optimizer] = nil
+  state.loop.held_count = state.loop.held_count - 1
 end
 
 local function are_attached(state, list)
   for i = 1, #list do
-    if not state.held[list[i]] then return false end
+    if not state.loop.held[list[i]] then return false end
   end
-  return state.held_count == #list
+  return state.loop.held_count == #list
 end
 
 -- Those that are not stepped yet, as the strategy wants them.
 local function set_up_new(state)
   local places, new = {}, {}
   for i, optimizer in ipairs(state.optimizers) do
-    if not state.held[optimizer] then
+    if not state.loop.held[optimizer] then
       if optimizer.use_names_of then optimizer:use_names_of(state.module) end
       places[#places + 1], new[#new + 1] = i, optimizer
     end
@@ -193,19 +193,19 @@ local function take(state)
   optimizers.replace(state, trainer.optimizers, trainer.lr_scheduler_configs)
   local kept = {}
   for _, optimizer in ipairs(state.optimizers) do kept[optimizer] = true end
-  for optimizer in next, state.held do
+  for optimizer in next, state.loop.held do
     if not kept[optimizer] then detach(state, optimizer) end
   end
   set_up_new(state)
   for _, optimizer in ipairs(state.optimizers) do
-    if not state.held[optimizer] then attach(state, optimizer) end
+    if not state.loop.held[optimizer] then attach(state, optimizer) end
   end
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
 end
 
 --- Begins a fit.
 function stepping.prepare(state)
-  state.held, state.held_count, state.around = {}, 0, around(state)
+  state.loop.held, state.loop.held_count, state.loop.around = {}, 0, around(state)
   local trainer = state.trainer
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
   take(state)
@@ -224,7 +224,7 @@ end
 
 --- Lets go of the optimizers when the fit is over.
 function stepping.release(state)
-  for optimizer in next, state.held or {} do detach(state, optimizer) end
+  for optimizer in next, state.loop.held or {} do detach(state, optimizer) end
 end
 
 return stepping

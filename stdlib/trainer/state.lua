@@ -1,0 +1,143 @@
+--- stdlib/trainer/state.lua: what belongs to one call of fit, validate, test or predict: `state`,
+--- the record of the run, and in it those of its loop, its data and its ranks.
+--
+-- Every field is here, with the files that set it and what it is; nobody adds one elsewhere
+-- (tools/lint_state.lua). Fields that begin as nil are set once, when what they are of begins; what
+-- comes and goes is false when it is not there: a key of a table that comes and goes has the table
+-- made anew from time to time.
+
+-- The loop: what runs now, from stage to batch.
+local function new_loop()
+  return {
+    stage = nil, -- loop: what is being done, as trainer.state.stage; nil between
+    sanity = false, -- fit_loop: whether validation is the check before training
+    epochs = nil, -- fit_loop: how many this fit has begun
+    pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
+    told_minima = false, -- fit_loop: that a wish to stop is too early
+    results = nil, -- fit_loop, eval_loop, run, steps/rerun: what self:log gathers in this pass
+    evaluated = false, -- eval_loop: figures of the last validation or test
+    modes_before = false, -- eval_loop: module -> the mode that it goes back to
+    predicted = nil, -- predict_loop: batches of the loaders before this one
+    keep_outputs = false, -- run: whether predictions are returned
+    told_missing = false, -- logged/figures: name -> that some ranks did not log it
+
+    -- The batch.
+    batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/rerun: for steps
+    batch_idx = nil, -- fit_loop, eval_loop, predict_loop: its number in the epoch, from 0
+    batch_count = false, -- loop, data/batches, steps/batch: its samples; -1: nobody knows
+    slice_batches = false, -- fit_loop: those of this rank's slices (deterministic = "world")
+    outside = false, -- fit_loop: whether other ranks have a sample in this step, and this one none
+    outputs = false, -- loop, eval_loop, optimize, steps/batch: what its step returned
+    in_batch = false, -- fit_loop, saving/moment: global_step before it; nil when its step is done
+
+    -- The window of an optimizer step.
+    window = nil, -- optimize: what was gathered since the last step
+    closure = nil, -- optimize: what optimizer_step hands to the optimizer
+    random_before = nil, -- optimize, steps/rerun: where draws stood before training_step
+    nominal_batch = nil, -- steps/batch, data/position, saving/checkpoint: samples that weigh 1
+    has_stepped = false, -- optimize, steps/batch: whether a training_step has returned a loss
+    updating = false, -- steps/stepping: whether an optimizer changes weights now
+    held = nil, -- steps/stepping: optimizer -> its own `step`, while the fit's is in its place
+    held_count = nil, -- steps/stepping: how many
+    around = nil, -- steps/stepping: what optimizers ask of the strategy
+    told_nonfinite = false, -- steps/nonfinite: that a step was not taken
+    rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
+    loss_is_finite = false, -- steps/rerun: of the batch that runs again
+
+    -- The parameters.
+    parameters = nil, -- steps/parameters: those that the optimizers were made for
+    places = nil, -- ranks/replicas: the ways to them
+    parameters_made = nil, -- ranks/replicas: the count of lt.parameter when they were walked
+
+    -- What a checkpoint holds.
+    before = false, -- saving/moment, fit_loop: the moment before the batch, for a save on exception
+    keeps_moments = false, -- saving/moment: whether some callback saves then
+    random = false, -- boundary: where draws stood before the read that is under way
+    left_open = false, -- saving/open_window: the open window of a fit that has ended
+  }
+end
+
+-- The data: where batches come from, and how they are cut.
+local function new_data()
+  return {
+    train = nil, -- data/sources: the source of the training data
+    val = nil, -- data/sources: the list of those of the validation data
+    asked_val = false, -- data/sources: whether validation data was asked for
+    expects_val = nil, -- data/sources: whether there will be some, as all ranks know
+    val_epoch = nil, -- data/sources: the epoch in which it was loaded
+    loaded_epoch = nil, -- data/sources: the epoch in which the training data was loaded
+    val_interval = nil, -- data/sources: batches between validations; math.huge: at epochs' ends
+    told_short = false, -- data/sources: that an epoch has fewer batches than log_every_n_steps
+    served = {}, -- data/sources: loader -> the kind of loop that it serves
+    sharded = {}, -- data/shards: loaders that give this rank's part
+    pass = false, -- fit_loop: the pass over the training data that is open
+    global_batch = nil, -- data/position: samples of a step of all ranks
+    cut_before = nil, -- data/position: how the checkpoint's run had cut the data
+    transfers = false, -- data/batches: whether anything is done to a batch on its way
+    converts = false, -- data/batches: whether the precision changes it
+    told_sizes = false, -- data/batches: that its tensors have several first sizes
+  }
+end
+
+-- The ranks: what they share and agree on.
+local function new_ranks()
+  return {
+    many = false, -- ranks/rank: whether there are several
+    may_leave = false, -- ranks/rank: whether a callback, of any rank, may end an epoch
+    began = nil, -- ranks/rank: when the run began here
+    waited = nil, -- ranks/rank: seconds that this process had waited for others by then
+    agreed = nil, -- ranks/agree: what was agreed with the last step: stop, interrupt, signal, now
+    groups = nil, -- ranks/agree: count -> the group of the first ranks
+    active = false, -- ranks/agree: the group of those that have a sample in this step; nil: all
+    untold = false, -- ranks/told: texts for the console that the others have not heard of
+    synced = nil, -- ranks/shared_gradients: optimizer -> whether its gradients are shared
+    slices = false, -- ranks/slices: this rank's part of a batch under deterministic = "world"
+    left_figures = false, -- logged/running: figures of all ranks, when a fit has ended
+  }
+end
+
+--- The state of a run `fn` ("fit", ...) of a trainer; `given`: the arguments of the call.
+return function(trainer, fn, module, given)
+  return {
+    trainer = trainer, -- state: the Trainer
+    fn = fn, -- state: "fit", "validate", "test" or "predict"
+    module = module, -- state, run: the module, as the strategy has set it up
+    given = given, -- state: the loaders and options of the call
+    data_module = given.data_module, -- state: the DataModule; nil without one
+    strategy = trainer.strategy, -- state: the strategy
+    precision = trainer.strategy.precision, -- state: its precision
+    progress = trainer.progress, -- state: where the Trainer's loops stand, as checkpoints have it
+    stepped = trainer.stepped, -- state: whether trainer:steps runs it
+    callback_metrics = trainer.callback_metrics, -- state: figures for callbacks
+    progress_bar_metrics = trainer.progress_bar_metrics, -- state: figures for the bar
+    loop = new_loop(), -- state: as above
+    data = new_data(), -- state: as above
+    ranks = new_ranks(), -- state: as above
+
+    forks = nil, -- run: whether ranks are forked for this run
+    draws = nil, -- run: where draws stood outside; nil outside of loops
+    outer_hook = nil, -- run: the hook that has begun this run
+    outer_module = nil, -- run: the module that the strategy had before
+    attached = {}, -- run: object -> the trainer that it had before
+    finished = false, -- run: whether it came to its end
+    closed = false, -- run: whether it has ended, in whatever way
+    failed = false, -- fit_loop: whether an error has ended the fit
+
+    hooks = {}, -- call: name -> who defines the hook; false: nobody
+    late = false, -- call: callbacks whose on_train_epoch_end comes after all others
+    callbacks = {}, -- call: those that were looked at
+    hooks_version = nil, -- call: the count of hooks' assignments by then
+    hook = false, -- call, run: the name of the hook that runs
+
+    automatic = module.automatic_optimization, -- optimize: whether the loop steps
+    optimizers = {}, -- optimizers: those of configure_optimizers
+    schedulers = {}, -- optimizers: tables of their schedulers
+    read_schedulers = nil, -- optimizers: set of the tables that were checked
+
+    resumed = false, -- saving/checkpoint: whether a file was taken up
+    resumed_from = nil, -- saving/resume: its path
+    saves = false, -- boundary: files that were asked for, for the next boundary
+    save = false, -- boundary: what Ctrl-C in a read calls
+    interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
+  }
+end
