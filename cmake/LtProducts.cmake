@@ -47,7 +47,6 @@ if(LT_PROGRAM)
 
   add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
   target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
-  target_link_options(ltrain PRIVATE -Wl,--export-dynamic-symbol=_exit) # lua/cli/exit.c
 endif()
 
 if(TARGET ltrain_mpi) # opened at run time: whoever builds these can start ranks with it

@@ -40,7 +40,7 @@ static _Noreturn void joined_end(lt_world *w, int status) {
     if (lt_now_ns() - start > (saves ? SAVE_MS : DONE_MS) * (int64_t)LT_MS) break;
   }
   lt_watchdog_stop(w);
-  lt_daemons_end(w);
+  lt_launcher_end(w);
   _exit(status_of(w, status));
 }
 
@@ -69,19 +69,6 @@ static void on_exit_guard(int status, void *unused) {
   }
   if (!w->info.in_child && lt_heartbeat_is_over(w->heartbeat)) joined_end(w, status);
   exit_early(w, status);
-}
-
-void lt_world_on_exit(int status) {
-  lt_world *w = guarded;
-  if (w == NULL || w->info.forked || getpid() != w->info.pids[w->info.rank]) return;
-  if (pthread_equal(pthread_self(), w->main) || pthread_equal(pthread_self(), w->thread)) return;
-  guarded = NULL;
-  char text[256];
-  snprintf(text, sizeof text,
-           "rank %d: the library of %s ended this process (status %d): its launcher is gone",
-           w->info.rank, w->info.backend, status);
-  lt_world_report(w, LT_EXITED, w->info.rank, 1, text);
-  lt_watchdog_stop(w); /* it has written what it knows */
 }
 
 void lt_world_guard(lt_world *w) {

@@ -196,6 +196,7 @@ static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_p
   atomic_store(&w->mail.deadline_ns, lt_now_ns() + (int64_t)(limit * LT_SECOND));
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   w->first_rank = place->rank;
+  lt_launcher_find(w);
   lt_comm_link *link = NULL;
   if (!lt_world_map(c, w, 1, 0) || !lt_world_wake(c, w)) return false;
   if (!open_link(c, w, ops, place, &link)) return false;

@@ -96,10 +96,6 @@ void lt_world_end(lt_ctx *c, lt_world *w);
    not ours, returns that. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
-/* A library's own thread is about to end the process with _exit (Open MPI's does when mpirun is
-   gone): the other ranks hear of it, and the files are written. Returns; the caller exits. */
-void lt_world_on_exit(int status);
-
 /* Whether this rank is the one that tells the failure on stderr; swaps the word, so that it is
    true once in the whole world. */
 bool lt_world_may_print(lt_world *w);

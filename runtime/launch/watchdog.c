@@ -51,6 +51,16 @@ void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int s
   lt_files_write(d);
 }
 
+void lt_watchdog_judge(lt_watchdog *d, lt_verdict_class class, int rank, int status,
+                       const char *text) {
+  if (lt_heartbeat_is_over(d->heartbeat)) return;
+  d->out = (lt_message){
+      .kind = LT_MESSAGE_VERDICT, .class = (uint8_t) class, .rank = rank, .status = status};
+  lt_message_text(&d->out, text);
+  lt_watchdog_send(d, 0, &d->out);
+  if (!is_coordinator(d)) lt_watchdog_verdict(d, class, rank, status, text);
+}
+
 void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m) {
   if (rank == d->info->rank)
     lt_coordinator_receive(d, rank, m);
@@ -161,7 +171,7 @@ void lt_watchdog_exit(lt_watchdog *d) {
   bool first = is_coordinator(d) || d->peers[0].exited || d->heartbeat->verdict.rank == 0;
   if (first) lt_watchdog_print_verdict(d);
   for (int r = 1; parent && r < d->n_peers; r++) lt_children_kill(d->world, r);
-  lt_daemons_end(d->world);
+  lt_launcher_end(d->world);
   _exit(d->heartbeat->verdict.status);
 }
 
@@ -202,7 +212,9 @@ static int fill_polls(lt_watchdog *d) {
     if (p->pidfd >= 0 && !p->exited)
       d->polls[n++] = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
   }
-  return d->connections != NULL ? lt_connections_polls(d, n) : n;
+  if (d->connections == NULL) return n;
+  d->polls[n++] = (struct pollfd){.fd = d->launcher_fd, .events = POLLIN};
+  return lt_connections_polls(d, n);
 }
 
 /* Until the next thing that time alone brings. */
@@ -223,7 +235,10 @@ static void turn(lt_watchdog *d, int64_t tick) {
     if (!is_coordinator(d)) d->heartbeat_ns = d->now_ns;
   }
   for (int r = 0; r < d->n_peers; r++) lt_watchdog_receive(d, r);
-  if (d->connections != NULL) lt_connections_turn(d);
+  if (d->connections != NULL) {
+    lt_connections_turn(d);
+    lt_launcher_turn(d);
+  }
   if (is_coordinator(d)) {
     lt_children_turn(d);
     lt_timeouts_turn(d, tick);

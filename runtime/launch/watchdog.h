@@ -16,8 +16,8 @@ enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
 enum { LT_SILENT_S = 3 }; /* heartbeats: silent for longer, a rank may be stopped */
 enum { LT_SAVE_S = 30 };  /* for a save by rank 0 that is under way when all end */
 enum { LT_PENDING_CONNECTIONS = 3 * LT_ADDRESSES };
-/* The mailbox, each peer's link and process, what listens, what connects. */
-enum { LT_POLLS = 1 + 2 * LT_COMM_MAX_RANKS + LT_ADDRESSES + LT_PENDING_CONNECTIONS };
+/* The mailbox, the launcher, each peer's link and process, what listens, what connects. */
+enum { LT_POLLS = 2 + 2 * LT_COMM_MAX_RANKS + LT_ADDRESSES + LT_PENDING_CONNECTIONS };
 
 /* Another rank, as a watchdog sees it. Rank 0 has one for each; the others one, for rank 0. */
 typedef struct lt_peer {
@@ -50,6 +50,7 @@ typedef struct lt_watchdog {
   lt_heartbeat *heartbeat;
   lt_mailbox *mail;
   lt_connections *connections; /* of joined ranks; NULL: all are forked */
+  int launcher_fd;             /* of the process that launched joined ranks; -1: none */
   int n_peers;                 /* size at rank 0, 1 elsewhere */
   lt_peer *peers;
 
@@ -90,6 +91,9 @@ void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int s
                          const char *text);
 /* How long a rank may be silent: `timeout`, at least some pauses between heartbeats. */
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
+/* Decide alone, and let rank 0 know. */
+void lt_watchdog_judge(lt_watchdog *d, lt_verdict_class class, int rank, int status,
+                       const char *text);
 void lt_watchdog_receive(lt_watchdog *d, int peer);
 /* To another rank, or to this one where it is rank 0; of a message that is a kind alone. */
 void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m);
@@ -132,6 +136,9 @@ void lt_peer_add_group(const lt_watchdog *d, int rank, int before, char *text, s
 
 /* reap.c: children of rank 0; nothing where there are none. */
 void lt_children_turn(lt_watchdog *d);
+
+/* launcher.c */
+void lt_launcher_turn(lt_watchdog *d);
 
 /* files.c */
 void lt_files_write(lt_watchdog *d);

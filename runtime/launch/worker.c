@@ -5,24 +5,15 @@
 
 #include "launch/world.h"
 
-/* Judge alone: rank 0 is not there to do it. */
-static void judge(lt_watchdog *d, lt_verdict_class class, int status, const char *text) {
-  if (lt_heartbeat_is_over(d->heartbeat)) return;
-  d->out = (lt_message){
-      .kind = LT_MESSAGE_VERDICT, .class = (uint8_t) class, .rank = 0, .status = status};
-  lt_message_text(&d->out, text);
-  lt_watchdog_send(d, 0, &d->out);
-  lt_watchdog_verdict(d, class, 0, status, text);
-  if (d->info->forked)
-    lt_watchdog_print_verdict(d); /* the parent, which would raise it, is not there */
-}
-
 static void judge_coordinator(lt_watchdog *d, lt_verdict_class class, const char *what) {
   char text[LT_VERDICT_TEXT], activity[512];
+  if (lt_heartbeat_is_over(d->heartbeat)) return;
   lt_mark mark = lt_world_activity(d->world);
   lt_mark_text(&mark, d->info->rank, activity, sizeof activity);
   snprintf(text, sizeof text, "rank 0 %s; %s", what, activity);
-  judge(d, class, 1, text);
+  lt_watchdog_judge(d, class, 0, 1, text);
+  if (d->info->forked)
+    lt_watchdog_print_verdict(d); /* the parent, which would raise it, is not there */
 }
 
 void lt_worker_receive(lt_watchdog *d, const lt_message *m) {

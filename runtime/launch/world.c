@@ -58,7 +58,7 @@ static void name_folder(lt_world *w, const char *folder, uint64_t id) {
 
 static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->c = c;
-  w->mail.wake_fd = w->err_fd = -1;
+  w->mail.wake_fd = w->err_fd = w->watchdog.launcher_fd = -1;
   pthread_mutex_init(&w->mail.folder_lock, NULL);
   snprintf(w->what, sizeof w->what, "%s", o->what != NULL ? o->what : "the script");
   if (gethostname(w->host, sizeof w->host - 1) != 0) snprintf(w->host, sizeof w->host, "localhost");
@@ -182,6 +182,7 @@ void lt_world_free(lt_ctx *c, lt_world *w) {
   }
   lt_free(c, d->peers, (size_t)d->n_peers * sizeof *d->peers);
   lt_connections_release(c, d->connections);
+  if (d->launcher_fd >= 0) close(d->launcher_fd);
   if (w->mail.wake_fd >= 0) close(w->mail.wake_fd);
   if (w->err_fd >= 0) close(w->err_fd);
   lt_free(c, w->hosts, (size_t)w->info.size * sizeof *w->hosts);

@@ -16,6 +16,8 @@ typedef struct lt_shared {
   int pids[LT_COMM_MAX_RANKS];
 } lt_shared;
 
+enum { LT_PROCESS_NAME = 16 };
+
 typedef struct lt_stderr lt_stderr; /* stderr.c */
 
 struct lt_world {
@@ -26,6 +28,8 @@ struct lt_world {
   int first_rank; /* before the transport says it: what the launcher said, -1: nothing */
   char host[LT_HOST_NAME];
   char (*hosts)[LT_HOST_NAME]; /* [size] */
+  pid_t launcher;              /* of joined ranks: mpirun, orted or slurmstepd; 0: none */
+  char launcher_name[LT_PROCESS_NAME];
   bool owns_process, may_write;
   void (*wake)(void *ud);
   void *wake_ud;
@@ -92,8 +96,10 @@ void lt_children_kill_all(const lt_world *w);
 /* join.c: ranks that have not come together cannot agree on who prints: whether this one does. */
 bool lt_join_may_print(const lt_world *w);
 
-/* daemons.c: before the last act of a joined rank that is cut off: mpirun, or its daemon here. */
-void lt_daemons_end(const lt_world *w);
+/* launcher.c: what launched joined ranks is found; ended, as the last act of a rank that is cut
+   off. */
+void lt_launcher_find(lt_world *w);
+void lt_launcher_end(const lt_world *w);
 
 /* child.c */
 bool lt_child_set_up(lt_ctx *c, lt_world *w);

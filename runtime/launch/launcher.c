@@ -1,0 +1,96 @@
+/* runtime/launch/launcher.c: what started joined ranks: its end is noticed, and where a link is cut
+   it is ended.
+
+   When mpirun is killed, a thread of Open MPI ends each rank with _exit, one second after it lost
+   the connection (measured), and standard error is a broken pipe: what the ranks have written to
+   files by then is the message. So the watchdog polls the launcher as it polls children.
+
+   mpirun and its daemons (orted) on the other machines end a job together: each waits for the
+   other's word. Where the way between them is cut they wait as long as TCP does, a quarter of an
+   hour (measured: the job was there 80 s after a cut with a timeout of 12 s), though no rank is
+   left. So a rank that ends because of a cut ends its launcher. Where both ends answer (a rank was
+   only stopped) they do it better themselves.
+
+   A daemon sleeps between the signals that it ends its ranks with, as long as mpirun was told that
+   ranks may need (92 s after an error on two hosts), also when they have ended. A signal that it
+   handles takes a second off; on mpirun's own machine its supervisor sends them
+   (lua/bind/supervise.c), on others the last of a rank. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launch/world.h"
+
+enum { WAKE_S = 10, MOST_PARENTS = 8 };
+
+static const char *const LAUNCHERS[] = {"mpirun", "orterun", "orted", "slurmstepd"};
+
+/* The name of a process and who started it; 0: it is not there. */
+static pid_t parent_of(pid_t pid, char name[LT_PROCESS_NAME]) {
+  char path[64];
+  int parent = 0;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%*d (%15[^)]) %*c %d", name, &parent) != 2) parent = 0;
+  fclose(file);
+  return parent;
+}
+
+/* The nearest one above, behind shells that it may have started. */
+void lt_launcher_find(lt_world *w) {
+  pid_t next, pid = getppid();
+  for (int n = 0; n < MOST_PARENTS && pid > 1; n++, pid = next) {
+    next = parent_of(pid, w->launcher_name);
+    for (size_t k = 0; k < sizeof LAUNCHERS / sizeof *LAUNCHERS; k++) {
+      if (strcmp(w->launcher_name, LAUNCHERS[k]) != 0) continue;
+      w->launcher = pid;
+      w->watchdog.launcher_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+      return;
+    }
+  }
+}
+
+void lt_launcher_turn(lt_watchdog *d) {
+  struct pollfd end = {.fd = d->launcher_fd, .events = POLLIN};
+  if (d->launcher_fd < 0 || poll(&end, 1, 0) <= 0) return;
+  close(d->launcher_fd);
+  d->launcher_fd = -1;
+  char text[256];
+  snprintf(text, sizeof text, "rank %d: its launcher is gone: %s (pid %d)", d->info->rank,
+           d->world->launcher_name, (int)d->world->launcher);
+  if (!lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
+    lt_watchdog_judge(d, LT_EXITED, d->info->rank, 1, text);
+}
+
+/* From a process of its own, as this one ends. It holds nothing of ours open: a daemon waits for
+   the ends of its ranks' streams. */
+static void wake_daemon(pid_t daemon) {
+  const struct timespec pause = {.tv_nsec = 2 * LT_MS};
+  if (_Fork() != 0) return;
+  if (close_range(0, ~0u, 0) != 0) _exit(0);
+  for (int64_t ns = 0; ns < WAKE_S * (int64_t)LT_SECOND && kill(daemon, SIGCHLD) == 0;
+       ns += pause.tv_nsec)
+    nanosleep(&pause, NULL);
+  _exit(0);
+}
+
+void lt_launcher_end(const lt_world *w) {
+  const lt_verdict *v = lt_world_verdict(w);
+  if (w->launcher == 0 || !w->owns_process || v == NULL) return;
+  bool cut = w->watchdog.unreachable && v->class == LT_LOST;
+  if (strcmp(w->launcher_name, "orted") == 0) {
+    if (cut)
+      kill(w->launcher, SIGKILL); /* it asks mpirun first, whatever signal it gets */
+    else
+      wake_daemon(w->launcher);
+  } else if (cut && strcmp(w->launcher_name, "slurmstepd") != 0) {
+    const struct timespec pause = {.tv_nsec = 100 * LT_MS};
+    kill(w->launcher, SIGTERM); /* asks its daemons */
+    nanosleep(&pause, NULL);
+    kill(w->launcher, SIGTERM); /* ends, if the second comes within 5 s */
+  }
+}
