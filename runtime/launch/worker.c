@@ -58,7 +58,9 @@ static bool interrupted(const lt_watchdog *d) {
 }
 
 /* A stopped process takes no other signal, and nobody else would end it. In a host, or at the
-   prompt, it stays, and raises when it is continued. */
+   prompt, it stays, and raises when it is continued; so does one whose children have all ended
+   while it was stopped: a shell or a debugger holds it, and shows it, and a process more that
+   watches it would be one more to be left over. */
 static void end_parent(const lt_watchdog *d) {
   pid_t parent = getppid();
   if (d->info->in_child && d->world->owns_process && parent == d->info->pids[0])

@@ -16,7 +16,7 @@ static bool is_over(int pid) {
 }
 
 /* Rank 0 is a process of its own, which `fate` befalls; its children shall end soon. */
-static void parent_and(void (*fate)(pid_t parent), void (*work)(lt_ctx *, lt_world *)) {
+static void parent_and(void (*fate)(const int *pids), void (*work)(lt_ctx *, lt_world *)) {
   int pids[2];
   CHECK(pipe(pids) == 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1); /* its orphans become ours, to be waited for */
@@ -39,7 +39,7 @@ static void parent_and(void (*fate)(pid_t parent), void (*work)(lt_ctx *, lt_wor
   int all[3];
   close(pids[1]);
   CHECK(read(pids[0], all, sizeof all) == sizeof all);
-  fate(parent);
+  fate(all);
   int64_t start = lt_now_ns();
   for (int r = 1; r < 3; r++)
     while (!is_over(all[r])) pause_ms(10);
@@ -53,7 +53,7 @@ static void stay_on(lt_ctx *c, lt_world *w) {
   if (rank_of(w) > 0) stay(c, w);
   while (!lt_heartbeat_is_over(lt_world_heartbeat(w))) pause_ms(1);
 }
-static void kill_parent(pid_t parent) { kill(parent, SIGKILL); }
+static void kill_parent(const int *pids) { kill(pids[0], SIGKILL); }
 static void loses_parent(void) { parent_and(kill_parent, stay_on); }
 
 static double gone_after(const outcome *o) {
@@ -85,7 +85,7 @@ static void children_in_a_kernel_end_with_their_parent(void **state) {
   assert_true(gone_after(&o) < 10);
 }
 
-static void stop_parent(pid_t parent) { kill(parent, SIGSTOP); }
+static void stop_parent(const int *pids) { kill(pids[0], SIGSTOP); }
 static void stops_parent(void) { parent_and(stop_parent, stay_on); }
 
 static void children_of_a_stopped_parent_give_it_up(void **state) {
@@ -97,7 +97,23 @@ static void children_of_a_stopped_parent_give_it_up(void **state) {
   assert_true(gone_after(&o) < 30);
 }
 
-static void hang_up(pid_t parent) { kill(-getpgid(parent), SIGHUP); }
+/* Nobody is left to end it. It stays as who stopped it left it, and fails when it goes on. */
+static void stop_parent_and_kill_children(const int *pids) {
+  kill(pids[0], SIGSTOP);
+  pause_ms(100);
+  for (int r = 1; r < 3; r++) kill(pids[r], SIGKILL);
+}
+static void stops_parent_alone(void) { parent_and(stop_parent_and_kill_children, stay_on); }
+
+static void a_stopped_parent_without_children_fails_when_it_goes_on(void **state) {
+  (void)state;
+  outcome o = run_apart(stops_parent_alone, 40);
+  expect_end(&o, 0);
+  expect_said(&o, "the parent was told: rank 1 (pid ");
+  expect_said(&o, ") was ended by SIGKILL (Killed)");
+}
+
+static void hang_up(const int *pids) { kill(-getpgid(pids[0]), SIGHUP); }
 static void hangs_up(void) {
   signal(SIGHUP, SIG_IGN);
   if (fork() == 0) {
@@ -123,6 +139,7 @@ int main(void) {
       cmocka_unit_test(children_end_with_their_parent_and_one_speaks),
       cmocka_unit_test(children_in_a_kernel_end_with_their_parent),
       cmocka_unit_test(children_of_a_stopped_parent_give_it_up),
+      cmocka_unit_test(a_stopped_parent_without_children_fails_when_it_goes_on),
       cmocka_unit_test(a_hangup_ends_the_job),
   };
   return cmocka_run_group_tests(tests, make_folder, drop_folder);
