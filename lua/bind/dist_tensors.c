@@ -77,7 +77,7 @@ static bool check(lt_ctx *c, const lt_collective *k) {
                    "%s: only sum and mean have gradients: write x:detach(), or sync_grads = false",
                    k->who);
   if (k->cat && x->ndim == 0)
-    return lt_fail(c, LT_ESHAPE, "%s: cat = true needs a dim to join: got %s", k->who,
+    return lt_fail(c, LT_ESHAPE, "%s: cat = true needs a dim to concatenate along: got %s", k->who,
                    LT_TENSOR_STR(x));
   return true;
 }

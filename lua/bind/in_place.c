@@ -74,7 +74,8 @@ static int draw(lua_State *L, const char *who, lt_op op, const char *first, cons
   lt_tensor *x = lt_check_tensor(L, b, 1, who);
   double low = number_at(L, b, 2, 0, who, first), high = number_at(L, b, 3, 1, who, second);
   if (!lt_dtype_is_float((lt_dtype)x->dtype))
-    lt_raise(L, b, LT_EDTYPE, "%s: only floating tensors can be drawn, this is %s", who,
+    lt_raise(L, b, LT_EDTYPE,
+             "%s: only floating-point tensors can be filled with random numbers, this is %s", who,
              lt_dtype_name((lt_dtype)x->dtype));
   lt_frame frame = lt_begin(L, b, 0);
   b->c->op = who;

@@ -106,7 +106,8 @@ static int tensor_len(lua_State *L) {
 
 static int tensor_concat(lua_State *L) {
   lt_raise(L, lt_enter(L), LT_EARG,
-           "..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to join tensors");
+           "..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
+           "tensors");
 }
 
 static int tensor_lt(lua_State *L) {

@@ -98,7 +98,8 @@ static void step_into(lua_State *L, const char *name, const char *part, size_t l
   if (lua_type(L, -1) != LUA_TTABLE) {
     if (luaL_getmetafield(L, -1, "__index") == LUA_TNIL) {
       lua_pushlstring(L, part, length);
-      luaL_error(L, "%s: a %s stands before '%s'", name, luaL_typename(L, -2), lua_tostring(L, -1));
+      luaL_error(L, "%s: cannot index a %s with '%s'", name, luaL_typename(L, -2),
+                 lua_tostring(L, -1));
     }
     lua_pop(L, 1);
   }

@@ -189,7 +189,7 @@ static bool equal_sizes(lt_ctx *c, lt_work *w) {
   }
   if (equal) return true;
   return lt_fail(c, LT_ESHAPE,
-                 "all_gather: first sizes differ between ranks: %s (join them with "
+                 "all_gather: first sizes differ between ranks: %s (concatenate them with "
                  "{cat = true})",
                  text);
 }
@@ -229,7 +229,8 @@ lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin
   lt_plan plan;
   lt_work *w = begin(c, g, LT_COMM_ALL_GATHER, in, NULL, in, &plan);
   if (w == NULL) return NULL;
-  if (in->ndim == 0) lt_fail(c, LT_ESHAPE, "all_gather: a tensor [] has no first size to join");
+  if (in->ndim == 0)
+    lt_fail(c, LT_ESHAPE, "all_gather: a tensor [] has no first dim to concatenate along");
   plan.form = LT_FORM_CAT;
   w->round.extent = in->ndim > 0 ? in->size[0] : 0;
   w->round.extents = w->extents;

@@ -50,7 +50,7 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
   const lt_verdict *v = lt_world_verdict(w);
   if (v != NULL) return lt_fail(c, LT_ERANKS, "%s", v->text);
   if (lt_mailbox_has(&w->mail, LT_NOTICE_ALL_LEFT)) return true;
-  return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks went on", w->what);
+  return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks continued", w->what);
 }
 
 /* What a script says may have any bytes: its further lines are indented, and other control

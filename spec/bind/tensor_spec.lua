@@ -131,7 +131,8 @@ describe("operators", function()
       function() return a < b end)
     raises("<=: Lua would make one boolean of it: write a:le(b) (or a:ge(b)) to compare elements",
       function() return a >= b end)
-    raises("..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to join tensors",
+    raises("..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
+      .. "tensors",
       function() return a .. "" end)
   end)
 

@@ -70,7 +70,8 @@ describe("a limit", function()
   it("is a number that is one", function()
     for _, name in ipairs { "limit_train_batches", "limit_val_batches", "limit_test_batches",
       "limit_predict_batches", "overfit_batches" } do
-      assert.matches(name .. " must be an integer %(batches%) or a share from 0.0 to 1.0: got nan$",
+      assert.matches(name .. " must be an integer %(batches%) or a fraction from 0.0 to 1.0: "
+        .. "got nan$",
         tiny.error_of(lt.Trainer, { [name] = 0 / 0 }))
     end
     assert.matches("val_check_interval must be .*: got nan$",

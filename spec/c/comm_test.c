@@ -354,7 +354,7 @@ static void wrong_use_is_told(void **state) {
   refused(c, lt_comm_send(c, g, a, 0, HERE), "send: rank 0 is this rank itself");
   refused(c, lt_comm_all_gather(c, g, a, o, HERE), "all_gather: [] is not 1 times [6]");
   refused(c, lt_comm_all_gather_cat(c, g, o, HERE),
-          "all_gather: a tensor [] has no first size to join");
+          "all_gather: a tensor [] has no first dim to concatenate along");
   refused(c, lt_comm_gather(c, g, a, NULL, 0, HERE),
           "gather: rank 0 is the root and gives no result");
   assert_null(lt_group_split(c, g, -2, 0));

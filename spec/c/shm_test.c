@@ -145,7 +145,7 @@ static void gathers_wrongly(rank *r) {
   lt_failure f;
   if (!CHECK(r, lt_take_failure(r->c, &f))) return;
   const char *wanted = "all_gather: first sizes differ between ranks: 8, 10, 8 "
-                       "(join them with {cat = true})";
+                       "(concatenate them with {cat = true})";
   if (strcmp(f.text, wanted) != 0) wrong(r, "rank %d: %.400s", r->rank, f.text);
   CHECK(r, f.code == LT_ESHAPE && !lt_heartbeat_is_over(r->heartbeat));
   CHECK(r, finish_work(r, lt_comm_barrier(r->c, r->g, HERE)));

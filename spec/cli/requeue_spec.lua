@@ -60,14 +60,14 @@ describe("SIGUSR1 in a job of SLURM", function()
       local status, out, err = run({ WHAT = "signal", SLURM_JOB_ID = "7" }, table.unpack(words))
       assert.equal(138, status, err)
       assert.equal("from step 0\n", out)
-      assert.matches("SLURM: job 7 is queued again, to go on from ltrain_logs/version_0/"
+      assert.matches("SLURM: job 7 is queued again, to resume from ltrain_logs/version_0/"
         .. "checkpoints/interrupted.ckpt\n$", err)
       assert.equal("requeue 7", asked())
 
       status, out, err = run({ SLURM_JOB_ID = "7", SLURM_RESTART_COUNT = "1" },
         table.unpack(words))
       assert.equal(0, status, err)
-      assert.matches("SLURM: job 7 was restarted (SLURM_RESTART_COUNT=1): goes on from", err, 1,
+      assert.matches("SLURM: job 7 was restarted (SLURM_RESTART_COUNT=1): resumes from", err, 1,
         true)
       assert.equal("from step 6\nto step 12\n", out)
 

@@ -26,7 +26,7 @@ describe("--hosts", function()
     assert.equal("not a list of hosts: 'a:0'", hosts_of "a:0")
     assert.equal("not a list of hosts: 'a;b'", hosts_of "a;b")
     assert.equal("not a list of nodes: 'a['", hosts_of "a[")
-    assert.equal("host a stands twice", hosts_of "a,b,a")
+    assert.equal("host a is given twice", hosts_of "a,b,a")
     assert.equal("no hosts", hosts_of "")
   end)
 end)
@@ -153,7 +153,7 @@ describe("ltrain run", function()
     local err = refused { "--launcher", "mpi", "--devices", "1", "--hosts",
       "localhost,no-such-host.invalid" }
     assert(err:find("1 of 2 hosts cannot be reached by ssh: no-such-host.invalid: no such host", 1,
-      true) or err:find("ssh is not there", 1, true), err)
+      true) or err:find("ssh is not installed", 1, true), err)
   end)
 
   with_mpi("refuses more machines without their names", function()

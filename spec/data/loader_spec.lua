@@ -484,7 +484,8 @@ describe("data.DataLoader, going on with a data set of another size", function()
 
   it("is told with both sizes in mid-epoch", function()
     assert.same({ 4, 5, last = 2 }, go_on(2, 6))
-    assert.same({ "warning: DataLoader: the epoch that goes on after sample 4 had a data set of 8 "
+    assert.same({ "warning: DataLoader: the epoch that is resumed after sample 4 had a data set "
+      .. "of 8 "
       .. "samples, now it has 6: other samples follow than would have" }, lines)
   end)
 

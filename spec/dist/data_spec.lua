@@ -237,7 +237,7 @@ describe("batches of another size on some ranks", function()
     } do
       local status, _, err = start(3, SCRIPT:format(case[1], case[2], case[3]))
       assert.equal(1, status)
-      assert.matches(case[1] .. ": the ranks would cut other batches: " .. case[4]
+      assert.matches(case[1] .. ": the ranks would make different batches: " .. case[4]
         .. ": give all the same", err, 1, true)
       assert.not_matches("a step was run", err)
     end

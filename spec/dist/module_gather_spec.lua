@@ -42,7 +42,8 @@ describe("self:all_gather", function()
       trainer({max_steps = 1}):fit(Net(), loader(8))
     ]])
     assert.equal(1, status)
-    assert.matches("all_gather: first sizes differ between ranks: 3, 4 %(join them with {cat = "
+    assert.matches("all_gather: first sizes differ between ranks: 3, 4 %(concatenate them with "
+      .. "{cat = "
       .. "true}%)", err)
   end)
 
@@ -67,7 +68,8 @@ describe("self:all_gather", function()
       trainer({max_steps = 1}):fit(Net(), loader(8))
     ]])
     assert.equal(1, status)
-    assert.matches("all_gather: ranks gave other tables: rank 0 has b, f32 %[2%]; rank 1 has b, "
+    assert.matches("all_gather: ranks passed different tables: rank 0 has b, f32 %[2%]; rank 1 "
+      .. "has b, "
       .. "f64 %[2%]", err)
     status, _, err = logged.run(2, [[
       function Net:training_step(batch)
@@ -78,7 +80,7 @@ describe("self:all_gather", function()
     ]])
     assert.equal(1, status)
     assert.matches("all_gather: sizes differ: rank 0 has 0, f32 %[2%]; rank 1 has 0, f32 %[3%] "
-      .. "%(join them with {cat = true}%)", err)
+      .. "%(concatenate them with {cat = true}%)", err)
   end)
 end)
 

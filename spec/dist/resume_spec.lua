@@ -178,7 +178,7 @@ describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
     local status, _, err = start(SCRIPT:format "false")
     assert.equal(1, status)
     assert.matches("fit: a.ckpt was written with a global batch of 4, this run has 2: a scheduler "
-      .. "that counts steps would run another course: give global_batch_size = 4 to the "
+      .. "that counts steps would behave differently: give global_batch_size = 4 to the "
       .. "DataLoader, or allow_batch_change = true", err)
     assert.equal("done\n", run(SCRIPT:format "true"))
   end)

@@ -165,16 +165,16 @@ srun --mpi=pmix '%s' run model.lua
     wait_for(out, "from step 0\n", 20)
     os.execute("sleep 0.3")
     assert.equal(0, (on("scancel", "--signal=USR1", job))) -- the steps, not the script
-    wait_for(out, ("SLURM: job %s is queued again, to go on from "):format(job), 20)
+    wait_for(out, ("SLURM: job %s is queued again, to resume from "):format(job), 20)
     -- It would wait for two minutes; but within two seconds its credentials count as revoked.
     os.execute("sleep 3")
     text = wait_for(out, "to step 1000\n", 40, function()
       on("scontrol", "update", "jobid=" .. job, "starttime=now")
     end)
     assert.not_matches("world:%d+: interrupted", text)
-    assert.matches(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=1): goes on from"):format(
+    assert.matches(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=1): resumes from"):format(
       job), text, 1, true)
-    local step = tonumber(text:match("goes on from.*from step (%d+)\n"))
+    local step = tonumber(text:match("resumes from.*from step (%d+)\n"))
     assert(step and step > 0 and step < 1000, text)
   end)
 end)

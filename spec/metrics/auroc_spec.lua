@@ -60,7 +60,7 @@ describe("AUROC of two classes", function()
     console.say = say
     assert.is_true(value ~= value)
     assert.equal(1, #lines)
-    assert.matches("metrics.AUROC: there are no samples, or their labels are all alike", lines[1])
+    assert.matches("metrics.AUROC: there are no samples, or all labels are equal", lines[1])
   end)
 end)
 

@@ -88,7 +88,7 @@ describe("F1 of several classes", function()
     metric:compute()
     console.say = say
     assert.is_true(value ~= value)
-    assert.same({ "warning: metrics.F1: there were no samples: the figure is nan" }, lines)
+    assert.same({ "warning: metrics.F1: there were no samples: the value is nan" }, lines)
   end)
 end)
 
@@ -119,7 +119,7 @@ describe("F1", function()
   end)
 
   it("wants an average where there are several, and only there", function()
-    assert.matches("metrics.F1: with num_classes or num_labels say how one figure is made of them",
+    assert.matches("metrics.F1: with num_classes or num_labels say how they are averaged",
       tiny.error_of(F1, { num_classes = 3 }))
     assert.matches("average = 'micro' needs num_classes", tiny.error_of(F1, { average = "micro" }))
     assert.matches("exclude each other",

@@ -42,7 +42,7 @@ describe("Accuracy without samples", function()
     accuracy:update(lt.tensor { { 0.1, 0.9 } }, lt.tensor { 1 })
     assert.equal("nan", tostring(accuracy:compute()))
     accuracy:compute()
-    assert.same({ "warning: metrics.Accuracy: there were no samples: the figure is nan" }, lines)
+    assert.same({ "warning: metrics.Accuracy: there were no samples: the value is nan" }, lines)
   end)
 end)
 

@@ -83,7 +83,8 @@ describe("nn.init", function()
     assert.matches("uniform_: in%-place write into a leaf that requires grad", message)
     ok, message = pcall(w.normal_, lt.zeros(2, { dtype = "i64" }))
     assert.is_false(ok)
-    assert.matches("normal_: only floating tensors can be drawn, this is i64", message)
+    assert.matches("normal_: only floating%-point tensors can be filled with random numbers, "
+      .. "this is i64", message)
   end)
 
   it("needs no memory beside the tensor's: layers peak at the size of their weights", function()

@@ -90,7 +90,8 @@ describe("on two ranks", function()
       trainer({strategy = strategies.DDP {process_group_backend = "mpi"}}):fit(Net(), loader())
     ]]
     assert.equal(1, status)
-    assert.matches("strategies.DDP: process_group_backend = 'mpi', but these ranks talk over shm: "
+    assert.matches("strategies.DDP: process_group_backend = 'mpi', but these ranks communicate "
+      .. "over shm: "
       .. "start them with `mpirun %-n N ltrain run SCRIPT`", err)
     local _, count = err:gsub("process_group_backend", "")
     assert.equal(1, count)

@@ -283,7 +283,7 @@ describe("fit tells what is wrong with", function()
         if left >= 0 then return lt.tensor { 1.0 } end
       end
     end
-    assert.matches("said 3 batches and gave 2", error_of_fit(tiny.Line(), loader))
+    assert.matches("its length is 3 batches, but it has 2", error_of_fit(tiny.Line(), loader))
   end)
 
   it("a parameter that was replaced behind the optimizer's back", function()
@@ -331,7 +331,8 @@ describe("a seed that was drawn", function()
   it("is told at the first loop, and is that of the file", function()
     local seed = lt.seed()
     local lines, trainer = told()
-    assert.same({ ("seed %d (drawn; --seed, lt.seed or LT_SEED makes it yours)"):format(seed) },
+    assert.same({ ("seed %d (chosen at random; set it with --seed, lt.seed or "
+      .. "LT_SEED)"):format(seed) },
       lines)
     assert.same({}, (told()))
     local path = tiny.folder()

@@ -40,7 +40,7 @@ describe("lt.Trainer", function()
   it("refuses values out of range", function()
     assert.matches("max_epochs must be at least %-1: got %-2", message { max_epochs = -2 })
     assert.matches("limit_train_batches must not be negative", message { limit_train_batches = -1 })
-    assert.matches("limit_val_batches must be an integer %(batches%) or a share",
+    assert.matches("limit_val_batches must be an integer %(batches%) or a fraction",
       message { limit_val_batches = 1.5 })
     assert.matches("fast_dev_run must be at least 0: got %-1", message { fast_dev_run = -1 })
     assert.matches("max_time must be 'DD:HH:MM:SS'.* got '10 minutes'",

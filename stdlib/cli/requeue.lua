@@ -58,7 +58,7 @@ local function resume(environment, job)
   if type(saved) ~= "table" or not saved.path then return end
   overrides.resume = { loop = saved.loop, path = saved.path }
   if environment:global_rank() == 0 then
-    console.say(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=%d): goes on from %s"):format(
+    console.say(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=%d): resumes from %s"):format(
       job, restarts, saved.path))
   end
 end
@@ -104,7 +104,7 @@ function requeue.finish(status)
   local wrong = hand_back(armed.job)
   console.say(wrong and ("SLURM: job %s is not queued again: %s"):format(armed.job, wrong)
     or ("SLURM: job %s is queued again%s"):format(armed.job,
-      armed.path and ", to go on from " .. armed.path or ""))
+      armed.path and ", to resume from " .. armed.path or ""))
 end
 
 return requeue

@@ -59,7 +59,7 @@ end
 --- Why mpirun cannot run ranks of this build, as a sentence; nil when it can.
 function mpirun.missing()
   if not process.find "mpirun" then
-    return "mpirun is not there (Debian: apt-get install openmpi-bin)"
+    return "mpirun is not installed (Debian: apt-get install openmpi-bin)"
   end
   for _, part in ipairs(c.runtime.parts()) do
     if part.name == "mpi" and not part.present then return "mpi: " .. part.text end
@@ -79,7 +79,8 @@ end
 --- with each that it would not.
 function mpirun.unreachable(hosts, seconds)
   if not process.find "ssh" then
-    return "mpirun starts ranks on other machines by ssh, and ssh is not there (or give it another "
+    return "mpirun starts ranks on other machines by ssh, and ssh is not installed (or give it "
+      .. "another "
       .. "agent: --launcher_args \"--mca plm_rsh_agent PROGRAM\")"
   end
   local asked, targets = {}, {}
@@ -127,7 +128,7 @@ function mpirun.read_hosts(text, slots)
     if hosts[i].slots == 0 or hosts[i].name:find "[^%w%.%-_]" then
       return nil, ("not a list of hosts: '%s'"):format(text)
     elseif seen[hosts[i].name] then
-      return nil, ("host %s stands twice"):format(hosts[i].name)
+      return nil, ("host %s is given twice"):format(hosts[i].name)
     end
     seen[hosts[i].name] = true
   end

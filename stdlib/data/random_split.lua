@@ -14,13 +14,13 @@ local function from_shares(shares, n)
   local lengths, left, sum = {}, n, 0
   for i, share in ipairs(shares) do
     if type(share) ~= "number" or not (share >= 0 and share <= 1) then
-      errors.blame("random_split: a share must be in 0..1: got %s", errors.show(share))
+      errors.blame("random_split: a fraction must be in 0..1: got %s", errors.show(share))
     end
     lengths[i] = math.floor(n * share)
     left, sum = left - lengths[i], sum + share
   end
   if math.abs(sum - 1) > 1e-6 then
-    errors.blame("random_split: shares must sum to 1: got %s", sum)
+    errors.blame("random_split: fractions must sum to 1: got %s", sum)
   end
   for i = 1, left do
     local at = (i - 1) % #lengths + 1

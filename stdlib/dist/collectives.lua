@@ -122,7 +122,7 @@ function collectives.all_gather(x, options)
     local work = d.collective(group, "all_gather", x, nil, nil, o.cat, o.sync_grads)
     return result_of(work, o)
   elseif o.cat then
-    errors.blame("all_gather: cat = true joins tensors: got %s", errors.show(x))
+    errors.blame("all_gather: cat = true needs tensors: got %s", errors.show(x))
   end
   return result_of(d.values(group, "all_gather", x), o)
 end
@@ -192,7 +192,7 @@ local function copy_into(x, what)
   if c.is_tensor(what) and (wanted ~= came or x.dtype ~= what.dtype) then
     wanted, came = wanted .. " " .. x.dtype, came .. " " .. what.dtype
   end
-  if wanted ~= came then errors.blame("recv: wanted %s, what came is %s", wanted, came) end
+  if wanted ~= came then errors.blame("recv: expected %s, got %s", wanted, came) end
   return x:copy_(what)
 end
 

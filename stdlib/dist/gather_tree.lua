@@ -56,10 +56,11 @@ local function check(ranks, cat)
       if not first or not one or first.name ~= one.name or first.dtype ~= one.dtype
         or first.follows ~= one.follows
         or not same_sizes(first.shape, one.shape, 2) then
-        errors.blame("all_gather: ranks gave other tables: rank 0 has %s; rank %d has %s",
+        errors.blame("all_gather: ranks passed different tables: rank 0 has %s; rank %d has %s",
           show(first), r - 1, show(one))
       elseif not cat and not same_sizes(first.shape, one.shape, 1) then
-        errors.blame("all_gather: sizes differ: rank 0 has %s; rank %d has %s (join them with "
+        errors.blame("all_gather: sizes differ: rank 0 has %s; rank %d has %s (concatenate them "
+          .. "with "
           .. "{cat = true})", show(first), r - 1, show(one))
       end
     end
@@ -67,7 +68,7 @@ local function check(ranks, cat)
   if not cat then return end
   for _, one in ipairs(ranks[1]) do
     if one.shape and #one.shape == 0 then
-      errors.blame("all_gather: cat = true needs a dim to join: got %s", show(one))
+      errors.blame("all_gather: cat = true needs a dim to concatenate along: got %s", show(one))
     end
   end
 end

@@ -56,7 +56,7 @@ end
 --- What an earlier run left under the name of this one's file goes.
 function FileLogger:replace()
   if not c.io.kind(self:path()) then return end
-  console.say(("warning: %s was there: it is replaced"):format(self:path()))
+  console.say(("warning: %s exists: it is replaced"):format(self:path()))
   must(c.io.write_file(self:path(), ""))
 end
 

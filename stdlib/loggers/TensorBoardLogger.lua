@@ -95,7 +95,7 @@ end
 function TensorBoardLogger:replace()
   for _, name in ipairs(c.io.list_folder(self.log_dir) or {}) do
     if name:find(PATTERN) then
-      console.say(("warning: %s/%s was there: it is replaced"):format(self.log_dir, name))
+      console.say(("warning: %s/%s exists: it is replaced"):format(self.log_dir, name))
       must(c.io.remove(self.log_dir .. "/" .. name))
     end
   end

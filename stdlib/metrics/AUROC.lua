@@ -191,7 +191,7 @@ function AUROC:compute()
     return c.tensor(list, { dtype = "f64" })
   end
   if weight > 0 then return total / weight end
-  return labelled.nothing(self, "there are no samples, or their labels are all alike")
+  return labelled.nothing(self, "there are no samples, or all labels are equal")
 end
 
 return AUROC

@@ -82,7 +82,7 @@ function labelled.check_average(who, o, choices)
   if o.num_classes and o.num_labels then
     errors.blame("metrics.%s: num_classes and num_labels exclude each other", who)
   elseif count and not o.average then
-    errors.blame("metrics.%s: with num_classes or num_labels say how one figure is made of them: "
+    errors.blame("metrics.%s: with num_classes or num_labels say how they are averaged: "
       .. "average = %s", who, choices)
   elseif not count and o.average then
     errors.blame("metrics.%s: average = '%s' needs num_classes or num_labels", who, o.average)
@@ -99,7 +99,7 @@ end
 
 --- The figure of no data: nan.
 function labelled.nothing(metric, why)
-  labelled.warn(metric, (why or "there were no samples") .. ": the figure is nan")
+  labelled.warn(metric, (why or "there were no samples") .. ": the value is nan")
   return labelled.NAN
 end
 

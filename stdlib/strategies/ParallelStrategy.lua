@@ -73,7 +73,8 @@ local function name_of(self) return "strategies." .. getmetatable(self).__name e
 local function check_backend(self)
   local backend, wanted = dist.world().backend, self.process_group_backend
   if not wanted or wanted == backend then return end
-  errors.blame("%s: process_group_backend = '%s', but these ranks talk over %s: %s", name_of(self),
+  errors.blame("%s: process_group_backend = '%s', but these ranks communicate over %s: "
+    .. "%s", name_of(self),
     wanted, backend, wanted == "mpi" and "start them with `mpirun -n N ltrain run SCRIPT`"
     or "shm is for ranks that are forked: leave mpirun out")
 end

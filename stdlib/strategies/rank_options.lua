@@ -6,7 +6,7 @@ local rank_options = {}
 
 -- Values that elsewhere mean something, and what is so here.
 local BACKENDS <const> = {
-  gloo = "ranks of one machine talk over shm, others over mpi: leave it out",
+  gloo = "ranks of one machine use shm, others mpi: leave it out",
   nccl = "comes with GPUs: leave it out",
 }
 local METHODS <const> = {
@@ -35,7 +35,7 @@ local ROWS <const> = {
   broadcast_buffers = { type = "boolean", default = true,
     doc = "give all ranks rank 0's buffers (batch norm's figures) before evaluation and saving" },
   process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
-    doc = "the comm that ranks must talk over: 'shm' (forked) or 'mpi' (mpirun, srun)" },
+    doc = "the comm backend that ranks must use: 'shm' (forked) or 'mpi' (mpirun, srun)" },
   start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
     doc = "'fork': ranks are forked where fit begins" },
 }

@@ -49,7 +49,7 @@ local function tell_minima(state)
   local trainer, options = state.trainer, state.trainer.options
   if trainer.should_stop and not minima_met(trainer) and not state.loop.told_minima then
     state.loop.told_minima = true
-    trainer:say(("asked to stop at epoch %d, step %d: goes on to %d epochs and %d steps"):format(
+    trainer:say(("stop requested at epoch %d, step %d: continues to %d epochs and %d steps"):format(
       trainer.current_epoch, trainer.global_step, options.min_epochs or 0, options.min_steps or 0))
   end
 end

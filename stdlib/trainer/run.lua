@@ -166,11 +166,13 @@ local function set_up_fit(state, saved, path)
   open_window.take_up(state, saved)
 end
 
--- A drawn seed is told once, so that the run can be repeated; a resumed run has that of its file.
+-- A random seed is reported once, so that the run can be repeated; a resumed run has that of its
+-- file.
 local function tell_seed(state)
   local seed = c.runtime.drawn_seed()
   if seed then
-    state.trainer:say(("seed %d (drawn; --seed, lt.seed or LT_SEED makes it yours)"):format(seed))
+    local text = "seed %d (chosen at random; set it with --seed, lt.seed or LT_SEED)"
+    state.trainer:say(text:format(seed))
   end
 end
 

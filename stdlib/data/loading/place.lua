@@ -71,7 +71,8 @@ end
 local function tell_other_size(loader, position, now)
   local before = loader._saved and loader._saved.samples
   if position == 0 or before == nil or before == now then return end
-  local text = "warning: DataLoader: the epoch that goes on after sample %d had a data set of %d "
+  local text = "warning: DataLoader: the epoch that is resumed after sample %d had a data set "
+    .. "of %d "
     .. "samples, now it has %d: other samples follow than would have"
   console.say(text:format(position, before, now))
 end

@@ -191,7 +191,7 @@ function loaders.limit(source, limit, option)
     source.count = length and math.min(length, limit) or limit
   elseif length == nil then
     if limit ~= 1.0 and limit ~= 0.0 then
-      errors.blame("%s: a share of a loader without length is unknown: got %s; give an integer",
+      errors.blame("%s: a fraction of a loader without length is unknown: got %s; give an integer",
         option, limit)
     end
     source.count = limit == 0.0 and 0 or nil
@@ -261,7 +261,8 @@ end
 local function too_short(pass)
   local source = pass.source
   if source.length and pass.index < source.count then
-    errors.blame("%s: said %d batches and gave %d", source.where, source.length, pass.index)
+    errors.blame("%s: its length is %d batches, but it has "
+      .. "%d", source.where, source.length, pass.index)
   end
 end
 

@@ -38,7 +38,7 @@ local function check_schedules(state, before, now)
   for _, config in ipairs(state.schedulers) do
     if config.interval == "step" then
       errors.blame("fit: %s was written with a global batch of %d, this run has %d: a scheduler "
-        .. "that counts steps would run another course: give global_batch_size = %d to the "
+        .. "that counts steps would behave differently: give global_batch_size = %d to the "
         .. "DataLoader, or allow_batch_change = true to the Trainer", before.path,
         before.global_batch, now, before.global_batch)
     end

@@ -45,7 +45,8 @@ local function compare(state, source)
         .. "must be the same on every rank: draw from the epoch that it is given, or from a seed",
         source.where, show_order(told[1]), rank - 1, show_order(told[rank]), show_maker(loader))
     elseif told[rank].cut ~= told[1].cut then
-      errors.blame("%s: the ranks would cut other batches: %s: give all the same", source.where,
+      errors.blame("%s: the ranks would make different batches: %s: give all the "
+        .. "same", source.where,
         show_cuts(told))
     end
   end
@@ -70,7 +71,7 @@ end
 
 local function tell_uncut(state, loader)
   state.trainer:warn(("%s: every rank reads all of %s: give a DataLoader over a data set of known "
-    .. "length, or one with shard(rank, world), to have it shared"):format(state.fn,
+    .. "length, or one with shard(rank, world), to have it sharded"):format(state.fn,
     errors.show(loader)))
 end
 

@@ -151,7 +151,8 @@ local function val_interval(state)
   elseif interval == 1.0 then
     return math.huge
   elseif not count then
-    errors.blame("val_check_interval: a share of a loader without length is unknown: got %s; give "
+    errors.blame("val_check_interval: a fraction of a loader without length is unknown: got %s; "
+      .. "give "
       .. "an integer or 1.0", interval)
   end
   return math.max(1, math.floor(count * interval))

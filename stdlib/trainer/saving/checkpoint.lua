@@ -208,7 +208,7 @@ end
 function checkpoint.restore_fit(state, saved, path)
   local trainer = state.trainer
   if not saved.loops or not saved.optimizer_states then
-    errors.blame("fit: %s holds weights only: training cannot go on from it: %s", path,
+    errors.blame("fit: %s has weights only: training cannot be resumed from it: %s", path,
       WEIGHTS_ALONE)
   elseif trainer.max_epochs ~= -1 and saved.epoch > trainer.max_epochs then
     errors.blame("fit: %s was saved in epoch %d: max_epochs = %d is before it", path, saved.epoch,

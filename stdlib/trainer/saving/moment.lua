@@ -73,7 +73,7 @@ end
 local function tell_inexact(state, before)
   if state.loop.updating or state.trainer.global_step ~= before.global_step then
     state.trainer:say("save_checkpoint: an optimizer has changed weights in the batch that failed: "
-      .. "a run that goes on from the file does so again")
+      .. "a run that is resumed from the file does so again")
   end
 end
 

@@ -79,7 +79,7 @@ local function find_word(state, wanted)
     if state.fn ~= "fit" then
       errors.blame("%s: ckpt_path = 'last': nothing was saved yet", state.fn)
     end
-    state.trainer:warn("ckpt_path = 'last': nothing was saved yet: fit starts afresh")
+    state.trainer:warn("ckpt_path = 'last': nothing was saved yet: fit starts from the beginning")
   end
   return path
 end

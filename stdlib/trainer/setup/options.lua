@@ -10,7 +10,7 @@ local logger_words = require "ltrain.loggers.words"
 local function check_limit(value)
   if value < 0 then return ("must not be negative: got %s"):format(value) end
   if value ~= value or math.type(value) == "float" and value > 1 then
-    return "must be an integer (batches) or a share from 0.0 to 1.0: got " .. errors.show(value)
+    return "must be an integer (batches) or a fraction from 0.0 to 1.0: got " .. errors.show(value)
   end
 end
 
@@ -25,7 +25,7 @@ end
 local function check_interval(value)
   if value ~= value or value <= 0 then return "must be positive: got " .. errors.show(value) end
   if math.type(value) == "float" and value > 1 then
-    return ("must be an integer (batches) or a share up to 1.0: got %s"):format(value)
+    return ("must be an integer (batches) or a fraction up to 1.0: got %s"):format(value)
   end
 end
 
@@ -62,10 +62,10 @@ return {
   min_steps = { type = "integer", min = 0, doc = "should_stop is ignored before" },
   max_time = duration.option("seconds, 'DD:HH:MM:SS' or {weeks =, days =, hours =, minutes =, "
     .. "seconds =}"),
-  limit_train_batches = limit "training batches of an epoch: a count or a share",
-  limit_val_batches = limit "validation batches a loader: a count or a share",
-  limit_test_batches = limit "test batches a loader: a count or a share",
-  limit_predict_batches = limit "prediction batches a loader: a count or a share",
+  limit_train_batches = limit "training batches per epoch: a number or a fraction",
+  limit_val_batches = limit "validation batches per loader: a number or a fraction",
+  limit_test_batches = limit "test batches per loader: a number or a fraction",
+  limit_predict_batches = limit "prediction batches per loader: a number or a fraction",
   overfit_batches = { type = "number", default = 0, check = check_limit,
     doc = "train and validate on the same few batches, unshuffled" },
   val_check_interval = { type = "number", default = 1.0, check = check_interval,
@@ -104,7 +104,7 @@ return {
     doc = "if gradients are not finite: end the fit, skip the step, or take it" },
   barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "log the module's hparams"),
-  use_distributed_sampler = flag(true, "share the data among processes"),
+  use_distributed_sampler = flag(true, "shard the data over the ranks"),
   sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples"),
   allow_batch_change = flag(false,
     "resume with another global batch although schedules count steps"),
