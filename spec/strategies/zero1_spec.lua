@@ -330,6 +330,20 @@ describe("ZeRO1 refuses", function()
     ]])
   end)
 
+  it("to clip gradients that are in shards by hand", function()
+    fails(2, "clip_grad_norm_: gradients are in shards here, one on each rank: call "
+      .. "self:clip_gradients%(optimizer, value, algorithm%)", [[
+      function Net:on_before_optimizer_step() nn.clip_grad_norm_(self:parameters(), 1.0) end
+      fit "zero1"
+    ]])
+    prints("same\n", 2, [[
+      function Net:configure_gradient_clipping(optimizer, value)
+        self:clip_gradients(optimizer, value / 2, "norm")
+      end
+      print(same(nil, {gradient_clip_val = 0.1}))
+    ]])
+  end)
+
   it("to give a part of the state for the whole", function()
     prints("true 7\n", 2, [[
       local message

@@ -15,6 +15,7 @@ local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
+local sharded = require "ltrain.core.sharded"
 
 local Shards = class.extend(nil, "Shards")
 
@@ -147,6 +148,7 @@ local function plan_of(self, parameters, used)
 end
 
 local function forget_gradients(self)
+  sharded.set(self, false)
   for _, group in ipairs(self.groups) do
     for _, shard in ipairs(group.params) do shard.grad = nil end
   end
@@ -178,6 +180,7 @@ function Shards:reduce(total, missing)
   local parameters = parameters_of(self.optimizer)
   self.plan = plan_of(self, parameters, buckets.used(parameters, missing))
   for _, bucket in ipairs(self.plan) do reduce_bucket(self, bucket, 1.0 / total) end
+  sharded.set(self, true)
 end
 
 --- The reduced gradients of whole parameters, in the optimizer's order, gathered from all ranks.
