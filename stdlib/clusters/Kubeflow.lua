@@ -1,5 +1,6 @@
---- stdlib/clusters/Kubeflow.lua: replicas of a PyTorchJob in Kubernetes: one rank a pod. No comm of
---- ours joins them; an MPIJob runs mpirun, which is MPI's affair.
+--- stdlib/clusters/Kubeflow.lua: replicas of a PyTorchJob in Kubernetes, one rank per pod.
+--
+-- No built-in comm backend connects them; an MPIJob uses mpirun (MPI).
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local Kubeflow = ClusterEnvironment:extend "Kubeflow"

@@ -1,6 +1,6 @@
---- stdlib/clusters/LSF.lua: ranks that jsrun started in a job of LSF.
+--- stdlib/clusters/LSF.lua: ranks started by jsrun in a job of LSF.
 --
--- jsrun has a PMIx of its own; Open MPI joins where it is there.
+-- jsrun has its own PMIx, which Open MPI uses if it is available.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local c = require "ltrain.c"
 
@@ -41,7 +41,7 @@ local function hosts(self)
   return list
 end
 
---- The first line of the rank file is the machine that launches, and runs no rank.
+--- The first line of the rank file is the launching machine, which runs no rank.
 function LSF:main_address()
   local list = hosts(self)
   return self:variable "MASTER_ADDR" or list[2] or list[1] or "127.0.0.1"

@@ -1,4 +1,4 @@
---- stdlib/clusters/Local.lua: no launcher: this process forks its ranks when they are wanted.
+--- stdlib/clusters/Local.lua: no launcher: this process forks its ranks.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local Local = ClusterEnvironment:extend "Local"
@@ -7,7 +7,7 @@ function Local:detect() return "no variables of a launcher" end
 
 function Local:num_nodes() return 1 end
 
---- Any number of ranks is forked here; other machines need a launcher.
+--- Any number of ranks can be forked; other machines need a launcher.
 function Local:validate(devices, num_nodes)
   num_nodes = num_nodes or 1
   if num_nodes <= 1 then return nil end

@@ -1,7 +1,7 @@
---- stdlib/clusters/SLURM.lua: the tasks of a step that srun started.
+--- stdlib/clusters/SLURM.lua: the tasks of a job step started by srun.
 --
--- Only a step's tasks count: salloc and sbatch set many of the same variables for a shell that
--- runs once. Ranks join by Open MPI, which finds the others through PMIx.
+-- Only the tasks of a step count: salloc and sbatch set many of the same variables for a shell that
+-- runs once. Open MPI connects the ranks, through PMIx.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local node_list = require "ltrain.clusters.node_list"
 
@@ -9,7 +9,7 @@ local SLURM = ClusterEnvironment:extend "SLURM"
 
 SLURM.comm = "mpi"
 SLURM.starts = "srun --mpi=pmix -n %d ltrain run"
---- On SIGUSR1: save at the end of the batch, `scontrol requeue`, go on after the restart.
+--- On SIGUSR1: save at the end of the batch, `scontrol requeue`, and resume after the restart.
 SLURM.auto_requeue = true
 
 local INTERACTIVE_STEP <const> = 4294967290 -- of salloc's own shell
@@ -56,13 +56,13 @@ function SLURM:main_address()
   return self:variable "MASTER_ADDR" or nodes and (node_list.first(nodes)) or "127.0.0.1"
 end
 
---- A port by the job's number, so that two jobs on a machine differ.
+--- A port derived from the number of the job, so that two jobs on a machine differ.
 function SLURM:main_port()
   local job = self:integer "SLURM_JOB_ID"
   return self:integer "MASTER_PORT" or job and 15000 + job % 10000
 end
 
---- srun's machine.
+--- The machine of srun.
 function SLURM:network() return self:variable "SLURM_LAUNCH_NODE_IPADDR" end
 
 local function has_pmix(self)
@@ -76,7 +76,7 @@ function SLURM:refusal()
     .. "srun --mpi=pmix (srun --mpi=list shows what there is)"):format(size)
 end
 
---- One task forks its own ranks, as without a launcher.
+--- A single task forks its ranks, as without a launcher.
 function SLURM:validate(devices, num_nodes)
   if self:world_size() == 1 and (num_nodes or 1) == 1 then return nil end
   return SLURM.super.validate(self, devices, num_nodes)

@@ -1,4 +1,5 @@
---- stdlib/clusters/TorchElastic.lua: ranks that torchrun started. No comm of ours joins them.
+--- stdlib/clusters/TorchElastic.lua: ranks started by torchrun. No built-in comm backend connects
+--- them.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local TorchElastic = ClusterEnvironment:extend "TorchElastic"

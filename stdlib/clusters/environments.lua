@@ -9,7 +9,7 @@ local environments = {}
 local BUILT_IN <const> = { "TorchElastic", "MPI", "SLURM", "LSF", "Kubeflow", "Local" }
 
 local DETECT <const> = {
-  variables = { type = "table", doc = "stand for the process's environment variables" },
+  variables = { type = "table", doc = "used instead of the environment variables of the process" },
 }
 
 local registered = {} -- by scripts, the newest first: { name =, class = }
@@ -38,8 +38,8 @@ function environments.list()
   return all
 end
 
---- The environment, the text that shows it, and a list of {name =, text =} of what was seen but is
---- no launch: lt.clusters.detect{variables = {...}}.
+--- Returns the detected environment, the variable that shows it, and a list of {name =, text =} of
+--- what was seen but is no launch: lt.clusters.detect{variables = {...}}.
 function environments.detect(options)
   local variables = config.check(options, DETECT, "clusters.detect").variables
   local seen = {}
@@ -52,7 +52,7 @@ function environments.detect(options)
   end
 end
 
---- What detect() gave when it was first asked: environment, evidence, what else was seen.
+--- Returns the results of the first call of detect() in this process.
 function environments.current()
   found = found or table.pack(environments.detect())
   return table.unpack(found, 1, found.n)

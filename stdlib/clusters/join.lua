@@ -1,13 +1,13 @@
---- stdlib/clusters/join.lua: lt.clusters.join: the ranks of a launch become one world.
+--- stdlib/clusters/join.lua: lt.clusters.join, which connects the ranks of a launch.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local environments = require "ltrain.clusters.environments"
 
 local OPTIONS <const> = {
-  devices = { doc = "ranks on this machine, as the Trainer's; they must agree with the launch" },
-  num_nodes = { type = "integer", doc = "machines, likewise" },
+  devices = { doc = "ranks on this machine, as in the Trainer; must agree with the launch" },
+  num_nodes = { type = "integer", doc = "number of machines, likewise" },
   owns_process = { type = "boolean", default = false,
-    doc = "ranks that fail may end the process when the script does not" },
+    doc = "whether failing ranks may end the process" },
 }
 
 -- "host:port" for comms that meet at an address.
@@ -16,8 +16,8 @@ local function address_of(environment)
   return address and port and ("%s:%d"):format(address, port) or address
 end
 
---- Joins the world of an environment (by default the current one), once. Returns whether this
---- process is now one of several ranks; nil and a sentence when it cannot be.
+--- Connects this process with the other ranks of an environment (by default the current one), once.
+--- Returns whether it is now one of several ranks; nil and a message if that is not possible.
 return function(environment, options)
   environment = environment or environments.current()
   local o = config.check(options, OPTIONS, "clusters.join")

@@ -1,4 +1,4 @@
---- stdlib/clusters/register.lua: lt.clusters.register: an environment of one's own.
+--- stdlib/clusters/register.lua: lt.clusters.register, which adds a cluster environment.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -31,8 +31,9 @@ local function class_of(name, methods)
   return own
 end
 
---- register("mine", {detect = function(self) ... end, comm = "mine", ...}), or a class below
---- lt.ClusterEnvironment. It is asked before those that are built in; a name stands once.
+--- register("mine", {detect = function(self) ... end, comm = "mine", ...}), or with a subclass of
+--- lt.ClusterEnvironment. It is tried before the built-in ones; a second one of the same name
+--- replaces the first.
 return function(name, methods)
   config.argument(name, "string", "clusters.register", "the name")
   local own = methods

@@ -1,4 +1,5 @@
--- stdlib/core/Accelerator.lua: what a rank computes on. The base is the CPU.
+-- stdlib/core/Accelerator.lua: the base class of accelerators: what a rank computes on. The base is
+-- the CPU.
 --
 -- Every strategy has one. Another one is a subclass or a plain table of methods, given to the
 -- Trainer or to a strategy: lt.strategies.DDP{accelerator = {device = ...}}.
@@ -10,21 +11,21 @@ local Accelerator = class.extend(nil, "Accelerator")
 
 Accelerator.extend = class.extend
 
---- How it is called.
+--- Its name.
 Accelerator.name = "cpu"
 
 function Accelerator:init() end
 
---- The device of a rank, by its number on this machine: where modules and batches go.
+--- Returns the device for modules and batches of a rank, by its number on this machine.
 function Accelerator:device(local_rank) return "cpu" end
 
---- Before the module is put there, in every rank.
+--- Called on every rank before the module is moved to the device.
 function Accelerator:setup(trainer) end
 
---- After the run, also after an error.
+--- Called after the run, also after an error.
 function Accelerator:teardown() end
 
---- An object out of a table of methods; `where` begins the text of errors.
+--- Makes an object of a table of methods; `where` is the prefix of error messages.
 function Accelerator.adopt(value, where) return adopt(value, Accelerator, where) end
 
 return Accelerator

@@ -1,7 +1,9 @@
--- stdlib/core/ClusterEnvironment.lua: what a launcher tells the processes that it started.
+-- stdlib/core/ClusterEnvironment.lua: the base class of cluster environments: what a launcher tells
+-- its processes.
 --
--- The base is one process that nobody launched. A subclass reads the variables of its launcher, and
--- nothing else: an installed library or a queue that this shell happens to run in is no launch.
+-- The base is a single process without a launcher. A subclass reads the environment variables of
+-- its launcher, and nothing else: an installed library, or a queue in which a shell runs, is no
+-- launch.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -11,21 +13,22 @@ local ClusterEnvironment = class.extend(nil, "ClusterEnvironment")
 
 ClusterEnvironment.extend = class.extend
 
---- The comm that joins the ranks ("mpi", or the name of a registered backend); nil when none can.
+--- The comm backend that connects the ranks ("mpi", or the name of a registered one); nil if none
+--- can.
 ClusterEnvironment.comm = nil
 --- How ranks are started, for messages: "mpirun -n %d ltrain run ...".
 ClusterEnvironment.starts = "mpirun -n %d ltrain run"
 
 local OPTIONS <const> = {
-  variables = { type = "table", doc = "stand for the process's environment variables" },
+  variables = { type = "table", doc = "used instead of the environment variables of the process" },
 }
 
---- Environment{variables = {RANK = "0"}}: for specs; by default those of the process.
+--- Environment{variables = {RANK = "0"}}: for tests; by default those of the process.
 function ClusterEnvironment:init(options)
   self.variables = config.check(options, OPTIONS, getmetatable(self).__name).variables
 end
 
---- The text of a variable; nil when it is not set or empty.
+--- Returns the value of a variable; nil if it is not set or empty.
 function ClusterEnvironment:variable(name)
   local text
   if self.variables then text = self.variables[name] else text = c.runtime.getenv(name) end
@@ -33,7 +36,7 @@ function ClusterEnvironment:variable(name)
   return tostring(text)
 end
 
---- The number of the first of the variables that is set to an integer; or nil.
+--- Returns the value of the first of the variables that is set to an integer; or nil.
 function ClusterEnvironment:integer(...)
   for _, name in ipairs { ... } do
     local text = self:variable(name)
@@ -42,33 +45,32 @@ function ClusterEnvironment:integer(...)
   end
 end
 
---- The text that shows that this launcher started the process ("OMPI_COMM_WORLD_SIZE=4"); or nil,
---- and perhaps what was seen that is no launch.
+--- Returns the variable that shows that this launcher started the process
+--- ("OMPI_COMM_WORLD_SIZE=4"); or nil, and optionally what was seen that is no launch.
 function ClusterEnvironment:detect() return nil end
 
---- Number of ranks.
+--- Returns the number of ranks.
 function ClusterEnvironment:world_size() return 1 end
---- This process among all ranks, from 0.
+--- Returns the rank of this process, from 0.
 function ClusterEnvironment:global_rank() return 0 end
---- This process among those of its machine, from 0.
+--- Returns the number of this process on its machine, from 0.
 function ClusterEnvironment:local_rank() return 0 end
---- This machine among those of the job, from 0; nil when the launcher does not tell.
+--- Returns the number of this machine in the job, from 0; nil if unknown.
 function ClusterEnvironment:node_rank() return 0 end
---- Machines of the job; nil when the launcher does not tell.
+--- Returns the number of machines of the job; nil if unknown.
 function ClusterEnvironment:num_nodes() return nil end
 
---- The machine of rank 0; nil when the launcher does not tell.
+--- Returns the address of the machine of rank 0; nil if unknown.
 function ClusterEnvironment:main_address() return self:variable "MASTER_ADDR" or "127.0.0.1" end
 
---- A port there that is free for rank 0; nil when the launcher does not tell.
+--- Returns a free port on that machine; nil if unknown.
 function ClusterEnvironment:main_port() return self:integer "MASTER_PORT" end
 
---- Addresses of the launcher's own, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines
---- listens in the networks that have one of them; nil, all its networks, when the launcher does not
---- tell.
+--- Returns the addresses of the launcher, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines
+--- listens on the networks of these; nil, all networks, if unknown.
 function ClusterEnvironment:network() return nil end
 
---- Why the ranks cannot be joined, as a sentence; nil when they can.
+--- Returns why the ranks cannot be connected, as a message; nil if they can.
 function ClusterEnvironment:refusal()
   if self:world_size() == 1 or self.comm then return nil end
   return ("%d ranks were started, and no comm of this build joins ranks by an address: start them "
@@ -76,7 +78,8 @@ function ClusterEnvironment:refusal()
     .. "own"):format(self:world_size(), self.starts:format(self:world_size()))
 end
 
---- What is wrong with the Trainer's `devices` and `num_nodes` in this launch; nil when nothing is.
+--- Returns what is wrong with the Trainer's `devices` and `num_nodes` in this launch; nil if
+--- nothing is.
 function ClusterEnvironment:validate(devices, num_nodes)
   local size, count = self:world_size(), math.tointeger(tonumber(devices or ""))
   num_nodes = num_nodes or 1

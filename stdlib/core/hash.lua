@@ -1,4 +1,4 @@
--- stdlib/core/hash.lua: lt.hash, a name for what a tensor or a tree of tensors holds.
+-- stdlib/core/hash.lua: lt.hash, a hash of a tensor or a tree of tensors.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -51,9 +51,9 @@ local function collect(value, keys, names, list, open)
   open[value] = nil
 end
 
---- SHA-256 of a tensor or of a table of tensors and plain values, as 64 hex digits: taken over the
---- names in order, each with dtype, shape and bytes. lt.hash(net:state_dict()) is what
---- `ltrain hash FILE` prints for a checkpoint of net.
+--- Returns the SHA-256 of a tensor or a table of tensors and plain values, as 64 hex digits: over
+--- the names in order, each with dtype, shape and bytes. lt.hash(net:state_dict()) is what `ltrain
+--- hash FILE` prints for a checkpoint of net.
 return function(value)
   local list, parts = {}, {}
   collect(value, {}, {}, list, {})

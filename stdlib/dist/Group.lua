@@ -1,4 +1,4 @@
---- stdlib/dist/Group.lua: some of the ranks, as lt.dist.split makes them.
+--- stdlib/dist/Group.lua: a group of ranks, made by lt.dist.split.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -12,17 +12,17 @@ function Group:init(handle)
   self._handle = handle
 end
 
---- This rank's place in the group, from 0.
+--- Returns the rank of this process in the group, from 0.
 function Group:rank()
   return d.rank(self._handle)
 end
 
---- How many ranks the group has.
+--- Returns the number of ranks in the group.
 function Group:world_size()
   return d.size(self._handle)
 end
 
---- The members, as ranks of the world, in the group's order.
+--- Returns the members, as ranks of the world, in the order of the group.
 function Group:ranks()
   return d.ranks(self._handle)
 end
@@ -35,7 +35,7 @@ local function with_group(options, group)
   return with
 end
 
---- A group of some ranks of this one: see lt.dist.split.
+--- Makes a group of ranks of this one: see lt.dist.split.
 function Group:split(color, options)
   return Group._split(color, with_group(options, self))
 end

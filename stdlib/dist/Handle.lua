@@ -1,4 +1,4 @@
---- stdlib/dist/Handle.lua: a collective under way, as `async = true` gives it.
+--- stdlib/dist/Handle.lua: the handle of an asynchronous collective (`async = true`).
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 
@@ -11,8 +11,8 @@ function Handle:init(work, done)
   self._work, self._done = work, done
 end
 
---- Waits until it is done on this rank; returns what the call without `async` would have returned,
---- the same again at each further call.
+--- Waits until it is complete on this rank; returns what the call without `async` would return. May
+--- be called several times.
 function Handle:wait()
   if self._work then
     local result = d.wait(self._work)
@@ -22,7 +22,7 @@ function Handle:wait()
   return self._result
 end
 
---- Whether wait() would return at once. Never blocks, and gets the transport on.
+--- Returns whether wait() would return at once. Never blocks; makes progress on the transport.
 function Handle:test()
   return self._work == nil or d.test(self._work)
 end

@@ -1,8 +1,8 @@
---- stdlib/dist/Reducer.lua: the gradients of all ranks, added in buckets.
+--- stdlib/dist/Reducer.lua: reduces gradients over the ranks, in buckets.
 --
--- Gradients of one dtype travel together, up to `bucket_cap_mb`, the last parameters first; the
--- sums take their place. A parameter that no rank used keeps `grad = nil`. Reductions are plain
--- sums in the transport's order: weights went into the seed of backward.
+-- Gradients of one dtype are sent together, up to `bucket_cap_mb`, the last parameters first, and
+-- replaced by the sums. A parameter that no rank used keeps `grad = nil`. Reductions are plain sums
+-- in the order of the transport: the loss was multiplied by the weights before backward.
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -16,9 +16,9 @@ local PLANS <const> = 16 -- sets of used parameters whose buffers are kept
 
 local OPTIONS <const> = {
   bucket_cap_mb = { type = "number", default = 25, above = 0,
-    doc = "megabytes of gradients that travel together" },
+    doc = "megabytes of gradients per message" },
   comm_hook = { type = "function|string",
-    doc = "fn(buffer) gives the sum of all ranks' buffers; or 'bf16': sent as bf16" },
+    doc = "fn(buffer) returns the sum of all ranks' buffers; or 'bf16': send them in bf16" },
 }
 
 Reducer.options = OPTIONS
@@ -107,9 +107,9 @@ local function reduce_row(self, bucket, scale)
   for i, parameter in ipairs(bucket.parameters) do parameter.grad = bucket.views[i] end
 end
 
---- Makes the gradients of a list of parameters the sum of those of all ranks, divided by `total`.
---- `missing`: how many gradients are not there, of all ranks together (every rank says the same).
---- `key`: a table that stands for this list from step to step; its buffers are kept.
+--- Replaces the gradients of a list of parameters by the sums over all ranks, divided by `total`.
+--- `missing`: how many gradients are nil, over all ranks (the same on every rank). `key`: a table
+--- that identifies this list from step to step; its buffers are kept.
 function Reducer:reduce(parameters, total, missing, key)
   local _ <close> = c.no_grad()
   for _, bucket in ipairs(plan_of(self, parameters, key or parameters, missing)) do

@@ -1,7 +1,7 @@
---- stdlib/dist/collectives.lua: what ranks do together, on tensors and on values of Lua.
+--- stdlib/dist/collectives.lua: collective operations on tensors and Lua values.
 --
--- Tensors go as they are, compared by shape and dtype. Values of Lua are packed as data: nil,
--- booleans, numbers, strings, tensors, and tables of them. Ranks count from 0.
+-- Shapes and dtypes of tensors are compared between ranks before they are sent. Lua values are
+-- serialized: nil, booleans, numbers, strings, tensors, and tables of them. Ranks count from 0.
 local Group = require "ltrain.dist.Group"
 local Handle = require "ltrain.dist.Handle"
 local c = require "ltrain.c"
@@ -15,7 +15,7 @@ local d = c.dist
 
 local collectives = {}
 
---- How many arguments come before the options.
+--- The number of arguments before the options.
 collectives.places = {
   all_reduce = 1, all_reduce_ = 1, broadcast = 1, all_gather = 1, reduce_scatter = 1, gather = 1,
   scatter = 1, send = 2, recv = 1, barrier = 0,
@@ -80,8 +80,8 @@ local function reduce_numbers(parts)
   return op == "mean" and total / #parts or total
 end
 
---- The sum (or mean, min, max, prod) of x over all ranks: a new tensor, or a number for a number.
---- Gradients pass through sum and mean.
+--- Returns the sum (or mean, min, max, prod) of x over all ranks: a new tensor, or a number if x is
+--- one. Sum and mean are differentiable.
 function collectives.all_reduce(x, options)
   local o, group = checked("all_reduce", options)
   if math.type(x) then
@@ -96,15 +96,15 @@ local function check_tensor(who, x)
   if not c.is_tensor(x) then errors.blame("%s: needs a tensor: got %s", who, errors.show(x)) end
 end
 
---- The same into x's own memory; returns x.
+--- The same in place; returns x.
 function collectives.all_reduce_(x, options)
   local o, group = checked("all_reduce_", options)
   check_tensor("all_reduce_", x)
   return result_of(d.collective(group, "all_reduce_", x, o.op, nil, false, o.sync_grads), o)
 end
 
---- What rank `from` gave, on every rank. A tensor must have one shape on all ranks; of a value of
---- Lua only that rank's counts. No gradient.
+--- Returns rank `from`'s x on every rank. Tensors must have the same shape on all ranks; Lua values
+--- of other ranks are ignored. Not differentiable.
 function collectives.broadcast(x, options)
   local o, group = checked("broadcast", options)
   check_rank("broadcast", "from", o.from, group)
@@ -114,8 +114,8 @@ function collectives.broadcast(x, options)
   return result_of(d.values(group, "broadcast", x, o.from), o)
 end
 
---- What all ranks gave: of tensors [...] one of [ranks, ...], or joined along dim 1 with
---- `cat = true`; of values a list in order of rank. Gradients pass through.
+--- Gathers x from all ranks: tensors [...] become one of [ranks, ...], or are concatenated along
+--- dim 1 with `cat = true`; Lua values become a list in the order of ranks. Differentiable.
 function collectives.all_gather(x, options)
   local o, group = checked("all_gather", options)
   if c.is_tensor(x) then
@@ -127,7 +127,8 @@ function collectives.all_gather(x, options)
   return result_of(d.values(group, "all_gather", x), o)
 end
 
---- This rank's part [n, ...] of the sum of all ranks' tensors [ranks * n, ...].
+--- Returns this rank's part [n, ...] of the sum of all ranks' tensors [ranks * n, ...].
+--- Differentiable.
 function collectives.reduce_scatter(x, options)
   local o, group = checked("reduce_scatter", options)
   check_tensor("reduce_scatter", x)
@@ -135,7 +136,7 @@ function collectives.reduce_scatter(x, options)
   return result_of(work, o)
 end
 
---- On rank `to` what all_gather gives; nil elsewhere. No gradient.
+--- Returns the result of all_gather on rank `to`, nil on the others. Not differentiable.
 function collectives.gather(x, options)
   local o, group = checked("gather", options)
   check_rank("gather", "to", o.to, group)
@@ -164,8 +165,8 @@ local function parts_of(x, ranks)
   return parts
 end
 
---- This rank's part of what rank `from` gave: a tensor is cut along dim 1, of a list rank r gets
---- element r + 1. What other ranks give is not looked at. No gradient.
+--- Returns this rank's part of rank `from`'s x: a tensor is split along dim 1, of a list rank r
+--- gets element r + 1. The x of other ranks is ignored. Not differentiable.
 function collectives.scatter(x, options)
   local o, group = checked("scatter", options)
   check_rank("scatter", "from", o.from, group)
@@ -180,7 +181,7 @@ local function check_peer(who, name, rank, group)
   end
 end
 
---- Hands x, a tensor or a value, to rank `to`, which must call recv. No gradient.
+--- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Not differentiable.
 function collectives.send(x, to, options)
   local o, group = checked("send", options)
   check_peer("send", "to", to, group)
@@ -196,8 +197,8 @@ local function copy_into(x, what)
   return x:copy_(what)
 end
 
---- What rank `from` sent: recv(from), or recv(x, {from = rank}) into the memory of a tensor of the
---- same shape and dtype, which it returns.
+--- Receives what rank `from` sent: recv(from) returns it; recv(x, {from = rank}) receives into a
+--- tensor of the same shape and dtype, and returns x.
 function collectives.recv(from, options)
   local o, group = checked("recv", options)
   if c.is_tensor(from) then
@@ -217,8 +218,8 @@ function collectives.barrier(options)
   return result_of(d.barrier(group), o)
 end
 
---- A group of the ranks that give the same color, an integer from 0; nil for color -1. All ranks
---- call it. `key` orders the new group, then the rank does.
+--- Returns a group of the ranks that pass the same color, an integer from 0; nil for color -1. All
+--- ranks must call it. The new group is ordered by `key`, then by rank.
 function collectives.split(color, options)
   local o, group = checked("split", options)
   color = config.argument(color, "integer", "split", "color", { min = -1, max = 2 ^ 31 - 1 })

@@ -1,14 +1,14 @@
---- stdlib/dist/ddp.lua: lt.dist.ddp(module): a module whose gradients all ranks share.
+--- stdlib/dist/ddp.lua: lt.dist.ddp(module): reduces the gradients of a module over the ranks.
 --
 --   local lt = require "ltrain"
 --   lt.dist.launch(2, function(rank)
---     local net = lt.dist.ddp(lt.nn.Linear(3, 1)) -- every rank begins with rank 0's weights
+--     local net = lt.dist.ddp(lt.nn.Linear(3, 1)) -- every rank gets rank 0's weights
 --     local optimizer = lt.optim.SGD(net:parameters(), {lr = 0.1})
 --     for step = 1, 3 do
 --       local x = lt.randn(4 + rank, 3)
 --       net:zero_grad()
 --       net:backward(net(x):square():mean(), x.shape[1])
---       net:sync()                               -- gradients: those of all ranks' samples
+--       net:sync()                               -- means over all ranks' samples
 --       optimizer:step()
 --     end
 --     local all = lt.dist.all_gather(net:parameters()[1]:detach())
@@ -16,7 +16,7 @@
 --   end)
 --   -- prints: 0.0
 --
--- The Trainer's loop calls the same two methods of the object that `configure_ddp` gives.
+-- The Trainer calls the same two methods of the object that `configure_ddp` returns.
 local Reducer = require "ltrain.dist.Reducer"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -40,9 +40,9 @@ function DistributedDataParallel:__call(...)
   return y
 end
 
---- Adds the gradients of `loss` times `weight`: how much this rank's loss counts, its number of
---- samples, or their share of a batch; 1 without. What else is given goes on to the module's
---- backward.
+--- Accumulates the gradients of `loss` times `weight`: the weight of this rank's loss, its number
+--- of samples or their fraction of a batch; 1 by default. Further arguments are passed to the
+--- module's backward.
 function DistributedDataParallel:backward(loss, weight, ...)
   weight = weight or 1.0
   self.weight = self.weight + weight
@@ -50,10 +50,10 @@ function DistributedDataParallel:backward(loss, weight, ...)
   self.module:backward(loss, ...)
 end
 
---- Makes the gradients those of the weighted mean of what all ranks ran backward on since the last
---- call; every rank calls it, also one that had nothing. Returns the sum of the weights: with 0,
---- nothing was done and there is nothing to step. The loop gives what it knows: `parameters`, the
---- sum of weights and of missing gradients over the ranks, and what the list belongs to.
+--- Replaces the gradients by those of the weighted mean of all losses since the last call; every
+--- rank must call it, also one without data. Returns the sum of the weights: if it is 0, nothing
+--- was done and there is nothing to step. The loop passes what it knows: `parameters`, the sum of
+--- weights and of missing gradients over the ranks, and the key of the list.
 function DistributedDataParallel:sync(parameters, total, missing, key)
   parameters = parameters or self.module:parameters()
   if not total then
@@ -71,7 +71,7 @@ end
 
 function DistributedDataParallel:parameters() return self.module:parameters() end
 
---- An object that shares gradients over the ranks, whose parameters and buffers begin as rank 0's.
+--- An object that reduces gradients over the ranks; parameters and buffers start as rank 0's.
 --- Options: bucket_cap_mb (25), comm_hook (a function on a buffer, or "bf16").
 local function ddp(module, options)
   if not walk.is_module(module) then

@@ -1,6 +1,6 @@
---- stdlib/dist/init.lua: lt.dist: ranks, what they do together, how they are launched.
+--- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
--- Outside of any launch the world is this process alone, rank 0 of 1, and everything works.
+-- Outside of a launch the world size is 1, and everything works.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
@@ -19,23 +19,24 @@ local dist = {
 for name in next, collectives.places do dist[name] = collectives[name] end
 for name, fn in next, rank_zero do dist[name] = fn end
 
---- This process's rank, from 0.
+--- Returns the rank of this process, from 0.
 function dist.rank()
   return d.rank()
 end
 
---- Where this process stands: backend, rank, ranks, local_rank and more, as fields.
+--- Returns a table that describes the job and this process: backend, rank, ranks, local_rank and
+--- more.
 function dist.world()
   return d.world()
 end
 
---- How many ranks there are.
+--- Returns the number of ranks.
 function dist.world_size()
   return d.size()
 end
 
---- Makes a comm of somebody else's known by a name: `path` is a shared object that exports
---- lt_backend_open (docs/adding.md). A cluster environment names it as its `comm`.
+--- Registers a comm backend under a name: `path` is a shared object that exports lt_backend_open
+--- (docs/adding.md). A cluster environment refers to it as its `comm`.
 function dist.register_comm(name, path)
   d.register_comm(config.argument(name, "string", "dist.register_comm", "name"),
     config.argument(path, "string", "dist.register_comm", "path"))

@@ -1,7 +1,7 @@
---- stdlib/dist/launch.lua: lt.dist.launch, a function on many processes.
+--- stdlib/dist/launch.lua: lt.dist.launch, which runs a function on several processes.
 --
--- The children are forks of this process: fn sees what it sees here, closures and upvalues, and
--- changes its own copy. They end where fn ends; only rank 0 goes on.
+-- The child processes are forks of this one: fn has its closures and upvalues, and changes its own
+-- copy. They end when fn returns; only rank 0 continues.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
@@ -47,7 +47,7 @@ local function joined(n, fn, world, timeout)
 end
 
 --- Runs fn(rank) on n processes, ranks 0 to n - 1; returns rank 0's results. An error on any rank
---- ends all and is raised here, with the rank named.
+--- ends all of them and is raised here, with the number of the rank.
 return function(n, fn, options)
   n = config.argument(n, "integer", WHO, "n", { min = 1, max = d.max_ranks })
   if not class.is_callable(fn) then

@@ -1,7 +1,7 @@
 --- stdlib/dist/options.lua: what the collectives of lt.dist accept.
 
 local GROUP <const> = {
-  type = "object", doc = "ranks that take part, of `split`; all of them without",
+  type = "object", doc = "group of ranks, made by `split`; by default all",
   check = function(value)
     if value._handle == nil then return "must be a group that lt.dist.split made" end
   end,
@@ -14,10 +14,10 @@ local SYNC_GRADS <const> = {
 }
 local OP <const> = {
   type = "string", default = "sum", choices = { "sum", "mean", "min", "max", "prod" },
-  doc = "how ranks are combined",
+  doc = "the reduction",
 }
-local FROM <const> = { type = "integer", default = 0, min = 0, doc = "the rank that gives" }
-local TO <const> = { type = "integer", default = 0, min = 0, doc = "the rank that gets" }
+local FROM <const> = { type = "integer", default = 0, min = 0, doc = "the source rank" }
+local TO <const> = { type = "integer", default = 0, min = 0, doc = "the destination rank" }
 
 return {
   all_reduce = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
@@ -25,7 +25,7 @@ return {
   broadcast = { from = FROM, group = GROUP, async = ASYNC },
   all_gather = {
     group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS,
-    cat = { type = "boolean", default = false, doc = "join along dim 1; sizes may differ" },
+    cat = { type = "boolean", default = false, doc = "concatenate along dim 1; sizes may differ" },
   },
   reduce_scatter = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
   gather = { to = TO, group = GROUP, async = ASYNC },

@@ -13,8 +13,7 @@ local function check_function(who, fn)
   errors.blame("%s: needs a function: got %s", who, errors.show(fn))
 end
 
---- Runs fn(...) as a declared span: meanwhile this rank is not late, however long others wait for
---- it. Returns what fn returns.
+--- Runs fn(...) without a timeout for the ranks that wait for this one. Returns what fn returns.
 function rank_zero.long(fn, ...)
   check_function("long", fn)
   local _ <close> = d.span()
@@ -48,16 +47,16 @@ local function run_first(who, share, fn, ...)
   return results
 end
 
---- Runs fn(...) on rank 0, then on all others; returns what it returns there. An error on rank 0 is
---- raised everywhere.
+--- Runs fn(...) on rank 0, then on the other ranks; returns what it returns on this rank. An error
+--- on rank 0 is raised on all ranks.
 function rank_zero.rank_zero_first(fn, ...)
   local results = run_first("rank_zero_first", false, fn, ...)
   if results then return table.unpack(results, 1, results.n) end
   return fn(...)
 end
 
---- Runs fn(...) on rank 0 alone; all ranks return its results, which must be values that travel.
---- An error there is raised everywhere.
+--- Runs fn(...) on rank 0 only; all ranks return its results, which must be serializable. An error
+--- is raised on all ranks.
 function rank_zero.on_rank_zero(fn, ...)
   local results = run_first("on_rank_zero", true, fn, ...)
   return table.unpack(results, 1, results.n)

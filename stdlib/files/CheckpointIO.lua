@@ -1,7 +1,7 @@
--- stdlib/files/CheckpointIO.lua: how checkpoints are written, read and removed.
+-- stdlib/files/CheckpointIO.lua: the base class for writing, reading and removing checkpoints.
 --
--- Every strategy has one, and all checkpoint files of the Trainer go through it. The base writes
--- one safetensors file a checkpoint. Another one is a subclass or a plain table of save, load and
+-- Every strategy has one, and all checkpoints of the Trainer go through it. The base writes one
+-- safetensors file per checkpoint. Another one is a subclass or a plain table of save, load and
 -- remove, given as lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves and removes, every rank
 -- loads.
 
@@ -17,19 +17,19 @@ CheckpointIO.extend = class.extend
 function CheckpointIO:init() end
 
 --- Writes `checkpoint`, nested tables of tensors, numbers, strings and booleans. The tensors are
---- those of the run: what is kept longer is cloned. Returns true, or nil and why it failed.
+--- those of the run: clone what is kept longer. Returns true, or nil and the reason.
 function CheckpointIO:save(checkpoint, path) return checkpoint_file.write(checkpoint, path) end
 
---- The table that was saved; nil and the reason when it cannot be read.
+--- Returns the table that was saved; nil and the reason if it cannot be read.
 function CheckpointIO:load(path) return checkpoint_file.read(path) end
 
---- Forgets what was saved under `path`.
+--- Removes what was saved under `path`.
 function CheckpointIO:remove(path) return c.io.remove(path) end
 
---- Whether something is saved under `path`.
+--- Returns whether something is saved under `path`.
 function CheckpointIO:exists(path) return c.io.kind(path) ~= nil end
 
---- An object out of a table of methods; `where` begins the text of errors.
+--- Makes an object of a table of methods; `where` is the prefix of error messages.
 function CheckpointIO.adopt(value, where)
   return adopt(value, CheckpointIO, where, { "save", "load", "remove" })
 end

@@ -12,8 +12,8 @@ local function wrong_format(text)
   end
 end
 
---- The value that lt.save wrote; of other safetensors files the tensors by name and, as a second
---- result, the metadata. Nil and the reason when the file cannot be read.
+--- Returns the value that lt.save wrote; for other safetensors files a table of tensors by name,
+--- and the metadata. Returns nil and the reason if the file cannot be read.
 return function(path)
   if type(path) ~= "string" then
     errors.blame("load: the path must be a string: got %s", errors.show(path))

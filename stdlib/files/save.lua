@@ -6,9 +6,9 @@ local packing = require "ltrain.files.packing"
 
 local FORMAT <const> = 1
 
---- Writes nested tables of tensors, numbers, strings and booleans as one safetensors file; a
---- tensor's name is its path. The former file stays until the new one is whole. Returns true, or
---- nil and why it could not be written.
+--- Writes nested tables of tensors, numbers, strings and booleans as one safetensors file; the name
+--- of a tensor is its path. An existing file is replaced when the new one is complete. Returns
+--- true, or nil and the reason.
 return function(path, value)
   if type(path) ~= "string" then
     errors.blame("save: the path must be a string: got %s", errors.show(path))

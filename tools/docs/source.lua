@@ -42,8 +42,8 @@ end
 local function head(lines)
   local about, at = lines[1]:match("^%-%-%-?%s[%w_/.]+:%s(.*)$"), 2
   assert(about, lines[1])
-  while lines[at]:find("^%-%- %S") do
-    about = about .. " " .. lines[at]:sub(4)
+  while lines[at]:find("^%-%-%-? %S") do
+    about = about .. " " .. lines[at]:match("^%-+ (.*)$")
     at = at + 1
   end
   local rest = {}
