@@ -21,18 +21,6 @@
 #include "base/random.h"
 #include "tensor/tensor.h"
 
-typedef struct lt_dims {
-  int n;
-  int64_t dim[LT_MAX_DIMS];
-} lt_dims;
-typedef struct lt_sizes {
-  int n;
-  int64_t size[LT_MAX_DIMS];
-} lt_sizes;
-typedef struct lt_pair {
-  int64_t h, w;
-} lt_pair;
-
 #define LT_NO_DIMS ((lt_dims){.n = -1})
 #define LT_ONE_DIM(d) ((lt_dims){.n = 1, .dim = {d}})
 #define LT_NONE_SCALAR ((lt_scalar){.kind = LT_NO_SCALAR})

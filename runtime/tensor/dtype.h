@@ -2,7 +2,7 @@
 #ifndef LT_TENSOR_DTYPE_H
 #define LT_TENSOR_DTYPE_H
 
-#include "ltrain/tensor.h"
+#include "ltrain/args.h"
 
 size_t lt_dtype_size(lt_dtype d);
 const char *lt_dtype_name(lt_dtype d);            /* "f32" */
@@ -13,19 +13,6 @@ bool lt_dtype_is_int(lt_dtype d); /* integers without bool */
 
 /* The smallest type that holds both, as PyTorch's promote_types. */
 lt_dtype lt_dtype_promote(lt_dtype a, lt_dtype b);
-
-/* A number from a script: its category takes part in promotion, its size does not. */
-typedef enum lt_scalar_kind {
-  LT_NO_SCALAR,
-  LT_SCALAR_BOOL,
-  LT_SCALAR_INT,
-  LT_SCALAR_FLOAT
-} lt_scalar_kind;
-typedef struct lt_scalar {
-  lt_scalar_kind kind;
-  double f; /* always set */
-  int64_t i; /* set for bool and int */
-} lt_scalar;
 
 static inline lt_scalar lt_scalar_of(double f) {
   return (lt_scalar){.kind = LT_SCALAR_FLOAT, .f = f};
