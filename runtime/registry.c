@@ -8,7 +8,9 @@
 #include "comm/comm.h"
 #include "cpu/cpu.h"
 #include "device/fake.h"
+#include "device/host.h"
 #include "device/plugin.h"
+#include "ops/host.h"
 #include "ops/op.h"
 
 static lt_registry registry;
@@ -20,6 +22,7 @@ static void fill(void) {
   lt_device_add(cpu, why, sizeof why);
   lt_device_add(lt_fake_ops(cpu), why, sizeof why);
   registry.value_error = lt_value_error;
+  lt_host_extend(lt_ops_offer);
   lt_cpu_usable(registry.refusal, sizeof registry.refusal);
 }
 

@@ -33,6 +33,7 @@ typedef struct lt_modes {
   bool autocast;
   lt_dtype autocast_dtype;
   bool update;            /* writes into an optimizer's parameters are meant */
+  bool collective;        /* other ranks wait for what runs: ops/fallback.h */
   uint8_t anomaly;        /* look for who makes NaN: ops/anomaly.h */
 } lt_modes;
 
@@ -50,8 +51,8 @@ typedef struct lt_anomalies {
 
 /* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
 typedef enum lt_slot {
-  LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA, LT_SLOT_COMM,
-  LT_SLOT_LAUNCH, LT_SLOT_BIND,
+  LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_FALLBACK, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA,
+  LT_SLOT_COMM, LT_SLOT_LAUNCH, LT_SLOT_BIND,
   LT_SLOT_COUNT
 } lt_slot;
 

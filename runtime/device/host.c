@@ -69,6 +69,10 @@ void lt_launch_end(lt_ctx *c, lt_stream *stream) {
   }
 }
 
+static void (*fill_ops)(lt_host *host);
+
+void lt_host_extend(void (*fill)(lt_host *host)) { fill_ops = fill; }
+
 const lt_host *lt_host_here(uint64_t op_hash) {
   static lt_host host; /* backends may keep it; filled with the same each time, under a lock */
   host = (lt_host){.size = sizeof host,
@@ -82,5 +86,6 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .scratch = host_scratch,
                    .stream = lt_stream_current,
                    .line = host_line};
+  if (fill_ops != NULL) fill_ops(&host);
   return &host;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/anomaly.h"
+#include "ops/fallback.h"
 #include "ops/inplace.h"
 #include "ops/node.h"
 #include "ops/op.h"
@@ -237,10 +238,17 @@ static bool keep_values(lt_ctx *c, door *d, const bool *given) {
   return true;
 }
 
+/* Whether the device has a kernel of its own: not for what is composed of others. */
+static bool has_kernel(const lt_ctx *c, const door *d) {
+  const lt_tensor *given = d->infer.n_out > 0 ? d->out[0] : d->in[0];
+  lt_dtype dtype = given != NULL ? (lt_dtype)given->dtype : d->infer.out[0].dtype;
+  return d->op->has_kernel &&
+         lt_kernel_of(lt_device_table(c, d->infer.device), (lt_op)(d->op - lt_ops), dtype) != NULL;
+}
+
 static bool compute(lt_ctx *c, door *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
-  bool kernel = d->op->has_kernel && lt_device_table(c, d->infer.device)->kernels[d->op - lt_ops];
-  if (!kernel && d->op->expand != NULL) {
+  if (d->op->expand != NULL && !has_kernel(c, d)) {
     *composite = true; /* its parts have recorded themselves */
     return compose(c, d);
   }

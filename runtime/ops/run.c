@@ -1,5 +1,6 @@
 /* runtime/ops/run.c: issuing a call: the kernel of its device, in order with all other work. */
 #include "device/state.h"
+#include "ops/fallback.h"
 #include "ops/inplace.h"
 
 /* Whether the call writes its input k. */
@@ -28,11 +29,10 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
     return lt_device_copy(c, out[0], in[0], (size_t)in[0]->numel * lt_item_size(in[0]));
   lt_device device = n_out > 0 ? out[0]->storage->device : in[0]->storage->device;
   const lt_device_ops *ops = lt_device_table(c, device);
-  lt_kernel kernel = ops->kernels[op];
-  if (kernel == NULL)
-    return lt_fail(c, LT_EDEVICE, "%s: the device %s lacks this op", lt_ops[op].name, ops->name);
+  lt_kernel kernel = lt_kernel_of(ops, op, (lt_dtype)(n_out > 0 ? out[0] : in[0])->dtype);
   const lt_call call = {.op = (int)op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
                         .args = args, .args_size = args_size};
+  if (kernel == NULL) return lt_run_on_cpu(c, &call);
   if (ops->launch == NULL) return kernel(c, &call) && lt_ok(c);
   return issue(c, device, kernel, &call);
 }

@@ -56,6 +56,11 @@ function console.say_anywhere(text)
   if world.rank == 0 then console.past(write) else write() end
 end
 
+--- A warning of the runtime.
+function c.runtime.warn(text)
+  console.say("warning: " .. text)
+end
+
 --- Text as it is on stderr.
 function console.write(text)
   around(function() c.runtime.write_stderr(text) end)

@@ -3,6 +3,7 @@
 #ifndef LT_INCLUDE_BACKEND_H
 #define LT_INCLUDE_BACKEND_H
 
+#include "ltrain/args.h"
 #include "ltrain/comm.h"
 #include "ltrain/tensor.h"
 
@@ -12,8 +13,9 @@ extern "C" {
 
 enum { LT_BACKEND_VERSION = 2 };
 
-/* One call of an op: what a kernel gets. `args` is the plain struct of the op's kind. Outputs are
-   allocated with their final shape and dtype; a NULL input is an absent optional one. */
+/* One call of an op: what a kernel gets. `args` is the plain struct of the op's kind, of which
+   lt_host.argument knows the fields by name. Outputs are allocated with their final shape and
+   dtype; a NULL input is an absent optional one. */
 typedef struct lt_call {
   int op;
   int n_in, n_out;
@@ -132,6 +134,13 @@ typedef struct lt_host {
   void *(*scratch)(lt_ctx *c, size_t bytes);
   lt_stream *(*stream)(lt_ctx *c, lt_device d); /* the ctx's current one */
   uint32_t (*line)(lt_ctx *c);                  /* of the script, for lt_device_error */
+  /* Ops by name: ids are below `n_ops`, -1: there is no such op. */
+  int n_ops;
+  int (*op)(const char *name);
+  /* An argument of a call by its name, of a type of ltrain/args.h; NULL: the op has no such. */
+  const void *(*argument)(const lt_call *call, const char *name);
+  /* Within `launch`, for a call that the kernel does not take: the CPU's on copies. It waits. */
+  bool (*run_on_cpu)(lt_ctx *c, const lt_call *call);
 } lt_host;
 
 enum { LT_BACKEND_TEXT = 256 };
@@ -139,7 +148,7 @@ enum { LT_BACKEND_TEXT = 256 };
 /* What a backend says of itself. Everything it points to lives as long as the process. */
 typedef struct lt_backend {
   uint32_t size, version;  /* set by ltrain before; the backend sets the version it was built for */
-  uint64_t op_hash;        /* of the op rows it was built with; 0: it has no kernels */
+  uint64_t op_hash;        /* of the op rows it was built with; 0: it asks for ops by name */
   const char *about;       /* "Open MPI 4.1.4", for `ltrain info` */
   const lt_comm_ops *comm; /* its collectives, or NULL */
   const lt_device_ops *device; /* its devices, or NULL; their name is the backend's */

@@ -1,0 +1,26 @@
+/* runtime/ops/host.c: ops and arguments by name, and the CPU's kernels, for devices out of tree. */
+#include "ops/host.h"
+
+#include <string.h>
+
+#include "ops/fallback.h"
+
+static int op_of(const char *name) {
+  lt_op op = lt_op_by_name(name);
+  return op == LT_OP_COUNT ? -1 : (int)op;
+}
+
+static const void *argument(const lt_call *call, const char *name) {
+  int n;
+  const lt_arg *args = lt_kinds[lt_ops[call->op].kind].args(&n);
+  for (int k = 0; k < n; k++)
+    if (strcmp(args[k].name, name) == 0) return (const char *)call->args + args[k].offset;
+  return NULL;
+}
+
+void lt_ops_offer(lt_host *host) {
+  host->n_ops = LT_OP_COUNT;
+  host->op = op_of;
+  host->argument = argument;
+  host->run_on_cpu = lt_run_on_cpu;
+}
