@@ -1,6 +1,7 @@
 --- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
 local Strategy = require "ltrain.strategies.Strategy"
 local absent = require "ltrain.compat.strategies"
+local accelerator_of = require "ltrain.trainer.setup.accelerator"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
@@ -15,22 +16,16 @@ local refuse <const> = option_rules.refuse
 
 local place = {}
 
-local function check_accelerator(o)
-  if type(o.accelerator) == "table" then return end
-  local name = o.accelerator:lower()
-  if name == "auto" or name == "cpu" then return end
-  local known = { gpu = true, cuda = true, mps = true, tpu = true }
-  refuse("accelerator", o.accelerator, known[name]
-    and "not in this build: it trains on the CPU ('auto' or 'cpu')"
-    or "must be 'auto' or 'cpu'" .. errors.did_you_mean(name, { "auto", "cpu", "gpu", "cuda" }))
-end
-
 -- How many ranks a machine is to have; nil where the options leave it open. On the CPU the user
--- says it: every core already works for one rank.
+-- says it: every core already works for one rank. An accelerator may have so many devices.
 local function wanted_devices(o)
-  local devices = o.devices
+  local devices, most = o.devices, type(o.accelerator) == "table" and o.accelerator.count
   if devices == "auto" then return nil end
   local count = math.tointeger(tonumber(devices))
+  if most and count == -1 then return most end
+  if most and count and count > most then
+    refuse("devices", devices, ("%s has %d"):format(o.accelerator.name, most))
+  end
   if type(devices) == "table" or type(devices) == "string" and devices:find "," then
     refuse("devices", devices, "the CPU has no device numbers: write devices = N, the number of "
       .. "ranks")
@@ -109,7 +104,7 @@ end
 -- Parts of the strategy that the Trainer's options name, each once.
 local function given_parts(trainer, o)
   local parts = plugins.read(trainer, o.plugins)
-  if type(o.accelerator) == "table" then parts.accelerator = o.accelerator end
+  if o.accelerator then parts.accelerator = o.accelerator end
   if o.precision ~= nil then
     if parts.precision then
       errors.blame("Trainer: precision and plugins give a precision each: give one of them")
@@ -131,7 +126,7 @@ end
 --- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
 --- trainer, what the precision is called, and who this rank is.
 function place.set(trainer, o)
-  check_accelerator(o)
+  o.accelerator = accelerator_of(o.accelerator)
   local strategy, parts = given_strategy(o), given_parts(trainer, o)
   join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
   local ranks = count_ranks(o)
