@@ -12,7 +12,8 @@
 
 #include "device/stream.h"
 
-enum { DEVICES = 4, STREAMS = 64, ERRORS = 8 };
+enum { DEVICES = 4, STREAMS = 64, ERRORS = 8, PATIENCE = 100 };
+static const int64_t ROOM = (int64_t)16 << 30; /* bytes of a device */
 
 /* Work of a stream: one of a wait, a call, a copy, a reduction, a filling of freed memory. */
 typedef struct task {
@@ -43,6 +44,7 @@ struct lt_stream {
   int index;
   task *first, *last;
   uint64_t issued, done;
+  int asked; /* by who polls */
 };
 
 /* The error word of a device and root. */
@@ -68,9 +70,13 @@ static struct {
   pinned *pins;
   lt_fake_order order;
   bool turn, in_kernel;
+  int64_t held[DEVICES];
+  lt_ctx *own; /* runs what nobody waits for but by polling */
   lt_fake_counts counts;
   const lt_device_ops *cpu;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_index(int index) { return index >= 0 && index < DEVICES; }
 
 /* A kernel that runs out of memory comes back in here: it finds nothing to wait for. */
 static _Thread_local int depth;
@@ -332,8 +338,13 @@ void lt_fake_freed(lt_ctx *c, lt_storage *s, size_t capacity) {
 
 static lt_stream *stream_new(lt_ctx *c, int index, int priority) {
   (void)priority;
+  if (!is_index(index)) {
+    lt_fail(c, LT_EDEVICE, "fake: there is no device %d", index);
+    return NULL;
+  }
   lt_stream *s = calloc(1, sizeof *s);
   enter();
+  if (fake.own == NULL) fake.own = lt_ctx_new(c->registry, NULL);
   bool room = s != NULL && fake.n_streams < STREAMS;
   if (room) {
     s->index = index;
@@ -355,8 +366,14 @@ static bool event_record(lt_ctx *c, lt_stream *s, lt_event *out) {
   return leave(true);
 }
 
+/* Who asks again and again gets there in the end, a task at a time. */
 static lt_progress event_done(lt_event event) {
+  lt_stream *s = event.stream;
   enter();
+  if (s->done < event.position && ++s->asked % PATIENCE == 0 && fake.own != NULL) {
+    run_until(fake.own, s, s->done + 1);
+    lt_take_failure(fake.own, NULL);
+  }
   return leave(event.stream->done >= event.position) ? LT_DONE : LT_PENDING;
 }
 
@@ -375,6 +392,7 @@ static bool stream_wait(lt_ctx *c, lt_stream *s, lt_event event) {
 }
 
 static bool synchronize(lt_ctx *c, int index) {
+  if (!is_index(index)) return lt_fail(c, LT_EDEVICE, "fake: there is no device %d", index);
   enter();
   bool last = others_first(), waits = false;
   for (int k = 0; k < fake.n_streams; k++) {
@@ -400,12 +418,13 @@ static bool take_error(lt_ctx *c, int index, lt_device_error *out) {
 /* Memory. */
 
 static void *allocate(int index, size_t bytes) {
-  (void)index;
+  if (!is_index(index) || bytes > (size_t)ROOM) return NULL;
   size_t room = (bytes + 63) / 64 * 64;
   void *p = aligned_alloc(64, room);
   if (p != NULL) memset(p, 0xff, room);
   enter();
   fake.counts.allocations++;
+  if (p != NULL) fake.held[index] += (int64_t)bytes;
   leave(true);
   return p;
 }
@@ -413,9 +432,9 @@ static void *allocate(int index, size_t bytes) {
 /* While a kernel runs, queued work may still use it: it is lost, which needs a specs' memory limit
    to happen. */
 static void release(int index, void *ptr, size_t bytes) {
-  (void)index, (void)bytes;
   enter();
   bool unused = !fake.in_kernel;
+  fake.held[index] -= (int64_t)bytes;
   leave(true);
   if (unused) free(ptr);
 }
@@ -449,12 +468,12 @@ static void host_free(void *memory, size_t bytes) {
   free(memory);
 }
 
-/* What a device of 16 GiB has left. */
 static bool memory_info(int index, int64_t *free_bytes, int64_t *total) {
-  (void)index;
-  *total = (int64_t)16 << 30;
-  *free_bytes = *total;
-  return true;
+  if (!is_index(index)) return false;
+  enter();
+  *total = ROOM;
+  *free_bytes = ROOM - fake.held[index];
+  return leave(true);
 }
 
 static int count(void) { return DEVICES; }
