@@ -1,0 +1,388 @@
+/* spec/c/device_cases.c: part of device_conformance: calls to try, by kind of op.
+
+   A kind without a function here is not tried, and device_conformance says so. */
+#include "device_cases.h"
+
+#include <math.h>
+
+#define SHAPE(...)                                                       \
+  lt_shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+              (int64_t[]){__VA_ARGS__})
+
+static double drawn(uint64_t seed, uint64_t k) { /* in [0, 1), the same everywhere */
+  uint64_t x = (seed << 32) + k + 1;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
+}
+
+/* Values in [lo, hi), whole for integers. */
+static lt_tensor *values(lt_ctx *c, lt_dtype dtype, lt_shape s, uint64_t seed, double lo,
+                         double hi) {
+  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, LT_F64, s.ndim, s.size);
+  for (int64_t k = 0; t != NULL && k < t->numel; k++) {
+    double v = lo + (hi - lo) * drawn(seed, (uint64_t)k);
+    ((double *)lt_data(t))[k] = lt_dtype_is_float(dtype) ? v : floor(dtype == LT_U8 ? fabs(v) : v);
+  }
+  return t == NULL ? NULL : lt_cast(c, t, dtype);
+}
+
+/* Input k of a trial, between -2 and 2 where nothing else is said. */
+static void put(lt_ctx *c, trial *t, int k, lt_shape s) {
+  t->in[k] = values(c, t->dtype, s, (uint64_t)k + 1, -2, 2);
+  t->n = k + 1;
+}
+static void put_ids(lt_ctx *c, trial *t, int k, lt_shape s, int64_t below) {
+  t->in[k] = values(c, LT_I64, s, (uint64_t)k + 11, 0, (double)below);
+  t->n = k + 1;
+}
+
+/* ---- elementwise ---- */
+
+enum { SHAPES = 6 };
+static lt_shape shape_of(int number) {
+  switch (number) {
+    case 0: return SHAPE(7);
+    case 1: return SHAPE(3, 5);
+    case 2: return SHAPE(17, 301);
+    case 3: return SHAPE(2, 3, 4, 5);
+    case 4: return SHAPE(0, 3);
+    default: return (lt_shape){0};
+  }
+}
+
+/* Where the row's function is defined; that of a derivative is its op's. */
+static void put_in_domain(lt_ctx *c, trial *t, int n, lt_shape s) {
+  const lt_op_info *row = &lt_ops[t->op];
+  while (row->hidden && row > lt_ops) row--;
+  double lo = row->lo < row->hi ? row->lo : -2, hi = row->lo < row->hi ? row->hi : 2;
+  for (int k = 0; k < n; k++) t->in[k] = values(c, t->dtype, s, (uint64_t)k + 1, lo, hi);
+  t->n = n;
+}
+
+static bool unary(lt_ctx *c, trial *t) {
+  if (t->number >= SHAPES) return false;
+  put_in_domain(c, t, lt_kinds[lt_ops[t->op].kind].max_in, shape_of(t->number));
+  return true;
+}
+
+static bool clamp(lt_ctx *c, trial *t) {
+  lt_args_clamp *a = (lt_args_clamp *)(void *)t->args;
+  a->min = lt_scalar_int(-1);
+  if (t->number % 2 == 0) a->max = lt_scalar_int(1);
+  return unary(c, t);
+}
+
+/* Two of one shape, shapes that broadcast, a number on either side. */
+static bool binary(lt_ctx *c, trial *t) {
+  lt_args_binary *a = (lt_args_binary *)(void *)t->args;
+  int k = t->number - SHAPES;
+  if (k < 0) {
+    put_in_domain(c, t, 2, shape_of(t->number));
+    return true;
+  }
+  put_in_domain(c, t, 2, k == 1 ? SHAPE(3, 1) : SHAPE(3, 5));
+  if (k == 0) t->in[1] = lt_select(c, t->in[1], 0, 1);
+  if (k == 1) t->in[1] = lt_permute(c, t->in[1], (int[]){1, 0});
+  if (k == 2) a->b = lt_scalar_int(1), t->n = 1;
+  if (k == 3) a->a = lt_scalar_int(1), t->n = 1;
+  if (k == 4 && lt_dtype_is_float(t->dtype)) a->b = lt_scalar_of(0.7), t->n = 1;
+  return k <= 4;
+}
+
+static bool binary_backward(lt_ctx *c, trial *t) {
+  if (t->number >= SHAPES) return false;
+  put_in_domain(c, t, 4, shape_of(t->number));
+  return true;
+}
+
+/* ---- making and moving ---- */
+
+static bool create(lt_ctx *c, trial *t) {
+  lt_args_create *a = (lt_args_create *)(void *)t->args;
+  lt_shape s = shape_of(t->number);
+  (void)c;
+  a->size.n = s.ndim;
+  memcpy(a->size.size, s.size, sizeof s.size);
+  a->dtype = t->dtype;
+  a->value = lt_scalar_int(3);
+  return t->number < SHAPES;
+}
+
+static bool cast(lt_ctx *c, trial *t) {
+  ((lt_args_cast *)(void *)t->args)->dtype = (lt_dtype)(t->number / 2);
+  put(c, t, 0, shape_of(t->number % 2 + 2));
+  return t->number < 2 * LT_DTYPE_COUNT;
+}
+
+static bool copy(lt_ctx *c, trial *t) {
+  if (t->number > SHAPES) return false;
+  put(c, t, 0, t->number == SHAPES ? SHAPE(3, 5) : shape_of(t->number));
+  put(c, t, 1, t->number == SHAPES ? SHAPE(5) : shape_of(t->number));
+  return true;
+}
+
+static bool fill(lt_ctx *c, trial *t) {
+  ((lt_args_fill *)(void *)t->args)->value = lt_scalar_int(t->number);
+  return unary(c, t);
+}
+
+/* ---- along dims ---- */
+
+static bool reduce(lt_ctx *c, trial *t) {
+  static const lt_dims dims[] = {{.n = -1}, {.n = 1}, {.n = 1, .dim = {1}}, {.n = 1, .dim = {2}},
+                                 {.n = 2, .dim = {0, 2}}};
+  lt_args_reduce *a = (lt_args_reduce *)(void *)t->args;
+  if (t->number >= 11) return false;
+  a->dims = dims[t->number % 5];
+  a->keepdim = t->number >= 5;
+  put(c, t, 0, t->number == 10 ? SHAPE(3, 2501) : SHAPE(4, 7, 6));
+  if (t->number == 10) a->dims = dims[2];
+  t->slack = 20;
+  return true;
+}
+
+/* Kinds whose first argument is the dim. */
+static bool along(lt_ctx *c, trial *t) {
+  *(int64_t *)(void *)t->args = t->number % 2;
+  if (t->number >= 4) return false;
+  for (int k = 0; k < lt_kinds[lt_ops[t->op].kind].max_in; k++)
+    put(c, t, k, t->number < 2 ? SHAPE(4, 7, 6) : SHAPE(33, 1001));
+  t->slack = 20;
+  return true;
+}
+
+static bool layer_norm(lt_ctx *c, trial *t) {
+  lt_args_layer_norm *a = (lt_args_layer_norm *)(void *)t->args;
+  if (t->number > 0) return false;
+  a->normalized_shape = (lt_sizes){.n = 1, .size = {100}};
+  put(c, t, 0, SHAPE(6, 100));
+  put(c, t, 1, SHAPE(100));
+  put(c, t, 2, SHAPE(100));
+  if (lt_ops[t->op].kind == LT_KIND_layer_norm_backward) { /* g, x, weight */
+    t->in[1] = values(c, t->dtype, SHAPE(6, 100), 2, -2, 2);
+    t->slack = 20;
+  }
+  return true;
+}
+
+static bool batch_norm(lt_ctx *c, trial *t) {
+  if (t->number > 0) return false;
+  put(c, t, 0, SHAPE(4, 5, 6, 3));
+  put(c, t, 1, SHAPE(5));
+  put(c, t, 2, SHAPE(5));
+  t->slack = 10;
+  return true;
+}
+
+static bool cross_entropy(lt_ctx *c, trial *t) {
+  if (t->number > 0) return false;
+  put(c, t, 0, SHAPE(9, 11));
+  put_ids(c, t, 1, SHAPE(9), 11);
+  return true;
+}
+
+/* ---- choosing ---- */
+
+static bool embedding(lt_ctx *c, trial *t) {
+  if (t->number > 1) return false;
+  put(c, t, 0, SHAPE(10, 6));
+  put_ids(c, t, 1, t->number == 0 ? SHAPE(3, 4) : SHAPE(0), 10);
+  return true;
+}
+
+static bool index_select(lt_ctx *c, trial *t) {
+  *(int64_t *)(void *)t->args = t->number;
+  if (t->number > 1) return false;
+  put(c, t, 0, SHAPE(5, 5));
+  put_ids(c, t, 1, SHAPE(7), 5);
+  return true;
+}
+
+static bool gather(lt_ctx *c, trial *t) {
+  *(int64_t *)(void *)t->args = t->number;
+  if (t->number > 1) return false;
+  put(c, t, 0, SHAPE(5, 5));
+  put_ids(c, t, 1, SHAPE(4, 3), 5);
+  return true;
+}
+
+static bool where(lt_ctx *c, trial *t) {
+  if (t->number >= SHAPES) return false;
+  for (int k = 1; k < 3; k++) put(c, t, k, shape_of(t->number));
+  t->in[0] = lt_cast(c, values(c, LT_I64, shape_of(t->number), 9, 0, 2), LT_BOOL);
+  return true;
+}
+
+static bool masked_fill(lt_ctx *c, trial *t) {
+  ((lt_args_masked_fill *)(void *)t->args)->value = lt_scalar_int(3);
+  if (t->number >= SHAPES) return false;
+  put(c, t, 0, shape_of(t->number));
+  t->in[1] = lt_cast(c, values(c, LT_I64, shape_of(t->number), 9, 0, 2), LT_BOOL);
+  t->n = 2;
+  return true;
+}
+
+static bool triangle(lt_ctx *c, trial *t) {
+  ((lt_args_triangle *)(void *)t->args)->diagonal = t->number - 1;
+  put(c, t, 0, SHAPE(2, 5, 7));
+  return t->number < 3;
+}
+
+static bool join(lt_ctx *c, trial *t) {
+  if (t->number > 1) return false;
+  *(int64_t *)(void *)t->args = t->number;
+  for (int k = 0; k < 3; k++) put(c, t, k, SHAPE(4, 5));
+  return true;
+}
+
+/* ---- products ---- */
+
+static bool matmul(lt_ctx *c, trial *t) {
+  if (t->number > 2) return false;
+  put(c, t, 0, t->number == 2 ? SHAPE(3, 5, 64) : SHAPE(33, 64));
+  put(c, t, 1, t->number == 1 ? SHAPE(64) : SHAPE(64, 21));
+  t->slack = 10;
+  return true;
+}
+
+static bool linear(lt_ctx *c, trial *t) {
+  if (t->number > 1) return false;
+  put(c, t, 0, SHAPE(9, 64));
+  put(c, t, 1, SHAPE(21, 64));
+  if (t->number == 1) put(c, t, 2, SHAPE(21));
+  t->slack = 10;
+  return true;
+}
+
+static bool conv(lt_ctx *c, trial *t) {
+  if (t->number > 1) return false;
+  ((lt_args_conv *)(void *)t->args)->padding = (lt_pair){t->number, t->number};
+  put(c, t, 0, SHAPE(2, 3, 9, 8));
+  put(c, t, 1, SHAPE(4, 3, 3, 3));
+  put(c, t, 2, SHAPE(4));
+  t->slack = 10;
+  return true;
+}
+
+static bool pool(lt_ctx *c, trial *t) {
+  ((lt_args_pool *)(void *)t->args)->kernel_size = (lt_pair){2, 3};
+  put(c, t, 0, SHAPE(2, 3, 9, 8));
+  return t->number == 0;
+}
+
+/* ---- updates ---- */
+
+/* Groups of two parameters, one of them long; second moments are not negative. */
+static void groups(lt_ctx *c, trial *t, int n) {
+  for (int k = 0; k < 2 * n; k++) {
+    put(c, t, k, k % 2 == 0 ? SHAPE(3, 5) : SHAPE(5000));
+    if (k >= 2 && k / 2 == n - 1)
+      t->in[k] = values(c, t->dtype, lt_tensor_shape(t->in[k]), 7, 0, 1);
+  }
+}
+
+static bool adam_step(lt_ctx *c, trial *t) {
+  lt_args_adam_step *a = (lt_args_adam_step *)(void *)t->args;
+  a->lr = 0.1;
+  a->step = 1 + t->number * 10;
+  a->weight_decay = t->number > 0 ? 0.1 : 0;
+  a->decoupled = t->number == 2;
+  groups(c, t, 4);
+  return t->number < 3;
+}
+
+static bool sgd_step(lt_ctx *c, trial *t) {
+  lt_args_sgd_step *a = (lt_args_sgd_step *)(void *)t->args;
+  a->lr = 0.1;
+  a->momentum = t->number == 1 ? 0.9 : 0;
+  groups(c, t, t->number == 1 ? 3 : 2);
+  return t->number < 2;
+}
+
+static bool gradients(lt_ctx *c, trial *t) { /* grads_scale takes a factor first */
+  if (t->number > 0) return false;
+  put(c, t, 0, lt_ops[t->op].kind == LT_KIND_grads_scale ? (lt_shape){0} : SHAPE(4));
+  put(c, t, 1, SHAPE(3, 5));
+  put(c, t, 2, SHAPE(5000));
+  t->slack = 20;
+  return true;
+}
+
+/* ---- random ---- */
+
+static bool random(lt_ctx *c, trial *t) {
+  lt_args_random *a = (lt_args_random *)(void *)t->args;
+  (void)c;
+  a->size = (lt_sizes){.n = 2, .size = {3, t->number == 0 ? 5 : 5001}};
+  a->dtype = t->dtype;
+  return t->number < 2;
+}
+
+static bool random_int(lt_ctx *c, trial *t) {
+  lt_args_random_int *a = (lt_args_random_int *)(void *)t->args;
+  (void)c;
+  a->low = 0;
+  a->high = 100;
+  a->size = (lt_sizes){.n = 1, .size = {5001}};
+  a->dtype = t->dtype;
+  return t->number < 1;
+}
+
+static bool dropout(lt_ctx *c, trial *t) {
+  put(c, t, 0, SHAPE(3, 501));
+  return t->number == 0;
+}
+
+static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
+    [LT_KIND_unary] = unary,
+    [LT_KIND_unary_backward] = unary,
+    [LT_KIND_test] = unary,
+    [LT_KIND_clone] = unary,
+    [LT_KIND_clamp] = clamp,
+    [LT_KIND_clamp_backward] = clamp,
+    [LT_KIND_binary] = binary,
+    [LT_KIND_compare] = binary,
+    [LT_KIND_binary_backward] = binary_backward,
+    [LT_KIND_create] = create,
+    [LT_KIND_cast] = cast,
+    [LT_KIND_copy] = copy,
+    [LT_KIND_fill] = fill,
+    [LT_KIND_reduce] = reduce,
+    [LT_KIND_arg_reduce] = along,
+    [LT_KIND_extremum] = along,
+    [LT_KIND_scan] = along,
+    [LT_KIND_scan_backward] = along,
+    [LT_KIND_softmax] = along,
+    [LT_KIND_softmax_backward] = along,
+    [LT_KIND_layer_norm] = layer_norm,
+    [LT_KIND_layer_norm_backward] = layer_norm,
+    [LT_KIND_batch_norm] = batch_norm,
+    [LT_KIND_cross_entropy] = cross_entropy,
+    [LT_KIND_embedding] = embedding,
+    [LT_KIND_index_select] = index_select,
+    [LT_KIND_gather] = gather,
+    [LT_KIND_where] = where,
+    [LT_KIND_masked_fill] = masked_fill,
+    [LT_KIND_triangle] = triangle,
+    [LT_KIND_cat] = join,
+    [LT_KIND_stack] = join,
+    [LT_KIND_matmul] = matmul,
+    [LT_KIND_linear] = linear,
+    [LT_KIND_conv] = conv,
+    [LT_KIND_pool] = pool,
+    [LT_KIND_adam_step] = adam_step,
+    [LT_KIND_sgd_step] = sgd_step,
+    [LT_KIND_grads_norm] = gradients,
+    [LT_KIND_grads_scale] = gradients,
+    [LT_KIND_random] = random,
+    [LT_KIND_random_int] = random_int,
+    [LT_KIND_dropout] = dropout,
+};
+
+bool make_trial(lt_ctx *c, trial *t) {
+  lt_kind kind = lt_ops[t->op].kind;
+  if (lt_ops[t->op].hidden && !lt_dtype_is_float(t->dtype)) return false; /* a row's derivative */
+  lt_kinds[kind].defaults(t->args);
+  return makers[kind] != NULL && makers[kind](c, t);
+}

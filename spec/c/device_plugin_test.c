@@ -1,0 +1,82 @@
+/* spec/c/device_plugin_test.c: devices out of tree: device_conformance passes those that are sound
+   and sees each that is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "conformance.h"
+
+static void conform(const char *device) {
+  assert_int_equal(shell("cd '%s' && timeout -k 1 200 ./device_conformance %s >/dev/null",
+                         own_folder(), device),
+                   0);
+}
+
+static void the_fake_device_conforms(void **state) {
+  (void)state;
+  conform("fake");
+}
+
+static void a_device_of_ten_kernels_conforms(void **state) {
+  (void)state;
+  conform("ten backends/ltrain_ten.so");
+}
+
+/* What is broken, and what device_conformance says of it. */
+static const struct {
+  const char *what, *text;
+} broken[] = {
+    {"stream_wait", "stream_wait: work ran before the event of the other stream"},
+    {"event_wait", "event_wait: came back before the work had run"},
+    {"event_done", "event_done: said done before the work had run"},
+    {"event_record", "event_record: position"},
+    {"synchronize", "synchronize: came back before all work had run"},
+    {"synchronize_index", "synchronize: a device that is not there: did not fail"},
+    {"stream_new_reason", "stream_new: a device that is not there: left no failure"},
+    {"launch", "embedding of f32, case 0"},
+    {"exit", "a process that ends with work under way: ended by signal 6"},
+    {"count", "alloc: no memory"},
+    {"count_again", ", and then "},
+    {"count_file", "count, available: a file was left open"},
+    {"count_starts", "count, available: a child forked after them uses the device: failed"},
+    {"open_index", "open: a device that is not there: did not fail"},
+    {"alloc_overlap", "alloc: what a block of 65537 bytes held was overwritten"},
+    {"alloc_odd", "are not 64-byte aligned"},
+    {"free", "33554432 more in use"},
+    {"memory_info", "33554432 more in use"},
+    {"host_alloc", "host_alloc: two blocks are one"},
+    {"copy_unstaged", "copy: a source that is not pinned was read after the call"},
+    {"copy_early", "came back before the bytes were there"},
+    {"copy_less", "copy: LT_WITHIN"},
+    {"copy_more", "bytes after them changed"},
+    {"copy_peer", "copy: LT_PEER"},
+    {"error_lost", "take_error: embedding of row 10 of 10: no failure after a wait"},
+    {"error_stays", "take_error: the error is there again"},
+    {"error_line", "at line 0"},
+    {"supports", "of f64"},
+    {"kernel_strides", "strided"},
+    {"kernel_value", "add of f32"},
+    {"kernel_again", "add of f32, case 0, row-major: the same call twice"},
+};
+
+static void every_broken_one_is_seen(void **state) {
+  (void)state;
+  for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) {
+    int status = shell("cd '%s' && BROKEN=%s timeout -k 1 100 ./device_conformance ten "
+                       "backends/ltrain_broken.so 2>&1 | grep -qF '%s'",
+                       own_folder(), broken[k].what, broken[k].text);
+    if (status != 0) fail_msg("%s: '%s' was not said", broken[k].what, broken[k].text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_fake_device_conforms),
+      cmocka_unit_test(a_device_of_ten_kernels_conforms),
+      cmocka_unit_test(every_broken_one_is_seen),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
