@@ -3,7 +3,8 @@
    A hook set on one thread does not reach a coroutine that it resumed, and Lua keeps no pointer to
    the running one that a handler could read. In an owned state `coroutine.resume` and
    `coroutine.wrap` are therefore ours: they note the thread before they run it, and put back the
-   former one after, also when it failed. */
+   former one after, also when it failed. Without them a script that loops in a coroutine outlives
+   the budget that its host gave it, and Ctrl-C; a rank's would be ended by its watchdog alone. */
 #include "bind/state.h"
 
 static lua_State *enter(lt_bind *b, lua_State *thread) {

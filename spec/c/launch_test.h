@@ -56,18 +56,21 @@ typedef struct outcome {
   char said[1 << 16];
 } outcome;
 
-/* Run fn in a process that leads a session of its own, in a new empty folder; stdout and stderr of
-   all its processes are read until the last of them has ended. Killed after `limit` seconds. */
-static inline outcome run_apart(void (*fn)(void), double limit) {
-  static outcome o;
-  o = (outcome){.status = -1};
+/* A test's process, which leads a session of its own. */
+typedef struct apart {
+  pid_t pid;
+  int fd; /* stdout and stderr of all its processes */
+  int64_t start;
+  double limit; /* seconds */
+} apart;
+
+static inline apart start_apart(void (*fn)(void), double limit) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   fflush(NULL);
-  int64_t start = lt_now_ns();
-  pid_t pid = fork();
-  assert_true(pid >= 0);
-  if (pid == 0) {
+  apart a = {.pid = fork(), .fd = ends[0], .start = lt_now_ns(), .limit = limit};
+  assert_true(a.pid >= 0);
+  if (a.pid == 0) {
     setsid();
     dup2(ends[1], 1);
     dup2(ends[1], 2);
@@ -78,26 +81,37 @@ static inline outcome run_apart(void (*fn)(void), double limit) {
     _exit(0);
   }
   close(ends[1]);
+  return a;
+}
+
+/* Read until the last of its processes has ended; they are killed after the limit. */
+static inline outcome end_apart(apart a) {
+  static outcome o;
   size_t used = 0;
+  o = (outcome){.status = -1};
   for (;;) {
-    double left = limit - seconds_since(start);
-    struct pollfd p = {.fd = ends[0], .events = POLLIN};
+    double left = a.limit - seconds_since(a.start);
+    struct pollfd p = {.fd = a.fd, .events = POLLIN};
     if (left <= 0 || poll(&p, 1, (int)(left * 1000) + 1) == 0) {
-      kill(-pid, SIGKILL);
-      waitpid(pid, NULL, 0);
+      kill(-a.pid, SIGKILL);
+      waitpid(a.pid, NULL, 0);
       break;
     }
-    ssize_t n = read(ends[0], o.said + used, sizeof o.said - 1 - used);
+    ssize_t n = read(a.fd, o.said + used, sizeof o.said - 1 - used);
     if (n > 0) used += (size_t)n;
     if (n <= 0) {
-      waitpid(pid, &o.status, 0);
+      waitpid(a.pid, &o.status, 0);
       break;
     }
   }
-  close(ends[0]);
-  o.seconds = seconds_since(start);
+  close(a.fd);
+  o.seconds = seconds_since(a.start);
   o.said[used] = 0;
   return o;
+}
+
+static inline outcome run_apart(void (*fn)(void), double limit) {
+  return end_apart(start_apart(fn, limit));
 }
 
 static inline void expect_end(const outcome *o, int status) {

@@ -2,6 +2,10 @@
    given. */
 #include "forked_test.h"
 
+/* All cases wait most of the time: they do it together, begun before the first. */
+enum { STOPS, IS_LATE, COMPUTES, SAVES, WAITS_LONG, SAVING, CASES };
+static apart running[CASES];
+
 static void stop_self(lt_ctx *c, lt_world *w) {
   if (rank_of(w) == 1) raise(SIGSTOP);
   stay(c, w);
@@ -14,7 +18,7 @@ static void stops(void) {
 
 static void a_stopped_rank_is_lost_and_killed(void **state) {
   (void)state;
-  outcome o = run_apart(stops, 50);
+  outcome o = end_apart(running[STOPS]);
   expect_end(&o, 0);
 }
 
@@ -31,7 +35,7 @@ static void is_late(void) {
 
 static void a_late_rank_is_warned_of_and_then_an_error(void **state) {
   (void)state;
-  outcome o = run_apart(is_late, 50);
+  outcome o = end_apart(running[IS_LATE]);
   expect_end(&o, 0);
   assert_int_equal(count_of(o.said, "ltrain: rank 1 is late"), 1);
   expect_said(&o, "rank 1: in training_step at model.lua:12");
@@ -51,7 +55,7 @@ static void computes(void) {
 
 static void a_rank_that_does_not_come_back_is_ended(void **state) {
   (void)state;
-  outcome o = run_apart(computes, 30);
+  outcome o = end_apart(running[COMPUTES]);
   expect_end(&o, 0);
 }
 
@@ -72,7 +76,7 @@ static void saves(void) {
 
 static void a_declared_span_is_never_late(void **state) {
   (void)state;
-  outcome o = run_apart(saves, 60);
+  outcome o = end_apart(running[SAVES]);
   expect_end(&o, 0);
   assert_string_equal(o.said, "");
 }
@@ -106,7 +110,7 @@ static void waits_long(void) {
 
 static void a_job_that_is_stopped_for_long_goes_on(void **state) {
   (void)state;
-  outcome o = run_apart(waits_long, 60);
+  outcome o = end_apart(running[WAITS_LONG]);
   expect_end(&o, 0);
 }
 
@@ -130,9 +134,16 @@ static void saving(void) {
 
 static void a_save_may_come_to_its_end(void **state) {
   (void)state;
-  outcome o = run_apart(saving, 30);
+  outcome o = end_apart(running[SAVING]);
   expect_end(&o, 0);
   assert_string_equal(o.said, "saved\n");
+}
+
+static int start_all(void **state) {
+  static void (*const cases[CASES])(void) = {stops, is_late, computes, saves, waits_long, saving};
+  if (make_folder(state) != 0) return -1;
+  for (int k = 0; k < CASES; k++) running[k] = start_apart(cases[k], 60);
+  return 0;
 }
 
 int main(void) {
@@ -144,5 +155,5 @@ int main(void) {
       cmocka_unit_test(a_job_that_is_stopped_for_long_goes_on),
       cmocka_unit_test(a_save_may_come_to_its_end),
   };
-  return cmocka_run_group_tests(tests, make_folder, drop_folder);
+  return cmocka_run_group_tests(tests, start_all, drop_folder);
 }

@@ -10,7 +10,9 @@ local MPI_LIMIT <const> = SANITIZED and 120 or 60
 -- MPI unloads its parts at its end, so that leaks of theirs cannot be told from ours any more.
 local MPI <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
   .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "") .. "timeout -k 1 %d %s"
-local MPIRUN <const> = "mpirun -q --oversubscribe -n %d '%s' %s"
+-- The first rank that ends with a failure ends when all are done: mpirun need not give the others
+-- a second more.
+local MPIRUN <const> = "mpirun -q --oversubscribe --mca odls_base_sigkill_timeout 0 -n %d '%s' %s"
 
 local support = {}
 
