@@ -8,9 +8,9 @@
 
 enum { MOST = 4 };
 static struct {
-  const char *name;
+  const char *name, *folder;
   int ranks, missing; /* `missing` is not started; -1: all are */
-  int status[MOST];
+  int grace;          /* seconds that mpirun gives the others */
 } job;
 
 /* In the process of the test: start the ranks, wait for them, tell how they ended. */
@@ -33,7 +33,7 @@ static void start(void) {
     snprintf(rank, sizeof rank, "%d", r);
     pids[r] = r == job.missing ? 0 : fork();
     if (pids[r] == 0 && r != job.missing) {
-      execl(program, program, job.name, folder, file, rank, ranks, NULL);
+      execl(program, program, job.name, job.folder, file, rank, ranks, NULL);
       _exit(127);
     }
   }
@@ -50,11 +50,28 @@ static void start(void) {
   unlink(file);
 }
 
-static outcome join(const char *name, int ranks, int missing, double limit) {
+static apart begin(const char *name, int ranks, int missing, double limit) {
   job.name = name;
   job.ranks = ranks;
   job.missing = missing;
-  return run_apart(start, limit);
+  return start_apart(start, limit);
+}
+
+static outcome join(const char *name, int ranks, int missing, double limit) {
+  return end_apart(begin(name, ranks, missing, limit));
+}
+
+/* Cases that wait for long do it while the others run. */
+static apart stopped, stuck, incomplete;
+
+static int begin_all(void **state) {
+  if (make_folder(state) != 0) return -1;
+  job.folder = "/dev/null"; /* no files: they are the others' */
+  stopped = begin("stop", 3, -1, 60);
+  stuck = begin("stuck", 3, -1, 60);
+  incomplete = begin("good", 3, 1, 60);
+  job.folder = folder;
+  return 0;
 }
 
 static void ranks_join_and_leave(void **state) {
@@ -124,7 +141,7 @@ static void who_waits_for_a_rank_that_left_fails_at_once(void **state) {
 
 static void a_stopped_rank_is_lost(void **state) {
   (void)state;
-  outcome o = join("stop", 3, -1, 60);
+  outcome o = end_apart(stopped);
   expect_end(&o, 0);
   expect_said(&o, "told by rank 0: rank 1 (pid ");
   expect_said(&o, " is lost: not heard for ");
@@ -133,7 +150,7 @@ static void a_stopped_rank_is_lost(void **state) {
 
 static void a_rank_that_computes_on_is_ended(void **state) {
   (void)state;
-  outcome o = join("stuck", 3, -1, 40);
+  outcome o = end_apart(stuck);
   expect_end(&o, 0);
   expect_said(&o, "ltrain: rank 1: model.lua:12: boom\n");
   expect_said(&o, "ended: 1 1 1\n");
@@ -141,7 +158,7 @@ static void a_rank_that_computes_on_is_ended(void **state) {
 
 static void a_rank_that_does_not_come_is_told_of(void **state) {
   (void)state;
-  outcome o = join("good", 3, 1, 50);
+  outcome o = end_apart(incomplete);
   expect_end(&o, 0);
   expect_said(&o, "the script: rank 0: the ranks did not come together in time (launch_timeout)");
   assert_int_equal(count_of(o.said, "did not come together"), 1);
@@ -167,13 +184,15 @@ static void start_mpi(void) {
   strcpy(strrchr(program, '/'), "/joined_ranks");
   snprintf(command, sizeof command,
            "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; exec timeout -k 1 90 "
-           "mpirun -q --oversubscribe -n %d '%s' %s %s",
-           job.ranks, program, job.name, folder);
+           "mpirun -q --oversubscribe --mca odls_base_sigkill_timeout %d -n %d '%s' %s %s",
+           job.grace, job.ranks, program, job.name, job.folder);
   execl("/bin/sh", "sh", "-c", command, NULL);
 }
 
+/* mpirun need give the others no time after the first end, but where it is the first to know. */
 static outcome mpirun(const char *name, int ranks) {
   job.name = name;
+  job.grace = strcmp(name, "kill") == 0 ? 1 : 0;
   job.ranks = ranks;
   return run_apart(start_mpi, 100);
 }
@@ -236,5 +255,5 @@ int main(void) {
       cmocka_unit_test(mpi_a_rank_that_left_is_named),
       cmocka_unit_test(mpi_exit_0_of_all_is_an_end),
   };
-  return cmocka_run_group_tests(tests, make_folder, drop_folder);
+  return cmocka_run_group_tests(tests, begin_all, drop_folder);
 }
