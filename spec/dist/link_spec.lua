@@ -174,8 +174,27 @@ describe("a link that is cut for longer than the timeout", function()
     { name = "towards rank 0's host", by = "mpirun", from = "ltb" },
   }
 
-  setup(function() if not reason then cut_links(cases) end end)
-  teardown(function() stop_all(cases) end)
+  local stopped -- waits for as long: beside the others
+
+  setup(function()
+    if reason then return end
+    stopped = start "mpirun"
+    cut_links(cases)
+    wait_ready(stopped)
+    stopped.since = job.now()
+    assert.is_true(job.signal("STOP", stopped:pid(1)))
+  end)
+  teardown(function()
+    stop_all(cases)
+    if stopped then stopped:remove() end
+  end)
+
+  when("is told from a rank that is stopped on another host, which is left to mpirun", function()
+    local seconds = stopped:wait_gone(10 * (TIMEOUT + 5), stopped.since)
+    assert(seconds, "processes are left; stderr: " .. stopped:read "err")
+    assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+      .. "%(stopped%? its host answers%)", stopped:read "err")
+  end)
 
   for _, case in ipairs(cases) do
     when(case.name .. " ends both sides", function()
@@ -198,18 +217,4 @@ describe("a link that is cut for longer than the timeout", function()
       end
     end)
   end
-end)
-
-describe("a rank that is stopped on another host", function()
-  when("is told from one that is cut off, and left to mpirun", function()
-    local one <close> = start "mpirun"
-    wait_ready(one)
-    job.sleep(1.5)
-    local since = job.now()
-    assert.is_true(job.signal("STOP", one:pid(1)))
-    local seconds = one:wait_gone(10 * (TIMEOUT + 5), since)
-    assert(seconds, "processes are left; stderr: " .. one:read "err")
-    assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
-      .. "%(stopped%? its host answers%)", one:read "err")
-  end)
 end)
