@@ -1,9 +1,9 @@
-/* ltrain.h: ltrain inside another program.
+/* ltrain.h: embedding ltrain in another program.
 
-   A state is a Lua of its own with the whole of ltrain in it. The host runs scripts and functions
-   in it, hands tensors in and out without a copy, may own the training loop step by step, may
-   cancel from another thread. Nothing is printed, no signal is handled, no process ended, no file
-   touched unless the host allows it.
+   A state contains a Lua interpreter with all of ltrain. The host runs scripts and functions in it,
+   passes tensors in and out without a copy, can run the training loop step by step, and can cancel
+   from another thread. Nothing is printed, no signal is handled, no process is ended, no file is
+   accessed unless the host allows it.
 
      ltrain *l = ltrain_open(NULL);
      double loss;
@@ -26,7 +26,7 @@ extern "C" {
 
 typedef struct ltrain ltrain;
 
-/* What scripts may do to the world; nothing by default. */
+/* Permissions of scripts; none by default. */
 enum {
   LTRAIN_READ_FILES = 1,     /* data sets, checkpoints, require of files */
   LTRAIN_WRITE_FILES = 2,    /* checkpoints, logs */
@@ -41,9 +41,9 @@ enum {
 /* Level of a message for `log`. */
 enum { LTRAIN_DEBUG, LTRAIN_INFO, LTRAIN_WARNING };
 
-/* Begin with LTRAIN_CONFIG_INIT; what is 0 or NULL there has the meaning in brackets. */
+/* Initialise with LTRAIN_CONFIG_INIT; 0 or NULL mean the default in brackets. */
 typedef struct ltrain_config {
-  size_t size; /* of this struct, so that later versions can tell */
+  size_t size; /* of this struct, for later versions */
   /* As lua_Alloc, for Lua and all structures, also from helper threads [malloc]. The data of
      tensors is aligned memory of the device's own. */
   void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);
@@ -61,34 +61,34 @@ typedef struct ltrain_config {
   /* Before each batch of a Trainer's loop: its stage ("train", "validation", ...), the epoch, the
      batch, the batches of the epoch (-1: not known) [none]. */
   void (*progress)(void *ud, const char *stage, int64_t epoch, int64_t batch, int64_t batches);
-  void *ud; /* handed to all of them */
+  void *ud; /* passed to all of them */
 } ltrain_config;
 
 /* clang-format off */
 #define LTRAIN_CONFIG_INIT {sizeof(ltrain_config), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
-/* A new state; NULL config: all defaults. NULL when there is not enough memory. */
+/* Creates a state; NULL config: all defaults. NULL if there is not enough memory. */
 LT_API ltrain *ltrain_open(const ltrain_config *config);
 
-/* Frees everything of the state. Tensors that the host holds must be released before. */
+/* Frees the state. Tensors that the host holds must be released before. */
 LT_API void ltrain_close(ltrain *l);
 
-/* Why the last call failed, with the script's line; "" if it did not. Lives until the next call. */
+/* Why the last call failed, with the script's line; "" if it did not. Valid until the next call. */
 LT_API const char *ltrain_errmsg(const ltrain *l);
 
-/* Run a file of the host's choice, or a text that errors call `name`. */
+/* Runs a file, or a text that is called `name` in error messages. */
 LT_API bool ltrain_dofile(ltrain *l, const char *path);
 LT_API bool ltrain_dostring(ltrain *l, const char *code, const char *name);
 
-/* Call the function with a dotted name: "train", "model.forward", "net:predict" (a method).
+/* Calls the function with a dotted name: "train", "model.forward", "net:predict" (a method).
    `format` has a letter for each argument, '>', and one for each result:
      i  int64_t      d  double      b  int (truth)      s  const char *      T  lt_tensor *
    Arguments come as values, results as pointers to such values; a NULL pointer drops one. A string
    result lives until the next call; a tensor result belongs to the caller (ltrain_release). */
 LT_API bool ltrain_call(ltrain *l, const char *name, const char *format, ...);
 
-/* Read or write the value with a dotted name, as one letter of that format says. Numbers in names
+/* Reads or writes the value with a dotted name, as one letter of that format says. Numbers in names
    are positions of sequences: "losses.1", "model.net.1.weight". */
 LT_API bool ltrain_get(ltrain *l, const char *name, const char *format, ...);
 LT_API bool ltrain_set(ltrain *l, const char *name, const char *format, ...);
@@ -111,9 +111,9 @@ typedef enum ltrain_state { LTRAIN_FAILED, LTRAIN_PAUSED, LTRAIN_FINISHED } ltra
 LT_API bool ltrain_start(ltrain *l, const char *name, const char *format, ...);
 LT_API ltrain_state ltrain_step(ltrain *l, const char **where);
 
-/* Ends what the state is doing, or the next call: it fails with "cancelled", whatever the script
-   catches. From any thread. Lua that neither calls an operation nor runs a loop of a Trainer is
-   reached only if max_instructions is set. */
+/* Cancels the current call of the state, or the next one: it fails with "cancelled", whatever the
+   script catches. May be called from any thread. Lua code that neither calls an operation nor runs
+   a loop of a Trainer is reached only if max_instructions is set. */
 LT_API void ltrain_cancel(ltrain *l);
 
 /* The state's context, for the functions of ltrain/tensor.h; its lua_State, for the Lua API. */
