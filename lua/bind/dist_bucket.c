@@ -78,6 +78,7 @@ static int pack(lua_State *L) {
              (long long)count, LT_TENSOR_STR(flat));
   lt_ctx *c = b->c;
   lt_modes modes = c->modes;
+  c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   c->modes.grad = c->modes.autocast = false;
   take_gradients(c, n, parts);
@@ -110,6 +111,7 @@ static int reduce(lua_State *L) {
   if (n == 0) return 0;
   lt_place place = lt_place_of_loop(L, b);
   lt_modes modes = c->modes;
+  c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   c->modes.grad = c->modes.autocast = false;
   if (take_gradients(c, n, parts)) add_up(c, g, (int)n, parts, scale, &place);

@@ -123,6 +123,7 @@ static int pack_gradients(lua_State *L) {
   shards s = check(L, b, "pack_gradients", &rows);
   check_room(L, b, &s, rows, s.ranks);
   lt_modes modes = b->c->modes;
+  b->c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
   for (int64_t r = 0; r < s.ranks; r++) pack_row(b->c, &s, rows, r, r, true);
@@ -140,6 +141,7 @@ static int pack_shard(lua_State *L) {
   check_room(L, b, &s, row, 1);
   int64_t rank = check_rank(L, b, &s, 0);
   lt_modes modes = b->c->modes;
+  b->c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
   pack_row(b->c, &s, row, 0, rank, false);
@@ -158,6 +160,7 @@ static int unpack_shards(lua_State *L) {
   check_room(L, b, &s, rows, s.ranks);
   int64_t rank = check_rank(L, b, &s, -1);
   lt_modes modes = b->c->modes;
+  b->c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
   for (int64_t r = 0; r < s.ranks; r++) {

@@ -89,6 +89,7 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *g) {
   lt_collective asked = *k;
   asked.x = x;
   if (!lt_ok(c) || !check(c, &asked)) return false;
+  c->modes.collective = true;
   lt_frame frame = lt_frame_open(c);
   c->modes.grad = c->modes.autocast = false;
   lt_tensor *in = lt_contiguous(c, lt_to_device(c, x, LT_CPU_DEVICE));
@@ -139,6 +140,7 @@ lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k) {
   } else if (lt_work_wait(c, k->held.work)) {
     lt_modes modes = c->modes;
     const char *op = c->op;
+    c->modes.collective = true;
     c->modes.grad = c->modes.autocast = false;
     c->op = k->who;
     y = result_of(c, k);

@@ -89,6 +89,19 @@ describe("a device of one's own", function()
       .. "on the CPU instead", out, 1, true)
   end)
 
+  it("leaves nothing within a collective to the CPU", function()
+    local status, out = run [[
+      local lt = require "ltrain"
+      local x = lt.ones(2, 3, {dtype = "f64", device = "ten"})
+      print(pcall(lt.dist.all_reduce, x:t()))
+      print(lt.dist.all_reduce(lt.ones(2, 3, {device = "ten"}):t()).shape[1])
+    ]]
+    assert.equal(0, status, out)
+    assert.matches("clone: ten has no kernel for f64, and within a collective it does not run on the "
+      .. "CPU instead", out, 1, true)
+    assert.matches("\n3\n", out)
+  end)
+
   it("keeps gaps and strides of what the CPU computes for it", function()
     local status, out = run [[
       local lt = require "ltrain"
