@@ -2,9 +2,9 @@
 
    The memory holds, for each rank, a bell (where it sleeps) and SEATS seats. A seat is what a rank
    has in one group: counters that only its owner writes, two notices for comparing, slots for
-   pieces of data, a channel to each other rank for messages, and a hub where many ranks meet. Seat
-   0 is that in the group of all ranks; split groups take others, each member one of its own, and
-   tell which one in the round in which the split is compared. Everything is numbered and grows,
+   pieces of data, a channel to each other rank for messages, and a barrier where many ranks meet.
+   Seat 0 is that in the group of all ranks; split groups take others, each member one of its own,
+   and tell which one in the round in which the split is compared. Everything is numbered and grows,
    nothing is ever reset while others may look: a slow rank cannot take old words for new ones. */
 #ifndef LT_COMM_SHM_H
 #define LT_COMM_SHM_H
@@ -24,7 +24,7 @@ enum {
 /* What a rank says in one round. Two of them take turns: whoever writes number n has seen all
    others arrive at n - 1, so all of them have read n - 2, which is overwritten. */
 typedef struct shm_notice {
-  _Alignas(SHM_LINE) _Atomic uint64_t round; /* written last; not where many meet in a hub */
+  _Alignas(SHM_LINE) _Atomic uint64_t round; /* written last; not where many meet at a barrier */
   int64_t extent;
   int32_t seat; /* in rounds of a split: the seat that this rank would give, -1: none left */
   lt_mark mark;
@@ -39,13 +39,13 @@ typedef struct shm_channel {
 
 /* Where more than SHM_FEW ranks meet: each counts itself in, and the last to come does for all what
    takes a look at every rank, and wakes them. That of the group's rank 0 is used. */
-typedef struct shm_hub {
+typedef struct shm_barrier {
   _Alignas(SHM_LINE) _Atomic uint64_t told; /* notices, of all rounds */
   _Atomic uint64_t put;                     /* operands of small sums, of all pieces */
   /* Written by the last: the round, times two, plus one if notices differ; the piece's end. */
   _Alignas(SHM_LINE) _Atomic uint64_t judged;
   _Atomic uint64_t summed;
-} shm_hub;
+} shm_barrier;
 
 typedef struct shm_seat {
   /* Pieces of all collectives of this group so far: those whose data this rank has put into its
@@ -54,7 +54,7 @@ typedef struct shm_seat {
   _Atomic uint64_t reduced, got;
   _Alignas(SHM_LINE) _Atomic uint32_t left; /* other members that have left the group */
   shm_notice notice[2];
-  shm_hub hub;
+  shm_barrier barrier;
 } shm_seat;
 
 typedef struct shm_bell {
@@ -102,7 +102,9 @@ struct lt_comm_link {
 };
 
 static inline shm_seat *shm_own(const lt_comm_link *link) { return link->seat[link->rank]; }
-static inline shm_hub *shm_hub_of(const lt_comm_link *link) { return &link->seat[0]->hub; }
+static inline shm_barrier *shm_barrier_of(const lt_comm_link *link) {
+  return &link->seat[0]->barrier;
+}
 
 /* The channels of the owner of `seat`: to world rank r, and from it. */
 static inline shm_channel *shm_channel_of(const shm_head *h, shm_seat *seat, int world,
@@ -122,7 +124,7 @@ static inline char *shm_slot(const shm_head *h, shm_seat *seat, uint64_t k) {
 void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
 /* The same for a word of this rank's seat that others wait for all to have come to. */
 void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
-/* Count this rank in at a word of the hub, after what it brings: true for the last of a round. */
+/* Count this rank in at a word of the barrier, after what it brings: true for the round's last. */
 bool shm_come(lt_comm_link *link, _Atomic uint64_t *word);
 void shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value);
 

@@ -31,15 +31,15 @@ static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n,
 
 /* The notice of round n is written: of many ranks the last compares all, for all. */
 static void tell(lt_comm_link *link, const lt_comm_compare *round, uint64_t n) {
-  shm_hub *hub = shm_hub_of(link);
+  shm_barrier *barrier = shm_barrier_of(link);
   if (link->size <= SHM_FEW)
     shm_publish(link, &shm_own(link)->notice[n & 1].round, n);
-  else if (shm_come(link, &hub->told))
-    shm_publish(link, &hub->judged, 2 * n + (equal(link, round, n) ? 0 : 1));
+  else if (shm_come(link, &barrier->told))
+    shm_publish(link, &barrier->judged, 2 * n + (equal(link, round, n) ? 0 : 1));
 }
 
 static bool all_told(lt_comm_link *link, uint64_t n) {
-  if (link->size > SHM_FEW) return shm_read(&shm_hub_of(link)->judged) / 2 == n;
+  if (link->size > SHM_FEW) return shm_read(&shm_barrier_of(link)->judged) / 2 == n;
   for (; link->checked < link->size; link->checked++)
     if (shm_read(&link->seat[link->checked]->notice[n & 1].round) != n) return false;
   return true;
@@ -57,7 +57,7 @@ lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
   }
   if (!all_told(link, n)) return LT_PENDING;
   bool many = link->size > SHM_FEW;
-  bool same = many ? shm_read(&shm_hub_of(link)->judged) % 2 == 0 : equal(link, round, n);
+  bool same = many ? shm_read(&shm_barrier_of(link)->judged) % 2 == 0 : equal(link, round, n);
   round->state = NULL;
   link->round = n;
   return judge(link, round, n, same);

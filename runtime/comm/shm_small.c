@@ -43,7 +43,7 @@ static void take(const lt_comm_link *link, const lt_comm_move *m, size_t item) {
 
 lt_progress shm_move_small(lt_comm_link *link, lt_comm_move *m) {
   if (m->count == 0) return LT_DONE;
-  shm_hub *hub = shm_hub_of(link);
+  shm_barrier *barrier = shm_barrier_of(link);
   shm_seat *own = shm_own(link);
   size_t item = link->home->host->item_size((lt_dtype)m->dtype);
   uint64_t end = link->piece + 1;
@@ -53,12 +53,12 @@ lt_progress shm_move_small(lt_comm_link *link, lt_comm_move *m) {
     copy_parts(m, item, slot, false);
     if (m->n_parts == 0) memcpy(slot, m->in, (size_t)m->count * item);
     m->moved += m->count * (int64_t)item;
-    if (shm_come(link, &hub->put)) {
+    if (shm_come(link, &barrier->put)) {
       add(link, m);
-      shm_publish(link, &hub->summed, end);
+      shm_publish(link, &barrier->summed, end);
     }
   }
-  if (shm_read(&hub->summed) < end) return LT_PENDING;
+  if (shm_read(&barrier->summed) < end) return LT_PENDING;
   take(link, m, item);
   m->moved += m->count * (int64_t)item;
   atomic_store_explicit(&own->put, end, memory_order_relaxed);

@@ -1,5 +1,5 @@
-/* spec/c/watchdog_test.c: watchdogs, the hub and the clocks, with ranks that are threads of this
-   process: for the thread sanitizer. */
+/* spec/c/watchdog_test.c: watchdogs, the coordinator and the timeouts, with ranks that are threads
+   of this process: for the thread sanitizer. */
 #include "watchdog_test.h"
 
 static void connect_pairs(void) {
@@ -20,7 +20,7 @@ static void play(int n, double timeout, const char *files, void (*run)(rank *r))
   run_all(run);
 }
 
-/* ---- the hub ---- */
+/* ---- the coordinator ---- */
 
 static void report_by_rank(rank *r) {
   static const lt_verdict_class class[MOST] = {LT_LATE, LT_LOST, LT_RAISED, LT_EXITED};
