@@ -3,7 +3,14 @@
    If each rank added for itself, each would read what all gave: n^2 lines, most of them in nobody's
    cache. Here each puts its operand into its slot and counts itself in; the last adds them, in the
    same tree, and lets the others go on. Slots are free without a look: the comparison that comes
-   before says that all ranks are done with the collectives before. */
+   before says that all ranks are done with the collectives before.
+
+   A rank sleeps twice in it, for the comparison and for the sum, because the backend sees the
+   operand when all have agreed: 64 ranks take 366 us for a barrier and 768 for 4 bytes, 256 take
+   3.9 and 7.7 ms (2 busy cores). That grows faster than the ranks because each wakes to caches that
+   the others have filled: 15 us of CPU time a rank of 16, 28 of 64, 51 of 256; processes that only
+   sleep at two futex barriers take 6, 6 and 13. One wake for all in place of one a rank took 15 %
+   off with 16 ranks, 8 % with 64, nothing with 256. */
 #include <string.h>
 
 #include "comm/shm.h"
