@@ -45,12 +45,12 @@ static bool has_one_of(const struct ifaddrs *i, const char *network) {
   const unsigned char *own = bytes_of(i->ifa_addr), *mask = bytes_of(i->ifa_netmask);
   for (const char *at = network; *at != 0;) {
     char text[INET6_ADDRSTRLEN];
-    unsigned char told[16];
+    unsigned char wanted[16];
     size_t n = strcspn(at, ",");
     bool fits = n < sizeof text, same = fits;
     snprintf(text, sizeof text, "%.*s", fits ? (int)n : 0, at);
-    if (!fits || inet_pton(family, text, told) != 1) same = false;
-    for (size_t k = 0; same && k < bytes; k++) same = ((own[k] ^ told[k]) & mask[k]) == 0;
+    if (!fits || inet_pton(family, text, wanted) != 1) same = false;
+    for (size_t k = 0; same && k < bytes; k++) same = ((own[k] ^ wanted[k]) & mask[k]) == 0;
     if (same) return true;
     at += n + (at[n] == ',');
   }

@@ -14,7 +14,7 @@ typedef struct lt_address {
 } lt_address;
 
 /* The addresses of this host, the loopback's first. Behind it, unless `alone` (all ranks are here):
-   those in the networks of the addresses in `network`, a list with commas (NULL: not told); where
+   those in the networks of the addresses in `network`, a list with commas (NULL: not known); where
    there is none, those of all interfaces that are up. */
 void lt_address_find(lt_address addresses[LT_ADDRESSES], bool alone, const char *network);
 

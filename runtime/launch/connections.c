@@ -4,7 +4,7 @@
    A link that is cut for less than `timeout` must not end the job, and after a silent cut TCP
    itself stays silent for as long again as the cut lasted (measured: 14.4 s after one of 7.2 s). So
    a rank that hears nothing for some seconds dials again, rank 0 takes the newest connection whose
-   caller proves that it knows the token, and what was said on the old one is said again.
+   caller proves that it knows the token, and what was sent on the old one is sent again.
 
    A rank dials all addresses of rank 0 at once, and proves itself to the first that answers: rank 0
    has one new connection a round, and both ends take it. */
@@ -105,7 +105,7 @@ static void become_link(lt_peer *p, pending_connection *k) {
 
 /* ---- rank 0 ---- */
 
-/* A place for one more: a free one, or that of the one that has said nothing for long. */
+/* A place for one more: a free one, or that of the one that has sent nothing for long. */
 static pending_connection *place_of(lt_connections *s, int64_t now) {
   pending_connection *oldest = &s->pending[0];
   for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) {

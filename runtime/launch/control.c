@@ -57,7 +57,7 @@ void lt_channel_flush(lt_channel *ch) {
     ssize_t n = send(ch->fd, ch->out, next_piece(ch), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOTCONN)) return;
-    if (n < 0) { /* receive finds the end, after what the other side said before */
+    if (n < 0) { /* receive finds the end, after what the other side sent before */
       ch->out_used = 0;
       return;
     }

@@ -2,7 +2,7 @@
 
    The control channel is apart from the data: a SOCK_SEQPACKET pair for a forked child, whose end
    is an end of file, or TCP to rank 0. Watchdogs use it without allocating: each channel has its
-   buffers, never blocks, and says when it has no room. */
+   buffers, never blocks, and reports when it has no room. */
 #ifndef LT_LAUNCH_CONTROL_H
 #define LT_LAUNCH_CONTROL_H
 
@@ -31,7 +31,7 @@ typedef struct lt_state {
   uint64_t waiting_for[LT_COMM_MAX_RANKS / 64];
   int32_t declared, saving;
   int32_t unused;
-  int32_t lowest; /* from rank 0: the lowest other rank that it hears, -1 when none */
+  int32_t lowest; /* from rank 0: the lowest other rank that it receives from, -1 when none */
 } lt_state;
 
 typedef struct lt_message {

@@ -49,7 +49,7 @@ static bool all_left(lt_watchdog *d) {
   return true;
 }
 
-/* From now on a wait for this rank is in vain. Who waits long says so by itself. */
+/* From now on a wait for this rank is in vain. Who waits long reports it. */
 static void has_left(lt_watchdog *d, int rank, const lt_message *m) {
   lt_peer *p = &d->peers[rank];
   if (p->left) return;
@@ -124,7 +124,7 @@ static void watch_ends(lt_watchdog *d) {
   }
 }
 
-/* An interrupted run is being saved here: what is told is where. */
+/* An interrupted run is being saved here: the report is where. */
 static bool saves(const lt_watchdog *d) {
   return d->best.class == LT_INTERRUPTED && atomic_load(&d->mail->saving) > 0 &&
          d->now_ns < d->collect_ns + (int64_t)LT_SAVE_S * LT_SECOND;

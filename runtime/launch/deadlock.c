@@ -15,7 +15,7 @@ bool lt_peer_is_waiting(const lt_peer *p) {
          p->state.mark.kind == LT_MARK_CALL;
 }
 
-/* Of the group of all ranks no members are said. */
+/* Of the group of all ranks no members are set. */
 static bool has_bit(const lt_state *s, int rank) {
   return (s->waiting_for[rank / 64] >> (rank % 64) & 1) != 0;
 }
@@ -52,7 +52,7 @@ static int find_next(const lt_watchdog *d, int waiter, const int *ranks, int n) 
   return -1;
 }
 
-/* Into d->ranks: those that wait and say how far they have got, then of these, again and again,
+/* Into d->ranks: those that wait and whose issued works are known, then of these, again and again,
    those that wait for another of them. */
 static int find_stuck(lt_watchdog *d) {
   int n = 0, before;

@@ -1,7 +1,7 @@
 /* runtime/launch/end.c: how a rank ends: a child, the parent of children, a joined process.
 
    A child is a copy of its parent: nothing of it may be closed or collected there (files would be
-   removed, connections ended, twice). It flushes and is gone. */
+   removed, connections ended, twice). It flushes and exits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000, DONE_MS = 5000 };
 
-/* The world whose exit() is a failure, or has to be told: that of a child or of a joined rank. */
+/* The world whose exit() is a failure, or is reported: that of a child or of a joined rank. */
 static lt_world *guarded;
 
 static int status_of(const lt_world *w, int otherwise) {

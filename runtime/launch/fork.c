@@ -83,14 +83,14 @@ static bool begin(lt_ctx *c, lt_world *w) {
   if (!lt_watchdog_start(c, w)) return false;
   if (w->info.rank == 0 && w->child_stderr != NULL && !lt_stderr_start(c, w->child_stderr))
     return false;
-  /* libgomp reads how its threads wait when it is loaded, and cannot be told later. With a share
+  /* libgomp reads how its threads wait when it is loaded, and cannot be changed later. With a share
      each, teams never outnumber the cores; where ranks do, a rank has no team that could spin. */
   int share = lt_core_count() / w->info.size;
   if (c->root->threads > share) c->root->threads = share > 0 ? share : 1;
   return make_group(c, w);
 }
 
-/* Returns in the child when it is a rank; otherwise tells why not, and ends. */
+/* Returns in the child when it is a rank; otherwise reports why not, and ends. */
 static void begin_child(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
   w->info.rank = w->info.local_rank = rank;
   w->info.in_child = true;

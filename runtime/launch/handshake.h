@@ -23,7 +23,7 @@ void lt_hello_write(lt_message *m, const lt_handshake *h);
 void lt_challenge_write(lt_message *m, const lt_handshake *h, const unsigned char *token);
 void lt_proof_write(lt_message *m, const lt_handshake *h, const unsigned char *token);
 
-/* What the other end said, into *h: false when it is not such a message, or its proof is wrong. */
+/* What the other end sent, into *h: false when it is not such a message, or its proof is wrong. */
 bool lt_hello_read(const lt_message *m, lt_handshake *h);
 bool lt_challenge_read(const lt_message *m, lt_handshake *h, const unsigned char *token);
 bool lt_proof_read(const lt_message *m, const lt_handshake *h, const unsigned char *token);

@@ -1,7 +1,7 @@
 /* runtime/launch/join.c: ranks that mpirun or srun started come together.
 
    The watchdog begins first, with nothing but the limit for coming together: the transport's own
-   start blocks. Over the transport's group the ranks then tell each other who and where they are,
+   start blocks. Over the transport's group the ranks then exchange who and where they are,
    and the control channel, which failures go through, is dialled. */
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ static bool share_network(const rank_info *a, const rank_info *b) {
   return strcmp(a->boot, b->boot) == 0 && a->net == b->net;
 }
 
-/* Rank 0 listens, where the others can reach it and nowhere else, and tells them. */
+/* Rank 0 listens, where the others can reach it and nowhere else, and broadcasts where. */
 static bool open_connections(lt_ctx *c, lt_world *w, const rank_info *ranks, const char *network,
                              lt_endpoint *endpoint) {
   bool alone = true;

@@ -20,7 +20,7 @@ typedef struct lt_launch_options {
   const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
   bool fork_with_threads; /* a host with threads of its own takes the risk */
   bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
-  const char *network;    /* addresses of the launcher's, with commas; NULL: not told (joined) */
+  const char *network;    /* addresses of the launcher's, with commas; NULL: not known (joined) */
   bool takes_seed;        /* the ctx's seed was drawn: rank 0's replaces it (joined ranks) */
   /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
      end soon. (optional) */
@@ -67,7 +67,7 @@ void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int 
    and an unwinding rank has 30 s for it. */
 void lt_world_span(lt_world *w, bool open, bool saving);
 
-/* This rank's script raised: tell it, and return once the verdict is there (at most ~1 s). The
+/* This rank's script raised: report it, and return once the verdict is there (at most ~1 s). The
    verdict may name another rank whose failure came first. */
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
 
@@ -76,7 +76,7 @@ void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
 void lt_world_interrupt(lt_world *w, int number);
 
 /* This rank's script ends because of a signal, where all had agreed to end; `status`: 128 + n, 1
-   where it is not known. Returns once the verdict is there, which tells rank 0's text and
+   where it is not known. Returns once the verdict is there, which has rank 0's text and
    waits for what rank 0 saves. */
 void lt_world_stop(lt_world *w, const char *text, int status);
 
@@ -96,7 +96,7 @@ void lt_world_end(lt_ctx *c, lt_world *w);
    not ours, returns that. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
-/* Whether this rank is the one that tells the failure on stderr; swaps the word, so that it is
+/* Whether this rank is the one that prints the failure on stderr; swaps the word, so that it is
    true once in the whole world. */
 bool lt_world_may_print(lt_world *w);
 

@@ -6,13 +6,13 @@
    files by then is the message. So the watchdog polls the launcher as it polls children.
 
    mpirun and its daemons (orted) on the other machines end a job together: each waits for the
-   other's word. Where the way between them is cut they wait as long as TCP does, a quarter of an
-   hour (measured: the job was there 80 s after a cut with a timeout of 12 s), though no rank is
-   left. So a rank that ends because of a cut ends its launcher. Where both ends answer (a rank was
-   only stopped) they do it better themselves.
+   other. Where the way between them is cut they wait as long as TCP does, a quarter of an hour
+   (measured: the job was there 80 s after a cut with a timeout of 12 s), though no rank is left. So
+   a rank that ends because of a cut ends its launcher. Where both ends answer (a rank was only
+   stopped) they do it better themselves.
 
-   A daemon sleeps between the signals that it ends its ranks with, as long as mpirun was told that
-   ranks may need (92 s after an error on two hosts), also when they have ended. A signal that it
+   A daemon sleeps between the signals that it ends its ranks with, for as long as ranks may need to
+   save, also when they have ended (measured: 92 s after an error on two hosts). A signal that it
    handles takes a second off; on mpirun's own machine its supervisor sends them
    (lua/bind/supervise.c), on others the last of a rank. */
 #include <signal.h>

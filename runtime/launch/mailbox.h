@@ -42,7 +42,7 @@ typedef struct lt_mailbox {
 
   /* Written by the watchdog. */
   _Atomic uint32_t notices;    /* a futex */
-  _Atomic bool rank_0_saves;   /* as its last heartbeat said */
+  _Atomic bool rank_0_saves;   /* of its last heartbeat */
   _Atomic int32_t lowest_rank; /* besides rank 0 that rank 0 heard from; 0 or less: not known */
 
   /* Where failures are written: set by the main thread, read by the watchdog. */

@@ -53,8 +53,8 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
   return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks continued", w->what);
 }
 
-/* What a script says may have any bytes: its further lines are indented, and other control
-   characters are said, so that none of it looks like a line of ours. */
+/* The text of a script's error may have any bytes: its further lines are indented, and other
+   control characters are escaped, so that none of it looks like a line of ours. */
 static void write_plain(char *to, size_t size, const char *text) {
   size_t used = 0;
   for (; *text != 0 && used + 6 < size; text++) {

@@ -71,7 +71,7 @@ void lt_stderr_become(lt_stderr *t, int rank) {
   shut(&t->err_fd);
 }
 
-/* A pipe that says it has room takes a line of at most a page at once. */
+/* A pipe that has room takes a line of at most a page at once. */
 static void put(lt_stderr *t, const char *text, size_t n) {
   struct pollfd out = {.fd = t->err_fd, .events = POLLOUT}, stop = {.fd = t->stop_fd};
   stop.events = POLLIN;

@@ -194,7 +194,7 @@ static void limits(lt_watchdog *d) {
   if (d->world->owns_process) {
     if (lt_join_may_print(d->world)) {
       lt_watchdog_print(d, text);
-      usleep(SEEN_MS * 1000); /* the others look once a second, and see that it is told */
+      usleep(SEEN_MS * 1000); /* the others look once a second, and see that it is printed */
     }
     _exit(1);
   }

@@ -24,7 +24,7 @@ typedef struct lt_peer {
   lt_channel link;
   int pidfd;         /* of a child; -1: none */
   int64_t ended_ns;  /* the link ended then; 0: it did not */
-  lt_state state;    /* as its last heartbeat said */
+  lt_state state;    /* of its last heartbeat */
   int64_t silent_ns; /* nothing received for so long, in this watchdog's ticks */
   bool left, done, exited;
   bool reported; /* it reported a failure: its end is no other */
@@ -144,7 +144,7 @@ void lt_launcher_turn(lt_watchdog *d);
 void lt_files_write(lt_watchdog *d);
 
 /* connections.c: TCP between joined ranks. Rank 0 listens, the others dial. The main thread makes
-   it, tells it once where rank 0 is, and releases it. */
+   it, passes it once where rank 0 is, and releases it. */
 typedef struct lt_endpoint {
   lt_address addresses[LT_ADDRESSES];
   unsigned char token[LT_TOKEN_BYTES];

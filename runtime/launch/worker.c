@@ -51,7 +51,7 @@ void lt_worker_disconnected(lt_watchdog *d) {
     lose_coordinator(d); /* otherwise it is dialled again, see connections.c */
 }
 
-/* Rank 0 saves what the interrupted run was, and tells it then. */
+/* Rank 0 saves what the interrupted run was, and reports it then. */
 static bool interrupted(const lt_watchdog *d) {
   return d->failed != NULL && d->failed->class == LT_INTERRUPTED &&
          atomic_load(&d->mail->rank_0_saves);

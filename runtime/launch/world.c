@@ -152,7 +152,7 @@ bool lt_world_open(lt_ctx *c, lt_world *w) {
   w->watchdog.n_peers = n;
   w->heartbeat->rank = w->info.rank;
   w->heartbeat->size = w->info.size;
-  lt_world_set_activity(w, NULL, NULL, 0); /* until it says more */
+  lt_world_set_activity(w, NULL, NULL, 0); /* until more is known */
   return true;
 }
 

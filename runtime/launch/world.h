@@ -25,7 +25,7 @@ struct lt_world {
   lt_world_info info;
   lt_ctx *c;
   char what[LT_MARK_HOOK];
-  int first_rank; /* before the transport says it: what the launcher said, -1: nothing */
+  int first_rank; /* before the transport knows it: from the launcher, -1: not known */
   char host[LT_HOST_NAME];
   char (*hosts)[LT_HOST_NAME]; /* [size] */
   pid_t launcher;              /* of joined ranks: mpirun, orted or slurmstepd; 0: none */
@@ -35,7 +35,7 @@ struct lt_world {
   void *wake_ud;
   lt_shared *shared; /* a mapping of forked ranks; of joined ones, memory of their own */
   /* This rank's, in the mapping; there those of all forked ranks ([size], else NULL), so that rank
-     0 can tell what a killed rank did last. */
+     0 can report what a killed rank did last. */
   lt_heartbeat *heartbeat, *heartbeats;
   int err_fd; /* where failures are printed: the true stderr */
   pthread_t main;
