@@ -145,14 +145,14 @@ end
 -- this step, this rank has none: it runs no hooks and no step, and takes part in what all do. False
 -- when the step is left out, on all ranks.
 local function begin_batch(state, batch, index)
-  state.loop.batch_idx = index
-  state.loop.slice_batches = state.ranks.slices and batch
-  if state.ranks.slices then batch = first_of(batch) end
-  state.loop.outside = batch == false
+  local current, slices = state.loop, state.ranks.slices
+  current.batch_idx, current.slice_batches = index, slices and batch
+  if slices then batch = first_of(batch) end
+  current.outside = batch == false
   local leaves = false
   if batch then
-    if not state.ranks.slices then batch = batches.transfer(state, batch, 1) end
-    state.loop.batch = batch
+    if not slices then batch = batches.transfer(state, batch, 1) end
+    current.batch = batch
     leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
   end
   return not agree.leaves(state, leaves)
@@ -160,23 +160,23 @@ end
 
 -- All that belongs to one batch. False when the rest of the epoch is to be left out.
 local function run_batch(state, batch, index, is_last)
-  local trainer, progress = state.trainer, state.progress
+  local trainer, progress, current = state.trainer, state.progress, state.loop
   trainer.is_last_batch = is_last
-  results.begin_batch(state.loop.results, batch ~= false)
+  results.begin_batch(current.results, batch ~= false)
   loop.begin_batch(state, "train", progress.train_batches)
   agree.enter(state)
   if not begin_batch(state, batch, index) then
     agree.leave(state)
-    progress.left_out, state.loop.before = true, false
+    progress.left_out, current.before = true, false
     return false
   end
   progress.train_batches = progress.train_batches + 1
-  state.loop.in_batch = trainer.global_step
+  current.in_batch = trainer.global_step
   local stepped, ended = optimize.batch(state, is_last)
   end_step(state, index, is_last, stepped)
   step_schedulers(state, progress.pending)
-  if not state.loop.outside then
-    call.hook(state, "on_train_batch_end", state.loop.outputs, state.loop.batch, index)
+  if not current.outside then
+    call.hook(state, "on_train_batch_end", current.outputs, current.batch, index)
   end
   agree.leave(state)
   if ended then log_row(state) end

@@ -96,7 +96,8 @@ end
 
 --- Forgets the batch.
 function loop.drop_batch(state)
-  state.loop.batch, state.loop.outputs, state.loop.batch_count = false, false, false
+  local current = state.loop
+  current.batch, current.outputs, current.batch_count = false, false, false
 end
 
 --- Forgets the batch and lets the collector run.

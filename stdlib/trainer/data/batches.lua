@@ -57,16 +57,17 @@ end
 
 --- Number of samples of the running batch: the first size of its first tensor; nil without one.
 function batches.count(state)
-  if not state.loop.batch_count then
+  local count = state.loop.batch_count
+  if not count then
     local size, other = first_sizes(state.loop.batch)
     if other and not state.data.told_sizes then
       state.data.told_sizes = true
       state.trainer:warn(("the batch holds tensors of first size %d and %d: %d is taken as its "
         .. "size; give batch_size to self:log to say otherwise"):format(size, other, size))
     end
-    state.loop.batch_count = size or -1
+    count = size or -1
+    state.loop.batch_count = count
   end
-  local count = state.loop.batch_count
   return count >= 0 and count or nil
 end
 

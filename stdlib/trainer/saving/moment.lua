@@ -63,8 +63,9 @@ end
 
 --- Called when a batch is done, with the step that belongs to it.
 function moment.pass(state)
-  state.loop.in_batch = false
-  if state.loop.window.batches == 0 or not state.ranks.many then state.loop.before = false end
+  local current = state.loop
+  current.in_batch = false
+  if not state.ranks.many or current.window.batches == 0 then current.before = false end
 end
 
 -- Which one is saved.
