@@ -1,11 +1,11 @@
 /* ltrain/args.h: the arguments of ops, as kernels get them.
 
-   By the type that an argument has in the reference of operations:
-     integer, dim, position, choice   int64_t; dims and positions from 0, a choice by its place
-     number                           double
-     flag                             bool
-     scalar, dims, sizes, pair        the structs below
-     dtype, device                    lt_dtype, lt_device */
+   runtime/ops/args.h has their names and types; what these are here:
+     INT, DIM, POS, CHOICE      int64_t; dims and positions from 0, a choice by its place
+     NUMBER                     double
+     FLAG                       bool
+     SCALAR, DIMS, SIZES, PAIR  the structs below
+     DTYPE, DEVICE              lt_dtype, lt_device */
 #ifndef LT_INCLUDE_ARGS_H
 #define LT_INCLUDE_ARGS_H
 
