@@ -5,7 +5,7 @@ local config = require "ltrain.core.config"
 local SingleDevice = Strategy:extend("SingleDevice")
 
 local OPTIONS <const> = Strategy.rows {
-  device = { type = "string", doc = "where module and batches go; else the accelerator's" },
+  device = { type = "string", doc = "device of module and batches; by default the accelerator's" },
 }
 
 --- SingleDevice{device = "cpu"}

@@ -56,13 +56,13 @@ local PARTS <const> = {
 }
 
 local PART_ROWS <const> = {
-  accelerator = { type = "object|table", doc = "what ranks compute on; else the CPU" },
+  accelerator = { type = "object|table", doc = "what ranks compute on; by default the CPU" },
   checkpoint_io = { type = "object|table",
-    doc = "how checkpoints are saved, loaded and removed; else as safetensors files" },
+    doc = "how checkpoints are saved, loaded and removed; by default as safetensors files" },
   cluster_environment = { type = "object|table",
-    doc = "who started the ranks; else it is found out" },
+    doc = "who started the ranks; by default detected" },
   precision = { type = "object|table|string|integer",
-    doc = "in which numbers ranks compute; else the Trainer's precision" },
+    doc = "dtypes of the computation; by default the Trainer's precision" },
 }
 
 --- Rows of options for config.check: a subclass's own and those of the parts.

@@ -21,13 +21,14 @@ end
 
 local OPTIONS <const> = rank_options.rows {
   ddp_comm_hook = { type = "function|string", check = check_hook,
-    doc = "reduces a bucket in place of all_reduce: the sum of all ranks' buckets; or 'bf16': they "
-      .. "travel as bf16" },
-  find_unused_parameters = { type = "boolean", doc = "never needed: unused parameters are known" },
-  static_graph = { type = "boolean", doc = "never needed: graphs may change from step to step" },
-  gradient_as_bucket_view = { type = "boolean", doc = "never needed: buckets are the reducer's" },
+    doc = "function that returns the sum of all ranks' buckets, instead of all_reduce; or 'bf16': "
+      .. "send them in bf16" },
+  find_unused_parameters = { type = "boolean",
+    doc = "never needed: unused parameters are always detected" },
+  static_graph = { type = "boolean", doc = "never needed: the graph may change from step to step" },
+  gradient_as_bucket_view = { type = "boolean", doc = "never needed" },
   precision_plugin = { type = "object|table|string|integer",
-    doc = "Lightning's word for precision" },
+    doc = "Lightning's name of precision" },
   parallel_devices = refused "write devices = N in the Trainer",
   ddp_comm_state = refused "a Lua function has its state in its upvalues",
   ddp_comm_wrapper = refused "call the hook from a function of your own",

@@ -26,18 +26,18 @@ end
 
 local ROWS <const> = {
   timeout = { type = "number", min = 0.1,
-    doc = "seconds after which a rank counts as late, or lost (3 at least); without it LT_TIMEOUT "
-      .. "or 60" },
+    doc = "seconds after which a rank is late, or lost without a heartbeat (3 at least); by "
+      .. "default LT_TIMEOUT or 60" },
   fork_with_threads = { type = "boolean",
     doc = "fork although the process has threads that ltrain did not start" },
   bucket_cap_mb = { type = "number", default = 25, above = 0,
-    doc = "MiB of gradients or parameters that travel in one message" },
+    doc = "MiB of gradients or parameters per message" },
   broadcast_buffers = { type = "boolean", default = true,
-    doc = "give all ranks rank 0's buffers (batch norm's figures) before evaluation and saving" },
+    doc = "broadcast rank 0's buffers (running averages) before evaluation and saving" },
   process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
     doc = "the comm backend that ranks must use: 'shm' (forked) or 'mpi' (mpirun, srun)" },
   start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
-    doc = "'fork': ranks are forked where fit begins" },
+    doc = "'fork': ranks are forked when fit starts" },
 }
 
 -- Options that the object has as fields of the same name.

@@ -27,9 +27,9 @@ for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
 end
 
 local REGISTER <const> = {
-  description = { type = "string", default = "", doc = "a line on what it does" },
-  override = { type = "boolean", default = false, doc = "take the place of a name that is there" },
-  params = { type = "table", default = {}, doc = "options that the class is called with" },
+  description = { type = "string", default = "", doc = "one line that describes it" },
+  override = { type = "boolean", default = false, doc = "replace a strategy of the same name" },
+  params = { type = "table", default = {}, doc = "options to create it with" },
 }
 
 -- What scripts registered, by name: { class =, description =, params = }.
@@ -45,7 +45,7 @@ function registry.find(name)
   }
 end
 
---- The sorted list of names that Trainer{strategy = name} takes, besides "auto".
+--- Returns the sorted list of names that Trainer{strategy = name} accepts, besides "auto".
 function registry.available_strategies()
   local all = {}
   for name in next, BUILT_IN do all[name] = true end
@@ -53,7 +53,7 @@ function registry.available_strategies()
   return tree.keys(all)
 end
 
---- {name =, class =, description =, params =} of a strategy's name; an unknown name is an error.
+--- Returns {name =, class =, description =, params =} of a name; an unknown name is an error.
 function registry.get(name)
   config.argument(name, "string", "strategies.get", "the name")
   local row = registry.find(name:lower())
@@ -63,7 +63,7 @@ function registry.get(name)
 end
 
 --- register("mine", Mine, {description = "...", params = {checkpoint_io = io}}): from now on
---- Trainer{strategy = "mine"} is Mine{checkpoint_io = io}. A name that is taken needs `override`.
+--- Trainer{strategy = "mine"} is Mine{checkpoint_io = io}. A name that exists needs `override`.
 function registry.register(name, own, options)
   config.argument(name, "string", "strategies.register", "the name")
   local o = config.check(options, REGISTER, "strategies.register")
@@ -79,7 +79,7 @@ function registry.register(name, own, options)
   return own
 end
 
---- Forgets a strategy that a script registered; one of the library that it had overridden is back.
+--- Removes a strategy that a script registered; a built-in one that it replaced is restored.
 function registry.remove(name)
   config.argument(name, "string", "strategies.remove", "the name")
   name = name:lower()
