@@ -148,12 +148,13 @@ static void all_ready(lt_watchdog *d) {
 
 static void challenge(lt_watchdog *d, pending_connection *k) {
   lt_handshake *h = &k->greeting;
-  if (!lt_hello_read(&d->in, h) || h->rank <= 0 || h->rank >= d->n_peers) {
+  if (!lt_handshake_read(&d->in, LT_MESSAGE_HELLO, h, NULL) || h->rank <= 0 ||
+      h->rank >= d->n_peers) {
     refuse(d, k);
   } else if (d->peers[h->rank].exited || !lt_random_bytes(h->coordinator, LT_CHALLENGE_BYTES)) {
     lt_channel_close(&k->link);
   } else {
-    lt_challenge_write(&d->out, h, d->connections->endpoint.token);
+    lt_handshake_write(&d->out, LT_MESSAGE_CHALLENGE, h, d->connections->endpoint.token);
     lt_channel_send(&k->link, &d->out);
     k->challenged = true;
   }
@@ -164,7 +165,8 @@ static void receive_pending(lt_watchdog *d, pending_connection *k) {
   if (lt_channel_receive(&k->link, &d->in) == LT_GOT_MESSAGE) {
     if (!k->challenged)
       challenge(d, k);
-    else if (lt_proof_read(&d->in, &k->greeting, d->connections->endpoint.token))
+    else if (lt_handshake_read(&d->in, LT_MESSAGE_PROOF, &k->greeting,
+                               d->connections->endpoint.token))
       adopt(d, k);
     else
       refuse(d, k);
@@ -180,7 +182,7 @@ static void coordinator_turn(lt_watchdog *d) {
   all_ready(d);
 }
 
-/* ---- the others ---- */
+/* ---- the others; both ---- */
 
 static void dial_one(lt_watchdog *d, pending_connection *k, const lt_address *a) {
   const struct sockaddr *to = (const struct sockaddr *)(const void *)a->address;
@@ -194,7 +196,7 @@ static void dial_one(lt_watchdog *d, pending_connection *k, const lt_address *a)
     return;
   }
   begin(k, fd, d->now_ns);
-  lt_hello_write(&d->out, h);
+  lt_handshake_write(&d->out, LT_MESSAGE_HELLO, h, NULL);
   lt_channel_send(&k->link, &d->out);
 }
 
@@ -224,11 +226,11 @@ static void receive_challenge(lt_watchdog *d, pending_connection *k) {
   lt_connections *s = d->connections;
   lt_channel_flush(&k->link);
   if (lt_channel_receive(&k->link, &d->in) != LT_GOT_MESSAGE) return;
-  if (!lt_challenge_read(&d->in, &k->greeting, s->endpoint.token)) {
+  if (!lt_handshake_read(&d->in, LT_MESSAGE_CHALLENGE, &k->greeting, s->endpoint.token)) {
     refuse(d, k);
     return;
   }
-  lt_proof_write(&d->out, &k->greeting, s->endpoint.token);
+  lt_handshake_write(&d->out, LT_MESSAGE_PROOF, &k->greeting, s->endpoint.token);
   lt_channel_send(&k->link, &d->out);
   become_link(&d->peers[0], k);
   close_pending(s);
@@ -240,8 +242,6 @@ static void worker_turn(lt_watchdog *d) {
   if (shall_dial(d)) dial(d);
   for (int i = 0; i < LT_ADDRESSES; i++) receive_challenge(d, &d->connections->pending[i]);
 }
-
-/* ---- both ---- */
 
 void lt_connections_turn(lt_watchdog *d) {
   if (!atomic_load(&d->connections->known)) return;

@@ -1,5 +1,4 @@
-/* runtime/launch/coordinator.c: rank 0's watchdog: failures come together here and
-   become one verdict. */
+/* runtime/launch/coordinator.c: rank 0's watchdog, where failures become one verdict. */
 #include <stdio.h>
 #include <string.h>
 

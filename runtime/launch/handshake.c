@@ -15,9 +15,9 @@ bool lt_random_bytes(void *bytes, size_t n) { return getrandom(bytes, n, 0) == (
 
 static void prove(const lt_handshake *h, bool coordinator, const unsigned char *token,
                   unsigned char proof[LT_PROOF_BYTES]) {
-  unsigned char said[1 + sizeof *h] = {coordinator ? 'c' : 'w'};
-  memcpy(said + 1, h, sizeof *h);
-  lt_hmac_sha256(token, LT_TOKEN_BYTES, said, sizeof said, proof);
+  unsigned char text[1 + sizeof *h] = {coordinator ? 'c' : 'w'};
+  memcpy(text + 1, h, sizeof *h);
+  lt_hmac_sha256(token, LT_TOKEN_BYTES, text, sizeof text, proof);
 }
 
 /* In the same time wherever they differ. */
@@ -29,53 +29,25 @@ static bool holds(const lt_handshake *h, bool coordinator, const unsigned char *
   return difference == 0;
 }
 
-static void fill(lt_message *m, lt_message_kind kind, const lt_handshake *h, const payload *p) {
+void lt_handshake_write(lt_message *m, lt_message_kind kind, const lt_handshake *h,
+                        const unsigned char *token) {
+  payload p = {.end = 0};
+  if (kind == LT_MESSAGE_HELLO) memcpy(p.challenge, h->worker, sizeof p.challenge);
+  if (kind == LT_MESSAGE_CHALLENGE) memcpy(p.challenge, h->coordinator, sizeof p.challenge);
+  if (kind != LT_MESSAGE_HELLO) prove(h, kind == LT_MESSAGE_CHALLENGE, token, p.proof);
   *m = (lt_message){.kind = (uint8_t)kind, .rank = h->rank};
-  memcpy(m->text, p, sizeof *p);
-  lt_message_size(m, sizeof *p);
+  memcpy(m->text, &p, sizeof p);
+  lt_message_size(m, sizeof p);
 }
 
-static bool take(const lt_message *m, lt_message_kind kind, payload *p) {
-  if (m->kind != kind || m->bytes != offsetof(lt_message, text) + sizeof *p) return false;
-  memcpy(p, m->text, sizeof *p);
-  return true;
-}
-
-void lt_hello_write(lt_message *m, const lt_handshake *h) {
-  payload p = {.end = 0};
-  memcpy(p.challenge, h->worker, sizeof p.challenge);
-  fill(m, LT_MESSAGE_HELLO, h, &p);
-}
-
-bool lt_hello_read(const lt_message *m, lt_handshake *h) {
+bool lt_handshake_read(const lt_message *m, lt_message_kind kind, lt_handshake *h,
+                       const unsigned char *token) {
   payload p;
-  if (!take(m, LT_MESSAGE_HELLO, &p)) return false;
-  h->rank = m->rank;
+  if (m->kind != kind || m->bytes != offsetof(lt_message, text) + sizeof p) return false;
+  memcpy(&p, m->text, sizeof p);
+  if (kind == LT_MESSAGE_CHALLENGE) memcpy(h->coordinator, p.challenge, sizeof h->coordinator);
+  if (kind != LT_MESSAGE_HELLO) return holds(h, kind == LT_MESSAGE_CHALLENGE, token, p.proof);
   memcpy(h->worker, p.challenge, sizeof h->worker);
+  h->rank = m->rank;
   return true;
-}
-
-void lt_challenge_write(lt_message *m, const lt_handshake *h, const unsigned char *token) {
-  payload p = {.end = 0};
-  memcpy(p.challenge, h->coordinator, sizeof p.challenge);
-  prove(h, true, token, p.proof);
-  fill(m, LT_MESSAGE_CHALLENGE, h, &p);
-}
-
-bool lt_challenge_read(const lt_message *m, lt_handshake *h, const unsigned char *token) {
-  payload p;
-  if (!take(m, LT_MESSAGE_CHALLENGE, &p)) return false;
-  memcpy(h->coordinator, p.challenge, sizeof h->coordinator);
-  return holds(h, true, token, p.proof);
-}
-
-void lt_proof_write(lt_message *m, const lt_handshake *h, const unsigned char *token) {
-  payload p = {.end = 0};
-  prove(h, false, token, p.proof);
-  fill(m, LT_MESSAGE_PROOF, h, &p);
-}
-
-bool lt_proof_read(const lt_message *m, const lt_handshake *h, const unsigned char *token) {
-  payload p;
-  return take(m, LT_MESSAGE_PROOF, &p) && holds(h, false, token, p.proof);
 }

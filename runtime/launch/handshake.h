@@ -18,14 +18,12 @@ typedef struct lt_handshake {
 /* Fill with random bytes; false when there are none. */
 bool lt_random_bytes(void *bytes, size_t n);
 
-/* The messages, from the worker, the coordinator, the worker. */
-void lt_hello_write(lt_message *m, const lt_handshake *h);
-void lt_challenge_write(lt_message *m, const lt_handshake *h, const unsigned char *token);
-void lt_proof_write(lt_message *m, const lt_handshake *h, const unsigned char *token);
-
-/* What the other end sent, into *h: false when it is not such a message, or its proof is wrong. */
-bool lt_hello_read(const lt_message *m, lt_handshake *h);
-bool lt_challenge_read(const lt_message *m, lt_handshake *h, const unsigned char *token);
-bool lt_proof_read(const lt_message *m, const lt_handshake *h, const unsigned char *token);
+/* The messages: HELLO from the worker, CHALLENGE from the coordinator, PROOF from the worker; the
+   token is NULL for the first. What the other end sent goes into *h: false when it is not such a
+   message, or its proof is wrong. */
+void lt_handshake_write(lt_message *m, lt_message_kind kind, const lt_handshake *h,
+                        const unsigned char *token);
+bool lt_handshake_read(const lt_message *m, lt_message_kind kind, lt_handshake *h,
+                       const unsigned char *token);
 
 #endif

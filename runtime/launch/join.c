@@ -84,12 +84,14 @@ static void share_cores(lt_ctx *c, lt_world *w, const rank_info *ranks) {
   lt_group_set_crowded(w->group, sharers > cores);
 }
 
-/* Bytes of each rank, of the same size. */
-static bool exchange(lt_ctx *c, lt_world *w, const void *own, size_t bytes, void *all) {
-  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_ALL_GATHER, 0, own, (int64_t)bytes, NULL, NULL,
+/* Bytes of each rank (LT_COMM_ALL_GATHER) or of rank 0 (LT_COMM_BROADCAST), of the same size. */
+static bool exchange(lt_ctx *c, lt_world *w, lt_comm_op op, const void *own, size_t bytes,
+                     void *all) {
+  lt_work *work = lt_comm_bytes(c, w->group, op, 0, own, (int64_t)bytes, NULL, NULL,
                                 (lt_origin){.file = "joining the world"});
   bool good = work != NULL && lt_work_wait(c, work);
-  for (int r = 0; good && r < w->info.size; r++) {
+  int parts = op == LT_COMM_ALL_GATHER ? w->info.size : w->info.rank > 0 ? 1 : 0;
+  for (int r = 0; good && r < parts; r++) {
     int64_t n = 0;
     const void *from = lt_work_bytes(work, r, &n);
     good = n == (int64_t)bytes ||
@@ -113,14 +115,7 @@ static bool open_connections(lt_ctx *c, lt_world *w, const rank_info *ranks, con
   if (w->info.rank == 0) lt_address_find(endpoint->addresses, alone, network);
   if (w->info.rank == 0 && !lt_connections_listen(c, w->watchdog.connections, endpoint))
     return false;
-  lt_work *work = lt_comm_bytes(c, w->group, LT_COMM_BROADCAST, 0, endpoint, sizeof *endpoint, NULL,
-                                NULL, (lt_origin){.file = "joining the world"});
-  bool good = work != NULL && lt_work_wait(c, work);
-  int64_t n = 0;
-  const void *from = good ? lt_work_bytes(work, 0, &n) : NULL;
-  if (good && n == (int64_t)sizeof *endpoint) memcpy(endpoint, from, sizeof *endpoint);
-  if (work != NULL) lt_work_release(c, work);
-  return good;
+  return exchange(c, w, LT_COMM_BROADCAST, endpoint, sizeof *endpoint, endpoint);
 }
 
 /* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
@@ -150,9 +145,9 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   rank_info own;
   lt_endpoint endpoint;
   describe_rank(c, w, &own);
-  bool good = lt_ok(c) && exchange(c, w, &own, sizeof own, ranks);
+  bool good = lt_ok(c) && exchange(c, w, LT_COMM_ALL_GATHER, &own, sizeof own, ranks);
   if (good) {
-    if (o->folder == NULL) lt_world_name_job(w, ranks[0].id);
+    if (o->folder == NULL) lt_world_name_folder(w, NULL, ranks[0].id);
     if (o->takes_seed) c->rng.seed = ranks[0].seed;
     place_ranks(w, ranks);
     share_cores(c, w, ranks);

@@ -75,9 +75,8 @@ void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
    handlers: returns at once. */
 void lt_world_interrupt(lt_world *w, int number);
 
-/* This rank's script ends because of a signal, where all had agreed to end; `status`: 128 + n, 1
-   where it is not known. Returns once the verdict is there, which has rank 0's text and
-   waits for what rank 0 saves. */
+/* This rank's script ends because of a signal, where all had agreed to end; `status`: 128 + n, 1:
+   not known. Returns with the verdict, which has rank 0's text, when rank 0 has saved. */
 void lt_world_stop(lt_world *w, const char *text, int status);
 
 /* The main thread has left the loop (or the script, when joined): peers that wait for it fail at
@@ -86,8 +85,7 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
 
 /* Control has reached the frame that started the ranks: nothing more to unwind. A forked child
    flushes and _exits here, and does not return. The parent reaps its children, killing those that
-   are late, and the world is freed. A joined rank acknowledges; its world lasts until
-   lt_world_exit. */
+   are late, and the world is freed. That of a joined rank lasts until lt_world_exit. */
 void lt_world_end(lt_ctx *c, lt_world *w);
 
 /* The last act of a rank's process: lt_world_end, and then, of a joined rank: when all have left,
@@ -96,8 +94,7 @@ void lt_world_end(lt_ctx *c, lt_world *w);
    not ours, returns that. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
-/* Whether this rank is the one that prints the failure on stderr; swaps the word, so that it is
-   true once in the whole world. */
+/* Whether this rank is the one that prints the failure on stderr: true once in the whole world. */
 bool lt_world_may_print(lt_world *w);
 
 #endif

@@ -29,6 +29,20 @@ struct lt_stderr {
   struct pollfd *polls; /* [n + 1] */
 };
 
+static void shut(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+static void shut_all(lt_stderr *t) {
+  for (int i = 0; t->sources != NULL && i < t->n; i++) {
+    shut(&t->sources[i].fd);
+    shut(&t->sources[i].child_fd);
+  }
+  shut(&t->stop_fd);
+  shut(&t->err_fd);
+}
+
 static bool open_pipe(source *s, int rank) {
   int ends[2];
   *s = (source){.fd = -1, .child_fd = -1, .rank = rank};
@@ -56,19 +70,9 @@ lt_stderr *lt_stderr_new(lt_ctx *c, int ranks) {
   return NULL;
 }
 
-static void shut(int *fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
-
 void lt_stderr_become(lt_stderr *t, int rank) {
   dup2(t->sources[rank - 1].child_fd, STDERR_FILENO);
-  for (int i = 0; i < t->n; i++) {
-    shut(&t->sources[i].fd);
-    shut(&t->sources[i].child_fd);
-  }
-  shut(&t->stop_fd);
-  shut(&t->err_fd);
+  shut_all(t);
 }
 
 /* A pipe that has room takes a line of at most a page at once. */
@@ -156,12 +160,7 @@ void lt_stderr_release(lt_ctx *c, lt_stderr *t) {
     (void)n;
     pthread_join(t->thread, NULL);
   }
-  for (int i = 0; t->sources != NULL && i < t->n; i++) {
-    shut(&t->sources[i].fd);
-    shut(&t->sources[i].child_fd);
-  }
-  shut(&t->stop_fd);
-  shut(&t->err_fd);
+  shut_all(t);
   lt_free(c, t->sources, (size_t)t->n * sizeof *t->sources);
   lt_free(c, t->polls, ((size_t)t->n + 1) * sizeof *t->polls);
   lt_free(c, t, sizeof *t);

@@ -11,7 +11,6 @@
 
 enum { WARN_S = 10, DOUBT_MS = 500 };
 
-static bool is_left(const lt_peer *p) { return p->left; }
 static bool is_message(const lt_mark *m) { return m->op == LT_COMM_SEND || m->op == LT_COMM_RECV; }
 
 /* Whether a rank that is still at work has come to where `waiter` waits. */
@@ -37,7 +36,7 @@ static int collect_marks(lt_watchdog *d, int waiter) {
 static void look_for_left(lt_watchdog *d, int waiter) {
   lt_peer *p = &d->peers[waiter];
   for (int r = 0; r < d->n_peers; r++) {
-    if (r == waiter || !is_left(&d->peers[r]) || !lt_peer_waits_for(p, r)) continue;
+    if (r == waiter || !d->peers[r].left || !lt_peer_waits_for(p, r)) continue;
     lt_come come = lt_peer_come(d, waiter, r);
     if (come == LT_COME) continue;
     if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
@@ -133,7 +132,7 @@ static uint64_t key_of(const lt_peer *p) {
 static bool misses_left(lt_watchdog *d, int waiter) {
   const lt_peer *p = &d->peers[waiter];
   for (int r = 0; r < d->n_peers; r++)
-    if (r != waiter && is_left(&d->peers[r]) && lt_peer_waits_for(p, r)) return true;
+    if (r != waiter && d->peers[r].left && lt_peer_waits_for(p, r)) return true;
   return false;
 }
 

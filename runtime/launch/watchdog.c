@@ -267,6 +267,20 @@ static void *watch(void *ud) {
   return NULL;
 }
 
+/* Signals are for the main thread, whose handlers know what it does. */
+int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud) {
+  sigset_t all, before;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, stack);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: not even the first instruction */
+  int status = pthread_create(thread, &attributes, fn, ud);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return status;
+}
+
 bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
   atomic_fetch_and(&w->mail.requests, ~(uint32_t)LT_REQUEST_STOP); /* of an earlier one */
   int status = lt_launch_thread(&w->thread, STACK, watch, &w->watchdog);

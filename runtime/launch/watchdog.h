@@ -119,9 +119,6 @@ void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how
 void lt_coordinator_turn(lt_watchdog *d); /* decide when it is time */
 void lt_coordinator_broadcast(lt_watchdog *d, lt_message_kind kind);
 
-/* timeouts.c: rank 0's. */
-void lt_timeouts_turn(lt_watchdog *d, int64_t tick);
-
 /* deadlock.c: rank 0's. */
 bool lt_peer_is_waiting(const lt_peer *p);
 bool lt_peer_waits_for(const lt_peer *waiter, int rank);
@@ -134,13 +131,10 @@ void lt_deadlock_look(lt_watchdog *d);
    of rank `before`, of the same ranks; -1: none); nothing for the group of all. */
 void lt_peer_add_group(const lt_watchdog *d, int rank, int before, char *text, size_t size);
 
-/* reap.c: children of rank 0; nothing where there are none. */
+/* timeouts.c and reap.c: rank 0's; launcher.c and files.c: of all. */
+void lt_timeouts_turn(lt_watchdog *d, int64_t tick);
 void lt_children_turn(lt_watchdog *d);
-
-/* launcher.c */
 void lt_launcher_turn(lt_watchdog *d);
-
-/* files.c */
 void lt_files_write(lt_watchdog *d);
 
 /* connections.c: TCP between joined ranks. Rank 0 listens, the others dial. The main thread makes

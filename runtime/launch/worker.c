@@ -59,8 +59,7 @@ static bool interrupted(const lt_watchdog *d) {
 
 /* A stopped process takes no other signal, and nobody else would end it. In a host, or at the
    prompt, it stays, and raises when it is continued; so does one whose children have all ended
-   while it was stopped: a shell or a debugger holds it, and shows it, and a process more that
-   watches it would be one more to be left over. */
+   meanwhile: who stopped it has it in hand, and one more process to watch it could be left over. */
 static void end_parent(const lt_watchdog *d) {
   pid_t parent = getppid();
   if (d->info->in_child && d->world->owns_process && parent == d->info->pids[0])
@@ -90,7 +89,6 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
   }
 }
 
-/* A fresh connection knows nothing of what the old one may have swallowed. */
 void lt_worker_resend(lt_watchdog *d) {
   uint32_t requests = d->requests_done;
   if (d->failed != NULL) lt_watchdog_send(d, 0, d->failed);

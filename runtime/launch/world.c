@@ -45,15 +45,17 @@ uint64_t lt_world_random_id(void) {
 }
 
 /* NULL: a folder that nobody can guess, by the number. */
-static void name_folder(lt_world *w, const char *folder, uint64_t id) {
+void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id) {
   char here[PATH_MAX], own[64];
   if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
   snprintf(own, sizeof own, "ltrain_failure_%016llx", (unsigned long long)id);
+  pthread_mutex_lock(&w->mail.folder_lock);
   w->mail.names_folder = folder == NULL;
   if (folder != NULL && folder[0] == '/')
     snprintf(w->mail.folder, sizeof w->mail.folder, "%s", folder);
   else
     snprintf(w->mail.folder, sizeof w->mail.folder, "%s/%s", here, folder != NULL ? folder : own);
+  pthread_mutex_unlock(&w->mail.folder_lock);
 }
 
 static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
@@ -68,7 +70,7 @@ static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->may_write = c->root->policy.write_files;
   w->threads_before = c->root->threads;
   lt_world_set_timeout(w, o->timeout);
-  name_folder(w, o->folder, lt_world_random_id());
+  lt_world_set_folder(w, o->folder);
 }
 
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
@@ -205,16 +207,8 @@ void lt_world_set_timeout(lt_world *w, double seconds) {
   atomic_store(&w->mail.timeout_ns, ns_of(w->info.timeout));
 }
 
-void lt_world_name_job(lt_world *w, uint64_t id) {
-  pthread_mutex_lock(&w->mail.folder_lock);
-  name_folder(w, NULL, id);
-  pthread_mutex_unlock(&w->mail.folder_lock);
-}
-
 void lt_world_set_folder(lt_world *w, const char *folder) {
-  pthread_mutex_lock(&w->mail.folder_lock);
-  name_folder(w, folder, lt_world_random_id());
-  pthread_mutex_unlock(&w->mail.folder_lock);
+  lt_world_name_folder(w, folder, lt_world_random_id());
 }
 
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line) {

@@ -62,7 +62,7 @@ lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o);
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);
 /* The folder of failures by default, ./ltrain_failure_<id>: nobody can guess its name. */
 uint64_t lt_world_random_id(void);
-void lt_world_name_job(lt_world *w, uint64_t id);
+void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id);
 /* Memory for `shared`, heartbeats and comm/'s segment. */
 bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes);
 /* What each rank needs for itself (after a fork, in each): what its watchdog cannot do without;
@@ -85,6 +85,8 @@ lt_mark lt_world_activity(const lt_world *w);
 /* watchdog.c */
 bool lt_watchdog_start(lt_ctx *c, lt_world *w);
 void lt_watchdog_stop(lt_world *w);
+/* A thread with all signals blocked; 0, or the number of an error. */
+int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
 
 /* reap.c. Main thread: wait for the ends of children, killing those that are late; then, without a
    watchdog that might signal them, take their statuses. Both threads: kill one. */
@@ -101,18 +103,12 @@ bool lt_join_may_print(const lt_world *w);
 void lt_launcher_find(lt_world *w);
 void lt_launcher_end(const lt_world *w);
 
-/* child.c */
-bool lt_child_set_up(lt_ctx *c, lt_world *w);
-
-/* end.c */
-void lt_world_drop(lt_ctx *c, void *world); /* the ctx ends while ranks run */
-void lt_world_guard(lt_world *w);           /* exit() is a failure from now on */
-
-/* fork_safety.c: whether this process may be forked: helpers joined, nobody else at work. */
+/* fork_safety.c: whether this process may be forked: helpers joined, nobody else at work; child.c;
+   end.c: the ctx ends while ranks run; exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
-
-/* thread.c: a thread with all signals blocked; 0, or the number of an error. */
-int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
+bool lt_child_set_up(lt_ctx *c, lt_world *w);
+void lt_world_drop(lt_ctx *c, void *world);
+void lt_world_guard(lt_world *w);
 
 /* stderr.c: stderr of children, each line with its rank in front. */
 lt_stderr *lt_stderr_new(lt_ctx *c, int ranks);

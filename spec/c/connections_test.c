@@ -176,11 +176,12 @@ static void call_falsely(int port) {
   lt_handshake h = {.rank = 1, .worker = {7}};
   static lt_message m;
   int fd = dial_port(port);
-  lt_hello_write(&m, &h);
+  lt_handshake_write(&m, LT_MESSAGE_HELLO, &h, NULL);
   send_to(fd, &m);
   assert_true(answers(fd, &m));
-  assert_false(lt_challenge_read(&m, &h, wrong)); /* it learns rank 0's challenge */
-  lt_proof_write(&m, &h, wrong);
+  assert_false(
+      lt_handshake_read(&m, LT_MESSAGE_CHALLENGE, &h, wrong)); /* it learns rank 0's challenge */
+  lt_handshake_write(&m, LT_MESSAGE_PROOF, &h, wrong);
   send_to(fd, &m);
   assert_false(answers(fd, &m));
   close(fd);
@@ -244,11 +245,11 @@ static void a_late_older_call_does_not_matter(void **state) {
   int late = dial_port(connect_all(NULL));
   static lt_message m;
   lt_handshake h = {.rank = 1, .worker = {7}};
-  lt_hello_write(&m, &h);
+  lt_handshake_write(&m, LT_MESSAGE_HELLO, &h, NULL);
   send_to(late, &m);
   assert_true(answers(late, &m));
-  assert_true(lt_challenge_read(&m, &h, job_token));
-  lt_proof_write(&m, &h, job_token);
+  assert_true(lt_handshake_read(&m, LT_MESSAGE_CHALLENGE, &h, job_token));
+  lt_handshake_write(&m, LT_MESSAGE_PROOF, &h, job_token);
   send_to(late, &m);
   close(late);
   pause_ms(1500); /* rank 1 has noticed by now */
@@ -317,27 +318,27 @@ static void a_proof_is_for_one_use(void **state) {
   const unsigned char token[LT_TOKEN_BYTES] = {3, 1, 4, 1, 5};
   lt_handshake worker = {.rank = 1, .worker = {8}}, coordinator = {0}, other;
   static lt_message m;
-  lt_hello_write(&m, &worker);
-  assert_true(lt_hello_read(&m, &coordinator));
+  lt_handshake_write(&m, LT_MESSAGE_HELLO, &worker, NULL);
+  assert_true(lt_handshake_read(&m, LT_MESSAGE_HELLO, &coordinator, NULL));
   memcpy(coordinator.coordinator, "challenge of hub", LT_CHALLENGE_BYTES);
-  lt_challenge_write(&m, &coordinator, token);
+  lt_handshake_write(&m, LT_MESSAGE_CHALLENGE, &coordinator, token);
   other = worker;
-  assert_false(lt_challenge_read(&m, &other, wrong));
-  assert_true(lt_challenge_read(&m, &worker, token));
+  assert_false(lt_handshake_read(&m, LT_MESSAGE_CHALLENGE, &other, wrong));
+  assert_true(lt_handshake_read(&m, LT_MESSAGE_CHALLENGE, &worker, token));
   m.kind = LT_MESSAGE_PROOF; /* rank 0's own */
-  assert_false(lt_proof_read(&m, &coordinator, token));
-  lt_proof_write(&m, &worker, token);
-  assert_true(lt_proof_read(&m, &coordinator, token));
-  assert_false(lt_proof_read(&m, &coordinator, wrong));
+  assert_false(lt_handshake_read(&m, LT_MESSAGE_PROOF, &coordinator, token));
+  lt_handshake_write(&m, LT_MESSAGE_PROOF, &worker, token);
+  assert_true(lt_handshake_read(&m, LT_MESSAGE_PROOF, &coordinator, token));
+  assert_false(lt_handshake_read(&m, LT_MESSAGE_PROOF, &coordinator, wrong));
   for (int k = 0; k < 3; k++) {
     other = coordinator;
     if (k == 0) other.rank++;
     if (k == 1) other.worker[15] ^= 1;
     if (k == 2) other.coordinator[15] ^= 1;
-    assert_false(lt_proof_read(&m, &other, token));
+    assert_false(lt_handshake_read(&m, LT_MESSAGE_PROOF, &other, token));
   }
   m.text[LT_CHALLENGE_BYTES + LT_PROOF_BYTES - 1] ^= 1;
-  assert_false(lt_proof_read(&m, &coordinator, token));
+  assert_false(lt_handshake_read(&m, LT_MESSAGE_PROOF, &coordinator, token));
 }
 
 /* Alone on the loopback; else in the networks of the launcher, or in all. */
