@@ -113,7 +113,7 @@ static bool check_layout(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
                      s->stored[i].begin < at ? "it overlaps another" : "a hole before it");
   int64_t there = file_size - s->data_start;
   if (at == there) return true;
-  return lt_fail(c, LT_EIO, "%s: %s: %lld bytes of tensors, the header tells of %lld", s->op,
+  return lt_fail(c, LT_EIO, "%s: %s: %lld bytes of tensors, the header says %lld", s->op,
                  s->path, (long long)there, (long long)at);
 }
 

@@ -15,8 +15,8 @@ local OPTIONS <const> = {
   num_classes = { type = "integer", min = 2, doc = "number of classes: labels are ids" },
   num_labels = { type = "integer", min = 2, doc = "number of labels per row, each 0 or 1" },
   average = { type = "string", choices = { "macro", "micro", "weighted", "none" },
-    doc = "of several: the mean over those that occur, the figure of all counts together, the mean "
-      .. "weighted by how often each is right, or a tensor [C]" },
+    doc = "over classes: the mean over those that occur, the score of all counts, the mean "
+      .. "weighted by number of positives, or a tensor [C]" },
   ignore_index = { type = "integer", doc = "elements with this label are ignored" },
   threshold = { type = "number", default = 0.5,
     doc = "binary and num_labels: probabilities above it mean label 1" },
