@@ -38,7 +38,7 @@ local case = {
   keep = maybe(35) and random(3) or nil, plateau = maybe(15), at_times = maybe(40),
   first_only = maybe(30), deal = maybe(15), own_order = maybe(15), reload = maybe(10),
   overfit = maybe(8) and 1 or 0, predict = one_of(0, 1, 4, 9), predict_batch = one_of(1, 2, 4),
-  buckets = one_of("usual", "usual", "small", "hook"), drop = maybe(50), test = maybe(40),
+  buckets = one_of("usual", "usual", "small", "hook", "zero1"), drop = maybe(50), test = maybe(40),
   min_epochs = one_of(nil, nil, 2), ema = maybe(20),
 }
 if case.manual then
@@ -270,6 +270,8 @@ local function fit(ranks, o, ckpt, stops_at)
   elseif ranks > 1 and case.buckets == "hook" then
     options.strategy = lt.strategies.DDP {bucket_cap_mb = 1e-4,
       ddp_comm_hook = function(row) return lt.dist.all_reduce(row) end}
+  elseif ranks > 1 and case.buckets == "zero1" then
+    options.strategy = {"zero1", bucket_cap_mb = 1e-4}
   end
   if case.csv then
     options.logger = lt.loggers.CSVLogger {save_dir = "logs_" .. ranks,

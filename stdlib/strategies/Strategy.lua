@@ -185,8 +185,8 @@ end
 --- above 0; `missing`: how many gradients are not there, of all ranks together; `weight`: the sum
 --- of this rank's weights, 0 where it had no sample.
 function Strategy:reduce_gradients(optimizer, total, missing, weight)
-  local _ <close> = c.no_grad()
   if total == 1.0 then return end
+  local _ <close> = c.no_grad()
   for _, group in ipairs(optimizer.param_groups) do
     for _, parameter in ipairs(group.params) do
       local grad = parameter.grad
