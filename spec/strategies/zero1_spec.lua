@@ -156,6 +156,32 @@ describe("ZeRO1 trains to the bits of DDP", function()
     ]])
   end)
 
+  it("with an optimizer that has a state, and another in its place in mid-fit", function()
+    prints("true\n", 2, [[
+      local function texts(strategy)
+        local net, first, second = nil, nil, nil
+        local Own = Net:extend("Own")
+        function Own:configure_optimizers()
+          first = first or lt.optim.Adam(self:parameters(), {lr = 0.01})
+          return first
+        end
+        lt.seed(1)
+        net = Own()
+        for round = 1, 2 do
+          function net:on_train_batch_start(_, i)
+            if round == 2 and i == 3 then
+              second = lt.optim.SGD(self:parameters(), {lr = 0.01, momentum = 0.9})
+              self.trainer.optimizers = {second}
+            end
+          end
+          trainer({strategy = strategy}):fit(net, loader())
+        end
+        return bits(net, {optimizers = {first, second}})
+      end
+      print(texts "ddp" == texts "zero1")
+    ]])
+  end)
+
   it("on 1 rank", function()
     prints("same\n", 1, [[ print(same(nil, {gradient_clip_val = 0.05})) ]])
   end)

@@ -30,11 +30,11 @@ ZeRO1.options = ParallelStrategy.rows()
 --- ZeRO1{bucket_cap_mb = 25, ...}
 function ZeRO1:init(options)
   ParallelStrategy.init(self, options)
-  self.shards = {} -- by optimizer
+  self.shards, self.order = {}, {} -- by optimizer, and these in the order of their coming
 end
 
 function ZeRO1:setup(trainer)
-  if trainer.state.fn == "fit" then self.shards = {} end -- one may have failed
+  if trainer.state.fn == "fit" then self.shards, self.order = {}, {} end -- one may have failed
   self.is_world = trainer.options.deterministic == "world"
   ParallelStrategy.setup(self, trainer)
 end
@@ -104,6 +104,7 @@ function ZeRO1:setup_optimizers(optimizers)
       local shards = Shards(optimizer, buckets.bytes(self.bucket_cap_mb))
       shards:share_state()
       self.shards[optimizer] = shards
+      self.order[#self.order + 1] = optimizer
       guard(self, optimizer)
     end
   end
@@ -182,16 +183,14 @@ function ZeRO1:load_optimizer_state(optimizer, state)
   shards:scatter_state(optimizer.state)
 end
 
---- Rank 0 has the whole state again, for files that are saved after the fit; the others none.
-function ZeRO1:end_training(optimizers)
-  for _, optimizer in ipairs(optimizers) do
-    local shards = self.shards[optimizer]
-    if shards then
-      optimizer.state = shards:gather_state() or {}
-      self.shards[optimizer] = nil
-      unguard(optimizer)
-    end
+--- Rank 0 has the whole state again, for files that are saved after the fit; the others none. Also
+--- of optimizers that a script has taken out of the Trainer since.
+function ZeRO1:end_training(_)
+  for _, optimizer in ipairs(self.order) do
+    optimizer.state = self.shards[optimizer]:gather_state() or {}
+    unguard(optimizer)
   end
+  self.shards, self.order = {}, {}
 end
 
 --- The state of optimizers, and gradients between reduction and step, are in parts.
