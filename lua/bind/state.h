@@ -241,6 +241,7 @@ void lt_check_count(lua_State *L, lt_bind *b, const char *who, int most);
 void lt_bind_state_functions(lua_State *L, lt_bind *b);
 void lt_bind_tensor(lua_State *L, lt_bind *b);
 void lt_bind_marks(lua_State *L, lt_bind *b);
+void lt_bind_flag(lua_State *L, lt_bind *b);
 void lt_bind_ops(lua_State *L, lt_bind *b);
 void lt_bind_create(lua_State *L, lt_bind *b);
 void lt_bind_convert(lua_State *L, lt_bind *b);

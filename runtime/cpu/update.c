@@ -89,12 +89,22 @@ static int64_t elements_of(const job *j) {
 
 static bool run(lt_ctx *c, job *j, const lt_call *call, void (*chunk)(void *ud, int64_t number)) {
   j->in = call->in;
-  j->n = call->n_in / j->groups;
+  j->n = call->n_in / j->groups; /* what a step is checked by is left over */
   if (j->n == 0) return true;
   lt_frame frame = lt_frame_open(c);
   if (cut(c, j)) lt_parallel_work(c, elements_of(j), j->first[j->n], chunk, j);
   lt_frame_close(c, frame, 0, NULL);
   return lt_ok(c);
+}
+
+/* Whether the last input of a step says that it is not to be taken. */
+static bool is_refused(lt_ctx *c, const lt_call *call, bool checked) {
+  if (!checked || call->n_in == 0) return false;
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *found = lt_cpu_contiguous(c, call->in[call->n_in - 1], LT_F64);
+  bool refused = found == NULL || *(double *)lt_data(found) != 0;
+  lt_frame_close(c, frame, 0, NULL);
+  return refused;
 }
 
 static void sgd_chunk(void *ud, int64_t chunk) {
@@ -108,6 +118,7 @@ static void sgd_chunk(void *ud, int64_t chunk) {
 LT_KERNEL(sgd_step) {
   const lt_args_sgd_step *a = call->args;
   job j = {.groups = a->momentum != 0 ? 3 : 2, .args = a};
+  if (is_refused(c, call, a->checked)) return lt_ok(c);
   return run(c, &j, call, sgd_chunk);
 }
 
@@ -122,6 +133,7 @@ static void adam_chunk(void *ud, int64_t chunk) {
 LT_KERNEL(adam_step) {
   const lt_args_adam_step *a = call->args;
   job j = {.groups = 4, .args = a};
+  if (is_refused(c, call, a->checked)) return lt_ok(c);
   double correction1 = 1 - pow(a->beta1, (double)a->step);
   double correction2 = 1 - pow(a->beta2, (double)a->step);
   j.k[0] = a->lr / correction1;

@@ -74,6 +74,39 @@ bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out) {
   return true;
 }
 
+/* The memory of a readback is kept for the next one of the same size. */
+static bool make_room(lt_ctx *c, lt_readback *r, lt_device d, size_t bytes) {
+  if (r->memory != NULL && r->bytes == bytes && lt_device_equal(r->device, d))
+    return !r->waits || lt_readback_wait(c, r) != NULL;
+  lt_readback_end(c, r);
+  *r = (lt_readback){.device = d, .memory = lt_pinned_new(c, d, bytes), .bytes = bytes};
+  return r->memory != NULL;
+}
+
+bool lt_readback_begin(lt_ctx *c, lt_readback *r, lt_tensor *t) {
+  lt_device d = t->storage->device;
+  size_t bytes = (size_t)t->numel * lt_item_size(t);
+  if (!make_room(c, r, d, bytes)) return false;
+  if (!is_elsewhere(c, t)) return lt_tensor_read(c, t, r->memory);
+  move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST, .from = t->storage,
+            .src = lt_data(t), .dst = r->memory, .from_index = d.index, .bytes = bytes};
+  r->waits = issue(c, &m, &r->done);
+  return r->waits;
+}
+
+const void *lt_readback_wait(lt_ctx *c, lt_readback *r) {
+  if (r->waits && !(wait_for(c, r->device, r->done) && lt_device_check(c, r->device))) return NULL;
+  r->waits = false;
+  return r->memory;
+}
+
+/* Also after a failure: what is on its way into the memory must have arrived before it goes. */
+void lt_readback_end(lt_ctx *c, lt_readback *r) {
+  if (r->waits) wait_for(c, r->device, r->done);
+  lt_pinned_free(c, r->device, r->memory, r->bytes);
+  *r = (lt_readback){0};
+}
+
 bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from) {
   size_t bytes = (size_t)t->numel * lt_item_size(t);
   if (bytes == 0) return lt_ok(c);

@@ -68,6 +68,20 @@ lt_tensor *lt_tensor_empty(lt_ctx *c, lt_device d, lt_dtype dtype, int ndim, con
 bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out);
 bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from);
 
+/* What lt_tensor_read gives, later: begin copies the bytes of a contiguous tensor as they will be
+   after the work that was issued, and wait returns them when they are there, however much was
+   issued since. Begun again, or ended, the bytes go. A zeroed struct is one that was not begun. */
+typedef struct lt_readback {
+  lt_device device;
+  void *memory;
+  size_t bytes;
+  lt_event done;
+  bool waits;
+} lt_readback;
+bool lt_readback_begin(lt_ctx *c, lt_readback *r, lt_tensor *t);
+const void *lt_readback_wait(lt_ctx *c, lt_readback *r); /* NULL: a failure, or not begun */
+void lt_readback_end(lt_ctx *c, lt_readback *r);
+
 /* Copy bytes between two contiguous tensors on any two devices, in order with all that was issued
    on either. */
 bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes);

@@ -148,16 +148,19 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 
 /* Updates. Inputs of sgd_step: parameters, gradients and, with a momentum, its buffers (`first`:
    they hold nothing yet); of adam_step: parameters, gradients, first and second moments, with
-   `step` counting from 1 and `decoupled` weight decay for AdamW. grads_scale: a factor first.
+   `step` counting from 1 and `decoupled` weight decay for AdamW. With `checked` the last input is
+   one number, and nothing is changed where it is not 0: so a device refuses a step whose gradients
+   are not finite, and the host need not wait to know it. grads_scale: a factor first.
    clip_grad_norm with `keep_nonfinite` leaves gradients as they are when their norm is not finite,
    so that one can still see which they were. */
 #define LT_ARGS_sgd_step(A)                                                        \
   A(NUMBER, lr, REQUIRED) A(NUMBER, momentum, 0) A(NUMBER, dampening, 0)           \
-  A(NUMBER, weight_decay, 0) A(FLAG, nesterov, false) A(FLAG, first, false)
+  A(NUMBER, weight_decay, 0) A(FLAG, nesterov, false) A(FLAG, first, false)        \
+  A(FLAG, checked, false)
 #define LT_ARGS_adam_step(A)                                                       \
   A(NUMBER, lr, REQUIRED) A(INT, step, REQUIRED) A(NUMBER, beta1, 0.9)             \
   A(NUMBER, beta2, 0.999) A(NUMBER, eps, 1e-8) A(NUMBER, weight_decay, 0)          \
-  A(FLAG, decoupled, false)
+  A(FLAG, decoupled, false) A(FLAG, checked, false)
 #define LT_ARGS_grads_norm(A) A(NUMBER, p, 2)
 #define LT_ARGS_grads_scale(A)
 #define LT_ARGS_clip_grad_norm(A) \

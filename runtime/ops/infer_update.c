@@ -11,9 +11,18 @@ static int groups_of(lt_kind kind, const void *args) {
   return kind == LT_KIND_adam_step ? 4 : 0;
 }
 
+/* Whether the last input of a step says if it is taken. */
+static bool is_checked(lt_kind kind, const void *args) {
+  if (kind == LT_KIND_sgd_step) return ((const lt_args_sgd_step *)args)->checked;
+  return kind == LT_KIND_adam_step && ((const lt_args_adam_step *)args)->checked;
+}
+
 bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args) {
   int groups = groups_of(kind, args);
-  if (groups > 0) return k / (n_in / groups) != 1; /* group 1: gradients */
+  if (groups > 0) {
+    int n = (n_in - is_checked(kind, args)) / groups;
+    return k < n * groups && k / n != 1; /* group 1: gradients */
+  }
   if (kind == LT_KIND_grads_scale) return k > 0;
   return kind == LT_KIND_clip_grad_norm || kind == LT_KIND_clip_grad_value;
 }
@@ -25,11 +34,15 @@ static lt_dtype state_dtype(lt_dtype parameter) {
 
 static bool check_step(lt_ctx *c, const lt_infer *i) {
   static const char *const names[] = {"parameters", "gradients", "first states", "second states"};
-  int groups = groups_of(i->op->kind, i->args), n = i->n_in / groups;
-  if (i->n_in % groups != 0)
+  bool checked = is_checked(i->op->kind, i->args) && i->n_in > 0;
+  int groups = groups_of(i->op->kind, i->args), n_in = i->n_in - checked, n = n_in / groups;
+  if (n_in % groups != 0)
     return lt_fail(c, LT_EARG, "%s: %d tensors do not make %d lists of one length", i->op->name,
-                   i->n_in, groups);
-  for (int k = 0; k < i->n_in; k++) {
+                   n_in, groups);
+  if (checked && i->in[n_in]->numel != 1)
+    return lt_fail(c, LT_ESHAPE, "%s: what it is checked by must be one number, got %s",
+                   i->op->name, LT_TENSOR_STR(i->in[n_in]));
+  for (int k = 0; k < n_in; k++) {
     const lt_tensor *p = i->in[k % n], *t = i->in[k];
     lt_dtype own = (lt_dtype)p->dtype, due = k / n < 2 ? own : state_dtype(own);
     if (!lt_dtype_is_float(own))

@@ -204,6 +204,39 @@ static void steps_bump_versions_of_what_they_write(void **state) {
   for (int k = 0; k < 4; k++) assert_int_equal(t[k]->storage->version - version[k], k != 1);
 }
 
+static void steps_are_not_taken_where_the_check_says_so(void **state) {
+  lt_ctx *c = *state;
+  c->modes.grad = false;
+  const lt_args_adam_step a = {.lr = 0.1, .step = 1, .beta1 = 0.9, .beta2 = 0.9, .eps = 1,
+                               .checked = true};
+  const lt_args_sgd_step s = {.lr = 0.1, .momentum = 0.9, .checked = true};
+  const double found[] = {1, NAN, 0};
+  for (int f = 0; f < 3; f++)
+    for (int steps = 0; steps < 2; steps++) {
+      int n = steps == 0 ? 4 : 3;
+      lt_tensor *t[5], *before[4];
+      for (int k = 0; k < n; k++) {
+        t[k] = tensor_random(c, LT_F32, SHAPE(5, 7), (uint64_t)k, 0.5, 1);
+        before[k] = lt_apply1(c, LT_OP_clone, 1, &t[k], NULL);
+      }
+      t[n] = TENSOR(c, f == 1 ? LT_F32 : LT_BOOL, SHAPE(1), found[f]);
+      uint64_t version = t[n]->storage->version;
+      lt_op op = steps == 0 ? LT_OP_adam_step : LT_OP_sgd_step;
+      assert_true(lt_apply(c, op, n + 1, t, steps == 0 ? (const void *)&a : &s, 0, NULL));
+      assert_int_equal(version, t[n]->storage->version);
+      for (int k = 0; k < n; k++) {
+        size_t bytes = (size_t)t[k]->numel * sizeof(float);
+        bool same = memcmp(lt_data(t[k]), lt_data(before[k]), bytes) == 0;
+        assert_int_equal(same, f < 2 || k == 1);
+      }
+    }
+  lt_tensor *p = TENSOR(c, LT_F32, SHAPE(2), 1, 2);
+  const lt_args_sgd_step plain = {.lr = 0.1, .checked = true};
+  lt_apply(c, LT_OP_sgd_step, LT_IN(p, p, p), &plain, 0, NULL);
+  expect_failure(c, LT_ESHAPE, "sgd_step: what it is checked by must be one number, got [2]");
+  assert_true(lt_apply(c, LT_OP_sgd_step, 0, NULL, &plain, 0, NULL));
+}
+
 static void steps_say_what_is_wrong(void **state) {
   lt_ctx *c = *state;
   lt_tensor *p = TENSOR(c, LT_F32, SHAPE(2), 1, 2), *g = TENSOR(c, LT_F32, SHAPE(1), 1);
@@ -354,6 +387,7 @@ int main(void) {
       OP_TEST(moments_fade_to_zero),
       OP_TEST(strides_of_parameters_do_not_matter),
       OP_TEST(steps_bump_versions_of_what_they_write),
+      OP_TEST(steps_are_not_taken_where_the_check_says_so),
       OP_TEST(steps_say_what_is_wrong),
       OP_TEST(norms_are_those_of_all_elements),
       OP_TEST(clipping_scales_to_the_norm),

@@ -67,9 +67,11 @@ function Adam:update(group)
       p[n], g[n], m[n], v[n] = params[i], grads[i], states[i].exp_avg, states[i].exp_avg_sq
     end
     options.step = step
-    c.adam_step(self.join(p, g, m, v), options)
+    c.adam_step(self:checked(self.join(p, g, m, v), options), options)
     for _, i in ipairs(places[step]) do states[i].step = step end
   end
 end
+
+Adam.checked_update = Adam.update
 
 return Adam

@@ -158,6 +158,22 @@ function Optimizer.join(first, ...)
   return first
 end
 
+--- The `update` of a class that hands `checked` what it gives to the operation; nil of others. (A
+--- subclass with an update of its own inherits a field that is another one.)
+Optimizer.checked_update = nil
+
+--- The next step changes nothing where `found`, one number on the parameters' device, is not 0.
+function Optimizer:check_by(found)
+  self._found = found
+end
+
+--- Adds it, if there is one, to the list of tensors that a step takes.
+function Optimizer:checked(list, options)
+  local found = self._found
+  if found then list[#list + 1], options.checked = found, true end
+  return list
+end
+
 --- To be overridden: makes a step with the parameters of `group`.
 function Optimizer:update(group)
   errors.blame("%s: update is not defined", where(self))
@@ -186,6 +202,7 @@ function Optimizer:step(closure)
     local _ <close> = c.allow_update()
     local strategy = self._strategy
     if strategy then strategy:optimizer_step(self, self._update) else update_all(self) end
+    self._found = nil
   end
   c.runtime.batch_done()
   return loss

@@ -40,10 +40,11 @@ function SGD:update(group)
   local options = { lr = group.lr, momentum = group.momentum, dampening = group.dampening,
                     weight_decay = group.weight_decay, nesterov = group.nesterov }
   if group.momentum == 0 then
-    if #params > 0 then c.sgd_step(self.join(params, grads), options) end
+    if #params > 0 then c.sgd_step(self:checked(self.join(params, grads), options), options) end
     return
   end
-  -- Those without a buffer begin it with their gradient.
+  -- Those without a buffer begin it with their gradient; a step that is left out writes none.
+  local fresh = self._found and c.zeros_like or c.empty_like
   for _, first in ipairs { false, true } do
     local p, g, buffers = {}, {}, {}
     for i, state in ipairs(states) do
@@ -51,13 +52,15 @@ function SGD:update(group)
         local n = #p + 1
         p[n], g[n] = params[i], grads[i]
         buffers[n] = state.momentum_buffer
-          or c.empty_like(params[i], { dtype = self.state_dtype(params[i]) })
+          or fresh(params[i], { dtype = self.state_dtype(params[i]) })
       end
     end
     options.first = first
-    if #p > 0 then c.sgd_step(self.join(p, g, buffers), options) end
+    if #p > 0 then c.sgd_step(self:checked(self.join(p, g, buffers), options), options) end
     for n, buffer in ipairs(buffers) do self.state[p[n]].momentum_buffer = buffer end
   end
 end
+
+SGD.checked_update = SGD.update
 
 return SGD

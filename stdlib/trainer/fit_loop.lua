@@ -14,6 +14,7 @@ local figures = require "ltrain.trainer.logged.figures"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local moment = require "ltrain.trainer.saving.moment"
+local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
@@ -82,6 +83,7 @@ end
 
 local function validate(state)
   local window = state.loop.window
+  nonfinite.settle(state)
   sources.load_val_due(state)
   if not sources.validates(state) then return end -- the hook gave none
   if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
@@ -240,6 +242,7 @@ end
 local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
   state.loop.before = false
+  nonfinite.settle(state)
   tell_skipped(state)
   tell_nonfinite(state)
   figures.publish(state)

@@ -40,6 +40,7 @@ local function new_loop()
     held = nil, -- steps/stepping: optimizer -> its own `step`, while the fit's is in its place
     held_count = nil, -- steps/stepping: how many
     around = nil, -- steps/stepping: what optimizers ask of the strategy
+    check = false, -- steps/deferred: of the last step, whose gradients the device has looked at
     told_nonfinite = false, -- steps/nonfinite: that a step was not taken
     rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
     loss_is_finite = false, -- steps/rerun: of the batch that runs again

@@ -4,6 +4,7 @@
 -- The strategy's grad_norm of an optimizer before each of its steps; where gradients were clipped
 -- by their norm, that norm says it. It is finite on all ranks or on none: they have the same
 -- answer.
+local deferred = require "ltrain.trainer.steps.deferred"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
@@ -94,12 +95,23 @@ local function note_skip(state, optimizer)
     .. "not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
 end
 
+--- Raises when a step that the device was asked to check was not taken: before the next one, and
+--- before anything looks at the weights. All ranks come here.
+function nonfinite.settle(state)
+  deferred.settle(state, function() return names_of(state, state.optimizers[1]) end)
+end
+
 --- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
 --- by (a tensor), nil: they are read. Raises when the fit is to stop (nonfinite = "stop").
 function nonfinite.allows(state, optimizer, norm)
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
   norm = norm or state.loop.around:grad_norm(optimizer, INF)
+  if mode == "stop" and deferred.suits(state, optimizer, norm) then
+    nonfinite.settle(state)
+    deferred.check(state, optimizer, norm)
+    return true
+  end
   if finite.number(norm:item()) then return true end
   if mode == "skip" then
     note_skip(state, optimizer)
@@ -130,6 +142,11 @@ end
 --- nil when they may.
 function nonfinite.why_not_saved(state)
   if state.trainer.options.nonfinite == "allow" then return nil end
+  if not state.ranks.many then
+    nonfinite.settle(state)
+  elseif deferred.is_refused(state) then -- the others may not be here
+    return "the gradients of the last step are not finite: nothing is saved"
+  end
   local names = finite.nonfinite_parameters(state.module)
   if #names == 0 then return nil end
   return ("the weights of %s are not finite: nothing is saved (nonfinite = 'allow' saves them)")

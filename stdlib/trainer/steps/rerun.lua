@@ -19,13 +19,18 @@ local rerun = {}
 -- What a batch needs to be run again.
 local NEEDED <const> = { "batch", "batch_idx", "slice_batches", "random_before", "outside" }
 
---- Keeps the running batch, whose gradients are not finite, until its window ends: it is the one
---- that `cause` runs again.
-function rerun.keep_batch(state)
+--- The running batch, as `cause` can run it again later.
+function rerun.kept_batch(state)
   local kept = { count = state.progress.train_batches - 1 }
   for _, key in ipairs(NEEDED) do kept[key] = state.loop[key] end
   state.loop.random_before = {}
-  state.loop.window.spoilt = kept
+  return kept
+end
+
+--- Keeps the running batch, whose gradients are not finite, until its window ends: it is the one
+--- that `cause` runs again.
+function rerun.keep_batch(state)
+  state.loop.window.spoilt = rerun.kept_batch(state)
 end
 
 -- Makes `kept` the running batch; returns what makes the other one it again.
@@ -99,8 +104,9 @@ local function run_parts(state, count)
   end
 end
 
--- The same with what it would change kept; returns what was noted, or nil and an error.
-local function run_watched(state, count)
+-- The same with what it would change kept; returns what was noted, or nil and an error. `look` is
+-- called while the gradients are there.
+local function run_watched(state, count, look)
   local restore, shown = keep_buffers(state.module), state.loop.results
   local current = state.loop
   current.results, current.rerunning, current.loss_is_finite = results.new(true), true, true
@@ -111,6 +117,7 @@ local function run_watched(state, count)
     if together then c.dist.begin_step() end
     if not state.loop.outside then run_parts(state, count) end
     if together then c.dist.end_step(true) end
+    if look then look() end
   end)
   state.module:zero_grad()
   restore()
@@ -130,8 +137,8 @@ local function made_text(made, before)
   end
 end
 
-local function cause_of_batch(state, count)
-  local made, message = run_watched(state, count)
+local function cause_of_batch(state, count, look)
+  local made, message = run_watched(state, count, look)
   if not made then return "the batch could not be run again: " .. tostring(message) end
   local backward = made_text(made.backward, "the derivative of ")
   if state.loop.loss_is_finite and backward then return backward end
@@ -140,16 +147,18 @@ local function cause_of_batch(state, count)
     or made_text(made.aside, "") or backward
 end
 
--- What this rank knows: of a batch of the window that it kept, or of the last one.
-local function own_cause(state)
+-- What this rank knows: of the batch `kept`, of one of the window that it kept, or of the last one.
+local function own_cause(state, kept, look)
   local weights = weights_text(state.module)
   if weights then return weights end
-  local kept = state.loop.window and state.loop.window.spoilt
-  if not kept then return cause_of_batch(state, state.progress.train_batches - 1) end
-  local restore = swap(state, kept)
-  local cause = cause_of_batch(state, kept.count)
+  local spoilt = not kept and state.loop.window and state.loop.window.spoilt
+  if not (kept or spoilt) then
+    return cause_of_batch(state, state.progress.train_batches - 1, look)
+  end
+  local restore = swap(state, kept or spoilt)
+  local cause = cause_of_batch(state, (kept or spoilt).count, look)
   restore()
-  return cause and ("in batch %d: %s"):format(kept.batch_idx, cause)
+  return spoilt and cause and ("in batch %d: %s"):format(spoilt.batch_idx, cause) or cause
 end
 
 --- Notes whether a loss of the batch that runs again is finite.
@@ -158,9 +167,10 @@ function rerun.note_loss(state, loss)
 end
 
 --- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each
---- looks at its own batch, and all say what the first one that knows has found.
-function rerun.cause(state)
-  local cause = own_cause(state)
+--- looks at its own batch, and all say what the first one that knows has found. `kept`: the batch,
+--- nil for the running one; `look` (optional) is called while the gradients of its run are there.
+function rerun.cause(state, kept, look)
+  local cause = own_cause(state, kept, look)
   if state.ranks.many then
     for i, found in ipairs(exchange("nonfinite", dist.all_gather, cause or false)) do
       if found then return (": rank %d: %s"):format(i - 1, found) end
