@@ -1,6 +1,5 @@
 --- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
 local Strategy = require "ltrain.strategies.Strategy"
-local absent = require "ltrain.compat.strategies"
 local accelerator_of = require "ltrain.trainer.setup.accelerator"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -8,7 +7,6 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local join = require "ltrain.clusters.join"
 local option_rules = require "ltrain.trainer.setup.option_rules"
-local plugins = require "ltrain.compat.plugins"
 local precision = require "ltrain.strategies.precision"
 local registry = require "ltrain.strategies.registry"
 
@@ -72,6 +70,7 @@ local function by_name(name, options)
     return row.class(all)
   end
   local names = registry.available_strategies()
+  local absent = require "ltrain.compat.strategies" -- only those who say such a name pay for it
   refuse("strategy", name, absent(name:lower()) or ("must be one of auto, %s%s"):format(
     table.concat(names, ", "), errors.did_you_mean(name:lower(), names)))
 end
@@ -103,7 +102,8 @@ end
 
 -- Parts of the strategy that the Trainer's options name, each once.
 local function given_parts(trainer, o)
-  local parts = plugins.read(trainer, o.plugins)
+  local parts = {}
+  if o.plugins ~= nil then parts = require "ltrain.compat.plugins".read(trainer, o.plugins) end
   if o.accelerator then parts.accelerator = o.accelerator end
   if o.precision ~= nil then
     if parts.precision then
