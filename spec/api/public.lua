@@ -4,6 +4,7 @@
 -- that is new in the library is here by itself.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local functional = require "ltrain.nn.functional" -- functions of lt under another name
 local lt = require "ltrain"
 local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
@@ -31,7 +32,7 @@ local function add(found, name, value)
     found.list[name] = value
   elseif class.is_class(value, value) then
     add_class(found, name, value)
-  elseif type(value) == "table" and value ~= c then
+  elseif type(value) == "table" and value ~= functional then
     local listed = getmetatable(value)
     local keys = {}
     for key, held in pairs(value) do keys[#keys + 1] = listed and listed.__pairs and held or key end

@@ -97,8 +97,8 @@ describe("a device of one's own", function()
       print(lt.dist.all_reduce(lt.ones(2, 3, {device = "ten"}):t()).shape[1])
     ]]
     assert.equal(0, status, out)
-    assert.matches("clone: ten has no kernel for f64, and within a collective it does not run on the "
-      .. "CPU instead", out, 1, true)
+    assert.matches("clone: ten has no kernel for f64, and within a collective it does not run "
+      .. "on the CPU instead", out, 1, true)
     assert.matches("\n3\n", out)
   end)
 

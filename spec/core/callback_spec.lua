@@ -21,7 +21,8 @@ describe("Callback", function()
   it("refuses anything else", function()
     local ok, message = pcall(lt.Callback.adopt, "text")
     assert.is_false(ok)
-    assert.matches("a callback is an object below lt.Callback or a plain table of hooks: "
+    assert.matches("a callback must be an object of a subclass of lt.Callback or a plain table "
+      .. "of hooks: "
       .. "got 'text'", message)
   end)
 end)
