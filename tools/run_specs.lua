@@ -4,7 +4,9 @@
 --   lua5.4 tools/run_specs.lua BUILD [files...]        (from the root of the tree)
 --
 -- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt; a folder
--- given: those of them that are below it. A file
+-- given: those of them that are below it. Specs that spec/devices.lua lists run once more for each
+-- device of LT_TEST_DEVICES (fake: always), shown as `FILE on DEVICE`; LT_TEST_DEVICES=none: not at
+-- all. A file
 -- counts as failed when its plan is missing or does not match its results, when its exit status
 -- is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
 -- too long, or when a sanitizer wrote a report, in it or in a process that it started. The last
@@ -106,6 +108,49 @@ local function run(command, dir, log)
   return how == "exit" and code or 128 + code, now() - began
 end
 
+-- Devices. A file is a path, or `path on device`.
+
+local devices <const> = dofile "spec/devices.lua"
+
+local function split_device(file)
+  local path, device = file:match "^(.-) on (%w+)$"
+  return path or file, device
+end
+
+local function other_devices()
+  local named = os.getenv "LT_TEST_DEVICES" or ""
+  if named == "none" then return {} end
+  local list = { "fake" }
+  for name in named:gmatch "%w+" do
+    if name ~= "fake" and name ~= "cpu" then list[#list + 1] = name end
+  end
+  return list
+end
+
+-- The files, and after each that runs on other devices its runs there.
+local function with_devices(files)
+  local list, others = {}, other_devices()
+  for _, file in ipairs(files) do
+    list[#list + 1] = file
+    for _, folder in ipairs(devices.folders) do
+      if file:sub(1, #folder) == folder and type(devices.skipped[file]) ~= "string" then
+        for _, device in ipairs(others) do list[#list + 1] = file .. " on " .. device end
+      end
+    end
+  end
+  return list
+end
+
+-- Options of busted, settings before it, and cases that are left out with their reasons.
+local function on_device(path, device)
+  if not device then return "", "", {} end
+  local options, left_out = " --helper spec/on_device.lua", devices.skipped[path] or {}
+  for name in pairs(left_out) do
+    options = options .. " --filter-out " .. quote("^" .. name:gsub("%p", "%%%0") .. "$")
+  end
+  return options, "env LT_TEST_DEVICE=" .. quote(device) .. " ", left_out
+end
+
 -- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans and of `# tests`.
 local function read_tap(text)
   local cases, plan, tests = {}, nil, nil
@@ -173,14 +218,16 @@ local function run_one(build, root_dir, file)
   os.execute("mkdir -p " .. quote(dir .. "/tmp"))
   local log = dir .. "/out"
   local o = { dir = dir }
+  local path, device = split_device(file)
+  local options, settings, left_out = on_device(path, device)
   local tap
-  if file:match("%.lua$") then
-    local busted = quote(build .. "/ltrain") .. " /usr/bin/busted "
+  if path:match("%.lua$") then
+    local busted = settings .. quote(build .. "/ltrain") .. " /usr/bin/busted" .. options
     local list = dir .. "/list"
-    run(busted .. "-l " .. quote(file), dir, list)
+    run(busted .. " -l " .. quote(path), dir, list)
     o.listed = select(2, read_all(list):gsub("[^\n]+", ""))
     o.code, o.seconds = run(("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
-      quote(dir .. "/tap"), quote(file)), dir, log)
+      quote(dir .. "/tap"), quote(path)), dir, log)
     tap = read_all(dir .. "/tap")
   else
     o.code, o.seconds = run("env CMOCKA_MESSAGE_OUTPUT=TAP " .. quote(file), dir, log)
@@ -202,6 +249,10 @@ local function run_one(build, root_dir, file)
     if (case.took or 0) > SLOW and not SANITIZED and not EXHAUSTIVE then
       notes[#notes + 1] = ("    slow: %.2f s: %s\n"):format(case.took, case.name)
     end
+  end
+  for name, why in pairs(left_out) do
+    skipped = skipped + 1
+    notes[#notes + 1] = ("    skipped: %s (%s)\n"):format(name, why)
   end
   for _, fault in ipairs(find_faults(o)) do
     failed = failed + 1
@@ -261,12 +312,13 @@ local function main(build, wanted)
     io.stderr:write(wrong, "\n")
     return false
   end
+  files = with_devices(files)
   local dir = lines_of("mktemp -d")[1]
   local working, waiting = divide(files)
   write_all(dir .. "/working", table.concat(working, "\0"))
   write_all(dir .. "/waiting", table.concat(waiting, "\0"))
   local began, passed, failed, skipped, bad, seen = now(), 0, 0, 0, {}, 0
-  local command <const> = "xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
+  local command <const> = "xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s '{}'"
   local pipe = assert(io.popen(("%s & %s & wait"):format(
     command:format(quote(dir .. "/waiting"), #working > 0 and 1 or 3, quote(build), quote(dir)),
     command:format(quote(dir .. "/working"), 2, quote(build), quote(dir)))))

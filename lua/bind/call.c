@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/locale.h"
 #include "bind/state.h"
 #include "bind/tensor.h"
@@ -71,8 +72,14 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
   }
   if (f.code == LT_ERANKS) lt_raise_ranks(L, b, f.text, 1);
   if (f.code == LT_ECANCEL && b->guard != NULL) b->guard->enter(L);
-  lt_push_module_path(L);
-  lt_push_where(L);
+  if (f.late && f.line != 0) {
+    char line[256];
+    lua_pushnil(L); /* which module it was is not known any more */
+    lua_pushfstring(L, "%s: ", lt_line_text(b->c, f.line, line, sizeof line));
+  } else {
+    lt_push_module_path(L);
+    lt_push_where(L);
+  }
   keep_last_error(L, b, &f, f.text);
   lua_pushstring(L, f.text);
   if (!lua_isnil(L, -3)) {

@@ -17,7 +17,7 @@ typedef struct options {
 } options;
 
 static options read_options(lua_State *L, lt_bind *b, int index, const char *who) {
-  options o = {.dtype = LT_DTYPE_NONE, .device = LT_CPU_DEVICE};
+  options o = {.dtype = LT_DTYPE_NONE, .device = lt_device_default(b->c)};
   if (lua_isnoneornil(L, index)) return o;
   if (!lua_istable(L, index))
     lt_raise(L, b, LT_EARG, "%s: options must be a table, got %s", who, luaL_typename(L, index));
@@ -302,7 +302,8 @@ static int from_bytes(lua_State *L) {
   if (length % size != 0 || lt_shape_numel(shape) != (int64_t)(length / size))
     lt_raise(L, b, LT_ESHAPE, "from_bytes: %zu bytes do not make %s of %s", length,
              LT_SHAPE_STR(shape), lt_dtype_name(dtype));
-  return push_staged(L, b, bytes, dtype, shape, (options){.dtype = dtype, .device = LT_CPU_DEVICE});
+  return push_staged(L, b, bytes, dtype, shape,
+                     (options){.dtype = dtype, .device = lt_device_default(b->c)});
 }
 
 static void add_filled(lua_State *L, lt_bind *b) {

@@ -103,7 +103,7 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   if (c->failure.code != LT_OK) return false;
   c->failure.code = code;
   c->failure.line = line;
-  c->failure.of_value = false;
+  c->failure.late = c->failure.of_value = false;
   c->failure.shapes[0] = 0;
   snprintf(c->failure.op, sizeof c->failure.op, "%s", c->op != NULL ? c->op : "");
   va_list args;

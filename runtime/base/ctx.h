@@ -21,6 +21,7 @@ typedef struct lt_failure {
   lt_code code;
   uint32_t line;           /* script line id current at the failure, 0: none */
   char op[LT_FAILURE_OP];  /* name of the op that was running, "" outside of one */
+  bool late;               /* found by a wait; `line` issued the work */
   bool of_value;           /* a kernel refused `value`, which had to stay below `limit` */
   int64_t value, limit;
   char shapes[LT_FAILURE_SHAPES]; /* of its tensors, "[2, 3] [4, 5]"; "" when there are none */

@@ -92,6 +92,17 @@ static lt_pool *pool_of(lt_ctx *c, lt_device d) {
   return p != NULL ? p : pool_new(c, st, d);
 }
 
+lt_device lt_device_default(const lt_ctx *c) {
+  const state *st = c->slot[LT_SLOT_DEVICE];
+  return st != NULL ? st->usual : LT_CPU_DEVICE;
+}
+
+bool lt_device_set_default(lt_ctx *c, lt_device d) {
+  state *st = state_of(c);
+  if (st != NULL) st->usual = d;
+  return st != NULL;
+}
+
 bool lt_device_open(lt_ctx *c, lt_device d) { return pool_of(c, d) != NULL; }
 
 bool lt_device_synchronize_all(lt_ctx *c) {

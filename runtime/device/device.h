@@ -48,6 +48,10 @@ bool lt_device_named(lt_ctx *c, const char *text);
 const char *lt_device_names(char *buffer, size_t size);
 const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t size);
 
+/* Where tensors are made that are told no device: the cpu unless set, in this ctx alone. */
+lt_device lt_device_default(const lt_ctx *c);
+bool lt_device_set_default(lt_ctx *c, lt_device d);
+
 /* `bytes` uninitialised bytes, 64-byte aligned. On failure empties the caches, calls the ctx's
    collect hook, empties them again, then fails with bytes asked, held, cached. */
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes);

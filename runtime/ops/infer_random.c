@@ -6,9 +6,9 @@ static void draw(lt_ctx *c, lt_ticket *t) {
   if (!t->drawn) *t = lt_rng_draw(&c->rng);
 }
 
-static void place(lt_infer *i, lt_dtype *dtype, lt_device *device, lt_dtype usual) {
+static void place(lt_ctx *c, lt_infer *i, lt_dtype *dtype, lt_device *device, lt_dtype usual) {
   if (*dtype == LT_DTYPE_NONE) *dtype = usual;
-  if (device->kind < 0) *device = LT_CPU_DEVICE;
+  if (device->kind < 0) *device = lt_device_default(c);
   i->device = *device;
   i->out[0].dtype = *dtype;
 }
@@ -23,7 +23,7 @@ static bool check_sizes(lt_ctx *c, const lt_infer *i, const lt_sizes *s) {
 
 bool lt_infer_random(lt_ctx *c, lt_infer *i) {
   lt_args_random *a = i->args;
-  place(i, &a->dtype, &a->device, LT_F32);
+  place(c, i, &a->dtype, &a->device, LT_F32);
   if (!lt_dtype_is_float(a->dtype))
     return lt_fail(c, LT_EDTYPE, "%s: makes floating tensors, not %s (there is randint)",
                    i->op->name, lt_dtype_name(a->dtype));
@@ -35,7 +35,7 @@ bool lt_infer_random(lt_ctx *c, lt_infer *i) {
 
 bool lt_infer_random_int(lt_ctx *c, lt_infer *i) {
   lt_args_random_int *a = i->args;
-  place(i, &a->dtype, &a->device, LT_I64);
+  place(c, i, &a->dtype, &a->device, LT_I64);
   if (a->low >= a->high)
     return lt_fail(c, LT_EARG, "%s: nothing in %lld..%lld: `high` is not drawn itself",
                    i->op->name, (long long)a->low, (long long)a->high - 1);
@@ -47,7 +47,7 @@ bool lt_infer_random_int(lt_ctx *c, lt_infer *i) {
 
 bool lt_infer_permutation(lt_ctx *c, lt_infer *i) {
   lt_args_permutation *a = i->args;
-  place(i, &a->dtype, &a->device, LT_I64);
+  place(c, i, &a->dtype, &a->device, LT_I64);
   if (a->n < 0) return lt_fail(c, LT_EARG, "%s: n must not be negative: got %lld", i->op->name,
                                (long long)a->n);
   draw(c, &a->ticket);

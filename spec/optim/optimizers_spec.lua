@@ -199,7 +199,7 @@ describe("parameters of f16 and bf16", function()
       for t = 1, 2 do step(p, optimizer, t) end
       assert(lt.save(path, { p = p:detach(), state = optimizer:state_dict() }))
       local saved = assert(lt.load(path))
-      local q = lt.parameter(saved.p)
+      local q = lt.parameter(saved.p:to(p.device))
       local second = optim[name]({ q }, case.options)
       second:load_state_dict(saved.state)
       for _, slot in ipairs(case.slots) do assert.equal("f32", second.state[q][slot].dtype) end

@@ -54,7 +54,7 @@ local function train(epochs, watch)
   end
   function net:validation_step(batch) self:log("val_loss", self:loss(batch[1])) end
   function net:on_train_epoch_end() watch(self.trainer.current_epoch) end
-  local rows = lt.data.TensorDataset(lt.ones(SAMPLES, 1))
+  local rows = lt.data.TensorDataset(lt.ones({ SAMPLES, 1 }, { device = "cpu" }))
   local loader = lt.data.DataLoader(rows, { batch_size = SAMPLES // 2, shuffle = true })
   local trainer = lt.Trainer {
     max_epochs = epochs, default_root_dir = folder, enable_progress_bar = false,

@@ -338,7 +338,7 @@ local function load_slots(self, parameter, name, slots)
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
         name, errors.show_shape(value), errors.show_shape(parameter))
     end
-    state[slot] = copy(value)
+    state[slot] = c.is_tensor(value) and copy(value):to(parameter.device) or copy(value)
   end
   return state
 end

@@ -217,7 +217,9 @@ function slices.load_state_dict(state, list)
   for i = 1, own.count do
     local saved = list[own.first + i]
     local of = {}
-    for name, grad in next, saved.grads do of[by_name[name]] = grad end
+    for name, grad in next, saved.grads do
+      of[by_name[name]] = grad:to(by_name[name].device)
+    end
     own.weights[i], own.grads[i] = saved.weight, {}
     for k, parameter in ipairs(parameters_of(state.optimizers[1])) do
       own.grads[i][k] = of[parameter] or false

@@ -91,7 +91,7 @@ local function restore_gradients(state, gradients, sliced)
     slices.load_state_dict(state, sliced)
   elseif gradients and state.trainer.is_global_zero then
     for name, parameter in state.module:named_parameters() do
-      if gradients[name] then parameter.grad = gradients[name] end
+      if gradients[name] then parameter.grad = gradients[name]:to(parameter.device) end
     end
   end
 end

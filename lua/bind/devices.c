@@ -1,0 +1,54 @@
+/* lua/bind/devices.c: the devices of the process: which there are, and where tensors are made. */
+#include "bind/state.h"
+#include "bind/values.h"
+#include "device/fake.h"
+
+/* runtime.default_device([name]) -> name: where tensors are made that are told no device; sets it
+   when given one. */
+static int default_device(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (!lua_isnoneornil(L, 1) &&
+      !lt_device_set_default(b->c, lt_check_device(L, b, 1, "default_device")))
+    lt_raise_failure(L, b);
+  char text[64];
+  lua_pushstring(L, lt_device_text(b->c, lt_device_default(b->c), text, sizeof text));
+  return 1;
+}
+
+/* runtime.synchronize(): waits for what all devices have to do. */
+static int synchronize(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (!lt_device_synchronize_all(b->c)) lt_raise_failure(L, b);
+  return 0;
+}
+
+/* runtime.fake_counts() -> {launches, copies, waits, allocations, pending} of the device kind for
+   specs, since the process began. */
+static int fake_counts(lua_State *L) {
+  lt_enter(L);
+  const lt_fake_counts n = lt_fake_count();
+  const struct {
+    const char *name;
+    int64_t value;
+  } rows[] = {{"launches", n.launches},
+              {"copies", n.copies},
+              {"waits", n.waits},
+              {"allocations", n.allocations},
+              {"pending", n.pending}};
+  lua_createtable(L, 0, 5);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    lua_pushinteger(L, rows[k].value);
+    lua_setfield(L, -2, rows[k].name);
+  }
+  return 1;
+}
+
+void lt_bind_devices(lua_State *L, lt_bind *b) {
+  static const luaL_Reg runtime[] = {{"default_device", default_device},
+                                     {"synchronize", synchronize},
+                                     {"fake_counts", fake_counts},
+                                     {NULL, NULL}};
+  lua_getfield(L, 1, "runtime");
+  lt_add_functions(L, b, runtime);
+  lua_pop(L, 1);
+}

@@ -1,0 +1,77 @@
+-- spec/bind/devices_spec.lua: asynchronous devices, seen from Lua: what waits for them, and when
+-- their errors come.
+local lt = require "ltrain"
+local error_of = require "spec.error_of"
+local tiny = require "spec.trainer.tiny"
+
+local runtime <const> = lt.runtime
+
+-- What `fn` does to the counts of the fake devices.
+local function counted(fn)
+  local before, grown = runtime.fake_counts(), {}
+  fn()
+  for name, n in pairs(runtime.fake_counts()) do grown[name] = n - before[name] end
+  return grown
+end
+
+describe("a device", function()
+  it("is where tensors are made that are told none, once it is the default", function()
+    local usual = runtime.default_device()
+    runtime.default_device("fake:2")
+    local made = { lt.tensor { 1 }, lt.ones(2), lt.randn(2), lt.arange(3), lt.zeros(2),
+      lt.ones(1, { device = "cpu" }) }
+    runtime.default_device(usual)
+    for i = 1, 5 do assert.equal("fake:2", made[i].device) end
+    assert.equal("cpu", made[6].device)
+    assert.equal(usual, lt.ones(1).device)
+  end)
+
+  it("is not waited for but where a value is read", function()
+    local x = lt.ones(4, { device = "fake" })
+    local n = counted(function()
+      for _ = 1, 10 do x = x * 2 + 1 end
+      local there = x:to("fake:3")
+      assert.equal("fake:3", there.device)
+    end)
+    assert.equal(20, n.launches)
+    assert.equal(0, n.waits)
+    assert.equal(1, counted(function() assert.equal(2047, x[1]:item()) end).waits)
+  end)
+
+  it("is waited for as often in a long fit as in a short one", function()
+    local function waits(steps)
+      local net = tiny.Line()
+      local options = { log_every_n_steps = 1000, accelerator = { device = function()
+        return "fake:1"
+      end }, nonfinite = "allow" }
+      local n = counted(function() tiny.trainer(options):fit(net, tiny.same(steps)) end)
+      assert.equal("fake:1", net.w.device)
+      assert.is_true(n.launches > 5 * steps)
+      return n.waits
+    end
+    assert.equal(waits(5), waits(25))
+  end)
+
+  it("tells of a value that it refuses with the line that issued the operation", function()
+    local logits, labels = lt.zeros({ 2, 3 }, { device = "fake" }), lt.tensor({ 1, 7 },
+      { device = "fake", dtype = "i64" })
+    local loss
+    local function issue()
+      loss = lt.cross_entropy(logits, labels)
+    end
+    local line = debug.getinfo(issue, "S").linedefined + 1
+    issue()
+    local text = error_of(function() return loss:item() end)
+    assert.equal(("spec/bind/devices_spec.lua:%d: cross_entropy: targets are ids 0..2; got 7 with "
+      .. "C = 3"):format(line), text)
+  end)
+
+  it("has its late errors told before a file is written", function()
+    local path, x = os.tmpname(), lt.ones(2, { device = "fake" })
+    os.remove(path)
+    lt.one_hot(lt.tensor({ 5 }, { device = "fake", dtype = "i64" }), 3)
+    local text = error_of(function() lt.save(path, { x = x }) end)
+    assert.matches("one_hot: id 5 is out of 0..2", text, 1, true)
+    assert.is_nil(io.open(path))
+  end)
+end)

@@ -1,0 +1,39 @@
+-- spec/devices.lua: which specs run again on other devices than the CPU, and what of them does not.
+--
+-- tools/run_specs.lua runs each file below these folders once more for the fake device, and for
+-- each that LT_TEST_DEVICES names ("cuda,pigeon"); spec/on_device.lua puts its tensors there.
+return {
+  folders = { "spec/autograd/", "spec/nn/", "spec/ops/", "spec/optim/", "spec/trainer/" },
+
+  -- Files, or cases of a file by their full names, each with the reason.
+  skipped = {
+    ["spec/autograd/backward_spec.lua"] = {
+      ["backward walks and frees a million chained nodes"] = "a million tasks queued: 25 s",
+    },
+    ["spec/nn/layers_spec.lua"] = {
+      ["nn.CrossEntropyLoss names the ids that are allowed"] =
+        "a device refuses values when it is waited for: spec/c/order_test.c",
+    },
+    ["spec/nn/module_spec.lua"] = {
+      ["Module:to leaves alone what is there already"] = "is about the cpu by name",
+      ["properties tell device and dtype of the parameters"] = "is about the cpu by name",
+    },
+    ["spec/trainer/fit_spec.lua"] = {
+      ["fit tells what is wrong with a loss that is not finite, before the weights are touched"] =
+        "on a device the gradients are looked at, not each loss",
+    },
+    ["spec/trainer/full_disk_spec.lua"] = "runs programs of its own, on the cpu",
+    ["spec/trainer/nonfinite_spec.lua"] = {
+      ["nonfinite = 'stop' names the operation that made the first nan of a loss, not the last"] =
+        "on a device the gradients are looked at, not each loss",
+      ["nonfinite = 'stop' names the batch when that is not finite, and the weights when they are "
+        .. "not"] = "on a device the gradients are looked at, not each loss",
+    },
+    ["spec/trainer/options_spec.lua"] = {
+      ["lt.Trainer takes the device that is there and says what is missing"] =
+        "is about the cpu by name",
+    },
+    ["spec/trainer/replicas_spec.lua"] = "runs programs of its own, on the cpu",
+    ["spec/trainer/resume_spec.lua"] = "runs programs of its own, on the cpu",
+  },
+}
