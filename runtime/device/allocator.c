@@ -129,9 +129,14 @@ static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
   lt_device_empty_caches(c);
   b = lt_pool_take(c, p, bytes, true);
   if (b != NULL) return b;
-  char limit[48] = "";
-  int64_t most = atomic_load(&st->budget->limit);
-  if (most > 0) snprintf(limit, sizeof limit, ", the limit is %lld", (long long)most);
+  char limit[96] = "";
+  int64_t most = atomic_load(&st->budget->limit), free_bytes, total;
+  if (most > 0)
+    snprintf(limit, sizeof limit, ", the limit is %lld", (long long)most);
+  else if (p->ops->memory_info != NULL &&
+           p->ops->memory_info(p->device.index, &free_bytes, &total))
+    snprintf(limit, sizeof limit, ", %lld of the device's %lld bytes are free",
+             (long long)free_bytes, (long long)total);
   lt_fail(c, LT_EMEMORY,
           "%s%sout of memory on %s: %zu bytes asked, %lld bytes in use, %lld bytes cached%s",
           lt_op_name(c), lt_op_colon(c), p->ops->name, bytes, (long long)p->stats.live_bytes,

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "device/fake.h"
-#include "device/stream.h"
+#include "device/host.h"
+#include "device/state.h"
 #include "ops/op.h"
 #include "registry.h"
 
@@ -352,6 +353,58 @@ static void pinned_memory_is_read_late(void **state) {
   lt_ctx_release(c);
 }
 
+/* What backends see of tensors and get for their work. */
+static void a_backend_sees_views_streams_and_lines(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  const lt_host *host = lt_host_here(1);
+  int64_t size[3] = {2, 3, 5};
+  lt_tensor *x = lt_full(c, lt_shape_of(3, size), lt_scalar_of(1), LT_F64, FAKE);
+  lt_view v;
+  assert_true(host->view(c, lt_transpose(c, lt_slice(c, x, 2, 1, 2, 2), 0, 2), &v));
+  assert_int_equal(v.dtype, LT_F64);
+  assert_int_equal(v.ndim, 3);
+  assert_ptr_equal(v.data, (double *)x->storage->data + 1);
+  assert_memory_equal(v.size, ((int64_t[]){2, 3, 2}), 3 * sizeof *v.size);
+  assert_memory_equal(v.stride, ((int64_t[]){2, 5, 15}), 3 * sizeof *v.stride);
+  use(c, LT_STREAM_COPY);
+  assert_ptr_equal(host->stream(c, FAKE), lt_stream_of(c, FAKE, LT_STREAM_COPY));
+  c->line = 12;
+  assert_int_equal(host->line(c), 12);
+  assert_false((host->fail)(c, LT_EDEVICE, "no luck")); /* cmocka has a macro of that name */
+  lt_failure f;
+  assert_true(lt_take_failure(c, &f));
+  assert_string_equal(f.text, "no luck");
+  lt_ctx_release(c);
+}
+
+static void scratch_is_reused_after_the_work_of_its_launch(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  const lt_host *host = lt_host_here(1);
+  assert_null(host->scratch(c, 100)); /* nothing is being launched */
+  assert_true(lt_take_failure(c, NULL));
+  lt_stream *stream = lt_stream_of(c, FAKE, LT_STREAM_COMM);
+  use(c, LT_STREAM_COMM);
+  assert_true(lt_launch_begin(c, FAKE));
+  char *a = host->scratch(c, 100), *b = host->scratch(c, 100);
+  assert_true(a != NULL && b != NULL && a != b && (uintptr_t)a % 64 == 0);
+  const lt_device_ops *ops = lt_device_table(c, FAKE);
+  float ones[N];
+  for (int k = 0; k < N; k++) ones[k] = 1;
+  assert_true(ops->copy(c, stream, LT_TO_DEVICE, 0, b, 0, ones, sizeof ones));
+  lt_launch_end(c, stream);
+  use(c, LT_STREAM_COMPUTE);
+  lt_fake_set_order(LT_FAKE_OTHERS_LAST);
+  lt_tensor *x = filled(c, FAKE, 3), *y = filled(c, FAKE, 4);
+  assert_true(x->storage->data == a || x->storage->data == b);
+  assert_true(last_of(c, x) == 3 && last_of(c, y) == 4);
+  lt_device_synchronize(c, FAKE);
+  assert_true(last_of(c, x) == 3 && last_of(c, y) == 4);
+  lt_fake_set_order(LT_FAKE_TURNS);
+  lt_ctx_release(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_two_uses_of_a_tensor_are_ordered),
@@ -367,6 +420,8 @@ int main(void) {
       cmocka_unit_test(a_call_takes_any_number_of_tensors),
       cmocka_unit_test(copies_between_devices_keep_values),
       cmocka_unit_test(pinned_memory_is_read_late),
+      cmocka_unit_test(a_backend_sees_views_streams_and_lines),
+      cmocka_unit_test(scratch_is_reused_after_the_work_of_its_launch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
