@@ -24,6 +24,10 @@ return {
     },
     ["spec/trainer/full_disk_spec.lua"] = "runs programs of its own, on the cpu",
     ["spec/trainer/nonfinite_spec.lua"] = {
+      ["nonfinite = 'stop' leaves logged values and buffers as they were"] =
+        "on a device the gradients are looked at after the step",
+      ["nonfinite = 'stop' runs the batch again with the random numbers that it had"] =
+        "on a device the gradients are looked at after the step",
       ["nonfinite = 'stop' names the operation that made the first nan of a loss, not the last"] =
         "on a device the gradients are looked at, not each loss",
       ["nonfinite = 'stop' names the batch when that is not finite, and the weights when they are "
