@@ -273,6 +273,8 @@ static int world(lua_State *L) {
   set_integer(L, "pid", pid);
   lua_pushboolean(L, w->forked);
   lua_setfield(L, -2, "forked");
+  lua_pushboolean(L, w->stays);
+  lua_setfield(L, -2, "stays");
   bool fixed = lt_group_fixed_order(lt_check_group(L, b, 99, "world"));
   set_string(L, "reduction_order", fixed ? "binary tree" : "of the backend");
   if (w->timeout > 0) {

@@ -6,6 +6,7 @@
 
 #include "bind/dist.h"
 #include "bind/fields.h"
+#include "device/device.h"
 
 #define SPAN_NAME "ltrain.Span"
 
@@ -34,8 +35,32 @@ lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index) {
                              .wake_ud = b};
 }
 
-/* dist.fork(n, {what =, timeout =, launch_timeout =, folder =, fork_with_threads =}) -> rank: from
-   here on n processes run the script */
+/* Whether ranks that run on the device of options[2].device stay when their loop has ended: a
+   process that has used some devices has no children that can use them, so there is one fork. */
+static bool check_stays(lua_State *L, lt_bind *b, const char *what, lua_Integer n) {
+  const char *text = lt_field_text(L, 2, "device");
+  lt_device d;
+  if (text == NULL) return false;
+  if (!lt_device_parse(b->c, text, &d)) lt_raise_failure(L, b);
+  const lt_device_ops *ops = lt_device_table(b->c, d);
+  if (ops->forks) return false;
+  if (lt_device_used(d))
+    lt_raise(L, b, LT_EDEVICE,
+             "%s: %d ranks on %s: this process has used %s already, and its children cannot: leave "
+             "tensors and modules on the cpu before the first loop, the Trainer moves them; or run "
+             "the script with mpirun -n %d",
+             what, (int)n, ops->name, ops->name, (int)n);
+  if (!b->owns_process)
+    lt_raise(L, b, LT_EDEVICE,
+             "%s: %d ranks on %s go on with the script after it, and here there is none that ends "
+             "(a prompt, or a program that embeds ltrain): write a file for `ltrain run`, or use 1 "
+             "rank",
+             what, (int)n, ops->name);
+  return true;
+}
+
+/* dist.fork(n, {what =, timeout =, launch_timeout =, folder =, fork_with_threads =, device =}) ->
+   rank: from here on n processes run the script */
 static int fork_ranks(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_Integer n = luaL_checkinteger(L, 1);
@@ -44,6 +69,7 @@ static int fork_ranks(lua_State *L) {
     lt_raise(L, b, LT_EARG, "%s: this state may not start processes (LTRAIN_FORK)", o.what);
   o.ranks = (int)n;
   o.owns_process = b->owns_process;
+  o.stays = check_stays(L, b, o.what, n);
   lua_gc(L, LUA_GCCOLLECT); /* garbage is finalised once, here, and not again in each child */
   lt_frame frame = lt_begin(L, b, 0);
   const lt_world *w = lt_world_fork(b->c, &o);
@@ -66,6 +92,14 @@ static int tell_at_once(lua_State *L) {
   r->reported = true;
   lt_dist_tell(L, r->b);
   return 1;
+}
+
+/* dist.stay(): the loop that the ranks were forked for has ended well, and they go on with the
+   script */
+static int stay(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_world_stay(check_world(L, b, "stay"));
+  return 0;
 }
 
 /* dist.run(fn, ...) -> true and results, or false and the error, which all ranks know of by then.
@@ -202,19 +236,29 @@ static int close_span(lua_State *L) {
   return 0;
 }
 
+/* A child ends here. */
+static void end_forked(lt_bind *b, lt_world *w) {
+  lt_dist_forget_world(b->c);
+  lt_world_end(b->c, w);
+}
+
 /* os.exit in a rank must not be silent: others wait for it. Where all ranks that were joined leave
    with 0 it is the end of the script; else a failure, which the rank that reports prints, since
    nothing raises it. A forked child ends here, and its parent when the others were told. Leaves the
    status as the only argument. */
 static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
-  bool forked = lt_world_describe(w)->forked;
+  const lt_world_info *info = lt_world_describe(w);
+  bool forked = info->forked && !info->stays, ends_here = info->forked;
   char file[LT_PLACE_FILE];
   int line = lt_script_place(L, b, file, sizeof file), status;
   if (lua_isboolean(L, 1))
     status = !lua_toboolean(L, 1);
   else
     status = (int)(forked ? lua_tointeger(L, 1) : luaL_optinteger(L, 1, 0));
-  if (!forked && status == 0 && lt_world_leave(b->c, w, file, line)) return;
+  if (!forked && status == 0 && lt_world_leave(b->c, w, file, line)) {
+    if (ends_here) end_forked(b, w);
+    return;
+  }
   lt_take_failure(b->c, NULL);
   if (forked || status != 0) {
     lua_pushfstring(L, "%s:%d: os.exit(%s) was called in a rank", file, line,
@@ -225,10 +269,7 @@ static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
   if (status == 0) status = v != NULL ? v->status : 1;
   bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_print(w);
   lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
-  if (forked) {
-    lt_dist_forget_world(b->c);
-    lt_world_end(b->c, w); /* a child ends here */
-  }
+  if (ends_here) end_forked(b, w);
   if (speaks) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
   lua_settop(L, 0);
   lua_pushinteger(L, status);
@@ -260,7 +301,7 @@ void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
       {"fork", fork_ranks},         {"run", run},     {"calm", calm},
       {"set_folder", set_folder},   {"leave", leave}, {"verdict", verdict},
       {"finish", finish},           {"blame", blame}, {"span", open_span},
-      {"set_timeout", set_timeout}, {NULL, NULL}};
+      {"set_timeout", set_timeout}, {"stay", stay}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
   lt_new_type(L, b, SPAN_NAME, meta, NULL);
   lt_add_functions(L, b, functions);

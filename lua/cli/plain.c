@@ -13,6 +13,7 @@
 #include "bind/state.h"
 #include "cli/report.h"
 #include "cli/services.h"
+#include "launch/launch.h"
 #include "ltrain/version.h"
 
 static bool refuse(const char *option) {
@@ -131,6 +132,18 @@ static int call_world(lua_State *L, const char *function) {
   return status;
 }
 
+/* Whether ranks of a loop go on with what runs here. */
+static bool is_rank(lua_State *L) {
+  const lt_bind *b = lt_bind_get(L);
+  return b != NULL && lt_world_current(b->c) != NULL;
+}
+
+/* The last act of a rank, whose script ended with `status`. */
+static int leave(lua_State *L, int status) {
+  lua_pushinteger(L, status);
+  return call_world(L, "leave");
+}
+
 /* A script that returns a table (on top) may be meant for `ltrain run`: stdlib/cli/run.lua knows.
  */
 static void hint(lua_State *L, const char *script) {
@@ -162,8 +175,7 @@ static int run_script(lua_State *L, const lt_plain *p) {
   int status_of_script = lt_call_script(L, n, 1);
   if (status_of_script == LT_EXIT_DONE) hint(L, name);
   lua_settop(L, top);
-  lua_pushinteger(L, status_of_script);
-  return call_world(L, "leave");
+  return leave(L, status_of_script);
 }
 
 static int run_stdin(lua_State *L) {
@@ -202,7 +214,10 @@ int lt_plain_run(lua_State *L, const lt_plain *p) {
   if (prompts || !has_script) predefine(L);
   if (!p->ignore_environment) status = run_init(L);
   if (status == LT_EXIT_DONE) status = run_options(L, p);
-  if (status == LT_EXIT_DONE && has_script) status = run_script(L, p);
+  if (status == LT_EXIT_DONE && has_script)
+    status = run_script(L, p);
+  else if (p->execute && is_rank(L))
+    status = leave(L, status);
   if (status != LT_EXIT_DONE && !p->interactive) return status;
   if (prompts) return run_prompt(L);
   return has_work ? status : run_stdin(L);

@@ -72,8 +72,36 @@ bool lt_device_share_limit(lt_ctx *child) {
   return of_root != NULL && state_with(child, of_root->budget) != NULL;
 }
 
+/* Kinds that this process has used; that a parent had used, so that it cannot. */
+static atomic_bool used[LT_DEVICE_KINDS], lost[LT_DEVICE_KINDS];
+
+bool lt_device_used(lt_device d) { return atomic_load(&used[d.kind]); }
+
+static bool forget(state *st, int kind) {
+  int n = 0;
+  for (int k = 0; k < st->n_open; k++)
+    if (st->open[k]->device.kind != kind) st->open[n++] = st->open[k];
+  st->n_open = n;
+  memset(st->pools[kind], 0, sizeof st->pools[kind]);
+  memset(st->streams[kind], 0, sizeof st->streams[kind]);
+  return true;
+}
+
+void lt_device_forked(lt_ctx *c) {
+  state *st = c->slot[LT_SLOT_DEVICE];
+  for (int k = 0; k < lt_device_kind_count(); k++)
+    if (atomic_load(&used[k]) && !lt_device_kinds[k]->forks)
+      atomic_store(&lost[k], st == NULL || forget(st, k));
+}
+
 static lt_pool *pool_new(lt_ctx *c, state *st, lt_device d) {
   const lt_device_ops *ops = lt_device_table(c, d);
+  if (atomic_load(&lost[d.kind])) {
+    lt_fail(c, LT_EDEVICE, "%s%s%s cannot be used here: the process that this one was forked from "
+            "had used it", lt_op_name(c), lt_op_colon(c), ops->name);
+    return NULL;
+  }
+  atomic_store(&used[d.kind], true);
   if (ops->open != NULL && !ops->open(c, d.index)) return NULL;
   lt_pool *p = lt_pool_new(&c->memory.allocator, ops, d, st->budget);
   if (p == NULL) {

@@ -104,6 +104,13 @@ bool lt_device_check(lt_ctx *c, lt_device d);
 /* Before the first use of a device in this ctx, its `open`; false with a failure. */
 bool lt_device_open(lt_ctx *c, lt_device d);
 
+/* Whether any ctx of this process, or of one that it was forked from, has used devices of this
+   kind. */
+bool lt_device_used(lt_device d);
+/* In a child that was just forked: devices that do not survive a fork and were used before it are
+   refused from now on. */
+void lt_device_forked(lt_ctx *c);
+
 typedef struct lt_memory_stats {
   int64_t live_bytes, peak_bytes; /* in use by storages, rounded to blocks */
   int64_t cached_bytes;           /* held for reuse */

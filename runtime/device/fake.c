@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/stream.h"
 
-enum { DEVICES = 4, STREAMS = 64, ERRORS = 8, PATIENCE = 100 };
+enum { DEVICES = 4, STREAMS = 64, ERRORS = 8, PATIENCE = 32 };
 static const int64_t ROOM = (int64_t)16 << 30; /* bytes of a device */
 
 /* Work of a stream: one of a wait, a call, a copy, a reduction, a filling of freed memory. */
@@ -22,7 +23,7 @@ typedef struct task {
   lt_event after;
   int index;
   /* Who issued it. */
-  const lt_ctx *root;
+  lt_ctx *root;
   const char *op;
   uint32_t line;
   /* A call, with copies of all that it points to: nothing is retained, as on a GPU. */
@@ -370,10 +371,11 @@ static bool event_record(lt_ctx *c, lt_stream *s, lt_event *out) {
 static lt_progress event_done(lt_event event) {
   lt_stream *s = event.stream;
   enter();
-  if (s->done < event.position && ++s->asked % PATIENCE == 0 && fake.own != NULL) {
+  if (s->done < event.position && ++s->asked >= PATIENCE && fake.own != NULL) {
     run_until(fake.own, s, s->done + 1);
     lt_take_failure(fake.own, NULL);
   }
+  if (s->done >= event.position) s->asked = 0;
   return leave(event.stream->done >= event.position) ? LT_DONE : LT_PENDING;
 }
 
@@ -478,13 +480,35 @@ static bool memory_info(int index, int64_t *free_bytes, int64_t *total) {
 
 static int count(void) { return DEVICES; }
 
+/* LT_FAKE_FORKS=0: as GPUs, it is lost to a child of a process that has used it. */
+static bool survives_forks(void) {
+  static const char name[] = "LT_FAKE_FORKS"; /* for specs alone: no page names it */
+  const char *text = getenv(name);
+  return text == NULL || strcmp(text, "0") != 0;
+}
+
+/* What ltrain should not have let through. */
+static bool is_lost(lt_ctx *c) {
+  static pid_t owner;
+  if (owner == 0) owner = getpid();
+  if (owner == getpid() || survives_forks()) return false;
+  return !lt_fail(c, LT_EDEVICE, "fake: another process's");
+}
+
+static bool open_device(lt_ctx *c, int index) {
+  (void)index;
+  enter();
+  return leave(!is_lost(c));
+}
+
 const lt_device_ops *lt_fake_ops(const lt_device_ops *cpu) {
   static lt_device_ops ops;
   fake.cpu = cpu;
   ops = (lt_device_ops){
       .size = sizeof ops, .version = LT_BACKEND_VERSION, .name = "fake", .for_specs = true,
-      .op_hash = cpu->op_hash, .forks = true, .kernels = cpu->kernels, .count = count,
-      .layout = cpu->layout, .alloc = allocate, .free = release, .memory_info = memory_info,
+      .op_hash = cpu->op_hash, .forks = survives_forks(), .kernels = cpu->kernels, .count = count,
+      .open = open_device, .layout = cpu->layout, .alloc = allocate, .free = release,
+      .memory_info = memory_info,
       .host_alloc = host_alloc, .host_free = host_free, .stream_new = stream_new,
       .stream_native = stream_native, .event_record = event_record, .event_done = event_done,
       .event_wait = event_wait, .stream_wait = stream_wait, .synchronize = synchronize,

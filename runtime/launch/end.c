@@ -2,6 +2,7 @@
 
    A child is a copy of its parent: nothing of it may be closed or collected there (files would be
    removed, connections ended, twice). It flushes and exits. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,6 +13,9 @@ enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000, DONE_MS = 5000 };
 
 /* The world whose exit() is a failure, or is reported: that of a child or of a joined rank. */
 static lt_world *guarded;
+
+/* A child that ends before its parent goes on; others end where the script does. */
+static bool is_short_lived(const lt_world *w) { return w->info.in_child && !w->info.stays; }
 
 static int status_of(const lt_world *w, int otherwise) {
   const lt_verdict *v = lt_world_verdict(w);
@@ -44,40 +48,6 @@ static _Noreturn void joined_end(lt_world *w, int status) {
   _exit(status_of(w, status));
 }
 
-/* exit() ends one rank alone; in a child it would run what the parent registered, too. */
-static void exit_early(lt_world *w, int status) {
-  char text[LT_VERDICT_TEXT], activity[512];
-  lt_mark mark = lt_world_activity(w);
-  lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
-  snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
-           w->info.rank, status, w->what, activity);
-  lt_world_report(w, LT_EXITED, w->info.rank, status > 0 ? status : 1, text);
-  if (w->info.in_child) child_end(w);
-  joined_end(w, status);
-}
-
-/* A script of joined ranks may end by exit(0), as long as all do. */
-static void on_exit_guard(int status, void *unused) {
-  (void)unused;
-  lt_world *w = guarded;
-  if (w == NULL) return;
-  guarded = NULL;
-  bool over = lt_heartbeat_is_over(w->heartbeat);
-  if (!w->info.in_child && status == 0 && !over && lt_world_leave(w->c, w, NULL, 0)) {
-    lt_world_exit(w->c, w, 0);
-    return;
-  }
-  if (!w->info.in_child && lt_heartbeat_is_over(w->heartbeat)) joined_end(w, status);
-  exit_early(w, status);
-}
-
-void lt_world_guard(lt_world *w) {
-  static bool registered;
-  guarded = w;
-  if (!registered) on_exit(on_exit_guard, NULL);
-  registered = true;
-}
-
 static void free_world(lt_ctx *c, lt_world *w) {
   if (guarded == w) guarded = NULL;
   if (w->group != NULL) {
@@ -89,6 +59,7 @@ static void free_world(lt_ctx *c, lt_world *w) {
   lt_world_free(c, w);
 }
 
+/* Children whose parent goes on, or ends with them, are reaped. */
 static void parent_end(lt_ctx *c, lt_world *w) {
   lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   bool failed = lt_heartbeat_is_over(w->heartbeat);
@@ -100,9 +71,67 @@ static void parent_end(lt_ctx *c, lt_world *w) {
   free_world(c, w);
 }
 
+/* The process ends with its rank. */
+static _Noreturn void end_now(lt_world *w, int status) {
+  if (w->info.in_child) child_end(w);
+  if (!w->info.forked) joined_end(w, status);
+  guarded = NULL;
+  fflush(NULL);
+  status = status_of(w, status);
+  parent_end(w->c, w);
+  _exit(status);
+}
+
+/* exit() ends one rank alone; in a child it would run what the parent registered, too. */
+static void exit_early(lt_world *w, int status) {
+  char text[LT_VERDICT_TEXT], activity[512];
+  lt_mark mark = lt_world_activity(w);
+  lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
+  snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
+           w->info.rank, status, w->what, activity);
+  lt_world_report(w, LT_EXITED, w->info.rank, status > 0 ? status : 1, text);
+  end_now(w, status);
+}
+
+/* A script of joined ranks may end by exit(0), as long as all do. */
+static void on_exit_guard(int status, void *unused) {
+  (void)unused;
+  lt_world *w = guarded;
+  if (w == NULL) return;
+  guarded = NULL;
+  bool over = lt_heartbeat_is_over(w->heartbeat);
+  if (!is_short_lived(w) && status == 0 && !over && lt_world_leave(w->c, w, NULL, 0)) {
+    lt_world_exit(w->c, w, 0);
+    return;
+  }
+  if (!is_short_lived(w) && lt_heartbeat_is_over(w->heartbeat)) end_now(w, status);
+  exit_early(w, status);
+}
+
+void lt_world_guard(lt_world *w) {
+  static bool registered;
+  guarded = w;
+  if (!registered) on_exit(on_exit_guard, NULL);
+  registered = true;
+}
+
+void lt_world_stay(lt_world *w) {
+  lt_world_guard(w);
+  if (!w->info.in_child) return;
+  fflush(stdout);
+  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null >= 0) dup2(null, STDOUT_FILENO);
+  if (null > STDOUT_FILENO) close(null);
+}
+
+/* All ranks have left, or there is a verdict. */
+static void settle(lt_ctx *c, lt_world *w) {
+  if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
+}
+
 void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
-  if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
+  settle(c, w);
   if (!w->info.forked) {
     lt_mailbox_request(&w->mail, LT_REQUEST_DONE); /* the process goes on to lt_world_exit */
     return;
@@ -113,9 +142,13 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
 
 int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
   if (w == NULL) return status;
-  bool forked = w->info.forked; /* such a world is freed at its end */
+  if (w->info.forked) { /* such a world is freed at its end */
+    settle(c, w);
+    status = status_of(w, status);
+    lt_world_end(c, w);
+    return status;
+  }
   lt_world_end(c, w);
-  if (forked) return status;
   if (lt_heartbeat_is_over(w->heartbeat) || !all_left(w)) {
     if (!w->owns_process) return status_of(w, status);
     joined_end(w, status);

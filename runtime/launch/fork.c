@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "device/device.h"
 #include "launch/world.h"
 
 static bool map_memory(lt_ctx *c, lt_world *w) {
@@ -69,6 +70,7 @@ static bool make_group(lt_ctx *c, lt_world *w) {
 /* From here on in each rank: its own end of the channels, its thread, its group. */
 static bool begin(lt_ctx *c, lt_world *w) {
   w->heartbeat = &w->heartbeats[w->info.rank];
+  if (w->info.stays) snprintf(w->what, sizeof w->what, "the script"); /* that ranks leave */
   if (!lt_world_wake(c, w) || !lt_world_open(c, w)) return false;
   if (w->info.rank == 0) {
     for (int r = 1; r < w->info.size; r++) {
@@ -94,6 +96,7 @@ static bool begin(lt_ctx *c, lt_world *w) {
 static void begin_child(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
   w->info.rank = w->info.local_rank = rank;
   w->info.in_child = true;
+  lt_device_forked(c);
   w->shared->pids[rank] = (int)getpid(); /* the parent may not have come to it */
   bool good = begin(c, w) && lt_child_set_up(c, w);
   if (good) {
@@ -141,6 +144,7 @@ lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o) {
   lt_world *w = lt_world_new(c, o);
   if (w == NULL) return NULL;
   w->info.forked = true;
+  w->info.stays = o->stays;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* handlers of the parent must not run in between */

@@ -20,6 +20,7 @@ typedef struct lt_launch_options {
   const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
   bool fork_with_threads; /* a host with threads of its own takes the risk */
   bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
+  bool stays;             /* forked ranks go on with the script after a loop that ended well */
   const char *network;    /* addresses of the launcher's, with commas; NULL: not known (joined) */
   bool takes_seed;        /* the ctx's seed was drawn: rank 0's replaces it (joined ranks) */
   /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
@@ -36,6 +37,11 @@ typedef struct lt_launch_options {
    failure, and no child, when it could not. One world at a time a process. */
 lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o);
 
+/* The loop that ranks with `stays` were forked for has ended well on this one, and it goes on as a
+   joined rank does, until the script's end (lt_world_exit). A child writes nothing to its standard
+   output from here on. */
+void lt_world_stay(lt_world *w);
+
 /* Join the world that launched this process over a backend that knows it ("mpi"). */
 lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *place,
                         const lt_launch_options *o);
@@ -49,6 +55,7 @@ typedef struct lt_world_info {
   const char *backend; /* "shm", "mpi" */
   int rank, size, local_rank, local_size, node_rank, nodes;
   bool forked, in_child;
+  bool stays; /* forked, but its ranks end with the script, as joined ones do */
   const char (*hosts)[LT_HOST_NAME]; /* [size] */
   const int *pids;                   /* [size] */
   double timeout;

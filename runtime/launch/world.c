@@ -85,6 +85,7 @@ bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
                             .hosts = (const char(*)[LT_HOST_NAME])w->hosts,
                             .pids = w->info.pids,
                             .forked = w->info.forked,
+                            .stays = w->info.stays,
                             .timeout = w->info.timeout};
   return true;
 }

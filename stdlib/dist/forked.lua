@@ -15,11 +15,18 @@ local function fail(verdict, ok, value)
 end
 
 --- Runs fn(rank) on n processes, n - 1 of them forked here; returns rank 0's results. Options:
---- what, folder, timeout, launch_timeout, fork_with_threads (see runtime/launch/launch.h).
+--- what, folder, timeout, launch_timeout, fork_with_threads (see runtime/launch/launch.h), and
+--- `device`, which the ranks are to run on. A process that has used some devices (world.stays) has
+--- no children that can use them: such ranks return here, each with its own results, and go on with
+--- the script until it ends.
 return function(n, fn, options)
   local rank = d.fork(n, options)
   local results = table.pack(d.run(fn, rank))
   local ok = results[1]
+  if ok and d.world().stays and not d.verdict() then
+    d.stay()
+    return table.unpack(results, 2, results.n)
+  end
   if ok then d.leave() end
   local verdict = d.finish() -- here the children end
   d.set_hook "" -- an error left the one that it was raised in

@@ -37,7 +37,8 @@ end
 -- Under mpirun or srun the ranks are there: each runs fn, and all return rank 0's results.
 local function joined(n, fn, world, timeout)
   if n ~= world.ranks then
-    errors.blame("%s: asked for %d ranks in a world of %d", WHO, n, world.ranks)
+    errors.blame("%s: asked for %d ranks in a world of %d%s", WHO, n, world.ranks,
+      world.stays and ", which stays until the script ends" or "")
   end
   local _ <close> = enter()
   local _ <close> = patience(timeout)
@@ -55,7 +56,7 @@ return function(n, fn, options)
   end
   options = config.check(options, OPTIONS, WHO)
   local world = d.world()
-  if running or world.forked then
+  if running or world.forked and not world.stays then
     errors.blame("%s: called in a launch: ranks cannot launch ranks", WHO)
   end
   if world.ranks > 1 then return joined(n, fn, world, options.timeout) end

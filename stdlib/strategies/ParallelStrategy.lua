@@ -3,9 +3,10 @@
 --
 -- On one machine the ranks are forked where fit (validate, ...) begins, so that closures, upvalues
 -- and what the script has built are there in each; rank 0 is the script's own process. Where the
--- ranks are there already (mpirun, srun, lt.dist.launch) they are joined. All begin with rank 0's
--- parameters and buffers. How gradients and weights are shared a subclass says: reduce_gradients at
--- least, and where ranks hold different things is_replicated and the states.
+-- ranks are there already (mpirun, srun, lt.dist.launch) they are joined. Ranks on devices that do
+-- not survive a fork stay, for later loops to join. All begin with rank 0's parameters and buffers.
+-- How gradients and weights are shared a subclass says: reduce_gradients at least, and where ranks
+-- hold different things is_replicated and the states.
 local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
@@ -54,6 +55,7 @@ end
 function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
+    self.root_device = self.accelerator:device(self.local_rank)
     return body()
   end
   if self.ranks == 1 then return as_rank() end
@@ -62,7 +64,7 @@ function ParallelStrategy:launch(what, body, folder)
     return as_rank()
   end
   return forked(self.ranks, as_rank, {
-    what = what, folder = folder, timeout = self.timeout,
+    what = what, folder = folder, timeout = self.timeout, device = self.root_device,
     fork_with_threads = self.fork_with_threads,
   })
 end

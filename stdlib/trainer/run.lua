@@ -19,6 +19,7 @@ local open_window = require "ltrain.trainer.saving.open_window"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
+local place = require "ltrain.trainer.setup.place"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks.rank"
 local resume = require "ltrain.trainer.saving.resume"
@@ -287,6 +288,7 @@ local function run_as_rank(state, ckpt_path)
   local _ <close> = guard(state)
   ranks.enter(state)
   if state.forks then running.begin_forked(state) end
+  state.ends = state.forks and not dist.world().stays -- its ranks do
   set_up(state)
   batches.prepare(state)
   state.precision:convert_module(state.module)
@@ -300,9 +302,9 @@ local function run_as_rank(state, ckpt_path)
     call.hook(state, "on_fit_end")
     ranks.tell_waiting(state)
     open_window.leave(state)
-    if not state.forks then running.leave(state) end
+    if not state.ends then running.leave(state) end
   end
-  if state.forks then running.end_forked(state) end
+  if state.ends then running.end_forked(state) end
   tear_down(state)
   return outputs
 end
@@ -311,6 +313,7 @@ local function start(trainer, fn, module, given, ckpt_path)
   if trainer.running then
     errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
   end
+  place.check_ranks(trainer, fn)
   trainer.progress = trainer.progress or new_progress()
   local state = new_state(trainer, fn, Module.adopt(module), given)
   state.draws, state.outer_hook = loop.draws(), places.hook

@@ -14,6 +14,12 @@ local refuse <const> = option_rules.refuse
 
 local place = {}
 
+--- What is said of ranks that stay after the loop that they were forked for.
+function place.of_first_loop(world)
+  return ("the %d of the first loop stay until the script ends, because a device that was used "
+    .. "does not survive another fork: use as many in every loop"):format(world.ranks)
+end
+
 -- How many ranks a machine is to have; nil where the options leave it open. On the CPU the user
 -- says it: every core already works for one rank. An accelerator may have so many devices.
 local function wanted_devices(o)
@@ -42,6 +48,10 @@ end
 local function check_world(o, devices, world)
   local wanted = devices and devices * o.num_nodes or world.ranks
   if wanted == world.ranks then return end
+  if world.stays then
+    errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but %s", devices,
+      o.num_nodes, wanted, place.of_first_loop(world))
+  end
   errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but the launcher started %d: "
     .. "leave devices out, or start %d", devices, o.num_nodes, wanted, world.ranks, wanted)
 end
@@ -138,6 +148,14 @@ function place.set(trainer, o)
   trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
   trainer.precision = o.precision or strategy.precision.name
   place.note_rank(trainer)
+end
+
+--- A Trainer may be older than ranks that stay.
+function place.check_ranks(trainer, what)
+  local world = dist.world()
+  if not world.stays or trainer.world_size == world.ranks then return end
+  errors.blame("%s: this Trainer is for %d rank%s, but %s", what, trainer.world_size,
+    trainer.world_size == 1 and "" or "s", place.of_first_loop(world))
 end
 
 --- Copies who this process is into the fields that scripts read.
