@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bind/dist_values.h"
+#include "device/device.h"
 
 #define GROUP_NAME "ltrain.Group"
 
@@ -18,6 +19,7 @@ typedef struct dist {
   char outer[LT_MARK_HOOK]; /* in an exchange: the hook that it came from */
   lt_place loop;            /* where the script called the loop that runs */
   bool by_loop;             /* an exchange of that loop, under no hook of the script's */
+  bool told_staged;         /* that a device's memory goes through the host's */
 } dist;
 
 static void forget(lt_ctx *c, lt_held *h) {
@@ -140,6 +142,17 @@ static int exchange(lua_State *L) {
   }
   tell_hook(b, d);
   return 0;
+}
+
+int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device at) {
+  dist *d = b->c->slot[LT_SLOT_BIND];
+  if (staged && d != NULL && !d->told_staged) {
+    d->told_staged = true;
+    lua_pushstring(L, lt_device_table(b->c, at)->name);
+  } else {
+    lua_pushnil(L);
+  }
+  return 1;
 }
 
 /* Groups. */

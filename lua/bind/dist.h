@@ -74,6 +74,10 @@ bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64
    The registry keeps the table until the next launch, for the world keeps its texts. */
 lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index);
 
+/* For results of functions that begin a collective: push the name of the device if its memory goes
+   through the host's, for the first time; else nil. */
+int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device d);
+
 /* Let go of everything that is held of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);
 

@@ -91,16 +91,15 @@ static int pack(lua_State *L) {
 }
 
 /* The sum of all parts over the ranks of `g` times `scale`, in place. */
-static void add_up(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, double scale,
-                   const lt_place *place) {
+static lt_work *add_up(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, double scale,
+                       const lt_place *place) {
   lt_work *w = lt_comm_all_reduce_parts(c, g, n, parts, scale, lt_origin_of(place));
-  if (w == NULL) return;
-  lt_work_wait(c, w);
-  lt_work_release(c, w);
+  if (w != NULL) lt_work_wait(c, w);
+  return w;
 }
 
-/* dist.reduce(list, scale): the gradient of each parameter of the list = its sum over all ranks
-   times `scale`, all at once; of one dtype. No history. */
+/* dist.reduce(list, scale) -> what dist.collective returns second: the gradient of each parameter
+   of the list = its sum over all ranks times `scale`, all at once; of one dtype. No history. */
 static int reduce(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
@@ -114,10 +113,13 @@ static int reduce(lua_State *L) {
   c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   c->modes.grad = c->modes.autocast = false;
-  if (take_gradients(c, n, parts)) add_up(c, g, (int)n, parts, scale, &place);
+  lt_work *w = take_gradients(c, n, parts) ? add_up(c, g, (int)n, parts, scale, &place) : NULL;
+  bool staged = w != NULL && lt_work_is_staged(w);
+  lt_device at = parts[0]->storage->device;
+  lt_work_release(c, w);
   c->modes = modes;
   lt_end_call(L, b, frame);
-  return 0;
+  return lt_dist_push_staged(L, b, staged, at);
 }
 
 /* dist.add(numbers): the sums of a list of numbers over all ranks, as floats. */
@@ -137,7 +139,7 @@ static int add(lua_State *L) {
   lt_tensor *row = lt_tensor_empty(b->c, LT_CPU_DEVICE, LT_F64, 1, &n);
   if (row != NULL) {
     memcpy(lt_data(row), numbers, (size_t)n * sizeof *numbers);
-    add_up(b->c, g, 1, &row, 1, &place);
+    lt_work_release(b->c, add_up(b->c, g, 1, &row, 1, &place));
     memcpy(numbers, lt_data(row), (size_t)n * sizeof *numbers);
   }
   lt_end_call(L, b, frame);

@@ -61,7 +61,8 @@ static void keep_argument(lua_State *L, work *w, int index) {
   lua_setiuservalue(L, -2, 1);
 }
 
-/* dist.collective(group, name, x, op, root, cat, sync_grads) -> work */
+/* dist.collective(group, name, x, op, root, cat, sync_grads) -> work, and the name of x's device
+   if its memory goes through the host's for the first time */
 static int collective(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 7);
@@ -83,7 +84,7 @@ static int collective(lua_State *L) {
   lt_frame frame = lt_begin(L, b, 0);
   lt_collective_issue(b->c, &w->k, g);
   lt_end_call(L, b, frame);
-  return 1;
+  return 1 + lt_dist_push_staged(L, b, lt_work_is_staged(w->k.held.work), x->storage->device);
 }
 
 /* Values. */

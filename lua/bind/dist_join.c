@@ -9,11 +9,12 @@
 #define BACKENDS "ltrain.comms"
 
 /* dist.register_comm(name, path): a backend of somebody else's, a shared object that exports
-   lt_backend_open */
+   lt_backend_open; a link between devices moves their memory from now on */
 static int register_comm(lua_State *L) {
-  luaL_checkstring(L, 1);
-  luaL_checkstring(L, 2);
+  lt_bind *b = lt_enter(L);
+  const char *name = luaL_checkstring(L, 1), *path = luaL_checkstring(L, 2);
   lua_settop(L, 2);
+  if (lt_backend_comm(b->c, name, path) == NULL) lt_raise_failure(L, b);
   luaL_getsubtable(L, LUA_REGISTRYINDEX, BACKENDS);
   lua_insert(L, 1);
   lua_settable(L, 1);
@@ -25,7 +26,10 @@ static const lt_comm_ops *load(lua_State *L, lt_bind *b, const char *name) {
   lua_getfield(L, -1, name);
   const lt_comm_ops *ops = lt_backend_comm(b->c, name, lua_tostring(L, -1));
   lua_pop(L, 2);
-  return ops;
+  if (ops == NULL || ops->device == NULL) return ops;
+  lt_fail(b->c, LT_EARG, "%s: moves memory between devices (%s): ranks need a comm that joins them",
+          name, ops->device);
+  return NULL;
 }
 
 static int refused(lua_State *L, lt_bind *b, lt_frame frame) {

@@ -1,12 +1,12 @@
-/* lua/bind/dist_tensors.c: collectives on tensors as scripts hold them: strided, on any device,
-   with a history. What comm/ is given lies close together on the host. */
+/* lua/bind/dist_tensors.c: collectives on tensors as scripts hold them: strided, with a history.
+   What comm/ is given lies close together, on the device where it was. */
 #include "bind/dist.h"
 
 #include "ops/inplace.h"
 #include "ops/node.h"
 
 static lt_tensor *empty_like(lt_ctx *c, const lt_tensor *t) {
-  return lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)t->dtype, t->ndim, t->size);
+  return lt_tensor_empty(c, t->storage->device, (lt_dtype)t->dtype, t->ndim, t->size);
 }
 
 /* [world, *shape] */
@@ -18,7 +18,7 @@ static lt_tensor *empty_for_all(lt_ctx *c, const lt_collective *k, const lt_tens
             LT_MAX_DIMS + 1, LT_MAX_DIMS, LT_TENSOR_STR(t));
     return NULL;
   }
-  return lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)t->dtype, t->ndim + 1, size);
+  return lt_tensor_empty(c, t->storage->device, (lt_dtype)t->dtype, t->ndim + 1, size);
 }
 
 /* [n, ..] of [world * n, ..] */
@@ -31,7 +31,7 @@ static lt_tensor *empty_for_one(lt_ctx *c, const lt_collective *k, const lt_tens
   }
   memcpy(size, t->size, sizeof size);
   size[0] /= world;
-  return lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)t->dtype, t->ndim, size);
+  return lt_tensor_empty(c, t->storage->device, (lt_dtype)t->dtype, t->ndim, size);
 }
 
 /* Where the result will stand; NULL when this rank gets none, when comm/ makes it, or with a
@@ -92,7 +92,7 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *g) {
   c->modes.collective = true;
   lt_frame frame = lt_frame_open(c);
   c->modes.grad = c->modes.autocast = false;
-  lt_tensor *in = lt_contiguous(c, lt_to_device(c, x, LT_CPU_DEVICE));
+  lt_tensor *in = lt_contiguous(c, x);
   lt_tensor *out = in != NULL ? place_for(c, k, in, g) : NULL;
   const char *op = c->op;
   c->op = k->who; /* who writes into `out` */
@@ -121,8 +121,7 @@ static lt_tensor *into_place(lt_ctx *c, const lt_collective *k) {
 static lt_tensor *result_of(lt_ctx *c, const lt_collective *k) {
   if (k->in_place) return into_place(c, k);
   lt_tensor *y = k->cat ? lt_work_result(k->held.work) : k->out;
-  if (y == NULL || !lt_frame_add(c, lt_retain(y))) return NULL;
-  return lt_to_device(c, y, k->x->storage->device);
+  return y != NULL && lt_frame_add(c, lt_retain(y)) ? y : NULL;
 }
 
 /* Where this rank's rows begin in what was joined. */

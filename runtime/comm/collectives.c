@@ -5,10 +5,13 @@
 #include "comm/group.h"
 #include "device/device.h"
 
-static bool check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t) {
-  if (!lt_device_table(c, t->storage->device)->host_memory)
-    return lt_fail(c, LT_EDEVICE, "%s: the tensor is not in the host's memory",
-                   lt_comm_op_name(op));
+/* `t` is one of the tensors of a work on `at`. */
+static bool check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t, lt_device at) {
+  char own[48], other[48];
+  if (!lt_device_equal(t->storage->device, at))
+    return lt_fail(c, LT_EDEVICE, "%s: tensors are on two devices: %s and %s", lt_comm_op_name(op),
+                   lt_device_text(c, at, own, sizeof own),
+                   lt_device_text(c, t->storage->device, other, sizeof other));
   if (!t->contiguous)
     return lt_fail(c, LT_EARG, "%s: the tensor is not contiguous: %s", lt_comm_op_name(op),
                    LT_TENSOR_STR(t));
@@ -38,8 +41,10 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
                       const lt_tensor *shown, lt_plan *plan) {
   lt_work *w = lt_work_new(c, g, op);
   if (w == NULL) return NULL;
-  if (in != NULL) check_tensor(c, op, in);
-  if (out != NULL && out != in) check_tensor(c, op, out);
+  lt_device at = shown->storage->device;
+  if (in != NULL) check_tensor(c, op, in, at);
+  if (out != NULL && out != in) check_tensor(c, op, out, at);
+  w->device.at = at;
   w->in = lt_retain(in);
   w->out = lt_retain(out);
   w->bytes = shown->numel * (int64_t)lt_item_size(shown);
@@ -56,21 +61,27 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   return w;
 }
 
+/* All that is known is checked: find what moves, and issue it. */
+static lt_work *issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
+  if (lt_ok(c)) w->device.way = lt_way_of(w->group, plan->op, w->device.at);
+  plan->by_device = w->device.way == LT_WAY_LINK && w->group->size > 1;
+  lt_device_begin(c, w);
+  return lt_work_issue(c, w, plan, at);
+}
+
 static void all_counts(lt_work *w, int64_t count) {
   for (int r = 0; r < w->group->size; r++) w->counts[r] = count;
 }
 
 /* mean = sum / ranks, in the type itself (f16 and bf16 in f32). */
 static bool divide(lt_ctx *c, lt_work *w) {
-  const lt_device_ops *cpu = lt_device_table(c, LT_CPU_DEVICE);
-  cpu->divide(c, 0, NULL, w->move.out, w->out->numel, (lt_dtype)w->out->dtype, w->group->size);
-  return false;
+  return lt_device_divide(c, w, w->move.out, w->out->numel, w->group->size);
 }
 
 static void set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan *plan) {
   plan->reduce = reduce;
   w->move.reduce = (uint8_t)(reduce == LT_COMM_MEAN ? LT_COMM_SUM : reduce);
-  if (reduce == LT_COMM_MEAN) w->next_step = divide;
+  if (reduce == LT_COMM_MEAN) w->complete = divide;
   if (reduce == LT_COMM_MEAN && !lt_dtype_is_float(plan->dtype))
     lt_fail(c, LT_EDTYPE, "%s: no mean of %s: ask for the sum, or convert it",
             lt_comm_op_name(plan->op), lt_dtype_name(plan->dtype));
@@ -85,7 +96,7 @@ lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
     lt_fail(c, LT_ESHAPE, "all_reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
             LT_TENSOR_STR(out));
   set_reduction(c, w, reduce, &plan);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 /* The parts into the work's buffer, one after the other, or (`back`) out of it. */
@@ -98,12 +109,12 @@ static void copy_parts(lt_work *w, bool back) {
   }
 }
 
-/* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them. */
+/* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them; from a
+   buffer of a device's it goes back at the end. */
 static bool spread(lt_ctx *c, lt_work *w) {
-  lt_device_table(c, LT_CPU_DEVICE)
-      ->scale(c, 0, NULL, w->data.got, w->move.count, (lt_dtype)w->move.dtype, w->move.scale);
-  copy_parts(w, true);
-  return false;
+  if (!lt_device_scale(c, w, w->move.out, w->move.count, w->move.scale)) return false;
+  if (w->device.way == LT_WAY_HOST) copy_parts(w, true);
+  return true;
 }
 
 static bool gather_parts(lt_ctx *c, lt_work *w) {
@@ -112,8 +123,14 @@ static bool gather_parts(lt_ctx *c, lt_work *w) {
   w->data.got_bytes = (size_t)w->bytes;
   copy_parts(w, false);
   w->move.in = w->move.out = w->data.got;
-  w->next_step = spread;
   return true;
+}
+
+/* On a device, of one rank alone: nothing moves. */
+static bool scale_parts(lt_ctx *c, lt_work *w) {
+  for (int k = 0; k < w->n_parts && lt_ok(c); k++)
+    lt_device_scale(c, w, lt_data(w->parts[k]), w->parts[k]->numel, w->move.scale);
+  return lt_ok(c);
 }
 
 static bool list_parts(lt_ctx *c, lt_work *w) {
@@ -139,12 +156,32 @@ static bool keep_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts) {
     w->parts[w->n_parts] = lt_retain(t);
     w->move.count += t->numel;
     w->bytes += t->numel * (int64_t)lt_item_size(t);
-    check_tensor(c, LT_COMM_ALL_REDUCE, t);
+    check_tensor(c, LT_COMM_ALL_REDUCE, t, parts[0]->storage->device);
     if (t->dtype != parts[0]->dtype)
       lt_fail(c, LT_EDTYPE, "all_reduce: dtypes differ: %s and %s",
               lt_dtype_name((lt_dtype)parts[0]->dtype), lt_dtype_name((lt_dtype)t->dtype));
   }
   return lt_ok(c);
+}
+
+/* The backend that will move the parts takes them as they lie, and adds in the order asked for. */
+static bool takes_parts(const lt_work *w) {
+  const lt_group *g = w->group;
+  if (w->move.count == 0) return false;
+  if (w->device.way != LT_WAY_LINK) return w->device.way == LT_WAY_HOST && g->ops->gathers;
+  const lt_comm_ops *link = g->between.ops;
+  return g->size > 1 && link->gathers && (link->fixed_order || !lt_group_fixed_order(g));
+}
+
+static void prepare_parts(lt_ctx *c, lt_work *w) {
+  if (takes_parts(w)) {
+    list_parts(c, w);
+  } else if (w->device.way == LT_WAY_LINK && w->group->size == 1) {
+    w->complete = scale_parts;
+  } else {
+    if (w->device.way == LT_WAY_HOST) gather_parts(c, w);
+    w->complete = spread;
+  }
 }
 
 lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
@@ -153,27 +190,26 @@ lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *cons
   if (w == NULL) return NULL;
   lt_plan plan = {.op = LT_COMM_ALL_REDUCE, .dtype = LT_F32, .root = -1};
   if (lt_assert(c, n > 0) && keep_parts(c, w, n, parts)) {
-    bool (*prepare)(lt_ctx *, lt_work *) =
-        g->ops->gathers && w->move.count > 0 ? list_parts : gather_parts;
-    prepare(c, w);
     plan.dtype = (lt_dtype)parts[0]->dtype;
+    w->device.at = parts[0]->storage->device;
+    w->device.way = lt_way_of(g, LT_COMM_ALL_REDUCE, w->device.at);
+    prepare_parts(c, w);
   }
   plan.shape = lt_shape_of(1, &w->move.count);
   w->move.dtype = (int8_t)plan.dtype;
   w->move.scale = scale;
   set_reduction(c, w, LT_COMM_SUM, &plan);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at) {
   lt_plan plan;
   bool sends = root == g->rank;
-  lt_work *w = begin(c, g, LT_COMM_BROADCAST, t, sends ? NULL : t, t, &plan);
+  lt_work *w = begin(c, g, LT_COMM_BROADCAST, sends ? t : NULL, sends ? NULL : t, t, &plan);
   if (w == NULL) return NULL;
-  if (!sends) w->move.in = NULL;
   w->move.root = plan.root = root;
   check_rank(c, g, LT_COMM_BROADCAST, root);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 /* All first sizes must be one; every rank sees the same ones and says the same. */
@@ -203,7 +239,7 @@ lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   w->round.extents = w->extents;
   w->agreed = equal_sizes;
   all_counts(w, in->numel);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 /* Sizes are known: make the result, [sum n_r, ..]. */
@@ -217,12 +253,13 @@ static bool make_joined(lt_ctx *c, lt_work *w) {
   }
   shape.size[0] = rows;
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)w->in->dtype, shape.ndim, shape.size);
+  lt_tensor *t =
+      lt_tensor_empty(c, w->device.at, (lt_dtype)w->in->dtype, shape.ndim, shape.size);
   void *keep[] = {t};
   lt_frame_close(c, frame, 1, keep);
   w->result = t;
-  if (t != NULL) w->move.out = lt_data(t);
-  return t != NULL;
+  if (t != NULL) lt_device_made(c, w);
+  return lt_ok(c);
 }
 
 lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at) {
@@ -235,7 +272,7 @@ lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin
   w->round.extent = in->ndim > 0 ? in->size[0] : 0;
   w->round.extents = w->extents;
   w->agreed = make_joined;
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
@@ -246,7 +283,7 @@ lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor
   check_whole(c, g, LT_COMM_REDUCE_SCATTER, in, out);
   set_reduction(c, w, reduce, &plan);
   all_counts(w, out->numel);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
@@ -263,7 +300,7 @@ lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, i
       check_whole(c, g, LT_COMM_GATHER, out, in);
   }
   all_counts(w, in->numel);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
@@ -280,7 +317,7 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
       check_whole(c, g, LT_COMM_SCATTER, in, out);
   }
   all_counts(w, out->numel);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int peer,
@@ -292,7 +329,7 @@ static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int
   w->move.root = plan.root = peer;
   if (check_rank(c, g, op, peer) && peer == g->rank)
     lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), peer);
-  return lt_work_issue(c, w, &plan, at);
+  return issue(c, w, &plan, at);
 }
 
 lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at) {

@@ -62,9 +62,10 @@ typedef struct lt_origin {
   const char *hook; /* "validation_step"; may be NULL */
 } lt_origin;
 
-/* Collectives. Tensors are on the host and contiguous (the caller sees to it), and stay alive until
-   the work is done: the work retains them. `out` is written. Each returns a work that has been
-   issued (NULL with a failure): wait for it, or test it and wait later, in any order.
+/* Collectives. Tensors are contiguous (the caller sees to it) and of one work on one device, and
+   stay alive until the work is done: the work retains them. `out` is written. Each returns a work
+   that has been issued (NULL with a failure): wait for it, or test it and wait later, in any order.
+   A work on a device is done when what is left is on the device's streams, in order.
 
    all_reduce      in, out: same shape, may be one tensor; mean of integers is an error
    broadcast       t: the same shape everywhere, written except at root
@@ -107,6 +108,8 @@ const void *lt_work_bytes(const lt_work *w, int r, int64_t *n);
 bool lt_work_test(lt_ctx *c, lt_work *w);
 bool lt_work_wait(lt_ctx *c, lt_work *w);
 lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
+/* Whether its bytes go through pinned memory: nothing moves those of their device. */
+bool lt_work_is_staged(const lt_work *w);
 /* all_gather_cat, after the wait: the first sizes of all ranks. */
 const int64_t *lt_work_extents(const lt_work *w);
 void lt_work_release(lt_ctx *c, lt_work *w); /* an unfinished one stays queued in its group */

@@ -26,6 +26,7 @@ static uint64_t hash_of(const lt_plan *plan) {
   if (plan->form != LT_FORM_VALUE) h = lt_hash_mix(h, (uint64_t)plan->shape.ndim);
   for (int d = first_compared(plan); d < plan->shape.ndim; d++)
     h = lt_hash_mix(h, (uint64_t)plan->shape.size[d]);
+  if (plan->by_device) h = lt_hash_mix(h, LT_BY_DEVICE_LINK);
   return h;
 }
 
@@ -68,6 +69,7 @@ lt_mark lt_mark_of(const lt_plan *plan, lt_origin at) {
   m.form = (uint8_t)plan->form;
   m.dtype = (int8_t)plan->dtype;
   m.ndim = (int8_t)plan->shape.ndim;
+  m.status = plan->by_device ? LT_BY_DEVICE_LINK : 0;
   m.root = plan->root_world;
   m.line = at.line;
   for (int d = 0; d < plan->shape.ndim && d < LT_MARK_DIMS; d++) m.size[d] = plan->shape.size[d];

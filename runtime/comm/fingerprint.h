@@ -16,6 +16,7 @@ typedef struct lt_plan {
   uint32_t group;
   uint64_t seq;
   uint64_t from, to; /* world ranks of send and recv */
+  bool by_device;    /* moved by a device's link */
 } lt_plan;
 
 lt_mark lt_mark_of(const lt_plan *plan, lt_origin at);

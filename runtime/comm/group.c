@@ -64,6 +64,7 @@ static void unlist(lt_group *g) {
 }
 
 static void abandon(lt_group *g) {
+  lt_device_link_end(g, false);
   if (g->link != NULL && g->ops->abandon != NULL) g->ops->abandon(g->link);
   g->link = NULL;
 }
@@ -73,6 +74,7 @@ static void leave(lt_group *g) {
   if (g->link == NULL) return;
   bool over = g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
   unlist(g);
+  lt_device_link_end(g, false);
   if (!over && g->ops->leave != NULL)
     g->ops->leave(g->link);
   else
@@ -106,6 +108,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
     lt_queue_end(c, k, LT_ERANKS, text);
     next = k->next;
     if (k != root) unlist(k); /* `next` stays right: it goes on behind k */
+    if (!over) lt_device_link_end(k, true);
     if (k != root && !over) k->ops->close(k->link);
     if (k != root && over) abandon(k);
     if (k != root) k->link = NULL;

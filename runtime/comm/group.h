@@ -4,9 +4,20 @@
 
 #include "comm/comm.h"
 #include "comm/fingerprint.h"
+#include "device/stream.h"
 
 /* Where a work stands. A step is one movement of the backend; most works have one. */
 typedef enum lt_stage { LT_STAGE_COMPARE, LT_STAGE_MOVE, LT_STAGE_DONE } lt_stage;
+
+/* How the bytes of a work move (devices.c). */
+typedef enum lt_way {
+  LT_WAY_HOST,  /* from where they lie, by the host's link */
+  LT_WAY_LINK,  /* from where they lie, by the device's link; of one rank alone, on the device */
+  LT_WAY_STAGED /* through pinned memory, by the host's link */
+} lt_way;
+
+/* Pinned memory of a ctx, kept for reuse (pinned.c). */
+typedef struct lt_pinned lt_pinned;
 
 enum { LT_WORK_TEXT = 256 };
 
@@ -27,6 +38,9 @@ struct lt_work {
   /* Called after a step; sets up the next one and says true, or false when there is none, or with a
      failure in the ctx. (optional) */
   bool (*next_step)(lt_ctx *c, lt_work *w);
+  /* Called once after the last step: what is left to do with what came. False with a failure.
+     (optional) */
+  bool (*complete)(lt_ctx *c, lt_work *w);
   int step;
   lt_comm_reduce reduce; /* as asked: the backend has no mean */
   lt_tensor *in, *out;   /* retained until it is done */
@@ -42,6 +56,16 @@ struct lt_work {
     char *got; /* parts that came, one after the other */
     size_t got_bytes;
   } data;
+  struct {
+    lt_way way;
+    lt_device at;       /* where its tensors lie */
+    lt_event ready;      /* of its own last work on the stream */
+    bool ordered, begun; /* the stream waits for its tensors; the link may move them */
+    lt_pinned *in, *out; /* STAGED: copies of the tensors; one for both where they are one */
+    lt_storage *room;    /* LINK: the parts, one after the other */
+    lt_storage *operands; /* LINK: of a sum in the tree's order (ordered.c) */
+    void *sum;            /* LINK: where that goes */
+  } device;
   lt_code failed; /* told at the wait */
   char text[LT_WORK_TEXT];
 };
@@ -50,10 +74,19 @@ typedef struct lt_queue {
   lt_work *first, **last;
 } lt_queue;
 
+/* A group's link between devices, opened with its first movement there. */
+typedef struct lt_device_link {
+  const lt_comm_ops *ops;
+  lt_comm_link *link;  /* NULL: not open */
+  lt_comm_move handing; /* of the id, over the host's link */
+  char id[LT_COMM_ID];
+} lt_device_link;
+
 struct lt_group {
   int64_t refs;
   const lt_comm_ops *ops;
   lt_comm_link *link; /* NULL once closed */
+  lt_device_link between;
   lt_heartbeat *heartbeat;
   int rank, size;
   int *world;                        /* [size] world ranks */
@@ -77,6 +110,43 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
 /* A new work of `g` with everything zero; NULL with a failure, also when the group cannot be used
    any more. */
 lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
+
+/* devices.c: works whose tensors are on a device. Failures are in the ctx. */
+
+/* How `op` moves memory of this device in this group: all ranks of it come to the same. */
+lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d);
+/* Finds what the link is to be given, of w->in, w->out or w->parts. */
+void lt_device_begin(lt_ctx *c, lt_work *w);
+/* The same of w->result, which `agreed` has made. */
+void lt_device_made(lt_ctx *c, lt_work *w);
+/* The movement, as far as it gets without waiting. */
+lt_progress lt_device_move(lt_ctx *c, lt_work *w);
+/* All steps are done: what came goes to its tensors, and later work on these comes after it. */
+void lt_device_end(lt_ctx *c, lt_work *w);
+/* The work's own memory goes back, whether it ended well or not. */
+void lt_device_drop(lt_ctx *c, lt_work *w);
+/* Memory of the device that the work's stream may write. NULL with a failure. */
+lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes);
+/* data /= by, data *= by, in the memory that the link was given. */
+bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by);
+bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by);
+
+/* ordered.c: whether a reduction between devices is to be added in the tree's order here, and not
+   by the link; after lt_device_begin. */
+bool lt_ordered_wanted(const lt_work *w);
+void lt_ordered_begin(lt_ctx *c, lt_work *w);
+
+/* pinned.c. `after`: when the device has done with it. */
+lt_pinned *lt_pinned_take(lt_ctx *c, lt_device d, size_t bytes);
+void *lt_pinned_memory(const lt_pinned *p);
+void lt_pinned_give(lt_ctx *c, lt_pinned *p, lt_event after);
+
+/* links.c: who moves memory of this device between members of the group; NULL: nobody. */
+const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d);
+/* Opens the link of this rank, with device `index`, when all members have agreed on a movement;
+   LT_DONE: it is open. */
+lt_progress lt_device_link_open(lt_group *g, int index, char text[LT_COMM_TEXT]);
+void lt_device_link_end(lt_group *g, bool orderly);
 
 /* All works of all groups, as far as they get without waiting. True when something changed. */
 bool lt_queue_drive(lt_ctx *c, lt_group *root);

@@ -27,6 +27,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_release(c, w->out);
   lt_release(c, w->result);
   lt_free(c, w->extents, w->numbers_bytes);
+  lt_device_drop(c, w);
   lt_free(c, w->data.sent, w->data.sent_bytes);
   lt_free(c, w->data.got, w->data.got_bytes);
   lt_group_release(c, w->group);
@@ -108,6 +109,7 @@ static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
     atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   }
   if (w->out != NULL) lt_storage_bump(c, w->out->storage);
+  lt_device_drop(c, w);
   release_parts(c, w);
   lt_release(c, w->in);
   lt_release(c, w->out);
@@ -176,7 +178,9 @@ static void all_there(lt_ctx *c, lt_work *w) {
 static bool move(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   int64_t before = w->move.moved;
-  lt_progress p = g->ops->move(g->link, &w->move);
+  bool here = w->device.way == LT_WAY_HOST;
+  lt_progress p = here ? g->ops->move(g->link, &w->move) : lt_device_move(c, w);
+  if (!here && take_over(c, w)) return true;
   if (p == LT_PENDING && w->move.moved != before && g->heartbeat != NULL)
     atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   if (p == LT_PENDING) return w->move.moved != before;
@@ -186,6 +190,7 @@ static bool move(lt_ctx *c, lt_work *w) {
   }
   w->step++;
   bool more = w->next_step != NULL && w->next_step(c, w);
+  if (!more && lt_ok(c) && (w->complete == NULL || w->complete(c, w))) lt_device_end(c, w);
   if (!take_over(c, w) && !more) finish(c, w, LT_OK, NULL);
   return true;
 }
@@ -225,8 +230,8 @@ static bool drive_collectives(lt_ctx *c, lt_group *g) {
     changed |= advance(c, w);
     if (w->stage == LT_STAGE_DONE)
       take_off(c, &g->queue, link);
-    else if (g->ops->overlaps && w->stage == LT_STAGE_MOVE)
-      link = &w->next;
+    else if (g->ops->overlaps && w->stage == LT_STAGE_MOVE && w->device.way == LT_WAY_HOST)
+      link = &w->next; /* what waits for a device has not begun to move */
     else
       break;
   }

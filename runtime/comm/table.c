@@ -18,7 +18,8 @@ static const char *const op_names[LT_COMM_OP_COUNT] = {[LT_COMM_BARRIER] = "barr
                                                        [LT_COMM_SCATTER] = "scatter",
                                                        [LT_COMM_SEND] = "send",
                                                        [LT_COMM_RECV] = "recv",
-                                                       [LT_COMM_SPLIT] = "split"};
+                                                       [LT_COMM_SPLIT] = "split",
+                                                       [LT_COMM_ALL_TO_ALL] = "all_to_all"};
 static const char *const reduce_names[LT_COMM_REDUCE_COUNT] = {"sum", "mean", "min", "max", "prod"};
 
 const char *lt_comm_op_name(lt_comm_op op) {
@@ -83,6 +84,7 @@ static void add_call(text *t, const lt_mark *m) {
   if (m->op == LT_COMM_BROADCAST || m->op == LT_COMM_SCATTER || m->op == LT_COMM_RECV)
     add(t, " from %d", m->root);
   if (m->op == LT_COMM_GATHER || m->op == LT_COMM_SEND) add(t, " to %d", m->root);
+  if (m->status == LT_BY_DEVICE_LINK) add(t, " between devices");
   add_place(t, m, " at ");
   if (m->hook[0] != 0) add(t, " (%.*s)", LT_MARK_HOOK, m->hook);
 }

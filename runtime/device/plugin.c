@@ -105,8 +105,9 @@ static const char *lacking(const lt_comm_ops *o) {
   if (o->close == NULL) return "close";
   if (o->rank == NULL) return "rank";
   if (o->ranks == NULL) return "ranks";
-  if (o->compare == NULL) return "compare";
   if (o->move == NULL) return "move";
+  if (o->device != NULL) return NULL; /* the host's link does the rest */
+  if (o->compare == NULL) return "compare";
   if (o->split == NULL) return "split";
   if (o->compare_pair == NULL) return "compare_pair";
   return NULL;
@@ -210,6 +211,17 @@ const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path
   if (b == NULL) return NULL;
   if (b->comm == NULL) lt_fail(c, LT_EIO, "%s: has no collectives", name);
   return b->comm;
+}
+
+const lt_comm_ops *lt_backend_link(const char *device) {
+  const lt_comm_ops *found = NULL;
+  pthread_mutex_lock(&lock);
+  for (int k = 0; k < n_list && found == NULL; k++) {
+    const lt_comm_ops *o = list[k].backend.comm;
+    if (o != NULL && o->device != NULL && strcmp(o->device, device) == 0) found = o;
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
 }
 
 const char *lt_backend_about(const char *name) {

@@ -17,6 +17,9 @@ const lt_backend *lt_backend_load(lt_ctx *c, const char *name, const char *path)
 /* The collectives of it; one without any is a failure, too. */
 const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path);
 
+/* The link between devices of this name that an opened backend has; NULL: none. */
+const lt_comm_ops *lt_backend_link(const char *device);
+
 /* What an opened backend says of itself ("Open MPI v4.1.4"); NULL when it is not opened. */
 const char *lt_backend_about(const char *name);
 

@@ -4,8 +4,9 @@
 
    One process a rank, all started at once: by the backend's own launcher (`mpirun -n 3
    comm_conformance mpi`), or each with its place for a backend that must be told it. PATH is that
-   of its shared object, "-" for one that ltrain finds by its name. Every rank prints what failed
-   and exits with 1, or says nothing. */
+   of its shared object, "-" for one that ltrain finds by its name. A link between devices (which
+   takes its place as told) uses device RANK of those that are there; OPTIONS is a folder through
+   which rank 0 hands out its id. Every rank prints what failed and exits with 1, or says nothing. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "comm/comm.h"
 #include "device/plugin.h"
 #include "cpu/half.h"
+#include "device_moves.h"
 #include "registry.h"
 
 enum { LIMIT_S = 100, GIB = 1 << 30 };
@@ -25,6 +27,7 @@ static const lt_comm_ops *ops;
 static lt_comm_link *all; /* of all ranks */
 static int rank, size;
 static int failures;
+static device_moves devices; /* of a link between them */
 
 __attribute__((format(printf, 1, 2))) static void fault(const char *format, ...) {
   va_list arguments;
@@ -62,7 +65,10 @@ static void compared_pair(lt_comm_link *l, int peer, lt_comm_compare *c, lt_prog
 
 static void moved(lt_comm_link *l, lt_comm_move *m) {
   lt_progress at;
-  while ((at = ops->move(l, m)) == LT_PENDING) nap();
+  if (ops->device != NULL)
+    at = move_there(&devices, l, m);
+  else
+    while ((at = ops->move(l, m)) == LT_PENDING) nap();
   if (at != LT_DONE) give_up(lt_comm_op_name(m->op), m->text);
   if (m->state != NULL) fault("%s left its state behind", lt_comm_op_name(m->op));
 }
@@ -221,18 +227,21 @@ static void reduce_once(lt_dtype d, lt_comm_reduce how, int64_t n, int64_t chunk
   free(wanted);
 }
 
+/* Links of devices may leave the tree's order to ltrain. */
+static int orders(void) { return ops->device == NULL || ops->fixed_order ? 2 : 1; }
+
 static void test_all_reduce(void) {
   static const lt_comm_reduce hows[] = {LT_COMM_SUM, LT_COMM_MIN, LT_COMM_MAX, LT_COMM_PROD};
   for (int d = 0; d < LT_DTYPE_COUNT; d++)
     for (size_t h = 0; h < 4; h++)
-      for (int fixed = 0; fixed < 2; fixed++) {
+      for (int fixed = 0; fixed < orders(); fixed++) {
         reduce_once((lt_dtype)d, hows[h], 0, GIB, fixed, false);
         reduce_once((lt_dtype)d, hows[h], 1, GIB, fixed, true);
         reduce_once((lt_dtype)d, hows[h], 1003, GIB, fixed, false);
         reduce_once((lt_dtype)d, hows[h], 101, 64, fixed, true);
         reduce_once((lt_dtype)d, hows[h], 5, 1, fixed, false); /* less than an element */
       }
-  for (int fixed = 0; fixed < 2; fixed++) {
+  for (int fixed = 0; fixed < orders(); fixed++) {
     reduce_once(LT_F32, LT_COMM_SUM, 2500001, GIB, fixed, true);
     reduce_once(LT_F32, LT_COMM_SUM, 2500001, GIB, fixed, false);
     reduce_once(LT_BF16, LT_COMM_SUM, 500001, 65536, fixed, true);
@@ -358,13 +367,39 @@ static void test_parts(void) {
   const int64_t *sets[] = {equal, odd, none};
   for (size_t k = 0; k < 3; k++)
     for (int64_t chunk = 48; chunk <= GIB; chunk *= GIB / 48) {
-      for (int root = 0; root < size; root++)
+      for (int root = 0; root < size && ops->device == NULL; root++)
         gather_once(LT_COMM_GATHER, LT_I32, sets[k], root, chunk);
       gather_once(LT_COMM_ALL_GATHER, LT_F16, sets[k], -1, chunk);
       gather_once(LT_COMM_ALL_GATHER, LT_F64, sets[k], -1, chunk);
-      reduce_scatter_once(LT_F32, LT_COMM_SUM, sets[k], true, chunk);
+      reduce_scatter_once(LT_F32, LT_COMM_SUM, sets[k], orders() == 2, chunk);
       reduce_scatter_once(LT_F16, LT_COMM_MAX, sets[k], false, chunk);
     }
+}
+
+/* counts[r] elements to rank r, of a part that says from whom it is. */
+static void test_all_to_all(void) {
+  int64_t counts[LT_COMM_MAX_RANKS] = {0}, total = 0, at = 0;
+  for (int r = 0; r < size; r++) total += counts[r] = 7 * r + (r != 1);
+  int64_t mine = counts[rank];
+  int32_t *in = malloc((size_t)total * sizeof *in + 1);
+  int32_t *out = malloc((size_t)(size * mine) * sizeof *out + 1);
+  int32_t *wanted = malloc((size_t)(size * mine) * sizeof *wanted + 1);
+  for (int r = 0; r < size; at += counts[r++])
+    for (int64_t i = 0; i < counts[r]; i++) in[at + i] = 10000 * rank + 100 * r + (int32_t)i;
+  for (int r = 0; r < size; r++)
+    for (int64_t i = 0; i < mine; i++)
+      wanted[r * mine + i] = 10000 * r + 100 * rank + (int32_t)i;
+  lt_comm_move m = {.op = LT_COMM_ALL_TO_ALL,
+                    .dtype = LT_I32,
+                    .counts = counts,
+                    .in = in,
+                    .out = out,
+                    .chunk_bytes = GIB};
+  moved(all, &m);
+  same("all_to_all", &m, (char *)out, (char *)wanted, size * mine);
+  free(in);
+  free(out);
+  free(wanted);
 }
 
 /* Ranks 0 and 1 send to each other at once: two sequences that know nothing of each other. */
@@ -486,6 +521,29 @@ static void test_leave(void) {
   }
 }
 
+/* What a link between devices has to do. */
+static void test_device(void) {
+  test_all_reduce();
+  test_nan();
+  test_broadcast();
+  test_parts();
+  test_all_to_all();
+}
+
+static void test_host(void) {
+  test_compare();
+  test_pending();
+  barrier();
+  test_all_reduce();
+  test_nan();
+  test_broadcast();
+  test_parts();
+  test_pairs();
+  test_split();
+  test_leave();
+  barrier();
+}
+
 static lt_ctx *open_link(int argc, char **argv) {
   lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
   lt_failure f;
@@ -500,7 +558,12 @@ static lt_ctx *open_link(int argc, char **argv) {
   lt_comm_place place = {.rank = -1};
   if (argc > 5)
     place = (lt_comm_place){.rank = atoi(argv[3]), .size = atoi(argv[4]), .options = argv[5]};
-  char text[LT_COMM_TEXT] = "";
+  char text[LT_COMM_TEXT] = "", id[LT_COMM_ID] = "";
+  if (ops->device != NULL) {
+    if (argc < 6) give_up("usage", "a link between devices is told its place");
+    devices = (device_moves){.c = c, .ops = ops, .size = place.size, .rank = place.rank};
+    if (!device_moves_join(&devices, &place, id, text)) give_up("open", text);
+  }
   all = ops->open(host, &place, text, sizeof text);
   if (all == NULL) give_up("open", text);
   rank = ops->rank(all);
@@ -524,17 +587,10 @@ int main(int argc, char **argv) {
   }
   alarm(LIMIT_S);
   lt_ctx *c = open_link(argc, argv);
-  test_compare();
-  test_pending();
-  barrier();
-  test_all_reduce();
-  test_nan();
-  test_broadcast();
-  test_parts();
-  test_pairs();
-  test_split();
-  test_leave();
-  barrier();
+  if (ops->device != NULL)
+    test_device();
+  else
+    test_host();
   ops->close(all);
   lt_ctx_release(c);
   return failures == 0 ? 0 : 1;

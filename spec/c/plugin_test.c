@@ -41,9 +41,9 @@ static void test_refuses_odd_ones(void **state) {
   refused(c, 1, "odd: made for backends of version 3, this ltrain has version 2");
   refused(c, 2, "odd: built with other operations than this ltrain 0.1.0: build it again");
   snprintf(text, sizeof text,
-           "odd: its collectives are of version 2 (%zu bytes), this ltrain has "
-           "version 1 (%zu bytes)",
-           sizeof(lt_comm_ops), sizeof(lt_comm_ops));
+           "odd: its collectives are of version %d (%zu bytes), this ltrain has "
+           "version %d (%zu bytes)",
+           LT_COMM_VERSION + 1, sizeof(lt_comm_ops), LT_COMM_VERSION, sizeof(lt_comm_ops));
   refused(c, 3, text);
   refused(c, 4, "odd: its table lacks `open`");
   refused(c, 5, "odd: no wire in the wall");
@@ -90,15 +90,16 @@ static void test_opens_once(void **state) {
   expect_failure(c, LT_EARG, text);
 }
 
-/* N processes over one folder. */
+/* N processes over one folder: a link of hosts, and one of devices. */
 static void test_conformance(void **state) {
   (void)state;
-  for (int n = 1; n <= 3; n++)
+  static const char *const names[] = {"files", "files_device"};
+  for (int k = 0; k < 6; k++)
     assert_int_equal(
-        shell("d=$(mktemp -d); cd '%s'; p=; bad=0; for r in $(seq 0 %d); do timeout -k 1 60 "
-              "./comm_conformance files backends/ltrain_files.so $r %d $d & p=\"$p $!\"; done; "
-              "for q in $p; do wait $q || bad=1; done; rm -rf $d; exit $bad",
-              own_folder(), n - 1, n),
+        shell("export TMPDIR=$(mktemp -d); cd '%s'; p=; bad=0; for r in $(seq 0 %d); do timeout "
+              "-k 1 60 ./comm_conformance %s backends/ltrain_%s.so $r %d $TMPDIR & p=\"$p $!\"; "
+              "done; for q in $p; do wait $q || bad=1; done; rm -rf $TMPDIR; exit $bad",
+              own_folder(), k / 2, names[k % 2], names[k % 2], k / 2 + 1),
         0);
 }
 

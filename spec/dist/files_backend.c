@@ -4,7 +4,11 @@
    Slow, but whole: the smallest example of ltrain/comm.h, built without anything of ltrain but its
    installed headers. The place's `options`, or else its main address, is the folder. A file is
    written under another name and renamed, so that whoever sees it sees all of it. Nobody removes
-   one: the folder is the user's. */
+   one: the folder is the user's.
+
+   Compiled with FILES_DEVICE it is a link between devices of that name, whose memory the host can
+   reach: the folder is made by rank 0 in TMPDIR, and is the id by which the others find it. */
+#define _XOPEN_SOURCE 700
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,7 +181,8 @@ static int64_t given(const lt_comm_link *l, const lt_comm_move *m) {
     case LT_COMM_BROADCAST: return root ? m->count : 0;
     case LT_COMM_ALL_GATHER:
     case LT_COMM_GATHER: return m->counts[l->rank];
-    case LT_COMM_REDUCE_SCATTER: return sum(m->counts, l->size);
+    case LT_COMM_REDUCE_SCATTER:
+    case LT_COMM_ALL_TO_ALL: return sum(m->counts, l->size);
     case LT_COMM_SCATTER: return root ? sum(m->counts, l->size) : 0;
     default: return 0;
   }
@@ -222,6 +227,10 @@ static bool fetch(const lt_comm_link *l, lt_comm_move *m, size_t item) {
         out += (size_t)m->counts[r] * item;
       }
       return ok;
+    case LT_COMM_ALL_TO_ALL:
+      for (int r = 0; r < l->size; r++, out += (size_t)m->counts[l->rank] * item)
+        ok = ok && take_from(l, r, sum(m->counts, l->rank), out, m->counts[l->rank], item);
+      return ok;
     default: return m->op == LT_COMM_BARRIER;
   }
 }
@@ -260,6 +269,42 @@ static lt_progress move(lt_comm_link *l, lt_comm_move *m) {
   return LT_DONE;
 }
 
+/* ---- the tables ---- */
+
+#ifndef FILES_DEVICE
+#define FILES_DEVICE NULL
+#endif
+
+static bool make_id(char id[LT_COMM_ID], char *text, size_t text_size) {
+  const char *folder = getenv("TMPDIR");
+  snprintf(id, LT_COMM_ID, "%s/ltrain_files.XXXXXX", folder != NULL ? folder : "/tmp");
+  if (mkdtemp(id) != NULL) return true;
+  snprintf(text, text_size, "cannot make %s", id);
+  return false;
+}
+
+static lt_comm_link *open_between(const lt_comm_host *host, const lt_comm_place *place, char *text,
+                                  size_t text_size) {
+  lt_comm_link *l = link_new(host, place->id, place->rank, place->size);
+  if (l == NULL) snprintf(text, text_size, "files: no memory");
+  return l;
+}
+
+static const lt_comm_ops between = {
+    .size = sizeof(lt_comm_ops),
+    .version = LT_COMM_VERSION,
+    .name = "files_device",
+    .device = FILES_DEVICE,
+    .by_host = true,
+    .make_id = make_id,
+    .open = open_between,
+    .close = close_link,
+    .abandon = close_link,
+    .rank = link_rank,
+    .ranks = link_ranks,
+    .move = move,
+};
+
 static const lt_comm_ops ops = {
     .size = sizeof(lt_comm_ops),
     .version = LT_COMM_VERSION,
@@ -281,6 +326,6 @@ LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
   (void)host;
   out->version = LT_BACKEND_VERSION;
   out->about = "files in a folder";
-  out->comm = &ops;
+  out->comm = between.device != NULL ? &between : &ops;
   return true;
 }

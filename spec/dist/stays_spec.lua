@@ -169,6 +169,19 @@ describe("ranks on a device that does not survive a fork", function()
       .. "them; or run the script with mpirun %-n 2", err)
   end)
 
+  it("are refused the device where lt.dist.launch forks a process that has used it", function()
+    local status, _, err = run [[
+      local x = lt.ones(2):to("fake")
+      lt.dist.launch(2, function(rank)
+        x = rank == 1 and lt.ones(2):to("fake")
+        lt.dist.barrier()
+      end)
+    ]]
+    assert.equal(1, status)
+    assert.matches("rank 1: script.lua:3: transfer: fake cannot be used here: the process that "
+      .. "this one was forked from had used it", err)
+  end)
+
   it("leave one rank alone as it is", function()
     local status, out, err = run [[
       local x = lt.ones(2):to("fake")

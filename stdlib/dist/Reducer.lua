@@ -1,14 +1,15 @@
 --- stdlib/dist/Reducer.lua: reduces gradients over the ranks, in buckets.
 --
--- Gradients of one dtype are sent together, up to `bucket_cap_mb`, the last parameters first, and
--- replaced by the sums. A parameter that no rank used keeps `grad = nil`. Reductions are plain sums
--- in the order of the transport: the loss was multiplied by the weights before backward.
+-- Gradients of one dtype and device are sent together, up to `bucket_cap_mb`, the last parameters
+-- first, and replaced by the sums. A parameter that no rank used keeps `grad = nil`. Reductions are
+-- plain sums in the order of the transport: the loss was multiplied by the weights before backward.
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local report_staged = require "ltrain.dist.report_staged"
 
 local Reducer = class.extend(nil, "Reducer")
 
@@ -41,8 +42,10 @@ end
 
 -- What a hook is given: the gradients in one row, and where each is in it.
 local function make_row(bucket)
-  bucket.flat = c.zeros({ bucket.count }, { dtype = bucket.dtype })
-  bucket.wire = bucket.compressed and c.zeros({ bucket.count }, { dtype = "bf16" }) or bucket.flat
+  local device = bucket.parameters[1].device
+  bucket.flat = c.zeros({ bucket.count }, { dtype = bucket.dtype, device = device })
+  bucket.wire = bucket.compressed
+    and c.zeros({ bucket.count }, { dtype = "bf16", device = device }) or bucket.flat
   bucket.views = {}
   local at = 1
   for i, parameter in ipairs(bucket.parameters) do
@@ -116,7 +119,7 @@ function Reducer:reduce(parameters, total, missing, key)
     if self.hook then
       reduce_row(self, bucket, 1.0 / total)
     else
-      c.dist.reduce(bucket.parameters, 1.0 / total)
+      report_staged(c.dist.reduce(bucket.parameters, 1.0 / total))
     end
   end
 end

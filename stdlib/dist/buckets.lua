@@ -22,17 +22,19 @@ function buckets.used(parameters, missing)
 end
 
 --- The buckets of the parameters that are used, the last ones first: each { dtype =, parameters =,
---- count = elements }, of at most `cap` bytes unless one parameter has more.
+--- count = elements }, of one dtype and device and at most `cap` bytes, unless one parameter has
+--- more.
 function buckets.split(parameters, used, cap)
   local list, open = {}, {}
   for i = #parameters, 1, -1 do
     local parameter = parameters[i]
     if used == "all" or used:byte(i) == ("1"):byte() then
       local dtype, n = parameter.dtype, parameter:numel()
-      local bucket = open[dtype]
+      local kind = dtype .. " " .. parameter.device
+      local bucket = open[kind]
       if not bucket or (bucket.count + n) * BYTES[dtype] > cap then
         bucket = { dtype = dtype, parameters = {}, count = 0 }
-        open[dtype], list[#list + 1] = bucket, bucket
+        open[kind], list[#list + 1] = bucket, bucket
       end
       table.insert(bucket.parameters, parameter)
       bucket.count = bucket.count + n

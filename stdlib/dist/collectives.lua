@@ -10,6 +10,7 @@ local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 local options_of = require "ltrain.dist.options"
 local reductions = require "ltrain.core.reductions"
+local report_staged = require "ltrain.dist.report_staged"
 
 local d = c.dist
 
@@ -46,6 +47,13 @@ local function check_rank(who, name, rank, group)
   local size = d.size(group)
   if rank < size then return end
   errors.blame("%s: %s must be below %d, the number of ranks: got %d", who, name, size, rank)
+end
+
+-- A collective on a tensor, begun.
+local function begin(...)
+  local work, device = d.collective(...)
+  report_staged(device)
+  return work
 end
 
 -- Its result, or a handle. `done` makes the result of what came.
@@ -89,7 +97,7 @@ function collectives.all_reduce(x, options)
   elseif not c.is_tensor(x) then
     errors.blame("all_reduce: needs a tensor or a number: got %s", errors.show(x))
   end
-  return result_of(d.collective(group, "all_reduce", x, o.op, nil, false, o.sync_grads), o)
+  return result_of(begin(group, "all_reduce", x, o.op, nil, false, o.sync_grads), o)
 end
 
 local function check_tensor(who, x)
@@ -100,7 +108,7 @@ end
 function collectives.all_reduce_(x, options)
   local o, group = checked("all_reduce_", options)
   check_tensor("all_reduce_", x)
-  return result_of(d.collective(group, "all_reduce_", x, o.op, nil, false, o.sync_grads), o)
+  return result_of(begin(group, "all_reduce_", x, o.op, nil, false, o.sync_grads), o)
 end
 
 --- Returns rank `from`'s x on every rank. Tensors must have the same shape on all ranks; Lua values
@@ -109,7 +117,7 @@ function collectives.broadcast(x, options)
   local o, group = checked("broadcast", options)
   check_rank("broadcast", "from", o.from, group)
   if c.is_tensor(x) then
-    return result_of(d.collective(group, "broadcast", x, nil, o.from), o)
+    return result_of(begin(group, "broadcast", x, nil, o.from), o)
   end
   return result_of(d.values(group, "broadcast", x, o.from), o)
 end
@@ -119,7 +127,7 @@ end
 function collectives.all_gather(x, options)
   local o, group = checked("all_gather", options)
   if c.is_tensor(x) then
-    local work = d.collective(group, "all_gather", x, nil, nil, o.cat, o.sync_grads)
+    local work = begin(group, "all_gather", x, nil, nil, o.cat, o.sync_grads)
     return result_of(work, o)
   elseif o.cat then
     errors.blame("all_gather: cat = true needs tensors: got %s", errors.show(x))
@@ -132,7 +140,7 @@ end
 function collectives.reduce_scatter(x, options)
   local o, group = checked("reduce_scatter", options)
   check_tensor("reduce_scatter", x)
-  local work = d.collective(group, "reduce_scatter", x, o.op, nil, false, o.sync_grads)
+  local work = begin(group, "reduce_scatter", x, o.op, nil, false, o.sync_grads)
   return result_of(work, o)
 end
 
@@ -140,7 +148,7 @@ end
 function collectives.gather(x, options)
   local o, group = checked("gather", options)
   check_rank("gather", "to", o.to, group)
-  if c.is_tensor(x) then return result_of(d.collective(group, "gather", x, nil, o.to), o) end
+  if c.is_tensor(x) then return result_of(begin(group, "gather", x, nil, o.to), o) end
   return result_of(d.values(group, "gather", x, o.to), o)
 end
 

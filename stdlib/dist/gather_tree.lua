@@ -132,6 +132,7 @@ return function(x, o)
   return tree.map(x, function(value)
     if not is_gathered(value) then return value end
     i = i + 1
-    return put_together(ranks[1][i], parts[i], o.cat)
+    local whole = put_together(ranks[1][i], parts[i], o.cat)
+    return c.is_tensor(value) and whole:to(value.device) or whole
   end)
 end

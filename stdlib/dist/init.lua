@@ -36,7 +36,8 @@ function dist.world_size()
 end
 
 --- Registers a comm backend under a name: `path` is a shared object that exports lt_backend_open
---- (docs/adding.md). A cluster environment refers to it as its `comm`.
+--- (docs/adding.md). A cluster environment refers to it as its `comm`; one that moves memory
+--- between devices is used for that from then on.
 function dist.register_comm(name, path)
   d.register_comm(config.argument(name, "string", "dist.register_comm", "name"),
     config.argument(path, "string", "dist.register_comm", "path"))

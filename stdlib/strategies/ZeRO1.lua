@@ -132,7 +132,8 @@ function ZeRO1:grad_norm(optimizer, p)
   local shards = self.shards[optimizer]
   if not shards then return ParallelStrategy.grad_norm(self, optimizer, p) end
   if self.is_world and p ~= math.huge then return c.grads_norm(shards:gather_gradients(), p) end
-  local list, is_double = { c.zeros({ 1 }, { dtype = "f64" }) }, false
+  local zero = c.zeros({ 1 }, { dtype = "f64", device = self.root_device })
+  local list, is_double = { zero }, false
   for _, group in ipairs(shards.groups) do
     for _, shard in ipairs(group.params) do
       list[#list + 1] = shard.grad

@@ -288,7 +288,7 @@ local function run_as_rank(state, ckpt_path)
   local _ <close> = guard(state)
   ranks.enter(state)
   if state.forks then running.begin_forked(state) end
-  state.ends = state.forks and not dist.world().stays -- its ranks do
+  local ends = state.forks and not dist.world().stays -- the other ranks end with this run
   set_up(state)
   batches.prepare(state)
   state.precision:convert_module(state.module)
@@ -302,9 +302,9 @@ local function run_as_rank(state, ckpt_path)
     call.hook(state, "on_fit_end")
     ranks.tell_waiting(state)
     open_window.leave(state)
-    if not state.ends then running.leave(state) end
+    if not ends then running.leave(state) end
   end
-  if state.ends then running.end_forked(state) end
+  if ends then running.end_forked(state) end
   tear_down(state)
   return outputs
 end

@@ -5,7 +5,12 @@
    are called again and again by the rank's main thread until they no longer say LT_PENDING, one
    call at a time a link unless `overlaps` is set. It never looks at the clock, at failures or at
    other links: waiting, yielding, deadlines and verdicts are ltrain's. It never longjmps, exits or
-   prints, and keeps no pointer of a call beyond its end. */
+   prints, and keeps no pointer of a call beyond its end.
+
+   There are two kinds. The host's link of a group compares, splits, carries messages and moves host
+   memory. A device's link (`device` is set) moves that device's memory and does nothing else: ranks
+   compare over the host's link, and its moves follow in that order. Where there is none, ltrain
+   moves a device's bytes through pinned memory over the host's link. */
 #ifndef LT_INCLUDE_COMM_H
 #define LT_INCLUDE_COMM_H
 
@@ -15,12 +20,13 @@
 extern "C" {
 #endif
 
-enum { LT_COMM_VERSION = 1, LT_COMM_MAX_RANKS = 1024 };
+enum { LT_COMM_VERSION = 2, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
 
 typedef enum lt_comm_op {
   LT_COMM_BARRIER, LT_COMM_ALL_REDUCE, LT_COMM_BROADCAST, LT_COMM_ALL_GATHER,
   LT_COMM_REDUCE_SCATTER, LT_COMM_GATHER, LT_COMM_SCATTER, LT_COMM_SEND, LT_COMM_RECV,
   LT_COMM_SPLIT,
+  LT_COMM_ALL_TO_ALL, /* of devices' links */
   LT_COMM_OP_COUNT
 } lt_comm_op;
 
@@ -47,7 +53,8 @@ typedef enum lt_mark_form {
   LT_FORM_VALUE, /* a Lua value: its size is not compared */
   LT_FORM_CAT    /* all_gather {cat = true}: first sizes may differ */
 } lt_mark_form;
-enum { LT_LINE_PASSED = 1 }; /* the line is the last one known, not where the rank is */
+enum { LT_LINE_PASSED = 1 };   /* the line is the last one known, not where the rank is */
+enum { LT_BY_DEVICE_LINK = 1 }; /* the memory is a device's, and so is the link */
 enum { LT_MARK_DIMS = 4, LT_MARK_FILE = 28, LT_MARK_HOOK = 32 };
 typedef struct lt_mark {
   uint64_t hash;
@@ -61,7 +68,8 @@ typedef struct lt_mark {
   int8_t dtype;       /* lt_dtype, LT_DTYPE_NONE for Lua values */
   int8_t ndim;
   uint8_t form;       /* lt_mark_form */
-  int16_t status;     /* GONE: exit status, 128 + n for a signal; RUNNING: LT_LINE_PASSED */
+  int16_t status;     /* GONE: exit status, 128 + n for a signal; RUNNING: LT_LINE_PASSED;
+                         CALL: LT_BY_DEVICE_LINK */
   int32_t root;       /* world rank of broadcast, gather, scatter; the peer of send, recv; or -1 */
   int32_t line;
   char file[LT_MARK_FILE];    /* the end of the script's name, or the hook's for calls of ours */
@@ -104,6 +112,11 @@ typedef struct lt_comm_part {
    gather          counts[rank]              root: the parts of all ranks
    scatter         root: all parts           counts[rank]
    send, recv      count to `root`           count from `root`
+   all_to_all      sum of counts             counts[rank] from each rank, in order of rank
+
+   Of a device's link: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all; all else goes
+   over the host's. ltrain makes a reduction in the tree's order of all_to_all, `combine` of the
+   device, and all_gather, unless the link always adds so.
 
    Reductions of f16 and bf16 compute in f32 and round at the end of a tree's node; integers wrap;
    bool: sum and max are "or", min and prod are "and". Where `fixed_order` is set, ranks add in the
@@ -123,6 +136,13 @@ typedef struct lt_comm_move {
   const lt_comm_part *parts;
   int64_t n_parts;
   double scale;
+  /* To a device's link: memory is that of device `device`. The movement is issued on `stream`,
+     which waits for `after` already: then `in` is there and `out` is free. LT_DONE says that it is
+     issued, and what runs on the stream later comes after it. */
+  int32_t device;
+  lt_stream *stream;
+  void *native; /* the stream as the device's library has it */
+  lt_event after;
   int64_t moved;         /* the backend adds what it moved: a wait that sees it grow goes on */
   void *state;           /* the backend's own: zero at first, freed by it at the end */
   char text[LT_COMM_TEXT];
@@ -136,6 +156,10 @@ typedef struct lt_comm_place {
   void *memory;               /* shm: the segment shared by all ranks, else NULL */
   size_t memory_bytes;
   const char *options;        /* of the registration, else NULL */
+  /* To a device's link: the number of the device that this rank uses, and what `make_id` made on
+     rank 0. `rank` and `size` are those of the group. */
+  int device;
+  const char *id; /* [LT_COMM_ID] */
 } lt_comm_place;
 
 typedef struct lt_comm_link lt_comm_link; /* the backend's own */
@@ -157,8 +181,18 @@ typedef struct lt_comm_ops {
   bool overlaps;     /* several moves may be under way on a link at once (issued in order) */
   bool fixed_order;  /* always adds in the tree */
   bool gathers;      /* all_reduce works on parts */
+  /* Whose memory it moves, by the name of the device; NULL: the host's. A device's link needs name,
+     open, close, rank, ranks and move. */
+  const char *device;
+  /* Of a device's link: it reads and writes the memory itself, not by the stream. `move` is called
+     when `after` has been reached, and LT_DONE says that the bytes are there. */
+  bool by_host;
+  /* Of a device's link, on rank 0 of each group before its first movement: what all need to open
+     theirs; the host's link hands it to them. False: `text` says why. (optional: zeros) */
+  bool (*make_id)(char id[LT_COMM_ID], char *text, size_t text_size);
 
-  /* Join the group of all ranks. May block: a watchdog looks on. NULL: `text` says why. */
+  /* Join the group of all ranks; of a device's link, any group. May block: a watchdog looks on.
+     NULL: `text` says why. */
   lt_comm_link *(*open)(const lt_comm_host *host, const lt_comm_place *place, char *text,
                         size_t text_size);
   /* After an orderly end on all ranks; never called once a verdict is there. Links made by split

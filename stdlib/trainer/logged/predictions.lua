@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
+local tree = require "ltrain.core.tree"
 
 local predictions = {}
 
@@ -16,6 +17,7 @@ local SHORT <const> = 128 -- batches in a list
 function predictions.new(state, source)
   return {
     wanted = state.loop.keep_outputs, sends = state.loop.keep_outputs and source.dealt ~= nil,
+    on_device = state.strategy.root_device ~= "cpu",
     is_first = state.trainer.is_global_zero, lists = {}, last = -1, portion = {}, batches = 0,
   }
 end
@@ -27,9 +29,14 @@ local function place(kept, number, outputs)
   kept.last = math.max(kept.last, number)
 end
 
---- Keeps what came of batch `number` (from 0); nil is left out.
+local function to_cpu(leaf)
+  return c.is_tensor(leaf) and leaf:to("cpu") or leaf
+end
+
+--- Keeps what came of batch `number` (from 0), on the CPU; nil is left out.
 function predictions.add(kept, number, outputs)
   if outputs == nil or not kept.wanted then return end
+  if kept.on_device then outputs = tree.map(outputs, to_cpu) end
   if kept.is_first or not kept.sends then
     place(kept, number, outputs)
   else

@@ -236,7 +236,9 @@ function slices.track(state)
   own.statistics = {}
   for _, of_rank in ipairs(exchange("batch norm", strategy.all_gather, strategy, mine)) do
     for _, one in ipairs(of_rank) do
-      own.norms[one[1]]:track_statistics(one[2], one[3], one[4])
+      local norm = own.norms[one[1]]
+      local device = norm.running_mean.device -- what ranks send each other arrives on the CPU
+      norm:track_statistics(one[2]:to(device), one[3]:to(device), one[4])
     end
   end
 end

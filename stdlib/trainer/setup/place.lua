@@ -14,8 +14,8 @@ local refuse <const> = option_rules.refuse
 
 local place = {}
 
---- What is said of ranks that stay after the loop that they were forked for.
-function place.of_first_loop(world)
+-- What is wrong with another number of ranks than those that stay after the first loop.
+local function of_first_loop(world)
   return ("the %d of the first loop stay until the script ends, because a device that was used "
     .. "does not survive another fork: use as many in every loop"):format(world.ranks)
 end
@@ -50,7 +50,7 @@ local function check_world(o, devices, world)
   if wanted == world.ranks then return end
   if world.stays then
     errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but %s", devices,
-      o.num_nodes, wanted, place.of_first_loop(world))
+      o.num_nodes, wanted, of_first_loop(world))
   end
   errors.blame("Trainer: devices = %d x num_nodes = %d is %d ranks, but the launcher started %d: "
     .. "leave devices out, or start %d", devices, o.num_nodes, wanted, world.ranks, wanted)
@@ -155,7 +155,7 @@ function place.check_ranks(trainer, what)
   local world = dist.world()
   if not world.stays or trainer.world_size == world.ranks then return end
   errors.blame("%s: this Trainer is for %d rank%s, but %s", what, trainer.world_size,
-    trainer.world_size == 1 and "" or "s", place.of_first_loop(world))
+    trainer.world_size == 1 and "" or "s", of_first_loop(world))
 end
 
 --- Copies who this process is into the fields that scripts read.

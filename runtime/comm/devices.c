@@ -1,0 +1,217 @@
+/* runtime/comm/devices.c: works whose tensors are on a device.
+
+   Where the device has a link of its own, the bytes move from where they lie, on its stream for
+   communication: a work is done when it has been issued, and later work on its tensors comes after
+   it. Otherwise they go through pinned memory over the host's link, which is exact and slower. The
+   tensors are ordered like those of any op. */
+#include "comm/group.h"
+
+static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w->device.at.kind]; }
+
+/* What a device's link moves. */
+static bool is_between_devices(lt_comm_op op) {
+  return op == LT_COMM_ALL_REDUCE || op == LT_COMM_BROADCAST || op == LT_COMM_ALL_GATHER ||
+         op == LT_COMM_REDUCE_SCATTER;
+}
+
+lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d) {
+  const lt_device_ops *ops = lt_device_kinds[d.kind];
+  if (ops->launch == NULL) return LT_WAY_HOST;
+  if (g->size == 1) return LT_WAY_LINK;
+  bool computes = ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
+  bool moves = computes && is_between_devices(op) && lt_device_link_of(g, d) != NULL;
+  return moves ? LT_WAY_LINK : LT_WAY_STAGED;
+}
+
+static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_size(t); }
+
+/* A copy between a tensor and memory of the work, on its stream, in order. */
+static bool copy(lt_ctx *c, lt_work *w, lt_tensor *t, char *memory, bool back) {
+  size_t bytes = bytes_of(t);
+  if (bytes == 0) return true;
+  const lt_device_ops *ops = ops_of(w);
+  lt_stream *stream = w->move.stream;
+  int index = w->device.at.index;
+  lt_copy way = w->device.way == LT_WAY_LINK ? LT_WITHIN : back ? LT_TO_DEVICE : LT_TO_HOST;
+  char *data = lt_data(t);
+  bool ok = lt_order_before(c, t->storage, stream, back) &&
+            ops->copy(c, stream, way, index, back ? data : memory, index, back ? memory : data,
+                      bytes) &&
+            ops->event_record(c, stream, &w->device.ready);
+  if (ok) lt_order_after(t->storage, w->device.ready, back);
+  return ok;
+}
+
+/* All parts, one after the other. */
+static bool copy_parts(lt_ctx *c, lt_work *w, char *memory, bool back) {
+  for (int k = 0; k < w->n_parts; k++) {
+    if (!copy(c, w, w->parts[k], memory, back)) return false;
+    memory += bytes_of(w->parts[k]);
+  }
+  return true;
+}
+
+/* ---- beginning ---- */
+
+static void *take(lt_ctx *c, const lt_work *w, lt_pinned **p, size_t bytes) {
+  *p = lt_pinned_take(c, w->device.at, bytes);
+  return *p != NULL ? lt_pinned_memory(*p) : NULL;
+}
+
+static void stage(lt_ctx *c, lt_work *w) {
+  lt_comm_move *m = &w->move;
+  if (w->n_parts > 0) {
+    m->in = m->out = take(c, w, &w->device.out, (size_t)w->bytes);
+    if (m->out != NULL) copy_parts(c, w, m->out, false);
+    return;
+  }
+  if (w->out != NULL) m->out = take(c, w, &w->device.out, bytes_of(w->out));
+  if (w->in == NULL || !lt_ok(c)) return;
+  bool same = w->in == w->out;
+  char *memory = same ? m->out : take(c, w, &w->device.in, bytes_of(w->in));
+  m->in = memory;
+  if (memory != NULL) copy(c, w, w->in, memory, false);
+}
+
+lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes) {
+  lt_storage *s = lt_storage_new(c, w->device.at, bytes);
+  if (s == NULL || lt_order_before(c, s, w->move.stream, true)) return s;
+  lt_storage_release(c, s);
+  return NULL;
+}
+
+/* Parts to a link that knows none, or that would add them in another order. */
+static void pack(lt_ctx *c, lt_work *w) {
+  w->device.room = lt_device_room(c, w, (size_t)w->bytes);
+  if (w->device.room == NULL) return;
+  w->move.in = w->move.out = w->device.room->data;
+  copy_parts(c, w, w->move.out, false);
+}
+
+void lt_device_begin(lt_ctx *c, lt_work *w) {
+  if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
+  const lt_device_ops *ops = ops_of(w);
+  w->move.device = w->device.at.index;
+  w->move.stream = lt_stream_of(c, w->device.at, LT_STREAM_COMM);
+  if (w->move.stream == NULL) return;
+  if (ops->stream_native != NULL) w->move.native = ops->stream_native(w->move.stream);
+  if (w->device.way == LT_WAY_STAGED)
+    stage(c, w);
+  else if (w->n_parts > 0 && w->move.n_parts == 0 && w->group->size > 1)
+    pack(c, w);
+  if (lt_ok(c) && lt_ordered_wanted(w)) lt_ordered_begin(c, w);
+}
+
+void lt_device_made(lt_ctx *c, lt_work *w) {
+  bool staged = w->device.way == LT_WAY_STAGED;
+  w->move.out =
+      staged ? take(c, w, &w->device.out, bytes_of(w->result)) : lt_data(w->result);
+}
+
+/* ---- moving ---- */
+
+/* fn(storage, writes) for all that the link itself reads and writes. */
+static bool each_storage(lt_ctx *c, lt_work *w,
+                         bool (*fn)(lt_ctx *c, lt_work *w, lt_storage *s, bool writes)) {
+  bool ok = true, listed = w->device.room == NULL;
+  if (w->in != NULL && w->in != w->out) ok = fn(c, w, w->in->storage, false);
+  if (w->out != NULL) ok = ok && fn(c, w, w->out->storage, true);
+  if (w->result != NULL) ok = ok && fn(c, w, w->result->storage, true);
+  for (int k = 0; k < w->n_parts && listed; k++) ok = ok && fn(c, w, w->parts[k]->storage, true);
+  return ok;
+}
+
+static bool before(lt_ctx *c, lt_work *w, lt_storage *s, bool writes) {
+  return lt_order_before(c, s, w->move.stream, writes);
+}
+
+static bool after(lt_ctx *c, lt_work *w, lt_storage *s, bool writes) {
+  (void)c;
+  lt_order_after(s, w->device.ready, writes);
+  return true;
+}
+
+/* What moves is there, as far as the link has to be told so. */
+static lt_progress reach(lt_ctx *c, lt_work *w) {
+  const lt_device_ops *ops = ops_of(w);
+  bool links = w->device.way == LT_WAY_LINK;
+  bool by_host = !links || (w->group->size > 1 && w->group->between.ops->by_host);
+  if (links && w->move.after.stream == NULL) {
+    if (!w->device.ordered && !each_storage(c, w, before)) return LT_BROKEN;
+    if (!ops->event_record(c, w->move.stream, &w->device.ready)) return LT_BROKEN;
+    w->move.after = w->device.ready;
+    w->device.ordered = true;
+  }
+  return by_host && w->device.ready.stream != NULL ? ops->event_done(w->device.ready) : LT_DONE;
+}
+
+static bool move_alone(lt_ctx *c, const lt_work *w) {
+  const lt_comm_move *m = &w->move;
+  const lt_tensor *to = w->result != NULL ? w->result : w->out;
+  if (w->in == NULL || to == NULL || m->in == m->out || to->numel == 0) return true;
+  int index = w->device.at.index;
+  return ops_of(w)->copy(c, m->stream, LT_WITHIN, index, m->out, index, m->in, bytes_of(to));
+}
+
+lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
+  lt_group *g = w->group;
+  bool between = w->device.way == LT_WAY_LINK && g->size > 1;
+  lt_progress p = LT_DONE;
+  if (between) p = lt_device_link_open(g, w->move.device, w->move.text);
+  if (p == LT_DONE && !w->device.begun) p = reach(c, w);
+  if (p != LT_DONE) return p;
+  w->device.begun = true;
+  if (between) return g->between.ops->move(g->between.link, &w->move);
+  if (w->device.way == LT_WAY_STAGED) return g->ops->move(g->link, &w->move);
+  return move_alone(c, w) ? LT_DONE : LT_BROKEN;
+}
+
+/* ---- the end ---- */
+
+static bool put_back(lt_ctx *c, lt_work *w) {
+  if (w->n_parts > 0) return copy_parts(c, w, w->move.out, true);
+  lt_tensor *to = w->result != NULL ? w->result : w->out;
+  return to == NULL || copy(c, w, to, w->move.out, true);
+}
+
+void lt_device_end(lt_ctx *c, lt_work *w) {
+  if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
+  bool copied = w->device.way == LT_WAY_STAGED;
+  if ((copied || w->device.room != NULL) && !put_back(c, w)) return;
+  if (copied) return;
+  if (!ops_of(w)->event_record(c, w->move.stream, &w->device.ready)) return;
+  each_storage(c, w, after);
+}
+
+static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {
+  if (*s == NULL) return;
+  if (w->device.ready.stream != NULL) lt_order_after(*s, w->device.ready, true);
+  lt_storage_release(c, *s);
+  *s = NULL;
+}
+
+void lt_device_drop(lt_ctx *c, lt_work *w) {
+  if (w->device.in != NULL) lt_pinned_give(c, w->device.in, w->device.ready);
+  if (w->device.out != NULL) lt_pinned_give(c, w->device.out, w->device.ready);
+  drop_room(c, w, &w->device.room);
+  drop_room(c, w, &w->device.operands);
+  w->device.in = w->device.out = NULL;
+}
+
+/* ---- arithmetic in the memory that moved ---- */
+
+bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by) {
+  bool there = w->device.way == LT_WAY_LINK;
+  lt_device d = there ? w->device.at : LT_CPU_DEVICE;
+  return lt_device_kinds[d.kind]->divide(c, d.index, there ? w->move.stream : NULL, data, n,
+                                         (lt_dtype)w->move.dtype, by);
+}
+
+bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by) {
+  bool there = w->device.way == LT_WAY_LINK;
+  lt_device d = there ? w->device.at : LT_CPU_DEVICE;
+  return lt_device_kinds[d.kind]->scale(c, d.index, there ? w->move.stream : NULL, data, n,
+                                        (lt_dtype)w->move.dtype, by);
+}
+
+bool lt_work_is_staged(const lt_work *w) { return w->device.way == LT_WAY_STAGED; }

@@ -1,0 +1,68 @@
+/* runtime/comm/links.c: a group's link between devices: opened with its first movement there.
+
+   What a library needs to bring its members together (an id) is made by the group's rank 0 and goes
+   to the others over the host's link, once all have agreed on the movement: then all are here. */
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/group.h"
+#include "device/host.h"
+#include "device/plugin.h"
+
+const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d) {
+  const char *name = lt_device_kinds[d.kind]->name;
+  if (g->between.ops == NULL) g->between.ops = lt_backend_link(name);
+  const lt_comm_ops *ops = g->between.ops;
+  return ops != NULL && strcmp(ops->device, name) == 0 ? ops : NULL;
+}
+
+static bool make_id(lt_device_link *b, char text[LT_COMM_TEXT]) {
+  return b->ops->make_id == NULL || b->ops->make_id(b->id, text, LT_COMM_TEXT);
+}
+
+/* The id from rank 0 to all. */
+static lt_progress hand_out(lt_group *g, char text[LT_COMM_TEXT]) {
+  lt_device_link *b = &g->between;
+  if (b->handing.op != LT_COMM_BROADCAST) {
+    bool first = g->rank == 0;
+    if (first && !make_id(b, text)) return LT_BROKEN;
+    b->handing = (lt_comm_move){.op = LT_COMM_BROADCAST,
+                                .reduce = LT_COMM_NO_REDUCE,
+                                .dtype = LT_U8,
+                                .root = 0,
+                                .count = LT_COMM_ID,
+                                .in = first ? b->id : NULL,
+                                .out = first ? NULL : b->id,
+                                .chunk_bytes = g->chunk};
+  }
+  lt_progress p = g->ops->move(g->link, &b->handing);
+  if (p == LT_BROKEN) memcpy(text, b->handing.text, LT_COMM_TEXT);
+  return p;
+}
+
+lt_progress lt_device_link_open(lt_group *g, int index, char text[LT_COMM_TEXT]) {
+  lt_device_link *b = &g->between;
+  if (b->link != NULL) return LT_DONE;
+  lt_progress p = hand_out(g, text);
+  if (p != LT_DONE) return p;
+  char why[LT_COMM_TEXT] = "no reason given";
+  lt_comm_place place = {.rank = g->rank,
+                         .size = g->size,
+                         .local_rank = -1,
+                         .device = index,
+                         .id = b->id};
+  b->link = b->ops->open(lt_comm_host_here(), &place, why, sizeof why);
+  if (b->link != NULL) return LT_DONE;
+  snprintf(text, LT_COMM_TEXT, "%s: %.200s", b->ops->name, why);
+  return LT_BROKEN;
+}
+
+void lt_device_link_end(lt_group *g, bool orderly) {
+  lt_device_link *b = &g->between;
+  if (b->link == NULL) return;
+  if (orderly)
+    b->ops->close(b->link);
+  else if (b->ops->abandon != NULL)
+    b->ops->abandon(b->link);
+  b->link = NULL;
+}

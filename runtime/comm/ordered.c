@@ -1,0 +1,58 @@
+/* runtime/comm/ordered.c: reductions between devices in the tree's order, the same bits on 1, 2 and
+   4 ranks, over a link that would add in an order of its own.
+
+   Each rank gets its shard of what all have (all_to_all), adds it on the device, T(lo, hi) =
+   T(lo, m) + T(m, hi) with m = lo + the largest power of two below hi - lo, and sends it to all
+   (all_gather): as many bytes as in a ring. */
+#include "comm/group.h"
+
+bool lt_ordered_wanted(const lt_work *w) {
+  const lt_group *g = w->group;
+  if (w->device.way != LT_WAY_LINK || g->size == 1) return false;
+  if (g->between.ops->fixed_order || !lt_group_fixed_order(g)) return false;
+  return w->move.op == LT_COMM_ALL_REDUCE || w->move.op == LT_COMM_REDUCE_SCATTER;
+}
+
+static int64_t item_of(const lt_work *w) { return (int64_t)lt_dtype_size((lt_dtype)w->move.dtype); }
+
+/* T(lo, hi) into `to`, of operands of n elements one after the other, which it overwrites. */
+static bool tree(lt_ctx *c, const lt_work *w, int lo, int hi, void *to) {
+  if (hi - lo == 1) return true;
+  int half = 1;
+  while (half * 2 < hi - lo) half *= 2;
+  int64_t n = w->counts[w->group->rank], step = n * item_of(w);
+  char *left = (char *)w->device.operands->data + lo * step, *right = left + half * step;
+  const lt_device_ops *ops = lt_device_kinds[w->device.at.kind];
+  return tree(c, w, lo, lo + half, left) && tree(c, w, lo + half, hi, right) &&
+         ops->combine(c, w->move.device, w->move.stream, to, left, right, n,
+                      (lt_dtype)w->move.dtype, (lt_comm_reduce)w->move.reduce);
+}
+
+/* The shards are here: add them; of an all_reduce, hand out the sum. */
+static bool add(lt_ctx *c, lt_work *w) {
+  bool all = w->mark.op == LT_COMM_ALL_REDUCE;
+  void *shard = all ? w->device.operands->data : w->device.sum;
+  w->move.out = w->device.sum;
+  if (w->step > 1) return false;
+  if (w->counts[w->group->rank] > 0 && !tree(c, w, 0, w->group->size, shard)) return false;
+  w->move.op = LT_COMM_ALL_GATHER;
+  w->move.in = shard;
+  w->move.after = (lt_event){0}; /* the sums come first */
+  w->device.begun = false;
+  return all;
+}
+
+void lt_ordered_begin(lt_ctx *c, lt_work *w) {
+  const lt_group *g = w->group;
+  int64_t shard = (w->move.count + g->size - 1) / g->size, left = w->move.count;
+  if (w->move.op == LT_COMM_ALL_REDUCE)
+    for (int r = 0; r < g->size; left -= w->counts[r++])
+      w->counts[r] = shard < left ? shard : left;
+  w->device.operands =
+      lt_device_room(c, w, (size_t)(g->size * w->counts[g->rank] * item_of(w)));
+  if (w->device.operands == NULL) return;
+  w->device.sum = w->move.out;
+  w->move.op = LT_COMM_ALL_TO_ALL;
+  w->move.out = w->device.operands->data;
+  w->next_step = add;
+}

@@ -1,0 +1,11 @@
+--- stdlib/dist/report_staged.lua: a device whose memory nothing moves between ranks is reported
+--- once.
+local c = require "ltrain.c"
+local console = require "ltrain.core.console"
+
+--- `device`: the name that a collective returned, nil when there is nothing to report.
+return function(device)
+  if not device then return end
+  console.say(("no comm moves memory of %s between ranks: it goes through the host's memory over "
+    .. "%s (the same results, slower)"):format(device, c.dist.world().backend))
+end
