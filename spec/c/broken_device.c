@@ -122,6 +122,13 @@ static bool forgets_peers(lt_ctx *c, lt_stream *s, lt_copy way, int index, void 
   return way == LT_PEER || copy(c, s, way, index, dst, from, src, bytes);
 }
 
+/* What is not the sum of anything. */
+static bool combines_nothing(lt_ctx *c, int index, lt_stream *s, void *dst, const void *a,
+                             const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce) {
+  (void)b, (void)reduce;
+  return copy(c, s, LT_WITHIN, index, dst, index, a, (size_t)n * host->comm->item_size(dtype));
+}
+
 /* ---- values ---- */
 
 static bool takes_nothing(lt_ctx *c, int index, lt_device_error *out) {
@@ -185,6 +192,7 @@ static void break_memory(void) {
   if (is("copy_early")) ops.copy = returns_early;
   if (is("copy_less")) ops.copy = copies_less_within;
   if (is("copy_more")) ops.copy = copies_whole_words;
+  if (is("combine")) ops.combine = combines_nothing;
   if (is("copy_peer")) ops.copy = forgets_peers;
 }
 

@@ -378,6 +378,7 @@ int main(int argc, char **argv) {
     test_limits(index);
     test_memory_info(index);
     test_copies(c, index);
+    test_reductions(c, index);
   }
   test_pinned();
   test_order(c);

@@ -32,6 +32,7 @@ void host_free(void *memory, size_t bytes);
 
 void test_copies(lt_ctx *c, int index);   /* device_copies.c */
 void test_streams(lt_ctx *c, int index);  /* device_streams.c */
+void test_reductions(lt_ctx *c, int index); /* device_reductions.c */
 void test_kernels(lt_ctx *c);             /* device_kernels.c */
 
 #endif

@@ -53,6 +53,7 @@ static const struct {
     {"copy_less", "copy: LT_WITHIN"},
     {"copy_more", "bytes after them changed"},
     {"copy_peer", "copy: LT_PEER"},
+    {"combine", "combine: reduction 0 of 1 elements of f32"},
     {"error_lost", "take_error: embedding of row 10 of 10: no failure after a wait"},
     {"error_stays", "take_error: the error is there again"},
     {"error_line", "at line 0"},
