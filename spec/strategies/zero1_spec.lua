@@ -186,6 +186,17 @@ describe("ZeRO1 trains to the bits of DDP", function()
     prints("same\n", 1, [[ print(same(nil, {gradient_clip_val = 0.05})) ]])
   end)
 
+  it("under mpirun", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then
+      pending(missing)
+      return
+    end
+    assert.equal("same\n", (scripts.over("mpi", 2, [[
+      print(same(nil, {gradient_clip_val = 0.05}))
+    ]])))
+  end)
+
   it("where ranks run out of data", function()
     prints("same\n", 3, [[
       x = x:narrow(1, 1, 67) -- the last step has samples for one rank
