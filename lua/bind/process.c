@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/threads.h"
+#include "base/cores.h"
 #include "launch/launch.h"
 
 enum { LONGEST_OUTPUT = 1 << 20 };
@@ -244,7 +244,7 @@ static int executable(lua_State *L) {
   return 1;
 }
 
-/* process.cores() -> how many this process may run on */
+/* process.cores() -> how many this process may use */
 static int cores(lua_State *L) {
   lua_pushinteger(L, lt_core_count());
   return 1;

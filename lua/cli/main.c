@@ -8,6 +8,7 @@
 
 #include <lauxlib.h>
 
+#include "base/cores.h"
 #include "base/locale.h"
 #include "base/threads.h"
 #include "cli/line.h"
@@ -18,7 +19,7 @@
 #include "host/install.h"
 #include "registry.h"
 
-/* Threads that operations use: OMP_NUM_THREADS, else the cores that this process may run on. */
+/* Threads that operations use: OMP_NUM_THREADS, else the cores that this process may use. */
 static int default_threads(void) {
   const char *wanted = getenv("OMP_NUM_THREADS");
   long given = wanted == NULL ? 0 : strtol(wanted, NULL, 10);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/threads.h"
 
 #define LOOK_S 0.1     /* between looks */
@@ -120,7 +121,7 @@ static bool is_decided(void) {
 bool lt_load_share(lt_ctx *c, bool shared) {
   lt_load *l = load_of(c);
   if (l == NULL) return false;
-  int beside = lt_core_count() - c->threads + 1;
+  int beside = lt_cpu_count() - c->threads + 1;
   l->state.shared = shared && !is_decided() && beside <= c->threads + 1;
   if (!shared) lt_thread_join(c->root, &l->thread);
   if (!l->state.shared) return !shared;

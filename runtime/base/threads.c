@@ -1,18 +1,8 @@
 /* runtime/base/threads.c: parallel loops on OpenMP, and the list of helper threads. */
 #include "base/threads.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include "base/load.h"
 #include "base/locale.h"
-
-int lt_core_count(void) {
-  cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-  if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more cores than the set has room for */
-  return n > 0 ? n : 1;
-}
 
 void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud) {
   int threads = n_chunks > 1 ? lt_load_threads(c) : 1;

@@ -41,9 +41,6 @@ void lt_quiesce(lt_ctx *c);
 
 enum { LT_MAX_THREADS = 1024 }; /* that one operation may be given */
 
-/* Cores that this process may use, 1 at least. */
-int lt_core_count(void);
-
 /* The list itself, made and freed with the root ctx. */
 lt_helpers *lt_helpers_new(lt_ctx *c);
 void lt_helpers_free(lt_ctx *c, lt_helpers *h);

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/threads.h"
+#include "base/cores.h"
 #include "device/device.h"
 #include "launch/world.h"
 

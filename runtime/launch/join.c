@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/threads.h"
+#include "base/cores.h"
 #include "launch/world.h"
 
 enum { LAUNCH_S = 60 };
@@ -68,7 +68,8 @@ static void place_ranks(lt_world *w, const rank_info *ranks) {
   }
 }
 
-/* Cores are shared by the ranks of a node that may use them; mpirun often gives each its own. */
+/* Cores are shared by the ranks of a node that may use them; mpirun often gives each its own. A
+   quota is shared by all ranks of the node. */
 static void share_cores(lt_ctx *c, lt_world *w, const rank_info *ranks) {
   const rank_info *own = &ranks[w->info.rank];
   int cores = CPU_COUNT(&own->cores), sharers = 0;
@@ -77,11 +78,12 @@ static void share_cores(lt_ctx *c, lt_world *w, const rank_info *ranks) {
     CPU_AND(&both, &own->cores, &ranks[r].cores);
     if (same_node(own, &ranks[r]) && CPU_COUNT(&both) > 0) sharers++;
   }
-  if (cores == 0) cores = lt_core_count();
+  if (cores == 0) cores = lt_cpu_count();
   if (sharers == 0) sharers = w->info.local_size;
-  int share = cores / sharers;
+  int share = cores / sharers, quota = lt_quota_cores();
+  if (quota / w->info.local_size < share) share = quota / w->info.local_size;
   if (c->root->threads > share) c->root->threads = share > 0 ? share : 1;
-  lt_group_set_crowded(w->group, sharers > cores);
+  lt_group_set_crowded(w->group, sharers > cores || w->info.local_size > quota);
 }
 
 /* Bytes of each rank (LT_COMM_ALL_GATHER) or of rank 0 (LT_COMM_BROADCAST), of the same size. */

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "base/cores.h"
 #include "base/threads.h"
 
 enum { RECORD = 64, RECORDS = 2000 };

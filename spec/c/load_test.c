@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/threads.h"
 #include "cpu/product_trial.h"
 #include "tensor_test.h"
@@ -95,14 +96,14 @@ static void a_small_team_leaves_loops_to_its_first(void **state) {
 static void a_large_team_stays_and_sleeps(void **state) {
   (void)state;
   lt_ctx *c = fresh();
-  c->threads = lt_core_count() > 2 ? lt_core_count() : 3;
+  c->threads = lt_cpu_count() > 2 ? lt_cpu_count() : 3;
   lt_parallel(c, 2, note, NULL);
   int before = count_threads();
   assert_true(lt_load_share(c, true));
   assert_true(lt_load_share(c, true)); /* once more changes nothing */
   assert_int_equal(lt_load_threads(c), c->threads);
   /* more threads than cores sleep by themselves */
-  assert_int_equal(count_threads() > before, lt_core_count() > 2);
+  assert_int_equal(count_threads() > before, lt_cpu_count() > 2);
   assert_true(lt_load_share(c, false));
   for (int i = 0; i < 1000 && count_threads() > before; i++)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -129,7 +130,7 @@ static long sleeps_in_pauses(void) {
 static void threads_sleep_between_loops(void **state) {
   (void)state;
   lt_ctx *c = fresh();
-  c->threads = lt_core_count();
+  c->threads = lt_cpu_count();
   lt_load_share(c, true);
   assert_true(sleeps_in_pauses() > 0);
   lt_ctx_release(c);
@@ -182,7 +183,7 @@ static void a_trial_tells_what_threads_change(void **state) {
 static void sleepers_end_before_a_fork_and_with_their_context(void **state) {
   (void)state;
   lt_ctx *c = fresh();
-  c->threads = lt_core_count();
+  c->threads = lt_cpu_count();
   lt_load_share(c, true);
   lt_quiesce(c);
   lt_load_share(c, true);
@@ -192,11 +193,11 @@ static void sleepers_end_before_a_fork_and_with_their_context(void **state) {
 static void few_threads_on_many_cores_and_the_users_word_change_nothing(void **state) {
   (void)state;
   lt_ctx *c = fresh();
-  if (lt_core_count() > 2) {
+  if (lt_cpu_count() > 2) {
     c->threads = 1;
     assert_false(lt_load_share(c, true));
   }
-  c->threads = lt_core_count();
+  c->threads = lt_cpu_count();
   setenv("OMP_WAIT_POLICY", "active", 1);
   assert_false(lt_load_share(c, true));
   unsetenv("OMP_WAIT_POLICY");

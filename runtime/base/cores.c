@@ -1,0 +1,97 @@
+/* runtime/base/cores.c: how many cores this process may use: those that it may run on, and what its
+   control groups let it have of them.
+
+   A container with a quota sees all cores of its machine, but its threads stand still for the rest
+   of each period once they have used it up: as many threads as cores would mostly wait. */
+#include "base/cores.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int lt_cpu_count(void) {
+  cpu_set_t set;
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more cores than the set has room for */
+  return n > 0 ? n : 1;
+}
+
+/* The numbers in a file of a folder, "max" and "-1" being 0; how many there were. */
+static int read_numbers(const char *folder, const char *name, long long number[2]) {
+  char path[PATH_MAX], text[64];
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 0;
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return 0;
+  bool read = fgets(text, sizeof text, file) != NULL;
+  fclose(file);
+  if (!read) return 0;
+  if (strncmp(text, "max", 3) == 0) memcpy(text, "0  ", 3);
+  int n = sscanf(text, "%lld %lld", &number[0], &number[1]);
+  if (n > 0 && number[0] < 0) number[0] = 0;
+  return n;
+}
+
+/* Whole cores of one group's quota, 1 at least; INT_MAX: none is set. */
+static int cores_of(const char *folder) {
+  long long v[2] = {0, 0}, period[2] = {0, 0};
+  if (read_numbers(folder, "cpu.max", v) < 2) { /* version 2: both in one file */
+    if (read_numbers(folder, "cpu.cfs_quota_us", v) < 1) return INT_MAX;
+    if (read_numbers(folder, "cpu.cfs_period_us", period) < 1) return INT_MAX;
+    v[1] = period[0];
+  }
+  if (v[0] <= 0 || v[1] <= 0) return INT_MAX;
+  long long cores = v[0] / v[1];
+  return cores < 1 ? 1 : cores > INT_MAX ? INT_MAX : (int)cores;
+}
+
+/* The least of a group and those above it. Within a container the path may be one of the machine
+   outside: then only the mount itself is there. */
+static int least_of(const char *mount, const char *group) {
+  char path[PATH_MAX];
+  int least = INT_MAX, length = (int)strlen(mount);
+  if (snprintf(path, sizeof path, "%s%s", mount, group) >= (int)sizeof path) return INT_MAX;
+  for (;;) {
+    int cores = cores_of(path);
+    if (cores < least) least = cores;
+    char *end = strrchr(path + length, '/');
+    if (end == NULL) return least;
+    *end = 0;
+  }
+}
+
+/* Whether a comma separated list has the word. */
+static bool lists(const char *list, const char *word) {
+  size_t n = strlen(word);
+  for (; *list != 0; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == n && strncmp(list, word, n) == 0) return true;
+  return false;
+}
+
+int lt_quota_of(const char *groups, const char *mount) {
+  FILE *file = fopen(groups, "re");
+  char line[PATH_MAX], first[PATH_MAX];
+  int least = INT_MAX;
+  if (file == NULL) return least;
+  while (fgets(line, sizeof line, file) != NULL) { /* number:controllers:path */
+    line[strcspn(line, "\n")] = 0;
+    char *list = strchr(line, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;
+    if (path == NULL) continue;
+    *path++ = 0;
+    list++;
+    if (*list != 0 && !lists(list, "cpu")) continue;
+    snprintf(first, sizeof first, "%s%s", mount, *list != 0 ? "/cpu" : "");
+    int cores = least_of(first, path);
+    if (cores < least) least = cores;
+  }
+  fclose(file);
+  return least;
+}
+
+int lt_quota_cores(void) { return lt_quota_of("/proc/self/cgroup", "/sys/fs/cgroup"); }
+
+int lt_core_count(void) {
+  int cores = lt_cpu_count(), quota = lt_quota_cores();
+  return quota < cores ? quota : cores;
+}
