@@ -61,6 +61,15 @@ describe("an older processor", function()
     assert.same({ 0, "tensor([2., 2., 2., 2.])\n" }, { status, out })
   end)
 
+  it("runs no level of which it lacks one instruction", function()
+    for _, lacking in ipairs{ "f16c", "abm", "movbe", "bmi2", "fma" } do
+      local status, out = run_on("max,-" .. lacking, "print(1)", "v3")
+      assert.same({ 1, "ltrain: LTRAIN_CPU_LEVEL=v3: this processor runs only v2\n" },
+        { status, out })
+    end
+    assert.same({ 0, "1\n" }, { run_on("max", "print(1)", "v3") })
+  end)
+
   it("is told from one of the level that is asked for", function()
     local status, out = run_on("Nehalem", "print(1)", "v4")
     assert.same({ 1, "ltrain: LTRAIN_CPU_LEVEL=v4: this processor runs only v2\n" },
