@@ -16,7 +16,8 @@ enum { KEY_WORDS = 48, MOST_ARGS = 6, BUCKETS = 256, MOST_ENTRIES = 1024 };
 
 /* What a primitive was made for. */
 typedef struct key {
-  int n;
+  int n, threads;
+  uint64_t hash; /* of the words */
   int64_t word[KEY_WORDS];
 } key;
 
@@ -24,7 +25,6 @@ typedef struct key {
    layout before it runs, or out of it afterwards, by `reorder`. */
 typedef struct entry {
   struct entry *next;
-  uint64_t hash;
   key key;
   dnnl_primitive_t primitive, reorder;
   int n_args, packed; /* packed: index in args, -1: none */
@@ -104,27 +104,30 @@ static uint64_t hash_of(const key *k) {
   return h ^ h >> 32;
 }
 
-static entry *find(state *s, const key *k, uint64_t hash) {
-  for (entry *e = s->bucket[hash % BUCKETS]; e != NULL; e = e->next)
-    if (e->hash == hash && e->key.n == k->n &&
+static entry **bucket_of(state *s, const key *k) {
+  return &s->bucket[(k->hash + (uint64_t)k->threads) % BUCKETS];
+}
+
+static entry *find(state *s, const key *k) {
+  for (entry *e = *bucket_of(s, k); e != NULL; e = e->next)
+    if (e->key.hash == k->hash && e->key.threads == k->threads && e->key.n == k->n &&
         memcmp(e->key.word, k->word, (size_t)k->n * sizeof *k->word) == 0)
       return e;
   return NULL;
 }
 
 /* A full table is emptied: primitives come back equal, from oneDNN's own cache. */
-static entry *add(lt_ctx *c, state *s, const key *k, uint64_t hash) {
+static entry *add(lt_ctx *c, state *s, const key *k) {
   if (s->count == MOST_ENTRIES) table_clear(c, s);
   entry *e = lt_alloc(c, sizeof *e);
   if (e == NULL) return NULL;
-  e->hash = hash;
   e->key = *k;
   e->packed = -1;
   return e;
 }
 
 static void keep(state *s, entry *e) {
-  entry **bucket = &s->bucket[e->hash % BUCKETS];
+  entry **bucket = bucket_of(s, &e->key);
   e->next = *bucket;
   *bucket = e;
   s->count++;
@@ -222,13 +225,14 @@ static void put_matrix(key *k, const lt_matrix *m, int n_batch) {
 }
 
 static key product_key(const lt_product *p, int threads) {
-  key k = {.n = 0};
-  const int64_t head[] = {0, p->dtype, threads, p->bias != NULL, p->n_batch, p->m, p->n, p->k};
+  key k = {.threads = threads};
+  const int64_t head[] = {0, p->dtype, p->bias != NULL, p->n_batch, p->m, p->n, p->k};
   for (size_t i = 0; i < sizeof head / sizeof *head; i++) k.word[k.n++] = head[i];
   for (int i = 0; i < p->n_batch; i++) k.word[k.n++] = p->batch[i];
   put_matrix(&k, &p->a, p->n_batch);
   put_matrix(&k, &p->b, p->n_batch);
   put_matrix(&k, &p->out, p->n_batch);
+  k.hash = hash_of(&k);
   return k;
 }
 
@@ -314,50 +318,53 @@ static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
          lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
 }
 
-/* With oneDNN's threads set to as many. */
-static entry *product_entry(lt_ctx *c, state *s, const lt_product *p, int threads) {
-  key k = product_key(p, threads);
-  uint64_t hash = hash_of(&k);
-  entry *e = find(s, &k, hash);
-  if (e != NULL || (e = add(c, s, &k, hash)) == NULL) return e;
+/* With oneDNN's threads set to as many as the key says. */
+static entry *product_entry(lt_ctx *c, state *s, const lt_product *p, const key *k) {
+  entry *e = find(s, k);
+  if (e != NULL || (e = add(c, s, k)) == NULL) return e;
   return settle(c, s, e, make_product(c, s, e, p));
 }
 
-static bool product(lt_ctx *c, const lt_product *p, int threads) {
-  int before = set_threads(threads);
-  bool ok;
-  if (by_sgemm(p)) {
-    ok = product_by_sgemm(c, p);
-  } else {
-    state *s = state_of(c);
-    entry *e = s != NULL ? product_entry(c, s, p, threads) : NULL;
-    ok = e != NULL && run(c, s, e, (void *[]){p->a.data, p->b.data, p->out.data, (void *)p->bias});
-  }
+static bool product_by_key(lt_ctx *c, const lt_product *p, const key *k) {
+  int before = set_threads(k->threads);
+  state *s = state_of(c);
+  entry *e = s != NULL ? product_entry(c, s, p, k) : NULL;
+  bool ok =
+      e != NULL && run(c, s, e, (void *[]){p->a.data, p->b.data, p->out.data, (void *)p->bias});
   set_threads(before);
   return ok;
 }
 
-static entry *known_entry(state *s, const lt_product *p, int threads) {
+static bool product(lt_ctx *c, const lt_product *p, int threads) {
   key k = product_key(p, threads);
-  return find(s, &k, hash_of(&k));
+  return product_by_key(c, p, &k);
 }
 
-/* Whether one thread gives the same bits; found out once a product. Large ones that sgemm takes
-   keep their threads. */
-static bool is_same_alone(lt_ctx *c, const lt_product *p) {
+/* Whether one thread gives the same bits; found out once a product. */
+static bool is_same_alone(lt_ctx *c, const lt_product *p, const key *k) {
   state *s = state_of(c);
-  entry *e = s != NULL && !by_sgemm(p) ? known_entry(s, p, c->threads) : NULL;
+  entry *e = s != NULL ? find(s, k) : NULL;
   if (e == NULL) return false;
   if (e->alone != 0) return e->alone > 0;
   bool same = lt_product_trial(c, p, product);
-  if ((e = known_entry(s, p, c->threads)) != NULL) e->alone = same ? 1 : -1;
+  if ((e = find(s, k)) != NULL) e->alone = same ? 1 : -1; /* the trial may have emptied the table */
   return same;
 }
 
+/* Where the cores are shared one thread is enough, if it gives the same; but large products, which
+   sgemm takes, keep their threads. */
 bool lt_onednn_product(lt_ctx *c, const lt_product *p) {
   int threads = product_threads(c, p);
-  if (threads > 1 && lt_load_threads(c) == 1 && is_same_alone(c, p)) threads = 1;
-  return product(c, p, threads);
+  bool shared = threads > 1 && lt_load_threads(c) == 1;
+  if (by_sgemm(p)) {
+    int before = set_threads(threads);
+    bool ok = product_by_sgemm(c, p);
+    set_threads(before);
+    return ok;
+  }
+  key k = product_key(p, threads);
+  if (shared && is_same_alone(c, p, &k)) k.threads = 1;
+  return product_by_key(c, p, &k);
 }
 
 bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
@@ -372,12 +379,13 @@ bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float al
 /* Convolutions. */
 
 static key conv_key(lt_conv_pass pass, const lt_conv *v, bool bias, int threads) {
-  key k = {.n = 0};
-  const int64_t all[] = {1 + pass,    v->dtype,     threads,      bias,          v->n,
-                         v->c,        v->h,         v->w,         v->o,          v->oh,
-                         v->ow,       v->kh,        v->kw,        v->groups,     v->stride.h,
-                         v->stride.w, v->padding.h, v->padding.w, v->dilation.h, v->dilation.w};
+  key k = {.threads = threads};
+  const int64_t all[] = {1 + pass,     v->dtype,     bias,         v->n,         v->c,
+                         v->h,         v->w,         v->o,         v->oh,        v->ow,
+                         v->kh,        v->kw,        v->groups,    v->stride.h,  v->stride.w,
+                         v->padding.h, v->padding.w, v->dilation.h, v->dilation.w};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) k.word[k.n++] = all[i];
+  k.hash = hash_of(&k);
   return k;
 }
 
@@ -505,10 +513,9 @@ static bool conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, int threads, vo
   if (s == NULL) return false;
   bool bias = data[3] != NULL;
   key k = conv_key(pass, v, bias, threads);
-  uint64_t hash = hash_of(&k);
-  entry *e = find(s, &k, hash);
+  entry *e = find(s, &k);
   if (e == NULL) {
-    e = add(c, s, &k, hash);
+    e = add(c, s, &k);
     if (e == NULL || (e = settle(c, s, e, make_conv(c, s, e, pass, v, bias))) == NULL) return false;
   }
   return run(c, s, e, data);
