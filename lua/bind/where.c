@@ -23,14 +23,19 @@ static bool find_script(lua_State *L, lua_Debug *ar) {
   return false;
 }
 
+/* Without memory to keep it in, a line is not known: nothing fails of that. */
 static uint32_t intern(lt_bind *b, const lua_Debug *ar) {
   size_t at = ((size_t)ar->source / 16 + (size_t)ar->currentline * 31) % LT_LINE_CACHE;
   lt_seen_line *seen = &b->lines[at];
   if (seen->source == ar->source && seen->line == ar->currentline &&
       strcmp(seen->short_src, ar->short_src) == 0)
     return seen->id;
+  bool was_ok = lt_ok(b->c);
   uint32_t id = lt_line_id(b->c, ar->short_src, ar->currentline);
-  if (!lt_ok(b->c)) return 0;
+  if (id == 0) {
+    if (was_ok) lt_take_failure(b->c, NULL);
+    return 0;
+  }
   seen->source = ar->source;
   seen->line = ar->currentline;
   seen->id = id;

@@ -90,7 +90,7 @@ typedef struct world {
   lt_allocator allocator;
 } world;
 
-static void open_world(world *w) {
+static void open_bare(world *w) {
   memset(w, 0, sizeof *w);
   atomic_store(&w->lua.until, -1);
   atomic_store(&w->ours.until, -1);
@@ -100,6 +100,10 @@ static void open_world(world *w) {
   const lt_bind_options options = {.owned = true, .allocator = &w->allocator};
   lt_host_install(w->L, &options);
   lua_settop(w->L, 0);
+}
+
+static void open_world(world *w) {
+  open_bare(w);
   assert_int_equal(luaL_dostring(w->L, script), LUA_OK);
 }
 
@@ -189,10 +193,35 @@ static void a_first_fit_survives_each_failing_allocation_of_ours(void **state) {
   print_message("# a first fit: %ld allocations; %ld runs, %ld errors\n", all, runs, errors);
 }
 
+/* Runs a chunk with the n-th allocation of ours failing once. */
+static int run_failing(world *w, const char *code, long n) {
+  lua_settop(w->L, 0);
+  assert_int_equal(luaL_loadstring(w->L, code), LUA_OK);
+  arm(&w->ours, n, false);
+  int status = lua_pcall(w->L, 0, 0, 0);
+  assert_true(atomic_load(&w->ours.passed) > n);
+  arm(&w->ours, -1, false);
+  return status;
+}
+
+/* The table of lines has no room yet: the first line takes an allocation. */
+static void a_line_that_cannot_be_kept_fails_nothing(void **state) {
+  static const char mark[] = "require 'ltrain'.runtime.mark_line()";
+  (void)state;
+  world w;
+  open_bare(&w);
+  assert_int_equal(run_failing(&w, mark, 0), LUA_OK);
+  assert_true(lt_ok(lt_bind_get(w.L)->c));
+  lua_settop(w.L, 0);
+  assert_int_equal(luaL_dostring(w.L, "require 'ltrain'.ones(2)"), LUA_OK);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_fit_survives_each_failing_allocation_of_lua),
       cmocka_unit_test(a_fit_survives_each_failing_allocation_of_ours),
+      cmocka_unit_test(a_line_that_cannot_be_kept_fails_nothing),
       cmocka_unit_test(a_first_fit_survives_each_failing_allocation_of_ours),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
