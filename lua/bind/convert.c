@@ -4,7 +4,6 @@
 #include "bind/arguments.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
-#include "bind/words.h"
 #include "device/plugin.h"
 
 static void push_scalar(lua_State *L, lt_scalar s) {
@@ -106,18 +105,14 @@ static int convert(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype dtype, lt_de
 
 _Noreturn static void unknown_target(lua_State *L, lt_bind *b, const char *name) {
   lt_nearest nearest = {0};
-  for (int k = 0; k < LT_DTYPE_COUNT; k++) {
-    lt_consider_word(&nearest, name, lt_dtype_name((lt_dtype)k));
-    lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
-  }
+  lt_consider_dtypes(&nearest, name);
   for (int k = 0; lt_devices_known[k] != NULL; k++) /* not "cpu": it is near "gpu" */
     lt_consider_word(&nearest, name, lt_devices_known[k]);
   if (nearest.word != NULL)
     lt_raise(L, b, LT_EARG, "to: '%s' is neither a dtype nor a device; did you mean '%s'?", name,
              nearest.word);
-  lt_raise(L, b, LT_EARG,
-           "to: '%s' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool) nor a device (%s)",
-           name, lt_device_names((char[128]){0}, 128));
+  lt_raise(L, b, LT_EARG, "to: '%s' is neither a dtype (%s) nor a device (%s)", name,
+           lt_push_dtype_names(L), lt_device_names((char[128]){0}, 128));
 }
 
 static void read_target(lua_State *L, lt_bind *b, int index, lt_dtype *dtype, lt_device *device) {
@@ -241,16 +236,11 @@ static int size(lua_State *L) { return push_numbers(L, lt_enter(L), "size", fals
 static int stride(lua_State *L) { return push_numbers(L, lt_enter(L), "stride", true); }
 
 static void add_dtype_methods(lua_State *L, lt_bind *b) {
-  static const struct {
-    const char *name;
-    lt_dtype dtype;
-  } rows[] = {{"float", LT_F32}, {"double", LT_F64}, {"half", LT_F16}, {"bfloat16", LT_BF16},
-              {"long", LT_I64},  {"int", LT_I32},    {"byte", LT_U8},  {"bool", LT_BOOL}};
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+  for (int d = 0; d < LT_DTYPE_COUNT; d++) {
     lua_pushlightuserdata(L, b);
-    lua_pushinteger(L, rows[k].dtype);
+    lua_pushinteger(L, d);
     lua_pushcclosure(L, to_dtype, 2);
-    lua_setfield(L, 2, rows[k].name);
+    lua_setfield(L, 2, lt_dtype_row((lt_dtype)d)->method);
   }
 }
 

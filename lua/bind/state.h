@@ -243,6 +243,7 @@ void lt_bind_tensor(lua_State *L, lt_bind *b);
 void lt_bind_marks(lua_State *L, lt_bind *b);
 void lt_bind_flag(lua_State *L, lt_bind *b);
 void lt_bind_ops(lua_State *L, lt_bind *b);
+void lt_bind_dtypes(lua_State *L, lt_bind *b);
 void lt_bind_create(lua_State *L, lt_bind *b);
 void lt_bind_convert(lua_State *L, lt_bind *b);
 void lt_bind_in_place(lua_State *L, lt_bind *b);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "bind/tensor.h"
-#include "bind/words.h"
 
 const char *lt_type_name(lua_State *L, int index) {
   return lua_type(L, index) == LUA_TUSERDATA ? "a tensor" : luaL_typename(L, index);
@@ -72,25 +71,6 @@ int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, con
   b->c->op = op;
   if (!ok) lt_raise_failure(L, b);
   return dim;
-}
-
-lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who) {
-  if (lua_type(L, index) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "%s: argument 'dtype' must be a name such as \"f32\", got %s", who,
-             lt_type_name(L, index));
-  const char *name = lua_tostring(L, index);
-  lt_dtype d = lt_dtype_from_name(name);
-  if (d != LT_DTYPE_NONE) return d;
-  lt_nearest nearest = {0};
-  for (int k = 0; k < LT_DTYPE_COUNT; k++) {
-    lt_consider_word(&nearest, name, lt_dtype_name((lt_dtype)k));
-    lt_consider_word(&nearest, name, lt_dtype_torch_name((lt_dtype)k));
-  }
-  if (nearest.word != NULL)
-    lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s'; did you mean '%s'?", who, name,
-             nearest.word);
-  lt_raise(L, b, LT_EDTYPE, "%s: unknown dtype '%s' (there are f32 f64 f16 bf16 i64 i32 u8 bool)",
-           who, name);
 }
 
 lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who) {

@@ -6,6 +6,7 @@
 #define LT_BIND_VALUES_H
 
 #include "bind/state.h"
+#include "bind/words.h"
 
 /* THE conversion of a dim or position: 1, 2, ... to 0, 1, ...; negative ones stay; false for 0. */
 bool lt_from_zero(int64_t given, int64_t *out);
@@ -47,6 +48,8 @@ lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const c
 
 /* Names. */
 lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who);
+void lt_consider_dtypes(lt_nearest *n, const char *given);
+const char *lt_push_dtype_names(lua_State *L); /* pushes and gives "f32 f64 ..." */
 lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who);
 int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a);
 

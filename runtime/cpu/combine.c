@@ -13,9 +13,6 @@
 #define PROD(x, y) ((x) * (y))
 #define MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 #define MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
-#define OR(x, y) ((x) | (y))
-#define AND(x, y) ((x) & (y))
-#define SAME(x) (x)
 
 /* One loop: `type` in memory, `own` to compute in, with ways there and back. */
 #define LOOP(type, own, load, store, join)                                  \
@@ -29,28 +26,29 @@
     return;                                                                 \
   }
 
-#define KIND(name, type, own, load, store, sum, prod, min, max)             \
-  static void name(void *dst, const void *a, const void *b, int64_t n,      \
-                   lt_comm_reduce reduce) {                                 \
-    switch (reduce) {                                                       \
-    case LT_COMM_PROD: LOOP(type, own, load, store, prod)                   \
-    case LT_COMM_MIN: LOOP(type, own, load, store, min)                     \
-    case LT_COMM_MAX: LOOP(type, own, load, store, max)                     \
-    default: LOOP(type, own, load, store, sum)                              \
-    }                                                                       \
+/* One function a row. Bools are 0 or 1: of them min and prod are "and", max is "or". */
+#define SUM_FLOATING SUM
+#define SUM_INTEGER SUM
+#define SUM_BOOLEAN MAX
+
+#define LT_DTYPE(id, category, memory, own, half, ...)                              \
+  static void combine_##id(void *dst, const void *a, const void *b, int64_t n,      \
+                           lt_comm_reduce reduce) {                                 \
+    switch (reduce) {                                                               \
+      case LT_COMM_SUM:                                                             \
+      case LT_COMM_MEAN: LOOP(memory, own, FROM_##half, TO_##half, SUM_##category)  \
+      case LT_COMM_MIN: LOOP(memory, own, FROM_##half, TO_##half, MIN)              \
+      case LT_COMM_MAX: LOOP(memory, own, FROM_##half, TO_##half, MAX)              \
+      case LT_COMM_PROD: LOOP(memory, own, FROM_##half, TO_##half, PROD)            \
+      case LT_COMM_REDUCE_COUNT:                                                    \
+      case LT_COMM_NO_REDUCE: return;                                               \
+    }                                                                               \
   }
-
-KIND(combine_f32, float, float, SAME, SAME, SUM, PROD, MIN, MAX)
-KIND(combine_f64, double, double, SAME, SAME, SUM, PROD, MIN, MAX)
-KIND(combine_f16, uint16_t, float, lt_f16_to_f32, lt_f32_to_f16, SUM, PROD, MIN, MAX)
-KIND(combine_bf16, uint16_t, float, lt_bf16_to_f32, lt_f32_to_bf16, SUM, PROD, MIN, MAX)
-KIND(combine_i64, int64_t, int64_t, SAME, SAME, SUM, PROD, MIN, MAX)
-KIND(combine_i32, int32_t, int32_t, SAME, SAME, SUM, PROD, MIN, MAX)
-KIND(combine_u8, uint8_t, uint8_t, SAME, SAME, SUM, PROD, MIN, MAX)
-KIND(combine_bool, uint8_t, uint8_t, SAME, SAME, OR, AND, AND, OR)
-
-#undef KIND
+#include "tensor/dtype.def"
 #undef LOOP
+#undef SUM_FLOATING
+#undef SUM_INTEGER
+#undef SUM_BOOLEAN
 
 /* The members of the table of devices: the work is done when they return, without a ctx. */
 bool LT_CPU(lt_cpu_combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a,
@@ -59,15 +57,11 @@ bool LT_CPU(lt_cpu_combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, 
                             const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce) {
   (void)c, (void)index, (void)stream;
   switch (dtype) {
-  case LT_F32: combine_f32(dst, a, b, n, reduce); break;
-  case LT_F64: combine_f64(dst, a, b, n, reduce); break;
-  case LT_F16: combine_f16(dst, a, b, n, reduce); break;
-  case LT_BF16: combine_bf16(dst, a, b, n, reduce); break;
-  case LT_I64: combine_i64(dst, a, b, n, reduce); break;
-  case LT_I32: combine_i32(dst, a, b, n, reduce); break;
-  case LT_U8: combine_u8(dst, a, b, n, reduce); break;
-  case LT_BOOL: combine_bool(dst, a, b, n, reduce); break;
-  default: break;
+#define LT_DTYPE(id, ...) \
+  case LT_##id: combine_##id(dst, a, b, n, reduce); break;
+#include "tensor/dtype.def"
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
   }
   return true;
 }
@@ -82,21 +76,23 @@ bool LT_CPU(lt_cpu_combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, 
   }
 #define QUOTIENT(x, y) ((x) / (y))
 
-#define EACH_FLOAT(join)                                                    \
-  switch (dtype) {                                                          \
-  case LT_F32: EACH(float, float, SAME, SAME, join)                         \
-  case LT_F64: EACH(double, double, SAME, SAME, join)                       \
-  case LT_F16: EACH(uint16_t, float, lt_f16_to_f32, lt_f32_to_f16, join)    \
-  case LT_BF16: EACH(uint16_t, float, lt_bf16_to_f32, lt_f32_to_bf16, join) \
-  default: break;                                                           \
-  }
+/* Of the floating rows alone. */
+#define EACH_FLOATING(...) EACH(__VA_ARGS__)
+#define EACH_INTEGER(...) break;
+#define EACH_BOOLEAN(...) break;
 
 bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
                            lt_dtype dtype, int by);
 bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
                            lt_dtype dtype, int by) {
   (void)c, (void)index, (void)stream;
-  EACH_FLOAT(QUOTIENT)
+  switch (dtype) {
+#define LT_DTYPE(id, category, memory, own, half, ...) \
+  case LT_##id: EACH_##category(memory, own, FROM_##half, TO_##half, QUOTIENT)
+#include "tensor/dtype.def"
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
+  }
   return true;
 }
 
@@ -105,8 +101,16 @@ bool LT_CPU(lt_cpu_scale)(lt_ctx *c, int index, lt_stream *stream, void *data, i
 bool LT_CPU(lt_cpu_scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
                           lt_dtype dtype, double by) {
   (void)c, (void)index, (void)stream;
-  EACH_FLOAT(PROD)
+  switch (dtype) {
+#define LT_DTYPE(id, category, memory, own, half, ...) \
+  case LT_##id: EACH_##category(memory, own, FROM_##half, TO_##half, PROD)
+#include "tensor/dtype.def"
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
+  }
   return true;
 }
-#undef EACH_FLOAT
 #undef EACH
+#undef EACH_FLOATING
+#undef EACH_INTEGER
+#undef EACH_BOOLEAN

@@ -41,4 +41,13 @@ static inline uint16_t lt_f32_to_bf16(float x) {
   return (uint16_t)v;
 }
 
+/* Memory to the type that its values are computed in and back, by the column `half` of
+   tensor/dtype.def. */
+#define FROM_plain(x) (x)
+#define FROM_f16(x) lt_f16_to_f32(x)
+#define FROM_bf16(x) lt_bf16_to_f32(x)
+#define TO_plain(x) (x)
+#define TO_f16(x) lt_f32_to_f16(x)
+#define TO_bf16(x) lt_f32_to_bf16(x)
+
 #endif

@@ -80,7 +80,7 @@ static void copy_chunk(void *ud, int64_t chunk) {
 static lt_compute between(lt_dtype from, lt_dtype to) {
   lt_compute x = lt_compute_of(from), y = lt_compute_of(to);
   if (x == y || from == LT_I64) return x;
-  bool small = from == LT_U8 || from == LT_BOOL;
+  bool small = !lt_dtype_is_float(from) && lt_dtype_size(from) <= 2; /* exact in f32 */
   return small && y == LT_COMPUTE_F32 ? y : LT_COMPUTE_F64;
 }
 

@@ -17,43 +17,39 @@
 
 static void NAME(load_run)(lt_dtype d, const void *from, int64_t stride, int64_t n, T *to) {
   switch (d) {
-    case LT_F32: LOAD(float, )
-    case LT_F64: LOAD(double, )
-    case LT_F16: LOAD(uint16_t, lt_f16_to_f32)
-    case LT_BF16: LOAD(uint16_t, lt_bf16_to_f32)
-    case LT_I64: LOAD(int64_t, )
-    case LT_I32: LOAD(int32_t, )
-    default: LOAD(uint8_t, )
+#define LT_DTYPE(id, category, memory, own, half, ...) case LT_##id: LOAD(memory, FROM_##half)
+#include "tensor/dtype.def"
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: return;
   }
 }
 #undef LOAD
 
-#define STORE(type, convert)                                              \
+#define STORE(type, value)                                                \
   {                                                                       \
     type *d = (type *)to;                                                 \
     if (stride == 1)                                                      \
-      for (int64_t i = 0; i < n; i++) d[i] = (type)convert(from[i]);      \
+      for (int64_t at = 0; at < n; at++) d[at] = (type)(value);           \
     else                                                                  \
-      for (int64_t i = 0; i < n; i++) d[i * stride] = (type)convert(from[i]); \
+      for (int64_t at = 0; at < n; at++) d[at * stride] = (type)(value);  \
     return;                                                               \
   }
-#define TO_F16(x) lt_f32_to_f16((float)(x))
-#define TO_BF16(x) lt_f32_to_bf16((float)(x))
-#define TO_INT(x) lt_to_int(x)
-#define TO_BOOL(x) ((x) != 0)
+#define STORE_FLOATING(memory, own, half) STORE(memory, TO_##half((own)from[at]))
+#define STORE_INTEGER(memory, own, half) STORE(memory, lt_to_int(from[at]))
+#define STORE_BOOLEAN(memory, own, half) STORE(memory, from[at] != 0)
 
 static void NAME(store_run)(lt_dtype dtype, void *to, int64_t stride, int64_t n, const T *from) {
   switch (dtype) {
-    case LT_F32: STORE(float, )
-    case LT_F64: STORE(double, )
-    case LT_F16: STORE(uint16_t, TO_F16)
-    case LT_BF16: STORE(uint16_t, TO_BF16)
-    case LT_I64: STORE(int64_t, TO_INT)
-    case LT_I32: STORE(int32_t, TO_INT)
-    case LT_U8: STORE(uint8_t, TO_INT)
-    default: STORE(uint8_t, TO_BOOL)
+#define LT_DTYPE(id, category, memory, own, half, ...) \
+  case LT_##id: STORE_##category(memory, own, half)
+#include "tensor/dtype.def"
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: return;
   }
 }
+#undef STORE_FLOATING
+#undef STORE_INTEGER
+#undef STORE_BOOLEAN
 #undef STORE
 
 const T *LT_CPU(NAME(lt_load))(const lt_iter *it, int k, int64_t start, int64_t n, T *buffer) {

@@ -70,20 +70,16 @@ typedef struct header {
   size_t bytes;
 } header;
 
+/* Rows of tensor/dtype.def have their code; bytes with a sign and shorts are no dtypes: i32. */
 static bool known_type(unsigned char code, header *h) {
-  static const struct {
-    unsigned char code;
-    uint8_t item;
-    lt_dtype dtype;
-  } types[] = {{0x08, 1, LT_U8},  {0x09, 1, LT_I32}, {0x0b, 2, LT_I32},
-               {0x0c, 4, LT_I32}, {0x0d, 4, LT_F32}, {0x0e, 8, LT_F64}};
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (types[i].code == code) {
-      h->dtype = types[i].dtype;
-      h->item = types[i].item;
+  enum { SIGNED_BYTE = 0x09, SHORT = 0x0b };
+  for (int d = 0; d < LT_DTYPE_COUNT; d++)
+    if (code != 0 && lt_dtype_row((lt_dtype)d)->idx == code) {
+      *h = (header){.dtype = (lt_dtype)d, .item = lt_dtype_size((lt_dtype)d)};
       return true;
     }
-  return false;
+  *h = (header){.dtype = LT_I32, .item = code == SIGNED_BYTE ? 1 : 2};
+  return code == SIGNED_BYTE || code == SHORT;
 }
 
 static bool read_header(lt_ctx *c, source *s, header *h) {

@@ -17,29 +17,42 @@ enum {
 };
 
 const lt_format lt_formats[LT_FORMAT_COUNT] = {
-    {"U64", 64, LT_DTYPE_NONE},
-    {"I64", 64, LT_I64},
-    {"F64", 64, LT_F64},
-    {"C64", 64, LT_DTYPE_NONE},
-    {"F32", 32, LT_F32},
-    {"U32", 32, LT_DTYPE_NONE},
-    {"I32", 32, LT_I32},
-    {"BF16", 16, LT_BF16},
-    {"F16", 16, LT_F16},
-    {"U16", 16, LT_DTYPE_NONE},
-    {"I16", 16, LT_DTYPE_NONE},
-    {"F8_E5M2FNUZ", 8, LT_DTYPE_NONE},
-    {"F8_E4M3FNUZ", 8, LT_DTYPE_NONE},
-    {"F8_E8M0", 8, LT_DTYPE_NONE},
-    {"F8_E4M3", 8, LT_DTYPE_NONE},
-    {"F8_E5M2", 8, LT_DTYPE_NONE},
-    {"I8", 8, LT_DTYPE_NONE},
-    {"U8", 8, LT_U8},
-    {"F6_E3M2", 6, LT_DTYPE_NONE},
-    {"F6_E2M3", 6, LT_DTYPE_NONE},
-    {"F4", 4, LT_DTYPE_NONE},
-    {"BOOL", 8, LT_BOOL},
+    {"U64", 64},
+    {"I64", 64},
+    {"F64", 64},
+    {"C64", 64},
+    {"F32", 32},
+    {"U32", 32},
+    {"I32", 32},
+    {"BF16", 16},
+    {"F16", 16},
+    {"U16", 16},
+    {"I16", 16},
+    {"F8_E5M2FNUZ", 8},
+    {"F8_E4M3FNUZ", 8},
+    {"F8_E8M0", 8},
+    {"F8_E4M3", 8},
+    {"F8_E5M2", 8},
+    {"I8", 8},
+    {"U8", 8},
+    {"F6_E3M2", 6},
+    {"F6_E2M3", 6},
+    {"F4", 4},
+    {"BOOL", 8},
 };
+
+int lt_format_named(const char *name) {
+  int k = 0;
+  while (k < LT_FORMAT_COUNT && strcmp(lt_formats[k].name, name) != 0) k++;
+  return k;
+}
+
+/* LT_DTYPE_NONE: not in ltrain. */
+static lt_dtype dtype_named(const char *name) {
+  for (int d = 0; d < LT_DTYPE_COUNT; d++)
+    if (strcmp(lt_dtype_row((lt_dtype)d)->safetensors, name) == 0) return (lt_dtype)d;
+  return LT_DTYPE_NONE;
+}
 
 static bool damaged(lt_ctx *c, const lt_safetensors *s, const char *name, const char *reason) {
   return lt_fail(c, LT_EIO, "%s: %s: damaged header: tensor '%.100s': %s", s->op, s->path, name,
@@ -85,8 +98,7 @@ static bool read_entry(lt_ctx *c, const lt_safetensors *s, lt_stored *t, const j
   const json_t *offsets = json_object_get(entry, "data_offsets");
   if (json_object_size(entry) != 3 || !json_is_string(dtype) || !json_is_array(offsets))
     return damaged(c, s, t->name, "it needs dtype, shape and data_offsets, no more");
-  for (t->format = 0; t->format < LT_FORMAT_COUNT; t->format++)
-    if (strcmp(lt_formats[t->format].name, json_string_value(dtype)) == 0) break;
+  t->format = lt_format_named(json_string_value(dtype));
   if (t->format == LT_FORMAT_COUNT)
     return lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s' has the unknown dtype '%.20s'", s->op,
                    s->path, t->name, json_string_value(dtype));
@@ -272,14 +284,15 @@ static lt_tensor *read_tensor(lt_ctx *c, lt_safetensors *s, const lt_stored *t, 
 
 lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
   const lt_stored *t = &s->stored[i];
-  const lt_format *format = &lt_formats[t->format];
-  if (format->dtype == LT_DTYPE_NONE) {
+  const char *name = lt_formats[t->format].name;
+  lt_dtype dtype = dtype_named(name);
+  if (dtype == LT_DTYPE_NONE) {
     lt_fail(c, LT_EDTYPE, "%s: %s: tensor '%.100s' is %s, a dtype that ltrain does not have", s->op,
-            s->path, t->name, format->name);
+            s->path, t->name, name);
     return NULL;
   }
-  lt_tensor *out = read_tensor(c, s, t, format->dtype);
-  if (out == NULL || format->dtype != LT_BOOL) return out;
+  lt_tensor *out = read_tensor(c, s, t, dtype);
+  if (out == NULL || dtype != LT_BOOL) return out;
   const uint8_t *bytes = lt_data(out);
   for (int64_t k = 0; k < t->end - t->begin; k++)
     if (bytes[k] > 1) {

@@ -16,11 +16,7 @@ typedef struct item {
   int64_t order, kept;
 } item;
 
-static int format_of(lt_dtype d) {
-  int i = 0;
-  while (lt_formats[i].dtype != d) i++;
-  return i;
-}
+static const lt_dtype_info *row_of(const lt_tensor *t) { return lt_dtype_row((lt_dtype)t->dtype); }
 
 static int compare(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
 
@@ -208,7 +204,7 @@ bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
   for (int64_t i = 0; i < n; i++)
     items[i] = (item){.name = tensors[i].name,
                       .tensor = tensors[i].tensor,
-                      .format = format_of((lt_dtype)tensors[i].tensor->dtype),
+                      .format = lt_format_named(row_of(tensors[i].tensor)->safetensors),
                       .order = i};
   if (!check_names(c, op, n, items)) goto done;
   int64_t count = split_aliases(n, items, &aliases);

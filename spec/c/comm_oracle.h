@@ -27,7 +27,11 @@ static inline void make(lt_dtype dtype, int number, int64_t i, uint64_t seed, vo
     case LT_F16:
     case LT_BF16: memcpy(to, &half, 2); break;
     case LT_BOOL: memcpy(to, &truth, 1); break;
-    default: memcpy(to, &x, lt_dtype_size(dtype)); break;
+    case LT_I64:
+    case LT_I32:
+    case LT_U8:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: memcpy(to, &x, lt_dtype_size(dtype)); break;
   }
 }
 
@@ -36,25 +40,37 @@ static inline double join_f64(double a, double b, lt_comm_reduce reduce) {
     case LT_COMM_MIN: return a < b ? a : b;
     case LT_COMM_MAX: return a > b ? a : b;
     case LT_COMM_PROD: return a * b;
-    default: return a + b;
+    case LT_COMM_SUM:
+    case LT_COMM_MEAN:
+    case LT_COMM_REDUCE_COUNT:
+    case LT_COMM_NO_REDUCE: break;
   }
+  return a + b;
 }
 
 static inline float join_f32(float a, float b, lt_comm_reduce reduce) {
   return (float)join_f64((double)a, (double)b, reduce); /* exact, then rounded once */
 }
 
+/* Whether a is less than b: the upper bits of a short one are 0. */
+static inline bool is_less(uint64_t a, uint64_t b, lt_dtype dtype) {
+  int unused = 64 - 8 * (int)lt_dtype_size(dtype);
+  if (!lt_dtype_row(dtype)->is_signed) return a < b;
+  return (int64_t)(a << unused) < (int64_t)(b << unused);
+}
+
 static inline uint64_t join_int(uint64_t a, uint64_t b, lt_comm_reduce reduce, lt_dtype dtype) {
-  bool less = dtype == LT_I64   ? (int64_t)a < (int64_t)b
-              : dtype == LT_I32 ? (int32_t)a < (int32_t)b
-                                : (uint8_t)a < (uint8_t)b;
-  bool truth = dtype == LT_BOOL;
+  bool less = is_less(a, b, dtype), truth = dtype == LT_BOOL;
   switch (reduce) {
     case LT_COMM_MIN: return less ? a : b;
     case LT_COMM_MAX: return less ? b : a;
     case LT_COMM_PROD: return a * b;
-    default: return truth ? a | b : a + b;
+    case LT_COMM_SUM:
+    case LT_COMM_MEAN:
+    case LT_COMM_REDUCE_COUNT:
+    case LT_COMM_NO_REDUCE: break;
   }
+  return truth ? a | b : a + b;
 }
 
 static inline void join(void *to, const void *with, lt_dtype dtype, lt_comm_reduce reduce) {
@@ -82,7 +98,12 @@ static inline void join(void *to, const void *with, lt_dtype dtype, lt_comm_redu
       a = store(join_f32(load((uint16_t)a), load((uint16_t)b), reduce));
       memcpy(to, &a, 2);
       return;
-    default:
+    case LT_I64:
+    case LT_I32:
+    case LT_U8:
+    case LT_BOOL:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE:
       a = join_int(a, b, reduce, dtype);
       memcpy(to, &a, size);
       return;

@@ -44,7 +44,8 @@ describe("values that travel", function()
   end)
 
   it("are tensors of every dtype, strided ones by their elements, without history", function()
-    for _, dtype in ipairs{ "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool" } do
+    for _, row in ipairs(lt.dtypes()) do
+      local dtype = row.name
       local x = lt.tensor({ { 0, 1, 1 }, { 1, 0, 1 } }, { dtype = dtype })
       local got = again{ x = x, t = x:t() }
       assert.equal(dtype, got.x.dtype)

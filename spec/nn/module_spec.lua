@@ -333,9 +333,21 @@ describe("Module:to", function()
     assert.is_true(rawequal(weight, net.weight))
   end)
 
-  it("refuses an integer dtype", function()
-    assert.matches("to: a module goes to a device or to a floating dtype: got 'i64'",
-      error_of(Layer().to, Layer(), "i64"))
+  it("takes every name of a floating dtype, and refuses those of the others", function()
+    for _, row in ipairs(lt.dtypes()) do
+      for _, name in ipairs{ row.name, row.torch_name, row.method } do
+        local net = Layer()
+        net:register_buffer("count", lt.zeros(1, { dtype = "i64" }))
+        if row.category == "floating" then
+          net:to(name)
+          assert.equal(row.name, net.weight.dtype)
+        else
+          assert.matches("to: a module goes to a device or to a floating dtype: got '" .. name,
+            error_of(net.to, net, name))
+        end
+        assert.equal("i64", net.count.dtype)
+      end
+    end
   end)
 end)
 

@@ -85,6 +85,18 @@ local function assert_all(want, got, tolerance, what)
   end
 end
 
+local INTEGERS <const> = {}
+for _, dtype in ipairs(lt.dtypes()) do
+  if dtype.category == "integer" then INTEGERS[#INTEGERS + 1] = dtype end
+end
+
+-- What is left of numbers in so few bits.
+local function wrapped(list, dtype)
+  local out = {}
+  for i, v in ipairs(list) do out[i] = dtype.signed and v or v % (1 << 8 * dtype.size) end
+  return out
+end
+
 local function points(op, n)
   local lo, hi, list = op.lo or -3, op.hi or 3, {}
   for i = 1, n do list[i] = lo + (hi - lo) * ((i * 0.6180339887) % 1) end
@@ -140,10 +152,13 @@ for _, op in ipairs(rows("unary", "clamp", "test")) do
     end
 
     if op.dtype == "any" and op.kind ~= "test" and op.name ~= "clamp" then
-      it("keeps integers", function()
-        local y = call(lt.tensor{-3, 0, 2})
-        assert.equal("i64", y.dtype)
-        assert_all(map(oracle, {-3, 0, 2}), y:tolist(), 0, "i64")
+      it("keeps integers of every width", function()
+        for _, dtype in ipairs(INTEGERS) do
+          local list = dtype.signed and {-3, 0, 2} or {3, 0, 2}
+          local y = call(lt.tensor(list, {dtype = dtype.name}))
+          assert.equal(dtype.name, y.dtype)
+          assert_all(wrapped(map(oracle, list), dtype), y:tolist(), 0, dtype.name)
+        end
       end)
     elseif op.dtype == "float" then
       it("turns integers into f32", function()
@@ -176,6 +191,17 @@ for _, op in ipairs(rows("binary", "compare")) do
       assert_all(f(b, lt.full({4}, 2.0)):tolist(), f(b, 2.0):tolist(), 0, "number right")
       assert_all(f(lt.full({4}, 2.0), b):tolist(), f(2.0, b):tolist(), 0, "number left")
       assert.same({0, 4}, f(lt.zeros(0, 1), b).shape)
+    end)
+
+    it("takes integers of every width", function()
+      local a, b = {7, 5, 3, 2}, {2, 3, 1, 2}
+      for _, dtype in ipairs(INTEGERS) do
+        local o = {dtype = dtype.name}
+        local y = f(lt.tensor(a, o), lt.tensor(b, o))
+        local kept = op.kind == "binary" and op.dtype == "any"
+        assert.equal(kept and dtype.name or op.kind == "compare" and "bool" or "f32", y.dtype)
+        assert_all(map(oracle, a, b), y:tolist(), 1e-6, dtype.name)
+      end
     end)
 
     it("names both shapes and the line when they do not broadcast", function()

@@ -105,6 +105,24 @@ for _, op in ipairs(lt.ops()) do
         assert.equal(0, largest_difference(y, again))
       end)
 
+      it("takes integers of every width as it takes i64", function()
+        local function whole(dtype)
+          return changed(inputs, function(x) return (x:abs() * 3):floor():to(dtype) end)
+        end
+        local taken, wide = pcall(run, op, whole "i64", is_list, case[2])
+        for _, dtype in ipairs(lt.dtypes()) do
+          if dtype.category == "integer" then
+            local ok, got = pcall(run, op, whole(dtype.name), is_list, case[2])
+            assert.equal(taken, ok, tostring(got))
+            assert.equal(0, taken and largest_difference(wide, got) or 0, dtype.name)
+            for k = 1, taken and #got or 0 do
+              local narrow = wide[k].dtype == "i64" and got[k].dtype == dtype.name
+              assert.is_true(narrow or got[k].dtype == wide[k].dtype, dtype.name)
+            end
+          end
+        end
+      end)
+
       if float_out or FLOAT[y[1].dtype] then
         it("agrees between f64, f32, f16 and bf16", function()
           for dtype, tolerance in pairs{f32 = 1e-5, f16 = 1e-2, bf16 = 8e-2} do

@@ -1,5 +1,8 @@
 --- stdlib/core/is_float.lua: whether a dtype is a floating one.
-local FLOATS <const> = { f32 = true, f64 = true, f16 = true, bf16 = true }
+local dtypes = require "ltrain.core.dtypes"
 
 --- is_float("bf16") -> true
-return function(dtype) return FLOATS[dtype] or false end
+return function(name)
+  local dtype = dtypes[name]
+  return dtype ~= nil and dtype.category == "floating"
+end

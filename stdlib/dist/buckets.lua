@@ -1,11 +1,11 @@
 --- stdlib/dist/buckets.lua: which parameters travel, and which of them together.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
+local dtypes = require "ltrain.core.dtypes"
 
 local buckets = {}
 
 local MEGABYTE <const> = 1 << 20
-local BYTES <const> = { f64 = 8, f32 = 4, f16 = 2, bf16 = 2 } -- of an element
 
 --- Bytes of so many MiB.
 function buckets.bytes(megabytes) return math.max(math.floor(megabytes * MEGABYTE), 1) end
@@ -32,7 +32,7 @@ function buckets.split(parameters, used, cap)
       local dtype, n = parameter.dtype, parameter:numel()
       local kind = dtype .. " " .. parameter.device
       local bucket = open[kind]
-      if not bucket or (bucket.count + n) * BYTES[dtype] > cap then
+      if not bucket or (bucket.count + n) * dtypes[dtype].size > cap then
         bucket = { dtype = dtype, parameters = {}, count = 0 }
         open[kind], list[#list + 1] = bucket, bucket
       end

@@ -18,6 +18,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
 local module_loop = require "ltrain.nn.module_loop"
@@ -319,8 +320,6 @@ function Module:freeze() return self:requires_grad_(false):eval() end
 --- Undoes freeze: gradients on, training mode.
 function Module:unfreeze() return self:requires_grad_(true):train() end
 
-local INTEGERS <const> = { i64 = true, i32 = true, u8 = true, bool = true }
-
 -- The tensor in place of `item`: a parameter stays one.
 local function moved(item, target)
   local old = item.value
@@ -338,7 +337,7 @@ end
 --- floating-point dtype ("f64"; integers keep theirs). The parameters become new tensors: create
 --- optimizers after this.
 function Module:to(target)
-  if type(target) ~= "string" or INTEGERS[target] then
+  if type(target) ~= "string" or dtypes[target] and not is_float(target) then
     errors.blame("to: a module goes to a device or to a floating dtype: got %s",
       errors.show(target))
   end
