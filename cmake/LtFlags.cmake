@@ -33,7 +33,7 @@ add_library(lt_flags INTERFACE)
 target_link_libraries(lt_flags INTERFACE lt_hardened)
 target_compile_definitions(lt_flags INTERFACE _GNU_SOURCE)
 target_compile_options(lt_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes
-  -Wmissing-prototypes -Wconversion $<$<BOOL:${LT_WERROR}>:-Werror>)
+  -Wmissing-prototypes -Wconversion -Wswitch-enum $<$<BOOL:${LT_WERROR}>:-Werror>)
 target_include_directories(lt_flags INTERFACE ${PROJECT_SOURCE_DIR}/runtime
   ${PROJECT_SOURCE_DIR}/runtime/include ${LT_GENERATED} ${LT_GENERATED}/include)
 

@@ -47,8 +47,15 @@ static lt_tensor *place_for(lt_ctx *c, const lt_collective *k, lt_tensor *in, lt
     case LT_COMM_ALL_GATHER: return k->cat ? NULL : empty_for_all(c, k, in, world);
     case LT_COMM_REDUCE_SCATTER: return empty_for_one(c, k, in, world);
     case LT_COMM_GATHER: return root ? empty_for_all(c, k, in, world) : NULL;
-    default: lt_assert(c, k->op == LT_COMM_GATHER); return NULL;
+    case LT_COMM_BARRIER:
+    case LT_COMM_SCATTER:
+    case LT_COMM_SEND:
+    case LT_COMM_RECV:
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
+  lt_assert(c, k->op == LT_COMM_GATHER);
+  return NULL;
 }
 
 static lt_work *start(lt_ctx *c, const lt_collective *k, lt_group *g, lt_tensor *in,
@@ -60,8 +67,15 @@ static lt_work *start(lt_ctx *c, const lt_collective *k, lt_group *g, lt_tensor 
     case LT_COMM_ALL_GATHER:
       return k->cat ? lt_comm_all_gather_cat(c, g, in, at) : lt_comm_all_gather(c, g, in, out, at);
     case LT_COMM_REDUCE_SCATTER: return lt_comm_reduce_scatter(c, g, in, out, k->reduce, at);
-    default: return lt_comm_gather(c, g, in, out, k->root, at);
+    case LT_COMM_GATHER: return lt_comm_gather(c, g, in, out, k->root, at);
+    case LT_COMM_BARRIER: /* place_for has refused them */
+    case LT_COMM_SCATTER:
+    case LT_COMM_SEND:
+    case LT_COMM_RECV:
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
+  return NULL;
 }
 
 static bool check(lt_ctx *c, const lt_collective *k) {

@@ -5,6 +5,7 @@
 #include "autograd/formula.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct reader {
@@ -60,8 +61,9 @@ static lt_tensor *as_tensor(reader *r, lt_term t) {
                  r->like->storage->device);
 }
 
+/* Of the operators alone: calls have a tensor. */
 static double fold(lt_op op, double a, double b) {
-  switch (op) {
+  switch ((int)op) {
     case LT_OP_logical_or: return a != 0 || b != 0;
     case LT_OP_logical_and: return a != 0 && b != 0;
     case LT_OP_eq: return a == b;
@@ -73,7 +75,8 @@ static double fold(lt_op op, double a, double b) {
     case LT_OP_add: return a + b;
     case LT_OP_sub: return a - b;
     case LT_OP_mul: return a * b;
-    default: return a / b;
+    case LT_OP_div: return a / b;
+    default: return NAN;
   }
 }
 

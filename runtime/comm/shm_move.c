@@ -93,7 +93,11 @@ static job job_of(lt_comm_link *link, const lt_comm_move *m) {
       count = largest(m->counts, link->size);
       j.per = share_of(piece, link->size, j.size);
       break;
-    default: break;
+    case LT_COMM_BARRIER:
+    case LT_COMM_SEND:
+    case LT_COMM_RECV:
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
   j.per = at_least_one(j.per);
   j.pieces = (uint64_t)((count + j.per - 1) / j.per);
@@ -197,12 +201,18 @@ static int64_t put(const job *j, uint64_t k) {
         moved += s.n;
       }
       break;
-    default: {
+    case LT_COMM_ALL_GATHER:
+    case LT_COMM_GATHER: {
       span s = part(j, k, link->rank);
       copy(j, slot, in_at(j, s.from), s.n);
       moved = s.n;
       break;
     }
+    case LT_COMM_BARRIER:
+    case LT_COMM_SEND:
+    case LT_COMM_RECV:
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
   return moved;
 }
@@ -280,7 +290,8 @@ static int64_t get(const job *j, uint64_t k) {
       copy(j, out_at(j, s.from), slot_of(j, m->root, k) + link->rank * j->per * j->size, s.n);
       return s.n;
     }
-    default:
+    case LT_COMM_ALL_GATHER:
+    case LT_COMM_GATHER:
       for (int r = 0; r < link->size; r++) {
         span s = part(j, k, r);
         char *to = out_at(j, first_of(m->counts, r) + s.from);
@@ -288,6 +299,12 @@ static int64_t get(const job *j, uint64_t k) {
         moved += s.n;
       }
       break;
+    case LT_COMM_REDUCE_SCATTER: /* gets nothing: it reduces */
+    case LT_COMM_BARRIER:
+    case LT_COMM_SEND:
+    case LT_COMM_RECV:
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
   return moved;
 }

@@ -92,7 +92,13 @@ void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
       break;
     case LT_MESSAGE_LEFT: has_left(d, rank, m); break;
     case LT_MESSAGE_DONE: is_done(d, rank); break;
-    default: break;
+    case LT_MESSAGE_HELLO: /* what a coordinator sends, or a worker while it connects */
+    case LT_MESSAGE_CHALLENGE:
+    case LT_MESSAGE_PROOF:
+    case LT_MESSAGE_READY:
+    case LT_MESSAGE_ALL_LEFT:
+    case LT_MESSAGE_WARN:
+    case LT_MESSAGE_ALL_DONE: break;
   }
 }
 

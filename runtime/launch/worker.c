@@ -34,7 +34,12 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
       lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
       break;
     case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_DONE); break;
-    default: break;
+    case LT_MESSAGE_HELLO: /* what a worker sends, or a coordinator while it connects */
+    case LT_MESSAGE_CHALLENGE:
+    case LT_MESSAGE_PROOF:
+    case LT_MESSAGE_REPORT:
+    case LT_MESSAGE_LEFT:
+    case LT_MESSAGE_DONE: break;
   }
 }
 

@@ -28,7 +28,12 @@ static void multiply(lt_dtype dtype, double by, void *at) {
     case LT_BF16:
       memcpy(&h, at, 2), h = lt_f32_to_bf16(lt_bf16_to_f32(h) * (float)by), memcpy(at, &h, 2);
       break;
-    default: break; /* integers are summed with the scale 1 */
+    case LT_I64: /* integers are summed with the scale 1 */
+    case LT_I32:
+    case LT_U8:
+    case LT_BOOL:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
   }
 }
 

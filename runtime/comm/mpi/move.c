@@ -133,15 +133,22 @@ static bool known(const lt_comm_move *m, MPI_Datatype *type, MPI_Op *op) {
     case LT_I64: *type = MPI_INT64_T; break;
     case LT_I32: *type = MPI_INT32_T; break;
     case LT_U8: *type = MPI_UINT8_T; break;
-    default: return false;
+    case LT_F16:
+    case LT_BF16:
+    case LT_BOOL:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: return false;
   }
   switch ((lt_comm_reduce)m->reduce) {
     case LT_COMM_SUM: *op = MPI_SUM; return true;
     case LT_COMM_PROD: *op = MPI_PROD; return true;
     case LT_COMM_MIN: *op = MPI_MIN; return whole;
     case LT_COMM_MAX: *op = MPI_MAX; return whole;
-    default: return false;
+    case LT_COMM_MEAN:
+    case LT_COMM_REDUCE_COUNT:
+    case LT_COMM_NO_REDUCE: break;
   }
+  return false;
 }
 
 static lt_mpi_step all_reduce(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
@@ -188,8 +195,10 @@ static stepper step_of(const lt_comm_link *l, const lt_comm_move *m, size_t item
     case LT_COMM_ALL_REDUCE:
       if (best_by_mpi(l, m, item)) return all_reduce;
       return few(m, item) ? lt_mpi_tree_all_reduce : lt_mpi_traded_all_reduce;
-    default: return NULL;
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
+  return NULL;
 }
 
 static lt_mpi_moving *moving_new(const lt_comm_link *l, lt_comm_move *m) {
