@@ -70,16 +70,16 @@ typedef struct header {
   size_t bytes;
 } header;
 
-/* Rows of tensor/dtype.def have their code; bytes with a sign and shorts are no dtypes: i32. */
+/* Rows of tensor/dtype.def have their code; bytes with a sign are no dtype: they become i32. */
 static bool known_type(unsigned char code, header *h) {
-  enum { SIGNED_BYTE = 0x09, SHORT = 0x0b };
+  enum { SIGNED_BYTE = 0x09 };
   for (int d = 0; d < LT_DTYPE_COUNT; d++)
     if (code != 0 && lt_dtype_row((lt_dtype)d)->idx == code) {
       *h = (header){.dtype = (lt_dtype)d, .item = lt_dtype_size((lt_dtype)d)};
       return true;
     }
-  *h = (header){.dtype = LT_I32, .item = code == SIGNED_BYTE ? 1 : 2};
-  return code == SIGNED_BYTE || code == SHORT;
+  *h = (header){.dtype = LT_I32, .item = 1};
+  return code == SIGNED_BYTE;
 }
 
 static bool read_header(lt_ctx *c, source *s, header *h) {
@@ -112,14 +112,13 @@ static void swap_bytes(unsigned char *p, size_t n, size_t item) {
     }
 }
 
-/* i8 and i16 to i32, through a small buffer. */
-static bool read_wide(source *s, const header *h, int32_t *out, size_t n) {
+/* i8 to i32, through a small buffer. */
+static bool read_wide(source *s, int32_t *out, size_t n) {
   unsigned char buffer[WIDE_CHUNK];
   while (n > 0) {
-    size_t take = n < WIDE_CHUNK / h->item ? n : WIDE_CHUNK / h->item;
-    if (source_read(s, buffer, take * h->item) != take * h->item) return false;
-    for (size_t i = 0; i < take; i++)
-      out[i] = h->item == 1 ? (int8_t)buffer[i] : (int16_t)(buffer[2 * i] << 8 | buffer[2 * i + 1]);
+    size_t take = n < WIDE_CHUNK ? n : WIDE_CHUNK;
+    if (source_read(s, buffer, take) != take) return false;
+    for (size_t i = 0; i < take; i++) out[i] = (int8_t)buffer[i];
     out += take;
     n -= take;
   }
@@ -134,7 +133,7 @@ static lt_tensor *read_tensor(lt_ctx *c, source *s) {
   void *data = lt_data(t);
   bool whole;
   if (h.item < lt_dtype_size(h.dtype)) {
-    whole = read_wide(s, &h, data, (size_t)t->numel);
+    whole = read_wide(s, data, (size_t)t->numel);
   } else {
     whole = source_read(s, data, h.bytes) == h.bytes;
     if (whole) swap_bytes(data, (size_t)t->numel, h.item);

@@ -13,7 +13,8 @@ static void index_select_takes_parts(void **state) {
   plain from = plain_of(c, base);
   for (int which = 0; which < VARIANTS; which++)
     for (int dim = 0; dim < 3; dim++) {
-      lt_tensor *index = variant(c, TENSOR(c, LT_I64, SHAPE(5), 2, 0, 0, 1, 2), 3 + which / 5 * 5);
+      lt_tensor *index = variant(c, TENSOR(c, LT_I64, SHAPE(5), 2, 0, 0, 1, 2),
+                                 AS_I64 + which / STRIDED * STRIDED);
       if (which % 2 == 1) index = lt_cast(c, index, LT_I32);
       lt_tensor *y = take(c, variant(c, base, which), index, dim - 3);
       expect_ok(c);
@@ -146,7 +147,8 @@ static void scatter_add_adds_them_up(void **state) {
       }
       lt_tensor *y =
           lt_apply1(c, LT_OP_scatter_add,
-                    LT_IN(variant(c, base, which), index, variant(c, source, (which + 5) % 10)),
+                    LT_IN(variant(c, base, which), index,
+                          variant(c, source, (which + STRIDED) % VARIANTS)),
                     &(lt_args_scatter_add){.dim = dim});
       expect_ok(c);
       expect_values(c, y, wanted.v, 0);
@@ -200,7 +202,8 @@ static void embedding_looks_rows_up(void **state) {
   plain rows = plain_of(c, table), id = plain_of(c, ids);
   int64_t none = LT_NO_INDEX;
   for (int which = 0; which < VARIANTS; which++) {
-    lt_tensor *in[] = {variant(c, table, which), variant(c, ids, which >= 5 ? 8 : 4)};
+    lt_tensor *in[] = {variant(c, table, which),
+                       variant(c, ids, which >= STRIDED ? AS_U8 + STRIDED : AS_U8)};
     lt_tensor *y = fn_embedding(c, in, &none);
     expect_shape(y, SHAPE(2, 4, 3));
     plain to = plain_of(c, y);
@@ -344,7 +347,7 @@ static void index_tensors_write(void **state) {
   for (int k = 0; k < WAYS; k++)
     for (int mode = 0; mode < 4; mode++) {
       way w = {.dims = ways[k], .accumulate = mode >= 2};
-      lt_tensor *in[5] = {variant(c, base, mode % 2 * 5)};
+      lt_tensor *in[5] = {variant(c, base, mode % 2 * STRIDED)};
       plain p[3], wanted = plain_of(c, base);
       indices(c, &w, in + 2, p);
       lt_tensor *shape = fn_get(c, (lt_tensor *[]){in[0], in[2], in[3], in[4]}, &w);

@@ -27,16 +27,16 @@ static inline void coordinates(lt_shape s, int64_t k, int64_t *at) {
 
 static inline double get(const plain *p, const int64_t *at) { return p->v[place(p->shape, at)]; }
 
-/* The same values in another dtype and over other strides. */
+/* The same values in another dtype and, from STRIDED on, over other strides. */
+enum { STRIDED = 7, VARIANTS = 2 * STRIDED, AS_I64 = 3, AS_U8 = 4 };
 static inline lt_tensor *variant(lt_ctx *c, lt_tensor *t, int which) {
-  static const lt_dtype dtypes[] = {LT_F32, LT_F64, LT_BF16, LT_I64, LT_U8};
+  static const lt_dtype dtypes[STRIDED] = {LT_F32, LT_F64, LT_BF16, LT_I64, LT_U8, LT_I16, LT_U16};
   bool grad = c->modes.grad;
   c->modes.grad = false;
-  t = lt_cast(c, t, dtypes[which % 5]);
+  t = lt_cast(c, t, dtypes[which % STRIDED]);
   c->modes.grad = grad;
-  return which >= 5 ? tensor_strided(c, t) : t;
+  return which >= STRIDED ? tensor_strided(c, t) : t;
 }
-enum { VARIANTS = 10 };
 
 /* Whole numbers, which every dtype holds. */
 static inline lt_tensor *whole(lt_ctx *c, lt_shape s, int64_t below, uint64_t seed) {
