@@ -2,7 +2,8 @@
 --
 -- A case is plain data: {op, inputs, options, list, in_place}, inputs as spec/parity/inputs.lua has
 -- them. Calls of views and positions: spec/parity/places.lua; of lists of gradients:
--- spec/parity/lists.lua.
+-- spec/parity/lists.lua. A quarter of the calls is made of integers: spec/parity/integers.lua.
+local integers = require "spec.parity.integers"
 local lists = require "spec.parity.lists"
 local lt = require "ltrain"
 local make = require "spec.parity.inputs"
@@ -202,6 +203,7 @@ end
 
 function M.draw(op)
   local case = (OPS[op.name] or KINDS[op.kind])(op)
+  if random() < 0.25 then integers(case, op) end
   case.op = op.name
   return case
 end

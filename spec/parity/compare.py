@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16,
-          "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8,
-          "bool": torch.bool}
+          "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
+          "i16": torch.int16, "u8": torch.uint8, "bool": torch.bool}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 TOLERANCE = {"f64": 1e-10, "f32": 3e-5, "f16": 4e-3, "bf16": 3e-2}
 
