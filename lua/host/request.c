@@ -1,0 +1,122 @@
+/* lua/host/request.c: how each entry of ltrain.h runs, and what it says when it fails. */
+#include "host/request.h"
+
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "base/locale.h"
+#include "host/budget.h"
+#include "registry.h"
+
+static const char no_memory[] = "not enough memory";
+
+void lt_host_keep_message(ltrain *l, const char *text) {
+  snprintf(l->message, sizeof l->message, "%s", text == NULL ? "an error without a text" : text);
+}
+
+void *lt_host_enter(ltrain *l) {
+  l->message[0] = 0;
+  l->thread = pthread_self();
+  lt_host_arm(l);
+  lt_host_recover(l);
+  return lt_locale_enter();
+}
+
+static int text_of_error(lua_State *L) {
+  lt_push_error_text(L, 1);
+  return 1;
+}
+
+bool lt_host_fail(ltrain *l, lua_State *L) {
+  lua_pushcfunction(L, text_of_error);
+  lua_insert(L, -2);
+  lua_pcall(L, 1, 1, 0);
+  lt_host_keep_message(l, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL);
+  lua_pop(L, 1);
+  l->starved = l->starved || lt_host_is_full(l);
+  lt_host_recover(l); /* within the budget: finalizers run */
+  lt_host_answer(l);
+  return false;
+}
+
+/* Strings among the results live in a table until the next call takes its place. */
+static void hold_string(lua_State *L, ltrain *l, int index) {
+  if (lua_type(L, index) != LUA_TSTRING) return;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, l->hold_ref);
+  lua_pushvalue(L, index);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  lua_pop(L, 1);
+}
+
+static void take_results(lua_State *L, lt_request *r, int first) {
+  lua_newtable(L);
+  lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);
+  for (int k = 0; r->format[k] != 0; k++) {
+    lt_take_result(L, r->l->b, first + k, r->format[k], &r->values, r->name);
+    hold_string(L, r->l, first + k);
+  }
+}
+
+/* A call that had to end fails, also when the script has caught what it raised. */
+static int run_request(lua_State *L) {
+  lt_request *r = lua_touserdata(L, 1);
+  lt_host_check(L);
+  int n = r->run(L);
+  lt_host_check(L);
+  if (n > 0) take_results(L, r, lua_gettop(L) - n + 1);
+  return 0;
+}
+
+static bool run_protected(ltrain *l, lt_request *r) {
+  lua_State *L = l->L;
+  if (!lua_checkstack(L, 8)) {
+    lt_host_keep_message(l, no_memory);
+    return false;
+  }
+  lua_pushcfunction(L, run_request);
+  lua_pushlightuserdata(L, r);
+  return lua_pcall(L, 1, 0, 0) == LUA_OK || lt_host_fail(l, L);
+}
+
+bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r) {
+  r->run = run;
+  void *locale = lt_host_enter(l);
+  bool ok = run_protected(l, r);
+  lt_locale_leave(locale);
+  return ok;
+}
+
+bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one) {
+  if (l == NULL) return false;
+  l->message[0] = 0;
+  if (one == NULL) snprintf(l->message, sizeof l->message, "%s: %s is NULL", who, what);
+  return one != NULL;
+}
+
+bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format) {
+  return lt_host_given(l, who, "the name", name) && lt_host_given(l, who, "the format", format);
+}
+
+static void check_callable(lua_State *L, int index, const char *name) {
+  if (lua_type(L, index) == LUA_TFUNCTION) return;
+  if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
+    luaL_error(L, "%s: a function wanted, got %s", name, luaL_typename(L, index));
+  lua_pop(L, 1);
+}
+
+int lt_push_call(lua_State *L, lt_request *r) {
+  int n = lt_push_named(L, r->name) - 1;
+  check_callable(L, -1 - n, r->name);
+  for (; *r->format != 0 && *r->format != '>'; r->format++, n++)
+    lt_push_argument(L, r->l->b, *r->format, &r->values);
+  if (*r->format == '>') r->format++;
+  return n;
+}
+
+/* Without a state, why there is none: the machine, or else memory. */
+const char *ltrain_errmsg(const ltrain *l) {
+  if (l != NULL) return l->message;
+  const char *refusal = lt_registry_here()->refusal;
+  return refusal[0] != 0 ? refusal : no_memory;
+}

@@ -1,0 +1,35 @@
+/* lua/host/request.h: a call of the host's on its way into Lua, under lua_pcall. */
+#ifndef LT_HOST_REQUEST_H
+#define LT_HOST_REQUEST_H
+
+#include "host/open.h"
+#include "host/values.h"
+
+typedef struct lt_request {
+  ltrain *l;
+  lua_CFunction run; /* (request) -> the values that the host takes */
+  const char *name;
+  const char *format;
+  lt_variadic values;
+} lt_request;
+
+/* Run run(request) protected; after a failure the message says why. */
+bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r);
+
+/* What is common to all entries: the last message goes, the budget of instructions is new, and
+   the host's locale is put aside. Returns it, for lt_locale_leave. */
+void *lt_host_enter(ltrain *l);
+
+/* The stack's top is an error value: keep its text, drop it. */
+bool lt_host_fail(ltrain *l, lua_State *L);
+void lt_host_keep_message(ltrain *l, const char *text);
+
+/* Whether a state and what its call cannot do without are there. */
+bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one);
+bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format);
+
+/* Push the named function and the arguments; returns how many arguments. `format` moves to the
+   letters of the results. */
+int lt_push_call(lua_State *L, lt_request *r);
+
+#endif
