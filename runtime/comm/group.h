@@ -151,9 +151,6 @@ void lt_device_link_end(lt_group *g, bool orderly);
 /* All works of all groups, as far as they get without waiting. True when something changed. */
 bool lt_queue_drive(lt_ctx *c, lt_group *root);
 
-/* Ranks say different things about `w`, as round.marks shows: tell it, and all ends. */
-void lt_queue_disagree(lt_ctx *c, lt_work *w);
-
 /* Everything of a group's queues is over, with this failure. */
 void lt_queue_end(lt_ctx *c, lt_group *g, lt_code code, const char *text);
 

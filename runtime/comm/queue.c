@@ -127,7 +127,8 @@ static bool take_over(lt_ctx *c, lt_work *w) {
   return true;
 }
 
-void lt_queue_disagree(lt_ctx *c, lt_work *w) {
+/* Ranks say different things about `w`, as round.marks shows: report it, and all ends. */
+static void disagree(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   char text[LT_VERDICT_TEXT];
   g->broken = true;
@@ -160,7 +161,7 @@ static lt_progress compare(lt_ctx *c, lt_work *w) {
   w->round.marks = g->marks;
   lt_progress p = w->pair ? g->ops->compare_pair(g->link, w->peer, &w->round)
                           : g->ops->compare(g->link, &w->round);
-  if (p == LT_DIFFERENT) lt_queue_disagree(c, w);
+  if (p == LT_DIFFERENT) disagree(c, w);
   if (p == LT_BROKEN) broken(c, w, w->round.text);
   return p;
 }

@@ -268,7 +268,6 @@ static const lt_comm_ops ops = {
     .split = shm_split,
     .leave = shm_leave,
     .compare_pair = shm_compare_pair,
-    .stuck_pair = shm_stuck_pair,
 };
 
 const lt_comm_ops *lt_shm_ops(void) { return &ops; }

@@ -34,7 +34,6 @@ typedef struct shm_notice {
 typedef struct shm_channel {
   shm_notice notice[2];
   _Alignas(SHM_LINE) _Atomic uint64_t moved; /* pieces: put by a sender, taken by a receiver */
-  _Atomic uint64_t stuck;                    /* the owner waits for this round and issues nothing */
 } shm_channel;
 
 /* Where more than SHM_FEW ranks meet: each counts itself in, and the last to come does for all what
@@ -137,7 +136,6 @@ int shm_free_seat(shm_home *home);
 
 lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round);
 lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
-lt_progress shm_stuck_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
 lt_progress shm_move(lt_comm_link *link, lt_comm_move *move);
 lt_progress shm_move_message(lt_comm_link *link, lt_comm_move *move);
 lt_progress shm_move_small(lt_comm_link *link, lt_comm_move *move);

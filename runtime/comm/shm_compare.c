@@ -92,23 +92,3 @@ lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *roun
   }
   return LT_DONE;
 }
-
-/* Both sit in a wait, say so, and look at what the other said: the later one sees it. Its round is
-   still open, because only this rank could have closed it. */
-lt_progress shm_stuck_pair(lt_comm_link *link, int peer, lt_comm_compare *round) {
-  if (round == NULL) {
-    for (int k = 0; k < 2; k++)
-      shm_publish_to(link, peer, &end_of(link, link->rank, peer, k == 1)->stuck, 0);
-    return LT_PENDING;
-  }
-  bool sends = round->mark->op == LT_COMM_SEND;
-  uint64_t n = link->rounds[sends ? peer : link->size + peer] + 1;
-  shm_channel *mine = end_of(link, link->rank, peer, sends);
-  if (shm_read(&mine->stuck) != n) shm_publish_to(link, peer, &mine->stuck, n);
-  shm_channel *theirs = end_of(link, peer, link->rank, sends); /* of the same kind: send and send */
-  uint64_t k = shm_read(&theirs->stuck);
-  if (k <= link->rounds[sends ? link->size + peer : peer]) return LT_PENDING; /* long over */
-  round->marks[link->rank] = *round->mark;
-  round->marks[peer] = theirs->notice[k & 1].mark;
-  return LT_DIFFERENT;
-}

@@ -77,24 +77,6 @@ static void publish_issued(waiting *at, const lt_group *root) {
   if (at->heartbeat->on_long_wait != NULL) at->heartbeat->on_long_wait(at->heartbeat->ud);
 }
 
-/* A message that this rank waits for cannot come, because the peer waits for one from here. */
-static bool look_for_stuck(lt_ctx *c, lt_work *w) {
-  lt_group *g = w->group;
-  if (!w->pair || w->stage != LT_STAGE_COMPARE || g->ops->stuck_pair == NULL) return false;
-  for (const lt_work *k = g->pairs.first; k != NULL; k = k->next)
-    if (k->peer == w->peer && k->mark.op != w->mark.op) return false;
-  if (g->ops->stuck_pair(g->link, w->peer, &w->round) != LT_DIFFERENT) return false;
-  lt_queue_disagree(c, w);
-  return true;
-}
-
-/* The wait ends without its work, which is still under way. */
-static void take_back_stuck(const lt_work *w) {
-  const lt_group *g = w->group;
-  if (w->pair && g->link != NULL && g->ops->stuck_pair != NULL)
-    g->ops->stuck_pair(g->link, w->peer, NULL);
-}
-
 /* Whether the wait has to end without its work. */
 static bool interrupted(lt_ctx *c, const lt_work *w, const lt_heartbeat *heartbeat) {
   if (heartbeat != NULL && lt_heartbeat_is_over(heartbeat))
@@ -137,14 +119,12 @@ static void wait_for(lt_ctx *c, lt_work *w) {
       if (w->stage != LT_STAGE_DONE) tell(&at, blocking(w));
       continue;
     }
-    if (look_for_stuck(c, w)) continue;
     if (idle++ == 0) idle_since = lt_now_ns();
     int64_t idle_ns = idle % 32 != 0 ? 0 : lt_now_ns() - idle_since;
     if (idle_ns >= LONG_NS && !at.is_long) publish_issued(&at, root);
     rest_after(root, idle_ns);
   }
   end_wait(&at);
-  if (w->stage != LT_STAGE_DONE) take_back_stuck(w);
 }
 
 /* The failure of a work that is done is told at its wait; a verdict says more. */

@@ -44,6 +44,26 @@ local CASES <const> = {
       .. "rank 1: recv of a value from 0 at script.lua:1",
   },
   {
+    "two that receive from each other", 3,
+    [[
+      if rank ~= 1 then dist.recv(2 - rank) end
+      dist.barrier()
+    ]],
+    "deadlock: rank 0 waits for rank 2, rank 2 for rank 0: "
+      .. "rank 0: recv of a value from 2 at script.lua:1; "
+      .. "rank 2: recv of a value from 0 at script.lua:1",
+  },
+  {
+    "two that send to each other", 3,
+    [[
+      if rank ~= 1 then dist.send(lt.ones{8}, 2 - rank) end
+      dist.barrier()
+    ]],
+    "deadlock: rank 0 waits for rank 2, rank 2 for rank 0: "
+      .. "rank 0: send of a value to 2 at script.lua:1; "
+      .. "rank 2: send of a value to 0 at script.lua:1",
+  },
+  {
     "a ring that only receives", 3,
     [[
       dist.barrier()

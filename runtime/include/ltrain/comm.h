@@ -226,12 +226,6 @@ typedef struct lt_comm_ops {
      mark->op (LT_COMM_SEND, LT_COMM_RECV) to which it belongs. Of `extents` and `marks` only the
      entries of the two ranks are filled. */
   lt_progress (*compare_pair)(lt_comm_link *link, int peer, lt_comm_compare *round);
-  /* This rank sits in a wait for `round` of compare_pair, which is pending, and will issue nothing
-     before that is done. LT_DIFFERENT (and marks) when the peer sits in such a wait too, for a
-     message that this rank has not issued: each sends to, or receives from, the other. With a NULL
-     round: this rank sits in no such wait any more, though its round is pending. (optional: the
-     clocks of launch/ find it later) */
-  lt_progress (*stuck_pair)(lt_comm_link *link, int peer, lt_comm_compare *round);
 } lt_comm_ops;
 
 #ifdef __cplusplus
