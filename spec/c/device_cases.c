@@ -22,7 +22,8 @@ static lt_tensor *values(lt_ctx *c, lt_dtype dtype, lt_shape s, uint64_t seed, d
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, LT_F64, s.ndim, s.size);
   for (int64_t k = 0; t != NULL && k < t->numel; k++) {
     double v = lo + (hi - lo) * drawn(seed, (uint64_t)k);
-    ((double *)lt_data(t))[k] = lt_dtype_is_float(dtype) ? v : floor(dtype == LT_U8 ? fabs(v) : v);
+    if (!lt_dtype_is_float(dtype)) v = floor(lt_dtype_row(dtype)->is_signed ? v : fabs(v));
+    ((double *)lt_data(t))[k] = v;
   }
   return t == NULL ? NULL : lt_cast(c, t, dtype);
 }

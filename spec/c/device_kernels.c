@@ -46,8 +46,16 @@ static double tolerance_of(lt_dtype d) {
     case LT_F64: return 1e-10;
     case LT_F16: return 4e-3;
     case LT_BF16: return 3e-2;
-    default: return 0;
+    case LT_I64:
+    case LT_I32:
+    case LT_U8:
+    case LT_BOOL:
+    case LT_I16:
+    case LT_U16:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
   }
+  return 0;
 }
 
 static bool is_near(double a, double b, double tolerance) {

@@ -246,8 +246,16 @@ static double load(const lt_view *v, int64_t at) {
     case LT_F64: return ((const double *)p)[at];
     case LT_I64: return (double)((const int64_t *)p)[at];
     case LT_I32: return (double)((const int32_t *)p)[at];
-    default: return (double)((const uint8_t *)p)[at]; /* u8, bool */
+    case LT_I16: return (double)((const int16_t *)p)[at];
+    case LT_U16: return (double)((const uint16_t *)p)[at];
+    case LT_U8:
+    case LT_BOOL: return (double)((const uint8_t *)p)[at];
+    case LT_F16: /* see `supports` */
+    case LT_BF16:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
   }
+  return 0;
 }
 
 static void store(const lt_view *v, int64_t at, double value) {
