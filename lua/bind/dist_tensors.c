@@ -52,6 +52,7 @@ static lt_tensor *place_for(lt_ctx *c, const lt_collective *k, lt_tensor *in, lt
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   lt_assert(c, k->op == LT_COMM_GATHER);
@@ -73,6 +74,7 @@ static lt_work *start(lt_ctx *c, const lt_collective *k, lt_group *g, lt_tensor 
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   return NULL;

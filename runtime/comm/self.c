@@ -38,6 +38,7 @@ static int64_t count_of(const lt_comm_move *m) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   return m->count;

@@ -97,6 +97,7 @@ static job job_of(lt_comm_link *link, const lt_comm_move *m) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   j.per = at_least_one(j.per);
@@ -212,6 +213,7 @@ static int64_t put(const job *j, uint64_t k) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   return moved;
@@ -304,6 +306,7 @@ static int64_t get(const job *j, uint64_t k) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   return moved;

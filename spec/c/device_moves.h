@@ -66,8 +66,17 @@ static inline int64_t elements(const device_moves *d, const lt_comm_move *m, boo
     case LT_COMM_REDUCE_SCATTER: return in ? elements_of_all(d, m->counts) : m->counts[d->rank];
     case LT_COMM_ALL_TO_ALL:
       return in ? elements_of_all(d, m->counts) : d->size * m->counts[d->rank];
-    default: return m->count;
+    case LT_COMM_BARRIER:
+    case LT_COMM_ALL_REDUCE:
+    case LT_COMM_BROADCAST:
+    case LT_COMM_GATHER:
+    case LT_COMM_SCATTER:
+    case LT_COMM_SEND:
+    case LT_COMM_RECV:
+    case LT_COMM_SPLIT:
+    case LT_COMM_OP_COUNT: break;
   }
+  return m->count;
 }
 
 static inline lt_tensor *bytes_on(const device_moves *d, int64_t bytes, const void *from) {

@@ -198,6 +198,7 @@ static stepper step_of(const lt_comm_link *l, const lt_comm_move *m, size_t item
       if (best_by_mpi(l, m, item)) return all_reduce;
       return few(m, item) ? lt_mpi_tree_all_reduce : lt_mpi_traded_all_reduce;
     case LT_COMM_SPLIT:
+    case LT_COMM_ALL_TO_ALL:
     case LT_COMM_OP_COUNT: break;
   }
   return NULL;
