@@ -6,7 +6,7 @@
 #include "bind/tensor.h"
 #include "device/device.h"
 
-#define FLAG_NAME "ltrain.flag"
+#define FLAG_NAME "ltrain.Flag"
 
 static lt_readback *check_flag(lua_State *L) { return luaL_checkudata(L, 1, FLAG_NAME); }
 

@@ -142,7 +142,8 @@ for name, before in pairs { empty = "", ones = "", rand = "", randn = "", zeros 
   rows.extra["lt." .. name .. "_like"] = "lt." .. name .. "_like(x, " .. arguments
   rows.extra["x:" .. name .. "_like"] = "x:" .. name .. "_like(" .. arguments
 end
-for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "byte", "bool" } do
+for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "short", "uint16",
+  "byte", "bool" } do
   rows.extra["x:" .. name] = "x:" .. name .. "(EXTRA)"
 end
 for _, name in ipairs { "all_gather", "all_reduce", "all_reduce_", "broadcast", "gather",

@@ -12,6 +12,7 @@ local makers <const> = {
   ["ltrain.Feed"] = function() return data.feed(data.order(4), { lt.ones(4) }, nil, {}) end,
   ["ltrain.SampleScope"] = function() return data.sample_scope() end,
   ["ltrain.Scope"] = function() return lt.no_grad() end,
+  ["ltrain.Flag"] = function() return c.runtime.flag() end,
   ["ltrain.Locale"] = function() return c.runtime.plain_locale() end,
   ["ltrain.Group"] = function() return dist.split(nil, 0, 0) end,
   ["ltrain.Work"] = function() return dist.barrier() end,

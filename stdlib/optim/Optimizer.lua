@@ -168,9 +168,9 @@ function Optimizer:check_by(found)
 end
 
 --- Adds it, if there is one, to the list of tensors that a step takes.
-function Optimizer:checked(list, options)
+function Optimizer:checked(list, arguments)
   local found = self._found
-  if found then list[#list + 1], options.checked = found, true end
+  if found then list[#list + 1], arguments.checked = found, true end
   return list
 end
 
