@@ -18,6 +18,7 @@ return {
       ["Module:to leaves alone what is there already"] = "is about the cpu by name",
       ["properties tell device and dtype of the parameters"] = "is about the cpu by name",
     },
+    ["spec/trainer/deferred_spec.lua"] = "compares the cpu with the fake device, by name",
     ["spec/trainer/fit_spec.lua"] = {
       ["fit tells what is wrong with a loss that is not finite, before the weights are touched"] =
         "on a device the gradients are looked at, not each loss",

@@ -496,7 +496,7 @@ static bool is_lost(lt_ctx *c) {
 }
 
 static bool open_device(lt_ctx *c, int index) {
-  (void)index;
+  if (!is_index(index)) return lt_fail(c, LT_EDEVICE, "fake: there is no device %d", index);
   enter();
   return leave(!is_lost(c));
 }
