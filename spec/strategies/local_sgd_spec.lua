@@ -217,6 +217,33 @@ describe("LocalSGD", function()
     ]])
   end)
 
+  it("leaves parameters as they are that no rank steps", function()
+    -- The mean of three equal numbers, rounded, may be another one.
+    prints("true true true\n", 3, [[
+      local Own = Line:extend("Own")
+      function Own:init(o)
+        Line.init(self, o)
+        lt.seed(3)
+        self.frozen, self.unused = lt.parameter(lt.randn(64)), lt.parameter(lt.randn(64))
+        self.of_one = lt.parameter(lt.zeros(1, {dtype = "f64"}))
+        self.frozen.requires_grad = false
+        self.before = lt.hash(self.frozen) .. lt.hash(self.unused)
+      end
+      function Own:training_step(batch, i)
+        local loss = Line.training_step(self, batch, i)
+        return rank() == 1 and loss + self.of_one:sum() or loss
+      end
+      function Own:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.05}) end
+      local net = fit {class = Own}
+      io.write(tostring(net.before == lt.hash(net.frozen) .. lt.hash(net.unused)), " ")
+      -- One that one rank steps is averaged, also within a period and after a resumption.
+      local whole = net.of_one:item()
+      local _, first = fit({class = Own}, {max_steps = 6})
+      first:save_checkpoint("cut")
+      print(whole ~= 0, fit({class = Own}, nil, {ckpt_path = "cut"}).of_one:item() == whole)
+    ]])
+  end)
+
   it("is one process on 1 rank", function()
     prints("true\n", 1, [[
       local alone = fit(nil, {strategy = "single_device"})

@@ -33,8 +33,10 @@ LocalSGD.options = ParallelStrategy.rows {
 
 -- What belongs to a fit.
 local function begin(self)
-  -- Of each optimizer: how many steps it has made, and whether ranks have other weights now.
-  self.steps, self.apart = {}, {}
+  self.steps = {} -- how many each optimizer has made
+  -- Of each optimizer by which ranks have other weights now: the set of those parameters that this
+  -- rank has changed.
+  self.apart = {}
   self.ended = {} -- what files hold of optimizers whose training has ended
   self.own = nil -- in an evaluation: this rank's weights by parameter
   self.reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb }
@@ -92,6 +94,18 @@ function LocalSGD:grad_norm(optimizer, p)
   return c.where(largest:isfinite(), own, largest:to(own.dtype))
 end
 
+-- Those of a list of parameters that are in the `set` of some rank. The others are the same on all,
+-- where their mean, which is rounded, may be another number. All ranks call it.
+local function in_some(parameters, set)
+  local own, list = {}, {}
+  for i, parameter in ipairs(parameters) do own[i] = set[parameter] and 1 or 0 end
+  local counts = dist.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+  for i, count in ipairs(counts) do
+    if count > 0 then list[#list + 1] = parameters[i] end
+  end
+  return list
+end
+
 -- Makes tensors the mean over the ranks, in place. The reducer adds gradients: these are theirs.
 local function average(self, tensors)
   local holders = {}
@@ -104,26 +118,41 @@ local function average(self, tensors)
   self.reducer:reduce(holders, self.world_size, 0)
 end
 
+-- Notes the parameters that a step of this rank alone changes.
+local function note_changed(self, optimizer)
+  local set = self.apart[optimizer] or {}
+  for _, parameter in ipairs(parameters_of(optimizer)) do
+    if parameter.grad then set[parameter] = true end
+  end
+  self.apart[optimizer] = set
+end
+
 --- Steps; averages the weights where it is time.
 function LocalSGD:optimizer_step(optimizer, update)
   local step = self.steps[optimizer]
+  local is_apart = self.world_size > 1 and step >= self.warmup_steps
+  if is_apart then note_changed(self, optimizer) end
   update()
   self.steps[optimizer] = step + 1
-  if self.world_size == 1 or step < self.warmup_steps then return end
-  self.apart[optimizer] = (step - self.warmup_steps) % self.period ~= 0 or nil
-  if not self.apart[optimizer] then average(self, parameters_of(optimizer)) end
+  if is_apart and (step - self.warmup_steps) % self.period == 0 then
+    average(self, in_some(parameters_of(optimizer), self.apart[optimizer]))
+    self.apart[optimizer] = nil
+  end
 end
 
--- Parameters whose weights ranks have apart, in the order of the module, with their names.
+-- Parameters whose weights ranks have apart, in the order of the module, with their names. All
+-- ranks call it.
 local function apart(self)
-  local set, list, names = {}, {}, {}
-  if next(self.apart) == nil then return list, names end
-  for optimizer in next, self.apart do
-    for _, parameter in ipairs(parameters_of(optimizer)) do set[parameter] = true end
+  local set, all, name_of, names = {}, {}, {}, {}
+  if next(self.apart) == nil then return {}, names end
+  for _, changed in next, self.apart do
+    for parameter in next, changed do set[parameter] = true end
   end
   for name, parameter in self.module:named_parameters() do
-    if set[parameter] then list[#list + 1], names[#names + 1] = parameter, name end
+    all[#all + 1], name_of[parameter] = parameter, name
   end
+  local list = in_some(all, set)
+  for i, parameter in ipairs(list) do names[i] = name_of[parameter] end
   return list, names
 end
 
@@ -167,11 +196,13 @@ end
 local function own_of(self, optimizer)
   local own = { state = optimizer:state_dict().state }
   if not self.apart[optimizer] then return own end
-  local mine = {}
+  local changed = {}
   own.parameters = {}
-  for _, parameter in ipairs(parameters_of(optimizer)) do mine[parameter] = true end
+  for _, parameter in ipairs(in_some(parameters_of(optimizer), self.apart[optimizer])) do
+    changed[parameter] = true
+  end
   for name, parameter in self.module:named_parameters() do
-    if mine[parameter] then
+    if changed[parameter] then
       own.parameters[name] = (self.own and self.own[parameter] or parameter):detach()
     end
   end
@@ -210,10 +241,11 @@ function LocalSGD:load_optimizer_state(optimizer, state)
       state = own.state }
   end
   if not own.parameters then return end
-  self.apart[optimizer] = true
-  local list, values = {}, {}
+  local list, values, changed = {}, {}, {}
+  self.apart[optimizer] = changed
   for name, parameter in self.module:named_parameters() do
     if own.parameters[name] then
+      changed[parameter] = true
       list[#list + 1], values[#values + 1] = parameter, own.parameters[name]
     end
   end
