@@ -335,6 +335,19 @@ describe("ZeRO1 refuses", function()
     ]])
   end)
 
+  it("one that was given an update of its own, unless it says so", function()
+    fails(2, "an object of class SGD: .*: say optimizer.elementwise = true", [[
+      function Net:configure_optimizers()
+        local optimizer = lt.optim.SGD(self:parameters())
+        optimizer.elementwise = self.o.elementwise
+        function optimizer:update(group) return lt.optim.SGD.update(self, group) end
+        return optimizer
+      end
+      fit("zero1", {elementwise = true})
+      fit "zero1"
+    ]])
+  end)
+
   it("configure_ddp of a module", function()
     fails(2, "strategies.ZeRO1: configure_ddp of the module gives all ranks all gradients", [[
       function Net:configure_ddp() return lt.dist.ddp(self) end

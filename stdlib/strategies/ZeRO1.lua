@@ -51,11 +51,11 @@ end
 -- Whether the class that has `update` says that slices step as the whole does; what is below it
 -- without an `update` of its own is as it.
 local function is_elementwise(optimizer)
-  local found = class.of(optimizer)
+  local found = optimizer -- which may have an update of its own
   while found do
     local said = rawget(found, "elementwise")
     if said ~= nil or rawget(found, "update") then return said == true end
-    found = rawget(found, "super")
+    found = found == optimizer and class.of(optimizer) or rawget(found, "super")
   end
 end
 
@@ -67,7 +67,7 @@ local function check(optimizer)
   elseif not is_elementwise(optimizer) then
     errors.blame("strategies.ZeRO1: %s: a rank steps slices of the parameters: say "
       .. "%s.elementwise = true where update treats each element alone, else write strategy = "
-      .. "'ddp'", name, class.of(optimizer).__name)
+      .. "'ddp'", name, rawget(optimizer, "update") and "optimizer" or class.of(optimizer).__name)
   end
   for i, parameter in ipairs(parameters_of(optimizer)) do
     if not parameter:is_contiguous() then
