@@ -146,6 +146,21 @@ describe("TensorBoardLogger", function()
     assert.equal(3, #list)
   end)
 
+  it("leaves alone what another logger of the run writes into its folder", function()
+    local Line = tiny.Line:extend "Line"
+    function Line:training_step(batch)
+      local loss = tiny.Line.training_step(self, batch)
+      self:log("l", loss)
+      return loss
+    end
+    local loggers = { lt.loggers.TensorBoardLogger(root),
+      lt.loggers.TensorBoardLogger(root, { prefix = "b/" }) }
+    tiny.trainer { max_epochs = 1, logger = loggers, log_every_n_steps = 1 }
+      :fit(Line(), tiny.same(3))
+    assert.equal(loggers[1].log_dir, loggers[2].log_dir)
+    for _, logger in ipairs(loggers) do assert.truthy(c.io.kind(logger:path()), logger:path()) end
+  end)
+
   it("logs a fit, with its hyper-parameters beside", function()
     local Line = tiny.Line:extend "Line"
     function Line:training_step(x)

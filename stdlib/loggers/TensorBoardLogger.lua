@@ -91,12 +91,28 @@ function TensorBoardLogger:encode(rows)
   return table.concat(rows)
 end
 
---- TensorBoard shows all event files of a folder: those that an earlier run left go.
-function TensorBoardLogger:replace()
+-- The event files in its folder.
+local function files_of(self)
+  local names = {}
   for _, name in ipairs(c.io.list_folder(self.log_dir) or {}) do
-    if name:find(PATTERN) then
-      console.say(("warning: %s/%s exists: it is replaced"):format(self.log_dir, name))
-      must(c.io.remove(self.log_dir .. "/" .. name))
+    if name:find(PATTERN) then names[#names + 1] = name end
+  end
+  return names
+end
+
+function TensorBoardLogger:begin(fn)
+  FileLogger.begin(self, fn)
+  self.earlier = self.earlier or files_of(self)
+end
+
+--- TensorBoard shows all event files of a folder: those that an earlier run left go. Those of other
+--- loggers of this run stay.
+function TensorBoardLogger:replace()
+  for _, name in ipairs(self.earlier or files_of(self)) do
+    local path = self.log_dir .. "/" .. name
+    if c.io.kind(path) then
+      console.say(("warning: %s exists: it is replaced"):format(path))
+      must(c.io.remove(path))
     end
   end
 end
