@@ -26,7 +26,7 @@
 
 enum { WAKE_S = 10, MOST_PARENTS = 8 };
 
-static const char *const LAUNCHERS[] = {"mpirun", "orterun", "orted", "slurmstepd"};
+static const char *const LAUNCHERS[] = {"mpirun", "mpiexec", "orterun", "orted", "slurmstepd"};
 
 /* The name of a process and who started it; 0: it is not there. */
 static pid_t parent_of(pid_t pid, char name[LT_PROCESS_NAME]) {
@@ -40,17 +40,23 @@ static pid_t parent_of(pid_t pid, char name[LT_PROCESS_NAME]) {
   return parent;
 }
 
+/* Distributions add to names: "mpirun.openmpi". */
+static bool is_launcher(const char *name) {
+  size_t n = strcspn(name, ".");
+  for (size_t k = 0; k < sizeof LAUNCHERS / sizeof *LAUNCHERS; k++)
+    if (strlen(LAUNCHERS[k]) == n && strncmp(LAUNCHERS[k], name, n) == 0) return true;
+  return false;
+}
+
 /* The nearest one above, behind shells that it may have started. */
 void lt_launcher_find(lt_world *w) {
   pid_t next, pid = getppid();
   for (int n = 0; n < MOST_PARENTS && pid > 1; n++, pid = next) {
     next = parent_of(pid, w->launcher_name);
-    for (size_t k = 0; k < sizeof LAUNCHERS / sizeof *LAUNCHERS; k++) {
-      if (strcmp(w->launcher_name, LAUNCHERS[k]) != 0) continue;
-      w->launcher = pid;
-      w->watchdog.launcher_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-      return;
-    }
+    if (!is_launcher(w->launcher_name)) continue;
+    w->launcher = pid;
+    w->watchdog.launcher_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return;
   }
 }
 

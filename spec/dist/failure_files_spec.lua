@@ -40,4 +40,26 @@ describe("the files of a failure", function()
     assert.matches("boom", lines_of(("cat '%s/logs/failure.rank0.txt'"):format(folder)))
     child.remove(folder)
   end)
+
+  for _, launcher in ipairs { "mpirun", "mpiexec.openmpi" } do
+    it("say that the launcher is gone: " .. launcher, function()
+      local folder = child.folder()
+      child.write(folder .. "/s.lua", [[
+        require "ltrain".dist.barrier()
+        io.open("ready", "w"):close()
+        while true do end
+      ]])
+      local text = lines_of(([[
+        cd '%s' && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        %s -q --oversubscribe -n 2 '%s' s.lua >out 2>&1 & launcher=$!
+        said=ltrain_failure_*/failure.rank1.txt
+        for i in $(seq 400); do test -e ready && break; sleep 0.05; done
+        kill -9 $launcher
+        for i in $(seq 100); do test -s $said && break; sleep 0.05; done
+        cat $said
+      ]]):format(folder, launcher, os.getenv "LTRAIN" or "ltrain"))
+      assert.matches("its launcher is gone: " .. launcher:gsub("%.", "%%."), text)
+      child.remove(folder)
+    end)
+  end
 end)
