@@ -65,6 +65,7 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
 static lt_work *issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   if (lt_ok(c)) w->device.way = lt_way_of(w->group, plan->op, w->device.at);
   plan->by_device = w->device.way == LT_WAY_LINK && w->group->size > 1;
+  if (plan->by_device && lt_ok(c)) lt_device_link_take(c, w->group, plan->op, w->device.at);
   lt_device_begin(c, w);
   return lt_work_issue(c, w, plan, at);
 }

@@ -157,7 +157,7 @@ lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   bool between = w->device.way == LT_WAY_LINK && g->size > 1;
   lt_progress p = LT_DONE;
-  if (between) p = lt_device_link_open(g, w->move.device, w->move.text);
+  if (between) p = lt_device_link_open(g, w->move.text);
   if (p == LT_DONE && !w->device.begun) p = reach(c, w);
   if (p != LT_DONE) return p;
   w->device.begun = true;

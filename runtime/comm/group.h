@@ -77,7 +77,9 @@ typedef struct lt_queue {
 /* A group's link between devices, opened with its first movement there. */
 typedef struct lt_device_link {
   const lt_comm_ops *ops;
-  lt_comm_link *link;  /* NULL: not open */
+  bool taken;           /* `index` is set */
+  int index;            /* of the device that this rank uses here */
+  lt_comm_link *link;   /* NULL: not open */
   lt_comm_move handing; /* of the id, over the host's link */
   char id[LT_COMM_ID];
 } lt_device_link;
@@ -143,9 +145,10 @@ void lt_pinned_give(lt_ctx *c, lt_pinned *p, lt_event after);
 
 /* links.c: who moves memory of this device between members of the group; NULL: nobody. */
 const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d);
-/* Opens the link of this rank, with device `index`, when all members have agreed on a movement;
-   LT_DONE: it is open. */
-lt_progress lt_device_link_open(lt_group *g, int index, char text[LT_COMM_TEXT]);
+/* Of this rank the link has one device, that of its first movement here: a failure for another. */
+bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
+/* Opens the link of this rank when all members have agreed on a movement; LT_DONE: it is open. */
+lt_progress lt_device_link_open(lt_group *g, char text[LT_COMM_TEXT]);
 void lt_device_link_end(lt_group *g, bool orderly);
 
 /* All works of all groups, as far as they get without waiting. True when something changed. */

@@ -16,6 +16,18 @@ const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d) {
   return ops != NULL && strcmp(ops->device, name) == 0 ? ops : NULL;
 }
 
+bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
+  lt_device_link *b = &g->between;
+  char own[48], other[48];
+  if (!b->taken) b->index = d.index;
+  b->taken = true;
+  if (b->index == d.index) return true;
+  return lt_fail(c, LT_EDEVICE, "%s: the link of this group is that of %s: the tensor is on %s",
+                 lt_comm_op_name(op),
+                 lt_device_text(c, (lt_device){d.kind, (int16_t)b->index}, own, sizeof own),
+                 lt_device_text(c, d, other, sizeof other));
+}
+
 static bool make_id(lt_device_link *b, char text[LT_COMM_TEXT]) {
   return b->ops->make_id == NULL || b->ops->make_id(b->id, text, LT_COMM_TEXT);
 }
@@ -40,7 +52,7 @@ static lt_progress hand_out(lt_group *g, char text[LT_COMM_TEXT]) {
   return p;
 }
 
-lt_progress lt_device_link_open(lt_group *g, int index, char text[LT_COMM_TEXT]) {
+lt_progress lt_device_link_open(lt_group *g, char text[LT_COMM_TEXT]) {
   lt_device_link *b = &g->between;
   if (b->link != NULL) return LT_DONE;
   lt_progress p = hand_out(g, text);
@@ -49,7 +61,7 @@ lt_progress lt_device_link_open(lt_group *g, int index, char text[LT_COMM_TEXT])
   lt_comm_place place = {.rank = g->rank,
                          .size = g->size,
                          .local_rank = -1,
-                         .device = index,
+                         .device = b->index,
                          .id = b->id};
   b->link = b->ops->open(lt_comm_host_here(), &place, why, sizeof why);
   if (b->link != NULL) return LT_DONE;

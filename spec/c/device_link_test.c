@@ -321,6 +321,29 @@ static void each_group_opens_its_own_link(void **state) {
   run_ranks_with(4, 0, in_parts_of_the_group, &(how){.link = &link_ops}, 1);
 }
 
+static void on_another(rank *r) {
+  use_link(r);
+  lt_device d = device_of(r), next = d;
+  next.index = (int16_t)((d.index + 1) % 4);
+  lt_tensor *host = on_host(r, 300);
+  lt_tensor *a = lt_to_device(r->c, host, d), *b = lt_to_device(r->c, host, next);
+  lt_work *w = lt_comm_all_reduce(r->c, r->g, a, a, LT_COMM_SUM, HERE);
+  CHECK(r, lt_comm_all_reduce(r->c, r->g, b, b, LT_COMM_SUM, HERE) == NULL);
+  lt_failure f;
+  CHECK(r, lt_take_failure(r->c, &f) && f.code == LT_EDEVICE);
+  CHECK(r, strstr(f.text, "all_reduce: the link of this group is that of fake:") != NULL);
+  lt_tensor *list[] = {b};
+  CHECK(r, lt_comm_all_reduce_parts(r->c, r->g, 1, list, 1, HERE) == NULL);
+  CHECK(r, lt_take_failure(r->c, &f) && f.code == LT_EDEVICE);
+  CHECK(r, finish_work(r, w));
+  reduce(r, 100, LT_COMM_SUM);
+}
+
+static void a_link_is_that_of_one_device(void **state) {
+  (void)state;
+  run_ranks_with(3, 0, on_another, &(how){.link = &link_ops}, 1);
+}
+
 static void one_is_on_the_host(rank *r) {
   use_link(r);
   lt_tensor *t = on_host(r, 3);
@@ -377,6 +400,7 @@ int main(void) {
       cmocka_unit_test(a_link_copies_nothing),
       cmocka_unit_test(movements_stand_in_the_order_of_ops),
       cmocka_unit_test(each_group_opens_its_own_link),
+      cmocka_unit_test(a_link_is_that_of_one_device),
       cmocka_unit_test(a_rank_on_the_host_and_one_on_a_device_disagree),
       cmocka_unit_test(pinned_memory_meets_the_host_of_another_rank),
       cmocka_unit_test(a_verdict_ends_the_wait),
