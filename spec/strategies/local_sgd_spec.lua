@@ -252,10 +252,10 @@ describe("LocalSGD", function()
   end)
 
   it("refuses what it cannot keep", function()
-    fails(2, "strategies.LocalSGD: deterministic = 'world' gives the same weights on any number", [[
+    fails(2, "strategies.LocalSGD: deterministic = 'world' needs results that do not depend on the number", [[
       fit(nil, {deterministic = "world"})
     ]])
-    fails(2, "strategies.LocalSGD: configure_ddp of the module shares gradients", [[
+    fails(2, "strategies.LocalSGD: configure_ddp of the module is not used", [[
       function Line:configure_ddp() return lt.dist.ddp(self) end
       fit()
     ]])

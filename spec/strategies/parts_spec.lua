@@ -40,8 +40,8 @@ describe("a strategy as an object", function()
   it("says when setup forgets its parent's", function()
     local Mine = strategies.DDP:extend("Mine")
     function Mine:setup() end
-    assert.matches("strategies.Mine: setup does not call its parent's, which puts the module in "
-      .. "place: write Mine.super.setup%(self, trainer%) in it",
+    assert.matches("strategies.Mine: setup does not call its parent's, which moves the module "
+      .. "to its device: write Mine.super.setup%(self, trainer%) in it",
       error_of(function() tiny.trainer({ strategy = Mine() }):fit(tiny.Line(), tiny.same(1)) end))
   end)
 
@@ -313,10 +313,10 @@ describe("strategies.DDP", function()
     local function wrong(options, words)
       assert.matches("strategies.DDP: " .. words, error_of(strategies.DDP, options))
     end
-    wrong({ process_group_backend = "gloo" }, "process_group_backend = 'gloo': .*leave it out")
-    wrong({ process_group_backend = "nccl" }, "process_group_backend = 'nccl': comes with GPUs")
+    wrong({ process_group_backend = "gloo" }, "process_group_backend = 'gloo': .*remove it")
+    wrong({ process_group_backend = "nccl" }, "process_group_backend = 'nccl': needs GPUs")
     wrong({ process_group_backend = "x" }, "process_group_backend = 'x': must be 'shm' or 'mpi'")
-    wrong({ start_method = "spawn" }, "start_method = 'spawn': comes with CUDA")
+    wrong({ start_method = "spawn" }, "start_method = 'spawn': is for CUDA")
     wrong({ ddp_comm_hook = "fp16" }, "ddp_comm_hook must be a function or 'bf16': got 'fp16'")
     wrong({ parallel_devices = { 1 } }, "parallel_devices is not an option here: write devices = N")
     wrong({ ddp_comm_state = {} }, "ddp_comm_state is not an option here: .* upvalues")

@@ -62,7 +62,7 @@ describe("lt.strategies.register", function()
 
   it("wants override for a name that is taken", function()
     strategies.register("mine", Mine)
-    assert.matches("strategies.register: 'mine' is there already: give it another name, or "
+    assert.matches("strategies.register: 'mine' exists already: give it another name, or "
       .. "override = true", error_of(strategies.register, "mine", Mine))
     strategies.register("ddp", Mine, { override = true })
     assert.equal(Mine, getmetatable(strategy_of { strategy = "ddp" }))
@@ -83,7 +83,7 @@ describe("lt.strategies.remove", function()
     strategies.register("mine", strategies.DDP)
     strategies.remove "mine"
     assert.matches("'mine' was not registered", error_of(strategies.remove, "mine"))
-    assert.matches("'ddp' is the library's own", error_of(strategies.remove, "ddp"))
+    assert.matches("'ddp' is built in", error_of(strategies.remove, "ddp"))
     assert.matches("strategy = 'mine': must be one of auto, ddp",
       error_of(lt.Trainer, { strategy = "mine" }))
   end)
@@ -95,8 +95,8 @@ describe("Trainer{strategy = name of elsewhere}", function()
     deepspeed_stage_3_offload = "write 'ddp'", xla = "no TPUs here", xla_debug = "no TPUs here",
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
     deepspeed_stage_1 = "write 'zero1', which", ddp_sharded = "write 'zero1', which",
-    dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp' forks at fit",
-    ddp_spawn_find_unused_parameters_true = "'ddp' forks at fit",
+    dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp', which forks when fit starts",
+    ddp_spawn_find_unused_parameters_true = "'ddp', which forks when fit starts",
     colossalai = "write 'ddp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
     bagua = "write 'ddp'; ddp_comm_hook", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
     horovod = "`mpirun %-n N ltrain run SCRIPT`.*learning rate",

@@ -121,7 +121,7 @@ describe("lt.Trainer", function()
     for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
       assert.equal("DDP", getmetatable(lt.Trainer({ strategy = name }).strategy).__name)
     end
-    assert.matches("strategy = 'ddp_spawn': comes with CUDA", message { strategy = "ddp_spawn" })
+    assert.matches("strategy = 'ddp_spawn': is for CUDA", message { strategy = "ddp_spawn" })
     assert.matches("strategy = 'dpd': must be one of .*; did you mean 'ddp'?",
       message { strategy = "dpd" })
     assert.matches("strategy = 'single_device' is one rank: got 2",

@@ -2,7 +2,7 @@
 --- summed (distributed data parallel).
 --
 -- Each rank holds the whole module and the whole state of its optimizers. Gradients of all ranks
--- are added in buckets before each step of an optimizer, so that all step alike.
+-- are summed in buckets before each step of an optimizer, so that all ranks make the same step.
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
@@ -12,7 +12,7 @@ local rank_options = require "ltrain.strategies.rank_options"
 
 local DDP = ParallelStrategy:extend("DDP")
 
---- What it is called with.
+--- Its options.
 DDP.options = ddp_options.rows
 
 --- DDP{timeout = 60, checkpoint_io = ..., ...}
@@ -23,7 +23,7 @@ function DDP:init(options)
   self:note_world()
 end
 
--- What shares gradients: of the module's configure_ddp, else of the strategy's.
+-- The object that reduces gradients: of the module's configure_ddp, else of the strategy's.
 local function make_ddp(self, module)
   local made = module.configure_ddp and module:configure_ddp() or self:configure_ddp(module)
   for _, name in ipairs { "backward", "sync" } do
@@ -35,17 +35,17 @@ local function make_ddp(self, module)
   return made
 end
 
---- Makes what shares gradients in a fit.
+--- Creates the object that reduces gradients during fit.
 function DDP:setup_module(module)
   local trains = self.world_size > 1 and module.trainer.state.fn == "fit"
   self.ddp = trains and make_ddp(self, module) or nil
   return module
 end
 
---- An object with `backward(loss, weight)`, which adds to the gradients, and `sync(parameters,
---- total, missing, key)`, which makes them the weighted mean of all ranks'; that of lt.dist.ddp. A
---- module's own configure_ddp comes first. Older than reduce_gradients, which says the same in one
---- method.
+--- Returns an object with `backward(loss, weight)`, which accumulates gradients, and
+--- `sync(parameters, total, missing, key)`, which replaces them by their weighted mean over all
+--- ranks; by default lt.dist.ddp's. The module's configure_ddp takes precedence. New code overrides
+--- reduce_gradients instead.
 function DDP:configure_ddp(module)
   return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook })
 end
@@ -55,7 +55,7 @@ function DDP:backward(loss, weight, ...)
   ParallelStrategy.backward(self, loss, weight, ...)
 end
 
---- The weighted mean over all ranks, added in buckets.
+--- Replaces the gradients by their weighted mean over all ranks, reduced in buckets.
 function DDP:reduce_gradients(optimizer, total, missing, weight)
   if self.ddp then return self.ddp:sync(parameters_of(optimizer), total, missing, optimizer) end
   ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)

@@ -1,18 +1,18 @@
---- stdlib/strategies/LocalSGD.lua: every rank steps by its own gradients, and the weights of all
---- are averaged every few steps (local SGD, Lin et al. 2020).
+--- stdlib/strategies/LocalSGD.lua: every rank steps by its own gradients, and the weights are
+--- averaged over the ranks every few steps (local SGD, Lin et al. 2020).
 --
--- Steps of an optimizer are counted from 0. In the first `warmup_steps` gradients are summed as DDP
--- does; from then on each rank steps by the gradients of its own samples, and after each step whose
--- number is `warmup_steps` plus a multiple of `period` the weights become the mean over the ranks
--- (PyTorch's PostLocalSGDOptimizer with PeriodicModelAverager). What optimizers keep is each rank's
--- own from the first local step on. Clipping takes the norm of a rank's own gradients.
+-- Steps of an optimizer are counted from 0. During the first `warmup_steps` gradients are reduced
+-- as in DDP; afterwards each rank steps by the gradients of its own samples, and after each step
+-- whose number is `warmup_steps` plus a multiple of `period` the weights are averaged over the
+-- ranks (PyTorch's PostLocalSGDOptimizer with PeriodicModelAverager). From the first local step on,
+-- each rank has its own optimizer state, and clips by the norm of its own gradients.
 --
--- Validation, checkpoints and the end of a fit have the mean of all ranks' weights, also within a
--- period; validation and checkpoints change nothing of the training. A checkpoint holds besides
--- what each rank has of its own: on as many ranks the fit goes on exactly, on another number, or
--- under another strategy, from the mean and with rank 0's state of optimizers. To gather it takes
--- all ranks: every rank calls trainer:save_checkpoint, and after an error nothing is saved
--- (`save_on_exception`).
+-- Validation, checkpoints and the end of a fit use the mean of all ranks' weights, also within a
+-- period; validation and checkpoints do not change the training. A checkpoint also contains each
+-- rank's own weights and optimizer state: on the same number of ranks the fit resumes exactly; on
+-- another number, or with another strategy, it resumes from the mean and rank 0's optimizer state.
+-- Gathering it takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
+-- checkpoint is saved (`save_on_exception`).
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local Strategy = require "ltrain.strategies.Strategy"
@@ -23,22 +23,22 @@ local parameters_of = require "ltrain.core.parameters_of"
 
 local LocalSGD = ParallelStrategy:extend("LocalSGD")
 
---- What it is called with.
+--- Its options.
 LocalSGD.options = ParallelStrategy.rows {
   period = { type = "integer", default = 4, min = 1,
-    doc = "steps from one averaging of the weights to the next" },
+    doc = "number of steps between averagings of the weights" },
   warmup_steps = { type = "integer", default = 0, min = 0,
-    doc = "steps at the beginning whose gradients are summed over the ranks" },
+    doc = "number of first steps whose gradients are reduced over the ranks" },
 }
 
--- What belongs to a fit.
+-- Resets the state of a fit.
 local function begin(self)
-  self.steps = {} -- how many each optimizer has made
-  -- Of each optimizer by which ranks have other weights now: the set of those parameters that this
-  -- rank has changed.
+  self.steps = {} -- number of steps by optimizer
+  -- By optimizer whose weights differ between ranks now: the set of the parameters that this rank
+  -- has changed.
   self.apart = {}
-  self.ended = {} -- what files hold of optimizers whose training has ended
-  self.own = nil -- in an evaluation: this rank's weights by parameter
+  self.ended = {} -- checkpoint state of optimizers whose training has ended
+  self.own = nil -- during evaluation: this rank's weights by parameter
   self.reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb }
 end
 
@@ -49,11 +49,11 @@ function LocalSGD:init(options)
   begin(self)
 end
 
---- Ranks that train apart do not give the same on any number of them.
+--- Refuses deterministic = "world": results depend on the number of ranks.
 function LocalSGD:setup(trainer)
   if trainer.options.deterministic == "world" then
-    errors.blame("strategies.LocalSGD: deterministic = 'world' gives the same weights on any "
-      .. "number of ranks, and here each number gives others: leave one of them out")
+    errors.blame("strategies.LocalSGD: deterministic = 'world' needs results that do not depend "
+      .. "on the number of ranks, and with LocalSGD they do: remove one of them")
   end
   if trainer.state.fn == "fit" then begin(self) end
   ParallelStrategy.setup(self, trainer)
@@ -61,8 +61,8 @@ end
 
 function LocalSGD:setup_module(module)
   if module.configure_ddp then
-    errors.blame("strategies.LocalSGD: configure_ddp of the module shares gradients: write "
-      .. "strategy = 'ddp', or leave it out")
+    errors.blame("strategies.LocalSGD: configure_ddp of the module is not used: write strategy = "
+      .. "'ddp', or remove it")
   end
   return module
 end
@@ -74,10 +74,10 @@ function LocalSGD:setup_optimizers(optimizers)
   return optimizers
 end
 
--- Whether a step takes the gradients of all ranks.
+-- Whether the next step uses gradients reduced over all ranks.
 local function is_shared(self, optimizer) return self.steps[optimizer] < self.warmup_steps end
 
---- This rank's mean; in the first steps that of all ranks.
+--- The mean over this rank's samples; during warmup_steps over those of all ranks.
 function LocalSGD:reduce_gradients(optimizer, total, missing, weight)
   if self.world_size > 1 and is_shared(self, optimizer) then
     self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
@@ -86,7 +86,7 @@ function LocalSGD:reduce_gradients(optimizer, total, missing, weight)
   end
 end
 
---- The norm of this rank's gradients; where one rank's is not finite, no rank's is.
+--- The norm of this rank's gradients; if it is not finite on one rank, it is on none.
 function LocalSGD:grad_norm(optimizer, p)
   local own = Strategy.grad_norm(self, optimizer, p)
   if self.world_size == 1 or is_shared(self, optimizer) then return own end
@@ -94,8 +94,8 @@ function LocalSGD:grad_norm(optimizer, p)
   return c.where(largest:isfinite(), own, largest:to(own.dtype))
 end
 
--- Those of a list of parameters that are in the `set` of some rank. The others are the same on all,
--- where their mean, which is rounded, may be another number. All ranks call it.
+-- Returns the parameters of a list that are in the `set` of any rank. The others are equal on all
+-- ranks, and averaging, which rounds, could change them. Called on all ranks.
 local function in_some(parameters, set)
   local own, list = {}, {}
   for i, parameter in ipairs(parameters) do own[i] = set[parameter] and 1 or 0 end
@@ -106,7 +106,8 @@ local function in_some(parameters, set)
   return list
 end
 
--- Makes tensors the mean over the ranks, in place. The reducer adds gradients: these are theirs.
+-- Averages tensors over the ranks, in place: the reducer, which reduces gradients, gets them as
+-- gradients.
 local function average(self, tensors)
   local holders = {}
   local _ <close> = c.no_grad()
@@ -118,7 +119,7 @@ local function average(self, tensors)
   self.reducer:reduce(holders, self.world_size, 0)
 end
 
--- Notes the parameters that a step of this rank alone changes.
+-- Records the parameters that a step of this rank alone changes.
 local function note_changed(self, optimizer)
   local set = self.apart[optimizer] or {}
   for _, parameter in ipairs(parameters_of(optimizer)) do
@@ -127,7 +128,7 @@ local function note_changed(self, optimizer)
   self.apart[optimizer] = set
 end
 
---- Steps; averages the weights where it is time.
+--- Steps, then averages the weights at the end of a period.
 function LocalSGD:optimizer_step(optimizer, update)
   local step = self.steps[optimizer]
   local is_apart = self.world_size > 1 and step >= self.warmup_steps
@@ -140,8 +141,8 @@ function LocalSGD:optimizer_step(optimizer, update)
   end
 end
 
--- Parameters whose weights ranks have apart, in the order of the module, with their names. All
--- ranks call it.
+-- Parameters that differ between ranks, in the order of the module, with their names. Called on
+-- all ranks.
 local function apart(self)
   local set, all, name_of, names = {}, {}, {}, {}
   if next(self.apart) == nil then return {}, names end
@@ -167,7 +168,7 @@ local function write(list, values)
   for i, tensor in ipairs(list) do tensor:copy_(values[i]) end
 end
 
---- Evaluation sees the mean.
+--- Evaluation uses the mean of all ranks' weights.
 function LocalSGD:evaluation_scope(module)
   local list = apart(self)
   if #list == 0 or self.own then return nil end
@@ -192,7 +193,7 @@ function LocalSGD:module_state(module)
   return state
 end
 
--- What this rank has of its own: the state of an optimizer, and weights by name.
+-- This rank's own values: the state of an optimizer, and weights by name.
 local function own_of(self, optimizer)
   local own = { state = optimizer:state_dict().state }
   if not self.apart[optimizer] then return own end
@@ -209,7 +210,7 @@ local function own_of(self, optimizer)
   return own
 end
 
--- Whether a rank has made a step by its own gradients.
+-- Whether ranks have made steps by their own gradients.
 local function is_local(self)
   for optimizer, steps in next, self.steps do
     if steps > self.warmup_steps and self.ended[optimizer] == nil then return true end
@@ -217,18 +218,18 @@ local function is_local(self)
   return false
 end
 
---- Rank 0's, with what each rank has of its own in `local_sgd`.
+--- Rank 0's state, with each rank's own state and weights in `local_sgd`.
 function LocalSGD:optimizer_state(optimizer)
   if self.ended[optimizer] then return self.ended[optimizer] end
   local ranks = self.world_size > 1 and is_local(self) and dist.gather(own_of(self, optimizer))
   local saved = ParallelStrategy.optimizer_state(self, optimizer)
   if not saved then return nil end
-  if ranks then ranks[1].state = nil end -- it is there already
+  if ranks then ranks[1].state = nil end -- it is in `saved` already
   saved.local_sgd = { steps = self.steps[optimizer], ranks = ranks or {} }
   return saved
 end
 
---- Takes back what this rank had of its own, where as many ranks saved it.
+--- Restores this rank's own state and weights, if the number of ranks is that of the checkpoint.
 function LocalSGD:load_optimizer_state(optimizer, state)
   ParallelStrategy.load_optimizer_state(self, optimizer, state)
   local saved = state.local_sgd
@@ -252,7 +253,7 @@ function LocalSGD:load_optimizer_state(optimizer, state)
   write(list, values)
 end
 
---- A period that is not over ends with the mean; files that are saved after the fit still hold it.
+--- Averages the weights of an incomplete period; checkpoints saved later still contain each rank's.
 function LocalSGD:end_training(optimizers)
   if self.world_size == 1 then return end
   for _, optimizer in ipairs(optimizers) do
@@ -262,7 +263,7 @@ function LocalSGD:end_training(optimizers)
   self.apart = {}
 end
 
---- Weights are at the beginning, and after each averaging until the next step.
+--- Weights are the same on all ranks at the start, and after each averaging until the next step.
 function LocalSGD:is_replicated(part)
   if self.world_size == 1 or part == "buffer" then return true end
   if part == "parameter" then return next(self.apart) == nil end

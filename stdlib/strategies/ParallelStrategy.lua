@@ -1,12 +1,12 @@
 --- stdlib/strategies/ParallelStrategy.lua: several ranks, each a process that runs the loop; the
---- base of DDP and its kind.
+--- base class of DDP, LocalSGD and ZeRO1.
 --
--- On one machine the ranks are forked where fit (validate, ...) begins, so that closures, upvalues
--- and what the script has built are there in each; rank 0 is the script's own process. Where the
--- ranks are there already (mpirun, srun, lt.dist.launch) they are joined. Ranks on devices that do
--- not survive a fork stay, for later loops to join. All begin with rank 0's parameters and buffers.
--- How gradients and weights are shared a subclass says: reduce_gradients at least, and where ranks
--- hold different things is_replicated and the states.
+-- On one machine the ranks are forked when fit (validate, ...) starts, so that each has the
+-- closures, upvalues and values of the script; rank 0 is the script's own process. If the ranks
+-- exist already (mpirun, srun, lt.dist.launch), they are joined. Ranks on devices that cannot be
+-- used after a fork are kept, and later loops join them. All start with rank 0's parameters and
+-- buffers. A subclass defines how gradients and weights are shared: at least reduce_gradients, and
+-- if ranks hold different values, is_replicated and the methods that save and load state.
 local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
@@ -18,10 +18,10 @@ local replicate = require "ltrain.dist.replicate"
 
 local ParallelStrategy = Strategy:extend("ParallelStrategy")
 
---- What it is called with; a subclass has rows of its own: ParallelStrategy.rows { ... }.
+--- Its options; those of a subclass are ParallelStrategy.rows { ... }.
 ParallelStrategy.options = rank_options.rows()
 
---- Rows of options for a subclass: its own and those of all ranks.
+--- Returns rows of options for a subclass: its own and those of all strategies of several ranks.
 ParallelStrategy.rows = rank_options.rows
 
 --- Mine{timeout = 60, checkpoint_io = ..., ...}, a subclass with reduce_gradients
@@ -29,21 +29,21 @@ function ParallelStrategy:init(options)
   local o = rank_options.check(self, options)
   rank_options.take(self, o)
   self:note_world()
-  return o -- for an init below this one
+  return o -- for the init of a subclass
 end
 
---- The Trainer's options, and how many ranks they mean.
+--- Takes the number of ranks and the Trainer's options.
 function ParallelStrategy:configure(ranks, o)
   self:note_world() -- it may have been joined since
   self.ranks, self.world_size = ranks, ranks
   self.root_device = self.accelerator:device(self.local_rank)
-  -- It may serve several Trainers: their options do not stay.
+  -- Several Trainers may use it: each sets its own options.
   self.timeout = self.own_timeout or o.timeout
   self.fork_with_threads = self.forks_with_threads
   if self.fork_with_threads == nil then self.fork_with_threads = o.fork_with_threads end
 end
 
---- Copies who this process is from the world it is part of.
+--- Copies this process's ranks from the world that it belongs to.
 function ParallelStrategy:note_world()
   local world = dist.world()
   self.world_size, self.global_rank = world.ranks, world.rank
@@ -51,7 +51,7 @@ function ParallelStrategy:note_world()
   self.is_global_zero = world.rank == 0
 end
 
---- Runs body() in every rank; returns what it returns on rank 0 (a joined rank: its own).
+--- Runs body() on every rank and returns rank 0's result (on a rank that was joined: its own).
 function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
@@ -71,17 +71,17 @@ end
 
 local function name_of(self) return "strategies." .. getmetatable(self).__name end
 
--- The script says by which comm ranks are to talk.
+-- The script may require a comm backend.
 local function check_backend(self)
   local backend, wanted = dist.world().backend, self.process_group_backend
   if not wanted or wanted == backend then return end
   errors.blame("%s: process_group_backend = '%s', but these ranks communicate over %s: "
     .. "%s", name_of(self),
     wanted, backend, wanted == "mpi" and "start them with `mpirun -n N ltrain run SCRIPT`"
-    or "shm is for ranks that are forked: leave mpirun out")
+    or "shm is for ranks that are forked: start the script without mpirun")
 end
 
---- All ranks begin with rank 0's parameters and buffers.
+--- Broadcasts rank 0's parameters and buffers.
 function ParallelStrategy:setup(trainer)
   Strategy.setup(self, trainer)
   if self.world_size == 1 then return end
@@ -89,16 +89,16 @@ function ParallelStrategy:setup(trainer)
   replicate.module(trainer.module)
 end
 
---- A subclass defines it. On one rank there is nothing to share.
+--- A subclass must define it. On one rank there is nothing to reduce.
 function ParallelStrategy:reduce_gradients(optimizer, total, missing, weight)
   if self.world_size == 1 then
     return Strategy.reduce_gradients(self, optimizer, total, missing, weight)
   end
-  errors.blame("%s: reduce_gradients is not defined: it makes gradients those of all ranks",
+  errors.blame("%s: reduce_gradients is not defined: it must reduce gradients over all ranks",
     name_of(self))
 end
 
---- The whole on rank 0, which every rank has.
+--- The complete state on rank 0, since every rank has it.
 function ParallelStrategy:module_state(module)
   return self.is_global_zero and Strategy.module_state(self, module) or nil
 end
@@ -113,8 +113,8 @@ function ParallelStrategy:sync_buffers(module)
   if self.world_size > 1 and self.broadcast_buffers ~= false then replicate.buffers(module) end
 end
 
---- Ranks that are there already wait for the one of their machine (of all, with `once`) that
---- prepares; a script's own process prepares before it forks.
+--- Ranks that were joined wait for one rank of their machine (with `once`, of all) to prepare;
+--- forked ranks need not, as their parent prepares before it forks.
 function ParallelStrategy:prepare_data(prepare, once)
   local prepares = self.local_rank == 0
   if once then prepares = self.global_rank == 0 end

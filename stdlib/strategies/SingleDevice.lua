@@ -5,7 +5,8 @@ local config = require "ltrain.core.config"
 local SingleDevice = Strategy:extend("SingleDevice")
 
 local OPTIONS <const> = Strategy.rows {
-  device = { type = "string", doc = "device of module and batches; by default the accelerator's" },
+  device = { type = "string",
+    doc = "device of the module and of batches; by default the accelerator's" },
 }
 
 --- SingleDevice{device = "cpu"}

@@ -1,14 +1,15 @@
--- stdlib/strategies/Strategy.lua: how the processes of a run work together. The base is one
--- process, to which every question has the simple answer; subclasses override what is different.
+-- stdlib/strategies/Strategy.lua: how the processes of a run work together. The base class is for
+-- one process; subclasses override what is different on several.
 --
--- The loop calls its methods in the order of a run: configure, launch, setup, setup_module,
+-- The loop calls its methods in this order: configure, launch, setup, setup_module,
 -- setup_optimizers; for each batch forward_scope, backward_scope and backward; for each step
--- reduce_gradients, grad_norm and optimizer_step; end_training, teardown. Those that all ranks call
--- may use collectives: every rank comes there at the same point, also one that had no sample.
+-- reduce_gradients, grad_norm and optimizer_step; end_training, teardown. Methods that are called
+-- on all ranks may use collectives: every rank calls them at the same point of the run, also a rank
+-- that had no samples.
 --
--- A strategy is made of parts, which a script may replace: what it computes on (accelerator), in
--- which numbers (precision), how checkpoints reach the disk (checkpoint_io), and who started its
--- ranks (cluster_environment; nil: found out).
+-- A strategy has parts, which a script may replace: the device it computes on (accelerator), the
+-- dtypes it computes in (precision), how checkpoints are saved (checkpoint_io), and what started
+-- its ranks (cluster_environment; nil: detected).
 
 local Accelerator = require "ltrain.core.Accelerator"
 local CheckpointIO = require "ltrain.files.CheckpointIO"
@@ -26,15 +27,15 @@ local Strategy = class.extend(nil, "Strategy")
 
 Strategy.extend = class.extend
 
--- Who this process is.
+-- The ranks of this process, as of lt.dist.
 Strategy.world_size = 1
 Strategy.global_rank = 0
 Strategy.local_rank = 0
 Strategy.node_rank = 0
 Strategy.is_global_zero = true
---- The device that modules and batches go to.
+--- The device that modules and batches are moved to.
 Strategy.root_device = "cpu"
---- The module of the run that is going on.
+--- The module of the current run.
 Strategy.module = nil
 
 Strategy.accelerator = Accelerator()
@@ -42,7 +43,7 @@ Strategy.precision = Precision()
 Strategy.checkpoint_io = CheckpointIO()
 Strategy.cluster_environment = nil
 
--- How each part is made of what a script gives.
+-- How each part is created from what a script passes.
 local PARTS <const> = {
   accelerator = Accelerator.adopt,
   checkpoint_io = CheckpointIO.adopt,
@@ -56,16 +57,16 @@ local PARTS <const> = {
 }
 
 local PART_ROWS <const> = {
-  accelerator = { type = "object|table", doc = "what ranks compute on; by default the CPU" },
+  accelerator = { type = "object|table", doc = "device that ranks compute on; by default the CPU" },
   checkpoint_io = { type = "object|table",
     doc = "how checkpoints are saved, loaded and removed; by default as safetensors files" },
   cluster_environment = { type = "object|table",
-    doc = "who started the ranks; by default detected" },
+    doc = "what started the ranks; by default detected" },
   precision = { type = "object|table|string|integer",
     doc = "dtypes of the computation; by default the Trainer's precision" },
 }
 
---- Rows of options for config.check: a subclass's own and those of the parts.
+--- Returns rows of options for config.check: those of a subclass and those of the parts.
 function Strategy.rows(own)
   local rows = {}
   for name, row in next, PART_ROWS do rows[name] = row end
@@ -78,15 +79,15 @@ function Strategy:init(options)
   self:use_parts(config.check(options, Strategy.rows(), getmetatable(self).__name))
 end
 
---- Takes the parts that are among checked options.
+--- Sets the parts that are among checked options.
 function Strategy:use_parts(o)
   for name in next, PART_ROWS do
     if o[name] ~= nil then self[name] = o[name] end
   end
 end
 
---- Makes objects of the parts, which a subclass may have set as plain tables, and puts those of a
---- Trainer's options (`given`) in the place of the usual ones. A part cannot be given twice.
+--- Creates the parts, which a subclass may have set as plain tables; the Trainer's options
+--- (`given`) replace the default ones. It is an error to give a part twice.
 function Strategy:combine(given)
   local own = rawget(self, "_own_parts") or {} -- a strategy may serve several Trainers
   self._own_parts = own
@@ -101,12 +102,12 @@ function Strategy:combine(given)
   end
 end
 
---- A part out of what a script gives for it; `where` begins the text of errors.
+--- Creates a part from what a script passes for it; messages of errors begin with `where`.
 function Strategy.make_part(name, value, where)
   return PARTS[name](value, ("%s: %s"):format(where, name))
 end
 
---- How many ranks the Trainer's options `o` mean.
+--- Takes the number of ranks and the Trainer's options `o`.
 function Strategy:configure(ranks, o)
   if ranks > 1 then
     errors.blame("Trainer: strategy = %s is one rank: got %d (devices = %s)",
@@ -115,39 +116,39 @@ function Strategy:configure(ranks, o)
   self.root_device = self.accelerator:device(self.local_rank)
 end
 
---- Runs body() in every rank of the run `what` ("fit", ...), and returns what it returns. `folder`:
---- where reports of failures go, nil when there is none yet.
+--- Runs body() on every rank of the run `what` ("fit", ...), and returns its result. `folder`:
+--- where reports of failures are written, nil if there is none yet.
 function Strategy:launch(what, body, folder) return body() end
 
---- Before anything of a run: processes, connections.
+--- Called at the start of a run, to create processes and connections.
 function Strategy:setup_environment(trainer) end
 
---- Runs prepare(), which makes files that every rank reads: on one rank a machine, or on rank 0
---- alone (`once`).
+--- Runs prepare(), which writes files that every rank reads: on one rank of each machine, or with
+--- `once` on rank 0 only.
 function Strategy:prepare_data(prepare, once) prepare() end
 
---- All ranks call it. The module is there: put it where it runs. A subclass that overrides it calls
---- this one: `Mine.super.setup(self, trainer)`.
+--- Called on all ranks when the module exists: moves it to its device. A subclass that overrides it
+--- must call its parent's: `Mine.super.setup(self, trainer)`.
 function Strategy:setup(trainer)
   local module = trainer.module
   self._is_set_up = true
   self.accelerator:setup(trainer)
-  -- Moving makes new parameters: only when they are elsewhere.
+  -- Moving creates new parameters, so only if they are on another device.
   if module.device ~= self.root_device then module:to(self.root_device) end
 end
 
---- What the Trainer calls: `setup`, and a look whether a subclass left out what is above it.
+--- Called by the Trainer: calls `setup`, and checks that it called its parent's.
 function Strategy:start(trainer)
   self._is_set_up, self.module = false, trainer.module
   self:setup(trainer)
   if not self._is_set_up then
     local name = getmetatable(self).__name
-    errors.blame("strategies.%s: setup does not call its parent's, which puts the module in "
-      .. "place: write %s.super.setup(self, trainer) in it", name, name)
+    errors.blame("strategies.%s: setup does not call its parent's, which moves the module "
+      .. "to its device: write %s.super.setup(self, trainer) in it", name, name)
   end
 end
 
---- The batch with its tensors on the device.
+--- Returns the batch with its tensors moved to the device.
 function Strategy:batch_to_device(batch)
   local device = self.root_device
   return tree.map(batch, function(leaf)
@@ -155,35 +156,35 @@ function Strategy:batch_to_device(batch)
   end)
 end
 
---- The module that is trained, as the strategy wants it: called on all ranks after configure_model
---- and before optimizers are made. What it returns is trained.
+--- Called on all ranks after configure_model and before the optimizers are created; returns the
+--- module to train, which it may wrap or change.
 function Strategy:setup_module(module) return module end
 
---- The list of optimizers, as the strategy wants them: called on all ranks after
---- configure_optimizers, before their state is loaded; also for those that a script puts into
---- trainer.optimizers later.
+--- Called on all ranks after configure_optimizers, before the optimizers' state is loaded, and for
+--- optimizers that a script adds to trainer.optimizers later; returns the list of optimizers to
+--- use, which it may wrap or change.
 function Strategy:setup_optimizers(optimizers) return optimizers end
 
--- A step.
+-- Steps.
 
---- What is open around each step of the module (training_step, ...), and closed after it; nil for
---- nothing. The base opens what the precision does.
+--- Returns a value to be closed after each step of the module (training_step, ...), such as
+--- lt.autocast's, or nil. The base class returns the precision's.
 function Strategy:forward_scope() return self.precision:forward_context() end
 
---- The same around backward.
+--- The same for backward.
 function Strategy:backward_scope() end
 
---- Adds the gradients of `loss` times `weight`, which is this rank's share of a batch. What else
---- manual_backward was given follows.
+--- Accumulates the gradients of `loss` times `weight`, this rank's share of a batch. Further
+--- arguments are those of manual_backward.
 function Strategy:backward(loss, weight, ...)
   if weight ~= 1.0 then loss = loss * weight end
   self.module:backward(loss, ...)
 end
 
---- All ranks call it, once a step of an optimizer, before hooks and clipping: makes what was added
---- since the last time the gradients to step with. `total`: the sum of the weights over all ranks,
---- above 0; `missing`: how many gradients are not there, of all ranks together; `weight`: the sum
---- of this rank's weights, 0 where it had no sample.
+--- Called on all ranks once per step of an optimizer, before hooks and clipping: turns the
+--- gradients accumulated since the last step into those to step with. `total`: the sum of the
+--- weights over all ranks, above 0; `missing`: the number of gradients that are nil, over all
+--- ranks; `weight`: the sum of this rank's weights, 0 if it had no samples.
 function Strategy:reduce_gradients(optimizer, total, missing, weight)
   if total == 1.0 then return end
   local _ <close> = c.no_grad()
@@ -195,14 +196,14 @@ function Strategy:reduce_gradients(optimizer, total, missing, weight)
   end
 end
 
---- What this rank steps, after reduce_gradients: a list of {params =, names =} as
---- optimizer.param_groups, whose tensors have the gradients. Clipping scales these, and where
---- gradients are not finite these are named.
+--- Returns what this rank updates, after reduce_gradients: a list of {params =, names =} like
+--- optimizer.param_groups, whose tensors have the gradients. These are the gradients that are
+--- clipped, and checked for values that are not finite.
 function Strategy:param_groups(optimizer) return optimizer.param_groups end
 
---- All ranks call it: the norm of all gradients that the optimizer steps with, of all ranks
---- together; a tensor of no dims, finite on all ranks or on none. p: 2, or math.huge for the
---- largest. Clipping and the check for gradients that are not finite use it.
+--- Called on all ranks: returns the total norm of the gradients that the optimizer steps with, over
+--- all ranks; a tensor without dims, finite on all ranks or on none. p: 2, or math.huge for the
+--- maximum. Used by clipping and by the check for gradients that are not finite.
 function Strategy:grad_norm(optimizer, p)
   local list, n = {}, 0
   for _, group in ipairs(self:param_groups(optimizer)) do
@@ -217,62 +218,62 @@ function Strategy:grad_norm(optimizer, p)
   return c.grads_norm(list, p)
 end
 
---- All ranks call it, once a step that is taken: calls update(), which changes the parameters of
---- optimizer.param_groups by their gradients.
+--- Called on all ranks for each step that is taken (not skipped): calls update(), which updates the
+--- parameters of optimizer.param_groups by their gradients.
 function Strategy:optimizer_step(optimizer, update) update() end
 
---- What is open around validation and testing, on all ranks; nil for nothing.
+--- Called on all ranks: returns a value to be closed after validation or testing, or nil.
 function Strategy:evaluation_scope(module) end
 
---- All ranks call it where training has ended well: from here on rank 0 alone has all that a file
---- may hold.
+--- Called on all ranks when training has ended without an error: afterwards rank 0 alone must be
+--- able to save checkpoints.
 function Strategy:end_training(optimizers) end
 
--- Files.
+-- Checkpoints.
 
---- What a checkpoint holds of the module, tensors by name. All ranks call it; rank 0 gets the
---- whole, the others nil.
+--- Called on all ranks: returns the module's state for a checkpoint, tensors by name, complete on
+--- rank 0, nil on the others.
 function Strategy:module_state(module) return module:state_dict() end
 
---- What a checkpoint holds of an optimizer. All ranks call it; rank 0 gets the whole, the others
---- nil.
+--- Called on all ranks: returns an optimizer's state for a checkpoint, complete on rank 0, nil on
+--- the others.
 function Strategy:optimizer_state(optimizer) return optimizer:state_dict() end
 
---- All ranks call it with the whole: each takes its part.
+--- Called on all ranks with the complete state, of which each loads its part.
 function Strategy:load_module_state(module, state) module:load_state_dict(state) end
 
 --- The same for an optimizer, after setup_optimizers.
 function Strategy:load_optimizer_state(optimizer, state) optimizer:load_state_dict(state) end
 
---- Whether all ranks hold the same of a part now: "parameter", "buffer", "gradient" (between
---- reduce_gradients and the step) or "optimizer" (its state). Checks of replicas compare what they
---- do; a rank alone can save it.
+--- Whether all ranks have the same values now of a part: "parameter", "buffer", "gradient" (between
+--- reduce_gradients and the step) or "optimizer" (its state). If so, checks of replicas compare it,
+--- and one rank alone can save it.
 function Strategy:is_replicated(part) return true end
 
 -- Ranks.
 
---- Adds each of a list of numbers over all ranks: a list.
+--- Returns the list of the sums over all ranks of each number of a list.
 function Strategy:add(numbers) return numbers end
 
---- Makes the buffers of all ranks those of rank 0.
+--- Broadcasts rank 0's buffers to all ranks.
 function Strategy:sync_buffers(module) end
 
---- The run is over, also after an error.
+--- Called at the end of a run, also after an error.
 function Strategy:teardown() self.accelerator:teardown() end
 
---- Combine a number or tensor over all processes: "mean", "sum", "min" or "max".
+--- Returns a number or tensor reduced over all processes: "mean", "sum", "min" or "max".
 function Strategy:reduce(value, how) return value end
 
---- The value that process `source` has.
+--- Returns the value of process `source`.
 function Strategy:broadcast(value, source) return value end
 
---- The list of what each process has, in order of rank.
+--- Returns the list of the values of all processes, in order of rank.
 function Strategy:all_gather(value) return { value } end
 
---- Wait for all processes. `name` stands in errors.
+--- Waits for all processes. `name` is named in errors.
 function Strategy:barrier(name) end
 
---- Whether the condition holds on all processes (or on any, with all = false).
+--- Returns whether the condition holds on all processes, or with all = false on any.
 function Strategy:reduce_boolean(condition, all) return condition end
 
 return Strategy

@@ -1,17 +1,17 @@
---- stdlib/strategies/ZeRO1.lua: as DDP, with the state of optimizers in parts, one a rank (ZeRO
+--- stdlib/strategies/ZeRO1.lua: as DDP, with the state of optimizers sharded over the ranks (ZeRO
 --- stage 1).
 --
--- Each rank holds the whole module, and of what optimizers keep (momentum, running means) its
--- share: 1 / N of the bytes on N ranks. Before a step each rank gets the sums of its slices of the
--- gradients, steps these slices, and all get the new parameters from all: as many bytes as DDP
--- moves, and the same bits, where optimizers treat each element alone (`elementwise` of their
--- class; those of lt.optim do).
+-- Each rank has the whole module, and 1 / N of the optimizers' state (momentum, running means) on N
+-- ranks. Before a step the gradients are reduced and scattered: each rank gets the sums of its
+-- slices, steps these slices, and the new parameters are gathered on all ranks. This moves as many
+-- bytes as DDP, and gives the same bits, if the optimizer updates each element independently
+-- (`elementwise` of its class; true for those of lt.optim).
 --
 -- Between the reduction and the step, and so in on_before_optimizer_step, parameters have no
--- gradients: `trainer.strategy:grad_norm(optimizer, 2)` gives their norm, self:clip_gradients clips
--- them. Checkpoints are whole, as DDP's are, and resume on any number of ranks, under DDP too. To
--- gather them takes all ranks: every rank calls trainer:save_checkpoint, and after an error nothing
--- is saved (`save_on_exception`).
+-- gradients: `trainer.strategy:grad_norm(optimizer, 2)` returns their norm, self:clip_gradients
+-- clips them. Checkpoints are complete, as DDP's are, and resume on any number of ranks, with DDP
+-- too. Gathering them takes all ranks: every rank must call trainer:save_checkpoint, and after an
+-- error no checkpoint is saved (`save_on_exception`).
 local Optimizer = require "ltrain.optim.Optimizer"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Shards = require "ltrain.dist.Shards"
@@ -24,32 +24,32 @@ local parameters_of = require "ltrain.core.parameters_of"
 
 local ZeRO1 = ParallelStrategy:extend("ZeRO1")
 
---- What it is called with.
+--- Its options.
 ZeRO1.options = ParallelStrategy.rows()
 
 --- ZeRO1{bucket_cap_mb = 25, ...}
 function ZeRO1:init(options)
   ParallelStrategy.init(self, options)
-  self.shards, self.order = {}, {} -- by optimizer, and these in the order of their coming
+  self.shards, self.order = {}, {} -- by optimizer, and the optimizers in order
 end
 
 function ZeRO1:setup(trainer)
-  if trainer.state.fn == "fit" then self.shards, self.order = {}, {} end -- one may have failed
+  if trainer.state.fn == "fit" then self.shards, self.order = {}, {} end -- a fit may have failed
   self.is_world = trainer.options.deterministic == "world"
   ParallelStrategy.setup(self, trainer)
 end
 
---- Gradients are shared in one way only.
+--- Refuses a module with configure_ddp.
 function ZeRO1:setup_module(module)
   if module.configure_ddp then
-    errors.blame("strategies.ZeRO1: configure_ddp of the module gives all ranks all gradients: "
-      .. "write strategy = 'ddp', or leave it out")
+    errors.blame("strategies.ZeRO1: configure_ddp of the module is not used: write strategy = "
+      .. "'ddp', or remove it")
   end
   return module
 end
 
--- Whether the class that has `update` says that slices step as the whole does; what is below it
--- without an `update` of its own is as it.
+-- Whether the class that defines `update` is declared elementwise, so that slices can be stepped; a
+-- subclass without its own `update` inherits that.
 local function is_elementwise(optimizer)
   local found = optimizer -- which may have an update of its own
   while found do
@@ -65,24 +65,24 @@ local function check(optimizer)
     errors.blame("strategies.ZeRO1: %s has a step of its own, which steps whole parameters: "
       .. "extend lt.optim.Optimizer and define update, or write strategy = 'ddp'", name)
   elseif not is_elementwise(optimizer) then
-    errors.blame("strategies.ZeRO1: %s: a rank steps slices of the parameters: say "
-      .. "%s.elementwise = true where update treats each element alone, else write strategy = "
-      .. "'ddp'", name, rawget(optimizer, "update") and "optimizer" or class.of(optimizer).__name)
+    errors.blame("strategies.ZeRO1: %s: a rank steps slices of the parameters: set "
+      .. "%s.elementwise = true if update treats each element independently, else write strategy "
+      .. "= 'ddp'", name, rawget(optimizer, "update") and "optimizer" or class.of(optimizer).__name)
   end
   for i, parameter in ipairs(parameters_of(optimizer)) do
     if not parameter:is_contiguous() then
-      errors.blame("strategies.ZeRO1: parameter %d of %s is not contiguous: %s: make it of "
+      errors.blame("strategies.ZeRO1: parameter %d of %s is not contiguous: %s: create it from "
         .. "x:contiguous()", i, name, errors.show(parameter))
     end
   end
 end
 
--- What the optimizer itself has is a part: nobody takes that for the whole.
+-- The optimizer's own state is a shard: makes its state_dict an error, and load_state_dict shard.
 local function guard(self, optimizer)
   local name = "optim." .. class.of(optimizer).__name
   rawset(optimizer, "state_dict", function()
     errors.blame("%s: state_dict: under strategies.ZeRO1 each rank holds a part of it: "
-      .. "trainer.strategy:optimizer_state(optimizer), called by all ranks, gives rank 0 the whole",
+      .. "trainer.strategy:optimizer_state(optimizer), called on all ranks, returns it on rank 0",
       name)
   end)
   rawset(optimizer, "load_state_dict", function(_, saved)
@@ -95,7 +95,7 @@ local function unguard(optimizer)
   rawset(optimizer, "load_state_dict", nil)
 end
 
---- Cuts their parameters, and the state that they have already.
+--- Shards their parameters and the state that they have.
 function ZeRO1:setup_optimizers(optimizers)
   if self.world_size == 1 then return optimizers end
   for _, optimizer in ipairs(optimizers) do
@@ -111,7 +111,7 @@ function ZeRO1:setup_optimizers(optimizers)
   return optimizers
 end
 
---- Each rank gets the sums of its slices.
+--- Reduces and scatters the gradients: each rank gets the sums of its slices.
 function ZeRO1:reduce_gradients(optimizer, total, missing, weight)
   local shards = self.shards[optimizer]
   if not shards then
@@ -126,8 +126,8 @@ function ZeRO1:param_groups(optimizer)
   return shards and shards.groups or optimizer.param_groups
 end
 
---- The norm of all slices, in f64 until it is whole; with deterministic = "world" that of gathered
---- gradients, to the last bit what one rank has.
+--- The norm over all slices, accumulated in f64; with deterministic = "world" that of the gathered
+--- gradients, which has the same bits as on one rank.
 function ZeRO1:grad_norm(optimizer, p)
   local shards = self.shards[optimizer]
   if not shards then return ParallelStrategy.grad_norm(self, optimizer, p) end
@@ -144,17 +144,17 @@ function ZeRO1:grad_norm(optimizer, p)
   return is_double and norm or norm:to "f32"
 end
 
--- Gradients of a backward after sync_gradients would be lost.
+-- Gradients of a backward pass after sync_gradients would be lost.
 local function check_no_more(optimizer)
   for _, parameter in ipairs(parameters_of(optimizer)) do
     if parameter.grad then
-      errors.blame("optimizer:step: there are gradients that were added after sync_gradients or "
-        .. "clip_gradients: under strategies.ZeRO1 run all backward passes of a step before")
+      errors.blame("optimizer:step: gradients were accumulated after sync_gradients or "
+        .. "clip_gradients: with strategies.ZeRO1 run all backward passes of a step before them")
     end
   end
 end
 
---- Steps the slices; then all ranks have the new parameters.
+--- Steps the slices, and gathers the new parameters on all ranks.
 function ZeRO1:optimizer_step(optimizer, update)
   local shards = self.shards[optimizer]
   if not shards then return update() end
@@ -162,7 +162,7 @@ function ZeRO1:optimizer_step(optimizer, update)
   shards:step(update)
 end
 
---- The whole on rank 0, gathered from all.
+--- The complete state on rank 0, gathered from all ranks.
 function ZeRO1:optimizer_state(optimizer)
   local shards = self.shards[optimizer]
   if not shards then return ParallelStrategy.optimizer_state(self, optimizer) end
@@ -175,7 +175,7 @@ function ZeRO1:optimizer_state(optimizer)
   return saved
 end
 
---- Each rank takes its part.
+--- Each rank loads its shard.
 function ZeRO1:load_optimizer_state(optimizer, state)
   local shards = self.shards[optimizer]
   class.of(optimizer).load_state_dict(optimizer, state)
@@ -184,8 +184,8 @@ function ZeRO1:load_optimizer_state(optimizer, state)
   shards:scatter_state(optimizer.state)
 end
 
---- Rank 0 has the whole state again, for files that are saved after the fit; the others none. Also
---- of optimizers that a script has taken out of the Trainer since.
+--- Gathers the complete state on rank 0, for checkpoints saved after the fit, and frees it on the
+--- other ranks; also for optimizers that the script has removed from the Trainer.
 function ZeRO1:end_training(_)
   for _, optimizer in ipairs(self.order) do
     optimizer.state = self.shards[optimizer]:gather_state() or {}
@@ -194,7 +194,7 @@ function ZeRO1:end_training(_)
   self.shards, self.order = {}, {}
 end
 
---- The state of optimizers, and gradients between reduction and step, are in parts.
+--- The state of optimizers is sharded, and so are gradients between reduction and step.
 function ZeRO1:is_replicated(part)
   return part ~= "optimizer" and part ~= "gradient" or next(self.shards) == nil
 end

@@ -14,16 +14,16 @@ local PLUGINS <const> = {
   ["bf16-mixed"] = Precision.adopt({ name = "bf16-mixed", autocast = "bf16" }, "precision"),
 }
 
--- Known elsewhere, and why not here.
+-- Names of Lightning that are refused, and why.
 local ABSENT <const> = {
   ["16-mixed"] = "needs a GPU: write 'bf16-mixed'",
   ["16-true"] = "needs a GPU: write 'bf16-mixed'",
   ["bf16-true"] = "weights are kept in f32: write 'bf16-mixed'",
-  ["64-true"] = "not there: write module:to('f64') and '32-true'",
+  ["64-true"] = "not supported: write module:to('f64') and '32-true'",
   ["transformer-engine"] = "needs a GPU",
 }
 
---- The precision of a name or number; raises a sentence when there is none. `where`: "Trainer".
+--- Returns the precision of a name or number; an unknown one is an error. `where`: "Trainer".
 function precision.plugin(value, where)
   local word = tostring(value):lower()
   word = SAME[word] or word

@@ -4,14 +4,14 @@ local config = require "ltrain.core.config"
 
 local rank_options = {}
 
--- Values that elsewhere mean something, and what is so here.
+-- Values of PyTorch and Lightning, and what to write here instead.
 local BACKENDS <const> = {
-  gloo = "ranks of one machine use shm, others mpi: leave it out",
-  nccl = "comes with GPUs: leave it out",
+  gloo = "ranks on one machine use shm, others mpi: remove it",
+  nccl = "needs GPUs: remove it",
 }
 local METHODS <const> = {
-  spawn = "comes with CUDA, where a forked process cannot use the devices: write 'fork'",
-  forkserver = "ranks are forks of the script, with all that it has built: write 'fork'",
+  spawn = "is for CUDA, which a forked process cannot use: write 'fork'",
+  forkserver = "ranks are forks of the script's process: write 'fork'",
 }
 
 local function one_of(words, others)
@@ -40,10 +40,10 @@ local ROWS <const> = {
     doc = "'fork': ranks are forked when fit starts" },
 }
 
--- Options that the object has as fields of the same name.
+-- Options that become fields of the object.
 local KEPT <const> = { "bucket_cap_mb", "broadcast_buffers", "process_group_backend" }
 
---- Rows for config.check: a strategy's own, those of all ranks and those of the parts.
+--- Rows for config.check: a strategy's own, the above and those of the parts.
 function rank_options.rows(own)
   local rows = Strategy.rows(ROWS)
   for name, row in next, own or {} do rows[name] = row end
@@ -56,7 +56,7 @@ function rank_options.check(strategy, options)
   return config.check(options, class.options, "strategies." .. class.__name)
 end
 
---- Takes those of all ranks into the object; notes what means nothing in strategy.notes.
+--- Sets these options in the object; adds notes on those without effect to strategy.notes.
 function rank_options.take(strategy, o)
   strategy:use_parts(o)
   for _, name in ipairs(KEPT) do strategy[name] = o[name] end
@@ -64,7 +64,7 @@ function rank_options.take(strategy, o)
   strategy.own_timeout, strategy.forks_with_threads = o.timeout, o.fork_with_threads
   if o.start_method ~= "popen" then return end
   strategy.notes = strategy.notes or {}
-  table.insert(strategy.notes, "start_method = 'popen': ranks are forked where fit begins; the "
+  table.insert(strategy.notes, "start_method = 'popen': ranks are forked when fit starts; the "
     .. "script is not run again")
 end
 

@@ -1,4 +1,4 @@
---- stdlib/strategies/registry.lua: names of strategies: those built in, and those of scripts.
+--- stdlib/strategies/registry.lua: names of strategies, built-in and registered by scripts.
 local Strategy = require "ltrain.strategies.Strategy"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local DDP <const> = "every rank runs the loop on its share of the data; gradient
 local BUILT_IN <const> = {
   single_device = { file = "SingleDevice", description = "one process, one device" },
   zero1 = { file = "ZeRO1",
-    description = "as ddp, with the state of optimizers in parts, one a rank" },
+    description = "as ddp, with the state of optimizers sharded over the ranks" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }
@@ -72,7 +72,7 @@ function registry.register(name, own, options)
     errors.blame("strategies.register: %s: must be a class below lt.Strategy: got %s", name,
       errors.show(own))
   elseif name == "auto" or registry.find(name) and not o.override then
-    errors.blame("strategies.register: '%s' is there already: give it another name%s", name,
+    errors.blame("strategies.register: '%s' exists already: give it another name%s", name,
       name ~= "auto" and ", or override = true" or "")
   end
   registered[name] = { class = own, description = o.description, params = o.params }
@@ -85,7 +85,7 @@ function registry.remove(name)
   name = name:lower()
   if not registered[name] then
     errors.blame("strategies.remove: '%s' %s", name, BUILT_IN[name]
-      and "is the library's own" or "was not registered")
+      and "is built in" or "was not registered")
   end
   registered[name] = nil
 end
