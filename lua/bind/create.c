@@ -95,7 +95,7 @@ static void walk_table(lua_State *L, nested *w, int depth) {
   if (first) {
     w->shape.size[w->shape.ndim++] = n;
   } else if (depth >= w->shape.ndim) {
-    lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s is a table where a number is due",
+    lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s is a table, a number is expected",
              place(L, w, depth));
   } else if (w->shape.size[depth] != n) {
     lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s has %lld elements, its neighbours %lld",
@@ -131,7 +131,7 @@ static void walk(lua_State *L, nested *w, int depth) {
     lt_raise(L, w->b, LT_EARG, "tensor: %s must be a number, got %s",
              depth > 0 ? place(L, w, depth) : "argument 1", luaL_typename(L, -1));
   if (w->measured && depth != w->shape.ndim)
-    lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s is a number where a table is due",
+    lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s is a number, a table is expected",
              place(L, w, depth));
   w->measured = true;
   if (s.kind > w->kind) w->kind = s.kind;

@@ -52,7 +52,7 @@ static bool check_stays(lua_State *L, lt_bind *b, const char *what, lua_Integer 
              what, (int)n, ops->name, ops->name, (int)n);
   if (!b->owns_process)
     lt_raise(L, b, LT_EDEVICE,
-             "%s: %d ranks on %s go on with the script after it, and here there is none that ends "
+             "%s: %d ranks on %s continue the script after it, and this one does not end "
              "(a prompt, or a program that embeds ltrain): write a file for `ltrain run`, or use 1 "
              "rank",
              what, (int)n, ops->name);

@@ -227,7 +227,7 @@ typedef struct reader {
 } reader;
 
 _Noreturn static void damaged(const reader *r, const char *how) {
-  lt_raise(r->L, r->b, LT_EIO, "%s: what came is no value: %s", r->who, how);
+  lt_raise(r->L, r->b, LT_EIO, "%s: the received bytes are not a value: %s", r->who, how);
 }
 
 static const char *take(reader *r, size_t n) {

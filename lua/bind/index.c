@@ -196,7 +196,8 @@ static void refuse_ipairs(lua_State *L, lt_bind *b) {
   lua_getinfo(L, "S", &ar);
   if (ar.what[0] == 'C')
     lt_raise(L, b, LT_EARG,
-             "index: a tensor is no table: write `for i, row in x:rows() do` instead of ipairs(x)");
+             "index: a tensor is not a table: write `for i, row in x:rows() do` instead of "
+             "ipairs(x)");
 }
 
 int lt_index_read(lua_State *L) {

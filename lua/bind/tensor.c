@@ -106,22 +106,24 @@ static int tensor_len(lua_State *L) {
 
 static int tensor_concat(lua_State *L) {
   lt_raise(L, lt_enter(L), LT_EARG,
-           "..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
+           "..: a tensor is not a string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
            "tensors");
 }
 
 static int tensor_lt(lua_State *L) {
   lt_raise(L, lt_enter(L), LT_EARG,
-           "<: Lua would make one boolean of it: write a:lt(b) (or a:gt(b)) to compare elements");
+           "<: Lua converts the result to one boolean: write a:lt(b) (or a:gt(b)) to compare "
+           "elements");
 }
 
 static int tensor_le(lua_State *L) {
   lt_raise(L, lt_enter(L), LT_EARG,
-           "<=: Lua would make one boolean of it: write a:le(b) (or a:ge(b)) to compare elements");
+           "<=: Lua converts the result to one boolean: write a:le(b) (or a:ge(b)) to compare "
+           "elements");
 }
 
 static int tensor_pairs(lua_State *L) {
-  lt_raise(L, lt_enter(L), LT_EARG, "pairs: a tensor is no table: write x:rows() to walk dim 1");
+  lt_raise(L, lt_enter(L), LT_EARG, "pairs: a tensor is not a table: write x:rows() to walk dim 1");
 }
 
 /* Properties. */

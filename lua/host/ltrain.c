@@ -64,7 +64,7 @@ static bool names_value(ltrain *l, const char *who, const char *name, const char
   if (!lt_host_named(l, who, name, format)) return false;
   if (strlen(format) == 1 && strchr(name, ':') == NULL) return true;
   snprintf(l->message, sizeof l->message,
-           "%s: one letter and a name without ':' are wanted: \"%.80s\", \"%.80s\"", who, format,
+           "%s: expected one letter and a name without ':': \"%.80s\", \"%.80s\"", who, format,
            name);
   return false;
 }

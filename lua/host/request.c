@@ -12,7 +12,7 @@
 static const char no_memory[] = "not enough memory";
 
 void lt_host_keep_message(ltrain *l, const char *text) {
-  snprintf(l->message, sizeof l->message, "%s", text == NULL ? "an error without a text" : text);
+  snprintf(l->message, sizeof l->message, "%s", text == NULL ? "an error without a message" : text);
 }
 
 void *lt_host_enter(ltrain *l) {
@@ -101,7 +101,7 @@ bool lt_host_named(ltrain *l, const char *who, const char *name, const char *for
 static void check_callable(lua_State *L, int index, const char *name) {
   if (lua_type(L, index) == LUA_TFUNCTION) return;
   if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
-    luaL_error(L, "%s: a function wanted, got %s", name, luaL_typename(L, index));
+    luaL_error(L, "%s: expected a function, got %s", name, luaL_typename(L, index));
   lua_pop(L, 1);
 }
 

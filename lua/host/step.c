@@ -38,7 +38,7 @@ bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
   if (!lt_host_named(l, "start", name, format)) return false;
   if (strchr(format, '>') != NULL) {
     lt_host_keep_message(l,
-                         "start: a call that is stepped gives no results: its format has no '>'");
+                         "start: a call run step by step has no results: its format has no '>'");
     return false;
   }
   if (l->stepped != NULL) {

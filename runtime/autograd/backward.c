@@ -92,7 +92,7 @@ static bool deliver(lt_ctx *c, walk *w, const lt_edge *e, lt_tensor *grad) {
   if (n->walk != w->id) {
     for (int k = 0; k < n->n_out; k++)
       if (n->grads[k] != NULL)
-        return lt_fail(c, LT_EARG, "backward: called within a backward that is still at work on %s",
+        return lt_fail(c, LT_EARG, "backward: called within a backward that is still running on %s",
                        lt_node_name(n));
     n->walk = w->id;
     if (!lt_node_heap_push(c, &w->heap, n)) return false;

@@ -12,7 +12,7 @@ static void *raw(lt_ctx *c, void *ptr, size_t old_size, size_t new_size) {
 }
 
 static void *no_memory(lt_ctx *c, size_t size) {
-  lt_fail(c, LT_EMEMORY, "%s%sout of memory: %zu bytes asked, %lld bytes of structs held",
+  lt_fail(c, LT_EMEMORY, "%s%sout of memory: %zu bytes requested, %lld bytes of structs in use",
           lt_op_name(c), lt_op_colon(c), size, (long long)c->memory.live_bytes);
   return NULL;
 }

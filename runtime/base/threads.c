@@ -41,7 +41,7 @@ static void *thread_main(void *argument) {
 
 bool lt_thread_start(lt_ctx *c, lt_thread *t) {
   if (pthread_create(&t->handle, NULL, thread_main, t) != 0)
-    return lt_fail(c, LT_EMEMORY, "%s: the system gives no more threads", t->name);
+    return lt_fail(c, LT_EMEMORY, "%s: the system cannot create more threads", t->name);
   t->running = true;
   pthread_mutex_lock(&c->helpers->mutex);
   t->next = c->helpers->first;

@@ -84,7 +84,7 @@ static void set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan 
   w->move.reduce = (uint8_t)(reduce == LT_COMM_MEAN ? LT_COMM_SUM : reduce);
   if (reduce == LT_COMM_MEAN) w->complete = divide;
   if (reduce == LT_COMM_MEAN && !lt_dtype_is_float(plan->dtype))
-    lt_fail(c, LT_EDTYPE, "%s: no mean of %s: ask for the sum, or convert it",
+    lt_fail(c, LT_EDTYPE, "%s: no mean of %s: use sum, or convert it",
             lt_comm_op_name(plan->op), lt_dtype_name(plan->dtype));
 }
 

@@ -166,7 +166,7 @@ static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
     snprintf(limit, sizeof limit, ", %lld of the device's %lld bytes are free",
              (long long)free_bytes, (long long)total);
   lt_fail(c, LT_EMEMORY,
-          "%s%sout of memory on %s: %zu bytes asked, %lld bytes in use, %lld bytes cached%s",
+          "%s%sout of memory on %s: %zu bytes requested, %lld bytes in use, %lld bytes cached%s",
           lt_op_name(c), lt_op_colon(c), p->ops->name, bytes, (long long)p->stats.live_bytes,
           (long long)p->stats.cached_bytes, limit);
   return NULL;

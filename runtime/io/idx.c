@@ -20,7 +20,7 @@ typedef struct source {
 } source;
 
 static bool damaged(lt_ctx *c, const source *s, const char *reason) {
-  return lt_fail(c, LT_EIO, "%s: %s is no IDX file: %s", s->op, s->path, reason);
+  return lt_fail(c, LT_EIO, "%s: %s is not an IDX file: %s", s->op, s->path, reason);
 }
 
 static bool source_open(lt_ctx *c, source *s) {

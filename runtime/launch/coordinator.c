@@ -123,7 +123,7 @@ static void watch_ends(lt_watchdog *d) {
     if (p->exited || p->ended_ns == 0 || p->link.fd >= 0) continue;
     if (d->now_ns - p->ended_ns < (int64_t)REDIAL_MS * LT_MS) continue;
     char how[160];
-    snprintf(how, sizeof how, "(pid %d on %s) ended without a word", d->info->pids[r],
+    snprintf(how, sizeof how, "(pid %d on %s) ended without an error message", d->info->pids[r],
              d->info->hosts[r]);
     lt_coordinator_exited(d, r, 1, how);
   }

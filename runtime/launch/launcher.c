@@ -66,7 +66,7 @@ void lt_launcher_turn(lt_watchdog *d) {
   close(d->launcher_fd);
   d->launcher_fd = -1;
   char text[256];
-  snprintf(text, sizeof text, "rank %d: its launcher is gone: %s (pid %d)", d->info->rank,
+  snprintf(text, sizeof text, "rank %d: its launcher has exited: %s (pid %d)", d->info->rank,
            d->world->launcher_name, (int)d->world->launcher);
   if (!lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
     lt_watchdog_judge(d, LT_EXITED, d->info->rank, 1, text);

@@ -30,7 +30,7 @@ static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
   char how[512];
   int pid = d->info->pids[rank], number = info->si_status, status = 1;
   if (info->si_pid == 0) {
-    snprintf(how, sizeof how, "(pid %d) ended without a word", pid);
+    snprintf(how, sizeof how, "(pid %d) ended without an error message", pid);
   } else if (info->si_code == CLD_EXITED) {
     if (number > 0) status = number;
     snprintf(how, sizeof how, "(pid %d) exited with status %d before it had left %s", pid, number,

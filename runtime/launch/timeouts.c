@@ -184,7 +184,7 @@ static void look_for_lost(lt_watchdog *d) {
     char text[LT_VERDICT_TEXT], activity[512];
     lt_mark_text(&p->state.mark, r, activity, sizeof activity);
     snprintf(text, sizeof text,
-             "rank %d (pid %d on %s) is lost: not heard for %.0f s (%s); last known: %s", r,
+             "rank %d (pid %d on %s) is lost: no heartbeat for %.0f s (%s); last known: %s", r,
              d->info->pids[r], d->info->hosts[r], (double)p->silent_ns / LT_SECOND,
              lt_connections_lost(d, &p->link), activity);
     lt_coordinator_report(d, r, LT_LOST, 1, text);

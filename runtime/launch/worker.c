@@ -46,7 +46,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
 static void lose_coordinator(lt_watchdog *d) {
   d->peers[0].exited = true;
   if (!lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
-    judge_coordinator(d, LT_EXITED, "ended without a word");
+    judge_coordinator(d, LT_EXITED, "ended without an error message");
 }
 
 void lt_worker_disconnected(lt_watchdog *d) {
@@ -78,7 +78,7 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
   bool left = lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT);
   if (!coordinator->exited && !left && coordinator->silent_ns >= lt_watchdog_lost_ns(d)) {
     char what[96];
-    snprintf(what, sizeof what, "is lost: not heard for %.0f s (%s)",
+    snprintf(what, sizeof what, "is lost: no heartbeat for %.0f s (%s)",
              (double)coordinator->silent_ns / LT_SECOND,
              lt_connections_lost(d, &coordinator->link));
     judge_coordinator(d, LT_LOST, what);

@@ -58,7 +58,7 @@ bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
   if (mean != variance)
     return lt_fail(c, LT_EARG, "%s: %s is missing", i->op->name, mean ? names[4] : names[3]);
   if (!mean && x->size[1] > 0 && x->numel / x->size[1] == 1)
-    return lt_fail(c, LT_ESHAPE, "%s: one value a channel has no variance: %s", i->op->name,
+    return lt_fail(c, LT_ESHAPE, "%s: needs more than one value per channel: %s", i->op->name,
                    LT_TENSOR_STR(x));
   lt_meta_of(&i->out[0], x);
   if (i->out[0].strided && !lt_channels_last(x)) i->out[0].strided = false;

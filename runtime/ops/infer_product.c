@@ -11,7 +11,7 @@ bool lt_infer_outer(lt_ctx *c, lt_infer *i) {
 bool lt_infer_addmm(lt_ctx *c, lt_infer *i) {
   const lt_tensor *a = i->in[1], *b = i->in[2];
   if (a->ndim != 2 || b->ndim != 2 || a->size[1] != b->size[0])
-    return lt_fail(c, LT_ESHAPE, "addmm: inner sizes differ, or these are no matrices: %s x %s",
+    return lt_fail(c, LT_ESHAPE, "addmm: inner sizes differ, or these are not matrices: %s x %s",
                    LT_TENSOR_STR(a), LT_TENSOR_STR(b));
   lt_shape out = {.ndim = 2, .size = {a->size[0], b->size[1]}}, fit = out;
   if (!lt_shape_broadcast(&fit, lt_tensor_shape(i->in[0])) || !lt_shape_equal(fit, out))

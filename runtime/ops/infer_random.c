@@ -25,7 +25,7 @@ bool lt_infer_random(lt_ctx *c, lt_infer *i) {
   lt_args_random *a = i->args;
   place(c, i, &a->dtype, &a->device, LT_F32);
   if (!lt_dtype_is_float(a->dtype))
-    return lt_fail(c, LT_EDTYPE, "%s: makes floating tensors, not %s (there is randint)",
+    return lt_fail(c, LT_EDTYPE, "%s: makes floating tensors, not %s (use randint for integers)",
                    i->op->name, lt_dtype_name(a->dtype));
   if (!check_sizes(c, i, &a->size)) return false;
   draw(c, &a->ticket);
@@ -37,7 +37,7 @@ bool lt_infer_random_int(lt_ctx *c, lt_infer *i) {
   lt_args_random_int *a = i->args;
   place(c, i, &a->dtype, &a->device, LT_I64);
   if (a->low >= a->high)
-    return lt_fail(c, LT_EARG, "%s: nothing in %lld..%lld: `high` is not drawn itself",
+    return lt_fail(c, LT_EARG, "%s: nothing in %lld..%lld: `high` is exclusive",
                    i->op->name, (long long)a->low, (long long)a->high - 1);
   if (!check_sizes(c, i, &a->size)) return false;
   draw(c, &a->ticket);

@@ -57,7 +57,7 @@ static bool check_not_empty(lt_ctx *c, const lt_op_info *op, const lt_tensor *x,
                             const lt_dims *dims) {
   for (int k = 0; k < dims->n; k++)
     if (x->size[dims->dim[k]] == 0)
-      return lt_fail(c, LT_ESHAPE, "%s: nothing to choose from along dim %d of %s", op->name,
+      return lt_fail(c, LT_ESHAPE, "%s: no elements along dim %d of %s", op->name,
                      (int)dims->dim[k] + 1, LT_TENSOR_STR(x));
   return true;
 }

@@ -40,7 +40,7 @@ static bool check_step(lt_ctx *c, const lt_infer *i) {
     return lt_fail(c, LT_EARG, "%s: %d tensors do not make %d lists of one length", i->op->name,
                    n_in, groups);
   if (checked && i->in[n_in]->numel != 1)
-    return lt_fail(c, LT_ESHAPE, "%s: what it is checked by must be one number, got %s",
+    return lt_fail(c, LT_ESHAPE, "%s: the input `checked` must have one element, got %s",
                    i->op->name, LT_TENSOR_STR(i->in[n_in]));
   for (int k = 0; k < n_in; k++) {
     const lt_tensor *p = i->in[k % n], *t = i->in[k];

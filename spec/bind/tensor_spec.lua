@@ -127,11 +127,13 @@ describe("operators", function()
   end)
 
   it("that Lua turns into one boolean raise with the method to use", function()
-    raises("<: Lua would make one boolean of it: write a:lt(b) (or a:gt(b)) to compare elements",
+    raises("<: Lua converts the result to one boolean: write a:lt(b) (or a:gt(b)) "
+      .. "to compare elements",
       function() return a < b end)
-    raises("<=: Lua would make one boolean of it: write a:le(b) (or a:ge(b)) to compare elements",
+    raises("<=: Lua converts the result to one boolean: write a:le(b) (or a:ge(b)) "
+      .. "to compare elements",
       function() return a >= b end)
-    raises("..: a tensor is no string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
+    raises("..: a tensor is not a string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
       .. "tensors",
       function() return a .. "" end)
   end)
@@ -165,10 +167,10 @@ describe("a tensor's methods", function()
 
   it("are not those of tables", function()
     local x = lt.ones(2, 2)
-    raises("pairs: a tensor is no table: write x:rows() to walk dim 1", function()
+    raises("pairs: a tensor is not a table: write x:rows() to walk dim 1", function()
       pairs(x)
     end)
-    raises("index: a tensor is no table: write `for i, row in x:rows() do` instead of ipairs(x)",
+    raises("index: a tensor is not a table: write `for i, row in x:rows() do` instead of ipairs(x)",
       function() for _ in ipairs(x) do print() end end)
     raises("#: a tensor of shape [] has no length", function()
       return #lt.tensor(1)

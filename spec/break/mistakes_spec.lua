@@ -59,7 +59,7 @@ describe("a module that calls itself", function()
   it("is told with the line of the call", function()
     local Net = lt.Module:extend "Net"
     function Net:forward(x) local y = self(x) return y end
-    says("stack overflow: forward calls itself: does it say self(x)?",
+    says("stack overflow: forward calls itself: does it call self(x)?",
       function() local y = Net()(lt.ones(1)) return y end)
   end)
 end)

@@ -66,7 +66,7 @@ describe("fit", function()
     local said
     function trainer:say(text) said = text end
     trainer:fit(model, tiny.same(2))
-    assert.equal("fit: nothing to do: epoch 1 and step 2 are reached (max_epochs = 1, "
+    assert.equal("fit: nothing to do: epoch 1 and step 2 have been reached (max_epochs = 1, "
       .. "max_steps = -1)", said)
   end)
 end)

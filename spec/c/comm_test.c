@@ -346,7 +346,7 @@ static void wrong_use_is_told(void **state) {
   refused(c, lt_comm_all_reduce(c, g, s, s, LT_COMM_SUM, HERE),
           "all_reduce: the tensor is not contiguous: [3]");
   refused(c, lt_comm_all_reduce(c, g, i, i, LT_COMM_MEAN, HERE),
-          "all_reduce: no mean of i64: ask for the sum, or convert it");
+          "all_reduce: no mean of i64: use sum, or convert it");
   refused(c, lt_comm_all_reduce(c, g, a, i, LT_COMM_SUM, HERE),
           "all_reduce: the result does not fit: [6] and [6]");
   refused(c, lt_comm_broadcast(c, g, a, 1, HERE), "broadcast: there is no rank 1 among 1");

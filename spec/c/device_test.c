@@ -49,7 +49,7 @@ static void a_limit_is_an_error_that_says_what_is_held(void **state) {
   lt_failure f;
   assert_true(lt_take_failure(c, &f));
   assert_int_equal(f.code, LT_EMEMORY);
-  assert_non_null(strstr(f.text, "16777216 bytes asked, 4194304 bytes in use"));
+  assert_non_null(strstr(f.text, "16777216 bytes requested, 4194304 bytes in use"));
   assert_non_null(filled(c, LT_CPU_DEVICE, 1000, 1)); /* usable again */
   lt_ctx_release(c);
 }

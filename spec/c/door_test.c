@@ -198,7 +198,7 @@ static void a_walk_through_nodes_of_an_open_walk_is_an_error(void **state) {
   assert_false(lt_backward(c, sum, &(lt_backward_options){0}));
   lt_failure f;
   assert_true(lt_take_failure(c, &f));
-  assert_non_null(strstr(f.text, "backward: called within a backward that is still at work on"));
+  assert_non_null(strstr(f.text, "backward: called within a backward that is still running on"));
 }
 
 /* d(3 a + 5 b), by hand. */

@@ -94,11 +94,11 @@ static void formats_are_checked(void **state) {
   (void)state;
   ltrain *l = open_with(NULL);
   int64_t i = 0;
-  must_say(l, ltrain_get(l, "x", "ii", &i), "get: one letter and a name without ':'");
-  must_say(l, ltrain_set(l, "x:y", "i", i), "set: one letter and a name without ':'");
+  must_say(l, ltrain_get(l, "x", "ii", &i), "get: expected one letter and a name without ':'");
+  must_say(l, ltrain_set(l, "x:y", "i", i), "set: expected one letter and a name without ':'");
   must_say(l, ltrain_set(l, "x", "", i), "\"\", \"x\"");
   must_say(l, ltrain_set(l, "a.b", "i", i), "a.b: ");
-  must_say(l, ltrain_start(l, "print", ">i", &i), "start: a call that is stepped gives no results");
+  must_say(l, ltrain_start(l, "print", ">i", &i), "start: a call run step by step has no results");
   must_say(l, ltrain_call(l, "print", "q"), "unknown letter 'q'");
   ltrain_close(l);
 }

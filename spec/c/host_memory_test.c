@@ -17,7 +17,7 @@ static void memory_has_a_cap(void **state) {
   ltrain *l = open_capped(48 * MIB);
   must_say(l, ltrain_dostring(l, "x = ('x'):rep(100 << 20)", "m.lua"), "not enough memory");
   must_say(l, ltrain_dostring(l, "x = require 'ltrain'.zeros(100 << 20)", "m.lua"),
-           "m.lua:1: zeros: out of memory on cpu: 419430400 bytes asked, ");
+           "m.lua:1: zeros: out of memory on cpu: 419430400 bytes requested, ");
   must_say(l, false, "the limit is 50331648");
   must(l, ltrain_call(l, "train", "i", INT64_C(1)));
   ltrain_close(l);

@@ -25,7 +25,7 @@ static void errors_name_the_line(void **state) {
                            NULL),
            "hm");
   must_say(l, ltrain_dofile(l, "/nowhere/no.lua"), "no.lua");
-  must_say(l, ltrain_call(l, "absent", ""), "absent: a function wanted, got nil");
+  must_say(l, ltrain_call(l, "absent", ""), "absent: expected a function, got nil");
   must_say(l, ltrain_call(l, "a.b.c", ""), "a.b.c: cannot index a nil with 'b'");
   must_say(l,
            ltrain_dostring(l, "local lt = require 'ltrain'\nlt.zeros(2, 3):matmul(lt.zeros(2, 3))",

@@ -113,14 +113,14 @@ static void refuses_damaged_compression(void **state) {
   for (size_t cut = 2; cut < size; cut += 37) {
     io_write(path, packed, cut);
     assert_null(lt_idx_read(c, "idx", path));
-    io_assert_failure(c, "is no IDX file");
+    io_assert_failure(c, "is not an IDX file");
   }
   for (size_t at = 10; at < size; at += 13) { /* data, checksum and length alike */
     memcpy(damaged, packed, size);
     damaged[at] = (char)(damaged[at] ^ 0x10);
     io_write(path, damaged, size);
     assert_null(lt_idx_read(c, "idx", path));
-    io_assert_failure(c, "is no IDX file");
+    io_assert_failure(c, "is not an IDX file");
   }
   memcpy(damaged, packed, size);
   damaged[size] = 'x';

@@ -97,7 +97,7 @@ static void a_killed_rank_ends_all(void **state) {
   outcome o = join("kill", 3, -1, 30);
   expect_end(&o, 0);
   expect_said(&o, "told by rank 0: rank 2 (pid ");
-  expect_said(&o, ") ended without a word; last known: rank 2: ");
+  expect_said(&o, ") ended without an error message; last known: rank 2: ");
   expect_said(&o, "ended: 1 1 137\n");
   assert_true(o.seconds < 10);
 }
@@ -107,9 +107,9 @@ static void the_lowest_survivor_tells_of_rank_0(void **state) {
   outcome o = join("first", 3, -1, 30);
   expect_end(&o, 0);
   assert_int_equal(count_of(o.said, "told by rank "), 1);
-  expect_said(&o, "told by rank 1: rank 0 ended without a word; rank 1: all_reduce");
+  expect_said(&o, "told by rank 1: rank 0 ended without an error message; rank 1: all_reduce");
   expect_said(&o, "ended: 137 1 1\n");
-  assert_true(has_file("failure.rank2.txt", "rank 0 ended without a word"));
+  assert_true(has_file("failure.rank2.txt", "rank 0 ended without an error message"));
 }
 
 static void exit_5_of_one_is_a_failure(void **state) {
@@ -144,7 +144,7 @@ static void a_stopped_rank_is_lost(void **state) {
   outcome o = end_apart(stopped);
   expect_end(&o, 0);
   expect_said(&o, "told by rank 0: rank 1 (pid ");
-  expect_said(&o, " is lost: not heard for ");
+  expect_said(&o, " is lost: no heartbeat for ");
   expect_said(&o, "ended: 1 137 1\n");
 }
 
@@ -219,7 +219,7 @@ static void mpi_a_killed_rank_ends_all(void **state) {
   if (!has_mpi()) skip();
   outcome o = mpirun("kill", 3);
   assert_int_not_equal(o.status, -1);
-  assert_int_equal(count_of(o.said, ") ended without a word"), 1);
+  assert_int_equal(count_of(o.said, ") ended without an error message"), 1);
 }
 
 static void mpi_a_rank_that_left_is_named(void **state) {

@@ -65,9 +65,9 @@ static void children_end_with_their_parent_and_one_speaks(void **state) {
   (void)state;
   outcome o = run_apart(loses_parent, 40);
   expect_end(&o, 0);
-  assert_int_equal(count_of(o.said, "ltrain: rank 0 ended without a word"), 1);
+  assert_int_equal(count_of(o.said, "ltrain: rank 0 ended without an error message"), 1);
   assert_true(gone_after(&o) < 10);
-  assert_true(has_file("failure.rank1.txt", "rank 0 ended without a word"));
+  assert_true(has_file("failure.rank1.txt", "rank 0 ended without an error message"));
 }
 
 static void spin(lt_ctx *c, lt_world *w) {
@@ -92,8 +92,8 @@ static void children_of_a_stopped_parent_give_it_up(void **state) {
   (void)state;
   outcome o = run_apart(stops_parent, 60);
   expect_end(&o, 0);
-  assert_int_equal(count_of(o.said, "ltrain: rank 0 is lost: not heard for "), 1);
-  expect_said(&o, "the parent was told: rank 0 is lost: not heard for ");
+  assert_int_equal(count_of(o.said, "ltrain: rank 0 is lost: no heartbeat for "), 1);
+  expect_said(&o, "the parent was told: rank 0 is lost: no heartbeat for ");
   assert_true(gone_after(&o) < 30);
 }
 

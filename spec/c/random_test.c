@@ -100,7 +100,7 @@ static void integers_stay_in_range(void **state) {
   for (int i = 0; i < 1000; i++) negative += v[i] < 0;
   assert_in_range(negative, 430, 570);
   assert_null(ints(c, 3, 3, 1, LT_DTYPE_NONE));
-  expect_failure(c, LT_EARG, "randint: nothing in 3..2: `high` is not drawn itself");
+  expect_failure(c, LT_EARG, "randint: nothing in 3..2: `high` is exclusive");
   assert_int_equal(ints(c, 0, 2, 5, LT_F32)->dtype, LT_F32);
 }
 
@@ -247,7 +247,7 @@ static void draws_follow_seed_and_order(void **state) {
   expect_same_bits(c, drawn(c, LT_OP_randn, SHAPE(8), LT_F32), a);
   expect_same_bits(c, drawn(c, LT_OP_randn, SHAPE(8), LT_F32), b);
   assert_null(drawn(c, LT_OP_randn, SHAPE(8), LT_I64));
-  expect_failure(c, LT_EDTYPE, "randn: makes floating tensors, not i64 (there is randint)");
+  expect_failure(c, LT_EDTYPE, "randn: makes floating tensors, not i64 (use randint for integers)");
   assert_null(drawn(c, LT_OP_rand, SHAPE(2, -8), LT_F32));
   expect_failure(c, LT_ESHAPE, "rand: impossible shape [2, -8]");
 }

@@ -249,9 +249,9 @@ static void refuses_what_is_no_such_file(void **state) {
   lt_ctx *c = io_ctx();
   const char *path = IO_PATH("a");
   io_write(path, "", 0);
-  assert_refused(c, path, "is no safetensors file: only 0 bytes");
+  assert_refused(c, path, "is not a safetensors file: only 0 bytes");
   io_write(path, "\x3c\0\0\0\0\xff\xff\xff", 8);
-  assert_refused(c, path, "is no safetensors file: a header of ");
+  assert_refused(c, path, "is not a safetensors file: a header of ");
   io_write(path, "\x01\xe1\xf5\x05\0\0\0\0{}", 10);
   assert_refused(c, path, "a header of 100000001 bytes in 10");
   io_write(path, "\x03\0\0\0\0\0\0\0{}", 10);

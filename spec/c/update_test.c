@@ -233,7 +233,7 @@ static void steps_are_not_taken_where_the_check_says_so(void **state) {
   lt_tensor *p = TENSOR(c, LT_F32, SHAPE(2), 1, 2);
   const lt_args_sgd_step plain = {.lr = 0.1, .checked = true};
   lt_apply(c, LT_OP_sgd_step, LT_IN(p, p, p), &plain, 0, NULL);
-  expect_failure(c, LT_ESHAPE, "sgd_step: what it is checked by must be one number, got [2]");
+  expect_failure(c, LT_ESHAPE, "sgd_step: the input `checked` must have one element, got [2]");
   assert_true(lt_apply(c, LT_OP_sgd_step, 0, NULL, &plain, 0, NULL));
 }
 

@@ -60,7 +60,8 @@ describe("ltrain diagnose", function()
     local _, out = child.run { "diagnose", folder }
     assert.matches("collective 2: the first that differs", out)
     assert.matches("rank 0: barrier at model.lua:30: waited", out)
-    assert.matches("rank 1: never came: its last was 1, all_reduce sum %[8%] f32 at model.lua:31",
+    assert.matches("rank 1: never arrived: its last was 1, "
+      .. "all_reduce sum %[8%] f32 at model.lua:31",
       out)
   end)
 

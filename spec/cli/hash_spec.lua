@@ -105,7 +105,7 @@ describe("ltrain hash", function()
     assert.equal(1, status)
     assert.equal(lt.hash { lt.ones(2) } .. "  a.st\n", out)
     assert.matches("ltrain: hash: cannot open none: ", err)
-    assert.matches("ltrain: hash: b%.st is no safetensors file", err)
+    assert.matches("ltrain: hash: b%.st is not a safetensors file", err)
     child.remove(folder)
   end)
 

@@ -21,11 +21,11 @@ describe("ltrain run", function()
     assert.matches("val_loss", file:read("l"))
   end)
 
-  it("tells each option that wins over the script", function()
+  it("reports each option that overrides the script", function()
     local status, _, err = run { "run", LINE, "--max_epochs", "1", "--limit_train_batches=2",
       "--gradient_clip_val", "nil" }
     assert.equal(0, status, err)
-    assert.matches("max_epochs = 1 (command line; the script says 2)", err, 1, true)
+    assert.matches("max_epochs = 1 (command line; the script sets 2)", err, 1, true)
     assert.matches("limit_train_batches = 2 (command line)", err, 1, true)
     assert.matches("gradient_clip_val = nil (command line)", err, 1, true)
   end)
@@ -93,7 +93,7 @@ describe("ltrain run", function()
     local _, other = run { "run", "seed.lua", "--seed", "6" }
     assert.equal(one, two)
     assert.not_equal(one, other)
-    assert.matches("seed = 5 (command line; the script says 1)", err, 1, true)
+    assert.matches("seed = 5 (command line; the script sets 1)", err, 1, true)
   end)
 
   it("takes the seed of the environment where nobody says another", function()

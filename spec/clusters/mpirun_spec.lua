@@ -137,12 +137,12 @@ describe("ltrain run", function()
 
   it("refuses a plan that does not add up", function()
     local function plan(...) return refused { "--launcher", "mpi", ... } end
-    assert.matches("how many ranks%? give %-%-devices N\n$", plan())
+    assert.matches("the number of ranks is missing: give %-%-devices N\n$", plan())
     assert.matches("%-%-hosts: localhost has 3 ranks, %-%-devices is 2\n$",
       plan("--devices", "2", "--hosts", "localhost:3"))
     assert.matches("%-%-hosts names 2 machines, %-%-num_nodes is 3\n$",
       plan("--devices", "1", "--hosts", "a,b", "--num_nodes", "3"))
-    assert.matches("%-%-hosts: how many ranks on b%? give %-%-devices N, or b:N\n$",
+    assert.matches("%-%-hosts: the number of ranks on b is missing: give %-%-devices N, or b:N\n$",
       plan("--hosts", "a:1,b"))
   end)
 
@@ -157,7 +157,7 @@ describe("ltrain run", function()
   end)
 
   with_mpi("refuses more machines without their names", function()
-    assert.matches("%-%-num_nodes is 2: which machines%? give %-%-hosts a,b\n$",
+    assert.matches("%-%-num_nodes is 2: the machines are missing: give %-%-hosts a,b\n$",
       refused { "--launcher", "mpi", "--devices", "1", "--num_nodes", "2" })
   end)
 

@@ -50,7 +50,7 @@ local REFUSED <const> = {
   { { amp_level = "O2" }, "amp_level is not an option: write precision = 'bf16%-mixed'" },
   { { distributed_backend = "dp" }, "strategy = 'dp': .*write 'ddp'" },
   { { distributed_backend = "ddp2" }, "strategy = 'ddp2': write 'ddp'; self:all_gather" },
-  { { distributed_backend = "ddp_spawn" }, "strategy = 'ddp_spawn': .*'ddp' forks at fit" },
+  { { distributed_backend = "ddp_spawn" }, "strategy = 'ddp_spawn': .*'ddp', which forks" },
   { { distributed_backend = "horovod" }, "`mpirun %-n N ltrain run SCRIPT`; .* set lr yourself" },
   { { accelerator = "horovod" }, "`mpirun %-n N ltrain run SCRIPT`" },
   { { accelerator = "dp" }, "strategy = 'dp': .*write 'ddp'" },

@@ -486,7 +486,7 @@ describe("data.DataLoader, going on with a data set of another size", function()
     assert.same({ 4, 5, last = 2 }, go_on(2, 6))
     assert.same({ "warning: DataLoader: the epoch that is resumed after sample 4 had a data set "
       .. "of 8 "
-      .. "samples, now it has 6: other samples follow than would have" }, lines)
+      .. "samples, now it has 6: other samples follow than in the run that saved it" }, lines)
   end)
 
   it("is not told with the same size, nor between epochs", function()

@@ -192,7 +192,7 @@ describe("a link that is cut for longer than the timeout", function()
   when("is told from a rank that is stopped on another host, which is left to mpirun", function()
     local seconds = stopped:wait_gone(10 * (TIMEOUT + 5), stopped.since)
     assert(seconds, "processes are left; stderr: " .. stopped:read "err")
-    assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+    assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: no heartbeat for %d+ s "
       .. "%(stopped%? its host answers%)", stopped:read "err")
   end)
 
@@ -204,13 +204,14 @@ describe("a link that is cut for longer than the timeout", function()
       local err = one:read "err"
       assert(seconds > TIMEOUT - 2, err)
       assert.equal(1, one:status(), err)
-      assert.equal(1, one:count "is lost: not heard for ", err)
-      assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: not heard for %d+ s "
+      assert.equal(1, one:count "is lost: no heartbeat for ", err)
+      assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: no heartbeat for %d+ s "
         .. "%(cut off%? its host does not answer%); last known: rank 1: %S+", err)
       assert.not_matches("unknown", err)
       assert.matches("^rank 1 .* is lost", message_of(one, 0))
       if not case.from then
-        assert.matches("^rank 0 is lost: not heard for %d+ s %(cut off%? its host does not answer%)"
+        assert.matches("^rank 0 is lost: no heartbeat for %d+ s "
+          .. "%(cut off%? its host does not answer%)"
           .. "; rank 1: %S+ .* at script.lua:%d+", message_of(one, 1))
       else -- rank 0's message may still get there
         assert.matches("^rank [01] .*is lost", message_of(one, 1))

@@ -90,7 +90,7 @@ describe("bytes that nobody wrote", function()
   it("raise when the end is missing, or something follows", function()
     local bytes = encode(value)
     for n = 0, #bytes - 1 do
-      assert.matches("what came is no value", error_of(decode, bytes:sub(1, n)))
+      assert.matches("the received bytes are not a value", error_of(decode, bytes:sub(1, n)))
     end
     assert.matches("something follows", error_of(decode, bytes .. "\0"))
   end)
@@ -112,7 +112,7 @@ describe("bytes that nobody wrote", function()
       local ok, message = pcall(decode, string.char(table.unpack(damaged)))
       if not ok then
         refused = refused + 1
-        assert.matches("decode: what came is no value: ", message)
+        assert.matches("decode: the received bytes are not a value: ", message)
       end
     end
     assert.is_true(refused > 10000)
@@ -129,7 +129,8 @@ describe("bytes that nobody wrote", function()
       head .. "\6" .. ("<i8i8"):pack(0, 1) .. "\2\2",
     }
     for i, bytes in ipairs(bad) do
-      assert.matches("what came is no value", error_of(decode, bytes), 1, false, "case " .. i)
+      assert.matches("the received bytes are not a value", error_of(decode, bytes), 1, false,
+        "case " .. i)
     end
   end)
 end)

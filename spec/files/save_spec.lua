@@ -189,7 +189,7 @@ describe("lt.load", function()
     write(path, "hello")
     value, message = lt.load(path)
     assert.is_nil(value)
-    has(message, path .. " is no safetensors file: only 5 bytes")
+    has(message, path .. " is not a safetensors file: only 5 bytes")
   end)
 
   it("finds every byte of a tensor that has changed", function()

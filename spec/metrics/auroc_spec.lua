@@ -155,7 +155,8 @@ describe("AUROC of several classes", function()
     local value = of({ num_classes = 3, average = "macro" }, { scores[1], scores[2] }, { 0, 1 })
     console.say = say
     assert.equal(1, value)
-    assert.same({ "warning: metrics.AUROC: class 2: no row is of it, or all are: it is left out" },
+    assert.same({ "warning: metrics.AUROC: class 2: no row has this label, or all have: "
+      .. "the class is ignored" },
       lines)
   end)
 

@@ -119,7 +119,7 @@ describe("F1", function()
   end)
 
   it("wants an average where there are several, and only there", function()
-    assert.matches("metrics.F1: with num_classes or num_labels say how they are averaged",
+    assert.matches("metrics.F1: with num_classes or num_labels say how to average",
       tiny.error_of(F1, { num_classes = 3 }))
     assert.matches("average = 'micro' needs num_classes", tiny.error_of(F1, { average = "micro" }))
     assert.matches("exclude each other",

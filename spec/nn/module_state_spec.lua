@@ -130,7 +130,7 @@ describe("Module:save_hyperparameters", function()
 
   it("wants to be told what to keep; init without options keeps nothing", function()
     local net = Net()
-    assert.matches("save_hyperparameters: say what to keep: self:save_hyperparameters%(o%)",
+    assert.matches("save_hyperparameters: pass what to save: self:save_hyperparameters%(o%)",
       error_of(net.save_hyperparameters, net))
     net:save_hyperparameters(nil)
     assert.same({}, net.hparams)

@@ -286,7 +286,7 @@ describe("Optimizer", function()
     local optimizer = optim.SGD({ a }, { lr = 0.1 })
     optimizer:add_param_group { params = { b }, lr = 0.2 }
     assert.equal(0.2, optimizer.param_groups[2].lr)
-    assert.matches("optim%.SGD: parameter 1 %('2'%) is there twice",
+    assert.matches("optim%.SGD: parameter 1 %('2'%) is in it twice",
       error_of(optimizer.add_param_group, optimizer, { params = { a } }))
   end)
 

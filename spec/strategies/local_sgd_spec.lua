@@ -252,7 +252,7 @@ describe("LocalSGD", function()
   end)
 
   it("refuses what it cannot keep", function()
-    fails(2, "strategies.LocalSGD: deterministic = 'world' needs results that do not depend on the number", [[
+    fails(2, "strategies.LocalSGD: deterministic = 'world' needs results that do not", [[
       fit(nil, {deterministic = "world"})
     ]])
     fails(2, "strategies.LocalSGD: configure_ddp of the module is not used", [[

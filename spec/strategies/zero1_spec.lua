@@ -315,7 +315,7 @@ end)
 
 describe("ZeRO1 refuses", function()
   it("an optimizer with a step of its own", function()
-    fails(2, "strategies.ZeRO1: an object of class Own has a step of its own, which steps whole", [[
+    fails(2, "strategies.ZeRO1: an object of class Own overrides step, which updates whole", [[
       local Own = lt.optim.SGD:extend("Own")
       function Own:step() end
       function Net:configure_optimizers() return Own(self:parameters()) end
@@ -336,7 +336,7 @@ describe("ZeRO1 refuses", function()
   end)
 
   it("one that was given an update of its own, unless it says so", function()
-    fails(2, "an object of class SGD: .*: say optimizer.elementwise = true", [[
+    fails(2, "an object of class SGD: .*: set optimizer.elementwise = true", [[
       function Net:configure_optimizers()
         local optimizer = lt.optim.SGD(self:parameters())
         optimizer.elementwise = self.o.elementwise

@@ -65,7 +65,7 @@ describe("Trainer:fit", function()
     net, seen = recorder()
     tiny.trainer({ limit_train_batches = 0.5 }):fit(net, tiny.same(4))
     assert.equal(2, #seen)
-    assert.matches("0.1 of 4 batches is none", error_of_fit(tiny.Line(), tiny.same(4),
+    assert.matches("0.1 of 4 batches is 0 batches", error_of_fit(tiny.Line(), tiny.same(4),
       { limit_train_batches = 0.1 }))
   end)
 

@@ -154,7 +154,7 @@ local function tell_difference(host, key, channel, seq, agreed)
   for rank, one in tree.pairs(channel) do
     local entry, last = one.by_seq[seq], one.by_seq[one.last]
     local text = entry and ("%s: %s"):format(call_text(entry), state_text(entry))
-      or ("never came: its last was %s, %s"):format(thousands(one.last), call_text(last))
+      or ("never arrived: its last was %s, %s"):format(thousands(one.last), call_text(last))
     list[#list + 1] = { rank, text }
   end
   for _, group in ipairs(errors.group_ranks(list)) do

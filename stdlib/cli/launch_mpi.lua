@@ -48,15 +48,17 @@ local function plan_of(parsed)
     end
   end
   if not hosts then
-    if not devices then return nil, "--launcher mpi: how many ranks? give --devices N" end
+    if not devices then
+      return nil, "--launcher mpi: the number of ranks is missing: give --devices N"
+    end
     nodes = nodes or 1
     return { ranks = devices * nodes, nodes = nodes, hosts = nodes > 1 and {} or nil }
   end
   local ranks = 0
   for _, host in ipairs(hosts) do
     if not host.slots then
-      return nil, ("--hosts: how many ranks on %s? give --devices N, or %s:N"):format(host.name,
-        host.name)
+      return nil, ("--hosts: the number of ranks on %s is missing: give --devices N, or "
+        .. "%s:N"):format(host.name, host.name)
     elseif devices and host.slots ~= devices then
       return nil, ("--hosts: %s has %d ranks, --devices is %d"):format(host.name, host.slots,
         devices)
@@ -79,7 +81,8 @@ local function check(plan, more)
     return mpirun.uses_ssh(more) and mpirun.unreachable(plan.hosts, DIAL_SECONDS) or nil
   end
   local placed = table.concat(more, " "):find "hostfile" or c.runtime.getenv "SLURM_JOB_ID"
-  return not placed and ("--num_nodes is %d: which machines? give --hosts a,b"):format(plan.nodes)
+  return not placed and ("--num_nodes is %d: the machines are missing: give --hosts a,b"):format(
+    plan.nodes)
     or nil
 end
 

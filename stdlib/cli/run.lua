@@ -146,7 +146,7 @@ local function fix_seed(seed)
   local set = lt.seed
   local function seed_again(said)
     if said ~= nil and said ~= seed then
-      console.say(("seed = %d (command line; the script says %s)"):format(seed, tostring(said)))
+      console.say(("seed = %d (command line; the script sets %s)"):format(seed, tostring(said)))
     end
     return set(seed)
   end
@@ -192,7 +192,7 @@ function run.main(word, parsed, host)
   local chunk, message, absent = host.load(parsed.script)
   if not chunk then
     if absent and words.by_name[parsed.script] then
-      message = ("%s: %s what? the script is missing"):format(message, word.name)
+      message = ("%s: the script to %s is missing"):format(message, word.name)
     end
     host.complain(("ltrain: %s\n"):format(message))
     return absent and USAGE or 1

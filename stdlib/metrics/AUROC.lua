@@ -51,7 +51,7 @@ local function columns(self, scores, labels)
   elseif self.num_classes then
     labelled.check_classes("AUROC", scores, labels)
   elseif not labelled.same_shape(scores, labels) then
-    errors.blame("metrics.AUROC: shapes do not fit: scores %s, labels %s; wanted the same",
+    errors.blame("metrics.AUROC: shapes do not fit: scores %s, labels %s; expected the same",
       errors.show_shape(scores), errors.show_shape(labels))
   end
   if size and scores.shape[2] ~= size then
@@ -168,7 +168,7 @@ local function areas(self)
   return list, rights, size
 end
 
-local ONE_SIDED <const> = "class %d: no row is of it, or all are: it is left out"
+local ONE_SIDED <const> = "class %d: no row has this label, or all have: the class is ignored"
 
 --- Returns the area; nan without samples, or if all labels are equal, which is reported once. Such
 --- classes are left out of means.

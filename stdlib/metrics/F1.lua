@@ -41,7 +41,7 @@ local function yes_or_no(self, scores, labels)
     or self.num_labels and scores.shape[2] ~= self.num_labels then
     errors.blame("metrics.F1: shapes do not fit: scores %s, labels %s%s",
       errors.show_shape(scores), errors.show_shape(labels),
-      self.num_labels and ("; wanted [N, %d, ...] of both"):format(self.num_labels) or "")
+      self.num_labels and ("; expected [N, %d, ...] of both"):format(self.num_labels) or "")
   end
   local said = labelled.is_float(scores)
     and labelled.above("F1", scores, self.threshold, self.from_logits) or scores:ne(0)

@@ -59,7 +59,7 @@ function labelled.check_classes(who, scores, labels)
   local fits = #s == #l + 1 and s[1] == l[1]
   for i = 2, #l do fits = fits and s[i + 1] == l[i] end
   if fits then return end
-  errors.blame("metrics.%s: shapes do not fit: scores %s, labels %s; wanted [N, C, ...] and "
+  errors.blame("metrics.%s: shapes do not fit: scores %s, labels %s; expected [N, C, ...] and "
     .. "[N, ...], or the same", who, errors.show_shape(scores), errors.show_shape(labels))
 end
 
@@ -82,7 +82,7 @@ function labelled.check_average(who, o, choices)
   if o.num_classes and o.num_labels then
     errors.blame("metrics.%s: num_classes and num_labels exclude each other", who)
   elseif count and not o.average then
-    errors.blame("metrics.%s: with num_classes or num_labels say how they are averaged: "
+    errors.blame("metrics.%s: with num_classes or num_labels say how to average: "
       .. "average = %s", who, choices)
   elseif not count and o.average then
     errors.blame("metrics.%s: average = '%s' needs num_classes or num_labels", who, o.average)

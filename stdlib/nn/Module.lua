@@ -79,7 +79,7 @@ local unmark <const> = setmetatable({}, { __close = function(_, err)
   local line = mark_line()
   mark_line(0)
   if type(err) == "string" and err:find "^ltrain%.nn%.Module:%d+: stack overflow" then
-    error(("%s: stack overflow: forward calls itself: does it say self(x)?"):format(
+    error(("%s: stack overflow: forward calls itself: does it call self(x)?"):format(
       c.runtime.line_text(line)), 0)
   end
 end })

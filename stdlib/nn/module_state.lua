@@ -97,7 +97,7 @@ local SAVEABLE <const> = { boolean = true, number = true, string = true }
 --- second call, for example in a subclass, adds to them.
 function module_state.save_hyperparameters(self, ...)
   if select("#", ...) == 0 then
-    errors.blame("save_hyperparameters: say what to keep: self:save_hyperparameters(o) with the "
+    errors.blame("save_hyperparameters: pass what to save: self:save_hyperparameters(o) with the "
       .. "table that init is given")
   end
   local values, options = ...

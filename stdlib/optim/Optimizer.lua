@@ -37,7 +37,7 @@ local function check_parameter(self, value, i, name)
     errors.blame("%s: %s is the result of an operation: only leaves can be optimized", where(self),
       place)
   else
-    errors.blame("%s: %s is there twice, as '%s' too", where(self), place, self._known[value])
+    errors.blame("%s: %s is in it twice, as '%s' too", where(self), place, self._known[value])
   end
 end
 

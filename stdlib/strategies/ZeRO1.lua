@@ -62,7 +62,7 @@ end
 local function check(optimizer)
   local name = errors.show(optimizer)
   if not class.is_a(optimizer, Optimizer) or optimizer.step ~= Optimizer.step then
-    errors.blame("strategies.ZeRO1: %s has a step of its own, which steps whole parameters: "
+    errors.blame("strategies.ZeRO1: %s overrides step, which updates whole parameters: "
       .. "extend lt.optim.Optimizer and define update, or write strategy = 'ddp'", name)
   elseif not is_elementwise(optimizer) then
     errors.blame("strategies.ZeRO1: %s: a rank steps slices of the parameters: set "

@@ -332,7 +332,7 @@ end
 -- A second fit, or a resumed one, that has nothing left to do says why.
 local function tell_done(trainer)
   if trainer.global_step == 0 and trainer.current_epoch == 0 then return end
-  trainer:say(("fit: nothing to do: epoch %d and step %d are reached (max_epochs = %d, "
+  trainer:say(("fit: nothing to do: epoch %d and step %d have been reached (max_epochs = %d, "
     .. "max_steps = %d)"):format(trainer.current_epoch, trainer.global_step, trainer.max_epochs,
     trainer.max_steps))
 end

@@ -69,7 +69,7 @@ local function begin_again(state, optimizer)
   window.again = true
   if window.batches > 0 and state.ranks.many and not state.strategy:is_replicated "gradient" then
     errors.blame("optimizer_step: the closure was called again in a window of "
-      .. "accumulate_grad_batches = %d: the gradients of the other batches are shared out already "
+      .. "accumulate_grad_batches = %d: the gradients of the other batches are reduced already "
       .. "under %s", state.trainer.accumulate_grad_batches, errors.show(state.strategy))
   end
   if window.batches > 0 and has_gradients(optimizer) then return end
@@ -159,7 +159,7 @@ end
 local function change_mode(state, is_automatic)
   if state.loop.window.batches > 0 then
     errors.blame("training_step: automatic_optimization was changed in the middle of a window of "
-      .. "accumulate_grad_batches = %d: change it where none is open, as at the start of an epoch",
+      .. "accumulate_grad_batches = %d: change it between windows, as at the start of an epoch",
       state.trainer.accumulate_grad_batches)
   end
   state.automatic = is_automatic

@@ -57,7 +57,7 @@ static lt_comm_link *open_world(const lt_comm_host *h, const lt_comm_place *plac
                                      "MPI_Init_thread", why);
   if (ok && provided < MPI_THREAD_FUNNELED) {
     ok = false;
-    snprintf(why, sizeof why, "this MPI knows no threads");
+    snprintf(why, sizeof why, "this MPI does not support threads");
   }
   lt_comm_link *l = NULL;
   if (ok) {

@@ -73,7 +73,7 @@ local function tell_other_size(loader, position, now)
   if position == 0 or before == nil or before == now then return end
   local text = "warning: DataLoader: the epoch that is resumed after sample %d had a data set "
     .. "of %d "
-    .. "samples, now it has %d: other samples follow than would have"
+    .. "samples, now it has %d: other samples follow than in the run that saved it"
   console.say(text:format(position, before, now))
 end
 

@@ -63,7 +63,7 @@ function batches.count(state)
     if other and not state.data.told_sizes then
       state.data.told_sizes = true
       state.trainer:warn(("the batch holds tensors of first size %d and %d: %d is taken as its "
-        .. "size; give batch_size to self:log to say otherwise"):format(size, other, size))
+        .. "size; give batch_size to self:log to override it"):format(size, other, size))
     end
     count = size or -1
     state.loop.batch_count = count

@@ -198,8 +198,8 @@ function loaders.limit(source, limit, option)
   else
     source.count = math.floor(length * limit)
     if limit > 0 and length > 0 and source.count == 0 then
-      errors.blame("%s: %s of %d batches is none: give at least %s or an integer", option, limit,
-        length, 1 / length)
+      errors.blame("%s: %s of %d batches is 0 batches: give at least %s or an integer", option,
+        limit, length, 1 / length)
     end
   end
 end

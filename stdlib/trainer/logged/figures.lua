@@ -63,7 +63,7 @@ local function tell_missing(state, item)
   state.loop.told_missing = told
   if told[item.name] then return end
   told[item.name] = true
-  state.trainer:say(("log: '%s' was not logged on %s: it counts there as nothing"):format(item.name,
+  state.trainer:say(("log: '%s' was not logged on %s: it is ignored there"):format(item.name,
     errors.show_ranks(item.missing)))
 end
 

@@ -210,8 +210,8 @@ end
 function slices.load_state_dict(state, list)
   local own, by_name = state.ranks.slices, {}
   if #list ~= own.all then
-    errors.blame("fit: a window was saved that is not complete, in %d slices: world_slices is %d "
-      .. "now", #list, own.all)
+    errors.blame("fit: the checkpoint has an incomplete window, saved in %d slices: world_slices "
+      .. "is %d now", #list, own.all)
   end
   for name, parameter in state.module:named_parameters() do by_name[name] = parameter end
   for i = 1, own.count do

@@ -85,8 +85,8 @@ end
 -- Gradients, or those of slices.
 local function restore_gradients(state, gradients, sliced)
   if state.loop.window.batches > 0 and (sliced == nil) == (state.ranks.slices ~= false) then
-    errors.blame("fit: a window was saved that is not complete, %s deterministic = 'world': go on "
-      .. "as it was saved", sliced and "with" or "without")
+    errors.blame("fit: the checkpoint has an incomplete window, saved %s deterministic = 'world': "
+      .. "resume it as it was saved", sliced and "with" or "without")
   elseif sliced then
     slices.load_state_dict(state, sliced)
   elseif gradients and state.trainer.is_global_zero then

@@ -19,15 +19,15 @@ local function name_of(state) return "strategies." .. getmetatable(state.strateg
 --- Why a run that has failed cannot be saved; nil when it can.
 function whole.why_not_after_failure(state, weights_only)
   if whole.is_here(state, weights_only) then return nil end
-  return ("under %s each rank holds a part of what a file needs, and after an error no rank can "
-    .. "ask the others for theirs: nothing is saved"):format(name_of(state))
+  return ("under %s each rank holds a part of the checkpoint, and after an error no rank can "
+    .. "gather the others': nothing is saved"):format(name_of(state))
 end
 
 --- Raises where a rank asks for a file by itself and cannot make it.
 function whole.check_request(state, weights_only)
   if whole.is_here(state, weights_only) then return end
-  errors.blame("request_checkpoint: under %s each rank holds a part of what a file needs: every "
-    .. "rank must ask for it, with agreed = true (a callback with all_ranks = true does)",
+  errors.blame("request_checkpoint: under %s each rank holds a part of the checkpoint: every "
+    .. "rank must request it, with agreed = true (a callback with all_ranks = true does)",
     name_of(state))
 end
 

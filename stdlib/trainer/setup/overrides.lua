@@ -32,7 +32,7 @@ function overrides.apply(script)
     local before = merged[name]
     merged[name] = value
     console.say(("%s = %s (command line%s)"):format(name, tostring(value),
-      before ~= nil and ("; the script says %s"):format(tostring(before)) or ""))
+      before ~= nil and ("; the script sets %s"):format(tostring(before)) or ""))
   end
   for name, value in tree.pairs(overrides.values) do override(name, value) end
   for name in tree.pairs(overrides.unset) do override(name, nil) end

@@ -70,7 +70,7 @@ local function check_veto(state, optimizer)
   if state.loop.window.stepping and state.loop.window.used == 0 then
     for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
   else
-    errors.blame("optimizer_step: %s has a step of its own: nonfinite = 'skip' cannot leave it out",
+    errors.blame("optimizer_step: %s overrides step: nonfinite = 'skip' cannot skip it",
       errors.show(optimizer))
   end
 end
