@@ -60,10 +60,10 @@ bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
 bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes) {
   const lt_device_ops *ops = lt_device_table(c, s->device);
   if (ops->launch == NULL) return true;
-  if (s->write.stream != NULL && !ops->event_wait(c, s->write)) return false;
+  bool ok = s->write.stream == NULL || ops->event_wait(c, s->write);
   for (int k = 0; k < LT_READERS && writes; k++)
-    if (s->reads[k].stream != NULL && !ops->event_wait(c, s->reads[k])) return false;
-  return true;
+    if (s->reads[k].stream != NULL) ok = ops->event_wait(c, s->reads[k]) && ok;
+  return ok;
 }
 
 static bool is_done(const lt_device_ops *ops, lt_event event) {

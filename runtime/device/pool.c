@@ -90,7 +90,6 @@ static void arena_destroy(lt_pool *p, lt_arena *a) {
 static void pool_destroy(lt_pool *p) {
   for (int k = 0; k < LT_POOL_CLASSES; k++) list_destroy(p, p->free_list[k]);
   list_destroy(p, p->pending);
-  list_destroy(p, atomic_exchange(&p->returned, NULL));
   while (p->arenas != NULL) {
     lt_arena *next = p->arenas->next;
     arena_destroy(p, p->arenas);
@@ -100,9 +99,22 @@ static void pool_destroy(lt_pool *p) {
   raw(p, p, sizeof *p, 0);
 }
 
+/* What was issued on free blocks runs before they go: streams of other devices read them, too. */
+static void wait_for_list(lt_ctx *c, lt_block *b) {
+  for (; b != NULL; b = b->next) lt_order_host(c, &b->storage, true);
+}
+
+static void wait_for_free(lt_ctx *c, lt_pool *p) {
+  if (p->ops->launch == NULL) return;
+  p->ops->synchronize(c, p->device.index);
+  for (int k = 0; k < LT_POOL_CLASSES; k++) wait_for_list(c, p->free_list[k]);
+  wait_for_list(c, p->pending);
+}
+
 void lt_pool_leave(lt_ctx *c, lt_pool *p) {
   if (atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel) != 1) return;
-  if (p->ops->launch != NULL) p->ops->synchronize(c, p->device.index);
+  lt_pool_drain(c, p);
+  wait_for_free(c, p);
   pool_destroy(p);
 }
 
@@ -170,8 +182,8 @@ static void trim_list(lt_pool *p, lt_block **link) {
 }
 
 void lt_pool_trim(lt_ctx *c, lt_pool *p) {
-  if (p->ops->launch != NULL) p->ops->synchronize(c, p->device.index);
   lt_pool_drain(c, p);
+  wait_for_free(c, p);
   drain_pending(c, p);
   for (lt_arena *a = p->arenas; a != NULL; a = a->next) a->free = 0;
   for (int k = 0; k < LT_POOL_CLASSES; k++)

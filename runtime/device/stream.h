@@ -37,7 +37,8 @@ bool lt_order_call(lt_ctx *c, const lt_call *call, lt_stream *stream,
 bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
                      bool (*writes)(const lt_call *call, int k));
 
-/* The host waits until it may read the storage, or also write it. */
+/* The host waits until it may read the storage, or also write it: for all of that work, though some
+   of it, or the ctx before, has failed. */
 bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes);
 
 /* Whether all work on the storage has run; whether all of it is on one stream. */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -177,6 +178,34 @@ static void external_memory_is_given_back_after_its_last_use(void **state) {
   lt_ctx_release(c);
 }
 
+static void overwrite(void *ud) { memset(ud, 0, N * sizeof(float)); }
+
+/* Written at home and then read on another stream: both come first, though the ctx has failed. */
+static void external_memory_is_waited_for_in_a_ctx_that_failed(void **state) {
+  (void)state;
+  lt_fake_set_order(LT_FAKE_OTHERS_LAST);
+  lt_ctx *c = fresh();
+  float memory[N] = {0};
+  int64_t size = N;
+  lt_frame frame = lt_frame_open(c);
+  lt_storage *s = lt_storage_wrap(c, FAKE, memory, sizeof memory, overwrite, memory);
+  lt_tensor *x = lt_tensor_make(c, s, LT_F32, 1, &size, NULL, 0);
+  lt_storage_release(c, s);
+  assert_true(lt_apply(c, LT_OP_add, 1, &x, &(lt_args_binary){.b = lt_scalar_of(3)}, 1, &x));
+  use(c, LT_STREAM_COMM);
+  lt_tensor *y = lt_retain(square(c, x));
+  use(c, LT_STREAM_COMPUTE);
+  lt_fail(c, LT_EVALUE, "of something else");
+  lt_frame_close(c, frame, 0, NULL);
+  lt_failure f;
+  assert_true(lt_take_failure(c, &f));
+  assert_string_equal(f.text, "of something else");
+  assert_true(last_of(c, y) == 9);
+  lt_release(c, y);
+  lt_fake_set_order(LT_FAKE_TURNS);
+  lt_ctx_release(c);
+}
+
 static void work_on_the_fake_device_waits_for_a_reader(void **state) {
   (void)state;
   lt_ctx *c = fresh();
@@ -278,6 +307,48 @@ static void a_storage_outlives_its_ctx_and_its_streams(void **state) {
   multiply_by(b, y, 2);
   lt_ctx_release(b); /* frees the memory of the pool whose ctx has gone */
   assert_int_equal(lt_fake_count().pending, 0);
+}
+
+enum { LARGE = 1 << 19 }; /* elements of a block that goes back to the device by itself */
+
+/* The other device's stream reads it last, and no stream of its own. */
+static void memory_goes_back_to_its_device_after_reads_of_another(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  lt_fake_set_order(LT_FAKE_OTHERS_LAST);
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *x = lt_tensor_empty(c, FAKE, LT_F32, 1, &(int64_t){LARGE});
+  lt_tensor *there = lt_retain(lt_to_device(c, x, OTHER));
+  lt_frame_close(c, frame, 0, NULL);
+  lt_device_empty_caches(c);
+  assert_int_equal(lt_device_memory(c, FAKE).cached_bytes, 0);
+  assert_int_equal(lt_fake_count().pending, 0);
+  lt_release(c, there);
+  lt_fake_set_order(LT_FAKE_TURNS);
+  lt_ctx_release(c);
+}
+
+static void so_does_that_of_a_pool_whose_ctx_has_gone(void **state) {
+  (void)state;
+  lt_ctx *a = fresh(), *b = fresh();
+  lt_fake_set_order(LT_FAKE_OTHERS_LAST);
+  int64_t size = LARGE;
+  lt_tensor *x = lt_full(a, lt_shape_of(1, &size), lt_scalar_of(3), LT_F32, FAKE);
+  lt_storage *s = lt_storage_retain(x->storage);
+  lt_ctx_release(a);
+  lt_frame frame = lt_frame_open(b);
+  lt_tensor *y = lt_tensor_make(b, s, LT_F32, 1, &size, NULL, 0);
+  lt_tensor *there = lt_retain(lt_to_device(b, y, OTHER));
+  lt_storage_release(b, s);
+  lt_frame_close(b, frame, 0, NULL); /* its memory goes */
+  assert_int_equal(lt_fake_count().pending, 0);
+  float *out = malloc(LARGE * sizeof *out);
+  assert_true(lt_tensor_read(b, there, out));
+  assert_true(out[LARGE - 1] == 3);
+  free(out);
+  lt_release(b, there);
+  lt_fake_set_order(LT_FAKE_TURNS);
+  lt_ctx_release(b);
 }
 
 /* A label that is too large, at line 7; read at line 9. */
@@ -410,12 +481,15 @@ int main(void) {
       cmocka_unit_test(any_two_uses_of_a_tensor_are_ordered),
       cmocka_unit_test(so_are_those_of_external_memory),
       cmocka_unit_test(external_memory_is_given_back_after_its_last_use),
+      cmocka_unit_test(external_memory_is_waited_for_in_a_ctx_that_failed),
       cmocka_unit_test(work_on_the_fake_device_waits_for_a_reader),
       cmocka_unit_test(freed_memory_is_reused_in_order),
       cmocka_unit_test(memory_of_several_streams_is_not_handed_out_before_they_are_done),
       cmocka_unit_test(freed_memory_is_filled_with_nan),
       cmocka_unit_test(work_that_nobody_waits_for_runs_before_the_end),
       cmocka_unit_test(a_storage_outlives_its_ctx_and_its_streams),
+      cmocka_unit_test(memory_goes_back_to_its_device_after_reads_of_another),
+      cmocka_unit_test(so_does_that_of_a_pool_whose_ctx_has_gone),
       cmocka_unit_test(late_errors_name_the_line_that_issued_them),
       cmocka_unit_test(a_call_takes_any_number_of_tensors),
       cmocka_unit_test(copies_between_devices_keep_values),
