@@ -24,7 +24,7 @@ typedef enum lt_fake_order {
 } lt_fake_order;
 void lt_fake_set_order(lt_fake_order order);
 
-/* A storage's memory became free: it is filled once all work on it has run. */
+/* A storage's memory became free. If it is of this kind: it is filled once all work on it ran. */
 void lt_fake_freed(lt_ctx *c, lt_storage *s, size_t capacity);
 
 #endif

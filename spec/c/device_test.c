@@ -201,6 +201,36 @@ static void a_kind_is_added_once_and_its_devices_are_limited(void **state) {
   lt_ctx_release(c);
 }
 
+/* Memory that the host cannot touch, of a kind that users are not shown. */
+static int one(void) { return 1; }
+static void *far_away(int index, size_t bytes) {
+  (void)index;
+  return bytes > 0 ? (void *)(uintptr_t)4096 : NULL;
+}
+static bool no_copy(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
+                    const void *src, size_t bytes) {
+  (void)s, (void)way, (void)index, (void)dst, (void)from, (void)src, (void)bytes;
+  return lt_fail(c, LT_EDEVICE, "far: no copies");
+}
+
+static void freed_memory_is_touched_on_the_fake_device_alone(void **state) {
+  (void)state;
+  static lt_device_ops far = {.size = sizeof far, .version = LT_BACKEND_VERSION, .name = "far",
+                              .for_specs = true, .count = one, .alloc = far_away, .free = nothing,
+                              .copy = no_copy};
+  lt_ctx *c = fresh();
+  far.kernels = lt_device_table(c, LT_CPU_DEVICE)->kernels;
+  char why[256];
+  assert_true(lt_device_add(&far, why, sizeof why));
+  lt_device d;
+  assert_true(lt_device_parse(c, "far", &d));
+  lt_storage *s = lt_storage_new(c, d, 4096);
+  assert_ptr_equal(s->data, far_away(0, 1));
+  lt_storage_release(c, s);
+  assert_true(lt_device_memory(c, d).cached_bytes > 0);
+  lt_ctx_release(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_steady_loop_asks_the_system_for_nothing),
@@ -211,6 +241,7 @@ int main(void) {
       cmocka_unit_test(devices_tell_the_rows_that_they_were_built_with),
       cmocka_unit_test(device_names_are_read_to_their_end),
       cmocka_unit_test(a_kind_is_added_once_and_its_devices_are_limited),
+      cmocka_unit_test(freed_memory_is_touched_on_the_fake_device_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
