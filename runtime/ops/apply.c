@@ -240,7 +240,7 @@ static bool keep_values(lt_ctx *c, door *d, const bool *given) {
 
 /* Whether the device has a kernel of its own: not for what is composed of others. */
 static bool has_kernel(const lt_ctx *c, const door *d) {
-  const lt_tensor *given = d->infer.n_out > 0 ? d->out[0] : d->in[0];
+  const lt_tensor *given = d->infer.n_out > 0 ? d->out[0] : d->infer.n_in > 0 ? d->in[0] : NULL;
   lt_dtype dtype = given != NULL ? (lt_dtype)given->dtype : d->infer.out[0].dtype;
   return d->op->has_kernel &&
          lt_kernel_of(lt_device_table(c, d->infer.device), (lt_op)(d->op - lt_ops), dtype) != NULL;

@@ -346,6 +346,18 @@ static void clipping_scales_to_the_norm(void **state) {
                          &(lt_args_clip_grad_norm){.max_norm = 1, .norm_type = 2}), SHAPE0);
 }
 
+static void __attribute__((noinline)) litter_the_stack(void) {
+  volatile char waste[16384];
+  for (size_t k = 0; k < sizeof waste; k++) waste[k] = 0x55;
+}
+
+static void clipping_nothing_does_nothing(void **state) {
+  lt_ctx *c = *state;
+  lt_args_clip_grad_value args = {.clip_value = 1};
+  litter_the_stack();
+  assert_true(lt_apply(c, LT_OP_clip_grad_value, 0, NULL, &args, 0, NULL));
+}
+
 static void clipping_says_what_is_wrong(void **state) {
   lt_ctx *c = *state;
   lt_tensor *g = TENSOR(c, LT_F32, SHAPE(2), 1, INFINITY), *n = TENSOR(c, LT_I64, SHAPE(1), 1);
@@ -391,6 +403,7 @@ int main(void) {
       OP_TEST(steps_say_what_is_wrong),
       OP_TEST(norms_are_those_of_all_elements),
       OP_TEST(clipping_scales_to_the_norm),
+      OP_TEST(clipping_nothing_does_nothing),
       OP_TEST(clipping_says_what_is_wrong),
       OP_TEST(threads_change_nothing),
   };
