@@ -78,6 +78,9 @@ lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index);
    through the host's, for the first time; else nil. */
 int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device d);
 
+/* Whether the host may read and write the bytes at once, in a row. */
+bool lt_is_plain(const lt_ctx *c, const lt_tensor *t);
+
 /* Let go of everything that is held of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);
 

@@ -5,13 +5,14 @@
 #include "bind/tensor.h"
 #include "device/device.h"
 
-static bool is_plain(lt_ctx *c, const lt_tensor *t) {
-  return t->contiguous && lt_device_table(c, t->storage->device)->host_memory;
+bool lt_is_plain(const lt_ctx *c, const lt_tensor *t) {
+  const lt_device_ops *ops = lt_device_table(c, t->storage->device);
+  return t->contiguous && ops->host_memory && ops->launch == NULL;
 }
 
 /* flat[at .. at + numel - 1] = t, in flat's dtype. */
 static bool put(lt_ctx *c, lt_tensor *flat, int64_t at, lt_tensor *t) {
-  if (is_plain(c, t) && is_plain(c, flat) && t->dtype == flat->dtype) {
+  if (lt_is_plain(c, t) && lt_is_plain(c, flat) && t->dtype == flat->dtype) {
     size_t item = lt_item_size(t);
     memcpy((char *)lt_data(flat) + (size_t)at * item, lt_data(t), (size_t)t->numel * item);
     return true;

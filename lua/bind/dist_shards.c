@@ -26,8 +26,11 @@ static int64_t length_of(const shards *s, lua_Integer k, int64_t rank) {
   return first_of(s, k, rank + 1) - first_of(s, k, rank);
 }
 
-static bool is_plain(lt_ctx *c, const lt_tensor *t) {
-  return t->contiguous && lt_device_table(c, t->storage->device)->host_memory;
+/* Whether its cuts go from its first element to its last, in order. */
+static bool is_cut(const shards *s, lua_Integer k) {
+  bool ok = first_of(s, k, 0) == 0 && first_of(s, k, s->ranks) == s->list[k]->numel;
+  for (int64_t r = 0; r < s->ranks && ok; r++) ok = length_of(s, k, r) >= 0;
+  return ok;
 }
 
 /* n elements of `t` from number `at` on, as a row that shares its memory. */
@@ -40,7 +43,8 @@ static lt_tensor *span(lt_ctx *c, lt_tensor *t, int64_t at, int64_t n) {
 static bool copy(lt_ctx *c, lt_tensor *to, int64_t at, lt_tensor *from, int64_t from_at,
                  int64_t n) {
   size_t item = lt_item_size(to);
-  bool plain = is_plain(c, to) && (from == NULL || (is_plain(c, from) && from->dtype == to->dtype));
+  bool plain = lt_is_plain(c, to) &&
+               (from == NULL || (lt_is_plain(c, from) && from->dtype == to->dtype));
   if (n == 0) return true;
   if (plain) {
     char *data = (char *)lt_data(to) + (size_t)at * item;
@@ -67,7 +71,8 @@ static shards check(lua_State *L, lt_bind *b, const char *who, lt_tensor **rows)
   shards s = {.n = (lua_Integer)lua_rawlen(L, 1)};
   const lt_tensor *cuts = lt_check_tensor(L, b, 2, who);
   *rows = lt_check_tensor(L, b, 3, who);
-  if (cuts->dtype != LT_I64 || cuts->ndim != 2 || !is_plain(b->c, cuts) || cuts->size[0] != s.n)
+  if (cuts->dtype != LT_I64 || cuts->ndim != 2 || !lt_is_plain(b->c, cuts) ||
+      cuts->size[0] != s.n || cuts->size[1] < 2)
     lt_raise(L, b, LT_EARG, "%s: needs cuts of %lld parameters: got %s", who, (long long)s.n,
              LT_TENSOR_STR(cuts));
   s.cuts = lt_data(cuts);
@@ -76,7 +81,7 @@ static shards check(lua_State *L, lt_bind *b, const char *who, lt_tensor **rows)
   for (lua_Integer k = 0; k < s.n; k++) {
     lua_rawgeti(L, 1, k + 1);
     s.list[k] = lt_check_tensor(L, b, lua_gettop(L), who);
-    if (!s.list[k]->contiguous || first_of(&s, k, s.ranks) != s.list[k]->numel)
+    if (!s.list[k]->contiguous || !is_cut(&s, k))
       lt_raise(L, b, LT_EARG, "%s: parameter %lld is not contiguous, or has other cuts: %s", who,
                (long long)k + 1, LT_TENSOR_STR(s.list[k]));
     lua_pop(L, 1);

@@ -408,3 +408,19 @@ describe("ZeRO1 refuses", function()
     ]])
   end)
 end)
+
+describe("shards", function()
+  it("are cut from the first element to the last, in order", function()
+    local c = require "ltrain.c"
+    local lt = require "ltrain"
+    local parameter, rows = lt.ones(4), lt.zeros(8)
+    parameter.grad = lt.ones(4)
+    for _, cuts in ipairs { { 0, 900000000, 4 }, { 0, -3, 4 }, { 1, 2, 4 }, { 0, 2, 5 }, { 4 } } do
+      local given = lt.tensor({ cuts }, { dtype = "i64" })
+      assert.has_error(function() c.dist.pack_gradients({ parameter }, given, rows) end)
+      assert.has_error(function() c.dist.unpack_shards({ parameter }, given, rows) end)
+    end
+    c.dist.pack_gradients({ parameter }, lt.tensor({ { 0, 1, 4 } }, { dtype = "i64" }), rows)
+    assert.same({ 1, 0, 0, 0, 1, 1, 1, 0 }, rows:tolist())
+  end)
+end)
