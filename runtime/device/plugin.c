@@ -241,11 +241,16 @@ static bool copy_name(char out[NAME], const char *name, size_t length) {
 }
 
 bool lt_device_known(const char *name, size_t length) {
-  char own[NAME], path[PATH_MAX];
+  char own[NAME];
   if (!copy_name(own, name, length)) return false;
   for (int k = 0; lt_devices_known[k] != NULL; k++)
     if (strcmp(lt_devices_known[k], own) == 0) return true;
-  return find_file(own, path);
+  return false;
+}
+
+bool lt_device_has_file(const char *name, size_t length) {
+  char own[NAME], path[PATH_MAX];
+  return copy_name(own, name, length) && find_file(own, path);
 }
 
 static bool has_devices(const lt_backend *b, const char *name) {

@@ -24,10 +24,12 @@ const lt_comm_ops *lt_backend_link(const char *device);
 const char *lt_backend_about(const char *name);
 
 /* For device/table.c, of the first `length` bytes of `name`: whether a build can have devices of
-   that name, or a file of it is there; and whether a backend that has such devices, by name or
-   alias, is open now. The second leaves the failure of the one that has the name. */
+   that name; whether a backend's file of that name is there; and whether a backend that has such
+   devices, by name or alias, is open now. The last leaves the failure of the one that has the
+   name. */
 extern const char *const lt_devices_known[]; /* of which builds can have devices; ends with NULL */
 bool lt_device_known(const char *name, size_t length);
+bool lt_device_has_file(const char *name, size_t length);
 bool lt_device_backend(lt_ctx *c, const char *name, size_t length);
 
 #endif

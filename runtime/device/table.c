@@ -113,7 +113,7 @@ static int find_or_open(lt_ctx *c, const char *name, size_t length) {
 bool lt_device_named(lt_ctx *c, const char *text) {
   size_t length = strcspn(text, ":");
   return find(text, length) >= 0 || lt_device_known(text, length) ||
-         find_or_open(c, text, length) >= 0;
+         lt_device_has_file(text, length) || find_or_open(c, text, length) >= 0;
 }
 
 static bool fail_count(lt_ctx *c, const char *text, const lt_device_ops *ops) {

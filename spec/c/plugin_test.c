@@ -90,6 +90,19 @@ static void test_opens_once(void **state) {
   expect_failure(c, LT_EARG, text);
 }
 
+/* One that has collectives alone is no device. */
+static void test_has_no_devices(void **state) {
+  lt_ctx *c = *state;
+  char folder[2100];
+  snprintf(folder, sizeof folder, "%s", beside("ltrain_files.so"));
+  *strrchr(folder, '/') = 0;
+  setenv("LTRAIN_BACKENDS", folder, 1);
+  lt_device d;
+  assert_false(lt_device_parse(c, "files", &d));
+  unsetenv("LTRAIN_BACKENDS");
+  expect_failure(c, LT_EDEVICE, "device: unknown device 'files'; devices here: cpu");
+}
+
 /* N processes over one folder: a link of hosts, and one of devices. */
 static void test_conformance(void **state) {
   (void)state;
@@ -107,6 +120,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_refuses_odd_ones), TEST(test_says_what_is_not_there),
       TEST(test_asks_the_policy),  TEST(test_opens_once),
+      TEST(test_has_no_devices),
       TEST(test_conformance),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
