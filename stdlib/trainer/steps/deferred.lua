@@ -15,6 +15,8 @@ local deferred = {}
 
 --- Whether the step of this optimizer may be checked so; `norm`: of its gradients, 0-d.
 function deferred.suits(state, optimizer, norm)
+  -- A field costs next to nothing; what a tensor is on is made a text.
+  if state.strategy.root_device == "cpu" then return false end
   return norm.device ~= "cpu" and optimizer.update == optimizer.checked_update
     and state.automatic
     and #state.optimizers == 1 and state.trainer.accumulate_grad_batches == 1
