@@ -9,11 +9,21 @@
 -- It has all [operations](ops.md). There is no argument `training`: `F.dropout` always drops
 -- elements, the layer `nn.Dropout` follows the mode of its module.
 local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 local functional = {}
 
+-- lt.all is the mark of an index; the operation of that name is the method alone.
 for _, op in ipairs(c.ops()) do
-  if not op.hidden then functional[op.name] = c[op.name] end
+  local fn = c[op.name]
+  if not op.hidden and type(fn) == "function" then functional[op.name] = fn end
 end
 
-return functional
+return setmetatable(functional, {
+  __index = function(_, name)
+    if type(name) ~= "string" then return nil end
+    errors.blame("nn.functional: there is no '%s'%s", name,
+      errors.did_you_mean(name, tree.keys(functional)))
+  end,
+})

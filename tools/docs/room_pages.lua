@@ -84,10 +84,17 @@ local function forward_params(file)
   return params
 end
 
+-- A field of a table, or of a class or those above it.
+local function field_of(value, name)
+  if rawget(value, "__name") then return value[name] end
+  return rawget(value, name)
+end
+
 local function options_of(value)
   if type(value) == "function" then return source.options_of(value) end
   if type(value) ~= "table" then return nil end
-  if type(value.options) == "table" then return value.options end
+  local options = field_of(value, "options")
+  if type(options) == "table" then return options end
   local init = rawget(value, "init")
   return init and source.options_of(init)
 end
@@ -130,8 +137,9 @@ local function section(root, entry)
   end
   add(file.more)
   local shown, said, params = constructor(file, name)
-  if not shown and not said and type(value) == "table" and value.init then -- that of the parent
-    local parent = file_of(root, value.init)
+  local init = type(value) == "table" and field_of(value, "init")
+  if not shown and not said and init then -- that of the parent
+    local parent = file_of(root, init)
     file.text = file.text .. parent.text
     shown, said, params = constructor(parent, name), nil, {}
   end
