@@ -13,6 +13,7 @@
 #include "launch/world.h"
 
 enum { LINE = 4096, PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LINE + 32 };
+enum { PIPE = 1 << 16 }; /* what a pipe holds */
 
 typedef struct source {
   int fd, child_fd; /* our end and the child's; -1: closed */
@@ -111,21 +112,25 @@ static void pass(lt_stderr *t, source *s, bool last) {
   s->used = 0;
 }
 
-static bool drain(lt_stderr *t, source *s) {
-  for (;;) {
+/* What is there, and not for ever: one who writes on and on must not keep the thread. */
+static void drain(lt_stderr *t, source *s) {
+  for (size_t taken = 0; taken < PIPE;) {
     ssize_t n = read(s->fd, s->line + s->used, sizeof s->line - s->used);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return true;
-    if (n <= 0) break;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      pass(t, s, true);
+      shut(&s->fd);
+      return;
+    }
+    taken += (size_t)n;
     s->used += (size_t)n;
     pass(t, s, false);
   }
-  pass(t, s, true);
-  shut(&s->fd);
-  return false;
 }
 
-/* Ends when all pipes have, or, once asked to, when the rest is read: a grandchild may hold one. */
+/* Ends when all pipes have, or, once asked to, when is read what children wrote: a grandchild may
+   hold a pipe, and write on. */
 static void *pass_on(void *ud) {
   lt_stderr *t = ud;
   for (bool stopping = false; !stopping;) {

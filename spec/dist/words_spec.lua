@@ -43,6 +43,16 @@ describe("a report of ranks", function()
       true), output)
   end)
 
+  it("waits for no program that a rank left behind and that writes on and on", function()
+    local status, output = support.run [[dist.launch(2, function(rank)
+      if rank == 1 then os.execute "timeout 25 yes >&2 & sleep 0.1" end
+      dist.barrier()
+    end)
+    print "ended"]]
+    assert.equal(0, status)
+    assert.truthy(output:find("ended\n", 1, true))
+  end)
+
   it("joins ranks that do the same", function()
     local output = support.fails [[dist.launch(4, function(rank)
       if rank == 2 then dist.barrier() end
