@@ -185,7 +185,7 @@ static int read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_co
     lua_geti(L, index, i + 1);
     columns[i] = (lt_column){.source = lt_to_tensor(L, b, -1)};
     if (columns[i].source == NULL)
-      lt_raise(L, b, LT_EARG, "data: entry %lld is no tensor", (long long)i + 1);
+      lt_raise(L, b, LT_EARG, "data: entry %lld is not a tensor", (long long)i + 1);
     lua_pop(L, 1);
     if (lua_istable(L, divisors) && lua_geti(L, divisors, i + 1) == LUA_TNUMBER)
       columns[i].divisor = (float)lua_tonumber(L, -1);

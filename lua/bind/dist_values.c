@@ -267,7 +267,8 @@ static void read_table(reader *r, int depth) {
   }
   for (int64_t i = 0; i < pairs; i++) {
     read_value(r, depth + 1);
-    if (lua_type(L, -1) != LUA_TSTRING && !lua_isinteger(L, -1)) damaged(r, "a key is no key");
+    if (lua_type(L, -1) != LUA_TSTRING && !lua_isinteger(L, -1))
+      damaged(r, "a key is neither a string nor an integer");
     read_value(r, depth + 1);
     lua_rawset(L, -3);
   }
@@ -294,9 +295,9 @@ static void read_tensor(reader *r) {
   if (empty) numel = 0;
   size_t item = lt_dtype_size((lt_dtype)dtype);
   if ((huge && !empty) || (uint64_t)numel > (uint64_t)(r->end - r->at) / item)
-    damaged(r, "a tensor is longer than what came");
+    damaged(r, "a tensor is longer than the received bytes");
   const char *data = take(r, (size_t)numel * item);
-  if (dtype == LT_BOOL && !all_bools(data, (size_t)numel)) damaged(r, "a bool is no bool");
+  if (dtype == LT_BOOL && !all_bools(data, (size_t)numel)) damaged(r, "a bool is neither 0 nor 1");
   lt_frame frame = lt_begin(r->L, r->b, 1);
   lt_tensor *t = lt_tensor_empty(r->b->c, LT_CPU_DEVICE, (lt_dtype)dtype, ndim, size);
   if (t != NULL && numel > 0) lt_tensor_write(r->b->c, t, data);

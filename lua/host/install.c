@@ -120,7 +120,7 @@ static int require_ours(lua_State *L) {
 
 /* A searcher for package.searchers: (name) -> loader. */
 static int run_loader(lua_State *L) {
-  if (!push_module(L, luaL_checkstring(L, 1))) return luaL_error(L, "ltrain: the part is gone");
+  if (!push_module(L, luaL_checkstring(L, 1))) return luaL_error(L, "ltrain: the part was removed");
   return 1;
 }
 

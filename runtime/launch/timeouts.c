@@ -114,7 +114,7 @@ static void look_for_stall(lt_watchdog *d, int waiter) {
   const lt_peer *p = &d->peers[waiter];
   if (p->still_ns < 2 * atomic_load(&d->mail->timeout_ns)) return;
   char text[LT_VERDICT_TEXT];
-  snprintf(text, sizeof text, "stalled: all ranks are there and nothing has moved for %.0f s",
+  snprintf(text, sizeof text, "stalled: all ranks have arrived and no data has moved for %.0f s",
            (double)p->still_ns / LT_SECOND);
   add_wait(d, waiter, text, sizeof text);
   lt_coordinator_report(d, -1, LT_STALLED, 1, text);

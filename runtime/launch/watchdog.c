@@ -188,7 +188,7 @@ static void limits(lt_watchdog *d) {
   char who[32] = "";
   if (d->world->first_rank >= 0) snprintf(who, sizeof who, "rank %d: ", d->world->first_rank);
   snprintf(text, sizeof text,
-           "%s: %sthe ranks did not come together in time (launch_timeout): is every rank started, "
+           "%s: %snot all ranks connected in time (launch_timeout): is every rank started, "
            "and can they reach each other?",
            d->world->what, who);
   if (d->world->owns_process) {

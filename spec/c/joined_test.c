@@ -160,8 +160,8 @@ static void a_rank_that_does_not_come_is_told_of(void **state) {
   (void)state;
   outcome o = end_apart(incomplete);
   expect_end(&o, 0);
-  expect_said(&o, "the script: rank 0: the ranks did not come together in time (launch_timeout)");
-  assert_int_equal(count_of(o.said, "did not come together"), 1);
+  expect_said(&o, "the script: rank 0: not all ranks connected in time (launch_timeout)");
+  assert_int_equal(count_of(o.said, "not all ranks connected"), 1);
   expect_said(&o, "ended: 1 1\n");
 }
 

@@ -128,7 +128,7 @@ static void who_is_there_in_vain_is_stalled(void **state) {
   const lt_verdict *v = common_verdict();
   assert_int_equal(v->class, LT_STALLED);
   assert_int_equal(v->rank, -1);
-  assert_non_null(strstr(v->text, "stalled: all ranks are there and nothing has moved for "));
+  assert_non_null(strstr(v->text, "stalled: all ranks have arrived and no data has moved for "));
   assert_non_null(strstr(v->text, " s: ranks 0-2: all_reduce sum [] f64 at model.lua:31"));
   assert_true(lt_now_ns() - start >= 6ll * LT_SECOND);
   close_world();

@@ -190,7 +190,7 @@ local function tell(host, found)
     write(host, "%s: %s", ranks_text(found.told[text]), text)
   end
   if #found.ranks == 0 then
-    write(host, "no rank left its collectives here")
+    write(host, "no rank has recorded collectives here")
     return
   end
   local told = false

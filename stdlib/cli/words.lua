@@ -9,7 +9,7 @@ local SCRIPT <const> = {
   { name = "ckpt_path", type = "string", value = "FILE",
     doc = "checkpoint to start from: a file, 'last' or 'best'" },
   { name = "seed", type = "integer", value = "N", min = 0,
-    doc = "seed of all random numbers, whatever the script says" },
+    doc = "seed of all random numbers; overrides the script's" },
   { name = "threads", type = "integer", value = "N", min = 1,
     doc = "threads that an operation may use; by default the cores that this process may run on" },
   { name = "launcher", type = "string", value = "mpi", choices = { "mpi" },

@@ -42,8 +42,8 @@ end
 
 return {
   accelerator = { type = "string|object|table", default = "auto",
-    doc = "what ranks compute on: 'auto' or 'cpu', a kind of device by its name, or an accelerator "
-      .. "of your own" },
+    doc = "device that ranks compute on: 'auto' or 'cpu', a kind of device by its name, or an "
+      .. "accelerator of your own" },
   strategy = { type = "string|object|table", default = "auto",
     doc = "how ranks work together: 'auto', 'ddp', 'zero1', 'local_sgd', 'single_device', another "
       .. "name that is registered, a table of a name and options, or an object" },
