@@ -42,7 +42,7 @@ describe("the files of a failure", function()
   end)
 
   for _, launcher in ipairs { "mpirun", "mpiexec.openmpi" } do
-    it("say that the launcher is gone: " .. launcher, function()
+    it("say that the launcher has exited: " .. launcher, function()
       local folder = child.folder()
       child.write(folder .. "/s.lua", [[
         require "ltrain".dist.barrier()
@@ -58,7 +58,7 @@ describe("the files of a failure", function()
         for i in $(seq 100); do test -s $said && break; sleep 0.05; done
         cat $said
       ]]):format(folder, launcher, os.getenv "LTRAIN" or "ltrain"))
-      assert.matches("its launcher is gone: " .. launcher:gsub("%.", "%%."), text)
+      assert.matches("its launcher has exited: " .. launcher:gsub("%.", "%%."), text)
       child.remove(folder)
     end)
   end
