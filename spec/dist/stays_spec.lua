@@ -198,8 +198,8 @@ describe("ranks on a device that does not survive a fork", function()
     local status, out, err = run("return on(2):fit(Net(), loader())",
       { "-i", "-e", "xpcall(dofile, print, 'script.lua')" })
     assert.equal(0, status, err)
-    assert.matches("fit: 2 ranks on fake go on with the script after it, and here there is none "
-      .. "that ends", out)
+    assert.matches("fit: 2 ranks on fake continue the script after it, and this one does not end",
+      out)
   end)
 
   it("go on with a text of -e, and with `ltrain FILE`", function()
