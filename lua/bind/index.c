@@ -21,7 +21,7 @@ typedef struct chosen {
 } chosen;
 
 typedef struct plan {
-  lt_args_window window;
+  lt_args_as_strided window;
   bool whole; /* the window is all of x, dims in place */
   int dims;   /* dims of x used up */
   int n_tensors;
@@ -164,12 +164,12 @@ static int gather_lists(lt_ctx *c, const plan *p, lt_tensor **in, lt_dims *dims)
 }
 
 static lt_tensor *window(lt_ctx *c, lt_tensor *x, const plan *p) {
-  return p->whole ? x : lt_apply1(c, LT_OP_window, 1, &x, &p->window);
+  return p->whole ? x : lt_apply1(c, LT_OP_as_strided, 1, &x, &p->window);
 }
 
 /* All of x: a view of its own, so that x[lt.all] is not x itself. */
 static lt_tensor *whole_view(lt_ctx *c, lt_tensor *x, const plan *p) {
-  return lt_apply1(c, LT_OP_window, 1, &x, &p->window);
+  return lt_apply1(c, LT_OP_as_strided, 1, &x, &p->window);
 }
 
 static lt_tensor *read_plan(lt_ctx *c, lt_tensor *x, const plan *p) {
@@ -274,9 +274,9 @@ static void write_plan(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
     return;
   }
   v = lt_cast(c, v, (lt_dtype)x->dtype);
-  const lt_args_window_scatter args = {
+  const lt_args_as_strided_scatter args = {
       .size = p->window.size, .stride = p->window.stride, .offset = p->window.offset};
-  lt_tensor *y = lt_apply1(c, LT_OP_window_scatter, LT_IN(x, v), &args);
+  lt_tensor *y = lt_apply1(c, LT_OP_as_strided_scatter, LT_IN(x, v), &args);
   if (y != NULL) lt_copy_into(c, x, y);
 }
 

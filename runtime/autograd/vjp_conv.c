@@ -23,7 +23,7 @@ static lt_tensor *by_input(lt_ctx *c, lt_tensor *g, lt_tensor *w, const lt_args_
                                    .dilation = a->dilation,
                                    .groups = a->groups,
                                    .size = sizes_of(x)};
-  return g == NULL || w == NULL ? NULL : lt_apply1(c, LT_OP_conv2d_by_input, LT_IN(g, w), &args);
+  return g == NULL || w == NULL ? NULL : lt_apply1(c, LT_OP_conv2d_backward_input, LT_IN(g, w), &args);
 }
 
 /* The gradient by weight, and by bias if asked (n_out 2). */
@@ -35,7 +35,7 @@ static bool by_weight(lt_ctx *c, lt_tensor *g, lt_tensor *x, const lt_args_conv 
                                     .groups = a->groups,
                                     .size = sizes_of(w)};
   return g != NULL && x != NULL &&
-         lt_apply(c, LT_OP_conv2d_by_weight, LT_IN(g, x), &args, n_out, out);
+         lt_apply(c, LT_OP_conv2d_backward_weight, LT_IN(g, x), &args, n_out, out);
 }
 
 /* [O] as [1, O, 1, 1]. */
@@ -57,7 +57,7 @@ bool lt_vjp_conv2d(lt_ctx *c, lt_vjp_call *v) {
 }
 
 /* (g, weight) -> x */
-bool lt_vjp_conv2d_by_input(lt_ctx *c, lt_vjp_call *v) {
+bool lt_vjp_conv2d_backward_input(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_conv_input *i = v->args;
   const lt_args_conv a = {
       .stride = i->stride, .padding = i->padding, .dilation = i->dilation, .groups = i->groups};
@@ -68,7 +68,7 @@ bool lt_vjp_conv2d_by_input(lt_ctx *c, lt_vjp_call *v) {
 }
 
 /* (g, x) -> weight, bias */
-bool lt_vjp_conv2d_by_weight(lt_ctx *c, lt_vjp_call *v) {
+bool lt_vjp_conv2d_backward_weight(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_conv_weight *i = v->args;
   const lt_args_conv a = {
       .stride = i->stride, .padding = i->padding, .dilation = i->dilation, .groups = i->groups};

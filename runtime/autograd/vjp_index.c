@@ -17,8 +17,8 @@ static lt_tensor *take(lt_ctx *c, lt_tensor *x, lt_tensor *index, int64_t dim) {
 
 static lt_tensor *spread(lt_ctx *c, lt_tensor *g, lt_tensor *index, int64_t dim, int64_t size,
                          int64_t skip) {
-  return lt_apply1(c, LT_OP_index_spread, LT_IN(g, index),
-                   &(lt_args_index_spread){.dim = dim, .size = size, .skip = skip});
+  return lt_apply1(c, LT_OP_index_select_backward, LT_IN(g, index),
+                   &(lt_args_index_select_backward){.dim = dim, .size = size, .skip = skip});
 }
 
 bool lt_vjp_index_select(lt_ctx *c, lt_vjp_call *v) {
@@ -30,8 +30,8 @@ bool lt_vjp_index_select(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-bool lt_vjp_index_spread(lt_ctx *c, lt_vjp_call *v) {
-  const lt_args_index_spread *a = v->args;
+bool lt_vjp_index_select_backward(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_index_select_backward *a = v->args;
   lt_tensor *index = lt_saved_in(c, v, 1), *g = v->grad[0];
   if (index == NULL) return false;
   if (a->skip != LT_NO_INDEX) { /* row `skip` got nothing from anywhere */
@@ -84,12 +84,12 @@ bool lt_vjp_scatter_add(lt_ctx *c, lt_vjp_call *v) {
   if (g != NULL && lt_shape_numel(src) == g->numel) {
     g = lt_reshape(c, g, src);
   } else if (g != NULL) {
-    lt_args_window_pad pad = {.full = {.n = src.ndim}, .size = {.n = src.ndim},
+    lt_args_as_strided_backward pad = {.full = {.n = src.ndim}, .size = {.n = src.ndim},
                               .stride = {.n = src.ndim}};
     lt_shape_strides(src, pad.stride.size);
     for (int k = 0; k < src.ndim; k++)
       pad.full.size[k] = src.size[k], pad.size.size[k] = g->size[k];
-    g = lt_apply1(c, LT_OP_window_pad, 1, &g, &pad);
+    g = lt_apply1(c, LT_OP_as_strided_backward, 1, &g, &pad);
   }
   v->in[2] = g;
   return lt_ok(c);

@@ -52,43 +52,43 @@ bool lt_vjp_expand(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-bool lt_vjp_window(lt_ctx *c, lt_vjp_call *v) {
-  const lt_args_window *a = v->args;
+bool lt_vjp_as_strided(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_as_strided *a = v->args;
   lt_shape full = lt_in_shape(v, 0);
-  lt_args_window_pad pad = {.full = {.n = full.ndim}, .size = a->size, .stride = a->stride,
+  lt_args_as_strided_backward pad = {.full = {.n = full.ndim}, .size = a->size, .stride = a->stride,
                             .offset = a->offset};
   for (int k = 0; k < full.ndim; k++) pad.full.size[k] = full.size[k];
-  v->in[0] = lt_apply1(c, LT_OP_window_pad, 1, &v->grad[0], &pad);
+  v->in[0] = lt_apply1(c, LT_OP_as_strided_backward, 1, &v->grad[0], &pad);
   return lt_ok(c);
 }
 
-static lt_tensor *part(lt_ctx *c, lt_tensor *g, const lt_args_window *a) {
-  return lt_apply1(c, LT_OP_window, 1, &g, a);
+static lt_tensor *part(lt_ctx *c, lt_tensor *g, const lt_args_as_strided *a) {
+  return lt_apply1(c, LT_OP_as_strided, 1, &g, a);
 }
 
-static lt_tensor *rest(lt_ctx *c, lt_tensor *g, const lt_args_window *a) {
-  const lt_args_window_zero zero = {.size = a->size, .stride = a->stride, .offset = a->offset};
-  return lt_apply1(c, LT_OP_window_zero, 1, &g, &zero);
+static lt_tensor *rest(lt_ctx *c, lt_tensor *g, const lt_args_as_strided *a) {
+  const lt_args_as_strided_zero zero = {.size = a->size, .stride = a->stride, .offset = a->offset};
+  return lt_apply1(c, LT_OP_as_strided_zero, 1, &g, &zero);
 }
 
-bool lt_vjp_window_scatter(lt_ctx *c, lt_vjp_call *v) {
-  const lt_args_window_scatter *s = v->args;
-  const lt_args_window a = {.size = s->size, .stride = s->stride, .offset = s->offset};
+bool lt_vjp_as_strided_scatter(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_as_strided_scatter *s = v->args;
+  const lt_args_as_strided a = {.size = s->size, .stride = s->stride, .offset = s->offset};
   if (v->need[0]) v->in[0] = rest(c, v->grad[0], &a);
   if (v->need[1]) v->in[1] = lt_sum_to(c, part(c, v->grad[0], &a), lt_in_shape(v, 1));
   return lt_ok(c);
 }
 
-bool lt_vjp_window_zero(lt_ctx *c, lt_vjp_call *v) {
-  const lt_args_window_zero *z = v->args;
-  const lt_args_window a = {.size = z->size, .stride = z->stride, .offset = z->offset};
+bool lt_vjp_as_strided_zero(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_as_strided_zero *z = v->args;
+  const lt_args_as_strided a = {.size = z->size, .stride = z->stride, .offset = z->offset};
   v->in[0] = rest(c, v->grad[0], &a);
   return lt_ok(c);
 }
 
-bool lt_vjp_window_pad(lt_ctx *c, lt_vjp_call *v) {
-  const lt_args_window_pad *p = v->args;
-  const lt_args_window a = {.size = p->size, .stride = p->stride, .offset = p->offset};
+bool lt_vjp_as_strided_backward(lt_ctx *c, lt_vjp_call *v) {
+  const lt_args_as_strided_backward *p = v->args;
+  const lt_args_as_strided a = {.size = p->size, .stride = p->stride, .offset = p->offset};
   v->in[0] = part(c, v->grad[0], &a);
   return lt_ok(c);
 }

@@ -190,5 +190,5 @@ static bool in_frame(lt_ctx *c, const lt_call *call, bool (*fn)(lt_ctx *c, const
 }
 
 LT_KERNEL(conv2d) { return in_frame(c, call, forward); }
-LT_KERNEL(conv2d_by_input) { return in_frame(c, call, by_input); }
-LT_KERNEL(conv2d_by_weight) { return in_frame(c, call, by_weight); }
+LT_KERNEL(conv2d_backward_input) { return in_frame(c, call, by_input); }
+LT_KERNEL(conv2d_backward_weight) { return in_frame(c, call, by_weight); }

@@ -159,8 +159,8 @@ static bool spread(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g
   return lt_ok(c);
 }
 
-LT_KERNEL(index_spread) {
-  const lt_args_index_spread *a = call->args;
+LT_KERNEL(index_select_backward) {
+  const lt_args_index_select_backward *a = call->args;
   return spread(c, call, NULL, call->in[0], call->in[1], a->dim, a->skip);
 }
 

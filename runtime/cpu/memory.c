@@ -109,20 +109,20 @@ static lt_tensor window_of(const lt_tensor *t, lt_sizes size, lt_sizes stride, i
   return w;
 }
 
-LT_KERNEL(window_scatter) {
-  const lt_args_window_scatter *a = call->args;
+LT_KERNEL(as_strided_scatter) {
+  const lt_args_as_strided_scatter *a = call->args;
   lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
   return move(c, call->out[0], call->in[0]) && move(c, &w, call->in[1]);
 }
 
-LT_KERNEL(window_zero) {
-  const lt_args_window_zero *a = call->args;
+LT_KERNEL(as_strided_zero) {
+  const lt_args_as_strided_zero *a = call->args;
   lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
   return move(c, call->out[0], call->in[0]) && fill(c, &w, lt_scalar_int(0));
 }
 
-LT_KERNEL(window_pad) {
-  const lt_args_window_pad *a = call->args;
+LT_KERNEL(as_strided_backward) {
+  const lt_args_as_strided_backward *a = call->args;
   lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
   return fill(c, call->out[0], lt_scalar_int(0)) && move(c, &w, call->in[0]);
 }

@@ -56,14 +56,14 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_sum_to(A) A(SIZES, size, REQUIRED)
 
 /* Views. A window is a strided part of the input, as if the input lay row-major: offset and strides
-   count elements of that. window_zero clears it in a copy, window_pad puts the input into zeros. */
+   count elements of that. as_strided_zero clears it in a copy, as_strided_backward puts the input into zeros. */
 #define LT_ARGS_view(A) A(SIZES, size, REQUIRED)
 #define LT_ARGS_permute(A) A(DIMS, dims, REQUIRED)
 #define LT_ARGS_expand(A) A(SIZES, size, REQUIRED)
-#define LT_ARGS_window(A) A(SIZES, size, REQUIRED) A(SIZES, stride, REQUIRED) A(INT, offset, 0)
-#define LT_ARGS_window_scatter(A) LT_ARGS_window(A)
-#define LT_ARGS_window_zero(A) LT_ARGS_window(A)
-#define LT_ARGS_window_pad(A) A(SIZES, full, REQUIRED) LT_ARGS_window(A)
+#define LT_ARGS_as_strided(A) A(SIZES, size, REQUIRED) A(SIZES, stride, REQUIRED) A(INT, offset, 0)
+#define LT_ARGS_as_strided_scatter(A) LT_ARGS_as_strided(A)
+#define LT_ARGS_as_strided_zero(A) LT_ARGS_as_strided(A)
+#define LT_ARGS_as_strided_backward(A) A(SIZES, full, REQUIRED) LT_ARGS_as_strided(A)
 
 /* Reductions. */
 #define LT_ARGS_reduce(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, keepdim, false)
@@ -118,12 +118,12 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_outer(A)
 #define LT_ARGS_addmm(A) A(NUMBER, beta, 1) A(NUMBER, alpha, 1)
 
-/* Choosing elements. index_spread adds up what index_select took; row `skip` gets nothing.
+/* Choosing elements. index_select_backward adds up what index_select took; row `skip` gets nothing.
    index_get (x, indices...) and index_put (x, values, indices...) take one index tensor for each
    of `dims`, which rise; not given: the first dims. */
 #define LT_NO_INDEX INT64_MIN
 #define LT_ARGS_index_select(A) A(DIM, dim, REQUIRED)
-#define LT_ARGS_index_spread(A) \
+#define LT_ARGS_index_select_backward(A) \
   A(DIM, dim, REQUIRED) A(INT, size, REQUIRED) A(INT, skip, LT_NO_INDEX)
 #define LT_ARGS_index_add(A) A(DIM, dim, REQUIRED) A(NUMBER, alpha, 1)
 #define LT_ARGS_gather(A) A(DIM, dim, REQUIRED)

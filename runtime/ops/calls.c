@@ -81,16 +81,16 @@ lt_tensor *lt_transpose(lt_ctx *c, lt_tensor *x, int dim_a, int dim_b) {
 }
 
 lt_tensor *lt_slice(lt_ctx *c, lt_tensor *x, int dim, int64_t start, int64_t n, int64_t step) {
-  lt_args_window args = {.size = sizes_of(lt_tensor_shape(x)), .stride = {.n = x->ndim}};
+  lt_args_as_strided args = {.size = sizes_of(lt_tensor_shape(x)), .stride = {.n = x->ndim}};
   lt_shape_strides(lt_tensor_shape(x), args.stride.size);
   args.offset = start * args.stride.size[dim];
   args.size.size[dim] = n;
   args.stride.size[dim] *= step;
-  return lt_apply1(c, LT_OP_window, 1, &x, &args);
+  return lt_apply1(c, LT_OP_as_strided, 1, &x, &args);
 }
 
 lt_tensor *lt_select(lt_ctx *c, lt_tensor *x, int dim, int64_t index) {
-  lt_args_window args = {.size = {.n = x->ndim - 1}, .stride = {.n = x->ndim - 1}};
+  lt_args_as_strided args = {.size = {.n = x->ndim - 1}, .stride = {.n = x->ndim - 1}};
   int64_t stride[LT_MAX_DIMS];
   lt_shape_strides(lt_tensor_shape(x), stride);
   args.offset = index * stride[dim];
@@ -99,7 +99,7 @@ lt_tensor *lt_select(lt_ctx *c, lt_tensor *x, int dim, int64_t index) {
     args.size.size[j] = x->size[k];
     args.stride.size[j++] = stride[k];
   }
-  return lt_apply1(c, LT_OP_window, 1, &x, &args);
+  return lt_apply1(c, LT_OP_as_strided, 1, &x, &args);
 }
 
 bool lt_copy_into(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {

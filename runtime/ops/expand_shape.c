@@ -73,7 +73,7 @@ bool lt_expand_movedim(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 bool lt_expand_flip(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_flip *a = call->args;
   lt_shape s = lt_tensor_shape(call->in[0]);
-  lt_args_window w = {.size = {.n = s.ndim}, .stride = {.n = s.ndim}};
+  lt_args_as_strided w = {.size = {.n = s.ndim}, .stride = {.n = s.ndim}};
   bool back[LT_MAX_DIMS] = {false};
   for (int k = 0; k < a->dims.n && s.ndim > 0; k++) back[a->dims.dim[k]] = true;
   lt_shape_strides(s, w.stride.size);
@@ -83,7 +83,7 @@ bool lt_expand_flip(lt_ctx *c, const lt_call *call, lt_tensor **out) {
     w.offset += (s.size[k] - 1) * w.stride.size[k];
     w.stride.size[k] = -w.stride.size[k];
   }
-  lt_tensor *y = lt_apply1(c, LT_OP_window, 1, call->in, &w);
+  lt_tensor *y = lt_apply1(c, LT_OP_as_strided, 1, call->in, &w);
   *out = y == NULL ? NULL
                    : lt_apply1(c, LT_OP_clone, 1, &y, &(lt_args_clone){.contiguous = true});
   return *out != NULL;

@@ -44,8 +44,8 @@ bool lt_infer_index_select(lt_ctx *c, lt_infer *i) {
   return resolve(c, i, &a->dim) && infer_list(c, i, a->dim, i->in[1]->numel);
 }
 
-bool lt_infer_index_spread(lt_ctx *c, lt_infer *i) {
-  lt_args_index_spread *a = i->args;
+bool lt_infer_index_select_backward(lt_ctx *c, lt_infer *i) {
+  lt_args_index_select_backward *a = i->args;
   if (!resolve(c, i, &a->dim) || !infer_list(c, i, a->dim, a->size)) return false;
   return size_at(i->in[0], a->dim) == i->in[1]->numel ||
          lt_fail(c, LT_ESHAPE, "%s: %lld indices for dim %lld of %s", i->op->name,

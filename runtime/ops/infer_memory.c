@@ -138,8 +138,8 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
 }
 
 /* Strides of a window over a row-major shape, carried over to the input's real strides. */
-bool lt_infer_window(lt_ctx *c, lt_infer *i) {
-  const lt_args_window *a = i->args;
+bool lt_infer_as_strided(lt_ctx *c, lt_infer *i) {
+  const lt_args_as_strided *a = i->args;
   const lt_tensor *x = i->in[0];
   int64_t base[LT_MAX_DIMS], rest = a->offset;
   view_of(i, x);
@@ -163,8 +163,8 @@ bool lt_infer_window(lt_ctx *c, lt_infer *i) {
   return lt_ok(c);
 }
 
-bool lt_infer_window_scatter(lt_ctx *c, lt_infer *i) {
-  const lt_args_window *a = i->args;
+bool lt_infer_as_strided_scatter(lt_ctx *c, lt_infer *i) {
+  const lt_args_as_strided *a = i->args;
   lt_shape window = lt_shape_of(a->size.n, a->size.size), fit = window;
   if (!lt_shape_broadcast(&fit, lt_tensor_shape(i->in[1])) || !lt_shape_equal(fit, window))
     return lt_fail(c, LT_ESHAPE, "assignment: %s does not fit into %s", LT_TENSOR_STR(i->in[1]),
@@ -173,13 +173,13 @@ bool lt_infer_window_scatter(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-bool lt_infer_window_zero(lt_ctx *c, lt_infer *i) {
+bool lt_infer_as_strided_zero(lt_ctx *c, lt_infer *i) {
   i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[0]), .dtype = (lt_dtype)i->in[0]->dtype};
   return lt_ok(c);
 }
 
-bool lt_infer_window_pad(lt_ctx *c, lt_infer *i) {
-  const lt_args_window_pad *a = i->args;
+bool lt_infer_as_strided_backward(lt_ctx *c, lt_infer *i) {
+  const lt_args_as_strided_backward *a = i->args;
   i->out[0] = (lt_meta){.shape = lt_shape_of(a->full.n, a->full.size),
                         .dtype = (lt_dtype)i->in[0]->dtype};
   return lt_ok(c);

@@ -31,12 +31,12 @@ static bool apart(const lt_tensor *t) {
 }
 
 /* Where `t` lies in its base; false when it has none or the place cannot be said exactly. */
-static bool place_in_base(const lt_tensor *t, lt_args_window *w) {
+static bool place_in_base(const lt_tensor *t, lt_args_as_strided *w) {
   const lt_tensor *base = t->base;
   if (base == NULL || base->storage != t->storage || base->dtype != t->dtype ||
       !base->contiguous || t->numel == 0 || (t->flags & LT_REQUIRES_GRAD) != 0 || !apart(t))
     return false;
-  *w = (lt_args_window){.size = {.n = t->ndim}, .stride = {.n = t->ndim},
+  *w = (lt_args_as_strided){.size = {.n = t->ndim}, .stride = {.n = t->ndim},
                         .offset = t->offset - base->offset};
   memcpy(w->size.size, t->size, sizeof t->size);
   memcpy(w->stride.size, t->stride, sizeof t->stride);
@@ -52,10 +52,10 @@ static bool record(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const vo
 }
 
 bool lt_view_renew(lt_ctx *c, lt_tensor *t) {
-  lt_args_window w;
+  lt_args_as_strided w;
   if (!place_in_base(t, &w)) return false;
   if (lt_requires_grad(t->base)) {
-    if (!record(c, LT_OP_window, 1, &t->base, &w, t)) return false;
+    if (!record(c, LT_OP_as_strided, 1, &t->base, &w, t)) return false;
   } else {
     lt_release(c, t->node);
     t->node = NULL;
@@ -65,14 +65,14 @@ bool lt_view_renew(lt_ctx *c, lt_tensor *t) {
 }
 
 bool lt_writes_base(const lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in) {
-  lt_args_window w;
+  lt_args_as_strided w;
   if (!c->modes.grad || (t->flags & LT_IS_VIEW) == 0 || t->base == NULL) return false;
   bool history = t->node != NULL || t->base->node != NULL || lt_recording(c, n_in, in);
   return history && (t->base->flags & LT_REQUIRES_GRAD) == 0 && place_in_base(t, &w);
 }
 
 bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value) {
-  lt_args_window w;
+  lt_args_as_strided w;
   value = lt_cast(c, value, (lt_dtype)t->dtype);
   if (value == NULL || !place_in_base(t, &w)) return false;
   c->modes.grad = false;
@@ -80,9 +80,9 @@ bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value) {
   c->modes.grad = true;
   if (!ok) return false;
   t->storage->writer = c->op;
-  const lt_args_window_scatter scatter = {.size = w.size, .stride = w.stride, .offset = w.offset};
+  const lt_args_as_strided_scatter scatter = {.size = w.size, .stride = w.stride, .offset = w.offset};
   lt_tensor *in[] = {t->base, value};
-  if (lt_recording(c, 2, in) && !record(c, LT_OP_window_scatter, 2, in, &scatter, t->base))
+  if (lt_recording(c, 2, in) && !record(c, LT_OP_as_strided_scatter, 2, in, &scatter, t->base))
     return false;
   return lt_view_renew(c, t);
 }

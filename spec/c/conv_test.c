@@ -140,12 +140,12 @@ static void gradients(void **state) {
 
 /* The gradients' own derivatives. */
 static lt_tensor *call_by_input(lt_ctx *c, lt_tensor *const *in, void *ud) {
-  return lt_apply1(c, LT_OP_conv2d_by_input, LT_IN(in[0], in[1]), ud);
+  return lt_apply1(c, LT_OP_conv2d_backward_input, LT_IN(in[0], in[1]), ud);
 }
 
 static lt_tensor *call_by_weight(lt_ctx *c, lt_tensor *const *in, void *ud) {
   lt_tensor *out[2] = {NULL};
-  lt_apply(c, LT_OP_conv2d_by_weight, LT_IN(in[0], in[1]), ud, 2, out);
+  lt_apply(c, LT_OP_conv2d_backward_weight, LT_IN(in[0], in[1]), ud, 2, out);
   expect_ok(c);
   lt_tensor *w = lt_reshape(c, out[0], SHAPE(out[0]->numel));
   return lt_apply1(c, LT_OP_cat, LT_IN(w, out[1]), NULL);
