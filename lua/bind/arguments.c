@@ -52,7 +52,7 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
   case LT_ARG_CHOICE:
     *(int64_t *)at = lt_check_choice(L, b, index, who, a);
     break;
-  case LT_ARG_TICKET:
+  case LT_ARG_RNG_KEY:
     break;
   }
 }
@@ -90,7 +90,7 @@ static bool is_options(lua_State *L, int index, bool list_due) {
 
 static const lt_arg *find_row(const lt_reading *r, const char *name) {
   for (int k = 0; k < r->n_rows; k++)
-    if (r->rows[k].type != LT_ARG_TICKET && strcmp(r->rows[k].name, name) == 0) return &r->rows[k];
+    if (r->rows[k].type != LT_ARG_RNG_KEY && strcmp(r->rows[k].name, name) == 0) return &r->rows[k];
   return NULL;
 }
 
@@ -132,7 +132,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
                                      const char *name) {
   lt_nearest nearest = {0};
   for (int k = 0; k < r->n_rows; k++)
-    if (r->rows[k].type != LT_ARG_TICKET) lt_consider_word(&nearest, name, r->rows[k].name);
+    if (r->rows[k].type != LT_ARG_RNG_KEY) lt_consider_word(&nearest, name, r->rows[k].name);
   if (r->with_requires_grad) lt_consider_word(&nearest, name, "requires_grad");
   const char *at = r->kind->inputs;
   size_t length;
@@ -176,7 +176,7 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   int top = lua_gettop(L), row = 0;
   luaL_checkstack(L, 8, "ltrain");
   while (index <= top) {
-    while (row < r->n_rows && (r->rows[row].type == LT_ARG_TICKET || (r->given >> row & 1) != 0))
+    while (row < r->n_rows && (r->rows[row].type == LT_ARG_RNG_KEY || (r->given >> row & 1) != 0))
       row++;
     bool list_due = row < r->n_rows && takes_list(r->rows[row].type);
     if (is_options(L, index, list_due)) {

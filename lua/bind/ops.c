@@ -171,12 +171,12 @@ static void add_operators(lua_State *L, lt_bind *b) {
 static void push_arguments(lua_State *L, const lt_kind_info *kind) {
   static const char *const types[] = {"int",    "number", "flag",  "dim",    "dims",
                                       "pos",    "sizes",  "pair",  "scalar", "dtype",
-                                      "device", "choice", "ticket"};
+                                      "device", "choice", "rng_key"};
   int n, at = 0;
   const lt_arg *rows = kind->args(&n);
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
-    if (rows[k].type == LT_ARG_TICKET) continue;
+    if (rows[k].type == LT_ARG_RNG_KEY) continue;
     lua_createtable(L, 0, 4);
     lua_pushstring(L, rows[k].name);
     lua_setfield(L, -2, "name");

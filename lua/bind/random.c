@@ -136,7 +136,7 @@ static int batch_done(lua_State *L) {
   return 0;
 }
 
-/* math.random. The draws of a batch are the words of one ticket that tensors never get. */
+/* math.random. The draws of a batch are the words of one key that tensors never get. */
 
 static uint64_t draw(lt_bind *b) {
   const lt_rng *rng = &b->c->rng;
@@ -146,7 +146,7 @@ static uint64_t draw(lt_bind *b) {
     s->position = position;
     s->drawn = 0;
   }
-  const lt_ticket t = {
+  const lt_rng_key t = {
       .seed = s->reseeded ? s->seed : rng->seed, .position = position, .base = (uint64_t)1 << 63};
   uint64_t n = s->drawn++;
   lt_random4 r = lt_philox(t, n / 2);

@@ -9,7 +9,7 @@ bool lt_vjp_scaled_dot_product_attention(lt_ctx *c, lt_vjp_call *v) {
                                            .scale = a->scale,
                                            .dropout_p = a->dropout_p,
                                            .enable_gqa = a->enable_gqa,
-                                           .ticket = a->ticket,
+                                           .rng_key = a->rng_key,
                                            .of_mask = of_mask};
   if (v->grad[0] == NULL) return true;
   lt_tensor *in[7] = {v->grad[0],

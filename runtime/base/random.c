@@ -1,12 +1,12 @@
-/* runtime/base/random.c: tickets for draws. */
+/* runtime/base/random.c: keys for draws. */
 #include "base/random.h"
 
-lt_ticket lt_rng_draw(lt_rng *rng) {
+lt_rng_key lt_rng_draw(lt_rng *rng) {
   uint64_t ordinal = rng->ordinal++;
-  uint64_t ticket = ((uint64_t)rng->batch << 16) | (ordinal & 0xffff);
-  return (lt_ticket){
+  uint64_t rng_key = ((uint64_t)rng->batch << 16) | (ordinal & 0xffff);
+  return (lt_rng_key){
       .seed = rng->seed,
-      .position = (ticket << 16) | rng->stream,
+      .position = (rng_key << 16) | rng->stream,
       .base = (ordinal >> 16) << 48,
       .drawn = true,
   };

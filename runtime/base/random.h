@@ -1,7 +1,7 @@
 /* runtime/base/random.h: Philox4x32-10 random numbers as a pure function of (seed, counter).
 
    J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Key = seed; counter =
-   (block 64 bits, ticket 48, stream 16). A ticket is (batch counter 32, ordinal of the draw 16);
+   (block 64 bits, rng_key 48, stream 16). A key is (batch counter 32, ordinal of the draw 16);
    the ordinal's overflow goes into the top 16 bits of the block. Nothing has a state to save but
    the seed and the position. */
 #ifndef LT_BASE_RANDOM_H
@@ -28,22 +28,22 @@ typedef struct lt_rng {
 } lt_rng;
 
 /* What one draw needs: plain data that an op copies into its arguments (dropout saves it). */
-typedef struct lt_ticket {
+typedef struct lt_rng_key {
   uint64_t seed;
-  uint64_t position; /* ticket (48 bits) << 16 | stream */
+  uint64_t position; /* rng_key (48 bits) << 16 | stream */
   uint64_t base;     /* added to the block index */
-  bool drawn;        /* false: no ticket yet */
-} lt_ticket;
+  bool drawn;        /* false: no key yet */
+} lt_rng_key;
 
-lt_ticket lt_rng_draw(lt_rng *rng);
+lt_rng_key lt_rng_draw(lt_rng *rng);
 
-/* The four words of block `block` of a ticket. Element i of a tensor uses word i % 4
+/* The four words of block `block` of a key. Element i of a tensor uses word i % 4
    of block i / 4. */
 typedef struct lt_random4 {
   uint32_t word[4];
 } lt_random4;
 
-static inline lt_random4 lt_philox(lt_ticket t, uint64_t block) {
+static inline lt_random4 lt_philox(lt_rng_key t, uint64_t block) {
   uint32_t k0 = (uint32_t)t.seed, k1 = (uint32_t)(t.seed >> 32);
   block += t.base;
   uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32);

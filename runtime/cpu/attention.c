@@ -41,7 +41,7 @@ typedef struct job {
   double scale, keep; /* keep: what dropout multiplies by, 0 where it drops all */
   uint32_t threshold; /* words below it are dropped */
   bool drops;
-  lt_ticket ticket;
+  lt_rng_key rng_key;
   void *stats;   /* [2, B, H, T]: the largest scores, then the sums */
   void *dscores; /* [B, H, T, S] or NULL */
   char *scratch;
@@ -193,7 +193,7 @@ static job job_of(const lt_args_attention *a, const lt_tensor *stats) {
                .drops = a->dropout_p > 0,
                .threshold = a->dropout_p < 1 ? (uint32_t)(a->dropout_p * 0x1p32) : 0,
                .keep = a->dropout_p < 1 ? 1 / (1 - a->dropout_p) : 0,
-               .ticket = a->ticket,
+               .rng_key = a->rng_key,
                .stats = lt_data(stats)};
 }
 
@@ -214,7 +214,7 @@ static bool forward(lt_ctx *c, const lt_call *call) {
 static bool backward(lt_ctx *c, const lt_call *call) {
   const lt_args_attention_backward *a = call->args;
   const lt_args_attention same = {
-      .causal = a->causal, .scale = a->scale, .dropout_p = a->dropout_p, .ticket = a->ticket};
+      .causal = a->causal, .scale = a->scale, .dropout_p = a->dropout_p, .rng_key = a->rng_key};
   lt_tensor *const *in = call->in;
   lt_tensor *own[3];
   lt_dtype dtype = compute_dtype(in[1]);

@@ -35,7 +35,7 @@ static void NAME(drop_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_
   uint32_t words[LT_WORDS];
   for (int64_t at = from / 4 * 4; at < from + n; at += LT_WORDS) {
     int64_t end = at + LT_WORDS < from + n ? at + LT_WORDS : from + n;
-    lt_words(j->ticket, (uint64_t)(at / 4), (end - at + 3) / 4, words);
+    lt_words(j->rng_key, (uint64_t)(at / 4), (end - at + 3) / 4, words);
     for (int64_t i = at > from ? at : from; i < end; i++)
       row[i - from] = words[i - at] < j->threshold || keep == 0 ? 0 : row[i - from] * keep;
   }

@@ -8,8 +8,8 @@
 #include "cpu/math_f64.h"
 #include "cpu/scratch.h"
 
-/* 64 random bits, number `i` of a ticket. */
-static uint64_t bits(lt_ticket t, uint64_t i) {
+/* 64 random bits, number `i` of a key. */
+static uint64_t bits(lt_rng_key t, uint64_t i) {
   lt_random4 r = lt_philox(t, i / 2);
   int k = i % 2 == 0 ? 0 : 2;
   return (uint64_t)r.word[k] << 32 | r.word[k + 1];
@@ -22,13 +22,13 @@ static double unit(uint64_t w) { return (double)(w >> 11) * 0x1p-53; }
    are drawn AHEAD at a time and fetched early: a list larger than the cache costs no waiting. */
 enum { AHEAD = 64 };
 #define SHUFFLE(T)                                                                      \
-  static void shuffle_##T(lt_ticket ticket, T *v, int64_t n) {                          \
+  static void shuffle_##T(lt_rng_key rng_key, T *v, int64_t n) {                          \
     int64_t with[AHEAD];                                                                \
     for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                        \
     for (int64_t last = n - 1; last > 0; last -= AHEAD) {                               \
       int64_t count = last < AHEAD ? last : AHEAD;                                      \
       for (int64_t e = 0; e < count; e++) {                                             \
-        uint64_t i = (uint64_t)(last - e), w = bits(ticket, i);                         \
+        uint64_t i = (uint64_t)(last - e), w = bits(rng_key, i);                         \
         with[e] = (int64_t)((unsigned __int128)w * (i + 1) >> 64);                      \
         __builtin_prefetch(&v[with[e]], 1);                                             \
       }                                                                                 \
@@ -44,13 +44,13 @@ SHUFFLE(int64_t)
 
 /* Half as wide a list is shuffled faster; it lies in the first half of the result and is spread out
    from its end. */
-static void shuffle(lt_ticket ticket, int64_t *v, int64_t n) {
+static void shuffle(lt_rng_key rng_key, int64_t *v, int64_t n) {
   int32_t *narrow = (int32_t *)(void *)v;
   if (n > INT32_MAX) {
-    shuffle_int64_t(ticket, v, n);
+    shuffle_int64_t(rng_key, v, n);
     return;
   }
-  shuffle_int32_t(ticket, narrow, n);
+  shuffle_int32_t(rng_key, narrow, n);
   for (int64_t i = n - 1; i >= 0; i--) {
     int64_t wide = narrow[i];
     memcpy(&v[i], &wide, sizeof wide);
@@ -62,7 +62,7 @@ LT_KERNEL(randperm) {
   lt_tensor *y = call->out[0];
   lt_frame frame = lt_frame_open(c);
   lt_tensor *to = lt_cpu_result(c, y, LT_I64, NULL);
-  if (to != NULL) shuffle(a->ticket, lt_data(to), to->numel);
+  if (to != NULL) shuffle(a->rng_key, lt_data(to), to->numel);
   bool ok = to != NULL && (to == y || lt_cpu_move(c, y, to));
   lt_frame_close(c, frame, 0, NULL);
   return ok;
@@ -87,7 +87,7 @@ static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double
 }
 
 /* Inverse of the distribution function, found by halving. `p` becomes the running sum. */
-static void with_replacement(lt_ticket t, uint64_t first, double *p, int64_t n, int64_t n_samples,
+static void with_replacement(lt_rng_key t, uint64_t first, double *p, int64_t n, int64_t n_samples,
                              int64_t *out) {
   for (int64_t i = 1; i < n; i++) p[i] += p[i - 1];
   for (int64_t s = 0; s < n_samples; s++) {
@@ -116,7 +116,7 @@ static void sift(int64_t *heap, int64_t n, int64_t i, const double *key) {
 
 /* The smallest of exponentially distributed times -log(u) / p, in order: the same as drawing one
    after another. `p` becomes the times. */
-static void without_replacement(lt_ticket t, uint64_t first, double *p, int64_t n,
+static void without_replacement(lt_rng_key t, uint64_t first, double *p, int64_t n,
                                 int64_t n_samples, int64_t *heap, int64_t *out) {
   for (int64_t i = 0; i < n; i++) {
     double u = unit(bits(t, first + (uint64_t)i)) + 0x1p-53;
@@ -143,9 +143,9 @@ static bool draw_rows(lt_ctx *c, const lt_args_draw *a, double *p, int64_t rows,
                            "are not 0 (row %lld)",
                            (long long)a->num_samples, (long long)positive, (long long)r + 1);
     if (a->replacement)
-      with_replacement(a->ticket, (uint64_t)(r * a->num_samples), p, n, a->num_samples, out);
+      with_replacement(a->rng_key, (uint64_t)(r * a->num_samples), p, n, a->num_samples, out);
     else
-      without_replacement(a->ticket, (uint64_t)(r * n), p, n, a->num_samples, heap, out);
+      without_replacement(a->rng_key, (uint64_t)(r * n), p, n, a->num_samples, heap, out);
   }
   return true;
 }

@@ -1,6 +1,6 @@
 /* runtime/cpu/random.c: random tensors, dropout.
 
-   Element i in logical order is a function of the ticket and i alone: word i % 4 of block i / 4, or
+   Element i in logical order is a function of the key and i alone: word i % 4 of block i / 4, or
    two words (block i / 2) where 32 bits are too few. Normals come in pairs (Box and Muller 1958),
    computed in double. */
 #include "cpu/lines.h"
@@ -9,7 +9,7 @@
 
 typedef struct job {
   lt_iter y, x;
-  lt_ticket ticket;
+  lt_rng_key rng_key;
   int64_t low;
   uint64_t range;     /* of integers; 0: all of 64 bits */
   uint32_t threshold; /* of dropout: words below it are dropped; scale 0: all are */
@@ -134,7 +134,7 @@ static void run_chunk(void *ud, int64_t chunk) {
   for (int64_t at = from; at < to; at += LT_TILE) {
     int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
     int64_t need = (n * j->per_element + 3) / 4;
-    lt_words(j->ticket, (uint64_t)(at * j->per_element / 4), need, words);
+    lt_words(j->rng_key, (uint64_t)(at * j->per_element / 4), need, words);
     j->tile(j, at, n, words);
   }
 }
@@ -156,7 +156,7 @@ static bool run(lt_ctx *c, const lt_call *call, job j) {
 LT_KERNEL(rand) {
   bool wide = call->out[0]->dtype == LT_F64;
   return run(c, call,
-             (job){.ticket = ((const lt_args_random *)call->args)->ticket,
+             (job){.rng_key = ((const lt_args_random *)call->args)->rng_key,
                    .tile = wide ? uniform_tile_f64 : uniform_tile,
                    .per_element = wide ? 2 : 1});
 }
@@ -164,7 +164,7 @@ LT_KERNEL(rand) {
 LT_KERNEL(randn) {
   bool wide = call->out[0]->dtype == LT_F64;
   return run(c, call,
-             (job){.ticket = ((const lt_args_random *)call->args)->ticket,
+             (job){.rng_key = ((const lt_args_random *)call->args)->rng_key,
                    .tile = wide ? normal_tile_f64 : normal_tile,
                    .per_element = wide ? 2 : 1});
 }
@@ -174,7 +174,7 @@ LT_KERNEL(randint) {
   uint64_t range = (uint64_t)a->high - (uint64_t)a->low;
   bool wide = range > 0xffffffffu;
   return run(c, call,
-             (job){.ticket = a->ticket,
+             (job){.rng_key = a->rng_key,
                    .low = a->low,
                    .range = range,
                    .tile = wide ? wide_int_tile : int_tile,
@@ -205,7 +205,7 @@ static bool are_probabilities(lt_ctx *c, const lt_tensor *p) {
 LT_KERNEL(bernoulli) {
   if (!are_probabilities(c, call->in[0])) return false;
   return run(c, call,
-             (job){.ticket = ((const lt_args_chance *)call->args)->ticket,
+             (job){.rng_key = ((const lt_args_chance *)call->args)->rng_key,
                    .tile = bernoulli_tile,
                    .per_element = 1});
 }
@@ -213,7 +213,7 @@ LT_KERNEL(bernoulli) {
 LT_KERNEL(dropout) {
   const lt_args_dropout *a = call->args;
   return run(c, call,
-             (job){.ticket = a->ticket,
+             (job){.rng_key = a->rng_key,
                    .threshold = a->p < 1 ? (uint32_t)(a->p * 0x1p32) : 0,
                    .scale = a->p < 1 ? 1 / (1 - a->p) : 0,
                    .tile = call->in[0]->dtype == LT_F64 ? dropout_tile_f64 : dropout_tile_f32,

@@ -14,7 +14,7 @@ enum { SIDE = LT_DIGITS_SIDE, STEPS = 4, CHUNK = 64 };
 
 /* Random numbers of one image, in order. */
 typedef struct dice {
-  lt_ticket ticket;
+  lt_rng_key rng_key;
   uint64_t block;
   lt_random4 words;
   int left;
@@ -22,7 +22,7 @@ typedef struct dice {
 
 static uint32_t roll(dice *d) {
   if (d->left == 0) {
-    d->words = lt_philox(d->ticket, d->block++);
+    d->words = lt_philox(d->rng_key, d->block++);
     d->left = 4;
   }
   return d->words.word[4 - d->left--];
@@ -147,15 +147,15 @@ static void develop(const float *canvas, const hand *h, dice *d, uint8_t *image)
   }
 }
 
-static lt_ticket ticket_of(uint64_t seed, int split, int64_t index, int use) {
-  return (lt_ticket){.seed = seed,
+static lt_rng_key key_of(uint64_t seed, int split, int64_t index, int use) {
+  return (lt_rng_key){.seed = seed,
                      .position = (uint64_t)index << 16 | (uint64_t)LT_RNG_DIGITS |
                                  (uint64_t)split << 4 | (uint64_t)use << 8};
 }
 
 /* The digit at `index`: its ten's order is a permutation that depends on the seed. */
 static int label_of(uint64_t seed, int split, int64_t index) {
-  dice d = {.ticket = ticket_of(seed, split, index / 10, 1)};
+  dice d = {.rng_key = key_of(seed, split, index / 10, 1)};
   int order[10];
   for (int i = 0; i < 10; i++) {
     int k = (int)(((uint64_t)roll(&d) * (uint64_t)(i + 1)) >> 32);
@@ -167,7 +167,7 @@ static int label_of(uint64_t seed, int split, int64_t index) {
 
 static void draw_one(uint64_t seed, int split, int64_t index, uint8_t *image, int64_t *label) {
   float canvas[LT_DIGITS_PIXELS] = {0};
-  dice d = {.ticket = ticket_of(seed, split, index, 0)};
+  dice d = {.rng_key = key_of(seed, split, index, 0)};
   *label = label_of(seed, split, index);
   const lt_glyph *glyphs = lt_glyphs[*label];
   hand h = hand_roll(&d);

@@ -36,10 +36,10 @@ lt_order *lt_order_empty(lt_ctx *c, int64_t n) {
 lt_order *lt_order_shuffled(lt_ctx *c, int64_t n, uint64_t seed, uint32_t epoch) {
   lt_order *o = lt_order_empty(c, n);
   if (o == NULL) return NULL;
-  lt_ticket ticket = {.seed = seed, .position = (uint64_t)epoch << 16 | LT_RNG_ORDER};
+  lt_rng_key rng_key = {.seed = seed, .position = (uint64_t)epoch << 16 | LT_RNG_ORDER};
   lt_random4 r = {{0}};
   for (int64_t i = 0; i < n; i++) {
-    if (i % 2 == 0) r = lt_philox(ticket, (uint64_t)i / 2);
+    if (i % 2 == 0) r = lt_philox(rng_key, (uint64_t)i / 2);
     uint32_t low = r.word[i % 2 * 2], high = r.word[i % 2 * 2 + 1];
     uint64_t bits = (uint64_t)high << 32 | low;
     int64_t k = (int64_t)(((unsigned __int128)bits * (uint64_t)(i + 1)) >> 64);
@@ -155,7 +155,7 @@ int64_t lt_batch_skip(const lt_batching *b, int64_t n, int64_t position, int64_t
 }
 
 lt_rng lt_sample_rng(uint64_t seed, uint32_t epoch, int64_t index) {
-  lt_ticket ticket = {.seed = seed, .position = (uint64_t)epoch << 16 | LT_RNG_SAMPLE};
-  lt_random4 r = lt_philox(ticket, (uint64_t)index);
+  lt_rng_key rng_key = {.seed = seed, .position = (uint64_t)epoch << 16 | LT_RNG_SAMPLE};
+  lt_random4 r = lt_philox(rng_key, (uint64_t)index);
   return (lt_rng){.seed = (uint64_t)r.word[1] << 32 | r.word[0], .stream = LT_RNG_SAMPLE};
 }

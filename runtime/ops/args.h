@@ -11,7 +11,7 @@
      SCALAR              a number with its category; kind LT_NO_SCALAR: not given
      DTYPE, DEVICE       by name in Lua; LT_DTYPE_NONE / kind -1: not given
      CHOICE              one of the names in LT_CHOICES_<argument>; its value is the position there
-     TICKET              hidden: where random numbers come from; drawn by the infer function
+     RNG_KEY              hidden: where random numbers come from; drawn by the infer function
    Default REQUIRED: must be given (its C value is zero). */
 #ifndef LT_OPS_ARGS_H
 #define LT_OPS_ARGS_H
@@ -27,7 +27,7 @@
 #define LT_NO_DEVICE ((lt_device){-1, 0})
 #define LT_PAIR_OF(n) ((lt_pair){n, n})
 #define LT_NO_DIM INT64_MIN /* a DIM that may be left out */
-#define LT_NO_TICKET ((lt_ticket){0})
+#define LT_NO_RNG_KEY ((lt_rng_key){0})
 
 /* Names of choices, and the constants for C. */
 #define LT_CHOICES_reduction "none|mean|sum"
@@ -92,15 +92,15 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 
 /* Random numbers. `high` is not drawn itself. */
 #define LT_RANDOM_TAIL(A) \
-  A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE) A(TICKET, ticket, LT_NO_TICKET)
+  A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_random(A) A(SIZES, size, REQUIRED) LT_RANDOM_TAIL(A)
 #define LT_ARGS_random_int(A) \
   A(INT, low, REQUIRED) A(INT, high, REQUIRED) A(SIZES, size, REQUIRED) LT_RANDOM_TAIL(A)
 #define LT_ARGS_permutation(A) A(INT, n, REQUIRED) LT_RANDOM_TAIL(A)
 #define LT_ARGS_draw(A) \
-  A(INT, num_samples, REQUIRED) A(FLAG, replacement, false) A(TICKET, ticket, LT_NO_TICKET)
-#define LT_ARGS_chance(A) A(TICKET, ticket, LT_NO_TICKET)
-#define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(TICKET, ticket, LT_NO_TICKET)
+  A(INT, num_samples, REQUIRED) A(FLAG, replacement, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+#define LT_ARGS_chance(A) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+#define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 
 /* Composite views. A range of positions includes its end. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)
@@ -187,12 +187,12 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
   A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
 #define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
 
-/* Attention. No scale: 1 / sqrt(D). A ticket is drawn only where something is dropped. `of_mask`:
+/* Attention. No scale: 1 / sqrt(D). A key is drawn only where something is dropped. `of_mask`:
    the mask's gradient is wanted too. */
 #define LT_ARGS_attention(A)                                                          \
   A(FLAG, causal, false)                                                              \
   A(SCALAR, scale, LT_NONE_SCALAR) A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) \
-      A(TICKET, ticket, LT_NO_TICKET)
+      A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_attention_backward(A) LT_ARGS_attention(A) A(FLAG, of_mask, false)
 
 /* From here on: derived. */
@@ -208,7 +208,7 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_CTYPE_DTYPE lt_dtype
 #define LT_CTYPE_DEVICE lt_device
 #define LT_CTYPE_CHOICE int64_t
-#define LT_CTYPE_TICKET lt_ticket
+#define LT_CTYPE_RNG_KEY lt_rng_key
 #define LT_ARG_FIELD(type, name, default_value) LT_CTYPE_##type name;
 
 #define LT_KIND(name, ...)                                        \

@@ -69,7 +69,7 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   if (!check_mask(c, i, scores)) return false;
   if (!(a->dropout_p >= 0 && a->dropout_p <= 1))
     return lt_fail(c, LT_EARG, "%s: dropout_p must be in 0..1: got %g", i->op->name, a->dropout_p);
-  if (a->dropout_p > 0 && !a->ticket.drawn) a->ticket = lt_rng_draw(&c->rng);
+  if (a->dropout_p > 0 && !a->rng_key.drawn) a->rng_key = lt_rng_draw(&c->rng);
   if (a->scale.kind == LT_NO_SCALAR)
     a->scale = lt_scalar_of(q->size[n - 1] > 0 ? 1 / sqrt((double)q->size[n - 1]) : 1);
   i->out[0] = heads_inside(out, d);

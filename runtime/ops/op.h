@@ -44,7 +44,7 @@ typedef struct lt_meta {
 typedef struct lt_op_info lt_op_info;
 
 /* One call on its way through the door. `args` is a private copy: infer functions normalise it
-   (negative dims, defaults that depend on shapes, tickets). */
+   (negative dims, defaults that depend on shapes, keys). */
 typedef struct lt_infer {
   const lt_op_info *op;
   int n_in, n_out;
@@ -62,7 +62,7 @@ enum {
 
 typedef enum lt_arg_type {
   LT_ARG_INT, LT_ARG_NUMBER, LT_ARG_FLAG, LT_ARG_DIM, LT_ARG_DIMS, LT_ARG_POS, LT_ARG_SIZES,
-  LT_ARG_PAIR, LT_ARG_SCALAR, LT_ARG_DTYPE, LT_ARG_DEVICE, LT_ARG_CHOICE, LT_ARG_TICKET
+  LT_ARG_PAIR, LT_ARG_SCALAR, LT_ARG_DTYPE, LT_ARG_DEVICE, LT_ARG_CHOICE, LT_ARG_RNG_KEY
 } lt_arg_type;
 
 typedef struct lt_arg {

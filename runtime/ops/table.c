@@ -91,7 +91,7 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define CHOICES_SCALAR(name) NULL
 #define CHOICES_DTYPE(name) NULL
 #define CHOICES_DEVICE(name) NULL
-#define CHOICES_TICKET(name) NULL
+#define CHOICES_RNG_KEY(name) NULL
 #define CHOICES_CHOICE(name) LT_CHOICES_##name
 #define ARG_ROW(type_, name_, default_)                                             \
   {.name = #name_, .type = LT_ARG_##type_, .required = TEXT_IS_REQUIRED(#default_), \

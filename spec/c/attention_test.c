@@ -245,13 +245,13 @@ static void shared_heads_and_two_dims(void **state) {
   check_gradient(c, call_with, &(lt_args_attention){.causal = true}, 4, in, 0, 1e-6);
 }
 
-/* The same as softmax, dropout by that ticket, product. */
+/* The same as softmax, dropout by that key, product. */
 static lt_tensor *written_out(lt_ctx *c, lt_tensor *const *in, void *ud) {
   const lt_args_attention *a = ud;
   lt_tensor *p = lt_binary(c, LT_OP_matmul, in[0], lt_transpose(c, in[1], 2, 3));
   p = lt_binary_scalar(c, LT_OP_mul, p, a->scale);
   p = lt_apply1(c, LT_OP_softmax, 1, &p, &(lt_args_softmax){.dim = 3});
-  const lt_args_dropout drop = {.p = a->dropout_p, .ticket = a->ticket};
+  const lt_args_dropout drop = {.p = a->dropout_p, .rng_key = a->rng_key};
   return lt_binary(c, LT_OP_matmul, lt_apply1(c, LT_OP_dropout, 1, &p, &drop), in[2]);
 }
 
@@ -259,7 +259,7 @@ static void dropout_of_the_weights(void **state) {
   lt_ctx *c = *state;
   lt_args_attention a = {.scale = lt_scalar_of(0.5),
                          .dropout_p = 0.4,
-                         .ticket = {.drawn = true, .seed = 77, .position = 5}};
+                         .rng_key = {.drawn = true, .seed = 77, .position = 5}};
   static const int64_t some[][6] = {{2, 3, 5, 7, 4, 3}, {1, 2, 70, 2100, 4, 4}};
   for (int k = 0; k < 2; k++) {
     lt_tensor *in[4];
@@ -273,9 +273,9 @@ static void dropout_of_the_weights(void **state) {
   a.dropout_p = 1;
   expect_close(c, attend_with(c, in, &a),
                lt_full(c, SHAPE(1, 2, 3, 2), lt_scalar_of(0), LT_F64, LT_CPU_DEVICE), 0);
-  /* A ticket is drawn for each call, and for none without dropout. */
+  /* A key is drawn for each call, and for none without dropout. */
   uint32_t before = c->rng.ordinal;
-  a.dropout_p = 0, a.ticket = LT_NO_TICKET;
+  a.dropout_p = 0, a.rng_key = LT_NO_RNG_KEY;
   attend_with(c, in, &a);
   assert_int_equal(c->rng.ordinal, before);
   a.dropout_p = 0.5;

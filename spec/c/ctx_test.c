@@ -204,13 +204,13 @@ static void lines_without_memory_fail(void **state) {
 /* Known answers of Random123's kat_vectors for philox4x32-10. */
 static void philox_gives_the_published_words(void **state) {
   (void)state;
-  lt_random4 r = lt_philox((lt_ticket){0, 0, 0, true}, 0);
+  lt_random4 r = lt_philox((lt_rng_key){0, 0, 0, true}, 0);
   const uint32_t zeros[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   assert_memory_equal(r.word, zeros, sizeof zeros);
-  r = lt_philox((lt_ticket){~0ull, ~0ull, 0, true}, ~0ull);
+  r = lt_philox((lt_rng_key){~0ull, ~0ull, 0, true}, ~0ull);
   const uint32_t ones[4] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
   assert_memory_equal(r.word, ones, sizeof ones);
-  r = lt_philox((lt_ticket){0x299f31d0a4093822ull, 0x0370734413198a2eull, 0, true},
+  r = lt_philox((lt_rng_key){0x299f31d0a4093822ull, 0x0370734413198a2eull, 0, true},
                 0x85a308d3243f6a88ull);
   const uint32_t pi[4] = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1};
   assert_memory_equal(r.word, pi, sizeof pi);
@@ -219,10 +219,10 @@ static void philox_gives_the_published_words(void **state) {
 static void tickets_differ_by_draw_batch_and_stream(void **state) {
   (void)state;
   lt_rng rng = {.seed = 7, .stream = LT_RNG_TRAIN, .batch = 3};
-  lt_ticket a = lt_rng_draw(&rng), b = lt_rng_draw(&rng);
+  lt_rng_key a = lt_rng_draw(&rng), b = lt_rng_draw(&rng);
   assert_int_not_equal(a.position, b.position);
   rng.ordinal = 1 << 16; /* overflows into the block index, not into the batch */
-  lt_ticket wide = lt_rng_draw(&rng);
+  lt_rng_key wide = lt_rng_draw(&rng);
   assert_int_equal(wide.position, a.position);
   assert_int_equal(wide.base, 1ull << 48);
 }

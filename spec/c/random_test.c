@@ -1,4 +1,4 @@
-/* spec/c/random_test.c: random tensors: the stated words, their distributions, tickets. */
+/* spec/c/random_test.c: random tensors: the stated words, their distributions, keys. */
 #include "tensor_test.h"
 
 static lt_tensor *drawn(lt_ctx *c, lt_op op, lt_shape shape, lt_dtype dtype) {
@@ -13,7 +13,7 @@ static void uniforms_are_the_words_of_the_stream(void **state) {
   lt_ctx *c = *state;
   seed(c, 1234);
   lt_rng copy = c->rng;
-  lt_ticket t = lt_rng_draw(&copy);
+  lt_rng_key t = lt_rng_draw(&copy);
   lt_tensor *x = drawn(c, LT_OP_rand, SHAPE(3, 700), LT_F32);
   const float *v = lt_data(x);
   for (int64_t i = 0; i < x->numel; i++)
@@ -48,7 +48,7 @@ static void normals_are_exact_to_two_ulp(void **state) {
   lt_ctx *c = *state;
   seed(c, 77);
   lt_rng copy = c->rng;
-  lt_ticket t = lt_rng_draw(&copy);
+  lt_rng_key t = lt_rng_draw(&copy);
   lt_tensor *x = drawn(c, LT_OP_randn, SHAPE(100001), LT_F32);
   const float *v = lt_data(x);
   double sum = 0, squares = 0;
@@ -204,7 +204,7 @@ static void dropout_zeroes_and_scales(void **state) {
   expect_failure(c, LT_EDTYPE, "dropout: needs a floating tensor, got i64; write x:to('f32')");
 }
 
-/* Backward drops what forward dropped, also with the very first ticket of seed 0. */
+/* Backward drops what forward dropped, also with the very first rng_key of seed 0. */
 static void the_gradient_is_dropped_alike(void **state) {
   lt_ctx *c = *state;
   for (uint64_t s = 0; s < 3; s++) {
@@ -222,7 +222,7 @@ static void dropout_knows_strides_threads_and_types(void **state) {
   c->modes.grad = false;
   seed(c, 5);
   lt_rng copy = c->rng;
-  lt_args_dropout a = {.p = 0.4, .ticket = lt_rng_draw(&copy)};
+  lt_args_dropout a = {.p = 0.4, .rng_key = lt_rng_draw(&copy)};
   lt_tensor *x = tensor_random(c, LT_F32, SHAPE(130, 517), 3, -1, 1);
   check_threads(c, drop, &a, &x);
   lt_tensor *y = drop(c, &x, &a), *z = tensor_strided(c, x);
