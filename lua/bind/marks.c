@@ -92,31 +92,31 @@ static int watch(lua_State *L) {
     lua_rawgeti(L, 1, i);
     lt_storage *s = lt_check_tensor(L, b, -1, "watch")->storage;
     s->watched = true;
-    s->strayed = false;
+    s->written_externally = false;
     lua_pop(L, 1);
   }
   return 0;
 }
 
-/* runtime.strays() -> how many such writes there were, into any tensor that is watched */
-static int strays(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)lt_enter(L)->c->strays);
+/* runtime.external_writes() -> how many such writes there were, into any tensor that is watched */
+static int external_writes(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)lt_enter(L)->c->external_writes);
   return 1;
 }
 
-/* runtime.take_stray(x) -> who first wrote into it since the last call: "mul at model.lua:14"; nil
+/* runtime.take_external_write(x) -> who first wrote into it since the last call: "mul at model.lua:14"; nil
    when nobody did */
-static int take_stray(lua_State *L) {
+static int take_external_write(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_storage *s = lt_check_tensor(L, b, 1, "take_stray")->storage;
-  if (!s->strayed) return 0;
-  s->strayed = false;
+  lt_storage *s = lt_check_tensor(L, b, 1, "take_external_write")->storage;
+  if (!s->written_externally) return 0;
+  s->written_externally = false;
   char line[128];
-  if (s->stray_writer == NULL)
+  if (s->external_writer == NULL)
     lua_pushliteral(L, "the host program"); /* through a pointer */
   else
-    lua_pushfstring(L, "%s at %s", s->stray_writer,
-                    lt_line_text(b->c, s->stray_line, line, sizeof line));
+    lua_pushfstring(L, "%s at %s", s->external_writer,
+                    lt_line_text(b->c, s->external_line, line, sizeof line));
   return 1;
 }
 
@@ -145,8 +145,8 @@ void lt_bind_marks(lua_State *L, lt_bind *b) {
                                      {"identity", identity},
                                      {"version", version},
                                      {"watch", watch},
-                                     {"strays", strays},
-                                     {"take_stray", take_stray},
+                                     {"external_writes", external_writes},
+                                     {"take_external_write", take_external_write},
                                      {"parameters_made", parameters_made},
                                      {"parameter_line", parameter_line},
                                      {NULL, NULL}};

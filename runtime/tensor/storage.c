@@ -16,10 +16,10 @@ void lt_storage_init(lt_ctx *c, lt_storage *s) {
   s->id = atomic_fetch_add(&c->root->storage_ids, 1) + 1;
 }
 
-void lt_storage_stray(lt_ctx *c, lt_storage *s) {
-  c->strays++;
-  if (s->strayed) return;
-  s->strayed = true;
-  s->stray_writer = c->op;
-  s->stray_line = lt_ctx_line(c);
+void lt_storage_note_external_write(lt_ctx *c, lt_storage *s) {
+  c->external_writes++;
+  if (s->written_externally) return;
+  s->written_externally = true;
+  s->external_writer = c->op;
+  s->external_line = lt_ctx_line(c);
 }

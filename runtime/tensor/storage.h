@@ -24,9 +24,9 @@ struct lt_storage {
   const char *writer; /* op that wrote last, for messages */
   uint32_t writer_line;
   bool watched; /* an optimizer's: other writers are noted */
-  bool strayed; /* one of them wrote; which, and where, stands in the next two */
-  const char *stray_writer;
-  uint32_t stray_line;
+  bool written_externally; /* one of them wrote; which, and where, stands in the next two */
+  const char *external_writer;
+  uint32_t external_line;
   void (*drop)(lt_ctx *c, lt_storage *s); /* frees the bytes and the struct */
   void *owner;                            /* for drop */
   /* On an asynchronous device (device/stream.h): the last write, the last reads since, a stream. */
@@ -40,14 +40,14 @@ void lt_storage_release(lt_ctx *c, lt_storage *s);
 void lt_storage_init(lt_ctx *c, lt_storage *s);
 
 /* A write into a watched storage that is no update: the first is kept. */
-void lt_storage_stray(lt_ctx *c, lt_storage *s);
+void lt_storage_note_external_write(lt_ctx *c, lt_storage *s);
 
 /* Note an in-place write by the current op and line. */
 static inline void lt_storage_bump(lt_ctx *c, lt_storage *s) {
   s->version++;
   s->writer = c->op;
   s->writer_line = lt_ctx_line(c);
-  if (s->watched && !c->modes.update) lt_storage_stray(c, s);
+  if (s->watched && !c->modes.update) lt_storage_note_external_write(c, s);
 }
 
 #endif

@@ -3,7 +3,7 @@
 local agree = require "ltrain.trainer.ranks.agree"
 local lt = require "ltrain"
 local replicas = require "ltrain.trainer.ranks.replicas"
-local strays = require "ltrain.optim.strays"
+local external_writes = require "ltrain.optim.external_writes"
 
 local clock <const> = lt.runtime.clock
 
@@ -28,6 +28,6 @@ return function(state, optimizer)
     header = seconds(10, function() agree.step(state, 0, 0) end),
     compare = seconds(1, function() replicas.compare(state) end) / EVERY,
     places = seconds(100, function() replicas.check_places(state) end),
-    writers = seconds(100, function() strays.look(optimizer) end),
+    writers = seconds(100, function() external_writes.look(optimizer) end),
   }
 end

@@ -11,7 +11,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local shape = require "ltrain.core.shape"
-local strays = require "ltrain.optim.strays"
+local external_writes = require "ltrain.optim.external_writes"
 local tree = require "ltrain.core.tree"
 
 local Optimizer = class.extend(nil, "Optimizer")
@@ -89,7 +89,7 @@ function Optimizer:add_param_group(group)
   end
   table.insert(self.param_groups, new)
   if self._names_of then self:use_names_of(self._names_of) else make_names_differ(self) end
-  strays.forget(self)
+  external_writes.forget(self)
 end
 
 --- `params`: net:parameters(), a list of tensors, or a list of groups. The options are those of the
@@ -198,7 +198,7 @@ function Optimizer:step(closure)
   local loss, goes_on
   if closure ~= nil then loss, goes_on = closure() end
   if goes_on ~= false then
-    strays.look(self)
+    external_writes.look(self)
     local _ <close> = c.allow_update()
     local strategy = self._strategy
     if strategy then strategy:optimizer_step(self, self._update) else update_all(self) end

@@ -10,7 +10,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local parameters = require "ltrain.trainer.steps.parameters"
-local strays = require "ltrain.optim.strays"
+local external_writes = require "ltrain.optim.external_writes"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -129,7 +129,7 @@ local function account_of(state)
   end)
   for _, optimizer in ipairs(state.optimizers) do
     if optimizer.changed_by then -- nil: an optimizer of somebody else's
-      strays.look(optimizer) -- after the last step nobody has yet
+      external_writes.look(optimizer) -- after the last step nobody has yet
       for name, by in next, optimizer.changed_by do account.changed_by[name] = by end
     end
   end

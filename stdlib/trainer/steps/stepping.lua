@@ -151,12 +151,12 @@ local function attach(state, optimizer)
   state.loop.held_count = state.loop.held_count + 1
   if optimizer.use_strategy then optimizer:use_strategy(state.loop.around) end
   rawset(optimizer, "step", make_step(state, optimizer, step_of(state, optimizer)))
-  rawset(optimizer, "_tell_stray", function(text) told.add(state, text) end)
+  rawset(optimizer, "_report_external_write", function(text) told.add(state, text) end)
 end
 
 local function detach(state, optimizer)
   rawset(optimizer, "step", state.loop.held[optimizer].step)
-  rawset(optimizer, "_tell_stray", nil)
+  rawset(optimizer, "_report_external_write", nil)
   if optimizer.use_strategy then optimizer:use_strategy(nil) end
   state.loop.held[optimizer] = nil
   state.loop.held_count = state.loop.held_count - 1

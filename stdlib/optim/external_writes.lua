@@ -1,4 +1,4 @@
--- stdlib/optim/strays.lua: who wrote into an optimizer's parameters between two of its steps.
+-- stdlib/optim/external_writes.lua: who wrote into an optimizer's parameters between two of its steps.
 --
 -- `net.w:mul_(0.9)` in a hook, on one rank or on all, spoils a training silently. What is meant is
 -- written within lt.allow_update: steps of optimizers, load_state_dict and averaging of weights do.
@@ -7,13 +7,13 @@ local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local parameters_of = require "ltrain.core.parameters_of"
 
-local strays = {}
+local external_writes = {}
 
 local function tell(optimizer, name, writer)
   optimizer.changed_by[name] = writer
   local text = ("warning: parameter %s was changed by %s, not by its optimizer; if that is meant, "
     .. "write it within lt.allow_update(function() ... end)"):format(name, writer)
-  if optimizer._tell_stray then optimizer._tell_stray(text) else console.say_anywhere(text) end
+  if optimizer._report_external_write then optimizer._report_external_write(text) else console.say_anywhere(text) end
 end
 
 -- Takes what was noted; tells of each parameter once. What an optimizer finds at its first step was
@@ -24,7 +24,7 @@ local function take(optimizer)
   for _, group in ipairs(optimizer.param_groups) do
     for i, parameter in ipairs(group.params) do
       local name = group.names[i]
-      local writer = c.runtime.take_stray(parameter)
+      local writer = c.runtime.take_external_write(parameter)
       local fresh = writer and not first and not optimizer.changed_by[name]
       if fresh then tell(optimizer, name, writer) end
     end
@@ -33,17 +33,17 @@ end
 
 --- Called at each step, before the optimizer changes anything; costs a comparison when there was no
 --- such write. From the first step on they are noted, in `optimizer.changed_by` by name.
-function strays.look(optimizer)
-  local count = c.runtime.strays()
-  if count == optimizer._strays_seen then return end
+function external_writes.look(optimizer)
+  local count = c.runtime.external_writes()
+  if count == optimizer._external_writes_seen then return end
   take(optimizer)
   c.runtime.watch(parameters_of(optimizer))
-  optimizer._strays_seen = count
+  optimizer._external_writes_seen = count
 end
 
 --- The optimizer has other parameters now.
-function strays.forget(optimizer)
-  optimizer._strays_seen = nil
+function external_writes.forget(optimizer)
+  optimizer._external_writes_seen = nil
 end
 
-return strays
+return external_writes
