@@ -5,7 +5,7 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local figures = require "ltrain.trainer.logged.figures"
+local metrics = require "ltrain.trainer.logged.metrics"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.logged.results"
@@ -53,8 +53,8 @@ function eval_loop.leave_eval(state, hook, modes)
 end
 
 local function log_step_row(state)
-  local row = not state.loop.sanity and figures.eval_row(state)
-  if row then figures.log(state, row, state.progress.eval_rows) end
+  local row = not state.loop.sanity and metrics.eval_row(state)
+  if row then metrics.log(state, row, state.progress.eval_rows) end
 end
 
 local function run_batch(state, names, batch, index, loader_idx)
@@ -108,7 +108,7 @@ end
 local function end_pass(state, hook)
   local called = call.defined(state, hook) and true or false
   if not state.strategy:reduce_boolean(called, false) then return nil end
-  local found = figures.publish(state)
+  local found = metrics.publish(state)
   call.hook(state, hook)
   return found.rows
 end
@@ -118,10 +118,10 @@ local function run_all(state, names, sources)
   call.hook(state, names.epoch_start)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
   local rows = end_pass(state, names.epoch_end)
-  local found = figures.publish(state)
+  local found = metrics.publish(state)
   if not state.loop.sanity then
-    for _, kept in ipairs(rows or found.rows) do figures.log(state, kept.row or {}, kept.at) end
-    if next(found.log) ~= nil then figures.log(state, found.log, state.progress.stepped) end
+    for _, kept in ipairs(rows or found.rows) do metrics.log(state, kept.row or {}, kept.at) end
+    if next(found.log) ~= nil then metrics.log(state, found.log, state.progress.stepped) end
   end
   state.loop.evaluated = found.epoch -- for the progress bar
   call.hook(state, names.stop)

@@ -10,7 +10,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local figures = require "ltrain.trainer.logged.figures"
+local metrics = require "ltrain.trainer.logged.metrics"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local moment = require "ltrain.trainer.saving.moment"
@@ -95,8 +95,8 @@ end
 
 local function log_row(state)
   if not state.trainer:logs_this_step() then return end
-  local row = figures.step_row(state)
-  if row then figures.log(state, row, state.progress.stepped) end
+  local row = metrics.step_row(state)
+  if row then metrics.log(state, row, state.progress.stepped) end
 end
 
 -- Schedulers that need no figure, after the step of a batch.
@@ -245,15 +245,15 @@ local function end_epoch(state, complete)
   nonfinite.settle(state)
   tell_skipped(state)
   tell_nonfinite(state)
-  figures.publish(state)
+  metrics.publish(state)
   call.hook(state, "on_train_epoch_end")
-  local found = figures.publish(state)
+  local found = metrics.publish(state)
   call.late_epoch_end(state)
   if state.automatic and complete then
     optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
   end
   if next(found.log) ~= nil then
-    figures.log(state, found.log, math.max(progress.stepped - 1, 0))
+    metrics.log(state, found.log, math.max(progress.stepped - 1, 0))
   end
   agree_to_stop(state)
   -- An epoch cut short by max_steps or a stop is not complete: a later fit goes on inside it.

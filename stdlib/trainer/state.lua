@@ -19,7 +19,7 @@ local function new_loop()
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
     predicted = nil, -- predict_loop: batches of the loaders before this one
     keep_outputs = false, -- run: whether predictions are returned
-    told_missing = false, -- logged/figures: name -> that some ranks did not log it
+    told_missing = false, -- logged/metrics: name -> that some ranks did not log it
 
     -- The batch.
     batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/rerun: for steps

@@ -1,5 +1,5 @@
 --- stdlib/trainer/logged/results.lua: what `self:log` gathers. What comes of it:
---- trainer/logged/figures.lua.
+--- trainer/logged/metrics.lua.
 --
 -- One accumulator ("item") per hook, name and eval loader. An epoch's mean is
 -- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged

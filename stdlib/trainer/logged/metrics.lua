@@ -1,4 +1,4 @@
---- stdlib/trainer/logged/figures.lua: the figures that come of what was logged: of a step, of a
+--- stdlib/trainer/logged/metrics.lua: the figures that come of what was logged: of a step, of a
 --- pass.
 --
 -- On several ranks figures of a pass are of all of them (trainer/logged/merged.lua), and every rank
@@ -9,7 +9,7 @@ local hooks = require "ltrain.core.hooks"
 local merged = require "ltrain.trainer.logged.merged"
 local results = require "ltrain.trainer.logged.results"
 
-local figures = {}
+local metrics = {}
 
 local function own_step_row(res)
   local row
@@ -35,7 +35,7 @@ end
 
 --- Names and numbers of the training step that just ran, for the loggers; nil when there are none.
 --- All ranks call it.
-function figures.step_row(state)
+function metrics.step_row(state)
   if not state.ranks.many then return own_step_row(state.loop.results) end
   local items = merged.step(state.loop.results)
   for _, item in ipairs(items) do results.show_step(state, item, item.step_value) end
@@ -43,8 +43,8 @@ function figures.step_row(state)
 end
 
 --- The same of a batch of evaluation. With values that are to be joined it waits for the end of the
---- pass: figures.publish gives it.
-function figures.eval_row(state)
+--- pass: metrics.publish gives it.
+function metrics.eval_row(state)
   local res = state.loop.results
   if state.ranks.many then
     for _, item in ipairs(res.order) do
@@ -118,7 +118,7 @@ end
 --- bar =, loaders = {[i] = {...}}, shared = {...}, rows = {...}}. `epoch` has all that was logged
 --- with on_epoch, `loaders[i]` what belongs to eval loader i, `shared` what was logged outside
 --- batches, `rows` what is still to be written of its batches: { at =, row = }. All ranks call it.
-function figures.publish(state)
+function metrics.publish(state)
   local found, trainer = pass_of(state), state.trainer
   for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
   for name, value in pairs(found.log) do trainer.logged_metrics[name] = value end
@@ -127,10 +127,10 @@ function figures.publish(state)
 end
 
 --- Gives a row of figures to the loggers and to trainer.logged_metrics.
-function figures.log(state, row, step)
+function metrics.log(state, row, step)
   local trainer = state.trainer
   for name, value in pairs(row) do trainer.logged_metrics[name] = value end
   trainer:log_to_loggers(row, step)
 end
 
-return figures
+return metrics
