@@ -15,7 +15,7 @@ local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
 local names = require "ltrain.trainer.names"
 local new_state = require "ltrain.trainer.state"
-local open_window = require "ltrain.trainer.saving.open_window"
+local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
@@ -164,7 +164,7 @@ local function set_up_fit(state, saved, path)
   log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end
   state.module:zero_grad()
-  open_window.take_up(state, saved)
+  accumulation_state.take_up(state, saved)
 end
 
 -- A random seed is reported once, so that the run can be repeated; a resumed run has that of its
@@ -301,7 +301,7 @@ local function run_as_rank(state, ckpt_path)
   if fn == "fit" then
     call.hook(state, "on_fit_end")
     ranks.tell_waiting(state)
-    open_window.leave(state)
+    accumulation_state.leave(state)
     if not ends then running.leave(state) end
   end
   if ends then running.end_forked(state) end

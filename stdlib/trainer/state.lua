@@ -54,7 +54,7 @@ local function new_loop()
     before = false, -- saving/moment, fit_loop: the moment before the batch, for a save on exception
     keeps_moments = false, -- saving/moment: whether some callback saves then
     random = false, -- boundary: where draws stood before the read that is under way
-    left_open = false, -- saving/open_window: the open window of a fit that has ended
+    left_open = false, -- saving/accumulation_state: the open window of a fit that has ended
   }
 end
 

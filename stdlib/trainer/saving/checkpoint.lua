@@ -9,7 +9,7 @@ local exchange = require "ltrain.trainer.ranks.exchange"
 local modes = require "ltrain.trainer.saving.modes"
 local moment = require "ltrain.trainer.saving.moment"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
-local open_window = require "ltrain.trainer.saving.open_window"
+local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
@@ -176,7 +176,7 @@ local function restore_loops(state, loops, path)
   local trainer = state.trainer
   for key, value in pairs(loops.fit) do state.progress[key] = value end
   state.loop.nominal_batch = loops.nominal_batch
-  open_window.restore(state, loops.window, path)
+  accumulation_state.restore(state, loops.window, path)
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end

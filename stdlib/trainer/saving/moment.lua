@@ -9,7 +9,7 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local modes = require "ltrain.trainer.saving.modes"
-local open_window = require "ltrain.trainer.saving.open_window"
+local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local tree = require "ltrain.core.tree"
@@ -19,7 +19,7 @@ local moment = {}
 
 --- The moment that is now. `agreed`: all ranks are here.
 function moment.now(state, agreed)
-  local found = { progress = {}, open = open_window.collect(state, agreed),
+  local found = { progress = {}, open = accumulation_state.collect(state, agreed),
     figures = running.collect(state, agreed), modes = modes.collect(state),
     random = state.loop.random or c.runtime.rng_state(), nominal_batch = state.loop.nominal_batch }
   for key, value in pairs(state.progress) do found.progress[key] = value end

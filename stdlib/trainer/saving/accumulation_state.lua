@@ -1,4 +1,4 @@
---- stdlib/trainer/saving/open_window.lua: the gradients of a window that is not complete when a run
+--- stdlib/trainer/saving/accumulation_state.lua: the gradients of a window that is not complete when a run
 --- is saved, and where it goes on.
 --
 -- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
@@ -10,7 +10,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local slices = require "ltrain.trainer.ranks.slices"
 
-local open_window = {}
+local accumulation_state = {}
 
 local function own_gradients(state)
   local gradients = {}
@@ -42,7 +42,7 @@ local function gather_slices(state, agreed)
 end
 
 --- What a checkpoint keeps: { window =, gradients =, slices = }. `agreed`: all ranks are here.
-function open_window.collect(state, agreed)
+function accumulation_state.collect(state, agreed)
   local window = state.loop.window
   if not window then return {} end
   if state.loop.left_open then return state.loop.left_open end
@@ -63,14 +63,14 @@ end
 
 --- The end of a fit: what its ranks have gathered in a window that is not complete is put together
 --- for whatever comes, a file or a fit that goes on. All ranks call it.
-function open_window.leave(state)
+function accumulation_state.leave(state)
   if state.loop.window.batches == 0 then return end
-  state.loop.left_open = open_window.collect(state, state.ranks.many)
+  state.loop.left_open = accumulation_state.collect(state, state.ranks.many)
   state.trainer.left_open = { module = state.module, kept = state.loop.left_open }
 end
 
 --- Takes back the window's counts; says where other ranks' gradients are missing.
-function open_window.restore(state, kept, path)
+function accumulation_state.restore(state, kept, path)
   local window = state.loop.window
   if not kept then return end
   if kept.rank_zero_only then
@@ -98,15 +98,15 @@ end
 
 --- Takes up the gradients of an open window: those of the file that the fit goes on from, else
 --- those of this Trainer's last fit if it ended in mid-epoch.
-function open_window.take_up(state, saved)
+function accumulation_state.take_up(state, saved)
   local left = state.trainer.left_open
   state.trainer.left_open = nil
   if saved then
     restore_gradients(state, saved.gradients, saved.slices)
   elseif left and left.module == state.module and state.progress.in_epoch then
-    open_window.restore(state, left.kept.window)
+    accumulation_state.restore(state, left.kept.window)
     restore_gradients(state, left.kept.gradients, left.kept.slices)
   end
 end
 
-return open_window
+return accumulation_state
