@@ -27,7 +27,7 @@ local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local given = require "ltrain.trainer.setup.given"
+local fit_args = require "ltrain.trainer.setup.fit_args"
 local old_options = require "ltrain.compat.options"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local optimize = require "ltrain.trainer.optimize"
@@ -89,7 +89,7 @@ local function start(self, fn, module, ...)
     console.say("max_epochs is not set: up to 1000 epochs")
     self.epochs_by_default = false
   end
-  local arguments = given.read(fn, ...)
+  local arguments = fit_args.read(fn, ...)
   overrides.begin(fn)
   local ckpt_path = overrides.take_ckpt_path(fn) or arguments.ckpt_path
   if module == nil then
@@ -137,7 +137,7 @@ function Trainer:steps(word, ...)
       errors.show(word))
   end
   local arguments = table.pack(...)
-  given.read(word, table.unpack(arguments, 2, arguments.n)) -- wrong ones are told here
+  fit_args.read(word, table.unpack(arguments, 2, arguments.n)) -- wrong ones are told here
   local run_loop = coroutine.create(function()
     self.stepped = true
     local _ <close> = setmetatable({}, { __close = function() self.stepped = false end })

@@ -189,7 +189,7 @@ local WORK <const> = {
     return eval_loop.run(state, "test", sources.load_eval(state, "test")) or {}
   end,
   predict = function(state)
-    state.loop.keep_outputs = state.given.return_predictions ~= false
+    state.loop.keep_outputs = state.fit_args.return_predictions ~= false
     return predict_loop.run(state, sources.load_eval(state, "predict"))
   end,
 }

@@ -97,14 +97,14 @@ local function new_ranks()
   }
 end
 
---- The state of a run `fn` ("fit", ...) of a trainer; `given`: the arguments of the call.
-return function(trainer, fn, module, given)
+--- The state of a run `fn` ("fit", ...) of a trainer; `fit_args`: the arguments of the call.
+return function(trainer, fn, module, fit_args)
   return {
     trainer = trainer, -- state: the Trainer
     fn = fn, -- state: "fit", "validate", "test" or "predict"
     module = module, -- state, run: the module, as the strategy has set it up
-    given = given, -- state: the loaders and options of the call
-    data_module = given.data_module, -- state: the DataModule; nil without one
+    fit_args = fit_args, -- state: the loaders and options of the call
+    data_module = fit_args.data_module, -- state: the DataModule; nil without one
     strategy = trainer.strategy, -- state: the strategy
     precision = trainer.strategy.precision, -- state: its precision
     progress = trainer.progress, -- state: where the Trainer's loops stand, as checkpoints have it

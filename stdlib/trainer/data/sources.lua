@@ -29,7 +29,7 @@ local DATALOADERS <const> = {
 
 local function ask(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
-  if state.given[kind] ~= nil then return state.given[kind], hook end
+  if state.fit_args[kind] ~= nil then return state.fit_args[kind], hook end
   if data then
     places.source = data[hook]
     if data[hook] then return (call.data(state, hook)), hook end
@@ -97,7 +97,7 @@ end
 function sources.defined(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
   if limit_of(state, kind) == 0 then return false end
-  if state.given[kind] ~= nil then return true end
+  if state.fit_args[kind] ~= nil then return true end
   if data then return data[hook] ~= nil end
   return state.hooks[hook] and true or false
 end
@@ -191,7 +191,7 @@ function sources.load_val(state)
   local trainer = state.trainer
   state.data.asked_val = true
   if not state.hooks.validation_step then
-    if state.given.val ~= nil then
+    if state.fit_args.val ~= nil then
       trainer:warn("fit: validation data was given, but there is no validation_step")
     end
     return

@@ -110,7 +110,7 @@ end
 -- Whether a new training begins with the weights of the file. A job that was stopped and started
 -- again goes on whatever the script says.
 local function weights_alone(state)
-  local wanted = state.given.weights_only
+  local wanted = state.fit_args.weights_only
   if wanted ~= nil and type(wanted) ~= "boolean" then
     errors.blame("%s: weights_only must be true or false: got %s", state.fn, errors.show(wanted))
   end

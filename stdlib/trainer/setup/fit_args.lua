@@ -1,4 +1,4 @@
---- stdlib/trainer/setup/given.lua: reads the arguments of fit, validate, test and predict.
+--- stdlib/trainer/setup/fit_args.lua: reads the arguments of fit, validate, test and predict.
 --
 -- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
@@ -7,7 +7,7 @@ local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 local tree = require "ltrain.core.tree"
 
-local given = {}
+local fit_args = {}
 
 local KIND <const> = { validate = "val", test = "test", predict = "predict" }
 
@@ -71,7 +71,7 @@ end
 
 --- A table with train, val, test, predict, data_module, ckpt_path, weights_only, verbose,
 --- return_predictions.
-function given.read(fn, ...)
+function fit_args.read(fn, ...)
   local found, count = {}, 0
   for i = 1, select("#", ...) do
     local value = select(i, ...)
@@ -89,4 +89,4 @@ function given.read(fn, ...)
   return found
 end
 
-return given
+return fit_args
