@@ -52,8 +52,7 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
   case LT_ARG_CHOICE:
     *(int64_t *)at = lt_check_choice(L, b, index, who, a);
     break;
-  case LT_ARG_RNG_KEY:
-    break;
+  case LT_ARG_RNG_KEY: break;
   }
 }
 

@@ -104,7 +104,8 @@ static int external_writes(lua_State *L) {
   return 1;
 }
 
-/* runtime.take_external_write(x) -> who first wrote into it since the last call: "mul at model.lua:14"; nil
+/* runtime.take_external_write(x) -> who first wrote into it since the last call, as "mul at
+   model.lua:14"; nil
    when nobody did */
 static int take_external_write(lua_State *L) {
   lt_bind *b = lt_enter(L);

@@ -169,8 +169,8 @@ static void add_operators(lua_State *L, lt_bind *b) {
 /* lt.ops(): the rows as tables, for derived specs and docs. */
 
 static void push_arguments(lua_State *L, const lt_kind_info *kind) {
-  static const char *const types[] = {"int",    "number", "flag",  "dim",    "dims",
-                                      "pos",    "sizes",  "pair",  "scalar", "dtype",
+  static const char *const types[] = {"int",    "number", "flag",   "dim",    "dims",
+                                      "pos",    "sizes",  "pair",   "scalar", "dtype",
                                       "device", "choice", "rng_key"};
   int n, at = 0;
   const lt_arg *rows = kind->args(&n);

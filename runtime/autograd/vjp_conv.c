@@ -23,7 +23,8 @@ static lt_tensor *by_input(lt_ctx *c, lt_tensor *g, lt_tensor *w, const lt_args_
                                    .dilation = a->dilation,
                                    .groups = a->groups,
                                    .size = sizes_of(x)};
-  return g == NULL || w == NULL ? NULL : lt_apply1(c, LT_OP_conv2d_backward_input, LT_IN(g, w), &args);
+  return g == NULL || w == NULL ? NULL
+                                : lt_apply1(c, LT_OP_conv2d_backward_input, LT_IN(g, w), &args);
 }
 
 /* The gradient by weight, and by bias if asked (n_out 2). */

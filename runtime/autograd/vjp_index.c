@@ -84,8 +84,8 @@ bool lt_vjp_scatter_add(lt_ctx *c, lt_vjp_call *v) {
   if (g != NULL && lt_shape_numel(src) == g->numel) {
     g = lt_reshape(c, g, src);
   } else if (g != NULL) {
-    lt_args_as_strided_backward pad = {.full = {.n = src.ndim}, .size = {.n = src.ndim},
-                              .stride = {.n = src.ndim}};
+    lt_args_as_strided_backward pad = {
+        .full = {.n = src.ndim}, .size = {.n = src.ndim}, .stride = {.n = src.ndim}};
     lt_shape_strides(src, pad.stride.size);
     for (int k = 0; k < src.ndim; k++)
       pad.full.size[k] = src.size[k], pad.size.size[k] = g->size[k];

@@ -55,8 +55,8 @@ bool lt_vjp_expand(lt_ctx *c, lt_vjp_call *v) {
 bool lt_vjp_as_strided(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_as_strided *a = v->args;
   lt_shape full = lt_in_shape(v, 0);
-  lt_args_as_strided_backward pad = {.full = {.n = full.ndim}, .size = a->size, .stride = a->stride,
-                            .offset = a->offset};
+  lt_args_as_strided_backward pad = {
+      .full = {.n = full.ndim}, .size = a->size, .stride = a->stride, .offset = a->offset};
   for (int k = 0; k < full.ndim; k++) pad.full.size[k] = full.size[k];
   v->in[0] = lt_apply1(c, LT_OP_as_strided_backward, 1, &v->grad[0], &pad);
   return lt_ok(c);

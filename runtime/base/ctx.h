@@ -73,7 +73,7 @@ struct lt_ctx {
   _Atomic uint32_t *line_watch; /* (optional) where another thread reads the line of each call */
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
-  uint64_t external_writes;         /* writes into watched storages that were no updates, so far */
+  uint64_t external_writes; /* writes into watched storages that were no updates, so far */
   lt_anomalies anomalies;
   const char *op;          /* op that lt_apply is running (static name), NULL outside */
   lt_rng rng;

@@ -21,22 +21,22 @@ static double unit(uint64_t w) { return (double)(w >> 11) * 0x1p-53; }
 /* Fisher and Yates, from the end. With whom each element trades places depends on no other, so they
    are drawn AHEAD at a time and fetched early: a list larger than the cache costs no waiting. */
 enum { AHEAD = 64 };
-#define SHUFFLE(T)                                                                      \
-  static void shuffle_##T(lt_rng_key rng_key, T *v, int64_t n) {                          \
-    int64_t with[AHEAD];                                                                \
-    for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                        \
-    for (int64_t last = n - 1; last > 0; last -= AHEAD) {                               \
-      int64_t count = last < AHEAD ? last : AHEAD;                                      \
-      for (int64_t e = 0; e < count; e++) {                                             \
-        uint64_t i = (uint64_t)(last - e), w = bits(rng_key, i);                         \
-        with[e] = (int64_t)((unsigned __int128)w * (i + 1) >> 64);                      \
-        __builtin_prefetch(&v[with[e]], 1);                                             \
-      }                                                                                 \
-      for (int64_t e = 0; e < count; e++) {                                             \
-        T t = v[last - e];                                                              \
-        v[last - e] = v[with[e]], v[with[e]] = t;                                       \
-      }                                                                                 \
-    }                                                                                   \
+#define SHUFFLE(T)                                                 \
+  static void shuffle_##T(lt_rng_key rng_key, T *v, int64_t n) {   \
+    int64_t with[AHEAD];                                           \
+    for (int64_t i = 0; i < n; i++) v[i] = (T)i;                   \
+    for (int64_t last = n - 1; last > 0; last -= AHEAD) {          \
+      int64_t count = last < AHEAD ? last : AHEAD;                 \
+      for (int64_t e = 0; e < count; e++) {                        \
+        uint64_t i = (uint64_t)(last - e), w = bits(rng_key, i);   \
+        with[e] = (int64_t)((unsigned __int128)w * (i + 1) >> 64); \
+        __builtin_prefetch(&v[with[e]], 1);                        \
+      }                                                            \
+      for (int64_t e = 0; e < count; e++) {                        \
+        T t = v[last - e];                                         \
+        v[last - e] = v[with[e]], v[with[e]] = t;                  \
+      }                                                            \
+    }                                                              \
   }
 SHUFFLE(int32_t)
 SHUFFLE(int64_t)

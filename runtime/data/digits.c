@@ -149,8 +149,8 @@ static void develop(const float *canvas, const hand *h, dice *d, uint8_t *image)
 
 static lt_rng_key key_of(uint64_t seed, int split, int64_t index, int use) {
   return (lt_rng_key){.seed = seed,
-                     .position = (uint64_t)index << 16 | (uint64_t)LT_RNG_DIGITS |
-                                 (uint64_t)split << 4 | (uint64_t)use << 8};
+                      .position = (uint64_t)index << 16 | (uint64_t)LT_RNG_DIGITS |
+                                  (uint64_t)split << 4 | (uint64_t)use << 8};
 }
 
 /* The digit at `index`: its ten's order is a permutation that depends on the seed. */

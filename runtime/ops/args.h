@@ -56,7 +56,8 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_sum_to(A) A(SIZES, size, REQUIRED)
 
 /* Views. A window is a strided part of the input, as if the input lay row-major: offset and strides
-   count elements of that. as_strided_zero clears it in a copy, as_strided_backward puts the input into zeros. */
+   count elements of that. as_strided_zero clears it in a copy, as_strided_backward
+   puts the input into zeros. */
 #define LT_ARGS_view(A) A(SIZES, size, REQUIRED)
 #define LT_ARGS_permute(A) A(DIMS, dims, REQUIRED)
 #define LT_ARGS_expand(A) A(SIZES, size, REQUIRED)
@@ -189,10 +190,10 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 
 /* Attention. No scale: 1 / sqrt(D). A key is drawn only where something is dropped. `of_mask`:
    the mask's gradient is wanted too. */
-#define LT_ARGS_attention(A)                                                          \
-  A(FLAG, causal, false)                                                              \
-  A(SCALAR, scale, LT_NONE_SCALAR) A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) \
-      A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+#define LT_ARGS_attention(A)       \
+  A(FLAG, causal, false)           \
+  A(SCALAR, scale, LT_NONE_SCALAR) \
+  A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_attention_backward(A) LT_ARGS_attention(A) A(FLAG, of_mask, false)
 
 /* From here on: derived. */

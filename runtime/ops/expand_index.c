@@ -9,8 +9,8 @@
 bool lt_expand_index_add(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_index_add *a = call->args;
   lt_tensor *x = call->in[0];
-  const lt_args_index_select_backward args = {.dim = a->dim, .size = x->ndim > 0 ? x->size[a->dim] : 1,
-                                     .skip = LT_NO_INDEX};
+  const lt_args_index_select_backward args = {
+      .dim = a->dim, .size = x->ndim > 0 ? x->size[a->dim] : 1, .skip = LT_NO_INDEX};
   lt_tensor *src = lt_times(c, call->in[2], a->alpha, "alpha");
   lt_tensor *spread = lt_apply1(c, LT_OP_index_select_backward, LT_IN(src, call->in[1]), &args);
   *out = lt_cast(c, lt_binary(c, LT_OP_add, x, spread), (lt_dtype)x->dtype);

@@ -36,8 +36,8 @@ static bool place_in_base(const lt_tensor *t, lt_args_as_strided *w) {
   if (base == NULL || base->storage != t->storage || base->dtype != t->dtype ||
       !base->contiguous || t->numel == 0 || (t->flags & LT_REQUIRES_GRAD) != 0 || !apart(t))
     return false;
-  *w = (lt_args_as_strided){.size = {.n = t->ndim}, .stride = {.n = t->ndim},
-                        .offset = t->offset - base->offset};
+  *w = (lt_args_as_strided){
+      .size = {.n = t->ndim}, .stride = {.n = t->ndim}, .offset = t->offset - base->offset};
   memcpy(w->size.size, t->size, sizeof t->size);
   memcpy(w->stride.size, t->stride, sizeof t->stride);
   return true;
@@ -80,7 +80,8 @@ bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value) {
   c->modes.grad = true;
   if (!ok) return false;
   t->storage->writer = c->op;
-  const lt_args_as_strided_scatter scatter = {.size = w.size, .stride = w.stride, .offset = w.offset};
+  const lt_args_as_strided_scatter scatter = {
+      .size = w.size, .stride = w.stride, .offset = w.offset};
   lt_tensor *in[] = {t->base, value};
   if (lt_recording(c, 2, in) && !record(c, LT_OP_as_strided_scatter, 2, in, &scatter, t->base))
     return false;

@@ -63,8 +63,9 @@ static lt_tensor *fn_add(lt_ctx *c, lt_tensor *const *in, void *ud) {
                    &(lt_args_index_add){.dim = *(int *)ud, .alpha = 2.5});
 }
 static lt_tensor *fn_spread(lt_ctx *c, lt_tensor *const *in, void *ud) {
-  return lt_apply1(c, LT_OP_index_select_backward, 2, in,
-                   &(lt_args_index_select_backward){.dim = *(int *)ud, .size = 40, .skip = LT_NO_INDEX});
+  return lt_apply1(
+      c, LT_OP_index_select_backward, 2, in,
+      &(lt_args_index_select_backward){.dim = *(int *)ud, .size = 40, .skip = LT_NO_INDEX});
 }
 
 static void sums_at_indices_undo_it(void **state) {

@@ -1,4 +1,5 @@
--- stdlib/optim/external_writes.lua: who wrote into an optimizer's parameters between two of its steps.
+-- stdlib/optim/external_writes.lua: who wrote into an optimizer's parameters between two of its
+-- steps.
 --
 -- `net.w:mul_(0.9)` in a hook, on one rank or on all, spoils a training silently. What is meant is
 -- written within lt.allow_update: steps of optimizers, load_state_dict and averaging of weights do.
@@ -13,7 +14,8 @@ local function tell(optimizer, name, writer)
   optimizer.changed_by[name] = writer
   local text = ("warning: parameter %s was changed by %s, not by its optimizer; if that is meant, "
     .. "write it within lt.allow_update(function() ... end)"):format(name, writer)
-  if optimizer._report_external_write then optimizer._report_external_write(text) else console.say_anywhere(text) end
+  local report = optimizer._report_external_write or console.say_anywhere
+  report(text)
 end
 
 -- Takes what was noted; tells of each parameter once. What an optimizer finds at its first step was

@@ -1,5 +1,5 @@
---- stdlib/trainer/saving/accumulation_state.lua: the gradients of a window that is not complete when a run
---- is saved, and where it goes on.
+--- stdlib/trainer/saving/accumulation_state.lua: the gradients of a window that is
+-- not complete when a run is saved, and where it resumes.
 --
 -- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
 -- their sum; a save of rank 0 alone has rank 0's. Where a run goes on, rank 0 begins with what was
