@@ -131,9 +131,10 @@ static void use(void) {
   lt_ctx_release(c);
 }
 
-/* The same with work under way at the end: of the ctx, then of the process. */
+/* The same with work under way at the end: of the ctx, then of the process, which holds it still. */
 static void leave_work_behind(void) {
-  lt_ctx *c = fresh();
+  static lt_ctx *c;
+  c = fresh();
   lt_tensor *x = filled(c, 100000, 2);
   for (int k = 0; k < 50 && x != NULL; k++) x = lt_binary(c, LT_OP_add, x, x);
   lt_ctx_release(c);

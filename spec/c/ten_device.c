@@ -211,6 +211,7 @@ static bool synchronize(lt_ctx *c, int index) {
 
 static bool take_error(lt_ctx *c, int index, lt_device_error *out) {
   (void)c;
+  if (!is_index(index)) return false;
   enter();
   bool any = has_error[index];
   *out = errors[index];

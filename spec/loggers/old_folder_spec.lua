@@ -11,8 +11,8 @@ describe("a run under lightning_logs", function()
 
   local function new_trainer(epochs, options)
     options = options or {}
-    return tiny.trainer { max_epochs = epochs, enable_checkpointing = true, log_every_n_steps = 1,
-      logger = lt.loggers.CSVLogger(root, options), callbacks = {
+    return tiny.trainer { max_epochs = epochs, default_root_dir = root, enable_checkpointing = true,
+      log_every_n_steps = 1, logger = lt.loggers.CSVLogger(root, options), callbacks = {
         lt.callbacks.ModelCheckpoint { save_last = true },
       } }
   end
