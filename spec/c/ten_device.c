@@ -459,7 +459,8 @@ LT_API bool lt_backend_open(const lt_host *h, lt_backend *out) {
               {"adam_step", adam_step}};
   out->version = LT_BACKEND_VERSION;
   if (h->version != LT_BACKEND_VERSION) return true; /* ltrain says what differs */
-  lt_kernel *kernels = calloc((size_t)h->n_ops, sizeof *kernels);
+  static lt_kernel *kernels; /* for the life of the process */
+  kernels = calloc((size_t)h->n_ops, sizeof *kernels);
   if (kernels == NULL) return false;
   for (size_t k = 0; k < sizeof mine / sizeof *mine; k++) {
     int op = h->op(mine[k].op);
