@@ -52,7 +52,7 @@ static void combine_once(const bench *t, lt_comm_reduce how) {
     good(t->c, ops->combine(t->c, t->index, t->stream, t->there[result], t->there[0], t->there[1],
                             t->n, t->dtype, how),
          "combine");
-    expect(t, result, wanted, "combine", how);
+    expect(t, result, wanted, "combine", (int)how);
   }
 }
 
