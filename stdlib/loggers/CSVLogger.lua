@@ -4,7 +4,7 @@
 -- an empty field.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
-local errors = require "ltrain.core.errors"
+local must = require "ltrain.loggers.must"
 local number_text = require "ltrain.loggers.number_text"
 local tree = require "ltrain.core.tree"
 
@@ -73,15 +73,13 @@ end
 local function widen(self, added)
   local parts, first = { header_of(self.columns) }, true
   if c.io.kind(self:path()) then
-    local text, message = c.io.read_file(self:path())
-    if not text then errors.blame("logger: %s", message) end
+    local text = must(c.io.read_file(self:path()))
     for line in text:gmatch("[^\n]+") do
       if not first then parts[#parts + 1] = line .. (","):rep(added) .. "\n" end
       first = false
     end
   end
-  local ok, message = c.io.write_file(self:path(), table.concat(parts))
-  if not ok then errors.blame("logger: %s", message) end
+  must(c.io.write_file(self:path(), table.concat(parts)))
 end
 
 function CSVLogger:before(rows)

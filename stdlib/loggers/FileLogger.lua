@@ -7,7 +7,7 @@ local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
-local errors = require "ltrain.core.errors"
+local must = require "ltrain.loggers.must"
 local shape = require "ltrain.core.shape"
 local version = require "ltrain.loggers.version"
 
@@ -35,10 +35,6 @@ function FileLogger:init(save_dir, options)
   local prefix = self.save_dir == "." and "" or self.save_dir .. "/"
   self.root_dir = o.name == "" and self.save_dir or prefix .. o.name
   self.rows, self.count = {}, 0
-end
-
-local function must(ok, message)
-  if not ok then errors.blame("logger: %s", message) end
 end
 
 --- Chooses the folder when a run of `fn` ("fit", "test", ...) begins. If it is not writable, `fit`
@@ -69,11 +65,16 @@ local function open(self)
   self.is_open = true
 end
 
+--- The name of a metric in the file.
+function FileLogger:name_of(metric)
+  return metric == "epoch" and metric or self.prefix .. metric
+end
+
 --- A row as it is kept until it is written.
 function FileLogger:row(metrics, step)
   local row = { step = step }
   for name, value in pairs(metrics) do
-    row[name == "epoch" and name or self.prefix .. name] = value
+    row[self:name_of(name)] = value
   end
   return row
 end

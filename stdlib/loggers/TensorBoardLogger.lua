@@ -9,6 +9,7 @@ local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
+local must = require "ltrain.loggers.must"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 
@@ -60,10 +61,6 @@ local function new_name()
     math.floor(fraction * 1e6), count)
 end
 
-local function must(ok, message)
-  if not ok then errors.blame("logger: %s", message) end
-end
-
 function TensorBoardLogger:init(save_dir, options)
   FileLogger.init(self, save_dir, options)
   self.file = new_name()
@@ -76,7 +73,7 @@ function TensorBoardLogger:row(metrics, step)
     if type(value) ~= "number" then
       errors.blame("logger: '%s' must be a number: got %s", name, errors.show(value))
     end
-    values[#values + 1] = scalar(name == "epoch" and name or self.prefix .. name, value)
+    values[#values + 1] = scalar(self:name_of(name), value)
   end
   return event(step, bytes_field(5, table.concat(values))) -- summary
 end

@@ -18,9 +18,9 @@ function deferred.suits(state, optimizer, norm)
   -- A field costs next to nothing; what a tensor is on is made a text.
   if state.strategy.root_device == "cpu" then return false end
   return norm.device ~= "cpu" and optimizer.update == optimizer.checked_update
-    and state.automatic
-    and #state.optimizers == 1 and state.trainer.accumulate_grad_batches == 1
-    and not state.loop.keeps_moments and not state.ranks.slices
+    and state.automatic and #state.optimizers == 1
+    and state.trainer.accumulate_grad_batches == 1 and not state.loop.keeps_moments
+    and not state.ranks.slices
     and (not state.ranks.many or state.strategy:is_replicated "gradient")
 end
 
