@@ -34,12 +34,18 @@ static bool wait_for(lt_ctx *c, lt_device d, lt_event event) {
   return lt_device_table(c, d)->launch == NULL || lt_device_table(c, d)->event_wait(c, event);
 }
 
-static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes) {
+static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes, lt_event *done) {
   lt_device d = t->storage->device;
-  lt_event done;
   move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST, .from = t->storage,
             .src = lt_data(t), .dst = out, .from_index = d.index, .bytes = bytes};
-  return issue(c, &m, &done) && wait_for(c, d, done) && lt_device_check(c, d);
+  return issue(c, &m, done);
+}
+
+/* The same, and the host waits for it. */
+static bool read_now(lt_ctx *c, lt_tensor *t, void *out, size_t bytes) {
+  lt_device d = t->storage->device;
+  lt_event done;
+  return from_device(c, t, out, bytes, &done) && wait_for(c, d, done) && lt_device_check(c, d);
 }
 
 static bool to_device(lt_ctx *c, lt_tensor *t, const void *from, size_t bytes, lt_event *done) {
@@ -69,7 +75,7 @@ static bool is_elsewhere(lt_ctx *c, const lt_tensor *t) {
 bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out) {
   size_t bytes = (size_t)t->numel * lt_item_size(t);
   if (bytes == 0) return lt_ok(c);
-  if (is_elsewhere(c, t)) return from_device(c, t, out, bytes);
+  if (is_elsewhere(c, t)) return read_now(c, t, out, bytes);
   memcpy(out, lt_data(t), bytes);
   return true;
 }
@@ -88,9 +94,7 @@ bool lt_readback_begin(lt_ctx *c, lt_readback *r, lt_tensor *t) {
   size_t bytes = (size_t)t->numel * lt_item_size(t);
   if (!make_room(c, r, d, bytes)) return false;
   if (!is_elsewhere(c, t)) return lt_tensor_read(c, t, r->memory);
-  move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST, .from = t->storage,
-            .src = lt_data(t), .dst = r->memory, .from_index = d.index, .bytes = bytes};
-  r->waits = issue(c, &m, &r->done);
+  r->waits = from_device(c, t, r->memory, bytes, &r->done);
   return r->waits;
 }
 
@@ -121,7 +125,7 @@ static bool bounce(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_device d = dst->storage->device;
   void *memory = lt_pinned_new(c, d, bytes);
   lt_event done;
-  bool ok = memory != NULL && from_device(c, src, memory, bytes) &&
+  bool ok = memory != NULL && read_now(c, src, memory, bytes) &&
             to_device(c, dst, memory, bytes, &done) && wait_for(c, d, done);
   lt_pinned_free(c, d, memory, bytes);
   return ok;
@@ -134,7 +138,7 @@ bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
     return dst->storage->device.kind == src->storage->device.kind ? within(c, dst, src, bytes)
                                                                    : bounce(c, dst, src, bytes);
   lt_event done;
-  if (from) return from_device(c, src, lt_data(dst), bytes);
+  if (from) return read_now(c, src, lt_data(dst), bytes);
   if (to) return to_device(c, dst, lt_data(src), bytes, &done);
   memcpy(lt_data(dst), lt_data(src), bytes);
   return true;
