@@ -10,14 +10,18 @@ local MEGABYTE <const> = 1 << 20
 --- Bytes of so many MiB.
 function buckets.bytes(megabytes) return math.max(math.floor(megabytes * MEGABYTE), 1) end
 
+--- On how many ranks each of a list of flags, 0 or 1, is set. All ranks call it.
+function buckets.counts(own)
+  return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+end
+
 --- Which parameters some rank has a gradient of: a text of 0 and 1, the same on all ranks, or
 --- "all". `missing`: how many gradients are not there, of all ranks together.
 function buckets.used(parameters, missing)
   if missing == 0 then return "all" end
   local own = {}
   for i, parameter in ipairs(parameters) do own[i] = parameter.grad and 1 or 0 end
-  local sums = collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
-  for i, sum in ipairs(sums) do own[i] = sum > 0 and 1 or 0 end
+  for i, count in ipairs(buckets.counts(own)) do own[i] = count > 0 and 1 or 0 end
   return table.concat(own)
 end
 

@@ -16,6 +16,7 @@
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local Strategy = require "ltrain.strategies.Strategy"
+local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -99,8 +100,7 @@ end
 local function in_some(parameters, set)
   local own, list = {}, {}
   for i, parameter in ipairs(parameters) do own[i] = set[parameter] and 1 or 0 end
-  local counts = dist.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
-  for i, count in ipairs(counts) do
+  for i, count in ipairs(buckets.counts(own)) do
     if count > 0 then list[#list + 1] = parameters[i] end
   end
   return list
