@@ -1,4 +1,4 @@
-/* runtime/launch/address.h: under which addresses rank 0 listens. */
+/* runtime/launch/address.h: the addresses on which rank 0 listens. */
 #ifndef LT_LAUNCH_ADDRESS_H
 #define LT_LAUNCH_ADDRESS_H
 
@@ -13,13 +13,13 @@ typedef struct lt_address {
   unsigned char address[28]; /* a sockaddr_in or sockaddr_in6 */
 } lt_address;
 
-/* The addresses of this host, the loopback's first. Behind it, unless `alone` (all ranks are here):
-   those in the networks of the addresses in `network`, a list with commas (NULL: not known); where
-   there is none, those of all interfaces that are up. */
+/* The addresses of this host, the loopback's first. Then, unless `alone` (all ranks are on this
+   host): those in the networks of the addresses in `network`, a list with commas (NULL: not known),
+   or, if there are none, those of all interfaces that are up. */
 void lt_address_find(lt_address addresses[LT_ADDRESSES], bool alone, const char *network);
 
-/* Listen under each of them: the descriptors, and the ports into the addresses. Those that cannot
-   be had become none; false when none is left, with errno. */
+/* Listen on each of them: sets the descriptors, and the ports in the addresses. An address that
+   cannot be used is cleared; false, with errno, when none is left. */
 bool lt_address_listen(lt_address addresses[LT_ADDRESSES], int fds[LT_ADDRESSES]);
 
 /* "10.0.0.1 port 4321, ..." */

@@ -30,7 +30,7 @@ static bool reopen(lt_ctx *c, int fd) {
     int why = errno;
     ssize_t n = readlink(path, name, sizeof name - 1);
     name[n > 0 ? n : 0] = 0;
-    return lt_fail(c, LT_EIO, "launch: a rank cannot open %s for itself: %s", name, strerror(why));
+    return lt_fail(c, LT_EIO, "launch: a rank cannot open its own %s: %s", name, strerror(why));
   }
   bool stays = (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
   bool good = lseek(own, at, SEEK_SET) == at && dup3(own, fd, stays ? 0 : O_CLOEXEC) == fd;
@@ -77,7 +77,7 @@ static bool take_interrupts(lt_ctx *c, lt_world *w) {
   own = w;
   if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return true;
   return sigaction(SIGINT, &action, NULL) == 0 ||
-         lt_fail(c, LT_EIO, "%s: no handler of SIGINT: %s", w->what, strerror(errno));
+         lt_fail(c, LT_EIO, "%s: cannot handle SIGINT: %s", w->what, strerror(errno));
 }
 
 bool lt_child_set_up(lt_ctx *c, lt_world *w) {

@@ -3,8 +3,8 @@
 
    A link that is cut for less than `timeout` must not end the job, and after a silent cut TCP
    itself stays silent for as long again as the cut lasted (measured: 14.4 s after one of 7.2 s). So
-   a rank that hears nothing for some seconds dials again, rank 0 takes the newest connection whose
-   caller proves that it knows the token, and what was sent on the old one is sent again.
+   a rank that receives nothing for some seconds connects again, rank 0 takes the newest connection
+   whose caller proves that it knows the token, and what was sent on the old one is sent again.
 
    A rank dials all addresses of rank 0 at once, and proves itself to the first that answers: rank 0
    has one new connection a round, and both ends take it. */
@@ -35,7 +35,7 @@ struct lt_connections {
   _Atomic bool known;                                 /* it is, and listened to */
   int64_t dialled_ns;                                 /* when the last round was */
   pending_connection pending[LT_PENDING_CONNECTIONS]; /* callers; elsewhere our own calls */
-  bool reported;                                      /* that somebody was refused */
+  bool reported;                                      /* that a connection was refused */
 };
 
 lt_connections *lt_connections_new(lt_ctx *c) {
@@ -60,9 +60,9 @@ void lt_connections_release(lt_ctx *c, lt_connections *s) {
 
 bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint) {
   if (!lt_address_listen(endpoint->addresses, s->listen_fds))
-    return lt_fail(c, LT_EIO, "launch: no port for the control channel: %s", strerror(errno));
+    return lt_fail(c, LT_EIO, "launch: cannot listen for the control channel: %s", strerror(errno));
   if (!lt_random_bytes(endpoint->token, sizeof endpoint->token))
-    return lt_fail(c, LT_EIO, "launch: no random bytes: %s", strerror(errno));
+    return lt_fail(c, LT_EIO, "launch: cannot read random bytes: %s", strerror(errno));
   lt_connections_dial(s, endpoint);
   return true;
 }
@@ -116,7 +116,7 @@ static pending_connection *place_of(lt_connections *s, int64_t now) {
   return now - oldest->since_ns > (int64_t)CROWDED_S * LT_SECOND ? oldest : NULL;
 }
 
-/* Those for whom there is no place yet wait where they are. */
+/* Those for which there is no slot yet wait in the kernel's queue. */
 static void accept_pending(lt_connections *s, int listen_fd, int64_t now) {
   for (pending_connection *k; listen_fd >= 0 && (k = place_of(s, now)) != NULL;) {
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

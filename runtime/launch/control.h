@@ -1,8 +1,8 @@
 /* runtime/launch/control.h: messages between watchdogs, and the channels that carry them.
 
-   The control channel is apart from the data: a SOCK_SEQPACKET pair for a forked child, whose end
-   is an end of file, or TCP to rank 0. Watchdogs use it without allocating: each channel has its
-   buffers, never blocks, and reports when it has no room. */
+   The control channel is apart from the data: a SOCK_SEQPACKET pair for a forked child, whose exit
+   is seen as end of file, or TCP to rank 0. Sending and receiving never allocate or block: each
+   channel has its buffers, and lt_channel_send returns false when they are full. */
 #ifndef LT_LAUNCH_CONTROL_H
 #define LT_LAUNCH_CONTROL_H
 
@@ -17,13 +17,13 @@ typedef enum lt_message_kind {
   LT_MESSAGE_REPORT,    /* worker: a failure, before it unwinds */
   LT_MESSAGE_LEFT,      /* worker: it left the loop or the script; text: lt_issued, completed */
   LT_MESSAGE_ALL_LEFT,
-  LT_MESSAGE_WARN,    /* coordinator, to the rank that may print: text */
-  LT_MESSAGE_VERDICT, /* coordinator; a worker that judged by itself sends its own */
-  LT_MESSAGE_DONE,    /* worker: nothing more to unwind, its end is no failure any more */
+  LT_MESSAGE_WARN,    /* coordinator, to the rank that prints: text */
+  LT_MESSAGE_VERDICT, /* coordinator; a worker that decided alone sends its own */
+  LT_MESSAGE_DONE,    /* worker: unwound, from now on its end is no failure */
   LT_MESSAGE_ALL_DONE /* coordinator */
 } lt_message_kind;
 
-/* What a watchdog knows of its rank's main thread. */
+/* The state of a rank's main thread, as its watchdog sends it. */
 typedef struct lt_state {
   lt_mark mark;
   uint64_t progress;
@@ -35,7 +35,7 @@ typedef struct lt_state {
 } lt_state;
 
 typedef struct lt_message {
-  uint32_t bytes; /* sent: the head and as much of `text` as is used */
+  uint32_t bytes; /* that are sent: the header and the used part of `text` */
   uint8_t kind;   /* lt_message_kind */
   uint8_t class;  /* lt_verdict_class */
   uint16_t unused;
@@ -47,15 +47,15 @@ typedef struct lt_message {
 
 /* Set `bytes` for `text_bytes` of text. */
 void lt_message_size(lt_message *m, size_t text_bytes);
-/* The same for a text of lt_issued; how many a message has. */
+/* Set the text to a list of lt_issued; get the list, returns its length. */
 void lt_message_set_issued(lt_message *m, const lt_issued_list *list);
 int lt_message_get_issued(const lt_message *m, lt_issued *issued);
-/* A message with a text that ends in 0. */
+/* Set the text, with a 0 at its end. */
 void lt_message_text(lt_message *m, const char *text);
 
 typedef struct lt_channel {
   int fd;      /* -1: none */
-  bool stream; /* TCP: messages are cut by their lengths */
+  bool stream; /* TCP: messages are separated by their lengths */
   uint32_t in_used, out_used;
   unsigned char in[sizeof(lt_message)];
   unsigned char out[3 * sizeof(lt_message)];
@@ -66,7 +66,8 @@ void lt_channel_close(lt_channel *ch);
 static inline bool lt_channel_is_open(const lt_channel *ch) { return ch->fd >= 0; }
 static inline bool lt_channel_is_full(const lt_channel *ch) { return ch->out_used > 0; }
 
-/* Queue a message and send what the system takes; false when there is no room or no channel. */
+/* Queue a message and send as much as possible; false when the buffer is full or the channel is
+   closed. */
 bool lt_channel_send(lt_channel *ch, const lt_message *m);
 /* Send what is queued. A broken channel is closed by the next receive. */
 void lt_channel_flush(lt_channel *ch);

@@ -1,7 +1,7 @@
 /* runtime/launch/deadlock.c: rank 0 finds ranks that wait for each other, over groups and messages.
 
    Rank a waits for rank b when b belongs to what a waits in and has not issued it. A rank that
-   waits issues nothing, so a circle of such ranks stays one for ever: no clock is needed, and a
+   waits issues nothing, so a circle of such ranks never resolves: no clock is needed, and a
    rank that is slow, or held by a debugger, is in no circle. States are looked at one after the
    other, which makes no false circle: the first rank to leave it would need what the next one had
    not issued when that was looked at, and cannot have issued since, waiting. */

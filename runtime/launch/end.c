@@ -14,7 +14,7 @@ enum { UNWIND_MS = 2500, SAVE_MS = 30500, FLUSH_MS = 10000, DONE_MS = 5000 };
 /* The world whose exit() is a failure, or is reported: that of a child or of a joined rank. */
 static lt_world *guarded;
 
-/* A child that ends before its parent goes on; others end where the script does. */
+/* A child that ends before its parent continues; others end where the script does. */
 static bool is_short_lived(const lt_world *w) { return w->info.in_child && !w->info.stays; }
 
 static int status_of(const lt_world *w, int otherwise) {
@@ -33,7 +33,7 @@ static _Noreturn void child_end(lt_world *w) {
 }
 
 /* Under mpirun the first exit makes it end the others after a second: wait until all are unwound,
-   and rank 0 has saved. Never an orderly end of the transport: it would wait for ever. */
+   and rank 0 has saved. The transport is never closed in order here: that could wait forever. */
 static _Noreturn void joined_end(lt_world *w, int status) {
   guarded = NULL;
   fflush(NULL);
@@ -59,13 +59,13 @@ static void free_world(lt_ctx *c, lt_world *w) {
   lt_world_free(c, w);
 }
 
-/* Children whose parent goes on, or ends with them, are reaped. */
+/* Reap the children, whether their parent continues or ends with them. */
 static void parent_end(lt_ctx *c, lt_world *w) {
   lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   bool failed = lt_heartbeat_is_over(w->heartbeat);
-  int64_t patience = failed ? UNWIND_MS : FLUSH_MS;
-  if (failed && atomic_load(&w->shared->saving) > 0) patience = SAVE_MS;
-  lt_children_wait(w, patience * LT_MS);
+  int64_t grace = failed ? UNWIND_MS : FLUSH_MS;
+  if (failed && atomic_load(&w->shared->saving) > 0) grace = SAVE_MS;
+  lt_children_wait(w, grace * LT_MS);
   lt_watchdog_stop(w);
   lt_children_reap(w);
   free_world(c, w);
@@ -133,7 +133,7 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
   if (w == NULL) return;
   settle(c, w);
   if (!w->info.forked) {
-    lt_mailbox_request(&w->mail, LT_REQUEST_DONE); /* the process goes on to lt_world_exit */
+    lt_mailbox_request(&w->mail, LT_REQUEST_DONE); /* the process continues to lt_world_exit */
     return;
   }
   if (w->info.in_child) child_end(w);

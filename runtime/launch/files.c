@@ -11,9 +11,9 @@
 
 #include "launch/world.h"
 
-/* The folder, made if it is not there; -1 when it cannot be had. One that nobody gave must be this
-   user's own folder, which another rank may have made: in a folder that pending write into as
-   well, its name could lead anywhere. */
+/* Open the folder, made if it is not there; -1 when that fails. The default folder must belong to
+   this user (another rank may have made it): in a folder into which other users can write, its name
+   could be a link to anywhere. */
 static int open_folder(const lt_watchdog *d) {
   int own = d->mail->names_folder ? O_NOFOLLOW : 0;
   if (mkdir(d->mail->folder, d->mail->names_folder ? 0700 : 0755) != 0 && errno != EEXIST)

@@ -28,8 +28,8 @@ static bool make_pairs(lt_ctx *c, lt_world *w) {
   for (int r = 1; r < n; r++)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, w->pairs + 2 * r) !=
         0)
-      return lt_fail(c, LT_EIO, "%s: no control channel for rank %d of %d: %s", w->what, r, n,
-                     strerror(errno));
+      return lt_fail(c, LT_EIO, "%s: cannot open a control channel for rank %d of %d: %s", w->what,
+                     r, n, strerror(errno));
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (n > 1 && w->err_fd >= 0) w->child_stderr = lt_stderr_new(c, n);
   return lt_ok(c);
@@ -115,7 +115,7 @@ static bool fork_all(lt_ctx *c, lt_world *w, int *rank) {
   for (int r = 1; r < w->info.size; r++) {
     pid_t pid = fork();
     if (pid < 0)
-      return lt_fail(c, LT_EIO, "%s: rank %d of %d cannot be forked: %s", w->what, r, w->info.size,
+      return lt_fail(c, LT_EIO, "%s: cannot fork rank %d of %d: %s", w->what, r, w->info.size,
                      strerror(errno));
     if (pid == 0) {
       *rank = r;
@@ -126,7 +126,7 @@ static bool fork_all(lt_ctx *c, lt_world *w, int *rank) {
   return true;
 }
 
-/* What was made in the parent before it went wrong. */
+/* Release what was made in the parent before the failure. */
 static void undo(lt_ctx *c, lt_world *w) {
   if (w->watched) { /* all are forked, and its watchdog knows them */
     lt_world_drop(c, w);

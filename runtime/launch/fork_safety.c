@@ -1,8 +1,8 @@
 /* runtime/launch/fork_safety.c: what must be true of a process before it is forked.
 
-   A fork copies one thread. What others held (locks, half-written buffers) stays held for ever in
+   A fork copies one thread. What others held (locks, half-written buffers) stays held forever in
    the child, so they must be gone: our helpers by name, OpenMP's pool by its own call, and then
-   /proc says whether somebody else is at work. */
+   /proc says whether other threads run. */
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>

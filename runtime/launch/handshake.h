@@ -1,8 +1,8 @@
 /* runtime/launch/handshake.h: both ends of a fresh connection prove that they know the job's token.
 
    The token itself, which the transport gave to all ranks, is never sent: each end answers the
-   other's challenge, random bytes that are used once, so that what somebody recorded is worth
-   nothing later. Who proves what is part of it: no end's answer can be played back to itself. */
+   other's challenge, random bytes that are used once, so that a recorded answer is useless later.
+   The sender's role is part of the proof, so that no answer can be replayed to its sender. */
 #ifndef LT_LAUNCH_HANDSHAKE_H
 #define LT_LAUNCH_HANDSHAKE_H
 
@@ -11,7 +11,7 @@
 enum { LT_TOKEN_BYTES = 16, LT_CHALLENGE_BYTES = 16, LT_PROOF_BYTES = 32 };
 
 typedef struct lt_handshake {
-  int32_t rank; /* who dials */
+  int32_t rank; /* of the worker */
   unsigned char worker[LT_CHALLENGE_BYTES], coordinator[LT_CHALLENGE_BYTES];
 } lt_handshake;
 

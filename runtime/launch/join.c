@@ -97,7 +97,7 @@ static bool exchange(lt_ctx *c, lt_world *w, lt_comm_op op, const void *own, siz
     int64_t n = 0;
     const void *from = lt_work_bytes(work, r, &n);
     good = n == (int64_t)bytes ||
-           lt_fail(c, LT_ERANKS, "%s: rank %d is another ltrain", w->what, r);
+           lt_fail(c, LT_ERANKS, "%s: rank %d runs another build of ltrain", w->what, r);
     if (good) memcpy((char *)all + (size_t)r * bytes, from, bytes);
   }
   if (work != NULL) lt_work_release(c, work);
@@ -137,8 +137,8 @@ static bool connect_all(lt_ctx *c, lt_world *w, const rank_info *ranks,
   const lt_verdict *v = lt_world_verdict(w);
   char to[512];
   lt_address_text(endpoint->addresses, to, sizeof to);
-  return lt_fail(c, LT_ERANKS, "%s: no control channel to rank 0 on %s (%s): %s", w->what,
-                 ranks[0].host, to, v != NULL ? v->text : "cancelled");
+  return lt_fail(c, LT_ERANKS, "%s: cannot open a control channel to rank 0 on %s (%s): %s",
+                 w->what, ranks[0].host, to, v != NULL ? v->text : "cancelled");
 }
 
 static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
@@ -212,7 +212,7 @@ lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *
                         const lt_launch_options *o) {
   if (!lt_ok(c)) return NULL;
   if (lt_world_current(c) != NULL) {
-    lt_fail(c, LT_EARG, "join: this process is part of a world already");
+    lt_fail(c, LT_EARG, "join: this process already belongs to a world");
     return NULL;
   }
   lt_world *w = lt_world_new(c, o);

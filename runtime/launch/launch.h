@@ -1,4 +1,4 @@
-/* runtime/launch/launch.h: how ranks come to be, who watches them, how they end.
+/* runtime/launch/launch.h: how ranks are started, watched and ended.
 
    A world is the ranks of one job: forked by this process, or launched by mpirun or srun, joined.
    Each rank has a watchdog thread with a control channel to rank 0's, the coordinator. Whatever
@@ -14,21 +14,20 @@ typedef struct lt_world lt_world;
 
 typedef struct lt_launch_options {
   int ranks;
-  double timeout;         /* seconds: lost, late; 0: LT_TIMEOUT or 60 */
-  double launch_timeout;  /* seconds to come together; 0: 60 */
+  double timeout;         /* seconds until a rank counts as lost or late; 0: LT_TIMEOUT or 60 */
+  double launch_timeout;  /* seconds until all ranks must be connected; 0: 60 */
   const char *what;       /* "fit", "lt.dist.launch": named in messages */
   const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
-  bool fork_with_threads; /* a host with threads of its own takes the risk */
+  bool fork_with_threads; /* fork although the process has other threads, at its own risk */
   bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
-  bool stays;             /* forked ranks go on with the script after a loop that ended well */
+  bool stays;             /* forked ranks continue the script after a loop that ended well */
   const char *network;    /* addresses of the launcher's, with commas; NULL: not known (joined) */
-  bool takes_seed;        /* the ctx's seed was drawn: rank 0's replaces it (joined ranks) */
+  bool takes_seed;        /* the ctx's seed was not set: rank 0's replaces it (joined ranks) */
   /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
      end soon. (optional) */
   void (*wake)(void *ud);
   void *wake_ud;
-  /* Around the fork, in the parent and in each child: parts that live above the runtime. (optional)
-   */
+  /* Called after the fork in each child, for what lives above the runtime. (optional) */
   void (*in_child)(void *ud, int rank);
   void *child_ud;
 } lt_launch_options;
@@ -37,16 +36,16 @@ typedef struct lt_launch_options {
    failure, and no child, when it could not. One world at a time a process. */
 lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o);
 
-/* The loop that ranks with `stays` were forked for has ended well on this one, and it goes on as a
-   joined rank does, until the script's end (lt_world_exit). A child writes nothing to its standard
-   output from here on. */
+/* The loop that ranks with `stays` were forked for has ended well on this one, and it continues as
+   a joined rank does, until the script's end (lt_world_exit). A child writes nothing to its
+   standard output from here on. */
 void lt_world_stay(lt_world *w);
 
 /* Join the world that launched this process over a backend that knows it ("mpi"). */
 lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *place,
                         const lt_launch_options *o);
 
-/* The world that this process is part of, or NULL. */
+/* The world that this process belongs to, or NULL. */
 lt_world *lt_world_current(const lt_ctx *c);
 
 enum { LT_HOST_NAME = 64 };
@@ -67,38 +66,40 @@ const lt_verdict *lt_world_verdict(const lt_world *w); /* NULL: all is well, or 
 void lt_world_set_timeout(lt_world *w, double seconds);
 void lt_world_set_folder(lt_world *w, const char *folder);
 
-/* What the main thread does, for tables of others: a hook and a line of the script. Cheap. */
+/* Set what the main thread does, a hook and a line of the script, for the reports of other ranks.
+   Cheap. */
 void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int line);
 
-/* Declared spans: no late clock for this rank while one is open. `saving`: it moves bytes to disk,
-   and an unwinding rank has 30 s for it. */
+/* Begin or end a declared span: while one is open this rank is never reported as late. `saving`: it
+   writes to disk, and a rank that unwinds has 30 s for it. */
 void lt_world_span(lt_world *w, bool open, bool saving);
 
 /* This rank's script raised: report it, and return once the verdict is there (at most ~1 s). The
    verdict may name another rank whose failure came first. */
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
 
-/* A signal asks for the end: every rank ends with status 128 + number, wherever it is. For signal
-   handlers: returns at once. */
+/* A signal was received: every rank ends with status 128 + number. Safe to call in a signal
+   handler: returns at once. */
 void lt_world_interrupt(lt_world *w, int number);
 
-/* This rank's script ends because of a signal, where all had agreed to end; `status`: 128 + n, 1:
-   not known. Returns with the verdict, which has rank 0's text, when rank 0 has saved. */
+/* This rank's script ends because of a signal, at a step where all ranks agreed to stop; `status`
+   is 128 + n, or 1 when not known. Returns when rank 0 has saved and the verdict (rank 0's text)
+   has arrived. */
 void lt_world_stop(lt_world *w, const char *text, int status);
 
 /* The main thread has left the loop (or the script, when joined): peers that wait for it fail at
    once. Then waits until all have left or a verdict comes: true in the first case. */
 bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
 
-/* Control has reached the frame that started the ranks: nothing more to unwind. A forked child
-   flushes and _exits here, and does not return. The parent reaps its children, killing those that
-   are late, and the world is freed. That of a joined rank lasts until lt_world_exit. */
+/* The stack is unwound to the frame that started the ranks. A forked child flushes and calls _exit
+   here, and does not return. The parent reaps its children, kills those that do not end in time,
+   and frees the world. That of a joined rank lasts until lt_world_exit. */
 void lt_world_end(lt_ctx *c, lt_world *w);
 
-/* The last act of a rank's process: lt_world_end, and then, of a joined rank: when all have left,
-   closes the link in order, frees the world and returns `status`. After a verdict waits for all to
-   acknowledge (5 s at most, 30 while rank 0 saves) and _exits with its status; where the process is
-   not ours, returns that. */
+/* The last call of a rank's process: lt_world_end, and then, for a joined rank: when all have left,
+   closes the link, frees the world and returns `status`. After a verdict it waits until all ranks
+   acknowledge it (at most 5 s, 30 s while rank 0 saves) and calls _exit with its status, or returns
+   the status if the process belongs to another program. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);
 
 /* Whether this rank is the one that prints the failure on stderr: true once in the whole world. */

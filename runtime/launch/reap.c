@@ -39,7 +39,7 @@ static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
     const char *name = sigabbrev_np(number), *meaning = sigdescr_np(number);
     snprintf(how, sizeof how, "(pid %d) was ended by SIG%s (%s)%s%s", pid,
              name != NULL ? name : "?", meaning != NULL ? meaning : "unknown", core_text(info),
-             number == SIGKILL ? "; by hand, or because memory ran out" : "");
+             number == SIGKILL ? "; was it killed by a user, or out of memory?" : "");
     status = LT_STATUS_OF_SIGNAL + number;
   }
   lt_coordinator_exited(d, rank, status, how);
@@ -80,14 +80,14 @@ static bool is_dead(const lt_world *w, int rank) {
   return status != 0 || info.si_pid != 0;
 }
 
-void lt_children_wait(lt_world *w, int64_t patience_ns) {
+void lt_children_wait(lt_world *w, int64_t grace_ns) {
   int64_t start = lt_now_ns();
   for (int r = 1; r < end_of(w); r++) {
     while (!is_dead(w, r)) {
-      bool late = lt_now_ns() - start >= patience_ns;
-      if (late) lt_children_kill(w, r);
+      bool overdue = lt_now_ns() - start >= grace_ns;
+      if (overdue) lt_children_kill(w, r);
       struct pollfd end = {.fd = w->watchdog.peers[r].pidfd, .events = POLLIN};
-      poll(&end, 1, end.fd >= 0 && !late ? 100 : 2);
+      poll(&end, 1, end.fd >= 0 && !overdue ? 100 : 2);
     }
   }
 }

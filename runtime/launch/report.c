@@ -5,7 +5,7 @@
 
 #include "launch/world.h"
 
-enum { REPORTED_S = 5 }; /* until a watchdog that was asked has its verdict */
+enum { REPORTED_S = 5 }; /* in which the watchdog must have a verdict */
 
 void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int line) {
   lt_mark m = lt_world_mark(LT_MARK_RUNNING, hook, file, line);
@@ -79,8 +79,8 @@ void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, 
     lt_message_text(&w->mail.report, plain);
     lt_mailbox_request(&w->mail, LT_REQUEST_REPORT);
   }
-  int64_t patience = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
-  lt_mailbox_wait(&w->mail, LT_NOTICE_VERDICT, patience * LT_SECOND, NULL);
+  int64_t grace = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
+  lt_mailbox_wait(&w->mail, LT_NOTICE_VERDICT, grace * LT_SECOND, NULL);
   if (!lt_heartbeat_is_over(w->heartbeat))
     lt_verdict_set(&w->heartbeat->verdict, class, rank, status, plain);
 }

@@ -1,7 +1,7 @@
 /* runtime/launch/stderr.c: what children write to stderr comes out with their rank in front.
 
    Above all their last words (an allocator's complaint, an assertion, a sanitizer's report), which
-   otherwise nobody could attribute. Each child's stderr is a pipe; a thread of the parent, apart
+   otherwise could not be attributed. Each child's stderr is a pipe; a thread of the parent, apart
    from the watchdog because it may have to wait for a slow terminal, passes whole lines on. */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ lt_stderr *lt_stderr_new(lt_ctx *c, int ranks) {
   if (good) t->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (good) t->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (good && t->stop_fd >= 0 && t->err_fd >= 0) return t;
-  lt_fail(c, LT_EIO, "launch: no pipes for %d ranks: %s", ranks, strerror(errno));
+  lt_fail(c, LT_EIO, "launch: cannot open pipes for %d ranks: %s", ranks, strerror(errno));
   lt_stderr_release(c, t);
   return NULL;
 }
@@ -81,7 +81,7 @@ static void put(lt_stderr *t, const char *text, size_t n) {
   struct pollfd out = {.fd = t->err_fd, .events = POLLOUT}, stop = {.fd = t->stop_fd};
   stop.events = POLLIN;
   while (poll(&out, 1, PATIENCE_MS) == 0)
-    if (poll(&stop, 1, 0) > 0) return; /* nobody reads, and the world ends */
+    if (poll(&stop, 1, 0) > 0) return; /* the other end is not read, and the world ends */
   ssize_t done = write(t->err_fd, text, n);
   (void)done;
 }
@@ -112,7 +112,7 @@ static void pass(lt_stderr *t, source *s, bool last) {
   s->used = 0;
 }
 
-/* What is there, and not for ever: one who writes on and on must not keep the thread. */
+/* What is there, but not forever: a process that never stops writing must not keep the thread. */
 static void drain(lt_stderr *t, source *s) {
   for (size_t taken = 0; taken < PIPE;) {
     ssize_t n = read(s->fd, s->line + s->used, sizeof s->line - s->used);
@@ -154,7 +154,8 @@ bool lt_stderr_start(lt_ctx *c, lt_stderr *t) {
   for (int i = 0; i < t->n; i++) shut(&t->sources[i].child_fd);
   int status = lt_launch_thread(&t->thread, STACK, pass_on, t);
   t->runs = status == 0;
-  return t->runs || lt_fail(c, LT_EMEMORY, "launch: no thread for stderr: %s", strerror(status));
+  return t->runs ||
+         lt_fail(c, LT_EMEMORY, "launch: cannot start a thread for stderr: %s", strerror(status));
 }
 
 void lt_stderr_release(lt_ctx *c, lt_stderr *t) {

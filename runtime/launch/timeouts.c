@@ -1,9 +1,10 @@
 /* runtime/launch/timeouts.c: rank 0 decides who is lost, late or stalled.
 
-   Lost: nothing heard for `timeout`, and for three heartbeats at least. Late: alive, but not where
-   others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing moves
-   for twice that. The clocks of waits run only while the same wait is seen again and again and its
-   rank is heard, so time in which somebody was stopped, or a link was cut, counts for nobody. */
+   Lost: nothing received for `timeout`, and for three heartbeats at least. Late: alive, but not
+   where others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing
+   moves for twice that. The clocks of waits run only while the same wait is seen again and again
+   and its rank is received, so time in which a process was stopped or a link was cut never
+   counts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void look_for_left(lt_watchdog *d, int waiter) {
 }
 
 /* Ranks that the waiter misses, into d->ranks; those that wait elsewhere themselves only when there
-   is no other. -1 when somebody may take its time: nobody is to blame. */
+   is no other. -1 when one of them is in a declared span: then none is late. */
 static int find_missing(lt_watchdog *d, int waiter) {
   int n = 0;
   bool excused = false, elsewhere = true;

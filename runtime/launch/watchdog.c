@@ -20,8 +20,8 @@ static bool is_coordinator(const lt_watchdog *d) { return d->info->rank == 0; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d) {
-  int64_t timeout = atomic_load(&d->mail->timeout_ns), heard = (int64_t)LT_SILENT_S * LT_SECOND;
-  return timeout > heard ? timeout : heard;
+  int64_t timeout = atomic_load(&d->mail->timeout_ns), shortest = (int64_t)LT_SILENT_S * LT_SECOND;
+  return timeout > shortest ? timeout : shortest;
 }
 
 void lt_watchdog_print_verdict(lt_watchdog *d) {
@@ -78,7 +78,7 @@ static void report_failure(lt_watchdog *d, const lt_message *m) {
   lt_watchdog_send(d, 0, m);
   if (is_coordinator(d)) return;
   d->failed = m;
-  /* Whether rank 0 saves is heard once a second. */
+  /* Whether rank 0 saves is received once a second. */
   d->fallback_ns = d->now_ns + (m->class == LT_INTERRUPTED ? 2ll : 1ll) * LT_SECOND;
 }
 
@@ -217,8 +217,8 @@ static int fill_polls(lt_watchdog *d) {
   return lt_connections_polls(d, n);
 }
 
-/* Until the next thing that time alone brings. */
-static int patience_ms(const lt_watchdog *d) {
+/* Time until the next deadline of this thread. */
+static int poll_timeout_ms(const lt_watchdog *d) {
   int64_t until = d->heartbeat_ns;
   if (d->collecting) until = least(until, d->decide_ns);
   if (d->fallback_ns != 0) until = least(until, d->fallback_ns);
@@ -255,7 +255,7 @@ static void *watch(void *ud) {
   lt_watchdog *d = ud;
   d->now_ns = lt_now_ns();
   while ((atomic_load(&d->mail->requests) & LT_REQUEST_STOP) == 0) {
-    poll(d->polls, (nfds_t)fill_polls(d), patience_ms(d));
+    poll(d->polls, (nfds_t)fill_polls(d), poll_timeout_ms(d));
     uint64_t count;
     ssize_t n = read(d->mail->wake_fd, &count, sizeof count);
     (void)n;
@@ -287,7 +287,8 @@ bool lt_watchdog_start(lt_ctx *c, lt_world *w) {
   w->watched = status == 0;
   if (w->watched) c->line_watch = &w->heartbeat->line;
   if (w->watched) return true;
-  return lt_fail(c, LT_EMEMORY, "%s: no watchdog thread: %s", w->what, strerror(status));
+  return lt_fail(c, LT_EMEMORY, "%s: cannot start the watchdog thread: %s", w->what,
+                 strerror(status));
 }
 
 void lt_watchdog_stop(lt_world *w) {

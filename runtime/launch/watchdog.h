@@ -13,27 +13,28 @@
 #include "launch/mailbox.h"
 
 enum { LT_SECOND = 1000000000, LT_MS = 1000000 };
-enum { LT_SILENT_S = 3 }; /* heartbeats: silent for longer, a rank may be stopped */
-enum { LT_SAVE_S = 30 };  /* for a save by rank 0 that is under way when all end */
+enum { LT_SILENT_S = 3 }; /* without a heartbeat for longer, a rank may be stopped */
+enum { LT_SAVE_S = 30 };  /* for rank 0 to finish a save when all end */
 enum { LT_PENDING_CONNECTIONS = 3 * LT_ADDRESSES };
 /* The mailbox, the launcher, each peer's link and process, what listens, what connects. */
 enum { LT_POLLS = 2 + 2 * LT_COMM_MAX_RANKS + LT_ADDRESSES + LT_PENDING_CONNECTIONS };
 
-/* Another rank, as a watchdog sees it. Rank 0 has one for each; the others one, for rank 0. */
+/* Another rank, as seen by a watchdog. Rank 0 has one of each rank; the others have one, of rank
+   0. */
 typedef struct lt_peer {
   lt_channel link;
   int pidfd;         /* of a child; -1: none */
-  int64_t ended_ns;  /* the link ended then; 0: it did not */
+  int64_t ended_ns;  /* when the link ended; 0: it did not */
   lt_state state;    /* of its last heartbeat */
-  int64_t silent_ns; /* nothing received for so long, in this watchdog's ticks */
+  int64_t silent_ns; /* time since the last message, in this watchdog's ticks */
   bool left, done, exited;
-  bool reported; /* it reported a failure: its end is no other */
-  /* How far it has got: when it left, what it had completed; in a wait, what it has issued. */
+  bool reported; /* it reported a failure: its end is not another one */
+  /* Its progress: after it left, what it had completed; in a wait, what it has issued. */
   int n_issued; /* 0: not known */
   lt_issued issued[LT_ISSUED];
-  /* Of its wait, as the timeouts count. */
-  uint64_t wait_key; /* the wait that it was in when they looked last; 0: none */
-  int64_t blamed_ns, still_ns, left_ns; /* somebody was missing, all were there, somebody left */
+  /* Its wait, for the timeouts. */
+  uint64_t wait_key; /* the wait that it was in at the last look; 0: none */
+  int64_t blamed_ns, still_ns, left_ns; /* since one was missing, all came, one left */
   bool warned;
 } lt_peer;
 
@@ -55,9 +56,9 @@ typedef struct lt_watchdog {
   lt_peer *peers;
 
   uint32_t requests_done;
-  int64_t now_ns, heartbeat_ns; /* of this turn; when the next heartbeat is due */
+  int64_t now_ns, heartbeat_ns; /* now, and when the next heartbeat is due */
   lt_message in, out;
-  lt_message interrupted; /* what is reported of a signal */
+  lt_message interrupted; /* the report of a signal */
   int64_t unwinding_ns;  /* ticks since the verdict */
   int64_t signalled_ns;  /* when the main thread was signalled last */
   bool unreachable;      /* joined: the host of a lost rank does not answer */
@@ -67,51 +68,52 @@ typedef struct lt_watchdog {
 
   /* At rank 0. */
   lt_message best; /* the failure so far, or the verdict */
-  bool collecting; /* since collect_ns `best` is a failure, decided at decide_ns */
+  bool collecting; /* `best` is a failure since collect_ns, to be decided at decide_ns */
   int64_t collect_ns, decide_ns;
-  int64_t timeouts_ns; /* ticks since the timeouts were looked at */
-  bool look;           /* somebody waits long: look for deadlocks */
-  bool alert;          /* somebody left: look ten times a second */
+  int64_t timeouts_ns; /* ticks since the last look at the timeouts */
+  bool look;           /* a rank has waited long: look for deadlocks */
+  bool alert;          /* a rank left: look ten times a second */
   lt_mark marks[LT_COMM_MAX_RANKS];                           /* of a table */
   int ranks[LT_COMM_MAX_RANKS], kept[LT_COMM_MAX_RANKS]; /* of it; while some are left out */
 
   /* Elsewhere. */
   const lt_message *failed; /* what was reported last, NULL: nothing */
-  int64_t fallback_ns;      /* decide alone then; 0: no */
+  int64_t fallback_ns;      /* when to decide alone; 0: never */
 } lt_watchdog;
 
 /* state.c */
 void lt_watchdog_state(lt_watchdog *d, lt_state *s); /* this rank's */
-/* The state of a forked rank, whose heartbeat lies open; lines are known from its messages. */
+/* Read the state of a forked rank from its heartbeat in shared memory; its lines come by
+   message. */
 void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat);
 
 /* watchdog.c */
-/* This rank's verdict, unless it has one: for the main thread, files, peers. */
+/* Set this rank's verdict, unless it has one; notify the main thread and peers, write the files. */
 void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int status,
                          const char *text);
-/* How long a rank may be silent: `timeout`, at least some pauses between heartbeats. */
+/* How long a rank may be silent: `timeout`, and never less than LT_SILENT_S. */
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
-/* Decide alone, and let rank 0 know. */
+/* Decide alone, and report that to rank 0. */
 void lt_watchdog_judge(lt_watchdog *d, lt_verdict_class class, int rank, int status,
                        const char *text);
 void lt_watchdog_receive(lt_watchdog *d, int peer);
-/* To another rank, or to this one where it is rank 0; of a message that is a kind alone. */
+/* Send to another rank, or to this one if it is rank 0; the second, a message without a text. */
 void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m);
 void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind);
-/* The verdict's text on stderr, once in the world; any line there. */
+/* Print the verdict's text on stderr, once in the world; print any line there. */
 void lt_watchdog_print_verdict(lt_watchdog *d);
 void lt_watchdog_print(const lt_watchdog *d, const char *text);
 /* End the process with the verdict's status. */
 _Noreturn void lt_watchdog_exit(lt_watchdog *d);
 
-/* worker.c: the others' part. */
+/* worker.c: ranks other than 0. */
 void lt_worker_receive(lt_watchdog *d, const lt_message *m);
 void lt_worker_disconnected(lt_watchdog *d);
 void lt_worker_turn(lt_watchdog *d, int64_t tick);
-/* A fresh connection knows nothing of what the old one may have swallowed. */
+/* Send again what the old connection may have lost. */
 void lt_worker_resend(lt_watchdog *d);
 
-/* coordinator.c: rank 0's part. */
+/* coordinator.c: rank 0. */
 void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
                            const char *text);
 void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m);
@@ -119,26 +121,27 @@ void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how
 void lt_coordinator_turn(lt_watchdog *d); /* decide when it is time */
 void lt_coordinator_broadcast(lt_watchdog *d, lt_message_kind kind);
 
-/* deadlock.c: rank 0's. */
+/* deadlock.c: rank 0. */
 bool lt_peer_is_waiting(const lt_peer *p);
 bool lt_peer_waits_for(const lt_peer *waiter, int rank);
-/* Whether another rank has come to what rank `waiter` waits for, as far as it is known. */
+/* Whether another rank has reached what rank `waiter` waits for, as far as it is known. */
 typedef enum lt_come { LT_COME_NOT, LT_COME, LT_COME_UNKNOWN } lt_come;
 lt_come lt_peer_come(const lt_watchdog *d, int waiter, int rank);
 /* Report ranks that wait for each other. */
 void lt_deadlock_look(lt_watchdog *d);
-/* Add " in the group of ranks 0, 1", in which a rank waits, to a text ("in another group" than that
-   of rank `before`, of the same ranks; -1: none); nothing for the group of all. */
+/* Add the group in which a rank waits to a text, as " in the group of ranks 0, 1"; "in another
+   group" if rank `before` (-1: none) waits in one of the same ranks; nothing for the group of
+   all. */
 void lt_peer_add_group(const lt_watchdog *d, int rank, int before, char *text, size_t size);
 
-/* timeouts.c and reap.c: rank 0's; launcher.c and files.c: of all. */
+/* timeouts.c and reap.c: rank 0; launcher.c and files.c: all ranks. */
 void lt_timeouts_turn(lt_watchdog *d, int64_t tick);
 void lt_children_turn(lt_watchdog *d);
 void lt_launcher_turn(lt_watchdog *d);
 void lt_files_write(lt_watchdog *d);
 
-/* connections.c: TCP between joined ranks. Rank 0 listens, the others dial. The main thread makes
-   it, passes it once where rank 0 is, and releases it. */
+/* connections.c: TCP between joined ranks. Rank 0 listens, the others connect. The main thread
+   makes it, sets where rank 0 listens, and releases it. */
 typedef struct lt_endpoint {
   lt_address addresses[LT_ADDRESSES];
   unsigned char token[LT_TOKEN_BYTES];
@@ -147,7 +150,7 @@ lt_connections *lt_connections_new(lt_ctx *c);
 void lt_connections_release(lt_ctx *c, lt_connections *s);
 /* Rank 0: listen under the endpoint's addresses, fill in their ports and the token. */
 bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint);
-/* Elsewhere: dial it from now on. */
+/* Other ranks: connect to it from now on. */
 void lt_connections_dial(lt_connections *s, const lt_endpoint *endpoint);
 void lt_connections_turn(lt_watchdog *d);
 int lt_connections_polls(lt_watchdog *d, int n);

@@ -15,7 +15,7 @@
 /* The world whose main thread the reserved signal is for. */
 static lt_world *_Atomic signalled;
 
-/* One of the real-time signals, which nobody else sends: a verdict is there. */
+/* One of the real-time signals, used by nothing else: a verdict is there. */
 static int reserved_signal(void) { return SIGRTMIN + 6; }
 
 static void on_verdict(int number) {
@@ -44,7 +44,7 @@ uint64_t lt_world_random_id(void) {
   return id;
 }
 
-/* NULL: a folder that nobody can guess, by the number. */
+/* NULL: the default folder, whose name has the number and cannot be guessed. */
 void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id) {
   char here[PATH_MAX], own[64];
   if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
@@ -112,8 +112,8 @@ bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes
   void *memory = mmap(NULL, w->shared_bytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    return lt_fail(c, LT_EMEMORY, "%s: no %zu bytes of memory for %d ranks: %s", w->what,
-                   w->shared_bytes, w->info.size, strerror(errno));
+    return lt_fail(c, LT_EMEMORY, "%s: cannot map %zu bytes of shared memory for %d ranks: %s",
+                   w->what, w->shared_bytes, w->info.size, strerror(errno));
   w->shared = memory;
   w->info.pids = w->shared->pids;
   w->heartbeat = (lt_heartbeat *)((char *)memory + front);
@@ -143,7 +143,7 @@ bool lt_world_wake(lt_ctx *c, lt_world *w) {
   w->watchdog.mail = &w->mail;
   w->mail.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   return w->mail.wake_fd >= 0 ||
-         lt_fail(c, LT_EIO, "%s: no event descriptor: %s", w->what, strerror(errno));
+         lt_fail(c, LT_EIO, "%s: cannot make an event descriptor: %s", w->what, strerror(errno));
 }
 
 bool lt_world_open(lt_ctx *c, lt_world *w) {

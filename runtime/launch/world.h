@@ -1,7 +1,8 @@
-/* runtime/launch/world.h: the inside of a world, as the main thread of a rank has it.
+/* runtime/launch/world.h: the state of a world that the main thread of a rank owns.
 
-   Two threads meet in a rank. Each owns a record, this one and lt_watchdog, and reads of the
-   other's only what was set before the watchdog started; all else goes through the mailbox. */
+   A rank has two threads, the main thread and the watchdog. Each owns a record (lt_world and
+   lt_watchdog) and reads of the other's only what was set before the watchdog started; everything
+   else goes through the mailbox. */
 #ifndef LT_LAUNCH_WORLD_H
 #define LT_LAUNCH_WORLD_H
 
@@ -39,7 +40,7 @@ struct lt_world {
   lt_heartbeat *heartbeat, *heartbeats;
   int err_fd; /* where failures are printed: the true stderr */
   pthread_t main;
-  _Atomic bool signals; /* this world has the reserved signal */
+  _Atomic bool signals; /* this world has installed a handler of the reserved signal */
 
   /* The main thread's own. */
   lt_group *group;
@@ -60,21 +61,21 @@ struct lt_world {
 /* world.c */
 lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o);
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);
-/* The folder of failures by default, ./ltrain_failure_<id>: nobody can guess its name. */
+/* The default folder of failures, ./ltrain_failure_<id>; its name cannot be guessed. */
 uint64_t lt_world_random_id(void);
 void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id);
 /* Memory for `shared`, heartbeats and comm/'s segment. */
 bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes);
-/* What each rank needs for itself (after a fork, in each): what its watchdog cannot do without;
-   then peers, once the size is known. */
+/* Open what each rank needs for itself (after a fork, in each): first the descriptor that wakes its
+   watchdog; then peers, once the size is known. */
 bool lt_world_wake(lt_ctx *c, lt_world *w);
 bool lt_world_open(lt_ctx *c, lt_world *w);
 void lt_world_free(lt_ctx *c, lt_world *w);
-/* Put it into the ctx and take the reserved signal. */
+/* Set it in the ctx and install the handler of the reserved signal. */
 void lt_world_install(lt_ctx *c, lt_world *w);
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line);
 
-/* report.c: report a failure and wait for the verdict. The first of a rank counts. */
+/* report.c: report a failure and wait for the verdict. Only the first of a rank counts. */
 void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text);
 
 /* For both threads: wake the main thread's script; what this rank does, with the last line of the
@@ -88,23 +89,23 @@ void lt_watchdog_stop(lt_world *w);
 /* A thread with all signals blocked; 0, or the number of an error. */
 int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
 
-/* reap.c. Main thread: wait for the ends of children, killing those that are late; then, without a
-   watchdog that might signal them, take their statuses. Both threads: kill one. */
-void lt_children_wait(lt_world *w, int64_t patience_ns);
+/* reap.c. Main thread: wait until the children end, killing those that take too long; then, without
+   a watchdog that might signal them, take their statuses. Both threads: kill one. */
+void lt_children_wait(lt_world *w, int64_t grace_ns);
 void lt_children_reap(lt_world *w);
 void lt_children_kill(const lt_world *w, int rank);
 void lt_children_kill_all(const lt_world *w);
 
-/* join.c: ranks that have not come together cannot agree on who prints: whether this one does. */
+/* join.c: whether this rank prints, decided alone: ranks that are not connected cannot agree. */
 bool lt_join_may_print(const lt_world *w);
 
-/* launcher.c: what launched joined ranks is found; ended, as the last act of a rank that is cut
-   off. */
+/* launcher.c: find the process that launched joined ranks; end it, as the last step of a rank that
+   cannot reach rank 0. */
 void lt_launcher_find(lt_world *w);
 void lt_launcher_end(const lt_world *w);
 
-/* fork_safety.c: whether this process may be forked: helpers joined, nobody else at work; child.c;
-   end.c: the ctx ends while ranks run; exit() is a failure from now on. */
+/* fork_safety.c: whether this process may be forked: our threads joined, no other thread running;
+   child.c; end.c: the ctx ends while ranks run; exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 bool lt_child_set_up(lt_ctx *c, lt_world *w);
 void lt_world_drop(lt_ctx *c, void *world);

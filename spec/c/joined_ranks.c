@@ -27,7 +27,7 @@ static _Noreturn void fail(void) {
     fprintf(stderr, "rank %d: no verdict: %s\n", rank, c->failure.text);
     _exit(98);
   }
-  if (lt_world_may_print(w)) fprintf(stderr, "told by rank %d: %s\n", rank, v->text);
+  if (lt_world_may_print(w)) fprintf(stderr, "reported by rank %d: %s\n", rank, v->text);
   exit(lt_world_exit(c, w, 1));
 }
 

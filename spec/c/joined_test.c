@@ -86,7 +86,7 @@ static void an_error_of_one_is_told_once(void **state) {
   (void)state;
   outcome o = join("raise", 3, -1, 30);
   expect_end(&o, 0);
-  assert_string_equal(o.said, "told by rank 0: rank 1: model.lua:12: boom\n"
+  assert_string_equal(o.said, "reported by rank 0: rank 1: model.lua:12: boom\n"
                               "ended: 1 1 1\n");
   assert_true(has_file("failure.rank2.txt", "rank 1: model.lua:12: boom"));
   assert_true(o.seconds < 10);
@@ -96,7 +96,7 @@ static void a_killed_rank_ends_all(void **state) {
   (void)state;
   outcome o = join("kill", 3, -1, 30);
   expect_end(&o, 0);
-  expect_said(&o, "told by rank 0: rank 2 (pid ");
+  expect_said(&o, "reported by rank 0: rank 2 (pid ");
   expect_said(&o, ") ended without an error message; last known: rank 2: ");
   expect_said(&o, "ended: 1 1 137\n");
   assert_true(o.seconds < 10);
@@ -106,8 +106,8 @@ static void the_lowest_survivor_tells_of_rank_0(void **state) {
   (void)state;
   outcome o = join("first", 3, -1, 30);
   expect_end(&o, 0);
-  assert_int_equal(count_of(o.said, "told by rank "), 1);
-  expect_said(&o, "told by rank 1: rank 0 ended without an error message; rank 1: all_reduce");
+  assert_int_equal(count_of(o.said, "reported by rank "), 1);
+  expect_said(&o, "reported by rank 1: rank 0 ended without an error message; rank 1: all_reduce");
   expect_said(&o, "ended: 137 1 1\n");
   assert_true(has_file("failure.rank2.txt", "rank 0 ended without an error message"));
 }
@@ -117,7 +117,7 @@ static void exit_5_of_one_is_a_failure(void **state) {
   outcome o = join("exit5", 2, -1, 30);
   expect_end(&o, 0);
   expect_said(&o,
-              "told by rank 0: rank 1 called exit(5) before it had left the script; last known: "
+              "reported by rank 0: rank 1 called exit(5) before it had left the script; last known: "
               "rank 1: in training_step at model.lua:12\n");
   expect_said(&o, "ended: 5 5\n");
 }
@@ -134,7 +134,7 @@ static void who_waits_for_a_rank_that_left_fails_at_once(void **state) {
   outcome o = join("leave", 2, -1, 30);
   expect_end(&o, 0);
   expect_said(&o,
-              "told by rank 0: ranks disagree at collective 1: rank 0: all_reduce sum [] f64 at "
+              "reported by rank 0: ranks disagree at collective 1: rank 0: all_reduce sum [] f64 at "
               "model.lua:31; rank 1: left the script at model.lua:40\n");
   assert_true(o.seconds < 10);
 }
@@ -143,7 +143,7 @@ static void a_stopped_rank_is_lost(void **state) {
   (void)state;
   outcome o = end_apart(stopped);
   expect_end(&o, 0);
-  expect_said(&o, "told by rank 0: rank 1 (pid ");
+  expect_said(&o, "reported by rank 0: rank 1 (pid ");
   expect_said(&o, " is lost: no heartbeat for ");
   expect_said(&o, "ended: 1 137 1\n");
 }
@@ -210,7 +210,7 @@ static void mpi_an_error_of_one_is_told_once(void **state) {
   if (!has_mpi()) skip();
   outcome o = mpirun("raise", 3);
   expect_end(&o, 1);
-  assert_int_equal(count_of(o.said, "told by rank 0: rank 1: model.lua:12: boom\n"), 1);
+  assert_int_equal(count_of(o.said, "reported by rank 0: rank 1: model.lua:12: boom\n"), 1);
   assert_int_equal(count_of(o.said, "boom"), 1);
 }
 

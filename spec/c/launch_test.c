@@ -106,7 +106,7 @@ static void asks_too_much(void) {
   setrlimit(RLIMIT_NOFILE, &(struct rlimit){20, 20});
   o.ranks = 16;
   CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
-  CHECK_TEXT(f.text, "fit: no control channel for rank");
+  CHECK_TEXT(f.text, "fit: cannot open a control channel for rank");
   CHECK_TEXT(f.text, "of 16: Too many open files");
   o.ranks = 2;
   lt_world *w = lt_world_fork(c, &o);

@@ -32,7 +32,7 @@ static void parent_and(void (*fate)(const int *pids), void (*work)(lt_ctx *, lt_
     }
     close(pids[1]);
     work(c, w);
-    if (rank_of(w) == 0) dprintf(1, "the parent was told: %s\n", lt_world_verdict(w)->text);
+    if (rank_of(w) == 0) dprintf(1, "reported to the parent: %s\n", lt_world_verdict(w)->text);
     lt_world_end(c, w);
     _exit(0);
   }
@@ -93,7 +93,7 @@ static void children_of_a_stopped_parent_give_it_up(void **state) {
   outcome o = run_apart(stops_parent, 60);
   expect_end(&o, 0);
   assert_int_equal(count_of(o.said, "ltrain: rank 0 is lost: no heartbeat for "), 1);
-  expect_said(&o, "the parent was told: rank 0 is lost: no heartbeat for ");
+  expect_said(&o, "reported to the parent: rank 0 is lost: no heartbeat for ");
   assert_true(gone_after(&o) < 30);
 }
 
@@ -110,7 +110,7 @@ static void a_stopped_parent_without_children_fails_when_it_goes_on(void **state
   outcome o = run_apart(stops_parent_alone, 40);
   expect_end(&o, 0);
   /* Of two that are killed together either may be found first. */
-  expect_said(&o, "the parent was told: rank ");
+  expect_said(&o, "reported to the parent: rank ");
   expect_said(&o, ") was ended by SIGKILL (Killed)");
 }
 
