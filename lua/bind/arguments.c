@@ -14,7 +14,7 @@
 static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   void *at = r->args + a->offset;
   const char *who = r->who, *name = a->name;
-  r->given |= 1u << (a - r->rows);
+  r->is_set |= 1u << (a - r->rows);
   switch (a->type) {
   case LT_ARG_INT:
     *(int64_t *)at = lt_check_int(L, b, index, who, name);
@@ -155,7 +155,7 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     }
     if (a == NULL && read_input(L, b, r, name)) continue;
     if (a == NULL) unknown_option(L, b, r, name);
-    if ((r->given >> (a - r->rows) & 1) != 0)
+    if ((r->is_set >> (a - r->rows) & 1) != 0)
       lt_raise(L, b, LT_EARG, "%s: argument '%s' is given twice", r->who, name);
     read_value(L, b, r, a, lua_gettop(L));
   }
@@ -163,7 +163,7 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
 
 static void check_required(lua_State *L, lt_bind *b, const lt_reading *r) {
   for (int k = 0; k < r->n_rows; k++)
-    if (r->rows[k].required && (r->given >> k & 1) == 0)
+    if (r->rows[k].required && (r->is_set >> k & 1) == 0)
       lt_raise(L, b, LT_EARG, "%s: argument '%s' is missing", r->who, r->rows[k].name);
 }
 
@@ -175,7 +175,7 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   int top = lua_gettop(L), row = 0;
   luaL_checkstack(L, 8, "ltrain");
   while (index <= top) {
-    while (row < r->n_rows && (r->rows[row].type == LT_ARG_RNG_KEY || (r->given >> row & 1) != 0))
+    while (row < r->n_rows && (r->rows[row].type == LT_ARG_RNG_KEY || (r->is_set >> row & 1) != 0))
       row++;
     bool list_due = row < r->n_rows && takes_list(r->rows[row].type);
     if (is_options(L, index, list_due)) {
@@ -201,7 +201,7 @@ void lt_reading_init(lt_reading *r, lt_op op) {
   r->who = r->op->name;
   r->kind = &lt_kinds[r->op->kind];
   r->rows = r->kind->args(&r->n_rows);
-  r->given = 0;
+  r->is_set = 0;
   r->n_in = 0;
   r->in = r->few;
   r->numbers = false;
@@ -325,14 +325,14 @@ void lt_make_numbers(lt_ctx *c, lt_reading *r) {
                          r->in[0]->storage->device);
 }
 
-void *lt_argument(lt_reading *r, const char *name, bool *given) {
+void *lt_argument(lt_reading *r, const char *name, bool *is_set) {
   const lt_arg *a = find_row(r, name);
   if (a == NULL) return NULL;
-  if (given != NULL) *given = (r->given >> (a - r->rows) & 1) != 0;
+  if (is_set != NULL) *is_set = (r->is_set >> (a - r->rows) & 1) != 0;
   return r->args + a->offset;
 }
 
 void lt_mark_given(lt_reading *r, const char *name) {
   const lt_arg *a = find_row(r, name);
-  if (a != NULL) r->given |= 1u << (a - r->rows);
+  if (a != NULL) r->is_set |= 1u << (a - r->rows);
 }

@@ -12,7 +12,7 @@ typedef struct lt_reading {
   const lt_kind_info *kind;
   const lt_arg *rows; /* the kind's arguments */
   int n_rows;
-  uint32_t given; /* bit n: rows[n] was given */
+  uint32_t is_set; /* bit n: rows[n] was passed */
   int n_in;
   lt_tensor **in; /* few, or memory of Lua's for lists */
   lt_tensor *few[LT_FINITE_IN];
@@ -35,11 +35,11 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index);
 /* Turn numbers that stand for tensors into tensors of the open frame. */
 void lt_make_numbers(lt_ctx *c, lt_reading *r);
 
-/* Where the argument `name` lies in r->args, NULL when the kind has none; *given: whether it was
-   given (may be NULL). */
-void *lt_argument(lt_reading *r, const char *name, bool *given);
+/* Where the argument `name` lies in r->args, NULL when the kind has none; *is_set: whether it was
+   passed (may be NULL). */
+void *lt_argument(lt_reading *r, const char *name, bool *is_set);
 
-/* Count an argument as given: it is not read and not missed. */
+/* Count an argument as passed: it is not read and not missed. */
 void lt_mark_given(lt_reading *r, const char *name);
 
 /* Apply the op: pushes its results and returns how many (ops.c). */

@@ -189,17 +189,17 @@ static int make_filled(lua_State *L) {
   r.who = name;
   r.with_requires_grad = true;
   lt_args_create *args = (lt_args_create *)r.args;
-  bool given;
+  bool is_set;
   lt_read_arguments(L, b, &r, 1);
   for (int k = 0; k < args->size.n; k++)
     if (args->size.size[k] < 0)
       lt_raise(L, b, LT_ESHAPE, "%s: impossible shape %s", name,
                LT_SHAPE_STR(lt_shape_of(args->size.n, args->size.size)));
-  lt_argument(&r, "value", &given);
+  lt_argument(&r, "value", &is_set);
   if (strcmp(name, "full") == 0) {
-    if (!given)
+    if (!is_set)
       lt_raise(L, b, LT_EARG, "full: argument 'value' is missing: write lt.full({2, 3}, value)");
-  } else if (given) {
+  } else if (is_set) {
     lt_raise(L, b, LT_EARG, "%s: takes no value", name);
   } else {
     args->value = lt_scalar_of(name[0] == 'o' ? 1 : 0);
@@ -226,11 +226,11 @@ static int make_like(lua_State *L) {
     lt_mark_given(&r, "value");
   }
   lt_read_arguments(L, b, &r, 2);
-  bool given;
-  lt_dtype *dtype = lt_argument(&r, "dtype", &given);
-  if (dtype != NULL && !given) *dtype = (lt_dtype)x->dtype;
-  lt_device *device = lt_argument(&r, "device", &given);
-  if (device != NULL && !given) *device = x->storage->device;
+  bool is_set;
+  lt_dtype *dtype = lt_argument(&r, "dtype", &is_set);
+  if (dtype != NULL && !is_set) *dtype = (lt_dtype)x->dtype;
+  lt_device *device = lt_argument(&r, "device", &is_set);
+  if (device != NULL && !is_set) *device = x->storage->device;
   return lt_run_reading(L, b, &r);
 }
 

@@ -3,8 +3,8 @@
 #include "bind/values.h"
 #include "device/fake.h"
 
-/* runtime.default_device([name]) -> name: where tensors are made that are told no device; sets it
-   when given one. */
+/* runtime.default_device([name]) -> name: where tensors are made without a device argument; sets it
+   when it has one. */
 static int default_device(lua_State *L) {
   lt_bind *b = lt_enter(L);
   if (!lua_isnoneornil(L, 1) &&

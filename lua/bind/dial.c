@@ -82,7 +82,7 @@ static void call_up(asked_host *one) {
 }
 
 /* Hear all until the deadline; who is silent then is ended. */
-static void hear(asked_host *hosts, size_t n, double seconds, double deadline) {
+static void receive(asked_host *hosts, size_t n, double seconds, double deadline) {
   for (size_t k = 0; k < n; k++) {
     asked_host *one = &hosts[k];
     if (one->answer < 0) continue;
@@ -132,7 +132,7 @@ int lt_process_dial(lua_State *L) {
   }
   double deadline = lt_seconds_now() + seconds;
   for (size_t k = 0; k < n; k++) call_up(&hosts[k]);
-  hear(hosts, n, seconds, deadline);
+  receive(hosts, n, seconds, deadline);
   lua_createtable(L, (int)n, 0);
   for (size_t k = 0; k < n; k++) {
     lua_pushstring(L, hosts[k].text);

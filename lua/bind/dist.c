@@ -19,7 +19,7 @@ typedef struct dist {
   char outer[LT_MARK_HOOK]; /* in an exchange: the hook that it came from */
   lt_place loop;            /* where the script called the loop that runs */
   bool by_loop;             /* an exchange of that loop, under no hook of the script's */
-  bool told_staged;         /* that a device's memory goes through the host's */
+  bool reported_staged;     /* that a device's memory goes through the host's */
 } dist;
 
 static void forget(lt_ctx *c, lt_held *h) {
@@ -106,7 +106,7 @@ lt_place lt_place_of_loop(lua_State *L, lt_bind *b) {
 }
 
 /* For the tables of failures. */
-static void tell_hook(lt_bind *b, const dist *d) {
+static void set_activity(lt_bind *b, const dist *d) {
   lt_world *w = lt_world_current(b->c);
   if (w != NULL) lt_world_set_activity(w, d->hook, d->loop.file, d->loop.line);
 }
@@ -122,12 +122,12 @@ static int set_hook(lua_State *L) {
   strncpy(d->hook, name, sizeof d->hook - 1);
   d->by_loop = false;
   if (lua_toboolean(L, 2)) d->loop = lt_place_here(L, b);
-  tell_hook(b, d);
+  set_activity(b, d);
   return 0;
 }
 
 /* dist.exchange([name]): begins what all ranks do for the library's loop, or without a name ends
-   it: the hook that it came from goes on. */
+   it: the hook that it came from continues. */
 static int exchange(lua_State *L) {
   lt_bind *b = lt_enter(L);
   dist *d = dist_of(b->c);
@@ -140,14 +140,14 @@ static int exchange(lua_State *L) {
     strncpy(d->hook, luaL_checkstring(L, 1), sizeof d->hook - 1);
     d->by_loop = d->outer[0] == 0 && d->loop.line > 0;
   }
-  tell_hook(b, d);
+  set_activity(b, d);
   return 0;
 }
 
 int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device at) {
   dist *d = b->c->slot[LT_SLOT_BIND];
-  if (staged && d != NULL && !d->told_staged) {
-    d->told_staged = true;
+  if (staged && d != NULL && !d->reported_staged) {
+    d->reported_staged = true;
     lua_pushstring(L, lt_device_table(b->c, at)->name);
   } else {
     lua_pushnil(L);

@@ -87,9 +87,9 @@ void lt_dist_forget_world(lt_ctx *c);
 /* The group at `index`: nil means all ranks. Raises when its world has ended. */
 lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
 
-/* Tell all ranks of the error on top of the stack, where it was raised; returns when it is decided
-   which failure is named. Nothing without a world. */
-void lt_dist_tell(lua_State *L, lt_bind *b);
+/* Report the error on top of the stack to all ranks, where it was raised; returns when it is
+   decided which failure is named. Nothing without a world. */
+void lt_dist_report(lua_State *L, lt_bind *b);
 
 /* Parts: each adds to the table of functions on top of the stack. */
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);

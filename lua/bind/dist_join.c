@@ -8,7 +8,7 @@
 /* Registry field: paths of registered backends by name. */
 #define BACKENDS "ltrain.comms"
 
-/* dist.register_comm(name, path): a backend of somebody else's, a shared object that exports
+/* dist.register_comm(name, path): a backend from elsewhere, a shared object that exports
    lt_backend_open; a link between devices moves their memory from now on */
 static int register_comm(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -58,7 +58,7 @@ static int join(lua_State *L) {
   o.ranks = place.size;
   o.owns_process = lt_field_flag(L, 1, "owns_process");
   o.network = lt_field_text(L, 1, "network");
-  o.takes_seed = b->seed_untold;
+  o.takes_seed = b->seed_unreported;
   lt_frame frame = lt_begin(L, b, 0);
   const lt_comm_ops *ops = load(L, b, name);
   if (!b->c->policy.network)
@@ -83,7 +83,7 @@ static int exit_world(lua_State *L) {
   return 1;
 }
 
-void lt_dist_tell(lua_State *L, lt_bind *b) {
+void lt_dist_report(lua_State *L, lt_bind *b) {
   lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
   if (w == NULL) return;
   lt_place p = lt_place_here(L, b);
@@ -104,17 +104,17 @@ void lt_dist_tell(lua_State *L, lt_bind *b) {
   lua_pop(L, 1);
 }
 
-/* dist.tell(error): this rank's script failed with it: call it where it was raised, before anything
-   unwinds. Returns when it is decided which failure is named; nothing without a world */
-static int tell(lua_State *L) {
+/* dist.report(error): this rank's script failed with it: call it where it was raised, before
+   anything unwinds. Returns when it is decided which failure is named; nothing without a world */
+static int report(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checkany(L, 1);
   lua_settop(L, 1);
-  lt_dist_tell(L, b);
+  lt_dist_report(L, b);
   return 0;
 }
 
-/* dist.may_print() -> whether this rank is the one that tells the failure; true once, and always
+/* dist.may_print() -> whether this rank is the one that prints the failure; true once, and always
    without a world */
 static int may_print(lua_State *L) {
   lt_world *w = lt_world_current(lt_enter(L)->c);
@@ -124,7 +124,7 @@ static int may_print(lua_State *L) {
 
 void lt_bind_dist_join(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"register_comm", register_comm}, {"join", join},       {"tell", tell},
+      {"register_comm", register_comm}, {"join", join},       {"report", report},
       {"may_print", may_print},         {"exit", exit_world}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

@@ -1,6 +1,6 @@
-/* lua/bind/dist_launch.c: worlds that Lua starts and ends: fork, run, tell, leave, finish.
+/* lua/bind/dist_launch.c: worlds that Lua starts and ends: fork, run, report, leave, finish.
 
-   stdlib calls them in this order, in every rank: fork; run the function (which tells of errors);
+   stdlib calls them in this order, in every rank: fork; run the function (which reports errors);
    leave; finish, in which a child ends. Between run and finish no function of the script runs. */
 #include <string.h>
 
@@ -78,8 +78,9 @@ static int fork_ranks(lua_State *L) {
   return 1;
 }
 
-/* Message handler, where the error was raised: the others hear of it before anything unwinds. */
-static int tell_at_once(lua_State *L) {
+/* Message handler, where the error was raised: reported to the other ranks before anything
+   unwinds. */
+static int report_at_once(lua_State *L) {
   raised *r = lua_touserdata(L, lua_upvalueindex(1));
   lua_settop(L, 1);
   const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
@@ -90,11 +91,11 @@ static int tell_at_once(lua_State *L) {
     lua_concat(L, 2);
   }
   r->reported = true;
-  lt_dist_tell(L, r->b);
+  lt_dist_report(L, r->b);
   return 1;
 }
 
-/* dist.stay(): the loop that the ranks were forked for has ended well, and they go on with the
+/* dist.stay(): the loop that the ranks were forked for has ended well, and they continue the
    script */
 static int stay(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -103,14 +104,14 @@ static int stay(lua_State *L) {
 }
 
 /* dist.run(fn, ...) -> true and results, or false and the error, which all ranks know of by then.
-   Nothing in it can yield to the outside: a child would go on with the script of its parent there.
+   Nothing in it can yield to the outside: a child would continue the script of its parent there.
  */
 static int run(lua_State *L) {
   lt_bind *b = lt_enter(L);
   int n_args = lua_gettop(L) - 1;
   raised *r = lua_newuserdatauv(L, sizeof *r, 0);
   *r = (raised){.b = b};
-  lua_pushcclosure(L, tell_at_once, 1);
+  lua_pushcclosure(L, report_at_once, 1);
   lua_insert(L, 1);
   lt_frame mark = lt_frame_open(b->c);
   int status = lua_pcall(L, n_args, LUA_MULTRET, 1);
@@ -118,7 +119,7 @@ static int run(lua_State *L) {
   lt_bind_calm(L, b);
   lt_frame_close(b->c, mark, 0, NULL);
   if (status != LUA_OK && !r->reported)
-    lt_dist_tell(L, b); /* out of memory: there was no handler */
+    lt_dist_report(L, b); /* out of memory: there was no handler */
   lua_pushboolean(L, status == LUA_OK);
   lua_replace(L, 1);
   return lua_gettop(L);
@@ -244,8 +245,8 @@ static void end_forked(lt_bind *b, lt_world *w) {
 
 /* os.exit in a rank must not be silent: others wait for it. Where all ranks that were joined leave
    with 0 it is the end of the script; else a failure, which the rank that reports prints, since
-   nothing raises it. A forked child ends here, and its parent when the others were told. Leaves the
-   status as the only argument. */
+   nothing raises it. A forked child ends here, and its parent when the others have the failure.
+   Leaves the status as the only argument. */
 static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
   const lt_world_info *info = lt_world_describe(w);
   bool forked = info->forked && !info->stays, ends_here = info->forked;
@@ -267,10 +268,10 @@ static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
   }
   const lt_verdict *v = lt_world_verdict(w);
   if (status == 0) status = v != NULL ? v->status : 1;
-  bool speaks = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_print(w);
+  bool prints = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_print(w);
   lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
   if (ends_here) end_forked(b, w);
-  if (speaks) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
+  if (prints) lua_writestringerror("ltrain: %s\n", lua_tostring(L, -1));
   lua_settop(L, 0);
   lua_pushinteger(L, status);
 }

@@ -56,10 +56,10 @@ static bool copy(lt_ctx *c, lt_tensor *to, int64_t at, lt_tensor *from, int64_t 
   }
   lt_frame frame = lt_frame_open(c);
   lt_tensor *part = span(c, to, at, n);
-  lt_tensor *given = from != NULL ? span(c, from, from_at, n)
+  lt_tensor *source = from != NULL ? span(c, from, from_at, n)
                                   : lt_full(c, lt_shape_of(1, &n), (lt_scalar){0},
                                             (lt_dtype)to->dtype, to->storage->device);
-  bool ok = part != NULL && given != NULL && lt_copy_into(c, part, given);
+  bool ok = part != NULL && source != NULL && lt_copy_into(c, part, source);
   lt_frame_close(c, frame, 0, NULL);
   return ok;
 }

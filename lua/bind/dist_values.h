@@ -2,7 +2,7 @@
 
    Data, never code: nil, booleans, integers, floats (bit for bit), strings, tensors, and plain
    tables of these with integer and string keys. What is read is checked against its bounds: bytes
-   that nobody wrote raise an error and do no more. */
+   that are malformed raise an error and do no more. */
 #ifndef LT_BIND_DIST_VALUES_H
 #define LT_BIND_DIST_VALUES_H
 

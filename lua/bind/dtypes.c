@@ -1,10 +1,10 @@
 /* lua/bind/dtypes.c: dtypes by name, and the rows of tensor/dtype.def for scripts. */
 #include "bind/values.h"
 
-void lt_consider_dtypes(lt_nearest *n, const char *given) {
+void lt_consider_dtypes(lt_nearest *n, const char *unknown) {
   for (int d = 0; d < LT_DTYPE_COUNT; d++) {
-    lt_consider_word(n, given, lt_dtype_name((lt_dtype)d));
-    lt_consider_word(n, given, lt_dtype_torch_name((lt_dtype)d));
+    lt_consider_word(n, unknown, lt_dtype_name((lt_dtype)d));
+    lt_consider_word(n, unknown, lt_dtype_torch_name((lt_dtype)d));
   }
 }
 

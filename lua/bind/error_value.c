@@ -1,5 +1,5 @@
-/* lua/bind/error_value.c: error values that are no texts: told as `lua` tells them, and of plain
-   tables what they hold. */
+/* lua/bind/error_value.c: error values that are no strings: printed as `lua` prints them, and of
+   plain tables what they hold. */
 #include <string.h>
 
 #include "bind/values.h"
@@ -18,7 +18,7 @@ static bool comes_before(const field *a, const field *b) {
   return a->name == NULL;
 }
 
-/* Insert among `n` that are in order; behind the last one that is told a single one stays. */
+/* Insert among `n` that are in order; one more than are printed is kept. */
 static int insert(field *list, int n, field new) {
   int at = n <= MOST_FIELDS ? n : MOST_FIELDS;
   if (n > MOST_FIELDS && !comes_before(&new, &list[at])) return n;

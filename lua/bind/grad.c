@@ -141,7 +141,7 @@ static void forget_function(lua_State *L, const lt_script_hook *h) {
 }
 
 /* Functions of hooks that cannot run again leave the registry, or a hook that names its own tensor
-   would keep both for ever. */
+   would keep both forever. */
 static void sweep_hooks(lua_State *L, lt_bind *b) {
   for (const lt_script_hook *h = b->live_hooks; h != NULL; h = h->next)
     if (h->node->used) forget_function(L, h);
@@ -206,7 +206,8 @@ static int remove_hook(lua_State *L) {
   return 0;
 }
 
-/* x:register_hook(fn) -> function that removes it. fn(grad) may return a tensor to go on with. */
+/* x:register_hook(fn) -> function that removes it. fn(grad) may return a tensor to continue
+   with. */
 static int register_hook(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;

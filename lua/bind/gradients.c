@@ -11,7 +11,7 @@ enum { OF = 1, BY = 2, OPTIONS = 3 };
 typedef struct reading {
   lt_backward_options options;
   bool allow_unused;
-  int seeds; /* where grad_outputs stands, 0: not given */
+  int seeds; /* where grad_outputs stands, 0: none */
 } reading;
 
 /* How many tensors `index` is or lists. */

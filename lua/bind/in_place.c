@@ -49,9 +49,9 @@ static double number_at(lua_State *L, lt_bind *b, int index, double usual, const
   return lua_tonumber(L, index);
 }
 
-/* *y = op(*y, number), in place where `given` says so. */
-static bool by_number(lt_ctx *c, lt_op op, lt_tensor **y, double number, bool given) {
-  lt_tensor *out = given ? *y : NULL;
+/* *y = op(*y, number), in place if `in_place`. */
+static bool by_number(lt_ctx *c, lt_op op, lt_tensor **y, double number, bool in_place) {
+  lt_tensor *out = in_place ? *y : NULL;
   bool ok = lt_apply(c, op, 1, y, &(lt_args_binary){.b = lt_scalar_of(number)}, 1, &out);
   *y = out;
   return ok;
@@ -60,16 +60,17 @@ static bool by_number(lt_ctx *c, lt_op op, lt_tensor **y, double number, bool gi
 /* x = draw * scale + shift without other memory; what has a history gets it as a copy. */
 static bool draw_into(lt_ctx *c, lt_tensor *x, lt_op op, double scale, double shift) {
   if (!lt_check_writable(c, x, 0, NULL)) return false;
-  bool given = !c->modes.grad || !lt_requires_grad(x);
+  bool in_place = !c->modes.grad || !lt_requires_grad(x);
   lt_args_random args = {.dtype = (lt_dtype)x->dtype, .device = x->storage->device};
   args.size.n = x->ndim;
   memcpy(args.size.size, x->size, sizeof args.size.size);
-  lt_tensor *y = given ? x : NULL;
-  return lt_apply(c, op, 0, NULL, &args, 1, &y) && by_number(c, LT_OP_mul, &y, scale, given) &&
-         by_number(c, LT_OP_add, &y, shift, given) && (given || lt_copy_into(c, x, y));
+  lt_tensor *y = in_place ? x : NULL;
+  return lt_apply(c, op, 0, NULL, &args, 1, &y) && by_number(c, LT_OP_mul, &y, scale, in_place) &&
+         by_number(c, LT_OP_add, &y, shift, in_place) && (in_place || lt_copy_into(c, x, y));
 }
 
-static int draw(lua_State *L, const char *who, lt_op op, const char *first, const char *second) {
+static int fill_random(lua_State *L, const char *who, lt_op op, const char *first,
+                       const char *second) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, who);
   double low = number_at(L, b, 2, 0, who, first), high = number_at(L, b, 3, 1, who, second);
@@ -87,8 +88,8 @@ static int draw(lua_State *L, const char *who, lt_op op, const char *first, cons
 }
 
 /* x:uniform_([from = 0, to = 1]), x:normal_([mean = 0, std = 1]) */
-static int uniform_(lua_State *L) { return draw(L, "uniform_", LT_OP_rand, "from", "to"); }
-static int normal_(lua_State *L) { return draw(L, "normal_", LT_OP_randn, "mean", "std"); }
+static int uniform_(lua_State *L) { return fill_random(L, "uniform_", LT_OP_rand, "from", "to"); }
+static int normal_(lua_State *L) { return fill_random(L, "normal_", LT_OP_randn, "mean", "std"); }
 
 void lt_bind_in_place(lua_State *L, lt_bind *b) {
   static const lt_function methods[] = {{"fill_", fill_, -1},       {"zero_", zero_, -1},

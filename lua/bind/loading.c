@@ -1,8 +1,8 @@
 /* lua/bind/loading.c: `load` and `loadfile` of owned states.
 
    Lua's own call the message handler that is set around them for what they catch (a reader that
-   fails, a text that nests too deep). Ours tells ranks and users of errors that end a script: it
-   must not hear of these, and the script must get what was raised. */
+   fails, a text that nests too deep). Ours reports errors that end a script to ranks and users: it
+   must not see these, and the script must get what was raised. */
 #include "bind/state.h"
 
 /* Upvalue: Lua's own. */

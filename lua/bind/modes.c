@@ -66,7 +66,7 @@ static int enable_grad(lua_State *L) {
   return open_scope(L, b, "enable_grad", modes, 1);
 }
 
-/* As no_grad; and what is written into parameters of an optimizer is meant: nobody reports it. */
+/* As no_grad; and what is written into parameters of an optimizer is meant: it is not reported. */
 static int allow_update(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_modes modes = b->c->modes;

@@ -12,7 +12,7 @@
 enum { OP_UPVALUE = 2, NAME_UPVALUE = 3 };
 
 /* A failure names the op that ran; a script knows it by what it called: zeros, add_. */
-static void tell_as_called(lt_ctx *c, const lt_reading *r) {
+static void name_as_called(lt_ctx *c, const lt_reading *r) {
   size_t length = strlen(r->op->name);
   lt_failure *f = &c->failure;
   if (lt_ok(c) || r->who == r->op->name || strncmp(f->text, r->op->name, length) != 0 ||
@@ -39,7 +39,7 @@ int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
       lt_fail(c, LT_EDTYPE, "%s: only floating tensors can require grad, this is %s", r->who,
               lt_dtype_name((lt_dtype)out[0]->dtype));
   }
-  tell_as_called(c, r);
+  name_as_called(c, r);
   n_out = lt_end(L, b, frame, n_shown, out);
   for (; n_out > 1 && lua_isnil(L, -1); n_out--) lua_pop(L, 1); /* results that this call lacks */
   return n_out;
@@ -63,7 +63,7 @@ static int call_maker(lua_State *L) {
   return lt_run_reading(L, b, &r);
 }
 
-/* x:add_(y): the result goes into x, which is given back. */
+/* x:add_(y): the result goes into x, which is returned. */
 static int call_in_place(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_reading r;
@@ -74,7 +74,7 @@ static int call_in_place(lua_State *L) {
   lt_frame frame = lt_begin(L, b, 0);
   lt_make_numbers(b->c, &r);
   lt_apply(b->c, (lt_op)(r.op - lt_ops), r.n_in, r.in, r.args, 1, &x);
-  tell_as_called(b->c, &r);
+  name_as_called(b->c, &r);
   lt_end_call(L, b, frame);
   lua_pushvalue(L, 1);
   return 1;

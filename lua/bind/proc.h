@@ -1,4 +1,4 @@
-/* lua/bind/proc.h: what /proc says of other processes, for supervise.c. */
+/* lua/bind/proc.h: what /proc shows of other processes, for supervise.c. */
 #ifndef LT_BIND_PROC_H
 #define LT_BIND_PROC_H
 
@@ -7,7 +7,7 @@
 
 enum { LT_PROC_MOST = 256 };
 
-/* The children of a process, zombies too: how many; -1 when the kernel does not tell. */
+/* The children of a process, zombies too: how many; -1 when the kernel does not report it. */
 int lt_proc_children(pid_t pid, long children[LT_PROC_MOST]);
 
 /* How many of them are alive and run the same program as this process. */

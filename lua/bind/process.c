@@ -94,7 +94,7 @@ lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool capt
   close(report[1]);
   if (captured) close(out[1]);
   if (child.pid > 0) {
-    setpgid(child.pid, child.pid); /* whoever is first */
+    setpgid(child.pid, child.pid); /* by the process that is first */
     if (read(report[0], &child.error, sizeof child.error) > 0) lt_wait_for(child.pid);
   }
   close(report[0]);
@@ -158,7 +158,7 @@ void lt_group_end(pid_t group) {
 
 /* Capturing. */
 
-/* Read what the child says until it is silent for good; false at the deadline. */
+/* Read what the child says until it ends; false at the deadline. */
 static bool collect(luaL_Buffer *text, int fd, double deadline) {
   for (size_t got = 0;;) {
     struct pollfd look = {.fd = fd, .events = POLLIN};

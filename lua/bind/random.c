@@ -1,4 +1,4 @@
-/* lua/bind/random.c: lt.seed, where draws come from, and math.random of owned states.
+/* lua/bind/random.c: lt.seed, the position of random numbers, and math.random of owned states.
 
    Draws have no state but the seed and a position: stream, batch, ordinal. math.random of an owned
    state is keyed by seed and batch too, so that a resumed run draws what it would have drawn. */
@@ -13,20 +13,20 @@ static uint64_t fresh_seed(void) {
   return seed >> 11; /* exact as a double as well */
 }
 
-/* lt.seed([n]) -> n: the seed of all draws that follow; without n a fresh one */
+/* lt.seed([n]) -> n: the seed of all random numbers that follow; without n a fresh one */
 static int seed(lua_State *L) {
   lt_bind *b = lt_enter(L);
   uint64_t n;
-  b->seed_untold = lua_isnoneornil(L, 1);
-  if (b->seed_untold) {
+  b->seed_unreported = lua_isnoneornil(L, 1);
+  if (b->seed_unreported) {
     n = fresh_seed();
   } else {
     int is_int = 0;
-    lua_Integer given = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_int) : 0;
+    lua_Integer seed = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_int) : 0;
     if (!is_int)
       lt_raise(L, b, LT_EARG, "seed: must be a whole number, got %s", luaL_typename(L, 1));
-    if (given < 0) lt_raise(L, b, LT_EARG, "seed: must be at least 0, got %lld", (long long)given);
-    n = (uint64_t)given;
+    if (seed < 0) lt_raise(L, b, LT_EARG, "seed: must be at least 0, got %lld", (long long)seed);
+    n = (uint64_t)seed;
   }
   b->c->rng.seed = n;
   b->c->rng.batch = b->c->rng.ordinal = 0;
@@ -37,14 +37,14 @@ static int seed(lua_State *L) {
 }
 
 static bool has_field(lua_State *L, const char *name, lua_Integer *value) {
-  bool given = lua_getfield(L, 1, name) != LUA_TNIL;
-  if (given) *value = luaL_checkinteger(L, -1);
+  bool found = lua_getfield(L, 1, name) != LUA_TNIL;
+  if (found) *value = luaL_checkinteger(L, -1);
   lua_pop(L, 1);
-  return given;
+  return found;
 }
 
 /* runtime.rng_set{seed =, stream =, batch =, ordinal =}: what is absent stays; a new batch begins
-   at ordinal 0; going back to stream 0 takes up where the draws outside of loops were left */
+   at ordinal 0; going back to stream 0 takes up where the numbers outside of loops were left */
 static int rng_set(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_rng *rng = &b->c->rng;
@@ -70,7 +70,7 @@ static void set_integer(lua_State *L, const char *name, uint64_t value) {
   lua_setfield(L, -2, name);
 }
 
-/* runtime.rng_get([into]) -> {seed, stream, batch, ordinal}, in that table if it is given */
+/* runtime.rng_get([into]) -> {seed, stream, batch, ordinal}, in that table if there is one */
 static int rng_get(lua_State *L) {
   const lt_rng *rng = &lt_enter(L)->c->rng;
   lua_settop(L, 1);
@@ -106,7 +106,7 @@ static int rng_restore(lua_State *L) {
   if (has_field(L, "seed", &value)) b->c->rng.seed = (uint64_t)value;
   if (has_field(L, "batch", &value)) rng->batch = (uint32_t)value;
   if (has_field(L, "ordinal", &value)) rng->ordinal = (uint32_t)value;
-  b->seed_untold = false;
+  b->seed_unreported = false;
   b->random.reseeded = has_field(L, "script_seed", &value);
   if (b->random.reseeded) b->random.seed = (uint64_t)value;
   if (has_field(L, "script_position", &value)) b->random.position = (uint64_t)value;
@@ -114,14 +114,14 @@ static int rng_restore(lua_State *L) {
   return 0;
 }
 
-/* runtime.drawn_seed() -> seed: once for each seed that was drawn, not given; else nil */
+/* runtime.drawn_seed() -> seed: once for each seed that was not set by the script; else nil */
 static int drawn_seed(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  if (b->seed_untold)
+  if (b->seed_unreported)
     lua_pushinteger(L, (lua_Integer)b->c->rng.seed);
   else
     lua_pushnil(L);
-  b->seed_untold = false;
+  b->seed_unreported = false;
   return 1;
 }
 
@@ -215,7 +215,7 @@ void lt_bind_random(lua_State *L, lt_bind *b) {
   static const luaL_Reg math[] = {
       {"random", math_random}, {"randomseed", math_randomseed}, {NULL, NULL}};
   b->c->rng.seed = fresh_seed();
-  b->seed_untold = true;
+  b->seed_unreported = true;
   lua_pushvalue(L, 1);
   lt_add_public(L, b, functions);
   lua_getfield(L, -1, "runtime");

@@ -198,7 +198,7 @@ static int last_error(lua_State *L) {
   return 1;
 }
 
-/* runtime.error_text(error) -> what is told of it */
+/* runtime.error_text(error) -> its text */
 static int error_text(lua_State *L) {
   luaL_checkany(L, 1);
   lt_push_error_text(L, 1);

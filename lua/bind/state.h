@@ -44,7 +44,7 @@ typedef struct lt_script_random {
 
 typedef struct lt_script_hook lt_script_hook; /* grad.c */
 
-/* What a host that may end scripts hears of their threads. */
+/* Called for the threads of scripts that a host may end. */
 typedef struct lt_bind_guard {
   void (*enter)(lua_State *thread);   /* it is about to run, or was refused an operation */
   bool (*is_lost)(lua_State *thread); /* it ended with an error: nothing of it may run any more */
@@ -77,8 +77,8 @@ typedef struct lt_bind {
   uint64_t parameters_made;
   lt_collect collect;
   lt_script_random random;
-  bool seed_untold;      /* the seed was drawn, and nobody has been told */
-  lt_rng outside;        /* where draws outside of loops were left, while in one */
+  bool seed_unreported;  /* the seed was chosen at random, and not printed yet */
+  lt_rng outside;        /* position of random numbers outside of loops, while in one */
   atomic_int interrupts; /* Ctrl-C pressed and not acted on */
   atomic_int signal;     /* the number of the signal that asked for it last, 0: none */
   lt_script_hook *live_hooks, *dead_hooks;
@@ -175,8 +175,8 @@ _Noreturn void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int st
    signal ended 128 + n, else 1. */
 int lt_status_of(lua_State *L, int index);
 
-/* Push what is told of the error value at `index`: a text as it is, what __tostring gives, else
-   what `lua` tells and of a plain table the first fields. */
+/* Push the text of the error value at `index`: a string as it is, the result of __tostring, else
+   what `lua` prints and of a plain table the first fields. */
 const char *lt_push_error_text(lua_State *L, int index);
 
 /* Whether the error at `index` is what a Trainer that saved and stopped raises. */

@@ -32,7 +32,7 @@ typedef struct supervisor {
   bool had_ranks; /* it has started some here; its other children are agents */
 } supervisor;
 
-/* Hand on what was asked in earnest: from here on nobody waits. */
+/* Hand on what was asked in earnest: from here on no process waits. */
 static void insist(supervisor *s) {
   s->until = 0;
   kill(s->pid, s->asked);
@@ -89,8 +89,8 @@ static int attend(supervisor *s, int signals) {
   return lt_wait_for(s->pid);
 }
 
-/* What the program left was given to us, with groups of its own (mpirun's agents have one each, its
-   ranks too): end it, and what that leaves. `before`: children that we had already. */
+/* What the program left became our children, with groups of its own (mpirun's agents have one each,
+   its ranks too): end it, and what that leaves. `before`: children that we had already. */
 static void end_orphans(const long *before, int n_before) {
   const struct timespec nap = {.tv_nsec = 10000000};
   double start = lt_seconds_now(), last = ALONE_SECONDS + 2 * ORPHAN_SECONDS;

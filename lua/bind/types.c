@@ -1,6 +1,6 @@
 /* lua/bind/types.c: kinds of userdata: what scripts may see of them.
 
-   A metamethod can be called by hand, with anything, and twice: each checks what it was given, and
+   A metamethod can be called by a script, with anything, and twice: each checks its arguments, and
    a script finds neither the metatable (getmetatable gives its name) nor metamethods among the
    methods. */
 #include "bind/state.h"

@@ -16,9 +16,9 @@ bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const c
   return lua_toboolean(L, index);
 }
 
-bool lt_from_zero(int64_t given, int64_t *out) {
-  *out = given > 0 ? given - 1 : given;
-  return given != 0;
+bool lt_from_zero(int64_t position, int64_t *out) {
+  *out = position > 0 ? position - 1 : position;
+  return position != 0;
 }
 
 lt_scalar lt_to_scalar(lua_State *L, int index) {
@@ -65,9 +65,9 @@ int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, con
                     const char *name) {
   int dim = 0;
   const char *op = b->c->op;
-  int64_t given = lt_check_dim(L, b, index, who, name);
+  int64_t user_dim = lt_check_dim(L, b, index, who, name);
   b->c->op = who;
-  bool ok = lt_shape_dim(b->c, lt_tensor_shape(t), given, &dim);
+  bool ok = lt_shape_dim(b->c, lt_tensor_shape(t), user_dim, &dim);
   b->c->op = op;
   if (!ok) lt_raise_failure(L, b);
   return dim;
@@ -151,12 +151,12 @@ int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, co
 
 int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,
                           const lt_tensor *x) {
-  int64_t given = lt_check_int(L, b, index, who, "index"), at = 0;
-  if (!lt_from_zero(given, &at)) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
+  int64_t position = lt_check_int(L, b, index, who, "index"), at = 0;
+  if (!lt_from_zero(position, &at)) lt_raise(L, b, LT_EARG, "%s: positions start at 1, got 0", who);
   if (at < 0) at += n;
   if (at < 0 || at >= n)
     lt_raise(L, b, LT_ESHAPE, "%s: position %lld is out of range 1..%lld of shape %s", who,
-             (long long)given, (long long)n, LT_TENSOR_STR(x));
+             (long long)position, (long long)n, LT_TENSOR_STR(x));
   return at;
 }
 

@@ -9,7 +9,7 @@
 #include "bind/words.h"
 
 /* THE conversion of a dim or position: 1, 2, ... to 0, 1, ...; negative ones stay; false for 0. */
-bool lt_from_zero(int64_t given, int64_t *out);
+bool lt_from_zero(int64_t position, int64_t *out);
 
 /* "a tensor", "string", ... of the value at `index`. */
 const char *lt_type_name(lua_State *L, int index);
@@ -37,7 +37,7 @@ int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, con
 int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,
                           const lt_tensor *x);
 
-/* As given: from..to by step, both ends included. As checked: n elements from `from` by step. */
+/* As passed: from..to by step, both ends included. As checked: n elements from `from` by step. */
 typedef struct lt_range {
   int64_t from, to, step, n;
 } lt_range;
@@ -48,7 +48,7 @@ lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const c
 
 /* Names. */
 lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who);
-void lt_consider_dtypes(lt_nearest *n, const char *given);
+void lt_consider_dtypes(lt_nearest *n, const char *unknown);
 const char *lt_push_dtype_names(lua_State *L); /* pushes and gives "f32 f64 ..." */
 lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who);
 int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a);

@@ -30,9 +30,9 @@ static int distance(const char *a, const char *b) {
 }
 
 /* At most two changes away, one for a word of up to four letters. */
-void lt_consider_word(lt_nearest *n, const char *given, const char *word) {
-  int d = distance(given, word);
-  size_t length = strlen(given);
+void lt_consider_word(lt_nearest *n, const char *unknown, const char *word) {
+  int d = distance(unknown, word);
+  size_t length = strlen(unknown);
   if (d >= FAR || (length <= 4 && d > 1) || (size_t)d >= length) return;
   if (n->word != NULL && d >= n->distance) {
     if (d > n->distance || strcmp(word, n->word) > 0) return; /* ties: the first in the alphabet */
@@ -41,8 +41,8 @@ void lt_consider_word(lt_nearest *n, const char *given, const char *word) {
   n->distance = d;
 }
 
-void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *given) {
+void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknown) {
   table = lua_absindex(L, table);
   for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1))
-    if (lua_type(L, -2) == LUA_TSTRING) lt_consider_word(n, given, lua_tostring(L, -2));
+    if (lua_type(L, -2) == LUA_TSTRING) lt_consider_word(n, unknown, lua_tostring(L, -2));
 }

@@ -10,7 +10,7 @@ typedef struct lt_nearest {
   int distance;
 } lt_nearest;
 
-void lt_consider_word(lt_nearest *n, const char *given, const char *word);
-void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *given);
+void lt_consider_word(lt_nearest *n, const char *unknown, const char *word);
+void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknown);
 
 #endif

@@ -22,15 +22,15 @@
 /* Threads that operations use: OMP_NUM_THREADS, else the cores that this process may use. */
 static int default_threads(void) {
   const char *wanted = getenv("OMP_NUM_THREADS");
-  long given = wanted == NULL ? 0 : strtol(wanted, NULL, 10);
-  if (given <= 0) return lt_core_count();
-  if (given <= LT_MAX_THREADS) return (int)given;
+  long value = wanted == NULL ? 0 : strtol(wanted, NULL, 10);
+  if (value <= 0) return lt_core_count();
+  if (value <= LT_MAX_THREADS) return (int)value;
   fprintf(stderr, "ltrain: note: OMP_NUM_THREADS=%.20s: %d threads are used\n", wanted,
           LT_MAX_THREADS);
   return LT_MAX_THREADS;
 }
 
-/* What was printed must have arrived: a full disk is told when buffers empty. */
+/* What was printed must have arrived: a full disk is reported when buffers are flushed. */
 static void close_output(void) {
   bool failed = ferror(stdout) != 0;
   if (fflush(stdout) == 0 && !failed) return;

@@ -132,7 +132,7 @@ static int call_world(lua_State *L, const char *function) {
   return status;
 }
 
-/* Whether ranks of a loop go on with what runs here. */
+/* Whether ranks of a loop continue with what runs here. */
 static bool is_rank(lua_State *L) {
   const lt_bind *b = lt_bind_get(L);
   return b != NULL && lt_world_current(b->c) != NULL;

@@ -12,7 +12,7 @@ typedef struct lt_plain {
   bool interactive, version, execute, ignore_environment, help;
 } lt_plain;
 
-/* Read the options in front of the script; false when one is bad, which is told. */
+/* Read the options in front of the script; false when one is bad, which is reported. */
 bool lt_plain_read(lt_plain *p);
 
 /* Do it; the exit status. */

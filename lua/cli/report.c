@@ -1,4 +1,5 @@
-/* lua/cli/report.c: errors of scripts, told as `lua` tells them, without the library's frames. */
+/* lua/cli/report.c: errors of scripts, printed as `lua` prints them, without the library's
+   frames. */
 #include "cli/report.h"
 
 #include <stdbool.h>
@@ -31,10 +32,10 @@ static void trim(lua_State *L, int message) {
   lua_settop(L, top);
 }
 
-/* Ranks that a launcher started hear of the error on top before anything unwinds. */
-static void tell_ranks(lua_State *L) {
+/* Report the error on top to the ranks that a launcher started, before anything unwinds. */
+static void report_to_ranks(lua_State *L) {
   lt_bind *b = lt_bind_get(L);
-  if (b != NULL) lt_dist_tell(L, b);
+  if (b != NULL) lt_dist_report(L, b);
 }
 
 /* The world that this process is part of; NULL for none. */
@@ -43,17 +44,17 @@ static lt_world *world_of(lua_State *L) {
   return b != NULL && b->c != NULL ? lt_world_current(b->c) : NULL;
 }
 
-/* What is told of an error. */
-enum { TOLD_VALUE = 1, TOLD_TEXT, TOLD_STOPPED, TOLD_STATUS };
+/* What is reported of an error. */
+enum { REPORT_VALUE = 1, REPORT_TEXT, REPORT_STOPPED, REPORT_STATUS };
 
-/* Put the text that is told of the error at 1 on top; with a traceback where `level` is not 0. */
-static void push_told(lua_State *L, bool stopped, int level) {
+/* Push the text of the error at 1; with a traceback where `level` is not 0. */
+static void push_text(lua_State *L, bool stopped, int level) {
   if (lua_type(L, 1) != LUA_TSTRING) {
-    bool speaks = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL; /* for itself */
-    if (speaks) lua_pop(L, 1);
+    bool has_text = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
+    if (has_text) lua_pop(L, 1);
     int top = lua_gettop(L);
     lua_pushliteral(L, "");
-    if (!stopped && !speaks) lt_push_where(L);
+    if (!stopped && !has_text) lt_push_where(L);
     lt_push_error_text(L, 1);
     lua_concat(L, lua_gettop(L) - top);
   } else if (!stopped && level > 0) {
@@ -64,27 +65,27 @@ static void push_told(lua_State *L, bool stopped, int level) {
   }
 }
 
-/* Fill the table at 2 with what is told of the error at 1. */
-static void tell(lua_State *L, int level) {
+/* Fill the table at 2 with what is reported of the error at 1. */
+static void describe(lua_State *L, int level) {
   bool stopped = lt_is_interrupt(L, 1) || lt_signals_stopped();
   int status = lt_status_of(L, 1);
-  push_told(L, stopped, level);
-  lua_rawseti(L, 2, TOLD_TEXT);
+  push_text(L, stopped, level);
+  lua_rawseti(L, 2, REPORT_TEXT);
   lua_pushboolean(L, stopped);
-  lua_rawseti(L, 2, TOLD_STOPPED);
+  lua_rawseti(L, 2, REPORT_STOPPED);
   lua_pushinteger(L, status);
-  lua_rawseti(L, 2, TOLD_STATUS);
+  lua_rawseti(L, 2, REPORT_STATUS);
   lua_pushvalue(L, 1);
-  lua_rawseti(L, 2, TOLD_VALUE);
+  lua_rawseti(L, 2, REPORT_VALUE);
 }
 
-/* Message handler. The value goes on as it is: what the script closes on its way out finds there
-   what it has raised. Upvalue 1: a table for what is told. */
+/* Message handler. The value is passed on as it is: what the script closes while it unwinds
+   gets what it has raised. Upvalue 1: a table for what is reported. */
 static int watch(lua_State *L) {
   lua_settop(L, 1);
-  tell_ranks(L);
+  report_to_ranks(L);
   lua_pushvalue(L, lua_upvalueindex(1));
-  tell(L, 1);
+  describe(L, 1);
   lua_settop(L, 1);
   return 1;
 }
@@ -92,10 +93,10 @@ static int watch(lua_State *L) {
 /* (error, table) -> table, filled also when no handler saw the error: out of memory, or one in the
    handler */
 static int complete(lua_State *L) {
-  lua_rawgeti(L, 2, TOLD_VALUE);
-  bool seen = lua_rawequal(L, 1, -1) != 0 && lua_rawgeti(L, 2, TOLD_TEXT) == LUA_TSTRING;
+  lua_rawgeti(L, 2, REPORT_VALUE);
+  bool seen = lua_rawequal(L, 1, -1) != 0 && lua_rawgeti(L, 2, REPORT_TEXT) == LUA_TSTRING;
   lua_settop(L, 2);
-  if (!seen) tell(L, 0);
+  if (!seen) describe(L, 0);
   return 1;
 }
 
@@ -106,11 +107,11 @@ int lt_report_load(lua_State *L, int status) {
   return LT_EXIT_ERROR;
 }
 
-/* The error on top, of which the table below may know: tell it, pop both. Returns a status. */
+/* The error on top, which the table below it may describe: print it, pop both. Returns a status. */
 static int report(lua_State *L) {
   lt_world *w = world_of(L);
   const lt_verdict *v = lt_world_verdict(w);
-  if (v != NULL) { /* of several ranks one tells, what came first */
+  if (v != NULL) { /* of several ranks one prints, the first failure */
     if (lt_world_may_print(w)) lt_complain(v->text);
     lua_pop(L, 2);
     return v->status;
@@ -123,21 +124,21 @@ static int report(lua_State *L) {
     lua_pop(L, 1);
     return LT_EXIT_ERROR;
   }
-  int told = lua_gettop(L);
-  lua_rawgeti(L, told, TOLD_STOPPED);
-  lua_rawgeti(L, told, TOLD_STATUS);
-  lua_rawgeti(L, told, TOLD_TEXT);
-  bool stopped = lua_toboolean(L, told + 1);
-  int status = (int)lua_tointeger(L, told + 2);
-  lt_complain(lua_tostring(L, told + 3));
-  lua_settop(L, told - 1);
+  int described = lua_gettop(L);
+  lua_rawgeti(L, described, REPORT_STOPPED);
+  lua_rawgeti(L, described, REPORT_STATUS);
+  lua_rawgeti(L, described, REPORT_TEXT);
+  bool stopped = lua_toboolean(L, described + 1);
+  int status = (int)lua_tointeger(L, described + 2);
+  lt_complain(lua_tostring(L, described + 3));
+  lua_settop(L, described - 1);
   int asked = lt_signals_status() != 0 ? lt_signals_status() : lt_notes_status();
   return stopped && asked != 0 ? asked : status;
 }
 
 int lt_call_script(lua_State *L, int n_args, int n_results) {
   int base = lua_gettop(L) - n_args;
-  lua_createtable(L, TOLD_STATUS, 0);
+  lua_createtable(L, REPORT_STATUS, 0);
   lua_insert(L, base);
   lua_pushvalue(L, base);
   lua_pushcclosure(L, watch, 1);

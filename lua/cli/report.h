@@ -10,10 +10,10 @@ enum { LT_EXIT_DONE = 0, LT_EXIT_ERROR = 1, LT_EXIT_USAGE = 2 };
 /* A line on stderr, after what was printed. */
 void lt_complain(const char *text);
 
-/* The status of a load: told when it is an error, which is popped. */
+/* The exit status of a load; an error is printed and popped. */
 int lt_report_load(lua_State *L, int status);
 
-/* Call what lies below `n_args` values. An error is told with its traceback, and popped. Returns
+/* Call what lies below `n_args` values. An error is printed with its traceback, and popped. Returns
    an exit status; the results are there when it is LT_EXIT_DONE. */
 int lt_call_script(lua_State *L, int n_args, int n_results);
 

@@ -19,7 +19,7 @@ void lt_signals_also(int number);
    of Ctrl-C. */
 void lt_signals_reading(bool on);
 
-/* Signals that nobody has acted on yet. */
+/* Signals that are still pending. */
 int lt_signals_pending(void);
 void lt_signals_clear(void);
 

@@ -58,7 +58,7 @@ static void watch(lua_State *L, lua_Debug *ar) {
   if (!ours || ++l->late > GRACE) raise_why(L, l);
 }
 
-/* A thread is about to run, or goes on, or an operation was refused in it. */
+/* A thread is about to run, or resumes, or an operation was refused in it. */
 static void enter(lua_State *thread) {
   ltrain *l = lt_host_of(thread);
   lua_Debug ar;
@@ -68,7 +68,7 @@ static void enter(lua_State *thread) {
   if (starts) /* what it runs before its first hook */
     atomic_fetch_add_explicit(&l->instructions, HOOK_COUNT, memory_order_relaxed);
   bool hooked = lua_gethook(thread) == watch;
-  if (count == (hooked ? lua_gethookcount(thread) : 0)) return; /* and its count goes on */
+  if (count == (hooked ? lua_gethookcount(thread) : 0)) return; /* and its count continues */
   if (count > 0)
     lua_sethook(thread, watch, LUA_MASKCOUNT, count);
   else if (hooked)

@@ -29,7 +29,7 @@ bool lt_host_afford(ltrain *l, size_t bytes);
    end what its variables do as they close. */
 bool lt_host_is_lost(lua_State *thread);
 
-/* What hosts hear of the binding's threads. */
+/* Called for the binding's threads. */
 extern const lt_bind_guard lt_host_guard;
 
 /* Give the state versions of Lua's functions that cannot get around the budget. */

@@ -41,7 +41,7 @@ enum {
 /* Level of a message for `log`. */
 enum { LTRAIN_DEBUG, LTRAIN_INFO, LTRAIN_WARNING };
 
-/* Initialise with LTRAIN_CONFIG_INIT; 0 or NULL selects the default, given in brackets. */
+/* Initialise with LTRAIN_CONFIG_INIT; 0 or NULL selects the default, in brackets. */
 typedef struct ltrain_config {
   size_t size; /* sizeof(ltrain_config), so that later versions can add fields */
   /* The allocator of Lua and of all structures, with lua_Alloc's arguments; also called from

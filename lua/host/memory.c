@@ -29,7 +29,7 @@ static void *ask(ltrain *l, void *ptr, size_t old_size, size_t new_size) {
 
 void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
   ltrain *l = ud;
-  if (ptr == NULL) old_size = 0; /* Lua tells there what it is for */
+  if (ptr == NULL) old_size = 0; /* Lua passes there what it is for */
   void *fresh = ask(l, ptr, old_size, new_size);
   if (fresh != NULL || new_size == 0) return fresh;
   /* Structures that wait for their next use make room; they belong to the state's thread. */

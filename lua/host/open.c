@@ -29,7 +29,7 @@ void lt_host_set_stepped(lua_State *L, bool on) {
   lua_pop(L, 1);
 }
 
-static void tell_log(void *ud, int level, const char *text) {
+static void forward_log(void *ud, int level, const char *text) {
   const ltrain *l = ud;
   if (l->config.log != NULL) l->config.log(l->config.ud, level, text);
 }
@@ -43,7 +43,7 @@ static int say(lua_State *L) {
     end = text + strcspn(text, "\n");
     memcpy(line, text, (size_t)(end - text));
     line[end - text] = 0;
-    tell_log(lt_host_of(L), LTRAIN_INFO, line);
+    forward_log(lt_host_of(L), LTRAIN_INFO, line);
   }
   lua_pushboolean(L, true);
   return 1;
@@ -66,11 +66,11 @@ static void warn(void *ud, const char *text, int to_be_continued) {
   size_t length = strlen(l->warning);
   snprintf(l->warning + length, sizeof l->warning - length, "%s", text);
   if (to_be_continued) return;
-  tell_log(l, LTRAIN_WARNING, l->warning);
+  forward_log(l, LTRAIN_WARNING, l->warning);
   l->warning[0] = 0;
 }
 
-/* For bars: nobody looks at a terminal. Also in place of what is not the script's. */
+/* For bars: there is no terminal. Also in place of what is not the script's. */
 static int give_nothing(lua_State *L) {
   (void)L;
   return 0;
@@ -94,7 +94,7 @@ static void set_callbacks(lua_State *L, ltrain *l) {
                                      {"cancel", give_nothing}, /* the host's to take back */
                                      {NULL, NULL}};
   lua_setwarnf(L, warn, l);
-  l->b->c->log = tell_log;
+  l->b->c->log = forward_log;
   l->b->c->log_ud = l;
   push_part(L, "ltrain.runtime");
   luaL_setfuncs(L, streams, 0);

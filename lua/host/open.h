@@ -20,7 +20,7 @@ struct ltrain {
   _Atomic int64_t limit;        /* of instructions in the call that runs; 0: none */
   _Atomic int64_t instructions; /* or as much work, since that began */
   int64_t late;                 /* instructions of the library after it had to end */
-  char why[LT_FAILURE_TEXT];    /* it had to, once that has been told */
+  char why[LT_FAILURE_TEXT];    /* it had to, once that has been reported */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   lua_State *stepped;           /* NULL: none */
   bool stepping;                /* a step of it runs */
@@ -43,7 +43,7 @@ bool lt_host_is_full(const ltrain *l);
    room. */
 void lt_host_recover(ltrain *l);
 
-/* Give the state a `print` that tells the host; before the library captures it. */
+/* Give the state a `print` that calls the host; before the library captures it. */
 void lt_host_give_print(lua_State *L, ltrain *l);
 
 /* Take away what the host did not allow; after the library's own chunks have theirs. */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 typedef struct {
-  const char *name;   /* what `require` is given */
+  const char *name;   /* the argument of `require` */
   const char *source; /* NUL terminated */
   size_t size;        /* bytes, without the NUL */
 } lt_embedded;

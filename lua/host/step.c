@@ -61,7 +61,7 @@ static int end_steps(lua_State *L) {
 }
 
 /* The thread has paused; what it gave is on its stack. */
-static ltrain_state tell_pause(ltrain *l, lua_State *thread, int n_results, const char **where) {
+static ltrain_state report_pause(ltrain *l, lua_State *thread, int n_results, const char **where) {
   const char *name =
       n_results > 0 && lua_type(thread, -1) == LUA_TSTRING ? lua_tostring(thread, -1) : "";
   snprintf(l->where, sizeof l->where, "%s", name);
@@ -77,7 +77,7 @@ static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
   int status = lua_resume(thread, l->L, l->step_arguments, &n_results);
   lt_bind_enter_thread(b, before);
   l->step_arguments = 0;
-  if (status == LUA_YIELD && !lt_host_ended(l)) return tell_pause(l, thread, n_results, where);
+  if (status == LUA_YIELD && !lt_host_ended(l)) return report_pause(l, thread, n_results, where);
   l->stepped = NULL;
   if (status != LUA_OK) {
     if (lua_resetthread(thread) == LUA_OK) lua_pushnil(thread); /* it yielded what it had caught */

@@ -102,7 +102,7 @@ static int match(lua_State *L) { return search(L, false); }
 /* gmatch */
 
 typedef struct matches {
-  const char *pattern, *next, *last; /* where to go on, where the last match ended */
+  const char *pattern, *next, *last; /* where to continue, where the last match ended */
   lt_match m;
 } matches;
 

@@ -20,7 +20,7 @@ local function types_of(row)
   return types
 end
 
---- Whether an option of this row can be given on the command line at all.
+--- Whether an option of this row can be set on the command line at all.
 function arguments.is_plain(row)
   for word in pairs(types_of(row)) do
     if TYPES[word] then return true end

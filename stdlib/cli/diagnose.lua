@@ -1,8 +1,8 @@
---- stdlib/cli/diagnose.lua: `ltrain diagnose DIR`: where the ranks of a failed job parted.
+--- stdlib/cli/diagnose.lua: `ltrain diagnose DIR`: where the ranks of a failed job diverged.
 --
--- Each rank left its last collectives there (ring.rank<N>.jsonl) and what it was told of the
+-- Each rank left its last collectives there (ring.rank<N>.jsonl) and the text of the
 -- failure (failure.rank<N>.txt). The collectives of a group are numbered on each rank; the first
--- number at which what the ranks said differs is where they parted.
+-- number at which what the ranks said differs is where they diverged.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local refuse = require "ltrain.cli.refuse"
@@ -27,11 +27,11 @@ local function read_lines(path)
   return entries
 end
 
--- What the folder holds, by rank: rings[rank] = entries, told = {[text] = {ranks}}.
+-- What the folder holds, by rank: rings[rank] = entries, verdicts = {[text] = {ranks}}.
 local function read_folder(folder)
   local names, message = c.io.list_folder(folder)
   if not names then return nil, message end
-  local found = { rings = {}, ranks = {}, told = {}, texts = {} }
+  local found = { rings = {}, ranks = {}, verdicts = {}, texts = {} }
   table.sort(names)
   for _, name in ipairs(names) do
     local path = folder .. "/" .. name
@@ -46,10 +46,10 @@ local function read_folder(folder)
     local text = rank and c.io.read_file(path)
     if text then
       text = text:gsub("%s+$", "")
-      if not found.told[text] then
-        found.told[text], found.texts[#found.texts + 1] = {}, text
+      if not found.verdicts[text] then
+        found.verdicts[text], found.texts[#found.texts + 1] = {}, text
       end
-      table.insert(found.told[text], rank)
+      table.insert(found.verdicts[text], rank)
     end
   end
   table.sort(found.ranks)
@@ -106,7 +106,7 @@ local function first_difference(channel)
   return nil, math.max(0, high - low + 1)
 end
 
--- Telling.
+-- Printing.
 
 local function thousands(n)
   local text = tostring(n)
@@ -145,7 +145,7 @@ end
 
 local function write(host, format, ...) host.write(format:format(...) .. "\n") end
 
-local function tell_difference(host, key, channel, seq, agreed)
+local function print_difference(host, key, channel, seq, agreed)
   local pair, of = channel_text(key)
   write(host, "%s %s%s: the first that differs (%s before it agree)",
     pair and pair:gsub(":$", "") or "collective", thousands(seq), pair and "" or of,
@@ -171,7 +171,7 @@ local function last_entries(found)
   return list
 end
 
-local function tell_agreement(host, found)
+local function print_agreement(host, found)
   write(host, "no collective differs in what the rings hold; the last of each rank:")
   for _, last in ipairs(last_entries(found)) do
     write(host, "  rank %d: %s", last.rank, last.entry
@@ -185,23 +185,23 @@ local function ranks_text(ranks)
   return (#ranks == 1 and "rank " or "ranks ") .. table.concat(ranks, ", ")
 end
 
-local function tell(host, found)
+local function print_found(host, found)
   for _, text in ipairs(found.texts) do
-    write(host, "%s: %s", ranks_text(found.told[text]), text)
+    write(host, "%s: %s", ranks_text(found.verdicts[text]), text)
   end
   if #found.ranks == 0 then
     write(host, "no rank has recorded collectives here")
     return
   end
-  local told = false
+  local differs = false
   for key, channel in tree.pairs(by_channel(found)) do
     local seq, agreed = first_difference(channel)
     if seq then
-      told = true
-      tell_difference(host, key, channel, seq, agreed)
+      differs = true
+      print_difference(host, key, channel, seq, agreed)
     end
   end
-  if not told then tell_agreement(host, found) end
+  if not differs then print_agreement(host, found) end
 end
 
 --- The word's main: returns the exit status.
@@ -216,7 +216,7 @@ function diagnose.main(word, parsed, host)
       errors.show(folder))
   end
   if message then return refuse(host, word, message) end
-  tell(host, found)
+  print_found(host, found)
   return 0
 end
 

@@ -35,7 +35,7 @@ local function measure()
   return best
 end
 
-local function figure(ranks, seconds)
+local function rate_text(ranks, seconds)
   if seconds < 1e-4 then return ("%d rank, %d MB need no time"):format(ranks, MEGABYTES) end
   return ("%d %s, %d MB in %.1f ms (%.1f GB/s)"):format(ranks, ranks == 1 and "rank" or "ranks",
     MEGABYTES, seconds * 1e3, MEGABYTES / 1e3 / seconds)
@@ -48,7 +48,7 @@ local function try(host, name, fn, ...)
   row(host, "comm " .. name, text)
 end
 
-local function tell_launch(host)
+local function print_launch(host)
   local environment, evidence, seen = environments.current()
   row(host, "launch", ("%s: %s"):format(environment.name, evidence))
   for _, one in ipairs(seen) do row(host, "", ("%s: %s"):format(one.name, one.text)) end
@@ -60,7 +60,7 @@ local function tell_launch(host)
   if environment:world_size() > 1 and address then row(host, "rank 0 at", address) end
 end
 
-local function tell_cores(host)
+local function print_cores(host)
   local cores, shares = process.cores(), {}
   for _, ranks in ipairs { 1, 2, 4, 8 } do
     if ranks <= math.max(cores, RANKS) then
@@ -71,7 +71,7 @@ local function tell_cores(host)
     c.runtime.cpu_count(), table.concat(shares, ", ")))
 end
 
-local function tell_programs(host)
+local function print_programs(host)
   for _, name in ipairs { "mpirun", "ssh", "srun", "scontrol" } do
     row(host, name, process.find(name) or "no: not found")
   end
@@ -79,7 +79,7 @@ end
 
 local function try_shm()
   local dist = require "ltrain".dist
-  return "yes: " .. figure(RANKS, (dist.launch(RANKS, measure)))
+  return "yes: " .. rate_text(RANKS, (dist.launch(RANKS, measure)))
 end
 
 -- Two ranks of mpirun run this word, which then says one line.
@@ -94,19 +94,19 @@ local function try_mpi()
     :gsub("%s+$", ""))
 end
 
--- In a launch of several ranks. Rank 0 speaks.
+-- In a launch of several ranks. Rank 0 prints.
 local function of_world(parsed, host)
   local status = world.join(host)
   if status then return status end
   local lt = require "ltrain"
   local seconds, here = measure(), lt.dist.world()
   if lt.dist.rank() == 0 then
-    local text = figure(here.ranks, seconds)
+    local text = rate_text(here.ranks, seconds)
     if parsed.options.figure then
       host.write(text .. "\n")
     else
-      tell_launch(host)
-      tell_cores(host)
+      print_launch(host)
+      print_cores(host)
       row(host, "comm " .. here.backend, "yes: " .. text)
     end
   end
@@ -116,12 +116,12 @@ end
 --- The word's main: returns the exit status.
 function doctor.main(_, parsed, host)
   if environments.current():world_size() > 1 then return of_world(parsed, host) end
-  tell_launch(host)
-  tell_cores(host)
-  try(host, "self", function() return "yes: " .. figure(1, measure()) end)
+  print_launch(host)
+  print_cores(host)
+  try(host, "self", function() return "yes: " .. rate_text(1, measure()) end)
   try(host, "shm", try_shm)
   try(host, "mpi", try_mpi)
-  tell_programs(host)
+  print_programs(host)
   return 0
 end
 

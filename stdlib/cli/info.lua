@@ -14,7 +14,7 @@ local function row(host, name, text)
   host.write(("%-12s %s\n"):format(name, text))
 end
 
-local function tell_build(host)
+local function print_build(host)
   row(host, "ltrain", host.version)
   row(host, "lua", host.lua_version)
   for _, part in ipairs(c.runtime.parts()) do
@@ -24,7 +24,7 @@ local function tell_build(host)
     c.runtime.get_threads(), c.runtime.cpu_count()))
 end
 
-local function tell_tensors(host, title, tensors)
+local function print_tensors(host, title, tensors)
   local count, first = 0, {}
   for name, tensor in tree.pairs(tensors) do
     if not first[tensor] then
@@ -38,7 +38,7 @@ local function tell_tensors(host, title, tensors)
   end
 end
 
-local function tell_checkpoint(host, saved)
+local function print_checkpoint(host, saved)
   row(host, "class", errors.printable(saved.class_name or "?"))
   row(host, "position", ("epoch %d, step %d"):format(saved.epoch, saved.global_step))
   row(host, "resumes", saved.loops and "yes" or "no: weights only")
@@ -47,15 +47,15 @@ local function tell_checkpoint(host, saved)
     if type(value) == "string" then value = errors.printable(value) end
     row(host, "hparams", ("%s = %s"):format(errors.printable(name), show.value(value)))
   end
-  tell_tensors(host, "weights", saved.state_dict)
+  print_tensors(host, "weights", saved.state_dict)
 end
 
-local function tell_plain(host, file)
+local function print_plain(host, file)
   row(host, "file", file.by)
   for name, value in tree.pairs(file.metadata) do
     row(host, "metadata", errors.printable(("%s = %s"):format(name, value)))
   end
-  tell_tensors(host, "tensors", file.tensors)
+  print_tensors(host, "tensors", file.tensors)
 end
 
 -- A safetensors file that is no checkpoint: {by =, tensors =, metadata =}; nil and what is wrong
@@ -75,14 +75,14 @@ end
 --- The word's main: returns the exit status.
 function info.main(word, parsed, host)
   if not parsed.script then
-    tell_build(host)
+    print_build(host)
     return 0
   end
   local file, message = read_plain(parsed.script)
   local saved
   if not file and not message then saved, message = checkpoint_file.read(parsed.script) end
   if message then return refuse(host, word, (message:gsub("^load: ", ""))) end
-  if file then tell_plain(host, file) else tell_checkpoint(host, saved) end
+  if file then print_plain(host, file) else print_checkpoint(host, saved) end
   return 0
 end
 

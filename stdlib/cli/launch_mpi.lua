@@ -16,8 +16,8 @@ local OWN <const> = { launcher = true, launcher_args = true, hosts = true }
 
 -- The value that the command line gives an option of the Trainer, as a count.
 local function count_of(parsed, name)
-  local given = parsed.overrides[name]
-  return given and math.tointeger(tonumber(given.value or ""))
+  local override = parsed.overrides[name]
+  return override and math.tointeger(tonumber(override.value or ""))
 end
 
 -- The tokens without our own options: what each rank is to run.
@@ -86,7 +86,7 @@ local function check(plan, more)
     or nil
 end
 
--- On many machines the ranks are told how many there are: the Trainer's default is one.
+-- On many machines the number of them is passed to the ranks: the Trainer's default is one.
 local function program_of(word, parsed, plan)
   local kept, script_args = tokens_for_ranks(parsed.tokens)
   local program = { c.runtime.process.executable(), word.name }

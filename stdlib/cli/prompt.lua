@@ -1,4 +1,4 @@
---- stdlib/cli/prompt.lua: reads a line, runs it, shows its values, goes on.
+--- stdlib/cli/prompt.lua: reads a line, runs it, prints its values, and repeats.
 local c = require "ltrain.c"
 local protect = require "ltrain.cli.protect"
 local show = require "ltrain.cli.show"
@@ -8,7 +8,7 @@ local prompt = {}
 local FIRST <const>, MORE <const> = "> ", ">> "
 local LOCAL_NOTE <const> = "(a local lasts for its line only: leave out `local` to keep it)\n"
 
--- Whether a message of `load` says that the text may go on.
+-- Whether a message of `load` says that the text may continue.
 local function is_incomplete(message)
   return message:sub(-5) == "<eof>"
 end
@@ -62,8 +62,8 @@ local function run(host, chunk, text, notes)
     local after_echo = failure.stopped and host.tty and "\n" or "" -- the terminal shows ^C
     host.complain(after_echo .. failure.text .. "\n")
   end
-  if silent and text:find("^%s*local%s") and not notes.told_local then
-    notes.told_local = true
+  if silent and text:find("^%s*local%s") and not notes.warned_local then
+    notes.warned_local = true
     host.write(LOCAL_NOTE)
   end
   c.runtime.clear_interrupt()

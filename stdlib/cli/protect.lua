@@ -42,34 +42,34 @@ local function describe(host, value, with_traceback)
   return { text = with_traceback(message), status = status }
 end
 
--- Message handler: runs where the error was raised, while the stack is still there. The value goes
--- on as it is: what the script closes on its way out finds there what it has raised.
-local function watch(host, told)
+-- Message handler: runs where the error was raised, while the stack is still there. The value is
+-- passed on as it is: what the script closes on its way out finds there what it has raised.
+local function watch(host, seen)
   return function(value)
-    told.failure = describe(host, value, function(message)
+    seen.failure = describe(host, value, function(message)
       return traceback.trim(message, host.traceback(message, 4))
     end)
-    told.value = value
-    c.dist.tell(value) -- ranks that a launcher started hear of it before anything unwinds
+    seen.value = value
+    c.dist.report(value) -- to the ranks that a launcher started, before anything unwinds
     return value
   end
 end
 
-local function finish(host, told, ok, ...)
+local function finish(host, seen, ok, ...)
   if ok then return true, ... end
   local value = ...
-  if told.failure and rawequal(told.value, value) then return false, told.failure end
+  if seen.failure and rawequal(seen.value, value) then return false, seen.failure end
   return false, describe(host, value, function(message) return message end) -- out of memory
 end
 
 --- Calls f(...). Returns true and its results; or false and {text =, stopped =}: `stopped` when a
 --- signal ended it.
 function protect.call(host, f, ...)
-  local told = {}
-  return finish(host, told, xpcall(f, watch(host, told), ...))
+  local seen = {}
+  return finish(host, seen, xpcall(f, watch(host, seen), ...))
 end
 
---- Tells what went wrong; returns the exit status. Of several ranks one tells, what came first.
+--- Prints the failure; returns the exit status. Of several ranks one prints, the first failure.
 function protect.report(host, failure)
   local verdict = c.dist.verdict()
   if verdict then

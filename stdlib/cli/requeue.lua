@@ -1,11 +1,11 @@
 --- stdlib/cli/requeue.lua: SIGUSR1: a fit saves at the end of its batch and ends; a job of SLURM
---- is queued again, and goes on from there.
+--- is queued again, and resumes from there.
 --
 -- SLURM sends it some time before a job's end (`#SBATCH --signal=USR1@90`), mpirun hands it on. The
 -- handler leaves a note; a callback of every Trainer looks at it after each batch and interrupts
--- its own rank, which tells the others with the next step, as of any signal. `scontrol requeue`
--- comes last of all, because it ends the job. A file in the working folder tells the restarted job
--- which loop of the script goes on from which checkpoint.
+-- its own rank, which passes it to the others with the next step, as any signal. `scontrol requeue`
+-- comes last of all, because it ends the job. A file in the working folder records for the
+-- restarted job which loop of the script resumes from which checkpoint.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
@@ -49,7 +49,7 @@ local function file_of(job)
   return ("ltrain_requeue_%s.json"):format(job)
 end
 
--- After a restart: the loop that was stopped goes on from its file.
+-- After a restart: the loop that was stopped resumes from its file.
 local function resume(environment, job)
   local restarts = environment:integer "SLURM_RESTART_COUNT" or 0
   if restarts < 1 or not c.io.kind(file_of(job)) then return end
@@ -90,7 +90,7 @@ local function hand_back(job)
 end
 
 --- The last act, when all else is done. Rank 0 requeues the job if the signal ended the script, and
---- forgets the file of a job that went to its end.
+--- forgets the file of a job that has finished.
 function requeue.finish(status)
   if not armed or not armed.job then return end
   -- SLURM ends the steps of a job that it queues again: ranks are ending.

@@ -1,7 +1,7 @@
 --- stdlib/cli/run.lua: `ltrain run|fit|validate|test|predict SCRIPT`.
 --
 -- Options of the Trainer are left where every Trainer that the script makes finds them. What the
--- script returns is then given to the word's loop.
+-- script returns is then passed to the word's loop.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -41,7 +41,7 @@ local function wrong_model(value)
   return errors.show(value)
 end
 
--- Whether a table has one of these names, or nearly: the others are told by config.check.
+-- Whether a table has one of these names, or nearly: the others are reported by config.check.
 local function is_bundle(value)
   if type(value) ~= "table" or getmetatable(value) ~= nil then return false end
   local names = tree.keys(BUNDLE)
@@ -73,12 +73,13 @@ end
 
 local function trainer_of(bundle)
   local Trainer = require "ltrain.trainer.Trainer"
-  local given = bundle.trainer
-  if class.is_a(given, Trainer) then return given end
-  if given and getmetatable(given) ~= nil then
-    errors.blame("trainer must be a Trainer or a table of its options: got %s", errors.show(given))
+  local trainer = bundle.trainer
+  if class.is_a(trainer, Trainer) then return trainer end
+  if trainer and getmetatable(trainer) ~= nil then
+    errors.blame("trainer must be a Trainer or a table of its options: got %s",
+      errors.show(trainer))
   end
-  return Trainer(given)
+  return Trainer(trainer)
 end
 
 local function show_predictions(parsed, host, outputs)
@@ -171,7 +172,7 @@ local function prepare_print(host, verbose)
 end
 
 local function prepare(word, parsed, host)
-  for name, given in pairs(parsed.overrides) do overrides.set(name, given.value) end
+  for name, override in pairs(parsed.overrides) do overrides.set(name, override.value) end
   overrides.ckpt_path = parsed.options.ckpt_path
   overrides.only = word.name ~= "run" and word.loop or nil
   local threads = parsed.options.threads

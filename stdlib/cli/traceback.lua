@@ -4,7 +4,7 @@
 -- begins with one of its files, and everything is shown.
 local traceback = {}
 
--- Lua leaves out the middle of a deep stack; it is told where frames of the script follow.
+-- Lua leaves out the middle of a deep stack; a line says where frames of the script follow.
 local SKIPPED <const> = "^\t%.%.%.\t%(skipping "
 
 local function is_ours(line)

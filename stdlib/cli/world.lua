@@ -1,7 +1,7 @@
 --- stdlib/cli/world.lua: the ranks around a script: started by mpirun for it, or joined before it.
 --
 -- Joining comes first, because MPI wants to be there before anything else is; and what is wrong
--- with a launch is told before the script has run for an hour.
+-- with a launch is reported before the script has run for an hour.
 local c = require "ltrain.c"
 local environments = require "ltrain.clusters.environments"
 local join = require "ltrain.clusters.join"
@@ -13,12 +13,12 @@ local world = {}
 local USAGE <const> = 2
 
 -- The value of a Trainer's option on the command line; nil when it is not there.
-local function given(parsed, name)
+local function option(parsed, name)
   local override = parsed.overrides[name]
   return override and override.value
 end
 
-local function refuse_strays(word, parsed, host)
+local function refuse_launcher_options(word, parsed, host)
   for _, name in ipairs { "hosts", "launcher_args" } do
     if parsed.options[name] then
       return refuse(host, word, ("--%s is for --launcher mpi"):format(name), USAGE)
@@ -27,7 +27,7 @@ local function refuse_strays(word, parsed, host)
 end
 
 --- Joins the world of this launch, if there is one; returns nil when the script may run, else an
---- exit status: what is wrong is told, by rank 0 alone.
+--- exit status: the reason is printed, by rank 0 alone.
 function world.join(host, devices, num_nodes)
   local environment = environments.current()
   local joined, message = join(environment, { devices = devices, num_nodes = num_nodes,
@@ -53,8 +53,8 @@ function world.enter(word, parsed, host)
   if parsed.options.launcher then
     return require "ltrain.cli.launch_mpi".main(word, parsed, host)
   end
-  return refuse_strays(word, parsed, host)
-    or world.join(host, given(parsed, "devices"), given(parsed, "num_nodes"))
+  return refuse_launcher_options(word, parsed, host)
+    or world.join(host, option(parsed, "devices"), option(parsed, "num_nodes"))
 end
 
 return world
