@@ -40,7 +40,7 @@ end
 -- Buckets. Each is { parameters =, count =, dtype = }, and with a hook { flat =, wire =, views = }:
 -- `wire` is what travels.
 
--- What a hook is given: the gradients in one row, and where each is in it.
+-- The argument of a hook: the gradients in one row, and where each is in it.
 local function make_row(bucket)
   local device = bucket.parameters[1].device
   bucket.flat = c.zeros({ bucket.count }, { dtype = bucket.dtype, device = device })

@@ -17,8 +17,8 @@ end
 --- Runs fn(rank) on n processes, n - 1 of them forked here; returns rank 0's results. Options:
 --- what, folder, timeout, launch_timeout, fork_with_threads (see runtime/launch/launch.h), and
 --- `device`, which the ranks are to run on. A process that has used some devices (world.stays) has
---- no children that can use them: such ranks return here, each with its own results, and go on with
---- the script until it ends.
+--- no children that can use them: such ranks return here, each with its own results, and continue
+--- with the script until it ends.
 return function(n, fn, options)
   local rank = d.fork(n, options)
   local results = table.pack(d.run(fn, rank))

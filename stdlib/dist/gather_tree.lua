@@ -1,7 +1,8 @@
 --- stdlib/dist/gather_tree.lua: what `self:all_gather` does: tensors, and nested tables of them.
 --
--- A table goes in one message that also says how it is built, so that ranks whose tables differ are
--- told where. With sync_grads its float tensors follow, packed: one collective a dtype.
+-- A table goes in one message that also says how it is built, so that an error can report
+-- where tables of ranks differ. With sync_grads its float tensors follow, packed: one collective a
+-- dtype.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
@@ -19,18 +20,19 @@ local function leaves_of(x)
   return list
 end
 
--- What the others get: how each leaf is made, and its value unless it follows with its gradient.
-local function tell(leaves, sync_grads)
-  local told = {}
+-- What the other ranks receive: how each leaf is made, and its value unless it follows with its
+-- gradient.
+local function describe(leaves, sync_grads)
+  local described = {}
   for i, leaf in ipairs(leaves) do
     local value = leaf.value
     local one = { name = leaf.name, dtype = "number" }
     if c.is_tensor(value) then one.dtype, one.shape = value.dtype, value.shape end
     one.follows = sync_grads and is_float(one.dtype)
     if not one.follows then one.value = one.shape and value:detach() or value end
-    told[i] = one
+    described[i] = one
   end
-  return told
+  return described
 end
 
 local function show(one)
@@ -48,7 +50,7 @@ local function same_sizes(a, b, from)
   return true
 end
 
--- All ranks must have told the same leaves; with cat the first size may differ.
+-- All ranks must have sent the same leaves; with cat the first size may differ.
 local function check(ranks, cat)
   for r = 2, #ranks do
     for i = 1, math.max(#ranks[1], #ranks[r]) do
@@ -93,8 +95,8 @@ local function gather_packed(leaves, ranks, parts)
     by_dtype[dtype] = collectives.all_gather(c.cat(list, 1), { cat = true, sync_grads = true })
   end
   local at = {}
-  for r, told in ipairs(ranks) do
-    for i, one in ipairs(told) do
+  for r, described in ipairs(ranks) do
+    for i, one in ipairs(described) do
       if one.follows then
         local size, from = count(one.shape), at[one.dtype] or 1
         parts[i][r] = by_dtype[one.dtype]:narrow(1, from, size):reshape(one.shape)
@@ -120,12 +122,12 @@ return function(x, o)
     errors.blame("all_gather: needs a tensor, a number or a table of them: got %s", errors.show(x))
   end
   local leaves = leaves_of(x)
-  local ranks = collectives.all_gather(tell(leaves, o.sync_grads))
+  local ranks = collectives.all_gather(describe(leaves, o.sync_grads))
   check(ranks, o.cat)
   local parts = {}
   for i in ipairs(leaves) do
     parts[i] = {}
-    for r, told in ipairs(ranks) do parts[i][r] = told[i].value end
+    for r, described in ipairs(ranks) do parts[i][r] = described[i].value end
   end
   if o.sync_grads then gather_packed(leaves, ranks, parts) end
   local i = 0

@@ -8,7 +8,7 @@ local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
-local patience = require "ltrain.dist.patience"
+local with_timeout = require "ltrain.dist.with_timeout"
 
 local d = c.dist
 
@@ -41,7 +41,7 @@ local function joined(n, fn, world, timeout)
       world.stays and ", which stays until the script ends" or "")
   end
   local _ <close> = enter()
-  local _ <close> = patience(timeout)
+  local _ <close> = with_timeout(timeout)
   local results = table.pack(fn(world.rank))
   results = collectives.broadcast(results)
   return table.unpack(results, 1, results.n)

@@ -20,27 +20,27 @@ function rank_zero.long(fn, ...)
   return fn(...)
 end
 
--- What rank 0 tells the others: an error as text, or its results, packed. Errors of packing too.
-local function told(who, ok, results)
+-- What rank 0 sends to the others: an error as text, or its results, packed. Errors of packing too.
+local function pack_results(who, ok, results)
   if not ok then return { error = tostring(results[1]) } end
   local packed, what = pcall(d.encode, results, who, "result")
   return packed and { packed = what } or { error = what }
 end
 
--- Rank 0 runs fn; `who` and the others hear how it went. Its results there; elsewhere nil, or with
--- `share` the same results.
+-- Rank 0 runs fn; the others receive its error, if it raised one. Returns its results there;
+-- elsewhere nil, or with `share` the same results. Messages begin with `who`.
 local function run_first(who, share, fn, ...)
   check_function(who, fn)
   if d.rank() > 0 then
-    local heard = collectives.broadcast(nil)
-    if heard.error then errors.blame("%s: rank 0: %s", who, heard.error) end
-    return share and d.decode(heard.packed)
+    local received = collectives.broadcast(nil)
+    if received.error then errors.blame("%s: rank 0: %s", who, received.error) end
+    return share and d.decode(received.packed)
   end
   local results = table.pack(pcall(rank_zero.long, fn, ...))
   local ok, value = results[1], results[2]
   table.remove(results, 1)
   results.n = results.n - 1
-  local message = told(who, ok, ok and not share and { n = 0 } or results)
+  local message = pack_results(who, ok, ok and not share and { n = 0 } or results)
   collectives.broadcast(message)
   if not ok then error(value, 0) end
   if message.error then error(message.error, 0) end

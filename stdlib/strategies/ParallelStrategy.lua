@@ -12,9 +12,9 @@ local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
-local patience = require "ltrain.dist.patience"
 local rank_options = require "ltrain.strategies.rank_options"
 local replicate = require "ltrain.dist.replicate"
+local with_timeout = require "ltrain.dist.with_timeout"
 
 local ParallelStrategy = Strategy:extend("ParallelStrategy")
 
@@ -60,7 +60,7 @@ function ParallelStrategy:launch(what, body, folder)
   end
   if self.ranks == 1 then return as_rank() end
   if dist.world_size() > 1 then
-    local _ <close> = patience(self.timeout)
+    local _ <close> = with_timeout(self.timeout)
     return as_rank()
   end
   return forked(self.ranks, as_rank, {

@@ -87,17 +87,17 @@ function Strategy:use_parts(o)
 end
 
 --- Creates the parts, which a subclass may have set as plain tables; the Trainer's options
---- (`given`) replace the default ones. It is an error to give a part twice.
-function Strategy:combine(given)
+--- (`parts`) replace the default ones. It is an error to give a part twice.
+function Strategy:combine(parts)
   local own = rawget(self, "_own_parts") or {} -- a strategy may serve several Trainers
   self._own_parts = own
   for name, make in tree.pairs(PARTS) do
     local where = ("strategies.%s: %s"):format(getmetatable(self).__name, name)
     if own[name] == nil then own[name] = self[name] ~= Strategy[name] and self[name] or false end
-    if own[name] and given[name] ~= nil then
+    if own[name] and parts[name] ~= nil then
       errors.blame("%s: the Trainer's options give one too: give one of them", where)
     end
-    local value = own[name] or given[name] or Strategy[name]
+    local value = own[name] or parts[name] or Strategy[name]
     self[name] = value and make(value, where)
   end
 end

@@ -29,8 +29,8 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local fit_args = require "ltrain.trainer.setup.fit_args"
 local old_options = require "ltrain.compat.options"
-local option_rules = require "ltrain.trainer.setup.option_rules"
 local optimize = require "ltrain.trainer.optimize"
+local option_rules = require "ltrain.trainer.setup.option_rules"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 local place = require "ltrain.trainer.setup.place"
@@ -109,16 +109,16 @@ end
 
 --- Evaluates on the validation data; returns a list of tables of metrics, one per loader.
 function Trainer:validate(module, ...)
-  local figures, arguments = start(self, "validate", module, ...)
-  if arguments.verbose ~= false then console.table("validate", figures) end
-  return figures
+  local metrics, arguments = start(self, "validate", module, ...)
+  if arguments.verbose ~= false then console.table("validate", metrics) end
+  return metrics
 end
 
 --- Evaluates on the test data; returns a list of tables of metrics, one per loader.
 function Trainer:test(module, ...)
-  local figures, arguments = start(self, "test", module, ...)
-  if arguments.verbose ~= false then console.table("test", figures) end
-  return figures
+  local metrics, arguments = start(self, "test", module, ...)
+  if arguments.verbose ~= false then console.table("test", metrics) end
+  return metrics
 end
 
 --- Runs predict_step over the data; returns the list of its results, one per batch.
@@ -137,7 +137,7 @@ function Trainer:steps(word, ...)
       errors.show(word))
   end
   local arguments = table.pack(...)
-  fit_args.read(word, table.unpack(arguments, 2, arguments.n)) -- wrong ones are told here
+  fit_args.read(word, table.unpack(arguments, 2, arguments.n)) -- wrong ones are reported here
   local run_loop = coroutine.create(function()
     self.stepped = true
     local _ <close> = setmetatable({}, { __close = function() self.stepped = false end })
@@ -262,18 +262,18 @@ function Trainer:say(text) console.say(text) end
 
 --- Prints a warning to stderr; the same one only once.
 function Trainer:warn(text)
-  self.told = self.told or {}
-  if self.told[text] then return end
-  self.told[text] = true
+  self._reported = self._reported or {}
+  if self._reported[text] then return end
+  self._reported[text] = true
   console.say("warning: " .. text)
 end
 
 --- Prints a note to stderr: once, on rank 0.
 function Trainer:note(text)
   if self._notes then return table.insert(self._notes, text) end
-  self.told = self.told or {}
-  if self.told[text] or dist.rank() ~= 0 then return end
-  self.told[text] = true
+  self._reported = self._reported or {}
+  if self._reported[text] or dist.rank() ~= 0 then return end
+  self._reported[text] = true
   console.say("note: " .. text)
 end
 

@@ -1,7 +1,7 @@
 --- stdlib/trainer/call.lua: calls a hook on everybody who defines it.
 --
 -- Who defines what is looked up once, at the start of a loop and at each epoch, and again when the
--- module or the list of callbacks changes; a hook that nobody defines costs one table access.
+-- module or the list of callbacks changes; a hook that is not defined costs one table access.
 -- Order: callbacks as listed (those that save checkpoints last), then the module.
 local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.nn.Module"
@@ -16,7 +16,7 @@ local together = require "ltrain.core.together"
 
 local call = {}
 
-local tell_hook <const> = c.dist.set_hook
+local set_dist_hook <const> = c.dist.set_hook
 
 -- Whose line errors name when no frame of the script is left: see lua/bind/places.c.
 local places <const> = c.runtime.places
@@ -123,11 +123,11 @@ function call.defined(state, name)
   return state.hooks[name]
 end
 
--- The hook that runs from now on, false: none. Other ranks hear of it, for when this one is late.
+-- The hook that runs from now on, false: none. Other ranks can see it, for when this one is late.
 local function set_hook(state, name)
   state.hook = name
   if state.ranks.many then
-    tell_hook(name or nil)
+    set_dist_hook(name or nil)
     together.set(name and TOGETHER[name])
   end
 end

@@ -5,9 +5,9 @@ local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local metrics = require "ltrain.trainer.logged.metrics"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
+local metrics = require "ltrain.trainer.logged.metrics"
 local results = require "ltrain.trainer.logged.results"
 
 local eval_loop = {}
@@ -103,8 +103,8 @@ local function per_loader(found, count)
   return list
 end
 
--- Calls on_..._epoch_end, which finds the figures of the batches in trainer.callback_metrics where
--- some rank defines it. Returns the rows that the first look at what was logged has given.
+-- Calls on_..._epoch_end, which finds the metrics of the batches in trainer.callback_metrics where
+-- some rank defines it. Returns the rows that the first look at what was logged returned.
 local function end_pass(state, hook)
   local called = call.defined(state, hook) and true or false
   if not state.strategy:reduce_boolean(called, false) then return nil end
@@ -154,7 +154,7 @@ local function begin_pass(state, stage)
   return setmetatable(outer, until_run)
 end
 
---- Runs all loaders once. `stage` is "validation" or "test". Returns a list of tables of figures,
+--- Runs all loaders once. `stage` is "validation" or "test". Returns a list of tables of metrics,
 -- one a loader; nil when there is no batch.
 function eval_loop.run(state, stage, sources)
   if count_batches(sources) == 0 then return nil end

@@ -22,7 +22,7 @@ local ranks = require "ltrain.trainer.ranks.rank"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
 local sources = require "ltrain.trainer.data.sources"
-local told = require "ltrain.trainer.ranks.told"
+local notices = require "ltrain.trainer.ranks.notices"
 local walk = require "ltrain.core.walk"
 
 local fit_loop = {}
@@ -46,10 +46,10 @@ local function out_of_steps(trainer)
   return trainer.max_steps ~= -1 and trainer.global_step >= trainer.max_steps
 end
 
-local function tell_minima(state)
+local function report_minima(state)
   local trainer, options = state.trainer, state.trainer.options
-  if trainer.should_stop and not minima_met(trainer) and not state.loop.told_minima then
-    state.loop.told_minima = true
+  if trainer.should_stop and not minima_met(trainer) and not state.loop.warned_minima then
+    state.loop.warned_minima = true
     trainer:say(("stop requested at epoch %d, step %d: continues to %d epochs and %d steps"):format(
       trainer.current_epoch, trainer.global_step, options.min_epochs or 0, options.min_steps or 0))
   end
@@ -59,7 +59,7 @@ local function is_done(state)
   local trainer = state.trainer
   if out_of_steps(trainer) then return true end
   if trainer.max_epochs ~= -1 and trainer.current_epoch >= trainer.max_epochs then return true end
-  tell_minima(state)
+  report_minima(state)
   return stops_early(state)
 end
 
@@ -99,7 +99,7 @@ local function log_row(state)
   if row then metrics.log(state, row, state.progress.stepped) end
 end
 
--- Schedulers that need no figure, after the step of a batch.
+-- Schedulers that need no metric, after the step of a batch.
 local function step_schedulers(state, pending)
   if not state.automatic then return end
   if pending.stepped and #state.schedulers > 0 then
@@ -111,7 +111,7 @@ local function step_schedulers(state, pending)
   pending.schedules = nil
 end
 
--- The batch has made its step: from here on a run that goes on does what is pending, and the next.
+-- The batch has made its step: from here on a resumed run does what is pending, and the next.
 local function end_step(state, index, is_last, stepped)
   local progress, pending = state.progress, state.loop.pending
   progress.batch = index + 1
@@ -204,28 +204,28 @@ local function run_batches(state)
     moment.keep(state)
     local batch, index, is_last = boundary.next(state, pass)
     if batch == nil then return true end
-    local goes_on = run_batch(state, batch, index, is_last)
+    local continues = run_batch(state, batch, index, is_last)
     -- Nothing holds the batch while validation runs the collector: it would grow old.
     batch = nil -- luacheck: ignore
     loop.drop_batch(state)
-    if goes_on then after_batch(state) end
+    if continues then after_batch(state) end
     loop.end_batch(state)
     boundary.reached(state, "batch")
-    if not goes_on or is_last then return true end
+    if not continues or is_last then return true end
   end
   return state.data.train.count == progress.batch
 end
 
 -- Ranks have left out the same steps.
-local function tell_nonfinite(state)
+local function report_nonfinite(state)
   local progress, trainer = state.progress, state.trainer
   local count = progress.nonfinite or 0
   if count == 0 then return end
-  told.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite"):format(
+  notices.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite"):format(
     trainer.current_epoch, count, count == 1 and "" or "s"))
 end
 
-local function tell_skipped(state)
+local function report_skipped(state)
   local progress, trainer = state.progress, state.trainer
   local parts = {}
   for i, skipped in ipairs(state.strategy:all_gather(progress.skipped)) do
@@ -243,8 +243,8 @@ local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
   state.loop.before = false
   nonfinite.settle(state)
-  tell_skipped(state)
-  tell_nonfinite(state)
+  report_skipped(state)
+  report_nonfinite(state)
   metrics.publish(state)
   call.hook(state, "on_train_epoch_end")
   local found = metrics.publish(state)
@@ -256,7 +256,7 @@ local function end_epoch(state, complete)
     metrics.log(state, found.log, math.max(progress.stepped - 1, 0))
   end
   agree_to_stop(state)
-  -- An epoch cut short by max_steps or a stop is not complete: a later fit goes on inside it.
+  -- An epoch cut short by max_steps or a stop is not complete: a later fit continues inside it.
   if complete then
     trainer.current_epoch = trainer.current_epoch + 1
     progress.batch, progress.in_epoch = 0, false
@@ -309,7 +309,7 @@ local function sanity_check(state)
   trainer:forget_metrics()
 end
 
-local function tell_modes(state)
+local function report_modes(state)
   local count = 0
   for _, entry in ipairs(walk.modules(state.module)) do
     if not entry.module.training then count = count + 1 end
@@ -330,7 +330,7 @@ local function warm_up(state)
 end
 
 -- A second fit, or a resumed one, that has nothing left to do says why.
-local function tell_done(trainer)
+local function report_done(trainer)
   if trainer.global_step == 0 and trainer.current_epoch == 0 then return end
   trainer:say(("fit: nothing to do: epoch %d and step %d have been reached (max_epochs = %d, "
     .. "max_steps = %d)"):format(trainer.current_epoch, trainer.global_step, trainer.max_epochs,
@@ -345,7 +345,7 @@ local function mark_norms(state)
   end
 end
 
--- What on_train_start logs is of the first epoch; where that goes on, it comes again.
+-- What on_train_start logs is of the first epoch; where that resumes, it comes again.
 local function begin_results(state)
   state.loop.results, state.loop.pending, state.loop.epochs = state.trainer.train_results, {}, 0
   if state.progress.in_epoch then
@@ -360,7 +360,7 @@ local function train(state)
   local trainer = state.trainer
   trainer.train_results = trainer.train_results or results.new(true)
   if is_done(state) then
-    tell_done(trainer)
+    report_done(trainer)
     return false
   end
   warm_up(state)
@@ -372,7 +372,7 @@ local function train(state)
     trainer:say("fit: limit_train_batches leaves no batches to train on")
     return false
   end
-  tell_modes(state)
+  report_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
   begin_results(state)
   moment.prepare(state)

@@ -1,4 +1,4 @@
---- stdlib/trainer/host_progress.lua: tells a host of every batch that begins.
+--- stdlib/trainer/host_progress.lua: reports every batch that begins to a host.
 --
 -- A callback of every Trainer of the state, put there when the host asks for progress.
 local Callback = require "ltrain.core.Callback"
@@ -10,8 +10,8 @@ local HostProgress = Callback:extend("HostProgress")
 HostProgress.all_ranks = false
 HostProgress.keeps_epoch = true
 
-function HostProgress:init(tell)
-  self.tell = tell
+function HostProgress:init(report)
+  self.report = report
 end
 
 -- A loader without a length has math.huge batches: the host gets nil.
@@ -20,18 +20,18 @@ local function known(count)
 end
 
 function HostProgress:on_train_batch_start(trainer, _, _, batch_idx)
-  self.tell("train", trainer.current_epoch, batch_idx, known(trainer.num_training_batches))
+  self.report("train", trainer.current_epoch, batch_idx, known(trainer.num_training_batches))
 end
 
 for _, stage in ipairs { "validation", "test", "predict" } do
   local field = ("num_%s_batches"):format(stage == "validation" and "val" or stage)
   HostProgress[("on_%s_batch_start"):format(stage)] = function(self, trainer, _, _, batch, loader)
     local counts = trainer[field]
-    self.tell(stage, trainer.current_epoch, batch, known(counts and counts[loader]))
+    self.report(stage, trainer.current_epoch, batch, known(counts and counts[loader]))
   end
 end
 
---- Has tell(stage, epoch, batch, batches) called before each batch of every Trainer to come.
-return function(tell)
-  overrides.callbacks[#overrides.callbacks + 1] = HostProgress(tell)
+--- Has report(stage, epoch, batch, batches) called before each batch of every Trainer to come.
+return function(report)
+  overrides.callbacks[#overrides.callbacks + 1] = HostProgress(report)
 end

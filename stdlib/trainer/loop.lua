@@ -42,35 +42,35 @@ local function set_position(stream, batch)
   c.runtime.rng_set(key)
 end
 
---- Draws are those of code outside loops again.
+--- Random numbers are those of code outside loops again.
 function loop.leave()
   c.runtime.rng_set { stream = 0 }
 end
 
---- Where draws stand; nil outside loops.
+--- The position of random numbers; nil outside loops.
 function loop.draws()
   local at = c.runtime.rng_get()
   return at.stream ~= 0 and at or nil
 end
 
---- Draws go on where they stood.
-function loop.go_on(at)
+--- Restores the position of random numbers that loop.draws returned.
+function loop.set_draws(at)
   if at then c.runtime.rng_set(at) end
 end
 
---- Called before every batch and hook: gives control to whoever steps this run, whose draws are
---- those of code outside loops.
+--- Called before every batch and hook: yields to the caller that steps this run, whose random
+--- numbers are those of code outside loops.
 function loop.pause(state, where)
   if not state.stepped then return end
   local at = loop.draws()
   if at then at.seed = nil end -- lt.seed has its effect
   loop.leave()
   coroutine.yield(where)
-  loop.go_on(at)
+  loop.set_draws(at)
 end
 
---- Keys the draws of batch number `count` of this kind of loop. Ranks draw differently, but where
---- batches are whole and numbered as in one process: predictions.
+--- Sets the rng key of batch number `count` of this kind of loop. Each rank has its own, except
+--- where batches are whole and numbered as in one process: predictions.
 function loop.begin_batch(state, kind, count)
   loop.pause(state, "batch")
   loop.begin_part(kind == "predict" and 0 or state.trainer.global_rank, kind, count)
@@ -83,7 +83,7 @@ end
 
 local being_read <const> = { kind = "train", count = 0 }
 
---- Keys the draws made while batch number `count` is read, or this rank's part of it (from 0).
+--- Sets the rng key for reading batch number `count`, or this rank's part of it (from 0).
 function loop.begin_read(kind, count, part)
   being_read.kind, being_read.count = kind, count
   loop.read_part(part or 0)
@@ -106,7 +106,7 @@ function loop.end_batch(state)
   c.runtime.collect_boundary()
 end
 
---- Keys the draws of hooks that follow a batch (or an epoch), before the next batch.
+--- Sets the rng key of hooks that follow a batch (or an epoch), before the next batch.
 function loop.between(where, count)
   set_position(BETWEEN[where], count)
 end

@@ -1,4 +1,4 @@
---- stdlib/trainer/names.lua: finds methods that are nearly hooks: nothing would ever call them.
+--- stdlib/trainer/names.lua: finds methods with nearly the name of a hook, which nothing calls.
 --
 -- Looked at are the functions that the script wrote, on an object and its classes; what the
 -- library's own classes define is known. A name that another of the script's methods says is taken

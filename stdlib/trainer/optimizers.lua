@@ -33,9 +33,9 @@ local function is_plain(value)
   return type(value) == "table" and getmetatable(value) == nil
 end
 
-local function drop_unknown(state, given, known, what)
+local function drop_unknown(state, config, known, what)
   local kept = {}
-  for key, value in tree.pairs(given) do
+  for key, value in tree.pairs(config) do
     local found = false
     for _, name in ipairs(known) do found = found or name == key end
     if found then
@@ -69,16 +69,16 @@ local function check_config(config, manual, state)
   end
 end
 
-local function read_scheduler(state, given, monitor)
+local function read_scheduler(state, value, monitor)
   local config
-  if is_scheduler(given) then
-    config = { scheduler = given }
-  elseif is_plain(given) then
-    config = drop_unknown(state, given, SCHEDULER_KEYS, "the table of a scheduler")
+  if is_scheduler(value) then
+    config = { scheduler = value }
+  elseif is_plain(value) then
+    config = drop_unknown(state, value, SCHEDULER_KEYS, "the table of a scheduler")
   end
   if not config or not is_scheduler(config.scheduler) then
     errors.blame("configure_optimizers: a scheduler, or a table with scheduler, is needed: got %s",
-      errors.show(config and config.scheduler or given))
+      errors.show(config and config.scheduler or value))
   end
   config.interval, config.frequency = config.interval or "epoch", config.frequency or 1
   if config.monitor == nil then config.monitor = monitor end
@@ -138,8 +138,8 @@ local function add_lists(state, found, opts, schedulers)
     end
     add_optimizer(found, optimizer)
   end
-  for _, given in ipairs(schedulers or {}) do
-    found.schedulers[#found.schedulers + 1] = read_scheduler(state, given)
+  for _, scheduler in ipairs(schedulers or {}) do
+    found.schedulers[#found.schedulers + 1] = read_scheduler(state, scheduler)
   end
 end
 

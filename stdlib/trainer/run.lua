@@ -28,7 +28,7 @@ local shards = require "ltrain.trainer.data.shards"
 local slices = require "ltrain.trainer.ranks.slices"
 local sources = require "ltrain.trainer.data.sources"
 local together = require "ltrain.core.together"
-local told = require "ltrain.trainer.ranks.told"
+local notices = require "ltrain.trainer.ranks.notices"
 local version = require "ltrain.loggers.version"
 local walk = require "ltrain.core.walk"
 
@@ -169,7 +169,7 @@ end
 
 -- A random seed is reported once, so that the run can be repeated; a resumed run has that of its
 -- file.
-local function tell_seed(state)
+local function report_seed(state)
   local seed = c.runtime.drawn_seed()
   if seed then
     local text = "seed %d (chosen at random; set it with --seed, lt.seed or LT_SEED)"
@@ -210,8 +210,8 @@ end
 local function fail(state, err)
   local trainer = state.trainer
   trainer.interrupted = interrupt.is(err)
-  told.alone(state)
-  -- An error in here must not hide the one that is told.
+  notices.report(state)
+  -- An error in here must not hide the one that is reported.
   for _, callback in ipairs(state.callbacks) do
     if callback.on_exception then
       local ok, message = pcall(callback.on_exception, callback, trainer, state.module, err)
@@ -241,7 +241,7 @@ local function close(state, err)
   state.strategy:teardown()
   state.strategy.module = state.outer_module
   loop.leave()
-  loop.go_on(state.draws) -- a hook of another run has begun this one
+  loop.set_draws(state.draws) -- a hook of another run has begun this one
   loop.set_stage(state, nil)
   c.runtime.collect_end()
   loop.drop_batch(state)
@@ -294,13 +294,13 @@ local function run_as_rank(state, ckpt_path)
   state.precision:convert_module(state.module)
   local saved, path = resume.begin(state, ckpt_path)
   set_up_module(state)
-  if not (saved and fn == "fit") then tell_seed(state) end
+  if not (saved and fn == "fit") then report_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
   c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)
   if fn == "fit" then
     call.hook(state, "on_fit_end")
-    ranks.tell_waiting(state)
+    ranks.report_waiting(state)
     accumulation_state.leave(state)
     if not ends then running.leave(state) end
   end
@@ -309,13 +309,13 @@ local function run_as_rank(state, ckpt_path)
   return outputs
 end
 
-local function start(trainer, fn, module, given, ckpt_path)
+local function start(trainer, fn, module, fit_args, ckpt_path)
   if trainer.running then
     errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
   end
   place.check_ranks(trainer, fn)
   trainer.progress = trainer.progress or new_progress()
-  local state = new_state(trainer, fn, Module.adopt(module), given)
+  local state = new_state(trainer, fn, Module.adopt(module), fit_args)
   state.draws, state.outer_hook = loop.draws(), places.hook
   state.outer_module = trainer.strategy.module
   state.forks = dist.world_size() == 1
@@ -345,7 +345,7 @@ function run.start(...)
   local _ <close> = c.runtime.plain_locale()
   local _, is_main = coroutine.running()
   if is_main then return start(...) end
-  -- What an error leaves open in a coroutine stays so until somebody closes that.
+  -- What an error leaves open in a coroutine stays so until it is closed.
   return results_of(pcall(start, ...))
 end
 

@@ -1,10 +1,10 @@
 --- stdlib/trainer/state.lua: what belongs to one call of fit, validate, test or predict: `state`,
 --- the record of the run, and in it those of its loop, its data and its ranks.
 --
--- Every field is here, with the files that set it and what it is; nobody adds one elsewhere
+-- Every field is here, with the files that set it and what it is; none is added elsewhere
 -- (tools/lint_state.lua). Fields that begin as nil are set once, when what they are of begins; what
 -- comes and goes is false when it is not there: a key of a table that comes and goes has the table
--- made anew from time to time.
+-- rebuilt from time to time.
 
 -- The loop: what runs now, from stage to batch.
 local function new_loop()
@@ -13,18 +13,18 @@ local function new_loop()
     sanity = false, -- fit_loop: whether validation is the check before training
     epochs = nil, -- fit_loop: how many this fit has begun
     pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
-    told_minima = false, -- fit_loop: that a wish to stop is too early
+    warned_minima = false, -- fit_loop: that a request to stop came too early
     results = nil, -- fit_loop, eval_loop, run, steps/rerun: what self:log gathers in this pass
-    evaluated = false, -- eval_loop: figures of the last validation or test
+    evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
     predicted = nil, -- predict_loop: batches of the loaders before this one
     keep_outputs = false, -- run: whether predictions are returned
-    told_missing = false, -- logged/metrics: name -> that some ranks did not log it
+    warned_missing = false, -- logged/metrics: name -> that some ranks did not log it
 
     -- The batch.
     batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/rerun: for steps
     batch_idx = nil, -- fit_loop, eval_loop, predict_loop: its number in the epoch, from 0
-    batch_count = false, -- loop, data/batches, steps/batch: its samples; -1: nobody knows
+    batch_count = false, -- loop, data/batches, steps/batch: its samples; -1: unknown
     slice_batches = false, -- fit_loop: those of this rank's slices (deterministic = "world")
     outside = false, -- fit_loop: whether other ranks have a sample in this step, and this one none
     outputs = false, -- loop, eval_loop, optimize, steps/batch: what its step returned
@@ -41,7 +41,7 @@ local function new_loop()
     held_count = nil, -- steps/stepping: how many
     around = nil, -- steps/stepping: what optimizers ask of the strategy
     check = false, -- steps/deferred: of the last step, whose gradients the device has looked at
-    told_nonfinite = false, -- steps/nonfinite: that a step was not taken
+    warned_nonfinite = false, -- steps/nonfinite: that a step was not taken
     rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
     loss_is_finite = false, -- steps/rerun: of the batch that runs again
 
@@ -68,7 +68,7 @@ local function new_data()
     val_epoch = nil, -- data/sources: the epoch in which it was loaded
     loaded_epoch = nil, -- data/sources: the epoch in which the training data was loaded
     val_interval = nil, -- data/sources: batches between validations; math.huge: at epochs' ends
-    told_short = false, -- data/sources: that an epoch has fewer batches than log_every_n_steps
+    warned_short = false, -- data/sources: that an epoch has fewer batches than log_every_n_steps
     served = {}, -- data/sources: loader -> the kind of loop that it serves
     sharded = {}, -- data/shards: loaders that give this rank's part
     pass = false, -- fit_loop: the pass over the training data that is open
@@ -76,7 +76,7 @@ local function new_data()
     cut_before = nil, -- data/position: how the checkpoint's run had cut the data
     transfers = false, -- data/batches: whether anything is done to a batch on its way
     converts = false, -- data/batches: whether the precision changes it
-    told_sizes = false, -- data/batches: that its tensors have several first sizes
+    warned_sizes = false, -- data/batches: that its tensors have several first sizes
   }
 end
 
@@ -90,10 +90,10 @@ local function new_ranks()
     agreed = nil, -- ranks/agree: what was agreed with the last step: stop, interrupt, signal, now
     groups = nil, -- ranks/agree: count -> the group of the first ranks
     active = false, -- ranks/agree: the group of those that have a sample in this step; nil: all
-    untold = false, -- ranks/told: texts for the console that the others have not heard of
+    notices = false, -- ranks/notices: texts for the console that other ranks do not know yet
     synced = nil, -- ranks/shared_gradients: optimizer -> whether its gradients are shared
     slices = false, -- ranks/slices: this rank's part of a batch under deterministic = "world"
-    left_figures = false, -- logged/running: figures of all ranks, when a fit has ended
+    left_metrics = false, -- logged/running: metrics of all ranks, when a fit has ended
   }
 end
 
@@ -109,8 +109,8 @@ return function(trainer, fn, module, fit_args)
     precision = trainer.strategy.precision, -- state: its precision
     progress = trainer.progress, -- state: where the Trainer's loops stand, as checkpoints have it
     stepped = trainer.stepped, -- state: whether trainer:steps runs it
-    callback_metrics = trainer.callback_metrics, -- state: figures for callbacks
-    progress_bar_metrics = trainer.progress_bar_metrics, -- state: figures for the bar
+    callback_metrics = trainer.callback_metrics, -- state: metrics for callbacks
+    progress_bar_metrics = trainer.progress_bar_metrics, -- state: metrics for the bar
     loop = new_loop(), -- state: as above
     data = new_data(), -- state: as above
     ranks = new_ranks(), -- state: as above
@@ -124,7 +124,7 @@ return function(trainer, fn, module, fit_args)
     closed = false, -- run: whether it has ended, in whatever way
     failed = false, -- fit_loop: whether an error has ended the fit
 
-    hooks = {}, -- call: name -> who defines the hook; false: nobody
+    hooks = {}, -- call: name -> who defines the hook; false: none
     late = false, -- call: callbacks whose on_train_epoch_end comes after all others
     callbacks = {}, -- call: those that were looked at
     hooks_version = nil, -- call: the count of hooks' assignments by then

@@ -60,8 +60,8 @@ function batches.count(state)
   local count = state.loop.batch_count
   if not count then
     local size, other = first_sizes(state.loop.batch)
-    if other and not state.data.told_sizes then
-      state.data.told_sizes = true
+    if other and not state.data.warned_sizes then
+      state.data.warned_sizes = true
       state.trainer:warn(("the batch holds tensors of first size %d and %d: %d is taken as its "
         .. "size; give batch_size to self:log to override it"):format(size, other, size))
     end

@@ -55,10 +55,10 @@ local function from_table(batches, position)
 end
 
 -- The only pass over a function that is itself an iterator: once at its end it is not called again
--- (a coroutine would raise), and who asks for another pass is told.
+-- (a coroutine would raise), and another pass warns.
 local function only_pass(source, fn)
-  if source.spent and not source.told then
-    source.told = true
+  if source.spent and not source.warned then
+    source.warned = true
     console.say(("warning: %s: a function that gives batches gives them once, and has ended: no "
       .. "batches are left; let it return an iterator to be read again"):format(source.where))
   end
@@ -153,7 +153,7 @@ function loaders.source(value, where)
   }
 end
 
---- Samples of a step of all ranks; nil when nobody knows.
+--- Samples of a step of all ranks; nil when it is not known.
 function loaders.global_batch(source, ranks)
   local loader, each = source.loader, source.batch_size
   if has_method(loader, "global_batch") then
@@ -212,7 +212,7 @@ local function open_iterator(source, epoch, position, kind, counter, saved)
     loop.begin_read(kind, counter - position)
     local again = source.once
     local next_batch = from_function(source, loader)
-    -- A function that goes on for ever has already given the batches of all former epochs.
+    -- A function that never ends has already given the batches of all former epochs.
     local dropped = source.once and not again and kind == "train" and counter or position
     replay(next_batch, dropped, kind, counter)
     return next_batch

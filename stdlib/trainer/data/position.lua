@@ -1,8 +1,8 @@
---- stdlib/trainer/data/position.lua: where a run stands in its data, and going on from there when
+--- stdlib/trainer/data/position.lua: where a run stands in its data, and resuming from there when
 --- the data is cut into other batches.
 --
 -- A position is a count of samples of all ranks in the epoch's order. What counts batches (limits,
--- validation intervals) is worked out anew from it where a run goes on with another global batch.
+-- validation intervals) is computed again from it where a run resumes with another global batch.
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
@@ -45,7 +45,7 @@ local function check_schedules(state, before, now)
   end
 end
 
---- Called when the training data is there. The batches of a run that goes on are counted as they
+--- Called when the training data is there. The batches of a resumed run are counted as they
 --- are cut now.
 function position.take_up(state)
   local before, progress, source = state.data.cut_before, state.progress, state.data.train

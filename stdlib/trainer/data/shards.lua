@@ -15,8 +15,8 @@ local slices = require "ltrain.trainer.ranks.slices"
 local shards = {}
 
 -- An order as an error text has it: how many samples, and the first of them.
-local function show_order(told)
-  return ("%d samples beginning %s"):format(told.length, table.concat(told.first, ", "))
+local function show_order(order)
+  return ("%d samples beginning %s"):format(order.length, table.concat(order.first, ", "))
 end
 
 -- What decides the order of a loader, as an error text has it.
@@ -27,9 +27,9 @@ local function show_maker(loader)
   return ("the sampler (%s%s)"):format(errors.show(sampler), line and " at " .. line or "")
 end
 
-local function show_cuts(told)
+local function show_cuts(ranks)
   local cuts = {}
-  for i, of_rank in ipairs(told) do cuts[i] = of_rank.cut or "another loader" end
+  for i, of_rank in ipairs(ranks) do cuts[i] = of_rank.cut or "another loader" end
   return (errors.show_by_rank(cuts))
 end
 
@@ -38,16 +38,16 @@ local function compare(state, source)
   local loader = source.loader
   local own = class.has_method(loader, "fingerprint") and loader:fingerprint()
   if not own then return end
-  local told = exchange("order of the samples", dist.all_gather, own)
-  for rank = 2, #told do
-    if told[rank].hash ~= told[1].hash then
+  local ranks = exchange("order of the samples", dist.all_gather, own)
+  for rank = 2, #ranks do
+    if ranks[rank].hash ~= ranks[1].hash then
       errors.blame("%s: the ranks would read different orders: rank 0 has %s; rank %d has %s: %s "
         .. "must be the same on every rank: draw from the epoch that it is given, or from a seed",
-        source.where, show_order(told[1]), rank - 1, show_order(told[rank]), show_maker(loader))
-    elseif told[rank].cut ~= told[1].cut then
+        source.where, show_order(ranks[1]), rank - 1, show_order(ranks[rank]), show_maker(loader))
+    elseif ranks[rank].cut ~= ranks[1].cut then
       errors.blame("%s: the ranks would make different batches: %s: give all the "
         .. "same", source.where,
-        show_cuts(told))
+        show_cuts(ranks))
     end
   end
 end
@@ -69,7 +69,7 @@ local function cut(state, kind, loader)
   return true
 end
 
-local function tell_uncut(state, loader)
+local function report_uncut(state, loader)
   state.trainer:warn(("%s: every rank reads all of %s: give a DataLoader over a data set of known "
     .. "length, or one with shard(rank, world), to have it sharded"):format(state.fn,
     errors.show(loader)))
@@ -79,7 +79,7 @@ end
 -- make the same steps, since they have parts of one stream.
 local function share(state, kind, source)
   if not cut(state, kind, source.loader) then
-    tell_uncut(state, source.loader)
+    report_uncut(state, source.loader)
     return source
   end
   local part = loaders.source(source.loader, source.where) -- its length is another now
@@ -163,18 +163,18 @@ local function compare_own(list)
   for i, source in ipairs(list) do
     own[i] = { length = source.length, size = source.batch_size }
   end
-  local told = dist.all_gather(own)
+  local ranks = dist.all_gather(own)
   for i, source in ipairs(list) do
     local even, sum = source.length ~= nil, 0
-    for _, of_rank in ipairs(told) do
+    for _, of_rank in ipairs(ranks) do
       local other = of_rank[i] or {}
       even = even and other.length == source.length
       sum = sum and other.size and sum + other.size
     end
     if not source.shared then
       source.shared, source.global_batch = even, sum
-      source.batch_size = told[1][i] and told[1][i].size
-      source.uneven = sum and source.batch_size and sum ~= source.batch_size * #told
+      source.batch_size = ranks[1][i] and ranks[1][i].size
+      source.uneven = sum and source.batch_size and sum ~= source.batch_size * #ranks
     end
   end
 end

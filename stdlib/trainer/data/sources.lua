@@ -21,7 +21,7 @@ local LIMITS <const> = {
   predict = "limit_predict_batches",
 }
 
--- Fields of the Trainer with what was given.
+-- Fields of the Trainer with the loaders of the call.
 local DATALOADERS <const> = {
   train = "train_dataloader", val = "val_dataloaders", test = "test_dataloaders",
   predict = "predict_dataloaders",
@@ -59,7 +59,7 @@ function sources.release(state)
   end
 end
 
--- What was given, a loader or a table of them, without those that serve another loop.
+-- The loader or the table of loaders of the call, without those that serve another loop.
 local function own_loaders(state, kind, value)
   local _, first = next(type(value) == "table" and getmetatable(value) == nil and value or {})
   if not class.is_a(first, DataLoader) then return own_loader(state, kind, value) end
@@ -171,8 +171,8 @@ function sources.load_train(state)
   state.data.val_interval = val_interval(state)
   local every = trainer.options.log_every_n_steps
   if list[1].count and list[1].count > 0 and list[1].count < every and #trainer.loggers > 0
-    and not state.data.told_short then
-    state.data.told_short = true
+    and not state.data.warned_short then
+    state.data.warned_short = true
     trainer:warn(("an epoch has %d batches, fewer than log_every_n_steps = %d: step values reach "
       .. "the loggers only every %d steps"):format(list[1].count, every, every))
   end

@@ -1,8 +1,8 @@
 --- stdlib/trainer/logged/merged.lua: what all ranks logged, as one.
 --
 -- At the end of a pass every rank sends what it has gathered for each key, sums and counts and the
--- states of metrics, in one message. It is joined in the order of ranks, so that all have the same
--- exact figures. A key that a rank did not log counts there as nothing; a key that ranks log in
+-- states of metrics, in one message. They are merged in the order of ranks, so that all have the
+-- same exact values. A key that a rank did not log counts there as nothing; a key that ranks log in
 -- different ways is an error, the same on all of them.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -13,7 +13,7 @@ local reductions = require "ltrain.core.reductions"
 
 local merged = {}
 
--- What others need to know of an item, besides its figures.
+-- Fields of an item that other ranks need, besides its values.
 local FIELDS <const> = {
   "hook", "key", "loader", "on_step", "on_epoch", "name", "step_name", "epoch_name", "prog_bar",
   "logger", "reduce", "sync_dist", "rank_zero_only",
@@ -35,7 +35,7 @@ function merged.number(value)
 end
 
 --- The same of what a metric has computed for `item`, which may be wrong.
-function merged.figure(item, value)
+function merged.value(item, value)
   local kind = type(value)
   if kind == "number" or kind == "boolean" or c.is_tensor(value) and value:numel() == 1 then
     return merged.number(value)
@@ -46,40 +46,41 @@ end
 
 --- An item as plain data. `serial`: the step of its last value.
 function merged.describe(item)
-  local told = { total = merged.number(item.total), count = item.count, serial = item.serial }
-  for _, field in ipairs(FIELDS) do told[field] = item[field] end
-  return told
+  local packed = { total = merged.number(item.total), count = item.count, serial = item.serial }
+  for _, field in ipairs(FIELDS) do packed[field] = item[field] end
+  return packed
 end
 
--- Telling.
+-- Packing.
 
--- What the others get of an item: all of it, or (`step_only`) what belongs to the running step.
-local function tell(item, step_only)
-  local told, metric = merged.describe(item), item.metric
-  told.kind = metric and "a metric " .. class.of(metric).__name or "a number"
+-- What the other ranks receive of an item: all of it, or (`step_only`) what belongs to the running
+-- step.
+local function pack(item, step_only)
+  local packed, metric = merged.describe(item), item.metric
+  packed.kind = metric and "a metric " .. class.of(metric).__name or "a number"
   if step_only then
-    told.total, told.count = nil, nil
+    packed.total, packed.count = nil, nil
   elseif metric and item.on_epoch then
-    told.states = metric:state_dict()
+    packed.states = metric:state_dict()
   end
   if item.on_step and item.step_value ~= nil then
-    told.last, told.weight = merged.number(item.step_value), item.step_weight
+    packed.last, packed.weight = merged.number(item.step_value), item.step_weight
     if metric and item.sync_dist then
-      told.batches = item.slices or { metric:batch_states() or metric:state_dict() }
+      packed.batches = item.slices or { metric:batch_states() or metric:state_dict() }
     end
   end
-  return told
+  return packed
 end
 
-local function tell_step(res)
-  local told = {}
+local function pack_step(res)
+  local packed = {}
   for _, item in ipairs(res.order) do
-    if item.on_step and item.serial == res.serial then told[#told + 1] = tell(item, true) end
+    if item.on_step and item.serial == res.serial then packed[#packed + 1] = pack(item, true) end
   end
-  return told
+  return packed
 end
 
--- Joining.
+-- Merging.
 
 local function id_of(item)
   return ("%d\0%s\0%s"):format(item.loader, item.hook, item.key)
@@ -89,12 +90,12 @@ local function show(value)
   return value == nil and "not given" or tostring(value)
 end
 
-local function check_agreed(item, told, rank)
+local function check_agreed(item, packed, rank)
   for _, row in ipairs(AGREED) do
     local field, called = row[1], row[2]
-    if item[field] ~= told[field] then
+    if item[field] ~= packed[field] then
       errors.blame("log: ranks log '%s' in %s in different ways: %s: %s on rank %d, %s on rank %d",
-        item.key, item.hook, called, show(item[field]), item.ranks[1], show(told[field]), rank)
+        item.key, item.hook, called, show(item[field]), item.ranks[1], show(packed[field]), rank)
     end
   end
 end
@@ -112,48 +113,48 @@ end
 
 -- The value of a step: with sync_dist of the samples of all ranks, else that of the first rank. A
 -- rank that had no sample in the last step, or did not log there, has an older value.
-local function join_step(item, told, rank)
-  if told.last == nil or told.serial < item.serial then return end
-  if told.serial > item.serial then begin_step(item, told.serial) end
-  if not item.sync_dist or item.rank_zero_only or not (told.batches or told.weight) then
-    if item.step_value == nil then item.step_value = told.last end
-  elseif told.batches then
-    for _, states in ipairs(told.batches) do
+local function merge_step(item, packed, rank)
+  if packed.last == nil or packed.serial < item.serial then return end
+  if packed.serial > item.serial then begin_step(item, packed.serial) end
+  if not item.sync_dist or item.rank_zero_only or not (packed.batches or packed.weight) then
+    if item.step_value == nil then item.step_value = packed.last end
+  elseif packed.batches then
+    for _, states in ipairs(packed.batches) do
       table.insert(item.batches, states)
       table.insert(item.batch_ranks, rank)
     end
   elseif item.reduce ~= "mean" then
-    add(item, "step_value", item.reduce, told.last)
-  elseif told.weight ~= 0 then
-    add(item, "step_total", "sum", told.last * told.weight)
-    add(item, "step_count", "sum", told.weight)
+    add(item, "step_value", item.reduce, packed.last)
+  elseif packed.weight ~= 0 then
+    add(item, "step_total", "sum", packed.last * packed.weight)
+    add(item, "step_count", "sum", packed.weight)
     item.step_value = item.step_total / item.step_count
   end
 end
 
-local function join(item, told, rank)
+local function merge(item, packed, rank)
   table.insert(item.ranks, rank)
-  add(item, "total", item.reduce == "mean" and "sum" or item.reduce, told.total)
-  add(item, "count", "sum", told.count)
-  if told.states then table.insert(item.states, told.states) end
-  join_step(item, told, rank)
+  add(item, "total", item.reduce == "mean" and "sum" or item.reduce, packed.total)
+  add(item, "count", "sum", packed.count)
+  if packed.states then table.insert(item.states, packed.states) end
+  merge_step(item, packed, rank)
 end
 
-local function new_item(told, metric)
+local function new_item(packed, metric)
   local item = {
-    metric = metric, kind = told.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
-    serial = told.serial,
+    metric = metric, kind = packed.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
+    serial = packed.serial,
   }
-  for _, field in ipairs(FIELDS) do item[field] = told[field] end
+  for _, field in ipairs(FIELDS) do item[field] = packed[field] end
   return item
 end
 
--- Items out of what each rank told, a list a rank, in the order in which rank 0 (then 1, ...)
+-- Items out of the lists that the ranks sent, in the order in which rank 0 (then 1, ...)
 -- logged them first. `metrics`: this rank's, by id.
-local function join_all(of_ranks, metrics)
+local function merge_all(of_ranks, metrics)
   local list, by_id = {}, {}
-  for i, told in ipairs(of_ranks) do
-    for _, one in ipairs(told) do
+  for i, packed in ipairs(of_ranks) do
+    for _, one in ipairs(packed) do
       local id = id_of(one)
       local item = by_id[id]
       if not item then
@@ -161,7 +162,7 @@ local function join_all(of_ranks, metrics)
         by_id[id], list[#list + 1] = item, item
       end
       check_agreed(item, one, i - 1)
-      join(item, one, i - 1)
+      merge(item, one, i - 1)
     end
   end
   return list
@@ -173,7 +174,7 @@ local function metrics_of(order)
   return metrics
 end
 
--- Figures.
+-- Values.
 
 -- What is still to be computed by metrics: { item, field, parts, their ranks }.
 local function add_jobs(list, jobs)
@@ -190,13 +191,13 @@ local function add_jobs(list, jobs)
 end
 
 -- Each rank computes for itself; a metric that some do not have is computed by the first of those
--- that do, and told in one more message.
+-- that do, and sent in one more message.
 local function compute(jobs)
   local mine, partial = {}, false
   for i, job in ipairs(jobs) do
     local item, field = job[1], job[2]
     if item.metric then
-      item[field] = merged.figure(item,
+      item[field] = merged.value(item,
         item.metric:figure_of(job[3], ("log: '%s'"):format(item.key), job[4]))
     end
     if #item.ranks < dist.world_size() then
@@ -205,10 +206,10 @@ local function compute(jobs)
     end
   end
   if not partial then return end
-  local told = dist.all_gather(mine)
+  local computed = dist.all_gather(mine)
   for i, job in ipairs(jobs) do
     local item, field = job[1], job[2]
-    if not item.metric then item[field] = told[item.ranks[1] + 1][i] end
+    if not item.metric then item[field] = computed[item.ranks[1] + 1][i] end
   end
 end
 
@@ -228,21 +229,21 @@ local function missing_ranks(item, ranks)
 end
 
 -- Rows that waited for the end of the pass: those of one batch of all ranks are one.
-local function join_rows(ranks, metrics)
+local function merge_rows(ranks, metrics)
   local rows, by_place = {}, {}
   for rank, of_rank in ipairs(ranks) do
     for _, one in ipairs(of_rank.rows or {}) do
       local place = ("%d %d"):format(one.loader, one.batch)
       local row = by_place[place]
       if not row then
-        row = { at = one.at, told = {} }
-        for i = 1, #ranks do row.told[i] = {} end
+        row = { at = one.at, packed = {} }
+        for i = 1, #ranks do row.packed[i] = {} end
         by_place[place], rows[#rows + 1] = row, row
       end
-      row.told[rank] = one.items
+      row.packed[rank] = one.items
     end
   end
-  for _, row in ipairs(rows) do row.items = join_all(row.told, metrics) end
+  for _, row in ipairs(rows) do row.items = merge_all(row.packed, metrics) end
   table.sort(rows, function(a, b) return a.at < b.at end)
   return rows
 end
@@ -253,16 +254,16 @@ end
 --- `step_value` (of the last step) and `missing` (ranks that did not log it). Then the rows that
 --- were kept: { at =, items = }.
 function merged.pass(res)
-  local told, metrics = {}, metrics_of(res.order)
-  for i, item in ipairs(res.order) do told[i] = tell(item) end
+  local packed, metrics = {}, metrics_of(res.order)
+  for i, item in ipairs(res.order) do packed[i] = pack(item) end
   local ranks = dist.all_gather {
-    items = told, ran = res.serial > res.start, rows = res.rows,
+    items = packed, ran = res.serial > res.start, rows = res.rows,
   }
   res.rows = nil
   local lists = {}
   for i, of_rank in ipairs(ranks) do lists[i] = of_rank.items end
-  local list = join_all(lists, metrics)
-  local rows = join_rows(ranks, metrics)
+  local list = merge_all(lists, metrics)
+  local rows = merge_rows(ranks, metrics)
   local jobs = add_jobs(list, {})
   for _, row in ipairs(rows) do add_jobs(row.items, jobs) end
   compute(jobs)
@@ -272,7 +273,7 @@ end
 
 --- What was logged in the running step, as items with `step_value`.
 function merged.step(res)
-  local list = join_all(dist.all_gather(tell_step(res)), metrics_of(res.order))
+  local list = merge_all(dist.all_gather(pack_step(res)), metrics_of(res.order))
   compute(add_jobs(list, {}))
   return list
 end
@@ -285,7 +286,7 @@ function merged.saved(lists)
       saved.last, saved.weight = saved.step_value, saved.step_weight
     end
   end
-  local list, by_id = join_all(lists, {}), {}
+  local list, by_id = merge_all(lists, {}), {}
   for i = #lists, 1, -1 do
     for _, saved in ipairs(lists[i]) do by_id[id_of(saved)] = saved end
   end
@@ -302,7 +303,7 @@ end
 --- place on the axis.
 function merged.keep_row(res, batch, at)
   res.rows = res.rows or {}
-  table.insert(res.rows, { loader = res.loader, batch = batch, at = at, items = tell_step(res) })
+  table.insert(res.rows, { loader = res.loader, batch = batch, at = at, items = pack_step(res) })
 end
 
 return merged

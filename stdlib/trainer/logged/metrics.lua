@@ -1,8 +1,8 @@
---- stdlib/trainer/logged/metrics.lua: the figures that come of what was logged: of a step, of a
+--- stdlib/trainer/logged/metrics.lua: the metrics that come of what was logged: of a step, of a
 --- pass.
 --
--- On several ranks figures of a pass are of all of them (trainer/logged/merged.lua), and every rank
--- has the same. Step values are joined where they are written: at log steps in training; in
+-- On several ranks metrics of a pass are of all of them (trainer/logged/merged.lua), and every rank
+-- has the same. Step values are merged where they are written: at log steps in training; in
 -- evaluation, where ranks may have different numbers of batches, when the pass ends.
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
@@ -42,7 +42,7 @@ function metrics.step_row(state)
   return row_of(items)
 end
 
---- The same of a batch of evaluation. With values that are to be joined it waits for the end of the
+--- The same of a batch of evaluation. With values that are to be merged it waits for the end of the
 --- pass: metrics.publish gives it.
 function metrics.eval_row(state)
   local res = state.loop.results
@@ -58,17 +58,17 @@ function metrics.eval_row(state)
 end
 
 -- Conditional logging is legitimate; that it was conditional is said once.
-local function tell_missing(state, item)
-  local told = state.loop.told_missing or {}
-  state.loop.told_missing = told
-  if told[item.name] then return end
-  told[item.name] = true
+local function report_missing(state, item)
+  local warned = state.loop.warned_missing or {}
+  state.loop.warned_missing = warned
+  if warned[item.name] then return end
+  warned[item.name] = true
   state.trainer:say(("log: '%s' was not logged on %s: it is ignored there"):format(item.name,
     errors.show_ranks(item.missing)))
 end
 
 local function own_value(item)
-  if item.metric then return merged.figure(item, item.metric:compute()) end
+  if item.metric then return merged.value(item, item.metric:compute()) end
   if item.total == nil then return nil end
   local total = merged.number(item.total)
   return item.reduce == "mean" and total / item.count or total
@@ -106,7 +106,7 @@ local function pass_of(state)
   end
   local items, rows = merged.pass(res)
   for _, item in ipairs(items) do
-    if item.missing then tell_missing(state, item) end
+    if item.missing then report_missing(state, item) end
     if item.step_value ~= nil then add_step(out, item, res.train) end
     if item.value then add_epoch(out, item, item.value) end
   end
@@ -126,7 +126,7 @@ function metrics.publish(state)
   return found
 end
 
---- Gives a row of figures to the loggers and to trainer.logged_metrics.
+--- Gives a row of metrics to the loggers and to trainer.logged_metrics.
 function metrics.log(state, row, step)
   local trainer = state.trainer
   for name, value in pairs(row) do trainer.logged_metrics[name] = value end

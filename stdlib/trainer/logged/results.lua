@@ -3,7 +3,7 @@
 --
 -- One accumulator ("item") per hook, name and eval loader. An epoch's mean is
 -- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged
--- (that waits for nothing there); on a device it stays a tensor until somebody shows it, because
+-- (that waits for nothing there); on a device it stays a tensor until it is shown, because
 -- reading it would make the step wait.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
@@ -176,12 +176,12 @@ local function new_item(state, name, value, options)
 end
 
 local function check_same(item, options)
-  local given = item.given
+  local first = item.given
   for i = 1, #FIXED do
     local option = FIXED[i]
-    if options[option] ~= given[option] then
+    if options[option] ~= first[option] then
       errors.blame("log: '%s' was logged in %s with another %s: %s, now %s", item.key,
-        item.hook, option, tostring(given[option]), tostring(options[option]))
+        item.hook, option, tostring(first[option]), tostring(options[option]))
     end
   end
 end
@@ -223,12 +223,12 @@ end
 
 local function weigh(state, item, options)
   if item.reduce ~= "mean" then return 1 end
-  local given = options.batch_size
-  if given == nil then return batches.size(state, item) end
-  if type(given) ~= "number" or given < 0 then
-    errors.blame("log: batch_size must be a count: got %s", tostring(given))
+  local size = options.batch_size
+  if size == nil then return batches.size(state, item) end
+  if type(size) ~= "number" or size < 0 then
+    errors.blame("log: batch_size must be a count: got %s", tostring(size))
   end
-  return given
+  return size
 end
 
 --- Puts the value of a step where callbacks and the bar find it.
@@ -279,7 +279,7 @@ local function log_metric(state, item, metric)
   item.metric, item.serial = metric, state.loop.results.serial
   if not item.on_step then return end
   if now == nil then now = metric:compute() end
-  store_step(state, item, merged.figure(item, now))
+  store_step(state, item, merged.value(item, now))
 end
 
 local function log(state, name, value, options)
@@ -351,7 +351,7 @@ function results.state_dict(res, name_of)
   return list
 end
 
---- Takes that back; `metrics` has the metrics by name. `empty`: what is logged how, but no figures.
+--- Takes that back; `metrics` has the metrics by name. `empty`: what is logged how, but no values.
 function results.load_state_dict(res, list, metrics, empty)
   for _, saved in ipairs(list) do
     local item = {}

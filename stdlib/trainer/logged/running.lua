@@ -1,9 +1,9 @@
---- stdlib/trainer/logged/running.lua: figures that are still being gathered, when a run is saved,
+--- stdlib/trainer/logged/running.lua: metrics that are still being gathered, when a run is saved,
 --- taken up again, or handed back to the script.
 --
 -- Each of several ranks holds its share. What is saved by agreement is all of them together; a save
 -- of one rank alone (in a hook, on an exception) must not wait for others, and holds none. Where a
--- run goes on, rank 0 takes what was saved and the others begin with nothing.
+-- run resumes, rank 0 takes what was saved and the others begin with nothing.
 local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
@@ -40,12 +40,12 @@ local function own_results(state, list)
 end
 
 -- The states of all ranks together, for the metrics that this rank has.
-local function join_metrics(list, ranks)
+local function merge_metrics(list, ranks)
   local states = {}
   for _, item in ipairs(list) do
     local parts, of = {}, {}
-    for i, told in ipairs(ranks) do
-      local part = told.metrics[item.key]
+    for i, of_rank in ipairs(ranks) do
+      local part = of_rank.metrics[item.key]
       if part then parts[#parts + 1], of[#of + 1] = part, i - 1 end
     end
     states[item.key] = item.metric:joined(parts, item.key, of)
@@ -59,14 +59,14 @@ local function of_all(state, list)
   }
   if not state.trainer.is_global_zero then return nil end
   local lists = {}
-  for i, told in ipairs(ranks) do lists[i] = told.results end
-  return { metrics = join_metrics(list, ranks), results = merged.saved(lists) }
+  for i, of_rank in ipairs(ranks) do lists[i] = of_rank.results end
+  return { metrics = merge_metrics(list, ranks), results = merged.saved(lists) }
 end
 
 --- What a checkpoint keeps: { results =, metrics = }. `agreed`: all ranks are here, and rank 0 gets
 --- what they have together, the others nil. Without, of several ranks, { rank_zero_only = true }.
 function running.collect(state, agreed)
-  if state.ranks.left_figures then return state.ranks.left_figures end
+  if state.ranks.left_metrics then return state.ranks.left_metrics end
   local shared = dist.world_size() > 1 -- when forks have ended rank 0 has it all
   if shared and not agreed then return { rank_zero_only = true } end
   local list = metrics_of(state.module)
@@ -83,7 +83,7 @@ local function put_results(state, list, saved, empty)
 end
 
 --- Takes back what collect gave. A run that was saved in mid-epoch by one of several ranks begins
---- its figures again, and says so.
+--- its metrics again, and says so.
 function running.restore(state, saved, path)
   local list, first = metrics_of(state.module), state.trainer.is_global_zero
   if saved.rank_zero_only and state.progress.in_epoch then
@@ -97,7 +97,7 @@ function running.restore(state, saved, path)
   end
 end
 
---- Forks of one process have its figures too: only rank 0 keeps them.
+--- Forks of one process have its metrics too: only rank 0 keeps them.
 function running.begin_forked(state)
   if not state.ranks.many or state.trainer.is_global_zero then return end
   local list = metrics_of(state.module)
@@ -106,10 +106,10 @@ function running.begin_forked(state)
   for _, item in ipairs(list) do item.metric:reset() end
 end
 
---- The end of a fit of ranks that go on: what they have together is kept for files that are saved
---- later, when nobody waits for anybody. All ranks call it.
+--- The end of a fit of ranks that continue: what they have together is kept for files that are
+--- saved later, when ranks do not wait for each other. All ranks call it.
 function running.leave(state)
-  if state.ranks.many then state.ranks.left_figures = running.collect(state, true) end
+  if state.ranks.many then state.ranks.left_metrics = running.collect(state, true) end
 end
 
 --- Forks end with the run: rank 0 takes what they have. All ranks call it.

@@ -1,15 +1,15 @@
---- stdlib/trainer/ranks/agree.lua: what the ranks of a run tell each other with every step, so that
+--- stdlib/trainer/ranks/agree.lua: what the ranks of a run exchange with every step, so that
 --- all do the same.
 --
 -- One header of a few numbers travels with each optimizer step (in manual optimization, and in
 -- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a batch
--- that it does not have - is told there, and acted on by all at the end of the same batch. A hook
+-- that it does not have - is sent there, and acted on by all at the end of the same batch. A hook
 -- that ends the epoch does so before the batch: where there is one, each batch has its own message.
 local collectives = require "ltrain.dist.collectives"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
-local told = require "ltrain.trainer.ranks.told"
+local notices = require "ltrain.trainer.ranks.notices"
 
 local agree = {}
 
@@ -19,21 +19,21 @@ local function add(state, numbers)
   return exchange("step", strategy.add, strategy, numbers)
 end
 
---- Tells how much this rank's part of the step weighs, how many gradients it lacks, and what has
+--- Sends how much this rank's part of the step weighs, how many gradients it lacks, and what has
 --- happened on it. Returns the sums of the first two; the rest is in state.ranks.agreed.
 function agree.step(state, weight, missing)
   local trainer, agreed = state.trainer, state.ranks.agreed
   local asked, signal = interrupt.pending()
   local sums = add(state, {
     weight, missing, trainer.should_stop and 1 or 0, asked and 1 or 0, signal,
-    trainer.is_global_zero and trainer:now() or 0, told.count(state),
+    trainer.is_global_zero and trainer:now() or 0, notices.count(state),
   })
   agreed.stop = sums[3] > 0
   if agreed.stop then trainer.should_stop = true end
   agreed.interrupt = sums[4] > 0
   agreed.signal = agreed.interrupt and sums[5] // sums[4] or nil
   agreed.now = sums[6]
-  if sums[7] > 0 then told.together(state) end
+  if sums[7] > 0 then notices.report_together(state) end
   return sums[1], sums[2]
 end
 
@@ -65,7 +65,7 @@ local function split(groups, count, is_in)
   return groups[count]
 end
 
--- Ranks read data of their own, of a length that nobody knows: the pass goes on while one has a
+-- Ranks read data of their own, of unknown length: the pass continues while one has a
 -- batch. `false` for a rank that has none any more.
 local function next_of_any(state, pass)
   local batch, index, is_last = loaders.next(pass)

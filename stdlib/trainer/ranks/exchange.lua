@@ -1,7 +1,7 @@
 --- stdlib/trainer/ranks/exchange.lua: what all ranks do together for the loop itself.
 --
 -- It is among all of them, also in a step that some have no sample for, and has a name, which the
--- others are told of a rank that is in it while they wait.
+-- a rank that is in it is reported to others that wait.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 

@@ -7,9 +7,9 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local loaders = require "ltrain.trainer.data.loaders"
+local notices = require "ltrain.trainer.ranks.notices"
 local place = require "ltrain.trainer.setup.place"
 local silent = require "ltrain.trainer.ranks.silent"
-local told = require "ltrain.trainer.ranks.told"
 local version = require "ltrain.loggers.version"
 
 local ranks = {}
@@ -68,11 +68,11 @@ function ranks.enter(state)
   call.resolve(state)
 end
 
---- The last thing that they do together: what is not told yet, and how long each waited for the
---- others, told by rank 0. The slowest rank waits least.
-function ranks.tell_waiting(state)
+--- The last thing that all ranks do together: print pending notices, and, on rank 0, how long each
+--- rank waited for the others. The slowest rank waits least.
+function ranks.report_waiting(state)
   if not state.ranks.many then return end
-  told.together(state)
+  notices.report_together(state)
   local times = dist.all_gather(c.dist.waited() - state.ranks.waited)
   local parts, least, slowest = {}, math.huge, 0
   for i, seconds in ipairs(times) do
@@ -85,7 +85,7 @@ function ranks.tell_waiting(state)
 end
 
 -- A callback that changes what is trained must not do it on one rank alone.
-local function tell_rank_zero_callbacks(trainer)
+local function report_rank_zero_callbacks(trainer)
   local names = {}
   for _, callback in ipairs(trainer.callbacks) do
     if callback.all_ranks == nil then names[#names + 1] = getmetatable(callback).__name end
@@ -110,7 +110,7 @@ local function division(global, world)
   return ("%d x %d + %d x %d"):format(more, each + 1, world - more, each)
 end
 
--- Optimizer steps an epoch, here and on one rank; nil when nobody knows.
+-- Optimizer steps an epoch, here and on one rank; nil when it is not known.
 local function steps_text(trainer, source)
   if not source.count then return nil end
   local function steps(count) return math.ceil(count / trainer.accumulate_grad_batches) end
@@ -134,13 +134,13 @@ local function batch_text(trainer, source)
   return steps and text .. ", " .. steps or text
 end
 
---- Tells how the ranks of a run are made up: once, by rank 0, when there are several.
+--- Prints how the ranks of a run are made up: once, by rank 0, when there are several.
 function ranks.banner(state)
   local trainer, source = state.trainer, state.data.train
   local world = trainer.world
   local batch = source and batch_text(trainer, source)
   if world.ranks == 1 then return end
-  tell_rank_zero_callbacks(trainer)
+  report_rank_zero_callbacks(trainer)
   local parts = {
     ("%d ranks on %s over %s"):format(world.ranks, hosts_text(world), world.backend),
     ("%d thread%s each"):format(world.threads, world.threads == 1 and "" or "s"),

@@ -9,8 +9,8 @@ local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local parameters = require "ltrain.trainer.steps.parameters"
 local external_writes = require "ltrain.optim.external_writes"
+local parameters = require "ltrain.trainer.steps.parameters"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -119,7 +119,7 @@ local function cpu_level()
   end
 end
 
--- What a rank tells of itself: hashes of the parts by name, who wrote, how its machine rounds.
+-- What a rank sends of itself: hashes of the parts by name, who wrote, how its machine rounds.
 local function account_of(state)
   local account = { hashes = {}, changed_by = {}, level = cpu_level() }
   each_part(state, function(name, value)
@@ -128,8 +128,8 @@ local function account_of(state)
     account.hashes[name] = c.runtime.hash(list)
   end)
   for _, optimizer in ipairs(state.optimizers) do
-    if optimizer.changed_by then -- nil: an optimizer of somebody else's
-      external_writes.look(optimizer) -- after the last step nobody has yet
+    if optimizer.changed_by then -- nil: not an optimizer of this library
+      external_writes.look(optimizer) -- it has not been called since the last step
       for name, by in next, optimizer.changed_by do account.changed_by[name] = by end
     end
   end

@@ -38,7 +38,7 @@ function shared_gradients.prepare(state)
   state.ranks.synced = {}
 end
 
---- An optimizer has stepped: its next step shares anew.
+--- An optimizer has stepped: its next step shares again.
 function shared_gradients.stepped(state, optimizer)
   state.ranks.synced[optimizer] = nil
 end

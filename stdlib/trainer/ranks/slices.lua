@@ -165,7 +165,7 @@ local function take_gradients(state)
   return list
 end
 
---- Begins slice number i of this rank: its gradients of the window go on.
+--- Begins slice number i of this rank: its gradients of the window are continued.
 function slices.enter(state, i)
   local own = state.ranks.slices
   if state.optimizers[1] then set_gradients(state, own.grads[i]) end

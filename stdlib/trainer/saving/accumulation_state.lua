@@ -2,7 +2,7 @@
 -- not complete when a run is saved, and where it resumes.
 --
 -- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
--- their sum; a save of rank 0 alone has rank 0's. Where a run goes on, rank 0 begins with what was
+-- their sum; a save of rank 0 alone has rank 0's. Where a run resumes, rank 0 begins with what was
 -- saved and the others with none: the next reduction adds them up. With deterministic = "world"
 -- each slice keeps its own.
 local c = require "ltrain.c"
@@ -62,7 +62,7 @@ function accumulation_state.collect(state, agreed)
 end
 
 --- The end of a fit: what its ranks have gathered in a window that is not complete is put together
---- for whatever comes, a file or a fit that goes on. All ranks call it.
+--- for a file, or for a fit that continues. All ranks call it.
 function accumulation_state.leave(state)
   if state.loop.window.batches == 0 then return end
   state.loop.left_open = accumulation_state.collect(state, state.ranks.many)
@@ -96,7 +96,7 @@ local function restore_gradients(state, gradients, sliced)
   end
 end
 
---- Takes up the gradients of an open window: those of the file that the fit goes on from, else
+--- Takes up the gradients of an open window: those of the file that the fit resumes from, else
 --- those of this Trainer's last fit if it ended in mid-epoch.
 function accumulation_state.take_up(state, saved)
   local left = state.trainer.left_open

@@ -1,6 +1,7 @@
---- stdlib/trainer/saving/checkpoint.lua: collects all that a run needs to go on, and takes it back.
+--- stdlib/trainer/saving/checkpoint.lua: collects all that a run needs to resume, and restores it.
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
+local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
@@ -9,7 +10,6 @@ local exchange = require "ltrain.trainer.ranks.exchange"
 local modes = require "ltrain.trainer.saving.modes"
 local moment = require "ltrain.trainer.saving.moment"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
-local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
@@ -63,7 +63,7 @@ end
 local function loop_states(trainer, now)
   return {
     fit = now.progress, cut = now.cut,
-    results = now.figures.results, rank_zero_only = now.figures.rank_zero_only,
+    results = now.logged.results, rank_zero_only = now.logged.rank_zero_only,
     window = now.open.window,
     nominal_batch = now.nominal_batch,
     callback_metrics = trainer.callback_metrics, logged_metrics = trainer.logged_metrics,
@@ -94,12 +94,12 @@ local function model_of(state, held, now)
   }
 end
 
--- Adds what a run needs to go on.
+-- Adds what a run needs to resume.
 local function add_run(saved, state, held, now)
   local trainer = state.trainer
   saved.random = now.random
   saved.optimizer_states, saved.lr_schedulers = held.optimizers, scheduler_states(state)
-  saved.callbacks, saved.metrics = callback_states(trainer), now.figures.metrics
+  saved.callbacks, saved.metrics = callback_states(trainer), now.logged.metrics
   saved.loops = loop_states(trainer, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
   saved.modes = now.modes
@@ -135,10 +135,10 @@ local function take(state, options)
   return model_of(state, held, now), held, now
 end
 
---- Writes the file of a run that is going on. Raises when it cannot be written, or would not resume
---- exactly. Rank 0 writes, for all. Options: weights_only; agreed: all ranks call it, so that
---- figures in mid-epoch and gradients in mid-window are those of all. Without it nobody waits for
---- anybody: the file has no such figures and rank 0's gradients.
+--- Writes the file of a run that has not ended. Raises when it cannot be written, or would not
+--- resume exactly. Rank 0 writes, for all. Options: weights_only; agreed: all ranks call it, so
+--- that metrics in mid-epoch and gradients in mid-window are those of all. Without it no rank waits
+--- for another: the file has no such metrics, and rank 0's gradients.
 function checkpoint.save(state, path, options)
   local saved, held, now = take(state, options or {})
   if not saved then return end
@@ -204,7 +204,7 @@ local function restore_lists(path, what, list, states, load)
   for i, object in ipairs(list) do load(object, states[i]) end
 end
 
---- Takes back everything else: the fit goes on where the file was written.
+--- Restores everything else: the fit resumes where the file was written.
 function checkpoint.restore_fit(state, saved, path)
   local trainer = state.trainer
   if not saved.loops or not saved.optimizer_states then

@@ -1,15 +1,15 @@
 --- stdlib/trainer/saving/moment.lua: where a run stands, as a checkpoint keeps it.
 --
 -- A file resumes exactly from between two batches. A batch that fails has changed things by then:
--- buffers, gradients, figures, counters. For a callback that saves on exceptions (its
+-- buffers, gradients, metrics, counters. For a callback that saves on exceptions (its
 -- `save_on_exception` is true) the moment before each batch is kept, with copies of what a batch
 -- changes but the weights and the optimizer's state, which its last act changes. Of several ranks
 -- each has gradients of its own, and a rank that fails can ask the others for nothing: there the
 -- moment is that before the first batch of the window, when there are none.
+local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local modes = require "ltrain.trainer.saving.modes"
-local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local tree = require "ltrain.core.tree"
@@ -20,7 +20,7 @@ local moment = {}
 --- The moment that is now. `agreed`: all ranks are here.
 function moment.now(state, agreed)
   local found = { progress = {}, open = accumulation_state.collect(state, agreed),
-    figures = running.collect(state, agreed), modes = modes.collect(state),
+    logged = running.collect(state, agreed), modes = modes.collect(state),
     random = state.loop.random or c.runtime.rng_state(), nominal_batch = state.loop.nominal_batch }
   for key, value in pairs(state.progress) do found.progress[key] = value end
   found.progress.loader, found.cut = position.collect(state)
@@ -71,14 +71,14 @@ end
 -- Which one is saved.
 
 -- An optimizer has stepped (manual optimization), or was about to.
-local function tell_inexact(state, before)
+local function report_inexact(state, before)
   if state.loop.updating or state.trainer.global_step ~= before.global_step then
     state.trainer:say("save_checkpoint: an optimizer has changed weights in the batch that failed: "
       .. "a run that is resumed from the file does so again")
   end
 end
 
--- A step that begins by saving itself: the file goes on with its batch.
+-- A training_step that begins with a save: the file resumes with its batch.
 local function is_at_start(state)
   return state.hook == "training_step" and state.trainer.global_step == state.loop.in_batch
 end
@@ -87,7 +87,7 @@ end
 --- in the middle of a batch, where there is none that resumes exactly.
 function moment.to_save(state, agreed)
   if state.failed and state.loop.before then
-    tell_inexact(state, state.loop.before)
+    report_inexact(state, state.loop.before)
     return state.loop.before
   elseif state.failed and state.loop.in_batch then
     errors.blame("save_checkpoint: the fit ended in the middle of a batch: a file would not resume "

@@ -108,13 +108,13 @@ local function load(state, wanted)
 end
 
 -- Whether a new training begins with the weights of the file. A job that was stopped and started
--- again goes on whatever the script says.
+-- again resumes whatever the script says.
 local function weights_alone(state)
   local wanted = state.fit_args.weights_only
   if wanted ~= nil and type(wanted) ~= "boolean" then
     errors.blame("%s: weights_only must be true or false: got %s", state.fn, errors.show(wanted))
   end
-  return wanted and not overrides.goes_on()
+  return wanted and not overrides.resumes()
 end
 
 --- Loads the checkpoint that is asked for into the module. Returns what a fit has to take back of

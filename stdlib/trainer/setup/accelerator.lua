@@ -27,11 +27,11 @@ local function reason(name, why)
 end
 
 --- The accelerator that the option names, which may be an object already; nil: the CPU.
-return function(given)
-  if type(given) == "table" then return given end
-  local name = given:lower()
+return function(accelerator)
+  if type(accelerator) == "table" then return accelerator end
+  local name = accelerator:lower()
   if name == "auto" or name == "cpu" then return nil end
   local count, kind = c.runtime.devices(name)
-  if not count then option_rules.refuse("accelerator", given, reason(name, kind)) end
+  if not count then option_rules.refuse("accelerator", accelerator, reason(name, kind)) end
   return of_kind(kind, count)
 end

@@ -59,7 +59,7 @@ end
 --- Sets trainer.callbacks.
 function assemble.callbacks(trainer, o)
   local list = {}
-  for i, given in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(given) end
+  for i, callback in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(callback) end
   table.move(overrides.callbacks, 1, #overrides.callbacks, #list + 1, list)
   if count(list, "ProgressBar") > 1 then
     errors.blame("Trainer: there are %d progress bars among the callbacks: give one of them",
@@ -78,10 +78,10 @@ end
 function assemble.loggers(trainer, o)
   local list = {}
   if not o.fast_dev_run and not logger_words.is_none(o.logger) then list = as_list(o.logger) end
-  for i, given in ipairs(list) do
-    list[i] = logger_words.logger(given, o.default_root_dir)
+  for i, logger in ipairs(list) do
+    list[i] = logger_words.logger(logger, o.default_root_dir)
     if not class.is_a(list[i], Logger) then
-      errors.blame("Trainer: logger %s", logger_words.wrong(given))
+      errors.blame("Trainer: logger %s", logger_words.wrong(logger))
     end
   end
   trainer.loggers, trainer.logger = list, list[1]

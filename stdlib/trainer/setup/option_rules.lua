@@ -18,10 +18,10 @@ option_rules.barebones = {
   detect_anomaly = false,
 }
 
--- The first option that was given beside barebones and that it would overrule.
-local function beside_barebones(given)
+-- The first option that was set together with barebones and that it would overrule.
+local function beside_barebones(explicit)
   for name, value in tree.pairs(option_rules.barebones) do
-    local said = given[name]
+    local said = explicit[name]
     if name == "fast_dev_run" and said == 0 then said = false end
     if name == "logger" and logger_words.is_none(said) then said = false end
     if said ~= nil and said ~= value then
@@ -30,12 +30,13 @@ local function beside_barebones(given)
   end
 end
 
--- Pairs of options that cannot both be set; `given` has those that were.
-local function conflicts(o, given)
-  local overruled = o.barebones and beside_barebones(given)
+-- Pairs of options that cannot both be set; `explicit` has those that were.
+local function conflicts(o, explicit)
+  local overruled = o.barebones and beside_barebones(explicit)
   if overruled then
     return overruled
-  elseif o.overfit_batches ~= 0 and (given.limit_train_batches or given.limit_val_batches) then
+  elseif o.overfit_batches ~= 0
+    and (explicit.limit_train_batches or explicit.limit_val_batches) then
     return "overfit_batches sets limit_train_batches and limit_val_batches: give one of them"
   elseif o.gradient_clip_val == nil and o.gradient_clip_algorithm == "value" then
     return "gradient_clip_algorithm needs gradient_clip_val"
@@ -49,9 +50,9 @@ local function conflicts(o, given)
   end
 end
 
---- Raises when options contradict each other. `given`: those that were given, without defaults.
-function option_rules.check_together(o, given)
-  local text = conflicts(o, given)
+--- Raises when options contradict each other. `explicit`: those that were passed, without defaults.
+function option_rules.check_together(o, explicit)
+  local text = conflicts(o, explicit)
   if text then errors.blame("Trainer: %s", text) end
 end
 

@@ -1,7 +1,7 @@
 --- stdlib/trainer/setup/overrides.lua: what the command line says to every Trainer of the main
 --- script.
 --
--- The CLI sets options; each Trainer that is built takes them over the script's own and tells each
+-- The CLI sets options; each Trainer that is built takes them over the script's own and prints each
 -- in one line. `ran` counts the loops that were called: what a script that called one returns is
 -- not fitted again. A host that embeds a state adds its callbacks here.
 local console = require "ltrain.core.console"
@@ -12,7 +12,7 @@ local overrides = {
   values = {}, -- option -> value
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
-  resume = nil, -- { loop = n, path = }: the n-th loop of the script goes on from the file
+  resume = nil, -- { loop = n, path = }: the n-th loop of the script resumes from the file
   only = nil, -- the loop of the command word, nil for `run`
   callbacks = {}, -- of every Trainer, after its own
   ran = 0,
@@ -24,7 +24,7 @@ function overrides.set(name, value)
   overrides.unset[name] = value == nil or nil
 end
 
---- The script's options with those of the command line over them, each told.
+--- The script's options with those of the command line over them, each printed.
 function overrides.apply(script)
   local merged = {}
   for name, value in next, script or {} do merged[name] = value end
@@ -49,7 +49,7 @@ function overrides.begin(fn)
 end
 
 --- Whether this loop is one that a job was stopped in, which was restarted.
-function overrides.goes_on()
+function overrides.resumes()
   local resume = overrides.resume
   return resume ~= nil and resume.loop == overrides.ran
 end
@@ -57,7 +57,7 @@ end
 --- The checkpoint that the command line names for this loop, once; or nil. That of a job that was
 --- stopped in this loop and restarted comes first.
 function overrides.take_ckpt_path(fn)
-  if overrides.goes_on() then return overrides.resume.path end
+  if overrides.resumes() then return overrides.resume.path end
   local path = overrides.ckpt_path
   if not path or fn ~= (overrides.only or "fit") then return nil end
   overrides.ckpt_path = nil

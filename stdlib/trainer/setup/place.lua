@@ -44,7 +44,7 @@ local function wanted_devices(o)
   return count
 end
 
--- Ranks were started by somebody else (mpirun, srun, lt.dist.launch): the options must agree.
+-- Ranks were started by another program (mpirun, srun, lt.dist.launch): the options must agree.
 local function check_world(o, devices, world)
   local wanted = devices and devices * o.num_nodes or world.ranks
   if wanted == world.ranks then return end
@@ -86,28 +86,29 @@ local function by_name(name, options)
 end
 
 -- { "local_sgd", period = 8 }: a name, and options.
-local function from_table(given)
+local function from_table(strategy)
   local options = {}
-  for key, value in next, given do
+  for key, value in next, strategy do
     if key ~= 1 then options[key] = value end
   end
-  if type(given[1]) ~= "string" then
+  if type(strategy[1]) ~= "string" then
     errors.blame("Trainer: strategy: a table is a name and options, like {'local_sgd', period = "
-      .. "8}: got %s in the name's place", errors.show(given[1]))
+      .. "8}: got %s in the name's place", errors.show(strategy[1]))
   end
-  return by_name(given[1], options)
+  return by_name(strategy[1], options)
 end
 
 -- The strategy that the option says; nil for "auto", which depends on the number of ranks.
-local function given_strategy(o)
-  local given = o.strategy
-  if class.is_a(given, Strategy) then return given end
-  if type(given) == "table" and getmetatable(given) == nil then return from_table(given) end
-  if type(given) ~= "string" then
-    refuse("strategy", given, "must be a name, a table of a name and options, or an object below "
-      .. "lt.Strategy")
+local function strategy_of(o)
+  local strategy = o.strategy
+  if class.is_a(strategy, Strategy) then return strategy end
+  local is_plain = type(strategy) == "table" and getmetatable(strategy) == nil
+  if is_plain then return from_table(strategy) end
+  if type(strategy) ~= "string" then
+    refuse("strategy", strategy, "must be a name, a table of a name and options, or an object "
+      .. "below lt.Strategy")
   end
-  return given:lower() ~= "auto" and by_name(given) or nil
+  return strategy:lower() ~= "auto" and by_name(strategy) or nil
 end
 
 -- Parts of the strategy that the Trainer's options name, each once.
@@ -137,7 +138,7 @@ end
 --- trainer, what the precision is called, and who this rank is.
 function place.set(trainer, o)
   o.accelerator = accelerator_of(o.accelerator)
-  local strategy, parts = given_strategy(o), given_parts(trainer, o)
+  local strategy, parts = strategy_of(o), given_parts(trainer, o)
   join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
   local ranks = count_ranks(o)
   strategy = strategy or by_name(ranks > 1 and "ddp" or "single_device")

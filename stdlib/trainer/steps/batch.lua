@@ -101,7 +101,7 @@ function batch.zero_grad(state, optimizer)
     optimizer)
 end
 
---- backward of a loss that weighs `weight`, with its hooks; what else it is given follows.
+--- backward of a loss that weighs `weight`, with its hooks; its other arguments follow.
 function batch.backward(state, loss, weight, ...)
   local strategy = state.strategy
   call.hook(state, "on_before_backward", loss)

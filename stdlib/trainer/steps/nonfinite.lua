@@ -10,9 +10,9 @@ local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite = require "ltrain.trainer.steps.finite"
 local loop = require "ltrain.trainer.loop"
+local notices = require "ltrain.trainer.ranks.notices"
 local rerun = require "ltrain.trainer.steps.rerun"
 local slices = require "ltrain.trainer.ranks.slices"
-local told = require "ltrain.trainer.ranks.told"
 
 local nonfinite = {}
 
@@ -89,10 +89,10 @@ end
 local function note_skip(state, optimizer)
   local progress = state.progress
   progress.nonfinite = (progress.nonfinite or 0) + 1
-  if state.loop.told_nonfinite then return end
-  state.loop.told_nonfinite = true
-  told.add(state, ("warning: optimizer_step: the gradients of %s are not finite (%s): the step is "
-    .. "not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
+  if state.loop.warned_nonfinite then return end
+  state.loop.warned_nonfinite = true
+  notices.add(state, ("warning: optimizer_step: the gradients of %s are not finite (%s): the step "
+    .. "is not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
 end
 
 --- Raises when a step that the device was asked to check was not taken: before the next one, and
@@ -138,7 +138,7 @@ function nonfinite.check_loss(state, loss)
     value ~= value and "nan" or tostring(value), loop.place(state), rerun.cause(state))
 end
 
---- Why the weights of a run must not be saved: they are not finite, and nobody has asked for it;
+--- Why the weights of a run must not be saved: they are not finite, and that was not asked for;
 --- nil when they may.
 function nonfinite.why_not_saved(state)
   if state.trainer.options.nonfinite == "allow" then return nil end

@@ -12,11 +12,11 @@ local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
+local notices = require "ltrain.trainer.ranks.notices"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
-local told = require "ltrain.trainer.ranks.told"
 
 local stepping = {}
 
@@ -94,9 +94,9 @@ end
 
 -- `own`: the step of the optimizer's class.
 local function make_step(state, optimizer, own)
-  local given, taken
+  local user_closure, taken
   local function closure()
-    local loss = given()
+    local loss = user_closure()
     taken = before(state, optimizer)
     if not taken and own ~= Optimizer.step then check_veto(state, optimizer) end
     return loss, taken
@@ -105,7 +105,7 @@ local function make_step(state, optimizer, own)
     if state.loop.rerunning then return asked and asked() end
     local result
     if asked then
-      given, taken = asked, true
+      user_closure, taken = asked, true
       result = own(optimizer, closure)
     else
       taken = before(state, optimizer)
@@ -151,7 +151,7 @@ local function attach(state, optimizer)
   state.loop.held_count = state.loop.held_count + 1
   if optimizer.use_strategy then optimizer:use_strategy(state.loop.around) end
   rawset(optimizer, "step", make_step(state, optimizer, step_of(state, optimizer)))
-  rawset(optimizer, "_report_external_write", function(text) told.add(state, text) end)
+  rawset(optimizer, "_report_external_write", function(text) notices.add(state, text) end)
 end
 
 local function detach(state, optimizer)

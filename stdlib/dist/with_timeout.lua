@@ -1,4 +1,4 @@
---- stdlib/dist/patience.lua: a timeout of ranks that are there already, for as long as it lasts.
+--- stdlib/dist/with_timeout.lua: another timeout for ranks that run already, while it is open.
 local c = require "ltrain.c"
 
 --- Sets the seconds until a late or silent rank ends the job, until the result is closed; nil
