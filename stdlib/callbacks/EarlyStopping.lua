@@ -65,7 +65,7 @@ function EarlyStopping:setup(trainer)
   end
 end
 
--- The figure that is watched, as rank 0 has it; nil when it is not there and need not be.
+-- The monitored metric, as rank 0 has it; nil when it is not there and need not be.
 local function current_value(self, trainer)
   local value = trainer.strategy:broadcast(trainer.callback_metrics[self.monitor])
   if value ~= nil then return value end

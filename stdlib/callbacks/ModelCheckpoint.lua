@@ -51,15 +51,15 @@ local OPTIONS <const> = {
 }
 
 local function check_triggers(self)
-  local given = 0
-  if self.every_n_train_steps > 0 then given = given + 1 end
-  if self.train_time_interval then given = given + 1 end
-  if self.every_n_epochs and self.every_n_epochs > 0 then given = given + 1 end
-  if given > 1 then
+  local count = 0
+  if self.every_n_train_steps > 0 then count = count + 1 end
+  if self.train_time_interval then count = count + 1 end
+  if self.every_n_epochs and self.every_n_epochs > 0 then count = count + 1 end
+  if count > 1 then
     errors.blame("callbacks.ModelCheckpoint: every_n_train_steps, train_time_interval and "
       .. "every_n_epochs exclude each other")
   end
-  if given == 0 and self.every_n_epochs == nil then self.every_n_epochs = 1 end
+  if count == 0 and self.every_n_epochs == nil then self.every_n_epochs = 1 end
   self.every_n_epochs = self.every_n_epochs or 0
 end
 
@@ -69,11 +69,11 @@ function ModelCheckpoint:init(options)
   if not o.monitor and o.save_top_k > 1 then
     errors.blame("callbacks.ModelCheckpoint: save_top_k = %d needs monitor", o.save_top_k)
   end
-  -- `monitor` must stay nil when not given: it decides when the callback is called.
+  -- `monitor` must stay nil by default: it decides when the callback is called.
   for name, value in next, o do self[name] = value end
   check_triggers(self)
   self.best_k_models = {} -- path -> score
-  self._untold, self._dirpath_given = {}, self.dirpath
+  self._unsent, self._dirpath_set = {}, self.dirpath
   self.last_step_saved = -1
 end
 
@@ -85,7 +85,7 @@ end
 
 --- Distinguishes several of these by what they monitor, their folders and names.
 function ModelCheckpoint:state_key()
-  return ("%s, %s, %s)"):format(reasons_of(self), self._dirpath_given, self.filename)
+  return ("%s, %s, %s)"):format(reasons_of(self), self._dirpath_set, self.filename)
 end
 
 --- Whether it keeps a file: no other callback removes it then.
@@ -127,7 +127,7 @@ function ModelCheckpoint:on_load_checkpoint(_, _, checkpoint)
   if saved then self:load_state_dict(saved) end
 end
 
--- A folder that cannot be written is told of before there is something to lose.
+-- A folder that cannot be written is sent of before there is something to lose.
 local function check_folder(self, trainer)
   if trainer.fast_dev_run or self.save_top_k == 0 and not self.save_last then return end
   local ok, message = c.io.can_write(self.dirpath)
@@ -141,32 +141,32 @@ function ModelCheckpoint:setup(trainer, _, stage)
   self.clock_start = trainer:agreed_now()
 end
 
-local function figures_of(trainer)
-  local figures = { epoch = trainer.current_epoch, step = trainer.global_step }
-  for name, value in pairs(trainer.callback_metrics) do figures[name] = value end
-  return figures
+local function metrics_of(trainer)
+  local metrics = { epoch = trainer.current_epoch, step = trainer.global_step }
+  for name, value in pairs(trainer.callback_metrics) do metrics[name] = value end
+  return metrics
 end
 
--- Rank 0's figures and what it knows of files, on every rank that is here; nil where rank 0 is
+-- Rank 0's metrics and what it knows of files, on every rank that is here; nil where rank 0 is
 -- not: then nothing is decided. A rank that was not there for a while has missed decisions.
 -- `in_step`: ranks without a sample are not here.
 local function agree(self, trainer, in_step)
-  local figures = figures_of(trainer)
-  if trainer.world_size == 1 then return figures end
+  local metrics = metrics_of(trainer)
+  if trainer.world_size == 1 then return metrics end
   local group = in_step and trainer.running.ranks.active
   if group and group:ranks()[1] ~= 0 then return nil end
   local known = trainer.strategy:broadcast {
-    figures = figures, clock_start = self.clock_start, files = kept_files.to_tell(self, not group),
+    metrics = metrics, clock_start = self.clock_start, files = kept_files.to_send(self, not group),
   }
-  if trainer.is_global_zero then return figures end
+  if trainer.is_global_zero then return metrics end
   self.clock_start = known.clock_start
-  kept_files.hear(self, known.files)
-  return known.figures
+  kept_files.receive(self, known.files)
+  return known.metrics
 end
 
--- The watched figure, nan as the worst; nil when it is not there yet.
-local function score_of(self, trainer, figures)
-  local score = figures[self.monitor]
+-- The monitored metric, nan as the worst; nil when it is not there yet.
+local function score_of(self, trainer, metrics)
+  local score = metrics[self.monitor]
   if score == nil then
     local names = tree.keys(trainer.callback_metrics)
     local text = ("ModelCheckpoint: nothing called '%s' was logged; there is: %s%s"):format(
@@ -181,15 +181,15 @@ local function score_of(self, trainer, figures)
   return score
 end
 
-local function save(self, trainer, figures)
+local function save(self, trainer, metrics)
   local score
   if self.monitor then
-    score = score_of(self, trainer, figures)
+    score = score_of(self, trainer, metrics)
     if score == nil then return end
     self.current_score = score
   end
   self.last_step_saved = trainer.global_step
-  kept_files.save(self, trainer, figures, score)
+  kept_files.save(self, trainer, metrics, score)
   if self.save_last then kept_files.save_last(self, trainer) end
 end
 
@@ -199,9 +199,9 @@ end
 local function save_if_new(self, trainer, is_due, in_step)
   local running = trainer.running
   if trainer.fast_dev_run or running.fn ~= "fit" or running.loop.sanity then return end
-  local figures = agree(self, trainer, in_step)
-  if figures and is_due and self.last_step_saved ~= trainer.global_step then
-    save(self, trainer, figures)
+  local metrics = agree(self, trainer, in_step)
+  if metrics and is_due and self.last_step_saved ~= trainer.global_step then
+    save(self, trainer, metrics)
   end
 end
 

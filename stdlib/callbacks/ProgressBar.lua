@@ -106,8 +106,8 @@ local function finish(self, keeps, except)
 end
 
 -- The metrics of the last validation get a line: below that of their epoch when the epoch ends with
--- it, else above the bar as soon as training goes on.
-local function tell_validation(self)
+-- it, else above the bar as soon as training continues.
+local function print_validation(self)
   local last = self.validation
   if not last then return end
   self.validation = nil
@@ -135,7 +135,7 @@ end
 function ProgressBar:on_train_batch_start(trainer)
   -- Resumed in mid-epoch: the epoch's start was in another process.
   if not self.task then self:on_train_epoch_start(trainer) end
-  tell_validation(self)
+  print_validation(self)
 end
 
 function ProgressBar:on_train_batch_end(trainer, _, _, _, batch_idx)
@@ -144,7 +144,7 @@ end
 
 function ProgressBar:on_train_epoch_end()
   finish(self, true, self.validation and self.validation.metrics)
-  tell_validation(self)
+  print_validation(self)
 end
 
 local function sum(counts)
@@ -207,13 +207,13 @@ function ProgressBar:on_predict_end() end_eval(self, true) end
 function ProgressBar:on_exception()
   self.outer = nil
   finish(self, self.terminal)
-  tell_validation(self)
+  print_validation(self)
 end
 
 function ProgressBar:teardown()
   self.outer = nil
   finish(self, false)
-  tell_validation(self)
+  print_validation(self)
   self.trainer = nil
 end
 

@@ -1,7 +1,7 @@
 --- stdlib/callbacks/file_name.lua: names of checkpoints from patterns: "{epoch:02d}-{loss:.2f}".
 local file_name = {}
 
--- The text of a figure in a format of the pattern ("02d", ".2f").
+-- The text of a metric in a format of the pattern ("02d", ".2f").
 local function number_text(value, spec)
   if spec == "" then
     return math.type(value) == "integer" and tostring(value) or ("%.6g"):format(value)
@@ -12,11 +12,11 @@ local function number_text(value, spec)
   return ok and text or tostring(value)
 end
 
---- The pattern with each {name} or {name:format} replaced by the figure of that name (0 when there
---- is none), or by "name=figure".
-function file_name.format(pattern, figures, with_names)
+--- The pattern with each {name} or {name:format} replaced by the metric of that name (0 when there
+--- is none), or by "name=value".
+function file_name.format(pattern, metrics, with_names)
   return (pattern:gsub("{([^{}:]+):?([^{}]*)}", function(name, spec)
-    local value = figures[name] or 0
+    local value = metrics[name] or 0
     if value ~= value or value == math.huge or value == -math.huge then
       value = tostring(value)
     else

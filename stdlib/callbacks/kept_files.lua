@@ -61,8 +61,8 @@ function kept_files.exception_path(self, trainer)
   return taken and kept_files.free_path(self, trainer, "on_exception") or path
 end
 
-local function path_for(self, trainer, figures, own)
-  local name = file_name.format(self.filename or "{epoch}-{step}", figures,
+local function path_for(self, trainer, metrics, own)
+  local name = file_name.format(self.filename or "{epoch}-{step}", metrics,
     self.auto_insert_metric_name)
   return kept_files.free_path(self, trainer, name, own)
 end
@@ -83,9 +83,9 @@ local function request(self, trainer, path, old)
 end
 
 -- Without a monitor: the newest is the best.
-local function save_newest(self, trainer, figures)
+local function save_newest(self, trainer, metrics)
   local old = self.best_model_path
-  local path = path_for(self, trainer, figures, old)
+  local path = path_for(self, trainer, metrics, old)
   self.best_model_path = path
   request(self, trainer, path, self.save_top_k == 1 and old or nil)
 end
@@ -116,9 +116,9 @@ local function note_extremes(self, best, worst)
 end
 
 -- All are kept: a save costs the same however many there are.
-local function save_one_more(self, trainer, figures, score)
-  local path = path_for(self, trainer, figures)
-  self.best_k_models[path], self._untold[path] = score, score
+local function save_one_more(self, trainer, metrics, score)
+  local path = path_for(self, trainer, metrics)
+  self.best_k_models[path], self._unsent[path] = score, score
   local best, worst = self.best_model_score, self.kth_value
   note_extremes(self, (not best or is_better(self.mode, score, best)) and path
     or self.best_model_path, (not worst or is_better(self.mode, worst, score)) and path
@@ -126,28 +126,28 @@ local function save_one_more(self, trainer, figures, score)
   request(self, trainer, path)
 end
 
-local function save_among_best(self, trainer, figures, score)
+local function save_among_best(self, trainer, metrics, score)
   local models, old = self.best_k_models, nil
   if count(models) >= self.save_top_k then
     old = extreme(self, false)
     if not is_better(self.mode, score, models[old]) then return end
     models[old] = nil
   end
-  local path = path_for(self, trainer, figures, old)
+  local path = path_for(self, trainer, metrics, old)
   models[path] = score
   note_extremes(self, extreme(self, true), extreme(self, false))
   request(self, trainer, path, old)
 end
 
---- Asks for the file that these figures deserve; `score`: the watched one, nil without a monitor.
-function kept_files.save(self, trainer, figures, score)
+--- Requests the file for these metrics; `score`: the monitored one, nil without a monitor.
+function kept_files.save(self, trainer, metrics, score)
   if self.save_top_k == 0 then return end
-  if not score then return save_newest(self, trainer, figures) end
-  if self.save_top_k == -1 then return save_one_more(self, trainer, figures, score) end
-  save_among_best(self, trainer, figures, score)
+  if not score then return save_newest(self, trainer, metrics) end
+  if self.save_top_k == -1 then return save_one_more(self, trainer, metrics, score) end
+  save_among_best(self, trainer, metrics, score)
 end
 
---- Asks for the newest as last.ckpt.
+--- Requests the newest as last.ckpt.
 function kept_files.save_last(self, trainer)
   local path = self.last_model_path
   if not path or not is_ours(self, path) or must_stay(self, trainer, path) then
@@ -196,23 +196,23 @@ function kept_files.load_state_dict(self, saved)
   self.best_k_models = saved.best_k_models or {}
 end
 
---- What rank 0 has to tell the others; `to_all`: none is missing.
-function kept_files.to_tell(self, to_all)
-  local told = kept_files.state_dict(self)
+--- What rank 0 sends to the others; `to_all`: none is missing.
+function kept_files.to_send(self, to_all)
+  local sent = kept_files.state_dict(self)
   if self.save_top_k == -1 then
-    for path, score in pairs(self._untold) do told.best_k_models[path] = score end
-    if to_all then self._untold = {} end
+    for path, score in pairs(self._unsent) do sent.best_k_models[path] = score end
+    if to_all then self._unsent = {} end
   end
-  return told
+  return sent
 end
 
---- Another rank takes that.
-function kept_files.hear(self, told)
+--- Another rank takes what rank 0 sent.
+function kept_files.receive(self, sent)
   local models = self.best_k_models
-  kept_files.load_state_dict(self, told)
+  kept_files.load_state_dict(self, sent)
   if self.save_top_k ~= -1 then return end
-  for path, score in pairs(told.best_k_models) do models[path] = score end
-  self.best_k_models, self._untold = models, {}
+  for path, score in pairs(sent.best_k_models) do models[path] = score end
+  self.best_k_models, self._unsent = models, {}
 end
 
 return kept_files

@@ -23,7 +23,7 @@ hooks.removed = {
 }
 
 --- What was called with the outputs of all devices of a process, which are one here, by step: name,
---- and what is told of it.
+--- and the message for it.
 hooks.step_ends = {}
 for _, step in ipairs { "training_step", "validation_step", "test_step" } do
   hooks.step_ends[step] = { name = step .. "_end",

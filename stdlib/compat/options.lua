@@ -111,10 +111,10 @@ local function take_values(found, notes)
 end
 
 --- A copy of options in today's words; the trainer notes what was not.
-function old_options.translate(trainer, given)
+function old_options.translate(trainer, options)
   local found, notes = {}, {}
-  for name, value in next, given do found[name] = value end
-  for name, value in tree.pairs(given) do
+  for name, value in next, options do found[name] = value end
+  for name, value in tree.pairs(options) do
     if ROWS[name] then take(found, name, value, notes) end
   end
   take_values(found, notes)

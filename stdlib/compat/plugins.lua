@@ -1,4 +1,5 @@
---- stdlib/compat/plugins.lua: the Trainer's `plugins`: each told apart, to be a strategy's part.
+--- stdlib/compat/plugins.lua: the Trainer's `plugins`: each recognised as the part of a strategy
+--- that it is.
 local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"

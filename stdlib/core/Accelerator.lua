@@ -1,7 +1,7 @@
 -- stdlib/core/Accelerator.lua: the base class of accelerators: what a rank computes on. The base is
 -- the CPU.
 --
--- Every strategy has one. Another one is a subclass or a plain table of methods, given to the
+-- Every strategy has one. Another one is a subclass or a plain table of methods, passed to the
 -- Trainer or to a strategy: lt.strategies.DDP{accelerator = {device = ...}}.
 
 local adopt = require "ltrain.core.adopt"

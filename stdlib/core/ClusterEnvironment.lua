@@ -1,5 +1,5 @@
--- stdlib/core/ClusterEnvironment.lua: the base class of cluster environments: what a launcher tells
--- its processes.
+-- stdlib/core/ClusterEnvironment.lua: the base class of cluster environments: what a launcher sets
+-- for its processes.
 --
 -- The base is a single process without a launcher. A subclass reads the environment variables of
 -- its launcher, and nothing else: an installed library, or a queue in which a shell runs, is no

@@ -2,7 +2,7 @@
 -- nothing.
 --
 -- Every strategy has one; the Trainer's `precision` names one that is built in. Another one is a
--- subclass or a plain table of methods, given as lt.strategies.DDP{precision = ...}.
+-- subclass or a plain table of methods, passed as lt.strategies.DDP{precision = ...}.
 
 local adopt = require "ltrain.core.adopt"
 local c = require "ltrain.c"

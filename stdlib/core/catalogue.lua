@@ -8,13 +8,13 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 
--- The public names below a prefix: the classes that stand in the library, and what was given.
-local function names_of(prefix, given)
+-- The public names below a prefix: the classes of the library, and the keys of `paths`.
+local function names_of(prefix, paths)
   local names = {}
-  for name in next, given do names[#names + 1] = name end
+  for name in next, paths do names[#names + 1] = name end
   for _, full in ipairs(c.runtime.stdlib()) do
     local name = full:match("^" .. prefix:gsub("%p", "%%%0") .. "%.(%u[%w_]*)$")
-    if name and not given[name] then names[#names + 1] = name end
+    if name and not paths[name] then names[#names + 1] = name end
   end
   table.sort(names)
   return names
@@ -26,39 +26,39 @@ local function has(names, wanted)
   end
 end
 
--- Where the public names are that `others` has: the text that `require` is to be given.
+-- Where the public names are that `others` has: the path for `require`.
 local function places_of(prefix, others)
-  local given, within = {}, {}
+  local paths, within = {}, {}
   for name, place in next, others or {} do
     if math.type(name) then
-      given[place] = prefix .. "." .. place
+      paths[place] = prefix .. "." .. place
     elseif type(place) == "table" then
-      for _, own in ipairs(place) do given[own], within[own] = prefix .. "." .. name, own end
+      for _, own in ipairs(place) do paths[own], within[own] = prefix .. "." .. name, own end
     else
-      given[name] = place
+      paths[name] = place
     end
   end
-  return given, within
+  return paths, within
 end
 
 --- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
---- functions, { file = { names } } public functions of one file, and maps further names to what
---- `require` is to be given for them. An unknown name is an error, `what` says of what.
+--- functions, { file = { names } } public functions of one file, and maps further names to the
+--- path that `require` gets for them. An unknown name is an error, `what` says of what.
 return function(prefix, what, others)
-  local given, within = places_of(prefix, others)
+  local paths, within = places_of(prefix, others)
   return setmetatable({}, {
     __index = function(self, name)
       if type(name) ~= "string" then return nil end
-      local names = names_of(prefix, given)
-      if not given[name] and not has(names, name) then
+      local names = names_of(prefix, paths)
+      if not paths[name] and not has(names, name) then
         errors.blame("%s: there is no '%s'%s", what, name, errors.did_you_mean(name, names))
       end
-      local value = require(given[name] or prefix .. "." .. name)
+      local value = require(paths[name] or prefix .. "." .. name)
       if within[name] then value = value[name] end
       value = exact.fn(value, what .. "." .. name)
       rawset(self, name, value)
       return value
     end,
-    __pairs = function() return next, names_of(prefix, given) end,
+    __pairs = function() return next, names_of(prefix, paths) end,
   })
 end

@@ -1,7 +1,7 @@
 --- stdlib/core/console.lua: what the loops say, without spoiling a progress bar.
 --
 -- Messages and the bar go to stderr, so that what a script prints can be piped. Whoever holds the
--- last line of the terminal (a bar) is told to clear it before, and to draw it again after. Of
+-- last line of the terminal (a bar) is asked to clear it before, and to draw it again after. Of
 -- several ranks only rank 0 speaks.
 local c = require "ltrain.c"
 local tree = require "ltrain.core.tree"
@@ -98,11 +98,11 @@ local function number_text(value)
   return math.type(value) == "integer" and tostring(value) or ("%.6g"):format(value)
 end
 
---- Figures of validate or test: one line a name, one column a loader.
-function console.table(title, figures)
+--- Prints the metrics of validate or test: one line a name, one column a loader.
+function console.table(title, metrics)
   local _ <close> = c.runtime.plain_locale()
   local names, seen, width = {}, {}, #title
-  for _, one in ipairs(figures) do
+  for _, one in ipairs(metrics) do
     for name in tree.pairs(one) do
       if not seen[name] then
         seen[name] = true
@@ -115,7 +115,7 @@ function console.table(title, figures)
   local lines = {}
   for i, name in ipairs(names) do
     local cells = { name .. (" "):rep(width - #name) } -- a format takes widths up to 99
-    for _, one in ipairs(figures) do
+    for _, one in ipairs(metrics) do
       cells[#cells + 1] = ("%12s"):format(one[name] and number_text(one[name]) or "")
     end
     lines[i] = table.concat(cells, "  ")

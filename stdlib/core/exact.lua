@@ -1,7 +1,7 @@
 -- stdlib/core/exact.lua: functions that take what they name, and no more.
 --
 -- Lua drops arguments that a function does not name, so that an option in the wrong place would be
--- ignored. What scripts may call is given out with one more parameter, which must be nil. Classes
+-- ignored. What scripts may call is exported with one more parameter, which must be nil. Classes
 -- do so for their methods as they are defined (class.lua), rooms for their functions. A method that
 -- gets no object was called with "." for ":".
 

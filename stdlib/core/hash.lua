@@ -38,7 +38,7 @@ local function collect(value, keys, names, list, open)
   elseif open[value] then
     errors.blame("hash: %s contains itself", tree.path("value", keys))
   elseif #keys == DEEPEST then
-    list.too_deep = true -- told where the line of the script can be found
+    list.too_deep = true -- reported where the line of the script can be found
     return
   end
   open[value] = true

@@ -114,7 +114,7 @@ local ROWS <const> = {
   { "on_exception", "cd", false, "exception", "the run ends with an error or an interrupt" },
 }
 
--- Of the hooks that take no figures, those that every rank runs with all others there.
+-- Of the hooks that take no metrics, those that every rank runs with all others there.
 local ENDS <const> = {
   on_fit_start = true, on_fit_end = true, on_train_end = true, on_validation_end = true,
   on_test_end = true, on_predict_start = true, on_predict_end = true,

@@ -63,7 +63,7 @@ function interrupt.allow(save)
 end
 
 --- From here on it does not. `err` is what ended the part that was allowed to end; without one, an
---- interrupt that the script has caught goes on its way.
+--- interrupt that the script has caught continues.
 function interrupt.forbid(err)
   local value = raised
   allowed, raised = false, nil

@@ -36,7 +36,7 @@ local function below(path, name)
   return path == "" and name or path .. "." .. name
 end
 
-local function told(path, wanted, value)
+local function mismatch(path, wanted, value)
   return ("field '%s' must be %s: got %s"):format(errors.printable(path), wanted,
     errors.show(value))
 end
@@ -49,12 +49,13 @@ local function wrong_word(value, words, path)
     if row[2](value) then return nil end
     names[#names + 1] = row[1]
   end
-  return told(path, table.concat(names, " or "), value)
+  return mismatch(path, table.concat(names, " or "), value)
 end
 
 local function wrong_list(value, of, path)
   for key in next, value do
-    if not is_integer(key) or key < 1 or key > #value then return told(path, "a list", value) end
+    local is_position = is_integer(key) and key >= 1 and key <= #value
+    if not is_position then return mismatch(path, "a list", value) end
   end
   for i, held in ipairs(value) do
     local wrong = shape.wrong(held, of, below(path, i))
@@ -64,7 +65,7 @@ end
 
 local function wrong_map(value, of, path)
   for name, held in tree.pairs(value) do
-    if type(name) ~= "string" then return told(path, "a table of names", value) end
+    if type(name) ~= "string" then return mismatch(path, "a table of names", value) end
     local wrong = shape.wrong(held, of, below(path, name))
     if wrong then return wrong end
   end
@@ -84,10 +85,10 @@ function shape.wrong(value, of, path)
   if value == nil and of.optional then return nil end
   if of.key_of then
     if type(value) == "string" and of.key_of[value] ~= nil then return nil end
-    return told(path, "a known name", value)
+    return mismatch(path, "a known name", value)
   end
   if type(value) ~= "table" or getmetatable(value) ~= nil then
-    return path ~= "" and told(path, of.list and "a list" or "a table", value)
+    return path ~= "" and mismatch(path, of.list and "a list" or "a table", value)
       or ("it must be a table: got %s"):format(errors.show(value))
   elseif of.list then
     return wrong_list(value, of.list, path)

@@ -1,7 +1,7 @@
 -- stdlib/core/together.lua: whether all ranks of a Trainer run what runs now.
 --
 -- The loops say so when they call a hook that no rank leaves out; there, and only there, a metric
--- may ask the other ranks without being told to.
+-- may use collectives without an option that asks for it.
 
 local together = {}
 

@@ -1,8 +1,8 @@
 -- stdlib/core/walk.lua: what a module holds: parameters, buffers, modules, in a fixed order.
 --
--- Registration is a walk at time of use, not an event: nothing has to be told when a field changes.
--- Fields go in order of first assignment (noted in `_order`), positions before them; plain tables
--- are walked to any depth. A module's own tensors come before those of the modules in it.
+-- Registration is a walk at time of use, not an event: nothing has to be notified when a field
+-- changes. Fields go in order of first assignment (noted in `_order`), positions before them; plain
+-- tables are walked to any depth. A module's own tensors come before those of the modules in it.
 --
 -- A walk is made often, and of large models: what is neither table nor userdata is passed over
 -- before any key is kept, and names are joined on the way, not from the root anew.
@@ -299,7 +299,7 @@ local function alias_modules(modules, first, places, aliases)
   end
 end
 
--- A field name with a dot can make two tensors that a file could not tell apart.
+-- A field name with a dot can make two tensors that a file could not distinguish.
 local function refuse_name(root, item)
   errors.blame("%s and another tensor are both called '%s' in state_dict: rename a field",
     tree.path(walk.class_name(root), walk.keys(item)), item.name)

@@ -65,15 +65,15 @@ local EXCLUDED <const> = {
   { "global_batch_size", "batch_sampler" }, { "drop_last", "batch_sampler" },
 }
 
-local function check_together(given)
+local function check_together(options)
   for _, pair in ipairs(EXCLUDED) do
-    if given[pair[1]] and given[pair[2]] then
+    if options[pair[1]] and options[pair[2]] then
       errors.blame("DataLoader: %s and %s exclude each other", pair[1], pair[2])
     end
   end
-  if given.tail == "wrap" and (given.drop_last or given.batch_sampler) then
+  if options.tail == "wrap" and (options.drop_last or options.batch_sampler) then
     errors.blame("DataLoader: tail = 'wrap' and %s exclude each other",
-      given.drop_last and "drop_last" or "batch_sampler")
+      options.drop_last and "drop_last" or "batch_sampler")
   end
 end
 

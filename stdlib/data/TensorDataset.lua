@@ -40,16 +40,16 @@ end
 --- The data set shares memory with the tensors, if these are contiguous.
 ---@param ... Tensor [N, ...], or one table of them by name
 function TensorDataset:init(...)
-  local given = { ... }
-  local first = given[1]
+  local args = { ... }
+  local first = args[1]
   self.tensors, self._divisors = {}, {}
   if type(first) == "table" and getmetatable(first) == nil then
     self.names = tree.keys(first)
-    given = first
+    args = first
   end
-  for i, key in ipairs(self.names or tree.keys(given)) do
+  for i, key in ipairs(self.names or tree.keys(args)) do
     local name = self.names and ("'%s'"):format(key) or ("tensor %d"):format(key)
-    self.tensors[i] = check(self, given[key], name)
+    self.tensors[i] = check(self, args[key], name)
   end
   if #self.tensors == 0 then errors.blame("TensorDataset: give at least one tensor") end
 end

@@ -2,7 +2,7 @@
 --
 -- Every strategy has one, and all checkpoints of the Trainer go through it. The base writes one
 -- safetensors file per checkpoint. Another one is a subclass or a plain table of save, load and
--- remove, given as lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves and removes, every rank
+-- remove, passed as lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves and removes, every rank
 -- loads.
 
 local adopt = require "ltrain.core.adopt"

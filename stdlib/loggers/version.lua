@@ -4,7 +4,7 @@
 -- that start together each gets a folder of its own.
 --
 -- The default name was `lightning_logs`, the name of another project. Runs that are there under
--- that name are still found when they are resumed, and their numbers are not given again.
+-- that name are still found when they are resumed, and their numbers are not used again.
 local c = require "ltrain.c"
 
 local version = {}

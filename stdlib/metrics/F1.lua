@@ -62,7 +62,7 @@ local function count_columns(self, said, labels)
   self.fn = self.fn + wrong:logical_and(truth):sum(1)
 end
 
--- Predicted ids, [N]: given, or those of the highest scores.
+-- Predicted ids, [N]: the argument itself, or those of the highest scores.
 local function ids_of(self, scores, labels)
   if labelled.same_shape(scores, labels) and not labelled.is_float(scores) then
     return scores:reshape { -1 }
@@ -102,7 +102,7 @@ function F1:update(scores, labels)
 end
 
 -- 2 tp / (2 tp + fp + fn) of each element, 0 where nothing was counted.
-local function figures(tp, fp, fn)
+local function scores_of(tp, fp, fn)
   local twice = tp * 2
   local all = twice + fp + fn
   return twice:to "f64" / all:clamp { min = 1 }:to "f64", all
@@ -117,10 +117,10 @@ end
 --- Without samples it is nan with num_classes, which is reported once, else 0.
 function F1:compute()
   local tp, fp, fn = self.tp, self.fp, self.fn
-  local each, all = figures(tp, fp, fn)
+  local each, all = scores_of(tp, fp, fn)
   if self.average == "none" then return each end
   if self.average == "micro" then
-    each, all = figures(tp:sum(), fp:sum(), fn:sum())
+    each, all = scores_of(tp:sum(), fp:sum(), fn:sum())
     return all:item() > 0 and each:item() or without_counts(self)
   elseif not self.average then
     return each:item()

@@ -42,16 +42,16 @@ local COMPUTE <const> = {
     doc = "true: over all ranks, which must all call it; false: this rank's own" },
 }
 
--- What all ranks have taken in: their states, in order of rank.
+-- The states of all ranks, in order of rank.
 local function all_states(self)
   local name, parts = getmetatable(self).__name, {}
   local ranks = dist.all_gather { class = name, states = self:state_dict() }
-  for i, told in ipairs(ranks) do
-    if told.class ~= ranks[1].class then
+  for i, of_rank in ipairs(ranks) do
+    if of_rank.class ~= ranks[1].class then
       errors.blame("compute: ranks ask for different metrics: %s on rank 0, %s on rank %d",
-        ranks[1].class, told.class, i - 1)
+        ranks[1].class, of_rank.class, i - 1)
     end
-    parts[i] = told.states
+    parts[i] = of_rank.states
   end
   return parts
 end

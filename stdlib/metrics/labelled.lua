@@ -75,8 +75,8 @@ function labelled.rows(x)
   return x:reshape { -1, shape[2] }
 end
 
---- What must be so of num_classes, num_labels and average: a metric with more than one class is
---- told how to make one figure of them. Returns how many columns of states there are.
+--- What must be so of num_classes, num_labels and average: a metric with more than one class
+--- needs a way to average them. Returns how many columns of states there are.
 function labelled.check_average(who, o, choices)
   local count = o.num_classes or o.num_labels
   if o.num_classes and o.num_labels then
@@ -90,14 +90,14 @@ function labelled.check_average(who, o, choices)
   return count or 1
 end
 
---- A warning, told once a metric.
+--- Prints a warning, once a metric.
 function labelled.warn(metric, text)
-  if metric._told then return end
+  if metric._warned then return end
   console.say(("warning: metrics.%s: %s"):format(getmetatable(metric).__name, text))
-  metric._told = true
+  metric._warned = true
 end
 
---- The figure of no data: nan.
+--- The value of no data: nan.
 function labelled.nothing(metric, why)
   labelled.warn(metric, (why or "there were no samples") .. ": the value is nan")
   return labelled.NAN

@@ -23,7 +23,7 @@ function module_state.state_dict(self)
 end
 
 -- What is to be written where, and the three lists of what does not fit.
-local function compare(module, given)
+local function compare(module, state_dict)
   local list, aliases = walk.tensors(module)
   local other_names = {} -- first name -> the others, sorted
   for alias, first in tree.pairs(aliases) do
@@ -33,11 +33,11 @@ local function compare(module, given)
   local known, plan = {}, { writes = {}, missing = {}, unexpected = {}, shapes = {} }
   for _, item in ipairs(list) do
     if item.buffer ~= "unsaved" then
-      local source = given[item.name]
+      local source = state_dict[item.name]
       known[item.name] = true
       for _, name in ipairs(other_names[item.name] or NONE) do
         known[name] = true
-        source = source or given[name]
+        source = source or state_dict[name]
       end
       if source == nil then
         plan.missing[#plan.missing + 1] = item.name
@@ -49,7 +49,7 @@ local function compare(module, given)
       end
     end
   end
-  for name in tree.pairs(given) do
+  for name in tree.pairs(state_dict) do
     if not known[name] then plan.unexpected[#plan.unexpected + 1] = name end
   end
   return plan
@@ -91,7 +91,7 @@ end
 
 local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
---- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` that init was given
+--- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init
 --- in `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.
 --- Options: ignore, a list of names to leave out; logger (true) also passes them to the loggers. A
 --- second call, for example in a subclass, adds to them.

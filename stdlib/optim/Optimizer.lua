@@ -41,13 +41,13 @@ local function check_parameter(self, value, i, name)
   end
 end
 
-local function group_of(self, params, given)
+local function group_of(self, params, options)
   if c.is_tensor(params) then params = { params } end
   if type(params) ~= "table" or getmetatable(params) ~= nil then
     errors.blame("%s: params must be a list of tensors, like net:parameters(): got %s",
       where(self), errors.show(params))
   end
-  local group = config.check(given, self.options, where(self))
+  local group = config.check(options, self.options, where(self))
   group.params, group.names = {}, {}
   for i, value in ipairs(params) do
     local name = params.names and params.names[i] or tostring(self._count)
@@ -72,18 +72,18 @@ local function make_names_differ(self)
   end
 end
 
---- Adds a group: { params = head:parameters(), lr = 1e-4, name = "head" }; options that are not
---- given are those of the optimizer. LearningRateMonitor logs a group under its name.
+--- Adds a group: { params = head:parameters(), lr = 1e-4, name = "head" }; options that are
+--- not set are those of the optimizer. LearningRateMonitor logs a group under its name.
 function Optimizer:add_param_group(group)
   if type(group) ~= "table" or group.params == nil then
     errors.blame("%s: a group needs params: got %s", where(self), errors.show(group))
   end
-  local given = {}
-  for name, value in tree.pairs(self.defaults) do given[name] = value end
+  local options = {}
+  for name, value in tree.pairs(self.defaults) do options[name] = value end
   for name, value in tree.pairs(group) do
-    if name ~= "params" and name ~= "name" then given[name] = value end
+    if name ~= "params" and name ~= "name" then options[name] = value end
   end
-  local new = group_of(self, group.params, given)
+  local new = group_of(self, group.params, options)
   if group.name ~= nil then
     new.name = config.argument(group.name, "string", where(self), "the name of a group")
   end
@@ -183,7 +183,7 @@ local function update_all(self)
   for _, group in ipairs(self.param_groups) do self:update(group) end
 end
 
---- From here on `strategy` is around each step and says what the gradients are (nil: nobody). The
+--- From here on `strategy` is around each step and says what the gradients are (nil: none). The
 --- Trainer says so for a fit.
 function Optimizer:use_strategy(strategy)
   self._strategy = strategy
@@ -195,9 +195,9 @@ end
 --- Outside of the Trainer this also ends the batch: the next one gets other random numbers, and
 --- unused memory is freed.
 function Optimizer:step(closure)
-  local loss, goes_on
-  if closure ~= nil then loss, goes_on = closure() end
-  if goes_on ~= false then
+  local loss, proceed
+  if closure ~= nil then loss, proceed = closure() end
+  if proceed ~= false then
     external_writes.look(self)
     local _ <close> = c.allow_update()
     local strategy = self._strategy

@@ -10,7 +10,7 @@ local parameters_of = require "ltrain.core.parameters_of"
 
 local external_writes = {}
 
-local function tell(optimizer, name, writer)
+local function warn(optimizer, name, writer)
   optimizer.changed_by[name] = writer
   local text = ("warning: parameter %s was changed by %s, not by its optimizer; if that is meant, "
     .. "write it within lt.allow_update(function() ... end)"):format(name, writer)
@@ -18,7 +18,7 @@ local function tell(optimizer, name, writer)
   report(text)
 end
 
--- Takes what was noted; tells of each parameter once. What an optimizer finds at its first step was
+-- Takes what was noted; warns of each parameter once. What an optimizer finds at its first step was
 -- written between trainings.
 local function take(optimizer)
   local first = optimizer.changed_by == nil
@@ -28,7 +28,7 @@ local function take(optimizer)
       local name = group.names[i]
       local writer = c.runtime.take_external_write(parameter)
       local fresh = writer and not first and not optimizer.changed_by[name]
-      if fresh then tell(optimizer, name, writer) end
+      if fresh then warn(optimizer, name, writer) end
     end
   end
 end

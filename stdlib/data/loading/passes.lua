@@ -13,10 +13,10 @@ local data = c.runtime.data
 
 local passes = {}
 
-local function new_pass(given)
+local function new_pass(plan)
   return {
-    epoch = given.epoch, seed = given.seed, batching = given.batching,
-    start = given.position, index = given.index, length = given.order and #given.order,
+    epoch = plan.epoch, seed = plan.seed, batching = plan.batching,
+    start = plan.position, index = plan.index, length = plan.order and #plan.order,
   }
 end
 
@@ -31,8 +31,8 @@ local function read_named(read, position)
 end
 
 -- The batch that the loader's collate makes of samples.
-local function batch_of(given, list, positions)
-  local batch = given.collate(list, positions)
+local function batch_of(plan, list, positions)
+  local batch = plan.collate(list, positions)
   if batch == nil then
     errors.blame("DataLoader: collate returned nothing for samples %d to %d", positions[1],
       positions[#positions])
@@ -41,10 +41,10 @@ local function batch_of(given, list, positions)
 end
 
 --- Rows of tensors. The feed's thread gathers ahead; the feed is what is closed.
-function passes.gathered(given, columns)
-  local pass = new_pass(given)
-  local order = columns.map and given.order:through(columns.map) or given.order
-  local feed = data.feed(order, columns.tensors, columns.divisors, given.batching)
+function passes.gathered(plan, columns)
+  local pass = new_pass(plan)
+  local order = columns.map and plan.order:through(columns.map) or plan.order
+  local feed = data.feed(order, columns.tensors, columns.divisors, plan.batching)
   function pass.next()
     local rows = { feed:next() }
     if not rows[1] then return rows[1] end
@@ -56,22 +56,22 @@ function passes.gathered(given, columns)
 end
 
 --- Samples by position, read and batched here.
-function passes.inline(given)
-  local pass, position = new_pass(given), given.position
-  local order, read, scope = given.order, samples.reader(given.loader.dataset), data.sample_scope()
+function passes.inline(plan)
+  local pass, position = new_pass(plan), plan.position
+  local order, read, scope = plan.order, samples.reader(plan.loader.dataset), data.sample_scope()
   local function sample_at(at)
-    local _ <close> = scope:enter(given.seed, given.epoch, at)
+    local _ <close> = scope:enter(plan.seed, plan.epoch, at)
     return read_named(read, at)
   end
   function pass.next()
-    local total, first, n = data.span(#order, position, given.batching)
+    local total, first, n = data.span(#order, position, plan.batching)
     if total == 0 then return nil end
     local list, positions = {}, {}
     for k = 1, n do
       positions[k] = order:at((first + k - 2) % #order + 1)
       list[k] = sample_at(positions[k])
     end
-    local batch = n > 0 and batch_of(given, list, positions)
+    local batch = n > 0 and batch_of(plan, list, positions)
     position = position + total
     return batch
   end
@@ -85,8 +85,8 @@ local function begin(dataset, epoch)
 end
 
 -- A function that gives the next sample, several values as a list; and what closes the iterator.
-local function reader_of(given)
-  local iterator, held, control, closing = begin(given.loader.dataset, given.epoch)
+local function reader_of(plan)
+  local iterator, held, control, closing = begin(plan.loader.dataset, plan.epoch)
   if not class.is_callable(iterator) then
     errors.blame("DataLoader: the data set must return an iterator: got %s", errors.show(iterator))
   end
@@ -100,24 +100,24 @@ end
 
 --- Samples one after the other; those before the position are read and dropped, unless the data set
 --- takes its own state back.
-function passes.iterable(given, saved)
-  local pass, position, dataset = new_pass(given), 0, given.loader.dataset
-  local scope, size = data.sample_scope(), given.batching.batch_size
-  local shard = type(dataset) == "table" and dataset.shard and given.shard
+function passes.iterable(plan, saved)
+  local pass, position, dataset = new_pass(plan), 0, plan.loader.dataset
+  local scope, size = data.sample_scope(), plan.batching.batch_size
+  local shard = type(dataset) == "table" and dataset.shard and plan.shard
   local rank, world = shard and shard.rank or 0, shard and shard.world or 1
   if saved and saved.dataset and type(dataset) == "table" and dataset.load_state_dict then
     dataset:load_state_dict(saved.dataset)
-    position = given.position
+    position = plan.position
   end
-  local next_sample, closing = reader_of(given)
+  local next_sample, closing = reader_of(plan)
   local function read() -- an iterator that has ended is not asked again
     if not next_sample then return nil end
-    local _ <close> = scope:enter(given.seed, given.epoch, position * world + rank + 1)
+    local _ <close> = scope:enter(plan.seed, plan.epoch, position * world + rank + 1)
     local sample = next_sample()
     if sample ~= nil then position = position + 1 else next_sample = nil end
     return sample
   end
-  while position < given.position and read() ~= nil do end
+  while position < plan.position and read() ~= nil do end
   local consumed = position -- by whole batches: one that an error cut short does not count
   function pass.next()
     local list, positions = {}, {}
@@ -127,8 +127,8 @@ function passes.iterable(given, saved)
       list[#list + 1], positions[#list + 1] = sample, position
     end
     local batch
-    if #list == size or #list > 0 and not given.batching.drop_last then
-      batch = batch_of(given, list, positions)
+    if #list == size or #list > 0 and not plan.batching.drop_last then
+      batch = batch_of(plan, list, positions)
     end
     consumed = position
     return batch

@@ -67,8 +67,8 @@ function place.batches_before(n, cut, position)
   return data.batch_count(n, 0, cut) - data.batch_count(n, position, cut)
 end
 
--- A state taken in mid-epoch says where to go on in the order of a data set of its size.
-local function tell_other_size(loader, position, now)
+-- A state taken in mid-epoch says where to resume in the order of a data set of its size.
+local function warn_other_size(loader, position, now)
   local before = loader._saved and loader._saved.samples
   if position == 0 or before == nil or before == now then return end
   local text = "warning: DataLoader: the epoch that is resumed after sample %d had a data set "
@@ -87,29 +87,29 @@ local function start_of(loader, n, cut, index)
 end
 
 -- A pass over samples by position.
-local function open_indexed(loader, given)
+local function open_indexed(loader, plan)
   local count = samples.count(loader.dataset, "DataLoader")
-  tell_other_size(loader, given.position, count)
+  warn_other_size(loader, plan.position, count)
   local dataset = loader.dataset
   local columns = not loader.collate and type(dataset.columns) == "function" and dataset:columns()
-  local pass = columns and passes.gathered(given, columns) or passes.inline(given)
-  pass.samples, pass.order = count, given.order
+  local pass = columns and passes.gathered(plan, columns) or passes.inline(plan)
+  pass.samples, pass.order = count, plan.order
   return pass
 end
 
 --- Opens a pass of `epoch` at batch number `index` (nil: where load_state_dict has put the loader,
 --- or at the start).
 function place.open(loader, epoch, index)
-  local given = { epoch = epoch, seed = loader:order_seed(), loader = loader,
+  local plan = { epoch = epoch, seed = loader:order_seed(), loader = loader,
     shard = loader._shard, collate = loader.collate or collate }
   local lasts
-  if not loader._iterable then given.order, lasts = stream.order(loader, epoch) end
-  given.batching = stream.batching(loader, lasts)
-  local n = given.order and #given.order or nil
-  given.position, given.index = start_of(loader, n, given.batching, index)
-  given.batching.position = given.position
-  if loader._iterable then return passes.iterable(given, loader._saved) end
-  return open_indexed(loader, given)
+  if not loader._iterable then plan.order, lasts = stream.order(loader, epoch) end
+  plan.batching = stream.batching(loader, lasts)
+  local n = plan.order and #plan.order or nil
+  plan.position, plan.index = start_of(loader, n, plan.batching, index)
+  plan.batching.position = plan.position
+  if loader._iterable then return passes.iterable(plan, loader._saved) end
+  return open_indexed(loader, plan)
 end
 
 return place

@@ -36,7 +36,7 @@ function samples.count(dataset, where)
   return n
 end
 
---- The length of an iterable data set, nil when it tells none.
+--- The length of an iterable data set, nil when it has none.
 function samples.length_of_iterable(dataset)
   if type(dataset) == "table" and metamethod(dataset, "__len") then
     return samples.count(dataset, "DataLoader")

@@ -10,7 +10,7 @@ local data = c.runtime.data
 
 local stream = {}
 
--- The first entries that tell orders apart.
+-- The first entries, to distinguish orders.
 local FIRST <const> = 1000
 
 -- The place in the random numbers of an epoch from which its order is drawn; samples have 1..n.
@@ -44,16 +44,16 @@ end
 -- The batches of a batch sampler as a list; it may give an iterator.
 local function batches_of(loader, epoch)
   local _ <close> = keyed(loader, loader.batch_sampler, epoch)
-  local given = ask(loader.batch_sampler, "batches", epoch)
-  if type(given) == "function" then
+  local batches = ask(loader.batch_sampler, "batches", epoch)
+  if type(batches) == "function" then
     local list = {}
-    for batch in given do list[#list + 1] = batch end
+    for batch in batches do list[#list + 1] = batch end
     return list
-  elseif type(given) ~= "table" then
+  elseif type(batches) ~= "table" then
     errors.blame("DataLoader: the batch sampler must give lists of positions: got %s",
-      errors.show(given))
+      errors.show(batches))
   end
-  return given
+  return batches
 end
 
 -- All samples of the batches in one order, and the last entry of each.
@@ -123,7 +123,7 @@ local function show_cut(loader)
   return table.concat(parts, ", ")
 end
 
---- What tells whether two ranks have the same order, and cut it alike: a hash, the length, the
+--- What decides whether two ranks have the same order, and cut it alike: a hash, the length, the
 --- first entries; the options that cut.
 function stream.fingerprint(loader, order, lasts)
   local hash = order:hash(FIRST)
