@@ -122,7 +122,7 @@ struct lt_op_info {
 
 extern const lt_op_info lt_ops[LT_OP_COUNT];
 extern const lt_kind_info lt_kinds[LT_KIND_COUNT];
-uint64_t lt_op_hash(void);
+uint64_t lt_op_hash(void); /* ops/hash.c */
 lt_op lt_op_by_name(const char *name); /* LT_OP_COUNT when unknown */
 
 /* THE door. Looks the op up, checks shapes and dtypes, applies autocast, allocates, runs the

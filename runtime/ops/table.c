@@ -131,10 +131,3 @@ lt_op lt_op_by_name(const char *name) {
     if (strcmp(lt_ops[op].name, name) == 0) return (lt_op)op;
   return LT_OP_COUNT;
 }
-
-uint64_t lt_op_hash(void) {
-  uint64_t h = 1469598103934665603u;
-  for (int op = 0; op < LT_OP_COUNT; op++)
-    for (const char *s = lt_ops[op].name; *s != 0; s++) h = (h ^ (uint8_t)*s) * 1099511628211u;
-  return h;
-}
