@@ -16,9 +16,10 @@ static bool is_between_devices(lt_comm_op op) {
 
 lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d) {
   const lt_device_ops *ops = lt_device_kinds[d.kind];
-  if (ops->launch == NULL) return LT_WAY_HOST;
-  if (g->size == 1) return LT_WAY_LINK;
+  if (ops->launch == NULL && ops->host_memory) return LT_WAY_HOST;
   bool computes = ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
+  bool reduces = op == LT_COMM_ALL_REDUCE || op == LT_COMM_REDUCE_SCATTER;
+  if (g->size == 1) return computes || !reduces ? LT_WAY_LINK : LT_WAY_STAGED;
   bool moves = computes && is_between_devices(op) && lt_device_link_of(g, d) != NULL;
   return moves ? LT_WAY_LINK : LT_WAY_STAGED;
 }
@@ -27,19 +28,20 @@ static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_s
 
 /* A copy between a tensor and memory of the work, on its stream, in order. */
 static bool copy(lt_ctx *c, lt_work *w, lt_tensor *t, char *memory, bool back) {
-  size_t bytes = bytes_of(t);
-  if (bytes == 0) return true;
-  const lt_device_ops *ops = ops_of(w);
-  lt_stream *stream = w->move.stream;
   int index = w->device.at.index;
-  lt_copy way = w->device.way == LT_WAY_LINK ? LT_WITHIN : back ? LT_TO_DEVICE : LT_TO_HOST;
   char *data = lt_data(t);
-  bool ok = lt_order_before(c, t->storage, stream, back) &&
-            ops->copy(c, stream, way, index, back ? data : memory, index, back ? memory : data,
-                      bytes) &&
-            ops->event_record(c, stream, &w->device.ready);
-  if (ok) lt_order_after(t->storage, w->device.ready, back);
-  return ok;
+  lt_copying m = {.device = w->device.at,
+                  .stream = w->move.stream,
+                  .way = w->device.way == LT_WAY_LINK ? LT_WITHIN
+                         : back                       ? LT_TO_DEVICE
+                                                      : LT_TO_HOST,
+                  .from = back ? NULL : t->storage,
+                  .to = back ? t->storage : NULL,
+                  .src = back ? memory : data,
+                  .dst = back ? data : memory,
+                  .from_index = index,
+                  .bytes = bytes_of(t)};
+  return m.bytes == 0 || lt_copy_issue(c, &m, &w->device.ready);
 }
 
 /* All parts, one after the other. */
@@ -93,8 +95,8 @@ void lt_device_begin(lt_ctx *c, lt_work *w) {
   const lt_device_ops *ops = ops_of(w);
   w->move.device = w->device.at.index;
   w->move.stream = lt_stream_of(c, w->device.at, LT_STREAM_COMM);
-  if (w->move.stream == NULL) return;
-  if (ops->stream_native != NULL) w->move.native = ops->stream_native(w->move.stream);
+  if (w->move.stream == NULL && ops->launch != NULL) return;
+  if (w->move.stream != NULL && ops->stream_native != NULL) w->move.native = ops->stream_native(w->move.stream);
   if (w->device.way == LT_WAY_STAGED)
     stage(c, w);
   else if (w->n_parts > 0 && w->move.n_parts == 0 && w->group->size > 1)
@@ -134,11 +136,12 @@ static bool after(lt_ctx *c, lt_work *w, lt_storage *s, bool writes) {
 /* What moves is there, as far as the link has to be told so. */
 static lt_progress reach(lt_ctx *c, lt_work *w) {
   const lt_device_ops *ops = ops_of(w);
+  if (ops->launch == NULL) return LT_DONE;
   bool links = w->device.way == LT_WAY_LINK;
   bool by_host = !links || (w->group->size > 1 && w->group->between.ops->by_host);
   if (links && w->move.after.stream == NULL) {
     if (!w->device.ordered && !each_storage(c, w, before)) return LT_BROKEN;
-    if (!ops->event_record(c, w->move.stream, &w->device.ready)) return LT_BROKEN;
+    if (!lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) return LT_BROKEN;
     w->move.after = w->device.ready;
     w->device.ordered = true;
   }
@@ -178,9 +181,8 @@ void lt_device_end(lt_ctx *c, lt_work *w) {
   if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
   bool copied = w->device.way == LT_WAY_STAGED;
   if ((copied || w->device.room != NULL) && !put_back(c, w)) return;
-  if (copied) return;
-  if (!ops_of(w)->event_record(c, w->move.stream, &w->device.ready)) return;
-  each_storage(c, w, after);
+  if (copied || ops_of(w)->launch == NULL) return;
+  if (lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) each_storage(c, w, after);
 }
 
 static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {
@@ -214,4 +216,6 @@ bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double 
                                         (lt_dtype)w->move.dtype, by);
 }
 
-bool lt_work_is_staged(const lt_work *w) { return w->device.way == LT_WAY_STAGED; }
+bool lt_work_is_staged(const lt_work *w) {
+  return w->device.way == LT_WAY_STAGED && w->group->size > 1;
+}

@@ -3,31 +3,21 @@
 
 #include "device/stream.h"
 
-/* One copy on `stream` of device `d`: reads `src` and writes `dst` where these are storages. */
-typedef struct move {
-  lt_device d;
-  lt_stream *stream;
-  lt_copy way;
-  lt_storage *from, *to; /* NULL: host memory of the caller */
-  const void *src;
-  void *dst;
-  int from_index;
-  size_t bytes;
-} move;
-
-static bool issue(lt_ctx *c, const move *m, lt_event *done) {
-  const lt_device_ops *ops = lt_device_table(c, m->d);
+/* What was issued before a failure runs all the same. */
+bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
+  const lt_device_ops *ops = lt_device_table(c, m->device);
+  int index = m->device.index;
+  *done = (lt_event){0};
   if (ops->launch == NULL)
-    return ops->copy(c, NULL, m->way, m->d.index, m->dst, m->from_index, m->src, m->bytes);
-  if (m->stream == NULL) return false;
-  bool ok = (m->from == NULL || lt_order_before(c, m->from, m->stream, false)) &&
-            (m->to == NULL || lt_order_before(c, m->to, m->stream, true)) &&
-            ops->copy(c, m->stream, m->way, m->d.index, m->dst, m->from_index, m->src, m->bytes) &&
-            ops->event_record(c, m->stream, done);
-  if (!ok) return false;
+    return ops->copy(c, NULL, m->way, index, m->dst, m->from_index, m->src, m->bytes);
+  if (m->stream == NULL || (m->from != NULL && !lt_order_before(c, m->from, m->stream, false)) ||
+      (m->to != NULL && !lt_order_before(c, m->to, m->stream, true)))
+    return false;
+  bool ok = ops->copy(c, m->stream, m->way, index, m->dst, m->from_index, m->src, m->bytes);
+  if (!lt_order_record(c, m->device, m->stream, done)) return false;
   if (m->from != NULL) lt_order_after(m->from, *done, false);
   if (m->to != NULL) lt_order_after(m->to, *done, true);
-  return true;
+  return ok;
 }
 
 static bool wait_for(lt_ctx *c, lt_device d, lt_event event) {
@@ -36,9 +26,10 @@ static bool wait_for(lt_ctx *c, lt_device d, lt_event event) {
 
 static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes, lt_event *done) {
   lt_device d = t->storage->device;
-  move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST, .from = t->storage,
-            .src = lt_data(t), .dst = out, .from_index = d.index, .bytes = bytes};
-  return issue(c, &m, done);
+  lt_copying m = {.device = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST,
+                  .from = t->storage, .src = lt_data(t), .dst = out, .from_index = d.index,
+                  .bytes = bytes};
+  return lt_copy_issue(c, &m, done);
 }
 
 /* The same, and the host waits for it. */
@@ -50,9 +41,10 @@ static bool read_now(lt_ctx *c, lt_tensor *t, void *out, size_t bytes) {
 
 static bool to_device(lt_ctx *c, lt_tensor *t, const void *from, size_t bytes, lt_event *done) {
   lt_device d = t->storage->device;
-  move m = {.d = d, .stream = lt_stream_current(c, d), .way = LT_TO_DEVICE, .to = t->storage,
-            .src = from, .dst = lt_data(t), .from_index = d.index, .bytes = bytes};
-  return issue(c, &m, done);
+  lt_copying m = {.device = d, .stream = lt_stream_current(c, d), .way = LT_TO_DEVICE,
+                  .to = t->storage, .src = from, .dst = lt_data(t), .from_index = d.index,
+                  .bytes = bytes};
+  return lt_copy_issue(c, &m, done);
 }
 
 /* Between devices of one kind. */
@@ -60,11 +52,11 @@ static bool within(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_device d = dst->storage->device;
   int from = src->storage->device.index;
   lt_event done;
-  move m = {.d = d, .stream = lt_stream_current(c, d),
-            .way = from == d.index ? LT_WITHIN : LT_PEER,
-            .from = src->storage, .to = dst->storage, .src = lt_data(src), .dst = lt_data(dst),
-            .from_index = from, .bytes = bytes};
-  return issue(c, &m, &done);
+  lt_copying m = {.device = d, .stream = lt_stream_current(c, d),
+                  .way = from == d.index ? LT_WITHIN : LT_PEER, .from = src->storage,
+                  .to = dst->storage, .src = lt_data(src), .dst = lt_data(dst), .from_index = from,
+                  .bytes = bytes};
+  return lt_copy_issue(c, &m, &done);
 }
 
 /* Whether the host must not touch its bytes. */

@@ -60,8 +60,7 @@ void lt_launch_end(lt_ctx *c, lt_stream *stream) {
   if (st->n_scratch == 0) return;
   lt_event at = {0};
   const lt_device_ops *ops = lt_device_table(c, st->launching);
-  bool ordered = ops->launch == NULL || ops->event_record(c, stream, &at);
-  if (!ordered) ops->synchronize(c, st->launching.index);
+  if (ops->launch != NULL) lt_order_record(c, st->launching, stream, &at);
   while (st->n_scratch > 0) {
     lt_storage *s = st->scratch[--st->n_scratch];
     if (at.stream != NULL) lt_order_after(s, at, true);

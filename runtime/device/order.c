@@ -35,6 +35,14 @@ void lt_order_after(lt_storage *s, lt_event at, bool writes) {
   for (int k = 0; k < LT_READERS; k++) s->reads[k] = (lt_event){0};
 }
 
+bool lt_order_record(lt_ctx *c, lt_device d, lt_stream *stream, lt_event *at) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  if (ops->event_record(c, stream, at)) return true;
+  *at = (lt_event){0};
+  ops->synchronize(c, d.index);
+  return false;
+}
+
 bool lt_order_call(lt_ctx *c, const lt_call *call, lt_stream *stream,
                    bool (*writes)(const lt_call *call, int k)) {
   for (int k = 0; k < call->n_in; k++)
@@ -50,7 +58,7 @@ bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
                      bool (*writes)(const lt_call *call, int k)) {
   const lt_tensor *first = call->n_out > 0 ? call->out[0] : call->in[0];
   lt_event at;
-  if (!lt_device_table(c, first->storage->device)->event_record(c, stream, &at)) return false;
+  if (!lt_order_record(c, first->storage->device, stream, &at)) return false;
   for (int k = 0; k < call->n_in; k++)
     if (call->in[k] != NULL) lt_order_after(call->in[k]->storage, at, writes(call, k));
   for (int k = 0; k < call->n_out; k++) lt_order_after(call->out[k]->storage, at, true);

@@ -37,6 +37,24 @@ bool lt_order_call(lt_ctx *c, const lt_call *call, lt_stream *stream,
 bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
                      bool (*writes)(const lt_call *call, int k));
 
+/* The position of the stream, after work was issued on it. When there is none to be had the host
+   waits for all of the device instead: what is not noted must have run. False with the failure. */
+bool lt_order_record(lt_ctx *c, lt_device d, lt_stream *stream, lt_event *at);
+
+/* One copy of bytes, in order with all work on the storages that it reads and writes. */
+typedef struct lt_copying {
+  lt_device device;
+  lt_stream *stream; /* of the device; NULL: a synchronous one */
+  lt_copy way;
+  lt_storage *from, *to; /* NULL: host memory of the caller */
+  const void *src;
+  void *dst;
+  int from_index; /* the device of src for LT_PEER */
+  size_t bytes;
+} lt_copying;
+/* Issues it; `done`: its position ({NULL, 0} on a synchronous device, where it is done). */
+bool lt_copy_issue(lt_ctx *c, const lt_copying *copy, lt_event *done);
+
 /* The host waits until it may read the storage, or also write it: for all of that work, though some
    of it, or the ctx before, has failed. */
 bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes);
