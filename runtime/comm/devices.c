@@ -11,7 +11,7 @@ static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w-
 /* What a device's link moves. */
 static bool is_between_devices(lt_comm_op op) {
   return op == LT_COMM_ALL_REDUCE || op == LT_COMM_BROADCAST || op == LT_COMM_ALL_GATHER ||
-         op == LT_COMM_REDUCE_SCATTER;
+         op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER;
 }
 
 lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d) {
@@ -90,15 +90,24 @@ static void pack(lt_ctx *c, lt_work *w) {
   copy_parts(c, w, w->move.out, false);
 }
 
+/* A link knows no gather: all send to the root, and nothing to others. */
+static void send_to_root(lt_work *w) {
+  for (int r = 0; r < w->group->size; r++) w->counts[r] = r == w->move.root ? w->move.count : 0;
+  w->move.op = LT_COMM_ALL_TO_ALL;
+}
+
 void lt_device_begin(lt_ctx *c, lt_work *w) {
   if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
   const lt_device_ops *ops = ops_of(w);
   w->move.device = w->device.at.index;
   w->move.stream = lt_stream_of(c, w->device.at, LT_STREAM_COMM);
   if (w->move.stream == NULL && ops->launch != NULL) return;
-  if (w->move.stream != NULL && ops->stream_native != NULL) w->move.native = ops->stream_native(w->move.stream);
+  if (w->move.stream != NULL && ops->stream_native != NULL)
+    w->move.native = ops->stream_native(w->move.stream);
   if (w->device.way == LT_WAY_STAGED)
     stage(c, w);
+  else if (w->move.op == LT_COMM_GATHER && w->group->size > 1)
+    send_to_root(w);
   else if (w->n_parts > 0 && w->move.n_parts == 0 && w->group->size > 1)
     pack(c, w);
   if (lt_ok(c) && lt_ordered_wanted(w)) lt_ordered_begin(c, w);

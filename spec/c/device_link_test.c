@@ -248,13 +248,15 @@ static void reduce_often(rank *r) {
   use_link(r);
   int64_t n = 1000;
   lt_tensor *t = lt_to_device(r->c, on_host(r, n), device_of(r));
-  lt_tensor *list[] = {t};
+  lt_tensor *list[] = {t}, *all = NULL;
+  if (r->rank == 1) all = lt_tensor_empty(r->c, device_of(r), LT_F32, 1, &(int64_t){3 * n});
   finish_work(r, lt_comm_barrier(r->c, r->g, HERE));
   int64_t before = lt_fake_count().copies;
   finish_work(r, lt_comm_barrier(r->c, r->g, HERE));
   for (int k = 0; k < 10; k++) {
     CHECK(r, finish_work(r, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_MAX, HERE)));
     CHECK(r, finish_work(r, lt_comm_broadcast(r->c, r->g, t, 0, HERE)));
+    CHECK(r, finish_work(r, lt_comm_gather(r->c, r->g, t, all, 1, HERE)));
     if (r->g->between.ops == &gathering_ops)
       CHECK(r, finish_work(r, lt_comm_all_reduce_parts(r->c, r->g, 1, list, 0.5, HERE)));
   }

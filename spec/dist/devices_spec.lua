@@ -275,7 +275,7 @@ describe("a link between devices", function()
         both("all_reduce", {op = "max", group = part})
         both("broadcast", {from = 2})
         both("all_gather")
-        both("gather", {to = 1}) -- through pinned memory
+        both("gather", {to = 1})
       end
       x, y = x:narrow(1, 1, rank + 1), y:narrow(1, 1, rank + 1)
       both("all_gather", {cat = true})
@@ -283,7 +283,7 @@ describe("a link between devices", function()
       both("reduce_scatter", {op = "mean"})
       end)
     ]])
-    assert.equal(1, select(2, out:gsub("no comm moves", "")))
+    assert.not_matches("no comm moves", out)
   end)
 
   it("trains to the bits of the CPU, and nothing is staged", function()

@@ -114,9 +114,11 @@ typedef struct lt_comm_part {
    send, recv      count to `root`           count from `root`
    all_to_all      sum of counts             counts[rank] from each rank, in order of rank
 
-   Of a device's link: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all; all else goes
-   over the host's. ltrain makes a reduction in the tree's order of all_to_all, `combine` of the
-   device, and all_gather, unless the link always adds so.
+   Of a device's link: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all. ltrain makes a
+   reduction in the tree's order of all_to_all, `combine` of the device, and all_gather, unless the
+   link always adds so, and a gather of an all_to_all whose counts are 0 but at the root (`out` is
+   NULL elsewhere). scatter, send and recv go over the host's link: two ranks alone know of a
+   message, which has no place among the movements of a stream.
 
    Reductions of f16 and bf16 compute in f32 and round at the end of a tree's node; integers wrap;
    bool: sum and max are "or", min and prod are "and". Where `fixed_order` is set, ranks add in the
