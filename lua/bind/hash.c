@@ -5,10 +5,13 @@
 
 #include "base/sha256.h"
 #include "bind/tensor.h"
+#include "ops/checksum.h"
 
 /* What takes the parts of a list, in order. */
 typedef struct sink {
   void (*tensor)(struct sink *to, const lt_tensor *t, const void *bytes, size_t n);
+  lt_tensor **late; /* those whose bytes their device hashes, after the others; NULL: none */
+  int n_late;
   uint64_t h;
   lt_sha256 sha;
 } sink;
@@ -25,10 +28,29 @@ static bool take_tensor(lt_ctx *c, lt_tensor *t, sink *to) {
   return lt_ok(c);
 }
 
-static void fast_tensor(sink *to, const lt_tensor *t, const void *bytes, size_t n) {
+static void fast_shape(sink *to, const lt_tensor *t) {
   to->h = lt_hash_mix(to->h, (uint64_t)t->dtype << 8 | (uint64_t)t->ndim);
   for (int k = 0; k < t->ndim; k++) to->h = lt_hash_mix(to->h, (uint64_t)t->size[k]);
+}
+
+static void fast_tensor(sink *to, const lt_tensor *t, const void *bytes, size_t n) {
+  fast_shape(to, t);
   to->h = lt_hash_bytes(bytes, n, to->h);
+}
+
+/* Those that were left to their devices: one wait for each run of tensors on one device. */
+static void add_late(lua_State *L, lt_bind *b, sink *to) {
+  lt_modes modes = b->c->modes;
+  lt_frame frame = lt_begin(L, b, 0);
+  b->c->modes.grad = b->c->modes.autocast = false;
+  for (int from = 0, end; from < to->n_late && lt_ok(b->c); from = end) {
+    lt_device d = to->late[from]->storage->device;
+    for (end = from + 1; end < to->n_late; end++)
+      if (!lt_device_equal(to->late[end]->storage->device, d)) break;
+    lt_checksum(b->c, end - from, to->late + from, &to->h);
+  }
+  b->c->modes = modes;
+  lt_end_call(L, b, frame);
 }
 
 /* A value of Lua that is no tensor: its type, then its bytes. */
@@ -65,6 +87,9 @@ static void take_list(lua_State *L, lt_bind *b, sink *to,
     lt_tensor *t = lt_to_tensor(L, b, -1);
     if (t == NULL) {
       other(L, b, lua_gettop(L), to);
+    } else if (to->late != NULL && lt_can_checksum(b->c, t)) {
+      fast_shape(to, t);
+      to->late[to->n_late++] = t;
     } else {
       b->c->modes.grad = false;
       bool ok = take_tensor(b->c, t, to);
@@ -76,11 +101,14 @@ static void take_list(lua_State *L, lt_bind *b, sink *to,
 }
 
 /* runtime.hash(list) -> integer: 64 bits of tensors and plain values, equal on ranks that hold the
-   same bits; quick, and no proof against forgery */
+   same bits on the same kind of device; quick, and no proof against forgery */
 static int hash(lua_State *L) {
   lt_bind *b = lt_enter(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
   sink to = {.tensor = fast_tensor};
+  to.late = lua_newuserdatauv(L, (lua_rawlen(L, 1) + 1) * sizeof(lt_tensor *), 0);
   take_list(L, b, &to, fast_value);
+  add_late(L, b, &to);
   lua_pushinteger(L, (lua_Integer)to.h);
   return 1;
 }
