@@ -14,6 +14,10 @@ local TWO <const> = [[
   end
 ]]
 
+-- Opens a link between fake devices.
+local REGISTER <const> = ("lt.dist.register_comm('files_device', '%s') "):format(
+  (os.getenv "LT_BUILD" or "build") .. "/spec/c/backends/ltrain_files_device.so")
+
 describe("collectives on a device", function()
   it("give what they give on the CPU, where their input was", function()
     support.ranks(3, TWO .. [[
@@ -106,6 +110,39 @@ describe("collectives on a device", function()
       .. "%[3%] f32", out)
   end)
 
+  it("give values of all ranks with their tensors where each rank is", function()
+    local body <const> = TWO .. [[
+      local gather_values = require "ltrain.dist.gather_values"
+      local function value_of(r, where)
+        local t = lt.arange(6 + r):to(where)
+        return {n = r, t = t, [3] = {t:to "f32" * 0.5, t:gt(2), "text", {}}, own = lt.ones(r)}
+      end
+      local all = gather_values(value_of(rank, device))
+      same(dist.world_size(), #all)
+      for r, got in ipairs(all) do
+        local wanted = value_of(r - 1, "cpu")
+        same(device, got.t.device)
+        same("cpu", got.own.device)
+        same({wanted.n, wanted.t, wanted[3][1], wanted[3][2], wanted[3][3], wanted.own},
+          {got.n, got.t:to "cpu", got[3][1]:to "cpu", got[3][2]:to "cpu", got[3][3], got.own})
+        same(0, #got[3][4])
+      end
+      local mine = {t = rank ~= 1 and lt.full({2}, rank):to(device) or nil}
+      all = gather_values(mine)
+      same(lt.full({2}, 2), all[3].t)
+      same(nil, all[2].t)
+      same("cpu", all[1].t.device)
+      same(true, mine.t == nil or mine.t.device == device)
+      all = gather_values {lt.ones(2):to "fake:0", lt.zeros(1):to "fake:1"}
+      same(lt.ones(2), all[3][1])
+      same(3, gather_values("plain") and #gather_values(rank))
+    ]]
+    assert.matches("no comm moves", support.ranks(3, body))
+    local out = support.passes(REGISTER:gsub("^lt%.", "")
+      .. "dist.launch(3, function(rank)" .. body .. " end)")
+    assert.not_matches("no comm moves", out)
+  end)
+
   it("work in a group of one", function()
     support.passes [[
       local x = lt.randn(3):to("fake")
@@ -125,7 +162,8 @@ lt.seed(3)
 local Net = lt.Module:extend("Net")
 function Net:init()
   self.first, self.norm, self.second = lt.nn.Linear(4, 8), lt.nn.BatchNorm2d(8), lt.nn.Linear(8, 2)
-  self.accuracy = lt.metrics.Accuracy()
+  self.accuracy, self.f1 = lt.metrics.Accuracy(), lt.metrics.F1()
+  self.auroc = lt.metrics.AUROC()
 end
 function Net:forward(x)
   local hidden = self.norm(self.first(x):reshape{-1, 8, 1, 1}):relu():reshape{-1, 8}
@@ -139,7 +177,11 @@ end
 function Net:validation_step(batch)
   local y = self(batch[1])
   self.accuracy:update(y, batch[2])
+  self.f1:update(y:argmax(2), batch[2])
+  self.auroc:update(y:softmax(2):select(2, 2), batch[2])
   self:log("acc", self.accuracy)
+  self:log("f1", self.f1)
+  self:log("auroc", self.auroc)
   self:log("val_loss", lt.cross_entropy(y, batch[2]))
 end
 function Net:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-2}) end
@@ -161,7 +203,7 @@ local function show(net, t)
   end
   table.sort(sums)
   print(table.concat(sums, "\n"))
-  for _, name in ipairs {"loss_epoch", "acc", "val_loss"} do
+  for _, name in ipairs {"loss_epoch", "acc", "f1", "auroc", "val_loss"} do
     local value = t.callback_metrics[name]
     print(name, value and ("%a"):format(value))
   end
@@ -262,9 +304,6 @@ describe("a fit of ranks on devices", function()
 end)
 
 describe("a link between devices", function()
-  local REGISTER <const> = ("lt.dist.register_comm('files_device', '%s') "):format(
-    (os.getenv "LT_BUILD" or "build") .. "/spec/c/backends/ltrain_files_device.so")
-
   it("moves what collectives are given, with the bits of the host's", function()
     local out = support.passes(REGISTER:gsub("^lt%.", "") .. "dist.launch(3, function(rank)" .. TWO
       .. [[

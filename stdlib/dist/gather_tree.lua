@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
+local gather_values = require "ltrain.dist.gather_values"
 local is_float = require "ltrain.core.is_float"
 local tree = require "ltrain.core.tree"
 
@@ -122,7 +123,7 @@ return function(x, o)
     errors.blame("all_gather: needs a tensor, a number or a table of them: got %s", errors.show(x))
   end
   local leaves = leaves_of(x)
-  local ranks = collectives.all_gather(describe(leaves, o.sync_grads))
+  local ranks = gather_values(describe(leaves, o.sync_grads))
   check(ranks, o.cat)
   local parts = {}
   for i in ipairs(leaves) do

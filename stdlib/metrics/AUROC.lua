@@ -78,7 +78,7 @@ end
 -- Rounding of the product is mended by a look at the thresholds themselves.
 local function bins_of(score, bins)
   score = score:to "f32"
-  local thresholds = c.arange(bins, { dtype = "f32" }) / (bins - 1)
+  local thresholds = c.arange(bins, { dtype = "f32", device = score.device }) / (bins - 1)
   local bin = (score * (bins - 1)):floor():to("i64"):clamp { min = 0, max = bins - 1 }
   bin = bin - score:lt(thresholds:gather(bin, 1)):to "i64"
   local above = (bin + 1):clamp { max = bins - 1 }
@@ -97,7 +97,8 @@ local function count(self, scores, labels)
   local right, wrong = {}, {}
   for i = 1, scores.shape[2] do
     local score, truth = column(self, scores, labels, i)
-    local bin, empty = bins_of(score, self.bins), c.zeros({ self.bins }, { dtype = "i64" })
+    local bin = bins_of(score, self.bins)
+    local empty = c.zeros({ self.bins }, { dtype = "i64", device = score.device })
     right[i] = empty:scatter_add(bin, truth:to "i64", 1)
     wrong[i] = empty:scatter_add(bin, truth:logical_not():to "i64", 1)
   end
@@ -124,7 +125,7 @@ local function area(right, wrong)
   if n == 0 then return nil, 0 end
   local all_right, all_wrong = right[n]:item(), wrong[n]:item()
   if all_right == 0 or all_wrong == 0 then return nil, all_right end
-  local first = c.zeros({ 1 }, { dtype = "i64" })
+  local first = c.zeros({ 1 }, { dtype = "i64", device = right.device })
   right, wrong = c.cat({ first, right }, 1), c.cat({ first, wrong }, 1)
   local widths = wrong:narrow(1, 2, n) - wrong:narrow(1, 1, n)
   local heights = right:narrow(1, 2, n) + right:narrow(1, 1, n)
@@ -137,7 +138,7 @@ local function exact(score, truth)
   local sorted, order = score:sort { descending = true }
   truth = truth:gather(order, 1)
   -- Equal scores are one point of the curve: the last of them.
-  local last = c.tensor { true }
+  local last = c.tensor({ true }, { device = score.device })
   if n > 1 then
     last = c.cat({ sorted:narrow(1, 1, n - 1):ne(sorted:narrow(1, 2, n - 1)), last }, 1)
   end

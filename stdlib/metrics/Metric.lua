@@ -27,10 +27,13 @@
 -- things, it is the rank's own; `compute{sync = true}` is over all ranks, which must all call it,
 -- `compute{sync = false}` is the rank's own.
 
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
+local gather_values = require "ltrain.dist.gather_values"
 local reductions = require "ltrain.core.reductions"
 local shape = require "ltrain.core.shape"
 local together = require "ltrain.core.together"
@@ -45,7 +48,7 @@ local COMPUTE <const> = {
 -- The states of all ranks, in order of rank.
 local function all_states(self)
   local name, parts = getmetatable(self).__name, {}
-  local ranks = dist.all_gather { class = name, states = self:state_dict() }
+  local ranks = gather_values { class = name, states = self:state_dict() }
   for i, of_rank in ipairs(ranks) do
     if of_rank.class ~= ranks[1].class then
       errors.blame("compute: ranks ask for different metrics: %s on rank 0, %s on rank %d",
@@ -76,13 +79,37 @@ local function synced(compute)
   end
 end
 
+-- The device of the first tensor among arguments; nil: there is none.
+local function device_of(first, ...)
+  if c.is_tensor(first) then return first.device end
+  if select("#", ...) > 0 then return device_of(...) end
+end
+
+-- Moves the states to where the batch is.
+local function follow(self, ...)
+  local device = device_of(...)
+  if device and device ~= self._device then self:to(device) end
+end
+
+-- An `update` of the class `name` as its author wrote it, made one that follows its batch.
+local function followed(update, name)
+  update = exact.fn(update, "update", name)
+  return function(self, ...)
+    if type(self) == "table" then follow(self, ...) end
+    return update(self, ...)
+  end
+end
+
+local WRAPPED <const> = { compute = synced, update = followed }
+
 --- Creates a subclass.
 function Metric.extend(parent, name)
   local new = class.extend(parent, name)
   local meta = getmetatable(new)
   local define = meta.__newindex
   function meta.__newindex(self, key, value)
-    define(self, key, key == "compute" and type(value) == "function" and synced(value) or value)
+    local wrap = type(value) == "function" and WRAPPED[key]
+    define(self, key, wrap and wrap(value, self.__name) or value)
   end
   return new
 end
@@ -94,6 +121,16 @@ local function copy(value)
   if type(value) == "userdata" then return value:detach():clone() end
   if type(value) == "table" then return table.move(value, 1, #value, 1, {}) end
   return value
+end
+
+-- A state where the metric is; nil: nothing says where that is.
+local function placed(value, device)
+  if not device then return value end
+  if type(value) == "userdata" then return value:to(device) end
+  if type(value) ~= "table" then return value end
+  local list = {}
+  for i, tensor in ipairs(value) do list[i] = tensor:to(device) end
+  return list
 end
 
 --- Declares a state, a field of that name: its default is a number, a tensor, or {} with reduce =
@@ -129,6 +166,17 @@ end
 
 --- Returns the declared states: a list of { name =, default =, reduce = }.
 function Metric:states() return self._states or {} end
+
+--- Moves the states to a device. `update` does so for the device of its first tensor.
+function Metric:to(device)
+  device = config.argument(device, "string", "to", "device")
+  for _, state in ipairs(self:states()) do
+    state.default = placed(state.default, device)
+    self[state.name] = placed(self[state.name], device)
+  end
+  self._device = device
+  return self
+end
 
 --- Resets the states to their defaults.
 function Metric:reset()
@@ -230,6 +278,7 @@ end
 --- metric(...) updates the metric and returns the value of that batch only (on this rank), which is
 --- kept as `batch_value`.
 function Metric:__call(...)
+  follow(self, ...)
   local before = held(self)
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
   local _ <close> = alone(self)
@@ -258,7 +307,7 @@ function Metric:state_dict()
   return saved
 end
 
---- Restores the states.
+--- Restores the states, on the metric's device.
 function Metric:load_state_dict(saved)
   shape.check(saved, {}, getmetatable(self).__name)
   for _, state in ipairs(self:states()) do
@@ -267,7 +316,7 @@ function Metric:load_state_dict(saved)
       errors.blame("load_state_dict: state '%s' of %s must be %s: got %s", state.name,
         getmetatable(self).__name, errors.show(state.default), errors.show(value))
     end
-    self[state.name] = copy(value)
+    self[state.name] = placed(copy(value), self._device)
   end
 end
 

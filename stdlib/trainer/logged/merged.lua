@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local gather_values = require "ltrain.dist.gather_values"
 local hooks = require "ltrain.core.hooks"
 local reductions = require "ltrain.core.reductions"
 
@@ -256,7 +257,7 @@ end
 function merged.pass(res)
   local packed, metrics = {}, metrics_of(res.order)
   for i, item in ipairs(res.order) do packed[i] = pack(item) end
-  local ranks = dist.all_gather {
+  local ranks = gather_values {
     items = packed, ran = res.serial > res.start, rows = res.rows,
   }
   res.rows = nil
@@ -273,7 +274,7 @@ end
 
 --- What was logged in the running step, as items with `step_value`.
 function merged.step(res)
-  local list = merge_all(dist.all_gather(pack_step(res)), metrics_of(res.order))
+  local list = merge_all(gather_values(pack_step(res)), metrics_of(res.order))
   compute(add_jobs(list, {}))
   return list
 end

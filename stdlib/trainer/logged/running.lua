@@ -7,6 +7,7 @@
 local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
+local gather_values = require "ltrain.dist.gather_values"
 local merged = require "ltrain.trainer.logged.merged"
 local results = require "ltrain.trainer.logged.results"
 local walk = require "ltrain.core.walk"
@@ -54,7 +55,7 @@ local function merge_metrics(list, ranks)
 end
 
 local function of_all(state, list)
-  local ranks = dist.all_gather {
+  local ranks = gather_values {
     metrics = own_metrics(list), results = own_results(state, list) or {},
   }
   if not state.trainer.is_global_zero then return nil end
