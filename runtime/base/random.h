@@ -7,6 +7,7 @@
 #ifndef LT_BASE_RANDOM_H
 #define LT_BASE_RANDOM_H
 
+#include "base/fn.h"
 #include "ltrain/tensor.h"
 
 /* Purposes; the stream is purpose | (rank or slice) << 4. */
@@ -43,7 +44,7 @@ typedef struct lt_random4 {
   uint32_t word[4];
 } lt_random4;
 
-static inline lt_random4 lt_philox(lt_rng_key t, uint64_t block) {
+LT_FN lt_random4 lt_philox(lt_rng_key t, uint64_t block) {
   uint32_t k0 = (uint32_t)t.seed, k1 = (uint32_t)(t.seed >> 32);
   block += t.base;
   uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32);
@@ -54,12 +55,13 @@ static inline lt_random4 lt_philox(lt_rng_key t, uint64_t block) {
     c0 = n0, c1 = (uint32_t)p1, c2 = n2, c3 = (uint32_t)p0;
     k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
   }
-  return (lt_random4){{c0, c1, c2, c3}};
+  lt_random4 r = {{c0, c1, c2, c3}};
+  return r;
 }
 
 /* 24 random bits as a float in [0, 1); 53 bits of two words as a double in [0, 1). */
-static inline float lt_uniform_f32(uint32_t w) { return (float)(w >> 8) * 0x1p-24f; }
-static inline double lt_uniform_f64(uint32_t hi, uint32_t lo) {
+LT_FN float lt_uniform_f32(uint32_t w) { return (float)(w >> 8) * 0x1p-24f; }
+LT_FN double lt_uniform_f64(uint32_t hi, uint32_t lo) {
   return (double)(((uint64_t)hi << 21) | (lo >> 11)) * 0x1p-53;
 }
 

@@ -4,7 +4,7 @@
    f16 and bf16 compute in f32 and round at the end of each call; integers wrap (-fwrapv); sum and
    max of bool are "or", prod and min "and". A NaN in either operand stays, as in max and min of
    tensors. dst may be a or b: loops go elementwise and do nothing else. */
-#include "cpu/half.h"
+#include "ops/math/half.h"
 #include "cpu/level.h"
 #include "cpu/tile.h"
 #include "ltrain/comm.h"

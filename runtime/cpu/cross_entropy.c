@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cpu/lanes.h"
-#include "cpu/math.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f32.h"
+#include "ops/math/f64.h"
 #include "cpu/scratch.h"
 
 typedef struct job {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/lines.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f64.h"
 #include "cpu/scratch.h"
 
 /* 64 random bits, number `i` of a key. */

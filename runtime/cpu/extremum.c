@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cpu/lines.h"
-#include "cpu/math.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f32.h"
+#include "ops/math/f64.h"
 #include "cpu/scratch.h"
 
 enum { LANES = 16 };

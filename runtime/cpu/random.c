@@ -4,7 +4,7 @@
    two words (block i / 2) where 32 bits are too few. Normals come in pairs (Box and Muller 1958),
    computed in double. */
 #include "cpu/lines.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f64.h"
 #include "cpu/words.h"
 
 typedef struct job {

@@ -1,6 +1,7 @@
 /* runtime/cpu/rows.c: the kernel of every elementwise row: one loop per row and compute type. */
-#include "cpu/math.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f32.h"
+#include "ops/math/f64.h"
+#include "ops/math/i64.h"
 #include "cpu/tile.h"
 
 /* One call, ready to be cut into chunks. Operand 0 of `it` is the result. */
@@ -71,20 +72,6 @@ static inline int64_t scalar_i64(lt_scalar s) { return s.i; }
 #define floormod(a, b) lt_floormod_f64(a, b)
 #include "cpu/rows_type.h"
 
-/* Integers: floor division rounds down, powers wrap (0 and negative powers are refused before they
-   come here). */
-static inline int64_t ifloordiv(int64_t a, int64_t b) {
-  if (b == 0 || b == -1) return b == 0 ? 0 : (int64_t)(0 - (uint64_t)a);
-  int64_t d = a / b;
-  return d - (a % b != 0 && (a < 0) != (b < 0));
-}
-static inline int64_t ipow(int64_t a, int64_t b) {
-  uint64_t r = 1, x = (uint64_t)a;
-  for (; b > 0; b >>= 1, x *= x)
-    if ((b & 1) != 0) r *= x;
-  return (int64_t)r;
-}
-
 #define T int64_t
 #define NAME(f) f##_i64
 #define OWN LT_I64
@@ -94,9 +81,9 @@ static inline int64_t ipow(int64_t a, int64_t b) {
 #define abs(x) ((x) < 0 ? -(x) : (x))
 #define floor(x) (x)
 #define round(x) (x)
-#define pow(x, y) ipow(x, y)
-#define floordiv(a, b) ifloordiv(a, b)
-#define floormod(a, b) ((a) - (b) * ifloordiv(a, b))
+#define pow(x, y) lt_pow_i64(x, y)
+#define floordiv(a, b) lt_floordiv_i64(a, b)
+#define floormod(a, b) lt_floormod_i64(a, b)
 #include "cpu/rows_type.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
@@ -106,16 +93,6 @@ static void run_chunk(void *ud, int64_t chunk) {
   if (j->compute == LT_COMPUTE_F32) chunk_f32(j, from, to);
   if (j->compute == LT_COMPUTE_F64) chunk_f64(j, from, to);
   if (j->compute == LT_COMPUTE_I64) chunk_i64(j, from, to);
-}
-
-/* What the row is computed in: the result's type; comparisons and tests in their inputs'. */
-static lt_dtype compute_dtype(const lt_call *call, const lt_op_info *op) {
-  if (op->kind == LT_KIND_test) return (lt_dtype)call->in[0]->dtype;
-  if (op->kind != LT_KIND_compare && op->kind != LT_KIND_binary)
-    return (lt_dtype)call->out[0]->dtype;
-  const lt_args_binary *args = call->args;
-  lt_dtype d = lt_result_type(call->in, call->n_in, args->a, args->b);
-  return op->dtype == LT_DTYPE_float && !lt_dtype_is_float(d) ? LT_F32 : d;
 }
 
 /* Put the operands of binary kinds in place: numbers become constants. */
@@ -150,7 +127,7 @@ LT_KERNEL(rows) {
   const lt_op_info *op = &lt_ops[call->op];
   job j = {.op = (lt_op)call->op, .n_in = call->n_in};
   lt_tensor *operands[LT_ITER_OPERANDS] = {call->out[0]};
-  j.compute = lt_compute_of(compute_dtype(call, op));
+  j.compute = lt_compute_of(lt_row_dtype(call));
   for (int k = 0; k < call->n_in; k++) operands[k + 1] = call->in[k];
   bool binary = op->kind == LT_KIND_binary || op->kind == LT_KIND_compare;
   if (binary) j.n_in = 2;

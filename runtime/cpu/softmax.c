@@ -2,8 +2,8 @@
 
    The tensor is seen as [outer, length, inner]: rows where inner is 1, else columns. */
 #include "cpu/lanes.h"
-#include "cpu/math.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f32.h"
+#include "ops/math/f64.h"
 #include "cpu/scratch.h"
 
 typedef struct job {

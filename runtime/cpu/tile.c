@@ -1,7 +1,7 @@
 /* runtime/cpu/tile.c: iteration over strided operands, in tiles of a compute type. */
 #include "cpu/tile.h"
 
-#include "cpu/half.h"
+#include "ops/math/half.h"
 
 /* Order dims by the first operand's strides (largest first), so that its memory is walked in
    order; then merge neighbours. */
@@ -100,14 +100,6 @@ static void walk_on(const lt_iter *it, walk *w, int64_t run) {
   }
 }
 
-/* C leaves conversions of what does not fit undefined; ours saturate, NaN is 0. */
-static inline int64_t int_of_f32(float x) {
-  return x >= 0x1p63f ? INT64_MAX : x <= -0x1p63f ? INT64_MIN : x != x ? 0 : (int64_t)x;
-}
-static inline int64_t int_of_f64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : x != x ? 0 : (int64_t)x;
-}
-
 void *LT_CPU(lt_target)(const lt_iter *it, int k, int64_t start, lt_dtype computed, void *buffer) {
   const lt_operand *o = &it->operand[k];
   if (o->linear && o->dtype == computed) return o->data + (size_t)start * lt_dtype_size(computed);
@@ -117,7 +109,7 @@ void *LT_CPU(lt_target)(const lt_iter *it, int k, int64_t start, lt_dtype comput
 #define T float
 #define NAME(f) f##_f32
 #define OWN LT_F32
-#define lt_to_int int_of_f32
+#define lt_to_int lt_int_of_f32
 #include "cpu/tile_type.h"
 #undef T
 #undef NAME
@@ -127,7 +119,7 @@ void *LT_CPU(lt_target)(const lt_iter *it, int k, int64_t start, lt_dtype comput
 #define T double
 #define NAME(f) f##_f64
 #define OWN LT_F64
-#define lt_to_int int_of_f64
+#define lt_to_int lt_int_of_f64
 #include "cpu/tile_type.h"
 #undef T
 #undef NAME

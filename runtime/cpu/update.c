@@ -5,8 +5,8 @@
 #include <float.h>
 #include <string.h>
 
-#include "cpu/math.h"
-#include "cpu/math_f64.h"
+#include "ops/math/f32.h"
+#include "ops/math/f64.h"
 #include "cpu/scratch.h"
 #include "cpu/tile.h"
 

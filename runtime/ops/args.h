@@ -19,7 +19,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "tensor/tensor.h"
+#include "ltrain/args.h"
 
 #define LT_NO_DIMS ((lt_dims){.n = -1})
 #define LT_ONE_DIM(d) ((lt_dims){.n = 1, .dim = {d}})

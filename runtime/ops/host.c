@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/fallback.h"
+#include "ops/inplace.h"
 
 static int op_of(const char *name) {
   lt_op op = lt_op_by_name(name);
@@ -18,9 +19,14 @@ static const void *argument(const lt_call *call, const char *name) {
   return NULL;
 }
 
+static const char *name_of(int op) { return lt_ops[op].name; }
+
 void lt_ops_offer(lt_host *host) {
   host->n_ops = LT_OP_COUNT;
   host->op = op_of;
   host->argument = argument;
   host->run_on_cpu = lt_run_on_cpu;
+  host->op_name = name_of;
+  host->writes = lt_call_writes;
+  host->computed_in = lt_row_dtype;
 }

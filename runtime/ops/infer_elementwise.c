@@ -84,6 +84,16 @@ lt_dtype lt_result_type(lt_tensor *const *in, int n_in, lt_scalar a, lt_scalar b
   return result;
 }
 
+lt_dtype lt_row_dtype(const lt_call *call) {
+  const lt_op_info *op = &lt_ops[call->op];
+  if (op->kind == LT_KIND_test) return (lt_dtype)call->in[0]->dtype;
+  if (op->kind != LT_KIND_compare && op->kind != LT_KIND_binary)
+    return (lt_dtype)call->out[0]->dtype;
+  const lt_args_binary *args = call->args;
+  lt_dtype d = lt_result_type(call->in, call->n_in, args->a, args->b);
+  return op->dtype == LT_DTYPE_float && !lt_dtype_is_float(d) ? LT_F32 : d;
+}
+
 static lt_dtype ruled(const lt_op_info *op, lt_dtype d) {
   return op->dtype == LT_DTYPE_float && !lt_dtype_is_float(d) ? LT_F32 : d;
 }

@@ -22,6 +22,8 @@ bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value);
 
 /* Whether a MUTATES kind writes input k (ops/infer_update.c). */
 bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args);
+/* The same of a call, of any kind. */
+bool lt_call_writes(const lt_call *call, int k);
 
 /* Run a kernel, or issue it on its device (ops/run.c): no checks, no record. */
 bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,

@@ -4,26 +4,7 @@
 
 #include "device/device.h"
 #include "ops/args.h"
-
-/* Ids, derived from the rows. A unary row f also makes f_backward; a binary row f makes
-   f_backward_a and f_backward_b. */
-typedef enum lt_op {
-#define LT_UNARY(name, ...) LT_OP_##name, LT_OP_##name##_backward,
-#define LT_TEST(name, ...) LT_OP_##name,
-#include "ops/unary.def"
-#define LT_BINARY(name, ...) LT_OP_##name, LT_OP_##name##_backward_a, LT_OP_##name##_backward_b,
-#define LT_COMPARE(name, ...) LT_OP_##name,
-#include "ops/binary.def"
-#define LT_OP(name, ...) LT_OP_##name,
-#include "ops/ops.def"
-  LT_OP_COUNT
-} lt_op;
-
-typedef enum lt_kind {
-#define LT_KIND(name, ...) LT_KIND_##name,
-#include "ops/kinds.def"
-  LT_KIND_COUNT
-} lt_kind;
+#include "ops/ids.h"
 
 /* dtype rules and autocast classes; the rows' comments say what they mean. */
 typedef enum lt_dtype_rule {
@@ -174,6 +155,8 @@ bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out);
 /* Shared pieces of infer functions. */
 bool lt_infer_broadcast(lt_ctx *c, lt_infer *i); /* out[0].shape of all inputs */
 lt_dtype lt_result_type(lt_tensor *const *in, int n_in, lt_scalar a, lt_scalar b);
+/* What a row is computed in: the result's type; comparisons and tests in their inputs'. */
+lt_dtype lt_row_dtype(const lt_call *call);
 bool lt_infer_same(lt_ctx *c, lt_infer *i); /* out[0] = shape, strides and dtype of in[0] */
 bool lt_infer_float(lt_ctx *c, lt_infer *i, int k); /* in[k] must be floating */
 void lt_meta_of(lt_meta *m, const lt_tensor *t); /* shape, dense strides, dtype of t */

@@ -3,8 +3,7 @@
 #include "ops/fallback.h"
 #include "ops/inplace.h"
 
-/* Whether the call writes its input k. */
-static bool writes_input(const lt_call *call, int k) {
+bool lt_call_writes(const lt_call *call, int k) {
   lt_kind kind = lt_ops[call->op].kind;
   return (lt_kinds[kind].flags & LT_KIND_MUTATES) != 0 &&
          lt_kind_writes(kind, k, call->n_in, call->args);
@@ -13,11 +12,11 @@ static bool writes_input(const lt_call *call, int k) {
 static bool issue(lt_ctx *c, lt_device d, lt_kernel kernel, const lt_call *call) {
   const lt_device_ops *ops = lt_device_table(c, d);
   lt_stream *stream = lt_stream_current(c, d);
-  if (stream == NULL || !lt_order_call(c, call, stream, writes_input) || !lt_launch_begin(c, d))
+  if (stream == NULL || !lt_order_call(c, call, stream, lt_call_writes) || !lt_launch_begin(c, d))
     return false;
   bool ok = ops->launch(c, d.index, stream, kernel, call);
   /* What was issued before a failure runs all the same. */
-  ok = lt_order_called(c, call, stream, writes_input) && ok;
+  ok = lt_order_called(c, call, stream, lt_call_writes) && ok;
   lt_launch_end(c, stream);
   return ok && lt_ok(c);
 }

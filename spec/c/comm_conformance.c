@@ -16,7 +16,7 @@
 
 #include "comm/comm.h"
 #include "device/plugin.h"
-#include "cpu/half.h"
+#include "ops/math/half.h"
 #include "device_moves.h"
 #include "registry.h"
 

@@ -5,7 +5,7 @@
 #define LT_SPEC_C_COMM_ORACLE_H
 
 #include "comm_test.h"
-#include "cpu/half.h"
+#include "ops/math/half.h"
 
 static inline uint64_t bits_of(int number, int64_t i, uint64_t seed) {
   uint64_t x = ((uint64_t)number << 40) + (uint64_t)i + seed * 0x9e3779b97f4a7c15u;

@@ -1,8 +1,8 @@
 /* spec/c/math_levels.c: loops over the math functions, compiled once per level as kernels are. */
 #include "math_levels.h"
 
-#include "cpu/half.h"
-#include "cpu/math.h"
+#include "ops/math/half.h"
+#include "ops/math/f32.h"
 
 #define LT_MATH(name, ulp32, ulp64)                                                                \
   static void name##_f32(float *restrict y, const float *restrict x, int64_t n) {                  \
@@ -20,7 +20,7 @@
                          int64_t n) {                                                              \
     for (int64_t i = 0; i < n; i++) z[i] = lt_##name##_f64(x[i], y[i]);                            \
   }
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
 
 static void f16_to_f32(float *restrict y, const uint16_t *restrict x, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = lt_f16_to_f32(x[i]);
@@ -59,15 +59,15 @@ const math_level JOIN_OF(math_level_, LT_LEVEL) = {
     .f32 =
         {
 #define LT_MATH(name, ulp32, ulp64) name##_f32,
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
         },
     .f64 =
         {
 #define LT_MATH(name, ulp32, ulp64) name##_f64,
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
         },
 #define LT_MATH2(name, ulp32, ulp64) .name##_f32 = name##_f32, .name##_f64 = name##_f64,
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
     .f16_to_f32 = f16_to_f32,
     .f32_to_f16 = f32_to_f16,
     .bf16_to_f32 = bf16_to_f32,

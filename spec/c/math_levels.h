@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Tables have the order of cpu/math.def. */
+/* Tables have the order of ops/math/bounds.def. */
 enum {
 #define LT_MATH(name, ulp32, ulp64) math_##name,
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
   math_count
 };
 

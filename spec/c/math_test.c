@@ -1,4 +1,4 @@
-/* spec/c/math_test.c: proves the bounds of cpu/math.def against libm in the next wider type.
+/* spec/c/math_test.c: proves the bounds of ops/math/bounds.def against libm in the next wider type.
  *
  * Every day every 1,009th float and all special ones; with LT_EXHAUSTIVE=1 all 2^32, at each level
  * that the machine has. Doubles and pairs for pow are drawn: over all exponents, and dense where
@@ -264,9 +264,9 @@ static long double exact64_rsqrt(long double x) { return 1 / sqrtl(x); }
 static function functions[] = {
 #define LT_MATH(name, ulp32, ulp64)                                                                \
   {#name, math_##name, ulp32, ulp64, exact32_##name, exact64_##name},
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
 #define LT_MATH2(name, ulp32, ulp64) {#name, 0, ulp32, ulp64, NULL, NULL},
-#include "cpu/math.def"
+#include "ops/math/bounds.def"
 };
 
 int main(void) {

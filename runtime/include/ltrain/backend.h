@@ -141,6 +141,12 @@ typedef struct lt_host {
   const void *(*argument)(const lt_call *call, const char *name);
   /* Within `launch`, for a call that the kernel does not take: the CPU's on copies. It waits. */
   bool (*run_on_cpu)(lt_ctx *c, const lt_call *call);
+  const char *(*op_name)(int op);
+  /* Whether the call writes its input `k`. */
+  bool (*writes)(const lt_call *call, int k);
+  /* What an elementwise row of ops/unary.def or ops/binary.def is computed in: f16 and bf16 in f32,
+     integers of any width in i64. */
+  lt_dtype (*computed_in)(const lt_call *call);
 } lt_host;
 
 enum { LT_BACKEND_TEXT = 256 };

@@ -1,29 +1,31 @@
-/* runtime/cpu/math_f64.h: the math functions of the CPU kernels for compute type double.
+/* runtime/ops/math/f64.h: the math functions of the CPU kernels for compute type double.
  *
- * Same rules and same forms as math.h, which includes this file: include that. sin, cos and pow
+ * Same rules and same forms as f32.h, which includes this file: include that. sin, cos and pow
  * call libm: double serves gradient checks and small models, and a reduction good for 2^1023, or
  * log in more than double, costs more than it brings there. */
-#ifndef LT_CPU_MATH_F64_H
-#define LT_CPU_MATH_F64_H
+#ifndef LT_MATH_F64_H
+#define LT_MATH_F64_H
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-static inline uint64_t lt_bits_f64(double x) {
+#include "base/fn.h"
+
+LT_FN uint64_t lt_bits_f64(double x) {
   uint64_t u;
   memcpy(&u, &x, sizeof u);
   return u;
 }
 
-static inline double lt_from_bits_f64(uint64_t u) {
+LT_FN double lt_from_bits_f64(uint64_t u) {
   double x;
   memcpy(&x, &u, sizeof x);
   return x;
 }
 
 /* e^r - 1 - r for |r| <= 0.35. */
-static inline double lt_exp_tail_f64(double r) {
+LT_FN double lt_exp_tail_f64(double r) {
   double p = 0x1.af4ee430652acp-26 + r * 0x1.1f86fc33b678cp-29;
   p = 0x1.27e4cfa93cbffp-22 + r * p;
   p = 0x1.71de01a1ad725p-19 + r * p;
@@ -38,7 +40,7 @@ static inline double lt_exp_tail_f64(double r) {
 }
 
 /* Returns r with x = n ln 2 + r, |r| <= 0.35, and n + 2048 in *biased; good for |x| < 1400. */
-static inline double lt_exp_reduce_f64(double x, uint64_t *biased) {
+LT_FN double lt_exp_reduce_f64(double x, uint64_t *biased) {
   double z = x * 0x1.71547652b82fep0 + 0x1.8p52;
   *biased = lt_bits_f64(z) - 0x4338000000000000u + 2048u;
   z -= 0x1.8p52;
@@ -46,7 +48,7 @@ static inline double lt_exp_reduce_f64(double x, uint64_t *biased) {
   return r - z * 0x1.ef35793c7673p-45;
 }
 
-static inline double lt_exp_f64(double x) {
+LT_FN double lt_exp_f64(double x) {
   x = x > 710.0 ? 710.0 : x;
   x = x < -746.0 ? -746.0 : x;
   uint64_t n;
@@ -56,7 +58,7 @@ static inline double lt_exp_f64(double x) {
   return p * lt_from_bits_f64((half - 1u) << 52) * lt_from_bits_f64((n - half - 1u) << 52);
 }
 
-static inline double lt_expm1_f64(double x) {
+LT_FN double lt_expm1_f64(double x) {
   double c = x > 710.0 ? 710.0 : x;
   c = c < -40.0 ? -40.0 : c;
   uint64_t n;
@@ -69,7 +71,7 @@ static inline double lt_expm1_f64(double x) {
 
 /* log(2^k (1 + f)) for sqrt(1/2) <= 1 + f < sqrt(2): log(1 + f) = 2 atanh(s), s = f / (2 + f),
  * written so that f, the largest term, enters exactly. */
-static inline double lt_log_sum_f64(double f, double k) {
+LT_FN double lt_log_sum_f64(double f, double k) {
   double s = f / (2.0 + f);
   double z = s * s;
   double p = 0x1.39fddaf951f21p-3 + z * 0x1.2b5e9b6bd6e1ep-3;
@@ -84,13 +86,13 @@ static inline double lt_log_sum_f64(double f, double k) {
 }
 
 /* Splits positive normal bits u: returns m in [sqrt(1/2), sqrt(2)), *k with u = 2^*k m. */
-static inline double lt_split_f64(uint64_t u, double *k) {
+LT_FN double lt_split_f64(uint64_t u, double *k) {
   uint64_t biased = (u + (0x4000000000000000u - 0x3fe6a09e667f3bcdu)) >> 52; /* k + 1024 */
   *k = lt_from_bits_f64(biased | 0x4330000000000000u) - (0x1p52 + 1024.0);
   return lt_from_bits_f64(u - (biased << 52) + 0x4000000000000000u);
 }
 
-static inline double lt_log_f64(double x) {
+LT_FN double lt_log_f64(double x) {
   int tiny = x < 0x1p-1022;
   double k;
   double m = lt_split_f64(lt_bits_f64(tiny ? x * 0x1p54 : x), &k);
@@ -100,7 +102,7 @@ static inline double lt_log_f64(double x) {
   return x < 0.0 ? (double)NAN : y;
 }
 
-static inline double lt_log1p_f64(double x) {
+LT_FN double lt_log1p_f64(double x) {
   double sum = 1.0 + x;
   double low = sum - 1.0;
   low = (1.0 - (sum - low)) + (x - low); /* what rounding took from 1 + x */
@@ -116,14 +118,14 @@ static inline double lt_log1p_f64(double x) {
   return x < -1.0 ? (double)NAN : y;
 }
 
-static inline double lt_tanh_f64(double x) {
+LT_FN double lt_tanh_f64(double x) {
   double a = fabs(x);
   double t = lt_expm1_f64(2.0 * (a > 20.0 ? 20.0 : a));
   return copysign(t / (t + 2.0), x);
 }
 
 /* erf(a) for 0 <= a <= 1. */
-static inline double lt_erf_small_f64(double a) {
+LT_FN double lt_erf_small_f64(double a) {
   double z = a * a;
   double q = -0x1.38ac21bcf0a89p-30 + z * 0x1.06275b0f7355fp-34;
   q = 0x1.f7b99cbe43837p-27 + z * q;
@@ -141,7 +143,7 @@ static inline double lt_erf_small_f64(double a) {
 }
 
 /* log(erfc(a)) for 1 <= a <= 6, as exactly as 1 - erfc(a) asks. */
-static inline double lt_log_erfc_f64(double a) {
+LT_FN double lt_log_erfc_f64(double a) {
   double g = -0x1.a5e216e9e64e9p-35 + a * 0x1.2775350923414p-40;
   g = 0x1.19f40e2ea61f6p-30 + a * g;
   g = -0x1.d439965128b11p-27 + a * g;
@@ -162,33 +164,33 @@ static inline double lt_log_erfc_f64(double a) {
   return -0x1.81aeade0fc81dp-23 + a * g;
 }
 
-static inline double lt_erf_f64(double x) {
+LT_FN double lt_erf_f64(double x) {
   double a = fabs(x);
   a = a > 6.0 ? 6.0 : a;
   double y = a < 1.0 ? lt_erf_small_f64(a) : 1.0 - lt_exp_f64(lt_log_erfc_f64(a));
   return copysign(y, x);
 }
 
-static inline double lt_sin_f64(double x) { return sin(x); }
+LT_FN double lt_sin_f64(double x) { return sin(x); }
 
-static inline double lt_cos_f64(double x) { return cos(x); }
+LT_FN double lt_cos_f64(double x) { return cos(x); }
 
-static inline double lt_pow_f64(double x, double y) { return pow(x, y); }
+LT_FN double lt_pow_f64(double x, double y) { return pow(x, y); }
 
-static inline double lt_sqrt_f64(double x) { return sqrt(x); }
+LT_FN double lt_sqrt_f64(double x) { return sqrt(x); }
 
-static inline double lt_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
+LT_FN double lt_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
 
-static inline double lt_floor_f64(double x) { return floor(x); }
+LT_FN double lt_floor_f64(double x) { return floor(x); }
 
 /* Half to even. */
-static inline double lt_round_f64(double x) { return rint(x); }
+LT_FN double lt_round_f64(double x) { return rint(x); }
 
-static inline double lt_abs_f64(double x) { return fabs(x); }
+LT_FN double lt_abs_f64(double x) { return fabs(x); }
 
 /* C's fmod, exact. Below 2^52 the truncated quotient is at most one too large, and a - q b has no
    rounding; further off, and for infinities and NaN, libm's. */
-static inline double lt_fmod_f64(double a, double b) {
+LT_FN double lt_fmod_f64(double a, double b) {
   double q = trunc(a / b);
   if (!(fabs(q) < 0x1p52)) return fmod(a, b);
   double r = q == 0 ? a : fma(-q, b, a);
@@ -197,18 +199,23 @@ static inline double lt_fmod_f64(double a, double b) {
 }
 
 /* The remainder with the sign of b, and floor(a / b) that belongs to it. */
-static inline double lt_floormod_f64(double a, double b) {
+LT_FN double lt_floormod_f64(double a, double b) {
   double r = lt_fmod_f64(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-static inline double lt_floordiv_f64(double a, double b) {
+LT_FN double lt_floordiv_f64(double a, double b) {
   if (b == 0) return a / b;
   double r = lt_fmod_f64(a, b), d = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) d -= 1;
   if (d == 0) return copysign(0, a / b);
   double whole = floor(d);
   return d - whole > 0.5 ? whole + 1 : whole;
+}
+
+/* Saturates; NaN is 0. */
+LT_FN int64_t lt_int_of_f64(double x) {
+  return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : x != x ? 0 : (int64_t)x;
 }
 
 #endif

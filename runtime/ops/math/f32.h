@@ -1,37 +1,37 @@
-/* runtime/cpu/math.h: the math functions of the CPU kernels, in plain C that the compiler
+/* runtime/ops/math/f32.h: the math functions of the CPU kernels, in plain C that the compiler
  * vectorises.
  *
- * An op row's `exp` means lt_exp_f32 or lt_exp_f64 (math_f64.h). libm's functions are scalar calls;
+ * An op row's `exp` means lt_exp_f32 or lt_exp_f64 (f64.h). libm's functions are scalar calls;
  * a loop over these becomes vector code at each instruction level. What keeps it so (gcc 12): no
  * call, no branch, no table, selects by ?:, bit casts by memcpy, integers of the width of the
  * floats. All work without -ffast-math: NaN, infinities, denormals and signed zeros come out as C99
  * Annex F says. Products that must be exact have constants with trailing zeros, so nothing here
  * depends on fused multiply-add; results differ in the last bit between a level with it and one
- * without. How exact each function is: math.def. Coefficients are minimax polynomials found with
+ * without. How exact each function is: bounds.def. Coefficients are minimax polynomials found with
  * Sollya. */
-#ifndef LT_CPU_MATH_H
-#define LT_CPU_MATH_H
+#ifndef LT_MATH_F32_H
+#define LT_MATH_F32_H
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "cpu/math_f64.h"
+#include "ops/math/f64.h"
 
-static inline uint32_t lt_bits_f32(float x) {
+LT_FN uint32_t lt_bits_f32(float x) {
   uint32_t u;
   memcpy(&u, &x, sizeof u);
   return u;
 }
 
-static inline float lt_from_bits_f32(uint32_t u) {
+LT_FN float lt_from_bits_f32(uint32_t u) {
   float x;
   memcpy(&x, &u, sizeof x);
   return x;
 }
 
 /* e^r - 1 - r for |r| <= 0.35. */
-static inline float lt_exp_tail_f32(float r) {
+LT_FN float lt_exp_tail_f32(float r) {
   float p = 0x1.6d3454p-10f + r * 0x1.a2cdc2p-13f;
   p = 0x1.110fc6p-7f + r * p;
   p = 0x1.5554fep-5f + r * p;
@@ -42,7 +42,7 @@ static inline float lt_exp_tail_f32(float r) {
 
 /* Returns r with x = n ln 2 + r, |r| <= 0.35, and n in the low bits of *bits (n + 0x4b400000).
  * Adding 1.5 * 2^23 rounds to an integer and leaves it there; good for |x| < 10^6. */
-static inline float lt_exp_reduce_f32(float x, uint32_t *bits) {
+LT_FN float lt_exp_reduce_f32(float x, uint32_t *bits) {
   float z = x * 0x1.715476p+0f + 0x1.8p23f;
   *bits = lt_bits_f32(z);
   z -= 0x1.8p23f;
@@ -51,14 +51,14 @@ static inline float lt_exp_reduce_f32(float x, uint32_t *bits) {
 }
 
 /* e^x where x is known to lie in [-87, 88]; NaN passes. */
-static inline float lt_exp_mid_f32(float x) {
+LT_FN float lt_exp_mid_f32(float x) {
   uint32_t n;
   float r = lt_exp_reduce_f32(x, &n);
   float p = 1.0f + (r + lt_exp_tail_f32(r));
   return p * lt_from_bits_f32((n - 0x4b400000u + 127u) << 23);
 }
 
-static inline float lt_exp_f32(float x) {
+LT_FN float lt_exp_f32(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
   uint32_t n;
@@ -70,7 +70,7 @@ static inline float lt_exp_f32(float x) {
   return p * lt_from_bits_f32((half - 1u) << 23) * lt_from_bits_f32((n - half - 1u) << 23);
 }
 
-static inline float lt_expm1_f32(float x) {
+LT_FN float lt_expm1_f32(float x) {
   float c = x > 89.0f ? 89.0f : x;
   c = c < -18.0f ? -18.0f : c;
   uint32_t n;
@@ -82,7 +82,7 @@ static inline float lt_expm1_f32(float x) {
 }
 
 /* log(2^k (1 + f)) for |f| <= 1/3. */
-static inline float lt_log_sum_f32(float f, float k) {
+LT_FN float lt_log_sum_f32(float f, float k) {
   float p = 0x1.132eb2p-3f - f * 0x1.04ff46p-3f;
   p = -0x1.f4c812p-4f + f * p;
   p = 0x1.211abap-3f + f * p;
@@ -94,7 +94,7 @@ static inline float lt_log_sum_f32(float f, float k) {
   return k * 0x1.62e4p-1f + (f + (f * f * p + k * 0x1.7f7d1cp-20f));
 }
 
-static inline float lt_log_f32(float x) {
+LT_FN float lt_log_f32(float x) {
   int tiny = x < 0x1p-126f;
   uint32_t u = lt_bits_f32(tiny ? x * 0x1p25f : x);
   int32_t k = (int32_t)(u - 0x3f2aaaabu) >> 23; /* 2/3 <= m < 4/3 */
@@ -105,7 +105,7 @@ static inline float lt_log_f32(float x) {
   return x < 0.0f ? NAN : y;
 }
 
-static inline float lt_log1p_f32(float x) {
+LT_FN float lt_log1p_f32(float x) {
   float sum = 1.0f + x;
   float low = sum - 1.0f;
   low = (1.0f - (sum - low)) + (x - low); /* what rounding took from 1 + x */
@@ -120,7 +120,7 @@ static inline float lt_log1p_f32(float x) {
   return x < -1.0f ? NAN : y;
 }
 
-static inline float lt_tanh_f32(float x) {
+LT_FN float lt_tanh_f32(float x) {
   float a = fabsf(x);
   float c = a > 10.0f ? 10.0f : a;
   float big = 1.0f - 2.0f / (lt_exp_mid_f32(2.0f * c) + 1.0f);
@@ -134,7 +134,7 @@ static inline float lt_tanh_f32(float x) {
 }
 
 /* Under 0.9275 x + x q(x^2), above 1 - exp(g(x)) with g = log erfc. */
-static inline float lt_erf_f32(float x) {
+LT_FN float lt_erf_f32(float x) {
   float a = fabsf(x);
   a = a > 4.0f ? 4.0f : a;
   float z = a * a;
@@ -160,7 +160,7 @@ static inline float lt_erf_f32(float x) {
  * whose products with x (24 bits) are exact in double; each drops its whole turns exactly. Four
  * pieces reach 2^-140, enough for |x| < 2^81; above, the first two only give whole turns, and the
  * window moves on by them. */
-static inline float lt_sine_f32(float x, uint32_t turns) {
+LT_FN float lt_sine_f32(float x, uint32_t turns) {
   int far = fabsf(x) >= 0x1p81f;
   double d = (double)x;
   double p1 = d * (far ? 0x1.4fe13a8p-61 : 0x1.45f306cp-3);
@@ -186,15 +186,15 @@ static inline float lt_sine_f32(float x, uint32_t turns) {
   return lt_from_bits_f32(lt_bits_f32(y) ^ ((n & 2u) << 30));
 }
 
-static inline float lt_sin_f32(float x) {
+LT_FN float lt_sin_f32(float x) {
   float y = lt_sine_f32(x, 0);
   return x == 0.0f ? x : y; /* -0 */
 }
 
-static inline float lt_cos_f32(float x) { return lt_sine_f32(x, 1); }
+LT_FN float lt_cos_f32(float x) { return lt_sine_f32(x, 1); }
 
 /* log2(a) for a > 0, finite, in double to 2^-40 of its value. */
-static inline double lt_log2_wide_f32(float a) {
+LT_FN double lt_log2_wide_f32(float a) {
   int tiny = a < 0x1p-126f;
   uint32_t u = lt_bits_f32(tiny ? a * 0x1p25f : a);
   int32_t k = (int32_t)(u - 0x3f2aaaabu) >> 23;
@@ -209,7 +209,7 @@ static inline double lt_log2_wide_f32(float a) {
 }
 
 /* 2^t rounded to float. */
-static inline float lt_exp2_wide_f32(double t) {
+LT_FN float lt_exp2_wide_f32(double t) {
   t = t > 130.0 ? 130.0 : t;
   t = t < -160.0 ? -160.0 : t;
   double z = t + 0x1.8p52;
@@ -227,7 +227,7 @@ static inline float lt_exp2_wide_f32(double t) {
 
 /* x^y with all of C99's special cases: 1 for y = 0 or x = 1 even beside NaN, the sign of x for odd
  * integers y, NaN for another power of x < 0. */
-static inline float lt_pow_f32(float x, float y) {
+LT_FN float lt_pow_f32(float x, float y) {
   float a = fabsf(x);
   double l = lt_log2_wide_f32(a);
   l = a < INFINITY ? l : (double)a; /* infinity and NaN */
@@ -245,20 +245,20 @@ static inline float lt_pow_f32(float x, float y) {
   return x == 1.0f ? 1.0f : v;
 }
 
-static inline float lt_sqrt_f32(float x) { return sqrtf(x); }
+LT_FN float lt_sqrt_f32(float x) { return sqrtf(x); }
 
-static inline float lt_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
+LT_FN float lt_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
 
-static inline float lt_floor_f32(float x) { return floorf(x); }
+LT_FN float lt_floor_f32(float x) { return floorf(x); }
 
 /* Half to even. */
-static inline float lt_round_f32(float x) { return rintf(x); }
+LT_FN float lt_round_f32(float x) { return rintf(x); }
 
-static inline float lt_abs_f32(float x) { return fabsf(x); }
+LT_FN float lt_abs_f32(float x) { return fabsf(x); }
 
 /* C's fmod, exact. Below 2^23 the truncated quotient is at most one too large, and a - q b has no
    rounding; further off, and for infinities and NaN, libm's. */
-static inline float lt_fmod_f32(float a, float b) {
+LT_FN float lt_fmod_f32(float a, float b) {
   float q = truncf(a / b);
   if (!(fabsf(q) < 0x1p23f)) return fmodf(a, b);
   float r = q == 0 ? a : fmaf(-q, b, a);
@@ -267,18 +267,23 @@ static inline float lt_fmod_f32(float a, float b) {
 }
 
 /* The remainder with the sign of b, and floor(a / b) that belongs to it. */
-static inline float lt_floormod_f32(float a, float b) {
+LT_FN float lt_floormod_f32(float a, float b) {
   float r = lt_fmod_f32(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-static inline float lt_floordiv_f32(float a, float b) {
+LT_FN float lt_floordiv_f32(float a, float b) {
   if (b == 0) return a / b;
   float r = lt_fmod_f32(a, b), d = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) d -= 1;
   if (d == 0) return copysignf(0, a / b);
   float whole = floorf(d);
   return d - whole > 0.5f ? whole + 1 : whole;
+}
+
+/* C leaves conversions of what does not fit undefined; ours saturate, NaN is 0. */
+LT_FN int64_t lt_int_of_f32(float x) {
+  return x >= 0x1p63f ? INT64_MAX : x <= -0x1p63f ? INT64_MIN : x != x ? 0 : (int64_t)x;
 }
 
 #endif

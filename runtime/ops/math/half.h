@@ -1,16 +1,16 @@
-/* runtime/cpu/half.h: f16 and bf16 to float and back, in plain C that the compiler vectorises.
+/* runtime/ops/math/half.h: f16 and bf16 to float and back, in plain C that the compiler vectorises.
  *
  * Rounds half to even, too large becomes infinity, denormals are kept, NaN stays NaN (quiet, with
  * the upper bits of its payload): the bits of the F16C instructions, which the compiler does not
  * use in loops by itself. */
-#ifndef LT_CPU_HALF_H
-#define LT_CPU_HALF_H
+#ifndef LT_MATH_HALF_H
+#define LT_MATH_HALF_H
 
 #include <stdint.h>
 
-#include "cpu/math.h"
+#include "ops/math/f32.h"
 
-static inline float lt_f16_to_f32(uint16_t h) {
+LT_FN float lt_f16_to_f32(uint16_t h) {
   uint32_t u = (uint32_t)h << 13 & 0x0fffe000u;
   /* As a float, u is the value / 2^112; the product is exact, for denormals too. */
   uint32_t v = lt_bits_f32(lt_from_bits_f32(u) * 0x1p112f);
@@ -19,7 +19,7 @@ static inline float lt_f16_to_f32(uint16_t h) {
   return lt_from_bits_f32(v | (uint32_t)(h & 0x8000u) << 16);
 }
 
-static inline uint16_t lt_f32_to_f16(float x) {
+LT_FN uint16_t lt_f32_to_f16(float x) {
   uint32_t u = lt_bits_f32(x);
   uint32_t a = u & 0x7fffffffu;
   /* Exponent bias from 127 to 15; then half the last place is added, less if that one is even. */
@@ -32,9 +32,9 @@ static inline uint16_t lt_f32_to_f16(float x) {
   return (uint16_t)(v | (u >> 16 & 0x8000u));
 }
 
-static inline float lt_bf16_to_f32(uint16_t h) { return lt_from_bits_f32((uint32_t)h << 16); }
+LT_FN float lt_bf16_to_f32(uint16_t h) { return lt_from_bits_f32((uint32_t)h << 16); }
 
-static inline uint16_t lt_f32_to_bf16(float x) {
+LT_FN uint16_t lt_f32_to_bf16(float x) {
   uint32_t u = lt_bits_f32(x);
   uint32_t v = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
   v = (u & 0x7fffffffu) > 0x7f800000u ? (u >> 16 | 0x40u) : v;

@@ -1,0 +1,12 @@
+/* runtime/base/fn.h: functions that kernels of every device share. */
+#ifndef LT_BASE_FN_H
+#define LT_BASE_FN_H
+
+/* Before a function in a header: also for kernels of a GPU where the compiler makes such. */
+#ifdef __CUDACC__
+#define LT_FN static __host__ __device__ inline
+#else
+#define LT_FN static inline
+#endif
+
+#endif

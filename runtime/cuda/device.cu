@@ -1,0 +1,180 @@
+/* runtime/cuda/device.cu: using a device, its memory, copies, the error word, launches. */
+#include "cuda/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mutex>
+
+static std::mutex lock;
+static pid_t used_by; /* the process that used CUDA first */
+thread_local lt_cuda_launch_state lt_cuda_now;
+
+bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return lt_cuda_host->fail(c, code, text);
+}
+
+bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
+  if (e == cudaSuccess) return true;
+  cudaGetLastError(); /* one that is not sticky is forgotten */
+  return lt_cuda_fail(c, e == cudaErrorMemoryAllocation ? LT_EMEMORY : LT_EDEVICE, "%s: %s (%s)",
+                      what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+static bool is_index(int index) { return index >= 0 && index < lt_cuda_count(); }
+
+bool lt_cuda_use(lt_ctx *c, int index) {
+  static thread_local int current = -1;
+  if (index >= 0 && current == index) return true;
+  if (!is_index(index)) return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", index);
+  if (!lt_cuda_ok(c, cudaSetDevice(index), "cudaSetDevice")) return false;
+  current = index;
+  return true;
+}
+
+bool lt_cuda_open(lt_ctx *c, int index) {
+  {
+    std::lock_guard<std::mutex> hold(lock);
+    if (used_by == 0) used_by = getpid();
+  }
+  if (used_by != getpid())
+    return lt_cuda_fail(c, LT_EDEVICE,
+                        "a GPU was used before this process was forked: leave tensors on the CPU "
+                        "before fit, the Trainer moves them");
+  return lt_cuda_use(c, index) && lt_cuda_ok(c, cudaFree(nullptr), "CUDA");
+}
+
+/* Without a ctx nothing can fail with words: what asks for memory says how much it was. */
+static bool set_device(int index) {
+  bool ok = is_index(index) && cudaSetDevice(index) == cudaSuccess;
+  cudaGetLastError();
+  return ok;
+}
+
+void *lt_cuda_alloc(int index, size_t bytes) {
+  void *p = nullptr;
+  if (!set_device(index)) return nullptr;
+  if (cudaMalloc(&p, bytes > 0 ? bytes : 1) != cudaSuccess) p = nullptr;
+  cudaGetLastError();
+  return p;
+}
+
+void lt_cuda_free(int index, void *memory, size_t bytes) {
+  (void)bytes;
+  if (set_device(index)) cudaFree(memory);
+  cudaGetLastError();
+}
+
+bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
+  size_t left, all;
+  if (!set_device(index) || cudaMemGetInfo(&left, &all) != cudaSuccess) return false;
+  *free_bytes = static_cast<int64_t>(left);
+  *total = static_cast<int64_t>(all);
+  return true;
+}
+
+void *lt_cuda_host_alloc(size_t bytes) {
+  void *p = nullptr;
+  if (cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable) != cudaSuccess) p = nullptr;
+  cudaGetLastError();
+  return p;
+}
+
+void lt_cuda_host_free(void *memory, size_t bytes) {
+  (void)bytes;
+  cudaFreeHost(memory);
+  cudaGetLastError();
+}
+
+static bool is_pinned(const void *memory) {
+  cudaPointerAttributes a;
+  bool known = cudaPointerGetAttributes(&a, memory) == cudaSuccess && a.type == cudaMemoryTypeHost;
+  cudaGetLastError();
+  return known;
+}
+
+/* Of memory that is not pinned cudaMemcpyAsync stages the source itself before it returns. */
+bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
+                  const void *src, size_t bytes) {
+  static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                         cudaMemcpyDeviceToDevice};
+  if (!lt_cuda_use(c, index)) return false;
+  if (way == LT_PEER && !is_index(from))
+    return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", from);
+  cudaStream_t native = static_cast<cudaStream_t>(lt_cuda_stream_native(stream));
+  cudaError_t e = way == LT_PEER ? cudaMemcpyPeerAsync(dst, index, src, from, bytes, native)
+                                 : cudaMemcpyAsync(dst, src, bytes, kinds[way], native);
+  if (!lt_cuda_ok(c, e, "copy")) return false;
+  lt_cuda_stream_issued(stream);
+  return way != LT_TO_HOST || is_pinned(dst) ||
+         lt_cuda_ok(c, cudaStreamSynchronize(native), "copy");
+}
+
+/* The error words: pinned, written by kernels, read after a host wait. */
+static lt_cuda_word *words[LT_CUDA_MOST];
+
+static lt_cuda_word *word_of(lt_ctx *c, int index) {
+  std::lock_guard<std::mutex> hold(lock);
+  void *p = words[index];
+  if (p != nullptr) return words[index];
+  unsigned how = cudaHostAllocPortable | cudaHostAllocMapped;
+  if (!lt_cuda_ok(c, cudaHostAlloc(&p, sizeof(lt_cuda_word), how), "pinned memory")) return nullptr;
+  memset(p, 0, sizeof(lt_cuda_word));
+  return words[index] = static_cast<lt_cuda_word *>(p);
+}
+
+bool lt_cuda_blame_of(lt_ctx *c, const lt_call *call, lt_cuda_blame *out) {
+  out->word = word_of(c, lt_cuda_now.index);
+  out->op = call->op;
+  out->line = lt_cuda_host->line(c);
+  return out->word != nullptr;
+}
+
+bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out) {
+  (void)c;
+  std::lock_guard<std::mutex> hold(lock);
+  lt_cuda_word *w = words[index];
+  if (w == nullptr || __atomic_load_n(&w->taken, __ATOMIC_ACQUIRE) == 0) return false;
+  *out = w->error;
+  __atomic_store_n(&w->taken, 0, __ATOMIC_RELEASE);
+  return true;
+}
+
+#ifndef __CUDACC__
+/* Which bytes the next launch reads and writes, for the fake runtime's look for races. */
+static void touch(lt_ctx *c, cudaStream_t stream, lt_tensor *t, bool writes, const char *what) {
+  lt_view v;
+  int64_t low = 0, high = 0;
+  if (t == nullptr || !lt_cuda_host->view(c, t, &v) || lt_cuda_numel(&v) == 0) return;
+  for (int d = 0; d < v.ndim; d++) {
+    int64_t reach = v.stride[d] * (v.size[d] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  LT_TOUCH(stream, static_cast<char *>(v.data) + low * lt_cuda_item_size(v.dtype),
+           static_cast<size_t>((high - low + 1) * lt_cuda_item_size(v.dtype)), writes, what);
+}
+#endif
+
+bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel,
+                    const lt_call *call) {
+  if (!lt_cuda_use(c, index)) return false;
+  cudaStream_t native = static_cast<cudaStream_t>(lt_cuda_stream_native(stream));
+  lt_cuda_launch_state before = lt_cuda_now;
+  lt_cuda_now = {c, index, native, lt_cuda_host->op_name(call->op)};
+#ifndef __CUDACC__
+  for (int k = 0; k < call->n_in; k++)
+    touch(c, native, call->in[k], lt_cuda_host->writes(call, k), lt_cuda_now.op);
+  for (int k = 0; k < call->n_out; k++) touch(c, native, call->out[k], true, lt_cuda_now.op);
+#endif
+  bool ok = kernel(c, call);
+  lt_cuda_stream_issued(stream);
+  lt_cuda_now = before;
+  return ok;
+}

@@ -1,0 +1,48 @@
+/* runtime/cuda/device.h: the parts of the table of devices, by file. */
+#ifndef LT_CUDA_DEVICE_H
+#define LT_CUDA_DEVICE_H
+
+#include "cuda/cuda.h"
+
+enum { LT_CUDA_MOST = 16 }; /* devices of this kind that are used */
+
+/* count.cu: how many there are, found without CUDA: a process that initialised it cannot fork ranks
+   that use it. */
+int lt_cuda_count(void);
+bool lt_cuda_available(char *why, size_t size);
+
+/* device.cu: using a device, memory, the error word, launches. */
+bool lt_cuda_use(lt_ctx *c, int index); /* makes it this thread's; false with a failure */
+bool lt_cuda_open(lt_ctx *c, int index);
+void *lt_cuda_alloc(int index, size_t bytes);
+void lt_cuda_free(int index, void *memory, size_t bytes);
+bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total);
+void *lt_cuda_host_alloc(size_t bytes);
+void lt_cuda_host_free(void *memory, size_t bytes);
+bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
+                  const void *src, size_t bytes);
+bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);
+bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out);
+
+/* stream.cu: streams and their positions. */
+lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority);
+void *lt_cuda_stream_native(lt_stream *stream);
+void lt_cuda_stream_issued(lt_stream *stream); /* something was: its position grows */
+bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out);
+lt_progress lt_cuda_event_done(lt_event event);
+bool lt_cuda_event_wait(lt_ctx *c, lt_event event);
+bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event);
+bool lt_cuda_synchronize(lt_ctx *c, int index);
+
+/* combine.cu: reductions between ranks. */
+bool lt_cuda_combine(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a,
+                     const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce);
+bool lt_cuda_divide(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n, lt_dtype dtype,
+                    int by);
+bool lt_cuda_scale(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n, lt_dtype dtype,
+                   double by);
+
+/* kernels.cu: the table by op id. */
+const lt_kernel *lt_cuda_kernels(void);
+
+#endif

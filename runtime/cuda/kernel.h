@@ -1,0 +1,48 @@
+/* runtime/cuda/kernel.h: the dialect of our .cu files.
+
+   nvcc makes them the backend; g++ compiles the same files over spec/cuda/emu.h, which runs the
+   kernels on the CPU, over NVIDIA's own headers. The one place that asks which of the two it is. */
+#ifndef LT_CUDA_KERNEL_H
+#define LT_CUDA_KERNEL_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+/* Memory of a block: `n` elements, or as many bytes as the launch says. */
+#define LT_SHARED(type, name, n) __shared__ type name[n]
+#define LT_DYNAMIC(type, name)                        \
+  extern __shared__ __align__(16) char dynamic_[];    \
+  type *const name = reinterpret_cast<type *>(dynamic_)
+/* A large argument that is read where it lies. */
+#define LT_CONSTANT const __grid_constant__
+/* Tells the fake runtime what the next launch reads and writes: nothing on a GPU. */
+#define LT_TOUCH(stream, data, bytes, writes, what) ((void)0)
+
+template <class... P, class... A>
+static inline void lt_cuda_issue(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+                                 size_t shared, cudaStream_t stream, const A &...args) {
+  (void)name;
+  kernel<<<grid, block, shared, stream>>>(static_cast<P>(args)...);
+}
+#else
+#include "cuda/emu.h"
+#define LT_SHARED(type, name, n)                   \
+  static thread_local emu::Shared<type, n> name##_; \
+  type *const name = name##_.get()
+#define LT_DYNAMIC(type, name) type *const name = reinterpret_cast<type *>(emu::me.dynamic)
+#define LT_CONSTANT const
+#define LT_TOUCH(stream, data, bytes, writes, what) fakert_touch(stream, data, bytes, writes, what)
+
+/* Arguments are copied when the launch is issued, as CUDA does; the grid runs later. */
+template <class... P, class... A>
+static inline void lt_cuda_issue(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+                                 size_t shared, cudaStream_t stream, const A &...args) {
+  std::tuple<P...> kept(static_cast<P>(args)...);
+  fakert_launch(stream, name, grid, block, [=] {
+    emu::run(name, grid, block, shared, [&] { std::apply(kernel, kept); });
+  });
+}
+#endif
+
+#endif

@@ -1,0 +1,54 @@
+/* runtime/cuda/open.cu: the table of NVIDIA devices, as ltrain asks for it when it opens this. */
+#include <stdio.h>
+
+#include "cuda/device.h"
+
+const lt_host *lt_cuda_host;
+extern "C" uint64_t lt_op_hash(void); /* ops/hash.c, of what this was built with */
+
+static lt_device_ops make_table(void) {
+  lt_device_ops o = {};
+  o.size = sizeof o;
+  o.version = LT_BACKEND_VERSION;
+  o.name = "cuda";
+  o.alias = "gpu";
+  o.op_hash = lt_op_hash();
+  o.kernels = lt_cuda_kernels();
+  o.count = lt_cuda_count;
+  o.available = lt_cuda_available;
+  o.open = lt_cuda_open;
+  o.alloc = lt_cuda_alloc;
+  o.free = lt_cuda_free;
+  o.memory_info = lt_cuda_memory_info;
+  o.host_alloc = lt_cuda_host_alloc;
+  o.host_free = lt_cuda_host_free;
+  o.stream_new = lt_cuda_stream_new;
+  o.stream_native = lt_cuda_stream_native;
+  o.event_record = lt_cuda_event_record;
+  o.event_done = lt_cuda_event_done;
+  o.event_wait = lt_cuda_event_wait;
+  o.stream_wait = lt_cuda_stream_wait;
+  o.synchronize = lt_cuda_synchronize;
+  o.copy = lt_cuda_copy;
+  o.launch = lt_cuda_launch;
+  o.take_error = lt_cuda_take_error;
+  o.combine = lt_cuda_combine;
+  o.divide = lt_cuda_divide;
+  o.scale = lt_cuda_scale;
+  return o;
+}
+
+extern "C" LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
+  static lt_device_ops table;
+  static char about[64];
+  out->version = LT_BACKEND_VERSION;
+  if (host->version != LT_BACKEND_VERSION) return true; /* ltrain says what differs */
+  lt_cuda_host = host;
+  table = make_table();
+  snprintf(about, sizeof about, "CUDA runtime %d.%d", CUDART_VERSION / 1000,
+           CUDART_VERSION % 1000 / 10);
+  out->op_hash = lt_op_hash();
+  out->device = &table;
+  out->about = about;
+  return true;
+}

@@ -1,0 +1,89 @@
+/* runtime/cuda/row_functions.h: every row of unary.def and binary.def as a function of its operands
+   in a compute type T; the names that rows use are overloads, so that one text serves all types. */
+#ifndef LT_CUDA_ROW_FUNCTIONS_H
+#define LT_CUDA_ROW_FUNCTIONS_H
+
+#include "cuda/tile.h"
+
+namespace row {
+
+#define LT_ROW_FUNCTION(name)                                                   \
+  static __device__ inline float name(float x) { return lt_##name##_f32(x); }   \
+  static __device__ inline double name(double x) { return lt_##name##_f64(x); }
+LT_ROW_FUNCTION(exp)
+LT_ROW_FUNCTION(expm1)
+LT_ROW_FUNCTION(log)
+LT_ROW_FUNCTION(log1p)
+LT_ROW_FUNCTION(sqrt)
+LT_ROW_FUNCTION(rsqrt)
+LT_ROW_FUNCTION(sin)
+LT_ROW_FUNCTION(cos)
+LT_ROW_FUNCTION(tanh)
+LT_ROW_FUNCTION(erf)
+LT_ROW_FUNCTION(floor)
+LT_ROW_FUNCTION(round)
+LT_ROW_FUNCTION(abs)
+#undef LT_ROW_FUNCTION
+static __device__ inline int64_t floor(int64_t x) { return x; }
+static __device__ inline int64_t round(int64_t x) { return x; }
+static __device__ inline int64_t abs(int64_t x) {
+  return x < 0 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x;
+}
+
+#define LT_ROW_FUNCTION2(name)                                                                   \
+  static __device__ inline float name(float a, float b) { return lt_##name##_f32(a, b); }        \
+  static __device__ inline double name(double a, double b) { return lt_##name##_f64(a, b); }     \
+  static __device__ inline int64_t name(int64_t a, int64_t b) { return lt_##name##_i64(a, b); }
+LT_ROW_FUNCTION2(pow)
+LT_ROW_FUNCTION2(floordiv)
+LT_ROW_FUNCTION2(floormod)
+#undef LT_ROW_FUNCTION2
+
+#define K(c) static_cast<T>(c)
+
+/* name<T>(operands, p, q): of derivatives the gradient stands first. */
+#define LT_ROW(name, declare, value)                                          \
+  template <class T> static __device__ inline T name(const T *v, T p, T q) {  \
+    declare;                                                                  \
+    (void)v, (void)p, (void)q;                                                \
+    return static_cast<T>(value);                                             \
+  }
+#define LT_ROW_X T x = v[0]; (void)x
+#define LT_ROW_XY T x = v[1], y = x; (void)x, (void)y
+#define LT_ROW_AB T a = v[0], b = v[1]; (void)a, (void)b
+#define LT_ROW_ABY T a = v[1], b = v[2], y = v[3]; (void)a, (void)b, (void)y
+#define LT_UNARY(name, dtype, cast, f, df, saves, lo, hi, doc) \
+  LT_ROW(name##_, LT_ROW_X, f) LT_ROW(name##_backward_, LT_ROW_XY, v[0] * static_cast<T>(df))
+#define LT_UNARY_ARGS(name, kind, dtype, cast, f, df, saves, lo, hi, doc) \
+  LT_UNARY(name, dtype, cast, f, df, saves, lo, hi, doc)
+#define LT_TEST(name, f, doc) LT_ROW(name##_, LT_ROW_X, (f) ? 1 : 0)
+#include "ops/unary.def"
+#define LT_BINARY(name, dtype, cast, f, da, sa, db, sb, lo, hi, doc)     \
+  LT_ROW(name##_, LT_ROW_AB, f)                                          \
+  LT_ROW(name##_backward_a_, LT_ROW_ABY, v[0] * static_cast<T>(da))      \
+  LT_ROW(name##_backward_b_, LT_ROW_ABY, v[0] * static_cast<T>(db))
+#define LT_COMPARE(name, f, doc) LT_ROW(name##_, LT_ROW_AB, (f) ? 1 : 0)
+#include "ops/binary.def"
+
+/* What moves, makes and chooses values, as rows beside those. */
+LT_ROW(copy_, , v[0])
+LT_ROW(fill_, , p)
+LT_ROW(where_, , v[0] != 0 ? v[1] : v[2])
+LT_ROW(masked_fill_, , v[1] != 0 ? p : v[0])
+
+#undef LT_ROW
+#undef K
+} // namespace row
+
+enum {
+  LT_ROW_COPY = LT_OP_COUNT,
+  LT_ROW_FILL,
+  LT_ROW_WHERE,
+  LT_ROW_MASKED_FILL
+};
+
+/* Whether T has the row: integers have no derivatives and no floating rows. */
+template <class T> struct lt_row_types { enum { any = 1, floats = 1 }; };
+template <> struct lt_row_types<int64_t> { enum { any = 1, floats = 0 }; };
+
+#endif

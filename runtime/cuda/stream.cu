@@ -1,0 +1,140 @@
+/* runtime/cuda/stream.cu: streams, and events as positions of them.
+
+   A position is a number of what was issued. A native event is recorded when somebody asks for a
+   position, and then stands for all that was issued by then: a later position implies the earlier
+   ones. So a launch costs no event. */
+#include <mutex>
+#include <new>
+
+#include "cuda/device.h"
+
+enum { RING = 64 };
+
+struct lt_stream {
+  int index;
+  cudaStream_t native;
+  uint64_t issued, done; /* positions */
+  struct {
+    cudaEvent_t event;
+    uint64_t position;
+  } ring[RING];
+  unsigned next;
+};
+
+static std::mutex lock; /* of all streams: held for moments, never while something waits */
+
+lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority) {
+  int least, greatest;
+  if (!lt_cuda_use(c, index) ||
+      !lt_cuda_ok(c, cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities"))
+    return nullptr;
+  lt_stream *s = new (std::nothrow) lt_stream();
+  if (s == nullptr) {
+    lt_cuda_fail(c, LT_EMEMORY, "out of memory");
+    return nullptr;
+  }
+  s->index = index;
+  if (!lt_cuda_ok(c, cudaStreamCreateWithPriority(&s->native, cudaStreamNonBlocking,
+                                                  priority > 0 ? greatest : least), "new stream"))
+    return nullptr;
+  for (int k = 0; k < RING; k++)
+    if (!lt_cuda_ok(c, cudaEventCreateWithFlags(&s->ring[k].event, cudaEventDisableTiming),
+                    "new event"))
+      return nullptr;
+  return s;
+}
+
+void *lt_cuda_stream_native(lt_stream *stream) { return stream->native; }
+
+void lt_cuda_stream_issued(lt_stream *stream) {
+  std::lock_guard<std::mutex> hold(lock);
+  stream->issued++;
+}
+
+bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out) {
+  (void)c;
+  std::lock_guard<std::mutex> hold(lock);
+  out->stream = stream;
+  out->position = stream->issued;
+  return true;
+}
+
+/* The native event that stands for a position: the earliest that was recorded at or behind it, else
+   one that is recorded now. nullptr: it has passed. Under the lock. */
+static cudaError_t native_event(lt_event e, cudaEvent_t *out, uint64_t *position) {
+  lt_stream *s = e.stream;
+  int best = -1;
+  *out = nullptr;
+  if (s->done >= e.position) return cudaSuccess;
+  for (int k = 0; k < RING; k++)
+    if (s->ring[k].position >= e.position &&
+        (best < 0 || s->ring[k].position < s->ring[best].position))
+      best = k;
+  if (best < 0) {
+    best = static_cast<int>(s->next++ % RING);
+    int current = 0;
+    cudaError_t error = cudaGetDevice(&current); /* an event is recorded on its own device */
+    if (error == cudaSuccess && current != s->index) error = cudaSetDevice(s->index);
+    if (error == cudaSuccess) error = cudaEventRecord(s->ring[best].event, s->native);
+    if (current != s->index) cudaSetDevice(current);
+    if (error != cudaSuccess) return error;
+    s->ring[best].position = s->issued;
+  }
+  *out = s->ring[best].event;
+  *position = s->ring[best].position;
+  return cudaSuccess;
+}
+
+static void pass(lt_stream *s, uint64_t position) {
+  if (s->done < position) s->done = position;
+}
+
+lt_progress lt_cuda_event_done(lt_event event) {
+  std::lock_guard<std::mutex> hold(lock);
+  cudaEvent_t native;
+  uint64_t position;
+  if (native_event(event, &native, &position) != cudaSuccess) return LT_BROKEN;
+  if (native == nullptr) return LT_DONE;
+  cudaError_t at = cudaEventQuery(native);
+  if (at == cudaErrorNotReady) {
+    cudaGetLastError();
+    return LT_PENDING;
+  }
+  if (at != cudaSuccess) return LT_BROKEN;
+  pass(event.stream, position);
+  return LT_DONE;
+}
+
+bool lt_cuda_event_wait(lt_ctx *c, lt_event event) {
+  cudaEvent_t native;
+  uint64_t position = 0;
+  cudaError_t error;
+  {
+    std::lock_guard<std::mutex> hold(lock);
+    error = native_event(event, &native, &position);
+  }
+  if (!lt_cuda_ok(c, error, "event")) return false;
+  if (native == nullptr) return true;
+  if (!lt_cuda_ok(c, cudaEventSynchronize(native), "wait")) return false;
+  std::lock_guard<std::mutex> hold(lock);
+  pass(event.stream, event.position); /* the slot may stand for a later one by now */
+  return true;
+}
+
+bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event) {
+  if (stream == event.stream) return true;
+  cudaEvent_t native;
+  uint64_t position;
+  cudaError_t error;
+  {
+    std::lock_guard<std::mutex> hold(lock);
+    error = native_event(event, &native, &position);
+    if (error == cudaSuccess && native != nullptr)
+      error = cudaStreamWaitEvent(stream->native, native, 0);
+  }
+  return lt_cuda_ok(c, error, "stream wait");
+}
+
+bool lt_cuda_synchronize(lt_ctx *c, int index) {
+  return lt_cuda_use(c, index) && lt_cuda_ok(c, cudaDeviceSynchronize(), "wait");
+}

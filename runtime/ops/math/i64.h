@@ -1,0 +1,28 @@
+/* runtime/ops/math/i64.h: what rows of integers compute; all of it wraps, nothing is undefined. */
+#ifndef LT_MATH_I64_H
+#define LT_MATH_I64_H
+
+#include <stdint.h>
+
+#include "base/fn.h"
+
+/* Rounds down; 0 for a divisor of 0, which is refused before. */
+LT_FN int64_t lt_floordiv_i64(int64_t a, int64_t b) {
+  if (b == 0 || b == -1) return b == 0 ? 0 : (int64_t)(0 - (uint64_t)a);
+  int64_t d = a / b;
+  return d - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+LT_FN int64_t lt_floormod_i64(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a - (uint64_t)b * (uint64_t)lt_floordiv_i64(a, b));
+}
+
+/* Negative powers are refused before. */
+LT_FN int64_t lt_pow_i64(int64_t a, int64_t b) {
+  uint64_t r = 1, x = (uint64_t)a;
+  for (; b > 0; b >>= 1, x *= x)
+    if ((b & 1) != 0) r *= x;
+  return (int64_t)r;
+}
+
+#endif

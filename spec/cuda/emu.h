@@ -1,0 +1,295 @@
+/* spec/cuda/emu.h: runs .cu kernels on the CPU, compiled as plain C++ over NVIDIA's own headers.
+
+   One host thread runs one block at a time. Threads of a block are fibers that share that host
+   thread; a fiber is left only where a thread waits (barrier, shuffle), so kernels without barriers
+   run as a plain loop on one stack. Stricter than hardware on purpose:
+     - shared memory is 0xff (NaN) at the start of each block;
+     - threads and blocks run forwards or backwards (EMU_ORDER=-1): a missing barrier reads 0xff;
+     - a barrier that some threads do not reach, or reach at another line, ends the program with
+       both places; so does a shuffle by part of a warp. */
+#ifndef LT_SPEC_EMU_H
+#define LT_SPEC_EMU_H
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <tuple>
+#include <type_traits>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/fakert.h"
+
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __grid_constant__
+#define __grid_constant__
+
+namespace emu {
+enum { MAX_THREADS = 1024, WARP = 32, STACK = 256 << 10, SHARED = 100 << 10 };
+
+struct Fiber {
+  void *sp;
+  char *stack;
+  const unsigned *gate; /* waits while *gate == seen */
+  unsigned seen, line;
+  bool done;
+};
+struct Warp {
+  unsigned gate, arrived, line;
+  uint64_t slot[2][WARP];
+};
+struct Block { /* what one host thread is running */
+  dim3 tid, bid, bdim, gdim;
+  unsigned t, n;       /* current thread, threads */
+  unsigned gate, arrived, line;
+  size_t shared;
+  unsigned epoch;      /* counts blocks: shared memory is poisoned when it changes */
+  const char *kernel;
+  void (*body)(void *);
+  void *ud;
+  void *home;          /* the scheduler's stack pointer */
+  const void *home_stack; size_t home_size;
+  char *free_stack[MAX_THREADS + 1];
+  int n_free;
+  Fiber f[MAX_THREADS];
+  Warp w[MAX_THREADS / WARP];
+  alignas(128) char dynamic[SHARED];
+};
+inline thread_local Block me;
+
+[[noreturn]] inline void die(const char *what, unsigned a, unsigned b) {
+  fprintf(stderr, "emu: %s: block %u thread %u: %s (line %u, line %u)\n", me.kernel, me.bid.x, me.t,
+          what, a, b);
+  abort();
+}
+
+/* Saves what a call must keep, swaps stacks. */
+extern "C" void emu_switch(void **save, void *to);
+#if defined __x86_64__
+asm(".text\n.weak emu_switch\n.type emu_switch,@function\nemu_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+    ".size emu_switch,.-emu_switch\n");
+enum { FRAME = 7 };
+#elif defined __aarch64__
+asm(".text\n.weak emu_switch\n.type emu_switch,%function\nemu_switch:\nsub sp,sp,#160\n"
+    "stp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\n"
+    "stp x27,x28,[sp,#64]\nstp x29,x30,[sp,#80]\nstp d8,d9,[sp,#96]\nstp d10,d11,[sp,#112]\n"
+    "stp d12,d13,[sp,#128]\nstp d14,d15,[sp,#144]\nmov x9,sp\nstr x9,[x0]\nmov sp,x1\n"
+    "ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\n"
+    "ldp x27,x28,[sp,#64]\nldp x29,x30,[sp,#80]\nldp d8,d9,[sp,#96]\nldp d10,d11,[sp,#112]\n"
+    "ldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\nadd sp,sp,#160\nret\n");
+#endif
+
+inline void place(unsigned t) {
+  me.t = t;
+  me.tid = dim3(t % me.bdim.x, t / me.bdim.x % me.bdim.y, t / (me.bdim.x * me.bdim.y));
+}
+/* ASan must be told of each change of stacks; these are nothing without it. */
+inline void leaving(void **fake, const void *stack, size_t size) {
+#if defined __SANITIZE_ADDRESS__
+  __sanitizer_start_switch_fiber(fake, stack, size);
+#else
+  (void)fake, (void)stack, (void)size;
+#endif
+}
+inline void arrived(void *fake) {
+#if defined __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(fake, &me.home_stack, &me.home_size);
+#else
+  (void)fake;
+#endif
+}
+
+inline void enter() { /* a fiber's first and last function */
+  arrived(NULL);
+  me.body(me.ud);
+  me.f[me.t].done = true;
+  leaving(NULL, me.home_stack, me.home_size);
+  void *unused;
+  emu_switch(&unused, me.home);
+  abort();
+}
+inline void pause() { /* back to the scheduler */
+  unsigned t = me.t;
+  void *fake = NULL;
+  leaving(&fake, me.home_stack, me.home_size);
+  emu_switch(&me.f[t].sp, me.home);
+  arrived(fake);
+}
+inline void resume(unsigned t) {
+  place(t);
+  Fiber &f = me.f[t];
+  void *fake = NULL;
+  leaving(&fake, f.stack, STACK);
+  emu_switch(&me.home, f.sp);
+#if defined __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#endif
+  if (f.done) me.free_stack[me.n_free++] = f.stack;
+}
+inline void start(unsigned t) {
+  if (me.n_free == 0) {
+    void *p = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) die("no memory for stacks", 0, 0);
+    me.free_stack[me.n_free++] = (char *)p;
+  }
+  Fiber &f = me.f[t];
+  f.stack = me.free_stack[--me.n_free];
+  f.done = false;
+  f.gate = NULL;
+#if defined __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(f.stack + STACK - (20 << 10), 20 << 10); /* `enter` of others, which never returned */
+#endif
+#if defined __x86_64__
+  void **sp = (void **)(f.stack + STACK - t % 60 * 320) - 1; /* else all stacks share cache sets */
+  *sp = NULL; /* keeps the ABI's alignment: at entry rsp + 8 is a multiple of 16 */
+  *--sp = (void *)enter;
+  sp -= 6;
+#else
+  void **sp = (void **)(f.stack + STACK - t % 60 * 320) - 20;
+  sp[11] = (void *)enter;
+#endif
+  f.sp = sp;
+  resume(t);
+}
+
+/* Waits until `count` threads have come to this gate. */
+inline void wait(unsigned &gate, unsigned &came, unsigned &line, unsigned count, unsigned at) {
+  if (came == 0) line = at;
+  if (line != at) die("barrier reached at different lines", line, at);
+  if (++came == count) {
+    came = 0;
+    gate++;
+    return;
+  }
+  Fiber &f = me.f[me.t];
+  f.gate = &gate, f.seen = gate, f.line = at;
+  pause();
+}
+inline void barrier(unsigned line) { wait(me.gate, me.arrived, me.line, me.n, line); }
+
+template <class T> inline T exchange(unsigned mask, T v, unsigned from, unsigned line) {
+  static_assert(sizeof(T) <= 8, "shuffles move up to 8 bytes");
+  Warp &w = me.w[me.t / WARP];
+  if (mask != 0xffffffffu || me.n % WARP != 0) die("shuffle by part of a warp", line, mask);
+  unsigned side = w.gate & 1; /* two sides: a fast lane writes the next while others read this */
+  memcpy(&w.slot[side][me.t % WARP], &v, sizeof v);
+  wait(w.gate, w.arrived, w.line, WARP, line);
+  T r;
+  memcpy(&r, &w.slot[side][from % WARP], sizeof r);
+  return r;
+}
+inline unsigned ballot(unsigned mask, bool p, unsigned line) {
+  Warp &w = me.w[me.t / WARP];
+  unsigned side = w.gate & 1, bits = 0;
+  exchange(mask, (uint64_t)p, 0, line);
+  for (int l = 0; l < WARP; l++) bits |= (unsigned)(w.slot[side][l] & 1) << l;
+  return bits;
+}
+
+inline int order() {
+  static const int o = getenv("EMU_ORDER") ? atoi(getenv("EMU_ORDER")) : 1;
+  return o;
+}
+inline void run_block() {
+  me.epoch++, me.gate = me.arrived = 0;
+  memset(me.dynamic, 0xff, me.shared);
+  for (unsigned k = 0; k < (me.n + WARP - 1) / WARP; k++) me.w[k].gate = me.w[k].arrived = 0;
+  for (unsigned k = 0; k < me.n; k++) start(order() > 0 ? k : me.n - 1 - k);
+  for (bool alive = true, moved; alive;) {
+    alive = moved = false;
+    for (unsigned i = 0; i < me.n; i++) {
+      unsigned k = order() > 0 ? i : me.n - 1 - i;
+      if (me.f[k].done) continue;
+      alive = true;
+      if (*me.f[k].gate == me.f[k].seen) continue;
+      moved = true;
+      resume(k);
+    }
+    if (alive && !moved)
+      for (unsigned k = 0; k < me.n; k++)
+        if (!me.f[k].done) place(k), die("waits for threads that never come", me.f[k].line, 0);
+  }
+}
+
+/* Runs a whole grid now, in this host thread. */
+template <class F> inline void run(const char *name, dim3 grid, dim3 block, size_t shared, F f) {
+  if (block.x * block.y * block.z > MAX_THREADS || shared > SHARED) die("too large", block.x, 0);
+  me.kernel = name, me.shared = shared, me.bdim = block, me.gdim = grid, me.n = block.x * block.y * block.z;
+  me.body = [](void *ud) { (*(F *)ud)(); };
+  me.ud = &f;
+  unsigned n = grid.x * grid.y * grid.z;
+  for (unsigned i = 0; i < n; i++) {
+    unsigned b = order() > 0 ? i : n - 1 - i;
+    me.bid = dim3(b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y));
+    run_block();
+  }
+}
+template <class T, int N> struct Shared {
+  alignas(16) T v[N];
+  unsigned epoch;
+  T *get() {
+    if (epoch != me.epoch) memset((void *)v, 0xff, sizeof v), epoch = me.epoch;
+    return v;
+  }
+};
+
+template <class T, class F> inline T atomic(T *p, F f) {
+  using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  U old = __atomic_load_n((U *)p, __ATOMIC_RELAXED), now;
+  T was, is;
+  do {
+    memcpy(&was, &old, sizeof was);
+    is = f(was);
+    memcpy(&now, &is, sizeof now);
+  } while (!__atomic_compare_exchange_n((U *)p, &old, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return was;
+}
+} // namespace emu
+
+#define threadIdx (emu::me.tid)
+#define blockIdx (emu::me.bid)
+#define blockDim (emu::me.bdim)
+#define gridDim (emu::me.gdim)
+#define __syncthreads() emu::barrier(__LINE__)
+#define __syncwarp(...) ((void)emu::exchange(0xffffffffu, 0, 0, __LINE__))
+#define EMU_LANE (emu::me.t % emu::WARP)
+#define __shfl_sync(m, v, l) emu::exchange(m, v, (unsigned)(l), __LINE__)
+#define __shfl_xor_sync(m, v, x) emu::exchange(m, v, EMU_LANE ^ (unsigned)(x), __LINE__)
+#define __shfl_down_sync(m, v, d) \
+  emu::exchange(m, v, EMU_LANE + (d) < 32 ? EMU_LANE + (unsigned)(d) : EMU_LANE, __LINE__)
+#define __shfl_up_sync(m, v, d) \
+  emu::exchange(m, v, EMU_LANE >= (unsigned)(d) ? EMU_LANE - (unsigned)(d) : EMU_LANE, __LINE__)
+#define __ballot_sync(m, p) emu::ballot(m, p, __LINE__)
+#define __any_sync(m, p) (emu::ballot(m, p, __LINE__) != 0)
+#define __all_sync(m, p) (emu::ballot(m, p, __LINE__) == 0xffffffffu)
+
+template <class T> inline T atomicAdd(T *p, T v) { return emu::atomic(p, [=](T o) { return o + v; }); }
+template <class T> inline T atomicMax(T *p, T v) { return emu::atomic(p, [=](T o) { return o > v ? o : v; }); }
+template <class T> inline T atomicOr(T *p, T v) { return emu::atomic(p, [=](T o) { return o | v; }); }
+template <class T> inline T atomicExch(T *p, T v) { return emu::atomic(p, [=](T) { return v; }); }
+template <class T> inline T atomicCAS(T *p, T c, T v) { return emu::atomic(p, [=](T o) { return o == c ? v : o; }); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __threadfence(); }
+inline void __threadfence_block() { __threadfence(); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
+  return (uint64_t)(((unsigned __int128)a * b) >> 64);
+}
+template <class T> inline T __ldg(const T *p) { return *p; }
+#endif

@@ -1,0 +1,476 @@
+/* spec/cuda/fakert.cpp: a CUDA runtime over host memory (fakert.h). */
+#include "cuda/fakert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+enum { STREAMS = 256, HOST = STREAMS, MOST_DEVICES = 16 }; /* the host's clock is the last */
+
+/* For each stream, and the host, up to which of its work somebody has seen. */
+struct Clock {
+  uint64_t at[STREAMS + 1] = {0};
+  void join(const Clock &o) {
+    for (int k = 0; k <= STREAMS; k++)
+      if (o.at[k] > at[k]) at[k] = o.at[k];
+  }
+};
+
+struct Task {
+  std::function<void()> run;
+  CUstream_st *after = nullptr; /* run nothing, wait for this one's position */
+  uint64_t position = 0;
+};
+
+struct CUstream_st {
+  int id, device;
+  std::deque<Task> queue;
+  uint64_t issued = 0, done = 0;
+  Clock clock;
+};
+
+struct CUevent_st {
+  CUstream_st *stream = nullptr;
+  uint64_t at = 0;
+  Clock clock;
+};
+
+struct Access {
+  const char *from, *to;
+  int actor;
+  uint64_t time;
+  bool writes;
+  std::string what;
+};
+
+struct Block {
+  size_t bytes;
+  int device; /* -1: pinned memory of the host */
+};
+
+struct World {
+  std::recursive_mutex lock;
+  std::condition_variable_any changed;
+  std::vector<CUstream_st *> streams;
+  std::map<const char *, Block> blocks;             /* what malloc gave out */
+  std::map<const char *, std::vector<Access>> seen; /* by block: accesses that may still race */
+  Clock host;
+  size_t used[MOST_DEVICES] = {0};
+  fakert_counts counts = {};
+  bool threads, races;
+  int devices;
+  size_t memory;
+  long fail_at;
+  std::mt19937 random;
+};
+
+static const char *setting(const char *name, const char *otherwise) {
+  const char *text = getenv(name);
+  return text != nullptr && *text != '\0' ? text : otherwise;
+}
+
+static World &world() {
+  static World *w = [] {
+    World *made = new World;
+    made->threads = strcmp(setting("FAKERT", "late"), "threads") == 0;
+    made->races = strcmp(setting("FAKERT_RACES", "1"), "0") != 0;
+    made->devices = atoi(setting("FAKERT_DEVICES", "4"));
+    made->memory = strtoull(setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
+    made->fail_at = atol(setting("FAKERT_FAIL", "0"));
+    made->random.seed(static_cast<unsigned>(atoi(setting("FAKERT_SEED", "1"))));
+    return made;
+  }();
+  return *w;
+}
+
+typedef std::unique_lock<std::recursive_mutex> Hold;
+static thread_local int device_now;
+static thread_local cudaError_t last_error;
+
+static cudaError_t result(cudaError_t e) {
+  if (e != cudaSuccess && e != cudaErrorNotReady) last_error = e;
+  return e;
+}
+
+/* The turn of FAKERT_FAIL. */
+static bool fails(void) {
+  World &w = world();
+  return w.fail_at > 0 && --w.fail_at == 0;
+}
+
+/* One after the other, each after a pause. */
+static void work(CUstream_st *s) {
+  World &w = world();
+  for (;;) {
+    Hold hold(w.lock);
+    w.changed.wait(hold, [&] { return !s->queue.empty(); });
+    Task t = std::move(s->queue.front());
+    s->queue.pop_front();
+    unsigned pause = static_cast<unsigned>(w.random() % 300);
+    if (t.after != nullptr) w.changed.wait(hold, [&] { return t.after->done >= t.position; });
+    hold.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(pause));
+    if (t.run) t.run();
+    hold.lock();
+    s->done++;
+    w.changed.notify_all();
+  }
+}
+
+static CUstream_st *add_stream(int device) {
+  World &w = world();
+  Hold hold(w.lock);
+  if (w.streams.size() == STREAMS) return nullptr;
+  CUstream_st *s = new CUstream_st;
+  s->id = static_cast<int>(w.streams.size());
+  s->device = device;
+  w.streams.push_back(s);
+  if (w.threads) std::thread([s] { work(s); }).detach();
+  return s;
+}
+
+static thread_local int running; /* a task waits for nothing */
+
+/* The host waits until a stream has come to a position. */
+static void finish(CUstream_st *s, uint64_t until) {
+  World &w = world();
+  Hold hold(w.lock);
+  if (w.threads) {
+    w.changed.wait(hold, [&] { return s->done >= until; });
+    return;
+  }
+  while (s->done < until && running == 0) {
+    Task t = std::move(s->queue.front());
+    s->queue.pop_front();
+    if (t.after != nullptr) finish(t.after, t.position);
+    running++;
+    if (t.run) t.run();
+    running--;
+    s->done++;
+  }
+}
+
+static void push(CUstream_st *s, Task t) {
+  World &w = world();
+  Hold hold(w.lock);
+  s->clock.join(w.host); /* what the host has seen is before what it issues */
+  s->clock.at[s->id] = ++s->issued;
+  s->queue.push_back(std::move(t));
+  w.changed.notify_all();
+}
+
+/* The block that holds p, or end. */
+static std::map<const char *, Block>::iterator block_of(const void *p) {
+  World &w = world();
+  auto b = w.blocks.upper_bound(static_cast<const char *>(p));
+  if (b == w.blocks.begin()) return w.blocks.end();
+  --b;
+  return static_cast<const char *>(p) < b->first + b->second.bytes ? b : w.blocks.end();
+}
+
+[[noreturn]] static void die(const std::string &text) {
+  fprintf(stderr, "fakert: %s\n", text.c_str());
+  abort();
+}
+
+static std::string name_of(int actor) {
+  return actor == HOST ? "the host" : "stream " + std::to_string(actor);
+}
+
+/* `actor` (a stream, or HOST), now at `clock`, reads or writes bytes of a known block. */
+static void touch(int actor, const Clock &clock, const void *p, size_t bytes, bool writes,
+                  const char *what) {
+  World &w = world();
+  Hold hold(w.lock);
+  auto b = block_of(p);
+  if (!w.races || b == w.blocks.end() || bytes == 0) return;
+  const char *from = static_cast<const char *>(p), *to = from + bytes;
+  if (to > b->first + b->second.bytes) die(std::string(what) + " reaches beyond its block");
+  std::vector<Access> &list = w.seen[b->first];
+  size_t keep = 0;
+  for (size_t k = 0; k < list.size(); k++) {
+    Access &a = list[k];
+    bool before = a.actor == actor || clock.at[a.actor] >= a.time;
+    bool meets = a.from < to && from < a.to && (a.writes || writes);
+    if (meets && !before)
+      die(std::string(writes ? "the write by " : "the read by ") + what + " on " + name_of(actor) +
+          " is not ordered after the " + (a.writes ? "write" : "read") + " by " + a.what + " on " +
+          name_of(a.actor));
+    bool same = a.actor == actor && a.from == from && a.to == to && a.writes == writes;
+    bool covered = before && writes && from <= a.from && a.to <= to;
+    if (!covered && !same && k != keep) list[keep] = std::move(list[k]);
+    if (!covered && !same) keep++;
+  }
+  list.resize(keep);
+  list.push_back({from, to, actor, clock.at[actor], writes, what});
+}
+
+void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writes,
+                  const char *what) {
+  Hold hold(world().lock);
+  Clock next = stream->clock;
+  next.join(world().host);
+  next.at[stream->id] = stream->issued + 1;
+  touch(stream->id, next, data, bytes, writes, what);
+}
+
+void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run) {
+  (void)what;
+  world().counts.launches++;
+  push(stream, {std::move(run)});
+}
+
+void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
+                   std::function<void()> run) {
+  if (stream == nullptr) die(std::string(what) + ": a launch on the default stream");
+  if (stream->device != device_now)
+    die(std::string(what) + ": a launch on a stream of another device");
+  if (block.x * block.y * block.z > 1024 || grid.y > 65535 || grid.z > 65535) {
+    result(cudaErrorInvalidConfiguration);
+    return;
+  }
+  if (fails()) {
+    result(cudaErrorLaunchFailure);
+    return;
+  }
+  world().counts.threads += static_cast<int64_t>(grid.x) * grid.y * grid.z * block.x * block.y *
+                            block.z;
+  fakert_queue(stream, what, std::move(run));
+}
+
+fakert_counts fakert_take_counts(void) {
+  Hold hold(world().lock);
+  fakert_counts taken = world().counts;
+  world().counts = {};
+  return taken;
+}
+
+/* From here on: the runtime's own functions. */
+#define API extern "C" FAKERT_API
+
+API cudaError_t CUDARTAPI cudaGetDeviceCount(int *n) {
+  *n = world().devices;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaSetDevice(int device) {
+  if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
+  device_now = device;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaGetDevice(int *device) {
+  *device = device_now;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device) {
+  if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
+  switch (static_cast<int>(what)) {
+    case cudaDevAttrMultiProcessorCount: *value = 8; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; return cudaSuccess;
+    default: return result(cudaErrorInvalidValue);
+  }
+}
+API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
+  if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
+  memset(out, 0, sizeof *out);
+  snprintf(out->name, sizeof out->name, "Fake GPU %d", device);
+  out->totalGlobalMem = world().memory;
+  out->multiProcessorCount = 8;
+  out->major = 9;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0, *greatest = -5;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaGetLastError(void) {
+  cudaError_t e = last_error;
+  last_error = cudaSuccess;
+  return e;
+}
+API cudaError_t CUDARTAPI cudaPeekAtLastError(void) { return last_error; }
+API const char *CUDARTAPI cudaGetErrorName(cudaError_t e) {
+  switch (static_cast<int>(e)) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    default: return "cudaErrorInvalidValue";
+  }
+}
+API const char *CUDARTAPI cudaGetErrorString(cudaError_t e) {
+  switch (static_cast<int>(e)) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    default: return "invalid argument";
+  }
+}
+
+static cudaError_t allocate(void **p, size_t bytes, int device) {
+  World &w = world();
+  Hold hold(w.lock);
+  bool full = device >= 0 && w.used[device] + bytes > w.memory;
+  if (full || fails() || posix_memalign(p, 512, bytes) != 0) { /* exact, for ASan */
+    *p = nullptr;
+    return result(cudaErrorMemoryAllocation);
+  }
+  memset(*p, 0xff, bytes);
+  if (device >= 0) w.used[device] += bytes;
+  w.blocks[static_cast<const char *>(*p)] = {bytes, device};
+  return cudaSuccess;
+}
+
+API cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes) {
+  return allocate(p, bytes, device_now);
+}
+API cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned flags) {
+  (void)flags;
+  return allocate(p, bytes, -1);
+}
+
+API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
+  if (s == nullptr) return result(cudaErrorInvalidValue); /* nobody may use the default stream */
+  finish(s, s->issued);
+  Hold hold(world().lock);
+  world().host.join(s->clock);
+  world().counts.waits++;
+  return fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
+  for (size_t k = 0; k < world().streams.size(); k++)
+    if (world().streams[k]->device == device_now) cudaStreamSynchronize(world().streams[k]);
+  return cudaSuccess;
+}
+
+/* Waits, as the real one; freed memory is 0xff, then gone. */
+static cudaError_t release(void *p) {
+  World &w = world();
+  if (p == nullptr) return cudaSuccess;
+  for (size_t k = 0; k < w.streams.size(); k++) cudaStreamSynchronize(w.streams[k]);
+  Hold hold(w.lock);
+  auto b = w.blocks.find(static_cast<const char *>(p));
+  if (b == w.blocks.end()) return result(cudaErrorInvalidValue);
+  if (b->second.device >= 0) w.used[b->second.device] -= b->second.bytes;
+  memset(p, 0xff, b->second.bytes);
+  w.seen.erase(b->first);
+  w.blocks.erase(b);
+  free(p);
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaFree(void *p) { return release(p); }
+API cudaError_t CUDARTAPI cudaFreeHost(void *p) { return release(p); }
+
+API cudaError_t CUDARTAPI cudaMemGetInfo(size_t *left, size_t *total) {
+  *total = world().memory;
+  *left = *total - world().used[device_now];
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p) {
+  Hold hold(world().lock);
+  auto b = block_of(p);
+  memset(out, 0, sizeof *out);
+  if (b == world().blocks.end()) return cudaSuccess;
+  out->type = b->second.device < 0 ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  out->device = b->second.device;
+  return cudaSuccess;
+}
+
+API cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int) {
+  if (flags != cudaStreamNonBlocking || fails()) return result(cudaErrorInvalidValue);
+  *out = add_stream(device_now);
+  return *out != nullptr ? cudaSuccess : result(cudaErrorMemoryAllocation);
+}
+API cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+  *out = new CUevent_st;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e) {
+  delete e;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  Hold hold(world().lock);
+  if (s->device != device_now || fails()) return result(cudaErrorInvalidValue);
+  *e = CUevent_st{s, s->issued, s->clock};
+  return cudaSuccess;
+}
+
+/* A poll that has found nothing a few times lets the work run: else who polls would never end. */
+API cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
+  static thread_local int asked;
+  if (e->stream == nullptr) return cudaSuccess;
+  if (e->stream->done < e->at) {
+    if (world().threads || ++asked % 8 != 0) return cudaErrorNotReady;
+    finish(e->stream, e->at);
+  }
+  Hold hold(world().lock);
+  world().host.join(e->clock);
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
+  if (e->stream == nullptr) return cudaSuccess;
+  finish(e->stream, e->at);
+  Hold hold(world().lock);
+  world().host.join(e->clock);
+  world().counts.waits++;
+  return fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  Hold hold(world().lock);
+  if (e->stream == nullptr) return cudaSuccess;
+  Task t;
+  t.after = e->stream, t.position = e->at;
+  push(s, std::move(t));
+  s->clock.join(e->clock);
+  return cudaSuccess;
+}
+
+/* Pageable memory is read before the call returns (host to device), and the call waits (device to
+   host); pinned memory is read or written when the copy runs: the host must not touch it before. */
+static cudaError_t copy(void *to, const void *from, size_t n, bool to_host, bool from_host,
+                        cudaStream_t s) {
+  World &w = world();
+  Hold hold(w.lock);
+  bool to_known = block_of(to) != w.blocks.end(), from_known = block_of(from) != w.blocks.end();
+  if ((!to_known && !to_host) || (!from_known && !from_host) || s == nullptr || fails())
+    return result(cudaErrorInvalidValue);
+  w.counts.copies++;
+  fakert_touch(s, from, n, false, "copy");
+  fakert_touch(s, to, n, true, "copy");
+  if (from_known) {
+    push(s, {[=] { memcpy(to, from, n); }});
+  } else {
+    std::vector<char> staged(static_cast<const char *>(from), static_cast<const char *>(from) + n);
+    push(s, {[=, staged = std::move(staged)] { memcpy(to, staged.data(), n); }});
+  }
+  hold.unlock();
+  return to_known ? cudaSuccess : cudaStreamSynchronize(s);
+}
+API cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind kind,
+                                          cudaStream_t s) {
+  return copy(to, from, n, kind == cudaMemcpyDeviceToHost, kind == cudaMemcpyHostToDevice, s);
+}
+API cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t n,
+                                              cudaStream_t s) {
+  return copy(to, from, n, false, false, s);
+}
+API cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s) {
+  fakert_touch(s, p, n, true, "memset");
+  push(s, {[=] { memset(p, value, n); }});
+  return cudaSuccess;
+}

@@ -1,0 +1,43 @@
+/* spec/cuda/fakert.h: what the fake CUDA runtime has beside the runtime's own functions.
+
+   libfakert.so has those functions of NVIDIA's <cuda_runtime_api.h> that the backend uses, over host
+   memory, for machines without a GPU. What real GPUs do not do:
+   - *When*: queued work runs only when somebody waits for it, in the waiting thread, and only that
+     stream and what it was told to wait for: the latest moment that the rules allow, the same every
+     time. FAKERT=threads: one worker a stream, random pauses (FAKERT_SEED). Fresh and freed memory
+     is 0xff.
+   - *Who*: every access that is declared (copies, memsets, fakert_touch for launches) is checked
+     with vector clocks: two accesses of the same bytes of which one writes, neither ordered before
+     the other by a stream, an event or a wait of the host, are a race, whatever the timing was. It
+     ends the program with a sentence. FAKERT_RACES=0: not looked at.
+   - *What*: launches, copies and waits of the host are counted; FAKERT_FAIL=n: the n-th call that
+     can fail fails.
+   FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is. */
+#ifndef LT_SPEC_FAKERT_H
+#define LT_SPEC_FAKERT_H
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <functional>
+
+#define FAKERT_API __attribute__((visibility("default")))
+
+/* Queues the running of a grid, which was issued by the kernel of `what`. */
+FAKERT_API void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
+                              std::function<void()> run);
+/* Queues any work of a library, e.g. a product. */
+FAKERT_API void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run);
+/* Declares what the next launch on a stream reads or writes. */
+FAKERT_API void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writes,
+                             const char *what);
+
+/* Since the last time that they were asked for. */
+typedef struct fakert_counts {
+  int64_t launches, copies, waits;
+  int64_t threads; /* of all launches */
+} fakert_counts;
+extern "C" FAKERT_API fakert_counts fakert_take_counts(void);
+
+#endif
