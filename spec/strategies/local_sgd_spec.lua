@@ -307,6 +307,93 @@ describe("a checkpoint of LocalSGD", function()
       ]])
     end)
 
+  it("resumes exactly in the middle of a window of accumulate_grad_batches", function()
+    prints("true true true true\n", 2, [[
+      local o = {optimizer = "Adam"}
+      local function options(warmup, more)
+        local all = {strategy = {"local_sgd", period = 2, warmup_steps = warmup},
+          accumulate_grad_batches = 4, limit_train_batches = 19}
+        for name, value in pairs(more or {}) do all[name] = value end
+        return all
+      end
+      -- Saves at the end of batch `at`, counted from 0.
+      local function saving(at)
+        local Own = Line:extend("Own")
+        function Own:on_train_batch_end(_, _, i)
+          if i == at then self.trainer:request_checkpoint("mid", {agreed = true}) end
+        end
+        return {optimizer = "Adam", class = Own}
+      end
+      for _, case in ipairs {{0, 1}, {0, 6}, {2, 5}, {1, 13}} do
+        local warmup, at = table.unpack(case)
+        local wanted = fit(o, options(warmup)).w:item()
+        fit(saving(at), options(warmup))
+        local got = fit(o, options(warmup), {ckpt_path = "mid"}).w:item()
+        local same = warmup * 4 > at and math.abs(got - wanted) < 1e-14 or got == wanted
+        io.write(tostring(same), case[2] == 13 and "\n" or " ")
+      end
+    ]])
+  end)
+
+  it("in the middle of a window gives other numbers of ranks equal parts of the gradients",
+    function()
+      prints("true true true true true true\n", nil, [[
+        -- Three batches of 6 samples of all ranks a window; a file is saved after two.
+        local x, w = numbers(48), 0.5
+        local function g(value) return 2 * value * (w * value - 1) end
+        local function loader()
+          local all = lt.tensor(x, {dtype = "f64"}):reshape {-1, 1}
+          return lt.data.DataLoader(lt.data.TensorDataset(all), {global_batch_size = 6})
+        end
+        local function run(net, strategy, ranks, options)
+          trainer({strategy = strategy, devices = ranks, accumulate_grad_batches = 3,
+            max_steps = 1}):fit(net, loader(), nil, options)
+        end
+        local function saves(strategy)
+          local net = Line()
+          function net:on_train_batch_end(_, _, i)
+            if i == 1 then self.trainer:request_checkpoint("mid", {agreed = true}) end
+          end
+          run(net, strategy, 2)
+        end
+        local sum = 0 -- of the 12 samples in the file
+        for i = 1, 12 do sum = sum + g(x[i]) end
+        -- The gradients of the ranks that resume, and what each adds in the third batch.
+        local function resumes(strategy, ranks)
+          local net, mine, all = Line(), nil, nil
+          function net:training_step(batch)
+            mine = 0
+            for _, row in ipairs(batch[1]:tolist()) do mine = mine + g(row[1]) end
+            return Line.training_step(self, batch)
+          end
+          function net:on_before_optimizer_step()
+            all = lt.dist.all_gather {self.w.grad:item(), mine}
+          end
+          run(net, strategy, ranks, {ckpt_path = "mid"})
+          return all
+        end
+        local local_sgd = {"local_sgd", period = 9}
+        local function alone(ranks)
+          local ok = true
+          for _, of in ipairs(resumes(local_sgd, ranks)) do
+            ok = ok and math.abs(of[1] - (sum / ranks + of[2]) / (18 / ranks)) < 1e-13
+          end
+          return ok
+        end
+        local function together(ranks)
+          local whole, ok, all = sum, true, resumes("ddp", ranks)
+          for _, of in ipairs(all) do whole = whole + of[2] end
+          for _, of in ipairs(all) do ok = ok and math.abs(of[1] - whole / 18) < 1e-13 end
+          return ok and #all == ranks
+        end
+        saves(local_sgd)
+        io.write(tostring(alone(1)), " ", tostring(alone(3)), " ")
+        io.write(tostring(together(2)), " ", tostring(together(3)), " ")
+        saves "ddp"
+        print(alone(2), alone(3))
+      ]])
+    end)
+
   it("resumes from the mean on another number of ranks and under DDP", function()
     prints("true true true\n", nil, [[
       local function begin(strategy, ranks)

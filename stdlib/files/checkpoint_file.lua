@@ -1,8 +1,9 @@
 -- stdlib/files/checkpoint_file.lua: a checkpoint as one safetensors file.
 --
 -- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
--- grad.<path> and slice.<i>.grads.<path> (in mid-window). The rest is one JSON text under the
--- metadata key `ltrain`, with format = 1. No code runs when a file is opened.
+-- grad.<path>, slice.<i>.grads.<path> and rank.<i>.gradients.<path> (in mid-window). The rest is
+-- one JSON text under the metadata key `ltrain`, with format = 1. No code runs when a file is
+-- opened.
 local c = require "ltrain.c"
 local packing = require "ltrain.files.packing"
 local shape = require "ltrain.core.shape"
@@ -19,7 +20,7 @@ local OF_FILE <const> = { crc = true, format = true, sealed = true }
 local TREES <const> = {
   optimizer_states = "optim", callbacks = "callback", metrics = "metric", gradients = "grad",
   lr_schedulers = "scheduler", loops = "loop", loggers = "logger", data_module = "data",
-  slices = "slice",
+  rank_gradients = "rank", slices = "slice",
 }
 
 local function pack_optimizer(saved, index, tensors)

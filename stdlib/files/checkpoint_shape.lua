@@ -58,6 +58,9 @@ return { fields = {
   modes = { optional = true, fields = { evaluating = NAMES, frozen = NAMES } },
   optimizer_states = { list = "any", optional = true },
   random = { map = "integer", optional = true },
+  rank_gradients = { optional = true, list = { fields = {
+    gradients = { map = "tensor" }, used = "number", weight = "number",
+  } } },
   slices = { optional = true,
     list = { fields = { grads = { map = "tensor" }, weight = "number" } } },
   state_dict = { map = "tensor" },

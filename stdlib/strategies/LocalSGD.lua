@@ -9,8 +9,9 @@
 --
 -- Validation, checkpoints and the end of a fit use the mean of all ranks' weights, also within a
 -- period; validation and checkpoints do not change the training. A checkpoint also contains each
--- rank's own weights and optimizer state: on the same number of ranks the fit resumes exactly; on
--- another number, or with another strategy, it resumes from the mean and rank 0's optimizer state.
+-- rank's own weights, optimizer state and, within accumulate_grad_batches, gradients: on the same
+-- number of ranks the fit resumes exactly; on another number, or with another strategy, it resumes
+-- from the mean, rank 0's optimizer state and equal parts of the gradients.
 -- Gathering it takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
 -- checkpoint is saved (`save_on_exception`).
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
@@ -60,14 +61,6 @@ function LocalSGD:setup(trainer)
   ParallelStrategy.setup(self, trainer)
 end
 
-function LocalSGD:setup_module(module)
-  if module.configure_ddp then
-    errors.blame("strategies.LocalSGD: configure_ddp of the module is not used: write strategy = "
-      .. "'ddp', or remove it")
-  end
-  return module
-end
-
 function LocalSGD:setup_optimizers(optimizers)
   for _, optimizer in ipairs(optimizers) do
     self.steps[optimizer] = self.steps[optimizer] or 0
@@ -77,6 +70,14 @@ end
 
 -- Whether the next step uses gradients reduced over all ranks.
 local function is_shared(self, optimizer) return self.steps[optimizer] < self.warmup_steps end
+
+--- During warmup_steps.
+function LocalSGD:shares_gradients()
+  for optimizer in next, self.steps do
+    if not is_shared(self, optimizer) then return false end
+  end
+  return true
+end
 
 --- The mean over this rank's samples; during warmup_steps over those of all ranks.
 function LocalSGD:reduce_gradients(optimizer, total, missing, weight)
@@ -268,10 +269,7 @@ function LocalSGD:is_replicated(part)
   if self.world_size == 1 or part == "buffer" then return true end
   if part == "parameter" then return next(self.apart) == nil end
   if part == "optimizer" then return not is_local(self) end
-  for optimizer in next, self.steps do
-    if not is_shared(self, optimizer) then return false end
-  end
-  return true
+  return self:shares_gradients()
 end
 
 return LocalSGD

@@ -89,6 +89,15 @@ function ParallelStrategy:setup(trainer)
   replicate.module(trainer.module)
 end
 
+--- Refuses a module with configure_ddp, which only DDP calls.
+function ParallelStrategy:setup_module(module)
+  if module.configure_ddp then
+    errors.blame("%s: configure_ddp of the module is not used: write strategy = 'ddp', or remove "
+      .. "it", name_of(self))
+  end
+  return module
+end
+
 --- A subclass must define it. On one rank there is nothing to reduce.
 function ParallelStrategy:reduce_gradients(optimizer, total, missing, weight)
   if self.world_size == 1 then

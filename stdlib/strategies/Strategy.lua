@@ -196,6 +196,11 @@ function Strategy:reduce_gradients(optimizer, total, missing, weight)
   end
 end
 
+--- Whether reduce_gradients makes the gradients of the next step those of all ranks together. If it
+--- does not, each rank steps by its own, and what ranks have accumulated is saved and resumed for
+--- each of them instead of as a sum.
+function Strategy:shares_gradients() return true end
+
 --- Returns what this rank updates, after reduce_gradients: a list of {params =, names =} like
 --- optimizer.param_groups, whose tensors have the gradients. These are the gradients that are
 --- clipped, and checked for values that are not finite.

@@ -164,7 +164,7 @@ local function set_up_fit(state, saved, path)
   log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end
   state.module:zero_grad()
-  accumulation_state.take_up(state, saved)
+  accumulation_state.take_up(state, saved, path)
 end
 
 -- A random seed is reported once, so that the run can be repeated; a resumed run has that of its

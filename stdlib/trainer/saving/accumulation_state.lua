@@ -4,7 +4,9 @@
 -- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
 -- their sum; a save of rank 0 alone has rank 0's. Where a run resumes, rank 0 begins with what was
 -- saved and the others with none: the next reduction adds them up. With deterministic = "world"
--- each slice keeps its own.
+-- each slice keeps its own. Under a strategy whose ranks step by their own gradients (LocalSGD)
+-- each rank's are saved and resumed; on another number of ranks each begins with an equal part of
+-- their sum, as it does with a sum that was saved under another strategy.
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -41,7 +43,15 @@ local function gather_slices(state, agreed)
   return list
 end
 
---- What a checkpoint keeps: { window =, gradients =, slices = }. `agreed`: all ranks are here.
+-- What each rank has gathered: a list by rank, complete on rank 0, elsewhere only this rank's own.
+local function gather_ranks(state)
+  local window, rank = state.loop.window, dist.rank()
+  local own = { used = window.used, weight = window.weight, gradients = own_gradients(state) }
+  return dist.gather(own) or { [rank + 1] = own }
+end
+
+--- What a checkpoint keeps: { window =, gradients =, slices =, rank_gradients = }. `agreed`: all
+--- ranks are here.
 function accumulation_state.collect(state, agreed)
   local window = state.loop.window
   if not window then return {} end
@@ -58,6 +68,9 @@ function accumulation_state.collect(state, agreed)
   kept.used, kept.weight = dist.all_reduce(kept.used), dist.all_reduce(kept.weight)
   kept.cleared = dist.all_reduce(kept.cleared and 1 or 0, { op = "max" }) == 1
   if sliced then return { window = kept, slices = sliced } end
+  if not state.strategy:shares_gradients() then
+    return { window = kept, rank_gradients = gather_ranks(state) }
+  end
   return { window = kept, gradients = sum_gradients(state) }
 end
 
@@ -69,43 +82,75 @@ function accumulation_state.leave(state)
   state.trainer.left_open = { module = state.module, kept = state.loop.left_open }
 end
 
---- Takes back the window's counts; says where other ranks' gradients are missing.
-function accumulation_state.restore(state, kept, path)
+-- Gradients by name, times `scale`, added to those of the module's parameters.
+local function add_gradients(state, gradients, scale)
+  local _ <close> = c.no_grad()
+  for name, parameter in state.module:named_parameters() do
+    local grad = gradients[name] and gradients[name]:to(parameter.device)
+    if grad and scale ~= 1 then grad = grad * scale end
+    if grad then parameter.grad = parameter.grad and parameter.grad + grad or grad end
+  end
+end
+
+local function take(state, part, scale)
   local window = state.loop.window
-  if not kept then return end
+  window.used, window.weight = window.used + part.used, window.weight + part.weight * scale
+  add_gradients(state, part.gradients, scale)
+end
+
+-- What was saved of each rank: this rank's, or its part of all.
+local function take_ranks(state, parts)
+  local ranks = dist.world_size()
+  if #parts == ranks or parts[1] == nil then return take(state, parts[dist.rank() + 1], 1) end
+  for _, part in ipairs(parts) do take(state, part, 1 / ranks) end
+end
+
+-- A sum: it is rank 0's where it will be reduced, else each rank has its part.
+local function take_sum(state, kept, gradients)
+  local sum = { used = kept.used, weight = kept.weight, gradients = gradients }
+  if kept.rank_zero_only or state.strategy:shares_gradients() then
+    if state.trainer.is_global_zero then take(state, sum, 1) end
+  else
+    take(state, sum, 1 / dist.world_size())
+  end
+end
+
+local function check_slices(state, sliced)
+  if (sliced == nil) ~= (state.ranks.slices ~= false) then return end
+  errors.blame("fit: the checkpoint has an incomplete window, saved %s deterministic = 'world': "
+    .. "resume it as it was saved", sliced and "with" or "without")
+end
+
+-- Takes back the window's counts and gradients; says where other ranks' gradients are missing.
+local function restore(state, kept, held, path)
+  local window = state.loop.window
   if kept.rank_zero_only then
     state.trainer:say(("fit: %s was saved in mid-window by rank 0 alone: of the first %d batches "
       .. "of this window it has rank 0's gradients only"):format(path, kept.batches))
   end
   window.batches, window.cleared = kept.batches, kept.cleared
-  if not state.ranks.slices and not state.trainer.is_global_zero then return end
-  window.used, window.weight = kept.used, kept.weight
-end
-
--- Gradients, or those of slices.
-local function restore_gradients(state, gradients, sliced)
-  if state.loop.window.batches > 0 and (sliced == nil) == (state.ranks.slices ~= false) then
-    errors.blame("fit: the checkpoint has an incomplete window, saved %s deterministic = 'world': "
-      .. "resume it as it was saved", sliced and "with" or "without")
-  elseif sliced then
-    slices.load_state_dict(state, sliced)
-  elseif gradients and state.trainer.is_global_zero then
-    for name, parameter in state.module:named_parameters() do
-      if gradients[name] then parameter.grad = gradients[name]:to(parameter.device) end
-    end
+  if kept.batches == 0 then return end
+  check_slices(state, held.slices)
+  if held.slices then
+    window.used, window.weight = kept.used, kept.weight
+    slices.load_state_dict(state, held.slices)
+  elseif held.rank_gradients then
+    take_ranks(state, held.rank_gradients)
+  else
+    take_sum(state, kept, held.gradients or {})
   end
 end
 
---- Takes up the gradients of an open window: those of the file that the fit resumes from, else
---- those of this Trainer's last fit if it ended in mid-epoch.
-function accumulation_state.take_up(state, saved)
+--- Takes up the gradients of an open window: those of the file `path` that the fit resumes from,
+--- else those of this Trainer's last fit if it ended in mid-epoch. All ranks call it, after the
+--- optimizers' state is loaded.
+function accumulation_state.take_up(state, saved, path)
   local left = state.trainer.left_open
   state.trainer.left_open = nil
   if saved then
-    restore_gradients(state, saved.gradients, saved.slices)
+    if saved.loops.window then restore(state, saved.loops.window, saved, path) end
   elseif left and left.module == state.module and state.progress.in_epoch then
-    accumulation_state.restore(state, left.kept.window)
-    restore_gradients(state, left.kept.gradients, left.kept.slices)
+    restore(state, left.kept.window, left.kept)
   end
 end
 

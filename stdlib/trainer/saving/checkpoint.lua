@@ -1,7 +1,6 @@
 --- stdlib/trainer/saving/checkpoint.lua: collects all that a run needs to resume, and restores it.
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
-local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
@@ -102,6 +101,7 @@ local function add_run(saved, state, held, now)
   saved.callbacks, saved.metrics = callback_states(trainer), now.logged.metrics
   saved.loops = loop_states(trainer, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
+  saved.rank_gradients = now.open.rank_gradients
   saved.modes = now.modes
   saved.loggers = logger_states(trainer)
   local data = state.data_module
@@ -172,11 +172,10 @@ function checkpoint.restore_model(state, saved)
   end
 end
 
-local function restore_loops(state, loops, path)
+local function restore_loops(state, loops)
   local trainer = state.trainer
   for key, value in pairs(loops.fit) do state.progress[key] = value end
   state.loop.nominal_batch = loops.nominal_batch
-  accumulation_state.restore(state, loops.window, path)
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end
@@ -215,7 +214,7 @@ function checkpoint.restore_fit(state, saved, path)
       trainer.max_epochs)
   end
   trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
-  restore_loops(state, saved.loops, path)
+  restore_loops(state, saved.loops)
   position.restore(state, saved.loops.cut, path)
   restore_lists(path, "optimizer", state.optimizers, saved.optimizer_states, function(...)
     state.strategy:load_optimizer_state(...)

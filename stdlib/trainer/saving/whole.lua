@@ -7,11 +7,17 @@ local errors = require "ltrain.core.errors"
 
 local whole = {}
 
+-- Whether each rank needs gradients of its own to resume, which it gathers now.
+local function has_own_gradients(state)
+  local window = state.loop.window
+  return window and window.batches > 0 and not state.strategy:shares_gradients()
+end
+
 --- Whether this rank has it: weights alone, or all that a run needs.
 function whole.is_here(state, weights_only)
   local strategy = state.strategy
   return not state.ranks.many or strategy:is_replicated "parameter"
-    and (weights_only or strategy:is_replicated "optimizer")
+    and (weights_only or strategy:is_replicated "optimizer" and not has_own_gradients(state))
 end
 
 local function name_of(state) return "strategies." .. getmetatable(state.strategy).__name end
