@@ -1,8 +1,8 @@
 /* lua/bind/dist_shards.c: parameters cut into a slice a rank, packed in rows: one row a rank.
 
    A row holds a rank's slices of all parameters of a list, one after the other; rows are equally
-   long, the end of a shorter one is not looked at. So one reduce_scatter of the rows gives each
-   rank its slices of the sums, and one all_gather of a row each gives all the whole again. */
+   long, the end of a shorter one is not looked at. So one all_gather of a row each gives all ranks
+   the whole parameters. */
 #include <string.h>
 
 #include "bind/dist.h"
@@ -39,26 +39,18 @@ static lt_tensor *span(lt_ctx *c, lt_tensor *t, int64_t at, int64_t n) {
   return row != NULL ? lt_slice(c, row, 0, at, n, 1) : NULL;
 }
 
-/* to[at .. at + n - 1] = from[from_at .. ]; from NULL: zeros. Both are contiguous. */
+/* to[at .. at + n - 1] = from[from_at .. ]. Both are contiguous. */
 static bool copy(lt_ctx *c, lt_tensor *to, int64_t at, lt_tensor *from, int64_t from_at,
                  int64_t n) {
   size_t item = lt_item_size(to);
-  bool plain = lt_is_plain(c, to) &&
-               (from == NULL || (lt_is_plain(c, from) && from->dtype == to->dtype));
   if (n == 0) return true;
-  if (plain) {
-    char *data = (char *)lt_data(to) + (size_t)at * item;
-    if (from == NULL)
-      memset(data, 0, (size_t)n * item);
-    else
-      memcpy(data, (char *)lt_data(from) + (size_t)from_at * item, (size_t)n * item);
+  if (lt_is_plain(c, to) && lt_is_plain(c, from) && from->dtype == to->dtype) {
+    memcpy((char *)lt_data(to) + (size_t)at * item, (char *)lt_data(from) + (size_t)from_at * item,
+           (size_t)n * item);
     return true;
   }
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *part = span(c, to, at, n);
-  lt_tensor *source = from != NULL ? span(c, from, from_at, n)
-                                  : lt_full(c, lt_shape_of(1, &n), (lt_scalar){0},
-                                            (lt_dtype)to->dtype, to->storage->device);
+  lt_tensor *part = span(c, to, at, n), *source = span(c, from, from_at, n);
   bool ok = part != NULL && source != NULL && lt_copy_into(c, part, source);
   lt_frame_close(c, frame, 0, NULL);
   return ok;
@@ -109,35 +101,6 @@ static int64_t check_rank(lua_State *L, lt_bind *b, const shards *s, lua_Integer
   return rank;
 }
 
-/* Into row number `row`: what rank `rank` has of the parameters, or of their gradients. */
-static void pack_row(lt_ctx *c, const shards *s, lt_tensor *rows, int64_t row, int64_t rank,
-                     bool gradients) {
-  int64_t at = row * s->width;
-  for (lua_Integer k = 0; k < s->n && lt_ok(c); at += length_of(s, k++, rank)) {
-    lt_tensor *from = s->list[k];
-    if (gradients) from = from->grad != NULL ? lt_contiguous(c, from->grad) : NULL;
-    copy(c, rows, at, from, first_of(s, k, rank), length_of(s, k, rank));
-  }
-}
-
-/* dist.pack_gradients(list, cuts, rows): the gradients of the parameters, cast to the dtype of
-   `rows`; zeros for one that is not there. */
-static int pack_gradients(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  lt_tensor *rows;
-  shards s = check(L, b, "pack_gradients", &rows);
-  check_room(L, b, &s, rows, s.ranks);
-  lt_modes modes = b->c->modes;
-  b->c->modes.collective = true;
-  lt_frame frame = lt_begin(L, b, 0);
-  b->c->modes.grad = b->c->modes.autocast = false;
-  for (int64_t r = 0; r < s.ranks; r++) pack_row(b->c, &s, rows, r, r, true);
-  lt_storage_bump(b->c, rows->storage);
-  b->c->modes = modes;
-  lt_end_call(L, b, frame);
-  return 0;
-}
-
 /* dist.pack_shard(list, cuts, row, rank): the slices of rank `rank`. */
 static int pack_shard(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -149,7 +112,9 @@ static int pack_shard(lua_State *L) {
   b->c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
-  pack_row(b->c, &s, row, 0, rank, false);
+  int64_t at = 0;
+  for (lua_Integer k = 0; k < s.n && lt_ok(b->c); at += length_of(&s, k++, rank))
+    copy(b->c, row, at, s.list[k], first_of(&s, k, rank), length_of(&s, k, rank));
   lt_storage_bump(b->c, row->storage);
   b->c->modes = modes;
   lt_end_call(L, b, frame);
@@ -180,9 +145,7 @@ static int unpack_shards(lua_State *L) {
 }
 
 void lt_bind_dist_shards(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"pack_gradients", pack_gradients},
-                                       {"pack_shard", pack_shard},
-                                       {"unpack_shards", unpack_shards},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"pack_shard", pack_shard}, {"unpack_shards", unpack_shards}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

@@ -249,23 +249,104 @@ describe("ZeRO1", function()
     ]])
   end)
 
-  it("gives clipping the norm of all gradients", function()
-    prints("true true\n", 3, [[
-      local norms = {}
-      function Net:on_before_optimizer_step(optimizer)
-        local strategy = self.trainer.strategy
-        norms[#norms + 1] = strategy:grad_norm(optimizer, 2):item()
-        norms[#norms + 1] = strategy:grad_norm(optimizer, math.huge):item()
+  it("gives hooks and clipping the gradients of DDP, and their norm to the bit", function()
+    prints("true 72\n", 3, [[
+      -- Half of the parameters in f64.
+      local Mixed = Net:extend("Mixed")
+      function Mixed:configure_model() self.b:to "f64" end
+      function Mixed:forward(x)
+        local h = self.b(self.a(x):tanh():to "f64"):tanh():to "f32"
+        local y = self.c(h)
+        return y
       end
-      fit "ddp"
-      local wanted = norms
-      norms = {}
-      fit "zero1"
-      local near = #norms == #wanted
-      for i, norm in ipairs(norms) do
-        near = near and math.abs(norm - wanted[i]) <= 1e-6 * wanted[i]
+      local seen
+      local function note(value) seen[#seen + 1] = lt.hash(value) end
+      function Mixed:on_before_optimizer_step(optimizer)
+        note(optimizer:grad_norm(2))
+        note(optimizer:grad_norm(math.huge))
+        note(nn.clip_grad_norm_(self:parameters(), 0.05))
+        note(self.a.weight.grad)
+        note(optimizer:clip_gradients(0.02))
+        note(self.b.weight.grad)
       end
-      print(near, #norms > 4)
+      local function texts(strategy)
+        seen = {}
+        fit(strategy, {class = Mixed}, {max_steps = 12})
+        return table.concat(seen, " "), #seen
+      end
+      local wanted, count = texts "ddp"
+      print(texts "zero1" == wanted, count)
+    ]])
+  end)
+
+  it("loses the state with the ranks of a fit that fails, and says so until one is loaded",
+    function()
+      prints("true true true same\n", 2, [[
+        local Own, kept, fails = Net:extend("Own"), nil, true
+        function Own:configure_optimizers()
+          kept = kept or lt.optim.Adam(self:parameters(), {lr = 0.01})
+          return kept
+        end
+        function Own:on_train_batch_end(_, _, i)
+          if i == 2 then self.trainer:save_checkpoint "cut" end
+          if i == 3 and fails then error "as planned" end
+        end
+        lt.seed(1)
+        local net = Own()
+        local function go_on(strategy, path)
+          trainer({strategy = strategy, max_epochs = 2}):fit(net, loader(), nil,
+            {ckpt_path = path})
+        end
+        local message = error_of(go_on, "zero1")
+        io.write(tostring(message:find("as planned", 1, true) ~= nil), " ")
+        fails = false
+        for _, strategy in ipairs {"zero1", "ddp"} do
+          message = error_of(go_on, strategy)
+          io.write(tostring(message:find("optim.Adam: its state is incomplete: a fit under "
+            .. "strategies.ZeRO1 failed, and the other ranks ended with their parts of it: "
+            .. "resume from a checkpoint with ckpt_path, or create a new optimizer", 1, true)
+            ~= nil), " ")
+        end
+        go_on("zero1", "cut")
+        local Once = Net:extend("Once")
+        function Once:configure_optimizers()
+          return lt.optim.Adam(self:parameters(), {lr = 0.01})
+        end
+        local whole, t = fit("ddp", {class = Once})
+        print(bits(net, {optimizers = {kept}}) == bits(whole, t) and "same" or "other")
+      ]])
+    end)
+
+  it("keeps a state of one number a parameter beside one of a number an element", function()
+    prints("same\n", 2, [[
+      local Counted = lt.optim.Optimizer:extend("Counted")
+      Counted.options, Counted.elementwise = {lr = {type = "number", default = 0.1}}, true
+      function Counted:update(group)
+        local params, grads, states = self:active(group, function(p)
+          return {count = lt.zeros(1), sum = lt.zeros_like(p)}
+        end)
+        for i, p in ipairs(params) do
+          states[i].count:add_(1)
+          states[i].sum:add_(grads[i])
+          p:sub_(states[i].sum * group.lr / states[i].count)
+        end
+      end
+      -- Parameters of 6, 2 and 1 elements: slices of 3 and 1, and none.
+      local Small = Net:extend("Small")
+      function Small:init()
+        self.l, self.s = nn.Linear(3, 2), lt.parameter(lt.ones(1))
+      end
+      function Small:training_step(batch)
+        return (self.l(batch[1]:narrow(2, 1, 3)) * self.s - 1):square():mean()
+      end
+      function Small:configure_optimizers() return Counted(self:parameters()) end
+      local function resumed(strategy)
+        local _, first = fit(strategy, {class = Small}, {max_steps = 3})
+        first:save_checkpoint "cut"
+        return bits(fit(strategy, {class = Small}, nil, {ckpt_path = "cut"}))
+      end
+      local wanted = bits(fit("ddp", {class = Small}))
+      print(resumed "zero1" == wanted and resumed "ddp" == wanted and "same" or "other")
     ]])
   end)
 
@@ -366,34 +447,6 @@ describe("ZeRO1 refuses", function()
     ]])
   end)
 
-  it("gradients that come after those of a step were shared out", function()
-    fails(2, "optimizer:step: gradients were accumulated after sync_gradients", [[
-      Net.automatic_optimization = false
-      function Net:training_step(batch)
-        local optimizer = self:optimizers()
-        self:manual_backward(self(batch[1]):mean())
-        self:sync_gradients(optimizer)
-        self:manual_backward(self(batch[1]):mean())
-        optimizer:step()
-      end
-      fit "zero1"
-    ]])
-  end)
-
-  it("to clip gradients that are in shards by hand", function()
-    fails(2, "clip_grad_norm_: gradients are in shards here, one on each rank: call "
-      .. "self:clip_gradients%(optimizer, value, algorithm%)", [[
-      function Net:on_before_optimizer_step() nn.clip_grad_norm_(self:parameters(), 1.0) end
-      fit "zero1"
-    ]])
-    prints("same\n", 2, [[
-      function Net:configure_gradient_clipping(optimizer, value)
-        self:clip_gradients(optimizer, value / 2, "norm")
-      end
-      print(same(nil, {gradient_clip_val = 0.1}))
-    ]])
-  end)
-
   it("to give a part of the state for the whole", function()
     prints("true 7\n", 2, [[
       local message
@@ -413,14 +466,13 @@ describe("shards", function()
   it("are cut from the first element to the last, in order", function()
     local c = require "ltrain.c"
     local lt = require "ltrain"
-    local parameter, rows = lt.ones(4), lt.zeros(8)
-    parameter.grad = lt.ones(4)
+    local parameter, rows = lt.arange(4):to "f32", lt.zeros(3)
     for _, cuts in ipairs { { 0, 900000000, 4 }, { 0, -3, 4 }, { 1, 2, 4 }, { 0, 2, 5 }, { 4 } } do
       local given = lt.tensor({ cuts }, { dtype = "i64" })
-      assert.has_error(function() c.dist.pack_gradients({ parameter }, given, rows) end)
+      assert.has_error(function() c.dist.pack_shard({ parameter }, given, rows, 0) end)
       assert.has_error(function() c.dist.unpack_shards({ parameter }, given, rows) end)
     end
-    c.dist.pack_gradients({ parameter }, lt.tensor({ { 0, 1, 4 } }, { dtype = "i64" }), rows)
-    assert.same({ 1, 0, 0, 0, 1, 1, 1, 0 }, rows:tolist())
+    c.dist.pack_shard({ parameter }, lt.tensor({ { 0, 1, 4 } }, { dtype = "i64" }), rows, 1)
+    assert.same({ 1, 2, 3 }, rows:tolist())
   end)
 end)

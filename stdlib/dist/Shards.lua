@@ -2,12 +2,12 @@
 --
 -- Each parameter, as a row of elements, is cut into as many slices as there are ranks; ranks have
 -- equally many elements of all parameters together, give or take one. A rank's slice is a tensor
--- that shares the parameter's memory (a shard): it is stepped in the parameter's place, and what
--- the optimizer keeps for it is a slice of what it would keep for the parameter.
+-- [1, n] that shares the parameter's memory (a shard): it is stepped in the parameter's place, by
+-- the same slice of its gradient, and what the optimizer keeps for it is a slice of what it would
+-- keep for the parameter. After the step one all_gather a bucket gives all ranks all slices.
 --
--- Gradients are added by one reduce_scatter a bucket, of which each rank gets the sums of its
--- slices; after the step one all_gather a bucket gives all ranks all slices. Both together move as
--- many bytes as one all_reduce.
+-- The two dims tell a state that has an element for each of the shard's, [1, n], from one for the
+-- whole parameter, such as a counter [1].
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -15,7 +15,6 @@ local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
-local sharded = require "ltrain.core.sharded"
 
 local Shards = class.extend(nil, "Shards")
 
@@ -81,7 +80,7 @@ end
 
 -- n elements of a tensor from number `from` on, as a row in the same memory.
 local function slice(tensor, from, n)
-  return tensor:detach():reshape { tensor:numel() }:narrow(1, from + 1, n)
+  return tensor:detach():reshape { 1, tensor:numel() }:narrow(2, from + 1, n)
 end
 
 local function add(self, parameter)
@@ -118,19 +117,13 @@ end
 
 -- Buckets.
 
--- The cuts of a bucket's parameters as a tensor, how long a row is, and where this rank's slices
--- lie in its row.
+-- The cuts of a bucket's parameters as a tensor, and how many elements the longest row has.
 local function complete(self, bucket)
   local all, lengths = {}, {}
-  bucket.shards, bucket.starts = {}, {}
   for r = 1, self.ranks do lengths[r] = 0 end
   for _, parameter in ipairs(bucket.parameters) do
-    local cuts, shard = self.cuts[parameter], self.shards[parameter]
+    local cuts = self.cuts[parameter]
     table.move(cuts, 1, #cuts, #all + 1, all)
-    if shard then
-      table.insert(bucket.shards, shard)
-      table.insert(bucket.starts, lengths[self.rank + 1] + 1)
-    end
     for r = 1, self.ranks do lengths[r] = lengths[r] + cuts[r + 1] - cuts[r] end
   end
   bucket.cuts = c.tensor(all, { dtype = "i64" }):reshape { #bucket.parameters, self.ranks + 1 }
@@ -138,7 +131,9 @@ local function complete(self, bucket)
   bucket.device = bucket.parameters[1].device
 end
 
-local function plan_of(self, parameters, used)
+-- The buckets of the parameters that have gradients: the same ones on all ranks.
+local function plan_of(self, parameters)
+  local used = buckets.own_used(parameters)
   if self.plans[used] then return self.plans[used] end
   if self.plan_count == PLANS then self.plans, self.plan_count = {}, 0 end
   local plan = buckets.split(parameters, used, self.cap)
@@ -147,64 +142,24 @@ local function plan_of(self, parameters, used)
   return plan
 end
 
-local function forget_gradients(self)
-  sharded.set(self, false)
-  for _, group in ipairs(self.groups) do
-    for _, shard in ipairs(group.params) do shard.grad = nil end
-  end
-  for _, bucket in ipairs(self.plan or {}) do bucket.sums = nil end
-end
-
-local function room(bucket, rows)
-  return c.empty({ rows * bucket.width }, { dtype = bucket.dtype, device = bucket.device })
-end
-
-local function reduce_bucket(self, bucket, scale)
-  local rows = room(bucket, self.ranks)
-  c.dist.pack_gradients(bucket.parameters, bucket.cuts, rows)
-  for _, parameter in ipairs(bucket.parameters) do parameter.grad = nil end
-  local sums = collectives.reduce_scatter(rows)
-  if scale ~= 1.0 then sums:mul_(scale) end
-  bucket.sums = sums
-  for i, shard in ipairs(bucket.shards) do
-    shard.grad = sums:narrow(1, bucket.starts[i], shard:numel())
-  end
-end
-
---- Gives this rank's shards their slices of the sums of all ranks' gradients, divided by `total`.
---- The parameters have no gradients then. All ranks call it.
-function Shards:reduce(total, missing)
-  local _ <close> = c.no_grad()
-  self:follow()
-  forget_gradients(self)
-  local parameters = parameters_of(self.optimizer)
-  self.plan = plan_of(self, parameters, buckets.used(parameters, missing))
-  for _, bucket in ipairs(self.plan) do reduce_bucket(self, bucket, 1.0 / total) end
-  sharded.set(self, true)
-end
-
---- The reduced gradients of whole parameters, in the optimizer's order, gathered from all ranks.
---- All ranks call it, after reduce.
-function Shards:gather_gradients()
-  local _ <close> = c.no_grad()
-  local of, list = {}, {}
-  for _, bucket in ipairs(self.plan) do
-    local grads = {}
-    for i, parameter in ipairs(bucket.parameters) do
-      grads[i] = c.empty_like(parameter)
-      of[parameter] = grads[i]
-    end
-    c.dist.unpack_shards(grads, bucket.cuts, collectives.all_gather(bucket.sums))
-  end
-  for _, parameter in ipairs(parameters_of(self.optimizer)) do list[#list + 1] = of[parameter] end
-  return list
-end
-
 -- What each bucket's parameters are on other ranks, into the parameters.
 local function gather_bucket(self, bucket)
-  local row = room(bucket, 1)
+  local row = c.empty({ bucket.width }, { dtype = bucket.dtype, device = bucket.device })
   c.dist.pack_shard(bucket.parameters, bucket.cuts, row, self.rank)
   c.dist.unpack_shards(bucket.parameters, bucket.cuts, collectives.all_gather(row), self.rank)
+end
+
+-- Stepping.
+
+-- The shards have their slices of the gradients until the result is closed.
+local function share_gradients(self)
+  for parameter, shard in next, self.shards do
+    local grad = parameter.grad
+    shard.grad = grad and slice(grad, own_span(self, parameter))
+  end
+  return setmetatable({}, { __close = function()
+    for _, shard in next, self.shards do shard.grad = nil end
+  end })
 end
 
 -- The optimizer has the shards for parameters until the result is closed.
@@ -221,16 +176,18 @@ local function enter(self)
   end })
 end
 
---- update() steps the shards; then all ranks have the new parameters. All ranks call it, after
---- reduce.
+--- update() steps the shards by their slices of the reduced gradients; then all ranks have the new
+--- parameters. All ranks call it.
 function Shards:step(update)
+  local _ <close> = c.no_grad()
+  self:follow()
+  local plan = plan_of(self, parameters_of(self.optimizer))
   do
+    local _ <close> = share_gradients(self)
     local _ <close> = enter(self)
     update()
   end
-  local _ <close> = c.no_grad()
-  for _, bucket in ipairs(self.plan) do gather_bucket(self, bucket) end
-  forget_gradients(self)
+  for _, bucket in ipairs(plan) do gather_bucket(self, bucket) end
 end
 
 -- State.
@@ -243,7 +200,7 @@ local function join(self, parameter, parts)
     local n = self.cuts[parameter][r + 1] - self.cuts[parameter][r]
     for slot, value in next, slots or {} do
       whole = whole or {}
-      if c.is_tensor(value) and value.ndim == 1 and value:numel() == n then
+      if c.is_tensor(value) and value.ndim == 2 and value:numel() == n then
         rows[slot] = rows[slot] or {}
         table.insert(rows[slot], value)
       elseif whole[slot] == nil then
@@ -252,7 +209,7 @@ local function join(self, parameter, parts)
     end
   end
   for slot, list in next, rows do
-    whole[slot] = c.cat(list, 1):reshape(parameter.shape):to(parameter.device)
+    whole[slot] = c.cat(list, 2):reshape(parameter.shape):to(parameter.device)
   end
   return whole
 end

@@ -15,12 +15,23 @@ function buckets.counts(own)
   return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
 end
 
---- Which parameters some rank has a gradient of: a text of 0 and 1, the same on all ranks, or
---- "all". `missing`: how many gradients are not there, of all ranks together.
-function buckets.used(parameters, missing)
-  if missing == 0 then return "all" end
+local function flags(parameters)
   local own = {}
   for i, parameter in ipairs(parameters) do own[i] = parameter.grad and 1 or 0 end
+  return own
+end
+
+--- Which parameters have a gradient on this rank: a text of 0 and 1, or "all".
+function buckets.own_used(parameters)
+  if c.dist.missing(parameters) == 0 then return "all" end
+  return table.concat(flags(parameters))
+end
+
+--- The same of those that some rank has a gradient of. `missing`: how many gradients are not there,
+--- of all ranks together. All ranks call it.
+function buckets.used(parameters, missing)
+  if missing == 0 then return "all" end
+  local own = flags(parameters)
   for i, count in ipairs(buckets.counts(own)) do own[i] = count > 0 and 1 or 0 end
   return table.concat(own)
 end

@@ -2,7 +2,6 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local sharded = require "ltrain.core.sharded"
 
 --- The list, those without a gradient left out; `who` begins the text of errors.
 return function(parameters, who)
@@ -17,12 +16,7 @@ return function(parameters, who)
       errors.blame("%s: element %d of the list must be a tensor: got %s", who, i,
         errors.show(parameter))
     end
-    local grad = parameter.grad
-    if grad == nil and sharded.has(parameter) then
-      errors.blame("%s: gradients are in shards here, one on each rank: call "
-        .. "self:clip_gradients(optimizer, value, algorithm)", who)
-    end
-    grads[#grads + 1] = grad -- nil adds nothing
+    grads[#grads + 1] = parameter.grad -- nil adds nothing
   end
   return grads
 end

@@ -328,12 +328,14 @@ local function check_groups(self, saved)
   end
 end
 
+-- A tensor of a class that declares its `slots` has an element for each of the parameter's, or no
+-- dims; what other classes keep may have any shape.
 local function load_slots(self, parameter, name, slots)
   local wrong = self.slots and shape.wrong(slots, { fields = self.slots }, name)
   if wrong then errors.blame("%s: load_state_dict: state: %s", where(self), wrong) end
   local state = {}
   for slot, value in tree.pairs(slots) do
-    if c.is_tensor(value) and value.ndim > 0
+    if self.slots and c.is_tensor(value) and value.ndim > 0
       and not has_shape(value, parameter) then
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
         name, errors.show_shape(value), errors.show_shape(parameter))

@@ -2,23 +2,21 @@
 --- stage 1).
 --
 -- Each rank has the whole module, and 1 / N of the optimizers' state (momentum, running means) on N
--- ranks. Before a step the gradients are reduced and scattered: each rank gets the sums of its
--- slices, steps these slices, and the new parameters are gathered on all ranks. This moves as many
--- bytes as DDP, and gives the same bits, if the optimizer updates each element independently
--- (`elementwise` of its class; true for those of lt.optim).
+-- ranks. Gradients are reduced as in DDP; then each rank steps its slices of the parameters, and
+-- the new parameters are gathered on all ranks: half as many bytes again as DDP moves. The result
+-- has the same bits as DDP's, norms of gradients included, if the optimizer updates each element
+-- independently (`elementwise` of its class; true for those of lt.optim).
 --
--- Between the reduction and the step, and so in on_before_optimizer_step, parameters have no
--- gradients: `trainer.strategy:grad_norm(optimizer, 2)` returns their norm, self:clip_gradients
--- clips them. Checkpoints are complete, as DDP's are, and resume on any number of ranks, with DDP
--- too. Gathering them takes all ranks: every rank must call trainer:save_checkpoint, and after an
--- error no checkpoint is saved (`save_on_exception`).
+-- Checkpoints are complete, as DDP's are, and resume on any number of ranks, with DDP too.
+-- Gathering them takes all ranks: every rank must call trainer:save_checkpoint, and after an error
+-- no checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks end with their
+-- parts of the state: the optimizers can be used again when a checkpoint is loaded into them.
 local Optimizer = require "ltrain.optim.Optimizer"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local Reducer = require "ltrain.dist.Reducer"
 local Shards = require "ltrain.dist.Shards"
 local buckets = require "ltrain.dist.buckets"
-local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
 
@@ -34,18 +32,10 @@ function ZeRO1:init(options)
 end
 
 function ZeRO1:setup(trainer)
-  if trainer.state.fn == "fit" then self.shards, self.order = {}, {} end -- a fit may have failed
-  self.is_world = trainer.options.deterministic == "world"
-  ParallelStrategy.setup(self, trainer)
-end
-
---- Refuses a module with configure_ddp.
-function ZeRO1:setup_module(module)
-  if module.configure_ddp then
-    errors.blame("strategies.ZeRO1: configure_ddp of the module is not used: write strategy = "
-      .. "'ddp', or remove it")
+  if trainer.state.fn == "fit" then
+    self.fit, self.reducer = trainer, Reducer { bucket_cap_mb = self.bucket_cap_mb }
   end
-  return module
+  ParallelStrategy.setup(self, trainer)
 end
 
 -- Whether the class that defines `update` is declared elementwise, so that slices can be stepped; a
@@ -111,54 +101,18 @@ function ZeRO1:setup_optimizers(optimizers)
   return optimizers
 end
 
---- Reduces and scatters the gradients: each rank gets the sums of its slices.
+--- Replaces the gradients by their weighted mean over all ranks, reduced in buckets.
 function ZeRO1:reduce_gradients(optimizer, total, missing, weight)
-  local shards = self.shards[optimizer]
-  if not shards then
+  if self.world_size == 1 then
     return ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
   end
-  shards:reduce(total, missing)
+  self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
 end
 
---- This rank's slices.
-function ZeRO1:param_groups(optimizer)
-  local shards = self.shards[optimizer]
-  return shards and shards.groups or optimizer.param_groups
-end
-
---- The norm over all slices, accumulated in f64; with deterministic = "world" that of the gathered
---- gradients, which has the same bits as on one rank.
-function ZeRO1:grad_norm(optimizer, p)
-  local shards = self.shards[optimizer]
-  if not shards then return ParallelStrategy.grad_norm(self, optimizer, p) end
-  if self.is_world and p ~= math.huge then return c.grads_norm(shards:gather_gradients(), p) end
-  local zero = c.zeros({ 1 }, { dtype = "f64", device = self.root_device })
-  local list, is_double = { zero }, false
-  for _, group in ipairs(shards.groups) do
-    for _, shard in ipairs(group.params) do
-      list[#list + 1] = shard.grad
-      is_double = is_double or shard.dtype == "f64"
-    end
-  end
-  local norm = c.grads_norm({ dist.all_gather(c.grads_norm(list, p)) }, p)
-  return is_double and norm or norm:to "f32"
-end
-
--- Gradients of a backward pass after sync_gradients would be lost.
-local function check_no_more(optimizer)
-  for _, parameter in ipairs(parameters_of(optimizer)) do
-    if parameter.grad then
-      errors.blame("optimizer:step: gradients were accumulated after sync_gradients or "
-        .. "clip_gradients: with strategies.ZeRO1 run all backward passes of a step before them")
-    end
-  end
-end
-
---- Steps the slices, and gathers the new parameters on all ranks.
+--- Steps this rank's slices, and gathers the new parameters on all ranks.
 function ZeRO1:optimizer_step(optimizer, update)
   local shards = self.shards[optimizer]
   if not shards then return update() end
-  check_no_more(optimizer)
   shards:step(update)
 end
 
@@ -194,9 +148,31 @@ function ZeRO1:end_training(_)
   self.shards, self.order = {}, {}
 end
 
---- The state of optimizers is sharded, and so are gradients between reduction and step.
+-- Stands for a state whose parts on other ranks are lost: an error, until another is loaded.
+local function lose(optimizer)
+  local function refuse()
+    errors.blame("optim.%s: its state is incomplete: a fit under strategies.ZeRO1 failed, and the "
+      .. "other ranks ended with their parts of it: resume from a checkpoint with ckpt_path, or "
+      .. "create a new optimizer", class.of(optimizer).__name)
+  end
+  optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
+end
+
+--- After a fit that failed the other ranks' parts of the state are gone.
+function ZeRO1:teardown()
+  if self.fit and self.fit.state.status ~= "running" then -- else another Trainer's, within the fit
+    for _, optimizer in ipairs(self.order) do
+      unguard(optimizer)
+      if next(optimizer.state) ~= nil then lose(optimizer) end
+    end
+    self.fit, self.shards, self.order = nil, {}, {}
+  end
+  ParallelStrategy.teardown(self)
+end
+
+--- The state of optimizers is sharded.
 function ZeRO1:is_replicated(part)
-  return part ~= "optimizer" and part ~= "gradient" or next(self.shards) == nil
+  return part ~= "optimizer" or next(self.shards) == nil
 end
 
 return ZeRO1
