@@ -15,7 +15,7 @@ local watcher = {}
 function watcher:on_train_batch_end(trainer, module, outputs)
   print(("loss %.6f on %s"):format(outputs:item(), outputs.device))
 end
-local data = lt.data.DataLoader(lt.data.digits{n = 200}, {batch_size = 32, shuffle = true})
+local data = lt.data.DataLoader(lt.data.digits{n = 40}, {batch_size = 8, shuffle = true})
 local trainer = lt.Trainer{
   accelerator = "DEVICE", max_epochs = 1, limit_train_batches = 5, callbacks = {watcher},
   logger = false, enable_checkpointing = false, enable_progress_bar = false,
