@@ -15,6 +15,26 @@ static int default_device(lua_State *L) {
   return 1;
 }
 
+/* runtime.devices(kind) -> how many there are, the kind's own name, and whether one is taken where
+   nobody said how many: at a prompt and in hosts, which cannot have ranks on devices that do not
+   survive a fork; or nil and why there are none. */
+static int devices(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *kind = luaL_checkstring(L, 1);
+  lt_device d;
+  lt_failure f;
+  if (lt_device_parse(b->c, kind, &d)) {
+    const lt_device_ops *ops = lt_device_table(b->c, d);
+    lua_pushinteger(L, lt_device_count(ops));
+    lua_pushstring(L, ops->name);
+    lua_pushboolean(L, ops->for_specs || (!ops->forks && !b->owns_process));
+    return 3;
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, lt_take_failure(b->c, &f) ? f.text : "");
+  return 2;
+}
+
 /* runtime.synchronize(): waits for what all devices have to do. */
 static int synchronize(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -45,6 +65,7 @@ static int fake_counts(lua_State *L) {
 
 void lt_bind_devices(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"default_device", default_device},
+                                     {"devices", devices},
                                      {"synchronize", synchronize},
                                      {"fake_counts", fake_counts},
                                      {NULL, NULL}};

@@ -103,24 +103,6 @@ static int cpu_count(lua_State *L) {
   return 1;
 }
 
-/* runtime.devices(kind) -> how many there are, and the kind's own name; or nil and why there are
-   none */
-static int devices(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  const char *kind = luaL_checkstring(L, 1);
-  lt_device d;
-  lt_failure f;
-  if (lt_device_parse(b->c, kind, &d)) {
-    const lt_device_ops *ops = lt_device_table(b->c, d);
-    lua_pushinteger(L, lt_device_count(ops));
-    lua_pushstring(L, ops->name);
-    return 2;
-  }
-  lua_pushnil(L);
-  lua_pushstring(L, lt_take_failure(b->c, &f) ? f.text : "");
-  return 2;
-}
-
 static int get_threads(lua_State *L) {
   lua_pushinteger(L, lt_enter(L)->c->threads);
   return 1;
@@ -252,7 +234,6 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"hostname", host_name},
                                      {"pid", process_id},
                                      {"cpu_count", cpu_count},
-                                     {"devices", devices},
                                      {"get_threads", get_threads},
                                      {"set_threads", set_threads},
                                      {"warm_up", warm_up},

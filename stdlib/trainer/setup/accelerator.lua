@@ -1,17 +1,26 @@
 --- stdlib/trainer/setup/accelerator.lua: the Trainer's accelerator: a kind of device by its name.
 local Accelerator = require "ltrain.core.Accelerator"
 local c = require "ltrain.c"
+local devices_of = require "ltrain.trainer.setup.devices"
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 
 local NAMES <const> = { "auto", "cpu", "gpu", "cuda" }
 local FAMILIAR <const> = { gpu = true, cuda = true, mps = true, tpu = true }
 
--- Rank k of a machine takes its device k.
-local function of_kind(kind, count)
+-- Rank k of a machine takes the k-th of the devices.
+local function of_kind(kind, numbers)
   local accelerator = Accelerator.adopt({ name = kind }, "Trainer")
-  accelerator.count = count
-  function accelerator:device(local_rank) return ("%s:%d"):format(kind, local_rank) end
+  accelerator.devices = numbers
+  function accelerator:device(local_rank)
+    local number = numbers[local_rank + 1]
+    if not number then
+      errors.blame("Trainer: rank %d of this machine has no device: %d of %s %s taken",
+        local_rank, #numbers, kind, #numbers == 1 and "is" or "are")
+    end
+    return ("%s:%d"):format(kind, number)
+  end
   return accelerator
 end
 
@@ -26,12 +35,21 @@ local function reason(name, why)
   return why
 end
 
---- The accelerator that the option names, which may be an object already; nil: the CPU.
-return function(accelerator)
+--- The accelerator that the options name, which may be an object already, with a list `devices` of
+--- the numbers that ranks of this machine take; nil: the CPU. 'auto' is a GPU where there is one.
+return function(accelerator, devices)
   if type(accelerator) == "table" then return accelerator end
   local name = accelerator:lower()
-  if name == "auto" or name == "cpu" then return nil end
-  local count, kind = c.runtime.devices(name)
-  if not count then option_rules.refuse("accelerator", accelerator, reason(name, kind)) end
-  return of_kind(kind, count)
+  if name == "cpu" then return nil end
+  local count, kind, one = c.runtime.devices(name == "auto" and "gpu" or name)
+  if not count then
+    if name == "auto" then return nil end
+    option_rules.refuse("accelerator", accelerator, reason(name, kind))
+  end
+  local joined = dist.world().ranks > 1 and devices == "auto" -- the launcher has said how many
+  local numbers, why = devices_of(devices, count, one and not joined)
+  if not numbers then
+    option_rules.refuse("devices", devices, ("%s: %s"):format(kind, why))
+  end
+  return of_kind(kind, numbers)
 end

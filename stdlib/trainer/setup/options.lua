@@ -42,13 +42,14 @@ end
 
 return {
   accelerator = { type = "string|object|table", default = "auto",
-    doc = "device that ranks compute on: 'auto' or 'cpu', a kind of device by its name, or an "
-      .. "accelerator of your own" },
+    doc = "device that ranks compute on: 'auto' (a GPU where there is one), 'cpu', 'gpu', another "
+      .. "kind by its name, or an accelerator of your own" },
   strategy = { type = "string|object|table", default = "auto",
     doc = "how ranks work together: 'auto', 'ddp', 'zero1', 'local_sgd', 'single_device', another "
       .. "name that is registered, a table of a name and options, or an object" },
   devices = { type = "integer|string|table", default = "auto",
-    doc = "number of ranks on this machine, each a process; 'auto': one" },
+    doc = "ranks on this machine, each a process: how many; of GPUs also which, like {0, 2} or "
+      .. "'0, 2', and -1, all; 'auto': one on the CPU, every GPU" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "number of machines" },
   precision = { type = "integer|string",
     doc = "'bf16-mixed': matrix products and convolutions in bf16; '32-true', the default" },

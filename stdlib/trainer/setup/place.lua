@@ -21,15 +21,13 @@ local function of_first_loop(world)
 end
 
 -- How many ranks a machine is to have; nil where the options leave it open. On the CPU the user
--- says it: every core already works for one rank. An accelerator may have so many devices.
+-- says it: every core already works for one rank. Of other devices each is a rank's.
 local function wanted_devices(o)
-  local devices, most = o.devices, type(o.accelerator) == "table" and o.accelerator.count
+  local devices, numbers = o.devices, type(o.accelerator) == "table" and o.accelerator.devices
+  if devices == "auto" and dist.world().ranks > 1 then return nil end
+  if numbers then return #numbers end
   if devices == "auto" then return nil end
   local count = math.tointeger(tonumber(devices))
-  if most and count == -1 then return most end
-  if most and count and count > most then
-    refuse("devices", devices, ("%s has %d"):format(o.accelerator.name, most))
-  end
   if type(devices) == "table" or type(devices) == "string" and devices:find "," then
     refuse("devices", devices, "the CPU has no device numbers: write devices = N, the number of "
       .. "ranks")
@@ -137,7 +135,7 @@ end
 --- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
 --- trainer, what the precision is called, and who this rank is.
 function place.set(trainer, o)
-  o.accelerator = accelerator_of(o.accelerator)
+  o.accelerator = accelerator_of(o.accelerator, o.devices)
   local strategy, parts = strategy_of(o), given_parts(trainer, o)
   join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
   local ranks = count_ranks(o)
