@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,7 +25,9 @@
 
 enum { WAKE_S = 10, MOST_PARENTS = 8 };
 
-static const char *const LAUNCHERS[] = {"mpirun", "mpiexec", "orterun", "orted", "slurmstepd"};
+/* Since Open MPI 5 mpirun becomes prterun, and its daemons are prted. */
+static const char *const LAUNCHERS[] = {"mpirun",  "mpiexec", "orterun",   "orted",
+                                        "prterun", "prted",   "slurmstepd"};
 
 /* The name of a process and who started it; 0: it is not there. */
 static pid_t parent_of(pid_t pid, char name[LT_PROCESS_NAME]) {
@@ -41,10 +42,13 @@ static pid_t parent_of(pid_t pid, char name[LT_PROCESS_NAME]) {
 }
 
 /* Distributions add to names: "mpirun.openmpi". */
+static bool is_named(const char *name, const char *known) {
+  return strlen(known) == strcspn(name, ".") && strncmp(known, name, strlen(known)) == 0;
+}
+
 static bool is_launcher(const char *name) {
-  size_t n = strcspn(name, ".");
   for (size_t k = 0; k < sizeof LAUNCHERS / sizeof *LAUNCHERS; k++)
-    if (strlen(LAUNCHERS[k]) == n && strncmp(LAUNCHERS[k], name, n) == 0) return true;
+    if (is_named(name, LAUNCHERS[k])) return true;
   return false;
 }
 
@@ -55,7 +59,7 @@ void lt_launcher_find(lt_world *w) {
     next = parent_of(pid, w->launcher_name);
     if (!is_launcher(w->launcher_name)) continue;
     w->launcher = pid;
-    w->watchdog.launcher_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    w->watchdog.launcher_fd = lt_process_open(pid);
     return;
   }
 }
@@ -68,17 +72,20 @@ void lt_launcher_turn(lt_watchdog *d) {
   char text[256];
   snprintf(text, sizeof text, "rank %d: its launcher has exited: %s (pid %d)", d->info->rank,
            d->world->launcher_name, (int)d->world->launcher);
+  d->world->launcher = 0; /* nobody to end any more */
   if (!lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
     lt_watchdog_judge(d, LT_EXITED, d->info->rank, 1, text);
 }
 
 /* From a process of its own, as this one ends. It holds nothing of ours open: a daemon waits for
    the ends of its ranks' streams. */
-static void wake_daemon(pid_t daemon) {
+static void wake_daemon(int pidfd, pid_t daemon) {
   const struct timespec pause = {.tv_nsec = 2 * LT_MS};
   if (_Fork() != 0) return;
-  if (close_range(0, ~0u, 0) != 0) _exit(0);
-  for (int64_t ns = 0; ns < WAKE_S * (int64_t)LT_SECOND && kill(daemon, SIGCHLD) == 0;
+  if (pidfd >= 0) pidfd = dup2(pidfd, 0);
+  if (close_range((unsigned)(pidfd + 1), ~0u, 0) != 0) _exit(0);
+  for (int64_t ns = 0;
+       ns < WAKE_S * (int64_t)LT_SECOND && lt_process_signal(pidfd, daemon, SIGCHLD);
        ns += pause.tv_nsec)
     nanosleep(&pause, NULL);
   _exit(0);
@@ -86,17 +93,19 @@ static void wake_daemon(pid_t daemon) {
 
 void lt_launcher_end(const lt_world *w) {
   const lt_verdict *v = lt_world_verdict(w);
-  if (w->launcher == 0 || !w->owns_process || v == NULL) return;
+  pid_t pid = w->launcher;
+  int fd = w->watchdog.launcher_fd;
+  if (pid == 0 || !w->owns_process || v == NULL) return;
   bool cut = w->watchdog.unreachable && v->class == LT_LOST;
-  if (strcmp(w->launcher_name, "orted") == 0) {
+  if (is_named(w->launcher_name, "orted") || is_named(w->launcher_name, "prted")) {
     if (cut)
-      kill(w->launcher, SIGKILL); /* it asks mpirun first, whatever signal it gets */
+      lt_process_signal(fd, pid, SIGKILL); /* it asks mpirun first, whatever signal it gets */
     else
-      wake_daemon(w->launcher);
-  } else if (cut && strcmp(w->launcher_name, "slurmstepd") != 0) {
+      wake_daemon(fd, pid);
+  } else if (cut && !is_named(w->launcher_name, "slurmstepd")) {
     const struct timespec pause = {.tv_nsec = 100 * LT_MS};
-    kill(w->launcher, SIGTERM); /* asks its daemons */
+    lt_process_signal(fd, pid, SIGTERM); /* asks its daemons */
     nanosleep(&pause, NULL);
-    kill(w->launcher, SIGTERM); /* ends, if the second comes within 5 s */
+    lt_process_signal(fd, pid, SIGTERM); /* ends, if the second comes within 5 s */
   }
 }

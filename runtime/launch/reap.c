@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,13 @@ void lt_children_turn(lt_watchdog *d) {
     lt_watchdog_receive(d, r); /* what it sent last */
     report_end(d, r, &info);
   }
+}
+
+int lt_process_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+bool lt_process_signal(int pidfd, pid_t pid, int number) {
+  if (pidfd < 0) return kill(pid, number) == 0;
+  return syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) == 0;
 }
 
 /* Before the reaping, so the number is still its own. */

@@ -95,6 +95,10 @@ void lt_children_wait(lt_world *w, int64_t grace_ns);
 void lt_children_reap(lt_world *w);
 void lt_children_kill(const lt_world *w, int rank);
 void lt_children_kill_all(const lt_world *w);
+/* A descriptor of a process, -1 where the system has none, and a signal to it: never to another
+   process that has got the number since; by the number where there is no descriptor. */
+int lt_process_open(pid_t pid);
+bool lt_process_signal(int pidfd, pid_t pid, int number);
 
 /* join.c: whether this rank prints, decided alone: ranks that are not connected cannot agree. */
 bool lt_join_may_print(const lt_world *w);

@@ -41,7 +41,7 @@ describe("the files of a failure", function()
     child.remove(folder)
   end)
 
-  for _, launcher in ipairs { "mpirun", "mpiexec.openmpi" } do
+  for _, launcher in ipairs { "mpirun", "mpiexec.openmpi", "prterun" } do
     it("say that the launcher has exited: " .. launcher, function()
       local folder = child.folder()
       child.write(folder .. "/s.lua", [[
@@ -51,6 +51,7 @@ describe("the files of a failure", function()
       ]])
       local text = lines_of(([[
         cd '%s' && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        command -v prterun || ln -s $(command -v mpirun) prterun; export PATH=$PATH:$PWD
         %s -q --oversubscribe -n 2 '%s' s.lua >out 2>&1 & launcher=$!
         said=ltrain_failure_*/failure.rank1.txt
         for i in $(seq 400); do test -e ready && break; sleep 0.05; done
