@@ -99,14 +99,22 @@ uint32_t lt_line_id(lt_ctx *c, const char *source, int line) {
   return id;
 }
 
-const char *lt_line_text(const lt_ctx *c, uint32_t id, char *buffer, size_t size) {
+bool lt_line_place(const lt_ctx *c, uint32_t id, char *source, size_t size, int *line) {
   lt_line_table *t = c->lines;
   pthread_mutex_lock(&t->mutex);
   const entry *e = find(t, id);
-  if (e == NULL)
-    snprintf(buffer, size, "?");
-  else
-    snprintf(buffer, size, "%s:%d", e->source, e->line);
+  if (e != NULL) snprintf(source, size, "%s", e->source);
+  if (e != NULL) *line = e->line;
   pthread_mutex_unlock(&t->mutex);
+  return e != NULL;
+}
+
+const char *lt_line_text(const lt_ctx *c, uint32_t id, char *buffer, size_t size) {
+  char source[SOURCE_LENGTH];
+  int line;
+  if (lt_line_place(c, id, source, sizeof source, &line))
+    snprintf(buffer, size, "%s:%d", source, line);
+  else
+    snprintf(buffer, size, "?");
   return buffer;
 }

@@ -8,6 +8,9 @@
    lines the earliest are forgotten. */
 uint32_t lt_line_id(lt_ctx *c, const char *source, int line);
 
+/* Its source and line; false for 0 and for what was forgotten. */
+bool lt_line_place(const lt_ctx *c, uint32_t id, char *source, size_t size, int *line);
+
 /* Write "model.lua:14" (or "?" for 0 and for what was forgotten) into buffer and return it. */
 const char *lt_line_text(const lt_ctx *c, uint32_t id, char *buffer, size_t size);
 

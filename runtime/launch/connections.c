@@ -19,7 +19,7 @@
 #include "launch/world.h"
 
 /* A round of calls is given up after DIAL_S; the system asks twice in it. */
-enum { SILENT_S = 3, DIAL_S = 3, HANDSHAKE_S = 10, CROWDED_S = 1, PAUSE_MS = 200 };
+enum { DIAL_S = 3, HANDSHAKE_S = 10, CROWDED_S = 1, PAUSE_MS = 200 };
 
 /* A connection on which not both ends have proved who they are. */
 typedef struct pending_connection {
@@ -132,7 +132,7 @@ static void adopt(lt_watchdog *d, pending_connection *k) {
   if (lt_mailbox_has(d->mail, LT_NOTICE_READY)) lt_watchdog_send_kind(d, rank, LT_MESSAGE_READY);
   if (lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
     lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_LEFT);
-  if (lt_heartbeat_is_over(d->heartbeat)) lt_watchdog_send(d, rank, &d->best);
+  if (lt_heartbeat_is_over(d->heartbeat)) lt_watchdog_send(d, rank, &d->failure);
   if (lt_mailbox_has(d->mail, LT_NOTICE_ALL_DONE))
     lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_DONE);
   lt_watchdog_receive(d, rank); /* what came with the proof */
@@ -208,8 +208,7 @@ static bool is_dialling(const lt_connections *s) {
 
 static bool shall_dial(const lt_watchdog *d) {
   const lt_peer *coordinator = &d->peers[0];
-  bool silent = coordinator->silent_ns >= (int64_t)SILENT_S * LT_SECOND;
-  if (lt_channel_is_open(&coordinator->link) && !silent) return false;
+  if (lt_channel_is_open(&coordinator->link) && lt_peer_is_heard(coordinator)) return false;
   int64_t pause = is_dialling(d->connections) ? (int64_t)DIAL_S * LT_SECOND : PAUSE_MS * LT_MS;
   return d->now_ns - d->connections->dialled_ns >= pause;
 }
@@ -270,12 +269,8 @@ int lt_connections_polls(lt_watchdog *d, int n) {
   lt_connections *s = d->connections;
   bool room = atomic_load(&s->known) && place_of(s, d->now_ns) != NULL;
   for (int i = 0; i < LT_ADDRESSES && room; i++)
-    if (s->listen_fds[i] >= 0)
-      d->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
-  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) {
-    const lt_channel *ch = &s->pending[i].link;
-    short out = lt_channel_is_full(ch) ? POLLOUT : 0;
-    if (ch->fd >= 0) d->polls[n++] = (struct pollfd){.fd = ch->fd, .events = (short)(POLLIN | out)};
-  }
+    d->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
+  for (int i = 0; i < LT_PENDING_CONNECTIONS; i++)
+    d->polls[n++] = lt_channel_poll(&s->pending[i].link);
   return n;
 }

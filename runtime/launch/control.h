@@ -6,6 +6,8 @@
 #ifndef LT_LAUNCH_CONTROL_H
 #define LT_LAUNCH_CONTROL_H
 
+#include <poll.h>
+
 #include "comm/heartbeat.h"
 
 typedef enum lt_message_kind {
@@ -50,8 +52,10 @@ void lt_message_size(lt_message *m, size_t text_bytes);
 /* Set the text to a list of lt_issued; get the list, returns its length. */
 void lt_message_set_issued(lt_message *m, const lt_issued_list *list);
 int lt_message_get_issued(const lt_message *m, lt_issued *issued);
-/* Set the text, with a 0 at its end. */
+/* Set the text, with a 0 at its end; make a message of a failure, REPORT or VERDICT. */
 void lt_message_text(lt_message *m, const char *text);
+void lt_message_failure(lt_message *m, lt_message_kind kind, lt_verdict_class class, int rank,
+                        int status, const char *text);
 
 typedef struct lt_channel {
   int fd;      /* -1: none */
@@ -65,6 +69,9 @@ void lt_channel_open(lt_channel *ch, int fd, bool stream);
 void lt_channel_close(lt_channel *ch);
 static inline bool lt_channel_is_open(const lt_channel *ch) { return ch->fd >= 0; }
 static inline bool lt_channel_is_full(const lt_channel *ch) { return ch->out_used > 0; }
+static inline struct pollfd lt_channel_poll(const lt_channel *ch) { /* a descriptor of -1 is none */
+  return (struct pollfd){.fd = ch->fd, .events = ch->out_used > 0 ? POLLIN | POLLOUT : POLLIN};
+}
 
 /* Queue a message and send as much as possible; false when the buffer is full or the channel is
    closed. */

@@ -12,9 +12,9 @@ void lt_coordinator_broadcast(lt_watchdog *d, lt_message_kind kind) {
 }
 
 /* Within a class the first to arrive stays; of ranks that ended together, rank 0's. */
-static bool is_graver(const lt_message *best, int rank, lt_verdict_class class) {
-  if (class == LT_INTERRUPTED && best->class == LT_INTERRUPTED) return rank == 0;
-  return class < (lt_verdict_class)best->class;
+static bool is_graver(const lt_message *before, int rank, lt_verdict_class class) {
+  if (class == LT_INTERRUPTED && before->class == LT_INTERRUPTED) return rank == 0;
+  return class < (lt_verdict_class)before->class;
 }
 
 void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
@@ -22,24 +22,22 @@ void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int
   if (lt_heartbeat_is_over(d->heartbeat)) return;
   if (!d->collecting) d->collect_ns = d->now_ns;
   if (!d->collecting) d->decide_ns = d->now_ns + (int64_t)COLLECT_MS * LT_MS;
-  if (class == LT_INTERRUPTED && d->collecting && d->best.class == class) {
+  if (class == LT_INTERRUPTED && d->collecting && d->failure.class == class) {
     /* Not every rank knows which signal it was. */
-    if (status <= 1) status = d->best.status;
-    if (d->best.status <= 1) d->best.status = status;
+    if (status <= 1) status = d->failure.status;
+    if (d->failure.status <= 1) d->failure.status = status;
   }
-  if (d->collecting && !is_graver(&d->best, rank, class)) return;
+  if (d->collecting && !is_graver(&d->failure, rank, class)) return;
   d->collecting = true;
-  d->best = (lt_message){
-      .kind = LT_MESSAGE_VERDICT, .class = (uint8_t) class, .rank = rank, .status = status};
-  lt_message_text(&d->best, text);
+  lt_message_failure(&d->failure, LT_MESSAGE_VERDICT, class, rank, status, text);
 }
 
 static void decide(lt_watchdog *d) {
-  const lt_message *m = &d->best;
+  const lt_message *m = &d->failure;
   d->collecting = false;
   for (int r = 1; r < d->n_peers; r++) lt_watchdog_send(d, r, m);
   if (m->class == LT_LOST && m->rank > 0) lt_children_kill(d->world, m->rank); /* stopped */
-  lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
+  lt_watchdog_verdict(d, m);
 }
 
 static bool all_left(lt_watchdog *d) {
@@ -131,7 +129,7 @@ static void watch_ends(lt_watchdog *d) {
 
 /* An interrupted run is being saved here: the report is where. */
 static bool saves(const lt_watchdog *d) {
-  return d->best.class == LT_INTERRUPTED && atomic_load(&d->mail->saving) > 0 &&
+  return d->failure.class == LT_INTERRUPTED && atomic_load(&d->mail->saving) > 0 &&
          d->now_ns < d->collect_ns + (int64_t)LT_SAVE_S * LT_SECOND;
 }
 

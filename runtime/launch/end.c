@@ -85,8 +85,7 @@ static _Noreturn void end_now(lt_world *w, int status) {
 /* exit() ends one rank alone; in a child it would run what the parent registered, too. */
 static void exit_early(lt_world *w, int status) {
   char text[LT_VERDICT_TEXT], activity[512];
-  lt_mark mark = lt_world_activity(w);
-  lt_mark_text(&mark, w->info.rank, activity, sizeof activity);
+  lt_world_activity_text(w, activity, sizeof activity);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
            w->info.rank, status, w->what, activity);
   lt_world_report(w, LT_EXITED, w->info.rank, status > 0 ? status : 1, text);

@@ -74,9 +74,7 @@ void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, 
   char plain[LT_VERDICT_TEXT];
   write_plain(plain, sizeof plain, text);
   if (!atomic_exchange(&w->mail.reported, true)) {
-    w->mail.report = (lt_message){
-        .kind = LT_MESSAGE_REPORT, .class = (uint8_t) class, .rank = rank, .status = status};
-    lt_message_text(&w->mail.report, plain);
+    lt_message_failure(&w->mail.report, LT_MESSAGE_REPORT, class, rank, status, plain);
     lt_mailbox_request(&w->mail, LT_REQUEST_REPORT);
   }
   int64_t grace = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;

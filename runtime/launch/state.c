@@ -1,5 +1,4 @@
 /* runtime/launch/state.c: what a rank does, as its watchdog sends it and rank 0's keeps it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/lines.h"
@@ -18,25 +17,22 @@ static void read_heartbeat(const lt_heartbeat *h, lt_state *s) {
   if (atomic_load(&h->waiting_since_ns) == since) s->waiting_since_ns = since;
 }
 
-/* "file.lua:12" into a mark. */
-static void set_place(lt_mark *m, char *place) {
-  char *colon = strrchr(place, ':');
-  if (colon == NULL) return;
-  m->line = atoi(colon + 1);
-  m->status = LT_LINE_PASSED;
-  *colon = 0;
-  lt_mark_set_file(m, place);
+/* With the line of the script that its last operation noted. */
+static lt_mark activity_of(const lt_world *w) {
+  lt_mark m = lt_heartbeat_activity(w->heartbeat);
+  uint32_t id = atomic_load_explicit(&w->heartbeat->line, memory_order_relaxed);
+  char source[128];
+  int line;
+  if (m.kind != LT_MARK_RUNNING || !lt_line_place(w->c, id, source, sizeof source, &line)) return m;
+  m.line = line;
+  m.status = LT_LINE_PASSED;
+  lt_mark_set_file(&m, source);
+  return m;
 }
 
-/* The line of the script that its last operation noted. */
-lt_mark lt_world_activity(const lt_world *w) {
-  lt_mark m = lt_heartbeat_activity(w->heartbeat);
-  uint32_t line = atomic_load_explicit(&w->heartbeat->line, memory_order_relaxed);
-  char place[160];
-  if (m.kind != LT_MARK_RUNNING || line == 0) return m;
-  lt_line_text(w->c, line, place, sizeof place);
-  set_place(&m, place);
-  return m;
+void lt_world_activity_text(const lt_world *w, char *text, size_t size) {
+  lt_mark mark = activity_of(w);
+  lt_mark_text(&mark, w->info.rank, text, size);
 }
 
 void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat) {
@@ -48,7 +44,7 @@ void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat) {
 
 void lt_watchdog_state(lt_watchdog *d, lt_state *s) {
   read_heartbeat(d->heartbeat, s);
-  if (s->mark.kind == LT_MARK_RUNNING) s->mark = lt_world_activity(d->world);
+  if (s->mark.kind == LT_MARK_RUNNING) s->mark = activity_of(d->world);
   s->saving = atomic_load(&d->mail->saving);
   for (int r = d->n_peers - 1; r > 0; r--)
     if (!d->peers[r].exited && lt_peer_is_heard(&d->peers[r])) s->lowest = r;

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/lines.h"
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, STACK = 1 << 19 };
@@ -39,10 +38,10 @@ void lt_watchdog_print(const lt_watchdog *d, const char *text) {
   (void)done;
 }
 
-void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int status,
-                         const char *text) {
+void lt_watchdog_verdict(lt_watchdog *d, const lt_message *m) {
   if (lt_heartbeat_is_over(d->heartbeat)) return;
-  lt_verdict_set(&d->heartbeat->verdict, class, rank, status, text);
+  lt_verdict_class class = (lt_verdict_class)m->class;
+  lt_verdict_set(&d->heartbeat->verdict, class, m->rank, m->status, m->text);
   d->unwinding_ns = 0;
   d->fallback_ns = 0;
   d->signalled_ns = d->now_ns;
@@ -54,11 +53,10 @@ void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int s
 void lt_watchdog_judge(lt_watchdog *d, lt_verdict_class class, int rank, int status,
                        const char *text) {
   if (lt_heartbeat_is_over(d->heartbeat)) return;
-  d->out = (lt_message){
-      .kind = LT_MESSAGE_VERDICT, .class = (uint8_t) class, .rank = rank, .status = status};
-  lt_message_text(&d->out, text);
-  lt_watchdog_send(d, 0, &d->out);
-  if (!is_coordinator(d)) lt_watchdog_verdict(d, class, rank, status, text);
+  lt_message *m = is_coordinator(d) ? &d->out : &d->failure;
+  lt_message_failure(m, LT_MESSAGE_VERDICT, class, rank, status, text);
+  lt_watchdog_send(d, 0, m);
+  if (!is_coordinator(d)) lt_watchdog_verdict(d, m);
 }
 
 void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m) {
@@ -77,24 +75,19 @@ void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind) {
 static void report_failure(lt_watchdog *d, const lt_message *m) {
   lt_watchdog_send(d, 0, m);
   if (is_coordinator(d)) return;
-  d->failed = m;
+  d->failure = *m;
   /* Whether rank 0 saves is received once a second. */
   d->fallback_ns = d->now_ns + (m->class == LT_INTERRUPTED ? 2ll : 1ll) * LT_SECOND;
 }
 
 /* The main thread may be anywhere, in C too: it is not asked. */
 static void handle_interrupt(lt_watchdog *d) {
-  char text[LT_VERDICT_TEXT], activity[512];
-  int number = atomic_load(&d->mail->interrupt);
-  lt_mark mark = lt_world_activity(d->world);
-  lt_mark_text(&mark, d->info->rank, activity, sizeof activity);
-  snprintf(text, sizeof text, "interrupted: %s", activity);
-  d->interrupted = (lt_message){.kind = LT_MESSAGE_REPORT,
-                                .class = LT_INTERRUPTED,
-                                .rank = d->info->rank,
-                                .status = LT_STATUS_OF_SIGNAL + number};
-  lt_message_text(&d->interrupted, text);
-  report_failure(d, &d->interrupted);
+  char text[LT_VERDICT_TEXT] = "interrupted: ";
+  size_t used = strlen(text);
+  lt_world_activity_text(d->world, text + used, sizeof text - used);
+  int status = LT_STATUS_OF_SIGNAL + atomic_load(&d->mail->interrupt);
+  lt_message_failure(&d->out, LT_MESSAGE_REPORT, LT_INTERRUPTED, d->info->rank, status, text);
+  report_failure(d, &d->out);
 }
 
 static void handle_requests(lt_watchdog *d) {
@@ -198,7 +191,8 @@ static void limits(lt_watchdog *d) {
     }
     _exit(1);
   }
-  lt_watchdog_verdict(d, LT_LATE, -1, 1, text);
+  lt_message_failure(&d->out, LT_MESSAGE_VERDICT, LT_LATE, -1, 1, text);
+  lt_watchdog_verdict(d, &d->out);
 }
 
 static int fill_polls(lt_watchdog *d) {
@@ -206,9 +200,7 @@ static int fill_polls(lt_watchdog *d) {
   d->polls[n++] = (struct pollfd){.fd = d->mail->wake_fd, .events = POLLIN};
   for (int r = 0; r < d->n_peers; r++) {
     const lt_peer *p = &d->peers[r];
-    short out = lt_channel_is_full(&p->link) ? POLLOUT : 0;
-    if (p->link.fd >= 0)
-      d->polls[n++] = (struct pollfd){.fd = p->link.fd, .events = (short)(POLLIN | out)};
+    d->polls[n++] = lt_channel_poll(&p->link);
     if (p->pidfd >= 0 && !p->exited)
       d->polls[n++] = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
   }

@@ -5,8 +5,6 @@
 #ifndef LT_LAUNCH_WATCHDOG_H
 #define LT_LAUNCH_WATCHDOG_H
 
-#include <poll.h>
-
 #include "launch/address.h"
 #include "launch/handshake.h"
 #include "launch/launch.h"
@@ -58,7 +56,9 @@ typedef struct lt_watchdog {
   uint32_t requests_done;
   int64_t now_ns, heartbeat_ns; /* now, and when the next heartbeat is due */
   lt_message in, out;
-  lt_message interrupted; /* the report of a signal */
+  /* At rank 0 the gravest failure so far, then the verdict; elsewhere what this rank reported or
+     judged, sent again on a new connection. `bytes` 0: none. */
+  lt_message failure;
   int64_t unwinding_ns;  /* ticks since the verdict */
   int64_t signalled_ns;  /* when the main thread was signalled last */
   bool unreachable;      /* joined: the host of a lost rank does not answer */
@@ -67,8 +67,7 @@ typedef struct lt_watchdog {
   struct pollfd polls[LT_POLLS];
 
   /* At rank 0. */
-  lt_message best; /* the failure so far, or the verdict */
-  bool collecting; /* `best` is a failure since collect_ns, to be decided at decide_ns */
+  bool collecting; /* there is a failure since collect_ns, to be decided at decide_ns */
   int64_t collect_ns, decide_ns;
   int64_t timeouts_ns; /* ticks since the last look at the timeouts */
   bool look;           /* a rank has waited long: look for deadlocks */
@@ -77,8 +76,7 @@ typedef struct lt_watchdog {
   int ranks[LT_COMM_MAX_RANKS], kept[LT_COMM_MAX_RANKS]; /* of it; while some are left out */
 
   /* Elsewhere. */
-  const lt_message *failed; /* what was reported last, NULL: nothing */
-  int64_t fallback_ns;      /* when to decide alone; 0: never */
+  int64_t fallback_ns; /* when to decide alone; 0: never */
 } lt_watchdog;
 
 /* state.c */
@@ -88,9 +86,8 @@ void lt_watchdog_state(lt_watchdog *d, lt_state *s); /* this rank's */
 void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat);
 
 /* watchdog.c */
-/* Set this rank's verdict, unless it has one; notify the main thread and peers, write the files. */
-void lt_watchdog_verdict(lt_watchdog *d, lt_verdict_class class, int rank, int status,
-                         const char *text);
+/* Set this rank's verdict, unless it has one; notify the main thread, write the files. */
+void lt_watchdog_verdict(lt_watchdog *d, const lt_message *m);
 /* How long a rank may be silent: `timeout`, and never less than LT_SILENT_S. */
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
 /* Decide alone, and report that to rank 0. */

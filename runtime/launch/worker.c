@@ -8,8 +8,7 @@
 static void judge_coordinator(lt_watchdog *d, lt_verdict_class class, const char *what) {
   char text[LT_VERDICT_TEXT], activity[512];
   if (lt_heartbeat_is_over(d->heartbeat)) return;
-  lt_mark mark = lt_world_activity(d->world);
-  lt_mark_text(&mark, d->info->rank, activity, sizeof activity);
+  lt_world_activity_text(d->world, activity, sizeof activity);
   snprintf(text, sizeof text, "rank 0 %s; %s", what, activity);
   lt_watchdog_judge(d, class, 0, 1, text);
   if (d->info->forked)
@@ -31,7 +30,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
       if (d->world->err_fd >= 0) lt_watchdog_print(d, m->text);
       break;
     case LT_MESSAGE_VERDICT:
-      lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
+      lt_watchdog_verdict(d, m);
       break;
     case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_DONE); break;
     case LT_MESSAGE_HELLO: /* what a worker sends, or a coordinator while it connects */
@@ -58,8 +57,7 @@ void lt_worker_disconnected(lt_watchdog *d) {
 
 /* Rank 0 saves what the interrupted run was, and reports it then. */
 static bool interrupted(const lt_watchdog *d) {
-  return d->failed != NULL && d->failed->class == LT_INTERRUPTED &&
-         atomic_load(&d->mail->rank_0_saves);
+  return d->failure.class == LT_INTERRUPTED && atomic_load(&d->mail->rank_0_saves);
 }
 
 /* A stopped process takes no other signal, and nobody else would end it. In a host, or at the
@@ -88,15 +86,13 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
       d->now_ns - coordinator->ended_ns >= LT_SECOND)
     lose_coordinator(d);
   bool saves = interrupted(d) && d->now_ns < d->fallback_ns + (int64_t)LT_SAVE_S * LT_SECOND;
-  if (d->fallback_ns != 0 && d->now_ns >= d->fallback_ns && !saves) {
-    const lt_message *m = d->failed;
-    lt_watchdog_verdict(d, (lt_verdict_class)m->class, m->rank, m->status, m->text);
-  }
+  if (d->fallback_ns != 0 && d->now_ns >= d->fallback_ns && !saves)
+    lt_watchdog_verdict(d, &d->failure);
 }
 
 void lt_worker_resend(lt_watchdog *d) {
   uint32_t requests = d->requests_done;
-  if (d->failed != NULL) lt_watchdog_send(d, 0, d->failed);
+  if (d->failure.bytes > 0) lt_watchdog_send(d, 0, &d->failure);
   if ((requests & LT_REQUEST_LEFT) != 0) lt_watchdog_send(d, 0, &d->mail->left);
   if ((requests & LT_REQUEST_DONE) != 0) lt_watchdog_send_kind(d, 0, LT_MESSAGE_DONE);
 }

@@ -78,10 +78,10 @@ lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int
 /* report.c: report a failure and wait for the verdict. Only the first of a rank counts. */
 void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text);
 
-/* For both threads: wake the main thread's script; what this rank does, with the last line of the
-   script that is known (state.c). */
+/* For both threads: wake the main thread's script; say what this rank does ("rank 1: running, last
+   known line ..."; state.c). */
 void lt_world_signal(lt_world *w);
-lt_mark lt_world_activity(const lt_world *w);
+void lt_world_activity_text(const lt_world *w, char *text, size_t size);
 
 /* watchdog.c */
 bool lt_watchdog_start(lt_ctx *c, lt_world *w);

@@ -237,6 +237,31 @@ static void a_rank_leaves_during_a_cut(void **state) {
   end_connections();
 }
 
+/* A rank that decides alone while the link is down lets rank 0 know on the next one. */
+static void a_verdict_of_a_cut_rank_is_sent_again(void **state) {
+  (void)state;
+  open_world(2, 20, NULL);
+  lt_world *w = world.ranks[1].w;
+  pid_t launcher = fork();
+  if (launcher == 0) {
+    pause();
+    _exit(0);
+  }
+  w->launcher = launcher;
+  w->watchdog.launcher_fd = lt_process_open(launcher);
+  connect_all(NULL);
+  atomic_store(&wire.cut, true);
+  pause_ms(20);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, NULL, 0);
+  wait_verdict(&world.ranks[1]);
+  assert_null(lt_world_verdict(world.ranks[0].w));
+  atomic_store(&wire.cut, false);
+  wait_verdict(&world.ranks[0]);
+  assert_non_null(strstr(common_verdict()->text, "rank 1: its launcher has exited"));
+  end_connections();
+}
+
 /* A call that a rank has given up may arrive after the one that it is on, with all that was sent on
    it: rank 0 takes it, and is called again. */
 static void a_late_older_call_does_not_matter(void **state) {
@@ -371,6 +396,7 @@ int main(void) {
       cmocka_unit_test(a_short_cut_does_not_matter),
       cmocka_unit_test(a_long_cut_ends_both_sides),
       cmocka_unit_test(a_rank_leaves_during_a_cut),
+      cmocka_unit_test(a_verdict_of_a_cut_rank_is_sent_again),
       cmocka_unit_test(a_late_older_call_does_not_matter),
       cmocka_unit_test(strangers_are_refused_and_told_once),
       cmocka_unit_test(a_recorded_handshake_is_refused),
