@@ -11,22 +11,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "comm/heartbeat.h"
+
 enum { BACKLOG = 256 };
 
+/* None of other families, nor where only this link knows it. */
 static lt_address address_of(const struct sockaddr *from) {
   lt_address a = {.bytes = 0};
-  if (from->sa_family == AF_INET) {
-    struct sockaddr_in v4 = *(const struct sockaddr_in *)(const void *)from;
-    v4.sin_port = 0;
-    a.bytes = sizeof v4;
-    memcpy(a.address, &v4, sizeof v4);
-  } else if (from->sa_family == AF_INET6) {
-    struct sockaddr_in6 v6 = *(const struct sockaddr_in6 *)(const void *)from;
-    if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) return a;
-    v6.sin6_port = 0;
-    a.bytes = sizeof v6;
-    memcpy(a.address, &v6, sizeof v6);
-  }
+  const struct sockaddr_in6 *v6 = (const void *)from;
+  if (from->sa_family == AF_INET) a.bytes = sizeof(struct sockaddr_in);
+  if (from->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) a.bytes = sizeof *v6;
+  memcpy(a.address, from, a.bytes);
   return a;
 }
 
@@ -39,7 +34,7 @@ static const unsigned char *bytes_of(const struct sockaddr *a) {
 
 /* Whether the network of an interface has one of the addresses. */
 static bool has_one_of(const struct ifaddrs *i, const char *network) {
-  if (network == NULL || i->ifa_netmask == NULL) return false;
+  if (i->ifa_netmask == NULL) return false;
   int family = i->ifa_addr->sa_family;
   size_t bytes = family == AF_INET ? 4 : 16;
   const unsigned char *own = bytes_of(i->ifa_addr), *mask = bytes_of(i->ifa_netmask);
@@ -61,13 +56,9 @@ static bool has_one_of(const struct ifaddrs *i, const char *network) {
 static int add_interfaces(lt_address *addresses, const struct ifaddrs *all, const char *network) {
   int n = 1;
   for (const struct ifaddrs *i = all; i != NULL && n < LT_ADDRESSES; i = i->ifa_next) {
-    bool good = i->ifa_addr != NULL && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK);
-    if (good) addresses[n] = address_of(i->ifa_addr);
-    if (!good || addresses[n].bytes == 0) continue;
-    if (network == NULL || has_one_of(i, network))
-      n++;
-    else
-      addresses[n].bytes = 0;
+    if (i->ifa_addr == NULL || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK)) continue;
+    lt_address a = address_of(i->ifa_addr);
+    if (a.bytes > 0 && (network == NULL || has_one_of(i, network))) addresses[n++] = a;
   }
   return n;
 }
@@ -105,31 +96,26 @@ bool lt_address_listen(lt_address addresses[LT_ADDRESSES], int fds[LT_ADDRESSES]
   return any;
 }
 
-/* The length of the text; 0 when it has none. */
-static size_t name(const void *address, socklen_t bytes, char *text, size_t size) {
+/* Add an address to a text; false when it has no name. */
+static bool add_name(const void *address, socklen_t bytes, char *text, size_t size) {
   char host[64], port[16];
-  if (getnameinfo(address, bytes, host, sizeof host, port, sizeof port,
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return 0;
-  return (size_t)snprintf(text, size, "%s port %s", host, port);
+  int status = getnameinfo(address, bytes, host, sizeof host, port, sizeof port,
+                           NI_NUMERICHOST | NI_NUMERICSERV);
+  if (status == 0) lt_text_add(text, size, "%s%s port %s", *text != 0 ? ", " : "", host, port);
+  return status == 0;
 }
 
 void lt_address_text(const lt_address addresses[LT_ADDRESSES], char *text, size_t size) {
-  size_t used = 0;
   text[0] = 0;
-  for (int i = 0; i < LT_ADDRESSES; i++) {
-    const lt_address *a = &addresses[i];
-    if (a->bytes == 0 || used + 2 + 96 > size) continue;
-    size_t comma = used > 0 ? 2 : 0, n = name(a->address, a->bytes, text + used + comma, 96);
-    if (n == 0) continue;
-    if (comma > 0) memcpy(text + used, ", ", comma);
-    used += comma + n;
-  }
+  for (int i = 0; i < LT_ADDRESSES; i++)
+    if (addresses[i].bytes > 0) add_name(addresses[i].address, addresses[i].bytes, text, size);
 }
 
 void lt_address_peer_text(int fd, char *text, size_t size) {
   struct sockaddr_storage peer;
   socklen_t bytes = sizeof peer;
-  if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0 || name(&peer, bytes, text, size) == 0)
-    snprintf(text, size, "an unknown address");
+  text[0] = 0;
+  if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0 ||
+      !add_name(&peer, bytes, text, size))
+    lt_text_add(text, size, "an unknown address");
 }

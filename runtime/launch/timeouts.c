@@ -34,10 +34,12 @@ static int collect_marks(lt_watchdog *d, int waiter) {
 
 /* The waiter waits for a rank that left without it: that is known at once, except in a group that
    the other has released: there the wait must last. */
-static void look_for_left(lt_watchdog *d, int waiter) {
+static void look_for_left(lt_watchdog *d, int waiter, int64_t elapsed) {
   lt_peer *p = &d->peers[waiter];
+  int64_t before = p->left_ns;
   for (int r = 0; r < d->n_peers; r++) {
     if (r == waiter || !d->peers[r].left || !lt_peer_waits_for(p, r)) continue;
+    p->left_ns = before + elapsed;
     lt_come come = lt_peer_come(d, waiter, r);
     if (come == LT_COME) continue;
     if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
@@ -121,20 +123,9 @@ static void look_for_stall(lt_watchdog *d, int waiter) {
   lt_coordinator_report(d, -1, LT_STALLED, 1, text);
 }
 
-/* A wait is the same as long as its rank gets on with nothing. */
+/* A wait is the same as long as its rank gets on with nothing: both numbers only grow. */
 static uint64_t key_of(const lt_peer *p) {
-  const lt_state *s = &p->state;
-  uint64_t h = (uint64_t)s->waiting_since_ns * 0x9e3779b97f4a7c15u;
-  h = (h ^ s->mark.seq) * 0xbf58476d1ce4e5b9u;
-  h = (h ^ s->mark.group) * 0x94d049bb133111ebu;
-  return (h ^ s->progress) | 1;
-}
-
-static bool misses_left(lt_watchdog *d, int waiter) {
-  const lt_peer *p = &d->peers[waiter];
-  for (int r = 0; r < d->n_peers; r++)
-    if (r != waiter && d->peers[r].left && lt_peer_waits_for(p, r)) return true;
-  return false;
+  return (uint64_t)p->state.waiting_since_ns + p->state.progress;
 }
 
 static void look_at(lt_watchdog *d, int waiter, int64_t elapsed) {
@@ -147,8 +138,7 @@ static void look_at(lt_watchdog *d, int waiter, int64_t elapsed) {
     return;
   }
   if (key == 0 || !lt_peer_is_heard(p)) return;
-  if (misses_left(d, waiter)) p->left_ns += elapsed;
-  look_for_left(d, waiter);
+  look_for_left(d, waiter, elapsed);
   int n = find_missing(d, waiter);
   p->blamed_ns = n > 0 ? p->blamed_ns + elapsed : 0;
   p->still_ns = n == 0 ? p->still_ns + elapsed : 0;
