@@ -49,13 +49,11 @@ static bool reopen_all(lt_ctx *c) {
   return lt_ok(c);
 }
 
-/* What was read ahead from stdin belongs to the parent. */
-static void take_no_input(void) {
-  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0) return;
-  dup2(null, STDIN_FILENO);
-  if (null != STDIN_FILENO) close(null);
-  __fpurge(stdin);
+void lt_child_silence(int fd) {
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0 || null == fd) return;
+  dup2(null, fd);
+  close(null);
 }
 
 /* A terminal's Ctrl-C goes to all processes, and the parent decides; one that somebody sent to this
@@ -82,7 +80,8 @@ static bool take_interrupts(lt_ctx *c, lt_world *w) {
 
 bool lt_child_set_up(lt_ctx *c, lt_world *w) {
   if (!take_interrupts(c, w)) return false;
-  take_no_input();
+  lt_child_silence(STDIN_FILENO);
+  __fpurge(stdin); /* what was read ahead belongs to the parent */
   if (w->child_stderr != NULL) lt_stderr_become(w->child_stderr, w->info.rank);
   return reopen_all(c);
 }

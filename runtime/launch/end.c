@@ -2,7 +2,6 @@
 
    A child is a copy of its parent: nothing of it may be closed or collected there (files would be
    removed, connections ended, twice). It flushes and exits. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -65,9 +64,7 @@ static void parent_end(lt_ctx *c, lt_world *w) {
   bool failed = lt_heartbeat_is_over(w->heartbeat);
   int64_t grace = failed ? UNWIND_MS : FLUSH_MS;
   if (failed && atomic_load(&w->shared->saving) > 0) grace = SAVE_MS;
-  lt_children_wait(w, grace * LT_MS);
-  lt_watchdog_stop(w);
-  lt_children_reap(w);
+  lt_children_end(w, grace * LT_MS);
   free_world(c, w);
 }
 
@@ -118,9 +115,7 @@ void lt_world_stay(lt_world *w) {
   lt_world_guard(w);
   if (!w->info.in_child) return;
   fflush(stdout);
-  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0) dup2(null, STDOUT_FILENO);
-  if (null > STDOUT_FILENO) close(null);
+  lt_child_silence(STDOUT_FILENO);
 }
 
 /* All ranks have left, or there is a verdict. */
@@ -141,13 +136,11 @@ void lt_world_end(lt_ctx *c, lt_world *w) {
 
 int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
   if (w == NULL) return status;
-  if (w->info.forked) { /* such a world is freed at its end */
-    settle(c, w);
-    status = status_of(w, status);
-    lt_world_end(c, w);
-    return status;
-  }
+  settle(c, w);
+  status = status_of(w, status);
+  bool forked = w->info.forked; /* then lt_world_end frees it */
   lt_world_end(c, w);
+  if (forked) return status;
   if (lt_heartbeat_is_over(w->heartbeat) || !all_left(w)) {
     if (!w->owns_process) return status_of(w, status);
     joined_end(w, status);
@@ -164,16 +157,9 @@ int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
 void lt_world_drop(lt_ctx *c, void *world) {
   lt_world *w = world;
   if (w->info.in_child) exit_early(w, 0);
-  if (w->info.forked) {
-    lt_children_kill_all(w);
-    lt_children_wait(w, 0);
-    lt_watchdog_stop(w);
-    lt_children_reap(w);
-  } else {
-    lt_watchdog_stop(w);
-    /* The transport is let go of, not closed: others may not have come to their end. */
-    if (w->heartbeat != NULL)
-      lt_verdict_set(&w->heartbeat->verdict, LT_RAISED, -1, 1, "the world was left");
-  }
+  lt_children_end(w, 0);
+  /* The transport is let go of, not closed: others may not have come to their end. */
+  if (!w->info.forked && w->heartbeat != NULL)
+    lt_verdict_set(&w->heartbeat->verdict, LT_RAISED, -1, 1, "the world was left");
   free_world(c, w);
 }

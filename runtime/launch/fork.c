@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cores.h"
@@ -20,33 +19,11 @@ static bool map_memory(lt_ctx *c, lt_world *w) {
   return true;
 }
 
-static bool make_pairs(lt_ctx *c, lt_world *w) {
-  int n = w->info.size;
-  w->pairs = lt_alloc(c, 2 * (size_t)n * sizeof *w->pairs);
-  if (w->pairs == NULL) return false;
-  for (int i = 0; i < 2 * n; i++) w->pairs[i] = -1;
-  for (int r = 1; r < n; r++)
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, w->pairs + 2 * r) !=
-        0)
-      return lt_fail(c, LT_EIO, "%s: cannot open a control channel for rank %d of %d: %s", w->what,
-                     r, n, strerror(errno));
+static bool open_stderr(lt_ctx *c, lt_world *w) {
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (n > 1 && w->err_fd >= 0) w->child_stderr = lt_stderr_new(c, n);
+  if (w->info.size > 1 && w->err_fd >= 0)
+    w->child_stderr = lt_stderr_new(c, w->info.size, w->err_fd);
   return lt_ok(c);
-}
-
-static void close_pairs(lt_ctx *c, lt_world *w) {
-  if (w->pairs == NULL) return;
-  for (int i = 0; i < 2 * w->info.size; i++)
-    if (w->pairs[i] >= 0) close(w->pairs[i]);
-  lt_free(c, w->pairs, 2 * (size_t)w->info.size * sizeof *w->pairs);
-  w->pairs = NULL;
-}
-
-static int take(int *fd) {
-  int taken = *fd;
-  *fd = -1;
-  return taken;
 }
 
 static bool make_group(lt_ctx *c, lt_world *w) {
@@ -67,20 +44,12 @@ static bool make_group(lt_ctx *c, lt_world *w) {
   return w->group != NULL;
 }
 
-/* From here on in each rank: its own end of the channels, its thread, its group. */
+/* From here on in each rank: its thread, its group. */
 static bool begin(lt_ctx *c, lt_world *w) {
   w->heartbeat = &w->heartbeats[w->info.rank];
   if (w->info.stays) snprintf(w->what, sizeof w->what, "the script"); /* that ranks leave */
-  if (!lt_world_wake(c, w) || !lt_world_open(c, w)) return false;
-  if (w->info.rank == 0) {
-    for (int r = 1; r < w->info.size; r++) {
-      lt_channel_open(&w->watchdog.peers[r].link, take(&w->pairs[2 * r]), false);
-      w->watchdog.peers[r].pidfd = (int)syscall(SYS_pidfd_open, w->info.pids[r], 0);
-    }
-  } else {
-    lt_channel_open(&w->watchdog.peers[0].link, take(&w->pairs[2 * w->info.rank + 1]), false);
-  }
-  close_pairs(c, w);
+  if (!lt_world_wake(c, w)) return false;
+  lt_world_open(w);
   lt_world_install(c, w);
   if (!lt_watchdog_start(c, w)) return false;
   if (w->info.rank == 0 && w->child_stderr != NULL && !lt_stderr_start(c, w->child_stderr))
@@ -93,15 +62,12 @@ static bool begin(lt_ctx *c, lt_world *w) {
 }
 
 /* Returns in the child when it is a rank; otherwise reports why not, and ends. */
-static void begin_child(lt_ctx *c, lt_world *w, int rank, const lt_launch_options *o) {
-  w->info.rank = w->info.local_rank = rank;
-  w->info.in_child = true;
+static void begin_child(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   lt_device_forked(c);
-  w->shared->pids[rank] = (int)getpid(); /* the parent may not have come to it */
-  bool good = begin(c, w) && lt_child_set_up(c, w);
-  if (good) {
+  w->shared->pids[w->info.rank] = (int)getpid(); /* the parent may not have come to it */
+  if (begin(c, w) && lt_child_set_up(c, w)) {
     lt_world_guard(w);
-    if (o->in_child != NULL) o->in_child(o->child_ud, rank);
+    if (o->in_child != NULL) o->in_child(o->child_ud, w->info.rank);
     return;
   }
   if (w->watched) lt_world_raise(w, c->failure.text, NULL, 0);
@@ -109,34 +75,38 @@ static void begin_child(lt_ctx *c, lt_world *w, int rank, const lt_launch_option
   _exit(1);
 }
 
-/* In the parent false with a failure, when not all could be forked; 0 or the rank in *rank. */
-static bool fork_all(lt_ctx *c, lt_world *w, int *rank) {
-  *rank = 0;
-  for (int r = 1; r < w->info.size; r++) {
-    pid_t pid = fork();
-    if (pid < 0)
-      return lt_fail(c, LT_EIO, "%s: cannot fork rank %d of %d: %s", w->what, r, w->info.size,
-                     strerror(errno));
-    if (pid == 0) {
-      *rank = r;
-      return true;
-    }
-    w->shared->pids[r] = pid;
-  }
-  return true;
+/* In a child only its own end of a channel stays open: the end of one says that a rank has. */
+static void become_child(lt_world *w, int rank, int own_end) {
+  lt_watchdog *d = &w->watchdog;
+  for (int r = 1; r <= rank; r++) lt_peer_close(&d->peers[r]);
+  d->n_peers = 1;
+  lt_channel_open(&d->peers[0].link, own_end, false);
+  w->info.rank = w->info.local_rank = rank;
+  w->info.in_child = true;
 }
 
-/* Release what was made in the parent before the failure. */
-static void undo(lt_ctx *c, lt_world *w) {
-  if (w->watched) { /* all are forked, and its watchdog knows them */
-    lt_world_drop(c, w);
-    return;
+/* Returns in each rank; in the parent false with a failure, when not all could be forked. */
+static bool fork_all(lt_ctx *c, lt_world *w) {
+  int n = w->info.size, ends[2];
+  for (int r = 1; r < n; r++) {
+    lt_peer *p = &w->watchdog.peers[r];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+      return lt_fail(c, LT_EIO, "%s: cannot open a control channel for rank %d of %d: %s", w->what,
+                     r, n, strerror(errno));
+    lt_channel_open(&p->link, ends[0], false);
+    pid_t pid = fork();
+    if (pid == 0) {
+      become_child(w, r, ends[1]);
+      return true;
+    }
+    if (pid < 0)
+      lt_fail(c, LT_EIO, "%s: cannot fork rank %d of %d: %s", w->what, r, n, strerror(errno));
+    close(ends[1]);
+    if (pid < 0) return false;
+    w->shared->pids[r] = pid;
+    p->pidfd = lt_process_open(pid);
   }
-  close_pairs(c, w);
-  lt_children_kill_all(w);
-  lt_children_reap(w);
-  lt_stderr_release(c, w->child_stderr);
-  lt_world_free(c, w);
+  return true;
 }
 
 lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o) {
@@ -148,15 +118,14 @@ lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* handlers of the parent must not run in between */
-  int rank = 0;
-  bool good = lt_world_size(c, w, 0, o->ranks) && map_memory(c, w) && make_pairs(c, w);
-  good = good && fork_all(c, w, &rank);
-  if (rank > 0)
-    begin_child(c, w, rank, o);
+  bool good = lt_world_size(c, w, 0, o->ranks) && map_memory(c, w) && open_stderr(c, w) &&
+              fork_all(c, w);
+  if (w->info.in_child)
+    begin_child(c, w, o);
   else
     good = good && begin(c, w);
   if (!good) {
-    undo(c, w);
+    lt_world_drop(c, w);
     w = NULL;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -36,7 +36,7 @@ static void describe_rank(lt_ctx *c, const lt_world *w, rank_info *own) {
   memset(own, 0, sizeof *own);
   snprintf(own->host, sizeof own->host, "%s", w->host);
   own->pid = (int32_t)getpid();
-  own->id = lt_world_random_id();
+  own->id = w->id;
   own->seed = c->rng.seed;
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, own->boot, sizeof own->boot - 1) : 0;
@@ -149,7 +149,8 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   describe_rank(c, w, &own);
   bool good = lt_ok(c) && exchange(c, w, LT_COMM_ALL_GATHER, &own, sizeof own, ranks);
   if (good) {
-    if (o->folder == NULL) lt_world_name_folder(w, NULL, ranks[0].id);
+    w->id = ranks[0].id;
+    lt_world_set_folder(w, o->folder);
     if (o->takes_seed) c->rng.seed = ranks[0].seed;
     place_ranks(w, ranks);
     share_cores(c, w, ranks);
@@ -184,7 +185,9 @@ static bool open_link(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_c
   int rank = ops->rank(*link), size = ops->ranks(*link);
   if (size > LT_COMM_MAX_RANKS)
     return lt_fail(c, LT_EARG, "%s: at most %d ranks: %d", w->what, LT_COMM_MAX_RANKS, size);
-  return lt_world_size(c, w, rank, size) && lt_world_open(c, w);
+  if (!lt_world_size(c, w, rank, size)) return false;
+  lt_world_open(w);
+  return true;
 }
 
 static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_place *place,

@@ -67,14 +67,14 @@ bool lt_process_signal(int pidfd, pid_t pid, int number) {
   return syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) == 0;
 }
 
-/* Before the reaping, so the number is still its own. */
-void lt_children_kill(const lt_world *w, int rank) {
-  if (w->info.forked && w->info.pids[rank] > 0) kill(w->info.pids[rank], SIGKILL);
-}
-
 /* Past the last child: there are none in a child, or before the first fork. */
 static int end_of(const lt_world *w) {
   return w->info.forked && !w->info.in_child && w->info.pids != NULL ? w->info.size : 0;
+}
+
+void lt_children_kill(const lt_world *w, int rank) {
+  if (rank < end_of(w) && w->info.pids[rank] > 0)
+    lt_process_signal(w->watchdog.peers[rank].pidfd, w->info.pids[rank], SIGKILL);
 }
 
 void lt_children_kill_all(const lt_world *w) {
@@ -88,19 +88,16 @@ static bool is_dead(const lt_world *w, int rank) {
   return status != 0 || info.si_pid != 0;
 }
 
-void lt_children_wait(lt_world *w, int64_t grace_ns) {
-  int64_t start = lt_now_ns();
+void lt_children_end(lt_world *w, int64_t grace_ns) {
+  int64_t until = lt_now_ns() + grace_ns;
   for (int r = 1; r < end_of(w); r++) {
     while (!is_dead(w, r)) {
-      bool overdue = lt_now_ns() - start >= grace_ns;
-      if (overdue) lt_children_kill(w, r);
+      if (lt_now_ns() >= until) lt_children_kill_all(w);
       struct pollfd end = {.fd = w->watchdog.peers[r].pidfd, .events = POLLIN};
-      poll(&end, 1, end.fd >= 0 && !overdue ? 100 : 2);
+      poll(&end, 1, end.fd >= 0 ? 100 : 2);
     }
   }
-}
-
-void lt_children_reap(lt_world *w) {
+  lt_watchdog_stop(w); /* it asks after them, and might signal them */
   for (int r = 1; r < end_of(w); r++)
     while (w->info.pids[r] > 0 && waitpid(w->info.pids[r], NULL, 0) < 0 && errno == EINTR) {
     }

@@ -16,18 +16,17 @@ enum { LINE = 4096, PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LINE + 32 };
 enum { PIPE = 1 << 16 }; /* what a pipe holds */
 
 typedef struct source {
-  int fd, child_fd; /* our end and the child's; -1: closed */
-  int rank;
+  int child_fd; /* the child's end; -1: closed */
   size_t used;
   char line[LINE];
 } source;
 
 struct lt_stderr {
-  int n, stop_fd, err_fd;
+  int n, err_fd;
   pthread_t thread;
   bool runs;
   source *sources;      /* [n], for ranks 1.. */
-  struct pollfd *polls; /* [n + 1] */
+  struct pollfd *polls; /* [n + 1]: our ends, -1: closed; the last one stops the thread */
 };
 
 static void shut(int *fd) {
@@ -36,36 +35,36 @@ static void shut(int *fd) {
 }
 
 static void shut_all(lt_stderr *t) {
-  for (int i = 0; t->sources != NULL && i < t->n; i++) {
-    shut(&t->sources[i].fd);
-    shut(&t->sources[i].child_fd);
-  }
-  shut(&t->stop_fd);
-  shut(&t->err_fd);
+  if (t->sources == NULL || t->polls == NULL) return;
+  for (int i = 0; i < t->n; i++) shut(&t->sources[i].child_fd);
+  for (int i = 0; i <= t->n; i++) shut(&t->polls[i].fd);
 }
 
-static bool open_pipe(source *s, int rank) {
+static bool open_pipe(lt_stderr *t, int i) {
   int ends[2];
-  *s = (source){.fd = -1, .child_fd = -1, .rank = rank};
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  s->fd = ends[0];
-  s->child_fd = ends[1];
-  return fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0;
+  t->polls[i].fd = ends[0];
+  t->sources[i].child_fd = ends[1];
+  return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-lt_stderr *lt_stderr_new(lt_ctx *c, int ranks) {
+static bool open_all(lt_stderr *t) {
+  for (int i = 0; i <= t->n; i++) t->polls[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+  for (int i = 0; i < t->n; i++) t->sources[i].child_fd = -1;
+  t->polls[t->n].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  bool good = t->polls[t->n].fd >= 0;
+  for (int i = 0; good && i < t->n; i++) good = open_pipe(t, i);
+  return good;
+}
+
+lt_stderr *lt_stderr_new(lt_ctx *c, int ranks, int err_fd) {
   lt_stderr *t = lt_alloc(c, sizeof *t);
   if (t == NULL) return NULL;
-  t->stop_fd = t->err_fd = -1;
+  t->err_fd = err_fd;
   t->n = ranks - 1;
   t->sources = lt_alloc(c, (size_t)t->n * sizeof *t->sources);
   t->polls = lt_alloc(c, (size_t)ranks * sizeof *t->polls);
-  for (int i = 0; lt_ok(c) && i < t->n; i++) t->sources[i] = (source){.fd = -1, .child_fd = -1};
-  bool good = lt_ok(c);
-  for (int i = 0; good && i < t->n; i++) good = open_pipe(&t->sources[i], i + 1);
-  if (good) t->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (good) t->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (good && t->stop_fd >= 0 && t->err_fd >= 0) return t;
+  if (lt_ok(c) && open_all(t)) return t;
   lt_fail(c, LT_EIO, "launch: cannot open pipes for %d ranks: %s", ranks, strerror(errno));
   lt_stderr_release(c, t);
   return NULL;
@@ -78,8 +77,7 @@ void lt_stderr_become(lt_stderr *t, int rank) {
 
 /* A pipe that has room takes a line of at most a page at once. */
 static void put(lt_stderr *t, const char *text, size_t n) {
-  struct pollfd out = {.fd = t->err_fd, .events = POLLOUT}, stop = {.fd = t->stop_fd};
-  stop.events = POLLIN;
+  struct pollfd out = {.fd = t->err_fd, .events = POLLOUT}, stop = t->polls[t->n];
   while (poll(&out, 1, PATIENCE_MS) == 0)
     if (poll(&stop, 1, 0) > 0) return; /* the other end is not read, and the world ends */
   ssize_t done = write(t->err_fd, text, n);
@@ -88,7 +86,7 @@ static void put(lt_stderr *t, const char *text, size_t n) {
 
 static void put_line(lt_stderr *t, const source *s, size_t n) {
   char text[ROOM];
-  int head = snprintf(text, sizeof text, "[rank %d] ", s->rank);
+  int head = snprintf(text, sizeof text, "[rank %d] ", (int)(s - t->sources) + 1);
   memcpy(text + head, s->line, n);
   size_t all = (size_t)head + n;
   if (text[all - 1] != '\n') text[all++] = '\n';
@@ -113,14 +111,15 @@ static void pass(lt_stderr *t, source *s, bool last) {
 }
 
 /* What is there, but not forever: a process that never stops writing must not keep the thread. */
-static void drain(lt_stderr *t, source *s) {
+static void drain(lt_stderr *t, int i) {
+  source *s = &t->sources[i];
   for (size_t taken = 0; taken < PIPE;) {
-    ssize_t n = read(s->fd, s->line + s->used, sizeof s->line - s->used);
+    ssize_t n = read(t->polls[i].fd, s->line + s->used, sizeof s->line - s->used);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) {
       pass(t, s, true);
-      shut(&s->fd);
+      shut(&t->polls[i].fd);
       return;
     }
     taken += (size_t)n;
@@ -129,24 +128,17 @@ static void drain(lt_stderr *t, source *s) {
   }
 }
 
-/* Ends when all pipes have, or, once asked to, when is read what children wrote: a grandchild may
-   hold a pipe, and write on. */
+/* Ends, once asked to, when is read what children wrote: a grandchild may hold a pipe, and write
+   on. */
 static void *pass_on(void *ud) {
   lt_stderr *t = ud;
   for (bool stopping = false; !stopping;) {
-    int n = 0;
+    poll(t->polls, (nfds_t)t->n + 1, -1);
+    stopping = t->polls[t->n].revents != 0;
     for (int i = 0; i < t->n; i++)
-      if (t->sources[i].fd >= 0)
-        t->polls[n++] = (struct pollfd){.fd = t->sources[i].fd, .events = POLLIN};
-    if (n == 0) break;
-    t->polls[n] = (struct pollfd){.fd = t->stop_fd, .events = POLLIN};
-    poll(t->polls, (nfds_t)n + 1, -1);
-    stopping = t->polls[n].revents != 0;
-    for (int i = 0; i < t->n; i++)
-      if (t->sources[i].fd >= 0) drain(t, &t->sources[i]);
+      if (t->polls[i].fd >= 0) drain(t, i);
   }
-  for (int i = 0; i < t->n; i++)
-    if (t->sources[i].fd >= 0) pass(t, &t->sources[i], true);
+  for (int i = 0; i < t->n; i++) pass(t, &t->sources[i], true);
   return NULL;
 }
 
@@ -162,7 +154,7 @@ void lt_stderr_release(lt_ctx *c, lt_stderr *t) {
   if (t == NULL) return;
   if (t->runs) {
     uint64_t one = 1;
-    ssize_t n = write(t->stop_fd, &one, sizeof one);
+    ssize_t n = write(t->polls[t->n].fd, &one, sizeof one);
     (void)n;
     pthread_join(t->thread, NULL);
   }

@@ -160,10 +160,9 @@ static void unwinding(lt_watchdog *d, int64_t tick) {
 }
 
 void lt_watchdog_exit(lt_watchdog *d) {
-  bool parent = d->info->forked && !d->info->in_child;
   bool first = is_coordinator(d) || d->peers[0].exited || d->heartbeat->verdict.rank == 0;
   if (first) lt_watchdog_print_verdict(d);
-  for (int r = 1; parent && r < d->n_peers; r++) lt_children_kill(d->world, r);
+  lt_children_kill_all(d->world);
   lt_launcher_end(d->world);
   _exit(d->heartbeat->verdict.status);
 }

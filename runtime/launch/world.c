@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/locale.h"
@@ -35,20 +34,11 @@ static double default_timeout(void) {
   return end != text && *end == 0 && s > 0 && s < 1e9 ? s : 0;
 }
 
-static int64_t ns_of(double seconds) { return (int64_t)(seconds * LT_SECOND); }
-
-uint64_t lt_world_random_id(void) {
-  uint64_t id;
-  if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
-    id = (uint64_t)lt_now_ns() ^ (uint64_t)getpid() << 32;
-  return id;
-}
-
-/* NULL: the default folder, whose name has the number and cannot be guessed. */
-void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id) {
+/* NULL: the default folder, whose name cannot be guessed. */
+void lt_world_set_folder(lt_world *w, const char *folder) {
   char here[PATH_MAX], own[64];
   if (getcwd(here, sizeof here) == NULL) snprintf(here, sizeof here, ".");
-  snprintf(own, sizeof own, "ltrain_failure_%016llx", (unsigned long long)id);
+  snprintf(own, sizeof own, "ltrain_failure_%016llx", (unsigned long long)w->id);
   pthread_mutex_lock(&w->mail.folder_lock);
   w->mail.names_folder = folder == NULL;
   if (folder != NULL && folder[0] == '/')
@@ -60,6 +50,8 @@ void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id) {
 
 static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->c = c;
+  if (!lt_random_bytes(&w->id, sizeof w->id))
+    w->id = (uint64_t)lt_now_ns() ^ (uint64_t)getpid() << 32;
   w->mail.wake_fd = w->err_fd = w->watchdog.launcher_fd = -1;
   pthread_mutex_init(&w->mail.folder_lock, NULL);
   snprintf(w->what, sizeof w->what, "%s", o->what != NULL ? o->what : "the script");
@@ -74,19 +66,18 @@ static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
 }
 
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
+  lt_watchdog *d = &w->watchdog;
+  int n = rank == 0 ? size : 1;
+  w->info.rank = w->info.local_rank = rank;
+  w->info.size = w->info.local_size = size;
+  w->info.nodes = 1;
   w->hosts = lt_alloc(c, (size_t)size * sizeof *w->hosts);
-  if (w->hosts == NULL) return false;
+  if (w->hosts != NULL) d->peers = lt_alloc(c, (size_t)n * sizeof *d->peers);
+  if (d->peers == NULL) return false;
   for (int r = 0; r < size; r++) memcpy(w->hosts[r], w->host, sizeof w->host);
-  w->info = (lt_world_info){.rank = rank,
-                            .size = size,
-                            .local_rank = rank,
-                            .local_size = size,
-                            .nodes = 1,
-                            .hosts = (const char(*)[LT_HOST_NAME])w->hosts,
-                            .pids = w->info.pids,
-                            .forked = w->info.forked,
-                            .stays = w->info.stays,
-                            .timeout = w->info.timeout};
+  for (int r = 0; r < n; r++) d->peers[r].link.fd = d->peers[r].pidfd = -1;
+  w->info.hosts = (const char(*)[LT_HOST_NAME])w->hosts;
+  d->n_peers = n;
   return true;
 }
 
@@ -146,17 +137,10 @@ bool lt_world_wake(lt_ctx *c, lt_world *w) {
          lt_fail(c, LT_EIO, "%s: cannot make an event descriptor: %s", w->what, strerror(errno));
 }
 
-bool lt_world_open(lt_ctx *c, lt_world *w) {
-  int n = w->info.rank == 0 ? w->info.size : 1;
-  lt_peer *peers = lt_alloc(c, (size_t)n * sizeof *peers);
-  if (peers == NULL) return false;
-  for (int r = 0; r < n; r++) peers[r].link.fd = peers[r].pidfd = -1;
-  w->watchdog.peers = peers;
-  w->watchdog.n_peers = n;
+void lt_world_open(lt_world *w) {
   w->heartbeat->rank = w->info.rank;
   w->heartbeat->size = w->info.size;
   lt_world_set_activity(w, NULL, NULL, 0); /* until more is known */
-  return true;
 }
 
 void lt_world_install(lt_ctx *c, lt_world *w) {
@@ -173,16 +157,19 @@ void lt_world_signal(lt_world *w) {
   if (w->signals) pthread_kill(w->main, reserved_signal());
 }
 
+void lt_peer_close(lt_peer *p) {
+  lt_channel_close(&p->link);
+  if (p->pidfd >= 0) close(p->pidfd);
+  p->pidfd = -1;
+}
+
 void lt_world_free(lt_ctx *c, lt_world *w) {
   if (w->signals) sigaction(reserved_signal(), &w->signal_before, NULL);
   lt_world *self = w;
   atomic_compare_exchange_strong(&signalled, &self, NULL);
   if (c->root->slot[LT_SLOT_LAUNCH] == w) c->root->slot[LT_SLOT_LAUNCH] = NULL;
   lt_watchdog *d = &w->watchdog;
-  for (int r = 0; r < d->n_peers; r++) {
-    lt_channel_close(&d->peers[r].link);
-    if (d->peers[r].pidfd >= 0) close(d->peers[r].pidfd);
-  }
+  for (int r = 0; r < d->n_peers; r++) lt_peer_close(&d->peers[r]);
   lt_free(c, d->peers, (size_t)d->n_peers * sizeof *d->peers);
   lt_connections_release(c, d->connections);
   if (d->launcher_fd >= 0) close(d->launcher_fd);
@@ -205,11 +192,7 @@ const lt_verdict *lt_world_verdict(const lt_world *w) {
 
 void lt_world_set_timeout(lt_world *w, double seconds) {
   w->info.timeout = seconds > 0 ? seconds : default_timeout();
-  atomic_store(&w->mail.timeout_ns, ns_of(w->info.timeout));
-}
-
-void lt_world_set_folder(lt_world *w, const char *folder) {
-  lt_world_name_folder(w, folder, lt_world_random_id());
+  atomic_store(&w->mail.timeout_ns, (int64_t)(w->info.timeout * LT_SECOND));
 }
 
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line) {

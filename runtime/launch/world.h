@@ -26,6 +26,7 @@ struct lt_world {
   lt_world_info info;
   lt_ctx *c;
   char what[LT_MARK_HOOK];
+  uint64_t id;    /* random, rank 0's: names the folder of failures where nobody does */
   int first_rank; /* before the transport knows it: from the launcher, -1: not known */
   char host[LT_HOST_NAME];
   char (*hosts)[LT_HOST_NAME]; /* [size] */
@@ -47,7 +48,6 @@ struct lt_world {
   size_t shared_bytes;
   void *segment; /* comm/'s part of the mapping */
   size_t segment_bytes;
-  int *pairs; /* [2 * size] while forking: both ends of rank r's at 2 r; -1: none */
   int threads_before;
   struct sigaction signal_before;
   lt_stderr *child_stderr;
@@ -60,16 +60,15 @@ struct lt_world {
 
 /* world.c */
 lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o);
+/* Set rank and size, allocate what depends on them. */
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);
-/* The default folder of failures, ./ltrain_failure_<id>; its name cannot be guessed. */
-uint64_t lt_world_random_id(void);
-void lt_world_name_folder(lt_world *w, const char *folder, uint64_t id);
 /* Memory for `shared`, heartbeats and comm/'s segment. */
 bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes);
-/* Open what each rank needs for itself (after a fork, in each): first the descriptor that wakes its
-   watchdog; then peers, once the size is known. */
+/* For each rank (after a fork, in each): open the descriptor that wakes its watchdog; then, once
+   rank and size are known, show them in its heartbeat. */
 bool lt_world_wake(lt_ctx *c, lt_world *w);
-bool lt_world_open(lt_ctx *c, lt_world *w);
+void lt_world_open(lt_world *w);
+void lt_peer_close(lt_peer *p);
 void lt_world_free(lt_ctx *c, lt_world *w);
 /* Set it in the ctx and install the handler of the reserved signal. */
 void lt_world_install(lt_ctx *c, lt_world *w);
@@ -89,10 +88,9 @@ void lt_watchdog_stop(lt_world *w);
 /* A thread with all signals blocked; 0, or the number of an error. */
 int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
 
-/* reap.c. Main thread: wait until the children end, killing those that take too long; then, without
-   a watchdog that might signal them, take their statuses. Both threads: kill one. */
-void lt_children_wait(lt_world *w, int64_t grace_ns);
-void lt_children_reap(lt_world *w);
+/* reap.c. Main thread: wait until the children end, kill them when that takes too long; then stop
+   the watchdog, which might signal them, and take their statuses. Both threads: kill. */
+void lt_children_end(lt_world *w, int64_t grace_ns);
 void lt_children_kill(const lt_world *w, int rank);
 void lt_children_kill_all(const lt_world *w);
 /* A descriptor of a process, -1 where the system has none, and a signal to it: never to another
@@ -109,14 +107,16 @@ void lt_launcher_find(lt_world *w);
 void lt_launcher_end(const lt_world *w);
 
 /* fork_safety.c: whether this process may be forked: our threads joined, no other thread running;
-   child.c; end.c: the ctx ends while ranks run; exit() is a failure from now on. */
+   child.c: set up a child, redirect a descriptor to /dev/null; end.c: the ctx ends while ranks run;
+   exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 bool lt_child_set_up(lt_ctx *c, lt_world *w);
+void lt_child_silence(int fd);
 void lt_world_drop(lt_ctx *c, void *world);
 void lt_world_guard(lt_world *w);
 
-/* stderr.c: stderr of children, each line with its rank in front. */
-lt_stderr *lt_stderr_new(lt_ctx *c, int ranks);
+/* stderr.c: stderr of children, each line with its rank in front, into err_fd. */
+lt_stderr *lt_stderr_new(lt_ctx *c, int ranks, int err_fd);
 /* In a child: its own end becomes its stderr. In the parent: the thread begins. */
 void lt_stderr_become(lt_stderr *t, int rank);
 bool lt_stderr_start(lt_ctx *c, lt_stderr *t);

@@ -103,11 +103,15 @@ static void asks_too_much(void) {
   lt_launch_options o = options(2000, 10);
   CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
   CHECK_TEXT(f.text, "fit: ranks must be 1 to 1024: 2000");
-  setrlimit(RLIMIT_NOFILE, &(struct rlimit){20, 20});
   o.ranks = 16;
+  setrlimit(RLIMIT_NOFILE, &(struct rlimit){50, 50});
   CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
-  CHECK_TEXT(f.text, "fit: cannot open a control channel for rank");
+  CHECK_TEXT(f.text, "fit: cannot open a control channel for rank"); /* some ranks are forked, and end */
   CHECK_TEXT(f.text, "of 16: Too many open files");
+  CHECK(!has_children());
+  setrlimit(RLIMIT_NOFILE, &(struct rlimit){20, 20});
+  CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
+  CHECK_TEXT(f.text, "launch: cannot open pipes for 16 ranks: Too many open files");
   o.ranks = 2;
   lt_world *w = lt_world_fork(c, &o);
   CHECK(w != NULL);
