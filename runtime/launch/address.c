@@ -115,7 +115,6 @@ void lt_address_peer_text(int fd, char *text, size_t size) {
   struct sockaddr_storage peer;
   socklen_t bytes = sizeof peer;
   text[0] = 0;
-  if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0 ||
-      !add_name(&peer, bytes, text, size))
+  if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0 || !add_name(&peer, bytes, text, size))
     lt_text_add(text, size, "an unknown address");
 }

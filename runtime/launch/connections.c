@@ -19,7 +19,7 @@
 #include "launch/world.h"
 
 /* A round of calls is given up after DIAL_S; the system asks twice in it. */
-enum { DIAL_S = 3, HANDSHAKE_S = 10, CROWDED_S = 1, PAUSE_MS = 200 };
+enum { DIAL_S = 3, CROWDED_S = 1, PAUSE_MS = 200 };
 
 /* A connection on which not both ends have proved who they are. */
 typedef struct pending_connection {
@@ -105,7 +105,7 @@ static void become_link(lt_peer *p, pending_connection *k) {
 
 /* ---- rank 0 ---- */
 
-/* A place for one more: a free one, or that of the one that has sent nothing for long. */
+/* A place for one more: a free one, or that of the oldest, which has had its time. */
 static pending_connection *place_of(lt_connections *s, int64_t now) {
   pending_connection *oldest = &s->pending[0];
   for (int i = 0; i < LT_PENDING_CONNECTIONS; i++) {
@@ -162,17 +162,14 @@ static void challenge(lt_watchdog *d, pending_connection *k) {
 
 static void receive_pending(lt_watchdog *d, pending_connection *k) {
   lt_channel_flush(&k->link);
-  if (lt_channel_receive(&k->link, &d->in) == LT_GOT_MESSAGE) {
-    if (!k->challenged)
-      challenge(d, k);
-    else if (lt_handshake_read(&d->in, LT_MESSAGE_PROOF, &k->greeting,
-                               d->connections->endpoint.token))
-      adopt(d, k);
-    else
-      refuse(d, k);
-  } else if (d->now_ns - k->since_ns > (int64_t)HANDSHAKE_S * LT_SECOND) {
-    lt_channel_close(&k->link);
-  }
+  if (lt_channel_receive(&k->link, &d->in) != LT_GOT_MESSAGE) return;
+  const unsigned char *token = d->connections->endpoint.token;
+  if (!k->challenged)
+    challenge(d, k);
+  else if (lt_handshake_read(&d->in, LT_MESSAGE_PROOF, &k->greeting, token))
+    adopt(d, k);
+  else
+    refuse(d, k);
 }
 
 static void coordinator_turn(lt_watchdog *d) {
@@ -258,11 +255,13 @@ static bool is_cut(const lt_channel *ch) {
   return info.tcpi_unacked > 0;
 }
 
-const char *lt_connections_lost(lt_watchdog *d, const lt_channel *ch) {
-  if (!ch->stream) return "stopped?";
-  if (!is_cut(ch)) return "stopped? its host answers";
-  d->unreachable = true;
-  return "cut off? its host does not answer";
+void lt_peer_lost_text(lt_watchdog *d, const lt_peer *p, char *text, size_t size) {
+  bool joined = p->link.stream, cut = joined && is_cut(&p->link);
+  if (cut) d->unreachable = true;
+  snprintf(text, size, "is lost: no heartbeat for %.0f s (%s)", (double)p->silent_ns / LT_SECOND,
+           cut      ? "cut off? its host does not answer"
+           : joined ? "stopped? its host answers"
+                    : "stopped?");
 }
 
 int lt_connections_polls(lt_watchdog *d, int n) {

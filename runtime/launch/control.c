@@ -34,8 +34,8 @@ void lt_message_text(lt_message *m, const char *text) {
 
 void lt_message_failure(lt_message *m, lt_message_kind kind, lt_verdict_class class, int rank,
                         int status, const char *text) {
-  *m = (lt_message){
-      .kind = (uint8_t)kind, .class = (uint8_t) class, .rank = rank, .status = status};
+  *m =
+      (lt_message){.kind = (uint8_t)kind, .class = (uint8_t) class, .rank = rank, .status = status};
   lt_message_text(m, text);
 }
 

@@ -100,30 +100,33 @@ void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
   }
 }
 
-/* A rank's process has ended, or seems to. `how` continues "rank 1 ...". */
+void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+                                const char *what) {
+  char text[LT_VERDICT_TEXT], activity[512];
+  lt_mark_text(&d->peers[rank].state.mark, rank, activity, sizeof activity);
+  snprintf(text, sizeof text, "rank %d (pid %d on %s) %s; last known: %s", rank,
+           d->info->pids[rank], d->info->hosts[rank], what, activity);
+  lt_coordinator_report(d, rank, class, status, text);
+}
+
+/* A rank's process has ended, or seems to. */
 void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how) {
   lt_peer *p = &d->peers[rank];
   if (p->exited) return;
   p->exited = true;
   if (lt_heartbeat_is_over(d->heartbeat)) is_done(d, rank);
   if (p->done || p->reported || lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT)) return;
-  char text[LT_VERDICT_TEXT], activity[512];
   if (d->world->heartbeats != NULL) lt_peer_refresh(p, &d->world->heartbeats[rank]);
-  lt_mark_text(&p->state.mark, rank, activity, sizeof activity);
-  snprintf(text, sizeof text, "rank %d %s; last known: %s", rank, how, activity);
-  lt_coordinator_report(d, rank, LT_EXITED, status, text);
+  lt_coordinator_report_rank(d, rank, LT_EXITED, status, how);
 }
 
 /* A rank over TCP whose connection ended and that does not dial again has ended itself. */
 static void watch_ends(lt_watchdog *d) {
   for (int r = 1; r < d->n_peers; r++) {
-    lt_peer *p = &d->peers[r];
+    const lt_peer *p = &d->peers[r];
     if (p->exited || p->ended_ns == 0 || p->link.fd >= 0) continue;
     if (d->now_ns - p->ended_ns < (int64_t)REDIAL_MS * LT_MS) continue;
-    char how[160];
-    snprintf(how, sizeof how, "(pid %d on %s) ended without an error message", d->info->pids[r],
-             d->info->hosts[r]);
-    lt_coordinator_exited(d, r, 1, how);
+    lt_coordinator_exited(d, r, 1, "ended without an error message");
   }
 }
 

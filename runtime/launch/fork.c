@@ -118,8 +118,8 @@ lt_world *lt_world_fork(lt_ctx *c, const lt_launch_options *o) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* handlers of the parent must not run in between */
-  bool good = lt_world_size(c, w, 0, o->ranks) && map_memory(c, w) && open_stderr(c, w) &&
-              fork_all(c, w);
+  bool good =
+      lt_world_size(c, w, 0, o->ranks) && map_memory(c, w) && open_stderr(c, w) && fork_all(c, w);
   if (w->info.in_child)
     begin_child(c, w, o);
   else

@@ -29,17 +29,17 @@ static const char *core_text(const siginfo_t *info) {
 /* Report the end that `info` describes; si_pid 0: unknown. */
 static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
   char how[512];
-  int pid = d->info->pids[rank], number = info->si_status, status = 1;
+  int number = info->si_status, status = 1;
   if (info->si_pid == 0) {
-    snprintf(how, sizeof how, "(pid %d) ended without an error message", pid);
+    snprintf(how, sizeof how, "ended without an error message");
   } else if (info->si_code == CLD_EXITED) {
     if (number > 0) status = number;
-    snprintf(how, sizeof how, "(pid %d) exited with status %d before it had left %s", pid, number,
+    snprintf(how, sizeof how, "exited with status %d before it had left %s", number,
              d->world->what);
   } else {
     const char *name = sigabbrev_np(number), *meaning = sigdescr_np(number);
-    snprintf(how, sizeof how, "(pid %d) was ended by SIG%s (%s)%s%s", pid,
-             name != NULL ? name : "?", meaning != NULL ? meaning : "unknown", core_text(info),
+    snprintf(how, sizeof how, "was ended by SIG%s (%s)%s%s", name != NULL ? name : "?",
+             meaning != NULL ? meaning : "unknown", core_text(info),
              number == SIGKILL ? "; was it killed by a user, or out of memory?" : "");
     status = LT_STATUS_OF_SIGNAL + number;
   }

@@ -172,13 +172,9 @@ static void look_for_lost(lt_watchdog *d) {
   for (int r = 1; r < d->n_peers; r++) {
     const lt_peer *p = &d->peers[r];
     if (p->exited || p->done || p->reported || p->silent_ns < timeout) continue;
-    char text[LT_VERDICT_TEXT], activity[512];
-    lt_mark_text(&p->state.mark, r, activity, sizeof activity);
-    snprintf(text, sizeof text,
-             "rank %d (pid %d on %s) is lost: no heartbeat for %.0f s (%s); last known: %s", r,
-             d->info->pids[r], d->info->hosts[r], (double)p->silent_ns / LT_SECOND,
-             lt_connections_lost(d, &p->link), activity);
-    lt_coordinator_report(d, r, LT_LOST, 1, text);
+    char what[128];
+    lt_peer_lost_text(d, p, what, sizeof what);
+    lt_coordinator_report_rank(d, r, LT_LOST, 1, what);
   }
 }
 

@@ -31,7 +31,7 @@ typedef struct lt_peer {
   int n_issued; /* 0: not known */
   lt_issued issued[LT_ISSUED];
   /* Its wait, for the timeouts. */
-  uint64_t wait_key; /* the wait that it was in at the last look; 0: none */
+  uint64_t wait_key;                    /* the wait that it was in at the last look; 0: none */
   int64_t blamed_ns, still_ns, left_ns; /* since one was missing, all came, one left */
   bool warned;
 } lt_peer;
@@ -59,20 +59,20 @@ typedef struct lt_watchdog {
   /* At rank 0 the gravest failure so far, then the verdict; elsewhere what this rank reported or
      judged, sent again on a new connection. `bytes` 0: none. */
   lt_message failure;
-  int64_t unwinding_ns;  /* ticks since the verdict */
-  int64_t signalled_ns;  /* when the main thread was signalled last */
-  bool unreachable;      /* joined: the host of a lost rank does not answer */
-  bool stuck;            /* joined: the main thread did not unwind in time */
+  int64_t unwinding_ns; /* ticks since the verdict */
+  int64_t signalled_ns; /* when the main thread was signalled last */
+  bool unreachable;     /* joined: the host of a lost rank does not answer */
+  bool stuck;           /* joined: the main thread did not unwind in time */
 
   struct pollfd polls[LT_POLLS];
 
   /* At rank 0. */
   bool collecting; /* there is a failure since collect_ns, to be decided at decide_ns */
   int64_t collect_ns, decide_ns;
-  int64_t timeouts_ns; /* ticks since the last look at the timeouts */
-  bool look;           /* a rank has waited long: look for deadlocks */
-  bool alert;          /* a rank left: look ten times a second */
-  lt_mark marks[LT_COMM_MAX_RANKS];                           /* of a table */
+  int64_t timeouts_ns;              /* ticks since the last look at the timeouts */
+  bool look;                        /* a rank has waited long: look for deadlocks */
+  bool alert;                       /* a rank left: look ten times a second */
+  lt_mark marks[LT_COMM_MAX_RANKS]; /* of a table */
   int ranks[LT_COMM_MAX_RANKS], kept[LT_COMM_MAX_RANKS]; /* of it; while some are left out */
 
   /* Elsewhere. */
@@ -113,6 +113,9 @@ void lt_worker_resend(lt_watchdog *d);
 /* coordinator.c: rank 0. */
 void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
                            const char *text);
+/* The same of a rank alone: `what` continues "rank 1 (pid 4711 on a) ...". */
+void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+                                const char *what);
 void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m);
 void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how);
 void lt_coordinator_turn(lt_watchdog *d); /* decide when it is time */
@@ -151,7 +154,7 @@ bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint);
 void lt_connections_dial(lt_connections *s, const lt_endpoint *endpoint);
 void lt_connections_turn(lt_watchdog *d);
 int lt_connections_polls(lt_watchdog *d, int n);
-/* Why the rank at the other end may be lost; sets `unreachable`. */
-const char *lt_connections_lost(lt_watchdog *d, const lt_channel *ch);
+/* "is lost: ..." and why that may be; sets `unreachable`. */
+void lt_peer_lost_text(lt_watchdog *d, const lt_peer *p, char *text, size_t size);
 
 #endif

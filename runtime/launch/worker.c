@@ -29,9 +29,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
     case LT_MESSAGE_WARN:
       if (d->world->err_fd >= 0) lt_watchdog_print(d, m->text);
       break;
-    case LT_MESSAGE_VERDICT:
-      lt_watchdog_verdict(d, m);
-      break;
+    case LT_MESSAGE_VERDICT: lt_watchdog_verdict(d, m); break;
     case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_DONE); break;
     case LT_MESSAGE_HELLO: /* what a worker sends, or a coordinator while it connects */
     case LT_MESSAGE_CHALLENGE:
@@ -75,10 +73,8 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
     coordinator->silent_ns += tick;
   bool left = lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT);
   if (!coordinator->exited && !left && coordinator->silent_ns >= lt_watchdog_lost_ns(d)) {
-    char what[96];
-    snprintf(what, sizeof what, "is lost: no heartbeat for %.0f s (%s)",
-             (double)coordinator->silent_ns / LT_SECOND,
-             lt_connections_lost(d, &coordinator->link));
+    char what[128];
+    lt_peer_lost_text(d, coordinator, what, sizeof what);
     judge_coordinator(d, LT_LOST, what);
     end_parent(d);
   }

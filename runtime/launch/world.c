@@ -48,7 +48,14 @@ void lt_world_set_folder(lt_world *w, const char *folder) {
   pthread_mutex_unlock(&w->mail.folder_lock);
 }
 
-static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
+lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
+  if (o->timeout <= 0 && default_timeout() <= 0) {
+    lt_fail(c, LT_EARG, "%s: LT_TIMEOUT must be a number of seconds above 0: got '%.40s'",
+            o->what != NULL ? o->what : "launch", getenv("LT_TIMEOUT"));
+    return NULL;
+  }
+  lt_world *w = lt_alloc(c, sizeof *w);
+  if (w == NULL) return NULL;
   w->c = c;
   if (!lt_random_bytes(&w->id, sizeof w->id))
     w->id = (uint64_t)lt_now_ns() ^ (uint64_t)getpid() << 32;
@@ -63,6 +70,7 @@ static void fill(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   w->threads_before = c->root->threads;
   lt_world_set_timeout(w, o->timeout);
   lt_world_set_folder(w, o->folder);
+  return w;
 }
 
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
@@ -79,17 +87,6 @@ bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
   w->info.hosts = (const char(*)[LT_HOST_NAME])w->hosts;
   d->n_peers = n;
   return true;
-}
-
-lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
-  if (o->timeout <= 0 && default_timeout() <= 0) {
-    lt_fail(c, LT_EARG, "%s: LT_TIMEOUT must be a number of seconds above 0: got '%.40s'",
-            o->what != NULL ? o->what : "launch", getenv("LT_TIMEOUT"));
-    return NULL;
-  }
-  lt_world *w = lt_alloc(c, sizeof *w);
-  if (w != NULL) fill(c, w, o);
-  return w;
 }
 
 static size_t pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }

@@ -30,7 +30,7 @@ struct lt_world {
   int first_rank; /* before the transport knows it: from the launcher, -1: not known */
   char host[LT_HOST_NAME];
   char (*hosts)[LT_HOST_NAME]; /* [size] */
-  pid_t launcher;              /* of joined ranks: mpirun, orted or slurmstepd; 0: none */
+  pid_t launcher;              /* of joined ranks: mpirun, orted or slurmstepd; 0: none is left */
   char launcher_name[LT_PROCESS_NAME];
   bool owns_process, may_write;
   void (*wake)(void *ud);
