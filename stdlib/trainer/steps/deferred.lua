@@ -30,17 +30,17 @@ function deferred.is_refused(state)
   return check and check.flag:read() or false
 end
 
---- Raises if it was. `names_of()` is called while the gradients of its batch, which runs again,
---- are there.
-function deferred.settle(state, names_of)
+--- Raises if it was. `own_names()` is called while the gradients of this rank's batch, which runs
+--- again, are there; `names_of(own)` makes a text of what it returned, on all ranks.
+function deferred.settle(state, own_names, names_of)
   if not deferred.is_refused(state) then return end
   local check = state.loop.check
   state.loop.check = false
   state.trainer.global_step = state.trainer.global_step - 1 -- it was counted as taken
-  local names
-  local cause = rerun.cause(state, check.kept, function() names = names_of() end)
+  local own = {}
+  local cause = rerun.cause(state, check.kept, function() own = own_names() end)
   errors.blame("optimizer_step: the gradients of %s are not finite (%s)%s: the weights are those "
-    .. "before this step", names or "all parameters together", check.place, cause)
+    .. "before this step", names_of(own), check.place, cause)
 end
 
 --- Gives the step that is about to be taken what refuses it, and keeps its batch for the next one.

@@ -33,8 +33,9 @@ local function gradients_of(optimizer)
   return list
 end
 
--- "a, b and 3 more"
+-- "a, b and 3 more"; "all" when only their norm overflows.
 local function listed(names)
+  if #names == 0 then return "all parameters together" end
   if #names <= MOST then return table.concat(names, ", ") end
   return ("%s and %d more"):format(table.concat(names, ", ", 1, MOST), #names - MOST)
 end
@@ -65,13 +66,13 @@ local function names_of_all(own)
   return names
 end
 
--- The same of all ranks; "all" when only their norm overflows. All ranks come here.
+-- The same of all ranks, as a text. All ranks come here.
 local function names_of(state, optimizer)
   local names = own_names(state, optimizer)
   if state.ranks.many and not state.strategy:is_replicated "gradient" then
     names = names_of_all(names)
   end
-  return #names > 0 and listed(names) or "all parameters together"
+  return listed(names)
 end
 
 --- A batch that does not end its window has made its gradients. Alone a process stops here; on
@@ -98,7 +99,10 @@ end
 --- Raises when a step that the device was asked to check was not taken: before the next one, and
 --- before anything looks at the weights. All ranks come here.
 function nonfinite.settle(state)
-  deferred.settle(state, function() return names_of(state, state.optimizers[1]) end)
+  local function own() return own_names(state, state.optimizers[1]) end
+  deferred.settle(state, own, function(names) -- a batch that runs again shares no gradients
+    return listed(state.ranks.many and names_of_all(names) or names)
+  end)
 end
 
 --- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
