@@ -6,7 +6,6 @@
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local tree = require "ltrain.core.tree"
 
 local predictions = {}
 
@@ -29,14 +28,21 @@ local function place(kept, number, outputs)
   kept.last = math.max(kept.last, number)
 end
 
-local function to_cpu(leaf)
-  return c.is_tensor(leaf) and leaf:to("cpu") or leaf
+-- The same with tensors on the CPU, whatever else is in it.
+local function to_cpu(value, seen)
+  if c.is_tensor(value) then return value:to "cpu" end
+  if type(value) ~= "table" or getmetatable(value) ~= nil then return value end
+  if seen[value] then return seen[value] end
+  local copy = {}
+  seen[value] = copy
+  for key, held in next, value do copy[key] = to_cpu(held, seen) end
+  return copy
 end
 
 --- Keeps what came of batch `number` (from 0), on the CPU; nil is left out.
 function predictions.add(kept, number, outputs)
   if outputs == nil or not kept.wanted then return end
-  if kept.on_device then outputs = tree.map(outputs, to_cpu) end
+  if kept.on_device then outputs = to_cpu(outputs, {}) end
   if kept.is_first or not kept.sends then
     place(kept, number, outputs)
   else
