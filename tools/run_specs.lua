@@ -145,6 +145,9 @@ end
 local function on_device(path, device)
   if not device then return "", "", {} end
   local options, left_out = " --helper spec/on_device.lua", devices.skipped[path] or {}
+  for _, name in ipairs(devices.transports) do
+    options = options .. " --filter-out " .. quote(name)
+  end
   for name in pairs(left_out) do
     options = options .. " --filter-out " .. quote("^" .. name:gsub("%p", "%%%0") .. "$")
   end

@@ -1,4 +1,7 @@
-/* spec/c/update_test.c: optimizer steps and clipping against PyTorch's formulas in double. */
+/* spec/c/update_test.c: optimizer steps and clipping against PyTorch's formulas in double, on the
+   CPU; some of them also on fake and the devices that LT_TEST_DEVICES names. */
+#include <stdio.h>
+
 #include "tensor_test.h"
 
 enum { TENSORS = 5, STEPS = 4 };
@@ -9,6 +12,31 @@ typedef struct lists {
   lt_tensor *t[4 * TENSORS];
   double *v[4 * TENSORS]; /* the same in double */
 } lists;
+
+static lt_device where; /* the ops of the tests for all devices run there */
+
+/* lt_apply on copies there, which come back. */
+static bool apply(lt_ctx *c, lt_op op, int n, lt_tensor **t, const void *args, int n_out,
+                  lt_tensor **out) {
+  if (where.kind == 0) return lt_apply(c, op, n, t, args, n_out, out);
+  lt_tensor *there[4 * TENSORS];
+  bool grad = c->modes.grad;
+  c->modes.grad = false;
+  for (int k = 0; k < n; k++) there[k] = lt_to_device(c, t[k], where);
+  bool ok = lt_apply(c, op, n, there, args, n_out, out);
+  for (int k = 0; k < n && ok; k++) {
+    ok = lt_tensor_read(c, there[k], lt_data(t[k]));
+    if (there[k]->storage->version > 0) lt_storage_bump(c, t[k]->storage);
+  }
+  for (int k = 0; k < n_out && ok; k++) out[k] = lt_to_device(c, out[k], LT_CPU_DEVICE);
+  c->modes.grad = grad;
+  return ok && lt_ok(c);
+}
+
+static lt_tensor *apply1(lt_ctx *c, lt_op op, int n, lt_tensor **t, const void *args) {
+  lt_tensor *out = NULL;
+  return apply(c, op, n, t, args, 1, &out) ? out : NULL;
+}
 
 static double random_grad(int step, int k, int64_t i) {
   return test_random((uint64_t)(100 * step + k), (uint64_t)i) - 0.4;
@@ -77,7 +105,7 @@ static void check_sgd(lt_ctx *c, lt_dtype dtype, lt_args_sgd_step a) {
     if (a.first && groups == 3) /* buffers that hold nothing yet are not read */
       for (int k = 2 * TENSORS; k < 3 * TENSORS; k++)
         memset(lt_data(l.t[k]), 0xff, (size_t)l.t[k]->numel * lt_item_size(l.t[k])); /* NaN */
-    assert_true(lt_apply(c, LT_OP_sgd_step, groups * TENSORS, l.t, &a, 0, NULL));
+    assert_true(apply(c, LT_OP_sgd_step, groups * TENSORS, l.t, &a, 0, NULL));
     sgd_reference(&l, &a, step == 0);
     compare(c, &l, groups, dtype == LT_F64 ? 1e-14 : 1e-6);
   }
@@ -122,7 +150,7 @@ static void check_adam(lt_ctx *c, lt_dtype dtype, lt_args_adam_step a) {
   for (int step = 0; step < STEPS; step++) {
     set_grads(&l, step);
     a.step = step + 1;
-    assert_true(lt_apply(c, LT_OP_adam_step, 4 * TENSORS, l.t, &a, 0, NULL));
+    assert_true(apply(c, LT_OP_adam_step, 4 * TENSORS, l.t, &a, 0, NULL));
     adam_reference(&l, &a);
     compare(c, &l, 4, dtype == LT_F64 ? 1e-13 : 2e-6);
   }
@@ -290,8 +318,8 @@ static void norms_are_those_of_all_elements(void **state) {
     lists l = make(c, d == 0 ? LT_F32 : LT_F64, 2);
     set_grads(&l, 1);
     for (int k = 0; k < 5; k++) {
-      lt_tensor *n = lt_apply1(c, LT_OP_grads_norm, TENSORS, l.t + TENSORS,
-                               &(lt_args_grads_norm){.p = powers[k]});
+      lt_tensor *n = apply1(c, LT_OP_grads_norm, TENSORS, l.t + TENSORS,
+                            &(lt_args_grads_norm){.p = powers[k]});
       EXPECT(c, n, 1e-6, norm_reference(&l, powers[k]));
       expect_shape(n, SHAPE0);
       assert_int_equal(n->dtype, d == 0 ? LT_F32 : LT_F64);
@@ -316,8 +344,8 @@ static void norms_are_those_of_all_elements(void **state) {
 }
 
 static lt_tensor *clip(lt_ctx *c, lists *l, double most) {
-  return lt_apply1(c, LT_OP_clip_grad_norm, TENSORS, l->t + TENSORS,
-                   &(lt_args_clip_grad_norm){.max_norm = most, .norm_type = 2});
+  return apply1(c, LT_OP_clip_grad_norm, TENSORS, l->t + TENSORS,
+                &(lt_args_clip_grad_norm){.max_norm = most, .norm_type = 2});
 }
 
 static void clipping_scales_to_the_norm(void **state) {
@@ -335,8 +363,8 @@ static void clipping_scales_to_the_norm(void **state) {
     for (int64_t i = 0; i < sizes[k - TENSORS]; i++) l.v[k][i] *= 0.5 / (norm + 1e-6);
   compare(c, &l, 2, 1e-6);
   assert_true(l.t[TENSORS]->storage->version > version);
-  assert_true(lt_apply(c, LT_OP_clip_grad_value, TENSORS, l.t + TENSORS,
-                       &(lt_args_clip_grad_value){.clip_value = 1e-3}, 0, NULL));
+  assert_true(apply(c, LT_OP_clip_grad_value, TENSORS, l.t + TENSORS,
+                    &(lt_args_clip_grad_value){.clip_value = 1e-3}, 0, NULL));
   for (int k = TENSORS; k < 2 * TENSORS; k++)
     for (int64_t i = 0; i < sizes[k - TENSORS]; i++)
       l.v[k][i] = fmax(-1e-3, fmin(1e-3, l.v[k][i]));
@@ -392,6 +420,22 @@ static void threads_change_nothing(void **state) {
   release(&l[0]), release(&l[1]);
 }
 
+/* Whether there are updates on the device of this name, which ops then run on. */
+static bool find_device(const char *name) {
+  lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
+  c->policy.dlopen = true;
+  bool found = lt_device_parse(c, name, &where) && where.kind > 0;
+  lt_ctx_release(c);
+  return found && lt_device_kinds[where.kind]->kernels[LT_OP_sgd_step] != NULL;
+}
+
+/* The next of "cuda,pigeon". */
+static void next_name(const char **list, char *name, size_t size) {
+  size_t n = *list != NULL ? strcspn(*list, ",") : 0;
+  snprintf(name, size, "%.*s", (int)n, n > 0 ? *list : "");
+  if (n > 0) *list += n + ((*list)[n] == ',');
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       OP_TEST(sgd_follows_the_formula),
@@ -407,5 +451,19 @@ int main(void) {
       OP_TEST(clipping_says_what_is_wrong),
       OP_TEST(threads_change_nothing),
   };
-  return cmocka_run_group_tests_name("updates", tests, NULL, NULL);
+  const struct CMUnitTest on_devices[] = {
+      OP_TEST(sgd_follows_the_formula),
+      OP_TEST(adam_follows_the_formula),
+      OP_TEST(norms_are_those_of_all_elements),
+      OP_TEST(clipping_scales_to_the_norm),
+  };
+  int failed = cmocka_run_group_tests_name("updates", tests, NULL, NULL);
+  char name[64] = "fake";
+  const char *others = getenv("LT_TEST_DEVICES");
+  while (name[0] != 0) {
+    if (find_device(name))
+      failed += cmocka_run_group_tests_name(name, on_devices, NULL, NULL);
+    next_name(&others, name, sizeof name);
+  }
+  return failed;
 }

@@ -103,7 +103,7 @@ describe("ranks that differ", function()
         return self:loss(batch) + self.extra(batch[1]):pow(2):mean()
       end
       t:fit(net, loader(8))
-      print((net.extra.weight - before):abs():sum():item() > 0, net.unused.weight.grad)
+      print((net.extra.weight:to 'cpu' - before):abs():sum():item() > 0, net.unused.weight.grad)
     ]])
     assert.equal("true\tnil\n", out)
   end)

@@ -29,7 +29,7 @@ local function fit(net, n, batches, o)
 end
 local function copies(list)
   local out = {}
-  for i, p in ipairs(list) do out[i] = p:detach():clone() end
+  for i, p in ipairs(list) do out[i] = p:detach():to("cpu"):clone() end
   return out
 end
 local function gradients(net, loss)
@@ -42,7 +42,7 @@ local function gradients(net, loss)
 end
 local function close(wanted, got, tolerance)
   for i, w in ipairs(wanted) do
-    local off = (w - got[i]):abs():max():item()
+    local off = (w:to "cpu" - got[i]:to "cpu"):abs():max():item()
     if not (off <= tolerance) then error(("%d: off by %g"):format(i, off), 2) end
   end
 end

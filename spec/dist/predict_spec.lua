@@ -8,7 +8,7 @@ lt.seed(5)
 local Net = lt.Module:extend("Net")
 function Net:init() self.layer = lt.nn.Linear(1, 3) end
 function Net:predict_step(batch, index, loader_idx)
-  local y = self.layer(batch[1]:reshape {-1, 1}) + lt.rand(3)
+  local y = self.layer(batch[1]:reshape {-1, 1}) + lt.rand(3, {device = self.device})
   return {y = y, index = index, loader = loader_idx, ids = batch[1]}
 end
 local function numbers(count) return lt.data.TensorDataset(lt.arange(count):to("f32") + 1) end
@@ -142,6 +142,16 @@ describe("predictions of ranks", function()
     ]])
     assert.equal(0, status, err)
     assert.equal("0\n", out)
+  end)
+
+  it("may have positions and names in one table", function()
+    same_on_all [[
+      local net = Net()
+      function net:predict_step(batch) return {batch[1]:sum(), {2, n = batch[1]}, name = "x"} end
+      for _, p in ipairs(trainer {}:predict(net, loader(5, 2))) do
+        print(p[1]:item(), p[1].device, p[2][1], p[2].n:sum():item(), p.name)
+      end
+    ]]
   end)
 
   it("must be data", function()

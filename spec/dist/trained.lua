@@ -25,6 +25,19 @@ end
 --- What a script begins with, in one line: line 1 of what follows stays its line 1.
 trained.prelude = PRELUDE:gsub("%s*\n%s*", " ")
 
+-- On another device (spec/devices.lua) rank k computes on device k; what scripts make is on the
+-- CPU.
+local device <const> = os.getenv "LT_TEST_DEVICE"
+if device then
+  trained.prelude = trained.prelude .. ([[
+    do
+      local count = lt.runtime.devices "NAME"
+      local Accelerator = require "ltrain.core.Accelerator"
+      function Accelerator:device(rank) return "NAME:" .. rank % count end
+    end
+  ]]):gsub("NAME", device):gsub("%s*\n%s*", " ")
+end
+
 -- Where every rank runs the whole script.
 local OF_RANK_0 <const> = "local function print(...) if lt.dist.rank() == 0 then "
   .. "_G.print(...) end end "

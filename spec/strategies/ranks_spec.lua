@@ -172,7 +172,10 @@ describe("on two ranks", function()
       local function fit(hook)
         lt.seed(3)
         local net, buckets = Net(), 0
-        function net:training_step() return self.layer(lt.full({1, 4}, rank() + 1.0)):mean() end
+        function net:training_step()
+          local x = lt.full({1, 4}, rank() + 1.0):to(self.device)
+          return self.layer(x):mean()
+        end
         local own = hook == true and function(bucket)
           buckets = buckets + 1
           return lt.dist.all_reduce(bucket)
@@ -186,7 +189,7 @@ describe("on two ranks", function()
       local nothing = fit(function(bucket) return lt.zeros_like(bucket) end)
       lt.seed(3)
       print(hooked:eq(usual):all():item() and buckets == 1,
-        nothing:eq(Net().layer.weight):all():item())
+        nothing:to 'cpu':eq(Net().layer.weight):all():item())
     ]])
   end)
 
@@ -197,7 +200,8 @@ describe("on two ranks", function()
         lt.seed(3)
         local net = Net()
         function net:training_step()
-          return self.layer(lt.full({1, 4}, rank() == 0 and 1.0 or 1.0078125)):mean()
+          local x = lt.full({1, 4}, rank() == 0 and 1.0 or 1.0078125)
+          return self.layer(x:to(self.device)):mean()
         end
         function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 1.0}) end
         net.layer.weight:detach():fill_(0)
