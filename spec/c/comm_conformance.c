@@ -14,22 +14,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
+#include "comm_conformance.h"
 #include "device/plugin.h"
-#include "ops/math/half.h"
-#include "device_moves.h"
 #include "registry.h"
 
-enum { LIMIT_S = 100, GIB = 1 << 30 };
+enum { LIMIT_S = 100 };
 
-static const lt_comm_host *host;
-static const lt_comm_ops *ops;
-static lt_comm_link *all; /* of all ranks */
-static int rank, size;
+const lt_comm_host *host;
+const lt_comm_ops *ops;
+lt_comm_link *all;
+int rank, size;
 static int failures;
-static device_moves devices; /* of a link between them */
 
-__attribute__((format(printf, 1, 2))) static void fault(const char *format, ...) {
+void fault(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fprintf(stderr, "rank %d of %d: ", rank, size);
@@ -39,14 +36,11 @@ __attribute__((format(printf, 1, 2))) static void fault(const char *format, ...)
   failures++;
 }
 
-/* A backend that broke or waits for ever cannot be tested further; `alarm` ends the latter. */
-static void give_up(const char *what, const char *text) {
+void give_up(const char *what, const char *text) {
   fault("%s: %s", what, text);
   fflush(NULL);
   _exit(1);
 }
-
-static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); }
 
 static lt_progress compared(lt_comm_link *l, lt_comm_compare *c) {
   lt_progress at;
@@ -61,83 +55,6 @@ static void compared_pair(lt_comm_link *l, int peer, lt_comm_compare *c, lt_prog
   while ((at = ops->compare_pair(l, peer, c)) == LT_PENDING) nap();
   if (at == LT_BROKEN) give_up("compare_pair", c->text);
   if (at != wanted) fault("compare_pair with %d: %d, not %d", peer, at, wanted);
-}
-
-static void moved(lt_comm_link *l, lt_comm_move *m) {
-  lt_progress at;
-  if (ops->device != NULL)
-    at = move_there(&devices, l, m);
-  else
-    while ((at = ops->move(l, m)) == LT_PENDING) nap();
-  if (at != LT_DONE) give_up(lt_comm_op_name(m->op), m->text);
-  if (m->state != NULL) fault("%s left its state behind", lt_comm_op_name(m->op));
-}
-
-/* ---- numbers ---- */
-
-static void set(void *p, lt_dtype d, int64_t i, double v) {
-  switch (d) {
-    case LT_F32: ((float *)p)[i] = (float)v; break;
-    case LT_F64: ((double *)p)[i] = v; break;
-    case LT_F16: ((uint16_t *)p)[i] = lt_f32_to_f16((float)v); break;
-    case LT_BF16: ((uint16_t *)p)[i] = lt_f32_to_bf16((float)v); break;
-    case LT_I64: ((int64_t *)p)[i] = (int64_t)v; break;
-    case LT_I32: ((int32_t *)p)[i] = (int32_t)v; break;
-    case LT_U8: ((uint8_t *)p)[i] = (uint8_t)v; break;
-    case LT_I16: ((int16_t *)p)[i] = (int16_t)v; break;
-    case LT_U16: ((uint16_t *)p)[i] = (uint16_t)v; break;
-    case LT_BOOL: ((uint8_t *)p)[i] = v > 1.5; break;
-    case LT_DTYPE_COUNT:
-    case LT_DTYPE_NONE: break;
-  }
-}
-
-/* Element i of rank r: 1 or 2, so that every order adds and multiplies to the same; or, `rough`,
-   numbers whose sum depends on the order. */
-static double value(int r, int64_t i, bool rough) {
-  uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(r + 1) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 29) * 0x94d049bb133111ebu;
-  x ^= x >> 32;
-  if (!rough) return 1 + (double)(x & 1);
-  double sign = x & 1 ? 1 : -1;
-  return sign * (double)(1 + (x >> 8 & 0xfff)) / (double)(1 + (x >> 20 & 0x3ff));
-}
-
-static char *filled(lt_dtype d, int r, int64_t n, bool rough) {
-  char *p = malloc((size_t)n * host->item_size(d) + 1);
-  for (int64_t i = 0; i < n; i++) set(p, d, i, value(r, i, rough));
-  return p;
-}
-
-static char *room(lt_dtype d, int64_t n) {
-  size_t bytes = (size_t)n * host->item_size(d) + 1;
-  return memset(malloc(bytes), 0x5a, bytes);
-}
-
-/* What n elements of ranks lo..hi-1 of `members` give, in the tree's order. */
-static char *tree(lt_dtype d, lt_comm_reduce how, const int *members, int lo, int hi, int64_t n,
-                  bool rough) {
-  if (hi - lo == 1) return filled(d, members == NULL ? lo : members[lo], n, rough);
-  int half = 1;
-  while (half * 2 < hi - lo) half *= 2;
-  char *a = tree(d, how, members, lo, lo + half, n, rough);
-  char *b = tree(d, how, members, lo + half, hi, n, rough);
-  host->combine(a, a, b, n, d, how);
-  free(b);
-  return a;
-}
-
-static bool same(const char *what, const lt_comm_move *m, const char *got, const char *wanted,
-                 int64_t n) {
-  size_t item = host->item_size((lt_dtype)m->dtype);
-  for (int64_t i = 0; i < n; i++) {
-    if (memcmp(got + (size_t)i * item, wanted + (size_t)i * item, item) == 0) continue;
-    fault("%s: dtype %d, reduce %d, %lld elements, chunks of %lld bytes%s: element %lld differs",
-          what, m->dtype, m->reduce, (long long)n, (long long)m->chunk_bytes,
-          m->fixed_order ? ", fixed order" : "", (long long)i);
-    return false;
-  }
-  return true;
 }
 
 /* ---- comparing ---- */
@@ -207,203 +124,6 @@ static void test_pending(void) {
     if (n != 77) fault("a message beside a compare: %lld", (long long)n);
   }
   if (compared(all, &everybody) != LT_DONE) fault("compare: differs after it was pending");
-}
-
-/* ---- moving ---- */
-
-static void reduce_once(lt_dtype d, lt_comm_reduce how, int64_t n, int64_t chunk, bool fixed,
-                        bool in_place) {
-  bool rough = fixed && (d == LT_F32 || d == LT_F64 || d == LT_F16 || d == LT_BF16);
-  char *in = filled(d, rank, n, rough), *out = in_place ? in : room(d, n);
-  char *wanted = tree(d, how, NULL, 0, size, n, rough);
-  lt_comm_move m = {.op = LT_COMM_ALL_REDUCE,
-                    .reduce = (uint8_t)how,
-                    .dtype = (int8_t)d,
-                    .fixed_order = fixed,
-                    .count = n,
-                    .in = in,
-                    .out = out,
-                    .chunk_bytes = chunk};
-  moved(all, &m);
-  same("all_reduce", &m, out, wanted, n);
-  if (!in_place) free(out);
-  free(in);
-  free(wanted);
-}
-
-/* Links of devices may leave the tree's order to ltrain. */
-static int orders(void) { return ops->device == NULL || ops->fixed_order ? 2 : 1; }
-
-static void test_all_reduce(void) {
-  static const lt_comm_reduce hows[] = {LT_COMM_SUM, LT_COMM_MIN, LT_COMM_MAX, LT_COMM_PROD};
-  for (int d = 0; d < LT_DTYPE_COUNT; d++)
-    for (size_t h = 0; h < 4; h++)
-      for (int fixed = 0; fixed < orders(); fixed++) {
-        reduce_once((lt_dtype)d, hows[h], 0, GIB, fixed, false);
-        reduce_once((lt_dtype)d, hows[h], 1, GIB, fixed, true);
-        reduce_once((lt_dtype)d, hows[h], 1003, GIB, fixed, false);
-        reduce_once((lt_dtype)d, hows[h], 101, 64, fixed, true);
-        reduce_once((lt_dtype)d, hows[h], 5, 1, fixed, false); /* less than an element */
-      }
-  for (int fixed = 0; fixed < orders(); fixed++) {
-    reduce_once(LT_F32, LT_COMM_SUM, 2500001, GIB, fixed, true);
-    reduce_once(LT_F32, LT_COMM_SUM, 2500001, GIB, fixed, false);
-    reduce_once(LT_BF16, LT_COMM_SUM, 500001, 65536, fixed, true);
-    reduce_once(LT_BOOL, LT_COMM_MIN, 100003, GIB, fixed, false);
-  }
-}
-
-/* What min and max make of NaN is the host's, not the transport's. */
-static void test_nan(void) {
-  for (int how = LT_COMM_MIN; how <= LT_COMM_MAX; how++)
-    for (int odd = 0; odd < size; odd++) {
-      float mine = rank == odd ? lt_from_bits_f32(0x7fc00000u) : (float)rank, got = 0;
-      float wanted = odd == 0 ? lt_from_bits_f32(0x7fc00000u) : 0;
-      for (int r = 1; r < size; r++) {
-        float other = r == odd ? lt_from_bits_f32(0x7fc00000u) : (float)r;
-        host->combine(&wanted, &wanted, &other, 1, LT_F32, (lt_comm_reduce)how);
-      }
-      lt_comm_move m = {.op = LT_COMM_ALL_REDUCE,
-                        .reduce = (uint8_t)how,
-                        .dtype = LT_F32,
-                        .count = 1,
-                        .in = &mine,
-                        .out = &got,
-                        .chunk_bytes = GIB};
-      moved(all, &m);
-      same("NaN", &m, (char *)&got, (char *)&wanted, 1);
-    }
-}
-
-static void test_broadcast(void) {
-  for (int root = 0; root < size; root++)
-    for (int64_t chunk = 16; chunk <= GIB; chunk *= GIB / 16) {
-      char *wanted = filled(LT_F64, root, 333, true);
-      char *mine = rank == root ? filled(LT_F64, root, 333, true) : room(LT_F64, 333);
-      lt_comm_move m = {.op = LT_COMM_BROADCAST,
-                        .dtype = LT_F64,
-                        .count = 333,
-                        .root = root,
-                        .in = rank == root ? mine : NULL,
-                        .out = mine,
-                        .chunk_bytes = chunk};
-      moved(all, &m);
-      same("broadcast", &m, mine, wanted, 333);
-      free(mine);
-      free(wanted);
-    }
-}
-
-/* Parts of all ranks, rank r's of counts[r] elements, one after the other. */
-static char *parts(lt_dtype d, const int64_t *counts, bool rough, int64_t *total) {
-  int64_t n = 0, at = 0;
-  for (int r = 0; r < size; r++) n += counts[r];
-  char *whole = room(d, n);
-  for (int r = 0; r < size; at += counts[r++])
-    for (int64_t i = 0; i < counts[r]; i++) set(whole, d, at + i, value(r, i, rough));
-  *total = n;
-  return whole;
-}
-
-static void gather_once(lt_comm_op op, lt_dtype d, const int64_t *counts, int root, int64_t chunk) {
-  int64_t total;
-  char *whole = parts(d, counts, true, &total), *mine = filled(d, rank, counts[rank], true);
-  bool wants = op == LT_COMM_ALL_GATHER || rank == root;
-  char *out = wants ? room(d, total) : NULL;
-  lt_comm_move m = {.op = (uint8_t)op,
-                    .dtype = (int8_t)d,
-                    .counts = counts,
-                    .in = mine,
-                    .out = out,
-                    .root = root,
-                    .chunk_bytes = chunk,
-                    .count = counts[rank]};
-  moved(all, &m);
-  if (wants) same(lt_comm_op_name(op), &m, out, whole, total);
-  if (op == LT_COMM_GATHER) { /* and back */
-    char *part = room(d, counts[rank]);
-    m = (lt_comm_move){.op = LT_COMM_SCATTER,
-                       .dtype = (int8_t)d,
-                       .counts = counts,
-                       .in = rank == root ? whole : NULL,
-                       .out = part,
-                       .root = root,
-                       .chunk_bytes = chunk,
-                       .count = counts[rank]};
-    moved(all, &m);
-    same("scatter", &m, part, mine, counts[rank]);
-    free(part);
-  }
-  free(whole);
-  free(mine);
-  free(out);
-}
-
-static void reduce_scatter_once(lt_dtype d, lt_comm_reduce how, const int64_t *counts, bool fixed,
-                                int64_t chunk) {
-  int64_t total = 0, before = 0;
-  for (int r = 0; r < size; r++) total += counts[r];
-  for (int r = 0; r < rank; r++) before += counts[r];
-  char *in = filled(d, rank, total, fixed), *out = room(d, counts[rank]);
-  char *wanted = tree(d, how, NULL, 0, size, total, fixed);
-  lt_comm_move m = {.op = LT_COMM_REDUCE_SCATTER,
-                    .reduce = (uint8_t)how,
-                    .dtype = (int8_t)d,
-                    .fixed_order = fixed,
-                    .counts = counts,
-                    .count = counts[rank],
-                    .in = in,
-                    .out = out,
-                    .chunk_bytes = chunk};
-  moved(all, &m);
-  same("reduce_scatter", &m, out, wanted + (size_t)before * host->item_size(d), counts[rank]);
-  free(in);
-  free(out);
-  free(wanted);
-}
-
-static void test_parts(void) {
-  int64_t equal[LT_COMM_MAX_RANKS], odd[LT_COMM_MAX_RANKS], none[LT_COMM_MAX_RANKS] = {0};
-  for (int r = 0; r < size; r++) {
-    equal[r] = 129;
-    odd[r] = r % 2 == 0 ? 0 : 50 + 13 * r;
-  }
-  const int64_t *sets[] = {equal, odd, none};
-  for (size_t k = 0; k < 3; k++)
-    for (int64_t chunk = 48; chunk <= GIB; chunk *= GIB / 48) {
-      for (int root = 0; root < size && ops->device == NULL; root++)
-        gather_once(LT_COMM_GATHER, LT_I32, sets[k], root, chunk);
-      gather_once(LT_COMM_ALL_GATHER, LT_F16, sets[k], -1, chunk);
-      gather_once(LT_COMM_ALL_GATHER, LT_F64, sets[k], -1, chunk);
-      reduce_scatter_once(LT_F32, LT_COMM_SUM, sets[k], orders() == 2, chunk);
-      reduce_scatter_once(LT_F16, LT_COMM_MAX, sets[k], false, chunk);
-    }
-}
-
-/* counts[r] elements to rank r, of a part that says from whom it is. */
-static void test_all_to_all(void) {
-  int64_t counts[LT_COMM_MAX_RANKS] = {0}, total = 0, at = 0;
-  for (int r = 0; r < size; r++) total += counts[r] = 7 * r + (r != 1);
-  int64_t mine = counts[rank];
-  int32_t *in = malloc((size_t)total * sizeof *in + 1);
-  int32_t *out = malloc((size_t)(size * mine) * sizeof *out + 1);
-  int32_t *wanted = malloc((size_t)(size * mine) * sizeof *wanted + 1);
-  for (int r = 0; r < size; at += counts[r++])
-    for (int64_t i = 0; i < counts[r]; i++) in[at + i] = 10000 * rank + 100 * r + (int32_t)i;
-  for (int r = 0; r < size; r++)
-    for (int64_t i = 0; i < mine; i++)
-      wanted[r * mine + i] = 10000 * r + 100 * rank + (int32_t)i;
-  lt_comm_move m = {.op = LT_COMM_ALL_TO_ALL,
-                    .dtype = LT_I32,
-                    .counts = counts,
-                    .in = in,
-                    .out = out,
-                    .chunk_bytes = GIB};
-  moved(all, &m);
-  same("all_to_all", &m, (char *)out, (char *)wanted, size * mine);
-  free(in);
-  free(out);
-  free(wanted);
 }
 
 /* Ranks 0 and 1 send to each other at once: two sequences that know nothing of each other. */
@@ -527,10 +247,7 @@ static void test_leave(void) {
 
 /* What a link between devices has to do. */
 static void test_device(void) {
-  test_all_reduce();
-  test_nan();
-  test_broadcast();
-  test_parts();
+  test_movements();
   test_all_to_all();
 }
 
@@ -538,10 +255,7 @@ static void test_host(void) {
   test_compare();
   test_pending();
   barrier();
-  test_all_reduce();
-  test_nan();
-  test_broadcast();
-  test_parts();
+  test_movements();
   test_pairs();
   test_split();
   test_leave();
@@ -565,8 +279,9 @@ static lt_ctx *open_link(int argc, char **argv) {
   char text[LT_COMM_TEXT] = "", id[LT_COMM_ID] = "";
   if (ops->device != NULL) {
     if (argc < 6) give_up("usage", "a link between devices is told its place");
-    devices = (device_moves){.c = c, .ops = ops, .size = place.size, .rank = place.rank};
-    if (!device_moves_join(&devices, &place, id, text)) give_up("open", text);
+    rank = place.rank;
+    size = place.size;
+    if (!join_devices(c, &place, id, text)) give_up("open", text);
   }
   all = ops->open(host, &place, text, sizeof text);
   if (all == NULL) give_up("open", text);
