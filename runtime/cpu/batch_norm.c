@@ -24,13 +24,8 @@ typedef struct job {
   void *factors;   /* [channels][3] */
 } job;
 
-#define T       float
-#define NAME(f) f##_f32
-#include "cpu/batch_norm_type.h"
-
-#define T       double
-#define NAME(f) f##_f64
-#include "cpu/batch_norm_type.h"
+#define TYPE_FILE "cpu/batch_norm_type.h"
+#include "cpu/float_types.h"
 
 static void run_plane(void *ud, int64_t c) {
   const job *j = ud;

@@ -171,6 +171,3 @@ static void NAME(join)(const job *j, int64_t c) {
   else
     NAME(back_factors)(j, c, a, b, (T *)j->factors + 3 * c);
 }
-
-#undef T
-#undef NAME

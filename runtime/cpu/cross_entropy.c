@@ -32,17 +32,8 @@ static bool ignored(const job *j, int64_t r) {
   return j->ids != NULL && j->ids[r] == j->ignore_index;
 }
 
-#define T       float
-#define NAME(f) f##_f32
-#define EXP     lt_exp_f32
-#define LOG     lt_log_f32
-#include "cpu/cross_entropy_type.h"
-
-#define T       double
-#define NAME(f) f##_f64
-#define EXP     lt_exp_f64
-#define LOG     lt_log_f64
-#include "cpu/cross_entropy_type.h"
+#define TYPE_FILE "cpu/cross_entropy_type.h"
+#include "cpu/float_types.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
   const job *j = ud;

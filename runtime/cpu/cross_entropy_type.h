@@ -94,8 +94,3 @@ static void NAME(backward)(const job *j, int64_t from, int64_t to) {
       NAME(backward_row)(j, r, (T)(j->grad[j->each_row ? r : 0] * j->scale));
   }
 }
-
-#undef T
-#undef NAME
-#undef EXP
-#undef LOG

@@ -18,13 +18,8 @@ typedef struct job {
   void *partial, *weight_grad, *bias_grad;
 } job;
 
-#define T float
-#define NAME(f) f##_f32
-#include "cpu/layer_norm_type.h"
-
-#define T double
-#define NAME(f) f##_f64
-#include "cpu/layer_norm_type.h"
+#define TYPE_FILE "cpu/layer_norm_type.h"
+#include "cpu/float_types.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
   const job *j = ud;

@@ -74,6 +74,3 @@ static void NAME(gather)(const job *j, int64_t from, int64_t to) {
     ((T *)j->bias_grad)[i] = (T)b;
   }
 }
-
-#undef T
-#undef NAME

@@ -15,17 +15,8 @@ typedef struct job {
   bool wide;             /* f64 */
 } job;
 
-#define T float
-#define NAME(f) f##_f32
-#define EXP lt_exp_f32
-#define LOG lt_log_f32
-#include "cpu/softmax_type.h"
-
-#define T double
-#define NAME(f) f##_f64
-#define EXP lt_exp_f64
-#define LOG lt_log_f64
-#include "cpu/softmax_type.h"
+#define TYPE_FILE "cpu/softmax_type.h"
+#include "cpu/float_types.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
   const job *j = ud;

@@ -103,8 +103,3 @@ static void NAME(chunk)(const job *j, int64_t chunk) {
     else
       NAME(short_rows)(j, a + r * n, y + r * n, n, to - r < group ? to - r : group);
 }
-
-#undef T
-#undef NAME
-#undef EXP
-#undef LOG
