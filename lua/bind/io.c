@@ -48,23 +48,20 @@ static int read_file(lua_State *L) {
   return 1;
 }
 
-/* io.write_file(path, text) -> true: the former file stays until the new one is whole */
-static int write_file(lua_State *L) {
+static int write_by(lua_State *L,
+                    bool (*write)(lt_ctx *, const char *, const char *, const void *, size_t)) {
   lt_bind *b = lt_enter(L);
   size_t n;
   const char *path = lt_check_path(L, b, "write"), *text = luaL_checklstring(L, 2, &n);
-  lt_file_save(b->c, "write", path, text, n);
+  write(b->c, "write", path, text, n);
   return lt_done(L, b);
 }
 
+/* io.write_file(path, text) -> true: the former file stays until the new one is whole */
+static int write_file(lua_State *L) { return write_by(L, lt_file_save); }
+
 /* io.append_file(path, text) -> true */
-static int append_file(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  size_t n;
-  const char *path = lt_check_path(L, b, "write"), *text = luaL_checklstring(L, 2, &n);
-  lt_file_append(b->c, "write", path, text, n);
-  return lt_done(L, b);
-}
+static int append_file(lua_State *L) { return write_by(L, lt_file_append); }
 
 /* io.remove(path) -> true: a file or an empty folder; true when nothing is there */
 static int remove_path(lua_State *L) {
