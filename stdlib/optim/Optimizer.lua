@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local gradients_of = require "ltrain.core.gradients_of"
 local has_shape = require "ltrain.core.has_shape"
 local shape = require "ltrain.core.shape"
 local external_writes = require "ltrain.optim.external_writes"
@@ -216,18 +217,15 @@ function Optimizer:zero_grad()
 end
 
 -- The gradients that this process steps with.
-local function gradients_of(self)
-  local strategy, list = self._strategy, {}
-  for _, group in ipairs(strategy and strategy:param_groups(self) or self.param_groups) do
-    for _, parameter in ipairs(group.params) do list[#list + 1] = parameter.grad end
-  end
-  return list
+local function own_gradients(self)
+  local strategy = self._strategy
+  return gradients_of(strategy and strategy:param_groups(self) or self.param_groups)
 end
 
 --- The norm of all gradients together, a tensor of no dims; p: 2 without.
 function Optimizer:grad_norm(p)
   if self._strategy then return self._strategy:grad_norm(self, p or 2.0) end
-  return c.grads_norm(gradients_of(self), p or 2.0)
+  return c.grads_norm(own_gradients(self), p or 2.0)
 end
 
 -- Scales gradients, whose norm together is `norm`, so that it is at most `most`, without reading
@@ -247,11 +245,11 @@ function Optimizer:clip_gradients(value, algorithm)
   algorithm = algorithm or "norm"
   if algorithm == "norm" then
     local norm = self:grad_norm(2.0)
-    limit_norm(gradients_of(self), norm, value)
+    limit_norm(own_gradients(self), norm, value)
     self._norm_before = norm
     return norm
   elseif algorithm == "value" then
-    return c.clip_grad_value(gradients_of(self), value)
+    return c.clip_grad_value(own_gradients(self), value)
   end
   errors.blame("clip_gradients: gradient_clip_algorithm must be 'norm' or 'value': got %s",
     errors.show(algorithm))

@@ -20,6 +20,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local gradients_of = require "ltrain.core.gradients_of"
 local precision = require "ltrain.strategies.precision"
 local tree = require "ltrain.core.tree"
 
@@ -210,17 +211,7 @@ function Strategy:param_groups(optimizer) return optimizer.param_groups end
 --- all ranks; a tensor without dims, finite on all ranks or on none. p: 2, or math.huge for the
 --- maximum. Used by clipping and by the check for gradients that are not finite.
 function Strategy:grad_norm(optimizer, p)
-  local list, n = {}, 0
-  for _, group in ipairs(self:param_groups(optimizer)) do
-    for _, parameter in ipairs(group.params) do
-      local grad = parameter.grad
-      if grad then
-        n = n + 1
-        list[n] = grad
-      end
-    end
-  end
-  return c.grads_norm(list, p)
+  return c.grads_norm(gradients_of(self:param_groups(optimizer)), p)
 end
 
 --- Called on all ranks for each step that is taken (not skipped): calls update(), which updates the

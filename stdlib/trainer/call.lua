@@ -182,18 +182,6 @@ local function leave(state, outer, outer_fn, ...)
   return ...
 end
 
---- Calls a method of the module that is a hook in the list (a step, an override).
-function call.method(state, name, ...)
-  local outer, module = state.hook, state.module
-  local fn = module[name]
-  check_callable(state, module, name, fn)
-  local outer_fn = places.hook
-  set_hook(state, name)
-  places.hook = fn
-  local _ <close> = allow_interrupt(state)
-  return leave(state, outer, outer_fn, fn(module, ...))
-end
-
 --- Runs fn(...), which calls a method of the module, as that method.
 function call.through(state, name, fn, ...)
   local outer, module = state.hook, state.module
@@ -204,6 +192,12 @@ function call.through(state, name, fn, ...)
   places.hook = own
   local _ <close> = allow_interrupt(state)
   return leave(state, outer, outer_fn, fn(...))
+end
+
+--- Calls a method of the module that is a hook in the list (a step, an override).
+function call.method(state, name, ...)
+  local module = state.module
+  return call.through(state, name, module[name], module, ...)
 end
 
 --- Calls a step of the module, within what the strategy opens around it.

@@ -9,6 +9,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite = require "ltrain.trainer.steps.finite"
+local gradients_of = require "ltrain.core.gradients_of"
 local loop = require "ltrain.trainer.loop"
 local notices = require "ltrain.trainer.ranks.notices"
 local rerun = require "ltrain.trainer.steps.rerun"
@@ -18,20 +19,6 @@ local nonfinite = {}
 
 local INF <const> = math.huge
 local MOST <const> = 3 -- names in a text
-
-local function gradients_of(optimizer)
-  local list, n = {}, 0
-  for _, group in ipairs(optimizer.param_groups) do
-    for _, parameter in ipairs(group.params) do
-      local grad = parameter.grad
-      if grad then
-        n = n + 1
-        list[n] = grad
-      end
-    end
-  end
-  return list
-end
 
 -- "a, b and 3 more"; "all" when only their norm overflows.
 local function listed(names)
@@ -82,7 +69,8 @@ function nonfinite.look_in_window(state, optimizer)
   if not (state.ranks.many or state.ranks.slices) then
     nonfinite.allows(state, optimizer)
   elseif not state.loop.window.spoilt then
-    local gradients = state.ranks.slices and slices.gradients(state) or gradients_of(optimizer)
+    local gradients = state.ranks.slices and slices.gradients(state)
+      or gradients_of(optimizer.param_groups)
     if not finite.all(gradients) then rerun.keep_batch(state) end
   end
 end
