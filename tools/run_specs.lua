@@ -64,7 +64,7 @@ local JOINS_MPI <const> = {
 -- seconds of the suite: as long as the others take two at a time.
 local WAITING <const> = {
   "link_spec", "joined_spec", "slurm_spec", "wake_spec", "connections_test", "joined_test",
-  "stop_spec", "timeouts_test",
+  "stop_spec", "timeouts_test", "watchdog_test",
 }
 
 -- The files in two lists: those that work, those that wait.
