@@ -18,7 +18,7 @@ typedef struct walk {
   lt_wanted *wanted;
 } walk;
 
-/* a + b. Adds into `a`'s own memory when nobody else can see it (one reference: its slot's). */
+/* a + b. Adds into `a`'s own memory when no other owner can see it (one reference: its slot's). */
 static lt_tensor *sum(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   bool ours = !c->modes.grad && a->object.refs == 1 && a->contiguous && a->dtype == b->dtype &&
               atomic_load(&a->storage->refs) == 1 && (a->flags & LT_IS_VIEW) == 0;
@@ -212,8 +212,8 @@ static lt_tensor *seed_of(lt_ctx *c, lt_tensor *root, lt_tensor *seed) {
 }
 
 /* The gradient of a root goes where the root came from. */
-static bool start(lt_ctx *c, walk *w, lt_tensor *root, lt_tensor *given) {
-  lt_tensor *seed = seed_of(c, root, given);
+static bool start(lt_ctx *c, walk *w, lt_tensor *root, lt_tensor *gradient) {
+  lt_tensor *seed = seed_of(c, root, gradient);
   lt_edge e = lt_edge_to(root);
   bool ok = seed != NULL && (!lt_wanted_edge(w->wanted, &e) || deliver(c, w, &e, seed));
   lt_release(c, e.target);

@@ -62,7 +62,7 @@ static lt_tensor *as_tensor(reader *r, lt_term t) {
 }
 
 /* Of the operators alone: calls have a tensor. */
-static double fold(lt_op op, double a, double b) {
+static double compute_numbers(lt_op op, double a, double b) {
   switch ((int)op) {
     case LT_OP_logical_or: return a != 0 || b != 0;
     case LT_OP_logical_and: return a != 0 && b != 0;
@@ -86,7 +86,7 @@ static lt_term two(reader *r, lt_op op, lt_term a, lt_term b) {
     return (lt_term){.tensor = lt_binary(r->c, op, a.tensor, b.tensor)};
   if (a.tensor != NULL)
     return (lt_term){.tensor = lt_binary_scalar(r->c, op, a.tensor, lt_scalar_of(b.number))};
-  if (b.tensor == NULL) return number(fold(op, a.number, b.number));
+  if (b.tensor == NULL) return number(compute_numbers(op, a.number, b.number));
   const lt_args_binary args = {.a = lt_scalar_of(a.number)};
   return (lt_term){.tensor = lt_apply1(r->c, op, 1, &b.tensor, &args)};
 }

@@ -2,7 +2,7 @@
 
    A row's derivative is compiled into a kernel, which is fast and has no derivative of its own.
    When a backward is recorded, the same text is evaluated here instead, operation by operation
-   through the one door: the result has derivatives of every order. */
+   through lt_apply: the result has derivatives of every order. */
 #ifndef LT_AUTOGRAD_FORMULA_H
 #define LT_AUTOGRAD_FORMULA_H
 

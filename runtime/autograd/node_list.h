@@ -15,7 +15,7 @@ bool lt_node_list_add(lt_ctx *c, lt_node_list *list, lt_node *n);
 bool lt_node_heap_push(lt_ctx *c, lt_node_list *heap, lt_node *n);
 lt_node *lt_node_heap_pop(lt_node_list *heap); /* one that is not empty */
 
-/* Free its memory: whoever took the nodes out has released them. */
+/* Free its memory; its nodes were removed and released before. */
 void lt_node_list_free(lt_ctx *c, lt_node_list *list);
 
 #endif

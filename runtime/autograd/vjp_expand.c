@@ -2,7 +2,7 @@
 
    A fused backward kernel has no derivative. Where a backward is recorded, the op is written out
    over again, and that is differentiated: by stand-ins for the inputs, so that the walk ends there
-   and what it records goes on to where the inputs came from. */
+   and what it records continues to where the inputs came from. */
 #include "autograd/vjp.h"
 
 enum { MOST = 8 };

@@ -44,20 +44,20 @@ static lt_tensor *through_statistics(lt_ctx *c, const lt_vjp_call *v, lt_tensor 
 bool lt_vjp_batch_norm(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_batch_norm *a = v->args;
   const lt_node *n = v->node;
-  bool given = n->n_out == 1;
-  if (given && (v->need[3] || v->need[4]))
-    return lt_fail(c, LT_EARG, "batch_norm: has no derivative by given statistics; detach them");
-  const lt_args_batch_norm_backward args = {.eps = a->eps, .given = given};
+  bool fixed = n->n_out == 1;
+  if (fixed && (v->need[3] || v->need[4]))
+    return lt_fail(c, LT_EARG, "batch_norm: has no derivative by running statistics; detach them");
+  const lt_args_batch_norm_backward args = {.eps = a->eps, .fixed = fixed};
   bool weighted = n->n_in > 1 && n->edges[1].shape.ndim > 0;
   lt_tensor *x = lt_saved_in(c, v, 0), *weight = weighted ? lt_saved_in(c, v, 1) : NULL;
-  lt_tensor *mean = given ? lt_saved_in(c, v, 3) : lt_saved_out(c, v, 1);
-  lt_tensor *variance = given ? lt_saved_in(c, v, 4) : lt_saved_out(c, v, 2);
+  lt_tensor *mean = fixed ? lt_saved_in(c, v, 3) : lt_saved_out(c, v, 1);
+  lt_tensor *variance = fixed ? lt_saved_in(c, v, 4) : lt_saved_out(c, v, 2);
   lt_tensor *g = v->grad[0], *out[3] = {NULL};
   if (!lt_ok(c)) return false;
   if (g != NULL &&
       !lt_apply(c, LT_OP_batch_norm_backward, LT_IN(g, x, mean, variance, weight), &args, 3, out))
     return false;
-  if (!given && v->need[0]) out[0] = through_statistics(c, v, x, mean, out[0]);
+  if (!fixed && v->need[0]) out[0] = through_statistics(c, v, x, mean, out[0]);
   for (int k = 0; k < 3 && k < n->n_in; k++)
     if (v->need[k]) v->in[k] = out[k];
   return lt_ok(c);

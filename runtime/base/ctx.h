@@ -111,7 +111,7 @@ lt_ctx *lt_ctx_child(lt_ctx *parent);
 void lt_ctx_release(lt_ctx *c);
 
 /* The script line of the running call. Finding it means to walk the script's stack: it waits until
-   somebody asks. */
+   it is needed. */
 enum { LT_LINE_LATER = 0x7fffffff };
 uint32_t lt_ctx_find_line(lt_ctx *c);
 static inline void lt_ctx_set_line(lt_ctx *c, uint32_t line) {

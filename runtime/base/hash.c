@@ -18,14 +18,14 @@ static inline uint64_t word_at(const unsigned char *at) {
   return word;
 }
 
-static inline uint64_t fold(uint64_t a, uint64_t b) {
+static inline uint64_t fold_multiply(uint64_t a, uint64_t b) {
   __extension__ typedef unsigned __int128 wide;
   wide product = (wide)(a ^ 0x2d358dccaa6c78a5u) * (b ^ 0x9fb21c651e98df25u);
   return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 static inline uint64_t turn(uint64_t lane, const unsigned char *at) {
-  return (lane << 29 | lane >> 35) * 5 + fold(word_at(at), word_at(at + 8));
+  return (lane << 29 | lane >> 35) * 5 + fold_multiply(word_at(at), word_at(at + 8));
 }
 
 static inline void take(uint64_t *lane, const unsigned char *stripe) {

@@ -1,5 +1,5 @@
-/* runtime/base/hash.h: 64 bits that tell values apart, quickly. Not for adversaries: base/sha256.h.
- */
+/* runtime/base/hash.h: 64-bit hashes to distinguish values, quickly. Not for adversaries:
+   base/sha256.h. */
 #ifndef LT_BASE_HASH_H
 #define LT_BASE_HASH_H
 

@@ -1,6 +1,6 @@
 /* runtime/base/lines.c: a table of script lines, shared by a root ctx and its children.
 
-   It holds the latest MOST lines: a program may load chunks for ever. Ids count up, and an entry
+   It holds the latest MOST lines: a program may load chunks without end. Ids count up, and an entry
    knows whose it is, so that a line that was forgotten is "?" and never another one. */
 #include "base/lines.h"
 

@@ -19,8 +19,8 @@
 #define TRIAL_S 0.03   /* of the first look after a shared time */
 #define MUCH 0.4       /* threads that wait: the cores are shared */
 enum {
-  SHORT_PATIENCE = 5,  /* looks; doubled when the load is still there, ... */
-  LONG_PATIENCE = 40,  /* ... up to this */
+  SHORT_INTERVAL = 5,  /* looks; doubled when the load is still there, ... */
+  LONG_INTERVAL = 40,  /* ... up to this */
   SMALL_TEAM = 2,      /* one of them alone is faster than all that wake each other */
   MOST_LOOKED_AT = 64, /* threads whose times are read */
 };
@@ -41,14 +41,14 @@ struct lt_load {
 void lt_load_judge(lt_load_state *s, double waiting) {
   s->looks++;
   if (s->shared) {
-    if (s->looks >= s->patience) s->shared = false, s->looks = 0;
+    if (s->looks >= s->interval) s->shared = false, s->looks = 0;
   } else if (waiting >= MUCH) {
-    int twice = 2 * s->patience;
-    s->patience = twice < SHORT_PATIENCE ? SHORT_PATIENCE : twice;
-    if (s->patience > LONG_PATIENCE) s->patience = LONG_PATIENCE;
+    int twice = 2 * s->interval;
+    s->interval = twice < SHORT_INTERVAL ? SHORT_INTERVAL : twice;
+    if (s->interval > LONG_INTERVAL) s->interval = LONG_INTERVAL;
     s->shared = true, s->looks = 0;
-  } else if (s->looks >= LONG_PATIENCE) {
-    s->patience = 0;
+  } else if (s->looks >= LONG_INTERVAL) {
+    s->interval = 0;
   }
 }
 

@@ -15,7 +15,7 @@
 typedef struct lt_load_state {
   bool shared;
   int looks;    /* since that changed */
-  int patience; /* looks until a shared time is left, to see; more when the load was still there */
+  int interval; /* looks until a shared time is left for a trial; longer while the load lasts */
 } lt_load_state;
 
 /* One look: `waiting` threads, on average, stood ready and did not run since the look before. */

@@ -39,7 +39,7 @@ bool lt_thread_start(lt_ctx *c, lt_thread *t); /* fields name, fn, stop, ud set 
 void lt_thread_join(lt_ctx *c, lt_thread *t);
 void lt_quiesce(lt_ctx *c);
 
-enum { LT_MAX_THREADS = 1024 }; /* that one operation may be given */
+enum { LT_MAX_THREADS = 1024 }; /* of one operation, at most */
 
 /* The list itself, made and freed with the root ctx. */
 lt_helpers *lt_helpers_new(lt_ctx *c);

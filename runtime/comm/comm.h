@@ -1,10 +1,10 @@
 /* runtime/comm/comm.h: groups of ranks and their collectives.
 
    A group has a sequence number, a first-in first-out queue of works, and a backend's link. Every
-   collective is numbered and described when it is issued (its mark), compared with what the other
-   ranks say before any data is read, then moved. The main thread drives all of it, in lt_work_test
-   and lt_work_wait. A wait looks for a verdict at least every 10 ms, yields when there are more
-   ranks than cores, and ends in LT_ERANKS with the verdict's text. */
+   collective is numbered and described when it is issued (its mark), compared with those of the
+   other ranks before any data is read, then moved. The main thread drives all of it, in
+   lt_work_test and lt_work_wait. A wait looks for a verdict at least every 10 ms, yields when there
+   are more ranks than cores, and ends in LT_ERANKS with the verdict's text. */
 #ifndef LT_COMM_COMM_H
 #define LT_COMM_COMM_H
 
@@ -14,7 +14,7 @@
 #include "tensor/tensor.h"
 
 typedef struct lt_group lt_group;
-typedef struct lt_work lt_work; /* a collective under way; lt_retain, lt_release */
+typedef struct lt_work lt_work; /* a pending collective; lt_retain, lt_release */
 
 /* The group of all ranks over an open link; takes the link. `heartbeat` must outlive it. `crowded`:
    more ranks than cores on this host: waits yield at once. */
@@ -24,9 +24,9 @@ lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link,
 lt_group *lt_group_self(lt_ctx *c, lt_heartbeat *heartbeat);
 lt_group *lt_group_retain(lt_group *g);
 void lt_group_release(lt_ctx *c, lt_group *g);
-/* The end of the group of all ranks, before its heartbeat and its memory go: closes the link in
-   order, or once a verdict is there lets go of it without a word. Ends the groups split from it
-   too; works that are under way never finish, and what is called later on any of them fails. */
+/* The end of the group of all ranks, before its heartbeat and its memory are freed: closes the link
+   in order, or, after a verdict, abandons it without communication. Ends the groups split from it
+   too; pending works never finish, and what is called later on any of them fails. */
 void lt_group_close(lt_ctx *c, lt_group *g);
 
 int lt_group_rank(const lt_group *g);
@@ -34,35 +34,35 @@ int lt_group_size(const lt_group *g);
 const char *lt_group_backend(const lt_group *g);
 /* World rank of a rank of the group. */
 int lt_group_world_rank(const lt_group *g, int rank);
-/* At most so many bytes in one call of a transport (default 1 GiB), the same on all ranks; groups
-   that are split later take it over. */
+/* Set the most bytes of one call of a transport (default 1 GiB), the same on all ranks; groups
+   that are split later inherit it. */
 void lt_group_set_chunk(lt_group *g, int64_t bytes);
-/* Add in the binary tree where the backend leaves it open. */
+/* Reduce in a binary tree where the backend leaves the order open. */
 void lt_group_set_fixed_order(lt_group *g, bool on);
-/* Say it later than lt_group_new: where the ranks are is told over the group itself. */
+/* Set `crowded` later than lt_group_new: where the ranks run is exchanged over the group itself. */
 void lt_group_set_crowded(lt_group *g, bool on);
-/* Number collectives from 1 again and forget those that were: they were the launcher's. On all
-   ranks between the same two. */
+/* Number collectives from 1 again and forget those of the launch. Called by all ranks between the
+   same two collectives. */
 void lt_group_begin(lt_group *g);
-/* Whether it adds in the tree, by itself or because it was set so. */
+/* Whether it reduces in the tree, by itself or because that was set. */
 bool lt_group_fixed_order(const lt_group *g);
 
 /* Collective over `g`: ranks that give the same color >= 0 form a group, ordered by (key, rank);
    color -1: none (NULL without a failure). */
 lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key);
 
-/* How far this rank has got in all groups of the root: what it has issued, or has completed. */
+/* The progress of this rank in all groups of the root: what it has issued, or has completed. */
 void lt_group_issued(const lt_group *root, bool completed, lt_issued_list *list);
 
-/* What stands beside a collective in marks: the script's line, or a hook's name for our own. The
-   binding sets it before each call; comm/ copies it. */
+/* Where a collective was issued: the script's line, or the name of a hook for our own. The binding
+   sets it before each call; comm/ copies it. */
 typedef struct lt_origin {
   const char *file; /* short name, or the name of our own collective; may be NULL */
   int line;
   const char *hook; /* "validation_step"; may be NULL */
 } lt_origin;
 
-/* Collectives. Tensors are contiguous (the caller sees to it) and of one work on one device, and
+/* Collectives. Tensors are contiguous (the caller makes them so) and of one work on one device, and
    stay alive until the work is done: the work retains them. `out` is written. Each returns a work
    that has been issued (NULL with a failure): wait for it, or test it and wait later, in any order.
    A work on a device is done when what is left is on the device's streams, in order.
@@ -95,7 +95,7 @@ lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at
 lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin at);
 lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at);
 
-/* Bytes whose number only the sender knows (Lua values). `bytes`, `n` are copied where they are
+/* Bytes of a length that only the sender knows (Lua values). `bytes`, `n` are copied where they are
    sent. all_gather: each rank's bytes to each; broadcast: root's to all; gather: all to root;
    scatter: root's parts[r] to rank r (parts and part_bytes at root); send, recv: one to another. */
 lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const void *bytes,
@@ -108,14 +108,14 @@ const void *lt_work_bytes(const lt_work *w, int r, int64_t *n);
 bool lt_work_test(lt_ctx *c, lt_work *w);
 bool lt_work_wait(lt_ctx *c, lt_work *w);
 lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
-/* Whether its bytes go through pinned memory: nothing moves those of their device. */
+/* Whether its bytes go through pinned memory, because no link moves memory of their device. */
 bool lt_work_is_staged(const lt_work *w);
 /* all_gather_cat, after the wait: the first sizes of all ranks. */
 const int64_t *lt_work_extents(const lt_work *w);
-void lt_work_release(lt_ctx *c, lt_work *w); /* an unfinished one stays queued in its group */
+void lt_work_release(lt_ctx *c, lt_work *w); /* a pending one stays queued in its group */
 
-/* Backends that are built in. Segments for shm: bytes needed for n ranks, and its set-up by one
-   process before the others look at it. */
+/* Built-in backends. The segment of shm: bytes needed for n ranks, and its initialisation by one
+   process before others use it. */
 const lt_comm_ops *lt_shm_ops(void);
 size_t lt_shm_bytes(int ranks);
 void lt_shm_init(void *memory, size_t bytes, int ranks);

@@ -142,7 +142,7 @@ static bool after(lt_ctx *c, lt_work *w, lt_storage *s, bool writes) {
   return true;
 }
 
-/* What moves is there, as far as the link has to be told so. */
+/* What moves is there; signal that to the link where it needs it. */
 static lt_progress reach(lt_ctx *c, lt_work *w) {
   const lt_device_ops *ops = ops_of(w);
   if (ops->launch == NULL) return LT_DONE;

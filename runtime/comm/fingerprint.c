@@ -1,7 +1,7 @@
 /* runtime/comm/fingerprint.c: what ranks must agree on before data moves, as 64 bits.
 
    Compared are group, number, operation, reduction, root, dtype, and the shape by the operation's
-   own rule. The script's line is told only: two ranks may broadcast from different lines. */
+   own rule. The script's line is only reported: two ranks may broadcast from different lines. */
 #include "comm/fingerprint.h"
 
 #include <string.h>

@@ -69,7 +69,7 @@ static void abandon(lt_group *g) {
   g->link = NULL;
 }
 
-/* A split group that nobody here uses any more. */
+/* A split group that this rank no longer uses. */
 static void leave(lt_group *g) {
   if (g->link == NULL) return;
   bool over = g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
@@ -107,7 +107,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
     lt_group_retain(k); /* its last works may hold the last reference */
     lt_queue_end(c, k, LT_ERANKS, text);
     next = k->next;
-    if (k != root) unlist(k); /* `next` stays right: it goes on behind k */
+    if (k != root) unlist(k); /* `next` stays right: it continues behind k */
     if (!over) lt_device_link_end(k, true);
     if (k != root && !over) k->ops->close(k->link);
     if (k != root && over) abandon(k);

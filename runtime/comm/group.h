@@ -66,7 +66,7 @@ struct lt_work {
     lt_storage *operands; /* LINK: of a sum in the tree's order (ordered.c) */
     void *sum;            /* LINK: where that goes */
   } device;
-  lt_code failed; /* told at the wait */
+  lt_code failed; /* reported at the wait */
   char text[LT_WORK_TEXT];
 };
 
@@ -117,7 +117,7 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
 
 /* How `op` moves memory of this device in this group: all ranks of it come to the same. */
 lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d);
-/* Finds what the link is to be given, of w->in, w->out or w->parts. */
+/* Finds the memory for the link, of w->in, w->out or w->parts. */
 void lt_device_begin(lt_ctx *c, lt_work *w);
 /* The same of w->result, which `agreed` has made. */
 void lt_device_made(lt_ctx *c, lt_work *w);
@@ -129,7 +129,7 @@ void lt_device_end(lt_ctx *c, lt_work *w);
 void lt_device_drop(lt_ctx *c, lt_work *w);
 /* Memory of the device that the work's stream may write. NULL with a failure. */
 lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes);
-/* data /= by, data *= by, in the memory that the link was given. */
+/* data /= by, data *= by, in the memory that was passed to the link. */
 bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by);
 bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by);
 
@@ -143,7 +143,7 @@ lt_pinned *lt_pinned_take(lt_ctx *c, lt_device d, size_t bytes);
 void *lt_pinned_memory(const lt_pinned *p);
 void lt_pinned_give(lt_ctx *c, lt_pinned *p, lt_event after);
 
-/* links.c: who moves memory of this device between members of the group; NULL: nobody. */
+/* links.c: the link that moves memory of this device between members of the group; NULL: none. */
 const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d);
 /* Of this rank the link has one device, that of its first movement here: a failure for another. */
 bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);

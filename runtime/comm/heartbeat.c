@@ -27,7 +27,7 @@ void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status,
 }
 
 /* The other of the two is written, then it becomes the last one: a writer that is interrupted in
-   the middle keeps nobody from reading. */
+   the middle keeps no thread from reading. */
 void lt_heartbeat_set_activity(lt_heartbeat *h, const lt_mark *mark) {
   uint32_t version = atomic_load_explicit(&h->activity_version, memory_order_relaxed) + 1;
   lt_words_put(&h->activity[version % 2], mark, sizeof *mark);

@@ -1,4 +1,4 @@
-/* runtime/comm/heartbeat.h: what a rank's main thread and its watchdog tell each other.
+/* runtime/comm/heartbeat.h: the state that a rank's main thread and its watchdog share.
 
    One a rank, in its own memory. The main thread writes what the rank does and reads the verdict;
    the watchdog of launch/ reads the one, sends it to rank 0 as a heartbeat, and writes the other.
@@ -14,10 +14,10 @@
 
 enum { LT_VERDICT_TEXT = LT_FAILURE_TEXT, LT_RING = 1000 };
 
-/* Classes of failure, the gravest first: of several that come together the first is told. */
+/* Classes of failure, the gravest first: of several that come together the first is reported. */
 typedef enum lt_verdict_class {
   LT_NO_VERDICT,
-  LT_INTERRUPTED, /* by a signal: whatever comes of it is no failure of its own */
+  LT_INTERRUPTED, /* by a signal: its consequences are no failures of their own */
   LT_RAISED,      /* an error of a script, or a disagreement */
   LT_EXITED,      /* a process ended by exit or signal */
   LT_LOST,        /* no heartbeat */
@@ -26,9 +26,9 @@ typedef enum lt_verdict_class {
 } lt_verdict_class;
 
 typedef struct lt_verdict {
-  _Atomic uint32_t taken; /* somebody writes it, or has */
+  _Atomic uint32_t taken; /* a thread writes it, or has */
   _Atomic uint32_t class; /* lt_verdict_class; the fields below are written before it */
-  int32_t rank;           /* who is named, -1: nobody alone */
+  int32_t rank;           /* that is named; -1: none alone */
   int32_t status;         /* exit status of a job that ends of it: 1, or 128 + n */
   char text[LT_VERDICT_TEXT];
 } lt_verdict;
@@ -63,7 +63,7 @@ typedef struct lt_issued_list {
 typedef struct lt_heartbeat {
   int rank, size; /* in the world */
 
-  /* Written once, by whoever comes first (lt_verdict_set), mostly the watchdog. */
+  /* Written once, by the first caller of lt_verdict_set, mostly the watchdog. */
   lt_verdict verdict;
 
   /* Written by the main thread alone.
@@ -75,9 +75,9 @@ typedef struct lt_heartbeat {
   /* The members of the group that the wait is in, a bit a world rank, written before
      waiting_since_ns; none for the group of all. */
   _Atomic uint64_t waiting_for[LT_COMM_MAX_RANKS / 64];
-  _Atomic uint64_t progress; /* grows whenever a collective completes or a move gets on */
-  _Atomic int64_t waited_ns; /* in all waits so far, for the straggler report */
-  _Atomic int32_t declared;  /* declared spans that are open: no late clock (launch/) */
+  _Atomic uint64_t progress; /* grows whenever a collective completes or a move advances */
+  _Atomic int64_t waited_ns; /* in all waits so far, for the report of slow ranks */
+  _Atomic int32_t declared;  /* declared spans that are open: never late (launch/) */
   /* The last LT_RING collectives; entry k of n stands at (k - 1) % LT_RING. */
   _Atomic uint64_t ring_count;
   lt_ring_entry ring[LT_RING];
@@ -115,7 +115,7 @@ bool lt_heartbeat_issued(const lt_heartbeat *h, int64_t since_ns, lt_issued_list
    with the final 0, returns the length wanted as snprintf does. No allocation, for watchdogs. */
 int lt_mark_text(const lt_mark *mark, int rank, char *text, size_t size);
 
-/* "rank 3", "ranks 0, 2", "ranks 0-62, 64": ranks in the order given. */
+/* "rank 3", "ranks 0, 2", "ranks 0-62, 64": in the order of `ranks`. */
 int lt_ranks_text(const int *ranks, int n, char *text, size_t size);
 
 /* Add to a text that ends in 0, as far as there is room. */
@@ -125,11 +125,11 @@ __attribute__((format(printf, 3, 4))) void lt_text_add(char *text, size_t size, 
 /* "ranks 0-62: all_reduce ...; rank 63: barrier ...": those of equal marks together. */
 int lt_marks_text(const lt_mark *marks, const int *ranks, int n, char *text, size_t size);
 
-/* Of a long name the end and a little of the beginning. */
+/* Set the file; of a long name the end and a little of the beginning. */
 void lt_mark_set_file(lt_mark *mark, const char *file);
 
 /* "ranks disagree at collective 1,204: rank 0: ...; rank 1: ..." from the marks of n ranks; world
-   rank of entry k is ranks[k] (NULL: k). Where the room ends before, "..." is the end. */
+   rank of entry k is ranks[k] (NULL: k). Ends in "..." if it does not fit. */
 int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *text, size_t size);
 
 /* The ring as JSON lines, oldest first, written to a descriptor with write(2) alone (watchdogs). */

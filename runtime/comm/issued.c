@@ -1,7 +1,8 @@
-/* runtime/comm/issued.c: how far a rank has got in each group, for whoever looks for deadlocks.
+/* runtime/comm/issued.c: how far a rank has got in each group, to find deadlocks.
 
    A rank in a wait issues nothing before the wait ends, so what it has issued, said once, holds for
-   the whole wait: together with what others wait for it tells who waits for whom, for certain. */
+   the whole wait: together with what others wait for it shows which rank waits for which, for
+   certain. */
 #include "comm/group.h"
 #include "comm/words.h"
 

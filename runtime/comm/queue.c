@@ -119,7 +119,7 @@ static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
   w->data.sent_bytes = 0;
 }
 
-/* What a callback left in the ctx belongs to the work: its wait tells it. */
+/* What a callback left in the ctx belongs to the work: its wait reports it. */
 static bool take_over(lt_ctx *c, lt_work *w) {
   lt_failure f;
   if (!lt_take_failure(c, &f)) return false;

@@ -15,7 +15,7 @@ enum { LONGEST = 32 }; /* rests may be so many times as long as asked for, with 
 
 static const uint64_t magic = 0x6c747261696e0001u;
 
-/* Memory that nobody touches costs nothing, but it is address space: slots and seats get fewer and
+/* Untouched memory costs nothing, but it is address space: slots and seats get fewer and
    smaller with many ranks. */
 static shm_head layout(int ranks) {
   enum { PAGE = 4096 };
@@ -120,7 +120,7 @@ static void shm_local(const lt_comm_link *link, int *rank, int *size) {
   *size = link->home->head->ranks;
 }
 
-/* Seats. A seat is free again when its owner and all other members have left: then nobody reads
+/* Seats. A seat is free again when its owner and all other members have left: then no rank reads
    it. */
 
 /* Only parts that may have been used: data is not read before it is written. */
@@ -209,8 +209,8 @@ void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   stay_awake(link->home);
 }
 
-/* With many ranks, whom the cores cannot all run, each wake costs a turn: nobody is woken before
-   the last has come. Of several that come at once at least one sees all. */
+/* With many ranks, whom the cores cannot all run, each wake costs a turn: no rank is woken before
+   the last has arrived. Of several that come at once at least one sees all. */
 void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   size_t offset = (size_t)((char *)word - (char *)shm_own(link));
   if (link->size > SHM_FEW) {
@@ -225,7 +225,7 @@ void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value)
   shm_publish(link, word, value);
 }
 
-/* Nobody comes to the next round before the last of this one has let all go on. */
+/* No rank begins the next round before the last of this one has released all. */
 bool shm_come(lt_comm_link *link, _Atomic uint64_t *word) {
   uint64_t before = atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
   stay_awake(link->home);
@@ -239,14 +239,14 @@ static void shm_relax(lt_comm_link *link, int64_t ns) {
   shm_bell *bell = bell_of(home->head, home->rank);
   if (!home->drowsy) {
     home->drowsy = true;
-    home->heard = atomic_load_explicit(&bell->rings, memory_order_seq_cst);
+    home->rings_seen = atomic_load_explicit(&bell->rings, memory_order_seq_cst);
     atomic_store_explicit(&bell->asleep, 1, memory_order_seq_cst);
     return;
   }
-  /* The limit is for what nobody rings for, and many that look cost the others' time. */
+  /* The limit is for changes that ring no bell, and many ranks that look cost the others' time. */
   if (link->size > SHM_FEW) ns *= link->size < SHM_FEW * LONGEST ? link->size / SHM_FEW : LONGEST;
   struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-  futex(&bell->rings, FUTEX_WAIT, home->heard, &limit);
+  futex(&bell->rings, FUTEX_WAIT, home->rings_seen, &limit);
   stay_awake(home);
 }
 

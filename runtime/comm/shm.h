@@ -4,8 +4,9 @@
    has in one group: counters that only its owner writes, two notices for comparing, slots for
    pieces of data, a channel to each other rank for messages, and a barrier where many ranks meet.
    Seat 0 is that in the group of all ranks; split groups take others, each member one of its own,
-   and tell which one in the round in which the split is compared. Everything is numbered and grows,
-   nothing is ever reset while others may look: a slow rank cannot take old words for new ones. */
+   and publish which one in the round in which the split is compared. Everything is numbered and
+   grows, nothing is ever reset while others may look: a slow rank cannot mistake old words for new
+   ones. */
 #ifndef LT_COMM_SHM_H
 #define LT_COMM_SHM_H
 
@@ -21,7 +22,7 @@ enum {
   SHM_FEW = 8         /* ranks up to which each looks at each, and is woken by each */
 };
 
-/* What a rank says in one round. Two of them take turns: whoever writes number n has seen all
+/* What a rank says in one round. Two of them alternate: a rank that writes number n has seen all
    others arrive at n - 1, so all of them have read n - 2, which is overwritten. */
 typedef struct shm_notice {
   _Alignas(SHM_LINE) _Atomic uint64_t round; /* written last; not where many meet at a barrier */
@@ -39,8 +40,8 @@ typedef struct shm_channel {
 /* Where more than SHM_FEW ranks meet: each counts itself in, and the last to come does for all what
    takes a look at every rank, and wakes them. That of the group's rank 0 is used. */
 typedef struct shm_barrier {
-  _Alignas(SHM_LINE) _Atomic uint64_t told; /* notices, of all rounds */
-  _Atomic uint64_t put;                     /* operands of small sums, of all pieces */
+  _Alignas(SHM_LINE) _Atomic uint64_t published; /* notices, of all rounds */
+  _Atomic uint64_t put;                          /* operands of small sums, of all pieces */
   /* Written by the last: the round, times two, plus one if notices differ; the piece's end. */
   _Alignas(SHM_LINE) _Atomic uint64_t judged;
   _Atomic uint64_t summed;
@@ -48,7 +49,7 @@ typedef struct shm_barrier {
 
 typedef struct shm_seat {
   /* Pieces of all collectives of this group so far: those whose data this rank has put into its
-     slot, whose share it has reduced, and that it needs of nobody any more. */
+     slot, whose share it has reduced, and that it no longer needs from others. */
   _Alignas(SHM_LINE) _Atomic uint64_t put;
   _Atomic uint64_t reduced, got;
   _Alignas(SHM_LINE) _Atomic uint32_t left; /* other members that have left the group */
@@ -74,10 +75,10 @@ typedef struct shm_head {
 typedef struct shm_home {
   shm_head *head;
   const lt_comm_host *host;
-  int rank;       /* in the world */
-  int links;      /* that use this */
-  bool drowsy;    /* its bell says asleep */
-  uint32_t heard; /* rings before it looked last */
+  int rank;            /* in the world */
+  int links;           /* that use this */
+  bool drowsy;         /* its bell says asleep */
+  uint32_t rings_seen; /* rings before it looked last */
   struct {
     bool taken, leaving;
     uint32_t others; /* members besides this rank */
@@ -93,7 +94,7 @@ struct lt_comm_link {
   int checked;      /* ranks whose notice of this round has been seen */
   shm_seat **seat;  /* [size] */
   int *world;       /* [size] */
-  int *offers;      /* [size] seats told in the last split */
+  int *offers;      /* [size] seats published in the last split */
   uint64_t *rounds; /* [2 * size] comparisons done with a peer: sending, receiving */
   uint64_t *pieces; /* [2 * size] likewise pieces */
   /* The least counter of the others that was seen; exact values are read when it is too small. */

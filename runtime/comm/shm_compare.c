@@ -1,4 +1,4 @@
-/* runtime/comm/shm_compare.c: rounds in which ranks say what they are about to do. */
+/* runtime/comm/shm_compare.c: rounds in which ranks publish what they are about to do. */
 #include <string.h>
 
 #include "comm/shm.h"
@@ -16,7 +16,7 @@ static bool equal(const lt_comm_link *link, const lt_comm_compare *round, uint64
   return same;
 }
 
-/* They are there and equal, or tell them all. */
+/* They are there and equal, or all of them are returned. */
 static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n, bool same) {
   if (!same) {
     for (int k = 0; k < link->size; k++) round->marks[k] = link->seat[k]->notice[n & 1].mark;
@@ -30,15 +30,15 @@ static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n,
 }
 
 /* The notice of round n is written: of many ranks the last compares all, for all. */
-static void tell(lt_comm_link *link, const lt_comm_compare *round, uint64_t n) {
+static void publish_notice(lt_comm_link *link, const lt_comm_compare *round, uint64_t n) {
   shm_barrier *barrier = shm_barrier_of(link);
   if (link->size <= SHM_FEW)
     shm_publish(link, &shm_own(link)->notice[n & 1].round, n);
-  else if (shm_come(link, &barrier->told))
+  else if (shm_come(link, &barrier->published))
     shm_publish(link, &barrier->judged, 2 * n + (equal(link, round, n) ? 0 : 1));
 }
 
-static bool all_told(lt_comm_link *link, uint64_t n) {
+static bool all_published(lt_comm_link *link, uint64_t n) {
   if (link->size > SHM_FEW) return shm_read(&shm_barrier_of(link)->judged) / 2 == n;
   for (; link->checked < link->size; link->checked++)
     if (shm_read(&link->seat[link->checked]->notice[n & 1].round) != n) return false;
@@ -53,9 +53,9 @@ lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
     mine->seat = round->mark->op == LT_COMM_SPLIT ? shm_free_seat(link->home) : -1;
     link->checked = 0;
     round->state = link;
-    tell(link, round, n);
+    publish_notice(link, round, n);
   }
-  if (!all_told(link, n)) return LT_PENDING;
+  if (!all_published(link, n)) return LT_PENDING;
   bool many = link->size > SHM_FEW;
   bool same = many ? shm_read(&shm_barrier_of(link)->judged) % 2 == 0 : equal(link, round, n);
   round->state = NULL;

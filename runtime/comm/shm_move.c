@@ -353,7 +353,7 @@ static uint64_t mine(const _Atomic uint64_t *word) {
 }
 
 /* How far this rank is in a phase. In an all_reduce all wait for all. */
-static void tell(const job *j, _Atomic uint64_t *word, uint64_t value) {
+static void publish_counter(const job *j, _Atomic uint64_t *word, uint64_t value) {
   if (j->m->op == LT_COMM_ALL_REDUCE)
     shm_publish_all(j->link, word, value);
   else
@@ -373,26 +373,26 @@ static int64_t step(const job *j) {
                             : (!j->puts || g < p) && reached(link, COUNTER(put), from, g + 1);
     if (there) {
       moved = get(j, g - base);
-      tell(j, &own->got, g + 1);
+      publish_counter(j, &own->got, g + 1);
       return moved;
     }
   }
   if (j->reduces && r < end && r < p && reached(link, COUNTER(put), -1, r + 1)) {
     moved = j->whole ? add_whole(j, r - base) : reduce(j, r - base);
     atomic_store_explicit(&own->reduced, r + 1, memory_order_release);
-    tell(j, j->gets ? &own->reduced : &own->got, r + 1);
+    publish_counter(j, j->gets ? &own->reduced : &own->got, r + 1);
     return moved;
   }
   if (j->puts && p < end && (p < SHM_SLOTS || reached(link, COUNTER(got), -1, p + 1 - SHM_SLOTS))) {
     moved = put(j, p - base);
-    tell(j, &own->put, p + 1);
+    publish_counter(j, &own->put, p + 1);
     return moved;
   }
   return -1;
 }
 
 /* Counters of what this rank does not do in this collective stand at its end from the start, so
-   that nobody waits for them. */
+   that no rank waits for them. */
 static void begin(const job *j) {
   lt_comm_link *link = j->link;
   shm_seat *own = shm_own(link);

@@ -1,9 +1,9 @@
 /* runtime/comm/shm_small.c: a small all_reduce of many ranks: the last to come adds for all.
 
-   If each rank added for itself, each would read what all gave: n^2 lines, most of them in nobody's
-   cache. Here each puts its operand into its slot and counts itself in; the last adds them, in the
-   same tree, and lets the others go on. Slots are free without a look: the comparison that comes
-   before says that all ranks are done with the collectives before.
+   If each rank added for itself, each would read what all gave: n^2 lines, most of them in no
+   rank's cache. Here each puts its operand into its slot and counts itself in; the last adds them,
+   in the same tree, and releases the others. Slots are free without a look: the comparison that
+   comes before says that all ranks are done with the collectives before.
 
    A rank sleeps twice in it, for the comparison and for the sum, because the backend sees the
    operand when all have agreed: 64 ranks take 366 us for a barrier and 768 for 4 bytes, 256 take

@@ -4,10 +4,10 @@
 #include "comm/group.h"
 
 enum {
-  QUICK = 40, /* looks before the wait is told */
+  QUICK = 40, /* looks before the wait is reported */
   /* Of looking again at once. */
   SPIN_NS = 300000,
-  /* Of looking in turn with whoever else wants the core; then it sleeps. To be woken takes a tenth
+  /* Of looking in turn with other threads of the core; then it sleeps. To be woken takes a tenth
      of a millisecond, and may be on a core that another rank has: ranks that come a little apart
      must not sleep in each step. */
   YIELD_NS = 20000000,
@@ -30,15 +30,15 @@ typedef struct waiting {
   lt_heartbeat *heartbeat;
   int64_t since;
   lt_mark before; /* what the rank did when the wait began */
-  lt_work *told;
+  lt_work *reported;
   bool is_long; /* and others can see it */
 } waiting;
 
 static void set_bit(uint64_t *bits, int rank) { bits[rank / 64] |= (uint64_t)1 << rank % 64; }
 
-/* Tell the watchdog in what this rank waits, and who else belongs to it. */
-static void tell(waiting *at, lt_work *w) {
-  if (at->heartbeat == NULL || at->told == w) return;
+/* Report to the watchdog in what this rank waits, and the ranks that belong to it. */
+static void report_wait(waiting *at, lt_work *w) {
+  if (at->heartbeat == NULL || at->reported == w) return;
   uint64_t bits[LT_COMM_MAX_RANKS / 64] = {0};
   const lt_group *g = w->group;
   if (g->id != 0)
@@ -47,14 +47,14 @@ static void tell(waiting *at, lt_work *w) {
   for (int k = 0; k < words; k++)
     atomic_store_explicit(&at->heartbeat->waiting_for[k], bits[k], memory_order_relaxed);
   lt_heartbeat_set_activity(at->heartbeat, &w->mark);
-  at->told = w;
+  at->reported = w;
 }
 
 static waiting begin_wait(lt_group *root, lt_work *w) {
   waiting at = {.heartbeat = root->heartbeat, .since = lt_now_ns()};
   if (at.heartbeat == NULL) return at;
   at.before = lt_heartbeat_activity(at.heartbeat);
-  tell(&at, w);
+  report_wait(&at, w);
   atomic_store_explicit(&at.heartbeat->waiting_since_ns, at.since, memory_order_release);
   return at;
 }
@@ -67,7 +67,7 @@ static void end_wait(waiting *at) {
   lt_heartbeat_set_activity(at->heartbeat, &at->before);
 }
 
-/* Tell the watchdog how far this rank has got: others may wait for what it will not issue. */
+/* Report to the watchdog how far this rank has got: others may wait for what it will not issue. */
 static void publish_issued(waiting *at, const lt_group *root) {
   at->is_long = true;
   if (at->heartbeat == NULL) return;
@@ -116,7 +116,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
   for (int idle = 0; w->stage != LT_STAGE_DONE && !interrupted(c, w, root->heartbeat);) {
     if (lt_queue_drive(c, root)) {
       idle = 0;
-      if (w->stage != LT_STAGE_DONE) tell(&at, blocking(w));
+      if (w->stage != LT_STAGE_DONE) report_wait(&at, blocking(w));
       continue;
     }
     if (idle++ == 0) idle_since = lt_now_ns();
@@ -127,7 +127,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
   end_wait(&at);
 }
 
-/* The failure of a work that is done is told at its wait; a verdict says more. */
+/* The failure of a work that is done is reported at its wait; a verdict says more. */
 static bool settle(lt_ctx *c, const lt_work *w) {
   const lt_heartbeat *p = w->group->heartbeat;
   bool ranks = w->failed == LT_ERANKS && p != NULL && lt_heartbeat_is_over(p);

@@ -12,7 +12,7 @@
 enum { CARRY = 32, ROWS = 512 };
 
 typedef struct job {
-  bool wide, given; /* f64; statistics are given */
+  bool wide, fixed; /* f64; statistics are inputs */
   bool planes;
   int64_t outer, channels, inner; /* side by side: outer rows, inner 1 */
   int64_t each, blocks, tiles;    /* side by side: rows a block, blocks, tiles of channels */
@@ -71,7 +71,7 @@ static bool run(lt_ctx *c, job *j) {
   j->partial = lt_cpu_scratch(c, LT_F64, 2 * j->blocks * j->channels);
   j->factors = lt_cpu_scratch(c, LT_F64, 3 * j->channels);
   if (!lt_ok(c)) return false;
-  if (j->g != NULL || !j->given) {
+  if (j->g != NULL || !j->fixed) {
     lt_parallel_work(c, work, j->blocks * j->tiles, run_sums, j);
     for (int64_t k = 0; k < j->channels; k++) (j->wide ? join_f64 : join_f32)(j, k);
   }
@@ -119,7 +119,7 @@ static void store(lt_ctx *c, lt_tensor *out, const double *v) {
   if (t != out) lt_cpu_move(c, out, t);
 }
 
-/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not given. */
+/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not inputs. */
 LT_KERNEL(batch_norm) {
   const lt_args_batch_norm *a = call->args;
   lt_tensor *x = call->in[0], *y = call->out[0];
@@ -127,9 +127,9 @@ LT_KERNEL(batch_norm) {
   job j = plan(x, a->eps, &stride);
   lt_dtype dtype = j.wide ? LT_F64 : LT_F32;
   lt_frame frame = lt_frame_open(c);
-  j.given = call->n_out == 1;
-  j.mean = statistics(c, j.given ? call->in[3] : NULL, j.channels);
-  j.variance = statistics(c, j.given ? call->in[4] : NULL, j.channels);
+  j.fixed = call->n_out == 1;
+  j.mean = statistics(c, j.fixed ? call->in[3] : NULL, j.channels);
+  j.variance = statistics(c, j.fixed ? call->in[4] : NULL, j.channels);
   lt_tensor *from = lt_cpu_laid_out(c, x, dtype, stride);
   lt_tensor *to = lt_cpu_result(c, y, dtype, stride);
   j.weight = values(c, call, 1, dtype);
@@ -138,7 +138,7 @@ LT_KERNEL(batch_norm) {
     j.x = lt_data(from), j.y = lt_data(to);
     if (run(c, &j) && to != y) lt_cpu_move(c, y, to);
   }
-  if (lt_ok(c) && !j.given) {
+  if (lt_ok(c) && !j.fixed) {
     for (int64_t k = 0; k < j.channels && y->numel == 0; k++) j.mean[k] = j.variance[k] = NAN;
     store(c, call->out[1], j.mean);
     store(c, call->out[2], j.variance);
@@ -155,7 +155,7 @@ LT_KERNEL(batch_norm_backward) {
   job j = plan(x, a->eps, &stride);
   lt_dtype dtype = j.wide ? LT_F64 : LT_F32;
   lt_frame frame = lt_frame_open(c);
-  j.given = a->given;
+  j.fixed = a->fixed;
   lt_tensor *g = lt_cpu_laid_out(c, call->in[0], dtype, stride);
   lt_tensor *from = lt_cpu_laid_out(c, x, dtype, stride);
   j.mean = statistics(c, call->in[2], j.channels);

@@ -2,7 +2,7 @@
    and NAME(f) defined. No guard.
 
    y = x a + b for each channel. Backward, with z = (x - mean) scale: dx = scale w (g - mean(g) -
-   z mean(g z)), which is g p + x q + r for each channel; with given statistics dx = g scale w. */
+   z mean(g z)), which is g p + x q + r for each channel; with fixed statistics dx = g scale w. */
 
 static double NAME(value)(const void *v, int64_t i, double without) {
   return v != NULL ? (double)((const T *)v)[i] : without;
@@ -20,12 +20,12 @@ static void NAME(factors)(const job *j, int64_t c, T *a, T *b) {
 static void NAME(back_factors)(const job *j, int64_t c, double sum, double product, T *pqr) {
   double scale = 1 / sqrt(j->variance[c] + j->eps), w = NAME(value)(j->weight, c, 1);
   double m = (double)j->outer * (double)j->inner;
-  double p = scale * w, q = j->given ? 0 : -p * product * scale * scale / m;
+  double p = scale * w, q = j->fixed ? 0 : -p * product * scale * scale / m;
   ((T *)j->weight_grad)[c] = (T)(product * scale);
   ((T *)j->bias_grad)[c] = (T)sum;
   pqr[0] = (T)p;
   pqr[1] = (T)q;
-  pqr[2] = j->given ? 0 : (T)(-p * sum / m - q * j->mean[c]);
+  pqr[2] = j->fixed ? 0 : (T)(-p * sum / m - q * j->mean[c]);
 }
 
 /* Channels in planes: one channel is `outer` runs of `inner` elements. */
@@ -34,7 +34,7 @@ static void NAME(plane_forward)(const job *j, int64_t c) {
   int64_t n = j->inner, step = j->channels * n;
   const T *x = (const T *)j->x + c * n;
   T *y = (T *)j->y + c * n, a, b;
-  if (!j->given) {
+  if (!j->fixed) {
     double total = 0, sum, m = (double)j->outer * (double)n;
     for (int64_t o = 0; o < j->outer; o++) {
       const T *v = x + o * step;

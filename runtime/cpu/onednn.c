@@ -291,8 +291,8 @@ static bool by_sgemm(const lt_product *p) {
   return (double)p->m * (double)p->n * (double)p->k >= 0x1p25;
 }
 
-/* oneDNN generates all kernels of sgemm at its first call, tens of milliseconds. Whoever comes
-   first generates them, whoever comes meanwhile waits. */
+/* oneDNN generates all kernels of sgemm at its first call, tens of milliseconds. The first thread
+   generates them, other threads wait. */
 static pthread_once_t sgemm_made = PTHREAD_ONCE_INIT;
 
 static void make_sgemm(void) {

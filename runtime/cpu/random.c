@@ -205,7 +205,7 @@ static bool are_probabilities(lt_ctx *c, const lt_tensor *p) {
 LT_KERNEL(bernoulli) {
   if (!are_probabilities(c, call->in[0])) return false;
   return run(c, call,
-             (job){.rng_key = ((const lt_args_chance *)call->args)->rng_key,
+             (job){.rng_key = ((const lt_args_bernoulli *)call->args)->rng_key,
                    .tile = bernoulli_tile,
                    .per_element = 1});
 }

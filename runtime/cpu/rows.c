@@ -136,7 +136,7 @@ LT_KERNEL(rows) {
   if (op->kind == LT_KIND_unary_backward || op->kind == LT_KIND_clamp_backward) j.n_in = 2;
   if (op->kind == LT_KIND_clamp || op->kind == LT_KIND_clamp_backward) {
     const lt_args_clamp *args = call->args;
-    bool whole = j.compute == LT_COMPUTE_I64; /* a bound that is not given lets all pass */
+    bool whole = j.compute == LT_COMPUTE_I64; /* an absent bound clamps nothing */
     j.p = args->min, j.q = args->max;
     if (j.p.kind == LT_NO_SCALAR) j.p = whole ? lt_scalar_int(INT64_MIN) : lt_scalar_of(-INFINITY);
     if (j.q.kind == LT_NO_SCALAR) j.q = whole ? lt_scalar_int(INT64_MAX) : lt_scalar_of(INFINITY);

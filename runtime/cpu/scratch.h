@@ -1,7 +1,7 @@
 /* runtime/cpu/scratch.h: temporary memory and copies for kernels.
 
    All of it comes from the ctx's pool and belongs to the open frame: a kernel opens one, and closes
-   it when it is done. Nothing here is recorded or passes the door. */
+   it when it is done. Nothing here is recorded or dispatched. */
 #ifndef LT_CPU_SCRATCH_H
 #define LT_CPU_SCRATCH_H
 

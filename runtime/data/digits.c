@@ -1,6 +1,6 @@
 /* runtime/data/digits.c: drawing digits with a pen.
 
-   Strokes are given on a grid of 100 x 100, y down. A point moves a little on its own, the whole is
+   Strokes are on a grid of 100 x 100, y down. A point moves a little on its own, the whole is
    bent, slanted and scaled; the pen's distance to a pixel's centre gives the pixel's value. */
 #include "data/digits.h"
 
@@ -32,7 +32,7 @@ static float uniform(dice *d, float low, float high) {
   return low + (high - low) * lt_uniform_f32(roll(d));
 }
 
-/* Nearly normal with deviation 1: the sum of four bytes. */
+/* Nearly normal with standard deviation 1: the sum of four bytes. */
 static float normal(dice *d) {
   uint32_t w = roll(d);
   int sum = (int)(w & 255) + (int)(w >> 8 & 255) + (int)(w >> 16 & 255) + (int)(w >> 24);

@@ -1,7 +1,7 @@
 /* runtime/data/prefetch.h: batches gathered ahead by one helper thread.
 
    The thread has a ctx of its own and hands storages over; tensors are made by the consumer. When
-   the thread has been stopped (before a fork), the consumer goes on gathering by itself. */
+   the thread has been stopped (before a fork), the consumer gathers by itself. */
 #ifndef LT_DATA_PREFETCH_H
 #define LT_DATA_PREFETCH_H
 

@@ -1,7 +1,7 @@
 /* runtime/data/sampler.h: in which order samples come, and how the stream is cut into batches.
 
    An order is a pure function of (n, seed, epoch); a position in it is a count of samples consumed
-   by all ranks together. So a run that goes on at a position sees what it would have seen. */
+   by all ranks together. So a run that resumes at a position sees what it would have seen. */
 #ifndef LT_DATA_SAMPLER_H
 #define LT_DATA_SAMPLER_H
 
@@ -30,7 +30,7 @@ static inline int64_t lt_order_at(const lt_order *o, int64_t i) {
   return o->index != NULL ? o->index[i] : i;
 }
 
-/* A number that tells orders apart by their length and first `most` entries. */
+/* A hash of an order: of its length and first `most` entries. */
 uint64_t lt_order_hash(const lt_order *o, int64_t most);
 
 /* How a stream is cut into steps of all ranks. Either each step is a batch of `batch` samples, of

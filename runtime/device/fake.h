@@ -1,8 +1,8 @@
 /* runtime/device/fake.h: a device kind for specs: 4 asynchronous devices over host memory.
 
-   It runs the cpu's kernels, late: work is queued by stream and runs when somebody waits. What is
-   not ordered runs in an unkind order: what is waited for before all other work, or after all of it
-   (lt_fake_set_order). Fresh and freed memory is filled with 0xff, a NaN in each floating type. */
+   It runs the cpu's kernels, late: work is queued by stream and runs when the host waits. Work that
+   is not ordered runs in adverse orders: what is waited for before all other work, or after all of
+   it (lt_fake_set_order). New and freed memory is filled with 0xff, a NaN in each floating type. */
 #ifndef LT_DEVICE_FAKE_H
 #define LT_DEVICE_FAKE_H
 

@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { STREAMS = 64, PATIENCE = 32 };
+enum { STREAMS = 64, MOST_POLLS = 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static lt_stream *streams[STREAMS];
 static int n_streams;
 static lt_fake_order order_of_streams;
 static bool turn, in_kernel;
-static lt_ctx *own; /* runs what nobody waits for but by polling */
+static lt_ctx *own; /* runs what is waited for only by polling */
 lt_fake_counts lt_fake_counted;
 
 static _Thread_local int depth;
@@ -126,7 +126,7 @@ bool lt_fake_event_record(lt_ctx *c, lt_stream *s, lt_event *out) {
 lt_progress lt_fake_event_done(lt_event event) {
   lt_stream *s = event.stream;
   lt_fake_enter();
-  if (s->done < event.position && ++s->asked >= PATIENCE && own != NULL) {
+  if (s->done < event.position && ++s->asked >= MOST_POLLS && own != NULL) {
     run_until(own, s, s->done + 1);
     lt_take_failure(own, NULL);
   }

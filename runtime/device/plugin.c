@@ -38,8 +38,8 @@ static const opened *find_opened(const char *name) {
 }
 
 /* Where backends are: from the folder of the program or libltrain, in the build tree and installed.
-   No others, since whoever could write there would run code in this process. The module for stock
-   Lua may open none. */
+   No others, since any user who can write there could run code in this process. The module for
+   stock Lua may open none. */
 typedef struct home {
   char folder[PATH_MAX];
   const char *places[2];
@@ -59,10 +59,10 @@ static bool find_home(home *h) {
 
 /* Where ltrain_<name>.so is; false when it is nowhere. */
 static bool find_file(const char *name, char path[PATH_MAX]) {
-  const char *given = getenv("LTRAIN_BACKENDS");
+  const char *folder = getenv("LTRAIN_BACKENDS");
   home h;
-  if (given != NULL) {
-    int n = snprintf(path, PATH_MAX, "%s/ltrain_%s.so", given, name);
+  if (folder != NULL) {
+    int n = snprintf(path, PATH_MAX, "%s/ltrain_%s.so", folder, name);
     return n < PATH_MAX && access(path, F_OK) == 0;
   }
   if (!find_home(&h)) return false;
@@ -74,10 +74,10 @@ static bool find_file(const char *name, char path[PATH_MAX]) {
 }
 
 static bool fail_absent(lt_ctx *c, const char *name) {
-  const char *given = getenv("LTRAIN_BACKENDS");
+  const char *folder = getenv("LTRAIN_BACKENDS");
   home h;
-  if (given != NULL)
-    return lt_fail(c, LT_EIO, "%s: no ltrain_%s.so in %s (LTRAIN_BACKENDS)", name, name, given);
+  if (folder != NULL)
+    return lt_fail(c, LT_EIO, "%s: no ltrain_%s.so in %s (LTRAIN_BACKENDS)", name, name, folder);
   if (strcmp(name, LT_BACKENDS_BUILT) == 0 && find_home(&h))
     return lt_fail(c, LT_EIO,
                    "%s: ltrain_%s.so, which was built with this ltrain, is neither in %s/%s nor "

@@ -1,7 +1,7 @@
-/* runtime/device/plugin.h: backends that are shared objects of their own, opened when asked for.
+/* runtime/device/plugin.h: backends in shared objects, opened on demand.
 
    Heavy libraries (MPI) stay out of ltrain's own objects: it starts on machines that lack them, and
-   whoever asks gets a sentence with the reason. */
+   a script that asks for one gets an error with the reason. */
 #ifndef LT_DEVICE_PLUGIN_H
 #define LT_DEVICE_PLUGIN_H
 
@@ -10,17 +10,17 @@
 
 /* The backend `name`: of the file at `path`, or when that is NULL of `ltrain_<name>.so` in the
    folder that the variable LTRAIN_BACKENDS names, else in the build tree or beside the installed
-   library. Opened once a process, never closed; from any thread; its devices are in the table then.
-   NULL with a failure that begins with the name, e.g. "mpi: libmpi.so.40 not found". */
+   library. Opened once a process, never closed; may be called from any thread; adds its devices to
+   the table. NULL with a failure that begins with the name, e.g. "mpi: libmpi.so.40 not found". */
 const lt_backend *lt_backend_load(lt_ctx *c, const char *name, const char *path);
 
-/* The collectives of it; one without any is a failure, too. */
+/* The collectives of it; fails if it has none. */
 const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path);
 
 /* The link between devices of this name that an opened backend has; NULL: none. */
 const lt_comm_ops *lt_backend_link(const char *device);
 
-/* What an opened backend says of itself ("Open MPI v4.1.4"); NULL when it is not opened. */
+/* The description of an opened backend ("Open MPI v4.1.4"); NULL when it is not opened. */
 const char *lt_backend_about(const char *name);
 
 /* For device/table.c, of the first `length` bytes of `name`: whether a build can have devices of

@@ -13,7 +13,7 @@ typedef struct lt_device_streams {
 } lt_device_streams;
 
 typedef struct lt_device_state {
-  lt_device usual; /* where tensors are made that are told no device */
+  lt_device usual;                                 /* of tensors made without a device argument */
   lt_pool *pools[LT_DEVICE_KINDS][LT_MAX_DEVICES]; /* NULL: not used by this ctx */
   int n_open;
   lt_pool *open[LT_DEVICE_KINDS * LT_MAX_DEVICES]; /* those of them that are, in order of use */

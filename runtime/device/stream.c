@@ -25,7 +25,7 @@ lt_stream *lt_stream_lease(lt_ctx *c, lt_device d, lt_stream_role role) {
   return stream;
 }
 
-/* Without memory for the note the stream is not found again, which harms nobody. */
+/* Without memory for the note the stream is not found again, which is harmless. */
 void lt_stream_return(lt_device d, lt_stream_role role, lt_stream *stream) {
   idle *note = malloc(sizeof *note);
   if (note == NULL) return;

@@ -1,15 +1,15 @@
 /* runtime/device/stream.h: streams of asynchronous devices, and the order of work on memory.
 
-   A storage keeps its last write and a last read per stream, as positions of streams. Whoever reads
-   waits for the write, whoever writes for the write and all reads. Memory keeps its positions when
-   it is freed: the next owner waits as the next writer. Nothing is exempt. */
+   A storage keeps its last write and a last read per stream, as positions of streams. A read
+   waits for the write, a write for the write and all reads. Memory keeps its positions when
+   it is freed: the next owner waits as the next writer. There are no exceptions. */
 #ifndef LT_DEVICE_STREAM_H
 #define LT_DEVICE_STREAM_H
 
 #include "device/device.h"
 
-/* Streams that a ctx has of a device. They are made when asked for, belong to the process, and go
-   back for reuse with the ctx. */
+/* Streams that a ctx has of a device. They are created on demand, belong to the process, and are
+   returned for reuse when the ctx is freed. */
 typedef enum lt_stream_role {
   LT_STREAM_COMPUTE, LT_STREAM_COPY, LT_STREAM_COMM,
   LT_STREAM_ROLES
@@ -18,17 +18,17 @@ typedef enum lt_stream_role {
 /* NULL with a failure; of synchronous devices NULL without one. */
 lt_stream *lt_stream_of(lt_ctx *c, lt_device d, lt_stream_role role);
 
-/* Where ops are issued: the ctx's compute stream unless another was set (NULL: that one again). */
+/* The stream of ops: the ctx's compute stream unless another was set (NULL: the default again). */
 lt_stream *lt_stream_current(lt_ctx *c, lt_device d);
 bool lt_stream_set(lt_ctx *c, lt_device d, lt_stream *stream);
 
-/* Of the process: a stream that no ctx has, else a new one; and back. */
+/* Take a stream that no ctx uses, else a new one; return it. */
 lt_stream *lt_stream_lease(lt_ctx *c, lt_device d, lt_stream_role role);
 void lt_stream_return(lt_device d, lt_stream_role role, lt_stream *stream);
 
-/* Before work on the storage is issued on `stream`, which will read it or also write it. */
+/* Call it before work that reads the storage, or also writes it, is issued on `stream`. */
 bool lt_order_before(lt_ctx *c, lt_storage *s, lt_stream *stream, bool writes);
-/* After it was issued; `at`: the position of the stream since. */
+/* Call it after the work was issued; `at`: the position of the stream then. */
 void lt_order_after(lt_storage *s, lt_event at, bool writes);
 
 /* The same of all tensors of a call (NULL ones are skipped); `at` is recorded here. */
@@ -55,8 +55,8 @@ typedef struct lt_copying {
 /* Issues it; `done`: its position ({NULL, 0} on a synchronous device, where it is done). */
 bool lt_copy_issue(lt_ctx *c, const lt_copying *copy, lt_event *done);
 
-/* The host waits until it may read the storage, or also write it: for all of that work, though some
-   of it, or the ctx before, has failed. */
+/* Wait until the host may read the storage, or also write it. Waits for all of that work, even if
+   some of it, or the ctx, has failed. */
 bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes);
 
 /* Whether all work on the storage has run; whether all of it is on one stream. */

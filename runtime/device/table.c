@@ -1,7 +1,7 @@
 /* runtime/device/table.c: the process's table of device kinds, and their names.
 
    Kinds are added at the start (registry.c) and when a script first names a backend that has one.
-   Nothing is ever taken out or moved: what a script was told of stays. */
+   Nothing is ever removed or moved: a device that a script knows stays valid. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

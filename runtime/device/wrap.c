@@ -1,4 +1,4 @@
-/* runtime/device/wrap.c: storages over memory that belongs to somebody else. */
+/* runtime/device/wrap.c: storages over memory that the caller owns. */
 #include "device/stream.h"
 
 typedef struct wrapped {

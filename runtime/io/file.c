@@ -178,7 +178,7 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
     if (put == 0) errno = ENOSPC;
     if (put <= 0) {
       fail_errno(c, op, "write", path);
-      if (plain && done > 0) (void)!files->ftruncate(fd, before.st_size); /* told already */
+      if (plain && done > 0) (void)!files->ftruncate(fd, before.st_size); /* reported already */
       break;
     }
     done += (size_t)put;

@@ -15,7 +15,7 @@
 
 enum { LT_JSON_DEPTH = 128, LT_JSON_VALUES = 1 << 23 };
 
-/* Parse n bytes; `what` begins the error text, which tells line and column. Duplicate keys, texts
+/* Parse n bytes; `what` begins the error text, which has line and column. Duplicate keys, texts
    deeper than `depth` and ones of more than LT_JSON_VALUES values are refused, the last two before
    anything is allocated. NUL in strings only with `nul`. Release with json_decref. */
 json_t *lt_json_parse(lt_ctx *c, const char *what, const char *text, size_t n, int depth, bool nul);

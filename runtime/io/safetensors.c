@@ -204,12 +204,12 @@ char *lt_header_crc(char *text, size_t n, uint32_t *crc) {
 
 static bool check_crc(lt_ctx *c, const lt_safetensors *s, char *text, size_t n) {
   const json_t *metadata = json_object_get(s->header, "__metadata__");
-  const json_t *told = json_object_get(metadata, LT_CRC_KEY);
+  const json_t *stored = json_object_get(metadata, LT_CRC_KEY);
   uint32_t crc = 0;
-  if (told == NULL) return true;
+  if (stored == NULL) return true;
   char digits[9] = "";
   if (lt_header_crc(text, n, &crc) != NULL) snprintf(digits, sizeof digits, "%08x", (unsigned)crc);
-  const char *value = json_string_value(told);
+  const char *value = json_string_value(stored);
   return (value != NULL && strcmp(value, digits) == 0) ||
          lt_fail(c, LT_EIO, "%s: %s: damaged: the bytes of the header have changed", s->op,
                  s->path);

@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-/* Values of c->modes.anomaly. NOTE: remember who was first and go on; RAISE: fail at the first NaN
+/* Values of c->modes.anomaly. NOTE: record the first one and continue; RAISE: fail at the first NaN
    in what a gradient belongs to. */
 enum { LT_ANOMALY_OFF, LT_ANOMALY_NOTE, LT_ANOMALY_RAISE };
 
@@ -12,7 +12,7 @@ enum { LT_ANOMALY_OFF, LT_ANOMALY_NOTE, LT_ANOMALY_RAISE };
 typedef enum lt_finiteness { LT_FINITE, LT_INFINITE, LT_NAN } lt_finiteness;
 lt_finiteness lt_worst_of(lt_ctx *c, int n, lt_tensor *const *tensors);
 
-/* An operation that a script called has given `out`; `before`: the worst of its inputs. */
+/* An operation that a script called has returned `out`; `before`: the worst of its inputs. */
 bool lt_anomaly_forward(lt_ctx *c, lt_op op, lt_finiteness before, const void *args, int n_out,
                         lt_tensor *const *out);
 

@@ -1,4 +1,5 @@
-/* runtime/ops/apply.c: the one door. Every operation, from whichever side, passes lt_apply. */
+/* runtime/ops/apply.c: dispatch. Every operation, from Lua, C or a derivative, goes through
+   lt_apply. */
 #include <string.h>
 
 #include "ops/anomaly.h"
@@ -10,7 +11,7 @@
 enum { ARGS_ON_STACK = 512 };
 
 /* Everything about one call, on the stack of lt_apply. */
-typedef struct door {
+typedef struct dispatch {
   const lt_op_info *op;
   const lt_kind_info *kind;
   lt_infer infer;
@@ -20,9 +21,9 @@ typedef struct door {
   lt_tensor **values; /* NULL, or what inputs were before the call overwrote them */
   lt_tensor *kept[LT_FINITE_IN];
   _Alignas(16) char args[ARGS_ON_STACK];
-} door;
+} dispatch;
 
-static bool check_inputs(lt_ctx *c, door *d, int n_in, lt_tensor *const *in) {
+static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in) {
   const lt_tensor *first = NULL;
   bool list = (d->kind->flags & LT_KIND_LIST) != 0;
   if (n_in < d->kind->min_in || (d->kind->max_in >= 0 && n_in > d->kind->max_in))
@@ -46,7 +47,7 @@ static bool check_inputs(lt_ctx *c, door *d, int n_in, lt_tensor *const *in) {
 }
 
 /* The dtype that autocast or the op's rule wants floating inputs in; NONE to leave them. */
-static lt_dtype wanted_dtype(const lt_ctx *c, const door *d) {
+static lt_dtype wanted_dtype(const lt_ctx *c, const dispatch *d) {
   bool elementwise = d->op->kind <= LT_KIND_compare;
   if (c->modes.autocast && d->op->cast == LT_CAST_lower) return c->modes.autocast_dtype;
   if (c->modes.autocast && d->op->cast == LT_CAST_f32) return LT_F32;
@@ -62,7 +63,7 @@ static lt_dtype wanted_dtype(const lt_ctx *c, const door *d) {
   return common;
 }
 
-static bool cast_inputs(lt_ctx *c, door *d) {
+static bool cast_inputs(lt_ctx *c, dispatch *d) {
   lt_dtype want = wanted_dtype(c, d);
   if (want == LT_DTYPE_NONE) return true;
   bool autocast = c->modes.autocast && d->op->cast != LT_CAST_keep;
@@ -77,7 +78,7 @@ static bool cast_inputs(lt_ctx *c, door *d) {
   return true;
 }
 
-static bool make_view(lt_ctx *c, door *d) {
+static bool make_view(lt_ctx *c, dispatch *d) {
   const lt_meta *m = &d->infer.out[0];
   lt_tensor *x = d->in[0];
   if (d->out[0] != NULL)
@@ -103,8 +104,8 @@ static bool make_view(lt_ctx *c, door *d) {
   return true;
 }
 
-/* A result given by the caller must have the right shape and a dtype that can hold it. */
-static bool check_fits(lt_ctx *c, const door *d, int k) {
+/* A result passed by the caller must have the right shape and a dtype that can hold it. */
+static bool check_fits(lt_ctx *c, const dispatch *d, int k) {
   const lt_meta *m = &d->infer.out[k];
   const lt_tensor *t = d->out[k];
   if (!lt_shape_equal(m->shape, lt_tensor_shape(t)))
@@ -116,15 +117,15 @@ static bool check_fits(lt_ctx *c, const door *d, int k) {
   return true;
 }
 
-static bool check_given(lt_ctx *c, const door *d, int k) {
+static bool check_preset(lt_ctx *c, const dispatch *d, int k) {
   return check_fits(c, d, k) && lt_check_writable(c, d->out[k], d->infer.n_in, d->in);
 }
 
-static bool allocate(lt_ctx *c, door *d) {
+static bool allocate(lt_ctx *c, dispatch *d) {
   for (int k = 0; k < d->infer.n_out; k++) {
     lt_meta *m = &d->infer.out[k];
     if (d->out[k] != NULL) {
-      if (!check_given(c, d, k)) return false;
+      if (!check_preset(c, d, k)) return false;
       m->dtype = (lt_dtype)d->out[k]->dtype;
       continue;
     }
@@ -136,9 +137,9 @@ static bool allocate(lt_ctx *c, door *d) {
 }
 
 /* In-place writes: bump versions and hang the new history on what was overwritten. */
-static void mark_written(lt_ctx *c, door *d, const bool *given) {
+static void mark_written(lt_ctx *c, dispatch *d, const bool *preset) {
   for (int k = 0; k < d->infer.n_out; k++)
-    if (given[k]) lt_storage_bump(c, d->out[k]->storage);
+    if (preset[k]) lt_storage_bump(c, d->out[k]->storage);
   if ((d->kind->flags & LT_KIND_MUTATES) == 0) return;
   for (int k = 0; k < d->infer.n_in; k++)
     if (d->in[k] != NULL && lt_kind_writes(d->op->kind, k, d->infer.n_in, d->args))
@@ -152,27 +153,27 @@ static bool same_view(const lt_tensor *a, const lt_tensor *b) {
 }
 
 /* Whether the kernel could read an element of input k that it has already written. */
-static bool overlaps(const door *d, int k, const bool *given) {
+static bool overlaps(const dispatch *d, int k, const bool *preset) {
   const lt_tensor *in = d->in[k];
   lt_kind kind = d->op->kind;
   bool each = kind <= LT_KIND_compare || kind == LT_KIND_copy || kind == LT_KIND_fill;
   bool start = k == 0 && (kind == LT_KIND_scatter_add || kind == LT_KIND_index_add);
   for (int j = 0; j < d->infer.n_out && in != NULL; j++)
-    if (given[j] && in->storage == d->out[j]->storage &&
+    if (preset[j] && in->storage == d->out[j]->storage &&
         !((each || start) && same_view(in, d->out[j])))
       return true;
   return false;
 }
 
-/* Runs the kernel. An input that shares memory with a given result is copied first where that
+/* Runs the kernel. An input that shares memory with a result to write is copied first where that
    matters (x[{2, -1}]:add_(x[{1, -2}]) must not read what it has just written). */
-static bool run_apart(lt_ctx *c, door *d, const bool *given) {
+static bool run_apart(lt_ctx *c, dispatch *d, const bool *preset) {
   lt_tensor *few[LT_FINITE_IN], **in = d->in;
   int n = d->infer.n_in;
   bool grad = c->modes.grad;
   c->modes.grad = false;
   for (int k = 0; k < n && in != NULL; k++) {
-    if (!overlaps(d, k, given)) continue;
+    if (!overlaps(d, k, preset)) continue;
     if (in == d->in) {
       in = n <= LT_FINITE_IN ? few : lt_alloc(c, (size_t)n * sizeof *in);
       if (in == NULL) break;
@@ -187,26 +188,26 @@ static bool run_apart(lt_ctx *c, door *d, const bool *given) {
   return ok;
 }
 
-/* A composite makes its results from other ops; given ones get them copied in. */
-static bool compose(lt_ctx *c, door *d) {
-  lt_tensor *given[LT_MAX_OUT];
-  for (int k = 0; k < d->infer.n_out; k++) given[k] = d->out[k], d->out[k] = NULL;
+/* A composite makes its results from other ops, which are copied into those to write. */
+static bool compose(lt_ctx *c, dispatch *d) {
+  lt_tensor *preset[LT_MAX_OUT];
+  for (int k = 0; k < d->infer.n_out; k++) preset[k] = d->out[k], d->out[k] = NULL;
   const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
                         .n_out = d->infer.n_out, .out = d->out, .args = d->args};
   if (!d->op->expand(c, &call, d->out)) return false;
   for (int k = 0; k < d->infer.n_out; k++) {
-    if (given[k] == NULL) continue;
+    if (preset[k] == NULL) continue;
     lt_tensor *made = d->out[k];
-    d->out[k] = given[k];
+    d->out[k] = preset[k];
     lt_meta_of(&d->infer.out[k], made);
-    if (!check_given(c, d, k) || !lt_copy_into(c, given[k], made)) return false;
+    if (!check_preset(c, d, k) || !lt_copy_into(c, preset[k], made)) return false;
   }
   return true;
 }
 
 /* A write into a view that has to enter the history of its base: the value is made apart, from
    copies of what its derivative reads there. */
-static bool write_view(lt_ctx *c, door *d) {
+static bool write_view(lt_ctx *c, dispatch *d) {
   lt_tensor *view = d->out[0], *value = NULL;
   int n = d->infer.n_in;
   if (!check_fits(c, d, 0)) return false;
@@ -219,14 +220,14 @@ static bool write_view(lt_ctx *c, door *d) {
 }
 
 /* Copies of the inputs that the derivative reads and this call overwrites. */
-static bool keep_values(lt_ctx *c, door *d, const bool *given) {
+static bool keep_values(lt_ctx *c, dispatch *d, const bool *preset) {
   int n = d->infer.n_in;
   if (n > LT_FINITE_IN || !d->op->differentiable || !lt_recording(c, n, d->in)) return true;
   uint32_t slots = lt_saved_slots(d->op, d->in, d->args);
   for (int k = 0; k < n; k++) {
     d->kept[k] = d->in[k];
     for (int j = 0; j < d->infer.n_out && (slots >> k & 1) != 0 && d->in[k] != NULL; j++) {
-      if (!given[j] || d->in[k]->storage != d->out[j]->storage) continue;
+      if (!preset[j] || d->in[k]->storage != d->out[j]->storage) continue;
       c->modes.grad = false;
       d->kept[k] = lt_apply1(c, LT_OP_clone, 1, &d->in[k], NULL);
       c->modes.grad = true;
@@ -239,32 +240,32 @@ static bool keep_values(lt_ctx *c, door *d, const bool *given) {
 }
 
 /* Whether the device has a kernel of its own: not for what is composed of others. */
-static bool has_kernel(const lt_ctx *c, const door *d) {
-  const lt_tensor *given = d->infer.n_out > 0 ? d->out[0] : d->infer.n_in > 0 ? d->in[0] : NULL;
-  lt_dtype dtype = given != NULL ? (lt_dtype)given->dtype : d->infer.out[0].dtype;
+static bool has_kernel(const lt_ctx *c, const dispatch *d) {
+  const lt_tensor *example = d->infer.n_out > 0 ? d->out[0] : d->infer.n_in > 0 ? d->in[0] : NULL;
+  lt_dtype dtype = example != NULL ? (lt_dtype)example->dtype : d->infer.out[0].dtype;
   return d->op->has_kernel &&
          lt_kernel_of(lt_device_table(c, d->infer.device), (lt_op)(d->op - lt_ops), dtype) != NULL;
 }
 
-static bool compute(lt_ctx *c, door *d, bool *composite) {
+static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
   if (d->op->expand != NULL && !has_kernel(c, d)) {
     *composite = true; /* its parts have recorded themselves */
     return compose(c, d);
   }
-  bool given[LT_MAX_OUT] = {false}, any = false;
-  for (int k = 0; k < d->infer.n_out; k++) any |= given[k] = d->out[k] != NULL;
+  bool preset[LT_MAX_OUT] = {false}, any = false;
+  for (int k = 0; k < d->infer.n_out; k++) any |= preset[k] = d->out[k] != NULL;
   if (any && d->infer.n_out == 1 && lt_writes_base(c, d->out[0], d->infer.n_in, d->in)) {
     *composite = true;
     return write_view(c, d);
   }
-  if (!allocate(c, d) || (any && !keep_values(c, d, given)) || !run_apart(c, d, given))
+  if (!allocate(c, d) || (any && !keep_values(c, d, preset)) || !run_apart(c, d, preset))
     return false;
-  mark_written(c, d, given);
+  mark_written(c, d, preset);
   return true;
 }
 
-static bool record(lt_ctx *c, door *d) {
+static bool record(lt_ctx *c, dispatch *d) {
   if (!lt_recording(c, d->infer.n_in, d->in)) return true;
   bool hidden = d->op->hidden || (d->kind->flags & LT_KIND_HIDDEN) != 0;
   if (!d->op->differentiable && hidden)
@@ -277,7 +278,7 @@ static bool record(lt_ctx *c, door *d) {
   return lt_record(c, &call, d->op, d->values);
 }
 
-static bool pass(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void *args) {
+static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const void *args) {
   if (!lt_assert(c, d->kind->args_size <= ARGS_ON_STACK)) return false;
   if (args != NULL)
     memcpy(d->args, args, d->kind->args_size);
@@ -306,7 +307,7 @@ static void note_shapes(lt_failure *f, int n_in, lt_tensor *const *in) {
 
 /* The same with a look at what comes in and out (c->modes.anomaly). What is overwritten is looked
    at before. */
-static bool pass_watched(lt_ctx *c, door *d, int n_in, lt_tensor *const *in, const void *args) {
+static bool pass_watched(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const void *args) {
   bool in_place = false;
   for (int k = 0; k < d->infer.n_out; k++) in_place = in_place || d->out[k] != NULL;
   lt_finiteness before = in_place ? lt_worst_of(c, n_in, in) : LT_FINITE;
@@ -321,7 +322,7 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   if (!lt_ok(c)) return false;
   if (atomic_load_explicit(c->cancel, memory_order_relaxed))
     return lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_ops[op].name);
-  door d;
+  dispatch d;
   d.op = &lt_ops[op];
   d.kind = &lt_kinds[d.op->kind];
   d.out = out;

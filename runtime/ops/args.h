@@ -1,18 +1,18 @@
 /* runtime/ops/args.h: the arguments of each kind.
 
-   LT_ARGS_<kind>(A): one A(type, name, default) an argument. From it come the C struct
-   lt_args_<kind>, the Lua arguments, the option checks and the docs. Types:
+   LT_ARGS_<kind>(A): one A(type, name, default) an argument. It generates the C struct
+   lt_args_<kind>, the Lua arguments, the checks of options and the docs. Types:
      INT, NUMBER, FLAG   plain values; a content, never shifted
      DIM                 a dimension: 1-based in Lua, 0-based in C; negative counts from the end
-     DIMS                one or several dims; n = -1: not given (all of them)
+     DIMS                one or several dims; n = -1: none (all of them)
      POS                 a position along a dim: 1-based in Lua, 0-based in C; negative from the end
      SIZES               a shape
      PAIR                a number or {height, width}
-     SCALAR              a number with its category; kind LT_NO_SCALAR: not given
-     DTYPE, DEVICE       by name in Lua; LT_DTYPE_NONE / kind -1: not given
+     SCALAR              a number with its category; kind LT_NO_SCALAR: absent
+     DTYPE, DEVICE       by name in Lua; LT_DTYPE_NONE / kind -1: absent
      CHOICE              one of the names in LT_CHOICES_<argument>; its value is the position there
-     RNG_KEY              hidden: where random numbers come from; drawn by the infer function
-   Default REQUIRED: must be given (its C value is zero). */
+     RNG_KEY             hidden: the key of random numbers; set by the infer function
+   Default REQUIRED: the argument is required (its C value is zero). */
 #ifndef LT_OPS_ARGS_H
 #define LT_OPS_ARGS_H
 
@@ -39,12 +39,12 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_clamp(A) A(SCALAR, min, LT_NONE_SCALAR) A(SCALAR, max, LT_NONE_SCALAR)
 #define LT_ARGS_clamp_backward(A) LT_ARGS_clamp(A)
 #define LT_ARGS_test(A)
-/* The operand that is a number, if one is; the other is the only input. */
+/* The operand that is a number, if any; then the other operand is the only input. */
 #define LT_ARGS_binary(A) A(SCALAR, a, LT_NONE_SCALAR) A(SCALAR, b, LT_NONE_SCALAR)
 #define LT_ARGS_binary_backward(A) LT_ARGS_binary(A)
 #define LT_ARGS_compare(A) LT_ARGS_binary(A)
 
-/* Making and moving bytes. */
+/* Creation and copies. */
 #define LT_ARGS_create(A)                                                \
   A(SIZES, size, REQUIRED) A(SCALAR, value, LT_NONE_SCALAR)              \
   A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
@@ -55,9 +55,9 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_fill(A) A(SCALAR, value, REQUIRED)
 #define LT_ARGS_sum_to(A) A(SIZES, size, REQUIRED)
 
-/* Views. A window is a strided part of the input, as if the input lay row-major: offset and strides
-   count elements of that. as_strided_zero clears it in a copy, as_strided_backward
-   puts the input into zeros. */
+/* Views. as_strided takes a strided part of the input; offset and strides count elements of the
+   input in row-major order. as_strided_zero returns a copy with that part set to zero,
+   as_strided_backward a zero tensor with the input in that part. */
 #define LT_ARGS_view(A) A(SIZES, size, REQUIRED)
 #define LT_ARGS_permute(A) A(DIMS, dims, REQUIRED)
 #define LT_ARGS_expand(A) A(SIZES, size, REQUIRED)
@@ -68,7 +68,7 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 
 /* Reductions. */
 #define LT_ARGS_reduce(A) A(DIMS, dims, LT_NO_DIMS) A(FLAG, keepdim, false)
-#define LT_ARGS_deviation(A) LT_ARGS_reduce(A) A(NUMBER, correction, 1)
+#define LT_ARGS_variance(A) LT_ARGS_reduce(A) A(NUMBER, correction, 1)
 #define LT_ARGS_norm(A) A(NUMBER, p, 2) LT_ARGS_reduce(A)
 #define LT_ARGS_arg_reduce(A) A(DIM, dim, LT_NO_DIM) A(FLAG, keepdim, false)
 #define LT_ARGS_extremum(A) LT_ARGS_arg_reduce(A)
@@ -76,11 +76,12 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
 
-/* Norms. With given statistics (running_mean, running_var) batch_norm uses them. */
+/* Norms. batch_norm uses running_mean and running_var if they are passed. `fixed`: statistics that
+   were passed, so that x has no gradient through them. */
 #define LT_ARGS_layer_norm(A) A(SIZES, normalized_shape, REQUIRED) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_layer_norm_backward(A) LT_ARGS_layer_norm(A)
 #define LT_ARGS_batch_norm(A) A(NUMBER, eps, 1e-5)
-#define LT_ARGS_batch_norm_backward(A) LT_ARGS_batch_norm(A) A(FLAG, given, false)
+#define LT_ARGS_batch_norm_backward(A) LT_ARGS_batch_norm(A) A(FLAG, fixed, false)
 
 /* Softmax and losses. */
 #define LT_ARGS_softmax(A) A(DIM, dim, REQUIRED)
@@ -91,19 +92,19 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_cross_entropy_backward(A) LT_ARGS_cross_entropy(A)
 #define LT_ARGS_loss(A) A(CHOICE, reduction, LT_REDUCTION_mean)
 
-/* Random numbers. `high` is not drawn itself. */
+/* Random numbers. `high` is exclusive. */
 #define LT_RANDOM_TAIL(A) \
   A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_random(A) A(SIZES, size, REQUIRED) LT_RANDOM_TAIL(A)
 #define LT_ARGS_random_int(A) \
   A(INT, low, REQUIRED) A(INT, high, REQUIRED) A(SIZES, size, REQUIRED) LT_RANDOM_TAIL(A)
 #define LT_ARGS_permutation(A) A(INT, n, REQUIRED) LT_RANDOM_TAIL(A)
-#define LT_ARGS_draw(A) \
+#define LT_ARGS_multinomial(A) \
   A(INT, num_samples, REQUIRED) A(FLAG, replacement, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
-#define LT_ARGS_chance(A) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+#define LT_ARGS_bernoulli(A) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 
-/* Composite views. A range of positions includes its end. */
+/* Composite views. The end of a range of positions is inclusive. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)
 #define LT_ARGS_t(A)
 #define LT_ARGS_squeeze(A) A(DIMS, dims, LT_NO_DIMS)
@@ -119,9 +120,9 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_outer(A)
 #define LT_ARGS_addmm(A) A(NUMBER, beta, 1) A(NUMBER, alpha, 1)
 
-/* Choosing elements. index_select_backward adds up what index_select took; row `skip` gets nothing.
-   index_get (x, indices...) and index_put (x, values, indices...) take one index tensor for each
-   of `dims`, which rise; not given: the first dims. */
+/* Indexing. index_select_backward adds rows back to where index_select took them from; row `skip`
+   gets none. index_get (x, indices...) and index_put (x, values, indices...) take one index tensor
+   for each of `dims`, in ascending order; absent: the first dims. */
 #define LT_NO_INDEX INT64_MIN
 #define LT_ARGS_index_select(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_index_select_backward(A) \
@@ -147,13 +148,13 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_sort(A) A(DIM, dim, -1) A(FLAG, descending, false)
 #define LT_ARGS_argsort(A) LT_ARGS_sort(A)
 
-/* Updates. Inputs of sgd_step: parameters, gradients and, with a momentum, its buffers (`first`:
-   they hold nothing yet); of adam_step: parameters, gradients, first and second moments, with
-   `step` counting from 1 and `decoupled` weight decay for AdamW. With `checked` the last input is
-   one number, and nothing is changed where it is not 0: so a device refuses a step whose gradients
-   are not finite, and the host need not wait to know it. grads_scale: a factor first.
-   clip_grad_norm with `keep_nonfinite` leaves gradients as they are when their norm is not finite,
-   so that one can still see which they were. */
+/* Optimizer steps. Inputs of sgd_step: parameters, gradients and, with a momentum, its buffers
+   (`first`: not initialised yet); of adam_step: parameters, gradients, first and second moments,
+   with `step` counting from 1 and `decoupled` weight decay for AdamW. With `checked` the last input
+   is one number, and nothing is changed if it is not 0: so a device skips a step with gradients
+   that are not finite, without the host waiting for it. The first input of grads_scale is the
+   factor. clip_grad_norm with `keep_nonfinite` leaves the gradients unchanged if their norm is not
+   finite, so that these gradients can be reported. */
 #define LT_ARGS_sgd_step(A)                                                        \
   A(NUMBER, lr, REQUIRED) A(NUMBER, momentum, 0) A(NUMBER, dampening, 0)           \
   A(NUMBER, weight_decay, 0) A(FLAG, nesterov, false) A(FLAG, first, false)        \
@@ -169,7 +170,7 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
   A(FLAG, keep_nonfinite, false)
 #define LT_ARGS_clip_grad_value(A) A(NUMBER, clip_value, REQUIRED)
 
-/* Joining. */
+/* Concatenation. */
 #define LT_ARGS_cat(A) A(DIM, dim, 0)
 #define LT_ARGS_stack(A) A(DIM, dim, 0)
 
@@ -183,20 +184,20 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
   A(PAIR, dilation, LT_PAIR_OF(1)) A(INT, groups, 1)
 #define LT_ARGS_conv_input(A) LT_ARGS_conv(A) A(SIZES, size, REQUIRED)
 #define LT_ARGS_conv_weight(A) LT_ARGS_conv(A) A(SIZES, size, REQUIRED)
-/* No stride: as kernel_size. */
+/* The default stride is kernel_size. */
 #define LT_ARGS_pool(A)                                                    \
   A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
 #define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
 
-/* Attention. No scale: 1 / sqrt(D). A key is drawn only where something is dropped. `of_mask`:
-   the mask's gradient is wanted too. */
+/* Attention. The default scale is 1 / sqrt(D). The rng key is set only with dropout. `of_mask`:
+   also compute the gradient of the mask. */
 #define LT_ARGS_attention(A)       \
   A(FLAG, causal, false)           \
   A(SCALAR, scale, LT_NONE_SCALAR) \
   A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_attention_backward(A) LT_ARGS_attention(A) A(FLAG, of_mask, false)
 
-/* From here on: derived. */
+/* The C structs. */
 #define LT_CTYPE_INT int64_t
 #define LT_CTYPE_NUMBER double
 #define LT_CTYPE_FLAG bool

@@ -41,24 +41,24 @@ static lt_tensor *of_channels(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
   return t == NULL ? NULL : lt_reshape(c, widened(c, t), s);
 }
 
-/* Gives y, and the batch's mean and variance where none are given. */
+/* Gives y, and the batch's mean and variance where they are not inputs. */
 bool lt_expand_batch_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_batch_norm *a = call->args;
   lt_tensor *x = widened(c, call->in[0]);
   if (x == NULL) return false;
-  bool given = input(call, 3) != NULL;
+  bool fixed = input(call, 3) != NULL;
   lt_dims dims = {0};
   for (int k = 0; k < x->ndim; k++)
     if (k != 1) dims.dim[dims.n++] = k;
-  lt_tensor *mean = given ? of_channels(c, call->in[3], x) : mean_of(c, x, &dims);
+  lt_tensor *mean = fixed ? of_channels(c, call->in[3], x) : mean_of(c, x, &dims);
   lt_tensor *d = lt_binary(c, LT_OP_sub, x, mean);
-  lt_tensor *variance = given ? of_channels(c, call->in[4], x)
+  lt_tensor *variance = fixed ? of_channels(c, call->in[4], x)
                               : mean_of(c, lt_binary(c, LT_OP_mul, d, d), &dims);
   lt_tensor *y = scaled(c, d, variance, a->eps, of_channels(c, input(call, 1), x),
                         of_channels(c, input(call, 2), x));
   out[0] = lt_cast(c, y, (lt_dtype)call->in[0]->dtype);
   lt_shape channels = lt_shape_of(1, &x->size[1]);
-  if (!given) out[1] = lt_reshape(c, mean, channels);
-  if (!given) out[2] = lt_reshape(c, variance, channels);
+  if (!fixed) out[1] = lt_reshape(c, mean, channels);
+  if (!fixed) out[2] = lt_reshape(c, variance, channels);
   return lt_ok(c);
 }

@@ -20,7 +20,7 @@ static lt_tensor *reduced(lt_ctx *c, lt_op op, lt_tensor *x, lt_dims dims, bool 
 
 /* Mean of the squared distance from the mean; the sum is divided by n - correction. */
 static lt_tensor *variance(lt_ctx *c, const lt_call *call) {
-  const lt_args_deviation *a = call->args;
+  const lt_args_variance *a = call->args;
   lt_tensor *x = widened(c, call->in[0]);
   if (x == NULL) return NULL;
   double n = 1;

@@ -159,7 +159,7 @@ bool lt_infer_one_hot(lt_ctx *c, lt_infer *i) {
     if (v == NULL) return false;
     for (int64_t k = 0; k < i->in[0]->numel; k++)
       if (v[k] >= a->num_classes) a->num_classes = v[k] + 1;
-    if (a->num_classes < 1) a->num_classes = 1; /* all negative: the kernel tells */
+    if (a->num_classes < 1) a->num_classes = 1; /* all negative: the kernel fails */
   }
   if (a->num_classes < 1)
     return lt_fail(c, LT_EARG, "one_hot: num_classes must be 1 or more, got %lld",
@@ -208,7 +208,7 @@ static bool infer_indices(lt_ctx *c, lt_infer *i, lt_dims *dims, int first) {
   int n = i->n_in - first;
   if (x->ndim == 0)
     return lt_fail(c, LT_ESHAPE, "%s: needs a tensor with dims, got []", i->op->name);
-  if (dims->n < 0) /* not given: the first ones */
+  if (dims->n < 0) /* absent: the first ones */
     for (dims->n = 0; dims->n < n && dims->n < LT_MAX_DIMS; dims->n++) dims->dim[dims->n] = dims->n;
   if (n < 1 || dims->n != n)
     return lt_fail(c, LT_EARG, "%s: %d index tensors for %d dims of %s", i->op->name, n, dims->n,

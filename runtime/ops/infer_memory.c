@@ -64,7 +64,7 @@ static void view_of(lt_infer *i, const lt_tensor *t) {
   i->view_offset = t->offset;
 }
 
-/* Fill in a size given as -1. */
+/* Fill in a size that is -1. */
 static bool resolve_sizes(lt_ctx *c, lt_infer *i, lt_sizes *s) {
   int64_t known = 1, n = i->in[0]->numel;
   int unknown = -1;

@@ -43,7 +43,7 @@ bool lt_channels_last(const lt_tensor *x) {
   return true;
 }
 
-/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not given. */
+/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not inputs. */
 bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
   static const char *const names[] = {"x", "weight", "bias", "running_mean", "running_var"};
   const lt_tensor *x = i->in[0];

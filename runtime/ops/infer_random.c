@@ -2,7 +2,7 @@
 #include "ops/infer.h"
 
 /* A key of the current stream, unless the caller brings one (a derivative does). */
-static void draw(lt_ctx *c, lt_rng_key *t) {
+static void draw_key(lt_ctx *c, lt_rng_key *t) {
   if (!t->drawn) *t = lt_rng_draw(&c->rng);
 }
 
@@ -28,7 +28,7 @@ bool lt_infer_random(lt_ctx *c, lt_infer *i) {
     return lt_fail(c, LT_EDTYPE, "%s: makes floating tensors, not %s (use randint for integers)",
                    i->op->name, lt_dtype_name(a->dtype));
   if (!check_sizes(c, i, &a->size)) return false;
-  draw(c, &a->rng_key);
+  draw_key(c, &a->rng_key);
   i->out[0].shape = lt_shape_of(a->size.n, a->size.size);
   return true;
 }
@@ -40,7 +40,7 @@ bool lt_infer_random_int(lt_ctx *c, lt_infer *i) {
     return lt_fail(c, LT_EARG, "%s: nothing in %lld..%lld: `high` is exclusive",
                    i->op->name, (long long)a->low, (long long)a->high - 1);
   if (!check_sizes(c, i, &a->size)) return false;
-  draw(c, &a->rng_key);
+  draw_key(c, &a->rng_key);
   i->out[0].shape = lt_shape_of(a->size.n, a->size.size);
   return true;
 }
@@ -50,14 +50,14 @@ bool lt_infer_permutation(lt_ctx *c, lt_infer *i) {
   place(c, i, &a->dtype, &a->device, LT_I64);
   if (a->n < 0) return lt_fail(c, LT_EARG, "%s: n must not be negative: got %lld", i->op->name,
                                (long long)a->n);
-  draw(c, &a->rng_key);
+  draw_key(c, &a->rng_key);
   i->out[0].shape = lt_shape_of(1, &a->n);
   return true;
 }
 
 /* [C] or [N, C] weights: num_samples ids each. */
-bool lt_infer_draw(lt_ctx *c, lt_infer *i) {
-  lt_args_draw *a = i->args;
+bool lt_infer_multinomial(lt_ctx *c, lt_infer *i) {
+  lt_args_multinomial *a = i->args;
   const lt_tensor *x = i->in[0];
   if (x->ndim < 1 || x->ndim > 2 || x->size[x->ndim - 1] == 0)
     return lt_fail(c, LT_ESHAPE, "%s: needs probabilities [C] or [N, C], got %s", i->op->name,
@@ -68,16 +68,16 @@ bool lt_infer_draw(lt_ctx *c, lt_infer *i) {
   if (!a->replacement && a->num_samples > x->size[x->ndim - 1])
     return lt_fail(c, LT_EARG, "%s: %lld samples without replacement from %s", i->op->name,
                    (long long)a->num_samples, LT_TENSOR_STR(x));
-  draw(c, &a->rng_key);
+  draw_key(c, &a->rng_key);
   i->out[0].shape = lt_tensor_shape(x);
   i->out[0].shape.size[x->ndim - 1] = a->num_samples;
   i->out[0].dtype = LT_I64;
   return true;
 }
 
-bool lt_infer_chance(lt_ctx *c, lt_infer *i) {
-  lt_args_chance *a = i->args;
-  draw(c, &a->rng_key);
+bool lt_infer_bernoulli(lt_ctx *c, lt_infer *i) {
+  lt_args_bernoulli *a = i->args;
+  draw_key(c, &a->rng_key);
   return lt_infer_float(c, i, 0) && lt_infer_same(c, i);
 }
 
@@ -85,6 +85,6 @@ bool lt_infer_dropout(lt_ctx *c, lt_infer *i) {
   lt_args_dropout *a = i->args;
   if (!(a->p >= 0 && a->p <= 1))
     return lt_fail(c, LT_EARG, "%s: p must be in 0..1: got %g", i->op->name, a->p);
-  draw(c, &a->rng_key);
+  draw_key(c, &a->rng_key);
   return lt_infer_float(c, i, 0) && lt_infer_same(c, i);
 }

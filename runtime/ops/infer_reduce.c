@@ -8,7 +8,7 @@ bool lt_infer_float(lt_ctx *c, lt_infer *i, int k) {
                  i->op->name, lt_dtype_name(d));
 }
 
-/* Write the dims that are meant into *dims: explicit, from 0, ascending, each once. None given
+/* Write the dims that are meant into *dims: explicit, from 0, ascending, each once. None set
    (or an empty list) means all of them. */
 static bool resolve_dims(lt_ctx *c, const lt_op_info *op, const lt_tensor *x, lt_dims *dims) {
   bool reduced[LT_MAX_DIMS] = {false};
@@ -111,8 +111,8 @@ bool lt_infer_extremum_backward(lt_ctx *c, lt_infer *i) {
   return lt_ok(c);
 }
 
-bool lt_infer_deviation(lt_ctx *c, lt_infer *i) {
-  lt_args_deviation *a = i->args;
+bool lt_infer_variance(lt_ctx *c, lt_infer *i) {
+  lt_args_variance *a = i->args;
   const lt_tensor *x = i->in[0];
   if (!lt_infer_float(c, i, 0) || !resolve_dims(c, i->op, x, &a->dims)) return false;
   i->out[0] = (lt_meta){.shape = without_dims(x, &a->dims, a->keepdim),

@@ -1,7 +1,7 @@
 /* runtime/ops/infer_shape.c: arguments of the composite view ops.
 
    These ops are written as reshape, permute and window (expand_shape.c); here their dims and
-   positions are resolved, so that what is wrong is told in the words of the op that was called. */
+   positions are resolved, so that errors name the op that was called. */
 #include "ops/infer.h"
 
 static bool resolve(lt_ctx *c, const lt_infer *i, int64_t *dim) {

@@ -1,4 +1,4 @@
-/* runtime/ops/inplace.c: what in-place writes may touch, and how stale views are told. */
+/* runtime/ops/inplace.c: which in-place writes are allowed, and errors of stale views. */
 #include "ops/inplace.h"
 
 #include <stdio.h>

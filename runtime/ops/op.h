@@ -1,4 +1,4 @@
-/* runtime/ops/op.h: what an operation is, and the one door that all of them go through. */
+/* runtime/ops/op.h: what an operation is, and lt_apply, which dispatches all of them. */
 #ifndef LT_OPS_OP_H
 #define LT_OPS_OP_H
 
@@ -24,7 +24,7 @@ typedef struct lt_meta {
 
 typedef struct lt_op_info lt_op_info;
 
-/* One call on its way through the door. `args` is a private copy: infer functions normalise it
+/* One call while it is dispatched. `args` is a private copy: infer functions normalise it
    (negative dims, defaults that depend on shapes, keys). */
 typedef struct lt_infer {
   const lt_op_info *op;
@@ -106,10 +106,10 @@ extern const lt_kind_info lt_kinds[LT_KIND_COUNT];
 uint64_t lt_op_hash(void); /* ops/hash.c */
 lt_op lt_op_by_name(const char *name); /* LT_OP_COUNT when unknown */
 
-/* THE door. Looks the op up, checks shapes and dtypes, applies autocast, allocates, runs the
-   kernel, records the node. Does nothing when the ctx holds a failure. A NULL input is an absent
-   optional one. out[i] non-NULL on entry: "write there" (in place; its dtype wins). Results belong
-   to the open frame. `args` is the kind's struct, NULL for its defaults. */
+/* Run an operation: looks the op up, checks shapes and dtypes, applies autocast, allocates, runs
+   the kernel, records the node. Does nothing when the ctx holds a failure. A NULL input is an
+   absent optional one. out[i] non-NULL on entry: written in place, its dtype is kept. Results
+   belong to the open frame. `args` is the kind's struct, NULL for its defaults. */
 bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, int n_out,
               lt_tensor **out);
 

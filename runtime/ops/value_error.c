@@ -1,7 +1,7 @@
 /* runtime/ops/value_error.c: sentences on values that a kernel refuses.
 
    Kernels of the cpu write the whole sentence, with the place; those of other devices leave a word
-   (op, line, value, limit), from which the sentence is made once somebody waits for the device. */
+   (op, line, value, limit), from which the message is made when the host waits for the device. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

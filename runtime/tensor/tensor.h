@@ -60,7 +60,7 @@ struct lt_tensor {
 lt_tensor *lt_tensor_make(lt_ctx *c, lt_storage *storage, lt_dtype dtype, int ndim,
                           const int64_t *size, const int64_t *stride, int64_t offset);
 
-/* Change size and strides of a tensor that nobody has seen yet. */
+/* Change size and strides of a tensor that was just made. */
 void lt_tensor_set_shape(lt_tensor *t, int ndim, const int64_t *size, const int64_t *stride);
 
 /* Copies the whole array: reading it back as vectors must not wait for narrow stores. */

@@ -1,4 +1,4 @@
-/* spec/bench/products.c: time of linear's three products, through the door.
+/* spec/bench/products.c: time of linear's three products, through lt_apply.
 
    F forward, D gradient by the input, W gradient by the weight; GFLOP/s on 1 and 2 threads. The
    rows are the layers of the mlp and GPT examples and larger ones; the last line is the sum over

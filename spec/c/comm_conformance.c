@@ -3,10 +3,10 @@
      comm_conformance NAME [PATH [RANK SIZE OPTIONS]]
 
    One process a rank, all started at once: by the backend's own launcher (`mpirun -n 3
-   comm_conformance mpi`), or each with its place for a backend that must be told it. PATH is that
-   of its shared object, "-" for one that ltrain finds by its name. A link between devices (which
-   takes its place as told) uses device RANK of those that are there; OPTIONS is a folder through
-   which rank 0 hands out its id. Every rank prints what failed and exits with 1, or says nothing. */
+   comm_conformance mpi`), or each with its place for a backend that needs it. PATH is that of its
+   shared object, "-" for one that ltrain finds by its name. A link between devices (which takes its
+   place from that) uses device RANK of those that are there; OPTIONS is a folder through which rank
+   0 hands out its id. Every rank prints what failed and exits with 1, or says nothing. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,7 +278,7 @@ static lt_ctx *open_link(int argc, char **argv) {
     place = (lt_comm_place){.rank = atoi(argv[3]), .size = atoi(argv[4]), .options = argv[5]};
   char text[LT_COMM_TEXT] = "", id[LT_COMM_ID] = "";
   if (ops->device != NULL) {
-    if (argc < 6) give_up("usage", "a link between devices is told its place");
+    if (argc < 6) give_up("usage", "a link between devices needs its place");
     rank = place.rank;
     size = place.size;
     if (!join_devices(c, &place, id, text)) give_up("open", text);

@@ -162,7 +162,7 @@ static void long_tables_fit_into_verdicts_and_failures(void **state) {
   lt_ctx_release(c);
 }
 
-/* Whether two plans that differ in one thing are told apart. */
+/* Whether two plans that differ in one thing are distinguished. */
 static void fingerprints_see_what_must_agree(void **state) {
   (void)state;
   lt_plan base = plan_of(LT_COMM_ALL_REDUCE), p;
@@ -334,7 +334,7 @@ static void refused(lt_ctx *c, lt_work *w, const char *text) {
   assert_string_equal(f.text, text);
 }
 
-static void wrong_use_is_told(void **state) {
+static void wrong_use_is_reported(void **state) {
   (void)state;
   lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
   lt_frame frame = lt_frame_open(c);
@@ -378,7 +378,7 @@ int main(void) {
       cmocka_unit_test(what_a_rank_does_is_never_torn),
       cmocka_unit_test(rings_keep_the_last_thousand),
       cmocka_unit_test(one_rank_alone),
-      cmocka_unit_test(wrong_use_is_told),
+      cmocka_unit_test(wrong_use_is_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ struct ranks {
   size_t bytes;
   int64_t chunk; /* 0: as it is */
   lt_heartbeat *heartbeat[MOST_RANKS];
-  atomic_int reports;    /* disagreements told so far */
+  atomic_int reports;    /* disagreements reported so far */
   atomic_bool cancel[1]; /* for ranks that point their ctx here */
   pthread_mutex_t mutex;
   char wrong[512]; /* the first CHECK that failed */

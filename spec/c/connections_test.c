@@ -95,7 +95,7 @@ static void close_wire(void) {
 }
 
 /* What rank 0 says on standard error. */
-static int told_fd;
+static int stderr_fd;
 static unsigned char job_token[LT_TOKEN_BYTES];
 
 /* All ranks but 0 dial through the wire; they take `token` for the job's, NULL: they know it. */
@@ -103,7 +103,7 @@ static int connect_all(const char *token) {
   lt_endpoint endpoint;
   int ends[2];
   assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-  told_fd = ends[0];
+  stderr_fd = ends[0];
   for (int k = 0; k < world.n; k++) {
     rank *r = &world.ranks[k];
     r->w->watchdog.connections = lt_connections_new(r->c);
@@ -134,10 +134,10 @@ static int connect_all(const char *token) {
   return port;
 }
 
-/* How often rank 0 has told of somebody that it refused. */
+/* How often rank 0 has reported a refused connection. */
 static int refusals(void) {
   char text[4096];
-  ssize_t n = read(told_fd, text, sizeof text - 1);
+  ssize_t n = read(stderr_fd, text, sizeof text - 1);
   text[n > 0 ? n : 0] = 0;
   int times = 0;
   for (const char *at = text; (at = strstr(at, "does not know the token of this job")); at++)
@@ -148,7 +148,7 @@ static int refusals(void) {
 static void end_connections(void) {
   world.ranks[0].w->owns_process = false;
   close_world(); /* with the other end */
-  close(told_fd);
+  close(stderr_fd);
   close_wire();
 }
 
@@ -262,7 +262,7 @@ static void a_verdict_of_a_cut_rank_is_sent_again(void **state) {
   end_connections();
 }
 
-/* A call that a rank has given up may arrive after the one that it is on, with all that was sent on
+/* A connection that a rank has given up may arrive after the one that it is on, with all that was sent on
    it: rank 0 takes it, and is called again. */
 static void a_late_older_call_does_not_matter(void **state) {
   (void)state;
@@ -382,10 +382,10 @@ static void rank_0_listens_where_the_launcher_says(void **state) {
   if (all[2].bytes == 0) return;    /* one interface, or none */
   for (int i = 1; i < LT_ADDRESSES && all[i].bytes > 0; i++) {
     lt_address one[LT_ADDRESSES] = {all[i]};
-    char told[520];
+    char network[520];
     lt_address_text(one, first, sizeof first);
-    snprintf(told, sizeof told, "%.*s,203.0.113.77", (int)strcspn(first, " "), first);
-    lt_address_find(some, false, told);
+    snprintf(network, sizeof network, "%.*s,203.0.113.77", (int)strcspn(first, " "), first);
+    lt_address_find(some, false, network);
     assert_true(some[1].bytes > 0);
     assert_memory_equal(&some[1], &all[i], sizeof *all);
   }

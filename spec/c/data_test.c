@@ -144,7 +144,7 @@ static void batches_of_any_size_are_dealt_whole(void **state) {
       lt_batching b = {.batch = 1, .dealt = true, .lasts = lasts, .world = world};
       check_batches(n, b, 0);
       for (int64_t k = 0; k < count; k++) {
-        check_batches(n, b, lasts->index[k] + 1); /* goes on behind any batch */
+        check_batches(n, b, lasts->index[k] + 1); /* continues behind any batch */
         b.rank = (int)(k % world);
         int64_t step = lt_batch_skip(&b, n, 0, k / world);
         lt_span s = lt_batch_at(&b, n, step);

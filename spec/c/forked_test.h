@@ -25,7 +25,7 @@ static inline void raise_and_end(lt_ctx *c, lt_world *w, const char *text) {
   lt_world_end(c, w);
 }
 
-/* Rank 0's end of a failed world; what it was told. */
+/* Rank 0's end of a failed world; the message that it got. */
 static inline char *end_failed(lt_ctx *c, lt_world *w) {
   static char text[LT_VERDICT_TEXT];
   const lt_verdict *v = lt_world_verdict(w);
@@ -52,7 +52,7 @@ static inline void boom(lt_ctx *c, lt_world *w) {
     stay(c, w);
 }
 
-/* Rank 0 waits in a collective and is told why it ends; the others do what `other` says. */
+/* Rank 0 waits in a collective and gets why it ends; the others do what `other` says. */
 static inline void expect_verdict(int ranks, double timeout, void (*other)(lt_ctx *, lt_world *),
                                   lt_verdict_class class, int status, const char *part) {
   lt_ctx *c = fresh();
@@ -73,7 +73,7 @@ static inline void expect_verdict(int ranks, double timeout, void (*other)(lt_ct
   lt_take_failure(c, NULL);
   CHECK_TEXT(end_failed(c, w), part);
   CHECK(!has_children());
-  w = begin(c, 2, timeout); /* the parent may go on */
+  w = begin(c, 2, timeout); /* the parent may continue */
   CHECK(sum(c, w, 1) == 2);
   CHECK(lt_world_leave(c, w, NULL, 0));
   lt_world_end(c, w);

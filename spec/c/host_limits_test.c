@@ -132,7 +132,7 @@ static void cancel(void *ud, const char *text, size_t length) {
   ltrain_cancel(to_cancel);
 }
 
-/* Once cancelled none goes on, also where no budget counts: an operation was refused. */
+/* Once cancelled none continues, also where no budget counts: an operation was refused. */
 static void every_script_that_calls_operations_is_cancelled(void **state) {
   (void)state;
   static const char *const scripts[] = {

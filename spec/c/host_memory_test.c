@@ -51,7 +51,7 @@ static void what_is_cached_is_given_back_before_memory_is_refused(void **state) 
   goes_on_after(fills[3], bigs[0]);
 }
 
-/* Small arguments that ask for much: one sentence at once, and the state goes on. */
+/* Small arguments that ask for much: one sentence at once, and the state can continue. */
 static void what_would_be_huge_is_refused_at_once(void **state) {
   (void)state;
   static const char *const calls[] = {

@@ -26,7 +26,7 @@ static void saves_and_loads(void **state) {
   lt_ctx_release(c);
 }
 
-static void tells_why_it_cannot_save(void **state) {
+static void says_why_it_cannot_save(void **state) {
   (void)state;
   lt_ctx *c = io_ctx();
   assert_false(lt_file_save(c, "save", IO_PATH("none/a.txt"), "x", 1));
@@ -261,7 +261,7 @@ static int refuse_access(const char *path, int mode) {
   return -1;
 }
 
-static void tells_early_where_nothing_can_be_written(void **state) {
+static void fails_early_where_nothing_can_be_written(void **state) {
   (void)state;
   lt_ctx *c = io_ctx();
   assert_true(lt_folder_writable(c, "log", IO_PATH("")));
@@ -290,14 +290,14 @@ static void tells_early_where_nothing_can_be_written(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(saves_and_loads),
-      TEST(tells_why_it_cannot_save),
+      TEST(says_why_it_cannot_save),
       TEST(a_full_disk_is_named),
       TEST(a_line_that_a_full_disk_cuts_is_taken_back),
       TEST(every_failure_keeps_a_whole_file),
       TEST(interrupted_and_short_writes_go_on),
       TEST(sweeps_temporaries_of_the_dead),
       TEST(survives_being_killed),
-      TEST(tells_early_where_nothing_can_be_written),
+      TEST(fails_early_where_nothing_can_be_written),
       TEST(folders_are_made_listed_removed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

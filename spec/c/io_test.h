@@ -85,7 +85,7 @@ static inline int io_count_entries(void) {
 static inline void io_assert_failure(lt_ctx *c, const char *part) {
   lt_failure f;
   assert_true(lt_take_failure(c, &f));
-  if (strstr(f.text, part) == NULL) fail_msg("'%s' does not tell of '%s'", f.text, part);
+  if (strstr(f.text, part) == NULL) fail_msg("'%s' does not contain '%s'", f.text, part);
 }
 
 /* Writing calls fail with io_error from the io_fail_at-th on (for ever, or that one alone). */

@@ -3,7 +3,7 @@
      joined_ranks CASE FOLDER               under mpirun, over MPI
      joined_ranks CASE FOLDER FILE RANK N   over shm in a file that all ranks map
 
-   It does what CASE says and what the binding does then: raise, leave, tell, exit. */
+   It does what CASE says and what the binding does then: raise, leave, report, exit. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static lt_ctx *c;
 static lt_world *w;
 static int rank, size;
 
-/* The end of a script that failed: one rank tells why. */
+/* The end of a script that failed: one rank prints why. */
 static _Noreturn void fail(void) {
   const lt_verdict *v = lt_world_verdict(w);
   if (v == NULL) {

@@ -13,7 +13,7 @@ static struct {
   int grace;          /* seconds that mpirun gives the others */
 } job;
 
-/* In the process of the test: start the ranks, wait for them, tell how they ended. */
+/* In the process of the test: start the ranks, wait for them, print how they ended. */
 static void start(void) {
   char file[128], program[1200], rank[16], ranks[16];
   ssize_t n = readlink("/proc/self/exe", program, sizeof program - 20);
@@ -116,9 +116,10 @@ static void exit_5_of_one_is_a_failure(void **state) {
   (void)state;
   outcome o = join("exit5", 2, -1, 30);
   expect_end(&o, 0);
-  expect_said(&o,
-              "reported by rank 0: rank 1 called exit(5) before it had left the script; last known: "
-              "rank 1: in training_step at model.lua:12\n");
+  expect_said(
+      &o, "reported by rank 0: rank 1 called exit(5) before it had left the script; "
+              "last known: "
+          "rank 1: in training_step at model.lua:12\n");
   expect_said(&o, "ended: 5 5\n");
 }
 
@@ -133,9 +134,10 @@ static void who_waits_for_a_rank_that_left_fails_at_once(void **state) {
   (void)state;
   outcome o = join("leave", 2, -1, 30);
   expect_end(&o, 0);
-  expect_said(&o,
-              "reported by rank 0: ranks disagree at collective 1: rank 0: all_reduce sum [] f64 at "
-              "model.lua:31; rank 1: left the script at model.lua:40\n");
+  expect_said(
+      &o, "reported by rank 0: ranks disagree at collective 1: "
+              "rank 0: all_reduce sum [] f64 at "
+          "model.lua:31; rank 1: left the script at model.lua:40\n");
   assert_true(o.seconds < 10);
 }
 

@@ -21,7 +21,7 @@ static void assert_refused(lt_ctx *c, const char *text, size_t n, const char *pa
   lt_failure f;
   assert_true(lt_take_failure(c, &f));
   assert_int_equal(f.code, LT_EIO);
-  if (strstr(f.text, part) == NULL) fail_msg("'%s' does not tell of '%s'", f.text, part);
+  if (strstr(f.text, part) == NULL) fail_msg("'%s' does not contain '%s'", f.text, part);
 }
 
 static void parses_and_keeps_kinds_apart(void **state) {

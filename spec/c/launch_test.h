@@ -24,7 +24,7 @@
 #include "launch/world.h"
 #include "registry.h"
 
-/* In a process of a test: tell what is wrong, and end. */
+/* In a process of a test: print what is wrong, and end. */
 #define CHECK(condition)                                                   \
   do {                                                                     \
     if (!(condition)) {                                                    \

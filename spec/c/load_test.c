@@ -30,7 +30,7 @@ static void look(lt_load_state *s, int times, double waiting) {
 }
 
 /* How many looks end a shared time. */
-static int patience(lt_load_state *s) {
+static int interval(lt_load_state *s) {
   int n = 0;
   while (s->shared && n < 2 * MANY) lt_load_judge(s, 0), n++;
   return n;
@@ -55,11 +55,11 @@ static void a_load_that_is_still_there_is_left_alone_for_longer(void **state) {
   const int want[] = {5, 10, 20, 40, 40};
   for (int i = 0; i < 5; i++) {
     look(&s, 1, 2);
-    assert_int_equal(patience(&s), want[i]);
+    assert_int_equal(interval(&s), want[i]);
   }
   look(&s, MANY, 0); /* long quiet: as at first */
   look(&s, 1, 2);
-  assert_int_equal(patience(&s), 5);
+  assert_int_equal(interval(&s), 5);
 }
 
 static int count_threads(void) {

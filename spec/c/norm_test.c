@@ -143,9 +143,9 @@ static void check_batch_norm(lt_ctx *c, lt_shape shape, lt_dtype dtype, double t
     expect_values(c, out[1], mean, 1e-6);
     expect_values(c, out[2], var, 1e-6);
     if (k == 1) assert_memory_equal(out[0]->stride, layouts[1]->stride, 8 * (size_t)shape.ndim);
-    /* With these statistics given the result is the same, and the only one. */
-    lt_tensor *given[5] = {layouts[k], w, b, out[1], out[2]}, *again[3] = {NULL};
-    assert_true(lt_apply(c, LT_OP_batch_norm, 5, given, &batch_args, 3, again));
+    /* With these statistics as inputs the result is the same, and the only one. */
+    lt_tensor *inputs[5] = {layouts[k], w, b, out[1], out[2]}, *again[3] = {NULL};
+    assert_true(lt_apply(c, LT_OP_batch_norm, 5, inputs, &batch_args, 3, again));
     expect_values(c, again[0], wanted, tolerance);
     assert_null(again[1]);
   }
@@ -242,7 +242,7 @@ static void statistics_pass_gradients_on(void **state) {
                       wants_grad(tensor_random(c, LT_F32, SHAPE(2), 1, 0, 1)),
                       tensor_random(c, LT_F32, SHAPE(2), 1, 0.5, 1)};
   lt_backward(c, weighed(c, apply_batch_norm(c, in, NULL)), &(lt_backward_options){0});
-  expect_failure(c, LT_EARG, "batch_norm: has no derivative by given statistics; detach them");
+  expect_failure(c, LT_EARG, "batch_norm: has no derivative by running statistics; detach them");
 }
 
 int main(void) {

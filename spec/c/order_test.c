@@ -155,7 +155,7 @@ static void so_are_those_of_external_memory(void **state) {
       BODIES[k](c, x);
       lt_frame_close(c, frame, 0, NULL);
       lt_ctx_release(c);
-      assert_true(pending >= 0); /* it was given back */
+      assert_true(pending >= 0); /* it was returned */
     }
   lt_fake_set_order(LT_FAKE_TURNS);
 }

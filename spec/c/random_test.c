@@ -130,7 +130,7 @@ static void permutations_hold_each_number_once(void **state) {
 static void samples_follow_their_probabilities(void **state) {
   lt_ctx *c = *state;
   lt_tensor *p = TENSOR(c, LT_F32, SHAPE(2, 4), 1, 0, 2, 1, 0, 0, 0, 3);
-  lt_args_draw a = {.num_samples = 20000, .replacement = true};
+  lt_args_multinomial a = {.num_samples = 20000, .replacement = true};
   lt_tensor *x = lt_apply1(c, LT_OP_multinomial, 1, &p, &a);
   expect_shape(x, SHAPE(2, 20000));
   const int64_t *v = lt_data(x);
@@ -147,7 +147,7 @@ static void samples_follow_their_probabilities(void **state) {
   int firsts[3] = {0};
   for (int k = 0; k < 4000; k++) {
     lt_frame f = lt_frame_open(c);
-    a = (lt_args_draw){.num_samples = 3};
+    a = (lt_args_multinomial){.num_samples = 3};
     v = lt_data(lt_apply1(c, LT_OP_multinomial, 1, &p, &a));
     assert_int_equal(1 << v[0] | 1 << v[1] | 1 << v[2], 7);
     firsts[v[0]]++;
@@ -160,7 +160,7 @@ static void samples_follow_their_probabilities(void **state) {
 static void impossible_distributions_are_named(void **state) {
   lt_ctx *c = *state;
   lt_tensor *p = TENSOR(c, LT_F32, SHAPE(2, 2), 1, 1, 1, -1);
-  lt_args_draw a = {.num_samples = 1};
+  lt_args_multinomial a = {.num_samples = 1};
   assert_null(lt_apply1(c, LT_OP_multinomial, 1, &p, &a));
   expect_failure(c, LT_EVALUE, "multinomial: no probability: -1 at 1 (row 2)");
   p = TENSOR(c, LT_F32, SHAPE(2), 0, 0);

@@ -308,11 +308,11 @@ static lt_tensor *apply_spread(lt_ctx *c, lt_tensor *const *in, void *ud) {
 static void variance_and_deviation(void **state) {
   lt_ctx *c = *state;
   lt_tensor *x = TENSOR(c, LT_F32, SHAPE(2, 3), 1, 2, 4, 1000001, 1000002, 1000004);
-  lt_args_deviation args = {.dims = DIMS(1), .correction = 1};
+  lt_args_variance args = {.dims = DIMS(1), .correction = 1};
   EXPECT(c, lt_apply1(c, LT_OP_var, 1, &x, &args), 1e-3, 7.0 / 3, 7.0 / 3);
   args.correction = 0;
   EXPECT(c, lt_apply1(c, LT_OP_std, 1, &x, &args), 1e-3, sqrt(14.0 / 9), sqrt(14.0 / 9));
-  args = (lt_args_deviation){.dims = LT_NO_DIMS, .correction = 1};
+  args = (lt_args_variance){.dims = LT_NO_DIMS, .correction = 1};
   lt_tensor *one = TENSOR(c, LT_F32, SHAPE(1), 5);
   EXPECT(c, lt_apply1(c, LT_OP_var, 1, &one, &args), 0, NAN);
   lt_tensor *ints = TENSOR(c, LT_I64, SHAPE(2), 1, 2);
@@ -320,7 +320,7 @@ static void variance_and_deviation(void **state) {
   expect_failure(c, LT_EDTYPE, "var: needs a floating tensor, got i64; write x:to('f32')");
   const lt_op ops[] = {LT_OP_var, LT_OP_std};
   for (int k = 0; k < 2; k++) {
-    args = (lt_args_deviation){.dims = DIMS(0, 2), .correction = 1};
+    args = (lt_args_variance){.dims = DIMS(0, 2), .correction = 1};
     const void *call[] = {&ops[k], &args};
     x = tensor_random(c, LT_F64, SHAPE(3, 2, 4), 9, -1, 1);
     check_gradient(c, apply_spread, call, 1, &x, 0, 1e-6);

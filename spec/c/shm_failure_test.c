@@ -27,7 +27,7 @@ static void must_fail(rank *r, lt_work *w, const char *wanted) {
   CHECK(r, lt_take_failure(r->c, &f) && strcmp(f.text, wanted) == 0);
 }
 
-/* One way to disagree: what each rank issues, and what all are told. */
+/* One way to disagree: what each rank issues, and the message that all get. */
 typedef struct quarrel {
   lt_work *(*issue)(rank *r);
   const char *wanted;
@@ -95,12 +95,11 @@ static const quarrel quarrels[] = {
      "ranks disagree at collective 1: ranks 0, 1: all_gather {cat = true} [4, 8] f32 at "
      "model.lua:31 (validation_step); rank 2: all_gather {cat = true} [4, 9] f32 at model.lua:31 "
      "(validation_step)"},
-    {values_differ,
-     "ranks disagree at collective 1: rank 0: all_gather of a value at model.lua:5; "
-     "ranks 1, 2: all_reduce sum [8] f32 at model.lua:10"},
-    {one_skips,
-     "ranks disagree at collective 1: ranks 0, 1: broadcast [2] f32 from 0 at model.lua:3; rank 2: all_reduce sum [8] f32 at "
-     "model.lua:4"},
+    {values_differ, "ranks disagree at collective 1: rank 0: all_gather of a value at model.lua:5; "
+                    "ranks 1, 2: all_reduce sum [8] f32 at model.lua:10"},
+    {one_skips, "ranks disagree at collective 1: ranks 0, 1: broadcast [2] f32 from 0 at "
+                "model.lua:3; rank 2: all_reduce sum [8] f32 at "
+                "model.lua:4"},
 };
 
 static void quarrels_once(rank *r) {
@@ -128,8 +127,8 @@ static void lines_may_differ(void **state) {
   for (int n = 2; n <= 4; n++) run_ranks(n, agrees_from_two_lines);
 }
 
-/* Messages: what two ranks say to each other, told to both. The others wait in a barrier, and are
-   told it too. */
+/* Messages: what two ranks say to each other, reported to both. The others wait in a barrier, and
+   get it too. */
 static void messages_differ(rank *r) {
   rank_delay(r, 500);
   lt_work *w = r->rank == 1   ? lt_comm_barrier(r->c, r->g, line(50))
@@ -140,7 +139,7 @@ static void messages_differ(rank *r) {
             "model.lua:1; rank 2: recv [16] f32 from 0 at model.lua:2");
 }
 
-static void both_ends_of_a_message_are_told(void **state) {
+static void both_ends_of_a_message_are_reported(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 8; seed++) run_ranks_with(3, 0, messages_differ, NULL, seed);
 }
@@ -163,14 +162,14 @@ static void exchanges(rank *r) {
   }
 }
 
-static void an_exchange_is_no_quarrel(void **state) {
+static void an_exchange_is_no_disagreement(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 5; seed++) run_ranks_with(2, 0, exchanges, NULL, seed);
 }
 
-/* Two of three work in a group, fast; the third does other things and waits for all. Nobody may be
-   told that the third has anything to do with the group's quarrel, and before it there is none. */
-static void quarrels_apart(rank *r) {
+/* Two of three work in a group, fast; the third does other things and waits for all. A disagreement
+   of the group must not name the third, and before it there is none. */
+static void groups_disagree_apart(rank *r) {
   int color = r->rank == 1 ? -1 : 0;
   lt_group *g = lt_group_split(r->c, r->g, color, 0);
   for (int64_t k = 0; k < 50 && g != NULL; k++) {
@@ -200,7 +199,7 @@ static void quarrels_apart(rank *r) {
 
 static void groups_quarrel_by_their_own_names(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 20; seed++) run_ranks_with(3, 0, quarrels_apart, NULL, seed);
+  for (uint64_t seed = 0; seed < 20; seed++) run_ranks_with(3, 0, groups_disagree_apart, NULL, seed);
 }
 
 /* Random collectives, the same on all ranks, until somebody outside says that it is over. */
@@ -292,7 +291,7 @@ static void a_rank_that_never_comes(void **state) {
   }
 }
 
-/* Rank 0's wait for its message is cancelled; it goes on and takes rank 1's first. */
+/* Rank 0's wait for its message is cancelled; it continues and takes rank 1's first. */
 static void gives_up_a_wait(rank *r) {
   lt_tensor *t = zeros(r, LT_F32, 10);
   int other = 1 - r->rank;
@@ -304,7 +303,7 @@ static void gives_up_a_wait(rank *r) {
     lt_failure f = {0};
     CHECK(r, lt_take_failure(r->c, &f) && f.code == LT_ECANCEL);
     r->c->cancel = own;
-    atomic_store(r->all->cancel, false); /* rank 1 goes on */
+    atomic_store(r->all->cancel, false); /* rank 1 continues */
     usleep(200000);                      /* and sits in its wait */
     CHECK(r, finish_work(r, lt_comm_recv(r->c, r->g, zeros(r, LT_F32, 10), other, HERE)));
     CHECK(r, finish_work(r, sent));
@@ -322,7 +321,7 @@ static void a_wait_that_was_given_up_leaves_its_message(void **state) {
   run_ranks(2, gives_up_a_wait);
 }
 
-/* Each of many ranks is told what every other one did. */
+/* Each of many ranks gets what every other one did. */
 static void quarrels_among_many(rank *r) {
   const lt_origin at = {
       .file = "a/folder/of/lua/model.lua", .line = 31, .hook = "on_train_start"};
@@ -334,7 +333,7 @@ static void quarrels_among_many(rank *r) {
     char part[128];
     snprintf(part, sizeof part, " rank %d: all_reduce sum [%d] f32 at %s:31 (on_train_start)", k,
              100 + k, at.file);
-    if (strstr(f.text, part) == NULL) wrong(r, "rank %d is not told of rank %d", r->rank, k);
+    if (strstr(f.text, part) == NULL) wrong(r, "rank %d has no line of rank %d", r->rank, k);
   }
 }
 
@@ -359,8 +358,8 @@ int main(void) {
       cmocka_unit_test(all_are_told_the_table),
       cmocka_unit_test(a_table_names_all_of_many_ranks),
       cmocka_unit_test(lines_may_differ),
-      cmocka_unit_test(both_ends_of_a_message_are_told),
-      cmocka_unit_test(an_exchange_is_no_quarrel),
+      cmocka_unit_test(both_ends_of_a_message_are_reported),
+      cmocka_unit_test(an_exchange_is_no_disagreement),
       cmocka_unit_test(groups_quarrel_by_their_own_names),
       cmocka_unit_test(a_verdict_ends_every_wait),
       cmocka_unit_test(a_rank_that_never_comes),

@@ -175,7 +175,7 @@ static void mixes_dtypes(rank *r) {
   CHECK(r, finish_work(r, lt_comm_barrier(r->c, r->g, HERE)));
 }
 
-static void parts_of_two_dtypes_are_told(void **state) {
+static void parts_of_two_dtypes_are_reported(void **state) {
   (void)state;
   run_ranks(2, mixes_dtypes);
 }
@@ -201,7 +201,7 @@ int main(void) {
       cmocka_unit_test(large_parts_go_in_pieces),
       cmocka_unit_test(sums_are_waited_for_in_any_order),
       cmocka_unit_test(released_sums_go_on),
-      cmocka_unit_test(parts_of_two_dtypes_are_told),
+      cmocka_unit_test(parts_of_two_dtypes_are_reported),
       cmocka_unit_test(one_rank_alone_scales_its_own),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static void unequal_rows_are_joined(void **state) {
   run_ranks_with(3, 16, gathers_unequal, NULL, 1);
 }
 
-/* Sizes differ without {cat = true}: an error on all, and the group goes on. */
+/* Sizes differ without {cat = true}: an error on all, and the group continues. */
 static void gathers_wrongly(rank *r) {
   int64_t n = r->rank == 1 ? 10 : 8;
   lt_tensor *in = made(r, LT_F32, n, 1);
@@ -151,7 +151,7 @@ static void gathers_wrongly(rank *r) {
   CHECK(r, finish_work(r, lt_comm_barrier(r->c, r->g, HERE)));
 }
 
-static void unequal_rows_without_cat_are_told(void **state) {
+static void unequal_rows_without_cat_are_reported(void **state) {
   (void)state;
   run_ranks(3, gathers_wrongly);
 }
@@ -287,7 +287,7 @@ static void works_are_waited_for_in_any_order(void **state) {
   run_ranks_with(10, 0, flies, NULL, 10);
 }
 
-/* A work that nobody waits for still goes on while others are waited for. */
+/* A work that is not waited for still continues while others are waited for. */
 static void forgets(rank *r) {
   lt_tensor *t = made(r, LT_F32, 100, 1);
   lt_work_release(r->c, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_SUM, HERE));
@@ -353,13 +353,13 @@ static void splits_too_much(rank *r) {
   lt_group_release(r->c, again);
 }
 
-static void too_many_groups_are_told(void **state) {
+static void too_many_groups_are_reported(void **state) {
   (void)state;
   run_ranks(2, splits_too_much);
 }
 
-/* What a watchdog sees: waits are told, and over. */
-static void tells(rank *r) {
+/* What a watchdog sees: waits are reported, and over. */
+static void reports_waits(rank *r) {
   lt_mark before = {.kind = LT_MARK_RUNNING, .line = 77};
   lt_heartbeat_set_activity(r->heartbeat, &before);
   if (r->rank == 0) {
@@ -382,7 +382,7 @@ static void tells(rank *r) {
 
 static void heartbeats_tell_of_waits(void **state) {
   (void)state;
-  run_ranks(2, tells);
+  run_ranks(2, reports_waits);
 }
 
 int main(void) {
@@ -391,13 +391,13 @@ int main(void) {
       cmocka_unit_test(large_tensors_go_in_pieces),
       cmocka_unit_test(everything_arrives),
       cmocka_unit_test(unequal_rows_are_joined),
-      cmocka_unit_test(unequal_rows_without_cat_are_told),
+      cmocka_unit_test(unequal_rows_without_cat_are_reported),
       cmocka_unit_test(scalars_have_no_dims),
       cmocka_unit_test(bytes_find_their_size),
       cmocka_unit_test(works_are_waited_for_in_any_order),
       cmocka_unit_test(released_works_go_on),
       cmocka_unit_test(groups_come_and_go),
-      cmocka_unit_test(too_many_groups_are_told),
+      cmocka_unit_test(too_many_groups_are_reported),
       cmocka_unit_test(heartbeats_tell_of_waits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static void leave(void) { pthread_mutex_unlock(&mutex); }
 
 /* ---- memory ---- */
 
-/* The same bytes twice: what ltrain is told, where the kernels work; and pinned host memory. */
+/* The same bytes twice: what ltrain knows, where the kernels work; and pinned host memory. */
 static char *shown, *own, *pinned;
 static size_t used, used_pinned, held[DEVICES];
 

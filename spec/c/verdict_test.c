@@ -1,4 +1,4 @@
-/* spec/c/verdict_test.c: a rank raises, is killed, exits or leaves: what the others are told. */
+/* spec/c/verdict_test.c: a rank raises, is killed, exits or leaves: what the others get. */
 #include "forked_test.h"
 
 #include <sys/resource.h>
@@ -12,7 +12,7 @@ static void an_error_of_one_ends_all(void **state) {
   outcome o = run_apart(raises, 20);
   expect_end(&o, 0);
   assert_true(o.seconds < 10);
-  assert_string_equal(o.said, ""); /* the parent's Lua tells it */
+  assert_string_equal(o.said, ""); /* the parent's Lua prints it */
   assert_true(has_file("failure.rank0.txt", "rank 1: model.lua:12: boom"));
   assert_true(has_file("failure.rank2.txt", "rank 1: model.lua:12: boom"));
   assert_true(has_file("ring.rank2.jsonl", "\"op\":\"all_reduce\""));
@@ -39,7 +39,7 @@ static void a_killed_rank_ends_all_and_its_ring_is_kept(void **state) {
 static void fault(lt_ctx *c, lt_world *w) {
   if (rank_of(w) == 1) {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would tell it otherwise */
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would report it otherwise */
     dprintf(2, "last words\nwithout an end");
     raise(SIGSEGV);
   }
@@ -62,11 +62,11 @@ static void leave_by_exit(lt_ctx *c, lt_world *w) {
   if (rank_of(w) == 1) exit(5);
   stay(c, w);
 }
-static void tell_atexit(void) {
+static void print_atexit(void) {
   dprintf(1, "atexit of %s\n", getppid() == getsid(0) ? "a child" : "the parent");
 }
 static void exits(void) {
-  atexit(tell_atexit);
+  atexit(print_atexit);
   expect_verdict(2, 30, leave_by_exit, LT_EXITED, 5,
                  "rank 1 called exit(5) before it had left fit; last known: rank 1: in "
                  "training_step at model.lua:12");

@@ -29,7 +29,7 @@ static void report_by_rank(rank *r) {
   lt_world_report(r->w, class[r->number], r -> number, 10 + r -> number, text);
 }
 
-static void the_gravest_of_several_is_told(void **state) {
+static void the_gravest_of_several_is_reported(void **state) {
   (void)state;
   play(4, 20, NULL, report_by_rank);
   const lt_verdict *v = common_verdict();
@@ -40,7 +40,7 @@ static void the_gravest_of_several_is_told(void **state) {
   close_world();
 }
 
-static void the_first_of_a_class_is_told(void **state) {
+static void the_first_of_a_class_is_reported(void **state) {
   (void)state;
   play(4, 20, NULL, raise_in_order);
   assert_string_equal(common_verdict()->text, "rank 3: boom 3");
@@ -135,14 +135,14 @@ static void who_is_there_in_vain_is_stalled(void **state) {
   world.ops = NULL;
 }
 
-static void all_leave_and_all_are_told(void **state) {
+static void all_leave_and_all_are_reported(void **state) {
   (void)state;
   play(3, 20, NULL, leave_unevenly);
   for (int k = 0; k < 3; k++) assert_null(world.ranks[k].run);
   close_world();
 }
 
-/* Rank 0 leaves; 1 and 2 go on in a group of theirs, which is nobody else's business. */
+/* Rank 0 leaves; 1 and 2 continue in a group of theirs, which concerns no other rank. */
 static void split_and_leave(rank *r) {
   lt_group *g = lt_group_split(r->c, r->w->group, r->number > 0 ? 1 : -1, 0);
   assert_true(lt_ok(r->c));
@@ -190,13 +190,13 @@ static void of_a_row_of_waits_the_last_is_to_blame(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_gravest_of_several_is_told),
-      cmocka_unit_test(the_first_of_a_class_is_told),
+      cmocka_unit_test(the_gravest_of_several_is_reported),
+      cmocka_unit_test(the_first_of_a_class_is_reported),
       cmocka_unit_test(an_interrupted_run_is_told_by_rank_0_when_it_is_saved),
       cmocka_unit_test(a_signal_ends_all_wherever_they_are),
       cmocka_unit_test(waits_end_with_the_verdict),
       cmocka_unit_test(who_is_there_in_vain_is_stalled),
-      cmocka_unit_test(all_leave_and_all_are_told),
+      cmocka_unit_test(all_leave_and_all_are_reported),
       cmocka_unit_test(who_left_is_not_missed_where_it_is_no_member),
       cmocka_unit_test(of_a_row_of_waits_the_last_is_to_blame),
   };

@@ -173,7 +173,7 @@ static int64_t sum(const int64_t *counts, int n) {
 }
 
 /* Elements that this rank leaves for others. */
-static int64_t given(const lt_comm_link *l, const lt_comm_move *m) {
+static int64_t input_count(const lt_comm_link *l, const lt_comm_move *m) {
   bool root = l->rank == m->root;
   switch ((lt_comm_op)m->op) {
     case LT_COMM_ALL_REDUCE:
@@ -256,7 +256,7 @@ static lt_progress move(lt_comm_link *l, lt_comm_move *m) {
   if (m->state == NULL) {
     name_of(l, path, "m", l->moves, l->rank, -1);
     const void *in = m->in != NULL ? m->in : m->out;
-    if (!leave(path, in, (size_t)given(l, m) * item)) return broken(m->text, "write", path);
+    if (!leave(path, in, (size_t)input_count(l, m) * item)) return broken(m->text, "write", path);
     m->state = &sign;
   }
   for (int r = 0; r < l->size; r++) {

@@ -1,8 +1,8 @@
 /* runtime/comm/mpi/compare.c: whether ranks say the same, before any data moves.
 
    16 bytes a rank decide: the largest h and the largest ~h are complements only where all h are
-   equal. All ranks see the same two numbers, so all go on the same way: to the sizes where they
-   agree and want them, to each other's marks where they do not. */
+   equal. All ranks see the same two numbers, so all continue in the same way: to the sizes where
+   they agree and want them, to each other's marks where they do not. */
 #include "comm/mpi/link.h"
 
 #include <stdio.h>
@@ -68,7 +68,7 @@ lt_progress lt_mpi_compare(lt_comm_link *l, lt_comm_compare *c) {
   }
 }
 
-/* Two ranks simply tell each other everything. What the sender says has another tag than what the
+/* Two ranks simply send each other everything. What the sender says has another tag than what the
    receiver says, so messages to a peer and messages from it never mix. */
 typedef struct pair_message {
   lt_mark mark;

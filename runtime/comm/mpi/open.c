@@ -142,7 +142,7 @@ static const char *library(void) {
 
 LT_API bool lt_backend_open(const lt_host *h, lt_backend *out) {
   out->version = LT_BACKEND_VERSION;
-  if (h->version != LT_BACKEND_VERSION) return true; /* ltrain tells it, with both numbers */
+  if (h->version != LT_BACKEND_VERSION) return true; /* ltrain reports it, with both numbers */
   out->about = library();
   out->comm = &ops;
   return true;

@@ -17,7 +17,7 @@ extern "C" {
 
 /* A number from a script: its category takes part in promotion, its size does not. */
 typedef enum lt_scalar_kind {
-  LT_NO_SCALAR, /* not given */
+  LT_NO_SCALAR, /* absent */
   LT_SCALAR_BOOL,
   LT_SCALAR_INT,
   LT_SCALAR_FLOAT

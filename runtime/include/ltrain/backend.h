@@ -88,7 +88,7 @@ typedef struct lt_device_ops {
      there is none to reuse; `priority` 1 is for streams that must not queue behind the others. */
   lt_stream *(*stream_new)(lt_ctx *c, int index, int priority);
   void *(*stream_native)(lt_stream *stream); /* e.g. its cudaStream_t */
-  /* The position of the stream now. Called after each launch: what costs may wait until somebody
+  /* The position of the stream now. Called after each launch: what costs may be done when the host
      asks for the event, which then stands for a later position. */
   bool (*event_record)(lt_ctx *c, lt_stream *stream, lt_event *out);
   lt_progress (*event_done)(lt_event event);
@@ -124,7 +124,7 @@ typedef struct lt_host {
   uint32_t size, version;   /* sizeof(lt_host), LT_BACKEND_VERSION */
   const char *ltrain;       /* "0.1.0" */
   uint64_t op_hash;         /* of the op rows of this ltrain */
-  const lt_comm_host *comm; /* for backends of collectives; also given to lt_comm_ops.open */
+  const lt_comm_host *comm; /* for backends of collectives; also passed to lt_comm_ops.open */
   /* For functions that got a ctx, during that call alone. */
   bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* always false */
   void (*log)(lt_ctx *c, const char *text);

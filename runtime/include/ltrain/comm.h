@@ -38,8 +38,8 @@ typedef enum lt_comm_reduce {
 } lt_comm_reduce;
 
 /* What a rank does, in 128 bytes: the record that is compared, kept in the ring, sent with
-   heartbeats and printed in tables. All but `hash` is only told, never compared: `hash` is taken
-   over what must agree (comm/fingerprint.c). */
+   heartbeats and printed in tables. All but `hash` is only reported, never compared: `hash` is
+   taken over what must agree (comm/fingerprint.c). */
 typedef enum lt_mark_kind {
   LT_MARK_NONE,    /* nothing known */
   LT_MARK_CALL,    /* in a collective */
@@ -145,7 +145,7 @@ typedef struct lt_comm_move {
   lt_stream *stream;
   void *native; /* the stream as the device's library has it */
   lt_event after;
-  int64_t moved;         /* the backend adds what it moved: a wait that sees it grow goes on */
+  int64_t moved;         /* the backend adds what it moved: a wait that sees it grow continues */
   void *state;           /* the backend's own: zero at first, freed by it at the end */
   char text[LT_COMM_TEXT];
 } lt_comm_move;
@@ -200,7 +200,7 @@ typedef struct lt_comm_ops {
   /* After an orderly end on all ranks; never called once a verdict is there. Links made by split
      are closed first, on all members in the order in which they were made. */
   void (*close)(lt_comm_link *link);
-  /* In place of close, once a verdict is there: frees what is this rank's and talks to nobody.
+  /* In place of close, once a verdict is there: frees what is this rank's, without communication.
      (optional: the link is forgotten) */
   void (*abandon)(lt_comm_link *link);
   int (*rank)(const lt_comm_link *link);

@@ -21,7 +21,7 @@ typedef struct lt_storage lt_storage;
 typedef enum lt_dtype {
   LT_F32, LT_F64, LT_F16, LT_BF16, LT_I64, LT_I32, LT_U8, LT_BOOL, LT_I16, LT_U16,
   LT_DTYPE_COUNT,
-  LT_DTYPE_NONE = -1 /* "not given" in arguments */
+  LT_DTYPE_NONE = -1 /* "absent" in arguments */
 } lt_dtype;
 
 /* Why a call failed; LT_OK means that nothing did. */

@@ -1,6 +1,6 @@
-/* runtime/cpu/draw.c: permutations and samples from a distribution.
+/* runtime/cpu/sampling.c: permutations and samples from a distribution.
 
-   Draws of these depend on one another, so one thread makes them; 64 random bits a draw. */
+   Each sample depends on those before it, so one thread makes them, from 64 random bits each. */
 #include <math.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ static void without_replacement(lt_rng_key t, uint64_t first, double *p, int64_t
   }
 }
 
-static bool draw_rows(lt_ctx *c, const lt_args_draw *a, double *p, int64_t rows, int64_t n,
+static bool sample_rows(lt_ctx *c, const lt_args_multinomial *a, double *p, int64_t rows, int64_t n,
                       int64_t *heap, int64_t *out) {
   for (int64_t r = 0; r < rows; r++, p += n, out += a->num_samples) {
     double sum;
@@ -151,7 +151,7 @@ static bool draw_rows(lt_ctx *c, const lt_args_draw *a, double *p, int64_t rows,
 }
 
 LT_KERNEL(multinomial) {
-  const lt_args_draw *a = call->args;
+  const lt_args_multinomial *a = call->args;
   lt_tensor *x = call->in[0], *y = call->out[0];
   int64_t n = x->size[x->ndim - 1];
   if (y->numel == 0) return true;
@@ -163,7 +163,7 @@ LT_KERNEL(multinomial) {
   bool ok = p != NULL && heap != NULL && to != NULL && from != NULL;
   if (ok) {
     memcpy(p, lt_data(from), (size_t)x->numel * sizeof *p);
-    ok = draw_rows(c, a, p, x->numel / n, n, heap, lt_data(to));
+    ok = sample_rows(c, a, p, x->numel / n, n, heap, lt_data(to));
   }
   ok = ok && (to == y || lt_cpu_move(c, y, to));
   lt_frame_close(c, frame, 0, NULL);

@@ -1,4 +1,4 @@
-/* spec/c/join_test.c: cat, stack and the composite views against index arithmetic. */
+/* spec/c/cat_test.c: cat, stack and the composite views against index arithmetic. */
 #include "index_test.h"
 
 /* Element `at` of t, by its coordinates. */
@@ -305,7 +305,7 @@ static void views_pass_gradients(void **state) {
   check_gradient(c, fn_views, NULL, 1, in, 0, 1e-7);
 }
 
-static void a_composite_writes_where_it_is_told(void **state) {
+static void a_composite_writes_into_the_passed_result(void **state) {
   lt_ctx *c = *state;
   lt_tensor *x = TENSOR(c, LT_F32, SHAPE(2, 2), 1, 2, 3, 4),
             *y = TENSOR(c, LT_F64, SHAPE(2, 2), 0, 0, 0, 0);
@@ -328,7 +328,7 @@ int main(void) {
       OP_TEST(threads_change_nothing),        OP_TEST(views_show_the_right_elements),
       OP_TEST(dims_of_one_come_and_go),       OP_TEST(ranges_may_be_empty),
       OP_TEST(views_say_what_is_wrong),       OP_TEST(views_pass_gradients),
-      OP_TEST(a_composite_writes_where_it_is_told),
+      OP_TEST(a_composite_writes_into_the_passed_result),
       OP_TEST(flip_reads_backwards),
       OP_TEST(products_are_composed),
   };

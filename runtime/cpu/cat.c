@@ -1,4 +1,4 @@
-/* runtime/cpu/join.c: putting tensors together: each is copied into its part of the result. */
+/* runtime/cpu/cat.c: concatenation: each tensor is copied into its part of the result. */
 #include "cpu/scratch.h"
 
 LT_KERNEL(cat) {

@@ -1,4 +1,4 @@
-/* spec/c/door_test.c: lt_apply and what stands around it: given results, overlaps, autocast's
+/* spec/c/apply_test.c: lt_apply and what belongs to it: results to write, overlaps, autocast's
    cache, versions, sizes that cannot be, casts, walks within walks. */
 #include "tensor_test.h"
 
@@ -28,7 +28,7 @@ static void autocast_keeps_a_cast_that_its_neighbour_replaces(void **state) {
     c->modes.autocast = false;
     lt_frame_close(c, frame, 0, NULL);
     frame = lt_frame_open(c);
-    lt_tensor *y = autocast_sum(c, a, b); /* once: EXPECT evaluates what it is given twice */
+    lt_tensor *y = autocast_sum(c, a, b); /* once: EXPECT evaluates its argument twice */
     EXPECT(c, y, 0, 9);
     lt_frame_close(c, frame, 0, NULL);
   }
@@ -54,7 +54,7 @@ static void autocast_gives_each_leaf_of_a_storage_its_own_gradient(void **state)
   EXPECT(c, up->grad, 0, 1, 1);
 }
 
-/* Without gradients nothing but its shape and strides tells a view from its base. */
+/* Without gradients only its shape and strides distinguish a view from its base. */
 static void autocast_knows_views_of_a_leaf_by_their_shape(void **state) {
   lt_ctx *c = *state;
   c->modes.grad = false;
