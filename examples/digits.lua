@@ -2,7 +2,7 @@
 --
 --   ltrain run examples/digits.lua                               drawn digits, no download
 --   ltrain run examples/digits.lua -- --data FOLDER              real MNIST files in FOLDER
---   ltrain run examples/digits.lua --ckpt_path last              go on where it stopped
+--   ltrain run examples/digits.lua --ckpt_path last              resume from the last checkpoint
 --
 -- Prints the metrics of each epoch and, at the end, the accuracy on digits it has never seen.
 local lt = require "ltrain"

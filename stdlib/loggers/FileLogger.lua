@@ -49,7 +49,7 @@ function FileLogger:path()
   return self.log_dir .. "/" .. self.file
 end
 
---- What an earlier run left under the name of this one's file goes.
+--- Removes the file of an earlier run that has the same name.
 function FileLogger:replace()
   if not c.io.kind(self:path()) then return end
   console.say(("warning: %s exists: it is replaced"):format(self:path()))

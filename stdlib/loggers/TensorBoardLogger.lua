@@ -4,7 +4,7 @@
 -- `tensorboard --logdir <save_dir>/<name>` shows the runs next to each other. An event file is a
 -- sequence of records (runtime/io/events.h), each a message `Event` of TensorFlow's event.proto, in
 -- the wire format of protocol buffers: the first says the version, the second that a session
--- starts, upon which TensorBoard forgets what it had read of the run, and every other is a row.
+-- starts, after which TensorBoard discards what it had read of the run, and every other is a row.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
@@ -102,7 +102,7 @@ function TensorBoardLogger:begin(fn)
   self.earlier = self.earlier or files_of(self)
 end
 
---- TensorBoard shows all event files of a folder: those that an earlier run left go. Those of other
+--- TensorBoard shows all event files of a folder: those of an earlier run are removed. Those of other
 --- loggers of this run stay.
 function TensorBoardLogger:replace()
   for _, name in ipairs(self.earlier or files_of(self)) do
@@ -131,7 +131,7 @@ local function ends_of(text, most)
 end
 
 --- The rows that were there when the checkpoint was saved go into a new file in place of the old
---- one; a TensorBoard that had read the old one begins anew with it.
+--- one; a TensorBoard that had read the old one reads it from the start.
 function TensorBoardLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end

@@ -184,8 +184,8 @@ local function update_all(self)
   for _, group in ipairs(self.param_groups) do self:update(group) end
 end
 
---- From here on `strategy` is around each step and says what the gradients are (nil: none). The
---- Trainer says so for a fit.
+--- Sets the strategy that provides the gradients and wraps each step (nil: none). The Trainer calls
+--- it for a fit.
 function Optimizer:use_strategy(strategy)
   self._strategy = strategy
   self._update = strategy and function() update_all(self) end
@@ -222,7 +222,7 @@ local function own_gradients(self)
   return gradients_of(strategy and strategy:param_groups(self) or self.param_groups)
 end
 
---- The norm of all gradients together, a tensor of no dims; p: 2 without.
+--- The norm of all gradients together, a tensor without dims. p: by default 2.
 function Optimizer:grad_norm(p)
   if self._strategy then return self._strategy:grad_norm(self, p or 2.0) end
   return c.grads_norm(own_gradients(self), p or 2.0)
