@@ -262,8 +262,8 @@ static void a_verdict_of_a_cut_rank_is_sent_again(void **state) {
   end_connections();
 }
 
-/* A connection that a rank has given up may arrive after the one that it is on, with all that was sent on
-   it: rank 0 takes it, and is called again. */
+/* A connection that a rank has given up may arrive after the one that it is on, with all that was
+   sent on it: rank 0 takes it, and is called again. */
 static void a_late_older_call_does_not_matter(void **state) {
   (void)state;
   open_world(2, 20, NULL);
@@ -284,7 +284,7 @@ static void a_late_older_call_does_not_matter(void **state) {
   end_connections();
 }
 
-static void strangers_are_refused_and_told_once(void **state) {
+static void strangers_are_refused_and_reported_once(void **state) {
   (void)state;
   open_world(2, 20, NULL);
   int port = connect_all(NULL), talker = dial_port(port);
@@ -398,7 +398,7 @@ int main(void) {
       cmocka_unit_test(a_rank_leaves_during_a_cut),
       cmocka_unit_test(a_verdict_of_a_cut_rank_is_sent_again),
       cmocka_unit_test(a_late_older_call_does_not_matter),
-      cmocka_unit_test(strangers_are_refused_and_told_once),
+      cmocka_unit_test(strangers_are_refused_and_reported_once),
       cmocka_unit_test(a_recorded_handshake_is_refused),
       cmocka_unit_test(a_false_rank_0_is_refused),
       cmocka_unit_test(a_proof_is_for_one_use),

@@ -1,8 +1,8 @@
 /* spec/c/exhaustion_test.c: a fit in which the n-th allocation fails, Lua's and ours separately.
 
-   Each run must end in an error or in a finished fit, never in a crash; the same state continues, and
-   when it is closed nothing is left. The everyday run takes a sample of n; LT_EXHAUSTIVE=1 every n
-   of the first step and each 50th after it. Each n fails once, and from then on. */
+   Each run must end in an error or in a finished fit, never in a crash; the same state continues,
+   and when it is closed nothing is left. The everyday run takes a sample of n; LT_EXHAUSTIVE=1
+   every n of the first step and each 50th after it. Each n fails once, and from then on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -27,7 +27,7 @@ static void reads(void) {
   lt_world *w = begin(c, 4, 20);
   int rank = rank_of(w);
   CHECK(sum(c, w, 1) == 4);
-  CHECK(fread(record, 1, RECORD, in) == RECORD && record[0] == 'a' + 8); /* continues where it was */
+  CHECK(fread(record, 1, RECORD, in) == RECORD && record[0] == 'a' + 8); /* at the same place */
   for (int k = 0; k < RECORDS; k++) {
     int at = (k * 7 + rank * 11) % RECORDS;
     CHECK(fseek(in, (long)at * RECORD, SEEK_SET) == 0);

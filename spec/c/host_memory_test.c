@@ -1,5 +1,5 @@
-/* spec/c/host_memory_test.c: a host's limits: the cap of memory, threads; what lies below them, what
-   a state does at them, and that scripts only lower them. */
+/* spec/c/host_memory_test.c: a host's limits: the cap of memory, threads; what lies below them,
+   what a state does at them, and that scripts only lower them. */
 #include "host_test.h"
 
 enum { MIB = 1 << 20 };

@@ -154,7 +154,7 @@ static void the_host_hears_what_is_printed_logged_and_done(void **state) {
   ltrain_close(l);
 }
 
-static void a_pointer_into_a_parameter_is_told_by_its_optimizer(void **state) {
+static void a_pointer_into_a_parameter_is_reported_by_its_optimizer(void **state) {
   (void)state;
   seen s = {0};
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -375,7 +375,7 @@ int main(void) {
       cmocka_unit_test(values_go_in_and_out),
       cmocka_unit_test(tensors_share_the_hosts_memory),
       cmocka_unit_test(the_host_hears_what_is_printed_logged_and_done),
-      cmocka_unit_test(a_pointer_into_a_parameter_is_told_by_its_optimizer),
+      cmocka_unit_test(a_pointer_into_a_parameter_is_reported_by_its_optimizer),
       cmocka_unit_test(nothing_is_written_unless_asked),
       cmocka_unit_test(instructions_have_a_budget),
       cmocka_unit_test(another_thread_cancels),

@@ -82,7 +82,7 @@ static void ranks_join_and_leave(void **state) {
   expect_said(&o, "ended: 0 0 0\n");
 }
 
-static void an_error_of_one_is_told_once(void **state) {
+static void an_error_of_one_is_reported_once(void **state) {
   (void)state;
   outcome o = join("raise", 3, -1, 30);
   expect_end(&o, 0);
@@ -158,7 +158,7 @@ static void a_rank_that_computes_on_is_ended(void **state) {
   expect_said(&o, "ended: 1 1 1\n");
 }
 
-static void a_rank_that_does_not_come_is_told_of(void **state) {
+static void a_rank_that_does_not_come_is_reported(void **state) {
   (void)state;
   outcome o = end_apart(incomplete);
   expect_end(&o, 0);
@@ -207,7 +207,7 @@ static void mpi_ranks_join_and_leave(void **state) {
   expect_said(&o, "mpi 1 3 1 3 1 1\n");
 }
 
-static void mpi_an_error_of_one_is_told_once(void **state) {
+static void mpi_an_error_of_one_is_reported_once(void **state) {
   (void)state;
   if (!has_mpi()) skip();
   outcome o = mpirun("raise", 3);
@@ -242,7 +242,7 @@ static void mpi_exit_0_of_all_is_an_end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_join_and_leave),
-      cmocka_unit_test(an_error_of_one_is_told_once),
+      cmocka_unit_test(an_error_of_one_is_reported_once),
       cmocka_unit_test(a_killed_rank_ends_all),
       cmocka_unit_test(the_lowest_survivor_tells_of_rank_0),
       cmocka_unit_test(exit_5_of_one_is_a_failure),
@@ -250,9 +250,9 @@ int main(void) {
       cmocka_unit_test(who_waits_for_a_rank_that_left_fails_at_once),
       cmocka_unit_test(a_stopped_rank_is_lost),
       cmocka_unit_test(a_rank_that_computes_on_is_ended),
-      cmocka_unit_test(a_rank_that_does_not_come_is_told_of),
+      cmocka_unit_test(a_rank_that_does_not_come_is_reported),
       cmocka_unit_test(mpi_ranks_join_and_leave),
-      cmocka_unit_test(mpi_an_error_of_one_is_told_once),
+      cmocka_unit_test(mpi_an_error_of_one_is_reported_once),
       cmocka_unit_test(mpi_a_killed_rank_ends_all),
       cmocka_unit_test(mpi_a_rank_that_left_is_named),
       cmocka_unit_test(mpi_exit_0_of_all_is_an_end),

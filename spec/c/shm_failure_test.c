@@ -108,7 +108,7 @@ static void quarrels_once(rank *r) {
   must_fail(r, q->issue(r), q->wanted);
 }
 
-static void all_are_told_the_table(void **state) {
+static void all_get_the_table(void **state) {
   (void)state;
   for (size_t k = 0; k < sizeof quarrels / sizeof *quarrels; k++)
     for (uint64_t seed = 0; seed < 5; seed++)
@@ -199,7 +199,8 @@ static void groups_disagree_apart(rank *r) {
 
 static void groups_quarrel_by_their_own_names(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 20; seed++) run_ranks_with(3, 0, groups_disagree_apart, NULL, seed);
+  for (uint64_t seed = 0; seed < 20; seed++)
+    run_ranks_with(3, 0, groups_disagree_apart, NULL, seed);
 }
 
 /* Random collectives, the same on all ranks, until somebody outside says that it is over. */
@@ -355,7 +356,7 @@ static void heartbeats_without_a_reporter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_are_told_the_table),
+      cmocka_unit_test(all_get_the_table),
       cmocka_unit_test(a_table_names_all_of_many_ranks),
       cmocka_unit_test(lines_may_differ),
       cmocka_unit_test(both_ends_of_a_message_are_reported),

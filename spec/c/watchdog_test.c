@@ -66,7 +66,7 @@ static void end_together(rank *r) {
   if (r->number == 2) lt_world_raise(r->w, "cancelled", "model.lua", 12);
 }
 
-static void an_interrupted_run_is_told_by_rank_0_when_it_is_saved(void **state) {
+static void an_interrupted_run_is_reported_by_rank_0_when_it_is_saved(void **state) {
   (void)state;
   play(3, 20, NULL, end_together);
   const lt_verdict *v = common_verdict();
@@ -192,7 +192,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_gravest_of_several_is_reported),
       cmocka_unit_test(the_first_of_a_class_is_reported),
-      cmocka_unit_test(an_interrupted_run_is_told_by_rank_0_when_it_is_saved),
+      cmocka_unit_test(an_interrupted_run_is_reported_by_rank_0_when_it_is_saved),
       cmocka_unit_test(a_signal_ends_all_wherever_they_are),
       cmocka_unit_test(waits_end_with_the_verdict),
       cmocka_unit_test(who_is_there_in_vain_is_stalled),
