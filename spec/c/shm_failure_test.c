@@ -169,7 +169,7 @@ static void an_exchange_is_no_disagreement(void **state) {
 
 /* Two of three work in a group, fast; the third does other things and waits for all. A disagreement
    of the group must not name the third, and before it there is none. */
-static void groups_disagree_apart(rank *r) {
+static void groups_disagree(rank *r) {
   int color = r->rank == 1 ? -1 : 0;
   lt_group *g = lt_group_split(r->c, r->g, color, 0);
   for (int64_t k = 0; k < 50 && g != NULL; k++) {
@@ -200,7 +200,7 @@ static void groups_disagree_apart(rank *r) {
 static void groups_quarrel_by_their_own_names(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 20; seed++)
-    run_ranks_with(3, 0, groups_disagree_apart, NULL, seed);
+    run_ranks_with(3, 0, groups_disagree, NULL, seed);
 }
 
 /* Random collectives, the same on all ranks, until somebody outside says that it is over. */
