@@ -47,7 +47,7 @@ check_c_compiler_flag(-fno-thread-jumps LT_HAVE_NO_THREAD_JUMPS)
 if(LT_HAVE_NO_THREAD_JUMPS)
   target_compile_options(lt_kernel_flags INTERFACE -fno-thread-jumps)
 endif()
-# clang tells of each loop that it leaves as it is: slower there, and not wrong.
+# clang warns of each loop that it leaves as it is: slower there, and not wrong.
 target_compile_options(lt_kernel_flags INTERFACE $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
 
 if(LT_SANITIZE)

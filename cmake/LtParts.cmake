@@ -1,6 +1,6 @@
 # cmake/LtParts.cmake: finds what the parts of a build need; prints one line a part.
 #
-# What must be there and is not is collected, and told at once with Debian's names at the end.
+# What must be there and is not is collected, and reported at once with Debian's names at the end.
 
 find_package(PkgConfig QUIET)
 find_package(Threads REQUIRED)

@@ -71,7 +71,7 @@ describe("./dev as a user who is not root", function()
     }, log)
   end)
 
-  it("goes on with the lists that are there, and without what is optional", function()
+  it("continues with the lists that are there, and without what is optional", function()
     child.write(dir .. "/offline", "")
     local status, said = lint("lua-check ccache")
     assert.equal(0, status)

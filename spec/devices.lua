@@ -31,7 +31,7 @@ return {
     },
     ["spec/nn/module_spec.lua"] = {
       ["Module:to leaves alone what is there already"] = "is about the cpu by name",
-      ["properties tell device and dtype of the parameters"] = "is about the cpu by name",
+      ["properties report device and dtype of the parameters"] = "is about the cpu by name",
     },
     ["spec/strategies/parts_spec.lua"] = {
       ["an accelerator is set up before the module is placed, and torn down after the run"] =
@@ -41,7 +41,7 @@ return {
     ["spec/strategies/zero1_spec.lua"] = "20 s; spec/dist/devices_spec.lua trains with it on fake",
     ["spec/trainer/deferred_spec.lua"] = "compares the cpu with the fake device, by name",
     ["spec/trainer/fit_spec.lua"] = {
-      ["fit tells what is wrong with a loss that is not finite, before the weights are touched"] =
+      ["fit reports what is wrong with a loss that is not finite, before the weights are touched"] =
         "on a device the gradients are looked at, not each loss",
     },
     ["spec/trainer/full_disk_spec.lua"] = "runs programs of its own, on the cpu",

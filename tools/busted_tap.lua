@@ -3,8 +3,8 @@
 --   busted -o tools/busted_tap.lua -Xoutput FILE some_spec.lua
 --
 -- busted's own TAP handler dies on a spec with a syntax error, forgets errors in `describe` and
--- `setup`, tells no times, and shares stdout with the spec. This one writes to FILE. The plan comes
--- last, and only when the run reached its end: os.exit in a spec leaves none.
+-- `setup`, reports no times, and shares stdout with the spec. This one writes to FILE. The plan
+-- comes last, and only when the run reached its end: os.exit in a spec leaves none.
 local base = require "busted.outputHandlers.base"
 local pretty = require "pl.pretty"
 

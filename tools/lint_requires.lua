@@ -105,7 +105,7 @@ local function check_circles(fail, paths, required)
   for _, path in ipairs(paths) do visit(path) end
 end
 
---- Checks all of stdlib/; fail(format, ...) is told of each fault.
+--- Checks all of stdlib/; fail(format, ...) is called for each fault.
 return function(fail)
   local pipe <close> = assert(io.popen("find stdlib -name '*.lua' | sort"))
   local paths, files, required = {}, {}, {}

@@ -103,7 +103,7 @@ local function check_file(fail, path, records)
   end
 end
 
---- Checks all files that have a run's state; fail(format, ...) is told of each fault.
+--- Checks all files that have a run's state; fail(format, ...) is called for each fault.
 return function(fail)
   local pipe <close> = assert(io.popen(
     "find stdlib/trainer stdlib/callbacks stdlib/cli -name '*.lua' 2>/dev/null | sort"))

@@ -54,7 +54,7 @@ local function now()
 end
 
 -- Files whose processes join a world of Open MPI. It leaves memory behind, and has unloaded the
--- parts that took it when leaks are looked for, so that none can be told from ours.
+-- parts that took it when leaks are looked for, so that none can be mistaken for ours.
 local JOINS_MPI <const> = {
   "joined_", "slurm_spec", "spec/clusters/", "requeue_spec", "link_spec", "wake_spec", "kill_spec",
   "stop_spec",

@@ -145,7 +145,7 @@ describe("one argument too many", function()
 end)
 
 describe("an unknown option", function()
-  it("is an error, and told by its name", function()
+  it("is an error, and reported by its name", function()
     for name, code in pairs(rows.options) do
       assert(all[name], name)
       local message = raised(code)

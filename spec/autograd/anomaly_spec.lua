@@ -104,7 +104,7 @@ describe("noting anomalies", function()
     assert.matches("^softmax at ", made.forward.nan)
   end)
 
-  it("tells apart what no gradient belongs to", function()
+  it("distinguishes what no gradient belongs to", function()
     local made = noted(function() return lt.zeros(1):log() end)
     assert.matches("^log at ", made.aside.inf)
     assert.same({}, made.forward)

@@ -4,10 +4,10 @@
 --   ./dev bench dist [ROUNDS] [WINDOWS] [MODEL...]      3 rounds of 5 windows; mlp cnn gpt
 --
 -- The models are those of torch_models.lua; each system cycles through batches that are ready. All
--- runs of a model take turns, ROUNDS times; a figure is the median over the windows of all rounds,
+-- runs of a model take turns, ROUNDS times; a value is the median over the windows of all rounds,
 -- after 50 steps of each run that do not count. Two runs of one rank at once show what the machine
 -- has for two, however little they had to say to each other. Wanted of ltrain: 1.85 times from 1 to
--- 2 ranks, 1.5 for mlp; and less than 1 % of a step for what ranks tell each other with it and for
+-- 2 ranks, 1.5 for mlp; and less than 1 % of a step for what ranks exchange with it and for
 -- the checks of replicas. PyTorch and Lightning come into a virtual environment of the build folder
 -- (LT_TORCH_VENV names another).
 local lt = require "ltrain"
@@ -54,7 +54,7 @@ local function command_of(system, model, ranks, windows)
     model, ranks, windows, STEPS[model])
 end
 
--- One run; its rates, and its shares where it has told them, are added to `found`.
+-- One run; its rates, and its shares where it has reported them, are added to `found`.
 local function measure(system, model, ranks, windows, found)
   local command = command_of(system, model, ranks, windows)
   local lines, well = lines_of(command)

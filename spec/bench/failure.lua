@@ -11,17 +11,17 @@ local job = require "spec.dist.job"
 local ROUNDS <const> = tonumber(arg and arg[1]) or 3
 
 local function measure(row, over)
-  local seconds, told, bound = {}, {}, 0
+  local seconds, reported, bound = {}, {}, 0
   for _ = 1, ROUNDS do
     local result, why = failures.run(row, over)
     if not result then return print(("%-60s %s  %s"):format(row.name, over, why)) end
     bound = result.bound
     seconds[#seconds + 1] = result.seconds or math.huge
-    told[#told + 1] = tostring(result.told or #result.files .. " files")
+    reported[#reported + 1] = tostring(result.reported or #result.files .. " files")
   end
   table.sort(seconds)
-  print(("%-60s %s  median %6.2f s  most %6.2f s  bound %2d s  told %s"):format(row.name, over,
-    seconds[#seconds // 2 + 1], seconds[#seconds], bound, table.concat(told, ", ")))
+  print(("%-60s %s  median %6.2f s  most %6.2f s  bound %2d s  reported %s"):format(row.name, over,
+    seconds[#seconds // 2 + 1], seconds[#seconds], bound, table.concat(reported, ", ")))
 end
 
 local function measure_both(row)

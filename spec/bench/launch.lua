@@ -9,7 +9,7 @@ local lt = require "ltrain"
 
 local ROUNDS <const> = tonumber(arg and arg[1]) or 20
 
-local function tell(name, times)
+local function report(name, times)
   table.sort(times)
   print(("%-44s least %7.1f ms, median %7.1f ms"):format(name, times[1] * 1e3,
     times[#times // 2 + 1] * 1e3))
@@ -25,7 +25,7 @@ local function forked()
       if rank == 0 then times[i] = job.now() - began end
     end)
   end
-  tell("lt.dist.launch to all_reduce", times)
+  report("lt.dist.launch to all_reduce", times)
 end
 
 -- The script leaves the time (of the clock that all processes share) of its first all_reduce.
@@ -49,7 +49,7 @@ local function from_command_line(over)
     assert(one:wait_for("status", 30))
     times[i] = assert(tonumber(one:read "at"), one:read "err") - one.started
   end
-  tell((over == "mpi" and "mpirun -n 2 " or "") .. "ltrain run to all_reduce", times)
+  report((over == "mpi" and "mpirun -n 2 " or "") .. "ltrain run to all_reduce", times)
 end
 
 forked()

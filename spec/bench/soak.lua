@@ -37,7 +37,7 @@ local function watch(total)
   end
 end
 
-local function tell(what, seen)
+local function report(what, seen)
   local last, most = seen.last, {}
   for i, bytes in ipairs(seen.most) do most[i] = ("%.2f"):format(bytes / 1e6) end
   print(("%d %s in %.0f s: held %.3f MB after %d, %.3f MB at the end (%.4f)"):format(seen.total,
@@ -82,7 +82,7 @@ local function steps()
   lt.Trainer { max_steps = STEPS, logger = false, enable_checkpointing = false,
     enable_progress_bar = false, enable_model_summary = false }
     :fit(net, lt.data.DataLoader(data_of(8000), { batch_size = 8 }))
-  return tell("steps", seen)
+  return report("steps", seen)
 end
 
 -- Short epochs with shuffle, validation, logging and checkpoints.
@@ -98,7 +98,7 @@ local function epochs()
     :fit(net, lt.data.DataLoader(data_of(640), { batch_size = 64, shuffle = true }),
       lt.data.DataLoader(data_of(128), { batch_size = 64 }))
   os.execute("rm -r " .. folder)
-  return tell("epochs", seen)
+  return report("epochs", seen)
 end
 
 lt.seed(1)

@@ -2,7 +2,7 @@
 --
 --   ./dev bench startup [RUNS]
 --
--- Each figure is the least and the median over RUNS processes, less what an empty shell command
+-- Each value is the least and the median over RUNS processes, less what an empty shell command
 -- costs. Stock lua5.4 stands beside it.
 local lt = require "ltrain"
 

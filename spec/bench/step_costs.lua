@@ -21,7 +21,7 @@ local function seconds(n, fn)
 end
 
 --- `state` is that of the loop (trainer.running). Returns seconds a step by name: `header`, what
---- ranks tell each other with it; `compare`, the hash of all that they hold, every 50 steps;
+--- ranks exchange with it; `compare`, the hash of all that they hold, every 50 steps;
 --- `places`, whether parameters hang where they did; `writers`, whether others wrote to them.
 return function(state, optimizer)
   return {

@@ -110,7 +110,7 @@ describe("options", function()
     raises("permute: argument 'dims' is missing", function() x:permute() end)
   end)
 
-  it("do not go on for ever", function()
+  it("end", function()
     raises("sum: one argument too many: number", function() x:sum(1, true, 3) end)
     raises("sigmoid: one argument too many: number", function() x:sigmoid(3) end)
   end)
@@ -123,7 +123,7 @@ describe("tensors", function()
     assert.same({{0, -1}, {-2, -3}}, lt.sub(1, x):tolist())
   end)
 
-  it("that are missing are told", function()
+  it("that are missing are reported", function()
     raises("sigmoid: argument 1 must be a tensor, got number", function() lt.sigmoid(1) end)
     raises("sigmoid: argument 1 must be a tensor, got nothing", function() lt.sigmoid() end)
     raises("matmul: argument 2 must be a tensor, got table", function() x:matmul({}) end)
@@ -144,7 +144,7 @@ describe("tensors", function()
 end)
 
 describe("x:to", function()
-  it("tells a name that is neither a dtype nor a device", function()
+  it("reports a name that is neither a dtype nor a device", function()
     raises("to: 'f31' is neither a dtype nor a device; did you mean 'f32'?",
       function() x:to("f31") end)
     raises("to: 'cudaa' is neither a dtype nor a device; did you mean 'cuda'?",

@@ -15,7 +15,7 @@ local function counted(fn)
 end
 
 describe("a device", function()
-  it("is where tensors are made that are told none, once it is the default", function()
+  it("is where tensors are made without one, once it is the default", function()
     local usual = runtime.default_device()
     runtime.default_device("fake:2")
     local made = { lt.tensor { 1 }, lt.ones(2), lt.randn(2), lt.arange(3), lt.zeros(2),
@@ -71,7 +71,7 @@ describe("a device", function()
     assert.equal(waits(5), waits(25))
   end)
 
-  it("tells of a value that it refuses with the line that issued the operation", function()
+  it("reports a value that it refuses with the line that issued the operation", function()
     local logits, labels = lt.zeros({ 2, 3 }, { device = "fake" }), lt.tensor({ 1, 7 },
       { device = "fake", dtype = "i64" })
     local loss
@@ -85,7 +85,7 @@ describe("a device", function()
       .. "C = 3"):format(line), text)
   end)
 
-  it("has its late errors told before a file is written", function()
+  it("has its late errors reported before a file is written", function()
     local path, x = os.tmpname(), lt.ones(2, { device = "fake" })
     os.remove(path)
     lt.one_hot(lt.tensor({ 5 }, { device = "fake", dtype = "i64" }), 3)

@@ -3,15 +3,15 @@ local lt = require "ltrain"
 local rows <const> = lt.dtypes()
 
 describe("lt.dtypes", function()
-  it("tells sizes and categories", function()
-    local told = {}
-    for _, row in ipairs(rows) do told[row.name] = { row.size, row.category } end
+  it("reports sizes and categories", function()
+    local reported = {}
+    for _, row in ipairs(rows) do reported[row.name] = { row.size, row.category } end
     assert.same({
       f32 = { 4, "floating" }, f64 = { 8, "floating" }, f16 = { 2, "floating" },
       bf16 = { 2, "floating" }, i64 = { 8, "integer" }, i32 = { 4, "integer" },
       u8 = { 1, "integer" }, bool = { 1, "boolean" }, i16 = { 2, "integer" },
       u16 = { 2, "integer" },
-    }, told)
+    }, reported)
   end)
 
   for _, row in ipairs(rows) do

@@ -4,7 +4,7 @@ local raises = require "spec.bind.raises"
 
 local all, new = lt.all, lt.new
 
--- Elements that tell their position: row * 10 + column, 1-based.
+-- Elements that encode their position: row * 10 + column, 1-based.
 local function grid(rows, columns)
   local t = {}
   for i = 1, rows do
@@ -167,7 +167,7 @@ describe("writing", function()
     assert.same({4, 0}, row:tolist())
   end)
 
-  it("tells what does not fit", function()
+  it("reports what does not fit", function()
     local x = lt.zeros(2, 3)
     raises("copy: [2] does not fit into [3]", function() x[1] = lt.ones(2) end)
     raises("index: position 3 is out of range 1..2 of shape [2, 3]", function() x[3] = 1 end)

@@ -41,7 +41,7 @@ describe("a captured program", function()
     assert.is_true(is_over(seconds))
   end)
 
-  it("that is not there is told", function()
+  it("that is not there is reported", function()
     local status, message = process.capture({ "no-such-program" }, 10)
     assert.is_nil(status)
     assert.equal("no-such-program: not found", message)

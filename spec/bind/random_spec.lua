@@ -19,7 +19,7 @@ describe("lt.seed", function()
     assert.equal("integer", math.type(lt.seed()))
   end)
 
-  it("is told as drawn once, and only when it was not given", function()
+  it("is reported as drawn once, and only when it was not given", function()
     local drawn = lt.seed()
     assert.equal(drawn, runtime.drawn_seed())
     assert.is_nil(runtime.drawn_seed())
@@ -52,7 +52,7 @@ describe("the position of draws", function()
     runtime.rng_set {stream = 0}
   end)
 
-  it("outside of loops goes on where it was left", function()
+  it("outside of loops continues where it was left", function()
     lt.seed(1)
     lt.rand(3)
     local want = lt.rand(3):tolist()

@@ -3,7 +3,7 @@ local lt = require "ltrain"
 local raises = require "spec.bind.raises"
 
 describe("a tensor's properties", function()
-  it("tell shape, dtype, device and dims", function()
+  it("report shape, dtype, device and dims", function()
     local x = lt.zeros(2, 3)
     assert.same({2, 3}, x.shape)
     assert.equal("f32", x.dtype)
@@ -16,7 +16,7 @@ describe("a tensor's properties", function()
     assert.same({3, 1}, x:stride())
   end)
 
-  it("tell of gradients", function()
+  it("report gradients", function()
     local x = lt.ones(2)
     assert.is_false(x.requires_grad)
     assert.is_true(x.is_leaf)

@@ -1,4 +1,4 @@
--- spec/break/mistakes_spec.lua: slips of the pen that everybody makes once are told in words that
+-- spec/break/mistakes_spec.lua: common mistakes are reported in words that
 -- say what to write, with the line.
 local child = require "spec.cli.child"
 local lt = require "ltrain"
@@ -19,7 +19,7 @@ local function net_with(hooks)
 end
 
 describe("a dot in place of a colon", function()
-  it("is told by the Trainer's loops", function()
+  it("is reported by the Trainer's loops", function()
     local trainer, net = tiny.trainer(), tiny.Line()
     for _, word in ipairs { "fit", "validate", "test", "predict" } do
       says(("%s: call it with a colon, trainer:%s(...): got an object of class "):format(word,
@@ -27,13 +27,13 @@ describe("a dot in place of a colon", function()
     end
   end)
 
-  it("is told by self.log", function()
+  it("is reported by self.log", function()
     local net = net_with { training_step = function(self) self.log("x", 1) end }
     says("log: call it with a colon, self:log(...): got 'x' in place of the module",
       function() tiny.trainer():fit(net, tiny.same(1)) end)
   end)
 
-  it("is told by every method of a class of the library", function()
+  it("is reported by every method of a class of the library", function()
     local net, loader = tiny.Line(), lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2, 1)))
     local optimizer = lt.optim.SGD(net:parameters(), { lr = 0.1 })
     local wanted <const> = "%s: call it with a colon, %s:%s(...): got nil in place of the %s"
@@ -47,7 +47,7 @@ describe("a dot in place of a colon", function()
     for _, word in ipairs { "batches", "state_dict" } do refuses(loader, "DataLoader", word) end
   end)
 
-  it("is told where self is a tensor", function()
+  it("is reported where self is a tensor", function()
     local Net = lt.Module:extend "Net"
     function Net:forward(x) return self.head(x) end
     says("tensor: no field or method 'head': self is a tensor here: was the method called with '.' "
@@ -56,7 +56,7 @@ describe("a dot in place of a colon", function()
 end)
 
 describe("a module that calls itself", function()
-  it("is told with the line of the call", function()
+  it("is reported with the line of the call", function()
     local Net = lt.Module:extend "Net"
     function Net:forward(x) local y = self(x) return y end
     says("stack overflow: forward calls itself: does it call self(x)?",
@@ -99,7 +99,7 @@ describe("a data set", function()
       function() for sample in Endless() do assert(sample) end end)
   end)
 
-  it("in place of a loader is told to be one", function()
+  it("in place of a loader is reported as one", function()
     local wanted <const> = "train_dataloader: a loader is needed, and this is a data set: "
       .. "lt.data.DataLoader(dataset, {batch_size = ...}): got an object of class "
     for name, data in pairs { TensorDataset = set, Endless = Endless() } do
@@ -109,35 +109,35 @@ describe("a data set", function()
 end)
 
 describe("a slip in an argument", function()
-  it("is told by metrics without labels", function()
+  it("is reported by metrics without labels", function()
     says("metrics.Accuracy: update needs scores and labels: got a tensor [4, 3] and nil",
       function() lt.metrics.Accuracy():update(lt.ones(4, 3)) end)
   end)
 
-  it("is told by nn.init, given a layer", function()
+  it("is reported by nn.init, given a layer", function()
     says("init: a tensor is needed, a layer's weight: got an object of class Linear",
       function() lt.nn.init.xavier_uniform_(lt.nn.Linear(1, 1)) end)
   end)
 
-  it("is told by self:log, given the value first", function()
+  it("is reported by self:log, given the value first", function()
     local net = net_with { training_step = function(self) self:log(lt.ones(1), "x") end }
     says("log: the name must be a string: got a tensor [1]",
       function() tiny.trainer():fit(net, tiny.same(1)) end)
   end)
 
-  it("is told by a DataLoader that gets its options with the data set", function()
+  it("is reported by a DataLoader that gets its options with the data set", function()
     local set = lt.data.TensorDataset(lt.ones(2))
     says("DataLoader: batch_size stands among the samples: options are a table of their own: "
       .. "DataLoader(dataset, {batch_size = ...})",
       function() lt.data.DataLoader { set, batch_size = 4 } end)
   end)
 
-  it("is told by lt.save, given a module", function()
+  it("is reported by lt.save, given a module", function()
     says("save: the value cannot be saved: it is an object of class Linear",
       function() lt.save("never", lt.nn.Linear(1, 1)) end)
   end)
 
-  it("in capitals is told with the right ones", function()
+  it("in capitals is reported with the right ones", function()
     says("nn: there is no 'Relu'; did you mean 'ReLU'?", function() return lt.nn.Relu() end)
   end)
 end)
@@ -166,7 +166,7 @@ describe("a script", function()
     return status, out .. err
   end
 
-  it("that raises a table is told with its line", function()
+  it("that raises a table is reported with its line", function()
     for _, words in ipairs { { "s.lua" }, { "run", "s.lua" } } do
       local status, text = run("\nerror({code = 42})", table.unpack(words))
       assert.equal(1, status)
@@ -174,7 +174,7 @@ describe("a script", function()
     end
   end)
 
-  it("that yields in a step is told with its line", function()
+  it("that yields in a step is reported with its line", function()
     local status, text = run([[
 local lt = require "ltrain"
 local Net = lt.Module:extend "Net"
@@ -195,7 +195,7 @@ return {model = Net(), data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4
     assert.equal("ltrain: s.lua:1: run: nothing to fit: it returned 5\n", text)
   end)
 
-  it("that returns a model to `ltrain FILE` is told what to type", function()
+  it("that returns a model to `ltrain FILE` gets what to type", function()
     local status, text = run("local lt = require 'ltrain' return lt.nn.Linear(1, 1)", "s.lua")
     assert.equal(0, status)
     assert.equal("ltrain: s.lua returned a module: `ltrain run s.lua` trains it\n", text)

@@ -50,7 +50,7 @@ describe("a misspelt word", function()
     assert.matches("did you mean 'exp'", message_of(function() return lt.ones(1):epx() end))
   end)
 
-  it("that is short is not told far words", function()
+  it("that is short gets no far words", function()
     assert.matches("no field or method 'foo'$", message_of(function()
       local value = lt.ones(1).foo
       return value

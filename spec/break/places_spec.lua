@@ -26,7 +26,7 @@ describe("an error without a frame of the script", function()
   before_each(function() folder = child.folder() end)
   after_each(function() child.remove(folder) end)
 
-  local function tells(wanted, line, ...)
+  local function expect(wanted, line, ...)
     child.write(folder .. "/s.lua", SCRIPT:format(line))
     local words = { ... }
     if #words == 0 then words = { "run", "s.lua" } end
@@ -37,30 +37,30 @@ describe("an error without a frame of the script", function()
   end
 
   it("names the hook that ended in a tail call", function()
-    tells("13: optim.SGD: lr must be a number: got 'x'",
+    expect("13: optim.SGD: lr must be a number: got 'x'",
       "function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 'x'}) end")
-    tells("13: log: call it with a colon, self:log(...): got 'x' in place of the module",
+    expect("13: log: call it with a colon, self:log(...): got 'x' in place of the module",
       "function net:on_train_start() return self.log('x', 1) end")
   end)
 
   it("names the hook whose result is of no use", function()
-    tells("13: training_step: the loss must have one element: got a tensor [2, 1]",
+    expect("13: training_step: the loss must have one element: got a tensor [2, 1]",
       "function net:training_step(x) local y = lt.cat{x[1], x[1]} return y end")
-    tells("13: backward of square: its saved values were freed by an earlier backward; pass "
+    expect("13: backward of square: its saved values were freed by an earlier backward; pass "
       .. "{retain_graph = true} to that one", "function net:training_step(x) "
       .. "local y = self.layer(x[1]):square():mean() y:backward() return y end")
-    tells("13: configure_optimizers: an optimizer is needed: got an object of class StepLR",
+    expect("13: configure_optimizers: an optimizer is needed: got an object of class StepLR",
       "function net:configure_optimizers() "
       .. "local o = lt.optim.SGD(self:parameters()) return {o, lt.optim.StepLR(o, 1)} end")
-    tells("13: train_dataloader: a loader must be a DataLoader, a table of batches, a function or "
+    expect("13: train_dataloader: a loader must be a DataLoader, a table of batches, a function or "
       .. "an object with batches(): got 3", "function net:train_dataloader() return 3 end "
       .. "loader = nil")
   end)
 
   it("names the end of a script whose run it is", function()
-    tells("16: EarlyStopping: nothing called 'a' was logged; there is: nothing",
+    expect("16: EarlyStopping: nothing called 'a' was logged; there is: nothing",
       "trainer.callbacks = {lt.callbacks.EarlyStopping{monitor = 'a'}}")
-    tells("16: Trainer: unknown option 'max_epoch'; did you mean 'max_epochs'?",
+    expect("16: Trainer: unknown option 'max_epoch'; did you mean 'max_epochs'?",
       "trainer = {max_epoch = 1}")
     child.write(folder .. "/s.lua", "local lt = require 'ltrain'\nreturn lt.save(3,\n3)\n")
     local _, _, err = child.run({ "s.lua" }, { dir = folder })
@@ -84,7 +84,7 @@ describe("an error without a frame of the script", function()
   end)
 
   it("does not name a hook that has nothing to do with it", function()
-    tells("16: at the start of an epoch: parameter Net.w is new since configure_optimizers (made "
+    expect("16: at the start of an epoch: parameter Net.w is new since configure_optimizers (made "
       .. "at s.lua:13)", "function net:on_train_start() self.w = lt.parameter(lt.ones(2)) end")
   end)
 end)

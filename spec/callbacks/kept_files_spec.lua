@@ -99,7 +99,7 @@ describe("the same monitor in two folders", function()
     assert.equal(root .. "/epoch=1.ckpt", b.best_model_path)
   end)
 
-  it("knows its best file when it goes on in another folder", function()
+  it("knows its best file when it resumes in another folder", function()
     fit({ 1 }, { { monitor = "score", dirpath = root .. "/a" } })
     local path = root .. "/a/epoch=0-step=1.ckpt"
     local later = fit({ 1 }, { { monitor = "score", dirpath = root .. "/b" } },

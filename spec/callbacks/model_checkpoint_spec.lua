@@ -191,7 +191,7 @@ describe("ModelCheckpoint", function()
     assert.equal(1, steps)
   end)
 
-  it("refuses a figure that is never logged, and options that exclude each other", function()
+  it("refuses a metric that is never logged, and options that exclude each other", function()
     assert.matches("nothing called 'scor' was logged; there is: score; did you mean 'score'%?",
       tiny.error_of(fit, { 1 }, { monitor = "scor" }))
     assert.matches("exclude each other", tiny.error_of(lt.callbacks.ModelCheckpoint,
@@ -202,12 +202,12 @@ describe("ModelCheckpoint", function()
 end)
 
 describe("names of checkpoints", function()
-  it("put figures into patterns", function()
-    local figures = { epoch = 3, step = 120, ["val/loss"] = 0.12345 }
-    assert.equal("epoch=3-step=120", file_name.format("{epoch}-{step}", figures, true))
-    assert.equal("e03", file_name.format("e{epoch:02d}", figures, false))
-    assert.equal("val/loss=0.12", file_name.format("{val/loss:.2f}", figures, true))
-    assert.equal("absent=0", file_name.format("{absent}", figures, true))
+  it("put values into patterns", function()
+    local values = { epoch = 3, step = 120, ["val/loss"] = 0.12345 }
+    assert.equal("epoch=3-step=120", file_name.format("{epoch}-{step}", values, true))
+    assert.equal("e03", file_name.format("e{epoch:02d}", values, false))
+    assert.equal("val/loss=0.12", file_name.format("{val/loss:.2f}", values, true))
+    assert.equal("absent=0", file_name.format("{absent}", values, true))
     assert.equal("x=inf", file_name.format("{x}", { x = math.huge }, true))
   end)
 end)

@@ -4,15 +4,15 @@ local child = require "spec.cli.child"
 local tiny = require "spec.trainer.tiny"
 local written = require "spec.callbacks.written"
 
--- A net that logs `metrics` in training, for the bar, and `figures` in validation.
-local function net_with(metrics, figures)
+-- A net that logs `metrics` in training, for the bar, and `values` in validation.
+local function net_with(metrics, values)
   local net = tiny.Line()
   function net:training_step(x)
     self:log_dict(metrics, { prog_bar = true })
     return self:loss(x)
   end
-  if figures then
-    function net:validation_step() self:log_dict(figures) end
+  if values then
+    function net:validation_step() self:log_dict(values) end
   end
   return net
 end
@@ -132,7 +132,7 @@ describe("ProgressBar", function()
     has_line(fit(100, net), "^epoch 1 .* loss=0.25 val_loss=0.5$")
   end)
 
-  it("tells the last validation of a fit that an error ends", function()
+  it("reports the last validation of a fit that an error ends", function()
     local net = net_with({ loss = 0.25 }, { val_loss = 0.5 })
     function net.on_train_epoch_end() error "no" end
     local text = written(nil, function()

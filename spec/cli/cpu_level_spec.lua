@@ -70,7 +70,7 @@ describe("an older processor", function()
     assert.same({ 0, "1\n" }, { run_on("max", "print(1)", "v3") })
   end)
 
-  it("is told from one of the level that is asked for", function()
+  it("is distinguished from one of the level that is asked for", function()
     local status, out = run_on("Nehalem", "print(1)", "v4")
     assert.same({ 1, "ltrain: LTRAIN_CPU_LEVEL=v4: this processor runs only v2\n" },
       { status, out })

@@ -17,7 +17,7 @@ local function ring(folder, rank, entries)
     table.concat(lines, "\n") .. "\n"))
 end
 
-local function tell(folder, rank, text)
+local function report(folder, rank, text)
   assert(c.io.write_file(("%s/failure.rank%d.txt"):format(folder, rank), text))
 end
 
@@ -32,8 +32,8 @@ describe("ltrain diagnose", function()
       { 1204, "bb", "all_gather", { 8, 10 }, false, hook = "validation_step" } })
     ring(folder, 1, { { 1203, "aa", "all_reduce", { 8 }, true },
       { 1204, "cc", "all_gather", { 16, 10 }, false } })
-    tell(folder, 0, "ranks disagree\n")
-    tell(folder, 1, "ranks disagree\n")
+    report(folder, 0, "ranks disagree\n")
+    report(folder, 1, "ranks disagree\n")
     local status, out = child.run { "diagnose", folder }
     assert.equal(0, status)
     assert.equal(table.concat {

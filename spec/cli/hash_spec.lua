@@ -97,7 +97,7 @@ describe("ltrain hash", function()
     child.remove(folder)
   end)
 
-  it("goes on after a file that it cannot read, and ends with 1", function()
+  it("continues after a file that it cannot read, and ends with 1", function()
     local folder = child.folder()
     assert(lt.save(folder .. "/a.st", { lt.ones(2) }))
     child.write(folder .. "/b.st", "nonsense")

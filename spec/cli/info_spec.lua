@@ -38,7 +38,7 @@ describe("ltrain info", function()
     child.remove(folder)
   end)
 
-  it("tells a file that is none", function()
+  it("reports a file that is none", function()
     local status, out, err = child.run { "info", "spec/cli/info_spec.lua" }
     assert.equal(1, status)
     assert.equal("", out)

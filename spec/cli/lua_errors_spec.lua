@@ -7,7 +7,7 @@ describe("what a script sees of an error", function()
   before_each(function() folder = child.folder() end)
   after_each(function() child.remove(folder) end)
 
-  -- Runs the script both ways; what it printed must be `wanted`, then `failure` is told.
+  -- Runs the script both ways; what it printed must be `wanted`, then `failure` is reported.
   local function check(code, wanted, failure)
     child.write(folder .. "/s.lua", code)
     for _, words in ipairs { { "s.lua" }, { "run", "s.lua" } } do
@@ -38,7 +38,7 @@ print(pcall(dofile, "deep.lua"))
 ]], ("nil\tC stack overflow\n"):rep(2) .. "false\tC stack overflow\n")
   end)
 
-  it("is the same value in what it closes, and then it is told", function()
+  it("is the same value in what it closes, and then it is reported", function()
     check([[
 local _ <close> = setmetatable({}, {__close = function(_, e) print(e) end})
 error("broken")

@@ -34,12 +34,12 @@ describe("the prompt", function()
     assert.matches("20,\n ... 10 more}\n", out, 1, true)
   end)
 
-  it("goes on reading until a statement is complete", function()
+  it("continues reading until a statement is complete", function()
     assert.equal("1\n2\n", (answers { "for i = 1, 2 do", "print(i)", "end" }))
     assert.equal("3\n", (answers { "1 +", "2" }))
   end)
 
-  it("survives errors and tells them with their line", function()
+  it("survives errors and reports them with their line", function()
     local out, err = answers { "error('no')", "x.y.z", "x +* 1", "7" }
     assert.equal("7\n", out)
     assert.equal("stdin:1: no\nstdin:1: attempt to index a nil value (global 'x')\n"

@@ -1,4 +1,4 @@
--- spec/cli/requeue_spec.lua: SIGUSR1: save, `scontrol requeue`, go on after the restart. The
+-- spec/cli/requeue_spec.lua: SIGUSR1: save, `scontrol requeue`, resume after the restart. The
 -- scontrol here only writes down what it was asked; spec/dist/slurm_spec.lua has a real one.
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
@@ -56,7 +56,7 @@ describe("SIGUSR1 in a job of SLURM", function()
   end
 
   for _, words in ipairs { { "run", "model.lua" }, { "model.lua" } } do
-    it("requeues, and the restarted job goes on: ltrain " .. words[1], function()
+    it("requeues, and the restarted job resumes: ltrain " .. words[1], function()
       local status, out, err = run({ WHAT = "signal", SLURM_JOB_ID = "7" }, table.unpack(words))
       assert.equal(138, status, err)
       assert.equal("from step 0\n", out)
@@ -97,7 +97,7 @@ describe("SIGUSR1 in a job of SLURM", function()
     assert.equal("requeue 7\n", one:read "asked")
   end)
 
-  it("goes on with the loop that was stopped", function()
+  it("resumes with the loop that was stopped", function()
     run({ WHAT = "signal", SLURM_JOB_ID = "7", TWICE = "1" }, "model.lua")
     local status, out, err = run({ SLURM_JOB_ID = "7", SLURM_RESTART_COUNT = "1", TWICE = "1" },
       "model.lua")

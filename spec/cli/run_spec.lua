@@ -217,11 +217,11 @@ describe("ltrain fit, validate, test, predict", function()
     status, out, err = run { "validate", LINE, "--ckpt_path", CHECKPOINT }
     assert.equal(0, status, err)
     assert.not_matches("no %-%-ckpt_path", err)
-    local figure = out:match("val_loss%s+([%d.e-]+)")
-    assert.truthy(figure)
+    local value = out:match("val_loss%s+([%d.e-]+)")
+    assert.truthy(value)
     status, out, err = run { "test", LINE, "--ckpt_path", CHECKPOINT }
     assert.equal(0, status, err)
-    assert.equal(figure, out:match("test_loss%s+([%d.e-]+)"))
+    assert.equal(value, out:match("test_loss%s+([%d.e-]+)"))
     status, out, err = run { "predict", LINE, "--ckpt_path", CHECKPOINT, "--output", "p.st" }
     assert.equal(0, status, err)
     assert.equal("wrote p.st: predictions [16, 1]\n", out)

@@ -15,7 +15,7 @@ describe("a signal", function()
     return child.run({ "run", LINE, ... }, { dir = folder, env = { WHAT = what } })
   end
 
-  it("ends the step, saves, says where, and the status is 130; the file goes on", function()
+  it("ends the step, saves, says where, and the status is 130; the file resumes", function()
     local status, _, err = run("kill INT")
     assert.equal(130, status)
     assert.matches("ltrain: interrupted: saved .*" .. SAVED:gsub("%p", "%%%0"), err)
@@ -141,7 +141,7 @@ describe("a signal", function()
     end
   end)
 
-  it("ends the reading of a sample at its next line, and the run goes on as if unbroken", function()
+  it("ends the reading of a sample at its next line, and the run resumes as if unbroken", function()
     for _, where in ipairs { "get", "iterate" } do
       local status, whole, err = busy(where == "get" and "" or "endless")
       assert.equal(0, status, err)
@@ -157,10 +157,10 @@ describe("a signal", function()
   it("is left alone when the process was started with it ignored", function()
     child.write(folder .. "/ignored.lua", [[
       io.popen("kill -INT " .. require "ltrain".runtime.pid()):close()
-      print("goes on")
+      print("resumes")
     ]])
     local pipe <close> = assert(io.popen(("env --ignore-signal=INT %s %s/ignored.lua"):format(
       os.getenv("LTRAIN") or arg[-1], folder)))
-    assert.equal("goes on\n", pipe:read("a"))
+    assert.equal("resumes\n", pipe:read("a"))
   end)
 end)

@@ -40,7 +40,7 @@ describe("--launcher mpi" .. (missing and " (left out: " .. missing .. ")" or ""
     assert.matches(("%d ranks on %d cores: oversubscribed"):format(ranks, ranks - 1), err, 1, true)
   end)
 
-  when("ends with the first error, told once, and soon", function()
+  when("ends with the first error, reported once, and soon", function()
     local status, _, err, took = run([[
       if lt.dist.rank() == 1 then error "boom" end
       while true do pcall(lt.dist.barrier) end

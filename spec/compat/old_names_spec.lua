@@ -9,8 +9,8 @@ local tiny = require "spec.trainer.tiny"
 
 local say <const> = console.say
 
--- What fn tells on stderr, as one text, and what it returns.
-local function told(fn, ...)
+-- What fn reports on stderr, as one text, and what it returns.
+local function reported(fn, ...)
   local lines = {}
   console.say = function(text) lines[#lines + 1] = text end
   local results = table.pack(pcall(fn, ...))
@@ -68,7 +68,7 @@ describe("an option of older Lightning", function()
     local given, words, today = table.unpack(row)
     local name = next(given)
     it(("is taken with a note: %s = %s"):format(name, tostring(given[name])), function()
-      local text, trainer = told(lt.Trainer, given)
+      local text, trainer = reported(lt.Trainer, given)
       assert.matches("^note: .*" .. words, text)
       for option, value in pairs(today) do assert.equal(value, trainer.options[option]) end
     end)
@@ -78,7 +78,7 @@ describe("an option of older Lightning", function()
     local given, words = table.unpack(row)
     local name = next(given)
     it(("is refused with the right word: %s = %s"):format(name, tostring(given[name])), function()
-      local text, message = told(tiny.error_of, lt.Trainer, given)
+      local text, message = reported(tiny.error_of, lt.Trainer, given)
       assert.matches("Trainer: .*" .. words, message)
       assert.equal("", text)
     end)
@@ -98,16 +98,16 @@ describe("an option of older Lightning", function()
   it("of the command line wins over the script's", function()
     finally(function() overrides.values = {} end)
     overrides.set("accelerator", "ddp")
-    local _, trainer = told(lt.Trainer, { num_processes = 2 })
+    local _, trainer = reported(lt.Trainer, { num_processes = 2 })
     assert.same({ "ddp", 2 }, { trainer.options.strategy, trainer.options.devices })
     overrides.set("devices", 3)
-    _, trainer = told(lt.Trainer, { num_processes = 2 })
+    _, trainer = reported(lt.Trainer, { num_processes = 2 })
     assert.equal(3, trainer.options.devices)
   end)
 
   it("leaves the script's own table alone", function()
     local mine = { num_processes = 1 }
-    told(lt.Trainer, mine)
+    reported(lt.Trainer, mine)
     assert.same({ num_processes = 1 }, mine)
   end)
 end)
@@ -115,9 +115,9 @@ end)
 describe("Trainer{plugins =}", function()
   local IO <const> = { save = print, load = print, remove = print }
 
-  it("tells its plugins apart", function()
+  it("recognises its plugins", function()
     local environment = lt.ClusterEnvironment { variables = {} }
-    local text, trainer = told(lt.Trainer, { plugins = { IO, "bf16-mixed", environment } })
+    local text, trainer = reported(lt.Trainer, { plugins = { IO, "bf16-mixed", environment } })
     assert.equal(IO, trainer.strategy.checkpoint_io)
     assert.equal("bf16-mixed", trainer.precision_plugin.name)
     assert.equal(environment, trainer.strategy.cluster_environment)
@@ -127,15 +127,15 @@ describe("Trainer{plugins =}", function()
   end)
 
   it("takes a single one", function()
-    local _, trainer = told(lt.Trainer, { plugins = lt.CheckpointIO() })
+    local _, trainer = reported(lt.Trainer, { plugins = lt.CheckpointIO() })
     assert.equal(lt.CheckpointIO, getmetatable(trainer.strategy.checkpoint_io))
-    _, trainer = told(lt.Trainer, { plugins = "bf16-mixed" })
+    _, trainer = reported(lt.Trainer, { plugins = "bf16-mixed" })
     assert.equal("bf16", trainer.precision_plugin.autocast)
   end)
 
   it("refuses two of a kind, and what is none", function()
     local function wrong(o)
-      return tiny.error_of(function() told(lt.Trainer, o) end)
+      return tiny.error_of(function() reported(lt.Trainer, o) end)
     end
     assert.matches("plugins: two are a precision", wrong { plugins = { "bf16", "32" } })
     assert.matches("plugins: must be a precision, a checkpoint_io or a cluster environment "
@@ -160,7 +160,7 @@ describe("the older hooks *_step_end", function()
     end
     local ended
     function net.on_train_batch_end(_, outputs) ended = outputs:item() end
-    local text = told(function() tiny.trainer():fit(net, tiny.batches({ 1, 2 }, { 3 })) end)
+    local text = reported(function() tiny.trainer():fit(net, tiny.batches({ 1, 2 }, { 3 })) end)
     assert.same({ 3, 3 }, { seen[1], seen[2] })
     assert.equal(0, ended)
     assert.equal(0.5, net.w:item())
@@ -173,7 +173,7 @@ describe("the older hooks *_step_end", function()
       local net, ended = Line(), {}
       net[stage .. "_step_end"] = function(_, outputs) return outputs + 100 end
       net["on_" .. stage .. "_batch_end"] = function(_, outputs) ended[#ended + 1] = outputs end
-      told(function()
+      reported(function()
         local trainer = tiny.trainer { strategy = "ddp" }
         trainer[word](trainer, net, tiny.batches({ 1, 2 }, { 4 }))
       end)
@@ -185,7 +185,7 @@ describe("the older hooks *_step_end", function()
     local net, count = Line(), 0
     function net.training_step() return nil end
     function net.training_step_end() count = count + 1 end
-    told(function() tiny.trainer():fit(net, tiny.same(2)) end)
+    reported(function() tiny.trainer():fit(net, tiny.same(2)) end)
     assert.equal(0, count)
   end)
 end)

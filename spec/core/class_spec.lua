@@ -27,7 +27,7 @@ describe("class", function()
     assert.equal(7, #More())
   end)
 
-  it("tells its own objects and those of classes below", function()
+  it("recognises its own objects and those of classes below", function()
     local A = class.extend(nil, "A")
     local B = class.extend(A, "B")
     assert.is_true(class.is_a(B(), A))

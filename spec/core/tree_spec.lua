@@ -10,7 +10,7 @@ describe("tree.keys", function()
     assert.is_true(mixed)
   end)
 
-  it("tells a key that is neither", function()
+  it("reports a key that is neither", function()
     local keys, mixed, other = tree.keys({ [true] = 1, a = 1 })
     assert.same({ "a" }, keys)
     assert.is_false(mixed)

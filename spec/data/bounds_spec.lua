@@ -54,7 +54,7 @@ for name, make in pairs { ["gathered in C"] = numbers.tensors, ["read by Lua"] =
       end
     end)
 
-    it("goes on behind no sample that the epoch does not have", function()
+    it("resumes behind no sample that the epoch does not have", function()
       local loader = new()
       loader:load_state_dict(state(11))
       has(error_of(take, loader), "the state was taken after sample 11, the epoch has 10 samples")

@@ -52,7 +52,7 @@ describe("data.DistributedSampler", function()
     assert.is_true(loader:comes_sharded())
   end)
 
-  it("is told its epoch by the loader", function()
+  it("gets its epoch from the loader", function()
     local sampler = data.DistributedSampler { length = 30, seed = 3 }
     local loader = data.DataLoader(data.TensorDataset(lt.arange(30)),
       { batch_size = 30, sampler = sampler })

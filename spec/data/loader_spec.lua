@@ -34,7 +34,7 @@ for name, make in pairs { ["gathered in C"] = tensors, ["read by Lua"] = list } 
       assert.equal(3, loader.batch_size)
     end)
 
-    it("has one sample in a batch unless told", function()
+    it("has one sample in a batch by default", function()
       assert.same({ 1, 1 }, sizes(data.DataLoader(make(2))))
     end)
 
@@ -84,7 +84,7 @@ for name, make in pairs { ["gathered in C"] = tensors, ["read by Lua"] = list } 
       for i = 1, 26 do assert.equal(whole[24 + i], rest[i]) end
     end)
 
-    it("goes on from its saved state in a new loader", function()
+    it("resumes from its saved state in a new loader", function()
       local options = { batch_size = 8, shuffle = true, seed = 5 }
       local loader = data.DataLoader(make(50), options)
       values(loader)
@@ -149,7 +149,7 @@ for name, make in pairs { ["gathered in C"] = tensors, ["read by Lua"] = list } 
       end
     end)
 
-    it("stops shuffling when told to", function()
+    it("stops shuffling without the option", function()
       local loader = data.DataLoader(make(9), { batch_size = 9, shuffle = true })
       loader.shuffle = false
       assert.same({ 0, 1, 2, 3, 4, 5, 6, 7, 8, last = 0 }, values(loader))
@@ -473,7 +473,7 @@ describe("data.DataLoader, going on with a data set of another size", function()
   after_each(function() console.say = say end)
 
   -- Goes on with `n` samples after `batches` of 8 samples in twos.
-  local function go_on(batches, n)
+  local function resume(batches, n)
     local loader = data.DataLoader(tensors(8), { batch_size = 2 })
     local next_batch = loader:batches()
     for _ = 1, batches do next_batch() end
@@ -482,16 +482,16 @@ describe("data.DataLoader, going on with a data set of another size", function()
     return values(other)
   end
 
-  it("is told with both sizes in mid-epoch", function()
-    assert.same({ 4, 5, last = 2 }, go_on(2, 6))
+  it("is reported with both sizes in mid-epoch", function()
+    assert.same({ 4, 5, last = 2 }, resume(2, 6))
     assert.same({ "warning: DataLoader: the epoch that is resumed after sample 4 had a data set "
       .. "of 8 "
       .. "samples, now it has 6: other samples follow than in the run that saved it" }, lines)
   end)
 
-  it("is not told with the same size, nor between epochs", function()
-    go_on(2, 8)
-    go_on(5, 6)
+  it("is not reported with the same size, nor between epochs", function()
+    resume(2, 8)
+    resume(5, 6)
     assert.same({}, lines)
   end)
 end)

@@ -119,7 +119,7 @@ for name, make in pairs { ["gathered in C"] = tensors, ["read by Lua"] = list } 
       assert.same({ 0, 1 }, active)
     end)
 
-    it("goes on at a count of samples on another number of ranks, each sample once", function()
+    it("resumes at a count of samples on another number of ranks, each sample once", function()
       local options = { batch_size = 1, shuffle = true, seed = 4 }
       local whole = {}
       for batch in loader(23, options)():batches() do whole[#whole + 1] = batch[1]:tolist()[1] end

@@ -4,7 +4,7 @@
 -- What is drawn: dtypes, sizes of data and batches, windows, limits, validation and its intervals,
 -- optimizers, schedulers, clipping, ways to stop, a branch that only some samples use, a loss over
 -- the samples of all ranks, metrics of all kinds, manual optimization, and a run that is saved and
--- goes on with another number of ranks. The script prints a line for each difference from one rank.
+-- resumes with another number of ranks. The script prints a line for each difference from one rank.
 local SCRIPT <const> = [[
 local lt = require "ltrain"
 local seed <const> = math.tointeger(tonumber(arg[1]))
@@ -50,7 +50,7 @@ if case.world then case.contrast, case.norm, case.branch = false, false, false e
 if case.ema then case.skip_at, case.light_at = nil, nil end
 if case.overfit > 0 then case.limit, case.limit_val, case.interval = 1.0, 1.0, 1.0 end
 if case.epochs == 1 then case.min_epochs = nil end
-if case.skip_at == 0 then case.skip_at = nil end -- the first step tells what is returned
+if case.skip_at == 0 then case.skip_at = nil end -- the first step decides what is returned
 if case.deal or case.overfit > 0 then -- whole batches are dealt: others than on one rank
   case.deal = false
 end
@@ -115,7 +115,7 @@ function Net:loss(batch)
   end
   return loss
 end
-function Net:figures(batch, loss)
+function Net:values(batch, loss)
   local x, id = batch[1], batch[2]
   local y, positive = self:scores(batch):detach():reshape {-1}, (id % 3):eq(0):to "i64"
   self:log("loss", loss:detach(), {on_step = true, on_epoch = true, sync_dist = true})
@@ -139,7 +139,7 @@ function Net:training_step(batch, index)
     table.insert(self.seen, ("%d.%03d.%03d"):format(self.current_epoch, index, i))
   end
   local loss = self:loss(batch)
-  self:figures(batch, loss)
+  self:values(batch, loss)
   if not case.manual then
     if index == case.skip_at then return nil end
     if index == case.light_at then return {loss = loss, weight = 0} end
@@ -305,7 +305,7 @@ local function kept(t)
 end
 
 -- The cells of a CSV file, by row and column.
-local function add_rows(figures, path)
+local function add_rows(values, path)
   local file, names = io.open(path), nil
   if not file then return end
   local row = 0
@@ -314,7 +314,7 @@ local function add_rows(figures, path)
     for cell in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = cell end
     if not names then names = cells end
     for i, cell in ipairs(cells) do
-      figures[("row %d %s"):format(row, names[i])] = tonumber(cell) or cell
+      values[("row %d %s"):format(row, names[i])] = tonumber(cell) or cell
     end
     row = row + 1
   end
@@ -340,31 +340,31 @@ local function run(ranks)
   else
     net, t = fit(ranks)
   end
-  local figures = {}
-  for name, value in pairs(t.callback_metrics) do figures["metric " .. name] = value end
+  local values = {}
+  for name, value in pairs(t.callback_metrics) do values["metric " .. name] = value end
   if case.test then
     local test = t:test(net, lt.data.DataLoader(val_data, {global_batch_size = case.val_batch}),
       {verbose = false})
-    for name, value in pairs(test[1]) do figures["test " .. name] = value end
+    for name, value in pairs(test[1]) do values["test " .. name] = value end
   end
   if case.predict > 0 then
     local list = t:predict(net, lt.data.DataLoader(data_of(case.predict, 900),
       {batch_size = case.predict_batch}))
     for k, one in ipairs(list) do
-      figures["predicted " .. k] = table.concat(one[1]:tolist(), " ")
+      values["predicted " .. k] = table.concat(one[1]:tolist(), " ")
       for i, value in ipairs(one[2]:tolist()) do
-        figures[("predicted %d.%d"):format(k, i)] = value
+        values[("predicted %d.%d"):format(k, i)] = value
       end
     end
   end
   if case.csv then
-    add_rows(figures, t.log_dir .. "/metrics.csv")
+    add_rows(values, t.log_dir .. "/metrics.csv")
     if not case.cut then os.execute("rm -rf " .. t.log_dir) end
   end
   local found = {step = t.global_step, epoch = t.current_epoch, hash = lt.hash(net:state_dict()),
     seen = table.concat(lists.seen, " "), val_seen = table.concat(lists.val_seen, " "),
     f1 = net.f1:compute(), auroc = net.auroc:compute()}
-  for name, value in pairs(figures) do found[name] = value end
+  for name, value in pairs(values) do found[name] = value end
   for name, tensor in pairs(net:state_dict()) do
     for i, value in ipairs(tensor:reshape {-1}:tolist()) do
       found[("%s[%d]"):format(name, i)] = value

@@ -1,4 +1,4 @@
--- spec/dist/collectives_spec.lua: lt.dist over shared memory, against numbers worked out by hand.
+-- spec/dist/collectives_spec.lua: lt.dist over shared memory, against numbers computed on paper.
 local support = require "spec.dist.support"
 
 describe("collectives on tensors", function()
@@ -62,7 +62,7 @@ describe("collectives on tensors", function()
     ]])
   end)
 
-  it("go on while the script does something else", function()
+  it("continue while the script does something else", function()
     support.ranks(2, [[
       local handles = {}
       for i = 1, 20 do handles[i] = dist.all_reduce(lt.full({i}, rank + i), {async = true}) end

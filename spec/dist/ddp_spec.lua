@@ -1,7 +1,7 @@
 -- spec/dist/ddp_spec.lua: the numbers of a fit on several ranks are those of one process.
 local trained = require "spec.dist.trained"
 
--- A net of two layers that logs loss and figures, and 68 samples.
+-- A net of two layers that logs loss and metrics, and 68 samples.
 local scripts <const> = trained.with [[
 lt.seed(3)
 local Net = lt.Module:extend("Net")
@@ -44,7 +44,7 @@ end
 local run <const>, same_on_all <const> = scripts.output, scripts.same
 
 describe("a fit on 1, 2 and 4 ranks", function()
-  it("gives the same weights and figures for the same global batch", function()
+  it("gives the same weights and metrics for the same global batch", function()
     same_on_all [[
       local net, t = Net(), trainer {max_epochs = 2}
       t:fit(net, loader(16 // n, true), loader(5))
@@ -108,7 +108,7 @@ describe("ranks that differ", function()
     assert.equal("true\tnil\n", out)
   end)
 
-  it("are told apart when they built other modules", function()
+  it("are distinguished when they built other modules", function()
     local status, _, err = scripts.run(2, [[
       local net, t = Net(), trainer {}
       function net:setup()

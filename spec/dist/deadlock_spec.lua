@@ -1,4 +1,4 @@
--- spec/dist/deadlock_spec.lua: ranks that wait for each other are told at once, over groups and
+-- spec/dist/deadlock_spec.lua: ranks that wait for each other are reported at once, over groups and
 -- messages; ranks that are late, stopped, or have messages under way are no deadlock.
 local support = require "spec.dist.support"
 

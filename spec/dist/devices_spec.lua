@@ -100,7 +100,7 @@ describe("collectives on a device", function()
     ]])
   end)
 
-  it("tell how ranks disagree", function()
+  it("report how ranks disagree", function()
     local out = support.fails [[
       dist.launch(2, function(rank)
         dist.all_reduce(lt.ones(rank + 2):to("fake"))
@@ -337,7 +337,7 @@ describe("a link between devices", function()
     assert.not_matches("no comm moves", err)
   end)
 
-  it("is told from ranks whose tensors are on the host", function()
+  it("is distinguished from ranks whose tensors are on the host", function()
     local out = support.fails(REGISTER:gsub("^lt%.", "") .. [[
       dist.launch(2, function(rank)
         local x = lt.ones(3)

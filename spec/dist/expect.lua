@@ -9,7 +9,7 @@ return function(row, over, look)
   assert(result, reason)
   luassert.truthy(result.seconds, ("%s over %s: processes are left after %d s; stderr: %s"):format(
     row.name, over, 10 * result.bound, result.err))
-  if row.text then luassert.equal(1, result.told, result.err) end
+  if row.text then luassert.equal(1, result.reported, result.err) end
   if row.status and over == "shm" then luassert.equal(row.status, result.status, result.err) end
   return result
 end

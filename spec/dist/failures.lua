@@ -137,7 +137,7 @@ local function starter(one)
   return one.over == "mpi" and one:find("^mpirun ")[1] or one:pid(0)
 end
 
---- A script without a Trainer is told to end.
+--- A script without a Trainer is ended.
 failures.interrupts = {
   ended_by("TERM", "rank 1", rank_of(1), 143),
   ended_by("TERM", "rank 0", rank_of(0), 143),
@@ -192,7 +192,7 @@ failures.stop_first = {
   event = function(one) return job.signal("STOP", one:pid(0)) end,
 }
 
---- All ranks are stopped for twice the timeout, and then go on.
+--- All ranks are stopped for twice the timeout, and then continue.
 failures.suspend = {
   name = "SIGSTOP of all ranks for twice the timeout", ranks = 2,
   script = [[
@@ -218,7 +218,7 @@ function failures.start(row, over)
 end
 
 --- Runs a row over a backend until it has failed. Returns {seconds = from the event to the end of
---- its last process (nil: some are left after 10 times the bound), told =, status =, err =,
+--- its last process (nil: some are left after 10 times the bound), reported =, status =, err =,
 --- files =}, or nil and why not; calls look(job) before all is removed.
 function failures.run(row, over, look)
   local one <close> = failures.start(row, over)
@@ -230,7 +230,7 @@ function failures.run(row, over, look)
   if row.event and not row.event(one) then return nil, row.name .. ": nobody to signal" end
   local bound = row.seconds + (over == "mpi" and MPIRUN_SECONDS or 0)
   local result = { seconds = one:wait_gone(10 * bound, since), bound = bound }
-  result.told = row.text and one:count(row.text)
+  result.reported = row.text and one:count(row.text)
   result.status, result.err = one:status(), one:read "err"
   result.files = one:files "^ltrain_failure_"
   if look then look(one, result) end

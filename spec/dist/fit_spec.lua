@@ -21,7 +21,7 @@ end
 local function run(script) return scripts.run(nil, script) end
 
 describe("Trainer{devices = 2}", function()
-  it("runs the loop in two processes, and goes on in the script's own", function()
+  it("runs the loop in two processes, and continues in the script's own", function()
     local status, out, err = run [[
       lt.seed(1)
       local net, seen = Net(), 0
@@ -93,7 +93,7 @@ describe("Trainer{devices = 2}", function()
     assert.not_matches("boom", err)
   end)
 
-  it("tells what is in a table that a rank raised", function()
+  it("reports what is in a table that a rank raised", function()
     local script <const> = [[
       local net = Net()
       function net.at(i)

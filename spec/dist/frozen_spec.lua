@@ -1,4 +1,4 @@
--- spec/dist/frozen_spec.lua: a fit on ranks that unfreezes as it goes, saved and gone on with.
+-- spec/dist/frozen_spec.lua: a fit on ranks that unfreezes as it goes, saved and resumed.
 local trained = require "spec.dist.trained"
 
 local scripts <const> = trained.with [[

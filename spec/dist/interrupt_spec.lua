@@ -10,7 +10,7 @@ describe("a signal", function()
     over({ "shm", "mpi" }, "ends all ranks with one message: " .. row.name, function(way)
       local result = expect(row, way)
       assert.not_matches("disagree", result.err, 1, true)
-      -- mpirun that is told to end has a status of its own.
+      -- mpirun that gets a signal has a status of its own.
       if not row.name:find "SIGINT" then assert.equal(row.status, result.status, result.err) end
     end)
   end

@@ -61,7 +61,7 @@ describe("ranks of mpirun", function()
     assert.matches("rank 1 is late: rank 0 has waited 3 s", output, 1, true)
   end)
 
-  test("tell an error once, and end", function()
+  test("report an error once, and end", function()
     for _, word in ipairs{ "", "run" } do
       local status, output = mpirun(2, [[
         if lt.dist.rank() == 1 then error "boom" end
@@ -72,7 +72,7 @@ describe("ranks of mpirun", function()
     end
   end)
 
-  test("tell what is in a table that was raised", function()
+  test("report what is in a table that was raised", function()
     for rank = 0, 1 do
       for _, word in ipairs{ "", "run" } do
         local status, output = mpirun(2, ([[

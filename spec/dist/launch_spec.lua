@@ -23,7 +23,7 @@ describe("lt.dist.launch", function()
     ]]
   end)
 
-  it("tells of any rank that calls os.exit, whatever the status, and fails", function()
+  it("reports any rank that calls os.exit, whatever the status, and fails", function()
     for rank = 0, 1 do
       for _, status in ipairs { 0, 3 } do
         local ended, text = support.run(([[
@@ -242,7 +242,7 @@ describe("an error in a launch", function()
     ]]
   end)
 
-  it("is what a script ends with, told once", function()
+  it("is what a script ends with, reported once", function()
     local output = support.fails[[dist.launch(3, function(rank)
       if rank == 2 then lt.ones{2}:matmul(lt.ones{3}) end
       dist.barrier()

@@ -157,7 +157,7 @@ describe("a link that is cut for less than the timeout", function()
       local one = case.one
       assert.is_true(one:wait_for("status", 60), one:read "err")
       -- TCP tries again ever later: ranks that hear of each other may still miss what they wait for
-      -- when half of the timeout is over, and that is told.
+      -- when half of the timeout is over, and that is reported.
       local err = said(one)
       assert.equal("", (err:gsub("ltrain: rank %d is late: [^\n]*an error at 12 s%)\n", "")))
       assert.equal(0, one:status())
@@ -189,7 +189,7 @@ describe("a link that is cut for longer than the timeout", function()
     if stopped then stopped:remove() end
   end)
 
-  when("is told from a rank that is stopped on another host, which is left to mpirun", function()
+  when("is distinguished from a rank stopped on another host, which is left to mpirun", function()
     local seconds = stopped:wait_gone(10 * (TIMEOUT + 5), stopped.since)
     assert(seconds, "processes are left; stderr: " .. stopped:read "err")
     assert.matches("ltrain: rank 1 %(pid %d+ on ltb%) is lost: no heartbeat for %d+ s "

@@ -1,8 +1,8 @@
 -- spec/dist/logged.lua: scripts that log on several ranks, for the specs of logging and metrics.
 local trained = require "spec.dist.trained"
 
--- A module with one weight; `loader(k, size)` over the numbers 0 .. k - 1; `line(t)`, the figures
--- of a table in one line; `equal(trainer)`, whether all ranks have the same figures; `say`, print
+-- A module with one weight; `loader(k, size)` over the numbers 0 .. k - 1; `line(t)`, the values
+-- of a table in one line; `equal(trainer)`, whether all ranks have the same values; `say`, print
 -- on rank 0 alone.
 return trained.with [[
 lt.seed(1)
@@ -21,7 +21,7 @@ local function text(v)
   if v == nil then return "nil" end
   return v ~= v and "nan" or ("%.9g"):format(v)
 end
--- The figures of a table, by name, in one line.
+-- The values of a table, by name, in one line.
 local function line(t)
   local names, parts = {}, {}
   for name in pairs(t) do names[#names + 1] = name end
@@ -29,7 +29,7 @@ local function line(t)
   for i, name in ipairs(names) do parts[i] = name .. "=" .. text(t[name]) end
   return table.concat(parts, " ")
 end
--- Whether all ranks have the same tables of figures.
+-- Whether all ranks have the same tables of values.
 local function equal(t)
   local all = lt.dist.all_gather {line(t.callback_metrics), line(t.progress_bar_metrics),
     line(t.logged_metrics)}

@@ -23,12 +23,12 @@ describe("self:log on 1, 2 and 4 ranks", function()
     print(line(t.callback_metrics), n == 1 or same)
   ]]
 
-  it("gives exact figures of the epoch, with sync_dist or without", function()
-    local figures = "least=0 mean=10.5 most=6 sum=231 val=3"
-    assert.equal(figures .. "\ttrue\n", (logged.same(FIT)))
+  it("gives exact values of the epoch, with sync_dist or without", function()
+    local values = "least=0 mean=10.5 most=6 sum=231 val=3"
+    assert.equal(values .. "\ttrue\n", (logged.same(FIT)))
   end)
 
-  over({ "mpi", "two hosts" }, "gives exact figures of the epoch", function(way)
+  over({ "mpi", "two hosts" }, "gives exact values of the epoch", function(way)
     assert.equal("least=0 mean=10.5 most=6 sum=231 val=3\ttrue\n", (logged.over(way, 2, FIT)))
   end)
 
@@ -52,7 +52,7 @@ describe("self:log on 1, 2 and 4 ranks", function()
     ]]))
   end)
 
-  it("has figures of whole steps where a step is made of slices", function()
+  it("has values of whole steps where a step is made of slices", function()
     -- deterministic = "world": 4 slices a step, one to four of them a rank.
     local wanted <const> = "0\t3.5\t28\t7\t0.375\n1\t10\t50\t12\t0.6\n6 0.461538462\n"
     assert.equal(wanted, (logged.same [[
@@ -92,7 +92,7 @@ describe("self:log on 1, 2 and 4 ranks", function()
 end)
 
 describe("a key that some ranks log", function()
-  over({ "shm", "two hosts" }, "counts as nothing on the others, and is told once with key and "
+  over({ "shm", "two hosts" }, "counts as nothing on the others, and is reported once with key and "
     .. "ranks", function(way)
     local out, err = logged.over(way, 4, [[
       function Net:training_step(batch)
@@ -110,7 +110,7 @@ describe("a key that some ranks log", function()
     assert.equal(1, count, err)
   end)
 
-  it("is not told of a rank that had no data", function()
+  it("is not reported for a rank that had no data", function()
     local out, err = logged.output(2, [[
       function Net:validation_step(batch) self:log("v", batch:to("f64"):mean()) end
       local Some = lt.data.IterableDataset:extend("Some")
@@ -174,7 +174,7 @@ describe("rank_zero_only", function()
     ]])))
   end)
 
-  it("is not told as missing on the others", function()
+  it("is not reported as missing on the others", function()
     local _, err = logged.output(2, [[
       function Net:validation_step() self:log("a", 1, {rank_zero_only = true}) end
       trainer():validate(Net(), loader(4), {verbose = false})
@@ -184,12 +184,12 @@ describe("rank_zero_only", function()
 
   over({ "shm", "two hosts" }, "can be watched by ModelCheckpoint with save_top_k = 2 and by "
     .. "EarlyStopping", function(way)
-    -- The figures 5 4 3 6 7 8: the best are epochs 1 and 2; two worse ones end the fit in epoch 4.
+    -- The values 5 4 3 6 7 8: the best are epochs 1 and 2; two worse ones end the fit in epoch 4.
     local out = logged.over(way, 4, [[
-      local figures = {5, 4, 3, 6, 7, 8}
+      local values = {5, 4, 3, 6, 7, 8}
       function Net:on_train_epoch_end()
         if self.trainer.is_global_zero then
-          self:log("x", figures[self.current_epoch + 1], {rank_zero_only = true})
+          self:log("x", values[self.current_epoch + 1], {rank_zero_only = true})
         end
       end
       local best = lt.callbacks.ModelCheckpoint {dirpath = "best", monitor = "x", save_top_k = 2,
@@ -210,7 +210,7 @@ describe("rank_zero_only", function()
   end)
 end)
 
-describe("a step figure of which ranks have different values", function()
+describe("a step value of which ranks have different values", function()
   it("leads ModelCheckpoint to one decision: rank 0's", function()
     -- Rank 0 sees 1 2 3 ..., rank 1 gets better and better, and would save each time.
     assert.equal("x=1\ttrue\n", (logged.output(2, [[
@@ -323,9 +323,9 @@ describe("a step figure of which ranks have different values", function()
 end)
 
 describe("after each epoch end", function()
-  it("callback, bar and logged figures are equal on all ranks, also those of steps", function()
-    local figures <const> = "lr-SGD=0 s=0 x=7.5 x_epoch=7.5 x_step=14.5"
-    assert.equal("true true true\t" .. figures .. "\n", (logged.output(2, [[
+  it("callback, bar and logged values are equal on all ranks, also those of steps", function()
+    local values <const> = "lr-SGD=0 s=0 x=7.5 x_epoch=7.5 x_step=14.5"
+    assert.equal("true true true\t" .. values .. "\n", (logged.output(2, [[
       function Net:training_step(batch)
         self:log("s", rank(), {prog_bar = true})
         self:log("x", batch[1]:to("f64"):mean(),

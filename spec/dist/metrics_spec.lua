@@ -119,8 +119,8 @@ describe("metrics on 1, 2 and 4 ranks", function()
     ]]))
   end)
 
-  it("have exact figures of steps with sync_dist", function()
-    -- F1 of each global batch of 8, not the mean of the ranks' figures.
+  it("have exact values of steps with sync_dist", function()
+    -- F1 of each global batch of 8, not the mean of the ranks' values.
     local out = logged.same(DATA .. [[
       function Net:training_step(batch)
         self.f1 = self.f1 or lt.metrics.F1()
@@ -138,7 +138,7 @@ describe("metrics on 1, 2 and 4 ranks", function()
 end)
 
 describe("metrics of fewer samples than ranks", function()
-  it("are those of one process, and nobody is told of what had no data", function()
+  it("are those of one process, and nothing is reported of what had no data", function()
     local script <const> = [[
       local x, y = lt.tensor {0.875, 0.25, 0.375}, lt.tensor {1, 0, 1}
       local data = lt.data.TensorDataset(x, y)
@@ -160,11 +160,11 @@ describe("metrics of fewer samples than ranks", function()
       t:validate(Net(), lt.data.DataLoader(data, {batch_size = 1}), {verbose = false})
       print(line(t.callback_metrics), text(computed))
     ]]
-    local figures <const> =
+    local values <const> =
       "auroc=1 f1=0.666666667 late=0.5 late_epoch=0.5 x=0.5\t1\n"
-    assert.equal(figures, (logged.output(1, script)))
+    assert.equal(values, (logged.output(1, script)))
     local out, err = logged.output(4, script)
-    assert.equal(figures, out)
+    assert.equal(values, out)
     assert.not_matches("was not logged", err)
   end)
 end)
@@ -193,7 +193,7 @@ describe("the mean of the ranks' F1", function()
 end)
 
 describe("a metric", function()
-  it("that some ranks never update, or do not have at all, has one figure", function()
+  it("that some ranks never update, or do not have at all, has one value", function()
     local out, err = logged.output(4, [[
       function Net:init() self.w, self.mean = lt.parameter(lt.tensor {1.0}), lt.metrics.Mean() end
       function Net:validation_step(batch)
@@ -286,7 +286,7 @@ describe("a metric", function()
       .. "%[5%]", err)
   end)
 
-  it("computes its rank's own figure in a callback of rank 0 alone, and in steps", function()
+  it("computes its rank's own value in a callback of rank 0 alone, and in steps", function()
     assert.equal("0.5\t0\t4\n", (logged.output(2, [[
       function Net:init() self.w, self.mean = lt.parameter(lt.tensor {1.0}), lt.metrics.Mean() end
       local first, seen

@@ -15,7 +15,7 @@ local function passes(n, code)
   return output
 end
 
--- Every rank calls what its own line says; all are told `wanted`, a pattern, once on stderr and in
+-- Every rank calls what its own line says; all get `wanted`, a pattern, once on stderr and in
 -- a file each.
 local function disagrees(n, calls, wanted)
   local status, output, folder = mpirun(n, ([[
@@ -118,7 +118,7 @@ describe("ranks under mpirun", function()
       "collective 2: rank 0: all_reduce" .. OF .. "%[2%] f32" .. OF .. "; rank 1: all_reduce"
       .. OF .. "%[3%] f32" },
   } do
-    it("are told how they disagree, all of them: " .. case[1], function()
+    it("report how they disagree, all of them: " .. case[1], function()
       needs_mpi()
       disagrees(2, case[2], case[3])
     end)

@@ -43,14 +43,14 @@ describe("a gradient that is not finite on one of two ranks", function()
       end)
   end
 
-  it("is skipped by both, and told once", function()
+  it("is skipped by both, and reported once", function()
     local out, err = scripts.output(2, [[
       local w, steps = fit{nonfinite = "skip"}
       print(steps, w == w)
     ]])
     assert.equal("3\ttrue\n", out)
-    local _, told = err:gsub("the step is not taken", "")
-    assert.equal(1, told)
+    local _, reported = err:gsub("the step is not taken", "")
+    assert.equal(1, reported)
     assert.matches("epoch 0: 1 optimizer step not taken", err)
   end)
 

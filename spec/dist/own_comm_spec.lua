@@ -97,7 +97,7 @@ describe("a comm backend of one's own", function()
     assert.matches("rank 1 of 2: 2\n", output)
   end)
 
-  it("tells how ranks disagree", function()
+  it("reports how ranks disagree", function()
     local folder = library():match "^(.*)/"
     local status, output = launch(2, [[
       assert(lt.clusters.join())
@@ -108,7 +108,7 @@ describe("a comm backend of one's own", function()
       output)
   end)
 
-  it("is told of when it cannot be opened", function()
+  it("is reported when it cannot be opened", function()
     library()
     local status, output = launch(1, [[
       io.write(tostring(select(2, lt.clusters.join())), "\n")

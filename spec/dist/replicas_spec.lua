@@ -1,4 +1,5 @@
--- spec/dist/replicas_spec.lua: ranks whose weights part are told so, with names, ranks and lines.
+-- spec/dist/replicas_spec.lua: ranks whose weights diverge are reported, with names, ranks and
+-- lines.
 local count = require "spec.count"
 local over = require "spec.dist.over"
 local support = require "spec.dist.support"
@@ -48,7 +49,7 @@ print("steps", t.global_step)
 end)
 
 describe("weights that one rank changed", function()
-  it("end the fit at the next comparison, naming parameter, rank and line; told there too",
+  it("end the fit at the next comparison, naming parameter, rank and line; reported there too",
     function()
       local status, text = run [[
 function net.at(i, self, rank)
@@ -66,7 +67,7 @@ fit(net, {devices = 2, replica_check_every_n_steps = 4})
       assert.equal(1, count(text, "ranks hold different values"))
     end)
 
-  it("are told of on rank 0 itself when it was the one", function()
+  it("are reported on rank 0 itself when it was the one", function()
     local status, text = run [[
 function net.at(i, self, rank)
   if rank == 0 and i == 1 then lt.no_grad(function() self.head.bias:add_(1) end) end
@@ -119,7 +120,7 @@ fit(net, {devices = 2, replica_check_every_n_steps = 0})
 end)
 
 describe("weights that all ranks changed alike", function()
-  it("are told once and train on", function()
+  it("are reported once and train on", function()
     local status, text = run [[
 function net.at(i, self)
   lt.no_grad(function() self.head.weight:mul_(0.9) end)
@@ -135,7 +136,7 @@ print(fit(net, {devices = 2, replica_check_every_n_steps = 1}).global_step)
 end)
 
 describe("weights that ranks changed at several lines", function()
-  it("are told by each with its number, also of the last step", function()
+  it("are reported by each with its number, also of the last step", function()
     local status, text = run [[
 function net.at(i, self, rank)
   if i ~= 11 then return end
@@ -156,7 +157,7 @@ print(fit(net, {devices = 3, replica_check_every_n_steps = 5}).global_step)
     assert.equal(1, count(text, "head.bias was changed"))
   end)
 
-  it("are told although the next thing is an error", function()
+  it("are reported although the next thing is an error", function()
     local status, text = run [[
 function net.at(i, self, rank)
   if i == 4 and rank == 1 then lt.no_grad(function() self.head.weight:mul_(0.9) end) end
@@ -171,7 +172,7 @@ fit(net, {devices = 2})
 end)
 
 describe("a collective into a parameter", function()
-  it("is told under its own name", function()
+  it("is reported under its own name", function()
     local status, text = run [[
 function net.at(i, self)
   if i == 2 then lt.no_grad(function() lt.dist.all_reduce_(self.body.bias) end) end

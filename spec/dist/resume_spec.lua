@@ -1,4 +1,4 @@
--- spec/dist/resume_spec.lua: a fit that goes on, in mid-epoch, on another number of ranks.
+-- spec/dist/resume_spec.lua: a fit that resumes, in mid-epoch, on another number of ranks.
 local child = require "spec.cli.child"
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
@@ -91,8 +91,8 @@ end
 local function start(script) return scripts.run(nil, script) end
 local function run(script) return scripts.output(nil, script) end
 
--- A part of a fit, in processes of its own: on n ranks, up to a step; goes on from a file if there
--- is one, and writes it. Prints the steps, then its figures.
+-- A part of a fit, in processes of its own: on n ranks, up to a step; resumes from a file if there
+-- is one, and writes it. Prints the steps, then its values.
 local LEG <const> = [[
 local max_steps, file = %d, %q
 local t, net = on(n, {max_steps = max_steps}), Net()
@@ -105,30 +105,30 @@ table.move({t.global_step, t.current_epoch, m.loss, m.ids, m.mean}, 1, 5, #all +
 for _, value in ipairs(all) do print(("= %%.17g"):format(value)) end
 ]]
 
--- Runs legs {ranks, up to}; the steps of all, and the figures of the last.
+-- Runs legs {ranks, up to}; the steps of all, and the values of the last.
 local function travel(way, legs)
-  local folder, all, figures = child.folder(), {}, nil
+  local folder, all, values = child.folder(), {}, nil
   for _, leg in ipairs(legs) do
     local out, err = scripts.over(leg[1] > 1 and way or "shm", leg[1],
       LEG:format(leg[2], folder .. "/leg.ckpt"))
     assert.not_matches("in the checkpoint", err)
     all[#all + 1] = out:match "^[^=]*"
-    figures = {}
-    for value in out:gmatch "= (%S+)" do figures[#figures + 1] = tonumber(value) end
+    values = {}
+    for value in out:gmatch "= (%S+)" do values[#values + 1] = tonumber(value) end
   end
   child.remove(folder)
-  return table.concat(all), figures
+  return table.concat(all), values
 end
 
-describe("a fit that goes on 4 -> 2 -> 1 ranks in mid-epoch", function()
+describe("a fit that resumes 4 -> 2 -> 1 ranks in mid-epoch", function()
   over({ "shm", "mpi", "two hosts" }, "makes the same steps with global_batch_size, to the same "
-    .. "weights and figures", function(way)
+    .. "weights and values", function(way)
     local straight, wanted = travel("shm", { { 1, -1 } })
-    local parts, figures = travel(way, { { 4, 2 }, { 2, 4 }, { 1, 9 }, { 2, -1 } })
+    local parts, values = travel(way, { { 4, 2 }, { 2, 4 }, { 1, 9 }, { 2, -1 } })
     assert.equal(12, select(2, straight:gsub("\n", "")))
     assert.equal(straight, parts)
-    assert.equal(5 + 2 * 5 + 5 + 5 + 1, #figures)
-    for i, value in ipairs(wanted) do assert.near(value, figures[i], 1e-10) end
+    assert.equal(5 + 2 * 5 + 5 + 5 + 1, #values)
+    for i, value in ipairs(wanted) do assert.near(value, values[i], 1e-10) end
   end)
 
   it("reads each sample of the epoch once with batch_size, which is said", function()
@@ -259,7 +259,7 @@ describe("a fit that ends in mid-window", function()
   end
 end)
 
-describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", function()
+describe("with deterministic = 'world' a fit that resumes, 4 -> 2 -> 1 ranks", function()
   it("has the same bits, saved at a step or in mid-window", function()
     local out = run [[
       local function net_of(at)
@@ -290,7 +290,7 @@ describe("with deterministic = 'world' a fit that goes on, 4 -> 2 -> 1 ranks", f
 end)
 
 describe("a file that is saved while a step runs", function()
-  it("goes on with that step's batch", function()
+  it("resumes with that step's batch", function()
     local out = run [[
       local function loader() return lt.data.DataLoader(data, {global_batch_size = 22}) end
       local net = Net()

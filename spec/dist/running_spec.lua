@@ -1,4 +1,4 @@
--- spec/dist/running_spec.lua: figures in mid-epoch, when ranks save, go on, and end.
+-- spec/dist/running_spec.lua: values in mid-epoch, when ranks save, resume, and end.
 local logged = require "spec.dist.logged"
 local over = require "spec.dist.over"
 
@@ -18,28 +18,28 @@ function Net:training_step(batch)
   self:log("mean", self.mean, {on_epoch = true, on_step = false})
   return self:loss(batch)
 end
-local function figures(t)
+local function values(t)
   local m = t.callback_metrics
   return ("%g %g %g %g"):format(m.sum, m.most, m.average_epoch, m.mean)
 end
 ]]
 
 describe("a file that ModelCheckpoint saved in mid-epoch", function()
-  it("has the figures of all: 1, 2 and 4 ranks go on with them", function()
-    -- All of 0 .. 15, whoever goes on: rank 0 takes 0 .. 7, the others begin with nothing.
+  it("has the values of all: 1, 2 and 4 ranks resume with them", function()
+    -- All of 0 .. 15, on any number of ranks: rank 0 takes 0 .. 7, the others begin with nothing.
     for _, n in ipairs { 2, 4 } do
       local out = logged.output(n, NET .. [[
         local save = lt.callbacks.ModelCheckpoint {dirpath = "files", filename = "{step}",
           every_n_train_steps = 2, save_top_k = -1}
         local t = trainer {callbacks = {save}, enable_checkpointing = true}
         t:fit(Net(), loader(16, 4 // n))
-        print(figures(t))
+        print(values(t))
         for _, ranks in ipairs {1, 2, 4} do
           local u = trainer {devices = ranks}
           local net = Net()
           function net:on_train_end() same = ranks == 1 or equal(u) end
           u:fit(net, loader(16, 4 // ranks), nil, {ckpt_path = "files/step=2.ckpt"})
-          print(figures(u), text(net.kept:compute()), same)
+          print(values(u), text(net.kept:compute()), same)
         end
       ]])
       local whole <const> = "120 15 7.5 7.5"
@@ -49,7 +49,7 @@ describe("a file that ModelCheckpoint saved in mid-epoch", function()
 end)
 
 describe("a file that rank 0 saved by itself in mid-epoch", function()
-  it("waits for nobody, and a run that goes on begins its figures again, with a note", function()
+  it("waits for no rank, and a resumed run begins its values again, with a note", function()
     local out, err = logged.output(2, NET .. [[
       local net, t = Net(), trainer()
       function net:on_train_batch_end(_, _, i)
@@ -58,7 +58,7 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
       t:fit(net, loader(16, 2))
       local u = trainer()
       u:fit(Net(), loader(16, 2), nil, {ckpt_path = "mid.ckpt"})
-      print(figures(u))
+      print(values(u))
     ]])
     assert.equal("92 15 11.5 11.5\n", out) -- of 8 .. 15
     local _, count = err:gsub("mid.ckpt was saved in mid%-epoch by rank 0 alone: the metrics of "
@@ -79,7 +79,7 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
       for _, file in ipairs {"after_1", "after_2", "agreed"} do
         local u, again = trainer {accumulate_grad_batches = 3}, Net()
         u:fit(again, loader(16, 2), nil, {ckpt_path = file .. ".ckpt"})
-        print(file, figures(u), lt.hash(again:state_dict()) == lt.hash(net:state_dict()))
+        print(file, values(u), lt.hash(again:state_dict()) == lt.hash(net:state_dict()))
       end
     ]])
     assert.matches("agreed\t120 15 7.5 7.5\ttrue\n", out)
@@ -101,7 +101,7 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
         local u, again = trainer {max_epochs = 2}, Net()
         function again:on_train_epoch_end() kept = self.kept:compute() end
         u:fit(again, loader(4, 2), nil, {ckpt_path = "end.ckpt"})
-        print(figures(u), kept)
+        print(values(u), kept)
       ]])
       -- 0 .. 15 before the end, 0 .. 3 behind it.
       assert.equal(("6 3 1.5 1.5\t%s\n"):format((120 + 6) / 20), out)
@@ -110,7 +110,7 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
 end)
 
 describe("when forks end", function()
-  it("the script's process has what all of them gathered, and a later fit goes on with it",
+  it("the script's process has what all of them gathered, and a later fit resumes with it",
     function()
       assert.equal("3.5\n7.5\t120 15 7.5 7.5\n", (logged.output(2, NET .. [[
         local net, t = Net(), trainer {max_steps = 2}
@@ -118,7 +118,7 @@ describe("when forks end", function()
         print(net.kept:compute()) -- of 0 .. 7
         t.max_steps = -1
         t:fit(net, loader(16, 2))
-        print(net.kept:compute(), (figures(t)))
+        print(net.kept:compute(), (values(t)))
       ]])))
     end)
 end)

@@ -1,5 +1,5 @@
 -- spec/dist/slurm_spec.lua: a real SLURM of two nodes: ranks join over it, a job is queued again
--- and goes on. The nodes are network namespaces of this machine (spec/dist/slurm/cluster.sh).
+-- and resumes. The nodes are network namespaces of this machine (spec/dist/slurm/cluster.sh).
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 local namespaces = require "spec.dist.namespaces"
@@ -89,7 +89,7 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
     end
   end)
 
-  when("tasks without PMIx are refused, and told of once", function()
+  when("tasks without PMIx are refused, and reported once", function()
     local status, text = run("print('ran')", LTRAIN, "script.lua")
     assert.equal(2, status, text)
     local _, times = text:gsub("SLURM started 2 tasks, but without PMIx", "")
@@ -105,7 +105,7 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
       .. "-n 4", text, 1, true)
   end)
 
-  when("an error on one node ends both, and is told once", function()
+  when("an error on one node ends both, and is reported once", function()
     local status, text = run([[
       local lt = require "ltrain"
       if lt.dist.rank() == 1 then error "boom" end
@@ -131,12 +131,12 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
     end
   end
 
-  when("SIGUSR1 requeues a job, which goes on where it was", function()
+  when("SIGUSR1 requeues a job, which resumes where it was", function()
     child.write(folder .. "/model.lua", [[
       local lt = require "ltrain"
       local Net = lt.Module:extend "Net"
       function Net:init() self.layer = lt.nn.Linear(3, 1) end
-      local slow = not lt.runtime.getenv "SLURM_RESTART_COUNT" -- until it is told to end
+      local slow = not lt.runtime.getenv "SLURM_RESTART_COUNT" -- until a signal ends it
       function Net:training_step(batch)
         local ends = lt.runtime.clock() + (slow and 0.05 or 0)
         while lt.runtime.clock() < ends do end

@@ -1,5 +1,5 @@
 -- spec/dist/stays_spec.lua: ranks on a device that does not survive a fork stay after the loop that
--- they were forked for, and go on with the script until it ends.
+-- they were forked for, and continue with the script until it ends.
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"
@@ -50,7 +50,7 @@ local function sorted(text)
 end
 
 describe("ranks on a device that does not survive a fork", function()
-  it("go on with the script after fit, which runs once; those above 0 print nothing", function()
+  it("continue with the script after fit, which runs once; those above 0 print nothing", function()
     local status, out, err, notes = run(NOTE .. [[
       note "begins"
       local net, t, upvalue = Net(), on(2), {value = 41}
@@ -202,7 +202,7 @@ describe("ranks on a device that does not survive a fork", function()
       out)
   end)
 
-  it("go on with a text of -e, and with `ltrain FILE`", function()
+  it("continue with a text of -e, and with `ltrain FILE`", function()
     local status, out, err = run("on(2):fit(Net(), loader()) print 'after'",
       { "-e", "dofile 'script.lua'" })
     assert.equal(0, status, err)

@@ -7,7 +7,8 @@ local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
 local LIMIT <const> = SANITIZED and 60 or 20 -- seconds
 local MPI_LIMIT <const> = SANITIZED and 120 or 60
--- MPI unloads its parts at its end, so that leaks of theirs cannot be told from ours any more.
+-- MPI unloads its parts at its end, so that leaks of theirs cannot be distinguished from ours any
+-- more.
 local MPI <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
   .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "") .. "timeout -k 1 %d %s"
 -- The first rank that ends with a failure ends when all are done: mpirun need not give the others

@@ -79,26 +79,26 @@ describe("the examples", function()
 
   it("ddp.lua trains the same on one rank and on two", function()
     local line = "ranks %d, global batch 64, val_acc ([%d.]+)"
-    local figures = {}
+    local values = {}
     for ranks = 1, 2 do
       local text = must(folder(), ("timeout -k 1 60 %s run %s %s --devices %d"):format(ltrain,
         example("ddp.lua"), FEW, ranks))
-      figures[ranks] = text:match((line:gsub("%%d", ranks, 1)))
-      assert(figures[ranks], text)
+      values[ranks] = text:match((line:gsub("%%d", ranks, 1)))
+      assert(values[ranks], text)
     end
-    assert.equal(figures[1], figures[2])
+    assert.equal(values[1], values[2])
   end)
 
   it("ddp_manual.lua trains the same on one rank and on two", function()
-    local figures = {}
+    local values = {}
     for ranks = 1, 2 do
       local text = must(folder(), ("timeout -k 1 60 %s %s %d 2"):format(ltrain,
         example("ddp_manual.lua"), ranks))
-      figures[ranks] = text:match(("step 2: loss [%%d.]+\nranks %d, steps 2, (accuracy [%%d.]+)\n")
+      values[ranks] = text:match(("step 2: loss [%%d.]+\nranks %d, steps 2, (accuracy [%%d.]+)\n")
         :format(ranks))
-      assert(figures[ranks], text)
+      assert(values[ranks], text)
     end
-    assert.equal(figures[1], figures[2])
+    assert.equal(values[1], values[2])
   end)
 
   it("manual_loop.lua brings its loss down", function()

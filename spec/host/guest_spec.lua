@@ -69,7 +69,7 @@ describe("ltrain in stock Lua", function()
     ]])
   end)
 
-  it("takes its Lua from a folder if told to", function()
+  it("takes its Lua from a folder that is set", function()
     local text = run([[print(pcall(require, "ltrain"))]], "LTRAIN_STDLIB=/nonexistent")
     assert.matches("the library is not in this build", text)
     local root = os.getenv("LT_ROOT") or "."

@@ -20,7 +20,7 @@ local function logger_with(rows, options)
 end
 
 describe("CSVLogger", function()
-  it("writes epoch, step, then the figures by name", function()
+  it("writes epoch, step, then the metrics by name", function()
     local logger = logger_with { { loss = 0.5, acc = 1, epoch = 0 }, { loss = 0.25, epoch = 1 } }
     assert.equal("epoch,step,acc,loss\n0,0,1,0.5\n1,1,,0.25\n", text_of(logger))
     assert.equal(root .. "/ltrain_logs/version_0/metrics.csv", logger:path())
@@ -75,7 +75,7 @@ describe("CSVLogger", function()
     assert.equal("epoch,step,a\n,0,1\n,1,2\n,2,4\n", text_of(again))
   end)
 
-  it("tells when the disk is full", function()
+  it("reports when the disk is full", function()
     local append = c.io.append_file
     c.io.append_file = function() return nil, "no space left on device" end
     local message = tiny.error_of(logger_with, { { a = 1 } })

@@ -20,7 +20,7 @@ describe("logger = a word", function()
     assert.is_nil(lt.Trainer({ logger = "none", barebones = true }).logger)
   end)
 
-  it("that is none of them is told which there are", function()
+  it("that is none of them lists those that there are", function()
     for value, rest in pairs { wandb = "'wandb'", [lt.loggers.CSVLogger] =
       "class CSVLogger", cvs = "'cvs'; did you mean 'csv'?", [3] = "3" } do
       local given = value == 3 and { value } or value

@@ -1,5 +1,5 @@
 -- spec/metrics/auroc_spec.lua: AUROC against the share of pairs in the right order (Mann-Whitney),
--- counted by hand, and against figures of scikit-learn 1.x (roc_auc_score) with their inputs.
+-- counted on paper, and against values of scikit-learn 1.x (roc_auc_score) with their inputs.
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -49,7 +49,7 @@ describe("AUROC of two classes", function()
       { { 0, 1, 2 }, { 1, 0, 2 } }), 1e-12)
   end)
 
-  it("is nan where labels are all alike, which is told once", function()
+  it("is nan where labels are all alike, which is reported once", function()
     local console = require "ltrain.core.console"
     local say, lines = console.say, {}
     console.say = function(text) lines[#lines + 1] = text end
@@ -66,7 +66,7 @@ end)
 
 describe("AUROC with bins", function()
   it("counts scores between thresholds as equal", function()
-    -- Known figures: 5 thresholds.
+    -- Known values: 5 thresholds.
     assert.near(1 / 2, of({ bins = 5 }, { 0.0, 0.5, 0.7, 0.8 }, { 0, 1, 1, 0 }), 1e-12)
     lt.seed(7)
     local x, y = lt.rand(200), lt.randint(0, 2, { 200 })
@@ -109,7 +109,7 @@ describe("AUROC with bins", function()
     end
   end)
 
-  it("is near the exact figure: half the share of pairs in one bin", function()
+  it("is near the exact value: half the share of pairs in one bin", function()
     lt.seed(8)
     local y = lt.randint(0, 2, { 2000 })
     local x = (lt.rand(2000) + y * 0.3) / 1.3
@@ -137,8 +137,8 @@ describe("AUROC of several classes", function()
     assert.near(0.7472222222222222, of(with "macro", scores, labels), 1e-12)
     assert.near(0.7520833333333333, of(with "weighted", scores, labels), 1e-12)
     local each = of(with "none", scores, labels):tolist()
-    for i, figure in ipairs { 14 / 15, 0.6, 0.7083333333333334 } do
-      assert.near(figure, each[i], 1e-12)
+    for i, value in ipairs { 14 / 15, 0.6, 0.7083333333333334 } do
+      assert.near(value, each[i], 1e-12)
     end
   end)
 
@@ -168,7 +168,7 @@ describe("AUROC of several classes", function()
 end)
 
 describe("AUROC", function()
-  it("tells what does not fit", function()
+  it("reports what does not fit", function()
     local two, three = AUROC(), AUROC { num_classes = 3, average = "macro" }
     assert.matches("scores %[2%], labels %[3%]",
       tiny.error_of(two.update, two, lt.rand(2), lt.tensor { 1, 0, 1 }))

@@ -1,11 +1,11 @@
--- spec/metrics/f1_spec.lua: F1 against figures of scikit-learn 1.x (f1_score), written down here
--- with their inputs, and against counts made by hand.
+-- spec/metrics/f1_spec.lua: F1 against values of scikit-learn 1.x (f1_score), written down here
+-- with their inputs, and against counts made on paper.
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
 local F1 <const> = lt.metrics.F1
 
--- The figure of one update.
+-- The value of one update.
 local function of(options, scores, labels)
   local metric = F1(options)
   metric:update(lt.tensor(scores), lt.tensor(labels))
@@ -53,11 +53,11 @@ describe("F1 of several classes", function()
   it("has scikit-learn's averages", function()
     local wanted <const> = { micro = 0.6, macro = 0.5095238095238095,
       weighted = 0.6114285714285714 }
-    for average, figure in pairs(wanted) do
-      assert.near(figure, of({ num_classes = 4, average = average }, said, labels), 1e-12, average)
+    for average, value in pairs(wanted) do
+      assert.near(value, of({ num_classes = 4, average = average }, said, labels), 1e-12, average)
     end
     local each = of({ num_classes = 4, average = "none" }, said, labels):tolist()
-    for i, figure in ipairs { 0.8, 4 / 7, 2 / 3, 0 } do assert.near(figure, each[i], 1e-12) end
+    for i, value in ipairs { 0.8, 4 / 7, 2 / 3, 0 } do assert.near(value, each[i], 1e-12) end
   end)
 
   it("leaves a class that does not occur out of the macro mean, as torchmetrics does", function()
@@ -79,7 +79,7 @@ describe("F1 of several classes", function()
       { 2, 1, 0, 1, 1 }, { 2, 1, 0, 0, -100 }), 1e-12)
   end)
 
-  it("is nan without samples, which is told once", function()
+  it("is nan without samples, which is reported once", function()
     local console = require "ltrain.core.console"
     local say, lines = console.say, {}
     console.say = function(text) lines[#lines + 1] = text end
@@ -126,7 +126,7 @@ describe("F1", function()
       tiny.error_of(F1, { num_classes = 3, num_labels = 3, average = "none" }))
   end)
 
-  it("tells both shapes when they do not fit, and an id that is none", function()
+  it("reports both shapes when they do not fit, and an id that is none", function()
     local two, four = F1(), F1 { num_classes = 4, average = "macro" }
     assert.matches("scores %[2%], labels %[3%]",
       tiny.error_of(two.update, two, lt.tensor { 1, 0 }, lt.tensor { 1, 0, 1 }))

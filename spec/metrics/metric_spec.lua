@@ -42,7 +42,7 @@ describe("Metric", function()
     assert.same({ 0, 0, 0 }, a.counts:tolist())
   end)
 
-  it("gives the figure of one batch when called, and keeps the whole", function()
+  it("gives the value of one batch when called, and keeps the whole", function()
     local metric = Range()
     metric:update(100)
     metric:update(1)

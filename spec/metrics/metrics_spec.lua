@@ -1,4 +1,4 @@
--- spec/metrics/metrics_spec.lua: Mean and Accuracy against counts made by hand.
+-- spec/metrics/metrics_spec.lua: Mean and Accuracy against counts made on paper.
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -35,7 +35,7 @@ describe("Accuracy without samples", function()
   local say = console.say
   after_each(function() console.say = say end)
 
-  it("is nan that prints so, and is told once", function()
+  it("is nan that prints so, and is reported once", function()
     local lines = {}
     console.say = function(text) lines[#lines + 1] = text end
     local accuracy = metrics.Accuracy { ignore_index = 1 }
@@ -99,7 +99,7 @@ describe("Accuracy", function()
     assert.near(2 / 3, accuracy:compute(), 1e-12)
   end)
 
-  it("tells both shapes when they do not fit", function()
+  it("reports both shapes when they do not fit", function()
     local accuracy = metrics.Accuracy()
     assert.matches("scores %[4, 3%], labels %[3%]", tiny.error_of(accuracy.update, accuracy,
       lt.tensor(scores), lt.tensor { 1, 2, 0 }))
@@ -107,7 +107,7 @@ describe("Accuracy", function()
       lt.tensor(scores), lt.tensor { 1.0, 2.0, 0.0, 0.0 }))
   end)
 
-  it("gives the figure of the batch when called", function()
+  it("gives the value of the batch when called", function()
     local accuracy = metrics.Accuracy()
     assert.equal(1, accuracy(lt.tensor { 1 }, lt.tensor { 1 }))
     assert.equal(0, accuracy(lt.tensor { 1 }, lt.tensor { 0 }))

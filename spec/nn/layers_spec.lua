@@ -1,4 +1,4 @@
--- spec/nn/layers_spec.lua: layers against sums written out by hand.
+-- spec/nn/layers_spec.lua: layers against sums written out in Lua.
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
@@ -278,7 +278,7 @@ describe("nn.LayerNorm", function()
     assert.equal("2x2", shape_of(layer.weight))
   end)
 
-  it("leaves weight and bias out when told", function()
+  it("leaves weight and bias out with options", function()
     assert.same({}, nn.LayerNorm(4, { elementwise_affine = false }):parameters().names)
     assert.same({ "weight" }, nn.LayerNorm(4, { bias = false }):parameters().names)
     near({ { -1, 1 } }, nn.LayerNorm(2, { elementwise_affine = false })(lt.tensor { { 3.0, 5 } }),

@@ -360,7 +360,7 @@ describe("Module:is_a", function()
 end)
 
 describe("properties", function()
-  it("tell device and dtype of the parameters", function()
+  it("report device and dtype of the parameters", function()
     local net = Net()
     assert.equal("cpu", net.device)
     assert.equal("f64", net:to("f64").dtype)

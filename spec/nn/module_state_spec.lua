@@ -77,7 +77,7 @@ describe("Module:load_state_dict", function()
     assert.same({ 0, 0 }, net.net[1].bias:tolist())
   end)
 
-  it("tells what is missing and unexpected instead, with strict = false", function()
+  it("reports what is missing and unexpected instead, with strict = false", function()
     local net, state = Net(), Net { value = 5.0 }:state_dict()
     state["net.0.weight"], state.extra = nil, lt.zeros(1)
     local result = net:load_state_dict(state, { strict = false })
@@ -128,7 +128,7 @@ describe("Module:save_hyperparameters", function()
     assert.same({ width = 3, sizes = { 1, 2 } }, net.hparams)
   end)
 
-  it("wants to be told what to keep; init without options keeps nothing", function()
+  it("needs to know what to keep; init without options keeps nothing", function()
     local net = Net()
     assert.matches("save_hyperparameters: pass what to save: self:save_hyperparameters%(o%)",
       error_of(net.save_hyperparameters, net))

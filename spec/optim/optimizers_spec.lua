@@ -191,7 +191,7 @@ describe("parameters of f16 and bf16", function()
     end
   end
 
-  it("go on exactly from a file", function()
+  it("resume exactly from a file", function()
     local path = os.tmpname()
     for name, case in pairs(cases) do
       local p = low("bf16")
@@ -324,7 +324,7 @@ describe("Optimizer", function()
     assert.same({ "b.weight", "b.bias" }, optimizer.param_groups[2].names)
   end)
 
-  it("goes on exactly from its state", function()
+  it("resumes exactly from its state", function()
     local function make(params) return optim.Adam(params, { lr = 0.1 }) end
     local whole = run(make)
     local p = parameter(START)
@@ -386,7 +386,7 @@ describe("Optimizer", function()
     assert.same({ -1, 0.5 }, a.grad:tolist())
   end)
 
-  it("ends the batch in a loop by hand: the next draws differ", function()
+  it("ends the batch in a manual loop: the next draws differ", function()
     lt.seed(3)
     local p = parameter(START)
     local optimizer = optim.SGD({ p })

@@ -1,4 +1,4 @@
--- spec/optim/schedulers_spec.lua: rates against values worked out by hand.
+-- spec/optim/schedulers_spec.lua: rates against values computed on paper.
 
 local CosineAnnealingLR = require "ltrain.optim.CosineAnnealingLR"
 local LambdaLR = require "ltrain.optim.LambdaLR"

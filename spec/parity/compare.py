@@ -163,9 +163,9 @@ def tensor(x):
 def run(case):
     name, options = case["op"], case["options"] or {}
     inputs = [tensor(x) for x in case["inputs"]]
-    for x, told in zip(inputs, case["inputs"]):
+    for x, declared in zip(inputs, case["inputs"]):
         wide = x.dtype in (torch.float32, torch.float64)
-        if wide and not (told.get("special") or told.get("fixed") or case.get("in_place")):
+        if wide and not (declared.get("special") or declared.get("fixed") or case.get("in_place")):
             x.requires_grad_()
     f = CALLS.get(name)
     y = f(inputs, options) if f else getattr(torch, name)(*inputs)

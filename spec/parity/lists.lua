@@ -10,7 +10,7 @@ local function call_of(gradients, options)
 end
 
 -- A few gradients of one dtype, with sizes from `smallest`; some without elements where none is
--- told.
+-- reported.
 local function gradients(smallest)
   local list, d = {}, make.wide()
   for k = 1, random(3) do list[k] = make.tensor(make.shape_of(0, 3, smallest), {dtype = d}) end

@@ -135,7 +135,7 @@ describe("on two ranks", function()
         lt.seed(2)
         trainer({strategy = Mine(), accumulate_grad_batches = 2}):fit(net, loader())
       end
-      local function told(name, ddp)
+      local function reported(name, ddp)
         return ("%s: %d backward, %d sync"):format(name, ddp.backwards, ddp.syncs)
       end
       lt.seed(2)
@@ -150,7 +150,7 @@ describe("on two ranks", function()
       local b = Net()
       fit(b)
       assert(first == nil)
-      print(told("module", of_module), told("strategy", of_strategy),
+      print(reported("module", of_module), reported("strategy", of_strategy),
         a.layer.weight:eq(b.layer.weight):all():item())
     ]])
   end)
@@ -286,7 +286,7 @@ describe("a logger of a script", function()
 end)
 
 describe("a logger of the others", function()
-  it("can be asked and told, and does nothing", function()
+  it("answers its methods, and does nothing", function()
     prints("logs\ttrue\n1\n", [[
       local L, count = lt.Logger:extend("Mine"), 0
       L.name = "logs"

@@ -293,21 +293,21 @@ describe("ZeRO1", function()
         end
         lt.seed(1)
         local net = Own()
-        local function go_on(strategy, path)
+        local function resume(strategy, path)
           trainer({strategy = strategy, max_epochs = 2}):fit(net, loader(), nil,
             {ckpt_path = path})
         end
-        local message = error_of(go_on, "zero1")
+        local message = error_of(resume, "zero1")
         io.write(tostring(message:find("as planned", 1, true) ~= nil), " ")
         fails = false
         for _, strategy in ipairs {"zero1", "ddp"} do
-          message = error_of(go_on, strategy)
+          message = error_of(resume, strategy)
           io.write(tostring(message:find("optim.Adam: its state is incomplete: a fit under "
             .. "strategies.ZeRO1 failed, and the other ranks ended with their parts of it: "
             .. "resume from a checkpoint with ckpt_path, or create a new optimizer", 1, true)
             ~= nil), " ")
         end
-        go_on("zero1", "cut")
+        resume("zero1", "cut")
         local Once = Net:extend("Once")
         function Once:configure_optimizers()
           return lt.optim.Adam(self:parameters(), {lr = 0.01})

@@ -174,7 +174,7 @@ describe("a resumed run", function()
     assert.same(net, run(path, false))
   end)
 
-  it("goes on in mid-validation by doing it again", function()
+  it("resumes in mid-validation by doing it again", function()
     local saved
     lt.seed(7)
     local net = Net()

@@ -35,7 +35,7 @@ function Net:configure_optimizers()
   return { optimizer = optimizer, lr_scheduler = { scheduler = scheduler, monitor = "v" } }
 end
 
--- A fit of one epoch, saved in mid-epoch and in mid-window under `save`, or gone on with from
+-- A fit of one epoch, saved in mid-epoch and in mid-window under `save`, or resumed from
 -- `from`. Returns the weights.
 local function fit(save, from)
   lt.seed(1)
@@ -69,8 +69,8 @@ end)
 
 teardown(function() os.execute(("rm -rf '%s'"):format(folder)) end)
 
--- A fit that goes on from the changed file; `what` names the change.
-local function go_on(what)
+-- A fit that resumes from the changed file; `what` names the change.
+local function resume(what)
   local ok, message = pcall(fit, nil, changed)
   if ok then return message end
   message = tostring(message)
@@ -79,7 +79,7 @@ local function go_on(what)
 end
 
 describe("a checkpoint with a changed bit", function()
-  it("is refused, or the run that goes on from it is the same", function()
+  it("is refused, or the run that resumes from it is the same", function()
     local bytes, weights = bytes_of(path), fit(nil, path)
     local step = EXHAUSTIVE and 1 or #bytes * 8 // 200
     for bit = 0, #bytes * 8 - 1, step do
@@ -90,7 +90,7 @@ describe("a checkpoint with a changed bit", function()
       file:close()
       local saved, message = io_of:load(changed)
       if saved then
-        assert.equal(weights, go_on("bit " .. bit), "bit " .. bit)
+        assert.equal(weights, resume("bit " .. bit), "bit " .. bit)
       else
         assert.is_truthy(message:find(changed, 1, true), "bit " .. bit)
         assert.is_nil((lt.load(changed)))
@@ -127,14 +127,14 @@ local function save_changed(place, value)
 end
 
 describe("a checkpoint with a field of another type or value", function()
-  it("is told in a sentence at the script's line, or read", function()
+  it("is reported in a sentence at the script's line, or read", function()
     local list, count = places(assert(io_of:load(path)), {}, {}), 0
     assert.is_true(#list > 80)
     for n, place in ipairs(list) do
       for k = 0, #WRONG do -- the last one: no field
         if (EXHAUSTIVE or k == n % (#WRONG + 1)) and save_changed(place, WRONG[k + 1]) then
           count = count + 1
-          go_on(("%s = %s"):format(table.concat(place, "."), tostring(WRONG[k + 1])))
+          resume(("%s = %s"):format(table.concat(place, "."), tostring(WRONG[k + 1])))
         end
       end
     end
@@ -155,7 +155,7 @@ describe("a checkpoint with a field of another type or value", function()
         end
       end
       assert(io_of:save(saved, changed))
-      go_on(name)
+      resume(name)
       assert.equal("x", bytes_of(other))
     end
   end)

@@ -80,7 +80,7 @@ describe("several loaders", function()
       ["mean/dataloader_idx_2"] = 5.0 }, trainer.callback_metrics)
   end)
 
-  it("let a callback monitor a figure of on_validation_epoch_end", function()
+  it("let a callback monitor a metric of on_validation_epoch_end", function()
     local net, epochs = tiny.Line(), 0
     function net.validation_step() end
     function net:on_validation_epoch_end() self:log("score", -self.current_epoch) end
@@ -142,7 +142,7 @@ describe("several loaders", function()
   end)
 end)
 
-describe("figures of an evaluation", function()
+describe("metrics of an evaluation", function()
   it("are in callback_metrics and logged_metrics from its end on", function()
     for _, stage in ipairs { "validation", "test" } do
       local net, seen = tiny.Line(), {}
@@ -213,7 +213,7 @@ describe("validation data", function()
     tiny.trainer({ check_val_every_n_epoch = 2, max_epochs = 2 }):fit(net, tiny.same(1))
   end)
 
-  it("that is still to come does not make a checkpoint miss its figure", function()
+  it("that is still to come does not make a checkpoint miss its metric", function()
     local folder, net = tiny.folder(), tiny.Line()
     function net:validation_step(x) self:log("val_loss", self:loss(x)) end
     local best = lt.callbacks.ModelCheckpoint { dirpath = folder, monitor = "val_loss" }

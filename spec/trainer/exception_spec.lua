@@ -97,13 +97,13 @@ local function bits(net)
   return list
 end
 
--- A fit of the net; the figures of each epoch, and the module.
+-- A fit of the net; the values of each epoch, and the module.
 local function run(accumulate, seed, ckpt_path, fails)
   lt.seed(seed)
-  local net, figures, rows = Net(), {}, lt.Callback()
+  local net, values, rows = Net(), {}, lt.Callback()
   net.fails = fails
   function rows.on_train_epoch_end(_, trainer)
-    figures[trainer.current_epoch] = ("%a"):format(trainer.callback_metrics.mean)
+    values[trainer.current_epoch] = ("%a"):format(trainer.callback_metrics.mean)
       .. ("%a"):format(trainer.callback_metrics.loss)
   end
   rows.monitor = "mean" -- after the module's
@@ -115,13 +115,13 @@ local function run(accumulate, seed, ckpt_path, fails)
   local options = { batch_size = 3, shuffle = true, prefetch = fails and 0 or nil }
   local ok, message = pcall(trainer.fit, trainer, net, lt.data.DataLoader(set, options),
     lt.data.DataLoader(data, { batch_size = 9 }), { ckpt_path = ckpt_path })
-  return net, figures, ok, message
+  return net, values, ok, message
 end
 
 local whole = {}
 local function check(accumulate, fails)
   whole[accumulate] = whole[accumulate] or table.pack(run(accumulate, 5))
-  local net, figures = table.unpack(whole[accumulate])
+  local net, values = table.unpack(whole[accumulate])
   local what = ("accumulate %d, epoch %d, batch %s, %s"):format(accumulate, fails.epoch,
     tostring(fails.batch), fails.place)
   local _, _, ok, message = run(accumulate, 5, nil, fails)
@@ -130,7 +130,7 @@ local function check(accumulate, fails)
   local again, later, fine, why = run(accumulate, 6, root .. "/on_exception.ckpt")
   assert.is_true(fine, tostring(why))
   assert.same(bits(net), bits(again), what)
-  for epoch, text in pairs(later) do assert.equal(figures[epoch], text, what) end
+  for epoch, text in pairs(later) do assert.equal(values[epoch], text, what) end
   return again.begun[1]
 end
 
@@ -261,7 +261,7 @@ describe("save_checkpoint in the middle of a batch", function()
       net, tiny.same(1)), 1, true)
   end)
 
-  it("goes on with the batch of a training_step that begins with it, dropout and all", function()
+  it("resumes with the batch of a training_step that begins with it, dropout and all", function()
     local path = root .. "/step.ckpt"
     local function fit(ckpt_path)
       lt.seed(5)

@@ -48,7 +48,7 @@ describe("Trainer:fit", function()
     assert.equal("finished", trainer.state.status)
   end)
 
-  it("ends at max_steps and goes on inside the epoch when asked again", function()
+  it("ends at max_steps and continues inside the epoch when asked again", function()
     local net, seen = recorder()
     local trainer = tiny.trainer { max_epochs = -1, max_steps = 3 }
     trainer:fit(net, tiny.same(2))
@@ -226,7 +226,7 @@ describe("Trainer:fit", function()
   end)
 end)
 
-describe("fit tells what is wrong with", function()
+describe("fit reports what is wrong with", function()
   it("a step that returns nothing", function()
     local net = tiny.Line()
     function net:training_step(x) self:loss(x) end
@@ -320,7 +320,7 @@ describe("a seed that was drawn", function()
     lt.seed(1)
   end)
 
-  local function told(...)
+  local function reported(...)
     local lines = {}
     console.say = function(text) lines[#lines + 1] = text:match("^seed.*") end
     local trainer = tiny.trainer()
@@ -328,24 +328,24 @@ describe("a seed that was drawn", function()
     return lines, trainer
   end
 
-  it("is told at the first loop, and is that of the file", function()
+  it("is reported at the first loop, and is that of the file", function()
     local seed = lt.seed()
-    local lines, trainer = told()
+    local lines, trainer = reported()
     assert.same({ ("seed %d (chosen at random; set it with --seed, lt.seed or "
       .. "LT_SEED)"):format(seed) },
       lines)
-    assert.same({}, (told()))
+    assert.same({}, (reported()))
     local path = tiny.folder()
     trainer:save_checkpoint(path)
     lt.seed()
-    assert.same({}, (told({ ckpt_path = path })))
+    assert.same({}, (reported({ ckpt_path = path })))
     assert.equal(seed, lt.runtime.rng_get().seed)
     os.remove(path)
   end)
 
-  it("is not told when it was given", function()
+  it("is not reported when it was given", function()
     lt.seed(5)
-    assert.same({}, (told()))
+    assert.same({}, (reported()))
   end)
 end)
 

@@ -152,7 +152,7 @@ describe("a file of another optimizer or scheduler", function()
     trainer:save_checkpoint(path)
   end
 
-  local function go_on(options, ...)
+  local function resume(options, ...)
     local net, trainer = net_with(...), tiny.trainer { max_epochs = 2 }
     options.ckpt_path = path
     trainer:fit(net, tiny.same(2), options)
@@ -167,7 +167,7 @@ describe("a file of another optimizer or scheduler", function()
         if from ~= to then
           assert.matches(("has the state of the optimizer %s, configure_optimizers gave %s: give "
             .. "fit {ckpt_path = ..., weights_only = true}"):format(from, to),
-            tiny.error_of(go_on, {}, other), 1, true)
+            tiny.error_of(resume, {}, other), 1, true)
         end
       end
     end
@@ -178,9 +178,9 @@ describe("a file of another optimizer or scheduler", function()
     local function cosine(optimizer) return lt.optim.CosineAnnealingLR(optimizer, 4) end
     save(lt.optim.SGD, step)
     assert.matches("has the state of the scheduler StepLR, configure_optimizers gave "
-      .. "CosineAnnealingLR", tiny.error_of(go_on, {}, lt.optim.SGD, cosine))
+      .. "CosineAnnealingLR", tiny.error_of(resume, {}, lt.optim.SGD, cosine))
     assert.matches("has the state of 1 schedulers, configure_optimizers gave 0",
-      tiny.error_of(go_on, {}, lt.optim.SGD))
+      tiny.error_of(resume, {}, lt.optim.SGD))
   end)
 
   it("gives its weights alone with weights_only = true", function()
@@ -194,7 +194,7 @@ describe("a file of another optimizer or scheduler", function()
     assert.equal(2, trainer.global_step)
     assert.equal(1, trainer.current_epoch)
     assert.equal(2, trainer.optimizers[1].state[net.w].step)
-    assert.matches("fit: weights_only must be true or false: got 1", tiny.error_of(go_on,
+    assert.matches("fit: weights_only must be true or false: got 1", tiny.error_of(resume,
       { weights_only = 1 }, lt.optim.SGD), 1, true)
   end)
 

@@ -76,7 +76,7 @@ describe("a fit on a disk that fills up", function()
     assert.not_matches("saving", out, 1, true)
   end)
 
-  it("goes on from the last file once there is room", function()
+  it("resumes from the last file once there is room", function()
     if not unshare then return pending("this user may not mount a small disk") end
     local out = on_disk([[
       ltrain fit.lua disk >/dev/null

@@ -100,7 +100,7 @@ describe("the hooks of fit", function()
     assert.same(words(FIT), log)
   end)
 
-  it("of a callback that watches a figure end the epoch after the module", function()
+  it("of a callback that monitors a metric end the epoch after the module", function()
     local log, first, last = {}, lt.Callback(), lt.Callback()
     last.monitor = "train_loss"
     function first:on_train_epoch_end() log[#log + 1] = "first" end

@@ -61,7 +61,7 @@ local function same_after_resume(make_loader, step)
 end
 
 describe("a DataLoader", function()
-  it("that shuffles goes on in the same order with the same dropout", function()
+  it("that shuffles resumes in the same order with the same dropout", function()
     local function make()
       return lt.data.DataLoader(numbers(), { batch_size = 3, shuffle = true })
     end
@@ -139,7 +139,7 @@ describe("a function that gives the batches itself", function()
 
   local text = "train_dataloader: a function that gives batches gives them once, and has ended"
 
-  it("has one pass; epochs after it are told of, once", function()
+  it("has one pass; epochs after it are reported, once", function()
     local i = 0
     local trainer = fit(function()
       i = i + 1
@@ -150,7 +150,7 @@ describe("a function that gives the batches itself", function()
     assert.matches(text, lines[1])
   end)
 
-  it("may be a coroutine, which is not gone on with when it is dead", function()
+  it("may be a coroutine, which is not resumed when it is dead", function()
     local trainer = fit(coroutine.wrap(function()
       for _ = 1, 4 do coroutine.yield(lt.ones(2)) end
     end))
@@ -222,8 +222,8 @@ describe("Trainer:predict and validate", function()
     local net = tiny.Line()
     function net:validation_step(batch) self:log("mean", batch[1]:mean()) end
     function net:on_validation_epoch_end() self:log("shared", 1.0) end
-    local figures = tiny.trainer():validate(net,
+    local values = tiny.trainer():validate(net,
       lt.data.DataLoader(numbers(), { batch_size = 4 }), { verbose = false })
-    assert.same({ { mean = 4.5, shared = 1.0 } }, figures)
+    assert.same({ { mean = 4.5, shared = 1.0 } }, values)
   end)
 end)

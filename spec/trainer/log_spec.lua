@@ -33,7 +33,7 @@ describe("self:log", function()
     assert.near((3 * 1.0 + 1 * 4.0) / 4, trainer.callback_metrics.value, 1e-12)
   end)
 
-  it("forgets what on_train_epoch_end said of an epoch that was cut, when that goes on", function()
+  it("forgets what on_train_epoch_end said of an epoch that was cut, when that resumes", function()
     local net = logging(function() end, { on_train_epoch_end = function(self)
       self:log("step", self.trainer.global_step)
     end })
@@ -151,7 +151,7 @@ describe("self:log", function()
         net[row.name] = function(self, ...)
           self:log("heard", 5)
           if before then return before(self, ...) end
-          return select("#", ...) == 1 and ... or nil -- what a step returned goes on
+          return select("#", ...) == 1 and ... or nil -- what a step returned resumes
         end
         local trainer = tiny.trainer { gradient_clip_val = 1.0, max_epochs = 2 }
         if row.name:find "test" then
@@ -195,9 +195,9 @@ describe("self:log", function()
         return coroutine.wrap(function() coroutine.yield(lt.tensor { value }) end)
       end
     end
-    local figures = tiny.trainer():validate(net, { loader(1.0), loader(3.0) }, { verbose = false })
-    assert.same({ ["mean/dataloader_idx_1"] = 1.0 }, figures[1])
-    assert.same({ ["mean/dataloader_idx_2"] = 3.0 }, figures[2])
+    local values = tiny.trainer():validate(net, { loader(1.0), loader(3.0) }, { verbose = false })
+    assert.same({ ["mean/dataloader_idx_1"] = 1.0 }, values[1])
+    assert.same({ ["mean/dataloader_idx_2"] = 3.0 }, values[2])
   end)
 end)
 

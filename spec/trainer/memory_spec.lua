@@ -43,7 +43,7 @@ end
 local SAMPLES <const> = 50000 -- an order of 400 KB each epoch
 local SLACK <const> = 4 << 20
 
--- Two steps an epoch on a shuffled loader, validation, figures of both, a checkpoint now and then.
+-- Two steps an epoch on a shuffled loader, validation, values of both, a checkpoint now and then.
 -- `watch(epoch)` is called at the end of each.
 local function train(epochs, watch)
   local net, folder = tiny.Line(), tiny.folder()

@@ -167,7 +167,7 @@ describe("nonfinite = 'skip'", function()
     assert.equal(1, trainer.progress.nonfinite)
   end)
 
-  it("tells the first with its names, and once an epoch how many", function()
+  it("reports the first with its names, and once an epoch how many", function()
     local console, said = require "ltrain.core.console", {}
     local say = console.say
     console.say = function(text) said[#said + 1] = text end

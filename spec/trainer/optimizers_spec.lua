@@ -123,11 +123,11 @@ describe("a scheduler", function()
     end
   end
 
-  it("on a plateau sees the figure that it monitors", function()
+  it("on a plateau sees the metric that it monitors", function()
     assert.near(0.1, rate(fit(plateau "loss_value", nil, { max_epochs = 2 })), 1e-9)
   end)
 
-  it("on a plateau needs that figure", function()
+  it("on a plateau needs that metric", function()
     assert.matches("nothing called 'los_value' was logged; .*did you mean 'loss_value'%?",
       tiny.error_of(fit, plateau "los_value"))
     assert.matches("needs monitor", tiny.error_of(fit, plateau(nil)))

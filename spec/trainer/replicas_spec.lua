@@ -1,4 +1,4 @@
--- spec/trainer/replicas_spec.lua: who else writes into an optimizer's parameters is told.
+-- spec/trainer/replicas_spec.lua: other writes into an optimizer's parameters are reported.
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 local trained = require "spec.dist.trained"
@@ -22,20 +22,20 @@ local FIRST <const> = select(2, PRELUDE:gsub("\n", "\n")) + 1 -- the number of a
 
 local scripts <const> = trained.with(PRELUDE)
 
--- Standard error of the script, which must end well, without the line that tells the seed.
+-- Standard error of the script, which must end well, without the line of the seed.
 local function run(script)
   local _, err = scripts.output(nil, script)
   return (err:gsub("ltrain: seed[^\n]*\n", ""))
 end
 
-local function told(name, op, line)
+local function reported(name, op, line)
   return ("ltrain: warning: parameter %s was changed by %s at script.lua:%d, not by its optimizer; "
     .. "if that is meant, write it within lt.allow_update(function() ... end)\n"):format(name, op,
     FIRST + line)
 end
 
 describe("a parameter that others than its optimizer change", function()
-  it("is told once, with its name, the op and the script's line", function()
+  it("is reported once, with its name, the op and the script's line", function()
     local err = run [[
 function net.at(i, self)
   local _ <close> = lt.no_grad()
@@ -43,10 +43,10 @@ function net.at(i, self)
 end
 fit(net)
 ]]
-    assert.equal(told("head.weight", "mul", 2), err)
+    assert.equal(reported("head.weight", "mul", 2), err)
   end)
 
-  it("is told for each way to write: copies, assignments, views, values of the host", function()
+  it("is reported for each way to write: copies, assignments, views, values of the host", function()
     local err = run [[
 local writes = {
   function(w) w:copy_(lt.ones(1, 2)) end,
@@ -61,8 +61,8 @@ optimizer:step()
 lt.no_grad(function() for i, write in ipairs(writes) do write(net["p" .. i]) end end)
 optimizer:step()
 ]]
-    local lines = { told("p1", "copy", 1), told("p2", "%w+", 2), told("p3", "add", 3),
-                    told("p4", "fill", 4) }
+    local lines = { reported("p1", "copy", 1), reported("p2", "%w+", 2), reported("p3", "add", 3),
+                    reported("p4", "fill", 4) }
     for _, line in ipairs(lines) do
       local pattern = line:gsub("[%(%)%-%.]", "%%%0")
       assert.matches(pattern, err)
@@ -70,7 +70,7 @@ optimizer:step()
     assert.equal(4, select(2, err:gsub("warning", "")))
   end)
 
-  it("is told by the parameters() name in a loop without a Trainer", function()
+  it("is reported by the parameters() name in a loop without a Trainer", function()
     local err = run [[
 local optimizer = lt.optim.SGD(net:parameters(), {lr = 0.1})
 for _ = 1, 3 do
@@ -79,17 +79,17 @@ for _ = 1, 3 do
   lt.no_grad(function() net.other.bias:zero_() end)
 end
 ]]
-    assert.equal(told("other.bias", "fill", 4), err)
+    assert.equal(reported("other.bias", "fill", 4), err)
   end)
 
-  it("is not told of what comes before the first step", function()
+  it("is not reported for what comes before the first step", function()
     assert.equal("", run [[
 function net:on_fit_start() lt.no_grad(function() self.head.weight:zero_() end) end
 fit(net)
 ]])
   end)
 
-  it("is not told of what comes between two trainings", function()
+  it("is not reported for what comes between two trainings", function()
     assert.equal("", run [[
 fit(net)
 lt.no_grad(function() net.head.weight:zero_() end)
@@ -97,7 +97,7 @@ fit(net)
 ]])
   end)
 
-  it("is not told of lt.allow_update, load_state_dict and other optimizers", function()
+  it("is not reported for lt.allow_update, load_state_dict and other optimizers", function()
     assert.equal("", run [[
 local state = {}
 for name, tensor in pairs(net:state_dict()) do state[name] = tensor:clone() end
@@ -115,7 +115,7 @@ fit(net)
 ]])
   end)
 
-  it("is still told when others wrote after it", function()
+  it("is still reported when others wrote after it", function()
     local err = run [[
 function net.at(i, self)
   if i ~= 2 then return end
@@ -124,7 +124,7 @@ function net.at(i, self)
 end
 fit(net)
 ]]
-    assert.equal(told("head.bias", "add", 2), err)
+    assert.equal(reported("head.bias", "add", 2), err)
   end)
 
   it("is watched from the next step on when it joins the optimizer later", function()

@@ -1,4 +1,4 @@
--- spec/trainer/resume_spec.lua: the examples, cut in mid-epoch and gone on with in another process.
+-- spec/trainer/resume_spec.lua: the examples, cut in mid-epoch and resumed in another process.
 local c = require "ltrain.c"
 local tiny = require "spec.trainer.tiny"
 
@@ -30,7 +30,7 @@ local function rows(folder)
   return list
 end
 
--- Runs whole, then cut after `cut` steps and gone on with under another seed.
+-- Runs whole, then cut after `cut` steps and resumed under another seed.
 local function check(example, flags, cut)
   local folder = tiny.folder()
   assert(c.io.make_folder(folder .. "/a"))
@@ -58,7 +58,7 @@ local function check(example, flags, cut)
   os.execute("rm -rf '" .. folder .. "'")
 end
 
-describe("an example that is cut and gone on with has the same weights and rows", function()
+describe("an example that is cut and resumed has the same weights and rows", function()
   it("digits.lua, with dropout, batch norm, shuffling and a schedule", function()
     check("digits.lua", "--max_epochs 2 --limit_train_batches 4 --limit_val_batches 1 "
       .. "--log_every_n_steps 1 --num_sanity_val_steps 0", 2)

@@ -42,7 +42,7 @@ describe("estimated_stepping_batches", function()
 end)
 
 describe("the table of validate", function()
-  it("has a line a figure and a column a loader", function()
+  it("has a line per metric and a column a loader", function()
     local shown
     local print_before = console.print
     console.print = function(text) shown = text end
@@ -54,7 +54,7 @@ describe("the table of validate", function()
 end)
 
 describe("a checkpoint that cannot be written", function()
-  it("ends the fit with the reason; the one before can be gone on with", function()
+  it("ends the fit with the reason; the one before can be resumed", function()
     local root = tiny.folder()
     local net = tiny.Line()
     local save, saves = c.io.save_safetensors, 0
@@ -120,7 +120,7 @@ describe("log_dir", function()
     assert.equal(root .. "/ltrain_logs/v", trainer.log_dir)
   end)
 
-  it("that cannot be written is told before training", function()
+  it("that cannot be written is reported before training", function()
     assert(io.open(root, "w")):close()
     local net, steps = tiny.Line(), 0
     function net:training_step(x)

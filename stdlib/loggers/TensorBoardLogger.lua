@@ -102,8 +102,8 @@ function TensorBoardLogger:begin(fn)
   self.earlier = self.earlier or files_of(self)
 end
 
---- TensorBoard shows all event files of a folder: those of an earlier run are removed. Those of other
---- loggers of this run stay.
+--- TensorBoard shows all event files of a folder: those of an earlier run are removed. Those of
+--- other loggers of this run stay.
 function TensorBoardLogger:replace()
   for _, name in ipairs(self.earlier or files_of(self)) do
     local path = self.log_dir .. "/" .. name

@@ -23,7 +23,7 @@ local function items(rows)
   return table.concat(lines, "\n")
 end
 
--- Options that every word which runs a script has: told once.
+-- Options that every word which runs a script has: listed once.
 local function common_options()
   local count, scripts, shared = {}, 0, {}
   for _, word in ipairs(words.list) do

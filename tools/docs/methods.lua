@@ -11,7 +11,7 @@ local function call_text(entry, object, class)
   return ("%s.%s(%s)"):format(class, entry.name, entry.arguments)
 end
 
--- Made by init, called as the object: these are told elsewhere.
+-- Made by init, called as the object: these are documented elsewhere.
 local ELSEWHERE <const> = { init = true, forward = true }
 
 --- The list, nil when there is nothing to list. `object` stands before the names of methods,
