@@ -1,9 +1,9 @@
 /* lua/bind/index.c: x[...], x(...) and x[...] = v.
 
-   Positions, ranges, lt.all and lt.new together are one `window`. Tensors among the items choose
-   from what the window leaves: integers are contents (0-based), a bool tensor is a mask over as
-   many dims as it has. A write without history goes straight into memory; with history the part is
-   replaced in a copy and x takes over the copy's values and history. */
+   Positions, ranges, lt.all and lt.new together are one strided `view`. Tensors among the items
+   choose from what the view leaves: integers are contents (0-based), a bool tensor is a mask over
+   as many dims as it has. A write without history goes straight into memory; with history the part
+   is replaced in a copy and x takes over the copy's values and history. */
 #include "bind/index.h"
 
 #include <math.h>
@@ -17,22 +17,22 @@ static const char all_mark, new_mark;
 
 typedef struct chosen {
   lt_tensor *t;
-  int dim; /* of the window: the first that it indexes */
+  int dim; /* of the view: the first that it indexes */
 } chosen;
 
 typedef struct plan {
-  lt_args_as_strided window;
-  bool whole; /* the window is all of x, dims in place */
+  lt_args_as_strided view;
+  bool whole; /* the view is all of x, dims in place */
   int dims;   /* dims of x used up */
   int n_tensors;
   chosen tensors[LT_MAX_DIMS];
 } plan;
 
 static void add_dim(lua_State *L, lt_bind *b, plan *p, int64_t size, int64_t stride) {
-  if (p->window.size.n == LT_MAX_DIMS)
+  if (p->view.size.n == LT_MAX_DIMS)
     lt_raise(L, b, LT_ESHAPE, "index: the result has more than %d dims", LT_MAX_DIMS);
-  p->window.size.size[p->window.size.n++] = size;
-  p->window.stride.size[p->window.stride.n++] = stride;
+  p->view.size.size[p->view.size.n++] = size;
+  p->view.stride.size[p->view.stride.n++] = stride;
 }
 
 static int64_t range_field(lua_State *L, lt_bind *b, int item, int field) {
@@ -78,7 +78,7 @@ static void add_tensor(lua_State *L, lt_bind *b, const lt_tensor *x, const int64
                        lt_tensor *t) {
   need_dim(L, b, x, p);
   int n = dims_of_tensor(L, b, x, p, t);
-  p->tensors[p->n_tensors++] = (chosen){t, p->window.size.n};
+  p->tensors[p->n_tensors++] = (chosen){t, p->view.size.n};
   for (int k = 0; k < n; k++, p->dims++) add_dim(L, b, p, x->size[p->dims], base[p->dims]);
 }
 
@@ -101,11 +101,11 @@ static void add_item(lua_State *L, lt_bind *b, const lt_tensor *x, const int64_t
     add_dim(L, b, p, x->size[d], base[d]);
   } else if (lua_istable(L, item)) {
     lt_range r = lt_check_range(L, b, read_range(L, b, item), x->size[d], "index", x);
-    p->window.offset += r.from * base[d];
+    p->view.offset += r.from * base[d];
     add_dim(L, b, p, r.n, base[d] * r.step);
     if (r.n != x->size[d] || r.step != 1) p->whole = false;
   } else if (lua_type(L, item) == LUA_TNUMBER) {
-    p->window.offset += lt_check_position(L, b, item, x->size[d], "index", x) * base[d];
+    p->view.offset += lt_check_position(L, b, item, x->size[d], "index", x) * base[d];
     p->whole = false;
   } else {
     lt_raise(L, b, LT_EARG,
@@ -163,13 +163,13 @@ static int gather_lists(lt_ctx *c, const plan *p, lt_tensor **in, lt_dims *dims)
   return n;
 }
 
-static lt_tensor *window(lt_ctx *c, lt_tensor *x, const plan *p) {
-  return p->whole ? x : lt_apply1(c, LT_OP_as_strided, 1, &x, &p->window);
+static lt_tensor *make_view(lt_ctx *c, lt_tensor *x, const plan *p) {
+  return p->whole ? x : lt_apply1(c, LT_OP_as_strided, 1, &x, &p->view);
 }
 
 /* All of x: a view of its own, so that x[lt.all] is not x itself. */
 static lt_tensor *whole_view(lt_ctx *c, lt_tensor *x, const plan *p) {
-  return lt_apply1(c, LT_OP_as_strided, 1, &x, &p->window);
+  return lt_apply1(c, LT_OP_as_strided, 1, &x, &p->view);
 }
 
 static lt_tensor *read_plan(lt_ctx *c, lt_tensor *x, const plan *p) {
@@ -177,7 +177,7 @@ static lt_tensor *read_plan(lt_ctx *c, lt_tensor *x, const plan *p) {
   lt_tensor *in[1 + LT_MAX_DIMS];
   lt_args_index_get args;
   lt_kinds[LT_KIND_index_get].defaults(&args);
-  in[0] = window(c, x, p);
+  in[0] = make_view(c, x, p);
   int n = gather_lists(c, p, in + 1, &args.dims);
   return lt_apply1(c, LT_OP_index_get, 1 + n, in, &args);
 }
@@ -243,12 +243,12 @@ static lt_scalar check_value(lua_State *L, lt_bind *b, const lt_tensor *x) {
   return s;
 }
 
-/* What the window of x becomes when the chosen elements are replaced by v. */
+/* What the view of x becomes when the chosen elements are replaced by v. */
 static lt_tensor *replaced(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
   lt_tensor *in[2 + LT_MAX_DIMS];
   lt_args_index_put args;
   lt_kinds[LT_KIND_index_put].defaults(&args);
-  in[0] = window(c, x, p);
+  in[0] = make_view(c, x, p);
   in[1] = lt_cast(c, v, (lt_dtype)x->dtype);
   int n = gather_lists(c, p, in + 2, &args.dims);
   return lt_apply1(c, LT_OP_index_put, 2 + n, in, &args);
@@ -259,7 +259,7 @@ static lt_tensor *without_leading_ones(lt_ctx *c, lt_tensor *v, const plan *p) {
   lt_shape s = lt_tensor_shape(v), kept = {0};
   int first = 0;
   while (first < s.ndim && s.size[first] == 1) first++;
-  if (first == 0 || (p->n_tensors == 0 && s.ndim <= p->window.size.n)) return v;
+  if (first == 0 || (p->n_tensors == 0 && s.ndim <= p->view.size.n)) return v;
   for (int k = first; k < s.ndim; k++) kept.size[kept.ndim++] = s.size[k];
   return lt_reshape(c, v, kept);
 }
@@ -270,12 +270,12 @@ static void write_plan(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
   if (v != NULL && p->n_tensors > 0) v = replaced(c, x, v, p);
   if (v == NULL) return;
   if (p->whole || !history) {
-    lt_copy_into(c, window(c, x, p), v);
+    lt_copy_into(c, make_view(c, x, p), v);
     return;
   }
   v = lt_cast(c, v, (lt_dtype)x->dtype);
   const lt_args_as_strided_scatter args = {
-      .size = p->window.size, .stride = p->window.stride, .offset = p->window.offset};
+      .size = p->view.size, .stride = p->view.stride, .offset = p->view.offset};
   lt_tensor *y = lt_apply1(c, LT_OP_as_strided_scatter, LT_IN(x, v), &args);
   if (y != NULL) lt_copy_into(c, x, y);
 }

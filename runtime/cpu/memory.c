@@ -101,7 +101,7 @@ LT_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
 LT_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }
 LT_KERNEL(copy) { return move(c, call->out[0], call->in[1]); }
 
-/* A view of `t` through a window of it; lives on the stack. `t` lies row-major. */
+/* A strided view of `t`; lives on the stack. `t` lies row-major. */
 static lt_tensor window_of(const lt_tensor *t, lt_sizes size, lt_sizes stride, int64_t offset) {
   lt_tensor w = *t;
   lt_tensor_set_shape(&w, size.n, size.size, stride.size);

@@ -1,4 +1,4 @@
-/* runtime/ops/expand_shape.c: composite view ops, written as reshape, permute and window. */
+/* runtime/ops/expand_shape.c: composite view ops, written as reshape, permute and as_strided. */
 #include "ops/expand.h"
 
 bool lt_expand_transpose(lt_ctx *c, const lt_call *call, lt_tensor **out) {

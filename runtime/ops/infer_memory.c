@@ -137,7 +137,7 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* Strides of a window over a row-major shape, carried over to the input's real strides. */
+/* Strides of as_strided over a row-major shape, carried over to the input's real strides. */
 bool lt_infer_as_strided(lt_ctx *c, lt_infer *i) {
   const lt_args_as_strided *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -165,10 +165,10 @@ bool lt_infer_as_strided(lt_ctx *c, lt_infer *i) {
 
 bool lt_infer_as_strided_scatter(lt_ctx *c, lt_infer *i) {
   const lt_args_as_strided *a = i->args;
-  lt_shape window = lt_shape_of(a->size.n, a->size.size), fit = window;
-  if (!lt_shape_broadcast(&fit, lt_tensor_shape(i->in[1])) || !lt_shape_equal(fit, window))
+  lt_shape part = lt_shape_of(a->size.n, a->size.size), fit = part;
+  if (!lt_shape_broadcast(&fit, lt_tensor_shape(i->in[1])) || !lt_shape_equal(fit, part))
     return lt_fail(c, LT_ESHAPE, "assignment: %s does not fit into %s", LT_TENSOR_STR(i->in[1]),
-                   LT_SHAPE_STR(window));
+                   LT_SHAPE_STR(part));
   i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[0]), .dtype = (lt_dtype)i->in[0]->dtype};
   return true;
 }

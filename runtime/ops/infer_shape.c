@@ -1,6 +1,6 @@
 /* runtime/ops/infer_shape.c: arguments of the composite view ops.
 
-   These ops are written as reshape, permute and window (expand_shape.c); here their dims and
+   These ops are written as reshape, permute and as_strided (expand_shape.c); here their dims and
    positions are resolved, so that errors name the op that was called. */
 #include "ops/infer.h"
 

@@ -1,9 +1,9 @@
 /* runtime/ops/rebase.c: views and the history of their base.
 
    A view made in grad mode knows its base, the tensor whose memory it shows. A write into such a
-   view becomes part of the base's history (the base with a window replaced), and a view whose
-   memory was written takes its history from the base again: it is a window of it. That is exact
-   where the base lies row-major and the window meets no element twice; elsewhere the write and the
+   view becomes part of the base's history (the base with a strided part replaced), and a view whose
+   memory was written takes its history from the base again: it is as_strided of it. That is exact
+   where the base lies row-major and the view has no element twice; elsewhere the write and the
    use are refused (ops/inplace.c). A base is never a view, so that there are no chains. */
 #include <string.h>
 
