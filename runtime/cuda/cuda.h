@@ -29,6 +29,8 @@ typedef struct lt_cuda_launch_state {
   int index;
   cudaStream_t stream;
   const char *op;
+  void *workspace = nullptr; /* of gemm_plan.cu */
+  size_t workspace_size = 0;
 } lt_cuda_launch_state;
 extern thread_local lt_cuda_launch_state lt_cuda_now;
 

@@ -1,0 +1,228 @@
+/* runtime/cuda/gemm_plan.cu: products by cuBLASLt.
+
+   A plan (descriptors and the algorithm) is made once for a key of all that the choice depends on;
+   cuBLASLt's heuristic is asked then, its first answer is taken and nothing is timed: equal runs
+   get equal algorithms, and so equal bits. A device keeps SETS x WAYS plans; of a full set the
+   oldest goes. Row-major D = A B is cuBLASLt's column-major D' = B' A'. */
+#include "cuda/device.h"
+#include "cuda/gemm.h"
+#include "cuda/libs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mutex>
+
+enum { SETS = 256, WAYS = 8, ALIGNED = 16 };
+
+/* Compared by bytes: no padding is left unset. */
+typedef struct key {
+  int64_t m, n, k, batch, ld[3], step[3]; /* of A, B, D */
+  uint8_t dtype, dtype_d, a_transposed, b_transposed, bias, tf32;
+  uint8_t aligned[4]; /* bytes, of A, B, D, bias */
+  uint8_t none[6];
+} key;
+
+typedef struct plan {
+  key k;
+  bool made, fits; /* fits: cuBLASLt has an algorithm */
+  cublasLtMatmulDesc_t what;
+  cublasLtMatrixLayout_t layout[3];
+  cublasLtMatmulAlgo_t algo;
+  size_t workspace;
+} plan;
+
+/* The lock is held while a product is issued: descriptors carry the address of the bias. */
+typedef struct cache {
+  std::mutex lock;
+  cublasLtHandle_t handle;
+  size_t workspace; /* most bytes */
+  plan *sets[SETS];
+  uint8_t oldest[SETS];
+} cache;
+static cache caches[LT_CUDA_MOST];
+
+static bool ok(lt_ctx *c, const lt_cuda_libs *libs, cublasStatus_t s) {
+  return s == CUBLAS_STATUS_SUCCESS ||
+         lt_cuda_fail(c, LT_EDEVICE, "cuBLASLt: %s", libs->cublasLtGetStatusString(s));
+}
+
+static cudaDataType type_of(int dtype) {
+  return dtype == LT_F16 ? CUDA_R_16F : dtype == LT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static uint8_t alignment_of(const void *p) {
+  uintptr_t at = reinterpret_cast<uintptr_t>(p) | ALIGNED;
+  return static_cast<uint8_t>(at & (~at + 1));
+}
+
+static key key_of(const lt_cuda_product *p) {
+  key k;
+  memset(&k, 0, sizeof k);
+  const lt_cuda_matrix *all[3] = {&p->a, &p->b, &p->d};
+  k.m = p->m, k.n = p->n, k.k = p->k, k.batch = p->n_batch > 0 ? p->batch[0] : 1;
+  for (int i = 0; i < 3; i++) {
+    k.ld[i] = all[i]->col == 1 ? all[i]->row : all[i]->col;
+    k.step[i] = p->n_batch > 0 ? all[i]->batch[0] : 0;
+    k.aligned[i] = alignment_of(all[i]->data);
+  }
+  k.dtype = static_cast<uint8_t>(p->a.dtype), k.dtype_d = static_cast<uint8_t>(p->d.dtype);
+  k.a_transposed = p->a.col != 1, k.b_transposed = p->b.col != 1;
+  k.bias = p->bias != nullptr, k.tf32 = p->tf32;
+  k.aligned[3] = k.bias ? alignment_of(p->bias) : 0;
+  return k;
+}
+
+static bool set_layout(const lt_cuda_libs *l, plan *p, int i, int dtype, int64_t rows,
+                       int64_t cols) {
+  int32_t batch = static_cast<int32_t>(p->k.batch);
+  return l->cublasLtMatrixLayoutCreate(&p->layout[i], type_of(dtype), static_cast<uint64_t>(rows),
+                                       static_cast<uint64_t>(cols), p->k.ld[i]) ==
+             CUBLAS_STATUS_SUCCESS &&
+         l->cublasLtMatrixLayoutSetAttribute(p->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                             &batch, sizeof batch) == CUBLAS_STATUS_SUCCESS &&
+         l->cublasLtMatrixLayoutSetAttribute(
+             p->layout[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &p->k.step[i],
+             sizeof p->k.step[i]) == CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T>
+static bool set(const lt_cuda_libs *l, plan *p, cublasLtMatmulDescAttributes_t what, T value) {
+  return l->cublasLtMatmulDescSetAttribute(p->what, what, &value, sizeof value) ==
+         CUBLAS_STATUS_SUCCESS;
+}
+
+/* cuBLASLt's A is our B. */
+static bool describe(const lt_cuda_libs *l, plan *p, const void *bias) {
+  const key *k = &p->k;
+  cublasComputeType_t compute = k->tf32 && k->dtype == LT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                              : CUBLAS_COMPUTE_32F;
+  if (l->cublasLtMatmulDescCreate(&p->what, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
+    return false;
+  int32_t a = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  int32_t b = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  uint32_t end = k->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  return set(l, p, CUBLASLT_MATMUL_DESC_TRANSA, b) && set(l, p, CUBLASLT_MATMUL_DESC_TRANSB, a) &&
+         set(l, p, CUBLASLT_MATMUL_DESC_EPILOGUE, end) &&
+         (!k->bias || set(l, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)) &&
+         set_layout(l, p, 0, k->dtype, k->a_transposed ? k->m : k->k,
+                    k->a_transposed ? k->k : k->m) &&
+         set_layout(l, p, 1, k->dtype, k->b_transposed ? k->k : k->n,
+                    k->b_transposed ? k->n : k->k) &&
+         set_layout(l, p, 2, k->dtype_d, k->n, k->m);
+}
+
+template <class T>
+static void prefer(const lt_cuda_libs *l, cublasLtMatmulPreference_t to,
+                   cublasLtMatmulPreferenceAttributes_t what, T value) {
+  l->cublasLtMatmulPreferenceSetAttribute(to, what, &value, sizeof value);
+}
+
+/* Partial sums are kept in the compute type, in the workspace: adding them up in the result would
+   round each and take them as they come. */
+static bool choose(const lt_cuda_libs *l, const cache *at, plan *p) {
+  cublasLtMatmulPreference_t prefers;
+  cublasLtMatmulHeuristicResult_t found;
+  int n = 0;
+  if (l->cublasLtMatmulPreferenceCreate(&prefers) != CUBLAS_STATUS_SUCCESS) return false;
+  uint32_t sums = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  const uint8_t *aligned = p->k.aligned;
+  uint64_t most = at->workspace;
+  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
+  prefer(l, prefers, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sums);
+  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(aligned[1]));
+  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(aligned[0]));
+  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(aligned[2]));
+  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(aligned[2]));
+  cublasStatus_t s = l->cublasLtMatmulAlgoGetHeuristic(at->handle, p->what, p->layout[1],
+                                                       p->layout[0], p->layout[2], p->layout[2],
+                                                       prefers, 1, &found, &n);
+  l->cublasLtMatmulPreferenceDestroy(prefers);
+  if (s != CUBLAS_STATUS_SUCCESS || n == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
+  p->algo = found.algo;
+  p->workspace = found.workspaceSize;
+  return true;
+}
+
+static void drop(const lt_cuda_libs *l, plan *p) {
+  if (p->what != nullptr) l->cublasLtMatmulDescDestroy(p->what);
+  for (int i = 0; i < 3; i++)
+    if (p->layout[i] != nullptr) l->cublasLtMatrixLayoutDestroy(p->layout[i]);
+  memset(static_cast<void *>(p), 0, sizeof *p);
+}
+
+/* The plan of a key; NULL: no memory. Under the lock. */
+static plan *plan_of(const lt_cuda_libs *l, cache *at, const key *k, const void *bias) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  const uint8_t *bytes = reinterpret_cast<const uint8_t *>(k);
+  for (size_t i = 0; i < sizeof *k; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+  size_t set = (hash ^ hash >> 32) % SETS;
+  if (at->sets[set] == nullptr)
+    at->sets[set] = static_cast<plan *>(calloc(WAYS, sizeof(plan)));
+  plan *ways = at->sets[set];
+  if (ways == nullptr) return nullptr;
+  for (int i = 0; i < WAYS; i++)
+    if (ways[i].made && memcmp(&ways[i].k, k, sizeof *k) == 0) return &ways[i];
+  plan *p = &ways[at->oldest[set]++ % WAYS];
+  drop(l, p);
+  p->k = *k;
+  p->made = true;
+  p->fits = describe(l, p, bias) && choose(l, at, p);
+  return p;
+}
+
+/* Under the lock. */
+static bool open_cache(lt_ctx *c, const lt_cuda_libs *libs, cache *at) {
+  int major = 0;
+  if (at->handle != nullptr) return true;
+  if (!lt_cuda_ok(c, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+                                            lt_cuda_now.index), "compute capability"))
+    return false;
+  at->workspace = static_cast<size_t>(major >= 9 ? 32 : 4) << 20;
+  return ok(c, libs, libs->cublasLtCreate(&at->handle));
+}
+
+/* One workspace for all products of a launch, which run one after the other. */
+static bool take_workspace(lt_ctx *c, size_t bytes) {
+  if (bytes <= lt_cuda_now.workspace_size) return true;
+  lt_cuda_now.workspace = lt_cuda_scratch<char>(c, static_cast<int64_t>(bytes));
+  lt_cuda_now.workspace_size = lt_cuda_now.workspace != nullptr ? bytes : 0;
+  return lt_cuda_now.workspace != nullptr;
+}
+
+/* Without the library products are slow: told once. */
+bool lt_cuda_gemm_has_library(lt_ctx *c) {
+  static bool told;
+  char why[LT_CUDA_WHY], text[LT_CUDA_WHY + 64];
+  if (lt_cuda_cublaslt(why) != nullptr) return true;
+  if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {
+    snprintf(text, sizeof text, "matrix products on GPUs are slow: %s", why);
+    lt_cuda_host->log(c, text);
+  }
+  return false;
+}
+
+bool lt_cuda_gemm_library(lt_ctx *c, const lt_cuda_product *product, bool *taken) {
+  const lt_cuda_libs *libs = lt_cuda_cublaslt(nullptr);
+  key k = key_of(product);
+  *taken = false;
+  if (libs == nullptr) return true;
+  cache *at = &caches[lt_cuda_now.index];
+  std::lock_guard<std::mutex> hold(at->lock);
+  if (!open_cache(c, libs, at)) return false;
+  plan *p = plan_of(libs, at, &k, product->bias);
+  if (p == nullptr) return lt_cuda_fail(c, LT_EMEMORY, "out of memory");
+  *taken = p->fits;
+  if (!p->fits) return true;
+  if (k.bias && !set(libs, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product->bias))
+    return lt_cuda_fail(c, LT_EDEVICE, "cuBLASLt: refuses a bias");
+  if (!take_workspace(c, p->workspace)) return false;
+  float alpha = static_cast<float>(product->alpha), beta = static_cast<float>(product->beta);
+  return ok(c, libs,
+            libs->cublasLtMatmul(at->handle, p->what, &alpha, product->b.data, p->layout[1],
+                                 product->a.data, p->layout[0], &beta, product->d.data,
+                                 p->layout[2], product->d.data, p->layout[2], &p->algo,
+                                 p->workspace > 0 ? lt_cuda_now.workspace : nullptr, p->workspace,
+                                 lt_cuda_now.stream));
+}
