@@ -71,7 +71,7 @@ template <class T> static __device__ inline T lt_team_sum(T v, int lanes, T *roo
    a block; each takes neighbours in fours. Long rows, and few of some length, get a block. */
 static inline int lt_cuda_team(int64_t count, int64_t length) {
   int lanes = 1;
-  if (length > 2048 || (length > 512 && count < 1024)) return 256;
+  if (length > 1024 || (length > 512 && count < 1024)) return 256;
   while (lanes < 32 && lanes * 4 < length) lanes *= 2;
   return lanes;
 }

@@ -1,0 +1,291 @@
+/* runtime/cuda/reduce.cu: sum, mean, extrema and their kin over any dims.
+
+   Where the memory runs along the reduced dims, a team of threads reduces a line (rows); where it
+   runs along the kept ones, threads side by side each have a line of their own (columns). Few long
+   lines are cut into segments, which a second grid joins in order. All of it depends on the shape
+   and the strides alone. Floats are added up in their own type over at most 512 values, in double
+   from there on; products are double throughout. */
+#include "cuda/lines.h"
+#include "cuda/reduce.h"
+#include "cuda/rows.h"
+
+enum { THREADS = 256, CARRY = 128, WANTED_BLOCKS = 1056, SEGMENTS = 1024 };
+
+typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
+
+/* Operand 0 is x, 1 the result. */
+typedef struct job {
+  lt_cuda_lines x;
+  by how;
+  bool mean, truth;  /* divide by the length; read x as x != 0 */
+  int lanes;         /* rows: threads a line; columns: lines side by side */
+  uint32_t segment, segments;
+  int64_t total;     /* elements of a line */
+  void *partial;     /* [segments][count], where there are several */
+} job;
+
+template <class T> struct wide { typedef double type; };
+template <> struct wide<int64_t> { typedef int64_t type; };
+
+template <class T> static __device__ inline T lowest(T) { return -INFINITY; }
+template <> __device__ inline int64_t lowest(int64_t) { return INT64_MIN; }
+template <class T> static __device__ inline T highest(T) { return INFINITY; }
+template <> __device__ inline int64_t highest(int64_t) { return INT64_MAX; }
+
+/* What changes nothing. Truth values are 0 and 1. */
+template <class T> static __device__ inline T nothing(by how, bool truth) {
+  switch (how) {
+    case BY_SUM: return 0;
+    case BY_PROD: return 1;
+    case BY_MAX: return truth ? T(0) : lowest(T());
+    case BY_MIN: return truth ? T(1) : highest(T());
+  }
+  return 0;
+}
+
+static __device__ inline double add(double a, double b) { return a + b; }
+static __device__ inline float add(float a, float b) { return a + b; }
+static __device__ inline double multiply(double a, double b) { return a * b; }
+static __device__ inline int64_t add(int64_t a, int64_t b) { /* integers wrap */
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+static __device__ inline int64_t multiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+struct joined {
+  by how;
+  template <class W> __device__ W operator()(W a, W b) const {
+    switch (how) {
+      case BY_SUM: return add(a, b);
+      case BY_PROD: return multiply(a, b);
+      case BY_MAX: return lt_larger_or_nan()(a, b);
+      case BY_MIN: return lt_smaller_or_nan()(a, b);
+    }
+    return a;
+  }
+};
+
+/* Four more values of a thread. */
+template <class T, class W>
+static __device__ inline void take4(const job &j, T *v, T *part, W *whole) {
+  if (j.truth) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) v[e] = v[e] != 0;
+  }
+  switch (j.how) {
+    case BY_SUM: *part = add(*part, add(add(v[0], v[1]), add(v[2], v[3]))); return;
+    case BY_PROD:
+#pragma unroll
+      for (int e = 0; e < 4; e++) *whole = multiply(*whole, static_cast<W>(v[e]));
+      return;
+    case BY_MAX:
+#pragma unroll
+      for (int e = 0; e < 4; e++) *part = lt_larger_or_nan()(*part, v[e]);
+      return;
+    case BY_MIN:
+#pragma unroll
+      for (int e = 0; e < 4; e++) *part = lt_smaller_or_nan()(*part, v[e]);
+      return;
+  }
+}
+
+template <class W> static __device__ inline void put(const job &j, uint32_t line, W v) {
+  char *y = lt_line(j.x, 1, line);
+  if (j.mean)
+    lt_store<double>(y, j.x.o[1].dtype, 0,
+                     static_cast<double>(v) / static_cast<double>(j.total));
+  else
+    lt_store<W>(y, j.x.o[1].dtype, 0, v);
+}
+
+template <class W> static __device__ inline void put_segment(const job &j, uint32_t line, W v) {
+  if (j.partial == nullptr)
+    put(j, line, v);
+  else
+    static_cast<W *>(j.partial)[static_cast<int64_t>(blockIdx.y) * j.x.count + line] = v;
+}
+
+/* A team a line, 4 neighbours a thread: bound by bytes. */
+template <class T>
+static __global__ void __launch_bounds__(THREADS) rows(LT_CONSTANT job j) {
+  typedef typename wide<T>::type W;
+  LT_SHARED(W, room, LT_CUDA_ROOM);
+  uint32_t lanes = static_cast<uint32_t>(j.lanes), lane = threadIdx.x % lanes;
+  uint32_t line = blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes;
+  uint32_t start = blockIdx.y * j.segment, end = start + j.segment;
+  if (end > j.x.length) end = j.x.length;
+  char *x = line < j.x.count ? lt_line(j.x, 0, line) : nullptr;
+  T none = nothing<T>(j.how, j.truth), part = none, v[4];
+  W whole = static_cast<W>(none);
+  int carry = 0;
+  for (uint32_t i = start + 4 * lane; x != nullptr && i < end; i += 4 * lanes) {
+    lt_line_load4<T>(j.x, 0, x, i, end, none, v);
+    take4(j, v, &part, &whole);
+    if (++carry < CARRY) continue;
+    whole = joined{j.how}(whole, static_cast<W>(part));
+    part = none, carry = 0;
+  }
+  whole = joined{j.how}(whole, static_cast<W>(part));
+  whole = lt_team_all(whole, static_cast<W>(none), j.lanes, joined{j.how}, room);
+  if (lane == 0 && x != nullptr) put_segment(j, line, whole);
+}
+
+/* `lanes` lines side by side, the other threads of the block further along them; joined in shared
+   memory: bound by bytes. */
+template <class T>
+static __global__ void __launch_bounds__(THREADS) columns(LT_CONSTANT job j) {
+  typedef typename wide<T>::type W;
+  LT_SHARED(W, room, THREADS);
+  uint32_t lanes = static_cast<uint32_t>(j.lanes), step = THREADS / lanes;
+  uint32_t line = blockIdx.x * lanes + threadIdx.x % lanes, row = threadIdx.x / lanes;
+  uint32_t start = blockIdx.y * j.segment, end = start + j.segment;
+  if (end > j.x.length) end = j.x.length;
+  char *x = line < j.x.count ? lt_line(j.x, 0, line) : nullptr;
+  T none = nothing<T>(j.how, j.truth), part = none, v[4];
+  W whole = static_cast<W>(none);
+  int carry = 0;
+  for (uint32_t i = start + row; x != nullptr && i < end; i += 4 * step) {
+#pragma unroll
+    for (uint32_t e = 0; e < 4; e++)
+      v[e] = i + e * step < end ? lt_line_load<T>(j.x, 0, x, i + e * step) : none;
+    take4(j, v, &part, &whole);
+    if (++carry < CARRY) continue;
+    whole = joined{j.how}(whole, static_cast<W>(part));
+    part = none, carry = 0;
+  }
+  room[threadIdx.x] = joined{j.how}(whole, static_cast<W>(part));
+  for (uint32_t d = step / 2; d > 0; d /= 2) {
+    __syncthreads();
+    if (row < d)
+      room[threadIdx.x] = joined{j.how}(room[threadIdx.x], room[threadIdx.x + d * lanes]);
+  }
+  if (row == 0 && x != nullptr) put_segment(j, line, room[threadIdx.x]);
+}
+
+/* A team a line joins its segments. */
+template <class W>
+static __global__ void __launch_bounds__(THREADS) finish(LT_CONSTANT job j) {
+  uint32_t lanes = static_cast<uint32_t>(j.lanes), lane = threadIdx.x % lanes;
+  uint32_t line = blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes;
+  const W *from = static_cast<const W *>(j.partial) + line;
+  W v = nothing<W>(j.how, j.truth);
+  for (uint32_t s = lane; line < j.x.count && s < j.segments; s += lanes)
+    v = joined{j.how}(v, from[static_cast<int64_t>(s) * j.x.count]);
+  v = lt_lanes_all(v, j.lanes, joined{j.how});
+  if (lane == 0 && line < j.x.count) put(j, line, v);
+}
+
+static int power_of_2(int64_t n, int most) {
+  int p = 1;
+  while (p < n && p < most) p *= 2;
+  return p;
+}
+
+/* Threads and segments: enough blocks for a large GPU, enough elements for each thread. Returns
+   the blocks; *most: how many segments a line of this length or less may get. */
+static int64_t cut(job *j, int64_t *most) {
+  int64_t length = j->x.length, count = j->x.count;
+  j->lanes = j->x.columns ? power_of_2(count, 32) : lt_cuda_team(count, length);
+  int64_t side = j->x.columns ? j->lanes : THREADS / j->lanes;
+  int64_t blocks = (count + side - 1) / side;
+  int64_t least = j->x.columns ? 16 * (THREADS / j->lanes) : 16 * j->lanes;
+  int64_t segments = blocks < WANTED_BLOCKS ? WANTED_BLOCKS / blocks : 1;
+  if (segments > length / least) segments = length / least;
+  if (segments > SEGMENTS) segments = SEGMENTS;
+  if (segments < 1) segments = 1;
+  *most = segments;
+  j->segment = static_cast<uint32_t>((length + segments - 1) / segments + 3) / 4 * 4;
+  j->segments = static_cast<uint32_t>((length + j->segment - 1) / j->segment);
+  return blocks;
+}
+
+template <class T> static bool issue(lt_ctx *c, job *j, int64_t blocks) {
+  dim3 grid(static_cast<unsigned>(blocks), j->segments);
+  return lt_cuda_grid(c, j->x.columns ? columns<T> : rows<T>, grid, THREADS, 0, *j);
+}
+
+static bool run_segments(lt_ctx *c, job *j, int64_t blocks) {
+  int compute = lt_cuda_compute(j->x.o[0].dtype);
+  return compute == LT_CUDA_F32   ? issue<float>(c, j, blocks)
+         : compute == LT_CUDA_F64 ? issue<double>(c, j, blocks)
+                                  : issue<int64_t>(c, j, blocks);
+}
+
+static bool run_finish(lt_ctx *c, job *j) {
+  j->lanes = power_of_2(j->segments, 32);
+  unsigned lines = static_cast<unsigned>(THREADS / j->lanes);
+  auto kernel = lt_cuda_compute(j->x.o[0].dtype) == LT_CUDA_I64 ? finish<int64_t> : finish<double>;
+  return lt_cuda_grid(c, kernel, (j->x.count + lines - 1) / lines, THREADS, 0, *j);
+}
+
+typedef struct state {
+  lt_ctx *c;
+  job j;
+  int64_t parts, part; /* of lines that are too long for 32 bits */
+  double *partial;
+  int64_t done;        /* segments of the parts before */
+} state;
+
+static bool run_piece(void *ud, const lt_cuda_lines *x) {
+  state *s = static_cast<state *>(ud);
+  job *j = &s->j;
+  j->x = *x;
+  j->partial = nullptr;
+  int64_t most, blocks = cut(j, &most), count = x->count;
+  if (s->parts == 1 && j->segments == 1) return run_segments(s->c, j, blocks);
+  if (s->part == 0) s->partial = lt_cuda_scratch<double>(s->c, s->parts * most * count);
+  if (s->partial == nullptr) return false;
+  j->partial = s->partial + s->done * count;
+  if (!run_segments(s->c, j, blocks)) return false;
+  s->done += j->segments;
+  if (++s->part < s->parts) return true;
+  j->partial = s->partial;
+  j->segments = static_cast<uint32_t>(s->done);
+  s->part = s->done = 0;
+  return run_finish(s->c, j);
+}
+
+/* Lines that are too long are cut along their slowest dim. */
+static bool run(lt_cuda_lines_plan *p, state *s) {
+  s->parts = 1;
+  if (p->length <= LT_CUDA_LINES_MOST) return lt_cuda_lines_pieces(s->c, p, run_piece, s);
+  int64_t full = p->along[0], inner = p->length / full, most = LT_CUDA_LINES_MOST / inner;
+  if (most == 0) return lt_cuda_lines_pieces(s->c, p, run_piece, s); /* which refuses them */
+  s->parts = (full + most - 1) / most;
+  char *data = static_cast<char *>(p->v[0].data);
+  int64_t step = p->along_stride[0][0] * lt_cuda_item_size(p->v[0].dtype);
+  for (int64_t at = 0; at < full; at += most) {
+    p->along[0] = full - at < most ? full - at : most;
+    p->length = p->along[0] * inner;
+    p->v[0].data = data + at * step;
+    if (!lt_cuda_lines_pieces(s->c, p, run_piece, s)) return false;
+  }
+  return true;
+}
+
+static bool reduce(lt_ctx *c, const lt_call *call, by how, bool mean, bool truth) {
+  const lt_args_reduce *a = lt_cuda_args<lt_args_reduce>(call);
+  lt_view v[2];
+  lt_cuda_lines_plan p;
+  uint32_t along = 0;
+  if (!lt_cuda_view(c, call->in[0], &v[0]) || !lt_cuda_view(c, call->out[0], &v[1])) return false;
+  for (int k = 0; k < a->dims.n; k++) along |= 1u << a->dims.dim[k];
+  lt_cuda_lines_make(&p, along, LT_LINES_BY_MEMORY, true, 2, v);
+  if (p.length == 0) {
+    static const double empty[] = {0, 1, 0, 1};
+    return lt_cuda_fill_view(c, &v[1], lt_cuda_number(mean ? NAN : empty[how]));
+  }
+  state s = {};
+  s.c = c;
+  s.j.how = how, s.j.mean = mean, s.j.truth = truth, s.j.total = p.length;
+  return run(&p, &s);
+}
+
+LT_CUDA_KERNEL(sum) { return reduce(c, call, BY_SUM, false, false); }
+LT_CUDA_KERNEL(mean) { return reduce(c, call, BY_SUM, true, false); }
+LT_CUDA_KERNEL(prod) { return reduce(c, call, BY_PROD, false, false); }
+LT_CUDA_KERNEL(amax) { return reduce(c, call, BY_MAX, false, false); }
+LT_CUDA_KERNEL(amin) { return reduce(c, call, BY_MIN, false, false); }
+LT_CUDA_KERNEL(any) { return reduce(c, call, BY_MAX, false, true); }
+LT_CUDA_KERNEL(all) { return reduce(c, call, BY_MIN, false, true); }
