@@ -35,6 +35,35 @@ static int devices(lua_State *L) {
   return 2;
 }
 
+static const lt_device_ops *check_device(lua_State *L, lt_bind *b, lt_device *d) {
+  if (!lt_device_parse(b->c, luaL_checkstring(L, 1), d) || !lt_device_open(b->c, *d))
+    lt_raise_failure(L, b);
+  return lt_device_table(b->c, *d);
+}
+
+/* runtime.device_name(device) -> what it is called; its kind's name where it does not say */
+static int device_name(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  char text[128];
+  const lt_device_ops *ops = check_device(L, b, &d);
+  bool said = ops->describe != NULL && ops->describe(d.index, text, sizeof text);
+  lua_pushstring(L, said ? text : ops->name);
+  return 1;
+}
+
+/* runtime.device_memory(device) -> bytes that are free, and all; 0, 0 where it does not say */
+static int device_memory(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  int64_t left = 0, total = 0;
+  const lt_device_ops *ops = check_device(L, b, &d);
+  if (ops->memory_info != NULL && !ops->memory_info(d.index, &left, &total)) left = total = 0;
+  lua_pushinteger(L, left);
+  lua_pushinteger(L, total);
+  return 2;
+}
+
 /* runtime.synchronize(): waits for what all devices have to do. */
 static int synchronize(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -66,6 +95,8 @@ static int fake_counts(lua_State *L) {
 void lt_bind_devices(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"default_device", default_device},
                                      {"devices", devices},
+                                     {"device_name", device_name},
+                                     {"device_memory", device_memory},
                                      {"synchronize", synchronize},
                                      {"fake_counts", fake_counts},
                                      {NULL, NULL}};

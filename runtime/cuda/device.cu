@@ -80,6 +80,16 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   return true;
 }
 
+bool lt_cuda_describe(int index, char *text, size_t size) {
+  cudaDeviceProp p;
+  if (!is_index(index) || cudaGetDeviceProperties(&p, index) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  snprintf(text, size, "%s", p.name);
+  return true;
+}
+
 void *lt_cuda_host_alloc(size_t bytes) {
   void *p = nullptr;
   if (cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable) != cudaSuccess) p = nullptr;

@@ -14,6 +14,7 @@ return {
   Trainer = "ltrain.trainer.Trainer",
   callbacks = "ltrain.callbacks",
   clusters = "ltrain.clusters",
+  cuda = "ltrain.core.cuda",
   data = "ltrain.data",
   dist = "ltrain.dist",
   hash = "ltrain.core.hash",

@@ -80,6 +80,8 @@ typedef struct lt_device_ops {
   void *(*alloc)(int index, size_t bytes); /* NULL: there is no room */
   void (*free)(int index, void *ptr, size_t bytes);
   bool (*memory_info)(int index, int64_t *free_bytes, int64_t *total); /* (optional) */
+  /* What it is called, e.g. "NVIDIA H100 80GB HBM3". (optional) */
+  bool (*describe)(int index, char *text, size_t size);
   /* Pinned host memory, for copies that need not wait. (optional together) */
   void *(*host_alloc)(size_t bytes);
   void (*host_free)(void *ptr, size_t bytes);

@@ -1,0 +1,34 @@
+-- spec/cuda/face_spec.lua: lt.cuda and the Trainer's names for GPUs, on the emulated ones.
+local child = require "spec.support.child"
+local lt = require "ltrain"
+
+describe("lt.cuda", function()
+  it("says what there is", function()
+    if lt.cuda.device_count() == 0 then return pending "no device cuda" end
+    assert.is_true(lt.cuda.is_available())
+    assert.equal("string", type(lt.cuda.get_device_name()))
+    assert.equal(lt.cuda.get_device_name(0), lt.cuda.get_device_name "cuda:0")
+    local free, total = lt.cuda.mem_get_info(0)
+    assert.is_true(free > 0 and free <= total)
+  end)
+
+  it("counts bytes of tensors", function()
+    if lt.cuda.device_count() == 0 then return pending "no device cuda" end
+    local before = lt.cuda.memory_allocated()
+    local x = lt.zeros(1024, 1024, { device = "cuda" })
+    assert.equal(before + 4 * 2 ^ 20, lt.cuda.memory_allocated())
+    assert.is_true(lt.cuda.max_memory_allocated() >= before + 4 * 2 ^ 20)
+    assert.is_true(lt.cuda.memory_reserved() >= lt.cuda.memory_allocated())
+    assert.matches("tensors", lt.cuda.memory_summary())
+    assert.equal("cuda:0", x.device)
+    lt.cuda.synchronize()
+    lt.cuda.empty_cache()
+  end)
+
+  it("has no GPU where there is none, and names what is wrong", function()
+    assert.is_true(lt.cuda.device_count() >= 0)
+    assert.error_matches(function() lt.cuda.get_device_name {} end,
+      "cuda%.get_device_name: device must be a number from 0 or text like 'cuda:1'")
+    assert.error_matches(function() return lt.cuda.is_availabel end, "did you mean")
+  end)
+end)

@@ -1,0 +1,85 @@
+--- stdlib/core/cuda.lua: lt.cuda: which GPUs there are, their memory, waiting for them.
+--
+-- A GPU is named by its number (0 is the first), by text ("cuda:1") or, left out, is the first.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
+
+local runtime <const> = c.runtime
+local cuda = {}
+
+-- "cuda:1" of what a function was called with.
+local function name_of(device, fn)
+  if device == nil then return "cuda:0" end
+  if math.type(device) == "integer" then return ("cuda:%d"):format(device) end
+  if type(device) == "string" and (device:find "^cuda" or device:find "^gpu") then return device end
+  errors.blame("cuda.%s: device must be a number from 0 or text like 'cuda:1': got %s", fn,
+    errors.show(device))
+end
+
+--- Whether there is a GPU that can be used. Initialises nothing: ranks can still be forked.
+function cuda.is_available() return cuda.device_count() > 0 end
+
+--- The number of GPUs, after CUDA_VISIBLE_DEVICES; 0 also where this build has no CUDA. Initialises
+--- nothing.
+function cuda.device_count() return (runtime.devices "cuda") or 0 end
+
+--- What a GPU is called, like "NVIDIA H100 80GB HBM3".
+function cuda.get_device_name(device)
+  return runtime.device_name(name_of(device, "get_device_name"))
+end
+
+--- Bytes of a GPU's memory that are free, and all of it; other processes' use counts.
+function cuda.mem_get_info(device)
+  return runtime.device_memory(name_of(device, "mem_get_info"))
+end
+
+local function stats(device, fn) return runtime.memory(name_of(device, fn)) end
+
+--- Bytes of tensors of this process on a GPU now.
+function cuda.memory_allocated(device) return stats(device, "memory_allocated").live_bytes end
+
+--- The most that they have been, since the start or reset_peak_memory_stats.
+function cuda.max_memory_allocated(device)
+  return stats(device, "max_memory_allocated").peak_bytes
+end
+
+--- Bytes that this process holds of a GPU: of tensors, and kept for the next ones.
+function cuda.memory_reserved(device)
+  local m = stats(device, "memory_reserved")
+  return m.live_bytes + m.cached_bytes
+end
+
+--- From here on the peaks of all devices count anew.
+function cuda.reset_peak_memory_stats() runtime.reset_peak_memory() end
+
+--- Gives memory that is kept for the next tensors back to the devices.
+function cuda.empty_cache() runtime.empty_cache() end
+
+--- Waits until everything that was issued to devices has run; errors of it are raised here, with
+--- the line that issued it.
+function cuda.synchronize() runtime.synchronize() end
+
+local function mib(bytes) return ("%.1f MiB"):format(bytes / 2 ^ 20) end
+
+--- The memory of a GPU in a few lines of text.
+function cuda.memory_summary(device)
+  local name = name_of(device, "memory_summary")
+  local m, free, total = runtime.memory(name), runtime.device_memory(name)
+  return table.concat({
+    ("%s (%s)"):format(name, runtime.device_name(name)),
+    ("  tensors      %12s, at most %s"):format(mib(m.live_bytes), mib(m.peak_bytes)),
+    ("  kept         %12s for the next ones"):format(mib(m.cached_bytes)),
+    ("  of the GPU   %12s free of %s"):format(mib(free), mib(total)),
+    ("  allocations  %12d asked of the GPU"):format(m.system_calls),
+  }, "\n")
+end
+
+local function unknown(_, name)
+  local names = {}
+  for known in next, cuda do names[#names + 1] = known end
+  table.sort(names)
+  errors.blame("cuda: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
+end
+
+return setmetatable(exact.all(cuda), { __index = unknown })
