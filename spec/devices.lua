@@ -22,7 +22,7 @@ return {
       ["backward walks and frees a million chained nodes"] = "a million tasks queued: 25 s",
     },
     ["spec/metrics/f1_spec.lua"] = {
-      ["F1 tells both shapes when they do not fit, and an id that is none"] =
+      ["F1 reports both shapes when they do not fit, and an id that is none"] =
         "a device refuses values when it is waited for: spec/c/order_test.c",
     },
     ["spec/nn/layers_spec.lua"] = {

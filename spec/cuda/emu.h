@@ -95,7 +95,7 @@ inline void place(unsigned t) {
   me.t = t;
   me.tid = dim3(t % me.bdim.x, t / me.bdim.x % me.bdim.y, t / (me.bdim.x * me.bdim.y));
 }
-/* ASan must be told of each change of stacks; these are nothing without it. */
+/* ASan must know each change of stacks; these are nothing without it. */
 inline void leaving(void **fake, const void *stack, size_t size) {
 #if defined __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(fake, stack, size);

@@ -3,7 +3,7 @@
    libfakert.so has those functions of NVIDIA's <cuda_runtime_api.h> that the backend uses, over host
    memory, for machines without a GPU. What real GPUs do not do:
    - *When*: queued work runs only when somebody waits for it, in the waiting thread, and only that
-     stream and what it was told to wait for: the latest moment that the rules allow, the same every
+     stream and what it waits for: the latest moment that the rules allow, the same every
      time. FAKERT=threads: one worker a stream, random pauses (FAKERT_SEED). Fresh and freed memory
      is 0xff.
    - *Who*: every access that is declared (copies, memsets, fakert_touch for launches) is checked

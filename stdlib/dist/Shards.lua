@@ -6,8 +6,8 @@
 -- the same slice of its gradient, and what the optimizer keeps for it is a slice of what it would
 -- keep for the parameter. After the step one all_gather a bucket gives all ranks all slices.
 --
--- The two dims tell a state that has an element for each of the shard's, [1, n], from one for the
--- whole parameter, such as a counter [1].
+-- The two dims distinguish a state that has an element for each of the shard's, [1, n], from one
+-- for the whole parameter, such as a counter [1].
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"

@@ -52,19 +52,19 @@ end
 -- What the others need to know of the tensors; `kind`: of the device that has all of them.
 local function describe(list)
   if #list == 0 then return nil end
-  local told = { kind = list[1].device:match "^%w+" }
+  local described = { kind = list[1].device:match "^%w+" }
   for i, tensor in ipairs(list) do
-    if tensor.device ~= list[1].device then told.kind = nil end
-    told[i] = { dtype = tensor.dtype, shape = tensor.shape, n = tensor:numel() }
+    if tensor.device ~= list[1].device then described.kind = nil end
+    described[i] = { dtype = tensor.dtype, shape = tensor.shape, n = tensor:numel() }
   end
-  return told
+  return described
 end
 
 -- The kind of device on which all ranks have tensors, each on one; nil: there is none.
 local function common_kind(ranks)
   local kind = ranks[1].tensors and ranks[1].tensors.kind
-  for _, told in ipairs(ranks) do
-    if not told.tensors or told.tensors.kind ~= kind then return nil end
+  for _, described in ipairs(ranks) do
+    if not described.tensors or described.tensors.kind ~= kind then return nil end
   end
   return kind
 end
@@ -78,8 +78,8 @@ local function gather_dtype(dtype, list, ranks, all)
   local row = #rows > 0 and c.cat(rows, 1)
     or c.empty({ 0 }, { dtype = dtype, device = list[1].device })
   local joined, at = collectives.all_gather(row, { cat = true, sync_grads = false }), 1
-  for r, told in ipairs(ranks) do
-    for i, one in ipairs(told.tensors) do
+  for r, described in ipairs(ranks) do
+    for i, one in ipairs(described.tensors) do
       if one.dtype == dtype then
         all[r][i] = joined:narrow(1, at, one.n):reshape(one.shape)
         at = at + one.n
@@ -90,9 +90,9 @@ end
 
 local function gather_tensors(list, ranks)
   local dtypes, all = {}, {}
-  for r, told in ipairs(ranks) do
+  for r, described in ipairs(ranks) do
     all[r] = {}
-    for _, one in ipairs(told.tensors or {}) do dtypes[one.dtype] = true end
+    for _, one in ipairs(described.tensors or {}) do dtypes[one.dtype] = true end
   end
   if next(dtypes) == nil then return all end
   if not common_kind(ranks) then return collectives.all_gather(list) end

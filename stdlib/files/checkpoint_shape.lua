@@ -6,7 +6,7 @@ local hooks = require "ltrain.core.hooks"
 
 local REDUCE <const> = { key_of = { mean = true, min = true, max = true, sum = true } }
 local NAMES <const> = { list = "string" }
-local FIGURES <const> = { map = "number|tensor", optional = true }
+local METRICS <const> = { map = "number|tensor", optional = true }
 
 local LOADER <const> = { optional = true, fields = {} } -- a loader checks its own state
 
@@ -38,8 +38,8 @@ local WINDOW <const> = { optional = true, fields = {
 } }
 
 local LOOPS <const> = { optional = true, fields = {
-  callback_metrics = FIGURES, fit = PROGRESS, logged_metrics = FIGURES, nominal_batch = "number?",
-  progress_bar_metrics = FIGURES, rank_zero_only = "boolean?",
+  callback_metrics = METRICS, fit = PROGRESS, logged_metrics = METRICS, nominal_batch = "number?",
+  progress_bar_metrics = METRICS, rank_zero_only = "boolean?",
   results = { list = FIGURE, optional = true }, window = WINDOW,
   cut = { optional = true, fields = { global_batch = "number?", ranks = "count?" } },
 } }

@@ -92,7 +92,7 @@ local function add_step(out, item, train)
   if item.prog_bar then out.bar[item.step_name] = value end
 end
 
--- Figures of the whole pass, as publish returns them.
+-- Metrics of the whole pass, as publish returns them.
 local function pass_of(state)
   local res = state.loop.results
   local out = { callback = {}, epoch = {}, log = {}, bar = {}, loaders = {}, shared = {},
@@ -114,7 +114,7 @@ local function pass_of(state)
   return out
 end
 
---- Figures of the whole pass, which the Trainer has from now on too: {callback =, epoch =, log =,
+--- Metrics of the whole pass, which the Trainer has from now on too: {callback =, epoch =, log =,
 --- bar =, loaders = {[i] = {...}}, shared = {...}, rows = {...}}. `epoch` has all that was logged
 --- with on_epoch, `loaders[i]` what belongs to eval loader i, `shared` what was logged outside
 --- batches, `rows` what is still to be written of its batches: { at =, row = }. All ranks call it.
