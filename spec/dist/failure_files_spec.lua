@@ -54,9 +54,9 @@ describe("the files of a failure", function()
         command -v prterun || ln -s $(command -v mpirun) prterun; export PATH=$PATH:$PWD
         %s -q --oversubscribe -n 2 '%s' s.lua >out 2>&1 & launcher=$!
         said=ltrain_failure_*/failure.rank1.txt
-        for i in $(seq 400); do test -e ready && break; sleep 0.05; done
+        for i in $(seq 600); do test -e ready && break; sleep 0.05; done
         kill -9 $launcher
-        for i in $(seq 100); do test -s $said && break; sleep 0.05; done
+        for i in $(seq 600); do test -s $said && break; sleep 0.05; done
         cat $said
       ]]):format(folder, launcher, os.getenv "LTRAIN" or "ltrain"))
       assert.matches("its launcher has exited: " .. launcher:gsub("%.", "%%."), text)
