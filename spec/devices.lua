@@ -62,4 +62,16 @@ return {
     ["spec/trainer/replicas_spec.lua"] = "runs programs of its own, on the cpu",
     ["spec/trainer/resume_spec.lua"] = "runs programs of its own, on the cpu",
   },
+
+  -- The same of devices that LT_TEST_DEVICES names: what their backends are made without.
+  lacking = {
+    ten = {
+      ["spec/nn/clip_grad_spec.lua"] = "no kernel of grads_scale",
+      ["spec/nn/many_modules_spec.lua"] = "no kernel of sgd_step",
+      ["spec/nn/module_loop_spec.lua"] = {
+        ["Module:clip_gradients clips by norm or by value, and does nothing without a bound"] =
+          "no kernel of grads_scale",
+      },
+    },
+  },
 }

@@ -127,14 +127,29 @@ local function other_devices()
   return list
 end
 
+-- What of a file does not run on a device: the reason for all of it, or reasons by case.
+local function left_out_of(path, device)
+  local all = devices.skipped[path] or {}
+  local own = (devices.lacking[device] or {})[path] or {}
+  if type(all) == "string" then return all end
+  if type(own) == "string" then return own end
+  local list = {}
+  for _, reasons in ipairs { all, own } do
+    for name, why in pairs(reasons) do list[name] = why end
+  end
+  return list
+end
+
 -- The files, and after each that runs on other devices its runs there.
 local function with_devices(files)
   local list, others = {}, other_devices()
   for _, file in ipairs(files) do
     list[#list + 1] = file
     for _, folder in ipairs(devices.folders) do
-      if file:sub(1, #folder) == folder and type(devices.skipped[file]) ~= "string" then
-        for _, device in ipairs(others) do list[#list + 1] = file .. " on " .. device end
+      for _, device in ipairs(file:sub(1, #folder) == folder and others or {}) do
+        if type(left_out_of(file, device)) == "table" then
+          list[#list + 1] = file .. " on " .. device
+        end
       end
     end
   end
@@ -144,7 +159,7 @@ end
 -- Options of busted, settings before it, and cases that are left out with their reasons.
 local function on_device(path, device)
   if not device then return "", "", {} end
-  local options, left_out = " --helper spec/on_device.lua", devices.skipped[path] or {}
+  local options, left_out = " --helper spec/on_device.lua", left_out_of(path, device)
   for _, name in ipairs(devices.transports) do
     options = options .. " --filter-out " .. quote(name)
   end
