@@ -1,0 +1,248 @@
+/* runtime/cuda/random.cu: random tensors, dropout: the CPU's words for the CPU's elements.
+
+   Element i in logical order is a function of the key and i alone (cpu/random.c). A thread makes 4
+   neighbours: one block of Philox, or two where 32 bits an element are too few. */
+#include "cuda/rows.h"
+
+enum { THREADS = 256 };
+
+/* Operand 1 is the result, 2 what it is made of; 0 stands for the logical order. */
+typedef struct job {
+  lt_cuda_iter it;
+  int64_t start;      /* element of the whole tensor that is the first of `it` */
+  bool vectors;       /* result and operand lie in this order, on 16 bytes, from a block on */
+  lt_rng_key rng_key;
+  int64_t low;
+  uint64_t range;     /* of integers; 0: all of 64 bits */
+  uint32_t threshold; /* of dropout: words below it are dropped; scale 0: all are */
+  double scale;
+  lt_cuda_blame blame;
+} job;
+
+/* The words of elements 4 block .. 4 block + 3: WORDS each. */
+template <int WORDS>
+static __device__ inline void draw(const lt_rng_key &t, uint64_t block, uint32_t *w) {
+#pragma unroll
+  for (int b = 0; b < WORDS; b++) {
+    lt_random4 r = lt_philox(t, block * WORDS + static_cast<uint64_t>(b));
+#pragma unroll
+    for (int k = 0; k < 4; k++) w[4 * b + k] = r.word[k];
+  }
+}
+
+/* What a kernel computes of words w and, with an operand, values x: y. */
+struct uniform {
+  enum { WORDS = 1, READS = 0 };
+  typedef float type;
+  static __device__ inline void make(const job &j, const uint32_t *w, const float *, float *y) {
+    int dtype = j.it.o[1].dtype, shift = dtype == LT_BF16 ? 24 : dtype == LT_F16 ? 21 : 8;
+    float unit = 1.0f / static_cast<float>(1u << (32 - shift));
+#pragma unroll
+    for (int k = 0; k < 4; k++) y[k] = static_cast<float>(w[k] >> shift) * unit;
+  }
+};
+struct uniform_wide {
+  enum { WORDS = 2, READS = 0 };
+  typedef double type;
+  static __device__ inline void make(const job &, const uint32_t *w, const double *, double *y) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) y[k] = lt_uniform_f64(w[2 * k], w[2 * k + 1]);
+  }
+};
+
+/* sqrt(-2 log u) (cos, sin)(2 pi v), as cpu/random.c: the quarter nearest to v is taken off exactly,
+   then fdlibm's polynomials. */
+static __device__ inline void normal_pair(double u, double v, double *y) {
+  double quarter = lt_round_f64(4 * v), x = (v - 0.25 * quarter) * 0x1.921fb54442d18p2, z = x * x;
+  double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
+  s = 2.75573137070700676789e-06 + z * s;
+  s = -1.98412698298579493134e-04 + z * s;
+  s = 8.33333333332248946124e-03 + z * s;
+  s = -1.66666666666666324348e-01 + z * s;
+  s = x + x * z * s;
+  double c = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11;
+  c = -2.75573143513906633035e-07 + z * c;
+  c = 2.48015872894767294178e-05 + z * c;
+  c = -1.38888888888741095749e-03 + z * c;
+  c = 4.16666666666666019037e-02 + z * c;
+  c = 1 - 0.5 * z + z * z * c;
+  bool swap = quarter == 1 || quarter == 3;
+  double a = swap ? c : s, b = swap ? s : c, r = lt_sqrt_f64(-2 * lt_log_f64(u));
+  y[0] = r * (quarter == 1 || quarter == 2 ? -b : b);
+  y[1] = r * (quarter == 2 || quarter == 3 ? -a : a);
+}
+
+struct normal {
+  enum { WORDS = 1, READS = 0 };
+  typedef double type;
+  static __device__ inline void make(const job &, const uint32_t *w, const double *, double *y) {
+#pragma unroll
+    for (int k = 0; k < 4; k += 2)
+      normal_pair((static_cast<double>(w[k]) + 1) * 0x1p-32,
+                  static_cast<double>(w[k + 1]) * 0x1p-32, y + k);
+  }
+};
+struct normal_wide {
+  enum { WORDS = 2, READS = 0 };
+  typedef double type;
+  static __device__ inline void make(const job &, const uint32_t *w, const double *, double *y) {
+#pragma unroll
+    for (int k = 0; k < 4; k += 2)
+      normal_pair(lt_uniform_f64(w[2 * k], w[2 * k + 1]) + 0x1p-53,
+                  lt_uniform_f64(w[2 * k + 2], w[2 * k + 3]), y + k);
+  }
+};
+
+struct integer {
+  enum { WORDS = 1, READS = 0 };
+  typedef int64_t type;
+  static __device__ inline void make(const job &j, const uint32_t *w, const int64_t *,
+                                     int64_t *y) {
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      y[k] = static_cast<int64_t>(static_cast<uint64_t>(j.low) + (w[k] * j.range >> 32));
+  }
+};
+struct integer_wide {
+  enum { WORDS = 2, READS = 0 };
+  typedef int64_t type;
+  static __device__ inline void make(const job &j, const uint32_t *w, const int64_t *,
+                                     int64_t *y) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      uint64_t v = static_cast<uint64_t>(w[2 * k]) << 32 | w[2 * k + 1];
+      if (j.range != 0) v = __umul64hi(v, j.range);
+      y[k] = static_cast<int64_t>(static_cast<uint64_t>(j.low) + v);
+    }
+  }
+};
+
+template <class T> struct drop {
+  enum { WORDS = 1, READS = 1 };
+  typedef T type;
+  static __device__ inline void make(const job &j, const uint32_t *w, const T *x, T *y) {
+    T scale = static_cast<T>(j.scale);
+#pragma unroll
+    for (int k = 0; k < 4; k++) y[k] = w[k] < j.threshold || scale == 0 ? 0 : x[k] * scale;
+  }
+};
+
+struct chance {
+  enum { WORDS = 1, READS = 1 };
+  typedef double type;
+  static __device__ inline void make(const job &j, const uint32_t *w, const double *x, double *y) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (!(x[k] >= 0 && x[k] <= 1))
+        lt_cuda_refuse(j.blame, static_cast<int64_t>(lt_bits_f64(x[k])), 0);
+      y[k] = static_cast<double>(w[k]) * 0x1p-32 < x[k] ? 1 : 0;
+    }
+  }
+};
+
+/* One thread 4 elements that share their blocks of words; the first may begin within one. Limited
+   by the 10 rounds of Philox, then by bytes. */
+template <class Kind>
+static __global__ void __launch_bounds__(THREADS) fill(LT_CONSTANT job j) {
+  typedef typename Kind::type T;
+  uint64_t block = static_cast<uint64_t>(j.start / 4) + blockIdx.x * THREADS + threadIdx.x;
+  int64_t first = static_cast<int64_t>(4 * block) - j.start; /* from -3 on */
+  if (first >= j.it.numel) return;
+  uint32_t w[4 * Kind::WORDS];
+  T x[4] = {}, y[4];
+  draw<Kind::WORDS>(j.rng_key, block, w);
+  const lt_cuda_operand &to = j.it.o[1], &from = j.it.o[2];
+  bool vectors = j.vectors && first + 4 <= j.it.numel;
+  if (Kind::READS && vectors) lt_load_row<T, 4>(from.data, from.dtype, first, x);
+  for (int k = 0; k < 4 && Kind::READS && !vectors; k++)
+    if (first + k >= 0 && first + k < j.it.numel)
+      x[k] = lt_load<T>(from.data, from.dtype,
+                        lt_cuda_place(j.it, 2, static_cast<uint32_t>(first + k)));
+  Kind::make(j, w, x, y);
+  if (vectors) lt_store_row<T, 4>(to.data, to.dtype, first, y);
+  for (int k = 0; k < 4 && !vectors; k++)
+    if (first + k >= 0 && first + k < j.it.numel)
+      lt_store<T>(to.data, to.dtype, lt_cuda_place(j.it, 1, static_cast<uint32_t>(first + k)),
+                  y[k]);
+}
+
+typedef struct plan {
+  lt_ctx *c;
+  job *j;
+  void (*kernel)(job);
+} plan;
+
+static bool on_16(const lt_cuda_operand &o) {
+  return reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
+}
+
+/* Pieces come in logical order. */
+static bool run_piece(void *ud, const lt_cuda_iter *it) {
+  plan *p = static_cast<plan *>(ud);
+  p->j->it = *it;
+  p->j->vectors = it->linear && p->j->start % 4 == 0 && on_16(it->o[1]) && on_16(it->o[2]);
+  int64_t blocks = (p->j->start + it->numel + 3) / 4 - p->j->start / 4;
+  unsigned grid = static_cast<unsigned>((blocks + THREADS - 1) / THREADS);
+  bool ok = lt_cuda_grid(p->c, p->kernel, grid, THREADS, 0, *p->j);
+  p->j->start += it->numel;
+  return ok;
+}
+
+/* A view without memory, of row-major strides, keeps the dims in logical order. */
+static bool run(lt_ctx *c, const lt_call *call, job *j, void (*kernel)(job)) {
+  lt_view v[3];
+  if (!lt_cuda_view(c, call->out[0], &v[1]) ||
+      !lt_cuda_view(c, call->n_in > 0 ? call->in[0] : nullptr, &v[2]))
+    return false;
+  v[0] = v[1];
+  v[0].data = nullptr;
+  int64_t n = 1;
+  for (int d = v[0].ndim - 1; d >= 0; n *= v[0].size[d], d--) v[0].stride[d] = n;
+  if (n == 0) return true;
+  lt_cuda_walk w;
+  plan p = {c, j, kernel};
+  lt_cuda_walk_make(&w, &v[1], 3, v);
+  return lt_cuda_pieces(&w, run_piece, &p);
+}
+
+static job job_of(lt_rng_key rng_key) {
+  job j = {};
+  j.rng_key = rng_key;
+  return j;
+}
+
+static bool is_f64(lt_ctx *c, lt_tensor *t) {
+  lt_view v;
+  return lt_cuda_view(c, t, &v) && v.dtype == LT_F64;
+}
+
+LT_CUDA_KERNEL(rand) {
+  job j = job_of(lt_cuda_args<lt_args_random>(call)->rng_key);
+  return run(c, call, &j, is_f64(c, call->out[0]) ? fill<uniform_wide> : fill<uniform>);
+}
+
+LT_CUDA_KERNEL(randn) {
+  job j = job_of(lt_cuda_args<lt_args_random>(call)->rng_key);
+  return run(c, call, &j, is_f64(c, call->out[0]) ? fill<normal_wide> : fill<normal>);
+}
+
+LT_CUDA_KERNEL(randint) {
+  const lt_args_random_int *a = lt_cuda_args<lt_args_random_int>(call);
+  job j = job_of(a->rng_key);
+  j.low = a->low;
+  j.range = static_cast<uint64_t>(a->high) - static_cast<uint64_t>(a->low);
+  return run(c, call, &j, j.range > 0xffffffffu ? fill<integer_wide> : fill<integer>);
+}
+
+LT_CUDA_KERNEL(bernoulli) {
+  job j = job_of(lt_cuda_args<lt_args_chance>(call)->rng_key);
+  return lt_cuda_blame_of(c, call, &j.blame) && run(c, call, &j, fill<chance>);
+}
+
+LT_CUDA_KERNEL(dropout) {
+  const lt_args_dropout *a = lt_cuda_args<lt_args_dropout>(call);
+  job j = job_of(a->rng_key);
+  j.threshold = a->p < 1 ? static_cast<uint32_t>(a->p * 0x1p32) : 0;
+  j.scale = a->p < 1 ? 1 / (1 - a->p) : 0;
+  return run(c, call, &j, is_f64(c, call->in[0]) ? fill<drop<double>> : fill<drop<float>>);
+}
