@@ -50,8 +50,8 @@ struct uniform_wide {
   }
 };
 
-/* sqrt(-2 log u) (cos, sin)(2 pi v), as cpu/random.c: the quarter nearest to v is taken off exactly,
-   then fdlibm's polynomials. */
+/* sqrt(-2 log u) (cos, sin)(2 pi v), as cpu/random.c: the quarter nearest to v is taken off
+   exactly, then fdlibm's polynomials. */
 static __device__ inline void normal_pair(double u, double v, double *y) {
   double quarter = lt_round_f64(4 * v), x = (v - 0.25 * quarter) * 0x1.921fb54442d18p2, z = x * x;
   double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
@@ -235,7 +235,7 @@ LT_CUDA_KERNEL(randint) {
 }
 
 LT_CUDA_KERNEL(bernoulli) {
-  job j = job_of(lt_cuda_args<lt_args_chance>(call)->rng_key);
+  job j = job_of(lt_cuda_args<lt_args_bernoulli>(call)->rng_key);
   return lt_cuda_blame_of(c, call, &j.blame) && run(c, call, &j, fill<chance>);
 }
 

@@ -101,6 +101,8 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
 #define LT_ARGS_permutation(A) A(INT, n, REQUIRED) LT_RANDOM_TAIL(A)
 #define LT_ARGS_multinomial(A) \
   A(INT, num_samples, REQUIRED) A(FLAG, replacement, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+/* Limits of multinomial's error word, whose value is the row; others are num_samples. */
+enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_bernoulli(A) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 

@@ -144,8 +144,6 @@ bool lt_copy_into(lt_ctx *c, lt_tensor *dst, lt_tensor *src); /* dst[...] = src,
    refused (bits of a double for floats) and its limit. Always false. */
 bool lt_fail_value(lt_ctx *c, int64_t value, int64_t limit, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Limits of multinomial's word, whose value is the row; others are num_samples. */
-enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 /* Fails with the sentence of an error word, as the op and the line that issued it. Always false. */
 bool lt_value_error(lt_ctx *c, const lt_device_error *e);
 
