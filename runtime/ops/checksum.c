@@ -51,7 +51,7 @@ static lt_tensor *sums_of(lt_ctx *c, const lt_tensor *t, int64_t offset, int64_t
     sums = lt_apply1(c, LT_OP_sum, LT_IN(products), &(lt_args_reduce){.dims = LT_ONE_DIM(1)});
   void *keep[] = {sums};
   lt_frame_close(c, frame, 1, keep);
-  return sums;
+  return sums != NULL && lt_frame_add(c, sums) ? sums : NULL;
 }
 
 /* Adds the sums of a tensor to the list; its new length, or with list == NULL what it would be. */

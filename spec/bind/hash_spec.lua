@@ -99,6 +99,18 @@ describe("the hash of tensors on a device", function()
     assert.equal(hash {}, hash {})
   end)
 
+  it("keeps nothing", function()
+    local x = lt.ones(70000, { device = "fake" })
+    local function held()
+      hash { x }
+      collectgarbage()
+      return lt.runtime.memory("fake").live_bytes
+    end
+    local before = held()
+    for _ = 1, 5 do hash { x, x } end
+    assert.equal(before, held())
+  end)
+
   it("records nothing and changes nothing", function()
     local w = lt.parameter(lt.ones(3, { device = "fake" }))
     hash { w }
