@@ -67,6 +67,22 @@ template <class T> static __device__ inline T lt_team_sum(T v, int lanes, T *roo
   return lt_team_all(v, T(0), lanes, lt_plus(), room);
 }
 
+/* Of the threads of a block that are `lanes`, a power of 2, apart: they share a column. `room` has a
+   value for each thread. */
+template <class T, class F>
+static __device__ inline T lt_column_all(T v, uint32_t lanes, F join, T *room) {
+  room[threadIdx.x] = v;
+  for (uint32_t d = blockDim.x / lanes / 2; d > 0; d /= 2) {
+    __syncthreads();
+    if (threadIdx.x < d * lanes)
+      room[threadIdx.x] = join(room[threadIdx.x], room[threadIdx.x + d * lanes]);
+  }
+  __syncthreads();
+  v = room[threadIdx.x % lanes];
+  __syncthreads();
+  return v;
+}
+
 /* How many threads work on a row of `length` elements together: a power of 2 up to 32, or 256,
    a block; each takes neighbours in fours. Long rows, and few of some length, get a block. */
 static inline int lt_cuda_team(int64_t count, int64_t length) {
