@@ -1,9 +1,9 @@
 /* runtime/cuda/cross_entropy.cu: softmax and negative log likelihood in one, and the derivative.
 
-   A team of threads has a row of C classes, which lie along any dim of any stride. Forward finds the
-   largest logit m and the sum of exp(x - m) in one pass over x, and keeps both; only label smoothing
-   and probabilities as targets read the row once more. Backward reads x once. Rows' losses are
-   joined within a block, then over the blocks in order. */
+   A team of threads has a row of C classes, which lie along any dim of any stride. Forward finds
+   the largest logit m and the sum of exp(x - m) in one pass over x, and keeps both; only label
+   smoothing and probabilities as targets read the row once more. Backward reads x once. Rows'
+   losses are joined within a block, then over the blocks in order. */
 #include "cuda/tally.h"
 #include "cuda/teams.h"
 

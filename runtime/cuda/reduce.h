@@ -67,8 +67,8 @@ template <class T> static __device__ inline T lt_team_sum(T v, int lanes, T *roo
   return lt_team_all(v, T(0), lanes, lt_plus(), room);
 }
 
-/* Of the threads of a block that are `lanes`, a power of 2, apart: they share a column. `room` has a
-   value for each thread. */
+/* Of the threads of a block that are `lanes`, a power of 2, apart: they share a column. `room` has
+   a value for each thread. */
 template <class T, class F>
 static __device__ inline T lt_column_all(T v, uint32_t lanes, F join, T *room) {
   room[threadIdx.x] = v;
