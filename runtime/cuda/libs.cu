@@ -76,8 +76,8 @@ static void *open_anywhere(const library *l) {
 }
 #else
 static void *open_anywhere(const library *l) {
-  bool told = getenv("LTRAIN_CUDA_LIBS") != nullptr;
-  return told ? open_below(l, "LTRAIN_CUDA_LIBS", "") : open_in(l, LT_CUDA_LIBS);
+  bool named = getenv("LTRAIN_CUDA_LIBS") != nullptr;
+  return named ? open_below(l, "LTRAIN_CUDA_LIBS", "") : open_in(l, LT_CUDA_LIBS);
 }
 #endif
 

@@ -1,5 +1,4 @@
 -- spec/cuda/face_spec.lua: lt.cuda and the Trainer's names for GPUs, on the emulated ones.
-local child = require "spec.support.child"
 local lt = require "ltrain"
 
 describe("lt.cuda", function()
