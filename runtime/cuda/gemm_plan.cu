@@ -183,20 +183,24 @@ static bool open_cache(lt_ctx *c, const lt_cuda_libs *libs, cache *at) {
   return ok(c, libs, libs->cublasLtCreate(&at->handle));
 }
 
-/* One workspace for all products of a launch, which run one after the other. */
+/* One workspace for all products of a launch, which run one after the other. The library refuses one
+   that does not lie on 256 bytes. */
 static bool take_workspace(lt_ctx *c, size_t bytes) {
+  const size_t align = 256;
   if (bytes <= lt_cuda_now.workspace_size) return true;
-  lt_cuda_now.workspace = lt_cuda_scratch<char>(c, static_cast<int64_t>(bytes));
-  lt_cuda_now.workspace_size = lt_cuda_now.workspace != nullptr ? bytes : 0;
-  return lt_cuda_now.workspace != nullptr;
+  char *memory = lt_cuda_scratch<char>(c, static_cast<int64_t>(bytes + align));
+  if (memory == nullptr) return false;
+  lt_cuda_now.workspace = memory + (align - reinterpret_cast<uintptr_t>(memory) % align) % align;
+  lt_cuda_now.workspace_size = bytes;
+  return true;
 }
 
-/* Without the library products are slow: told once. */
+/* Without the library products are slow: said once. */
 bool lt_cuda_gemm_has_library(lt_ctx *c) {
-  static bool told;
+  static bool said;
   char why[LT_CUDA_WHY], text[LT_CUDA_WHY + 64];
   if (lt_cuda_cublaslt(why) != nullptr) return true;
-  if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {
+  if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
     snprintf(text, sizeof text, "matrix products on GPUs are slow: %s", why);
     lt_cuda_host->log(c, text);
   }

@@ -294,7 +294,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmul(
   demand_memory(a, device, algo.aligned[0], "A");
   demand_memory(b, device, algo.aligned[1], "B");
   demand_memory(d, device, algo.aligned[3], "D");
-  if (algo.workspace > 0) demand_memory(workspace, device, 16, "the workspace");
+  if (algo.workspace > 0) demand_memory(workspace, device, 256, "the workspace");
   if (p.what.epilogue == CUBLASLT_EPILOGUE_BIAS) {
     demand_memory(p.what.bias, device, item(p.d.type), "the bias");
     fakert_touch(stream, p.what.bias, p.m * item(p.d.type), false, "cublasLtMatmul");
