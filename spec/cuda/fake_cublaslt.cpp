@@ -189,7 +189,9 @@ static Product product_of(cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
   demand(p.d.type == p.a.type || p.d.type == CUDA_R_32F, "D is of an impossible dtype");
   demand(p.a.step >= 0 && p.b.step >= 0, "a batch that goes backwards");
   int64_t whole = p.d.ld * static_cast<int64_t>(p.n - 1) + static_cast<int64_t>(p.m);
-  demand(p.d.batch == 1 || p.d.step >= whole, "the products of a batch overlap");
+  int64_t m = static_cast<int64_t>(p.m);
+  bool between = p.d.step >= m && p.d.ld >= p.d.step * (p.d.batch - 1) + m; /* column by column */
+  demand(p.d.batch == 1 || p.d.step >= whole || between, "the products of a batch overlap");
   demand(p.what.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || p.a.type == CUDA_R_32F,
          "TF32 of halves");
   demand(p.what.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||

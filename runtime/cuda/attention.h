@@ -1,0 +1,52 @@
+/* runtime/cuda/attention.h: the kernels of attention_rows.cu, for attention.cu.
+
+   B batch, H heads, T queries, S keys, D width of queries and keys, E width of values. A unit is a
+   head of keys and values of one element of the batch, with `group` heads of queries. */
+#ifndef LT_CUDA_ATTENTION_H
+#define LT_CUDA_ATTENTION_H
+
+#include "base/random.h"
+#include "cuda/cuda.h"
+
+/* Where the rows [.., T, width] of a tensor lie, in elements. */
+typedef struct lt_cuda_heads {
+  void *data;
+  int dtype;
+  int64_t batch, head, row, col;
+} lt_cuda_heads;
+
+/* A tile: rows t0..t0+rows-1 of all queries of `units` units from first_unit on, against the first
+   n keys. Its scores lie as [units, group, rows of a full tile, ld]. */
+typedef struct lt_cuda_tile {
+  int64_t units, first_unit, t0, rows, full_rows, n, ld;
+  int64_t heads, group, t, s, e; /* of the whole; heads: of queries */
+  bool causal, drops, wide;      /* wide: scores are f64, else f32 */
+  uint32_t threshold;            /* words below it are dropped */
+  double keep;                   /* what dropout multiplies by; 0: it drops all */
+  lt_rng_key rng_key;
+  const void *mask;
+  int mask_dtype;
+  int64_t mask_stride[4];
+  void *scores;  /* of queries and keys, scaled */
+  void *p;       /* result, in place of the scores or of p_dtype: numbers for the next product */
+  int p_dtype;
+  void *most, *sum; /* [B, H, T]: the largest score, the sum of exp(score - largest) */
+  /* Backward alone: */
+  void *dp;                  /* g v', for scores' gradients; in place or `ds` of p_dtype */
+  void *ds;
+  void *dscores;             /* [B, H, T, S], dtype of scores, or NULL */
+  lt_cuda_heads g, out;
+} lt_cuda_tile;
+
+/* p = exp(scores + mask - largest), dropped ones and what is not seen 0; fills `most`, `sum`. */
+bool lt_cuda_attention_softmax(lt_ctx *c, const lt_cuda_tile *tile);
+
+/* to = product * keep / sum, where product [units, group, full_rows, E] is of the dtype of
+   scores. */
+bool lt_cuda_attention_finish(lt_ctx *c, const lt_cuda_tile *tile, const void *product,
+                              const lt_cuda_heads *to);
+
+/* p = probabilities, from `most` and `sum`; ds: the gradients of the scores. */
+bool lt_cuda_attention_gradient(lt_ctx *c, const lt_cuda_tile *tile);
+
+#endif

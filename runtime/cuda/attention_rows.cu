@@ -1,0 +1,303 @@
+/* runtime/cuda/attention_rows.cu: what attention does with rows of scores between its products.
+
+   A row is a team's work: a warp, or a block where rows are long (reduce.h). Threads take
+   neighbours in fours. Limited by bytes; scores are read twice, the second time from a cache. */
+#include "cuda/attention.h"
+#include "cuda/reduce.h"
+#include "cuda/tile.h"
+
+#include <math.h>
+
+enum { THREADS = 256, FOUR = 4 };
+
+/* e^x for x <= 0; what is far below counts as 0. NaN passes. */
+static __device__ inline float exp_down(float x) {
+  float y = lt_exp_mid_f32(x < -87.0f ? -87.0f : x);
+  return x < -87.0f ? 0.0f : y;
+}
+static __device__ inline double exp_down(double x) { return lt_exp_f64(x); }
+
+/* A row of a tile. */
+typedef struct row_place {
+  int64_t at, batch, head, t; /* at: of the row in the tile */
+  int64_t number;             /* of [B, H, T] */
+  int64_t seen;               /* keys that the query sees */
+  int64_t first;              /* element of [B, H, T, S] */
+  int shift;                  /* of that in its four: dropout has a word for each of those */
+} row_place;
+
+static __device__ inline row_place place_of(const lt_cuda_tile &j, int64_t row) {
+  row_place r;
+  int64_t in_tile = row % j.rows, head = row / j.rows; /* head: of units * group */
+  r.at = head * j.full_rows + in_tile;
+  int64_t all = j.first_unit * j.group + head; /* of B * H */
+  r.batch = all / j.heads, r.head = all % j.heads;
+  r.t = j.t0 + in_tile;
+  r.number = all * j.t + r.t;
+  r.seen = j.causal && r.t + 1 < j.n ? r.t + 1 : j.n;
+  r.first = r.number * j.s;
+  r.shift = j.drops ? static_cast<int>(r.first % FOUR) : 0;
+  return r;
+}
+
+/* Of floats and bools. */
+static __device__ inline int item_of(int dtype) {
+  return dtype == LT_F64 ? 8 : dtype == LT_F32 ? 4 : dtype == LT_BOOL ? 1 : 2;
+}
+
+static __device__ inline bool is_whole(const void *at, int item, int64_t s, int64_t n) {
+  return s >= 0 && s + FOUR <= n && reinterpret_cast<uintptr_t>(at) % (FOUR * item) == 0;
+}
+
+/* One number of floats or bools: fewer dtypes than lt_load has, in code that is there four times. */
+template <class T> static __device__ inline T load_one(const void *data, int dtype, int64_t at) {
+  if (dtype == LT_F32) return static_cast<T>(static_cast<const float *>(data)[at]);
+  if (dtype == LT_F64) return static_cast<T>(static_cast<const double *>(data)[at]);
+  if (dtype == LT_BOOL) return static_cast<T>(static_cast<const uint8_t *>(data)[at]);
+  return static_cast<T>(lt_of_half(dtype, static_cast<const uint16_t *>(data)[at]));
+}
+
+template <class T>
+static __device__ inline void store_one(void *data, int dtype, int64_t at, T v) {
+  if (dtype == LT_F32)
+    static_cast<float *>(data)[at] = static_cast<float>(v);
+  else if (dtype == LT_F64)
+    static_cast<double *>(data)[at] = v;
+  else
+    static_cast<uint16_t *>(data)[at] =
+        static_cast<uint16_t>(lt_to_half(dtype, static_cast<float>(v)));
+}
+
+/* Elements s..s+3 of a row of scores; those outside of 0..n-1 are `otherwise`. */
+template <class T>
+static __device__ inline void load_four(const T *row, int64_t s, int64_t n, T otherwise, T *v) {
+  if (sizeof(T) == 4 && is_whole(row + s, sizeof(T), s, n)) {
+    float4 f = *reinterpret_cast<const float4 *>(row + s);
+    v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < FOUR; k++) v[k] = s + k >= 0 && s + k < n ? row[s + k] : otherwise;
+}
+
+/* The same to a row of floats, from its element `row_at` on. */
+template <class T>
+static __device__ inline void store_four(void *data, int dtype, int64_t row_at, int64_t s,
+                                         int64_t n, const T *v) {
+  int item = item_of(dtype);
+  char *at = static_cast<char *>(data) + (row_at + s) * item;
+  if (item < 8 && is_whole(at, item, s, n)) {
+    float f[FOUR] = {static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2]),
+                     static_cast<float>(v[3])};
+    if (dtype == LT_F32)
+      *reinterpret_cast<float4 *>(at) = float4{f[0], f[1], f[2], f[3]};
+    else
+      *reinterpret_cast<uint2 *>(at) =
+          uint2{lt_to_half(dtype, f[0]) | lt_to_half(dtype, f[1]) << 16,
+                lt_to_half(dtype, f[2]) | lt_to_half(dtype, f[3]) << 16};
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < FOUR; k++)
+    if (s + k >= 0 && s + k < n) store_one(at, dtype, k, v[k]);
+}
+
+/* Adds what the mask says; keys that are not seen stay at -infinity. */
+template <class T>
+static __device__ inline void add_mask(const lt_cuda_tile &j, const row_place &r, int64_t s, T *v) {
+  int64_t row = r.batch * j.mask_stride[0] + r.head * j.mask_stride[1] + r.t * j.mask_stride[2];
+#pragma unroll
+  for (int k = 0; k < FOUR; k++) {
+    if (s + k < 0 || s + k >= r.seen) continue;
+    T m = load_one<T>(j.mask, j.mask_dtype, row + (s + k) * j.mask_stride[3]);
+    v[k] = j.mask_dtype != LT_BOOL ? v[k] + m : m != 0 ? v[k] : -static_cast<T>(INFINITY);
+  }
+}
+
+template <class T>
+static __device__ inline void load_scores(const lt_cuda_tile &j, const row_place &r, int64_t s,
+                                          T *v) {
+  const T *row = static_cast<const T *>(j.scores) + r.at * j.ld;
+  load_four(row, s, r.seen, -static_cast<T>(INFINITY), v);
+  if (j.mask != nullptr) add_mask(j, r, s, v);
+}
+
+/* Which of four elements dropout keeps, as bits. */
+static __device__ inline unsigned kept_of(const lt_cuda_tile &j, const row_place &r, int64_t s) {
+  if (!j.drops) return 15;
+  if (j.keep == 0) return 0;
+  lt_random4 w = lt_philox(j.rng_key, static_cast<uint64_t>((r.first + s) / FOUR));
+  unsigned bits = 0;
+#pragma unroll
+  for (int k = 0; k < FOUR; k++) bits |= (w.word[k] >= j.threshold ? 1u : 0u) << k;
+  return bits;
+}
+
+/* Rows without keys that take part become 0, unless they hold NaN. */
+template <class T>
+static __device__ inline void close_row(const lt_cuda_tile &j, const row_place &r, int lane,
+                                        int lanes, bool has_nan) {
+  T fill = has_nan ? static_cast<T>(NAN) : T();
+#pragma unroll 1
+  for (int64_t s = lane * FOUR; s < j.n; s += lanes * FOUR) {
+    T v[FOUR];
+#pragma unroll
+    for (int k = 0; k < FOUR; k++) v[k] = s + k < r.seen ? fill : T();
+    store_four(j.p, j.p_dtype, r.at * j.ld, s, j.n, v);
+  }
+}
+
+/* The largest score of a row, NaN passed over; *has_nan: there is one. */
+template <class T>
+static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r, int64_t seen,
+                                      int lane, int lanes, double *room, bool *has_nan) {
+  T most = -static_cast<T>(INFINITY);
+  double nan = 0;
+#pragma unroll 1
+  for (int64_t s = lane * FOUR - r.shift; s < seen; s += lanes * FOUR) {
+    T v[FOUR];
+    load_scores(j, r, s, v);
+#pragma unroll
+    for (int k = 0; k < FOUR; k++) {
+      most = v[k] > most ? v[k] : most;
+      nan = v[k] != v[k] ? 1 : nan;
+    }
+  }
+  *has_nan = lt_team_sum(nan, lanes, room) != 0;
+  return static_cast<T>(lt_team_all(static_cast<double>(most), -static_cast<double>(INFINITY),
+                                    lanes, lt_larger(), room));
+}
+
+template <class T>
+static __global__ void __launch_bounds__(THREADS, 2)
+    softmax_rows(LT_CONSTANT lt_cuda_tile j, int lanes, int64_t rows) {
+  LT_SHARED(double, room, LT_CUDA_ROOM);
+  int lane = static_cast<int>(threadIdx.x) % lanes;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / lanes) + threadIdx.x / lanes;
+  bool idle = row >= rows, has_nan; /* an idle one comes to the barriers all the same */
+  row_place r = place_of(j, idle ? 0 : row);
+  T most = largest_of<T>(j, r, idle ? 0 : r.seen, lane, lanes, room, &has_nan), sum = 0;
+  bool empty = most == -static_cast<T>(INFINITY);
+#pragma unroll 1
+  for (int64_t s = lane * FOUR - r.shift; s < j.n && !empty && !idle; s += lanes * FOUR) {
+    T v[FOUR];
+    load_scores(j, r, s, v);
+    unsigned kept = kept_of(j, r, s);
+#pragma unroll
+    for (int k = 0; k < FOUR; k++) {
+      v[k] = exp_down(v[k] - most);
+      sum += v[k];
+      v[k] = (kept >> k & 1) != 0 ? v[k] : T();
+    }
+    store_four(j.p, j.p_dtype, r.at * j.ld, s, j.n, v);
+  }
+  T total = static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, room));
+  if (idle) return;
+  if (empty) close_row<T>(j, r, lane, lanes, has_nan);
+  if (lane != 0) return;
+  static_cast<T *>(j.most)[r.number] = empty && has_nan ? static_cast<T>(NAN) : most;
+  static_cast<T *>(j.sum)[r.number] = empty ? T(1) : total;
+}
+
+static __device__ inline int64_t start_of(const lt_cuda_heads &h, const row_place &r) {
+  return r.batch * h.batch + r.head * h.head + r.t * h.row;
+}
+
+template <class T>
+static __global__ void __launch_bounds__(THREADS)
+    finish_rows(LT_CONSTANT lt_cuda_tile j, LT_CONSTANT lt_cuda_heads to, const T *product,
+                int64_t rows) {
+  int lane = static_cast<int>(threadIdx.x) % 32;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / 32) + threadIdx.x / 32;
+  if (row >= rows) return;
+  row_place r = place_of(j, row);
+  T sum = static_cast<const T *>(j.sum)[r.number], keep = static_cast<T>(j.keep);
+  int64_t out = start_of(to, r);
+  for (int64_t e = lane; e < j.e; e += 32)
+    store_one(to.data, to.dtype, out + e * to.col, product[r.at * j.e + e] * keep / sum);
+}
+
+/* The gradient of a row's sum: g times out. */
+template <class T>
+static __device__ inline T delta_of(const lt_cuda_tile &j, const row_place &r, int lane, int lanes,
+                                    double *room) {
+  T sum = 0;
+  int64_t g = start_of(j.g, r), out = start_of(j.out, r);
+  for (int64_t e = lane; e < j.e; e += lanes)
+    sum += load_one<T>(j.g.data, j.g.dtype, g + e * j.g.col) *
+           load_one<T>(j.out.data, j.out.dtype, out + e * j.out.col);
+  return static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, room));
+}
+
+/* Where nothing took part, or nothing is seen, gradients are 0. */
+template <class T>
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
+    gradient_rows(LT_CONSTANT lt_cuda_tile j, int lanes, int64_t rows) {
+  LT_SHARED(double, room, LT_CUDA_ROOM);
+  int lane = static_cast<int>(threadIdx.x) % lanes;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / lanes) + threadIdx.x / lanes;
+  bool idle = row >= rows;
+  row_place r = place_of(j, idle ? 0 : row);
+  T delta = delta_of<T>(j, r, lane, lanes, room);
+  if (idle) return;
+  T most = static_cast<const T *>(j.most)[r.number], keep = static_cast<T>(j.keep);
+  T share = 1 / static_cast<const T *>(j.sum)[r.number];
+  int64_t own = most == -static_cast<T>(INFINITY) ? 0 : r.seen;
+  int64_t end = j.dscores != nullptr ? j.s : j.n;
+#pragma unroll 1
+  for (int64_t s = lane * FOUR - r.shift; s < end; s += lanes * FOUR) {
+    T p[FOUR], d[FOUR];
+    load_scores(j, r, s, p);
+    load_four(static_cast<const T *>(j.dp) + r.at * j.ld, s, own, T(), d);
+    unsigned kept = kept_of(j, r, s);
+#pragma unroll
+    for (int k = 0; k < FOUR; k++) {
+      bool keeps = (kept >> k & 1) != 0, seen = s + k < own;
+      T x = exp_down(p[k] - most) * share;
+      d[k] = seen ? x * ((keeps ? d[k] * keep : T()) - delta) : T();
+      p[k] = seen && keeps ? x * keep : T();
+    }
+    store_four(j.p, j.p_dtype, r.at * j.ld, s, j.n, p);
+    store_four(j.ds, j.p_dtype, r.at * j.ld, s, j.n, d);
+    if (j.dscores != nullptr)
+      store_four(j.dscores, sizeof(T) == 8 ? LT_F64 : LT_F32, r.first, s, j.s, d);
+  }
+}
+
+static int64_t rows_of(const lt_cuda_tile *j) { return j->units * j->group * j->rows; }
+
+/* Short rows get a warp. */
+static int lanes_for(const lt_cuda_tile *j) { return j->n <= 1024 ? 32 : THREADS; }
+
+static unsigned blocks_for(const lt_cuda_tile *j, int lanes) {
+  int64_t a_block = THREADS / lanes;
+  return static_cast<unsigned>((rows_of(j) + a_block - 1) / a_block);
+}
+
+bool lt_cuda_attention_softmax(lt_ctx *c, const lt_cuda_tile *tile) {
+  int lanes = lanes_for(tile);
+  unsigned blocks = blocks_for(tile, lanes);
+  int64_t rows = rows_of(tile);
+  return tile->wide
+             ? lt_cuda_grid(c, softmax_rows<double>, blocks, THREADS, 0, *tile, lanes, rows)
+             : lt_cuda_grid(c, softmax_rows<float>, blocks, THREADS, 0, *tile, lanes, rows);
+}
+
+bool lt_cuda_attention_finish(lt_ctx *c, const lt_cuda_tile *tile, const void *product,
+                              const lt_cuda_heads *to) {
+  unsigned blocks = blocks_for(tile, 32);
+  int64_t rows = rows_of(tile);
+  return tile->wide ? lt_cuda_grid(c, finish_rows<double>, blocks, THREADS, 0, *tile, *to,
+                                   static_cast<const double *>(product), rows)
+                    : lt_cuda_grid(c, finish_rows<float>, blocks, THREADS, 0, *tile, *to,
+                                   static_cast<const float *>(product), rows);
+}
+
+bool lt_cuda_attention_gradient(lt_ctx *c, const lt_cuda_tile *tile) {
+  int lanes = lanes_for(tile);
+  unsigned blocks = blocks_for(tile, lanes);
+  int64_t rows = rows_of(tile);
+  return tile->wide
+             ? lt_cuda_grid(c, gradient_rows<double>, blocks, THREADS, 0, *tile, lanes, rows)
+             : lt_cuda_grid(c, gradient_rows<float>, blocks, THREADS, 0, *tile, lanes, rows);
+}
