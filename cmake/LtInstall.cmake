@@ -16,6 +16,10 @@ install(TARGETS ltrain_shared EXPORT ltrain-targets
 if(LT_WITH_MPI)
   install(TARGETS ltrain_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
 endif()
+if(LT_WITH_CUDA)
+  install(PROGRAMS ${PROJECT_BINARY_DIR}/backends/ltrain_cuda.so
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
+endif()
 install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 install(FILES ${LT_GENERATED}/include/ltrain/version.h

@@ -44,10 +44,35 @@ static lt_part mpi_part(lt_ctx *c) {
   return part;
 }
 
+/* NVIDIA's GPUs: the backend is there, and so is a GPU that it can use. */
+static lt_part cuda_part(lt_ctx *c) {
+  lt_part part = {.name = "cuda"};
+  lt_failure f;
+  const lt_backend *b = lt_backend_load(c, "cuda", NULL);
+  if (b == NULL) {
+    lt_take_failure(c, &f); /* "cuda: this ltrain was built without ..." */
+    snprintf(part.text, sizeof part.text, "%.*s", (int)sizeof part.text - 1,
+             strncmp(f.text, "cuda: ", 6) == 0 ? f.text + 6 : f.text);
+    return part;
+  }
+  char why[LT_BACKEND_TEXT] = "no GPU", first[96] = "";
+  int n = lt_device_count(b->device);
+  part.present = n > 0 && (b->device->available == NULL || b->device->available(why, sizeof why));
+  if (n == 0 && b->device->available != NULL) b->device->available(why, sizeof why);
+  if (part.present && b->device->describe != NULL)
+    b->device->describe(0, first, sizeof first);
+  if (part.present)
+    snprintf(part.text, sizeof part.text, "%s, %d GPU%s: %s", b->about, n, n == 1 ? "" : "s",
+             first);
+  else
+    snprintf(part.text, sizeof part.text, "%s: %.128s", b->about, why);
+  return part;
+}
+
 int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
   parts[0] = (lt_part){.name = "cpu", .present = true};
   lt_cpu_describe(parts[0].text, sizeof parts[0].text);
-  parts[1] = (lt_part){.name = "cuda", .text = "not in this version"};
+  parts[1] = cuda_part(c);
   parts[2] = mpi_part(c);
   parts[3] = (lt_part){.name = "nccl", .text = "not in this version"};
   return LT_PARTS;

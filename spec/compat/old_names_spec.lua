@@ -41,8 +41,8 @@ local TAKEN <const> = {
 }
 
 local REFUSED <const> = {
-  { { gpus = 1 }, "accelerator = 'gpu': not in this build" },
-  { { gpus = "0, 1" }, "accelerator = 'gpu': not in this build" },
+  { { gpus = 1 }, "accelerator = 'gpu': " },
+  { { gpus = "0, 1" }, "accelerator = 'gpu': " },
   { { gpus = 2, devices = 3 },
     "gpus is an older name of devices, and both are given: 2 and 3" },
   { { tpu_cores = 8 }, "tpu_cores is not an option: there are no TPUs here: write devices" },
