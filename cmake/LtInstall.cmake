@@ -18,7 +18,7 @@ if(LT_WITH_MPI)
 endif()
 if(LT_WITH_CUDA)
   install(PROGRAMS ${PROJECT_BINARY_DIR}/backends/ltrain_cuda.so
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain OPTIONAL)
 endif()
 install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")

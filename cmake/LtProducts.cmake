@@ -49,6 +49,10 @@ if(LT_PROGRAM)
   target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
 endif()
 
+# The kernels of GPUs take minutes to compile: with the program where there is a GPU, else by `all`.
+if(TARGET ltrain_cuda AND TARGET ltrain AND EXISTS /dev/nvidia0)
+  add_dependencies(ltrain ltrain_cuda)
+endif()
 if(TARGET ltrain_mpi) # opened at run time: whoever builds these can start ranks with it
   add_dependencies(ltrain_shared ltrain_mpi)
   add_dependencies(ltrain_static ltrain_mpi)

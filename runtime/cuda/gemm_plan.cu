@@ -183,8 +183,8 @@ static bool open_cache(lt_ctx *c, const lt_cuda_libs *libs, cache *at) {
   return ok(c, libs, libs->cublasLtCreate(&at->handle));
 }
 
-/* One workspace for all products of a launch, which run one after the other. The library refuses one
-   that does not lie on 256 bytes. */
+/* One workspace for all products of a launch, which run one after the other. The library refuses
+   one that does not lie on 256 bytes. */
 static bool take_workspace(lt_ctx *c, size_t bytes) {
   const size_t align = 256;
   if (bytes <= lt_cuda_now.workspace_size) return true;

@@ -89,8 +89,8 @@ static bool fail_absent(lt_ctx *c, const char *name) {
                    "apt-get install libopenmpi-dev) and build it with -DLT_MPI=ON");
   if (strcmp(name, "cuda") == 0)
     return lt_fail(c, LT_EIO,
-                   "cuda: this ltrain was built without CUDA: install NVIDIA's CUDA Toolkit (`./dev "
-                   "cuda` says what is missing) and build it again");
+                   "cuda: this ltrain was built without CUDA: install NVIDIA's CUDA Toolkit "
+                   "(`./dev cuda` says what is missing) and build it again");
   return lt_fail(c, LT_EIO, "%s: no such backend: neither built in nor as ltrain_%s.so", name,
                  name);
 }
