@@ -222,8 +222,9 @@ describe("a precision", function()
     assert.equal("bf16", lt.Trainer({ strategy = strategy }).precision_plugin.autocast)
     assert.matches("strategies.DDP: precision: the Trainer's options give one too: give one",
       error_of(lt.Trainer, { strategy = strategy, precision = "bf16-mixed" }))
-    assert.matches("strategies.DDP: precision: precision = '16%-mixed': needs a GPU",
-      error_of(lt.Trainer, { strategy = strategies.DDP { precision = "16-mixed" } }))
+    assert.matches("strategies.DDP: precision: precision = '16%-mix': must be one of .*; did you "
+      .. "mean '16%-mixed'?",
+      error_of(lt.Trainer, { strategy = strategies.DDP { precision = "16-mix" } }))
   end)
 
   it("is not named twice by its usual name either", function()

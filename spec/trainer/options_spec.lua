@@ -131,8 +131,7 @@ describe("lt.Trainer", function()
   it("takes precisions by their names", function()
     assert.equal("32-true", lt.Trainer({ precision = 32 }).precision_plugin.name)
     assert.equal("bf16", lt.Trainer({ precision = "bf16-mixed" }).precision_plugin.autocast)
-    assert.matches("precision = '16%-mixed': needs a GPU", message { precision = "16-mixed" })
-    assert.matches("precision = 'half': must be '32%-true' or 'bf16%-mixed'",
+    assert.matches("precision = 'half': must be one of 16%-mixed, .*, bf16%-true",
       message { precision = "half" })
   end)
 

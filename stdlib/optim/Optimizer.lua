@@ -11,6 +11,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local has_shape = require "ltrain.core.has_shape"
+local is_float = require "ltrain.core.is_float"
 local shape = require "ltrain.core.shape"
 local external_writes = require "ltrain.optim.external_writes"
 local tree = require "ltrain.core.tree"
@@ -326,6 +327,15 @@ local function check_groups(self, saved)
   end
 end
 
+-- A saved tensor where the parameter is; one with an element for each of the parameter's in the
+-- dtype of its state: the file may be of a run in another precision.
+local function placed(self, value, parameter)
+  if not self.slots or not is_float(value.dtype) or not has_shape(value, parameter) then
+    return copy(value):to(parameter.device)
+  end
+  return copy(value):to(parameter.device):to(self.state_dtype(parameter))
+end
+
 -- A tensor of a class that declares its `slots` has an element for each of the parameter's, or no
 -- dims; what other classes keep may have any shape.
 local function load_slots(self, parameter, name, slots)
@@ -338,7 +348,7 @@ local function load_slots(self, parameter, name, slots)
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
         name, errors.show_shape(value), errors.show_shape(parameter))
     end
-    state[slot] = c.is_tensor(value) and copy(value):to(parameter.device) or copy(value)
+    state[slot] = c.is_tensor(value) and placed(self, value, parameter) or copy(value)
   end
   return state
 end

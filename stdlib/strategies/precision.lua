@@ -1,35 +1,67 @@
 --- stdlib/strategies/precision.lua: what the Trainer's `precision` means: names of built-in
 --- precisions.
 local Precision = require "ltrain.core.Precision"
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local is_float = require "ltrain.core.is_float"
+local tree = require "ltrain.core.tree"
 
 local precision = {}
 
-local SAME <const> = { ["32"] = "32-true", ["bf16"] = "bf16-mixed", ["16"] = "16-mixed",
-  ["64"] = "64-true" }
+local SAME <const> = { ["16"] = "16-mixed", ["32"] = "32-true", ["64"] = "64-true",
+  ["bf16"] = "bf16-mixed" }
 
-local PLUGINS <const> = {
-  ["32-true"] = Precision(),
-  -- Weights and updates stay f32.
-  ["bf16-mixed"] = Precision.adopt({ name = "bf16-mixed", autocast = "bf16" }, "precision"),
-}
+-- Weights and updates stay as they are; the dtype of products.
+local MIXED <const> = { ["16-mixed"] = "f16", ["bf16-mixed"] = "bf16" }
+
+-- The dtype of weights and of batches.
+local TRUE <const> = { ["16-true"] = "f16", ["64-true"] = "f64", ["bf16-true"] = "bf16" }
+
+local NAMES <const> = { "16-mixed", "16-true", "32-true", "64-true", "bf16-mixed", "bf16-true" }
 
 -- Names of Lightning that are refused, and why.
 local ABSENT <const> = {
-  ["16-mixed"] = "needs a GPU: write 'bf16-mixed'",
-  ["16-true"] = "needs a GPU: write 'bf16-mixed'",
-  ["bf16-true"] = "weights are kept in f32: write 'bf16-mixed'",
-  ["64-true"] = "not supported: write module:to('f64') and '32-true'",
-  ["transformer-engine"] = "needs a GPU",
+  ["transformer-engine"] = "8-bit products are not supported: write 'bf16-mixed'",
+  ["transformer-engine-float16"] = "8-bit products are not supported: write '16-mixed'",
 }
+
+-- Weights, and floating tensors of batches, in one dtype.
+local function whole(name, dtype)
+  return Precision.adopt({
+    name = name,
+    convert_module = function(_, module) module:to(dtype) end,
+    convert_input = function(_, batch)
+      return tree.map(batch, function(leaf)
+        return c.is_tensor(leaf) and is_float(leaf.dtype) and leaf:to(dtype) or leaf
+      end)
+    end,
+  }, "precision")
+end
 
 --- Returns the precision of a name or number; an unknown one is an error. `where`: "Trainer".
 function precision.plugin(value, where)
   local word = tostring(value):lower()
   word = SAME[word] or word
-  if PLUGINS[word] then return PLUGINS[word] end
+  if word == "32-true" then return Precision() end
+  if TRUE[word] then return whole(word, TRUE[word]) end
+  if MIXED[word] then
+    local fields = { name = word, autocast = MIXED[word], _is_built_in = true }
+    return Precision.adopt(fields, "precision")
+  end
   errors.blame("%s: precision = %s: %s", where or "Trainer", errors.show(value),
-    ABSENT[word] or "must be '32-true' or 'bf16-mixed'")
+    ABSENT[word] or ("must be one of %s%s"):format(table.concat(NAMES, ", "),
+      errors.did_you_mean(word, NAMES)))
+end
+
+--- The precision to use on a device in place of `own`, and what to say about it: "16-mixed" on the
+--- CPU is "bf16-mixed", as in Lightning. One that a script has made stays.
+function precision.on_device(own, device)
+  if own.name ~= "16-mixed" or not own._is_built_in then return own end
+  if device == "cpu" then
+    return precision.plugin "bf16-mixed",
+      "precision = '16-mixed' is for GPUs: on the CPU it is 'bf16-mixed'"
+  end
+  errors.blame("Trainer: precision = '16-mixed': not supported on %s: write 'bf16-mixed'", device)
 end
 
 return precision

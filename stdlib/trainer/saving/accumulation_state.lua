@@ -86,7 +86,7 @@ end
 local function add_gradients(state, gradients, scale)
   local _ <close> = c.no_grad()
   for name, parameter in state.module:named_parameters() do
-    local grad = gradients[name] and gradients[name]:to(parameter.device)
+    local grad = gradients[name] and gradients[name]:to(parameter.device):to(parameter.dtype)
     if grad and scale ~= 1 then grad = grad * scale end
     if grad then parameter.grad = parameter.grad and parameter.grad + grad or grad end
   end

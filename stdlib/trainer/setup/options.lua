@@ -52,7 +52,9 @@ return {
       .. "'0, 2', and -1, all; 'auto': one on the CPU, every GPU" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "number of machines" },
   precision = { type = "integer|string",
-    doc = "'bf16-mixed': matrix products and convolutions in bf16; '32-true', the default" },
+    doc = "dtypes: '32-true' (32, the default); 'bf16-mixed' ('bf16') and '16-mixed' (16): matrix "
+      .. "products and convolutions in bf16 or f16, weights in f32; 'bf16-true', '16-true' and "
+      .. "'64-true' (64): weights and batches in this dtype" },
   logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
     doc = "'csv' (true is the same), 'jsonlines', 'none' (false); a logger or a list" },
   callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },

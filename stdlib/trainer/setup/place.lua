@@ -142,10 +142,13 @@ function place.set(trainer, o)
   strategy = strategy or by_name(ranks > 1 and "ddp" or "single_device")
   strategy:combine(parts)
   strategy:configure(ranks, o)
+  local replaced
+  strategy.precision, replaced = precision.on_device(strategy.precision, strategy.root_device)
+  if replaced then trainer:note(replaced) end
   for _, text in ipairs(strategy.notes or {}) do trainer:note(text) end
   trainer.strategy = strategy
   trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
-  trainer.precision = o.precision or strategy.precision.name
+  trainer.precision = strategy.precision.name
   place.note_rank(trainer)
 end
 
