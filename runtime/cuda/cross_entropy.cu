@@ -55,9 +55,10 @@ static __device__ inline double rest_of(const job &j, const lt_team &t, char *x,
   T keep = static_cast<T>(1 - j.smoothing), part = 0, v[4], p[4] = {0, 0, 0, 0};
   double whole = 0;
   int taken = 0;
+#pragma unroll 1
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, T(0), v);
-    if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, T(0), p);
+    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
+    if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) {
       uint32_t k = i + e * t.stride;
@@ -83,8 +84,9 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) forward(LT_CONSTANT jo
   lt_tally<T> tally = {-INFINITY, 0, 0};
   T v[4];
   int taken = 0;
+#pragma unroll 1
   for (uint32_t i = t.start; has && i < j.x.length; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, T(-INFINITY), v);
+    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(-INFINITY), v);
     lt_tally4(&tally, v);
     if (++taken % LT_CUDA_CARRY == 0) lt_carry(&tally.part, &tally.whole);
   }
@@ -175,8 +177,9 @@ static __device__ inline double shares_of(const job &j, const lt_team &t) {
   T keep = static_cast<T>(1 - j.smoothing), part = 0, p[4];
   double whole = 0;
   int taken = 0;
+#pragma unroll 1
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, T(0), p);
+    lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++)
       if (i + e * t.stride < j.x.length) part += keep * p[e] * weight_of<T>(j, i + e * t.stride);
@@ -204,16 +207,17 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT j
   T v[4], p[4] = {0, 0, 0, 0};
   char *x = lt_line(j.x, 0, t.line), *out = lt_line(j.x, 2, t.line);
   char *shares = j.shares ? lt_line(j.x, 1, t.line) : nullptr;
+#pragma unroll 1
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, T(0), v);
-    if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, T(0), p);
+    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
+    if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) {
       uint32_t k = i + e * t.stride;
       if (k >= j.x.length) continue;
       v[e] = counts ? class_grad<T>(j, r, k, v[e], p[e]) : T(0);
     }
-    lt_team_store4<COLUMNS, T>(j.x, 2, out, t, i, v);
+    lt_team_store4<COLUMNS, T>(j.x, 2, out, t, i, j.x.length, v);
   }
 }
 

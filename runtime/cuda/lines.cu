@@ -82,7 +82,11 @@ static bool has_quads(const lt_cuda_lines_plan *p, int k) {
   const lt_view *v = &p->v[k];
   int64_t item = lt_cuda_item_size(v->dtype);
   if (v->dtype != LT_F32 && v->dtype != LT_F16 && v->dtype != LT_BF16) return false;
-  if (p->n_along != 1 || p->along_stride[k][0] != 1) return false;
+  int last = p->n_along - 1;
+  if (last < 0 || p->along_stride[k][last] != 1) return false;
+  if (last > 0 && p->along[last] % 4 != 0) return false;
+  for (int d = 0; d < last; d++)
+    if (p->along_stride[k][d] % 4 != 0) return false;
   if (reinterpret_cast<uintptr_t>(v->data) % static_cast<uintptr_t>(4 * item) != 0) return false;
   for (int d = 0; d < p->n_kept; d++)
     if (p->kept_stride[k][d] % 4 != 0) return false;

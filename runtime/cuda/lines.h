@@ -13,7 +13,7 @@ enum { LT_CUDA_LINED = 4, LT_CUDA_LINES_MOST = 1 << 30 };
 typedef struct lt_cuda_lined {
   char *data;
   int dtype, item; /* bytes of an element */
-  bool quads;      /* each line starts on 4 elements of 16 or 32 bits, which are neighbours */
+  bool quads;      /* elements 4 i..4 i + 3 of a line are neighbours, aligned, of 16 or 32 bits */
   int64_t kept[LT_MAX_DIMS], along[LT_MAX_DIMS]; /* strides in elements, from the fastest dim on */
 } lt_cuda_lined;
 
@@ -90,7 +90,7 @@ template <class T>
 static __device__ inline void lt_line_load4(const lt_cuda_lines &x, int k, char *line, uint32_t i,
                                             uint32_t end, T none, T *v) {
   if (x.o[k].quads && i + 4 <= end) {
-    lt_load_row<T, 4>(line + static_cast<int64_t>(i) * x.o[k].item, x.o[k].dtype, 0, v);
+    lt_load_row<T, 4>(lt_line_at(x, k, line, i), x.o[k].dtype, 0, v);
     return;
   }
 #pragma unroll
@@ -101,7 +101,7 @@ template <class T>
 static __device__ inline void lt_line_store4(const lt_cuda_lines &x, int k, char *line, uint32_t i,
                                              uint32_t end, const T *v) {
   if (x.o[k].quads && i + 4 <= end) {
-    lt_store_row<T, 4>(line + static_cast<int64_t>(i) * x.o[k].item, x.o[k].dtype, 0, v);
+    lt_store_row<T, 4>(lt_line_at(x, k, line, i), x.o[k].dtype, 0, v);
     return;
   }
 #pragma unroll

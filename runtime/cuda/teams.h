@@ -30,28 +30,31 @@ static __device__ inline T lt_join(const lt_team &t, T v, T none, F join, T *roo
                  : lt_team_all(v, none, t.lanes, join, room);
 }
 
+/* Those of its elements from `i` on that are below `end`. */
 template <bool COLUMNS, class T>
 static __device__ inline void lt_team_load4(const lt_cuda_lines &x, int k, char *line,
-                                            const lt_team &t, uint32_t i, T none, T *v) {
+                                            const lt_team &t, uint32_t i, uint32_t end, T none,
+                                            T *v) {
   if (!COLUMNS) {
-    lt_line_load4<T>(x, k, line, i, x.length, none, v);
+    lt_line_load4<T>(x, k, line, i, end, none, v);
     return;
   }
 #pragma unroll
   for (uint32_t e = 0; e < 4; e++)
-    v[e] = i + e * t.stride < x.length ? lt_line_load<T>(x, k, line, i + e * t.stride) : none;
+    v[e] = i + e * t.stride < end ? lt_line_load<T>(x, k, line, i + e * t.stride) : none;
 }
 
 template <bool COLUMNS, class T>
 static __device__ inline void lt_team_store4(const lt_cuda_lines &x, int k, char *line,
-                                             const lt_team &t, uint32_t i, const T *v) {
+                                             const lt_team &t, uint32_t i, uint32_t end,
+                                             const T *v) {
   if (!COLUMNS) {
-    lt_line_store4<T>(x, k, line, i, x.length, v);
+    lt_line_store4<T>(x, k, line, i, end, v);
     return;
   }
 #pragma unroll
   for (uint32_t e = 0; e < 4; e++)
-    if (i + e * t.stride < x.length) lt_line_store<T>(x, k, line, i + e * t.stride, v[e]);
+    if (i + e * t.stride < end) lt_line_store<T>(x, k, line, i + e * t.stride, v[e]);
 }
 
 /* On the host: how many lanes, and how many lines a block has then. */
