@@ -2,7 +2,8 @@
 
    A value becomes a key, an unsigned number in the same order: -0 has that of 0, every NaN the
    highest; for the largest first its bits are turned. Keys are sorted with their positions, which
-   keeps equal ones in their order, and values are fetched from where the first k stood. */
+   keeps equal ones in their order, and values are fetched from where the first k stood. Of many
+   long lines a block each finds the k-th key digit by digit; only what comes up to it is sorted. */
 #include "cuda/index.h"
 #include "cuda/radix.h"
 
@@ -57,8 +58,9 @@ typedef struct job {
   const char *x;
   char *value;
   int64_t *index;
-  const uint32_t *order; /* [lines, n] */
-  int64_t n, all;        /* all: lines k */
+  const uint32_t *order; /* [lines, length] */
+  const uint32_t *chosen; /* [lines, length]: where what was sorted stood; null: there */
+  int64_t n, length, all; /* all: lines k */
   uint32_t k;
   int item;
 } job;
@@ -67,26 +69,85 @@ typedef struct job {
 static __global__ void fetch(job j) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * LT_CUDA_THREADS + threadIdx.x;
   if (i >= j.all) return;
-  int64_t line = i / j.k, at = j.order[line * j.n + (i - line * j.k)];
+  int64_t line = i / j.k, at = j.order[line * j.length + (i - line * j.k)];
+  if (j.chosen != nullptr) at = j.chosen[line * j.length + at];
   j.index[i] = at;
   lt_store_bits(j.value, i, j.item, lt_load_bits(j.x, line * j.n + at, j.item));
 }
 
+/* One block a line: the first k keys and where they stood, in the order of their places. The k-th
+   key is found by counting digits, the highest first. Bytes limit it: each digit reads the line. */
 template <class K>
-static bool sort_keys(lt_ctx *c, const lt_view *x, int64_t lines, int64_t n, bool largest, job *j) {
-  int bits = bits_of(x->dtype);
-  K turn = largest ? static_cast<K>(~static_cast<K>(0)) >> (sizeof(K) * 8 - bits) : 0;
-  K *key = lt_cuda_scratch<K>(c, lines * n);
-  lt_cuda_sorted<K> sorted;
+static __global__ void __launch_bounds__(LT_CUDA_THREADS)
+    choose(const void *x, int dtype, uint32_t n, uint32_t k, int bits, K turn, K *key,
+           uint32_t *chosen) {
+  LT_SHARED(uint32_t, count, LT_CUDA_THREADS);
+  LT_SHARED(uint32_t, room, 8);
+  LT_SHARED(uint32_t, found, 2);
+  int64_t line = blockIdx.x;
+  uint32_t left = k, all, t = threadIdx.x; /* left: of those that share the digits so far */
+  K last = 0, known = 0;
+  for (int shift = bits - 8; shift >= 0; shift -= 8) {
+    count[t] = 0;
+    __syncthreads();
+#pragma unroll 4
+    for (uint32_t i = t; i < n; i += LT_CUDA_THREADS) {
+      K own = key_of<K>(x, dtype, line * n + i) ^ turn;
+      if ((own & known) == last) atomicAdd(&count[own >> shift & 255], 1u);
+    }
+    __syncthreads();
+    uint32_t own = count[t], before = lt_block_before(own, room, &all);
+    if (before < left && left <= before + own) found[0] = t, found[1] = before;
+    __syncthreads();
+    last |= static_cast<K>(found[0]) << shift;
+    known |= static_cast<K>(255) << shift;
+    left -= found[1];
+    __syncthreads();
+  }
+  uint32_t less = 0, equal = 0; /* before these, in the line */
+  for (uint32_t first = 0; first < n; first += LT_CUDA_THREADS) {
+    uint32_t i = first + t;
+    K own = i < n ? key_of<K>(x, dtype, line * n + i) ^ turn : 0;
+    bool is_less = i < n && own < last, is_equal = i < n && own == last;
+    uint32_t both = (is_less ? 1u : 0) | (is_equal ? 1u << 16 : 0);
+    uint32_t before = lt_block_before(both, room, &all);
+    uint32_t equals = equal + (before >> 16), at = less + (before & 0xffffu);
+    if (is_less || (is_equal && equals < left)) {
+      at += equals < left ? equals : left;
+      key[line * k + at] = own;
+      chosen[line * k + at] = i;
+    }
+    less += all & 0xffffu;
+    equal += all >> 16;
+  }
+}
+
+enum { MOST_CHOSEN = 2048, LEAST_LINES = 16 };
+
+/* What of each line is sorted: all, or the first k. */
+template <class K>
+static bool sort_keys(lt_ctx *c, const lt_view *x, int64_t lines, bool largest, job *j) {
   const void *from = x->data;
-  int dtype = x->dtype;
-  unsigned blocks = static_cast<unsigned>((lines * n + 4 * LT_CUDA_THREADS - 1) /
-                                          (4 * LT_CUDA_THREADS));
-  if (key == nullptr ||
-      !lt_cuda_grid(c, make_keys<K>, blocks, LT_CUDA_THREADS, 0, from, dtype, lines * n, turn, key))
-    return false;
-  if (!lt_cuda_sort(c, key, lines, n, bits, &sorted)) return false;
+  int dtype = x->dtype, bits = bits_of(dtype);
+  K turn = largest ? static_cast<K>(~static_cast<K>(0)) >> (sizeof(K) * 8 - bits) : 0;
+  bool few = j->n > MOST_CHOSEN && j->n <= INT32_MAX && j->k <= MOST_CHOSEN &&
+             j->k <= j->n / 4 && lines >= LEAST_LINES && lines <= INT32_MAX;
+  j->length = few ? j->k : j->n;
+  int64_t n = lines * j->length;
+  K *key = lt_cuda_scratch<K>(c, n);
+  uint32_t *chosen = few ? lt_cuda_scratch<uint32_t>(c, n) : nullptr;
+  lt_cuda_sorted<K> sorted;
+  if (key == nullptr || (few && chosen == nullptr)) return false;
+  bool ok;
+  if (few)
+    ok = lt_cuda_grid(c, choose<K>, static_cast<unsigned>(lines), LT_CUDA_THREADS, 0, from, dtype,
+                      static_cast<uint32_t>(j->n), j->k, bits, turn, key, chosen);
+  else
+    ok = lt_cuda_grid(c, make_keys<K>, lt_cuda_blocks((n + 3) / 4), LT_CUDA_THREADS, 0, from, dtype,
+                      n, turn, key);
+  if (!ok || !lt_cuda_sort(c, key, lines, j->length, bits, &sorted)) return false;
   j->order = sorted.index;
+  j->chosen = chosen;
   return true;
 }
 
@@ -116,10 +177,10 @@ LT_CUDA_KERNEL(topk) {
       !lt_cuda_result(c, &index, LT_I64, &place))
     return false;
   job j = {static_cast<const char *>(from.data), static_cast<char *>(best.data),
-           static_cast<int64_t *>(place.data), nullptr, n, all, static_cast<uint32_t>(a->k),
-           static_cast<int>(lt_cuda_item_size(x.dtype))};
-  bool ok = bits_of(x.dtype) == 64 ? sort_keys<uint64_t>(c, &from, lines, n, a->largest, &j)
-                                   : sort_keys<uint32_t>(c, &from, lines, n, a->largest, &j);
+           static_cast<int64_t *>(place.data), nullptr, nullptr, n, n, all,
+           static_cast<uint32_t>(a->k), static_cast<int>(lt_cuda_item_size(x.dtype))};
+  bool ok = bits_of(x.dtype) == 64 ? sort_keys<uint64_t>(c, &from, lines, a->largest, &j)
+                                   : sort_keys<uint32_t>(c, &from, lines, a->largest, &j);
   return ok && lt_cuda_grid(c, fetch, lt_cuda_blocks(all), LT_CUDA_THREADS, 0, j) &&
          lt_cuda_deliver(c, &value, &best) && lt_cuda_deliver(c, &index, &place);
 }

@@ -105,7 +105,8 @@ describe("cuda chooses", function()
     end)
   end
   local function x(...) return lt.zeros({ ... }, { device = "cuda" }) end
-  refuses("position that is not there", function(index) return lt.index_select(x(5, 4), index, 1) end,
+  refuses("position that is not there",
+    function(index) return lt.index_select(x(5, 4), index, 1) end,
     "index_select: index %d is out of 0..4")
   refuses("position that is not there, if nothing is taken",
     function(index) return lt.index_select(x(5, 0), index, 1) end,
@@ -169,8 +170,8 @@ describe("cuda adds up", function()
     for _, dtype in ipairs { "f32", "f64", "bf16", "i64", "u8" } do
       for _, n in ipairs { 5, 32, 33, 100 } do
         both.same_on_both(("%s, %d"):format(dtype, n), function(device)
-          local at, x, source = ids({ n, 3 }, 6), values({ 6, 7 }, dtype), values({ n + 2, 4 }, dtype)
-          at, x, source = at:to(device), x:to(device), source:to(device)
+          local at, x = ids({ n, 3 }, 6):to(device), values({ 6, 7 }, dtype):to(device)
+          local source = values({ n + 2, 4 }, dtype):to(device)
           return {
             lt.scatter_add(x, at, source, 1),
             lt.scatter_add(turned(x), turned(at:t()), turned(source:t()), 2),
@@ -186,7 +187,8 @@ describe("cuda adds up", function()
       for _, rows in ipairs { 1, 2 } do
         both.same_on_both(("%d into %d"):format(n, rows), function(device)
           local index, g = ids({ n }, rows):to(device), (lt.randn(n, 4) * 9):round():to(device)
-          local x, wide = lt.ones({ rows, 4 }, { device = device }), g:reshape(1, n, 4):expand(2, n, 4)
+          local x = lt.ones({ rows, 4 }, { device = device })
+          local wide = g:reshape(1, n, 4):expand(2, n, 4)
           return {
             lt.index_add(x, index, g, 1), lt.index_add(x:to("i64"), index, g:to("i64"), 1),
             lt.index_add(lt.ones({ 2, rows, 4 }, { device = device }), index, wide, 2),

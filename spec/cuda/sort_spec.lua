@@ -39,12 +39,23 @@ describe("cuda orders", function()
   -- A block, several tiles.
   for _, n in ipairs { 2048, 2049 } do
     both.it(("lines of %d"):format(n), function()
-      both.same_on_both("u8", function(device) return { values({ 2, n }, "u8"):to(device):sort(2) } end)
+      both.same_on_both("u8", function(device)
+        return { values({ 2, n }, "u8"):to(device):sort(2) }
+      end)
       both.same_on_both("bf16", function(device)
         return { values({ n }, "bf16"):to(device):topk(n - 1, 1) }
       end)
     end)
   end
+
+  both.it("the first of many long lines, which are not sorted whole", function()
+    for dtype, k in pairs { f64 = 1, u8 = 40 } do
+      both.same_on_both(dtype, function(device)
+        local x = values({ 16, 2049 }, dtype):to(device)
+        return { x:topk(k, { dim = 2, largest = dtype == "f64" }) }
+      end)
+    end
+  end)
 
   both.it("the whole range of integers", function()
     both.same_on_both("i64", function(device)
