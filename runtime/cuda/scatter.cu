@@ -5,7 +5,7 @@
 #include "cuda/index.h"
 #include "cuda/segments.h"
 
-enum { SHORT_LINE = 32 };
+enum { SHORT_LINE = 32, LINES_ENOUGH = 128, MOST_COLUMNS = 1 << 30 };
 
 /* Operand 0 is the key, 1 the index, 2 the coordinate to which index times step is added. */
 typedef struct key_job {
@@ -63,7 +63,7 @@ static uint32_t *row_keys(lt_ctx *c, const lt_call *call, const lt_view *index, 
 
 /* Keys that count rows or elements are of 32 bits. */
 static bool fits(lt_ctx *c, int64_t rows, int64_t n, int64_t inner) {
-  return (rows < INT32_MAX && n < INT32_MAX && inner < INT32_MAX) ||
+  return (rows < INT32_MAX && n < INT32_MAX && inner <= MOST_COLUMNS) ||
          lt_cuda_fail(c, LT_EVALUE, "%lld indices into %lld rows of %lld are too many",
                       static_cast<long long>(n), static_cast<long long>(rows),
                       static_cast<long long>(inner));
@@ -135,11 +135,11 @@ template <class U> static __global__ void put_rows(put_job j) {
 
 template <class U> static bool put_units(lt_ctx *c, put_job j, int64_t bytes) {
   j.row_units = bytes / static_cast<int64_t>(sizeof(U));
-  if (j.row_units > INT32_MAX)
+  if (j.row_units > MOST_COLUMNS)
     return lt_cuda_fail(c, LT_EVALUE, "rows of %lld bytes are too large",
                         static_cast<long long>(bytes));
   j.units = lt_divide_by(static_cast<uint32_t>(j.row_units));
-  int64_t at_once = INT32_MAX / j.row_units;
+  int64_t at_once = (INT32_MAX - LT_CUDA_THREADS) / j.row_units;
   for (; j.first < j.n; j.first += at_once) {
     int64_t k = j.n - j.first < at_once ? j.n - j.first : at_once;
     unsigned blocks = lt_cuda_blocks(k * j.row_units);
@@ -266,7 +266,8 @@ LT_CUDA_KERNEL(scatter_add) {
     return false;
   int64_t n = lt_cuda_numel(&index), rows = lt_cuda_numel(&out), stride[LT_MAX_DIMS], step = 1;
   if (n == 0) return lt_cuda_move(c, &out, &x);
-  if (index.size[dim] <= SHORT_LINE)
+  int64_t length = index.size[dim]; /* many lines keep a GPU busy with a thread each */
+  if (length <= SHORT_LINE || n / length >= LINES_ENOUGH * length)
     return scatter_lines(c, call, &out, &x, &index, &source, dim);
   key_plan p = {};
   for (int d = out.ndim - 1; d >= 0; d--) {

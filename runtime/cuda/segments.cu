@@ -144,7 +144,7 @@ template <class T, int V> static __global__ void join_stretches(LT_CONSTANT job 
 /* A grid of threads for columns of rows 0..rows-1, in pieces that 32 bits count. */
 static bool by_rows(lt_ctx *c, void (*kernel)(LT_CONSTANT job j), job *j, int64_t rows,
                     unsigned sides) {
-  int64_t columns = j->columns.d, most = INT32_MAX / columns;
+  int64_t columns = j->columns.d, most = (INT32_MAX - LT_CUDA_THREADS) / columns;
   for (j->row = 0; j->row < rows; j->row = j->last) {
     j->last = rows - j->row < most ? rows : j->row + most;
     dim3 grid(lt_cuda_blocks((j->last - j->row) * columns), sides);

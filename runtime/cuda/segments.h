@@ -9,7 +9,7 @@ typedef struct lt_cuda_segments {
   const char *g, *base; /* no base: zeros */
   char *out;
   int dtype, item;
-  int64_t rows, n, inner; /* rows of a block o; keys; columns: each below 2^31 */
+  int64_t rows, n, inner; /* rows of a block o; keys: below 2^31; columns: up to 2^30 */
   /* From here on its own. */
   lt_divider columns;          /* of a thread's width */
   int64_t row, last;           /* rows of the result in this launch: from `row` up to `last` */
