@@ -46,7 +46,7 @@ local function pair()
 end
 
 local KINDS <const> = {unary = unary, binary = binary, compare = binary, test = unary,
-  reduce = reduce, deviation = reduce, norm = reduce, softmax = along, scan = along, loss = pair}
+  reduce = reduce, variance = reduce, norm = reduce, softmax = along, scan = along, loss = pair}
 
 local OPS <const> = {
   clamp = function()
