@@ -4,9 +4,9 @@ local markdown = require "markdown"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.
 local GROUPS <const> = {
-  { "Elementwise, of one tensor", "unary", "clamp", "test", "dropout", "chance" },
+  { "Elementwise, of one tensor", "unary", "clamp", "test", "dropout", "bernoulli" },
   { "Elementwise, of two", "binary", "compare", "where", "masked_fill" },
-  { "Reductions", "reduce", "deviation", "norm", "arg_reduce", "extremum", "scan", "topk", "sort",
+  { "Reductions", "reduce", "variance", "norm", "arg_reduce", "extremum", "scan", "topk", "sort",
     "argsort" },
   { "Products", "matmul", "linear", "outer", "addmm", "conv" },
   { "Layers and losses", "softmax", "layer_norm", "batch_norm", "pool", "attention", "embedding",
@@ -15,7 +15,7 @@ local GROUPS <const> = {
     "movedim", "flip", "cat", "stack", "clone" },
   { "Choosing elements", "select", "narrow", "slice", "index_select", "index_add", "gather",
     "scatter_add", "masked_select", "nonzero", "triangle", "one_hot" },
-  { "Random numbers", "random", "random_int", "permutation", "draw" },
+  { "Random numbers", "random", "random_int", "permutation", "multinomial" },
   { "Updates", "sgd_step", "adam_step", "grads_norm", "grads_scale", "clip_grad_norm",
     "clip_grad_value" },
 }
@@ -139,18 +139,18 @@ end
 
 local INTRO <const> = [[
 Each is a function of `lt`, and a method of its first tensor unless it takes a list: `lt.relu(x)`
-and `x:relu()` are the same. Arguments stand in order after the tensors, or by name in one table
-after them: `x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`. The table may
-name optional tensors too: `lt.cross_entropy(logits, target, {weight = w})`. Operands of
-elementwise operations broadcast, and one may be a number.
+and `x:relu()` are the same. Arguments follow the tensors, in order or by name in one table:
+`x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`. The table may name optional
+tensors too: `lt.cross_entropy(logits, target, {weight = w})`. Operands of elementwise operations
+broadcast, and one may be a number.
 
-- A *dim* or *position* counts from 1, or from -1 at the end. Everything else is a content: ids,
-  diagonals and counts are what they are.
-- *dtype* is that of the result: "promoted" is PyTorch's rule for two dtypes; where
-  nothing stands, it is what the operation's words say, else that of x.
-- *autocast* says what happens within `lt.autocast("bf16")`: "lower" computes in that dtype, "f32"
-  in f32, "as it is" in what comes in.
-- *gradient* "by parts": it is made of other operations, and its gradient is theirs.
+- *Dims* and *positions* count from 1, or from -1 at the end. Everything else counts as in PyTorch:
+  ids are 0-based, and diagonal 0 is the main one.
+- *dtype* is that of the result: "promoted" is PyTorch's rule for two dtypes; if the cell is empty,
+  it is what the description says, else the dtype of x.
+- *autocast* is the dtype within `lt.autocast("bf16")`: "lower" computes in bf16, "f32" in f32, "as
+  it is" in the dtype of the inputs.
+- *gradient* "by parts": the operation is composed of others, which have gradients.
 - In-place forms (`x:relu_()`) change x and return it.
 
 Operators: `+ - * / // % ^` and unary `-` are `add sub mul div floor_divide remainder pow neg`;
@@ -167,7 +167,10 @@ return function()
   end
   local parts, known = { "# Operations", INTRO }, {}
   for _, group in ipairs(GROUPS) do
-    for i = 2, #group do known[group[i]] = true end
+    for i = 2, #group do
+      local kind = group[i]
+      known[kind] = by_kind[kind] and true or error(("ops_page: no op is of kind %s"):format(kind))
+    end
   end
   for _, op in ipairs(lt.ops()) do
     if not op.hidden and not known[op.kind] then
