@@ -5,6 +5,7 @@ return {
   CheckpointIO = "ltrain.files.CheckpointIO",
   ClusterEnvironment = "ltrain.core.ClusterEnvironment",
   DataModule = "ltrain.data.DataModule",
+  GradScaler = "ltrain.optim.GradScaler",
   Logger = "ltrain.core.Logger",
   Metric = "ltrain.metrics.Metric",
   Module = "ltrain.nn.Module",

@@ -68,7 +68,10 @@ function Adam:update(group)
     end
     options.step = step
     c.adam_step(self:checked(self.join(p, g, m, v), options), options)
-    for _, i in ipairs(places[step]) do states[i].step = step end
+    for _, i in ipairs(places[step]) do
+      if self._last then self:remember(states[i], "step") end
+      states[i].step = step
+    end
   end
 end
 

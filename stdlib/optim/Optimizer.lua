@@ -165,8 +165,26 @@ end
 Optimizer.checked_update = nil
 
 --- The next step changes nothing where `found`, one number on the parameters' device, is not 0.
-function Optimizer:check_by(found)
+--- `flag` (optional): a runtime.flag() of it, by which `settle` takes back what was counted.
+function Optimizer:check_by(found, flag)
   self._found = found
+  self._last = flag and { flag = flag, changed = {} } or nil
+end
+
+--- `update` is about to set state[slot], which is no tensor that the operation writes.
+function Optimizer:remember(state, slot)
+  local changed = self._last.changed
+  changed[#changed + 1] = { state = state, slot = slot, value = state[slot] }
+end
+
+--- Whether the last step, if it was checked by a flag, was left out: waits for that, and takes back
+--- what the host has counted. Called before the next step, and before the state is saved.
+function Optimizer:settle()
+  local last = self._last
+  self._last = nil
+  if not (last and last.flag:read()) then return false end
+  for _, one in ipairs(last.changed) do one.state[one.slot] = one.value end
+  return true
 end
 
 --- Adds it, if there is one, to the list of tensors that a step takes.
@@ -200,6 +218,7 @@ function Optimizer:step(closure)
   local loss, proceed
   if closure ~= nil then loss, proceed = closure() end
   if proceed ~= false then
+    if self._last and not self._found then self:settle() end
     external_writes.look(self)
     local _ <close> = c.allow_update()
     local strategy = self._strategy
@@ -227,6 +246,12 @@ end
 function Optimizer:grad_norm(p)
   if self._strategy then return self._strategy:grad_norm(self, p or 2.0) end
   return c.grads_norm(own_gradients(self), p or 2.0)
+end
+
+--- Multiplies all gradients by `factor`, one number on their device.
+function Optimizer:scale_gradients(factor)
+  local gradients = own_gradients(self)
+  c.grads_scale(table.move(gradients, 1, #gradients, 2, { factor }))
 end
 
 -- Scales gradients, whose norm together is `norm`, so that it is at most `most`, without reading
@@ -265,6 +290,7 @@ end
 --- Returns { class = name, state = { [path] = { slot = tensor or number } },
 --- param_groups = { { lr =, params = {paths} } } }
 function Optimizer:state_dict()
+  self:settle()
   local saved = { class = getmetatable(self).__name, state = {}, param_groups = {} }
   for g, group in ipairs(self.param_groups) do
     local options = { params = table.move(group.names, 1, #group.names, 1, {}) }
@@ -389,7 +415,7 @@ function Optimizer:load_state_dict(saved)
       if name ~= "params" then group[name] = saved_option(self, name, value) end
     end
   end
-  self.state = state
+  self.state, self._last = state, nil
 end
 
 return Optimizer

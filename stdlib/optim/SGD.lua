@@ -57,7 +57,11 @@ function SGD:update(group)
     end
     options.first = first
     if #p > 0 then c.sgd_step(self:checked(self.join(p, g, buffers), options), options) end
-    for n, buffer in ipairs(buffers) do self.state[p[n]].momentum_buffer = buffer end
+    for n, buffer in ipairs(first and buffers or {}) do
+      local state = self.state[p[n]]
+      if self._last then self:remember(state, "momentum_buffer") end
+      state.momentum_buffer = buffer
+    end
   end
 end
 

@@ -9,7 +9,7 @@ local source = require "source"
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" } } },
-  { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer", {
+  { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
@@ -111,7 +111,8 @@ end
 
 -- What stands before a method's name in the lists: of a class, of a room, else the name itself.
 local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "environment",
-  DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler" }
+  DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler",
+  GradScaler = "scaler" }
 
 local function object_of(name)
   local room, last = name:match("^(%w+)%.(.*)$")
