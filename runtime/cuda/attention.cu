@@ -146,6 +146,9 @@ static bool take_sizes(lt_ctx *c, job *j, lt_tensor *query, lt_tensor *key, lt_t
   t->group = k.size[1] > 0 ? q.size[1] / k.size[1] : 1;
   j->units = k.size[0] * k.size[1];
   t->t = q.size[2], j->d = q.size[3], t->s = k.size[2], t->e = v.size[3];
+  if (t->s > INT32_MAX / 2)
+    return lt_cuda_fail(c, LT_ESHAPE, "%s: %lld keys are too many", lt_cuda_now.op,
+                        static_cast<long long>(t->s));
   j->dtype = q.dtype;
   t->wide = q.dtype == LT_F64;
   j->wide = t->wide ? LT_F64 : LT_F32;

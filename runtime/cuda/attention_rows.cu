@@ -21,7 +21,7 @@ static __device__ inline double exp_down(double x) { return lt_exp_f64(x); }
 typedef struct row_place {
   int64_t at, batch, head, t; /* at: of the row in the tile */
   int64_t number;             /* of [B, H, T] */
-  int64_t seen;               /* keys that the query sees */
+  int seen;                   /* keys that the query sees: less than 2^31 */
   int64_t first;              /* element of [B, H, T, S] */
   int shift;                  /* of that in its four: dropout has a word for each of those */
 } row_place;
@@ -34,7 +34,7 @@ static __device__ inline row_place place_of(const lt_cuda_tile &j, int64_t row) 
   r.batch = all / j.heads, r.head = all % j.heads;
   r.t = j.t0 + in_tile;
   r.number = all * j.t + r.t;
-  r.seen = j.causal && r.t + 1 < j.n ? r.t + 1 : j.n;
+  r.seen = static_cast<int>(j.causal && r.t + 1 < j.n ? r.t + 1 : j.n);
   r.first = r.number * j.s;
   r.shift = j.drops ? static_cast<int>(r.first % FOUR) : 0;
   return r;
@@ -45,11 +45,11 @@ static __device__ inline int item_of(int dtype) {
   return dtype == LT_F64 ? 8 : dtype == LT_F32 ? 4 : dtype == LT_BOOL ? 1 : 2;
 }
 
-static __device__ inline bool is_whole(const void *at, int item, int64_t s, int64_t n) {
+static __device__ inline bool is_whole(const void *at, int item, int s, int n) {
   return s >= 0 && s + FOUR <= n && reinterpret_cast<uintptr_t>(at) % (FOUR * item) == 0;
 }
 
-/* One number of floats or bools: fewer dtypes than lt_load has, in code that is there four times. */
+/* One number of floats or bools: fewer dtypes than lt_load knows, in code that is there 4 times. */
 template <class T> static __device__ inline T load_one(const void *data, int dtype, int64_t at) {
   if (dtype == LT_F32) return static_cast<T>(static_cast<const float *>(data)[at]);
   if (dtype == LT_F64) return static_cast<T>(static_cast<const double *>(data)[at]);
@@ -70,7 +70,7 @@ static __device__ inline void store_one(void *data, int dtype, int64_t at, T v) 
 
 /* Elements s..s+3 of a row of scores; those outside of 0..n-1 are `otherwise`. */
 template <class T>
-static __device__ inline void load_four(const T *row, int64_t s, int64_t n, T otherwise, T *v) {
+static __device__ inline void load_four(const T *row, int s, int n, T otherwise, T *v) {
   if (sizeof(T) == 4 && is_whole(row + s, sizeof(T), s, n)) {
     float4 f = *reinterpret_cast<const float4 *>(row + s);
     v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
@@ -82,8 +82,8 @@ static __device__ inline void load_four(const T *row, int64_t s, int64_t n, T ot
 
 /* The same to a row of floats, from its element `row_at` on. */
 template <class T>
-static __device__ inline void store_four(void *data, int dtype, int64_t row_at, int64_t s,
-                                         int64_t n, const T *v) {
+static __device__ inline void store_four(void *data, int dtype, int64_t row_at, int s, int n,
+                                         const T *v) {
   int item = item_of(dtype);
   char *at = static_cast<char *>(data) + (row_at + s) * item;
   if (item < 8 && is_whole(at, item, s, n)) {
@@ -104,7 +104,7 @@ static __device__ inline void store_four(void *data, int dtype, int64_t row_at, 
 
 /* Adds what the mask says; keys that are not seen stay at -infinity. */
 template <class T>
-static __device__ inline void add_mask(const lt_cuda_tile &j, const row_place &r, int64_t s, T *v) {
+static __device__ inline void add_mask(const lt_cuda_tile &j, const row_place &r, int s, T *v) {
   int64_t row = r.batch * j.mask_stride[0] + r.head * j.mask_stride[1] + r.t * j.mask_stride[2];
 #pragma unroll
   for (int k = 0; k < FOUR; k++) {
@@ -115,7 +115,7 @@ static __device__ inline void add_mask(const lt_cuda_tile &j, const row_place &r
 }
 
 template <class T>
-static __device__ inline void load_scores(const lt_cuda_tile &j, const row_place &r, int64_t s,
+static __device__ inline void load_scores(const lt_cuda_tile &j, const row_place &r, int s,
                                           T *v) {
   const T *row = static_cast<const T *>(j.scores) + r.at * j.ld;
   load_four(row, s, r.seen, -static_cast<T>(INFINITY), v);
@@ -123,7 +123,7 @@ static __device__ inline void load_scores(const lt_cuda_tile &j, const row_place
 }
 
 /* Which of four elements dropout keeps, as bits. */
-static __device__ inline unsigned kept_of(const lt_cuda_tile &j, const row_place &r, int64_t s) {
+static __device__ inline unsigned kept_of(const lt_cuda_tile &j, const row_place &r, int s) {
   if (!j.drops) return 15;
   if (j.keep == 0) return 0;
   lt_random4 w = lt_philox(j.rng_key, static_cast<uint64_t>((r.first + s) / FOUR));
@@ -137,26 +137,30 @@ static __device__ inline unsigned kept_of(const lt_cuda_tile &j, const row_place
 template <class T>
 static __device__ inline void close_row(const lt_cuda_tile &j, const row_place &r, int lane,
                                         int lanes, bool has_nan) {
+  int n = static_cast<int>(j.n);
   T fill = has_nan ? static_cast<T>(NAN) : T();
 #pragma unroll 1
-  for (int64_t s = lane * FOUR; s < j.n; s += lanes * FOUR) {
+  for (int s = lane * FOUR; s < n; s += lanes * FOUR) {
     T v[FOUR];
 #pragma unroll
     for (int k = 0; k < FOUR; k++) v[k] = s + k < r.seen ? fill : T();
-    store_four(j.p, j.p_dtype, r.at * j.ld, s, j.n, v);
+    store_four(j.p, j.p_dtype, r.at * j.ld, s, n, v);
   }
 }
 
-/* The largest score of a row, NaN passed over; *has_nan: there is one. */
+/* The largest score of a row, NaN passed over; *has_nan: there is one. The scores are written back
+   with what the mask says: the same thread reads them again. */
 template <class T>
-static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r, int64_t seen,
+static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r, int seen,
                                       int lane, int lanes, double *room, bool *has_nan) {
   T most = -static_cast<T>(INFINITY);
   double nan = 0;
 #pragma unroll 1
-  for (int64_t s = lane * FOUR - r.shift; s < seen; s += lanes * FOUR) {
+  for (int s = lane * FOUR - r.shift; s < seen; s += lanes * FOUR) {
     T v[FOUR];
     load_scores(j, r, s, v);
+    if (j.mask != nullptr)
+      store_four(j.scores, sizeof(T) == 8 ? LT_F64 : LT_F32, r.at * j.ld, s, seen, v);
 #pragma unroll
     for (int k = 0; k < FOUR; k++) {
       most = v[k] > most ? v[k] : most;
@@ -169,7 +173,7 @@ static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r,
 }
 
 template <class T>
-static __global__ void __launch_bounds__(THREADS, 2)
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
     softmax_rows(LT_CONSTANT lt_cuda_tile j, int lanes, int64_t rows) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
   int lane = static_cast<int>(threadIdx.x) % lanes;
@@ -177,11 +181,13 @@ static __global__ void __launch_bounds__(THREADS, 2)
   bool idle = row >= rows, has_nan; /* an idle one comes to the barriers all the same */
   row_place r = place_of(j, idle ? 0 : row);
   T most = largest_of<T>(j, r, idle ? 0 : r.seen, lane, lanes, room, &has_nan), sum = 0;
+  int n = static_cast<int>(j.n);
   bool empty = most == -static_cast<T>(INFINITY);
 #pragma unroll 1
-  for (int64_t s = lane * FOUR - r.shift; s < j.n && !empty && !idle; s += lanes * FOUR) {
+  for (int s = lane * FOUR - r.shift; s < n && !empty && !idle; s += lanes * FOUR) {
     T v[FOUR];
-    load_scores(j, r, s, v);
+    load_four(static_cast<const T *>(j.scores) + r.at * j.ld, s, r.seen,
+              -static_cast<T>(INFINITY), v);
     unsigned kept = kept_of(j, r, s);
 #pragma unroll
     for (int k = 0; k < FOUR; k++) {
@@ -189,7 +195,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
       sum += v[k];
       v[k] = (kept >> k & 1) != 0 ? v[k] : T();
     }
-    store_four(j.p, j.p_dtype, r.at * j.ld, s, j.n, v);
+    store_four(j.p, j.p_dtype, r.at * j.ld, s, n, v);
   }
   T total = static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, room));
   if (idle) return;
@@ -242,10 +248,11 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
   if (idle) return;
   T most = static_cast<const T *>(j.most)[r.number], keep = static_cast<T>(j.keep);
   T share = 1 / static_cast<const T *>(j.sum)[r.number];
-  int64_t own = most == -static_cast<T>(INFINITY) ? 0 : r.seen;
-  int64_t end = j.dscores != nullptr ? j.s : j.n;
+  int n = static_cast<int>(j.n), keys = static_cast<int>(j.s);
+  int own = most == -static_cast<T>(INFINITY) ? 0 : r.seen;
+  int end = j.dscores != nullptr ? keys : n;
 #pragma unroll 1
-  for (int64_t s = lane * FOUR - r.shift; s < end; s += lanes * FOUR) {
+  for (int s = lane * FOUR - r.shift; s < end; s += lanes * FOUR) {
     T p[FOUR], d[FOUR];
     load_scores(j, r, s, p);
     load_four(static_cast<const T *>(j.dp) + r.at * j.ld, s, own, T(), d);
@@ -257,10 +264,10 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
       d[k] = seen ? x * ((keeps ? d[k] * keep : T()) - delta) : T();
       p[k] = seen && keeps ? x * keep : T();
     }
-    store_four(j.p, j.p_dtype, r.at * j.ld, s, j.n, p);
-    store_four(j.ds, j.p_dtype, r.at * j.ld, s, j.n, d);
+    store_four(j.p, j.p_dtype, r.at * j.ld, s, n, p);
+    store_four(j.ds, j.p_dtype, r.at * j.ld, s, n, d);
     if (j.dscores != nullptr)
-      store_four(j.dscores, sizeof(T) == 8 ? LT_F64 : LT_F32, r.first, s, j.s, d);
+      store_four(j.dscores, sizeof(T) == 8 ? LT_F64 : LT_F32, r.first, s, keys, d);
   }
 }
 

@@ -183,15 +183,17 @@ static bool open_cache(lt_ctx *c, const lt_cuda_libs *libs, cache *at) {
   return ok(c, libs, libs->cublasLtCreate(&at->handle));
 }
 
-/* One workspace for all products of a launch, which run one after the other. The library refuses
-   one that does not lie on 256 bytes. */
+/* One workspace for all products of a launch, which run one after the other; it grows in large
+   steps. The library refuses one that does not lie on 256 bytes. */
 static bool take_workspace(lt_ctx *c, size_t bytes) {
   const size_t align = 256;
+  size_t room = 64 << 10;
   if (bytes <= lt_cuda_now.workspace_size) return true;
-  char *memory = lt_cuda_scratch<char>(c, static_cast<int64_t>(bytes + align));
+  while (room < bytes) room *= 8;
+  char *memory = lt_cuda_scratch<char>(c, static_cast<int64_t>(room + align));
   if (memory == nullptr) return false;
   lt_cuda_now.workspace = memory + (align - reinterpret_cast<uintptr_t>(memory) % align) % align;
-  lt_cuda_now.workspace_size = bytes;
+  lt_cuda_now.workspace_size = room;
   return true;
 }
 
