@@ -27,6 +27,21 @@ function M.same(got, want, what)
   luassert.equal(a:numel(), equal, what)
 end
 
+--- Fails unless both have one dtype, one shape and, NaN where the other has it, values that differ
+--- by at most `bound` of max(1, |value|).
+function M.close(got, want, bound, what)
+  local luassert = require "luassert"
+  local a, b = got:to("cpu"), want:to("cpu")
+  luassert.equal(b.dtype, a.dtype, what)
+  luassert.same(b.shape, a.shape, what)
+  if a:numel() == 0 then return end
+  local x, y = a:to("f64"), b:to("f64")
+  M.same(x:ne(x), y:ne(y), what)
+  x, y = x:masked_fill(x:ne(x), 0), y:masked_fill(y:ne(y), 0)
+  local off = lt.where(x:eq(y), 0, (x - y):abs() / y:abs():clamp(1)):max():item()
+  luassert.is_true(off <= bound, ("%s: off by %g"):format(what, off))
+end
+
 --- fn("cuda") must be fn("cpu"), each with the same random numbers: tensors, or lists of them.
 function M.same_on_both(what, fn)
   lt.seed(7)
