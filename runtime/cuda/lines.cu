@@ -64,7 +64,10 @@ void lt_cuda_lines_make(lt_cuda_lines_plan *p, uint32_t along, lt_cuda_order ord
     bool is_along = along >> d & 1;
     int of[LT_CUDA_LINED];
     for (int k = 0; k < n; k++)
-      of[k] = views[k].ndim == views[0].ndim ? d : is_along ? -1 : place;
+      of[k] = views[k].data == nullptr              ? -1
+              : views[k].ndim == views[0].ndim ? d
+              : is_along                       ? -1
+                                               : place;
     if (!is_along) place++;
     *(is_along ? &p->length : &p->count) *= views[0].size[d];
     if (views[0].size[d] != 1) add_dim(p, is_along ? inner : kept, views[0].size[d], of);

@@ -37,8 +37,9 @@ typedef struct lt_cuda_lines_plan {
 } lt_cuda_lines_plan;
 
 /* Dims of views[0] for which `along` has a bit lie along the lines. The other views have its dims,
-   or lack those that lie along: then their lines are one element. Kept dims are sorted as views[0]
-   lies, unless `in_order`; those along the lines never are but by `sorted`, for sums. */
+   or lack those that lie along: then their lines are one element; one without data has none. Kept
+   dims are sorted as views[0] lies, unless in order; those along the lines only if `sorted`, for
+   sums. */
 typedef enum lt_cuda_order { LT_LINES_BY_MEMORY, LT_LINES_IN_ORDER } lt_cuda_order;
 void lt_cuda_lines_make(lt_cuda_lines_plan *p, uint32_t along, lt_cuda_order order, bool sorted,
                         int n, const lt_view *views);
