@@ -58,6 +58,14 @@ struct Block {
   int device; /* -1: pinned memory of the host */
 };
 
+/* Behind each block; ASan has its own. */
+#if defined __SANITIZE_ADDRESS__
+enum { FENCE = 0 };
+#else
+enum { FENCE = 32 };
+#endif
+static const int FENCE_BYTE = 0xa5;
+
 struct World {
   std::recursive_mutex lock;
   std::condition_variable_any changed;
@@ -70,6 +78,7 @@ struct World {
   bool threads, races;
   int devices;
   size_t memory;
+  std::string last; /* which kernel was issued last */
   long fail_at;
   std::mt19937 random;
 };
@@ -183,6 +192,18 @@ static std::map<const char *, Block>::iterator block_of(const void *p) {
   abort();
 }
 
+static void check_fence(const char *block, size_t bytes) {
+  for (int k = 0; k < FENCE; k++)
+    if (static_cast<unsigned char>(block[bytes + static_cast<size_t>(k)]) != FENCE_BYTE)
+      die("a block of " + std::to_string(bytes) + " bytes was written beyond its end, by " +
+          world().last + " or what ran before it");
+}
+
+/* After work has run; under the lock. */
+static void check_fences(void) {
+  for (auto &b : world().blocks) check_fence(b.first, b.second.bytes);
+}
+
 static std::string name_of(int actor) {
   return actor == HOST ? "the host" : "stream " + std::to_string(actor);
 }
@@ -224,6 +245,11 @@ void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writ
   touch(stream->id, next, data, bytes, writes, what);
 }
 
+void fakert_host_touch(const void *data, size_t bytes, bool writes, const char *what) {
+  Hold hold(world().lock);
+  touch(HOST, world().host, data, bytes, writes, what);
+}
+
 void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run) {
   (void)what;
   world().counts.launches++;
@@ -243,6 +269,8 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
     result(cudaErrorLaunchFailure);
     return;
   }
+  Hold hold(world().lock);
+  world().last = what;
   world().counts.threads += static_cast<int64_t>(grid.x) * grid.y * grid.z * block.x * block.y *
                             block.z;
   fakert_queue(stream, what, std::move(run));
@@ -325,11 +353,12 @@ static cudaError_t allocate(void **p, size_t bytes, int device) {
   World &w = world();
   Hold hold(w.lock);
   bool full = device >= 0 && w.used[device] + bytes > w.memory;
-  if (full || fails() || posix_memalign(p, 512, bytes) != 0) { /* exact, for ASan */
+  if (full || fails() || posix_memalign(p, 512, bytes + FENCE) != 0) {
     *p = nullptr;
     return result(cudaErrorMemoryAllocation);
   }
   memset(*p, 0xff, bytes);
+  memset(static_cast<char *>(*p) + bytes, FENCE_BYTE, FENCE);
   if (device >= 0) w.used[device] += bytes;
   w.blocks[static_cast<const char *>(*p)] = {bytes, device};
   return cudaSuccess;
@@ -349,6 +378,7 @@ API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
   Hold hold(world().lock);
   world().host.join(s->clock);
   world().counts.waits++;
+  check_fences();
   return fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
@@ -365,6 +395,7 @@ static cudaError_t release(void *p) {
   Hold hold(w.lock);
   auto b = w.blocks.find(static_cast<const char *>(p));
   if (b == w.blocks.end()) return result(cudaErrorInvalidValue);
+  check_fence(b->first, b->second.bytes);
   if (b->second.device >= 0) w.used[b->second.device] -= b->second.bytes;
   memset(p, 0xff, b->second.bytes);
   w.seen.erase(b->first);
@@ -428,6 +459,7 @@ API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
   Hold hold(world().lock);
   world().host.join(e->clock);
   world().counts.waits++;
+  check_fences();
   return fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {

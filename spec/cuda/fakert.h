@@ -10,6 +10,8 @@
      with vector clocks: two accesses of the same bytes of which one writes, neither ordered before
      the other by a stream, an event or a wait of the host, are a race, whatever the timing was. It
      ends the program with a sentence. FAKERT_RACES=0: not looked at.
+   - *Where*: behind each block lie bytes that nobody may write; they are looked at when the host
+     waits, and when the block is freed.
    - *What*: launches, copies and waits of the host are counted; FAKERT_FAIL=n: the n-th call that
      can fail fails.
    FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is. */
@@ -32,6 +34,8 @@ FAKERT_API void fakert_queue(cudaStream_t stream, const char *what, std::functio
 /* Declares what the next launch on a stream reads or writes. */
 FAKERT_API void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writes,
                              const char *what);
+/* The host reads or writes pinned memory now. */
+FAKERT_API void fakert_host_touch(const void *data, size_t bytes, bool writes, const char *what);
 
 /* Since the last time that they were asked for. */
 typedef struct fakert_counts {
