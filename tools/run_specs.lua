@@ -5,9 +5,9 @@
 --
 -- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt; a folder
 -- given: those of them that are below it. Specs that spec/devices.lua lists run once more for each
--- device of LT_TEST_DEVICES (fake: always), shown as `FILE on DEVICE`; LT_TEST_DEVICES=none: not at
--- all. A file
--- counts as failed when its plan is missing or does not match its results, when its exit status
+-- device of LT_TEST_DEVICES (fake: always; cuda: where BUILD has it emulated), shown as `FILE on
+-- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone. A file counts as
+-- failed when its plan is missing or does not match its results, when its exit status
 -- is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
 -- too long, or when a sanitizer wrote a report, in it or in a process that it started. The last
 -- line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
@@ -36,6 +36,11 @@ end
 local function write_all(path, text)
   local file <close> = assert(io.open(path, "wb"))
   file:write(text)
+end
+
+-- Whether the file or folder is there.
+local function is_there(path)
+  return os.execute("test -e " .. quote(path)) == true
 end
 
 local function lines_of(command)
@@ -117,34 +122,61 @@ local function split_device(file)
   return path or file, device
 end
 
-local function other_devices()
+-- Whether the environment names a device: it also says where its backend is, then.
+local function is_named(device)
+  return (" " .. (os.getenv "LT_TEST_DEVICES" or ""):gsub("%W+", " ") .. " ")
+    :find(" " .. device .. " ", 1, true) ~= nil
+end
+
+-- The folder of backends that the build has emulated, nil: it has none.
+local function emulated(build)
+  local folder = build .. "/spec/cuda/backends"
+  if not is_there(folder .. "/ltrain_cuda.so") then return nil end
+  return folder:sub(1, 1) == "/" and folder or os.getenv("PWD") .. "/" .. folder
+end
+
+local function other_devices(build)
   local named = os.getenv "LT_TEST_DEVICES" or ""
   if named == "none" then return {} end
   local list = { "fake" }
+  if is_named "cuda" or emulated(build) then list[2] = "cuda" end
   for name in named:gmatch "%w+" do
-    if name ~= "fake" and name ~= "cpu" then list[#list + 1] = name end
+    if name ~= "fake" and name ~= "cuda" and name ~= "cpu" then list[#list + 1] = name end
   end
   return list
 end
 
 -- What of a file does not run on a device: the reason for all of it, or reasons by case.
 local function left_out_of(path, device)
-  local all = devices.skipped[path] or {}
-  local own = (devices.lacking[device] or {})[path] or {}
-  if type(all) == "string" then return all end
-  if type(own) == "string" then return own end
+  local is_emulated = device == "cuda" and not is_named "cuda"
+  local sources = { devices.skipped, devices.lacking[device] or {},
+                    is_emulated and devices.lacking.emulated or {} }
   local list = {}
-  for _, reasons in ipairs { all, own } do
-    for name, why in pairs(reasons) do list[name] = why end
+  for _, source in ipairs(sources) do
+    if type(source[path]) == "string" then return source[path] end
+    for name, why in pairs(source[path] or {}) do list[name] = why end
   end
   return list
 end
 
+-- Whether a spec names its device itself.
+local function is_alone(file)
+  return file:match "^spec/(%w+)/.*_spec%.lua$" == devices.alone
+end
+
 -- The files, and after each that runs on other devices its runs there.
-local function with_devices(files)
-  local list, others = {}, other_devices()
+local function with_devices(build, files)
+  local list, others = {}, other_devices(build)
+  local has_alone = (" " .. table.concat(others, " ") .. " "):find(" " .. devices.alone .. " ", 1,
+    true)
   for _, file in ipairs(files) do
-    list[#list + 1] = file
+    if not is_alone(file) then
+      list[#list + 1] = file
+    elseif has_alone then
+      list[#list + 1] = file .. " on " .. devices.alone
+    else
+      print(("    skipped: %s (no device %s here)"):format(file, devices.alone))
+    end
     for _, folder in ipairs(devices.folders) do
       for _, device in ipairs(file:sub(1, #folder) == folder and others or {}) do
         if type(left_out_of(file, device)) == "table" then
@@ -157,8 +189,14 @@ local function with_devices(files)
 end
 
 -- Options of busted, settings before it, and cases that are left out with their reasons.
-local function on_device(path, device)
+local function on_device(build, path, device)
   if not device then return "", "", {} end
+  local settings = "env LT_TEST_DEVICE=" .. quote(device) .. " "
+  if device == "cuda" and not is_named "cuda" then
+    settings = settings .. "LTRAIN_BACKENDS=" .. quote(emulated(build)) .. " "
+  end
+  if is_alone(path) then return "", settings, {} end
+  settings = settings .. "CUDA_VISIBLE_DEVICES=0 " -- else a Trainer takes all GPUs there are
   local options, left_out = " --helper spec/on_device.lua", left_out_of(path, device)
   for _, name in ipairs(devices.transports) do
     options = options .. " --filter-out " .. quote(name)
@@ -166,7 +204,7 @@ local function on_device(path, device)
   for name in pairs(left_out) do
     options = options .. " --filter-out " .. quote("^" .. name:gsub("%p", "%%%0") .. "$")
   end
-  return options, "env LT_TEST_DEVICE=" .. quote(device) .. " ", left_out
+  return options, settings, left_out
 end
 
 -- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans and of `# tests`.
@@ -237,7 +275,7 @@ local function run_one(build, root_dir, file)
   local log = dir .. "/out"
   local o = { dir = dir }
   local path, device = split_device(file)
-  local options, settings, left_out = on_device(path, device)
+  local options, settings, left_out = on_device(build, path, device)
   local tap
   if path:match("%.lua$") then
     local busted = settings .. quote(build .. "/ltrain") .. " /usr/bin/busted" .. options
@@ -285,19 +323,13 @@ local function run_one(build, root_dir, file)
   print(("%d\t%d\t%d\t%.2f\t%s\t%s"):format(passed, failed, skipped, o.seconds, file, dir))
 end
 
--- Whether the file or folder is there.
-local function is_there(path)
-  return os.execute("test -e " .. quote(path)) == true
-end
-
 -- All files below a folder: specs, and programs of the C tests whose sources are there.
 local function files_below(build, folder)
   folder = folder:gsub("^%./", ""):gsub("/+$", "")
   local files = lines_of(("find %s -name '*_spec.lua' | sort"):format(quote(folder)))
-  if ("spec/c/"):sub(1, #folder + 1) == folder .. "/" or folder == "." then
-    for _, path in ipairs(lines_of("cat " .. quote(build .. "/c_tests.txt"))) do
-      files[#files + 1] = path
-    end
+  for _, path in ipairs(lines_of("cat " .. quote(build .. "/c_tests.txt"))) do
+    local below = path:match("(spec/%w+/)[^/]+$"):sub(1, #folder + 1) == folder .. "/"
+    if below or folder == "." then files[#files + 1] = path end
   end
   return files
 end
@@ -308,10 +340,10 @@ local function collect(build, wanted)
   if #wanted == 0 then return files_below(build, "spec") end
   local files = {}
   for _, path in ipairs(wanted) do
-    local name = path:match("([^/]+)%.c$")
+    local folder, name = path:match("(%w+)/([^/]+)%.cp?p?$")
     if not is_there(path) then return nil, ("test: no such file or folder: %s"):format(path) end
     local found = is_there(path .. "/.") and files_below(build, path)
-      or { name and build .. "/spec/c/" .. name or path }
+      or { name and ("%s/spec/%s/%s"):format(build, folder, name) or path }
     if #found == 0 then return nil, ("test: no spec and no C test below %s"):format(path) end
     table.move(found, 1, #found, #files + 1, files)
   end
@@ -320,8 +352,8 @@ end
 
 -- Paths of C tests are long and of this machine: the reader knows their sources.
 local function short(build, file)
-  local name = file:match("^" .. build:gsub("%p", "%%%0") .. "/(spec/c/.+)$")
-  return name and name .. ".c" or file
+  local name = file:match("^" .. build:gsub("%p", "%%%0") .. "/(spec/%w+/.+)$")
+  return name and name .. (is_there(name .. ".c") and ".c" or ".cpp") or file
 end
 
 local function main(build, wanted)
@@ -330,7 +362,7 @@ local function main(build, wanted)
     io.stderr:write(wrong, "\n")
     return false
   end
-  files = with_devices(files)
+  files = with_devices(build, files)
   local dir = lines_of("mktemp -d")[1]
   local working, waiting = divide(files)
   write_all(dir .. "/working", table.concat(working, "\0"))
