@@ -2,12 +2,12 @@
 
    Loads, stores and the walk over dims are compiled once; the row is a jump that all threads
    take alike. One thread makes 4 neighbours, 8 where all memory is of 16 bits: what limits it are
-   bytes. Float rows: 40 registers at 256 threads, 6 blocks a multiprocessor (launch bounds). */
+   bytes. */
 #include "cuda/rows.h"
 
 #include <math.h>
 
-enum { THREADS = 256 };
+enum { THREADS = 256, OPERANDS = 5 };
 
 /* A piece of a call. */
 typedef struct job {
@@ -19,15 +19,27 @@ typedef struct job {
   lt_cuda_blame blame;
 } job;
 
-#define CASE(name, types)                                                         \
-  case LT_OP_##name:                                                              \
-    if constexpr (lt_row_types<T>::types) y = row::name##_<T>(x, p, q);           \
+/* How the memory of a piece lies: all of it in the order of the iteration; the fastest dim in runs
+   of whole accesses, which each operand has or repeats; in any way. */
+enum { LINEAR, RUNS, STRIDED };
+
+/* The row of N neighbours: the switch goes the same way in all threads, and once a thread. */
+#define CASE(name, types)                                                             \
+  case LT_OP_##name:                                                                  \
+    if constexpr (lt_row_types<T>::types) EACH(row::name##_<T>)                       \
     break;
+#define EACH(f)                                                                       \
+  {                                                                                   \
+    _Pragma("unroll") for (int e = 0; e < N; e++) {                                   \
+      T x[4] = {v[0][e], v[1][e], v[2][e], v[3][e]};                                  \
+      y[e] = f(x, p, q);                                                              \
+    }                                                                                 \
+  }
 #define CASE_any(name) CASE(name, any)
 #define CASE_float(name) CASE(name, floats)
 
-template <class T> static __device__ inline T apply_row(int op, const T *x, T p, T q) {
-  T y = 0;
+template <class T, int N>
+static __device__ inline void apply_row(int op, const T (*v)[N], T *y, T p, T q) {
   switch (op) {
 #define LT_UNARY_ARGS(name, kind, dtype, ...) CASE_##dtype(name) CASE_float(name##_backward)
 #define LT_UNARY(name, dtype, ...) CASE_##dtype(name) CASE_float(name##_backward)
@@ -37,12 +49,11 @@ template <class T> static __device__ inline T apply_row(int op, const T *x, T p,
   CASE_##dtype(name) CASE_float(name##_backward_a) CASE_float(name##_backward_b)
 #define LT_COMPARE(name, ...) CASE_any(name)
 #include "ops/binary.def"
-    case LT_ROW_COPY: y = row::copy_<T>(x, p, q); break;
-    case LT_ROW_FILL: y = row::fill_<T>(x, p, q); break;
-    case LT_ROW_WHERE: y = row::where_<T>(x, p, q); break;
-    case LT_ROW_MASKED_FILL: y = row::masked_fill_<T>(x, p, q); break;
+    case LT_ROW_COPY: EACH(row::copy_<T>) break;
+    case LT_ROW_FILL: EACH(row::fill_<T>) break;
+    case LT_ROW_WHERE: EACH(row::where_<T>) break;
+    case LT_ROW_MASKED_FILL: EACH(row::masked_fill_<T>) break;
   }
-  return y;
 }
 
 template <class T> static __device__ inline T number_of(double, int64_t i) {
@@ -53,59 +64,96 @@ template <> __device__ inline float number_of<float>(double f, int64_t) {
 }
 template <> __device__ inline double number_of<double>(double f, int64_t) { return f; }
 
-/* Operand k of elements first..first+N-1; those beyond the end are 0. */
-template <class T, int N, bool LINEAR>
-static __device__ inline void load(const job &j, int k, uint32_t first, T *v) {
-  const lt_cuda_operand &o = j.it.o[k];
-  if (o.data == nullptr) {
+/* Where element n lies in each operand. */
+static __device__ inline void place(const job &j, uint32_t n, int32_t *at) {
 #pragma unroll
-    for (int e = 0; e < N; e++) v[e] = lt_number<T>(o);
-  } else if (LINEAR && first + N <= j.it.numel) {
-    lt_load_row<T, N>(o.data, o.dtype, first, v);
-  } else {
+  for (int k = 0; k < OPERANDS; k++) at[k] = 0;
+  for (int d = 0; d < j.it.ndim; d++) {
+    uint32_t rest = lt_quotient(n, j.it.size[d]);
+    int32_t i = static_cast<int32_t>(n - rest * j.it.size[d].d);
 #pragma unroll
-    for (int e = 0; e < N; e++)
-      v[e] = first + e < j.it.numel
-                 ? lt_load<T>(o.data, o.dtype,
-                              LINEAR ? static_cast<int32_t>(first + e)
-                                     : lt_cuda_place(j.it, k, first + e))
-                 : T();
+    for (int k = 0; k < OPERANDS; k++) at[k] += i * j.it.o[k].stride[d];
+    n = rest;
   }
 }
 
-template <class T, int N, bool LINEAR>
-static __device__ inline void store(const job &j, uint32_t first, const T *y) {
-  const lt_cuda_operand &o = j.it.o[0];
-  if (LINEAR && first + N <= j.it.numel) {
-    lt_store_row<T, N>(o.data, o.dtype, first, y);
-    return;
+/* N neighbours of operand k, from element `at` of its memory on. */
+template <class T, int N, int HOW>
+static __device__ inline void load_run(const lt_cuda_operand &o, int32_t at, T *v) {
+  if (o.data == nullptr || (HOW == RUNS && o.stride[0] == 0)) {
+    T one = o.data == nullptr ? lt_number<T>(o) : lt_load<T>(o.data, o.dtype, at);
+#pragma unroll
+    for (int e = 0; e < N; e++) v[e] = one;
+  } else {
+    lt_load_row<T, N>(o.data, o.dtype, static_cast<uint32_t>(at), v);
   }
+}
+
+/* One by one, as far as there are elements. */
+template <class T, int N, int HOW>
+static __device__ inline void load_each(const job &j, uint32_t first, T (*v)[N]) {
+#pragma unroll
+  for (int e = 0; e < N; e++) {
+    int32_t at[OPERANDS];
+    uint32_t n = first + e < j.it.numel ? first + e : first;
+    if (HOW == STRIDED) place(j, n, at);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      const lt_cuda_operand &o = j.it.o[k + 1];
+      int32_t from = HOW == STRIDED ? at[k + 1] : static_cast<int32_t>(n);
+      if (k < j.n_in)
+        v[k][e] = o.data == nullptr ? lt_number<T>(o) : lt_load<T>(o.data, o.dtype, from);
+    }
+  }
+}
+
+template <class T, int N, int HOW>
+static __device__ inline void store_each(const job &j, uint32_t first, const T *y) {
+  const lt_cuda_operand &o = j.it.o[0];
 #pragma unroll
   for (int e = 0; e < N; e++)
     if (first + e < j.it.numel)
-      lt_store<T>(o.data, o.dtype, LINEAR ? static_cast<int32_t>(first + e)
-                                          : lt_cuda_place(j.it, 0, first + e), y[e]);
+      lt_store<T>(o.data, o.dtype, HOW == STRIDED ? lt_cuda_place(j.it, 0, first + e)
+                                                  : static_cast<int32_t>(first + e), y[e]);
 }
 
-template <class T, int N, bool LINEAR>
-static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 && N == 4 ? 6 : 1)
+template <class T>
+static __device__ inline void check(const job &j, T b) {
+  if (j.op == LT_OP_pow ? b < 0 : b == 0)
+    lt_cuda_refuse(j.blame, static_cast<int64_t>(b), 0);
+}
+
+template <class T, int N, int HOW>
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? (N == 4 ? 6 : 4) : 1)
     rows(LT_CONSTANT job j) {
   uint32_t first = (blockIdx.x * THREADS + threadIdx.x) * N;
   if (first >= j.it.numel) return;
+  bool whole = HOW != STRIDED && first + N <= j.it.numel;
   T v[4][N], y[N], p = number_of<T>(j.p, j.pi), q = number_of<T>(j.q, j.qi);
+  int32_t at[OPERANDS];
+#pragma unroll
+  for (int k = 0; k < OPERANDS; k++) at[k] = static_cast<int32_t>(first);
+  if (HOW == RUNS) place(j, first, at);
 #pragma unroll
   for (int k = 0; k < 4; k++)
-    if (k < j.n_in) load<T, N, LINEAR>(j, k + 1, first, v[k]);
 #pragma unroll
-  for (int e = 0; e < N; e++) {
-    T x[4] = {v[0][e], j.n_in > 1 ? v[1][e] : T(), j.n_in > 2 ? v[2][e] : T(),
-              j.n_in > 3 ? v[3][e] : T()};
-    if (sizeof(T) == 8 && j.check && first + e < j.it.numel &&
-        (j.op == LT_OP_pow ? x[1] < 0 : x[1] == 0))
-      lt_cuda_refuse(j.blame, static_cast<int64_t>(x[1]), 0);
-    y[e] = apply_row<T>(j.op, x, p, q);
+    for (int e = 0; e < N; e++) v[k][e] = T();
+  if (whole) {
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      if (k < j.n_in) load_run<T, N, HOW>(j.it.o[k + 1], at[k + 1], v[k]);
+  } else {
+    load_each<T, N, HOW>(j, first, v);
   }
-  store<T, N, LINEAR>(j, first, y);
+  if (sizeof(T) == 8 && j.check)
+    for (int e = 0; e < N && first + e < j.it.numel; e++) check<T>(j, v[1][e]);
+#pragma unroll
+  for (int e = 0; e < N; e++) y[e] = T();
+  apply_row<T, N>(j.op, v, y, p, q);
+  if (whole)
+    lt_store_row<T, N>(j.it.o[0].data, j.it.o[0].dtype, static_cast<uint32_t>(at[0]), y);
+  else
+    store_each<T, N, HOW>(j, first, y);
 }
 
 typedef struct plan {
@@ -116,35 +164,49 @@ typedef struct plan {
 
 static bool is_half(int dtype) { return dtype == LT_F16 || dtype == LT_BF16; }
 
-/* Whether all memory starts on 16 bytes; and whether all of it is of 16 bits. */
-static bool is_aligned(const job *j, bool *halves) {
-  bool aligned = true;
-  *halves = true;
+/* Whether all memory is of 16 bits. */
+static bool is_of_halves(const job *j) {
+  for (int k = 0; k <= j->n_in; k++)
+    if (j->it.o[k].data != nullptr && !is_half(j->it.o[k].dtype)) return false;
+  return true;
+}
+
+/* How memory lies for accesses of `n` elements, which a view may start beside. */
+static int layout_of(const job *j, int n) {
+  bool runs = j->it.size[0].d % static_cast<uint32_t>(n) == 0;
   for (int k = 0; k <= j->n_in; k++) {
     const lt_cuda_operand *o = &j->it.o[k];
     if (o->data == nullptr) continue;
-    if (reinterpret_cast<uintptr_t>(o->data) % 16 != 0) aligned = false;
-    if (!is_half(o->dtype)) *halves = false;
+    if (reinterpret_cast<uintptr_t>(o->data) % 16 != 0) return STRIDED;
+    if (o->stride[0] != 1 && (o->stride[0] != 0 || k == 0)) runs = false;
+    for (int d = 1; d < j->it.ndim && o->stride[0] == 1; d++)
+      if (o->stride[d] % n != 0) runs = false;
   }
-  return aligned;
+  return j->it.linear ? LINEAR : runs ? RUNS : STRIDED;
 }
 
-template <class T, int N, bool LINEAR> static bool issue(lt_ctx *c, const job *j) {
+template <class T, int N, int HOW> static bool issue(lt_ctx *c, const job *j) {
   uint32_t threads = (j->it.numel + N - 1) / N;
-  return lt_cuda_grid(c, rows<T, N, LINEAR>, (threads + THREADS - 1) / THREADS, THREADS, 0, *j);
+  return lt_cuda_grid(c, rows<T, N, HOW>, (threads + THREADS - 1) / THREADS, THREADS, 0, *j);
 }
 
 static bool run_piece(void *ud, const lt_cuda_iter *it) {
   plan *p = static_cast<plan *>(ud);
-  bool halves;
-  p->j->it = *it;
-  bool linear = is_aligned(p->j, &halves) && it->linear;
-  if (p->compute == LT_CUDA_F32 && linear && halves) return issue<float, 8, true>(p->c, p->j);
-  if (p->compute == LT_CUDA_F32)
-    return linear ? issue<float, 4, true>(p->c, p->j) : issue<float, 4, false>(p->c, p->j);
+  lt_ctx *c = p->c;
+  job *j = p->j;
+  j->it = *it;
+  int how = layout_of(j, 4);
+  if (p->compute == LT_CUDA_F32 && is_of_halves(j)) {
+    int wide = layout_of(j, 8);
+    if (wide == LINEAR) return issue<float, 8, LINEAR>(c, j);
+    if (wide == RUNS) return issue<float, 8, RUNS>(c, j);
+  }
+  if (p->compute == LT_CUDA_F32 && how == LINEAR) return issue<float, 4, LINEAR>(c, j);
+  if (p->compute == LT_CUDA_F32 && how == RUNS) return issue<float, 4, RUNS>(c, j);
+  if (p->compute == LT_CUDA_F32) return issue<float, 4, STRIDED>(c, j);
   if (p->compute == LT_CUDA_F64)
-    return linear ? issue<double, 4, true>(p->c, p->j) : issue<double, 4, false>(p->c, p->j);
-  return linear ? issue<int64_t, 4, true>(p->c, p->j) : issue<int64_t, 4, false>(p->c, p->j);
+    return how == LINEAR ? issue<double, 2, LINEAR>(c, j) : issue<double, 2, STRIDED>(c, j);
+  return how == LINEAR ? issue<int64_t, 2, LINEAR>(c, j) : issue<int64_t, 2, STRIDED>(c, j);
 }
 
 static bool run_job(lt_ctx *c, job *j, lt_dtype compute, int n, const lt_view *views,

@@ -48,14 +48,14 @@ static __device__ inline uint32_t lt_to_half(int dtype, float v) {
 /* N neighbours from element `at` on, of memory that lies on 16 bytes, in accesses of 16. */
 template <class T, int N>
 static __device__ inline void lt_load_row(const void *data, int dtype, int32_t at, T *v) {
-  if (dtype == LT_F32) {
+  if (N >= 4 && dtype == LT_F32) {
 #pragma unroll
     for (int k = 0; k < N; k += 4) {
       float4 f = static_cast<const float4 *>(data)[(at + k) / 4];
       v[k] = static_cast<T>(f.x), v[k + 1] = static_cast<T>(f.y);
       v[k + 2] = static_cast<T>(f.z), v[k + 3] = static_cast<T>(f.w);
     }
-  } else if (lt_is_half(dtype)) {
+  } else if (N >= 4 && lt_is_half(dtype)) {
 #pragma unroll
     for (int k = 0; k < N; k += 8) {
       uint32_t w[4];
@@ -77,13 +77,13 @@ static __device__ inline void lt_load_row(const void *data, int dtype, int32_t a
 
 template <class T, int N>
 static __device__ inline void lt_store_row(void *data, int dtype, int32_t at, const T *v) {
-  if (dtype == LT_F32) {
+  if (N >= 4 && dtype == LT_F32) {
 #pragma unroll
     for (int k = 0; k < N; k += 4)
       static_cast<float4 *>(data)[(at + k) / 4] =
           float4{static_cast<float>(v[k]), static_cast<float>(v[k + 1]),
                  static_cast<float>(v[k + 2]), static_cast<float>(v[k + 3])};
-  } else if (lt_is_half(dtype)) {
+  } else if (N >= 4 && lt_is_half(dtype)) {
 #pragma unroll
     for (int k = 0; k < N; k += 8) {
       uint32_t w[4] = {0, 0, 0, 0};
