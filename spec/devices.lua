@@ -82,10 +82,6 @@ return {
       ["spec/dist/nonfinite_spec.lua"] = NO_NCCL,
       ["spec/dist/predict_spec.lua"] = NO_NCCL,
       ["spec/dist/resume_spec.lua"] = NO_NCCL,
-      ["spec/metrics/metrics_spec.lua"] = {
-        ["Accuracy without samples is nan that prints so, and is reported once"] =
-          "argmax runs on the CPU, and says so",
-      },
       ["spec/strategies/interface_spec.lua"] = NO_NCCL,
       ["spec/strategies/parts_spec.lua"] = NO_NCCL,
       ["spec/strategies/ranks_spec.lua"] = NO_NCCL,
@@ -100,7 +96,6 @@ return {
       },
     },
     emulated = {
-      ["spec/autograd/second_derivatives_spec.lua"] = "10 s; its kernels are those of spec/ops",
       ["spec/trainer/exception_spec.lua"] = "20 s; it is about the host's part",
       ["spec/trainer/memory_spec.lua"] = "15 s; it is about the memory of the host",
     },
