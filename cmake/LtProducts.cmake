@@ -49,7 +49,8 @@ if(LT_PROGRAM)
   target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
 endif()
 
-# The kernels of GPUs take minutes to compile: with the program where there is a GPU, else by `all`.
+# The kernels of GPUs take minutes to compile: with the program where there is a GPU, else when
+# they are asked for by name.
 if(TARGET ltrain_cuda AND TARGET ltrain AND EXISTS /dev/nvidia0)
   add_dependencies(ltrain ltrain_cuda)
 endif()

@@ -276,7 +276,7 @@ LT_FN float lt_floordiv_f32(float a, float b) {
   if (b == 0) return a / b;
   float r = lt_fmod_f32(a, b), d = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) d -= 1;
-  if (d == 0) return copysignf(0, a / b);
+  if (d == 0) return copysignf(0.0f, a / b);
   float whole = floorf(d);
   return d - whole > 0.5f ? whole + 1 : whole;
 }

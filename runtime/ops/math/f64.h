@@ -208,7 +208,7 @@ LT_FN double lt_floordiv_f64(double a, double b) {
   if (b == 0) return a / b;
   double r = lt_fmod_f64(a, b), d = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) d -= 1;
-  if (d == 0) return copysign(0, a / b);
+  if (d == 0) return copysign(0.0, a / b);
   double whole = floor(d);
   return d - whole > 0.5 ? whole + 1 : whole;
 }
