@@ -16,8 +16,8 @@ static lt_tensor *forward(lt_ctx *c, lt_tensor *x, lt_tensor *w, const lt_args_c
   return x == NULL || w == NULL ? NULL : lt_apply1(c, LT_OP_conv2d, LT_IN(x, w), a);
 }
 
-static lt_tensor *by_input(lt_ctx *c, lt_tensor *g, lt_tensor *w, const lt_args_conv *a,
-                           lt_shape x) {
+static lt_tensor *backward_input(lt_ctx *c, lt_tensor *g, lt_tensor *w, const lt_args_conv *a,
+                                 lt_shape x) {
   const lt_args_conv_input args = {.stride = a->stride,
                                    .padding = a->padding,
                                    .dilation = a->dilation,
@@ -28,8 +28,8 @@ static lt_tensor *by_input(lt_ctx *c, lt_tensor *g, lt_tensor *w, const lt_args_
 }
 
 /* The gradient by weight, and by bias if asked (n_out 2). */
-static bool by_weight(lt_ctx *c, lt_tensor *g, lt_tensor *x, const lt_args_conv *a, lt_shape w,
-                      int n_out, lt_tensor **out) {
+static bool backward_weight(lt_ctx *c, lt_tensor *g, lt_tensor *x, const lt_args_conv *a,
+                            lt_shape w, int n_out, lt_tensor **out) {
   const lt_args_conv_weight args = {.stride = a->stride,
                                     .padding = a->padding,
                                     .dilation = a->dilation,
@@ -48,9 +48,10 @@ bool lt_vjp_conv2d(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_conv *a = v->args;
   lt_tensor *g = v->grad[0];
   bool bias = v->node->n_in > 2 && v->need[2];
-  if (v->need[0]) v->in[0] = by_input(c, g, lt_saved_in(c, v, 1), a, lt_in_shape(v, 0));
+  if (v->need[0]) v->in[0] = backward_input(c, g, lt_saved_in(c, v, 1), a, lt_in_shape(v, 0));
   if (v->need[1])
-    return by_weight(c, g, lt_saved_in(c, v, 0), a, lt_in_shape(v, 1), bias ? 2 : 1, &v->in[1]);
+    return backward_weight(c, g, lt_saved_in(c, v, 0), a, lt_in_shape(v, 1), bias ? 2 : 1,
+                           &v->in[1]);
   if (!bias) return lt_ok(c);
   g = lt_sum_to(c, g, lt_shape_of(4, (int64_t[]){1, g->size[1], 1, 1}));
   v->in[2] = g == NULL ? NULL : lt_reshape(c, g, lt_in_shape(v, 2));
@@ -64,7 +65,7 @@ bool lt_vjp_conv2d_backward_input(lt_ctx *c, lt_vjp_call *v) {
       .stride = i->stride, .padding = i->padding, .dilation = i->dilation, .groups = i->groups};
   lt_tensor *x = v->grad[0];
   if (v->need[0]) v->in[0] = forward(c, x, lt_saved_in(c, v, 1), &a);
-  if (v->need[1]) by_weight(c, lt_saved_in(c, v, 0), x, &a, lt_in_shape(v, 1), 1, &v->in[1]);
+  if (v->need[1]) backward_weight(c, lt_saved_in(c, v, 0), x, &a, lt_in_shape(v, 1), 1, &v->in[1]);
   return lt_ok(c);
 }
 
@@ -80,7 +81,7 @@ bool lt_vjp_conv2d_backward_weight(lt_ctx *c, lt_vjp_call *v) {
     v->in[0] = v->in[0] == NULL ? bias : lt_binary(c, LT_OP_add, v->in[0], bias);
   }
   if (v->need[1] && w != NULL)
-    v->in[1] = by_input(c, lt_saved_in(c, v, 0), w, &a, lt_in_shape(v, 1));
+    v->in[1] = backward_input(c, lt_saved_in(c, v, 0), w, &a, lt_in_shape(v, 1));
   return lt_ok(c);
 }
 

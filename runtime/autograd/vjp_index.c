@@ -15,8 +15,8 @@ static lt_tensor *take(lt_ctx *c, lt_tensor *x, lt_tensor *index, int64_t dim) {
   return lt_apply1(c, LT_OP_index_select, LT_IN(x, index), &(lt_args_index_select){.dim = dim});
 }
 
-static lt_tensor *spread(lt_ctx *c, lt_tensor *g, lt_tensor *index, int64_t dim, int64_t size,
-                         int64_t skip) {
+static lt_tensor *select_backward(lt_ctx *c, lt_tensor *g, lt_tensor *index, int64_t dim,
+                                  int64_t size, int64_t skip) {
   return lt_apply1(c, LT_OP_index_select_backward, LT_IN(g, index),
                    &(lt_args_index_select_backward){.dim = dim, .size = size, .skip = skip});
 }
@@ -26,7 +26,8 @@ bool lt_vjp_index_select(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *index = lt_saved_in(c, v, 1);
   if (index == NULL) return false;
   lt_shape in = lt_in_shape(v, 0);
-  v->in[0] = spread(c, v->grad[0], index, a->dim, in.ndim > 0 ? in.size[a->dim] : 1, LT_NO_INDEX);
+  int64_t size = in.ndim > 0 ? in.size[a->dim] : 1;
+  v->in[0] = select_backward(c, v->grad[0], index, a->dim, size, LT_NO_INDEX);
   return lt_ok(c);
 }
 
@@ -54,7 +55,7 @@ bool lt_vjp_embedding(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *g =
       lt_reshape(c, v->grad[0], (lt_shape){.ndim = 2, .size = {ids->numel, table.size[1]}});
   ids = lt_reshape(c, ids, (lt_shape){.ndim = 1, .size = {ids->numel}});
-  v->in[0] = spread(c, g, ids, 0, table.size[0], a->padding_idx);
+  v->in[0] = select_backward(c, g, ids, 0, table.size[0], a->padding_idx);
   return lt_ok(c);
 }
 

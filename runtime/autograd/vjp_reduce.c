@@ -8,7 +8,7 @@ static lt_shape kept_shape(lt_shape in, const lt_dims *dims) {
 }
 
 /* A result of the op (gradient or value), repeated over what was reduced. */
-static lt_tensor *spread(lt_ctx *c, lt_vjp_call *v, lt_tensor *t, const lt_dims *dims) {
+static lt_tensor *expand(lt_ctx *c, lt_vjp_call *v, lt_tensor *t, const lt_dims *dims) {
   lt_shape in = lt_in_shape(v, 0);
   return lt_expand_to(c, lt_reshape(c, t, kept_shape(in, dims)), in);
 }
@@ -19,7 +19,7 @@ bool lt_vjp_mean(lt_ctx *c, lt_vjp_call *v) {
   double n = 1;
   for (int k = 0; k < a->dims.n; k++) n *= (double)in.size[a->dims.dim[k]];
   lt_tensor *g = lt_binary_scalar(c, LT_OP_div, v->grad[0], lt_scalar_of(n));
-  v->in[0] = spread(c, v, g, &a->dims);
+  v->in[0] = expand(c, v, g, &a->dims);
   return lt_ok(c);
 }
 
@@ -69,7 +69,7 @@ bool lt_vjp_prod(lt_ctx *c, lt_vjp_call *v) {
   if (x == NULL) return false;
   if (c->modes.grad) {
     lt_tensor *by = others_of(c, x, &a->dims);
-    v->in[0] = by == NULL ? NULL : lt_binary(c, LT_OP_mul, spread(c, v, v->grad[0], &a->dims), by);
+    v->in[0] = by == NULL ? NULL : lt_binary(c, LT_OP_mul, expand(c, v, v->grad[0], &a->dims), by);
     return lt_ok(c);
   }
   lt_dtype dtype = (lt_dtype)x->dtype;
@@ -80,7 +80,7 @@ bool lt_vjp_prod(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *others = lt_binary(c, LT_OP_div, product, filled);
   lt_tensor *other_zeros = lt_binary(c, LT_OP_sub, zeros, zero);
   lt_tensor *counts = lt_binary_scalar(c, LT_OP_eq, other_zeros, lt_scalar_of(0));
-  lt_tensor *g = lt_binary(c, LT_OP_mul, spread(c, v, v->grad[0], &a->dims), others);
+  lt_tensor *g = lt_binary(c, LT_OP_mul, expand(c, v, v->grad[0], &a->dims), others);
   v->in[0] = lt_binary(c, LT_OP_mul, g, counts);
   return lt_ok(c);
 }
@@ -90,11 +90,11 @@ static bool share(lt_ctx *c, lt_vjp_call *v, const lt_dims *dims) {
   const lt_args_reduce keep = {.dims = *dims, .keepdim = true};
   lt_tensor *x = lt_saved_in(c, v, 0), *y = lt_saved_out(c, v, 0);
   if (x == NULL || y == NULL) return false;
-  lt_tensor *equal = lt_binary(c, LT_OP_eq, x, spread(c, v, y, dims));
+  lt_tensor *equal = lt_binary(c, LT_OP_eq, x, expand(c, v, y, dims));
   lt_tensor *mask = lt_cast(c, equal, (lt_dtype)x->dtype);
   lt_tensor *count = lt_apply1(c, LT_OP_sum, 1, &mask, &keep);
   lt_tensor *part = lt_binary(c, LT_OP_div, mask, count);
-  v->in[0] = lt_binary(c, LT_OP_mul, spread(c, v, v->grad[0], dims), part);
+  v->in[0] = lt_binary(c, LT_OP_mul, expand(c, v, v->grad[0], dims), part);
   return lt_ok(c);
 }
 

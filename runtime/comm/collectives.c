@@ -112,7 +112,7 @@ static void copy_parts(lt_work *w, bool back) {
 
 /* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them; from a
    buffer of a device's it goes back at the end. */
-static bool spread(lt_ctx *c, lt_work *w) {
+static bool scatter_parts(lt_ctx *c, lt_work *w) {
   if (!lt_device_scale(c, w, w->move.out, w->move.count, w->move.scale)) return false;
   if (w->device.way == LT_WAY_HOST) copy_parts(w, true);
   return true;
@@ -181,7 +181,7 @@ static void prepare_parts(lt_ctx *c, lt_work *w) {
     w->complete = scale_parts;
   } else {
     if (w->device.way == LT_WAY_HOST) gather_parts(c, w);
-    w->complete = spread;
+    w->complete = scatter_parts;
   }
 }
 

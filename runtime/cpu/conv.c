@@ -149,7 +149,7 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   return convolve(c, LT_CONV_FORWARD, &j) && give(c, out, y);
 }
 
-static bool by_input(lt_ctx *c, const lt_call *call) {
+static bool backward_input(lt_ctx *c, const lt_call *call) {
   const lt_args_conv_input *a = call->args;
   const lt_args_conv args = {
       .stride = a->stride, .padding = a->padding, .dilation = a->dilation, .groups = a->groups};
@@ -163,7 +163,7 @@ static bool by_input(lt_ctx *c, const lt_call *call) {
   return (g->numel == 0 ? clear(x) : convolve(c, LT_CONV_INPUT, &j)) && give(c, out, x);
 }
 
-static bool by_weight(lt_ctx *c, const lt_call *call) {
+static bool backward_weight(lt_ctx *c, const lt_call *call) {
   const lt_args_conv_weight *a = call->args;
   const lt_args_conv args = {
       .stride = a->stride, .padding = a->padding, .dilation = a->dilation, .groups = a->groups};
@@ -190,5 +190,5 @@ static bool in_frame(lt_ctx *c, const lt_call *call, bool (*fn)(lt_ctx *c, const
 }
 
 LT_KERNEL(conv2d) { return in_frame(c, call, forward); }
-LT_KERNEL(conv2d_backward_input) { return in_frame(c, call, by_input); }
-LT_KERNEL(conv2d_backward_weight) { return in_frame(c, call, by_weight); }
+LT_KERNEL(conv2d_backward_input) { return in_frame(c, call, backward_input); }
+LT_KERNEL(conv2d_backward_weight) { return in_frame(c, call, backward_weight); }

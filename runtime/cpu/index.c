@@ -85,17 +85,17 @@ LT_KERNEL(index_select) {
 /* Sums of rows: for each o, row i of the result gets the rows k of `from` with index[k] == i.
    `order` lists the k of each row: order[start[i]..start[i + 1] - 1], rising. */
 
-typedef struct spread_job {
+typedef struct add_rows_job {
   const void *from;
   void *to;
   const int64_t *start, *order;
   int64_t outer, rows, n, inner, per_chunk;
   lt_dtype dtype;
   bool keep; /* add to what is there */
-} spread_job;
+} add_rows_job;
 
-#define SPREAD(T)                                                                     \
-  static void spread_##T(const spread_job *j, int64_t o, int64_t i) {                 \
+#define ADD_ROWS(T)                                                                   \
+  static void add_rows_##T(const add_rows_job *j, int64_t o, int64_t i) {             \
     T *to = (T *)j->to + (o * j->rows + i) * j->inner;                                \
     const T *from = (const T *)j->from + o * j->n * j->inner;                         \
     if (!j->keep) memset(to, 0, (size_t)j->inner * sizeof *to);                       \
@@ -104,25 +104,25 @@ typedef struct spread_job {
       for (int64_t e = 0; e < j->inner; e++) to[e] += s[e];                           \
     }                                                                                 \
   }
-SPREAD(float)
-SPREAD(double)
-SPREAD(int64_t)
-#undef SPREAD
+ADD_ROWS(float)
+ADD_ROWS(double)
+ADD_ROWS(int64_t)
+#undef ADD_ROWS
 
-static void spread_chunk(void *ud, int64_t chunk) {
-  const spread_job *j = ud;
+static void add_rows_chunk(void *ud, int64_t chunk) {
+  const add_rows_job *j = ud;
   int64_t from = chunk * j->per_chunk, to = from + j->per_chunk, total = j->outer * j->rows;
   if (to > total) to = total;
   for (int64_t row = from; row < to; row++) {
     int64_t o = row / j->rows, i = row % j->rows;
-    if (j->dtype == LT_F32) spread_float(j, o, i);
-    if (j->dtype == LT_F64) spread_double(j, o, i);
-    if (j->dtype == LT_I64) spread_int64_t(j, o, i);
+    if (j->dtype == LT_F32) add_rows_float(j, o, i);
+    if (j->dtype == LT_F64) add_rows_double(j, o, i);
+    if (j->dtype == LT_I64) add_rows_int64_t(j, o, i);
   }
 }
 
 /* Sort positions by their row, keeping their order (counting). Those of row `skip` are left out. */
-static bool sort_positions(lt_ctx *c, spread_job *j, const int64_t *index, int64_t skip) {
+static bool sort_positions(lt_ctx *c, add_rows_job *j, const int64_t *index, int64_t skip) {
   int64_t *start = lt_cpu_scratch(c, LT_I64, j->rows + 2);
   int64_t *order = lt_cpu_scratch(c, LT_I64, j->n);
   if (!lt_ok(c)) return false;
@@ -138,8 +138,8 @@ static bool sort_positions(lt_ctx *c, spread_job *j, const int64_t *index, int64
 }
 
 /* out = base (zeros when NULL) + rows of g at `index` along `dim`. */
-static bool spread(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g, lt_tensor *index,
-                   int64_t dim, int64_t skip) {
+static bool add_rows(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g,
+                     lt_tensor *index, int64_t dim, int64_t skip) {
   lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole, parts = lt_with_dims(g);
   lt_frame frame = lt_frame_open(c);
   lt_dtype dtype = lt_sum_dtype(out);
@@ -147,12 +147,12 @@ static bool spread(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g
   lt_tensor *from = lt_cpu_contiguous(c, &parts, dtype);
   lt_tensor *to = lt_cpu_result(c, out, dtype, NULL);
   if (lt_ok(c) && out->numel > 0) {
-    spread_job j = {.from = lt_data(from), .to = lt_data(to), .outer = product(out, 0, dim),
-                    .rows = out->size[dim], .n = from->size[dim], .dtype = dtype,
-                    .inner = product(out, dim + 1, out->ndim), .keep = base != NULL};
+    add_rows_job j = {.from = lt_data(from), .to = lt_data(to), .outer = product(out, 0, dim),
+                      .rows = out->size[dim], .n = from->size[dim], .dtype = dtype,
+                      .inner = product(out, dim + 1, out->ndim), .keep = base != NULL};
     j.per_chunk = lt_rows_per_chunk(j.inner);
     if ((base == NULL || lt_cpu_move(c, to, base)) && sort_positions(c, &j, v, skip))
-      lt_parallel(c, (j.outer * j.rows + j.per_chunk - 1) / j.per_chunk, spread_chunk, &j);
+      lt_parallel(c, (j.outer * j.rows + j.per_chunk - 1) / j.per_chunk, add_rows_chunk, &j);
     if (to != out) lt_cpu_move(c, out, to);
   }
   lt_frame_close(c, frame, 0, NULL);
@@ -161,14 +161,14 @@ static bool spread(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g
 
 LT_KERNEL(index_select_backward) {
   const lt_args_index_select_backward *a = call->args;
-  return spread(c, call, NULL, call->in[0], call->in[1], a->dim, a->skip);
+  return add_rows(c, call, NULL, call->in[0], call->in[1], a->dim, a->skip);
 }
 
 /* Rows written one after the other: of several for one place the last stays. */
 LT_KERNEL(rows_put) {
   const lt_args_rows_put *a = call->args;
   if (a->accumulate)
-    return spread(c, call, call->in[0], call->in[1], call->in[2], 0, LT_NO_INDEX);
+    return add_rows(c, call, call->in[0], call->in[1], call->in[2], 0, LT_NO_INDEX);
   lt_tensor *out = call->out[0];
   lt_frame frame = lt_frame_open(c);
   const int64_t *rows = LT_CPU(lt_index_values)(c, call->op, call->in[2], out, 0);

@@ -24,11 +24,11 @@ describe("a loader", function()
   it("names the sample in whose get(i) an error arose", function()
     local message = message_of(function()
       walk(function(i)
-        if i == 3 then error("no such picture") end
+        if i == 3 then error("no such image") end
         return lt.ones(2)
       end)
     end)
-    assert.matches("trainer_spec.lua:%d+: no such picture %(in sample 3%)$", message)
+    assert.matches("trainer_spec.lua:%d+: no such image %(in sample 3%)$", message)
   end)
 
   it("leaves error values that are no text alone", function()

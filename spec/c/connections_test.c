@@ -345,7 +345,7 @@ static void a_proof_is_for_one_use(void **state) {
   static lt_message m;
   lt_handshake_write(&m, LT_MESSAGE_HELLO, &worker, NULL);
   assert_true(lt_handshake_read(&m, LT_MESSAGE_HELLO, &coordinator, NULL));
-  memcpy(coordinator.coordinator, "challenge of hub", LT_CHALLENGE_BYTES);
+  memcpy(coordinator.coordinator, "challenge of all", LT_CHALLENGE_BYTES);
   lt_handshake_write(&m, LT_MESSAGE_CHALLENGE, &coordinator, token);
   other = worker;
   assert_false(lt_handshake_read(&m, LT_MESSAGE_CHALLENGE, &other, wrong));

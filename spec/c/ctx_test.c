@@ -216,7 +216,7 @@ static void philox_gives_the_published_words(void **state) {
   assert_memory_equal(r.word, pi, sizeof pi);
 }
 
-static void tickets_differ_by_draw_batch_and_stream(void **state) {
+static void keys_differ_by_draw_batch_and_stream(void **state) {
   (void)state;
   lt_rng rng = {.seed = 7, .stream = LT_RNG_TRAIN, .batch = 3};
   lt_rng_key a = lt_rng_draw(&rng), b = lt_rng_draw(&rng);
@@ -264,7 +264,7 @@ int main(void) {
       cmocka_unit_test(early_lines_are_forgotten),
       cmocka_unit_test(lines_without_memory_fail),
       cmocka_unit_test(philox_gives_the_published_words),
-      cmocka_unit_test(tickets_differ_by_draw_batch_and_stream),
+      cmocka_unit_test(keys_differ_by_draw_batch_and_stream),
       cmocka_unit_test(quiesce_joins_every_helper),
       cmocka_unit_test(parallel_loops_run_each_chunk_once),
   };

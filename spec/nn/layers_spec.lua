@@ -178,20 +178,20 @@ describe("nn.Conv2d", function()
 end)
 
 describe("nn.MaxPool2d", function()
-  local picture = lt.tensor { { { { 1.0, 2, 3, 4 }, { 5, 6, 7, 8 }, { 4, 3, 2, 1 } } } }
+  local image = lt.tensor { { { { 1.0, 2, 3, 4 }, { 5, 6, 7, 8 }, { 4, 3, 2, 1 } } } }
 
   it("takes the largest of each window, which do not overlap", function()
-    near({ { { { 6, 8 } } } }, nn.MaxPool2d(2)(picture))
+    near({ { { { 6, 8 } } } }, nn.MaxPool2d(2)(image))
   end)
 
   it("takes stride and padding", function()
-    near({ { { { 6, 7, 8 }, { 6, 7, 8 } } } }, nn.MaxPool2d(2, { stride = 1 })(picture))
-    near({ { { { 1, 3, 4 }, { 5, 7, 8 } } } }, nn.MaxPool2d(2, { padding = 1 })(picture))
+    near({ { { { 6, 7, 8 }, { 6, 7, 8 } } } }, nn.MaxPool2d(2, { stride = 1 })(image))
+    near({ { { { 1, 3, 4 }, { 5, 7, 8 } } } }, nn.MaxPool2d(2, { padding = 1 })(image))
   end)
 end)
 
 describe("nn.BatchNorm2d", function()
-  local function batch(values) -- four numbers: 2 pictures of 1 channel, 1 x 2
+  local function batch(values) -- four numbers: 2 images of 1 channel, 1 x 2
     return lt.tensor { { { { values[1], values[2] } } }, { { { values[3], values[4] } } } }
   end
 
@@ -239,7 +239,7 @@ describe("nn.BatchNorm2d", function()
     assert.same({}, nn.BatchNorm2d(3, { track_running_stats = false }):buffers().names)
   end)
 
-  it("refuses what is no batch of pictures", function()
+  it("refuses what is no batch of images", function()
     assert.matches("nn.BatchNorm2d: x must be %[B, C, H, W%]: got a tensor %[4, 3%]",
       error_of(nn.BatchNorm2d(3), lt.ones(4, 3)))
   end)

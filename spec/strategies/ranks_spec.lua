@@ -345,14 +345,14 @@ describe("under mpirun", function()
       return
     end
     local status, output = support.mpirun(2, trained.prelude .. NET .. [[
-      local Told = lt.CheckpointIO:extend("Told")
-      function Told:save(checkpoint, path)
+      local Reporting = lt.CheckpointIO:extend("Reporting")
+      function Reporting:save(checkpoint, path)
         print("saved by", rank())
-        return Told.super.save(self, checkpoint, path)
+        return Reporting.super.save(self, checkpoint, path)
       end
-      function Told:remove(path)
+      function Reporting:remove(path)
         print("removed by", rank())
-        return Told.super.remove(self, path)
+        return Reporting.super.remove(self, path)
       end
       local Mine, setups = strategies.DDP:extend("Mine"), 0
       function Mine:setup(trainer)
@@ -366,7 +366,7 @@ describe("under mpirun", function()
       local t = trainer {
         callbacks = {watch, lt.callbacks.ModelCheckpoint {dirpath = "saved"}},
         enable_checkpointing = true, gpus = 0, max_epochs = 2,
-        strategy = Mine {process_group_backend = "mpi", checkpoint_io = Told()},
+        strategy = Mine {process_group_backend = "mpi", checkpoint_io = Reporting()},
       }
       t:fit(net, loader())
       local saved = net.layer.weight:clone()

@@ -23,7 +23,7 @@ local PROGRESS <const> = { fields = {
 } }
 
 -- A name that was logged.
-local FIGURE <const> = { fields = {
+local METRIC <const> = { fields = {
   count = "number?", epoch_name = "string", given = "table", key = "string",
   hook = { key_of = hooks.by_name },
   loader = "count", logger = "boolean", metric = "string?", name = "string", on_epoch = "boolean",
@@ -40,7 +40,7 @@ local WINDOW <const> = { optional = true, fields = {
 local LOOPS <const> = { optional = true, fields = {
   callback_metrics = METRICS, fit = PROGRESS, logged_metrics = METRICS, nominal_batch = "number?",
   progress_bar_metrics = METRICS, rank_zero_only = "boolean?",
-  results = { list = FIGURE, optional = true }, window = WINDOW,
+  results = { list = METRIC, optional = true }, window = WINDOW,
   cut = { optional = true, fields = { global_batch = "number?", ranks = "count?" } },
 } }
 
