@@ -27,7 +27,7 @@ hooks.removed = {
 hooks.step_ends = {}
 for _, step in ipairs { "training_step", "validation_step", "test_step" } do
   hooks.step_ends[step] = { name = step .. "_end",
-    note = ("%s_end is called with this rank's own output: what it does may stand in %s"):format(
+    note = ("%s_end is called with this rank's own output: move it into %s"):format(
       step, step) }
 end
 

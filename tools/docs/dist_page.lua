@@ -40,7 +40,7 @@ return function(root)
     file = "dist.md", title = "Ranks", about = "lt.dist: launching functions, collectives, groups",
     source = "the files of stdlib/dist",
     text = markdown.join {
-      "# Ranks", first.about, first.more, "How to use it stands in [Processes]"
+      "# Ranks", first.about, first.more, "How to use it: [Processes]"
         .. "(../guide/processes.md).",
       "## Launching", "`dist.launch(n, fn, {timeout =, fork_with_threads =})`: " .. said,
       launch.more, methods(first, "dist", "dist"), methods(rank_zero, "dist", "dist"),

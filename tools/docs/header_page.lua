@@ -15,7 +15,7 @@ kernels. In short:
   set in place of `copy` where the host can use the memory as it is.
 - An asynchronous device has `launch`, and with it `stream_new`, `event_record`, `event_done`,
   `event_wait`, `stream_wait` and `synchronize`. It must run the work of a stream in order, after
-  the events that the stream was told to wait for; ltrain does all other ordering. If
+  the events that the stream waits for; ltrain does all other ordering. If
   `event_record` fails after work was issued, ltrain calls `synchronize`.
 - `kernels[op]` is called with tensors whose shapes and dtypes are right, results allocated; it
   looks at them with `lt_host.view` and `lt_host.argument`. Ids of operations come from

@@ -92,7 +92,7 @@ local function notes(op)
   local list = {}
   if not op.method and op.max_in ~= 0 then list[#list + 1] = "Takes a list of tensors." end
   if op.view then list[#list + 1] = "A view: shares memory with x." end
-  if op.mutates then list[#list + 1] = "Writes what it is given." end
+  if op.mutates then list[#list + 1] = "Changes its arguments in place." end
   if op.n_shown > 1 then list[#list + 1] = ("Up to %d results."):format(op.n_shown) end
   return #list > 0 and table.concat(list, " ") or nil
 end
