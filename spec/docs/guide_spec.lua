@@ -1,7 +1,6 @@
 -- spec/docs/guide_spec.lua: every block of the docs runs, and prints what it says.
 --
--- A block is a script of its own, run with `ltrain run` in a new folder; one that begins with
--- `-- goes on` is put after the block before it. Each `-- prints: TEXT` must
+-- A block is a script of its own, run with `ltrain run` in a new folder. Each `-- prints: TEXT` must
 -- be a line of what is printed, in this order. A shell block with `# prints: TEXT` is run in a
 -- folder in which the lua block before it is model.lua. Files that blocks read lie in
 -- spec/docs/files.
@@ -42,7 +41,6 @@ local function scripts_of(path)
   local list, model = {}, nil
   for _, block in ipairs(blocks_of(path)) do
     if block.language == "lua" then
-      if block.text:find "^%-%- goes on" then block.text = model .. block.text end
       model, block.model = block.text, block.text
       list[#list + 1] = block
     elseif block.language == "sh" and block.text:find "# prints: " then
