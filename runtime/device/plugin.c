@@ -118,7 +118,7 @@ static const char *lacking(const lt_comm_ops *o) {
 }
 
 static bool check_comm(lt_ctx *c, const char *name, const lt_comm_ops *o) {
-  if (o->version != LT_COMM_VERSION || o->size < sizeof(lt_comm_ops))
+  if (o->version != LT_COMM_VERSION || o->size != sizeof(lt_comm_ops))
     return lt_fail(c, LT_EIO,
                    "%s: its collectives are of version %u (%u bytes), this ltrain has version %d "
                    "(%zu bytes)",

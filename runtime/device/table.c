@@ -52,7 +52,7 @@ static const char *lacking(const lt_device_ops *o) {
 
 static bool check(const lt_device_ops *ops, char *why, size_t size) {
   const char *missing = NULL;
-  if (ops->version != LT_BACKEND_VERSION || ops->size < sizeof *ops)
+  if (ops->version != LT_BACKEND_VERSION || ops->size != sizeof *ops)
     snprintf(why, size, "its devices are of version %u (%u bytes), this ltrain has version %d (%zu "
                         "bytes)", ops->version, ops->size, LT_BACKEND_VERSION, sizeof *ops);
   else if ((missing = lacking(ops)) != NULL)

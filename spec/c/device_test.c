@@ -186,6 +186,9 @@ static void a_kind_is_added_once_and_its_devices_are_limited(void **state) {
   lt_device_ops other = many;
   assert_false(lt_device_add(&other, why, sizeof why));
   assert_string_equal(why, "there is a device 'many' already");
+  other.size += sizeof(void *); /* built with another table of the same version */
+  assert_false(lt_device_add(&other, why, sizeof why));
+  assert_non_null(strstr(why, "its devices are of version 2"));
   other.version++;
   assert_false(lt_device_add(&other, why, sizeof why));
   assert_non_null(strstr(why, "its devices are of version 3"));
