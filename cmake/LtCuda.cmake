@@ -6,7 +6,7 @@
 
 set(LT_CUDA_ARCHS "75;80;90" CACHE STRING "GPUs to compile for: compute capabilities without dot")
 
-# Sets LT_WITH_CUDA, LT_NVCC, LT_CUDA_INCLUDE and LT_WITH_CUDA_EMULATED.
+# Sets LT_WITH_CUDA, LT_NVCC, LT_CUDA_INCLUDE, LT_CUDNN_INCLUDE and LT_WITH_CUDA_EMULATED.
 macro(lt_part_cuda)
   set(LT_WITH_CUDA 0)
   set(LT_WITH_CUDA_EMULATED 0)
@@ -16,7 +16,8 @@ macro(lt_part_cuda)
   get_filename_component(nvcc_home "${nvcc_home}/../.." ABSOLUTE)
   find_path(LT_CUDA_INCLUDE cuda_runtime_api.h HINTS ${nvcc_home} ${cuda_homes}
     PATH_SUFFIXES include targets/x86_64-linux/include)
-  mark_as_advanced(LT_NVCC LT_CUDA_INCLUDE)
+  find_path(LT_CUDNN_INCLUDE cudnn.h HINTS ${LT_CUDA_INCLUDE}) # else without it
+  mark_as_advanced(LT_NVCC LT_CUDA_INCLUDE LT_CUDNN_INCLUDE)
   if(LT_CUDA STREQUAL "OFF")
     lt_say("✗" "cuda devices" "switched off (LT_CUDA=OFF)")
   elseif(LT_NVCC AND LT_CUDA_INCLUDE AND NOT LT_SANITIZE)

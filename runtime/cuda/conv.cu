@@ -62,26 +62,59 @@ static bool describe(lt_ctx *c, lt_cuda_conv *v, lt_pair stride, lt_pair padding
                       static_cast<long long>(padding.w));
 }
 
-/* The bias in every position of y. */
-static bool lay_bias(lt_ctx *c, lt_tensor *t, const lt_view *y) {
-  lt_view bias, all = *y;
+/* The bias, seen in every position of y. */
+static bool view_bias(lt_ctx *c, lt_tensor *t, const lt_view *y, lt_view *out) {
+  lt_view bias;
   if (!lt_cuda_view(c, t, &bias)) return false;
-  all.data = bias.data;
-  all.dtype = bias.dtype;
-  for (int d = 0; d < 4; d++) all.stride[d] = d == 1 ? bias.stride[0] : 0;
-  return lt_cuda_move(c, y, &all);
+  *out = *y;
+  out->data = bias.data;
+  out->dtype = bias.dtype;
+  for (int d = 0; d < 4; d++) out->stride[d] = d == 1 ? bias.stride[0] : 0;
+  return true;
+}
+
+static bool add_bias(lt_ctx *c, const lt_view *y, const lt_view *bias) {
+  lt_view views[3] = {*y, *y, *bias};
+  lt_scalar none = {};
+  return lt_cuda_row(c, LT_OP_add, LT_F32, 3, views, nullptr, none, none);
+}
+
+/* By cuDNN, if it can; `taken` says so. */
+static bool by_library(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass, bool *taken) {
+  *taken = false;
+  return lt_cuda_conv_library == nullptr || lt_cuda_conv_library(c, v, pass, taken);
+}
+
+/* `bias` may be NULL. */
+static bool forward(lt_ctx *c, const lt_cuda_conv *v, lt_tensor *bias) {
+  lt_view all;
+  bool taken;
+  if (bias != nullptr && !view_bias(c, bias, &v->y, &all)) return false;
+  if (!by_library(c, v, LT_CUDA_CONV_FORWARD, &taken)) return false;
+  if (taken) return bias == nullptr || add_bias(c, &v->y, &all);
+  return (bias == nullptr || lt_cuda_move(c, &v->y, &all)) &&
+         lt_cuda_conv_forward(c, v, bias != nullptr);
+}
+
+static bool backward(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
+  bool taken;
+  if (lt_cuda_numel(&v->x) == 0 || lt_cuda_numel(&v->y) == 0)
+    return lt_cuda_fill_view(c, pass == LT_CUDA_CONV_INPUT ? &v->x : &v->weight,
+                             lt_cuda_number(0));
+  if (!by_library(c, v, pass, &taken)) return false;
+  if (taken) return true;
+  return pass == LT_CUDA_CONV_INPUT ? lt_cuda_conv_input(c, v) : lt_cuda_conv_weight(c, v);
 }
 
 LT_CUDA_KERNEL(conv2d) {
   const lt_args_conv *a = lt_cuda_args<lt_args_conv>(call);
   lt_cuda_conv v = {};
-  bool biased = call->n_in > 2 && call->in[2] != nullptr;
   if (!take_result(c, call->out[0], &v.y)) return false;
   if (lt_cuda_numel(&v.y) == 0) return true;
   return take_activation(c, call->in[0], v.y.dtype, &v.x) &&
          take_weight(c, call->in[1], v.y.dtype, &v.weight) &&
          describe(c, &v, a->stride, a->padding, a->dilation, a->groups) &&
-         (!biased || lay_bias(c, call->in[2], &v.y)) && lt_cuda_conv_forward(c, &v, biased) &&
+         forward(c, &v, call->n_in > 2 ? call->in[2] : nullptr) &&
          give(c, call->out[0], &v.y);
 }
 
@@ -93,9 +126,7 @@ LT_CUDA_KERNEL(conv2d_backward_input) {
   return take_activation(c, call->in[0], v.x.dtype, &v.y) &&
          take_weight(c, call->in[1], v.x.dtype, &v.weight) &&
          describe(c, &v, a->stride, a->padding, a->dilation, a->groups) &&
-         (lt_cuda_numel(&v.y) == 0 ? lt_cuda_fill_view(c, &v.x, lt_cuda_number(0))
-                                   : lt_cuda_conv_input(c, &v)) &&
-         give(c, call->out[0], &v.x);
+         backward(c, &v, LT_CUDA_CONV_INPUT) && give(c, call->out[0], &v.x);
 }
 
 static bool sum_by_channel(lt_ctx *c, lt_tensor *g, lt_tensor *out) {
@@ -114,10 +145,7 @@ LT_CUDA_KERNEL(conv2d_backward_weight) {
       !take_activation(c, call->in[1], v.weight.dtype, &v.x) ||
       !describe(c, &v, a->stride, a->padding, a->dilation, a->groups))
     return false;
-  bool empty = lt_cuda_numel(&v.x) == 0 || lt_cuda_numel(&v.y) == 0;
   bool biased = call->n_out > 1 && call->out[1] != nullptr;
-  return (empty ? lt_cuda_fill_view(c, &v.weight, lt_cuda_number(0))
-                : lt_cuda_conv_weight(c, &v)) &&
-         give(c, call->out[0], &v.weight) &&
+  return backward(c, &v, LT_CUDA_CONV_WEIGHT) && give(c, call->out[0], &v.weight) &&
          (!biased || sum_by_channel(c, call->in[0], call->out[1]));
 }

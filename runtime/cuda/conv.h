@@ -15,6 +15,17 @@ typedef struct lt_cuda_conv {
   lt_view x, weight, y; /* [N, C, H, W], [O, C / G, KH, KW], [N, O, OH, OW] */
 } lt_cuda_conv;
 
+typedef enum lt_cuda_conv_pass {
+  LT_CUDA_CONV_FORWARD,
+  LT_CUDA_CONV_INPUT,
+  LT_CUDA_CONV_WEIGHT
+} lt_cuda_conv_pass;
+
+/* conv_cudnn.cu, which is there where cuDNN's headers are: by cuDNN. *taken false: it has no
+   algorithm for this. Without a bias. */
+__attribute__((weak)) bool lt_cuda_conv_library(lt_ctx *c, const lt_cuda_conv *v,
+                                                lt_cuda_conv_pass pass, bool *taken);
+
 /* conv_product.cu: as products of matrices. With `add` the result of a forward pass is added to
    what y holds, the bias. */
 bool lt_cuda_conv_forward(lt_ctx *c, const lt_cuda_conv *v, bool add);

@@ -111,7 +111,10 @@ static void open_cublaslt(void) {
 #define LT_LIB(lib, name) LT_LIB_##lib(name)
 #define LT_LIB_cublasLt(name) \
   libs.name = reinterpret_cast<decltype(libs.name)>(find(&cublaslt, #name));
+#define LT_LIB_cudnn(name)
 #include "cuda/libs.def"
+#undef LT_LIB_cublasLt
+#undef LT_LIB_cudnn
   if (cublaslt.why[0] != '\0') return;
   size_t version = libs.cublasLtGetVersion() / 10000;
   if (version < OLDEST_CUBLASLT)
@@ -126,4 +129,19 @@ const lt_cuda_libs *lt_cuda_cublaslt(char *why) {
   if (cublaslt.why[0] == '\0') return &libs;
   if (why != nullptr) memcpy(why, cublaslt.why, LT_CUDA_WHY);
   return nullptr;
+}
+
+static const char *const cudnn_names[] = {"libcudnn.so.9", nullptr};
+static library cudnn = {"cuDNN", "nvidia-cudnn-cu13", cudnn_names, nullptr, false, ""};
+
+bool lt_cuda_cudnn(void **functions, char *why) {
+  std::lock_guard<std::mutex> hold(lock);
+  if (!cudnn.tried) open_library(&cudnn);
+  cudnn.tried = true;
+#define LT_LIB(lib, name) LT_LIB_##lib(name)
+#define LT_LIB_cublasLt(name)
+#define LT_LIB_cudnn(name) *functions++ = find(&cudnn, #name);
+#include "cuda/libs.def"
+  memcpy(why, cudnn.why, LT_CUDA_WHY);
+  return cudnn.why[0] == '\0';
 }

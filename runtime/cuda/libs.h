@@ -8,10 +8,14 @@
 
 #include "cuda/cuda.h"
 
-/* One member a row of libs.def. */
+/* cuBLASLt: one member a row of libs.def. */
 typedef struct lt_cuda_libs {
-#define LT_LIB(library, name) decltype(::name) *name;
+#define LT_LIB(library, name) LT_LIB_##library(name)
+#define LT_LIB_cublasLt(name) decltype(::name) *name;
+#define LT_LIB_cudnn(name)
 #include "cuda/libs.def"
+#undef LT_LIB_cublasLt
+#undef LT_LIB_cudnn
 } lt_cuda_libs;
 
 enum { LT_CUDA_WHY = 256 };
@@ -20,5 +24,9 @@ enum { LT_CUDA_WHY = 256 };
    Looked for in LTRAIN_CUDA_LIBS (a folder), by the loader, in CUDA_HOME, /usr/local/cuda, and in
    the packages nvidia-* of the Python environment. Any thread. */
 const lt_cuda_libs *lt_cuda_cublaslt(char *why);
+
+/* Fills in cuDNN's functions, by the rows of libs.def; false: `why` as above. Untyped: its headers
+   may be missing where this is built. Any thread. */
+bool lt_cuda_cudnn(void **functions, char *why);
 
 #endif

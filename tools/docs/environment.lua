@@ -12,8 +12,8 @@ return {
       .. "highest that the processor supports" },
     { "LT_TIMEOUT", "seconds that a rank waits for the others before it raises an error" },
     { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`)" },
-    { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`), where they are "
-      .. "found neither by the loader nor below `CUDA_HOME`" },
+    { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
+      .. "`libcudnn.so.9`), where they are found neither by the loader nor below `CUDA_HOME`" },
     { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary" },
     { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` looks, as in `lua`" },
     { "LUA_INIT_5_4, LUA_INIT", "code, or `@` and a file, to run first, as in `lua`" },

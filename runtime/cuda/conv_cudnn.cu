@@ -1,0 +1,268 @@
+/* runtime/cuda/conv_cudnn.cu: convolutions of f32, f16 and bf16 by cuDNN.
+
+   A plan (descriptors and the algorithm) is made once for a geometry: the first algorithm of
+   cuDNN's heuristic that repeats its bits and is content with the workspace; nothing is timed. A
+   device keeps SETS x WAYS plans; of a full set the oldest goes. What cuDNN cannot do is left to
+   products of matrices. Sums are in f32; f32 is multiplied as such, not in TF32. */
+#include <cudnn.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mutex>
+
+#include "cuda/conv.h"
+#include "cuda/device.h"
+#include "cuda/libs.h"
+#include "cuda/rows.h"
+
+enum { SETS = 64, WAYS = 8, ALIGNED = 16, ASKED = 16 };
+static const size_t WORKSPACE = 256 << 20;
+
+typedef struct functions {
+#define LT_LIB(library, name) LT_LIB_##library(name)
+#define LT_LIB_cublasLt(name)
+#define LT_LIB_cudnn(name) decltype(::name) *name;
+#include "cuda/libs.def"
+#undef LT_LIB_cublasLt
+#undef LT_LIB_cudnn
+} functions;
+
+/* Compared by bytes: no padding. */
+typedef struct key {
+  int32_t pass, dtype, groups, n, c, h, w, o, kh, kw, oh, ow;
+  int32_t stride[2], padding[2], dilation[2];
+} key;
+
+typedef struct plan {
+  key k;
+  bool made, fits; /* fits: cuDNN has an algorithm */
+  cudnnTensorDescriptor_t x, y;
+  cudnnFilterDescriptor_t weight;
+  cudnnConvolutionDescriptor_t conv;
+  int algo;
+  size_t workspace;
+} plan;
+
+/* The lock is held while a convolution is issued: the handle has the stream. */
+typedef struct cache {
+  std::mutex lock;
+  cudnnHandle_t handle;
+  plan *sets[SETS];
+  uint8_t oldest[SETS];
+} cache;
+static cache caches[LT_CUDA_MOST];
+
+static functions api;
+static std::once_flag opened;
+static bool there;
+
+/* Without the library convolutions are slower: told once. */
+static bool open_library(lt_ctx *c) {
+  std::call_once(opened, [c] {
+    char why[LT_CUDA_WHY], text[LT_CUDA_WHY + 64];
+    void *found[sizeof(functions) / sizeof(void *)];
+    there = lt_cuda_cudnn(found, why);
+    memcpy(&api, found, sizeof api);
+    if (there) return;
+    snprintf(text, sizeof text, "convolutions on GPUs are slower: %s", why);
+    lt_cuda_host->log(c, text);
+  });
+  return there;
+}
+
+static bool ok(lt_ctx *c, cudnnStatus_t s) {
+  return s == CUDNN_STATUS_SUCCESS ||
+         lt_cuda_fail(c, LT_EDEVICE, "cuDNN: %s", api.cudnnGetErrorString(s));
+}
+
+static bool fits(const lt_cuda_conv *v) {
+  return v->weight.dtype != LT_F64 && v->n * v->c * v->h * v->w <= INT32_MAX &&
+         v->n * v->o * v->oh * v->ow <= INT32_MAX && lt_cuda_numel(&v->weight) <= INT32_MAX;
+}
+
+static key key_of(const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
+  key k = {};
+  const int64_t from[] = {pass,  v->weight.dtype, v->groups, v->n,  v->c,  v->h,
+                          v->w,  v->o,            v->kh,     v->kw, v->oh, v->ow,
+                          v->stride.h,   v->stride.w,   v->padding.h, v->padding.w,
+                          v->dilation.h, v->dilation.w};
+  int32_t to[sizeof k / sizeof(int32_t)];
+  static_assert(sizeof from / sizeof *from == sizeof k / sizeof(int32_t), "");
+  for (size_t i = 0; i < sizeof from / sizeof *from; i++) to[i] = static_cast<int32_t>(from[i]);
+  memcpy(&k, to, sizeof k);
+  return k;
+}
+
+static bool describe(plan *p) {
+  const key *k = &p->k;
+  cudnnDataType_t type = k->dtype == LT_F16    ? CUDNN_DATA_HALF
+                         : k->dtype == LT_BF16 ? CUDNN_DATA_BFLOAT16
+                                               : CUDNN_DATA_FLOAT;
+  const cudnnStatus_t s[] = {
+      api.cudnnCreateTensorDescriptor(&p->x),
+      api.cudnnCreateTensorDescriptor(&p->y),
+      api.cudnnCreateFilterDescriptor(&p->weight),
+      api.cudnnCreateConvolutionDescriptor(&p->conv),
+      api.cudnnSetTensor4dDescriptor(p->x, CUDNN_TENSOR_NCHW, type, k->n, k->c, k->h, k->w),
+      api.cudnnSetTensor4dDescriptor(p->y, CUDNN_TENSOR_NCHW, type, k->n, k->o, k->oh, k->ow),
+      api.cudnnSetFilter4dDescriptor(p->weight, type, CUDNN_TENSOR_NCHW, k->o, k->c / k->groups,
+                                     k->kh, k->kw),
+      api.cudnnSetConvolution2dDescriptor(p->conv, k->padding[0], k->padding[1], k->stride[0],
+                                          k->stride[1], k->dilation[0], k->dilation[1],
+                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+      api.cudnnSetConvolutionGroupCount(p->conv, k->groups),
+      api.cudnnSetConvolutionMathType(p->conv, k->dtype == LT_F32 ? CUDNN_FMA_MATH
+                                                                  : CUDNN_TENSOR_OP_MATH)};
+  for (cudnnStatus_t one : s)
+    if (one != CUDNN_STATUS_SUCCESS) return false;
+  return true;
+}
+
+/* What the three passes call differently. */
+static cudnnStatus_t ask(cudnnHandle_t h, plan *p, int *n, cudnnConvolutionFwdAlgoPerf_t *found) {
+  return api.cudnnGetConvolutionForwardAlgorithm_v7(h, p->x, p->weight, p->conv, p->y, ASKED, n,
+                                                    found);
+}
+static cudnnStatus_t ask(cudnnHandle_t h, plan *p, int *n,
+                         cudnnConvolutionBwdDataAlgoPerf_t *found) {
+  return api.cudnnGetConvolutionBackwardDataAlgorithm_v7(h, p->weight, p->y, p->conv, p->x, ASKED,
+                                                         n, found);
+}
+static cudnnStatus_t ask(cudnnHandle_t h, plan *p, int *n,
+                         cudnnConvolutionBwdFilterAlgoPerf_t *found) {
+  return api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(h, p->x, p->y, p->conv, p->weight,
+                                                           ASKED, n, found);
+}
+static cudnnStatus_t measure(cudnnHandle_t h, plan *p, cudnnConvolutionFwdAlgo_t algo) {
+  return api.cudnnGetConvolutionForwardWorkspaceSize(h, p->x, p->weight, p->conv, p->y, algo,
+                                                     &p->workspace);
+}
+static cudnnStatus_t measure(cudnnHandle_t h, plan *p, cudnnConvolutionBwdDataAlgo_t algo) {
+  return api.cudnnGetConvolutionBackwardDataWorkspaceSize(h, p->weight, p->y, p->conv, p->x, algo,
+                                                          &p->workspace);
+}
+static cudnnStatus_t measure(cudnnHandle_t h, plan *p, cudnnConvolutionBwdFilterAlgo_t algo) {
+  return api.cudnnGetConvolutionBackwardFilterWorkspaceSize(h, p->x, p->y, p->conv, p->weight,
+                                                            algo, &p->workspace);
+}
+
+/* The math of an answer belongs to it; f32 stays f32, which may need another workspace. */
+template <class Answer> static bool choose(cudnnHandle_t h, plan *p) {
+  Answer found[ASKED];
+  int n = 0;
+  if (ask(h, p, &n, found) != CUDNN_STATUS_SUCCESS) return false;
+  for (int i = 0; i < n; i++) {
+    if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC)
+      continue;
+    if (p->k.dtype != LT_F32 && api.cudnnSetConvolutionMathType(
+                                    p->conv, found[i].mathType) != CUDNN_STATUS_SUCCESS)
+      continue;
+    p->algo = found[i].algo;
+    if (measure(h, p, found[i].algo) == CUDNN_STATUS_SUCCESS && p->workspace <= WORKSPACE)
+      return true;
+  }
+  return false;
+}
+
+static bool choose_by_pass(cudnnHandle_t h, plan *p) {
+  return p->k.pass == LT_CUDA_CONV_FORWARD ? choose<cudnnConvolutionFwdAlgoPerf_t>(h, p)
+         : p->k.pass == LT_CUDA_CONV_INPUT ? choose<cudnnConvolutionBwdDataAlgoPerf_t>(h, p)
+                                           : choose<cudnnConvolutionBwdFilterAlgoPerf_t>(h, p);
+}
+
+static void drop(plan *p) {
+  if (p->x != nullptr) api.cudnnDestroyTensorDescriptor(p->x);
+  if (p->y != nullptr) api.cudnnDestroyTensorDescriptor(p->y);
+  if (p->weight != nullptr) api.cudnnDestroyFilterDescriptor(p->weight);
+  if (p->conv != nullptr) api.cudnnDestroyConvolutionDescriptor(p->conv);
+  memset(static_cast<void *>(p), 0, sizeof *p);
+}
+
+/* The plan of a key; NULL: no memory. Under the lock. */
+static plan *plan_of(cache *at, const key *k) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  const uint8_t *bytes = reinterpret_cast<const uint8_t *>(k);
+  for (size_t i = 0; i < sizeof *k; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+  size_t set = (hash ^ hash >> 32) % SETS;
+  if (at->sets[set] == nullptr) at->sets[set] = static_cast<plan *>(calloc(WAYS, sizeof(plan)));
+  plan *ways = at->sets[set];
+  if (ways == nullptr) return nullptr;
+  for (int i = 0; i < WAYS; i++)
+    if (ways[i].made && memcmp(&ways[i].k, k, sizeof *k) == 0) return &ways[i];
+  plan *p = &ways[at->oldest[set]++ % WAYS];
+  drop(p);
+  p->k = *k;
+  p->made = true;
+  p->fits = describe(p) && choose_by_pass(at->handle, p);
+  return p;
+}
+
+static cudnnStatus_t issue(cudnnHandle_t h, const plan *p, const lt_cuda_conv *v, void *room) {
+  const float one = 1, zero = 0;
+  if (p->k.pass == LT_CUDA_CONV_FORWARD)
+    return api.cudnnConvolutionForward(h, &one, p->x, v->x.data, p->weight, v->weight.data,
+                                       p->conv, static_cast<cudnnConvolutionFwdAlgo_t>(p->algo),
+                                       room, p->workspace, &zero, p->y, v->y.data);
+  if (p->k.pass == LT_CUDA_CONV_INPUT)
+    return api.cudnnConvolutionBackwardData(
+        h, &one, p->weight, v->weight.data, p->y, v->y.data, p->conv,
+        static_cast<cudnnConvolutionBwdDataAlgo_t>(p->algo), room, p->workspace, &zero, p->x,
+        v->x.data);
+  return api.cudnnConvolutionBackwardFilter(
+      h, &one, p->x, v->x.data, p->y, v->y.data, p->conv,
+      static_cast<cudnnConvolutionBwdFilterAlgo_t>(p->algo), room, p->workspace, &zero, p->weight,
+      v->weight.data);
+}
+
+/* Row-major and on 16 bytes, as cuDNN's kernels want it: in place, or a copy. */
+static bool pack(lt_ctx *c, lt_view *v) {
+  lt_view from = *v;
+  int64_t n = 1;
+  bool packed = reinterpret_cast<uintptr_t>(v->data) % ALIGNED == 0;
+  for (int d = v->ndim - 1; d >= 0; d--) {
+    packed = packed && (v->size[d] == 1 || v->stride[d] == n);
+    v->stride[d] = n, n *= v->size[d];
+  }
+  if (packed) return true;
+  v->data = lt_cuda_scratch<char>(c, n * lt_cuda_item_size(v->dtype));
+  return v->data != nullptr && lt_cuda_move(c, v, &from);
+}
+
+/* Operands; the result is row-major already. */
+static bool pack_operands(lt_ctx *c, lt_cuda_conv *v, lt_cuda_conv_pass pass) {
+  return (pass == LT_CUDA_CONV_INPUT || pack(c, &v->x)) &&
+         (pass == LT_CUDA_CONV_WEIGHT || pack(c, &v->weight)) &&
+         (pass == LT_CUDA_CONV_FORWARD || pack(c, &v->y));
+}
+
+/* Under the lock. An algorithm that is refused after all is not asked for again. */
+static bool run(lt_ctx *c, cache *at, plan *p, const lt_cuda_conv *v, bool *taken) {
+  lt_cuda_conv own = *v;
+  void *room = p->workspace > 0
+                   ? lt_cuda_scratch<char>(c, static_cast<int64_t>(p->workspace)) : nullptr;
+  if ((p->workspace > 0 && room == nullptr) ||
+      !pack_operands(c, &own, static_cast<lt_cuda_conv_pass>(p->k.pass)) ||
+      !ok(c, api.cudnnSetStream(at->handle, lt_cuda_now.stream)))
+    return false;
+  cudnnStatus_t s = issue(at->handle, p, &own, room);
+  *taken = p->fits = CUDNN_STATUS_CATEGORY(s) != CUDNN_STATUS_NOT_SUPPORTED;
+  return !*taken || ok(c, s);
+}
+
+bool lt_cuda_conv_library(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass, bool *taken) {
+  const lt_view *made = pass == LT_CUDA_CONV_FORWARD ? &v->y
+                        : pass == LT_CUDA_CONV_INPUT ? &v->x
+                                                     : &v->weight;
+  *taken = false;
+  if (!fits(v) || reinterpret_cast<uintptr_t>(made->data) % ALIGNED != 0 || !open_library(c))
+    return true;
+  cache *at = &caches[lt_cuda_now.index];
+  std::lock_guard<std::mutex> hold(at->lock);
+  if (at->handle == nullptr && !ok(c, api.cudnnCreate(&at->handle))) return false;
+  key k = key_of(v, pass);
+  plan *p = plan_of(at, &k);
+  if (p == nullptr) return lt_cuda_fail(c, LT_EMEMORY, "out of memory");
+  return !p->fits || run(c, at, p, v, taken);
+}
