@@ -1,4 +1,4 @@
-/* runtime/cuda/attention.h: the kernels of attention_rows.cu, for attention.cu.
+/* runtime/cuda/attention.h: one call of attention, its tiles, and what is done with their rows.
 
    B batch, H heads, T queries, S keys, D width of queries and keys, E width of values. A unit is a
    head of keys and values of one element of the batch, with `group` heads of queries. */
@@ -31,12 +31,15 @@ typedef struct lt_cuda_tile {
   void *p;       /* result, in place of the scores or of p_dtype: numbers for the next product */
   int p_dtype;
   void *most, *sum; /* [B, H, T]: the largest score, the sum of exp(score - largest) */
+  lt_cuda_heads out;
   /* Backward alone: */
-  void *dp;                  /* g v', for scores' gradients; in place or `ds` of p_dtype */
-  void *ds;
-  void *dscores;             /* [B, H, T, S], dtype of scores, or NULL */
-  lt_cuda_heads g, out;
+  void *dp;      /* g v' */
+  void *ds;      /* of p_dtype, in place of dp or apart: the gradients of the scores */
+  void *dscores; /* the same kept, [B, H, T, S], of the dtype of scores, or NULL */
+  lt_cuda_heads g;
 } lt_cuda_tile;
+
+/* attention_rows.cu: between the products of a tile. */
 
 /* p = exp(scores + mask - largest), dropped ones and what is not seen 0; fills `most`, `sum`. */
 bool lt_cuda_attention_softmax(lt_ctx *c, const lt_cuda_tile *tile);
@@ -48,5 +51,27 @@ bool lt_cuda_attention_finish(lt_ctx *c, const lt_cuda_tile *tile, const void *p
 
 /* p = probabilities, from `most` and `sum`; ds: the gradients of the scores. */
 bool lt_cuda_attention_gradient(lt_ctx *c, const lt_cuda_tile *tile);
+
+/* The rows of a tensor, by unit and head of that; elements apart. Columns lie side by side. */
+typedef struct lt_cuda_units {
+  void *data;
+  int dtype;
+  int64_t unit, head, row;
+} lt_cuda_units;
+
+/* One call; `tile` has what all tiles share. */
+typedef struct lt_cuda_attention {
+  lt_cuda_tile tile;
+  int64_t batches, units, d, most_units; /* most_units: of a tile */
+  int dtype, wide;                       /* of operands; of scores */
+  double scale;
+  lt_cuda_units q, k, v, g, dq, dk, dv;
+  lt_view dq_view, dk_view, dv_view;
+  void *product; /* of p and v, before it is divided */
+} lt_cuda_attention;
+
+/* attention_tiles.cu: all tiles, one after the other. */
+bool lt_cuda_attention_forward(lt_ctx *c, lt_cuda_attention *j);
+bool lt_cuda_attention_backward(lt_ctx *c, lt_cuda_attention *j);
 
 #endif
