@@ -17,8 +17,8 @@ function watcher:on_train_batch_end(trainer, module, outputs)
 end
 local data = lt.data.DataLoader(lt.data.digits{n = 40}, {batch_size = 8, shuffle = true})
 local trainer = lt.Trainer{
-  accelerator = "DEVICE", devices = 1, max_epochs = 1, limit_train_batches = 5, callbacks = {watcher},
-  logger = false, enable_checkpointing = false, enable_progress_bar = false,
+  accelerator = "DEVICE", devices = 1, max_epochs = 1, limit_train_batches = 5,
+  callbacks = {watcher}, logger = false, enable_checkpointing = false, enable_progress_bar = false,
   enable_model_summary = false,
 }
 trainer:fit(Digits(), {train = data})

@@ -1,7 +1,7 @@
 -- spec/docs/guide_spec.lua: every block of the docs runs, and prints what it says.
 --
--- A block is a script of its own, run with `ltrain run` in a new folder. Each `-- prints: TEXT` must
--- be a line of what is printed, in this order. A shell block with `# prints: TEXT` is run in a
+-- A block is a script of its own, run with `ltrain run` in a new folder. Each `-- prints: TEXT`
+-- must be a line of what is printed, in this order. A shell block with `# prints: TEXT` is run in a
 -- folder in which the lua block before it is model.lua. Files that blocks read lie in
 -- spec/docs/files.
 local child = require "spec.cli.child"
