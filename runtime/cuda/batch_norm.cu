@@ -54,7 +54,8 @@ static __device__ inline void put_partial(const job &j, const lt_team &t, double
 
 /* Mean and sum of squared distances of a segment; in double from the mean as T is. */
 template <class T, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) moments(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+moments(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
@@ -85,7 +86,8 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) moments(LT_CONSTANT jo
 
 /* Sums of g and g (x - mean) of a segment. */
 template <class T, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) products(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+products(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
@@ -179,7 +181,8 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward_factors(LT_CO
 
 /* A segment of a channel a team: bound by bytes. */
 template <class T, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) apply(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+apply(LT_CONSTANT job j) {
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   uint32_t end, from = segment_of(j, &end);
   if (t.line >= j.x.count) return;

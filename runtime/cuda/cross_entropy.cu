@@ -55,7 +55,6 @@ static __device__ inline double rest_of(const job &j, const lt_team &t, char *x,
   T keep = static_cast<T>(1 - j.smoothing), part = 0, v[4], p[4] = {0, 0, 0, 0};
   double whole = 0;
   int taken = 0;
-#pragma unroll 1
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
     lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
     if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
@@ -75,7 +74,8 @@ static __device__ inline double rest_of(const job &j, const lt_team &t, char *x,
 
 /* A team a row: bound by bytes. */
 template <class T, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) forward(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+forward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
@@ -84,7 +84,6 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) forward(LT_CONSTANT jo
   lt_tally<T> tally = {-INFINITY, 0, 0};
   T v[4];
   int taken = 0;
-#pragma unroll 1
   for (uint32_t i = t.start; has && i < j.x.length; i += t.step) {
     lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(-INFINITY), v);
     lt_tally4(&tally, v);
@@ -177,7 +176,6 @@ static __device__ inline double shares_of(const job &j, const lt_team &t) {
   T keep = static_cast<T>(1 - j.smoothing), part = 0, p[4];
   double whole = 0;
   int taken = 0;
-#pragma unroll 1
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
     lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
 #pragma unroll
@@ -191,7 +189,8 @@ static __device__ inline double shares_of(const job &j, const lt_team &t) {
 
 /* A team a row: bound by bytes. */
 template <class T, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+backward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
@@ -207,7 +206,6 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT j
   T v[4], p[4] = {0, 0, 0, 0};
   char *x = lt_line(j.x, 0, t.line), *out = lt_line(j.x, 2, t.line);
   char *shares = j.shares ? lt_line(j.x, 1, t.line) : nullptr;
-#pragma unroll 1
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
     lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
     if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);

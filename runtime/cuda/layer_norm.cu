@@ -57,7 +57,6 @@ template <class T> static __device__ inline T mean_of(const part<T> &p) {
   double whole = 0;
   int taken = 0;
   lt_quad<T> q;
-#pragma unroll 1
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_line_load4<T>(p.j->x, 0, p.x, i, p.n, T(0), q.v);
     if (p.j->cached) p.cache[i / 4] = q;
@@ -77,14 +76,14 @@ template <class T> static __device__ inline T scale_of(const job &j, double squa
 
 /* A team a row: bound by bytes. */
 template <class T>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) forward(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+forward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
   LT_DYNAMIC(T, cache);
   part<T> p = part_of(j, cache, 1, room);
   T m = mean_of(p), sum = 0, w[4] = {1, 1, 1, 1}, b[4] = {0, 0, 0, 0};
   double whole = 0;
   int taken = 0;
-#pragma unroll 1
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_quad<T> q = again(p, i);
 #pragma unroll
@@ -94,7 +93,6 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) forward(LT_CONSTANT jo
   lt_carry(&sum, &whole);
   T s = scale_of<T>(j, lt_team_sum(whole, j.lanes, room));
   char *y = p.x != nullptr ? lt_line(j.x, 1, p.line) : nullptr;
-#pragma unroll 1
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_quad<T> q = again(p, i);
     if (j.weight) lt_line_load4<T>(j.x, 2, j.x.o[2].data, i, p.n, T(0), w);
@@ -120,7 +118,8 @@ static __device__ inline lt_quad<T> weighted(const part<T> &p, char *g, uint32_t
 
 /* With z = (x - m) s and a = g w: dx = s (a - mean(a) - z mean(a z)). */
 template <class T>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+backward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
   LT_DYNAMIC(T, cache);
   part<T> p = part_of(j, cache, 2, room);
@@ -128,7 +127,6 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT j
   T m = mean_of(p), sum = 0, product = 0, square = 0;
   double sums = 0, products = 0, squares = 0, n = static_cast<double>(j.x.length);
   int taken = 0;
-#pragma unroll 1
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_quad<T> q = again(p, i), a = weighted(p, g, i);
     if (j.cached) p.cache[(j.slot + i) / 4] = a;
@@ -154,7 +152,6 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT j
     stats[0] = m, stats[1] = s;
   }
   char *out = lt_line(j.x, 3, p.line);
-#pragma unroll 1
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_quad<T> q = again(p, i), a = j.cached ? p.cache[(j.slot + i) / 4] : weighted(p, g, i);
 #pragma unroll
@@ -175,7 +172,8 @@ typedef struct columns_job {
 /* Neighbouring threads have neighbouring columns, the block a segment of the rows: bound by
    bytes. */
 template <class T>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) columns(LT_CONSTANT columns_job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+columns(LT_CONSTANT columns_job j) {
   LT_SHARED(double, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<true>(j.lanes);
   bool has = t.line < j.x.count;
@@ -186,7 +184,6 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) columns(LT_CONSTANT co
   T w = 0, b = 0;
   double ws = 0, bs = 0;
   int taken = 0;
-#pragma unroll 1
   for (uint32_t i = from + t.start; has && i < to; i += t.stride) {
     T d = lt_line_load<T>(j.x, 1, g, i);
     w += d * ((lt_line_load<T>(j.x, 0, x, i) - stats[2 * i]) * stats[2 * i + 1]);

@@ -10,8 +10,8 @@
 
 enum { LT_CUDA_THREADS = 256 }; /* of a block */
 
-/* Launch bounds of kernels with much to keep: 64 registers in f32, 128 in f64. */
-template <class T> constexpr int lt_team_blocks = sizeof(T) == 8 ? 2 : 4;
+/* Launch bounds of kernels with much to keep: 80 registers in f32, 128 in f64. */
+template <class T> constexpr int lt_team_blocks = sizeof(T) == 8 ? 2 : 3;
 
 typedef struct lt_team {
   uint32_t line, start, stride, step; /* elements start, + stride, ... four; then + step */

@@ -55,7 +55,8 @@ describe("a GPU's batch norm", function()
         if mode == 2 and #size > 2 then x = x:movedim(2, #size):contiguous():movedim(#size, 2) end
         local m, v = lt.randn { c }, lt.rand { c }:add(0.5)
         check(("[%s] %d"):format(table.concat(size, ", "), mode),
-              { x = x, w = mode > 1 and lt.rand { c } or nil, b = mode > 1 and lt.randn { c } or nil },
+              { x = x, w = mode > 1 and lt.rand { c } or nil,
+                b = mode > 1 and lt.randn { c } or nil },
               function(a, w, b, device)
                 if mode == 3 then return lt.batch_norm(a, w, b, m:to(device), v:to(device)) end
                 local y, mean, variance = lt.batch_norm(a, w, b, { eps = 1e-5 })
