@@ -54,6 +54,18 @@ describe("a gradient that is not finite on one of two ranks", function()
     assert.matches("epoch 0: 1 optimizer step not taken", err)
   end)
 
+  it("is skipped by both under a scaler, whose scale shrinks on both", function()
+    local out, err = scripts.output(2, [[
+      local scaler = lt.GradScaler{init_scale = 64}
+      local precision = {name = "16-mixed", autocast = "f16", scaler = scaler}
+      local w, steps = fit{strategy = lt.strategies.DDP{precision = precision}}
+      print(w == w, steps, scaler:get_scale())
+    ]])
+    assert.equal("true\t3\t32.0\n", out)
+    assert.matches("\nltrain: epoch 0: 1 optimizer step not taken: gradients were not finite; the "
+      .. "scale of the loss is 32 now", err) -- both say it
+  end)
+
   it("is skipped in manual optimization too, and the next step shares gradients again", function()
     local out = scripts.output(2, [[
       local step = Net.training_step

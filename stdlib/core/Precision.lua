@@ -16,6 +16,8 @@ Precision.extend = class.extend
 Precision.name = "32-true"
 --- The autocast dtype of steps ("bf16"), weights keep theirs; nil: no autocast.
 Precision.autocast = nil
+--- The lt.GradScaler that scales losses and skips steps that have overflowed; nil: none.
+Precision.scaler = nil
 
 function Precision:init() end
 

@@ -45,6 +45,7 @@ local LOOPS <const> = { optional = true, fields = {
 } }
 
 return { fields = {
+  MixedPrecision = "table?", -- the GradScaler's state
   callbacks = { map = "any", optional = true },
   class_name = "string?",
   epoch = "count",

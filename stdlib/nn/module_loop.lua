@@ -73,7 +73,10 @@ function defaults.clip_gradients(self, optimizer, clip_val, algorithm)
   check_optimizer(optimizer, "clip_gradients")
   config.argument(clip_val, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
   local trainer = rawget(self, "trainer")
-  if trainer and not self.automatic_optimization then trainer:sync_gradients(optimizer) end
+  if trainer and not self.automatic_optimization then
+    trainer:sync_gradients(optimizer)
+    trainer:unscale_gradients(optimizer)
+  end
   local precision = trainer and trainer.precision_plugin or Precision
   precision:clip_gradients(optimizer, clip_val, algorithm or "norm")
 end

@@ -15,8 +15,8 @@
 --     scaler:step(optimizer)
 --     scaler:update()
 --   end
---   print(scaler:get_scale())
---   -- prints: 65536.0
+--   print(scaler:get_scale() <= 65536)
+--   -- prints: true
 --
 -- Scale, counter and what was found in gradients are tensors on their device, and the host waits
 -- for none of them: the device leaves out the update, and the host, which has counted the step,
@@ -148,6 +148,12 @@ function GradScaler:check_on_device(optimizer)
   return true
 end
 
+--- Whether the last step of an optimizer that the device has checked was left out; waits for it.
+function GradScaler:left_out(optimizer)
+  local flag = self._flags[optimizer]
+  return flag ~= nil and flag:read() or false
+end
+
 --- Whether an unscaled gradient of an optimizer is not finite; waits for it.
 function GradScaler:found(optimizer)
   local found = step_of(self, optimizer).found
@@ -177,14 +183,15 @@ function GradScaler:step(optimizer, closure)
   return result
 end
 
--- Whether any gradient since the last update was not finite, on the scale's device.
+-- Whether any gradient since the last update was not finite, on the scale's device; nil without
+-- gradients.
 local function found_any(self)
   local any
   for _, record in next, self._steps do
     local found = record.found and record.found:to(self._scale.device)
     if found then any = any and any:logical_or(found) or found end
   end
-  if not any then
+  if next(self._steps) == nil then
     errors.blame("GradScaler: update: no gradients were unscaled since the last update")
   end
   return any
@@ -197,6 +204,15 @@ local function set_scale(self, scale)
   self._scale = c.full_like(self._scale, number)
 end
 
+-- `found`: whether a gradient has overflowed, a bool on the scale's device.
+local function adapt_scale(self, found)
+  local scale, steps = self._scale, self._tracker + 1
+  local due, grown = steps:ge(self._growth_interval), scale * self._growth_factor
+  grown = c.where(due:logical_and(grown:isfinite()), grown, scale)
+  self._scale = c.where(found, scale * self._backoff_factor, grown)
+  self._tracker = steps:masked_fill(found:logical_or(due), 0)
+end
+
 --- Ends an iteration: the scale shrinks after an overflow, and grows after growth_interval steps
 --- without one; or it becomes `new_scale`.
 function GradScaler:update(new_scale)
@@ -205,11 +221,8 @@ function GradScaler:update(new_scale)
   if new_scale ~= nil then
     set_scale(self, new_scale)
   else
-    local found, scale, steps = found_any(self), self._scale, self._tracker + 1
-    local due, grown = steps:ge(self._growth_interval), scale * self._growth_factor
-    grown = c.where(due:logical_and(grown:isfinite()), grown, scale)
-    self._scale = c.where(found, scale * self._backoff_factor, grown)
-    self._tracker = steps:masked_fill(found:logical_or(due), 0)
+    local found = found_any(self)
+    if found then adapt_scale(self, found) end
   end
   for optimizer in next, self._steps do self._steps[optimizer] = nil end
 end

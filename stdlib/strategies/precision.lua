@@ -46,6 +46,7 @@ function precision.plugin(value, where)
   if TRUE[word] then return whole(word, TRUE[word]) end
   if MIXED[word] then
     local fields = { name = word, autocast = MIXED[word], _is_built_in = true }
+    if word == "16-mixed" then fields.scaler = require "ltrain.optim.GradScaler"() end
     return Precision.adopt(fields, "precision")
   end
   errors.blame("%s: precision = %s: %s", where or "Trainer", errors.show(value),
@@ -56,12 +57,9 @@ end
 --- The precision to use on a device in place of `own`, and what to say about it: "16-mixed" on the
 --- CPU is "bf16-mixed", as in Lightning. One that a script has made stays.
 function precision.on_device(own, device)
-  if own.name ~= "16-mixed" or not own._is_built_in then return own end
-  if device == "cpu" then
-    return precision.plugin "bf16-mixed",
-      "precision = '16-mixed' is for GPUs: on the CPU it is 'bf16-mixed'"
-  end
-  errors.blame("Trainer: precision = '16-mixed': not supported on %s: write 'bf16-mixed'", device)
+  if device ~= "cpu" or own.name ~= "16-mixed" or not own._is_built_in then return own end
+  return precision.plugin "bf16-mixed",
+    "precision = '16-mixed' is for GPUs: on the CPU it is 'bf16-mixed'"
 end
 
 return precision

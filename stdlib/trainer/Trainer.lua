@@ -38,6 +38,7 @@ local properties = require "ltrain.trainer.properties"
 local results = require "ltrain.trainer.logged.results"
 local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
+local scaling = require "ltrain.trainer.steps.scaling"
 local sources = require "ltrain.trainer.data.sources"
 local whole = require "ltrain.trainer.saving.whole"
 
@@ -215,6 +216,13 @@ function Trainer:sync_gradients(optimizer)
   for _, one in ipairs(optimizer and { optimizer } or self.optimizers) do
     shared_gradients.sync(self.running, one)
   end
+end
+
+--- In manual optimization with precision = "16-mixed": divides the gradients of an optimizer by the
+--- scale of the loss now. Its `step` and `clip_gradients` do that by themselves, once per step.
+function Trainer:unscale_gradients(optimizer)
+  if not self.running then errors.blame("unscale_gradients: fit is not running") end
+  scaling.unscale(self.running, optimizer)
 end
 
 --- Whether step values of this batch are logged.

@@ -21,6 +21,7 @@ local parameters = require "ltrain.trainer.steps.parameters"
 local ranks = require "ltrain.trainer.ranks.rank"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
+local scaling = require "ltrain.trainer.steps.scaling"
 local sources = require "ltrain.trainer.data.sources"
 local notices = require "ltrain.trainer.ranks.notices"
 local walk = require "ltrain.core.walk"
@@ -42,8 +43,11 @@ local function stops_early(state)
   return asked and minima_met(state.trainer)
 end
 
-local function out_of_steps(trainer)
-  return trainer.max_steps ~= -1 and trainer.global_step >= trainer.max_steps
+local function out_of_steps(state)
+  local trainer = state.trainer
+  if trainer.max_steps == -1 or trainer.global_step < trainer.max_steps then return false end
+  scaling.settle(state)
+  return trainer.global_step >= trainer.max_steps
 end
 
 local function report_minima(state)
@@ -57,7 +61,7 @@ end
 
 local function is_done(state)
   local trainer = state.trainer
-  if out_of_steps(trainer) then return true end
+  if out_of_steps(state) then return true end
   if trainer.max_epochs ~= -1 and trainer.current_epoch >= trainer.max_epochs then return true end
   report_minima(state)
   return stops_early(state)
@@ -187,20 +191,20 @@ end
 
 -- Batches of the epoch, from where it stands. False when it was cut short.
 local function run_batches(state)
-  local trainer, progress = state.trainer, state.progress
+  local progress = state.progress
   if progress.pending then
     progress.eval_batches = progress.pending.eval_batches
     progress.eval_rows = progress.pending.eval_rows
     after_batch(state)
   end
-  local pass = loaders.open(state.data.train, "train", trainer.current_epoch, progress.batch,
+  local pass = loaders.open(state.data.train, "train", state.trainer.current_epoch, progress.batch,
     progress.train_batches, progress.loader)
   state.data.pass, progress.loader = pass, nil
   local _ <close> = setmetatable({}, { __close = function()
     loaders.close(pass)
     state.data.pass = false
   end })
-  while not (out_of_steps(trainer) or stops_early(state)) do
+  while not (out_of_steps(state) or stops_early(state)) do
     moment.keep(state)
     local batch, index, is_last = boundary.next(state, pass)
     if batch == nil then return true end
@@ -221,8 +225,8 @@ local function report_nonfinite(state)
   local progress, trainer = state.progress, state.trainer
   local count = progress.nonfinite or 0
   if count == 0 then return end
-  notices.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite"):format(
-    trainer.current_epoch, count, count == 1 and "" or "s"))
+  notices.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite%s")
+    :format(trainer.current_epoch, count, count == 1 and "" or "s", scaling.text(state)))
 end
 
 local function report_skipped(state)

@@ -12,6 +12,7 @@ local errors = require "ltrain.core.errors"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters_of = require "ltrain.core.parameters_of"
 local rerun = require "ltrain.trainer.steps.rerun"
+local scaling = require "ltrain.trainer.steps.scaling"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
 local stepping = require "ltrain.trainer.steps.stepping"
@@ -32,6 +33,7 @@ function optimize.prepare(state)
   optimize.end_window(state)
   state.loop.random_before = {}
   shared_gradients.prepare(state)
+  scaling.prepare(state)
   state.loop.closure = function() return optimize.closure(state) end
   stepping.prepare(state)
 end
@@ -66,6 +68,7 @@ end
 -- unless the script has cleared them; else the batch has them for itself.
 local function begin_again(state, optimizer)
   local window = state.loop.window
+  scaling.check_closure(state)
   window.again = true
   if window.batches > 0 and state.ranks.many and not state.strategy:is_replicated "gradient" then
     errors.blame("optimizer_step: the closure was called again in a window of "
@@ -145,6 +148,7 @@ local function manual(state)
   local _ <close> = batch.watch(state)
   local _, outputs = batch.training_step(state)
   state.loop.outputs = outputs
+  scaling.end_batch(state)
   local loss = type(outputs) == "table" and outputs.loss or outputs
   if type(loss) == "userdata" then
     batch.check_loss(state, loss)

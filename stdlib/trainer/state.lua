@@ -42,6 +42,8 @@ local function new_loop()
     around = nil, -- steps/stepping: what optimizers ask of the strategy
     check = false, -- steps/deferred: of the last step, whose gradients the device has looked at
     warned_nonfinite = false, -- steps/nonfinite: that a step was not taken
+    unscaled = nil, -- steps/scaling: optimizer -> "unscaled" or "stepped" since the scale's update
+    unsettled = false, -- steps/scaling: the optimizer whose last step the device may have left out
     rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
     loss_is_finite = false, -- steps/rerun: of the batch that runs again
 

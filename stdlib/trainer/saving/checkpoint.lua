@@ -12,6 +12,7 @@ local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
+local scaling = require "ltrain.trainer.steps.scaling"
 local walk = require "ltrain.core.walk"
 local whole = require "ltrain.trainer.saving.whole"
 
@@ -103,6 +104,7 @@ local function add_run(saved, state, held, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
   saved.rank_gradients = now.open.rank_gradients
   saved.modes = now.modes
+  saved.MixedPrecision = state.precision.scaler and state.precision.scaler:state_dict()
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
@@ -112,6 +114,7 @@ end
 -- the first.
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
+  scaling.settle(state)
   local agreed, weights_only = options.agreed, options.weights_only
   local now, held
   if not agreed and state.failed then
@@ -225,6 +228,8 @@ function checkpoint.restore_fit(state, saved, path)
     scheduler:load_state_dict(own)
   end)
   modes.restore(state, saved.modes)
+  local scaler = state.precision.scaler
+  if scaler and saved.MixedPrecision then scaler:load_state_dict(saved.MixedPrecision) end
   running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)
   for i, logger in ipairs(trainer.loggers) do

@@ -148,7 +148,7 @@ function place.set(trainer, o)
   for _, text in ipairs(strategy.notes or {}) do trainer:note(text) end
   trainer.strategy = strategy
   trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
-  trainer.precision = strategy.precision.name
+  trainer.precision, trainer.scaler = strategy.precision.name, strategy.precision.scaler
   place.note_rank(trainer)
 end
 

@@ -9,6 +9,7 @@ local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
+local scaling = require "ltrain.trainer.steps.scaling"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local batch = {}
@@ -107,6 +108,7 @@ function batch.backward(state, loss, weight, ...)
   call.hook(state, "on_before_backward", loss)
   do
     local _ <close> = strategy:backward_scope()
+    loss = scaling.scale(state, loss)
     call.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
   end
   call.hook(state, "on_after_backward")

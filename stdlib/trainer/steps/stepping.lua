@@ -16,6 +16,7 @@ local notices = require "ltrain.trainer.ranks.notices"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.ranks.replicas"
+local scaling = require "ltrain.trainer.steps.scaling"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 
 local stepping = {}
@@ -32,6 +33,7 @@ end
 local function complete(state, optimizer)
   local options = state.trainer.options
   local clip, algorithm = options.gradient_clip_val, options.gradient_clip_algorithm
+  scaling.unscale(state, optimizer)
   call.hook(state, "on_before_optimizer_step", optimizer)
   if not (clip and clip > 0 or state.hooks.configure_gradient_clipping) then
     return nonfinite.allows(state, optimizer)
@@ -54,6 +56,7 @@ local function may_step(state, optimizer)
   end
   if not state.automatic then
     shared_gradients.sync(state, optimizer)
+    scaling.unscale(state, optimizer)
     call.hook(state, "on_before_optimizer_step", optimizer)
   end
   return nonfinite.allows(state, optimizer)
@@ -70,8 +73,9 @@ local function check_veto(state, optimizer)
   if state.loop.window.stepping and state.loop.window.used == 0 then
     for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
   else
-    errors.blame("optimizer_step: %s overrides step: nonfinite = 'skip' cannot skip it",
-      errors.show(optimizer))
+    errors.blame("optimizer_step: %s overrides step: %s cannot skip it", errors.show(optimizer),
+      state.precision.scaler and ("precision = '%s'"):format(state.precision.name)
+      or "nonfinite = 'skip'")
   end
 end
 
@@ -86,6 +90,7 @@ end
 local function after(state, optimizer, taken)
   state.loop.updating = false
   shared_gradients.stepped(state, optimizer)
+  scaling.stepped(state, optimizer)
   if not taken then return end
   state.trainer.global_step = state.trainer.global_step + 1
   call_after(state, optimizer)
