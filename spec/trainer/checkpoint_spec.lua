@@ -195,6 +195,23 @@ describe("a resumed run", function()
 end)
 
 describe("a checkpoint", function()
+  it("saved after validate or predict still has what the fit before them resumes from", function()
+    lt.seed(7)
+    local function fit(max_epochs, options)
+      local net, trainer = Net(), trainer_with { max_epochs = max_epochs }
+      trainer:fit(net, loader(), nil, options)
+      return net, trainer
+    end
+    local whole = fit(2)
+    lt.seed(7)
+    local net, trainer = fit(1)
+    trainer:validate(net, loader())
+    trainer:save_checkpoint(path)
+    local resumed = fit(2, { ckpt_path = path })
+    assert.same(bits(whole.w), bits(resumed.w))
+    assert.same({ 8 }, resumed.seen:tolist())
+  end)
+
   it("has the tensors under the names of the design, readable by other tools", function()
     whole_run(path, "on_train_batch_end", 5)
     local tensors, metadata = c.io.load_safetensors(path)

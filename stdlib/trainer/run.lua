@@ -309,6 +309,14 @@ local function run_as_rank(state, ckpt_path)
   return outputs
 end
 
+-- Whether files that are saved after this run are of the fit before it, which has the optimizers:
+-- validate, test and predict have none.
+local function follows_fit(state)
+  local last = state.trainer.last_run
+  return state.fn ~= "fit" and last ~= nil and last.fn == "fit" and last.finished
+    and last.module == state.module
+end
+
 local function start(trainer, fn, module, fit_args, ckpt_path)
   if trainer.running then
     errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
@@ -319,7 +327,8 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   state.draws, state.outer_hook = loop.draws(), places.hook
   state.outer_module = trainer.strategy.module
   state.forks = dist.world_size() == 1
-  trainer.running, trainer.last_run = state, state
+  trainer.running = state
+  if not follows_fit(state) then trainer.last_run = state end
   trainer.state = { status = "running", fn = fn }
   trainer.should_stop, trainer.interrupted = false, false
   if not (fn == "fit" and trainer.progress.in_epoch) then trainer:forget_metrics() end
