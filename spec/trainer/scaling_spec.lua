@@ -161,7 +161,7 @@ describe("precision = '16-mixed' on an asynchronous device", function()
   local function on_fake() return lt.strategies.SingleDevice { device = "fake:0" } end
 
   it("computes products in f16, with a scale of 65536", function()
-    local net, seen = lt.nn.Linear(2, 1), {}
+    local net, seen = lt.nn.Linear(2, 1, { bias = false }), {}
     function net:training_step(x)
       local y = self(x)
       seen[1], seen[2] = y.dtype, self.dtype
