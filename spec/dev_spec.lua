@@ -76,7 +76,7 @@ describe("./dev as a user who is not root", function()
     local status, said = lint("lua-check ccache")
     assert.equal(0, status)
     assert.truthy(said:find("apt-get update failed, trying with the lists that are here", 1, true))
-    assert.truthy(said:find("dev: going on without: ccache", 1, true))
+    assert.truthy(said:find("dev: continuing without: ccache", 1, true))
   end)
 
   it("says what to do where sudo refuses", function()
