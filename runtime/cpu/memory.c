@@ -101,8 +101,8 @@ LT_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
 LT_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }
 LT_KERNEL(copy) { return move(c, call->out[0], call->in[1]); }
 
-/* A strided view of `t`; lives on the stack. `t` lies row-major. */
-static lt_tensor window_of(const lt_tensor *t, lt_sizes size, lt_sizes stride, int64_t offset) {
+/* A strided view of `t`; lives on the stack. `t` is row-major. */
+static lt_tensor strided_view(const lt_tensor *t, lt_sizes size, lt_sizes stride, int64_t offset) {
   lt_tensor w = *t;
   lt_tensor_set_shape(&w, size.n, size.size, stride.size);
   w.offset += offset;
@@ -111,18 +111,18 @@ static lt_tensor window_of(const lt_tensor *t, lt_sizes size, lt_sizes stride, i
 
 LT_KERNEL(as_strided_scatter) {
   const lt_args_as_strided_scatter *a = call->args;
-  lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
+  lt_tensor w = strided_view(call->out[0], a->size, a->stride, a->offset);
   return move(c, call->out[0], call->in[0]) && move(c, &w, call->in[1]);
 }
 
 LT_KERNEL(as_strided_zero) {
   const lt_args_as_strided_zero *a = call->args;
-  lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
+  lt_tensor w = strided_view(call->out[0], a->size, a->stride, a->offset);
   return move(c, call->out[0], call->in[0]) && fill(c, &w, lt_scalar_int(0));
 }
 
 LT_KERNEL(as_strided_backward) {
   const lt_args_as_strided_backward *a = call->args;
-  lt_tensor w = window_of(call->out[0], a->size, a->stride, a->offset);
+  lt_tensor w = strided_view(call->out[0], a->size, a->stride, a->offset);
   return fill(c, call->out[0], lt_scalar_int(0)) && move(c, &w, call->in[0]);
 }

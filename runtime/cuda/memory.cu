@@ -47,9 +47,9 @@ LT_CUDA_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
 LT_CUDA_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }
 LT_CUDA_KERNEL(copy) { return move(c, call->out[0], call->in[1]); }
 
-/* A view through a window of `t`, which lies row-major. */
-static bool window_of(lt_ctx *c, lt_tensor *t, const lt_sizes *size, const lt_sizes *stride,
-                      int64_t offset, lt_view *out) {
+/* A strided view of `t`, which is row-major. */
+static bool strided_view(lt_ctx *c, lt_tensor *t, const lt_sizes *size, const lt_sizes *stride,
+                         int64_t offset, lt_view *out) {
   if (!lt_cuda_view(c, t, out)) return false;
   out->data = static_cast<char *>(out->data) + offset * lt_cuda_item_size(out->dtype);
   out->ndim = size->n;
@@ -61,7 +61,7 @@ LT_CUDA_KERNEL(as_strided_scatter) {
   const lt_args_as_strided_scatter *a = lt_cuda_args<lt_args_as_strided_scatter>(call);
   lt_view w, source;
   return move(c, call->out[0], call->in[0]) && lt_cuda_view(c, call->in[1], &source) &&
-         window_of(c, call->out[0], &a->size, &a->stride, a->offset, &w) &&
+         strided_view(c, call->out[0], &a->size, &a->stride, a->offset, &w) &&
          lt_cuda_move(c, &w, &source);
 }
 
@@ -69,7 +69,7 @@ LT_CUDA_KERNEL(as_strided_zero) {
   const lt_args_as_strided_zero *a = lt_cuda_args<lt_args_as_strided_zero>(call);
   lt_view w;
   return move(c, call->out[0], call->in[0]) &&
-         window_of(c, call->out[0], &a->size, &a->stride, a->offset, &w) &&
+         strided_view(c, call->out[0], &a->size, &a->stride, a->offset, &w) &&
          lt_cuda_fill_view(c, &w, lt_cuda_number(0));
 }
 
@@ -77,7 +77,7 @@ LT_CUDA_KERNEL(as_strided_backward) {
   const lt_args_as_strided_backward *a = lt_cuda_args<lt_args_as_strided_backward>(call);
   lt_view w, g;
   return fill(c, call->out[0], lt_cuda_number(0)) && lt_cuda_view(c, call->in[0], &g) &&
-         window_of(c, call->out[0], &a->size, &a->stride, a->offset, &w) &&
+         strided_view(c, call->out[0], &a->size, &a->stride, a->offset, &w) &&
          lt_cuda_move(c, &w, &g);
 }
 

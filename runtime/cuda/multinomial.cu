@@ -1,5 +1,5 @@
 /* runtime/cuda/multinomial.cu: samples from a distribution: the CPU's sums, so the CPU's ids
-   (cpu/draw.c). N rows, C classes, S samples a row. */
+   (cpu/sampling.c). N rows, C classes, S samples a row. */
 #include "cuda/rows.h"
 
 enum { THREADS = 256 };

@@ -9,7 +9,7 @@
 #include "cuda/index.h"
 #include "cuda/radix.h"
 
-/* With which place step i trades: as in cpu/draw.c. */
+/* With which place step i trades: as in cpu/sampling.c. */
 static __device__ inline uint32_t place_of(lt_rng_key t, uint32_t i) {
   lt_random4 r = lt_philox(t, i / 2);
   uint64_t w = i % 2 == 0 ? static_cast<uint64_t>(r.word[0]) << 32 | r.word[1]

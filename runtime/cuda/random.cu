@@ -127,7 +127,7 @@ template <class T> struct drop {
   }
 };
 
-struct chance {
+struct bernoulli {
   enum { WORDS = 1, READS = 1 };
   typedef double type;
   static __device__ inline void make(const job &j, const uint32_t *w, const double *x, double *y) {
@@ -236,7 +236,7 @@ LT_CUDA_KERNEL(randint) {
 
 LT_CUDA_KERNEL(bernoulli) {
   job j = job_of(lt_cuda_args<lt_args_bernoulli>(call)->rng_key);
-  return lt_cuda_blame_of(c, call, &j.blame) && run(c, call, &j, fill<chance>);
+  return lt_cuda_blame_of(c, call, &j.blame) && run(c, call, &j, fill<bernoulli>);
 }
 
 LT_CUDA_KERNEL(dropout) {
