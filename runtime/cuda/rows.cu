@@ -124,10 +124,11 @@ static __device__ inline void check(const job &j, T b) {
 }
 
 template <class T, int N, int HOW>
-static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8  ? 1
-                                                  : N == 8        ? 3
-                                                  : HOW == LINEAR ? 6
-                                                                  : 5)
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8   ? 1
+                                                  : HOW == STRIDED ? 4
+                                                  : N == 8         ? 4
+                                                  : HOW == LINEAR  ? 6
+                                                                   : 5)
     rows(LT_CONSTANT job j) {
   uint32_t first = (blockIdx.x * THREADS + threadIdx.x) * N;
   if (first >= j.it.numel) return;
