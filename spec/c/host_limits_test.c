@@ -27,7 +27,7 @@ static void must(ltrain *l, bool ok) {
 }
 
 static void must_say(ltrain *l, const char *code, bool ok, const char *text) {
-  if (ok) fail_msg("it went on: %s", code);
+  if (ok) fail_msg("it continued: %s", code);
   if (strstr(ltrain_errmsg(l), text) == NULL)
     fail_msg("'%s' is not in '%s' of: %s", text, ltrain_errmsg(l), code);
 }

@@ -1,4 +1,4 @@
--- spec/data/loader_spec.lua: batches, their order, going on in the middle, what is refused.
+-- spec/data/loader_spec.lua: batches, their order, resuming in the middle, what is refused.
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
@@ -463,7 +463,7 @@ describe("lt.DataModule", function()
   end)
 end)
 
-describe("data.DataLoader, going on with a data set of another size", function()
+describe("data.DataLoader, resumed with a data set of another size", function()
   local console = require "ltrain.core.console"
   local say, lines = console.say, nil
   before_each(function()
@@ -472,7 +472,7 @@ describe("data.DataLoader, going on with a data set of another size", function()
   end)
   after_each(function() console.say = say end)
 
-  -- Goes on with `n` samples after `batches` of 8 samples in twos.
+  -- Resumes with `n` samples after `batches` of 8 samples in twos.
   local function resume(batches, n)
     local loader = data.DataLoader(tensors(8), { batch_size = 2 })
     local next_batch = loader:batches()
