@@ -90,11 +90,24 @@ static bool separate(const lt_product *p, const lt_matrix *m, int64_t rows, int6
   return true;
 }
 
+static void swap(int64_t *x, int64_t *y) {
+  int64_t kept = *x;
+  *x = *y, *y = kept;
+}
+
+/* A copy has the order of the original in memory: transposing while converting costs more than
+   many a product. */
 static bool take_copy(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_matrix *m) {
-  lt_tensor *copy = lt_tensor_empty(c, LT_CPU_DEVICE, p->dtype, t->ndim, t->size);
-  if (copy == NULL || !lt_cpu_move(c, copy, t)) return false;
+  lt_tensor plain = *t;
+  int row = t->ndim - 2, col = t->ndim - 1;
+  bool turned = t->stride[row] == 1 && t->stride[col] > 1;
+  if (turned) swap(&plain.size[row], &plain.size[col]);
+  if (turned) swap(&plain.stride[row], &plain.stride[col]);
+  lt_tensor *copy = lt_tensor_empty(c, LT_CPU_DEVICE, p->dtype, plain.ndim, plain.size);
+  if (copy == NULL || !lt_cpu_move(c, copy, &plain)) return false;
   *m = matrix_of(p, copy);
-  return normalise(m, t->size[t->ndim - 2], t->size[t->ndim - 1]);
+  if (turned) swap(&m->row, &m->col);
+  return normalise(m, t->size[row], t->size[col]);
 }
 
 /* An operand in a form that the product takes: in place, or a copy. */
