@@ -61,6 +61,7 @@ function Adam:update(group)
   local options = { lr = group.lr, beta1 = group.betas[1], beta2 = group.betas[2],
                     eps = group.eps, weight_decay = group.weight_decay,
                     decoupled = self.decoupled }
+  local noted = self._last
   for _, step in ipairs(steps) do
     local p, g, m, v = {}, {}, {}, {}
     for n, i in ipairs(places[step]) do
@@ -69,7 +70,7 @@ function Adam:update(group)
     options.step = step
     c.adam_step(self:checked(self.join(p, g, m, v), options), options)
     for _, i in ipairs(places[step]) do
-      if self._last then self:remember(states[i], "step") end
+      if noted then self:remember(states[i], "step") end
       states[i].step = step
     end
   end

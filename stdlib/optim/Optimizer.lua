@@ -99,6 +99,7 @@ end
 function Optimizer:init(params, options)
   self.defaults = config.check(options, self.options, where(self))
   self.param_groups, self.state = {}, {}
+  self._last = false -- what settle takes back
   self._known, self._count = {}, 0
   if type(params) ~= "table" or getmetatable(params) ~= nil then
     errors.blame("%s: the first argument must be net:parameters(), a list of tensors or a list "
@@ -168,7 +169,7 @@ Optimizer.checked_update = nil
 --- `flag` (optional): a runtime.flag() of it, by which `settle` takes back what was counted.
 function Optimizer:check_by(found, flag)
   self._found = found
-  self._last = flag and { flag = flag, changed = {} } or nil
+  self._last = flag and { flag = flag, changed = {} } or false
 end
 
 --- `update` is about to set state[slot], which is no tensor that the operation writes.
@@ -181,7 +182,7 @@ end
 --- what the host has counted. Called before the next step, and before the state is saved.
 function Optimizer:settle()
   local last = self._last
-  self._last = nil
+  self._last = false
   if not (last and last.flag:read()) then return false end
   for _, one in ipairs(last.changed) do one.state[one.slot] = one.value end
   return true
@@ -415,7 +416,7 @@ function Optimizer:load_state_dict(saved)
       if name ~= "params" then group[name] = saved_option(self, name, value) end
     end
   end
-  self.state, self._last = state, nil
+  self.state, self._last = state, false
 end
 
 return Optimizer

@@ -109,6 +109,7 @@ return function(trainer, fn, module, fit_args)
     data_module = fit_args.data_module, -- state: the DataModule; nil without one
     strategy = trainer.strategy, -- state: the strategy
     precision = trainer.strategy.precision, -- state: its precision
+    scaler = trainer.strategy.precision.scaler or false, -- state: its GradScaler
     progress = trainer.progress, -- state: where the Trainer's loops stand, as checkpoints have it
     stepped = trainer.stepped, -- state: whether trainer:steps runs it
     callback_metrics = trainer.callback_metrics, -- state: metrics for callbacks

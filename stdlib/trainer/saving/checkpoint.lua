@@ -104,7 +104,7 @@ local function add_run(saved, state, held, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
   saved.rank_gradients = now.open.rank_gradients
   saved.modes = now.modes
-  saved.MixedPrecision = state.precision.scaler and state.precision.scaler:state_dict()
+  saved.MixedPrecision = state.scaler and state.scaler:state_dict() or nil
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
@@ -228,7 +228,7 @@ function checkpoint.restore_fit(state, saved, path)
     scheduler:load_state_dict(own)
   end)
   modes.restore(state, saved.modes)
-  local scaler = state.precision.scaler
+  local scaler = state.scaler
   if scaler and saved.MixedPrecision then scaler:load_state_dict(saved.MixedPrecision) end
   running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)

@@ -66,7 +66,7 @@ end
 --- A batch that does not end its window has made its gradients. Alone a process stops here; on
 --- several ranks, which must stop together, what made a NaN is kept until the window ends.
 function nonfinite.look_in_window(state, optimizer)
-  if state.trainer.options.nonfinite ~= "stop" or state.precision.scaler then return end
+  if state.trainer.options.nonfinite ~= "stop" or state.scaler then return end
   if not (state.ranks.many or state.ranks.slices) then
     nonfinite.allows(state, optimizer)
   elseif not state.loop.window.spoilt then
@@ -88,7 +88,7 @@ end
 --- Raises when a step that the device was asked to check was not taken: before the next one, and
 --- before anything looks at the weights. All ranks come here.
 function nonfinite.settle(state)
-  if state.precision.scaler then return scaling.settle(state) end
+  if state.scaler then return scaling.settle(state) end
   local function own() return own_names(state, state.optimizers[1]) end
   deferred.settle(state, own, function(names) -- a batch that runs again shares no gradients
     return listed(state.ranks.many and names_of_all(names) or names)
@@ -98,7 +98,7 @@ end
 --- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
 --- by (a tensor), nil: they are read. Raises when the fit is to stop (nonfinite = "stop").
 function nonfinite.allows(state, optimizer, norm)
-  if state.precision.scaler then return scaling.allows(state, optimizer) end
+  if state.scaler then return scaling.allows(state, optimizer) end
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
   norm = norm or state.loop.around:grad_norm(optimizer, INF)
@@ -121,7 +121,7 @@ end
 --- where a value is shown anyway. Of several ranks one must not end alone: their gradients say it.
 function nonfinite.check_loss(state, loss)
   local trainer = state.trainer
-  if trainer.options.nonfinite ~= "stop" or state.precision.scaler then return end
+  if trainer.options.nonfinite ~= "stop" or state.scaler then return end
   if state.ranks.many and #state.optimizers > 0 then return end
   if state.strategy.root_device ~= "cpu" and not trainer.options.detect_anomaly
     and not trainer:logs_this_step() then

@@ -12,7 +12,7 @@ local scaling = {}
 
 --- The loss that backward begins with.
 function scaling.scale(state, loss)
-  local scaler = state.precision.scaler
+  local scaler = state.scaler
   return scaler and scaler:scale(loss) or loss
 end
 
@@ -26,7 +26,7 @@ function scaling.settle(state)
   local optimizer = state.loop.unsettled
   if not optimizer then return end
   state.loop.unsettled = false
-  if not state.precision.scaler:left_out(optimizer) then return end
+  if not state.scaler:left_out(optimizer) then return end
   optimizer:settle()
   local trainer, progress = state.trainer, state.progress
   trainer.global_step = trainer.global_step - 1
@@ -40,13 +40,13 @@ end
 
 -- Ends an iteration: the gradients that come next are scaled anew.
 local function update(state)
-  state.precision.scaler:update()
+  state.scaler:update()
   state.loop.unscaled = {}
 end
 
 --- Unscales the gradients of an optimizer, once for each of its steps.
 function scaling.unscale(state, optimizer)
-  local scaler, unscaled = state.precision.scaler, state.loop.unscaled
+  local scaler, unscaled = state.scaler, state.loop.unscaled
   if not scaler or unscaled[optimizer] == "unscaled" then return end
   scaling.settle(state)
   if unscaled[optimizer] == "stepped" then update(state) end -- a second step in one batch
@@ -71,7 +71,7 @@ end
 
 --- Whether an optimizer, whose gradients are unscaled, may step.
 function scaling.allows(state, optimizer)
-  local scaler = state.precision.scaler
+  local scaler = state.scaler
   if can_wait(state) and scaler:check_on_device(optimizer) then
     state.loop.unsettled = optimizer
     return true
@@ -84,26 +84,26 @@ end
 --- An optimizer has stepped, or left out its step. In manual optimization the scale stays until
 --- the end of the batch: gradients of other optimizers have it too.
 function scaling.stepped(state, optimizer)
-  if not state.precision.scaler or state.loop.unscaled[optimizer] ~= "unscaled" then return end
+  if not state.scaler or state.loop.unscaled[optimizer] ~= "unscaled" then return end
   state.loop.unscaled[optimizer] = "stepped"
   if state.automatic then update(state) end
 end
 
 --- A batch of manual optimization has ended.
 function scaling.end_batch(state)
-  if state.precision.scaler and next(state.loop.unscaled) then update(state) end
+  if state.scaler and next(state.loop.unscaled) then update(state) end
 end
 
 --- Raises where a step would compute gradients again that are unscaled already.
 function scaling.check_closure(state)
-  if not state.precision.scaler then return end
+  if not state.scaler then return end
   errors.blame("optimizer_step: the closure was called again: that is not supported with "
     .. "precision = '%s', whose gradients are scaled", state.precision.name)
 end
 
 --- ": the scale of the loss is 32768 now" for the report of steps that were not taken; or "".
 function scaling.text(state)
-  local scaler = state.precision.scaler
+  local scaler = state.scaler
   return scaler and ("; the scale of the loss is %.14g now"):format(scaler:get_scale()) or ""
 end
 

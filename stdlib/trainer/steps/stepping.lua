@@ -74,7 +74,7 @@ local function check_veto(state, optimizer)
     for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
   else
     errors.blame("optimizer_step: %s overrides step: %s cannot skip it", errors.show(optimizer),
-      state.precision.scaler and ("precision = '%s'"):format(state.precision.name)
+      state.scaler and ("precision = '%s'"):format(state.precision.name)
       or "nonfinite = 'skip'")
   end
 end
