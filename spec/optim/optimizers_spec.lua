@@ -396,4 +396,18 @@ describe("Optimizer", function()
     lt.seed(3)
     assert.same(first, lt.rand(4):tolist())
   end)
+
+  it("may be extended without options", function()
+    local Sign = optim.Optimizer:extend("Sign")
+    function Sign:update(group)
+      for _, p in ipairs(group.params) do p:sub_(p.grad:sign()) end
+    end
+    local p = parameter({ 1, -2 })
+    local optimizer = Sign({ p })
+    p.grad = lt.tensor({ 0.5, -3 }, { dtype = "f64" })
+    optimizer:step()
+    assert.same({ 0, -1 }, p:tolist())
+    assert.equal("optim.Sign: unknown option 'lr'",
+      error_of(Sign, { p }, { lr = 1 }):match "optim.*")
+  end)
 end)

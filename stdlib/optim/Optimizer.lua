@@ -24,6 +24,9 @@ Optimizer.extend = class.extend
 --- as it would within the whole; strategies that shard the state of optimizers need that.
 Optimizer.elementwise = false
 
+--- Rows of a subclass's options for config.check; none by default.
+Optimizer.options = {}
+
 local function where(self)
   return "optim." .. getmetatable(self).__name
 end
