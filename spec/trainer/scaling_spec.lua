@@ -144,6 +144,27 @@ describe("a fit with a scaler", function()
     os.remove(path)
   end)
 
+  it("continues in the middle of a window in another precision", function()
+    local path, window = tiny.folder() .. ".ckpt", { accumulate_grad_batches = 2 }
+    local function saving()
+      local net = line {}
+      function net:on_train_batch_end(_, _, index)
+        if index == 2 then self.trainer:save_checkpoint(path) end
+      end
+      return net
+    end
+    local function resume(trainer)
+      local net = line {}
+      trainer:fit(net, tiny.same(4), nil, { ckpt_path = path })
+      os.remove(path)
+      return net.w:item()
+    end
+    trainer_of(1024, window):fit(saving(), tiny.same(4))
+    assert.near(reference(4, nil, window), resume(tiny.trainer(window)), 1e-5)
+    tiny.trainer(window):fit(saving(), tiny.same(4))
+    assert.near(reference(4, nil, window), resume(trainer_of(1024, window)), 1e-5)
+  end)
+
   it("refuses a closure that is called again", function()
     local net = line {}
     function net:optimizer_step(_, _, optimizer, closure)

@@ -141,6 +141,17 @@ local function restore(state, kept, held, path)
   end
 end
 
+-- Gradients of a window are scaled as the losses of its run were ("16-mixed"): a run in another
+-- precision goes on with its own scale.
+local function rescale(state, saved)
+  local theirs = saved.MixedPrecision and saved.MixedPrecision.scale or 1.0
+  local own = state.scaler and state.scaler:get_scale() or 1.0
+  if own == theirs then return end
+  for name, gradient in pairs(saved.gradients or {}) do
+    saved.gradients[name] = gradient * (own / theirs)
+  end
+end
+
 --- Takes up the gradients of an open window: those of the file `path` that the fit resumes from,
 --- else those of this Trainer's last fit if it ended in mid-epoch. All ranks call it, after the
 --- optimizers' state is loaded.
@@ -148,6 +159,7 @@ function accumulation_state.take_up(state, saved, path)
   local left = state.trainer.left_open
   state.trainer.left_open = nil
   if saved then
+    rescale(state, saved)
     if saved.loops.window then restore(state, saved.loops.window, saved, path) end
   elseif left and left.module == state.module and state.progress.in_epoch then
     restore(state, left.kept.window, left.kept)
