@@ -20,7 +20,7 @@ template <class K> static __device__ inline K float_key(K bits, bool zero, bool 
 
 template <class K> static __device__ inline K key_of(const void *x, int dtype, int64_t i);
 template <> __device__ inline uint32_t key_of<uint32_t>(const void *x, int dtype, int64_t i) {
-  switch (dtype) {
+  switch (static_cast<lt_dtype>(dtype)) {
     case LT_F32: {
       float v = static_cast<const float *>(x)[i];
       return float_key<uint32_t>(static_cast<const uint32_t *>(x)[i], v == 0, v != v);
@@ -34,8 +34,14 @@ template <> __device__ inline uint32_t key_of<uint32_t>(const void *x, int dtype
     case LT_I32: return static_cast<const uint32_t *>(x)[i] ^ 1u << 31;
     case LT_I16: return static_cast<const uint16_t *>(x)[i] ^ 1u << 15;
     case LT_U16: return static_cast<const uint16_t *>(x)[i];
-    default: return static_cast<const uint8_t *>(x)[i];
+    case LT_U8:
+    case LT_BOOL: return static_cast<const uint8_t *>(x)[i];
+    case LT_F64: /* of 64 bits: below */
+    case LT_I64:
+    case LT_DTYPE_COUNT:
+    case LT_DTYPE_NONE: break;
   }
+  return 0;
 }
 template <> __device__ inline uint64_t key_of<uint64_t>(const void *x, int dtype, int64_t i) {
   uint64_t bits = static_cast<const uint64_t *>(x)[i];

@@ -83,9 +83,10 @@ describe("scaled_dot_product_attention on cuda", function()
 
   both.it("takes two and three dims", function()
     each(function(what, dtype, _, h, t, s, d, e)
-      check(what .. " 3", dtype, { make(dtype, h, t, d), make(dtype, h, s, d), make(dtype, h, s, e) },
-        nil, {})
-      check(what .. " 2", dtype, { make(dtype, t, d), make(dtype, s, d), make(dtype, s, e) }, nil, {})
+      local three = { make(dtype, h, t, d), make(dtype, h, s, d), make(dtype, h, s, e) }
+      check(what .. " 3", dtype, three, nil, {})
+      check(what .. " 2", dtype, { make(dtype, t, d), make(dtype, s, d), make(dtype, s, e) }, nil,
+        {})
     end)
   end)
 

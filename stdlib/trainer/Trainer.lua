@@ -164,8 +164,8 @@ local SAVE <const> = { weights_only = { type = "boolean", default = false } }
 local REQUEST <const> = { weights_only = SAVE.weights_only,
   agreed = { type = "boolean", default = false } }
 
---- Writes a checkpoint of the current run, or of the last one: of the fit, if only validate, test or
---- predict followed. Options: weights_only.
+--- Writes a checkpoint of the current run, or of the last one: of the fit, if only validate, test
+--- or predict followed. Options: weights_only.
 function Trainer:save_checkpoint(path, save_options)
   local o = config.check(save_options, SAVE, "save_checkpoint")
   config.argument(path, "string", "save_checkpoint", "the path")
