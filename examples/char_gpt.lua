@@ -40,7 +40,7 @@ function GPT:init(o)
 end
 
 function GPT:forward(ids) -- [B, T] -> [B, T, vocabulary]
-  local x = self.token(ids) + self.position(lt.arange(0, ids:size(2)))
+  local x = self.token(ids) + self.position(lt.arange(0, ids:size(2), {device = ids.device}))
   for _, block in ipairs(self.blocks) do x = block(x) end
   return (self.head(self.norm(x)))
 end
@@ -89,7 +89,7 @@ trainer:fit(model, {train = loader(1, cut, true), val = loader(cut + 1, #ids)})
 
 -- A sample: draw one character after the other from what the model expects.
 model:eval()
-local line, _ <close> = ids[{{1, 1}}], lt.no_grad()
+local line, _ <close> = ids[{{1, 1}}]:to(model.device), lt.no_grad()
 for _ = 1, 200 do
   local recent = line[{{math.max(1, #line - T + 1), #line}}]
   local next_id = model(recent:unsqueeze(1))[1][-1]:softmax(-1):multinomial(1)
