@@ -1,5 +1,6 @@
 -- spec/dist/module_gather_spec.lua: self:all_gather in hooks of a module.
 local logged = require "spec.dist.logged"
+local support = require "spec.dist.support"
 
 -- One training step on n ranks, in which rank r calls body(self, r); what it prints.
 local function step(n, body)
@@ -120,5 +121,16 @@ describe("self:all_gather and gradients", function()
         say(("%g\t%g\t%g\t%g"):format(single[1], nested[2], joined[2], joined[1]))
       end)
     ]])))
+  end)
+end)
+
+describe("values of all ranks", function()
+  it("are not mixed up with what another rank exchanges just then", function()
+    assert.matches("ranks disagree: rank 1 exchanges other values now", support.fails [[
+      local gather_values = require "ltrain.dist.gather_values"
+      dist.launch(2, function(rank)
+        if rank == 0 then gather_values(1) else dist.all_gather {7} end
+      end)
+    ]])
   end)
 end)

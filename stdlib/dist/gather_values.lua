@@ -6,6 +6,7 @@
 -- a message like the rest.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
 local NOTE <const> = "\0tensor" -- the key of a note; its value: which of the rank's tensors
@@ -101,12 +102,24 @@ local function gather_tensors(list, ranks)
   return all
 end
 
+-- A rank may have come to another exchange of values, which looks the same to collectives.
+local function check(ranks)
+  for r, described in ipairs(ranks) do
+    if type(described) ~= "table" or described.gathers ~= true then
+      errors.blame("ranks disagree: rank %d exchanges other values now: what gathers values of all "
+        .. "ranks (save_checkpoint of a strategy that shards, metrics, all_gather) must be called "
+        .. "by all of them, in the same order", r - 1)
+    end
+  end
+end
+
 --- Returns the list of all ranks' values, in the order of ranks. Tensors on a device are on this
 --- rank's device, or on the CPU where not every rank has some. All ranks call it.
 return function(value)
   local list = {}
   value = take_out(value, list)
-  local ranks = collectives.all_gather { value = value, tensors = describe(list) }
+  local ranks = collectives.all_gather { value = value, tensors = describe(list), gathers = true }
+  check(ranks)
   local all = gather_tensors(list, ranks)
   local values = {}
   for r, one in ipairs(ranks) do values[r] = put_back(one.value, all[r]) end
