@@ -260,11 +260,9 @@ static bool place_operands(lt_ctx *c, const lt_call *call, int kind, lt_view *vi
 }
 
 /* A bound of clamp that is not given lets all pass. */
-static void place_bounds(const lt_call *call, int compute, job *j) {
+static void place_bounds(const lt_call *call, job *j) {
   const lt_args_clamp *a = lt_cuda_args<lt_args_clamp>(call);
-  bool whole = compute == LT_CUDA_I64, low = a->min.kind != LT_NO_SCALAR;
-  bool high = a->max.kind != LT_NO_SCALAR;
-  (void)whole;
+  bool low = a->min.kind != LT_NO_SCALAR, high = a->max.kind != LT_NO_SCALAR;
   j->p = low ? a->min.f : -INFINITY, j->pi = low ? a->min.i : INT64_MIN;
   j->q = high ? a->max.f : INFINITY, j->qi = high ? a->max.i : INT64_MAX;
 }
@@ -298,7 +296,7 @@ LT_CUDA_KERNEL(rows) {
       !place_operands(c, call, kind, views, numbers, &n))
     return false;
   if (kind == LT_KIND_clamp || kind == LT_KIND_clamp_backward)
-    place_bounds(call, lt_cuda_compute(compute), &j);
+    place_bounds(call, &j);
   j.check = lt_cuda_compute(compute) == LT_CUDA_I64 &&
             (j.op == LT_OP_pow || j.op == LT_OP_floor_divide || j.op == LT_OP_remainder);
   if (j.check && !lt_cuda_blame_of(c, call, &j.blame)) return false;
