@@ -97,13 +97,19 @@ local function joins_mpi(command)
   return spec ~= nil and read_all(spec):find("mpi", 1, true) ~= nil
 end
 
+-- LeakSanitizer itself crashes now and then on the threads of the emulated cuda's grids, which are
+-- fibers of one thread. The same specs are looked at for leaks on the other devices.
+local function hides_leaks(command)
+  return joins_mpi(command) or command:find("spec/cuda/", 1, true) ~= nil
+end
+
 -- Runs `command` in a folder of its own; returns its exit status (124: out of time) and seconds.
 local function run(command, dir, log)
   local vars = ("TMPDIR=%s"):format(quote(dir .. "/tmp"))
   if SANITIZED then
     local common = ("log_path=%s/report:allocator_may_return_null=1"):format(dir)
     vars = vars .. (" ASAN_OPTIONS=%s UBSAN_OPTIONS=%s LSAN_OPTIONS=%s"):format(
-      quote(("%s:detect_leaks=%d"):format(common, joins_mpi(command) and 0 or 1)),
+      quote(("%s:detect_leaks=%d"):format(common, hides_leaks(command) and 0 or 1)),
       quote(common .. ":print_stacktrace=1"),
       quote("print_suppressions=0:suppressions=" .. os.getenv("PWD") .. "/tools/lsan.supp"))
   end

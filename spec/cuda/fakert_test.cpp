@@ -194,7 +194,7 @@ static void expect_found(body b, const char *words) {
 }
 
 #define FINDS(name, words) \
-  static void name##_test(void **state) { (void)state, expect_found(name, words); }
+  [[maybe_unused]] static void name##_test(void **state) { (void)state, expect_found(name, words); }
 FINDS(reads_what_another_stream_makes,
       "the read by add on stream 1 is not ordered after the write by fill on stream 0")
 FINDS(records_an_event_before_the_work,
@@ -207,12 +207,8 @@ FINDS(reuses_a_block_that_another_stream_reads,
       "the write by fill on stream 0 is not ordered after the read by add on stream 1")
 FINDS(some_threads_miss_a_barrier, "barrier_for_half: block 0 thread 0: waits for threads that")
 FINDS(part_of_a_warp_shuffles, "shuffle: block 0 thread 32: waits for threads that never come")
-#if defined __SANITIZE_ADDRESS__
-FINDS(a_grid_writes_beyond_its_block, "heap-buffer-overflow")
-#else
 FINDS(a_grid_writes_beyond_its_block,
       "a block of 16384 bytes was written beyond its end, by write_at or what ran before it")
-#endif
 
 /* This one says nothing, but computes what no spec takes for right. */
 static void a_forgotten_barrier_gives_wrong_values(void **state) {
@@ -250,7 +246,9 @@ int main(void) {
       cmocka_unit_test(reuses_a_block_that_another_stream_reads_test),
       cmocka_unit_test(some_threads_miss_a_barrier_test),
       cmocka_unit_test(part_of_a_warp_shuffles_test),
+#if !defined __SANITIZE_ADDRESS__ /* which finds it by itself, and writes a report */
       cmocka_unit_test(a_grid_writes_beyond_its_block_test),
+#endif
       cmocka_unit_test(a_forgotten_barrier_gives_wrong_values),
       cmocka_unit_test(mistakes_of_order_give_wrong_values),
   };
