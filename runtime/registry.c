@@ -57,8 +57,8 @@ static lt_part cuda_part(lt_ctx *c) {
   }
   char why[LT_BACKEND_TEXT] = "no GPU", first[96] = "";
   int n = lt_device_count(b->device);
-  part.present = n > 0 && (b->device->available == NULL || b->device->available(why, sizeof why));
-  if (n == 0 && b->device->available != NULL) b->device->available(why, sizeof why);
+  bool available = b->device->available == NULL || b->device->available(why, sizeof why);
+  part.present = n > 0 && available;
   if (part.present && b->device->describe != NULL)
     b->device->describe(0, first, sizeof first);
   if (part.present)

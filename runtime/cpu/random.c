@@ -4,7 +4,7 @@
    two words (block i / 2) where 32 bits are too few. Normals come in pairs (Box and Muller 1958),
    computed in double. */
 #include "cpu/lines.h"
-#include "ops/math/f64.h"
+#include "ops/math/random.h"
 #include "cpu/words.h"
 
 typedef struct job {
@@ -33,34 +33,12 @@ static void uniform_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, v);
 }
 
-/* sin and cos of 2 pi v for v in [0, 1): the quarter nearest to v is taken off exactly; then the
-   polynomials of fdlibm's __kernel_sin and __kernel_cos for at most pi / 4. */
-static inline void turn(double v, double *sine, double *cosine) {
-  double quarter = lt_round_f64(4 * v), x = (v - 0.25 * quarter) * 0x1.921fb54442d18p2, z = x * x;
-  double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
-  s = 2.75573137070700676789e-06 + z * s;
-  s = -1.98412698298579493134e-04 + z * s;
-  s = 8.33333333332248946124e-03 + z * s;
-  s = -1.66666666666666324348e-01 + z * s;
-  s = x + x * z * s;
-  double c = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11;
-  c = -2.75573143513906633035e-07 + z * c;
-  c = 2.48015872894767294178e-05 + z * c;
-  c = -1.38888888888741095749e-03 + z * c;
-  c = 4.16666666666666019037e-02 + z * c;
-  c = 1 - 0.5 * z + z * z * c;
-  int swap = (quarter == 1) | (quarter == 3);
-  double a = swap ? c : s, b = swap ? s : c;
-  *sine = ((quarter == 2) | (quarter == 3)) ? -a : a;
-  *cosine = ((quarter == 1) | (quarter == 2)) ? -b : b;
-}
-
 /* sqrt(-2 log u) (cos, sin)(2 pi v) for each pair (u, v); u is in (0, 1]. */
 static void normal_pairs(int64_t pairs, const double *u, const double *v, double *out) {
   double first[LT_TILE], second[LT_TILE];
   for (int64_t p = 0; p < pairs; p++) {
     double r = lt_sqrt_f64(-2 * lt_log_f64(u[p])), s, c;
-    turn(v[p], &s, &c);
+    lt_turn_f64(v[p], &s, &c);
     first[p] = r * c;
     second[p] = r * s;
   }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cpu/lines.h"
-#include "ops/math/f64.h"
 #include "cpu/scratch.h"
+#include "ops/math/random.h"
 
 /* 64 random bits, number `i` of a key. */
 static uint64_t bits(lt_rng_key t, uint64_t i) {
@@ -92,15 +92,7 @@ static void with_replacement(lt_rng_key t, uint64_t first, double *p, int64_t n,
   for (int64_t i = 1; i < n; i++) p[i] += p[i - 1];
   for (int64_t s = 0; s < n_samples; s++) {
     double u = unit(bits(t, first + (uint64_t)s)) * p[n - 1];
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-      int64_t middle = low + (high - low) / 2;
-      if (p[middle] > u)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    out[s] = low;
+    out[s] = lt_first_above(p, n, u);
   }
 }
 

@@ -1,6 +1,7 @@
 /* runtime/cuda/multinomial.cu: samples from a distribution: the CPU's sums, so the CPU's ids
    (cpu/sampling.c). N rows, C classes, S samples a row. */
 #include "cuda/rows.h"
+#include "ops/math/random.h"
 
 enum { THREADS = 256 };
 
@@ -60,15 +61,7 @@ static __global__ void __launch_bounds__(THREADS) find(LT_CONSTANT job j, int64_
   if (s >= n) return;
   const double *p = sums + s / j.n_samples * j.n_classes;
   double u = draw(j.rng_key, static_cast<uint64_t>(s)) * p[j.n_classes - 1];
-  int64_t low = 0, high = j.n_classes - 1;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (p[middle] > u)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  put(j, s / j.n_samples, s % j.n_samples, low);
+  put(j, s / j.n_samples, s % j.n_samples, lt_first_above(p, j.n_classes, u));
 }
 
 /* Exponentially distributed times -log(u) / p, whose smallest are the samples: one block a row. */

@@ -3,6 +3,7 @@
    Element i in logical order is a function of the key and i alone (cpu/random.c). A thread makes 4
    neighbours: one block of Philox, or two where 32 bits an element are too few. */
 #include "cuda/rows.h"
+#include "ops/math/random.h"
 
 enum { THREADS = 256 };
 
@@ -50,26 +51,12 @@ struct uniform_wide {
   }
 };
 
-/* sqrt(-2 log u) (cos, sin)(2 pi v), as cpu/random.c: the quarter nearest to v is taken off
-   exactly, then fdlibm's polynomials. */
+/* sqrt(-2 log u) (cos, sin)(2 pi v), as cpu/random.c. */
 static __device__ inline void normal_pair(double u, double v, double *y) {
-  double quarter = lt_round_f64(4 * v), x = (v - 0.25 * quarter) * 0x1.921fb54442d18p2, z = x * x;
-  double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
-  s = 2.75573137070700676789e-06 + z * s;
-  s = -1.98412698298579493134e-04 + z * s;
-  s = 8.33333333332248946124e-03 + z * s;
-  s = -1.66666666666666324348e-01 + z * s;
-  s = x + x * z * s;
-  double c = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11;
-  c = -2.75573143513906633035e-07 + z * c;
-  c = 2.48015872894767294178e-05 + z * c;
-  c = -1.38888888888741095749e-03 + z * c;
-  c = 4.16666666666666019037e-02 + z * c;
-  c = 1 - 0.5 * z + z * z * c;
-  bool swap = quarter == 1 || quarter == 3;
-  double a = swap ? c : s, b = swap ? s : c, r = lt_sqrt_f64(-2 * lt_log_f64(u));
-  y[0] = r * (quarter == 1 || quarter == 2 ? -b : b);
-  y[1] = r * (quarter == 2 || quarter == 3 ? -a : a);
+  double r = lt_sqrt_f64(-2 * lt_log_f64(u)), sine, cosine;
+  lt_turn_f64(v, &sine, &cosine);
+  y[0] = r * cosine;
+  y[1] = r * sine;
 }
 
 struct normal {
