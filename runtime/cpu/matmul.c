@@ -9,6 +9,7 @@
 #include "cpu/gemm.h"
 #include "cpu/onednn.h"
 #include "cpu/scratch.h"
+#include "ops/math/matrix.h"
 
 enum { BLOCK_ROWS = 96, BLOCK_COLS = 128 }; /* of f64 and integer products, one chunk each */
 
@@ -55,20 +56,8 @@ static lt_matrix matrix_of(const lt_product *p, const lt_tensor *t) {
   return m;
 }
 
-/* One of the strides is 1, the other steps over whole rows (or columns). Strides of single rows
-   and columns mean nothing; they are set so that equal products have equal strides. */
 static bool normalise(lt_matrix *m, int64_t rows, int64_t cols) {
-  if ((m->col == 1 || cols == 1) && (m->row >= cols || rows == 1)) {
-    m->col = 1;
-    if (rows == 1) m->row = cols;
-    return true;
-  }
-  if ((m->row == 1 || rows == 1) && (m->col >= rows || cols == 1)) {
-    m->row = 1;
-    if (cols == 1) m->col = rows;
-    return true;
-  }
-  return false;
+  return lt_normalise_strides(&m->row, &m->col, rows, cols);
 }
 
 /* Whether no two elements share memory, apart from batch dims of stride 0: each stride reaches

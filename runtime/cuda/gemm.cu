@@ -6,6 +6,7 @@
 #include "cuda/gemm.h"
 #include "cuda/rows.h"
 #include "cuda/tile.h"
+#include "ops/math/matrix.h"
 
 enum { MOST_CALLS = 4 };                   /* more of them cost more than copies */
 static const int64_t MOST_STACKED = 65535; /* products of one call */
@@ -40,20 +41,8 @@ static int64_t calls_of(const lt_cuda_product *p) {
   return p->n_batch > 0 ? calls / p->batch[longest_of(p)] : 1;
 }
 
-/* One of the strides becomes 1, the other steps over whole rows (or columns); equal products get
-   equal strides. */
 static bool normalise(lt_cuda_matrix *m, int64_t rows, int64_t cols) {
-  if ((m->col == 1 || cols == 1) && (m->row >= cols || rows == 1)) {
-    m->col = 1;
-    if (rows == 1) m->row = cols;
-    return true;
-  }
-  if ((m->row == 1 || rows == 1) && (m->col >= rows || cols == 1)) {
-    m->row = 1;
-    if (cols == 1) m->col = rows;
-    return true;
-  }
-  return false;
+  return lt_normalise_strides(&m->row, &m->col, rows, cols);
 }
 
 /* The stack as a tensor; where it repeats a matrix, `once` sees that once. */
