@@ -167,6 +167,19 @@ static int cpu(lua_State *L) {
   return convert(L, b, lt_check_tensor(L, b, 1, "cpu"), LT_DTYPE_NONE, LT_CPU_DEVICE);
 }
 
+/* x:cuda([device]) -> x there; `device` is a number from 0 or a name, by default the current one */
+static int cuda(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "cuda");
+  if (lua_isnoneornil(L, 2))
+    lua_pushliteral(L, "cuda");
+  else if (lua_isinteger(L, 2))
+    lua_pushfstring(L, "cuda:%I", lua_tointeger(L, 2));
+  else
+    lua_pushvalue(L, 2);
+  return convert(L, b, x, LT_DTYPE_NONE, lt_check_device(L, b, lua_gettop(L), "cuda"));
+}
+
 static int detach(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "detach");
@@ -250,6 +263,7 @@ void lt_bind_convert(lua_State *L, lt_bind *b) {
                                         {"tobytes", tobytes, 1},
                                         {"to", to, 3},
                                         {"cpu", cpu, 1},
+                                        {"cuda", cuda, 2},
                                         {"detach", detach, 1},
                                         {"contiguous", contiguous, 1},
                                         {"is_contiguous", is_contiguous, 1},

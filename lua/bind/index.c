@@ -143,17 +143,23 @@ static void read_key(lua_State *L, lt_bind *b, const lt_tensor *x, plan *p, int 
   finish(L, b, x, base, p);
 }
 
+/* Lists of the CPU go to the device that they index. */
+static lt_tensor *list_for(lt_ctx *c, lt_tensor *list, lt_device device) {
+  if (list == NULL || list->storage->device.kind != LT_CPU_DEVICE.kind) return list;
+  return lt_to_device(c, list, device);
+}
+
 /* Masks become one list of integers a dim; all lists go into `in` and their dims into `dims`. */
-static int gather_lists(lt_ctx *c, const plan *p, lt_tensor **in, lt_dims *dims) {
+static int gather_lists(lt_ctx *c, const plan *p, lt_device device, lt_tensor **in, lt_dims *dims) {
   int n = 0;
   for (int k = 0; k < p->n_tensors; k++) {
     lt_tensor *t = p->tensors[k].t;
     if (t->dtype != LT_BOOL) {
       dims->dim[n] = p->tensors[k].dim;
-      in[n++] = t;
+      in[n++] = list_for(c, t, device);
       continue;
     }
-    lt_tensor *places = lt_apply1(c, LT_OP_nonzero, 1, &t, NULL);
+    lt_tensor *places = list_for(c, lt_apply1(c, LT_OP_nonzero, 1, &t, NULL), device);
     for (int d = 0; d < t->ndim && places != NULL; d++) {
       dims->dim[n] = p->tensors[k].dim + d;
       in[n++] = lt_select(c, places, 1, d);
@@ -178,7 +184,7 @@ static lt_tensor *read_plan(lt_ctx *c, lt_tensor *x, const plan *p) {
   lt_args_index_get args;
   lt_kinds[LT_KIND_index_get].defaults(&args);
   in[0] = make_view(c, x, p);
-  int n = gather_lists(c, p, in + 1, &args.dims);
+  int n = gather_lists(c, p, x->storage->device, in + 1, &args.dims);
   return lt_apply1(c, LT_OP_index_get, 1 + n, in, &args);
 }
 
@@ -249,8 +255,8 @@ static lt_tensor *replaced(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p)
   lt_args_index_put args;
   lt_kinds[LT_KIND_index_put].defaults(&args);
   in[0] = make_view(c, x, p);
-  in[1] = lt_cast(c, v, (lt_dtype)x->dtype);
-  int n = gather_lists(c, p, in + 2, &args.dims);
+  in[1] = lt_to_device(c, lt_cast(c, v, (lt_dtype)x->dtype), x->storage->device);
+  int n = gather_lists(c, p, x->storage->device, in + 2, &args.dims);
   return lt_apply1(c, LT_OP_index_put, 2 + n, in, &args);
 }
 
@@ -273,7 +279,7 @@ static void write_plan(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
     lt_copy_into(c, make_view(c, x, p), v);
     return;
   }
-  v = lt_cast(c, v, (lt_dtype)x->dtype);
+  v = lt_to_device(c, lt_cast(c, v, (lt_dtype)x->dtype), x->storage->device);
   const lt_args_as_strided_scatter args = {
       .size = p->view.size, .stride = p->view.stride, .offset = p->view.offset};
   lt_tensor *y = lt_apply1(c, LT_OP_as_strided_scatter, LT_IN(x, v), &args);

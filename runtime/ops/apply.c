@@ -5,6 +5,7 @@
 #include "ops/anomaly.h"
 #include "ops/fallback.h"
 #include "ops/inplace.h"
+#include "ops/mixed.h"
 #include "ops/node.h"
 #include "ops/op.h"
 
@@ -19,6 +20,7 @@ typedef struct dispatch {
   lt_tensor **in; /* may point to `few` or to frame-owned memory for long lists */
   lt_tensor *few[LT_FINITE_IN];
   lt_tensor **values; /* NULL, or what inputs were before the call overwrote them */
+  bool mixed;         /* numbers of the CPU are among inputs of another device */
   lt_tensor *kept[LT_FINITE_IN];
   _Alignas(16) char args[ARGS_ON_STACK];
 } dispatch;
@@ -35,15 +37,11 @@ static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in)
       return lt_fail(c, LT_EARG, "%s: tensor %d is missing", d->op->name, k + 1);
     }
     if (first == NULL) first = in[k];
-    lt_device a = first->storage->device, b = in[k]->storage->device;
-    if (!lt_device_equal(a, b))
-      return lt_fail(c, LT_EDEVICE, "%s: tensors are on different devices: %s and %s", d->op->name,
-                     lt_device_text(c, a, (char[32]){0}, 32),
-                     lt_device_text(c, b, (char[32]){0}, 32));
+    if (!lt_device_equal(first->storage->device, in[k]->storage->device)) d->mixed = true;
     if (!lt_check_view(c, in[k])) return false;
   }
   d->infer.device = first != NULL ? first->storage->device : LT_CPU_DEVICE;
-  return true;
+  return !d->mixed || lt_mixed_device(c, d->op, n_in, in, &d->infer.device);
 }
 
 /* The dtype that autocast or the op's rule wants floating inputs in; NONE to leave them. */
@@ -114,6 +112,10 @@ static bool check_fits(lt_ctx *c, const dispatch *d, int k) {
   if (lt_dtype_is_float(m->dtype) && !lt_dtype_is_float((lt_dtype)t->dtype))
     return lt_fail(c, LT_EDTYPE, "%s: a result of %s does not fit into a tensor of %s", d->op->name,
                    lt_dtype_name(m->dtype), lt_dtype_name((lt_dtype)t->dtype));
+  if (!lt_device_equal(t->storage->device, d->infer.device))
+    return lt_fail(c, LT_EDEVICE, "%s: the result is on %s, the tensor to write is on %s",
+                   d->op->name, lt_device_text(c, d->infer.device, (char[32]){0}, 32),
+                   lt_device_text(c, t->storage->device, (char[32]){0}, 32));
   return true;
 }
 
@@ -286,6 +288,7 @@ static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const v
     d->kind->defaults(d->args);
   if (!check_inputs(c, d, n_in, in)) return false;
   if (n_in > 0) memcpy(d->in, in, (size_t)n_in * sizeof *in);
+  if (d->mixed && !lt_mixed_join(c, n_in, d->in, d->infer.device)) return false;
   if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
   bool composite = false;
   return compute(c, d, &composite) && (composite || record(c, d));
@@ -328,6 +331,7 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   d.out = out;
   d.in = d.few;
   d.values = NULL;
+  d.mixed = false;
   if (n_in > LT_FINITE_IN && (d.in = lt_alloc(c, (size_t)n_in * sizeof *in)) == NULL) return false;
   memset(&d.infer, 0, sizeof d.infer);
   d.infer.op = d.op;

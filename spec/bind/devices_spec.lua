@@ -14,6 +14,53 @@ local function counted(fn)
   return grown
 end
 
+-- `x` on the fake device, with a gradient.
+local function leaf(x) return lt.parameter(x:to "fake") end
+
+describe("tensors of the CPU beside those of a device", function()
+  it("are numbers if they have no dims, with a gradient", function()
+    local w, s = leaf(lt.tensor { 1.0, 2.0, 3.0 }), lt.parameter(lt.tensor(2.0))
+    local y = s * w + lt.tensor(1) - w / s
+    assert.equal("fake:0", y.device)
+    assert.same({ 2.5, 4, 5.5 }, y:tolist())
+    y:sum():backward()
+    assert.equal("cpu", s.grad.device)
+    assert.equal(6 + 6 / 4, s.grad:item())
+    assert.same({ 1.5, 1.5, 1.5 }, w.grad:tolist())
+    assert.same({ true, false, false }, w:lt(lt.tensor(2.0)):tolist())
+    assert.same({ 1, 7, 7 }, lt.where(w:lt(1.5), w, lt.tensor(7.0)):tolist())
+    assert.same({ 3, 4, 5 }, w:detach():clone():add_(lt.tensor(2.0)):tolist())
+  end)
+
+  it("are where each is to go in the message if they have dims", function()
+    local x = lt.ones(3, { device = "fake:1" })
+    assert.matches("devices_spec.lua:%d+: add: tensors are on different devices: fake:1 and cpu; "
+      .. "make the one on the cpu with {device = self.device}, or move it with :to 'fake:1'",
+      error_of(function() return x + lt.ones(3) end))
+    assert.matches("mul: tensors are on different devices: fake:0 and fake:1; move one of them "
+      .. "with :to 'fake:0'", error_of(function() return lt.tensor(2, { device = "fake" }) * x end))
+    assert.matches("add_: the result is on fake:1, the tensor to write is on cpu",
+      (error_of(function() lt.tensor(1.0):add_(lt.tensor(1, { device = "fake:1" })) end)
+        :gsub(": add:", ": add_:")))
+    assert.matches("matmul: tensors are on different devices",
+      error_of(function() return lt.ones({ 1, 3 }):matmul(x) end))
+  end)
+
+  it("may be what a tensor is indexed by", function()
+    local x = leaf(lt.arange(6, { dtype = "f32" }):view(3, 2))
+    local rows, mask = lt.tensor({ 2, 0 }, { dtype = "i64" }), lt.tensor { true, false, true }
+    assert.same({ { 4, 5 }, { 0, 1 } }, x[rows]:tolist())
+    assert.same({ { 0, 1 }, { 4, 5 } }, x[mask]:tolist())
+    x[{ rows, 1 }]:sum():backward()
+    assert.same({ { 1, 0 }, { 0, 0 }, { 1, 0 } }, x.grad:tolist())
+    local y = x:detach():clone()
+    y[rows] = lt.tensor { 8, 9 }
+    y[2] = lt.tensor { 6, 7 }
+    assert.same({ { 8, 9 }, { 6, 7 }, { 8, 9 } }, y:tolist())
+    assert.equal("fake:0", y.device)
+  end)
+end)
+
 describe("a device", function()
   it("is where tensors are made without one, once it is the default", function()
     local usual = runtime.default_device()

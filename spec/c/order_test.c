@@ -404,7 +404,8 @@ static void copies_between_devices_keep_values(void **state) {
   assert_null(lt_binary(c, LT_OP_add, x, there));
   lt_failure f;
   assert_true(lt_take_failure(c, &f));
-  assert_string_equal(f.text, "add: tensors are on different devices: cpu and fake:0");
+  assert_string_equal(f.text, "add: tensors are on different devices: cpu and fake:0; make the one on the cpu with "
+                      "{device = self.device}, or move it with :to 'fake:0'");
   lt_ctx_release(c);
 }
 

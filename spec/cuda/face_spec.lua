@@ -1,6 +1,24 @@
 -- spec/cuda/face_spec.lua: lt.cuda and the Trainer's names for GPUs, on the emulated ones.
 local lt = require "ltrain"
 
+local both = require "spec.cuda.both"
+
+describe("cuda()", function()
+  both.it("moves tensors and modules, cpu() moves them back", function()
+    local x, net = lt.ones(2), lt.nn.Linear(2, 1)
+    assert.equal("cuda:0", x:cuda().device)
+    assert.equal("cuda:1", x:cuda(1).device)
+    assert.equal("cuda:1", x:cuda("cuda:1").device)
+    assert.equal("cpu", x:cuda():cpu().device)
+    assert.equal("cuda:1", net:cuda(1).device)
+    assert.equal("cuda:1", net.weight.device)
+    assert.equal("cuda:0", net:cuda().device)
+    assert.equal("cpu", net:cpu().device)
+    assert.error_matches(function() x:cuda(99) end, "device: no cuda:99 %(cuda has %d+%)")
+    assert.error_matches(function() x:cuda {} end, "cuda: argument 'device' must be a name")
+  end)
+end)
+
 describe("lt.cuda", function()
   it("says what there is", function()
     if lt.cuda.device_count() == 0 then return pending "no device cuda" end

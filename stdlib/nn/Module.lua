@@ -352,4 +352,13 @@ function Module:to(target)
   return self
 end
 
+--- Moves it to a GPU, as :to("cuda:1") does: by its number from 0, or its name; by default the
+--- current one.
+function Module:cuda(device)
+  return self:to(math.type(device) == "integer" and ("cuda:%d"):format(device) or device or "cuda")
+end
+
+--- Moves it to the CPU, as :to("cpu") does.
+function Module:cpu() return self:to "cpu" end
+
 return Module
