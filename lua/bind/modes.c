@@ -1,5 +1,5 @@
 /* lua/bind/modes.c: lt.no_grad, enable_grad, allow_update, autocast, detect_anomaly: <close>
-   scopes, and forms with a function.
+   scopes, and forms with a function; the precision of products of f32.
 
    A scope belongs to the Lua thread that opened it; functions called in one may yield. */
 #include <string.h>
@@ -159,6 +159,30 @@ static int is_autocast_enabled(lua_State *L) {
   return 1;
 }
 
+static const char *const precisions[] = {"highest", "high"}; /* by whether TF32 may be used */
+
+/* lt.set_float32_matmul_precision("highest" | "high") */
+static int set_matmul_precision(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 1);
+  const char *s = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
+  int k = 0;
+  while (k < 2 && strcmp(s, precisions[k]) != 0) k++;
+  if (strcmp(s, "medium") == 0)
+    lt_raise(L, b, LT_EARG, "set_float32_matmul_precision: must be \"highest\" or \"high\", got "
+             "\"medium\": products in bf16 are lt.autocast(\"bf16\")");
+  if (k == 2)
+    lt_raise(L, b, LT_EARG, "set_float32_matmul_precision: must be \"highest\" or \"high\", got %s",
+             luaL_tolstring(L, 1, NULL));
+  b->c->root->tf32 = k == 1;
+  return 0;
+}
+
+static int get_matmul_precision(lua_State *L) {
+  lua_pushstring(L, precisions[lt_enter(L)->c->root->tf32]);
+  return 1;
+}
+
 void lt_bind_modes(lua_State *L, lt_bind *b) {
   static const lt_function functions[] = {{"no_grad", no_grad, -1},
                                           {"enable_grad", enable_grad, -1},
@@ -168,6 +192,8 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
                                           {"detect_anomaly", detect_anomaly, -1},
                                           {"is_grad_enabled", is_grad_enabled, 0},
                                           {"is_autocast_enabled", is_autocast_enabled, 0},
+                                          {"set_float32_matmul_precision", set_matmul_precision, 1},
+                                          {"get_float32_matmul_precision", get_matmul_precision, 0},
                                           {NULL, NULL, 0}};
   static const luaL_Reg runtime[] = {{"note_anomalies", note_anomalies},
                                      {"anomalies", anomalies},

@@ -78,6 +78,7 @@ struct lt_ctx {
   const char *op;          /* op that lt_apply is running (static name), NULL outside */
   lt_rng rng;
   int threads;             /* for parallel loops */
+  bool tf32;               /* devices may multiply f32 in TF32: read from the root */
   atomic_bool *cancel;     /* root's flag, read in lt_apply and at pauses */
   struct {
     lt_object **items;

@@ -3,7 +3,8 @@
    A plan (descriptors and the algorithm) is made once for a geometry: the first algorithm of
    cuDNN's heuristic that repeats its bits and is content with the workspace; nothing is timed. A
    device keeps SETS x WAYS plans; of a full set the oldest goes. What cuDNN cannot do is left to
-   products of matrices. Sums are in f32; f32 is multiplied as such, not in TF32. */
+   products of matrices. Sums are in f32; f32 is multiplied as such, or in TF32 where
+   lt_cuda_now.tf32 allows it. */
 #include <cudnn.h>
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ typedef struct functions {
 
 /* Compared by bytes: no padding. */
 typedef struct key {
-  int32_t pass, dtype, groups, n, c, h, w, o, kh, kw, oh, ow;
+  int32_t pass, dtype, tf32, groups, n, c, h, w, o, kh, kw, oh, ow;
   int32_t stride[2], padding[2], dilation[2];
 } key;
 
@@ -84,8 +85,9 @@ static bool fits(const lt_cuda_conv *v) {
 
 static key key_of(const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   key k = {};
-  const int64_t from[] = {pass,  v->weight.dtype, v->groups, v->n,  v->c,  v->h,
-                          v->w,  v->o,            v->kh,     v->kw, v->oh, v->ow,
+  bool tf32 = v->weight.dtype == LT_F32 && lt_cuda_now.tf32;
+  const int64_t from[] = {pass,  v->weight.dtype, tf32,  v->groups, v->n,  v->c,  v->h,
+                          v->w,  v->o,            v->kh, v->kw,     v->oh, v->ow,
                           v->stride.h,   v->stride.w,   v->padding.h, v->padding.w,
                           v->dilation.h, v->dilation.w};
   int32_t to[sizeof k / sizeof(int32_t)];
@@ -93,6 +95,13 @@ static key key_of(const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   for (size_t i = 0; i < sizeof from / sizeof *from; i++) to[i] = static_cast<int32_t>(from[i]);
   memcpy(&k, to, sizeof k);
   return k;
+}
+
+/* Whether the math is f32's own: no tensor cores. */
+static bool is_exact(const key *k) { return k->dtype == LT_F32 && !k->tf32; }
+
+static cudnnMathType_t math_of(const key *k) {
+  return is_exact(k) ? CUDNN_FMA_MATH : k->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
 }
 
 static bool describe(plan *p) {
@@ -113,8 +122,7 @@ static bool describe(plan *p) {
                                           k->stride[1], k->dilation[0], k->dilation[1],
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
       api.cudnnSetConvolutionGroupCount(p->conv, k->groups),
-      api.cudnnSetConvolutionMathType(p->conv, k->dtype == LT_F32 ? CUDNN_FMA_MATH
-                                                                  : CUDNN_TENSOR_OP_MATH)};
+      api.cudnnSetConvolutionMathType(p->conv, math_of(k))};
   for (cudnnStatus_t one : s)
     if (one != CUDNN_STATUS_SUCCESS) return false;
   return true;
@@ -148,7 +156,7 @@ static cudnnStatus_t measure(cudnnHandle_t h, plan *p, cudnnConvolutionBwdFilter
                                                             algo, &p->workspace);
 }
 
-/* The math of an answer belongs to it; f32 stays f32, which may need another workspace. */
+/* The math of an answer belongs to it; f32 that stays f32 may need another workspace. */
 template <class Answer> static bool choose(cudnnHandle_t h, plan *p) {
   Answer found[ASKED];
   int n = 0;
@@ -156,8 +164,8 @@ template <class Answer> static bool choose(cudnnHandle_t h, plan *p) {
   for (int i = 0; i < n; i++) {
     if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC)
       continue;
-    if (p->k.dtype != LT_F32 && api.cudnnSetConvolutionMathType(
-                                    p->conv, found[i].mathType) != CUDNN_STATUS_SUCCESS)
+    if (!is_exact(&p->k) && api.cudnnSetConvolutionMathType(p->conv, found[i].mathType) !=
+                                CUDNN_STATUS_SUCCESS)
       continue;
     p->algo = found[i].algo;
     if (measure(h, p, found[i].algo) == CUDNN_STATUS_SUCCESS && p->workspace <= WORKSPACE)

@@ -29,6 +29,7 @@ typedef struct lt_cuda_launch_state {
   int index;
   cudaStream_t stream;
   const char *op;
+  bool tf32 = false; /* f32 may be multiplied in TF32 */
   void *workspace = nullptr; /* of gemm_plan.cu */
   size_t workspace_size = 0;
 } lt_cuda_launch_state;

@@ -177,7 +177,7 @@ bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel,
   if (!lt_cuda_use(c, index)) return false;
   cudaStream_t native = static_cast<cudaStream_t>(lt_cuda_stream_native(stream));
   lt_cuda_launch_state before = lt_cuda_now;
-  lt_cuda_now = {c, index, native, lt_cuda_host->op_name(call->op)};
+  lt_cuda_now = {c, index, native, lt_cuda_host->op_name(call->op), lt_cuda_host->tf32(c)};
 #ifndef __CUDACC__
   for (int k = 0; k < call->n_in; k++)
     touch(c, native, call->in[k], lt_cuda_host->writes(call, k), lt_cuda_now.op);

@@ -69,7 +69,7 @@ static key key_of(const lt_cuda_product *p) {
   }
   k.dtype = static_cast<uint8_t>(p->a.dtype), k.dtype_d = static_cast<uint8_t>(p->d.dtype);
   k.a_transposed = p->a.col != 1, k.b_transposed = p->b.col != 1;
-  k.bias = p->bias != nullptr, k.tf32 = p->tf32;
+  k.bias = p->bias != nullptr, k.tf32 = p->a.dtype == LT_F32 && lt_cuda_now.tf32;
   k.aligned[3] = k.bias ? alignment_of(p->bias) : 0;
   return k;
 }
@@ -96,8 +96,7 @@ static bool set(const lt_cuda_libs *l, plan *p, cublasLtMatmulDescAttributes_t w
 /* cuBLASLt's A is our B. */
 static bool describe(const lt_cuda_libs *l, plan *p, const void *bias) {
   const key *k = &p->k;
-  cublasComputeType_t compute = k->tf32 && k->dtype == LT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                              : CUBLAS_COMPUTE_32F;
+  cublasComputeType_t compute = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   if (l->cublasLtMatmulDescCreate(&p->what, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
     return false;
   int32_t a = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;

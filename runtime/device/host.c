@@ -47,6 +47,8 @@ static void *host_scratch(lt_ctx *c, size_t bytes) {
 
 static uint32_t host_line(lt_ctx *c) { return lt_ctx_line(c); }
 
+static bool host_tf32(lt_ctx *c) { return c->root->tf32; }
+
 bool lt_launch_begin(lt_ctx *c, lt_device d) {
   lt_device_state *st = lt_device_state_of(c);
   if (st == NULL) return false;
@@ -84,7 +86,8 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .view = host_view,
                    .scratch = host_scratch,
                    .stream = lt_stream_current,
-                   .line = host_line};
+                   .line = host_line,
+                   .tf32 = host_tf32};
   if (fill_ops != NULL) fill_ops(&host);
   return &host;
 }

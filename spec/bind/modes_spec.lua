@@ -114,3 +114,28 @@ describe("lt.autocast", function()
     end)
   end)
 end)
+
+describe("lt.set_float32_matmul_precision", function()
+  it("keeps what it is told, and changes nothing on the CPU", function()
+    assert.equal("highest", lt.get_float32_matmul_precision())
+    local y = x:matmul(x):tolist()
+    lt.set_float32_matmul_precision "high"
+    assert.equal("high", lt.get_float32_matmul_precision())
+    assert.same(y, x:matmul(x):tolist())
+    lt.set_float32_matmul_precision "highest"
+  end)
+
+  it("takes no other word", function()
+    raises("set_float32_matmul_precision: must be \"highest\" or \"high\", got low", function()
+      lt.set_float32_matmul_precision "low"
+    end)
+    raises("set_float32_matmul_precision: must be \"highest\" or \"high\", got nil", function()
+      lt.set_float32_matmul_precision()
+    end)
+    raises("set_float32_matmul_precision: must be \"highest\" or \"high\", got \"medium\": "
+      .. "products in bf16 are lt.autocast(\"bf16\")", function()
+      lt.set_float32_matmul_precision "medium"
+    end)
+    assert.equal("highest", lt.get_float32_matmul_precision())
+  end)
+end)

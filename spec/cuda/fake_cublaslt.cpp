@@ -235,21 +235,24 @@ static void store(void *p, cudaDataType t, int64_t at, float v) {
     static_cast<uint16_t *>(p)[at] = t == CUDA_R_16F ? lt_f32_to_f16(v) : lt_f32_to_bf16(v);
 }
 
-/* op(X) of one product, column-major, as floats. */
-static std::vector<float> floats(const Layout &l, const void *data, int32_t number, bool turned) {
+/* op(X) of one product, column-major, as floats; of 11 bits in TF32. */
+static std::vector<float> floats(const Layout &l, const void *data, int32_t number, bool turned,
+                                 bool tf32) {
   std::vector<float> out(l.rows * l.cols);
   for (uint64_t q = 0; q < l.cols; q++)
     for (uint64_t r = 0; r < l.rows; r++)
       out[turned ? r * l.cols + q : q * l.rows + r] =
           load(data, l.type, number * l.step + static_cast<int64_t>(q) * l.ld +
                                  static_cast<int64_t>(r));
+  for (float &x : out) x = tf32 ? fakert_tf32(x) : x;
   return out;
 }
 
 static void multiply(const Product &p, float alpha, const void *a, const void *b, float beta,
                      void *d, int32_t number) {
-  std::vector<float> x = floats(p.a, a, number, p.what.transposed[0] != CUBLAS_OP_N);
-  std::vector<float> y = floats(p.b, b, number, p.what.transposed[1] != CUBLAS_OP_N);
+  bool tf32 = p.what.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  std::vector<float> x = floats(p.a, a, number, p.what.transposed[0] != CUBLAS_OP_N, tf32);
+  std::vector<float> y = floats(p.b, b, number, p.what.transposed[1] != CUBLAS_OP_N, tf32);
   std::vector<float> sum(p.m);
   for (uint64_t q = 0; q < p.n; q++) {
     sum.assign(p.m, 0.0f);

@@ -2,7 +2,8 @@
 
    What the manual forbids ends the program with a sentence: descriptors that do not fit each
    other, another algorithm or math than was answered, less workspace than it needs, memory of
-   another device or beside 16 bytes; so do TF32 and algorithms whose bits differ from run to run.
+   another device or beside 16 bytes; so do algorithms whose bits differ from run to run. f32 is
+   multiplied in TF32 unless that is forbidden.
    Convolutions run late, on their stream (fakert.h), with the workspace filled with 0xff.
 
    An odd number of images has no algorithm that repeats its bits, and padding around a kernel of
@@ -221,8 +222,9 @@ static cudnnStatus_t issue(cudnnHandle_t h, const Conv &v, int algo, const void 
   demand(h->device == device && h->stream != nullptr, "a handle of another device, or no stream");
   demand(algo == GOOD && v.x.n % 2 == 0, "an algorithm that was not answered");
   demand(bytes >= NEEDS, "less workspace than the algorithm needs");
-  demand(v.d.math == (v.x.type == CUDNN_DATA_FLOAT ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH),
-         "TF32, or halves without tensor cores");
+  bool wide = v.x.type == CUDNN_DATA_FLOAT, tf32 = wide && v.d.math == CUDNN_DEFAULT_MATH;
+  demand(tf32 || v.d.math == (wide ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH),
+         "f32 on tensor cores other than in TF32, or halves without them");
   demand(*static_cast<const float *>(alpha) == 1 && *static_cast<const float *>(beta) == 0,
          "a result that is blended, which some algorithms cannot");
   demand_memory(a.data, device, "the first operand");
@@ -240,8 +242,9 @@ static cudnnStatus_t issue(cudnnHandle_t h, const Conv &v, int algo, const void 
     each_product(v, [&](int64_t x, int64_t w, int64_t y) {
       int64_t at[3];
       place(x, w, y, at);
-      sums[at[2]] += static_cast<double>(load(a.data, v.x.type, at[0])) *
-                     load(b.data, v.x.type, at[1]);
+      float left = load(a.data, v.x.type, at[0]), right = load(b.data, v.x.type, at[1]);
+      if (tf32) left = fakert_tf32(left), right = fakert_tf32(right);
+      sums[at[2]] += static_cast<double>(left) * right;
     });
     for (int64_t i = 0; i < to.n; i++) store(to.data, v.x.type, i, sums[i]);
   });

@@ -21,6 +21,7 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <functional>
 
@@ -36,6 +37,15 @@ FAKERT_API void fakert_touch(cudaStream_t stream, const void *data, size_t bytes
                              const char *what);
 /* The host reads or writes pinned memory now. */
 FAKERT_API void fakert_host_touch(const void *data, size_t bytes, bool writes, const char *what);
+
+/* A factor as TF32 has it: 11 bits of fraction, rounded to nearest. */
+static inline float fakert_tf32(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if ((bits >> 23 & 255) != 255) bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 
 /* Since the last time that they were asked for. */
 typedef struct fakert_counts {

@@ -242,6 +242,7 @@ local function close(state, err)
   state.strategy.module = state.outer_module
   loop.leave()
   loop.set_draws(state.draws) -- a hook of another run has begun this one
+  c.set_float32_matmul_precision(state.outer_matmul)
   loop.set_stage(state, nil)
   c.runtime.collect_end()
   loop.drop_batch(state)
@@ -326,6 +327,7 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   local state = new_state(trainer, fn, Module.adopt(module), fit_args)
   state.draws, state.outer_hook = loop.draws(), places.hook
   state.outer_module = trainer.strategy.module
+  state.outer_matmul = c.get_float32_matmul_precision()
   state.forks = dist.world_size() == 1
   trainer.running = state
   if not follows_fit(state) then trainer.last_run = state end
@@ -334,6 +336,7 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   if not (fn == "fit" and trainer.progress.in_epoch) then trainer:forget_metrics() end
   c.runtime.collect_begin()
   local _ <close> = guard(state)
+  c.set_float32_matmul_precision(trainer.options.matmul_precision or state.outer_matmul)
   if fn == "fit" and ckpt_path then version.resume_old(trainer.loggers) end
   connect(state)
   prepare_data(state)

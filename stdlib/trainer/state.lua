@@ -122,6 +122,7 @@ return function(trainer, fn, module, fit_args)
     draws = nil, -- run: where draws stood outside; nil outside of loops
     outer_hook = nil, -- run: the hook that has begun this run
     outer_module = nil, -- run: the module that the strategy had before
+    outer_matmul = nil, -- run: lt.get_float32_matmul_precision() before
     attached = {}, -- run: object -> the trainer that it had before
     finished = false, -- run: whether it came to its end
     closed = false, -- run: whether it has ended, in whatever way

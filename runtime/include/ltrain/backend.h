@@ -149,6 +149,8 @@ typedef struct lt_host {
   /* What an elementwise row of ops/unary.def or ops/binary.def is computed in: f16 and bf16 in f32,
      integers of any width in i64. */
   lt_dtype (*computed_in)(const lt_call *call);
+  /* Whether products of f32 may be made in TF32 (lt.set_float32_matmul_precision). */
+  bool (*tf32)(lt_ctx *c);
 } lt_host;
 
 enum { LT_BACKEND_TEXT = 256 };

@@ -55,6 +55,9 @@ return {
     doc = "dtypes: '32-true' (32, the default); 'bf16-mixed' ('bf16') and '16-mixed' (16): matrix "
       .. "products and convolutions in bf16 or f16, weights in f32; 'bf16-true', '16-true' and "
       .. "'64-true' (64): weights and batches in this dtype" },
+  matmul_precision = { type = "string", choices = { "highest", "high" },
+    doc = "products of f32 on GPUs: in f32, or in TF32 ('high'), which is faster and rounds "
+      .. "factors to 11 bits; by default as lt.set_float32_matmul_precision says" },
   logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
     doc = "'csv' (true is the same), 'jsonlines', 'none' (false); a logger or a list" },
   callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },
