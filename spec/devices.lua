@@ -40,6 +40,7 @@ return {
       ["Module:to leaves alone what is there already"] = "is about the cpu by name",
       ["properties report device and dtype of the parameters"] = "is about the cpu by name",
     },
+    ["spec/ops/product_pieces_spec.lua"] = "is about the cpu's way",
     ["spec/strategies/parts_spec.lua"] = {
       ["an accelerator is set up before the module is placed, and torn down after the run"] =
         "is about the cpu by name",

@@ -7,9 +7,8 @@
 
 #include "base/threads.h"
 #include "cpu/gemm.h"
-#include "cpu/onednn.h"
+#include "cpu/operands.h"
 #include "cpu/scratch.h"
-#include "ops/math/matrix.h"
 
 enum { BLOCK_ROWS = 96, BLOCK_COLS = 128 }; /* of f64 and integer products, one chunk each */
 
@@ -18,11 +17,6 @@ static lt_dtype compute_dtype(lt_dtype d) {
   if (d == LT_BF16) return lt_onednn_has_bf16() ? LT_BF16 : LT_F32;
   return lt_dtype_is_float(d) ? LT_F32 : LT_I64;
 }
-
-/* The operands as stacks of matrices; views on the kernel's stack. */
-typedef struct operands {
-  lt_tensor a, b;
-} operands;
 
 /* A vector on the left is a row. Beside a single matrix b, all rows of a make one matrix. */
 static bool left_matrix(lt_ctx *c, lt_tensor *m, lt_tensor *a, const lt_tensor *b) {
@@ -47,78 +41,6 @@ static void right_matrix(lt_tensor *m, const lt_tensor *b, bool transposed) {
   else if (transposed)
     lt_tensor_set_shape(m, 2, (int64_t[]){b->size[last], b->size[last - 1]},
                         (int64_t[]){b->stride[last], b->stride[last - 1]});
-}
-
-static lt_matrix matrix_of(const lt_product *p, const lt_tensor *t) {
-  lt_matrix m = {.data = lt_data(t), .row = t->stride[t->ndim - 2], .col = t->stride[t->ndim - 1]};
-  int lead = p->n_batch - (t->ndim - 2);
-  for (int i = 0; i < t->ndim - 2; i++) m.batch[lead + i] = t->size[i] == 1 ? 0 : t->stride[i];
-  return m;
-}
-
-static bool normalise(lt_matrix *m, int64_t rows, int64_t cols) {
-  return lt_normalise_strides(&m->row, &m->col, rows, cols);
-}
-
-/* Whether no two elements share memory, apart from batch dims of stride 0: each stride reaches
-   beyond all that smaller ones cover. */
-static bool separate(const lt_product *p, const lt_matrix *m, int64_t rows, int64_t cols) {
-  int64_t size[LT_MAX_DIMS] = {rows, cols}, stride[LT_MAX_DIMS] = {m->row, m->col};
-  int n = 2;
-  for (int i = 0; i < p->n_batch; i++)
-    if (m->batch[i] != 0) size[n] = p->batch[i], stride[n++] = m->batch[i];
-  int64_t reach = 1;
-  for (int round = 0; round < n; round++) {
-    int next = round;
-    for (int i = round + 1; i < n; i++)
-      if (stride[i] < stride[next] || (stride[i] == stride[next] && size[i] < size[next])) next = i;
-    if (size[next] > 1 && stride[next] < reach) return false;
-    if (size[next] > 1) reach = stride[next] * size[next];
-    size[next] = size[round], stride[next] = stride[round];
-  }
-  return true;
-}
-
-static void swap(int64_t *x, int64_t *y) {
-  int64_t kept = *x;
-  *x = *y, *y = kept;
-}
-
-/* A copy has the order of the original in memory: transposing while converting costs more than
-   many a product. */
-static bool take_copy(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_matrix *m) {
-  lt_tensor plain = *t;
-  int row = t->ndim - 2, col = t->ndim - 1;
-  bool turned = t->stride[row] == 1 && t->stride[col] > 1;
-  if (turned) swap(&plain.size[row], &plain.size[col]);
-  if (turned) swap(&plain.stride[row], &plain.stride[col]);
-  lt_tensor *copy = lt_tensor_empty(c, LT_CPU_DEVICE, p->dtype, plain.ndim, plain.size);
-  if (copy == NULL || !lt_cpu_move(c, copy, &plain)) return false;
-  *m = matrix_of(p, copy);
-  if (turned) swap(&m->row, &m->col);
-  return normalise(m, t->size[row], t->size[col]);
-}
-
-/* An operand in a form that the product takes: in place, or a copy. */
-static bool take(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_matrix *m) {
-  int64_t rows = t->size[t->ndim - 2], cols = t->size[t->ndim - 1];
-  bool any_strides = p->dtype != LT_F32 && p->dtype != LT_BF16;
-  if ((lt_dtype)t->dtype != p->dtype) return take_copy(c, p, t, m);
-  *m = matrix_of(p, t);
-  if (any_strides || (normalise(m, rows, cols) && separate(p, m, rows, cols))) return true;
-  return take_copy(c, p, t, m);
-}
-
-/* Operands repeated along the same dim: oneDNN wants one that has it. */
-static bool take_both(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b) {
-  if (!take(c, p, a, &p->a) || !take(c, p, b, &p->b)) return false;
-  for (int i = 0; i < p->n_batch; i++) {
-    if (p->batch[i] == 1 || p->a.batch[i] != 0 || p->b.batch[i] != 0) continue;
-    int at = i - (p->n_batch - (a->ndim - 2));
-    bool in_a = at >= 0 && a->size[at] > 1;
-    if (!(in_a ? take_copy(c, p, a, &p->a) : take_copy(c, p, b, &p->b))) return false;
-  }
-  return true;
 }
 
 /* Merge batch dims that continue each other in all three tensors. */
@@ -196,7 +118,7 @@ static bool multiply(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b, lt_te
   p->n_batch = batch.ndim;
   memcpy(p->batch, batch.size, (size_t)batch.ndim * sizeof *batch.size);
   p->m = a->size[a->ndim - 2], p->k = a->size[a->ndim - 1], p->n = b->size[b->ndim - 1];
-  if (!take_both(c, p, a, b)) return false;
+  if (!LT_CPU(lt_take_operands)(c, p, a, b)) return false;
   p->out = (lt_matrix){.data = lt_data(to), .row = p->n, .col = 1};
   int64_t step = p->m * p->n;
   for (int i = p->n_batch - 1; i >= 0; i--) p->out.batch[i] = step, step *= p->batch[i];
@@ -224,7 +146,13 @@ static bool product(lt_ctx *c, lt_tensor *a, lt_tensor *b, lt_tensor *bias, lt_t
   lt_product p = {.dtype = compute_dtype(lt_dtype_promote((lt_dtype)a->dtype, (lt_dtype)b->dtype))};
   if (bias != NULL && (bias = lt_cpu_contiguous(c, bias, p.dtype)) == NULL) return false;
   if (bias != NULL) p.bias = lt_data(bias);
-  lt_tensor left, right, *to = lt_cpu_result(c, out, p.dtype, NULL);
+  lt_tensor left, right;
+  if (LT_CPU(lt_goes_in_pieces)(&p, a, b, out)) {
+    if (!left_matrix(c, &left, a, b)) return false;
+    right_matrix(&right, b, transposed);
+    return LT_CPU(lt_product_in_pieces)(c, &p, &left, &right, out);
+  }
+  lt_tensor *to = lt_cpu_result(c, out, p.dtype, NULL);
   if (to != NULL && (to->storage == a->storage || to->storage == b->storage))
     to = lt_tensor_empty(c, LT_CPU_DEVICE, p.dtype, out->ndim, out->size);
   if (to == NULL || !left_matrix(c, &left, a, b)) return false;

@@ -62,9 +62,9 @@ static void copy_chunk(void *ud, int64_t chunk) {
   } room;
 #define MOVE(suffix, type, own)                                                        \
   {                                                                                    \
-    const type *v = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, room.suffix);           \
     type *out = LT_CPU(lt_target)(&j->it, 0, at, own, room.suffix);                    \
-    if (out != room.suffix) memmove(out, v, (size_t)n * sizeof *v);                    \
+    const type *v = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, out);                   \
+    if (out != room.suffix && out != v) memmove(out, v, (size_t)n * sizeof *v);        \
     LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, v);                                    \
   }
   for (int64_t at = from; at < to; at += LT_TILE) {

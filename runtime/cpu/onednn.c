@@ -287,6 +287,7 @@ static int product_threads(const lt_ctx *c, const lt_product *p) {
 /* Gradients of large linear layers (b not transposed) are faster by sgemm. Small products never
    take it, because its first call is slow. */
 static bool by_sgemm(const lt_product *p) {
+  if (p->adds) return true;
   if (p->dtype != LT_F32 || p->n_batch != 0 || p->bias != NULL || p->b.col != 1) return false;
   return (double)p->m * (double)p->n * (double)p->k >= 0x1p25;
 }
@@ -314,7 +315,7 @@ static bool sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha
 static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
   bool ta = p->a.col != 1;
   return sgemm(ta, false, p->m, p->n, p->k, 1, p->a.data, ta ? p->a.col : p->a.row, p->b.data,
-               p->b.row, 0, p->out.data, p->out.row) ||
+               p->b.row, p->adds, p->out.data, p->out.row) ||
          lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
 }
 

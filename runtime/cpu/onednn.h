@@ -28,6 +28,7 @@ typedef struct lt_product {
   int64_t m, n, k;
   lt_matrix a, b, out;
   const void *bias; /* or NULL */
+  bool adds;        /* to what out holds: of f32, without batch and bias, b.col is 1 */
 } lt_product;
 
 bool lt_onednn_product(lt_ctx *c, const lt_product *p);
