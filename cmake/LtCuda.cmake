@@ -65,7 +65,7 @@ function(lt_cuda_objects variable)
     add_custom_command(OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/cuda
       COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.log
-        ${LT_NVCC} -std=c++17 -O3 ${codes} --compress-mode=size -Xptxas -v
+        ${CMAKE_C_COMPILER_LAUNCHER} ${LT_NVCC} -std=c++17 -O3 ${codes} --compress-mode=size -Xptxas -v
         -Xcompiler -fPIC,-fvisibility=hidden,-O2 -I ${PROJECT_SOURCE_DIR}/runtime
         -I ${PROJECT_SOURCE_DIR}/runtime/include -I ${LT_GENERATED} -I ${LT_GENERATED}/include
         -MD -MF ${object}.d -MT ${object} -c ${CMAKE_CURRENT_SOURCE_DIR}/${file} -o ${object}
