@@ -104,28 +104,29 @@ static cudnnMathType_t math_of(const key *k) {
   return is_exact(k) ? CUDNN_FMA_MATH : k->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
 }
 
+static bool good(cudnnStatus_t s) { return s == CUDNN_STATUS_SUCCESS; }
+
 static bool describe(plan *p) {
   const key *k = &p->k;
   cudnnDataType_t type = k->dtype == LT_F16    ? CUDNN_DATA_HALF
                          : k->dtype == LT_BF16 ? CUDNN_DATA_BFLOAT16
                                                : CUDNN_DATA_FLOAT;
-  const cudnnStatus_t s[] = {
-      api.cudnnCreateTensorDescriptor(&p->x),
-      api.cudnnCreateTensorDescriptor(&p->y),
-      api.cudnnCreateFilterDescriptor(&p->weight),
-      api.cudnnCreateConvolutionDescriptor(&p->conv),
-      api.cudnnSetTensor4dDescriptor(p->x, CUDNN_TENSOR_NCHW, type, k->n, k->c, k->h, k->w),
-      api.cudnnSetTensor4dDescriptor(p->y, CUDNN_TENSOR_NCHW, type, k->n, k->o, k->oh, k->ow),
-      api.cudnnSetFilter4dDescriptor(p->weight, type, CUDNN_TENSOR_NCHW, k->o, k->c / k->groups,
-                                     k->kh, k->kw),
-      api.cudnnSetConvolution2dDescriptor(p->conv, k->padding[0], k->padding[1], k->stride[0],
-                                          k->stride[1], k->dilation[0], k->dilation[1],
-                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-      api.cudnnSetConvolutionGroupCount(p->conv, k->groups),
-      api.cudnnSetConvolutionMathType(p->conv, math_of(k))};
-  for (cudnnStatus_t one : s)
-    if (one != CUDNN_STATUS_SUCCESS) return false;
-  return true;
+  return good(api.cudnnCreateTensorDescriptor(&p->x)) &&
+         good(api.cudnnCreateTensorDescriptor(&p->y)) &&
+         good(api.cudnnCreateFilterDescriptor(&p->weight)) &&
+         good(api.cudnnCreateConvolutionDescriptor(&p->conv)) &&
+         good(api.cudnnSetTensor4dDescriptor(p->x, CUDNN_TENSOR_NCHW, type, k->n, k->c, k->h,
+                                             k->w)) &&
+         good(api.cudnnSetTensor4dDescriptor(p->y, CUDNN_TENSOR_NCHW, type, k->n, k->o, k->oh,
+                                             k->ow)) &&
+         good(api.cudnnSetFilter4dDescriptor(p->weight, type, CUDNN_TENSOR_NCHW, k->o,
+                                             k->c / k->groups, k->kh, k->kw)) &&
+         good(api.cudnnSetConvolution2dDescriptor(p->conv, k->padding[0], k->padding[1],
+                                                  k->stride[0], k->stride[1], k->dilation[0],
+                                                  k->dilation[1], CUDNN_CROSS_CORRELATION,
+                                                  CUDNN_DATA_FLOAT)) &&
+         good(api.cudnnSetConvolutionGroupCount(p->conv, k->groups)) &&
+         good(api.cudnnSetConvolutionMathType(p->conv, math_of(k)));
 }
 
 /* What the three passes call differently. */

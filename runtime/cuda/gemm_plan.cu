@@ -113,32 +113,38 @@ static bool describe(const lt_cuda_libs *l, plan *p, const void *bias) {
 }
 
 template <class T>
-static void prefer(const lt_cuda_libs *l, cublasLtMatmulPreference_t to,
+static bool prefer(const lt_cuda_libs *l, cublasLtMatmulPreference_t to,
                    cublasLtMatmulPreferenceAttributes_t what, T value) {
-  l->cublasLtMatmulPreferenceSetAttribute(to, what, &value, sizeof value);
+  return l->cublasLtMatmulPreferenceSetAttribute(to, what, &value, sizeof value) ==
+         CUBLAS_STATUS_SUCCESS;
 }
 
 /* Partial sums are kept in the compute type, in the workspace: adding them up in the result would
    round each and take them as they come. */
+static bool prefer_all(const lt_cuda_libs *l, cublasLtMatmulPreference_t to, uint64_t workspace,
+                       const uint8_t *aligned) {
+  const uint32_t sums = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  const uint32_t a = aligned[1], b = aligned[0], d = aligned[2];
+  return prefer(l, to, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace) &&
+         prefer(l, to, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sums) &&
+         prefer(l, to, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a) &&
+         prefer(l, to, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, b) &&
+         prefer(l, to, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d) &&
+         prefer(l, to, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
+}
+
 static bool choose(const lt_cuda_libs *l, const cache *at, plan *p) {
   cublasLtMatmulPreference_t prefers;
   cublasLtMatmulHeuristicResult_t found;
   int n = 0;
   if (l->cublasLtMatmulPreferenceCreate(&prefers) != CUBLAS_STATUS_SUCCESS) return false;
-  uint32_t sums = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  const uint8_t *aligned = p->k.aligned;
-  uint64_t most = at->workspace;
-  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most);
-  prefer(l, prefers, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sums);
-  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(aligned[1]));
-  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(aligned[0]));
-  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(aligned[2]));
-  prefer(l, prefers, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(aligned[2]));
-  cublasStatus_t s = l->cublasLtMatmulAlgoGetHeuristic(at->handle, p->what, p->layout[1],
-                                                       p->layout[0], p->layout[2], p->layout[2],
-                                                       prefers, 1, &found, &n);
+  bool chosen = prefer_all(l, prefers, at->workspace, p->k.aligned) &&
+                l->cublasLtMatmulAlgoGetHeuristic(at->handle, p->what, p->layout[1], p->layout[0],
+                                                  p->layout[2], p->layout[2], prefers, 1, &found,
+                                                  &n) == CUBLAS_STATUS_SUCCESS &&
+                n > 0 && found.state == CUBLAS_STATUS_SUCCESS;
   l->cublasLtMatmulPreferenceDestroy(prefers);
-  if (s != CUBLAS_STATUS_SUCCESS || n == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
+  if (!chosen) return false;
   p->algo = found.algo;
   p->workspace = found.workspaceSize;
   return true;

@@ -1,5 +1,5 @@
 -- spec/cuda/counts.lua: counts(): {launches, threads, copies, waits} of the fake runtime since they
--- were asked for last; false on a GPU.
+-- were asked for last, and all `calls` that can fail; false on a GPU.
 local folder <const> = (os.getenv "LTRAIN_BACKENDS" or ""):gsub("/backends$", "")
 local open <const> = package.loadlib(folder .. "/counts.so", "luaopen_counts")
 

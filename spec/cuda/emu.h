@@ -5,6 +5,7 @@
    run as a plain loop on one stack. Stricter than hardware on purpose:
      - shared memory is 0xff (NaN) at the start of each block;
      - threads and blocks run forwards or backwards (EMU_ORDER=-1): a missing barrier reads 0xff;
+     - a block has 48 KiB of shared memory in all;
      - a barrier that some threads do not reach, or reach at another line, ends the program with
        both places; so does a shuffle by part of a warp. */
 #ifndef LT_SPEC_EMU_H
@@ -34,7 +35,7 @@
 #define __grid_constant__
 
 namespace emu {
-enum { MAX_THREADS = 1024, WARP = 32, STACK = 256 << 10, SHARED = 100 << 10 };
+enum { MAX_THREADS = 1024, WARP = 32, STACK = 256 << 10, SHARED = 48 << 10 };
 
 struct Fiber {
   void *sp;
@@ -51,7 +52,7 @@ struct Block { /* what one host thread is running */
   dim3 tid, bid, bdim, gdim;
   unsigned t, n;       /* current thread, threads */
   unsigned gate, arrived, line;
-  size_t shared;
+  size_t shared, fixed; /* shared memory: of the launch; the kernel's own, as far as it was used */
   unsigned epoch;      /* counts blocks: shared memory is poisoned when it changes */
   const char *kernel;
   void (*body)(void *);
@@ -203,7 +204,7 @@ inline int order() {
   return o;
 }
 inline void run_block() {
-  me.epoch++, me.gate = me.arrived = 0;
+  me.epoch++, me.gate = me.arrived = 0, me.fixed = 0;
   memset(me.dynamic, 0xff, me.shared);
   for (unsigned k = 0; k < (me.n + WARP - 1) / WARP; k++) me.w[k].gate = me.w[k].arrived = 0;
   for (unsigned k = 0; k < me.n; k++) start(order() > 0 ? k : me.n - 1 - k);
@@ -240,7 +241,11 @@ template <class T, int N> struct Shared {
   alignas(16) T v[N];
   unsigned epoch;
   T *get() {
-    if (epoch != me.epoch) memset((void *)v, 0xff, sizeof v), epoch = me.epoch;
+    if (epoch == me.epoch) return v;
+    memset((void *)v, 0xff, sizeof v), epoch = me.epoch;
+    me.fixed += sizeof v;
+    if (me.fixed + me.shared > SHARED)
+      die("more than 48 KiB of shared memory", unsigned(me.fixed), unsigned(me.shared));
     return v;
   }
 };

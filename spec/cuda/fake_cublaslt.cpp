@@ -70,20 +70,21 @@ template <class T> static cublasStatus_t take(T *to, const void *from, size_t si
 #define API extern "C" FAKERT_API
 
 API cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *out) {
-  int *device = new int;
-  cudaGetDevice(device);
-  *out = reinterpret_cast<cublasLtHandle_t>(device);
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
+  *out = reinterpret_cast<cublasLtHandle_t>(new int(fakert_device()));
   return CUBLAS_STATUS_SUCCESS;
 }
 API size_t CUBLASWINAPI cublasLtGetVersion(void) { return CUBLAS_VERSION; }
 API const char *CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t s) {
-  return s == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
-                                          : "CUBLAS_STATUS_INVALID_VALUE";
+  return s == CUBLAS_STATUS_NOT_SUPPORTED    ? "CUBLAS_STATUS_NOT_SUPPORTED"
+         : s == CUBLAS_STATUS_INTERNAL_ERROR ? "CUBLAS_STATUS_INTERNAL_ERROR"
+                                             : "CUBLAS_STATUS_INVALID_VALUE";
 }
 
 API cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out,
                                                          cublasComputeType_t compute,
                                                          cudaDataType_t scale) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   demand(compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_FAST_TF32,
          "a compute type other than f32");
   demand(scale == CUDA_R_32F, "a scale type other than f32");
@@ -100,6 +101,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t p
 API cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
                                                                cublasLtMatmulDescAttributes_t what,
                                                                const void *from, size_t size) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   Desc *d = as<Desc>(p);
   switch (static_cast<int>(what)) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(&d->transposed[0], from, size);
@@ -113,6 +115,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDes
 API cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out,
                                                            cudaDataType type, uint64_t rows,
                                                            uint64_t cols, int64_t ld) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   demand(type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF, "an unknown dtype");
   demand(rows > 0 && cols > 0 && rows <= INT32_MAX && cols <= INT32_MAX, "an impossible size");
   demand(ld >= 0 && static_cast<uint64_t>(ld) >= rows, "columns that overlap: ld below rows");
@@ -126,6 +129,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout
 }
 API cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(
     cublasLtMatrixLayout_t p, cublasLtMatrixLayoutAttribute_t what, const void *from, size_t size) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   Layout *l = as<Layout>(p);
   switch (static_cast<int>(what)) {
     case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return take(&l->batch, from, size);
@@ -135,6 +139,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(
 }
 
 API cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   *out = new cublasLtMatmulPreferenceOpaque_t();
   *as<Preference>(*out) = {0, CUBLASLT_REDUCTION_SCHEME_MASK, {256, 256, 256, 256}};
   return CUBLAS_STATUS_SUCCESS;
@@ -147,6 +152,7 @@ API cublasStatus_t CUBLASWINAPI
 cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
                                      cublasLtMatmulPreferenceAttributes_t what, const void *from,
                                      size_t size) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   Preference *to = as<Preference>(p);
   switch (static_cast<int>(what)) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(&to->workspace, from, size);
@@ -206,6 +212,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t *out,
     int *n) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   const Preference *prefers = as<Preference>(preference);
   demand(handle != nullptr && asked > 0, "no handle, or nothing asked for");
   demand((prefers->sums & CUBLASLT_REDUCTION_SCHEME_INPLACE) == 0,
@@ -271,10 +278,8 @@ static void multiply(const Product &p, float alpha, const void *a, const void *b
 
 static void demand_memory(const void *p, int device, uint64_t aligned, const char *name) {
   char text[128];
-  cudaPointerAttributes found;
-  cudaPointerGetAttributes(&found, p);
   snprintf(text, sizeof text, "%s is no memory of device %d", name, device);
-  demand(found.type == cudaMemoryTypeDevice && found.device == device, text);
+  demand(fakert_device_of(p) == device, text);
   snprintf(text, sizeof text, "%s is not aligned as the algorithm was asked for", name);
   demand(reinterpret_cast<uintptr_t>(p) % aligned == 0, text);
 }
@@ -285,10 +290,10 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmul(
     const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
     cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *chosen, void *workspace,
     size_t workspace_bytes, cudaStream_t stream) {
+  if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
   Product p = product_of(what, a_layout, b_layout, c_layout, d_layout);
-  int device = *reinterpret_cast<int *>(handle), now;
-  cudaGetDevice(&now);
-  demand(device == now, "a handle of another device");
+  int device = *reinterpret_cast<int *>(handle);
+  demand(device == fakert_device(), "a handle of another device");
   demand(stream != nullptr, "a product on the default stream");
   Algo algo;
   memcpy(&algo, chosen, sizeof algo);

@@ -51,6 +51,7 @@ struct cudnnConvolutionStruct {
 #define API extern "C" FAKERT_API
 #define NEW_AND_DELETE(name)                                                            \
   API cudnnStatus_t cudnnCreate##name##Descriptor(cudnn##name##Descriptor_t *out) {     \
+    if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;                             \
     *out = new cudnn##name##Struct();                                                   \
     return CUDNN_STATUS_SUCCESS;                                                        \
   }                                                                                     \
@@ -63,14 +64,18 @@ NEW_AND_DELETE(Filter)
 NEW_AND_DELETE(Convolution)
 
 API cudnnStatus_t cudnnCreate(cudnnHandle_t *out) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   *out = new cudnnContext();
-  cudaGetDevice(&(*out)->device);
+  (*out)->device = fakert_device();
   return CUDNN_STATUS_SUCCESS;
 }
 API const char *cudnnGetErrorString(cudnnStatus_t s) {
-  return s == CUDNN_STATUS_NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_BAD_PARAM";
+  return s == CUDNN_STATUS_NOT_SUPPORTED    ? "CUDNN_STATUS_NOT_SUPPORTED"
+         : s == CUDNN_STATUS_INTERNAL_ERROR ? "CUDNN_STATUS_INTERNAL_ERROR"
+                                            : "CUDNN_STATUS_BAD_PARAM";
 }
 API cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   h->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -82,6 +87,7 @@ static void demand_type(cudnnDataType_t t) {
 
 API cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t t, cudnnTensorFormat_t format,
                                              cudnnDataType_t type, int n, int c, int h, int w) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   demand(format == CUDNN_TENSOR_NCHW, "a format other than NCHW");
   demand_type(type);
   demand(n > 0 && c > 0 && h > 0 && w > 0, "an empty tensor");
@@ -91,6 +97,7 @@ API cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t t, cudnnTen
 API cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t f, cudnnDataType_t type,
                                              cudnnTensorFormat_t format, int o, int c, int h,
                                              int w) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   demand(format == CUDNN_TENSOR_NCHW, "a format other than NCHW");
   demand_type(type);
   demand(o > 0 && c > 0 && h > 0 && w > 0, "an empty filter");
@@ -102,6 +109,7 @@ API cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d
                                                   int dilation_h, int dilation_w,
                                                   cudnnConvolutionMode_t mode,
                                                   cudnnDataType_t compute) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   demand(mode == CUDNN_CROSS_CORRELATION, "a kernel that is turned");
   demand(compute == CUDNN_DATA_FLOAT, "sums other than in f32");
   demand(pad_h >= 0 && pad_w >= 0 && stride_h > 0 && stride_w > 0 && dilation_h > 0 &&
@@ -110,11 +118,13 @@ API cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d
   return CUDNN_STATUS_SUCCESS;
 }
 API cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int groups) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   d->groups = groups;
   return CUDNN_STATUS_SUCCESS;
 }
 API cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d,
                                               cudnnMathType_t math) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   d->math = math;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -198,10 +208,8 @@ template <class F> static void each_product(const Conv &v, F f) {
 
 static void demand_memory(const void *p, int device, const char *name) {
   char text[128];
-  cudaPointerAttributes found;
-  cudaPointerGetAttributes(&found, p);
   snprintf(text, sizeof text, "%s is no memory of device %d", name, device);
-  demand(found.type == cudaMemoryTypeDevice && found.device == device, text);
+  demand(fakert_device_of(p) == device, text);
   snprintf(text, sizeof text, "%s does not lie on 16 bytes", name);
   demand(reinterpret_cast<uintptr_t>(p) % 16 == 0, text);
 }
@@ -217,8 +225,7 @@ static cudnnStatus_t issue(cudnnHandle_t h, const Conv &v, int algo, const void 
                            const void *beta, void *workspace, size_t bytes, Memory a, Memory b,
                            Memory to, F place) {
   size_t item = v.x.type == CUDNN_DATA_FLOAT ? 4 : 2;
-  int device;
-  cudaGetDevice(&device);
+  int device = fakert_device();
   demand(h->device == device && h->stream != nullptr, "a handle of another device, or no stream");
   demand(algo == GOOD && v.x.n % 2 == 0, "an algorithm that was not answered");
   demand(bytes >= NEEDS, "less workspace than the algorithm needs");
@@ -262,18 +269,21 @@ API cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     cudnnHandle_t h, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
     cudnnConvolutionDescriptor_t d, cudnnTensorDescriptor_t y, int asked, int *n,
     cudnnConvolutionFwdAlgoPerf_t *out) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   return answer(h, conv_of(x, w, d, y), asked, n, out);
 }
 API cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t h, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t y,
     cudnnConvolutionDescriptor_t d, cudnnTensorDescriptor_t x, int asked, int *n,
     cudnnConvolutionBwdDataAlgoPerf_t *out) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   return answer(h, conv_of(x, w, d, y), asked, n, out);
 }
 API cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t h, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t y,
     cudnnConvolutionDescriptor_t d, cudnnFilterDescriptor_t w, int asked, int *n,
     cudnnConvolutionBwdFilterAlgoPerf_t *out) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   return answer(h, conv_of(x, w, d, y), asked, n, out);
 }
 
@@ -281,6 +291,7 @@ API cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
     cudnnConvolutionDescriptor_t d, cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,
     size_t *bytes) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   conv_of(x, w, d, y);
   return measure(algo, bytes);
 }
@@ -288,6 +299,7 @@ API cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnHandle_t, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t y,
     cudnnConvolutionDescriptor_t d, cudnnTensorDescriptor_t x, cudnnConvolutionBwdDataAlgo_t algo,
     size_t *bytes) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   conv_of(x, w, d, y);
   return measure(algo, bytes);
 }
@@ -295,6 +307,7 @@ API cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t y,
     cudnnConvolutionDescriptor_t d, cudnnFilterDescriptor_t w,
     cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   conv_of(x, w, d, y);
   return measure(algo, bytes);
 }
@@ -304,6 +317,7 @@ API cudnnStatus_t cudnnConvolutionForward(
     cudnnFilterDescriptor_t w, const void *w_data, cudnnConvolutionDescriptor_t d,
     cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes, const void *beta,
     cudnnTensorDescriptor_t y, void *y_data) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   return issue(h, conv_of(x, w, d, y), algo, alpha, beta, workspace, bytes, of(*x, x_data),
                of(*w, w_data), of(*y, y_data),
                [](int64_t at_x, int64_t at_w, int64_t at_y, int64_t *at) {
@@ -315,6 +329,7 @@ API cudnnStatus_t cudnnConvolutionBackwardData(
     cudnnTensorDescriptor_t y, const void *y_data, cudnnConvolutionDescriptor_t d,
     cudnnConvolutionBwdDataAlgo_t algo, void *workspace, size_t bytes, const void *beta,
     cudnnTensorDescriptor_t x, void *x_data) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   return issue(h, conv_of(x, w, d, y), algo, alpha, beta, workspace, bytes, of(*w, w_data),
                of(*y, y_data), of(*x, x_data),
                [](int64_t at_x, int64_t at_w, int64_t at_y, int64_t *at) {
@@ -326,6 +341,7 @@ API cudnnStatus_t cudnnConvolutionBackwardFilter(
     cudnnTensorDescriptor_t y, const void *y_data, cudnnConvolutionDescriptor_t d,
     cudnnConvolutionBwdFilterAlgo_t algo, void *workspace, size_t bytes, const void *beta,
     cudnnFilterDescriptor_t w, void *w_data) {
+  if (fakert_fails()) return CUDNN_STATUS_INTERNAL_ERROR;
   return issue(h, conv_of(x, w, d, y), algo, alpha, beta, workspace, bytes, of(*x, x_data),
                of(*y, y_data), of(*w, w_data),
                [](int64_t at_x, int64_t at_w, int64_t at_y, int64_t *at) {

@@ -111,10 +111,10 @@ static cudaError_t result(cudaError_t e) {
   return e;
 }
 
-/* The turn of FAKERT_FAIL. */
-static bool fails(void) {
+bool fakert_fails(void) {
   World &w = world();
-  return w.fail_at > 0 && --w.fail_at == 0;
+  Hold hold(w.lock);
+  return ++w.counts.calls == w.fail_at;
 }
 
 /* One after the other, each after a pause. */
@@ -265,7 +265,7 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
     result(cudaErrorInvalidConfiguration);
     return;
   }
-  if (fails()) {
+  if (fakert_fails()) {
     result(cudaErrorLaunchFailure);
     return;
   }
@@ -276,10 +276,19 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
   fakert_queue(stream, what, std::move(run));
 }
 
+int fakert_device(void) { return device_now; }
+
+int fakert_device_of(const void *memory) {
+  Hold hold(world().lock);
+  auto b = block_of(memory);
+  return b == world().blocks.end() ? -1 : b->second.device;
+}
+
 fakert_counts fakert_take_counts(void) {
   Hold hold(world().lock);
   fakert_counts taken = world().counts;
   world().counts = {};
+  world().counts.calls = taken.calls;
   return taken;
 }
 
@@ -291,15 +300,18 @@ API cudaError_t CUDARTAPI cudaGetDeviceCount(int *n) {
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaSetDevice(int device) {
+  if (fakert_fails()) return result(cudaErrorInvalidDevice);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   device_now = device;
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaGetDevice(int *device) {
+  if (fakert_fails()) return result(cudaErrorInitializationError);
   *device = device_now;
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device) {
+  if (fakert_fails()) return result(cudaErrorInvalidValue);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   switch (static_cast<int>(what)) {
     case cudaDevAttrMultiProcessorCount: *value = 8; return cudaSuccess;
@@ -310,6 +322,7 @@ API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr what
   }
 }
 API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
+  if (fakert_fails()) return result(cudaErrorInvalidDevice);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   memset(out, 0, sizeof *out);
   snprintf(out->name, sizeof out->name, "Fake GPU %d", device);
@@ -319,6 +332,7 @@ API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int devic
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  if (fakert_fails()) return result(cudaErrorInitializationError);
   *least = 0, *greatest = -5;
   return cudaSuccess;
 }
@@ -335,6 +349,8 @@ API const char *CUDARTAPI cudaGetErrorName(cudaError_t e) {
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorInitializationError: return "cudaErrorInitializationError";
     default: return "cudaErrorInvalidValue";
   }
 }
@@ -345,6 +361,8 @@ API const char *CUDARTAPI cudaGetErrorString(cudaError_t e) {
     case cudaErrorInvalidDevice: return "invalid device ordinal";
     case cudaErrorLaunchFailure: return "unspecified launch failure";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    case cudaErrorInitializationError: return "initialization error";
     default: return "invalid argument";
   }
 }
@@ -353,7 +371,7 @@ static cudaError_t allocate(void **p, size_t bytes, int device) {
   World &w = world();
   Hold hold(w.lock);
   bool full = device >= 0 && w.used[device] + bytes > w.memory;
-  if (full || fails() || posix_memalign(p, 512, bytes + FENCE) != 0) {
+  if (full || fakert_fails() || posix_memalign(p, 512, bytes + FENCE) != 0) {
     *p = nullptr;
     return result(cudaErrorMemoryAllocation);
   }
@@ -379,7 +397,7 @@ API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
   world().host.join(s->clock);
   world().counts.waits++;
   check_fences();
-  return fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
+  return fakert_fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
   for (size_t k = 0; k < world().streams.size(); k++)
@@ -389,6 +407,7 @@ API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
 
 /* Waits, as the real one; freed memory is 0xff, then gone. */
 static cudaError_t release(void *p) {
+  if (fakert_fails()) return result(cudaErrorInvalidValue);
   World &w = world();
   if (p == nullptr) return cudaSuccess;
   for (size_t k = 0; k < w.streams.size(); k++) cudaStreamSynchronize(w.streams[k]);
@@ -407,11 +426,13 @@ API cudaError_t CUDARTAPI cudaFree(void *p) { return release(p); }
 API cudaError_t CUDARTAPI cudaFreeHost(void *p) { return release(p); }
 
 API cudaError_t CUDARTAPI cudaMemGetInfo(size_t *left, size_t *total) {
+  if (fakert_fails()) return result(cudaErrorInvalidValue);
   *total = world().memory;
   *left = *total - world().used[device_now];
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p) {
+  if (fakert_fails()) return result(cudaErrorInvalidValue);
   Hold hold(world().lock);
   auto b = block_of(p);
   memset(out, 0, sizeof *out);
@@ -422,11 +443,12 @@ API cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *out, c
 }
 
 API cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int) {
-  if (flags != cudaStreamNonBlocking || fails()) return result(cudaErrorInvalidValue);
+  if (flags != cudaStreamNonBlocking || fakert_fails()) return result(cudaErrorInvalidValue);
   *out = add_stream(device_now);
   return *out != nullptr ? cudaSuccess : result(cudaErrorMemoryAllocation);
 }
 API cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+  if (fakert_fails()) return result(cudaErrorMemoryAllocation);
   *out = new CUevent_st;
   return cudaSuccess;
 }
@@ -436,13 +458,14 @@ API cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e) {
 }
 API cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   Hold hold(world().lock);
-  if (s->device != device_now || fails()) return result(cudaErrorInvalidValue);
+  if (s->device != device_now || fakert_fails()) return result(cudaErrorInvalidValue);
   *e = CUevent_st{s, s->issued, s->clock};
   return cudaSuccess;
 }
 
 /* A poll that has found nothing a few times lets the work run: else who polls would never end. */
 API cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
+  if (fakert_fails()) return result(cudaErrorLaunchFailure);
   static thread_local int asked;
   if (e->stream == nullptr) return cudaSuccess;
   if (e->stream->done < e->at) {
@@ -460,9 +483,10 @@ API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
   world().host.join(e->clock);
   world().counts.waits++;
   check_fences();
-  return fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
+  return fakert_fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  if (fakert_fails()) return result(cudaErrorInvalidResourceHandle);
   Hold hold(world().lock);
   if (e->stream == nullptr) return cudaSuccess;
   Task t;
@@ -479,7 +503,7 @@ static cudaError_t copy(void *to, const void *from, size_t n, bool to_host, bool
   World &w = world();
   Hold hold(w.lock);
   bool to_known = block_of(to) != w.blocks.end(), from_known = block_of(from) != w.blocks.end();
-  if ((!to_known && !to_host) || (!from_known && !from_host) || s == nullptr || fails())
+  if ((!to_known && !to_host) || (!from_known && !from_host) || s == nullptr || fakert_fails())
     return result(cudaErrorInvalidValue);
   w.counts.copies++;
   fakert_touch(s, from, n, false, "copy");
@@ -502,6 +526,7 @@ API cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int, const void *from, i
   return copy(to, from, n, false, false, s);
 }
 API cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s) {
+  if (fakert_fails()) return result(cudaErrorInvalidValue);
   fakert_touch(s, p, n, true, "memset");
   push(s, {[=] { memset(p, value, n); }});
   return cudaSuccess;

@@ -12,8 +12,8 @@
      ends the program with a sentence. FAKERT_RACES=0: not looked at.
    - *Where*: behind each block lie bytes that nobody may write; they are looked at when the host
      waits, and when the block is freed.
-   - *What*: launches, copies and waits of the host are counted; FAKERT_FAIL=n: the n-th call that
-     can fail fails.
+   - *What*: launches, copies and waits of the host are counted. FAKERT_FAIL=n: the n-th call of the
+     runtime, cuBLASLt or cuDNN returns an error and does nothing.
    FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is. */
 #ifndef LT_SPEC_FAKERT_H
 #define LT_SPEC_FAKERT_H
@@ -47,10 +47,18 @@ static inline float fakert_tf32(float x) {
   return x;
 }
 
+/* Whether this call is the one that FAKERT_FAIL names: every function that can fail asks, once. */
+FAKERT_API bool fakert_fails(void);
+
+/* For the fakes of libraries: this thread's device; which device's memory that is, -1: none's. */
+FAKERT_API int fakert_device(void);
+FAKERT_API int fakert_device_of(const void *memory);
+
 /* Since the last time that they were asked for. */
 typedef struct fakert_counts {
   int64_t launches, copies, waits;
   int64_t threads; /* of all launches */
+  int64_t calls;   /* that can fail; in all */
 } fakert_counts;
 extern "C" FAKERT_API fakert_counts fakert_take_counts(void);
 

@@ -135,6 +135,18 @@ static bool shared_memory_is_read_without_a_barrier(room *r, bool mistake) {
   return true;
 }
 
+static __global__ void use_shared(float *p) {
+  LT_SHARED(float, mine, 4096);
+  LT_DYNAMIC(float, more);
+  mine[threadIdx.x] = 1, more[threadIdx.x] = 2;
+  p[threadIdx.x] = mine[threadIdx.x] + more[threadIdx.x];
+}
+static bool a_block_takes_too_much_shared_memory(room *r, bool mistake) {
+  lt_cuda_issue("use_shared", use_shared, 1, 32, mistake ? 33 << 10 : 32 << 10, r->s, r->a);
+  cudaStreamSynchronize(r->s);
+  return r->a[31] == 3;
+}
+
 /* Children. */
 
 typedef bool (*body)(room *r, bool mistake);
@@ -207,6 +219,7 @@ FINDS(reuses_a_block_that_another_stream_reads,
       "the write by fill on stream 0 is not ordered after the read by add on stream 1")
 FINDS(some_threads_miss_a_barrier, "barrier_for_half: block 0 thread 0: waits for threads that")
 FINDS(part_of_a_warp_shuffles, "shuffle: block 0 thread 32: waits for threads that never come")
+FINDS(a_block_takes_too_much_shared_memory, "use_shared: block 0 thread 0: more than 48 KiB of")
 FINDS(a_grid_writes_beyond_its_block,
       "a block of 16384 bytes was written beyond its end, by write_at or what ran before it")
 
@@ -246,6 +259,7 @@ int main(void) {
       cmocka_unit_test(reuses_a_block_that_another_stream_reads_test),
       cmocka_unit_test(some_threads_miss_a_barrier_test),
       cmocka_unit_test(part_of_a_warp_shuffles_test),
+      cmocka_unit_test(a_block_takes_too_much_shared_memory_test),
 #if !defined __SANITIZE_ADDRESS__ /* which finds it by itself, and writes a report */
       cmocka_unit_test(a_grid_writes_beyond_its_block_test),
 #endif
