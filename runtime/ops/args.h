@@ -30,8 +30,8 @@
 #define LT_NO_RNG_KEY ((lt_rng_key){0})
 
 /* Names of choices, and the constants for C. */
-#define LT_CHOICES_reduction "none|mean|sum"
-enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
+#define LT_CHOICES_reduction "none|mean|sum|batchmean"
+enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum, LT_REDUCTION_batchmean };
 
 /* Elementwise. */
 #define LT_ARGS_unary(A)
@@ -90,7 +90,31 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum };
   A(INT, ignore_index, -100) A(CHOICE, reduction, LT_REDUCTION_mean)                 \
   A(NUMBER, label_smoothing, 0)
 #define LT_ARGS_cross_entropy_backward(A) LT_ARGS_cross_entropy(A)
+#define LT_ARGS_nll_loss(A) \
+  A(INT, ignore_index, -100) A(CHOICE, reduction, LT_REDUCTION_mean)
+
+/* Losses; all begin with `reduction`. batchmean, the sum divided by the first size, is kl_div's. */
 #define LT_ARGS_loss(A) A(CHOICE, reduction, LT_REDUCTION_mean)
+#define LT_ARGS_weighted_loss(A) LT_ARGS_loss(A)
+#define LT_ARGS_logits_loss(A) LT_ARGS_loss(A)
+#define LT_ARGS_huber_loss(A) LT_ARGS_loss(A) A(NUMBER, delta, 1)
+#define LT_ARGS_smooth_l1_loss(A) LT_ARGS_loss(A) A(NUMBER, beta, 1)
+#define LT_ARGS_sigmoid_focal_loss(A) \
+  A(CHOICE, reduction, LT_REDUCTION_none) A(NUMBER, alpha, 0.25) A(NUMBER, gamma, 2)
+#define LT_ARGS_kl_div(A) LT_ARGS_loss(A) A(FLAG, log_target, false)
+#define LT_ARGS_poisson_nll_loss(A) \
+  LT_ARGS_loss(A) A(FLAG, log_input, true) A(FLAG, full, false) A(NUMBER, eps, 1e-8)
+#define LT_ARGS_gaussian_nll_loss(A) LT_ARGS_loss(A) A(FLAG, full, false) A(NUMBER, eps, 1e-6)
+#define LT_ARGS_dice_loss(A) LT_ARGS_loss(A) A(NUMBER, smooth, 1e-5)
+#define LT_ARGS_hinge_embedding_loss(A) LT_ARGS_loss(A) A(NUMBER, margin, 1)
+#define LT_ARGS_cosine_embedding_loss(A) LT_ARGS_loss(A) A(NUMBER, margin, 0)
+#define LT_ARGS_margin_ranking_loss(A) LT_ARGS_loss(A) A(NUMBER, margin, 0)
+#define LT_ARGS_triplet_margin_loss(A)                                            \
+  LT_ARGS_loss(A) A(NUMBER, margin, 1) A(NUMBER, p, 2) A(NUMBER, eps, 1e-6)       \
+  A(FLAG, swap, false)
+#define LT_ARGS_multilabel_soft_margin_loss(A) LT_ARGS_loss(A)
+#define LT_ARGS_multilabel_margin_loss(A) LT_ARGS_loss(A)
+#define LT_ARGS_multi_margin_loss(A) LT_ARGS_loss(A) A(INT, p, 1) A(NUMBER, margin, 1)
 
 /* Random numbers. `high` is exclusive. */
 #define LT_RANDOM_TAIL(A) \

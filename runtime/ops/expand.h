@@ -19,6 +19,49 @@
 #undef LT_DECLARE_ALL_EXPAND
 #undef LT_DECLARE_EXPAND
 
+/* x in f32 unless it is f64; NULL for NULL. */
+lt_tensor *lt_wide(lt_ctx *c, lt_tensor *x);
+
+/* The loss of each element as it is, their mean, sum, or sum divided by the first size. */
+bool lt_reduce_loss(lt_ctx *c, int64_t reduction, lt_tensor *loss, lt_tensor **out);
+
+/* Short forms, for formulas of several steps. */
+static inline lt_tensor *lt_add(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
+  return lt_binary(c, LT_OP_add, a, b);
+}
+static inline lt_tensor *lt_sub(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
+  return lt_binary(c, LT_OP_sub, a, b);
+}
+static inline lt_tensor *lt_mul(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
+  return lt_binary(c, LT_OP_mul, a, b);
+}
+static inline lt_tensor *lt_plus(lt_ctx *c, lt_tensor *x, double by) {
+  return by == 0 ? x : lt_binary_scalar(c, LT_OP_add, x, lt_scalar_of(by));
+}
+static inline lt_tensor *lt_scaled(lt_ctx *c, lt_tensor *x, double by) {
+  return by == 1 ? x : lt_binary_scalar(c, LT_OP_mul, x, lt_scalar_of(by));
+}
+/* k - x */
+static inline lt_tensor *lt_from(lt_ctx *c, double k, lt_tensor *x) {
+  return lt_plus(c, lt_unary(c, LT_OP_neg, x), k);
+}
+static inline lt_tensor *lt_at_least(lt_ctx *c, lt_tensor *x, double k) {
+  return lt_apply1(c, LT_OP_clamp, 1, &x, &(lt_args_clamp){.min = lt_scalar_of(k)});
+}
+static inline lt_tensor *lt_equals(lt_ctx *c, lt_tensor *x, double k) {
+  return lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(k));
+}
+/* x with `value` where the mask is. */
+static inline lt_tensor *lt_filled(lt_ctx *c, lt_tensor *x, lt_tensor *mask, double value) {
+  return lt_apply1(c, LT_OP_masked_fill, LT_IN(x, mask),
+                   &(lt_args_masked_fill){.value = lt_scalar_of(value)});
+}
+/* Sum over one dim. */
+static inline lt_tensor *lt_summed(lt_ctx *c, lt_tensor *x, int dim, bool keepdim) {
+  return lt_apply1(c, LT_OP_sum, 1, &x,
+                   &(lt_args_reduce){.dims = LT_ONE_DIM(dim), .keepdim = keepdim});
+}
+
 /* x times the argument `name` of an op in x's dtype, which for integers must be whole. */
 lt_tensor *lt_times(lt_ctx *c, lt_tensor *x, double factor, const char *name);
 

@@ -1,116 +1,178 @@
-/* runtime/ops/expand_loss.c: losses written as other ops. */
+/* runtime/ops/expand_loss.c: losses of two tensors of one shape. */
 #include "ops/expand.h"
 
-static bool reduce(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor **out) {
-  const lt_args_loss *a = call->args;
-  if (a->reduction == LT_REDUCTION_mean) loss = lt_unary(c, LT_OP_mean, loss);
-  if (a->reduction == LT_REDUCTION_sum) loss = lt_unary(c, LT_OP_sum, loss);
+static bool reduced(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor **out) {
+  return lt_reduce_loss(c, ((const lt_args_loss *)call->args)->reduction, loss, out);
+}
+
+bool lt_reduce_loss(lt_ctx *c, int64_t reduction, lt_tensor *loss, lt_tensor **out) {
+  if (!lt_ok(c) || loss == NULL) return false;
+  double n = loss->ndim > 0 ? (double)loss->size[0] : 1;
+  if (reduction == LT_REDUCTION_mean) loss = lt_unary(c, LT_OP_mean, loss);
+  if (reduction == LT_REDUCTION_sum || reduction == LT_REDUCTION_batchmean)
+    loss = lt_unary(c, LT_OP_sum, loss);
+  if (reduction == LT_REDUCTION_batchmean)
+    loss = lt_binary_scalar(c, LT_OP_div, loss, lt_scalar_of(n));
   *out = loss;
   return loss != NULL;
 }
 
 bool lt_expand_mse_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
-  lt_tensor *d = lt_binary(c, LT_OP_sub, call->in[0], call->in[1]);
-  return reduce(c, call, lt_unary(c, LT_OP_square, d), out);
+  return reduced(c, call, lt_unary(c, LT_OP_square, lt_sub(c, call->in[0], call->in[1])), out);
+}
+
+static lt_tensor *distance(lt_ctx *c, const lt_call *call) {
+  return lt_unary(c, LT_OP_abs, lt_sub(c, call->in[0], call->in[1]));
 }
 
 bool lt_expand_l1_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
-  lt_tensor *d = lt_binary(c, LT_OP_sub, call->in[0], call->in[1]);
-  return reduce(c, call, lt_unary(c, LT_OP_abs, d), out);
+  return reduced(c, call, distance(c, call), out);
 }
 
-/* log(1 + e^x) - x target: no exponential overflows. */
+/* q (d - q / 2) with q = min(d, delta): d^2 / 2 up to delta, a line of slope delta beyond it. */
+static lt_tensor *huber(lt_ctx *c, lt_tensor *d, double delta) {
+  lt_tensor *q = lt_apply1(c, LT_OP_clamp, 1, &d, &(lt_args_clamp){.max = lt_scalar_of(delta)});
+  return lt_mul(c, q, lt_sub(c, d, lt_scaled(c, q, 0.5)));
+}
+
+bool lt_expand_huber_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_huber_loss *a = call->args;
+  return reduced(c, call, huber(c, distance(c, call), a->delta), out);
+}
+
+bool lt_expand_smooth_l1_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_smooth_l1_loss *a = call->args;
+  lt_tensor *d = distance(c, call);
+  if (a->beta > 0) d = lt_scaled(c, huber(c, d, a->beta), 1 / a->beta);
+  return reduced(c, call, d, out);
+}
+
+/* log(1 + e^(-target x)). */
+bool lt_expand_soft_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *x = lt_unary(c, LT_OP_neg, lt_mul(c, call->in[0], call->in[1]));
+  return reduced(c, call, lt_unary(c, LT_OP_softplus, x), out);
+}
+
+static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
+
+static lt_tensor *weighted(lt_ctx *c, lt_tensor *x, lt_tensor *weight) {
+  return weight != NULL ? lt_mul(c, x, weight) : x;
+}
+
+/* softplus(x) - x target, which no exponential overflows; with weights of positives
+   pos_weight target softplus(-x) + (1 - target) softplus(x). */
 bool lt_expand_binary_cross_entropy_with_logits(lt_ctx *c, const lt_call *call, lt_tensor **out) {
-  lt_tensor *own = lt_binary(c, LT_OP_mul, call->in[0], call->in[1]);
-  lt_tensor *loss = lt_binary(c, LT_OP_sub, lt_unary(c, LT_OP_softplus, call->in[0]), own);
-  return reduce(c, call, loss, out);
-}
-
-/* What cross_entropy computes with: its class dim is `dim`, the second or the only one. */
-typedef struct classes {
-  const lt_args_cross_entropy *args;
-  lt_tensor *log_p; /* log_softmax of the logits */
-  lt_tensor *weight; /* shaped to broadcast over log_p, or NULL */
-  int dim;
-} classes;
-
-static lt_tensor *weighted(lt_ctx *c, const classes *k, lt_tensor *x) {
-  return k->weight != NULL ? lt_binary(c, LT_OP_mul, x, k->weight) : x;
-}
-
-/* Sum over the classes, whose dim stays. */
-static lt_tensor *over_classes(lt_ctx *c, const classes *k, lt_tensor *x) {
-  return lt_apply1(c, LT_OP_sum, 1, &x,
-                   &(lt_args_reduce){.dims = LT_ONE_DIM(k->dim), .keepdim = true});
-}
-
-/* -(1 - s) log p of the target, times the weight of its class; `share` gets those weights. */
-static lt_tensor *by_ids(lt_ctx *c, const classes *k, lt_tensor *ids, lt_tensor *ignored,
-                         lt_tensor **share) {
-  const lt_args_masked_fill none = {.value = lt_scalar_int(0)};
-  const lt_args_gather at = {.dim = k->dim};
-  ids = lt_apply1(c, LT_OP_masked_fill, LT_IN(ids, ignored), &none);
-  lt_tensor *own = lt_apply1(c, LT_OP_gather, LT_IN(k->log_p, ids), &at);
-  if (own == NULL) return NULL;
-  *share = lt_full(c, lt_tensor_shape(own), lt_scalar_of(1), (lt_dtype)own->dtype,
-                   own->storage->device);
-  if (k->weight != NULL) {
-    lt_tensor *all = lt_expand_to(c, k->weight, lt_tensor_shape(k->log_p));
-    *share = lt_apply1(c, LT_OP_gather, LT_IN(all, ids), &at);
-  }
-  *share = lt_apply1(c, LT_OP_masked_fill, LT_IN(*share, ignored), &none);
-  own = lt_binary(c, LT_OP_mul, own, *share);
-  return lt_binary_scalar(c, LT_OP_mul, own, lt_scalar_of(k->args->label_smoothing - 1));
-}
-
-/* Each row's loss, with its class dim of size 1; `total`: what a mean divides by. */
-static lt_tensor *rows_loss(lt_ctx *c, const classes *k, lt_tensor *target, lt_tensor **total) {
-  double smoothing = k->args->label_smoothing, n = (double)k->log_p->size[k->dim];
-  lt_shape rows = lt_tensor_shape(k->log_p);
-  rows.size[k->dim] = 1;
-  lt_tensor *loss, *ignored = NULL, *share = NULL;
-  if (lt_dtype_is_float((lt_dtype)target->dtype)) {
-    loss = weighted(c, k, lt_binary(c, LT_OP_mul, k->log_p, target));
-    loss = over_classes(c, k, loss);
-    loss = lt_binary_scalar(c, LT_OP_mul, loss, lt_scalar_of(smoothing - 1));
-    share = lt_full(c, rows, lt_scalar_of(1), (lt_dtype)k->log_p->dtype,
-                    k->log_p->storage->device);
+  lt_tensor *x = call->in[0], *target = call->in[1], *positives = input(call, 3), *loss;
+  if (positives == NULL) {
+    loss = lt_sub(c, lt_unary(c, LT_OP_softplus, x), lt_mul(c, x, target));
   } else {
-    target = lt_reshape(c, lt_cast(c, target, LT_I64), rows);
-    ignored = lt_binary_scalar(c, LT_OP_eq, target, lt_scalar_int(k->args->ignore_index));
-    loss = by_ids(c, k, target, ignored, &share);
+    lt_tensor *hit = lt_unary(c, LT_OP_softplus, lt_unary(c, LT_OP_neg, x));
+    hit = lt_mul(c, lt_mul(c, positives, target), hit);
+    loss = lt_mul(c, lt_from(c, 1, target), lt_unary(c, LT_OP_softplus, x));
+    loss = lt_add(c, hit, loss);
   }
-  *total = lt_unary(c, LT_OP_sum, share);
-  if (smoothing == 0) return loss;
-  lt_tensor *rest = over_classes(c, k, weighted(c, k, k->log_p));
-  rest = lt_binary_scalar(c, LT_OP_mul, rest, lt_scalar_of(-smoothing / n));
-  if (ignored != NULL)
-    rest = lt_apply1(c, LT_OP_masked_fill, LT_IN(rest, ignored),
-                     &(lt_args_masked_fill){.value = lt_scalar_of(0)});
-  return lt_binary(c, LT_OP_add, loss, rest);
+  return reduced(c, call, weighted(c, loss, input(call, 2)), out);
 }
 
-/* Gives the first result only. */
-bool lt_expand_cross_entropy(lt_ctx *c, const lt_call *call, lt_tensor **out) {
-  lt_tensor *x = call->in[0], *weight = call->n_in > 2 ? call->in[2] : NULL, *total = NULL;
-  lt_dtype dtype = (lt_dtype)x->dtype, wide = dtype == LT_F64 ? LT_F64 : LT_F32;
-  classes k = {.args = call->args, .dim = x->ndim > 1 ? 1 : 0};
-  lt_shape each = {.ndim = x->ndim}, rows = {0};
-  for (int d = 0; d < x->ndim; d++) {
-    each.size[d] = d == k.dim ? x->size[d] : 1;
-    if (d != k.dim) rows.size[rows.ndim++] = x->size[d];
-  }
-  if (weight != NULL) k.weight = lt_reshape(c, lt_cast(c, weight, wide), each);
-  x = lt_cast(c, x, wide);
-  k.log_p = lt_apply1(c, LT_OP_log_softmax, 1, &x, &(lt_args_softmax){.dim = k.dim});
-  if (!lt_ok(c)) return false;
-  lt_tensor *loss = rows_loss(c, &k, call->in[1], &total);
-  if (k.args->reduction == LT_REDUCTION_none) {
-    loss = loss == NULL ? NULL : lt_reshape(c, loss, rows);
+/* log(p), at least -100, and with a slope of at most 1e12: PyTorch's limits. */
+static lt_tensor *safe_log(lt_ctx *c, lt_tensor *p) {
+  enum { SLOPE = 1000000000000 };
+  lt_tensor *small = lt_binary_scalar(c, LT_OP_lt, p, lt_scalar_of(1.0 / (double)SLOPE));
+  lt_tensor *line = lt_scaled(c, p, (double)SLOPE);
+  lt_tensor *y = lt_unary(c, LT_OP_log, lt_at_least(c, p, 1.0 / (double)SLOPE));
+  y = lt_apply1(c, LT_OP_where, LT_IN(small, line, y), NULL);
+  if (y == NULL) return NULL;
+  lt_tensor *value = lt_at_least(c, lt_unary(c, LT_OP_log, lt_detach(c, p)), -100);
+  return lt_add(c, y, lt_sub(c, value, lt_detach(c, y)));
+}
+
+bool lt_expand_binary_cross_entropy(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *p = call->in[0], *target = call->in[1];
+  lt_tensor *hit = lt_mul(c, target, safe_log(c, p));
+  lt_tensor *miss = lt_mul(c, lt_from(c, 1, target), safe_log(c, lt_from(c, 1, p)));
+  lt_tensor *loss = lt_unary(c, LT_OP_neg, lt_add(c, hit, miss));
+  return reduced(c, call, weighted(c, loss, input(call, 2)), out);
+}
+
+/* Lin et al.: Focal Loss for Dense Object Detection, 2017; a negative alpha weighs nothing. */
+bool lt_expand_sigmoid_focal_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_sigmoid_focal_loss *a = call->args;
+  lt_tensor *x = call->in[0], *t = call->in[1];
+  lt_tensor *entropy = lt_sub(c, lt_unary(c, LT_OP_softplus, x), lt_mul(c, x, t));
+  lt_tensor *p = lt_unary(c, LT_OP_sigmoid, x);
+  /* 1 - p of the true side: p + t - 2 p t */
+  lt_tensor *wrong = lt_sub(c, lt_add(c, p, t), lt_scaled(c, lt_mul(c, p, t), 2));
+  wrong = lt_binary_scalar(c, LT_OP_pow, wrong, lt_scalar_of(a->gamma));
+  lt_tensor *loss = lt_mul(c, entropy, wrong);
+  if (a->alpha >= 0)
+    loss = lt_mul(c, loss, lt_plus(c, lt_scaled(c, t, 2 * a->alpha - 1), 1 - a->alpha));
+  return reduced(c, call, loss, out);
+}
+
+/* target (log(target) - x), 0 where the target is 0; or of a target that is a logarithm. */
+bool lt_expand_kl_div(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_kl_div *a = call->args;
+  lt_tensor *x = call->in[0], *t = call->in[1], *loss;
+  if (a->log_target) {
+    loss = lt_mul(c, lt_unary(c, LT_OP_exp, t), lt_sub(c, t, x));
   } else {
-    loss = lt_unary(c, LT_OP_sum, loss);
-    if (k.args->reduction == LT_REDUCTION_mean) loss = lt_binary(c, LT_OP_div, loss, total);
+    lt_tensor *log_t = lt_unary(c, LT_OP_log, lt_filled(c, t, lt_equals(c, t, 0), 1));
+    loss = lt_mul(c, t, lt_sub(c, log_t, x));
   }
-  *out = lt_cast(c, loss, dtype);
-  return *out != NULL;
+  return reduced(c, call, loss, out);
+}
+
+/* Stirling's approximation of log(t!) for t > 1, else 0. */
+static lt_tensor *log_factorial(lt_ctx *c, lt_tensor *t) {
+  const double two_pi = 6.283185307179586;
+  lt_tensor *small = lt_binary_scalar(c, LT_OP_le, t, lt_scalar_of(1));
+  t = lt_filled(c, t, small, 1);
+  lt_tensor *y = lt_sub(c, lt_mul(c, t, lt_unary(c, LT_OP_log, t)), t);
+  lt_tensor *half = lt_scaled(c, lt_unary(c, LT_OP_log, lt_scaled(c, t, two_pi)), 0.5);
+  return lt_filled(c, lt_add(c, y, half), small, 0);
+}
+
+bool lt_expand_poisson_nll_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_poisson_nll_loss *a = call->args;
+  lt_tensor *x = call->in[0], *t = call->in[1];
+  lt_tensor *rate = a->log_input ? lt_unary(c, LT_OP_exp, x) : x;
+  lt_tensor *log_rate = a->log_input ? x : lt_unary(c, LT_OP_log, lt_plus(c, x, a->eps));
+  lt_tensor *loss = lt_sub(c, rate, lt_mul(c, t, log_rate));
+  if (a->full) loss = lt_add(c, loss, log_factorial(c, t));
+  return reduced(c, call, loss, out);
+}
+
+/* (log(v) + (x - t)^2 / v) / 2; the variance is at least eps, its gradient as if it were free. */
+bool lt_expand_gaussian_nll_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_gaussian_nll_loss *a = call->args;
+  lt_tensor *x = call->in[0], *v = call->in[2];
+  if (v->ndim < x->ndim) { /* one for each row */
+    lt_shape rows = lt_tensor_shape(v);
+    rows.size[rows.ndim++] = 1;
+    v = lt_reshape(c, v, rows);
+    if (v == NULL) return false;
+  }
+  lt_tensor *fixed = lt_detach(c, v);
+  v = lt_add(c, v, lt_sub(c, lt_at_least(c, fixed, a->eps), fixed));
+  lt_tensor *d = lt_unary(c, LT_OP_square, lt_sub(c, x, call->in[1]));
+  lt_tensor *loss = lt_add(c, lt_unary(c, LT_OP_log, v), lt_binary(c, LT_OP_div, d, v));
+  const double log_two_pi = 1.8378770664093453;
+  loss = lt_scaled(c, lt_plus(c, loss, a->full ? log_two_pi : 0), 0.5);
+  return reduced(c, call, loss, out);
+}
+
+/* 1 - (2 sum(p t) + smooth) / (sum(p) + sum(t) + smooth) of each sample and channel [N, C]. */
+bool lt_expand_dice_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_dice_loss *a = call->args;
+  lt_tensor *p = call->in[0], *t = call->in[1];
+  lt_args_reduce places = {.dims = {.n = 0}};
+  for (int k = 2; k < p->ndim; k++) places.dims.dim[places.dims.n++] = k;
+  lt_tensor *both = lt_mul(c, p, t), *all = lt_add(c, p, t);
+  if (places.dims.n > 0) {
+    both = lt_apply1(c, LT_OP_sum, 1, &both, &places);
+    all = lt_apply1(c, LT_OP_sum, 1, &all, &places);
+  }
+  lt_tensor *share = lt_binary(c, LT_OP_div, lt_plus(c, lt_scaled(c, both, 2), a->smooth),
+                               lt_plus(c, all, a->smooth));
+  return reduced(c, call, lt_from(c, 1, share), out);
 }

@@ -1,6 +1,10 @@
 /* runtime/ops/expand_memory.c: composite ops around shapes. */
 #include "ops/expand.h"
 
+lt_tensor *lt_wide(lt_ctx *c, lt_tensor *x) {
+  return x == NULL ? NULL : lt_cast(c, x, x->dtype == LT_F64 ? LT_F64 : LT_F32);
+}
+
 /* Sum over the dims that broadcasting added or stretched, then drop the added ones. */
 bool lt_expand_sum_to(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_sum_to *a = call->args;

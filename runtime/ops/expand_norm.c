@@ -1,11 +1,6 @@
 /* runtime/ops/expand_norm.c: layer norm and batch norm written as other ops. */
 #include "ops/expand.h"
 
-/* `x` in f32 unless it is f64. */
-static lt_tensor *widened(lt_ctx *c, lt_tensor *x) {
-  return x == NULL ? NULL : lt_cast(c, x, x->dtype == LT_F64 ? LT_F64 : LT_F32);
-}
-
 static lt_tensor *mean_of(lt_ctx *c, lt_tensor *x, const lt_dims *dims) {
   return lt_apply1(c, LT_OP_mean, 1, &x, &(lt_args_reduce){.dims = *dims, .keepdim = true});
 }
@@ -15,15 +10,15 @@ static lt_tensor *scaled(lt_ctx *c, lt_tensor *d, lt_tensor *variance, double ep
                          lt_tensor *weight, lt_tensor *bias) {
   variance = lt_binary_scalar(c, LT_OP_add, variance, lt_scalar_of(eps));
   d = lt_binary(c, LT_OP_mul, d, lt_unary(c, LT_OP_rsqrt, variance));
-  if (weight != NULL) d = lt_binary(c, LT_OP_mul, d, widened(c, weight));
-  return bias != NULL ? lt_binary(c, LT_OP_add, d, widened(c, bias)) : d;
+  if (weight != NULL) d = lt_binary(c, LT_OP_mul, d, lt_wide(c, weight));
+  return bias != NULL ? lt_binary(c, LT_OP_add, d, lt_wide(c, bias)) : d;
 }
 
 static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
 
 bool lt_expand_layer_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_layer_norm *a = call->args;
-  lt_tensor *x = widened(c, call->in[0]);
+  lt_tensor *x = lt_wide(c, call->in[0]);
   if (x == NULL) return false;
   lt_dims dims = {.n = a->normalized_shape.n};
   for (int k = 0; k < dims.n; k++) dims.dim[k] = x->ndim - dims.n + k;
@@ -38,13 +33,13 @@ bool lt_expand_layer_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 static lt_tensor *of_channels(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
   lt_shape s = {.ndim = x->ndim};
   for (int k = 0; k < x->ndim; k++) s.size[k] = k == 1 ? x->size[1] : 1;
-  return t == NULL ? NULL : lt_reshape(c, widened(c, t), s);
+  return t == NULL ? NULL : lt_reshape(c, lt_wide(c, t), s);
 }
 
 /* Gives y, and the batch's mean and variance where they are not inputs. */
 bool lt_expand_batch_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_batch_norm *a = call->args;
-  lt_tensor *x = widened(c, call->in[0]);
+  lt_tensor *x = lt_wide(c, call->in[0]);
   if (x == NULL) return false;
   bool fixed = input(call, 3) != NULL;
   lt_dims dims = {0};

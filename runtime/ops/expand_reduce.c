@@ -1,17 +1,7 @@
 /* runtime/ops/expand_reduce.c: reductions written as other ops; f16 and bf16 go through f32. */
 #include <float.h>
 
-#include "ops/op.h"
-
-bool lt_expand_var(lt_ctx *c, const lt_call *call, lt_tensor **out);
-bool lt_expand_std(lt_ctx *c, const lt_call *call, lt_tensor **out);
-bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out);
-bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out);
-
-/* `x` in f32 unless it is f64. */
-static lt_tensor *widened(lt_ctx *c, lt_tensor *x) {
-  return x == NULL || x->dtype == LT_F64 ? x : lt_cast(c, x, LT_F32);
-}
+#include "ops/expand.h"
 
 static lt_tensor *reduced(lt_ctx *c, lt_op op, lt_tensor *x, lt_dims dims, bool keepdim) {
   if (dims.n == 0) return x; /* a 0-d tensor; none given would mean all */
@@ -21,7 +11,7 @@ static lt_tensor *reduced(lt_ctx *c, lt_op op, lt_tensor *x, lt_dims dims, bool 
 /* Mean of the squared distance from the mean; the sum is divided by n - correction. */
 static lt_tensor *variance(lt_ctx *c, const lt_call *call) {
   const lt_args_variance *a = call->args;
-  lt_tensor *x = widened(c, call->in[0]);
+  lt_tensor *x = lt_wide(c, call->in[0]);
   if (x == NULL) return NULL;
   double n = 1;
   for (int k = 0; k < a->dims.n; k++) n *= (double)x->size[a->dims.dim[k]];
@@ -58,7 +48,7 @@ static lt_tensor *log_of_sum(lt_ctx *c, lt_tensor *e, lt_dims dims) {
 bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_reduce *a = call->args;
   lt_tensor *x = call->in[0], *y;
-  x = lt_dtype_is_float((lt_dtype)x->dtype) ? widened(c, x) : lt_cast(c, x, LT_F32);
+  x = lt_dtype_is_float((lt_dtype)x->dtype) ? lt_wide(c, x) : lt_cast(c, x, LT_F32);
   if (x == NULL) return false;
   double most = x->dtype == LT_F64 ? DBL_MAX : (double)FLT_MAX;
   const lt_args_clamp finite = {.min = lt_scalar_of(-most), .max = lt_scalar_of(most)};
@@ -104,7 +94,7 @@ static lt_tensor *powers(lt_ctx *c, lt_tensor *x, double p) {
 /* (sum |x|^p)^(1/p); p = inf: the largest, 0: how many are not zero. */
 bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_norm *a = call->args;
-  lt_tensor *x = widened(c, call->in[0]), *y;
+  lt_tensor *x = lt_wide(c, call->in[0]), *y;
   double p = a->p;
   if (x == NULL) return false;
   if (p == 2) {

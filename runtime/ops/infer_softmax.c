@@ -40,20 +40,43 @@ static bool check_target(lt_ctx *c, const lt_infer *i) {
                  LT_TENSOR_STR(x), LT_SHAPE_STR(wanted), LT_TENSOR_STR(target));
 }
 
+static bool check_classes(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *x = i->in[0], *weight = i->n_in > 2 ? i->in[2] : NULL;
+  if (!lt_infer_float(c, i, 0)) return false;
+  if (x->ndim == 0)
+    return lt_fail(c, LT_ESHAPE, "%s: needs classes [C] or [N, C, ...], got %s", i->op->name,
+                   LT_TENSOR_STR(x));
+  if (!check_target(c, i)) return false;
+  int64_t classes = x->size[x->ndim > 1 ? 1 : 0];
+  return weight == NULL || (weight->ndim == 1 && weight->numel == classes) ||
+         lt_fail(c, LT_ESHAPE, "%s: needs a weight for each of %lld classes, got %s", i->op->name,
+                 (long long)classes, LT_TENSOR_STR(weight));
+}
+
+static bool check_reduction(lt_ctx *c, const lt_infer *i, int64_t reduction) {
+  return reduction != LT_REDUCTION_batchmean ||
+         lt_fail(c, LT_EARG, "%s: reduction 'batchmean' is of kl_div alone", i->op->name);
+}
+
+/* (log-probabilities, target, weight) */
+bool lt_infer_nll_loss(lt_ctx *c, lt_infer *i) {
+  const lt_args_nll_loss *a = i->args;
+  const lt_tensor *x = i->in[0];
+  if (!check_classes(c, i) || !check_reduction(c, i, a->reduction)) return false;
+  if (lt_dtype_is_float((lt_dtype)i->in[1]->dtype))
+    return lt_fail(c, LT_EDTYPE, "%s: targets must be ids of classes: got %s", i->op->name,
+                   LT_TENSOR_STR(i->in[1]));
+  i->out[0].dtype = (lt_dtype)x->dtype;
+  if (a->reduction == LT_REDUCTION_none) i->out[0].shape = without_classes(x);
+  return true;
+}
+
 /* (logits, target, weight) to (loss, [2, rows]: the largest logit m of each row and the sum of
    exp(x - m), divisor of the mean). */
 bool lt_infer_cross_entropy(lt_ctx *c, lt_infer *i) {
   const lt_args_cross_entropy *a = i->args;
-  const lt_tensor *x = i->in[0], *weight = i->n_in > 2 ? i->in[2] : NULL;
-  if (!lt_infer_float(c, i, 0)) return false;
-  if (x->ndim == 0)
-    return lt_fail(c, LT_ESHAPE, "%s: needs logits [C] or [N, C, ...], got %s", i->op->name,
-                   LT_TENSOR_STR(x));
-  if (!check_target(c, i)) return false;
-  int64_t classes = x->size[x->ndim > 1 ? 1 : 0];
-  if (weight != NULL && (weight->ndim != 1 || weight->numel != classes))
-    return lt_fail(c, LT_ESHAPE, "%s: needs a weight for each of %lld classes, got %s", i->op->name,
-                   (long long)classes, LT_TENSOR_STR(weight));
+  const lt_tensor *x = i->in[0];
+  if (!check_classes(c, i) || !check_reduction(c, i, a->reduction)) return false;
   if (!(a->label_smoothing >= 0 && a->label_smoothing <= 1))
     return lt_fail(c, LT_EARG, "%s: label_smoothing must be in 0..1: got %g", i->op->name,
                    a->label_smoothing);
@@ -70,17 +93,4 @@ bool lt_infer_cross_entropy(lt_ctx *c, lt_infer *i) {
 bool lt_infer_cross_entropy_backward(lt_ctx *c, lt_infer *i) {
   i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[1]), .dtype = (lt_dtype)i->in[1]->dtype};
   return lt_ok(c);
-}
-
-/* Losses of two tensors of one shape: broadcasting is a mistake more often than a wish. */
-bool lt_infer_loss(lt_ctx *c, lt_infer *i) {
-  const lt_args_loss *a = i->args;
-  const lt_tensor *x = i->in[0], *target = i->in[1];
-  if (!lt_infer_float(c, i, 0)) return false;
-  if (!lt_shape_equal(lt_tensor_shape(x), lt_tensor_shape(target)))
-    return lt_fail(c, LT_ESHAPE, "%s: shapes differ: %s and %s", i->op->name, LT_TENSOR_STR(x),
-                   LT_TENSOR_STR(target));
-  i->out[0].dtype = lt_result_type(i->in, 2, LT_NONE_SCALAR, LT_NONE_SCALAR);
-  if (a->reduction == LT_REDUCTION_none) i->out[0].shape = lt_tensor_shape(x);
-  return true;
 }

@@ -63,13 +63,11 @@ rows.options = {
   ["dist.Group:all_reduce"] = "lt.dist.split(0):all_reduce(x, OPTIONS)",
   ["lt.nn.BatchNorm2d"] = "lt.nn.BatchNorm2d(2, OPTIONS)",
   ["lt.nn.Conv2d"] = "lt.nn.Conv2d(1, 1, 3, OPTIONS)",
-  ["lt.nn.CrossEntropyLoss"] = "lt.nn.CrossEntropyLoss(OPTIONS)",
   ["lt.nn.Embedding"] = "lt.nn.Embedding(2, 2, OPTIONS)",
   ["lt.nn.Flatten"] = "lt.nn.Flatten(OPTIONS)",
   ["lt.nn.GELU"] = "lt.nn.GELU(OPTIONS)",
   ["lt.nn.LayerNorm"] = "lt.nn.LayerNorm(2, OPTIONS)",
   ["lt.nn.Linear"] = "lt.nn.Linear(2, 2, OPTIONS)",
-  ["lt.nn.MSELoss"] = "lt.nn.MSELoss(OPTIONS)",
   ["lt.nn.MaxPool2d"] = "lt.nn.MaxPool2d(2, OPTIONS)",
   ["lt.nn.clip_grad_norm_"] = "lt.nn.clip_grad_norm_({ w }, 1, OPTIONS)",
   ["lt.nn.init.kaiming_normal_"] = "lt.nn.init.kaiming_normal_(w, OPTIONS)",
@@ -104,6 +102,14 @@ for _, name in ipairs { "empty", "full", "ones", "rand", "randint", "randn", "ze
   local like = name .. "_like"
   rows.options["lt." .. like] = "lt." .. like .. "(x, OPTIONS)"
   rows.options["x:" .. like] = "x:" .. like .. "(OPTIONS)"
+end
+
+rows.options["base.Loss"] = "lt.nn.L1Loss(OPTIONS)"
+for _, kind in ipairs { "BCE", "BCEWithLogits", "CosineEmbedding", "CrossEntropy", "Dice", "Focal",
+  "GaussianNLL", "HingeEmbedding", "Huber", "KLDiv", "L1", "MSE", "MarginRanking",
+  "MultiLabelMargin", "MultiLabelSoftMargin", "MultiMargin", "NLL", "PoissonNLL", "SmoothL1",
+  "SoftMargin", "TripletMargin" } do
+  rows.options["lt.nn." .. kind .. "Loss"] = "lt.nn." .. kind .. "Loss(OPTIONS)"
 end
 
 for _, name in ipairs { "AUROC", "Accuracy", "F1", "Mean" } do

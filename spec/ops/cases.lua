@@ -16,6 +16,8 @@ M.values = values
 local function ids(list) return lt.tensor(list) end
 local function positive(...) return values(...) * 0.4 + 0.6 end
 
+local signs <const> = lt.tensor{1, -1, 1}
+
 local FIRST <const> = 1 -- only the first result is differentiable
 
 M.structured = {
@@ -34,6 +36,24 @@ M.structured = {
   mse_loss = {{values(3, 4), values(3, 4) * 0.5}},
   l1_loss = {{values(3, 4), values(3, 4) * 0.5}},
   binary_cross_entropy_with_logits = {{values(3, 4), positive(3, 4)}},
+  binary_cross_entropy = {{positive(3, 4), values(3, 4):square()}},
+  nll_loss = {{values(4, 5), ids{1, 0, 4, 2}, positive(5)}},
+  smooth_l1_loss = {{values(3, 4), values(3, 4) * 0.5}, {beta = 0.3}},
+  huber_loss = {{values(3, 4), values(3, 4) * 0.5}, {delta = 0.3}},
+  sigmoid_focal_loss = {{values(3, 4), positive(3, 4)}},
+  kl_div = {{values(3, 4), positive(3, 4)}, {reduction = "batchmean"}},
+  poisson_nll_loss = {{values(3, 4), positive(3, 4) * 3}, {full = true}},
+  gaussian_nll_loss = {{values(3, 4), values(3, 4) * 0.5, positive(3)}, {full = true}},
+  dice_loss = {{positive(2, 2, 3), values(2, 2, 3):square()}},
+  soft_margin_loss = {{values(3, 4), values(3, 4):sign():to "i64"}},
+  hinge_embedding_loss = {{values(3, 4), values(3, 4):sign():to "i64"}, {margin = 0.4}},
+  cosine_embedding_loss = {{values(3, 4), positive(3, 4), signs}},
+  margin_ranking_loss = {{values(3, 4), positive(3, 4), values(3, 4):sign():to "i64"}},
+  triplet_margin_loss =
+    {{values(3, 4), positive(3, 4), values(3, 4) * 0.3}, {swap = true, margin = 4}},
+  multilabel_soft_margin_loss = {{values(3, 4), positive(3, 4)}},
+  multilabel_margin_loss = {{values(2, 3), ids{{2, -1, 0}, {0, 1, -1}}}},
+  multi_margin_loss = {{values(3, 4), ids{1, 0, 3}}, {p = 2}},
   layer_norm = {{values(3, 6), values(6), values(6)}, {normalized_shape = {6}}},
   batch_norm = {{values(4, 3, 2, 2), values(3), values(3)}, nil, FIRST},
   view = {{values(3, 4)}, {size = {2, 6}}}, reshape = {{values(3, 4)}, {size = {-1, 2}}},

@@ -1,0 +1,26 @@
+-- stdlib/nn/MultiMarginLoss.lua: hinge between the class of the target and the others.
+-- N rows, C classes.
+
+local Loss = require "ltrain.nn.loss"
+local c = require "ltrain.c"
+
+local MultiMarginLoss = Loss:extend("MultiMarginLoss")
+
+MultiMarginLoss.options = {
+  p = { type = "integer", default = 1, min = 1, max = 2, doc = "power of the hinge" },
+  margin = { type = "number", default = 1 },
+  weight = { type = "tensor", doc = "weight of each class [C]" },
+  reduction = Loss.reduction,
+}
+
+--- nn.MultiMarginLoss()
+function MultiMarginLoss:init(options) Loss.init(self, options) end
+
+---@param prediction Tensor [N, C]
+---@param target Tensor [N] of ids
+function MultiMarginLoss:forward(prediction, target)
+  local loss = c.multi_margin_loss(prediction, target, self.weight, self.options)
+  return loss
+end
+
+return MultiMarginLoss
