@@ -1,0 +1,148 @@
+-- spec/gpu/work.lua: one piece of ./dev gpu, in a process of its own.
+--
+--   ltrain spec/gpu/work.lua NAME full|tiny [MODEL]        prints lines `NAME VALUE UNIT`
+local counts = require "spec.cuda.counts"
+local models = require "spec.gpu.models"
+local lt = require "ltrain"
+
+local NAME <const>, TINY <const> = arg[1], arg[2] == "tiny"
+
+local function report(name, value, unit)
+  print(("%s %.6g %s"):format(name, value, unit))
+  io.stdout:flush()
+end
+
+-- Seconds a call: {issue = until it was issued, whole = until it had run}, the least of 5 windows.
+local function seconds(fn, longest)
+  local best = { issue = math.huge, whole = math.huge }
+  local function window(n)
+    lt.cuda.synchronize()
+    local start = lt.runtime.clock()
+    for _ = 1, n do fn() end
+    local issued = lt.runtime.clock()
+    lt.cuda.synchronize()
+    return (issued - start) / n, (lt.runtime.clock() - start) / n
+  end
+  local _, once = window(3)
+  local n = TINY and 1 or math.max(3, math.ceil((longest or 0.3) / once))
+  for _ = 1, TINY and 1 or 5 do
+    local issue, whole = window(n)
+    best.issue, best.whole = math.min(best.issue, issue), math.min(best.whole, whole)
+  end
+  return best
+end
+
+-- TFLOP/s of a large product in bf16: what this GPU can do.
+local function peak()
+  local n = TINY and 16 or 8192
+  local a = lt.randn(n, n, { device = "cuda" }):to "bf16"
+  return 2 * n ^ 3 / seconds(function() return a:matmul(a) end).whole
+end
+
+local work = {}
+
+function work.model(name)
+  local case = models.case(name, TINY)
+  local first = case.step():item()
+  local time = seconds(case.step)
+  report(name .. "_step", time.whole * 1e3, "ms")
+  if case.flops then
+    local most = peak()
+    report(name .. "_rate", case.flops / time.whole / 1e12, "TFLOP/s")
+    report(name .. "_of_peak", 100 * case.flops / time.whole / most, "%")
+    report("matmul_peak", most / 1e12, "TFLOP/s")
+  end
+  local last = case.step():item()
+  report(name .. "_loss", last, "nats")
+  assert(last < first, ("the loss rose from %g to %g"):format(first, last))
+end
+
+-- Bytes that must be read and written once, against a copy; ./dev bench gpu has PyTorch's.
+function work.bandwidth()
+  local _ <close> = lt.no_grad()
+  local rows, columns = TINY and 4 or 65536, TINY and 64 or 1024
+  local n = rows * columns
+  local x, y = lt.randn({ rows, columns }, { device = "cuda" }), lt.randn({ rows, columns },
+    { device = "cuda" })
+  local h, g, row = x:to "bf16", y:to "bf16", y[1]:clone()
+  local weight = lt.ones({ columns }, { device = "cuda" })
+  local copy
+  for _, case in ipairs {
+    { "copy", 8, function() return x:clone() end },
+    { "add", 12, function() return x + y end },
+    { "add_row", 8, function() return x + row end },
+    { "gelu", 8, function() return x:gelu() end },
+    { "tanh", 8, function() return x:tanh() end },
+    { "cast_bf16", 6, function() return x:to "bf16" end },
+    { "add_bf16", 6, function() return h + g end },
+    { "gelu_bf16", 4, function() return h:gelu() end },
+    { "transpose", 8, function() return x:t():clone { contiguous = true } end },
+    { "sum", 4, function() return x:sum() end },
+    { "sum_rows", 4, function() return x:sum(2) end },
+    { "sum_columns", 4, function() return x:sum(1) end },
+    { "softmax", 8, function() return x:softmax(2) end },
+    { "layer_norm", 8, function()
+      return lt.layer_norm(x, { columns }, { weight = weight, bias = weight })
+    end },
+    { "dropout", 8, function() return lt.dropout(x, 0.1) end },
+  } do
+    local name, bytes, fn = table.unpack(case)
+    local rate = bytes * n / seconds(fn, 0.03).whole / 1e9
+    copy = copy or rate
+    report(name, rate, "GB/s")
+    report(name .. "_of_copy", 100 * rate / copy, "%")
+  end
+end
+
+-- What of a step the host needs to issue it: while that is less than the step, the GPU has no gaps
+-- but between launches; a wait within the step makes both equal.
+function work.gaps()
+  for _, name in ipairs { "gpt2", "mlp" } do
+    local case = models.case(name, TINY)
+    case.step()
+    local time = seconds(case.step, 0.1)
+    report(name .. "_issue", 100 * time.issue / time.whole, "%")
+    if counts then
+      counts()
+      case.step()
+      local c = counts()
+      report(name .. "_waits", c.waits, "waits")
+      report(name .. "_launches", c.launches, "launches")
+      assert(c.waits == 0, name .. ": the host waits within a step")
+    elseif name == "gpt2" then
+      assert(time.issue < 0.9 * time.whole, "gpt2: issuing a step takes as long as the step")
+    end
+  end
+end
+
+-- All-reduce of n floats among all GPUs against copies from one to another.
+function work.allreduce()
+  local ranks, n = lt.cuda.device_count(), TINY and 1 << 10 or 1 << 26
+  lt.dist.launch(TINY and 2 or ranks, function(rank)
+    local x = lt.ones(n, { device = "cuda:" .. rank })
+    local world = lt.dist.world_size()
+    local time = seconds(function() x = lt.dist.all_reduce(x, { op = "mean" }) end).whole
+    assert(x[1]:item() == 1, "a mean of ones is " .. x[1]:item())
+    if rank > 0 then return end
+    report("all_reduce", 2 * (world - 1) / world * 4 * n / time / 1e9, "GB/s")
+    local y = lt.ones(n, { device = "cuda:0" })
+    report("copy_between", 4 * n / seconds(function() return y:to "cuda:1" end).whole / 1e9, "GB/s")
+  end)
+end
+
+-- A rank that is killed in the middle of a fit: the parent must end, with a message.
+function work.kill()
+  lt.dist.launch(2, function(rank)
+    local x = lt.ones(1024, { device = "cuda:" .. rank })
+    for k = 1, 1000 do
+      x = lt.dist.all_reduce(x, { op = "mean" })
+      if rank == 1 and k == 5 then os.execute "kill -9 $PPID" end
+    end
+  end)
+end
+
+if NAME == "model" then
+  work.model(arg[3])
+else
+  work[NAME]()
+end
