@@ -104,6 +104,33 @@ for _, name in ipairs { "empty", "full", "ones", "rand", "randint", "randn", "ze
   rows.options["x:" .. like] = "x:" .. like .. "(OPTIONS)"
 end
 
+for name, made in pairs {
+  BatchNorm1d = "(2, ", BatchNorm3d = "(2, ", SyncBatchNorm = "(2, ", Bilinear = "(2, 2, 2, ",
+  LearnedPositions = "(2, 2, ", RotaryPositions = "(2, ", SinusoidalPositions = "(2, ",
+  MultiheadAttention = "(2, 1, ", TransformerEncoderLayer = "(2, 1, ",
+  TransformerDecoderLayer = "(2, 1, ", TransformerEncoder = "(net, 1, ",
+  TransformerDecoder = "(net, 1, ",
+} do
+  rows.options["lt.nn." .. name] = "lt.nn." .. name .. made .. "OPTIONS)"
+end
+local LAYER <const> = "lt.nn.TransformerEncoderLayer(2, 1)"
+for name, call in pairs {
+  ["lt.nn.MultiheadAttention:forward"] = "lt.nn.MultiheadAttention(2, 1)(lt.ones(1, 1, 2), ",
+  ["lt.nn.TransformerEncoderLayer:forward"] = LAYER .. "(lt.ones(1, 1, 2), ",
+  ["lt.nn.TransformerDecoderLayer:forward"] =
+    "lt.nn.TransformerDecoderLayer(2, 1)(lt.ones(1, 1, 2), lt.ones(1, 1, 2), ",
+  ["lt.nn.TransformerEncoder:forward"] =
+    "lt.nn.TransformerEncoder(" .. LAYER .. ", 1)(lt.ones(1, 1, 2), ",
+  ["lt.nn.TransformerDecoder:forward"] =
+    "lt.nn.TransformerDecoder(lt.nn.TransformerDecoderLayer(2, 1), 1)(lt.ones(1, 1, 2), "
+      .. "lt.ones(1, 1, 2), ",
+} do
+  rows.options[name] = call .. "OPTIONS)"
+end
+rows.options["base.BatchNorm"] = rows.options["lt.nn.BatchNorm1d"]
+rows.options["base.TransformerLayer:make"] = rows.options["lt.nn.TransformerEncoderLayer"]
+rows.options["base.TransformerStack"] = rows.options["lt.nn.TransformerEncoder"]
+rows.options["base.TransformerStack:run"] = rows.options["lt.nn.TransformerEncoder:forward"]
 rows.options["base.Loss"] = "lt.nn.L1Loss(OPTIONS)"
 for _, kind in ipairs { "BCE", "BCEWithLogits", "CosineEmbedding", "CrossEntropy", "Dice", "Focal",
   "GaussianNLL", "HingeEmbedding", "Huber", "KLDiv", "L1", "MSE", "MarginRanking",

@@ -9,7 +9,7 @@ local Dropout = Module:extend("Dropout")
 --- nn.Dropout(0.1): the probability p, 0.5 by default
 function Dropout:init(p)
   self.p = config.value(p == nil and 0.5 or p, { type = "number", min = 0, max = 1 },
-    "nn.Dropout", "p")
+    "nn." .. self.__name, "p")
 end
 
 function Dropout:forward(x)

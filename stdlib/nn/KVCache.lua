@@ -1,0 +1,51 @@
+-- stdlib/nn/KVCache.lua: keys and values of the positions that a model has seen, so that generation
+-- computes each position once.
+-- N batch, H heads, T positions, D features of a head.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local KVCache = class.extend(nil, "KVCache")
+
+--- nn.KVCache(2048): for so many positions. Its memory is allocated once, at the first append, in
+--- the shape, dtype and device of what is appended. Field `length`: how many positions it holds.
+function KVCache:init(max_length)
+  self.max_length = config.argument(max_length, "integer", "nn.KVCache", "max_length", { min = 1 })
+  self.length = 0
+end
+
+local function room(x, length)
+  local n, h, _, d = table.unpack(x.shape)
+  return c.zeros(n, h, length, d, { dtype = x.dtype, device = x.device })
+end
+
+--- Adds keys and values of further positions; returns those of all positions so far. They have no
+--- gradient.
+---@param k Tensor [N, H, T, D]
+---@param v Tensor [N, H, T, D]
+function KVCache:append(k, v)
+  local _ <close> = c.no_grad()
+  local from, count = self.length, k.shape[3]
+  if from + count > self.max_length then
+    errors.blame("nn.KVCache: %d positions are too many for max_length = %d", from + count,
+      self.max_length)
+  end
+  if not self.k then self.k, self.v = room(k, self.max_length), room(v, self.max_length) end
+  if k.shape[1] ~= self.k.shape[1] then
+    errors.blame("nn.KVCache: it holds a batch of %d, got one of %d; reset() empties it",
+      self.k.shape[1], k.shape[1])
+  end
+  self.k:narrow(3, from + 1, count):copy_(k)
+  self.v:narrow(3, from + 1, count):copy_(v)
+  self.length = from + count
+  return self.k:narrow(3, 1, self.length), self.v:narrow(3, 1, self.length)
+end
+
+--- Empties it. Its memory is kept for the same batch size.
+function KVCache:reset()
+  self.length, self.k, self.v = 0, nil, nil
+end
+
+return KVCache

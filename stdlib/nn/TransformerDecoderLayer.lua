@@ -1,0 +1,37 @@
+-- stdlib/nn/TransformerDecoderLayer.lua: self-attention, attention to a memory and a feedforward
+-- network.
+-- N batch, T positions, S positions of the memory, E features.
+
+local Layer = require "ltrain.nn.transformer_layer"
+local config = require "ltrain.core.config"
+
+local TransformerDecoderLayer = Layer:extend("TransformerDecoderLayer")
+
+--- nn.TransformerDecoderLayer(512, 8): features and heads
+function TransformerDecoderLayer:init(d_model, nhead, options)
+  self:make(d_model, nhead, options, { "self_attn", "multihead_attn" })
+end
+
+local CALL <const> = {
+  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
+  memory_mask = { type = "tensor", doc = "[T, S] or [N, H, T, S]" },
+  key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
+  memory_key_mask = { type = "tensor", doc = "bool [N, S]: the same of the memory" },
+  causal = { type = "boolean", default = false, doc = "a position sees those up to its own" },
+  cache = { type = "table", doc = "an nn.KVCache of the self-attention" },
+}
+
+--- Options: mask, memory_mask, key_mask, memory_key_mask, causal, cache.
+---@param x Tensor [N, T, E] -> the same
+---@param memory Tensor [N, S, E]
+function TransformerDecoderLayer:forward(x, memory, options)
+  local o = config.check(options, CALL, "nn.TransformerDecoderLayer")
+  local own = { mask = o.mask, key_mask = o.key_mask, causal = o.causal, cache = o.cache }
+  local cross = { mask = o.memory_mask, key_mask = o.memory_key_mask }
+  x = self:residual(x, 1, function(y) return (self.self_attn(y, own)) end)
+  x = self:residual(x, 2, function(y) return (self.multihead_attn(y, memory, memory, cross)) end)
+  x = self:residual(x, 3, function(y) return self:feedforward(y) end)
+  return x
+end
+
+return TransformerDecoderLayer

@@ -1,0 +1,30 @@
+-- stdlib/nn/TransformerEncoderLayer.lua: self-attention and a feedforward network.
+-- N batch, T positions, E features.
+
+local Layer = require "ltrain.nn.transformer_layer"
+local config = require "ltrain.core.config"
+
+local TransformerEncoderLayer = Layer:extend("TransformerEncoderLayer")
+
+--- nn.TransformerEncoderLayer(512, 8, {norm_first = true}): features and heads
+function TransformerEncoderLayer:init(d_model, nhead, options)
+  self:make(d_model, nhead, options, { "self_attn" })
+end
+
+local CALL <const> = {
+  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
+  key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
+  causal = { type = "boolean", default = false, doc = "a position sees those up to its own" },
+  cache = { type = "table", doc = "an nn.KVCache" },
+}
+
+--- Options: mask, key_mask, causal, cache, as of nn.MultiheadAttention.
+---@param x Tensor [N, T, E] -> the same
+function TransformerEncoderLayer:forward(x, options)
+  local o = config.check(options, CALL, "nn.TransformerEncoderLayer")
+  x = self:residual(x, 1, function(y) return (self.self_attn(y, o)) end)
+  x = self:residual(x, 2, function(y) return self:feedforward(y) end)
+  return x
+end
+
+return TransformerEncoderLayer

@@ -1,0 +1,30 @@
+-- stdlib/nn/positions.lua: what layers of positions share.
+
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local positions = {}
+
+--- t / base^(2i / width), of positions t and pairs of features i: [length, width / 2].
+function positions.angles(width, length, base, name)
+  config.argument(width, "integer", name, "features", { min = 2 })
+  if width % 2 ~= 0 then
+    errors.blame("%s: needs an even number of features: got %d", name, width)
+  end
+  local i = c.arange(0, width, 2, { dtype = "f64" })
+  local t = c.arange(0, length, { dtype = "f64" }):reshape(length, 1)
+  return (t * (i * (-math.log(base) / width)):exp()):to "f32"
+end
+
+--- The rows of a table for `count` positions from `offset` (0).
+function positions.part(table, count, offset, name)
+  offset = offset or 0
+  if offset + count > table.shape[1] then
+    errors.blame("%s: %d positions are too many for max_length = %d", name, offset + count,
+      table.shape[1])
+  end
+  return table:narrow(1, offset + 1, count)
+end
+
+return positions
