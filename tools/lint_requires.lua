@@ -7,9 +7,9 @@
 -- The direct arrows; what they imply is derived. `init` is stdlib/init.lua, which scripts require.
 local ARROWS <const> = {
   core = {},
-  files = { "core" }, dist = { "core" },
+  autograd = { "core" }, files = { "core" }, dist = { "core" },
   callbacks = { "core" }, loggers = { "core" }, clusters = { "core" },
-  nn = { "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
+  nn = { "autograd", "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },
   trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },
   cli = { "trainer", "init" },

@@ -6,9 +6,11 @@
    measured twice: bytes of tensors, with 256 MiB of slack, and Lua's own heap with the structs that
    hang on it (orders, loaders, nodes), with 4 MiB: what two batches hold grows old, however small
    it is, and no young collection frees it. Scripts without steps get a young collection after every
-   64 MiB of results, and the same full one. If Lua's own heap doubles within a batch, one young
-   collection. A full one never runs in mid-step, except when a device is out of memory or Lua's own
-   heap is at its host's cap. In a guest state only that last one ever runs by itself. */
+   64 MiB of results, and the same full one. A part whose values backward computes again (custom.c)
+   ends with a young collection, and the batch then with a full one. If Lua's own heap doubles
+   within a batch, one young collection. A full one never runs in mid-step, except when a device is
+   out of memory or Lua's own heap is at its host's cap. In a guest state only that last one ever
+   runs by itself. */
 #include "bind/state.h"
 
 enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20, TIGHT = 64 << 10 };
@@ -24,6 +26,7 @@ static int64_t held_bytes(lua_State *L, const lt_bind *b) {
 
 static void collect_fully(lua_State *L, lt_bind *b) {
   lua_gc(L, LUA_GCCOLLECT);
+  b->collect.aged = false;
   b->collect.tensors = lt_device_live_bytes(b->c);
   b->collect.held = held_bytes(L, b);
 }
@@ -48,7 +51,7 @@ static bool has_doubled(lua_State *L, const lt_bind *b) {
 /* One young collection, then a full one if too much is still alive. */
 static void collect(lua_State *L, lt_bind *b) {
   lua_gc(L, LUA_GCSTEP, 0);
-  if (has_doubled(L, b)) collect_fully(L, b);
+  if (b->collect.aged || has_doubled(L, b)) collect_fully(L, b);
   b->collect.fresh = 0;
   b->collect.heap = heap_bytes(L);
 }
@@ -69,6 +72,12 @@ void lt_collect_now(lua_State *L, lt_bind *b) {
 
 void lt_collect_boundary(lua_State *L, lt_bind *b) {
   if (b->owned) collect(L, b);
+}
+
+void lt_collect_inside(lua_State *L, lt_bind *b) {
+  if (!b->owned) return;
+  lua_gc(L, LUA_GCSTEP, 0);
+  b->collect.aged = true;
 }
 
 /* The device is out of memory: everything that can go goes. */

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "autograd/backward.h"
+#include "bind/held.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
-
-static void sweep_hooks(lua_State *L, lt_bind *b);
 
 /* Backward. */
 
@@ -49,23 +48,16 @@ static int backward(lua_State *L) {
   read_backward_options(L, b, &o);
   lt_frame frame = lt_begin(L, b, 0);
   lt_backward(b->c, x, &o);
-  if (b->live_hooks != NULL || b->dead_hooks != NULL) sweep_hooks(L, b);
+  lt_sweep_held(L, b);
   lt_end_call(L, b, frame);
   return 0;
 }
 
 /* Hooks. */
 
-/* A hook whose function is Lua's. It is on one of two lists of the binding while it is an inner
-   tensor's: the living, and the dead whose function is still in the registry (a node may die at a
-   moment when Lua must not be touched). */
-struct lt_script_hook {
-  lt_bind *b;
-  const lt_tensor *leaf; /* NULL: of a node, function in the registry under this struct's address */
-  const lt_node *node;
-  lt_script_hook *next, **link;
-};
-
+/* A hook whose function is Lua's is on one of two lists of the binding while it is not a leaf's:
+   the living, and the dead whose function is still in the registry (a node may die at a moment when
+   Lua must not be touched). */
 static void list_add(lt_script_hook **list, lt_script_hook *h) {
   h->next = *list;
   h->link = list;
@@ -79,7 +71,7 @@ static void list_remove(lt_script_hook *h) {
 }
 
 /* Push the function of a hook, or something that is none. */
-static void push_function(lua_State *L, const lt_script_hook *h) {
+void lt_push_held(lua_State *L, const lt_script_hook *h) {
   if (h->leaf == NULL) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, h);
     return;
@@ -100,7 +92,7 @@ static void check_result(lua_State *L, lt_bind *b) {
 static int call_hook(lua_State *L) {
   const lt_script_hook *h = lua_touserdata(L, 1);
   lt_tensor *grad = lua_touserdata(L, 2);
-  push_function(L, h);
+  lt_push_held(L, h);
   if (!lua_isfunction(L, -1)) return 0;
   lt_push_unique(L, h->b, grad);
   lua_call(L, 1, 1);
@@ -123,7 +115,7 @@ static bool run_hook(lt_ctx *c, void *ud, lt_tensor *grad, lt_tensor **replaceme
   return lt_ok(c);
 }
 
-static void drop_hook(lt_ctx *c, void *ud) {
+void lt_drop_held(lt_ctx *c, void *ud) {
   lt_script_hook *h = ud;
   if (h->leaf == NULL) list_remove(h);
   if (h->leaf == NULL && h->b->c != NULL)
@@ -142,9 +134,9 @@ static void forget_function(lua_State *L, const lt_script_hook *h) {
 
 /* Functions of hooks that cannot run again leave the registry, or a hook that names its own tensor
    would keep both forever. */
-static void sweep_hooks(lua_State *L, lt_bind *b) {
+void lt_sweep_held(lua_State *L, lt_bind *b) {
   for (const lt_script_hook *h = b->live_hooks; h != NULL; h = h->next)
-    if (h->node->used) forget_function(L, h);
+    if (h->node != NULL && h->node->used) forget_function(L, h);
   while (b->dead_hooks != NULL) {
     lt_script_hook *h = b->dead_hooks;
     forget_function(L, h);
@@ -183,6 +175,16 @@ static void keep_function(lua_State *L, lt_bind *b, const lt_script_hook *h) {
   lua_pop(L, 2);
 }
 
+lt_script_hook *lt_hold_value(lua_State *L, lt_bind *b, const lt_node *node, int index) {
+  lt_script_hook *h = lt_alloc(b->c, sizeof *h);
+  if (h == NULL) return NULL;
+  *h = (lt_script_hook){.b = b, .node = node};
+  lua_pushvalue(L, index);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, h);
+  list_add(&b->live_hooks, h);
+  return h;
+}
+
 /* The remover: upvalues are the binding, the tensor, the hook's address. It walks the tensor's own
    list, so that a hook which is gone already is simply not found. */
 static int remove_hook(lua_State *L) {
@@ -217,7 +219,7 @@ static int register_hook(lua_State *L) {
   if (!lt_requires_grad(t))
     lt_raise(L, b, LT_EARG, "register_hook: this tensor does not require grad");
   lua_settop(L, 2);
-  sweep_hooks(L, b);
+  lt_sweep_held(L, b);
   lt_node *node = (lt_node *)t->node;
   lt_script_hook *h = lt_alloc(c, sizeof *h);
   lt_hook *hook = h != NULL ? lt_alloc(c, sizeof *hook) : NULL;
@@ -226,7 +228,7 @@ static int register_hook(lua_State *L) {
     lt_raise_failure(L, b);
   }
   *h = (lt_script_hook){.b = b, .leaf = node == NULL ? t : NULL, .node = node};
-  *hook = (lt_hook){.fn = run_hook, .drop = drop_hook, .ud = h, .output = t->output};
+  *hook = (lt_hook){.fn = run_hook, .drop = lt_drop_held, .ud = h, .output = t->output};
   if (node != NULL) {
     lt_hook **link = &node->hooks;
     while (*link != NULL) link = &(*link)->next;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "autograd/backward.h"
+#include "bind/held.h"
 #include "bind/tensor.h"
 #include "bind/words.h"
 
@@ -155,6 +156,7 @@ static int grad(lua_State *L) {
   lt_tensor **out = lua_newuserdatauv(L, (size_t)n_by * sizeof *out, 0);
   lt_frame frame = lt_begin(L, b, n_by);
   bool ok = lt_grad(b->c, n_of, of, seed, n_by, by, &r.options, out);
+  lt_sweep_held(L, b);
   for (int k = 0; k < n_by && ok && !r.allow_unused; k++)
     if (out[k] == NULL)
       ok = lt_fail(b->c, LT_EARG,

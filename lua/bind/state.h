@@ -31,6 +31,7 @@ typedef struct lt_collect {
   int64_t tensors; /* bytes of tensors after the last full collection */
   int64_t held;    /* Lua's own bytes, and those of structs, after it */
   int64_t heap;    /* Lua's own bytes at the last boundary */
+  bool aged;       /* a collection inside a batch made what was alive older */
   int depth;       /* runs whose loop runs the collector itself */
   int calls;       /* results since Lua's own heap was looked at */
   int look;        /* after how many it is */
@@ -205,6 +206,7 @@ bool lt_callback(lt_bind *b, const char *who, int n_args, int n_results);
 enum { LT_COLLECT_AFTER = 64 << 20, LT_COLLECT_LOOK = 4096, LT_COLLECT_LOOK_CAPPED = 16 };
 void lt_collect_now(lua_State *L, lt_bind *b);
 void lt_collect_boundary(lua_State *L, lt_bind *b); /* between two batches */
+void lt_collect_inside(lua_State *L, lt_bind *b);   /* within a batch, of what a part of it made */
 void lt_collect_soon(lt_bind *b); /* memory was refused: before the next result */
 static inline void lt_collect_if_due(lua_State *L, lt_bind *b) {
   if (b->collect.fresh > LT_COLLECT_AFTER || ++b->collect.calls > b->collect.look)
@@ -251,6 +253,7 @@ void lt_bind_views(lua_State *L, lt_bind *b);
 void lt_bind_index(lua_State *L, lt_bind *b);
 void lt_bind_grad(lua_State *L, lt_bind *b);
 void lt_bind_gradients(lua_State *L, lt_bind *b);
+void lt_bind_custom(lua_State *L, lt_bind *b);
 void lt_bind_modes(lua_State *L, lt_bind *b);
 void lt_bind_print(lua_State *L, lt_bind *b);
 void lt_bind_collect(lua_State *L, lt_bind *b);

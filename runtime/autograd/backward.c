@@ -172,7 +172,7 @@ static bool walk_down(lt_ctx *c, walk *w) {
       c->line = n->line;
       ok = visit(c, w, n);
       lt_frame_close(c, frame, 0, NULL);
-      if (ok && !w->keep) lt_node_forget(c, n);
+      if (ok) (w->keep ? lt_node_park : lt_node_forget)(c, n);
     }
     clear_grads(c, n);
     lt_release(c, n);

@@ -50,7 +50,7 @@ static inline lt_tensor *lt_saved_in(lt_ctx *c, lt_vjp_call *v, int k) {
   return lt_saved_value(c, v->node, k);
 }
 static inline lt_tensor *lt_saved_out(lt_ctx *c, lt_vjp_call *v, int k) {
-  return lt_saved_value(c, v->node, 16 + k);
+  return lt_saved_value(c, v->node, LT_SLOT_OUT + k);
 }
 static inline lt_shape lt_in_shape(const lt_vjp_call *v, int k) { return v->node->edges[k].shape; }
 

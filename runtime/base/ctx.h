@@ -28,6 +28,8 @@ typedef struct lt_failure {
   char text[LT_FAILURE_TEXT];
 } lt_failure;
 
+struct lt_recompute; /* ops/recompute.h */
+
 /* What belongs to the Lua thread that opened it; the binding swaps the whole record. */
 typedef struct lt_modes {
   bool grad;              /* record nodes */
@@ -36,6 +38,8 @@ typedef struct lt_modes {
   bool update;            /* writes into an optimizer's parameters are meant */
   bool collective;        /* other ranks wait for what runs: ops/fallback.h */
   uint8_t anomaly;        /* look for who makes NaN: ops/anomaly.h */
+  struct lt_recompute *dropping; /* what nodes save now is computed again when it is wanted */
+  struct lt_recompute *filling;  /* and this is that computation */
 } lt_modes;
 
 /* An op (by its name, "": none) and the script line that called it. */

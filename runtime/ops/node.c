@@ -5,6 +5,7 @@
 
 #include "base/lines.h"
 #include "ops/inplace.h"
+#include "ops/recompute.h"
 
 bool lt_recording(const lt_ctx *c, int n_in, lt_tensor *const *in) {
   if (!c->modes.grad) return false;
@@ -28,14 +29,15 @@ lt_edge lt_edge_to(const lt_tensor *t) {
 
 void lt_node_forget(lt_ctx *c, lt_node *n) {
   n->used = true;
+  for (int k = 0; k < n->n_saved; k++) lt_saved_free(c, &n->saved[k]);
+}
+
+void lt_node_park(lt_ctx *c, lt_node *n) {
   for (int k = 0; k < n->n_saved; k++) {
+    if (n->saved[k].again == NULL) continue;
     lt_storage_release(c, n->saved[k].storage);
     n->saved[k].storage = NULL;
   }
-}
-
-static size_t saved_room(const lt_node *n) {
-  return (size_t)(n->n_in + n->n_out) * sizeof *n->saved;
 }
 
 static void drop(lt_ctx *c, lt_object *object) {
@@ -47,7 +49,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_hooks_drop(c, n->hooks);
   if (n->custom.drop != NULL) n->custom.drop(c, n->custom.ud);
   lt_free(c, n->edges, (size_t)n->n_in * sizeof *n->edges);
-  if (n->saved != NULL) lt_free(c, n->saved, saved_room(n));
+  if (n->saved != NULL) lt_free(c, n->saved, (size_t)n->room * sizeof *n->saved);
   lt_free(c, n->out, (size_t)n->n_out * sizeof *n->out);
   if (n->args != NULL) lt_free(c, n->args, lt_kinds[lt_ops[n->op].kind].args_size);
   lt_free(c, n->grads, (size_t)n->n_out * sizeof *n->grads);
@@ -82,17 +84,20 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
   return n;
 }
 
-static void save(lt_node *n, int slot, const lt_tensor *t, bool requires_grad) {
+static bool make_room(lt_ctx *c, lt_node *n, int count) {
+  n->room = count;
+  n->saved = lt_alloc(c, (size_t)count * sizeof *n->saved);
+  return n->saved != NULL;
+}
+
+/* A leaf is never dropped: it is there all the same, and its version is watched. */
+static bool save(lt_ctx *c, lt_node *n, int slot, const lt_tensor *t, bool requires_grad) {
   lt_saved *s = &n->saved[n->n_saved++];
   s->slot = slot;
-  s->storage = lt_storage_retain(t->storage);
-  s->version = t->storage->version;
-  s->dtype = (lt_dtype)t->dtype;
   s->requires_grad = requires_grad;
-  s->ndim = t->ndim;
-  s->offset = t->offset;
-  memcpy(s->size, t->size, sizeof s->size);
-  memcpy(s->stride, t->stride, sizeof s->stride);
+  lt_saved_keep(s, t);
+  if (c->modes.dropping == NULL && c->modes.filling == NULL) return true;
+  return (requires_grad && n->edges[slot].leaf) || lt_recompute_note(c, s);
 }
 
 static bool wants_gradient(int k, lt_tensor *const *in) {
@@ -134,15 +139,16 @@ bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *
   uint32_t slots = lt_saved_slots(op, call->in, call->args);
   if (values == NULL) values = call->in;
   if (slots != 0) {
-    n->saved = lt_alloc(c, saved_room(n));
-    if (n->saved == NULL) return false;
+    if (!make_room(c, n, call->n_in + call->n_out)) return false;
     for (int k = 0; k < call->n_in && k < 16; k++)
-      if ((slots >> k & 1) != 0 && call->in[k] != NULL)
-        save(n, k, values[k], lt_requires_grad(call->in[k]));
+      if ((slots >> k & 1) != 0 && call->in[k] != NULL &&
+          !save(c, n, k, values[k], lt_requires_grad(call->in[k])))
+        return false;
     for (int k = 0; k < call->n_out; k++)
-      if ((slots >> (16 + k) & 1) != 0) save(n, 16 + k, call->out[k], false);
+      if ((slots >> (16 + k) & 1) != 0 && !save(c, n, LT_SLOT_OUT + k, call->out[k], false))
+        return false;
     for (int j = 0; j < n->n_saved; j++) /* an input overwritten by this very call is gone */
-      for (int k = 0; k < call->n_out && n->saved[j].slot < 16; k++)
+      for (int k = 0; k < call->n_out && n->saved[j].slot < LT_SLOT_OUT; k++)
         if (call->out[k]->storage == n->saved[j].storage) n->saved[j].version--;
   }
   attach(n, call->n_out, call->out, c);
@@ -164,6 +170,16 @@ bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_t
   return true;
 }
 
+bool lt_save_custom(lt_ctx *c, lt_node *n, int count, lt_tensor *const *value, const int *slot) {
+  if (count == 0) return true;
+  if (!make_room(c, n, count)) return false;
+  for (int k = 0; k < count; k++) {
+    bool input = slot[k] >= 0 && slot[k] < LT_SLOT_OUT;
+    if (!save(c, n, slot[k], value[k], input && n->edges[slot[k]].target != NULL)) return false;
+  }
+  return true;
+}
+
 static lt_tensor *changed(lt_ctx *c, const lt_node *n, const lt_saved *s) {
   char made[128], wrote[128];
   lt_fail(c, LT_EVERSION,
@@ -175,33 +191,40 @@ static lt_tensor *changed(lt_ctx *c, const lt_node *n, const lt_saved *s) {
   return NULL;
 }
 
-lt_tensor *lt_saved_value(lt_ctx *c, lt_node *n, int slot) {
-  for (int k = 0; k < n->n_saved; k++) {
-    lt_saved *s = &n->saved[k];
-    if (s->slot != slot) continue;
-    if (s->storage == NULL) {
-      lt_fail(c, LT_EVERSION, "backward of %s: its saved values were freed by an earlier backward; "
-              "pass {retain_graph = true} to that one", lt_node_name(n));
-      return NULL;
+/* What it was before: `t` is a new name for the memory. */
+static lt_tensor *with_history(lt_ctx *c, lt_node *n, const lt_saved *s, lt_tensor *t) {
+  if (s->slot >= LT_SLOT_OUT) {
+    t->node = lt_retain(n);
+    t->output = s->slot - LT_SLOT_OUT;
+  } else if (s->requires_grad) {
+    lt_edge *e = &n->edges[s->slot];
+    if (e->leaf) {
+      lt_tensor *leaf = (lt_tensor *)e->target;
+      if (leaf->storage == s->storage) return lt_frame_add(c, lt_retain(leaf)) ? leaf : NULL;
+    } else {
+      t->node = lt_retain(e->target);
+      t->output = e->output;
     }
-    if (s->version != s->storage->version) return changed(c, n, s);
-    lt_tensor *t = lt_tensor_make(c, s->storage, s->dtype, s->ndim, s->size, s->stride, s->offset);
-    if (t == NULL || !c->modes.grad) return t;
-    if (slot >= 16) {
-      t->node = lt_retain(n);
-      t->output = slot - 16;
-    } else if (s->requires_grad) {
-      lt_edge *e = &n->edges[slot];
-      if (e->leaf) {
-        lt_tensor *leaf = (lt_tensor *)e->target;
-        if (leaf->storage == s->storage) return lt_frame_add(c, lt_retain(leaf)) ? leaf : NULL;
-      } else {
-        t->node = lt_retain(e->target);
-        t->output = e->output;
-      }
-    }
-    t->view_version = t->storage->version;
-    return t;
   }
+  t->view_version = t->storage->version;
+  return t;
+}
+
+lt_tensor *lt_saved_at(lt_ctx *c, lt_node *n, int k) {
+  lt_saved *s = &n->saved[k];
+  if (n->used) {
+    lt_fail(c, LT_EVERSION, "backward of %s: its saved values were freed by an earlier backward; "
+            "pass {retain_graph = true} to that one", lt_node_name(n));
+    return NULL;
+  }
+  if (!lt_saved_load(c, s)) return NULL;
+  if (s->version != s->storage->version) return changed(c, n, s);
+  lt_tensor *t = lt_tensor_make(c, s->storage, s->dtype, s->ndim, s->size, s->stride, s->offset);
+  return t == NULL || !c->modes.grad ? t : with_history(c, n, s, t);
+}
+
+lt_tensor *lt_saved_value(lt_ctx *c, lt_node *n, int slot) {
+  for (int k = 0; k < n->n_saved; k++)
+    if (n->saved[k].slot == slot) return lt_saved_at(c, n, k);
   return NULL;
 }

@@ -19,10 +19,15 @@ typedef struct lt_edge {
   lt_device device;
 } lt_edge;
 
-/* A value kept for backward. `slot`: input n, or 16 + output n. */
+/* The slots of what is saved: input n, LT_SLOT_OUT + output n, or neither. */
+enum { LT_SLOT_OUT = 1 << 16, LT_SLOT_ASIDE = -1 };
+
+/* A value kept for backward, or to be computed again (`storage` NULL, `again` not). */
 typedef struct lt_saved {
   int slot;
   lt_storage *storage;
+  struct lt_recompute *again;
+  int64_t place; /* among the values of `again` */
   uint64_t version;
   lt_dtype dtype;
   bool requires_grad;
@@ -45,6 +50,7 @@ struct lt_node {
   uint32_t line;
   uint64_t seq;          /* grows with time: inputs are older than their users */
   int n_in, n_out, n_saved;
+  int room;              /* of `saved` */
   lt_edge *edges;        /* n_in */
   lt_saved *saved;
   lt_meta *out;          /* n_out */
@@ -79,11 +85,21 @@ bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_t
 /* Node of an in-place result: like lt_record, with the edge of what is overwritten taken before. */
 lt_edge lt_edge_to(const lt_tensor *t);
 
+/* Save values for a custom node, each with its slot; at most once. lt_saved_at reads the k-th. */
+bool lt_save_custom(lt_ctx *c, lt_node *n, int count, lt_tensor *const *value, const int *slot);
+lt_tensor *lt_saved_at(lt_ctx *c, lt_node *n, int k);
+
 /* The value saved for `slot`, as a tensor in the open frame; NULL when absent, or with LT_EVERSION
    when it was changed in place since, naming both ops and lines. */
 lt_tensor *lt_saved_value(lt_ctx *c, lt_node *n, int slot);
 
-/* Free what backward no longer needs. */
+/* Free what backward no longer needs; and what it may need again, but that can be computed. */
 void lt_node_forget(lt_ctx *c, lt_node *n);
+void lt_node_park(lt_ctx *c, lt_node *n);
+
+/* Keep `t` in *s. lt_saved_load makes sure that a value is there, however it comes about. */
+void lt_saved_keep(lt_saved *s, const lt_tensor *t);
+bool lt_saved_load(lt_ctx *c, lt_saved *s);
+void lt_saved_free(lt_ctx *c, lt_saved *s);
 
 #endif

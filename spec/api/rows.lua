@@ -87,6 +87,13 @@ rows.options = {
   ["lt.strategies.SingleDevice"] = "lt.strategies.SingleDevice(OPTIONS)",
   ["lt.strategies.ZeRO1"] = "lt.strategies.ZeRO1(OPTIONS)",
   ["lt.strategies.register"] = "lt.strategies.register('mine', lt.strategies.DDP, OPTIONS)",
+  ["lt.Function"] = "lt.Function(OPTIONS)",
+  ["lt.gradcheck"] = "lt.gradcheck(print, w, OPTIONS)",
+  ["lt.gradgradcheck"] = "lt.gradgradcheck(print, w, OPTIONS)",
+  ["lt.Module:register_forward_hook"] = "net:register_forward_hook(print, OPTIONS)",
+  ["lt.Module:register_forward_pre_hook"] = "net:register_forward_pre_hook(print, OPTIONS)",
+  ["lt.Module:register_full_backward_hook"] = "net:register_full_backward_hook(print, OPTIONS)",
+  ["lt.nn.utils.clip_grad_norm_"] = "lt.nn.utils.clip_grad_norm_({ w }, 1, OPTIONS)",
   ["lt.grad"] = "lt.grad(w:sum(), w, OPTIONS)",
   ["lt.parameter"] = "lt.parameter(x, OPTIONS)",
   ["lt.tensor"] = "lt.tensor(1, OPTIONS)",
@@ -193,6 +200,7 @@ rows.extra["dist.Group:send"] = "lt.dist.split(0):send(x, 0, {}, EXTRA)"
 
 --- Functions that take whatever comes, and why.
 rows.open = {
+  ["lt.nn.utils.checkpoint"] = "hands it to the function",
   ["lt.Module:print"] = "prints it", ["lt.Trainer:print"] = "prints it",
   ["lt.Module:save_hyperparameters"] = "takes any number of tables",
   ["lt.Module:forward"] = "raises that a class has none",

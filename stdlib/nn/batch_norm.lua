@@ -77,7 +77,7 @@ function BatchNorm:forward(x)
     y, mean, variance = c.batch_norm(x, self.weight, self.bias, { eps = self.eps })
     count = x:numel() // self.num_features
   end
-  if tracked and self.training then
+  if tracked and self.training and not c.runtime.is_recomputing() then
     local track = self._later -- a loop that has an order of its own for it
     if track then track(mean, variance, count) else self:track_statistics(mean, variance, count) end
   end

@@ -4,4 +4,5 @@ local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.nn", "nn", {
   "clip_grad_norm_", "clip_grad_value_", "deepcopy", "functional", init = "ltrain.nn.initialise",
+  utils = "ltrain.nn.utils",
 })

@@ -8,7 +8,8 @@ local source = require "source"
 -- Pages: folder, title, a line, and files of other names: { path, name, module }.
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
-    { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" } } },
+    { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" },
+    { "stdlib/nn/utils.lua", "nn.utils", "ltrain.nn.utils" } } },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {

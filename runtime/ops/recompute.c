@@ -1,0 +1,145 @@
+/* runtime/ops/recompute.c: values of the tape that are computed again. */
+#include "ops/recompute.h"
+
+#include <string.h>
+
+static void drop(lt_ctx *c, lt_object *object) {
+  lt_recompute *r = (lt_recompute *)object;
+  for (int k = 0; k < r->n_given; k++) {
+    lt_saved_free(c, &r->given[k].value);
+    lt_release(c, r->given[k].edge.target);
+  }
+  lt_free(c, r->given, (size_t)r->n_given * sizeof *r->given);
+  lt_free(c, r->value, (size_t)r->room * sizeof(lt_saved *));
+  r->drop(c, r->ud);
+  lt_free(c, r, sizeof *r);
+}
+
+lt_recompute *lt_recompute_new(lt_ctx *c, int n_in, lt_tensor *const *in,
+                               bool (*run)(lt_ctx *c, lt_recompute *r),
+                               void (*drop_ud)(lt_ctx *c, void *ud), void *ud) {
+  lt_recompute *r = lt_alloc(c, sizeof *r);
+  if (r == NULL) {
+    drop_ud(c, ud);
+    return NULL;
+  }
+  *r = (lt_recompute){.object = {.refs = 1, .drop = drop}, .run = run, .drop = drop_ud, .ud = ud,
+                      .modes = c->modes, .rng = c->rng};
+  if (!lt_frame_add(c, r)) return NULL;
+  r->given = lt_alloc(c, (size_t)n_in * sizeof *r->given);
+  if (r->given == NULL) return NULL;
+  r->n_given = n_in;
+  for (int k = 0; k < n_in; k++) {
+    r->given[k].edge = lt_edge_to(in[k]);
+    lt_saved_keep(&r->given[k].value, in[k]);
+    if (!lt_recompute_note(c, &r->given[k].value)) return NULL;
+  }
+  return r;
+}
+
+lt_tensor *lt_recompute_given(lt_ctx *c, lt_recompute *r, int k) {
+  lt_saved *s = &r->given[k].value;
+  if (!lt_saved_load(c, s)) return NULL;
+  if (s->version != s->storage->version) {
+    lt_fail(c, LT_EVERSION, "checkpoint: tensor %d that the function was given, of shape %s, was "
+            "written in place since by %s", k + 1, LT_SHAPE_STR(lt_shape_of(s->ndim, s->size)),
+            s->storage->writer != NULL ? s->storage->writer : "a writer");
+    return NULL;
+  }
+  lt_tensor *t = lt_tensor_make(c, s->storage, s->dtype, s->ndim, s->size, s->stride, s->offset);
+  if (t == NULL) return NULL;
+  t->node = lt_retain(r->given[k].edge.target);
+  t->output = r->given[k].edge.output;
+  t->view_version = t->storage->version;
+  return t;
+}
+
+static bool grow(lt_ctx *c, lt_recompute *r) {
+  if (r->count < r->room) return true;
+  int64_t room = r->room > 0 ? 2 * r->room : 32;
+  lt_saved **value = lt_alloc(c, (size_t)room * sizeof(lt_saved *));
+  if (value == NULL) return false;
+  if (r->count > 0) memcpy(value, r->value, (size_t)r->count * sizeof(lt_saved *));
+  lt_free(c, r->value, (size_t)r->room * sizeof(lt_saved *));
+  r->value = value;
+  r->room = room;
+  return true;
+}
+
+static bool fill(lt_ctx *c, lt_recompute *r, const lt_saved *s) {
+  int64_t k = r->next++;
+  lt_saved *to = k < r->count ? r->value[k] : NULL;
+  if (to == NULL || to->storage != NULL) return true;
+  lt_shape was = lt_shape_of(to->ndim, to->size), is = lt_shape_of(s->ndim, s->size);
+  if (to->dtype != s->dtype || !lt_shape_equal(was, is))
+    return lt_fail(c, LT_ESHAPE,
+                   "checkpoint: the function did something else when it was called again: value "
+                   "%lld that it saved was %s %s, and is %s %s", (long long)k + 1,
+                   lt_dtype_name(to->dtype), LT_SHAPE_STR(was), lt_dtype_name(s->dtype),
+                   LT_SHAPE_STR(is));
+  to->storage = lt_storage_retain(s->storage);
+  to->version = s->version;
+  to->offset = s->offset;
+  memcpy(to->stride, s->stride, sizeof to->stride);
+  return true;
+}
+
+bool lt_recompute_note(lt_ctx *c, lt_saved *s) {
+  lt_recompute *r = c->modes.dropping;
+  if (r == NULL) return c->modes.filling == NULL || fill(c, c->modes.filling, s);
+  if (!grow(c, r)) return false;
+  s->again = lt_retain(r);
+  s->place = r->count;
+  r->value[r->count++] = s;
+  lt_storage_release(c, s->storage);
+  s->storage = NULL;
+  return true;
+}
+
+static bool run(lt_ctx *c, lt_recompute *r) {
+  lt_modes modes = c->modes;
+  lt_rng rng = c->rng;
+  if (c->modes.filling == r)
+    return lt_fail(c, LT_EARG, "checkpoint: its function runs a backward through itself");
+  c->modes = r->modes;
+  c->modes.dropping = NULL;
+  c->modes.filling = r;
+  c->rng = r->rng;
+  r->next = 0;
+  bool ok = r->run(c, r);
+  c->modes = modes;
+  c->rng = rng;
+  return ok;
+}
+
+bool lt_saved_load(lt_ctx *c, lt_saved *s) {
+  if (s->storage != NULL) return true;
+  if (!lt_assert(c, s->again != NULL)) return false;
+  lt_recompute *r = lt_retain(s->again);
+  bool ok = run(c, r);
+  if (ok && s->storage == NULL)
+    ok = lt_fail(c, LT_EARG,
+                 "checkpoint: the function did something else when it was called again: it saved "
+                 "%lld values, and before %lld", (long long)r->next, (long long)r->count);
+  lt_release(c, r);
+  return ok;
+}
+
+void lt_saved_keep(lt_saved *s, const lt_tensor *t) {
+  s->storage = lt_storage_retain(t->storage);
+  s->version = t->storage->version;
+  s->dtype = (lt_dtype)t->dtype;
+  s->ndim = t->ndim;
+  s->offset = t->offset;
+  memcpy(s->size, t->size, sizeof s->size);
+  memcpy(s->stride, t->stride, sizeof s->stride);
+}
+
+void lt_saved_free(lt_ctx *c, lt_saved *s) {
+  lt_storage_release(c, s->storage);
+  s->storage = NULL;
+  if (s->again == NULL) return;
+  s->again->value[s->place] = NULL;
+  lt_release(c, s->again);
+  s->again = NULL;
+}
