@@ -21,6 +21,7 @@ local config = require "ltrain.core.config"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
+local module_hooks = require "ltrain.nn.module_hooks"
 local module_loop = require "ltrain.nn.module_loop"
 local module_print = require "ltrain.nn.module_print"
 local module_state = require "ltrain.nn.module_state"
@@ -40,6 +41,7 @@ for name, method in next, module_loop.defaults do
   replaceable[name] = true
 end
 for name, method in next, module_loop.methods do Module[name] = method end
+for name, method in next, module_hooks.methods do Module[name] = method end
 Module.state_dict = module_state.state_dict
 Module.load_state_dict = module_state.load_state_dict
 Module.load_from_checkpoint = module_state.load_from_checkpoint
@@ -86,15 +88,20 @@ end })
 
 local function pass(...) return ... end
 
+local hooked <const> = module_hooks.hooked
+
 -- The outermost call notes the script's line for the ops below it.
 local function call_marked(self, ...)
   local _ <close> = unmark
+  if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
   return pass(self:forward(...))
 end
 
---- module(...) is module:forward(...). Not a tail call: the frame names the module in errors.
+--- module(...) is module:forward(...), with its hooks. Not a tail call: the frame names the module
+--- in errors.
 function Module:__call(...)
   if mark_line() == 0 then return call_marked(self, ...) end
+  if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
   return pass(self:forward(...))
 end
 
@@ -270,6 +277,32 @@ function Module:num_parameters(options)
     if item.value.requires_grad or not o.trainable then count = count + item.value:numel() end
   end
   return count
+end
+
+-- What the list has under this name, "" and "a.b" alike.
+local function named(list, name, key, what, module)
+  local names = {}
+  for i, item in ipairs(list) do
+    if item.name == name then return item[key] end
+    names[i] = item.name
+  end
+  errors.blame("%s: %s has no %s%s", what, walk.class_name(module), errors.show(name),
+    errors.did_you_mean(name, names))
+end
+
+--- Returns the submodule of that path: `net:get_submodule("net.0")`; "" is the module itself.
+function Module:get_submodule(name)
+  return named(walk.modules(self), name, "module", "get_submodule", self)
+end
+
+--- Returns the parameter of that name, as named_parameters gives it.
+function Module:get_parameter(name)
+  return named(tensors_of(self, false), name, "value", "get_parameter", self)
+end
+
+--- Returns the buffer of that name, as named_buffers gives it.
+function Module:get_buffer(name)
+  return named(tensors_of(self, true), name, "value", "get_buffer", self)
 end
 
 -- What it does to all of it. Each returns the module.

@@ -6,6 +6,7 @@ local source = require "source"
 -- Files whose functions are methods of a module, and the titles of their lists.
 local PARTS <const> = {
   { "stdlib/nn/Module.lua", "Parameters and submodules" },
+  { "stdlib/nn/module_hooks.lua", "Hooks" },
   { "stdlib/nn/module_loop.lua", "In the loops of a Trainer" },
   { "stdlib/nn/module_state.lua", "Saving and loading" },
 }
@@ -25,7 +26,7 @@ return function(root)
   end
   return { {
     file = "module.md", title = "Module", about = "what every model and layer has",
-    source = "stdlib/nn/Module.lua, module_loop.lua and module_state.lua",
+    source = "stdlib/nn/Module.lua, module_hooks.lua, module_loop.lua and module_state.lua",
     text = markdown.join(parts),
   } }
 end

@@ -1,0 +1,182 @@
+-- stdlib/nn/module_hooks.lua: functions that scripts have called before and after a module, and
+-- when its gradients are there.
+--
+-- They run where the module is called, `layer(x)`, not where its forward is.
+
+local Function = require "ltrain.autograd.Function"
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local module_hooks = {}
+
+--- The hooks of each module that has some: { before = list, after = list, backward = list }.
+module_hooks.hooked = setmetatable({}, { __mode = "k" })
+
+-- What registering returns.
+local Handle = class.extend(nil, "HookHandle")
+
+--- Removes the hook; once more does nothing.
+function Handle:remove()
+  local list = self._list
+  for i = #list, 1, -1 do
+    if list[i] == self then table.remove(list, i) end
+  end
+  local hooks = module_hooks.hooked[self._module]
+  if hooks and #hooks.before + #hooks.after + #hooks.backward == 0 then
+    module_hooks.hooked[self._module] = nil
+  end
+end
+Handle.__close = function(self) self:remove() end
+
+local OPTIONS <const> = {
+  prepend = { type = "boolean", default = false, doc = "whether it runs before the others" },
+}
+
+local function register(module, kind, fn, options, who)
+  local o = config.check(options, OPTIONS, who)
+  config.argument(fn, "function", who, "hook")
+  local hooks = module_hooks.hooked[module]
+  if not hooks then
+    hooks = { before = {}, after = {}, backward = {} }
+    module_hooks.hooked[module] = hooks
+  end
+  local handle = Handle()
+  handle.fn, handle._module, handle._list = fn, module, hooks[kind]
+  table.insert(hooks[kind], o.prepend and 1 or #hooks[kind] + 1, handle)
+  return handle
+end
+
+local methods = {}
+module_hooks.methods = methods
+
+--- Calls hook(module, args) before each call of the module; `args` is the list of arguments. What
+--- it returns takes their place: a list of arguments, or one value; nothing leaves them. Returns a
+--- handle: `handle:remove()` removes the hook. Options: prepend (false).
+function methods.register_forward_pre_hook(self, hook, options)
+  return register(self, "before", hook, options, "register_forward_pre_hook")
+end
+
+--- Calls hook(module, args, output) after each call of the module; `output` is what forward
+--- returned, a list where that was several values. What the hook returns takes its place, in the
+--- same form. Returns a handle. Options: prepend (false).
+function methods.register_forward_hook(self, hook, options)
+  return register(self, "after", hook, options, "register_forward_hook")
+end
+
+--- Calls hook(module, grad_input, grad_output) when the gradients by the arguments of a call are
+--- there: lists with nil for what is no tensor or has no gradient. A list that it returns takes the
+--- place of grad_input. Neither arguments nor results may be written in place then. Returns a
+--- handle. Options: prepend (false).
+function methods.register_full_backward_hook(self, hook, options)
+  return register(self, "backward", hook, options, "register_full_backward_hook")
+end
+
+local function is_list(value) return type(value) == "table" and getmetatable(value) == nil end
+
+-- The arguments, as the hooks before the call leave them.
+local function before(self, list, args)
+  for _, handle in ipairs(table.move(list, 1, #list, 1, {})) do
+    local got = handle.fn(self, args)
+    if is_list(got) then
+      args = got
+      args.n = got.n or #got
+    elseif got ~= nil then
+      args = { got, n = 1 }
+    end
+  end
+  return args
+end
+
+local function after(self, list, args, results)
+  for _, handle in ipairs(table.move(list, 1, #list, 1, {})) do
+    local several = results.n ~= 1
+    local got = handle.fn(self, args, several and results or results[1])
+    if got ~= nil and several then
+      if not is_list(got) then
+        errors.blame("forward hook: forward returned %d values: the hook must return a list: got "
+          .. "%s", results.n, errors.show(got))
+      end
+      results = got
+      results.n = got.n or #got
+    elseif got ~= nil then
+      results = { got, n = 1 }
+    end
+  end
+  return results
+end
+
+-- The hooks of a backward, with what arrived at the results and at the arguments.
+local function call_backward(self, list, inputs, outputs)
+  for _, handle in ipairs(table.move(list, 1, #list, 1, {})) do
+    local got = handle.fn(self, inputs, outputs)
+    if is_list(got) then
+      inputs = got
+      inputs.n = got.n or #got
+    elseif got ~= nil then
+      inputs = { got, n = 1 }
+    end
+  end
+  return inputs
+end
+
+-- Passes values on, and gradients back through `fn`; the identity where nothing wants any.
+local function gate(values, fn)
+  local identity = Function { name = "register_full_backward_hook",
+    forward = function(_, ...) return ... end,
+    backward = function(_, ...)
+      local list = fn(table.pack(...))
+      return table.unpack(list, 1, list.n)
+    end }
+  return table.pack(identity(table.unpack(values, 1, values.n)))
+end
+
+local function any_requires_grad(values)
+  for i = 1, values.n do
+    if c.is_tensor(values[i]) and values[i].requires_grad then return true end
+  end
+  return false
+end
+
+-- Only tensors that had a gradient to get: others are nil in a hook.
+local function only_wanted(list, values)
+  local kept = { n = list.n }
+  for i = 1, list.n do
+    local x = values[i]
+    if c.is_tensor(x) and x.requires_grad then kept[i] = list[i] end
+  end
+  return kept
+end
+
+-- forward between two gates: what arrives at the second waits for what leaves the first.
+local function between(self, list, args)
+  local arrived, entered = nil, any_requires_grad(args)
+  local given = args
+  if entered then
+    args = gate(given, function(gradients)
+      return call_backward(self, list, only_wanted(gradients, given), arrived)
+    end)
+  end
+  local results = table.pack(self:forward(table.unpack(args, 1, args.n)))
+  return gate(results, function(gradients)
+    arrived = gradients
+    if not entered then call_backward(self, list, { n = given.n }, gradients) end
+    return gradients
+  end)
+end
+
+--- What the module gives for these arguments, with its hooks.
+function module_hooks.call(self, hooks, ...)
+  local args = before(self, hooks.before, table.pack(...))
+  local results
+  if #hooks.backward > 0 and c.is_grad_enabled() then
+    results = between(self, hooks.backward, args)
+  else
+    results = table.pack(self:forward(table.unpack(args, 1, args.n)))
+  end
+  results = after(self, hooks.after, args, results)
+  return table.unpack(results, 1, results.n)
+end
+
+return module_hooks
