@@ -172,6 +172,7 @@ static int set_memory_limit(lua_State *L) {
 static int empty_cache(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_device_empty_caches(b->c);
+  lt_pinned_trim();
   return 0;
 }
 

@@ -30,28 +30,38 @@ static int flag_set(lua_State *L) {
   return 0;
 }
 
-/* flag:read() -> the boolean that it was set to; nil when it was not */
-static int flag_read(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  lt_readback *r = check_flag(L);
-  if (r->memory == NULL) return 0;
+static int push_flag(lua_State *L, lt_bind *b, lt_readback *r) {
   const unsigned char *bytes = lt_readback_wait(b->c, r);
   if (bytes == NULL) lt_raise_failure(L, b);
   lua_pushboolean(L, bytes[0]);
   return 1;
 }
 
-static int flag_gc(lua_State *L) {
-  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+/* flag:read() -> the boolean that it was set to; nil when it was not */
+static int flag_read(lua_State *L) {
+  lt_bind *b = lt_enter(L);
   lt_readback *r = check_flag(L);
-  if (b->c != NULL) lt_readback_end(b->c, r);
+  return r->memory != NULL ? push_flag(L, b, r) : 0;
+}
+
+/* flag:poll() -> the same, without waiting: nil also while it is on its way */
+static int flag_poll(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_readback *r = check_flag(L);
+  return r->memory != NULL && lt_readback_arrived(r) ? push_flag(L, b, r) : 0;
+}
+
+static int flag_gc(lua_State *L) {
+  lt_readback *r = check_flag(L);
+  lt_readback_end(r);
   return 0;
 }
 
 void lt_bind_flag(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"flag", flag_new}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", flag_gc}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"set", flag_set}, {"read", flag_read}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"set", flag_set}, {"read", flag_read}, {"poll", flag_poll}, {NULL, NULL}};
   lt_new_type(L, b, FLAG_NAME, meta, methods);
   lua_getfield(L, 1, "runtime");
   lt_add_functions(L, b, functions);

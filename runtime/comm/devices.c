@@ -202,8 +202,8 @@ static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {
 }
 
 void lt_device_drop(lt_ctx *c, lt_work *w) {
-  if (w->device.in != NULL) lt_pinned_give(c, w->device.in, w->device.ready);
-  if (w->device.out != NULL) lt_pinned_give(c, w->device.out, w->device.ready);
+  if (w->device.in != NULL) lt_pinned_give(w->device.in, w->device.ready);
+  if (w->device.out != NULL) lt_pinned_give(w->device.out, w->device.ready);
   drop_room(c, w, &w->device.room);
   drop_room(c, w, &w->device.operands);
   w->device.in = w->device.out = NULL;

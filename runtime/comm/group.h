@@ -16,8 +16,6 @@ typedef enum lt_way {
   LT_WAY_STAGED /* through pinned memory, by the host's link */
 } lt_way;
 
-/* Pinned memory of a ctx, kept for reuse (pinned.c). */
-typedef struct lt_pinned lt_pinned;
 
 enum { LT_WORK_TEXT = 256 };
 
@@ -138,10 +136,6 @@ bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double 
 bool lt_ordered_wanted(const lt_work *w);
 void lt_ordered_begin(lt_ctx *c, lt_work *w);
 
-/* pinned.c. `after`: when the device has done with it. */
-lt_pinned *lt_pinned_take(lt_ctx *c, lt_device d, size_t bytes);
-void *lt_pinned_memory(const lt_pinned *p);
-void lt_pinned_give(lt_ctx *c, lt_pinned *p, lt_event after);
 
 /* links.c: the link that moves memory of this device between members of the group; NULL: none. */
 const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d);

@@ -110,7 +110,6 @@ static bool is_pinned(const void *memory) {
   return known;
 }
 
-/* Of memory that is not pinned cudaMemcpyAsync stages the source itself before it returns. */
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                   const void *src, size_t bytes) {
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
@@ -118,13 +117,14 @@ bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *ds
   if (!lt_cuda_use(c, index)) return false;
   if (way == LT_PEER && !is_index(from))
     return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", from);
+  if (way == LT_TO_DEVICE && !is_pinned(src)) return lt_cuda_stage_in(c, stream, dst, src, bytes);
+  if (way == LT_TO_HOST && !is_pinned(dst)) return lt_cuda_stage_out(c, stream, dst, src, bytes);
   cudaStream_t native = static_cast<cudaStream_t>(lt_cuda_stream_native(stream));
   cudaError_t e = way == LT_PEER ? cudaMemcpyPeerAsync(dst, index, src, from, bytes, native)
                                  : cudaMemcpyAsync(dst, src, bytes, kinds[way], native);
   if (!lt_cuda_ok(c, e, "copy")) return false;
   lt_cuda_stream_issued(stream);
-  return way != LT_TO_HOST || is_pinned(dst) ||
-         lt_cuda_ok(c, cudaStreamSynchronize(native), "copy");
+  return true;
 }
 
 /* The error words: pinned, written by kernels, read after a host wait. */

@@ -25,6 +25,18 @@ bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *ds
 bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);
 bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out);
 
+/* staging.cu: copies between a device and memory that is not pinned: the first returns when `src`
+   may be written again, the second when `dst` is filled. */
+bool lt_cuda_stage_in(lt_ctx *c, lt_stream *stream, void *dst, const void *src, size_t bytes);
+bool lt_cuda_stage_out(lt_ctx *c, lt_stream *stream, void *dst, const void *src, size_t bytes);
+
+/* Tells the fake runtime that the host reads or writes pinned memory now: nothing on a GPU. */
+#ifdef __CUDACC__
+#define LT_HOST_TOUCH(data, bytes, writes, what) ((void)0)
+#else
+#define LT_HOST_TOUCH(data, bytes, writes, what) fakert_host_touch(data, bytes, writes, what)
+#endif
+
 /* stream.cu: streams and their positions. */
 lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority);
 void *lt_cuda_stream_native(lt_stream *stream);

@@ -151,11 +151,11 @@ void lt_device_empty_caches(lt_ctx *c) {
 static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
   const state *st = state_of(c);
   lt_device_empty_caches(c);
-  lt_block *b = lt_pool_take(c, p, bytes, false);
+  lt_block *b = lt_pool_take(c, p, bytes, LT_TAKE_FIT);
   if (b != NULL) return b;
   if (st->exhausted != NULL) st->exhausted(c, st->exhausted_ud);
   lt_device_empty_caches(c);
-  b = lt_pool_take(c, p, bytes, true);
+  b = lt_pool_take(c, p, bytes, LT_TAKE_ANY);
   if (b != NULL) return b;
   char limit[96] = "";
   int64_t most = atomic_load(&st->budget->limit), free_bytes, total;
@@ -172,10 +172,19 @@ static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
   return NULL;
 }
 
+/* Blocks were last used by the compute stream mostly, for which a copy that is to run beside it
+   would wait. */
+static lt_take take_for(const lt_ctx *c, lt_device d) {
+  const state *st = c->slot[LT_SLOT_DEVICE];
+  const lt_device_streams *own = &st->streams[d.kind][d.index];
+  bool beside = own->current != NULL && own->current == own->role[LT_STREAM_COPY];
+  return beside ? LT_TAKE_IDLE : LT_TAKE_FIT;
+}
+
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   lt_pool *p = pool_of(c, d);
   if (p == NULL) return NULL;
-  lt_block *b = lt_pool_take(c, p, bytes, false);
+  lt_block *b = lt_pool_take(c, p, bytes, take_for(c, d));
   if (b == NULL) b = exhausted(c, p, bytes);
   if (b == NULL) return NULL;
   lt_storage *s = &b->storage;

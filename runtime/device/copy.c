@@ -76,8 +76,8 @@ bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out) {
 static bool make_room(lt_ctx *c, lt_readback *r, lt_device d, size_t bytes) {
   if (r->memory != NULL && r->bytes == bytes && lt_device_equal(r->device, d))
     return !r->waits || lt_readback_wait(c, r) != NULL;
-  lt_readback_end(c, r);
-  *r = (lt_readback){.device = d, .memory = lt_pinned_new(c, d, bytes), .bytes = bytes};
+  lt_readback_end(r);
+  *r = (lt_readback){.device = d, .memory = lt_pinned_take(c, d, bytes), .bytes = bytes};
   return r->memory != NULL;
 }
 
@@ -85,21 +85,26 @@ bool lt_readback_begin(lt_ctx *c, lt_readback *r, lt_tensor *t) {
   lt_device d = t->storage->device;
   size_t bytes = (size_t)t->numel * lt_item_size(t);
   if (!make_room(c, r, d, bytes)) return false;
-  if (!is_elsewhere(c, t)) return lt_tensor_read(c, t, r->memory);
-  r->waits = from_device(c, t, r->memory, bytes, &r->done);
+  if (!is_elsewhere(c, t)) return lt_tensor_read(c, t, lt_pinned_memory(r->memory));
+  r->waits = from_device(c, t, lt_pinned_memory(r->memory), bytes, &r->done);
+  /* An event asked for now stands for this position; asked for later, for what came since, too. */
+  if (r->waits) lt_readback_arrived(r);
   return r->waits;
+}
+
+bool lt_readback_arrived(const lt_readback *r) {
+  const lt_device_ops *ops = lt_device_kinds[r->device.kind];
+  return !r->waits || ops->launch == NULL || ops->event_done(r->done) != LT_PENDING;
 }
 
 const void *lt_readback_wait(lt_ctx *c, lt_readback *r) {
   if (r->waits && !(wait_for(c, r->device, r->done) && lt_device_check(c, r->device))) return NULL;
   r->waits = false;
-  return r->memory;
+  return r->memory != NULL ? lt_pinned_memory(r->memory) : NULL;
 }
 
-/* Also after a failure: what is on its way into the memory must have arrived before it goes. */
-void lt_readback_end(lt_ctx *c, lt_readback *r) {
-  if (r->waits) wait_for(c, r->device, r->done);
-  lt_pinned_free(c, r->device, r->memory, r->bytes);
+void lt_readback_end(lt_readback *r) {
+  if (r->memory != NULL) lt_pinned_give(r->memory, r->waits ? r->done : (lt_event){0});
   *r = (lt_readback){0};
 }
 
@@ -114,13 +119,22 @@ bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from) {
 
 /* Between devices of two kinds, through the host's memory. */
 static bool bounce(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
-  lt_device d = dst->storage->device;
-  void *memory = lt_pinned_new(c, d, bytes);
-  lt_event done;
-  bool ok = memory != NULL && read_now(c, src, memory, bytes) &&
-            to_device(c, dst, memory, bytes, &done) && wait_for(c, d, done);
-  lt_pinned_free(c, d, memory, bytes);
+  lt_pinned *p = lt_pinned_take(c, dst->storage->device, bytes);
+  if (p == NULL) return false;
+  lt_event done = {0};
+  bool ok = read_now(c, src, lt_pinned_memory(p), bytes) &&
+            to_device(c, dst, lt_pinned_memory(p), bytes, &done);
+  lt_pinned_give(p, done);
   return ok;
+}
+
+static bool from_host(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
+  lt_device d = dst->storage->device;
+  lt_event done;
+  if (!to_device(c, dst, lt_data(src), bytes, &done)) return false;
+  if (!lt_storage_is_pinned(src->storage) || done.stream == NULL) return true;
+  if (done.stream != lt_stream_of(c, d, LT_STREAM_COPY)) return wait_for(c, d, done);
+  return lt_pinned_read(c, src->storage, done);
 }
 
 bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
@@ -129,29 +143,10 @@ bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   if (from && to)
     return dst->storage->device.kind == src->storage->device.kind ? within(c, dst, src, bytes)
                                                                    : bounce(c, dst, src, bytes);
-  lt_event done;
   if (from) return read_now(c, src, lt_data(dst), bytes);
-  if (to) return to_device(c, dst, lt_data(src), bytes, &done);
+  if (to) return from_host(c, dst, src, bytes);
   memcpy(lt_data(dst), lt_data(src), bytes);
   return true;
-}
-
-void *lt_pinned_new(lt_ctx *c, lt_device d, size_t bytes) {
-  const lt_device_ops *ops = lt_device_table(c, d);
-  if (ops->host_alloc == NULL) return lt_alloc(c, bytes);
-  void *memory = ops->host_alloc(bytes);
-  if (memory == NULL)
-    lt_fail(c, LT_EMEMORY, "%s%sout of memory: %zu bytes of pinned host memory", lt_op_name(c),
-            lt_op_colon(c), bytes);
-  return memory;
-}
-
-void lt_pinned_free(lt_ctx *c, lt_device d, void *memory, size_t bytes) {
-  const lt_device_ops *ops = lt_device_table(c, d);
-  if (memory != NULL && ops->host_free != NULL)
-    ops->host_free(memory, bytes);
-  else
-    lt_free(c, memory, bytes);
 }
 
 bool lt_device_check(lt_ctx *c, lt_device d) {

@@ -78,23 +78,37 @@ bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from);
    are freed by end, or by another begin. A zeroed struct was not begun. */
 typedef struct lt_readback {
   lt_device device;
-  void *memory;
+  struct lt_pinned *memory;
   size_t bytes;
   lt_event done;
   bool waits;
 } lt_readback;
 bool lt_readback_begin(lt_ctx *c, lt_readback *r, lt_tensor *t);
+bool lt_readback_arrived(const lt_readback *r); /* whether wait would not wait */
 const void *lt_readback_wait(lt_ctx *c, lt_readback *r); /* NULL: failed, or not begun */
-void lt_readback_end(lt_ctx *c, lt_readback *r);
+void lt_readback_end(lt_readback *r);
 
 /* Copy bytes between two contiguous tensors on any two devices, ordered after the work issued on
-   either. */
+   either. The bytes of a host tensor may be written again when it returns, but for a pinned one
+   while the stream of copies is the current one (lt_stream_set): it is read when the copy runs. */
 bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes);
 
-/* Pinned host memory, from which the device can copy asynchronously; plain memory if it has
-   none. */
-void *lt_pinned_new(lt_ctx *c, lt_device d, size_t bytes);
-void lt_pinned_free(lt_ctx *c, lt_device d, void *memory, size_t bytes);
+/* Pinned host memory, from which the device can copy asynchronously (plain memory if it has none),
+   kept for reuse by the process. Any thread takes and gives; `after`: when the device has done with
+   it. trim frees what is not in use. */
+typedef struct lt_pinned lt_pinned;
+lt_pinned *lt_pinned_take(lt_ctx *c, lt_device d, size_t bytes);
+void *lt_pinned_memory(const lt_pinned *p);
+void lt_pinned_give(lt_pinned *p, lt_event after);
+void lt_pinned_trim(void);
+
+/* The same as a storage of the host. It keeps when devices have read it: its memory is used again
+   after that. */
+lt_storage *lt_pinned_storage(lt_ctx *c, lt_device d, size_t bytes);
+bool lt_storage_is_pinned(const lt_storage *s);
+bool lt_pinned_read(lt_ctx *c, lt_storage *s, lt_event at); /* a device will have, at `at` */
+/* The first device with pinned memory that this ctx has used; the cpu where there is none. */
+lt_device lt_pinned_device(const lt_ctx *c);
 
 /* Wait until everything issued on the device has run; fails with its late errors. */
 bool lt_device_synchronize(lt_ctx *c, lt_device d);

@@ -247,28 +247,29 @@ static lt_block *block_new(lt_pool *p, size_t capacity, int class) {
   return b;
 }
 
-static lt_block *take_cached(lt_pool *p, int first, int last) {
-  for (int k = first; k <= last && k < LT_POOL_CLASSES; k++) {
-    lt_block *b = p->free_list[k];
-    if (b == NULL) continue;
-    p->free_list[k] = b->next;
-    p->stats.cached_bytes -= (int64_t)b->capacity;
-    return b;
-  }
+static lt_block *take_cached(lt_pool *p, int first, int last, lt_take how) {
+  for (int k = first; k <= last && k < LT_POOL_CLASSES; k++)
+    for (lt_block **link = &p->free_list[k]; *link != NULL; link = &(*link)->next) {
+      lt_block *b = *link;
+      if (how == LT_TAKE_IDLE && !lt_order_done(&b->storage)) continue;
+      *link = b->next;
+      p->stats.cached_bytes -= (int64_t)b->capacity;
+      return b;
+    }
   return NULL;
 }
 
-lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, bool any) {
+lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how) {
   size_t capacity;
   int class = class_of(bytes, &capacity);
   if (class >= LT_POOL_CLASSES) return NULL;
   lt_pool_drain(c, p);
   /* For a large one the next two classes will do, too. */
-  int last = any ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
-  lt_block *b = take_cached(p, class, last);
+  int last = how == LT_TAKE_ANY ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
+  lt_block *b = take_cached(p, class, last, how);
   if (b == NULL && p->pending != NULL) {
     drain_pending(c, p);
-    b = take_cached(p, class, last);
+    b = take_cached(p, class, last, how);
   }
   return b != NULL ? b : block_new(p, capacity, class);
 }

@@ -54,10 +54,14 @@ lt_pool *lt_pool_new(const lt_allocator *allocator, const lt_device_ops *ops, lt
                      lt_budget *g);
 void lt_pool_leave(lt_ctx *c, lt_pool *p);
 
-/* A block for `bytes`: a cached one, else a new one; NULL when there is no memory. `any`: a cached
-   one that is far too large will do as well. Its storage keeps the order of the work on it: its
-   next writer waits. */
-lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, bool any);
+/* A block for `bytes`: a cached one, else a new one; NULL when there is no memory. Its storage
+   keeps the order of the work on it: its next writer waits. */
+typedef enum lt_take {
+  LT_TAKE_FIT,
+  LT_TAKE_ANY, /* one that is far too large will do as well */
+  LT_TAKE_IDLE /* only one on which nothing is left to run: its writer waits for nothing */
+} lt_take;
+lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how);
 
 /* Nobody holds the block any more: to its owner's thread, and to any other's. */
 void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b);

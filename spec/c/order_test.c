@@ -415,13 +415,14 @@ static void pinned_memory_is_read_late(void **state) {
   lt_ctx *c = fresh();
   lt_tensor *x = filled(c, FAKE, 1);
   size_t bytes = N * sizeof(float);
-  float *pinned = lt_pinned_new(c, FAKE, bytes);
-  assert_non_null(pinned);
+  lt_pinned *p = lt_pinned_take(c, FAKE, bytes);
+  assert_non_null(p);
+  float *pinned = lt_pinned_memory(p);
   memset(pinned, 0, bytes);
   assert_true(lt_tensor_write(c, x, pinned));
   for (int k = 0; k < N; k++) pinned[k] = 4; /* too early: the copy has not run */
   assert_true(last_of(c, x) == 4);
-  lt_pinned_free(c, FAKE, pinned, bytes);
+  lt_pinned_give(p, (lt_event){0});
   lt_ctx_release(c);
 }
 

@@ -1,0 +1,84 @@
+-- spec/cuda/copies_spec.lua: copies between host and GPU: what they wait for, as the fake runtime
+-- counts it, and that nothing is read or written too early.
+local counts = require "spec.cuda.counts"
+local both = require "spec.cuda.both"
+local lt = require "ltrain"
+
+local function case(name, fn)
+  if counts then return both.it(name, fn) end
+  pending(name .. " (only the fake runtime counts)")
+end
+
+-- What fn() made the host wait, and copy.
+local function cost(fn)
+  counts()
+  local result = fn()
+  local c = counts()
+  return c.waits, c.copies, result
+end
+
+local BESIDE <const> = { non_blocking = true }
+
+describe("a copy", function()
+  case("of pageable memory to the GPU waits for nothing", function()
+    local x = lt.randn(40, 25)
+    local busy = lt.ones({ 64, 64 }, { device = "cuda" })
+    local waits, copies, y = cost(function()
+      busy:matmul(busy)
+      local y = x:to "cuda"
+      x:fill_(7) -- it has been staged
+      return y
+    end)
+    assert.equal(0, waits)
+    assert.equal(1, copies)
+    assert.is_true(y:to("cpu"):ne(7):all():item())
+  end)
+
+  case("to pageable memory waits once", function()
+    local x = lt.arange(1000)
+    local y = x:to "cuda"
+    local waits, copies, back = cost(function() return y:to "cpu" end)
+    assert.equal(1, waits)
+    assert.equal(1, copies)
+    both.same(back, x, "back")
+  end)
+
+  case("of more than a buffer goes in pieces", function()
+    local x = lt.arange((3 << 20) + 5)
+    local y = x:to "cuda"
+    both.same(y, x, "pieces")
+  end)
+
+  case("of pinned memory waits only where it blocks, and not for what the GPU computes", function()
+    local x = lt.randn(100):pin_memory()
+    assert.is_true(x:is_pinned())
+    local waits, copies, y = cost(function() return x:to("cuda", BESIDE) end)
+    assert.equal(0, waits)
+    assert.equal(1, copies)
+    assert.equal(1, (cost(function() return x:to "cuda" end)))
+    both.same(y, x, "pinned")
+  end)
+
+  case("keeps pinned memory of a tensor that is gone until it has run", function()
+    local want, there = {}, {}
+    for k = 1, 20 do
+      local x = lt.full({ 600 }, k):pin_memory()
+      there[k], want[k] = x:to("cuda", BESIDE), x:sum():item()
+      x = nil -- luacheck: ignore
+      collectgarbage()
+    end
+    for k = 1, 20 do assert.equal(want[k], there[k]:sum():item()) end
+  end)
+
+  case("beside the computation goes into memory that the computation is done with", function()
+    local sum = lt.zeros({ 2000 }, { device = "cuda" })
+    for k = 1, 12 do
+      local x = lt.full({ 2000 }, k):to("cuda", BESIDE)
+      sum = sum + x * 2
+      x = nil -- luacheck: ignore
+      collectgarbage()
+    end
+    assert.equal(156, sum:max():item())
+    assert.equal(156, sum:min():item())
+  end)
+end)
