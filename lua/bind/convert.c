@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "bind/arguments.h"
+#include "bind/pinned.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "device/plugin.h"
+#include "device/stream.h"
 
 static void push_scalar(lua_State *L, lt_scalar s) {
   if (s.kind == LT_SCALAR_BOOL)
@@ -92,13 +94,33 @@ static lt_tensor *result(lt_ctx *c, lt_tensor *t, lt_tensor *x) {
   return t;
 }
 
-static int convert(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype dtype, lt_device device) {
+/* Where a tensor goes; what is not asked for is LT_DTYPE_NONE and LT_NO_DEVICE. */
+typedef struct target {
+  lt_dtype dtype;
+  lt_device device;
+  bool non_blocking;
+} target;
+
+/* On the device's stream for copies: what it computes meanwhile need not be done. */
+static lt_tensor *to_device_beside(lt_ctx *c, lt_tensor *t, lt_device d) {
+  if (t == NULL || lt_device_equal(t->storage->device, d)) return t;
+  lt_stream *copies = lt_stream_of(c, d, LT_STREAM_COPY);
+  if (copies == NULL) return lt_ok(c) ? lt_to_device(c, t, d) : NULL;
+  lt_stream *before = lt_stream_current(c, d);
+  if (before == NULL || !lt_stream_set(c, d, copies)) return NULL;
+  t = lt_to_device(c, t, d);
+  lt_stream_set(c, d, before == lt_stream_of(c, d, LT_STREAM_COMPUTE) ? NULL : before);
+  return t;
+}
+
+static int convert(lua_State *L, lt_bind *b, lt_tensor *x, target to) {
   lt_ctx *c = b->c;
   lt_collect_if_due(L, b);
   lt_frame frame = lt_begin(L, b, 1);
   lt_tensor *t = x;
-  if (dtype != LT_DTYPE_NONE) t = lt_cast(c, t, dtype);
-  if (device.kind >= 0) t = lt_to_device(c, t, device);
+  if (to.dtype != LT_DTYPE_NONE) t = lt_cast(c, t, to.dtype);
+  if (to.device.kind >= 0)
+    t = to.non_blocking ? to_device_beside(c, t, to.device) : lt_to_device(c, t, to.device);
   t = result(c, t, x);
   return lt_end(L, b, frame, 1, &t);
 }
@@ -115,43 +137,49 @@ _Noreturn static void unknown_target(lua_State *L, lt_bind *b, const char *name)
            lt_push_dtype_names(L), lt_device_names((char[128]){0}, 128));
 }
 
-static void read_target(lua_State *L, lt_bind *b, int index, lt_dtype *dtype, lt_device *device) {
+static void read_options(lua_State *L, lt_bind *b, int index, target *to) {
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+    if (strcmp(key, "dtype") == 0)
+      to->dtype = lt_check_dtype(L, b, lua_gettop(L), "to");
+    else if (strcmp(key, "device") == 0)
+      to->device = lt_check_device(L, b, lua_gettop(L), "to");
+    else if (strcmp(key, "non_blocking") == 0)
+      to->non_blocking = lt_check_flag(L, b, lua_gettop(L), "to", "non_blocking");
+    else
+      lt_raise(L, b, LT_EARG, "to: unknown option '%s' (there are dtype, device, non_blocking)",
+               key);
+  }
+}
+
+static void read_target(lua_State *L, lt_bind *b, int index, target *to) {
   const lt_tensor *like = lt_to_tensor(L, b, index);
   if (like != NULL) {
-    *dtype = (lt_dtype)like->dtype;
-    *device = like->storage->device;
+    to->dtype = (lt_dtype)like->dtype;
+    to->device = like->storage->device;
   } else if (lua_istable(L, index)) {
-    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-      const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-      if (strcmp(key, "dtype") == 0)
-        *dtype = lt_check_dtype(L, b, lua_gettop(L), "to");
-      else if (strcmp(key, "device") == 0)
-        *device = lt_check_device(L, b, lua_gettop(L), "to");
-      else
-        lt_raise(L, b, LT_EARG, "to: unknown option '%s' (there are dtype, device)", key);
-    }
+    read_options(L, b, index, to);
   } else if (lua_type(L, index) != LUA_TSTRING) {
     lt_raise(L, b, LT_EARG, "to: needs a dtype, a device or a tensor, got %s",
              luaL_typename(L, index));
   } else if (lt_dtype_from_name(lua_tostring(L, index)) != LT_DTYPE_NONE) {
-    *dtype = lt_dtype_from_name(lua_tostring(L, index));
+    to->dtype = lt_dtype_from_name(lua_tostring(L, index));
   } else {
     const char *name = lua_tostring(L, index);
     if (!lt_device_named(b->c, name)) unknown_target(L, b, name);
-    *device = lt_check_device(L, b, index, "to");
+    to->device = lt_check_device(L, b, index, "to");
   }
 }
 
-/* x:to("f64"), x:to("cpu"), x:to("cpu", "f64"), x:to(other), x:to{dtype =, device =}; x itself when
-   it fits already */
+/* x:to("f64"), x:to("cpu"), x:to("cpu", "f64"), x:to(other), x:to("cuda", {non_blocking = true}),
+   x:to{dtype =, device =, non_blocking =}; x itself when it fits already */
 static int to(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "to");
-  lt_dtype dtype = LT_DTYPE_NONE;
-  lt_device device = LT_NO_DEVICE;
-  read_target(L, b, 2, &dtype, &device);
-  if (!lua_isnoneornil(L, 3)) read_target(L, b, 3, &dtype, &device);
-  return convert(L, b, x, dtype, device);
+  target to = {LT_DTYPE_NONE, LT_NO_DEVICE, false};
+  read_target(L, b, 2, &to);
+  if (!lua_isnoneornil(L, 3)) read_target(L, b, 3, &to);
+  return convert(L, b, x, to);
 }
 
 /* x:float() and so on: upvalue 2 is the dtype. */
@@ -159,12 +187,14 @@ static int to_dtype(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_dtype dtype = (lt_dtype)lua_tointeger(L, lua_upvalueindex(2));
   lt_check_count(L, b, lt_dtype_name(dtype), 1);
-  return convert(L, b, lt_check_tensor(L, b, 1, lt_dtype_name(dtype)), dtype, LT_NO_DEVICE);
+  return convert(L, b, lt_check_tensor(L, b, 1, lt_dtype_name(dtype)),
+                 (target){dtype, LT_NO_DEVICE, false});
 }
 
 static int cpu(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  return convert(L, b, lt_check_tensor(L, b, 1, "cpu"), LT_DTYPE_NONE, LT_CPU_DEVICE);
+  return convert(L, b, lt_check_tensor(L, b, 1, "cpu"),
+                 (target){LT_DTYPE_NONE, LT_CPU_DEVICE, false});
 }
 
 /* x:cuda([device]) -> x there; `device` is a number from 0 or a name, by default the current one */
@@ -177,7 +207,8 @@ static int cuda(lua_State *L) {
     lua_pushfstring(L, "cuda:%I", lua_tointeger(L, 2));
   else
     lua_pushvalue(L, 2);
-  return convert(L, b, x, LT_DTYPE_NONE, lt_check_device(L, b, lua_gettop(L), "cuda"));
+  lt_device device = lt_check_device(L, b, lua_gettop(L), "cuda");
+  return convert(L, b, x, (target){LT_DTYPE_NONE, device, false});
 }
 
 static int detach(lua_State *L) {
@@ -267,6 +298,8 @@ void lt_bind_convert(lua_State *L, lt_bind *b) {
                                         {"detach", detach, 1},
                                         {"contiguous", contiguous, 1},
                                         {"is_contiguous", is_contiguous, 1},
+                                        {"pin_memory", lt_pin_memory, 1},
+                                        {"is_pinned", lt_is_pinned, 1},
                                         {"requires_grad_", requires_grad_, 2},
                                         {"numel", numel, 1},
                                         {"dim", dim, 1},

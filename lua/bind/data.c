@@ -194,7 +194,8 @@ static int read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_co
   return (int)n;
 }
 
-/* data.feed(order, tensors, divisors, {batch_size, drop_last, position, prefetch, ...}) -> feed */
+/* data.feed(order, tensors, divisors, {batch_size, drop_last, position, prefetch, pin, ...}) ->
+   feed; pin: into pinned memory of the device that is in use, if one is */
 static int new_feed(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 4);
@@ -204,6 +205,8 @@ static int new_feed(lua_State *L) {
   int n = read_columns(L, b, 2, 3, columns);
   int64_t position = lt_field_int(L, 4, "position", 0), depth = lt_field_int(L, 4, "prefetch", 2);
   lt_batching batching = read_batching(L, 4, o->n, position);
+  lt_device pin = lt_field_flag(L, 4, "pin") ? lt_pinned_device(b->c) : LT_CPU_DEVICE;
+  for (int k = 0; k < n; k++) columns[k].pin = pin;
   luaL_argcheck(L, depth >= 0 && depth <= LT_PREFETCH_MAX, 4, "impossible prefetch");
   feed *f = lua_newuserdatauv(L, sizeof *f, 0);
   *f = (feed){.n_columns = n, .position = position};

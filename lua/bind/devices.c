@@ -64,6 +64,12 @@ static int device_memory(lua_State *L) {
   return 2;
 }
 
+/* runtime.pins() -> whether a device is in use that copies from pinned memory */
+static int pins(lua_State *L) {
+  lua_pushboolean(L, lt_pinned_device(lt_enter(L)->c).kind != 0);
+  return 1;
+}
+
 /* runtime.synchronize(): waits for what all devices have to do. */
 static int synchronize(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -97,6 +103,7 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"devices", devices},
                                      {"device_name", device_name},
                                      {"device_memory", device_memory},
+                                     {"pins", pins},
                                      {"synchronize", synchronize},
                                      {"fake_counts", fake_counts},
                                      {NULL, NULL}};

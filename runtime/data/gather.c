@@ -50,7 +50,8 @@ lt_storage *lt_gather_rows(lt_ctx *c, const lt_column *column, const lt_order *o
     lt_fail(c, LT_EMEMORY, "data: a batch of %lld samples of %zu bytes", (long long)n, to_bytes);
     return NULL;
   }
-  lt_storage *s = lt_storage_new(c, LT_CPU_DEVICE, bytes);
+  lt_storage *s = column->pin.kind != 0 ? lt_pinned_storage(c, column->pin, bytes)
+                                        : lt_storage_new(c, LT_CPU_DEVICE, bytes);
   if (s == NULL) return NULL;
   const char *from = lt_data(t);
   char *to = s->data;

@@ -10,6 +10,7 @@
 typedef struct lt_column {
   lt_tensor *source;
   float divisor;
+  lt_device pin; /* gathered into pinned memory of this device; the cpu: of none */
 } lt_column;
 
 /* Can these be gathered together? Fails with "op: ..." when a layout, device or length is wrong. */

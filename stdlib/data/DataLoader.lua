@@ -56,6 +56,8 @@ local OPTIONS <const> = {
     doc = "list of lists of positions, function(epoch), or object with batches(epoch)" },
   prefetch = { type = "integer", default = 2, min = 0, max = 16,
     doc = "batches of tensor data to prefetch" },
+  pin_memory = { type = "boolean", default = false,
+    doc = "batches in pinned memory, from which a GPU that is in use copies faster" },
 }
 
 -- Pairs of options that say the same thing twice, or nothing together.

@@ -149,11 +149,13 @@ function Strategy:start(trainer)
   end
 end
 
---- Returns the batch with its tensors moved to the device.
+local BESIDE <const> = { non_blocking = true }
+
+--- Returns the batch with its tensors moved to the device, while that computes.
 function Strategy:batch_to_device(batch)
   local device = self.root_device
   return tree.map(batch, function(leaf)
-    return c.is_tensor(leaf) and leaf:to(device) or leaf
+    return c.is_tensor(leaf) and leaf:to(device, BESIDE) or leaf
   end)
 end
 

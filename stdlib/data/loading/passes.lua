@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
+local tree = require "ltrain.core.tree"
 
 local data = c.runtime.data
 
@@ -30,6 +31,12 @@ local function read_named(read, position)
   error(sample, 0)
 end
 
+-- A tensor, or an object with a method of that name, in pinned memory.
+local function pin(leaf)
+  local can = c.is_tensor(leaf) and leaf.device == "cpu" or class.has_method(leaf, "pin_memory")
+  return can and leaf:pin_memory() or leaf
+end
+
 -- The batch that the loader's collate makes of samples.
 local function batch_of(plan, list, positions)
   local batch = plan.collate(list, positions)
@@ -37,6 +44,7 @@ local function batch_of(plan, list, positions)
     errors.blame("DataLoader: collate returned nothing for samples %d to %d", positions[1],
       positions[#positions])
   end
+  if plan.batching.pin and c.runtime.pins() then return tree.map(batch, pin) end
   return batch
 end
 
