@@ -50,6 +50,51 @@ describe("a step whose gradients are not finite, on an asynchronous device,", fu
     end)
   end
 
+  it("is heard of a few steps later, and the host waits for none of them", function()
+    local waits, last = {}, nil
+    local net = broken(6, lt.optim.Adam)
+    local step = net.training_step
+    function net:training_step(x, batch_idx)
+      waits[batch_idx], last = lt.runtime.fake_counts().waits, batch_idx
+      return step(self, x, batch_idx)
+    end
+    local trainer = tiny.trainer { strategy = lt.strategies.SingleDevice { device = "fake:0" } }
+    local ok, message = pcall(trainer.fit, trainer, net, tiny.same(20))
+    assert.is_false(ok)
+    assert.matches("(epoch 0, batch 6, step 6): the derivative of sqrt", message, 1, true)
+    assert.equal(6, trainer.global_step)
+    assert.equal(6, last) -- the batch that ran again
+    assert.equal(waits[1], waits[5])
+    assert.is_nil(waits[12])
+  end)
+
+  it("is in no file that is asked for afterwards", function()
+    local net, path = broken(2, lt.optim.SGD), tiny.folder() .. "/late.ckpt"
+    local message, _, trainer = fit("fake:0", net)
+    assert.matches("batch 2, step 2", message, 1, true)
+    local refusal = tiny.error_of(trainer.save_checkpoint, trainer, path)
+    assert.matches("save_checkpoint: ", refusal, 1, true)
+    assert.is_nil(io.open(path))
+  end)
+
+  it("is told for a loss that is shown, before the step", function()
+    local function losing(bad)
+      local net = tiny.Line { lr = 0.01 }
+      function net:training_step(x, batch_idx)
+        local loss = self:loss(x)
+        local spoilt = batch_idx == bad and loss:detach():mul(0):log() or nil
+        return spoilt and loss + spoilt or loss
+      end
+      return net
+    end
+    local expected, weight = fit("cpu", losing(1), { log_every_n_steps = 1 })
+    local message, found, trainer = fit("fake:0", losing(1), { log_every_n_steps = 1 })
+    assert.matches("training_step: the loss is -inf (epoch 0, batch 1, step 1)", expected, 1, true)
+    assert.equal(expected, message)
+    assert.equal(weight, found)
+    assert.equal(1, trainer.global_step)
+  end)
+
   it("is heard of before a validation", function()
     local net, validated = broken(1, lt.optim.SGD), 0
     function net:validation_step() validated = validated + 1 end

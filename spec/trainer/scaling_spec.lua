@@ -203,12 +203,6 @@ describe("precision = '16-mixed' on an asynchronous device", function()
     local trainer = tiny.trainer { precision = "16-mixed", strategy = on_fake(),
       gradient_clip_val = 1.0 }
     trainer:fit(net, tiny.same(6))
-    local plain = line {}
-    local without = {}
-    function plain:on_train_batch_end(_, _, i) without[i] = lt.runtime.fake_counts().waits end
-    tiny.trainer({ precision = "bf16-mixed", strategy = on_fake(), gradient_clip_val = 1.0 })
-      :fit(plain, tiny.same(6))
-    assert.equal(without[5] - without[1], waits[5] - waits[1])
     assert(waits[5] - waits[1] <= 4, waits[5] - waits[1])
   end)
 end)

@@ -100,7 +100,9 @@ end
 local function log_row(state)
   if not state.trainer:logs_this_step() then return end
   local row = metrics.step_row(state)
-  if row then metrics.log(state, row, state.progress.stepped) end
+  if not row then return end
+  nonfinite.settle_shown(state)
+  metrics.log(state, row, state.progress.stepped)
 end
 
 -- Schedulers that need no metric, after the step of a batch.

@@ -1,56 +1,121 @@
 --- stdlib/trainer/steps/deferred.lua: whether a step's gradients are finite, on an asynchronous
--- device: the device knows it at once, the host a step later.
+-- device: the device knows it at once, the host a few steps later.
 --
--- The device leaves out a step whose gradients are not finite, and all that follow; the host, which
--- would wait for all that was issued if it asked now, asks when the next step comes, or when
--- something looks at the weights (a save, a validation, an epoch's end). Only where that is enough:
--- in a fit that ends at the first such step (nonfinite = "stop"), with one optimizer of ours, a
--- batch a step, and nothing that must save the moment before the batch.
+-- The device leaves out a step whose gradients are not finite, and all that follow. Of each step a
+-- flag is on its way to the host, which looks at what has arrived when the next step comes and
+-- waits only when it is AHEAD steps ahead, or when something looks at the weights (a save, a
+-- validation, an epoch's end). Only where that is enough: in a fit that ends at the first such step
+-- (nonfinite = "stop"), with one optimizer of ours, a batch a step, and nothing that must save the
+-- moment before the batch.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local finite = require "ltrain.trainer.steps.finite"
 local loop = require "ltrain.trainer.loop"
 local rerun = require "ltrain.trainer.steps.rerun"
 
 local deferred = {}
 
---- Whether the step of this optimizer may be checked so; `norm`: of its gradients, 0-d.
-function deferred.suits(state, optimizer, norm)
+-- Each step that the host is ahead keeps its batch, which may have to run again.
+local AHEAD <const> = 4
+
+--- Whether steps of this fit may be checked so.
+function deferred.is_possible(state)
   -- A field costs next to nothing; what a tensor is on is made a text.
   if state.strategy.root_device == "cpu" then return false end
-  return norm.device ~= "cpu" and optimizer.update == optimizer.checked_update
-    and state.automatic and #state.optimizers == 1
+  return state.automatic and #state.optimizers == 1
     and state.trainer.accumulate_grad_batches == 1 and not state.loop.keeps_moments
     and not state.ranks.slices
     and (not state.ranks.many or state.strategy:is_replicated "gradient")
 end
 
---- Whether the last step was left out.
-function deferred.is_refused(state)
-  local check = state.loop.check
-  return check and check.flag:read() or false
+--- Whether the step of this optimizer may be; `norm`: of its gradients, 0-d.
+function deferred.suits(state, optimizer, norm)
+  return deferred.is_possible(state) and norm.device ~= "cpu"
+    and optimizer.update == optimizer.checked_update
 end
 
---- Raises if it was. `own_names()` is called while the gradients of this rank's batch, which runs
---- again, are there; `names_of(own)` makes a text of what it returned, on all ranks.
-function deferred.settle(state, own_names, names_of)
-  if not deferred.is_refused(state) then return end
+-- What the first check of the queue has found; nil while that is on its way. Ranks, which must end
+-- at the same step, do not look before the last moment.
+local function first_found(state, queue, wait)
+  if wait or #queue > AHEAD then return queue[1].flag:read() end
+  if state.ranks.many then return nil end
+  return queue[1].flag:poll()
+end
+
+-- Takes checks off the queue that have arrived and found nothing; true when one has found
+-- something, which is the first then. `wait`: until none is left.
+local function look(state, wait)
   local check = state.loop.check
-  state.loop.check = false
-  state.trainer.global_step = state.trainer.global_step - 1 -- it was counted as taken
+  local queue = check and check.queue
+  if not queue or #queue == 0 then return false end
+  if wait then queue[#queue].flag:read() end -- the others have arrived by then
+  while #queue > 0 do
+    local found = first_found(state, queue, wait)
+    if found == nil then return false end
+    if found then return true end
+    table.insert(check.spare, table.remove(queue, 1).flag)
+  end
+  return false
+end
+
+--- Whether a step was left out; waits for the last one.
+function deferred.is_refused(state) return look(state, true) end
+
+-- "training_step: the loss is nan", where that was to be shown, else whose gradients.
+local function what_text(entry, own, names_of)
+  local loss = entry.loss and entry.loss:item()
+  if loss and not finite.number(loss) then
+    return ("training_step: the loss is %s"):format(loss ~= loss and "nan" or tostring(loss))
+  end
+  return ("optimizer_step: the gradients of %s are not finite"):format(names_of(own))
+end
+
+-- Ends the fit at the step that was left out first: from there on none was taken.
+local function refuse(state, own_names, names_of)
+  local queue = state.loop.check.queue
+  local entry = queue[1]
+  state.loop.check = { queue = {}, refused = entry.place }
+  state.trainer.global_step = state.trainer.global_step - #queue -- they were counted as taken
   local own = {}
-  local cause = rerun.cause(state, check.kept, function() own = own_names() end)
-  errors.blame("optimizer_step: the gradients of %s are not finite (%s)%s: the weights are those "
-    .. "before this step", names_of(own), check.place, cause)
+  local cause = rerun.cause(state, entry.kept, function() own = own_names() end)
+  errors.blame("%s (%s)%s: the weights are those before this step",
+    what_text(entry, own, names_of), entry.place, cause)
 end
 
---- Gives the step that is about to be taken what refuses it, and keeps its batch for the next one.
-function deferred.check(state, optimizer, norm)
-  local check = state.loop.check or { flag = c.runtime.flag(), found = nil }
-  local found = c.isfinite(norm):logical_not()
+--- Raises if a step was left out; waits for all of them. `own_names()` is called while the
+--- gradients of this rank's batch, which runs again, are there; `names_of(own)` makes a text of
+--- what it returned, on all ranks.
+function deferred.settle(state, own_names, names_of)
+  if look(state, true) then refuse(state, own_names, names_of) end
+end
+
+--- The same of those that are known by now.
+function deferred.poll(state, own_names, names_of)
+  if look(state, false) then refuse(state, own_names, names_of) end
+end
+
+--- Why nothing is saved after a step that was left out; nil without one. The host had gone on.
+function deferred.why_not_saved(state)
+  local place = state.loop.check and state.loop.check.refused
+  return place and ("the gradients of a step were not finite (%s), and the fit has gone on from "
+    .. "there without weights that change: nothing is saved; ModelCheckpoint{save_on_exception = "
+    .. "true} keeps the moment before each batch"):format(place)
+end
+
+--- Gives the step that is about to be taken what refuses it, and keeps its batch until that is
+--- known. `loss`: that of a step in which it is shown, which must be finite, too; else nil.
+function deferred.check(state, optimizer, norm, loss)
+  local check = state.loop.check or { queue = {}, spare = {} }
+  local is_finite = c.isfinite(norm)
+  if loss then is_finite = is_finite:logical_and(c.isfinite(loss):reshape(norm.shape)) end
+  local found = is_finite:logical_not()
   if check.found then found = check.found:logical_or(found) end
-  check.flag:set(found)
+  local flag = table.remove(check.spare) or c.runtime.flag()
+  flag:set(found)
   optimizer:check_by(found)
-  check.found, check.place, check.kept = found, loop.place(state), rerun.kept_batch(state)
+  check.found = found
+  table.insert(check.queue,
+    { flag = flag, loss = loss, place = loop.place(state), kept = rerun.kept_batch(state) })
   state.loop.check = check
 end
 

@@ -85,14 +85,30 @@ local function note_skip(state, optimizer)
     .. "is not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
 end
 
---- Raises when a step that the device was asked to check was not taken: before the next one, and
---- before anything looks at the weights. All ranks come here.
-function nonfinite.settle(state)
-  if state.scaler then return scaling.settle(state) end
+-- deferred.settle or deferred.poll.
+local function ask(state, how)
   local function own() return own_names(state, state.optimizers[1]) end
-  deferred.settle(state, own, function(names) -- a batch that runs again shares no gradients
+  how(state, own, function(names) -- a batch that runs again shares no gradients
     return listed(state.ranks.many and names_of_all(names) or names)
   end)
+end
+
+--- Raises when a step that the device was asked to check was not taken: before anything looks at
+--- the weights. All ranks come here.
+function nonfinite.settle(state)
+  if state.scaler then return scaling.settle(state) end
+  ask(state, deferred.settle)
+end
+
+--- The same before values of the step that just ran are written, which the host has waited for.
+function nonfinite.settle_shown(state)
+  if not state.scaler then ask(state, deferred.settle) end
+end
+
+local function refuse_loss(state, value)
+  if finite.number(value) then return end
+  errors.blame("training_step: the loss is %s (%s)%s: the weights are those before this step",
+    value ~= value and "nan" or tostring(value), loop.place(state), rerun.cause(state))
 end
 
 --- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
@@ -102,11 +118,13 @@ function nonfinite.allows(state, optimizer, norm)
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
   norm = norm or state.loop.around:grad_norm(optimizer, INF)
+  local loss = state.loop.window.loss
   if mode == "stop" and deferred.suits(state, optimizer, norm) then
-    nonfinite.settle(state)
-    deferred.check(state, optimizer, norm)
+    ask(state, deferred.poll)
+    deferred.check(state, optimizer, norm, loss)
     return true
   end
+  if loss then refuse_loss(state, loss:item()) end
   if finite.number(norm:item()) then return true end
   if mode == "skip" then
     note_skip(state, optimizer)
@@ -127,16 +145,19 @@ function nonfinite.check_loss(state, loss)
     and not trainer:logs_this_step() then
     return
   end
-  local value = loss:item()
-  if finite.number(value) then return end
-  errors.blame("training_step: the loss is %s (%s)%s: the weights are those before this step",
-    value ~= value and "nan" or tostring(value), loop.place(state), rerun.cause(state))
+  if not trainer.options.detect_anomaly and deferred.is_possible(state) then
+    state.loop.window.loss = loss:detach() -- looked at with its gradients
+  else
+    refuse_loss(state, loss:item())
+  end
 end
 
 --- Why the weights of a run must not be saved: they are not finite, and that was not asked for;
 --- nil when they may.
 function nonfinite.why_not_saved(state)
   if state.trainer.options.nonfinite == "allow" then return nil end
+  local gone_on = deferred.why_not_saved(state)
+  if gone_on then return gone_on end
   if not state.ranks.many then
     nonfinite.settle(state)
   elseif deferred.is_refused(state) then -- the others may not be here
