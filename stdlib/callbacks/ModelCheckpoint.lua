@@ -13,6 +13,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local kept_files = require "ltrain.callbacks.kept_files"
+local numbers = require "ltrain.core.numbers"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 
@@ -144,7 +145,7 @@ end
 local function metrics_of(trainer)
   local metrics = { epoch = trainer.current_epoch, step = trainer.global_step }
   for name, value in pairs(trainer.callback_metrics) do metrics[name] = value end
-  return metrics
+  return numbers(metrics) -- a step's are on its device
 end
 
 -- Rank 0's metrics and what it knows of files, on every rank that is here; nil where rank 0 is

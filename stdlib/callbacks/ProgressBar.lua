@@ -7,6 +7,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local numbers = require "ltrain.core.numbers"
 local progress_line = require "ltrain.callbacks.progress_line"
 
 local ProgressBar = Callback:extend("ProgressBar")
@@ -34,11 +35,9 @@ end
 local function shown_metrics(trainer, except)
   local shown = {}
   for name, value in pairs(trainer.progress_bar_metrics) do
-    if not (except and except[name]) then
-      shown[name] = type(value) == "userdata" and value:item() or value
-    end
+    if not (except and except[name]) then shown[name] = value end
   end
-  return progress_line.metrics(shown)
+  return progress_line.metrics(numbers(shown))
 end
 
 -- The task as it stands.

@@ -10,6 +10,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
 local hooks = require "ltrain.core.hooks"
+local numbers = require "ltrain.core.numbers"
 local reductions = require "ltrain.core.reductions"
 
 local merged = {}
@@ -45,9 +46,18 @@ function merged.value(item, value)
     errors.show(value))
 end
 
---- An item as plain data. `serial`: the step of its last value.
-function merged.describe(item)
-  local packed = { total = merged.number(item.total), count = item.count, serial = item.serial }
+--- Total and step value of each item: tables by item, all in one copy.
+function merged.values_of(order)
+  local values, totals, steps = {}, {}, {}
+  for i, item in ipairs(order) do values[2 * i], values[2 * i + 1] = item.total, item.step_value end
+  values = numbers(values)
+  for i, item in ipairs(order) do totals[item], steps[item] = values[2 * i], values[2 * i + 1] end
+  return totals, steps
+end
+
+--- An item, whose total is this number, as plain data. `serial`: the step of its last value.
+function merged.describe(item, total)
+  local packed = { total = total, count = item.count, serial = item.serial }
   for _, field in ipairs(FIELDS) do packed[field] = item[field] end
   return packed
 end
@@ -55,9 +65,9 @@ end
 -- Packing.
 
 -- What the other ranks receive of an item: all of it, or (`step_only`) what belongs to the running
--- step.
-local function pack(item, step_only)
-  local packed, metric = merged.describe(item), item.metric
+-- step. `total` and `last` are its total and step value as numbers.
+local function pack(item, total, last, step_only)
+  local packed, metric = merged.describe(item, total), item.metric
   packed.kind = metric and "a metric " .. class.of(metric).__name or "a number"
   if step_only then
     packed.total, packed.count = nil, nil
@@ -65,7 +75,7 @@ local function pack(item, step_only)
     packed.states = metric:state_dict()
   end
   if item.on_step and item.step_value ~= nil then
-    packed.last, packed.weight = merged.number(item.step_value), item.step_weight
+    packed.last, packed.weight = last, item.step_weight
     if metric and item.sync_dist then
       packed.batches = item.slices or { metric:batch_states() or metric:state_dict() }
     end
@@ -74,10 +84,12 @@ local function pack(item, step_only)
 end
 
 local function pack_step(res)
-  local packed = {}
+  local packed, now = {}, {}
   for _, item in ipairs(res.order) do
-    if item.on_step and item.serial == res.serial then packed[#packed + 1] = pack(item, true) end
+    if item.on_step and item.serial == res.serial then now[#now + 1] = item end
   end
+  local _, steps = merged.values_of(now)
+  for i, item in ipairs(now) do packed[i] = pack(item, nil, steps[item], true) end
   return packed
 end
 
@@ -256,7 +268,8 @@ end
 --- were kept: { at =, items = }.
 function merged.pass(res)
   local packed, metrics = {}, metrics_of(res.order)
-  for i, item in ipairs(res.order) do packed[i] = pack(item) end
+  local totals, steps = merged.values_of(res.order)
+  for i, item in ipairs(res.order) do packed[i] = pack(item, totals[item], steps[item]) end
   local ranks = gather_values {
     items = packed, ran = res.serial > res.start, rows = res.rows,
   }
@@ -292,7 +305,7 @@ function merged.saved(lists)
     for _, saved in ipairs(lists[i]) do by_id[id_of(saved)] = saved end
   end
   for i, item in ipairs(list) do
-    local saved = merged.describe(item)
+    local saved = merged.describe(item, item.total)
     local first = by_id[id_of(item)]
     saved.given, saved.metric, saved.step_value = first.given, first.metric, item.step_value
     list[i] = saved

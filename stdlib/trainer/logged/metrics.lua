@@ -7,6 +7,7 @@
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local merged = require "ltrain.trainer.logged.merged"
+local numbers = require "ltrain.core.numbers"
 local results = require "ltrain.trainer.logged.results"
 
 local metrics = {}
@@ -16,10 +17,10 @@ local function own_step_row(res)
   for _, item in ipairs(res.order) do
     if item.on_step and item.logger and item.serial == res.serial then
       row = row or {}
-      row[item.step_name] = merged.number(item.step_value)
+      row[item.step_name] = item.step_value
     end
   end
-  return row
+  return row and numbers(row)
 end
 
 local function row_of(items)
@@ -67,11 +68,16 @@ local function report_missing(state, item)
     errors.show_ranks(item.missing)))
 end
 
-local function own_value(item)
+local function own_value(item, total)
   if item.metric then return merged.value(item, item.metric:compute()) end
-  if item.total == nil then return nil end
-  local total = merged.number(item.total)
+  if total == nil then return nil end
   return item.reduce == "mean" and total / item.count or total
+end
+
+local function totals_of(order)
+  local totals = {}
+  for _, item in ipairs(order) do totals[item] = item.total end
+  return numbers(totals)
 end
 
 local function add_epoch(out, item, value)
@@ -98,8 +104,9 @@ local function pass_of(state)
   local out = { callback = {}, epoch = {}, log = {}, bar = {}, loaders = {}, shared = {},
     rows = {} }
   if not state.ranks.many then
+    local totals = totals_of(res.order)
     for _, item in ipairs(res.order) do
-      local value = item.on_epoch and own_value(item)
+      local value = item.on_epoch and own_value(item, totals[item])
       if value then add_epoch(out, item, value) end
     end
     return out

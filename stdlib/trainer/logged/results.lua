@@ -339,12 +339,12 @@ end
 --- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves; here are
 -- only their names, as name_of(metric) gives them.
 function results.state_dict(res, name_of)
-  local list = {}
+  local list, totals, steps = {}, merged.values_of(res.order)
   for i, item in ipairs(res.order) do
-    local saved = merged.describe(item)
+    local saved = merged.describe(item, totals[item])
     saved.given = item.given
     saved.metric = item.metric and name_of(item.metric)
-    saved.step_value = item.step_value and merged.number(item.step_value)
+    saved.step_value = steps[item]
     saved.step_weight = item.step_weight
     list[i] = saved
   end
