@@ -1,15 +1,19 @@
 /* spec/cuda/counts.cpp: what the fake runtime counted, for specs: counts() returns a table of
    launches, their threads, copies and waits of the host since it was called last, and all calls
-   that can fail. */
+   that can fail; and of the operation with the narrowest grid its name, and bytes a thread. */
 extern "C" {
 #include <lua.h>
 }
 
-#include "cuda/fakert.h"
+#include "cuda/grids.h"
 
 static int take(lua_State *L) {
   fakert_counts n = fakert_take_counts();
-  lua_createtable(L, 0, 5);
+  fakert_grid narrowest = fakert_take_narrowest();
+  lua_createtable(L, 0, 7);
+  lua_pushstring(L, narrowest.what), lua_setfield(L, -2, "narrowest");
+  lua_pushinteger(L, narrowest.threads > 0 ? narrowest.bytes / narrowest.threads : 0);
+  lua_setfield(L, -2, "bytes_a_thread");
   lua_pushinteger(L, n.launches), lua_setfield(L, -2, "launches");
   lua_pushinteger(L, n.threads), lua_setfield(L, -2, "threads");
   lua_pushinteger(L, n.copies), lua_setfield(L, -2, "copies");

@@ -3,6 +3,7 @@
 local counts = require "spec.cuda.counts"
 local both = require "spec.cuda.both"
 local lt = require "ltrain"
+local nets = require "spec.cuda.nets"
 local nn = lt.nn
 
 local function case(name, fn)
@@ -10,19 +11,18 @@ local function case(name, fn)
   pending(name .. " (only the fake runtime counts)")
 end
 
-local function layers()
-  return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
-end
+local Net <const> = lt.Module:extend "CountedNet"
 
-local Net <const> = lt.Module:extend "Net"
-
-function Net:init(logs)
-  self.layers, self.logs, self.rows = layers(), logs, {}
+function Net:init(layers, options)
+  self.layers, self.logs, self.rows = layers, options.logs, {}
 end
 
 function Net:training_step(batch)
-  local loss = nn.functional.cross_entropy(self.layers(batch[1]), batch[2])
-  if self.logs then self:log("loss", loss) end
+  local loss = nn.functional.cross_entropy(self.layers(batch[1]), batch[2]:flatten())
+  if self.logs then
+    self:log("loss", loss)
+    self:log("double", loss * 2, { on_epoch = true })
+  end
   return loss
 end
 
@@ -30,21 +30,37 @@ function Net:on_train_batch_start() table.insert(self.rows, counts()) end
 
 function Net:configure_optimizers() return lt.optim.Adam(self:parameters(), { lr = 0.01 }) end
 
--- Fits on 12 batches of the CPU; what each step from the third on took.
-local function steps(logs)
-  local data, net = {}, Net(logs)
-  for k = 1, 12 do data[k] = { lt.randn { 32, 8 }, lt.randint(0, 4, { 32 }) } end
+local BATCHES <const>, LOG_EVERY <const>, WARM <const> = 14, 6, 3
+
+-- Fits on some batches of the CPU; what each step but the first ones took, and the losses.
+local function steps(kind, options)
+  lt.seed(5)
+  local data, net = {}, Net(kind.layers(), options)
+  for k = 1, BATCHES do
+    data[k] = kind.batch()
+    if options.pinned then
+      for i, x in ipairs(data[k]) do data[k][i] = x:pin_memory() end
+    end
+  end
   local trainer = lt.Trainer {
-    accelerator = "cuda", devices = 1, max_epochs = 1, logger = false, log_every_n_steps = 6,
-    enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+    accelerator = "cuda", devices = 1, max_epochs = 1, logger = false,
+    log_every_n_steps = LOG_EVERY, enable_checkpointing = false, enable_progress_bar = false,
+    enable_model_summary = false,
   }
   trainer:fit(net, data)
-  return table.move(net.rows, 4, #net.rows, 1, {}) -- a row is what the step before it took
+  -- rows[k + 1] is what batch k took, from 1 on.
+  local rows = {}
+  for k = WARM + 1, #net.rows - 1 do rows[k] = net.rows[k + 1] end
+  return rows
 end
+
+local MOST_LAUNCHES <const> = { mlp = 38, cnn = 80, gpt = 110 }
+local MOST_COPIES <const> = { mlp = 3, cnn = 3, gpt = 4 } -- the batch and a flag
+local BYTES <const> = 2048 -- that a thread of the widest grid of an operation has at most
 
 describe("a training step on cuda", function()
   case("launches a few kernels of enough threads, and neither copies nor waits", function()
-    local net = layers():to "cuda"
+    local net = nets.mlp.layers():to "cuda"
     local optimizer = lt.optim.Adam(net:parameters(), { lr = 0.01 })
     local x = lt.randn({ 32, 8 }, { device = "cuda" })
     local y = lt.randint(0, 4, { 32 }, { device = "cuda" })
@@ -64,17 +80,55 @@ describe("a training step on cuda", function()
     end
   end)
 
-  -- The one wait is for the flag of the step before: whether its gradients were finite.
-  for _, logs in ipairs { false, true } do
-    case(("of the Trainer waits once, %s a logged value"):format(logs and "with" or "without"),
-      function()
-        local rows, shown = steps(logs), 0
-        for _, row in ipairs(rows) do
-          assert.is_true(row.launches <= 36, row.launches .. " launches")
-          assert.is_true(row.copies <= 5, row.copies .. " copies") -- the batch, the flag, a value
-          if row.waits > 1 then shown = shown + 1 end
+  for name, kind in pairs(nets) do
+    for _, pinned in ipairs { false, true } do
+      case(("of a %s that the Trainer fits waits for nothing: %s batches"):format(name,
+        pinned and "pinned" or "pageable"), function()
+        for k, row in pairs(steps(kind, { pinned = pinned })) do
+          local at = ("batch %d: %%d %%s"):format(k)
+          assert.is_true(row.launches <= MOST_LAUNCHES[name], at:format(row.launches, "launches"))
+          assert.is_true(row.copies <= MOST_COPIES[name], at:format(row.copies, "copies"))
+          assert.equal(0, row.waits, at:format(row.waits, "waits"))
+          assert.is_true(row.bytes_a_thread <= BYTES,
+            at:format(row.bytes_a_thread, "bytes a thread of " .. row.narrowest))
         end
-        assert.is_true(shown <= #rows // 6 + 1, ("%d steps wait more than once"):format(shown))
       end)
+    end
+
+    case(("of a %s waits once where values are shown"):format(name), function()
+      for k, row in pairs(steps(kind, { logs = true })) do
+        local shows = k % LOG_EVERY == 0
+        assert.equal(shows and 1 or 0, row.waits, ("batch %d"):format(k))
+        assert.is_true(row.copies <= MOST_COPIES[name] + (shows and 1 or 0),
+          ("%d copies"):format(row.copies))
+      end
+    end)
   end
+
+  case("is fitted to the same weights as by itself on the CPU's batches", function()
+    local weights = {}
+    for i, pinned in ipairs { false, true } do
+      lt.seed(5)
+      local net, data = Net(nets.mlp.layers(), {}), {}
+      for k = 1, BATCHES do data[k] = nets.mlp.batch() end
+      for _, batch in ipairs(pinned and data or {}) do
+        for i2, x in ipairs(batch) do batch[i2] = x:pin_memory() end
+      end
+      lt.Trainer { accelerator = "cuda", devices = 1, max_epochs = 1, logger = false,
+        enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+      }:fit(net, data)
+      weights[i] = net.layers[1].weight:detach():to "cpu"
+    end
+    both.same(weights[2], weights[1], "weights")
+  end)
+
+  case("narrow grids are told", function()
+    local x = lt.randn({ 64, 1024 }, { device = "cuda" })
+    counts()
+    local y = x:relu()
+    local c = counts()
+    assert.equal("relu", c.narrowest)
+    assert.is_true(c.bytes_a_thread > 0 and c.bytes_a_thread <= BYTES)
+    assert.equal(64, y:size(1))
+  end)
 end)

@@ -1,5 +1,6 @@
 /* spec/cuda/fakert.cpp: a CUDA runtime over host memory (fakert.h). */
 #include "cuda/fakert.h"
+#include "cuda/grids.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +33,16 @@ struct Task {
   uint64_t position = 0;
 };
 
+/* An operation: what was declared before its launches. */
+struct Operation {
+  int64_t bytes = 0, threads = 0; /* all of it; of the widest grid */
+  bool is_launched = false, is_queued = false;
+  std::string what;
+};
+
 struct CUstream_st {
   int id, device;
+  Operation operation;
   std::deque<Task> queue;
   uint64_t issued = 0, done = 0;
   Clock clock;
@@ -79,6 +88,7 @@ struct World {
   int devices;
   size_t memory;
   std::string last; /* which kernel was issued last */
+  fakert_grid narrowest = {};
   long fail_at;
   std::mt19937 random;
 };
@@ -236,9 +246,37 @@ static void touch(int actor, const Clock &clock, const void *p, size_t bytes, bo
   list.push_back({from, to, actor, clock.at[actor], writes, what});
 }
 
+/* The operation is over. Work of a library has grids that nobody knows. Under the lock. */
+static void end_operation(CUstream_st *s) {
+  Operation o = std::move(s->operation);
+  s->operation = Operation();
+  fakert_grid &most = world().narrowest;
+  if (!o.is_launched || o.is_queued || o.threads == 0) return;
+  if (most.threads > 0 && o.bytes * most.threads <= most.bytes * o.threads) return;
+  most = fakert_grid{{0}, o.threads, o.bytes};
+  snprintf(most.what, sizeof most.what, "%s", o.what.c_str());
+}
+
+static void note_grid(CUstream_st *s, const char *what, int64_t threads) {
+  Operation &o = s->operation;
+  o.is_launched = true;
+  if (threads > o.threads) o.threads = threads;
+  o.what = what;
+}
+
+fakert_grid fakert_take_narrowest(void) {
+  Hold hold(world().lock);
+  for (CUstream_st *s : world().streams) end_operation(s);
+  fakert_grid taken = world().narrowest;
+  world().narrowest = {};
+  return taken;
+}
+
 void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writes,
                   const char *what) {
   Hold hold(world().lock);
+  if (stream->operation.is_launched || stream->operation.is_queued) end_operation(stream);
+  stream->operation.bytes += static_cast<int64_t>(bytes);
   Clock next = stream->clock;
   next.join(world().host);
   next.at[stream->id] = stream->issued + 1;
@@ -252,7 +290,9 @@ void fakert_host_touch(const void *data, size_t bytes, bool writes, const char *
 
 void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run) {
   (void)what;
+  Hold hold(world().lock);
   world().counts.launches++;
+  stream->operation.is_queued = true;
   push(stream, {std::move(run)});
 }
 
@@ -271,9 +311,11 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
   }
   Hold hold(world().lock);
   world().last = what;
-  world().counts.threads += static_cast<int64_t>(grid.x) * grid.y * grid.z * block.x * block.y *
-                            block.z;
-  fakert_queue(stream, what, std::move(run));
+  int64_t threads = static_cast<int64_t>(grid.x) * grid.y * grid.z * block.x * block.y * block.z;
+  world().counts.threads += threads;
+  world().counts.launches++;
+  note_grid(stream, what, threads);
+  push(stream, {std::move(run)});
 }
 
 int fakert_device(void) { return device_now; }
