@@ -191,6 +191,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"modified", modified},
                                        {"same", same},
                                        {"save_safetensors", lt_save_safetensors},
+                                       {"save_later", lt_save_later},
                                        {"load_safetensors", lt_load_safetensors},
                                        {"crc32", lt_crc32_of},
                                        {"read_idx", read_idx},

@@ -6,6 +6,7 @@
 
 #include "bind/io.h"
 #include "bind/tensor.h"
+#include "io/later.h"
 
 static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *who, const char *name) {
   lt_tensor *t = lt_to_tensor(L, b, -1);
@@ -102,6 +103,65 @@ int lt_save_safetensors(lua_State *L) {
   return lt_done(L, b);
 }
 
+/* A file on its way; its user value keeps the texts. */
+#define SAVING_NAME "ltrain.Saving"
+
+static lt_later **check_saving(lua_State *L) { return luaL_checkudata(L, 1, SAVING_NAME); }
+
+/* saving:done() -> whether wait would not wait */
+static int saving_done(lua_State *L) {
+  lt_enter(L);
+  lt_later **l = check_saving(L);
+  lua_pushboolean(L, *l == NULL || lt_later_done(*l));
+  return 1;
+}
+
+/* saving:wait() -> true when the file is there, or nil and why it is not */
+static int saving_wait(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_later **box = check_saving(L), *l = *box;
+  *box = NULL;
+  if (l != NULL) lt_later_end(b->c, l);
+  return lt_done(L, b);
+}
+
+static int saving_gc(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lt_later **box = check_saving(L);
+  lt_failure f;
+  if (*box != NULL && b->c != NULL && !lt_later_end(b->c, *box)) lt_take_failure(b->c, &f);
+  *box = NULL;
+  return 0;
+}
+
+/* io.save_later(path, tensors, metadata, aliases, mark) -> saving: as save_safetensors, of the
+   tensors as they are now; checksums of those that are no aliases in place of the JSON text `mark`
+   in the metadata. */
+int lt_save_later(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 5);
+  if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
+  lt_later_file file = {.op = "save", .path = lt_check_path(L, b, "save"),
+                        .mark = luaL_checkstring(L, 5), .dense = lt_contiguous};
+  file.tensors = read_tensors(L, b, &file.n);
+  file.metadata = read_metadata(L, b, &file.n_metadata);
+  file.n_sums = file.n - (lua_isnil(L, 4) ? 0 : count_pairs(L, 4));
+  lt_later **box = lua_newuserdatauv(L, sizeof *box, 5);
+  *box = NULL;
+  luaL_setmetatable(L, SAVING_NAME);
+  for (int k = 1; k <= 5; k++) {
+    lua_pushvalue(L, k);
+    lua_setiuservalue(L, -2, k);
+  }
+  lt_modes modes = b->c->modes;
+  b->c->modes.grad = false;
+  lt_note_line(b);
+  *box = lt_later_save(b->c, &file);
+  b->c->modes = modes;
+  if (*box == NULL) return lt_refused(L, b);
+  return 1;
+}
+
 #define OPEN_FILE_NAME "ltrain.OpenFile"
 
 typedef struct open_file {
@@ -118,7 +178,10 @@ static int open_file_gc(lua_State *L) {
 
 void lt_bind_safetensors(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {{"__gc", open_file_gc}, {NULL, NULL}};
+  static const luaL_Reg saving_meta[] = {{"__gc", saving_gc}, {NULL, NULL}};
+  static const luaL_Reg saving[] = {{"done", saving_done}, {"wait", saving_wait}, {NULL, NULL}};
   lt_new_type(L, b, OPEN_FILE_NAME, meta, NULL);
+  lt_new_type(L, b, SAVING_NAME, saving_meta, saving);
 }
 
 static open_file *push_open_file(lua_State *L) {

@@ -11,7 +11,10 @@
 /* Streams that a ctx has of a device. They are created on demand, belong to the process, and are
    returned for reuse when the ctx is freed. */
 typedef enum lt_stream_role {
-  LT_STREAM_COMPUTE, LT_STREAM_COPY, LT_STREAM_COMM,
+  LT_STREAM_COMPUTE,
+  LT_STREAM_COPY, /* to the device, beside what it computes */
+  LT_STREAM_BACK, /* to the host */
+  LT_STREAM_COMM,
   LT_STREAM_ROLES
 } lt_stream_role;
 

@@ -16,18 +16,56 @@ CheckpointIO.extend = class.extend
 
 function CheckpointIO:init() end
 
+-- Files that helper threads write, by path.
+local on_their_way <const> = {}
+
+-- The one of a path that nobody has waited for yet.
+local function coming(path)
+  local saving = on_their_way[path]
+  if saving and saving.answer then on_their_way[path] = nil end
+  return on_their_way[path]
+end
+
+-- Waits for it. Whoever began it hears of its errors.
+local function settle(path)
+  local saving = coming(path)
+  if saving then saving:wait() end
+end
+
 --- Writes `checkpoint`, nested tables of tensors, numbers, strings and booleans. The tensors are
 --- those of the run: clone what is kept longer. Returns true, or nil and the reason.
-function CheckpointIO:save(checkpoint, path) return checkpoint_file.write(checkpoint, path) end
+function CheckpointIO:save(checkpoint, path)
+  settle(path)
+  return checkpoint_file.write(checkpoint, path)
+end
+
+--- Begins to write a checkpoint as it is now, of which some tensor is on a device: returns an
+--- object with `done()` and `wait()`, which returns what `save` does. Nil where it cannot: then
+--- `save` is called. A class with a `save` of its own has none.
+function CheckpointIO:save_later(checkpoint, path)
+  if self.save ~= CheckpointIO.save then return nil end
+  settle(path)
+  local saving = checkpoint_file.write_later(checkpoint, path)
+  on_their_way[path] = saving
+  return saving
+end
 
 --- Returns the table that was saved; nil and the reason if it cannot be read.
-function CheckpointIO:load(path) return checkpoint_file.read(path) end
+function CheckpointIO:load(path)
+  settle(path)
+  return checkpoint_file.read(path)
+end
 
 --- Removes what was saved under `path`.
-function CheckpointIO:remove(path) return c.io.remove(path) end
+function CheckpointIO:remove(path)
+  settle(path)
+  return c.io.remove(path)
+end
 
 --- Returns whether something is saved under `path`.
-function CheckpointIO:exists(path) return c.io.kind(path) ~= nil end
+function CheckpointIO:exists(path)
+  return coming(path) ~= nil or c.io.kind(path) ~= nil
+end
 
 --- Makes an object of a table of methods; `where` is the prefix of error messages.
 function CheckpointIO.adopt(value, where)

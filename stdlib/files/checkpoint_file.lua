@@ -60,20 +60,59 @@ local function add_aliases(saved, tensors)
   return added
 end
 
+-- Makes the folder that a file lies in; true, or nil and why it cannot be made.
+local function make_folder(path)
+  local folder = path:match("^(.*)/[^/]*$")
+  if not folder or folder == "" then return true end
+  return c.io.make_folder(folder)
+end
+
 --- Writes a checkpoint, with the folder that it lies in. The former file of that name stays until
 -- the new one is whole. Returns true, or nil and why it could not be written.
 function checkpoint_file.write(saved, path)
   local tensors, text = serialise(saved)
   local metadata = packing.metadata(text, tensors)
   local aliases = add_aliases(saved, tensors)
-  local folder = path:match("^(.*)/[^/]*$")
-  if folder and folder ~= "" then
-    local made, why = c.io.make_folder(folder)
-    if not made then return nil, why end
-  end
+  local made, why = make_folder(path)
+  if not made then return nil, why end
   local ok, message = c.io.save_safetensors(path, tensors, metadata, aliases)
   if not ok then return nil, (message:gsub("^save: ", "")) end
   return true
+end
+
+local function any_on_device(tensors)
+  for _, tensor in next, tensors do
+    if tensor.device ~= "cpu" then return true end
+  end
+  return false
+end
+
+-- A file on its way: the same answer however often it is asked for.
+local Saving <const> = {}
+Saving.__index = Saving
+
+function Saving:done() return self.answer ~= nil or self.file:done() end
+
+function Saving:wait()
+  if not self.answer then
+    local ok, message = self.file:wait()
+    self.answer = { ok, message and message:gsub("^save: ", "") or nil }
+  end
+  return self.answer[1], self.answer[2]
+end
+
+--- The same by a helper thread, of the tensors as they are now: an object with done() and wait(),
+-- which returns what write does. Nil when there is nothing to wait for: no tensor is on a device;
+-- or when it cannot begin, and why.
+function checkpoint_file.write_later(saved, path)
+  local tensors, text = serialise(saved)
+  if not any_on_device(tensors) then return nil end
+  local metadata, mark = packing.metadata_later(text)
+  local aliases = add_aliases(saved, tensors)
+  local made, why = make_folder(path)
+  if not made then return nil, why end
+  local file, message = c.io.save_later(path, tensors, metadata, aliases, mark)
+  return file and setmetatable({ file = file }, Saving), message
 end
 
 local function wrong_format(text)

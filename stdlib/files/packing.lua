@@ -108,6 +108,15 @@ function packing.metadata(text, tensors)
   return { [packing.KEY] = c.io.json_encode(text), [HEADER_CRC] = "00000000" }
 end
 
+--- The same for c.io.save_later, which computes the checksums: the metadata, and the JSON text in
+--- whose place they come.
+function packing.metadata_later(text)
+  local mark = ("ltrain.sums.%p"):format(text)
+  text.crc, text.sealed = mark, true
+  local metadata = { [packing.KEY] = c.io.json_encode(text), [HEADER_CRC] = "00000000" }
+  return metadata, ('"%s"'):format(mark)
+end
+
 -- What is wrong with the notes of a tree: one that names no tensor of the file, no list of pairs.
 local function wrong_note(value, tensors)
   if type(value) ~= "table" then return nil end

@@ -8,6 +8,7 @@ local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local results = require "ltrain.trainer.logged.results"
+local writing = require "ltrain.trainer.saving.writing"
 
 local boundary = {}
 
@@ -20,7 +21,8 @@ local function join(save, options, after)
   save.after[#save.after + 1] = after
 end
 
---- Asks for a file at the next boundary. `after()` runs once it is written, where it is written.
+--- Asks for a file at the next boundary. `after()` runs once it is written, where it is written; of
+--- a device that is some batches later.
 --- options.agreed: all ranks ask for it, but those that have no sample in this step.
 function boundary.request_save(state, path, options, after)
   local saves = state.saves or {}
@@ -54,8 +56,12 @@ local function write_requested(state, where)
   if not saves then return end
   state.saves = false
   for _, save in ipairs(saves) do
-    checkpoint.save(state, save.path, save.options)
-    if state.trainer.is_global_zero then
+    local options = save.options or {}
+    local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
+      weights_only = options.weights_only, later = true })
+    if saving then
+      writing.add(state, saving, save.after)
+    elseif state.trainer.is_global_zero then
       for _, after in ipairs(save.after) do after() end
     end
   end
@@ -109,6 +115,7 @@ end
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
   if call.is_stale(state) then call.resolve(state) end
+  if state.writing then writing.poll(state) end
   if where == "eval" then
     if state.ranks.many then agree.step(state, 0, 0) end
   else

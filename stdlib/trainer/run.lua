@@ -31,6 +31,7 @@ local together = require "ltrain.core.together"
 local notices = require "ltrain.trainer.ranks.notices"
 local version = require "ltrain.loggers.version"
 local walk = require "ltrain.core.walk"
+local writing = require "ltrain.trainer.saving.writing"
 
 local run = {}
 
@@ -231,6 +232,8 @@ local function close(state, err)
   c.dist.end_step()
   collectives.use(nil)
   local trainer = state.trainer
+  local unwritten = writing.leave(state)
+  if unwritten then trainer:warn(unwritten) end
   if not state.finished then break_off(state) end
   if err ~= nil then
     fail(state, err)
@@ -299,6 +302,7 @@ local function run_as_rank(state, ckpt_path)
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
   c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)
+  writing.settle(state)
   if fn == "fit" then
     call.hook(state, "on_fit_end")
     ranks.report_waiting(state)

@@ -40,7 +40,7 @@ local function new_loop()
     held = nil, -- steps/stepping: optimizer -> its own `step`, while the fit's is in its place
     held_count = nil, -- steps/stepping: how many
     around = nil, -- steps/stepping: what optimizers ask of the strategy
-    check = false, -- steps/deferred: of the last step, whose gradients the device has looked at
+    check = false, -- steps/deferred: of the last steps, whose gradients the device looks at
     warned_nonfinite = false, -- steps/nonfinite: that a step was not taken
     unscaled = nil, -- steps/scaling: optimizer -> "unscaled" or "stepped" since the scale's update
     unsettled = false, -- steps/scaling: the optimizer whose last step the device may have left out
@@ -143,6 +143,7 @@ return function(trainer, fn, module, fit_args)
     resumed_from = nil, -- saving/resume: its path
     saves = false, -- boundary: files that were asked for, for the next boundary
     save = false, -- boundary: what Ctrl-C in a read calls
+    writing = false, -- saving/writing: files that are on their way
     interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
   }
 end

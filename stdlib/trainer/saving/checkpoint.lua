@@ -141,14 +141,19 @@ end
 --- Writes the file of a run that has not ended. Raises when it cannot be written, or would not
 --- resume exactly. Rank 0 writes, for all. Options: weights_only; agreed: all ranks call it, so
 --- that metrics in mid-epoch and gradients in mid-window are those of all. Without it no rank waits
---- for another: the file has no such metrics, and rank 0's gradients.
+--- for another: the file has no such metrics, and rank 0's gradients. later: where that can be, it
+--- returns what is on its way: an object with done() and wait().
 function checkpoint.save(state, path, options)
   local saved, held, now = take(state, options or {})
   if not saved then return end
   local _ <close> = c.dist.span(true)
   if now then add_run(saved, state, held, now) end
   call.hook(state, "on_save_checkpoint", saved)
-  local ok, message = state.strategy.checkpoint_io:save(saved, path)
+  local io = state.strategy.checkpoint_io
+  local saving = options and options.later and state.strategy.root_device ~= "cpu"
+    and io:save_later(saved, path)
+  if saving then return saving end
+  local ok, message = io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
 end
 

@@ -1,0 +1,189 @@
+/* runtime/io/later.c: safetensors files that a helper thread writes. */
+#include "io/later.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/threads.h"
+#include "device/stream.h"
+
+enum { POLL = 1000 }; /* microseconds */
+
+/* When a copy has arrived; no stream: it was made by the host. */
+typedef struct arrival {
+  lt_device device;
+  lt_event at;
+} arrival;
+
+struct lt_later {
+  lt_later_file file; /* its lists are those below */
+  lt_ctx *child;      /* the thread's */
+  lt_thread thread;
+  lt_named_tensor *tensors; /* copies on the host */
+  arrival *arrivals;
+  lt_metadata *metadata;
+  atomic_bool is_done;
+  bool failed;
+  lt_failure failure;
+};
+
+/* ---- the thread ---- */
+
+static bool wait_for(lt_ctx *c, const arrival *a) {
+  lt_progress at = LT_DONE;
+  while (a->at.stream != NULL &&
+         (at = lt_device_kinds[a->device.kind]->event_done(a->at)) == LT_PENDING)
+    usleep(POLL);
+  return at == LT_DONE || lt_fail(c, LT_EDEVICE, "save: the device has failed");
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const lt_named_tensor *)a)->name, ((const lt_named_tensor *)b)->name);
+}
+
+/* {"name":sum,...}, by name. */
+static void write_sums(lt_ctx *c, const lt_later *l, lt_json *w) {
+  int64_t n = l->file.n_sums;
+  size_t bytes = (size_t)n * sizeof *l->tensors;
+  lt_named_tensor *list = lt_alloc(c, bytes + 1);
+  if (list == NULL) return;
+  memcpy(list, l->tensors, bytes);
+  if (n > 1) qsort(list, (size_t)n, sizeof *list, by_name);
+  lt_json_char(w, '{');
+  for (int64_t i = 0; i < n && lt_ok(c); i++) {
+    uint32_t crc = 0;
+    lt_tensor_crc32(c, list[i].tensor, &crc);
+    if (i > 0) lt_json_char(w, ',');
+    lt_json_string(w, list[i].name, strlen(list[i].name));
+    lt_json_char(w, ':');
+    lt_json_integer(w, crc);
+  }
+  lt_json_char(w, '}');
+  lt_free(c, list, bytes + 1);
+}
+
+/* Puts the sums into the metadata value that has the mark; `text` holds it. */
+static void insert_sums(lt_ctx *c, lt_later *l, lt_json *text) {
+  for (int64_t k = 0; k < l->file.n_metadata; k++) {
+    lt_metadata *m = &l->metadata[k];
+    const char *at = strstr(m->value, l->file.mark);
+    if (at == NULL) continue;
+    size_t head = (size_t)(at - m->value), length = strlen(l->file.mark);
+    lt_json_raw(text, m->value, head);
+    write_sums(c, l, text);
+    lt_json_raw(text, at + length, m->value_size - head - length);
+    m->value = text->data;
+    m->value_size = text->size;
+    return;
+  }
+}
+
+static void write_file(void *ud) {
+  lt_later *l = ud;
+  const lt_later_file *f = &l->file;
+  lt_ctx *c = l->child;
+  lt_json text = {.c = c};
+  bool ok = true;
+  for (int64_t i = 0; i < f->n && ok; i++) ok = wait_for(c, &l->arrivals[i]);
+  if (ok) insert_sums(c, l, &text);
+  if (ok && lt_ok(c))
+    lt_safetensors_save(c, f->op, f->path, f->n, l->tensors, f->n_metadata, l->metadata, NULL);
+  lt_json_free(&text);
+  l->failed = lt_take_failure(c, &l->failure);
+  atomic_store(&l->is_done, true);
+}
+
+/* ---- copies ---- */
+
+static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_size(t); }
+
+static bool copy_back(lt_ctx *c, lt_tensor *from, lt_storage *to, arrival *a) {
+  lt_device d = from->storage->device;
+  lt_copying m = {.device = d, .stream = lt_stream_of(c, d, LT_STREAM_BACK), .way = LT_TO_HOST,
+                  .from = from->storage, .src = lt_data(from), .dst = to->data,
+                  .from_index = d.index, .bytes = bytes_of(from)};
+  a->device = d;
+  return m.bytes == 0 || lt_copy_issue(c, &m, &a->at);
+}
+
+static bool same_view(const lt_tensor *x, const lt_tensor *y) {
+  return x->storage == y->storage && x->offset == y->offset && x->dtype == y->dtype &&
+         lt_shape_equal(lt_tensor_shape(x), lt_tensor_shape(y)) &&
+         memcmp(x->stride, y->stride, (size_t)x->ndim * sizeof *x->stride) == 0;
+}
+
+/* A copy of tensor i, or that of one before it which shows the same memory. */
+static lt_tensor *host_copy(lt_ctx *c, lt_later *l, const lt_named_tensor *list, int64_t i) {
+  lt_tensor *t = list[i].tensor;
+  for (int64_t k = 0; k < i; k++)
+    if (same_view(list[k].tensor, t)) return l->tensors[k].tensor;
+  if (!t->contiguous) t = l->file.dense(c, t);
+  if (t == NULL) return NULL;
+  bool there = lt_device_table(c, t->storage->device)->launch != NULL;
+  lt_storage *s = there ? lt_pinned_storage(c, t->storage->device, bytes_of(t))
+                        : lt_storage_new(c, LT_CPU_DEVICE, bytes_of(t));
+  if (s == NULL) return NULL;
+  bool ok = there ? copy_back(c, t, s, &l->arrivals[i]) : lt_tensor_read(c, t, s->data);
+  if (ok) t = lt_tensor_make(c, s, (lt_dtype)t->dtype, t->ndim, t->size, NULL, 0);
+  lt_storage_release(c, s);
+  return ok ? t : NULL;
+}
+
+static bool take_copies(lt_ctx *c, lt_later *l, const lt_named_tensor *list) {
+  for (int64_t i = 0; i < l->file.n; i++) {
+    lt_frame frame = lt_frame_open(c);
+    lt_tensor *t = host_copy(c, l, list, i);
+    l->tensors[i] = (lt_named_tensor){list[i].name, t != NULL ? lt_retain(t) : NULL};
+    lt_frame_close(c, frame, 0, NULL);
+    if (t == NULL) return false;
+  }
+  return true;
+}
+
+/* ---- beginning and ending ---- */
+
+static void discard(lt_ctx *c, lt_later *l) {
+  for (int64_t i = 0; i < l->file.n && l->tensors != NULL; i++) lt_release(c, l->tensors[i].tensor);
+  if (l->child != NULL) lt_ctx_release(l->child);
+  free(l->tensors);
+  free(l->arrivals);
+  free(l->metadata);
+  free(l);
+}
+
+lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
+  if (!lt_ok(c)) return NULL;
+  size_t n = (size_t)file->n, n_metadata = (size_t)file->n_metadata;
+  lt_later *l = calloc(1, sizeof *l);
+  if (l == NULL) {
+    lt_fail(c, LT_EMEMORY, "%s: out of memory", file->op);
+    return NULL;
+  }
+  l->file = *file;
+  l->tensors = calloc(n + 1, sizeof *l->tensors);
+  l->arrivals = calloc(n + 1, sizeof *l->arrivals);
+  l->metadata = calloc(n_metadata + 1, sizeof *l->metadata);
+  l->child = lt_ctx_child(c);
+  l->thread = (lt_thread){.name = "save", .fn = write_file, .ud = l};
+  if (l->tensors == NULL || l->arrivals == NULL || l->metadata == NULL || l->child == NULL)
+    lt_fail(c, LT_EMEMORY, "%s: out of memory", file->op);
+  else
+    memcpy(l->metadata, file->metadata, n_metadata * sizeof *l->metadata);
+  if (lt_ok(c) && lt_device_share_limit(l->child) && take_copies(c, l, file->tensors) &&
+      lt_thread_start(c, &l->thread))
+    return l;
+  discard(c, l);
+  return NULL;
+}
+
+bool lt_later_done(lt_later *l) { return atomic_load(&l->is_done); }
+
+bool lt_later_end(lt_ctx *c, lt_later *l) {
+  lt_thread_join(c, &l->thread);
+  lt_failure failure = l->failure;
+  bool failed = l->failed;
+  discard(c, l);
+  return !failed || lt_fail(c, failure.code, "%s", failure.text);
+}
