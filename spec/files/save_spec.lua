@@ -343,3 +343,49 @@ describe("what is no plain file", function()
     end
   end)
 end)
+
+describe("map_location of lt.load", function()
+  local function devices(map)
+    local t = assert(lt.load(path, { map_location = map }))
+    return t.a.device, t.list[1].device, t.b.device
+  end
+
+  before_each(function()
+    assert(lt.save(path, { a = lt.ones(2, { device = "fake:1" }), b = lt.zeros(2),
+      list = { lt.ones(3, { device = "fake" }) } }))
+  end)
+
+  it("is the device of all tensors, which without it are on the CPU", function()
+    assert.same({ "cpu", "cpu", "cpu" }, { devices() })
+    assert.same({ "fake:2", "fake:2", "fake:2" }, { devices "fake:2" })
+    assert.same({ 1, 1 }, lt.load(path, { map_location = "fake:2" }).a:tolist())
+  end)
+
+  it("may be a table of devices by those they were saved from, or a function", function()
+    assert.same({ "fake:3", "cpu", "cpu" }, { devices { ["fake:1"] = "fake:3" } })
+    assert.same({ "fake:1", "fake:0", "cpu" }, { devices(function(_, device) return device end) })
+    local t = lt.load(path, { map_location = function(tensor, device)
+      return device == "cpu" and tensor + 5 or nil
+    end })
+    assert.same({ 5, 5 }, t.b:tolist())
+    assert.equal("cpu", t.a.device)
+  end)
+
+  it("places what another program wrote", function()
+    foreign(4, true)
+    local t, metadata = lt.load(path, { map_location = "fake:1" })
+    assert.equal("fake:1", t.x.device)
+    assert.equal("table", type(metadata))
+  end)
+
+  it("is checked", function()
+    assert.matches("save_spec.lua:%d+: device: unknown device 'cud'",
+      error_of(function() devices "cud" end))
+    assert.matches("load: map_location must be a string, a table or a function: got 3",
+      error_of(function() devices(3) end))
+    assert.matches("load: map_location gives a device: got true for a tensor of fake:1",
+      error_of(function() devices { ["fake:1"] = true } end))
+    assert.matches("load: unknown option 'map'",
+      error_of(function() lt.load(path, { map = "cpu" }) end))
+  end)
+end)

@@ -1,6 +1,7 @@
 -- stdlib/files/load.lua: lt.load, which reads what lt.save wrote, or any safetensors file.
 
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local packing = require "ltrain.files.packing"
 
@@ -12,17 +13,51 @@ local function wrong_format(text)
   end
 end
 
+local OPTIONS <const> = {
+  map_location = { type = "string|table|function", doc = "the device for the tensors, a table of "
+    .. "devices by those that they were saved from, or a function(tensor, device) that returns "
+    .. "the device or another tensor; what it leaves out is on the CPU" },
+}
+
+-- The function that says where a tensor goes; nil: all stay on the CPU.
+local function place_of(map)
+  local kind = type(map)
+  if map == nil then return nil end
+  return function(tensor, device)
+    local to = map
+    if kind == "table" then to = map[device] end
+    if kind == "function" then to = map(tensor, device) end
+    if to == nil then return tensor end
+    if c.is_tensor(to) then return to end
+    if type(to) ~= "string" then
+      errors.blame("load: map_location gives a device: got %s for a tensor of %s",
+        errors.show(to), device)
+    end
+    return tensor:to { device = to }
+  end
+end
+
+-- Files of others do not say where their tensors were.
+local function place_all(tensors, place)
+  for name, tensor in next, tensors do
+    if place then tensors[name] = place(tensor, "cpu") end
+  end
+  return tensors
+end
+
 --- Returns the value that lt.save wrote; for other safetensors files a table of tensors by name,
---- and the metadata. Returns nil and the reason if the file cannot be read.
-return function(path)
+--- and the metadata. Tensors are on the CPU, or where `map_location` says, wherever they were saved
+--- from. Returns nil and the reason if the file cannot be read.
+return function(path, options)
+  local place = place_of(config.check(options, OPTIONS, "load").map_location)
   if type(path) ~= "string" then
     errors.blame("load: the path must be a string: got %s", errors.show(path))
   end
   local tensors, metadata = c.io.load_safetensors(path)
   if not tensors then return nil, metadata end
-  if not metadata[packing.KEY] then return tensors, metadata end
+  if not metadata[packing.KEY] then return place_all(tensors, place), metadata end
   local text, message = packing.text(metadata, tensors, wrong_format)
   if not text then return nil, ("load: %s: %s"):format(path, message) end
-  if text.tree == nil then return tensors, metadata end
-  return packing.unpack(text.tree, tensors)
+  if text.tree == nil then return place_all(tensors, place), metadata end
+  return packing.unpack(text.tree, tensors, place)
 end

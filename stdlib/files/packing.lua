@@ -13,7 +13,8 @@ local packing = {}
 packing.KEY = "ltrain"
 local HEADER_CRC <const> = "ltrain.crc32"
 
-local TENSOR <const> = "$tensor" -- the only key of a table that stands for a tensor
+local TENSOR <const> = "$tensor" -- the first key of a table that stands for a tensor
+local DEVICE <const> = "$device" -- where it was, if that is not the CPU and the file is to say it
 local PAIRS <const> = "$pairs" -- the only key of a table whose keys are not all positions or names
 
 local PLAIN <const> = { number = true, string = true, boolean = true }
@@ -36,7 +37,8 @@ local function pack_tensor(run, tensor, name)
     errors.blame("%s: two tensors would be called '%s' in the file", run.where, name)
   end
   run.tensors[name] = tensor:detach()
-  return { [TENSOR] = name }
+  local device = run.devices and tensor.device
+  return { [TENSOR] = name, [DEVICE] = device and device ~= "cpu" and device or nil }
 end
 
 local pack
@@ -81,21 +83,30 @@ function pack(run, value, name)
 end
 
 --- The tree without its tensors, which go into `tensors` under names that begin with `name` ("":
---- with the tree's own). `where` begins error texts.
-function packing.pack(value, name, tensors, where)
-  return pack({ tensors = tensors, where = where or "save_checkpoint", open = {} }, value, name)
+--- with the tree's own). `where` begins error texts; `devices`: whether the notes say where the
+--- tensors are.
+function packing.pack(value, name, tensors, where, devices)
+  local run = { tensors = tensors, where = where or "save_checkpoint", open = {},
+    devices = devices }
+  return pack(run, value, name)
 end
 
 --- The tree again. A tensor that is not there is left out: the reader has checked that all are.
-function packing.unpack(value, tensors)
+--- place(tensor, device), if given, returns what stands for a tensor that was on `device`.
+function packing.unpack(value, tensors, place)
   if type(value) ~= "table" then return value end
-  if value[TENSOR] then return tensors[value[TENSOR]] end
+  if value[TENSOR] then
+    local tensor = tensors[value[TENSOR]]
+    return tensor and place and place(tensor, value[DEVICE] or "cpu") or tensor
+  end
   local result = {}
   if value[PAIRS] then
-    for _, pair in ipairs(value[PAIRS]) do result[pair[1]] = packing.unpack(pair[2], tensors) end
+    for _, pair in ipairs(value[PAIRS]) do
+      result[pair[1]] = packing.unpack(pair[2], tensors, place)
+    end
     return result
   end
-  for key, held in tree.pairs(value) do result[key] = packing.unpack(held, tensors) end
+  for key, held in tree.pairs(value) do result[key] = packing.unpack(held, tensors, place) end
   return result
 end
 

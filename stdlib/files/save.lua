@@ -17,6 +17,6 @@ return function(path, value)
   end
   local tensors = {}
   local name = type(value) == "table" and "" or "value"
-  local text = { format = FORMAT, tree = packing.pack(value, name, tensors, "save") }
+  local text = { format = FORMAT, tree = packing.pack(value, name, tensors, "save", true) }
   return c.io.save_safetensors(path, tensors, packing.metadata(text, tensors))
 end
