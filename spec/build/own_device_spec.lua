@@ -65,6 +65,12 @@ describe("a device of one's own", function()
     assert.matches("ten conforms: 2 devices\n", out, 1, true)
   end)
 
+  it("is listed by `ltrain info`", function()
+    if not BUILD then pending("LT_BUILD names no build folder") end
+    local _, out = shell.run("LTRAIN_BACKENDS=%s %s/usr/bin/ltrain info", folder, folder)
+    assert.matches("\nten +yes: 2 devices: ten\n", out)
+  end)
+
   it("trains the digits with the CPU's losses", function()
     local wanted = losses "cpu"
     local got, out = losses "ten"

@@ -30,7 +30,8 @@ local function reason(name, why)
   if FAMILIAR[name] and (unknown or why:find "not in this build") then
     return "not in this build: it trains on the CPU ('auto' or 'cpu')"
   elseif unknown then
-    return "must be 'auto', 'cpu' or a kind of device" .. errors.did_you_mean(name, NAMES)
+    return "must be 'auto', 'cpu', 'gpu' (or 'cuda') or the kind of a backend in LTRAIN_BACKENDS"
+      .. errors.did_you_mean(name, NAMES)
   end
   return why
 end
