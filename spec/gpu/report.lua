@@ -198,7 +198,7 @@ section("bench", "GPT-2 124M bf16, ResNet-50 f16, a small MLP, beside PyTorch's"
   local reasons = { torch and "" or "without PyTorch: " .. why }
   for _, v in ipairs(tiny and {} or current.values) do
     if v.name == "gpt2_of_peak" and v.value < GOAL then
-      reasons[#reasons + 1] = ("gpt2 at %.1f %% of the peak: the goal is %d %%"):format(v.value, GOAL)
+      reasons[#reasons + 1] = ("gpt2 at %.1f %% of the peak: the goal is %d"):format(v.value, GOAL)
     end
   end
   current.reason = table.concat(reasons, "; ")
