@@ -5,6 +5,7 @@
 -- spec/parity/lists.lua. A quarter of the calls is made of integers: spec/parity/integers.lua.
 local integers = require "spec.parity.integers"
 local lists = require "spec.parity.lists"
+local losses = require "spec.parity.losses"
 local lt = require "ltrain"
 local make = require "spec.parity.inputs"
 local places = require "spec.parity.places"
@@ -178,6 +179,12 @@ local OPS <const> = {
   end,
 }
 
+for name, row in pairs(losses) do
+  OPS[name] = function()
+    local list, options = row()
+    return call(list, options)
+  end
+end
 for _, more in ipairs{lists, places} do
   for name, maker in pairs(more) do OPS[name] = maker end
 end
@@ -186,79 +193,32 @@ end
 M.except = {
   rand = "draws", randn = "draws", randint = "draws", randperm = "draws", multinomial = "draws",
   bernoulli = "draws", dropout = "draws", sgd_step = "see ./dev bench torch",
-  adam_step = "see ./dev bench torch", arange = "no tensor comes in",
+  adam_step = "see ./dev bench torch",
+  sigmoid_focal_loss = "torchvision's: spec/nn/losses_spec.lua",
+  dice_loss = "not in PyTorch: spec/nn/losses_spec.lua", arange = "no tensor comes in",
 }
+
+local by_name = {}
 
 -- Names of the ops that have cases, in the order of lt.ops(), and those that have none.
 function M.names()
   local have, lack = {}, {}
   for _, op in ipairs(lt.ops()) do
     local maker = OPS[op.name] or KINDS[op.kind]
+    by_name[op.name] = op
     if not op.hidden and not M.except[op.name] then
-      if maker then have[#have + 1] = op else lack[#lack + 1] = op.name end
+      local list = maker and have or lack
+      list[#list + 1] = op.name
     end
   end
   return have, lack
 end
 
-function M.draw(op)
-  local case = (OPS[op.name] or KINDS[op.kind])(op)
+function M.draw(name)
+  local op = by_name[name]
+  local case = (OPS[name] or KINDS[op.kind])(op)
   if random() < 0.25 then integers(case, op) end
-  case.op = op.name
   return case
-end
-
--- The tensor that a description means, in the layout that it names.
-local function build(x)
-  local t = lt.tensor(x.values, {dtype = "f64"}):reshape(x.shape):to(x.dtype)
-  if #x.shape == 0 then t = lt.tensor(x.values[1], {dtype = "f64"}):to(x.dtype) end
-  if x.layout == 2 and #x.shape > 1 then
-    t = t:transpose(1, #x.shape):contiguous():transpose(1, #x.shape)
-  elseif x.layout == 3 then
-    t = lt.stack({t, t}, #x.shape + 1):select(-1, 1)
-  end
-  return t:detach()
-end
-
-local WIDE <const> = {f32 = true, f64 = true}
-
-local function described(t)
-  return {dtype = t.dtype, shape = t.shape, values = t:detach():to("f64"):flatten():tolist()}
-end
-
--- Whether a gradient by an input is compared. Not where values are special: products of infinities
--- and zeros are taken in another order.
-local function differentiable(case, x)
-  return WIDE[x.dtype] and not x.special and not x.fixed and not case.in_place
-end
-
--- Results, and gradients by the inputs where the first result has one. Of a call in place the
--- results are those of the call, and what its inputs have become.
-function M.run(case)
-  local inputs = {}
-  for k, x in ipairs(case.inputs) do
-    inputs[k] = build(x)
-    if differentiable(case, x) then inputs[k]:requires_grad_() end
-  end
-  local results
-  if case.list then
-    results = {lt[case.op](inputs, case.options)}
-  else
-    local arguments = {table.unpack(inputs)}
-    if next(case.options) then arguments[#arguments + 1] = case.options end
-    results = {inputs[1][case.op](table.unpack(arguments))}
-  end
-  if case.in_place then table.move(inputs, 1, #inputs, #results + 1, results) end
-  local answer = {results = {}, grads = {}}
-  for k, y in ipairs(results) do answer.results[k] = described(y) end
-  local y = results[1]
-  if WIDE[y.dtype] and y.requires_grad and y:numel() > 0 then
-    local weights = (lt.arange(1, y:numel() + 1):to("f64") * 0.37):sin():reshape(y.shape)
-    if y.ndim == 0 then weights = weights:reshape{} end
-    ;(y * weights:to(y.dtype)):sum():backward()
-    for k, x in ipairs(inputs) do answer.grads[k] = x.grad and described(x.grad) or false end
-  end
-  return answer
 end
 
 return M

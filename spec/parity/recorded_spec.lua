@@ -1,7 +1,7 @@
 -- spec/parity/recorded_spec.lua: what PyTorch answered to a few hundred random calls; ./dev parity
 -- compares many more with a PyTorch that is there.
-local cases = require "spec.parity.cases"
 local recorded = require "spec.parity.recorded"
+local subjects = require "spec.parity.subjects"
 
 local TOLERANCE <const> = {f64 = 1e-10, f32 = 3e-5, f16 = 4e-3, bf16 = 3e-2}
 
@@ -28,21 +28,24 @@ end
 describe("what PyTorch answered", function()
   it("is recorded for a few hundred calls", function() assert.is_true(#recorded >= 300) end)
 
-  it("is asked of every op but those with a reason", function()
-    local have, lack = cases.names()
-    assert.same({}, lack)
-    for _, op in ipairs(have) do assert(by_op[op.name], op.name .. " is not recorded") end
-  end)
+  it("is asked of every operation, layer, optimizer and scheduler but those with a reason",
+    function()
+      local have, lack = subjects.names()
+      assert.same({}, lack)
+      for _, name in ipairs(have) do assert(by_op[name], name .. " is not recorded") end
+    end)
 
   for _, name in ipairs(names) do
     it("is what " .. name .. " gives", function()
       for n, case in ipairs(by_op[name]) do
-        local answer = cases.run(case)
+        local answer = subjects.run(case)
         for k, want in ipairs(case.answer.results) do
           check(answer.results[k], want, ("case %d, result %d"):format(n, k))
         end
-        for k, want in ipairs(case.answer.grads) do
-          if want then check(answer.grads[k], want, ("case %d, gradient %d"):format(n, k)) end
+        for _, kind in ipairs{"grads", "second"} do
+          for k, want in ipairs(case.answer[kind] or {}) do
+            if want then check(answer[kind][k], want, ("case %d, %s %d"):format(n, kind, k)) end
+          end
         end
       end
     end)

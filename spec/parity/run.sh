@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# spec/parity/run.sh: random calls of the operations, here and in PyTorch.
+# spec/parity/run.sh: random calls of operations, layers, optimizers and schedulers, and the samples
+# of PyTorch's operator database, here and in PyTorch.
 #
 #   ./dev parity [--seed N] [--cases N] [--record]
 #
@@ -8,7 +9,7 @@
 # PyTorch comes as for ./dev bench torch (spec/bench/torch_venv.sh).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-seed=1 cases=1500 record=()
+seed=1 cases=3200 record=()
 while [ $# -gt 0 ]; do
   case $1 in
     --record) record=("$here/recorded.lua"); shift; continue ;;
@@ -23,4 +24,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 "$LTRAIN" "$here/draw.lua" "$seed" "$cases" >"$work/cases.jsonl"
-"$venv/bin/python" "$here/compare.py" "$work/cases.jsonl" "${record[@]}"
+status=0
+"$venv/bin/python" "$here/compare.py" "$work/cases.jsonl" "${record[@]}" || status=1
+if [ ${#record[@]} -eq 0 ]; then
+  "$venv/bin/python" "$here/op_db.py" "$LTRAIN" "$here/answer.lua" "$work" || status=1
+fi
+exit $status

@@ -1,0 +1,26 @@
+-- spec/parity/answer.lua: what ltrain makes of given cases, a line of JSON each.
+--
+--   ltrain spec/parity/answer.lua cases.lua > answers.jsonl
+--   ltrain spec/parity/answer.lua > ops.json          the operations, with their arguments
+local lt = require "ltrain"
+local subjects = require "spec.parity.subjects"
+local text = require "spec.parity.json_text"
+
+if not arg[1] then
+  local ops = {}
+  for _, op in ipairs(lt.ops()) do
+    if not op.hidden then
+      local args = {}
+      for k, a in ipairs(op.args) do args[k] = {name = a.name, type = a.type} end
+      ops[op.name] = {args = args, inputs = op.inputs, list = op.list, kind = op.kind}
+    end
+  end
+  io.write(text(ops), "\n")
+  return
+end
+
+-- Cases are written as Lua: the file is theirs alone.
+for _, case in ipairs(assert(loadfile(arg[1], "t", {}))()) do
+  local ok, answer = pcall(subjects.run, case)
+  io.write(text(ok and answer or {error = tostring(answer)}), "\n")
+end
