@@ -106,6 +106,7 @@ static lt_load *load_of(lt_ctx *c) {
 void lt_load_free(lt_ctx *c) {
   lt_load *l = c->load;
   if (l == NULL) return;
+  lt_thread_join(c, &l->thread); /* work that was waited for last may have started it anew */
   pthread_cond_destroy(&l->woken);
   pthread_mutex_destroy(&l->mutex);
   lt_free(c, l, sizeof *l);
