@@ -6,9 +6,10 @@
 -- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt; a folder
 -- given: those of them that are below it. Specs that spec/devices.lua lists run once more for each
 -- device of LT_TEST_DEVICES (fake: always; cuda: where BUILD has it emulated), shown as `FILE on
--- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone. A file counts as
--- failed when its plan is missing or does not match its results, when its exit status
--- is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
+-- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone; LT_EXHAUSTIVE=1
+-- runs those on the emulated cuda also with threads backwards, and with streams that are threads.
+-- A file counts as failed when its plan is missing or does not match its results, when its exit
+-- status is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
 -- too long, or when a sanitizer wrote a report, in it or in a process that it started. The last
 -- line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
 --
@@ -119,13 +120,17 @@ local function run(command, dir, log)
   return how == "exit" and code or 128 + code, now() - began
 end
 
--- Devices. A file is a path, or `path on device`.
+-- Devices. A file is a path, `path on device`, or `path on device, variant`.
 
 local devices <const> = dofile "spec/devices.lua"
 
+-- How the emulated cuda runs besides in exhaustive runs: threads and blocks of a grid backwards;
+-- streams as threads, with pauses.
+local VARIANTS <const> = { backwards = "EMU_ORDER=-1", threads = "FAKERT=threads" }
+
 local function split_device(file)
-  local path, device = file:match "^(.-) on (%w+)$"
-  return path or file, device
+  local path, device, variant = file:match "^(.-) on (%w+),? ?(%w*)$"
+  return path or file, device, VARIANTS[variant or ""]
 end
 
 -- Whether the environment names a device: it also says where its backend is, then.
@@ -170,6 +175,15 @@ local function is_alone(file)
   return file:match "^spec/(%w+)/.*_spec%.lua$" == devices.alone
 end
 
+-- Adds `file on device` and, where these are wanted, its variants.
+local function add(list, file, device)
+  list[#list + 1] = ("%s on %s"):format(file, device)
+  if not EXHAUSTIVE or device ~= "cuda" or is_named "cuda" then return end
+  for _, variant in ipairs { "backwards", "threads" } do
+    list[#list + 1] = ("%s on %s, %s"):format(file, device, variant)
+  end
+end
+
 -- The files, and after each that runs on other devices its runs there.
 local function with_devices(build, files)
   local list, others = {}, other_devices(build)
@@ -179,14 +193,14 @@ local function with_devices(build, files)
     if not is_alone(file) then
       list[#list + 1] = file
     elseif has_alone then
-      list[#list + 1] = file .. " on " .. devices.alone
+      add(list, file, devices.alone)
     else
       print(("    skipped: %s (no device %s here)"):format(file, devices.alone))
     end
     for _, folder in ipairs(devices.folders) do
       for _, device in ipairs(file:sub(1, #folder) == folder and others or {}) do
         if type(left_out_of(file, device)) == "table" then
-          list[#list + 1] = file .. " on " .. device
+          add(list, file, device)
         end
       end
     end
@@ -195,9 +209,9 @@ local function with_devices(build, files)
 end
 
 -- Options of busted, settings before it, and cases that are left out with their reasons.
-local function on_device(build, path, device)
+local function on_device(build, path, device, variant)
   if not device then return "", "", {} end
-  local settings = "env LT_TEST_DEVICE=" .. quote(device) .. " "
+  local settings = ("env LT_TEST_DEVICE=%s %s "):format(quote(device), variant or "")
   if device == "cuda" and not is_named "cuda" then
     settings = settings .. "LTRAIN_BACKENDS=" .. quote(emulated(build)) .. " "
   end
@@ -280,8 +294,8 @@ local function run_one(build, root_dir, file)
   os.execute("mkdir -p " .. quote(dir .. "/tmp"))
   local log = dir .. "/out"
   local o = { dir = dir }
-  local path, device = split_device(file)
-  local options, settings, left_out = on_device(build, path, device)
+  local path, device, variant = split_device(file)
+  local options, settings, left_out = on_device(build, path, device, variant)
   local tap
   if path:match("%.lua$") then
     local busted = settings .. quote(build .. "/ltrain") .. " /usr/bin/busted" .. options
