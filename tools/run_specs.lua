@@ -9,9 +9,9 @@
 -- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone; LT_EXHAUSTIVE=1
 -- runs those on the emulated cuda also with threads backwards, and with streams that are threads.
 -- A file counts as failed when its plan is missing or does not match its results, when its exit
--- status is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it took
--- too long, or when a sanitizer wrote a report, in it or in a process that it started. The last
--- line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
+-- status is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it
+-- took too long, or when a sanitizer wrote a report, in it or in a process that it started. The
+-- last line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
 --
 -- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it. The same
 -- file is also the worker, started through xargs as `run_specs.lua --one BUILD DIR FILE`.

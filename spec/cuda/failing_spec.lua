@@ -20,8 +20,9 @@ end
 -- Runs the work with call n failing (0: none): how it ended, what it printed, what it said.
 local function run(name, n, dir)
   local ok, how, code = os.execute(
-    ("LUA_PATH_5_4='./?.lua;;' FAKERT_FAIL=%d timeout 60 '%s' spec/cuda/failing_work.lua %s '%s' "
-      .. ">'%s/out' 2>'%s/err' </dev/null"):format(n, LTRAIN, name, dir, dir, dir))
+    ("LUA_PATH_5_4='./?.lua;;' FAKERT=late FAKERT_FAIL=%d timeout 60 '%s' "
+      .. "spec/cuda/failing_work.lua %s '%s' >'%s/out' 2>'%s/err' </dev/null"):format(n,
+      LTRAIN, name, dir, dir, dir))
   local out = read_all(dir .. "/out")
   return { ok = ok == true, code = how == "exit" and code or 128 + code,
            out = out:gsub("%d+ calls\n", ""), calls = tonumber(out:match "(%d+) calls\n"),
