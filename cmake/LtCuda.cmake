@@ -6,9 +6,11 @@
 
 set(LT_CUDA_ARCHS "75;80;90" CACHE STRING "GPUs to compile for: compute capabilities without dot")
 
-# Sets LT_WITH_CUDA, LT_NVCC, LT_CUDA_INCLUDE, LT_CUDNN_INCLUDE and LT_WITH_CUDA_EMULATED.
+# Sets LT_WITH_CUDA, LT_WITH_NCCL, LT_NVCC, LT_CUDA_INCLUDE, LT_CUDNN_INCLUDE, LT_NCCL_INCLUDE and
+# LT_WITH_CUDA_EMULATED.
 macro(lt_part_cuda)
   set(LT_WITH_CUDA 0)
+  set(LT_WITH_NCCL 0)
   set(LT_WITH_CUDA_EMULATED 0)
   set(cuda_homes $ENV{CUDA_HOME} /usr/local/cuda /opt/cuda)
   find_program(LT_NVCC nvcc HINTS ${cuda_homes} PATH_SUFFIXES bin)
@@ -16,14 +18,27 @@ macro(lt_part_cuda)
   get_filename_component(nvcc_home "${nvcc_home}/../.." ABSOLUTE)
   find_path(LT_CUDA_INCLUDE cuda_runtime_api.h HINTS ${nvcc_home} ${cuda_homes}
     PATH_SUFFIXES include targets/x86_64-linux/include)
-  find_path(LT_CUDNN_INCLUDE cudnn.h HINTS ${LT_CUDA_INCLUDE}) # else without it
-  mark_as_advanced(LT_NVCC LT_CUDA_INCLUDE LT_CUDNN_INCLUDE)
+  foreach(library CUDNN NCCL) # else without it
+    string(TOLOWER ${library} header)
+    find_path(LT_${library}_INCLUDE ${header}.h HINTS ${LT_CUDA_INCLUDE})
+  endforeach()
+  mark_as_advanced(LT_NVCC LT_CUDA_INCLUDE LT_CUDNN_INCLUDE LT_NCCL_INCLUDE)
   if(LT_CUDA STREQUAL "OFF")
     lt_say("✗" "cuda devices" "switched off (LT_CUDA=OFF)")
   elseif(LT_NVCC AND LT_CUDA_INCLUDE AND NOT LT_SANITIZE)
     set(LT_WITH_CUDA 1)
     list(JOIN LT_CUDA_ARCHS ", " said)
     lt_say("✓" "cuda devices" "${LT_NVCC}, compute capability ${said} and later")
+    if(LT_NCCL STREQUAL "OFF")
+      lt_say("✗" "NCCL between them" "switched off (LT_NCCL=OFF)")
+    elseif(LT_NCCL_INCLUDE)
+      set(LT_WITH_NCCL 1)
+      lt_say("✓" "NCCL between them" "headers in ${LT_NCCL_INCLUDE}")
+    elseif(LT_NCCL STREQUAL "ON")
+      lt_lack("nccl.h of NCCL (LT_NCCL=ON)" libnccl-dev)
+    else()
+      lt_say("✗" "NCCL between them" "no nccl.h found (NVIDIA's libnccl-dev, PyPI's nvidia-nccl-cu13)")
+    endif()
   elseif(LT_CUDA STREQUAL "ON")
     lt_lack("nvcc of the CUDA Toolkit (LT_CUDA=ON)" "")
   else()

@@ -20,6 +20,9 @@ if(LT_WITH_CUDA)
   install(PROGRAMS ${PROJECT_BINARY_DIR}/backends/ltrain_cuda.so
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain OPTIONAL)
 endif()
+if(LT_WITH_NCCL)
+  install(TARGETS ltrain_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
+endif()
 install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 install(FILES ${LT_GENERATED}/include/ltrain/version.h

@@ -119,17 +119,6 @@ macro(lt_part_specs)
   endif()
 endmacro()
 
-# A part that this version does not have yet: fine when left out, an error when asked for.
-function(lt_part_absent option name)
-  if(LT_${option} STREQUAL "ON")
-    message(FATAL_ERROR "${name}: LT_${option}=ON, but not in this version")
-  elseif(LT_${option} STREQUAL "OFF")
-    lt_say("✗" "${name}" "switched off (LT_${option}=OFF)")
-  else()
-    lt_say("✗" "${name}" "not in this version")
-  endif()
-endfunction()
-
 # All parts were looked for: ends where one of those that must be there is not.
 macro(lt_parts_end)
   if(LT_LACKING)

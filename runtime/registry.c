@@ -31,28 +31,35 @@ const lt_registry *lt_registry_here(void) {
   return &registry;
 }
 
-/* MPI, by opening its backend: what is there but cannot be opened is not present. */
-static lt_part mpi_part(lt_ctx *c) {
-  lt_part part = {.name = "mpi"};
+/* Takes the failure of a backend that cannot be opened: "mpi: this ltrain was built without ...",
+   for a row of that name. */
+static void say_why(lt_ctx *c, lt_part *part) {
   lt_failure f;
-  part.present = lt_backend_comm(c, "mpi", NULL) != NULL;
+  size_t n = strlen(part->name);
+  if (!lt_take_failure(c, &f)) return;
+  bool named = strncmp(f.text, part->name, n) == 0 && strncmp(f.text + n, ": ", 2) == 0;
+  snprintf(part->text, sizeof part->text, "%.*s", (int)sizeof part->text - 1,
+           named ? f.text + n + 2 : f.text);
+}
+
+/* What moves bytes between ranks, by opening its backend: what is there but cannot be opened is not
+   present. */
+static lt_part comm_part(lt_ctx *c, const char *name) {
+  lt_part part = {.name = name};
+  part.present = lt_backend_comm(c, name, NULL) != NULL;
   if (part.present)
-    snprintf(part.text, sizeof part.text, "%s", lt_backend_about("mpi"));
-  else if (lt_take_failure(c, &f)) /* "mpi: this ltrain was built without ..." */
-    snprintf(part.text, sizeof part.text, "%.*s", (int)sizeof part.text - 1,
-             strncmp(f.text, "mpi: ", 5) == 0 ? f.text + 5 : f.text);
+    snprintf(part.text, sizeof part.text, "%s", lt_backend_about(name));
+  else
+    say_why(c, &part);
   return part;
 }
 
 /* NVIDIA's GPUs: the backend is there, and so is a GPU that it can use. */
 static lt_part cuda_part(lt_ctx *c) {
   lt_part part = {.name = "cuda"};
-  lt_failure f;
   const lt_backend *b = lt_backend_load(c, "cuda", NULL);
   if (b == NULL) {
-    lt_take_failure(c, &f); /* "cuda: this ltrain was built without ..." */
-    snprintf(part.text, sizeof part.text, "%.*s", (int)sizeof part.text - 1,
-             strncmp(f.text, "cuda: ", 6) == 0 ? f.text + 6 : f.text);
+    say_why(c, &part);
     return part;
   }
   char why[LT_BACKEND_TEXT] = "no GPU", first[96] = "";
@@ -73,7 +80,7 @@ int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
   parts[0] = (lt_part){.name = "cpu", .present = true};
   lt_cpu_describe(parts[0].text, sizeof parts[0].text);
   parts[1] = cuda_part(c);
-  parts[2] = mpi_part(c);
-  parts[3] = (lt_part){.name = "nccl", .text = "not in this version"};
+  parts[2] = comm_part(c, "mpi");
+  parts[3] = comm_part(c, "nccl");
   return LT_PARTS;
 }

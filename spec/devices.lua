@@ -4,14 +4,15 @@
 -- where the build has it emulated, and for each device that LT_TEST_DEVICES names ("cuda,pigeon");
 -- spec/on_device.lua puts its tensors there.
 
-local NO_NCCL <const> = "ranks whose bytes go through the host, as those of fake do"
+local RANKS <const> = "ranks train there in spec/dist/devices_spec.lua and spec/cuda/nccl_*_spec.lua"
 
 return {
   folders = {
     "spec/autograd/", "spec/metrics/", "spec/nn/", "spec/ops/", "spec/optim/", "spec/trainer/",
     -- Of ranks those that train; what starts, joins and ends them, and cuts their data, knows of
     -- no device.
-    "spec/dist/ddp_spec.lua", "spec/dist/fit_spec.lua", "spec/dist/gradients_spec.lua",
+    "spec/dist/ddp_spec.lua", "spec/dist/devices_spec.lua",
+    "spec/dist/fit_spec.lua", "spec/dist/gradients_spec.lua",
     "spec/dist/metrics_spec.lua", "spec/dist/nonfinite_spec.lua", "spec/dist/predict_spec.lua",
     "spec/dist/resume_spec.lua", "spec/strategies/",
   },
@@ -75,18 +76,19 @@ return {
   -- LT_TEST_DEVICES does not name it. A fiber a thread is slow: what says nothing of a device does
   -- not run there.
   lacking = {
+    fake = { ["spec/dist/devices_spec.lua"] = "runs on it everywhere" },
     cuda = {
-      ["spec/dist/ddp_spec.lua"] = NO_NCCL,
-      ["spec/dist/fit_spec.lua"] = NO_NCCL,
-      ["spec/dist/gradients_spec.lua"] = NO_NCCL,
-      ["spec/dist/metrics_spec.lua"] = NO_NCCL,
-      ["spec/dist/nonfinite_spec.lua"] = NO_NCCL,
-      ["spec/dist/predict_spec.lua"] = NO_NCCL,
-      ["spec/dist/resume_spec.lua"] = NO_NCCL,
-      ["spec/strategies/interface_spec.lua"] = NO_NCCL,
-      ["spec/strategies/parts_spec.lua"] = NO_NCCL,
-      ["spec/strategies/ranks_spec.lua"] = NO_NCCL,
-      ["spec/strategies/zero1_files_spec.lua"] = NO_NCCL,
+      ["spec/dist/ddp_spec.lua"] = RANKS,
+      ["spec/dist/fit_spec.lua"] = RANKS,
+      ["spec/dist/gradients_spec.lua"] = RANKS,
+      ["spec/dist/metrics_spec.lua"] = RANKS,
+      ["spec/dist/nonfinite_spec.lua"] = RANKS,
+      ["spec/dist/predict_spec.lua"] = RANKS,
+      ["spec/dist/resume_spec.lua"] = RANKS,
+      ["spec/strategies/interface_spec.lua"] = RANKS,
+      ["spec/strategies/parts_spec.lua"] = RANKS,
+      ["spec/strategies/ranks_spec.lua"] = RANKS,
+      ["spec/strategies/zero1_files_spec.lua"] = RANKS,
       ["spec/trainer/after_step_spec.lua"] = {
         ["on_after_optimizer_step on several ranks runs on each in every step, also without a "
           .. "sample, as on one rank"] = "has more ranks than this run has GPUs",

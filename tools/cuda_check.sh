@@ -52,5 +52,15 @@ nvidia-cublas and nvidia-cudnn"
   fi
 done
 
+path=$(loader libnccl.so)
+[ -n "$path" ] || path=$(below "lib64/libnccl.so.2")
+[ -n "$path" ] || path=$(python_lib libnccl.so)
+if [ -n "$path" ]; then
+  say libnccl yes "$path"
+else
+  lack libnccl "between several GPUs bytes go through the host: Debian's libnccl2 and libnccl-dev \
+of NVIDIA, or pip's nvidia-nccl-cu13"
+fi
+
 [ $lacking -eq 0 ] && echo "everything is here: ./dev build builds the CUDA backend"
 exit $((lacking > 0))

@@ -11,7 +11,7 @@
 local ARROWS <const> = {
   base = {}, tensor = { "base" }, device = { "tensor" }, ops = { "device" },
   autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
-  comm = { "device" }, launch = { "comm" },
+  comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
   io = { "device" }, data = { "io" },
   registry = { "autograd", "cpu", "cuda", "launch", "data" },
   lua = { "registry" },

@@ -216,7 +216,9 @@ local function on_device(build, path, device, variant)
     settings = settings .. "LTRAIN_BACKENDS=" .. quote(emulated(build)) .. " "
   end
   if is_alone(path) then return "", settings, {} end
-  settings = settings .. "CUDA_VISIBLE_DEVICES=0 " -- else a Trainer takes all GPUs there are
+  if not path:match "^spec/dist/" then
+    settings = settings .. "CUDA_VISIBLE_DEVICES=0 " -- else a Trainer takes all GPUs there are
+  end
   local options, left_out = " --helper spec/on_device.lua", left_out_of(path, device)
   for _, name in ipairs(devices.transports) do
     options = options .. " --filter-out " .. quote(name)

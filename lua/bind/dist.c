@@ -7,6 +7,7 @@
 
 #include "bind/dist_values.h"
 #include "device/device.h"
+#include "device/plugin.h"
 
 #define GROUP_NAME "ltrain.Group"
 
@@ -153,6 +154,23 @@ int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device at) {
     lua_pushnil(L);
   }
   return 1;
+}
+
+/* dist.link(device): the name of the comm that moves memory of its kind between ranks; nil, and why
+   there is none if that is known */
+static int device_link(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  if (!lt_device_parse(b->c, luaL_checkstring(L, 1), &d)) lt_raise_failure(L, b);
+  const lt_device_ops *ops = lt_device_table(b->c, d);
+  const lt_comm_ops *link = lt_backend_link(b->c, ops);
+  if (link != NULL) {
+    lua_pushstring(L, link->name);
+    return 1;
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, lt_backend_link_why(ops));
+  return 2;
 }
 
 /* Groups. */
@@ -312,6 +330,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
                                        {"ranks", ranks_of},
                                        {"world", world},
                                        {"set_fixed_order", set_fixed_order},
+                                       {"link", device_link},
                                        {"waited", waited},
                                        {"split", split},
                                        {"set_hook", set_hook},

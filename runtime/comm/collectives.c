@@ -63,7 +63,7 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
 
 /* All that is known is checked: find what moves, and issue it. */
 static lt_work *issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
-  if (lt_ok(c)) w->device.way = lt_way_of(w->group, plan->op, w->device.at);
+  if (lt_ok(c)) w->device.way = lt_way_of(c, w->group, plan->op, w->device.at);
   plan->by_device = w->device.way == LT_WAY_LINK && w->group->size > 1;
   if (plan->by_device && lt_ok(c)) lt_device_link_take(c, w->group, plan->op, w->device.at);
   lt_device_begin(c, w);
@@ -193,7 +193,7 @@ lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *cons
   if (lt_assert(c, n > 0) && keep_parts(c, w, n, parts)) {
     plan.dtype = (lt_dtype)parts[0]->dtype;
     w->device.at = parts[0]->storage->device;
-    w->device.way = lt_way_of(g, LT_COMM_ALL_REDUCE, w->device.at);
+    w->device.way = lt_way_of(c, g, LT_COMM_ALL_REDUCE, w->device.at);
     prepare_parts(c, w);
   }
   plan.shape = lt_shape_of(1, &w->move.count);

@@ -14,13 +14,13 @@ static bool is_between_devices(lt_comm_op op) {
          op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER;
 }
 
-lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d) {
+lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
   const lt_device_ops *ops = lt_device_kinds[d.kind];
   if (ops->launch == NULL && ops->host_memory) return LT_WAY_HOST;
   bool computes = ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
   bool reduces = op == LT_COMM_ALL_REDUCE || op == LT_COMM_REDUCE_SCATTER;
   if (g->size == 1) return computes || !reduces ? LT_WAY_LINK : LT_WAY_STAGED;
-  bool moves = computes && is_between_devices(op) && lt_device_link_of(g, d) != NULL;
+  bool moves = computes && is_between_devices(op) && lt_device_link_of(c, g, d) != NULL;
   return moves ? LT_WAY_LINK : LT_WAY_STAGED;
 }
 
@@ -96,14 +96,21 @@ static void send_to_root(lt_work *w) {
   w->move.op = LT_COMM_ALL_TO_ALL;
 }
 
+/* To the link; again after its work, so that positions from now on lie behind it. */
+static void lend_stream(lt_work *w) {
+  const lt_device_ops *ops = ops_of(w);
+  if (ops->stream_native != NULL) w->move.native = ops->stream_native(w->move.stream);
+}
+
 void lt_device_begin(lt_ctx *c, lt_work *w) {
   if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
   const lt_device_ops *ops = ops_of(w);
   w->move.device = w->device.at.index;
   w->move.stream = lt_stream_of(c, w->device.at, LT_STREAM_COMM);
   if (w->move.stream == NULL && ops->launch != NULL) return;
-  if (w->move.stream != NULL && ops->stream_native != NULL)
-    w->move.native = ops->stream_native(w->move.stream);
+  if (w->move.stream != NULL) lend_stream(w);
+  if (w->device.way == LT_WAY_LINK && w->group->size > 1)
+    w->device.number = ++w->group->root->moves;
   if (w->device.way == LT_WAY_STAGED)
     stage(c, w);
   else if (w->move.op == LT_COMM_GATHER && w->group->size > 1)
@@ -152,6 +159,8 @@ static lt_progress reach(lt_ctx *c, lt_work *w) {
     if (!w->device.ordered && !each_storage(c, w, before)) return LT_BROKEN;
     if (!lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) return LT_BROKEN;
     w->move.after = w->device.ready;
+    if (links) ops->event_done(w->move.after); /* asked for later it would stand for more */
+    ops->event_record(c, lt_stream_current(c, w->device.at), &w->device.before);
     w->device.ordered = true;
   }
   return by_host && w->device.ready.stream != NULL ? ops->event_done(w->device.ready) : LT_DONE;
@@ -165,15 +174,30 @@ static bool move_alone(lt_ctx *c, const lt_work *w) {
   return ops_of(w)->copy(c, m->stream, LT_WITHIN, index, m->out, index, m->in, bytes_of(to));
 }
 
+/* A link's library must be called in the same order on all ranks, across all groups: that in which
+   the script issued them. */
+static bool has_turn(const lt_work *w) {
+  for (const lt_group *g = w->group->root; g != NULL; g = g->next)
+    for (const lt_work *k = g->queue.first; k != NULL; k = k->next)
+      if (k->device.number > 0 && k->device.number < w->device.number &&
+          k->stage != LT_STAGE_DONE)
+        return false;
+  return true;
+}
+
 lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   bool between = w->device.way == LT_WAY_LINK && g->size > 1;
   lt_progress p = LT_DONE;
-  if (between) p = lt_device_link_open(g, w->move.text);
+  if (between && !has_turn(w)) return LT_PENDING;
+  if (between) p = lt_device_link_open(c, g, ops_of(w), w->move.text);
   if (p == LT_DONE && !w->device.begun) p = reach(c, w);
   if (p != LT_DONE) return p;
   w->device.begun = true;
-  if (between) return g->between.ops->move(g->between.link, &w->move);
+  if (between) {
+    p = g->between.ops->move(g->between.link, &w->move);
+    return p == LT_BROKEN ? lt_watch_patience(g) : p;
+  }
   if (w->device.way == LT_WAY_STAGED) return g->ops->move(g->link, &w->move);
   return move_alone(c, w) ? LT_DONE : LT_BROKEN;
 }
@@ -191,7 +215,10 @@ void lt_device_end(lt_ctx *c, lt_work *w) {
   bool copied = w->device.way == LT_WAY_STAGED;
   if ((copied || w->device.room != NULL) && !put_back(c, w)) return;
   if (copied || ops_of(w)->launch == NULL) return;
-  if (lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) each_storage(c, w, after);
+  lend_stream(w);
+  if (!lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) return;
+  each_storage(c, w, after);
+  if (w->group->size > 1) lt_watch_add(w);
 }
 
 static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {

@@ -69,12 +69,17 @@ static void abandon(lt_group *g) {
   g->link = NULL;
 }
 
+bool lt_group_is_over(const lt_group *g) {
+  return g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
+}
+
 /* A split group that this rank no longer uses. */
-static void leave(lt_group *g) {
+static void leave(lt_ctx *c, lt_group *g) {
   if (g->link == NULL) return;
-  bool over = g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
+  lt_watch_finish(c, g);
+  bool over = lt_group_is_over(g);
   unlist(g);
-  lt_device_link_end(g, false);
+  lt_device_link_end(g, !over);
   if (!over && g->ops->leave != NULL)
     g->ops->leave(g->link);
   else
@@ -85,9 +90,11 @@ static void leave(lt_group *g) {
 static void group_free(lt_ctx *c, lt_group *g) {
   lt_group *root = g->root;
   if (root != g)
-    leave(g);
-  else
+    leave(c, g);
+  if (root == g) {
+    lt_watch_end(c, g);
     abandon(g);
+  }
   arrays_free(c, g);
   lt_free(c, g, sizeof *g);
   if (root != g) lt_group_release(c, root);
@@ -100,7 +107,9 @@ void lt_group_release(lt_ctx *c, lt_group *g) {
 void lt_group_close(lt_ctx *c, lt_group *g) {
   lt_group *root = g->root;
   if (root->link == NULL) return;
-  bool over = root->heartbeat != NULL && lt_heartbeat_is_over(root->heartbeat);
+  for (lt_group *k = root; k != NULL; k = k->next) lt_watch_finish(c, k);
+  lt_watch_end(c, root);
+  bool over = lt_group_is_over(root);
   const char *text = over ? root->heartbeat->verdict.text : "the ranks of this group have ended";
   lt_group_retain(root);
   for (lt_group *next, *k = root; k != NULL; k = next) {
@@ -143,7 +152,7 @@ bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
   if (!lt_ok(c)) return false;
   if (g->link == NULL)
     return lt_fail(c, LT_ERANKS, "%s: the ranks of this group have ended", lt_comm_op_name(op));
-  if (g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat))
+  if (lt_group_is_over(g))
     return lt_fail(c, LT_ERANKS, "%s", g->heartbeat->verdict.text);
   if (g->broken)
     return lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",

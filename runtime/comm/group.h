@@ -58,6 +58,8 @@ struct lt_work {
     lt_way way;
     lt_device at;       /* where its tensors lie */
     lt_event ready;      /* of its own last work on the stream */
+    lt_event before;     /* of the stream of computing, when the link began to move it */
+    uint64_t number;     /* LINK: among those of this rank, in all groups */
     bool ordered, begun; /* the stream waits for its tensors; the link may move them */
     lt_pinned *in, *out; /* STAGED: copies of the tensors; one for both where they are one */
     lt_storage *room;    /* LINK: the parts, one after the other */
@@ -72,6 +74,15 @@ typedef struct lt_queue {
   lt_work *first, **last;
 } lt_queue;
 
+/* A movement that was issued on a device and may not have ended. */
+typedef struct lt_under_way {
+  lt_mark mark;
+  lt_device at;
+  lt_event before, after, ready; /* see lt_work.device, lt_comm_move */
+} lt_under_way;
+
+enum { LT_UNDER_WAY = 16 };
+
 /* A group's link between devices, opened with its first movement there. */
 typedef struct lt_device_link {
   const lt_comm_ops *ops;
@@ -80,6 +91,11 @@ typedef struct lt_device_link {
   lt_comm_link *link;   /* NULL: not open */
   lt_comm_move handing; /* of the id, over the host's link */
   char id[LT_COMM_ID];
+  lt_under_way under_way[LT_UNDER_WAY]; /* from `first` on; the first ones, where there are more */
+  int first, n_under_way;
+  int64_t broken_ns; /* when it failed; 0: it has not */
+  bool reported;     /* of the root: the watchdog knows of the wait for a device, */
+  lt_mark activity;  /* before which the rank did this */
 } lt_device_link;
 
 struct lt_group {
@@ -92,6 +108,7 @@ struct lt_group {
   int *world;                        /* [size] world ranks */
   uint32_t id;                       /* 0: all ranks */
   uint64_t seq;                      /* collectives issued so far */
+  uint64_t moves;                    /* of the root: works for links between devices so far */
   uint64_t *sent, *received;         /* [size] messages issued so far, to and from each rank */
   uint64_t *walked;                  /* [2 * size] see drive_pairs */
   lt_mark *marks;                    /* [size] for a round that differs: the group's last */
@@ -114,7 +131,7 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
 /* devices.c: works whose tensors are on a device. Failures are in the ctx. */
 
 /* How `op` moves memory of this device in this group: all ranks of it come to the same. */
-lt_way lt_way_of(lt_group *g, lt_comm_op op, lt_device d);
+lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
 /* Finds the memory for the link, of w->in, w->out or w->parts. */
 void lt_device_begin(lt_ctx *c, lt_work *w);
 /* The same of w->result, which `agreed` has made. */
@@ -138,12 +155,30 @@ void lt_ordered_begin(lt_ctx *c, lt_work *w);
 
 
 /* links.c: the link that moves memory of this device between members of the group; NULL: none. */
-const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d);
+const lt_comm_ops *lt_device_link_of(lt_ctx *c, lt_group *g, lt_device d);
 /* Of this rank the link has one device, that of its first movement here: a failure for another. */
 bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
 /* Opens the link of this rank when all members have agreed on a movement; LT_DONE: it is open. */
-lt_progress lt_device_link_open(lt_group *g, char text[LT_COMM_TEXT]);
+lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *device,
+                                char text[LT_COMM_TEXT]);
 void lt_device_link_end(lt_group *g, bool orderly);
+
+/* watch.c: while the host waits for a device. It begins when a link of the root's groups was
+   opened, and ends before these are closed or, after a verdict, abandoned. */
+void lt_watch_begin(lt_ctx *c, lt_group *root);
+void lt_watch_end(lt_ctx *c, lt_group *root);
+/* The host waits for the movements of a group, unless a verdict ends that. */
+void lt_watch_finish(lt_ctx *c, lt_group *g);
+/* A movement has been issued. */
+void lt_watch_add(lt_work *w);
+/* A link has failed: LT_PENDING as long as there may be a verdict that says more. */
+lt_progress lt_watch_patience(lt_group *g);
+
+/* wait.c: the watchdog is told that this rank waits in the collective of the mark, and that it no
+   longer does. */
+void lt_wait_report(lt_group *g, const lt_mark *mark);
+void lt_wait_report_end(lt_group *root);
+bool lt_group_is_over(const lt_group *g); /* there is a verdict */
 
 /* All works of all groups, as far as they get without waiting. True when something changed. */
 bool lt_queue_drive(lt_ctx *c, lt_group *root);

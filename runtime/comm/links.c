@@ -9,11 +9,11 @@
 #include "device/host.h"
 #include "device/plugin.h"
 
-const lt_comm_ops *lt_device_link_of(lt_group *g, lt_device d) {
-  const char *name = lt_device_kinds[d.kind]->name;
-  if (g->between.ops == NULL) g->between.ops = lt_backend_link(name);
+const lt_comm_ops *lt_device_link_of(lt_ctx *c, lt_group *g, lt_device d) {
+  const lt_device_ops *device = lt_device_kinds[d.kind];
+  if (g->between.ops == NULL) g->between.ops = lt_backend_link(c, device);
   const lt_comm_ops *ops = g->between.ops;
-  return ops != NULL && strcmp(ops->device, name) == 0 ? ops : NULL;
+  return ops != NULL && strcmp(ops->device, device->name) == 0 ? ops : NULL;
 }
 
 bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
@@ -52,11 +52,13 @@ static lt_progress hand_out(lt_group *g, char text[LT_COMM_TEXT]) {
   return p;
 }
 
-lt_progress lt_device_link_open(lt_group *g, char text[LT_COMM_TEXT]) {
+lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *device,
+                                char text[LT_COMM_TEXT]) {
   lt_device_link *b = &g->between;
   if (b->link != NULL) return LT_DONE;
   lt_progress p = hand_out(g, text);
   if (p != LT_DONE) return p;
+  if (device->open != NULL && !device->open(c, b->index)) return LT_BROKEN;
   char why[LT_COMM_TEXT] = "no reason given";
   lt_comm_place place = {.rank = g->rank,
                          .size = g->size,
@@ -64,6 +66,7 @@ lt_progress lt_device_link_open(lt_group *g, char text[LT_COMM_TEXT]) {
                          .device = b->index,
                          .id = b->id};
   b->link = b->ops->open(lt_comm_host_here(), &place, why, sizeof why);
+  if (b->link != NULL && device->launch != NULL) lt_watch_begin(c, g->root);
   if (b->link != NULL) return LT_DONE;
   snprintf(text, LT_COMM_TEXT, "%s: %.200s", b->ops->name, why);
   return LT_BROKEN;

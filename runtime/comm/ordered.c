@@ -1,5 +1,5 @@
 /* runtime/comm/ordered.c: reductions between devices in the tree's order, the same bits on 1, 2 and
-   4 ranks, over a link that would add in an order of its own.
+   4 ranks, over a link that would add in an order of its own; and those that it has not.
 
    Each rank gets its shard of what all have (all_to_all), adds it on the device, T(lo, hi) =
    T(lo, m) + T(m, hi) with m = lo + the largest power of two below hi - lo, and sends it to all
@@ -9,8 +9,11 @@
 bool lt_ordered_wanted(const lt_work *w) {
   const lt_group *g = w->group;
   if (w->device.way != LT_WAY_LINK || g->size == 1) return false;
-  if (g->between.ops->fixed_order || !lt_group_fixed_order(g)) return false;
-  return w->move.op == LT_COMM_ALL_REDUCE || w->move.op == LT_COMM_REDUCE_SCATTER;
+  if (w->move.op != LT_COMM_ALL_REDUCE && w->move.op != LT_COMM_REDUCE_SCATTER) return false;
+  const lt_comm_ops *link = g->between.ops;
+  lt_dtype dtype = (lt_dtype)w->move.dtype;
+  if (link->reduces != NULL && !link->reduces(dtype, (lt_comm_reduce)w->move.reduce)) return true;
+  return g->fixed_order && !link->fixed_order;
 }
 
 static int64_t item_of(const lt_work *w) { return (int64_t)lt_dtype_size((lt_dtype)w->move.dtype); }

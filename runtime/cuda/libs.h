@@ -7,6 +7,7 @@
 #include <cublasLt.h>
 
 #include "cuda/cuda.h"
+#include "cuda/library.h"
 
 /* cuBLASLt: one member a row of libs.def. */
 typedef struct lt_cuda_libs {
@@ -18,11 +19,8 @@ typedef struct lt_cuda_libs {
 #undef LT_LIB_cudnn
 } lt_cuda_libs;
 
-enum { LT_CUDA_WHY = 256 };
-
 /* cuBLASLt; NULL: `why` (which may be NULL) of LT_CUDA_WHY bytes says what is missing or too old.
-   Looked for in LTRAIN_CUDA_LIBS (a folder), by the loader, in CUDA_HOME, /usr/local/cuda, and in
-   the packages nvidia-* of the Python environment. Any thread. */
+   Any thread. */
 const lt_cuda_libs *lt_cuda_cublaslt(char *why);
 
 /* Fills in cuDNN's functions, by the rows of libs.def; false: `why` as above. Untyped: its headers

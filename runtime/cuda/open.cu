@@ -12,6 +12,7 @@ static lt_device_ops make_table(void) {
   o.version = LT_BACKEND_VERSION;
   o.name = "cuda";
   o.alias = "gpu";
+  o.link = "nccl";
   o.op_hash = lt_op_hash();
   o.kernels = lt_cuda_kernels();
   o.count = lt_cuda_count;
@@ -24,7 +25,7 @@ static lt_device_ops make_table(void) {
   o.host_alloc = lt_cuda_host_alloc;
   o.host_free = lt_cuda_host_free;
   o.stream_new = lt_cuda_stream_new;
-  o.stream_native = lt_cuda_stream_native;
+  o.stream_native = lt_cuda_stream_lend;
   o.event_record = lt_cuda_event_record;
   o.event_done = lt_cuda_event_done;
   o.event_wait = lt_cuda_event_wait;

@@ -46,6 +46,11 @@ lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority) {
 
 void *lt_cuda_stream_native(lt_stream *stream) { return stream->native; }
 
+void *lt_cuda_stream_lend(lt_stream *stream) {
+  lt_cuda_stream_issued(stream);
+  return stream->native;
+}
+
 void lt_cuda_stream_issued(lt_stream *stream) {
   std::lock_guard<std::mutex> hold(lock);
   stream->issued++;

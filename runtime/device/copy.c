@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "device/stream.h"
+#include "device/wait.h"
 
 /* What was issued before a failure runs all the same. */
 bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
@@ -20,10 +21,6 @@ bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
   return ok;
 }
 
-static bool wait_for(lt_ctx *c, lt_device d, lt_event event) {
-  return lt_device_table(c, d)->launch == NULL || lt_device_table(c, d)->event_wait(c, event);
-}
-
 static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes, lt_event *done) {
   lt_device d = t->storage->device;
   lt_copying m = {.device = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST,
@@ -36,7 +33,8 @@ static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes, lt_eve
 static bool read_now(lt_ctx *c, lt_tensor *t, void *out, size_t bytes) {
   lt_device d = t->storage->device;
   lt_event done;
-  return from_device(c, t, out, bytes, &done) && wait_for(c, d, done) && lt_device_check(c, d);
+  return lt_wait_to_read(c, t->storage, lt_stream_current(c, d)) &&
+         from_device(c, t, out, bytes, &done) && lt_wait_event(c, d, done) && lt_device_check(c, d);
 }
 
 static bool to_device(lt_ctx *c, lt_tensor *t, const void *from, size_t bytes, lt_event *done) {
@@ -98,7 +96,8 @@ bool lt_readback_arrived(const lt_readback *r) {
 }
 
 const void *lt_readback_wait(lt_ctx *c, lt_readback *r) {
-  if (r->waits && !(wait_for(c, r->device, r->done) && lt_device_check(c, r->device))) return NULL;
+  if (r->waits && !(lt_wait_event(c, r->device, r->done) && lt_device_check(c, r->device)))
+    return NULL;
   r->waits = false;
   return r->memory != NULL ? lt_pinned_memory(r->memory) : NULL;
 }
@@ -133,7 +132,7 @@ static bool from_host(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_event done;
   if (!to_device(c, dst, lt_data(src), bytes, &done)) return false;
   if (!lt_storage_is_pinned(src->storage) || done.stream == NULL) return true;
-  if (done.stream != lt_stream_of(c, d, LT_STREAM_COPY)) return wait_for(c, d, done);
+  if (done.stream != lt_stream_of(c, d, LT_STREAM_COPY)) return lt_wait_event(c, d, done);
   return lt_pinned_read(c, src->storage, done);
 }
 
@@ -158,7 +157,7 @@ bool lt_device_check(lt_ctx *c, lt_device d) {
 
 bool lt_device_synchronize(lt_ctx *c, lt_device d) {
   const lt_device_ops *ops = lt_device_table(c, d);
-  return ops->launch == NULL || (ops->synchronize(c, d.index) && lt_device_check(c, d));
+  return ops->launch == NULL || (lt_wait_device(c, d) && lt_device_check(c, d));
 }
 
 void *lt_tensor_ptr(lt_ctx *c, lt_tensor *t, int access) {

@@ -1,5 +1,6 @@
 /* runtime/device/order.c: what has to run before what, from the positions that storages keep. */
 #include "device/stream.h"
+#include "device/wait.h"
 
 static bool wait_for(lt_ctx *c, const lt_device_ops *ops, lt_stream *stream, lt_event event) {
   return event.stream == NULL || event.stream == stream || ops->stream_wait(c, stream, event);
@@ -68,9 +69,9 @@ bool lt_order_called(lt_ctx *c, const lt_call *call, lt_stream *stream,
 bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes) {
   const lt_device_ops *ops = lt_device_table(c, s->device);
   if (ops->launch == NULL) return true;
-  bool ok = s->write.stream == NULL || ops->event_wait(c, s->write);
+  bool ok = lt_wait_event(c, s->device, s->write);
   for (int k = 0; k < LT_READERS && writes; k++)
-    if (s->reads[k].stream != NULL) ok = ops->event_wait(c, s->reads[k]) && ok;
+    ok = lt_wait_event(c, s->device, s->reads[k]) && ok;
   return ok;
 }
 

@@ -87,6 +87,10 @@ static bool fail_absent(lt_ctx *c, const char *name) {
     return lt_fail(c, LT_EIO,
                    "mpi: this ltrain was built without MPI: install Open MPI's headers (Debian: "
                    "apt-get install libopenmpi-dev) and build it with -DLT_MPI=ON");
+  if (strcmp(name, "nccl") == 0)
+    return lt_fail(c, LT_EIO,
+                   "nccl: this ltrain was built without NCCL: install its headers (nccl.h) and "
+                   "build it again");
   if (strcmp(name, "cuda") == 0)
     return lt_fail(c, LT_EIO,
                    "cuda: this ltrain was built without CUDA: install NVIDIA's CUDA Toolkit "
@@ -217,7 +221,7 @@ const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path
   return b->comm;
 }
 
-const lt_comm_ops *lt_backend_link(const char *device) {
+static const lt_comm_ops *find_link(const char *device) {
   const lt_comm_ops *found = NULL;
   pthread_mutex_lock(&lock);
   for (int k = 0; k < n_list && found == NULL; k++) {
@@ -226,6 +230,35 @@ const lt_comm_ops *lt_backend_link(const char *device) {
   }
   pthread_mutex_unlock(&lock);
   return found;
+}
+
+/* What the kinds' backends said when they were tried; "": nothing. By the main thread alone. */
+static struct {
+  const lt_device_ops *device;
+  char why[LT_FAILURE_TEXT];
+} links[LT_DEVICE_KINDS];
+
+static int link_of(const lt_device_ops *device) {
+  int k = 0;
+  while (k < LT_DEVICE_KINDS - 1 && links[k].device != NULL && links[k].device != device) k++;
+  return k;
+}
+
+const lt_comm_ops *lt_backend_link(lt_ctx *c, const lt_device_ops *device) {
+  const lt_comm_ops *found = find_link(device->name);
+  int k = link_of(device);
+  if (found != NULL || device->link == NULL || links[k].device == device || !lt_ok(c))
+    return found;
+  lt_failure f;
+  links[k].device = device;
+  if (lt_backend_load(c, device->link, NULL) != NULL) return find_link(device->name);
+  if (lt_take_failure(c, &f)) snprintf(links[k].why, sizeof links[k].why, "%s", f.text);
+  return NULL;
+}
+
+const char *lt_backend_link_why(const lt_device_ops *device) {
+  const char *why = links[link_of(device)].why;
+  return links[link_of(device)].device == device && why[0] != '\0' ? why : NULL;
 }
 
 const char *lt_backend_about(const char *name) {

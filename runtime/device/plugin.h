@@ -17,8 +17,11 @@ const lt_backend *lt_backend_load(lt_ctx *c, const char *name, const char *path)
 /* The collectives of it; fails if it has none. */
 const lt_comm_ops *lt_backend_comm(lt_ctx *c, const char *name, const char *path);
 
-/* The link between devices of this name that an opened backend has; NULL: none. */
-const lt_comm_ops *lt_backend_link(const char *device);
+/* The link between devices of this kind: that of an opened backend, else of the one that the device
+   names, which is then tried once a process. NULL: none, without a failure. */
+const lt_comm_ops *lt_backend_link(lt_ctx *c, const lt_device_ops *device);
+/* Why the backend that a device names could not be opened; NULL: it was, or was not tried. */
+const char *lt_backend_link_why(const lt_device_ops *device);
 
 /* The description of an opened backend ("Open MPI v4.1.4"); NULL when it is not opened. */
 const char *lt_backend_about(const char *name);

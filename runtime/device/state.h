@@ -4,8 +4,14 @@
 
 #include "device/pool.h"
 #include "device/stream.h"
+#include "device/wait.h"
 
-enum { LT_SCRATCHES = 16 };
+enum { LT_SCRATCHES = 16, LT_SPOILED = 8 };
+
+/* Positions of a stream, behind `from` and up to `to`. */
+typedef struct lt_spoiled {
+  lt_event from, to;
+} lt_spoiled;
 
 typedef struct lt_device_streams {
   lt_stream *role[LT_STREAM_ROLES]; /* leased; NULL: not asked for yet */
@@ -18,6 +24,9 @@ typedef struct lt_device_state {
   int n_open;
   lt_pool *open[LT_DEVICE_KINDS * LT_MAX_DEVICES]; /* those of them that are, in order of use */
   lt_device_streams streams[LT_DEVICE_KINDS][LT_MAX_DEVICES];
+  lt_wait_watch watch; /* of the host's waits (device/wait.c) */
+  int n_spoiled;
+  lt_spoiled spoiled[LT_SPOILED];
   lt_budget *budget;
   void (*exhausted)(lt_ctx *c, void *ud);
   void *exhausted_ud;

@@ -43,6 +43,8 @@ bool join_devices(lt_ctx *c, lt_comm_place *place, char id[LT_COMM_ID], char tex
   at.index = (int16_t)(rank % lt_device_count(lt_device_kinds[at.kind]));
   place->device = at.index;
   place->id = id;
+  lt_stream_of(ctx, at, LT_STREAM_COMM); /* the device is this thread's now */
+  if (!lt_ok(ctx)) return false;
   snprintf(path, sizeof path, "%s/id", place->options);
   if (rank > 0) return read_id(path, id);
   bool made = ops->make_id == NULL || ops->make_id(id, text, LT_COMM_TEXT);
@@ -87,6 +89,7 @@ static lt_progress issue(lt_comm_link *l, lt_comm_move *m, lt_tensor *in, lt_ten
   if (is_late && device->stream_native != NULL) m->native = device->stream_native(stream);
   while (is_late && ops->by_host && device->event_done(m->after) == LT_PENDING) continue;
   while ((p = ops->move(l, m)) == LT_PENDING) continue;
+  if (is_late && device->stream_native != NULL) device->stream_native(stream);
   if (!is_late || !lt_order_record(ctx, at, stream, &done)) return p;
   if (in != NULL) lt_order_after(in->storage, done, true);
   if (out != NULL) lt_order_after(out->storage, done, true);

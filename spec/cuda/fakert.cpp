@@ -85,6 +85,7 @@ struct World {
   size_t used[MOST_DEVICES] = {0};
   fakert_counts counts = {};
   bool threads, races;
+  unsigned pause;
   int devices;
   size_t memory;
   std::string last; /* which kernel was issued last */
@@ -103,6 +104,7 @@ static World &world() {
     World *made = new World;
     made->threads = strcmp(setting("FAKERT", "late"), "threads") == 0;
     made->races = strcmp(setting("FAKERT_RACES", "1"), "0") != 0;
+    made->pause = static_cast<unsigned>(atoi(setting("FAKERT_PAUSE", "300")));
     made->devices = atoi(setting("FAKERT_DEVICES", "4"));
     made->memory = strtoull(setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
     made->fail_at = atol(setting("FAKERT_FAIL", "0"));
@@ -135,10 +137,10 @@ static void work(CUstream_st *s) {
     w.changed.wait(hold, [&] { return !s->queue.empty(); });
     Task t = std::move(s->queue.front());
     s->queue.pop_front();
-    unsigned pause = static_cast<unsigned>(w.random() % 300);
+    unsigned pause = w.pause > 0 ? static_cast<unsigned>(w.random() % w.pause) : 0;
     if (t.after != nullptr) w.changed.wait(hold, [&] { return t.after->done >= t.position; });
     hold.unlock();
-    std::this_thread::sleep_for(std::chrono::microseconds(pause));
+    if (pause > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause));
     if (t.run) t.run();
     hold.lock();
     s->done++;
@@ -286,6 +288,16 @@ void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writ
 void fakert_host_touch(const void *data, size_t bytes, bool writes, const char *what) {
   Hold hold(world().lock);
   touch(HOST, world().host, data, bytes, writes, what);
+}
+
+int fakert_stream_device(cudaStream_t stream) { return stream->device; }
+
+void fakert_run_by_itself(void) {
+  World &w = world();
+  Hold hold(w.lock);
+  if (w.threads) return;
+  w.threads = true;
+  for (CUstream_st *s : w.streams) std::thread([s] { work(s); }).detach();
 }
 
 void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run) {

@@ -4,8 +4,8 @@
    memory, for machines without a GPU. What real GPUs do not do:
    - *When*: queued work runs only when somebody waits for it, in the waiting thread, and only that
      stream and what it waits for: the latest moment that the rules allow, the same every
-     time. FAKERT=threads: one worker a stream, random pauses (FAKERT_SEED). Fresh and freed memory
-     is 0xff.
+     time. FAKERT=threads: one worker a stream, random pauses of up to FAKERT_PAUSE (300)
+     microseconds (FAKERT_SEED). Fresh and freed memory is 0xff.
    - *Who*: every access that is declared (copies, memsets, fakert_touch for launches) is checked
      with vector clocks: two accesses of the same bytes of which one writes, neither ordered before
      the other by a stream, an event or a wait of the host, are a race, whatever the timing was. It
@@ -32,6 +32,10 @@ FAKERT_API void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, 
                               std::function<void()> run);
 /* Queues any work of a library, e.g. a product. */
 FAKERT_API void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run);
+FAKERT_API int fakert_stream_device(cudaStream_t stream);
+/* From now on streams run by themselves, as with FAKERT=threads: the work of other processes waits
+   for theirs. */
+FAKERT_API void fakert_run_by_itself(void);
 /* Declares what the next launch on a stream reads or writes. */
 FAKERT_API void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writes,
                              const char *what);

@@ -46,19 +46,20 @@ local OF_RANK_0 <const> = "local function print(...) if lt.dist.rank() == 0 then
 function trained.with(beginning)
   local scripts = {}
 
-  --- On n ranks that the Trainer forks (nil: the script says how many); exit status, standard
-  --- output and error.
-  function scripts.run(n, script)
+  --- On n ranks that the Trainer forks (nil: the script says how many), perhaps in another
+  --- environment; exit status, standard output and error.
+  function scripts.run(n, script, env)
     local folder = child.folder()
     child.write(folder .. "/script.lua", trained.prelude .. beginning .. script)
-    local status, out, err = child.run({ "script.lua", n and tostring(n) }, { dir = folder })
+    local status, out, err = child.run({ "script.lua", n and tostring(n) },
+      { dir = folder, env = env })
     child.remove(folder)
     return status, out, err
   end
 
   --- What the script prints on n ranks; it must end well.
-  function scripts.output(n, script)
-    local status, out, err = scripts.run(n, script)
+  function scripts.output(n, script, env)
+    local status, out, err = scripts.run(n, script, env)
     luassert.equal(0, status, err)
     return out, err
   end

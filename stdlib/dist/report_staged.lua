@@ -6,6 +6,8 @@ local console = require "ltrain.core.console"
 --- `device`: the name that a collective returned, nil when there is nothing to report.
 return function(device)
   if not device then return end
+  local _, why = c.dist.link(device)
   console.say(("no comm moves memory of %s between ranks: it goes through the host's memory over "
-    .. "%s (the same results, slower)"):format(device, c.dist.world().backend))
+    .. "%s (the same results, slower)%s"):format(device, c.dist.world().backend,
+    why and ": " .. why or ""))
 end

@@ -7,7 +7,7 @@ local rank_options = {}
 -- Values of PyTorch and Lightning, and what to write here instead.
 local BACKENDS <const> = {
   gloo = "ranks on one machine use shm, others mpi: remove it",
-  nccl = "needs GPUs: remove it",
+  nccl = "between GPUs it is used where it is found: remove it",
 }
 local METHODS <const> = {
   spawn = "is for CUDA, which a forked process cannot use: write 'fork'",

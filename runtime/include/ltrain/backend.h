@@ -63,6 +63,8 @@ typedef struct lt_device_ops {
   bool for_specs;      /* not shown to users */
   bool host_memory;    /* the host may read and write its bytes once they are waited for */
   bool forks;          /* a child of a process that has used the device can use it, too */
+  const char *link;    /* the backend whose link moves its memory between ranks: opened, where it is
+                          there, when ranks first use the device (optional) */
   const lt_kernel *kernels; /* by op id; NULL: not on this device */
 
   /* How many there are (what lies at LT_MAX_DEVICES or above is never used), and whether they can
@@ -89,7 +91,7 @@ typedef struct lt_device_ops {
   /* Asynchronous devices: all of these down to `launch`, and no others. A stream is asked for when
      there is none to reuse; `priority` 1 is for streams that must not queue behind the others. */
   lt_stream *(*stream_new)(lt_ctx *c, int index, int priority);
-  void *(*stream_native)(lt_stream *stream); /* e.g. its cudaStream_t */
+  void *(*stream_native)(lt_stream *stream); /* e.g. a cudaStream_t, to issue work on, or after */
   /* The position of the stream now. Called after each launch: what costs may be done when the host
      asks for the event, which then stands for a later position. */
   bool (*event_record)(lt_ctx *c, lt_stream *stream, lt_event *out);

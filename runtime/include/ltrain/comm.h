@@ -192,9 +192,15 @@ typedef struct lt_comm_ops {
   /* Of a device's link, on rank 0 of each group before its first movement: what all need to open
      theirs; the host's link hands it to them. False: `text` says why. (optional: zeros) */
   bool (*make_id)(char id[LT_COMM_ID], char *text, size_t text_size);
+  /* Of a device's link: whether it adds (or multiplies, ..) this dtype as described above; ltrain
+     composes the other reductions, as those in the tree's order. (optional: all of them) */
+  bool (*reduces)(lt_dtype dtype, lt_comm_reduce reduce);
+  /* Of a device's link: LT_BROKEN when what it has issued has failed since: `text` says how. Asked
+     while the host waits for the device. (optional) */
+  lt_progress (*check)(lt_comm_link *link, char *text, size_t text_size);
 
-  /* Join the group of all ranks; of a device's link, any group. May block: a watchdog looks on.
-     NULL: `text` says why. */
+  /* Join the group of all ranks; of a device's link, any group, when the place's device is that of
+     this thread. May block: a watchdog looks on. NULL: `text` says why. */
   lt_comm_link *(*open)(const lt_comm_host *host, const lt_comm_place *place, char *text,
                         size_t text_size);
   /* After an orderly end on all ranks; never called once a verdict is there. Links made by split

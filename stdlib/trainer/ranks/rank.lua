@@ -141,10 +141,14 @@ function ranks.banner(state)
   local batch = source and batch_text(trainer, source)
   if world.ranks == 1 then return end
   report_rank_zero_callbacks(trainer)
+  local link = c.dist.link(trainer.strategy.root_device)
+  local order = world.reduction_order
+  if link and trainer.options.deterministic == false then order = "of " .. link end
   local parts = {
-    ("%d ranks on %s over %s"):format(world.ranks, hosts_text(world), world.backend),
+    ("%d ranks on %s over %s%s"):format(world.ranks, hosts_text(world), world.backend,
+      link and " and " .. link or ""),
     ("%d thread%s each"):format(world.threads, world.threads == 1 and "" or "s"),
-    "sums in the order " .. world.reduction_order,
+    "sums in the order " .. order,
   }
   parts[#parts + 1] = batch
   trainer:say(table.concat(parts, ", "))

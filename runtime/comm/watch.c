@@ -1,0 +1,132 @@
+/* runtime/comm/watch.c: looks on while the host waits for a device that moves memory between ranks.
+
+   A collective that was issued there may never end: a rank has died, its link has failed, or one
+   does not come to it. The wait then ends as one of comm/ does, with a verdict; the links are given
+   up first, which frees the devices. */
+#include <string.h>
+
+#include "comm/group.h"
+#include "device/wait.h"
+
+enum {
+  REPORT_NS = 100000000, /* of waiting, before the watchdog is told */
+  /* Ranks whose link failed because another one died leave it to the verdict to say so. */
+  PATIENCE_NS = 2000000000
+};
+
+static bool is_done(const lt_under_way *u) {
+  const lt_device_ops *ops = lt_device_kinds[u->at.kind];
+  return ops->event_done(u->ready) != LT_PENDING;
+}
+
+/* The first movement of the link that has not ended; NULL: none. */
+static const lt_under_way *first_of(lt_device_link *b) {
+  while (b->n_under_way > 0 && is_done(&b->under_way[b->first])) {
+    b->first = (b->first + 1) % LT_UNDER_WAY;
+    b->n_under_way--;
+  }
+  return b->n_under_way > 0 ? &b->under_way[b->first] : NULL;
+}
+
+void lt_watch_add(lt_work *w) {
+  lt_device_link *b = &w->group->between;
+  first_of(b);
+  if (b->n_under_way == LT_UNDER_WAY) return;
+  lt_under_way *u = &b->under_way[(b->first + b->n_under_way++) % LT_UNDER_WAY];
+  *u = (lt_under_way){.mark = w->mark,
+                      .at = w->device.at,
+                      .before = w->device.before,
+                      .after = w->move.after,
+                      .ready = w->device.ready};
+  is_done(u); /* asked for later it would stand for more */
+}
+
+void lt_watch_finish(lt_ctx *c, lt_group *g) {
+  const lt_device_link *b = &g->between;
+  if (b->n_under_way == 0 || !lt_ok(c)) return;
+  const lt_under_way *last = &b->under_way[(b->first + b->n_under_way - 1) % LT_UNDER_WAY];
+  if (!lt_wait_stream(c, last->at, last->ready.stream)) lt_take_failure(c, NULL);
+}
+
+lt_progress lt_watch_patience(lt_group *g) {
+  lt_device_link *b = &g->between;
+  const lt_heartbeat *h = g->root->heartbeat;
+  if (b->broken_ns == 0) b->broken_ns = lt_now_ns();
+  bool waits = h != NULL && !lt_group_is_over(g) && lt_now_ns() - b->broken_ns < PATIENCE_NS;
+  return waits ? LT_PENDING : LT_BROKEN;
+}
+
+/* What has been issued there is given up. */
+static void give_up(lt_ctx *c, lt_group *root) {
+  for (lt_group *g = root; g != NULL; g = g->next) {
+    const lt_under_way *u = first_of(&g->between);
+    if (u != NULL) lt_wait_spoil(c, u->at, u->before);
+    if (u != NULL) lt_wait_spoil(c, u->at, u->after);
+    if (g->between.link != NULL) g->broken = true;
+    lt_device_link_end(g, false);
+    g->between.n_under_way = 0;
+  }
+}
+
+void lt_watch_end(lt_ctx *c, lt_group *root) {
+  if (lt_group_is_over(root)) give_up(c, root);
+  lt_wait_set_watch(c, (lt_wait_watch){0});
+}
+
+/* Whether a link has failed: then `text` says how, with the collective. */
+static bool has_failed(lt_group *root, char *text, size_t size) {
+  for (lt_group *g = root; g != NULL; g = g->next) {
+    lt_device_link *b = &g->between;
+    char why[LT_COMM_TEXT] = "";
+    if (b->link == NULL || b->ops->check == NULL) continue;
+    if (b->ops->check(b->link, why, sizeof why) != LT_BROKEN) continue;
+    if (lt_watch_patience(g) == LT_PENDING) continue;
+    const lt_under_way *u = first_of(b);
+    text[0] = 0;
+    if (u != NULL) lt_mark_text(&u->mark, g->world[g->rank], text, size);
+    lt_text_add(text, size, "%s%s", u != NULL ? ": " : "", why);
+    return true;
+  }
+  return false;
+}
+
+/* The movement that the device waits in: its memory is there. */
+static lt_group *stuck_in(lt_group *root, const lt_under_way **out) {
+  for (lt_group *g = root; g != NULL; g = g->next) {
+    const lt_under_way *u = first_of(&g->between);
+    const lt_device_ops *ops = u != NULL ? lt_device_kinds[u->at.kind] : NULL;
+    if (u == NULL || (u->after.stream != NULL && ops->event_done(u->after) == LT_PENDING)) continue;
+    *out = u;
+    return g;
+  }
+  return NULL;
+}
+
+static bool look(lt_ctx *c, void *ud, int64_t ns) {
+  lt_group *root = ud;
+  lt_heartbeat *h = root->heartbeat;
+  char text[LT_WORK_TEXT * 2];
+  const lt_under_way *u;
+  bool over = lt_group_is_over(root);
+  if (over || has_failed(root, text, sizeof text)) {
+    give_up(c, root);
+    lt_wait_set_watch(c, (lt_wait_watch){0});
+    return lt_fail(c, LT_ERANKS, "%s", over ? h->verdict.text : text);
+  }
+  if (ns < REPORT_NS || h == NULL || root->between.reported) return true;
+  lt_group *g = stuck_in(root, &u);
+  if (g != NULL) lt_wait_report(g, &u->mark);
+  root->between.reported = g != NULL;
+  return true;
+}
+
+static void end(lt_ctx *c, void *ud) {
+  lt_group *root = ud;
+  (void)c;
+  if (root->between.reported) lt_wait_report_end(root);
+  root->between.reported = false;
+}
+
+void lt_watch_begin(lt_ctx *c, lt_group *root) {
+  lt_wait_set_watch(c, (lt_wait_watch){.look = look, .end = end, .ud = root});
+}

@@ -1,0 +1,95 @@
+/* runtime/device/wait.c: the host's waits for devices (wait.h). */
+#include "device/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "device/state.h"
+
+enum { SPINS = 4000, LOOK_NS = 500000 };
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+void lt_wait_set_watch(lt_ctx *c, lt_wait_watch watch) {
+  lt_device_state *st =
+      watch.look != NULL ? lt_device_state_of(c) : (lt_device_state *)c->slot[LT_SLOT_DEVICE];
+  if (st != NULL) st->watch = watch;
+}
+
+/* A wait that is looked on. As long as a library's own wait would spin, it spins. */
+static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
+  lt_device_state *st = lt_device_state_of(c);
+  int64_t since = 0, looked = 0;
+  bool ok = true;
+  lt_progress p;
+  for (int turn = 0; ok && (p = ops->event_done(e)) == LT_PENDING; turn++) {
+    if (turn < SPINS && turn % 256 != 255) continue;
+    int64_t now = now_ns();
+    if (since == 0) since = looked = now;
+    if (turn >= SPINS) sched_yield();
+    if (now - looked < LOOK_NS || st->watch.look == NULL) continue;
+    looked = now;
+    ok = st->watch.look(c, st->watch.ud, now - since);
+  }
+  if (looked > since && st->watch.end != NULL) st->watch.end(c, st->watch.ud);
+  return ops->event_wait(c, e) && ok;
+}
+
+bool lt_wait_event(lt_ctx *c, lt_device d, lt_event e) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  if (ops->launch == NULL || e.stream == NULL) return true;
+  if (st == NULL || st->watch.look == NULL) return ops->event_wait(c, e);
+  return wait_watched(c, ops, e);
+}
+
+bool lt_wait_stream(lt_ctx *c, lt_device d, lt_stream *stream) {
+  lt_event now;
+  return lt_device_table(c, d)->event_record(c, stream, &now) && lt_wait_event(c, d, now);
+}
+
+bool lt_wait_device(lt_ctx *c, lt_device d) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  bool ok = true;
+  if (ops->launch == NULL) return true;
+  for (int k = 0; k < LT_STREAM_ROLES && st != NULL && st->watch.look != NULL && ok; k++) {
+    lt_stream *stream = st->streams[d.kind][d.index].role[k];
+    ok = stream == NULL || lt_wait_stream(c, d, stream);
+  }
+  return ops->synchronize(c, d.index) && ok;
+}
+
+void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from) {
+  lt_device_state *st = lt_device_state_of(c);
+  if (st == NULL || from.stream == NULL) return;
+  int k = st->n_spoiled < LT_SPOILED ? st->n_spoiled++ : LT_SPOILED - 1;
+  st->spoiled[k] = (lt_spoiled){.from = from};
+  lt_device_table(c, d)->event_record(c, from.stream, &st->spoiled[k].to);
+}
+
+static bool is_spoiled(const lt_device_state *st, lt_event e) {
+  for (int k = 0; k < st->n_spoiled; k++) {
+    const lt_spoiled *r = &st->spoiled[k];
+    if (e.stream == r->from.stream && e.position > r->from.position &&
+        e.position <= r->to.position)
+      return true;
+  }
+  return false;
+}
+
+bool lt_wait_to_read(lt_ctx *c, const lt_storage *s, lt_stream *stream) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  if (st == NULL || stream == NULL) return true;
+  if (st->watch.look != NULL &&
+      !(lt_wait_event(c, s->device, s->write) && lt_wait_stream(c, s->device, stream)))
+    return false;
+  return !is_spoiled(st, s->write) ||
+         lt_fail(c, LT_ERANKS,
+                 "%s%sa value of %s was computed from a collective that was given up",
+                 lt_op_name(c), lt_op_colon(c), lt_device_table(c, s->device)->name);
+}

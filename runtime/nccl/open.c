@@ -1,0 +1,157 @@
+/* runtime/nccl/open.c: NCCL as ltrain's link between NVIDIA's devices: joining and leaving.
+
+   Communicators do not block: a rank that another one waits for, or that has died, is ltrain's to
+   notice, on the host's link. What never ends is ended by ncclCommAbort, which frees the kernels
+   that a device is stuck in. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cuda/library.h"
+#include "nccl/link.h"
+
+enum { OLDEST = 21800, CLOSE_MS = 3000 };
+
+_Static_assert(sizeof(ncclUniqueId) == LT_COMM_ID, "an id of NCCL is one of ltrain's");
+
+lt_nccl_functions lt_nccl;
+
+/* ---- what NCCL says ---- */
+
+/* "ncclAllReduce: remote process exited or there was a network error (...)" */
+static void say(const lt_comm_link *l, ncclResult_t r, const char *call, char *text) {
+  const char *last = l != NULL && l->comm != NULL ? lt_nccl.ncclGetLastError(l->comm) : NULL;
+  bool more = last != NULL && last[0] != '\0';
+  snprintf(text, LT_COMM_TEXT, "%s: %.90s%s%.120s%s", call, lt_nccl.ncclGetErrorString(r),
+           more ? " (" : "", more ? last : "", more ? ")" : "");
+}
+
+bool lt_nccl_ok(const lt_comm_link *l, ncclResult_t r, const char *call, char *text) {
+  if (r == ncclSuccess || r == ncclInProgress) return true;
+  say(l, r, call, text);
+  return false;
+}
+
+lt_progress lt_nccl_progress(const lt_comm_link *l, char *text) {
+  ncclResult_t now = ncclSuccess;
+  ncclResult_t asked = lt_nccl.ncclCommGetAsyncError(l->comm, &now);
+  if (!lt_nccl_ok(l, asked, "ncclCommGetAsyncError", text)) return LT_BROKEN;
+  if (!lt_nccl_ok(l, now, "NCCL", text)) return LT_BROKEN;
+  return now == ncclInProgress ? LT_PENDING : LT_DONE;
+}
+
+/* ---- joining ---- */
+
+static bool make_id(char id[LT_COMM_ID], char *text, size_t text_size) {
+  char why[LT_COMM_TEXT];
+  ncclUniqueId made;
+  if (!lt_nccl_ok(NULL, lt_nccl.ncclGetUniqueId(&made), "ncclGetUniqueId", why)) {
+    snprintf(text, text_size, "%s", why);
+    return false;
+  }
+  memcpy(id, &made, sizeof made);
+  return true;
+}
+
+/* ltrain has made the place's device that of this thread. Returns at once: the first movement waits
+   until all have joined. */
+static lt_comm_link *open_link(const lt_comm_host *host, const lt_comm_place *place, char *text,
+                               size_t text_size) {
+  lt_comm_link *l = calloc(1, sizeof *l);
+  if (l == NULL) {
+    snprintf(text, text_size, "out of memory");
+    return NULL;
+  }
+  *l = (lt_comm_link){.host = host, .rank = place->rank, .size = place->size};
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclUniqueId id;
+  memcpy(&id, place->id, sizeof id);
+  ncclResult_t r = lt_nccl.ncclCommInitRankConfig(&l->comm, l->size, id, l->rank, &config);
+  char why[LT_COMM_TEXT];
+  if (lt_nccl_ok(l, r, "ncclCommInitRankConfig", why)) return l;
+  snprintf(text, text_size, "%s", why);
+  free(l);
+  return NULL;
+}
+
+/* ---- leaving ---- */
+
+static void abandon_link(lt_comm_link *l) {
+  lt_nccl.ncclCommAbort(l->comm);
+  free(l);
+}
+
+/* What this rank has issued is done. Other ranks may still need what is on its way to them: NCCL
+   says when that is over; it is not waited for long. */
+static void close_link(lt_comm_link *l) {
+  char text[LT_COMM_TEXT];
+  struct timespec nap = {.tv_nsec = 1000000};
+  lt_progress p = LT_BROKEN;
+  if (l->is_ready && lt_nccl_ok(l, lt_nccl.ncclCommFinalize(l->comm), "ncclCommFinalize", text))
+    for (int k = 0; k < CLOSE_MS && (p = lt_nccl_progress(l, text)) == LT_PENDING; k++)
+      nanosleep(&nap, NULL);
+  if (p != LT_DONE) {
+    abandon_link(l);
+    return;
+  }
+  lt_nccl.ncclCommDestroy(l->comm);
+  free(l);
+}
+
+static int link_rank(const lt_comm_link *l) { return l->rank; }
+static int link_ranks(const lt_comm_link *l) { return l->size; }
+
+static lt_progress check_link(lt_comm_link *l, char *text, size_t text_size) {
+  char why[LT_COMM_TEXT];
+  lt_progress p = lt_nccl_progress(l, why);
+  if (p == LT_BROKEN) snprintf(text, text_size, "%s", why);
+  return p;
+}
+
+/* ---- the tables ---- */
+
+static const lt_comm_ops ops = {
+    .size = sizeof(lt_comm_ops),
+    .version = LT_COMM_VERSION,
+    .name = "nccl",
+    .device = "cuda",
+    .make_id = make_id,
+    .open = open_link,
+    .close = close_link,
+    .abandon = abandon_link,
+    .rank = link_rank,
+    .ranks = link_ranks,
+    .move = lt_nccl_move,
+    .reduces = lt_nccl_reduces,
+    .check = check_link,
+};
+
+static bool open_library(char *text, char *about, size_t about_size) {
+  static const char *const names[] = {"libnccl.so.2", NULL};
+  static lt_cuda_library nccl = {"NCCL", "nvidia-nccl-cu13", names, NULL, false, ""};
+  int version = 0;
+  if (lt_cuda_library_open(&nccl)) {
+#define LT_NCCL(name) *(void **)&lt_nccl.name = lt_cuda_library_find(&nccl, #name);
+#include "nccl/functions.def"
+  }
+  if (nccl.why[0] == '\0') lt_nccl.ncclGetVersion(&version);
+  if (nccl.why[0] == '\0' && version < OLDEST)
+    snprintf(nccl.why, sizeof nccl.why, "NCCL %d.%d is too old: %d.%d or later is needed",
+             version / 10000, version % 10000 / 100, OLDEST / 10000, OLDEST % 10000 / 100);
+  snprintf(text, LT_BACKEND_TEXT, "%s", nccl.why);
+  snprintf(about, about_size, "NCCL %d.%d.%d", version / 10000, version % 10000 / 100,
+           version % 100);
+  return nccl.why[0] == '\0';
+}
+
+LT_API bool lt_backend_open(const lt_host *h, lt_backend *out) {
+  static char about[64];
+  out->version = LT_BACKEND_VERSION;
+  if (h->version != LT_BACKEND_VERSION) return true; /* ltrain reports it, with both numbers */
+  if (!open_library(out->text, about, sizeof about)) return false;
+  out->about = about;
+  out->comm = &ops;
+  return true;
+}
