@@ -4,7 +4,7 @@
 -- where the build has it emulated, and for each device that LT_TEST_DEVICES names ("cuda,pigeon");
 -- spec/on_device.lua puts its tensors there.
 
-local RANKS <const> = "ranks train there in spec/dist/devices_spec.lua and spec/cuda/nccl_*_spec.lua"
+local RANKS <const> = "ranks train in spec/dist/devices_spec.lua and spec/cuda/nccl_*_spec.lua"
 
 return {
   folders = {
