@@ -110,4 +110,86 @@ static __device__ inline void lt_line_store4(const lt_cuda_lines &x, int k, char
     if (i + e < end) lt_line_store<T>(x, k, line, i + e, v[e]);
 }
 
+/* Several loads of a line are issued before the first value is used: what limits kernels that read
+   lines is how many bytes are under way. */
+
+/* Quads that a thread has under way. */
+template <class T> constexpr int lt_quads = sizeof(T) == 8 ? 1 : 4;
+
+/* The quads from elements i, i + step, .. on, lt_quads<T> of them; as lt_line_load4. */
+template <class T>
+static __device__ inline void lt_line_load_quads(const lt_cuda_lines &x, int k, char *line,
+                                                 uint32_t i, uint32_t step, uint32_t end, T none,
+                                                 lt_quad<T> *q) {
+  const int n = lt_quads<T>;
+  const lt_cuda_lined &o = x.o[k];
+  if (n > 1 && o.quads && x.n_along == 1 && i + (n - 1) * step + 4 <= end) {
+    const char *at = line + i * o.along[0] * o.item;
+    int64_t by = step * o.along[0] * o.item;
+    if (o.dtype == LT_F32) {
+      float4 f[n];
+#pragma unroll
+      for (int a = 0; a < n; a++) f[a] = *reinterpret_cast<const float4 *>(at + a * by);
+#pragma unroll
+      for (int a = 0; a < n; a++)
+        q[a] = {{static_cast<T>(f[a].x), static_cast<T>(f[a].y), static_cast<T>(f[a].z),
+                 static_cast<T>(f[a].w)}};
+      return;
+    }
+    if (lt_is_half(o.dtype)) {
+      uint32_t w[n][2];
+#pragma unroll
+      for (int a = 0; a < n; a++) lt_load_words<4>(at + a * by, 0, w[a]);
+#pragma unroll
+      for (int a = 0; a < n; a++) lt_of_halves<T, 4>(o.dtype, w[a], q[a].v);
+      return;
+    }
+  }
+#pragma unroll 1
+  for (int a = 0; a < n; a++) { /* the code for any strides and dtypes is there once */
+    lt_quad<T> one;
+    lt_line_load4<T>(x, k, line, i + a * step, end, none, one.v);
+#pragma unroll
+    for (int b = 0; b < n; b++)
+      if (b == a) q[b] = one;
+  }
+}
+
+template <class M, int N>
+static __device__ inline void lt_load_apart(const char *at, int64_t by, M *v) {
+#pragma unroll
+  for (int e = 0; e < N; e++) v[e] = *reinterpret_cast<const M *>(at + e * by);
+}
+
+/* Elements i, i + step, .., N of them; those from `end` on are `none`. */
+template <class T, int N>
+static __device__ inline void lt_line_load_apart(const lt_cuda_lines &x, int k, char *line,
+                                                 uint32_t i, uint32_t step, uint32_t end, T none,
+                                                 T *v) {
+  const lt_cuda_lined &o = x.o[k];
+  if (x.n_along == 1 && i + (N - 1) * step < end && (o.dtype == LT_F32 || lt_is_half(o.dtype))) {
+    const char *at = line + i * o.along[0] * o.item;
+    int64_t by = step * o.along[0] * o.item;
+    if (o.dtype == LT_F32) {
+      float f[N];
+      lt_load_apart<float, N>(at, by, f);
+#pragma unroll
+      for (int e = 0; e < N; e++) v[e] = static_cast<T>(f[e]);
+    } else {
+      uint16_t h[N];
+      lt_load_apart<uint16_t, N>(at, by, h);
+#pragma unroll
+      for (int e = 0; e < N; e++) v[e] = static_cast<T>(lt_of_half(o.dtype, h[e]));
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int e = 0; e < N; e++) {
+    T one = i + e * step < end ? lt_line_load<T>(x, k, line, i + e * step) : none;
+#pragma unroll
+    for (int b = 0; b < N; b++)
+      if (b == e) v[b] = one;
+  }
+}
+
 #endif

@@ -11,6 +11,9 @@
 
 enum { THREADS = 256, CARRY = 128, WANTED_BLOCKS = 1056, SEGMENTS = 1024 };
 
+/* Blocks of a multiprocessor that kernels are compiled for: room for several loads a thread. */
+template <class T> static constexpr int RESIDENT = sizeof(T) == 8 ? 4 : 5;
+
 typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
 
 /* Operand 0 is x, 1 the result. */
@@ -108,7 +111,7 @@ template <class W> static __device__ inline void put_segment(const job &j, uint3
 
 /* A team a line, 4 neighbours a thread: bound by bytes. */
 template <class T>
-static __global__ void __launch_bounds__(THREADS) rows(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows(LT_CONSTANT job j) {
   typedef typename wide<T>::type W;
   LT_SHARED(W, room, LT_CUDA_ROOM);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), lane = threadIdx.x % lanes;
@@ -116,13 +119,16 @@ static __global__ void __launch_bounds__(THREADS) rows(LT_CONSTANT job j) {
   uint32_t start = blockIdx.y * j.segment, end = start + j.segment;
   if (end > j.x.length) end = j.x.length;
   char *x = line < j.x.count ? lt_line(j.x, 0, line) : nullptr;
-  T none = nothing<T>(j.how, j.truth), part = none, v[4];
+  T none = nothing<T>(j.how, j.truth), part = none;
   W whole = static_cast<W>(none);
+  lt_quad<T> q[lt_quads<T>];
+  uint32_t step = 4 * lanes;
   int carry = 0;
-  for (uint32_t i = start + 4 * lane; x != nullptr && i < end; i += 4 * lanes) {
-    lt_line_load4<T>(j.x, 0, x, i, end, none, v);
-    take4(j, v, &part, &whole);
-    if (++carry < CARRY) continue;
+  for (uint32_t i = start + 4 * lane; x != nullptr && i < end; i += lt_quads<T> * step) {
+    lt_line_load_quads<T>(j.x, 0, x, i, step, end, none, q);
+#pragma unroll
+    for (int a = 0; a < lt_quads<T>; a++) take4(j, q[a].v, &part, &whole);
+    if ((carry += lt_quads<T>) < CARRY) continue;
     whole = joined{j.how}(whole, static_cast<W>(part));
     part = none, carry = 0;
   }
@@ -134,7 +140,7 @@ static __global__ void __launch_bounds__(THREADS) rows(LT_CONSTANT job j) {
 /* `lanes` lines side by side, the other threads of the block further along them; joined in shared
    memory: bound by bytes. */
 template <class T>
-static __global__ void __launch_bounds__(THREADS) columns(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) columns(LT_CONSTANT job j) {
   typedef typename wide<T>::type W;
   LT_SHARED(W, room, THREADS);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), step = THREADS / lanes;
@@ -142,15 +148,14 @@ static __global__ void __launch_bounds__(THREADS) columns(LT_CONSTANT job j) {
   uint32_t start = blockIdx.y * j.segment, end = start + j.segment;
   if (end > j.x.length) end = j.x.length;
   char *x = line < j.x.count ? lt_line(j.x, 0, line) : nullptr;
-  T none = nothing<T>(j.how, j.truth), part = none, v[4];
+  T none = nothing<T>(j.how, j.truth), part = none, v[8];
   W whole = static_cast<W>(none);
   int carry = 0;
-  for (uint32_t i = start + row; x != nullptr && i < end; i += 4 * step) {
-#pragma unroll
-    for (uint32_t e = 0; e < 4; e++)
-      v[e] = i + e * step < end ? lt_line_load<T>(j.x, 0, x, i + e * step) : none;
+  for (uint32_t i = start + row; x != nullptr && i < end; i += 8 * step) {
+    lt_line_load_apart<T, 8>(j.x, 0, x, i, step, end, none, v);
     take4(j, v, &part, &whole);
-    if (++carry < CARRY) continue;
+    take4(j, v + 4, &part, &whole);
+    if ((carry += 2) < CARRY) continue;
     whole = joined{j.how}(whole, static_cast<W>(part));
     part = none, carry = 0;
   }

@@ -77,20 +77,44 @@ static __device__ inline void place(const job &j, uint32_t n, int32_t *at) {
   }
 }
 
-/* N neighbours of operand k, from element `at` of its memory on. */
-template <class T, int N, int HOW>
-static __device__ inline void load_run(const lt_cuda_operand &o, int32_t at, T *v) {
-  if (o.data == nullptr || (HOW == RUNS && o.stride[0] == 0)) {
-    T one = o.data == nullptr ? lt_number<T>(o) : lt_load<T>(o.data, o.dtype, at);
+/* Whether an operand is one number in the N neighbours. */
+template <int HOW> static __device__ inline bool is_one(const lt_cuda_operand &o) {
+  return o.data == nullptr || (HOW == RUNS && o.stride[0] == 0);
+}
+
+template <class T> static __device__ inline T one_of(const lt_cuda_operand &o, int32_t at) {
+  return o.data == nullptr ? lt_number<T>(o) : lt_load<T>(o.data, o.dtype, at);
+}
+
+/* N neighbours of each operand, from element at[k] of its memory on. Halves are converted when the
+   loads of all operands are under way. */
+template <class T, int N, int HOW, int IN>
+static __device__ inline void load_runs(const job &j, const int32_t *at, T (*v)[N]) {
+  uint32_t w[IN][(N + 1) / 2];
 #pragma unroll
-    for (int e = 0; e < N; e++) v[e] = one;
-  } else {
-    lt_load_row<T, N>(o.data, o.dtype, static_cast<uint32_t>(at), v);
+  for (int k = 0; k < IN; k++) {
+    const lt_cuda_operand &o = j.it.o[k + 1];
+    if (k >= j.n_in) continue;
+    if (is_one<HOW>(o)) {
+      v[k][0] = one_of<T>(o, at[k + 1]);
+#pragma unroll
+      for (int e = 1; e < N; e++) v[k][e] = v[k][0];
+    } else if (N == 8) {
+      lt_load_words<N>(o.data, at[k + 1], w[k]);
+    } else {
+      lt_load_row<T, N>(o.data, o.dtype, at[k + 1], v[k]);
+    }
+  }
+  if constexpr (N == 8) {
+#pragma unroll
+    for (int k = 0; k < IN; k++)
+      if (k < j.n_in && !is_one<HOW>(j.it.o[k + 1]))
+        lt_of_halves<T, N>(j.it.o[k + 1].dtype, w[k], v[k]);
   }
 }
 
 /* One by one, as far as there are elements. */
-template <class T, int N, int HOW>
+template <class T, int N, int HOW, int IN>
 static __device__ inline void load_each(const job &j, uint32_t first, T (*v)[N]) {
 #pragma unroll
   for (int e = 0; e < N; e++) {
@@ -98,7 +122,7 @@ static __device__ inline void load_each(const job &j, uint32_t first, T (*v)[N])
     uint32_t n = first + e < j.it.numel ? first + e : first;
     if (HOW == STRIDED) place(j, n, at);
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < IN; k++) {
       const lt_cuda_operand &o = j.it.o[k + 1];
       int32_t from = HOW == STRIDED ? at[k + 1] : static_cast<int32_t>(n);
       if (k < j.n_in)
@@ -123,12 +147,14 @@ static __device__ inline void check(const job &j, T b) {
     lt_cuda_refuse(j.blame, static_cast<int64_t>(b), 0);
 }
 
-template <class T, int N, int HOW>
-static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8   ? 1
-                                                  : HOW == STRIDED ? 4
-                                                  : N == 8         ? 4
-                                                  : HOW == LINEAR  ? 6
-                                                                   : 5)
+/* IN: operands at most, which bounds the registers. */
+template <class T, int N, int HOW, int IN>
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8       ? 1
+                                                  : HOW == STRIDED     ? 4
+                                                  : N == 8 && IN == 4  ? 4
+                                                  : N == 8             ? 5
+                                                  : HOW == LINEAR      ? 6
+                                                                       : 5)
     rows(LT_CONSTANT job j) {
   uint32_t first = (blockIdx.x * THREADS + threadIdx.x) * N;
   if (first >= j.it.numel) return;
@@ -142,13 +168,10 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8   ? 1
   for (int k = 0; k < 4; k++)
 #pragma unroll
     for (int e = 0; e < N; e++) v[k][e] = T();
-  if (whole) {
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-      if (k < j.n_in) load_run<T, N, HOW>(j.it.o[k + 1], at[k + 1], v[k]);
-  } else {
-    load_each<T, N, HOW>(j, first, v);
-  }
+  if (whole)
+    load_runs<T, N, HOW, IN>(j, at, v);
+  else
+    load_each<T, N, HOW, IN>(j, first, v);
   if (sizeof(T) == 8 && j.check)
     for (int e = 0; e < N && first + e < j.it.numel; e++) check<T>(j, v[1][e]);
 #pragma unroll
@@ -189,9 +212,9 @@ static int layout_of(const job *j, int n) {
   return j->it.linear ? LINEAR : runs ? RUNS : STRIDED;
 }
 
-template <class T, int N, int HOW> static bool issue(lt_ctx *c, const job *j) {
+template <class T, int N, int HOW, int IN = 4> static bool issue(lt_ctx *c, const job *j) {
   uint32_t threads = (j->it.numel + N - 1) / N;
-  return lt_cuda_grid(c, rows<T, N, HOW>, (threads + THREADS - 1) / THREADS, THREADS, 0, *j);
+  return lt_cuda_grid(c, rows<T, N, HOW, IN>, (threads + THREADS - 1) / THREADS, THREADS, 0, *j);
 }
 
 static bool run_piece(void *ud, const lt_cuda_iter *it) {
@@ -202,6 +225,8 @@ static bool run_piece(void *ud, const lt_cuda_iter *it) {
   int how = layout_of(j, 4);
   if (p->compute == LT_CUDA_F32 && is_of_halves(j)) {
     int wide = layout_of(j, 8);
+    if (wide == LINEAR && j->n_in <= 2) return issue<float, 8, LINEAR, 2>(c, j);
+    if (wide == RUNS && j->n_in <= 2) return issue<float, 8, RUNS, 2>(c, j);
     if (wide == LINEAR) return issue<float, 8, LINEAR>(c, j);
     if (wide == RUNS) return issue<float, 8, RUNS>(c, j);
   }

@@ -42,15 +42,20 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows(LT_CONSTANT 
   lt_quad<T> *mine = reinterpret_cast<lt_quad<T> *>(cache + team * j.slot), q;
   lt_tally<T> t = {-INFINITY, 0, 0};
   int taken = 0;
-  for (uint32_t i = start; i < n; i += step) {
-    lt_line_load4<T>(j.x, 0, x, i, n, -INFINITY, q.v);
-    if (j.cached) {
-      mine[i / 4] = q;
-      for (int e = 0; e < 4; e++) t.most = lt_larger()(t.most, q.v[e]);
-      continue;
+  for (uint32_t i = start; i < n; i += lt_quads<T> * step) {
+    lt_quad<T> all[lt_quads<T>];
+    lt_line_load_quads<T>(j.x, 0, x, i, step, n, -INFINITY, all);
+#pragma unroll
+    for (int a = 0; a < lt_quads<T>; a++) {
+      if (!j.cached) {
+        lt_tally4(&t, all[a].v);
+        continue;
+      }
+      if (i + a * step < n) mine[(i + a * step) / 4] = all[a];
+#pragma unroll
+      for (int e = 0; e < 4; e++) t.most = lt_larger()(t.most, all[a].v[e]);
     }
-    lt_tally4(&t, q.v);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.whole);
+    if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.whole);
   }
   T most = static_cast<T>(lt_team_all<double>(t.most, -INFINITY, j.lanes, lt_larger(), room));
   if (j.cached) {
@@ -126,9 +131,7 @@ template <class T> static __global__ void __launch_bounds__(THREADS) columns(LT_
   int taken = 0;
   for (uint32_t i = start; i < n; i += 4 * step) {
     T v[4];
-#pragma unroll
-    for (uint32_t e = 0; e < 4; e++)
-      v[e] = i + e * step < n ? lt_line_load<T>(j.x, 0, x, i + e * step) : -INFINITY;
+    lt_line_load_apart<T, 4>(j.x, 0, x, i, step, n, -INFINITY, v);
     lt_tally4(&t, v);
     if (++taken % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.whole);
   }

@@ -7,6 +7,7 @@
 #include "ops/math/f64.h"
 #include "ops/math/half.h"
 #include "ops/math/i64.h"
+#include "ops/math/through.h"
 
 static __device__ inline int64_t lt_to_int(float x) { return lt_int_of_f32(x); }
 static __device__ inline int64_t lt_to_int(double x) { return lt_int_of_f64(x); }
@@ -45,6 +46,50 @@ static __device__ inline uint32_t lt_to_half(int dtype, float v) {
   return dtype == LT_F16 ? lt_f32_to_f16(v) : lt_f32_to_bf16(v);
 }
 
+/* N numbers of 16 bits, two a word; which of the dtypes is asked once, not for each. */
+template <class T, int N>
+static __device__ inline void lt_of_halves(int dtype, const uint32_t *w, T *v) {
+  if (dtype == LT_F16) {
+#pragma unroll
+    for (int e = 0; e < N; e++)
+      v[e] = static_cast<T>(lt_f16_to_f32(static_cast<uint16_t>(w[e / 2] >> (e % 2 * 16))));
+  } else {
+#pragma unroll
+    for (int e = 0; e < N; e++)
+      v[e] = static_cast<T>(lt_bf16_to_f32(static_cast<uint16_t>(w[e / 2] >> (e % 2 * 16))));
+  }
+}
+template <class T, int N>
+static __device__ inline void lt_to_halves(int dtype, const T *v, uint32_t *w) {
+  if (dtype == LT_F16) {
+#pragma unroll
+    for (int e = 0; e < N; e += 2)
+      w[e / 2] = lt_f32_to_f16(static_cast<float>(v[e])) |
+                 static_cast<uint32_t>(lt_f32_to_f16(static_cast<float>(v[e + 1]))) << 16;
+  } else {
+#pragma unroll
+    for (int e = 0; e < N; e += 2)
+      w[e / 2] = lt_f32_to_bf16(static_cast<float>(v[e])) |
+                 static_cast<uint32_t>(lt_f32_to_bf16(static_cast<float>(v[e + 1]))) << 16;
+  }
+}
+
+/* Their words from element `at` on, a multiple of N, of memory that lies on 16 bytes: one access
+   for 8 of them. */
+template <int N>
+static __device__ inline void lt_load_words(const void *data, int32_t at, uint32_t *w) {
+#pragma unroll
+  for (int k = 0; k < N; k += 8) {
+    if (N == 4) {
+      uint2 h = static_cast<const uint2 *>(data)[at / 4];
+      w[0] = h.x, w[1] = h.y;
+    } else {
+      uint4 h = static_cast<const uint4 *>(data)[(at + k) / 8];
+      w[k / 2] = h.x, w[k / 2 + 1] = h.y, w[k / 2 + 2] = h.z, w[k / 2 + 3] = h.w;
+    }
+  }
+}
+
 /* N neighbours from element `at` on, of memory that lies on 16 bytes, in accesses of 16. */
 template <class T, int N>
 static __device__ inline void lt_load_row(const void *data, int dtype, int32_t at, T *v) {
@@ -56,20 +101,9 @@ static __device__ inline void lt_load_row(const void *data, int dtype, int32_t a
       v[k + 2] = static_cast<T>(f.z), v[k + 3] = static_cast<T>(f.w);
     }
   } else if (N >= 4 && lt_is_half(dtype)) {
-#pragma unroll
-    for (int k = 0; k < N; k += 8) {
-      uint32_t w[4];
-      if (N == 4) {
-        uint2 h = static_cast<const uint2 *>(data)[at / 4];
-        w[0] = h.x, w[1] = h.y;
-      } else {
-        uint4 h = static_cast<const uint4 *>(data)[(at + k) / 8];
-        w[0] = h.x, w[1] = h.y, w[2] = h.z, w[3] = h.w;
-      }
-#pragma unroll
-      for (int j = 0; j < (N < 8 ? N : 8); j++)
-        v[k + j] = static_cast<T>(lt_of_half(dtype, w[j / 2] >> (j % 2 * 16) & 0xffffu));
-    }
+    uint32_t w[(N + 1) / 2];
+    lt_load_words<N>(data, at, w);
+    lt_of_halves<T, N>(dtype, w, v);
   } else {
     for (int k = 0; k < N; k++) v[k] = lt_load<T>(data, dtype, at + k);
   }
@@ -84,16 +118,15 @@ static __device__ inline void lt_store_row(void *data, int dtype, int32_t at, co
           float4{static_cast<float>(v[k]), static_cast<float>(v[k + 1]),
                  static_cast<float>(v[k + 2]), static_cast<float>(v[k + 3])};
   } else if (N >= 4 && lt_is_half(dtype)) {
+    uint32_t w[(N + 1) / 2];
+    lt_to_halves<T, N>(dtype, v, w);
 #pragma unroll
     for (int k = 0; k < N; k += 8) {
-      uint32_t w[4] = {0, 0, 0, 0};
-#pragma unroll
-      for (int j = 0; j < (N < 8 ? N : 8); j++)
-        w[j / 2] |= lt_to_half(dtype, static_cast<float>(v[k + j])) << (j % 2 * 16);
       if (N == 4)
         static_cast<uint2 *>(data)[at / 4] = uint2{w[0], w[1]};
       else
-        static_cast<uint4 *>(data)[(at + k) / 8] = uint4{w[0], w[1], w[2], w[3]};
+        static_cast<uint4 *>(data)[(at + k) / 8] =
+            uint4{w[k / 2], w[k / 2 + 1], w[k / 2 + 2], w[k / 2 + 3]};
     }
   } else {
     for (int k = 0; k < N; k++) lt_store<T>(data, dtype, at + k, v[k]);
@@ -109,15 +142,13 @@ template <> __device__ inline int64_t lt_number<int64_t>(const lt_cuda_operand &
 /* Which compute type holds values of a dtype: 0 float, 1 double, 2 int64_t. */
 enum { LT_CUDA_F32, LT_CUDA_F64, LT_CUDA_I64 };
 static inline int lt_cuda_compute(int dtype) {
-  return dtype == LT_F64                                            ? LT_CUDA_F64
-         : dtype == LT_F32 || dtype == LT_F16 || dtype == LT_BF16 ? LT_CUDA_F32
-                                                                  : LT_CUDA_I64;
+  lt_dtype own = lt_computed_in(static_cast<lt_dtype>(dtype));
+  return own == LT_F64 ? LT_CUDA_F64 : own == LT_F32 ? LT_CUDA_F32 : LT_CUDA_I64;
 }
 
 /* The dtype of that. */
 static inline lt_dtype lt_cuda_own(int dtype) {
-  int compute = lt_cuda_compute(dtype);
-  return compute == LT_CUDA_F64 ? LT_F64 : compute == LT_CUDA_F32 ? LT_F32 : LT_I64;
+  return lt_computed_in(static_cast<lt_dtype>(dtype));
 }
 
 #endif
