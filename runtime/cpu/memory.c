@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cpu/tile.h"
+#include "ops/math/through.h"
 
 LT_KERNEL(empty) {
   (void)c, (void)call;
@@ -76,21 +77,14 @@ static void copy_chunk(void *ud, int64_t chunk) {
 #undef MOVE
 }
 
-/* The compute type through which no value changes more than it must: rounded once, at the end. */
-static lt_compute between(lt_dtype from, lt_dtype to) {
-  lt_compute x = lt_compute_of(from), y = lt_compute_of(to);
-  if (x == y || from == LT_I64) return x;
-  bool small = !lt_dtype_is_float(from) && lt_dtype_size(from) <= 2; /* exact in f32 */
-  return small && y == LT_COMPUTE_F32 ? y : LT_COMPUTE_F64;
-}
-
 static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {
   if (to->contiguous && from->contiguous && to->dtype == from->dtype && to->numel == from->numel &&
       to->numel < LT_CHUNK) {
     memmove(lt_data(to), lt_data(from), (size_t)to->numel * lt_item_size(to));
     return true;
   }
-  job j = {.compute = between((lt_dtype)from->dtype, (lt_dtype)to->dtype)};
+  lt_dtype through = lt_cast_through((lt_dtype)from->dtype, (lt_dtype)to->dtype);
+  job j = {.compute = lt_compute_of(through)};
   lt_tensor *operands[2] = {to, from};
   LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(to), 2, operands);
   lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, copy_chunk, &j);

@@ -211,16 +211,17 @@ static __device__ inline int64_t start_of(const lt_cuda_heads &h, const row_plac
 
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
-    finish_rows(LT_CONSTANT lt_cuda_tile j, LT_CONSTANT lt_cuda_heads to, const T *product,
-                int64_t rows) {
-  int lane = static_cast<int>(threadIdx.x) % 32;
-  int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / 32) + threadIdx.x / 32;
+    finish_rows(LT_CONSTANT lt_cuda_tile j, int lanes, int64_t rows, LT_CONSTANT lt_cuda_heads to,
+                const void *product) {
+  int lane = static_cast<int>(threadIdx.x) % lanes;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / lanes) + threadIdx.x / lanes;
   if (row >= rows) return;
   row_place r = place_of(j, row);
   T sum = static_cast<const T *>(j.sum)[r.number], keep = static_cast<T>(j.keep);
   int64_t out = start_of(to, r);
-  for (int64_t e = lane; e < j.e; e += 32)
-    store_one(to.data, to.dtype, out + e * to.col, product[r.at * j.e + e] * keep / sum);
+  const T *from = static_cast<const T *>(product) + r.at * j.e;
+  for (int64_t e = lane; e < j.e; e += lanes)
+    store_one(to.data, to.dtype, out + e * to.col, from[e] * keep / sum);
 }
 
 /* The gradient of a row's sum: g times out. */
@@ -271,40 +272,28 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
   }
 }
 
-static int64_t rows_of(const lt_cuda_tile *j) { return j->units * j->group * j->rows; }
-
 /* Short rows get a warp. */
 static int lanes_for(const lt_cuda_tile *j) { return j->n <= 1024 ? 32 : THREADS; }
 
-static unsigned blocks_for(const lt_cuda_tile *j, int lanes) {
-  int64_t a_block = THREADS / lanes;
-  return static_cast<unsigned>((rows_of(j) + a_block - 1) / a_block);
+/* Issues the kernel of the scores' dtype for the rows of a tile, each a team of `lanes`. */
+template <class... P, class... A>
+static bool issue(lt_ctx *c, const lt_cuda_tile *tile, int lanes, void (*wide)(P...),
+                  void (*narrow)(P...), const A &...rest) {
+  int64_t rows = tile->units * tile->group * tile->rows, a_block = THREADS / lanes;
+  unsigned blocks = static_cast<unsigned>((rows + a_block - 1) / a_block);
+  return lt_cuda_grid(c, tile->wide ? wide : narrow, blocks, THREADS, 0, *tile, lanes, rows,
+                      rest...);
 }
 
 bool lt_cuda_attention_softmax(lt_ctx *c, const lt_cuda_tile *tile) {
-  int lanes = lanes_for(tile);
-  unsigned blocks = blocks_for(tile, lanes);
-  int64_t rows = rows_of(tile);
-  return tile->wide
-             ? lt_cuda_grid(c, softmax_rows<double>, blocks, THREADS, 0, *tile, lanes, rows)
-             : lt_cuda_grid(c, softmax_rows<float>, blocks, THREADS, 0, *tile, lanes, rows);
+  return issue(c, tile, lanes_for(tile), softmax_rows<double>, softmax_rows<float>);
 }
 
 bool lt_cuda_attention_finish(lt_ctx *c, const lt_cuda_tile *tile, const void *product,
                               const lt_cuda_heads *to) {
-  unsigned blocks = blocks_for(tile, 32);
-  int64_t rows = rows_of(tile);
-  return tile->wide ? lt_cuda_grid(c, finish_rows<double>, blocks, THREADS, 0, *tile, *to,
-                                   static_cast<const double *>(product), rows)
-                    : lt_cuda_grid(c, finish_rows<float>, blocks, THREADS, 0, *tile, *to,
-                                   static_cast<const float *>(product), rows);
+  return issue(c, tile, 32, finish_rows<double>, finish_rows<float>, *to, product);
 }
 
 bool lt_cuda_attention_gradient(lt_ctx *c, const lt_cuda_tile *tile) {
-  int lanes = lanes_for(tile);
-  unsigned blocks = blocks_for(tile, lanes);
-  int64_t rows = rows_of(tile);
-  return tile->wide
-             ? lt_cuda_grid(c, gradient_rows<double>, blocks, THREADS, 0, *tile, lanes, rows)
-             : lt_cuda_grid(c, gradient_rows<float>, blocks, THREADS, 0, *tile, lanes, rows);
+  return issue(c, tile, lanes_for(tile), gradient_rows<double>, gradient_rows<float>);
 }

@@ -48,28 +48,36 @@ static __device__ inline int64_t id_of(const job &j, uint32_t line, bool leads) 
   return -1;
 }
 
-/* What smoothing and probabilities add: sum of q (l - (x - m)), of a thread. */
-template <class T, bool COLUMNS>
-static __device__ inline double rest_of(const job &j, const lt_team &t, char *x, T m, T l) {
+/* The sum of term(class, value of x, probability) of a thread; what is not given counts as 0. */
+template <class T, bool COLUMNS, class F>
+static __device__ inline double sum_of(const job &j, const lt_team &t, char *x, F term) {
   char *shares = j.shares ? lt_line(j.x, 1, t.line) : nullptr;
-  T keep = static_cast<T>(1 - j.smoothing), part = 0, v[4], p[4] = {0, 0, 0, 0};
+  T part = 0, v[4] = {0, 0, 0, 0}, p[4] = {0, 0, 0, 0};
   double whole = 0;
   int taken = 0;
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
+    if (x != nullptr) lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
     if (j.shares) lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) {
       uint32_t k = i + e * t.stride;
-      if (k >= j.x.length) continue;
-      T q = spread_of<T>(j, k);
-      if (j.shares) q += keep * p[e] * weight_of<T>(j, k);
-      part += q * (l - (v[e] - m));
+      if (k < j.x.length) part += term(k, v[e], p[e]);
     }
     if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &whole);
   }
   lt_carry(&part, &whole);
   return whole;
+}
+
+/* What smoothing and probabilities add: sum of q (l - (x - m)), of a thread. */
+template <class T, bool COLUMNS>
+static __device__ inline double rest_of(const job &j, const lt_team &t, char *x, T m, T l) {
+  T keep = static_cast<T>(1 - j.smoothing);
+  return sum_of<T, COLUMNS>(j, t, x, [&](uint32_t k, T v, T p) {
+    T q = spread_of<T>(j, k);
+    if (j.shares) q += keep * p * weight_of<T>(j, k);
+    return q * (l - (v - m));
+  });
 }
 
 /* A team a row: bound by bytes. */
@@ -172,19 +180,10 @@ static __device__ inline T class_grad(const job &j, const row_grad<T> &r, uint32
 /* The sum of a row's probabilities, each times its weight, of a thread. */
 template <class T, bool COLUMNS>
 static __device__ inline double shares_of(const job &j, const lt_team &t) {
-  char *shares = lt_line(j.x, 1, t.line);
-  T keep = static_cast<T>(1 - j.smoothing), part = 0, p[4];
-  double whole = 0;
-  int taken = 0;
-  for (uint32_t i = t.start; i < j.x.length; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 1, shares, t, i, j.x.length, T(0), p);
-#pragma unroll
-    for (uint32_t e = 0; e < 4; e++)
-      if (i + e * t.stride < j.x.length) part += keep * p[e] * weight_of<T>(j, i + e * t.stride);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &whole);
-  }
-  lt_carry(&part, &whole);
-  return whole;
+  T keep = static_cast<T>(1 - j.smoothing);
+  return sum_of<T, COLUMNS>(j, t, nullptr, [&](uint32_t k, T, T p) {
+    return keep * p * weight_of<T>(j, k);
+  });
 }
 
 /* A team a row: bound by bytes. */

@@ -6,22 +6,11 @@ LT_CUDA_KERNEL(empty) {
   return true;
 }
 
-static bool is_small_int(int dtype) {
-  return dtype == LT_U8 || dtype == LT_BOOL || dtype == LT_I16 || dtype == LT_U16;
-}
-
-/* The compute type through which no value changes more than it must: rounded once, at the end. */
-static lt_dtype between(int from, int to) {
-  int x = lt_cuda_compute(from), y = lt_cuda_compute(to);
-  if (x == y || from == LT_I64) return lt_cuda_own(from);
-  return is_small_int(from) && y == LT_CUDA_F32 ? LT_F32 : LT_F64;
-}
-
 bool lt_cuda_move(lt_ctx *c, const lt_view *to, const lt_view *from) {
   lt_view views[2] = {*to, *from};
   lt_scalar none = {};
-  return lt_cuda_row(c, LT_ROW_COPY, between(from->dtype, to->dtype), 2, views, nullptr, none,
-                     none);
+  lt_dtype through = lt_cast_through(from->dtype, to->dtype);
+  return lt_cuda_row(c, LT_ROW_COPY, through, 2, views, nullptr, none, none);
 }
 
 bool lt_cuda_fill_view(lt_ctx *c, const lt_view *to, lt_scalar value) {
