@@ -56,12 +56,15 @@ template <class T> static __device__ inline T mean_of(const part<T> &p) {
   T sum = 0;
   double whole = 0;
   int taken = 0;
-  lt_quad<T> q;
-  for (uint32_t i = p.start; i < p.n; i += p.step) {
-    lt_line_load4<T>(p.j->x, 0, p.x, i, p.n, T(0), q.v);
-    if (p.j->cached) p.cache[i / 4] = q;
-    sum += (q.v[0] + q.v[1]) + (q.v[2] + q.v[3]);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &whole);
+  lt_quad<T> q[lt_quads<T>];
+  for (uint32_t i = p.start; i < p.n; i += lt_quads<T> * p.step) {
+    lt_line_load_quads<T>(p.j->x, 0, p.x, i, p.step, p.n, T(0), q);
+#pragma unroll
+    for (int a = 0; a < lt_quads<T>; a++) {
+      if (p.j->cached && i + a * p.step < p.n) p.cache[(i + a * p.step) / 4] = q[a];
+      sum += (q[a].v[0] + q[a].v[1]) + (q[a].v[2] + q[a].v[3]);
+    }
+    if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&sum, &whole);
   }
   lt_carry(&sum, &whole);
   whole = lt_team_sum(whole, p.j->lanes, p.room);
