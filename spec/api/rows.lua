@@ -95,6 +95,7 @@ rows.options = {
   ["lt.Module:register_full_backward_hook"] = "net:register_full_backward_hook(print, OPTIONS)",
   ["lt.nn.utils.clip_grad_norm_"] = "lt.nn.utils.clip_grad_norm_({ w }, 1, OPTIONS)",
   ["lt.grad"] = "lt.grad(w:sum(), w, OPTIONS)",
+  ["lt.load"] = "lt.load('x', OPTIONS)",
   ["lt.parameter"] = "lt.parameter(x, OPTIONS)",
   ["lt.tensor"] = "lt.tensor(1, OPTIONS)",
   ["lt.arange"] = "lt.arange(1, 2, OPTIONS)",
