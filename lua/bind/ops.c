@@ -220,7 +220,7 @@ static void set_number(lua_State *L, const char *key, double value) {
 }
 
 static void push_row(lua_State *L, const lt_op_info *op) {
-  static const char *const rules[] = {"float", "any", "promote", "first", "own"};
+  static const char *const rules[] = {"float", "any", "promote", "first", "own", "int"};
   static const char *const casts[] = {"keep", "lower", "f32"};
   const lt_kind_info *kind = &lt_kinds[op->kind];
   lua_createtable(L, 0, 18);

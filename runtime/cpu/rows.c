@@ -1,7 +1,6 @@
 /* runtime/cpu/rows.c: the kernel of every elementwise row: one loop per row and compute type. */
-#include "ops/math/f32.h"
-#include "ops/math/f64.h"
 #include "ops/math/i64.h"
+#include "ops/math/special.h"
 #include "cpu/tile.h"
 
 /* One call, ready to be cut into chunks. Operand 0 of `it` is the result. */
@@ -22,54 +21,61 @@ static inline float scalar_f32(lt_scalar s) { return (float)s.f; }
 static inline double scalar_f64(lt_scalar s) { return s.f; }
 static inline int64_t scalar_i64(lt_scalar s) { return s.i; }
 
+/* What a row calls exp is lt_exp_f32, lt_exp_f64 or lt_exp_i64, by the NAME of its type. */
+#define FN(f) NAME(lt_##f)
+#define K(x) ((T)(x))
+#define exp(x) FN(exp)(x)
+#define expm1(x) FN(expm1)(x)
+#define log(x) FN(log)(x)
+#define log1p(x) FN(log1p)(x)
+#define log2(x) FN(log2)(x)
+#define log10(x) FN(log10)(x)
+#define sqrt(x) FN(sqrt)(x)
+#define rsqrt(x) FN(rsqrt)(x)
+#define sin(x) FN(sin)(x)
+#define cos(x) FN(cos)(x)
+#define tan(x) FN(tan)(x)
+#define asin(x) FN(asin)(x)
+#define acos(x) FN(acos)(x)
+#define atan(x) FN(atan)(x)
+#define sinh(x) FN(sinh)(x)
+#define cosh(x) FN(cosh)(x)
+#define tanh(x) FN(tanh)(x)
+#define erf(x) FN(erf)(x)
+#define erfinv(x) FN(erfinv)(x)
+#define lgamma(x) FN(lgamma)(x)
+#define digamma(x) FN(digamma)(x)
+#define floor(x) FN(floor)(x)
+#define ceil(x) FN(ceil)(x)
+#define round(x) FN(round)(x)
+#define trunc(x) FN(trunc)(x)
+#define abs(x) FN(abs)(x)
+#define pow(a, b) FN(pow)(a, b)
+#define floordiv(a, b) FN(floordiv)(a, b)
+#define floormod(a, b) FN(floormod)(a, b)
+#define fmod(a, b) FN(fmod)(a, b)
+#define atan2(a, b) FN(atan2)(a, b)
+#define zeta(a, b) FN(zeta)(a, b)
+#define shift_left(a, b) FN(shift_left)(a, b)
+#define shift_right(a, b) FN(shift_right)(a, b)
+#define gcd(a, b) FN(gcd)(a, b)
+
 #define T float
 #define NAME(f) f##_f32
 #define OWN LT_F32
-#define K(x) ((float)(x))
 #define IF_any(...) __VA_ARGS__
 #define IF_float(...) __VA_ARGS__
+#define IF_int(...)
 #define IF_derivative(...) __VA_ARGS__
-#define exp(x) lt_exp_f32(x)
-#define expm1(x) lt_expm1_f32(x)
-#define log(x) lt_log_f32(x)
-#define log1p(x) lt_log1p_f32(x)
-#define sqrt(x) lt_sqrt_f32(x)
-#define rsqrt(x) lt_rsqrt_f32(x)
-#define sin(x) lt_sin_f32(x)
-#define cos(x) lt_cos_f32(x)
-#define tanh(x) lt_tanh_f32(x)
-#define erf(x) lt_erf_f32(x)
-#define floor(x) lt_floor_f32(x)
-#define round(x) lt_round_f32(x)
-#define abs(x) lt_abs_f32(x)
-#define pow(x, y) lt_pow_f32(x, y)
-#define floordiv(a, b) lt_floordiv_f32(a, b)
-#define floormod(a, b) lt_floormod_f32(a, b)
 #include "cpu/rows_type.h"
 
 #define T double
 #define NAME(f) f##_f64
 #define OWN LT_F64
-#define K(x) ((double)(x))
 #define IF_any(...) __VA_ARGS__
 #define IF_float(...) __VA_ARGS__
+#define IF_int(...)
 #define IF_derivative(...) __VA_ARGS__
-#define exp(x) lt_exp_f64(x)
-#define expm1(x) lt_expm1_f64(x)
-#define log(x) lt_log_f64(x)
-#define log1p(x) lt_log1p_f64(x)
-#define sqrt(x) lt_sqrt_f64(x)
-#define rsqrt(x) lt_rsqrt_f64(x)
-#define sin(x) lt_sin_f64(x)
-#define cos(x) lt_cos_f64(x)
-#define tanh(x) lt_tanh_f64(x)
-#define erf(x) lt_erf_f64(x)
-#define floor(x) lt_floor_f64(x)
-#define round(x) lt_round_f64(x)
-#define abs(x) lt_abs_f64(x)
-#define pow(x, y) lt_pow_f64(x, y)
-#define floordiv(a, b) lt_floordiv_f64(a, b)
-#define floormod(a, b) lt_floormod_f64(a, b)
 #include "cpu/rows_type.h"
 
 #define T int64_t
@@ -77,13 +83,8 @@ static inline int64_t scalar_i64(lt_scalar s) { return s.i; }
 #define OWN LT_I64
 #define IF_any(...) __VA_ARGS__
 #define IF_float(...)
+#define IF_int(...) __VA_ARGS__
 #define IF_derivative(...)
-#define abs(x) ((x) < 0 ? -(x) : (x))
-#define floor(x) (x)
-#define round(x) (x)
-#define pow(x, y) lt_pow_i64(x, y)
-#define floordiv(a, b) lt_floordiv_i64(a, b)
-#define floormod(a, b) lt_floormod_i64(a, b)
 #include "cpu/rows_type.h"
 
 static void run_chunk(void *ud, int64_t chunk) {
@@ -111,7 +112,8 @@ static void place_binary(job *j, const lt_call *call, lt_tensor **operands) {
 static bool is_defined(lt_ctx *c, const job *j) {
   bool power = j->op == LT_OP_pow;
   if (j->compute != LT_COMPUTE_I64) return true;
-  if (!power && j->op != LT_OP_floor_divide && j->op != LT_OP_remainder) return true;
+  if (!power && j->op != LT_OP_floor_divide && j->op != LT_OP_remainder && j->op != LT_OP_fmod)
+    return true;
   int64_t room[LT_TILE], constant = j->scalar[1].i;
   bool bad = j->constant[1] && j->it.numel > 0 && (power ? constant < 0 : constant == 0);
   for (int64_t at = 0; at < j->it.numel && !j->constant[1] && !bad; at += LT_TILE) {

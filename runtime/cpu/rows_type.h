@@ -1,6 +1,6 @@
 /* runtime/cpu/rows_type.h: one loop per row of unary.def and binary.def in one compute type;
-   included by rows.c with T, NAME, OWN, K and the names of the mathematical functions bound;
-   IF_float and IF_derivative drop what integers do not have. No guard. */
+   included by rows.c with T, NAME and OWN bound; IF_float and IF_derivative drop what integers do
+   not have, IF_int what only they have. No guard. */
 
 #define LOOP(name, ...)                                                                  \
   static void NAME(name)(int64_t n, const T *const *in, T *out, T p, T q) {              \
@@ -80,23 +80,7 @@ static void NAME(chunk)(const job *j, int64_t from, int64_t to) {
 #undef T
 #undef NAME
 #undef OWN
-#undef K
 #undef IF_any
 #undef IF_float
+#undef IF_int
 #undef IF_derivative
-#undef exp
-#undef expm1
-#undef log
-#undef log1p
-#undef sqrt
-#undef rsqrt
-#undef sin
-#undef cos
-#undef tanh
-#undef erf
-#undef floor
-#undef round
-#undef abs
-#undef pow
-#undef floordiv
-#undef floormod

@@ -4,40 +4,49 @@
 #define LT_CUDA_ROW_FUNCTIONS_H
 
 #include "cuda/tile.h"
+#include "ops/math/special.h"
 
 namespace row {
 
+/* The functions that the table of bounds lists, and those that it does not. */
 #define LT_ROW_FUNCTION(name)                                                   \
   static __device__ inline float name(float x) { return lt_##name##_f32(x); }   \
   static __device__ inline double name(double x) { return lt_##name##_f64(x); }
-LT_ROW_FUNCTION(exp)
-LT_ROW_FUNCTION(expm1)
-LT_ROW_FUNCTION(log)
-LT_ROW_FUNCTION(log1p)
-LT_ROW_FUNCTION(sqrt)
-LT_ROW_FUNCTION(rsqrt)
-LT_ROW_FUNCTION(sin)
-LT_ROW_FUNCTION(cos)
-LT_ROW_FUNCTION(tanh)
-LT_ROW_FUNCTION(erf)
-LT_ROW_FUNCTION(floor)
-LT_ROW_FUNCTION(round)
-LT_ROW_FUNCTION(abs)
+#define LT_MATH(name, ulp32, ulp64) LT_ROW_FUNCTION(name)
+#include "ops/math/bounds.def"
+LT_ROW_FUNCTION(erfinv)
+LT_ROW_FUNCTION(digamma)
 #undef LT_ROW_FUNCTION
-static __device__ inline int64_t floor(int64_t x) { return x; }
-static __device__ inline int64_t round(int64_t x) { return x; }
-static __device__ inline int64_t abs(int64_t x) {
-  return x < 0 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x;
-}
 
-#define LT_ROW_FUNCTION2(name)                                                                   \
-  static __device__ inline float name(float a, float b) { return lt_##name##_f32(a, b); }        \
-  static __device__ inline double name(double a, double b) { return lt_##name##_f64(a, b); }     \
+#define LT_ROW_INTEGERS(name) \
+  static __device__ inline int64_t name(int64_t x) { return lt_##name##_i64(x); }
+LT_ROW_INTEGERS(abs)
+LT_ROW_INTEGERS(floor)
+LT_ROW_INTEGERS(ceil)
+LT_ROW_INTEGERS(round)
+LT_ROW_INTEGERS(trunc)
+#undef LT_ROW_INTEGERS
+
+#define LT_ROW_FUNCTION2(name)                                                               \
+  static __device__ inline float name(float a, float b) { return lt_##name##_f32(a, b); }    \
+  static __device__ inline double name(double a, double b) { return lt_##name##_f64(a, b); }
+#define LT_ROW_INTEGERS2(name) \
   static __device__ inline int64_t name(int64_t a, int64_t b) { return lt_##name##_i64(a, b); }
 LT_ROW_FUNCTION2(pow)
 LT_ROW_FUNCTION2(floordiv)
 LT_ROW_FUNCTION2(floormod)
+LT_ROW_FUNCTION2(fmod)
+LT_ROW_FUNCTION2(atan2)
+LT_ROW_FUNCTION2(zeta)
+LT_ROW_INTEGERS2(pow)
+LT_ROW_INTEGERS2(floordiv)
+LT_ROW_INTEGERS2(floormod)
+LT_ROW_INTEGERS2(fmod)
+LT_ROW_INTEGERS2(shift_left)
+LT_ROW_INTEGERS2(shift_right)
+LT_ROW_INTEGERS2(gcd)
 #undef LT_ROW_FUNCTION2
+#undef LT_ROW_INTEGERS2
 
 #define K(c) static_cast<T>(c)
 
@@ -82,8 +91,8 @@ enum {
   LT_ROW_MASKED_FILL
 };
 
-/* Whether T has the row: integers have no derivatives and no floating rows. */
-template <class T> struct lt_row_types { enum { any = 1, floats = 1 }; };
-template <> struct lt_row_types<int64_t> { enum { any = 1, floats = 0 }; };
+/* Whether T has the row: integers have no derivatives and no floating rows, floats no bits. */
+template <class T> struct lt_row_types { enum { any = 1, floats = 1, ints = 0 }; };
+template <> struct lt_row_types<int64_t> { enum { any = 1, floats = 0, ints = 1 }; };
 
 #endif

@@ -23,10 +23,19 @@ typedef struct job {
    of whole accesses, which each operand has or repeats; in any way. */
 enum { LINEAR, RUNS, STRIDED };
 
+/* Rows that call functions: only the kernel for any layout has them, so that those calls cost the
+   others no registers. */
+static __host__ __device__ constexpr bool calls(int op) {
+  return op == LT_OP_erfinv || op == LT_OP_erfinv_backward || op == LT_OP_lgamma ||
+         op == LT_OP_lgamma_backward || op == LT_OP_digamma || op == LT_OP_digamma_backward ||
+         op == LT_OP_zeta || op == LT_OP_zeta_backward_a || op == LT_OP_zeta_backward_b;
+}
+
 /* The row of N neighbours: the switch goes the same way in all threads, and once a thread. */
 #define CASE(name, types)                                                             \
   case LT_OP_##name:                                                                  \
-    if constexpr (lt_row_types<T>::types) EACH(row::name##_<T>)                       \
+    if constexpr (lt_row_types<T>::types && (HOW == STRIDED || !calls(LT_OP_##name))) \
+      EACH(row::name##_<T>)                                                           \
     break;
 #define EACH(f)                                                                       \
   {                                                                                   \
@@ -37,8 +46,9 @@ enum { LINEAR, RUNS, STRIDED };
   }
 #define CASE_any(name) CASE(name, any)
 #define CASE_float(name) CASE(name, floats)
+#define CASE_int(name) CASE(name, ints)
 
-template <class T, int N>
+template <class T, int N, int HOW>
 static __device__ inline void apply_row(int op, const T (*v)[N], T *y, T p, T q) {
   switch (op) {
 #define LT_UNARY_ARGS(name, kind, dtype, ...) CASE_##dtype(name) CASE_float(name##_backward)
@@ -176,7 +186,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8       ? 1
     for (int e = 0; e < N && first + e < j.it.numel; e++) check<T>(j, v[1][e]);
 #pragma unroll
   for (int e = 0; e < N; e++) y[e] = T();
-  apply_row<T, N>(j.op, v, y, p, q);
+  apply_row<T, N, HOW>(j.op, v, y, p, q);
   if (whole)
     lt_store_row<T, N>(j.it.o[0].data, j.it.o[0].dtype, static_cast<uint32_t>(at[0]), y);
   else
@@ -222,8 +232,8 @@ static bool run_piece(void *ud, const lt_cuda_iter *it) {
   lt_ctx *c = p->c;
   job *j = p->j;
   j->it = *it;
-  int how = layout_of(j, 4);
-  if (p->compute == LT_CUDA_F32 && is_of_halves(j)) {
+  int how = calls(j->op) ? STRIDED : layout_of(j, 4);
+  if (p->compute == LT_CUDA_F32 && !calls(j->op) && is_of_halves(j)) {
     int wide = layout_of(j, 8);
     if (wide == LINEAR && j->n_in <= 2) return issue<float, 8, LINEAR, 2>(c, j);
     if (wide == RUNS && j->n_in <= 2) return issue<float, 8, RUNS, 2>(c, j);
@@ -323,7 +333,8 @@ LT_CUDA_KERNEL(rows) {
   if (kind == LT_KIND_clamp || kind == LT_KIND_clamp_backward)
     place_bounds(call, &j);
   j.check = lt_cuda_compute(compute) == LT_CUDA_I64 &&
-            (j.op == LT_OP_pow || j.op == LT_OP_floor_divide || j.op == LT_OP_remainder);
+            (j.op == LT_OP_pow || j.op == LT_OP_floor_divide || j.op == LT_OP_remainder ||
+             j.op == LT_OP_fmod);
   if (j.check && !lt_cuda_blame_of(c, call, &j.blame)) return false;
   return run_job(c, &j, compute, n, views, numbers);
 }

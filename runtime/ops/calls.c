@@ -13,7 +13,7 @@ lt_tensor *lt_binary_scalar(lt_ctx *c, lt_op op, lt_tensor *a, lt_scalar b) {
   return lt_apply1(c, op, 1, &a, &(lt_args_binary){.b = b});
 }
 
-static lt_sizes sizes_of(lt_shape s) {
+lt_sizes lt_sizes_of(lt_shape s) {
   lt_sizes r = {.n = s.ndim};
   memcpy(r.size, s.size, sizeof r.size);
   return r;
@@ -21,7 +21,7 @@ static lt_sizes sizes_of(lt_shape s) {
 
 lt_tensor *lt_full(lt_ctx *c, lt_shape shape, lt_scalar value, lt_dtype dtype, lt_device device) {
   const lt_args_create args = {
-      .size = sizes_of(shape), .value = value, .dtype = dtype, .device = device};
+      .size = lt_sizes_of(shape), .value = value, .dtype = dtype, .device = device};
   return lt_apply1(c, LT_OP_full, 0, NULL, &args);
 }
 
@@ -53,17 +53,17 @@ lt_tensor *lt_detach(lt_ctx *c, lt_tensor *x) {
 }
 
 lt_tensor *lt_reshape(lt_ctx *c, lt_tensor *x, lt_shape shape) {
-  return lt_apply1(c, LT_OP_reshape, 1, &x, &(lt_args_view){.size = sizes_of(shape)});
+  return lt_apply1(c, LT_OP_reshape, 1, &x, &(lt_args_view){.size = lt_sizes_of(shape)});
 }
 
 lt_tensor *lt_expand_to(lt_ctx *c, lt_tensor *x, lt_shape shape) {
   if (x != NULL && lt_shape_equal(lt_tensor_shape(x), shape)) return x;
-  return lt_apply1(c, LT_OP_expand, 1, &x, &(lt_args_expand){.size = sizes_of(shape)});
+  return lt_apply1(c, LT_OP_expand, 1, &x, &(lt_args_expand){.size = lt_sizes_of(shape)});
 }
 
 lt_tensor *lt_sum_to(lt_ctx *c, lt_tensor *x, lt_shape shape) {
   if (x == NULL || lt_shape_equal(lt_tensor_shape(x), shape)) return x;
-  return lt_apply1(c, LT_OP_sum_to, 1, &x, &(lt_args_sum_to){.size = sizes_of(shape)});
+  return lt_apply1(c, LT_OP_sum_to, 1, &x, &(lt_args_sum_to){.size = lt_sizes_of(shape)});
 }
 
 lt_tensor *lt_permute(lt_ctx *c, lt_tensor *x, const int *dims) {
@@ -81,7 +81,7 @@ lt_tensor *lt_transpose(lt_ctx *c, lt_tensor *x, int dim_a, int dim_b) {
 }
 
 lt_tensor *lt_slice(lt_ctx *c, lt_tensor *x, int dim, int64_t start, int64_t n, int64_t step) {
-  lt_args_as_strided args = {.size = sizes_of(lt_tensor_shape(x)), .stride = {.n = x->ndim}};
+  lt_args_as_strided args = {.size = lt_sizes_of(lt_tensor_shape(x)), .stride = {.n = x->ndim}};
   lt_shape_strides(lt_tensor_shape(x), args.stride.size);
   args.offset = start * args.stride.size[dim];
   args.size.size[dim] = n;

@@ -146,6 +146,9 @@ static bool takes_bools(const lt_op_info *op) {
 
 bool lt_infer_binary(lt_ctx *c, lt_infer *i) {
   if (!infer_two(c, i)) return false;
+  if (i->op->dtype == LT_DTYPE_int && lt_dtype_is_float(i->out[0].dtype))
+    return lt_fail(c, LT_EDTYPE, "%s: needs integers or bools, got %s", i->op->name,
+                   lt_dtype_name(i->out[0].dtype));
   if (i->out[0].dtype == LT_BOOL && !takes_bools(i->op))
     return lt_fail(c, LT_EDTYPE, "%s: not defined for two bools; use the logical ops or :to('i64')",
                    i->op->name);

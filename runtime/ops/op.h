@@ -8,7 +8,8 @@
 
 /* dtype rules and autocast classes; the rows' comments say what they mean. */
 typedef enum lt_dtype_rule {
-  LT_DTYPE_float, LT_DTYPE_any, LT_DTYPE_promote, LT_DTYPE_first, LT_DTYPE_own
+  LT_DTYPE_float, LT_DTYPE_any, LT_DTYPE_promote, LT_DTYPE_first, LT_DTYPE_own,
+  LT_DTYPE_int
 } lt_dtype_rule;
 typedef enum lt_cast_class { LT_CAST_keep, LT_CAST_lower, LT_CAST_f32 } lt_cast_class;
 
@@ -125,6 +126,7 @@ lt_tensor *lt_binary(lt_ctx *c, lt_op op, lt_tensor *a, lt_tensor *b);
 lt_tensor *lt_binary_scalar(lt_ctx *c, lt_op op, lt_tensor *a, lt_scalar b);
 
 /* Short forms for making, moving and viewing (ops/calls.c). */
+lt_sizes lt_sizes_of(lt_shape s);
 lt_tensor *lt_full(lt_ctx *c, lt_shape shape, lt_scalar value, lt_dtype dtype, lt_device device);
 lt_tensor *lt_cast(lt_ctx *c, lt_tensor *x, lt_dtype dtype);       /* x itself when it fits */
 lt_tensor *lt_to_device(lt_ctx *c, lt_tensor *x, lt_device device); /* x itself when it fits */

@@ -11,6 +11,7 @@ local FLOAT <const> = cases.float
 -- Ops whose case cannot be differentiated here, with the reason.
 local EXCEPT <const> = {
   dropout = "draws: its own case is below",
+  zeta = "has no derivative by its first input",
 }
 
 local function leaves_of(inputs)

@@ -2,7 +2,7 @@
 #include "math_levels.h"
 
 #include "ops/math/half.h"
-#include "ops/math/f32.h"
+#include "ops/math/special.h"
 
 #define LT_MATH(name, ulp32, ulp64)                                                                \
   static void name##_f32(float *restrict y, const float *restrict x, int64_t n) {                  \

@@ -154,13 +154,13 @@ LT_FN float lt_erf_f32(float x) {
   return copysignf(y, x);
 }
 
-/* sin(x + turns / 4 * 2 pi) for turns 0 or 1, right for every float.
+/* x / (2 pi) less the quarter turns in *quarter, right for every float: at most 1/8.
  *
  * x / (2 pi) modulo 1 is found without a loop or a table: 1 / (2 pi) is cut into pieces of 29 bits,
  * whose products with x (24 bits) are exact in double; each drops its whole turns exactly. Four
  * pieces reach 2^-140, enough for |x| < 2^81; above, the first two only give whole turns, and the
  * window moves on by them. */
-LT_FN float lt_sine_f32(float x, uint32_t turns) {
+LT_FN double lt_turns_f32(float x, double *quarter) {
   int far = fabsf(x) >= 0x1p81f;
   double d = (double)x;
   double p1 = d * (far ? 0x1.4fe13a8p-61 : 0x1.45f306cp-3);
@@ -170,9 +170,14 @@ LT_FN float lt_sine_f32(float x, uint32_t turns) {
   p1 -= rint(p1);
   p2 -= rint(p2);
   p3 -= rint(p3);
-  double quarter = rint(4.0 * (p1 + p2 + p3 + p4));
+  *quarter = rint(4.0 * (p1 + p2 + p3 + p4));
   /* The large terms meet first and nearly cancel, so the sum is exact where it comes near 0. */
-  double t = (((p1 - 0.25 * quarter) + p2) + p3) + p4;
+  return (((p1 - 0.25 * *quarter) + p2) + p3) + p4;
+}
+
+/* sin(x + turns / 4 * 2 pi) for turns 0 or 1. */
+LT_FN float lt_sine_f32(float x, uint32_t turns) {
+  double quarter, t = lt_turns_f32(x, &quarter);
   float r = (float)(t * 0x1.921fb54442d18p2);
   uint32_t n = lt_bits_f32((float)quarter + 0x1.8p23f) + turns;
   float z = r * r;

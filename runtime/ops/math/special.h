@@ -1,0 +1,144 @@
+/* runtime/ops/math/special.h: lgamma, digamma, Hurwitz's zeta and the inverse of erf.
+ *
+ * Computed in double for both types; those of floats are rounded once. LT_FN_APART: GPUs call them
+ * instead of making them part of the kernel of all rows, whose registers they would take. */
+#ifndef LT_MATH_SPECIAL_H
+#define LT_MATH_SPECIAL_H
+
+#include "ops/math/trig.h"
+
+#define LT_PI 0x1.921fb54442d18p1
+
+/* Sine and cosine of pi x. */
+LT_FN void lt_half_turn_f64(double x, double *sine, double *cosine) {
+  double r = x - 2 * rint(0.5 * x); /* exact */
+  lt_turn_f64(0.5 * fabs(r), sine, cosine);
+  *sine = r < 0 ? -*sine : *sine;
+}
+
+/* log |gamma(x)| for x > 0: Stirling's series from 10 on, to which smaller ones are moved by
+   gamma(x + 1) = x gamma(x). */
+LT_FN double lt_stirling_f64(double x) {
+  double z = x, product = 1;
+  for (int k = 0; k < 10; k++) {
+    int small = z < 10;
+    product = small ? product * z : product;
+    z = small ? z + 1 : z;
+  }
+  double r = 1 / z, w = r * r;
+  double p = -691.0 / 360360 + w * (1.0 / 156);
+  p = 1.0 / 1188 + w * p;
+  p = -1.0 / 1680 + w * p;
+  p = 1.0 / 1260 + w * p;
+  p = -1.0 / 360 + w * p;
+  p = 1.0 / 12 + w * p;
+  double y = (z - 0.5) * lt_log_f64(z) - z + 0x1.d67f1c864beb5p-1 + r * p;
+  return y - lt_log_f64(product);
+}
+
+/* Of negative ones by gamma(x) gamma(1 - x) = pi / sin(pi x). */
+LT_FN_APART double lt_log_gamma_f64(double x) {
+  double s, c, a = fabs(x), y = lt_stirling_f64(a);
+  lt_half_turn_f64(a, &s, &c);
+  if (x < 0) y = lt_log_f64(LT_PI / fabs(s * x)) - y;
+  y = x == 1 || x == 2 ? 0 : y;
+  y = a == 0 || (x < 0 && floor(x) == x) ? HUGE_VAL : y;
+  return a < HUGE_VAL ? y : x != x ? x : HUGE_VAL;
+}
+
+LT_FN float lt_lgamma_f32(float x) { return (float)lt_log_gamma_f64((double)x); }
+LT_FN double lt_lgamma_f64(double x) { return lgamma(x); }
+
+/* The derivative of lgamma: its series from 10 on, psi(x) = psi(x + 1) - 1 / x below, and
+   psi(x) = psi(1 - x) - pi / tan(pi x) of negative ones. */
+LT_FN_APART double lt_digamma_f64(double x) {
+  double z = x < 0 ? 1 - x : x, y = 0;
+  for (int k = 0; k < 10; k++) {
+    int small = z < 10;
+    y -= small ? 1 / z : 0;
+    z = small ? z + 1 : z;
+  }
+  double w = 1 / (z * z);
+  double p = 691.0 / 32760 - w * (1.0 / 12);
+  p = 1.0 / 132 - w * p;
+  p = 1.0 / 240 - w * p;
+  p = 1.0 / 252 - w * p;
+  p = 1.0 / 120 - w * p;
+  p = 1.0 / 12 - w * p;
+  y += z < 1e17 ? lt_log_f64(z) - 0.5 / z - w * p : lt_log_f64(z);
+  if (x < 0) {
+    double s, c;
+    lt_half_turn_f64(x, &s, &c);
+    y = floor(x) == x ? (double)NAN : y - LT_PI * c / s;
+  }
+  return x == 0 ? copysign(HUGE_VAL, -x) : y;
+}
+
+LT_FN float lt_digamma_f32(float x) { return (float)lt_digamma_f64((double)x); }
+
+/* The sum of (q + k)^-s over k = 0, 1, ...: Cephes' Euler-Maclaurin sum. */
+LT_FN double lt_zeta_sum_f64(double s, double q) {
+  const double bernoulli[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0,
+                              -1.8924375803183791606e9, 7.47242496e10,
+                              -2.950130727918164224e12, 1.1646782814350067249e14,
+                              -4.5979787224074726105e15, 1.8152105401943546773e17,
+                              -7.1661652561756670113e18};
+  double sum = pow(q, -s), a = q, b = 0;
+  for (int k = 0; k < 9 || a <= 9; k++) {
+    a += 1;
+    b = pow(a, -s);
+    sum += b;
+    if (fabs(b) < 0x1p-53 * fabs(sum)) return sum;
+  }
+  double w = a, rising = 1, k = 0;
+  sum += b * w / (s - 1) - 0.5 * b;
+  for (int i = 0; i < 12; i++, k += 2) {
+    rising *= s + k;
+    b /= w;
+    double t = rising * b / bernoulli[i];
+    sum += t;
+    if (fabs(t) < 0x1p-53 * fabs(sum)) return sum;
+    rising *= s + k + 1;
+    b /= w;
+  }
+  return sum;
+}
+
+LT_FN_APART double lt_zeta_f64(double s, double q) {
+  if (s == 1) return HUGE_VAL;
+  if (s != s || q != q || s < 1) return (double)NAN;
+  if (q == HUGE_VAL) return 0;
+  if (q <= 0 && q == floor(q)) return HUGE_VAL;
+  if (q < 0 && s != floor(s)) return (double)NAN;
+  if (q >= -64) return lt_zeta_sum_f64(s, q);
+  if (s != 2) return q < -1e6 ? (double)NAN : lt_zeta_sum_f64(s, q);
+  double sine, cosine; /* the derivative of digamma far below: by reflection */
+  lt_half_turn_f64(q, &sine, &cosine);
+  return (LT_PI / sine) * (LT_PI / sine) - lt_zeta_sum_f64(2, 1 - q);
+}
+
+LT_FN float lt_zeta_f32(float s, float q) { return (float)lt_zeta_f64((double)s, (double)q); }
+
+/* Two steps of Newton's method from a rational function. */
+LT_FN_APART double lt_erfinv_f64(double y) {
+  double a = fabs(y), z = a * a, x;
+  if (a <= 0.7) {
+    double p = 0.914624893 - z * 0.140543331;
+    p = 0.886226899 + z * (-1.645349621 + z * p);
+    double q = -0.329097515 + z * 0.012229801;
+    q = 1 + z * (-2.118377725 + z * (1.442710462 + z * q));
+    x = a * p / q;
+  } else {
+    z = sqrt(-lt_log_f64((1 - a) / 2));
+    x = (-1.970840454 + z * (-1.624906493 + z * (3.429567803 + z * 1.641345311))) /
+        (1 + z * (3.543889200 + z * 1.637067800));
+  }
+  for (int k = 0; k < 2; k++)
+    x -= (lt_erf_f64(x) - a) / (0x1.20dd750429b6dp0 * lt_exp_f64(-x * x));
+  x = a == 1 ? HUGE_VAL : x;
+  return a <= 1 ? copysign(x, y) : (double)NAN;
+}
+
+LT_FN float lt_erfinv_f32(float y) { return (float)lt_erfinv_f64((double)y); }
+
+#endif
