@@ -76,6 +76,21 @@ static int read_list(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, i
   return n;
 }
 
+bool lt_takes_dtype(const lt_op_info *op) {
+  switch ((int)(op - lt_ops)) {
+    case LT_OP_sum:
+    case LT_OP_mean:
+    case LT_OP_prod:
+    case LT_OP_nansum:
+    case LT_OP_nanmean:
+    case LT_OP_cumsum:
+    case LT_OP_cumprod:
+    case LT_OP_softmax:
+    case LT_OP_log_softmax: return true;
+    default: return false;
+  }
+}
+
 /* Whether the value at `index` is the table of options: a last table with names, or an empty one
    where no list is due. */
 static bool is_options(lua_State *L, int index, bool list_due) {
@@ -133,6 +148,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
   for (int k = 0; k < r->n_rows; k++)
     if (r->rows[k].type != LT_ARG_RNG_KEY) lt_consider_word(&nearest, name, r->rows[k].name);
   if (r->with_requires_grad) lt_consider_word(&nearest, name, "requires_grad");
+  if (lt_takes_dtype(r->op)) lt_consider_word(&nearest, name, "dtype");
   const char *at = r->kind->inputs;
   size_t length;
   for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
@@ -151,6 +167,10 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     const lt_arg *a = find_row(r, name);
     if (a == NULL && r->with_requires_grad && strcmp(name, "requires_grad") == 0) {
       r->requires_grad = lt_check_flag(L, b, lua_gettop(L), r->who, name);
+      continue;
+    }
+    if (a == NULL && lt_takes_dtype(r->op) && strcmp(name, "dtype") == 0) {
+      r->dtype = lt_check_dtype(L, b, lua_gettop(L), r->who);
       continue;
     }
     if (a == NULL && read_input(L, b, r, name)) continue;
@@ -206,6 +226,7 @@ void lt_reading_init(lt_reading *r, lt_op op) {
   r->in = r->few;
   r->numbers = false;
   r->with_requires_grad = r->requires_grad = false;
+  r->dtype = LT_DTYPE_NONE;
   r->kind->defaults(r->args);
 }
 
@@ -215,8 +236,29 @@ static void check_open(lua_State *L, lt_bind *b, const lt_reading *r, int index)
   if (lua_type(L, index) == LUA_TUSERDATA) lt_check_tensor(L, b, index, r->who);
 }
 
+/* Another op does what this call asks for. */
+static void change_op(lt_reading *r, lt_op op) {
+  const char *who = r->who;
+  lt_reading_init(r, op);
+  r->who = who;
+}
+
+/* x:div(y, {rounding_mode = "floor" | "trunc"}) */
+static void read_rounding(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  static const lt_arg mode = {.name = "rounding_mode", .choices = "floor|trunc"};
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), mode.name) != 0)
+      lt_raise(L, b, LT_EARG, "%s: unknown option; there is rounding_mode", r->who);
+    int64_t way = lt_check_choice(L, b, lua_gettop(L), r->who, &mode);
+    change_op(r, way == 0 ? LT_OP_floor_divide : LT_OP_trunc_divide);
+  }
+  lua_settop(L, index - 1);
+}
+
 /* Two operands, one of which may be a number. */
 static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (r->op == &lt_ops[LT_OP_div] && lua_gettop(L) == index + 2 && lua_istable(L, index + 2))
+    read_rounding(L, b, r, index + 2);
   lt_args_binary *args = (lt_args_binary *)r->args;
   lt_tensor *x = lt_to_tensor(L, b, index), *y = lt_to_tensor(L, b, index + 1);
   if (lua_gettop(L) > index + 1) too_many(L, b, r, index + 2);
@@ -298,7 +340,23 @@ static int read_tensors(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   return index;
 }
 
+/* Whether there is a tensor among the arguments from `index` on or among the options. */
+static bool has_tensor(lua_State *L, lt_bind *b, int index) {
+  bool found = false;
+  for (int top = lua_gettop(L); index <= top && !found; index++) {
+    found = lt_to_tensor(L, b, index) != NULL;
+    if (found || !lua_istable(L, index)) continue;
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
+      found = found || lt_to_tensor(L, b, -1) != NULL;
+  }
+  return found;
+}
+
 void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (r->op == &lt_ops[LT_OP_clamp] && has_tensor(L, b, index + 1))
+    change_op(r, LT_OP_clamp_tensor);
+  if (r->op == &lt_ops[LT_OP_masked_fill] && has_tensor(L, b, index + 2))
+    change_op(r, LT_OP_masked_fill_tensor);
   if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare) {
     read_operands(L, b, r, index);
     return;
@@ -310,11 +368,16 @@ void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   if (r->n_rows > 0 || lua_gettop(L) >= index) lt_read_arguments(L, b, r, index);
 }
 
-/* Beside tensors a number of where() has no say but its category. */
+/* Beside tensors a number has no say but its category; as an index or a count it has its own. */
 static lt_dtype dtype_of_number(const lt_reading *r, int k) {
-  return r->op->kind != LT_KIND_where
-             ? LT_DTYPE_NONE
-             : lt_result_type(r->in + 1, r->n_in - 1, r->number[k], LT_NONE_SCALAR);
+  switch ((int)r->op->kind) {
+    case LT_KIND_where:
+      return lt_result_type(r->in + 1, r->n_in - 1, r->number[k], LT_NONE_SCALAR);
+    case LT_KIND_lerp:
+    case LT_KIND_quantile:
+    case LT_KIND_scatter: return lt_result_type(r->in, 1, r->number[k], LT_NONE_SCALAR);
+    default: return LT_DTYPE_NONE;
+  }
 }
 
 void lt_make_numbers(lt_ctx *c, lt_reading *r) {

@@ -20,6 +20,7 @@ typedef struct lt_reading {
   lt_scalar number[LT_FINITE_IN];
   bool with_requires_grad; /* accept this option, for makers of tensors */
   bool requires_grad;
+  lt_dtype dtype; /* option of reductions: what the input is converted to first */
   _Alignas(16) char args[LT_ARGS_BYTES];
 } lt_reading;
 
@@ -31,6 +32,9 @@ void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index);
 
 /* The arguments alone, from `index` on. */
 void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index);
+
+/* Whether the option `dtype` converts the input first. */
+bool lt_takes_dtype(const lt_op_info *op);
 
 /* Turn numbers that stand for tensors into tensors of the open frame. */
 void lt_make_numbers(lt_ctx *c, lt_reading *r);

@@ -31,6 +31,7 @@ int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   lt_collect_if_due(L, b);
   lt_frame frame = lt_begin(L, b, n_shown);
   lt_make_numbers(c, r);
+  if (r->dtype != LT_DTYPE_NONE) r->in[0] = lt_cast(c, r->in[0], r->dtype);
   lt_apply(c, (lt_op)(r->op - lt_ops), r->n_in, r->in, r->args, n_out, out);
   if (r->requires_grad && lt_ok(c)) {
     if (lt_dtype_is_float((lt_dtype)out[0]->dtype))
@@ -86,20 +87,6 @@ static int call_unary_operator(lua_State *L) {
   return call_op(L);
 }
 
-/* & | ~ are for bools: on integers Lua's reader would expect bits. */
-static int call_logic_operator(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  for (int k = 1; k <= 2; k++) {
-    const lt_tensor *t = lt_to_tensor(L, b, k);
-    if (t != NULL ? t->dtype == LT_BOOL : lua_isboolean(L, k)) continue;
-    lt_raise(L, b, LT_EDTYPE, "& | ~: need bool tensors, got %s",
-             t != NULL ? lt_dtype_name((lt_dtype)t->dtype) : luaL_typename(L, k));
-  }
-  if (lt_ops[lua_tointeger(L, lua_upvalueindex(OP_UPVALUE))].kind != LT_KIND_compare)
-    lua_settop(L, 1);
-  return call_op(L);
-}
-
 static void push_op(lua_State *L, lt_bind *b, lua_CFunction fn, int op) {
   lua_pushlightuserdata(L, b);
   lua_pushinteger(L, op);
@@ -114,7 +101,8 @@ static bool is_visible(const lt_op_info *op) {
 
 static bool has_in_place_form(const lt_op_info *op) {
   return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp ||
-         op->kind == LT_KIND_masked_fill;
+         op->kind == LT_KIND_masked_fill || op->kind == LT_KIND_lerp ||
+         op->kind == LT_KIND_addcmul || op->kind == LT_KIND_scatter;
 }
 
 static bool is_method(const lt_op_info *op) {
@@ -153,10 +141,12 @@ static void add_operators(lua_State *L, lt_bind *b) {
       {"__mod", "remainder", call_op},
       {"__pow", "pow", call_op},
       {"__unm", "neg", call_unary_operator},
-      {"__band", "logical_and", call_logic_operator},
-      {"__bor", "logical_or", call_logic_operator},
-      {"__bxor", "logical_xor", call_logic_operator},
-      {"__bnot", "logical_not", call_logic_operator},
+      {"__band", "bitwise_and", call_op},
+      {"__bor", "bitwise_or", call_op},
+      {"__bxor", "bitwise_xor", call_op},
+      {"__bnot", "bitwise_not", call_unary_operator},
+      {"__shl", "bitwise_left_shift", call_op},
+      {"__shr", "bitwise_right_shift", call_op},
   };
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->metatable_ref);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -168,7 +158,18 @@ static void add_operators(lua_State *L, lt_bind *b) {
 
 /* lt.ops(): the rows as tables, for derived specs and docs. */
 
-static void push_arguments(lua_State *L, const lt_kind_info *kind) {
+static void set_string(lua_State *L, const char *key, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void set_flag(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void push_arguments(lua_State *L, const lt_op_info *op) {
+  const lt_kind_info *kind = &lt_kinds[op->kind];
   static const char *const types[] = {"int",    "number", "flag",   "dim",    "dims",
                                       "pos",    "sizes",  "pair",   "scalar", "dtype",
                                       "device", "choice", "rng_key"};
@@ -192,6 +193,13 @@ static void push_arguments(lua_State *L, const lt_kind_info *kind) {
     }
     lua_rawseti(L, -2, ++at);
   }
+  if (!lt_takes_dtype(op)) return;
+  lua_createtable(L, 0, 4);
+  set_string(L, "name", "dtype");
+  set_string(L, "type", "dtype");
+  set_string(L, "default", "LT_DTYPE_NONE");
+  set_flag(L, "required", false);
+  lua_rawseti(L, -2, ++at);
 }
 
 static void push_inputs(lua_State *L, const char *names) {
@@ -202,16 +210,6 @@ static void push_inputs(lua_State *L, const char *names) {
     lua_rawseti(L, -2, k);
     names += length + strspn(names + length, " ");
   }
-}
-
-static void set_string(lua_State *L, const char *key, const char *value) {
-  lua_pushstring(L, value);
-  lua_setfield(L, -2, key);
-}
-
-static void set_flag(lua_State *L, const char *key, bool value) {
-  lua_pushboolean(L, value);
-  lua_setfield(L, -2, key);
 }
 
 static void set_number(lua_State *L, const char *key, double value) {
@@ -249,7 +247,7 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   lua_setfield(L, -2, "n_shown");
   push_inputs(L, kind->inputs);
   lua_setfield(L, -2, "inputs");
-  push_arguments(L, kind);
+  push_arguments(L, op);
   lua_setfield(L, -2, "args");
 }
 

@@ -250,6 +250,7 @@ void lt_bind_create(lua_State *L, lt_bind *b);
 void lt_bind_convert(lua_State *L, lt_bind *b);
 void lt_bind_in_place(lua_State *L, lt_bind *b);
 void lt_bind_views(lua_State *L, lt_bind *b);
+void lt_bind_compare(lua_State *L, lt_bind *b);
 void lt_bind_index(lua_State *L, lt_bind *b);
 void lt_bind_grad(lua_State *L, lt_bind *b);
 void lt_bind_gradients(lua_State *L, lt_bind *b);

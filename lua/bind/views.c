@@ -68,6 +68,74 @@ static int chunk(lua_State *L) {
   return split(L);
 }
 
+/* x:tensor_split(n | places [, dim = 1]) -> table of n parts, the first ones longer by one, or of
+   those between places: how many elements lie before each cut */
+static int tensor_split(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "tensor_split");
+  need_dims(L, b, x, "tensor_split");
+  int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "tensor_split", "dim");
+  bool listed = lua_istable(L, 2);
+  int64_t n = listed ? luaL_len(L, 2) + 1 : lt_check_int(L, b, 2, "tensor_split", "n");
+  int64_t total = x->size[dim], from = 0;
+  if (n <= 0) lt_raise(L, b, LT_EARG, "tensor_split: n must be at least 1, got %lld", (long long)n);
+  lua_settop(L, 2);
+  lua_createtable(L, (int)n, 0);
+  for (int64_t k = 1; k <= n; k++) {
+    int64_t to = listed ? total : from + total / n + (k <= total % n);
+    if (listed && k < n) {
+      lua_geti(L, 2, k);
+      to = lt_check_int(L, b, -1, "tensor_split", "places");
+      lua_pop(L, 1);
+      to = to < 0 ? to + total : to;
+      to = to < 0 ? 0 : to > total ? total : to;
+    }
+    int64_t length = to > from ? to - from : 0;
+    push_slice(L, b, x, dim, (lt_range){.from = length > 0 ? from : 0, .n = length, .step = 1});
+    lua_rawseti(L, 3, k);
+    from = to;
+  }
+  return 1;
+}
+
+/* lt.meshgrid{a, b, ... [, indexing = "ij" | "xy"]} -> table of tensors that repeat the vectors */
+static int meshgrid(lua_State *L) {
+  static const lt_arg indexing = {.name = "indexing", .choices = "ij|xy"};
+  lt_bind *b = lt_enter(L);
+  int n = lua_istable(L, 1) ? (int)luaL_len(L, 1) : 0, options = 2;
+  if (n < 1 || n > LT_MAX_DIMS)
+    lt_raise(L, b, LT_EARG, "meshgrid: needs a table of 1 to %d vectors", LT_MAX_DIMS);
+  bool swap = false;
+  if (lua_istable(L, options)) {
+    lua_getfield(L, options, "indexing");
+    swap = !lua_isnil(L, -1) && lt_check_choice(L, b, lua_gettop(L), "meshgrid", &indexing) == 1;
+    swap = swap && n > 1;
+  }
+  lt_tensor *in[LT_MAX_DIMS];
+  lt_shape all = {.ndim = n};
+  for (int k = 0; k < n; k++) {
+    int at = swap && k < 2 ? 1 - k : k;
+    lua_geti(L, 1, k + 1);
+    in[k] = lt_check_tensor(L, b, lua_gettop(L), "meshgrid");
+    if (in[k]->ndim > 1)
+      lt_raise(L, b, LT_ESHAPE, "meshgrid: needs vectors, got %s", LT_TENSOR_STR(in[k]));
+    all.size[at] = in[k]->numel;
+  }
+  lua_createtable(L, n, 0);
+  int result = lua_gettop(L);
+  for (int k = 0; k < n; k++) {
+    lt_shape own = {.ndim = n};
+    int at = swap && k < 2 ? 1 - k : k;
+    for (int d = 0; d < n; d++) own.size[d] = d == at ? all.size[d] : 1;
+    lt_frame frame = lt_begin(L, b, 1);
+    lt_tensor *y = lt_reshape(b->c, in[k], own);
+    y = lt_apply1(b->c, LT_OP_expand, 1, &y, &(lt_args_expand){.size = lt_sizes_of(all)});
+    lt_end(L, b, frame, 1, &y);
+    lua_rawseti(L, result, k + 1);
+  }
+  return 1;
+}
+
 /* x:unbind([dim = 1]) -> table of x:select(dim, k) */
 static int unbind(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -126,11 +194,14 @@ static int view_as(lua_State *L) {
 /* split, chunk and unbind are functions of `lt` too, as PyTorch has them. */
 void lt_bind_views(lua_State *L, lt_bind *b) {
   static const lt_function parts[] = {
-      {"split", split, 3}, {"chunk", chunk, 3}, {"unbind", unbind, 2}, {NULL, NULL, 0}};
+      {"split", split, 3}, {"chunk", chunk, 3}, {"unbind", unbind, 2},
+      {"tensor_split", tensor_split, 3}, {NULL, NULL, 0}};
   static const lt_function others[] = {
       {"rows", rows, 1}, {"expand_as", expand_as, 2}, {"view_as", view_as, 2}, {NULL, NULL, 0}};
+  static const lt_function functions[] = {{"meshgrid", meshgrid, 2}, {NULL, NULL, 0}};
   lua_pushvalue(L, 1);
   lt_add_public(L, b, parts);
+  lt_add_public(L, b, functions);
   lua_pop(L, 1);
   lua_pushvalue(L, 2);
   lt_add_public(L, b, parts);

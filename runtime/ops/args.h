@@ -32,6 +32,16 @@
 /* Names of choices, and the constants for C. */
 #define LT_CHOICES_reduction "none|mean|sum|batchmean"
 enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum, LT_REDUCTION_batchmean };
+#define LT_CHOICES_reduce "none|add|multiply|sum|prod|mean|amax|amin"
+enum {
+  LT_REDUCE_none, LT_REDUCE_add, LT_REDUCE_multiply, LT_REDUCE_sum, LT_REDUCE_prod, LT_REDUCE_mean,
+  LT_REDUCE_amax, LT_REDUCE_amin
+};
+#define LT_CHOICES_interpolation "linear|lower|higher|midpoint|nearest"
+enum {
+  LT_INTERPOLATION_linear, LT_INTERPOLATION_lower, LT_INTERPOLATION_higher,
+  LT_INTERPOLATION_midpoint, LT_INTERPOLATION_nearest
+};
 
 /* Elementwise. */
 #define LT_ARGS_unary(A)
@@ -44,7 +54,24 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum, LT_REDUCTION_batc
 #define LT_ARGS_binary_backward(A) LT_ARGS_binary(A)
 #define LT_ARGS_compare(A) LT_ARGS_binary(A)
 
+/* Composite functions of elements. */
+#define LT_ARGS_isclose(A) A(NUMBER, rtol, 1e-5) A(NUMBER, atol, 1e-8) A(FLAG, equal_nan, false)
+#define LT_ARGS_nan_to_num(A) \
+  A(NUMBER, nan, 0) A(SCALAR, posinf, LT_NONE_SCALAR) A(SCALAR, neginf, LT_NONE_SCALAR)
+#define LT_ARGS_lerp(A)
+#define LT_ARGS_addcmul(A) A(NUMBER, value, 1)
+#define LT_ARGS_clamp_tensor(A)
+#define LT_ARGS_masked_fill_tensor(A)
+#define LT_ARGS_trunc_divide(A) LT_ARGS_binary(A)
+#define LT_ARGS_bitwise_not(A)
+#define LT_ARGS_normalize(A) A(NUMBER, p, 2) A(DIM, dim, 1) A(NUMBER, eps, 1e-12)
+#define LT_ARGS_cosine_similarity(A) A(DIM, dim, 1) A(NUMBER, eps, 1e-8)
+
 /* Creation and copies. */
+#define LT_MAKER_TAIL(A) A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
+#define LT_ARGS_linspace(A) \
+  A(NUMBER, start, REQUIRED) A(NUMBER, stop, REQUIRED) A(INT, steps, REQUIRED) LT_MAKER_TAIL(A)
+#define LT_ARGS_eye(A) A(INT, n, REQUIRED) A(INT, m, -1) LT_MAKER_TAIL(A)
 #define LT_ARGS_create(A)                                                \
   A(SIZES, size, REQUIRED) A(SCALAR, value, LT_NONE_SCALAR)              \
   A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
@@ -73,6 +100,12 @@ enum { LT_REDUCTION_none, LT_REDUCTION_mean, LT_REDUCTION_sum, LT_REDUCTION_batc
 #define LT_ARGS_arg_reduce(A) A(DIM, dim, LT_NO_DIM) A(FLAG, keepdim, false)
 #define LT_ARGS_extremum(A) LT_ARGS_arg_reduce(A)
 #define LT_ARGS_extremum_backward(A) A(DIM, dim, REQUIRED) A(INT, size, REQUIRED)
+#define LT_ARGS_moments(A) LT_ARGS_variance(A)
+#define LT_ARGS_aminmax(A) LT_ARGS_arg_reduce(A)
+#define LT_ARGS_mode(A) A(DIM, dim, -1) A(FLAG, keepdim, false)
+#define LT_ARGS_quantile(A) \
+  A(DIM, dim, LT_NO_DIM) A(FLAG, keepdim, false) A(CHOICE, interpolation, LT_INTERPOLATION_linear)
+#define LT_ARGS_cummax(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
 
@@ -142,8 +175,22 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_narrow(A) A(DIM, dim, REQUIRED) A(POS, start, REQUIRED) A(INT, length, REQUIRED)
 #define LT_ARGS_slice(A) A(DIM, dim, REQUIRED) A(POS, from, 0) A(POS, to, -1) A(INT, step, 1)
 
+#define LT_ARGS_tile(A) A(SIZES, dims, REQUIRED)
+#define LT_ARGS_repeat_interleave(A) A(DIM, dim, LT_NO_DIM)
+#define LT_ARGS_roll(A) A(SIZES, shifts, REQUIRED) A(DIMS, dims, LT_NO_DIMS)
+#define LT_ARGS_rot90(A) A(INT, k, 1) A(DIMS, dims, LT_NO_DIMS)
+#define LT_ARGS_unfold(A) A(DIM, dim, REQUIRED) A(INT, size, REQUIRED) A(INT, step, REQUIRED)
+#define LT_WINDOWS(A)                                                         \
+  A(PAIR, kernel_size, REQUIRED) A(PAIR, dilation, LT_PAIR_OF(1))             \
+  A(PAIR, padding, LT_PAIR_OF(0)) A(PAIR, stride, LT_PAIR_OF(1))
+#define LT_ARGS_im2col(A) LT_WINDOWS(A)
+#define LT_ARGS_col2im(A) A(PAIR, output_size, REQUIRED) LT_WINDOWS(A)
+#define LT_ARGS_diagonal(A) A(INT, offset, 0) A(DIM, dim1, 0) A(DIM, dim2, 1)
+#define LT_ARGS_diag(A) A(INT, diagonal, 0)
+
 /* Composite products. */
-#define LT_ARGS_outer(A)
+#define LT_ARGS_product(A)
+#define LT_ARGS_cdist(A) A(NUMBER, p, 2)
 #define LT_ARGS_addmm(A) A(NUMBER, beta, 1) A(NUMBER, alpha, 1)
 
 /* Indexing. index_select_backward adds rows back to where index_select took them from; row `skip`
@@ -156,6 +203,16 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_index_add(A) A(DIM, dim, REQUIRED) A(NUMBER, alpha, 1)
 #define LT_ARGS_gather(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scatter_add(A) A(DIM, dim, REQUIRED)
+#define LT_ARGS_scatter(A) A(DIM, dim, REQUIRED) A(CHOICE, reduce, LT_REDUCE_none)
+#define LT_ARGS_scatter_reduce(A) \
+  A(DIM, dim, REQUIRED) A(CHOICE, reduce, REQUIRED) A(FLAG, include_self, true)
+#define LT_ARGS_take_along_dim(A) A(DIM, dim, LT_NO_DIM)
+#define LT_ARGS_masked_scatter(A)
+#define LT_ARGS_unique_consecutive(A) A(FLAG, return_inverse, false) A(FLAG, return_counts, false)
+#define LT_ARGS_unique(A) A(FLAG, sorted, true) LT_ARGS_unique_consecutive(A)
+#define LT_ARGS_bincount(A) A(INT, minlength, 0)
+#define LT_ARGS_histc(A) A(INT, bins, 100) A(NUMBER, min, 0) A(NUMBER, max, 0)
+#define LT_ARGS_searchsorted(A) A(FLAG, right, false)
 #define LT_ARGS_embedding(A) A(INT, padding_idx, LT_NO_INDEX)
 #define LT_ARGS_masked_fill(A) A(SCALAR, value, REQUIRED)
 #define LT_ARGS_where(A)

@@ -62,6 +62,21 @@ static inline lt_tensor *lt_summed(lt_ctx *c, lt_tensor *x, int dim, bool keepdi
                    &(lt_args_reduce){.dims = LT_ONE_DIM(dim), .keepdim = keepdim});
 }
 
+/* Short forms that these definitions share (expand_make.c). */
+lt_shape lt_one_dim(int64_t n);
+lt_tensor *lt_flat(lt_ctx *c, lt_tensor *x);
+lt_tensor *lt_counting(lt_ctx *c, int64_t n, lt_device device); /* 0, 1, ..., n - 1 as i64 */
+lt_tensor *lt_chosen(lt_ctx *c, lt_tensor *mask, lt_tensor *yes, lt_tensor *no);
+/* index_select and gather. */
+lt_tensor *lt_taken(lt_ctx *c, lt_tensor *x, int64_t dim, lt_tensor *index);
+lt_tensor *lt_gather_along(lt_ctx *c, lt_tensor *x, int64_t dim, lt_tensor *index);
+lt_tensor *lt_joined(lt_ctx *c, lt_tensor *a, lt_tensor *b, int64_t dim);
+/* A reduction over one dim, that of a tensor without dims too. */
+lt_tensor *lt_reduced(lt_ctx *c, lt_op op, lt_tensor *x, int64_t dim, bool keepdim);
+
+/* sqrt(x) whose derivative at 0 is 0. */
+lt_tensor *lt_root(lt_ctx *c, lt_tensor *x);
+
 /* x times the argument `name` of an op in x's dtype, which for integers must be whole. */
 lt_tensor *lt_times(lt_ctx *c, lt_tensor *x, double factor, const char *name);
 

@@ -29,6 +29,78 @@ static lt_tensor *nothing_of(lt_ctx *c, lt_tensor *x) {
                    &(lt_args_masked_fill){.value = lt_scalar_int(0)});
 }
 
+static lt_tensor *product(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
+  return lt_apply1(c, LT_OP_matmul, LT_IN(a, b), NULL);
+}
+
+bool lt_expand_bmm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  *out = product(c, call->in[0], call->in[1]);
+  return *out != NULL;
+}
+
+bool lt_expand_dot(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  *out = product(c, call->in[0], call->in[1]);
+  return *out != NULL;
+}
+
+bool lt_expand_baddbmm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  return lt_expand_addmm(c, call, out);
+}
+
+/* Dims of both alternate: [a1, b1, a2, b2, ...], then pairs are joined. At most 4 at a time. */
+bool lt_expand_kron(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *a = call->in[0], *b = call->in[1];
+  int n = a->ndim > b->ndim ? a->ndim : b->ndim;
+  if (2 * n > LT_MAX_DIMS)
+    return lt_fail(c, LT_ESHAPE, "kron: takes at most %d dims, got %s and %s", LT_MAX_DIMS / 2,
+                   LT_TENSOR_STR(a), LT_TENSOR_STR(b));
+  lt_shape of_a = {.ndim = 2 * n}, of_b = of_a, whole = {.ndim = n};
+  for (int k = 0; k < n; k++) {
+    int64_t size_a = k < n - a->ndim ? 1 : a->size[k - (n - a->ndim)];
+    int64_t size_b = k < n - b->ndim ? 1 : b->size[k - (n - b->ndim)];
+    of_a.size[2 * k] = size_a, of_a.size[2 * k + 1] = 1;
+    of_b.size[2 * k] = 1, of_b.size[2 * k + 1] = size_b;
+    whole.size[k] = size_a * size_b;
+  }
+  lt_tensor *y = lt_binary(c, LT_OP_mul, lt_reshape(c, a, of_a), lt_reshape(c, b, of_b));
+  *out = y == NULL ? NULL : lt_reshape(c, y, whole);
+  return *out != NULL;
+}
+
+/* x [.., N, D] as [.., 1, N, D] or [.., N, 1, D]. */
+static lt_tensor *beside(lt_ctx *c, lt_tensor *x, int at) {
+  return lt_apply1(c, LT_OP_unsqueeze, 1, &x, &(lt_args_unsqueeze){.dim = x->ndim + at});
+}
+
+static lt_tensor *squares(lt_ctx *c, lt_tensor *x) {
+  return lt_reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, x, x), x->ndim - 1, true);
+}
+
+/* |a|^2 + |b|^2 - 2 a b, which needs no [.., P, R, D]. */
+static lt_tensor *squared_distances(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
+  lt_tensor *of_b = squares(c, b), *across = lt_transpose(c, b, b->ndim - 2, b->ndim - 1);
+  of_b = of_b == NULL ? NULL : lt_transpose(c, of_b, of_b->ndim - 2, of_b->ndim - 1);
+  lt_tensor *d = lt_binary_scalar(c, LT_OP_mul, product(c, a, across), lt_scalar_int(-2));
+  d = lt_binary(c, LT_OP_add, lt_binary(c, LT_OP_add, d, squares(c, a)), of_b);
+  return lt_apply1(c, LT_OP_clamp, 1, &d, &(lt_args_clamp){.min = lt_scalar_int(0)});
+}
+
+/* As PyTorch: above 25 rows the distances of p = 2 come from a product. */
+bool lt_expand_cdist(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_cdist *args = call->args;
+  lt_tensor *a = call->in[0], *b = call->in[1];
+  if (args->p == 2 && (a->size[a->ndim - 2] > 25 || b->size[b->ndim - 2] > 25)) {
+    lt_tensor *d = squared_distances(c, a, b);
+    *out = lt_root(c, d);
+    return *out != NULL;
+  }
+  lt_tensor *d = lt_binary(c, LT_OP_sub, beside(c, a, -1), beside(c, b, -2));
+  if (d == NULL) return false;
+  const lt_args_norm last = {.p = args->p, .dims = LT_ONE_DIM(d->ndim - 1)};
+  *out = lt_apply1(c, LT_OP_norm, 1, &d, &last);
+  return *out != NULL;
+}
+
 /* beta * input + alpha * (a b); beta = 0 ignores the input, NaN and all. */
 bool lt_expand_addmm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_addmm *a = call->args;

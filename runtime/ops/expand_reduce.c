@@ -26,8 +26,8 @@ bool lt_expand_var(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* sqrt(x) whose derivative at 0 is 0: exactly there 1 is added inside and taken off outside. */
-static lt_tensor *root(lt_ctx *c, lt_tensor *x) {
+/* Exactly at 0 1 is added inside and taken off outside. */
+lt_tensor *lt_root(lt_ctx *c, lt_tensor *x) {
   lt_tensor *zero = lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0));
   if (zero == NULL) return NULL;
   zero = lt_cast(c, zero, (lt_dtype)x->dtype);
@@ -36,7 +36,46 @@ static lt_tensor *root(lt_ctx *c, lt_tensor *x) {
 }
 
 bool lt_expand_std(lt_ctx *c, const lt_call *call, lt_tensor **out) {
-  *out = lt_cast(c, root(c, variance(c, call)), (lt_dtype)call->in[0]->dtype);
+  *out = lt_cast(c, lt_root(c, variance(c, call)), (lt_dtype)call->in[0]->dtype);
+  return *out != NULL;
+}
+
+/* The variance or its root, and the mean. */
+static bool with_mean(lt_ctx *c, const lt_call *call, lt_op op, lt_tensor **out) {
+  const lt_args_moments *a = call->args;
+  const lt_args_variance of = {.dims = a->dims, .keepdim = a->keepdim, .correction = a->correction};
+  out[0] = lt_apply1(c, op, 1, call->in, &of);
+  out[1] = lt_apply1(c, LT_OP_mean, 1, call->in,
+                     &(lt_args_reduce){.dims = a->dims, .keepdim = a->keepdim});
+  return lt_ok(c);
+}
+
+bool lt_expand_var_mean(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  return with_mean(c, call, LT_OP_var, out);
+}
+
+bool lt_expand_std_mean(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  return with_mean(c, call, LT_OP_std, out);
+}
+
+bool lt_expand_count_nonzero(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *is = lt_binary_scalar(c, LT_OP_ne, call->in[0], lt_scalar_int(0));
+  *out = lt_apply1(c, LT_OP_sum, 1, &is, call->args);
+  return *out != NULL;
+}
+
+bool lt_expand_nansum(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *x = call->in[0];
+  x = lt_filled(c, x, lt_unary(c, LT_OP_isnan, x), 0);
+  *out = lt_apply1(c, LT_OP_sum, 1, &x, call->args);
+  return *out != NULL;
+}
+
+bool lt_expand_nanmean(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *is = lt_unary(c, LT_OP_logical_not, lt_unary(c, LT_OP_isnan, call->in[0]));
+  lt_tensor *n = lt_apply1(c, LT_OP_sum, 1, &is, call->args);
+  lt_tensor *sum = lt_apply1(c, LT_OP_nansum, 1, call->in, call->args);
+  *out = lt_binary(c, LT_OP_div, sum, n);
   return *out != NULL;
 }
 
@@ -98,7 +137,7 @@ bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   double p = a->p;
   if (x == NULL) return false;
   if (p == 2) {
-    y = root(c, reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, x, x), a->dims, a->keepdim));
+    y = lt_root(c, reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, x, x), a->dims, a->keepdim));
   } else if (isinf(p)) {
     y = reduced(c, p > 0 ? LT_OP_amax : LT_OP_amin, lt_unary(c, LT_OP_abs, x), a->dims, a->keepdim);
   } else if (p == 1) {

@@ -126,12 +126,12 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
     if (a->size.size[k] == -1 && k >= lead) a->size.size[k] = x->size[k - lead];
   for (int k = 0; k < a->size.n; k++)
     if (a->size.size[k] < 0)
-      return lt_fail(c, LT_ESHAPE, "expand: impossible shape %s",
+      return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", i->op->name,
                      LT_SHAPE_STR(lt_shape_of(a->size.n, a->size.size)));
   lt_shape to = lt_shape_of(a->size.n, a->size.size), fit = to;
   if (lead < 0 || !lt_shape_broadcast(&fit, lt_tensor_shape(x)) || !lt_shape_equal(fit, to))
-    return lt_fail(c, LT_ESHAPE, "expand: %s cannot be repeated to %s", LT_TENSOR_STR(x),
-                   LT_SHAPE_STR(to));
+    return lt_fail(c, LT_ESHAPE, "%s: %s cannot be repeated to %s", i->op->name,
+                   LT_TENSOR_STR(x), LT_SHAPE_STR(to));
   i->out[0].shape = to;
   lt_broadcast_strides(x, to, i->out[0].stride);
   return true;

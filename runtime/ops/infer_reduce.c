@@ -42,6 +42,8 @@ static lt_shape without_dims(const lt_tensor *x, const lt_dims *dims, bool keepd
 static lt_dtype reduced_dtype(const lt_op_info *op, lt_dtype x) {
   bool is_float = lt_dtype_is_float(x);
   switch ((int)(op - lt_ops)) {
+    case LT_OP_count_nonzero: return LT_I64;
+    case LT_OP_nansum:
     case LT_OP_sum:
     case LT_OP_prod: return is_float ? x : LT_I64;
     case LT_OP_mean:
@@ -118,6 +120,14 @@ bool lt_infer_variance(lt_ctx *c, lt_infer *i) {
   i->out[0] = (lt_meta){.shape = without_dims(x, &a->dims, a->keepdim),
                         .dtype = (lt_dtype)x->dtype};
   return true;
+}
+
+bool lt_infer_moments(lt_ctx *c, lt_infer *i) { return lt_infer_variance(c, i); }
+
+bool lt_infer_aminmax(lt_ctx *c, lt_infer *i) {
+  lt_args_aminmax *a = i->args;
+  lt_dims dims;
+  return resolve_dim(c, i, &a->dim, &dims);
 }
 
 bool lt_infer_norm(lt_ctx *c, lt_infer *i) {

@@ -53,7 +53,7 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
   [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_binary, .dtype = LT_DTYPE_##dtype_,        \
                      .cast = LT_CAST_##cast_, .saves_side = {SIDE_##saves_a, SIDE_##saves_b},   \
                      .pass_side = {IS_ONE(#da), IS_ONE(#db)}, .derivative = {#da, #db},         \
-                     .differentiable = true,                                                    \
+                     .differentiable = LT_DTYPE_##dtype_ != LT_DTYPE_int,                       \
                      .has_kernel = true, .backward = LT_OP_##name_##_backward_a, .lo = lo_,     \
                      .hi = hi_, .doc = doc_},                                                   \
   BINARY_BACKWARD(name_, a) BINARY_BACKWARD(name_, b)

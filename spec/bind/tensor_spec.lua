@@ -117,13 +117,14 @@ describe("operators", function()
     assert.same({-7, 7}, (-a):tolist())
   end)
 
-  it("are logical for bools, and only for them", function()
+  it("are logical for bools, of bits for integers, and for nothing else", function()
     local p, q = lt.tensor {true, true}, lt.tensor {true, false}
     assert.same({true, false}, (p & q):tolist())
     assert.same({true, true}, (p | q):tolist())
     assert.same({false, true}, (p ~ q):tolist())
     assert.same({false, false}, (~p):tolist())
-    raises("& | ~: need bool tensors, got f32", function() return a & b end)
+    assert.same({2, 1}, (lt.tensor {6, 1} & lt.tensor {3, 5}):tolist())
+    raises("bitwise_and: needs integers or bools, got f32", function() return a & b end)
   end)
 
   it("that Lua turns into one boolean raise with the method to use", function()

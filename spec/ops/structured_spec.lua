@@ -18,7 +18,8 @@ local ELSEWHERE <const> = {
   sgd_step = "spec/c/update_test.c", adam_step = "spec/c/update_test.c",
   grads_norm = "spec/c/update_test.c", grads_scale = "spec/c/update_test.c",
   clip_grad_norm = "spec/c/update_test.c", clip_grad_value = "spec/c/update_test.c",
-  arange = "spec/bind/create_spec.lua",
+  arange = "spec/bind/create_spec.lua", linspace = "spec/ops/composites_spec.lua",
+  eye = "spec/ops/composites_spec.lua", histc = "spec/ops/composites_spec.lua",
 }
 
 local function largest_difference(a, b)

@@ -3,6 +3,7 @@
 -- A case is plain data: {op, inputs, options, list, in_place}, inputs as spec/parity/inputs.lua has
 -- them. Calls of views and positions: spec/parity/places.lua; of lists of gradients:
 -- spec/parity/lists.lua. A quarter of the calls is made of integers: spec/parity/integers.lua.
+local composites = require "spec.parity.composites"
 local integers = require "spec.parity.integers"
 local lists = require "spec.parity.lists"
 local losses = require "spec.parity.losses"
@@ -25,6 +26,10 @@ end
 
 local function binary(op)
   local dtype, shape = float(), shape_of(0, 3)
+  if op.dtype == "int" then
+    local o = {dtype = "i32", integer = true, low = 0, high = 9}
+    return call{tensor(shape, o), tensor(beside(shape), o)}
+  end
   local o = {dtype = dtype, low = math.floor(op.lo or -3), high = math.ceil(op.hi or 3)}
   if op.kind == "compare" then o = {dtype = dtype, low = -2, high = 2, special = true} end
   return call{tensor(shape, o), tensor(beside(shape), o)}
@@ -185,7 +190,7 @@ for name, row in pairs(losses) do
     return call(list, options)
   end
 end
-for _, more in ipairs{lists, places} do
+for _, more in ipairs{composites, lists, places} do
   for name, maker in pairs(more) do OPS[name] = maker end
 end
 
@@ -196,6 +201,7 @@ M.except = {
   adam_step = "see ./dev bench torch",
   sigmoid_focal_loss = "torchvision's: spec/nn/losses_spec.lua",
   dice_loss = "not in PyTorch: spec/nn/losses_spec.lua", arange = "no tensor comes in",
+  linspace = "spec/ops/composites_spec.lua", eye = "spec/ops/composites_spec.lua",
 }
 
 local by_name = {}

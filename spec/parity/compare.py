@@ -102,7 +102,89 @@ def grads_scale(i, o):
     return i
 
 
+def quantile(i, o):
+    return torch.quantile(i[0], i[1].detach(), dim=dim(o), keepdim=o["keepdim"],
+                          interpolation=o["interpolation"])
+
+
+def repeat_interleave(i, o):
+    n = i[1] if i[1].ndim > 0 else i[1].item()
+    return i[0].repeat_interleave(n, dim=dim(o))
+
+
+def roll(i, o):
+    return i[0].roll(o["shifts"], dims(o)) if "dims" in o else i[0].roll(o["shifts"])
+
+
+def reduced_at(name):
+    return lambda i, o: getattr(i[0], name)(dim(o), i[1], i[2], o["reduce"],
+                                            include_self=o["include_self"])
+
+
+def windows(f):
+    return lambda i, o: f(i[0], *([o["output_size"]] if "output_size" in o else []),
+                          o["kernel_size"], dilation=o["dilation"], padding=o["padding"],
+                          stride=o["stride"])
+
+
+def searched(f):
+    return lambda i, o: f(i[0], i[1], right=o["right"])
+
+
+def widened(x):
+    """PyTorch has no zeta of halves."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def digamma(i, o):
+    """With an exact derivative: PyTorch's is good to 1e-9."""
+    y, x = torch.digamma(i[0].detach()), i[0].detach()
+    return y + (i[0] - x) * torch.special.zeta(2, x) if i[0].requires_grad else torch.digamma(i[0])
+
+
+def moments(name):
+    f = getattr(torch, name)
+    return lambda i, o: f(i[0], dim=dims(o), keepdim=o["keepdim"])
+
+
 CALLS = {
+    # ltrain has no derivative by the first either, PyTorch refuses it
+    "zeta": lambda i, o: torch.special.zeta(widened(i[0].detach()), widened(i[1])).to(
+        i[0].dtype if i[0].is_floating_point() else torch.float32),
+    "digamma": digamma,
+    "isclose": lambda i, o: torch.isclose(i[0], i[1], **o),
+    "nan_to_num": lambda i, o: torch.nan_to_num(i[0], **o),
+    "addcmul": lambda i, o: torch.addcmul(*i, value=o["value"]),
+    "addcdiv": lambda i, o: torch.addcdiv(*i, value=o["value"]),
+    "normalize": lambda i, o: F.normalize(i[0], dim=dim(o)),
+    "cosine_similarity": lambda i, o: F.cosine_similarity(i[0], i[1], dim=dim(o)),
+    "count_nonzero": lambda i, o: torch.count_nonzero(i[0], dim=dims(o)[0]),
+    "nansum": lambda i, o: torch.nansum(i[0], dim=dims(o)),
+    "nanmean": lambda i, o: torch.nanmean(i[0], dim=dims(o)),
+    "var_mean": moments("var_mean"), "std_mean": moments("std_mean"),
+    "aminmax": lambda i, o: torch.aminmax(i[0], dim=dim(o), keepdim=o["keepdim"]),
+    "median": lambda i, o: torch.median(i[0], dim=dim(o), keepdim=o["keepdim"]),
+    "nanmedian": lambda i, o: torch.nanmedian(i[0], dim=dim(o), keepdim=o["keepdim"]),
+    "mode": lambda i, o: torch.mode(i[0], dim=dim(o), keepdim=o["keepdim"]),
+    "quantile": quantile, "cumprod": along("cumprod"), "logcumsumexp": along("logcumsumexp"),
+    "cummax": along("cummax"), "cummin": along("cummin"),
+    "tile": lambda i, o: torch.tile(i[0], o["dims"]), "repeat_interleave": repeat_interleave,
+    "roll": roll, "rot90": lambda i, o: torch.rot90(i[0], o["k"], dims(o)),
+    "unfold": lambda i, o: i[0].unfold(dim(o), o["size"], o["step"]),
+    "im2col": windows(F.unfold), "col2im": windows(F.fold),
+    "diagonal": lambda i, o: torch.diagonal(i[0], o["offset"], at(o["dim1"]), at(o["dim2"])),
+    "diag": lambda i, o: torch.diag(i[0], o["diagonal"]),
+    "baddbmm": lambda i, o: torch.baddbmm(*i, beta=o["beta"], alpha=o["alpha"]),
+    "cdist": lambda i, o: torch.cdist(i[0], i[1], p=o["p"]),
+    "scatter": lambda i, o: i[0].scatter(dim(o), i[1], i[2]),
+    "scatter_reduce": reduced_at("scatter_reduce"), "index_reduce": reduced_at("index_reduce"),
+    "take_along_dim": lambda i, o: torch.take_along_dim(i[0], i[1], dim(o)),
+    "unique": lambda i, o: torch.unique(i[0], **o),
+    "unique_consecutive": lambda i, o: torch.unique_consecutive(i[0], **o),
+    "bincount": lambda i, o: torch.bincount(*i, minlength=o["minlength"]),
+    "histc": lambda i, o: torch.histc(i[0], o["bins"], o["min"], o["max"]),
+    "searchsorted": searched(torch.searchsorted), "bucketize": searched(torch.bucketize),
+    "broadcast_to": lambda i, o: i[0].broadcast_to(size(o)),
     # of NaN it is NaN, as the reference says; PyTorch gives 0
     "sign": lambda i, o: torch.where(i[0].isnan(), i[0], i[0].sign()),
     "relu": lambda i, o: F.relu(i[0]), "silu": lambda i, o: F.silu(i[0]),

@@ -85,7 +85,9 @@ local function sliced()
 end
 
 return {
-  view = reshaped, reshape = reshaped, expand = expanded, permute = permuted, movedim = moved,
+  view = reshaped, reshape = reshaped, expand = expanded,
+  broadcast_to = expanded,
+  permute = permuted, movedim = moved,
   select = function()
     local shape = shape_of(1, 4, 1)
     local dim = dim_of(shape)

@@ -19,6 +19,7 @@ return {
   cuda = "ltrain.core.cuda",
   data = "ltrain.data",
   dist = "ltrain.dist",
+  einsum = "ltrain.core.einsum",
   gradcheck = "ltrain.autograd.gradcheck",
   gradgradcheck = "ltrain.autograd.gradgradcheck",
   hash = "ltrain.core.hash",
@@ -29,4 +30,5 @@ return {
   optim = "ltrain.optim",
   save = "ltrain.files.save",
   strategies = "ltrain.strategies",
+  tensordot = "ltrain.core.tensordot",
 }

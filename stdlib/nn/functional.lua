@@ -7,7 +7,8 @@
 --   -- prints: tensor([0., 2.])	true
 --
 -- It has all [operations](ops.md). There is no argument `training`: `F.dropout` always drops
--- elements, the layer `nn.Dropout` follows the mode of its module.
+-- elements, the layer `nn.Dropout` follows the mode of its module. `F.unfold` and `F.fold` are
+-- im2col and col2im.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -19,6 +20,9 @@ for _, op in ipairs(c.ops()) do
   local fn = c[op.name]
   if not op.hidden and type(fn) == "function" then functional[op.name] = fn end
 end
+
+-- x:unfold is Tensor.unfold: windows of one dim.
+functional.unfold, functional.fold = c.im2col, c.col2im
 
 return setmetatable(functional, {
   __index = function(_, name)

@@ -4,21 +4,26 @@ local markdown = require "markdown"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.
 local GROUPS <const> = {
-  { "Elementwise, of one tensor", "unary", "clamp", "test", "dropout", "bernoulli" },
-  { "Elementwise, of two", "binary", "compare", "where", "masked_fill" },
-  { "Reductions", "reduce", "variance", "norm", "arg_reduce", "extremum", "scan", "topk", "sort",
-    "argsort" },
-  { "Products", "matmul", "linear", "outer", "addmm", "conv" },
-  { "Layers", "softmax", "layer_norm", "batch_norm", "pool", "attention", "embedding" },
+  { "Elementwise, of one tensor", "unary", "clamp", "test", "bitwise_not", "nan_to_num", "dropout",
+    "bernoulli" },
+  { "Elementwise, of two", "binary", "compare", "where", "masked_fill",
+    "isclose", "lerp", "addcmul" },
+  { "Reductions", "reduce", "variance", "norm", "arg_reduce", "extremum", "moments",
+    "aminmax", "mode", "quantile", "scan", "cummax", "topk", "sort", "argsort" },
+  { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv" },
+  { "Layers", "softmax", "normalize", "layer_norm", "batch_norm", "pool", "attention", "embedding" },
   { "Losses", "cross_entropy", "nll_loss", "loss", "huber_loss", "smooth_l1_loss",
     "weighted_loss", "logits_loss", "sigmoid_focal_loss", "kl_div", "poisson_nll_loss",
     "gaussian_nll_loss", "dice_loss", "hinge_embedding_loss", "cosine_embedding_loss",
     "margin_ranking_loss", "triplet_margin_loss", "multilabel_soft_margin_loss",
     "multilabel_margin_loss", "multi_margin_loss" },
   { "Shapes", "view", "permute", "expand", "transpose", "t", "squeeze", "unsqueeze", "flatten",
-    "movedim", "flip", "cat", "stack", "clone" },
+    "movedim", "flip", "cat", "stack", "clone", "tile", "repeat_interleave", "roll", "rot90",
+    "diagonal", "diag", "unfold", "im2col", "col2im", "linspace", "eye" },
   { "Choosing elements", "select", "narrow", "slice", "index_select", "index_add", "gather",
-    "scatter_add", "masked_select", "nonzero", "triangle", "one_hot" },
+    "scatter_add", "scatter", "scatter_reduce", "take_along_dim", "masked_select",
+    "masked_scatter", "nonzero", "triangle", "one_hot" },
+  { "Counting values", "unique", "unique_consecutive", "bincount", "histc", "searchsorted" },
   { "Random numbers", "random", "random_int", "permutation", "multinomial" },
   { "Updates", "sgd_step", "adam_step", "grads_norm", "grads_scale", "clip_grad_norm",
     "clip_grad_value" },
@@ -155,11 +160,13 @@ broadcast, and one may be a number.
 - *autocast* is the dtype within `lt.autocast("bf16")`: "lower" computes in bf16, "f32" in f32, "as
   it is" in the dtype of the inputs.
 - *gradient* "by parts": the operation is composed of others, which have gradients.
+- The option *dtype* of reductions, scans and softmax converts x first; amax, amin, any, all,
+  logsumexp, logcumsumexp and count_nonzero have none.
 - In-place forms (`x:relu_()`) change x and return it.
 
 Operators: `+ - * / // % ^` and unary `-` are `add sub mul div floor_divide remainder pow neg`;
-`& | ~` on bools are `logical_and logical_or logical_xor` and, of one operand, `logical_not`. There
-is no `<`: write `a:lt(b)`.]]
+`& | ~ << >>` are `bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift` and, of
+one operand, `bitwise_not`; on bools they are logical. There is no `<`: write `a:lt(b)`.]]
 
 return function()
   local by_kind, rest = {}, { "Others" }
