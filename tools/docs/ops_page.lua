@@ -11,7 +11,8 @@ local GROUPS <const> = {
   { "Reductions", "reduce", "variance", "norm", "arg_reduce", "extremum", "moments",
     "aminmax", "mode", "quantile", "scan", "cummax", "topk", "sort", "argsort" },
   { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv" },
-  { "Layers", "softmax", "normalize", "layer_norm", "batch_norm", "pool", "attention", "embedding" },
+  { "Layers", "softmax", "normalize", "layer_norm", "batch_norm", "pool", "attention",
+    "embedding" },
   { "Losses", "cross_entropy", "nll_loss", "loss", "huber_loss", "smooth_l1_loss",
     "weighted_loss", "logits_loss", "sigmoid_focal_loss", "kl_div", "poisson_nll_loss",
     "gaussian_nll_loss", "dice_loss", "hinge_embedding_loss", "cosine_embedding_loss",
@@ -165,8 +166,8 @@ broadcast, and one may be a number.
 - In-place forms (`x:relu_()`) change x and return it.
 
 Operators: `+ - * / // % ^` and unary `-` are `add sub mul div floor_divide remainder pow neg`;
-`& | ~ << >>` are `bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift` and, of
-one operand, `bitwise_not`; on bools they are logical. There is no `<`: write `a:lt(b)`.]]
+`& | ~ << >>` are `bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift` and,
+of one operand, `bitwise_not`; on bools they are logical. There is no `<`: write `a:lt(b)`.]]
 
 return function()
   local by_kind, rest = {}, { "Others" }
