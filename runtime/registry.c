@@ -16,12 +16,15 @@
 static lt_registry registry;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static const char *op_name(int op) { return lt_ops[op].name; }
+
 static void fill(void) {
   const lt_device_ops *cpu = lt_cpu_device();
   char why[LT_BACKEND_TEXT];
   lt_device_add(cpu, why, sizeof why);
   lt_device_add(lt_fake_ops(cpu), why, sizeof why);
   registry.value_error = lt_value_error;
+  registry.op_name = op_name;
   lt_host_extend(lt_ops_offer);
   lt_cpu_usable(registry.refusal, sizeof registry.refusal);
 }

@@ -81,15 +81,14 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
     lt_push_where(L);
   }
   keep_last_error(L, b, &f, f.text);
-  lua_pushstring(L, f.text);
-  if (!lua_isnil(L, -3)) {
-    lua_pushliteral(L, " (in ");
-    lua_pushvalue(L, -4);
-    lua_pushliteral(L, ")");
-    lua_concat(L, 5);
-  } else {
-    lua_concat(L, 2);
-  }
+  size_t first = strcspn(f.text, "\n"); /* the line that says where */
+  lua_pushlstring(L, f.text, first);
+  if (!lua_isnil(L, -3))
+    lua_pushfstring(L, " (in %s)", lua_tostring(L, -3));
+  else
+    lua_pushliteral(L, "");
+  lua_pushstring(L, f.text + first);
+  lua_concat(L, 4);
   lua_error(L);
   for (;;) {
   }

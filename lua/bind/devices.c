@@ -2,6 +2,7 @@
 #include "bind/state.h"
 #include "bind/values.h"
 #include "device/fake.h"
+#include "device/state.h"
 
 /* runtime.default_device([name]) -> name: where tensors are made without a device argument; sets it
    when it has one. */
@@ -70,11 +71,43 @@ static int pins(lua_State *L) {
   return 1;
 }
 
-/* runtime.synchronize(): waits for what all devices have to do. */
+/* runtime.synchronize([device]): waits for what it, or all, have to do. */
 static int synchronize(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  if (!lt_device_synchronize_all(b->c)) lt_raise_failure(L, b);
+  lt_device d;
+  if (!lua_isnoneornil(L, 1)) check_device(L, b, &d);
+  if (lua_isnoneornil(L, 1) ? !lt_device_synchronize_all(b->c) : !lt_device_synchronize(b->c, d))
+    lt_raise_failure(L, b);
   return 0;
+}
+
+/* runtime.current_device(kind [, device]) -> the number of the one that the kind's name alone is;
+   sets it when it has a device */
+static int current_device(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  if (!lt_device_parse(b->c, luaL_checkstring(L, lua_isnoneornil(L, 2) ? 1 : 2), &d) ||
+      (!lua_isnoneornil(L, 2) && !lt_device_set_current(b->c, d)))
+    lt_raise_failure(L, b);
+  lua_pushinteger(L, lt_device_current(b->c, d.kind));
+  return 1;
+}
+
+/* runtime.device_faulted() -> whether one of this state's devices cannot be used any more */
+static int device_faulted(lua_State *L) {
+  lua_pushboolean(L, lt_device_faulted(lt_enter(L)->c));
+  return 1;
+}
+
+/* runtime.largest_tensors(device) -> a text of lines, each with its newline before it */
+static int largest_tensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  char text[1024];
+  check_device(L, b, &d);
+  lt_device_list_largest(b->c, d, text, sizeof text);
+  lua_pushstring(L, text);
+  return 1;
 }
 
 /* runtime.fake_counts() -> {launches, copies, waits, allocations, pending} of the device kind for
@@ -105,6 +138,9 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"device_memory", device_memory},
                                      {"pins", pins},
                                      {"synchronize", synchronize},
+                                     {"current_device", current_device},
+                                     {"device_faulted", device_faulted},
+                                     {"largest_tensors", largest_tensors},
                                      {"fake_counts", fake_counts},
                                      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");

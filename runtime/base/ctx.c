@@ -94,6 +94,8 @@ static void drop_nan_sign(char *text) {
 uint32_t lt_ctx_find_line(lt_ctx *c) {
   c->line = 0; /* of a failure while it is being found */
   if (c->find_line != NULL) c->line = c->find_line(c->line_ud);
+  if (c->line_wanted != NULL) *c->line_wanted = c->line;
+  c->line_wanted = NULL;
   return c->line;
 }
 

@@ -75,6 +75,7 @@ struct lt_ctx {
   uint32_t (*find_line)(void *ud); /* (optional) the line of a call that noted LT_LINE_LATER */
   void *line_ud;
   _Atomic uint32_t *line_watch; /* (optional) where another thread reads the line of each call */
+  uint32_t *line_wanted;   /* (optional) is given the line of the running call when that is found */
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
   uint64_t external_writes; /* writes into watched storages that were no updates, so far */
@@ -121,6 +122,7 @@ enum { LT_LINE_LATER = 0x7fffffff };
 uint32_t lt_ctx_find_line(lt_ctx *c);
 static inline void lt_ctx_set_line(lt_ctx *c, uint32_t line) {
   c->line = line;
+  c->line_wanted = NULL;
   if (c->line_watch != NULL) atomic_store_explicit(c->line_watch, line, memory_order_relaxed);
 }
 static inline uint32_t lt_ctx_line(lt_ctx *c) {

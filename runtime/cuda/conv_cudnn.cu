@@ -75,7 +75,7 @@ static bool open_library(lt_ctx *c) {
 
 static bool ok(lt_ctx *c, cudnnStatus_t s) {
   return s == CUDNN_STATUS_SUCCESS ||
-         lt_cuda_fail(c, LT_EDEVICE, "cuDNN: %s", api.cudnnGetErrorString(s));
+         lt_cuda_fail_library(c, "cuDNN", api.cudnnGetErrorString(s));
 }
 
 static bool fits(const lt_cuda_conv *v) {

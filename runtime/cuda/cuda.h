@@ -60,8 +60,10 @@ static __device__ inline void lt_cuda_refuse(lt_cuda_blame b, int64_t value, int
   __threadfence_system();
 }
 
-/* False with a failure that names what was tried; true: there is no error. */
+/* error.cu: false with a failure that names what was tried; true: there is no error. */
 bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what);
+/* False with a failure that names a library and its words; the device's fault, if it has one. */
+bool lt_cuda_fail_library(lt_ctx *c, const char *library, const char *text);
 bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

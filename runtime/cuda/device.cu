@@ -1,4 +1,4 @@
-/* runtime/cuda/device.cu: using a device, its memory, copies, the error word, launches. */
+/* runtime/cuda/device.cu: using a device, its memory, copies, launches. */
 #include "cuda/device.h"
 
 #include <stdarg.h>
@@ -21,22 +21,22 @@ bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   return lt_cuda_host->fail(c, code, text);
 }
 
-bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
-  if (e == cudaSuccess) return true;
-  cudaGetLastError(); /* one that is not sticky is forgotten */
-  return lt_cuda_fail(c, e == cudaErrorMemoryAllocation ? LT_EMEMORY : LT_EDEVICE, "%s: %s (%s)",
-                      what, cudaGetErrorString(e), cudaGetErrorName(e));
-}
-
 static bool is_index(int index) { return index >= 0 && index < lt_cuda_count(); }
 
+/* This thread's device, which nobody else sets. */
+static thread_local int current = -1;
+
+static cudaError_t make_current(int index) {
+  if (current == index) return cudaSuccess;
+  cudaError_t e = cudaSetDevice(index);
+  current = e == cudaSuccess ? index : -1;
+  return e;
+}
+
 bool lt_cuda_use(lt_ctx *c, int index) {
-  static thread_local int current = -1;
-  if (index >= 0 && current == index) return true;
+  if (index >= 0 && index == current) return true;
   if (!is_index(index)) return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", index);
-  if (!lt_cuda_ok(c, cudaSetDevice(index), "cudaSetDevice")) return false;
-  current = index;
-  return true;
+  return lt_cuda_ok(c, make_current(index), "cudaSetDevice");
 }
 
 bool lt_cuda_open(lt_ctx *c, int index) {
@@ -53,7 +53,7 @@ bool lt_cuda_open(lt_ctx *c, int index) {
 
 /* Without a ctx nothing can fail with words: what asks for memory says how much it was. */
 static bool set_device(int index) {
-  bool ok = is_index(index) && cudaSetDevice(index) == cudaSuccess;
+  bool ok = is_index(index) && make_current(index) == cudaSuccess;
   cudaGetLastError();
   return ok;
 }
@@ -124,36 +124,6 @@ bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *ds
                                  : cudaMemcpyAsync(dst, src, bytes, kinds[way], native);
   if (!lt_cuda_ok(c, e, "copy")) return false;
   lt_cuda_stream_issued(stream);
-  return true;
-}
-
-/* The error words: pinned, written by kernels, read after a host wait. */
-static lt_cuda_word *words[LT_CUDA_MOST];
-
-static lt_cuda_word *word_of(lt_ctx *c, int index) {
-  std::lock_guard<std::mutex> hold(lock);
-  void *p = words[index];
-  if (p != nullptr) return words[index];
-  unsigned how = cudaHostAllocPortable | cudaHostAllocMapped;
-  if (!lt_cuda_ok(c, cudaHostAlloc(&p, sizeof(lt_cuda_word), how), "pinned memory")) return nullptr;
-  memset(p, 0, sizeof(lt_cuda_word));
-  return words[index] = static_cast<lt_cuda_word *>(p);
-}
-
-bool lt_cuda_blame_of(lt_ctx *c, const lt_call *call, lt_cuda_blame *out) {
-  out->word = word_of(c, lt_cuda_now.index);
-  out->op = call->op;
-  out->line = lt_cuda_host->line(c);
-  return out->word != nullptr;
-}
-
-bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out) {
-  (void)c;
-  std::lock_guard<std::mutex> hold(lock);
-  lt_cuda_word *w = words[index];
-  if (w == nullptr || __atomic_load_n(&w->taken, __ATOMIC_ACQUIRE) == 0) return false;
-  *out = w->error;
-  __atomic_store_n(&w->taken, 0, __ATOMIC_RELEASE);
   return true;
 }
 

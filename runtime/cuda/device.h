@@ -11,7 +11,7 @@ enum { LT_CUDA_MOST = 16 }; /* devices of this kind that are used */
 int lt_cuda_count(void);
 bool lt_cuda_available(char *why, size_t size);
 
-/* device.cu: using a device, memory, the error word, launches. */
+/* device.cu: using a device, memory, launches; error.cu: the error words. */
 bool lt_cuda_use(lt_ctx *c, int index); /* makes it this thread's; false with a failure */
 bool lt_cuda_open(lt_ctx *c, int index);
 void *lt_cuda_alloc(int index, size_t bytes);
@@ -41,12 +41,21 @@ bool lt_cuda_stage_out(lt_ctx *c, lt_stream *stream, void *dst, const void *src,
 lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority);
 void *lt_cuda_stream_native(lt_stream *stream);
 void *lt_cuda_stream_lend(lt_stream *stream); /* to others, whose work on it is not seen here */
+int lt_cuda_stream_index(const lt_stream *stream); /* its device */
 void lt_cuda_stream_issued(lt_stream *stream); /* something was: its position grows */
 bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out);
 lt_progress lt_cuda_event_done(lt_event event);
 bool lt_cuda_event_wait(lt_ctx *c, lt_event event);
 bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event);
 bool lt_cuda_synchronize(lt_ctx *c, int index);
+
+/* timer.cu: measuring. */
+bool lt_cuda_timer_record(lt_ctx *c, lt_stream *stream, void **timer);
+lt_progress lt_cuda_timer_elapsed(void *from, void *to, double *milliseconds);
+void lt_cuda_timer_free(void *timer);
+void lt_cuda_range_push(const char *name);
+void lt_cuda_range_pop(void);
+void lt_cuda_mark(const char *name);
 
 /* combine.cu: reductions between ranks. */
 bool lt_cuda_combine(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a,

@@ -45,7 +45,7 @@ static cache caches[LT_CUDA_MOST];
 
 static bool ok(lt_ctx *c, const lt_cuda_libs *libs, cublasStatus_t s) {
   return s == CUBLAS_STATUS_SUCCESS ||
-         lt_cuda_fail(c, LT_EDEVICE, "cuBLASLt: %s", libs->cublasLtGetStatusString(s));
+         lt_cuda_fail_library(c, "cuBLASLt", libs->cublasLtGetStatusString(s));
 }
 
 static cudaDataType type_of(int dtype) {

@@ -37,6 +37,12 @@ static lt_device_ops make_table(void) {
   o.combine = lt_cuda_combine;
   o.divide = lt_cuda_divide;
   o.scale = lt_cuda_scale;
+  o.timer_record = lt_cuda_timer_record;
+  o.timer_elapsed = lt_cuda_timer_elapsed;
+  o.timer_free = lt_cuda_timer_free;
+  o.range_push = lt_cuda_range_push;
+  o.range_pop = lt_cuda_range_pop;
+  o.mark = lt_cuda_mark;
   return o;
 }
 

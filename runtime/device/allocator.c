@@ -1,7 +1,7 @@
 /* runtime/device/allocator.c: the caching allocator of a ctx: its pools, its limit, its streams. */
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/state.h"
@@ -19,6 +19,7 @@ static void block_drop(lt_ctx *c, lt_storage *s) {
   const state *st = c->slot[LT_SLOT_DEVICE];
   if (st != NULL && st->pools[s->device.kind][s->device.index] == p) {
     p->stats.live_bytes -= (int64_t)b->capacity;
+    lt_pool_unlist(p, b);
     lt_pool_give(c, p, b);
   } else {
     lt_pool_return(p, b);
@@ -31,6 +32,8 @@ static void streams_return(state *st, lt_device d) {
   lt_device_streams *own = &st->streams[d.kind][d.index];
   for (int role = 0; role < LT_STREAM_ROLES; role++)
     if (own->role[role] != NULL) lt_stream_return(d, (lt_stream_role)role, own->role[role]);
+  for (int k = 0; k < LT_STREAMS; k++)
+    if (own->scripts[k] != NULL) lt_stream_return(d, LT_STREAM_COMPUTE, own->scripts[k]);
 }
 
 static void state_drop(lt_ctx *c, void *slot) {
@@ -47,6 +50,11 @@ static void state_drop(lt_ctx *c, void *slot) {
 
 static void settle(lt_ctx *c) { lt_device_synchronize_all(c); }
 
+static bool is_on(const char *setting) {
+  const char *text = getenv(setting);
+  return text != NULL && text[0] != 0 && strcmp(text, "0") != 0;
+}
+
 /* The ctx's state, made with `budget` (NULL: one of its own). */
 static state *state_with(lt_ctx *c, lt_budget *budget) {
   if (c->slot[LT_SLOT_DEVICE] != NULL) return c->slot[LT_SLOT_DEVICE];
@@ -58,6 +66,7 @@ static state *state_with(lt_ctx *c, lt_budget *budget) {
     lt_fail(c, LT_EMEMORY, "out of memory: no room for an allocator");
     return NULL;
   }
+  st->waits = is_on("LTRAIN_CUDA_SYNC");
   c->slot[LT_SLOT_DEVICE] = st;
   c->slot_drop[LT_SLOT_DEVICE] = state_drop;
   c->settle = settle;
@@ -131,6 +140,17 @@ bool lt_device_set_default(lt_ctx *c, lt_device d) {
   return st != NULL;
 }
 
+int lt_device_current(const lt_ctx *c, int kind) {
+  const state *st = c->slot[LT_SLOT_DEVICE];
+  return st != NULL ? st->current[kind] : 0;
+}
+
+bool lt_device_set_current(lt_ctx *c, lt_device d) {
+  state *st = state_of(c);
+  if (st != NULL) st->current[d.kind] = d.index;
+  return st != NULL;
+}
+
 bool lt_device_open(lt_ctx *c, lt_device d) { return pool_of(c, d) != NULL; }
 
 bool lt_device_synchronize_all(lt_ctx *c) {
@@ -157,18 +177,7 @@ static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
   lt_device_empty_caches(c);
   b = lt_pool_take(c, p, bytes, LT_TAKE_ANY);
   if (b != NULL) return b;
-  char limit[96] = "";
-  int64_t most = atomic_load(&st->budget->limit), free_bytes, total;
-  if (most > 0)
-    snprintf(limit, sizeof limit, ", the limit is %lld", (long long)most);
-  else if (p->ops->memory_info != NULL &&
-           p->ops->memory_info(p->device.index, &free_bytes, &total))
-    snprintf(limit, sizeof limit, ", %lld of the device's %lld bytes are free",
-             (long long)free_bytes, (long long)total);
-  lt_fail(c, LT_EMEMORY,
-          "%s%sout of memory on %s: %zu bytes requested, %lld bytes in use, %lld bytes cached%s",
-          lt_op_name(c), lt_op_colon(c), p->ops->name, bytes, (long long)p->stats.live_bytes,
-          (long long)p->stats.cached_bytes, limit);
+  lt_fail_exhausted(c, p, bytes);
   return NULL;
 }
 
@@ -194,6 +203,8 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   s->drop = block_drop;
   s->owner = p;
   s->line = bytes > NOTED ? lt_ctx_line(c) : 0;
+  s->writer = c->op;
+  if (bytes > NOTED) lt_pool_list(p, b);
   b->next = NULL;
   lt_storage_init(c, s);
   atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);

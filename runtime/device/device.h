@@ -16,6 +16,7 @@ struct lt_registry {
   char refusal[128]; /* why ltrain cannot run on this machine; "" if it can */
   /* Fails with the message of a device's error word. */
   bool (*value_error)(lt_ctx *c, const lt_device_error *e);
+  const char *(*op_name)(int op);
 };
 
 /* The devices of this process (device/table.c): only ever appended to, pointers that never change.
@@ -51,6 +52,10 @@ const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t si
 /* The device of tensors made without a device argument: the cpu unless set, for this ctx only. */
 lt_device lt_device_default(const lt_ctx *c);
 bool lt_device_set_default(lt_ctx *c, lt_device d);
+
+/* Which device of a kind a name without a number is ("cuda"): the first unless set, by this ctx. */
+int lt_device_current(const lt_ctx *c, int kind);
+bool lt_device_set_current(lt_ctx *c, lt_device d);
 
 /* `bytes` uninitialised bytes, 64-byte aligned. When the device is out of memory, empties the
    caches and calls the ctx's collect hook before it fails with the bytes requested, used and
@@ -117,6 +122,10 @@ bool lt_device_synchronize_all(lt_ctx *c);
 /* Fail with the error in the device's error word; called after a host wait. */
 bool lt_device_check(lt_ctx *c, lt_device d);
 
+/* Fail with a fault after which the device cannot be used: `text` names it; the operations that
+   this ctx issued last, one of which made it, follow with their lines. Returns false. */
+bool lt_fail_fault(lt_ctx *c, int index, const char *text);
+
 /* Call the device's `open` before its first use in this ctx; false with a failure. */
 bool lt_device_open(lt_ctx *c, lt_device d);
 
@@ -133,6 +142,9 @@ typedef struct lt_memory_stats {
   int64_t system_calls;           /* allocations from the device so far */
 } lt_memory_stats;
 lt_memory_stats lt_device_memory(lt_ctx *c, lt_device d);
+/* The largest tensors of a device that this ctx has made, over 1 MiB each: a line for each op and
+   script line, the largest first, as many as fit; "" for none. */
+void lt_device_list_largest(lt_ctx *c, lt_device d, char *out, size_t size);
 /* Of all devices that this ctx has used: bytes in use; reset the peaks; free the caches. */
 int64_t lt_device_live_bytes(lt_ctx *c);
 void lt_device_reset_peaks(lt_ctx *c);

@@ -46,12 +46,16 @@ static void *host_scratch(lt_ctx *c, size_t bytes) {
 }
 
 static uint32_t host_line(lt_ctx *c) { return lt_ctx_line(c); }
+static const void *host_root(lt_ctx *c) { return c->root; }
 
 static bool host_tf32(lt_ctx *c) { return c->root->tf32; }
 
-bool lt_launch_begin(lt_ctx *c, lt_device d) {
+bool lt_launch_begin(lt_ctx *c, lt_device d, int op) {
   lt_device_state *st = lt_device_state_of(c);
   if (st == NULL) return false;
+  lt_issued *last = &st->issued[st->n_issued++ % LT_ISSUED];
+  *last = (lt_issued){d, op, c->line};
+  if (c->line == LT_LINE_LATER) c->line_wanted = &last->line;
   st->launching = d;
   return st->in_launch = true;
 }
@@ -87,7 +91,9 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .scratch = host_scratch,
                    .stream = lt_stream_current,
                    .line = host_line,
-                   .tf32 = host_tf32};
+                   .tf32 = host_tf32,
+                   .fault = lt_fail_fault,
+                   .root = host_root};
   if (fill_ops != NULL) fill_ops(&host);
   return &host;
 }

@@ -138,6 +138,20 @@ void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   p->pending = b;
 }
 
+void lt_pool_list(lt_pool *p, lt_block *b) {
+  b->newer = NULL;
+  b->older = p->in_use;
+  if (b->older != NULL) b->older->newer = b;
+  p->in_use = b;
+}
+
+void lt_pool_unlist(lt_pool *p, lt_block *b) {
+  if (p->in_use == b) p->in_use = b->older;
+  if (b->older != NULL) b->older->newer = b->newer;
+  if (b->newer != NULL) b->newer->older = b->older;
+  b->older = b->newer = NULL;
+}
+
 void lt_pool_return(lt_pool *p, lt_block *b) {
   lt_block *head = atomic_load(&p->returned);
   do b->next = head;
@@ -162,6 +176,7 @@ void lt_pool_drain(lt_ctx *c, lt_pool *p) {
   while (b != NULL) {
     lt_block *next = b->next;
     p->stats.live_bytes -= (int64_t)b->capacity;
+    lt_pool_unlist(p, b);
     lt_pool_give(c, p, b);
     b = next;
   }

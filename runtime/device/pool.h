@@ -34,6 +34,7 @@ typedef struct lt_block {
   int class;
   lt_arena *arena;       /* that it was cut from; NULL: asked of the device by itself */
   struct lt_block *next; /* in a free list or the return list */
+  struct lt_block *older, *newer; /* among the large ones in use */
 } lt_block;
 
 typedef struct lt_pool {
@@ -44,6 +45,7 @@ typedef struct lt_pool {
   lt_block *free_list[LT_POOL_CLASSES];
   lt_block *pending; /* free, but used on several streams, and not done on one of them */
   lt_arena *arenas;
+  lt_block *in_use; /* the newest of those that note their script line */
   lt_memory_stats stats;
   lt_budget *budget;
   lt_allocator allocator; /* outlives the ctx */
@@ -62,6 +64,10 @@ typedef enum lt_take {
   LT_TAKE_IDLE /* only one on which nothing is left to run: its writer waits for nothing */
 } lt_take;
 lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how);
+
+/* A block that notes its script line is listed while it is in use. */
+void lt_pool_list(lt_pool *p, lt_block *b);
+void lt_pool_unlist(lt_pool *p, lt_block *b);
 
 /* Nobody holds the block any more: to its owner's thread, and to any other's. */
 void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b);

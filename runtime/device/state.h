@@ -6,20 +6,30 @@
 #include "device/stream.h"
 #include "device/wait.h"
 
-enum { LT_SCRATCHES = 16, LT_SPOILED = 8 };
+enum { LT_SCRATCHES = 16, LT_SPOILED = 8, LT_ISSUED = 16, LT_STREAMS = 8 };
 
 /* Positions of a stream, behind `from` and up to `to`. */
 typedef struct lt_spoiled {
   lt_event from, to;
 } lt_spoiled;
 
+/* An operation that was issued; `line` is LT_LINE_LATER where nobody has asked for it. */
+typedef struct lt_issued {
+  lt_device device;
+  int op;
+  uint32_t line;
+} lt_issued;
+
 typedef struct lt_device_streams {
   lt_stream *role[LT_STREAM_ROLES]; /* leased; NULL: not asked for yet */
   lt_stream *current;               /* NULL: that of compute */
+  lt_stream *scripts[LT_STREAMS];   /* for the script to set; NULL: not asked for yet */
+  unsigned n_scripts;               /* how many were, in all */
 } lt_device_streams;
 
 typedef struct lt_device_state {
   lt_device usual;                                 /* of tensors made without a device argument */
+  int16_t current[LT_DEVICE_KINDS];                /* of names without a number */
   lt_pool *pools[LT_DEVICE_KINDS][LT_MAX_DEVICES]; /* NULL: not used by this ctx */
   int n_open;
   lt_pool *open[LT_DEVICE_KINDS * LT_MAX_DEVICES]; /* those of them that are, in order of use */
@@ -35,13 +45,28 @@ typedef struct lt_device_state {
   bool in_launch;
   int n_scratch;
   lt_storage *scratch[LT_SCRATCHES];
+  /* The last operations that were issued to asynchronous devices: for the message of a fault. */
+  lt_issued issued[LT_ISSUED];
+  uint64_t n_issued;
+  bool faulted; /* a device of this ctx has had a fault */
+  bool waits;   /* LTRAIN_CUDA_SYNC: for each operation, so that its fault is told at its line */
 } lt_device_state;
 
 /* NULL with a failure: no memory. */
 lt_device_state *lt_device_state_of(lt_ctx *c);
 
-/* Scratch may be asked for between these two; the second gives it back, in order. */
-bool lt_launch_begin(lt_ctx *c, lt_device d);
+/* Around the issue of an operation: scratch may be asked for between these two; the second gives it
+   back, in order. */
+bool lt_launch_begin(lt_ctx *c, lt_device d, int op);
 void lt_launch_end(lt_ctx *c, lt_stream *stream);
+
+/* Fail because the pool has no room for `bytes`: what takes it, and what would help. */
+bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes);
+
+/* Whether a device has had a fault (lt_fail_fault): its memory cannot be read any more. */
+bool lt_device_faulted(const lt_ctx *c);
+
+/* Waits for what was issued, where the user wants that (`waits`). */
+bool lt_launch_settle(lt_ctx *c, lt_device d);
 
 #endif

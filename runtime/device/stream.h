@@ -25,6 +25,9 @@ lt_stream *lt_stream_of(lt_ctx *c, lt_device d, lt_stream_role role);
 lt_stream *lt_stream_current(lt_ctx *c, lt_device d);
 bool lt_stream_set(lt_ctx *c, lt_device d, lt_stream *stream);
 
+/* A stream for the script: a few a device and ctx, in turn; NULL as above. */
+lt_stream *lt_stream_next(lt_ctx *c, lt_device d);
+
 /* Take a stream that no ctx uses, else a new one; return it. */
 lt_stream *lt_stream_lease(lt_ctx *c, lt_device d, lt_stream_role role);
 void lt_stream_return(lt_device d, lt_stream_role role, lt_stream *stream);

@@ -140,10 +140,12 @@ bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out) {
   size_t length = strcspn(text, ":");
   char *end = NULL;
   long index = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 0;
+  bool numbered = end != NULL;
   if (end != NULL && (end == text + length + 1 || *end != 0)) index = -1;
   int k = find_or_open(c, text, length);
   if (k < 0) return fail_unknown(c, text, length);
   const lt_device_ops *ops = lt_device_kinds[k];
+  if (!numbered) index = lt_device_current(c, k);
   if (index < 0 || index >= lt_device_count(ops)) return fail_count(c, text, ops);
   *out = (lt_device){(int16_t)k, (int16_t)index};
   return true;

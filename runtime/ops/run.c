@@ -12,13 +12,14 @@ bool lt_call_writes(const lt_call *call, int k) {
 static bool issue(lt_ctx *c, lt_device d, lt_kernel kernel, const lt_call *call) {
   const lt_device_ops *ops = lt_device_table(c, d);
   lt_stream *stream = lt_stream_current(c, d);
-  if (stream == NULL || !lt_order_call(c, call, stream, lt_call_writes) || !lt_launch_begin(c, d))
+  if (stream == NULL || !lt_order_call(c, call, stream, lt_call_writes) ||
+      !lt_launch_begin(c, d, call->op))
     return false;
   bool ok = ops->launch(c, d.index, stream, kernel, call);
   /* What was issued before a failure runs all the same. */
   ok = lt_order_called(c, call, stream, lt_call_writes) && ok;
   lt_launch_end(c, stream);
-  return ok && lt_ok(c);
+  return ok && lt_ok(c) && lt_launch_settle(c, d);
 }
 
 bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,

@@ -8,6 +8,8 @@ local rows = {}
 
 --- With a table of options.
 rows.options = {
+  ["lt.cuda.Event"] = "lt.cuda.Event(OPTIONS)",
+  ["lt.load"] = "lt.load('absent', OPTIONS)",
   ["lt.Trainer"] = "lt.Trainer(OPTIONS)",
   ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, OPTIONS)",
   ["lt.Trainer:validate"] = "lt.Trainer{}:validate(net, data, OPTIONS)",

@@ -16,6 +16,7 @@ local makers <const> = {
   ["ltrain.Locale"] = function() return c.runtime.plain_locale() end,
   ["ltrain.Group"] = function() return dist.split(nil, 0, 0) end,
   ["ltrain.Work"] = function() return dist.barrier() end,
+  ["ltrain.Timer"] = function() return c.runtime.timer() end,
   ["ltrain.Span"] = function() return dist.span() end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.

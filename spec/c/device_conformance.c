@@ -353,6 +353,20 @@ static void test_values(lt_ctx *c) {
     fault("embedding: not the row that was asked for");
 }
 
+/* Each root has its own errors: it alone knows the lines, and waits for its work. */
+static void test_roots(lt_ctx *c) {
+  lt_ctx *other = fresh();
+  lt_failure f;
+  rows(other, 77, 21);
+  rows(c, 9, 22);
+  if (!lt_device_synchronize(c, device) && lt_take_failure(c, &f))
+    fault("take_error: a root has the error of another: '%s'", f.text);
+  lt_device_synchronize(other, device);
+  if (!lt_take_failure(other, &f) || f.line != 21)
+    fault("take_error: the error of the second of two roots is lost");
+  lt_ctx_release(other);
+}
+
 static lt_ctx *find(int argc, char **argv) {
   lt_ctx *c = fresh();
   lt_failure f;
@@ -389,6 +403,7 @@ int main(int argc, char **argv) {
   test_order(c);
   test_threads(c);
   test_values(c);
+  test_roots(c);
   test_kernels(c);
   if (ops->forks) in_child(use, "forks: a child of a process that used the device uses it");
   good(c, lt_device_synchronize(c, device), "synchronize");

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
@@ -49,6 +50,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  std::shared_ptr<double> reached; /* of timed ones: when their stream came to them, in ms */
   CUstream_st *stream = nullptr;
   uint64_t at = 0;
   Clock clock;
@@ -91,12 +93,56 @@ struct World {
   std::string last; /* which kernel was issued last */
   fakert_grid narrowest = {};
   long fail_at;
+  cudaError_t fault = cudaSuccess; /* that is planted: at which launch, on which device (-1: any) */
+  long fault_at = 0;
+  int fault_device = -1;
+  long launched[MOST_DEVICES] = {0};
+  cudaError_t broken[MOST_DEVICES] = {}; /* devices whose fault has come */
   std::mt19937 random;
+};
+
+/* The errors that this runtime knows; CUDA's own words. */
+static const struct {
+  cudaError_t code;
+  const char *name, *text;
+} errors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
+    {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
+    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout",
+     "the launch timed out and was terminated"},
+    {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable",
+     "uncorrectable ECC error encountered"},
+    {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable",
+     "CUDA-capable device(s) is/are busy or unavailable"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"}, /* and all others */
 };
 
 static const char *setting(const char *name, const char *otherwise) {
   const char *text = getenv(name);
   return text != nullptr && *text != '\0' ? text : otherwise;
+}
+
+/* "cudaErrorIllegalAddress@12", "cudaErrorECCUncorrectable@12:1" */
+static void plant(World *w, const char *text) {
+  const char *at = strchr(text, '@');
+  if (at == nullptr) return;
+  for (auto &e : errors)
+    if (std::string(text, at) == e.name) w->fault = e.code;
+  w->fault_at = atol(at + 1);
+  const char *device = strchr(at, ':');
+  if (device != nullptr) w->fault_device = atoi(device + 1);
 }
 
 static World &world() {
@@ -108,6 +154,7 @@ static World &world() {
     made->devices = atoi(setting("FAKERT_DEVICES", "4"));
     made->memory = strtoull(setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
     made->fail_at = atol(setting("FAKERT_FAIL", "0"));
+    plant(made, setting("FAKERT_FAULT", ""));
     made->random.seed(static_cast<unsigned>(atoi(setting("FAKERT_SEED", "1"))));
     return made;
   }();
@@ -121,6 +168,12 @@ static thread_local cudaError_t last_error;
 static cudaError_t result(cudaError_t e) {
   if (e != cudaSuccess && e != cudaErrorNotReady) last_error = e;
   return e;
+}
+
+/* A device's fault, if it has had one: what every call that touches it returns. */
+static cudaError_t fault_of(int device) {
+  Hold hold(world().lock);
+  return device >= 0 && device < MOST_DEVICES ? world().broken[device] : cudaSuccess;
 }
 
 bool fakert_fails(void) {
@@ -322,6 +375,17 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
     return;
   }
   Hold hold(world().lock);
+  if (fault_of(device_now) != cudaSuccess) {
+    result(fault_of(device_now));
+    return;
+  }
+  World &w = world();
+  int device = device_now;
+  bool planted = w.fault_device < 0 || w.fault_device == device;
+  if (w.fault_at > 0 && planted && ++w.launched[device] == w.fault_at) {
+    push(stream, {[device] { world().broken[device] = world().fault; }});
+    return;
+  }
   world().last = what;
   int64_t threads = static_cast<int64_t>(grid.x) * grid.y * grid.z * block.x * block.y * block.z;
   world().counts.threads += threads;
@@ -397,33 +461,20 @@ API cudaError_t CUDARTAPI cudaGetLastError(void) {
 }
 API cudaError_t CUDARTAPI cudaPeekAtLastError(void) { return last_error; }
 API const char *CUDARTAPI cudaGetErrorName(cudaError_t e) {
-  switch (static_cast<int>(e)) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
-    case cudaErrorInitializationError: return "cudaErrorInitializationError";
-    default: return "cudaErrorInvalidValue";
-  }
+  for (auto &known : errors)
+    if (known.code == e) return known.name;
+  return "cudaErrorInvalidValue";
 }
 API const char *CUDARTAPI cudaGetErrorString(cudaError_t e) {
-  switch (static_cast<int>(e)) {
-    case cudaSuccess: return "no error";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorLaunchFailure: return "unspecified launch failure";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
-    case cudaErrorInitializationError: return "initialization error";
-    default: return "invalid argument";
-  }
+  for (auto &known : errors)
+    if (known.code == e) return known.text;
+  return "invalid argument";
 }
 
 static cudaError_t allocate(void **p, size_t bytes, int device) {
   World &w = world();
   Hold hold(w.lock);
+  if (fault_of(device_now) != cudaSuccess) return result(fault_of(device_now));
   bool full = device >= 0 && w.used[device] + bytes > w.memory;
   if (full || fakert_fails() || posix_memalign(p, 512, bytes + FENCE) != 0) {
     *p = nullptr;
@@ -451,12 +502,17 @@ API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
   world().host.join(s->clock);
   world().counts.waits++;
   check_fences();
+  if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   return fakert_fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s) {
+  if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
+  return s->done == s->issued ? cudaSuccess : cudaErrorNotReady;
 }
 API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
   for (size_t k = 0; k < world().streams.size(); k++)
     if (world().streams[k]->device == device_now) cudaStreamSynchronize(world().streams[k]);
-  return cudaSuccess;
+  return result(fault_of(device_now));
 }
 
 /* Waits, as the real one; freed memory is 0xff, then gone. */
@@ -480,6 +536,7 @@ API cudaError_t CUDARTAPI cudaFree(void *p) { return release(p); }
 API cudaError_t CUDARTAPI cudaFreeHost(void *p) { return release(p); }
 
 API cudaError_t CUDARTAPI cudaMemGetInfo(size_t *left, size_t *total) {
+  if (fault_of(device_now) != cudaSuccess) return result(fault_of(device_now));
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   *total = world().memory;
   *left = *total - world().used[device_now];
@@ -497,13 +554,15 @@ API cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *out, c
 }
 
 API cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int) {
+  if (fault_of(device_now) != cudaSuccess) return result(fault_of(device_now));
   if (flags != cudaStreamNonBlocking || fakert_fails()) return result(cudaErrorInvalidValue);
   *out = add_stream(device_now);
   return *out != nullptr ? cudaSuccess : result(cudaErrorMemoryAllocation);
 }
-API cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+API cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   if (fakert_fails()) return result(cudaErrorMemoryAllocation);
   *out = new CUevent_st;
+  if ((flags & cudaEventDisableTiming) == 0) (*out)->reached = std::make_shared<double>(-1);
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e) {
@@ -512,8 +571,16 @@ API cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e) {
 }
 API cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   Hold hold(world().lock);
+  if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   if (s->device != device_now || fakert_fails()) return result(cudaErrorInvalidValue);
-  *e = CUevent_st{s, s->issued, s->clock};
+  std::shared_ptr<double> reached = e->reached;
+  if (reached) {
+    push(s, {[reached] {
+      auto now = std::chrono::steady_clock::now().time_since_epoch();
+      *reached = std::chrono::duration<double, std::milli>(now).count();
+    }});
+  }
+  *e = CUevent_st{reached, s, s->issued, s->clock};
   return cudaSuccess;
 }
 
@@ -528,6 +595,13 @@ API cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
   }
   Hold hold(world().lock);
   world().host.join(e->clock);
+  return result(fault_of(e->stream->device));
+}
+API cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+  if (!from->reached || !to->reached) return result(cudaErrorInvalidValue);
+  if (cudaEventQuery(from) != cudaSuccess || cudaEventQuery(to) != cudaSuccess)
+    return cudaErrorNotReady;
+  *ms = static_cast<float>(*to->reached - *from->reached);
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
@@ -537,11 +611,13 @@ API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
   world().host.join(e->clock);
   world().counts.waits++;
   check_fences();
+  if (fault_of(e->stream->device) != cudaSuccess) return result(fault_of(e->stream->device));
   return fakert_fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (fakert_fails()) return result(cudaErrorInvalidResourceHandle);
   Hold hold(world().lock);
+  if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   if (e->stream == nullptr) return cudaSuccess;
   Task t;
   t.after = e->stream, t.position = e->at;
@@ -556,6 +632,7 @@ static cudaError_t copy(void *to, const void *from, size_t n, bool to_host, bool
                         cudaStream_t s) {
   World &w = world();
   Hold hold(w.lock);
+  if (s != nullptr && fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   bool to_known = block_of(to) != w.blocks.end(), from_known = block_of(from) != w.blocks.end();
   if ((!to_known && !to_host) || (!from_known && !from_host) || s == nullptr || fakert_fails())
     return result(cudaErrorInvalidValue);

@@ -14,6 +14,8 @@
      waits, and when the block is freed.
    - *What*: launches, copies and waits of the host are counted. FAKERT_FAIL=n: the n-th call of the
      runtime, cuBLASLt or cuDNN returns an error and does nothing.
+     FAKERT_FAULT="cudaErrorIllegalAddress@n" (or another error, or "...@n:1" for device 1 alone):
+     the n-th launch of a device fails when it runs, and from then on each call that touches it.
    FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is. */
 #ifndef LT_SPEC_FAKERT_H
 #define LT_SPEC_FAKERT_H

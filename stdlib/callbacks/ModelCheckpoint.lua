@@ -239,7 +239,8 @@ end
 
 function ModelCheckpoint:on_exception(trainer)
   if not self.save_on_exception or trainer.interrupted or trainer.fast_dev_run
-    or not (trainer.training or trainer.validating) or trainer.running.fn ~= "fit" then
+    or not (trainer.training or trainer.validating) or trainer.running.fn ~= "fit"
+    or c.runtime.device_faulted() then -- the weights cannot be read any more
     return
   end
   self.exception_path = kept_files.exception_path(self, trainer)

@@ -1,16 +1,20 @@
 --- stdlib/core/cuda.lua: lt.cuda: which GPUs there are, their memory, waiting for them.
 --
--- A GPU is named by its number (0 is the first), by text ("cuda:1") or, left out, is the first.
+-- A GPU is named by its number (0 is the first), by text ("cuda:1") or, left out, is the current
+-- one: that which "cuda" alone means. It is the first unless `set_device` or a Trainer's rank has
+-- chosen another.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
+local nvtx = require "ltrain.core.nvtx"
+local streams = require "ltrain.core.cuda_streams"
 
 local runtime <const> = c.runtime
 local cuda = {}
 
 -- "cuda:1" of what a function was called with.
 local function name_of(device, fn)
-  if device == nil then return "cuda:0" end
+  if device == nil then return ("cuda:%d"):format(runtime.current_device "cuda") end
   if math.type(device) == "integer" then return ("cuda:%d"):format(device) end
   if type(device) == "string" and (device:find "^cuda" or device:find "^gpu") then return device end
   errors.blame("cuda.%s: device must be a number from 0 or text like 'cuda:1': got %s", fn,
@@ -50,19 +54,60 @@ function cuda.memory_reserved(device)
   return m.live_bytes + m.cached_bytes
 end
 
+--- The number of the current GPU.
+function cuda.current_device() return runtime.current_device "cuda" end
+
+--- Makes a GPU the current one.
+function cuda.set_device(device) runtime.current_device("cuda", name_of(device, "set_device")) end
+
+-- Until it is closed, or within fn, whose results are returned.
+local function scope(restore, fn)
+  local held = setmetatable({}, { __close = restore })
+  if fn == nil then return held end
+  local _ <close> = held
+  return fn()
+end
+
+--- The GPU is the current one within fn(), whose results it returns; without fn until what it
+--- returns is closed: `local _ <close> = lt.cuda.device(1)`.
+function cuda.device(device, fn)
+  local name, before = name_of(device, "device"), runtime.current_device "cuda"
+  runtime.current_device("cuda", name)
+  return scope(function() runtime.current_device("cuda", ("cuda:%d"):format(before)) end, fn)
+end
+
+--- A queue of work, of class Stream: there are a few for each GPU, given out in turn.
+function cuda.Stream(device) return streams.new(name_of(device, "Stream")) end
+
+--- A new event, of class Event; options: enable_timing.
+function cuda.Event(options) return streams.Event(options) end
+
+--- The stream on which operations are issued.
+function cuda.current_stream(device) return streams.current(name_of(device, "current_stream")) end
+
+--- Operations on the stream's GPU are issued on it within fn(), whose results it returns; without
+--- fn until what it returns is closed.
+function cuda.stream(stream, fn)
+  local before = streams.set(stream, "cuda.stream")
+  return scope(function() streams.set(before) end, fn)
+end
+
 --- From here on the peaks of all devices count anew.
 function cuda.reset_peak_memory_stats() runtime.reset_peak_memory() end
 
 --- Gives memory that is kept for the next tensors back to the devices.
 function cuda.empty_cache() runtime.empty_cache() end
 
---- Waits until everything that was issued to devices has run; errors of it are raised here, with
---- the line that issued it.
-function cuda.synchronize() runtime.synchronize() end
+--- Waits until everything that was issued to a GPU has run, without one to all devices; errors of
+--- it are raised here, with the line that issued it.
+function cuda.synchronize(device)
+  runtime.synchronize(device ~= nil and name_of(device, "synchronize") or nil)
+end
 
 local function mib(bytes) return ("%.1f MiB"):format(bytes / 2 ^ 20) end
 
---- The memory of a GPU in a few lines of text.
+--- The memory of a GPU in a few lines of text, with the largest tensors and the lines of the script
+--- that made them.
 function cuda.memory_summary(device)
   local name = name_of(device, "memory_summary")
   local m, free, total = runtime.memory(name), runtime.device_memory(name)
@@ -72,7 +117,7 @@ function cuda.memory_summary(device)
     ("  kept         %12s for the next ones"):format(mib(m.cached_bytes)),
     ("  of the GPU   %12s free of %s"):format(mib(free), mib(total)),
     ("  allocations  %12d asked of the GPU"):format(m.system_calls),
-  }, "\n")
+  }, "\n") .. runtime.largest_tensors(name)
 end
 
 local function unknown(_, name)
@@ -82,4 +127,7 @@ local function unknown(_, name)
   errors.blame("cuda: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
 end
 
-return setmetatable(exact.all(cuda), { __index = unknown })
+cuda = exact.all(cuda)
+cuda.nvtx = nvtx
+
+return setmetatable(cuda, { __index = unknown })

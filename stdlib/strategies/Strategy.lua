@@ -134,6 +134,9 @@ function Strategy:setup(trainer)
   local module = trainer.module
   self._is_set_up = true
   self.accelerator:setup(trainer)
+  if self.root_device ~= "cpu" then -- what "cuda" alone means in hooks of this rank
+    c.runtime.current_device(self.root_device, self.root_device)
+  end
   -- Moving creates new parameters, so only if they are on another device.
   if module.device ~= self.root_device then module:to(self.root_device) end
 end

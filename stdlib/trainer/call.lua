@@ -12,6 +12,7 @@ local hooks = require "ltrain.core.hooks"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
 local old_hooks = require "ltrain.compat.hooks"
+local ranges = require "ltrain.core.ranges"
 local together = require "ltrain.core.together"
 
 local call = {}
@@ -139,6 +140,7 @@ local function call_all(state, targets, name, ...)
   local result
   set_hook(state, name)
   local _ <close> = allow_interrupt(state)
+  local range <close> = ranges.open and ranges.open(name) -- luacheck: ignore
   for i = 1, #targets do
     local target = targets[i]
     local fn = target[name]
@@ -191,6 +193,7 @@ function call.through(state, name, fn, ...)
   set_hook(state, name)
   places.hook = own
   local _ <close> = allow_interrupt(state)
+  local range <close> = ranges.open and ranges.open(name) -- luacheck: ignore
   return leave(state, outer, outer_fn, fn(...))
 end
 

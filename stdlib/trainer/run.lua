@@ -208,8 +208,20 @@ local function break_off(state)
   state.module:untoggle_optimizer()
 end
 
+-- After a device's fault a new process goes on from what is saved.
+local function report_fault(state)
+  if not c.runtime.device_faulted() or state.fn ~= "fit" then return end
+  local path
+  for _, callback in ipairs(state.callbacks) do
+    path = path or callback.last_model_path or callback.best_model_path
+  end
+  state.trainer:say(path and ("the last checkpoint is %s: continue from it with ckpt_path")
+    :format(path) or "there is no checkpoint to continue from")
+end
+
 local function fail(state, err)
   local trainer = state.trainer
+  report_fault(state)
   trainer.interrupted = interrupt.is(err)
   notices.report(state)
   -- An error in here must not hide the one that is reported.

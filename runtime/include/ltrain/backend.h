@@ -121,6 +121,17 @@ typedef struct lt_device_ops {
                  int by);
   bool (*scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n, lt_dtype dtype,
                 double by);
+
+  /* For scripts that measure (optional together). A timer is the moment at which its stream comes
+     to it; the first record makes it, when `*timer` is NULL. LT_PENDING: one has not come. */
+  bool (*timer_record)(lt_ctx *c, lt_stream *stream, void **timer);
+  lt_progress (*timer_elapsed)(void *from, void *to, double *milliseconds);
+  void (*timer_free)(void *timer);
+  /* Names for the timeline of a profiler, where one is attached, of the calling thread: ranges,
+     which nest, and moments. (optional together) */
+  void (*range_push)(const char *name);
+  void (*range_pop)(void);
+  void (*mark)(const char *name);
 } lt_device_ops;
 
 /* What ltrain offers a backend that it opened. Grows at its end: `size` says how far it goes. */
@@ -153,6 +164,11 @@ typedef struct lt_host {
   lt_dtype (*computed_in)(const lt_call *call);
   /* Whether products of f32 may be made in TF32 (lt.set_float32_matmul_precision). */
   bool (*tf32)(lt_ctx *c);
+  /* Fails with a fault after which device `index` cannot be used in this process; the operations
+     that were issued last are added to the text. Always false. */
+  bool (*fault)(lt_ctx *c, int index, const char *text);
+  /* The root of the ctx: contexts of one root share lines, and an error word a device. */
+  const void *(*root)(lt_ctx *c);
 } lt_host;
 
 enum { LT_BACKEND_TEXT = 256 };

@@ -1,0 +1,133 @@
+/* runtime/cuda/error.cu: what CUDA's errors mean, and the error words that kernels write.
+
+   Some errors are faults: CUDA answers every later call of the process on that device with the
+   same. They come long after the kernel that made them, so ltrain adds what was issued last. The
+   first is told in full, the others point to it. */
+#include <stdio.h>
+#include <string.h>
+
+#include <mutex>
+
+#include "cuda/device.h"
+
+static std::mutex of_faults, of_words;
+static cudaError_t faults[LT_CUDA_MOST];
+
+/* Of the GPU itself, not of a kernel. */
+static bool is_loss(cudaError_t e) {
+  switch (static_cast<int>(e)) {
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorSystemNotReady:
+    case cudaErrorUnknown: return true;
+    default: return false;
+  }
+}
+
+static bool is_fault(cudaError_t e) {
+  switch (static_cast<int>(e)) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure: return true;
+    default: return is_loss(e);
+  }
+}
+
+/* Makes it the device's fault; the one that came before, if any. */
+static cudaError_t note_fault(int index, cudaError_t e) {
+  std::lock_guard<std::mutex> hold(of_faults);
+  cudaError_t before = faults[index];
+  if (before == cudaSuccess) faults[index] = e;
+  return before;
+}
+
+static bool fail_fault(lt_ctx *c, int index, cudaError_t e) {
+  char text[512], name[128] = "";
+  cudaError_t before = note_fault(index, e);
+  const char *why = cudaGetErrorString(e), *symbol = cudaGetErrorName(e);
+  if (before != cudaSuccess)
+    return lt_cuda_fail(c, LT_EDEVICE,
+                        "cuda:%d cannot be used any more in this process: %s (%s) came before",
+                        index, cudaGetErrorString(before), cudaGetErrorName(before));
+  if (!is_loss(e)) {
+    snprintf(text, sizeof text,
+             "cuda:%d cannot be used any more in this process: %s (%s)", index, why, symbol);
+    return lt_cuda_host->fault(c, index, text);
+  }
+  lt_cuda_describe(index, name, sizeof name);
+  snprintf(text, sizeof text,
+           "cuda:%d%s%s%s is lost: %s (%s); nvidia-smi and the kernel's log (dmesg, Xid) say more",
+           index, name[0] != '\0' ? " (" : "", name, name[0] != '\0' ? ")" : "", why, symbol);
+  return lt_cuda_host->fault(c, index, text);
+}
+
+bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
+  int index = 0;
+  if (e == cudaSuccess) return true;
+  cudaGetLastError(); /* one that is no fault is forgotten */
+  if (is_fault(e) && cudaGetDevice(&index) == cudaSuccess && index < LT_CUDA_MOST)
+    return fail_fault(c, index, e);
+  return lt_cuda_fail(c, e == cudaErrorMemoryAllocation ? LT_EMEMORY : LT_EDEVICE, "%s: %s (%s)",
+                      what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+bool lt_cuda_fail_library(lt_ctx *c, const char *library, const char *text) {
+  cudaError_t e = cudaStreamQuery(lt_cuda_now.stream);
+  if (is_fault(e)) return lt_cuda_ok(c, e, library);
+  cudaGetLastError();
+  return lt_cuda_fail(c, LT_EDEVICE, "%s: %s", library, text);
+}
+
+/* The error words: pinned, written by kernels, read after a host wait. One a device for each root:
+   a root's lines mean nothing to others. They stay when it ends, for one at the same address. */
+typedef struct word {
+  word *next;
+  const void *root;
+  int index;
+  lt_cuda_word *memory;
+} word;
+static word *words;
+
+static word *find_word(const void *root, int index) {
+  word *w = words;
+  while (w != nullptr && (w->root != root || w->index != index)) w = w->next;
+  return w;
+}
+
+static lt_cuda_word *word_of(lt_ctx *c, int index) {
+  const void *root = lt_cuda_host->root(c);
+  std::lock_guard<std::mutex> hold(of_words);
+  word *w = find_word(root, index);
+  if (w != nullptr) return w->memory;
+  void *p = nullptr;
+  unsigned how = cudaHostAllocPortable | cudaHostAllocMapped;
+  if (!lt_cuda_ok(c, cudaHostAlloc(&p, sizeof(lt_cuda_word), how), "pinned memory")) return nullptr;
+  memset(p, 0, sizeof(lt_cuda_word));
+  words = new word{words, root, index, static_cast<lt_cuda_word *>(p)};
+  return words->memory;
+}
+
+bool lt_cuda_blame_of(lt_ctx *c, const lt_call *call, lt_cuda_blame *out) {
+  out->word = word_of(c, lt_cuda_now.index);
+  out->op = call->op;
+  out->line = lt_cuda_host->line(c);
+  return out->word != nullptr;
+}
+
+bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out) {
+  std::lock_guard<std::mutex> hold(of_words);
+  const word *of = find_word(lt_cuda_host->root(c), index);
+  if (of == nullptr) return false;
+  lt_cuda_word *w = of->memory;
+  if (__atomic_load_n(&w->taken, __ATOMIC_ACQUIRE) == 0) return false;
+  *out = w->error;
+  __atomic_store_n(&w->taken, 0, __ATOMIC_RELEASE);
+  return true;
+}

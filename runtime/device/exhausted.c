@@ -1,0 +1,86 @@
+/* runtime/device/exhausted.c: the message where a device has no more memory: who has it.
+
+   Storages over 1 MiB note the op and the script line that made them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/lines.h"
+#include "device/state.h"
+
+enum { KINDS = 64, SHOWN = 5, LIST = 1024 };
+
+/* Tensors that one op made on one line. */
+typedef struct made {
+  const char *op;
+  uint32_t line;
+  int64_t bytes, count;
+} made;
+
+static int compare(const void *a, const void *b) {
+  int64_t x = ((const made *)a)->bytes, y = ((const made *)b)->bytes;
+  return (x < y) - (x > y);
+}
+
+/* Sums by op and line, of the first KINDS of them. */
+static int collect(const lt_pool *p, made *list) {
+  int n = 0;
+  for (const lt_block *b = p->in_use; b != NULL; b = b->older) {
+    const lt_storage *s = &b->storage;
+    int k = 0;
+    while (k < n && !(list[k].op == s->writer && list[k].line == s->line)) k++;
+    if (k == KINDS) continue;
+    if (k == n) list[n++] = (made){.op = s->writer, .line = s->line};
+    list[k].bytes += (int64_t)b->capacity;
+    list[k].count++;
+  }
+  return n;
+}
+
+void lt_device_list_largest(lt_ctx *c, lt_device d, char *out, size_t size) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  lt_pool *p = st != NULL ? st->pools[d.kind][d.index] : NULL;
+  made list[KINDS];
+  size_t at = 0;
+  out[0] = 0;
+  if (p == NULL) return;
+  lt_pool_drain(c, p);
+  int n = collect(p, list);
+  qsort(list, (size_t)n, sizeof *list, compare);
+  for (int k = 0; k < n && k < SHOWN && at < size; k++) {
+    char line[128] = "";
+    if (list[k].line != 0) lt_line_text(c, list[k].line, line, sizeof line);
+    at += (size_t)snprintf(out + at, size - at, "\n  %9.1f MiB  %lld of %s%s%s",
+                           (double)list[k].bytes / (1 << 20), (long long)list[k].count,
+                           list[k].op != NULL ? list[k].op : "the library",
+                           line[0] != 0 ? " at " : "", line);
+  }
+}
+
+static void describe_room(const lt_pool *p, char *out, size_t size) {
+  int64_t most = atomic_load(&p->budget->limit), free_bytes, total;
+  out[0] = 0;
+  if (most > 0)
+    snprintf(out, size, ", the limit is %lld", (long long)most);
+  else if (p->ops->memory_info != NULL &&
+           p->ops->memory_info(p->device.index, &free_bytes, &total))
+    snprintf(out, size, ", %lld of the device's %lld bytes are free", (long long)free_bytes,
+             (long long)total);
+}
+
+bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
+  char room[96], largest[LIST], name[32];
+  if (!lt_ok(c)) return false; /* a fault that was found on the way */
+  describe_room(p, room, sizeof room);
+  lt_device_list_largest(c, p->device, largest, sizeof largest);
+  return lt_fail(c, LT_EMEMORY,
+                 "%s%sout of memory on %s: %zu bytes requested, %lld bytes in use, %lld bytes "
+                 "cached%s%s%s\nwhat helps: smaller batches, with accumulate_grad_batches for the "
+                 "same steps%s",
+                 lt_op_name(c), lt_op_colon(c),
+                 lt_device_text(c, p->device, name, sizeof name), bytes,
+                 (long long)p->stats.live_bytes, (long long)p->stats.cached_bytes, room,
+                 largest[0] != 0 ? "\nthe largest tensors in use:" : "", largest,
+                 p->ops->host_memory ? ""
+                                     : "; precision = 'bf16-mixed'; nn.utils.checkpoint; "
+                                       "lt.no_grad where no gradient is wanted");
+}
