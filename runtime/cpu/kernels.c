@@ -12,6 +12,8 @@ const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT] = {
 #define LT_BINARY(name, ...) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
 #define LT_COMPARE(name, ...) ROW(name)
 #include "ops/binary.def"
+#define LT_UPDATE(name, ...) [LT_OP_##name##_step] = LT_CPU(lt_cpu_updates),
+#include "ops/updates.def"
 #define LT_KERNEL_ALL(name) [LT_OP_##name] = LT_CPU(lt_cpu_##name),
 #define LT_KERNEL_ALL_EXPAND(name) LT_KERNEL_ALL(name)
 #define LT_KERNEL_EXPAND(name)

@@ -28,6 +28,7 @@ enum { LT_CHUNK = 32768 };
 #undef LT_DECLARE_EXPAND
 #undef LT_DECLARE_VIEW
 #undef LT_DECLARE_COPY
-LT_KERNEL(rows); /* every row of unary.def and binary.def */
+LT_KERNEL(rows);    /* every row of unary.def and binary.def */
+LT_KERNEL(updates); /* every row of updates.def */
 
 #endif

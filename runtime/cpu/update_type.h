@@ -1,27 +1,29 @@
 /* runtime/cpu/update_type.h: the loops of optimizer steps in one compute type; included by update.c
    with T, NAME(f), OWN, SQRT and NORMAL defined. No guard.
 
+   `sign` (maximize) stands where its product is exact, so that it changes no rounding.
+
    Where gradients stay 0 (pixels that are always black, units that died), moments shrink until they
    are no normal numbers any more, and stay so, rounding to themselves; CPUs are ten times slower
    with such. They are 0 here. */
 
 /* Parameters p, gradients g, momentum m (as PyTorch's SGD). */
 static void NAME(sgd_loop)(int64_t n, const lt_args_sgd_step *a, T *p, const T *g, T *m) {
-  const T lr = (T)a->lr, decay = (T)a->weight_decay, momentum = (T)a->momentum;
-  const T fresh = (T)(1 - a->dampening);
+  const T lr = (T)a->lr, momentum = (T)a->momentum, fresh = (T)(1 - a->dampening);
+  const T sign = a->maximize ? -1 : 1, decay = sign * (T)a->weight_decay;
   if (m == NULL) {
-    LT_EACH p[i] -= lr * (g[i] + decay * p[i]);
+    LT_EACH p[i] -= lr * (sign * (g[i] + decay * p[i]));
   } else if (a->first) { /* whatever the buffer holds is not read: it may be NaN */
     const T ahead = a->nesterov ? 1 + momentum : 1;
     LT_EACH {
-      T d = g[i] + decay * p[i];
+      T d = sign * (g[i] + decay * p[i]);
       m[i] = d;
       p[i] -= lr * (ahead * d);
     }
   } else {
     const T direct = a->nesterov ? 1 : 0, by = a->nesterov ? momentum : 1;
     LT_EACH {
-      T d = g[i] + decay * p[i];
+      T d = sign * (g[i] + decay * p[i]);
       T v = NORMAL(momentum * m[i] + fresh * d);
       m[i] = v;
       p[i] -= lr * (direct * d + by * v);
@@ -48,7 +50,8 @@ static void NAME(sgd)(const job *j, int64_t chunk) {
 static void NAME(adam)(const job *j, int64_t chunk) {
   const lt_args_adam_step *a = j->args;
   const T size = (T)j->k[0], root = (T)j->k[1], new1 = (T)j->k[2], new2 = (T)j->k[3];
-  const T shrink = (T)j->k[4], decay = (T)j->k[5], beta2 = (T)a->beta2, eps = (T)a->eps;
+  const T shrink = (T)j->k[4], beta2 = (T)a->beta2, eps = (T)a->eps;
+  const T sign = (T)j->k[6], decay = sign * (T)j->k[5];
   part p = part_of(j, chunk, OWN);
   T room[4][LT_TILE];
   for (int64_t at = p.from; at < p.to; at += p.run) {
@@ -58,7 +61,7 @@ static void NAME(adam)(const job *j, int64_t chunk) {
     T *m = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 2, at, n, room[2]);
     T *v = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 3, at, n, room[3]);
     LT_EACH {
-      T d = g[i] + decay * x[i];
+      T d = sign * (g[i] + decay * x[i]);
       T first = NORMAL(m[i] + new1 * (d - m[i]));
       T second = NORMAL(beta2 * v[i] + new2 * d * d);
       m[i] = first;

@@ -22,6 +22,7 @@ extern const lt_host *lt_cuda_host; /* what ltrain gave us when it opened this b
 #define LT_CUDA_DECLARE_COPY(name)
 #include "ops/ops.def"
 LT_CUDA_KERNEL(rows);
+LT_CUDA_KERNEL(updates);
 
 /* device.cu: the launch that is running in this thread. */
 typedef struct lt_cuda_launch_state {

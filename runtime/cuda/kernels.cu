@@ -12,6 +12,8 @@ const lt_kernel *lt_cuda_kernels(void) {
 #define LT_BINARY(name, ...) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
 #define LT_COMPARE(name, ...) ROW(name)
 #include "ops/binary.def"
+#define LT_UPDATE(name, ...) table[LT_OP_##name##_step] = lt_cuda_updates;
+#include "ops/updates.def"
 #define LT_CUDA_KERNEL_ALL(name) table[LT_OP_##name] = lt_cuda_##name;
 #define LT_CUDA_KERNEL_ALL_EXPAND(name) LT_CUDA_KERNEL_ALL(name)
 #define LT_CUDA_KERNEL_EXPAND(name)

@@ -44,7 +44,7 @@ bool lt_list_views(const lt_list_job *j, int k, lt_list_way way, int64_t *at, lt
 }
 
 static bool go(lt_list_job *j, lt_list_way way, int64_t *at) {
-  lt_view v[4];
+  lt_view v[LT_LIST_GROUPS];
   for (int k = 0; k < j->n; k++)
     if (!lt_list_views(j, k, way, at, v)) return false;
   return true;

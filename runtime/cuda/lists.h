@@ -7,7 +7,7 @@
 
 #include "cuda/rows.h"
 
-enum { LT_LIST_THREADS = 256, LT_LIST_CHUNK = 2048, LT_LIST_BYTES = 3840 };
+enum { LT_LIST_THREADS = 256, LT_LIST_CHUNK = 2048, LT_LIST_BYTES = 3840, LT_LIST_GROUPS = 5 };
 
 /* One tensor of each of G groups, of one shape, whose elements lie in the same order. */
 template <int G> struct lt_list_row {

@@ -2,56 +2,14 @@
 
    Formulas, constants and the zeros in the place of denormals are those of cpu/update_type.h, with
    the same products and sums in one rounding: parameters have the bits that the CPU's levels with
-   FMA give them. The norm of gradients: norms.cu. */
-#include <float.h>
+   FMA give them. The norm of gradients: norms.cu; rows of ops/updates.def: updates.cu. */
+#include "cuda/updates.h"
 
-#include "cuda/lists.h"
-
-enum { THREADS = LT_LIST_THREADS };
-
-/* Where both sides of a sum are products, which of them is rounded is said here. */
-static __device__ inline float mul_add(float a, float b, float c) { return fmaf(a, b, c); }
-static __device__ inline double mul_add(double a, double b, double c) { return fma(a, b, c); }
-static __device__ inline float normal(float x) { return x < FLT_MIN && x > -FLT_MIN ? 0 : x; }
-static __device__ inline double normal(double x) { return x < DBL_MIN && x > -DBL_MIN ? 0 : x; }
 static __device__ inline float root_of(float x) { return lt_sqrt_f32(x); }
 static __device__ inline double root_of(double x) { return lt_sqrt_f64(x); }
 
-/* The number that says whether a step is taken: it is where this is absent, or 0. */
-typedef struct verdict {
-  const void *data;
-  int dtype;
-} verdict;
-
-static __device__ inline bool is_refused(verdict v) {
-  return v.data != nullptr && lt_load<double>(v.data, v.dtype, 0) != 0;
-}
-
-/* What a thread works on: 4 neighbours at a time of a chunk of row `row`. */
-typedef struct part {
-  int row;
-  int64_t at, to;
-} part;
-
-template <int G> static __device__ inline part part_of(const lt_list<G> &l) {
-  part p;
-  p.row = lt_list_find(l);
-  int64_t from = static_cast<int64_t>(blockIdx.x - l.row[p.row].first) * LT_LIST_CHUNK;
-  p.to = from + LT_LIST_CHUNK < l.row[p.row].n ? from + LT_LIST_CHUNK : l.row[p.row].n;
-  p.at = from + threadIdx.x * 4;
-  return p;
-}
-
-static __device__ inline int count_of(const part &p) {
-  return p.to - p.at < 4 ? static_cast<int>(p.to - p.at) : 4;
-}
-
-template <class T> static __device__ inline int state_dtype() {
-  return sizeof(T) == 8 ? LT_F64 : LT_F32;
-}
-
 template <class T> struct sgd_args {
-  T lr, decay, momentum, fresh, ahead, direct, by;
+  T lr, decay, momentum, fresh, ahead, direct, by, sign;
   bool first;
 };
 
@@ -71,7 +29,7 @@ static __global__ void __launch_bounds__(THREADS) sgd(LT_CONSTANT lt_list<G> l,
       lt_list_load(r.data[G - 1], state_dtype<T>(), p.at, count, r.aligned, m);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      T d = mul_add(a.decay, x[k], g[k]);
+      T d = a.sign * mul_add(a.decay, x[k], g[k]);
       if (G == 3 && a.first) {
         m[k] = d;
         d = a.ahead * d;
@@ -87,7 +45,7 @@ static __global__ void __launch_bounds__(THREADS) sgd(LT_CONSTANT lt_list<G> l,
 }
 
 template <class T> struct adam_args {
-  T size, root, new1, new2, shrink, decay, beta2, eps;
+  T size, root, new1, new2, shrink, decay, beta2, eps, sign;
 };
 
 /* Parameters, gradients, first and second moments. */
@@ -106,7 +64,7 @@ static __global__ void __launch_bounds__(THREADS) adam(LT_CONSTANT lt_list<4> l,
     lt_list_load(r.data[3], state_dtype<T>(), p.at, count, r.aligned, v);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      T d = mul_add(a.decay, x[k], g[k]);
+      T d = a.sign * mul_add(a.decay, x[k], g[k]);
       m[k] = normal(mul_add(a.new1, d - m[k], m[k]));
       v[k] = normal(mul_add(a.beta2, v[k], a.new2 * d * d));
       T step = m[k] / mul_add(root_of(v[k]), a.root, a.eps);
@@ -136,26 +94,13 @@ static __global__ void __launch_bounds__(THREADS) scale(LT_CONSTANT lt_list<1> l
   }
 }
 
-static bool not_gradients(int group) { return group != 1; }
 static bool all_groups(int group) { return group >= 0; }
-
-/* The list of a step, and its last input, which may say that it is not taken. */
-static bool begin(lt_ctx *c, const lt_call *call, int groups, bool checked, lt_list_job *j,
-                  verdict *found) {
-  lt_view v;
-  *j = {c, call, call->in, call->n_in / groups, groups, not_gradients, nullptr};
-  *found = {nullptr, LT_F32};
-  if (checked && call->n_in > 0) {
-    if (!lt_cuda_view(c, call->in[call->n_in - 1], &v)) return false;
-    *found = {v.data, v.dtype};
-  }
-  return lt_list_begin(j);
-}
 
 template <class T, int G>
 static bool run_sgd(lt_list_job *j, const lt_args_sgd_step *a, verdict found) {
   sgd_args<T> s = {};
-  s.lr = static_cast<T>(a->lr), s.decay = static_cast<T>(a->weight_decay);
+  s.sign = a->maximize ? -1 : 1;
+  s.lr = static_cast<T>(a->lr), s.decay = s.sign * static_cast<T>(a->weight_decay);
   s.momentum = static_cast<T>(a->momentum), s.fresh = static_cast<T>(1 - a->dampening);
   s.ahead = a->nesterov ? 1 + s.momentum : 1;
   s.direct = a->nesterov ? 1 : 0, s.by = a->nesterov ? s.momentum : 1;
@@ -183,7 +128,8 @@ template <class T> static bool run_adam(lt_list_job *j, const lt_args_adam_step 
   s.root = static_cast<T>(1 / sqrt(correction2));
   s.new1 = static_cast<T>(1 - a->beta1), s.new2 = static_cast<T>(1 - a->beta2);
   s.shrink = static_cast<T>(a->decoupled ? 1 - a->lr * a->weight_decay : 1);
-  s.decay = static_cast<T>(a->decoupled ? 0 : a->weight_decay);
+  s.sign = a->maximize ? -1 : 1;
+  s.decay = s.sign * static_cast<T>(a->decoupled ? 0 : a->weight_decay);
   s.beta2 = static_cast<T>(a->beta2), s.eps = static_cast<T>(a->eps);
   return lt_list_each<T, 4>(j, [&](const lt_list<4> &l) {
     return lt_cuda_grid(j->c, adam<T>, l.chunks, THREADS, 0, l, s, found);

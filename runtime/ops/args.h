@@ -233,7 +233,9 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 
 /* Optimizer steps. Inputs of sgd_step: parameters, gradients and, with a momentum, its buffers
    (`first`: not initialised yet); of adam_step: parameters, gradients, first and second moments,
-   with `step` counting from 1 and `decoupled` weight decay for AdamW. With `checked` the last input
+   with `step` counting from 1 and `decoupled` weight decay for AdamW; of an update (a row of
+   updates.def): parameters, gradients and `states` kinds of state. `maximize` steps along the
+   gradient. With `checked` the last input
    is one number, and nothing is changed if it is not 0: so a device skips a step with gradients
    that are not finite, without the host waiting for it. The first input of grads_scale is the
    factor. clip_grad_norm with `keep_nonfinite` leaves the gradients unchanged if their norm is not
@@ -241,11 +243,20 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_sgd_step(A)                                                        \
   A(NUMBER, lr, REQUIRED) A(NUMBER, momentum, 0) A(NUMBER, dampening, 0)           \
   A(NUMBER, weight_decay, 0) A(FLAG, nesterov, false) A(FLAG, first, false)        \
-  A(FLAG, checked, false)
+  A(FLAG, maximize, false) A(FLAG, checked, false)
 #define LT_ARGS_adam_step(A)                                                       \
   A(NUMBER, lr, REQUIRED) A(INT, step, REQUIRED) A(NUMBER, beta1, 0.9)             \
   A(NUMBER, beta2, 0.999) A(NUMBER, eps, 1e-8) A(NUMBER, weight_decay, 0)          \
-  A(FLAG, decoupled, false) A(FLAG, checked, false)
+  A(FLAG, decoupled, false) A(FLAG, maximize, false) A(FLAG, checked, false)
+/* What the rows of updates.def are made of; `shrink` is a factor of the parameter, `root` of the
+   root of a mean of squares. */
+#define LT_UPDATE_NUMBERS(A)                                                       \
+  A(NUMBER, lr, REQUIRED) A(NUMBER, weight_decay, 0) A(NUMBER, shrink, 1)          \
+  A(NUMBER, momentum, 0) A(NUMBER, beta1, 0) A(NUMBER, beta2, 0) A(NUMBER, eps, 0) \
+  A(NUMBER, root, 1) A(NUMBER, by_grad, 0) A(NUMBER, by_mean, 0)
+#define LT_ARGS_update(A)                                                          \
+  LT_UPDATE_NUMBERS(A)                                                             \
+  A(INT, states, 0) A(FLAG, maximize, false) A(FLAG, checked, false)
 #define LT_ARGS_grads_norm(A) A(NUMBER, p, 2)
 #define LT_ARGS_grads_scale(A)
 #define LT_ARGS_clip_grad_norm(A) \

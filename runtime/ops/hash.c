@@ -35,6 +35,8 @@ uint64_t lt_op_hash(void) {
 #define LT_BINARY(name, ...) "binary " #name "\n"
 #define LT_COMPARE(name, ...) "compare " #name "\n"
 #include "ops/binary.def"
+#define LT_UPDATE(name, fewest, most, ...) "update " #name " " #fewest " " #most "\n"
+#include "ops/updates.def"
 #define LT_OP(name, kind, ...) #kind " " #name "\n"
 #include "ops/ops.def"
 #define LT_KIND(name, inputs, min_in, max_in, n_out, flags) \

@@ -8,12 +8,14 @@
 /* Groups of a step: 0 when `kind` is no step. */
 static int groups_of(lt_kind kind, const void *args) {
   if (kind == LT_KIND_sgd_step) return ((const lt_args_sgd_step *)args)->momentum != 0 ? 3 : 2;
+  if (kind == LT_KIND_update) return 2 + (int)((const lt_args_update *)args)->states;
   return kind == LT_KIND_adam_step ? 4 : 0;
 }
 
 /* Whether the last input of a step says if it is taken. */
 static bool is_checked(lt_kind kind, const void *args) {
   if (kind == LT_KIND_sgd_step) return ((const lt_args_sgd_step *)args)->checked;
+  if (kind == LT_KIND_update) return ((const lt_args_update *)args)->checked;
   return kind == LT_KIND_adam_step && ((const lt_args_adam_step *)args)->checked;
 }
 
@@ -33,7 +35,8 @@ static lt_dtype state_dtype(lt_dtype parameter) {
 }
 
 static bool check_step(lt_ctx *c, const lt_infer *i) {
-  static const char *const names[] = {"parameters", "gradients", "first states", "second states"};
+  static const char *const names[] = {"parameters", "gradients", "first states", "second states",
+                                      "third states"};
   bool checked = is_checked(i->op->kind, i->args) && i->n_in > 0;
   int groups = groups_of(i->op->kind, i->args), n_in = i->n_in - checked, n = n_in / groups;
   if (n_in % groups != 0)
@@ -85,6 +88,29 @@ bool lt_infer_adam_step(lt_ctx *c, lt_infer *i) {
                      betas[k]);
   if (a->step < 1)
     return lt_fail(c, LT_EARG, "%s: steps count from 1, got %lld", i->op->name, (long long)a->step);
+  return positive(c, i, "lr", a->lr) && positive(c, i, "eps", a->eps) &&
+         positive(c, i, "weight_decay", a->weight_decay) && check_step(c, i);
+}
+
+/* How many kinds of state a row of updates.def takes. */
+typedef struct state_count {
+  int fewest, most;
+} state_count;
+
+static state_count states_of(lt_op op) {
+  static const state_count counts[LT_OP_COUNT] = {
+#define LT_UPDATE(name, fewest, most, ...) [LT_OP_##name##_step] = {fewest, most},
+#include "ops/updates.def"
+  };
+  return counts[op];
+}
+
+bool lt_infer_update(lt_ctx *c, lt_infer *i) {
+  const lt_args_update *a = i->args;
+  state_count s = states_of((lt_op)(i->op - lt_ops));
+  if (a->states < s.fewest || a->states > s.most)
+    return lt_fail(c, LT_EARG, "%s: states must be in %d..%d, got %lld", i->op->name, s.fewest,
+                   s.most, (long long)a->states);
   return positive(c, i, "lr", a->lr) && positive(c, i, "eps", a->eps) &&
          positive(c, i, "weight_decay", a->weight_decay) && check_step(c, i);
 }

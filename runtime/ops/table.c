@@ -61,6 +61,11 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
   [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_compare, .dtype = LT_DTYPE_any,            \
                      .has_kernel = true, .backward = LT_OP_COUNT, .doc = doc_},
 #include "ops/binary.def"
+#define LT_UPDATE(name_, fewest, most, first, second, third, doc_, ...)                           \
+  [LT_OP_##name_##_step] = {.name = #name_ "_step", .kind = LT_KIND_update,                       \
+                            .dtype = LT_DTYPE_own, .has_kernel = true, .backward = LT_OP_COUNT,   \
+                            .doc = doc_},
+#include "ops/updates.def"
 #define I(n) (1u << (n))
 #define O(n) (1u << (16 + (n)))
 #define NONE 0u

@@ -293,6 +293,25 @@ static bool adam_step(lt_ctx *c, trial *t) {
   return t->number < 3;
 }
 
+/* With the fewest kinds of state that the row takes, and with the most; no state is negative. */
+static bool update(lt_ctx *c, trial *t) {
+  int fewest = 0, most = 0;
+#define LT_UPDATE(name, fewest_, most_, ...) \
+  if (t->op == LT_OP_##name##_step) fewest = (fewest_), most = (most_);
+#include "ops/updates.def"
+  lt_args_update *a = (lt_args_update *)(void *)t->args;
+  *a = (lt_args_update){.lr = 0.1, .shrink = 1, .beta1 = 0.9, .beta2 = 0.99, .eps = 0.1, .root = 2,
+                        .by_grad = 0.1, .by_mean = 0.2, .momentum = 0.5};
+  a->states = t->number == 0 ? fewest : most;
+  if (t->number == 1) a->weight_decay = 0.1, a->shrink = 0.9, a->maximize = true, a->by_mean = 0;
+  int n = 2 + (int)a->states;
+  groups(c, t, n);
+  for (int k = 4; k < 2 * n; k++)
+    t->in[k] = values(c, t->dtype, lt_tensor_shape(t->in[k]), (uint64_t)k, k < 6 ? 1 : 0.2,
+                      k < 6 ? 2 : 0.8);
+  return t->number < 2;
+}
+
 static bool sgd_step(lt_ctx *c, trial *t) {
   lt_args_sgd_step *a = (lt_args_sgd_step *)(void *)t->args;
   a->lr = 0.1;
@@ -374,6 +393,7 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_pool] = pool,
     [LT_KIND_adam_step] = adam_step,
     [LT_KIND_sgd_step] = sgd_step,
+    [LT_KIND_update] = update,
     [LT_KIND_grads_norm] = gradients,
     [LT_KIND_grads_scale] = gradients,
     [LT_KIND_random] = random,

@@ -113,7 +113,7 @@ static bool run(lt_ctx *c, trial *t, lt_device d, layout how, lt_tensor **in, lt
 
 /* Into every second element of a row: the rest stays. */
 static void write_with_gaps(lt_ctx *c, trial *t, lt_tensor *wanted) {
-  lt_tensor *in[LT_FINITE_IN];
+  lt_tensor *in[TRIAL_IN];
   lt_shape s = lt_tensor_shape(wanted);
   if (s.ndim == 0 || s.ndim == LT_MAX_DIMS || lt_ops[t->op].kind > LT_KIND_compare) return;
   int last = s.ndim - 1;
@@ -134,7 +134,7 @@ static void write_with_gaps(lt_ctx *c, trial *t, lt_tensor *wanted) {
 }
 
 static void same_again(lt_ctx *c, trial *t, layout how, lt_tensor *first) {
-  lt_tensor *in[LT_FINITE_IN], *out[LT_MAX_OUT] = {NULL};
+  lt_tensor *in[TRIAL_IN], *out[LT_MAX_OUT] = {NULL};
   if (!good(c, run(c, t, device, how, in, out), title(t, how))) return;
   double *a = values_of(c, first), *b = values_of(c, out[0]);
   for (int64_t k = 0; k < first->numel && lt_ok(c); k++)
@@ -148,7 +148,7 @@ static void same_again(lt_ctx *c, trial *t, layout how, lt_tensor *first) {
 
 /* False when the trial does not apply: the CPU refuses it, or the device has no kernel for it. */
 static bool try(lt_ctx *c, trial *t) {
-  lt_tensor *in[LT_FINITE_IN], *out[LT_MAX_OUT] = {NULL}, *wanted_in[LT_FINITE_IN];
+  lt_tensor *in[TRIAL_IN], *out[LT_MAX_OUT] = {NULL}, *wanted_in[TRIAL_IN];
   lt_tensor *wanted[LT_MAX_OUT] = {NULL};
   const lt_kind_info *kind = &lt_kinds[lt_ops[t->op].kind];
   if (!run(c, t, LT_CPU_DEVICE, ROW_MAJOR, wanted_in, wanted)) {

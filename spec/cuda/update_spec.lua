@@ -114,6 +114,54 @@ describe("sgd_step on cuda", function()
   end
 end)
 
+-- Rows of updates.def: contracted products may round elsewhere on a GPU.
+local ROWS <const> = { amsgrad = 3, nadam = 2, radam = 2, adamax = 2, rmsprop = 2,
+                       centered_rmsprop = 3, adagrad = 1, adadelta = 2, lion = 1 }
+local TOLERANCE <const> = { f32 = 1e-6, f64 = 1e-14, f16 = 2e-3, bf16 = 2e-2 }
+
+-- As step, for a row with n kinds of state.
+local function row_step(name, groups, options, found)
+  local sides = {}
+  for side, device in ipairs { "cpu", "cuda" } do
+    local own = {}
+    for g, group in ipairs(groups) do own[g] = moved(group, device) end
+    sides[side] = joined(own)
+    local list = table.move(sides[side], 1, #sides[side], 1, {})
+    if found then list[#list + 1] = lt.tensor({ found }):to(device) end
+    lt[name .. "_step"](list, options)
+  end
+  for k, want in ipairs(sides[1]) do
+    if want:numel() > 0 then
+      local got = sides[2][k]:to "cpu":to "f64"
+      local limit = (want:to "f64":abs() + 1) * TOLERANCE[want.dtype]
+      assert.is_true(((got - want:to "f64"):abs():le(limit)):all():item(), name .. " " .. k)
+    end
+  end
+end
+
+for name, states in pairs(ROWS) do
+  describe(name .. "_step on cuda", function()
+    local options = { lr = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 0.01, root = 1.5, momentum = 0.5,
+                      by_grad = 0.1, by_mean = 0.2, weight_decay = 0.1, shrink = 0.9,
+                      maximize = true, states = states }
+    for _, dtype in ipairs { "f32", "f64", "f16", "bf16", "mixed" } do
+      both.it("gives the CPU's parameters and states in " .. dtype, function()
+        local groups = { tensors(dtype, 1), tensors(dtype, 1) }
+        for k = 1, states do
+          groups[2 + k] = tensors(dtype, 1, true)
+          for i, t in ipairs(groups[2 + k]) do
+            groups[2 + k][i] = t:sigmoid() + (k == 1 and 1 or 0)
+          end
+        end
+        row_step(name, groups, options)
+        options.checked = true
+        for _, found in ipairs { 0, 1 } do row_step(name, groups, options, found) end
+        options.checked = nil
+      end)
+    end
+  end)
+end
+
 describe("clipping on cuda", function()
   both.it("has the CPU's norms of any power", function()
     for _, dtype in ipairs { "f32", "f64", "bf16", "mixed" } do

@@ -93,6 +93,13 @@ describe("ZeRO1 trains to the bits of DDP", function()
     ]])
   end)
 
+  it("with the other optimizers of single elements", function()
+    prints("same same same same\n", 2, [[
+      print(same {optimizer = "RMSprop"}, same {optimizer = "NAdam"}, same {optimizer = "Lion"},
+        same {optimizer = "Adagrad"})
+    ]])
+  end)
+
   it("with momentum, and with an optimizer that keeps nothing", function()
     prints("same same\n", 2, [[
       Net.configure_optimizers = function(self)

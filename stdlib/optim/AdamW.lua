@@ -11,5 +11,6 @@ AdamW.options = {}
 for name, row in tree.pairs(Adam.options) do AdamW.options[name] = row end
 AdamW.options.weight_decay = { type = "number", default = 0.01, min = 0,
                                doc = "this times lr times the weight is subtracted" }
+AdamW.options.decoupled_weight_decay = nil
 
 return AdamW

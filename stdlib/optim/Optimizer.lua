@@ -287,8 +287,10 @@ end
 
 -- Saving.
 
-local function copy(value)
-  return c.is_tensor(value) and value:detach():clone() or value
+local copy
+function copy(value)
+  if c.is_tensor(value) then return value:detach():clone() end
+  return type(value) == "table" and tree.map(value, copy) or value
 end
 
 --- Returns { class = name, state = { [path] = { slot = tensor or number } },
@@ -360,6 +362,7 @@ end
 -- A saved tensor where the parameter is; one with an element for each of the parameter's in the
 -- dtype of its state: the file may be of a run in another precision.
 local function placed(self, value, parameter)
+  if not c.is_tensor(value) then return value end
   if not self.slots or not is_float(value.dtype) or not has_shape(value, parameter) then
     return copy(value):to(parameter.device)
   end
@@ -378,7 +381,7 @@ local function load_slots(self, parameter, name, slots)
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
         name, errors.show_shape(value), errors.show_shape(parameter))
     end
-    state[slot] = c.is_tensor(value) and placed(self, value, parameter) or copy(value)
+    state[slot] = tree.map(value, function(leaf) return placed(self, leaf, parameter) end)
   end
   return state
 end

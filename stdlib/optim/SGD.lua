@@ -13,6 +13,7 @@ SGD.options = {
   weight_decay = { type = "number", default = 0, min = 0,
                    doc = "L2 penalty: this times the weight is added to the gradient" },
   nesterov = { type = "boolean", default = false, doc = "Nesterov momentum" },
+  maximize = { type = "boolean", default = false, doc = "steps along the gradient" },
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
@@ -38,7 +39,8 @@ local function empty_state() return {} end
 function SGD:update(group)
   local params, grads, states = self:active(group, group.momentum ~= 0 and empty_state)
   local options = { lr = group.lr, momentum = group.momentum, dampening = group.dampening,
-                    weight_decay = group.weight_decay, nesterov = group.nesterov }
+                    weight_decay = group.weight_decay, nesterov = group.nesterov,
+                    maximize = group.maximize }
   if group.momentum == 0 then
     if #params > 0 then c.sgd_step(self:checked(self.join(params, grads), options), options) end
     return

@@ -26,7 +26,7 @@ local GROUPS <const> = {
     "masked_scatter", "nonzero", "triangle", "one_hot" },
   { "Counting values", "unique", "unique_consecutive", "bincount", "histc", "searchsorted" },
   { "Random numbers", "random", "random_int", "permutation", "multinomial" },
-  { "Updates", "sgd_step", "adam_step", "grads_norm", "grads_scale", "clip_grad_norm",
+  { "Updates", "sgd_step", "adam_step", "update", "grads_norm", "grads_scale", "clip_grad_norm",
     "clip_grad_value" },
 }
 

@@ -111,12 +111,16 @@ function source.read(path)
 end
 
 --- Names of a table of options in the order in which the text of their file has them: `{` begins a
---- row, `limit`, `flag` and `duration.option` make one.
+--- row, `limit`, `flag` and `duration.option` make one; after `= options {` (optim/options.lua) so
+--- do numbers and `true`.
 function source.order(text, options)
   local places, names = {}, {}
+  local shared = text:find("= options {", 1, true)
   for name in next, options do
     names[#names + 1] = name
-    places[name] = text:find("%f[%w_]" .. name .. "%s*=%s*[{lfd]") or #text
+    local row = "%f[%w_]" .. name .. "%s*=%s*"
+    places[name] = text:find(row .. "[{lfd]")
+      or shared and (text:find(row .. "%d", shared) or text:find(row .. "true", shared)) or #text
   end
   table.sort(names, function(a, b)
     if places[a] ~= places[b] then return places[a] < places[b] end

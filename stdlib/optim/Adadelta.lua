@@ -1,0 +1,28 @@
+-- stdlib/optim/Adadelta.lua: steps of the size of earlier ones, by running means of squares of both
+-- (Zeiler 2012).
+
+local Optimizer = require "ltrain.optim.Optimizer"
+local by_rule = require "ltrain.optim.by_rule"
+local options = require "ltrain.optim.options"
+
+local Adadelta = Optimizer:extend("Adadelta")
+
+Adadelta.options = options {
+  lr = 1.0,
+  rho = { type = "number", default = 0.9, min = 0, max = 1,
+    doc = "decay rate of the running means" },
+  eps = 1e-6, weight_decay = true, maximize = true, initial_lr = true,
+}
+
+--- The state of a parameter, for load_state_dict to check.
+Adadelta.slots = { step = "count", square_avg = "tensor", acc_delta = "tensor" }
+
+local SLOTS <const> = { "square_avg", "acc_delta" }
+
+function Adadelta:_rule() return "adadelta_step", SLOTS end
+
+function Adadelta:_numbers(group)
+  return { lr = group.lr, beta2 = group.rho, eps = group.eps, weight_decay = group.weight_decay }
+end
+
+return by_rule(Adadelta)

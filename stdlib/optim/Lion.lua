@@ -1,0 +1,29 @@
+-- stdlib/optim/Lion.lua: steps of size lr along the sign of a mean of the gradient (Chen et al.
+-- 2023).
+
+local Optimizer = require "ltrain.optim.Optimizer"
+local by_rule = require "ltrain.optim.by_rule"
+local options = require "ltrain.optim.options"
+
+local Lion = Optimizer:extend("Lion")
+
+Lion.options = options {
+  lr = 1e-4, betas = { 0.9, 0.99 },
+  weight_decay = { type = "number", default = 0, min = 0,
+    doc = "this times lr times the weight is subtracted" },
+  maximize = true, initial_lr = true,
+}
+
+--- The state of a parameter, for load_state_dict to check.
+Lion.slots = { step = "count", exp_avg = "tensor" }
+
+local SLOTS <const> = { "exp_avg" }
+
+function Lion:_rule() return "lion_step", SLOTS end
+
+function Lion:_numbers(group)
+  return { lr = group.lr, beta1 = group.betas[1], beta2 = group.betas[2],
+           shrink = 1 - group.lr * group.weight_decay }
+end
+
+return by_rule(Lion)
