@@ -6,14 +6,15 @@ local config = require "ltrain.core.config"
 
 local CosineAnnealingLR = LRScheduler:extend("CosineAnnealingLR")
 
-local OPTIONS <const> = { eta_min = { type = "number", default = 0.0, min = 0 } }
+local OPTIONS <const> = LRScheduler.rows { eta_min = { type = "number", default = 0.0, min = 0 } }
 
 --- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom;
 --- after them the learning rate rises again.
 function CosineAnnealingLR:init(optimizer, T_max, options)
   self.T_max = config.argument(T_max, "integer", "optim.CosineAnnealingLR", "T_max", { min = 1 })
-  self.eta_min = config.check(options, OPTIONS, "optim.CosineAnnealingLR").eta_min
-  LRScheduler.init(self, optimizer)
+  local o = config.check(options, OPTIONS, "optim.CosineAnnealingLR")
+  self.eta_min = o.eta_min
+  LRScheduler.init(self, optimizer, o.warmup)
 end
 
 function CosineAnnealingLR:rate(base, n, _)

@@ -1,10 +1,26 @@
 -- stdlib/optim/LRScheduler.lua: the base class of learning-rate schedulers.
 --
 -- A subclass defines `rate(base, n)`: the learning rate after n steps of a group whose initial one
--- was `base`. It is a closed formula, so that rounding errors do not accumulate and a resumed run
--- has the same learning rates.
+-- was `base`; or a table with it: {lr =, momentum =, betas =}. It is a closed formula, so that
+-- rounding errors do not accumulate and a resumed run has the same learning rates.
+--
+-- All take the option `warmup = n`: before the schedule begins, the rate rises over n steps to its
+-- first one, which is multiplied by 1 / (n + 1), 2 / (n + 1), ...
+--
+--   local lt = require "ltrain"
+--   local optimizer = lt.optim.SGD(lt.nn.Linear(2, 1):parameters(), {lr = 1.0})
+--   local scheduler = lt.optim.StepLR(optimizer, 2, {gamma = 0.1, warmup = 3})
+--   local rates = {}
+--   for i = 1, 6 do
+--     rates[i] = scheduler:get_last_lr()[1]
+--     optimizer:step()
+--     scheduler:step()
+--   end
+--   print(table.concat(rates, " "))
+--   -- prints: 0.25 0.5 0.75 1.0 1.0 0.1
 
 local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local shape = require "ltrain.core.shape"
 
@@ -16,26 +32,68 @@ local function is_finite(value)
   return type(value) == "number" and value - value == 0
 end
 
+local WARMUP <const> = { type = "integer", default = 0, min = 0,
+  doc = "steps in which the rate rises to its first value" }
+
+--- The rows of a scheduler's options, with `warmup`, which all have.
+function LRScheduler.rows(own)
+  own.warmup = WARMUP
+  return own
+end
+
+--- What a group gets after `n` steps, of which the first are the warm-up: a learning rate, or a
+--- table with it.
+function LRScheduler:value(base, n, index)
+  local before = n < self.warmup
+  local value = self:rate(base, before and 0 or n - self.warmup, index)
+  if not before then return value end
+  local share = (n + 1) / (self.warmup + 1)
+  if type(value) ~= "table" then return value * share end
+  local warm = {}
+  for name, number in next, value do warm[name] = number end
+  warm.lr = value.lr * share
+  return warm
+end
+
+-- Sets what a group is stepped with. `momentum` is the first of the betas where it has these.
+local function set(group, value)
+  if type(value) ~= "table" then
+    group.lr = value
+    return
+  end
+  group.lr = value.lr
+  if value.betas then group.betas = value.betas end
+  if value.momentum and group.betas then
+    group.betas = { value.momentum, group.betas[2] }
+  elseif value.momentum then
+    group.momentum = value.momentum
+  end
+end
+
 --- Sets the learning rates for the current number of steps. Groups that were added later keep
 --- theirs.
 function LRScheduler:apply()
   for i, base in ipairs(self.base_lrs) do
-    local rate = self:rate(base, self.last_epoch, i)
+    local value = self:value(base, self.last_epoch, i)
+    local rate = value
+    if type(value) == "table" then rate = value.lr end
     if not is_finite(rate) then
       errors.blame("%s: the rate of group %d after %d steps must be a finite number: got %s",
         getmetatable(self).__name, i, self.last_epoch, errors.show(rate))
     end
-    self.optimizer.param_groups[i].lr = rate
+    set(self.optimizer.param_groups[i], value)
   end
 end
 
---- Starts with the current learning rates of the optimizer's groups.
-function LRScheduler:init(optimizer)
+--- Starts with the current learning rates of the optimizer's groups. `warmup` (optional): a number
+--- of steps.
+function LRScheduler:init(optimizer, warmup)
   if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then
     errors.blame("optim.%s: the first argument must be an optimizer: got %s",
       getmetatable(self).__name, errors.show(optimizer))
   end
   self.optimizer, self.base_lrs, self.last_epoch = optimizer, {}, 0
+  self.warmup = config.value(warmup or 0, WARMUP, "optim." .. getmetatable(self).__name, "warmup")
   for i, group in ipairs(optimizer.param_groups) do
     group.initial_lr = group.initial_lr or group.lr
     self.base_lrs[i] = group.initial_lr
@@ -52,6 +110,21 @@ end
 function LRScheduler:step()
   self.last_epoch = self.last_epoch + 1
   self:apply()
+end
+
+--- One number for each group: `value` is that of all, or a list. For subclasses.
+function LRScheduler.per_group(optimizer, value, where, name)
+  local groups = optimizer and optimizer.param_groups or {}
+  local list = {}
+  for i = 1, #groups do
+    local own = value
+    if type(value) == "table" then own = value[i] end
+    list[i] = config.argument(own, "number", where, name)
+  end
+  if type(value) == "table" and #value ~= #groups then
+    errors.blame("%s: %s: %d numbers for %d groups", where, name, #value, #groups)
+  end
+  return list
 end
 
 --- Returns the learning rate of each group.

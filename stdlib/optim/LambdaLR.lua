@@ -2,34 +2,44 @@
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local LambdaLR = LRScheduler:extend("LambdaLR")
 
+local OPTIONS <const> = LRScheduler.rows {}
+
 --- LambdaLR(optimizer, function(n) return 0.95 ^ n end), or a list with one function per group.
-function LambdaLR:init(optimizer, factor)
+function LambdaLR:init(optimizer, factor, options)
+  local name = getmetatable(self).__name
+  local o = config.check(options, OPTIONS, "optim." .. name)
   local list = type(factor) == "table" and factor or { factor }
   for i, fn in ipairs(list) do
     if type(fn) ~= "function" then
-      errors.blame("optim.LambdaLR: factor %d must be a function: got %s", i, errors.show(fn))
+      errors.blame("optim.%s: factor %d must be a function: got %s", name, i, errors.show(fn))
     end
   end
   local groups = optimizer and optimizer.param_groups or {}
   if #list == 0 or type(factor) == "table" and #list ~= #groups then
-    errors.blame("optim.LambdaLR: %d functions for %d groups", #list, #groups)
+    errors.blame("optim.%s: %d functions for %d groups", name, #list, #groups)
   end
   self.factors = list
-  LRScheduler.init(self, optimizer)
+  LRScheduler.init(self, optimizer, o.warmup)
 end
 
-function LambdaLR:rate(base, n, index)
+--- The factor of group `index` after `n` steps, as its function says.
+function LambdaLR:factor(n, index)
   local fn = self.factors[index] or self.factors[1]
   local factor = fn(n)
   if type(factor) ~= "number" then
-    errors.blame("optim.LambdaLR: the function of %s must return a number: got %s after %d steps",
-      c.runtime.function_line(fn), errors.show(factor), n)
+    errors.blame("optim.%s: the function of %s must return a number: got %s after %d steps",
+      getmetatable(self).__name, c.runtime.function_line(fn), errors.show(factor), n)
   end
-  return base * factor
+  return factor
+end
+
+function LambdaLR:rate(base, n, index)
+  return base * self:factor(n, index)
 end
 
 return LambdaLR

@@ -11,7 +11,7 @@ local ReduceLROnPlateau = LRScheduler:extend("ReduceLROnPlateau")
 --- Whether `step` takes the value of a metric, for the Trainer.
 ReduceLROnPlateau.reduce_on_plateau = true
 
-local OPTIONS <const> = {
+local OPTIONS <const> = LRScheduler.rows {
   mode = { type = "string", default = "min", choices = { "min", "max" },
            doc = "whether a smaller or a larger value is better" },
   factor = { type = "number", default = 0.1, min = 0, below = 1 },
@@ -35,11 +35,15 @@ function ReduceLROnPlateau:init(optimizer, options)
   end
   self.best = self.mode == "min" and math.huge or -math.huge
   self.num_bad_epochs, self.cooldown_counter = 0, 0
-  LRScheduler.init(self, optimizer)
+  LRScheduler.init(self, optimizer, self.warmup)
 end
 
--- The rates are changed where they stand, not computed from the number of steps.
-function ReduceLROnPlateau:apply() end
+-- After the warm-up the rates are changed where they stand, not computed from the number of steps.
+function ReduceLROnPlateau:apply()
+  if self.warmup > 0 and self.last_epoch <= self.warmup then LRScheduler.apply(self) end
+end
+
+function ReduceLROnPlateau:rate(base, _, _) return base end
 
 local function is_better(self, value)
   local relative = self.threshold_mode == "rel"
@@ -65,6 +69,7 @@ function ReduceLROnPlateau:step(metric)
       errors.show(metric))
   end
   self.last_epoch = self.last_epoch + 1
+  if self.last_epoch <= self.warmup then return self:apply() end
   if is_better(self, value) then
     self.best, self.num_bad_epochs = value, 0
   else

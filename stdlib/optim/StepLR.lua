@@ -5,13 +5,14 @@ local config = require "ltrain.core.config"
 
 local StepLR = LRScheduler:extend("StepLR")
 
-local OPTIONS <const> = { gamma = { type = "number", default = 0.1, min = 0 } }
+local OPTIONS <const> = LRScheduler.rows { gamma = { type = "number", default = 0.1, min = 0 } }
 
 --- StepLR(optimizer, 30, {gamma = 0.1})
 function StepLR:init(optimizer, step_size, options)
   self.step_size = config.argument(step_size, "integer", "optim.StepLR", "step_size", { min = 1 })
-  self.gamma = config.check(options, OPTIONS, "optim.StepLR").gamma
-  LRScheduler.init(self, optimizer)
+  local o = config.check(options, OPTIONS, "optim.StepLR")
+  self.gamma = o.gamma
+  LRScheduler.init(self, optimizer, o.warmup)
 end
 
 function StepLR:rate(base, n, _)

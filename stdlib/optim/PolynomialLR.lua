@@ -1,0 +1,24 @@
+-- stdlib/optim/PolynomialLR.lua: the learning rate falls to 0 by a power of the steps left.
+
+local LRScheduler = require "ltrain.optim.LRScheduler"
+local config = require "ltrain.core.config"
+
+local PolynomialLR = LRScheduler:extend("PolynomialLR")
+
+local OPTIONS <const> = LRScheduler.rows {
+  total_iters = { type = "integer", default = 5, min = 1, doc = "steps until 0" },
+  power = { type = "number", default = 1.0, min = 0 },
+}
+
+--- PolynomialLR(optimizer, {total_iters = 100, power = 0.9})
+function PolynomialLR:init(optimizer, options)
+  local o = config.check(options, OPTIONS, "optim.PolynomialLR")
+  self.total_iters, self.power = o.total_iters, o.power
+  LRScheduler.init(self, optimizer, o.warmup)
+end
+
+function PolynomialLR:rate(base, n, _)
+  return base * (1 - math.min(n, self.total_iters) / self.total_iters) ^ self.power
+end
+
+return PolynomialLR
