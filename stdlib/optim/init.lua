@@ -2,4 +2,4 @@
 
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.optim", "optim")
+return catalogue("ltrain.optim", "optim", { averaging = { "get_ema_avg_fn", "update_bn" } })
