@@ -8,7 +8,7 @@
 local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
-  callbacks = { "core" }, loggers = { "core" }, clusters = { "core" },
+  callbacks = { "core" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
   nn = { "autograd", "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },
   trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },

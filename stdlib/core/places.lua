@@ -22,6 +22,7 @@ return {
   einsum = "ltrain.core.einsum",
   gradcheck = "ltrain.autograd.gradcheck",
   gradgradcheck = "ltrain.autograd.gradgradcheck",
+  distributions = "ltrain.distributions",
   hash = "ltrain.core.hash",
   load = "ltrain.files.load",
   loggers = "ltrain.loggers",

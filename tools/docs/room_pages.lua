@@ -12,6 +12,7 @@ local ROOMS <const> = {
     { "stdlib/nn/utils.lua", "nn.utils", "ltrain.nn.utils" } } },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
+  { "distributions", "Distributions", "lt.distributions: probability distributions", {} },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
     { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
@@ -120,7 +121,7 @@ local function object_of(name)
   if OBJECTS[last] then return OBJECTS[last] end
   if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
   local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
-    strategies = "strategy", clusters = "environment" }
+    strategies = "strategy", clusters = "environment", distributions = "distribution" }
   return shown[room] or last:lower()
 end
 

@@ -1,0 +1,57 @@
+-- stdlib/distributions/Categorical.lua: one of K categories, 0..K - 1.
+-- B batch, K categories.
+
+local Distribution = require "ltrain.distributions.Distribution"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local probabilities = require "ltrain.distributions.probabilities"
+
+local Categorical = Distribution:extend("Categorical")
+
+--- Categorical(probs), Categorical{logits = x}: the last dim is that of the categories; probs need
+--- not sum to 1.
+---@param probs Tensor [B..., K]
+function Categorical:init(probs)
+  local where <const> = "distributions.Categorical"
+  local own, logits = probabilities.of(probs, where)
+  probs = own
+  local given = probabilities.tensor(logits or probs, where, logits and "logits" or "probs")
+  if given.ndim == 0 then
+    errors.blame("%s: the last dim is that of the categories: got %s", where, errors.show(given))
+  end
+  if logits ~= nil then
+    self.logits = given - given:logsumexp(-1, { keepdim = true })
+    self.probs = self.logits:exp()
+  else
+    self.probs = given / given:sum(-1, { keepdim = true })
+    self.logits = probabilities.clamped(self.probs):log()
+  end
+  self.batch_shape, self.event_shape = table.move(given.shape, 1, given.ndim - 1, 1, {}), {}
+  self.options = { dtype = given.dtype, device = given.device }
+end
+
+function Categorical:sample(sample_shape)
+  local _ <close> = c.no_grad()
+  local n, k = 1, self.probs.shape[self.probs.ndim]
+  for _, size in ipairs(sample_shape or {}) do n = n * size end
+  local drawn = self.probs:reshape(-1, k):multinomial(n, { replacement = true })
+  return drawn:t():reshape(self:shape_of(sample_shape))
+end
+
+function Categorical:log_prob(value)
+  local ids, shape = value:to "i64", value.shape
+  local all = (self.logits * 1 + ids:unsqueeze(-1):to(self.options.dtype) * 0)
+  shape[#shape + 1] = 1
+  return all:gather(ids:reshape(shape), -1):squeeze(-1)
+end
+
+function Categorical:entropy()
+  return -(self.logits * self.probs):masked_fill(self.probs:eq(0), 0):sum(-1)
+end
+
+function Categorical:_kl(q)
+  local t = self.probs * (self.logits - q.logits)
+  return t:masked_fill(self.probs:eq(0), 0):sum(-1)
+end
+
+return Categorical
