@@ -459,7 +459,7 @@ static void scratch_is_reused_after_the_work_of_its_launch(void **state) {
   assert_true(lt_take_failure(c, NULL));
   lt_stream *stream = lt_stream_of(c, FAKE, LT_STREAM_COMM);
   use(c, LT_STREAM_COMM);
-  assert_true(lt_launch_begin(c, FAKE));
+  assert_true(lt_launch_begin(c, FAKE, LT_OP_add));
   char *a = host->scratch(c, 100), *b = host->scratch(c, 100);
   assert_true(a != NULL && b != NULL && a != b && (uintptr_t)a % 64 == 0);
   const lt_device_ops *ops = lt_device_table(c, FAKE);

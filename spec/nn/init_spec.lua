@@ -136,3 +136,42 @@ describe("nn.init", function()
       .. "did you mean 'fan_in'%?", message)
   end)
 end)
+
+describe("nn.init, further", function()
+  it("trunc_normal_ stays within its limits, and is normal there", function()
+    local t = init.trunc_normal_(lt.zeros(20000))
+    local mean, variance, largest = spread(t)
+    assert.near(0, mean, 0.02)
+    assert.near(0.7737, variance, 0.02) -- of a normal distribution cut at 2
+    assert.is_true(largest <= 2 and largest > 1.98)
+    t = init.trunc_normal_(lt.zeros(1000), { mean = 3, std = 0.5, a = 3.5, b = 5 })
+    assert.is_true(t:amin():item() >= 3.5 and t:amax():item() <= 5)
+    assert.has_error(function() init.trunc_normal_(t, { a = 1, b = 1 }) end)
+  end)
+
+  it("orthogonal_ has orthogonal rows or columns of length gain", function()
+    for _, shape in ipairs { { 6, 4 }, { 4, 6 }, { 3, 2, 2 }, { 1, 5 } } do
+      local w = init.orthogonal_(lt.zeros(shape), { gain = 2 }):reshape(shape[1], -1)
+      local rows, columns = w.shape[1], w.shape[2]
+      local product = rows < columns and w:matmul(w:t()) or w:t():matmul(w)
+      local n = math.min(rows, columns)
+      local off = product / 4 - init.eye_(lt.empty(n, n))
+      assert.is_true(off:abs():amax():item() < 1e-6)
+    end
+  end)
+
+  it("dirac_ makes convolutions that change nothing", function()
+    local x = lt.randn(2, 4, 5, 5)
+    local w = init.dirac_(lt.empty(4, 4, 3, 3))
+    assert.is_true((lt.conv2d(x, w, nil, { padding = 1 }) - x):abs():amax():item() == 0)
+    local halves = init.dirac_(lt.empty(4, 2, 3, 3), { groups = 2 })
+    local y = lt.conv2d(x, halves, nil, { padding = 1, groups = 2 })
+    assert.is_true((y - x):abs():amax():item() == 0)
+  end)
+
+  it("calculate_gain is PyTorch's", function()
+    assert.near(math.sqrt(2), init.calculate_gain("relu"), 1e-12)
+    assert.near(math.sqrt(2 / 1.04), init.calculate_gain("leaky_relu", 0.2), 1e-12)
+    assert.equal(5 / 3, init.calculate_gain("tanh"))
+  end)
+end)

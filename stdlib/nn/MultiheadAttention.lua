@@ -119,8 +119,8 @@ local CALL <const> = {
   end },
 }
 
---- Returns y [N, T, E]; with need_weights also the weights [N, T, S], their mean over the heads. Key
---- and value are by default the query.
+--- Returns y [N, T, E]; with need_weights also the weights [N, T, S], their mean over the heads.
+--- Key and value are by default the query.
 ---@param query Tensor [N, T, E]
 ---@param key Tensor [N, S, kdim]
 ---@param value Tensor [N, S, vdim]

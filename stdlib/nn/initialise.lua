@@ -49,10 +49,15 @@ function initialise.fans(tensor)
   return shape[2] * field, shape[1] * field
 end
 
--- What a nonlinearity asks for, so that variances stay the same from layer to layer.
-local function gain_of(name, a)
+local NONLINEARITIES <const> = { type = "string", default = "leaky_relu",
+  choices = { "leaky_relu", "relu", "tanh", "selu", "sigmoid", "linear" } }
+
+--- The standard deviation that a nonlinearity asks for, so that variances stay the same from layer
+--- to layer: "linear", "sigmoid", "tanh", "relu", "leaky_relu" (`param`: its slope, 0.01), "selu".
+function initialise.calculate_gain(nonlinearity, param)
+  local name = config.value(nonlinearity, NONLINEARITIES, "init.calculate_gain", "nonlinearity")
   if name == "relu" then return math.sqrt(2) end
-  if name == "leaky_relu" then return math.sqrt(2 / (1 + a * a)) end
+  if name == "leaky_relu" then return math.sqrt(2 / (1 + (param or 0.01) ^ 2)) end
   if name == "tanh" then return 5 / 3 end
   if name == "selu" then return 3 / 4 end
   return 1.0
@@ -61,15 +66,14 @@ end
 local KAIMING <const> = {
   a = { type = "number", default = 0.0, doc = "slope of leaky_relu below 0" },
   mode = { type = "string", default = "fan_in", choices = { "fan_in", "fan_out" } },
-  nonlinearity = { type = "string", default = "leaky_relu",
-                   choices = { "leaky_relu", "relu", "tanh", "selu", "sigmoid", "linear" } },
+  nonlinearity = NONLINEARITIES,
 }
 
 local function kaiming_std(tensor, options, where)
   local o = config.check(options, KAIMING, where)
   local fan_in, fan_out = initialise.fans(tensor)
   local fan = o.mode == "fan_in" and fan_in or fan_out
-  return gain_of(o.nonlinearity, o.a) / math.sqrt(fan)
+  return initialise.calculate_gain(o.nonlinearity, o.a) / math.sqrt(fan)
 end
 
 --- He et al. 2015, uniform: bound = gain * sqrt(3 / fan). Options: a, mode, nonlinearity.
@@ -99,6 +103,92 @@ end
 --- Glorot and Bengio 2010, normal. Options: gain.
 function initialise.xavier_normal_(tensor, options)
   return initialise.normal_(tensor, 0, xavier_std(tensor, options, "init.xavier_normal_"))
+end
+
+local TRUNCATED <const> = {
+  mean = { type = "number", default = 0.0 }, std = { type = "number", default = 1.0, above = 0 },
+  a = { type = "number", default = -2.0, doc = "the least value" },
+  b = { type = "number", default = 2.0, doc = "the largest value" },
+}
+
+--- Normal with mean 0 and standard deviation 1, of which only values from -2 to 2 are taken.
+--- Options: mean, std, a and b, the limits (values, not multiples of std).
+function initialise.trunc_normal_(tensor, options)
+  local _ <close> = c.no_grad()
+  local o = config.check(options, TRUNCATED, "init.trunc_normal_")
+  if o.a >= o.b then
+    errors.blame("init.trunc_normal_: a must be below b: got %g and %g", o.a, o.b)
+  end
+  local root = o.std * math.sqrt(2)
+  local ends = c.tensor({ (o.a - o.mean) / root, (o.b - o.mean) / root }, { dtype = "f64" }):erf()
+  tensor:uniform_(ends[1]:item(), ends[2]:item()):erfinv_()
+  return tensor:mul_(root):add_(o.mean):clamp_(o.a, o.b)
+end
+
+-- Columns [rows, n <= rows] of length 1, each at right angles to the others: Gram and Schmidt's
+-- way, twice, because once leaves errors.
+local function orthonormal(columns)
+  local done
+  for k = 1, columns.shape[2] do
+    local v = columns:narrow(2, k, 1)
+    for _ = 1, done and 2 or 0 do v = v - done:matmul(done:t():matmul(v)) end
+    v = v / (v * v):sum():sqrt()
+    done = done and c.cat({ done, v }, { dim = 2 }) or v
+  end
+  return done
+end
+
+--- A random matrix with orthogonal rows or columns (Saxe et al. 2013), times `gain`: of a weight
+--- [out, in, ...] as [out, N]. Options: gain.
+function initialise.orthogonal_(tensor, options)
+  local _ <close> = c.no_grad()
+  local gain = config.check(options, XAVIER, "init.orthogonal_").gain
+  if not c.is_tensor(tensor) or tensor.ndim < 2 then
+    errors.blame("init.orthogonal_: needs a tensor of two or more dims: got %s",
+      errors.show(tensor))
+  end
+  local rows = tensor.shape[1]
+  local columns = tensor:numel() // rows
+  local drawn = c.randn(math.max(rows, columns), math.min(rows, columns),
+    { dtype = "f64", device = tensor.device })
+  local q = orthonormal(drawn)
+  if rows < columns then q = q:t() end
+  return tensor:copy_((q * gain):reshape(tensor.shape))
+end
+
+--- The identity: ones on the diagonal of a matrix.
+function initialise.eye_(tensor)
+  local _ <close> = c.no_grad()
+  if not c.is_tensor(tensor) or tensor.ndim ~= 2 then
+    errors.blame("init.eye_: needs a matrix: got %s", errors.show(tensor))
+  end
+  tensor:fill_(0)
+  for k = 1, math.min(tensor.shape[1], tensor.shape[2]) do tensor[k]:narrow(1, k, 1):fill_(1) end
+  return tensor
+end
+
+local DIRAC <const> = { groups = { type = "integer", default = 1, min = 1 } }
+
+--- A convolution that changes nothing: channel k of the output (of each of `groups`) is channel k
+--- of the input. Of a weight [out, in, ...] with one to three dims of places. Options: groups.
+function initialise.dirac_(tensor, options)
+  local _ <close> = c.no_grad()
+  local groups = config.check(options, DIRAC, "init.dirac_").groups
+  local n = c.is_tensor(tensor) and tensor.ndim or 0
+  if n < 3 or n > 5 or tensor.shape[1] % groups ~= 0 then
+    errors.blame("init.dirac_: needs a weight [out, in, ...] of 3 to 5 dims, out a multiple of %d: "
+      .. "got %s", groups, errors.show(tensor))
+  end
+  tensor:fill_(0)
+  local each = tensor.shape[1] // groups
+  for group = 0, groups - 1 do
+    for k = 1, math.min(each, tensor.shape[2]) do
+      local place = tensor[group * each + k][k]
+      while place.ndim > 1 do place = place[place.shape[1] // 2 + 1] end
+      place:narrow(1, place.shape[1] // 2 + 1, 1):fill_(1)
+    end
+  end
+  return tensor
 end
 
 --- PyTorch's default for linear and convolution layers: both uniform between -1 / sqrt(fan_in) and
