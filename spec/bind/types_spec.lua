@@ -22,8 +22,10 @@ local makers <const> = {
 -- Held by the registry, or by functions while they run; never given to a script.
 local inner <const> = {
   ["ltrain.Binding"] = true,
+  ["ltrain.Dropping"] = true,
   ["ltrain.JsonScratch"] = true,
   ["ltrain.OpenFile"] = true,
+  ["ltrain.Saving"] = true,
 }
 
 local kinds <const> = { ["ltrain.Tensor"] = debug.getmetatable(lt.ones(1)) }

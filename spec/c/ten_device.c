@@ -14,7 +14,7 @@
 
 #include <ltrain/backend.h>
 
-enum { DEVICES = 2, VIEWS = 4, NUMBERS = 7 };
+enum { DEVICES = 2, VIEWS = 4, NUMBERS = 7, ROOTS = 4 };
 #define ROOM ((size_t)1 << 30) /* bytes a device may hold */
 #define SPAN ((size_t)1 << 36) /* addresses, of which none is used twice */
 
@@ -113,6 +113,7 @@ struct task {
   lt_view view[VIEWS];         /* a kernel: its operands, the one that is written first */
   double number[NUMBERS];
   lt_device_error error; /* what `choose` fails with, but for the value */
+  const void *root;      /* whose error it is */
   int index;
 };
 
@@ -124,8 +125,11 @@ struct lt_stream {
 };
 
 static lt_stream *streams;
-static lt_device_error errors[DEVICES];
-static bool has_error[DEVICES];
+/* The error words: one for each root of contexts that had an error there. */
+static struct {
+  const void *root; /* NULL: free */
+  lt_device_error error;
+} words[DEVICES][ROOTS];
 
 static void run_until(lt_stream *s, uint64_t position) {
   while (s->done < position) {
@@ -210,12 +214,15 @@ static bool synchronize(lt_ctx *c, int index) {
 }
 
 static bool take_error(lt_ctx *c, int index, lt_device_error *out) {
-  (void)c;
   if (!is_index(index)) return false;
+  bool any = false;
   enter();
-  bool any = has_error[index];
-  *out = errors[index];
-  has_error[index] = false;
+  for (int k = 0; k < ROOTS && !any; k++) {
+    any = words[index][k].root == host->root(c);
+    if (!any) continue;
+    *out = words[index][k].error;
+    words[index][k].root = NULL;
+  }
   leave();
   return any;
 }
@@ -310,17 +317,26 @@ static void run_sum(const task *t) {
   free(sums);
 }
 
+/* Notes an error unless its root has one already (or too many roots have). */
+static void note(const task *t, int64_t value, int64_t limit) {
+  int room = -1;
+  for (int k = 0; k < ROOTS; k++) {
+    if (words[t->index][k].root == t->root) return;
+    if (words[t->index][k].root == NULL) room = k;
+  }
+  if (room < 0) return;
+  words[t->index][room].root = t->root;
+  words[t->index][room].error = t->error;
+  words[t->index][room].error.value = value;
+  words[t->index][room].error.limit = limit;
+}
+
 /* Views: result, one row of the table, ids; numbers: rows of the table, elements between them. */
 static void choose(const task *t, const int64_t *at, int64_t n, void *ud) {
   (void)n, (void)ud;
   int64_t row = (int64_t)load(&t->view[2], at[2]), rows = (int64_t)t->number[0];
   bool fits = row >= 0 && row < rows;
-  if (!fits && !has_error[t->index]) {
-    has_error[t->index] = true;
-    errors[t->index] = t->error;
-    errors[t->index].value = row;
-    errors[t->index].limit = rows;
-  }
+  if (!fits) note(t, row, rows);
   store(&t->view[0], at[0], fits ? load(&t->view[1], at[1] + row * (int64_t)t->number[1]) : 0);
 }
 static void run_embedding(const task *t) { each(t, &t->view[0], choose, NULL); }
@@ -403,7 +419,7 @@ static bool sum(lt_ctx *c, const lt_call *call) {
 
 static bool embedding(lt_ctx *c, const lt_call *call) {
   task t = {.run = run_embedding, .index = current->index,
-            .error = {.op = call->op, .line = host->line(c)}};
+            .error = {.op = call->op, .line = host->line(c)}, .root = host->root(c)};
   if (!see(c, &t, 0, 1, call->out) || !see(c, &t, 1, 2, call->in)) return host->run_on_cpu(c, call);
   lt_view *table = &t.view[1], *ids = &t.view[2];
   t.number[0] = (double)table->size[0];
