@@ -127,7 +127,9 @@ bool lt_infer_unary_backward(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i
 bool lt_infer_clamp_backward(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i); }
 
 /* Gradients: (g, a, b, y), absent ones NULL; the result has the shape of g. */
-bool lt_infer_binary_backward(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i); }
+bool lt_infer_binary_backward(lt_ctx *c, lt_infer *i) {
+  return (i->op->dtype != LT_DTYPE_int || lt_assert(c, false)) && lt_infer_same(c, i);
+}
 
 static bool infer_two(lt_ctx *c, lt_infer *i) {
   const lt_args_binary *args = i->args;

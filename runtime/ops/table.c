@@ -43,10 +43,13 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
                      .has_kernel = true, .backward = LT_OP_COUNT, .doc = doc_},
 #define K(x) x
 #include "ops/unary.def"
-#define BINARY_BACKWARD(name_, side)                                                            \
+/* Rows of integers have no derivative: its rule `int` says so. */
+#define BACKWARD_OF(dtype_) \
+  (LT_DTYPE_##dtype_ == LT_DTYPE_int ? LT_DTYPE_int : LT_DTYPE_first)
+#define BINARY_BACKWARD(name_, side, dtype_)                                                    \
   [LT_OP_##name_##_backward_##side] = {.name = #name_ "_backward_" #side,                       \
                                        .kind = LT_KIND_binary_backward,                         \
-                                       .dtype = LT_DTYPE_first, .has_kernel = true,             \
+                                       .dtype = BACKWARD_OF(dtype_), .has_kernel = true,        \
                                        .hidden = true, .backward = LT_OP_COUNT,                 \
                                        .doc = "Gradient of " #name_ " by " #side "."},
 #define LT_BINARY(name_, dtype_, cast_, f, da, saves_a, db, saves_b, lo_, hi_, doc_)            \
@@ -56,7 +59,7 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
                      .differentiable = LT_DTYPE_##dtype_ != LT_DTYPE_int,                       \
                      .has_kernel = true, .backward = LT_OP_##name_##_backward_a, .lo = lo_,     \
                      .hi = hi_, .doc = doc_},                                                   \
-  BINARY_BACKWARD(name_, a) BINARY_BACKWARD(name_, b)
+  BINARY_BACKWARD(name_, a, dtype_) BINARY_BACKWARD(name_, b, dtype_)
 #define LT_COMPARE(name_, f, doc_)                                                              \
   [LT_OP_##name_] = {.name = #name_, .kind = LT_KIND_compare, .dtype = LT_DTYPE_any,            \
                      .has_kernel = true, .backward = LT_OP_COUNT, .doc = doc_},

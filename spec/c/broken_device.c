@@ -136,7 +136,8 @@ static bool takes_nothing(lt_ctx *c, int index, lt_device_error *out) {
 }
 static bool keeps_its_error(lt_ctx *c, int index, lt_device_error *out) {
   bool any = take_error(c, index, out);
-  has_error[index] = any;
+  if (any)
+    note(&(task){.index = index, .error = *out, .root = host->root(c)}, out->value, out->limit);
   return any;
 }
 static bool forgets_the_line(lt_ctx *c, int index, lt_device_error *out) {

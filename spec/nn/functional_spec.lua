@@ -8,7 +8,8 @@ describe("nn.functional", function()
     assert.equal(lt.relu, F.relu)
     for name, fn in pairs(F) do
       assert.equal("function", type(fn), name)
-      assert.equal(lt[name], fn, name)
+      -- lt.unfold is Tensor.unfold: windows of one dim.
+      if name ~= "unfold" and name ~= "fold" then assert.equal(lt[name], fn, name) end
     end
   end)
 

@@ -41,7 +41,7 @@ local function held()
 end
 
 local SAMPLES <const> = 50000 -- an order of 400 KB each epoch
-local SLACK <const> = 4 << 20
+local SLACK <const> = (4 << 20) + (1 << 16) -- and what the streams of a device hold
 
 -- Two steps an epoch on a shuffled loader, validation, values of both, a checkpoint now and then.
 -- `watch(epoch)` is called at the end of each.
@@ -74,7 +74,7 @@ describe("what a long fit holds", function()
       lt.runtime.collect_fully() -- what finalizers of the first round let go
       at[epoch // 10] = held()
     end)
-    assert.is_true(math.abs(at[3] - at[1]) <= 512, ("%d, %d, %d"):format(at[1], at[2], at[3]))
+    assert.is_true(at[3] - at[1] <= 512, ("%d, %d, %d"):format(at[1], at[2], at[3]))
   end)
 
   it("stays below twice what is alive + 4 MiB without being asked", function()

@@ -57,18 +57,21 @@ describe("a checkpoint that cannot be written", function()
   it("ends the fit with the reason; the one before can be resumed", function()
     local root = tiny.folder()
     local net = tiny.Line()
-    local save, saves = c.io.save_safetensors, 0
-    c.io.save_safetensors = function(...)
-      saves = saves + 1
-      if saves == 2 then return nil, "save: cannot write last.ckpt: No space left on device" end
-      return save(...)
+    local saves, before = 0, {}
+    for _, name in ipairs { "save_safetensors", "save_later" } do -- the latter of a device
+      before[name] = c.io[name]
+      c.io[name] = function(...)
+        saves = saves + 1
+        if saves > 1 then return nil, "save: cannot write last.ckpt: No space left on device" end
+        return before[name](...)
+      end
     end
     local function trainer()
       return tiny.trainer { max_epochs = 3, enable_checkpointing = true, callbacks = {
         lt.callbacks.ModelCheckpoint { dirpath = root, save_top_k = 0, save_last = true } } }
     end
     local message = tiny.error_of(function() trainer():fit(net, tiny.same(2)) end)
-    c.io.save_safetensors = save
+    for name, save in pairs(before) do c.io[name] = save end
     assert.matches("save_checkpoint: cannot write last.ckpt: No space left", message)
     local again = trainer()
     again:fit(tiny.Line(), tiny.same(2), { ckpt_path = root .. "/last.ckpt" })
