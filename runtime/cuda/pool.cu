@@ -73,7 +73,8 @@ static __device__ inline int32_t load_position(const operand &o, const char *fro
 
 /* One thread a window, NaN above all; the first position inside is where a maximum of -infinity
    stands. Limited by bytes. */
-template <class T> static __global__ void __launch_bounds__(THREADS) forward(LT_CONSTANT job j) {
+template <class T>
+static __global__ void __launch_bounds__(THREADS, 4) forward(LT_CONSTANT job j) {
   uint32_t i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= j.count) return;
   place p = place_of(j, i);
@@ -106,7 +107,8 @@ static __device__ inline int32_t last_window(int32_t x, int32_t windows, lt_divi
 }
 
 /* One thread a pixel. Limited by bytes. */
-template <class T> static __global__ void __launch_bounds__(THREADS) backward(LT_CONSTANT job j) {
+template <class T>
+static __global__ void __launch_bounds__(THREADS, 4) backward(LT_CONSTANT job j) {
   uint32_t i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= j.count) return;
   place p = place_of(j, i);

@@ -122,7 +122,7 @@ static __device__ inline W team_before(W v, int lanes, W *room, W *all) {
 
 /* A team a segment of a line, a tile of 4 elements a thread at a time: bound by bytes. */
 template <class W>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) rows(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2) rows(LT_CONSTANT job j) {
   LT_SHARED(W, room, LT_CUDA_ROOM);
   lt_team t = lt_team_of<false>(j.lanes);
   bool has = t.line < j.x.count;
