@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "device/stream.h"
+#include "io/file.h"
 
 enum { POLL = 1000 }; /* microseconds */
 
@@ -154,7 +155,7 @@ static void discard(lt_ctx *c, lt_later *l) {
 }
 
 lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
-  if (!lt_ok(c)) return NULL;
+  if (!lt_ok(c) || !lt_file_may_write(c, file->op, file->path)) return NULL;
   size_t n = (size_t)file->n, n_metadata = (size_t)file->n_metadata;
   lt_later *l = calloc(1, sizeof *l);
   if (l == NULL) {
