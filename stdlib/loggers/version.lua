@@ -93,8 +93,10 @@ function version.resume_old(loggers)
 end
 
 --- The end of a run: a folder that was made for it and in which nothing was written goes, and the
---- next run chooses another.
+--- next run chooses another. Rank 0 removes it: another rank may end before the first line is
+--- written.
 function version.release(loggers)
+  if c.dist.rank() > 0 then return end
   for _, logger in ipairs(loggers) do
     if logger.made_folder and c.io.remove(logger.log_dir) then
       local folder = logger.log_dir
