@@ -13,12 +13,18 @@
 #define OURS(name) KERNEL(name##_f64, double, lt_##name##_f64(*v))
 OURS(exp) OURS(expm1) OURS(log) OURS(log1p) OURS(tanh) OURS(erf) OURS(sqrt) OURS(rsqrt)
 
-/* Operands v[0..3], then p and q. */
+/* Operands v[0..3], then p and q; rows of integers alone have no f32. */
 #define ROW(name) KERNEL(row_##name, float, row::name##_<float>(v, v[4], v[5]))
-#define LT_UNARY(name, ...) ROW(name) ROW(name##_backward)
-#define LT_UNARY_ARGS(name, kind, ...) LT_UNARY(name, )
+#define UNARY_any(name) ROW(name) ROW(name##_backward)
+#define UNARY_float(name) UNARY_any(name)
+#define UNARY_int(name)
+#define LT_UNARY(name, dtype, ...) UNARY_##dtype(name)
+#define LT_UNARY_ARGS(name, kind, dtype, ...) UNARY_##dtype(name)
 #define LT_TEST(name, ...) ROW(name)
 #include "ops/unary.def"
-#define LT_BINARY(name, ...) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
+#define BINARY_any(name) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
+#define BINARY_float(name) BINARY_any(name)
+#define BINARY_int(name)
+#define LT_BINARY(name, dtype, ...) BINARY_##dtype(name)
 #define LT_COMPARE(name, ...) ROW(name)
 #include "ops/binary.def"

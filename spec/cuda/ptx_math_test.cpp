@@ -25,7 +25,7 @@ extern "C" {
 static const struct {
   const char *name;
   int ulp;
-} free_rows[] = {{"gelu", 1}, {"silu_backward", 2}, {"softplus", 1}};
+} free_rows[] = {{"gelu", 1}, {"silu_backward", 2}, {"softplus", 1}, {"logaddexp", 1}};
 
 /* Differences, and the most in ulp and where: of the function, and with its loose sums fused. */
 typedef struct tally {
@@ -87,6 +87,7 @@ static void f32_of(const math_level *level, int k, const char *name) {
   const ptx_function *f = find(name, "_f32");
   uint64_t stride = math_exhaustive() ? OF_FUNCTIONS : SOME;
   tally t = {};
+  if (f == nullptr && strcmp(name, "lgamma") == 0) return; /* it calls a function */
   assert_non_null(f);
   for (int64_t b = 0; b < blocks(stride); b++) {
     for (int i = 0; i < math_block; i++) x[i] = math_argument(b, i, stride);
@@ -166,7 +167,7 @@ static void row_of(const char *name, row_function row) {
   tally t = {};
   uint64_t stride = math_exhaustive() ? OF_ROWS : SOME;
   int allowed = 0;
-  if (f == nullptr) return; /* with fmod, which is exact everywhere */
+  if (f == nullptr) return; /* with fmod, which is exact everywhere, or a call */
   for (const auto &one : free_rows)
     if (strncmp(name, one.name, strlen(one.name)) == 0) allowed = one.ulp;
   for (int64_t b = 0; b < blocks(stride); b++)
@@ -183,11 +184,17 @@ static void row_of(const char *name, row_function row) {
 static void rows_give_the_cpus_bits(void **) {
   wrong = 0;
 #define ROW(name) row_of(#name, row::name##_<float>);
-#define LT_UNARY(name, ...) ROW(name) ROW(name##_backward)
-#define LT_UNARY_ARGS(name, kind, ...) LT_UNARY(name, )
+#define UNARY_any(name) ROW(name) ROW(name##_backward)
+#define UNARY_float(name) UNARY_any(name)
+#define UNARY_int(name)
+#define LT_UNARY(name, dtype, ...) UNARY_##dtype(name)
+#define LT_UNARY_ARGS(name, kind, dtype, ...) UNARY_##dtype(name)
 #define LT_TEST(name, ...) ROW(name)
 #include "ops/unary.def"
-#define LT_BINARY(name, ...) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
+#define BINARY_any(name) ROW(name) ROW(name##_backward_a) ROW(name##_backward_b)
+#define BINARY_float(name) BINARY_any(name)
+#define BINARY_int(name)
+#define LT_BINARY(name, dtype, ...) BINARY_##dtype(name)
 #define LT_COMPARE(name, ...) ROW(name)
 #include "ops/binary.def"
   assert_int_equal(wrong, 0);

@@ -6,8 +6,8 @@
 -- A kernel `name(const T *v, T *y)` becomes `void name(const void *, void *)`, and a row {name,
 -- run, fused, loose} of the table ptx_functions. loose: how many sums of a product have no rounding
 -- mode in PTX; ptxas may still fuse these, and `fused` is the function with all of them fused.
--- Kernels with approximate instructions, which no C has, are left out: those of fmod. Any other
--- unknown instruction is an error.
+-- Kernels with approximate instructions, which no C has, are left out (those of fmod), and those
+-- that call functions (the gamma functions, zeta, erfinv). Any other unknown instruction is an error.
 
 local HEAD <const> = [[
 #include <math.h>
@@ -18,6 +18,9 @@ static inline float F(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static inline uint32_t U(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
 static inline double D(uint64_t u) { double f; memcpy(&f, &u, 8); return f; }
 static inline uint64_t L(double f) { uint64_t u; memcpy(&u, &f, 8); return u; }
+static inline int32_t toward_zero(double f) {
+  return isnan(f) ? 0 : f >= INT32_MAX ? INT32_MAX : f <= INT32_MIN ? INT32_MIN : (int32_t)f;
+}
 ]]
 
 local TYPES <const> = { pred = "int", b16 = "uint16_t", b32 = "uint32_t", b64 = "uint64_t",
@@ -83,6 +86,8 @@ end
 local function convert(p, d, a)
   local to, from, how = p[#p - 1], p[#p], ROUNDED[p[2]]
   if how and to == from then return ("%s = %s%s(%s);"):format(d, how, suffix(to), a) end
+  -- To integers the nearest there is; NaN gives 0.
+  if how == "trunc" and to == "s32" then return ("%s = (uint32_t)toward_zero(%s);"):format(d, a) end
   if is_float(to) and C[from] then return ("%s = (%s)(%s)%s;"):format(d, C[to], C[from], a) end
 end
 
@@ -149,8 +154,9 @@ local function fuse(op, args, products)
     minus and first and "-" or "", rest)
 end
 
--- C of a kernel's lines, and how many sums are loose; nil: it has approximate instructions.
+-- C of a kernel's lines, and how many sums are loose; nil: it is left out.
 local function translate(name, body, fused)
+  if body:find "%.approx" or body:find "%scall%." then return nil end
   local lines, products, loose = {}, {}, 0
   local function say(...) lines[#lines + 1] = string.format(...) end
   for line in body:gmatch "[^\n]+" do
@@ -165,7 +171,6 @@ local function translate(name, body, fused)
     elseif label then
       say("%s:;", label)
     elseif op then
-      if op:find "approx" then return nil end
       local args, made = {}
       for one in list:gmatch "[^,%s]+" do args[#args + 1] = one end
       if op:find "^bra" then
