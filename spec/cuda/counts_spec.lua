@@ -28,7 +28,11 @@ end
 
 function Net:on_train_batch_start() table.insert(self.rows, counts()) end
 
-function Net:configure_optimizers() return lt.optim.Adam(self:parameters(), { lr = 0.01 }) end
+function Net:configure_optimizers()
+  local optimizer = lt.optim.Adam(self:parameters(), { lr = 0.01 })
+  local scheduler = lt.optim.StepLR(optimizer, 2, { gamma = 0.5 })
+  return { optimizer = optimizer, lr_scheduler = { scheduler = scheduler, interval = "step" } }
+end
 
 local BATCHES <const>, LOG_EVERY <const>, WARM <const> = 14, 6, 3
 
@@ -45,7 +49,7 @@ local function steps(kind, options)
   local trainer = lt.Trainer {
     accelerator = "cuda", devices = 1, max_epochs = 1, logger = false,
     log_every_n_steps = LOG_EVERY, enable_checkpointing = false, enable_progress_bar = false,
-    enable_model_summary = false,
+    enable_model_summary = false, nonfinite = options.nonfinite, precision = options.precision,
   }
   trainer:fit(net, data)
   -- rows[k + 1] is what batch k took, from 1 on.
@@ -101,6 +105,18 @@ describe("a training step on cuda", function()
         assert.equal(shows and 1 or 0, row.waits, ("batch %d"):format(k))
         assert.is_true(row.copies <= MOST_COPIES[name] + (shows and 1 or 0),
           ("%d copies"):format(row.copies))
+      end
+    end)
+  end
+
+  -- Whether the gradients were finite is on the device; a count of steps that is shown waits.
+  for name, options in pairs { mlp = { nonfinite = "skip" }, cnn = { precision = "16-mixed" } } do
+    local what, value = next(options)
+    case(("of a %s waits for nothing with %s = '%s'"):format(name, what, value), function()
+      for k, row in pairs(steps(nets[name], options)) do
+        local at = ("batch %d: %%d %%s"):format(k)
+        assert.is_true(row.launches <= MOST_LAUNCHES[name], at:format(row.launches, "launches"))
+        assert.equal(k % LOG_EVERY == 0 and 1 or 0, row.waits, at:format(row.waits, "waits"))
       end
     end)
   end

@@ -156,7 +156,7 @@ describe("GradScaler", function()
       error_of(lt.GradScaler, { init_scal = 2 }), 1, true)
   end)
 
-  it("on an asynchronous device waits for nothing but what the step before has found", function()
+  it("on an asynchronous device waits for nothing", function()
     local p = lt.parameter(lt.ones({ 4 }, { device = "fake:0" }))
     local optimizer, scaler = lt.optim.Adam { p }, lt.GradScaler()
     local function iterate()
@@ -169,7 +169,7 @@ describe("GradScaler", function()
     iterate()
     local before = lt.runtime.fake_counts().waits
     for _ = 1, 5 do iterate() end
-    assert.equal(5, lt.runtime.fake_counts().waits - before)
+    assert.equal(before, lt.runtime.fake_counts().waits)
     assert.equal(6, optimizer:state_dict().state["0"].step)
   end)
 

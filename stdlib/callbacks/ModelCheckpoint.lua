@@ -219,7 +219,8 @@ end
 
 function ModelCheckpoint:on_train_batch_end(trainer)
   if self.every_n_train_steps > 0 then
-    if trainer.global_step % self.every_n_train_steps ~= 0 then return end
+    local n = self.every_n_train_steps
+    if trainer.global_step % n ~= 0 or trainer:settle_steps() % n ~= 0 then return end
   elseif self.train_time_interval then
     if trainer:agreed_now() - self.clock_start < self.train_time_interval then return end
     self.clock_start = trainer:agreed_now()

@@ -20,8 +20,8 @@
 --
 -- Scale, counter and what was found in gradients are tensors on their device, and the host waits
 -- for none of them: the device leaves out the update, and the host, which has counted the step,
--- takes that back before the next one (`settle` of the optimizer). Where an optimizer has an update
--- of its own, and on the CPU, the host reads the finding at once.
+-- takes that back some steps later (left_out.lua). Where an optimizer has an update of its own, and
+-- on the CPU, the host reads the finding at once.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -29,6 +29,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
+local left_out = require "ltrain.optim.left_out"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 
@@ -55,7 +56,6 @@ function GradScaler:init(options)
   for name in next, OPTIONS do self["_" .. name] = o[name] end
   self._tracked = 0 -- steps since the scale changed, until that is a tensor
   self._steps = setmetatable({}, { __mode = "k" }) -- optimizer -> what was done since update
-  self._flags = setmetatable({}, { __mode = "k" }) -- optimizer -> the flag of its last step
 end
 
 --- Whether it scales at all.
@@ -132,26 +132,13 @@ function GradScaler:unscale_(optimizer)
 end
 
 --- Has the next step of an optimizer, whose gradients are unscaled, left out if some of them are
---- not finite, without waiting for it, where that can be; the host hears of it by the optimizer's
---- `settle`. False where it cannot: `found` says it.
-function GradScaler:check_on_device(optimizer)
+--- not finite, without waiting for it, where that can be: `hear` as left_out.begin. False where it
+--- cannot: `found` says it.
+function GradScaler:check_later(optimizer, hear)
   local found = step_of(self, optimizer).found
-  if not found or found.device == "cpu" or optimizer.update == nil
-    or optimizer.update ~= optimizer.checked_update then
-    return false
-  end
-  local flag = self._flags[optimizer] or c.runtime.flag()
-  self._flags[optimizer] = flag
-  optimizer:settle() -- the flag's last value
-  flag:set(found)
-  optimizer:check_by(found, flag)
+  if not found or not left_out.suits(optimizer, found) then return false end
+  optimizer:check_later(found, hear)
   return true
-end
-
---- Whether the last step of an optimizer that the device has checked was left out; waits for it.
-function GradScaler:left_out(optimizer)
-  local flag = self._flags[optimizer]
-  return flag ~= nil and flag:read() or false
 end
 
 --- Whether an unscaled gradient of an optimizer is not finite; waits for it.
@@ -175,7 +162,7 @@ function GradScaler:step(optimizer, closure)
   end
   record.stage = "stepped"
   local usual = optimizer.step == Optimizer.step
-  if not (usual and self:check_on_device(optimizer)) and self:found(optimizer) then
+  if not (usual and self:check_later(optimizer)) and self:found(optimizer) then
     c.runtime.batch_done()
     return nil
   end

@@ -14,6 +14,7 @@ local has_shape = require "ltrain.core.has_shape"
 local is_float = require "ltrain.core.is_float"
 local shape = require "ltrain.core.shape"
 local external_writes = require "ltrain.optim.external_writes"
+local left_out = require "ltrain.optim.left_out"
 local tree = require "ltrain.core.tree"
 
 local Optimizer = class.extend(nil, "Optimizer")
@@ -102,7 +103,7 @@ end
 function Optimizer:init(params, options)
   self.defaults = config.check(options, self.options, where(self))
   self.param_groups, self.state = {}, {}
-  self._last = false -- what settle takes back
+  self._late = left_out.new()
   self._known, self._count = {}, 0
   if type(params) ~= "table" or getmetatable(params) ~= nil then
     errors.blame("%s: the first argument must be net:parameters(), a list of tensors or a list "
@@ -169,31 +170,27 @@ end
 Optimizer.checked_update = nil
 
 --- The next step changes nothing where `found`, one number on the parameters' device, is not 0.
---- `flag` (optional): a runtime.flag() of it, by which `settle` takes back what was counted.
-function Optimizer:check_by(found, flag)
-  self._found = found
-  self._last = flag and { flag = flag, changed = {} } or false
-end
+function Optimizer:check_by(found) self._found = found end
+
+--- The same, and `settle` takes back what the host has counted of it: optim/left_out.lua.
+function Optimizer:check_later(found, hear) left_out.begin(self._late, found, hear) end
 
 --- `update` is about to set state[slot], which is no tensor that the operation writes.
-function Optimizer:remember(state, slot)
-  local changed = self._last.changed
-  changed[#changed + 1] = { state = state, slot = slot, value = state[slot] }
-end
+function Optimizer:remember(state, slot) left_out.remember(self._late, state, slot) end
 
---- Whether the last step, if it was checked by a flag, was left out: waits for that, and takes back
---- what the host has counted. Called before the next step, and before the state is saved.
-function Optimizer:settle()
-  local last = self._last
-  self._last = false
-  if not (last and last.flag:read()) then return false end
-  for _, one in ipairs(last.changed) do one.state[one.slot] = one.value end
-  return true
-end
+--- Whether some of the last steps, of those checked later, were left out: waits for that, and takes
+--- back what the host has counted. Called before the state is saved.
+function Optimizer:settle() return left_out.settle(self._late) end
+
+--- The same of those that some others have followed.
+function Optimizer:hear() left_out.poll(self._late) end
+
+--- The number that refuses the step that is under way; nil without one.
+function Optimizer:verdict() return self._late.verdict or self._found end
 
 --- Adds it, if there is one, to the list of tensors that a step takes.
 function Optimizer:checked(list, arguments)
-  local found = self._found
+  local found = self:verdict()
   if found then list[#list + 1], arguments.checked = found, true end
   return list
 end
@@ -203,8 +200,15 @@ function Optimizer:update(group)
   errors.blame("%s: update is not defined", where(self))
 end
 
-local function update_all(self)
+local function update_groups(self)
   for _, group in ipairs(self.param_groups) do self:update(group) end
+end
+
+local function update_all(self)
+  local late = self._late
+  if late.step then return left_out.run(late, update_groups, self) end
+  left_out.settle(late)
+  update_groups(self)
 end
 
 --- Sets the strategy that provides the gradients and wraps each step (nil: none). The Trainer calls
@@ -222,7 +226,6 @@ function Optimizer:step(closure)
   local loss, proceed
   if closure ~= nil then loss, proceed = closure() end
   if proceed ~= false then
-    if self._last and not self._found then self:settle() end
     external_writes.look(self)
     local _ <close> = c.allow_update()
     local strategy = self._strategy
@@ -422,7 +425,7 @@ function Optimizer:load_state_dict(saved)
       if name ~= "params" then group[name] = saved_option(self, name, value) end
     end
   end
-  self.state, self._last = state, false
+  self.state, self._late = state, left_out.new()
 end
 
 return Optimizer

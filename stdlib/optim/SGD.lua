@@ -26,6 +26,7 @@ SGD.slots = { momentum_buffer = "tensor?" }
 --- optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9})
 function SGD:init(params, options)
   Optimizer.init(self, params, options)
+  self._made = setmetatable({}, { __mode = "k" }) -- parameter -> buffer
   for _, group in ipairs(self.param_groups) do
     if group.nesterov and (group.momentum <= 0 or group.dampening ~= 0) then
       errors.blame("optim.SGD: nesterov needs momentum above 0 and dampening 0: got %s and %s",
@@ -36,6 +37,15 @@ end
 
 local function empty_state() return {} end
 
+-- A buffer that begins with a gradient; a step that is left out writes none. One that was made for
+-- a step of which the host does not know whether it was left out is the same in all of its forms.
+local function new_buffer(self, parameter)
+  local options = { dtype = self.state_dtype(parameter) }
+  if not self:verdict() then return c.empty_like(parameter, options) end
+  self._made[parameter] = self._made[parameter] or c.zeros_like(parameter, options)
+  return self._made[parameter]
+end
+
 function SGD:update(group)
   local params, grads, states = self:active(group, group.momentum ~= 0 and empty_state)
   local options = { lr = group.lr, momentum = group.momentum, dampening = group.dampening,
@@ -45,23 +55,20 @@ function SGD:update(group)
     if #params > 0 then c.sgd_step(self:checked(self.join(params, grads), options), options) end
     return
   end
-  -- Those without a buffer begin it with their gradient; a step that is left out writes none.
-  local fresh = self._found and c.zeros_like or c.empty_like
   for _, first in ipairs { false, true } do
     local p, g, buffers = {}, {}, {}
     for i, state in ipairs(states) do
       if (state.momentum_buffer == nil) == first then
         local n = #p + 1
         p[n], g[n] = params[i], grads[i]
-        buffers[n] = state.momentum_buffer
-          or fresh(params[i], { dtype = self.state_dtype(params[i]) })
+        buffers[n] = state.momentum_buffer or new_buffer(self, params[i])
       end
     end
     options.first = first
     if #p > 0 then c.sgd_step(self:checked(self.join(p, g, buffers), options), options) end
     for n, buffer in ipairs(first and buffers or {}) do
       local state = self.state[p[n]]
-      if self._last then self:remember(state, "momentum_buffer") end
+      self:remember(state, "momentum_buffer")
       state.momentum_buffer = buffer
     end
   end

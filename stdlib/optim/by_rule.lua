@@ -50,10 +50,10 @@ local function lists_of(places, params, grads, states, slots)
 end
 
 local function count(self, state, step, counted)
-  if self._last then self:remember(state, "step") end
+  self:remember(state, "step")
   state.step = step
   for slot, value in next, counted or {} do
-    if self._last then self:remember(state, slot) end
+    self:remember(state, slot)
     state[slot] = value
   end
 end

@@ -28,6 +28,7 @@ local console = require "ltrain.core.console"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local fit_args = require "ltrain.trainer.setup.fit_args"
+local late = require "ltrain.trainer.steps.late"
 local old_options = require "ltrain.compat.options"
 local optimize = require "ltrain.trainer.optimize"
 local option_rules = require "ltrain.trainer.setup.option_rules"
@@ -226,12 +227,26 @@ function Trainer:unscale_gradients(optimizer)
   scaling.unscale(self.running, optimizer)
 end
 
+local function is_due(self, every)
+  return every > 0 and (self.progress.stepped + 1) % every == 0
+end
+
 --- Whether step values of this batch are logged.
 function Trainer:logs_this_step()
   local every, state, stops = self.log_every_n_steps, self.running, self.should_stop
   -- A wish to stop is one rank's own until all have agreed on it.
   if state and state.ranks.many then stops = state.ranks.agreed.stop or false end
-  return every > 0 and (self.progress.stepped + 1) % every == 0 or stops
+  if not is_due(self, every) then return stops end
+  self:settle_steps()
+  return is_due(self, every) or stops
+end
+
+--- Waits until a device has said which of the last steps it has left out (precision = "16-mixed",
+--- nonfinite = "skip"): until then global_step and the schedulers of steps may count up to four
+--- steps too many. Returns global_step.
+function Trainer:settle_steps()
+  if self.running then late.settle(self.running) end
+  return self.global_step
 end
 
 --- Passes a row of metrics to every logger; `step` is its position on the axis.

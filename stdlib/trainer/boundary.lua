@@ -4,6 +4,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local interrupt = require "ltrain.core.interrupt"
+local late = require "ltrain.trainer.steps.late"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
@@ -119,6 +120,7 @@ function boundary.reached(state, where)
   if where == "eval" then
     if state.ranks.many then agree.step(state, 0, 0) end
   else
+    late.poll(state)
     loop.between(where, state.progress.train_batches)
     write_requested(state, where)
   end

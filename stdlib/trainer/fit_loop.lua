@@ -11,6 +11,7 @@ local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local metrics = require "ltrain.trainer.logged.metrics"
+local late = require "ltrain.trainer.steps.late"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local moment = require "ltrain.trainer.saving.moment"
@@ -40,13 +41,15 @@ end
 local function stops_early(state)
   local asked = state.trainer.should_stop
   if state.ranks.many then asked = state.ranks.agreed.stop end
-  return asked and minima_met(state.trainer)
+  if not (asked and minima_met(state.trainer)) then return false end
+  late.settle(state)
+  return minima_met(state.trainer)
 end
 
 local function out_of_steps(state)
   local trainer = state.trainer
   if trainer.max_steps == -1 or trainer.global_step < trainer.max_steps then return false end
-  scaling.settle(state)
+  late.settle(state)
   return trainer.global_step >= trainer.max_steps
 end
 
@@ -109,9 +112,11 @@ end
 local function step_schedulers(state, pending)
   if not state.automatic then return end
   if pending.stepped and #state.schedulers > 0 then
-    optimizers.step_schedulers(state, "step", false, state.progress.stepped + 1)
+    late.move_schedulers(state, optimizers.step_schedulers, state, "step", false,
+      state.progress.stepped + 1)
   end
   if pending.is_last then
+    if #state.schedulers > 0 then late.settle(state) end
     optimizers.step_schedulers(state, "epoch", false, state.trainer.current_epoch + 1)
   end
   pending.schedules = nil

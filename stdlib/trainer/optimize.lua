@@ -95,8 +95,8 @@ function optimize.closure(state)
 end
 
 local function step_optimizer(state)
-  local window, before = state.loop.window, state.trainer.global_step
-  window.stepping, window.called = true, false
+  local window = state.loop.window
+  window.stepping, window.called, window.taken = true, false, false
   call.method(state, "optimizer_step", state.trainer.current_epoch, state.loop.batch_idx,
     state.optimizers[1], state.loop.closure)
   window.stepping, window.again = false, false
@@ -104,7 +104,7 @@ local function step_optimizer(state)
     errors.blame("optimizer_step: the closure was not called: it runs training_step and backward: "
       .. "give it to optimizer:step(closure), or call it")
   end
-  return state.trainer.global_step > before
+  return window.taken
 end
 
 -- A batch that does not end its window.

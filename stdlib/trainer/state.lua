@@ -28,7 +28,7 @@ local function new_loop()
     slice_batches = false, -- fit_loop: those of this rank's slices (deterministic = "world")
     outside = false, -- fit_loop: whether other ranks have a sample in this step, and this one none
     outputs = false, -- loop, eval_loop, optimize, steps/batch: what its step returned
-    in_batch = false, -- fit_loop, saving/moment: global_step before it; nil when its step is done
+    in_batch = false, -- fit_loop, steps/late, saving/moment: global_step before it; nil: done
 
     -- The window of an optimizer step.
     window = nil, -- optimize: what was gathered since the last step
@@ -37,13 +37,13 @@ local function new_loop()
     nominal_batch = nil, -- steps/batch, data/position, saving/checkpoint: samples that weigh 1
     has_stepped = false, -- optimize, steps/batch: whether a training_step has returned a loss
     updating = false, -- steps/stepping: whether an optimizer changes weights now
-    held = nil, -- steps/stepping: optimizer -> its own `step`, while the fit's is in its place
+    held = nil, -- steps/stepping, steps/late: optimizer -> its own `step`, and whether it is usual
     held_count = nil, -- steps/stepping: how many
     around = nil, -- steps/stepping: what optimizers ask of the strategy
     check = false, -- steps/deferred: of the last steps, whose gradients the device looks at
-    warned_nonfinite = false, -- steps/nonfinite: that a step was not taken
+    warned_nonfinite = false, -- steps/nonfinite, steps/late: that a step was not taken
     unscaled = nil, -- steps/scaling: optimizer -> "unscaled" or "stepped" since the scale's update
-    unsettled = false, -- steps/scaling: the optimizer whose last step the device may have left out
+    unsettled = false, -- steps/late: the optimizer some of whose steps may have been left out
     rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
     loss_is_finite = false, -- steps/rerun: of the batch that runs again
 

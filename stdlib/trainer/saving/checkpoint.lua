@@ -6,13 +6,13 @@ local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
+local late = require "ltrain.trainer.steps.late"
 local modes = require "ltrain.trainer.saving.modes"
 local moment = require "ltrain.trainer.saving.moment"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
-local scaling = require "ltrain.trainer.steps.scaling"
 local walk = require "ltrain.core.walk"
 local whole = require "ltrain.trainer.saving.whole"
 
@@ -114,7 +114,7 @@ end
 -- the first.
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
-  scaling.settle(state)
+  late.settle(state)
   local agreed, weights_only = options.agreed, options.weights_only
   local now, held
   if not agreed and state.failed then

@@ -10,6 +10,7 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local finite = require "ltrain.trainer.steps.finite"
+local left_out = require "ltrain.optim.left_out"
 local loop = require "ltrain.trainer.loop"
 local rerun = require "ltrain.trainer.steps.rerun"
 
@@ -30,8 +31,7 @@ end
 
 --- Whether the step of this optimizer may be; `norm`: of its gradients, 0-d.
 function deferred.suits(state, optimizer, norm)
-  return deferred.is_possible(state) and norm.device ~= "cpu"
-    and optimizer.update == optimizer.checked_update
+  return deferred.is_possible(state) and left_out.suits(optimizer, norm)
 end
 
 -- What the first check of the queue has found; nil while that is on its way. Ranks, which must end

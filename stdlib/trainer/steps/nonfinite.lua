@@ -4,14 +4,16 @@
 -- The strategy's grad_norm of an optimizer before each of its steps; where gradients were clipped
 -- by their norm, that norm says it. It is finite on all ranks or on none: they have the same
 -- answer.
+local c = require "ltrain.c"
 local deferred = require "ltrain.trainer.steps.deferred"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite = require "ltrain.trainer.steps.finite"
 local gradients_of = require "ltrain.core.gradients_of"
+local late = require "ltrain.trainer.steps.late"
+local left_out = require "ltrain.optim.left_out"
 local loop = require "ltrain.trainer.loop"
-local notices = require "ltrain.trainer.ranks.notices"
 local rerun = require "ltrain.trainer.steps.rerun"
 local scaling = require "ltrain.trainer.steps.scaling"
 local slices = require "ltrain.trainer.ranks.slices"
@@ -76,15 +78,6 @@ function nonfinite.look_in_window(state, optimizer)
   end
 end
 
-local function note_skip(state, optimizer)
-  local progress = state.progress
-  progress.nonfinite = (progress.nonfinite or 0) + 1
-  if state.loop.warned_nonfinite then return end
-  state.loop.warned_nonfinite = true
-  notices.add(state, ("warning: optimizer_step: the gradients of %s are not finite (%s): the step "
-    .. "is not taken (nonfinite = 'skip')"):format(names_of(state, optimizer), loop.place(state)))
-end
-
 -- deferred.settle or deferred.poll.
 local function ask(state, how)
   local function own() return own_names(state, state.optimizers[1]) end
@@ -96,19 +89,31 @@ end
 --- Raises when a step that the device was asked to check was not taken: before anything looks at
 --- the weights. All ranks come here.
 function nonfinite.settle(state)
-  if state.scaler then return scaling.settle(state) end
+  late.settle(state)
   ask(state, deferred.settle)
 end
 
 --- The same before values of the step that just ran are written, which the host has waited for.
-function nonfinite.settle_shown(state)
-  if not state.scaler then ask(state, deferred.settle) end
-end
+function nonfinite.settle_shown(state) ask(state, deferred.settle) end
 
 local function refuse_loss(state, value)
   if finite.number(value) then return end
   errors.blame("training_step: the loss is %s (%s)%s: the weights are those before this step",
     value ~= value and "nan" or tostring(value), loop.place(state), rerun.cause(state))
+end
+
+local function skip_text(what, where)
+  return ("warning: optimizer_step: %s are not finite (%s): the step is not taken (nonfinite = "
+    .. "'skip')"):format(what, where)
+end
+
+-- Whether the device leaves out the step by itself where the norm is not finite.
+local function checks_later(state, optimizer, norm)
+  if not late.is_possible(state) or not left_out.suits(optimizer, norm) then return false end
+  local _ <close> = c.no_grad()
+  optimizer:check_later(norm:isfinite():logical_not(), late.listener(state,
+    not state.loop.warned_nonfinite and skip_text("gradients", loop.place(state))))
+  return true
 end
 
 --- Whether an optimizer may step with the gradients that are there. `norm`: what they were clipped
@@ -124,10 +129,12 @@ function nonfinite.allows(state, optimizer, norm)
     deferred.check(state, optimizer, norm, loss)
     return true
   end
+  if mode == "skip" and checks_later(state, optimizer, norm) then return true end
   if loss then refuse_loss(state, loss:item()) end
   if finite.number(norm:item()) then return true end
   if mode == "skip" then
-    note_skip(state, optimizer)
+    late.note(state, not state.loop.warned_nonfinite
+      and skip_text("the gradients of " .. names_of(state, optimizer), loop.place(state)))
     return false
   end
   local names = names_of(state, optimizer)

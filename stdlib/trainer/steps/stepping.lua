@@ -92,6 +92,7 @@ local function after(state, optimizer, taken)
   shared_gradients.stepped(state, optimizer)
   scaling.stepped(state, optimizer)
   if not taken then return end
+  state.loop.window.taken = true
   state.trainer.global_step = state.trainer.global_step + 1
   call_after(state, optimizer)
   replicas.after_step(state)
@@ -152,7 +153,8 @@ local function step_of(state, optimizer)
 end
 
 local function attach(state, optimizer)
-  state.loop.held[optimizer] = { step = rawget(optimizer, "step") }
+  state.loop.held[optimizer] = { step = rawget(optimizer, "step"),
+    usual = optimizer.step == Optimizer.step }
   state.loop.held_count = state.loop.held_count + 1
   if optimizer.use_strategy then optimizer:use_strategy(state.loop.around) end
   rawset(optimizer, "step", make_step(state, optimizer, step_of(state, optimizer)))

@@ -1,0 +1,201 @@
+--- stdlib/optim/left_out.lua: steps that the device may leave out, and the host hears of it later.
+--
+-- Whether a step is taken (GradScaler, nonfinite = "skip") is a bool on the device, which leaves
+-- the update out by itself; the host waits for no answer, but counts the step as taken and takes
+-- that back up to AHEAD steps later. What an update is computed with depends on how many steps were
+-- taken before it: the corrections of Adam, the rate of a scheduler of steps. So while some answers
+-- are on their way, the update is issued once for each number of steps that may have been left out,
+-- with what the host would have counted then, and the device carries out the one that is right.
+local c = require "ltrain.c"
+
+local left_out = {}
+
+local AHEAD <const> = 4
+
+--- What an optimizer knows of such steps.
+--   waiting   the last steps, the first first: { flag =, left_out = (nil: not known), hear = }
+--   counted   for each of these what the host has counted: a list of changes { of =, slot =,
+--             before =, after = }. How many steps were taken decides what counts are, not which:
+--             a step that was left out takes back the last of them.
+--   missed    how many steps were left out, a number on the device, of which `heard` are taken back
+function left_out.new()
+  return { waiting = {}, counted = {}, spare = {}, heard = 0 }
+end
+
+--- Whether an optimizer can leave out steps where `found`, a tensor, says so: its operation takes
+--- that, on a device whose host does not wait.
+function left_out.suits(optimizer, found)
+  return found.device ~= "cpu" and optimizer.update ~= nil
+    and optimizer.update == optimizer.checked_update
+end
+
+local function put(changes, moment)
+  for i = 1, #changes do
+    local change = changes[i]
+    change.of[change.slot] = change[moment]
+  end
+end
+
+-- The first step of the list becomes known.
+local function hear_first(late)
+  local first = table.remove(late.waiting, 1)
+  if first.left_out == nil then first.left_out = first.flag:read() end
+  table.insert(late.spare, first.flag)
+  if not first.left_out then return table.remove(late.counted, 1) end
+  local last = table.remove(late.counted)
+  put(last, "before")
+  if last.undo then last.undo() end
+  late.heard = late.heard + 1
+  if first.hear then first.hear(first, #late.waiting == 0) end
+end
+
+--- Waits for all answers; whether a step was left out.
+function left_out.settle(late)
+  local waiting, heard = late.waiting, late.heard
+  if #waiting == 0 then return false end
+  local last = waiting[#waiting]
+  last.left_out = last.flag:read() -- the others have arrived by then
+  while #waiting > 0 do hear_first(late) end
+  local any = late.heard > heard
+  late.missed, late.heard = nil, 0
+  return any
+end
+
+--- Takes back what was counted of the steps that AHEAD others have followed: always then, so that
+--- what a script sees does not depend on time.
+function left_out.poll(late)
+  while #late.waiting >= AHEAD do hear_first(late) end
+end
+
+-- Whether somebody else has changed what was counted since the last step.
+local function is_changed(late)
+  for _, change in ipairs(late.counted[#late.counted] or {}) do
+    if change.of[change.slot] ~= change.after then return true end
+  end
+  return false
+end
+
+--- Begins a step: it changes nothing where `found`, a bool on the parameters' device, is true.
+--- `hear(step, is_last)` (optional) is called when it was left out; is_last: none has come since.
+function left_out.begin(late, found, hear)
+  if is_changed(late) then left_out.settle(late) end
+  left_out.poll(late)
+  local step = { flag = table.remove(late.spare) or c.runtime.flag(), hear = hear }
+  step.flag:set(found)
+  late.step, late.found = step, found
+end
+
+-- How many of the steps that the host waits for were left out: at least, and at most.
+local function bounds(late)
+  local least, most = 0, 0
+  for _, step in ipairs(late.waiting) do
+    if step.left_out == nil then step.left_out = step.flag:poll() end
+    if step.left_out then least = least + 1 end
+    if step.left_out ~= false then most = most + 1 end
+  end
+  return least, most
+end
+
+-- Whether counts differ by how many steps were taken.
+local function matters(late)
+  for _, changes in ipairs(late.counted) do
+    if #changes > 0 then return true end
+  end
+  return false
+end
+
+-- refuses[n + 1]: whether the step is not the one after n that were left out; bools on the device.
+local function verdicts(late)
+  if not late.numbers then
+    late.numbers = c.arange(0, AHEAD, { dtype = "f32", device = late.found.device })
+  end
+  return (late.missed - late.heard):ne(late.numbers):logical_or(late.found)
+end
+
+local function count_on_device(late)
+  local _ <close> = c.no_grad()
+  local one = late.found:to "f32"
+  late.missed = #late.waiting > 0 and late.missed + one or one
+  if #late.waiting == 0 then late.heard = 0 end
+end
+
+-- The counts as they were before the last n steps and this one.
+local function rewind(late, n)
+  put(late.changes, "before")
+  for k = 1, n do put(late.counted[#late.counted - k + 1], "before") end
+end
+
+-- Issues the update with what would have been counted if 1, 2, ... steps had been left out.
+local function issue_others(late, update, optimizer, refuses, least, most)
+  for n = math.max(least, 1), most do
+    rewind(late, n)
+    late.verdict = refuses[n + 1]
+    update(optimizer)
+  end
+  rewind(late, most)
+  for n = #late.counted - most + 1, #late.counted do put(late.counted[n], "after") end
+  put(late.changes, "after")
+end
+
+-- The update of a step that was begun; it takes late.verdict.
+local function issue(late, update, optimizer)
+  local least, most = bounds(late)
+  local refuses
+  if most > 0 and matters(late) then
+    local _ <close> = c.no_grad()
+    refuses = verdicts(late)
+  end
+  late.verdict, late.changes = refuses and refuses[1] or late.found, {}
+  late.recording = true
+  update(optimizer)
+  late.recording = false
+  for _, change in ipairs(late.changes) do change.after = change.of[change.slot] end
+  if refuses then issue_others(late, update, optimizer, refuses, least, most) end
+end
+
+--- Makes the step that was begun, by `update(optimizer)`.
+function left_out.run(late, update, optimizer)
+  issue(late, update, optimizer)
+  count_on_device(late)
+  table.insert(late.waiting, late.step)
+  table.insert(late.counted, late.changes)
+  late.step, late.found, late.verdict, late.changes = nil, nil, nil, nil
+end
+
+--- Something is about to set of[slot], which the operation does not write.
+function left_out.remember(late, of, slot)
+  if not late.recording then return end
+  local changes = late.changes
+  changes[#changes + 1] = { of = of, slot = slot, before = of[slot] }
+end
+
+local function numbers_of(groups)
+  local all = {}
+  for g, group in ipairs(groups) do
+    all[g] = {}
+    for name, value in next, group do
+      if name ~= "params" and name ~= "names" then all[g][name] = value end
+    end
+  end
+  return all
+end
+
+--- Calls `fn`, which changes options of groups after a step that the device may leave out; `undo()`
+--- takes back what it changes besides.
+function left_out.count(late, groups, undo, fn, ...)
+  local changes = late.counted[#late.counted]
+  if not changes then return fn(...) end
+  local before = numbers_of(groups)
+  fn(...)
+  changes.undo = undo
+  for g, group in ipairs(groups) do
+    for name, value in next, numbers_of(groups)[g] do
+      if before[g][name] ~= value then
+        changes[#changes + 1] = { of = group, slot = name, before = before[g][name],
+                                  after = value }
+      end
+    end
+  end
+end
+
+return left_out
