@@ -255,6 +255,7 @@ void lt_bind_index(lua_State *L, lt_bind *b);
 void lt_bind_grad(lua_State *L, lt_bind *b);
 void lt_bind_gradients(lua_State *L, lt_bind *b);
 void lt_bind_custom(lua_State *L, lt_bind *b);
+void lt_bind_trace(lua_State *L, lt_bind *b);
 void lt_bind_modes(lua_State *L, lt_bind *b);
 void lt_bind_print(lua_State *L, lt_bind *b);
 void lt_bind_collect(lua_State *L, lt_bind *b);

@@ -29,6 +29,7 @@ typedef struct lt_failure {
 } lt_failure;
 
 struct lt_recompute; /* ops/recompute.h */
+struct lt_trace;     /* ops/trace.h */
 
 /* What belongs to the Lua thread that opened it; the binding swaps the whole record. */
 typedef struct lt_modes {
@@ -40,6 +41,7 @@ typedef struct lt_modes {
   uint8_t anomaly;        /* look for who makes NaN: ops/anomaly.h */
   struct lt_recompute *dropping; /* what nodes save now is computed again when it is wanted */
   struct lt_recompute *filling;  /* and this is that computation */
+  struct lt_trace *trace; /* (optional) is told of each call */
 } lt_modes;
 
 /* An op (by its name, "": none) and the script line that called it. */

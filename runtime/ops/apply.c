@@ -8,6 +8,7 @@
 #include "ops/mixed.h"
 #include "ops/node.h"
 #include "ops/op.h"
+#include "ops/trace.h"
 
 enum { ARGS_ON_STACK = 512 };
 
@@ -190,12 +191,17 @@ static bool run_apart(lt_ctx *c, dispatch *d, const bool *preset) {
   return ok;
 }
 
+static lt_call call_of(const dispatch *d) {
+  return (lt_call){.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
+                   .n_out = d->infer.n_out, .out = d->out, .args = d->args,
+                   .args_size = d->kind->args_size};
+}
+
 /* A composite makes its results from other ops, which are copied into those to write. */
 static bool compose(lt_ctx *c, dispatch *d) {
   lt_tensor *preset[LT_MAX_OUT];
   for (int k = 0; k < d->infer.n_out; k++) preset[k] = d->out[k], d->out[k] = NULL;
-  const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
-                        .n_out = d->infer.n_out, .out = d->out, .args = d->args};
+  const lt_call call = call_of(d);
   if (!d->op->expand(c, &call, d->out)) return false;
   for (int k = 0; k < d->infer.n_out; k++) {
     if (preset[k] == NULL) continue;
@@ -267,6 +273,12 @@ static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
   return true;
 }
 
+static bool tell(lt_ctx *c, const dispatch *d) {
+  if (c->modes.trace == NULL) return true;
+  const lt_call call = call_of(d);
+  return c->modes.trace->note(c, c->modes.trace, &call);
+}
+
 static bool record(lt_ctx *c, dispatch *d) {
   if (!lt_recording(c, d->infer.n_in, d->in)) return true;
   bool hidden = d->op->hidden || (d->kind->flags & LT_KIND_HIDDEN) != 0;
@@ -274,9 +286,7 @@ static bool record(lt_ctx *c, dispatch *d) {
     return lt_fail(c, LT_EARG, "%s: has no derivative of its own: create_graph ends here",
                    d->op->name);
   if (!d->op->differentiable) return true;
-  const lt_call call = {.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
-                        .n_out = d->infer.n_out, .out = d->out, .args = d->args,
-                        .args_size = d->kind->args_size};
+  const lt_call call = call_of(d);
   return lt_record(c, &call, d->op, d->values);
 }
 
@@ -291,7 +301,7 @@ static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const v
   if (d->mixed && !lt_mixed_join(c, n_in, d->in, d->infer.device)) return false;
   if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
   bool composite = false;
-  return compute(c, d, &composite) && (composite || record(c, d));
+  return compute(c, d, &composite) && (composite || (record(c, d) && tell(c, d)));
 }
 
 /* Note the shapes of the tensors that an op failed with, as many as there is room for. */

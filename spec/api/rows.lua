@@ -27,6 +27,7 @@ rows.options = {
   ["lt.Module:register_buffer"] = "net:register_buffer('b', x, OPTIONS)",
   ["lt.Metric:add_state"] = "lt.Metric():add_state('s', 0, OPTIONS)",
   ["lt.GradScaler"] = "lt.GradScaler(OPTIONS)",
+  ["lt.onnx.export"] = "lt.onnx.export(net, x, 'absent.onnx', OPTIONS)",
   ["lt.Optimizer"] = "lt.optim.Adam({ w }, OPTIONS)",
   ["lt.Optimizer:add_param_group"] = "sgd:add_param_group{ params = { w }, no_such_option = 1 }",
   ["lt.Strategy"] = "lt.strategies.SingleDevice(OPTIONS)",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # spec/parity/run.sh: random calls of operations, layers, optimizers and schedulers, and the samples
-# of PyTorch's operator database, here and in PyTorch.
+# of PyTorch's operator database, here and in PyTorch; and our ONNX files in onnxruntime.
 #
 #   ./dev parity [--seed N] [--cases N] [--record]
 #
@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-venv=$(bash "$here/../bench/torch_venv.sh" torch numpy)
+venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
@@ -28,5 +28,8 @@ status=0
 "$venv/bin/python" "$here/compare.py" "$work/cases.jsonl" "${record[@]}" || status=1
 if [ ${#record[@]} -eq 0 ]; then
   "$venv/bin/python" "$here/op_db.py" "$LTRAIN" "$here/answer.lua" "$work" || status=1
+  mkdir "$work/onnx"
+  "$LTRAIN" "$here/onnx.lua" "$work/onnx"
+  "$venv/bin/python" "$here/onnx.py" "$work/onnx" || status=1
 fi
 exit $status

@@ -28,6 +28,7 @@ return {
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",
   nn = "ltrain.nn",
+  onnx = "ltrain.onnx",
   optim = "ltrain.optim",
   save = "ltrain.files.save",
   strategies = "ltrain.strategies",

@@ -1,0 +1,14 @@
+/* runtime/ops/trace.h: who is told of the calls that a computation consists of. */
+#ifndef LT_OPS_TRACE_H
+#define LT_OPS_TRACE_H
+
+#include "ops/op.h"
+
+/* While c->modes.trace is one of these, `note` gets each call that was run: kernels and views, not
+   the composites of them. Arguments are as infer functions leave them. False with a failure in the
+   ctx. */
+typedef struct lt_trace {
+  bool (*note)(lt_ctx *c, struct lt_trace *t, const lt_call *call);
+} lt_trace;
+
+#endif

@@ -1,0 +1,162 @@
+-- spec/onnx/export_spec.lua: what an ONNX file holds. That onnxruntime computes the same from it is
+-- shown by `./dev parity` (spec/parity/onnx.lua).
+local error_of = require "spec.error_of"
+local lt = require "ltrain"
+local read = require "spec.onnx.reader"
+local nn = lt.nn
+
+local F32 <const>, I64 <const> = 1, 7
+
+describe("lt.onnx.export", function()
+  local path
+  before_each(function() path = os.tmpname() end)
+  after_each(function() os.remove(path) end)
+
+  local function exported(model, inputs, options)
+    lt.onnx.export(model, inputs, path, options)
+    return read(path)
+  end
+
+  -- A function of one tensor.
+  local function file_of(fn, x, options) return exported(fn, x or lt.randn(3, 4), options) end
+
+  it("names weights as the state dict does, and holds their bytes", function()
+    local model <const> = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    local file <const> = exported(model, lt.randn(5, 4))
+    assert.equal(18, file.opset)
+    assert.same({ "Gemm", "Relu", "Gemm", "Identity" }, file.ops)
+    assert.same({ "input", "0.weight", "0.bias" }, file.nodes[1].inputs)
+    assert.equal(1, file.nodes[1].attributes.transB)
+    for name, x in next, model:state_dict() do
+      local kept <const> = file.initializers[name]
+      assert.same({ F32, x.shape, x:detach():tobytes() }, { kept.dtype, kept.shape, kept.bytes })
+    end
+    assert.same({ { name = "input", dtype = F32, shape = { 5, 4 } } }, file.inputs)
+    assert.same({ { name = "output", dtype = F32, shape = { 5, 2 } } }, file.outputs)
+  end)
+
+  it("connects nodes by the values that they make", function()
+    local file <const> = file_of(function(x) return (x * 2 + x):tanh() end)
+    assert.same({ "Mul", "Add", "Tanh", "Identity" }, file.ops)
+    assert.equal("input", file.nodes[1].inputs[1])
+    assert.same({ file.nodes[1].outputs[1], "input" }, file.nodes[2].inputs)
+    assert.same(file.nodes[2].outputs, file.nodes[3].inputs)
+    assert.same({ "output" }, file.nodes[4].outputs)
+    local two <const> = file.initializers[file.nodes[1].inputs[2]]
+    assert.equal(2.0, (string.unpack("<f", two.bytes)))
+  end)
+
+  it("runs the model in eval mode and leaves its mode", function()
+    local model <const> = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    assert.same({ "Gemm", "Identity" }, exported(model, lt.randn(2, 4)).ops)
+    assert.is_true(model.training)
+    assert.is_true(model[2].training)
+  end)
+
+  it("keeps modes of parts that were apart", function()
+    local model <const> = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    model[2]:eval()
+    exported(model, lt.randn(2, 4))
+    assert.is_true(model.training)
+    assert.is_false(model[2].training)
+  end)
+
+  it("takes several inputs and outputs, with names", function()
+    local file <const> = exported(function(a, b) return a + b, a:gt(b) end,
+      { lt.randn(2), lt.randn(2) },
+      { input_names = { "left", "right" }, output_names = { "sum", "more" } })
+    assert.same({ "left", "right" }, { file.inputs[1].name, file.inputs[2].name })
+    assert.same({ "sum", "more" }, { file.outputs[1].name, file.outputs[2].name })
+    assert.equal(9, file.outputs[2].dtype) -- bool
+  end)
+
+  it("has named dims where dynamic_axes says so", function()
+    local file <const> = file_of(function(x) return x:view(-1), x:view(2, -1, 2) end,
+      lt.randn(3, 4), { dynamic_axes = { input = { [1] = "batch" } } })
+    assert.same({ "batch", 4 }, file.inputs[1].shape)
+    assert.same({ "output_1_1" }, file.outputs[1].shape)
+    assert.same({ 2, "batch", 2 }, file.outputs[2].shape)
+    assert.equal("Shape", file.ops[1])
+  end)
+
+  it("makes a slice of what is one, and gathers the rest", function()
+    local file = file_of(function(x) return x:narrow(2, 2, 3) end)
+    assert.same({ "Slice", "Identity" }, file.ops)
+    file = file_of(function(x) return x:select(2, 3) end)
+    assert.same({ "Slice", "Squeeze", "Identity" }, file.ops)
+    file = file_of(function(x) return x:diagonal() end)
+    assert.same({ "Reshape", "Gather", "Identity" }, file.ops)
+    local positions <const> = file.initializers[file.nodes[2].inputs[2]]
+    assert.equal(I64, positions.dtype)
+    assert.equal(string.pack("<i8i8i8", 0, 5, 10), positions.bytes)
+  end)
+
+  it("follows a detached value and one that is written in place", function()
+    local file <const> = file_of(function(x)
+      local y <const> = x * 2
+      y:add_(1)
+      return y:detach():exp()
+    end)
+    assert.same({ "Mul", "Add", "Exp", "Identity" }, file.ops)
+    assert.same(file.nodes[2].outputs, file.nodes[3].inputs)
+  end)
+
+  it("stores a weight that is used twice once", function()
+    local shared <const> = nn.Linear(4, 4)
+    local file <const> = exported(nn.Sequential(shared, shared), lt.randn(2, 4))
+    local names = {}
+    for name in next, file.initializers do names[#names + 1] = name end
+    assert.equal(2, #names)
+  end)
+
+  describe("refuses", function()
+    local function check(message, fn, x, options)
+      os.remove(path)
+      assert.matches(message, error_of(lt.onnx.export, fn, x or lt.randn(3, 4), path, options))
+      assert.is_nil(io.open(path))
+    end
+
+    it("random numbers, with the line that draws them", function()
+      check("randn at .*export_spec.lua:%d+ draws random numbers",
+        function(x) return x + lt.randn(3, 4) end)
+    end)
+    it("an operation that has no form", function()
+      check("no ONNX form of erfinv, used at .*export_spec.lua:%d+", function(x)
+        return x:erfinv()
+      end)
+    end)
+    it("writes into memory that has several views", function()
+      check("add at .*spec.lua:%d+ writes into memory that other tensors show too", function(x)
+        local y = x * 2
+        local z <const> = y:t()
+        y:add_(1)
+        return z
+      end)
+    end)
+    it("paths through the script that depend on a named dim", function()
+      check("which operations run depends", function(x)
+        for _ = 1, x.shape[1] do x = x:exp() end
+        return x
+      end, nil, { dynamic_axes = { input = { "n" } } })
+    end)
+    it("sizes that are no multiple of a named dim", function()
+      check("a size of 4 depends on a named dim", function(x)
+        return lt.ones(x.shape[1] + 1) * 1
+      end, nil, { dynamic_axes = { input = { "n" } } })
+    end)
+    it("what is no model, input, path or option", function()
+      check("needs a model or a function, got 3", 3)
+      check("inputs must be a tensor or a list", function(x) return x end, {})
+      check("inputs%[2%] must be a tensor, got 'x'", function(x) return x end, { lt.ones(1), "x" })
+      check("what the model returns must be a tensor", function() end)
+      check("unknown option 'input_name'; did you mean 'input_names'", function() end, nil,
+        { input_name = {} })
+      check("there is no input 'inptu'; did you mean 'input'", function(x) return x end, nil,
+        { dynamic_axes = { inptu = { "n" } } })
+      check("must be {%[dim%] = 'name'}, dims from 1 to 2", function(x) return x end, nil,
+        { dynamic_axes = { input = { [3] = "n" } } })
+      check("input_names has 2 names for 1 input", function(x) return x end, nil,
+        { input_names = { "a", "b" } })
+    end)
+  end)
+end)

@@ -1,0 +1,130 @@
+-- spec/parity/onnx.lua: models as ONNX files in a folder, with inputs and outputs beside them.
+--
+--   ltrain spec/parity/onnx.lua FOLDER
+--
+-- NAME.onnx, and NAME.safetensors with input_1, ..., output_1, ...; NAME_2.safetensors holds inputs
+-- of another size of the named dims, where there are such. onnx.py runs them in onnxruntime.
+local lt <const> = require "ltrain"
+local nn <const> = lt.nn
+
+local folder <const> = assert(arg[1], "usage: onnx.lua FOLDER")
+local unpack <const> = table.unpack
+
+-- A model of one function.
+local function model(forward, parts)
+  local M = lt.Module:extend "M"
+  function M:init()
+    for name, part in next, parts or {} do self[name] = part end
+  end
+  M.forward = forward
+  return M()
+end
+
+local function write(name, m, inputs)
+  local state = {}
+  local _ <close> = lt.no_grad()
+  for k, x in ipairs(inputs) do state["input_" .. k] = x end
+  for k, y in ipairs { m(unpack(inputs)) } do state["output_" .. k] = y:contiguous() end
+  lt.save(("%s/%s.safetensors"):format(folder, name), state)
+end
+
+-- `again`: inputs of other sizes, with `options.dynamic_axes`.
+local function case(name, m, inputs, options, again)
+  lt.onnx.export(m, inputs, ("%s/%s.onnx"):format(folder, name), options)
+  m:eval()
+  write(name, m, inputs)
+  if again then write(name .. "_2", m, again) end
+end
+
+local function elementwise(name, fn, ...)
+  case(name, model(function(_, ...) return fn(...) end), { ... })
+end
+
+lt.seed(1)
+local x <const>, y = lt.randn(3, 5), lt.randn(3, 5)
+for _, op in ipairs { "neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan",
+                      "sinh", "cosh", "tanh", "sigmoid", "erf", "floor", "ceil", "trunc", "round",
+                      "relu", "silu", "gelu", "softplus", "reciprocal", "isnan", "isfinite" } do
+  elementwise(op, function(v) return v[op](v) end, x)
+end
+for _, op in ipairs { "log", "log1p", "log2", "log10", "sqrt", "rsqrt" } do
+  elementwise(op, function(v) return v[op](v) end, x:abs() + 0.1)
+end
+for _, op in ipairs { "asin", "acos" } do
+  elementwise(op, function(v) return v[op](v) end, x:tanh())
+end
+for _, op in ipairs { "add", "sub", "mul", "div", "maximum", "minimum", "remainder", "fmod",
+                      "floor_divide", "eq", "ne", "lt", "le", "gt", "ge", "logical_and" } do
+  elementwise(op, function(a, b) return a[op](a, b) end, x, y)
+  elementwise(op .. "_integers", function(a, b) return a[op](a, b) end,
+    lt.randint(-9, 9, { 4, 4 }), lt.randint(1, 5, { 4, 4 }))
+end
+elementwise("numbers", function(v) return (2 - v) * 3 + v / 4 - 1 // (v:abs() + 1) end, x)
+elementwise("pow", function(v) return v:abs() ^ 2.5 end, x)
+elementwise("clamp", function(v) return v:clamp { min = -0.5 }, v:clamp(-1, 1) end, x)
+elementwise("where", function(v, w) return lt.where(v:gt(w), v, w), v:masked_fill(v:gt(0), 7) end,
+  x, y)
+elementwise("gelu_tanh", function(v) return v:gelu_tanh() end, x)
+elementwise("mixed", function(v, n) return v + n, n:gt(0.5), n:gt(v), n / 2 end, x,
+  lt.randint(-3, 3, { 3, 5 }))
+elementwise("casts", function(v) return v:to "i32", (v * 10):to "u8":to "f32", v:gt(0):to "f32" end,
+  x:abs())
+
+elementwise("reductions", function(v)
+  return v:sum(), v:sum(1), v:mean(2, { keepdim = true }), v:prod(1), v:amax(2),
+    v:amin { dims = { 1, 2 } }
+end, x)
+elementwise("tests", function(v) return v:gt(1):any(), v:gt(-9):all(1) end, x)
+elementwise("extremes", function(v)
+  local a, i = v:max(1)
+  local b, j = v:min(2, { keepdim = true })
+  return a, i, b, j, v:argmax(), v:argmin(2)
+end, x)
+elementwise("statistics", function(v) return v:var(1), v:std(2), v:logsumexp(1), v:norm() end, x)
+elementwise("scans", function(v) return v:cumsum(2) end, x)
+elementwise("views", function(v)
+  return v:view(5, 3), v:t(), v:permute(2, 1):reshape(15), v:unsqueeze(1):expand(2, 3, 5),
+    v:flatten()
+end, x)
+elementwise("slices", function(v)
+  return v[2], v[{ 2, 3 }], v:narrow(2, 2, 3), v:slice(2, 1, -1, 2), v:select(2, 3), v:diagonal(),
+    v:flip(1), v:select(2, 1), v:unfold(2, 3, 1), v:roll(1, 2)
+end, x)
+elementwise("joins", function(a, b) return lt.cat({ a, b }, 2), lt.stack({ a, b }, 1) end, x, y)
+elementwise("choices", function(v, ids)
+  return v:index_select(ids, 2), v:gather(ids:view(1, 2):remainder(3):expand(3, 2), 1), v:tril(),
+    v:triu(1), (v:topk(2, { dim = 2 })), ids:one_hot { num_classes = 6 }
+end, x, lt.tensor({ 4, 0 }, { dtype = "i64" }))
+elementwise("products", function(a, b) return a:matmul(b:t()), a[1]:dot(b[1]), a:matmul(b[1]) end,
+  x, y)
+elementwise("softmaxes", function(v) return v:softmax(1), v:log_softmax(2) end, x)
+elementwise("writes", function(v)
+  local z = lt.zeros(3, 5)
+  z:add_(v)
+  z:mul_(2)
+  return z, v:detach() * 3
+end, x)
+for k, options in ipairs { {}, { causal = true }, { scale = 0.3 } } do
+  elementwise("attention_" .. k, function(q, k1, v)
+    return q:scaled_dot_product_attention(k1, v, options)
+  end, lt.randn(2, 4, 6, 8), lt.randn(2, 4, 6, 8), lt.randn(2, 4, 6, 8))
+end
+elementwise("attention_mask", function(q, k, v, mask)
+  return q:scaled_dot_product_attention(k, v, { mask = mask, enable_gqa = true })
+end, lt.randn(2, 4, 6, 8), lt.randn(2, 2, 6, 8), lt.randn(2, 2, 6, 8), lt.rand(6, 6):gt(0.4))
+
+local batch <const> = { dynamic_axes = { input = { [1] = "batch" } } }
+case("mlp", nn.Sequential(nn.Linear(5, 7), nn.GELU(), nn.LayerNorm(7), nn.Dropout(0.5),
+  nn.Linear(7, 3), nn.Softmax(2)), { x }, batch, { lt.randn(1, 5) })
+local norm <const> = nn.BatchNorm2d(4)
+norm.running_mean:copy_(lt.randn(4))
+norm.running_var:copy_(lt.rand(4) + 0.5)
+case("convolutions", nn.Sequential(nn.Conv2d(3, 4, 3, { padding = 1, stride = 2 }), norm, nn.ReLU(),
+  nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, { padding = 2, dilation = 2, groups = 2 }), nn.Flatten(),
+  nn.Linear(64, 10)), { lt.randn(2, 3, 16, 16) }, batch, { lt.randn(5, 3, 16, 16) })
+case("embedding", nn.Sequential(nn.Embedding(10, 6), nn.Linear(6, 2)),
+  { lt.randint(0, 10, { 2, 4 }) }, { dynamic_axes = { input = { "batch", "length" } } },
+  { lt.randint(0, 10, { 3, 9 }) })
+local layer <const> = nn.TransformerEncoderLayer(8, 2, { dim_feedforward = 16 })
+case("transformer", nn.TransformerEncoder(layer, 2), { lt.randn(2, 5, 8) }, batch,
+  { lt.randn(4, 5, 8) })

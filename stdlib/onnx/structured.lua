@@ -1,0 +1,221 @@
+-- stdlib/onnx/structured.lua: ONNX nodes for views, reductions, norms, choices and joins.
+
+local errors = require "ltrain.core.errors"
+local strided = require "ltrain.onnx.strided"
+
+local rules = {}
+
+local function zero_based(dims)
+  local list = {}
+  for k, dim in ipairs(dims) do list[k] = dim - 1 end
+  return list
+end
+
+-- The same value.
+local function same(g, call) return g:input(call, 1) end
+rules.clone, rules.transfer = same, same
+
+function rules.cast(g, call)
+  return g:cast(g:input(call, 1), call.inputs[1].dtype, call.outputs[1].dtype)
+end
+
+-- Views.
+local function reshape(g, call)
+  local shape <const> = g:sizes(call, call.outputs[1].shape, call.twin.outputs[1].shape)
+  return g:add("Reshape", { g:input(call, 1), shape }, { allowzero = 1 })
+end
+rules.view, rules.reshape = reshape, reshape
+
+function rules.permute(g, call)
+  return g:add("Transpose", { g:input(call, 1) }, { perm = zero_based(call.args.dims) })
+end
+
+function rules.expand(g, call)
+  local shape <const> = g:sizes(call, call.outputs[1].shape, call.twin.outputs[1].shape)
+  return g:add("Expand", { g:input(call, 1), shape })
+end
+rules.broadcast_to = rules.expand
+
+rules.as_strided = strided
+
+-- Makers.
+function rules.full(g, call)
+  local out <const> = call.outputs[1]
+  local shape <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
+  return g:add("Expand", { g:constant(call.args.value or 0, out.dtype), shape })
+end
+rules.empty = rules.full
+
+-- Writes: the result is what the tensor is from here on.
+function rules.copy(g, call)
+  local out <const> = call.outputs[1]
+  local shape <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
+  return g:add("Expand", { g:input(call, 2, out.dtype), shape })
+end
+
+function rules.fill(g, call)
+  local out <const> = call.outputs[1]
+  local shape <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
+  return g:add("Expand", { g:constant(call.args.value, out.dtype), shape })
+end
+
+-- Reductions.
+local function reduce(node, g, x, dims, keepdim)
+  local axes <const> = #dims > 0 and g:constant(zero_based(dims)) or ""
+  return g:add(node, { x, axes }, { keepdims = keepdim and 1 or 0 })
+end
+
+local REDUCTIONS <const> = { sum = "ReduceSum", mean = "ReduceMean", prod = "ReduceProd",
+                             amax = "ReduceMax", amin = "ReduceMin" }
+for op, node in next, REDUCTIONS do
+  rules[op] = function(g, call)
+    local x <const> = g:input(call, 1, call.outputs[1].dtype)
+    return reduce(node, g, x, call.args.dims, call.args.keepdim)
+  end
+end
+
+-- Of bools, as numbers: the largest or the smallest.
+for op, node in next, { any = "ReduceMax", all = "ReduceMin" } do
+  rules[op] = function(g, call)
+    local x <const> = g:cast(g:input(call, 1, "bool"), "bool", "i32")
+    return g:cast(reduce(node, g, x, call.args.dims, call.args.keepdim), "i32", "bool")
+  end
+end
+
+-- The position of the extreme, along a dim or in the flattened tensor.
+local function position(node)
+  return function(g, call)
+    local dim <const>, x = call.args.dim, g:input(call, 1)
+    if dim then
+      return g:add(node, { x }, { axis = dim - 1, keepdims = call.args.keepdim and 1 or 0 })
+    end
+    x = g:add("Reshape", { x, g:constant { -1 } })
+    local found <const> = g:add(node, { x }, { axis = 0, keepdims = 0 })
+    return g:add("Reshape", { found, g:constant(call.outputs[1].shape) })
+  end
+end
+rules.argmax, rules.argmin = position "ArgMax", position "ArgMin"
+
+for op, node in next, { max = "Max", min = "Min" } do
+  local at <const> = position("Arg" .. node)
+  rules[op] = function(g, call)
+    local dim <const> = call.args.dim
+    local value <const> = reduce("Reduce" .. node, g, g:input(call, 1), { dim }, call.args.keepdim)
+    return value, at(g, call)
+  end
+end
+
+function rules.cumsum(g, call)
+  local x <const> = g:input(call, 1, call.outputs[1].dtype)
+  return g:add("CumSum", { x, g:constant(call.args.dim - 1) })
+end
+
+-- Norms.
+function rules.layer_norm(g, call)
+  local shape <const>, dtype = call.args.normalized_shape, call.inputs[1].dtype
+  local weight = g:input(call, 2, dtype)
+  if not weight then
+    weight = g:add("Expand", { g:constant(1, dtype), g:constant(shape) })
+  end
+  return g:add("LayerNormalization", { g:input(call, 1), weight, g:input(call, 3, dtype) or "" },
+    { axis = -#shape, epsilon = call.args.eps })
+end
+
+-- A vector by channel as [1, C, 1, ...]; nil stays nil.
+local function by_channel(g, name, ndim)
+  if not name then return nil end
+  local shape = { 1, -1 }
+  for k = 3, ndim do shape[k] = 1 end
+  return g:add("Reshape", { name, g:constant(shape) })
+end
+
+function rules.batch_norm(g, call)
+  local x <const>, dtype = call.inputs[1], call.inputs[1].dtype
+  local dims = { 1 }
+  for dim = 3, x.ndim do dims[#dims + 1] = dim end
+  local name, mean, variance = g:input(call, 1), g:input(call, 4, dtype), g:input(call, 5, dtype)
+  local function channel(k) return by_channel(g, g:input(call, k, dtype), x.ndim) end
+  if mean then
+    mean, variance = by_channel(g, mean, x.ndim), by_channel(g, variance, x.ndim)
+    name = g:add("Sub", { name, mean })
+  else
+    name = g:add("Sub", { name, reduce("ReduceMean", g, name, dims, true) })
+    variance = reduce("ReduceMean", g, g:add("Mul", { name, name }), dims, true)
+  end
+  variance = g:add("Add", { variance, g:constant(call.args.eps, dtype) })
+  name = g:add("Div", { name, g:add("Sqrt", { variance }) })
+  local weight <const>, bias = channel(2), channel(3)
+  if weight then name = g:add("Mul", { name, weight }) end
+  if bias then name = g:add("Add", { name, bias }) end
+  return name
+end
+
+for op, node in next, { softmax = "Softmax", log_softmax = "LogSoftmax" } do
+  rules[op] = function(g, call)
+    local x <const> = g:input(call, 1, call.outputs[1].dtype)
+    return g:add(node, { x }, { axis = call.args.dim - 1 })
+  end
+end
+
+-- Choosing elements.
+function rules.index_select(g, call)
+  return g:add("Gather", { g:input(call, 1), g:input(call, 2) }, { axis = call.args.dim - 1 })
+end
+function rules.embedding(g, call)
+  return g:add("Gather", { g:input(call, 1), g:input(call, 2) }, { axis = 0 })
+end
+function rules.gather(g, call)
+  return g:add("GatherElements", { g:input(call, 1), g:input(call, 2) },
+    { axis = call.args.dim - 1 })
+end
+function rules.scatter_add(g, call)
+  return g:add("ScatterElements", { g:input(call, 1), g:input(call, 2), g:input(call, 3) },
+    { axis = call.args.dim - 1, reduction = "add" })
+end
+
+for op, upper in next, { tril = 0, triu = 1 } do
+  rules[op] = function(g, call)
+    return g:add("Trilu", { g:input(call, 1), g:constant(call.args.diagonal) }, { upper = upper })
+  end
+end
+
+function rules.one_hot(g, call)
+  local n <const> = call.outputs[1].shape[call.outputs[1].ndim]
+  local classes = {}
+  for k = 1, n do classes[k] = k - 1 end
+  local ids <const> = g:add("Unsqueeze", { g:input(call, 1, "i64"), g:constant { -1 } })
+  return g:cast(g:add("Equal", { ids, g:constant(classes) }), "bool", call.outputs[1].dtype)
+end
+
+function rules.topk(g, call)
+  local args <const> = call.args
+  return g:add("TopK", { g:input(call, 1), g:constant { args.k } },
+    { axis = args.dim - 1, largest = args.largest and 1 or 0, sorted = 1 }, 2)
+end
+
+-- Joining.
+local function parts(g, call)
+  local list = {}
+  for k = 1, #call.inputs do list[k] = g:input(call, k, call.outputs[1].dtype) end
+  return list
+end
+function rules.cat(g, call)
+  return g:add("Concat", parts(g, call), { axis = call.args.dim - 1 })
+end
+function rules.stack(g, call)
+  local list, axis = parts(g, call), g:constant { call.args.dim - 1 }
+  for k, name in ipairs(list) do list[k] = g:add("Unsqueeze", { name, axis }) end
+  return g:add("Concat", list, { axis = call.args.dim - 1 })
+end
+
+-- What differs from call to call.
+local RANDOM <const> = { "dropout", "rand", "randn", "bernoulli", "multinomial", "randperm",
+                         "randint" }
+for _, op in ipairs(RANDOM) do
+  rules[op] = function(_, call)
+    errors.blame("onnx.export: %s at %s draws random numbers: no file can hold these", op,
+      call.line)
+  end
+end
+
+return rules
