@@ -159,6 +159,8 @@ static void read_target(lua_State *L, lt_bind *b, int index, target *to) {
     to->device = like->storage->device;
   } else if (lua_istable(L, index)) {
     read_options(L, b, index, to);
+  } else if (lua_isinteger(L, index)) {
+    to->device = lt_check_device(L, b, index, "to");
   } else if (lua_type(L, index) != LUA_TSTRING) {
     lt_raise(L, b, LT_EARG, "to: needs a dtype, a device or a tensor, got %s",
              luaL_typename(L, index));
@@ -171,8 +173,9 @@ static void read_target(lua_State *L, lt_bind *b, int index, target *to) {
   }
 }
 
-/* x:to("f64"), x:to("cpu"), x:to("cpu", "f64"), x:to(other), x:to("cuda", {non_blocking = true}),
-   x:to{dtype =, device =, non_blocking =}; x itself when it fits already */
+/* x:to("f64"), x:to("cpu"), x:to(1), x:to("cpu", "f64"), x:to(other),
+   x:to("cuda", {non_blocking = true}), x:to{dtype =, device =, non_blocking =}; x itself when it
+   fits already */
 static int to(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "to");
@@ -203,8 +206,6 @@ static int cuda(lua_State *L) {
   lt_tensor *x = lt_check_tensor(L, b, 1, "cuda");
   if (lua_isnoneornil(L, 2))
     lua_pushliteral(L, "cuda");
-  else if (lua_isinteger(L, 2))
-    lua_pushfstring(L, "cuda:%I", lua_tointeger(L, 2));
   else
     lua_pushvalue(L, 2);
   lt_device device = lt_check_device(L, b, lua_gettop(L), "cuda");

@@ -147,6 +147,11 @@ static void push_device(lua_State *L, lt_bind *b, lt_tensor *t) {
   lua_pushstring(L, lt_device_text(b->c, t->storage->device, text, sizeof text));
 }
 
+static void push_is_cuda(lua_State *L, lt_bind *b, lt_tensor *t) {
+  (void)b;
+  lua_pushboolean(L, strcmp(lt_device_kinds[t->storage->device.kind]->name, "cuda") == 0);
+}
+
 static void push_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   if (t->grad != NULL)
     lt_push_unique(L, b, t->grad);
@@ -175,6 +180,7 @@ static const struct property {
 } properties[] = {{"shape", push_shape},
                   {"dtype", push_dtype},
                   {"device", push_device},
+                  {"is_cuda", push_is_cuda},
                   {"grad", push_grad},
                   {"requires_grad", push_requires_grad},
                   {"is_leaf", push_is_leaf},

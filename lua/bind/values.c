@@ -75,10 +75,17 @@ int lt_check_dim_of(lua_State *L, lt_bind *b, int index, const lt_tensor *t, con
 
 lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who) {
   lt_device d = LT_NO_DEVICE;
-  if (lua_type(L, index) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "%s: argument 'device' must be a name such as \"cpu\", got %s", who,
-             lt_type_name(L, index));
-  if (!lt_device_parse(b->c, lua_tostring(L, index), &d)) lt_raise_failure(L, b);
+  char numbered[32];
+  const char *name = numbered;
+  if (lua_isinteger(L, index))
+    snprintf(numbered, sizeof numbered, "cuda:%lld", (long long)lua_tointeger(L, index));
+  else if (lua_type(L, index) == LUA_TSTRING)
+    name = lua_tostring(L, index);
+  else
+    lt_raise(L, b, LT_EARG,
+             "%s: argument 'device' must be a name such as \"cpu\", or the number of a GPU, got %s",
+             who, lt_type_name(L, index));
+  if (!lt_device_parse(b->c, name, &d)) lt_raise_failure(L, b);
   return d;
 }
 

@@ -9,7 +9,7 @@
 typedef lt_device_state state;
 
 enum {
-  NOTED = 1 << 20, /* bytes of storages that note their script line */
+  NOTED = 1 << 20, /* bytes of storages that note their script line and shape */
   FRESH = offsetof(lt_storage, bytes), LASTING = offsetof(lt_storage, write)
 };
 
@@ -204,6 +204,7 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   s->owner = p;
   s->line = bytes > NOTED ? lt_ctx_line(c) : 0;
   s->writer = c->op;
+  b->shape.ndim = -1;
   if (bytes > NOTED) lt_pool_list(p, b);
   b->next = NULL;
   lt_storage_init(c, s);
@@ -213,12 +214,19 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   return s;
 }
 
+static void note_shape(lt_block *b, lt_dtype dtype, int ndim, const int64_t *size) {
+  b->dtype = dtype;
+  b->shape.ndim = ndim;
+  for (int i = 0; i < ndim; i++) b->shape.size[i] = size[i];
+}
+
 lt_tensor *lt_tensor_empty(lt_ctx *c, lt_device d, lt_dtype dtype, int ndim, const int64_t *size) {
   if (!lt_ok(c) || !lt_shape_check(c, ndim, size)) return NULL;
   int64_t n = 1;
   for (int i = 0; i < ndim; i++) n *= size[i];
   lt_storage *s = lt_storage_new(c, d, (size_t)n * lt_dtype_size(dtype));
   if (s == NULL) return NULL;
+  if (s->bytes > NOTED) note_shape((lt_block *)s, dtype, ndim, size);
   lt_tensor *t = lt_tensor_make(c, s, dtype, ndim, size, NULL, 0);
   lt_storage_release(c, s);
   return t;

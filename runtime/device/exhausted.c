@@ -1,6 +1,6 @@
 /* runtime/device/exhausted.c: the message where a device has no more memory: who has it.
 
-   Storages over 1 MiB note the op and the script line that made them. */
+   Storages over 1 MiB note the op and the script line that made them, and their shape. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,27 +9,31 @@
 
 enum { KINDS = 64, SHOWN = 5, LIST = 1024 };
 
-/* Tensors that one op made on one line. */
+/* Tensors of one shape that one op made on one line. */
 typedef struct made {
-  const char *op;
-  uint32_t line;
+  const lt_block *first;
   int64_t bytes, count;
 } made;
+
+static bool are_alike(const lt_block *a, const lt_block *b) {
+  return a->storage.writer == b->storage.writer && a->storage.line == b->storage.line &&
+         (a->shape.ndim < 0 ? b->shape.ndim < 0
+                            : a->dtype == b->dtype && lt_shape_equal(a->shape, b->shape));
+}
 
 static int compare(const void *a, const void *b) {
   int64_t x = ((const made *)a)->bytes, y = ((const made *)b)->bytes;
   return (x < y) - (x > y);
 }
 
-/* Sums by op and line, of the first KINDS of them. */
+/* Sums by op, line and shape, of the first KINDS of them. */
 static int collect(const lt_pool *p, made *list) {
   int n = 0;
   for (const lt_block *b = p->in_use; b != NULL; b = b->older) {
-    const lt_storage *s = &b->storage;
     int k = 0;
-    while (k < n && !(list[k].op == s->writer && list[k].line == s->line)) k++;
+    while (k < n && !are_alike(list[k].first, b)) k++;
     if (k == KINDS) continue;
-    if (k == n) list[n++] = (made){.op = s->writer, .line = s->line};
+    if (k == n) list[n++] = (made){.first = b};
     list[k].bytes += (int64_t)b->capacity;
     list[k].count++;
   }
@@ -47,11 +51,14 @@ void lt_device_list_largest(lt_ctx *c, lt_device d, char *out, size_t size) {
   int n = collect(p, list);
   qsort(list, (size_t)n, sizeof *list, compare);
   for (int k = 0; k < n && k < SHOWN && at < size; k++) {
-    char line[128] = "";
-    if (list[k].line != 0) lt_line_text(c, list[k].line, line, sizeof line);
-    at += (size_t)snprintf(out + at, size - at, "\n  %9.1f MiB  %lld of %s%s%s",
+    const lt_block *b = list[k].first;
+    char line[128] = "", shape[LT_SHAPE_TEXT + 16] = "";
+    if (b->storage.line != 0) lt_line_text(c, b->storage.line, line, sizeof line);
+    if (b->shape.ndim >= 0)
+      snprintf(shape, sizeof shape, " %s %s", LT_SHAPE_STR(b->shape), lt_dtype_name(b->dtype));
+    at += (size_t)snprintf(out + at, size - at, "\n  %9.1f MiB  %lld of %s%s%s%s",
                            (double)list[k].bytes / (1 << 20), (long long)list[k].count,
-                           list[k].op != NULL ? list[k].op : "the library",
+                           b->storage.writer != NULL ? b->storage.writer : "the library", shape,
                            line[0] != 0 ? " at " : "", line);
   }
 }

@@ -2,7 +2,8 @@
 
    Work runs long after its operation was called, and a device does not say which of it failed. So
    the last operations are kept, each with its line, as far as that is known for nothing: looking it
-   up in the script's stack costs more than issuing does. */
+   up in the script's stack costs more than issuing does. Of the others it is known what came
+   next. */
 #include <stdio.h>
 
 #include "base/lines.h"
@@ -15,14 +16,16 @@ static void list_issued(lt_ctx *c, const lt_device_state *st, int index, char *o
   uint64_t n = st->n_issued < LT_ISSUED ? st->n_issued : LT_ISSUED;
   size_t at = 0;
   out[0] = 0;
-  lt_ctx_line(c); /* that of the running call, which is given to what it has issued */
+  char next[128] = "";
+  uint32_t running = lt_ctx_line(c); /* which is given to what the call has issued */
+  if (running != 0) lt_line_text(c, running, next, sizeof next);
   for (uint64_t k = 1; k <= n && at < size; k++) {
     const lt_issued *i = &st->issued[(st->n_issued - k) % LT_ISSUED];
-    char line[128] = "";
     if (i->device.index != index || lt_device_kinds[i->device.kind]->launch == NULL) continue;
-    if (i->line != 0 && i->line != LT_LINE_LATER) lt_line_text(c, i->line, line, sizeof line);
-    at += (size_t)snprintf(out + at, size - at, "\n  %-24s %s", c->registry->op_name(i->op),
-                           line[0] != 0 ? line : "(line not kept)");
+    bool is_known = i->line != 0 && i->line != LT_LINE_LATER;
+    if (is_known) lt_line_text(c, i->line, next, sizeof next);
+    at += (size_t)snprintf(out + at, size - at, "\n  %-24s %s%s", c->registry->op_name(i->op),
+                           is_known ? "" : next[0] != 0 ? "before " : "(line not kept)", next);
   }
 }
 

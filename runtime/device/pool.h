@@ -35,6 +35,8 @@ typedef struct lt_block {
   lt_arena *arena;       /* that it was cut from; NULL: asked of the device by itself */
   struct lt_block *next; /* in a free list or the return list */
   struct lt_block *older, *newer; /* among the large ones in use */
+  lt_shape shape;                 /* of these that of the first tensor; ndim -1: of none */
+  lt_dtype dtype;
 } lt_block;
 
 typedef struct lt_pool {

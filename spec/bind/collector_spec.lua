@@ -191,8 +191,8 @@ describe("when the device is out of memory", function()
     assert.is_true(#keep < 10)
     assert.matches("collector_spec.lua:%d+: matmul: out of memory on cpu: 4194304 bytes requested, "
       .. "%d+ bytes in use, %d+ bytes cached", message)
-    assert.matches("\nthe largest tensors in use:\n +[%d.]+ MiB  %d of matmul at "
-      .. "spec/bind/collector_spec.lua:%d+\n", message)
+    assert.matches("\nthe largest tensors in use:\n +[%d.]+ MiB  %d of matmul %[1024, 1024%] f32 "
+      .. "at spec/bind/collector_spec.lua:%d+\n", message)
     assert.matches("\nwhat helps: smaller batches", message)
     assert.same({2, 2}, (lt.ones(2) * 2):tolist())
   end)

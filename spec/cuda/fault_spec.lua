@@ -39,6 +39,19 @@ describe("a fault of a GPU", function()
     assert.equal(1, select(2, err:gsub("cudaErrorIllegalAddress", "")))
   end)
 
+  case("names what came next where no line was kept", function()
+    local script <const> = [[
+local lt = require "ltrain"
+local x = lt.ones(4, { device = "cuda" })
+local y = x:exp()
+local w = lt.parameter(y:detach())
+local z = w * 2
+print(z:tolist()[1])
+]]
+    local _, err = run(script, "cudaErrorIllegalAddress@2")
+    assert.matches("\n  mul +script.lua:5\n  exp +before script.lua:5\n", err)
+  end)
+
   case("is told at its line with LTRAIN_CUDA_SYNC=1", function()
     local status, err = run(STEPS, "cudaErrorMisalignedAddress@3", { LTRAIN_CUDA_SYNC = "1" })
     assert.equal(1, status)

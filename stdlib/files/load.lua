@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local map_location = require "ltrain.files.map_location"
 local packing = require "ltrain.files.packing"
 
 local FORMAT <const> = 1
@@ -13,29 +14,7 @@ local function wrong_format(text)
   end
 end
 
-local OPTIONS <const> = {
-  map_location = { type = "string|table|function", doc = "the device for the tensors, a table of "
-    .. "devices by those that they were saved from, or a function(tensor, device) that returns "
-    .. "the device or another tensor; what it leaves out is on the CPU" },
-}
-
--- The function that says where a tensor goes; nil: all stay on the CPU.
-local function place_of(map)
-  local kind = type(map)
-  if map == nil then return nil end
-  return function(tensor, device)
-    local to = map
-    if kind == "table" then to = map[device] end
-    if kind == "function" then to = map(tensor, device) end
-    if to == nil then return tensor end
-    if c.is_tensor(to) then return to end
-    if type(to) ~= "string" then
-      errors.blame("load: map_location gives a device: got %s for a tensor of %s",
-        errors.show(to), device)
-    end
-    return tensor:to { device = to }
-  end
-end
+local OPTIONS <const> = { map_location = map_location.ROW }
 
 -- Files of others do not say where their tensors were.
 local function place_all(tensors, place)
@@ -49,7 +28,7 @@ end
 --- and the metadata. Tensors are on the CPU, or where `map_location` says, wherever they were saved
 --- from. Returns nil and the reason if the file cannot be read.
 return function(path, options)
-  local place = place_of(config.check(options, OPTIONS, "load").map_location)
+  local place = map_location.place(config.check(options, OPTIONS, "load").map_location, "load")
   if type(path) ~= "string" then
     errors.blame("load: the path must be a string: got %s", errors.show(path))
   end

@@ -366,10 +366,11 @@ local function moved(item, target)
   return new
 end
 
---- Moves parameters and buffers to another device ("cpu"), or converts them to another
---- floating-point dtype ("f64"; integers keep theirs). The parameters become new tensors: create
---- optimizers after this.
+--- Moves parameters and buffers to another device ("cpu", the number of a GPU), or converts them to
+--- another floating-point dtype ("f64"; integers keep theirs). The parameters become new tensors:
+--- create optimizers after this.
 function Module:to(target)
+  if math.type(target) == "integer" then target = ("cuda:%d"):format(target) end
   if type(target) ~= "string" or dtypes[target] and not is_float(target) then
     errors.blame("to: a module goes to a device or to a floating dtype: got %s",
       errors.show(target))
@@ -388,7 +389,7 @@ end
 --- Moves it to a GPU, as :to("cuda:1") does: by its number from 0, or its name; by default the
 --- current one.
 function Module:cuda(device)
-  return self:to(math.type(device) == "integer" and ("cuda:%d"):format(device) or device or "cuda")
+  return self:to(device or "cuda")
 end
 
 --- Moves it to the CPU, as :to("cpu") does.

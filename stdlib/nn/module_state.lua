@@ -5,6 +5,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
+local map_location = require "ltrain.files.map_location"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -142,9 +143,22 @@ local function check_load(self, file, overrides)
   end
 end
 
+-- Puts the weights of a checkpoint where `map` says; returns the device of the first.
+local function place_weights(checkpoint, map)
+  local place, first = map_location.place(map, "load_from_checkpoint"), nil
+  if not place then return nil end
+  local weights = checkpoint.state_dict
+  for name, tensor in tree.pairs(weights) do
+    weights[name] = place(tensor, "cpu")
+    first = first or weights[name].device
+  end
+  return first
+end
+
 -- A new module with a checkpoint's weights.
-local function from_checkpoint(self, checkpoint, hparams)
+local function from_checkpoint(self, checkpoint, hparams, device)
   local module = self(hparams)
+  if device then module:to(device) end
   if module.on_load_checkpoint then module:on_load_checkpoint(checkpoint) end
   module:load_state_dict(checkpoint.state_dict)
   return module
@@ -152,15 +166,17 @@ end
 
 --- `Net:load_from_checkpoint(file, overrides)` returns a new Net with the saved hyper-parameters
 --- (those in `overrides` replaced) and the saved weights; nil and a message if the file cannot be
---- read.
+--- read. It is on the CPU, or where `overrides.map_location` says, as with lt.load.
 function module_state.load_from_checkpoint(self, file, overrides)
   check_load(self, file, overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
   if not checkpoint then return nil, message end
   local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
   for name, value in tree.pairs(overrides or {}) do hparams[name] = value end
-  if next(hparams) ~= nil then return from_checkpoint(self, checkpoint, hparams) end
-  local ok, module = pcall(from_checkpoint, self, checkpoint, hparams)
+  hparams.map_location = nil
+  local device = place_weights(checkpoint, overrides and overrides.map_location)
+  if next(hparams) ~= nil then return from_checkpoint(self, checkpoint, hparams, device) end
+  local ok, module = pcall(from_checkpoint, self, checkpoint, hparams, device)
   if ok then return module end
   if type(module) ~= "string" then error(module, 0) end
   error(("%s\n  load_from_checkpoint: %s holds no hyper-parameters: call "
