@@ -19,7 +19,7 @@ typedef struct noted {
   uint32_t line;
 } noted;
 
-/* The list for a shape, or for dims counted from 1. */
+/* A shape, or with first = 1 dims as scripts count them; n = -1: none. */
 static void push_list(lua_State *L, int n, const int64_t *values, int first) {
   lua_createtable(L, n > 0 ? n : 0, 0);
   for (int k = 0; k < n; k++) {
@@ -56,16 +56,10 @@ static void push_argument(lua_State *L, const lt_arg *a, const char *args) {
     else
       lua_pushinteger(L, number + 1);
     break;
-  case LT_ARG_DIMS: {
-    const lt_dims *dims = at;
-    lua_createtable(L, 4, 0);
-    for (int k = 0; k < dims->n; k++) {
-      lua_pushinteger(L, dims->dim[k] + 1);
-      lua_rawseti(L, -2, k + 1);
-    }
+  case LT_ARG_DIMS: push_list(L, ((const lt_dims *)at)->n, ((const lt_dims *)at)->dim, 1); break;
+  case LT_ARG_SIZES:
+    push_list(L, ((const lt_sizes *)at)->n, ((const lt_sizes *)at)->size, 0);
     break;
-  }
-  case LT_ARG_SIZES: push_list(L, ((const lt_sizes *)at)->n, ((const lt_sizes *)at)->size, 0); break;
   case LT_ARG_PAIR: push_list(L, 2, (const int64_t *)at, 0); break;
   case LT_ARG_SCALAR: push_scalar(L, *(const lt_scalar *)at); break;
   case LT_ARG_DTYPE: lua_pushstring(L, lt_dtype_name(*(const lt_dtype *)at)); break;
