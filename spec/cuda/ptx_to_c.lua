@@ -7,7 +7,8 @@
 -- run, fused, loose} of the table ptx_functions. loose: how many sums of a product have no rounding
 -- mode in PTX; ptxas may still fuse these, and `fused` is the function with all of them fused.
 -- Kernels with approximate instructions, which no C has, are left out (those of fmod), and those
--- that call functions (the gamma functions, zeta, erfinv). Any other unknown instruction is an error.
+-- that call functions (the gamma functions, zeta, erfinv). Any other unknown instruction is an
+-- error.
 
 local HEAD <const> = [[
 #include <math.h>
