@@ -118,14 +118,6 @@ function rules.fmod(g, call)
   return g:add("Mod", { operands(g, call, dtype_of(call)) }, { fmod = 1 })
 end
 
-local BITS <const> = { bitwise_and = "And", bitwise_or = "Or", bitwise_xor = "Xor" }
-for op, node in next, BITS do
-  rules[op] = function(g, call)
-    local dtype <const> = dtype_of(call)
-    return g:add(dtype == "bool" and node or "Bitwise" .. node, { operands(g, call, dtype) })
-  end
-end
-
 -- Comparisons, in the dtype that both are promoted to; numbers count as floats beside floats.
 local function compared(call)
   local dtype <const> = common(call)

@@ -12,7 +12,8 @@ local Module = require "ltrain.nn.Module"
 local proto = require "ltrain.onnx.proto"
 
 local runtime <const> = c.runtime
-local OPSET <const>, IR_VERSION <const> = 18, 8
+-- The pair that the checkers and runtimes in use all read; a file of protobuf ends at 2 GiB.
+local OPSET <const>, IR_VERSION <const>, LARGEST <const> = 17, 8, (1 << 31) - 1
 local OPTIONS <const> = { input_names = true, output_names = true, dynamic_axes = true }
 
 local onnx = {}
@@ -154,7 +155,7 @@ local function in_eval_mode(fn, model, ...)
   return bytes
 end
 
---- Write a model as an ONNX file (opset 18). `inputs`: a tensor or a list of them, with which the
+--- Write a model as an ONNX file (opset 17). `inputs`: a tensor or a list of them, with which the
 --- model is run in eval mode; their sizes are those of the file but for `dynamic_axes`. Options:
 --- `input_names`, `output_names` (lists; "input" and "output", numbered where there are several)
 --- and `dynamic_axes` ({input = {[1] = "batch"}}: dims of inputs, from 1, that may have any size).
@@ -169,7 +170,11 @@ function onnx.export(model, inputs, path, options)
   options = options or {}
   check_options(options)
   inputs = tensors_of(inputs, "inputs")
-  c.io.write_file(path, in_eval_mode(encode, model, inputs, options))
+  local bytes <const> = in_eval_mode(encode, model, inputs, options)
+  if #bytes > LARGEST then
+    errors.blame("onnx.export: the file would have %d bytes: one may have %d", #bytes, LARGEST)
+  end
+  c.io.write_file(path, bytes)
 end
 
 return exact.all(onnx, "onnx")

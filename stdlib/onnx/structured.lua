@@ -61,8 +61,11 @@ end
 
 -- Reductions.
 local function reduce(node, g, x, dims, keepdim)
-  local axes <const> = #dims > 0 and g:constant(zero_based(dims)) or ""
-  return g:add(node, { x, axes }, { keepdims = keepdim and 1 or 0 })
+  local keepdims <const>, axes = keepdim and 1 or 0, #dims > 0 and zero_based(dims) or nil
+  if node == "ReduceSum" then -- the one whose axes are an input in opset 17
+    return g:add(node, { x, axes and g:constant(axes) }, { keepdims = keepdims })
+  end
+  return g:add(node, { x }, { axes = axes, keepdims = keepdims })
 end
 
 local REDUCTIONS <const> = { sum = "ReduceSum", mean = "ReduceMean", prod = "ReduceProd",
