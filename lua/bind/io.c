@@ -35,6 +35,23 @@ int lt_done(lua_State *L, lt_bind *b) {
   return 1;
 }
 
+/* io.read_head(path, n) -> the first bytes of a plain file, at most n (up to 64) */
+static int read_head(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  char head[64];
+  const char *path = lt_check_path(L, b, "load");
+  int64_t size, n = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, n >= 0 && n <= (int64_t)sizeof head, 2, "0 to 64 bytes");
+  int fd = lt_file_open(b->c, "load", path, &size);
+  if (fd < 0) return lt_refused(L, b);
+  if (size < n) n = size;
+  bool ok = lt_file_read_at(b->c, "load", path, fd, head, (size_t)n, 0);
+  lt_file_close(b->c, fd);
+  if (!ok) return lt_refused(L, b);
+  lua_pushlstring(L, head, (size_t)n);
+  return 1;
+}
+
 /* io.read_file(path) -> text */
 static int read_file(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -179,7 +196,8 @@ static int event_record(lua_State *L) {
 }
 
 void lt_bind_io(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"read_file", read_file},
+  static const luaL_Reg functions[] = {{"read_head", read_head},
+                                       {"read_file", read_file},
                                        {"write_file", write_file},
                                        {"append_file", append_file},
                                        {"remove", remove_path},
@@ -194,6 +212,8 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"save_later", lt_save_later},
                                        {"load_safetensors", lt_load_safetensors},
                                        {"crc32", lt_crc32_of},
+                                       {"open_zip", lt_open_zip},
+                                       {"strided", lt_io_strided},
                                        {"read_idx", read_idx},
                                        {"event_record", event_record},
                                        {"json_encode", lt_json_encode},
@@ -201,6 +221,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {NULL, NULL}};
   lt_bind_json(L, b);
   lt_bind_safetensors(L, b);
+  lt_bind_zip(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);
   lua_setfield(L, 1, "io");

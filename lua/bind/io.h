@@ -25,7 +25,13 @@ int lt_save_later(lua_State *L);
 int lt_load_safetensors(lua_State *L);
 int lt_crc32_of(lua_State *L);
 
-/* Make the kind of userdata that owns a file while it is read. */
+/* io.open_zip(path) -> zip, a file of stored members, with names(), size(name), read(name) and
+   tensor(name, dtype); io.strided(flat, offset, sizes, strides) -> tensor (zip.c) */
+int lt_open_zip(lua_State *L);
+int lt_io_strided(lua_State *L);
+
+/* Make the kinds of userdata that own a file while it is read. */
 void lt_bind_safetensors(lua_State *L, lt_bind *b);
+void lt_bind_zip(lua_State *L, lt_bind *b);
 
 #endif

@@ -1,10 +1,12 @@
--- stdlib/files/load.lua: lt.load, which reads what lt.save wrote, or any safetensors file.
+-- stdlib/files/load.lua: lt.load, which reads what lt.save wrote, any safetensors file, and files
+-- of torch.save.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local map_location = require "ltrain.files.map_location"
 local packing = require "ltrain.files.packing"
+local torch_file = require "ltrain.files.torch_file"
 
 local FORMAT <const> = 1
 
@@ -24,14 +26,19 @@ local function place_all(tensors, place)
   return tensors
 end
 
---- Returns the value that lt.save wrote; for other safetensors files a table of tensors by name,
---- and the metadata. Tensors are on the CPU, or where `map_location` says, wherever they were saved
---- from. Returns nil and the reason if the file cannot be read.
+--- Returns the value that lt.save or torch.save wrote; for other safetensors files a table of
+--- tensors by name, and the metadata. A file of torch.save (.pt, .pth) may hold tensors, numbers,
+--- strings, booleans, None (here nil), and lists, tuples and dicts of them: no code in it is run,
+--- what else it holds is refused by its name. Tensors are on the CPU, or where `map_location` says,
+--- wherever they were saved from. Returns nil and the reason if the file cannot be read.
 return function(path, options)
   local place = map_location.place(config.check(options, OPTIONS, "load").map_location, "load")
   if type(path) ~= "string" then
     errors.blame("load: the path must be a string: got %s", errors.show(path))
   end
+  local is_torch, why = torch_file.is(path)
+  if is_torch == nil then return nil, why end
+  if is_torch then return torch_file.load(path, place) end
   local tensors, metadata = c.io.load_safetensors(path)
   if not tensors then return nil, metadata end
   if not metadata[packing.KEY] then return place_all(tensors, place), metadata end

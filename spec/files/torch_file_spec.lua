@@ -1,0 +1,267 @@
+-- spec/files/torch_file_spec.lua: lt.load of files that torch.save wrote (those beside it, by
+-- torch_files.py), and of files that are made to do harm.
+local lt = require "ltrain"
+local zip = require "spec.files.zip"
+
+local path
+
+local function recorded(name) return ("spec/files/%s.pt"):format(name) end
+
+local function bytes_of(file)
+  local f <close> = assert(io.open(file, "rb"))
+  return f:read "a"
+end
+
+local function write(bytes)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(bytes)
+end
+
+-- The reason for which a file of these bytes is not read.
+local function refusal(bytes)
+  write(bytes)
+  local value, why = lt.load(path)
+  assert.is_nil(value)
+  return why
+end
+
+-- A file of a pickle, the instructions after its protocol, and of 12 bytes of storage "0".
+local function archive(pickle, more)
+  local members = { { "x/data.pkl", "\x80\2" .. pickle .. "." }, { "x/data/0", ("\0"):rep(12) } }
+  for _, member in ipairs(more or {}) do members[#members + 1] = member end
+  return zip(members)
+end
+
+local function text(s) return "X" .. ("<s4"):pack(s) end
+local function int(n) return n == n << 32 >> 32 and "J" .. ("<i4"):pack(n)
+  or "\x8a\8" .. ("<i8"):pack(n) end
+local function tuple(...) return "(" .. table.concat { ... } .. "t" end
+local function ints(...)
+  local parts = { ... }
+  for i, n in ipairs(parts) do parts[i] = int(n) end
+  return tuple(table.unpack(parts))
+end
+
+-- A tensor of storage "0" as torch.save writes it; `o` changes parts.
+local function tensor(o)
+  o = o or {}
+  return "ctorch._utils\n_rebuild_tensor_v2\n" .. tuple(
+    tuple(text "storage", o.class or "ctorch\nFloatStorage\n", text(o.key or "0"), text "cpu",
+      int(o.count or 3)) .. "Q", int(o.offset or 0), o.size or ints(3), o.stride or ints(1),
+    "\x89", "ccollections\nOrderedDict\n)R", o.metadata or "") .. "R"
+end
+
+before_each(function() path = os.tmpname() end)
+after_each(function() os.remove(path) end)
+
+describe("lt.load of a file of torch.save", function()
+  it("gives the tensors of a state_dict by name, which a module of the names takes", function()
+    local state = assert(lt.load(recorded "state_dict"))
+    assert.same({ { 0, 1, 2 }, { 3, 4, 5 } }, state["0.weight"]:tolist())
+    assert.same({ "f32", "i64" }, { state["0.bias"].dtype, state["1.num_batches_tracked"].dtype })
+    local net = lt.nn.Sequential(lt.nn.Linear(3, 2), lt.nn.BatchNorm1d(2))
+    net:load_state_dict(state)
+    assert.same({ 0.5, -0.5 }, net[1].bias:tolist())
+  end)
+
+  it("gives numbers, strings, booleans, lists, tuples and dicts; None is nil", function()
+    local v = assert(lt.load(recorded "values"))
+    assert.same({ "a", "b", nil, "é\0" }, v.names)
+    assert.same({ { 2, 3 }, { 0.9, 0.999 }, { {}, { 1 }, { 1, 2, 3, 4 } } },
+      { v.shape, v.betas, v.tuple })
+    assert.same({ 1e-3, 7, -(1 << 62), true, false, "raw" },
+      { v.lr, v.steps, v.big, v.ok, v.off, v.bytes })
+    assert.same({ { params = { 0, 1 }, lr = 0.1 } }, v.groups)
+    assert.same({ a = 2, b = 1 }, v.ordered)
+    assert.equal(3, v.state[0].step:item())
+    assert.same({ 1, 2 }, v.parameter:tolist())
+    assert.is_false(v.parameter.requires_grad)
+    assert.is_nil(v.nothing)
+  end)
+
+  it("keeps strides, and memory that tensors share", function()
+    local v = assert(lt.load(recorded "views"))
+    assert.same({ 4, 3, 2 }, v.transposed.shape)
+    assert.equal(23, v.transposed[4][3][2]:item())
+    assert.same({ { 20, 21, 22, 23 }, { 0, 2 }, { 0, 0, 0 } },
+      { v.row:tolist(), v.step:tolist(), v.expanded:tolist() })
+    assert.same({ 0, 3, 4 }, v.empty.shape)
+    assert.equal(17, v.scalar:item())
+    assert.is_true(rawequal(v.base, v.tied))
+    v.base:fill_(9)
+    assert.same({ 9, 9, 9, 9 }, v.row:tolist())
+    assert.equal(8299 * 8300 // 2, v.large:sum():item())
+    v.large:fill_(1)
+    assert.equal(8299 * 8300 // 2, assert(lt.load(recorded "views")).large:sum():item())
+  end)
+
+  it("reads each dtype that ltrain has", function()
+    local v, count = assert(lt.load(recorded "dtypes")), 0
+    for _, row in ipairs(lt.dtypes()) do
+      local x = assert(v[row.torch_name], row.torch_name)
+      assert.equal(row.name, x.dtype)
+      assert.same({ 0, 1, 1 }, x:to "f64":tolist())
+      count = count + 1
+    end
+    for _ in pairs(v) do count = count - 1 end
+    assert.equal(0, count)
+  end)
+
+  it("puts tensors where map_location says, and names where they were", function()
+    write(archive((tensor():gsub("cpu", "gpu"))))
+    local seen = {}
+    local x = assert(lt.load(path, { map_location = function(t, device)
+      seen[#seen + 1] = device
+      return t + 1
+    end }))
+    assert.same({ { "gpu" }, { 1, 1, 1 } }, { seen, x:tolist() })
+  end)
+
+  it("reads one that was written without checksums", function()
+    assert.same({ 1, 1 }, assert(lt.load(recorded "no_crc")):tolist())
+  end)
+
+  it("refuses what is neither tensor nor plain value by its name", function()
+    local function why(name) return select(2, lt.load(recorded(name))) end
+    assert.equal("load: spec/files/model.pt: holds __main__.Model: only tensors, numbers, strings, "
+      .. "lists and dicts are read; save model.state_dict()", why "model")
+    assert.matches("holds torch.float32: only tensors", why "dtype")
+    assert.matches("holds torch.CharStorage, a dtype that ltrain does not have", why "int8")
+    assert.matches("holds torch.float8_e4m3fn, a dtype that ltrain does not have", why "float8")
+    assert.matches("holds torch.ComplexFloatStorage, a dtype that", why "complex")
+    assert.matches("old.pt: is in the format that PyTorch had before 1.6", why "old")
+    assert.matches("holds os.system: only", refusal(archive "cos\nsystem\n(X\2\0\0\0lstR"))
+    assert.matches("holds builtins.eval: only",
+      refusal(archive "\x8c\x08builtins\x8c\4eval\x93\x8c\0\x85R"))
+    assert.matches("holds torch.storage._load_from_bytes: only",
+      refusal(archive "ctorch.storage\n_load_from_bytes\n(tR"))
+    assert.matches("instruction 129, which is not read", refusal(
+      archive "ccollections\nOrderedDict\n)\x81"))
+    assert.matches("holds None", refusal(archive "N"))
+    assert.matches("holds collections.OrderedDict: only", refusal(archive
+      "](ccollections\nOrderedDict\ne"))
+    assert.matches("holds an integer of more than 64 bits", refusal(archive
+      ("\x8a\9" .. ("\1"):rep(9))))
+    assert.matches("a key that is neither a string nor a number", refusal(archive "})K\1s"))
+  end)
+
+  it("refuses what it cannot read of another kind of zip file", function()
+    assert.matches("none of torch.save: it has no data.pkl", refusal(zip { { "x.npy", "x" } }))
+    assert.matches("is TorchScript: torch.save its state_dict", refusal(archive("}",
+      { { "x/constants.pkl", "" } })))
+    assert.matches("written in big byte order", refusal(archive("}", { { "x/byteorder", "big" } })))
+    assert.same({}, (function() write(archive("}", { { "x/byteorder", "little" } })); return
+      lt.load(path) end)())
+  end)
+end)
+
+describe("a hostile file of torch.save", function()
+  it("reads no memory beyond its storage", function()
+    write(archive(tensor()))
+    assert.same({ 0, 0, 0 }, assert(lt.load(path)):tolist())
+    for _, o in ipairs { { offset = 1 }, { offset = -1 }, { size = ints(4) },
+      { size = ints(2), stride = ints(3) }, { size = ints(-1) }, { size = ints(2), stride =
+      ints(-1) }, { size = ints(1 << 62, 1 << 62), stride = ints(0, 0) },
+      { size = ints(3, 1 << 40), stride = ints(1, 1 << 40) }, { size = ints(3), stride = ints() },
+      { offset = math.maxinteger }, { size = ints(0), offset = 4 } } do
+      assert.matches("is damaged: a tensor is outside of its storage", refusal(archive(tensor(o))))
+    end
+    assert.matches("more than 8 dimensions", refusal(archive(tensor {
+      size = ints(1, 1, 1, 1, 1, 1, 1, 1, 1), stride = ints(1, 1, 1, 1, 1, 1, 1, 1, 1) })))
+    assert.matches("storage 1 is missing", refusal(archive(tensor { key = "1" })))
+    assert.matches("storage 0 has not its size", refusal(archive(tensor { count = 1 << 40 })))
+    assert.matches("storage 0 has not its size", refusal(archive(tensor {
+      class = "ctorch\nDoubleStorage\n" })))
+    assert.matches("a storage has no name", refusal(archive(tensor { class = "K\1" })))
+    assert.matches("conjugated or negated", refusal(archive(tensor { metadata = "}" })))
+    assert.matches("storage 0 has not its size", refusal(archive("(" .. tensor() .. tensor {
+      class = "ctorch\nIntStorage\n" } .. "l")))
+  end)
+
+  it("is refused for bytes of a bool that are neither 0 nor 1", function()
+    assert.matches("is bool, and has bytes that are neither", refusal(zip { { "x/data.pkl", "\x80\2"
+      .. tensor { class = "ctorch\nBoolStorage\n", size = ints(2), count = 2 } .. "." },
+      { "x/data/0", "\1\2" } }))
+  end)
+
+  it("cannot contain itself, nor nest without end, nor be larger than its pickle", function()
+    assert.matches("holds a list that contains itself", refusal(archive "]q\0h\0a"))
+    assert.matches("holds a dict that contains itself", refusal(archive
+      ("}q\0" .. text "a" .. "]h\0as")))
+    assert.matches("nested deeper than 128 levels", refusal(archive(("]"):rep(200)
+      .. ("a"):rep(199))))
+    assert.matches("nested deeper than 128 levels", refusal(archive(("]"):rep(100000)
+      .. ("a"):rep(99999))))
+    local shared = "]q\0" -- 2^100 lists, 100 of them different
+    for i = 0, 99 do shared = shared .. ("](h%ch%ceq%c"):format(i, i, i + 1) end
+    write(archive(shared))
+    assert.equal(2, #assert(lt.load(path)))
+    assert.matches("a pickle ends too early", refusal(archive "X\xff\xff\xff\xff"))
+    assert.matches("a pickle ends too early", refusal(archive ("\x8e" .. ("<i8"):pack(-1))))
+    assert.matches("a pickle ends too early", refusal(archive "\x8b\8\0\0\0"))
+  end)
+
+  it("is refused for a pickle that takes what it has not", function()
+    for _, pickle in ipairs { "", "0", "a", "]a", "K\1K\2a", "t", "e", "]e", "(K\1e", "K\1(K\2e",
+      "h\0", "j\0\0\0\1", "R", "K\1)R", "ccollections\nOrderedDict\nK\1R", "Q", "b", "K\1K\1b",
+      "\x85", "K\1\x87", "c", "cx", "cx\n", "\x93", "K\1K\2\x93", "q", "\x80\6" } do
+      assert.matches("pickle", refusal(archive(pickle)), pickle)
+    end
+  end)
+
+  it("is refused for a dict with a key without a value", function()
+    assert.matches("a key without a value", refusal(archive "}(K\1u"))
+  end)
+
+  it("is refused for members that are packed, hidden, or share bytes", function()
+    local members = { { "x/data.pkl", "\x80\2}." }, { "x/data/0", "0123" } }
+    local function why(change)
+      return refusal(zip(members, function(n, entry) if n == 2 then change(entry) end end))
+    end
+    assert.same({}, (function() write(zip(members)) return lt.load(path) end)())
+    assert.matches("'x/data/0' is compressed", why(function(e) e.method = 8 end))
+    assert.matches("'x/data/0' is encrypted", why(function(e) e.flags = 1 end))
+    assert.matches("'x/data/0' has two sizes", why(function(e) e.packed = 3 end))
+    assert.matches("is outside of the file", why(function(e) e.size, e.packed = 99, 99 end))
+    assert.matches("is not where the directory says", why(function(e) e.at = 1 end))
+    assert.matches("overlaps another", why(function(e)
+      e.at, e.name, e.size, e.packed = 0, "x/data.pk2", 3, 3
+    end))
+    assert.matches("lacks its size", why(function(e) e.at = 0xffffffff end))
+    assert.matches("is there twice", refusal(zip { members[2], members[1], members[2] }))
+    assert.matches("has other bytes than were written", refusal(zip(members, function(n, e)
+      if n == 1 then e.crc = 7 end
+    end)))
+    assert.matches("its directory is missing", refusal(zip(members) .. "x"))
+    assert.matches("its directory is missing", refusal(zip(members):sub(1, -2)))
+  end)
+
+  it("never ends the program, whatever bytes of a file have changed", function()
+    lt.seed(1)
+    local good = { bytes_of(recorded "state_dict"), bytes_of(recorded "values"),
+      archive("}" .. text "a" .. tensor() .. "s") }
+    local random, refused = 12345, 0
+    local function draw(n)
+      random = (random * 6364136223846793005 + 1442695040888963407) & math.maxinteger
+      return (random >> 33) % n + 1
+    end
+    for i = 1, 600 do
+      local bytes = good[i % 3 + 1]
+      for _ = 1, draw(3) do
+        local at, kind = draw(#bytes), draw(4)
+        local put = kind == 1 and "" or kind == 2 and string.char(draw(256) - 1, draw(256) - 1)
+          or string.char(draw(256) - 1)
+        bytes = bytes:sub(1, at - 1) .. put .. bytes:sub(at + 1)
+      end
+      write(bytes)
+      local ok, value, why = pcall(lt.load, path)
+      assert(ok, value)
+      if value == nil then
+        assert.equal("string", type(why))
+        refused = refused + 1
+      end
+    end
+    assert.is_true(refused > 250)
+    for n = 0, #good[1], 61 do refusal(good[1]:sub(1, n)) end
+  end)
+end)
