@@ -10,7 +10,7 @@ local ARROWS <const> = {
   autograd = { "core" }, files = { "core" }, dist = { "core" },
   callbacks = { "core" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
   nn = { "autograd", "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
-  onnx = { "nn" },
+  models = { "nn" }, onnx = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },
   trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },
   cli = { "trainer", "init" },

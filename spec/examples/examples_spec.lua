@@ -70,6 +70,11 @@ describe("the examples", function()
     assert.matches("\nt[%a%s.]+\n", text)
   end)
 
+  it("fine_tune.lua trains a model of lt.models", function()
+    assert.matches("accuracy %d+%.%d %%", must(folder(), ltrain .. " run "
+      .. example("fine_tune.lua") .. " " .. FEW))
+  end)
+
   it("ring.lua passes a token through four processes", function()
     local text = must(folder(), "timeout -k 1 20 " .. ltrain .. " " .. example("ring.lua"))
     assert.matches("token: rank 0, rank 1, rank 2, rank 3, back after 4 steps", text)

@@ -27,6 +27,7 @@ return {
   load = "ltrain.files.load",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",
+  models = "ltrain.models",
   nn = "ltrain.nn",
   onnx = "ltrain.onnx",
   optim = "ltrain.optim",

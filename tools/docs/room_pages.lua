@@ -5,11 +5,19 @@ local methods = require "methods"
 local options_table = require "options_table"
 local source = require "source"
 
--- Pages: folder, title, a line, and files of other names: { path, name, module }.
+-- Pages: folder, title, a line, and files of other names: { path, name, module, field }; the field
+-- is that of a table of classes that are made alike.
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" },
     { "stdlib/nn/utils.lua", "nn.utils", "ltrain.nn.utils" } } },
+  { "models", "Models", "lt.models: well-known models", {
+    { "stdlib/models/resnet.lua", "models.resnet18, models.resnet34, models.resnet50",
+      "ltrain.models.resnet", "resnet18" },
+    { "stdlib/models/vgg.lua", "models.vgg11, models.vgg13, models.vgg16, models.vgg19, "
+      .. "models.vgg11_bn, models.vgg13_bn, models.vgg16_bn, models.vgg19_bn",
+      "ltrain.models.vgg", "vgg16" },
+    { "stdlib/models/keys.lua", "models.keys", "ltrain.models.keys" } } },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "distributions", "Distributions", "lt.distributions: probability distributions", {} },
@@ -63,14 +71,20 @@ local function example_of(doc)
   return "`" .. code .. "`" .. rest
 end
 
--- How a class is called, what its init says, and its positional arguments.
+local function makes(entry)
+  return entry.name == "init" and (entry.sign == ":" or entry.field) or not entry.name
+end
+
+-- How a class is called, what its init says, and its positional arguments. Of several classes in a
+-- file it is the one whose init says something.
 local function constructor(file, name)
+  local said = false
+  for _, entry in ipairs(file.functions) do said = said or makes(entry) and entry.doc end
   for _, entry in ipairs(file.functions) do
-    local makes = entry.name == "init" and (entry.sign == ":" or entry.field) or not entry.name
-    if makes then
-      local shown = entry.arguments and ("%s(%s)"):format(name, entry.arguments)
-      local said = entry.doc and entry.doc ~= "" and example_of(entry.doc)
-      return shown, said, entry.params or {}
+    if makes(entry) and (entry.doc or not said) then
+      local shown = entry.arguments and ("%s(%s)"):format(name:match "^[^,]*", entry.arguments)
+      local text = entry.doc and entry.doc ~= "" and example_of(entry.doc)
+      return shown, text, entry.params or {}
     end
   end
   return nil, nil, {}
@@ -121,7 +135,8 @@ local function object_of(name)
   if OBJECTS[last] then return OBJECTS[last] end
   if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
   local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
-    strategies = "strategy", clusters = "environment", distributions = "distribution" }
+    strategies = "strategy", clusters = "environment", distributions = "distribution",
+    models = "model" }
   return shown[room] or last:lower()
 end
 
@@ -134,6 +149,7 @@ end
 local function section(root, entry)
   local path, name, module = entry[1], entry[2], entry[3]
   local file, value = source.read(root .. path), require(module)
+  if entry[4] then value = value[entry[4]] end
   local parts = { "## " .. name, file.about }
   local function add(text)
     if text and text ~= "" then parts[#parts + 1] = text end

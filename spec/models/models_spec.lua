@@ -1,0 +1,82 @@
+-- spec/models/models_spec.lua: lt.models compute what torchvision's and Hugging Face's do, of the
+-- same weights under the same names.
+local lt = require "ltrain"
+local recorded = require "spec.models.recorded"
+
+local LIMIT <const> = 1e-5
+
+-- The model with the recorded weights, in evaluation, and the record.
+local function loaded(name, keys)
+  local record = recorded.of(name)
+  local model = lt.models[name](record.options)
+  model:load_state_dict(keys and keys(record.state) or record.state)
+  return model:eval(), record
+end
+
+local function assert_equal(outputs, record)
+  for i, y in ipairs(record.outputs) do
+    local difference = recorded.difference(outputs[i], y)
+    assert(difference < LIMIT, ("output %d differs by %g"):format(i, difference))
+  end
+end
+
+local function check(name, keys)
+  local _ <close> = lt.no_grad()
+  local model, record = loaded(name, keys)
+  assert_equal(table.pack(model(table.unpack(record.inputs))), record)
+end
+
+describe("lt.models", function()
+  for _, name in ipairs { "mlp", "resnet18", "resnet34", "resnet50", "vgg11", "vgg13_bn",
+    "vgg16_bn", "vgg19", "convnext_tiny", "vit", "vae" } do
+    it(name .. " gives the outputs of PyTorch's", function() check(name) end)
+  end
+
+  for _, name in ipairs { "gpt2" } do
+    it(name .. " gives the logits of Hugging Face's, with a cache too", function()
+      check(name, lt.models.keys[name])
+      local _ <close> = lt.no_grad()
+      local model, record = loaded(name)
+      local ids, cache, parts = record.inputs[1], model:new_cache(), {}
+      for _, range in ipairs { { 1, 4 }, { 5, 1 }, { 6, 3 }, { 9, 1 } } do
+        local logits, same = model(ids:narrow(2, range[1], range[2]), cache)
+        assert.equal(cache, same)
+        parts[#parts + 1] = logits
+      end
+      assert_equal({ lt.cat(parts, 2) }, record)
+    end)
+  end
+
+  it("bert gives the features of Hugging Face's, of segments and padded sequences", function()
+    local _ <close> = lt.no_grad()
+    local model, record = loaded("bert", lt.models.keys.bert)
+    local ids, types, mask = table.unpack(record.inputs)
+    local x, pooled = model(ids, { token_type_ids = types, key_mask = mask })
+    assert_equal({ x * mask:unsqueeze(3), pooled }, record)
+  end)
+end)
+
+describe("lt.models.keys", function()
+  local x = lt.ones(1)
+
+  it("gpt2 adds the prefix that GPT2Model lacks, and leaves out saved masks", function()
+    assert.same({ ["transformer.wte.weight"] = x, ["lm_head.weight"] = x },
+      lt.models.keys.gpt2 { ["wte.weight"] = x, ["lm_head.weight"] = x, ["h.0.attn.bias"] = x,
+        ["h.0.attn.masked_bias"] = x })
+  end)
+
+  it("bert leaves out heads and prefixes, and knows the older names", function()
+    assert.same({ ["pooler.dense.bias"] = x, ["embeddings.LayerNorm.weight"] = x,
+      ["embeddings.LayerNorm.bias"] = x }, lt.models.keys.bert { ["bert.pooler.dense.bias"] = x,
+        ["bert.embeddings.LayerNorm.gamma"] = x, ["bert.embeddings.LayerNorm.beta"] = x,
+        ["bert.embeddings.position_ids"] = x, ["cls.predictions.bias"] = x })
+  end)
+
+  it("llama adds the prefix that LlamaModel lacks, and leaves out frequencies", function()
+    assert.same({ ["model.norm.weight"] = x, ["lm_head.weight"] = x }, lt.models.keys.llama {
+      ["norm.weight"] = x, ["lm_head.weight"] = x,
+      ["model.layers.0.self_attn.rotary_emb.inv_freq"] = x })
+    assert.error_matches(function() lt.models.keys.llama(1) end,
+      "models.keys.llama: a state must be a table of tensors: got 1")
+  end)
+end)

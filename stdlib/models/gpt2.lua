@@ -1,0 +1,124 @@
+-- stdlib/models/gpt2.lua: GPT-2, with the names of Hugging Face's GPT2LMHeadModel.
+-- N batch, T positions, E features, V vocabulary.
+--
+-- Radford et al.: Language models are unsupervised multitask learners, 2019. The defaults are those
+-- of the smallest, 124 million parameters.
+
+local attend = require "ltrain.models.attend"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local nn = require "ltrain.nn"
+
+-- A linear layer whose weight is [in, out], as the files have it.
+local Conv1D = nn.Module:extend("Conv1D")
+
+function Conv1D:init(inputs, outputs, std)
+  self.weight = c.parameter(c.empty(inputs, outputs):normal_(0, std))
+  self.bias = c.parameter(c.zeros(outputs))
+end
+
+function Conv1D:forward(x)
+  local y = c.linear(x, self.weight:transpose(1, 2), self.bias)
+  return y
+end
+
+local Attention = nn.Module:extend("Attention")
+
+function Attention:init(o)
+  self.n_head, self.p = o.n_head, o.dropout
+  self.c_attn = Conv1D(o.n_embd, 3 * o.n_embd, 0.02)
+  self.c_proj = Conv1D(o.n_embd, o.n_embd, 0.02 / math.sqrt(2 * o.n_layer))
+  self.resid_dropout = nn.Dropout(o.dropout)
+end
+
+function Attention:forward(x, cache)
+  local n, t, e = table.unpack(x.shape)
+  local qkv = self.c_attn(x):view(n, t, 3, self.n_head, e // self.n_head):permute(3, 1, 4, 2, 5)
+  local y = attend(qkv[1], qkv[2], qkv[3], cache, self.training and self.p or 0)
+  y = self.resid_dropout(self.c_proj(y))
+  return y
+end
+
+local MLP = nn.Module:extend("MLP")
+
+function MLP:init(o)
+  self.c_fc = Conv1D(o.n_embd, 4 * o.n_embd, 0.02)
+  self.c_proj = Conv1D(4 * o.n_embd, o.n_embd, 0.02 / math.sqrt(2 * o.n_layer))
+  self.dropout = nn.Dropout(o.dropout)
+end
+
+function MLP:forward(x)
+  local y = self.dropout(self.c_proj(self.c_fc(x):gelu_tanh()))
+  return y
+end
+
+local Block = nn.Module:extend("Block")
+
+function Block:init(o)
+  self.ln_1, self.attn = nn.LayerNorm(o.n_embd), Attention(o)
+  self.ln_2, self.mlp = nn.LayerNorm(o.n_embd), MLP(o)
+end
+
+function Block:forward(x, cache)
+  x = x + self.attn(self.ln_1(x), cache)
+  x = x + self.mlp(self.ln_2(x))
+  return x
+end
+
+local Transformer = nn.Module:extend("Transformer")
+
+function Transformer:init(o)
+  self.wte, self.wpe = nn.Embedding(o.vocab_size, o.n_embd), nn.Embedding(o.n_positions, o.n_embd)
+  nn.init.normal_(self.wte.weight, 0, 0.02)
+  nn.init.normal_(self.wpe.weight, 0, 0.02)
+  self.drop = nn.Dropout(o.dropout)
+  self.h = nn.ModuleList()
+  for _ = 1, o.n_layer do self.h:append(Block(o)) end
+  self.ln_f = nn.LayerNorm(o.n_embd)
+end
+
+function Transformer:forward(ids, cache)
+  local seen = cache and cache[1].length or 0
+  local positions = c.arange(seen, seen + ids.shape[2], { device = ids.device })
+  local x = self.drop(self.wte(ids) + self.wpe(positions))
+  for i, block in ipairs(self.h) do x = block(x, cache and cache[i]) end
+  x = self.ln_f(x)
+  return x
+end
+
+local GPT2 = nn.Module:extend("GPT2")
+
+local OPTIONS <const> = {
+  vocab_size = { type = "integer", default = 50257, min = 1 },
+  n_positions = { type = "integer", default = 1024, min = 1, doc = "the longest sequence" },
+  n_embd = { type = "integer", default = 768, min = 1, doc = "features of a position" },
+  n_layer = { type = "integer", default = 12, min = 1 },
+  n_head = { type = "integer", default = 12, min = 1 },
+  dropout = { type = "number", default = 0.1, min = 0, max = 1 },
+}
+
+--- lt.models.gpt2{vocab_size = 65, n_positions = 64, n_embd = 128, n_layer = 4, n_head = 4}
+function GPT2:init(options)
+  local o = config.check(options, OPTIONS, "models.gpt2")
+  self:save_hyperparameters(o)
+  self.transformer = Transformer(o)
+  self.lm_head = nn.Linear(o.n_embd, o.vocab_size, { bias = false })
+  self.lm_head.weight = self.transformer.wte.weight
+end
+
+--- The caches for generation, one a layer: given to `model(ids, cache)`, ids are those of further
+--- positions.
+function GPT2:new_cache()
+  local cache = {}
+  for i = 1, self.hparams.n_layer do cache[i] = nn.KVCache(self.hparams.n_positions) end
+  return cache
+end
+
+--- Returns the logits and the cache.
+---@param ids Tensor [N, T] -> logits [N, T, V]
+function GPT2:forward(ids, cache)
+  local logits = self.lm_head(self.transformer(ids, cache))
+  return logits, cache
+end
+
+return GPT2

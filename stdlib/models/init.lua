@@ -1,0 +1,13 @@
+-- stdlib/models/init.lua: lt.models, well-known models: classes, each made by Name{options}.
+--
+-- Each file is written as a script would be, to be read and copied. Parameters have the names that
+-- torchvision and Hugging Face give them, so that their weights fit.
+
+local catalogue = require "ltrain.core.catalogue"
+
+return catalogue("ltrain.models", "models", {
+  "mlp", "convnext_tiny", "vit", "gpt2", "bert", "vae",
+  resnet = { "resnet18", "resnet34", "resnet50" },
+  vgg = { "vgg11", "vgg13", "vgg16", "vgg19", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn" },
+  keys = "ltrain.models.keys",
+})
