@@ -85,6 +85,7 @@ rows.options = {
   ["lt.models.bert"] = "lt.models.bert(OPTIONS)",
   ["lt.models.convnext_tiny"] = "lt.models.convnext_tiny(OPTIONS)",
   ["lt.models.gpt2"] = "lt.models.gpt2(OPTIONS)",
+  ["lt.models.llama"] = "lt.models.llama(OPTIONS)",
   ["lt.models.mlp"] = "lt.models.mlp(OPTIONS)",
   ["lt.models.vae"] = "lt.models.vae(OPTIONS)",
   ["lt.models.vit"] = "lt.models.vit(OPTIONS)",

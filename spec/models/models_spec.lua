@@ -32,7 +32,7 @@ describe("lt.models", function()
     it(name .. " gives the outputs of PyTorch's", function() check(name) end)
   end
 
-  for _, name in ipairs { "gpt2" } do
+  for _, name in ipairs { "gpt2", "llama" } do
     it(name .. " gives the logits of Hugging Face's, with a cache too", function()
       check(name, lt.models.keys[name])
       local _ <close> = lt.no_grad()

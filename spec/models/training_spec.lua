@@ -4,7 +4,7 @@ local recorded = require "spec.models.recorded"
 
 describe("a model of lt.models", function()
   for _, name in ipairs { "mlp", "vgg11", "vgg13_bn", "convnext_tiny", "vit", "vae", "gpt2",
-    "bert" } do
+    "llama", "bert" } do
     it(name .. " has a gradient for each parameter", function()
       lt.seed(1)
       local record = recorded.of(name)
