@@ -51,18 +51,32 @@ function GPT:forward(ids)
   return self.head(self.norm(x)):flatten(1, 2)
 end
 
-local classes <const> = {mlp = MLP, cnn = CNN, gpt = GPT}
+local function resnet18() return lt.models.resnet18{num_classes = 10} end
+
+local function vit()
+  return lt.models.vit{image_size = 32, patch_size = 4, num_layers = 6, num_heads = 3,
+    hidden_dim = 192, mlp_dim = 768, num_classes = 10}
+end
+
+local function gpt2()
+  local GPT2 = lt.models.gpt2:extend("GPT2")
+  function GPT2:forward(ids) return (lt.models.gpt2.forward(self, ids)):flatten(1, 2) end
+  return GPT2{vocab_size = 512, n_positions = 128, n_embd = 256, n_layer = 6, n_head = 8,
+    dropout = 0}
+end
+
+local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, vit = vit, gpt2 = gpt2}
 
 local models = {}
 
 --- Samples in a batch.
-models.batch_size = {mlp = 64, cnn = 32, gpt = 12}
+models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, vit = 16, gpt2 = 8}
 
-function models.net(name) return classes[name]() end
+function models.net(name) return nets[name]() end
 
 function models.optimizer(name, net)
-  if name == "cnn" then
-    return lt.optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
+  if name == "cnn" or name == "resnet18" then
+    return lt.optim.SGD(net:parameters(), {lr = name == "cnn" and 0.01 or 1e-3, momentum = 0.9})
   elseif name == "mlp" then
     return lt.optim.Adam(net:parameters(), {lr = 1e-3})
   end
@@ -75,6 +89,12 @@ function models.batch(name)
   local b = models.batch_size[name]
   if name == "mlp" then return {lt.randn(b, 784), lt.randint(0, 10, {b})} end
   if name == "cnn" then return {lt.randn(b, 1, 28, 28), lt.randint(0, 10, {b})} end
+  if name == "resnet18" or name == "vit" then
+    local size = name == "vit" and 32 or 64
+    return {lt.randn(b, 3, size, size), lt.randint(0, 10, {b})}
+  elseif name == "gpt2" then
+    return {lt.randint(0, 512, {b, 128}), lt.randint(0, 512, {b * 128})}
+  end
   return {lt.randint(0, 65, {b, 64}), lt.randint(0, 65, {b * 64})}
 end
 

@@ -56,16 +56,40 @@ class GPT(nn.Module):
         return self.head(self.norm(x)).flatten(0, 1)
 
 
-BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12}
+def resnet18():
+    import torchvision
+    return torchvision.models.resnet18(num_classes=10)
+
+
+def vit():
+    import torchvision
+    return torchvision.models.VisionTransformer(32, 4, 6, 3, 192, 768, num_classes=10)
+
+
+def gpt2():
+    import transformers
+
+    class Logits(transformers.GPT2LMHeadModel):
+        def forward(self, ids):
+            return super().forward(ids, use_cache=False).logits.flatten(0, 1)
+
+    return Logits(transformers.GPT2Config(
+        vocab_size=512, n_positions=128, n_embd=256, n_layer=6, n_head=8, resid_pdrop=0,
+        embd_pdrop=0, attn_pdrop=0))
+
+
+NETS = {"mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "vit": vit, "gpt2": gpt2}
+BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "vit": 16, "gpt2": 8}
 
 
 def make_net(model):
-    return {"mlp": MLP, "cnn": CNN, "gpt": GPT}[model]()
+    return NETS[model]()
 
 
 def make_optimizer(model, net):
-    if model == "cnn":
-        return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    if model in ("cnn", "resnet18"):
+        rate = 0.01 if model == "cnn" else 1e-3
+        return torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9)
     if model == "mlp":
         return torch.optim.Adam(net.parameters(), lr=1e-3)
     return torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)
@@ -77,4 +101,9 @@ def batch(model):
         return torch.randn(b, 784), torch.randint(0, 10, (b,))
     if model == "cnn":
         return torch.randn(b, 1, 28, 28), torch.randint(0, 10, (b,))
+    if model in ("resnet18", "vit"):
+        size = 64 if model == "resnet18" else 32
+        return torch.randn(b, 3, size, size), torch.randint(0, 10, (b,))
+    if model == "gpt2":
+        return torch.randint(0, 512, (b, 128)), torch.randint(0, 512, (b * 128,))
     return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))

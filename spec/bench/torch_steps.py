@@ -1,6 +1,6 @@
 # spec/bench/torch_steps.py: PyTorch's side of ./dev bench torch.
 #
-#   python torch_steps.py mlp|cnn|gpt STEPS FOLDER
+#   python torch_steps.py MODEL STEPS FOLDER
 #
 # Writes FOLDER/<model>.safetensors: the first weights (w.<name>), a batch a step (x.<i>, y.<i>), the
 # losses, and the seconds of the fastest step.
