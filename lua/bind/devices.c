@@ -131,6 +131,12 @@ static int fake_counts(lua_State *L) {
   return 1;
 }
 
+/* runtime.watched_waits() -> how often one of several ranks has waited for its device */
+static int watched_waits(lua_State *L) {
+  lua_pushinteger(L, lt_wait_count(lt_enter(L)->c));
+  return 1;
+}
+
 void lt_bind_devices(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"default_device", default_device},
                                      {"devices", devices},
@@ -142,6 +148,7 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"device_faulted", device_faulted},
                                      {"largest_tensors", largest_tensors},
                                      {"fake_counts", fake_counts},
+                                     {"watched_waits", watched_waits},
                                      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lt_add_functions(L, b, runtime);

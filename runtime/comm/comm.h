@@ -24,6 +24,9 @@ lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link,
 lt_group *lt_group_self(lt_ctx *c, lt_heartbeat *heartbeat);
 lt_group *lt_group_retain(lt_group *g);
 void lt_group_release(lt_ctx *c, lt_group *g);
+/* The host waits for the movements between devices that are under way in it and in the groups split
+   from it. */
+void lt_group_finish(lt_ctx *c, lt_group *g);
 /* The end of the group of all ranks, before its heartbeat and its memory are freed: closes the link
    in order, or, after a verdict, abandons it without communication. Ends the groups split from it
    too; pending works never finish, and what is called later on any of them fails. */

@@ -104,10 +104,14 @@ void lt_group_release(lt_ctx *c, lt_group *g) {
   if (g != NULL && --g->refs == 0) group_free(c, g);
 }
 
+void lt_group_finish(lt_ctx *c, lt_group *g) {
+  for (lt_group *k = g->root; k != NULL; k = k->next) lt_watch_finish(c, k);
+}
+
 void lt_group_close(lt_ctx *c, lt_group *g) {
   lt_group *root = g->root;
   if (root->link == NULL) return;
-  for (lt_group *k = root; k != NULL; k = k->next) lt_watch_finish(c, k);
+  lt_group_finish(c, root);
   lt_watch_end(c, root);
   bool over = lt_group_is_over(root);
   const char *text = over ? root->heartbeat->verdict.text : "the ranks of this group have ended";

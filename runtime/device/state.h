@@ -35,6 +35,7 @@ typedef struct lt_device_state {
   lt_pool *open[LT_DEVICE_KINDS * LT_MAX_DEVICES]; /* those of them that are, in order of use */
   lt_device_streams streams[LT_DEVICE_KINDS][LT_MAX_DEVICES];
   lt_wait_watch watch; /* of the host's waits (device/wait.c) */
+  int64_t watched;     /* how many there were */
   int n_spoiled;
   lt_spoiled spoiled[LT_SPOILED];
   lt_budget *budget;

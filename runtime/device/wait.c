@@ -27,6 +27,7 @@ static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   bool ok = true;
   lt_progress p;
   for (int turn = 0; ok && (p = ops->event_done(e)) == LT_PENDING; turn++) {
+    if (turn == 0) st->watched++;
     if (turn < SPINS && turn % 256 != 255) continue;
     int64_t now = now_ns();
     if (since == 0) since = looked = now;
@@ -62,6 +63,11 @@ bool lt_wait_device(lt_ctx *c, lt_device d) {
     ok = stream == NULL || lt_wait_stream(c, d, stream);
   }
   return ops->synchronize(c, d.index) && ok;
+}
+
+int64_t lt_wait_count(const lt_ctx *c) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  return st != NULL ? st->watched : 0;
 }
 
 void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from) {

@@ -23,6 +23,10 @@ bool lt_wait_event(lt_ctx *c, lt_device d, lt_event e);
 bool lt_wait_stream(lt_ctx *c, lt_device d, lt_stream *stream);
 bool lt_wait_device(lt_ctx *c, lt_device d);
 
+/* How often the host has waited while somebody looked on, for specs: an event that was reached
+   already is none. */
+int64_t lt_wait_count(const lt_ctx *c);
+
 /* What was issued behind `from`, on its stream and up to now, was computed from a collective that
    was given up: reading it fails. */
 void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from);

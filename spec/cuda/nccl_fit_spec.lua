@@ -28,6 +28,15 @@ local function show(net)
 end
 ]]
 
+describe("ltrain doctor", function()
+  it("measures two GPUs, and names what moves their memory", function()
+    local status, out, err = child.shell(
+      'program=$(command -v ltrain); PATH=/nowhere CUDA_VISIBLE_DEVICES=0,1 exec "$program" doctor')
+    assert.equal(0, status, err)
+    assert.matches("\ncomm nccl    yes: 2 GPUs, 64 MB in [%d.]+ ms %([%d.]+ GB/s%)\n", out)
+  end)
+end)
+
 describe("a fit on GPUs", function()
   it("resumes on another number of them with the same bits", function()
     local folder = child.folder()
@@ -80,6 +89,24 @@ describe("a fit on GPUs", function()
     assert.matches("over mpi and nccl", err)
     assert.equal((scripts.output(2, script)), out)
   end)
+
+  it("waits in no step for a GPU, and where gradients are looked at only when it is far ahead",
+    function()
+      local script <const> = [[
+        local waits, net = {}, Net()
+        function net:on_train_batch_start() waits[#waits + 1] = lt.runtime.watched_waits() end
+        trainer{max_steps = 9, max_epochs = 3, OPTIONS}:fit(net, loader())
+        print(waits[9] - waits[2])
+        local before = lt.runtime.watched_waits()
+        for _ = 1, 20 do net.first.weight:add(1):sum():item() end
+        print(lt.runtime.watched_waits() > before)
+      ]]
+      assert.equal("0\ntrue\n", (scripts.output(2, (script:gsub("OPTIONS", "nonfinite = 'allow'")))))
+      for _, options in ipairs { "deterministic = true", "precision = '16-mixed'" } do
+        local out = scripts.output(2, (script:gsub("OPTIONS", options)))
+        assert.is_true(tonumber(out:match "^%d+") <= 7, out) -- once a step, for one four before
+      end
+    end)
 
   it("is told in whose order sums are added", function()
     local _, err = scripts.output(2, [[

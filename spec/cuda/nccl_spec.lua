@@ -63,6 +63,15 @@ describe("a sum between GPUs", function()
   end)
 end)
 
+describe("a rank that ends", function()
+  it("has done its part of what others still need", function()
+    support.ranks(2, [[
+      local x = lt.ones(4, {device = "cuda:" .. rank})
+      for _ = 1, 20 do x = dist.all_reduce(x):mul(0.5) end -- nobody reads it
+    ]])
+  end)
+end)
+
 describe("groups of GPUs", function()
   it("issue in one order on all ranks, whichever agree first", function()
     support.ranks(3, [[

@@ -2,7 +2,7 @@
 --- ranks could do here: each way of talking is tried with 64 MB.
 --
 -- Within a launch of several ranks they are joined, and the world is measured as it is. Otherwise
--- ranks are forked here, and mpirun is asked to start two.
+-- ranks are forked here, also on GPUs, and mpirun is asked to start two.
 local c = require "ltrain.c"
 local environments = require "ltrain.clusters.environments"
 local mpirun = require "ltrain.clusters.mpirun"
@@ -21,15 +21,20 @@ local function row(host, name, text)
   host.write(("%-12s %s\n"):format(name, text))
 end
 
--- Seconds of an all_reduce of 64 MB over the ranks that are there.
-local function measure()
+-- Seconds of an all_reduce of 64 MB over the ranks that are there; `device`: where it is.
+local function measure(device)
   local lt = require "ltrain"
-  local x, best = lt.ones(MEGABYTES * 1000000 // 4), math.huge
-  lt.dist.all_reduce_(x)
+  local x, best = lt.ones(MEGABYTES * 1000000 // 4, { device = device }), math.huge
+  local last = x[-1] -- reading it waits for the device
+  local function sum()
+    lt.dist.all_reduce_(x)
+    last:item()
+  end
+  sum()
   for _ = 1, TIMES do
     lt.dist.barrier()
     local began = c.runtime.clock()
-    lt.dist.all_reduce_(x)
+    sum()
     best = math.min(best, c.runtime.clock() - began)
   end
   return best
@@ -79,7 +84,23 @@ end
 
 local function try_shm()
   local dist = require "ltrain".dist
-  return "yes: " .. rate_text(RANKS, (dist.launch(RANKS, measure)))
+  return "yes: " .. rate_text(RANKS, (dist.launch(RANKS, function() return measure() end)))
+end
+
+-- Ranks on two GPUs: what moves their memory, and how fast.
+local function try_gpus()
+  local count, why = c.runtime.devices "cuda"
+  if not count then return "no: " .. why end
+  if count < RANKS then return "no: there is one GPU" end
+  local lt = require "ltrain"
+  local found = lt.dist.launch(RANKS, function()
+    local device = "cuda:" .. lt.dist.rank()
+    local seconds = measure(device)
+    return { seconds, c.dist.link(device) }
+  end)
+  local text = rate_text(RANKS, found[1]):gsub("ranks", "GPUs", 1)
+  if found[2] then return "yes: " .. text end
+  return ("no: %s; by way of the host: %s"):format(found[3], text)
 end
 
 -- Two ranks of mpirun run this word, which then says one line.
@@ -121,6 +142,7 @@ function doctor.main(_, parsed, host)
   try(host, "self", function() return "yes: " .. rate_text(1, measure()) end)
   try(host, "shm", try_shm)
   try(host, "mpi", try_mpi)
+  try(host, "nccl", try_gpus)
   print_programs(host)
   return 0
 end
