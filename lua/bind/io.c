@@ -214,6 +214,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"crc32", lt_crc32_of},
                                        {"open_zip", lt_open_zip},
                                        {"strided", lt_io_strided},
+                                       {"csv_read", lt_csv_to_lua},
                                        {"read_idx", read_idx},
                                        {"event_record", event_record},
                                        {"json_encode", lt_json_encode},
@@ -221,6 +222,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {NULL, NULL}};
   lt_bind_json(L, b);
   lt_bind_safetensors(L, b);
+  lt_bind_csv(L, b);
   lt_bind_zip(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);

@@ -30,7 +30,13 @@ int lt_crc32_of(lua_State *L);
 int lt_open_zip(lua_State *L);
 int lt_io_strided(lua_State *L);
 
+/* io.csv_read(path, {delimiter =, header =, missing = {text, ...}, types = {name = kind}})
+     -> {names, kinds, words (of columns of text, by id), values (tensors)}; kinds are "integer",
+        "number", "text" */
+int lt_csv_to_lua(lua_State *L);
+
 /* Make the kinds of userdata that own a file while it is read. */
+void lt_bind_csv(lua_State *L, lt_bind *b);
 void lt_bind_safetensors(lua_State *L, lt_bind *b);
 void lt_bind_zip(lua_State *L, lt_bind *b);
 

@@ -8,6 +8,8 @@ local rows = {}
 
 --- With a table of options.
 rows.options = {
+  ["lt.csv.table"] = "lt.csv.table{ { 'a', x[1] } }:tensor('a', OPTIONS)",
+  ["lt.csv.read"] = "lt.csv.read('absent', OPTIONS)",
   ["lt.cuda.Event"] = "lt.cuda.Event(OPTIONS)",
   ["lt.load"] = "lt.load('absent', OPTIONS)",
   ["lt.Trainer"] = "lt.Trainer(OPTIONS)",

@@ -16,6 +16,7 @@ return {
   Trainer = "ltrain.trainer.Trainer",
   callbacks = "ltrain.callbacks",
   clusters = "ltrain.clusters",
+  csv = "ltrain.files.csv",
   cuda = "ltrain.core.cuda",
   data = "ltrain.data",
   dist = "ltrain.dist",

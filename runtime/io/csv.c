@@ -1,0 +1,341 @@
+/* runtime/io/csv.c: one pass over the file for all columns, and one more for those whose guess from
+   the first rows was wrong. */
+#include "io/csv.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "io/csv_number.h"
+#include "io/csv_words.h"
+#include "io/file.h"
+
+enum { GUESS_ROWS = 1000, SHOWN = 40, MAX_COLUMNS = 1 << 20 };
+static const size_t MAX_FILE = (size_t)1 << 40;
+
+typedef struct column {
+  lt_csv_text name; /* in t->names */
+  lt_csv_kind kind;
+  bool given; /* kind is a must */
+  bool again; /* to be read: its kind has changed */
+  lt_csv_list words;
+  void *values; /* of the tensor that is being filled; NULL while kinds are guessed */
+} column;
+
+struct lt_csv {
+  const char *op, *path;
+  lt_csv_options o;
+  char *data;
+  size_t size, first; /* where the rows begin */
+  int64_t first_line;
+  int n_columns;
+  column *column;
+  lt_csv_list names; /* owns their bytes; ids are of no use */
+  char *scratch; /* a field whose quotes are undone */
+  size_t scratch_size;
+  bool may_miss[256]; /* first bytes of what says that a value is missing */
+  bool empty_misses;
+};
+
+/* Where a pass is. */
+typedef struct cursor {
+  const char *at, *end;
+  int64_t line;  /* of what is read next */
+  int64_t began; /* line of the current row */
+} cursor;
+
+typedef struct field {
+  const char *text;
+  size_t n;
+  bool last; /* of its row */
+} field;
+
+static bool bad_row(lt_ctx *c, const lt_csv *t, int64_t line, const char *what) {
+  return lt_fail(c, LT_EIO, "%s: %s:%lld: %s", t->op, t->path, (long long)line, what);
+}
+
+static bool make_room(lt_ctx *c, lt_csv *t, size_t n) {
+  if (n <= t->scratch_size) return true;
+  char *more = lt_realloc(c, t->scratch, t->scratch_size, 2 * n);
+  if (more == NULL) return false;
+  t->scratch = more;
+  t->scratch_size = 2 * n;
+  return true;
+}
+
+/* Past the end of a field or of its line. */
+static void leave(cursor *k, field *f, char delimiter) {
+  f->last = k->at == k->end || *k->at != delimiter;
+  if (k->at == k->end) return;
+  if (*k->at == '\r') k->at++;
+  if (f->last) k->line++;
+  k->at++;
+}
+
+static bool at_end(const cursor *k, char delimiter) {
+  return k->at == k->end || *k->at == delimiter || *k->at == '\n' ||
+         (*k->at == '\r' && k->at + 1 < k->end && k->at[1] == '\n');
+}
+
+/* A field in quotes, from behind the first of them. */
+static bool quoted_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
+  size_t n = 0;
+  for (;; k->at++) {
+    const char *quote = memchr(k->at, '"', (size_t)(k->end - k->at));
+    if (quote == NULL) return bad_row(c, t, k->began, "a quote in this row is never closed");
+    size_t part = (size_t)(quote - k->at);
+    if (!make_room(c, t, n + part + 1)) return false;
+    memcpy(t->scratch + n, k->at, part);
+    for (size_t i = 0; i < part; i++) k->line += k->at[i] == '\n';
+    n += part;
+    k->at = quote + 1;
+    if (k->at == k->end || *k->at != '"') break;
+    t->scratch[n++] = '"';
+  }
+  if (!at_end(k, t->o.delimiter))
+    return bad_row(c, t, k->line, "text follows the quote that ends a field");
+  *f = (field){.text = t->scratch, .n = n};
+  leave(k, f, t->o.delimiter);
+  return true;
+}
+
+static bool read_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
+  if (k->at < k->end && *k->at == '"') {
+    k->at++;
+    return quoted_field(c, t, k, f);
+  }
+  const char *from = k->at, *p = from, *end = k->end;
+  char delimiter = t->o.delimiter;
+  while (p < end && *p != delimiter && *p != '\n') p++;
+  if (p < end && *p == '\n' && p > from && p[-1] == '\r') p--;
+  *f = (field){.text = from, .n = (size_t)(p - from)};
+  k->at = p;
+  leave(k, f, delimiter);
+  return true;
+}
+
+/* Past blank lines; whether a row follows. */
+static bool next_row(cursor *k) {
+  while (k->at < k->end) {
+    size_t blank = *k->at == '\n' ? 1 : k->end - k->at > 1 && memcmp(k->at, "\r\n", 2) == 0 ? 2 : 0;
+    if (blank == 0) break;
+    k->at += blank;
+    k->line++;
+  }
+  k->began = k->line;
+  return k->at < k->end;
+}
+
+static bool is_missing(const lt_csv *t, const field *f) {
+  if (f->n == 0) return t->empty_misses;
+  if (!t->may_miss[(unsigned char)f->text[0]]) return false;
+  for (int k = 0; k < t->o.n_missing; k++)
+    if (t->o.missing[k].n == f->n && memcmp(t->o.missing[k].text, f->text, f->n) == 0) return true;
+  return false;
+}
+
+static bool bad_field(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
+                      const char *wanted) {
+  const lt_csv_text *name = &t->column[number].name;
+  int shown = f->n < SHOWN ? (int)f->n : SHOWN;
+  return lt_fail(c, LT_EIO, "%s: %s:%lld: column %d%s%.*s%s holds '%.*s', which is no %s", t->op,
+                 t->path, (long long)k->began, number + 1, name->n > 0 ? " (" : "", (int)name->n,
+                 name->n > 0 ? name->text : "", name->n > 0 ? ")" : "", shown, f->text, wanted);
+}
+
+/* The column cannot be what it was taken for: it is read once more as `kind`. */
+static void change(column *of, lt_csv_kind kind) {
+  if (of->kind < kind) of->kind = kind;
+  of->again = true;
+}
+
+static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
+                        int64_t row) {
+  column *of = &t->column[number];
+  double value = (double)NAN;
+  int64_t integer = 0;
+  bool whole = false, missing = is_missing(t, f);
+  if (!missing && !lt_csv_number(f->text, f->n, &value, &integer, &whole)) {
+    if (of->given)
+      return bad_field(c, t, k, number, f, of->kind == LT_CSV_INTEGER ? "whole number" : "number");
+    change(of, LT_CSV_TEXT);
+    return true;
+  }
+  if (of->kind == LT_CSV_INTEGER && !whole) {
+    if (of->given) return bad_field(c, t, k, number, f, "whole number");
+    change(of, LT_CSV_NUMBER);
+    return true;
+  }
+  if (of->values == NULL) return true;
+  if (of->kind == LT_CSV_INTEGER)
+    ((int64_t *)of->values)[row] = integer;
+  else
+    ((double *)of->values)[row] = value;
+  return true;
+}
+
+static bool take(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
+                 int64_t row) {
+  column *of = &t->column[number];
+  if (of->kind != LT_CSV_TEXT) return take_number(c, t, k, number, f, row);
+  if (of->values == NULL) return true;
+  int64_t id = is_missing(t, f) ? -1 : lt_csv_id(c, &of->words, f->text, f->n);
+  ((int64_t *)of->values)[row] = id;
+  return lt_ok(c);
+}
+
+static bool bad_count(lt_ctx *c, const lt_csv *t, const cursor *k, int64_t fields, bool more) {
+  return lt_fail(c, LT_EIO, "%s: %s:%lld: a row of %s%lld field%s: the first row has %d", t->op,
+                 t->path, (long long)k->began, more ? "more than " : "", (long long)fields,
+                 fields == 1 ? "" : "s", t->n_columns);
+}
+
+/* Rows up to `most`, of columns that are `wanted`; returns how many, -1 on failure. */
+static int64_t pass(lt_ctx *c, lt_csv *t, const bool *wanted, int64_t most) {
+  cursor k = {.at = t->data + t->first, .end = t->data + t->size, .line = t->first_line};
+  int64_t row = 0;
+  for (; row < most && next_row(&k); row++) {
+    field f = {.last = false};
+    int number = 0;
+    for (; !f.last; number++) {
+      if (number == t->n_columns) return bad_count(c, t, &k, number, true), -1;
+      if (!read_field(c, t, &k, &f)) return -1;
+      if (wanted[number] && !take(c, t, &k, number, &f, row)) return -1;
+    }
+    if (number < t->n_columns) return bad_count(c, t, &k, number, false), -1;
+  }
+  return row;
+}
+
+static bool add_column(lt_ctx *c, lt_csv *t, const field *f) {
+  int n = t->n_columns;
+  if (n == MAX_COLUMNS) return bad_row(c, t, 1, "there are too many columns");
+  if ((n & (n - 1)) == 0) { /* room grows by powers of two */
+    size_t room = n == 0 ? 1 : 2 * (size_t)n, had = n == 0 ? 0 : (size_t)n;
+    column *more = lt_realloc(c, t->column, had * sizeof *more, room * sizeof *more);
+    if (more == NULL) return false;
+    t->column = more;
+  }
+  lt_csv_text name = {"", 0};
+  if (t->o.header) {
+    int64_t id = lt_csv_id(c, &t->names, f->text, f->n);
+    if (id < 0) return false;
+    if (id < n)
+      return lt_fail(c, LT_EIO, "%s: %s: two columns are called '%.*s'", t->op, t->path, (int)f->n,
+                     f->text);
+    name = t->names.word[id];
+  }
+  t->column[t->n_columns++] = (column){.name = name};
+  return true;
+}
+
+/* The first row: names, or how many columns there are. */
+static bool read_names(lt_ctx *c, lt_csv *t) {
+  bool marked = t->size >= 3 && memcmp(t->data, "\xef\xbb\xbf", 3) == 0;
+  cursor k = {.at = t->data + (marked ? 3 : 0), .end = t->data + t->size, .line = 1};
+  if (!next_row(&k)) return lt_fail(c, LT_EIO, "%s: %s is empty", t->op, t->path);
+  size_t first = (size_t)(k.at - t->data);
+  t->first_line = k.line;
+  for (field f = {.last = false}; !f.last;)
+    if (!read_field(c, t, &k, &f) || !add_column(c, t, &f)) return false;
+  if (t->o.header) first = (size_t)(k.at - t->data), t->first_line = k.line;
+  t->first = first;
+  return true;
+}
+
+lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_options *o) {
+  lt_csv *t = lt_alloc(c, sizeof *t);
+  if (t == NULL) return NULL;
+  *t = (lt_csv){.op = op, .path = path, .o = *o};
+  for (int k = 0; k < o->n_missing; k++) {
+    if (o->missing[k].n == 0) t->empty_misses = true;
+    else t->may_miss[(unsigned char)o->missing[k].text[0]] = true;
+  }
+  t->data = lt_file_load(c, op, path, MAX_FILE, &t->size);
+  if (t->data != NULL && read_names(c, t)) return t;
+  lt_csv_free(c, t);
+  return NULL;
+}
+
+void lt_csv_free(lt_ctx *c, lt_csv *t) {
+  for (int k = 0; k < t->n_columns; k++) lt_csv_list_free(c, &t->column[k].words);
+  size_t room = 1;
+  while (room < (size_t)t->n_columns) room *= 2;
+  lt_free(c, t->column, t->n_columns > 0 ? room * sizeof *t->column : 0);
+  lt_csv_list_free(c, &t->names);
+  lt_free(c, t->scratch, t->scratch_size);
+  if (t->data != NULL) lt_free(c, t->data, t->size + 1);
+  lt_free(c, t, sizeof *t);
+}
+
+int lt_csv_columns(const lt_csv *t) { return t->n_columns; }
+lt_csv_text lt_csv_name(const lt_csv *t, int column) { return t->column[column].name; }
+lt_csv_kind lt_csv_kind_of(const lt_csv *t, int column) { return t->column[column].kind; }
+int64_t lt_csv_words(const lt_csv *t, int column) { return t->column[column].words.count; }
+lt_csv_text lt_csv_word(const lt_csv *t, int column, int64_t id) {
+  return t->column[column].words.word[id];
+}
+
+void lt_csv_set_kind(lt_csv *t, int column, lt_csv_kind kind) {
+  t->column[column].kind = kind;
+  t->column[column].given = kind != LT_CSV_GUESS;
+}
+
+/* At most so many rows follow: lines. */
+static int64_t count_lines(const lt_csv *t) {
+  int64_t n = 1;
+  const char *end = t->data + t->size;
+  for (const char *p = t->data + t->first; p < end && (p = memchr(p, '\n', (size_t)(end - p)));
+       p++)
+    n++;
+  return n;
+}
+
+/* Tensors for the columns that are to be read; their words begin anew. */
+static bool make_tensors(lt_ctx *c, lt_csv *t, const bool *wanted, int64_t rows, lt_tensor **out) {
+  for (int k = 0; k < t->n_columns; k++) {
+    if (!wanted[k]) continue;
+    column *of = &t->column[k];
+    lt_dtype dtype = of->kind == LT_CSV_NUMBER ? LT_F64 : LT_I64;
+    out[k] = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &rows);
+    if (out[k] == NULL) return false;
+    of->values = lt_data(out[k]);
+    lt_csv_list_free(c, &of->words);
+  }
+  return true;
+}
+
+/* The first `rows` values alone: there were blank lines, or lines within quotes. */
+static lt_tensor *cut(lt_ctx *c, lt_tensor *x, int64_t rows) {
+  lt_tensor *y = lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)x->dtype, 1, &rows);
+  if (y != NULL && rows > 0)
+    memcpy(lt_data(y), lt_data(x), (size_t)rows * lt_dtype_size((lt_dtype)x->dtype));
+  return y;
+}
+
+static bool read_all(lt_ctx *c, lt_csv *t, bool *wanted, lt_tensor **out) {
+  int64_t rows = count_lines(t);
+  for (int k = 0; k < t->n_columns; k++) wanted[k] = true;
+  for (int k = 0; k < t->n_columns; k++)
+    if (t->column[k].kind == LT_CSV_GUESS) t->column[k].kind = LT_CSV_INTEGER;
+  int64_t found = pass(c, t, wanted, GUESS_ROWS);
+  for (bool again = found >= 0; again;) {
+    for (int k = 0; k < t->n_columns; k++) t->column[k].again = false;
+    if (!make_tensors(c, t, wanted, rows, out)) return false;
+    found = pass(c, t, wanted, INT64_MAX);
+    again = false;
+    for (int k = 0; k < t->n_columns && found >= 0; k++)
+      again |= wanted[k] = t->column[k].again;
+  }
+  for (int k = 0; k < t->n_columns && found >= 0 && found != rows; k++)
+    if ((out[k] = cut(c, out[k], found)) == NULL) return false;
+  return found >= 0;
+}
+
+bool lt_csv_read(lt_ctx *c, lt_csv *t, lt_tensor **out) {
+  bool *wanted = lt_alloc(c, (size_t)t->n_columns * sizeof *wanted);
+  if (wanted == NULL) return false;
+  bool ok = read_all(c, t, wanted, out);
+  lt_free(c, wanted, (size_t)t->n_columns * sizeof *wanted);
+  return ok;
+}

@@ -1,0 +1,108 @@
+--- stdlib/files/csv.lua: lt.csv: tables in text files.
+
+local c = require "ltrain.c"
+local Table = require "ltrain.files.Table"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
+
+local OPTIONS <const> = {
+  delimiter = { type = "string", default = "," },
+  header = { type = "boolean", default = true },
+  missing = { type = "table", default = { "", "NA", "N/A", "NaN", "nan", "null" } },
+  types = { type = "table", default = {} },
+}
+local KINDS <const> = { integer = true, number = true, text = true }
+
+local csv = {}
+
+local function check_types(types, names)
+  local known = {}
+  for k, name in ipairs(names) do known[name], known[k] = true, name == "" end
+  for name, kind in next, types do
+    if not KINDS[kind] then
+      errors.blame("csv.read: types.%s must be 'integer', 'number' or 'text', got %s", name,
+        errors.show(kind))
+    end
+    if not known[name] then
+      errors.blame("csv.read: types: there is no column %s%s", errors.show(name),
+        errors.did_you_mean(name, names))
+    end
+  end
+end
+
+--- Read a file as a Table. Each column is of whole numbers, of numbers (a missing one is NaN) or of
+--- text, as its fields show. Options: `delimiter` (","), `header` (true; false: the columns are
+--- called "1", "2", ...), `missing` (texts that stand for no value: "", "NA", "N/A", "NaN", "nan",
+--- "null"), `types` ({name = "integer"|"number"|"text"}: what a column must be; without a header
+--- by number). Fields may be in double quotes; a row with another number of fields than the first,
+--- or a field that is not what `types` says, is an error with its line. Blank lines are no rows.
+--- Returns nil and the reason where the file cannot be read.
+---@param path string
+function csv.read(path, options)
+  local o <const> = config.check(options, OPTIONS, "csv.read")
+  if #o.delimiter ~= 1 or o.delimiter:find '["\r\n]' then
+    errors.blame("csv.read: delimiter must be one character, got %s", errors.show(o.delimiter))
+  end
+  local read <const>, message = c.io.csv_read(path, o)
+  if not read then return nil, message end
+  check_types(o.types, read.names)
+  local columns = {}
+  for k, name in ipairs(read.names) do
+    columns[k] = { name = name ~= "" and name or tostring(k), kind = read.kinds[k],
+                   values = read.values[k], words = read.words[k] }
+  end
+  return Table(columns)
+end
+
+-- A column of a list of numbers and texts, or of a tensor [n].
+local function column_of(name, values)
+  if c.is_tensor(values) then
+    if values.ndim ~= 1 then
+      errors.blame("csv.table: %s must be a tensor [n], got %s", name, errors.show(values))
+    end
+    local whole <const> = not values.dtype:find "f"
+    return { name = name, kind = whole and "integer" or "number",
+             values = values:to(whole and "i64" or "f64") }
+  end
+  if type(values) ~= "table" then
+    errors.blame("csv.table: %s must be a tensor or a list, got %s", name, errors.show(values))
+  end
+  if type(values[1]) == "number" then
+    return column_of(name, c.tensor(values, { dtype = "f64" }))
+  end
+  local words, ids, places = {}, {}, {}
+  for k, text in ipairs(values) do
+    if type(text) ~= "string" then
+      errors.blame("csv.table: %s[%d] must be text as the others, got %s", name, k,
+        errors.show(text))
+    end
+    if not places[text] then
+      words[#words + 1] = text
+      places[text] = #words - 1
+    end
+    ids[k] = places[text]
+  end
+  local empty <const> = #ids == 0
+  return { name = name, kind = "text", words = words,
+           values = empty and c.zeros(0, { dtype = "i64" }) or c.tensor(ids, { dtype = "i64" }) }
+end
+
+--- A Table of columns: a list of {name, values}, values a tensor [n] or a list of numbers or texts.
+---@param columns table
+function csv.table(columns)
+  local made = {}
+  for k, pair in ipairs(columns) do
+    if type(pair) ~= "table" or type(pair[1]) ~= "string" then
+      errors.blame("csv.table: column %d must be {name, values}, got %s", k, errors.show(pair))
+    end
+    made[k] = column_of(pair[1], pair[2])
+    local n <const>, first = made[k].values.shape[1], made[1].values.shape[1]
+    if n ~= first then
+      errors.blame("csv.table: %s has %d values, %s has %d", made[k].name, n, made[1].name, first)
+    end
+  end
+  return Table(made)
+end
+
+return exact.all(csv, "csv")
