@@ -76,7 +76,7 @@ function models.net(name) return nets[name]() end
 
 function models.optimizer(name, net)
   if name == "cnn" or name == "resnet18" then
-    return lt.optim.SGD(net:parameters(), {lr = name == "cnn" and 0.01 or 1e-3, momentum = 0.9})
+    return lt.optim.SGD(net:parameters(), {lr = name == "cnn" and 0.01 or 1e-4, momentum = 0.9})
   elseif name == "mlp" then
     return lt.optim.Adam(net:parameters(), {lr = 1e-3})
   end

@@ -88,7 +88,7 @@ def make_net(model):
 
 def make_optimizer(model, net):
     if model in ("cnn", "resnet18"):
-        rate = 0.01 if model == "cnn" else 1e-3
+        rate = 0.01 if model == "cnn" else 1e-4
         return torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9)
     if model == "mlp":
         return torch.optim.Adam(net.parameters(), lr=1e-3)
