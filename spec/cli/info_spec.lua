@@ -73,6 +73,17 @@ describe("ltrain info", function()
     child.remove(folder)
   end)
 
+  it("lists the tensors of a file of torch.save", function()
+    local status, out, err = child.run { "info", "spec/files/values.pt" }
+    assert.equal(0, status, err)
+    assert.matches("^file +written by torch.save\ntensors +3 numbers\n", out)
+    assert.matches(" parameter %[2%] f32\n +state%.0%.step %[%] f32\n$", out)
+    status, out, err = child.run { "info", "spec/files/model.pt" }
+    assert.equal(1, status)
+    assert.equal("", out)
+    assert.matches("^ltrain: info: spec/files/model.pt: holds __main__%.Model: only tensors", err)
+  end)
+
   it("takes one file and no options", function()
     assert.equal(2, (child.run { "info", "a", "b" }))
     local status, _, err = child.run { "info", "--max_epochs", "3" }

@@ -145,6 +145,13 @@ describe("lt.load of a file of torch.save", function()
     assert.matches("a key that is neither a string nor a number", refusal(archive "})K\1s"))
   end)
 
+  it("is no checkpoint of ltrain, which a message says", function()
+    local net, why = lt.nn.Linear:load_from_checkpoint(recorded "state_dict")
+    assert.is_nil(net)
+    assert.equal("spec/files/state_dict.pt: not a checkpoint of ltrain: torch.save wrote it, "
+      .. "lt.load reads it", why)
+  end)
+
   it("refuses what it cannot read of another kind of zip file", function()
     assert.matches("none of torch.save: it has no data.pkl", refusal(zip { { "x.npy", "x" } }))
     assert.matches("is TorchScript: torch.save its state_dict", refusal(archive("}",

@@ -6,6 +6,7 @@ local load = require "ltrain.files.load"
 local packing = require "ltrain.files.packing"
 local refuse = require "ltrain.cli.refuse"
 local show = require "ltrain.cli.show"
+local torch_file = require "ltrain.files.torch_file"
 local tree = require "ltrain.core.tree"
 
 local info = {}
@@ -78,9 +79,27 @@ local function print_plain(host, file)
   print_tensors(host, "tensors", file.tensors)
 end
 
--- A safetensors file that is no checkpoint: {by =, tensors =, metadata =}; nil and what is wrong
+-- Adds the tensors of nested tables, by their keys: { ["opt.state.0.step"] = tensor }.
+local function add_tensors(list, value, name, done)
+  if c.is_tensor(value) then
+    list[name] = value
+  elseif type(value) == "table" and not done[value] then
+    done[value] = true
+    for key, held in next, value do
+      add_tensors(list, held, name == "" and tostring(key) or name .. "." .. key, done)
+    end
+  end
+  return list
+end
+
+-- A file of tensors that is no checkpoint: {by =, tensors =, metadata =}; nil and what is wrong
 -- with the file, nil alone for a checkpoint.
 local function read_plain(path)
+  if torch_file.is(path) then
+    local value, message = load(path)
+    if value == nil then return nil, message end
+    return { by = "written by torch.save", tensors = add_tensors({}, value, "", {}), metadata = {} }
+  end
   local tensors, metadata = c.io.load_safetensors(path)
   if not tensors then return nil, metadata end
   local text = metadata[packing.KEY]

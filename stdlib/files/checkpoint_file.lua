@@ -7,6 +7,7 @@
 local c = require "ltrain.c"
 local packing = require "ltrain.files.packing"
 local shape = require "ltrain.core.shape"
+local torch_file = require "ltrain.files.torch_file"
 local tree = require "ltrain.core.tree"
 
 local CHECKPOINT <const> = require "ltrain.files.checkpoint_shape"
@@ -138,8 +139,11 @@ end
 --- The checkpoint in a file as a table, or nil and what is wrong with the file.
 function checkpoint_file.read(path)
   local tensors, metadata = c.io.load_safetensors(path)
-  if not tensors then return nil, metadata end
-  if not metadata[packing.KEY] then
+  if not tensors and torch_file.is(path) then
+    return nil, path .. ": not a checkpoint of ltrain: torch.save wrote it, lt.load reads it"
+  elseif not tensors then
+    return nil, metadata
+  elseif not metadata[packing.KEY] then
     return nil, path .. ": not a checkpoint of ltrain: no text under 'ltrain'"
   end
   local text, message = packing.text(metadata, tensors, wrong_format)
