@@ -128,3 +128,20 @@ case("embedding", nn.Sequential(nn.Embedding(10, 6), nn.Linear(6, 2)),
 local layer <const> = nn.TransformerEncoderLayer(8, 2, { dim_feedforward = 16 })
 case("transformer", nn.TransformerEncoder(layer, 2), { lt.randn(2, 5, 8) }, batch,
   { lt.randn(4, 5, 8) })
+
+-- Models as they come, small.
+local models <const> = lt.models
+local images <const>, more_images = { lt.randn(2, 3, 32, 32) }, { lt.randn(3, 3, 32, 32) }
+local ids <const>, more_ids = { lt.randint(0, 50, { 2, 8 }) }, { lt.randint(0, 50, { 3, 8 }) }
+case("resnet18", models.resnet18 { num_classes = 10 }, images, batch, more_images)
+case("vit", models.vit { image_size = 32, patch_size = 8, hidden_dim = 32, num_layers = 2,
+                         num_heads = 4, mlp_dim = 64, num_classes = 10 },
+  images, batch, more_images)
+case("gpt2", models.gpt2 { vocab_size = 50, n_positions = 16, n_embd = 32, n_layer = 2,
+                           n_head = 4 }, ids, batch, more_ids)
+case("bert", models.bert { vocab_size = 50, hidden_size = 32, num_hidden_layers = 2,
+                           num_attention_heads = 4, intermediate_size = 64,
+                           max_position_embeddings = 16 }, ids, batch, more_ids)
+case("llama", models.llama { vocab_size = 50, hidden_size = 32, num_hidden_layers = 2,
+                             num_attention_heads = 4, num_key_value_heads = 2,
+                             intermediate_size = 64 }, ids, batch, more_ids)
