@@ -25,6 +25,7 @@ return {
   gradgradcheck = "ltrain.autograd.gradgradcheck",
   distributions = "ltrain.distributions",
   hash = "ltrain.core.hash",
+  json = "ltrain.files.json",
   load = "ltrain.files.load",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",
