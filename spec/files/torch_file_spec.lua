@@ -199,6 +199,7 @@ describe("a hostile file of torch.save", function()
       .. ("a"):rep(199))))
     assert.matches("nested deeper than 128 levels", refusal(archive(("]"):rep(100000)
       .. ("a"):rep(99999))))
+    assert.matches("more than 4194304 values", refusal(archive(("("):rep((1 << 22) + 1))))
     local shared = "]q\0" -- 2^100 lists, 100 of them different
     for i = 0, 99 do shared = shared .. ("](h%ch%ceq%c"):format(i, i, i + 1) end
     write(archive(shared))
