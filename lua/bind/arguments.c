@@ -86,6 +86,7 @@ bool lt_takes_dtype(const lt_op_info *op) {
     case LT_OP_cumsum:
     case LT_OP_cumprod:
     case LT_OP_softmax:
+    case LT_OP_softmin:
     case LT_OP_log_softmax: return true;
     default: return false;
   }
@@ -220,14 +221,14 @@ void lt_reading_init(lt_reading *r, lt_op op) {
   r->op = &lt_ops[op];
   r->who = r->op->name;
   r->kind = &lt_kinds[r->op->kind];
-  r->rows = r->kind->args(&r->n_rows);
+  r->rows = lt_op_args(op, &r->n_rows);
   r->is_set = 0;
   r->n_in = 0;
   r->in = r->few;
   r->numbers = false;
   r->with_requires_grad = r->requires_grad = false;
   r->dtype = LT_DTYPE_NONE;
-  r->kind->defaults(r->args);
+  lt_op_defaults(op, r->args);
 }
 
 /* Tensors. */

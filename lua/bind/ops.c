@@ -101,6 +101,7 @@ static bool is_visible(const lt_op_info *op) {
 
 static bool has_in_place_form(const lt_op_info *op) {
   return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp ||
+         op->kind == LT_KIND_unary_numbers ||
          op->kind == LT_KIND_masked_fill || op->kind == LT_KIND_lerp ||
          op->kind == LT_KIND_addcmul || op->kind == LT_KIND_scatter;
 }
@@ -169,12 +170,11 @@ static void set_flag(lua_State *L, const char *key, bool value) {
 }
 
 static void push_arguments(lua_State *L, const lt_op_info *op) {
-  const lt_kind_info *kind = &lt_kinds[op->kind];
   static const char *const types[] = {"int",    "number", "flag",   "dim",    "dims",
                                       "pos",    "sizes",  "pair",   "scalar", "dtype",
                                       "device", "choice", "rng_key"};
   int n, at = 0;
-  const lt_arg *rows = kind->args(&n);
+  const lt_arg *rows = lt_op_args((lt_op)(op - lt_ops), &n);
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
     if (rows[k].type == LT_ARG_RNG_KEY) continue;

@@ -2,6 +2,7 @@
    where the backward itself is recorded, written out as operations. */
 #include "autograd/formula.h"
 #include "autograd/vjp.h"
+#include "ops/row_numbers.h"
 
 /* The dtype in which a derivative is written out: f16 and bf16 would round at each step. */
 static lt_tensor *widened(lt_ctx *c, lt_tensor *x, const lt_tensor *g) {
@@ -34,11 +35,10 @@ bool lt_vjp_unary(lt_ctx *c, lt_vjp_call *v) {
     v->in[0] = lt_apply1(c, op->backward, LT_IN(g, value), v->args);
     return lt_ok(c);
   }
-  if (op->kind == LT_KIND_clamp) {
-    const lt_args_clamp *args = v->args;
-    terms.p.number = args->min.kind != LT_NO_SCALAR ? args->min.f : -INFINITY;
-    terms.q.number = args->max.kind != LT_NO_SCALAR ? args->max.f : INFINITY;
-  }
+  lt_scalar p = {0}, q = {0};
+  lt_row_numbers(op->kind, v->args, &p, &q);
+  terms.p.number = p.f;
+  terms.q.number = q.f;
   v->in[0] = written_out(c, g, op->derivative[0], terms);
   return lt_ok(c);
 }

@@ -1,4 +1,4 @@
-/* runtime/autograd/vjp_norm.c: derivatives of layer norm and batch norm. */
+/* runtime/autograd/vjp_norm.c: derivatives of norms. */
 #include "autograd/vjp.h"
 
 bool lt_vjp_layer_norm(lt_ctx *c, lt_vjp_call *v) {
@@ -13,6 +13,18 @@ bool lt_vjp_layer_norm(lt_ctx *c, lt_vjp_call *v) {
   if (weighted && v->need[1]) v->in[1] = out[1];
   if (v->node->n_in > 2 && v->need[2])
     v->in[2] = weighted ? out[2] : lt_sum_to(c, g, lt_in_shape(v, 2));
+  return lt_ok(c);
+}
+
+bool lt_vjp_rms_norm(lt_ctx *c, lt_vjp_call *v) {
+  bool weighted = v->node->n_in > 1 && v->node->edges[1].shape.ndim > 0;
+  lt_tensor *x = lt_saved_in(c, v, 0), *weight = weighted ? lt_saved_in(c, v, 1) : NULL;
+  lt_tensor *out[2] = {NULL};
+  if (x == NULL || !lt_ok(c)) return false;
+  if (!lt_apply(c, LT_OP_rms_norm_backward, LT_IN(v->grad[0], x, weight), v->args, 2, out))
+    return false;
+  for (int k = 0; k < v->node->n_in && k < 2; k++)
+    if (v->need[k]) v->in[k] = out[k];
   return lt_ok(c);
 }
 

@@ -1,4 +1,5 @@
-/* runtime/cpu/layer_norm.c: rows brought to mean 0 and variance 1, and the derivative.
+/* runtime/cpu/layer_norm.c: rows brought to mean 0 and variance 1, and the derivative; rms_norm is
+   the same with a mean of 0 and no bias.
 
    Nothing but x is kept for backward: a row's moments are found again while it is in the cache.
    Gradients of weight and bias are summed per chunk of rows, then over the chunks in order. */
@@ -10,6 +11,7 @@
 
 typedef struct job {
   bool wide, back;
+  bool centred; /* the mean is taken off */
   int64_t rows, width;
   int64_t each, chunks; /* rows a chunk */
   double eps;
@@ -36,8 +38,8 @@ static void run_gather(void *ud, int64_t chunk) {
   (j->wide ? gather_f64 : gather_f32)(j, from, to);
 }
 
-static job plan(const lt_tensor *x, const lt_sizes *shape, double eps) {
-  job j = {.wide = x->dtype == LT_F64, .width = 1, .eps = eps};
+static job plan(const lt_tensor *x, const lt_sizes *shape, double eps, bool centred) {
+  job j = {.wide = x->dtype == LT_F64, .width = 1, .eps = eps, .centred = centred};
   for (int k = 0; k < shape->n; k++) j.width *= shape->size[k];
   j.rows = j.width > 0 ? x->numel / j.width : 0;
   j.each = j.width > 0 && j.width < LT_CHUNK ? LT_CHUNK / j.width : 1;
@@ -52,10 +54,8 @@ static const void *values(lt_ctx *c, const lt_call *call, int k, lt_dtype dtype)
   return t != NULL ? lt_data(t) : NULL;
 }
 
-LT_KERNEL(layer_norm) {
-  const lt_args_layer_norm *a = call->args;
+static bool run_forward(lt_ctx *c, const lt_call *call, job j) {
   lt_tensor *y = call->out[0];
-  job j = plan(call->in[0], &a->normalized_shape, a->eps);
   if (y->numel == 0) return true;
   lt_dtype dtype = j.wide ? LT_F64 : LT_F32;
   lt_frame frame = lt_frame_open(c);
@@ -72,11 +72,19 @@ LT_KERNEL(layer_norm) {
   return lt_ok(c);
 }
 
+LT_KERNEL(layer_norm) {
+  const lt_args_layer_norm *a = call->args;
+  return run_forward(c, call, plan(call->in[0], &a->normalized_shape, a->eps, true));
+}
+
+LT_KERNEL(rms_norm) {
+  const lt_args_rms_norm *a = call->args;
+  return run_forward(c, call, plan(call->in[0], &a->normalized_shape, a->eps.f, false));
+}
+
 /* (gradient, x, weight) to gradients of x and, with a weight, of weight and bias. */
-LT_KERNEL(layer_norm_backward) {
-  const lt_args_layer_norm_backward *a = call->args;
+static bool run_backward(lt_ctx *c, const lt_call *call, job j) {
   lt_tensor *const *y = call->out, *to[3] = {NULL};
-  job j = plan(call->in[1], &a->normalized_shape, a->eps);
   lt_dtype dtype = j.wide ? LT_F64 : LT_F32;
   lt_frame frame = lt_frame_open(c);
   j.back = true;
@@ -89,7 +97,8 @@ LT_KERNEL(layer_norm_backward) {
     j.y = lt_data(to[0]);
     lt_parallel(c, j.chunks, run_chunk, &j);
     if (call->n_out > 1) {
-      j.weight_grad = lt_data(to[1]), j.bias_grad = lt_data(to[2]);
+      j.weight_grad = lt_data(to[1]);
+      if (j.centred) j.bias_grad = lt_data(to[2]);
       lt_parallel(c, (j.width + LT_TILE - 1) / LT_TILE, run_gather, &j);
     }
     for (int k = 0; k < call->n_out; k++)
@@ -97,4 +106,14 @@ LT_KERNEL(layer_norm_backward) {
   }
   lt_frame_close(c, frame, 0, NULL);
   return lt_ok(c);
+}
+
+LT_KERNEL(layer_norm_backward) {
+  const lt_args_layer_norm_backward *a = call->args;
+  return run_backward(c, call, plan(call->in[1], &a->normalized_shape, a->eps, true));
+}
+
+LT_KERNEL(rms_norm_backward) {
+  const lt_args_rms_norm_backward *a = call->args;
+  return run_backward(c, call, plan(call->in[1], &a->normalized_shape, a->eps.f, false));
 }

@@ -4,8 +4,8 @@
 /* Mean and 1 / sqrt(variance + eps) of a row. */
 static void NAME(moments)(const job *j, const T *x, T *mean, T *scale) {
   int64_t n = j->width;
-  double sum;
-  LT_LANE_SUM(T, sum, n, x[i]);
+  double sum = 0;
+  if (j->centred) LT_LANE_SUM(T, sum, n, x[i]);
   T m = (T)(sum / (double)n);
   LT_LANE_SUM(T, sum, n, (x[i] - m) * (x[i] - m));
   *mean = m;
@@ -22,22 +22,24 @@ static void NAME(forward)(const job *j, int64_t from, int64_t to) {
       for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s * w[i] + b[i];
       continue;
     }
-    for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s;
-    for (int64_t i = 0; i < j->width && w != NULL; i++) y[i] *= w[i];
+    if (w != NULL)
+      for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s * w[i];
+    else
+      for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s;
     for (int64_t i = 0; i < j->width && b != NULL; i++) y[i] += b[i];
   }
 }
 
-/* With z = (x - m) s and a = g w: dx = s (a - mean(a) - z mean(a z)). */
+/* With z = (x - m) s and a = g w: dx = s (a - mean(a) - z mean(a z)); mean(a) comes from m. */
 static void NAME(row_backward)(const job *j, const T *g, const T *x, T *y, T m, T s) {
   const T *w = j->weight;
   int64_t n = j->width;
-  double sum, product;
+  double sum = 0, product;
   if (w != NULL) {
-    LT_LANE_SUM(T, sum, n, g[i] * w[i]);
+    if (j->centred) LT_LANE_SUM(T, sum, n, g[i] * w[i]);
     LT_LANE_SUM(T, product, n, g[i] * w[i] * (x[i] - m));
   } else {
-    LT_LANE_SUM(T, sum, n, g[i]);
+    if (j->centred) LT_LANE_SUM(T, sum, n, g[i]);
     LT_LANE_SUM(T, product, n, g[i] * (x[i] - m));
   }
   T p = (T)(sum / (double)n), q = (T)(product * (double)s * (double)s / (double)n);
@@ -58,7 +60,7 @@ static void NAME(backward)(const job *j, int64_t chunk, int64_t from, int64_t to
     NAME(row_backward)(j, g, x, (T *)j->y + r * n, m, s);
     if (gw == NULL) continue;
     for (int64_t i = 0; i < n; i++) gw[i] += g[i] * ((x[i] - m) * s);
-    for (int64_t i = 0; i < n; i++) gw[n + i] += g[i];
+    for (int64_t i = 0; i < n && j->centred; i++) gw[n + i] += g[i];
   }
 }
 
@@ -71,6 +73,6 @@ static void NAME(gather)(const job *j, int64_t from, int64_t to) {
       b += (double)((const T *)j->partial)[2 * j->width * k + j->width + i];
     }
     ((T *)j->weight_grad)[i] = (T)w;
-    ((T *)j->bias_grad)[i] = (T)b;
+    if (j->centred) ((T *)j->bias_grad)[i] = (T)b;
   }
 }

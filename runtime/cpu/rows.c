@@ -1,6 +1,7 @@
 /* runtime/cpu/rows.c: the kernel of every elementwise row: one loop per row and compute type. */
 #include "ops/math/i64.h"
 #include "ops/math/special.h"
+#include "ops/row_numbers.h"
 #include "cpu/tile.h"
 
 /* One call, ready to be cut into chunks. Operand 0 of `it` is the result. */
@@ -135,14 +136,7 @@ LT_KERNEL(rows) {
   if (binary) j.n_in = 2;
   if (binary || op->kind == LT_KIND_binary_backward) place_binary(&j, call, operands);
   if (op->kind == LT_KIND_binary_backward) j.n_in = 4;
-  if (op->kind == LT_KIND_unary_backward || op->kind == LT_KIND_clamp_backward) j.n_in = 2;
-  if (op->kind == LT_KIND_clamp || op->kind == LT_KIND_clamp_backward) {
-    const lt_args_clamp *args = call->args;
-    bool whole = j.compute == LT_COMPUTE_I64; /* an absent bound clamps nothing */
-    j.p = args->min, j.q = args->max;
-    if (j.p.kind == LT_NO_SCALAR) j.p = whole ? lt_scalar_int(INT64_MIN) : lt_scalar_of(-INFINITY);
-    if (j.q.kind == LT_NO_SCALAR) j.q = whole ? lt_scalar_int(INT64_MAX) : lt_scalar_of(INFINITY);
-  }
+  lt_row_numbers(op->kind, call->args, &j.p, &j.q);
   for (int k = 0; k < j.n_in; k++) /* values that a derivative does not read */
     if (operands[k + 1] == NULL && !j.constant[k]) j.constant[k] = true;
   LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(call->out[0]), j.n_in + 1, operands);

@@ -1,4 +1,5 @@
-/* runtime/cuda/layer_norm.cu: rows brought to mean 0 and variance 1, and the derivative.
+/* runtime/cuda/layer_norm.cu: rows brought to mean 0 and variance 1, and the derivative; rms_norm
+   is the same with a mean of 0 and no bias.
 
    A team of threads has a row, which stays in shared memory where it fits: read once. Nothing but x
    is kept for backward, which finds a row's moments again and leaves them for the gradients of
@@ -13,6 +14,7 @@ enum { SMALL = 128, CACHE = 47 << 10, WANTED_BLOCKS = 528, LEAST_ROWS = 64 };
 typedef struct job {
   lt_cuda_lines x;
   bool cached, weight, bias;
+  bool centred; /* the mean is taken off */
   int lanes;
   uint32_t slot; /* elements of shared memory a row and operand */
   double eps;
@@ -66,6 +68,7 @@ template <class T> static __device__ inline T mean_of(const part<T> &p) {
     }
     if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&sum, &whole);
   }
+  if (!p.j->centred) return T(0); /* the row is in shared memory now */
   lt_carry(&sum, &whole);
   whole = lt_team_sum(whole, p.j->lanes, p.room);
   return static_cast<T>(whole / static_cast<double>(p.j->x.length));
@@ -147,7 +150,7 @@ backward(LT_CONSTANT job j) {
   lt_carry(&product, &products);
   lt_carry(&square, &squares);
   T s = scale_of<T>(j, lt_team_sum(squares, j.lanes, room));
-  T mean = static_cast<T>(lt_team_sum(sums, j.lanes, room) / n);
+  T mean = j.centred ? static_cast<T>(lt_team_sum(sums, j.lanes, room) / n) : T(0);
   T by = static_cast<T>(lt_team_sum(products, j.lanes, room) / n) * s * s;
   if (p.x == nullptr) return;
   if (j.stats != nullptr && p.start == 0) {
@@ -214,7 +217,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) finish(LT_CONSTANT col
     w += from[0], b += from[j.x.count];
   }
   lt_store<double>(lt_line(j.x, 2, line), j.x.o[2].dtype, 0, w);
-  lt_store<double>(lt_line(j.x, 3, line), j.x.o[3].dtype, 0, b);
+  if (j.x.o[3].data != nullptr) lt_store<double>(lt_line(j.x, 3, line), j.x.o[3].dtype, 0, b);
 }
 
 typedef struct state {
@@ -277,8 +280,9 @@ static bool view_under(lt_ctx *c, const lt_call *call, int k, const lt_view *x, 
   return true;
 }
 
-static bool begin(lt_ctx *c, const lt_view *x, double eps, state *s) {
+static bool begin(lt_ctx *c, const lt_view *x, double eps, bool centred, state *s) {
   s->c = c;
+  s->j.centred = centred;
   s->wide = x->dtype == LT_F64;
   s->j.eps = eps;
   return lt_cuda_numel(x) > 0;
@@ -288,23 +292,31 @@ static uint32_t last_dims(const lt_view *x, int n) {
   return ((1u << x->ndim) - 1) & ~((1u << (x->ndim - n)) - 1);
 }
 
-LT_CUDA_KERNEL(layer_norm) {
-  const lt_args_layer_norm *a = lt_cuda_args<lt_args_layer_norm>(call);
+static bool run_forward(lt_ctx *c, const lt_call *call, int dims, double eps, bool centred) {
   lt_view v[4];
   lt_cuda_lines_plan p;
   state s = {};
   if (!lt_cuda_view(c, call->in[0], &v[0]) || !lt_cuda_view(c, call->out[0], &v[1]) ||
       !view_under(c, call, 1, &v[0], &v[2]) || !view_under(c, call, 2, &v[0], &v[3]))
     return false;
-  if (!begin(c, &v[0], a->eps, &s)) return true;
+  if (!begin(c, &v[0], eps, centred, &s)) return true;
   s.j.weight = v[2].data != nullptr, s.j.bias = v[3].data != nullptr;
-  lt_cuda_lines_make(&p, last_dims(&v[0], a->normalized_shape.n), LT_LINES_IN_ORDER, false, 4, v);
+  lt_cuda_lines_make(&p, last_dims(&v[0], dims), LT_LINES_IN_ORDER, false, 4, v);
   return lt_cuda_lines_pieces(c, &p, run_rows, &s);
 }
 
+LT_CUDA_KERNEL(layer_norm) {
+  const lt_args_layer_norm *a = lt_cuda_args<lt_args_layer_norm>(call);
+  return run_forward(c, call, a->normalized_shape.n, a->eps, true);
+}
+
+LT_CUDA_KERNEL(rms_norm) {
+  const lt_args_rms_norm *a = lt_cuda_args<lt_args_rms_norm>(call);
+  return run_forward(c, call, a->normalized_shape.n, a->eps.f, false);
+}
+
 /* (gradient, x, weight) to gradients of x and, with a weight, of weight and bias. */
-LT_CUDA_KERNEL(layer_norm_backward) {
-  const lt_args_layer_norm_backward *a = lt_cuda_args<lt_args_layer_norm_backward>(call);
+static bool run_backward(lt_ctx *c, const lt_call *call, int dims, double eps, bool centred) {
   lt_view v[4];
   lt_cuda_lines_plan p;
   state s = {};
@@ -314,19 +326,32 @@ LT_CUDA_KERNEL(layer_norm_backward) {
       !view_under(c, call, 2, &v[0], &v[2]) || !lt_cuda_view(c, call->out[0], &v[3]))
     return false;
   s.j.weight = v[2].data != nullptr;
-  bool any = begin(c, &v[0], a->eps, &s);
-  uint32_t along = last_dims(&v[0], a->normalized_shape.n);
+  bool any = begin(c, &v[0], eps, centred, &s);
+  uint32_t along = last_dims(&v[0], dims);
   if (any) {
     lt_cuda_lines_make(&p, along, LT_LINES_IN_ORDER, false, 4, v);
     if (grads && (s.j.stats = lt_cuda_scratch<double>(c, 2 * p.count)) == nullptr) return false;
     if (!lt_cuda_lines_pieces(c, &p, run_rows, &s)) return false;
   }
   if (!grads) return true;
-  if (!lt_cuda_view(c, call->out[1], &v[2]) || !lt_cuda_view(c, call->out[2], &v[3])) return false;
+  if (!lt_cuda_view(c, call->out[1], &v[2])) return false;
+  v[3] = v[2];
+  v[3].data = nullptr; /* without a bias */
+  if (centred && !lt_cuda_view(c, call->out[2], &v[3])) return false;
   if (!any)
     return lt_cuda_fill_view(c, &v[2], lt_cuda_number(0)) &&
-           lt_cuda_fill_view(c, &v[3], lt_cuda_number(0));
+           (!centred || lt_cuda_fill_view(c, &v[3], lt_cuda_number(0)));
   uint32_t all = (1u << v[0].ndim) - 1;
   lt_cuda_lines_make(&p, all & ~along, LT_LINES_BY_MEMORY, false, 4, v);
   return lt_cuda_lines_pieces(c, &p, run_columns, &s);
+}
+
+LT_CUDA_KERNEL(layer_norm_backward) {
+  const lt_args_layer_norm_backward *a = lt_cuda_args<lt_args_layer_norm_backward>(call);
+  return run_backward(c, call, a->normalized_shape.n, a->eps, true);
+}
+
+LT_CUDA_KERNEL(rms_norm_backward) {
+  const lt_args_rms_norm_backward *a = lt_cuda_args<lt_args_rms_norm_backward>(call);
+  return run_backward(c, call, a->normalized_shape.n, a->eps.f, false);
 }

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "ops/row_numbers.h"
+
 enum { THREADS = 256, OPERANDS = 5 };
 
 /* A piece of a call. */
@@ -294,15 +296,7 @@ static bool place_operands(lt_ctx *c, const lt_call *call, int kind, lt_view *vi
   return true;
 }
 
-/* A bound of clamp that is not given lets all pass. */
-static void place_bounds(const lt_call *call, job *j) {
-  const lt_args_clamp *a = lt_cuda_args<lt_args_clamp>(call);
-  bool low = a->min.kind != LT_NO_SCALAR, high = a->max.kind != LT_NO_SCALAR;
-  j->p = low ? a->min.f : -INFINITY, j->pi = low ? a->min.i : INT64_MIN;
-  j->q = high ? a->max.f : INFINITY, j->qi = high ? a->max.i : INT64_MAX;
-}
-
-static int kind_of(int op) {
+static lt_kind kind_of(int op) {
   switch (op) {
 #define LT_UNARY_ARGS(name, kind, ...)                \
   case LT_OP_##name: return LT_KIND_##kind;           \
@@ -321,17 +315,18 @@ static int kind_of(int op) {
 }
 
 LT_CUDA_KERNEL(rows) {
-  int kind = kind_of(call->op), n = 0;
+  lt_kind kind = kind_of(call->op);
+  int n = 0;
   lt_view views[5];
-  lt_scalar numbers[5] = {};
+  lt_scalar numbers[5] = {}, p = {}, q = {};
   lt_dtype compute = lt_cuda_host->computed_in(call);
   job j = {};
   j.op = call->op;
   if (!lt_cuda_view(c, call->out[0], &views[0]) ||
       !place_operands(c, call, kind, views, numbers, &n))
     return false;
-  if (kind == LT_KIND_clamp || kind == LT_KIND_clamp_backward)
-    place_bounds(call, &j);
+  lt_row_numbers(kind, call->args, &p, &q);
+  j.p = p.f, j.pi = p.i, j.q = q.f, j.qi = q.i;
   j.check = lt_cuda_compute(compute) == LT_CUDA_I64 &&
             (j.op == LT_OP_pow || j.op == LT_OP_floor_divide || j.op == LT_OP_remainder ||
              j.op == LT_OP_fmod);

@@ -295,7 +295,7 @@ static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const v
   if (args != NULL)
     memcpy(d->args, args, d->kind->args_size);
   else
-    d->kind->defaults(d->args);
+    lt_op_defaults((lt_op)(d->op - lt_ops), d->args);
   if (!check_inputs(c, d, n_in, in)) return false;
   if (n_in > 0) memcpy(d->in, in, (size_t)n_in * sizeof *in);
   if (d->mixed && !lt_mixed_join(c, n_in, d->in, d->infer.device)) return false;

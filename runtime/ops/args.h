@@ -46,6 +46,9 @@ enum {
 /* Elementwise. */
 #define LT_ARGS_unary(A)
 #define LT_ARGS_unary_backward(A)
+/* A row's own names and defaults stand in unary.def. */
+#define LT_ARGS_unary_numbers(A) A(NUMBER, p, 0) A(NUMBER, q, 0)
+#define LT_ARGS_unary_numbers_backward(A) LT_ARGS_unary_numbers(A)
 #define LT_ARGS_clamp(A) A(SCALAR, min, LT_NONE_SCALAR) A(SCALAR, max, LT_NONE_SCALAR)
 #define LT_ARGS_clamp_backward(A) LT_ARGS_clamp(A)
 #define LT_ARGS_test(A)
@@ -63,6 +66,8 @@ enum {
 #define LT_ARGS_clamp_tensor(A)
 #define LT_ARGS_masked_fill_tensor(A)
 #define LT_ARGS_trunc_divide(A) LT_ARGS_binary(A)
+#define LT_ARGS_prelu(A)
+#define LT_ARGS_glu(A) A(DIM, dim, -1)
 #define LT_ARGS_bitwise_not(A)
 #define LT_ARGS_normalize(A) A(NUMBER, p, 2) A(DIM, dim, 1) A(NUMBER, eps, 1e-12)
 #define LT_ARGS_cosine_similarity(A) A(DIM, dim, 1) A(NUMBER, eps, 1e-8)
@@ -113,6 +118,10 @@ enum {
    were passed, so that x has no gradient through them. */
 #define LT_ARGS_layer_norm(A) A(SIZES, normalized_shape, REQUIRED) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_layer_norm_backward(A) LT_ARGS_layer_norm(A)
+#define LT_ARGS_rms_norm(A) \
+  A(SIZES, normalized_shape, REQUIRED) A(SCALAR, eps, LT_NONE_SCALAR) /* of the compute type */
+#define LT_ARGS_rms_norm_backward(A) LT_ARGS_rms_norm(A)
+#define LT_ARGS_group_norm(A) A(INT, num_groups, REQUIRED) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_batch_norm(A) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_batch_norm_backward(A) LT_ARGS_batch_norm(A) A(FLAG, fixed, false)
 

@@ -3,6 +3,8 @@
 #ifndef LT_OPS_EXPAND_H
 #define LT_OPS_EXPAND_H
 
+#include <float.h>
+
 #include "ops/op.h"
 
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_DECLARE_##devices(name)
@@ -40,6 +42,10 @@ static inline lt_tensor *lt_plus(lt_ctx *c, lt_tensor *x, double by) {
 }
 static inline lt_tensor *lt_scaled(lt_ctx *c, lt_tensor *x, double by) {
   return by == 1 ? x : lt_binary_scalar(c, LT_OP_mul, x, lt_scalar_of(by));
+}
+/* log(1 + exp(x)) everywhere: a threshold of 20 is for f32. */
+static inline lt_tensor *lt_softplus(lt_ctx *c, lt_tensor *x) {
+  return lt_apply1(c, LT_OP_softplus, 1, &x, &(lt_args_unary_numbers){.p = 1, .q = DBL_MAX});
 }
 /* k - x */
 static inline lt_tensor *lt_from(lt_ctx *c, double k, lt_tensor *x) {

@@ -50,7 +50,7 @@ bool lt_expand_smooth_l1_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 /* log(1 + e^(-target x)). */
 bool lt_expand_soft_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = lt_unary(c, LT_OP_neg, lt_mul(c, call->in[0], call->in[1]));
-  return reduced(c, call, lt_unary(c, LT_OP_softplus, x), out);
+  return reduced(c, call, lt_softplus(c, x), out);
 }
 
 static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
@@ -64,11 +64,11 @@ static lt_tensor *weighted(lt_ctx *c, lt_tensor *x, lt_tensor *weight) {
 bool lt_expand_binary_cross_entropy_with_logits(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0], *target = call->in[1], *positives = input(call, 3), *loss;
   if (positives == NULL) {
-    loss = lt_sub(c, lt_unary(c, LT_OP_softplus, x), lt_mul(c, x, target));
+    loss = lt_sub(c, lt_softplus(c, x), lt_mul(c, x, target));
   } else {
-    lt_tensor *hit = lt_unary(c, LT_OP_softplus, lt_unary(c, LT_OP_neg, x));
+    lt_tensor *hit = lt_softplus(c, lt_unary(c, LT_OP_neg, x));
     hit = lt_mul(c, lt_mul(c, positives, target), hit);
-    loss = lt_mul(c, lt_from(c, 1, target), lt_unary(c, LT_OP_softplus, x));
+    loss = lt_mul(c, lt_from(c, 1, target), lt_softplus(c, x));
     loss = lt_add(c, hit, loss);
   }
   return reduced(c, call, weighted(c, loss, input(call, 2)), out);
@@ -98,7 +98,7 @@ bool lt_expand_binary_cross_entropy(lt_ctx *c, const lt_call *call, lt_tensor **
 bool lt_expand_sigmoid_focal_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_sigmoid_focal_loss *a = call->args;
   lt_tensor *x = call->in[0], *t = call->in[1];
-  lt_tensor *entropy = lt_sub(c, lt_unary(c, LT_OP_softplus, x), lt_mul(c, x, t));
+  lt_tensor *entropy = lt_sub(c, lt_softplus(c, x), lt_mul(c, x, t));
   lt_tensor *p = lt_unary(c, LT_OP_sigmoid, x);
   /* 1 - p of the true side: p + t - 2 p t */
   lt_tensor *wrong = lt_sub(c, lt_add(c, p, t), lt_scaled(c, lt_mul(c, p, t), 2));

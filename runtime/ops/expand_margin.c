@@ -58,7 +58,7 @@ bool lt_expand_triplet_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **o
 /* Mean over the classes of each sample's binary cross-entropy with logits. */
 bool lt_expand_multilabel_soft_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0];
-  lt_tensor *loss = lt_sub(c, lt_unary(c, LT_OP_softplus, x), lt_mul(c, x, call->in[1]));
+  lt_tensor *loss = lt_sub(c, lt_softplus(c, x), lt_mul(c, x, call->in[1]));
   if (call->n_in > 2 && call->in[2] != NULL) loss = lt_mul(c, loss, call->in[2]);
   loss = lt_apply1(c, LT_OP_mean, 1, &loss,
                    &(lt_args_reduce){.dims = LT_ONE_DIM(x->ndim - 1)});

@@ -1,4 +1,4 @@
-/* runtime/ops/expand_norm.c: layer norm and batch norm written as other ops. */
+/* runtime/ops/expand_norm.c: norms written as other ops. */
 #include "ops/expand.h"
 
 static lt_tensor *mean_of(lt_ctx *c, lt_tensor *x, const lt_dims *dims) {
@@ -29,6 +29,18 @@ bool lt_expand_layer_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+bool lt_expand_rms_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_rms_norm *a = call->args;
+  lt_tensor *x = lt_wide(c, call->in[0]);
+  if (x == NULL) return false;
+  lt_dims dims = {.n = a->normalized_shape.n};
+  for (int k = 0; k < dims.n; k++) dims.dim[k] = x->ndim - dims.n + k;
+  lt_tensor *square = mean_of(c, lt_mul(c, x, x), &dims);
+  *out = scaled(c, x, square, a->eps.f, input(call, 1), NULL);
+  *out = lt_cast(c, *out, (lt_dtype)call->in[0]->dtype);
+  return *out != NULL;
+}
+
 /* A value of each channel as [1, C, 1, ...]. */
 static lt_tensor *of_channels(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
   lt_shape s = {.ndim = x->ndim};
@@ -55,5 +67,48 @@ bool lt_expand_batch_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_shape channels = lt_shape_of(1, &x->size[1]);
   if (!fixed) out[1] = lt_reshape(c, mean, channels);
   if (!fixed) out[2] = lt_reshape(c, variance, channels);
+  return lt_ok(c);
+}
+
+/* Layer norm of each group; weight and bias are of channels. */
+bool lt_expand_group_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  const lt_args_group_norm *a = call->args;
+  lt_tensor *x = call->in[0], *weight = input(call, 1), *bias = input(call, 2);
+  int64_t groups = x->size[0] * a->num_groups;
+  int64_t width = x->size[0] > 0 ? x->numel / groups : x->size[1] / a->num_groups;
+  lt_tensor *rows = lt_reshape(c, x, (lt_shape){.ndim = 2, .size = {groups, width}});
+  const lt_args_layer_norm args = {.normalized_shape = {.n = 1, .size = {width}}, .eps = a->eps};
+  lt_tensor *y = lt_apply1(c, LT_OP_layer_norm, 1, &rows, &args);
+  y = lt_reshape(c, y, lt_tensor_shape(x));
+  if (weight != NULL || bias != NULL) y = lt_wide(c, y);
+  if (weight != NULL) y = lt_mul(c, y, of_channels(c, weight, x));
+  if (bias != NULL) y = lt_add(c, y, of_channels(c, bias, x));
+  *out = lt_cast(c, y, (lt_dtype)x->dtype);
+  return *out != NULL;
+}
+
+/* A value of each channel for each element of the batch, [N * C]. */
+static lt_tensor *of_batch(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
+  if (t == NULL) return NULL;
+  t = lt_expand_to(c, t, (lt_shape){.ndim = 2, .size = {x->size[0], x->size[1]}});
+  return lt_reshape(c, t, (lt_shape){.ndim = 1, .size = {x->size[0] * x->size[1]}});
+}
+
+/* Batch norm of [1, N * C, ...]; with given statistics that of x as it is. */
+bool lt_expand_instance_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
+  lt_tensor *x = call->in[0];
+  if (input(call, 3) != NULL)
+    return lt_apply(c, LT_OP_batch_norm, call->n_in, call->in, call->args, 1, out);
+  lt_shape shape = lt_tensor_shape(x), pair = {.ndim = 2, .size = {x->size[0], x->size[1]}};
+  lt_shape joined = shape;
+  joined.size[0] = 1;
+  joined.size[1] = x->size[0] * x->size[1];
+  lt_tensor *in[3] = {lt_reshape(c, x, joined), of_batch(c, input(call, 1), x),
+                      of_batch(c, input(call, 2), x)};
+  lt_tensor *of[3] = {NULL};
+  if (!lt_apply(c, LT_OP_batch_norm, 3, in, call->args, 3, of)) return false;
+  out[0] = lt_reshape(c, of[0], shape);
+  out[1] = lt_reshape(c, of[1], pair);
+  out[2] = lt_reshape(c, of[2], pair);
   return lt_ok(c);
 }

@@ -13,7 +13,7 @@ static int op_of(const char *name) {
 
 static const void *argument(const lt_call *call, const char *name) {
   int n;
-  const lt_arg *args = lt_kinds[lt_ops[call->op].kind].args(&n);
+  const lt_arg *args = lt_op_args((lt_op)call->op, &n);
   for (int k = 0; k < n; k++)
     if (strcmp(args[k].name, name) == 0) return (const char *)call->args + args[k].offset;
   return NULL;

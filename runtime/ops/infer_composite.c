@@ -64,6 +64,25 @@ bool lt_infer_bitwise_not(lt_ctx *c, lt_infer *i) {
   return lt_infer_same(c, i);
 }
 
+/* A weight for all, or one for each channel. */
+bool lt_infer_prelu(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *x = i->in[0], *weight = i->in[1];
+  int64_t channels = x->ndim > 1 ? x->size[1] : 1;
+  if (weight->ndim > 1 || (weight->numel != 1 && weight->numel != channels))
+    return lt_fail(c, LT_ESHAPE, "prelu: the weight must be [1] or, for x [N, C, ...], [C], got %s "
+                   "for x of %s", LT_TENSOR_STR(weight), LT_TENSOR_STR(x));
+  return lt_infer_float(c, i, 0) && lt_infer_float(c, i, 1);
+}
+
+bool lt_infer_glu(lt_ctx *c, lt_infer *i) {
+  lt_args_glu *a = i->args;
+  const lt_tensor *x = i->in[0];
+  if (!lt_infer_float(c, i, 0) || !resolve(c, i, &a->dim)) return false;
+  return (x->ndim > 0 && x->size[a->dim] % 2 == 0) ||
+         lt_fail(c, LT_ESHAPE, "%s: dim %lld must have an even size, got x of %s", i->op->name,
+                 (long long)a->dim + 1, LT_TENSOR_STR(x));
+}
+
 bool lt_infer_normalize(lt_ctx *c, lt_infer *i) {
   lt_args_normalize *a = i->args;
   return lt_infer_float(c, i, 0) && resolve(c, i, &a->dim);

@@ -108,6 +108,18 @@ static bool infer_one(lt_ctx *c, lt_infer *i) {
 
 bool lt_infer_unary(lt_ctx *c, lt_infer *i) { return infer_one(c, i); }
 
+bool lt_infer_unary_numbers(lt_ctx *c, lt_infer *i) {
+  const lt_args_unary_numbers *a = i->args;
+  lt_op op = (lt_op)(i->op - lt_ops);
+  if (op == LT_OP_hardtanh && a->p > a->q)
+    return lt_fail(c, LT_EARG, "hardtanh: min_val must be at most max_val, got %g and %g", a->p,
+                   a->q);
+  if (op == LT_OP_softshrink && !(a->p >= 0))
+    return lt_fail(c, LT_EARG, "softshrink: lambd must be at least 0, got %g", a->p);
+  if (op == LT_OP_celu && a->p == 0) return lt_fail(c, LT_EARG, "celu: alpha must not be 0");
+  return infer_one(c, i);
+}
+
 /* Of integers and fractions fractions, as in every other promotion. */
 bool lt_infer_clamp(lt_ctx *c, lt_infer *i) {
   const lt_args_clamp *a = i->args;
@@ -124,6 +136,7 @@ bool lt_infer_test(lt_ctx *c, lt_infer *i) {
 
 /* Gradients: (g, x or y). */
 bool lt_infer_unary_backward(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i); }
+bool lt_infer_unary_numbers_backward(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i); }
 bool lt_infer_clamp_backward(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i); }
 
 /* Gradients: (g, a, b, y), absent ones NULL; the result has the shape of g. */

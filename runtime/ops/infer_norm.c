@@ -1,10 +1,12 @@
-/* runtime/ops/infer_norm.c: shapes of layer norm and batch norm. */
+/* runtime/ops/infer_norm.c: shapes of norms. */
+#include <float.h>
+
 #include "ops/infer.h"
 
-bool lt_infer_layer_norm(lt_ctx *c, lt_infer *i) {
-  const lt_args_layer_norm *a = i->args;
+/* Norms over the last dims: weight and bias have their shape. */
+static bool infer_last_dims(lt_ctx *c, lt_infer *i, const lt_sizes *normalized) {
   const lt_tensor *x = i->in[0];
-  lt_shape shape = lt_shape_of(a->normalized_shape.n, a->normalized_shape.size);
+  lt_shape shape = lt_shape_of(normalized->n, normalized->size);
   bool fits = shape.ndim > 0 && shape.ndim <= x->ndim;
   for (int k = 0; k < shape.ndim && fits; k++)
     fits = shape.size[k] == x->size[x->ndim - shape.ndim + k];
@@ -20,16 +22,55 @@ bool lt_infer_layer_norm(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+bool lt_infer_layer_norm(lt_ctx *c, lt_infer *i) {
+  const lt_args_layer_norm *a = i->args;
+  return infer_last_dims(c, i, &a->normalized_shape);
+}
+
+bool lt_infer_rms_norm(lt_ctx *c, lt_infer *i) {
+  lt_args_rms_norm *a = i->args;
+  if (a->eps.kind == LT_NO_SCALAR)
+    a->eps = lt_scalar_of(i->in[0]->dtype == LT_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
+  return infer_last_dims(c, i, &a->normalized_shape);
+}
+
 /* (gradient, x, weight) to gradients of x and, with a weight, of weight and bias. */
+static bool infer_backward(lt_ctx *c, lt_infer *i, const lt_sizes *normalized, int n_out) {
+  lt_dtype dtype = (lt_dtype)i->in[1]->dtype;
+  i->n_out = i->n_in > 2 && i->in[2] != NULL ? n_out : 1;
+  i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[1]), .dtype = dtype};
+  for (int k = 1; k < n_out; k++)
+    i->out[k] = (lt_meta){.shape = lt_shape_of(normalized->n, normalized->size),
+                          .dtype = dtype == LT_F64 ? LT_F64 : LT_F32};
+  return lt_ok(c);
+}
+
 bool lt_infer_layer_norm_backward(lt_ctx *c, lt_infer *i) {
   const lt_args_layer_norm_backward *a = i->args;
-  lt_dtype dtype = (lt_dtype)i->in[1]->dtype;
-  lt_shape shape = lt_shape_of(a->normalized_shape.n, a->normalized_shape.size);
-  i->n_out = i->n_in > 2 && i->in[2] != NULL ? 3 : 1;
-  i->out[0] = (lt_meta){.shape = lt_tensor_shape(i->in[1]), .dtype = dtype};
-  for (int k = 1; k < 3; k++)
-    i->out[k] = (lt_meta){.shape = shape, .dtype = dtype == LT_F64 ? LT_F64 : LT_F32};
-  return lt_ok(c);
+  return infer_backward(c, i, &a->normalized_shape, 3);
+}
+
+bool lt_infer_rms_norm_backward(lt_ctx *c, lt_infer *i) {
+  const lt_args_rms_norm_backward *a = i->args;
+  return infer_backward(c, i, &a->normalized_shape, 2);
+}
+
+bool lt_infer_group_norm(lt_ctx *c, lt_infer *i) {
+  const lt_args_group_norm *a = i->args;
+  const lt_tensor *x = i->in[0];
+  if (!lt_infer_float(c, i, 0)) return false;
+  if (x->ndim < 2 || x->size[1] == 0 || (x->numel == 0 && x->size[0] > 0))
+    return lt_fail(c, LT_ESHAPE, "group_norm: needs x [N, C, ...] with elements, got %s",
+                   LT_TENSOR_STR(x));
+  if (a->num_groups < 1 || x->size[1] % a->num_groups != 0)
+    return lt_fail(c, LT_ESHAPE, "group_norm: the channels of %s are not num_groups = %lld equal "
+                   "groups", LT_TENSOR_STR(x), (long long)a->num_groups);
+  for (int k = 1; k < i->n_in; k++)
+    if (i->in[k] != NULL && (i->in[k]->ndim != 1 || i->in[k]->numel != x->size[1]))
+      return lt_fail(c, LT_ESHAPE, "group_norm: %s of %s for the %lld channels of %s",
+                     k == 1 ? "weight" : "bias", LT_TENSOR_STR(i->in[k]), (long long)x->size[1],
+                     LT_TENSOR_STR(x));
+  return true;
 }
 
 bool lt_channels_last(const lt_tensor *x) {
@@ -57,7 +98,9 @@ bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
   bool mean = i->n_in > 3 && i->in[3] != NULL, variance = i->n_in > 4 && i->in[4] != NULL;
   if (mean != variance)
     return lt_fail(c, LT_EARG, "%s: %s is missing", i->op->name, mean ? names[4] : names[3]);
-  if (!mean && x->size[1] > 0 && x->numel / x->size[1] == 1)
+  int64_t each = x->size[1] > 0 ? x->numel / x->size[1] : 0; /* values of a channel */
+  if (i->op == &lt_ops[LT_OP_instance_norm] && x->size[0] > 0) each /= x->size[0];
+  if (!mean && each == 1)
     return lt_fail(c, LT_ESHAPE, "%s: needs more than one value per channel: %s", i->op->name,
                    LT_TENSOR_STR(x));
   lt_meta_of(&i->out[0], x);

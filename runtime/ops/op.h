@@ -106,6 +106,8 @@ extern const lt_op_info lt_ops[LT_OP_COUNT];
 extern const lt_kind_info lt_kinds[LT_KIND_COUNT];
 uint64_t lt_op_hash(void); /* ops/hash.c */
 lt_op lt_op_by_name(const char *name); /* LT_OP_COUNT when unknown */
+const lt_arg *lt_op_args(lt_op op, int *n); /* in the order of a call */
+void lt_op_defaults(lt_op op, void *args);
 
 /* Run an operation: looks the op up, checks shapes and dtypes, applies autocast, allocates, runs
    the kernel, records the node. Does nothing when the ctx holds a failure. A NULL input is an

@@ -134,6 +134,42 @@ const lt_kind_info lt_kinds[LT_KIND_COUNT] = {
 #include "ops/kinds.def"
 };
 
+/* What rows call their numbers p and q, and the defaults. */
+#undef REQUIRED
+#define REQUIRED 0
+#define NUMBER(place, name_, text)                                           \
+  {.name = name_, .type = LT_ARG_NUMBER, .required = TEXT_IS_REQUIRED(text), \
+   .default_text = text, .offset = offsetof(lt_args_unary_numbers, place)}
+#define P(p_, p_default) .n = 1, .args = {NUMBER(p, #p_, #p_default)}, .defaults = {p_default}
+#define PQ(p_, p_default, q_, q_default)                                     \
+  .n = 2, .args = {NUMBER(p, #p_, #p_default), NUMBER(q, #q_, #q_default)},  \
+  .defaults = {p_default, q_default}
+
+static const struct {
+  int n;
+  lt_arg args[2];
+  double defaults[2];
+} numbers_of[LT_OP_COUNT] = {
+#define LT_UNARY(name, ...)
+#define LT_UNARY_NUMBERS(name, numbers, ...) \
+  [LT_OP_##name] = {numbers}, [LT_OP_##name##_backward] = {numbers},
+#include "ops/unary.def"
+};
+
+const lt_arg *lt_op_args(lt_op op, int *n) {
+  if (numbers_of[op].n == 0) return lt_kinds[lt_ops[op].kind].args(n);
+  *n = numbers_of[op].n;
+  return numbers_of[op].args;
+}
+
+void lt_op_defaults(lt_op op, void *args) {
+  lt_kinds[lt_ops[op].kind].defaults(args);
+  if (numbers_of[op].n == 0) return;
+  lt_args_unary_numbers *numbers = args;
+  numbers->p = numbers_of[op].defaults[0];
+  numbers->q = numbers_of[op].defaults[1];
+}
+
 lt_op lt_op_by_name(const char *name) {
   for (int op = 0; op < LT_OP_COUNT; op++)
     if (strcmp(lt_ops[op].name, name) == 0) return (lt_op)op;

@@ -147,6 +147,10 @@ for _, name in ipairs { "empty", "full", "ones", "rand", "randint", "randn", "ze
 end
 
 for name, made in pairs {
+  CELU = "(", ELU = "(", GLU = "(", Hardshrink = "(", Hardtanh = "(", LeakyReLU = "(", PReLU = "(",
+  Softplus = "(", Softshrink = "(", SwiGLU = "(", Threshold = "(",
+  GroupNorm = "(1, 2, ", InstanceNorm1d = "(2, ", InstanceNorm2d = "(2, ",
+  InstanceNorm3d = "(2, ", RMSNorm = "(2, ",
   BatchNorm1d = "(2, ", BatchNorm3d = "(2, ", SyncBatchNorm = "(2, ", Bilinear = "(2, 2, 2, ",
   LearnedPositions = "(2, 2, ", RotaryPositions = "(2, ", SinusoidalPositions = "(2, ",
   MultiheadAttention = "(2, 1, ", TransformerEncoderLayer = "(2, 1, ",

@@ -8,6 +8,9 @@ local lt = require "ltrain"
 
 local FLOAT <const> = cases.float
 
+-- Numbers of rows that have no defaults.
+local NUMBERS <const> = {threshold = {threshold = 0.4, value = 2}}
+
 -- Ops whose case cannot be differentiated here, with the reason.
 local EXCEPT <const> = {
   dropout = "draws: its own case is below",
@@ -104,11 +107,15 @@ for _, op in ipairs(lt.ops()) do
   local case = cases.structured[op.name]
   -- Others have no derivative, or one that is checked elsewhere.
   local checked = not op.hidden and not EXCEPT[op.name] and (op.differentiable or op.composite)
-  if checked and (op.kind == "unary" or op.kind == "binary") then
+  if checked and (op.kind:find "^unary" or op.kind == "binary") then
     describe("lt." .. op.name, function()
       local pair = op.kind == "binary"
       local inputs = {points(op, 7, 0.2), pair and points(op, 7, 0.6) or nil}
-      local function f(list) return bent{lt[op.name](table.unpack(list))} end
+      local function f(list)
+        local arguments = table.move(list, 1, #list, 1, {})
+        arguments[#arguments + 1] = NUMBERS[op.name]
+        return bent{lt[op.name](table.unpack(arguments))}
+      end
       for order = 2, 3 do
         it("has derivatives of order " .. order, function() check(f, inputs, order) end)
       end
@@ -140,7 +147,7 @@ describe("a second derivative", function()
   it("is checked of every op that has a first", function()
     local missing = {}
     for _, op in ipairs(lt.ops()) do
-      local row = op.kind == "unary" or op.kind == "binary"
+      local row = op.kind:find "^unary" or op.kind == "binary"
       if op.differentiable and not op.hidden and not EXCEPT[op.name] and not row
         and not cases.structured[op.name] then
         missing[#missing + 1] = op.name
@@ -154,7 +161,9 @@ describe("ops with more than one way", function()
   local function values(...) return cases.values(...) end
   local function second(name, inputs, options)
     check(function(list)
-      return bent({lt[name](table.unpack(list), options)}, 1)
+      local arguments = table.move(list, 1, #list, 1, {})
+      arguments[#arguments + 1] = options
+      return bent({lt[name](table.unpack(arguments))}, 1)
     end, inputs, 2)
   end
 
@@ -197,6 +206,28 @@ describe("ops with more than one way", function()
     assert.same({{0.0, 3.0, 2.0}, {5.0, 5.0, 0.0}},
       lt.grad((g * lt.tensor({{1.0, 0.0, 0.0}, {1.0, 1.0, 0.0}}, {dtype = "f64"})):sum(),
         x):tolist())
+  end)
+
+  it("activations with other numbers", function()
+    for name, options in pairs{softplus = {beta = 3, threshold = 0.5}, elu = {alpha = 0.4},
+      celu = {alpha = 0.4}, leaky_relu = {negative_slope = 2}, softshrink = {lambd = 0.2},
+      hardshrink = {lambd = 0.2}, hardtanh = {min_val = -0.4, max_val = 0.3}} do
+      second(name, {values(7)}, options)
+    end
+    second("prelu", {values(3, 1, 2), values(1)})
+    second("prelu", {values(5), values(1):reshape{}})
+    second("swiglu", {values(4, 3)}, {dim = 1})
+  end)
+
+  it("activations far out", function()
+    local x = lt.tensor({-800.0, -90.0, 90.0, 800.0}, {requires_grad = true})
+    local last = {elu = 0, selu = 0, celu = 0, softplus = 0, logsigmoid = 0, mish = 0}
+    for name, want in pairs(last) do
+      local g = lt.grad(lt[name](x):sum(), x, {create_graph = true})
+      for _, value in ipairs(lt.grad(g:sum(), x):tolist()) do
+        assert.near(want, value, 1e-30, name)
+      end
+    end
   end)
 
   it("pooling with padding and overlapping windows", function()

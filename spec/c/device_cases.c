@@ -167,6 +167,19 @@ static bool layer_norm(lt_ctx *c, trial *t) {
   return true;
 }
 
+static bool rms_norm(lt_ctx *c, trial *t) {
+  lt_args_rms_norm *a = (lt_args_rms_norm *)(void *)t->args;
+  bool back = lt_ops[t->op].kind == LT_KIND_rms_norm_backward; /* g, x, weight */
+  if (t->number > 0) return false;
+  a->normalized_shape = (lt_sizes){.n = 1, .size = {100}};
+  a->eps = lt_scalar_of(1e-5);
+  put(c, t, 0, SHAPE(6, 100));
+  if (back) put(c, t, 1, SHAPE(6, 100));
+  put(c, t, back ? 2 : 1, SHAPE(100));
+  t->slack = back ? 20 : 1;
+  return true;
+}
+
 static bool batch_norm(lt_ctx *c, trial *t) {
   if (t->number > 0) return false;
   put(c, t, 0, SHAPE(4, 5, 6, 3));
@@ -357,6 +370,8 @@ static bool dropout(lt_ctx *c, trial *t) {
 static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_unary] = unary,
     [LT_KIND_unary_backward] = unary,
+    [LT_KIND_unary_numbers] = unary,
+    [LT_KIND_unary_numbers_backward] = unary,
     [LT_KIND_test] = unary,
     [LT_KIND_clone] = unary,
     [LT_KIND_clamp] = clamp,
@@ -377,6 +392,8 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_softmax_backward] = along,
     [LT_KIND_layer_norm] = layer_norm,
     [LT_KIND_layer_norm_backward] = layer_norm,
+    [LT_KIND_rms_norm] = rms_norm,
+    [LT_KIND_rms_norm_backward] = rms_norm,
     [LT_KIND_batch_norm] = batch_norm,
     [LT_KIND_cross_entropy] = cross_entropy,
     [LT_KIND_embedding] = embedding,
@@ -404,6 +421,6 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
 bool make_trial(lt_ctx *c, trial *t) {
   lt_kind kind = lt_ops[t->op].kind;
   if (lt_ops[t->op].hidden && !lt_dtype_is_float(t->dtype)) return false; /* a row's derivative */
-  lt_kinds[kind].defaults(t->args);
+  lt_op_defaults(t->op, t->args);
   return makers[kind] != NULL && makers[kind](c, t);
 }

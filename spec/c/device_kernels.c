@@ -100,7 +100,7 @@ static void compare(lt_ctx *c, const trial *t, layout how, lt_tensor *got, lt_te
 static bool run(lt_ctx *c, trial *t, lt_device d, layout how, lt_tensor **in, lt_tensor **out) {
   lt_rng rng = c->rng;
   int n;
-  const lt_arg *args = lt_kinds[lt_ops[t->op].kind].args(&n);
+  const lt_arg *args = lt_op_args(t->op, &n);
   for (int k = 0; k < n; k++)
     if (args[k].type == LT_ARG_DEVICE) memcpy(t->args + args[k].offset, &d, sizeof d);
   for (int k = 0; k < t->n; k++)

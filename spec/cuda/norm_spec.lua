@@ -46,6 +46,29 @@ describe("a GPU's layer norm", function()
   end)
 end)
 
+describe("a GPU's RMS norm", function()
+  both.it("is the CPU's over one dim or two, weighted or not", function()
+    for _, case in ipairs { { { 7, 10 }, 1 }, { { 3, 1030 }, 1 }, { { 33, 7, 3 }, 2 },
+      { { 200, 66 }, 1 }, { { 2, 14000 }, 1 } } do
+      local size, n = case[1], case[2]
+      local shape = { table.unpack(size, #size - n + 1) }
+      for _, dtype in ipairs { "f32", "f64", "bf16" } do
+        for mode = 1, 2 do
+          local inputs = { x = lt.randn(size):add(1):to(dtype),
+                           w = mode > 1 and lt.rand(shape) or nil }
+          check(("%s [%s] %d"):format(dtype, table.concat(size, ", "), mode), inputs,
+                function(x, w) return lt.rms_norm(x, w, shape) end)
+        end
+      end
+    end
+  end)
+
+  both.it("of no rows has gradients of zero", function()
+    check("[0, 4]", { x = lt.zeros(0, 4), w = lt.ones(4) },
+          function(x, w) return lt.rms_norm(x, w, { 4 }) end)
+  end)
+end)
+
 describe("a GPU's batch norm", function()
   both.it("is the CPU's in planes, channels-last and rows, with given statistics", function()
     for _, size in ipairs { { 300, 5 }, { 3, 4, 7, 7 }, { 2, 33, 3, 4 }, { 2, 3, 64, 64 } } do

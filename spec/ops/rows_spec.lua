@@ -67,7 +67,24 @@ local UNARY <const> = {
   gelu_tanh = function(x)
     return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ^ 3)))
   end,
-  softplus = function(x) return math.log(1 + math.exp(x)) end,
+  softplus = function(x) return x > 0.8 and x or math.log(1 + math.exp(2 * x)) / 2 end,
+  logsigmoid = function(x) return -math.log(1 + math.exp(-x)) end,
+  mish = function(x) return x * tanh(math.log(1 + math.exp(x))) end,
+  leaky_relu = function(x) return x > 0 and x or 0.2 * x end,
+  elu = function(x) return x > 0 and x or 1.5 * (math.exp(x) - 1) end,
+  celu = function(x) return x > 0 and x or 1.5 * (math.exp(x / 1.5) - 1) end,
+  selu = function(x)
+    return 1.0507009873554804935 * (x > 0 and x or 1.6732632423543772848 * (math.exp(x) - 1))
+  end,
+  relu6 = function(x) return math.max(0, math.min(6, x)) end,
+  hardtanh = function(x) return math.max(-2, math.min(1, x)) end,
+  hardsigmoid = function(x) return math.max(0, math.min(1, x / 6 + 0.5)) end,
+  hardswish = function(x) return x * math.max(0, math.min(1, x / 6 + 0.5)) end,
+  softsign = function(x) return x / (1 + math.abs(x)) end,
+  tanhshrink = function(x) return x - tanh(x) end,
+  softshrink = function(x) return sign(x) * math.max(math.abs(x) - 0.7, 0) end,
+  hardshrink = function(x) return math.abs(x) > 0.7 and x or 0 end,
+  threshold = function(x) return x > -1 and x or -2 end,
   clamp = function(x) return math.max(-1, math.min(1.5, x)) end,
   isnan = function(x) return x ~= x end,
   isfinite = function(x) return x - x == 0 end,
@@ -101,7 +118,10 @@ local BINARY <const> = {
   logical_or = function(a, b) return a ~= 0 or b ~= 0 end,
   logical_xor = function(a, b) return (a ~= 0) ~= (b ~= 0) end,
 }
-local OPTIONS <const> = {clamp = {min = -1, max = 1.5}}
+local OPTIONS <const> = {clamp = {min = -1, max = 1.5}, softplus = {beta = 2, threshold = 1.6},
+  leaky_relu = {negative_slope = 0.2}, elu = {alpha = 1.5}, celu = {alpha = 1.5},
+  hardtanh = {min_val = -2, max_val = 1}, softshrink = {lambd = 0.7}, hardshrink = {lambd = 0.7},
+  threshold = {threshold = -1, value = -2}}
 
 local function rows(...)
   local kinds, found = {}, {}
@@ -154,7 +174,7 @@ local function map(f, ...)
   return out
 end
 
-for _, op in ipairs(rows("unary", "clamp", "test")) do
+for _, op in ipairs(rows("unary", "unary_numbers", "clamp", "test")) do
   describe("lt." .. op.name, function()
     local oracle = UNARY[op.name]
     local function call(x) return lt[op.name](x, OPTIONS[op.name]) end

@@ -24,6 +24,17 @@ local function unary(op)
     high = math.ceil(high), special = true})}
 end
 
+-- Two values of each number: none is a value that elements have, where a function bends.
+local NUMBERS <const> = {negative_slope = {0.01, 0.2}, alpha = {1, 0.625}, lambd = {0.505, 0.303},
+  min_val = {-1.01, 0.01}, max_val = {1.01, 1.7}, beta = {1, 2}, threshold = {20, 0.505},
+  value = {-0.7, 1}}
+
+local function unary_numbers(op)
+  local case = unary(op)
+  for _, a in ipairs(op.args) do case.options[a.name] = one_of(NUMBERS[a.name]) end
+  return case
+end
+
 local function binary(op)
   local dtype, shape = float(), shape_of(0, 3)
   if op.dtype == "int" then
@@ -51,7 +62,8 @@ local function pair()
     {reduction = one_of{"none", "mean", "sum"}})
 end
 
-local KINDS <const> = {unary = unary, binary = binary, compare = binary, test = unary,
+local KINDS <const> = {unary = unary, unary_numbers = unary_numbers, binary = binary,
+  compare = binary, test = unary,
   reduce = reduce, variance = reduce, norm = reduce, softmax = along, scan = along, loss = pair}
 
 local OPS <const> = {

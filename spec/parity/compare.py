@@ -70,6 +70,11 @@ def batch_norm(i, o):
     return [F.batch_norm(i[0], None, None, i[1], i[2], training=True, eps=o["eps"]), mean, var]
 
 
+def instance_norm(i, o):
+    var, mean = torch.var_mean(i[0], dim=list(range(2, i[0].ndim)), correction=0)
+    return [F.instance_norm(i[0], weight=i[1], bias=i[2], eps=o["eps"]), mean, var]
+
+
 def slice_of(i, o):
     d, n = at(o["dim"]), i[0].shape[at(o["dim"])]
     first, last = o["from"], o["to"]
@@ -190,9 +195,14 @@ CALLS = {
     "relu": lambda i, o: F.relu(i[0]), "silu": lambda i, o: F.silu(i[0]),
     # of infinity it is infinity; PyTorch gives NaN where it runs in vectors
     "gelu": lambda i, o: torch.where(i[0] == torch.inf, i[0], F.gelu(i[0])),
-    "softplus": lambda i, o: F.softplus(i[0]),
     "gelu_tanh": lambda i, o: F.gelu(i[0], approximate="tanh"),
-    "logsigmoid": lambda i, o: F.logsigmoid(i[0]),
+    "rms_norm": lambda i, o: F.rms_norm(i[0], o["normalized_shape"], i[1], o.get("eps")),
+    "group_norm": lambda i, o: F.group_norm(i[0], o["num_groups"], i[1], i[2], o["eps"]),
+    "instance_norm": instance_norm,
+    # with an exact derivative: PyTorch's sixth is one of f32
+    "hardsigmoid": lambda i, o: F.relu6(i[0] + 3) / 6,
+    "glu": lambda i, o: F.glu(i[0], dim(o)), "softmin": lambda i, o: F.softmin(i[0], dim(o)),
+    "swiglu": lambda i, o: F.silu(i[0].chunk(2, dim(o))[0]) * i[0].chunk(2, dim(o))[1],
     "clamp": lambda i, o: i[0].clamp(o["min"], o["max"]),
     "sum": reduce("sum"), "mean": reduce("mean"), "amax": reduce("amax"), "amin": reduce("amin"),
     "logsumexp": reduce("logsumexp"), "var": reduce("var"), "std": reduce("std"),
@@ -277,7 +287,7 @@ def call(case, inputs):
     if case.get("scheduler"):
         return layers.run_scheduler(case), [], []
     f, o = CALLS.get(case["op"]), case["options"] or {}
-    if not f and hasattr(F, case["op"]) and o:
+    if not f and hasattr(F, case["op"]):
         y = getattr(F, case["op"])(*inputs, **o)
     else:
         y = f(inputs, o) if f else getattr(torch, case["op"])(*inputs)

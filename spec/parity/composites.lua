@@ -31,6 +31,13 @@ local function over_dims()
   return call({tensor(shape, {dtype = wide(), special = true})}, {dims = {dim_of(shape)}})
 end
 
+local function halved()
+  local shape = shape_of(1, 3, 1)
+  local dim = random(#shape)
+  shape[dim] = 2 * shape[dim]
+  return call({plain(shape)}, {dim = dim})
+end
+
 local function moments()
   local shape = shape_of(1, 3, 2)
   return call({plain(shape)}, {dims = {dim_of(shape)}, keepdim = one_of{true, false}})
@@ -81,6 +88,32 @@ local function fixed(x)
 end
 
 return {
+  rms_norm = function()
+    local d, n = wide(), random(2, 4)
+    return call({tensor({random(3), n}, {dtype = d, distinct = true}), plain({n}, d)},
+      {normalized_shape = {n}, eps = one_of{1e-3, nil}})
+  end,
+  group_norm = function()
+    local d, shape = wide(), shape_of(0, 2, 1)
+    local groups = random(2)
+    table.insert(shape, 1, 2 * groups)
+    table.insert(shape, 1, random(3))
+    return call({tensor(shape, {dtype = d, distinct = true}), plain({2 * groups}, d),
+      plain({2 * groups}, d)}, {num_groups = groups, eps = 1e-3})
+  end,
+  instance_norm = function()
+    local d, shape = wide(), shape_of(1, 2, 2)
+    table.insert(shape, 1, random(3))
+    table.insert(shape, 1, random(3))
+    return call({tensor(shape, {dtype = d, distinct = true}), plain({shape[2]}, d),
+      plain({shape[2]}, d)}, {eps = 1e-3})
+  end,
+  glu = halved, swiglu = halved, softmin = with_dim(plain),
+  prelu = function()
+    local shape, d = shape_of(2, 4, 1), wide()
+    if random() < 0.5 then return call{plain(shape, d), plain({shape[2]}, d)} end
+    return call{plain(shape_of(0, 4), d), plain({1}, d)}
+  end,
   isclose = function()
     local shape = shape_of(0, 3)
     return call({fixed(few(shape)), fixed(few(beside(shape)))},

@@ -19,6 +19,16 @@ local function flag() return one_of{true, false} end
 local function reduction() return {reduction = one_of{"none", "mean", "sum"}} end
 local function row(args, options, ...) return {args = args, options = options, inputs = {...}} end
 local function plain() return row({}, {}, any(0, random(4))) end
+local function with_numbers(numbers)
+  return function() return row(one_of{{}, numbers}, {}, any(0, random(4))) end
+end
+local function instance_norm(...)
+  local sizes = {...}
+  return function()
+    local options = {eps = 1e-3, affine = flag(), track_running_stats = flag()}
+    return row({3}, options, one_of{x(2, 3, table.unpack(sizes)), x(3, table.unpack(sizes))})
+  end
+end
 local function pair(o)
   return function()
     local shape = shape_of(1, 3, 1)
@@ -41,6 +51,14 @@ local LAYERS <const> = {
     return row({3}, {eps = 1e-3, affine = flag()}, one_of{x(4, 3), x(2, 3, 4)})
   end,
   BatchNorm3d = function() return row({2}, {eps = 1e-3, affine = flag()}, x(2, 2, 2, 3, 2)) end,
+  GroupNorm = function()
+    return row({2, 4}, {eps = 1e-3, affine = flag()}, one_of{x(2, 4, 3), x(1, 4), x(2, 4, 2, 3)})
+  end,
+  InstanceNorm1d = instance_norm(4), InstanceNorm2d = instance_norm(2, 3),
+  InstanceNorm3d = instance_norm(2, 3, 2),
+  RMSNorm = function()
+    return row({{2, 4}}, {eps = one_of{1e-3, nil}, elementwise_affine = flag()}, x(3, 2, 4))
+  end,
   Bilinear = function() return row({2, 3, 4}, {bias = flag()}, x(3, 2), x(3, 3)) end,
   Conv2d = function()
     local groups = one_of{1, 2}
@@ -52,6 +70,17 @@ local LAYERS <const> = {
   Flatten = function() return row({}, {start_dim = one_of{2, 3}}, x(2, 3, 2, 2)) end,
   GELU = function() return row({}, {approximate = one_of{"none", "tanh"}}, any(0, 3)) end,
   Identity = plain, ReLU = plain, SiLU = plain, Sigmoid = plain, Tanh = plain,
+  Hardsigmoid = plain, Hardswish = plain, LogSigmoid = plain, Mish = plain, ReLU6 = plain,
+  SELU = plain, Softsign = plain, Tanhshrink = plain,
+  CELU = with_numbers{0.625}, ELU = with_numbers{0.625}, Hardshrink = with_numbers{0.303},
+  Hardtanh = with_numbers{-0.505, 1.01}, LeakyReLU = with_numbers{0.2},
+  Softplus = with_numbers{2, 0.505}, Softshrink = with_numbers{0.303},
+  Threshold = function() return row({0.505, 2}, {}, any(0, 3)) end,
+  PReLU = function() return one_of{row({}, {}, any(0, 3)), row({3}, {}, x(2, 3, 2))} end,
+  GLU = function() return row({one_of{2, -1}}, {}, x(2, 4, 2)) end,
+  SwiGLU = function() return row({one_of{2, -1}}, {}, x(2, 4, 2)) end,
+  LogSoftmax = function() return row({one_of{1, -1}}, {}, any(1, 3)) end,
+  Softmin = function() return row({one_of{1, -1}}, {}, any(1, 3)) end,
   LayerNorm = function() return row({4}, {eps = 1e-3}, any(0, 4)) end,
   Linear = function() return row({random(3), random(4)}, {bias = flag()}) end,
   L1Loss = pair(reduction), MSELoss = pair(reduction),

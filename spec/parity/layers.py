@@ -9,6 +9,25 @@ def at(d):
     return d - 1 if d > 0 else d
 
 
+class Hardsigmoid(torch.nn.Module):
+    """With an exact derivative: PyTorch's sixth is one of f32."""
+
+    def forward(self, x):
+        return torch.nn.functional.relu6(x + 3) / 6
+
+
+class SwiGLU(torch.nn.Module):
+    """Not in PyTorch."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        a, b = x.chunk(2, self.dim)
+        return torch.nn.functional.silu(a) * b
+
+
 LAYERS = {
     "Unflatten": lambda a, o: torch.nn.Unflatten(at(a[0]), tuple(a[1])),
     "TransformerEncoderLayer": lambda a, o: torch.nn.TransformerEncoderLayer(
@@ -18,6 +37,10 @@ LAYERS = {
     "MultiheadAttention": lambda a, o: torch.nn.MultiheadAttention(*a, batch_first=True, **o),
     "Flatten": lambda a, o: torch.nn.Flatten(at(o["start_dim"])),
     "Softmax": lambda a, o: torch.nn.Softmax(at(a[0])),
+    "LogSoftmax": lambda a, o: torch.nn.LogSoftmax(at(a[0])),
+    "Softmin": lambda a, o: torch.nn.Softmin(at(a[0])),
+    "Hardsigmoid": lambda a, o: Hardsigmoid(),
+    "GLU": lambda a, o: torch.nn.GLU(at(a[0])), "SwiGLU": lambda a, o: SwiGLU(at(a[0])),
 }
 FIRST = {"MultiheadAttention"}  # whose further results are asked for by an option in ltrain
 OPTIMIZERS = {}

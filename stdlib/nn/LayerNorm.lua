@@ -8,7 +8,7 @@ local errors = require "ltrain.core.errors"
 
 local LayerNorm = Module:extend("LayerNorm")
 
-local OPTIONS <const> = {
+LayerNorm.options = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
   elementwise_affine = { type = "boolean", default = true, doc = "whether it has a weight" },
   bias = { type = "boolean", default = true, doc = "whether it has a bias, if it has a weight" },
@@ -16,16 +16,16 @@ local OPTIONS <const> = {
 
 --- nn.LayerNorm(128) or nn.LayerNorm({8, 16}): the sizes of the dims to normalize over
 function LayerNorm:init(normalized_shape, options)
+  local where = "nn." .. self.__name
   local shape = type(normalized_shape) == "table" and normalized_shape or { normalized_shape }
   if #shape == 0 or #shape > 8 then
-    errors.blame("nn.LayerNorm: normalized_shape must be a size or a list of 1 to 8 sizes: got %s",
+    errors.blame("%s: normalized_shape must be a size or a list of 1 to 8 sizes: got %s", where,
       errors.show(normalized_shape))
   end
   for i, size in ipairs(shape) do
-    config.argument(size, "integer", "nn.LayerNorm", ("normalized_shape[%d]"):format(i),
-      { min = 1 })
+    config.argument(size, "integer", where, ("normalized_shape[%d]"):format(i), { min = 1 })
   end
-  local o = config.check(options, OPTIONS, "nn.LayerNorm")
+  local o = config.check(options, self.options, where)
   self.normalized_shape, self.eps = table.move(shape, 1, #shape, 1, {}), o.eps
   if o.elementwise_affine then
     self.weight = c.parameter(c.ones(shape))
@@ -42,7 +42,7 @@ end
 function LayerNorm:extra_repr()
   local shape = self.normalized_shape
   local sizes = #shape == 1 and tostring(shape[1]) or ("{%s}"):format(table.concat(shape, ", "))
-  return ("%s, {eps = %g}"):format(sizes, self.eps)
+  return self.eps and ("%s, {eps = %g}"):format(sizes, self.eps) or sizes
 end
 
 return LayerNorm

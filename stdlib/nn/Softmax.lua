@@ -7,7 +7,7 @@ local Softmax = Module:extend("Softmax")
 
 --- nn.Softmax(-1): the dim
 function Softmax:init(dim)
-  self.dim = config.argument(dim, "integer", "nn.Softmax", "dim")
+  self.dim = config.argument(dim, "integer", "nn." .. self.__name, "dim")
 end
 
 function Softmax:forward(x)

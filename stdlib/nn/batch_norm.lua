@@ -24,7 +24,7 @@ BatchNorm.options = {
 function BatchNorm:init(num_features, options)
   local name = "nn." .. self.__name
   self.num_features = config.argument(num_features, "integer", name, "num_features", { min = 1 })
-  local o = config.check(options, BatchNorm.options, name)
+  local o = config.check(options, self.options, name)
   self.eps, self.momentum = o.eps, o.momentum
   if o.affine then
     self.weight = c.parameter(c.ones(num_features))

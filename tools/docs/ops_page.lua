@@ -4,15 +4,15 @@ local markdown = require "markdown"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.
 local GROUPS <const> = {
-  { "Elementwise, of one tensor", "unary", "clamp", "test", "bitwise_not", "nan_to_num", "dropout",
-    "bernoulli" },
+  { "Elementwise, of one tensor", "unary", "unary_numbers", "clamp", "test",
+    "bitwise_not", "nan_to_num", "prelu", "glu", "dropout", "bernoulli" },
   { "Elementwise, of two", "binary", "compare", "where", "masked_fill",
     "isclose", "lerp", "addcmul" },
   { "Reductions", "reduce", "variance", "norm", "arg_reduce", "extremum", "moments",
     "aminmax", "mode", "quantile", "scan", "cummax", "topk", "sort", "argsort" },
   { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv" },
-  { "Layers", "softmax", "normalize", "layer_norm", "batch_norm", "pool", "attention",
-    "embedding" },
+  { "Layers", "softmax", "normalize", "layer_norm", "rms_norm", "group_norm", "batch_norm", "pool",
+    "attention", "embedding" },
   { "Losses", "cross_entropy", "nll_loss", "loss", "huber_loss", "smooth_l1_loss",
     "weighted_loss", "logits_loss", "sigmoid_focal_loss", "kl_div", "poisson_nll_loss",
     "gaussian_nll_loss", "dice_loss", "hinge_embedding_loss", "cosine_embedding_loss",

@@ -1,0 +1,45 @@
+-- stdlib/nn/GroupNorm.lua: each group of channels brought to mean 0 and variance 1.
+-- N batch, C channels.
+--
+-- It is the same in training and evaluation mode, and for each element of the batch by itself.
+
+local Module = require "ltrain.nn.Module"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local GroupNorm = Module:extend("GroupNorm")
+
+local OPTIONS <const> = {
+  eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
+  affine = { type = "boolean", default = true, doc = "whether channels have a weight and a bias" },
+}
+
+--- nn.GroupNorm(8, 32): 8 groups of 4 channels
+function GroupNorm:init(num_groups, num_channels, options)
+  local where = "nn.GroupNorm"
+  self.num_groups = config.argument(num_groups, "integer", where, "num_groups", { min = 1 })
+  self.num_channels = config.argument(num_channels, "integer", where, "num_channels", { min = 1 })
+  if num_channels % num_groups ~= 0 then
+    errors.blame("%s: num_channels must be divisible by num_groups: got %d and %d", where,
+      num_channels, num_groups)
+  end
+  local o = config.check(options, OPTIONS, where)
+  self.eps = o.eps
+  if o.affine then
+    self.weight = c.parameter(c.ones(num_channels))
+    self.bias = c.parameter(c.zeros(num_channels))
+  end
+end
+
+---@param x Tensor [N, C, ...] -> the same
+function GroupNorm:forward(x)
+  local y = c.group_norm(x, self.weight, self.bias, self.num_groups, self.eps)
+  return y
+end
+
+function GroupNorm:extra_repr()
+  return ("%d, %d, {eps = %g}"):format(self.num_groups, self.num_channels, self.eps)
+end
+
+return GroupNorm

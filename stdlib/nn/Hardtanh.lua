@@ -1,0 +1,28 @@
+-- stdlib/nn/Hardtanh.lua: x limited to the range min_val..max_val.
+
+local Activation = require "ltrain.nn.activation"
+local errors = require "ltrain.core.errors"
+
+local Hardtanh = Activation:extend("Hardtanh")
+
+Hardtanh.options = {
+  min_val = { type = "number", default = -1 },
+  max_val = { type = "number", default = 1 },
+}
+Hardtanh.order = { "min_val", "max_val" }
+
+--- nn.Hardtanh() or nn.Hardtanh(-2, 2)
+function Hardtanh:init(min_val, max_val)
+  self:take(min_val, max_val)
+  if self.min_val >= self.max_val then
+    errors.blame("nn.Hardtanh: min_val must be below max_val: got %g and %g", self.min_val,
+      self.max_val)
+  end
+end
+
+function Hardtanh:forward(x)
+  local y = x:hardtanh(self.min_val, self.max_val)
+  return y
+end
+
+return Hardtanh

@@ -1,0 +1,21 @@
+-- stdlib/nn/Softplus.lua: log(1 + exp(`beta` x)) / `beta`; x where `beta` x > `threshold`.
+
+local Activation = require "ltrain.nn.activation"
+
+local Softplus = Activation:extend("Softplus")
+
+Softplus.options = {
+  beta = { type = "number", default = 1 },
+  threshold = { type = "number", default = 20, doc = "of `beta` x, beyond which x is the result" },
+}
+Softplus.order = { "beta", "threshold" }
+
+--- nn.Softplus() or nn.Softplus{beta = 2}
+function Softplus:init(beta, threshold) self:take(beta, threshold) end
+
+function Softplus:forward(x)
+  local y = x:softplus(self.beta, self.threshold)
+  return y
+end
+
+return Softplus

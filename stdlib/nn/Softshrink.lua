@@ -1,0 +1,20 @@
+-- stdlib/nn/Softshrink.lua: x, moved by `lambd` towards 0; 0 where it is nearer.
+
+local Activation = require "ltrain.nn.activation"
+
+local Softshrink = Activation:extend("Softshrink")
+
+Softshrink.options = {
+  lambd = { type = "number", default = 0.5, min = 0 },
+}
+Softshrink.order = { "lambd" }
+
+--- nn.Softshrink() or nn.Softshrink(0.1)
+function Softshrink:init(lambd) self:take(lambd) end
+
+function Softshrink:forward(x)
+  local y = x:softshrink(self.lambd)
+  return y
+end
+
+return Softshrink

@@ -1,0 +1,25 @@
+-- stdlib/nn/SwiGLU.lua: silu(a) * b of the halves a and b of x along a dim.
+--
+-- The gate stands first (in nn.GLU it stands last). Behind one projection to both halves it is the
+-- SwiGLU of Shazeer's "GLU Variants Improve Transformer", silu(x W) * (x V), with W above V in the
+-- weight: nn.Sequential(nn.Linear(d, 2 * h), nn.SwiGLU(), nn.Linear(h, d)). With two projections,
+-- as Llama has them, it is self.w1(x):silu() * self.w3(x).
+
+local Activation = require "ltrain.nn.activation"
+
+local SwiGLU = Activation:extend("SwiGLU")
+
+SwiGLU.options = {
+  dim = { type = "integer", default = -1, doc = "the dim that is halved" },
+}
+SwiGLU.order = { "dim" }
+
+--- nn.SwiGLU() or nn.SwiGLU(2)
+function SwiGLU:init(dim) self:take(dim) end
+
+function SwiGLU:forward(x)
+  local y = x:swiglu(self.dim)
+  return y
+end
+
+return SwiGLU
