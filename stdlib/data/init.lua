@@ -3,5 +3,5 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.data", "data", {
-  "collate", "digits", "mnist", "random_split",
+  "collate", "digits", "mnist", "pad_sequence", "random_split", "windows",
 })

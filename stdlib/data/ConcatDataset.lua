@@ -1,0 +1,43 @@
+-- stdlib/data/ConcatDataset.lua: several data sets, one after the other.
+--
+--   local lt = require "ltrain"
+--   local both = lt.data.ConcatDataset({"a", "b"}, {"c"})
+--   print(#both, both:get(3)) -- prints: 3	c
+
+local Dataset = require "ltrain.data.Dataset"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+
+local ConcatDataset = Dataset:extend("ConcatDataset")
+
+ConcatDataset.__index = samples.by_position(ConcatDataset)
+
+---@param ... Dataset|table
+function ConcatDataset:init(...)
+  self._parts, self._length = {}, 0
+  for k, dataset in ipairs { ... } do
+    if not samples.is_indexed(dataset) then
+      errors.blame("ConcatDataset: data set %d must have get(i) and a length: got %s", k,
+        errors.show(dataset))
+    end
+    local n <const> = samples.count(dataset, "ConcatDataset")
+    self._parts[k] = { first = self._length, read = samples.reader(dataset) }
+    self._length = self._length + n
+  end
+  if #self._parts == 0 then errors.blame "ConcatDataset: there is no data set" end
+end
+
+function ConcatDataset:__len() return self._length end
+
+function ConcatDataset:get(i)
+  samples.check_position(i, self._length, "ConcatDataset")
+  local low, high = 1, #self._parts
+  while low < high do -- the last part that begins before i
+    local middle <const> = (low + high + 1) // 2
+    if self._parts[middle].first < i then low = middle else high = middle - 1 end
+  end
+  local part <const> = self._parts[low]
+  return part.read(i - part.first)
+end
+
+return ConcatDataset

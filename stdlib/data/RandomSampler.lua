@@ -1,0 +1,49 @@
+-- stdlib/data/RandomSampler.lua: positions drawn at random, anew in each epoch.
+--
+--   local lt = require "ltrain"
+--   local data = lt.data.TensorDataset(lt.arange(100))
+--   local sampler = lt.data.RandomSampler(data, {num_samples = 32})
+--   local loader = lt.data.DataLoader(data, {batch_size = 8, sampler = sampler})
+--   print(#loader) -- prints: 4
+--
+-- For an epoch of another length than the data set; `shuffle = true` of a loader is enough else.
+
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+
+local RandomSampler = class.extend(nil, "RandomSampler")
+
+local OPTIONS <const> = {
+  replacement = { type = "boolean", default = false, doc = "a sample may come several times" },
+  num_samples = { type = "integer", min = 1, doc = "samples of an epoch; by default all" },
+}
+
+---@param dataset Dataset|table
+function RandomSampler:init(dataset, options)
+  local o <const> = config.check(options, OPTIONS, "RandomSampler")
+  if not samples.is_indexed(dataset) then
+    errors.blame("RandomSampler: dataset must have get(i) and a length: got %s",
+      errors.show(dataset))
+  end
+  self._n, self._replacement = samples.count(dataset, "RandomSampler"), o.replacement
+  self._count = o.num_samples or self._n
+end
+
+function RandomSampler:__len() return self._count end
+
+--- Returns the positions of an epoch. Without `replacement` no sample comes a second time before
+--- each has come once.
+function RandomSampler:indices(_)
+  if self._replacement then return (c.randint(1, self._n + 1, { self._count })):tolist() end
+  local list = {}
+  while #list < self._count do
+    local round <const> = (c.randperm(self._n) + 1):tolist()
+    table.move(round, 1, math.min(#round, self._count - #list), #list + 1, list)
+  end
+  return list
+end
+
+return RandomSampler

@@ -1,0 +1,53 @@
+-- stdlib/data/StackDataset.lua: data sets of equal length side by side: sample i has sample i of
+-- each.
+--
+--   local lt = require "ltrain"
+--   local data = lt.data.StackDataset{image = {"a.png", "b.png"}, label = {3, 1}}
+--   print(data:get(2).image, data:get(2).label) -- prints: b.png	1
+
+local Dataset = require "ltrain.data.Dataset"
+local errors = require "ltrain.core.errors"
+local samples = require "ltrain.data.loading.samples"
+local tree = require "ltrain.core.tree"
+
+local StackDataset = Dataset:extend("StackDataset")
+
+StackDataset.__index = samples.by_position(StackDataset)
+
+local function is_named(args)
+  return #args == 1 and type(args[1]) == "table" and getmetatable(args[1]) == nil
+    and type(next(args[1])) == "string"
+end
+
+--- Samples are lists with one field a data set, or have the names of the one table that is passed.
+---@param ... Dataset|table
+function StackDataset:init(...)
+  local args = { ... }
+  if is_named(args) then args = args[1] end
+  self._read = {}
+  for _, key in ipairs(tree.keys(args)) do
+    local dataset <const> = args[key]
+    if not samples.is_indexed(dataset) then
+      errors.blame("StackDataset: %s must have get(i) and a length: got %s", key,
+        errors.show(dataset))
+    end
+    local n <const> = samples.count(dataset, "StackDataset")
+    self._length = self._length or n
+    if n ~= self._length then
+      errors.blame("StackDataset: %s has %d samples, the others have %d", key, n, self._length)
+    end
+    self._read[key] = samples.reader(dataset)
+  end
+  if not self._length then errors.blame "StackDataset: there is no data set" end
+end
+
+function StackDataset:__len() return self._length end
+
+function StackDataset:get(i)
+  samples.check_position(i, self._length, "StackDataset")
+  local sample = {}
+  for key, read in next, self._read do sample[key] = read(i) end
+  return sample
+end
+
+return StackDataset

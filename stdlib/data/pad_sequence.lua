@@ -1,0 +1,38 @@
+-- stdlib/data/pad_sequence.lua: sequences of different lengths as one tensor.
+
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local OPTIONS <const> = {
+  padding_value = { type = "number", default = 0, doc = "what stands behind a sequence's end" },
+  length = { type = "integer", min = 1, doc = "length of the result; by default the longest's" },
+}
+
+--- A list of tensors [T_i, ...] as one [N, T, ...], filled up with `padding_value`, and the lengths
+--- i64 [N]. A sequence longer than `length` is an error.
+---@param sequences table
+return function(sequences, options)
+  local o <const> = config.check(options, OPTIONS, "pad_sequence")
+  if type(sequences) ~= "table" or #sequences == 0 then
+    errors.blame("pad_sequence: needs a list of tensors, got %s", errors.show(sequences))
+  end
+  local first <const>, lengths, longest = sequences[1], {}, 0
+  for k, x in ipairs(sequences) do
+    if not c.is_tensor(x) or x.ndim == 0 then
+      errors.blame("pad_sequence: sequence %d must be a tensor [T, ...], got %s", k, errors.show(x))
+    end
+    lengths[k] = x.shape[1]
+    longest = math.max(longest, lengths[k])
+  end
+  if o.length and longest > o.length then
+    errors.blame("pad_sequence: a sequence of %d is longer than length = %d", longest, o.length)
+  end
+  local shape <const> = table.move(first.shape, 1, first.ndim, 2, { #sequences })
+  shape[2] = o.length or longest
+  local out <const> = c.full(shape, o.padding_value, { dtype = first.dtype, device = first.device })
+  for k, x in ipairs(sequences) do
+    if lengths[k] > 0 then out[k]:narrow(1, 1, lengths[k]):copy_(x) end
+  end
+  return out, c.tensor(lengths, { dtype = "i64" })
+end
