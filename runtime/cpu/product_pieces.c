@@ -9,7 +9,9 @@
 #include "cpu/scratch.h"
 
 enum { ROWS, COLS, TERMS };
-enum { FEWEST = 16, THIN = 64, PIECE = 1 << 17 }; /* PIECE: elements of f32 */
+/* PIECE: elements of f32; a piece has a multiple of STEP rows, and FEWEST at least: for each of them
+   the other operand is packed again. */
+enum { STEP = 16, FEWEST = 32, THIN = 64, PIECE = 1 << 17 };
 
 static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
@@ -30,7 +32,7 @@ static int cut_of(const lt_product *p, const lt_tensor *a, const lt_tensor *b, i
   if (by_left && a->stride[1] != 1 && b->stride[1] == 1) dim = TERMS;
   if (by_right) dim = b->stride[1] == 1 && p->n > 1 ? TERMS : COLS;
   each = dim == ROWS ? p->k + p->n : dim == COLS ? p->k + p->m : by_left ? p->m : p->n;
-  *piece = PIECE / each / FEWEST * FEWEST;
+  *piece = PIECE / each / STEP * STEP;
   if (*piece < FEWEST) *piece = FEWEST;
   return dim;
 }
