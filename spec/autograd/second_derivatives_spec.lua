@@ -2,7 +2,8 @@
 --
 -- Derived from lt.ops(): elementwise rows in their own domain, to the third order; structured rows
 -- by spec/ops/cases.lua. In f64, against central finite differences of the derivative one order
--- below, which a backward that records nothing gives: so that also checks that both agree.
+-- below, which a backward that records nothing gives: so that also checks that both agree. On
+-- another device than the CPU: against the CPU's.
 local cases = require "spec.ops.cases"
 local lt = require "ltrain"
 
@@ -91,6 +92,14 @@ local function check(f, inputs, order)
   assert.near(want, got, 2e-6 * math.max(1, math.abs(want)), "order " .. order)
 end
 
+-- The same of an f of its arguments alone.
+local function check_here(f, inputs, order)
+  if not cases.device then return check(f, inputs, order) end
+  local got = derivative(f, leaves_of(inputs), order)
+  local want = cases.on_cpu(inputs, function(list) return derivative(f, leaves_of(list), order) end)
+  assert.near(want, got, 1e-9 * math.max(1, math.abs(want)), "order " .. order)
+end
+
 local function points(op, n, seed)
   local list = {}
   for i = 1, n do list[i] = op.lo + (op.hi - op.lo) * ((i * 0.6180339887498949 + seed) % 1) end
@@ -117,16 +126,16 @@ for _, op in ipairs(lt.ops()) do
         return bent{lt[op.name](table.unpack(arguments))}
       end
       for order = 2, 3 do
-        it("has derivatives of order " .. order, function() check(f, inputs, order) end)
+        it("has derivatives of order " .. order, function() check_here(f, inputs, order) end)
       end
       if pair then
         it("has them with a number on either side, and broadcast", function()
           for order = 2, 3 do
-            check(function(list) return bent{lt[op.name](list[1], 1.7)} end,
+            check_here(function(list) return bent{lt[op.name](list[1], 1.7)} end,
               {inputs[1]}, order)
-            check(function(list) return bent{lt[op.name](1.7, list[1])} end,
+            check_here(function(list) return bent{lt[op.name](1.7, list[1])} end,
               {inputs[1]}, order)
-            check(f, {inputs[1], points(op, 3, 0.6):reshape(3, 1)}, order)
+            check_here(f, {inputs[1], points(op, 3, 0.6):reshape(3, 1)}, order)
           end
         end)
       end
@@ -135,7 +144,7 @@ for _, op in ipairs(lt.ops()) do
     describe("lt." .. op.name, function()
       it("has a second derivative", function()
         local inputs, is_list = cases.inputs_of(case)
-        check(function(list)
+        check_here(function(list)
           return bent(cases.run(op, list, is_list, case[2]), case[3])
         end, inputs, 2)
       end)
