@@ -90,7 +90,7 @@ static int append(lua_State *L) {
   lua_pushstring(L, op->name);
   lua_setfield(L, -2, "op");
   int n_rows;
-  const lt_arg *rows = lt_kinds[op->kind].args(&n_rows);
+  const lt_arg *rows = lt_op_args((lt_op)n->call->op, &n_rows);
   lua_createtable(L, 0, n_rows);
   for (int k = 0; k < n_rows; k++) {
     push_argument(L, &rows[k], n->call->args);

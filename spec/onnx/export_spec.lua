@@ -46,6 +46,22 @@ describe("lt.onnx.export", function()
     assert.equal(2.0, (string.unpack("<f", two.bytes)))
   end)
 
+  it("has the numbers of activations", function()
+    local file <const> = file_of(function(x) return x:softplus(2, 0.5):leaky_relu(0.2) end)
+    assert.same({ "Mul", "Softplus", "Div", "Greater", "Where", "Mul", "Greater", "Where",
+      "Identity" }, file.ops)
+    assert.same({ "Softplus", "Identity" }, file_of(function(x) return x:softplus() end).ops)
+    assert.same({ "Clip", "Identity" }, file_of(function(x) return x:relu6() end).ops)
+  end)
+
+  it("norms without weight and bias have no input for them", function()
+    local file <const> = exported(nn.LayerNorm(4, { elementwise_affine = false }), lt.randn(3, 4))
+    assert.same({ "Expand", "LayerNormalization", "Identity" }, file.ops)
+    assert.equal(2, #file.nodes[2].inputs)
+    assert.same({ "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Identity" },
+      exported(nn.RMSNorm(4), lt.randn(3, 4)).ops)
+  end)
+
   it("runs the model in eval mode and leaves its mode", function()
     local model <const> = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
     assert.same({ "Gemm", "Identity" }, exported(model, lt.randn(2, 4)).ops)

@@ -44,9 +44,21 @@ lt.seed(1)
 local x <const>, y = lt.randn(3, 5), lt.randn(3, 5)
 for _, op in ipairs { "neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan",
                       "sinh", "cosh", "tanh", "sigmoid", "erf", "floor", "ceil", "trunc", "round",
-                      "relu", "silu", "gelu", "softplus", "reciprocal", "isnan", "isfinite" } do
+                      "relu", "silu", "gelu", "softplus", "reciprocal", "isnan", "isfinite",
+                      "logsigmoid", "mish", "selu", "relu6", "hardsigmoid", "hardswish",
+                      "softsign", "tanhshrink" } do
   elementwise(op, function(v) return v[op](v) end, x)
 end
+for op, numbers in pairs { leaky_relu = { 0.2 }, elu = { 0.6 }, celu = { 0.6 },
+                           softplus = { 2, 0.5 }, hardtanh = { -0.5, 0.7 },
+                           softshrink = { 0.3 }, hardshrink = { 0.3 },
+                           threshold = { 0.1, -2 } } do
+  elementwise(op .. "_numbers", function(v) return v[op](v, unpack(numbers)) end, x)
+end
+elementwise("hardtanh_integers", function(v) return v:hardtanh(-2, 3) end, lt.randint(-9, 9, { 4 }))
+elementwise("rms_norm", function(v) return lt.rms_norm(v, nil, { 3, 5 }) end, x)
+case("norms", nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.PReLU(4),
+  nn.InstanceNorm2d(4), nn.RMSNorm(4, { eps = 1e-6 })), { lt.randn(2, 3, 6, 6) })
 for _, op in ipairs { "log", "log1p", "log2", "log10", "sqrt", "rsqrt" } do
   elementwise(op, function(v) return v[op](v) end, x:abs() + 0.1)
 end

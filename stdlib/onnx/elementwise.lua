@@ -22,7 +22,7 @@ local DIRECT <const> = {
   neg = "Neg", abs = "Abs", sign = "Sign", exp = "Exp", log = "Log", sqrt = "Sqrt",
   reciprocal = "Reciprocal", sin = "Sin", cos = "Cos", tan = "Tan", asin = "Asin", acos = "Acos",
   atan = "Atan", sinh = "Sinh", cosh = "Cosh", tanh = "Tanh", sigmoid = "Sigmoid", erf = "Erf",
-  floor = "Floor", ceil = "Ceil", round = "Round", relu = "Relu", softplus = "Softplus",
+  floor = "Floor", ceil = "Ceil", round = "Round", relu = "Relu",
 }
 for op, node in next, DIRECT do
   rules[op] = function(g, call) return g:add(node, { g:input(call, 1, dtype_of(call)) }) end

@@ -120,7 +120,7 @@ function rules.layer_norm(g, call)
   if not weight then
     weight = g:add("Expand", { g:constant(1, dtype), g:constant(shape) })
   end
-  return g:add("LayerNormalization", { g:input(call, 1), weight, g:input(call, 3, dtype) or "" },
+  return g:add("LayerNormalization", { g:input(call, 1), weight, g:input(call, 3, dtype) },
     { axis = -#shape, epsilon = call.args.eps })
 end
 
