@@ -135,6 +135,10 @@ rows.options = {
   ["lt.Module:register_forward_pre_hook"] = "net:register_forward_pre_hook(print, OPTIONS)",
   ["lt.Module:register_full_backward_hook"] = "net:register_full_backward_hook(print, OPTIONS)",
   ["lt.nn.utils.clip_grad_norm_"] = "lt.nn.utils.clip_grad_norm_({ w }, 1, OPTIONS)",
+  ["lt.nn.utils.weight_norm"] = "lt.nn.utils.weight_norm(net, OPTIONS)",
+  ["lt.nn.utils.spectral_norm"] = "lt.nn.utils.spectral_norm(net, OPTIONS)",
+  ["lt.nn.utils.remove_parametrizations"] =
+    "lt.nn.utils.remove_parametrizations(net, 'weight', OPTIONS)",
   ["lt.grad"] = "lt.grad(w:sum(), w, OPTIONS)",
   ["lt.parameter"] = "lt.parameter(x, OPTIONS)",
   ["lt.tensor"] = "lt.tensor(1, OPTIONS)",

@@ -118,10 +118,19 @@ local function refuse(class_name, key)
 end
 
 local function note(order, key)
-  if not order[key] and not walk.is_skipped(key) then
+  if not order[key] then
     order[#order + 1] = key
     order[key] = true
   end
+end
+
+local function order_of(module)
+  local order = rawget(module, "_order")
+  if not order then
+    order = {}
+    rawset(module, "_order", order)
+  end
+  return order
 end
 
 local hook_changes = 0
@@ -134,12 +143,7 @@ function Module:__newindex(key, value)
   if type(key) == "string" and not walk.is_skipped(key) then
     if is_reserved(key, value) then refuse(walk.class_name(self), key) end
     if key:sub(1, 3) == "on_" then hook_changes = hook_changes + 1 end
-    local order = rawget(self, "_order")
-    if not order then
-      order = {}
-      rawset(self, "_order", order)
-    end
-    note(order, key)
+    note(order_of(self), key)
   end
   rawset(self, key, value)
 end
@@ -177,7 +181,7 @@ function Module.adopt(value)
   for key, held in tree.pairs(value) do
     if type(key) == "string" then
       if is_reserved(key, held) then refuse("Module", key) end
-      note(order, key)
+      if not walk.is_skipped(key) then note(order, key) end
     end
   end
   value._order = order
@@ -202,6 +206,7 @@ function Module:register_buffer(name, tensor, options)
     rawset(self, "_buffers", buffers)
   end
   buffers[name] = o.persistent and "saved" or "unsaved"
+  note(order_of(self), name) -- one whose name begins with _ too
   self[name] = tensor
 end
 

@@ -1,0 +1,230 @@
+-- spec/nn/parametrizations_spec.lua: nn.utils.weight_norm, spectral_norm, parameters as a vector.
+-- Numbers are PyTorch 2.15's, of the same weights.
+local error_of = require "spec.error_of"
+local lt = require "ltrain"
+local nn = lt.nn
+local utils = nn.utils
+
+local function near(want, got)
+  got = got:detach():flatten():tolist()
+  assert.equal(#want, #got)
+  for i, value in ipairs(want) do assert.near(value, got[i], 2e-6) end
+end
+
+local WEIGHT <const> = (lt.arange(6):to "f32" * 0.7):sin():reshape(2, 3)
+local X <const> = (lt.arange(6):to "f32" * 0.3):cos():reshape(2, 3)
+
+-- A layer with that weight, and how that of PyTorch is made.
+local function linear()
+  local layer = nn.Linear(3, 2)
+  layer:load_state_dict{weight = WEIGHT, bias = lt.zeros(2)}
+  return layer
+end
+
+local function names(layer)
+  local list = {}
+  for name in pairs(layer:state_dict()) do list[#list + 1] = name end
+  table.sort(list)
+  return list
+end
+
+local function backward(layer)
+  local y = layer(X)
+  y:square():sum():backward()
+  return y
+end
+
+describe("nn.utils.weight_norm", function()
+  it("changes nothing but the parameters", function()
+    local layer = linear()
+    assert.equal(layer, utils.weight_norm(layer))
+    near(WEIGHT:flatten():tolist(), layer.weight)
+    assert.same({"bias", "parametrizations.weight.original0", "parametrizations.weight.original1"},
+      layer:parameters().names)
+    assert.is_true(utils.is_parametrized(layer) and utils.is_parametrized(layer, "weight"))
+    assert.is_false(utils.is_parametrized(layer, "bias") or utils.is_parametrized(linear()))
+    assert.is_true(layer:is_a(nn.Linear))
+    assert.equal("ParametrizedLinear(3, 2\n  (parametrizations): Parametrizations(\n"
+      .. "    (weight): WeightNorm()\n  )\n)", tostring(layer))
+  end)
+
+  it("trains length and direction as PyTorch does", function()
+    local layer = utils.weight_norm(linear())
+    local state = layer:state_dict()
+    state["parametrizations.weight.original0"] = lt.tensor{{2.0}, {0.5}}
+    layer:load_state_dict(state)
+    near({2.4271195, 0.45130649, 0.51496667, 0.31972522}, backward(layer))
+    near({0, 1.0943621, 1.6740286, 0.43589842, 0.16916038, -0.17713645}, layer.weight)
+    local p = layer.parametrizations.weight
+    near({6.1560993, 1.2236072}, p.original0.grad)
+    near({9.333684, 2.7895699, -1.8236251, 0.11784326, 0.34340119, 0.61792797}, p.original1.grad)
+  end)
+
+  it("has lengths along any dim, or one for all", function()
+    local one = utils.weight_norm(linear(), {dim = false})
+    near({1.5384}, ((one.parametrizations.weight.original0 * 1e4):round() / 1e4))
+    assert.same({1, 3}, utils.weight_norm(linear(),
+      {dim = 2}).parametrizations.weight.original0.shape)
+    local bias = utils.weight_norm(linear(), {name = "bias"})
+    assert.same({2}, bias.parametrizations.bias.original0.shape)
+    local conv = nn.Conv2d(2, 3, 2)
+    local before = conv.weight:detach():clone()
+    near(before:flatten():tolist(), utils.weight_norm(conv).weight)
+    assert.same({3, 1, 1, 1}, conv.parametrizations.weight.original0.shape)
+  end)
+
+  it("takes a new value, copies and moves with its module", function()
+    local layer = utils.weight_norm(linear())
+    layer.weight = WEIGHT * 3
+    near((WEIGHT * 3):flatten():tolist(), layer.weight)
+    local twin = nn.deepcopy(layer):to "f64"
+    layer.weight = WEIGHT
+    assert.equal("f64", twin.weight.dtype)
+    near((WEIGHT * 3):flatten():tolist(), twin.weight)
+  end)
+
+  it("trains with an optimizer, of two parameters as well", function()
+    lt.seed(3)
+    local layer = linear()
+    layer:load_state_dict{weight = WEIGHT, bias = lt.tensor{3.0, -4}}
+    utils.weight_norm(utils.weight_norm(layer), {name = "bias"})
+    local sgd = lt.optim.SGD(layer:parameters(), {lr = 0.05})
+    local first, last
+    for _ = 1, 20 do
+      local loss = (layer(X) - 1):square():mean()
+      sgd:zero_grad()
+      loss:backward()
+      sgd:step()
+      first, last = first or loss:item(), loss:item()
+    end
+    assert.is_true(last < first * 0.7)
+  end)
+
+  it("names what is wrong", function()
+    local layer = utils.weight_norm(linear())
+    assert.matches("weight_norm: 'weight' of ParametrizedLinear is parametrized already",
+      error_of(utils.weight_norm, layer))
+    assert.matches("weight_norm: Linear has no parameter 'wieght'",
+      error_of(utils.weight_norm, linear(), {name = "wieght"}))
+    assert.matches("weight_norm: needs a module: got 3", error_of(utils.weight_norm, 3))
+    assert.matches("weight_norm: dim must be a dim of .*%[2, 3%], or false: got 3",
+      error_of(utils.weight_norm, linear(), {dim = 3}))
+    assert.matches("weight_norm: unknown option 'dims'", error_of(utils.weight_norm, linear(),
+      {dims = 1}))
+  end)
+end)
+
+describe("nn.utils.spectral_norm", function()
+  it("divides by the largest singular value, as PyTorch does", function()
+    local layer = utils.spectral_norm(linear())
+    assert.same({"bias", "parametrizations.weight.0._u", "parametrizations.weight.0._v",
+      "parametrizations.weight.original"}, names(layer))
+    local state = layer:state_dict()
+    state["parametrizations.weight.0._u"] = lt.tensor{0.6, 0.8}
+    state["parametrizations.weight.0._v"] = lt.tensor{0, 0.6, 0.8}
+    layer:load_state_dict(state)
+    near({1.206758, 0.75484872, 0.25604019, 0.53476775}, backward(layer))
+    near({2.5049019, 0.0055043697, -1.6948199, 1.8232453, 1.6877381, 1.347276},
+      layer.parametrizations.weight.original.grad)
+    state = layer:state_dict()
+    near({0.99771082, -0.067624502}, state["parametrizations.weight.0._u"])
+    near({-0.049303487, 0.52373523, 0.85045314}, state["parametrizations.weight.0._v"])
+    near({0, 0.54411423, 0.83232307, 0.7290774, 0.2829352, -0.29627588}, layer:eval().weight)
+  end)
+
+  it("keeps its vectors in evaluation mode", function()
+    local layer = utils.spectral_norm(linear()):eval()
+    local u = layer:state_dict()["parametrizations.weight.0._u"]:clone()
+    local first = layer(X)
+    assert.same(first:tolist(), layer(X):tolist())
+    assert.same(u:tolist(), layer:state_dict()["parametrizations.weight.0._u"]:tolist())
+  end)
+
+  it("gives the largest singular value 1, of convolutions as well", function()
+    lt.seed(1)
+    local conv = nn.Conv2d(2, 3, 2)
+    local weight = conv.weight:detach():flatten(2)
+    utils.spectral_norm(conv, {n_power_iterations = 50})
+    local v = lt.ones(8) / math.sqrt(8) -- the largest singular value, by power iteration
+    for _ = 1, 200 do
+      v = weight:t():matmul(weight:matmul(v))
+      v = v / v:norm()
+    end
+    local sigma = weight:matmul(v):norm()
+    near((weight / sigma):flatten():tolist(), conv.weight)
+    local turned = utils.spectral_norm(nn.Conv2d(2, 3, 2), {dim = 2})
+    assert.same({2}, turned:state_dict()["parametrizations.weight.0._u"].shape)
+    near({0.6, 0.8}, (function()
+      local layer = linear()
+      layer:load_state_dict{weight = WEIGHT, bias = lt.tensor{3.0, 4.0}}
+      return utils.spectral_norm(layer, {name = "bias"}).bias
+    end)())
+  end)
+
+  it("names what is wrong", function()
+    assert.matches("spectral_norm: dim must be a dim of .*%[2, 3%]: got 3",
+      error_of(utils.spectral_norm, linear(), {dim = 3}))
+    assert.matches("spectral_norm: n_power_iterations must be at least 1",
+      error_of(utils.spectral_norm, linear(), {n_power_iterations = 0}))
+  end)
+end)
+
+describe("nn.utils.remove_parametrizations", function()
+  it("leaves the value, or that from which it was computed", function()
+    local layer = utils.weight_norm(linear())
+    layer.weight = WEIGHT * 2
+    assert.equal(layer, utils.remove_parametrizations(layer, "weight"))
+    assert.same({"weight", "bias"}, layer:parameters().names)
+    assert.equal("Linear(3, 2)", tostring(layer))
+    near((WEIGHT * 2):flatten():tolist(), layer.weight)
+    assert.is_true(layer.weight.requires_grad and layer.weight.is_leaf)
+    local spectral = utils.spectral_norm(linear())
+    utils.remove_parametrizations(spectral, "weight", {leave_parametrized = false})
+    near(WEIGHT:flatten():tolist(), spectral.weight)
+  end)
+
+  it("leaves others", function()
+    local layer = linear()
+    layer:load_state_dict{weight = WEIGHT, bias = lt.tensor{3.0, -4}}
+    utils.weight_norm(utils.weight_norm(layer), {name = "bias"})
+    utils.remove_parametrizations(layer, "weight")
+    assert.is_true(utils.is_parametrized(layer, "bias"))
+    near({3, -4}, layer.bias)
+    utils.remove_parametrizations(layer, "bias")
+    assert.is_false(utils.is_parametrized(layer))
+  end)
+
+  it("names what is wrong", function()
+    local layer = utils.weight_norm(linear())
+    assert.matches("remove_parametrizations: .* has no parametrized 'bias'",
+      error_of(utils.remove_parametrizations, layer, "bias"))
+    assert.matches("remove_parametrizations: 'weight' is computed from several parameters: only "
+      .. "its value can be left", error_of(utils.remove_parametrizations, layer, "weight",
+      {leave_parametrized = false}))
+  end)
+end)
+
+describe("parameters as a vector", function()
+  it("goes there and back", function()
+    local layer = linear()
+    local vector = utils.parameters_to_vector(layer:parameters())
+    near({WEIGHT[1][1]:item(), WEIGHT[1][2]:item()}, vector:narrow(1, 1, 2))
+    assert.same({8}, vector.shape)
+    vector:square():sum():backward()
+    near((WEIGHT * 2):flatten():tolist(), layer.weight.grad)
+    utils.vector_to_parameters(lt.arange(8):to "f32", layer:parameters())
+    assert.same({{0, 1, 2}, {3, 4, 5}}, layer.weight:tolist())
+    assert.same({6, 7}, layer.bias:tolist())
+    assert.is_true(layer.weight.is_leaf and layer.weight.requires_grad)
+  end)
+
+  it("names what is wrong", function()
+    local layer = linear()
+    assert.matches("vector_to_parameters: needs a vector of the 8 elements of the parameters: "
+      .. "got .*%[7%]", error_of(utils.vector_to_parameters, lt.zeros(7), layer:parameters()))
+    assert.matches("parameters_to_vector: needs a list of tensors, like net:parameters%(%): got",
+      error_of(utils.parameters_to_vector, layer))
+    assert.matches("parameters_to_vector: element 2 of the list must be a tensor: got 3",
+      error_of(utils.parameters_to_vector, {lt.zeros(1), 3}))
+  end)
+end)

@@ -1,0 +1,92 @@
+-- stdlib/nn/parametrize.lua: a parameter of a module that is computed whenever it is read.
+--
+-- What it is computed from is a module under the parameter's name in the field `parametrizations`,
+-- with PyTorch's names in it; it has forward() and assign(value). The object gets a class below its
+-- own, in which that field is no field but a call.
+
+local Module = require "ltrain.nn.Module"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local walk = require "ltrain.core.walk"
+
+local parametrize = {}
+
+local Parametrizations <const> = Module:extend("Parametrizations")
+
+local function made_by(module, key)
+  local list = rawget(module, "parametrizations")
+  return list and rawget(list, key)
+end
+
+local classes = {} -- by the class of which they are
+
+local function class_below(plain)
+  if classes[plain] then return classes[plain] end
+  local new = plain:extend("Parametrized" .. plain.__name)
+  local read, write = new.__index, new.__newindex
+  new.__index = function(self, key)
+    local made = made_by(self, key)
+    if made then return (made:forward()) end
+    return read(self, key)
+  end
+  new.__newindex = function(self, key, value)
+    local made = made_by(self, key)
+    if made then made:assign(value) else write(self, key, value) end
+  end
+  classes[plain] = new
+  return new
+end
+
+--- The parameter `name` of a module, which is a plain one; `who` begins the text of errors.
+function parametrize.parameter(module, name, who)
+  if not walk.is_module(module) then
+    errors.blame("%s: needs a module: got %s", who, errors.show(module))
+  end
+  if type(name) == "string" and made_by(module, name) then
+    errors.blame("%s: '%s' of %s is parametrized already", who, name, walk.class_name(module))
+  end
+  local parameter = type(name) == "string" and rawget(module, name)
+  if not c.is_parameter(parameter) then
+    errors.blame("%s: %s has no parameter %s", who, walk.class_name(module), errors.show(name))
+  end
+  return parameter
+end
+
+--- Makes the parameter `name` what `made` computes; returns the module.
+function parametrize.register(module, name, made)
+  if not rawget(module, "parametrizations") then
+    module.parametrizations = Parametrizations()
+    setmetatable(module, class_below(getmetatable(module)))
+  end
+  module.parametrizations[name] = made
+  made:train(module.training)
+  rawset(module, name, nil)
+  return module
+end
+
+--- Makes it a parameter again, with the value `value`.
+function parametrize.remove(module, name, value)
+  local list = module.parametrizations
+  rawset(list, name, nil)
+  rawset(module, name, c.is_parameter(value) and value or c.parameter(value))
+  if #list:children() > 0 then return end
+  rawset(module, "parametrizations", nil)
+  setmetatable(module, getmetatable(module).super)
+end
+
+--- What computes the parameter; raises where it is a plain one.
+function parametrize.made(module, name, who)
+  local made = walk.is_module(module) and type(name) == "string" and made_by(module, name)
+  if not made then
+    errors.blame("%s: %s has no parametrized %s", who, errors.show(module), errors.show(name))
+  end
+  return made
+end
+
+--- Whether the parameter `name` is computed; any, without a name.
+function parametrize.has(module, name)
+  if name ~= nil then return made_by(module, name) ~= nil end
+  return rawget(module, "parametrizations") ~= nil
+end
+
+return parametrize
