@@ -153,8 +153,8 @@ end
 local here <const> = lt.zeros(1).device
 M.device = here ~= "cpu" and here or nil
 
---- What fn gives of copies of the inputs on the CPU, where all that it makes is, too: another device
---- is compared with that, which takes it a fraction of the work that finite differences are.
+--- What fn gives of copies of the inputs on the CPU, where all that it makes is, too: another
+--- device is compared with that, which takes it a fraction of the work of finite differences.
 function M.on_cpu(inputs, fn)
   local list = {}
   for i, x in ipairs(inputs) do list[i] = x:detach():to "cpu" end
