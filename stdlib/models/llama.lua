@@ -5,21 +5,8 @@
 -- queries may share heads of keys and values, as in later ones.
 
 local attend = require "ltrain.models.attend"
-local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
-
--- Divides by the root of the mean square of the features.
-local RMSNorm = nn.Module:extend("RMSNorm")
-
-function RMSNorm:init(width, eps)
-  self.weight, self.eps = c.parameter(c.ones(width)), eps
-end
-
-function RMSNorm:forward(x)
-  local y = x * (x * x):mean(-1, { keepdim = true }):add(self.eps):rsqrt()
-  return y * self.weight
-end
 
 local Attention = nn.Module:extend("Attention")
 
@@ -60,9 +47,9 @@ end
 local Layer = nn.Module:extend("Layer")
 
 function Layer:init(o)
-  self.input_layernorm = RMSNorm(o.hidden_size, o.rms_norm_eps)
+  self.input_layernorm = nn.RMSNorm(o.hidden_size, { eps = o.rms_norm_eps })
   self.self_attn = Attention(o)
-  self.post_attention_layernorm = RMSNorm(o.hidden_size, o.rms_norm_eps)
+  self.post_attention_layernorm = nn.RMSNorm(o.hidden_size, { eps = o.rms_norm_eps })
   self.mlp = MLP(o)
 end
 
@@ -95,7 +82,7 @@ function Llama:init(options)
   o.num_key_value_heads = o.num_key_value_heads or o.num_attention_heads
   self:save_hyperparameters(o)
   self.model = nn.ModuleDict { embed_tokens = nn.Embedding(o.vocab_size, o.hidden_size),
-    layers = nn.ModuleList(), norm = RMSNorm(o.hidden_size, o.rms_norm_eps) }
+    layers = nn.ModuleList(), norm = nn.RMSNorm(o.hidden_size, { eps = o.rms_norm_eps }) }
   for _ = 1, o.num_hidden_layers do self.model.layers:append(Layer(o)) end
   self.lm_head = nn.Linear(o.hidden_size, o.vocab_size, { bias = false })
   for _, module in ipairs(self:modules()) do
