@@ -95,6 +95,7 @@ rows.options = {
   ["lt.models.gpt2"] = "lt.models.gpt2(OPTIONS)",
   ["lt.models.llama"] = "lt.models.llama(OPTIONS)",
   ["lt.models.mlp"] = "lt.models.mlp(OPTIONS)",
+  ["lt.models.unet"] = "lt.models.unet(OPTIONS)",
   ["lt.models.vae"] = "lt.models.vae(OPTIONS)",
   ["lt.models.vit"] = "lt.models.vit(OPTIONS)",
   ["lt.models.bert:forward"] = "lt.models.bert.forward(net, x, OPTIONS)",

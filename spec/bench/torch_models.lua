@@ -53,6 +53,8 @@ end
 
 local function resnet18() return lt.models.resnet18{num_classes = 10} end
 
+local function unet() return lt.models.unet{num_classes = 4, width = 16} end
+
 local function vit()
   return lt.models.vit{image_size = 32, patch_size = 4, num_layers = 6, num_heads = 3,
     hidden_dim = 192, mlp_dim = 768, num_classes = 10}
@@ -65,17 +67,19 @@ local function gpt2()
     dropout = 0}
 end
 
-local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, vit = vit, gpt2 = gpt2}
+local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, unet = unet,
+  vit = vit, gpt2 = gpt2}
 
 local models = {}
 
 --- Samples in a batch.
-models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, vit = 16, gpt2 = 8}
+models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, unet = 4, vit = 16,
+  gpt2 = 8}
 
 function models.net(name) return nets[name]() end
 
 function models.optimizer(name, net)
-  if name == "cnn" or name == "resnet18" then
+  if name == "cnn" or name == "resnet18" or name == "unet" then
     return lt.optim.SGD(net:parameters(), {lr = name == "cnn" and 0.01 or 1e-4, momentum = 0.9})
   elseif name == "mlp" then
     return lt.optim.Adam(net:parameters(), {lr = 1e-3})
@@ -92,6 +96,8 @@ function models.batch(name)
   if name == "resnet18" or name == "vit" then
     local size = name == "vit" and 32 or 64
     return {lt.randn(b, 3, size, size), lt.randint(0, 10, {b})}
+  elseif name == "unet" then
+    return {lt.randn(b, 3, 64, 64), lt.randint(0, 4, {b, 64, 64})}
   elseif name == "gpt2" then
     return {lt.randint(0, 512, {b, 128}), lt.randint(0, 512, {b * 128})}
   end

@@ -1,4 +1,7 @@
 # spec/bench/torch_models.py: the models of ./dev bench torch and dist; torch_models.lua has the same.
+import os
+import sys
+
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -61,6 +64,12 @@ def resnet18():
     return torchvision.models.resnet18(num_classes=10)
 
 
+def unet():
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models"))
+    import torch_nets
+    return torch_nets.UNet(3, 4, 16)
+
+
 def vit():
     import torchvision
     return torchvision.models.VisionTransformer(32, 4, 6, 3, 192, 768, num_classes=10)
@@ -78,8 +87,9 @@ def gpt2():
         embd_pdrop=0, attn_pdrop=0))
 
 
-NETS = {"mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "vit": vit, "gpt2": gpt2}
-BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "vit": 16, "gpt2": 8}
+NETS = {"mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "unet": unet,
+        "vit": vit, "gpt2": gpt2}
+BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "unet": 4, "vit": 16, "gpt2": 8}
 
 
 def make_net(model):
@@ -87,7 +97,7 @@ def make_net(model):
 
 
 def make_optimizer(model, net):
-    if model in ("cnn", "resnet18"):
+    if model in ("cnn", "resnet18", "unet"):
         rate = 0.01 if model == "cnn" else 1e-4
         return torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9)
     if model == "mlp":
@@ -104,6 +114,8 @@ def batch(model):
     if model in ("resnet18", "vit"):
         size = 64 if model == "resnet18" else 32
         return torch.randn(b, 3, size, size), torch.randint(0, 10, (b,))
+    if model == "unet":
+        return torch.randn(b, 3, 64, 64), torch.randint(0, 4, (b, 64, 64))
     if model == "gpt2":
         return torch.randint(0, 512, (b, 128)), torch.randint(0, 512, (b * 128,))
     return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))

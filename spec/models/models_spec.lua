@@ -28,7 +28,7 @@ end
 
 describe("lt.models", function()
   for _, name in ipairs { "mlp", "resnet18", "resnet34", "resnet50", "vgg11", "vgg13_bn",
-    "vgg16_bn", "vgg19", "convnext_tiny", "vit", "vae" } do
+    "vgg16_bn", "vgg19", "convnext_tiny", "vit", "vae", "unet" } do
     it(name .. " gives the outputs of PyTorch's", function() check(name) end)
   end
 

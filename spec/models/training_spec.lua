@@ -3,7 +3,7 @@ local lt = require "ltrain"
 local recorded = require "spec.models.recorded"
 
 describe("a model of lt.models", function()
-  for _, name in ipairs { "mlp", "vgg11", "vgg13_bn", "convnext_tiny", "vit", "vae", "gpt2",
+  for _, name in ipairs { "mlp", "vgg11", "vgg13_bn", "convnext_tiny", "vit", "vae", "unet", "gpt2",
     "llama", "bert" } do
     it(name .. " has a gradient for each parameter", function()
       lt.seed(1)

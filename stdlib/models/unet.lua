@@ -1,0 +1,110 @@
+-- stdlib/models/unet.lua: a network that maps images to images, with the names of the U-Net of
+-- github.com/milesial/Pytorch-UNet.
+-- B batch, C channels, H height, W width.
+--
+-- Ronneberger et al.: U-Net, 2015; with batch normalization, and borders that are padded.
+
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local nn = require "ltrain.nn"
+
+local DoubleConv = nn.Module:extend("DoubleConv")
+
+function DoubleConv:init(inputs, outputs)
+  self.double_conv = nn.Sequential(
+    nn.Conv2d(inputs, outputs, 3, { padding = 1, bias = false }), nn.BatchNorm2d(outputs),
+    nn.ReLU(),
+    nn.Conv2d(outputs, outputs, 3, { padding = 1, bias = false }), nn.BatchNorm2d(outputs),
+    nn.ReLU())
+end
+
+function DoubleConv:forward(x)
+  x = self.double_conv(x)
+  return x
+end
+
+-- Half the size.
+local Down = nn.Module:extend("Down")
+
+function Down:init(inputs, outputs)
+  self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(inputs, outputs))
+end
+
+function Down:forward(x)
+  x = self.maxpool_conv(x)
+  return x
+end
+
+-- A transposed convolution of 2 x 2 with stride 2, whose windows do not overlap.
+local UpConv = nn.Module:extend("UpConv")
+
+function UpConv:init(inputs, outputs)
+  self.weight = c.parameter(c.empty(inputs, outputs, 2, 2))
+  self.bias = c.parameter(c.empty(outputs))
+  local bound = 1 / math.sqrt(4 * outputs)
+  nn.init.uniform_(self.weight, -bound, bound)
+  nn.init.uniform_(self.bias, -bound, bound)
+end
+
+function UpConv:forward(x)
+  local b, inputs, h, w = table.unpack(x.shape)
+  local outputs = self.weight.shape[2]
+  local kernel = self.weight:permute(2, 3, 4, 1):reshape(4 * outputs, inputs, 1, 1)
+  local squares = c.conv2d(x, kernel):reshape(b, outputs, 2, 2, h, w)
+  local y = squares:permute(1, 2, 5, 3, 6, 4):reshape(b, outputs, 2 * h, 2 * w)
+  return y + self.bias:reshape(outputs, 1, 1)
+end
+
+-- x with a line of zeros more in dim `d` where it lacks one: an odd size was rounded down.
+local function filled(x, size, d)
+  if x.shape[d] == size then return x end
+  return c.cat({ x, c.zeros_like(x:narrow(d, 1, 1)) }, d)
+end
+
+-- Twice the size, beside what had that size on the way down.
+local Up = nn.Module:extend("Up")
+
+function Up:init(inputs, outputs)
+  self.up, self.conv = UpConv(inputs, inputs // 2), DoubleConv(inputs, outputs)
+end
+
+function Up:forward(x, beside)
+  x = filled(filled(self.up(x), beside.shape[3], 3), beside.shape[4], 4)
+  x = self.conv(c.cat({ beside, x }, 2))
+  return x
+end
+
+local UNet = nn.Module:extend("UNet")
+
+local OPTIONS <const> = {
+  in_channels = { type = "integer", default = 3, min = 1 },
+  num_classes = { type = "integer", default = 2, min = 1, doc = "channels of the output" },
+  width = { type = "integer", default = 64, min = 2, doc = "channels of the first layer" },
+}
+
+--- lt.models.unet{in_channels = 1, num_classes = 2, width = 16}
+function UNet:init(options)
+  local o = config.check(options, OPTIONS, "models.unet")
+  self:save_hyperparameters(o)
+  local w = o.width
+  self.inc = DoubleConv(o.in_channels, w)
+  for i = 1, 4 do
+    self["down" .. i] = Down(w << (i - 1), w << i)
+    self["up" .. i] = Up(w << (5 - i), w << (4 - i))
+  end
+  self.outc = nn.ModuleDict { conv = nn.Conv2d(w, o.num_classes, 1) }
+end
+
+---@param x Tensor [B, C, H, W], of 16 x 16 or more -> logits [B, num_classes, H, W]
+function UNet:forward(x)
+  local x1 = self.inc(x)
+  local x2 = self.down1(x1)
+  local x3 = self.down2(x2)
+  local x4 = self.down3(x3)
+  local y = self.up1(self.down4(x4), x4)
+  y = self.up3(self.up2(y, x3), x2)
+  local logits = self.outc.conv(self.up4(y, x1))
+  return logits
+end
+
+return UNet
