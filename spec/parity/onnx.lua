@@ -93,6 +93,12 @@ elementwise("extremes", function(v)
   return a, i, b, j, v:argmax(), v:argmin(2)
 end, x)
 elementwise("statistics", function(v) return v:var(1), v:std(2), v:logsumexp(1), v:norm() end, x)
+elementwise("gates", function(v, w) return v:glu(2), v:swiglu(2), v:prelu(w), v:softmin(1) end,
+  lt.randn(3, 6), lt.tensor { 0.2 })
+elementwise("norms", function(v, w)
+  return v:rms_norm({ 4, 4 }), v:rms_norm({ 4 }, { weight = w }), v:group_norm(2),
+    (v:instance_norm())
+end, lt.randn(2, 4, 4, 4), lt.randn(4))
 elementwise("scans", function(v) return v:cumsum(2) end, x)
 elementwise("views", function(v)
   return v:view(5, 3), v:t(), v:permute(2, 1):reshape(15), v:unsqueeze(1):expand(2, 3, 5),

@@ -83,9 +83,11 @@ function Graph:constant(value, dtype)
   return self.constants[key]
 end
 
---- A node of one result (or `n`); returns the names of its results. Absent inputs are "".
+--- A node of one result (or `n`); returns the names of its results. Absent inputs are "", and left
+--- out at the end.
 function Graph:add(op, inputs, attributes, n)
   local outputs = {}
+  while inputs[#inputs] == "" do inputs[#inputs] = nil end
   for k = 1, n or 1 do
     self.count = self.count + 1
     outputs[k] = self:fresh(("%s_%d"):format(op:lower(), self.count))
@@ -160,23 +162,29 @@ local function made_of(self, a, b, call)
     "multiple", call.op, call.line, a)
 end
 
+-- Whether two traces agree.
+local function are_equal(list, other)
+  for k, a in ipairs(list) do
+    if a ~= other[k] then return false end
+  end
+  return true
+end
+
 --- A list of sizes as a value: a constant, where both traces agree.
 function Graph:sizes(call, list, other)
-  local parts, same = {}, true
+  if are_equal(list, other) then return self:constant(list) end
+  local parts = {}
   for k, a in ipairs(list) do
-    local b <const> = other[k]
-    if a == b then
+    if a == other[k] then
       parts[k] = self:constant { a }
     else
-      same = false
-      local d <const>, factor = made_of(self, a, b, call)
+      local d <const>, factor = made_of(self, a, other[k], call)
       parts[k] = dynamic(self, d)
       if factor ~= 1 then
         parts[k] = self:add("Mul", { parts[k], self:constant { factor } })
       end
     end
   end
-  if same then return self:constant(list) end
   return self:add("Concat", parts, { axis = 0 })
 end
 
