@@ -18,10 +18,12 @@ local makers <const> = {
   ["ltrain.Work"] = function() return dist.barrier() end,
   ["ltrain.Timer"] = function() return c.runtime.timer() end,
   ["ltrain.Span"] = function() return dist.span() end,
+  ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.
 local inner <const> = {
   ["ltrain.Binding"] = true,
+  ["ltrain.CsvFile"] = true,
   ["ltrain.Dropping"] = true,
   ["ltrain.JsonScratch"] = true,
   ["ltrain.OpenFile"] = true,
