@@ -38,7 +38,8 @@ void lt_world_stop(lt_world *w, const char *text, int status) {
 
 bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
   if ((atomic_load(&w->mail.requests) & LT_REQUEST_LEFT) == 0) {
-    lt_group_finish(c, w->group); /* others may need this rank's part of what is under way */
+    /* Others may need this rank's part of what is under way. */
+    if (w->group != NULL) lt_group_finish(c, w->group);
     lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
     lt_heartbeat_set_activity(w->heartbeat, &m);
     w->mail.left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = w->info.rank, .state.mark = m};
