@@ -15,12 +15,22 @@ typedef struct reading {
   int seeds; /* where grad_outputs stands, 0: none */
 } reading;
 
+/* lua_next, but for the field `names` that lists of net:parameters() have. */
+static bool next(lua_State *L, int table) {
+  while (lua_next(L, table) != 0) {
+    bool named = lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), "names") == 0;
+    if (!named || !lua_istable(L, -1)) return true;
+    lua_pop(L, 1);
+  }
+  return false;
+}
+
 /* How many tensors `index` is or lists. */
 static int count(lua_State *L, const lt_bind *b, int index) {
   int n = 0;
   if (lt_to_tensor(L, b, index) != NULL) return 1;
   if (!lua_istable(L, index)) return 0;
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) n++;
+  for (lua_pushnil(L); next(L, index); lua_pop(L, 1)) n++;
   return n;
 }
 
@@ -42,7 +52,7 @@ static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *what, int valu
   return t;
 }
 
-/* A tensor, or those of a table in the order of lua_next, in memory of Lua's that is pushed. */
+/* A tensor, or those of a table in the order of next, in memory of Lua's that is pushed. */
 static lt_tensor **push_tensors(lua_State *L, lt_bind *b, const char *what, int index, int n) {
   lt_tensor **list = lua_newuserdatauv(L, (size_t)(n > 0 ? n : 1) * sizeof *list, 0);
   if (!lua_istable(L, index)) {
@@ -50,7 +60,7 @@ static lt_tensor **push_tensors(lua_State *L, lt_bind *b, const char *what, int 
     return list;
   }
   int k = 0;
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
+  for (lua_pushnil(L); next(L, index); lua_pop(L, 1))
     list[k++] = tensor_at(L, b, what, lua_gettop(L), lua_gettop(L) - 1);
   return list;
 }
@@ -60,7 +70,7 @@ static void check_inputs(lua_State *L, lt_bind *b, lt_tensor *const *x) {
   if (!lua_istable(L, BY) && !lt_requires_grad(x[0]))
     lt_raise(L, b, LT_EARG, "grad: xs does not require grad");
   if (!lua_istable(L, BY)) return;
-  for (lua_pushnil(L); lua_next(L, BY) != 0; lua_pop(L, 1))
+  for (lua_pushnil(L); next(L, BY); lua_pop(L, 1))
     if (!lt_requires_grad(x[k++]))
       lt_raise(L, b, LT_EARG, "grad: %s does not require grad",
                push_name(L, "xs", lua_gettop(L) - 1));
@@ -117,7 +127,7 @@ static lt_tensor **push_seeds(lua_State *L, lt_bind *b, int from, int n) {
     lt_raise(L, b, LT_EARG, "grad: grad_outputs must be a table as y is, got %s",
              luaL_typename(L, from));
   int k = 0;
-  for (lua_pushnil(L); lua_next(L, OF) != 0; lua_pop(L, 1), k++) {
+  for (lua_pushnil(L); next(L, OF); lua_pop(L, 1), k++) {
     lua_pushvalue(L, -2);
     if (lua_gettable(L, from) != LUA_TNIL)
       list[k] = tensor_at(L, b, "grad_outputs", lua_gettop(L), lua_gettop(L) - 2);
@@ -132,7 +142,7 @@ static int shaped(lua_State *L, int n) {
   int first = lua_gettop(L) - n + 1;
   lua_newtable(L);
   int table = lua_gettop(L);
-  for (lua_pushnil(L); lua_next(L, BY) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); next(L, BY); lua_pop(L, 1)) {
     lua_pushvalue(L, -2);
     lua_pushvalue(L, first++);
     lua_rawset(L, table);

@@ -17,6 +17,13 @@ describe("lt.grad", function()
     assert.is_nil(w.grad)
   end)
 
+  it("goes by the parameters of a module", function()
+    local net = lt.nn.Linear(2, 1)
+    local grads = lt.grad(net(lt.tensor{{3.0, 5.0}}):sum(), net:parameters())
+    assert.same({{{3.0, 5.0}}, {1.0}}, {grads[1]:tolist(), grads[2]:tolist()})
+    assert.is_nil(grads.names)
+  end)
+
   it("goes by inner tensors, and by what they come from too", function()
     local x = leaf{2.0}
     local y = x * x
