@@ -34,6 +34,7 @@ template <> __device__ inline uint32_t key_of<uint32_t>(const void *x, int dtype
     case LT_I32: return static_cast<const uint32_t *>(x)[i] ^ 1u << 31;
     case LT_I16: return static_cast<const uint16_t *>(x)[i] ^ 1u << 15;
     case LT_U16: return static_cast<const uint16_t *>(x)[i];
+    case LT_I8: return static_cast<const uint8_t *>(x)[i] ^ 1u << 7;
     case LT_U8:
     case LT_BOOL: return static_cast<const uint8_t *>(x)[i];
     case LT_F64: /* of 64 bits: below */

@@ -7,7 +7,7 @@
 #include "io/file.h"
 
 /* No stream of deflate yields more than 1032 bytes for one. */
-enum { MAX_IDX_DIMS = 4, HEADER_MAX = 4 + 4 * MAX_IDX_DIMS, MAX_RATIO = 1032, WIDE_CHUNK = 4096 };
+enum { MAX_IDX_DIMS = 4, HEADER_MAX = 4 + 4 * MAX_IDX_DIMS, MAX_RATIO = 1032 };
 static const size_t MAX_FILE = (size_t)1 << 36;
 
 /* A file in memory that is read from its start. */
@@ -64,22 +64,19 @@ static bool source_ends(source *s) {
 
 typedef struct header {
   lt_dtype dtype;
-  size_t item; /* bytes of an element in the file */
   int ndim;
   int64_t size[MAX_IDX_DIMS];
   size_t bytes;
 } header;
 
-/* Rows of tensor/dtype.def have their code; bytes with a sign are no dtype: they become i32. */
+/* Rows of tensor/dtype.def have their code. */
 static bool known_type(unsigned char code, header *h) {
-  enum { SIGNED_BYTE = 0x09 };
   for (int d = 0; d < LT_DTYPE_COUNT; d++)
     if (code != 0 && lt_dtype_row((lt_dtype)d)->idx == code) {
-      *h = (header){.dtype = (lt_dtype)d, .item = lt_dtype_size((lt_dtype)d)};
+      *h = (header){.dtype = (lt_dtype)d};
       return true;
     }
-  *h = (header){.dtype = LT_I32, .item = 1};
-  return code == SIGNED_BYTE;
+  return false;
 }
 
 static bool read_header(lt_ctx *c, source *s, header *h) {
@@ -91,7 +88,7 @@ static bool read_header(lt_ctx *c, source *s, header *h) {
   h->ndim = b[3];
   size_t rest = 4 * (size_t)h->ndim;
   if (source_read(s, b, rest) != rest) return damaged(c, s, "it ends within its header");
-  h->bytes = h->item;
+  h->bytes = lt_dtype_size(h->dtype);
   for (int i = 0; i < h->ndim; i++) {
     const unsigned char *p = b + 4 * i;
     h->size[i] = (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
@@ -112,32 +109,13 @@ static void swap_bytes(unsigned char *p, size_t n, size_t item) {
     }
 }
 
-/* i8 to i32, through a small buffer. */
-static bool read_wide(source *s, int32_t *out, size_t n) {
-  unsigned char buffer[WIDE_CHUNK];
-  while (n > 0) {
-    size_t take = n < WIDE_CHUNK ? n : WIDE_CHUNK;
-    if (source_read(s, buffer, take) != take) return false;
-    for (size_t i = 0; i < take; i++) out[i] = (int8_t)buffer[i];
-    out += take;
-    n -= take;
-  }
-  return true;
-}
-
 static lt_tensor *read_tensor(lt_ctx *c, source *s) {
   header h;
   if (!source_open(c, s) || !read_header(c, s, &h)) return NULL;
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, h.dtype, h.ndim, h.size);
   if (t == NULL) return NULL;
-  void *data = lt_data(t);
-  bool whole;
-  if (h.item < lt_dtype_size(h.dtype)) {
-    whole = read_wide(s, data, (size_t)t->numel);
-  } else {
-    whole = source_read(s, data, h.bytes) == h.bytes;
-    if (whole) swap_bytes(data, (size_t)t->numel, h.item);
-  }
+  bool whole = source_read(s, lt_data(t), h.bytes) == h.bytes;
+  if (whole) swap_bytes(lt_data(t), (size_t)t->numel, lt_dtype_size(h.dtype));
   if (whole && source_ends(s)) return t;
   damaged(c, s, whole ? "bytes follow its data" : "its data is damaged or ends too early");
   return NULL;

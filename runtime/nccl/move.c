@@ -13,6 +13,7 @@ static ncclDataType_t type_of(lt_dtype dtype) {
     case LT_I64: return ncclInt64;
     case LT_I32: return ncclInt32;
     case LT_U8: return ncclUint8;
+    case LT_I8: return ncclInt8;
     case LT_BOOL: return ncclUint8;
     case LT_I16:
     case LT_U16:

@@ -27,6 +27,7 @@ static void set(void *p, lt_dtype d, int64_t i, double v) {
     case LT_U8: ((uint8_t *)p)[i] = (uint8_t)v; break;
     case LT_I16: ((int16_t *)p)[i] = (int16_t)v; break;
     case LT_U16: ((uint16_t *)p)[i] = (uint16_t)v; break;
+    case LT_I8: ((int8_t *)p)[i] = (int8_t)v; break;
     case LT_BOOL: ((uint8_t *)p)[i] = v > 1.5; break;
     case LT_DTYPE_COUNT:
     case LT_DTYPE_NONE: break;

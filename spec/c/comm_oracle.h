@@ -32,6 +32,7 @@ static inline void make(lt_dtype dtype, int number, int64_t i, uint64_t seed, vo
     case LT_U8:
     case LT_I16:
     case LT_U16:
+    case LT_I8:
     case LT_DTYPE_COUNT:
     case LT_DTYPE_NONE: memcpy(to, &x, lt_dtype_size(dtype)); break;
   }
@@ -105,6 +106,7 @@ static inline void join(void *to, const void *with, lt_dtype dtype, lt_comm_redu
     case LT_U8:
     case LT_I16:
     case LT_U16:
+    case LT_I8:
     case LT_BOOL:
     case LT_DTYPE_COUNT:
     case LT_DTYPE_NONE:

@@ -52,6 +52,7 @@ static double tolerance_of(lt_dtype d) {
     case LT_BOOL:
     case LT_I16:
     case LT_U16:
+    case LT_I8:
     case LT_DTYPE_COUNT:
     case LT_DTYPE_NONE: break;
   }

@@ -22,7 +22,7 @@ static void reads_every_type(void **state) {
     double values[2];
   } files[] = {
       {"\0\0\x08\x01\0\0\0\x02\x05\xff", 10, LT_U8, {5, 255}},
-      {"\0\0\x09\x01\0\0\0\x02\x05\xff", 10, LT_I32, {5, -1}},
+      {"\0\0\x09\x01\0\0\0\x02\x05\xff", 10, LT_I8, {5, -1}},
       {"\0\0\x0b\x01\0\0\0\x02\x01\x02\xff\xfe", 12, LT_I16, {258, -2}},
       {"\0\0\x0c\x01\0\0\0\x02\0\x01\0\0\xff\xff\xff\xfd", 16, LT_I32, {65536, -3}},
       {"\0\0\x0d\x01\0\0\0\x02\x3f\x80\0\0\xc0\0\0\0", 16, LT_F32, {1, -2}},
@@ -42,6 +42,7 @@ static void reads_every_type(void **state) {
     for (int k = 0; k < 2; k++) {
       void *p = lt_data(t);
       double v = t->dtype == LT_U8    ? ((uint8_t *)p)[k]
+                 : t->dtype == LT_I8  ? ((int8_t *)p)[k]
                  : t->dtype == LT_I16 ? ((int16_t *)p)[k]
                  : t->dtype == LT_I32 ? ((int32_t *)p)[k]
                  : t->dtype == LT_F32 ? (double)((float *)p)[k]

@@ -28,9 +28,10 @@ static inline void coordinates(lt_shape s, int64_t k, int64_t *at) {
 static inline double get(const plain *p, const int64_t *at) { return p->v[place(p->shape, at)]; }
 
 /* The same values in another dtype and, from STRIDED on, over other strides. */
-enum { STRIDED = 7, VARIANTS = 2 * STRIDED, AS_I64 = 3, AS_U8 = 4 };
+enum { STRIDED = 8, VARIANTS = 2 * STRIDED, AS_I64 = 3, AS_U8 = 4 };
 static inline lt_tensor *variant(lt_ctx *c, lt_tensor *t, int which) {
-  static const lt_dtype dtypes[STRIDED] = {LT_F32, LT_F64, LT_BF16, LT_I64, LT_U8, LT_I16, LT_U16};
+  static const lt_dtype dtypes[STRIDED] = {LT_F32, LT_F64, LT_BF16, LT_I64, LT_U8, LT_I16, LT_U16,
+                                          LT_I8};
   bool grad = c->modes.grad;
   c->modes.grad = false;
   t = lt_cast(c, t, dtypes[which % STRIDED]);

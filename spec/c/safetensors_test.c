@@ -50,7 +50,7 @@ static void every_dtype_in_the_reference_order(void **state) {
   enum { ALL = LT_DTYPE_COUNT + 2 };
   lt_named_tensor t[ALL];
   static const char *const names[] = {"f32", "f64", "f16",  "bf16", "i64",
-                                      "i32", "u8",  "bool", "i16",  "u16"};
+                                      "i32", "u8",  "bool", "i16",  "u16", "i8"};
   for (int d = 0; d < LT_DTYPE_COUNT; d++)
     t[d] = (lt_named_tensor){names[d], filled(c, (lt_dtype)d, 3, 1)};
   t[ALL - 2] = (lt_named_tensor){"another f32", filled(c, LT_F32, 0, 0)};
@@ -59,7 +59,7 @@ static void every_dtype_in_the_reference_order(void **state) {
   lt_safetensors s;
   assert_true(lt_safetensors_open(c, &s, "load", IO_PATH("a")));
   static const char *const order[ALL] = {"i64",  "f64", "another f32", "f32", "scalar", "i32",
-                                         "bf16", "f16", "u16",         "i16", "u8",     "bool"};
+                                         "bf16", "f16", "u16",         "i16", "i8",     "u8",  "bool"};
   assert_int_equal(s.count, ALL);
   for (int i = 0; i < ALL; i++) {
     assert_string_equal(s.stored[i].name, order[i]);

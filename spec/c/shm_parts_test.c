@@ -33,6 +33,7 @@ static void multiply(lt_dtype dtype, double by, void *at) {
     case LT_U8:
     case LT_I16:
     case LT_U16:
+    case LT_I8:
     case LT_BOOL:
     case LT_DTYPE_COUNT:
     case LT_DTYPE_NONE: break;

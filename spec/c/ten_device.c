@@ -256,6 +256,7 @@ static double load(const lt_view *v, int64_t at) {
     case LT_I32: return (double)((const int32_t *)p)[at];
     case LT_I16: return (double)((const int16_t *)p)[at];
     case LT_U16: return (double)((const uint16_t *)p)[at];
+    case LT_I8: return (double)((const int8_t *)p)[at];
     case LT_U8:
     case LT_BOOL: return (double)((const uint8_t *)p)[at];
     case LT_F16: /* see `supports` */

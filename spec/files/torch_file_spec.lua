@@ -126,7 +126,6 @@ describe("lt.load of a file of torch.save", function()
     assert.equal("load: spec/files/model.pt: holds __main__.Model: only tensors, numbers, strings, "
       .. "lists and dicts are read; save model.state_dict()", why "model")
     assert.matches("holds torch.float32: only tensors", why "dtype")
-    assert.matches("holds torch.CharStorage, a dtype that ltrain does not have", why "int8")
     assert.matches("holds torch.float8_e4m3fn, a dtype that ltrain does not have", why "float8")
     assert.matches("holds torch.ComplexFloatStorage, a dtype that", why "complex")
     assert.matches("old.pt: is in the format that PyTorch had before 1.6", why "old")

@@ -39,8 +39,7 @@ save("views.pt", {
 })
 save("dtypes.pt", {str(d)[6:]: torch.tensor([0, 1, 1], dtype=d) for d in [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
-    torch.int16, torch.uint16, torch.uint8, torch.bool]})
-save("int8.pt", torch.tensor([1], dtype=torch.int8))
+    torch.int16, torch.uint16, torch.uint8, torch.int8, torch.bool]})
 save("float8.pt", torch.tensor([1.0]).to(torch.float8_e4m3fn))
 save("complex.pt", torch.tensor([1j]))
 save("dtype.pt", {"x": torch.tensor([1.0]), "dtype": torch.float32})

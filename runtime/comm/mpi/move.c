@@ -135,6 +135,7 @@ static bool known(const lt_comm_move *m, MPI_Datatype *type, MPI_Op *op) {
     case LT_U8: *type = MPI_UINT8_T; break;
     case LT_I16: *type = MPI_INT16_T; break;
     case LT_U16: *type = MPI_UINT16_T; break;
+    case LT_I8: *type = MPI_INT8_T; break;
     case LT_F16:
     case LT_BF16:
     case LT_BOOL:

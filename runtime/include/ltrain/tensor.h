@@ -20,6 +20,7 @@ typedef struct lt_storage lt_storage;
 /* Element types. Order is the order of the tables in tensor/dtype.c, and never changes. */
 typedef enum lt_dtype {
   LT_F32, LT_F64, LT_F16, LT_BF16, LT_I64, LT_I32, LT_U8, LT_BOOL, LT_I16, LT_U16,
+  LT_I8,
   LT_DTYPE_COUNT,
   LT_DTYPE_NONE = -1 /* "absent" in arguments */
 } lt_dtype;
