@@ -31,7 +31,9 @@ seed_of_environment()
 local function find(self, name)
   local place = places[name]
   if place then
-    local value = exact.fn(require(place), name)
+    local path, field = place:match "^([^:]+):?(.*)$"
+    local value = require(path)
+    value = exact.fn(field == "" and value or value[field], name)
     rawset(self, name, value)
     return value
   end

@@ -9,6 +9,7 @@ local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
   callbacks = { "core" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
+  fft = { "core" }, linalg = { "core" },
   nn = { "autograd", "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },

@@ -54,6 +54,16 @@ static int call_op(lua_State *L) {
   return lt_run_reading(L, b, &r);
 }
 
+/* Ops of a room, as linalg.solve: errors call them so. */
+static int call_in_room(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_reading r;
+  lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
+  r.who = lua_tostring(L, lua_upvalueindex(NAME_UPVALUE));
+  lt_read_call(L, b, &r, 1);
+  return lt_run_reading(L, b, &r);
+}
+
 /* Makers of tensors: no tensor goes in, `requires_grad` is one more option. */
 static int call_maker(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -127,6 +137,23 @@ static void add_op(lua_State *L, lt_bind *b, int id) {
   lua_pushcclosure(L, call_in_place, NAME_UPVALUE);
   lua_setfield(L, 2, name);
   lua_pop(L, 1);
+}
+
+/* `linalg_solve` is solve in the table linalg, for the files of that room in the library. */
+static void add_to_room(lua_State *L, lt_bind *b, int id) {
+  static const char *const rooms[] = {"fft", "linalg"};
+  const char *name = lt_ops[id].name;
+  for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++) {
+    size_t length = strlen(rooms[k]);
+    if (strncmp(name, rooms[k], length) != 0 || name[length] != '_') continue;
+    luaL_getsubtable(L, 1, rooms[k]);
+    lua_pushlightuserdata(L, b);
+    lua_pushinteger(L, id);
+    lua_pushfstring(L, "%s.%s", rooms[k], name + length + 1);
+    lua_pushcclosure(L, call_in_room, NAME_UPVALUE);
+    lua_setfield(L, -2, name + length + 1);
+    lua_pop(L, 1);
+  }
 }
 
 static void add_operators(lua_State *L, lt_bind *b) {
@@ -263,7 +290,10 @@ static int list_ops(lua_State *L) {
 void lt_bind_ops(lua_State *L, lt_bind *b) {
   static const lt_function functions[] = {{"ops", list_ops, 0}, {NULL, NULL, 0}};
   for (int op = 0; op < LT_OP_COUNT; op++)
-    if (is_visible(&lt_ops[op])) add_op(L, b, op);
+    if (is_visible(&lt_ops[op]))
+      add_op(L, b, op);
+    else
+      add_to_room(L, b, op);
   add_operators(L, b);
   lua_pushvalue(L, 1);
   lt_add_public(L, b, functions);

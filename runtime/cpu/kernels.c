@@ -16,6 +16,7 @@ const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT] = {
 #include "ops/updates.def"
 #define LT_KERNEL_ALL(name) [LT_OP_##name] = LT_CPU(lt_cpu_##name),
 #define LT_KERNEL_ALL_EXPAND(name) LT_KERNEL_ALL(name)
+#define LT_KERNEL_HOST(name) LT_KERNEL_ALL(name)
 #define LT_KERNEL_EXPAND(name)
 #define LT_KERNEL_VIEW(name)
 #define LT_KERNEL_COPY(name)

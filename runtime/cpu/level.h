@@ -14,17 +14,19 @@
 /* Chunks of parallel loops, in elements of cheap work; never depends on the thread count. */
 enum { LT_CHUNK = 32768 };
 
-/* Kernels: one per op with a row in ops.def (devices ALL), plus the elementwise families. */
+/* Kernels: one per op with a row in ops.def (devices ALL, HOST), plus the elementwise families. */
 #define LT_KERNEL(name) bool LT_CPU(lt_cpu_##name)(lt_ctx *c, const lt_call *call)
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_DECLARE_##devices(name)
 #define LT_DECLARE_ALL(name) LT_KERNEL(name);
 #define LT_DECLARE_ALL_EXPAND(name) LT_KERNEL(name);
+#define LT_DECLARE_HOST(name) LT_KERNEL(name);
 #define LT_DECLARE_EXPAND(name)
 #define LT_DECLARE_VIEW(name)
 #define LT_DECLARE_COPY(name)
 #include "ops/ops.def"
 #undef LT_DECLARE_ALL
 #undef LT_DECLARE_ALL_EXPAND
+#undef LT_DECLARE_HOST
 #undef LT_DECLARE_EXPAND
 #undef LT_DECLARE_VIEW
 #undef LT_DECLARE_COPY

@@ -17,6 +17,7 @@ extern const lt_host *lt_cuda_host; /* what ltrain gave us when it opened this b
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_CUDA_DECLARE_##devices(name)
 #define LT_CUDA_DECLARE_ALL(name) LT_CUDA_KERNEL(name);
 #define LT_CUDA_DECLARE_ALL_EXPAND(name) LT_CUDA_DECLARE_ALL(name)
+#define LT_CUDA_DECLARE_HOST(name)
 #define LT_CUDA_DECLARE_EXPAND(name)
 #define LT_CUDA_DECLARE_VIEW(name)
 #define LT_CUDA_DECLARE_COPY(name)

@@ -16,6 +16,7 @@ const lt_kernel *lt_cuda_kernels(void) {
 #include "ops/updates.def"
 #define LT_CUDA_KERNEL_ALL(name) table[LT_OP_##name] = lt_cuda_##name;
 #define LT_CUDA_KERNEL_ALL_EXPAND(name) LT_CUDA_KERNEL_ALL(name)
+#define LT_CUDA_KERNEL_HOST(name)
 #define LT_CUDA_KERNEL_EXPAND(name)
 #define LT_CUDA_KERNEL_VIEW(name)
 #define LT_CUDA_KERNEL_COPY(name)

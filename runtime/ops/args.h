@@ -300,6 +300,27 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
   A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_attention_backward(A) LT_ARGS_attention(A) A(FLAG, of_mask, false)
 
+/* Linear algebra. */
+#define LT_ARGS_linalg_cholesky(A)
+#define LT_ARGS_linalg_det(A)
+#define LT_ARGS_linalg_slogdet(A)
+#define LT_ARGS_linalg_eigh(A)
+#define LT_ARGS_linalg_qr(A) A(FLAG, complete, false)
+#define LT_ARGS_linalg_svd(A) A(FLAG, full_matrices, true)
+#define LT_ARGS_linalg_solve(A)
+#define LT_ARGS_linalg_solve_triangular(A) A(FLAG, upper, REQUIRED) A(FLAG, unitriangular, false)
+
+/* Fourier transforms; results are multiplied with `scale`. */
+#define LT_ARGS_fft_complex(A) A(FLAG, inverse, false) A(NUMBER, scale, 1)
+#define LT_ARGS_fft_real(A) A(NUMBER, scale, 1)
+#define LT_ARGS_fft_real_inverse(A) A(INT, n, REQUIRED) A(NUMBER, scale, 1)
+
+/* Connectionist temporal classification. */
+#define LT_ARGS_ctc_loss(A) \
+  A(INT, blank, 0) A(CHOICE, reduction, LT_REDUCTION_mean) A(FLAG, zero_infinity, false)
+#define LT_ARGS_ctc_paths(A) A(INT, blank, 0) A(FLAG, zero_infinity, false)
+#define LT_ARGS_ctc_paths_backward(A) LT_ARGS_ctc_paths(A)
+
 /* The C structs. */
 #define LT_CTYPE_INT int64_t
 #define LT_CTYPE_NUMBER double

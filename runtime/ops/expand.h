@@ -9,6 +9,7 @@
 
 #define LT_OP(name, kind, dtype, cast, vjp, saves, devices, doc) LT_DECLARE_##devices(name)
 #define LT_DECLARE_ALL(name)
+#define LT_DECLARE_HOST(name)
 #define LT_DECLARE_VIEW(name)
 #define LT_DECLARE_COPY(name)
 #define LT_DECLARE_ALL_EXPAND(name) LT_DECLARE_EXPAND(name)
@@ -16,6 +17,7 @@
   bool lt_expand_##name(lt_ctx *c, const lt_call *call, lt_tensor **out);
 #include "ops/ops.def"
 #undef LT_DECLARE_ALL
+#undef LT_DECLARE_HOST
 #undef LT_DECLARE_VIEW
 #undef LT_DECLARE_COPY
 #undef LT_DECLARE_ALL_EXPAND

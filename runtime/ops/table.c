@@ -14,6 +14,7 @@ enum {
 
 #define HAS_ALL true
 #define HAS_ALL_EXPAND true
+#define HAS_HOST true
 #define HAS_EXPAND false
 #define HAS_VIEW false
 #define HAS_COPY false
@@ -21,6 +22,7 @@ enum {
 
 /* Composite ops name their definition; the others have none. */
 #define EXPAND_OF_ALL(name) NULL
+#define EXPAND_OF_HOST(name) NULL
 #define EXPAND_OF_VIEW(name) NULL
 #define EXPAND_OF_COPY(name) NULL
 #define EXPAND_OF_EXPAND(name) lt_expand_##name

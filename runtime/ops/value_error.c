@@ -57,6 +57,9 @@ static bool say(lt_ctx *c, const lt_device_error *e) {
                    limit - 1, limit);
   if (e->op == LT_OP_index_flatten)
     return lt_fail(c, LT_EVALUE, "index: %lld is out of %lld..%lld", value, -limit, limit - 1);
+  if (e->op == LT_OP_ctc_paths || e->op == LT_OP_ctc_paths_backward)
+    return lt_fail(c, LT_EVALUE, "ctc_loss: a target or a length of %lld is out of 0..%lld", value,
+                   limit - 1);
   if (limit == 0)
     return lt_fail(c, LT_EVALUE, "%s: index %lld into an empty dim", op->name, value);
   return lt_fail(c, LT_EVALUE, "%s: index %lld is out of 0..%lld", op->name, value, limit - 1);

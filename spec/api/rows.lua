@@ -189,7 +189,8 @@ rows.options["base.TransformerLayer:make"] = rows.options["lt.nn.TransformerEnco
 rows.options["base.TransformerStack"] = rows.options["lt.nn.TransformerEncoder"]
 rows.options["base.TransformerStack:run"] = rows.options["lt.nn.TransformerEncoder:forward"]
 rows.options["base.Loss"] = "lt.nn.L1Loss(OPTIONS)"
-for _, kind in ipairs { "BCE", "BCEWithLogits", "CosineEmbedding", "CrossEntropy", "Dice", "Focal",
+for _, kind in ipairs { "BCE", "BCEWithLogits", "CTC", "CosineEmbedding", "CrossEntropy", "Dice",
+  "Focal",
   "GaussianNLL", "HingeEmbedding", "Huber", "KLDiv", "L1", "MSE", "MarginRanking",
   "MultiLabelMargin", "MultiLabelSoftMargin", "MultiMargin", "NLL", "PoissonNLL", "SmoothL1",
   "SoftMargin", "TripletMargin" } do
@@ -198,6 +199,20 @@ end
 
 for _, name in ipairs { "AUROC", "Accuracy", "F1", "Mean" } do
   rows.options["lt.metrics." .. name .. ":compute"] = "lt.metrics." .. name .. "():compute(OPTIONS)"
+end
+
+for arguments, names in pairs {
+  ["x, "] = "linalg.cholesky linalg.diagonal linalg.eigh linalg.eigvalsh linalg.matrix_rank "
+    .. "linalg.pinv linalg.qr linalg.svd fft.fft fft.fft2 fft.fftshift fft.ifft fft.ifft2 "
+    .. "fft.ifftshift fft.irfft fft.irfft2 fft.rfft fft.rfft2",
+  ["x, x, "] = "linalg.cross linalg.lstsq linalg.solve linalg.solve_triangular linalg.vecdot",
+  ["x, 2, "] = "linalg.matrix_norm linalg.norm linalg.vector_norm stft istft fft.stft fft.istft",
+  ["4, "] = "fft.fftfreq fft.rfftfreq hamming_window hann_window fft.hamming_window "
+    .. "fft.hann_window",
+} do
+  for name in names:gmatch "%S+" do
+    rows.options["lt." .. name] = ("lt.%s(%sOPTIONS)"):format(name, arguments)
+  end
 end
 
 --- One argument too many, of functions that read what comes by themselves.
@@ -241,7 +256,7 @@ for name, before in pairs { empty = "", ones = "", rand = "", randn = "", zeros 
   rows.extra["x:" .. name .. "_like"] = "x:" .. name .. "_like(" .. arguments
 end
 for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "short", "uint16",
-  "byte", "bool" } do
+  "byte", "char", "bool" } do
   rows.extra["x:" .. name] = "x:" .. name .. "(EXTRA)"
 end
 for _, name in ipairs { "all_gather", "all_reduce", "all_reduce_", "broadcast", "gather",

@@ -13,12 +13,13 @@ import torch
 import torch.nn.functional as F
 
 import layers
+import rooms
 
 warnings.filterwarnings("ignore")
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16,
           "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
-          "i16": torch.int16, "u8": torch.uint8, "bool": torch.bool}
+          "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 TOLERANCE = {"f64": 1e-10, "f32": 3e-5, "f16": 4e-3, "bf16": 3e-2}
 
@@ -247,6 +248,7 @@ CALLS = {
     "layer_norm": lambda i, o: F.layer_norm(i[0], o["normalized_shape"], i[1], i[2], o["eps"]),
     "cross_entropy": lambda i, o: F.cross_entropy(
         i[0], i[1], label_smoothing=o["label_smoothing"], reduction=o["reduction"]),
+    "ctc_loss": lambda i, o: F.ctc_loss(i[0].transpose(0, 1), *i[1:], **o),
     "mse_loss": loss(F.mse_loss), "l1_loss": loss(F.l1_loss),
     "binary_cross_entropy_with_logits": loss(F.binary_cross_entropy_with_logits),
     "scaled_dot_product_attention": lambda i, o: F.scaled_dot_product_attention(
@@ -282,6 +284,8 @@ def call(case, inputs):
     if case.get("layer"):
         results, besides, parameters = layers.run_layer(case, inputs, tensor)
         return results, besides, inputs + parameters
+    if case.get("room"):
+        return rooms.run(case, inputs), [], inputs
     if case.get("optimizer"):
         return layers.run_optimizer(case, inputs), [], []
     if case.get("scheduler"):

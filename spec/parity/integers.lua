@@ -2,7 +2,7 @@
 -- them: of mixed dtypes where it promotes, u16 left out, which it does not.
 local make = require "spec.parity.inputs"
 
-local DTYPES <const> = {"u8", "i16", "i32", "i64"}
+local DTYPES <const> = {"u8", "i8", "i16", "i32", "i64"}
 
 local function set(text)
   local names = {}

@@ -105,8 +105,9 @@ local LAYERS <const> = {
 
 -- Losses whose names are not those of their functions.
 local CLASSES <const> = {BCELoss = "binary_cross_entropy", KLDivLoss = "kl_div",
-  BCEWithLogitsLoss = "binary_cross_entropy_with_logits", CosineEmbeddingLoss =
-  "cosine_embedding_loss", GaussianNLLLoss = "gaussian_nll_loss", NLLLoss = "nll_loss",
+  BCEWithLogitsLoss = "binary_cross_entropy_with_logits", CTCLoss = "ctc_loss",
+  CosineEmbeddingLoss = "cosine_embedding_loss", GaussianNLLLoss = "gaussian_nll_loss",
+  NLLLoss = "nll_loss",
   PoissonNLLLoss = "poisson_nll_loss", SmoothL1Loss = "smooth_l1_loss",
   HingeEmbeddingLoss = "hinge_embedding_loss", HuberLoss = "huber_loss",
   MarginRankingLoss = "margin_ranking_loss", MultiMarginLoss = "multi_margin_loss",

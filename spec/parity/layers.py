@@ -28,7 +28,19 @@ class SwiGLU(torch.nn.Module):
         return torch.nn.functional.silu(a) * b
 
 
+class BatchFirst(torch.nn.Module):
+    """A loss whose first input is [T, N, ...] in PyTorch."""
+
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, x, *others):
+        return self.loss(x.transpose(0, 1), *others)
+
+
 LAYERS = {
+    "CTCLoss": lambda a, o: BatchFirst(torch.nn.CTCLoss(*a, **o)),
     "Unflatten": lambda a, o: torch.nn.Unflatten(at(a[0]), tuple(a[1])),
     "TransformerEncoderLayer": lambda a, o: torch.nn.TransformerEncoderLayer(
         *a, batch_first=True, **o),

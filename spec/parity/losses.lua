@@ -70,6 +70,20 @@ return {
     list[3] = signs{shape[1]}
     return list, with{margin = one_of{0, 0.3003}}
   end,
+  ctc_loss = function() -- in f32: PyTorch has no second derivative
+    local n, t, s, classes = random(3), random(3, 6), random(3), random(2, 4)
+    local function integers(shape, low, high)
+      return make.tensor(shape, {dtype = "i64", integer = true, low = low, high = high})
+    end
+    local targets, lengths = integers({n, s}, 1, classes - 1), integers({n}, 0, s)
+    if random() < 0.3 then -- one after the other
+      local sum = 0
+      for _, length in ipairs(lengths.values) do sum = sum + length end
+      targets = integers({sum}, 1, classes - 1)
+    end
+    return {make.tensor({n, t, classes}, {dtype = "f32", high = 0}), targets,
+      integers({n}, 1, t), lengths}, with{zero_infinity = one_of{true, false}}
+  end,
   gaussian_nll_loss = function()
     local list, shape = vectors(2)
     list[3] = reals(shape, 1, 3)

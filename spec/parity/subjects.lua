@@ -1,13 +1,15 @@
 -- spec/parity/subjects.lua: all that is compared with PyTorch: operations (cases.lua), layers and
--- losses (layers.lua), optimizers and schedulers (training.lua); how a case is drawn, and run.
+-- losses (layers.lua), lt.linalg and lt.fft (rooms.lua), optimizers and schedulers (training.lua);
+-- how a case is drawn, and run.
 local cases = require "spec.parity.cases"
 local layers = require "spec.parity.layers"
 local lt = require "ltrain"
+local rooms = require "spec.parity.rooms"
 local training = require "spec.parity.training"
 
 local M = {}
 
-local PARTS <const> = {cases, layers, training}
+local PARTS <const> = {cases, layers, rooms, training}
 
 --- The names of all that has a row, and of what has none and no reason in its part's `except`.
 function M.names()
@@ -133,6 +135,7 @@ end
 --- What ltrain makes of a case.
 function M.run(case)
   if case.layer then return layers.run(case, tools) end
+  if case.room then return rooms.run(case, tools) end
   if case.optimizer or case.scheduler then return training.run(case, tools) end
   return run_op(case)
 end

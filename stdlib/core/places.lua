@@ -1,4 +1,5 @@
--- stdlib/core/places.lua: names of `lt` that are files, loaded when first asked for.
+-- stdlib/core/places.lua: names of `lt` that are files, loaded when first asked for; behind a colon
+-- what a room calls it.
 return {
   Accelerator = "ltrain.core.Accelerator",
   Callback = "ltrain.core.Callback",
@@ -24,9 +25,14 @@ return {
   gradcheck = "ltrain.autograd.gradcheck",
   gradgradcheck = "ltrain.autograd.gradgradcheck",
   distributions = "ltrain.distributions",
+  fft = "ltrain.fft",
+  hamming_window = "ltrain.fft:hamming_window",
+  hann_window = "ltrain.fft:hann_window",
   hash = "ltrain.core.hash",
   json = "ltrain.files.json",
+  istft = "ltrain.fft:istft",
   load = "ltrain.files.load",
+  linalg = "ltrain.linalg",
   loggers = "ltrain.loggers",
   metrics = "ltrain.metrics",
   models = "ltrain.models",
@@ -34,6 +40,8 @@ return {
   onnx = "ltrain.onnx",
   optim = "ltrain.optim",
   save = "ltrain.files.save",
+  stft = "ltrain.fft:stft",
   strategies = "ltrain.strategies",
   tensordot = "ltrain.core.tensordot",
+  trace = "ltrain.core.trace",
 }

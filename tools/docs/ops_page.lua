@@ -17,7 +17,7 @@ local GROUPS <const> = {
     "weighted_loss", "logits_loss", "sigmoid_focal_loss", "kl_div", "poisson_nll_loss",
     "gaussian_nll_loss", "dice_loss", "hinge_embedding_loss", "cosine_embedding_loss",
     "margin_ranking_loss", "triplet_margin_loss", "multilabel_soft_margin_loss",
-    "multilabel_margin_loss", "multi_margin_loss" },
+    "multilabel_margin_loss", "multi_margin_loss", "ctc_loss" },
   { "Shapes", "view", "permute", "expand", "transpose", "t", "squeeze", "unsqueeze", "flatten",
     "movedim", "flip", "cat", "stack", "clone", "tile", "repeat_interleave", "roll", "rot90",
     "diagonal", "diag", "unfold", "im2col", "col2im", "linspace", "eye" },

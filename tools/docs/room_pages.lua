@@ -5,8 +5,8 @@ local methods = require "methods"
 local options_table = require "options_table"
 local source = require "source"
 
--- Pages: folder, title, a line, and files of other names: { path, name, module, field }; the field
--- is that of a table of classes that are made alike.
+-- Pages: folder, title, a line, files of other names: { path, name, module, field }, and an
+-- introduction. The field is that of a table of classes that are made alike.
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" },
@@ -20,6 +20,35 @@ local ROOMS <const> = {
     { "stdlib/models/keys.lua", "models.keys", "ltrain.models.keys" } } },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
+  { "linalg", "Linear algebra", "lt.linalg: factors, equations, norms of matrices", {}, [==[
+Matrices are tensors [B..., M, N] of f32 or f64; first dims are batches of them. LAPACK computes:
+its library LAPACKE is opened when it is first needed (Debian: `apt install liblapacke`). Tensors of
+a GPU travel to the CPU and back. All functions have derivatives of every order but matrix_rank.
+What is not unique, as the signs of eigenvectors, is as LAPACK gives it.
+
+```lua
+local lt = require "ltrain"
+local A, b = lt.tensor{{4.0, 1.0}, {1.0, 3.0}}, lt.tensor{1.0, 2.0}
+print(lt.linalg.solve(A, b))
+-- prints: tensor([0.0909, 0.6364])
+print(lt.linalg.eigvalsh(A), lt.linalg.norm(A, "nuc"):item() > 6)
+-- prints: tensor([2.3820, 4.6180])	true
+```]==] },
+  { "fft", "Fourier transforms", "lt.fft, lt.stft, lt.istft, lt.hann_window, lt.hamming_window", {},
+    [==[
+There is no complex dtype: complex numbers are a last dim of 2, the real and the imaginary part, as
+PyTorch's view_as_real makes them; `dim` and `dims` do not count it. Tensors are f32 or f64,
+integers become f32; lengths may be any. On a GPU own kernels transform lines of up to 4096 numbers,
+and the CPU longer ones.
+
+```lua
+local lt = require "ltrain"
+local y = lt.fft.rfft(lt.tensor{1.0, 2.0, 3.0, 4.0})
+print(y[1], y[2])
+-- prints: tensor([10.,  0.])	tensor([-2.,  2.])
+print(lt.fft.irfft(y))
+-- prints: tensor([1., 2., 3., 4.])
+```]==] },
   { "distributions", "Distributions", "lt.distributions: probability distributions", {} },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
@@ -192,8 +221,8 @@ local function add_functions(parts, root, folder)
 end
 
 local function page(root, room)
-  local folder, title, where, others = table.unpack(room)
-  local parts = { "# " .. title, where .. "." }
+  local folder, title, where, others, more = table.unpack(room)
+  local parts = { "# " .. title, where .. ".", more }
   for _, entry in ipairs(files_of(folder, others)) do parts[#parts + 1] = section(root, entry) end
   add_functions(parts, root, folder)
   for _, entry in ipairs(others) do parts[#parts + 1] = section(root, entry) end

@@ -1,0 +1,34 @@
+-- stdlib/fft/windows.lua: lt.hann_window, lt.hamming_window: windows of raised cosines.
+
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+
+local windows = {}
+
+local WINDOW <const> = {
+  periodic = { type = "boolean", default = true,
+    doc = "of a period that goes on; false: symmetric, for filters" },
+  dtype = { type = "string", default = "f32", doc = "f32 or f64" },
+  device = { type = "string", doc = "the CPU if it is not given" },
+}
+
+-- level - (1 - level) cos(2 pi k / N)
+local function raised_cosine(n, o, level, where)
+  n = config.argument(n, "integer", where, "window_length", { min = 0 })
+  if n == 1 then return c.ones({ 1 }, { dtype = o.dtype, device = o.device }) end
+  local turn = 2 * math.pi / (o.periodic and n or n - 1)
+  local k = c.arange(0, n, { dtype = "f64", device = o.device })
+  return (level - (1 - level) * (k * turn):cos()):to(o.dtype)
+end
+
+--- The Hann window of n samples: 0.5 - 0.5 cos(2 pi k / n), k = 0..n - 1.
+function windows.hann_window(n, options)
+  return raised_cosine(n, config.check(options, WINDOW, "hann_window"), 0.5, "hann_window")
+end
+
+--- The Hamming window of n samples: 0.54 - 0.46 cos(2 pi k / n), k = 0..n - 1.
+function windows.hamming_window(n, options)
+  return raised_cosine(n, config.check(options, WINDOW, "hamming_window"), 0.54, "hamming_window")
+end
+
+return windows

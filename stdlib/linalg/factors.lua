@@ -1,0 +1,73 @@
+-- stdlib/linalg/factors.lua: matrices as products of simpler ones, by LAPACK.
+
+local batch = require "ltrain.linalg.batch"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+
+local factors = {}
+
+local CHOLESKY <const> = {
+  upper = { type = "boolean", default = false, doc = "the upper factor U of A = U^T U instead" },
+}
+
+--- The lower triangular factor L of A = L L^T [B..., N, N], symmetric and positive-definite, of
+--- which the lower triangle is read.
+function factors.cholesky(A, options)
+  local o = config.check(options, CHOLESKY, "linalg.cholesky")
+  local L = c.linalg.cholesky(A)
+  return o.upper and L:transpose(-2, -1) or L
+end
+
+local SYMMETRIC <const> = {
+  UPLO = { type = "string", default = "L", choices = { "L", "U" },
+    doc = "which triangle of A is read" },
+}
+
+--- Eigenvalues of symmetric matrices [B..., N, N], ascending, and their eigenvectors as columns.
+--- Signs are arbitrary; the derivative by the vectors is infinite where eigenvalues are equal.
+function factors.eigh(A, options)
+  local o = config.check(options, SYMMETRIC, "linalg.eigh")
+  if o.UPLO == "U" then A = batch.check(A, "linalg.eigh"):transpose(-2, -1) end
+  return c.linalg.eigh(A)
+end
+
+--- Those eigenvalues alone.
+function factors.eigvalsh(A, options)
+  local o = config.check(options, SYMMETRIC, "linalg.eigvalsh")
+  if o.UPLO == "U" then A = batch.check(A, "linalg.eigvalsh"):transpose(-2, -1) end
+  return (c.linalg.eigh(A))
+end
+
+local ORTHOGONAL <const> = {
+  mode = { type = "string", default = "reduced", choices = { "reduced", "complete", "r" },
+    doc = "'complete': all M columns of Q; 'r': R alone, Q is empty" },
+}
+
+--- Q [B..., M, K] of orthogonal columns and the upper triangle R [B..., K, N] with A = Q R; K is
+--- the smaller of M and N.
+function factors.qr(A, options)
+  local o = config.check(options, ORTHOGONAL, "linalg.qr")
+  local Q, R = c.linalg.qr(A, { complete = o.mode == "complete" })
+  if o.mode == "r" then Q = c.zeros({ 0 }, { dtype = A.dtype, device = A.device }) end
+  return Q, R
+end
+
+local SINGULAR <const> = {
+  full_matrices = { type = "boolean", default = true,
+    doc = "U [M, M] and Vh [N, N], not [M, K] and [K, N]" },
+}
+
+--- U, S, Vh with A = U diag(S) Vh, the K singular values descending; K is the smaller of M and N.
+--- Signs are arbitrary; the derivative by U and Vh is infinite where singular values are equal.
+function factors.svd(A, options)
+  local o = config.check(options, SINGULAR, "linalg.svd")
+  return c.linalg.svd(A, { full_matrices = o.full_matrices })
+end
+
+--- The singular values [B..., K] alone.
+function factors.svdvals(A)
+  local _, S = c.linalg.svd(A, { full_matrices = false })
+  return S
+end
+
+return factors

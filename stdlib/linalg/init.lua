@@ -1,0 +1,11 @@
+-- stdlib/linalg/init.lua: lt.linalg, linear algebra: PyTorch's torch.linalg.
+
+local catalogue = require "ltrain.core.catalogue"
+
+return catalogue("ltrain.linalg", "linalg", {
+  factors = { "cholesky", "eigh", "eigvalsh", "qr", "svd", "svdvals" },
+  equations = { "det", "inv", "slogdet", "solve", "solve_triangular" },
+  inverses = { "cond", "lstsq", "matrix_rank", "pinv" },
+  norms = { "matrix_norm", "norm", "vector_norm" },
+  products = { "cross", "diagonal", "matrix_power", "multi_dot", "vecdot" },
+})

@@ -1,0 +1,119 @@
+-- stdlib/linalg/inverses.lua: what singular values say: pseudoinverses, ranks, least squares.
+
+local batch = require "ltrain.linalg.batch"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local norms = require "ltrain.linalg.norms"
+
+local inverses = {}
+
+local EPS <const> = { f32 = 2 ^ -23, f64 = 2 ^ -52 }
+
+-- As a number or a tensor for each matrix, to compare with values [B..., K].
+local function beside(tolerance)
+  return c.is_tensor(tolerance) and tolerance:unsqueeze(-1) or tolerance
+end
+
+-- Singular values above this count, the largest of each matrix is `most` [B..., 1].
+local function limit_of(A, most, o)
+  local m, n = A.shape[A.ndim - 1], A.shape[A.ndim]
+  local rtol = beside(o.rtol)
+  if not rtol then rtol = o.atol and 0 or EPS[A.dtype] * math.max(m, n) end
+  local limit = most * rtol
+  if o.atol then limit = limit:maximum(beside(o.atol)) end
+  return limit
+end
+
+local function largest(S)
+  if S.shape[S.ndim] == 0 then return S:sum(-1, true) end
+  return S:amax(-1, true)
+end
+
+local TOLERANCE <const> = {
+  atol = { type = "number|tensor", doc = "singular values up to it count as 0" },
+  rtol = { type = "number|tensor",
+    doc = "those up to it times the largest one; by default max(M, N) times the dtype's epsilon" },
+  hermitian = { type = "boolean", default = false,
+    doc = "A is symmetric: its eigenvalues are used, which is faster" },
+}
+
+--- The pseudoinverse [B..., N, M] of A [B..., M, N].
+function inverses.pinv(A, options)
+  local o = config.check(options, TOLERANCE, "linalg.pinv")
+  batch.check(A, "linalg.pinv")
+  local U, S, Vh, size
+  if o.hermitian then
+    S, U = c.linalg.eigh(A)
+    Vh, size = U:transpose(-2, -1), S:abs()
+  else
+    U, S, Vh = c.linalg.svd(A, { full_matrices = false })
+    size = S
+  end
+  local keeps = size:gt(limit_of(A, largest(size):detach(), o))
+  local inverse = c.where(keeps, S, c.ones_like(S)):reciprocal():masked_fill(~keeps, 0)
+  return (Vh:transpose(-2, -1) * inverse:unsqueeze(-2)):matmul(U:transpose(-2, -1))
+end
+
+--- How many singular values are not 0, of each matrix [B..., M, N].
+function inverses.matrix_rank(A, options)
+  local o = config.check(options, TOLERANCE, "linalg.matrix_rank")
+  batch.check(A, "linalg.matrix_rank")
+  local _ <close> = c.no_grad()
+  local S
+  if o.hermitian then
+    S = (c.linalg.eigh(A)):abs()
+  else
+    S = select(2, c.linalg.svd(A, { full_matrices = false }))
+  end
+  return S:gt(limit_of(A, largest(S), o)):sum(-1)
+end
+
+--- The condition number of each matrix by the norm `p` (2), as matrix_norm takes it: the norm times
+--- that of the inverse.
+function inverses.cond(A, p)
+  batch.check(A, "linalg.cond")
+  if p == nil or p == 2 or p == -2 then
+    local _, S = c.linalg.svd(A, { full_matrices = false })
+    local first, last = S:select(-1, 1), S:select(-1, -1)
+    return p == -2 and last / first or first / last
+  end
+  batch.square(A, "linalg.cond")
+  local X = c.linalg.solve(A, batch.eye(A):expand(A.shape))
+  return norms.matrix_norm(A, p) * norms.matrix_norm(X, p)
+end
+
+local LEAST <const> = {
+  rcond = { type = "number",
+    doc = "singular values up to it times the largest one count as 0; by default max(M, N) times "
+      .. "the dtype's epsilon" },
+}
+
+-- The squares of what is left, where A has more rows than columns and all of these count.
+local function residuals(A, B, X, rank)
+  local n = A.shape[A.ndim]
+  if A.shape[A.ndim - 1] <= n or not rank:eq(n):all():item() then
+    return c.zeros({ 0 }, { dtype = A.dtype, device = A.device })
+  end
+  return (A:matmul(X) - B):square():sum(-2)
+end
+
+--- The X of the smallest |A X - B|, the smallest X of several: also the squares of these (none if
+--- A [B..., M, N] has not M > N and the rank N), the rank and the singular values of A. B is
+--- [B..., M, K]. By singular values, as LAPACK's gelsd.
+function inverses.lstsq(A, B, options)
+  local where <const> = "linalg.lstsq"
+  local o = config.check(options, LEAST, where)
+  batch.check(A, where)
+  batch.check(B, where)
+  if A.shape[A.ndim - 1] ~= B.shape[B.ndim - 1] then
+    errors.blame("%s: %s and %s have not as many rows", where, errors.show_shape(A),
+      errors.show_shape(B))
+  end
+  local X = inverses.pinv(A, { rtol = o.rcond }):matmul(B)
+  local _, S = c.linalg.svd(A:detach(), { full_matrices = false })
+  local rank = S:gt(limit_of(A, largest(S), { rtol = o.rcond })):sum(-1)
+  return X, residuals(A, B, X, rank), rank, S
+end
+
+return inverses

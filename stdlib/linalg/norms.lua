@@ -1,0 +1,129 @@
+-- stdlib/linalg/norms.lua: norms of vectors and matrices.
+
+local batch = require "ltrain.linalg.batch"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local norms = {}
+
+local VECTOR <const> = {
+  dim = { type = "integer|table", doc = "the dims of a vector; by default all of x" },
+  keepdim = { type = "boolean", default = false, doc = "the dims stay, of size 1" },
+  dtype = { type = "string", doc = "x is converted to it first" },
+}
+
+-- By the p-norm; ord 0 counts what is not zero, infinities give the largest and the smallest.
+local function of_vectors(x, ord, dims, keepdim)
+  local o = { dims = dims, keepdim = keepdim }
+  if ord == math.huge then return x:abs():amax(o) end
+  if ord == -math.huge then return x:abs():amin(o) end
+  if ord == 0 then return x:ne(0):to(x.dtype):sum(o) end
+  if ord < 0 then return x:abs():pow(ord):sum(o):pow(1 / ord) end
+  o.p = ord
+  return x:norm(o)
+end
+
+--- The norm of vectors: (sum |x|^ord)^(1 / ord), of `ord` 2 by default; the largest |x| for
+--- math.huge, the smallest for -math.huge, how many are not zero for 0.
+function norms.vector_norm(x, ord, options)
+  local where <const> = "linalg.vector_norm"
+  if type(ord) == "table" then ord, options = nil, ord end
+  local o = config.check(options, VECTOR, where)
+  ord = config.argument(ord or 2, "number", where, "ord")
+  batch.check(x, where, 0)
+  if o.dtype then x = x:to(o.dtype) end
+  return of_vectors(x, ord, o.dim, o.keepdim)
+end
+
+local MATRIX <const> = {
+  dim = { type = "table", default = { -2, -1 }, doc = "the two dims of a matrix" },
+  keepdim = { type = "boolean", default = false, doc = "the dims stay, of size 1" },
+  dtype = { type = "string", doc = "A is converted to it first" },
+}
+
+-- A dim from 1, of a tensor or list of `n` dims.
+local function place(dim, n, where)
+  local at = dim < 0 and dim + n + 1 or dim
+  if at < 1 or at > n then errors.blame("%s: dim %d is out of 1..%d", where, dim, n) end
+  return at
+end
+
+-- The largest or smallest sum over `summed`; `other` is a dim of what is left.
+local function of_sums(A, summed, other, most)
+  local sums = A:abs():sum(summed, true)
+  if most then return sums:amax(other, true) end
+  return sums:amin(other, true)
+end
+
+-- Norms with both dims kept, of size 1.
+local function of_matrices(A, ord, rows, columns)
+  if ord == "fro" then return A:norm { p = 2, dims = { rows, columns }, keepdim = true } end
+  if ord == 1 or ord == -1 then return of_sums(A, rows, columns, ord > 0) end
+  if ord == math.huge or ord == -math.huge then return of_sums(A, columns, rows, ord > 0) end
+  local last = A:movedim({ rows, columns }, { -2, -1 })
+  local _, S = c.linalg.svd(last, { full_matrices = false })
+  local none = S.shape[S.ndim] == 0
+  local y = (ord == "nuc" or none) and S:sum(-1) or S:select(-1, ord > 0 and 1 or -1)
+  local shape = A.shape
+  shape[rows], shape[columns] = 1, 1
+  return y:reshape(shape)
+end
+
+local function matrix_norm(A, ord, o, where)
+  batch.check(A, where)
+  local first, second = o.dim[1], o.dim[2]
+  if #o.dim ~= 2 then errors.blame("%s: dim names two dims: got %d", where, #o.dim) end
+  first, second = place(first, A.ndim, where), place(second, A.ndim, where)
+  if first == second then errors.blame("%s: both dims are dim %d", where, first) end
+  if o.dtype then A = A:to(o.dtype) end
+  local y = of_matrices(A, ord, first, second)
+  if o.keepdim then return y end
+  return y:squeeze { dims = { first, second } }
+end
+
+local ORDERS <const> = { fro = true, nuc = true, [1] = true, [-1] = true, [2] = true, [-2] = true,
+  [math.huge] = true, [-math.huge] = true }
+
+local function check_order(ord, where)
+  if not ORDERS[ord] then
+    errors.blame("%s: ord must be 'fro', 'nuc', 1, -1, 2, -2, math.huge or -math.huge: got %s",
+      where, errors.show(ord))
+  end
+end
+
+--- The norm of matrices: 'fro' (default), the root of the sum of squares; 'nuc', the sum of the
+--- singular values; 2 and -2, the largest and the smallest of them; 1 and -1, the largest and the
+--- smallest sum of a column's |x|; math.huge and -math.huge, of a row's.
+function norms.matrix_norm(A, ord, options)
+  local where <const> = "linalg.matrix_norm"
+  if type(ord) == "table" then ord, options = nil, ord end
+  local o = config.check(options, MATRIX, where)
+  if ord == nil then ord = "fro" end
+  check_order(ord, where)
+  return matrix_norm(A, ord, o, where)
+end
+
+--- vector_norm of all of x if nothing is given, or of one dim; matrix_norm of two dims, and with an
+--- `ord` but without dims of a matrix.
+function norms.norm(x, ord, options)
+  local where <const> = "linalg.norm"
+  if type(ord) == "table" then ord, options = nil, ord end
+  local o = config.check(options, VECTOR, where)
+  local dims = type(o.dim) == "number" and { o.dim } or o.dim
+  batch.check(x, where, 0)
+  local of_matrix = dims and #dims == 2 or not dims and x.ndim == 2
+  if ord ~= nil and of_matrix then
+    check_order(ord, where)
+    o.dim = dims or { 1, 2 }
+    return matrix_norm(x, ord, o, where)
+  end
+  if type(ord) == "string" or (ord ~= nil and not dims and x.ndim > 2) then
+    errors.blame("%s: ord %s needs a matrix: got %s", where, errors.show(ord),
+      errors.show_shape(x))
+  end
+  if o.dtype then x = x:to(o.dtype) end
+  return of_vectors(x, ord or 2, dims, o.keepdim)
+end
+
+return norms
