@@ -5,123 +5,125 @@ LACKING = {
     "complex numbers are not a dtype": """
         angle cdouble cfloat chalf complex conj conj_physical imag isreal polar real resolve_conj
         resolve_neg view_as_complex view_as_real linalg.eig linalg.eigvals linalg.polar sgn vdot""",
-    "Fourier transforms are not there yet": """
-        fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2
-        fft.ifftn fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft fft.irfft2 fft.irfftn
-        fft.rfft fft.rfft2 fft.rfftn istft stft""",
-    "linear algebra is not there yet": """
-        addbmm addmv addr baddbmm cholesky_inverse cholesky_solve dot geqrf inner kron
-        linalg.cholesky linalg.cholesky_ex linalg.cond linalg.cross linalg.det linalg.diagonal
-        linalg.eigh linalg.eigvalsh linalg.householder_product linalg.inv linalg.inv_ex
-        linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.lstsq linalg.lu
-        linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve linalg.matrix_norm
-        linalg.matrix_power linalg.matrix_rank linalg.matrix_sqrth linalg.multi_dot linalg.norm
-        linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.solve_ex linalg.solve_triangular
-        linalg.svd linalg.svdvals linalg.tensorinv linalg.tensorsolve linalg.vander linalg.vecdot
-        logdet lu lu_solve lu_unpack matrix_exp ormqr pca_lowrank pinverse svd svd_lowrank
-        tensordot triangular_solve einsum cross block_diag trace""",
-    "special functions that few networks use": """
-        digamma erfinv i0 igamma igammac lgamma mvlgamma polygamma special.airy_ai
-        special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
-        special.chebyshev_polynomial_t special.chebyshev_polynomial_u
-        special.chebyshev_polynomial_v special.chebyshev_polynomial_w special.entr special.erfcx
-        special.hermite_polynomial_h special.hermite_polynomial_he special.i0e special.i1
-        special.i1e special.laguerre_polynomial_l special.legendre_polynomial_p special.log_ndtr
-        special.modified_bessel_i0 special.modified_bessel_i1 special.modified_bessel_k0
-        special.modified_bessel_k1 special.ndtr special.ndtri special.polygamma
-        special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1
-        special.shifted_chebyshev_polynomial_t special.shifted_chebyshev_polynomial_u
-        special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w
-        special.spherical_bessel_j0 special.xlog1py special.zeta sinc xlogy erfc""",
-    "windows of signals": """
-        signal.windows.bartlett signal.windows.blackman signal.windows.cosine
-        signal.windows.exponential signal.windows.gaussian signal.windows.general_cosine
-        signal.windows.general_hamming signal.windows.hamming signal.windows.hann
-        signal.windows.kaiser signal.windows.nuttall""",
     "draws: other random numbers": """
-        bernoulli cauchy exponential geometric log_normal multinomial
-        nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout2d
-        nn.functional.dropout3d nn.functional.feature_alpha_dropout
-        nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d
-        nn.functional.rrelu normal rand_like randint randint_like randn randn_like uniform""",
+        bernoulli cauchy exponential geometric log_normal multinomial nn.functional.alpha_dropout
+        nn.functional.dropout nn.functional.dropout2d nn.functional.dropout3d
+        nn.functional.feature_alpha_dropout nn.functional.fractional_max_pool2d
+        nn.functional.fractional_max_pool3d nn.functional.rrelu normal rand_like randint
+        randint_like randn randn_like uniform""",
     "masked tensors and sparse ones are no kinds of tensors": """
         masked.amax masked.amin masked.argmax masked.argmin masked.cumprod masked.cumsum
-        masked.log_softmax masked.logaddexp masked.logsumexp masked.mean masked.median masked.norm
-        masked.normalize masked.prod masked.softmax masked.softmin masked.std masked.sum masked.var
-        sparse.mm sparse.sampled_addmm to_sparse""",
+        masked.log_softmax masked.logaddexp masked.logsumexp masked.mean masked.median
+        masked.norm masked.normalize masked.prod masked.softmax masked.softmin masked.std
+        masked.sum masked.var sparse.mm sparse.sampled_addmm to_sparse""",
     "a side of PyTorch itself": """
         _batch_norm_with_update _chunk_cat _native_batch_norm_legit _segment_reduce
         _softmax_backward_data _unsafe_masked_index _unsafe_masked_index_put_accumulate
         _upsample_bilinear2d_aa grid_sampler_2d grid_sampler_3d hash_tensor
-        jiterator_2inputs_2outputs
-        jiterator_4inputs_with_extra_args jiterator_binary jiterator_binary_return_by_ref
-        jiterator_unary max_pool2d_with_indices_backward native_batch_norm native_dropout_backward
-        native_group_norm native_layer_norm nn.functional.linear_cross_entropy
-        nn.functional.multi_head_attention_forward torch._scaled_mm torch._scaled_mm_v2
-        torch.ops.aten._efficient_attention_forward torch.ops.aten._flash_attention_forward
-        torch.ops.aten._safe_softmax.default
+        jiterator_2inputs_2outputs jiterator_4inputs_with_extra_args jiterator_binary
+        jiterator_binary_return_by_ref jiterator_unary max_pool2d_with_indices_backward
+        native_batch_norm native_dropout_backward native_group_norm native_layer_norm
+        nn.functional.linear_cross_entropy nn.functional.multi_head_attention_forward
+        torch._scaled_mm torch._scaled_mm_v2 torch.ops.aten._efficient_attention_forward
+        torch.ops.aten._flash_attention_forward torch.ops.aten._safe_softmax.default
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu unsafe_chunk unsafe_split
         nn.functional.upsample_bilinear nn.functional.upsample_nearest scalar_tensor""",
     "a copy by another name: clone after the view": """
         alias_copy as_strided_copy diagonal_copy expand_copy narrow_copy permute_copy
         split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy
         unsqueeze_copy view_copy""",
-    "another name for what is compared": """
-        H T mH mT __getitem__ __radd__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __rpow__ __rsub__
-        clamp_max clamp_min diagonal_scatter fill item movedim positive ravel reshape_as rsub
-        select_scatter slice_scatter subtract true_divide view_as expand_as zero_ resize_
-        resize_as_ put take index_put index_fill index_copy float_power fmax fmin fmod""",
     "methods of tensors, lists and creation, tested in spec/bind": """
         arange as_strided as_strided_scatter bfloat16 bool broadcast_shapes broadcast_tensors
         broadcast_to byte char chunk contiguous double empty empty_like empty_permuted
         empty_strided equal eye float full full_like half int long new_empty new_empty_strided
         new_full new_ones new_zeros ones ones_like short split split_with_sizes to unbind zeros
         zeros_like linspace logspace isin allclose isclose""",
+    "pairs for complex numbers, arbitrary signs: compared by spec/parity/rooms.lua": """
+        fft.fft fft.fft2 fft.fftshift fft.ifft fft.ifft2 fft.ifftshift fft.irfft fft.irfft2
+        fft.rfft fft.rfft2 istft stft linalg.cholesky linalg.cond linalg.cross linalg.det
+        linalg.diagonal linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq linalg.matrix_norm
+        linalg.matrix_power linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv linalg.qr
+        linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals
+        linalg.vecdot""",
+    "Fourier transforms of more dims or of Hermitian halves: a line of those that are there": """
+        fft.fftn fft.hfft fft.hfft2 fft.hfftn fft.ifftn fft.ihfft fft.ihfft2 fft.ihfftn
+        fft.irfftn fft.rfftn""",
+    "a line of lt.linalg and of products": """
+        addbmm addmv addr cholesky_inverse cholesky_solve inner linalg.cholesky_ex linalg.inv_ex
+        linalg.matrix_sqrth linalg.solve_ex linalg.tensorinv linalg.tensorsolve linalg.vander
+        logdet pinverse triangular_solve block_diag""",
+    "factors of LAPACK that few networks use": """
+        geqrf linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
+        linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve lu lu_solve lu_unpack
+        matrix_exp ormqr pca_lowrank svd_lowrank""",
+    "windows of signals that few use; hann and hamming: spec/parity/rooms.lua": """
+        signal.windows.bartlett signal.windows.blackman signal.windows.cosine
+        signal.windows.exponential signal.windows.gaussian signal.windows.general_cosine
+        signal.windows.general_hamming signal.windows.hamming signal.windows.hann
+        signal.windows.kaiser signal.windows.nuttall""",
+    "special functions that few networks use": """
+        i0 igamma igammac mvlgamma polygamma special.airy_ai special.bessel_j0 special.bessel_j1
+        special.bessel_y0 special.bessel_y1 special.chebyshev_polynomial_t
+        special.chebyshev_polynomial_u special.chebyshev_polynomial_v
+        special.chebyshev_polynomial_w special.entr special.erfcx special.hermite_polynomial_h
+        special.hermite_polynomial_he special.i0e special.i1 special.i1e
+        special.laguerre_polynomial_l special.legendre_polynomial_p special.log_ndtr
+        special.modified_bessel_i0 special.modified_bessel_i1 special.modified_bessel_k0
+        special.modified_bessel_k1 special.ndtr special.ndtri special.polygamma
+        special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1
+        special.shifted_chebyshev_polynomial_t special.shifted_chebyshev_polynomial_u
+        special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w
+        special.spherical_bessel_j0 special.xlog1py sinc erfc""",
+    "another name for what is compared": """
+        H T mH mT __getitem__ __radd__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __rpow__ __rsub__
+        clamp_max clamp_min diagonal_scatter fill item movedim positive ravel reshape_as rsub
+        select_scatter slice_scatter subtract true_divide view_as expand_as zero_ resize_
+        resize_as_ put take index_put index_fill index_copy float_power fmax fmin fmod __rand__
+        __ror__ __rxor__""",
+    "operations that few networks use": """
+        frexp histogram histogramdd kthvalue lcm nanquantile nextafter nonzero_static""",
     "a line of other operations": """
-        acos acosh addcdiv addcmul aminmax argwhere asin asinh atan atan2 atanh atleast_1d
-        atleast_2d atleast_3d cartesian_prod cdist column_stack combinations constant_pad_nd
-        copysign corrcoef cosh count_nonzero cov cumulative_trapezoid deg2rad diag diag_embed
-        diagflat diagonal diff dist dsplit dstack exp2 fliplr flipud frac gradient heaviside
-        hsplit hstack hypot isinf isneginf isposinf ldexp lerp log10 log2 logaddexp logaddexp2
-        logit meshgrid msort nanmean nansum nan_to_num rad2deg renorm repeat repeat_interleave
-        roll rot90 signbit sinh std_mean tan tensor_split tile trapezoid trapz tril_indices
-        triu_indices trunc ceil unflatten unravel_index var_mean vsplit vstack
+        acosh argwhere asinh atanh atleast_1d atleast_2d atleast_3d cartesian_prod column_stack
+        combinations constant_pad_nd copysign corrcoef cov cumulative_trapezoid deg2rad
+        diag_embed diagflat diff dsplit dstack exp2 fliplr flipud frac gradient heaviside hsplit
+        hstack hypot isneginf isposinf ldexp logaddexp2 logit msort rad2deg renorm repeat signbit
+        trapezoid trapz tril_indices triu_indices unflatten unravel_index vsplit vstack
         sum_to_size nn.functional.pdist nn.functional.pairwise_distance
         nn.functional.local_response_norm""",
-    "operations that are not there yet": """
-        __rand__ __ror__ __rxor__ bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
-        bitwise_right_shift bitwise_xor bucketize cummax cummin cumprod frexp gcd histc histogram
-        histogramdd index_reduce kthvalue lcm logcumsumexp masked_scatter median mode nanmedian
-        nanquantile nextafter nonzero_static quantile scatter scatter_reduce searchsorted
-        take_along_dim unfold unique unique_consecutive""",
     "layers and losses that are not there yet": """
         nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
         nn.functional.adaptive_avg_pool3d nn.functional.adaptive_max_pool1d
         nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
         nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
-        nn.functional.bilinear nn.functional.binary_cross_entropy nn.functional.celu
-        nn.functional.channel_shuffle nn.functional.conv1d nn.functional.conv3d
-        nn.functional.conv_transpose1d nn.functional.conv_transpose2d
-        nn.functional.conv_transpose3d nn.functional.cosine_embedding_loss
-        nn.functional.cosine_similarity nn.functional.ctc_loss nn.functional.elu
-        nn.functional.embedding_bag nn.functional.gaussian_nll_loss nn.functional.glu
-        nn.functional.grid_sample nn.functional.group_norm nn.functional.hardshrink
-        nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh
-        nn.functional.hinge_embedding_loss nn.functional.huber_loss nn.functional.instance_norm
-        nn.functional.interpolate nn.functional.kl_div nn.functional.leaky_relu
-        nn.functional.logsigmoid nn.functional.margin_ranking_loss nn.functional.max_pool1d
-        nn.functional.max_pool3d nn.functional.max_unpool1d nn.functional.max_unpool2d
-        nn.functional.max_unpool3d nn.functional.mish nn.functional.multi_margin_loss
-        nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss
-        nn.functional.nll_loss nn.functional.normalize nn.functional.pad
-        nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.poisson_nll_loss
-        nn.functional.prelu nn.functional.relu6 nn.functional.rms_norm nn.functional.selu
-        nn.functional.smooth_l1_loss nn.functional.soft_margin_loss nn.functional.softmin
-        nn.functional.softshrink nn.functional.softsign nn.functional.tanhshrink
-        nn.functional.threshold nn.functional.triplet_margin_loss
-        nn.functional.triplet_margin_with_distance_loss nn.functional.unfold""",
-    "arguments that differ: compared by spec/parity/cases.lua": """
+        nn.functional.bilinear nn.functional.channel_shuffle nn.functional.conv1d
+        nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d
+        nn.functional.conv_transpose3d nn.functional.embedding_bag nn.functional.grid_sample
+        nn.functional.interpolate nn.functional.max_pool1d nn.functional.max_pool3d
+        nn.functional.max_unpool1d nn.functional.max_unpool2d nn.functional.max_unpool3d
+        nn.functional.pad nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
+        nn.functional.triplet_margin_with_distance_loss""",
+    "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """
         norm max min nn.functional.gelu nn.functional.softplus nn.functional.batch_norm
-        nn.functional.max_pool2d slice
-        nn.functional.scaled_dot_product_attention""",
+        nn.functional.max_pool2d slice nn.functional.scaled_dot_product_attention digamma erfinv
+        lgamma special.zeta xlogy bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
+        bitwise_right_shift bitwise_xor bucketize cummax cummin cumprod gcd histc index_reduce
+        logcumsumexp masked_scatter median mode nanmedian quantile scatter scatter_reduce
+        searchsorted take_along_dim unfold unique unique_consecutive
+        nn.functional.binary_cross_entropy nn.functional.celu nn.functional.cosine_embedding_loss
+        nn.functional.cosine_similarity nn.functional.ctc_loss nn.functional.elu
+        nn.functional.gaussian_nll_loss nn.functional.glu nn.functional.group_norm
+        nn.functional.hardshrink nn.functional.hardsigmoid nn.functional.hardswish
+        nn.functional.hardtanh nn.functional.hinge_embedding_loss nn.functional.huber_loss
+        nn.functional.instance_norm nn.functional.kl_div nn.functional.leaky_relu
+        nn.functional.logsigmoid nn.functional.margin_ranking_loss nn.functional.mish
+        nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss
+        nn.functional.multilabel_soft_margin_loss nn.functional.nll_loss nn.functional.normalize
+        nn.functional.poisson_nll_loss nn.functional.prelu nn.functional.relu6
+        nn.functional.rms_norm nn.functional.selu nn.functional.smooth_l1_loss
+        nn.functional.soft_margin_loss nn.functional.softmin nn.functional.softshrink
+        nn.functional.softsign nn.functional.tanhshrink nn.functional.threshold
+        nn.functional.triplet_margin_loss nn.functional.unfold acos addcdiv addcmul aminmax asin
+        atan atan2 cdist cosh count_nonzero diag diagonal dist isinf lerp log10 log2 logaddexp
+        meshgrid nanmean nansum nan_to_num repeat_interleave roll rot90 sinh std_mean tan
+        tensor_split tile trunc ceil var_mean baddbmm dot kron svd tensordot einsum cross trace""",
 }
