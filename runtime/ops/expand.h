@@ -47,7 +47,7 @@ static inline lt_tensor *lt_scaled(lt_ctx *c, lt_tensor *x, double by) {
 }
 /* log(1 + exp(x)) everywhere: a threshold of 20 is for f32. */
 static inline lt_tensor *lt_softplus(lt_ctx *c, lt_tensor *x) {
-  return lt_apply1(c, LT_OP_softplus, 1, &x, &(lt_args_unary_numbers){.p = 1, .q = DBL_MAX});
+  return lt_apply1(c, LT_OP_softplus, 1, &x, &(lt_args_unary_numbers){.p = 1, .q = FLT_MAX});
 }
 /* k - x */
 static inline lt_tensor *lt_from(lt_ctx *c, double k, lt_tensor *x) {

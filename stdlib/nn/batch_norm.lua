@@ -47,6 +47,14 @@ function BatchNorm:track_statistics(mean, variance, count)
   self.running_var:mul_(1 - share):add_(variance * (share * count / math.max(count - 1, 1)))
 end
 
+--- Tracks the statistics of a call in training mode, or leaves that to a loop that has an order of
+--- its own for it.
+function BatchNorm:_note_statistics(mean, variance, count)
+  if not self.running_mean or not self.training or c.runtime.is_recomputing() then return end
+  local track = self._later
+  if track then track(mean, variance, count) else self:track_statistics(mean, variance, count) end
+end
+
 -- The same with mean and variance over all ranks' samples: sums are reduced, and gradients too.
 local function over_ranks(self, x)
   local channels, dims = { 1, self.num_features }, { 1 }
@@ -77,10 +85,7 @@ function BatchNorm:forward(x)
     y, mean, variance = c.batch_norm(x, self.weight, self.bias, { eps = self.eps })
     count = x:numel() // self.num_features
   end
-  if tracked and self.training and not c.runtime.is_recomputing() then
-    local track = self._later -- a loop that has an order of its own for it
-    if track then track(mean, variance, count) else self:track_statistics(mean, variance, count) end
-  end
+  self:_note_statistics(mean, variance, count)
   return y
 end
 

@@ -24,9 +24,10 @@ local function normalized(self, x)
     return y
   end
   local y, mean, variance = c.instance_norm(x, self.weight, self.bias, { eps = self.eps })
-  if tracked and not c.runtime.is_recomputing() then
-    local count = x:numel() // (x.shape[1] * x.shape[2])
-    self:track_statistics(mean:detach():mean(1), variance:detach():mean(1), count)
+  if tracked then
+    local count = 1
+    for d = 3, x.ndim do count = count * x.shape[d] end
+    self:_note_statistics(mean:detach():mean(1), variance:detach():mean(1), count)
   end
   return y
 end
