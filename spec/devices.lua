@@ -4,6 +4,7 @@
 -- where the build has it emulated, and for each device that LT_TEST_DEVICES names ("cuda,pigeon");
 -- spec/on_device.lua puts its tensors there.
 
+local EMULATED <const> = "thousands of small calls: spec/cuda/recurrent_spec.lua"
 local RANKS <const> = "its scripts go on with other numbers of ranks, which need a device that "
   .. "survives forks; ranks train in spec/dist/devices_spec.lua and spec/cuda/nccl_*_spec.lua"
 local ONE <const> = "has more ranks than this run has GPUs"
@@ -38,6 +39,12 @@ return {
     ["spec/nn/layers_spec.lua"] = {
       ["nn.CrossEntropyLoss names the ids that are allowed"] =
         "a device refuses values when it is waited for: spec/c/order_test.c",
+    },
+    ["spec/nn/recurrent_spec.lua"] = {
+      ["nn.LSTM has the derivatives that finite differences have, first and second"] = EMULATED,
+      ["nn.GRU has the derivatives that finite differences have, first and second"] = EMULATED,
+      ["nn.RNN has the derivatives that finite differences have, first and second"] = EMULATED,
+      ["nn.LSTM with a projection has second derivatives"] = EMULATED,
     },
     ["spec/nn/module_spec.lua"] = {
       ["Module:to leaves alone what is there already"] = "is about the cpu by name",

@@ -5,7 +5,7 @@
    and what it records continues to where the inputs came from. */
 #include "autograd/vjp.h"
 
-enum { MOST = 8 };
+enum { MOST = LT_FINITE_IN };
 
 /* A name of its own for input k: a view of what was saved, with its history; zeros where nothing
    was, because no derivative depends on it. */

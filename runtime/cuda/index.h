@@ -16,7 +16,7 @@ static __device__ inline uint32_t lt_thread(void) {
 }
 
 /* Product of the sizes of dims from..to-1. */
-static inline int64_t lt_cuda_product(const lt_view *v, int64_t from, int64_t to) {
+static inline int64_t lt_cuda_sizes_product(const lt_view *v, int64_t from, int64_t to) {
   int64_t n = 1;
   for (int64_t d = from; d < to; d++) n *= v->size[d];
   return n;

@@ -101,8 +101,8 @@ static bool add(plan *p, const lt_view *to, const lt_view *from, int64_t at) {
 static plan plan_of(lt_ctx *c, const lt_view *out, int64_t dim) {
   plan p = {};
   p.c = c;
-  p.rows = lt_cuda_product(out, 0, dim);
-  p.row_bytes = lt_cuda_product(out, dim, out->ndim) * lt_cuda_item_size(out->dtype);
+  p.rows = lt_cuda_sizes_product(out, 0, dim);
+  p.row_bytes = lt_cuda_sizes_product(out, dim, out->ndim) * lt_cuda_item_size(out->dtype);
   p.to = lt_cuda_is_row_major(out) ? static_cast<char *>(out->data) : nullptr;
   return p;
 }
@@ -112,7 +112,7 @@ LT_CUDA_KERNEL(cat) {
   lt_view out, from;
   if (!lt_cuda_view(c, call->out[0], &out)) return false;
   plan p = plan_of(c, &out, dim);
-  int64_t inner = lt_cuda_product(&out, dim + 1, out.ndim);
+  int64_t inner = lt_cuda_sizes_product(&out, dim + 1, out.ndim);
   for (int k = 0; k < call->n_in; k++) {
     if (!lt_cuda_view(c, call->in[k], &from)) return false;
     if (from.ndim != out.ndim || lt_cuda_numel(&from) == 0) {
@@ -134,7 +134,7 @@ LT_CUDA_KERNEL(stack) {
   lt_view out, from;
   if (!lt_cuda_view(c, call->out[0], &out)) return false;
   plan p = plan_of(c, &out, dim);
-  int64_t inner = lt_cuda_product(&out, dim + 1, out.ndim);
+  int64_t inner = lt_cuda_sizes_product(&out, dim + 1, out.ndim);
   for (int k = 0; k < call->n_in; k++) {
     if (!lt_cuda_view(c, call->in[k], &from)) return false;
     lt_view to = from;

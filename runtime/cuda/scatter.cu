@@ -96,11 +96,12 @@ static bool spread(lt_ctx *c, const lt_call *call, const lt_view *base, lt_tenso
   if (!lt_cuda_view_dims(c, call->out[0], &out) || !lt_cuda_view_dims(c, g_of, &g) ||
       !lt_cuda_view_dims(c, index_of, &index))
     return false;
-  int64_t rows = out.size[dim], n = index.size[0], inner = lt_cuda_product(&out, dim + 1, out.ndim);
+  int64_t rows = out.size[dim], n = index.size[0];
+  int64_t inner = lt_cuda_sizes_product(&out, dim + 1, out.ndim);
   if (!fits(c, rows, n, inner)) return false;
   uint32_t *keys = row_keys(c, call, &index, rows, skip);
   if (keys == nullptr || lt_cuda_numel(&out) == 0) return keys != nullptr;
-  return sum(c, &out, base, &g, keys, lt_cuda_product(&out, 0, dim), rows, n);
+  return sum(c, &out, base, &g, keys, lt_cuda_sizes_product(&out, 0, dim), rows, n);
 }
 
 LT_CUDA_KERNEL(index_select_backward) {
@@ -164,7 +165,7 @@ static bool put(lt_ctx *c, const lt_view *to, const lt_view *from, const uint32_
   if (!lt_cuda_fill_view(c, &last, lt_cuda_number(-1)) ||
       !lt_cuda_grid(c, claim_rows, lt_cuda_blocks(n), LT_CUDA_THREADS, 0, j))
     return false;
-  int64_t bytes = lt_cuda_product(to, 1, to->ndim) * lt_cuda_item_size(to->dtype);
+  int64_t bytes = lt_cuda_sizes_product(to, 1, to->ndim) * lt_cuda_item_size(to->dtype);
   uint64_t all = reinterpret_cast<uintptr_t>(j.from) | reinterpret_cast<uintptr_t>(j.to);
   all |= static_cast<uint64_t>(bytes);
   if (all % 16 == 0) return put_units<uint4>(c, j, bytes);

@@ -42,6 +42,8 @@ enum {
   LT_INTERPOLATION_linear, LT_INTERPOLATION_lower, LT_INTERPOLATION_higher,
   LT_INTERPOLATION_midpoint, LT_INTERPOLATION_nearest
 };
+#define LT_CHOICES_nonlinearity "tanh|relu"
+enum { LT_NONLINEARITY_tanh, LT_NONLINEARITY_relu };
 
 /* Elementwise. */
 #define LT_ARGS_unary(A)
@@ -291,6 +293,11 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_pool(A)                                                    \
   A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
 #define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
+
+/* Recurrent layers. `reverse`: from the last step to the first. The nonlinearity is rnn_layer's. */
+#define LT_ARGS_recurrent(A) \
+  A(FLAG, reverse, false) A(CHOICE, nonlinearity, LT_NONLINEARITY_tanh)
+#define LT_ARGS_recurrent_backward(A) LT_ARGS_recurrent(A)
 
 /* Attention. The default scale is 1 / sqrt(D). The rng key is set only with dropout. `of_mask`:
    also compute the gradient of the mask. */

@@ -13,7 +13,7 @@ typedef enum lt_dtype_rule {
 } lt_dtype_rule;
 typedef enum lt_cast_class { LT_CAST_keep, LT_CAST_lower, LT_CAST_f32 } lt_cast_class;
 
-enum { LT_MAX_OUT = 4, LT_FINITE_IN = 8 };
+enum { LT_MAX_OUT = 4, LT_FINITE_IN = 9 };
 
 /* A result before it exists. `strided`: stride holds wanted strides (dense, e.g. channels-last). */
 typedef struct lt_meta {

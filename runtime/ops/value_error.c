@@ -55,6 +55,8 @@ static bool say(lt_ctx *c, const lt_device_error *e) {
   if (e->op == LT_OP_one_hot)
     return lt_fail(c, LT_EVALUE, "one_hot: id %lld is out of 0..%lld (num_classes = %lld)", value,
                    limit - 1, limit);
+  if (op->kind == LT_KIND_recurrent)
+    return lt_fail(c, LT_EVALUE, "%s: length %lld is out of 0..%lld", op->name, value, limit);
   if (e->op == LT_OP_index_flatten)
     return lt_fail(c, LT_EVALUE, "index: %lld is out of %lld..%lld", value, -limit, limit - 1);
   if (e->op == LT_OP_ctc_paths || e->op == LT_OP_ctc_paths_backward)

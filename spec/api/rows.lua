@@ -166,7 +166,8 @@ for name, made in pairs {
   LearnedPositions = "(2, 2, ", RotaryPositions = "(2, ", SinusoidalPositions = "(2, ",
   MultiheadAttention = "(2, 1, ", TransformerEncoderLayer = "(2, 1, ",
   TransformerDecoderLayer = "(2, 1, ", TransformerEncoder = "(net, 1, ",
-  TransformerDecoder = "(net, 1, ",
+  TransformerDecoder = "(net, 1, ", LSTM = "(2, 1, ", GRU = "(2, 1, ", RNN = "(2, 1, ",
+  LSTMCell = "(2, 1, ", GRUCell = "(2, 1, ", RNNCell = "(2, 1, ",
 } do
   rows.options["lt.nn." .. name] = "lt.nn." .. name .. made .. "OPTIONS)"
 end
@@ -184,6 +185,11 @@ for name, call in pairs {
 } do
   rows.options[name] = call .. "OPTIONS)"
 end
+for _, name in ipairs { "LSTM", "GRU", "RNN" } do
+  rows.options[("lt.nn.%s:forward"):format(name)] =
+    ("lt.nn.%s(2, 1)(lt.ones(1, 1, 2), nil, OPTIONS)"):format(name)
+end
+rows.options["base.Recurrent:run"] = rows.options["lt.nn.LSTM:forward"]
 rows.options["base.BatchNorm"] = rows.options["lt.nn.BatchNorm1d"]
 rows.options["base.TransformerLayer:make"] = rows.options["lt.nn.TransformerEncoderLayer"]
 rows.options["base.TransformerStack"] = rows.options["lt.nn.TransformerEncoder"]

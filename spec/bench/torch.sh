@@ -16,7 +16,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1
-for model in ${LT_BENCH_MODELS:-mlp cnn gpt resnet18 unet vit gpt2}; do
+for model in ${LT_BENCH_MODELS:-mlp cnn gpt resnet18 unet vit gpt2 lstm}; do
   OMP_NUM_THREADS=$threads "$venv/bin/python" "$here/torch_steps.py" "$model" "$steps" "$work"
   OMP_NUM_THREADS=$threads "${LTRAIN:-$build/ltrain}" "$here/torch_steps.lua" "$model" "$steps" "$work" "$threads"
 done

@@ -51,6 +51,16 @@ function GPT:forward(ids)
   return self.head(self.norm(x)):flatten(1, 2)
 end
 
+local LSTM = lt.Module:extend("LSTM")
+function LSTM:init()
+  self.token, self.lstm = nn.Embedding(65, 256), nn.LSTM(256, 256, {num_layers = 2})
+  self.head = nn.Linear(256, 65)
+end
+function LSTM:forward(ids)
+  local y = self.lstm(self.token(ids))
+  return self.head(y):flatten(1, 2)
+end
+
 local function resnet18() return lt.models.resnet18{num_classes = 10} end
 
 local function unet() return lt.models.unet{num_classes = 4, width = 16} end
@@ -68,13 +78,13 @@ local function gpt2()
 end
 
 local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, unet = unet,
-  vit = vit, gpt2 = gpt2}
+  vit = vit, gpt2 = gpt2, lstm = LSTM}
 
 local models = {}
 
 --- Samples in a batch.
 models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, unet = 4, vit = 16,
-  gpt2 = 8}
+  gpt2 = 8, lstm = 32}
 
 function models.net(name) return nets[name]() end
 
@@ -100,6 +110,9 @@ function models.batch(name)
     return {lt.randn(b, 3, 64, 64), lt.randint(0, 4, {b, 64, 64})}
   elseif name == "gpt2" then
     return {lt.randint(0, 512, {b, 128}), lt.randint(0, 512, {b * 128})}
+  end
+  if name == "lstm" then
+    return {lt.randint(0, 65, {b, 128}), lt.randint(0, 65, {b * 128})}
   end
   return {lt.randint(0, 65, {b, 64}), lt.randint(0, 65, {b * 64})}
 end

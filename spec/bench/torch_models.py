@@ -59,6 +59,17 @@ class GPT(nn.Module):
         return self.head(self.norm(x)).flatten(0, 1)
 
 
+class LSTM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = nn.Embedding(65, 256)
+        self.lstm = nn.LSTM(256, 256, num_layers=2, batch_first=True)
+        self.head = nn.Linear(256, 65)
+
+    def forward(self, ids):
+        return self.head(self.lstm(self.token(ids))[0]).flatten(0, 1)
+
+
 def resnet18():
     import torchvision
     return torchvision.models.resnet18(num_classes=10)
@@ -88,8 +99,9 @@ def gpt2():
 
 
 NETS = {"mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "unet": unet,
-        "vit": vit, "gpt2": gpt2}
-BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "unet": 4, "vit": 16, "gpt2": 8}
+        "vit": vit, "gpt2": gpt2, "lstm": LSTM}
+BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "unet": 4, "vit": 16, "gpt2": 8,
+              "lstm": 32}
 
 
 def make_net(model):
@@ -118,4 +130,6 @@ def batch(model):
         return torch.randn(b, 3, 64, 64), torch.randint(0, 4, (b, 64, 64))
     if model == "gpt2":
         return torch.randint(0, 512, (b, 128)), torch.randint(0, 512, (b * 128,))
+    if model == "lstm":
+        return torch.randint(0, 65, (b, 128)), torch.randint(0, 65, (b * 128,))
     return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "ops/recurrent.h"
+
 #define SHAPE(...)                                                       \
   lt_shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
               (int64_t[]){__VA_ARGS__})
@@ -193,6 +195,54 @@ static bool cross_entropy(lt_ctx *c, trial *t) {
   if (t->number > 0) return false;
   put(c, t, 0, SHAPE(9, 11));
   put_ids(c, t, 1, SHAPE(9), 11);
+  return true;
+}
+
+typedef struct recurrent_sizes {
+  int64_t gates, outputs;
+} recurrent_sizes;
+
+static recurrent_sizes sizes_of(const trial *t, int64_t h) {
+  lt_cell cell = lt_cell_of(t->op);
+  return (recurrent_sizes){.gates = cell == LT_CELL_LSTM ? 4 : cell == LT_CELL_GRU ? 3 : 1,
+                              .outputs = t->number == 2 ? 3 : h};
+}
+
+/* Steps of 3 sequences: all, by lengths from the last on, of an LSTM also projected. */
+static bool recurrent(lt_ctx *c, trial *t) {
+  enum { T = 4, N = 3, H = 5 };
+  recurrent_sizes s = sizes_of(t, H);
+  if (t->number > 2 || (t->number == 2 && s.gates != 4)) return false;
+  *(bool *)(void *)t->args = t->number > 0; /* reverse */
+  put(c, t, LT_REC_X, SHAPE(T, N, 6));
+  put(c, t, LT_REC_W_IH, SHAPE(s.gates * H, 6));
+  put(c, t, LT_REC_W_HH, SHAPE(s.gates * H, s.outputs));
+  put(c, t, LT_REC_B_IH, SHAPE(s.gates * H));
+  put(c, t, LT_REC_B_HH, SHAPE(s.gates * H));
+  put(c, t, LT_REC_H0, SHAPE(N, s.outputs));
+  if (s.gates == 4) put(c, t, LT_REC_C0, SHAPE(N, H));
+  if (t->number == 2) put(c, t, LT_REC_W_HR, SHAPE(s.outputs, H));
+  if (t->number > 0) put_ids(c, t, LT_REC_LENGTHS, SHAPE(N), T + 1);
+  t->slack = 30;
+  return true;
+}
+
+static bool recurrent_backward(lt_ctx *c, trial *t) {
+  enum { T = 4, N = 3, H = 5 };
+  recurrent_sizes s = sizes_of(t, H);
+  if (t->number > 2 || (t->number == 2 && s.gates != 4)) return false;
+  *(bool *)(void *)t->args = t->number > 0; /* reverse */
+  int64_t saved = s.gates == 4 ? 5 + (t->number == 2) : s.gates == 3 ? 4 : 0;
+  put(c, t, LT_RECB_Y, SHAPE(T, N, s.outputs));
+  put(c, t, LT_RECB_SAVED, SHAPE(saved * T * N * H));
+  put(c, t, LT_RECB_W_HH, SHAPE(s.gates * H, s.outputs));
+  put(c, t, LT_RECB_G_Y, SHAPE(T, N, s.outputs));
+  put(c, t, LT_RECB_G_H, SHAPE(N, s.outputs));
+  if (s.gates == 4) put(c, t, LT_RECB_G_C, SHAPE(N, H));
+  put(c, t, LT_RECB_STATE, SHAPE(N, H));
+  if (t->number == 2) put(c, t, LT_RECB_W_HR, SHAPE(s.outputs, H));
+  if (t->number > 0) put_ids(c, t, LT_RECB_LENGTHS, SHAPE(N), T + 1);
+  t->slack = 100;
   return true;
 }
 
@@ -404,6 +454,8 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_triangle] = triangle,
     [LT_KIND_cat] = join,
     [LT_KIND_stack] = join,
+    [LT_KIND_recurrent] = recurrent,
+    [LT_KIND_recurrent_backward] = recurrent_backward,
     [LT_KIND_matmul] = matmul,
     [LT_KIND_linear] = linear,
     [LT_KIND_conv] = conv,

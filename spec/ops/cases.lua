@@ -123,6 +123,12 @@ M.structured = {
   max_pool2d = {{values(2, 2, 6, 6)}, {kernel_size = 2}},
   scaled_dot_product_attention =
     {{values(2, 5, 4), values(2, 5, 4) * 0.7, values(2, 5, 4) * 0.9}, {causal = true}},
+  lstm_layer = {{values(3, 2, 4), values(12, 4), values(12, 3) * 0.7, values(12), values(12) * 0.5,
+    values(2, 3), values(2, 3) * 0.3}, {reverse = true}, FIRST},
+  gru_layer = {{values(3, 2, 4), values(9, 4), values(9, 3) * 0.7, values(9), values(9) * 0.5,
+    values(2, 3)}, nil, FIRST},
+  rnn_layer = {{values(3, 2, 4), values(3, 4), values(3, 3) * 0.7, values(3), values(3) * 0.5,
+    values(2, 3)}, nil, FIRST},
   cat = {{{values(2, 3), values(1, 3)}}, {dim = 1}}, stack = {{{values(2, 3), positive(2, 3)}}},
 }
 

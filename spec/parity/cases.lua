@@ -210,7 +210,8 @@ end
 M.except = {
   rand = "draws", randn = "draws", randint = "draws", randperm = "draws", multinomial = "draws",
   bernoulli = "draws", dropout = "draws", sgd_step = "see ./dev bench torch",
-  adam_step = "see ./dev bench torch",
+  adam_step = "see ./dev bench torch", lstm_layer = "compared as nn.LSTM",
+  gru_layer = "compared as nn.GRU", rnn_layer = "compared as nn.RNN",
   sigmoid_focal_loss = "torchvision's: spec/nn/losses_spec.lua",
   dice_loss = "not in PyTorch: spec/nn/losses_spec.lua", arange = "no tensor comes in",
   linspace = "spec/ops/composites_spec.lua", eye = "spec/ops/composites_spec.lua",

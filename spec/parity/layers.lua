@@ -43,6 +43,29 @@ local function of_classes()
     x(n, classes), make.ids({n}, classes))
 end
 
+-- Options and inputs of LSTM, GRU and RNN: x, or x and a state of so many parts.
+local function recurrent(parts, o)
+  o.num_layers, o.bidirectional, o.bias = random(2), flag(), flag()
+  local n, input = random(0, 3), random(3)
+  local layers, outputs = o.num_layers * (o.bidirectional and 2 or 1), o.proj_size or 3
+  local inputs = {x(n, random(4), input)}
+  if o.proj_size == 0 then outputs = 3 end
+  for k = 1, one_of{0, parts} do inputs[k + 1] = x(layers, n, k == 1 and outputs or 3) end
+  local r = row({input, 3}, o, table.unpack(inputs))
+  r.paired = parts == 2
+  return r
+end
+-- The same of cells: x, or x and a state.
+local function cell(parts, o)
+  o.bias = flag()
+  local n, input = random(3), random(3)
+  local inputs = {x(n, input)}
+  for k = 1, one_of{0, parts} do inputs[k + 1] = x(n, 3) end
+  local r = row({input, 3}, o, table.unpack(inputs))
+  r.paired = parts == 2
+  return r
+end
+
 local LAYERS <const> = {
   BatchNorm2d = function()
     return row({3}, {eps = 1e-3, affine = flag(), momentum = one_of{0.1, 0.5}}, x(2, 3, 2, 4))
@@ -69,6 +92,11 @@ local LAYERS <const> = {
   Embedding = function() return row({5, 3}, {}, make.ids(shape_of(0, 2), 5)) end,
   Flatten = function() return row({}, {start_dim = one_of{2, 3}}, x(2, 3, 2, 2)) end,
   GELU = function() return row({}, {approximate = one_of{"none", "tanh"}}, any(0, 3)) end,
+  GRU = function() return recurrent(1, {}) end, GRUCell = function() return cell(1, {}) end,
+  LSTM = function() return recurrent(2, {proj_size = random(0, 2)}) end,
+  LSTMCell = function() return cell(2, {}) end,
+  RNN = function() return recurrent(1, {nonlinearity = one_of{"tanh", "relu"}}) end,
+  RNNCell = function() return cell(1, {nonlinearity = one_of{"tanh", "relu"}}) end,
   Identity = plain, ReLU = plain, SiLU = plain, Sigmoid = plain, Tanh = plain,
   Hardsigmoid = plain, Hardswish = plain, LogSigmoid = plain, Mish = plain, ReLU6 = plain,
   SELU = plain, Softsign = plain, Tanhshrink = plain,
@@ -182,7 +210,12 @@ function M.run(case, tools)
     inputs[k] = tools.build(t)
     if tools.differentiable(case, t) then inputs[k]:requires_grad_() end
   end
-  local results = {layer(table.unpack(inputs))}
+  local results = {}
+  local given = case.paired and #inputs > 1 and {inputs[1], {inputs[2], inputs[3]}} or inputs
+  for _, result in ipairs{layer(table.unpack(given))} do -- of an LSTM y and {h, c}
+    local list = lt.is_tensor(result) and {result} or result
+    table.move(list, 1, #list, #results + 1, results)
+  end
   local leaves = table.move(inputs, 1, #inputs, 1, {})
   for _, t in ipairs(case.state) do leaves[#leaves + 1] = layer:get_parameter(t.key) end
   local answer = tools.answer(case, results, leaves)

@@ -47,6 +47,9 @@ LAYERS = {
     "TransformerDecoderLayer": lambda a, o: torch.nn.TransformerDecoderLayer(
         *a, batch_first=True, **o),
     "MultiheadAttention": lambda a, o: torch.nn.MultiheadAttention(*a, batch_first=True, **o),
+    "GRU": lambda a, o: torch.nn.GRU(*a, batch_first=True, **o),
+    "LSTM": lambda a, o: torch.nn.LSTM(*a, batch_first=True, **o),
+    "RNN": lambda a, o: torch.nn.RNN(*a, batch_first=True, **o),
     "Flatten": lambda a, o: torch.nn.Flatten(at(o["start_dim"])),
     "Softmax": lambda a, o: torch.nn.Softmax(at(a[0])),
     "LogSoftmax": lambda a, o: torch.nn.LogSoftmax(at(a[0])),
@@ -77,8 +80,11 @@ def run_layer(case, inputs, tensor):
         state[t["key"]] = tensor(t)
     layer.load_state_dict(state)
     parameters = dict(layer.named_parameters())
-    y = layer(*inputs)
-    results = [y] if torch.is_tensor(y) else list(y)
+    paired = case.get("paired") and len(inputs) > 1
+    y = layer(inputs[0], tuple(inputs[1:])) if paired else layer(*inputs)
+    results = []
+    for result in [y] if torch.is_tensor(y) else y:  # of an LSTM y and (h, c)
+        results += [result] if torch.is_tensor(result) else list(result)
     if case["layer"] in FIRST:
         results = results[:1]
     buffers = dict(layer.named_buffers())

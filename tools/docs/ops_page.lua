@@ -12,7 +12,7 @@ local GROUPS <const> = {
     "aminmax", "mode", "quantile", "scan", "cummax", "topk", "sort", "argsort" },
   { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv" },
   { "Layers", "softmax", "normalize", "layer_norm", "rms_norm", "group_norm", "batch_norm", "pool",
-    "attention", "embedding" },
+    "attention", "recurrent", "embedding" },
   { "Losses", "cross_entropy", "nll_loss", "loss", "huber_loss", "smooth_l1_loss",
     "weighted_loss", "logits_loss", "sigmoid_focal_loss", "kl_div", "poisson_nll_loss",
     "gaussian_nll_loss", "dice_loss", "hinge_embedding_loss", "cosine_embedding_loss",

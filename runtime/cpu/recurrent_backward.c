@@ -1,0 +1,146 @@
+/* runtime/cpu/recurrent_backward.c: gradients of the gates of a recurrent layer, step by step from
+   the last; the products with the weights and the inputs are made of them afterwards. */
+#include "cpu/recurrent.h"
+
+#define TANH NAME(lt_tanh)
+#define TYPE_FILE "cpu/recurrent_backward_type.h"
+#include "cpu/float_types.h"
+
+typedef struct packing {
+  const lt_recurrent_job *j;
+  const void *weight;
+} packing;
+
+static void pack_hh(void *ud, int64_t panel) {
+  const packing *p = ud;
+  if (p->j->wide)
+    pack_hh_f64(p->j, p->weight, panel);
+  else
+    pack_hh_f32(p->j, p->weight, panel);
+}
+
+static void pack_hr(void *ud, int64_t panel) {
+  const packing *p = ud;
+  if (p->j->wide)
+    pack_hr_f64(p->j, p->weight, panel);
+  else
+    pack_hr_f32(p->j, p->weight, panel);
+}
+
+static void outputs(void *ud, int64_t block) {
+  const lt_recurrent_job *j = ud;
+  (j->wide ? outputs_f64 : outputs_f32)(j, block);
+}
+
+static void units(void *ud, int64_t block) {
+  const lt_recurrent_job *j = ud;
+  (j->wide ? units_f64 : units_f32)(j, block);
+}
+
+static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
+
+static void *values(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
+  t = lt_cpu_contiguous(c, t, dtype);
+  return t != NULL ? lt_data(t) : NULL;
+}
+
+/* In place where the last dim lies side by side, as a transposed gradient does. */
+static lt_steps steps_of(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
+  bool fits = t != NULL && (lt_dtype)t->dtype == dtype && (t->stride[2] == 1 || t->size[2] == 1);
+  if (!fits) t = lt_cpu_contiguous(c, t, dtype);
+  if (t == NULL) return (lt_steps){.data = NULL};
+  return (lt_steps){.data = lt_data(t), .step = t->stride[0], .row = t->stride[1]};
+}
+
+/* A gradient that comes from after the last step, zeros if none does; it is changed. */
+static void *carried(lt_ctx *c, lt_tensor *t, int64_t n, lt_dtype dtype) {
+  void *to = lt_cpu_scratch(c, dtype, n), *from = values(c, t, dtype);
+  if (to == NULL || !lt_ok(c)) return NULL;
+  if (from != NULL)
+    memcpy(to, from, (size_t)n * lt_dtype_size(dtype));
+  else
+    memset(to, 0, (size_t)n * lt_dtype_size(dtype));
+  return to;
+}
+
+static int64_t blocks_of(const lt_recurrent_job *j, int64_t columns) {
+  int64_t panel = j->wide ? PANEL_f64 : PANEL_f32;
+  return (columns + panel - 1) / panel;
+}
+
+static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
+  const lt_recurrent *r = &j->r;
+  int64_t panel = j->wide ? PANEL_f64 : PANEL_f32, n = blocks_of(j, r->p);
+  int64_t terms = r->gates * r->h;
+  packing p = {.j = j, .weight = values(c, input(call, LT_RECB_W_HH), dtype)};
+  j->panels = lt_cpu_scratch(c, dtype, n * panel * terms);
+  if (!lt_ok(c)) return false;
+  lt_parallel_work(c, n * panel * terms, n, pack_hh, &p);
+  if (!r->projected) return true;
+  n = blocks_of(j, r->h);
+  p.weight = values(c, input(call, LT_RECB_W_HR), dtype);
+  j->panels_hr = lt_cpu_scratch(c, dtype, n * panel * r->p);
+  if (!lt_ok(c)) return false;
+  lt_parallel_work(c, n * panel * r->p, n, pack_hr, &p);
+  return true;
+}
+
+static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
+  const lt_recurrent *r = &j->r;
+  char *saved = values(c, input(call, LT_RECB_SAVED), dtype);
+  size_t size = lt_dtype_size(dtype);
+  j->y = steps_of(c, input(call, LT_RECB_Y), dtype);
+  j->g_y = steps_of(c, input(call, LT_RECB_G_Y), dtype);
+  j->state = values(c, input(call, LT_RECB_STATE), dtype);
+  j->carry = carried(c, input(call, LT_RECB_G_H), r->n * r->p, dtype);
+  if (r->cell == LT_CELL_LSTM)
+    j->g_c = carried(c, input(call, LT_RECB_G_C), r->n * r->h, dtype);
+  if (!lt_ok(c)) return false;
+  j->acts = saved;
+  j->cells = saved + (size_t)lt_recurrent_cells(r) * size;
+  j->g_gates = lt_data(call->out[LT_RECB_GATES]);
+  if (r->cell == LT_CELL_GRU) j->g_h = lt_data(call->out[LT_RECB_MORE]);
+  if (r->projected) j->g_p = lt_data(call->out[LT_RECB_MORE]);
+  return pack(c, call, j, dtype);
+}
+
+/* From the last step to the first, and what reaches the state before that. */
+static void run_steps(lt_ctx *c, lt_recurrent_job *j) {
+  const lt_recurrent *r = &j->r;
+  int64_t of_outputs = blocks_of(j, r->p), of_units = blocks_of(j, r->h);
+  int64_t work = r->n * r->h * r->gates * r->p / LT_TERMS;
+  for (int64_t k = r->t - 1; k >= 0; k--) {
+    lt_recurrent_at(j, k);
+    lt_parallel_work(c, work, of_outputs, outputs, j);
+    if (r->projected) lt_parallel_work(c, r->n * r->h * r->p / LT_TERMS, of_units, units, j);
+  }
+  j->after = j->at, j->at = -1;
+  lt_parallel_work(c, work, of_outputs, outputs, j);
+}
+
+static bool backward(lt_ctx *c, const lt_call *call) {
+  lt_recurrent_job j;
+  lt_tensor *const *out = call->out;
+  lt_dtype dtype = (lt_dtype)out[LT_RECB_GATES]->dtype;
+  if (!LT_CPU(lt_recurrent_begin)(c, call, input(call, LT_RECB_Y), input(call, LT_RECB_W_HH),
+                                  input(call, LT_RECB_W_HR), input(call, LT_RECB_LENGTHS), &j))
+    return false;
+  j.wide = dtype == LT_F64;
+  if (!prepare(c, call, &j, dtype)) return false;
+  run_steps(c, &j);
+  memcpy(lt_data(out[LT_RECB_H0]), j.carry, (size_t)(j.r.n * j.r.p) * lt_dtype_size(dtype));
+  if (j.g_c != NULL)
+    memcpy(lt_data(out[LT_RECB_C0]), j.g_c, (size_t)(j.r.n * j.r.h) * lt_dtype_size(dtype));
+  return true;
+}
+
+static bool framed(lt_ctx *c, const lt_call *call) {
+  lt_frame frame = lt_frame_open(c);
+  bool ok = backward(c, call);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
+}
+
+LT_KERNEL(lstm_layer_backward) { return framed(c, call); }
+LT_KERNEL(gru_layer_backward) { return framed(c, call); }
+LT_KERNEL(rnn_layer_backward) { return framed(c, call); }

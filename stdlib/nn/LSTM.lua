@@ -1,0 +1,32 @@
+-- stdlib/nn/LSTM.lua: long short-term memory, over whole sequences.
+-- N sequences, T steps, I inputs, H hidden units, P outputs (H, or proj_size), L layers,
+-- D directions (2 if bidirectional).
+
+local Recurrent = require "ltrain.nn.recurrent"
+local config = require "ltrain.core.config"
+
+local LSTM = Recurrent:extend("LSTM")
+
+LSTM.options = {
+  proj_size = { type = "integer", default = 0, min = 0, doc = "outputs that h is projected to; 0: "
+    .. "not projected" },
+}
+for key, row in pairs(Recurrent.options) do LSTM.options[key] = row end
+
+--- nn.LSTM(128, 256, {num_layers = 2}): features of x, hidden units; y, state = lstm(x, state)
+function LSTM:init(input_size, hidden_size, options)
+  self:make("lstm_layer", input_size, hidden_size, config.check(options, LSTM.options, "nn.LSTM"))
+end
+
+--- Returns y [N, T, D P] and the state after the last steps. With lengths, outputs after the end of
+--- a sequence are 0, and its state is that of its own last step. One sequence alone is [T, I], its
+--- state [D L, P].
+---@param x Tensor [N, T, I] -> [N, T, D P]
+---@param state Tensor {h, c}: h [D L, N, P], c [D L, N, H]; zeros by default
+---@param options table {lengths = n}: n [N], a list or a tensor: the steps of each sequence
+function LSTM:forward(x, state, options)
+  local y, after = self:run(x, state, options)
+  return y, after
+end
+
+return LSTM
