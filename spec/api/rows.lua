@@ -94,6 +94,7 @@ rows.options = {
   ["lt.models.convnext_tiny"] = "lt.models.convnext_tiny(OPTIONS)",
   ["lt.models.gpt2"] = "lt.models.gpt2(OPTIONS)",
   ["lt.models.llama"] = "lt.models.llama(OPTIONS)",
+  ["lt.models.lstm_lm"] = "lt.models.lstm_lm(OPTIONS)",
   ["lt.models.mlp"] = "lt.models.mlp(OPTIONS)",
   ["lt.models.unet"] = "lt.models.unet(OPTIONS)",
   ["lt.models.vae"] = "lt.models.vae(OPTIONS)",

@@ -23,7 +23,9 @@ end
 local function check(name, keys)
   local _ <close> = lt.no_grad()
   local model, record = loaded(name, keys)
-  assert_equal(table.pack(model(table.unpack(record.inputs))), record)
+  local outputs = table.pack(model(table.unpack(record.inputs)))
+  if type(outputs[2]) == "table" then outputs = { outputs[1], table.unpack(outputs[2]) } end
+  assert_equal(outputs, record)
 end
 
 describe("lt.models", function()
@@ -46,6 +48,16 @@ describe("lt.models", function()
       assert_equal({ lt.cat(parts, 2) }, record)
     end)
   end
+
+  it("lstm_lm gives the logits and the state of PyTorch's example, in parts too", function()
+    check "lstm_lm"
+    local _ <close> = lt.no_grad()
+    local model, record = loaded "lstm_lm"
+    local ids = record.inputs[1]
+    local first, state = model(ids:narrow(2, 1, 4))
+    local second, last = model(ids:narrow(2, 5, 5), state)
+    assert_equal({ lt.cat({ first, second }, 2), last[1], last[2] }, record)
+  end)
 
   it("bert gives the features of Hugging Face's, of segments and padded sequences", function()
     local _ <close> = lt.no_grad()
