@@ -2,7 +2,7 @@
 import math
 
 import torch
-from formulas import fill, ids, steps, wave
+from formulas import fill, ids, steps
 from torch import nn, optim
 from torch.nn import functional as F
 
@@ -47,30 +47,6 @@ def skip_gram():
         return -(F.logsigmoid(near_score).mean() + F.logsigmoid(-far_score).sum(1).mean())
 
     return steps(optim.Adam(net.parameters(), lr=0.02), loss)
-
-
-def char_rnn():
-    """Classifying names by a character-level RNN, from its linear layers."""
-    class RNN(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.i2h = nn.Linear(12, 16)
-            self.h2h = nn.Linear(16, 16)
-            self.h2o = nn.Linear(16, 5)
-
-        def forward(self, x, hidden):
-            hidden = torch.tanh(self.i2h(x) + self.h2h(hidden))
-            return F.log_softmax(self.h2o(hidden), dim=1), hidden
-
-    net, names, labels = fill(RNN()), F.one_hot(ids(6, 7, n=12), 12).float(), ids(6, n=5)
-
-    def loss(_):
-        hidden = torch.zeros(6, 16)
-        for t in range(7):
-            output, hidden = net(names[:, t], hidden)
-        return F.nll_loss(output, labels)
-
-    return steps(optim.SGD(net.parameters(), lr=0.1), loss)
 
 
 def transformer_lm():
