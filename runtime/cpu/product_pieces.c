@@ -9,7 +9,7 @@
 #include "cpu/scratch.h"
 
 enum { ROWS, COLS, TERMS };
-/* PIECE: elements of f32; a piece has a multiple of STEP rows, and FEWEST at least: for each of them
+/* PIECE: elements of f32; a piece has a multiple of STEP rows, and FEWEST at least: for each piece
    the other operand is packed again. */
 enum { STEP = 16, FEWEST = 32, THIN = 64, PIECE = 1 << 17 };
 
