@@ -40,6 +40,10 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
   case LT_ARG_PAIR:
     *(lt_pair *)at = lt_check_pair(L, b, index, who, name);
     break;
+  case LT_ARG_EACH:
+  case LT_ARG_PADDING:
+    *(lt_sizes *)at = lt_check_each(L, b, index, who, a);
+    break;
   case LT_ARG_SCALAR:
     *(lt_scalar *)at = lt_check_scalar(L, b, index, who, name);
     break;

@@ -198,8 +198,8 @@ static void set_flag(lua_State *L, const char *key, bool value) {
 
 static void push_arguments(lua_State *L, const lt_op_info *op) {
   static const char *const types[] = {"int",    "number", "flag",   "dim",    "dims",
-                                      "pos",    "sizes",  "pair",   "scalar", "dtype",
-                                      "device", "choice", "rng_key"};
+                                      "pos",    "sizes",  "pair",   "each",   "padding",
+                                      "scalar", "dtype",  "device", "choice", "rng_key"};
   int n, at = 0;
   const lt_arg *rows = lt_op_args((lt_op)(op - lt_ops), &n);
   lua_createtable(L, n, 0);

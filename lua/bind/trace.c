@@ -58,6 +58,8 @@ static void push_argument(lua_State *L, const lt_arg *a, const char *args) {
     break;
   case LT_ARG_DIMS: push_list(L, ((const lt_dims *)at)->n, ((const lt_dims *)at)->dim, 1); break;
   case LT_ARG_SIZES:
+  case LT_ARG_EACH:
+  case LT_ARG_PADDING:
     push_list(L, ((const lt_sizes *)at)->n, ((const lt_sizes *)at)->size, 0);
     break;
   case LT_ARG_PAIR: push_list(L, 2, (const int64_t *)at, 0); break;

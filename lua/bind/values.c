@@ -127,6 +127,14 @@ lt_pair lt_check_pair(lua_State *L, lt_bind *b, int index, const char *who, cons
   return (lt_pair){s.size[0], s.size[1]};
 }
 
+lt_sizes lt_check_each(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a) {
+  if (a->type != LT_ARG_PADDING || lua_type(L, index) != LUA_TSTRING)
+    return lt_check_sizes(L, b, index, who, a->name);
+  static const lt_arg words = {.name = "padding", .choices = "valid|same"};
+  bool same = lt_check_choice(L, b, index, who, &words) == 1;
+  return same ? (lt_sizes){.n = LT_SAME} : LT_ALL_OF(0);
+}
+
 lt_scalar lt_check_scalar(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
   lt_scalar s = lt_to_scalar(L, index);
   lt_tensor *t = lt_to_tensor(L, b, index);

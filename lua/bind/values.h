@@ -57,5 +57,6 @@ int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, co
 lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
 lt_dims lt_check_dims(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
 lt_pair lt_check_pair(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
+lt_sizes lt_check_each(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* runtime/cpu/conv.c: conv2d and its gradients. Activations lie channels last, by oneDNN in f32 and
+/* runtime/cpu/conv.c: convolution and its gradients. Activations lie channels last, by oneDNN in f32 and
    bf16 (f16, and bf16 on machines without it, through f32), by plain loops in f64.
 
    N images, C input channels, O output channels, K kernel positions. */
@@ -20,7 +20,7 @@ static lt_dtype compute_dtype(lt_dtype d) {
 }
 
 static lt_conv geometry(const lt_tensor *x, const lt_tensor *w, const lt_tensor *y,
-                        const lt_args_conv *a) {
+                        const lt_args_convolution *a) {
   return (lt_conv){.dtype = compute_dtype((lt_dtype)x->dtype),
                    .n = x->size[0],
                    .c = x->size[1],
@@ -151,7 +151,7 @@ static bool forward(lt_ctx *c, const lt_call *call) {
 
 static bool backward_input(lt_ctx *c, const lt_call *call) {
   const lt_args_conv_input *a = call->args;
-  const lt_args_conv args = {
+  const lt_args_convolution args = {
       .stride = a->stride, .padding = a->padding, .dilation = a->dilation, .groups = a->groups};
   lt_tensor *out = call->out[0], *x = made(c, out, compute_dtype((lt_dtype)out->dtype));
   if (x == NULL || out->numel == 0) return x != NULL;
@@ -165,7 +165,7 @@ static bool backward_input(lt_ctx *c, const lt_call *call) {
 
 static bool backward_weight(lt_ctx *c, const lt_call *call) {
   const lt_args_conv_weight *a = call->args;
-  const lt_args_conv args = {
+  const lt_args_convolution args = {
       .stride = a->stride, .padding = a->padding, .dilation = a->dilation, .groups = a->groups};
   lt_dtype dtype = compute_dtype((lt_dtype)call->in[1]->dtype);
   lt_tensor *w = lt_cpu_result(c, call->out[0], dtype, NULL);
@@ -189,6 +189,6 @@ static bool in_frame(lt_ctx *c, const lt_call *call, bool (*fn)(lt_ctx *c, const
   return ok;
 }
 
-LT_KERNEL(conv2d) { return in_frame(c, call, forward); }
-LT_KERNEL(conv2d_backward_input) { return in_frame(c, call, backward_input); }
-LT_KERNEL(conv2d_backward_weight) { return in_frame(c, call, backward_weight); }
+LT_KERNEL(convolution) { return in_frame(c, call, forward); }
+LT_KERNEL(convolution_backward_input) { return in_frame(c, call, backward_input); }
+LT_KERNEL(convolution_backward_weight) { return in_frame(c, call, backward_weight); }

@@ -1,4 +1,4 @@
-/* runtime/cpu/pool.c: max_pool2d and its gradient, in f32 (f16 and bf16 through it), f64 and i64
+/* runtime/cpu/pool.c: max_window and its gradient, in f32 (f16 and bf16 through it), f64 and i64
    (the other integers through it).
 
    Channels-last images run over their channels, row-major ones count as N C images of one channel
@@ -13,7 +13,7 @@
 /* n images [h, w, c] and their results [oh, ow, c]. */
 typedef struct job {
   int64_t n, c, h, w, oh, ow;
-  lt_pair kernel, stride, padding;
+  lt_pair kernel, stride, padding, dilation;
   void *x, *y, *at;
 } job;
 
@@ -25,13 +25,19 @@ typedef struct run {
 
 static bool run_of(const job *j, int64_t oh, int64_t k, run *r) {
   int64_t kh = k / j->kernel.w, kw = k % j->kernel.w;
-  int64_t h = oh * j->stride.h - j->padding.h + kh, before = j->padding.w - kw;
+  int64_t h = oh * j->stride.h - j->padding.h + kh * j->dilation.h;
+  int64_t before = j->padding.w - kw * j->dilation.w;
   if (h < 0 || h >= j->h) return false;
   int64_t first = before > 0 ? (before + j->stride.w - 1) / j->stride.w : 0;
   int64_t room = j->w - 1 + before, last = room < 0 ? -1 : room / j->stride.w;
   if (last >= j->ow) last = j->ow - 1;
   *r = (run){.first = first, .n = last - first + 1, .x = h * j->w + first * j->stride.w - before};
   return r->n > 0;
+}
+
+/* The first of a window's positions that is not before the image. */
+static int64_t first_inside(int64_t from, int64_t dilation) {
+  return from < 0 ? (-from + dilation - 1) / dilation : 0;
 }
 
 #define T       float
@@ -94,17 +100,17 @@ static const loop backwards[][2] = {[LT_COMPUTE_F32] = {backward_f32_u8, backwar
 static const lt_dtype computed_in[] = {
     [LT_COMPUTE_F32] = LT_F32, [LT_COMPUTE_F64] = LT_F64, [LT_COMPUTE_I64] = LT_I64};
 
-static job job_of(lt_shape x, lt_shape y, bool last, lt_pair kernel, lt_pair stride,
-                  lt_pair padding) {
+static job job_of(lt_shape x, lt_shape y, bool last, const lt_args_max_window *a) {
   return (job){.n = last ? x.size[0] : x.size[0] * x.size[1],
                .c = last ? x.size[1] : 1,
                .h = x.size[2],
                .w = x.size[3],
                .oh = y.size[2],
                .ow = y.size[3],
-               .kernel = kernel,
-               .stride = stride,
-               .padding = padding};
+               .kernel = a->kernel_size,
+               .stride = a->stride,
+               .padding = a->padding,
+               .dilation = a->dilation};
 }
 
 /* The result's layout decides. */
@@ -115,7 +121,7 @@ static const int64_t *layout(const lt_tensor *result, int64_t *stride, lt_shape 
 }
 
 static bool forward(lt_ctx *c, const lt_call *call) {
-  const lt_args_pool *a = call->args;
+  const lt_args_max_window *a = call->args;
   lt_tensor *out = call->out[0], *at = call->out[1];
   lt_compute compute = lt_compute_of((lt_dtype)call->in[0]->dtype);
   lt_dtype dtype = computed_in[compute];
@@ -125,14 +131,14 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   lt_tensor *x = lt_cpu_laid_out(c, call->in[0], dtype, layout(at, room[1], xs));
   lt_tensor *y = lt_cpu_result(c, out, dtype, stride);
   if (!lt_ok(c)) return false;
-  job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
+  job j = job_of(xs, ys, stride != NULL, a);
   j.x = lt_data(x), j.y = lt_data(y), j.at = lt_data(at);
   lt_parallel_work(c, lt_shape_numel(xs), j.n, forwards[compute][at->dtype != LT_U8], &j);
   return y == out || lt_cpu_move(c, out, y);
 }
 
 static bool backward(lt_ctx *c, const lt_call *call) {
-  const lt_args_pool_backward *a = call->args;
+  const lt_args_max_window_backward *a = call->args;
   lt_tensor *out = call->out[0], *at = call->in[1];
   lt_compute compute = lt_compute_of((lt_dtype)out->dtype);
   lt_dtype dtype = computed_in[compute];
@@ -142,20 +148,24 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   lt_tensor *g = lt_cpu_laid_out(c, call->in[0], dtype, stride);
   lt_tensor *x = lt_cpu_result(c, out, dtype, layout(at, room[1], xs));
   if (!lt_ok(c)) return false;
-  job j = job_of(xs, ys, stride != NULL, a->kernel_size, a->stride, a->padding);
+  const lt_args_max_window window = {.kernel_size = a->kernel_size,
+                                     .stride = a->stride,
+                                     .padding = a->padding,
+                                     .dilation = a->dilation};
+  job j = job_of(xs, ys, stride != NULL, &window);
   j.x = lt_data(x), j.y = lt_data(g), j.at = lt_data(at);
   lt_parallel_work(c, lt_shape_numel(xs), j.n, backwards[compute][at->dtype != LT_U8], &j);
   return x == out || lt_cpu_move(c, out, x);
 }
 
-LT_KERNEL(max_pool2d) {
+LT_KERNEL(max_window) {
   lt_frame frame = lt_frame_open(c);
   bool ok = forward(c, call);
   lt_frame_close(c, frame, 0, NULL);
   return ok;
 }
 
-LT_KERNEL(max_pool2d_backward) {
+LT_KERNEL(max_window_backward) {
   lt_frame frame = lt_frame_open(c);
   bool ok = backward(c, call);
   lt_frame_close(c, frame, 0, NULL);

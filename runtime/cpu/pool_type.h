@@ -38,9 +38,9 @@ static void NAME(put)(T *restrict dx, const T *restrict g, const I *restrict at,
 
 /* The first position inside is where a maximum of -infinity stands. */
 static void NAME(start)(const job *j, int64_t oh, T *best, I *at) {
-  int64_t h = oh * j->stride.h - j->padding.h, kh = h < 0 ? -h : 0;
+  int64_t h = oh * j->stride.h - j->padding.h, kh = first_inside(h, j->dilation.h);
   for (int64_t ow = 0; ow < j->ow; ow++) {
-    int64_t w = ow * j->stride.w - j->padding.w, kw = w < 0 ? -w : 0;
+    int64_t w = ow * j->stride.w - j->padding.w, kw = first_inside(w, j->dilation.w);
     for (int64_t i = 0; i < j->c; i++) {
       best[ow * j->c + i] = LOWEST;
       at[ow * j->c + i] = (I)(kh * j->kernel.w + kw);

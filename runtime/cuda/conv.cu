@@ -1,4 +1,4 @@
-/* runtime/cuda/conv.cu: conv2d and its gradients: views in the form that conv.h asks for. */
+/* runtime/cuda/conv.cu: convolution and its gradients: views in the form that conv.h asks for. */
 #include "cuda/conv.h"
 #include "cuda/rows.h"
 
@@ -106,8 +106,8 @@ static bool backward(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   return pass == LT_CUDA_CONV_INPUT ? lt_cuda_conv_input(c, v) : lt_cuda_conv_weight(c, v);
 }
 
-LT_CUDA_KERNEL(conv2d) {
-  const lt_args_conv *a = lt_cuda_args<lt_args_conv>(call);
+LT_CUDA_KERNEL(convolution) {
+  const lt_args_convolution *a = lt_cuda_args<lt_args_convolution>(call);
   lt_cuda_conv v = {};
   if (!take_result(c, call->out[0], &v.y)) return false;
   if (lt_cuda_numel(&v.y) == 0) return true;
@@ -118,7 +118,7 @@ LT_CUDA_KERNEL(conv2d) {
          give(c, call->out[0], &v.y);
 }
 
-LT_CUDA_KERNEL(conv2d_backward_input) {
+LT_CUDA_KERNEL(convolution_backward_input) {
   const lt_args_conv_input *a = lt_cuda_args<lt_args_conv_input>(call);
   lt_cuda_conv v = {};
   if (!take_result(c, call->out[0], &v.x)) return false;
@@ -137,7 +137,7 @@ static bool sum_by_channel(lt_ctx *c, lt_tensor *g, lt_tensor *out) {
   return lt_cuda_sum(c, &sum);
 }
 
-LT_CUDA_KERNEL(conv2d_backward_weight) {
+LT_CUDA_KERNEL(convolution_backward_weight) {
   const lt_args_conv_weight *a = lt_cuda_args<lt_args_conv_weight>(call);
   lt_cuda_conv v = {};
   if (!take_result(c, call->out[0], &v.weight) ||

@@ -1,4 +1,4 @@
-/* runtime/cuda/conv.h: convolutions, as the files of conv2d share them.
+/* runtime/cuda/conv.h: convolutions, as the files of convolution share them.
 
    N images, C input channels, O output channels, G groups, K kernel positions (taps) of a channel,
    P output positions of a channel. */

@@ -1,4 +1,4 @@
-/* runtime/cuda/pool.cu: max_pool2d and its gradient, for any strides.
+/* runtime/cuda/pool.cu: max_window and its gradient, for any strides.
 
    A position in a window is row * width + column. The gradient of a pixel is gathered from the
    windows that cover it, in the CPU's order: the same bits. Images of 2^31 elements are refused. */
@@ -24,8 +24,9 @@ typedef struct job {
   uint32_t count;     /* threads */
   bool channels_last; /* the order of the threads */
   lt_divider by[3];   /* sizes of their dims, from the fastest on */
-  pair size, out, kernel, stride, padding;
+  pair size, out, kernel, stride, padding, dilation;
   lt_divider by_h, by_w; /* the strides */
+  lt_divider apart_h, apart_w; /* the dilations */
   operand x, y, at;
 } job;
 
@@ -71,6 +72,11 @@ static __device__ inline int32_t load_position(const operand &o, const char *fro
                           : *reinterpret_cast<const int32_t *>(from);
 }
 
+/* How many steps of `by` bring `n` up to 0 or beyond. */
+static __device__ inline int32_t steps_to(int32_t n, lt_divider by) {
+  return n <= 0 ? 0 : static_cast<int32_t>(lt_quotient(static_cast<uint32_t>(n - 1), by)) + 1;
+}
+
 /* One thread a window, NaN above all; the first position inside is where a maximum of -infinity
    stands. Limited by bytes. */
 template <class T>
@@ -79,15 +85,17 @@ static __global__ void __launch_bounds__(THREADS, 4) forward(LT_CONSTANT job j) 
   if (i >= j.count) return;
   place p = place_of(j, i);
   int32_t h0 = p.h * j.stride.h - j.padding.h, w0 = p.w * j.stride.w - j.padding.w;
-  int32_t first_h = h0 < 0 ? -h0 : 0, first_w = w0 < 0 ? -w0 : 0;
-  int32_t end_h = j.size.h - h0 < j.kernel.h ? j.size.h - h0 : j.kernel.h;
-  int32_t end_w = j.size.w - w0 < j.kernel.w ? j.size.w - w0 : j.kernel.w;
+  int32_t first_h = steps_to(-h0, j.apart_h), first_w = steps_to(-w0, j.apart_w);
+  int32_t end_h = steps_to(j.size.h - h0, j.apart_h), end_w = steps_to(j.size.w - w0, j.apart_w);
+  if (end_h > j.kernel.h) end_h = j.kernel.h;
+  if (end_w > j.kernel.w) end_w = j.kernel.w;
   char *x = channel_of(j.x, p);
   T best = lowest<T>();
   int32_t at = first_h * j.kernel.w + first_w;
   for (int32_t kh = first_h; kh < end_h; kh++)
     for (int32_t kw = first_w; kw < end_w; kw++) {
-      T v = lt_load<T>(pixel_of(j.x, x, h0 + kh, w0 + kw), j.x.dtype, 0);
+      int32_t h = h0 + kh * j.dilation.h, w = w0 + kw * j.dilation.w;
+      T v = lt_load<T>(pixel_of(j.x, x, h, w), j.x.dtype, 0);
       bool more = v > best || v != v;
       best = more ? v : best;
       at = more ? kh * j.kernel.w + kw : at;
@@ -96,10 +104,11 @@ static __global__ void __launch_bounds__(THREADS, 4) forward(LT_CONSTANT job j) 
   store_position(j.at, pixel_of(j.at, channel_of(j.at, p), p.h, p.w), at);
 }
 
-/* Windows from..to of those along one dim cover pixel `x`, padding included. */
-static __device__ inline int32_t first_window(int32_t x, int32_t kernel, lt_divider stride) {
-  uint32_t before = static_cast<uint32_t>(x - kernel);
-  return x < kernel ? 0 : static_cast<int32_t>(lt_quotient(before, stride)) + 1;
+/* Windows from..to of those along one dim reach over pixel `x`, padding included; `span`: from the
+   first to the last position of one. */
+static __device__ inline int32_t first_window(int32_t x, int32_t span, lt_divider stride) {
+  uint32_t before = static_cast<uint32_t>(x - span);
+  return x < span ? 0 : static_cast<int32_t>(lt_quotient(before, stride)) + 1;
 }
 static __device__ inline int32_t last_window(int32_t x, int32_t windows, lt_divider stride) {
   int32_t last = static_cast<int32_t>(lt_quotient(static_cast<uint32_t>(x), stride));
@@ -113,13 +122,19 @@ static __global__ void __launch_bounds__(THREADS, 4) backward(LT_CONSTANT job j)
   if (i >= j.count) return;
   place p = place_of(j, i);
   int32_t h = p.h + j.padding.h, w = p.w + j.padding.w;
-  int32_t first_w = first_window(w, j.kernel.w, j.by_w), last_w = last_window(w, j.out.w, j.by_w);
+  int32_t span_h = (j.kernel.h - 1) * j.dilation.h + 1;
+  int32_t span_w = (j.kernel.w - 1) * j.dilation.w + 1;
+  int32_t first_w = first_window(w, span_w, j.by_w), last_w = last_window(w, j.out.w, j.by_w);
   int32_t last_h = last_window(h, j.out.h, j.by_h);
   char *at = channel_of(j.at, p), *g = channel_of(j.y, p);
   T sum = 0;
-  for (int32_t oh = first_window(h, j.kernel.h, j.by_h); oh <= last_h; oh++)
+  for (int32_t oh = first_window(h, span_h, j.by_h); oh <= last_h; oh++)
     for (int32_t ow = last_w; ow >= first_w; ow--) {
-      int32_t k = (h - oh * j.stride.h) * j.kernel.w + w - ow * j.stride.w;
+      uint32_t dh = static_cast<uint32_t>(h - oh * j.stride.h);
+      uint32_t dw = static_cast<uint32_t>(w - ow * j.stride.w);
+      uint32_t kh = lt_quotient(dh, j.apart_h), kw = lt_quotient(dw, j.apart_w);
+      if (kh * j.apart_h.d != dh || kw * j.apart_w.d != dw) continue;
+      int32_t k = static_cast<int32_t>(kh) * j.kernel.w + static_cast<int32_t>(kw);
       if (load_position(j.at, pixel_of(j.at, at, oh, ow)) == k)
         sum = add(sum, lt_load<T>(pixel_of(j.y, g, oh, ow), j.y.dtype, 0));
     }
@@ -147,34 +162,43 @@ static void order_threads(job *j, const lt_view *made) {
     j->by[k] = lt_divide_by(static_cast<uint32_t>(made->size[dims[j->channels_last][k]]));
 }
 
-static bool fits(lt_ctx *c, const lt_view *x, const lt_view *made, lt_pair kernel,
-                 lt_pair padding) {
-  int64_t h = x->size[2] + 2 * padding.h, w = x->size[3] + 2 * padding.w;
+/* What max_window and its gradient are called with. */
+typedef struct window {
+  lt_pair kernel, stride, padding, dilation;
+} window;
+
+static bool fits(lt_ctx *c, const lt_view *x, const lt_view *made, const window &v) {
+  int64_t h = x->size[2] + 2 * v.padding.h, w = x->size[3] + 2 * v.padding.w;
+  int64_t span_h = (v.kernel.h - 1) * v.dilation.h, span_w = (v.kernel.w - 1) * v.dilation.w;
   bool one = made->size[1] * made->size[2] * made->size[3] <= INT32_MAX;
-  if (one && h <= INT32_MAX && w <= INT32_MAX && kernel.h * kernel.w <= INT32_MAX) return true;
+  if (one && h + span_h <= INT32_MAX && w + span_w <= INT32_MAX &&
+      v.kernel.h * v.kernel.w <= INT32_MAX)
+    return true;
   return lt_cuda_fail(c, LT_ESHAPE, "%s: an image of %lld x %lld x %lld is too large with "
                       "kernel_size {%lld, %lld}", lt_cuda_now.op,
                       static_cast<long long>(x->size[1]), static_cast<long long>(x->size[2]),
-                      static_cast<long long>(x->size[3]), static_cast<long long>(kernel.h),
-                      static_cast<long long>(kernel.w));
+                      static_cast<long long>(x->size[3]), static_cast<long long>(v.kernel.h),
+                      static_cast<long long>(v.kernel.w));
 }
 
 typedef void (*kernel_fn)(job);
 
 /* `made` is x or y: what the kernel writes. Images are cut where they are 2^31 elements. */
 static bool run(lt_ctx *c, const kernel_fn *by_type, const lt_view *made, const lt_view *x,
-                const lt_view *y, const lt_view *at, lt_pair kernel, lt_pair stride,
-                lt_pair padding) {
+                const lt_view *y, const lt_view *at, const window &v) {
   int64_t n = x->size[0], each = made->size[1] * made->size[2] * made->size[3];
   if (n * each == 0) return true;
-  if (!fits(c, x, made, kernel, padding)) return false;
+  if (!fits(c, x, made, v)) return false;
   job j = {};
   order_threads(&j, made);
   j.size = pair_of(x->size[2], x->size[3]), j.out = pair_of(y->size[2], y->size[3]);
-  j.kernel = pair_of(kernel.h, kernel.w), j.stride = pair_of(stride.h, stride.w);
-  j.padding = pair_of(padding.h, padding.w);
-  j.by_h = lt_divide_by(static_cast<uint32_t>(stride.h));
-  j.by_w = lt_divide_by(static_cast<uint32_t>(stride.w));
+  j.kernel = pair_of(v.kernel.h, v.kernel.w), j.stride = pair_of(v.stride.h, v.stride.w);
+  j.padding = pair_of(v.padding.h, v.padding.w);
+  j.dilation = pair_of(v.dilation.h, v.dilation.w);
+  j.by_h = lt_divide_by(static_cast<uint32_t>(v.stride.h));
+  j.by_w = lt_divide_by(static_cast<uint32_t>(v.stride.w));
+  j.apart_h = lt_divide_by(static_cast<uint32_t>(v.dilation.h));
+  j.apart_w = lt_divide_by(static_cast<uint32_t>(v.dilation.w));
   int64_t most = INT32_MAX / each;
   for (int64_t first = 0; first < n; first += most) {
     j.count = static_cast<uint32_t>((n - first < most ? n - first : most) * each);
@@ -185,20 +209,20 @@ static bool run(lt_ctx *c, const kernel_fn *by_type, const lt_view *made, const 
   return true;
 }
 
-LT_CUDA_KERNEL(max_pool2d) {
+LT_CUDA_KERNEL(max_window) {
   static const kernel_fn by_type[] = {forward<float>, forward<double>, forward<int64_t>};
-  const lt_args_pool *a = lt_cuda_args<lt_args_pool>(call);
+  const lt_args_max_window *a = lt_cuda_args<lt_args_max_window>(call);
+  const window v = {a->kernel_size, a->stride, a->padding, a->dilation};
   lt_view x, y, at;
   return lt_cuda_view(c, call->in[0], &x) && lt_cuda_view(c, call->out[0], &y) &&
-         lt_cuda_view(c, call->out[1], &at) &&
-         run(c, by_type, &y, &x, &y, &at, a->kernel_size, a->stride, a->padding);
+         lt_cuda_view(c, call->out[1], &at) && run(c, by_type, &y, &x, &y, &at, v);
 }
 
-LT_CUDA_KERNEL(max_pool2d_backward) {
+LT_CUDA_KERNEL(max_window_backward) {
   static const kernel_fn by_type[] = {backward<float>, backward<double>, backward<int64_t>};
-  const lt_args_pool_backward *a = lt_cuda_args<lt_args_pool_backward>(call);
+  const lt_args_max_window_backward *a = lt_cuda_args<lt_args_max_window_backward>(call);
+  const window v = {a->kernel_size, a->stride, a->padding, a->dilation};
   lt_view g, at, x;
   return lt_cuda_view(c, call->in[0], &g) && lt_cuda_view(c, call->in[1], &at) &&
-         lt_cuda_view(c, call->out[0], &x) &&
-         run(c, by_type, &x, &x, &g, &at, a->kernel_size, a->stride, a->padding);
+         lt_cuda_view(c, call->out[0], &x) && run(c, by_type, &x, &x, &g, &at, v);
 }

@@ -8,6 +8,8 @@
      POS                 a position along a dim: 1-based in Lua, 0-based in C; negative from the end
      SIZES               a shape
      PAIR                a number or {height, width}
+     EACH                a number for all spatial dims, or a list of one for each; n = -1: absent
+     PADDING             the same, or "valid" (0) or "same" (n = LT_SAME)
      SCALAR              a number with its category; kind LT_NO_SCALAR: absent
      DTYPE, DEVICE       by name in Lua; LT_DTYPE_NONE / kind -1: absent
      CHOICE              one of the names in LT_CHOICES_<argument>; its value is the position there
@@ -26,6 +28,9 @@
 #define LT_NONE_SCALAR ((lt_scalar){.kind = LT_NO_SCALAR})
 #define LT_NO_DEVICE ((lt_device){-1, 0})
 #define LT_PAIR_OF(n) ((lt_pair){n, n})
+#define LT_ALL_OF(v) ((lt_sizes){.n = 1, .size = {v}})
+#define LT_NO_SIZES ((lt_sizes){.n = -1})
+#define LT_SAME (-2)
 #define LT_NO_DIM INT64_MIN /* a DIM that may be left out */
 #define LT_NO_RNG_KEY ((lt_rng_key){0})
 
@@ -44,6 +49,9 @@ enum {
 };
 #define LT_CHOICES_nonlinearity "tanh|relu"
 enum { LT_NONLINEARITY_tanh, LT_NONLINEARITY_relu };
+
+#define LT_CHOICES_mode "constant|reflect|replicate|circular"
+enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 
 /* Elementwise. */
 #define LT_ARGS_unary(A)
@@ -196,6 +204,9 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
   A(PAIR, padding, LT_PAIR_OF(0)) A(PAIR, stride, LT_PAIR_OF(1))
 #define LT_ARGS_im2col(A) LT_WINDOWS(A)
 #define LT_ARGS_col2im(A) A(PAIR, output_size, REQUIRED) LT_WINDOWS(A)
+#define LT_ARGS_pad(A)                                                        \
+  A(SIZES, pad, REQUIRED) A(CHOICE, mode, LT_PAD_constant)                    \
+  A(SCALAR, value, LT_NONE_SCALAR)
 #define LT_ARGS_diagonal(A) A(INT, offset, 0) A(DIM, dim1, 0) A(DIM, dim2, 1)
 #define LT_ARGS_diag(A) A(INT, diagonal, 0)
 
@@ -283,16 +294,44 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_matmul(A)
 #define LT_ARGS_linear(A)
 
-/* Convolutions and pooling. */
-#define LT_ARGS_conv(A)                                                    \
-  A(PAIR, stride, LT_PAIR_OF(1)) A(PAIR, padding, LT_PAIR_OF(0))           \
+/* Convolutions of 1 to 3 dims. convolution is the kernel that they are made of. */
+#define LT_ARGS_conv(A)                                                      \
+  A(EACH, stride, LT_ALL_OF(1)) A(PADDING, padding, LT_ALL_OF(0))            \
+  A(EACH, dilation, LT_ALL_OF(1)) A(INT, groups, 1)
+#define LT_ARGS_conv_transpose(A)                                            \
+  A(EACH, stride, LT_ALL_OF(1)) A(EACH, padding, LT_ALL_OF(0))               \
+  A(EACH, output_padding, LT_ALL_OF(0)) A(INT, groups, 1)                    \
+  A(EACH, dilation, LT_ALL_OF(1))
+#define LT_ARGS_convolution(A)                                               \
+  A(PAIR, stride, LT_PAIR_OF(1)) A(PAIR, padding, LT_PAIR_OF(0))             \
   A(PAIR, dilation, LT_PAIR_OF(1)) A(INT, groups, 1)
-#define LT_ARGS_conv_input(A) LT_ARGS_conv(A) A(SIZES, size, REQUIRED)
-#define LT_ARGS_conv_weight(A) LT_ARGS_conv(A) A(SIZES, size, REQUIRED)
-/* The default stride is kernel_size. */
-#define LT_ARGS_pool(A)                                                    \
-  A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1)) A(PAIR, padding, LT_PAIR_OF(0))
-#define LT_ARGS_pool_backward(A) LT_ARGS_pool(A) A(SIZES, size, REQUIRED)
+#define LT_ARGS_conv_input(A) LT_ARGS_convolution(A) A(SIZES, size, REQUIRED)
+#define LT_ARGS_conv_weight(A) LT_ARGS_convolution(A) A(SIZES, size, REQUIRED)
+
+/* Pooling; the default stride is kernel_size. max_window is the kernel of max_pool, with `out`
+   windows (0: as many as fit). */
+#define LT_POOLS(A)                                                          \
+  A(EACH, kernel_size, REQUIRED) A(EACH, stride, LT_ALL_OF(-1))              \
+  A(EACH, padding, LT_ALL_OF(0))
+#define LT_ARGS_max_pool(A)                                                  \
+  LT_POOLS(A) A(EACH, dilation, LT_ALL_OF(1)) A(FLAG, ceil_mode, false)      \
+  A(FLAG, return_indices, false)
+#define LT_NO_DIVISOR INT64_MIN
+#define LT_ARGS_avg_pool(A)                                                  \
+  LT_POOLS(A) A(FLAG, ceil_mode, false) A(FLAG, count_include_pad, true)     \
+  A(INT, divisor_override, LT_NO_DIVISOR)
+#define LT_ARGS_lp_pool(A)                                                   \
+  A(NUMBER, norm_type, REQUIRED) A(EACH, kernel_size, REQUIRED)              \
+  A(EACH, stride, LT_ALL_OF(-1)) A(FLAG, ceil_mode, false)
+#define LT_ARGS_adaptive_avg_pool(A) A(EACH, output_size, REQUIRED)
+#define LT_ARGS_adaptive_max_pool(A)                                         \
+  A(EACH, output_size, REQUIRED) A(FLAG, return_indices, false)
+#define LT_ARGS_max_unpool(A) LT_POOLS(A) A(SIZES, output_size, LT_NO_SIZES)
+#define LT_ARGS_max_window(A)                                                \
+  A(PAIR, kernel_size, REQUIRED) A(PAIR, stride, LT_PAIR_OF(-1))             \
+  A(PAIR, padding, LT_PAIR_OF(0)) A(PAIR, dilation, LT_PAIR_OF(1))           \
+  A(PAIR, out, LT_PAIR_OF(0))
+#define LT_ARGS_max_window_backward(A) LT_ARGS_max_window(A) A(SIZES, size, REQUIRED)
 
 /* Recurrent layers. `reverse`: from the last step to the first. The nonlinearity is rnn_layer's. */
 #define LT_ARGS_recurrent(A) \
@@ -337,6 +376,8 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_CTYPE_POS int64_t
 #define LT_CTYPE_SIZES lt_sizes
 #define LT_CTYPE_PAIR lt_pair
+#define LT_CTYPE_EACH lt_sizes
+#define LT_CTYPE_PADDING lt_sizes
 #define LT_CTYPE_SCALAR lt_scalar
 #define LT_CTYPE_DTYPE lt_dtype
 #define LT_CTYPE_DEVICE lt_device

@@ -19,6 +19,8 @@
 #define CHOICES_POS(name)
 #define CHOICES_SIZES(name)
 #define CHOICES_PAIR(name)
+#define CHOICES_EACH(name)
+#define CHOICES_PADDING(name)
 #define CHOICES_SCALAR(name)
 #define CHOICES_DTYPE(name)
 #define CHOICES_DEVICE(name)
@@ -75,6 +77,8 @@ uint64_t lt_op_hash(void) {
 #undef CHOICES_POS
 #undef CHOICES_SIZES
 #undef CHOICES_PAIR
+#undef CHOICES_EACH
+#undef CHOICES_PADDING
 #undef CHOICES_SCALAR
 #undef CHOICES_DTYPE
 #undef CHOICES_DEVICE

@@ -121,6 +121,32 @@ bool lt_infer_col2im(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* Reflected elements come from the other side of the first or last one, circular ones from the
+   other end: so many there must be. */
+bool lt_infer_pad(lt_ctx *c, lt_infer *i) {
+  const lt_args_pad *a = i->args;
+  const lt_tensor *x = i->in[0];
+  if (a->pad.n % 2 != 0 || a->pad.n > 2 * x->ndim)
+    return lt_fail(c, LT_EARG, "pad: needs 2 numbers for each dim, at most %d for %s, got %d",
+                   2 * x->ndim, LT_TENSOR_STR(x), a->pad.n);
+  for (int k = 0; k < a->pad.n; k += 2) {
+    int64_t n = x->size[x->ndim - 1 - k / 2], b = a->pad.size[k], e = a->pad.size[k + 1];
+    int64_t more = b > e ? b : e;
+    bool fits = n + b + e >= 0;
+    if (a->mode == LT_PAD_reflect) fits = fits && more < n;
+    if (a->mode == LT_PAD_circular)
+      fits = fits && more <= n && n + (b < 0 ? b : 0) + (e < 0 ? e : 0) > 0;
+    if (a->mode != LT_PAD_constant) fits = fits && n > 0 && n + b >= 0 && n + e >= 0;
+    if (!fits)
+      return lt_fail(c, LT_ESHAPE, "pad: {%lld, %lld} does not fit dim %d of %s%s", (long long)b,
+                     (long long)e, x->ndim - k / 2, LT_TENSOR_STR(x),
+                     a->mode == LT_PAD_reflect    ? ", of which it reflects elements"
+                     : a->mode == LT_PAD_circular ? ", whose elements it repeats"
+                                                  : "");
+  }
+  return true;
+}
+
 bool lt_infer_diagonal(lt_ctx *c, lt_infer *i) {
   lt_args_diagonal *a = i->args;
   if (i->in[0]->ndim < 2)

@@ -51,6 +51,8 @@ typedef enum lt_arg_type {
   LT_ARG_POS,
   LT_ARG_SIZES,
   LT_ARG_PAIR,
+  LT_ARG_EACH,
+  LT_ARG_PADDING,
   LT_ARG_SCALAR,
   LT_ARG_DTYPE,
   LT_ARG_DEVICE,

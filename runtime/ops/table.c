@@ -98,6 +98,8 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define CHOICES_POS(name) NULL
 #define CHOICES_SIZES(name) NULL
 #define CHOICES_PAIR(name) NULL
+#define CHOICES_EACH(name) NULL
+#define CHOICES_PADDING(name) NULL
 #define CHOICES_SCALAR(name) NULL
 #define CHOICES_DTYPE(name) NULL
 #define CHOICES_DEVICE(name) NULL

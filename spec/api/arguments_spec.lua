@@ -61,7 +61,8 @@ end
 
 -- A value of each type of argument.
 local VALUES <const> = { int = 1, number = 0.5, flag = true, dim = 1, dims = { 1 }, pos = 1,
-  sizes = { 2, 2 }, pair = { 1, 1 }, scalar = 1.0, dtype = "f32", device = "cpu" }
+  sizes = { 2, 2 }, pair = { 1, 1 }, each = 1, padding = 0, scalar = 1.0, dtype = "f32",
+  device = "cpu" }
 
 -- All arguments that an operation takes.
 local function arguments_of(op)

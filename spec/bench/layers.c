@@ -35,13 +35,14 @@ typedef struct work {
 } work;
 
 static bool cnn(lt_ctx *c, const work *w, lt_tensor **out) {
-  const lt_args_conv a = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
-  const lt_args_pool p = {.kernel_size = {2, 2}, .stride = {2, 2}};
-  lt_tensor *h = lt_apply1(c, LT_OP_conv2d, LT_IN(w->in[0], w->in[1], w->in[2]), &a);
+  const lt_args_convolution a = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  const lt_args_max_window p = {.kernel_size = {2, 2}, .stride = {2, 2},
+                                .dilation = {1, 1}};
+  lt_tensor *h = lt_apply1(c, LT_OP_convolution, LT_IN(w->in[0], w->in[1], w->in[2]), &a);
   h = lt_unary(c, LT_OP_relu, h);
-  h = lt_apply1(c, LT_OP_conv2d, LT_IN(h, w->in[3], w->in[4]), &a);
+  h = lt_apply1(c, LT_OP_convolution, LT_IN(h, w->in[3], w->in[4]), &a);
   h = lt_unary(c, LT_OP_relu, h);
-  return lt_apply(c, LT_OP_max_pool2d, 1, &h, &p, 2, out);
+  return lt_apply(c, LT_OP_max_window, 1, &h, &p, 2, out);
 }
 
 static bool cnn_backward(lt_ctx *c, const work *w, lt_tensor **out) {

@@ -77,7 +77,7 @@ describe("a device of one's own", function()
     assert.equal(5, #got)
     for k, value in ipairs(wanted) do assert.near(value, got[k], 1e-4) end
     local count = 0
-    for _ in out:gmatch "warning: conv2d: ten has no kernel for f32: it runs on the CPU" do
+    for _ in out:gmatch "warning: convolution: ten has no kernel for f32: it runs on the CPU" do
       count = count + 1
     end
     assert.equal(1, count, out) -- and once by op

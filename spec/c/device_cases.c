@@ -321,7 +321,7 @@ static bool linear(lt_ctx *c, trial *t) {
 
 static bool conv(lt_ctx *c, trial *t) {
   if (t->number > 1) return false;
-  ((lt_args_conv *)(void *)t->args)->padding = (lt_pair){t->number, t->number};
+  ((lt_args_convolution *)(void *)t->args)->padding = (lt_pair){t->number, t->number};
   put(c, t, 0, SHAPE(2, 3, 9, 8));
   put(c, t, 1, SHAPE(4, 3, 3, 3));
   put(c, t, 2, SHAPE(4));
@@ -330,7 +330,7 @@ static bool conv(lt_ctx *c, trial *t) {
 }
 
 static bool pool(lt_ctx *c, trial *t) {
-  ((lt_args_pool *)(void *)t->args)->kernel_size = (lt_pair){2, 3};
+  ((lt_args_max_window *)(void *)t->args)->kernel_size = (lt_pair){2, 3};
   put(c, t, 0, SHAPE(2, 3, 9, 8));
   return t->number == 0;
 }
@@ -458,8 +458,8 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_recurrent_backward] = recurrent_backward,
     [LT_KIND_matmul] = matmul,
     [LT_KIND_linear] = linear,
-    [LT_KIND_conv] = conv,
-    [LT_KIND_pool] = pool,
+    [LT_KIND_convolution] = conv,
+    [LT_KIND_max_window] = pool,
     [LT_KIND_adam_step] = adam_step,
     [LT_KIND_sgd_step] = sgd_step,
     [LT_KIND_update] = update,

@@ -308,7 +308,7 @@ static void *failing(void *ud, void *ptr, size_t old_size, size_t new_size) {
 
 /* One forward and backward through everything that oneDNN serves. */
 static void run_all(lt_ctx *c) {
-  const lt_args_conv conv = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  const lt_args_convolution conv = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
   lt_tensor *in[5];
   const lt_shape shapes[] = {SHAPE(2, 3, 6, 6), SHAPE(4, 3, 3, 3), SHAPE(4), SHAPE(8, 16),
                              SHAPE(8)};
@@ -317,7 +317,7 @@ static void run_all(lt_ctx *c) {
     if (in[k] == NULL) return;
     in[k]->flags |= LT_REQUIRES_GRAD;
   }
-  lt_tensor *h = lt_apply1(c, LT_OP_conv2d, LT_IN(in[0], in[1], in[2]), &conv), *out[2] = {NULL};
+  lt_tensor *h = lt_apply1(c, LT_OP_convolution, LT_IN(in[0], in[1], in[2]), &conv), *out[2] = {NULL};
   if (h == NULL || (h = lt_reshape(c, h, SHAPE(2, 4, 16))) == NULL) return;
   if ((h = linear(c, h, in[3], in[4])) == NULL) return;
   if (!lt_apply(c, LT_OP_scaled_dot_product_attention, 3, (lt_tensor *[]){h, h, h}, NULL, 2, out))

@@ -10,6 +10,7 @@ local losses = require "spec.parity.losses"
 local lt = require "ltrain"
 local make = require "spec.parity.inputs"
 local places = require "spec.parity.places"
+local windows = require "spec.parity.windows"
 
 local M = {}
 
@@ -158,15 +159,6 @@ local OPS <const> = {
       tensor({n, 3}, {dtype = d})},
       {beta = one_of{1, 0.5}, alpha = one_of{1, 2}})
   end,
-  conv2d = function()
-    local d, groups = wide(), one_of{1, 2}
-    return call({tensor({2, 2, 5, 6}, {dtype = d}), tensor({4, 2 // groups, 3, 2}, {dtype = d}),
-      tensor({4}, {dtype = d})}, {stride = random(2), padding = random(0, 1), groups = groups})
-  end,
-  max_pool2d = function()
-    return call({tensor({2, 2, 5, 6}, {dtype = wide(), distinct = true})},
-      {kernel_size = random(2, 3), stride = random(2), padding = random(0, 1)})
-  end,
   layer_norm = function()
     local d, n = wide(), random(2, 4)
     return call({tensor({random(3), n}, {dtype = d, distinct = true}), tensor({n}, {dtype = d}),
@@ -202,7 +194,7 @@ for name, row in pairs(losses) do
     return call(list, options)
   end
 end
-for _, more in ipairs{composites, lists, places} do
+for _, more in ipairs{composites, lists, places, windows} do
   for name, maker in pairs(more) do OPS[name] = maker end
 end
 

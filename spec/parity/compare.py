@@ -59,10 +59,6 @@ def loss(f):
     return lambda i, o: f(i[0], i[1], reduction=o["reduction"])
 
 
-def pool(i, o):
-    return F.max_pool2d(i[0], o["kernel_size"], o["stride"], o["padding"])
-
-
 def batch_norm(i, o):
     if len(i) > 3:
         return F.batch_norm(i[0], i[3], i[4], i[1], i[2], eps=o["eps"])
@@ -241,9 +237,6 @@ CALLS = {
     "cat": lambda i, o: torch.cat(i, dim(o)), "stack": lambda i, o: torch.stack(i, dim(o)),
     "linear": lambda i, o: F.linear(*i),
     "addmm": lambda i, o: torch.addmm(*i, beta=o["beta"], alpha=o["alpha"]),
-    "conv2d": lambda i, o: F.conv2d(*i, stride=o["stride"], padding=o["padding"],
-                                    groups=o["groups"]),
-    "max_pool2d": pool,
     "batch_norm": batch_norm,
     "layer_norm": lambda i, o: F.layer_norm(i[0], o["normalized_shape"], i[1], i[2], o["eps"]),
     "cross_entropy": lambda i, o: F.cross_entropy(
@@ -292,7 +285,7 @@ def call(case, inputs):
         return layers.run_scheduler(case), [], []
     f, o = CALLS.get(case["op"]), case["options"] or {}
     if not f and hasattr(F, case["op"]):
-        y = getattr(F, case["op"])(*inputs, **o)
+        y = getattr(F, case["op"])(*inputs, **layers.options(case))
     else:
         y = f(inputs, o) if f else getattr(torch, case["op"])(*inputs)
     return [y] if torch.is_tensor(y) else list(y), [], inputs

@@ -163,3 +163,7 @@ case("bert", models.bert { vocab_size = 50, hidden_size = 32, num_hidden_layers 
 case("llama", models.llama { vocab_size = 50, hidden_size = 32, num_hidden_layers = 2,
                              num_attention_heads = 4, num_key_value_heads = 2,
                              intermediate_size = 64 }, ids, batch, more_ids)
+case("windows", nn.Sequential(nn.Conv1d(2, 4, 3, { padding = "same" }),
+  nn.ConvTranspose1d(4, 2, 3, { stride = 2, output_padding = 1 }), nn.AvgPool1d(2),
+  nn.MaxPool1d(3, { dilation = 2, stride = 2, ceil_mode = true }), nn.AdaptiveAvgPool1d(1)),
+  { lt.randn(2, 2, 12) }, batch, { lt.randn(3, 2, 12) })

@@ -43,6 +43,7 @@ SCALARS = {"is not refused": "a number beside a tensor is taken by every binary 
 COMMON = {"needs a floating tensor": "losses are of floats",
           "shapes differ": "losses take tensors of one shape: nothing is broadcast by mistake",
           "needs [C] or [N, C]": "classes have a dim", "needs targets of": "a target for each row"}
+NOTHING = {"is not refused": "nothing in, nothing out"}
 DIFFERS = {
     "abs": {"differs by 2": "the smallest i64, which JSON does not hold"},
     "cat": {"is not refused": "one tensor is a list of one"},
@@ -57,15 +58,26 @@ DIFFERS = {
     "mean": {"is not refused": "the mean of integers is f32"},
     "narrow": {"must be a whole number, got a tensor": "a start is a number"},
     "nn.functional.batch_norm": {"no derivative by running": "statistics are detached"},
-    "nn.functional.conv2d": {"must be [N, C, H, W]": "a batch has its dim",
-                             "not defined for i64": "products of integers are for matmul",
-                             "got string": "padding is a number"},
     "nn.functional.hardsigmoid": {"differs by": "PyTorch's sixth in the derivative is one of f32"},
     "nn.functional.scaled_dot_product_attention": {
         "'dropout_p': 0.5": "draws", "'dropout_p': 0.1": "draws"},
     "scatter_add": {"is not refused": "the source is cast to the dtype of x"},
+    "nn.functional.avg_pool2d": {"got {}": "an option is left out, not an empty list"},
+    "nn.functional.max_pool1d": NOTHING, "nn.functional.max_pool3d": NOTHING,
     "topk": {"differs by": "among equals the first comes first; PyTorch gives any"},
 }
+
+
+for windows in range(1, 4):
+    for kind in ("conv%dd", "conv_transpose%dd"):
+        DIFFERS["nn.functional." + kind % windows] = {
+            "not defined for i64": "products of integers are for matmul",
+            "is not refused": "dtypes are promoted"}
+    DIFFERS.setdefault("nn.functional.avg_pool%dd" % windows, {})[
+        "not defined for i64"] = "means are of floats"
+    for kind in ("avg", "max"):
+        DIFFERS["nn.functional.adaptive_%s_pool%dd" % (kind, windows)] = {
+            "got boolean": "a list has no gaps: each size is given"}
 
 
 class Untold(Exception):

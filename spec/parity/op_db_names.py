@@ -91,17 +91,9 @@ LACKING = {
         sum_to_size nn.functional.pdist nn.functional.pairwise_distance
         nn.functional.local_response_norm""",
     "layers and losses that are not there yet": """
-        nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
-        nn.functional.adaptive_avg_pool3d nn.functional.adaptive_max_pool1d
-        nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
-        nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
-        nn.functional.bilinear nn.functional.channel_shuffle nn.functional.conv1d
-        nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d
-        nn.functional.conv_transpose3d nn.functional.embedding_bag nn.functional.grid_sample
-        nn.functional.interpolate nn.functional.max_pool1d nn.functional.max_pool3d
-        nn.functional.max_unpool1d nn.functional.max_unpool2d nn.functional.max_unpool3d
-        nn.functional.pad nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
-        nn.functional.triplet_margin_with_distance_loss""",
+        nn.functional.bilinear nn.functional.channel_shuffle nn.functional.embedding_bag
+        nn.functional.grid_sample nn.functional.interpolate nn.functional.pixel_shuffle
+        nn.functional.pixel_unshuffle nn.functional.triplet_margin_with_distance_loss""",
     "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """
         norm max min nn.functional.gelu nn.functional.softplus nn.functional.batch_norm
         nn.functional.max_pool2d slice nn.functional.scaled_dot_product_attention digamma erfinv

@@ -27,7 +27,7 @@ local function pads(padding)
   return list
 end
 
-function rules.conv2d(g, call)
+function rules.convolution(g, call)
   local dtype <const>, args = call.outputs[1].dtype, call.args
   local x <const>, weight, bias = g:input(call, 1, dtype), g:input(call, 2, dtype),
     g:input(call, 3, dtype)
@@ -37,7 +37,7 @@ function rules.conv2d(g, call)
 end
 
 -- As the transposed convolution of its first input.
-function rules.conv2d_backward_input(g, call)
+function rules.convolution_backward_input(g, call)
   local dtype <const>, args = call.outputs[1].dtype, call.args
   local shape <const>, kernel = call.inputs[1].shape, call.inputs[2].shape
   local output_padding = {}
@@ -51,10 +51,17 @@ function rules.conv2d_backward_input(g, call)
       group = args.groups, output_padding = output_padding })
 end
 
-function rules.max_pool2d(g, call)
-  local args <const> = call.args
+-- A window that reaches beyond the end (ceil_mode) sees more padding there.
+function rules.max_window(g, call)
+  local args <const>, shape = call.args, call.inputs[1].shape
+  local around <const> = pads(args.padding)
+  for k, n in ipairs(args.out) do
+    local last <const> = (n - 1) * args.stride[k] + args.dilation[k] * (args.kernel_size[k] - 1)
+    around[#args.out + k] = math.max(around[k], last + 1 - shape[k + 2] - around[k])
+  end
   return g:add("MaxPool", { g:input(call, 1) },
-    { kernel_shape = args.kernel_size, strides = args.stride, pads = pads(args.padding) })
+    { kernel_shape = args.kernel_size, strides = args.stride, pads = around,
+      dilations = args.dilation })
 end
 
 -- Heads of k and v repeated for groups of heads of q.

@@ -10,9 +10,12 @@ local GROUPS <const> = {
     "isclose", "lerp", "addcmul" },
   { "Reductions", "reduce", "variance", "norm", "arg_reduce", "extremum", "moments",
     "aminmax", "mode", "quantile", "scan", "cummax", "topk", "sort", "argsort" },
-  { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv" },
-  { "Layers", "softmax", "normalize", "layer_norm", "rms_norm", "group_norm", "batch_norm", "pool",
+  { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv",
+    "conv_transpose" },
+  { "Layers", "softmax", "normalize", "layer_norm", "rms_norm", "group_norm", "batch_norm",
     "attention", "recurrent", "embedding" },
+  { "Pooling", "max_pool", "avg_pool", "lp_pool", "adaptive_avg_pool", "adaptive_max_pool",
+    "max_unpool" },
   { "Losses", "cross_entropy", "nll_loss", "loss", "huber_loss", "smooth_l1_loss",
     "weighted_loss", "logits_loss", "sigmoid_focal_loss", "kl_div", "poisson_nll_loss",
     "gaussian_nll_loss", "dice_loss", "hinge_embedding_loss", "cosine_embedding_loss",
@@ -20,7 +23,7 @@ local GROUPS <const> = {
     "multilabel_margin_loss", "multi_margin_loss", "ctc_loss" },
   { "Shapes", "view", "permute", "expand", "transpose", "t", "squeeze", "unsqueeze", "flatten",
     "movedim", "flip", "cat", "stack", "clone", "tile", "repeat_interleave", "roll", "rot90",
-    "diagonal", "diag", "unfold", "im2col", "col2im", "linspace", "eye" },
+    "pad", "diagonal", "diag", "unfold", "im2col", "col2im", "linspace", "eye" },
   { "Choosing elements", "select", "narrow", "slice", "index_select", "index_add", "gather",
     "scatter_add", "scatter", "scatter_reduce", "take_along_dim", "masked_select",
     "masked_scatter", "nonzero", "triangle", "one_hot" },
@@ -32,7 +35,8 @@ local GROUPS <const> = {
 
 local TYPES <const> = {
   int = "integer", number = "number", flag = "boolean", dim = "dim", dims = "dim or list of dims",
-  pos = "position", sizes = "shape", pair = "integer or {h, w}", scalar = "number",
+  pos = "position", sizes = "shape", pair = "integer or {h, w}",
+  each = "integer, or one for each dim", padding = "the same, 'valid' or 'same'", scalar = "number",
   dtype = "dtype", device = "device",
 }
 
@@ -57,7 +61,7 @@ local function default_text(argument)
   if text:find("NONE") or text:find("LT_NO") then return "not given" end
   if argument.type == "choice" then return ("'%s'"):format(text:match("[a-z0-9]+$")) end
   if text:find("INFINITY") then return text:find("^-") and "-inf" or "inf" end
-  local pair = text:match("^LT_PAIR_OF%((.-)%)$")
+  local pair = text:match("^LT_%u+_OF%((.-)%)$")
   if pair == "-1" then return "that of the window" end
   local number = tonumber(text)
   if (argument.type == "dim" or argument.type == "pos") and number and number >= 0 then
