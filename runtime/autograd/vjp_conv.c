@@ -18,15 +18,15 @@ static lt_tensor *forward(lt_ctx *c, lt_tensor *x, lt_tensor *w, const lt_args_c
   return x == NULL || w == NULL ? NULL : lt_apply1(c, LT_OP_convolution, LT_IN(x, w), a);
 }
 
-static lt_tensor *backward_input(lt_ctx *c, lt_tensor *g, lt_tensor *w, const lt_args_convolution *a,
-                                 lt_shape x) {
+static lt_tensor *backward_input(lt_ctx *c, lt_tensor *g, lt_tensor *w,
+                                 const lt_args_convolution *a, lt_shape x) {
   const lt_args_conv_input args = {.stride = a->stride,
                                    .padding = a->padding,
                                    .dilation = a->dilation,
                                    .groups = a->groups,
                                    .size = sizes_of(x)};
-  return g == NULL || w == NULL ? NULL
-                                : lt_apply1(c, LT_OP_convolution_backward_input, LT_IN(g, w), &args);
+  if (g == NULL || w == NULL) return NULL;
+  return lt_apply1(c, LT_OP_convolution_backward_input, LT_IN(g, w), &args);
 }
 
 /* The gradient by weight, and by bias if asked (n_out 2). */

@@ -1,5 +1,5 @@
-/* runtime/cpu/conv.c: convolution and its gradients. Activations lie channels last, by oneDNN in f32 and
-   bf16 (f16, and bf16 on machines without it, through f32), by plain loops in f64.
+/* runtime/cpu/conv.c: convolution and its gradients. Activations lie channels last, by oneDNN in
+   f32 and bf16 (f16, and bf16 on machines without it, through f32), by plain loops in f64.
 
    N images, C input channels, O output channels, K kernel positions. */
 #include <string.h>

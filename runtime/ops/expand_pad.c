@@ -42,10 +42,8 @@ static lt_tensor *constant(lt_ctx *c, lt_tensor *x, const lt_args_pad *a) {
   in.full = lt_sizes_of(full);
   if (lt_shape_equal(full, lt_tensor_shape(x))) return lt_unary(c, LT_OP_clone, x);
   bool zeros = a->value.kind == LT_NO_SCALAR || a->value.f == 0;
-  if (zeros && x->numel > 0) return lt_apply1(c, LT_OP_as_strided_backward, 1, &x, &in);
-  lt_scalar value = zeros ? lt_scalar_int(0) : a->value;
-  lt_tensor *y = lt_full(c, full, value, (lt_dtype)x->dtype, x->storage->device);
-  if (x->numel == 0) return y;
+  if (zeros) return lt_apply1(c, LT_OP_as_strided_backward, 1, &x, &in);
+  lt_tensor *y = lt_full(c, full, a->value, (lt_dtype)x->dtype, x->storage->device);
   const lt_args_as_strided_scatter put = {
       .size = in.size, .stride = in.stride, .offset = in.offset};
   return lt_apply1(c, LT_OP_as_strided_scatter, LT_IN(y, x), &put);

@@ -73,13 +73,11 @@ rows.options = {
   ["dist.Group:split"] = "lt.dist.split(0):split(0, OPTIONS)",
   ["dist.Group:all_reduce"] = "lt.dist.split(0):all_reduce(x, OPTIONS)",
   ["lt.nn.BatchNorm2d"] = "lt.nn.BatchNorm2d(2, OPTIONS)",
-  ["lt.nn.Conv2d"] = "lt.nn.Conv2d(1, 1, 3, OPTIONS)",
   ["lt.nn.Embedding"] = "lt.nn.Embedding(2, 2, OPTIONS)",
   ["lt.nn.Flatten"] = "lt.nn.Flatten(OPTIONS)",
   ["lt.nn.GELU"] = "lt.nn.GELU(OPTIONS)",
   ["lt.nn.LayerNorm"] = "lt.nn.LayerNorm(2, OPTIONS)",
   ["lt.nn.Linear"] = "lt.nn.Linear(2, 2, OPTIONS)",
-  ["lt.nn.MaxPool2d"] = "lt.nn.MaxPool2d(2, OPTIONS)",
   ["lt.nn.clip_grad_norm_"] = "lt.nn.clip_grad_norm_({ w }, 1, OPTIONS)",
   ["lt.nn.init.dirac_"] = "lt.nn.init.dirac_(lt.zeros(1, 1, 1), OPTIONS)",
   ["lt.nn.init.orthogonal_"] = "lt.nn.init.orthogonal_(w, OPTIONS)",
@@ -172,6 +170,17 @@ for name, made in pairs {
 } do
   rows.options["lt.nn." .. name] = "lt.nn." .. name .. made .. "OPTIONS)"
 end
+for n = 1, 3 do
+  for name, made in pairs {
+    Conv = "(1, 1, 3, ", ConvTranspose = "(1, 1, 3, ", MaxPool = "(2, ", AvgPool = "(2, ",
+    AdaptiveMaxPool = "(2, ", MaxUnpool = "(2, ", LPPool = "(2, 2, ",
+  } do
+    rows.options[("lt.nn.%s%dd"):format(name, n)] = ("lt.nn.%s%dd%sOPTIONS)"):format(name, n, made)
+  end
+end
+rows.options["base.Convolution"] = rows.options["lt.nn.Conv1d"]
+rows.options["base.TransposedConvolution"] = rows.options["lt.nn.ConvTranspose1d"]
+rows.options["base.LPPool"] = rows.options["lt.nn.LPPool1d"]
 local LAYER <const> = "lt.nn.TransformerEncoderLayer(2, 1)"
 for name, call in pairs {
   ["lt.nn.MultiheadAttention:forward"] = "lt.nn.MultiheadAttention(2, 1)(lt.ones(1, 1, 2), ",

@@ -12,6 +12,9 @@ local CASES <const> = {
   { { 1, 3, 19, 18 }, { kernel_size = 17, stride = 1, padding = 8 } }, -- positions in i32
   { { 2, 4, 5, 6 }, { kernel_size = { 5, 6 } } },
   { { 0, 3, 6, 6 }, { kernel_size = 2 } },
+  { { 2, 3, 11, 13 }, { kernel_size = { 3, 2 }, dilation = { 2, 5 }, stride = 2, padding = 1 } },
+  { { 2, 3, 8, 9 }, { kernel_size = 3, stride = 2, padding = 1, ceil_mode = true } },
+  { { 1, 2, 9, 9 }, { kernel_size = 2, dilation = 3, stride = 1, padding = 2 } },
 }
 
 local function last(t) return t:permute(1, 3, 4, 2):contiguous():permute(1, 4, 2, 3) end
@@ -25,9 +28,8 @@ local function random(size, dtype)
 end
 
 local function results(x, g, options, device, lay)
-  local y, at = lt.max_pool2d(lay(x:to(device)), options), nil
-  if type(y) == "table" then y, at = y[1], y[2] end
-  local list = { y, at }
+  options.return_indices = true
+  local list = { lt.max_pool2d(lay(x:to(device)), options) }
   if g then
     local own = lay(x:to(device)):detach():requires_grad_()
     lt.max_pool2d(own, options):backward(lay(g:to(device)))

@@ -119,8 +119,7 @@ M.structured = {
   argsort = {{values(3, 5)}}, one_hot = {{ids{1, 0, 3}}}, nonzero = {{values(3, 4):gt(0)}},
   matmul = {{values(2, 3, 4), values(4, 5)}}, linear = {{values(2, 3, 4), values(5, 4), values(5)}},
   outer = {{values(3), values(4)}}, addmm = {{values(5), values(3, 4), values(4, 5)}},
-  conv2d = {{values(2, 2, 5, 5), values(4, 2, 3, 3), values(4)}, {stride = 2, padding = 1}},
-  max_pool2d = {{values(2, 2, 6, 6)}, {kernel_size = 2}},
+  pad = {{values(2, 3, 4)}, {pad = {1, 2, -1, 1}, mode = "replicate"}},
   scaled_dot_product_attention =
     {{values(2, 5, 4), values(2, 5, 4) * 0.7, values(2, 5, 4) * 0.9}, {causal = true}},
   lstm_layer = {{values(3, 2, 4), values(12, 4), values(12, 3) * 0.7, values(12), values(12) * 0.5,
@@ -131,6 +130,34 @@ M.structured = {
     values(2, 3)}, nil, FIRST},
   cat = {{{values(2, 3), values(1, 3)}}, {dim = 1}}, stack = {{{values(2, 3), positive(2, 3)}}},
 }
+
+-- Windows of 1, 2 and 3 dims.
+for n = 1, 3 do
+  local function images(channels, size, ...)
+    local shape = {channels, ...}
+    for _ = 1, n do shape[#shape + 1] = size end
+    return values(table.unpack(shape))
+  end
+  local name, places = n .. "d", {}
+  for k = 1, 2 << n do places[k] = (3 * k) % (1 << n) end
+  local all = {}
+  for k = 1, n do all[k] = 2 end
+  local rows = {
+    conv = {{images(1, n == 3 and 3 or 5, 2), images(3, 2, 2), values(3)},
+      {stride = 2, padding = 1, dilation = n == 3 and 1 or 2, groups = 1}},
+    conv_transpose = {{images(1, 3, 2), images(2, 2, 1), values(2)},
+      {stride = 2, padding = 1, output_padding = 1, groups = 2}},
+    max_pool = {{images(1, 4, 2)}, {kernel_size = 2, dilation = 2, padding = 1}},
+    avg_pool = {{images(1, 4, 2)},
+      {kernel_size = 3, stride = 2, padding = 1, ceil_mode = true, count_include_pad = false}},
+    lp_pool = {{images(1, 4, 2):abs() + 0.5}, {norm_type = 3, kernel_size = 2}},
+    adaptive_avg_pool = {{images(1, 4, 2)}, {output_size = 3}},
+    adaptive_max_pool = {{images(1, 4, 2)}, {output_size = 3}},
+    max_unpool = {{images(1, 2, 2), ids(places):reshape(1, 2, table.unpack(all))},
+      {kernel_size = 2}},
+  }
+  for kind, row in pairs(rows) do M.structured[kind .. name] = row end
+end
 
 M.float = {f32 = true, f64 = true, f16 = true, bf16 = true}
 

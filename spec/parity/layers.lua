@@ -6,6 +6,7 @@
 local losses = require "spec.parity.losses"
 local lt = require "ltrain"
 local make = require "spec.parity.inputs"
+local window_layers = require "spec.parity.window_layers"
 
 local one_of, random, shape_of = make.one_of, math.random, make.shape_of
 
@@ -83,11 +84,6 @@ local LAYERS <const> = {
     return row({{2, 4}}, {eps = one_of{1e-3, nil}, elementwise_affine = flag()}, x(3, 2, 4))
   end,
   Bilinear = function() return row({2, 3, 4}, {bias = flag()}, x(3, 2), x(3, 3)) end,
-  Conv2d = function()
-    local groups = one_of{1, 2}
-    return row({2, 4, one_of{1, 2, 3}}, {stride = random(2), padding = random(0, 1),
-      groups = groups, bias = flag()}, x(2, 2, 5, 4))
-  end,
   CrossEntropyLoss = of_classes,
   Embedding = function() return row({5, 3}, {}, make.ids(shape_of(0, 2), 5)) end,
   Flatten = function() return row({}, {start_dim = one_of{2, 3}}, x(2, 3, 2, 2)) end,
@@ -115,9 +111,6 @@ local LAYERS <const> = {
   MultiheadAttention = function()
     local q, k = random(3), random(3)
     return row({4, 2}, {bias = flag()}, x(2, q, 4), x(2, k, 4), x(2, k, 4))
-  end,
-  MaxPool2d = function()
-    return row({random(2, 3)}, {stride = random(2), padding = random(0, 1)}, x(2, 2, 5, 6))
   end,
   TransformerDecoderLayer = function()
     return row({4, 2}, {dim_feedforward = 6, dropout = 0, norm_first = flag()},
@@ -148,6 +141,8 @@ for name, loss in pairs(CLASSES) do
     return row({}, options, table.unpack(list))
   end
 end
+
+for name, maker in pairs(window_layers) do LAYERS[name] = maker end
 
 local M = {}
 

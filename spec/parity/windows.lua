@@ -14,19 +14,19 @@ local function each(n, least, most)
   return list
 end
 
---- [N, C, ...], a quarter without N; sizes of 5 to 8, of volumes 4 to 5.
+--- [N, C, ...], a quarter without N; volumes are small, so that few numbers are recorded.
 local function images(n, channels, d, distinct)
   local shape = {channels}
-  if random() < 0.75 then table.insert(shape, 1, 2) end
-  for _ = 1, n do shape[#shape + 1] = n == 3 and random(4, 5) or random(5, 8) end
+  if random() < 0.75 then table.insert(shape, 1, n == 3 and 1 or 2) end
+  for _ = 1, n do shape[#shape + 1] = n == 3 and random(3, 4) or random(5, 9 - n) end
   return tensor(shape, {dtype = d or wide(), distinct = distinct})
 end
 
 local function convolution(n)
-  local d, groups = wide(), one_of{1, 2}
-  local shape = {2 * random(2), 4 // groups}
+  local d, groups, channels = wide(), one_of{1, 2}, n == 3 and 2 or 4
+  local shape = {2 * random(2), channels // groups}
   for _ = 1, n do shape[#shape + 1] = random(n == 3 and 2 or 3) end
-  local list = {images(n, 4, d), tensor(shape, {dtype = d})}
+  local list = {images(n, channels, d), tensor(shape, {dtype = d})}
   if random() < 0.7 then list[3] = tensor({shape[1]}, {dtype = d}) end
   local o = {stride = each(n, 1, 2), padding = each(n, 0, 1), dilation = each(n, 1, 2),
     groups = groups}
@@ -35,10 +35,10 @@ local function convolution(n)
 end
 
 local function transposed(n)
-  local d, groups = wide(), one_of{1, 2}
-  local shape = {4, random(2)}
-  for _ = 1, n do shape[#shape + 1] = random(2, 3) end
-  local list = {images(n, 4, d), tensor(shape, {dtype = d})}
+  local d, groups, channels = wide(), one_of{1, 2}, n == 3 and 2 or 4
+  local shape = {channels, random(2)}
+  for _ = 1, n do shape[#shape + 1] = n == 3 and 2 or random(2, 3) end
+  local list = {images(n, channels, d), tensor(shape, {dtype = d})}
   if random() < 0.7 then list[3] = tensor({shape[2] * groups}, {dtype = d}) end
   local more = one_of{0, 1}
   return call(list, {stride = each(n, 1 + more, 3), padding = each(n, 0, 1),
@@ -46,7 +46,7 @@ local function transposed(n)
 end
 
 local function pool(n, o)
-  o.kernel_size, o.padding, o.ceil_mode = each(n, 2, 3), each(n, 0, 1), flag()
+  o.kernel_size, o.padding, o.ceil_mode = each(n, 2, n == 3 and 2 or 3), each(n, 0, 1), flag()
   if random() < 0.6 then o.stride = each(n, 1, 3) end
   return call({images(n, 2, nil, true)}, o)
 end

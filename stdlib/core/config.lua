@@ -31,10 +31,21 @@ local function as_pair(value)
   return height and width and { height, width }
 end
 
+local function as_each(value)
+  if type(value) ~= "table" or #value == 0 then return as_integer(value) end
+  local list = {}
+  for k, n in ipairs(value) do
+    list[k] = as_integer(n)
+    if not list[k] then return nil end
+  end
+  return list
+end
+
 -- Each type: how it is called, and a function that returns the value to use, or nil.
 local TYPES <const> = {
   any = { "a value", function(value) return value end },
   boolean = { "true or false", is_type "boolean" },
+  each = { "an integer or a list of integers", as_each },
   ["function"] = { "a function", is_type "function" },
   integer = { "an integer", as_integer },
   number = { "a number", is_type "number" },

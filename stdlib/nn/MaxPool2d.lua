@@ -1,39 +1,18 @@
--- stdlib/nn/MaxPool2d.lua: 2D max pooling.
+-- stdlib/nn/MaxPool2d.lua: maxima of windows, in two dims.
 -- B batch, C channels, H height, W width.
 
-local Module = require "ltrain.nn.Module"
-local c = require "ltrain.c"
-local config = require "ltrain.core.config"
+local Max = require "ltrain.nn.pooling".Max
 
-local MaxPool2d = Module:extend("MaxPool2d")
+local MaxPool2d = Max:extend("MaxPool2d")
 
-local OPTIONS <const> = {
-  stride = { type = "pair", min = 1,
-    doc = "step between windows; by default the size of the window" },
-  padding = { type = "pair", default = 0, min = 0 },
-}
+MaxPool2d.dims, MaxPool2d.op = 2, "max_pool2d"
 
---- nn.MaxPool2d(2, {stride = 2})
-function MaxPool2d:init(kernel_size, options)
-  self.kernel_size = config.argument(kernel_size, "pair", "nn.MaxPool2d", "kernel_size",
-    { min = 1 })
-  self.options = config.check(options, OPTIONS, "nn.MaxPool2d")
-  self.options.stride = self.options.stride or self.kernel_size
-end
+--- nn.MaxPool2d(2, {stride = 1})
+function MaxPool2d:init(kernel_size, options) Max.init(self, kernel_size, options) end
 
----@param x Tensor [B, C, H, W] -> [B, C, H', W']
+---@param x Tensor [B, C, H, W] or [C, H, W] -> [B, C, H', W']
 function MaxPool2d:forward(x)
-  local y = c.max_pool2d(x, self.kernel_size, self.options)
-  return y
-end
-
-local function show(value)
-  return type(value) == "table" and ("{%d, %d}"):format(value[1], value[2]) or tostring(value)
-end
-
-function MaxPool2d:extra_repr()
-  return ("%s, {stride = %s, padding = %s}"):format(show(self.kernel_size),
-    show(self.options.stride), show(self.options.padding))
+  return Max.forward(self, x)
 end
 
 return MaxPool2d

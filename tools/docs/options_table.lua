@@ -4,7 +4,8 @@ local source = require "source"
 
 local TYPES <const> = {
   any = "any", boolean = "boolean", ["function"] = "function", integer = "integer",
-  number = "number", object = "object", pair = "integer or {h, w}", string = "string",
+  number = "number", object = "object", pair = "integer or {h, w}",
+  each = "integer or list", string = "string",
   table = "table", tensor = "tensor",
 }
 

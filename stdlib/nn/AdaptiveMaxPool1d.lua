@@ -1,0 +1,20 @@
+-- stdlib/nn/AdaptiveMaxPool1d.lua: maxima of as many parts as are asked for, in one dim.
+-- B batch, C channels, L length.
+
+local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax
+
+local AdaptiveMaxPool1d = AdaptiveMax:extend("AdaptiveMaxPool1d")
+
+AdaptiveMaxPool1d.dims, AdaptiveMaxPool1d.op = 1, "adaptive_max_pool1d"
+
+--- nn.AdaptiveMaxPool1d(1)
+function AdaptiveMaxPool1d:init(output_size, options)
+  AdaptiveMax.init(self, output_size, options)
+end
+
+---@param x Tensor [B, C, L] or [C, L] -> [B, C, L']
+function AdaptiveMaxPool1d:forward(x)
+  return AdaptiveMax.forward(self, x)
+end
+
+return AdaptiveMaxPool1d

@@ -1,0 +1,20 @@
+-- stdlib/nn/AdaptiveMaxPool2d.lua: maxima of as many parts as are asked for, in two dims.
+-- B batch, C channels, H height, W width.
+
+local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax
+
+local AdaptiveMaxPool2d = AdaptiveMax:extend("AdaptiveMaxPool2d")
+
+AdaptiveMaxPool2d.dims, AdaptiveMaxPool2d.op = 2, "adaptive_max_pool2d"
+
+--- nn.AdaptiveMaxPool2d(1)
+function AdaptiveMaxPool2d:init(output_size, options)
+  AdaptiveMax.init(self, output_size, options)
+end
+
+---@param x Tensor [B, C, H, W] or [C, H, W] -> [B, C, H', W']
+function AdaptiveMaxPool2d:forward(x)
+  return AdaptiveMax.forward(self, x)
+end
+
+return AdaptiveMaxPool2d

@@ -1,0 +1,20 @@
+-- stdlib/nn/AdaptiveMaxPool3d.lua: maxima of as many parts as are asked for, in three dims.
+-- B batch, C channels, D depth, H height, W width.
+
+local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax
+
+local AdaptiveMaxPool3d = AdaptiveMax:extend("AdaptiveMaxPool3d")
+
+AdaptiveMaxPool3d.dims, AdaptiveMaxPool3d.op = 3, "adaptive_max_pool3d"
+
+--- nn.AdaptiveMaxPool3d(1)
+function AdaptiveMaxPool3d:init(output_size, options)
+  AdaptiveMax.init(self, output_size, options)
+end
+
+---@param x Tensor [B, C, D, H, W] or [C, D, H, W] -> [B, C, D', H', W']
+function AdaptiveMaxPool3d:forward(x)
+  return AdaptiveMax.forward(self, x)
+end
+
+return AdaptiveMaxPool3d

@@ -1,0 +1,19 @@
+-- stdlib/nn/MaxUnpool1d.lua: elements back at the places that max pooling returned, in one dim.
+-- B batch, C channels, L length.
+
+local Unpool = require "ltrain.nn.pooling".Unpool
+
+local MaxUnpool1d = Unpool:extend("MaxUnpool1d")
+
+MaxUnpool1d.dims, MaxUnpool1d.op = 1, "max_unpool1d"
+
+--- nn.MaxUnpool1d(2)
+function MaxUnpool1d:init(kernel_size, options) Unpool.init(self, kernel_size, options) end
+
+---@param x Tensor [B, C, L] or [C, L] -> [B, C, L']
+function MaxUnpool1d:forward(x, indices, output_size)
+  local y = Unpool.forward(self, x, indices, output_size)
+  return y
+end
+
+return MaxUnpool1d

@@ -1,0 +1,56 @@
+-- stdlib/nn/transposed_convolution.lua: what transposed convolutions in one to three dims share.
+
+local Convolution = require "ltrain.nn.convolution"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local windows = require "ltrain.nn.windows"
+
+local Transposed = Convolution:extend("TransposedConvolution")
+
+Transposed.transposed = true
+
+Transposed.options = {
+  stride = { type = "each", default = 1, min = 1 },
+  padding = { type = "each", default = 0, min = 0,
+    doc = "taken away on both sides of what comes out" },
+  output_padding = { type = "each", default = 0, min = 0,
+    doc = "how much longer what comes out is at its end" },
+  dilation = { type = "each", default = 1, min = 1, doc = "spacing between kernel elements" },
+  groups = { type = "integer", default = 1, min = 1,
+    doc = "groups of channels that are convolved separately" },
+  bias = { type = "boolean", default = true },
+}
+
+function Transposed:init(in_channels, out_channels, kernel_size, options)
+  Convolution.init(self, in_channels, out_channels, kernel_size, options)
+end
+
+-- The options with the output_padding that gives sizes `wanted`, the last of a shape.
+local function for_size(self, x, wanted)
+  local o, n = self.options, self.dims
+  if type(wanted) ~= "table" or (#wanted ~= n and #wanted ~= x.ndim) then
+    errors.blame("nn.%s: output_size must be %d sizes or a shape: got %s", self.__name, n,
+      errors.show(wanted))
+  end
+  local more = {}
+  for k = 1, n do
+    local stride, size = windows.at(o.stride, k), wanted[#wanted - n + k]
+    local least = (x.shape[x.ndim - n + k] - 1) * stride - 2 * windows.at(o.padding, k)
+      + windows.at(o.dilation, k) * (windows.at(self.kernel_size, k) - 1) + 1
+    if math.type(size) ~= "integer" or size < least or size >= least + stride then
+      errors.blame("nn.%s: output_size %d must be from %d to %d for %s: got %s", self.__name, k,
+        least, least + stride - 1, errors.show(x), errors.show(size))
+    end
+    more[k] = size - least
+  end
+  return { stride = o.stride, padding = o.padding, dilation = o.dilation, groups = o.groups,
+           output_padding = more }
+end
+
+function Transposed:forward(x, output_size)
+  local options = output_size and for_size(self, x, output_size) or self.options
+  local y = c[self.op](x, self.weight, self.bias, options)
+  return y
+end
+
+return Transposed

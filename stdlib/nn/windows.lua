@@ -1,0 +1,53 @@
+-- stdlib/nn/windows.lua: what layers of windows in one to three dims share: convolutions, pooling.
+
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local windows = {}
+
+--- Raises unless `value` is a number, or a list of one for each dim of the layer.
+function windows.check(layer, name, value)
+  if type(value) == "table" and #value ~= layer.dims then
+    errors.blame("nn.%s: %s must be an integer or %d of them: got %s", layer.__name, name,
+      layer.dims, errors.show(value))
+  end
+  return value
+end
+
+--- An argument of the constructor: an integer of at least `least`, or one for each dim.
+function windows.argument(layer, name, value, least)
+  return windows.check(layer, name,
+    config.argument(value, "each", "nn." .. layer.__name, name, { min = least or 1 }))
+end
+
+--- The options as `rows` describe them, lists as long as the layer has dims.
+function windows.options(layer, options, rows)
+  local checked = config.check(options, rows, "nn." .. layer.__name)
+  for name, row in next, rows do
+    if row.type:find "each" then windows.check(layer, name, checked[name]) end
+  end
+  return checked
+end
+
+--- What an argument is along dim k.
+function windows.at(value, k) return type(value) == "table" and value[k] or value end
+
+function windows.show(value)
+  return type(value) == "table" and "{" .. table.concat(value, ", ") .. "}"
+    or type(value) == "string" and ("%q"):format(value) or tostring(value)
+end
+
+--- "{stride = 2, bias = false}": the options that differ from the defaults, in this order; nil
+--- where none does.
+function windows.repr(options, rows, order)
+  local parts = {}
+  for _, name in ipairs(order) do
+    local value = options[name]
+    if value ~= nil and value ~= rows[name].default then
+      parts[#parts + 1] = name .. " = " .. windows.show(value)
+    end
+  end
+  return #parts > 0 and "{" .. table.concat(parts, ", ") .. "}" or nil
+end
+
+return windows
