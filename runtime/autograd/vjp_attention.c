@@ -12,8 +12,10 @@ bool lt_vjp_scaled_dot_product_attention(lt_ctx *c, lt_vjp_call *v) {
                                            .rng_key = a->rng_key,
                                            .of_mask = of_mask};
   if (v->grad[0] == NULL) return true;
-  lt_tensor *in[7] = {v->grad[0],
-                      lt_saved_in(c, v, 0),
+  lt_tensor *q = lt_saved_in(c, v, 0);
+  if (q == NULL) return false;
+  lt_tensor *in[7] = {lt_cast(c, v->grad[0], (lt_dtype)q->dtype),
+                      q,
                       lt_saved_in(c, v, 1),
                       lt_saved_in(c, v, 2),
                       lt_saved_out(c, v, 0),

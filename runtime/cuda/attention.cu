@@ -9,6 +9,7 @@
 
    Letters are those of attention.h. */
 #include "cuda/attention.h"
+#include "cuda/flash.h"
 #include "cuda/rows.h"
 
 #ifndef LT_CUDA_ATTENTION_ROWS /* small for specs */
@@ -101,9 +102,12 @@ static bool move_result(lt_ctx *c, const lt_cuda_units *from, const lt_view *to)
   return from->data == to->data || lt_cuda_move(c, to, &own);
 }
 
-static lt_cuda_heads heads_of(const lt_view *v) {
-  lt_cuda_heads h = {v->data, v->dtype, v->stride[0], v->stride[1], v->stride[2], v->stride[3]};
-  return h;
+bool lt_cuda_attention_heads(lt_ctx *c, lt_tensor *t, lt_cuda_heads *out) {
+  lt_view v;
+  if (!lt_cuda_view(c, t, &v)) return false;
+  v = four_dims(&v);
+  *out = {v.data, v.dtype, v.stride[0], v.stride[1], v.stride[2], v.stride[3]};
+  return true;
 }
 
 /* Strides of the mask over [B, H, T, S]. */
@@ -189,12 +193,10 @@ static int64_t numel_of(lt_ctx *c, lt_tensor *t) {
 /* Called twice, first to count memory. */
 static bool prepare_forward(lt_ctx *c, const lt_call *call, arena *a, lt_cuda_attention *j) {
   lt_tensor *const *in = call->in;
-  lt_view out;
   if (!take_operand(c, a, in[0], j->tile.group, &j->q) || !take_operand(c, a, in[1], 1, &j->k) ||
-      !take_operand(c, a, in[2], 1, &j->v) || !lt_cuda_view(c, call->out[0], &out))
+      !take_operand(c, a, in[2], 1, &j->v) ||
+      !lt_cuda_attention_heads(c, call->out[0], &j->tile.out))
     return false;
-  out = four_dims(&out);
-  j->tile.out = heads_of(&out);
   take_tile(a, j, false);
   j->product = take(a, j->most_units * j->tile.group * j->tile.full_rows * j->tile.e, j->wide);
   return true;
@@ -208,9 +210,12 @@ LT_CUDA_KERNEL(scaled_dot_product_attention) {
   if (!take_sizes(c, &j, in[0], in[1], in[2])) return false;
   if (j.tile.s == 0) return zero(c, call->out[0]) && zero(c, call->out[1]);
   if (numel_of(c, call->out[1]) == 0) return true;
+  bool taken = false;
   if (!take_stats(c, &j, call->out[1]) || !take_mask(c, &j, call->n_in > 3 ? in[3] : nullptr) ||
-      !prepare_forward(c, call, &a, &j))
+      !lt_cuda_flash_forward(c, call, &j, &taken))
     return false;
+  if (taken) return true;
+  if (!prepare_forward(c, call, &a, &j)) return false;
   a.base = lt_cuda_scratch<char>(c, a.used);
   a.used = 0;
   return a.base != nullptr && prepare_forward(c, call, &a, &j) && lt_cuda_attention_forward(c, &j);
@@ -240,17 +245,16 @@ static bool clear_sums(lt_ctx *c, const lt_cuda_attention *j) {
 static bool take_backward(lt_ctx *c, const lt_call *call, lt_cuda_attention *j) {
   const lt_args_attention_backward *a = lt_cuda_args<lt_args_attention_backward>(call);
   lt_args_attention same = {};
-  lt_view g, out, scores = {};
+  lt_view scores = {};
   same.causal = a->causal, same.scale = a->scale, same.dropout_p = a->dropout_p;
   same.rng_key = a->rng_key;
   take_arguments(j, &same);
   if (!take_stats(c, j, call->in[5]) ||
       !take_mask(c, j, call->n_in > 6 ? call->in[6] : nullptr) ||
-      !lt_cuda_view(c, call->in[0], &g) || !lt_cuda_view(c, call->in[4], &out) ||
+      !lt_cuda_attention_heads(c, call->in[0], &j->tile.g) ||
+      !lt_cuda_attention_heads(c, call->in[4], &j->tile.out) ||
       (a->of_mask && !lt_cuda_view(c, call->out[3], &scores)))
     return false;
-  g = four_dims(&g), out = four_dims(&out);
-  j->tile.g = heads_of(&g), j->tile.out = heads_of(&out);
   j->tile.dscores = scores.data;
   return true;
 }
@@ -264,9 +268,12 @@ LT_CUDA_KERNEL(scaled_dot_product_attention_backward) {
       if (!zero(c, call->out[k])) return false;
     return true;
   }
+  bool taken = false;
   if (!take_sizes(c, &j, in[1], in[2], in[3]) || !take_backward(c, call, &j) ||
-      !prepare_backward(c, call, &a, &j))
+      !lt_cuda_flash_backward(c, call, &j, &taken))
     return false;
+  if (taken) return true;
+  if (!prepare_backward(c, call, &a, &j)) return false;
   a.base = lt_cuda_scratch<char>(c, a.used);
   a.used = 0;
   return a.base != nullptr && prepare_backward(c, call, &a, &j) && clear_sums(c, &j) &&

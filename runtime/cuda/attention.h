@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "cuda/cuda.h"
+#include "cuda/tile.h"
 
 /* Where the rows [.., T, width] of a tensor lie, in elements. */
 typedef struct lt_cuda_heads {
@@ -38,6 +39,18 @@ typedef struct lt_cuda_tile {
   void *dscores; /* the same kept, [B, H, T, S], of the dtype of scores, or NULL */
   lt_cuda_heads g;
 } lt_cuda_tile;
+
+/* attention.cu: those of a tensor of 2 to 4 dims. */
+bool lt_cuda_attention_heads(lt_ctx *c, lt_tensor *t, lt_cuda_heads *out);
+
+/* One number of floats or bools: fewer dtypes than lt_load knows, in code that is there 4 times. */
+template <class T>
+static __device__ inline T lt_attention_load(const void *data, int dtype, int64_t at) {
+  if (dtype == LT_F32) return static_cast<T>(static_cast<const float *>(data)[at]);
+  if (dtype == LT_F64) return static_cast<T>(static_cast<const double *>(data)[at]);
+  if (dtype == LT_BOOL) return static_cast<T>(static_cast<const uint8_t *>(data)[at]);
+  return static_cast<T>(lt_of_half(dtype, static_cast<const uint16_t *>(data)[at]));
+}
 
 /* attention_rows.cu: between the products of a tile. */
 

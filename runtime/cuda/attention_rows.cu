@@ -49,14 +49,6 @@ static __device__ inline bool is_whole(const void *at, int item, int s, int n) {
   return s >= 0 && s + FOUR <= n && reinterpret_cast<uintptr_t>(at) % (FOUR * item) == 0;
 }
 
-/* One number of floats or bools: fewer dtypes than lt_load knows, in code that is there 4 times. */
-template <class T> static __device__ inline T load_one(const void *data, int dtype, int64_t at) {
-  if (dtype == LT_F32) return static_cast<T>(static_cast<const float *>(data)[at]);
-  if (dtype == LT_F64) return static_cast<T>(static_cast<const double *>(data)[at]);
-  if (dtype == LT_BOOL) return static_cast<T>(static_cast<const uint8_t *>(data)[at]);
-  return static_cast<T>(lt_of_half(dtype, static_cast<const uint16_t *>(data)[at]));
-}
-
 template <class T>
 static __device__ inline void store_one(void *data, int dtype, int64_t at, T v) {
   if (dtype == LT_F32)
@@ -109,7 +101,7 @@ static __device__ inline void add_mask(const lt_cuda_tile &j, const row_place &r
 #pragma unroll
   for (int k = 0; k < FOUR; k++) {
     if (s + k < 0 || s + k >= r.seen) continue;
-    T m = load_one<T>(j.mask, j.mask_dtype, row + (s + k) * j.mask_stride[3]);
+    T m = lt_attention_load<T>(j.mask, j.mask_dtype, row + (s + k) * j.mask_stride[3]);
     v[k] = j.mask_dtype != LT_BOOL ? v[k] + m : m != 0 ? v[k] : -static_cast<T>(INFINITY);
   }
 }
@@ -231,8 +223,8 @@ static __device__ inline T delta_of(const lt_cuda_tile &j, const row_place &r, i
   T sum = 0;
   int64_t g = start_of(j.g, r), out = start_of(j.out, r);
   for (int64_t e = lane; e < j.e; e += lanes)
-    sum += load_one<T>(j.g.data, j.g.dtype, g + e * j.g.col) *
-           load_one<T>(j.out.data, j.out.dtype, out + e * j.out.col);
+    sum += lt_attention_load<T>(j.g.data, j.g.dtype, g + e * j.g.col) *
+           lt_attention_load<T>(j.out.data, j.out.dtype, out + e * j.out.col);
   return static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, room));
 }
 

@@ -1,7 +1,8 @@
 /* runtime/cuda/kernel.h: the dialect of our .cu files.
 
    nvcc makes them the backend; g++ compiles the same files over spec/cuda/emu.h, which runs the
-   kernels on the CPU, over NVIDIA's own headers. The one place that asks which of the two it is. */
+   kernels on the CPU, over NVIDIA's own headers. The one place that asks which of the two it is,
+   but for instructions without a name in CUDA C++ (mma.h). */
 #ifndef LT_CUDA_KERNEL_H
 #define LT_CUDA_KERNEL_H
 

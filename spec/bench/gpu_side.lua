@@ -75,8 +75,25 @@ do
   flops("attention_causal_f32", 2 * 2 * 16 * 12 * 1024 * 1024 * 64 / 2, function()
     return lt.scaled_dot_product_attention(q, q, q, { causal = true })
   end)
+  local half = q:to "bf16"
+  flops("attention_causal_bf16", 2 * 2 * 16 * 12 * 1024 * 1024 * 64 / 2, function()
+    return lt.scaled_dot_product_attention(half, half, half, { causal = true })
+  end)
   local small = lt.randn(8)
   report("add_of_8", seconds(function() return small + small end) * 1e6, "us")
+end
+
+do -- 2 products forward, 5 backward
+  local t = {}
+  for k = 1, 3 do
+    t[k] = lt.randn(16, 12, 1024, 64):to "bf16"
+    t[k].requires_grad = true
+  end
+  local g = lt.randn(16, 12, 1024, 64):to "bf16"
+  flops("attention_causal_bf16_both", 7 * 2 * 16 * 12 * 1024 * 1024 * 64 / 2, function()
+    for k = 1, 3 do t[k].grad = nil end
+    lt.scaled_dot_product_attention(t[1], t[2], t[3], { causal = true }):backward(g)
+  end)
 end
 
 for _, name in ipairs { "mlp", "cnn", "gpt" } do

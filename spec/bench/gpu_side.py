@@ -78,8 +78,23 @@ with torch.no_grad():
     q = torch.randn(16, 12, 1024, 64)
     flops("attention_causal_f32", 2 * 2 * 16 * 12 * 1024 * 1024 * 64 / 2,
           lambda: F.scaled_dot_product_attention(q, q, q, is_causal=True))
+    h = q.bfloat16()
+    flops("attention_causal_bf16", 2 * 2 * 16 * 12 * 1024 * 1024 * 64 / 2,
+          lambda: F.scaled_dot_product_attention(h, h, h, is_causal=True))
     small = torch.randn(8)
     report("add_of_8", seconds(lambda: small + small) * 1e6, "us")
+
+t = [torch.randn(16, 12, 1024, 64).bfloat16().requires_grad_() for _ in range(3)]
+g = torch.randn(16, 12, 1024, 64).bfloat16()
+
+
+def attend():  # 2 products forward, 5 backward
+    for x in t:
+        x.grad = None
+    F.scaled_dot_product_attention(*t, is_causal=True).backward(g)
+
+
+flops("attention_causal_bf16_both", 7 * 2 * 16 * 12 * 1024 * 1024 * 64 / 2, attend)
 
 for name in ("mlp", "cnn", "gpt"):
     net = make_net(name)

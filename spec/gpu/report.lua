@@ -182,10 +182,10 @@ end)
 
 section("bandwidth", "rows, sums and norms against a copy", function() work(600, "bandwidth") end)
 
-section("bench", "GPT-2 124M bf16, ResNet-50 f16, a small MLP, beside PyTorch's", function()
+section("bench", "GPT-2 124M bf16, ResNet-50 f16, an MLP, attention, beside PyTorch's", function()
   local torch, why = python()
   for round = 1, tiny and 1 or 2 do
-    for _, model in ipairs { "gpt2", "resnet50", "mlp" } do
+    for _, model in ipairs { "gpt2", "resnet50", "mlp", "attention" } do
       work(600, "model", model)
       if torch and not tiny then
         local status, text, said = run(900, ("%s spec/gpu/side.py %s"):format(quote(torch), model))

@@ -52,7 +52,8 @@ describe("./dev gpu", function()
     assert.is_true(s.curves.of.mlp < 1e-4)
     assert.equal(100, s.bandwidth.of.copy_of_copy)
     assert.is_true(s.bandwidth.of.softmax > 0)
-    for _, name in ipairs { "gpt2_step", "gpt2_of_peak", "resnet50_step", "mlp_step" } do
+    for _, name in ipairs { "gpt2_step", "gpt2_of_peak", "resnet50_step", "mlp_step",
+      "attention_forward", "attention_both" } do
       assert.is_true(s.bench.of[name] > 0, name)
     end
     assert.equal(0, s.gaps.of.gpt2_waits)
