@@ -13,14 +13,14 @@
 enum { GUESS_ROWS = 1000, SHOWN = 40, MAX_COLUMNS = 1 << 20 };
 static const size_t MAX_FILE = (size_t)1 << 40;
 
-typedef struct column {
+typedef struct lt_column {
   lt_csv_text name; /* in t->names */
   lt_csv_kind kind;
   bool given; /* kind is a must */
   bool again; /* to be read: its kind has changed */
   lt_csv_list words;
   void *values; /* of the tensor that is being filled; NULL while kinds are guessed */
-} column;
+} lt_column;
 
 struct lt_csv {
   const char *op, *path;
@@ -29,7 +29,7 @@ struct lt_csv {
   size_t size, first; /* where the rows begin */
   int64_t first_line;
   int n_columns;
-  column *column;
+  lt_column *column;
   lt_csv_list names; /* owns their bytes; ids are of no use */
   char *scratch; /* a field whose quotes are undone */
   size_t scratch_size;
@@ -144,14 +144,14 @@ static bool bad_field(lt_ctx *c, const lt_csv *t, const cursor *k, int number, c
 }
 
 /* The column cannot be what it was taken for: it is read once more as `kind`. */
-static void change(column *of, lt_csv_kind kind) {
+static void change(lt_column *of, lt_csv_kind kind) {
   if (of->kind < kind) of->kind = kind;
   of->again = true;
 }
 
 static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
                         int64_t row) {
-  column *of = &t->column[number];
+  lt_column *of = &t->column[number];
   double value = (double)NAN;
   int64_t integer = 0;
   bool whole = false, missing = is_missing(t, f);
@@ -176,7 +176,7 @@ static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number,
 
 static bool take(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
                  int64_t row) {
-  column *of = &t->column[number];
+  lt_column *of = &t->column[number];
   if (of->kind != LT_CSV_TEXT) return take_number(c, t, k, number, f, row);
   if (of->values == NULL) return true;
   int64_t id = is_missing(t, f) ? -1 : lt_csv_id(c, &of->words, f->text, f->n);
@@ -212,7 +212,7 @@ static bool add_column(lt_ctx *c, lt_csv *t, const field *f) {
   if (n == MAX_COLUMNS) return bad_row(c, t, 1, "there are too many columns");
   if ((n & (n - 1)) == 0) { /* room grows by powers of two */
     size_t room = n == 0 ? 1 : 2 * (size_t)n, had = n == 0 ? 0 : (size_t)n;
-    column *more = lt_realloc(c, t->column, had * sizeof *more, room * sizeof *more);
+    lt_column *more = lt_realloc(c, t->column, had * sizeof *more, room * sizeof *more);
     if (more == NULL) return false;
     t->column = more;
   }
@@ -225,7 +225,7 @@ static bool add_column(lt_ctx *c, lt_csv *t, const field *f) {
                      f->text);
     name = t->names.word[id];
   }
-  t->column[t->n_columns++] = (column){.name = name};
+  t->column[t->n_columns++] = (lt_column){.name = name};
   return true;
 }
 
@@ -295,7 +295,7 @@ static int64_t count_lines(const lt_csv *t) {
 static bool make_tensors(lt_ctx *c, lt_csv *t, const bool *wanted, int64_t rows, lt_tensor **out) {
   for (int k = 0; k < t->n_columns; k++) {
     if (!wanted[k]) continue;
-    column *of = &t->column[k];
+    lt_column *of = &t->column[k];
     lt_dtype dtype = of->kind == LT_CSV_NUMBER ? LT_F64 : LT_I64;
     out[k] = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &rows);
     if (out[k] == NULL) return false;
