@@ -25,13 +25,15 @@ if "expecttest" not in sys.modules:  # wanted by PyTorch's testing package, not 
     sys.modules["expecttest"] = stub
 warnings.filterwarnings("ignore")
 
+NUMBERS = {"quantile", "scatter", "searchsorted"}  # kinds whose last tensor may be a number
 MOST = 512  # elements of a sample that is run
 ZERO_BASED = {"dim": 1, "dims": 1, "pos": 1, "position": 1}
 
 # op_db's name -> ltrain's, where it is not the last word of it.
 RENAMED = {"nn.functional.one_hot": "one_hot", "linalg.vector_norm": "norm", "true_divide": "div",
            "mm": "matmul", "bmm": "matmul", "mv": "matmul", "float_power": None, "norm": None,
-           "linalg.norm": None, "sum_to_size": None}
+           "linalg.norm": None, "sum_to_size": None, "linspace": None,
+           "nn.functional.unfold": None}
 # PyTorch's word for an argument -> ltrain's.
 ARGUMENTS = {"axis": "dim", "ord": "p", "is_causal": "causal", "diagonal": "diagonal",
              "dim0": "dim0", "attn_mask": "mask"}
@@ -46,8 +48,11 @@ COMMON = {"needs a floating tensor": "losses are of floats",
 NOTHING = {"is not refused": "nothing in, nothing out"}
 DIFFERS = {
     "abs": {"differs by 2": "the smallest i64, which JSON does not hold"},
+    "atan2": SCALARS, "gcd": SCALARS, "logaddexp": SCALARS,
+    "baddbmm": {"does not fit into a tensor of i64": "fractions of integers are refused"},
     "cat": {"is not refused": "one tensor is a list of one"},
     "clamp": {"needs a tensor of one element": "bounds are numbers"},
+    "digamma": {"differs by": "PyTorch's derivative is good to 1e-9"},
     "gather": {"does not fit": "an index without elements must fit along the other dims"},
     "logical_and": SCALARS, "logical_or": SCALARS, "logical_xor": SCALARS, "maximum": SCALARS,
     "minimum": SCALARS,
@@ -61,6 +66,9 @@ DIFFERS = {
     "nn.functional.hardsigmoid": {"differs by": "PyTorch's sixth in the derivative is one of f32"},
     "nn.functional.scaled_dot_product_attention": {
         "'dropout_p': 0.5": "draws", "'dropout_p': 0.1": "draws"},
+    "roll": {"is not refused": "a tensor without dims has one position"},
+    "scatter": {"is not refused": "the source is cast to the dtype of x"},
+    "take_along_dim": {"is out of 0": "indices count from 0, none is negative"},
     "scatter_add": {"is not refused": "the source is cast to the dtype of x"},
     "nn.functional.avg_pool2d": {"got {}": "an option is left out, not an empty list"},
     "nn.functional.max_pool1d": NOTHING, "nn.functional.max_pool3d": NOTHING,
@@ -138,8 +146,12 @@ def case_of(name, row, sample):
     for value in in_order(name, given + list(sample.args)):
         if torch.is_tensor(value):
             inputs.append(description(value))
-        elif isinstance(value, (int, float)) and row["kind"] in ("binary", "compare"):
+        elif isinstance(value, (int, float)) and (
+                row["kind"] in ("binary", "compare") or
+                (row["kind"] in NUMBERS and len(inputs) == len(row["inputs"]) - 1)):
             inputs.append(value)
+        elif value is None and name == "clamp":
+            raise Untold("a bound left out")
         else:
             place = next(places, None)
             if place is None:

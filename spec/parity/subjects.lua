@@ -108,7 +108,10 @@ function tools.answer(case, results, leaves)
   if WIDE[y.dtype] and y.requires_grad and y:numel() > 0 then
     if case.second then answer.second = second_of(results[1], leaves) end
     ;(y * weights_of(y)):sum():backward()
-    for k, x in ipairs(leaves) do answer.grads[k] = x.grad and tools.described(x.grad) or false end
+    for k, x in ipairs(leaves) do
+      local grad = lt.is_tensor(x) and x.grad -- a number has none
+      answer.grads[k] = grad and tools.described(grad) or false
+    end
   end
   return answer
 end
