@@ -70,6 +70,19 @@ def gan():
     return _adversaries(G, D, wave(8, 36), lambda step: wave(8, 8, place=step), [])
 
 
+def dcgan():
+    """DCGAN: transposed convolutions with batch norm against strided ones with LeakyReLU."""
+    G = fill(nn.Sequential(
+        nn.ConvTranspose2d(8, 16, 4, 1, 0, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.ConvTranspose2d(16, 8, 4, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.ConvTranspose2d(8, 1, 4, 2, 1, bias=False), nn.Tanh()))
+    D = fill(nn.Sequential(
+        nn.Conv2d(1, 8, 4, 2, 1, bias=False), nn.LeakyReLU(0.2),
+        nn.Conv2d(8, 16, 4, 2, 1, bias=False), nn.BatchNorm2d(16), nn.LeakyReLU(0.2),
+        nn.Conv2d(16, 1, 4, 1, 0, bias=False), nn.Flatten()))
+    return _adversaries(G, D, wave(8, 1, 16, 16), lambda step: wave(8, 8, 1, 1, place=step), [])
+
+
 def wgan_gp():
     """The critic of a Wasserstein GAN with gradient penalty: second derivatives."""
     critic = fill(nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 1)))

@@ -1,8 +1,42 @@
 # spec/ports/torch_images.py: images beyond classification, and points.
 import torch
-from formulas import fill, steps, wave
+from formulas import fill, ids, steps, wave
 from torch import nn, optim
 from torch.nn import functional as F
+
+
+def unet():
+    """U-Net: down, up by transposed convolutions, skips; BCE and Dice."""
+    def double(channels, width):
+        return nn.Sequential(nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(),
+                             nn.Conv2d(width, width, 3, padding=1), nn.ReLU())
+
+    class UNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down1, self.down2, self.bottom = double(1, 6), double(6, 12), double(12, 16)
+            self.up2, self.conv2 = nn.ConvTranspose2d(16, 12, 2, stride=2), double(24, 12)
+            self.up1, self.conv1 = nn.ConvTranspose2d(12, 6, 2, stride=2), double(12, 6)
+            self.out = nn.Conv2d(6, 1, 1)
+
+        def forward(self, x):
+            a = self.down1(x)
+            b = self.down2(F.max_pool2d(a, 2))
+            y = self.bottom(F.max_pool2d(b, 2))
+            y = self.conv2(torch.cat([self.up2(y), b], dim=1))
+            y = self.conv1(torch.cat([self.up1(y), a], dim=1))
+            return self.out(y)
+
+    net, x = fill(UNet()), wave(2, 1, 16, 16)
+    y = (x > 0.3).float()
+
+    def loss(_):
+        logits = net(x)
+        p = logits.sigmoid()
+        overlap = (2 * (p * y).sum((2, 3)) + 1) / (p.sum((2, 3)) + y.sum((2, 3)) + 1)
+        return F.binary_cross_entropy_with_logits(logits, y) + (1 - overlap).mean()
+
+    return steps(optim.Adam(net.parameters(), lr=5e-3), loss)
 
 
 def triplets():
@@ -55,3 +89,14 @@ def style():
         return loss
 
     return [optimizer.step(closure).item() for _ in range(20)]
+
+
+def pointnet():
+    """PointNet: the same layers for each point, the maximum over points."""
+    net = fill(nn.ModuleDict({
+        "points": nn.Sequential(nn.Conv1d(3, 16, 1), nn.BatchNorm1d(16), nn.ReLU(),
+                                nn.Conv1d(16, 32, 1)),
+        "head": nn.Sequential(nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 4))}))
+    x, y = wave(6, 3, 24), ids(6, n=4)
+    return steps(optim.Adam(net.parameters(), lr=0.01), lambda _: F.cross_entropy(
+        net["head"](net["points"](x).amax(2)), y))

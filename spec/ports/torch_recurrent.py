@@ -1,6 +1,6 @@
 # spec/ports/torch_recurrent.py: sequences step by step. N batch, T steps.
 import torch
-from formulas import fill, ids, steps
+from formulas import fill, ids, steps, wave
 from torch import nn, optim
 from torch.nn import functional as F
 
@@ -150,3 +150,26 @@ def seq2seq():
     net, source, target = fill(Seq2Seq()), ids(4, 6, n=15), ids(4, 6, n=14, place=5)
     return steps(optim.Adam(net.parameters(), lr=0.01), lambda _: F.cross_entropy(
         net(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten()))
+
+
+def tcn():
+    """A temporal convolutional network (Bai et al. 2018): causal, dilated, weight_norm."""
+    norm = nn.utils.parametrizations.weight_norm
+
+    class Block(nn.Module):
+        def __init__(self, width_in, width, dilation):
+            super().__init__()
+            self.padding = 2 * dilation
+            self.conv1 = norm(nn.Conv1d(width_in, width, 3, dilation=dilation))
+            self.conv2 = norm(nn.Conv1d(width, width, 3, dilation=dilation))
+            self.downsample = nn.Conv1d(width_in, width, 1)
+
+        def forward(self, x):
+            y = F.relu(self.conv1(F.pad(x, (self.padding, 0))))
+            y = F.relu(self.conv2(F.pad(y, (self.padding, 0))))
+            return F.relu(y + self.downsample(x))
+
+    net = fill(nn.Sequential(Block(2, 8, 1), Block(8, 8, 2), nn.Conv1d(8, 1, 1)))
+    x = wave(4, 2, 20)
+    y = x.sum(1, keepdim=True).roll(1, dims=2)
+    return steps(optim.Adam(net.parameters(), lr=0.01), lambda _: F.mse_loss(net(x), y))

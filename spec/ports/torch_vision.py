@@ -62,6 +62,16 @@ def mnist():
     return losses
 
 
+def alexnet():
+    """AlexNet, narrow: a wide stride, overlapping pools, adaptive pooling."""
+    features = nn.Sequential(
+        nn.Conv2d(3, 8, 7, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, stride=2),
+        nn.Conv2d(8, 12, 5, padding=2), nn.ReLU(), nn.Conv2d(12, 8, 3, padding=1), nn.ReLU())
+    net = nn.Sequential(features, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(0.0),
+                        nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 5))
+    return _classify(net, wave(4, 3, 40, 40), 5, lr=0.02, momentum=0.9)
+
+
 def vgg():
     """VGG with batch norm, its layers from a list."""
     layers, channels = [], 3
@@ -128,6 +138,23 @@ def resnext():
     return _classify(_Pooled(features, 32, 5), wave(6, 3, 16, 16), 5, lr=0.01)
 
 
+def densenet():
+    """DenseNet: each layer sees all before it; a transition halves the size."""
+    class Layer(nn.Module):
+        def __init__(self, channels, growth):
+            super().__init__()
+            self.norm, self.conv = nn.BatchNorm2d(channels), nn.Conv2d(
+                channels, growth, 3, padding=1, bias=False)
+
+        def forward(self, x):
+            return torch.cat([x, self.conv(F.relu(self.norm(x)))], dim=1)
+
+    features = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), Layer(8, 4), Layer(12, 4), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.Conv2d(16, 8, 1), nn.AvgPool2d(2), Layer(8, 4), Layer(12, 4), nn.ReLU())
+    return _classify(_Pooled(features, 16, 5), wave(6, 3, 10, 10), 5, lr=0.1)
+
+
 def inception():
     """A block of GoogLeNet: four branches side by side."""
     class Inception(nn.Module):
@@ -144,6 +171,27 @@ def inception():
 
     features = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.ReLU(), Inception())
     return _classify(_Pooled(features, 18, 5), wave(6, 3, 16, 16), 5, lr=0.3)
+
+
+def squeezenet():
+    """SqueezeNet: fire modules, and a convolution in place of the linear layer."""
+    class Fire(nn.Module):
+        def __init__(self, channels, squeeze, expand):
+            super().__init__()
+            self.squeeze = nn.Conv2d(channels, squeeze, 1)
+            self.expand1x1 = nn.Conv2d(squeeze, expand, 1)
+            self.expand3x3 = nn.Conv2d(squeeze, expand, 3, padding=1)
+
+        def forward(self, x):
+            x = F.relu(self.squeeze(x))
+            return F.relu(torch.cat([self.expand1x1(x), self.expand3x3(x)], dim=1))
+
+    net = fill(nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True),
+        Fire(8, 4, 8), Fire(16, 4, 8), nn.Conv2d(16, 5, 1), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten()))
+    x, y = wave(6, 3, 20, 20), ids(6, n=5)
+    return steps(optim.NAdam(net.parameters(), lr=0.01), lambda _: F.cross_entropy(net(x), y))
 
 
 class _Inverted(nn.Module):
