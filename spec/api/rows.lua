@@ -90,6 +90,7 @@ rows.options = {
   ["base.VGG"] = "lt.models.vgg16(OPTIONS)",
   ["lt.models.bert"] = "lt.models.bert(OPTIONS)",
   ["lt.models.convnext_tiny"] = "lt.models.convnext_tiny(OPTIONS)",
+  ["lt.models.dcgan"] = "lt.models.dcgan(OPTIONS)",
   ["lt.models.gpt2"] = "lt.models.gpt2(OPTIONS)",
   ["lt.models.llama"] = "lt.models.llama(OPTIONS)",
   ["lt.models.lstm_lm"] = "lt.models.lstm_lm(OPTIONS)",

@@ -59,6 +59,13 @@ describe("lt.models", function()
     assert_equal({ lt.cat({ first, second }, 2), last[1], last[2] }, record)
   end)
 
+  it("dcgan gives the images and the logits of PyTorch's example", function()
+    local _ <close> = lt.no_grad()
+    local model, record = loaded "dcgan"
+    local images = model(record.inputs[1])
+    assert_equal({ images, model.discriminator(images) }, record)
+  end)
+
   it("bert gives the features of Hugging Face's, of segments and padded sequences", function()
     local _ <close> = lt.no_grad()
     local model, record = loaded("bert", lt.models.keys.bert)

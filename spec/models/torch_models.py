@@ -91,9 +91,10 @@ def vision():
     for name in ["resnet18", "resnet34", "resnet50"]:
         record(name, getattr(torchvision.models, name)(num_classes=7), [numbers(2, 3, 48, 48)],
                {"num_classes": 7})
-    for name, counts in [("vgg11", [1, 1, 2, 2, 2]), ("vgg13_bn", [2] * 5),
-                         ("vgg16_bn", [2, 2, 3, 3, 3]), ("vgg19", [2, 2, 4, 4, 4])]:
-        record(name, small_vgg(counts, 2, 9, 5, name.endswith("bn")), [numbers(1, 3, 224, 224)],
+    for name, counts, size in [("vgg11", [1, 1, 2, 2, 2], 224), ("vgg13_bn", [2] * 5, 96),
+                               ("vgg16_bn", [2, 2, 3, 3, 3], 64),
+                               ("vgg19", [2, 2, 4, 4, 4], 288)]:
+        record(name, small_vgg(counts, 2, 9, 5, name.endswith("bn")), [numbers(1, 3, size, size)],
                {"width": 2, "hidden": 9, "num_classes": 5})
     widths, blocks = [8, 12, 16, 24], [1, 2, 1, 1]
     record("convnext_tiny", torchvision.models.ConvNeXt(
@@ -107,8 +108,6 @@ def vision():
            {"in_features": 12, "hidden": 8, "latent": 3})
     record("unet", UNet(2, 3, 4), [numbers(1, 2, 36, 49)],
            {"in_channels": 2, "num_classes": 3, "width": 4})
-    record("unet_bilinear", UNet(2, 3, 4, True), [numbers(1, 2, 36, 49)],
-           {"in_channels": 2, "num_classes": 3, "width": 4, "bilinear": True})
     record("dcgan", DCGAN(5, 3, 2), [numbers(2, 5)], {"latent": 5, "width": 3, "channels": 2})
 
 

@@ -20,13 +20,12 @@ class VAE(nn.Module):
 
 
 class DoubleConv(nn.Module):
-    def __init__(self, inputs, outputs, middle=None):
+    def __init__(self, inputs, outputs):
         super().__init__()
-        middle = middle or outputs
         self.double_conv = nn.Sequential(
-            nn.Conv2d(inputs, middle, 3, padding=1, bias=False), nn.BatchNorm2d(middle), nn.ReLU(),
-            nn.Conv2d(middle, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
-            nn.ReLU())
+            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
+            nn.ReLU(), nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs), nn.ReLU())
 
     def forward(self, x):
         return self.double_conv(x)
@@ -42,14 +41,10 @@ class Down(nn.Module):
 
 
 class Up(nn.Module):
-    def __init__(self, inputs, outputs, bilinear):
+    def __init__(self, inputs, outputs):
         super().__init__()
-        if bilinear:
-            self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
-            self.conv = DoubleConv(inputs, outputs, inputs // 2)
-        else:
-            self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
-            self.conv = DoubleConv(inputs, outputs)
+        self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
+        self.conv = DoubleConv(inputs, outputs)
 
     def forward(self, x, beside):
         x = self.up(x)
@@ -68,15 +63,15 @@ class OutConv(nn.Module):
 
 
 class UNet(nn.Module):
-    def __init__(self, channels, classes, width=64, bilinear=False):
+    def __init__(self, channels, classes, width=64):
         super().__init__()
-        w, half = width, 2 if bilinear else 1
+        w = width
         self.inc = DoubleConv(channels, w)
         self.down1, self.down2 = Down(w, 2 * w), Down(2 * w, 4 * w)
-        self.down3, self.down4 = Down(4 * w, 8 * w), Down(8 * w, 16 * w // half)
-        self.up1 = Up(16 * w, 8 * w // half, bilinear)
-        self.up2 = Up(8 * w, 4 * w // half, bilinear)
-        self.up3, self.up4 = Up(4 * w, 2 * w // half, bilinear), Up(2 * w, w, bilinear)
+        self.down3, self.down4 = Down(4 * w, 8 * w), Down(8 * w, 16 * w)
+        self.up1 = Up(16 * w, 8 * w)
+        self.up2 = Up(8 * w, 4 * w)
+        self.up3, self.up4 = Up(4 * w, 2 * w), Up(2 * w, w)
         self.outc = OutConv(w, classes)
 
     def forward(self, x):

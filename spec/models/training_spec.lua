@@ -44,8 +44,6 @@ describe("a model of lt.models", function()
       "models.vit: image_size must be a multiple of patch_size: got 30 and 16")
     assert.error_matches(function() lt.models.vit { image_size = 32, num_layers = 1 }(
       lt.ones(1, 3, 16, 16)) end, "models.vit: images must be 32 x 32: got %[1, 3, 16, 16%]")
-    assert.error_matches(function() lt.models.vgg11 { width = 1, hidden = 1 }(
-      lt.ones(1, 3, 64, 64)) end, "models.vgg11: images must be 224 x 224: got %[1, 3, 64, 64%]")
     assert.error_matches(function() lt.models.resnet81() end, "did you mean 'resnet18'")
     assert.error_matches(function() lt.models.mlp { in_features = 1, num_classes = 1,
       hidden = { 0 } } end, "models.mlp: hidden%[1%] must be at least 1: got 0")

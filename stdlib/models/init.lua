@@ -6,7 +6,7 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.models", "models", {
-  "mlp", "convnext_tiny", "vit", "gpt2", "llama", "bert", "vae", "unet", "lstm_lm",
+  "mlp", "convnext_tiny", "vit", "gpt2", "llama", "bert", "vae", "unet", "dcgan", "lstm_lm",
   resnet = { "resnet18", "resnet34", "resnet50" },
   vgg = { "vgg11", "vgg13", "vgg16", "vgg19", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn" },
   keys = "ltrain.models.keys",

@@ -35,41 +35,18 @@ function Down:forward(x)
   return x
 end
 
--- A transposed convolution of 2 x 2 with stride 2, whose windows do not overlap.
-local UpConv = nn.Module:extend("UpConv")
-
-function UpConv:init(inputs, outputs)
-  self.weight = c.parameter(c.empty(inputs, outputs, 2, 2))
-  self.bias = c.parameter(c.empty(outputs))
-  local bound = 1 / math.sqrt(4 * outputs)
-  nn.init.uniform_(self.weight, -bound, bound)
-  nn.init.uniform_(self.bias, -bound, bound)
-end
-
-function UpConv:forward(x)
-  local b, inputs, h, w = table.unpack(x.shape)
-  local outputs = self.weight.shape[2]
-  local kernel = self.weight:permute(2, 3, 4, 1):reshape(4 * outputs, inputs, 1, 1)
-  local squares = c.conv2d(x, kernel):reshape(b, outputs, 2, 2, h, w)
-  local y = squares:permute(1, 2, 5, 3, 6, 4):reshape(b, outputs, 2 * h, 2 * w)
-  return y + self.bias:reshape(outputs, 1, 1)
-end
-
--- x with a line of zeros more in dim `d` where it lacks one: an odd size was rounded down.
-local function filled(x, size, d)
-  if x.shape[d] == size then return x end
-  return c.cat({ x, c.zeros_like(x:narrow(d, 1, 1)) }, d)
-end
-
 -- Twice the size, beside what had that size on the way down.
 local Up = nn.Module:extend("Up")
 
 function Up:init(inputs, outputs)
-  self.up, self.conv = UpConv(inputs, inputs // 2), DoubleConv(inputs, outputs)
+  self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, { stride = 2 })
+  self.conv = DoubleConv(inputs, outputs)
 end
 
 function Up:forward(x, beside)
-  x = filled(filled(self.up(x), beside.shape[3], 3), beside.shape[4], 4)
+  x = self.up(x)
+  local rows, columns = beside.shape[3] - x.shape[3], beside.shape[4] - x.shape[4]
+  if rows + columns > 0 then x = x:pad { 0, columns, 0, rows } end -- an odd size was rounded down
   x = self.conv(c.cat({ beside, x }, 2))
   return x
 end

@@ -5,7 +5,6 @@
 -- features that perceptual losses compare.
 
 local config = require "ltrain.core.config"
-local errors = require "ltrain.core.errors"
 local nn = require "ltrain.nn"
 
 local VGG = nn.Module:extend("VGG")
@@ -44,6 +43,7 @@ function VGG:init(options)
   self:save_hyperparameters(o)
   local channels
   self.features, channels = features(self.counts, o.width, self.batch_norm)
+  self.avgpool = nn.AdaptiveAvgPool2d(7)
   self.classifier = nn.Sequential(
     nn.Linear(channels * 7 * 7, o.hidden), nn.ReLU(), nn.Dropout(o.dropout),
     nn.Linear(o.hidden, o.hidden), nn.ReLU(), nn.Dropout(o.dropout),
@@ -59,13 +59,9 @@ function VGG:init(options)
   end
 end
 
----@param x Tensor [B, 3, 224, 224] -> logits [B, num_classes]
+---@param x Tensor [B, 3, H, W], of 32 x 32 or more -> logits [B, num_classes]
 function VGG:forward(x)
-  local y = self.features(x)
-  if y.shape[3] ~= 7 or y.shape[4] ~= 7 then
-    errors.blame("models.%s: images must be 224 x 224: got %s", self.__name:lower(),
-      errors.show_shape(x))
-  end
+  local y = self.avgpool(self.features(x))
   local logits = self.classifier(y:flatten(2))
   return logits
 end
