@@ -28,6 +28,7 @@ local inner <const> = {
   ["ltrain.JsonScratch"] = true,
   ["ltrain.OpenFile"] = true,
   ["ltrain.Saving"] = true,
+  ["ltrain.Trace"] = true,
 }
 
 local kinds <const> = { ["ltrain.Tensor"] = debug.getmetatable(lt.ones(1)) }

@@ -21,4 +21,5 @@ return {
   { plain("manual_loop.lua", "20"), 2, "step 20: loss 0.%d+\n", 2 },
   { plain("predict.lua", "ltrain_logs/version_0/checkpoints/last.ckpt 1"), 2,
     "answer %d %([%d.]+ %% sure%), label %d", 2, after = 2 },
+  { run "fine_tune.lua", 2, "\naccuracy %d+%.%d %%\n", 1 },
 }
