@@ -117,6 +117,20 @@ describe("lt.onnx.export", function()
     assert.same(file.nodes[2].outputs, file.nodes[3].inputs)
   end)
 
+  it("has the gates of an LSTM in ONNX's order", function()
+    local lstm <const> = nn.LSTM(2, 1)
+    lstm.weight_ih_l0:detach():copy_(lt.arange(8):view(4, 2))
+    local file <const> = exported(function(x) return (lstm(x)) end, lt.randn(1, 3, 2))
+    for _, node in ipairs(file.nodes) do
+      if node.op == "Gather" and node.inputs[1]:find "constant" then
+        local order <const> = file.initializers[node.inputs[2]]
+        assert.equal(string.pack("<i8i8i8i8", 0, 3, 1, 2), order.bytes) -- i o f g
+        return
+      end
+    end
+    error "no weight is reordered"
+  end)
+
   it("stores a weight that is used twice once", function()
     local shared <const> = nn.Linear(4, 4)
     local file <const> = exported(nn.Sequential(shared, shared), lt.randn(2, 4))

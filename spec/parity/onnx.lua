@@ -147,6 +147,25 @@ local layer <const> = nn.TransformerEncoderLayer(8, 2, { dim_feedforward = 16 })
 case("transformer", nn.TransformerEncoder(layer, 2), { lt.randn(2, 5, 8) }, batch,
   { lt.randn(4, 5, 8) })
 
+-- Recurrent layers, with what they return beside y.
+local function recurrent(name, net)
+  net:eval()
+  case(name, model(function(m, x_)
+    local y_, state = m.net(x_)
+    if type(state) == "table" then return y_, state[1], state[2] end
+    return y_, state
+  end, { net = net }), { lt.randn(3, 5, 4) }, batch, { lt.randn(6, 5, 4) })
+end
+recurrent("lstm", nn.LSTM(4, 6, { num_layers = 2, bidirectional = true }))
+recurrent("gru", nn.GRU(4, 6, { bidirectional = true }))
+recurrent("rnn", nn.RNN(4, 6, { nonlinearity = "relu" }))
+recurrent("rnn_tanh", nn.RNN(4, 6, { bias = false }))
+case("lstm_lengths", model(function(m, x_, n_)
+  local y_, state = m.net(x_, nil, { lengths = n_ })
+  return y_, state[1], state[2]
+end, { net = nn.LSTM(4, 6, { bidirectional = true }) }),
+  { lt.randn(3, 5, 4), lt.tensor({ 5, 2, 3 }, { dtype = "i64" }) })
+
 -- Models as they come, small.
 local models <const> = lt.models
 local images <const>, more_images = { lt.randn(2, 3, 32, 32) }, { lt.randn(3, 3, 32, 32) }

@@ -37,13 +37,14 @@ function proto.tensor(name, x)
 end
 
 -- AttributeProto: the kind follows from the value: a whole number, another one, text, a list of
--- whole numbers, or {tensor = x}.
+-- whole numbers or of texts, or {tensor = x}.
 local function attribute(name, value)
   local head <const> = text(1, name)
   if math.type(value) == "integer" then return head .. int(3, value) .. int(20, 2) end
   if type(value) == "number" then return head .. float(2, value) .. int(20, 1) end
   if type(value) == "string" then return head .. text(4, value) .. int(20, 3) end
   if value.tensor then return head .. text(5, proto.tensor("", value.tensor)) .. int(20, 4) end
+  if type(value[1]) == "string" then return head .. each(9, text, value) .. int(20, 8) end
   return head .. each(8, int, value) .. int(20, 7)
 end
 
