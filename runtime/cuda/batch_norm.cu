@@ -169,14 +169,14 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward_factors(LT_CO
   uint32_t c = blockIdx.x * (LT_CUDA_THREADS / 32) + threadIdx.x / 32;
   double sum = sum_partial(j, c, 0), product = sum_partial(j, c, 1);
   if (c >= j.x.count || threadIdx.x % 32 != 0) return;
-  double scale = 1 / sqrt(value_of(j.variance, c, 0) + j.eps), n = j.x.length;
+  double scale = 1 / sqrt(value_of(j.variance, c, 0) + j.eps), share = 1.0 / j.x.length;
   double p = scale * value_of(j.weight, c, 1);
-  double q = j.given ? 0 : -p * product * scale * scale / n;
+  double q = j.given ? 0 : -p * product * scale * scale * share;
   put(j.out[0], c, product * scale);
   put(j.out[1], c, sum);
   j.factors[c] = p;
   j.factors[j.x.count + c] = q;
-  j.factors[2 * j.x.count + c] = j.given ? 0 : -p * sum / n - q * value_of(j.mean, c, 0);
+  j.factors[2 * j.x.count + c] = j.given ? 0 : -p * sum * share - q * value_of(j.mean, c, 0);
 }
 
 /* A segment of a channel a team: bound by bytes. */

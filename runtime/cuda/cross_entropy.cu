@@ -188,7 +188,7 @@ static __device__ inline double shares_of(const job &j, const lt_team &t) {
 
 /* A team a row: bound by bytes. */
 template <class T, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2)
 backward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);

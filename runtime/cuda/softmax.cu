@@ -13,7 +13,7 @@ enum { THREADS = 256, SMALL = 128, CACHE = 48 << 10 };
 
 /* Blocks of a multiprocessor that the kernels of rows are compiled for: without a number nvcc takes
    fewer registers than they need, and spills. */
-template <class T> static constexpr int RESIDENT = sizeof(T) == 8 ? 3 : 4;
+static constexpr int RESIDENT = 3;
 
 /* Operands: forward x and y; backward y, its gradient and the gradient of x. */
 typedef struct job {
@@ -32,7 +32,7 @@ static __device__ inline T normal(bool log, bool ready, T v, T most, T by) {
 
 /* A team a row: bound by bytes. */
 template <class T>
-static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(THREADS, RESIDENT) rows(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
   LT_DYNAMIC(T, cache);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), team = threadIdx.x / lanes;
@@ -86,7 +86,7 @@ template <class T> static __device__ inline T gradient(bool log, T y, T g, T sum
 
 /* A team a row: bound by bytes. */
 template <class T>
-static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows_backward(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
   LT_DYNAMIC(T, cache);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), team = threadIdx.x / lanes;
