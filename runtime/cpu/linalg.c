@@ -25,6 +25,15 @@ struct job {
   int32_t *pivots, *info;
 };
 
+/* Empty matrices have no memory. */
+static void copy_bytes(void *to, const void *from, size_t n) {
+  if (n > 0) memcpy(to, from, n);
+}
+
+static void clear_bytes(void *to, size_t n) {
+  if (n > 0) memset(to, 0, n);
+}
+
 static int smaller(int a, int b) { return a < b ? a : b; }
 static size_t bytes(const job *j, int64_t n) { return (size_t)n * (j->wide ? 8 : 4); }
 
@@ -48,7 +57,7 @@ static void put(const job *j, char *p, int64_t i, double v) {
 }
 
 static void identity(const job *j, char *a, int n) {
-  memset(a, 0, bytes(j, (int64_t)n * n));
+  clear_bytes(a, bytes(j, (int64_t)n * n));
   for (int i = 0; i < n; i++) put(j, row(j, a, i, n), i, 1);
 }
 
@@ -124,7 +133,7 @@ static determinant determinant_of(const job *j, int64_t b) {
   char *a = matrix(j, j->work, b, n, n);
   int32_t *pivots = j->pivots + b * n;
   determinant d = {1, 0, 1};
-  memcpy(a, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
+  copy_bytes(a, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
   if (n > 0) j->lapack->getrf[j->wide](LT_LAPACK_ROWS, n, n, a, n, pivots);
   for (int i = 0; i < n; i++) {
     double u = get(j, row(j, a, i, n), i);
@@ -162,8 +171,8 @@ LT_KERNEL(linalg_slogdet) { return run_determinant(c, call, slogdet_one); }
 static int cholesky_one(const job *j, int64_t b) {
   int n = j->n;
   char *l = matrix(j, j->out[0], b, n, n);
-  memcpy(l, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
-  for (int i = 0; i < n; i++) memset(row(j, l, i, n) + bytes(j, i + 1), 0, bytes(j, n - 1 - i));
+  copy_bytes(l, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
+  for (int i = 0; i < n; i++) clear_bytes(row(j, l, i, n) + bytes(j, i + 1), bytes(j, n - 1 - i));
   return n > 0 ? j->lapack->potrf[j->wide](LT_LAPACK_ROWS, 'L', n, l, n) : 0;
 }
 
@@ -176,7 +185,7 @@ LT_KERNEL(linalg_cholesky) {
 static int eigh_one(const job *j, int64_t b) {
   int n = j->n;
   char *v = matrix(j, j->out[1], b, n, n), *w = matrix(j, j->out[0], b, n, 1);
-  memcpy(v, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
+  copy_bytes(v, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
   int info = n > 0 ? j->lapack->syevd[j->wide](LT_LAPACK_ROWS, 'V', 'L', n, v, n, w) : 0;
   for (int i = 0; i < n; i++) info |= !isfinite(get(j, w, i)); /* LAPACK may pass over NaN */
   return info;
@@ -199,15 +208,15 @@ static int qr_one(const job *j, int64_t b) {
     if (k > 0) identity(j, q, m);
     return 0;
   }
-  memcpy(a, matrix(j, j->a, b, m, n), bytes(j, (int64_t)m * n));
+  copy_bytes(a, matrix(j, j->a, b, m, n), bytes(j, (int64_t)m * n));
   int info = j->lapack->geqrf[j->wide](LT_LAPACK_ROWS, m, n, a, n, tau);
   for (int i = 0; i < k; i++) {
     size_t below = bytes(j, smaller(i, n));
-    memset(row(j, r, i, n), 0, below);
-    memcpy(row(j, r, i, n) + below, row(j, a, i, n) + below, bytes(j, n) - below);
+    clear_bytes(row(j, r, i, n), below);
+    copy_bytes(row(j, r, i, n) + below, row(j, a, i, n) + below, bytes(j, n) - below);
   }
-  memset(q, 0, bytes(j, (int64_t)m * k));
-  for (int i = 0; i < m; i++) memcpy(row(j, q, i, k), row(j, a, i, n), bytes(j, least));
+  clear_bytes(q, bytes(j, (int64_t)m * k));
+  for (int i = 0; i < m; i++) copy_bytes(row(j, q, i, k), row(j, a, i, n), bytes(j, least));
   return info != 0 ? info : j->lapack->orgqr[j->wide](LT_LAPACK_ROWS, m, k, least, q, k, tau);
 }
 
@@ -228,7 +237,7 @@ static int svd_one(const job *j, int64_t b) {
     if (rows > 0) identity(j, vh, n);
     return 0;
   }
-  memcpy(a, matrix(j, j->a, b, m, n), bytes(j, (int64_t)m * n));
+  copy_bytes(a, matrix(j, j->a, b, m, n), bytes(j, (int64_t)m * n));
   return j->lapack->gesdd[j->wide](LT_LAPACK_ROWS, j->flag ? 'A' : 'S', m, n, a, n, s, u, columns,
                                    vh, n);
 }
@@ -246,8 +255,8 @@ LT_KERNEL(linalg_svd) {
 static int solve_one(const job *j, int64_t b) {
   int n = j->n, k = j->k;
   char *a = matrix(j, j->work, b, n, n), *x = matrix(j, j->out[0], b, n, k);
-  memcpy(a, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
-  memcpy(x, matrix(j, j->b, b, n, k), bytes(j, (int64_t)n * k));
+  copy_bytes(a, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
+  copy_bytes(x, matrix(j, j->b, b, n, k), bytes(j, (int64_t)n * k));
   if (n == 0 || k == 0) return 0;
   return j->lapack->gesv[j->wide](LT_LAPACK_ROWS, n, k, a, n, j->pivots + b * n, x, k);
 }
@@ -278,7 +287,7 @@ SUBSTITUTE(double)
 static int triangular_one(const job *j, int64_t b) {
   int n = j->n, k = j->k;
   char *a = matrix(j, j->a, b, n, n), *x = matrix(j, j->out[0], b, n, k);
-  memcpy(x, matrix(j, j->b, b, n, k), bytes(j, (int64_t)n * k));
+  copy_bytes(x, matrix(j, j->b, b, n, k), bytes(j, (int64_t)n * k));
   if (j->wide)
     substitute_double((const double *)(const void *)a, (double *)(void *)x, n, k, j->flag, j->unit);
   else
