@@ -61,24 +61,6 @@ bool LT_CPU(lt_recurrent_begin)(lt_ctx *c, const lt_call *call, const lt_tensor 
   return lt_ok(c) && check_lengths(c, j, call->op);
 }
 
-static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
-
-static void *values(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
-  t = lt_cpu_contiguous(c, t, dtype);
-  return t != NULL ? lt_data(t) : NULL;
-}
-
-/* A copy of an initial state, zeros where it is absent. */
-static void *begin_state(lt_ctx *c, lt_tensor *t, int64_t n, lt_dtype dtype) {
-  void *to = lt_cpu_scratch(c, dtype, n), *from = values(c, t, dtype);
-  if (to == NULL || !lt_ok(c)) return NULL;
-  if (from != NULL)
-    memcpy(to, from, (size_t)n * lt_dtype_size(dtype));
-  else
-    memset(to, 0, (size_t)n * lt_dtype_size(dtype));
-  return to;
-}
-
 /* The sum of the biases of x and h, or the one that is there. */
 static lt_tensor *joined_bias(lt_ctx *c, lt_tensor *a, lt_tensor *b, lt_dtype dtype) {
   a = lt_cpu_contiguous(c, a, dtype), b = lt_cpu_contiguous(c, b, dtype);
@@ -97,8 +79,8 @@ static bool multiply_inputs(lt_ctx *c, const lt_call *call, lt_recurrent_job *j,
   const lt_recurrent *r = &j->r;
   int64_t width = r->gates * r->h, size[3] = {r->t, r->n, width};
   bool gru = r->cell == LT_CELL_GRU;
-  lt_tensor *bias = input(call, LT_REC_B_IH), *to, view;
-  if (!gru) bias = joined_bias(c, bias, input(call, LT_REC_B_HH), dtype);
+  lt_tensor *bias = lt_rec_input(call, LT_REC_B_IH), *to, view;
+  if (!gru) bias = joined_bias(c, bias, lt_rec_input(call, LT_REC_B_HH), dtype);
   if (r->cell == LT_CELL_LSTM && j->acts != NULL) {
     view = *call->out[LT_REC_SAVED];
     lt_tensor_set_shape(&view, 3, size, (int64_t[]){r->n * width, width, 1});
@@ -107,7 +89,7 @@ static bool multiply_inputs(lt_ctx *c, const lt_call *call, lt_recurrent_job *j,
     to = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 3, size);
   }
   if (to == NULL || !lt_ok(c)) return false;
-  lt_tensor *in[3] = {input(call, LT_REC_X), input(call, LT_REC_W_IH), bias};
+  lt_tensor *in[3] = {lt_rec_input(call, LT_REC_X), lt_rec_input(call, LT_REC_W_IH), bias};
   const lt_call product = {.op = LT_OP_linear, .n_in = 3, .n_out = 1, .in = in, .out = &to};
   j->gates = lt_data(to);
   return LT_CPU(lt_cpu_linear)(c, &product);
@@ -121,13 +103,13 @@ static int64_t blocks_of(const lt_recurrent_job *j, int64_t columns) {
 static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
   int64_t panel = j->wide ? PANEL_f64 : PANEL_f32, n = blocks_of(j, r->h) * r->gates;
-  packing p = {.j = j, .weight = values(c, input(call, LT_REC_W_HH), dtype)};
+  packing p = {.j = j, .weight = lt_rec_values(c, lt_rec_input(call, LT_REC_W_HH), dtype)};
   j->panels = lt_cpu_scratch(c, dtype, n * panel * r->p);
   if (!lt_ok(c)) return false;
   lt_parallel_work(c, n * panel * r->p, n, pack_hh, &p);
   if (!r->projected) return true;
   n = blocks_of(j, r->p);
-  p.weight = values(c, input(call, LT_REC_W_HR), dtype);
+  p.weight = lt_rec_values(c, lt_rec_input(call, LT_REC_W_HR), dtype);
   j->panels_hr = lt_cpu_scratch(c, dtype, n * panel * r->h);
   if (!lt_ok(c)) return false;
   lt_parallel_work(c, n * panel * r->h, n, pack_hr, &p);
@@ -148,12 +130,12 @@ static void save_in(lt_recurrent_job *j, lt_tensor *saved) {
 static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
   save_in(j, call->out[LT_REC_SAVED]);
-  if (r->cell == LT_CELL_GRU) j->bias = values(c, input(call, LT_REC_B_HH), dtype);
-  j->h[0] = begin_state(c, input(call, LT_REC_H0), r->n * r->p, dtype);
+  if (r->cell == LT_CELL_GRU) j->bias = lt_rec_values(c, lt_rec_input(call, LT_REC_B_HH), dtype);
+  j->h[0] = lt_rec_copy(c, lt_rec_input(call, LT_REC_H0), r->n * r->p, dtype);
   j->h[1] = lt_cpu_scratch(c, dtype, r->n * r->p);
   if (r->cell == LT_CELL_LSTM)
-    j->c = begin_state(c, input(call, LT_REC_C0), r->n * r->h, dtype);
-  if (r->projected) j->m = begin_state(c, NULL, r->n * r->h, dtype);
+    j->c = lt_rec_copy(c, lt_rec_input(call, LT_REC_C0), r->n * r->h, dtype);
+  if (r->projected) j->m = lt_rec_copy(c, NULL, r->n * r->h, dtype);
   return lt_ok(c) && multiply_inputs(c, call, j, dtype) && pack(c, call, j, dtype);
 }
 
@@ -180,8 +162,9 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   lt_recurrent_job j;
   lt_tensor *const *out = call->out;
   lt_dtype dtype = (lt_dtype)out[LT_REC_SAVED]->dtype;
-  if (!LT_CPU(lt_recurrent_begin)(c, call, input(call, LT_REC_X), input(call, LT_REC_W_HH),
-                                  input(call, LT_REC_W_HR), input(call, LT_REC_LENGTHS), &j))
+  if (!LT_CPU(lt_recurrent_begin)(c, call, lt_rec_input(call, LT_REC_X),
+                                  lt_rec_input(call, LT_REC_W_HH), lt_rec_input(call, LT_REC_W_HR),
+                                  lt_rec_input(call, LT_REC_LENGTHS), &j))
     return false;
   lt_tensor *y = lt_cpu_result(c, out[LT_REC_Y], dtype, NULL);
   j.wide = dtype == LT_F64;

@@ -64,6 +64,28 @@ static inline void lt_recurrent_at(lt_recurrent_job *j, int64_t k) {
   j->turn = (int)(k % 2);
 }
 
+/* An input of a call, NULL: absent; and its values side by side in `dtype`. */
+static inline lt_tensor *lt_rec_input(const lt_call *call, int k) {
+  return k < call->n_in ? call->in[k] : NULL;
+}
+
+static inline void *lt_rec_values(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
+  t = lt_cpu_contiguous(c, t, dtype);
+  return t != NULL ? lt_data(t) : NULL;
+}
+
+/* A copy of n values that the steps change, zeros where there are none: a first state, or a
+   gradient that comes from after the last step. */
+static inline void *lt_rec_copy(lt_ctx *c, lt_tensor *t, int64_t n, lt_dtype dtype) {
+  void *to = lt_cpu_scratch(c, dtype, n), *from = lt_rec_values(c, t, dtype);
+  if (to == NULL || !lt_ok(c)) return NULL;
+  if (from != NULL)
+    memcpy(to, from, (size_t)n * lt_dtype_size(dtype));
+  else
+    memset(to, 0, (size_t)n * lt_dtype_size(dtype));
+  return to;
+}
+
 /* The shapes and arguments of a call; lengths are checked. */
 bool LT_CPU(lt_recurrent_begin)(lt_ctx *c, const lt_call *call, const lt_tensor *x,
                                 const lt_tensor *weight_hh, lt_tensor *weight_hr,

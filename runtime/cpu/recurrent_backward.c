@@ -37,30 +37,12 @@ static void units(void *ud, int64_t block) {
   (j->wide ? units_f64 : units_f32)(j, block);
 }
 
-static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
-
-static void *values(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
-  t = lt_cpu_contiguous(c, t, dtype);
-  return t != NULL ? lt_data(t) : NULL;
-}
-
 /* In place where the last dim lies side by side, as a transposed gradient does. */
 static lt_steps steps_of(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
   bool fits = t != NULL && (lt_dtype)t->dtype == dtype && (t->stride[2] == 1 || t->size[2] == 1);
   if (!fits) t = lt_cpu_contiguous(c, t, dtype);
   if (t == NULL) return (lt_steps){.data = NULL};
   return (lt_steps){.data = lt_data(t), .step = t->stride[0], .row = t->stride[1]};
-}
-
-/* A gradient that comes from after the last step, zeros if none does; it is changed. */
-static void *carried(lt_ctx *c, lt_tensor *t, int64_t n, lt_dtype dtype) {
-  void *to = lt_cpu_scratch(c, dtype, n), *from = values(c, t, dtype);
-  if (to == NULL || !lt_ok(c)) return NULL;
-  if (from != NULL)
-    memcpy(to, from, (size_t)n * lt_dtype_size(dtype));
-  else
-    memset(to, 0, (size_t)n * lt_dtype_size(dtype));
-  return to;
 }
 
 static int64_t blocks_of(const lt_recurrent_job *j, int64_t columns) {
@@ -72,13 +54,13 @@ static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype d
   const lt_recurrent *r = &j->r;
   int64_t panel = j->wide ? PANEL_f64 : PANEL_f32, n = blocks_of(j, r->p);
   int64_t terms = r->gates * r->h;
-  packing p = {.j = j, .weight = values(c, input(call, LT_RECB_W_HH), dtype)};
+  packing p = {.j = j, .weight = lt_rec_values(c, lt_rec_input(call, LT_RECB_W_HH), dtype)};
   j->panels = lt_cpu_scratch(c, dtype, n * panel * terms);
   if (!lt_ok(c)) return false;
   lt_parallel_work(c, n * panel * terms, n, pack_hh, &p);
   if (!r->projected) return true;
   n = blocks_of(j, r->h);
-  p.weight = values(c, input(call, LT_RECB_W_HR), dtype);
+  p.weight = lt_rec_values(c, lt_rec_input(call, LT_RECB_W_HR), dtype);
   j->panels_hr = lt_cpu_scratch(c, dtype, n * panel * r->p);
   if (!lt_ok(c)) return false;
   lt_parallel_work(c, n * panel * r->p, n, pack_hr, &p);
@@ -87,14 +69,14 @@ static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype d
 
 static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
-  char *saved = values(c, input(call, LT_RECB_SAVED), dtype);
+  char *saved = lt_rec_values(c, lt_rec_input(call, LT_RECB_SAVED), dtype);
   size_t size = lt_dtype_size(dtype);
-  j->y = steps_of(c, input(call, LT_RECB_Y), dtype);
-  j->g_y = steps_of(c, input(call, LT_RECB_G_Y), dtype);
-  j->state = values(c, input(call, LT_RECB_STATE), dtype);
-  j->carry = carried(c, input(call, LT_RECB_G_H), r->n * r->p, dtype);
+  j->y = steps_of(c, lt_rec_input(call, LT_RECB_Y), dtype);
+  j->g_y = steps_of(c, lt_rec_input(call, LT_RECB_G_Y), dtype);
+  j->state = lt_rec_values(c, lt_rec_input(call, LT_RECB_STATE), dtype);
+  j->carry = lt_rec_copy(c, lt_rec_input(call, LT_RECB_G_H), r->n * r->p, dtype);
   if (r->cell == LT_CELL_LSTM)
-    j->g_c = carried(c, input(call, LT_RECB_G_C), r->n * r->h, dtype);
+    j->g_c = lt_rec_copy(c, lt_rec_input(call, LT_RECB_G_C), r->n * r->h, dtype);
   if (!lt_ok(c)) return false;
   j->acts = saved;
   j->cells = saved + (size_t)lt_recurrent_cells(r) * size;
@@ -122,8 +104,10 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   lt_recurrent_job j;
   lt_tensor *const *out = call->out;
   lt_dtype dtype = (lt_dtype)out[LT_RECB_GATES]->dtype;
-  if (!LT_CPU(lt_recurrent_begin)(c, call, input(call, LT_RECB_Y), input(call, LT_RECB_W_HH),
-                                  input(call, LT_RECB_W_HR), input(call, LT_RECB_LENGTHS), &j))
+  if (!LT_CPU(lt_recurrent_begin)(c, call, lt_rec_input(call, LT_RECB_Y),
+                                  lt_rec_input(call, LT_RECB_W_HH),
+                                  lt_rec_input(call, LT_RECB_W_HR),
+                                  lt_rec_input(call, LT_RECB_LENGTHS), &j))
     return false;
   j.wide = dtype == LT_F64;
   if (!prepare(c, call, &j, dtype)) return false;

@@ -254,4 +254,14 @@ static __device__ inline unsigned lt_flash_kept(const lt_cuda_flash &j, int64_t 
   return kept;
 }
 
+/* The grid of a kernel whose blocks have ROWS queries each and walk KEYS keys at a time. */
+template <class SHAPE, int WIDTH>
+static bool lt_flash_issue(lt_ctx *c, lt_cuda_flash *j, lt_flash_kernel kernel) {
+  const int ROWS = SHAPE::ROWS, N = SHAPE::KEYS;
+  j->blocks = (j->t + ROWS - 1) / ROWS;
+  int64_t heads = j->rows / j->t;
+  return lt_cuda_grid(c, kernel, static_cast<unsigned>(heads * j->blocks), LT_FLASH_THREADS,
+                      4 * N * WIDTH * sizeof(uint16_t), *j);
+}
+
 #endif

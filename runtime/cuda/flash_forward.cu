@@ -120,11 +120,7 @@ static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) attend(LT_CONSTANT
 
 template <int WIDTH>
 static bool issue(lt_ctx *c, lt_cuda_flash *j, lt_flash_kernel kernel) {
-  const int ROWS = shape<WIDTH>::ROWS, N = shape<WIDTH>::KEYS;
-  j->blocks = (j->t + ROWS - 1) / ROWS;
-  int64_t heads = j->rows / j->t;
-  return lt_cuda_grid(c, kernel, static_cast<unsigned>(heads * j->blocks), LT_FLASH_THREADS,
-                      4 * N * WIDTH * sizeof(uint16_t), *j);
+  return lt_flash_issue<shape<WIDTH>, WIDTH>(c, j, kernel);
 }
 
 bool lt_cuda_flash_attend(lt_ctx *c, lt_cuda_flash *j) {
