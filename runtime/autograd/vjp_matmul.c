@@ -58,8 +58,14 @@ bool lt_vjp_matmul(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* The weight is the transpose of one that lies row by row: so is its gradient then, or whoever gets
+   it would have to turn it. */
+static bool is_turned(const lt_tensor *w) {
+  return w != NULL && w->ndim == 2 && w->stride[0] == 1 && w->stride[1] >= w->size[0];
+}
+
 bool lt_vjp_linear(lt_ctx *c, lt_vjp_call *v) {
-  lt_tensor *g = v->grad[0];
+  lt_tensor *g = v->grad[0], *w = v->need[0] ? lt_saved_in(c, v, 1) : NULL;
   bool row = lt_in_shape(v, 1).ndim == 1; /* a weight [in]: the result lacks its dim */
   if (v->node->n_in > 2 && v->need[2]) v->in[2] = lt_sum_to(c, g, lt_in_shape(v, 2));
   if (row) {
@@ -67,12 +73,13 @@ bool lt_vjp_linear(lt_ctx *c, lt_vjp_call *v) {
     s.size[s.ndim++] = 1;
     g = lt_reshape(c, g, s);
   }
-  if (v->need[0]) v->in[0] = product(c, g, as_matrix(c, lt_saved_in(c, v, 1), true));
+  if (v->need[0]) v->in[0] = product(c, g, as_matrix(c, w, true));
   if (v->need[1]) {
     lt_tensor *x = lt_saved_in(c, v, 0);
     if (x != NULL && x->ndim == 1) x = as_matrix(c, x, true);
     lt_tensor *rows = g->ndim == 1 ? as_matrix(c, g, true) : flat(c, g);
-    v->in[1] = product(c, transposed(c, rows), flat(c, x));
+    v->in[1] = is_turned(w) ? transposed(c, product(c, transposed(c, flat(c, x)), rows))
+                            : product(c, transposed(c, rows), flat(c, x));
     if (row) v->in[1] = lt_reshape(c, v->in[1], lt_in_shape(v, 1));
   }
   return lt_ok(c);

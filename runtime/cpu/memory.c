@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cpu/tile.h"
+#include "cpu/transpose.h"
 #include "ops/math/through.h"
 
 LT_KERNEL(empty) {
@@ -87,7 +88,8 @@ static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {
   job j = {.compute = lt_compute_of(through)};
   lt_tensor *operands[2] = {to, from};
   LT_CPU(lt_iter_make)(&j.it, lt_tensor_shape(to), 2, operands);
-  lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, copy_chunk, &j);
+  if (!LT_CPU(lt_copy_transposed)(c, &j.it))
+    lt_parallel(c, (j.it.numel + LT_CHUNK - 1) / LT_CHUNK, copy_chunk, &j);
   return true;
 }
 

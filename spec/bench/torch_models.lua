@@ -70,21 +70,24 @@ local function vit()
     hidden_dim = 192, mlp_dim = 768, num_classes = 10}
 end
 
-local function gpt2()
+local function gpt2(size)
   local GPT2 = lt.models.gpt2:extend("GPT2")
   function GPT2:forward(ids) return (lt.models.gpt2.forward(self, ids)):flatten(1, 2) end
-  return GPT2{vocab_size = 512, n_positions = 128, n_embd = 256, n_layer = 6, n_head = 8,
-    dropout = 0}
+  size = size or {vocab_size = 512, n_positions = 128, n_embd = 256, n_layer = 6, n_head = 8}
+  size.dropout = 0
+  return GPT2(size)
 end
 
+local function gpt2_124m() return gpt2{vocab_size = 50257} end
+
 local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, unet = unet,
-  vit = vit, gpt2 = gpt2, lstm = LSTM}
+  vit = vit, gpt2 = gpt2, gpt2_124m = gpt2_124m, lstm = LSTM}
 
 local models = {}
 
 --- Samples in a batch.
 models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, unet = 4, vit = 16,
-  gpt2 = 8, lstm = 32}
+  gpt2 = 8, gpt2_124m = 4, lstm = 32}
 
 function models.net(name) return nets[name]() end
 
@@ -111,7 +114,9 @@ function models.batch(name)
   elseif name == "gpt2" then
     return {lt.randint(0, 512, {b, 128}), lt.randint(0, 512, {b * 128})}
   end
-  if name == "lstm" then
+  if name == "gpt2_124m" then
+    return {lt.randint(0, 50257, {b, 64}), lt.randint(0, 50257, {b * 64})}
+  elseif name == "lstm" then
     return {lt.randint(0, 65, {b, 128}), lt.randint(0, 65, {b * 128})}
   end
   return {lt.randint(0, 65, {b, 64}), lt.randint(0, 65, {b * 64})}

@@ -86,22 +86,25 @@ def vit():
     return torchvision.models.VisionTransformer(32, 4, 6, 3, 192, 768, num_classes=10)
 
 
-def gpt2():
+def gpt2(**size):
     import transformers
 
     class Logits(transformers.GPT2LMHeadModel):
         def forward(self, ids):
             return super().forward(ids, use_cache=False).logits.flatten(0, 1)
 
-    return Logits(transformers.GPT2Config(
-        vocab_size=512, n_positions=128, n_embd=256, n_layer=6, n_head=8, resid_pdrop=0,
-        embd_pdrop=0, attn_pdrop=0))
+    size = size or dict(vocab_size=512, n_positions=128, n_embd=256, n_layer=6, n_head=8)
+    return Logits(transformers.GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **size))
+
+
+def gpt2_124m():
+    return gpt2(vocab_size=50257)
 
 
 NETS = {"mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "unet": unet,
-        "vit": vit, "gpt2": gpt2, "lstm": LSTM}
+        "vit": vit, "gpt2": gpt2, "gpt2_124m": gpt2_124m, "lstm": LSTM}
 BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "unet": 4, "vit": 16, "gpt2": 8,
-              "lstm": 32}
+              "gpt2_124m": 4, "lstm": 32}
 
 
 def make_net(model):
@@ -130,6 +133,8 @@ def batch(model):
         return torch.randn(b, 3, 64, 64), torch.randint(0, 4, (b, 64, 64))
     if model == "gpt2":
         return torch.randint(0, 512, (b, 128)), torch.randint(0, 512, (b * 128,))
+    if model == "gpt2_124m":
+        return torch.randint(0, 50257, (b, 64)), torch.randint(0, 50257, (b * 64,))
     if model == "lstm":
         return torch.randint(0, 65, (b, 128)), torch.randint(0, 65, (b * 128,))
     return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))

@@ -30,4 +30,5 @@ end
 assert(i == steps)
 local theirs = tonumber(metadata.seconds)
 print(("%s: %d steps, largest relative difference of the loss %.2g; ms a step: PyTorch %.3f, "
-  .. "ltrain %.3f, ratio %.2f"):format(name, steps, worst, theirs * 1e3, best * 1e3, theirs / best))
+  .. "ltrain %.3f, ltrain / PyTorch %.2f"):format(name, steps, worst, theirs * 1e3, best * 1e3,
+  best / theirs))
