@@ -99,9 +99,6 @@ rows.options = {
   ["lt.models.vae"] = "lt.models.vae(OPTIONS)",
   ["lt.models.vit"] = "lt.models.vit(OPTIONS)",
   ["lt.models.bert:forward"] = "lt.models.bert.forward(net, x, OPTIONS)",
-  ["lt.metrics.AUROC"] = "lt.metrics.AUROC(OPTIONS)",
-  ["lt.metrics.Accuracy"] = "lt.metrics.Accuracy(OPTIONS)",
-  ["lt.metrics.F1"] = "lt.metrics.F1(OPTIONS)",
   ["lt.optim.LBFGS"] = "lt.optim.LBFGS({ w }, OPTIONS)",
   ["lt.optim.LambdaLR"] = "lt.optim.LambdaLR(sgd, print, OPTIONS)",
   ["lt.distributions.MultivariateNormal"] =
@@ -214,10 +211,6 @@ for _, kind in ipairs { "BCE", "BCEWithLogits", "CTC", "CosineEmbedding", "Cross
   rows.options["lt.nn." .. kind .. "Loss"] = "lt.nn." .. kind .. "Loss(OPTIONS)"
 end
 
-for _, name in ipairs { "AUROC", "Accuracy", "F1", "Mean" } do
-  rows.options["lt.metrics." .. name .. ":compute"] = "lt.metrics." .. name .. "():compute(OPTIONS)"
-end
-
 for arguments, names in pairs {
   ["x, "] = "linalg.cholesky linalg.diagonal linalg.eigh linalg.eigvalsh linalg.matrix_rank "
     .. "linalg.pinv linalg.qr linalg.svd fft.fft fft.fft2 fft.fftshift fft.ifft fft.ifft2 "
@@ -240,10 +233,6 @@ rows.extra = {
   ["lt.Trainer:predict"] = "lt.Trainer{}:predict(net, data, EXTRA)",
   ["lt.Trainer:steps"] = "lt.Trainer{}:steps('fit', net, data, data, EXTRA)()",
   ["lt.Module:backward"] = "net:backward(w:sum(), lt.ones({}), {}, EXTRA)",
-  ["lt.metrics.AUROC:update"] = "lt.metrics.AUROC():update(x, x, EXTRA)",
-  ["lt.metrics.Accuracy:update"] = "lt.metrics.Accuracy():update(x, x, EXTRA)",
-  ["lt.metrics.F1:update"] = "lt.metrics.F1():update(x, x, EXTRA)",
-  ["lt.metrics.Mean:update"] = "lt.metrics.Mean():update(x, 1, EXTRA)",
   ["lt.data.TensorDataset"] = "lt.data.TensorDataset(x, EXTRA)",
   ["lt.data.ConcatDataset"] = "lt.data.ConcatDataset(data, EXTRA)",
   ["lt.data.StackDataset"] = "lt.data.StackDataset(data, EXTRA)",
@@ -295,5 +284,7 @@ rows.open = {
   ["lt.Optimizer:join"] = "joins any number of lists",
   ["lt.ClusterEnvironment:integer"] = "takes any number of names",
 }
+
+require "spec.api.metric_rows"(rows)
 
 return rows

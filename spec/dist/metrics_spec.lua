@@ -18,7 +18,7 @@ describe("metrics on 1, 2 and 4 ranks", function()
     local m = lt.metrics
     local made = {
       acc = m.Accuracy(), f1 = m.F1(), mean = m.Mean(), auroc = m.AUROC(),
-      bins = m.AUROC {bins = 20},
+      bins = m.AUROC {thresholds = 20},
       macro = m.F1 {num_classes = 5, average = "macro"},
       micro = m.F1 {num_classes = 5, average = "micro"},
     }

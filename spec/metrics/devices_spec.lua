@@ -24,7 +24,7 @@ local CASES <const> = {
     return lt.metrics.Accuracy { top_k = 2 }
   end, logits, ids },
   AUROC = { lt.metrics.AUROC, scores, labels },
-  ["AUROC in bins"] = { function() return lt.metrics.AUROC { bins = 5 } end, scores, labels },
+  ["AUROC in bins"] = { function() return lt.metrics.AUROC { thresholds = 5 } end, scores, labels },
   ["AUROC of classes"] = { function()
     return lt.metrics.AUROC { num_classes = 3, average = "macro", from_logits = true }
   end, logits, ids },

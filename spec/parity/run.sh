@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # spec/parity/run.sh: random calls of operations, layers, optimizers and schedulers, and the samples
-# of PyTorch's operator database, here and in PyTorch; and our ONNX files in onnxruntime.
+# of PyTorch's operator database, here and in PyTorch; our ONNX files in onnxruntime; and metrics of
+# random batches in torchmetrics.
 #
 #   ./dev parity [--seed N] [--cases N] [--record]
 #
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors)
+venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors torchmetrics)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
@@ -31,5 +32,9 @@ if [ ${#record[@]} -eq 0 ]; then
   mkdir "$work/onnx"
   "$LTRAIN" "$here/onnx.lua" "$work/onnx"
   "$venv/bin/python" "$here/onnx.py" "$work/onnx" || status=1
+  metrics=$here/../metrics
+  "$venv/bin/python" "$metrics/torchmetrics_cases.py" --seed "$seed" >"$work/metrics.jsonl"
+  LT_METRIC_CASES=$work/metrics.jsonl "$LTRAIN" "$(command -v busted)" \
+    "$metrics/torchmetrics_spec.lua" || status=1
 fi
 exit $status

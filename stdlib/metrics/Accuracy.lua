@@ -1,28 +1,28 @@
 --- stdlib/metrics/Accuracy.lua: the fraction of correct predictions.
 --
--- N rows, C classes.
-local Metric = require "ltrain.metrics.Metric"
-local config = require "ltrain.core.config"
+-- With num_classes or num_labels it can be averaged over classes: that of a class is the fraction
+-- of its samples that are right (its recall), that of a label the fraction of rows. N rows, C
+-- classes.
+local StatScores = require "ltrain.metrics.StatScores"
 local labelled = require "ltrain.metrics.labelled"
+local predictions = require "ltrain.metrics.predictions"
 
-local Accuracy = Metric:extend("Accuracy")
+local Accuracy = StatScores:extend("Accuracy")
 
-local OPTIONS <const> = {
-  top_k = { type = "integer", default = 1, min = 1,
-    doc = "a prediction is correct if the label is among the k highest scores" },
-  ignore_index = { type = "integer", doc = "rows with this label are ignored" },
-  threshold = { type = "number", default = 0.5,
-    doc = "binary: probabilities above it mean label 1" },
-  from_logits = { type = "boolean", default = false,
-    doc = "binary: scores are logits: apply sigmoid" },
+Accuracy.of_present = true
+
+Accuracy.options = StatScores.options_with {
+  num_classes = { type = "integer", min = 2,
+    doc = "number of classes, for an average; without it any number" },
 }
 
 --- Accuracy{top_k = 5}
 function Accuracy:init(options)
-  local o = config.check(options, OPTIONS, "metrics.Accuracy")
-  labelled.check_threshold("Accuracy", o)
-  self.top_k, self.ignore_index, self.threshold = o.top_k, o.ignore_index, o.threshold
-  self.from_logits = o.from_logits
+  if type(options) == "table" and (options.num_classes or options.num_labels) then
+    return StatScores.init(self, options)
+  end
+  local who, o = predictions.take(self, options)
+  labelled.check_average(who, o)
   self:add_state("correct", 0)
   self:add_state("total", 0)
 end
@@ -41,8 +41,10 @@ local function right_answers(self, scores, labels)
   return best:eq(labels:unsqueeze(2)):any(2)
 end
 
---- Updates it with a batch: scores [N, C] (or [N, C, ...], or [N] if binary, or ids) and ids.
+--- Updates it with a batch: scores [N, C] (or [N, C, ...], or [N] if binary, or ids) and ids; with
+--- num_labels both [N, C, ...].
 function Accuracy:update(scores, labels)
+  if self.tp then return StatScores.update(self, scores, labels) end
   labelled.check("Accuracy", scores, labels)
   local right = right_answers(self, scores, labels)
   local counted = labels:numel()
@@ -55,8 +57,15 @@ function Accuracy:update(scores, labels)
   self.total = self.total + counted
 end
 
+--- Its numerator and denominator.
+function Accuracy:ratio(tp, fp, tn, fn)
+  if self.num_classes then return tp, tp + fn end
+  return tp + tn, tp + fp + tn + fn
+end
+
 --- Returns the fraction of correct predictions; nan without samples, which is reported once.
 function Accuracy:compute()
+  if self.tp then return self:averaged() end
   return self.total > 0 and self.correct / self.total or labelled.nothing(self)
 end
 

@@ -42,6 +42,14 @@ function labelled.above(who, scores, threshold, from_logits)
   return scores:gt(threshold)
 end
 
+--- Raises unless scores lie in 0..1. `what` needs them so.
+function labelled.check_probabilities(who, scores, what)
+  local low, high = scores:amin():item(), scores:amax():item()
+  if low >= 0 and high <= 1 then return end
+  errors.blame("metrics.%s: %s from 0 to 1 (from_logits = true for logits): got %g to %g", who,
+    what or "probabilities are", low, high)
+end
+
 --- What must be so of threshold and from_logits.
 function labelled.check_threshold(who, o)
   if o.from_logits and not (o.threshold > 0 and o.threshold < 1) then
@@ -88,6 +96,11 @@ function labelled.check_average(who, o, choices)
     errors.blame("metrics.%s: average = '%s' needs num_classes or num_labels", who, o.average)
   end
   return count or 1
+end
+
+--- Raises: an option is for num_classes only.
+function labelled.needs_classes(who, option, value)
+  errors.blame("metrics.%s: %s = %s needs num_classes", who, option, tostring(value))
 end
 
 --- Prints a warning, once a metric.

@@ -1,0 +1,21 @@
+--- stdlib/metrics/ConcordanceCorrCoef.lua: how near predictions are to targets on the line x = y: 2
+-- times their covariance, divided by both variances and the squared distance of the means.
+--
+-- Variances divide by N - 1, as in torchmetrics.
+local Moments = require "ltrain.metrics.moments"
+
+local ConcordanceCorrCoef = Moments:extend("ConcordanceCorrCoef")
+
+--- ConcordanceCorrCoef()
+function ConcordanceCorrCoef:init(options) Moments.init(self, options) end
+
+--- Returns the coefficient, with num_outputs = K a tensor [K]; nan of fewer than two samples, which
+--- is reported once.
+function ConcordanceCorrCoef:compute()
+  local nothing = self:too_few()
+  if nothing then return nothing end
+  local bias = self.mean_x - self.mean_y
+  return self:number_or_all(self.xy * 2 / (self.xx + self.yy + bias * bias * (self.count - 1)))
+end
+
+return ConcordanceCorrCoef

@@ -1,0 +1,56 @@
+--- stdlib/metrics/ExactMatch.lua: the fraction of rows whose labels are all predicted correctly.
+--
+-- N rows, C classes or labels.
+local Metric = require "ltrain.metrics.Metric"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local labelled = require "ltrain.metrics.labelled"
+local predictions = require "ltrain.metrics.predictions"
+
+local ExactMatch = Metric:extend("ExactMatch")
+
+ExactMatch.options = predictions.with {}
+
+--- ExactMatch{num_labels = 5}
+function ExactMatch:init(options)
+  local who = predictions.take(self, options)
+  if (self.num_classes == nil) == (self.num_labels == nil) then
+    errors.blame("metrics.%s: give num_classes (rows of several ids) or num_labels", who)
+  end
+  self:add_state("correct", c.zeros({}, { dtype = "i64" }))
+  self:add_state("total", 0)
+end
+
+-- Whether elements are right, [N, ...], with true for those that are ignored.
+local function right_answers(self, scores, labels)
+  local said = scores
+  if self.num_labels then
+    said = predictions.columns(self, scores, labels)
+    labels = labelled.rows(labels)
+    scores = labels
+  end
+  if not labelled.same_shape(scores, labels) then
+    labelled.check_classes("ExactMatch", scores, labels)
+    said = scores:argmax(2)
+  end
+  local right = said:eq(labels)
+  if self.ignore_index then right = right:logical_or(labels:eq(self.ignore_index)) end
+  return right
+end
+
+--- Updates it with a batch: num_labels: scores and labels [N, C]; num_classes: scores [N, C, ...]
+--- and ids [N, ...], or ids twice. Ignored elements count as right.
+function ExactMatch:update(scores, labels)
+  labelled.check("ExactMatch", scores, labels)
+  local right = right_answers(self, scores:detach(), labels)
+  local rows = right:reshape { right.shape[1], -1 }
+  self.correct = self.correct + rows:all(2):sum()
+  self.total = self.total + rows.shape[1]
+end
+
+--- Returns the fraction; nan without samples, which is reported once.
+function ExactMatch:compute()
+  return self.total > 0 and self.correct:item() / self.total or labelled.nothing(self)
+end
+
+return ExactMatch

@@ -1,0 +1,22 @@
+--- stdlib/metrics/ExplainedVariance.lua: 1 less the variance of the errors divided by that of the
+-- targets.
+local Moments = require "ltrain.metrics.moments"
+
+local ExplainedVariance = Moments:extend("ExplainedVariance")
+
+ExplainedVariance.options = {
+  num_outputs = Moments.rows.num_outputs, multioutput = Moments.rows.multioutput,
+}
+
+--- ExplainedVariance()
+function ExplainedVariance:init(options) Moments.init(self, options) end
+
+--- Returns the value; nan of fewer than two samples, which is reported once.
+function ExplainedVariance:compute()
+  local nothing = self:too_few()
+  if nothing then return nothing end
+  local _, spread, variance = self:squares()
+  return self:over_outputs(self.explained(spread, variance))
+end
+
+return ExplainedVariance

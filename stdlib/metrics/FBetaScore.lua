@@ -1,0 +1,28 @@
+--- stdlib/metrics/FBetaScore.lua: the harmonic mean of precision and recall, in which recall counts
+-- beta times as much.
+local StatScores = require "ltrain.metrics.StatScores"
+
+local FBetaScore = StatScores:extend("FBetaScore")
+
+FBetaScore.options = StatScores.options_with {
+  beta = { type = "number", required = true, above = 0, doc = "the weight of recall" },
+  zero_division = { type = "number", default = 0, choices = { 0, 1 },
+    doc = "the value of a class where the denominator is 0" },
+}
+
+--- FBetaScore{beta = 2, num_classes = 10, average = "macro"}
+function FBetaScore:init(options) StatScores.init(self, options) end
+
+--- Its numerator and denominator.
+function FBetaScore:ratio(tp, fp, _, fn)
+  local square = (self.beta or 1) ^ 2
+  if square == 1 then return tp * 2, tp * 2 + fp + fn end
+  local found = tp:to "f64" * (1 + square)
+  return found, found + fn:to "f64" * square + fp:to "f64"
+end
+
+--- Returns the score. A class that is neither present nor predicted is left out of the macro mean.
+--- Without samples it is nan, which is reported once.
+function FBetaScore:compute() return self:averaged() end
+
+return FBetaScore

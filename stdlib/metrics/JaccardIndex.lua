@@ -1,0 +1,39 @@
+--- stdlib/metrics/JaccardIndex.lua: the intersection over union of positives and predicted
+-- positives: tp / (tp + fp + fn).
+local StatScores = require "ltrain.metrics.StatScores"
+local c = require "ltrain.c"
+
+local JaccardIndex = StatScores:extend("JaccardIndex")
+
+JaccardIndex.options = StatScores.options_with {
+  zero_division = { type = "number", default = 0, choices = { 0, 1 },
+    doc = "the value of a class where the denominator is 0" },
+}
+
+--- JaccardIndex{num_classes = 10, average = "macro"}
+function JaccardIndex:init(options) StatScores.init(self, options) end
+
+--- Its numerator and denominator.
+function JaccardIndex:ratio(tp, fp, _, fn) -- luacheck: no self
+  return tp, tp + fp + fn
+end
+
+-- Whether an index is that of a class.
+local function is_class(self, index)
+  return index and self.num_classes and index >= 0 and index < self.num_classes
+end
+
+--- Returns the index; nan without samples, which is reported once. A class that is ignored counts
+--- nowhere, not even where it is predicted.
+function JaccardIndex:compute()
+  if not is_class(self, self.ignore_index) then return self:averaged() end
+  local fp, tn = self.fp, self.tn
+  local ids = c.arange(self.num_classes, { dtype = "i64", device = fp.device })
+  local ignored = fp * ids:eq(self.ignore_index):to "i64"
+  self.fp, self.tn = fp - ignored, tn + ignored
+  local value = self:averaged()
+  self.fp, self.tn = fp, tn
+  return value
+end
+
+return JaccardIndex

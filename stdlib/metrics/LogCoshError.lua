@@ -1,0 +1,19 @@
+--- stdlib/metrics/LogCoshError.lua: the mean of log(cosh(x - y)).
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local LogCoshError = Pointwise:extend("LogCoshError")
+
+LogCoshError.options = {
+  num_outputs = Pointwise.rows.num_outputs,
+}
+
+--- LogCoshError()
+function LogCoshError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds, without overflow.
+function LogCoshError:terms(x, y) -- luacheck: no self
+  local distance = (x - y):abs()
+  return distance + (distance * -2):exp():log1p() - math.log(2)
+end
+
+return LogCoshError

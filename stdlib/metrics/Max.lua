@@ -1,0 +1,19 @@
+--- stdlib/metrics/Max.lua: the largest value.
+local Aggregation = require "ltrain.metrics.aggregation"
+local reductions = require "ltrain.core.reductions"
+
+local Max = Aggregation:extend("Max")
+
+--- Max()
+function Max:init() self:add_state("value", -math.huge, { reduce = "max" }) end
+
+--- Takes the values of an update.
+function Max:take(value)
+  local one = type(value) == "number" and value or value:amax():item()
+  self.value = reductions.max(self.value, one)
+end
+
+--- Returns it; -inf without values.
+function Max:compute() return self.value end
+
+return Max

@@ -1,0 +1,18 @@
+--- stdlib/metrics/MeanAbsoluteError.lua: the mean of absolute errors.
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local MeanAbsoluteError = Pointwise:extend("MeanAbsoluteError")
+
+MeanAbsoluteError.options = {
+  num_outputs = Pointwise.rows.num_outputs,
+}
+
+--- MeanAbsoluteError()
+function MeanAbsoluteError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function MeanAbsoluteError:terms(x, y) -- luacheck: no self
+  return (x - y):abs()
+end
+
+return MeanAbsoluteError

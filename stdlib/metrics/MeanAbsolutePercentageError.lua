@@ -1,0 +1,15 @@
+--- stdlib/metrics/MeanAbsolutePercentageError.lua: the mean of absolute errors divided by
+-- absolute targets.
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local MeanAbsolutePercentageError = Pointwise:extend("MeanAbsolutePercentageError")
+
+--- MeanAbsolutePercentageError()
+function MeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function MeanAbsolutePercentageError:terms(x, y) -- luacheck: no self
+  return (x - y):abs() / y:abs():clamp { min = 1.17e-6 }
+end
+
+return MeanAbsolutePercentageError

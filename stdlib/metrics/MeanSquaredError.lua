@@ -1,0 +1,25 @@
+--- stdlib/metrics/MeanSquaredError.lua: the mean of squared errors, or its root.
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local MeanSquaredError = Pointwise:extend("MeanSquaredError")
+
+MeanSquaredError.options = {
+  num_outputs = Pointwise.rows.num_outputs,
+  squared = { type = "boolean", default = true, doc = "false: the root of it (RMSE)" },
+}
+
+--- MeanSquaredError{squared = false}
+function MeanSquaredError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function MeanSquaredError:terms(x, y) -- luacheck: no self
+  return (x - y):square()
+end
+
+--- The mean, or its root.
+function MeanSquaredError:finish(total, weight)
+  local mean = total / weight
+  return self.squared and mean or mean:sqrt()
+end
+
+return MeanSquaredError

@@ -1,0 +1,14 @@
+--- stdlib/metrics/MeanSquaredLogError.lua: the mean of (log(1 + x) - log(1 + y))^2.
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local MeanSquaredLogError = Pointwise:extend("MeanSquaredLogError")
+
+--- MeanSquaredLogError()
+function MeanSquaredLogError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function MeanSquaredLogError:terms(x, y) -- luacheck: no self
+  return (x:log1p() - y:log1p()):square()
+end
+
+return MeanSquaredLogError

@@ -1,0 +1,21 @@
+--- stdlib/metrics/MinkowskiDistance.lua: (sum |x - y|^p)^(1/p) over all elements.
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local MinkowskiDistance = Pointwise:extend("MinkowskiDistance")
+
+MinkowskiDistance.options = {
+  p = { type = "number", required = true, min = 1, doc = "the exponent" },
+}
+
+--- MinkowskiDistance{p = 3}
+function MinkowskiDistance:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function MinkowskiDistance:terms(x, y)
+  return (x - y):abs():pow(self.p)
+end
+
+--- The distance.
+function MinkowskiDistance:finish(total, _) return total:pow(1 / self.p) end
+
+return MinkowskiDistance

@@ -1,0 +1,18 @@
+--- stdlib/metrics/PearsonCorrCoef.lua: the linear correlation of predictions and targets.
+local Moments = require "ltrain.metrics.moments"
+
+local PearsonCorrCoef = Moments:extend("PearsonCorrCoef")
+
+--- PearsonCorrCoef()
+function PearsonCorrCoef:init(options) Moments.init(self, options) end
+
+--- Returns the coefficient, with num_outputs = K a tensor [K]; nan of fewer than two samples, which
+--- is reported once, and of constant ones.
+function PearsonCorrCoef:compute()
+  local nothing = self:too_few()
+  if nothing then return nothing end
+  local each = self.xy / (self.xx:sqrt() * self.yy:sqrt())
+  return self:number_or_all(each:clamp { min = -1, max = 1 })
+end
+
+return PearsonCorrCoef

@@ -1,0 +1,34 @@
+--- stdlib/metrics/PrecisionRecallCurve.lua: precision over recall, for all thresholds.
+--
+-- P points.
+local Curve = require "ltrain.metrics.curve"
+local c = require "ltrain.c"
+local labelled = require "ltrain.metrics.labelled"
+
+local PrecisionRecallCurve = Curve:extend("PrecisionRecallCurve")
+
+--- PrecisionRecallCurve{thresholds = 200}
+function PrecisionRecallCurve:init(options) Curve.init(self, options) end
+
+--- Precision and recall at the points of a column, at thresholds that rise, both [P].
+function PrecisionRecallCurve.values_of(points)
+  local right, wrong = points.right:flip { 1 }:to "f64", points.wrong:flip { 1 }:to "f64"
+  return right / (right + wrong), right / points.positives
+end
+
+--- Returns precisions and recalls [P + 1], and thresholds [P], which rise, with num_classes or
+--- num_labels three lists of them. The last precision is 1, the last recall 0. Without positives
+--- recall is 1, which is reported once; precision above all scores is nan.
+function PrecisionRecallCurve:compute()
+  return self:results(function(points)
+    local precision, recall = self.values_of(points)
+    if points.positives == 0 then
+      labelled.warn(self, "there are no positive samples: recall is 1 everywhere")
+      recall = c.ones_like(recall)
+    end
+    local one = c.ones({ 1 }, { dtype = "f64", device = recall.device })
+    return c.cat({ precision, one }, 1), c.cat({ recall, one - 1 }, 1), points.thresholds:flip { 1 }
+  end)
+end
+
+return PrecisionRecallCurve

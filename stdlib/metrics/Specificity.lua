@@ -1,0 +1,17 @@
+--- stdlib/metrics/Specificity.lua: the fraction of negatives that are found: tn / (tn + fp).
+local StatScores = require "ltrain.metrics.StatScores"
+
+local Specificity = StatScores:extend("Specificity")
+
+--- Specificity{num_classes = 10, average = "macro"}
+function Specificity:init(options) StatScores.init(self, options) end
+
+--- Its numerator and denominator.
+function Specificity:ratio(_, fp, tn, _) -- luacheck: no self
+  return tn, tn + fp
+end
+
+--- Returns the specificity; nan without samples, which is reported once.
+function Specificity:compute() return self:averaged() end
+
+return Specificity

@@ -1,0 +1,138 @@
+--- stdlib/metrics/StatScores.lua: counts of true and false positives and negatives.
+--
+-- Binary by default; num_classes for ids of C classes, one versus the rest; num_labels for C labels
+-- of 0 or 1 per row. Precision, Recall, F1 and others are computed from these counts, which are
+-- summed over ranks; the definitions are those of torchmetrics. N rows, C classes or labels.
+local Metric = require "ltrain.metrics.Metric"
+local c = require "ltrain.c"
+local labelled = require "ltrain.metrics.labelled"
+local predictions = require "ltrain.metrics.predictions"
+
+local StatScores = Metric:extend("StatScores")
+
+StatScores.options = predictions.with {
+  average = { type = "string", choices = { "macro", "micro", "weighted", "none" },
+    doc = "over classes: the mean over those that occur, the score of all counts, the mean "
+      .. "weighted by number of positives, or a tensor [C]" },
+  top_k = { type = "integer", default = 1, min = 1,
+    doc = "num_classes: a label among the k highest scores is predicted" },
+}
+
+--- The options of a metric that is computed from these counts: `rows`, and of StatScores those
+--- that apply to it.
+function StatScores.options_with(rows)
+  local all = {}
+  for name, row in next, StatScores.options do all[name] = row end
+  for name, row in next, rows do all[name] = row end
+  return all
+end
+
+local STATES <const> = { "tp", "fp", "tn", "fn" }
+
+--- StatScores{num_classes = 10, average = "macro"}
+function StatScores:init(options)
+  local who, o = predictions.take(self, options)
+  local size = labelled.check_average(who, o, "'macro', 'micro', 'weighted' or 'none'")
+  if self.top_k > 1 and not self.num_classes then
+    labelled.needs_classes(who, "top_k", self.top_k)
+  end
+  for _, name in ipairs(STATES) do self:add_state(name, c.zeros({ size }, { dtype = "i64" })) end
+end
+
+--- Metrics of one key count the same: MetricCollection counts once for all of them.
+function StatScores:counts_key()
+  return ("StatScores %s %s %s %s %s %s %s"):format(self.num_classes, self.num_labels,
+    self.ignore_index, self.threshold, self.from_logits, self.top_k, #self:states())
+end
+
+local function count_columns(self, said, truth, counts)
+  local wrong, no = said:ne(truth), said:logical_not()
+  if counts then
+    truth, said = truth:logical_and(counts), said:logical_and(counts)
+    wrong, no = wrong:logical_and(counts), no:logical_and(counts)
+  end
+  local fn = wrong:logical_and(truth):sum(1)
+  self.tp = self.tp + said:logical_and(truth):sum(1)
+  self.fp = self.fp + wrong:logical_and(said):sum(1)
+  self.tn = self.tn + (no:sum(1) - fn)
+  self.fn = self.fn + fn
+end
+
+local function count_ids(self, said, labels)
+  local right = said:eq(labels):to "i64"
+  local wrong = 1 - right
+  local none = c.zeros({ self.num_classes }, { dtype = "i64", device = said.device })
+  local tp = none:scatter_add(labels, right, 1)
+  local fp, fn = none:scatter_add(said, wrong, 1), none:scatter_add(labels, wrong, 1)
+  self.tp, self.fp, self.fn = self.tp + tp, self.fp + fp, self.fn + fn
+  self.tn = self.tn + (said:numel() - (tp + fp + fn))
+end
+
+--- Updates it with a batch. Binary: scores, or predictions of 0 and 1, and labels of the same
+--- shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N, C,
+--- ...].
+function StatScores:update(scores, labels)
+  labelled.check(getmetatable(self).__name, scores, labels)
+  scores = scores:detach()
+  if self.num_classes then
+    count_ids(self, predictions.ids(self, scores, labels))
+  else
+    count_columns(self, predictions.columns(self, scores, labels))
+  end
+end
+
+-- Numerator over denominator in f64; where that is 0, what the metric is of nothing.
+local function divide(self, above, below)
+  local value = above:to "f64" / below:to "f64"
+  return below:eq(0):where(c.full_like(value, self.zero_division or 0.0), value)
+end
+
+-- The weights of the classes in a mean.
+local function weights_of(self)
+  local tp, fp, fn = self.tp, self.fp, self.fn
+  if self.average == "weighted" then return tp + fn end
+  if self.num_labels then return c.ones_like(tp) end
+  local seen = self.of_present and self.top_k > 1 and tp + fn or tp + fp + fn
+  return seen:gt(0):to "i64"
+end
+
+--- Whether, with top_k > 1, classes that are predicted but do not occur are left out of the macro
+--- mean: torchmetrics does so for some metrics.
+StatScores.of_present = false
+
+--- The number of elements that were counted.
+function StatScores:seen()
+  local all = self.tp + self.fp + self.tn + self.fn
+  return all[1]:item()
+end
+
+--- For a metric that overrides `ratio(tp, fp, tn, fn)`, which returns numerator and denominator:
+--- its average; nan without samples, which is reported once.
+function StatScores:averaged()
+  local tp, fp, tn, fn = self.tp, self.fp, self.tn, self.fn
+  if self.average == "none" then return divide(self, self:ratio(tp, fp, tn, fn)) end
+  local all = self.num_labels and (tp + fp + tn + fn):sum():item() or self:seen()
+  if all == 0 then return labelled.nothing(self) end
+  if self.average == "micro" then
+    return divide(self, self:ratio(tp:sum(), fp:sum(), tn:sum(), fn:sum())):item()
+  end
+  local each = divide(self, self:ratio(tp, fp, tn, fn))
+  if not self.average then return each:item() end
+  local weights = weights_of(self)
+  local total = weights:sum():item()
+  return total > 0 and (each * weights:to "f64"):sum():item() / total or 0.0
+end
+
+--- Returns a tensor of tp, fp, tn, fn and tp + fn: of each class [C, 5]; averaged or binary [5].
+function StatScores:compute()
+  local all = c.stack({ self.tp, self.fp, self.tn, self.fn, self.tp + self.fn }, 2)
+  if self.average == "none" then return all end
+  if self.average == "micro" then return all:sum(1) end
+  if not self.average then return all:reshape { 5 } end
+  all = all:to "f64"
+  if self.average == "macro" then return all:mean(1) end
+  local weights = (self.tp + self.fn):to "f64"
+  return (all * (weights / weights:sum()):unsqueeze(2)):sum(1)
+end
+
+return StatScores

@@ -1,0 +1,18 @@
+--- stdlib/metrics/Sum.lua: the sum of values.
+local Aggregation = require "ltrain.metrics.aggregation"
+
+local Sum = Aggregation:extend("Sum")
+
+--- Sum()
+function Sum:init() self:add_state("value", 0.0, { reduce = "sum" }) end
+
+--- Takes the values of an update.
+function Sum:take(value)
+  local one = type(value) == "number" and value or value:sum():item()
+  self.value = self.value + one
+end
+
+--- Returns it; 0 without values.
+function Sum:compute() return self.value end
+
+return Sum

@@ -1,0 +1,16 @@
+--- stdlib/metrics/SymmetricMeanAbsolutePercentageError.lua: the mean of 2 |x - y| /
+-- (|x| + |y|).
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local SymmetricMeanAbsolutePercentageError =
+  Pointwise:extend("SymmetricMeanAbsolutePercentageError")
+
+--- SymmetricMeanAbsolutePercentageError()
+function SymmetricMeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function SymmetricMeanAbsolutePercentageError:terms(x, y) -- luacheck: no self
+  return (x - y):abs() * 2 / (x:abs() + y:abs()):clamp { min = 1.17e-6 }
+end
+
+return SymmetricMeanAbsolutePercentageError

@@ -1,0 +1,15 @@
+--- stdlib/metrics/WeightedMeanAbsolutePercentageError.lua: the sum of absolute errors divided
+-- by that of absolute targets.
+local Pointwise = require "ltrain.metrics.pointwise"
+
+local WeightedMeanAbsolutePercentageError = Pointwise:extend("WeightedMeanAbsolutePercentageError")
+
+--- WeightedMeanAbsolutePercentageError()
+function WeightedMeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
+
+--- What each element adds.
+function WeightedMeanAbsolutePercentageError:terms(x, y) -- luacheck: no self
+  return (x - y):abs(), y:abs()
+end
+
+return WeightedMeanAbsolutePercentageError

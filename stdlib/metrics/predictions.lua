@@ -1,0 +1,90 @@
+--- stdlib/metrics/predictions.lua: what scores predict, for metrics of classes and of labels.
+--
+-- N rows, C classes or labels, M elements that count.
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local labelled = require "ltrain.metrics.labelled"
+
+local predictions = {}
+
+--- Rows of options of metrics that compare predictions with labels.
+predictions.options = {
+  num_classes = { type = "integer", min = 2, doc = "number of classes: labels are ids" },
+  num_labels = { type = "integer", min = 2, doc = "number of labels per row, each 0 or 1" },
+  ignore_index = { type = "integer", doc = "elements with this label are ignored" },
+  threshold = { type = "number", default = 0.5,
+    doc = "binary and num_labels: probabilities above it mean label 1" },
+  from_logits = { type = "boolean", default = false,
+    doc = "binary and num_labels: scores are logits: apply sigmoid" },
+}
+
+--- These rows and more, as the options of one metric.
+function predictions.with(rows)
+  local all = {}
+  for name, row in next, predictions.options do all[name] = row end
+  for name, row in next, rows do all[name] = row end
+  return all
+end
+
+--- Takes the options of a metric, as its fields. Returns its name and them.
+function predictions.take(metric, options)
+  local who = getmetatable(metric).__name
+  local o = config.check(options, metric.options, "metrics." .. who)
+  labelled.check_threshold(who, o)
+  for name, value in next, o do metric[name] = value end
+  return who, o
+end
+
+-- Ids of the classes of highest scores; with top_k > 1 the label itself where it is among the k.
+local function highest(metric, scores, labels)
+  local k = metric.top_k or 1
+  if k == 1 then return scores:argmax(2) end
+  if k > scores.shape[2] then
+    errors.blame("metrics.%s: top_k = %d: got scores %s", getmetatable(metric).__name, k,
+      errors.show_shape(scores))
+  end
+  local _, best = scores:topk(k, 2)
+  return best:eq(labels:unsqueeze(2)):any(2):where(labels, best:select(2, 1))
+end
+
+--- Predicted ids and labels [M], without what is ignored.
+function predictions.ids(metric, scores, labels)
+  local who = getmetatable(metric).__name
+  local said = scores
+  if not labelled.same_shape(scores, labels) or labelled.is_float(scores) then
+    labelled.check_classes(who, scores, labels)
+    if metric.num_classes and scores.shape[2] ~= metric.num_classes then
+      errors.blame("metrics.%s: num_classes = %d: got scores %s", who, metric.num_classes,
+        errors.show_shape(scores))
+    end
+    said = highest(metric, scores, labels)
+  elseif (metric.top_k or 1) > 1 then
+    errors.blame("metrics.%s: top_k = %d needs scores [N, C, ...]: got ids %s", who, metric.top_k,
+      errors.show_shape(scores))
+  end
+  said, labels = said:reshape { -1 }:to "i64", labels:reshape { -1 }:to "i64"
+  if not metric.ignore_index then return said, labels end
+  local counts = labels:ne(metric.ignore_index)
+  return said:masked_select(counts), labels:masked_select(counts)
+end
+
+--- Predictions and labels (bool) as columns [M, C], and which of them count (nil: all). Binary ones
+--- are one column.
+function predictions.columns(metric, scores, labels)
+  local who, size = getmetatable(metric).__name, metric.num_labels
+  if not labelled.same_shape(scores, labels) or size and scores.shape[2] ~= size then
+    errors.blame("metrics.%s: shapes do not fit: scores %s, labels %s%s", who,
+      errors.show_shape(scores), errors.show_shape(labels),
+      size and ("; expected [N, %d, ...] of both"):format(size) or "")
+  end
+  local said = labelled.is_float(scores)
+    and labelled.above(who, scores, metric.threshold, metric.from_logits) or scores:ne(0)
+  if size then
+    said, labels = labelled.rows(said), labelled.rows(labels)
+  else
+    said, labels = said:reshape { -1, 1 }, labels:reshape { -1, 1 }
+  end
+  return said, labels:ne(0), metric.ignore_index and labels:ne(metric.ignore_index)
+end
+
+return predictions
