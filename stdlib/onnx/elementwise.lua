@@ -1,6 +1,7 @@
 -- stdlib/onnx/elementwise.lua: ONNX nodes for the rows of unary.def and binary.def.
 
 local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
 
 local rules = {}
 
@@ -138,6 +139,20 @@ function rules.ne(g, call) return g:add("Not", { rules.eq(g, call) }) end
 local LOGICAL <const> = { logical_and = "And", logical_or = "Or", logical_xor = "Xor" }
 for op, node in next, LOGICAL do
   rules[op] = function(g, call) return g:add(node, { operands(g, call, "bool") }) end
+end
+
+-- Of bools the operations on bits are these; integers have them in later versions of ONNX.
+local function of_bools(op, rule)
+  rules[op] = function(g, call)
+    if dtype_of(call) ~= "bool" then
+      errors.blame("onnx.export: %s at %s: there is no ONNX form of it for %s in this version", op,
+        call.line, dtype_of(call))
+    end
+    return rule(g, call)
+  end
+end
+for _, name in ipairs { "and", "or", "xor", "not" } do
+  of_bools("bitwise_" .. name, rules["logical_" .. name])
 end
 
 -- Choices.
