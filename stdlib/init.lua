@@ -5,7 +5,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local load_place = require "ltrain.core.load_place"
 local places = require "ltrain.core.places"
 
 local lt = {}
@@ -28,13 +28,15 @@ local function seed_of_environment()
 end
 seed_of_environment()
 
+local methods <const> = c.runtime.methods
+
+local function is_method(name) return places[name]:find "^ltrain%.ops%." ~= nil end
+
 local function find(self, name)
-  local place = places[name]
-  if place then
-    local path, field = place:match "^([^:]+):?(.*)$"
-    local value = require(path)
-    value = exact.fn(field == "" and value or value[field], name)
+  if places[name] then
+    local value = load_place(name)
     rawset(self, name, value)
+    if is_method(name) then methods[name] = value end
     return value
   end
   local names = {}
@@ -42,6 +44,10 @@ local function find(self, name)
   for known in next, self do names[#names + 1] = known end
   table.sort(names)
   errors.blame("ltrain: there is no lt.%s%s", tostring(name), errors.did_you_mean(name, names))
+end
+
+for name in next, places do
+  if is_method(name) then methods[name] = function(...) return lt[name](...) end end
 end
 
 return setmetatable(lt, { __index = find })

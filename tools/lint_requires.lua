@@ -9,8 +9,9 @@ local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
   callbacks = { "core" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
-  fft = { "core" }, linalg = { "core" },
-  nn = { "autograd", "dist", "files" }, data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
+  fft = { "core" }, linalg = { "core" }, ops = { "core" },
+  nn = { "autograd", "dist", "files", "ops" },
+  data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },
   trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },
@@ -19,7 +20,8 @@ local ARROWS <const> = {
 }
 
 -- Files that require what somebody else names: each name of the library is found by them.
-local BY_NAME <const> = { ["stdlib/core/catalogue.lua"] = true, ["stdlib/init.lua"] = true }
+local BY_NAME <const> = { ["stdlib/core/catalogue.lua"] = true,
+                          ["stdlib/core/load_place.lua"] = true }
 
 -- Everything a room may require: itself, and what its arrows reach.
 local function reach(room, seen)

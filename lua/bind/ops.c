@@ -297,5 +297,8 @@ void lt_bind_ops(lua_State *L, lt_bind *b) {
   add_operators(L, b);
   lua_pushvalue(L, 1);
   lt_add_public(L, b, functions);
-  lua_pop(L, 1);
+  lua_getfield(L, -1, "runtime"); /* where stdlib/init.lua adds the operations of stdlib/ops */
+  lua_pushvalue(L, 2);
+  lua_setfield(L, -2, "methods");
+  lua_pop(L, 2);
 }

@@ -5,6 +5,7 @@
 local lt = require "ltrain"
 local subjects = require "spec.parity.subjects"
 local text = require "spec.parity.json_text"
+local written = require "spec.parity.written"
 
 if not arg[1] then
   local ops = {}
@@ -15,12 +16,23 @@ if not arg[1] then
       ops[op.name] = {args = args, inputs = op.inputs, list = op.list, kind = op.kind}
     end
   end
+  for name, op in pairs(written) do ops[name] = op end
   io.write(text(ops), "\n")
   return
 end
 
+-- Arguments that a function takes by place are among the options of a case.
+local function by_place(case)
+  local row = written[case.op]
+  for k, name in ipairs(row and row.places or {}) do
+    case.args = case.args or {}
+    case.args[k], case.options[name] = case.options[name], nil
+  end
+  return case
+end
+
 -- Cases are written as Lua: the file is theirs alone.
 for _, case in ipairs(assert(loadfile(arg[1], "t", {}))()) do
-  local ok, answer = pcall(subjects.run, case)
+  local ok, answer = pcall(subjects.run, by_place(case))
   io.write(text(ok and answer or {error = tostring(answer)}), "\n")
 end

@@ -1,15 +1,21 @@
--- spec/parity/cases.lua: random calls of the ops of lt.ops(), for comparison with PyTorch.
+-- spec/parity/cases.lua: random calls of the ops of lt.ops() and of stdlib/ops, for comparison with
+-- PyTorch.
 --
--- A case is plain data: {op, inputs, options, list, in_place}, inputs as spec/parity/inputs.lua has
--- them. Calls of views and positions: spec/parity/places.lua; of lists of gradients:
--- spec/parity/lists.lua. A quarter of the calls is made of integers: spec/parity/integers.lua.
+-- A case is plain data: {op, inputs, args, options, named, list, in_place}, inputs as
+-- spec/parity/inputs.lua has them, arguments by place after them; the last inputs go into the
+-- options by the names in `named`. Calls of views and positions: spec/parity/places.lua; of lists
+-- of gradients: spec/parity/lists.lua; of stdlib/ops: spec/parity/images.lua. A quarter of the
+-- calls is made of integers: spec/parity/integers.lua.
 local composites = require "spec.parity.composites"
+local images = require "spec.parity.images"
 local integers = require "spec.parity.integers"
 local lists = require "spec.parity.lists"
 local losses = require "spec.parity.losses"
 local lt = require "ltrain"
 local make = require "spec.parity.inputs"
 local places = require "spec.parity.places"
+local public = require "ltrain.core.places"
+local tree = require "ltrain.core.tree"
 local windows = require "spec.parity.windows"
 
 local M = {}
@@ -194,7 +200,7 @@ for name, row in pairs(losses) do
     return call(list, options)
   end
 end
-for _, more in ipairs{composites, lists, places, windows} do
+for _, more in ipairs{composites, images, lists, places, windows} do
   for name, maker in pairs(more) do OPS[name] = maker end
 end
 
@@ -215,7 +221,8 @@ end
 
 local by_name = {}
 
--- Names of the ops that have cases, in the order of lt.ops(), and those that have none.
+-- Names of the ops that have cases, in the order of lt.ops(), then those written in Lua; and those
+-- that have none.
 function M.names()
   local have, lack = {}, {}
   for _, op in ipairs(lt.ops()) do
@@ -226,13 +233,19 @@ function M.names()
       list[#list + 1] = op.name
     end
   end
+  for name, place in tree.pairs(public) do
+    if place:find "^ltrain%.ops%." then
+      local list = OPS[name] and have or lack
+      list[#list + 1] = name
+    end
+  end
   return have, lack
 end
 
 function M.draw(name)
   local op = by_name[name]
   local case = (OPS[name] or KINDS[op.kind])(op)
-  if random() < 0.25 then integers(case, op) end
+  if op and random() < 0.25 then integers(case, op) end
   return case
 end
 

@@ -233,6 +233,7 @@ CALLS = {
     "grads_scale": grads_scale, "clip_grad_norm": clip_grad_norm,
     "clip_grad_value": clip_grad_value,
     "embedding": lambda i, o: F.embedding(i[1], i[0]),
+    "embedding_bag": lambda i, o: F.embedding_bag(i[1], i[0], **o),
     "one_hot": lambda i, o: F.one_hot(i[0], o["num_classes"]),
     "cat": lambda i, o: torch.cat(i, dim(o)), "stack": lambda i, o: torch.stack(i, dim(o)),
     "linear": lambda i, o: F.linear(*i),
@@ -283,11 +284,14 @@ def call(case, inputs):
         return layers.run_optimizer(case, inputs), [], []
     if case.get("scheduler"):
         return layers.run_scheduler(case), [], []
-    f, o = CALLS.get(case["op"]), case["options"] or {}
+    f, o, given, args = CALLS.get(case["op"]), case["options"] or {}, inputs, case.get("args") or []
+    named = case.get("named") or []
+    if named:
+        given, o = inputs[:-len(named)], dict(o, **dict(zip(named, inputs[-len(named):])))
     if not f and hasattr(F, case["op"]):
-        y = getattr(F, case["op"])(*inputs, **layers.options(case))
+        y = getattr(F, case["op"])(*given, *args, **layers.options({"options": o}))
     else:
-        y = f(inputs, o) if f else getattr(torch, case["op"])(*inputs)
+        y = f(given, o) if f else getattr(torch, case["op"])(*given, *args)
     return [y] if torch.is_tensor(y) else list(y), [], inputs
 
 

@@ -86,6 +86,31 @@ local LAYERS <const> = {
   Bilinear = function() return row({2, 3, 4}, {bias = flag()}, x(3, 2), x(3, 3)) end,
   CrossEntropyLoss = of_classes,
   Embedding = function() return row({5, 3}, {}, make.ids(shape_of(0, 2), 5)) end,
+  EmbeddingBag = function()
+    local o = {mode = one_of{"sum", "mean", "max"}, padding_idx = one_of{0, nil}}
+    if flag() then return row({5, 3}, o, make.ids({random(3), random(3)}, 5)) end
+    if o.mode == "max" then o.mode = "mean" end -- equal maxima share the gradient, in PyTorch not
+    local offsets = {dtype = "i64", shape = {3}, values = {0, random(0, 2), 4}, layout = 1}
+    return row({5, 3}, o, make.ids({5}, 5), offsets)
+  end,
+  PixelShuffle = function() return row({2}, {}, one_of{x(2, 4, 3, 2), x(8, 2, 3)}) end,
+  PixelUnshuffle = function() return row({2}, {}, one_of{x(2, 2, 4, 2), x(1, 2, 6)}) end,
+  ChannelShuffle = function() return row({2}, {}, one_of{x(2, 4, 3, 2), x(2, 6, 3)}) end,
+  Upsample = function()
+    return row({}, {scale_factor = one_of{2, 1.5}, mode = one_of{"bilinear", "bicubic"},
+      align_corners = flag()}, x(2, 2, 3, 4))
+  end,
+  UpsamplingNearest2d = function()
+    return row({}, one_of{{scale_factor = 2}, {size = {5, 3}}}, x(2, 2, 3, 4))
+  end,
+  UpsamplingBilinear2d = function()
+    return row({}, one_of{{scale_factor = 2}, {size = {5, 3}}}, x(2, 2, 3, 4))
+  end,
+  Unfold = function()
+    return row({{2, random(3)}}, {padding = random(0, 1), dilation = random(2)},
+      one_of{x(2, 2, 4, 5), x(2, 4, 5)})
+  end,
+  Fold = function() return row({{4, 5}, 2}, {stride = {2, 1}}, one_of{x(2, 4, 8), x(8, 8)}) end,
   Flatten = function() return row({}, {start_dim = one_of{2, 3}}, x(2, 3, 2, 2)) end,
   GELU = function() return row({}, {approximate = one_of{"none", "tanh"}}, any(0, 3)) end,
   GRU = function() return recurrent(1, {}) end, GRUCell = function() return cell(1, {}) end,

@@ -87,6 +87,10 @@ elementwise("reductions", function(v)
     v:amin { dims = { 1, 2 } }
 end, x)
 elementwise("tests", function(v) return v:gt(1):any(), v:gt(-9):all(1) end, x)
+elementwise("bits_of_bools", function(v)
+  local a <const>, b = v:gt(0), v:lt(0.5)
+  return a & b, a | b, a ~ b, ~a
+end, x)
 elementwise("extremes", function(v)
   local a, i = v:max(1)
   local b, j = v:min(2, { keepdim = true })
@@ -130,6 +134,33 @@ end
 elementwise("attention_mask", function(q, k, v, mask)
   return q:scaled_dot_product_attention(k, v, { mask = mask, enable_gqa = true })
 end, lt.randn(2, 4, 6, 8), lt.randn(2, 2, 6, 8), lt.randn(2, 2, 6, 8), lt.rand(6, 6):gt(0.4))
+
+elementwise("interpolations", function(v, w, u)
+  return v:interpolate { scale_factor = 2 },
+    v:interpolate { size = { 5, 7 }, mode = "nearest-exact" },
+    v:interpolate { scale_factor = 2, mode = "bilinear" },
+    v:interpolate { size = 3, mode = "bilinear", antialias = true },
+    v:interpolate { size = { 7, 9 }, mode = "bicubic", align_corners = true },
+    w:interpolate { scale_factor = 1.5, mode = "linear" },
+    u:interpolate { size = 3, mode = "area" },
+    u:interpolate { size = 5, mode = "trilinear" }
+end, lt.randn(2, 3, 4, 5), lt.randn(2, 3, 6), lt.randn(1, 2, 3, 4, 6))
+elementwise("pixels", function(v)
+  return v:pixel_shuffle(2), v:pixel_unshuffle(2), v:channel_shuffle(2)
+end, lt.randn(2, 8, 4, 6))
+for _, mode in ipairs { "bilinear", "nearest", "bicubic" } do
+  for _, padding_mode in ipairs { "zeros", "border", "reflection" } do
+    elementwise(("grid_sample_%s_%s"):format(mode, padding_mode), function(v, theta)
+      local grid <const> = theta:affine_grid { 2, 3, 3, 4 }
+      return v:grid_sample(grid, { mode = mode, padding_mode = padding_mode })
+    end, lt.randn(2, 3, 4, 5), lt.randn(2, 2, 3))
+  end
+end
+for _, mode in ipairs { "sum", "mean", "max" } do
+  elementwise("embedding_bag_" .. mode, function(w, ids_)
+    return w:embedding_bag(ids_, { mode = mode, padding_idx = 1 })
+  end, lt.randn(6, 3), lt.randint(0, 6, { 3, 4 }))
+end
 
 local batch <const> = { dynamic_axes = { input = { [1] = "batch" } } }
 case("mlp", nn.Sequential(nn.Linear(5, 7), nn.GELU(), nn.LayerNorm(7), nn.Dropout(0.5),
@@ -182,6 +213,10 @@ case("bert", models.bert { vocab_size = 50, hidden_size = 32, num_hidden_layers 
 case("llama", models.llama { vocab_size = 50, hidden_size = 32, num_hidden_layers = 2,
                              num_attention_heads = 4, num_key_value_heads = 2,
                              intermediate_size = 64 }, ids, batch, more_ids)
+case("upsampling", nn.Sequential(nn.Upsample { scale_factor = 2, mode = "bilinear" },
+  nn.Conv2d(2, 8, 3), nn.PixelShuffle(2), nn.UpsamplingNearest2d { scale_factor = 2 },
+  nn.UpsamplingBilinear2d { size = { 9, 7 } }), { lt.randn(2, 2, 5, 6) }, batch,
+  { lt.randn(3, 2, 5, 6) })
 case("windows", nn.Sequential(nn.Conv1d(2, 4, 3, { padding = "same" }),
   nn.ConvTranspose1d(4, 2, 3, { stride = 2, output_padding = 1 }), nn.AvgPool1d(2),
   nn.MaxPool1d(3, { dilation = 2, stride = 2, ceil_mode = true }), nn.AdaptiveAvgPool1d(1)),

@@ -62,6 +62,7 @@ DIFFERS = {
     "min": {"must be a whole number, got a tensor": "of two tensors: minimum"},
     "mean": {"is not refused": "the mean of integers is f32"},
     "narrow": {"must be a whole number, got a tensor": "a start is a number"},
+    "nn.functional.embedding_bag": {"padding_idx must be": "ids count from 0, none is negative"},
     "nn.functional.batch_norm": {"no derivative by running": "statistics are detached"},
     "nn.functional.hardsigmoid": {"differs by": "PyTorch's sixth in the derivative is one of f32"},
     "nn.functional.scaled_dot_product_attention": {
@@ -143,6 +144,7 @@ def case_of(name, row, sample):
     if isinstance(first, (list, tuple)) != bool(row["list"]):
         raise Untold("a list")
     args, inputs, options, places = row["args"] or [], [], {}, iter(row["args"] or [])
+    named = []
     for value in in_order(name, given + list(sample.args)):
         if torch.is_tensor(value):
             inputs.append(description(value))
@@ -160,12 +162,17 @@ def case_of(name, row, sample):
     for key, value in sample.kwargs.items():
         if torch.is_tensor(value):
             names = row["inputs"] or []
+            if key in (row.get("named") or []):
+                named.append(key)
+                inputs.append(description(value))
+                continue
             if key not in names or names.index(key) != len(inputs):
                 raise Untold("tensor %s" % key)
             inputs.append(description(value))
         else:
             put(options, args, key, value)
-    return {"op": name, "inputs": inputs, "options": options, "list": bool(row["list"])}
+    return {"op": name, "inputs": inputs, "options": options, "list": bool(row["list"]),
+            **({"named": named} if named else {})}
 
 
 def expected(op, sample):

@@ -27,7 +27,7 @@ LACKING = {
         torch._scaled_mm torch._scaled_mm_v2 torch.ops.aten._efficient_attention_forward
         torch.ops.aten._flash_attention_forward torch.ops.aten._safe_softmax.default
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu unsafe_chunk unsafe_split
-        nn.functional.upsample_bilinear nn.functional.upsample_nearest scalar_tensor""",
+        scalar_tensor""",
     "a copy by another name: clone after the view": """
         alias_copy as_strided_copy diagonal_copy expand_copy narrow_copy permute_copy
         split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy
@@ -79,7 +79,7 @@ LACKING = {
         clamp_max clamp_min diagonal_scatter fill item movedim positive ravel reshape_as rsub
         select_scatter slice_scatter subtract true_divide view_as expand_as zero_ resize_
         resize_as_ put take index_put index_fill index_copy float_power fmax fmin fmod __rand__
-        __ror__ __rxor__""",
+        __ror__ __rxor__ nn.functional.upsample_bilinear nn.functional.upsample_nearest""",
     "operations that few networks use": """
         frexp histogram histogramdd kthvalue lcm nanquantile nextafter nonzero_static""",
     "a line of other operations": """
@@ -91,9 +91,7 @@ LACKING = {
         sum_to_size nn.functional.pdist nn.functional.pairwise_distance
         nn.functional.local_response_norm""",
     "layers and losses that are not there yet": """
-        nn.functional.bilinear nn.functional.channel_shuffle nn.functional.embedding_bag
-        nn.functional.grid_sample nn.functional.interpolate nn.functional.pixel_shuffle
-        nn.functional.pixel_unshuffle nn.functional.triplet_margin_with_distance_loss""",
+        nn.functional.bilinear nn.functional.triplet_margin_with_distance_loss""",
     "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """
         norm max min nn.functional.gelu nn.functional.softplus nn.functional.batch_norm
         nn.functional.max_pool2d slice nn.functional.scaled_dot_product_attention digamma erfinv
@@ -117,5 +115,5 @@ LACKING = {
         nn.functional.triplet_margin_loss nn.functional.unfold acos addcdiv addcmul aminmax asin
         atan atan2 cdist cosh count_nonzero diag diagonal dist isinf lerp log10 log2 logaddexp
         meshgrid nanmean nansum nan_to_num repeat_interleave roll rot90 sinh std_mean tan
-        tensor_split tile trunc ceil var_mean baddbmm dot kron svd tensordot einsum cross trace""",
+        tensor_split tile trunc ceil var_mean baddbmm dot kron svd tensordot einsum cross""",
 }

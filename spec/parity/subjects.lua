@@ -116,6 +116,17 @@ function tools.answer(case, results, leaves)
   return answer
 end
 
+-- The arguments of a call: the inputs, those of `named` by their names, then the others.
+local function arguments_of(case, inputs)
+  local first, options = #inputs - #(case.named or {}), {}
+  for name, value in pairs(case.options) do options[name] = value end
+  for k, name in ipairs(case.named or {}) do options[name] = inputs[first + k] end
+  local list = {table.unpack(inputs, 1, first)}
+  for _, value in ipairs(case.args or {}) do list[#list + 1] = value end
+  if next(options) then list[#list + 1] = options end
+  return list
+end
+
 -- Of a call in place the results are those of the call, and what its inputs have become.
 local function run_op(case)
   local inputs = {}
@@ -127,9 +138,7 @@ local function run_op(case)
   if case.list then
     results = {lt[case.op](inputs, case.options)}
   else
-    local arguments = {table.unpack(inputs)}
-    if next(case.options) then arguments[#arguments + 1] = case.options end
-    results = {inputs[1][case.op](table.unpack(arguments))}
+    results = {inputs[1][case.op](table.unpack(arguments_of(case, inputs)))}
   end
   if case.in_place then table.move(inputs, 1, #inputs, #results + 1, results) end
   return tools.answer(case, results, inputs)

@@ -15,14 +15,14 @@ local OPTIONS <const> = {
 
 --- nn.Embedding(65, 128)
 function Embedding:init(num_embeddings, embedding_dim, options)
-  self.num_embeddings = config.argument(num_embeddings, "integer", "nn.Embedding",
-    "num_embeddings", { min = 1 })
-  self.embedding_dim = config.argument(embedding_dim, "integer", "nn.Embedding",
-    "embedding_dim", { min = 1 })
-  local id = config.check(options, OPTIONS, "nn.Embedding").padding_idx
+  local where <const> = "nn." .. self.__name
+  self.num_embeddings = config.argument(num_embeddings, "integer", where, "num_embeddings",
+    { min = 1 })
+  self.embedding_dim = config.argument(embedding_dim, "integer", where, "embedding_dim",
+    { min = 1 })
+  local id = config.check(options, OPTIONS, where).padding_idx
   if id and (id < 0 or id >= num_embeddings) then
-    errors.blame("nn.Embedding: padding_idx must be an id in 0..%d: got %d", num_embeddings - 1,
-      id)
+    errors.blame("%s: padding_idx must be an id in 0..%d: got %d", where, num_embeddings - 1, id)
   end
   self.padding_idx = id
   self.weight = c.parameter(c.empty(num_embeddings, embedding_dim))

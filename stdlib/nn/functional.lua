@@ -11,6 +11,8 @@
 -- im2col and col2im.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local load_place = require "ltrain.core.load_place"
+local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 
 local functional = {}
@@ -19,6 +21,10 @@ local functional = {}
 for _, op in ipairs(c.ops()) do
   local fn = c[op.name]
   if not op.hidden and type(fn) == "function" then functional[op.name] = fn end
+end
+
+for name, place in next, places do
+  if place:find "^ltrain%.ops%." then functional[name] = load_place(name) end
 end
 
 -- x:unfold is Tensor.unfold: windows of one dim.

@@ -1,6 +1,7 @@
--- tools/docs/ops_page.lua: the operations, from lt.ops().
+-- tools/docs/ops_page.lua: the operations, from lt.ops(), and those of stdlib/ops.
 local lt = require "ltrain"
 local markdown = require "markdown"
+local written_ops = require "written_ops"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.
 local GROUPS <const> = {
@@ -173,7 +174,7 @@ Operators: `+ - * / // % ^` and unary `-` are `add sub mul div floor_divide rema
 `& | ~ << >>` are `bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift` and,
 of one operand, `bitwise_not`; on bools they are logical. There is no `<`: write `a:lt(b)`.]]
 
-return function()
+return function(root)
   local by_kind, rest = {}, { "Others" }
   for _, op in ipairs(lt.ops()) do
     if not op.hidden then
@@ -200,8 +201,10 @@ return function()
     for i = 2, #group do kinds[#kinds + 1] = by_kind[group[i]] end
     if #kinds > 0 then parts[#parts + 1] = group_text(group[1], kinds) end
   end
+  parts[#parts + 1] = written_ops(root)
   return { {
     file = "ops.md", title = "Operations", about = "every operation: arguments, dtypes, gradient",
-    source = "lt.ops(), the rows of runtime/ops/*.def", text = markdown.join(parts),
+    source = "lt.ops(), the rows of runtime/ops/*.def, and the files of stdlib/ops",
+    text = markdown.join(parts),
   } }
 end

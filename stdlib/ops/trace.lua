@@ -1,4 +1,4 @@
--- stdlib/core/trace.lua: lt.trace.
+-- stdlib/ops/trace.lua: lt.trace.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -1,4 +1,4 @@
--- stdlib/core/tensordot.lua: lt.tensordot, a product over several dims as one of matrices.
+-- stdlib/ops/tensordot.lua: lt.tensordot, a product over several dims as one of matrices.
 
 local errors = require "ltrain.core.errors"
 

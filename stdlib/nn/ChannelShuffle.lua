@@ -1,0 +1,24 @@
+-- stdlib/nn/ChannelShuffle.lua: channels of equal groups in turn.
+-- N batch, C channels.
+
+local Module = require "ltrain.nn.Module"
+local config = require "ltrain.core.config"
+local pixels = require "ltrain.ops.pixels"
+
+local ChannelShuffle = Module:extend("ChannelShuffle")
+
+--- nn.ChannelShuffle(2)
+function ChannelShuffle:init(groups)
+  self.groups = config.argument(groups, "integer", "nn.ChannelShuffle", "groups",
+    { min = 1 })
+end
+
+---@param x Tensor [N, C, ...] -> the same
+function ChannelShuffle:forward(x)
+  local y = pixels.channel_shuffle(x, self.groups)
+  return y
+end
+
+function ChannelShuffle:extra_repr() return ("%d"):format(self.groups) end
+
+return ChannelShuffle

@@ -1,0 +1,28 @@
+-- stdlib/nn/Fold.lua: columns added up to images, as lt.col2im: what windows share is a sum.
+-- N batch, C channels, H height, W width, K elements of a window, L windows.
+
+local Unfold = require "ltrain.nn.Unfold"
+local c = require "ltrain.c"
+local windows = require "ltrain.nn.windows"
+
+local Fold = Unfold:extend("Fold")
+
+--- nn.Fold({8, 8}, 3, {padding = 1}): the sizes of the images and of the windows
+function Fold:init(output_size, kernel_size, options)
+  self.output_size = windows.argument(self, "output_size", output_size)
+  Unfold.init(self, kernel_size, options)
+end
+
+---@param x Tensor [N, C * K, L] or [C * K, L] -> [N, C, H, W]
+function Fold:forward(x)
+  local is_one <const> = x.ndim == 2
+  local y = c.col2im(is_one and x:unsqueeze(1) or x, self.output_size, self.kernel_size,
+    self.options)
+  return is_one and y:squeeze(1) or y
+end
+
+function Fold:extra_repr()
+  return windows.show(self.output_size) .. ", " .. Unfold.extra_repr(self)
+end
+
+return Fold

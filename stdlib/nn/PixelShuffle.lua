@@ -1,0 +1,24 @@
+-- stdlib/nn/PixelShuffle.lua: channels become pixels, r times as many in height and width.
+-- C channels, H height, W width, r the factor.
+
+local Module = require "ltrain.nn.Module"
+local config = require "ltrain.core.config"
+local pixels = require "ltrain.ops.pixels"
+
+local PixelShuffle = Module:extend("PixelShuffle")
+
+--- nn.PixelShuffle(2)
+function PixelShuffle:init(upscale_factor)
+  self.upscale_factor = config.argument(upscale_factor, "integer", "nn.PixelShuffle",
+    "upscale_factor", { min = 1 })
+end
+
+---@param x Tensor [..., C * r * r, H, W] -> [..., C, H * r, W * r]
+function PixelShuffle:forward(x)
+  local y = pixels.pixel_shuffle(x, self.upscale_factor)
+  return y
+end
+
+function PixelShuffle:extra_repr() return ("%d"):format(self.upscale_factor) end
+
+return PixelShuffle

@@ -1,0 +1,24 @@
+-- stdlib/nn/PixelUnshuffle.lua: pixels become channels, the reverse of PixelShuffle.
+-- C channels, H height, W width, r the factor.
+
+local Module = require "ltrain.nn.Module"
+local config = require "ltrain.core.config"
+local pixels = require "ltrain.ops.pixels"
+
+local PixelUnshuffle = Module:extend("PixelUnshuffle")
+
+--- nn.PixelUnshuffle(2)
+function PixelUnshuffle:init(downscale_factor)
+  self.downscale_factor = config.argument(downscale_factor, "integer", "nn.PixelUnshuffle",
+    "downscale_factor", { min = 1 })
+end
+
+---@param x Tensor [..., C, H * r, W * r] -> [..., C * r * r, H, W]
+function PixelUnshuffle:forward(x)
+  local y = pixels.pixel_unshuffle(x, self.downscale_factor)
+  return y
+end
+
+function PixelUnshuffle:extra_repr() return ("%d"):format(self.downscale_factor) end
+
+return PixelUnshuffle

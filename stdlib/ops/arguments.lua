@@ -1,0 +1,24 @@
+-- stdlib/ops/arguments.lua: checks of what the operations of this room are given.
+
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+
+local arguments = {}
+
+--- Raises unless x is a tensor; `who` begins the text, `name` is what the operation calls it.
+function arguments.tensor(x, who, name)
+  if not c.is_tensor(x) then
+    errors.blame("%s: %s must be a tensor, got %s", who, name, errors.show(x))
+  end
+end
+
+--- x in the dtype in which it is computed: halves in f32. Raises unless it is floating.
+function arguments.wide(x, who, name)
+  if x.dtype == "f16" or x.dtype == "bf16" then return x:to "f32" end
+  if x.dtype ~= "f32" and x.dtype ~= "f64" then
+    errors.blame("%s: %s must be a floating tensor, got %s", who, name, x.dtype)
+  end
+  return x
+end
+
+return arguments

@@ -1,0 +1,27 @@
+-- stdlib/ops/interpolate_options.lua: the options of interpolate, and of the layers that call it.
+
+local errors = require "ltrain.core.errors"
+
+local function is_positive(value)
+  for _, factor in ipairs(type(value) == "table" and value or { value }) do
+    if type(factor) ~= "number" or factor <= 0 or factor ~= factor then
+      return ("must be positive: got %s"):format(errors.show(factor))
+    end
+  end
+end
+
+return {
+  size = { type = "each", min = 1, doc = "the sizes of the result, one for each dim or for all" },
+  scale_factor = { type = "number|table", check = is_positive,
+    doc = "in place of sizes: how much larger the result is" },
+  mode = { type = "string", default = "nearest",
+    choices = { "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic",
+      "area" } },
+  align_corners = { type = "boolean",
+    doc = "of the linear and cubic modes: whether the centres of the corners are fixed, not their "
+      .. "edges; by default not" },
+  antialias = { type = "boolean", default = false,
+    doc = "of bilinear and bicubic: whether a smaller image is made of all of the larger one" },
+  recompute_scale_factor = { type = "boolean",
+    doc = "whether positions are computed from the sizes, not from `scale_factor`" },
+}
