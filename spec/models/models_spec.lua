@@ -5,9 +5,10 @@ local recorded = require "spec.models.recorded"
 
 local LIMIT <const> = 1e-5
 
--- The model with the recorded weights, in evaluation, and the record.
+-- The model with the recorded weights, in evaluation, and the record; "unet_bilinear" is of a unet.
 local function loaded(name, keys)
   local record = recorded.of(name)
+  name = name:gsub("_bilinear$", "")
   local model = lt.models[name](record.options)
   model:load_state_dict(keys and keys(record.state) or record.state)
   return model:eval(), record
@@ -30,7 +31,7 @@ end
 
 describe("lt.models", function()
   for _, name in ipairs { "mlp", "resnet18", "resnet34", "resnet50", "vgg11", "vgg13_bn",
-    "vgg16_bn", "vgg19", "convnext_tiny", "vit", "vae", "unet" } do
+    "vgg16_bn", "vgg19", "convnext_tiny", "vit", "vae", "unet", "unet_bilinear" } do
     it(name .. " gives the outputs of PyTorch's", function() check(name) end)
   end
 

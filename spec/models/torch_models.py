@@ -108,6 +108,8 @@ def vision():
            {"in_features": 12, "hidden": 8, "latent": 3})
     record("unet", UNet(2, 3, 4), [numbers(1, 2, 36, 49)],
            {"in_channels": 2, "num_classes": 3, "width": 4})
+    record("unet_bilinear", UNet(2, 3, 4, True), [numbers(1, 2, 20, 33)],
+           {"in_channels": 2, "num_classes": 3, "width": 4, "bilinear": True})
     record("dcgan", DCGAN(5, 3, 2), [numbers(2, 5)], {"latent": 5, "width": 3, "channels": 2})
 
 

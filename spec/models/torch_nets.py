@@ -20,11 +20,12 @@ class VAE(nn.Module):
 
 
 class DoubleConv(nn.Module):
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, between=None):
         super().__init__()
+        between = between or outputs
         self.double_conv = nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
-            nn.ReLU(), nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            nn.Conv2d(inputs, between, 3, padding=1, bias=False), nn.BatchNorm2d(between),
+            nn.ReLU(), nn.Conv2d(between, outputs, 3, padding=1, bias=False),
             nn.BatchNorm2d(outputs), nn.ReLU())
 
     def forward(self, x):
@@ -41,10 +42,14 @@ class Down(nn.Module):
 
 
 class Up(nn.Module):
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, bilinear):
         super().__init__()
-        self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
-        self.conv = DoubleConv(inputs, outputs)
+        if bilinear:
+            self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+            self.conv = DoubleConv(inputs, outputs, inputs // 2)
+        else:
+            self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
+            self.conv = DoubleConv(inputs, outputs)
 
     def forward(self, x, beside):
         x = self.up(x)
@@ -63,15 +68,15 @@ class OutConv(nn.Module):
 
 
 class UNet(nn.Module):
-    def __init__(self, channels, classes, width=64):
+    def __init__(self, channels, classes, width=64, bilinear=False):
         super().__init__()
-        w = width
+        w, factor = width, 2 if bilinear else 1
         self.inc = DoubleConv(channels, w)
         self.down1, self.down2 = Down(w, 2 * w), Down(2 * w, 4 * w)
-        self.down3, self.down4 = Down(4 * w, 8 * w), Down(8 * w, 16 * w)
-        self.up1 = Up(16 * w, 8 * w)
-        self.up2 = Up(8 * w, 4 * w)
-        self.up3, self.up4 = Up(4 * w, 2 * w), Up(2 * w, w)
+        self.down3, self.down4 = Down(4 * w, 8 * w), Down(8 * w, 16 * w // factor)
+        self.up1 = Up(16 * w, 8 * w // factor, bilinear)
+        self.up2 = Up(8 * w, 4 * w // factor, bilinear)
+        self.up3, self.up4 = Up(4 * w, 2 * w // factor, bilinear), Up(2 * w, w, bilinear)
         self.outc = OutConv(w, classes)
 
     def forward(self, x):

@@ -10,11 +10,12 @@ local nn = require "ltrain.nn"
 
 local DoubleConv = nn.Module:extend("DoubleConv")
 
-function DoubleConv:init(inputs, outputs)
+function DoubleConv:init(inputs, outputs, between)
+  between = between or outputs
   self.double_conv = nn.Sequential(
-    nn.Conv2d(inputs, outputs, 3, { padding = 1, bias = false }), nn.BatchNorm2d(outputs),
+    nn.Conv2d(inputs, between, 3, { padding = 1, bias = false }), nn.BatchNorm2d(between),
     nn.ReLU(),
-    nn.Conv2d(outputs, outputs, 3, { padding = 1, bias = false }), nn.BatchNorm2d(outputs),
+    nn.Conv2d(between, outputs, 3, { padding = 1, bias = false }), nn.BatchNorm2d(outputs),
     nn.ReLU())
 end
 
@@ -38,9 +39,14 @@ end
 -- Twice the size, beside what had that size on the way down.
 local Up = nn.Module:extend("Up")
 
-function Up:init(inputs, outputs)
-  self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, { stride = 2 })
-  self.conv = DoubleConv(inputs, outputs)
+function Up:init(inputs, outputs, bilinear)
+  if bilinear then
+    self.up = nn.Upsample { scale_factor = 2, mode = "bilinear", align_corners = true }
+    self.conv = DoubleConv(inputs, outputs, inputs // 2)
+  else
+    self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, { stride = 2 })
+    self.conv = DoubleConv(inputs, outputs)
+  end
 end
 
 function Up:forward(x, beside)
@@ -57,17 +63,19 @@ local OPTIONS <const> = {
   in_channels = { type = "integer", default = 3, min = 1 },
   num_classes = { type = "integer", default = 2, min = 1, doc = "channels of the output" },
   width = { type = "integer", default = 64, min = 2, doc = "channels of the first layer" },
+  bilinear = { type = "boolean", default = false,
+    doc = "whether images grow by lines between pixels, not by transposed convolutions" },
 }
 
 --- lt.models.unet{in_channels = 1, num_classes = 2, width = 16}
 function UNet:init(options)
   local o = config.check(options, OPTIONS, "models.unet")
   self:save_hyperparameters(o)
-  local w = o.width
+  local w, part = o.width, o.bilinear and 2 or 1 -- interpolation leaves the channels as they are
   self.inc = DoubleConv(o.in_channels, w)
   for i = 1, 4 do
-    self["down" .. i] = Down(w << (i - 1), w << i)
-    self["up" .. i] = Up(w << (5 - i), w << (4 - i))
+    self["down" .. i] = Down(w << (i - 1), (w << i) // (i == 4 and part or 1))
+    self["up" .. i] = Up(w << (5 - i), (w << (4 - i)) // (i < 4 and part or 1), o.bilinear)
   end
   self.outc = nn.ModuleDict { conv = nn.Conv2d(w, o.num_classes, 1) }
 end
