@@ -18,7 +18,7 @@ static void NAME(pack_hr)(const lt_recurrent_job *j, const T *weight, int64_t pa
   NAME(pack)(weight + from * h, h, n, 1, h, (T *)j->panels_hr + panel * h * NAME(PANEL));
 }
 
-/* Units u..u+n-1 of a sequence: their gates of x, of h (z, a gate every `apart`), what is saved. */
+/* Units u..u+n-1 of a sequence: their gates of x and of h (z), one every `apart`; what is saved. */
 typedef struct NAME(part) {
   int64_t n, h, apart;
   const T *x, *z, *bias, *before; /* before: h of the step before */
@@ -32,9 +32,9 @@ static void NAME(lstm)(const NAME(part) *p) {
   T i_[LT_TILE_MOST], f_[LT_TILE_MOST], g_[LT_TILE_MOST], o_[LT_TILE_MOST];
   LT_INDEPENDENT for (int64_t u = 0; u < p->n; u++) {
     i_[u] = SIGMOID(x[u] + z[u]);
-    f_[u] = SIGMOID(x[h + u] + z[apart + u]);
-    g_[u] = TANH(x[2 * h + u] + z[2 * apart + u]);
-    o_[u] = SIGMOID(x[3 * h + u] + z[3 * apart + u]);
+    f_[u] = SIGMOID(x[apart + u] + z[apart + u]);
+    g_[u] = TANH(x[2 * apart + u] + z[2 * apart + u]);
+    o_[u] = SIGMOID(x[3 * apart + u] + z[3 * apart + u]);
   }
   LT_INDEPENDENT for (int64_t u = 0; u < p->n; u++) {
     cell[u] = f_[u] * cell[u] + i_[u] * g_[u];
@@ -56,9 +56,9 @@ static void NAME(gru)(const NAME(part) *p) {
     memcpy(b_ + g * LT_TILE_MOST, p->bias + g * h, (size_t)p->n * sizeof(T));
   LT_INDEPENDENT for (int64_t u = 0; u < p->n; u++) {
     r_[u] = SIGMOID(x[u] + (z[u] + b_[u]));
-    u_[u] = SIGMOID(x[h + u] + (z[apart + u] + b_[LT_TILE_MOST + u]));
+    u_[u] = SIGMOID(x[apart + u] + (z[apart + u] + b_[LT_TILE_MOST + u]));
     q_[u] = z[2 * apart + u] + b_[2 * LT_TILE_MOST + u];
-    n_[u] = TANH(x[2 * h + u] + r_[u] * q_[u]);
+    n_[u] = TANH(x[2 * apart + u] + r_[u] * q_[u]);
     p->out[u] = n_[u] + u_[u] * (before[u] - n_[u]);
   }
   if (p->acts == NULL) return;
@@ -94,16 +94,16 @@ static void NAME(pass_over)(const lt_recurrent_job *j, int64_t row, int64_t n, i
   memset((T *)j->y.data + j->at * j->y.step + n * j->y.row + u, 0, bytes);
 }
 
-/* Units u..u+count-1 of sequence n, whose products with h are in z. */
-static void NAME(cell)(const lt_recurrent_job *j, int64_t n, int64_t u, int64_t count, const T *z) {
+/* Units u..u+count-1 of sequence n, whose products with the inputs and with h are in x and z. */
+static void NAME(cell)(const lt_recurrent_job *j, int64_t n, int64_t u, int64_t count, const T *x,
+                       const T *z) {
   const lt_recurrent *r = &j->r;
   int64_t row = j->at * r->n + n;
   if (!lt_is_active(j, n)) {
     NAME(pass_over)(j, row, n, u, count);
     return;
   }
-  NAME(part) p = {.n = count, .h = r->h, .apart = LT_GROUP_ROWS * NAME(PANEL), .z = z,
-                  .x = (const T *)j->gates + row * r->gates * r->h + u,
+  NAME(part) p = {.n = count, .h = r->h, .apart = LT_GROUP_ROWS * NAME(PANEL), .x = x, .z = z,
                   .bias = j->bias == NULL ? NULL : (const T *)j->bias + u,
                   .before = (const T *)j->h[j->turn] + n * r->p + u,
                   .acts = NAME(row)(j->acts, row * r->acts * r->h + u),
@@ -122,9 +122,20 @@ static void NAME(cell)(const lt_recurrent_job *j, int64_t n, int64_t u, int64_t 
   if (to != NULL) memcpy(to, p.out, (size_t)count * sizeof(T));
 }
 
+/* The gates of x of a group of sequences, all before the cells: what these save of one sequence
+   would hold up the loads of the next where rows lie a multiple of 4096 bytes apart. */
+static void NAME(take)(const lt_recurrent_job *j, int64_t n, int64_t rows, int64_t u,
+                       int64_t count, T x[4][LT_GROUP_ROWS * NAME(PANEL)]) {
+  const lt_recurrent *r = &j->r;
+  const T *from = (const T *)j->gates + (j->at * r->n + n) * r->gates * r->h + u;
+  for (int64_t k = 0; k < rows; k++)
+    for (int64_t g = 0; g < r->gates; g++)
+      memcpy(x[g] + k * NAME(PANEL), from + (k * r->gates + g) * r->h, (size_t)count * sizeof(T));
+}
+
 /* One step of a block of units. A panel stays in the nearest cache for the rows of a group. */
 static void NAME(units)(const lt_recurrent_job *j, int64_t block) {
-  T z[4][LT_GROUP_ROWS * NAME(PANEL)];
+  T x[4][LT_GROUP_ROWS * NAME(PANEL)], z[4][LT_GROUP_ROWS * NAME(PANEL)];
   const lt_recurrent *r = &j->r;
   int64_t u = block * NAME(PANEL), size = r->p * NAME(PANEL);
   int64_t count = r->h - u < NAME(PANEL) ? r->h - u : NAME(PANEL);
@@ -136,7 +147,9 @@ static void NAME(units)(const lt_recurrent_job *j, int64_t block) {
         NAME(times_panel)(rows - k < NAME(ROWS) ? rows - k : NAME(ROWS), r->p,
                           (const T *)j->h[j->turn] + (n + k) * r->p, r->p, panels + g * size,
                           z[g] + k * NAME(PANEL));
-    for (int64_t k = 0; k < rows; k++) NAME(cell)(j, n + k, u, count, z[0] + k * NAME(PANEL));
+    NAME(take)(j, n, rows, u, count, x);
+    for (int64_t k = 0; k < rows; k++)
+      NAME(cell)(j, n + k, u, count, x[0] + k * NAME(PANEL), z[0] + k * NAME(PANEL));
   }
 }
 
