@@ -10,6 +10,7 @@
 #include "device/fake.h"
 #include "device/host.h"
 #include "device/plugin.h"
+#include "image/libraries.h"
 #include "ops/host.h"
 #include "ops/op.h"
 
@@ -79,11 +80,21 @@ static lt_part cuda_part(lt_ctx *c) {
   return part;
 }
 
+/* A format of image files, by the library that is opened for it. */
+static lt_part image_part(lt_ctx *c, const char *name, const char *library, bool present) {
+  lt_part part = {.name = name, .present = present};
+  snprintf(part.text, sizeof part.text, "%s", library);
+  say_why(c, &part);
+  return part;
+}
+
 int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
   parts[0] = (lt_part){.name = "cpu", .present = true};
   lt_cpu_describe(parts[0].text, sizeof parts[0].text);
   parts[1] = cuda_part(c);
   parts[2] = comm_part(c, "mpi");
   parts[3] = comm_part(c, "nccl");
+  parts[4] = image_part(c, "jpeg", "libturbojpeg", lt_turbojpeg_open(c, "jpeg") != NULL);
+  parts[5] = image_part(c, "png", "libspng", lt_spng_open(c, "png") != NULL);
   return LT_PARTS;
 }

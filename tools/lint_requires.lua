@@ -9,7 +9,7 @@ local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
   callbacks = { "core" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
-  fft = { "core" }, linalg = { "core" }, ops = { "core" },
+  fft = { "core" }, image = { "core" }, linalg = { "core" }, ops = { "core" },
   nn = { "autograd", "dist", "files", "ops" },
   data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" },

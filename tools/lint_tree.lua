@@ -12,7 +12,7 @@ local ARROWS <const> = {
   base = {}, tensor = { "base" }, device = { "tensor" }, ops = { "device" },
   autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
   comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
-  io = { "device" }, data = { "io" },
+  io = { "device" }, image = { "io" }, data = { "image" },
   registry = { "autograd", "cpu", "cuda", "launch", "data" },
   lua = { "registry" },
   include = {},

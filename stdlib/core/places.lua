@@ -35,6 +35,7 @@ return {
   hash = "ltrain.core.hash",
   interpolate = "ltrain.ops.interpolate",
   json = "ltrain.files.json",
+  image = "ltrain.image",
   istft = "ltrain.fft:istft",
   load = "ltrain.files.load",
   linalg = "ltrain.linalg",

@@ -8,6 +8,7 @@ local PARTS <const> = {
   { "onnx", "ONNX", "lt.onnx: models as files for other programs", "onnx/init.lua", "onnx" },
   { "csv", "Tables", "lt.csv: tables in text files", "files/csv.lua", "csv", "files/Table.lua",
     "Table", "t" },
+  { "image", "Images", "lt.image: JPEG and PNG files, grids", "image/init.lua", "image" },
   { "json", "JSON", "lt.json: values as JSON, and files of them", "files/json.lua", "json" },
 }
 

@@ -1,0 +1,13 @@
+/* lua/bind/image.h: what the parts of `c.runtime.image` share. */
+#ifndef LT_BIND_IMAGE_H
+#define LT_BIND_IMAGE_H
+
+#include "bind/state.h"
+#include "image/format.h"
+
+/* "rgb", "grey", "rgba" or "as_is" at `index`. */
+lt_image_mode lt_check_image_mode(lua_State *L, int index);
+
+void lt_bind_image(lua_State *L, lt_bind *b);
+
+#endif

@@ -1,0 +1,122 @@
+/* runtime/image/picture.c: memory of pictures, and their way to tensors and back. */
+#include "image/picture.h"
+
+#include <string.h>
+
+#include "device/device.h"
+
+static bool allocate(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
+                     int width) {
+  *out = (lt_picture){.depth = depth, .channels = channels, .height = height, .width = width};
+  size_t n = (size_t)channels * (size_t)height * (size_t)width;
+  out->bytes = n * lt_depth_size(depth) + 1; /* of no pixels too */
+  out->block = lt_realloc(c, NULL, 0, out->bytes);
+  out->first = out->block;
+  return out->block != NULL;
+}
+
+bool lt_picture_new(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
+                    int width) {
+  if (!allocate(c, out, depth, channels, height, width)) return false;
+  out->stride_c = (int64_t)height * width;
+  out->stride_y = width;
+  out->stride_x = 1;
+  return true;
+}
+
+bool lt_picture_interleaved(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
+                            int width) {
+  if (!allocate(c, out, depth, channels, height, width)) return false;
+  out->stride_c = 1;
+  out->stride_y = (int64_t)width * channels;
+  out->stride_x = channels;
+  return true;
+}
+
+void lt_picture_free(lt_ctx *c, lt_picture *p) {
+  if (p->block != NULL) lt_free(c, p->block, p->bytes);
+  *p = (lt_picture){0};
+}
+
+void lt_picture_replace(lt_ctx *c, lt_picture *p, lt_picture next) {
+  lt_picture_free(c, p);
+  *p = next;
+}
+
+static void copy_bytes(const uint8_t *from, int64_t step, uint8_t *to, int n) {
+  if (step == 1)
+    memcpy(to, from, (size_t)n);
+  else if (step == 3)
+    for (int x = 0; x < n; x++) to[x] = from[3 * x];
+  else
+    for (int x = 0; x < n; x++) to[x] = from[x * step];
+}
+
+static void copy_words(const uint32_t *from, int64_t step, uint32_t *to, int n) {
+  if (step == 1)
+    memcpy(to, from, (size_t)n * sizeof *to);
+  else
+    for (int x = 0; x < n; x++) to[x] = from[x * step];
+}
+
+void lt_picture_copy_out(const lt_picture *p, void *out) {
+  size_t row = (size_t)p->width * lt_depth_size(p->depth);
+  char *to = out;
+  for (int ch = 0; ch < p->channels; ch++)
+    for (int y = 0; y < p->height; y++, to += row) {
+      const void *from = lt_picture_row(p, ch, y);
+      if (p->depth == LT_DEPTH_U8)
+        copy_bytes(from, p->stride_x, (uint8_t *)to, p->width);
+      else
+        copy_words(from, p->stride_x, (uint32_t *)(void *)to, p->width);
+    }
+}
+
+void lt_picture_store(lt_picture *to, const lt_picture *from) {
+  size_t size = lt_depth_size(to->depth);
+  for (int ch = 0; ch < to->channels; ch++)
+    for (int y = 0; y < to->height; y++) {
+      char *out = lt_picture_row(to, ch, y);
+      const char *in = lt_picture_row(from, ch, y);
+      for (int x = 0; x < to->width; x++)
+        memcpy(out + x * to->stride_x * (int64_t)size, in + x * from->stride_x * (int64_t)size,
+               size);
+    }
+}
+
+bool lt_picture_own(lt_ctx *c, lt_picture *p) {
+  bool whole = p->stride_x == 1 && p->stride_y == p->width &&
+               p->stride_c == (int64_t)p->height * p->width;
+  if (p->block != NULL && whole) return true;
+  lt_picture next;
+  if (!lt_picture_new(c, &next, p->depth, p->channels, p->height, p->width)) return false;
+  lt_picture_copy_out(p, next.first);
+  lt_picture_replace(c, p, next);
+  return true;
+}
+
+static const lt_dtype dtypes[] = {
+    [LT_DEPTH_U8] = LT_U8, [LT_DEPTH_F32] = LT_F32, [LT_DEPTH_I32] = LT_I32};
+
+lt_picture lt_picture_of(const lt_tensor *t) {
+  lt_dtype dtype = (lt_dtype)t->dtype;
+  return (lt_picture){
+      .depth = dtype == LT_U8    ? LT_DEPTH_U8
+               : dtype == LT_F32 ? LT_DEPTH_F32
+                                 : LT_DEPTH_I32,
+      .channels = (int)t->size[0],
+      .height = (int)t->size[1],
+      .width = (int)t->size[2],
+      .stride_c = t->stride[0],
+      .stride_y = t->stride[1],
+      .stride_x = t->stride[2],
+      .first = lt_data(t),
+  };
+}
+
+lt_tensor *lt_picture_tensor(lt_ctx *c, const lt_picture *p) {
+  int64_t size[] = {p->channels, p->height, p->width};
+  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtypes[p->depth], 3, size);
+  if (t != NULL) lt_picture_copy_out(p, lt_data(t));
+  return t;
+}
