@@ -6,8 +6,9 @@
 -- No file given: every spec/**/*_spec.lua and every program listed in BUILD/c_tests.txt; a folder
 -- given: those of them that are below it. Specs that spec/devices.lua lists run once more for each
 -- device of LT_TEST_DEVICES (fake: always; cuda: where BUILD has it emulated), shown as `FILE on
--- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone; LT_EXHAUSTIVE=1
--- runs those on the emulated cuda also with threads backwards, and with streams that are threads.
+-- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone, and under
+-- sanitizers they are all that runs on the emulated cuda. LT_EXHAUSTIVE=1 runs the rest there too,
+-- and all on it also with threads backwards, and with streams that are threads.
 -- A file counts as failed when its plan is missing or does not match its results, when its exit
 -- status is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it
 -- took too long, or when a sanitizer wrote a report, in it or in a process that it started. The
@@ -170,6 +171,12 @@ local function left_out_of(path, device)
   return list
 end
 
+-- Whether the specs of any device run there: on the emulated cuda they take a quarter of a
+-- sanitized run, and its kernels have specs of their own.
+local function is_for_all(device)
+  return device ~= "cuda" or is_named "cuda" or EXHAUSTIVE or not SANITIZED
+end
+
 -- Whether a spec names its device itself.
 local function is_alone(file)
   return file:match "^spec/(%w+)/.*_spec%.lua$" == devices.alone
@@ -199,7 +206,7 @@ local function with_devices(build, files)
     end
     for _, folder in ipairs(devices.folders) do
       for _, device in ipairs(file:sub(1, #folder) == folder and others or {}) do
-        if type(left_out_of(file, device)) == "table" then
+        if is_for_all(device) and type(left_out_of(file, device)) == "table" then
           add(list, file, device)
         end
       end
