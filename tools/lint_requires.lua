@@ -14,7 +14,8 @@ local ARROWS <const> = {
   data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },
-  trainer = { "callbacks", "clusters", "data", "loggers", "metrics", "optim", "strategies" },
+  runs = { "files", "loggers" },
+  trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
   cli = { "trainer", "init" },
   init = { "core" },
 }

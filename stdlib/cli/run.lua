@@ -9,6 +9,7 @@ local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
+local records = require "ltrain.runs.record"
 local protect = require "ltrain.cli.protect"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
@@ -155,18 +156,18 @@ local function fix_seed(seed)
   set(seed)
 end
 
--- What the script prints stands above a progress bar; with `verbose` every rank speaks, and what
--- the others say begins with their numbers.
+-- What the script prints stands above a progress bar and in console.log; with `verbose` every rank
+-- speaks, and what the others say begins with their numbers.
 local function prepare_print(host, verbose)
   local plain = host.globals.print
   if verbose then console.speak_all(true) end
-  if not verbose and not console.is_terminal() then return end
   function host.globals.print(...)
     local rank = c.dist.rank()
     if verbose and rank > 0 then
       plain(("[rank %d]"):format(rank), ...)
     else
       console.past(plain, ...)
+      if rank == 0 then console.copy(console.line(...)) end
     end
   end
 end
@@ -182,6 +183,7 @@ local function prepare(word, parsed, host)
       console.say(("note: --threads %d: %d are used"):format(threads, used))
     end
   end
+  records.script = parsed.script
   if parsed.options.seed then fix_seed(parsed.options.seed) end
   prepare_print(host, parsed.options.verbose)
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }

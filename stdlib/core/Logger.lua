@@ -19,6 +19,16 @@ function Logger:log_metrics(metrics, step) end
 --- To be overridden: logs the hyper-parameters of the run, a table of plain values.
 function Logger:log_hyperparams(params) end
 
+--- To be overridden: logs `images`, a list of u8 tensors [C, H, W] with 1 to 4 channels.
+function Logger:log_image(name, images, step) end
+
+--- To be overridden: logs a text.
+function Logger:log_text(name, text, step) end
+
+--- To be overridden: logs how values are distributed: `histogram` is {edges = a list of n + 1
+--- numbers, counts = a list of n, num =, min =, max =, sum =, sum_squares =}.
+function Logger:log_histogram(name, histogram, step) end
+
 --- To be overridden: writes everything that was logged to disk.
 function Logger:save() end
 

@@ -8,6 +8,10 @@ local tree = require "ltrain.core.tree"
 
 local console = {}
 
+local KEPT <const> = 1000 -- lines
+
+local early = {} -- lines from before anybody wanted a copy
+local copy -- the path of the file that lines are copied to, or nil
 local verbose = false -- the other ranks speak too, and say who they are
 local holder -- an object with hide() and draw(), or nil
 
@@ -23,6 +27,23 @@ end
 
 local function is_first()
   return c.dist.rank() == 0
+end
+
+--- Copies lines to the end of a file from now on, those from before there was one too. Where that
+--- cannot be written there is no copy.
+function console.copy_to(path)
+  copy = path
+  if #early > 0 then console.copy(table.concat(early)) end
+  early = {}
+end
+
+--- Text for the copy only: what others have written.
+function console.copy(text)
+  if copy then
+    if not c.io.append_file(copy, text) then copy = nil end
+  elseif #early < KEPT then
+    early[#early + 1] = text
+  end
 end
 
 --- Calls write(...), which writes lines to the terminal, past whoever holds its last line.
@@ -42,7 +63,9 @@ function console.say(text)
     if verbose then console.say_anywhere(text) end
     return
   end
-  around(function() c.runtime.write_stderr(("ltrain: %s\n"):format(text)) end)
+  local line = ("ltrain: %s\n"):format(text)
+  around(function() c.runtime.write_stderr(line) end)
+  console.copy(line)
 end
 
 --- A line on stderr of whichever rank this is, with its number in front: of what the others cannot
@@ -64,6 +87,7 @@ end
 --- Text as it is on stderr.
 function console.write(text)
   around(function() c.runtime.write_stderr(text) end)
+  if is_first() then console.copy(text) end
 end
 
 --- Text of the holder of the last line.
@@ -82,9 +106,17 @@ function console.width()
   return c.runtime.terminal_width "stderr" or 80
 end
 
+--- What print(...) writes.
+function console.line(...)
+  local texts = table.pack(...)
+  for i = 1, texts.n do texts[i] = tostring(texts[i]) end
+  return table.concat(texts, "\t") .. "\n"
+end
+
 --- What `print` does.
 function console.print(...)
   local values = table.pack(...)
+  if is_first() then console.copy(console.line(...)) end
   around(function()
     if is_first() then
       print(table.unpack(values, 1, values.n))

@@ -47,6 +47,7 @@ return {
   optim = "ltrain.optim",
   pixel_shuffle = "ltrain.ops.pixels:pixel_shuffle",
   pixel_unshuffle = "ltrain.ops.pixels:pixel_unshuffle",
+  runs = "ltrain.runs",
   save = "ltrain.files.save",
   stft = "ltrain.fft:stft",
   strategies = "ltrain.strategies",

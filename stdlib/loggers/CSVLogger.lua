@@ -1,9 +1,10 @@
 --- stdlib/loggers/CSVLogger.lua: writes metrics to <save_dir>/<name>/version_N/metrics.csv.
 --
 -- The format is RFC 4180. A column that appears later is added on the right, and earlier rows get
--- an empty field.
+-- an empty field. Images, texts and histograms are put beside it, under media/.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
+local media = require "ltrain.loggers.media"
 local must = require "ltrain.loggers.must"
 local number_text = require "ltrain.loggers.number_text"
 local tree = require "ltrain.core.tree"
@@ -24,8 +25,8 @@ local function header_of(columns)
   return table.concat(fields, ",") .. "\n"
 end
 
--- Columns as they stand in a header line.
-local function read_header(line)
+--- Returns the fields of a header line.
+function CSVLogger.read_header(line)
   local columns, at = {}, 1
   while at <= #line + 1 do
     local quoted, after = line:match('^"(.-)"()%f[,\0]', at)
@@ -48,7 +49,7 @@ end
 --- Continues a file with the columns of its header.
 function CSVLogger:opened(header)
   self.columns, self.known = {}, {}
-  for i, name in ipairs(header and read_header(header) or {}) do
+  for i, name in ipairs(header and CSVLogger.read_header(header) or {}) do
     self.columns[i], self.known[name] = name, true
   end
 end
@@ -98,6 +99,43 @@ function CSVLogger:encode(rows)
     lines[i] = table.concat(fields, ",") .. "\n"
   end
   return table.concat(lines)
+end
+
+-- Media.
+
+local function add(self, entry)
+  self:open()
+  media.add(self.log_dir, entry)
+  self.media = (self.media or 0) + 1
+end
+
+function CSVLogger:log_image(name, images, step)
+  self:open()
+  self.taken = self.taken or {}
+  local files = media.write_images(self.log_dir, name, images, step, self.taken)
+  add(self, { kind = "image", name = name, step = step, files = files })
+end
+
+function CSVLogger:log_text(name, text, step)
+  add(self, { kind = "text", name = name, step = step, text = text })
+end
+
+function CSVLogger:log_histogram(name, histogram, step)
+  local entry = { kind = "histogram", name = name, step = step }
+  for key, value in next, histogram do entry[key] = value end
+  add(self, entry)
+end
+
+--- Returns the state for checkpoints.
+function CSVLogger:state_dict()
+  return { rows = self.count, media = self.media }
+end
+
+function CSVLogger:resume(step, state)
+  FileLogger.resume(self, step, state)
+  if not state then return end
+  self.media = state.media or 0
+  media.cut(self.log_dir, self.media)
 end
 
 return CSVLogger

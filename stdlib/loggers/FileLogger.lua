@@ -2,7 +2,8 @@
 --
 -- A subclass defines `file` (its name), `encode(rows)` (their text) and, if it needs them,
 -- `before(rows)` and `opened(text)`; one whose rows are no lines overrides `row`, `replace` and
--- `resume` too. Rows are buffered until `flush_logs_every_n_steps` are there.
+-- `resume` too. Rows are buffered until `flush_logs_every_n_steps` are there, or the first of them
+-- has waited for `flush_secs`.
 local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -19,6 +20,8 @@ FileLogger.options = {
   prefix = { type = "string", default = "", doc = "prefix of the names of metrics" },
   flush_logs_every_n_steps = { type = "integer", default = 100, min = 1,
     doc = "rows to buffer before writing" },
+  flush_secs = { type = "number", default = 5, min = 0,
+    doc = "seconds after which the next row writes what is buffered" },
 }
 
 --- CSVLogger("logs", {name = "digits"}): the folder, then the options.
@@ -56,8 +59,8 @@ function FileLogger:replace()
   must(c.io.write_file(self:path(), ""))
 end
 
--- The first write of a run.
-local function open(self)
+--- The first write of a run: makes the folder.
+function FileLogger:open()
   if self.is_open then return end
   version.choose(self)
   must(c.io.make_folder(self.log_dir))
@@ -82,20 +85,24 @@ end
 function FileLogger:log_metrics(metrics, step)
   self.rows[#self.rows + 1] = self:row(metrics, step)
   self.count = self.count + 1
-  if #self.rows >= self.flush_logs_every_n_steps then self:save() end
+  local now = c.runtime.clock()
+  if #self.rows == 1 then self.buffered = now end
+  if #self.rows >= self.flush_logs_every_n_steps or now - self.buffered >= self.flush_secs then
+    self:save()
+  end
 end
 
 --- Writes the buffered rows.
 function FileLogger:save()
   if #self.rows == 0 then return end
-  open(self)
+  self:open()
   if self.before then self:before(self.rows) end
   must(c.io.append_file(self:path(), self:encode(self.rows)))
   self.rows = {}
 end
 
 function FileLogger:log_hyperparams(params)
-  open(self)
+  self:open()
   local text = c.io.json_encode(params, { plain = true }) .. "\n"
   must(c.io.write_file(self.log_dir .. "/hparams.json", text))
 end
@@ -117,7 +124,7 @@ function FileLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   local text = c.io.kind(self:path()) and c.io.read_file(self:path())
   if not text or not state then return end
-  shape.check(state, { rows = "count" }, getmetatable(self).__name)
+  shape.check(state, { rows = "count", media = "count?" }, getmetatable(self).__name)
   local lines, keep = lines_of(text), {}
   local header = self.has_header and 1 or 0
   for i = 1, math.min(#lines, state.rows + header) do keep[i] = lines[i] end

@@ -101,6 +101,23 @@ function methods.log_dict(self, values, options)
   trainer_of(self, "log_dict"):_log_dict(values, options)
 end
 
+--- Logs an image, a tensor [C, H, W] or [H, W] of u8 or of floats from 0 to 1, or several, a tensor
+--- [N, C, H, W] or a list. Options: `step`, by default that of the metrics.
+function methods.log_image(self, name, image, options)
+  trainer_of(self, "log_image"):_log_image(name, image, options)
+end
+
+--- Logs a text. Options: `step`.
+function methods.log_text(self, name, text, options)
+  trainer_of(self, "log_text"):_log_text(name, text, options)
+end
+
+--- Logs how the elements of a tensor are distributed; those that are not finite are left out.
+--- Options: `bins` (30), `step`.
+function methods.log_histogram(self, name, values, options)
+  trainer_of(self, "log_histogram"):_log_histogram(name, values, options)
+end
+
 --- Prints on rank 0 only, above the progress bar.
 function methods.print(self, ...)
   local trainer = rawget(self, "trainer")

@@ -29,6 +29,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local fit_args = require "ltrain.trainer.setup.fit_args"
 local late = require "ltrain.trainer.steps.late"
+local media = require "ltrain.trainer.logged.media"
 local old_options = require "ltrain.compat.options"
 local optimize = require "ltrain.trainer.optimize"
 local option_rules = require "ltrain.trainer.setup.option_rules"
@@ -205,6 +206,10 @@ end
 
 -- `self:log` and `self:log_dict` of the module.
 Trainer._log, Trainer._log_dict = results.log, results.log_dict
+
+-- `self:log_image` and kin.
+Trainer._log_image, Trainer._log_text = media.log_image, media.log_text
+Trainer._log_histogram = media.log_histogram
 
 --- `self:manual_backward(loss)` of the module.
 function Trainer:manual_backward(loss, ...)

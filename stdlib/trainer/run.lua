@@ -22,6 +22,7 @@ local parameters = require "ltrain.trainer.steps.parameters"
 local place = require "ltrain.trainer.setup.place"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks.rank"
+local record = require "ltrain.trainer.record"
 local resume = require "ltrain.trainer.saving.resume"
 local running = require "ltrain.trainer.logged.running"
 local shards = require "ltrain.trainer.data.shards"
@@ -233,6 +234,7 @@ local function fail(state, err)
   end
   pcall(call.data, state, "on_exception", err)
   finalize(trainer, interrupt.is(err) and "interrupted" or "failed")
+  record.finish(state, interrupt.is(err) and "interrupted" or "failed", err)
 end
 
 -- The end of a run, also after an error (`err`), and in a coroutine that was closed.
@@ -251,6 +253,7 @@ local function close(state, err)
     fail(state, err)
   elseif not state.finished then
     finalize(trainer, "interrupted")
+    record.finish(state, "interrupted")
   end
   optimize.release(state)
   state.strategy:teardown()
@@ -278,6 +281,7 @@ local function tear_down(state)
   call.data(state, "teardown", stage)
   call.hook(state, "teardown", stage)
   for _, logger in ipairs(state.trainer.loggers) do logger:finalize("success") end
+  record.finish(state, "finished")
   state.trainer.state.status = "finished"
   state.finished = true
 end
@@ -312,6 +316,7 @@ local function run_as_rank(state, ckpt_path)
   set_up_module(state)
   if not (saved and fn == "fit") then report_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
+  record.begin(state)
   c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)
   writing.settle(state)

@@ -124,6 +124,7 @@ return function(trainer, fn, module, fit_args)
     outer_module = nil, -- run: the module that the strategy had before
     outer_matmul = nil, -- run: lt.get_float32_matmul_precision() before
     attached = {}, -- run: object -> the trainer that it had before
+    began = nil, -- record: when the loop of a rank began, in seconds since 1970
     finished = false, -- run: whether it came to its end
     closed = false, -- run: whether it has ended, in whatever way
     failed = false, -- fit_loop: whether an error has ended the fit

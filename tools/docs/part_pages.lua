@@ -10,6 +10,7 @@ local PARTS <const> = {
     "Table", "t" },
   { "image", "Images", "lt.image: JPEG and PNG files, grids", "image/init.lua", "image" },
   { "json", "JSON", "lt.json: values as JSON, and files of them", "files/json.lua", "json" },
+  { "runs", "Runs", "lt.runs: reading the folders of runs", "runs/init.lua", "runs" },
 }
 
 local function page(root, part)

@@ -74,6 +74,21 @@ function assemble.callbacks(trainer, o)
   trainer.callbacks = assemble.order(list)
 end
 
+-- What reads the folder of a run finds metrics.csv there: the loggers that write into a folder are
+-- joined by one that writes it, unless they have one.
+local function add_csv(list)
+  local first
+  for _, logger in ipairs(list) do
+    first = first or logger.root_dir and logger
+    local same = first and logger.root_dir == first.root_dir and logger.version == first.version
+    if same and logger.file == "metrics.csv" then return end
+  end
+  if not first then return end
+  list[#list + 1] = require "ltrain.loggers.CSVLogger" { save_dir = first.save_dir,
+    name = first.name, version = first.version,
+    flush_logs_every_n_steps = first.flush_logs_every_n_steps, flush_secs = first.flush_secs }
+end
+
 --- Sets trainer.loggers and trainer.logger.
 function assemble.loggers(trainer, o)
   local list = {}
@@ -84,6 +99,7 @@ function assemble.loggers(trainer, o)
       errors.blame("Trainer: logger %s", logger_words.wrong(logger))
     end
   end
+  add_csv(list)
   trainer.loggers, trainer.logger = list, list[1]
 end
 

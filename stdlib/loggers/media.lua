@@ -1,0 +1,55 @@
+--- stdlib/loggers/media.lua: images, texts and histograms in the folder media/ of a run.
+--
+-- Images are files, `<name>/<step>.png`. What there is stands in media/index.jsonl, one object a
+-- line: {kind =, name =, step =}, and `files` of images (paths below media/), `text` of texts, and
+-- what Logger:log_histogram is given of histograms.
+local c = require "ltrain.c"
+local must = require "ltrain.loggers.must"
+local png = require "ltrain.loggers.png"
+
+local media = {}
+
+media.FOLDER, media.INDEX = "media", "media/index.jsonl"
+
+-- A name as a path: what is no letter, digit or one of ._=/- is _; no part of it is "..".
+local function path_of(name)
+  local path = name:gsub("[^%w%._=/%-]", "_"):gsub("//+", "/"):gsub("^/", ""):gsub("/$", "")
+  return ("/" .. path .. "/"):gsub("/%.+%f[/]", "/_"):sub(2, -2)
+end
+
+--- Appends an entry to the index of a run's folder.
+function media.add(log_dir, entry)
+  must(c.io.make_folder(log_dir .. "/" .. media.FOLDER))
+  must(c.io.append_file(log_dir .. "/" .. media.INDEX, c.io.json_encode(entry, { plain = true })
+    .. "\n"))
+end
+
+--- Writes images; returns their paths. `taken`: a table of the paths that this run has written.
+function media.write_images(log_dir, name, images, step, taken)
+  local files, base = {}, ("%s/%06d"):format(path_of(name), step)
+  must(c.io.make_folder(("%s/%s/%s"):format(log_dir, media.FOLDER, path_of(name))))
+  for i, image in ipairs(images) do
+    local path, number = base .. ".png", 1
+    while taken[path] do
+      number = number + 1
+      path = ("%s_%d.png"):format(base, number)
+    end
+    taken[path], files[i] = true, path
+    must(c.io.write_file(("%s/%s/%s"):format(log_dir, media.FOLDER, path), png(image)))
+  end
+  return files
+end
+
+--- Keeps the first `count` entries of the index.
+function media.cut(log_dir, count)
+  local path = log_dir .. "/" .. media.INDEX
+  local text = c.io.kind(path) and c.io.read_file(path)
+  if not text then return end
+  local kept = {}
+  for line in text:gmatch "[^\n]+\n" do
+    if #kept < count then kept[#kept + 1] = line end
+  end
+  must(c.io.write_file(path, table.concat(kept)))
+end
+
+return media

@@ -1,0 +1,172 @@
+--- stdlib/runs/init.lua: lt.runs: what there is of runs in their folders.
+--
+--   local lt = require "ltrain"
+--   local net = lt.nn.Linear(2, 1)
+--   function net:training_step(x)
+--     local loss = self(x):square():mean()
+--     self:log("loss", loss)
+--     return loss
+--   end
+--   function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+--   lt.Trainer{max_epochs = 2, log_every_n_steps = 1}:fit(net, {lt.ones(4, 2)})
+--   local run = lt.runs.read("ltrain_logs/version_0")
+--   print(run.status, run.names[1], #run.metrics.loss.values)
+--   -- prints: finished	loss	2
+--
+-- Nothing but the folder is read, so that it does not matter who wrote it, when and where; a run
+-- that goes on, or was killed, is read as far as it came.
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local exact = require "ltrain.core.exact"
+local is_better = require "ltrain.runs.is_better"
+local media = require "ltrain.loggers.media"
+local process = require "ltrain.runs.process"
+local record = require "ltrain.runs.record"
+local rows = require "ltrain.runs.rows"
+local tree = require "ltrain.core.tree"
+
+local runs = {}
+
+local DEPTH <const> = 4 -- of folders in which runs are looked for
+local FILES <const> = { record.FILE, "metrics.csv", "metrics.jsonl" }
+
+-- A file of JSON as a table: {} where it is absent, nil and a reason where it is not one.
+local function read_json(path)
+  if not c.io.kind(path) then return {} end
+  local text, message = c.io.read_file(path)
+  if not text then return nil, message end
+  local value, wrong = c.io.json_decode(text, { plain = true })
+  if type(value) ~= "table" then
+    return nil, ("%s: is not an object of JSON%s"):format(path, wrong and ": " .. wrong or "")
+  end
+  return value
+end
+
+-- "killed" of a run whose process is gone, although it says that it runs.
+local function status_of(entry)
+  if entry.status ~= "running" then return entry.status or "unknown" end
+  local alive = type(entry.process) == "table" and process.is_alive(entry.process)
+  return alive == false and "killed" or "running"
+end
+
+local function check_entry(path, entry)
+  if next(entry) ~= nil and math.type(entry.format) ~= "integer" then
+    return ("%s/%s: has no format"):format(path, record.FILE)
+  elseif entry.format and entry.format > record.FORMAT then
+    return ("%s/%s: has format %d, this version of ltrain reads up to %d"):format(path,
+      record.FILE, entry.format, record.FORMAT)
+  end
+end
+
+local function refuse_path(path)
+  if not c.io.kind(path) then return ("%s: there is no such folder"):format(path) end
+  return ("%s: is not the folder of a run: it has no %s and no metrics.csv"):format(path,
+    record.FILE)
+end
+
+--- Whether a folder is that of a run.
+function runs.is_run(path)
+  for _, name in ipairs(FILES) do
+    if c.io.kind(path .. "/" .. name) == "file" then return true end
+  end
+  return false
+end
+
+--- Read the folder of a run. Returns a table: `path`; `status` ("running", "finished", "failed",
+--- "interrupted", "killed": its process is gone without having said so, "unknown": there is no
+--- run.json), `error`, `started` and `seconds`, how long it has run; `info`, what run.json has;
+--- `hparams`; `names` of metrics, sorted; `metrics`, by name {steps =, epochs =, values =}, three
+--- lists. Nil and the reason where there is no run.
+---@param path string
+function runs.read(path)
+  config.argument(path, "string", "runs.read", "path")
+  if not runs.is_run(path) then return nil, refuse_path(path) end
+  local entry, message = read_json(path .. "/" .. record.FILE)
+  message = not entry and message or entry and check_entry(path, entry)
+  if message then return nil, message end
+  local hparams, metrics, wrong
+  hparams, message = read_json(path .. "/hparams.json")
+  metrics, wrong = rows(path .. "/metrics.csv")
+  if not hparams or not metrics then return nil, message or wrong end
+  local run = { path = path, info = entry, status = status_of(entry), error = entry.error,
+    hparams = hparams, metrics = metrics, names = tree.keys(metrics), started = entry.started }
+  local ended = run.status == "running" and c.runtime.time() or entry.ended
+    or c.io.modified(path .. "/metrics.csv") or c.io.modified(path .. "/console.log")
+  run.seconds = entry.started and ended and math.max(ended - entry.started, 0)
+  return run
+end
+
+local function add_runs(list, path, depth)
+  if runs.is_run(path) then
+    list[#list + 1] = path
+    return
+  end
+  if depth == 0 then return end
+  for _, name in ipairs(c.io.list_folder(path) or {}) do
+    local below = (path == "." and "" or path .. "/") .. name
+    if name:sub(1, 1) ~= "." and c.io.kind(below) == "folder" then
+      add_runs(list, below, depth - 1)
+    end
+  end
+end
+
+-- version_2 before version_10.
+local function by_number(a, b)
+  local function wide(digits) return ("%20s"):format(digits) end
+  return a:gsub("%d+", wide) < b:gsub("%d+", wide)
+end
+
+--- The paths of the runs in a folder: itself, or those below it, by name. Nil and a reason without
+--- any.
+---@param path string
+function runs.find(path)
+  config.argument(path, "string", "runs.find", "path")
+  local list = {}
+  path = #path > 1 and path:gsub("/+$", "") or path
+  if c.io.kind(path) == "folder" then add_runs(list, path, DEPTH) end
+  if #list == 0 then
+    return nil, c.io.kind(path) and ("%s: there is no run in it"):format(path) or refuse_path(path)
+  end
+  table.sort(list, by_number)
+  return list
+end
+
+--- The last value of a metric; nil where the run has none.
+function runs.last(run, name)
+  local series = run.metrics[name]
+  return series and series.values[#series.values]
+end
+
+--- The best value of a metric and its step: the lowest (`mode` "min") or highest ("max"). By
+--- default names with "acc", "f1", "auroc", "auc", "precision", "recall", "iou", "psnr", "ssim",
+--- "bleu", "map", "r2", "mcc" and "ndcg" in them are better high. A NaN is never the best; nil
+--- where there is nothing else.
+function runs.best(run, name, mode)
+  if mode ~= nil and mode ~= "min" and mode ~= "max" then
+    errors.blame("runs.best: mode must be 'min' or 'max': got %s", errors.show(mode))
+  end
+  local series, best, at = run.metrics[name], nil, nil
+  local better = is_better(mode or is_better.mode(name))
+  for i, value in ipairs(series and series.values or {}) do
+    if value == value and (not best or better(value, best)) then
+      best, at = value, series.steps[i]
+    end
+  end
+  return best, at
+end
+
+--- The entries of media/index.jsonl, a list: {kind = "image", "text" or "histogram", name =,
+--- step =} with `files` (paths below media/) of images, `text` of texts, `edges` and `counts` of
+--- histograms.
+function runs.media(run)
+  local text, list = c.io.kind(run.path .. "/" .. media.INDEX)
+    and c.io.read_file(run.path .. "/" .. media.INDEX) or "", {}
+  for line in text:gmatch "([^\n]+)\n" do
+    local entry = c.io.json_decode(line, { plain = true })
+    if type(entry) == "table" then list[#list + 1] = entry end
+  end
+  return list
+end
+
+return exact.all(runs)
