@@ -12,7 +12,7 @@ local ARROWS <const> = {
   fft = { "core" }, image = { "core" }, linalg = { "core" }, ops = { "core" },
   nn = { "autograd", "dist", "files", "ops" },
   data = { "dist" }, metrics = { "dist" }, optim = { "nn" },
-  models = { "nn" }, onnx = { "nn" },
+  models = { "nn" }, onnx = { "nn" }, text = { "data" },
   compat = { "files" }, strategies = { "compat", "optim" },
   runs = { "files", "loggers" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },

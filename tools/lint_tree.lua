@@ -12,8 +12,8 @@ local ARROWS <const> = {
   base = {}, tensor = { "base" }, device = { "tensor" }, ops = { "device" },
   autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
   comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
-  io = { "device" }, image = { "io" }, data = { "image" },
-  registry = { "autograd", "cpu", "cuda", "launch", "data" },
+  io = { "device" }, image = { "io" }, data = { "image" }, text = { "io" },
+  registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
   lua = { "registry" },
   include = {},
 }

@@ -8,6 +8,7 @@
 #include "base/lines.h"
 #include "bind/image.h"
 #include "bind/tensor.h"
+#include "bind/text.h"
 #include "bind/values.h"
 #include "ltrain/version.h"
 #include "registry.h"
@@ -51,7 +52,7 @@ static void fill(lua_State *L, lt_bind *b) {
       lt_bind_convert,         lt_bind_views,  lt_bind_compare, lt_bind_index, lt_bind_grad,
       lt_bind_gradients,       lt_bind_custom, lt_bind_modes, lt_bind_print,  lt_bind_collect,
       lt_bind_devices,         lt_bind_streams, lt_bind_system, lt_bind_random, lt_bind_io,
-      lt_bind_data,            lt_bind_image,  lt_bind_trace,
+      lt_bind_data,            lt_bind_image,  lt_bind_text,  lt_bind_trace,
       lt_bind_state_functions, lt_bind_dist,   lt_bind_hash,  lt_bind_in_place,
       lt_bind_coroutines,      lt_bind_loading, lt_bind_warnings, lt_bind_flag};
   for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) parts[k](L, b);

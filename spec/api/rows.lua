@@ -15,6 +15,16 @@ rows.options = {
   ["lt.image.grid"] = "lt.image.grid(x, OPTIONS)",
   ["lt.image.read"] = "lt.image.read('absent', OPTIONS)",
   ["lt.image.write"] = "lt.image.write('a.png', x, OPTIONS)",
+  ["lt.text.BPETokenizer:train"] = "lt.text.BPETokenizer.train('a', OPTIONS)",
+  ["lt.text.CharTokenizer:train"] = "lt.text.CharTokenizer.train('a', OPTIONS)",
+  ["lt.text.WordTokenizer:train"] = "lt.text.WordTokenizer.train('a', OPTIONS)",
+  ["lt.text.Tokenizer:decode"] = "lt.text.CharTokenizer.train('a'):decode({ 0 }, OPTIONS)",
+  ["lt.text.Tokenizer:decode_batch"] =
+    "lt.text.CharTokenizer.train('a'):decode_batch(lt.zeros(1, 1):long(), OPTIONS)",
+  ["lt.text.Tokenizer:encode"] = "lt.text.CharTokenizer.train('a'):encode('a', OPTIONS)",
+  ["lt.text.Tokenizer:encode_batch"] =
+    "lt.text.CharTokenizer.train('a'):encode_batch({ 'a' }, OPTIONS)",
+  ["lt.text.tokenizer"] = "lt.text.tokenizer('absent', OPTIONS)",
   ["lt.cuda.Event"] = "lt.cuda.Event(OPTIONS)",
   ["lt.load"] = "lt.load('absent', OPTIONS)",
   ["lt.Trainer"] = "lt.Trainer(OPTIONS)",

@@ -52,5 +52,6 @@ return {
   stft = "ltrain.fft:stft",
   strategies = "ltrain.strategies",
   tensordot = "ltrain.ops.tensordot",
+  text = "ltrain.text",
   trace = "ltrain.ops.trace",
 }

@@ -49,6 +49,11 @@ print(y[1], y[2])
 print(lt.fft.irfft(y))
 -- prints: tensor([1., 2., 3., 4.])
 ```]==] },
+  { "text", "Text", "lt.text: tokenizers", {}, [==[
+How to use them: [text](../guide/text.md). The patterns of tokenizers are matched by PCRE2, classes
+and normal forms of characters come from utf8proc: both are opened when they are first needed
+(Debian: `apt install libpcre2-8-0 libutf8proc2`). Ids are those of Hugging Face's library, but for
+characters that are younger than the tables of one of the two.]==] },
   { "distributions", "Distributions", "lt.distributions: probability distributions", {} },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },

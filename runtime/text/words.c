@@ -1,0 +1,106 @@
+/* runtime/text/words.c: a hash table with open addresses, at most half full. */
+#include "text/words.h"
+
+#include <string.h>
+
+enum { FIRST_ROOM = 64, FIRST_IDS = 4 };
+
+bool lt_ids_grow(lt_ctx *c, lt_ids *l) {
+  int64_t room = l->room == 0 ? FIRST_IDS : 2 * l->room;
+  int32_t *id = lt_realloc(c, l->id, (size_t)l->room * sizeof *id, (size_t)room * sizeof *id);
+  if (id == NULL) return false;
+  l->id = id;
+  l->room = room;
+  return true;
+}
+
+void lt_ids_free(lt_ctx *c, lt_ids *l) {
+  lt_free(c, l->id, (size_t)l->room * sizeof *l->id);
+  *l = (lt_ids){0};
+}
+
+static inline uint64_t mixed(uint64_t h, uint64_t part) {
+  h = (h ^ part) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 32;
+}
+
+/* Eight bytes at a time. */
+uint64_t lt_word_hash(const char *text, size_t n) {
+  uint64_t h = n, part;
+  for (; n >= sizeof part; n -= sizeof part, text += sizeof part) {
+    memcpy(&part, text, sizeof part);
+    h = mixed(h, part);
+  }
+  part = 0;
+  memcpy(&part, text, n);
+  return mixed(h, part);
+}
+
+lt_word *lt_words_find(const lt_words *w, const char *text, size_t n, uint64_t hash) {
+  if (w->n_slots == 0) return NULL;
+  for (size_t at = hash & (w->n_slots - 1); w->slot[at] != 0; at = (at + 1) & (w->n_slots - 1)) {
+    lt_word *word = &w->word[w->slot[at] - 1];
+    if (word->hash == hash && word->n == n && memcmp(w->text + word->at, text, n) == 0) return word;
+  }
+  return NULL;
+}
+
+static void put(lt_words *w, int64_t k) {
+  size_t at = w->word[k].hash & (w->n_slots - 1);
+  while (w->slot[at] != 0) at = (at + 1) & (w->n_slots - 1);
+  w->slot[at] = (int32_t)k + 1;
+}
+
+static bool grow(lt_ctx *c, lt_words *w) {
+  int64_t room = w->room == 0 ? FIRST_ROOM : 2 * w->room;
+  if (room > INT32_MAX) return lt_fail(c, LT_EMEMORY, "text: more than 2^30 words");
+  lt_word *word = lt_realloc(c, w->word, (size_t)w->room * sizeof *word,
+                             (size_t)room * sizeof *word);
+  if (word == NULL) return false;
+  w->word = word;
+  w->room = room;
+  size_t n_slots = 2 * (size_t)room;
+  int32_t *slot = lt_alloc(c, n_slots * sizeof *slot);
+  if (slot == NULL) return false;
+  lt_free(c, w->slot, w->n_slots * sizeof *slot);
+  w->slot = slot;
+  w->n_slots = n_slots;
+  for (int64_t k = 0; k < w->count; k++) put(w, k);
+  return true;
+}
+
+static bool grow_text(lt_ctx *c, lt_words *w, size_t n) {
+  size_t room = w->text_room == 0 ? 16 * FIRST_ROOM : w->text_room;
+  while (room - w->n_text < n) room *= 2;
+  char *text = lt_realloc(c, w->text, w->text_room, room);
+  if (text == NULL) return false;
+  w->text = text;
+  w->text_room = room;
+  return true;
+}
+
+lt_word *lt_words_add(lt_ctx *c, lt_words *w, const char *text, size_t n, uint64_t hash,
+                      int64_t value) {
+  if ((size_t)w->count >= w->n_slots / 2 && !grow(c, w)) return NULL;
+  if (w->text_room - w->n_text < n + 1 && !grow_text(c, w, n + 1)) return NULL;
+  lt_word *word = &w->word[w->count];
+  *word = (lt_word){hash, w->n_text, n, value};
+  memcpy(w->text + w->n_text, text, n);
+  w->text[w->n_text + n] = 0;
+  w->n_text += n + 1;
+  put(w, w->count++);
+  return word;
+}
+
+void lt_words_clear(lt_words *w) {
+  if (w->n_slots > 0) memset(w->slot, 0, w->n_slots * sizeof *w->slot);
+  w->count = 0;
+  w->n_text = 0;
+}
+
+void lt_words_free(lt_ctx *c, lt_words *w) {
+  lt_free(c, w->word, (size_t)w->room * sizeof *w->word);
+  lt_free(c, w->slot, w->n_slots * sizeof *w->slot);
+  lt_free(c, w->text, w->text_room);
+  *w = (lt_words){0};
+}
