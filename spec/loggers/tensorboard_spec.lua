@@ -45,6 +45,23 @@ local function find(list, number)
   end
 end
 
+local function all(list, number)
+  local found = {}
+  for _, field in ipairs(list) do
+    if field[1] == number then found[#found + 1] = field[2] end
+  end
+  return found
+end
+
+-- What a tensor and its metadata say: the plugin's name and content, the shape, the elements.
+local function tensor_of(tensor, metadata)
+  local plugin = fields(find(metadata, 1))
+  local shape = {}
+  for i, dim in ipairs(all(fields(find(tensor, 2)), 2)) do shape[i] = find(fields(dim), 1) end
+  return { plugin = find(plugin, 1), content = find(plugin, 2), dtype = find(tensor, 1),
+    shape = shape, texts = all(tensor, 8), bytes = find(tensor, 4) }
+end
+
 -- The events of the one file of a folder: { step, name = value }; of the first two what they say.
 local function events_of(folder)
   local names = {}
@@ -62,8 +79,10 @@ local function events_of(folder)
     row.step = find(event, 2)
     row.version, row.session = find(event, 3), find(event, 7)
     for _, value in ipairs(fields(find(event, 5) or "")) do
-      local pair = fields(value[2])
-      row[find(pair, 1)] = find(pair, 2)
+      local parts = fields(value[2])
+      local tensor = find(parts, 8)
+      row[find(parts, 1)] = tensor and tensor_of(fields(tensor), fields(find(parts, 9)))
+        or find(parts, 2)
     end
     list[#list + 1] = row
     at = at + 16 + size
@@ -174,8 +193,62 @@ describe("TensorBoardLogger", function()
       log_every_n_steps = 1 }
     trainer:fit(net, tiny.same(3))
     local list = events_of(trainer.logger.log_dir)
-    assert.equal(5, #list)
-    assert.is_true(list[3].loss > list[4].loss and list[4].loss > list[5].loss)
+    assert.equal(7, #list)
+    local start = list[3]["_hparams_/session_start_info"]
+    assert.same({ "hparams", 1, {} }, { start.plugin, start.dtype, start.shape })
+    local session = fields(find(fields(start.content), 3))
+    local entry = fields(find(session, 1))
+    assert.same({ "lr", 0.5, trainer.logger.log_dir },
+      { find(entry, 1), find(fields(find(entry, 2)), 2), find(session, 4) })
+    assert.is_true(list[4].loss > list[5].loss and list[5].loss > list[6].loss)
+    local ended = fields(find(fields(list[7]["_hparams_/session_end_info"].content), 4))
+    assert.equal(1, find(ended, 1))
+    assert.is_true(math.abs(find(ended, 2) - os.time()) < 1000)
     assert.equal("file", c.io.kind(trainer.logger.log_dir .. "/hparams.json"))
+  end)
+
+  it("says of a fit that failed that its session did", function()
+    local net = tiny.Line()
+    net:save_hyperparameters { a = true, b = { c = "x" }, d = { 1, 2 } }
+    function net:training_step() error "no" end
+    local trainer = tiny.trainer { logger = "tensorboard", default_root_dir = root }
+    tiny.error_of(trainer.fit, trainer, net, tiny.same(1))
+    local list = events_of(trainer.logger.log_dir)
+    local session = fields(find(fields(list[3]["_hparams_/session_start_info"].content), 3))
+    local names = {}
+    for i, text in ipairs(all(session, 1)) do
+      local entry = fields(text)
+      local value = fields(find(entry, 2))
+      names[i] = { find(entry, 1), value[1][1], value[1][2] }
+    end
+    assert.same({ { "a", 4, 1 }, { "b/c", 3, "x" }, { "d", 3, "[1,2]" } }, names)
+    assert.equal(2, find(fields(find(fields(list[4]["_hparams_/session_end_info"].content), 4)), 1))
+  end)
+
+  it("logs images, texts and histograms, which resume as rows do", function()
+    local logger = lt.loggers.TensorBoardLogger(root, { prefix = "x-", version = 0 })
+    logger:begin "fit"
+    local black, grey = lt.zeros(1, 2, 3, { dtype = "u8" }), lt.ones(1, 2, 3, { dtype = "u8" })
+    logger:log_image("a", { black, grey }, 4)
+    logger:log_text("b", "text", 5)
+    local state = logger:state_dict()
+    logger:log_histogram("c", { edges = { 0, 1, 3 }, counts = { 2, 5 } }, 6)
+    logger:save()
+    local list = events_of(logger.log_dir)
+    local images, text, histogram = list[3]["x-a"], list[4]["x-b"], list[5]["x-c"]
+    assert.same({ "images", 7, { 4 }, "3", "2", 4 }, { images.plugin, images.dtype, images.shape,
+      images.texts[1], images.texts[2], list[3].step })
+    assert.equal("\137PNG\r\n\26\n", images.texts[3]:sub(1, 8))
+    assert.matches("\0\1\1\1\0\1\1\1", images.texts[4])
+    assert.same({ "text", 7, { 1 }, { "text" } },
+      { text.plugin, text.dtype, text.shape, text.texts })
+    assert.same({ "histograms", 2, { 2, 3 }, string.pack("<dddddd", 0, 1, 2, 1, 3, 5) },
+      { histogram.plugin, histogram.dtype, histogram.shape, histogram.bytes })
+    local again = lt.loggers.TensorBoardLogger(root, { version = 0 })
+    again:begin "fit"
+    again:resume(6, state)
+    again:log_text("d", "new", 7)
+    list = events_of(logger.log_dir)
+    assert.same({ "text", "new", 5 }, { list[4]["x-b"].texts[1], list[5].d.texts[1], #list })
   end)
 end)

@@ -5,50 +5,32 @@
 -- sequence of records (runtime/io/events.h), each a message `Event` of TensorFlow's event.proto, in
 -- the wire format of protocol buffers: the first says the version, the second that a session
 -- starts, after which TensorBoard discards what it had read of the run, and every other is a row.
+-- The values in it: loggers/summaries.lua.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local must = require "ltrain.loggers.must"
+local protobuf = require "ltrain.core.protobuf"
 local shape = require "ltrain.core.shape"
+local summaries = require "ltrain.loggers.summaries"
 local tree = require "ltrain.core.tree"
 
 local TensorBoardLogger = FileLogger:extend("TensorBoardLogger")
 
 local HEAD <const> = 2 -- records before the first row
+local bytes <const> = protobuf.bytes
 local PATTERN <const> = "^events%.out%.tfevents%."
-
--- Wire types of a field.
-local VARINT <const>, FIXED64 <const>, BYTES <const>, FIXED32 <const> = 0, 1, 2, 5
-
--- Seven bits a byte, the lowest first; of negative numbers all 64 bits.
-local function varint(value)
-  local bytes = {}
-  while math.ult(127, value) do
-    bytes[#bytes + 1] = string.char(value & 127 | 128)
-    value = value >> 7
-  end
-  bytes[#bytes + 1] = string.char(value)
-  return table.concat(bytes)
-end
-
-local function tag(number, wire) return varint(number << 3 | wire) end
-local function bytes_field(number, text) return tag(number, BYTES) .. varint(#text) .. text end
 
 -- Event: wall_time = 1, step = 2, then what it says.
 local function event(step, said)
-  return c.io.event_record(tag(1, FIXED64) .. string.pack("<d", c.runtime.time()) .. tag(2, VARINT)
-    .. varint(step) .. said)
-end
-
--- Summary.Value: tag = 1, simple_value = 2.
-local function scalar(name, value)
-  return bytes_field(1, bytes_field(1, name) .. tag(2, FIXED32) .. string.pack("<f", value))
+  return c.io.event_record(protobuf.double(1, c.runtime.time()) .. protobuf.integer(2, step)
+    .. said)
 end
 
 local function head()
-  return event(0, bytes_field(3, "brain.Event:2")) -- file_version
-    .. event(0, bytes_field(7, tag(1, VARINT) .. varint(1))) -- session_log: status START
+  return event(0, bytes(3, "brain.Event:2")) -- file_version
+    .. event(0, bytes(7, protobuf.integer(1, 1))) -- session_log: status START
 end
 
 local count = 0 -- of the files that this process has named
@@ -73,9 +55,45 @@ function TensorBoardLogger:row(metrics, step)
     if type(value) ~= "number" then
       errors.blame("logger: '%s' must be a number: got %s", name, errors.show(value))
     end
-    values[#values + 1] = scalar(self:name_of(name), value)
+    values[#values + 1] = summaries.scalar(self:name_of(name), value)
   end
-  return event(step, bytes_field(5, table.concat(values))) -- summary
+  return event(step, bytes(5, table.concat(values))) -- summary
+end
+
+-- An event of one value, which counts as a row.
+local function add(self, step, value)
+  self.rows[#self.rows + 1] = event(step, bytes(5, value))
+  self.count = self.count + 1
+  self:save()
+end
+
+function TensorBoardLogger:log_image(name, images, step)
+  add(self, step, summaries.images(self:name_of(name), images))
+end
+
+function TensorBoardLogger:log_text(name, text, step)
+  add(self, step, summaries.text(self:name_of(name), text))
+end
+
+function TensorBoardLogger:log_histogram(name, histogram, step)
+  add(self, step, summaries.histogram(self:name_of(name), histogram))
+end
+
+--- Its tab of hyper-parameters has a line for each run.
+function TensorBoardLogger:log_hyperparams(params)
+  FileLogger.log_hyperparams(self, params)
+  if self.has_session or next(params) == nil then return end
+  self.has_session = true
+  add(self, 0, summaries.session_start(params, c.runtime.time(), self.log_dir))
+end
+
+--- The first run that ends ends the session.
+function TensorBoardLogger:finalize(status)
+  if self.has_session and not self.session_ended then
+    self.session_ended = true
+    add(self, 0, summaries.session_end(status == "success", c.runtime.time()))
+  end
+  self:save()
 end
 
 function TensorBoardLogger:before(_)

@@ -1,6 +1,7 @@
 -- stdlib/onnx/proto.lua: the messages of an ONNX file in protobuf's wire format.
 --
 -- Field numbers are those of onnx.proto (github.com/onnx/onnx, the messages' names stand here).
+local protobuf = require "ltrain.core.protobuf"
 
 local proto = {}
 
@@ -8,21 +9,7 @@ local proto = {}
 proto.DTYPES = { f32 = 1, u8 = 2, i8 = 3, i16 = 5, i32 = 6, i64 = 7, bool = 9, f16 = 10, f64 = 11,
                  bf16 = 16 }
 
-local function varint(n)
-  local bytes = {}
-  repeat
-    local low = n & 0x7f
-    n = n >> 7
-    bytes[#bytes + 1] = string.char(n ~= 0 and low | 0x80 or low)
-  until n == 0
-  return table.concat(bytes)
-end
-
-local VARINT <const>, BYTES <const>, FIXED32 <const> = 0, 2, 5
-
-local function int(field, n) return varint(field << 3 | VARINT) .. varint(n) end
-local function text(field, s) return varint(field << 3 | BYTES) .. varint(#s) .. s end
-local function float(field, x) return varint(field << 3 | FIXED32) .. string.pack("<f", x) end
+local int <const>, text <const>, float <const> = protobuf.integer, protobuf.bytes, protobuf.float
 
 local function each(field, write, list)
   local parts = {}
