@@ -1,9 +1,15 @@
 -- spec/api/metric_rows.lua: the rows of spec/api/rows.lua that are of metrics.
 local lt = require "ltrain"
 
--- What makes a metric where an option is required.
-local MADE <const> = {
-  ExactMatch = "{num_labels = 2}", FBetaScore = "{beta = 1}", MinkowskiDistance = "{p = 2}",
+-- Options without which a metric is not made, and metrics that hold others: their first argument.
+local REQUIRED <const> = {
+  DiceScore = "{num_classes = 2}", ExactMatch = "{num_labels = 2}", FBetaScore = "{beta = 1}",
+  MinkowskiDistance = "{p = 2}", PeakSignalNoiseRatio = "{data_range = 1}",
+  StructuralSimilarityIndexMeasure = "{data_range = 1}",
+}
+local HOLDS <const> = {
+  ClasswiseWrapper = "lt.metrics.Accuracy()", MetricCollection = "{lt.metrics.Accuracy()}",
+  Running = "lt.metrics.Accuracy()",
 }
 
 -- Metrics without options.
@@ -12,19 +18,22 @@ local BARE <const> = { Cat = true, Max = true, Mean = true, Min = true, Sum = tr
 -- Classes that several metrics are below, and one of these.
 local BASES <const> = {
   Aggregation = "Sum", Curve = "ROC", Moments = "R2Score", Pointwise = "LogCoshError",
+  Retrieval = "RetrievalMAP", Transcript = "WordErrorRate", Wrapper = "ClasswiseWrapper",
 }
 
 return function(rows)
   local function add(path, class, name)
-    local made = ("lt.metrics.%s%s"):format(name, MADE[name] or "()")
-    if not BARE[name] and rawget(class, "init") then
-      rows.options[path] = ("lt.metrics.%s(OPTIONS)"):format(name)
+    local holds = HOLDS[name]
+    local made = ("lt.metrics.%s(%s)"):format(name, holds or REQUIRED[name] or "")
+    local own = not BARE[name] and not path:find "Wrapper$" and rawget(class, "init")
+    if own or holds and path:find "^lt" then
+      rows.options[path] = ("lt.metrics.%s(%sOPTIONS)"):format(name, holds and holds .. ", " or "")
     end
     if rawget(class, "compute") then
       rows.options[path .. ":compute"] = made .. ":compute(OPTIONS)"
     end
     if rawget(class, "update") then
-      rows.extra[path .. ":update"] = made .. ":update(x, x, EXTRA)"
+      rows.extra[path .. ":update"] = made .. ":update(x, x, x, EXTRA)"
     end
   end
   for _, name in pairs(lt.metrics) do

@@ -51,6 +51,55 @@ describe("metrics on 1, 2 and 4 ranks", function()
     assert.matches("^acc=0%.%d+ auroc=0%.%d+ bins=0%.%d+ f1=0%.%d+ ", out)
   end)
 
+  it("are equal of collections, classes, curves, moments, texts and boxes", function()
+    local out = logged.same(DATA .. [[
+      local m = lt.metrics
+      local o = {num_classes = 5, average = "macro"}
+      function Net:init()
+        self.w = lt.parameter(lt.tensor {1.0})
+        self.binary = m.MetricCollection({ap = m.AveragePrecision(), ece = m.CalibrationError(),
+          jaccard = m.JaccardIndex(), mcc = m.MatthewsCorrCoef()}, {prefix = "b_"})
+        self.classes = m.MetricCollection {precision = m.Precision(o), recall = m.Recall(o),
+          each = m.ClasswiseWrapper(m.Specificity {num_classes = 5, average = "none"}),
+          kappa = m.CohenKappa {num_classes = 5}}
+        self.numbers = m.MetricCollection {r2 = m.R2Score(), pearson = m.PearsonCorrCoef(),
+          spearman = m.SpearmanCorrCoef(), mse = m.MeanSquaredError()}
+        self.wer, self.map = m.WordErrorRate(), m.MeanAveragePrecision()
+      end
+      function Net:validation_step(batch)
+        local x, y, ids, said = batch[1], batch[2], batch[3], batch[4]
+        self.binary:update(x, y)
+        self.classes:update(said, ids)
+        self.numbers:update(x, y:to "f32")
+        for i, id in ipairs(ids:tolist()) do
+          self.wer:update(("a b c"):rep(id + 1, " "), ("a b"):rep(said[i]:item() + 1, " "))
+          local box = lt.tensor {{0.0, 0.0, 10.0 + id, 10.0}}
+          self.map:update({{boxes = box, scores = x:narrow(1, i, 1), labels = lt.tensor {id}}},
+            {{boxes = lt.tensor {{0.0, 0.0, 12.0, 10.0}}, labels = lt.tensor {id}}})
+        end
+        self:log_dict(self.binary)
+        self:log_dict(self.classes)
+        self:log_dict(self.numbers)
+        self:log("wer", self.wer)
+      end
+      function Net:on_validation_epoch_end()
+        local map = self.map:compute()
+        self:log_dict({map = map.map, map_50 = map.map_50}, {reduce_fx = "max"})
+      end
+      local t = trainer()
+      t:validate(Net(), batches(8 // n), {verbose = false})
+      local shown = {}
+      for name, value in pairs(t.callback_metrics) do shown[name] = value end
+      for _, name in ipairs {"r2", "pearson", "spearman", "mse", "b_ece", "wer"} do
+        shown[name] = tonumber(("%.6g"):format(shown[name])) -- sums of floats
+      end
+      print(line(shown))
+    ]])
+    assert.matches("b_ap=0.%d+ b_ece=", out)
+    assert.matches("map=0.%d+ map_50=1 mse=0.%d+ pearson=0.%d+ precision=0.%d+", out)
+    assert.matches("specificity_4=0.%d+", out)
+  end)
+
   over({ "mpi", "two hosts" }, "are equal", function(way)
     assert.equal((logged.output(1, SCRIPT)), (logged.over(way, 2, SCRIPT)))
   end)

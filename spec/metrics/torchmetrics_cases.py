@@ -12,8 +12,11 @@ import math
 import random
 import warnings
 
+import numpy as np
 import torch
 import torchmetrics as tm
+import torchmetrics.detection
+import torchmetrics.segmentation
 from torchmetrics import classification as tc
 
 warnings.filterwarnings("ignore")
@@ -298,6 +301,152 @@ def aggregation():
     add("Cat", {}, tm.CatMetric(), flat)
 
 
+# Texts.
+
+WORDS = "the a cat dog sat on mat under in red big ran away".split()
+
+
+def text(least=1, lines=False):
+    words = [random.choice(WORDS) for _ in range(random.randint(least, 9))]
+    if lines and len(words) > 2:
+        words[random.randint(1, len(words) - 1)] += ".\n"
+    return " ".join(words)
+
+
+def texts(least=1, references=0, lines=False):
+    batches = []
+    for n in sizes():
+        said = [text(least, lines) for _ in range(n)]
+        meant = [[text(least, lines) for _ in range(random.randint(1, references))] if references else
+                 text(least, lines) for _ in range(n)]
+        batches.append((said, meant))
+    return batches
+
+
+def edits(a, b, cost):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        new = [i + 1]
+        for j, y in enumerate(b):
+            new.append(min(row[j] + (0 if x == y else cost), row[j + 1] + 1, new[j] + 1))
+        row = new
+    return row[-1]
+
+
+def of_texts():
+    from rouge_score import rouge_scorer
+
+    for name in ("WordErrorRate", "CharErrorRate", "MatchErrorRate", "WordInfoLost", "WordInfoPreserved", "EditDistance"):
+        add(name, {}, getattr(tm.text, name)(), texts())
+    add("CharErrorRate", {}, tm.text.CharErrorRate(), [(["für élan", ""], ["fur elan", "ab"])])
+    add("WordErrorRate", {}, tm.text.WordErrorRate(), [(["", "a b c d e"], ["a b", "f"])])
+    # torchmetrics looks near the diagonal only, and misses some: these are by all ways.
+    batches = texts()
+    value = sum(edits(a, b, 2) for said, meant in batches for a, b in zip(said, meant))
+    add("EditDistance", {"substitution_cost": 2, "reduction": "sum"}, None, batches, value=float(value))
+    for o in ({}, {"n_gram": 2}, {"n_gram": 2, "smooth": True}, {"n_gram": 2, "weights": [0.75, 0.25]}):
+        add("BLEUScore", o, tm.text.BLEUScore(**o), texts(4, 3) + [(["a cat sat on mat"], [["the cat sat on mat"]])])
+    add("BLEUScore", {}, tm.text.BLEUScore(), [(["red"], [["big"]])])
+    keys = ["rouge1", "rouge2", "rougeL"]
+    for accumulate in ("best", "avg"):
+        add("ROUGEScore", {"rouge_keys": keys, "accumulate": accumulate},
+            tm.text.ROUGEScore(rouge_keys=tuple(keys), accumulate=accumulate), texts(1, 3))
+    # torchmetrics needs data of nltk for sentences: what Google's package says of lines.
+    scorer, batches, sums, count = rouge_scorer.RougeScorer(["rougeLsum"]), texts(1, lines=True), [0.0] * 3, 0
+    for said, meant in batches:
+        for a, b in zip(said, meant):
+            sums, count = [s + v for s, v in zip(sums, scorer.score(b, a)["rougeLsum"])], count + 1
+    names = ["precision", "recall", "fmeasure"]
+    add("ROUGEScore", {"rouge_keys": ["rougeLsum"]}, None, batches,
+        value={"rougeLsum_" + name: s / count for name, s in zip(names, sums)})
+    batches = [(torch.randint(-32, 33, (n, 3, 5)) / 16, ids(5, n, 3)) for n in sizes()]
+    add("Perplexity", {}, tm.text.Perplexity(), batches)
+    for _, y in batches:
+        y[0, 0] = -100
+    add("Perplexity", {"ignore_index": -100}, tm.text.Perplexity(ignore_index=-100), batches)
+
+
+# Images, rankings, boxes.
+
+def images():
+    def pair(n, c, size, scale=16):
+        x = torch.randint(0, scale + 1, (n, c, size, size + 1)) / scale
+        return x, (x + torch.randint(-2, 3, x.shape) / scale).clamp(0, 1)
+
+    batches = [pair(n, 2, 4) for n in (1, 2)]
+    add("PeakSignalNoiseRatio", {"data_range": 1.0}, tm.image.PeakSignalNoiseRatio(data_range=1.0), batches)
+    add("PeakSignalNoiseRatio", {"data_range": [0.25, 0.75], "base": 2.0},
+        tm.image.PeakSignalNoiseRatio(data_range=(0.25, 0.75), base=2.0), batches)
+    for o in ({"data_range": 1.0}, {"data_range": 1.0, "gaussian_kernel": False, "kernel_size": 5},
+              {"data_range": 1.0, "sigma": 0.75, "reduction": "sum"}):
+        add("StructuralSimilarityIndexMeasure", o, tm.image.StructuralSimilarityIndexMeasure(**o),
+            [pair(n, 1, 12) for n in (1, 2)], tolerance=2e-3)
+    for average in ("macro", "micro", "weighted", "none"):
+        for more in ({}, {"include_background": False, "aggregation_level": "global"}):
+            o = {"num_classes": 3, "average": average, **more}
+            batches = [(ids(3, n, 3, 2), ids(3, n, 3, 2)) for n in sizes()]
+            add("DiceScore", o, tm.segmentation.DiceScore(input_format="index", **o), batches)
+
+
+def rankings():
+    def lists(most):
+        batches = []
+        for n in sizes():
+            x = (torch.randperm(4 * n) + 1 + 32 * len(batches)) / 128
+            batches.append((x, ids(most, 4 * n), ids(3, 4 * n)))
+        return batches
+
+    for name, theirs, most in (("RetrievalMAP", tm.retrieval.RetrievalMAP, 2),
+                               ("RetrievalMRR", tm.retrieval.RetrievalMRR, 2),
+                               ("RetrievalNormalizedDCG", tm.retrieval.RetrievalNormalizedDCG, 4)):
+        for o in ({}, {"top_k": 2}, {"empty_target_action": "skip"}, {"empty_target_action": "pos"},
+                  {"ignore_index": -1}):
+            batches = lists(most)
+            if "empty_target_action" in o:
+                batches = [(x, y * q.ne(1), q) for x, y, q in batches]
+            if "ignore_index" in o:
+                for _, y, _ in batches:
+                    y[1:][torch.rand(len(y) - 1) < 0.3] = -1
+            add(name, o, theirs(**o), batches)
+    ties = [(torch.tensor([0.5, 0.5, 0.25, 0.5]), torch.tensor([3, 0, 2, 1]), torch.zeros(4).long())]
+    add("RetrievalNormalizedDCG", {}, tm.retrieval.RetrievalNormalizedDCG(), ties)
+
+
+def boxes(n, form):
+    low, size = torch.randint(0, 60, (n, 2)).float(), torch.randint(4, 120, (n, 2)).float()
+    return torch.cat([low, size if form == "xywh" else low + size], 1)
+
+
+def detection():
+    for o, form in (({}, "xyxy"), ({"box_format": "xywh", "class_metrics": True}, "xywh"),
+                    ({"iou_thresholds": [0.25, 0.5], "max_detection_thresholds": [1, 2, 100]}, "xyxy")):
+        batches, place = [], 0
+        for n in (1, 2, 2):
+            said, meant = [], []
+            for _ in range(n):
+                g = random.randint(0, 4)
+                of_image = boxes(g, form)
+                near = of_image + torch.randint(-3, 4, of_image.shape)
+                more = boxes(random.randint(0, 2), form)
+                found = torch.cat([near, more])
+                order = torch.randperm(128)[:len(found)].float() / 256 + place / 4096
+                place += 1
+                labels = ids(3, g)
+                said.append({"boxes": found, "scores": order, "labels": torch.cat([labels, ids(3, len(more))])})
+                meant.append({"boxes": of_image, "labels": labels, "iscrowd": (torch.rand(g) < 0.15).long()})
+            batches.append((said, meant))
+        # Thresholds of torchmetrics are of f32: these are COCO's.
+        theirs = tm.detection.MeanAveragePrecision(**{
+            "iou_thresholds": np.linspace(0.5, 0.95, 10).tolist(), "rec_thresholds": np.linspace(0, 1, 101).tolist(),
+            **o})
+        for batch in batches:
+            theirs.update(*batch)
+        value = result(theirs.compute())
+        most = o.get("max_detection_thresholds", [1, 10, 100])[-1]
+        drop = set() if "class_metrics" in o else {"map_per_class", f"mar_{most}_per_class", "classes"}
+        add("MeanAveragePrecision", o, None, batches, {k: v for k, v in value.items() if k not in drop}, 1e-5)
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--seed", type=int, default=1)
@@ -306,7 +455,8 @@ def main():
     torch.manual_seed(given.seed)
     random.seed(given.seed)
     for _ in range(given.draws):
-        for draw in (binary, of_classes, of_labels, matrices, curves, calibration, regression, aggregation):
+        for draw in (binary, of_classes, of_labels, matrices, curves, calibration, regression, aggregation, of_texts,
+                     images, rankings, detection):
             draw()
     for case in CASES:
         print(json.dumps(case, separators=(",", ":")))

@@ -20,7 +20,8 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors torchmetrics)
+venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors torchvision \
+  torchmetrics pycocotools rouge_score)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1

@@ -95,7 +95,10 @@ end
 local function followed(update, name)
   update = exact.fn(update, "update", name)
   return function(self, ...)
-    if type(self) == "table" then follow(self, ...) end
+    if type(self) == "table" then
+      follow(self, ...)
+      self._fresh = false
+    end
     return update(self, ...)
   end
 end
@@ -152,6 +155,7 @@ function Metric:add_state(name, default, options)
   self._states = self._states or {}
   table.insert(self._states, { name = name, default = copy(default), reduce = o.reduce })
   self[name] = copy(default)
+  self._fresh = true
 end
 
 --- To be overridden: updates the states with a batch.
@@ -181,7 +185,7 @@ end
 --- Resets the states to their defaults.
 function Metric:reset()
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
-  self.batch_value, self._batch = nil, nil
+  self.batch_value, self._batch, self._fresh = nil, nil, true
 end
 
 -- The states as they stand, by name.
@@ -192,6 +196,7 @@ local function held(self)
 end
 
 local function put(self, values)
+  self._fresh = false
   for _, state in ipairs(self:states()) do self[state.name] = values[state.name] end
 end
 
@@ -318,6 +323,7 @@ function Metric:load_state_dict(saved)
     end
     self[state.name] = placed(copy(value), self._device)
   end
+  self._fresh = false
 end
 
 return Metric

@@ -57,6 +57,9 @@ function Moments:update(predictions, targets)
     xx = (x * x):sum(1), yy = (y * y):sum(1), xy = (x * y):sum(1) })
 end
 
+--- Metrics of one key count the same: MetricCollection counts once for all of them.
+function Moments:counts_key() return ("Moments %d"):format(self.num_outputs) end
+
 --- Merges the states of another metric of the same class into this one.
 function Moments:merge(other) join(self, other) end
 

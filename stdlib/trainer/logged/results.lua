@@ -327,12 +327,14 @@ function results.log(trainer, name, value, options)
   log(running(trainer, "log"), name, value, options or NONE)
 end
 
---- `self:log_dict(values, options)`: logs each, in alphabetical order.
+--- `self:log_dict(values, options)`: logs each, in alphabetical order. A MetricCollection logs its
+-- metrics.
 function results.log_dict(trainer, values, options)
   local state = running(trainer, "log_dict")
   if type(values) ~= "table" then
     errors.blame("log_dict: a table of names and values is needed: got %s", errors.show(values))
   end
+  if class.of(values) and values.named_metrics then values = values:named_metrics() end
   for name, value in tree.pairs(values) do log(state, name, value, options or NONE) end
 end
 

@@ -10,19 +10,27 @@ local dist = require "ltrain.dist"
 local gather_values = require "ltrain.dist.gather_values"
 local merged = require "ltrain.trainer.logged.merged"
 local results = require "ltrain.trainer.logged.results"
+local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local running = {}
+
+-- Adds a metric to the list, or the metrics that it shows each under its name.
+local function add(list, key, value)
+  if class.of(value) and class.has_method(value, "named_metrics") then
+    for name, metric in tree.pairs(value:named_metrics()) do
+      list[#list + 1] = { key = key .. "." .. name, metric = metric }
+    end
+  elseif class.is_a(value, Metric) then
+    list[#list + 1] = { key = key, metric = value }
+  end
+end
 
 -- Metrics inside the module, with their paths.
 local function metrics_of(module)
   local list = {}
   for _, entry in ipairs(walk.modules(module)) do
-    for _, item in ipairs(entry.objects) do
-      if class.is_a(item.value, Metric) then
-        list[#list + 1] = { key = item.name, metric = item.value }
-      end
-    end
+    for _, item in ipairs(entry.objects) do add(list, item.name, item.value) end
   end
   return list
 end

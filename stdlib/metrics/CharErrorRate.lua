@@ -1,0 +1,15 @@
+--- stdlib/metrics/CharErrorRate.lua: the edit distance of characters, divided by the number of
+-- characters of the targets.
+local Transcript = require "ltrain.metrics.transcript"
+
+local CharErrorRate = Transcript:extend("CharErrorRate")
+
+--- CharErrorRate()
+function CharErrorRate:init(options) Transcript.init(self, options) end
+
+CharErrorRate.cut = Transcript.characters
+
+--- Its value.
+function CharErrorRate:quotient() return self.edits / self.spoken end
+
+return CharErrorRate

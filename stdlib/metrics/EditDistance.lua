@@ -1,0 +1,23 @@
+--- stdlib/metrics/EditDistance.lua: the edit distance (Levenshtein's) of texts, by characters.
+local Transcript = require "ltrain.metrics.transcript"
+
+local EditDistance = Transcript:extend("EditDistance")
+
+EditDistance.options = {
+  substitution_cost = { type = "integer", default = 1, min = 0,
+    doc = "the cost of a substitution" },
+  reduction = { type = "string", default = "mean", choices = { "mean", "sum" },
+    doc = "over pairs of texts" },
+}
+
+--- EditDistance{reduction = "sum"}
+function EditDistance:init(options) Transcript.init(self, options) end
+
+EditDistance.cut = Transcript.characters
+
+--- Its value.
+function EditDistance:quotient()
+  return self.reduction == "sum" and self.edits or self.edits / self.texts
+end
+
+return EditDistance

@@ -1,0 +1,17 @@
+--- stdlib/metrics/RetrievalMRR.lua: the mean reciprocal rank of the first relevant document.
+local Retrieval = require "ltrain.metrics.retrieval"
+
+local RetrievalMRR = Retrieval:extend("RetrievalMRR")
+
+--- RetrievalMRR{top_k = 10}
+function RetrievalMRR:init(options) Retrieval.init(self, options) end
+
+--- The value of one query: the first `k` of its documents count.
+function RetrievalMRR:of_query(list, k) -- luacheck: no self
+  for i = 1, k do
+    if list[i].target > 0 then return 1 / i end
+  end
+  return 0.0
+end
+
+return RetrievalMRR

@@ -1,0 +1,13 @@
+--- stdlib/metrics/WordErrorRate.lua: the edit distance of words, divided by the number of
+-- words of the targets.
+local Transcript = require "ltrain.metrics.transcript"
+
+local WordErrorRate = Transcript:extend("WordErrorRate")
+
+--- WordErrorRate()
+function WordErrorRate:init(options) Transcript.init(self, options) end
+
+--- Its value.
+function WordErrorRate:quotient() return self.edits / self.spoken end
+
+return WordErrorRate
