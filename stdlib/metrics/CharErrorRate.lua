@@ -7,7 +7,8 @@ local CharErrorRate = Transcript:extend("CharErrorRate")
 --- CharErrorRate()
 function CharErrorRate:init(options) Transcript.init(self, options) end
 
-CharErrorRate.cut = Transcript.characters
+--- Texts are compared by characters.
+CharErrorRate.unit = "characters"
 
 --- Its value.
 function CharErrorRate:quotient() return self.edits / self.spoken end

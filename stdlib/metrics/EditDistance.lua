@@ -13,7 +13,8 @@ EditDistance.options = {
 --- EditDistance{reduction = "sum"}
 function EditDistance:init(options) Transcript.init(self, options) end
 
-EditDistance.cut = Transcript.characters
+--- Texts are compared by characters.
+EditDistance.unit = "characters"
 
 --- Its value.
 function EditDistance:quotient()

@@ -36,7 +36,7 @@ function Transcript.characters(text)
 end
 
 --- What a text is cut into.
-Transcript.cut = Transcript.words
+Transcript.unit = "words"
 
 --- The edit distance of two lists.
 function Transcript.distance(a, b, substitution)
@@ -79,8 +79,9 @@ end
 --- Updates it with predicted and true texts: two strings, or lists of them.
 function Transcript:update(predictions, targets)
   predictions, targets = self.read(getmetatable(self).__name, predictions, targets)
+  local cut = self[self.unit]
   for i, target in ipairs(targets) do
-    local said, meant = self.cut(predictions[i]), self.cut(target)
+    local said, meant = cut(predictions[i]), cut(target)
     self.edits = self.edits + self.distance(said, meant, self.substitution_cost or 1)
     self.spoken, self.heard = self.spoken + #meant, self.heard + #said
     self.longer, self.texts = self.longer + math.max(#meant, #said), self.texts + 1
