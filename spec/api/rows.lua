@@ -15,6 +15,7 @@ rows.options = {
   ["lt.image.grid"] = "lt.image.grid(x, OPTIONS)",
   ["lt.image.read"] = "lt.image.read('absent', OPTIONS)",
   ["lt.image.write"] = "lt.image.write('a.png', x, OPTIONS)",
+  ["lt.generate"] = "lt.generate(lt.models.gpt2, lt.zeros(1):long(), OPTIONS)",
   ["lt.text.BPETokenizer:train"] = "lt.text.BPETokenizer.train('a', OPTIONS)",
   ["lt.text.CharTokenizer:train"] = "lt.text.CharTokenizer.train('a', OPTIONS)",
   ["lt.text.WordTokenizer:train"] = "lt.text.WordTokenizer.train('a', OPTIONS)",

@@ -25,6 +25,7 @@ return {
   dist = "ltrain.dist",
   einsum = "ltrain.core.einsum",
   embedding_bag = "ltrain.ops.embedding_bag",
+  generate = "ltrain.models.generate",
   gradcheck = "ltrain.autograd.gradcheck",
   gradgradcheck = "ltrain.autograd.gradgradcheck",
   grid_sample = "ltrain.ops.grid_sample",

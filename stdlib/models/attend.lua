@@ -14,9 +14,10 @@ return function(q, k, v, cache, dropout)
   if cache then
     k, v = cache:append(k, v)
     local count, total = q.shape[3], k.shape[3]
-    if total > count then
+    if total > count then -- of one query all positions are its past
       options.causal = false
-      mask = c.ones(count, total, { dtype = "bool", device = q.device }):tril(total - count)
+      mask = count > 1
+        and c.ones(count, total, { dtype = "bool", device = q.device }):tril(total - count) or nil
     end
   end
   local y = c.scaled_dot_product_attention(q, k, v, mask, options)

@@ -106,11 +106,13 @@ function GPT2:init(options)
   self.lm_head.weight = self.transformer.wte.weight
 end
 
---- The caches for generation, one a layer: given to `model(ids, cache)`, ids are those of further
---- positions.
-function GPT2:new_cache()
-  local cache = {}
-  for i = 1, self.hparams.n_layer do cache[i] = nn.KVCache(self.hparams.n_positions) end
+--- The caches for generation, one a layer, of so many positions (by default all that the model
+--- has): given to `model(ids, cache)`, ids are those of further positions.
+function GPT2:new_cache(length)
+  local cache, most = {}, self.hparams.n_positions
+  length = config.argument(length or most, "integer", "models.gpt2", "length",
+    { min = 1, max = most })
+  for i = 1, self.hparams.n_layer do cache[i] = nn.KVCache(length) end
   return cache
 end
 

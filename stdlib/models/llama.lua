@@ -91,11 +91,13 @@ function Llama:init(options)
   if o.tie_word_embeddings then self.lm_head.weight = self.model.embed_tokens.weight end
 end
 
---- The caches for generation, one a layer: given to `model(ids, cache)`, ids are those of further
---- positions.
-function Llama:new_cache()
-  local cache, o = {}, self.hparams
-  for i = 1, o.num_hidden_layers do cache[i] = nn.KVCache(o.max_position_embeddings) end
+--- The caches for generation, one a layer, of so many positions (by default all that the model
+--- has): given to `model(ids, cache)`, ids are those of further positions.
+function Llama:new_cache(length)
+  local cache, most = {}, self.hparams.max_position_embeddings
+  length = config.argument(length or most, "integer", "models.llama", "length",
+    { min = 1, max = most })
+  for i = 1, self.hparams.num_hidden_layers do cache[i] = nn.KVCache(length) end
   return cache
 end
 

@@ -32,7 +32,9 @@ function KVCache:append(k, v)
     errors.blame("nn.KVCache: %d positions are too many for max_length = %d", from + count,
       self.max_length)
   end
-  if not self.k then self.k, self.v = room(k, self.max_length), room(v, self.max_length) end
+  if not self.k or from == 0 and k.shape[1] ~= self.k.shape[1] then
+    self.k, self.v = room(k, self.max_length), room(v, self.max_length)
+  end
   if k.shape[1] ~= self.k.shape[1] then
     errors.blame("nn.KVCache: it holds a batch of %d, got one of %d; reset() empties it",
       self.k.shape[1], k.shape[1])
@@ -45,7 +47,7 @@ end
 
 --- Empties it. Its memory is kept for the same batch size.
 function KVCache:reset()
-  self.length, self.k, self.v = 0, nil, nil
+  self.length = 0
 end
 
 return KVCache

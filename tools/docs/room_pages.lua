@@ -17,7 +17,8 @@ local ROOMS <const> = {
     { "stdlib/models/vgg.lua", "models.vgg11, models.vgg13, models.vgg16, models.vgg19, "
       .. "models.vgg11_bn, models.vgg13_bn, models.vgg16_bn, models.vgg19_bn",
       "ltrain.models.vgg", "vgg16" },
-    { "stdlib/models/keys.lua", "models.keys", "ltrain.models.keys" } } },
+    { "stdlib/models/keys.lua", "models.keys", "ltrain.models.keys" },
+    { "stdlib/models/generate.lua", "lt.generate", "ltrain.models.generate" } } },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "linalg", "Linear algebra", "lt.linalg: factors, equations, norms of matrices", {}, [==[
