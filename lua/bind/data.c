@@ -1,12 +1,13 @@
 /* lua/bind/data.c: orders, batches gathered ahead, keyed samples, drawn digits for the library's
    own Lua (`c.runtime.data`). Positions of samples count from 1 here, as ds:get(i) does. */
+#include "bind/data.h"
+
 #include <string.h>
 
 #include "bind/fields.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "data/digits.h"
-#include "data/prefetch.h"
 
 #define ORDER_NAME "ltrain.Order"
 #define FEED_NAME "ltrain.Feed"
@@ -25,7 +26,7 @@ static lt_order **push_order(lua_State *L, lt_bind *b, int64_t n) {
   return box;
 }
 
-static lt_order *check_order(lua_State *L, int index) {
+lt_order *lt_check_order(lua_State *L, int index) {
   lt_order *o = *(lt_order **)luaL_checkudata(L, index, ORDER_NAME);
   luaL_argcheck(L, o != NULL, index, "this order was released");
   return o;
@@ -85,7 +86,7 @@ static int order_of(lua_State *L) {
 
 /* order:at(k) -> position of the sample that comes k-th, k from 1 */
 static int order_at(lua_State *L) {
-  const lt_order *o = check_order(L, 1);
+  const lt_order *o = lt_check_order(L, 1);
   lua_Integer k = luaL_checkinteger(L, 2);
   luaL_argcheck(L, k >= 1 && k <= o->n, 2, "out of range");
   lua_pushinteger(L, lt_order_at(o, k - 1) + 1);
@@ -93,13 +94,13 @@ static int order_at(lua_State *L) {
 }
 
 static int order_len(lua_State *L) {
-  lua_pushinteger(L, check_order(L, 1)->n);
+  lua_pushinteger(L, lt_check_order(L, 1)->n);
   return 1;
 }
 
 /* order:hash(most) -> a number of its length and first `most` entries */
 static int order_hash(lua_State *L) {
-  const lt_order *o = check_order(L, 1);
+  const lt_order *o = lt_check_order(L, 1);
   lua_pushinteger(L, (lua_Integer)lt_order_hash(o, luaL_checkinteger(L, 2)));
   return 1;
 }
@@ -107,7 +108,7 @@ static int order_hash(lua_State *L) {
 /* order:part(first, n) -> order of entries first..first+n-1, first from 1 */
 static int order_part(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  const lt_order *o = check_order(L, 1);
+  const lt_order *o = lt_check_order(L, 1);
   lua_Integer first = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
   luaL_argcheck(L, first >= 1 && n >= 0 && first - 1 <= o->n - n, 2, "out of range");
   lt_order **box = push_order(L, b, n);
@@ -121,7 +122,7 @@ static int order_part(lua_State *L) {
    those of the whole */
 static int order_through(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  const lt_order *o = check_order(L, 1), *map = check_order(L, 2);
+  const lt_order *o = lt_check_order(L, 1), *map = lt_check_order(L, 2);
   lt_order **box = push_order(L, b, o->n);
   *box = lt_order_empty(b->c, o->n);
   if (*box == NULL) lt_raise_failure(L, b);
@@ -153,11 +154,9 @@ static int feed_close(lua_State *L) {
   return 0;
 }
 
-/* {batch_size, drop_last, evaluation, wrap, dealt, lasts (an order), rank, world}, to be walked in
-   n samples from a position; lasts stays alive with the table. */
-static lt_batching read_batching(lua_State *L, int index, int64_t n, int64_t position) {
+lt_batching lt_read_batching(lua_State *L, int index, int64_t n, int64_t position) {
   lua_getfield(L, index, "lasts");
-  lt_order *lasts = lua_isnil(L, -1) ? NULL : check_order(L, -1);
+  lt_order *lasts = lua_isnil(L, -1) ? NULL : lt_check_order(L, -1);
   lua_pop(L, 1);
   lt_batching batching = {.batch = lt_field_int(L, index, "batch_size", 1),
                           .drop_last = lt_field_flag(L, index, "drop_last"),
@@ -174,8 +173,7 @@ static lt_batching read_batching(lua_State *L, int index, int64_t n, int64_t pos
   return batching;
 }
 
-/* The list of tensors at `index`; divisors[i] (absent: none) is what u8 values are divided by. */
-static int read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_column *columns) {
+int lt_read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_column *columns) {
   luaL_checktype(L, index, LUA_TTABLE);
   lua_Integer n = luaL_len(L, index);
   if (n > LT_COLUMNS_MAX)
@@ -199,12 +197,12 @@ static int read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_co
 static int new_feed(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 4);
-  lt_order *o = check_order(L, 1);
+  lt_order *o = lt_check_order(L, 1);
   luaL_checktype(L, 4, LUA_TTABLE);
   lt_column columns[LT_COLUMNS_MAX];
-  int n = read_columns(L, b, 2, 3, columns);
+  int n = lt_read_columns(L, b, 2, 3, columns);
   int64_t position = lt_field_int(L, 4, "position", 0), depth = lt_field_int(L, 4, "prefetch", 2);
-  lt_batching batching = read_batching(L, 4, o->n, position);
+  lt_batching batching = lt_read_batching(L, 4, o->n, position);
   lt_device pin = lt_field_flag(L, 4, "pin") ? lt_pinned_device(b->c) : LT_CPU_DEVICE;
   for (int k = 0; k < n; k++) columns[k].pin = pin;
   luaL_argcheck(L, depth >= 0 && depth <= LT_PREFETCH_MAX, 4, "impossible prefetch");
@@ -253,7 +251,7 @@ static int feed_position(lua_State *L) {
 static int span_at(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
-  lt_batching batching = read_batching(L, 3, n, position);
+  lt_batching batching = lt_read_batching(L, 3, n, position);
   lt_span s = lt_batch_at(&batching, n, position);
   lua_pushinteger(L, s.total);
   lua_pushinteger(L, s.first + 1);
@@ -266,7 +264,7 @@ static int span_at(lua_State *L) {
 static int batch_count(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
-  lt_batching batching = read_batching(L, 3, n, position);
+  lt_batching batching = lt_read_batching(L, 3, n, position);
   lua_pushinteger(L, lt_batch_count(&batching, n, position));
   return 1;
 }
@@ -276,7 +274,7 @@ static int batch_skip(lua_State *L) {
   int64_t n = luaL_checkinteger(L, 1), position = luaL_checkinteger(L, 2);
   int64_t steps = luaL_checkinteger(L, 3);
   luaL_checktype(L, 4, LUA_TTABLE);
-  lt_batching batching = read_batching(L, 4, n, position);
+  lt_batching batching = lt_read_batching(L, 4, n, position);
   luaL_argcheck(L, steps >= 0, 3, "negative");
   lua_pushinteger(L, lt_batch_skip(&batching, n, position, steps));
   return 1;
@@ -364,6 +362,7 @@ void lt_bind_data(lua_State *L, lt_bind *b) {
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);
+  lt_bind_images(L, b);
   lua_setfield(L, -2, "data");
   lua_pop(L, 1);
 }

@@ -91,6 +91,7 @@ void lt_bind_image(lua_State *L, lt_bind *b) {
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);
+  lt_bind_image_chain(L, b);
   lua_setfield(L, -2, "image");
   lua_pop(L, 1);
 }

@@ -10,6 +10,8 @@ local rows = {}
 rows.options = {
   ["lt.csv.table"] = "lt.csv.table{ { 'a', x[1] } }:tensor('a', OPTIONS)",
   ["lt.csv.read"] = "lt.csv.read('absent', OPTIONS)",
+  ["lt.data.ImageFolder"] = "lt.data.ImageFolder('absent', OPTIONS)",
+  ["lt.data.Images"] = "lt.data.Images(OPTIONS)",
   ["lt.image.decode"] = "lt.image.decode('', OPTIONS)",
   ["lt.image.encode"] = "lt.image.encode(x, 'png', OPTIONS)",
   ["lt.image.grid"] = "lt.image.grid(x, OPTIONS)",
@@ -208,6 +210,16 @@ for n = 1, 3 do
   } do
     rows.options[("lt.nn.%s%dd"):format(name, n)] = ("lt.nn.%s%dd%sOPTIONS)"):format(name, n, made)
   end
+end
+-- Transforms, with what comes before the options.
+for name, before in pairs { ColorJitter = "", GaussianBlur = "3, ", Grayscale = "", Pad = "1, ",
+  RandAugment = "", RandomAdjustSharpness = "1, ", RandomAffine = "1, ", RandomApply = "{}, ",
+  RandomAutocontrast = "", RandomChoice = "{ print }, ", RandomCrop = "3, ", RandomEqualize = "",
+  RandomErasing = "", RandomGrayscale = "", RandomHorizontalFlip = "", RandomInvert = "",
+  RandomPerspective = "", RandomPosterize = "2, ", RandomResizedCrop = "3, ",
+  RandomRotation = "1, ", RandomSolarize = "1, ", RandomVerticalFlip = "", Resize = "3, ",
+  ToDtype = "'f32', ", TrivialAugmentWide = "" } do
+  rows.options["lt.transforms." .. name] = ("lt.transforms.%s(%sOPTIONS)"):format(name, before)
 end
 rows.options["base.Convolution"] = rows.options["lt.nn.Conv1d"]
 rows.options["base.TransposedConvolution"] = rows.options["lt.nn.ConvTranspose1d"]

@@ -8,7 +8,7 @@ local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 
 local ROOMS <const> = { "nn", "optim", "data", "metrics", "callbacks", "loggers", "strategies",
-  "clusters", "distributions" }
+  "clusters", "distributions", "transforms" }
 
 local function read(path)
   local file <close> = assert(io.open(path, "rb"))

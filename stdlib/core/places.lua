@@ -55,4 +55,5 @@ return {
   tensordot = "ltrain.ops.tensordot",
   text = "ltrain.text",
   trace = "ltrain.ops.trace",
+  transforms = "ltrain.transforms",
 }

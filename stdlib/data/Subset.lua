@@ -37,11 +37,24 @@ function Subset:get(i)
   return self._read(self._order:at(i))
 end
 
-function Subset:columns()
-  local whole = self.dataset.columns and self.dataset:columns()
+-- What C reads of the whole, of some of its rows.
+local function part(self, name)
+  local of = self.dataset[name]
+  local whole = type(of) == "function" and of(self.dataset)
   if not whole then return nil end
   whole.map = whole.map and self._order:through(whole.map) or self._order
   return whole
+end
+
+function Subset:columns()
+  local columns = part(self, "columns")
+  return columns
+end
+
+--- For loaders: as Images:images.
+function Subset:images()
+  local images = part(self, "images")
+  return images
 end
 
 return Subset

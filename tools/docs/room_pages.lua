@@ -60,6 +60,16 @@ characters that are younger than the tables of one of the two.]==] },
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
     { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
     { "stdlib/core/hash.lua", "lt.hash", "ltrain.core.hash" } } },
+  { "transforms", "Transforms", "lt.transforms: changes of images, masks and boxes along", {}, [==[
+Names, draws and results are those of `torchvision.transforms.v2`; resizing is that of PIL.
+
+```lua
+local lt = require "ltrain"
+local T = lt.transforms
+local t = T.Compose{T.Resize(4), T.CenterCrop(4), T.ToTensor()}
+print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
+-- prints: tensor([0.2000, 0.2000, 0.2000, 0.2000])
+```]==] },
   { "callbacks", "Callbacks", "lt.callbacks, lt.Callback", {
     { "stdlib/core/Callback.lua", "lt.Callback", "ltrain.core.Callback" } } },
   { "loggers", "Loggers", "lt.loggers, lt.Logger", {
@@ -171,7 +181,7 @@ local function object_of(name)
   if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
   local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
     strategies = "strategy", clusters = "environment", distributions = "distribution",
-    models = "model" }
+    models = "model", transforms = "t" }
   return shown[room] or last:lower()
 end
 

@@ -1,8 +1,8 @@
 -- stdlib/data/loading/passes.lua: one walk of a loader through its data.
 --
 -- A pass has `next()`, which gives a batch, false (only other ranks have one) or nil, `position()`,
--- the count of samples consumed, and `closing`, what ends it early. Three kinds: rows gathered in
--- C, samples read by position, samples that come one after the other.
+-- the count of samples consumed, and `closing`, what ends it early. Four kinds: rows gathered in
+-- C, images read in C, samples read by position, samples that come one after the other.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -59,6 +59,23 @@ function passes.gathered(plan, columns)
     return columns.owner:form(rows)
   end
   function pass.position() return math.min(feed:position(), #order) end
+  pass.closing = feed
+  return pass
+end
+
+--- Image files, read and transformed in threads of C; the rows of tensors that belong to them.
+function passes.decoded(plan, images)
+  local pass = new_pass(plan)
+  local files = images.map and plan.order:through(images.map) or plan.order
+  local source = images.source
+  source.seed, source.epoch = plan.seed, plan.epoch
+  local feed = data.image_feed(plan.order, files, source, images.tensors, plan.batching)
+  function pass.next()
+    local rows = { feed:next() }
+    if not rows[1] then return rows[1] end
+    return images.owner:form(rows)
+  end
+  function pass.position() return math.min(feed:position(), #plan.order) end
   pass.closing = feed
   return pass
 end

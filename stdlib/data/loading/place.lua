@@ -86,13 +86,19 @@ local function start_of(loader, n, cut, index)
   return position, place.batches_before(n, cut, position)
 end
 
+-- What the data set says of itself that C can read without it; nil where it has to be asked.
+local function in_c(loader, name)
+  local dataset = loader.dataset
+  return not loader.collate and type(dataset[name]) == "function" and dataset[name](dataset) or nil
+end
+
 -- A pass over samples by position.
 local function open_indexed(loader, plan)
   local count = samples.count(loader.dataset, "DataLoader")
   warn_other_size(loader, plan.position, count)
-  local dataset = loader.dataset
-  local columns = not loader.collate and type(dataset.columns) == "function" and dataset:columns()
-  local pass = columns and passes.gathered(plan, columns) or passes.inline(plan)
+  local columns, images = in_c(loader, "columns"), in_c(loader, "images")
+  local pass = columns and passes.gathered(plan, columns) or images and passes.decoded(plan, images)
+    or passes.inline(plan)
   pass.samples, pass.order = count, plan.order
   return pass
 end

@@ -1,0 +1,22 @@
+-- stdlib/transforms/Grayscale.lua: colours become greys.
+
+local Transform = require "ltrain.transforms.Transform"
+local config = require "ltrain.core.config"
+
+local Grayscale = Transform:extend("Grayscale")
+
+local WHERE <const> = "transforms.Grayscale"
+local OPTIONS <const> = {
+  num_output_channels = { type = "integer", default = 1, choices = { 1, 3 } },
+}
+
+--- transforms.Grayscale{}: one channel of three
+function Grayscale:init(options)
+  self.num_output_channels = config.check(options, OPTIONS, WHERE).num_output_channels
+end
+
+function Grayscale:_steps()
+  return { { "grayscale", self.num_output_channels } }
+end
+
+return Grayscale

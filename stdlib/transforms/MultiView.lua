@@ -1,0 +1,43 @@
+-- stdlib/transforms/MultiView.lua: several views of one image, each by draws of its own.
+--
+-- What comes out is a list of images: {view 1, view 2}. A loader gives a list of batches for it.
+
+local Transform = require "ltrain.transforms.Transform"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local values = require "ltrain.transforms.values"
+
+local MultiView = Transform:extend("MultiView")
+
+local WHERE <const> = "transforms.MultiView"
+
+--- transforms.MultiView{t1, t2}: a list of transforms or functions; the same one may come twice
+---@param transforms table
+function MultiView:init(transforms)
+  self.transforms = values.parts(transforms, WHERE)
+  if #self.transforms < 1 or #self.transforms > 8 then
+    errors.blame("%s: it makes 1 to 8 views: got %d", WHERE, #self.transforms)
+  end
+end
+
+function MultiView:_steps() -- it is no part of another transform's chain
+  return nil
+end
+
+function MultiView:_by_parts(sample)
+  local views = {}
+  for k, transform in ipairs(self.transforms) do views[k] = transform(sample) end
+  return views
+end
+
+-- The chain of each view; nil where Lua has to make one.
+function MultiView:_chains()
+  local chains = {}
+  for k, transform in ipairs(self.transforms) do
+    chains[k] = class.is_a(transform, Transform) and transform:_compiled() or nil
+    if not chains[k] then return nil end
+  end
+  return chains
+end
+
+return MultiView

@@ -1,0 +1,26 @@
+-- stdlib/transforms/RandomAdjustSharpness.lua: an image becomes smoother or sharper.
+
+local Transform = require "ltrain.transforms.Transform"
+local config = require "ltrain.core.config"
+local values = require "ltrain.transforms.values"
+
+local RandomAdjustSharpness = Transform:extend("RandomAdjustSharpness")
+
+local WHERE <const> = "transforms.RandomAdjustSharpness"
+local OPTIONS <const> = {
+  p = values.p,
+}
+
+--- transforms.RandomAdjustSharpness(2): twice as sharp; 0 is smooth, 1 as it was
+---@param sharpness_factor number
+function RandomAdjustSharpness:init(sharpness_factor, options)
+  self.sharpness_factor = config.argument(sharpness_factor, "number", WHERE, "sharpness_factor",
+    { min = 0 })
+  self.p = config.check(options, OPTIONS, WHERE).p
+end
+
+function RandomAdjustSharpness:_steps()
+  return { { "sharpness", self.p, self.sharpness_factor } }
+end
+
+return RandomAdjustSharpness

@@ -1,0 +1,22 @@
+-- stdlib/transforms/RandomGrayscale.lua: colours become greys, in as many channels.
+
+local Transform = require "ltrain.transforms.Transform"
+local config = require "ltrain.core.config"
+
+local RandomGrayscale = Transform:extend("RandomGrayscale")
+
+local WHERE <const> = "transforms.RandomGrayscale"
+local OPTIONS <const> = {
+  p = { type = "number", default = 0.1, min = 0, max = 1, doc = "how often it is done" },
+}
+
+--- transforms.RandomGrayscale{p = 0.2}: in one of five images
+function RandomGrayscale:init(options)
+  self.p = config.check(options, OPTIONS, WHERE).p
+end
+
+function RandomGrayscale:_steps()
+  return { { "random_grayscale", self.p } }
+end
+
+return RandomGrayscale

@@ -1,0 +1,31 @@
+-- stdlib/transforms/RandomResizedCrop.lua: a part of random area and shape, resized.
+
+local Transform = require "ltrain.transforms.Transform"
+local config = require "ltrain.core.config"
+local values = require "ltrain.transforms.values"
+
+local RandomResizedCrop = Transform:extend("RandomResizedCrop")
+
+local WHERE <const> = "transforms.RandomResizedCrop"
+local OPTIONS <const> = {
+  scale = { type = "table", default = { 0.08, 1 }, doc = "least and most share of the area" },
+  ratio = { type = "table", default = { 3 / 4, 4 / 3 }, doc = "least and most width by height" },
+  interpolation = values.interpolation("bilinear", "bicubic"),
+}
+
+--- transforms.RandomResizedCrop(224): a square; or {height, width}
+---@param size integer|table
+function RandomResizedCrop:init(size, options)
+  self.size = values.size(size, WHERE, "size")
+  local o <const> = config.check(options, OPTIONS, WHERE)
+  self.scale = values.range(o.scale, WHERE, "scale", { above = 0, max = 1 })
+  self.ratio = values.range(o.ratio, WHERE, "ratio", { above = 0 })
+  self.interpolation = o.interpolation
+end
+
+function RandomResizedCrop:_steps()
+  return { { "random_resized_crop", self.size[1], self.size[2], self.scale[1], self.scale[2],
+    self.ratio[1], self.ratio[2], values.filter(self.interpolation) } }
+end
+
+return RandomResizedCrop

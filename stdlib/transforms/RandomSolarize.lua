@@ -1,0 +1,25 @@
+-- stdlib/transforms/RandomSolarize.lua: values from a threshold on are inverted.
+
+local Transform = require "ltrain.transforms.Transform"
+local config = require "ltrain.core.config"
+local values = require "ltrain.transforms.values"
+
+local RandomSolarize = Transform:extend("RandomSolarize")
+
+local WHERE <const> = "transforms.RandomSolarize"
+local OPTIONS <const> = {
+  p = values.p,
+}
+
+--- transforms.RandomSolarize(128): of u8; of f32 a threshold in 0..1
+---@param threshold number
+function RandomSolarize:init(threshold, options)
+  self.threshold = config.argument(threshold, "number", WHERE, "threshold", { min = 0, max = 255 })
+  self.p = config.check(options, OPTIONS, WHERE).p
+end
+
+function RandomSolarize:_steps()
+  return { { "solarize", self.p, self.threshold } }
+end
+
+return RandomSolarize

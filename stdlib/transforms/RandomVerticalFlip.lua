@@ -1,0 +1,23 @@
+-- stdlib/transforms/RandomVerticalFlip.lua: top and bottom change places.
+
+local Transform = require "ltrain.transforms.Transform"
+local config = require "ltrain.core.config"
+local values = require "ltrain.transforms.values"
+
+local RandomVerticalFlip = Transform:extend("RandomVerticalFlip")
+
+local WHERE <const> = "transforms.RandomVerticalFlip"
+local OPTIONS <const> = {
+  p = values.p,
+}
+
+--- transforms.RandomVerticalFlip{}: in one of two images
+function RandomVerticalFlip:init(options)
+  self.p = config.check(options, OPTIONS, WHERE).p
+end
+
+function RandomVerticalFlip:_steps()
+  return { { "vertical_flip", self.p } }
+end
+
+return RandomVerticalFlip
