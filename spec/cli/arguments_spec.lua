@@ -14,7 +14,9 @@ local ROWS <const> = {
 }
 
 local function parse(...)
-  return arguments.parse(words.by_name.run, { ... }, ROWS)
+  local parsed, wrong = arguments.parse(words.by_name.run, { ... }, ROWS)
+  if parsed and parsed.wrong then return nil, parsed.wrong end -- of a script without lt.args
+  return parsed, wrong
 end
 
 local function override(name, ...)

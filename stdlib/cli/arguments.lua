@@ -101,12 +101,24 @@ local function store(parsed, word, row, own, name, text, types)
   end
 end
 
+-- A flag that may be one of the script's own (lt.args), with what follows it unless that is one.
+local function keep_for_script(parsed, tokens, i, flag, name, text)
+  local after = tokens[i + 1]
+  if text == nil and after and not after:find "^%-%-" then i, text = i + 1, after end
+  parsed.flags[#parsed.flags + 1] = { flag = flag, name = name, text = text }
+  return i + 1
+end
+
 -- One flag at tokens[i]. Returns the index after it, or nil and what is wrong.
 local function read_flag(parsed, word, tokens, i, trainer_rows)
   local flag, text = tokens[i]:match("^(%-%-[^=]+)=(.*)$")
   flag = flag or tokens[i]
   local name = (flag:match("^%-%-(.+)$") or ""):gsub("-", "_")
   local row, own = row_for(name, word, trainer_rows)
+  if not row and word.script and old_options.instead[name] == nil and flag:find "^%-%-" then
+    parsed.wrong = parsed.wrong or unknown(word, flag, name, trainer_rows)
+    return keep_for_script(parsed, tokens, i, flag, name, text)
+  end
   if not row then return nil, unknown(word, flag, name, trainer_rows) end
   if not arguments.is_plain(row) then
     return nil, ("%s: --%s cannot be given on the command line: it takes %s"):format(word.name,
@@ -121,12 +133,13 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   return after
 end
 
---- Reads the tokens after a word. Returns {script =, options =, overrides =, args =, help =}; args
---- are the script's own, or the files after the first;
---- overrides are {name = {value = v}}, v nil for "the default". nil and a message if wrong.
+--- Reads the tokens after a word. Returns {script =, options =, overrides =, args =, help =,
+--- flags =, wrong =}; args are the script's own, or the files after the first; overrides are
+--- {name = {value = v}}, v nil for "the default"; flags are those that nobody knows, for lt.args,
+--- and wrong what to say of them if the script has none. nil and a message if wrong.
 ---@param trainer_rows table options of the Trainer, by name, as config.check takes them
 function arguments.parse(word, tokens, trainer_rows)
-  local parsed = { options = {}, overrides = {}, args = {} }
+  local parsed = { options = {}, overrides = {}, args = {}, flags = {} }
   local i = 1
   while i <= #tokens do
     local token = tokens[i]

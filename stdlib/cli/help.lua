@@ -90,6 +90,11 @@ function help.word(word, trainer_rows)
   return table.concat(parts, "\n") .. "\n"
 end
 
+--- The options that a script declares by lt.args.
+function help.script(rows, host)
+  if rows then host.write("Options of the script:\n" .. columns(rows) .. "\n\n") end
+end
+
 --- The page of `ltrain --help`.
 function help.all()
   local word_rows, status_rows = {}, {}

@@ -16,6 +16,7 @@
 --   set_threads(n)                   threads of the operations
 --   read_line(prompt), remember(line), tty   the prompt's
 local arguments = require "ltrain.cli.arguments"
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local help = require "ltrain.cli.help"
 local words = require "ltrain.cli.words"
@@ -50,6 +51,13 @@ function cli.suggest(name)
   return errors.did_you_mean(name, names)
 end
 
+-- Whether a script has flags of its own: it calls lt.args.
+local function own_options(parsed)
+  local path = parsed.script
+  local text = path and c.io.kind(path) == "file" and c.io.read_file(path)
+  return text and text:find "%f[%w_]args%s*[{(]" ~= nil or false
+end
+
 --- Runs the word argv[1] with what follows it; returns the exit status.
 function cli.main(argv, host)
   local word = words.by_name[argv[1]]
@@ -60,7 +68,13 @@ function cli.main(argv, host)
     host.complain(("ltrain: %s\n%s\n"):format(wrong, help.usage(word)))
     return USAGE
   end
+  local own = own_options(parsed)
+  if parsed.wrong and not own then
+    host.complain(("ltrain: %s\n%s\n"):format(parsed.wrong, help.usage(word)))
+    return USAGE
+  end
   if parsed.help then
+    if own then help.script(runner(word).declared(word, parsed, host), host) end
     host.write(help.word(word, rows))
     return DONE
   end

@@ -12,6 +12,7 @@ local USAGE <const> = 2
 -- what it is for.
 local function is_usage(message)
   local last = c.last_error()
+  if last and last.message == overrides.args.wrong then return true end
   if not last or message:sub(-#last.message) ~= last.message then return false end
   for name in pairs(overrides.values) do
     if last.op == name or last.op == "Trainer" and last.message:find("%f[%w_]" .. name

@@ -123,6 +123,7 @@ end
 -- Runs protected: the script, then the loop over what it returned.
 local function session(word, parsed, host, chunk)
   local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
+  overrides.check_flags()
   if overrides.ran > 0 then
     if word.name == "run" then return end
     errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",
@@ -172,6 +173,23 @@ local function prepare_print(host, verbose)
   end
 end
 
+local function prepare_args(word, parsed)
+  local args = overrides.args
+  args.flags, args.is_command, args.unknown = parsed.flags, true, parsed.wrong
+  for _, row in ipairs(word.options) do args.reserved[row.name] = true end
+end
+
+--- The rows of the options that the script declares by lt.args, for help: it runs as far as there.
+--- nil where it does not come so far.
+function run.declared(word, parsed, host)
+  local chunk = host.load(parsed.script)
+  if not chunk then return nil end
+  prepare_args(word, parsed)
+  overrides.args.wants_help = true
+  pcall(host.run, chunk)
+  return overrides.args.help_rows
+end
+
 local function prepare(word, parsed, host)
   for name, override in pairs(parsed.overrides) do overrides.set(name, override.value) end
   overrides.ckpt_path = parsed.options.ckpt_path
@@ -184,6 +202,7 @@ local function prepare(word, parsed, host)
     end
   end
   records.script = parsed.script
+  prepare_args(word, parsed)
   if parsed.options.seed then fix_seed(parsed.options.seed) end
   prepare_print(host, parsed.options.verbose)
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }

@@ -16,6 +16,7 @@ return {
   Strategy = "ltrain.strategies.Strategy",
   Trainer = "ltrain.trainer.Trainer",
   affine_grid = "ltrain.ops.affine_grid",
+  args = "ltrain.trainer.setup.args",
   callbacks = "ltrain.callbacks",
   channel_shuffle = "ltrain.ops.pixels:channel_shuffle",
   clusters = "ltrain.clusters",

@@ -18,6 +18,7 @@ local new_state = require "ltrain.trainer.state"
 local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
+local overrides = require "ltrain.trainer.setup.overrides"
 local parameters = require "ltrain.trainer.steps.parameters"
 local place = require "ltrain.trainer.setup.place"
 local predict_loop = require "ltrain.trainer.predict_loop"
@@ -146,9 +147,13 @@ local function set_up(state)
 end
 
 local function log_hparams(state)
-  local trainer, hparams = state.trainer, rawget(state.module, "hparams")
-  if not hparams or not trainer.options.enable_autolog_hparams then return end
-  if rawget(state.module, "_log_hparams") == false then return end
+  local trainer, hparams = state.trainer, {}
+  if not trainer.options.enable_autolog_hparams then return end
+  for name, value in next, overrides.args.values or {} do hparams[name] = value end
+  if rawget(state.module, "_log_hparams") ~= false then
+    for name, value in next, rawget(state.module, "hparams") or {} do hparams[name] = value end
+  end
+  if next(hparams) == nil then return end
   for _, logger in ipairs(trainer.loggers) do logger:log_hyperparams(hparams) end
 end
 

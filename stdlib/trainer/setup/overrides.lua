@@ -16,6 +16,18 @@ local overrides = {
   only = nil, -- the loop of the command word, nil for `run`
   callbacks = {}, -- of every Trainer, after its own
   ran = 0,
+
+  -- What lt.args and the command line share.
+  args = {
+    flags = nil, -- a list of {flag =, name =, text =}: those that the command line does not know
+    reserved = {}, -- set of the names of the command's own options
+    is_command = false, -- whether there is a command: the Trainer's options stand beside
+    values = nil, -- what the script has got
+    unknown = nil, -- what to say of the flags if the script does not call lt.args
+    wrong = nil, -- the error of usage that was raised
+    wants_help = false, -- whether the script runs to see what it declares
+    help_rows = nil, -- that
+  },
 }
 
 --- Sets an option of every Trainer to come; nil is the option's default.
@@ -39,8 +51,17 @@ function overrides.apply(script)
   return merged
 end
 
+--- Raises where the command line has flags that the script has not taken.
+function overrides.check_flags()
+  local args = overrides.args
+  if not args.unknown or args.values then return end
+  args.wrong = args.unknown
+  errors.blame("%s", args.wrong)
+end
+
 --- A loop begins: counted, refused when the command line asks for another one.
 function overrides.begin(fn)
+  overrides.check_flags()
   local only = overrides.only
   if only and fn ~= only then
     errors.blame("%s: `ltrain %s` runs no other loop: let the script return its module", fn, only)

@@ -1,0 +1,283 @@
+--- stdlib/trainer/setup/args.lua: lt.args: the flags of a script of its own.
+--
+--   local lt = require "ltrain"
+--   local args = lt.args{lr = 1e-3, width = {128, "hidden units"}, act = {"relu", choices =
+--     {"relu", "gelu"}}}
+--   print(args.lr, args.width, args.act)
+--   -- prints: 0.001	128	relu
+--
+-- Under `ltrain run` they stand beside the options of the Trainer, which the command line has read
+-- before; without a subcommand they are the arguments of the script. What the script says is below
+-- what `--config FILE` says, that below the flags.
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local options = require "ltrain.trainer.setup.options"
+local overrides = require "ltrain.trainer.setup.overrides"
+local process = require "ltrain.runs.process"
+local tree = require "ltrain.core.tree"
+
+local ROW <const> = { "default", "help", "choices", "min", "max", "type", "required" }
+local TYPES <const> = { boolean = true, integer = true, number = true, string = true }
+local SHOWN <const> = { boolean = "true|false", integer = "N", number = "X", string = "TEXT" }
+local LITERALS <const> = { ["true"] = true, ["false"] = false }
+
+-- Raises; the command line makes it its own error, of usage.
+local function refuse(...)
+  overrides.args.wrong = (...):format(select(2, ...))
+  errors.blame("%s", overrides.args.wrong)
+end
+
+-- Rows.
+
+local function type_of(value)
+  return math.type(value) == "integer" and "integer" or type(value)
+end
+
+-- Whether the first element of a table is a default with more behind it.
+local function is_row(value)
+  if type(value) ~= "table" then return false end
+  for key in next, value do
+    if math.type(key) ~= "integer" then return true end
+  end
+  return type(value[2]) == "string" and type(value[1]) ~= "string" or type(value[1]) == "table"
+    or type(value[1]) == "string" and #value <= 2
+end
+
+local function check_keys(name, row)
+  for key in tree.pairs(row) do
+    local known = key == 1 or key == 2
+    for _, one in ipairs(ROW) do known = known or one == key end
+    if not known then
+      errors.blame("args: %s: unknown field %s%s", name, errors.show(key),
+        errors.did_you_mean(key, ROW))
+    end
+  end
+end
+
+-- What a row declares: { type =, list = whether it is one, default =, doc =, choices =, min =,
+-- max =, required = }.
+local function row_of(name, declared)
+  local row = is_row(declared) and declared or { declared }
+  check_keys(name, row)
+  local default = row[1]
+  if default == nil then default = row.default end
+  local list = type(default) == "table"
+  local kind = row.type or list and type_of(default[1]) or default ~= nil and type_of(default)
+    or "string"
+  if not TYPES[kind] then
+    errors.blame("args: %s: its default must be a number, a text, a boolean or a list of them: "
+      .. "got %s", name, errors.show(default))
+  end
+  local made = { type = kind, list = list, doc = row[2] or row.help, choices = row.choices,
+    min = row.min, max = row.max, required = row.required }
+  if default ~= nil then
+    for _, one in ipairs(list and default or { default }) do
+      config.value(one, made, "args", name)
+    end
+  end
+  made.default = default
+  return made
+end
+
+local function check_name(name)
+  if type(name) ~= "string" or not name:find "^[%a][%w_]*$" then
+    errors.blame("args: a name must be letters, digits and _: got %s", errors.show(name))
+  elseif options[name] then
+    errors.blame("args: %s is an option of the Trainer: call it otherwise", name)
+  elseif overrides.args.reserved[name] or name == "config" or name == "help" then
+    errors.blame("args: --%s is an option of the command line: call it otherwise", name)
+  end
+end
+
+-- Values.
+
+-- The value of a text, or of a field of a config file.
+local function convert(where, name, row, value)
+  local of_flag = where == nil
+  local shown, from = of_flag and "--" .. name or name, where or "run"
+  local function one(text)
+    if of_flag and row.type == "boolean" then
+      if LITERALS[text] ~= nil then text = LITERALS[text] end
+    elseif of_flag and row.type ~= "string" then
+      text = tonumber(text) or text
+    end
+    local ok, taken = pcall(config.value, text, row, from, shown)
+    if ok then return taken end
+    refuse("%s", c.last_error().message)
+  end
+  if not row.list then return one(value) end
+  local list = {}
+  if of_flag then
+    for text in value:gmatch "[^,]+" do list[#list + 1] = one(text) end
+  else
+    for i, element in ipairs(type(value) == "table" and value or { value }) do
+      list[i] = one(element)
+    end
+  end
+  return list
+end
+
+-- The table in a file of JSON or Lua.
+local function read_config(path)
+  local text, message = c.io.read_file(path)
+  local value
+  if text and path:find "%.lua$" then
+    local chunk, wrong = load(text, "@" .. path, "t", { math = math })
+    local ok, result = pcall(chunk or error, wrong)
+    value, message = ok and result, not ok and tostring(result)
+  elseif text then
+    value, message = c.io.json_decode(text, { plain = true })
+  end
+  if type(value) == "table" then return value end
+  refuse("run: --config: %s: %s", path, message or "it is not a table of values")
+end
+
+-- The Trainer's options may stand there too: the command line's own are above them.
+local function take_config(path, rows, values)
+  local names = tree.keys(rows)
+  for name in next, options do names[#names + 1] = name end
+  for name, value in tree.pairs(read_config(path)) do
+    if rows[name] then
+      values[name] = convert(path, name, rows[name], value)
+    elseif not options[name] then
+      refuse("run: %s: unknown option '%s'%s", path, tostring(name),
+        errors.did_you_mean(name, names))
+    elseif overrides.values[name] == nil and not overrides.unset[name] then
+      overrides.set(name, value)
+    end
+  end
+end
+
+-- Flags.
+
+-- Tokens as the flags that the command line leaves: a list of {flag =, name =, text =}.
+local function flags_of(tokens)
+  local flags, i = {}, 1
+  while i <= #tokens do
+    local flag, text = tokens[i]:match "^(%-%-[^=]+)=(.*)$"
+    flag = flag or tokens[i]
+    local name = flag:match "^%-%-(.+)$"
+    if not name then refuse("args: unexpected %s", errors.show(flag)) end
+    if text == nil and tokens[i + 1] and not tokens[i + 1]:find "^%-%-" then
+      i, text = i + 1, tokens[i + 1]
+    end
+    flags[#flags + 1] = { flag = flag, name = name:gsub("-", "_"), text = text }
+    i = i + 1
+  end
+  return flags
+end
+
+-- What follows the script in the command of this process, which no subcommand has read.
+local function own_tokens()
+  local command, tokens = process.command(), nil
+  for i = 2, #command do
+    if tokens then
+      tokens[#tokens + 1] = command[i]
+    elseif command[i]:sub(1, 1) ~= "-" and c.io.kind(command[i]) == "file" then
+      tokens = {}
+    end
+  end
+  return tokens or {}
+end
+
+local function unknown(flag, rows)
+  local names = tree.keys(rows)
+  names[#names + 1] = "config"
+  for name in next, overrides.args.is_command and options or {} do names[#names + 1] = name end
+  for name in next, overrides.args.reserved do names[#names + 1] = name end
+  local near = errors.nearest(flag.name, names)
+  refuse("run: unknown option %s%s", flag.flag,
+    near and ("; did you mean --%s?"):format(near) or "")
+end
+
+local function take_flags(flags, rows, values)
+  for _, flag in ipairs(flags) do
+    local row = rows[flag.name]
+    if not row and flag.name ~= "config" then unknown(flag, rows) end
+    if flag.text == nil and not (row and row.type == "boolean") then
+      refuse("run: %s needs a value", flag.flag)
+    end
+    if row then values[flag.name] = convert(nil, flag.name, row, flag.text or "true") end
+  end
+end
+
+-- Help.
+
+local function default_text(row)
+  if row.required or row.default == nil then return row.required and " (required)" or "" end
+  local default = row.list and table.concat(row.default, ",") or tostring(row.default)
+  return (" (default %s)"):format(default)
+end
+
+-- How the flags are written, and their meanings.
+local function help_rows(rows)
+  local list = {}
+  for name, row in tree.pairs(rows) do
+    local shown = row.choices and table.concat(row.choices, "|") or SHOWN[row.type]
+    list[#list + 1] = { ("--%s %s"):format(name, row.list and shown .. ",..." or shown),
+      (row.doc or "") .. default_text(row) }
+  end
+  list[#list + 1] = { "--config FILE", "values from a file of JSON, or of Lua that returns a "
+    .. "table; it may have the Trainer's options too" }
+  return list
+end
+
+-- The same as a text, where no command writes it.
+local function help_text(list)
+  local lines = { "the options of this script:" }
+  for _, row in ipairs(list) do lines[#lines + 1] = ("  %s  %s"):format(row[1], row[2]) end
+  return table.concat(lines, "\n")
+end
+
+-- All rows together.
+
+local function find_config(flags)
+  local path
+  for _, flag in ipairs(flags) do
+    if flag.name == "config" then path = flag.text end
+  end
+  return path
+end
+
+local function read(rows, flags)
+  local values = {}
+  for name, row in next, rows do
+    values[name] = row.list and table.move(row.default, 1, #row.default, 1, {}) or row.default
+  end
+  local path = find_config(flags)
+  if path then take_config(path, rows, values) end
+  take_flags(flags, rows, values)
+  for name, row in tree.pairs(rows) do
+    if row.required and values[name] == nil then refuse("run: --%s is required", name) end
+  end
+  return values
+end
+
+--- lt.args{name = default, ...}: the values of the script's own flags, a table. A row is a default,
+--- a list (of one type: 64,128 on the command line), or {default, help text} with choices, min, max,
+--- type ("boolean", "integer", "number", "string") and required. To be called once, by the script
+--- itself; what it returns is also logged as hyper-parameters.
+return function(declared)
+  if type(declared) ~= "table" or getmetatable(declared) ~= nil then
+    errors.blame("args: a table of defaults is needed: got %s", errors.show(declared))
+  elseif overrides.args.values then
+    errors.blame "args: a script calls it once"
+  end
+  local rows = {}
+  for name, row in tree.pairs(declared) do
+    check_name(name)
+    rows[name] = row_of(name, row)
+  end
+  local state = overrides.args
+  local flags = state.flags or flags_of(own_tokens())
+  for _, flag in ipairs(flags) do
+    if flag.name == "help" then state.wants_help = true end
+  end
+  if state.wants_help then
+    state.help_rows = help_rows(rows)
+    error(setmetatable({}, { __tostring = function() return help_text(state.help_rows) end }), 0)
+  end
+  state.values = read(rows, flags)
+  return tree.map(state.values, function(leaf) return leaf end)
+end
