@@ -71,6 +71,27 @@ words.list = {
       .. "names of the\nweights in order, each with dtype, shape and bytes: files with the same "
       .. "weights have the same hash,\nwhatever else is in them. In a script, "
       .. "lt.hash(net:state_dict()) is the same." },
+  { name = "plot", args = "[RUN...] [--option value]...", files = true, options = {
+      { name = "metric", type = "string", value = "NAME,...", doc = "which; by default all" },
+      { name = "svg", type = "string", value = "FILE", doc = "write an SVG, print nothing" },
+      { name = "log_y", type = "boolean", value = "true|false", doc = "a logarithmic y axis" },
+      { name = "smooth", type = "number", value = "X", min = 0, below = 1,
+        doc = "weight of an exponential moving average, from 0 (none) to below 1" },
+      { name = "x", type = "string", value = "step|epoch", choices = { "step", "epoch" },
+        doc = "the x axis (default step)" },
+    },
+    doc = "draw the metrics of runs, in the terminal or as an SVG",
+    text = "RUN is the folder of a run (ltrain_logs/version_3), or a folder above some; by default "
+      .. "ltrain_logs.\nOne chart a metric, one line a run. Runs that go on, failed or were killed "
+      .. "are drawn as far as they\ncame. Values that are not finite are left out." },
+  { name = "compare", args = "[RUN...] [--metric NAME,...]", files = true, options = {
+      { name = "metric", type = "string", value = "NAME,...",
+        doc = "which, by default all; runs are sorted by the first" },
+    },
+    doc = "print a table of runs: what differs between them, and what came of it",
+    text = "RUN is as for `ltrain plot`. One row a run: status, time, the hyper-parameters that "
+      .. "are not the same in\nall, and of each metric the last and the best value (the lowest; the "
+      .. "highest of accuracies and the like)." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
         doc = "in a launch of several ranks print the number only" },

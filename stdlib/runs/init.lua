@@ -46,8 +46,8 @@ end
 -- "killed" of a run whose process is gone, although it says that it runs.
 local function status_of(entry)
   if entry.status ~= "running" then return entry.status or "unknown" end
-  local alive = type(entry.process) == "table" and process.is_alive(entry.process)
-  return alive == false and "killed" or "running"
+  local is_known = type(entry.process) == "table"
+  return is_known and process.is_alive(entry.process) == false and "killed" or "running"
 end
 
 local function check_entry(path, entry)

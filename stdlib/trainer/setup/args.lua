@@ -256,8 +256,8 @@ end
 
 --- lt.args{name = default, ...}: the values of the script's own flags, a table. A row is a default,
 --- a list (of one type: 64,128 on the command line), or {default, help text} with choices, min,
---- max, type ("boolean", "integer", "number", "string") and required. To be called once, by the script
---- itself; what it returns is also logged as hyper-parameters.
+--- max, type ("boolean", "integer", "number", "string") and required. To be called once, by the
+--- script itself; what it returns is also logged as hyper-parameters.
 return function(declared)
   if type(declared) ~= "table" or getmetatable(declared) ~= nil then
     errors.blame("args: a table of defaults is needed: got %s", errors.show(declared))

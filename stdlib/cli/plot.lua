@@ -1,0 +1,97 @@
+--- stdlib/cli/plot.lua: `ltrain plot RUN...`: metrics of runs as charts, in the terminal or as an
+--- SVG.
+local c = require "ltrain.c"
+local chosen_runs = require "ltrain.cli.chosen_runs"
+local errors = require "ltrain.core.errors"
+local refuse = require "ltrain.cli.refuse"
+local series = require "ltrain.runs.series"
+local svg_chart = require "ltrain.runs.svg_chart"
+local terminal_chart = require "ltrain.runs.terminal_chart"
+
+local plot = {}
+
+local ROWS <const> = 15 -- of a chart
+local NARROW <const>, WIDE <const> = 40, 100 -- columns
+
+-- The metrics to draw: those that are asked for, or all; nil and what is wrong.
+local function names_of(list, asked)
+  local known = chosen_runs.metrics(list)
+  if #known == 0 then
+    return nil, ("%s: has no metrics%s"):format(list[1].path,
+      list[1].status == "running" and " yet" or "")
+  end
+  if not asked then return known end
+  local names, is_known = {}, {}
+  for _, name in ipairs(known) do is_known[name] = true end
+  for name in asked:gmatch "[^,]+" do
+    if not is_known[name] then
+      return nil, ("no run has a metric %s%s; there is: %s"):format(errors.show(name),
+        errors.did_you_mean(name, known), table.concat(known, ", "))
+    end
+    names[#names + 1] = name
+  end
+  return names
+end
+
+-- The chart of a metric: {lines =, title =, x =, log_y =, left_out =}.
+local function chart_of(list, labels, name, o)
+  local chart = { lines = {}, title = name, x = o.x, log_y = o.log_y, left_out = 0 }
+  for i, run in ipairs(list) do
+    local line = series.line(run, name, labels[i], o)
+    if line then
+      chart.lines[#chart.lines + 1] = line
+      chart.left_out = chart.left_out + line.left_out
+    end
+  end
+  if o.smooth > 0 then chart.title = ("%s (smoothed by %g)"):format(chart.title, o.smooth) end
+  if chart.left_out > 0 then
+    chart.title = ("%s (%d value%s left out: %s)"):format(chart.title, chart.left_out,
+      chart.left_out == 1 and "" or "s", o.log_y and "not finite, or not above 0" or "not finite")
+  end
+  return chart
+end
+
+local function has_braille()
+  for _, name in ipairs { "LC_ALL", "LC_CTYPE", "LANG" } do
+    local value = c.runtime.getenv(name)
+    if value and value ~= "" then return value:lower():find "utf%-?8" ~= nil end
+  end
+  return false
+end
+
+local function print_charts(host, charts)
+  local colours = c.runtime.isatty "stdout" and not c.runtime.getenv "NO_COLOR"
+  local columns = c.runtime.terminal_width "stdout" or 80
+  for i, chart in ipairs(charts) do
+    local letters = not has_braille() or #chart.lines > 1 and not colours
+    local rows = terminal_chart(chart.lines, { title = errors.printable(chart.title), x = chart.x,
+      log_y = chart.log_y, width = math.max(NARROW, math.min(columns, WIDE)), height = ROWS,
+      letters = letters, colours = colours and not letters })
+    host.write((i > 1 and "\n" or "") .. table.concat(rows, "\n") .. "\n")
+  end
+end
+
+--- The word's main: returns the exit status.
+function plot.main(word, parsed, host)
+  local o = parsed.options
+  local asked = { x = o.x or "step", smooth = o.smooth or 0, log_y = o.log_y or false }
+  local function warn(text) host.complain(("ltrain: %s: warning: %s\n"):format(word.name, text)) end
+  local list, message = chosen_runs.read({ parsed.script, table.unpack(parsed.args) }, warn)
+  local names
+  if list then names, message = names_of(list, o.metric) end
+  if not names then return refuse(host, word, message) end
+  local labels, charts = chosen_runs.labels(list), {}
+  for i, name in ipairs(names) do charts[i] = chart_of(list, labels, name, asked) end
+  if not o.svg then
+    print_charts(host, charts)
+    return 0
+  end
+  local ok
+  ok, message = c.io.write_file(o.svg, svg_chart(charts))
+  if not ok then return refuse(host, word, message) end
+  host.write(("wrote %s: %d chart%s of %d run%s\n"):format(o.svg, #charts,
+    #charts == 1 and "" or "s", #list, #list == 1 and "" or "s"))
+  return 0
+end
+
+return plot

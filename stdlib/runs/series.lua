@@ -1,0 +1,101 @@
+--- stdlib/runs/series.lua: metrics as points for charts: smoothed, on axes of their own.
+local c = require "ltrain.c"
+
+local series = {}
+
+local MOST <const> = 2000 -- points of a line: more are thinned out
+
+-- An exponential moving average, corrected for its start, as TensorBoard's slider has it.
+local function smooth(points, weight)
+  local last, count = 0, 0
+  for _, point in ipairs(points) do
+    last, count = last * weight + (1 - weight) * point[2], count + 1
+    point[2] = last / (1 - weight ^ count)
+  end
+end
+
+-- The lowest and the highest point of each piece, in their order.
+local function thin(points)
+  if #points <= MOST then return points end
+  local kept, pieces = {}, MOST // 2
+  for k = 0, pieces - 1 do
+    local first, last = k * #points // pieces + 1, (k + 1) * #points // pieces
+    local low, high = first, first
+    for i = first, last do
+      if points[i][2] < points[low][2] then low = i end
+      if points[i][2] > points[high][2] then high = i end
+    end
+    kept[#kept + 1] = points[math.min(low, high)]
+    if low ~= high then kept[#kept + 1] = points[math.max(low, high)] end
+  end
+  return kept
+end
+
+--- The line of a metric of a run: {label =, points = a list of {x, y}, left_out = how many values
+--- cannot be drawn: those that are not finite, and with log_y those that are not above 0}. Options:
+--- x, "step" or "epoch"; smooth, a weight from 0 to below 1; log_y. nil where the run has no such
+--- metric.
+function series.line(run, name, label, o)
+  local metric = run.metrics[name]
+  if not metric then return nil end
+  local xs, points, left_out = o.x == "epoch" and metric.epochs or metric.steps, {}, 0
+  for i, y in ipairs(metric.values) do
+    if y ~= y or y == math.huge or y == -math.huge or o.log_y and y <= 0 then
+      left_out = left_out + 1
+    else
+      points[#points + 1] = { xs[i], y }
+    end
+  end
+  if o.smooth > 0 then smooth(points, o.smooth) end
+  if o.log_y then
+    for _, point in ipairs(points) do point[2] = math.log(point[2], 10) end
+  end
+  return { label = label, points = thin(points), left_out = left_out }
+end
+
+--- What lines span: x0, x1, y0, y1, each with x0 < x1 and y0 < y1; nil without a point.
+function series.span(lines)
+  local x0, x1, y0, y1 = math.huge, -math.huge, math.huge, -math.huge
+  for _, line in ipairs(lines) do
+    for _, point in ipairs(line.points) do
+      x0, x1 = math.min(x0, point[1]), math.max(x1, point[1])
+      y0, y1 = math.min(y0, point[2]), math.max(y1, point[2])
+    end
+  end
+  if x0 > x1 then return nil end
+  if x0 == x1 then x0, x1 = x0 - 0.5, x1 + 0.5 end
+  if y0 == y1 then
+    local room = y0 == 0 and 1 or math.abs(y0) * 0.1
+    y0, y1 = y0 - room, y1 + room
+  end
+  return x0, x1, y0, y1
+end
+
+-- The next of 1, 2, 5, 10, ... times a power of 10 from `step` on.
+local function round_step(step)
+  local power = 10.0 ^ math.floor(math.log(step, 10))
+  for _, factor in ipairs { 1, 2, 5 } do
+    if factor * power >= step * 0.999 then return factor * power end
+  end
+  return 10 * power
+end
+
+--- Round numbers between two, about `count` of them.
+function series.ticks(from, to, count)
+  local step, list = round_step((to - from) / count), {}
+  local first = math.ceil(from / step - 1e-9)
+  for k = first, first + 4 * count do
+    if k * step > to + step * 1e-9 then break end
+    list[#list + 1] = k == 0 and 0.0 or k * step
+  end
+  return list
+end
+
+--- A number at an axis; with log_y it is the logarithm.
+function series.text(value, log_y)
+  local _ <close> = c.runtime.plain_locale()
+  if log_y then value = 10 ^ value end
+  return (("%.4g"):format(value):gsub("e([+-])0+(%d)", "e%1%2"):gsub("e%+", "e"))
+end
+
+return series
