@@ -263,7 +263,11 @@ void lt_bind_process(lua_State *L, lt_bind *b) {
                                        {"executable", executable},
                                        {"find", find},
                                        {"is_root", is_root},
+                                       {"lock", lt_job_lock},
+                                       {"signal", lt_job_signal},
+                                       {"start", lt_job_start},
                                        {"supervise", lt_process_supervise},
+                                       {"wait_any", lt_job_wait_any},
                                        {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);

@@ -70,6 +70,16 @@ describe("the examples", function()
     assert.matches("\nt[%a%s.]+\n", text)
   end)
 
+  it("sweep.lua trains, and is swept", function()
+    local dir = folder()
+    assert.matches("val_acc", must(dir, ("%s run %s --width 16 %s"):format(ltrain,
+      example("sweep.lua"), FEW)))
+    local text = must(dir, ("%s sweep %s --lr 1e-3..1e-1 --width 16,32 --trials 2 --jobs 2 "
+      .. "--max_epochs 1 --metric val_acc"):format(ltrain, example("sweep.lua")))
+    assert.matches("trial 2 of 2: lr=[%d.e-]+ width=%d+: finished: val_acc = ", text)
+    assert.matches("\nbest: trial %d: val_acc = ", text)
+  end)
+
   it("fine_tune.lua trains a model of lt.models", function()
     assert.matches("accuracy %d+%.%d %%", must(folder(), ltrain .. " run "
       .. example("fine_tune.lua") .. " " .. FEW))

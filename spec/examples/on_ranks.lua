@@ -21,5 +21,6 @@ return {
   { plain("manual_loop.lua", "20"), 2, "step 20: loss 0.%d+\n", 2 },
   { plain("predict.lua", "ltrain_logs/version_0/checkpoints/last.ckpt 1"), 2,
     "answer %d %([%d.]+ %% sure%), label %d", 2, after = 2 },
+  { run "sweep.lua", 2, "val_acc=", 1 },
   { run "fine_tune.lua", 2, "\naccuracy %d+%.%d %%\n", 1 },
 }

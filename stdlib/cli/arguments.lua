@@ -115,7 +115,8 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   flag = flag or tokens[i]
   local name = (flag:match("^%-%-(.+)$") or ""):gsub("-", "_")
   local row, own = row_for(name, word, trainer_rows)
-  if not row and word.script and old_options.instead[name] == nil and flag:find "^%-%-" then
+  local may_keep = (word.script or word.loose) and not old_options.instead[name]
+  if not row and may_keep and flag:find "^%-%-" then
     parsed.wrong = parsed.wrong or unknown(word, flag, name, trainer_rows)
     return keep_for_script(parsed, tokens, i, flag, name, text)
   end
@@ -133,7 +134,8 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   return after
 end
 
---- Reads the tokens after a word. Returns {script =, options =, overrides =, args =, help =,
+--- Reads the tokens after a word; one that is `loose` keeps all flags that it does not know.
+--- Returns {script =, options =, overrides =, args =, help =,
 --- flags =, wrong =}; args are the script's own, or the files after the first; overrides are
 --- {name = {value = v}}, v nil for "the default"; flags are those that nobody knows, for lt.args,
 --- and wrong what to say of them if the script has none. nil and a message if wrong.

@@ -69,12 +69,12 @@ function cli.main(argv, host)
     return USAGE
   end
   local own = own_options(parsed)
-  if parsed.wrong and not own then
+  if parsed.wrong and not own and not word.loose then
     host.complain(("ltrain: %s\n%s\n"):format(parsed.wrong, help.usage(word)))
     return USAGE
   end
   if parsed.help then
-    if own then help.script(runner(word).declared(word, parsed, host), host) end
+    if own and word.script then help.script(runner(word).declared(word, parsed, host), host) end
     host.write(help.word(word, rows))
     return DONE
   end

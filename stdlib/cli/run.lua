@@ -192,7 +192,7 @@ end
 
 local function prepare(word, parsed, host)
   for name, override in pairs(parsed.overrides) do overrides.set(name, override.value) end
-  overrides.ckpt_path = parsed.options.ckpt_path
+  overrides.ckpt_path, overrides.run_dir = parsed.options.ckpt_path, parsed.options.run_dir
   overrides.only = word.name ~= "run" and word.loop or nil
   local threads = parsed.options.threads
   if threads then

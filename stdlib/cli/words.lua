@@ -17,6 +17,8 @@ local SCRIPT <const> = {
       .. "started already (mpirun, srun)" },
   { name = "hosts", type = "string", value = "A,B:2",
     doc = "machines for --launcher mpi, with the number of ranks on each if they differ" },
+  { name = "run_dir", type = "string", value = "FOLDER",
+    doc = "folder of the run, in place of version_N of its logger" },
   { name = "verbose", type = "boolean", value = "true|false",
     doc = "print the output of all ranks; lines of ranks above 0 begin with their numbers" },
   { name = "launcher_args", type = "string", value = "TEXT",
@@ -90,8 +92,35 @@ words.list = {
     },
     doc = "print a table of runs: what differs between them, and what came of it",
     text = "RUN is as for `ltrain plot`. One row a run: status, time, the hyper-parameters that "
-      .. "are not the same in\nall, and of each metric the last and the best value (the lowest; the "
-      .. "highest of accuracies and the like)." },
+      .. "are not the same in\nall, and of each metric the last and the best value (the lowest; "
+      .. "the highest of accuracies and the like)." },
+  { name = "sweep", args = "SCRIPT --option VALUES... --metric NAME", loose = true, options = {
+      { name = "metric", type = "string", value = "NAME", doc = "which metric is to be best" },
+      { name = "mode", type = "string", value = "min|max", choices = { "min", "max" },
+        doc = "whether the lowest or the highest is best; by default as its name has it" },
+      { name = "method", type = "string", value = "grid|random|halving",
+        choices = { "grid", "random", "halving" },
+        doc = "all combinations, random ones, or the best of them for longer; by default random "
+          .. "with ranges or --trials, else grid" },
+      { name = "trials", type = "integer", value = "N", min = 1,
+        doc = "how many (default: the whole grid, or 10)" },
+      { name = "jobs", type = "integer", value = "N", min = 1, doc = "at a time (default 1)" },
+      { name = "eta", type = "integer", value = "N", min = 2,
+        doc = "of halving: one trial in N goes on, for N times as long (default 3)" },
+      { name = "dir", type = "string", value = "FOLDER",
+        doc = "folder of the sweep; by default ltrain_sweeps/<name of the script>" },
+      { name = "sweep_seed", type = "integer", value = "N", min = 0,
+        doc = "seed of random values (default 0)" },
+      { name = "retry_failed", type = "boolean", value = "true|false",
+        doc = "run trials again that have failed" },
+    },
+    doc = "train a script with several values of its options",
+    text = "Every other option is one of the script (lt.args) or of the Trainer: --lr 1e-4,1e-3 "
+      .. "tries both values,\n--width 64..512 draws from a range (in logarithms if it spans a "
+      .. "factor of 10), a single value is for all\ntrials; values with commas in them are "
+      .. "separated by semicolons. Each trial is a process and the folder\nof a run; sweep.csv in "
+      .. "the folder of the sweep is their table. The same command continues a sweep that\n"
+      .. "was ended, with the trials that are missing." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
         doc = "in a launch of several ranks print the number only" },

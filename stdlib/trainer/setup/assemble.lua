@@ -89,6 +89,24 @@ local function add_csv(list)
     flush_logs_every_n_steps = first.flush_logs_every_n_steps, flush_secs = first.flush_secs }
 end
 
+-- The folder that the command line names is that of the first Trainer's run.
+local function take_run_dir(list)
+  local folder = overrides.run_dir
+  if not folder then return end
+  overrides.run_dir = nil
+  local first
+  for _, logger in ipairs(list) do
+    first = first or logger.root_dir and logger
+    if first and logger.root_dir == first.root_dir and logger.version == first.version then
+      logger.log_dir = folder
+    end
+  end
+  if first then return end
+  local logger = logger_words.logger("csv", ".")
+  logger.log_dir = folder
+  list[#list + 1] = logger
+end
+
 --- Sets trainer.loggers and trainer.logger.
 function assemble.loggers(trainer, o)
   local list = {}
@@ -100,6 +118,7 @@ function assemble.loggers(trainer, o)
     end
   end
   add_csv(list)
+  if not o.fast_dev_run then take_run_dir(list) end
   trainer.loggers, trainer.logger = list, list[1]
 end
 

@@ -12,6 +12,7 @@ local overrides = {
   values = {}, -- option -> value
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
+  run_dir = nil, -- the folder of the first Trainer's run
   resume = nil, -- { loop = n, path = }: the n-th loop of the script resumes from the file
   only = nil, -- the loop of the command word, nil for `run`
   callbacks = {}, -- of every Trainer, after its own
