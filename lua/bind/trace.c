@@ -1,5 +1,6 @@
 /* lua/bind/trace.c: the calls that a computation consists of, as tables: for exporters. */
 #include "base/lines.h"
+#include "bind/profile.h"
 #include "bind/tensor.h"
 #include "ops/trace.h"
 
@@ -152,6 +153,7 @@ static int open_trace(lua_State *L) {
 void lt_bind_trace(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"trace", open_trace}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", trace_close}, {NULL, NULL}};
+  lt_bind_profile(L, b);
   lt_new_type(L, b, TRACE_NAME, meta, NULL);
   lua_getfield(L, 1, "runtime");
   lt_add_functions(L, b, runtime);

@@ -301,6 +301,8 @@ static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const v
   if (d->mixed && !lt_mixed_join(c, n_in, d->in, d->infer.device)) return false;
   if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
   bool composite = false;
+  if (c->modes.trace != NULL && c->modes.trace->begin != NULL)
+    c->modes.trace->begin(c->modes.trace);
   return compute(c, d, &composite) && (composite || (record(c, d) && tell(c, d)));
 }
 

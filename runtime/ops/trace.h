@@ -8,6 +8,7 @@
    the composites of them. Arguments are as infer functions leave them. False with a failure in the
    ctx. */
 typedef struct lt_trace {
+  void (*begin)(struct lt_trace *t); /* (optional) a call, or a composite of some, begins */
   bool (*note)(lt_ctx *c, struct lt_trace *t, const lt_call *call);
 } lt_trace;
 

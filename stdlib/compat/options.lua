@@ -53,7 +53,6 @@ local ROWS <const> = {
   distributed_backend = { "write strategy", as "strategy" },
   period = { "write every_n_epochs of the callback ModelCheckpoint" },
   benchmark = { "kernels are chosen by shape, never by timing" },
-  profiler = { "there is no profiler yet" },
   model_registry = { "there is no registry" },
   suggest_integrations = { "nothing is advertised" },
 }

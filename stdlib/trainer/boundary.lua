@@ -8,6 +8,7 @@ local late = require "ltrain.trainer.steps.late"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
+local ranges = require "ltrain.core.ranges"
 local results = require "ltrain.trainer.logged.results"
 local writing = require "ltrain.trainer.saving.writing"
 
@@ -94,6 +95,7 @@ end })
 -- any line of the data set: the batch that was being read is not part of the run yet, so the run is
 -- saved as it was before. Several ranks end together, between batches.
 local function next_batch(state, pass)
+  local range <close> = ranges.open and ranges.open "dataloader_next" -- luacheck: ignore
   if state.ranks.many then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end

@@ -23,6 +23,7 @@ local parameters = require "ltrain.trainer.steps.parameters"
 local place = require "ltrain.trainer.setup.place"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks.rank"
+local profiler = require "ltrain.trainer.profiler"
 local record = require "ltrain.trainer.record"
 local resume = require "ltrain.trainer.saving.resume"
 local running = require "ltrain.trainer.logged.running"
@@ -36,6 +37,15 @@ local walk = require "ltrain.core.walk"
 local writing = require "ltrain.trainer.saving.writing"
 
 local run = {}
+
+local function profile_of(state)
+  local trainer = state.trainer
+  local profile = profiler.open(trainer.options.profiler)
+  if not profile then return nil end
+  return setmetatable({}, { __close = function()
+    profiler.close(profile, state.fn, trainer.log_dir or trainer.default_root_dir)
+  end })
+end
 
 local places <const> = c.runtime.places
 local STEP <const> = { fit = "training_step", validate = "validation_step", test = "test_step" }
@@ -312,6 +322,7 @@ local function run_as_rank(state, ckpt_path)
   local fn = state.fn
   local _ <close> = guard(state)
   ranks.enter(state)
+  local _ <close> = profile_of(state)
   if state.forks then running.begin_forked(state) end
   local ends = state.forks and not dist.world().stays -- the other ranks end with this run
   set_up(state)

@@ -1,0 +1,162 @@
+/* lua/bind/profile.c: how long operations take, for the library's own Lua (`c.runtime.profile`).
+
+   The time is that of the call: a device of its own may still be at work when it returns. */
+#include "bind/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bind/tensor.h"
+#include "ops/trace.h"
+
+#define PROFILE_NAME "ltrain.Profile"
+
+enum { MOST_EVENTS = 2000000 };
+
+typedef struct op_time {
+  int64_t calls, total, most; /* nanoseconds */
+} op_time;
+
+typedef struct event {
+  int64_t start, duration;
+  uint16_t op;
+} event;
+
+typedef struct profile {
+  lt_trace trace;
+  lt_bind *b;
+  lt_trace *outer;
+  int64_t opened, began;
+  op_time ops[LT_OP_COUNT];
+  event *events;
+  size_t n, capacity; /* capacity 0: none are kept */
+  bool keeps, open;
+} profile;
+
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void begin(lt_trace *t) { ((profile *)t)->began = now(); }
+
+static bool keep(lt_ctx *c, profile *p, event e) {
+  if (p->n == MOST_EVENTS) return true;
+  if (p->n == p->capacity) {
+    size_t more = p->capacity == 0 ? 4096 : 2 * p->capacity;
+    event *events = realloc(p->events, more * sizeof *events);
+    if (events == NULL) return lt_fail(c, LT_EMEMORY, "profile: no memory for events");
+    p->events = events;
+    p->capacity = more;
+  }
+  p->events[p->n++] = e;
+  return true;
+}
+
+static bool note(lt_ctx *c, lt_trace *t, const lt_call *call) {
+  profile *p = (profile *)t;
+  int64_t duration = now() - p->began;
+  op_time *op = &p->ops[call->op];
+  op->calls++;
+  op->total += duration;
+  if (duration > op->most) op->most = duration;
+  event e = {.start = p->began - p->opened, .duration = duration, .op = (uint16_t)call->op};
+  if (p->keeps && !keep(c, p, e)) return false;
+  return p->outer == NULL || p->outer->note(c, p->outer, call);
+}
+
+static profile *check(lua_State *L) { return luaL_checkudata(L, 1, PROFILE_NAME); }
+
+static int profile_close(lua_State *L) {
+  profile *p = check(L);
+  if (!p->open) return 0;
+  p->open = false;
+  p->b->c->modes.trace = p->outer;
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, p);
+  return 0;
+}
+
+static int profile_gc(lua_State *L) {
+  profile *p = check(L);
+  free(p->events);
+  p->events = NULL;
+  p->n = p->capacity = 0;
+  return 0;
+}
+
+/* p:ops() -> a list of {name, calls, total, most}, seconds */
+static int profile_ops(lua_State *L) {
+  profile *p = check(L);
+  lua_newtable(L);
+  for (int k = 0, n = 0; k < LT_OP_COUNT; k++) {
+    if (p->ops[k].calls == 0) continue;
+    lua_createtable(L, 4, 0);
+    lua_pushstring(L, lt_ops[k].name);
+    lua_rawseti(L, -2, 1);
+    lua_pushinteger(L, p->ops[k].calls);
+    lua_rawseti(L, -2, 2);
+    lua_pushnumber(L, (double)p->ops[k].total * 1e-9);
+    lua_rawseti(L, -2, 3);
+    lua_pushnumber(L, (double)p->ops[k].most * 1e-9);
+    lua_rawseti(L, -2, 4);
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+/* p:count() -> how many events it has kept */
+static int profile_count(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)check(L)->n);
+  return 1;
+}
+
+/* p:event(k) -> name, start since the profile was opened, duration: seconds */
+static int profile_event(lua_State *L) {
+  profile *p = check(L);
+  lua_Integer k = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, k >= 1 && (size_t)k <= p->n, 2, "no such event");
+  const event *e = &p->events[k - 1];
+  lua_pushstring(L, lt_ops[e->op].name);
+  lua_pushnumber(L, (double)e->start * 1e-9);
+  lua_pushnumber(L, (double)e->duration * 1e-9);
+  return 3;
+}
+
+/* p:now() -> seconds since it was opened */
+static int profile_now(lua_State *L) {
+  lua_pushnumber(L, (double)(now() - check(L)->opened) * 1e-9);
+  return 1;
+}
+
+/* runtime.profile(keeps) -> a profile, open until it is closed; keeps: each call as an event */
+static int open_profile(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  profile *p = lua_newuserdatauv(L, sizeof *p, 0);
+  memset(p, 0, sizeof *p);
+  p->trace = (lt_trace){.begin = begin, .note = note};
+  p->b = b;
+  p->outer = b->c->modes.trace;
+  p->opened = p->began = now();
+  p->keeps = lua_toboolean(L, 1);
+  p->open = true;
+  luaL_setmetatable(L, PROFILE_NAME);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, p); /* it stays while the ctx points to it */
+  b->c->modes.trace = &p->trace;
+  return 1;
+}
+
+void lt_bind_profile(lua_State *L, lt_bind *b) {
+  static const luaL_Reg runtime[] = {{"profile", open_profile}, {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__close", profile_close}, {"__gc", profile_gc}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"close", profile_close}, {"count", profile_count},
+                                     {"event", profile_event}, {"now", profile_now},
+                                     {"ops", profile_ops},     {NULL, NULL}};
+  lt_new_type(L, b, PROFILE_NAME, meta, methods);
+  lua_getfield(L, 1, "runtime");
+  lt_add_functions(L, b, runtime);
+  lua_pop(L, 1);
+}
