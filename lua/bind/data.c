@@ -7,6 +7,7 @@
 #include "bind/fields.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "bind/workers.h"
 #include "data/digits.h"
 
 #define ORDER_NAME "ltrain.Order"
@@ -363,6 +364,7 @@ void lt_bind_data(lua_State *L, lt_bind *b) {
   lua_newtable(L);
   lt_add_functions(L, b, functions);
   lt_bind_images(L, b);
+  lt_bind_workers(L, b);
   lua_setfield(L, -2, "data");
   lua_pop(L, 1);
 }

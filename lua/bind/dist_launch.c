@@ -7,6 +7,7 @@
 #include "bind/dist.h"
 #include "bind/fields.h"
 #include "device/device.h"
+#include "launch/worker_pool.h"
 
 #define SPAN_NAME "ltrain.Span"
 
@@ -280,6 +281,7 @@ static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
 static int exit_process(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
+  if (lt_worker_here()) lt_raise(L, b, LT_EARG, "os.exit was called in a worker of a DataLoader");
   if (w != NULL) exit_rank(L, b, w);
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_insert(L, 1);

@@ -8,6 +8,7 @@
      table             a tag, how many of 1, 2, ... come first, how many pairs follow; the values of
                        the first, then key and value of each pair
      tensor            a tag, dtype, number of dims, the sizes, its elements in logical order
+     tensor apart      the same with an offset, where its elements are in a memory of their own
 
    Numbers are 8 bytes each as this kind of machine keeps them: the ranks of a job are alike. */
 #include "bind/dist_values.h"
@@ -25,7 +26,8 @@ typedef enum tag {
   TAG_FLOAT,
   TAG_STRING,
   TAG_TABLE,
-  TAG_TENSOR
+  TAG_TENSOR,
+  TAG_TENSOR_APART
 } tag;
 
 /* Writing. */
@@ -44,6 +46,8 @@ typedef struct writer {
   lt_bind *b;
   lt_json *out;
   const char *who, *what;
+  int list;       /* where on the stack the list of tensors is that go apart; 0: they do not */
+  int64_t *apart; /* their bytes */
 } writer;
 
 static void push_path(const writer *w, const place *at) {
@@ -101,6 +105,16 @@ static void write_tensor(const writer *w, lt_tensor *t) {
   lt_frame_close(c, frame, 0, NULL);
   c->modes = modes;
   if (!lt_ok(c)) lt_raise_failure(w->L, w->b);
+}
+
+static void write_apart(const writer *w, const lt_tensor *t) {
+  uint8_t head[3] = {TAG_TENSOR_APART, (uint8_t)t->dtype, (uint8_t)t->ndim};
+  put(w, head, sizeof head);
+  for (int k = 0; k < t->ndim; k++) put_int(w, t->size[k]);
+  put_int(w, *w->apart);
+  *w->apart += lt_value_room(t);
+  lua_pushvalue(w->L, -1);
+  lua_rawseti(w->L, w->list, (lua_Integer)lua_rawlen(w->L, w->list) + 1);
 }
 
 /* Whether the key at `index` is one of 1..n. */
@@ -179,10 +193,9 @@ static void write_value(const writer *w, const place *at) {
   size_t length;
   const char *text;
   lt_tensor *t = lt_to_tensor(L, w->b, -1);
-  if (t != NULL) {
-    write_tensor(w, t);
-    return;
-  }
+  if (t != NULL && w->list == 0) write_tensor(w, t);
+  if (t != NULL && w->list != 0) write_apart(w, t);
+  if (t != NULL) return;
   switch (lua_type(L, -1)) {
     case LUA_TNIL: put_tag(w, TAG_NIL); break;
     case LUA_TBOOLEAN: put_tag(w, lua_toboolean(L, -1) ? TAG_TRUE : TAG_FALSE); break;
@@ -206,15 +219,28 @@ static void write_value(const writer *w, const place *at) {
   }
 }
 
+static void write_whole(const writer *w, int index) {
+  static const char head[2] = {MAGIC, VERSION};
+  luaL_checkstack(w->L, 8, w->who);
+  put(w, head, sizeof head);
+  lua_pushvalue(w->L, index);
+  write_value(w, &(place){.up = NULL});
+  lua_pop(w->L, 1);
+}
+
 void lt_value_write(lua_State *L, lt_bind *b, int index, lt_json *out, const char *who,
                     const char *what) {
   const writer w = {.L = L, .b = b, .out = out, .who = who, .what = what};
-  static const char head[2] = {MAGIC, VERSION};
-  luaL_checkstack(L, 8, who);
-  put(&w, head, sizeof head);
-  lua_pushvalue(L, index);
-  write_value(&w, &(place){.up = NULL});
-  lua_pop(L, 1);
+  write_whole(&w, index);
+}
+
+int64_t lt_value_write_apart(lua_State *L, lt_bind *b, int index, int list, lt_json *out,
+                             const char *who, const char *what) {
+  int64_t apart = 0;
+  const writer w = {
+      .L = L, .b = b, .out = out, .who = who, .what = what, .list = list, .apart = &apart};
+  write_whole(&w, index);
+  return apart;
 }
 
 /* Reading. */
@@ -224,6 +250,7 @@ typedef struct reader {
   lt_bind *b;
   const char *at, *end;
   const char *who;
+  const lt_value_memory *memory; /* where tensors are that came apart; NULL: nowhere */
 } reader;
 
 _Noreturn static void damaged(const reader *r, const char *how) {
@@ -280,27 +307,57 @@ static bool all_bools(const char *data, size_t n) {
   return true;
 }
 
-static void read_tensor(reader *r) {
-  int64_t size[LT_MAX_DIMS], numel = 1;
+/* The shape of a tensor that follows, and its bytes. */
+typedef struct extent {
+  lt_dtype dtype;
+  int ndim;
+  int64_t size[LT_MAX_DIMS];
+  size_t bytes;
+} extent;
+
+static extent take_extent(reader *r) {
+  extent e;
+  int64_t numel = 1;
   int dtype = take_byte(r), ndim = take_byte(r);
   if (dtype >= LT_DTYPE_COUNT) damaged(r, "a tensor's dtype is unknown");
   if (ndim > LT_MAX_DIMS) damaged(r, "a tensor has too many dims");
   bool empty = false, huge = false;
   for (int k = 0; k < ndim; k++) {
-    size[k] = take_int(r);
-    if (size[k] < 0) damaged(r, "a tensor's size is negative");
-    empty = empty || size[k] == 0;
-    huge = huge || __builtin_mul_overflow(numel, size[k], &numel);
+    e.size[k] = take_int(r);
+    if (e.size[k] < 0) damaged(r, "a tensor's size is negative");
+    empty = empty || e.size[k] == 0;
+    huge = huge || __builtin_mul_overflow(numel, e.size[k], &numel);
   }
   if (empty) numel = 0;
   size_t item = lt_dtype_size((lt_dtype)dtype);
-  if ((huge && !empty) || (uint64_t)numel > (uint64_t)(r->end - r->at) / item)
+  if ((huge && !empty) || (uint64_t)numel > SIZE_MAX / 2 / item)
     damaged(r, "a tensor is longer than the received bytes");
-  const char *data = take(r, (size_t)numel * item);
-  if (dtype == LT_BOOL && !all_bools(data, (size_t)numel)) damaged(r, "a bool is neither 0 nor 1");
+  e.dtype = (lt_dtype)dtype;
+  e.ndim = ndim;
+  e.bytes = (size_t)numel * item;
+  return e;
+}
+
+static void read_tensor(reader *r) {
+  const extent e = take_extent(r);
+  if (e.bytes > (size_t)(r->end - r->at)) damaged(r, "a tensor is longer than the received bytes");
+  const char *data = take(r, e.bytes);
+  if (e.dtype == LT_BOOL && !all_bools(data, e.bytes)) damaged(r, "a bool is neither 0 nor 1");
   lt_frame frame = lt_begin(r->L, r->b, 1);
-  lt_tensor *t = lt_tensor_empty(r->b->c, LT_CPU_DEVICE, (lt_dtype)dtype, ndim, size);
-  if (t != NULL && numel > 0) lt_tensor_write(r->b->c, t, data);
+  lt_tensor *t = lt_tensor_empty(r->b->c, LT_CPU_DEVICE, e.dtype, e.ndim, e.size);
+  if (t != NULL && e.bytes > 0) lt_tensor_write(r->b->c, t, data);
+  lt_end(r->L, r->b, frame, 1, &t);
+}
+
+static void read_apart(reader *r) {
+  const extent e = take_extent(r);
+  const int64_t offset = take_int(r);
+  if (r->memory == NULL || offset < 0 || (size_t)offset > r->memory->bytes ||
+      e.bytes > r->memory->bytes - (size_t)offset)
+    damaged(r, "a tensor is outside of the memory that came with it");
+  lt_frame frame = lt_begin(r->L, r->b, 1);
+  lt_tensor *t =
+      r->memory->tensor(r->memory->ud, r->b->c, offset, e.dtype, e.ndim, e.size);
   lt_end(r->L, r->b, frame, 1, &t);
 }
 
@@ -325,12 +382,23 @@ static void read_value(reader *r, int depth) {
       break;
     case TAG_TABLE: read_table(r, depth); break;
     case TAG_TENSOR: read_tensor(r); break;
+    case TAG_TENSOR_APART: read_apart(r); break;
     default: damaged(r, "it holds an unknown tag");
   }
 }
 
 void lt_value_read(lua_State *L, lt_bind *b, const void *data, size_t n, const char *who) {
-  reader r = {.L = L, .b = b, .at = data, .end = (const char *)data + n, .who = who};
+  lt_value_read_apart(L, b, data, n, NULL, who);
+}
+
+void lt_value_read_apart(lua_State *L, lt_bind *b, const void *data, size_t n,
+                         const lt_value_memory *memory, const char *who) {
+  reader r = {.L = L,
+              .b = b,
+              .at = data,
+              .end = (const char *)data + n,
+              .who = who,
+              .memory = memory};
   if (n < 2) damaged(&r, "it ends too early");
   int magic = take_byte(&r), version = take_byte(&r);
   if (magic != MAGIC || version != VERSION) damaged(&r, "it begins with other bytes");

@@ -17,12 +17,12 @@ void lt_complain(const char *text) {
   fprintf(stderr, "ltrain: %s\n", text);
 }
 
-/* Replace the traceback on top by one without our frames: stdlib/cli/traceback.lua. Any failure of
+/* Replace the traceback on top by one without our frames: stdlib/core/traceback.lua. Any failure of
    that leaves it as it is. */
 static void trim(lua_State *L, int message) {
   int top = lua_gettop(L);
   lua_getglobal(L, "require");
-  lua_pushliteral(L, "ltrain.cli.traceback");
+  lua_pushliteral(L, "ltrain.core.traceback");
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
     lua_getfield(L, -1, "trim");
     lua_pushvalue(L, message);

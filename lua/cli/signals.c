@@ -47,7 +47,10 @@ static void stop(lua_State *L, lua_Debug *ar) {
   }
   atomic_store(&binding->interrupts, 0);
   stopped = 1;
-  luaL_error(L, "interrupted");
+  lt_push_where(L); /* the script's line, also where one of ours runs */
+  lua_pushliteral(L, "interrupted");
+  lua_concat(L, 2);
+  lua_error(L);
 }
 
 /* One of several ranks: its watchdog ends them all, wherever they are. A Trainer's ranks agree on

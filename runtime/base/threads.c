@@ -65,3 +65,12 @@ void lt_thread_join(lt_ctx *c, lt_thread *t) {
 void lt_quiesce(lt_ctx *c) {
   while (c->helpers->first != NULL) lt_thread_join(c, c->helpers->first);
 }
+
+void lt_threads_forked(lt_ctx *c) {
+  pthread_mutex_init(&c->helpers->mutex, NULL); /* another thread may have held it */
+  for (lt_thread *t = c->helpers->first; t != NULL; t = t->next) {
+    t->running = false;
+    t->lost = true;
+  }
+  c->helpers->first = NULL;
+}

@@ -33,11 +33,15 @@ struct lt_thread {
   void (*stop)(void *ud);
   void *ud;
   bool running;
+  bool lost; /* it ran when this process was forked: what it waited for may not be destroyed */
   lt_thread *next;
 };
 bool lt_thread_start(lt_ctx *c, lt_thread *t); /* fields name, fn, stop, ud set by the caller */
 void lt_thread_join(lt_ctx *c, lt_thread *t);
 void lt_quiesce(lt_ctx *c);
+
+/* In a child that was forked while threads on the list ran: they are not there. */
+void lt_threads_forked(lt_ctx *c);
 
 enum { LT_MAX_THREADS = 1024 }; /* of one operation, at most */
 

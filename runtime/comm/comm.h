@@ -54,6 +54,10 @@ bool lt_group_fixed_order(const lt_group *g);
    color -1: none (NULL without a failure). */
 lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key);
 
+/* Why this process, which is no rank, may take part in nothing; NULL: it may. Set in children that
+   have their parent's groups. */
+extern const char *lt_comm_refusal;
+
 /* The progress of this rank in all groups of the root: what it has issued, or has completed. */
 void lt_group_issued(const lt_group *root, bool completed, lt_issued_list *list);
 

@@ -152,8 +152,12 @@ void lt_group_begin(lt_group *g) {
 
 bool lt_group_fixed_order(const lt_group *g) { return g->fixed_order || g->ops->fixed_order; }
 
+const char *lt_comm_refusal;
+
 bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
   if (!lt_ok(c)) return false;
+  if (lt_comm_refusal != NULL && g->size > 1)
+    return lt_fail(c, LT_EARG, "%s: %s", lt_comm_op_name(op), lt_comm_refusal);
   if (g->link == NULL)
     return lt_fail(c, LT_ERANKS, "%s: the ranks of this group have ended", lt_comm_op_name(op));
   if (lt_group_is_over(g))

@@ -156,7 +156,9 @@ void lt_prefetch_release(lt_ctx *c, lt_prefetch *p) {
   for (int i = 0; i < p->n_columns; i++) lt_release(c, p->columns[i].source);
   lt_release(c, p->order);
   lt_release(c, p->batching.lasts);
-  pthread_cond_destroy(&p->changed);
-  pthread_mutex_destroy(&p->mutex);
+  if (!p->thread.lost) {
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->mutex);
+  }
   lt_free(c, p, sizeof *p);
 }

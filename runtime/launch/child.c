@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launch/worker_pool.h"
 #include "launch/world.h"
 
 /* A file opened before the fork shares its position with the parent: each would read what the other
@@ -38,7 +39,7 @@ static bool reopen(lt_ctx *c, int fd) {
   return good || lt_fail(c, LT_EIO, "launch: descriptor %d: %s", fd, strerror(errno));
 }
 
-static bool reopen_all(lt_ctx *c) {
+bool lt_child_reopen(lt_ctx *c) {
   DIR *all = opendir("/proc/self/fd");
   if (all == NULL) return true;
   for (struct dirent *e; (e = readdir(all)) != NULL;) {
@@ -83,5 +84,6 @@ bool lt_child_set_up(lt_ctx *c, lt_world *w) {
   lt_child_silence(STDIN_FILENO);
   __fpurge(stdin); /* what was read ahead belongs to the parent */
   if (w->child_stderr != NULL) lt_stderr_become(w->child_stderr, w->info.rank);
-  return reopen_all(c);
+  lt_worker_pools_forked();
+  return lt_child_reopen(c);
 }

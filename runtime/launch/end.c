@@ -111,6 +111,8 @@ void lt_world_guard(lt_world *w) {
   registered = true;
 }
 
+void lt_world_forked_worker(void) { guarded = NULL; }
+
 void lt_world_stay(lt_world *w) {
   lt_world_guard(w);
   if (!w->info.in_child) return;

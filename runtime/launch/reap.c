@@ -26,6 +26,14 @@ static const char *core_text(const siginfo_t *info) {
   return none ? "; no core: its limit is 0, see ulimit -c" : "; no core was written";
 }
 
+void lt_signal_text(const siginfo_t *info, char *how, size_t size) {
+  int number = info->si_status;
+  const char *name = sigabbrev_np(number), *meaning = sigdescr_np(number);
+  snprintf(how, size, "was ended by SIG%s (%s)%s%s", name != NULL ? name : "?",
+           meaning != NULL ? meaning : "unknown", core_text(info),
+           number == SIGKILL ? "; was it killed by a user, or out of memory?" : "");
+}
+
 /* Report the end that `info` describes; si_pid 0: unknown. */
 static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
   char how[512];
@@ -37,10 +45,7 @@ static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
     snprintf(how, sizeof how, "exited with status %d before it had left %s", number,
              d->world->what);
   } else {
-    const char *name = sigabbrev_np(number), *meaning = sigdescr_np(number);
-    snprintf(how, sizeof how, "was ended by SIG%s (%s)%s%s", name != NULL ? name : "?",
-             meaning != NULL ? meaning : "unknown", core_text(info),
-             number == SIGKILL ? "; was it killed by a user, or out of memory?" : "");
+    lt_signal_text(info, how, sizeof how);
     status = LT_STATUS_OF_SIGNAL + number;
   }
   lt_coordinator_exited(d, rank, status, how);

@@ -97,6 +97,8 @@ void lt_children_kill_all(const lt_world *w);
    process that has got the number since; by the number where there is no descriptor. */
 int lt_process_open(pid_t pid);
 bool lt_process_signal(int pidfd, pid_t pid, int number);
+/* How a signal ended a process, for messages. */
+void lt_signal_text(const siginfo_t *info, char *how, size_t size);
 
 /* join.c: whether this rank prints, decided alone: ranks that are not connected cannot agree. */
 bool lt_join_may_print(const lt_world *w);
@@ -112,8 +114,10 @@ void lt_launcher_end(const lt_world *w);
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 bool lt_child_set_up(lt_ctx *c, lt_world *w);
 void lt_child_silence(int fd);
+bool lt_child_reopen(lt_ctx *c); /* files that it reads get a position of their own */
 void lt_world_drop(lt_ctx *c, void *world);
 void lt_world_guard(lt_world *w);
+void lt_world_forked_worker(void); /* in a worker: its exit is not that of the rank */
 
 /* stderr.c: stderr of children, each line with its rank in front, into err_fd. */
 lt_stderr *lt_stderr_new(lt_ctx *c, int ranks, int err_fd);

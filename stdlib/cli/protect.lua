@@ -2,7 +2,7 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
-local traceback = require "ltrain.cli.traceback"
+local traceback = require "ltrain.core.traceback"
 
 local protect = {}
 

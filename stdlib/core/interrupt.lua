@@ -86,4 +86,10 @@ function interrupt.at_line(source, where)
   return raised
 end
 
+--- While the library waits, in place of a line of the script: ends it if it may end here.
+function interrupt.at_wait()
+  if not (allowed and interrupt.pending()) then return end
+  error(interrupt.at_line("", nil), 0)
+end
+
 return interrupt

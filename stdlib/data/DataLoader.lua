@@ -9,8 +9,9 @@
 --   -- prints: 2	tensor([4])
 --
 -- The order is a function of (seed, epoch); a position in it is a count of samples over all ranks.
--- Rows of tensors are gathered in C by a background thread; other data sets are read in the main
--- thread, with random numbers keyed by (seed, epoch, position).
+-- Rows of tensors are gathered in C by a background thread. Other data sets are read in the main
+-- thread, or with `num_workers` by processes forked for each pass; the batches are the same, for
+-- what `get` draws is keyed by (seed, epoch, position).
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -38,6 +39,9 @@ function DataLoader.__index(_, key)
   return DataLoader[key]
 end
 
+-- Workers of a loader (LT_WORKERS_MAX), batches that they have in flight; batches of tensors.
+local MOST_WORKERS <const>, MOST_GATHERED <const> = 256, 16
+
 local OPTIONS <const> = {
   batch_size = { type = "integer", default = 1, min = 1, max = samples.MOST,
     doc = "samples per batch of one rank" },
@@ -54,8 +58,15 @@ local OPTIONS <const> = {
     doc = "list of positions, or function(epoch) returning one" },
   batch_sampler = { type = "table|function",
     doc = "list of lists of positions, function(epoch), or object with batches(epoch)" },
-  prefetch = { type = "integer", default = 2, min = 0, max = 16,
-    doc = "batches of tensor data to prefetch" },
+  prefetch = { type = "integer", min = 0, max = MOST_WORKERS,
+    doc = "batches that are prefetched, by all workers together: 2, or 2 for each worker; at most "
+      .. "16 of tensor data" },
+  num_workers = { type = "integer", default = 0, min = 0, max = MOST_WORKERS,
+    doc = "processes that read the samples of data sets written in Lua, and collate them" },
+  persistent_workers = { type = "boolean", default = false,
+    doc = "the workers stay from one epoch to the next, with the data set as they have it" },
+  worker_init_fn = { type = "function",
+    doc = "function(id) that is called in each worker before its first sample, id from 0" },
   pin_memory = { type = "boolean", default = false,
     doc = "batches in pinned memory, from which a GPU that is in use copies faster" },
 }
@@ -79,6 +90,22 @@ local function check_together(options)
   end
 end
 
+local function check_workers(options)
+  local n, prefetch = options.num_workers, options.prefetch
+  if n == 0 then
+    for _, name in ipairs { "persistent_workers", "worker_init_fn" } do
+      if options[name] then errors.blame("DataLoader: %s needs num_workers = 1 or more", name) end
+    end
+    if prefetch and prefetch > MOST_GATHERED then
+      errors.blame("DataLoader: prefetch without workers must be at most %d: got %d",
+        MOST_GATHERED, prefetch)
+    end
+  elseif prefetch and prefetch < n then
+    errors.blame("DataLoader: prefetch = %d batches in flight leave some of num_workers = %d "
+      .. "without work: give at least as many", prefetch, n)
+  end
+end
+
 -- `DataLoader{set, batch_size = 4}`: a list of samples has no names.
 local function check_list(list)
   for key in next, list do
@@ -92,7 +119,11 @@ end
 local function check_dataset(self)
   local dataset = self.dataset
   if type(dataset) == "table" and getmetatable(dataset) == nil then check_list(dataset) end
-  if self._iterable then
+  if self._iterable and self.num_workers > 0 then
+    errors.blame("DataLoader: num_workers = %d needs a data set with get(i) and a length: samples "
+      .. "of this one come one after the other, and each worker would read all of them",
+      self.num_workers)
+  elseif self._iterable then
     for _, name in ipairs { "shuffle", "sampler", "batch_sampler" } do
       if self[name] then
         errors.blame("DataLoader: %s needs a data set with get(i) and a length: samples of this "
@@ -111,6 +142,7 @@ end
 function DataLoader:init(dataset, options)
   local checked = config.check(options, OPTIONS, "DataLoader")
   check_together(options or {})
+  check_workers(checked)
   for name, value in next, checked do self[name] = value end
   self.batch_size = self.global_batch_size or self.batch_size
   self.dataset, self.epoch = dataset, 0
@@ -155,11 +187,16 @@ function DataLoader:shard(rank, world, kind)
   return true
 end
 
+--- Returns how many batches are read ahead: by all workers together, if there are some.
+function DataLoader:in_flight()
+  return self.prefetch or math.min(2 * math.max(self.num_workers, 1), MOST_WORKERS)
+end
+
 --- Returns another loader of the same data, with its own position.
 function DataLoader:copy()
   local copy = setmetatable({}, getmetatable(self))
   for name, value in next, self do copy[name] = value end
-  copy._pass, copy._saved = nil, nil
+  copy._pass, copy._saved, copy._crew = nil, nil, nil
   return copy
 end
 
@@ -209,7 +246,8 @@ end
 
 --- Iterates over (batch, index): the batches of an epoch, from number `position` on (from 0; by
 --- default from the start, or from the position that load_state_dict has set). A batch is `false`
---- if only other ranks have samples of it. Leaving the loop early stops the background thread.
+--- if only other ranks have samples of it. Leaving the loop early stops the background thread, or
+--- the workers.
 function DataLoader:batches(position)
   if position ~= nil then
     config.argument(position, "integer", "DataLoader:batches", "position", { min = 0 })

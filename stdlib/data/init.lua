@@ -3,5 +3,5 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.data", "data", {
-  "collate", "digits", "mnist", "pad_sequence", "random_split", "windows",
+  "collate", "digits", "get_worker_info", "mnist", "pad_sequence", "random_split", "windows",
 })

@@ -1,14 +1,16 @@
 -- stdlib/data/loading/passes.lua: one walk of a loader through its data.
 --
 -- A pass has `next()`, which gives a batch, false (only other ranks have one) or nil, `position()`,
--- the count of samples consumed, and `closing`, what ends it early. Four kinds: rows gathered in
--- C, images read in C, samples read by position, samples that come one after the other.
+-- the count of samples consumed, and `closing`, what ends it early. Kinds: rows gathered in C,
+-- images read in C; samples by position, read here or by workers; samples that come one after the
+-- other.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
+local reading = require "ltrain.data.loading.reading"
 local tree = require "ltrain.core.tree"
+local workers = require "ltrain.data.loading.workers"
 
 local data = c.runtime.data
 
@@ -21,30 +23,14 @@ local function new_pass(plan)
   }
 end
 
--- Runs get(i); an error in it says which sample it was.
-local function read_named(read, position)
-  local ok, sample = pcall(read, position)
-  if ok then return sample end
-  if type(sample) == "string" and not sample:find "interrupted$" then
-    sample = ("%s (in sample %d)"):format(sample, position)
-  end
-  error(sample, 0)
-end
-
 -- A tensor, or an object with a method of that name, in pinned memory.
 local function pin(leaf)
   local can = c.is_tensor(leaf) and leaf.device == "cpu" or class.has_method(leaf, "pin_memory")
   return can and leaf:pin_memory() or leaf
 end
 
--- The batch that the loader's collate makes of samples.
-local function batch_of(plan, list, positions)
-  local batch = plan.collate(list, positions)
-  if batch == nil then
-    errors.blame("DataLoader: collate returned nothing for samples %d to %d", positions[1],
-      positions[#positions])
-  end
-  if plan.batching.pin and c.runtime.pins() then return tree.map(batch, pin) end
+local function pinned(plan, batch)
+  if batch and plan.batching.pin and c.runtime.pins() then return tree.map(batch, pin) end
   return batch
 end
 
@@ -80,27 +66,70 @@ function passes.decoded(plan, images)
   return pass
 end
 
+-- The step at a position: {total =, positions =, first =}, nil at the end. Other ranks have the
+-- samples that are not in `positions`.
+local function step_at(plan, position)
+  local order = plan.order
+  local total, first, n = data.span(#order, position, plan.batching)
+  if total == 0 then return nil end
+  local positions = {}
+  for k = 1, n do positions[k] = order:at((first + k - 2) % #order + 1) end
+  return { total = total, positions = positions, first = first }
+end
+
 --- Samples by position, read and batched here.
 function passes.inline(plan)
   local pass, position = new_pass(plan), plan.position
-  local order, read, scope = plan.order, samples.reader(plan.loader.dataset), data.sample_scope()
-  local function sample_at(at)
-    local _ <close> = scope:enter(plan.seed, plan.epoch, at)
-    return read_named(read, at)
+  local read = reading.batches(plan.loader.dataset, plan.collate, pcall)
+  function pass.next()
+    local step = step_at(plan, position)
+    if not step then return nil end
+    local batch = #step.positions > 0
+      and read(plan.seed, plan.epoch, step.positions, step.first)
+    position = position + step.total
+    return pinned(plan, batch)
+  end
+  function pass.position() return math.min(position, #plan.order) end
+  return pass
+end
+
+--- The same, read and batched by workers, `prefetch` batches ahead in all.
+function passes.by_workers(plan)
+  local pass, position, ahead = new_pass(plan), plan.position, plan.position
+  local crew, under_way = nil, {}
+  local function stop(keep)
+    local ended = crew
+    crew, under_way, ahead = nil, {}, position
+    if ended then ended:leave(keep) end
+  end
+  local function order_more()
+    while #under_way < plan.loader:in_flight() do
+      local step = step_at(plan, ahead)
+      if not step then return end
+      local must = #under_way == 0
+      if #step.positions > 0 and not crew:order(plan.seed, plan.epoch, step, must) then return end
+      under_way[#under_way + 1], ahead = step, ahead + step.total
+    end
+  end
+  -- Stops the workers if what it calls raises: the next batch is then read anew.
+  local function guarded(fn, ...)
+    local ok, value = pcall(fn, ...)
+    if ok then return value end
+    stop(false)
+    error(value, 0)
   end
   function pass.next()
-    local total, first, n = data.span(#order, position, plan.batching)
-    if total == 0 then return nil end
-    local list, positions = {}, {}
-    for k = 1, n do
-      positions[k] = order:at((first + k - 2) % #order + 1)
-      list[k] = sample_at(positions[k])
-    end
-    local batch = n > 0 and batch_of(plan, list, positions)
-    position = position + total
-    return batch
+    crew = crew or workers.join(plan)
+    guarded(order_more)
+    local step = table.remove(under_way, 1)
+    if not step then return stop(true) end
+    local batch = #step.positions > 0 and guarded(crew.take, crew, step)
+    position = position + step.total
+    guarded(order_more)
+    return pinned(plan, batch)
   end
-  function pass.position() return math.min(position, #order) end
+  function pass.position() return math.min(position, #plan.order) end
+  pass.closing = setmetatable({}, { __close = function() stop(true) end })
   return pass
 end
 
@@ -153,7 +182,7 @@ function passes.iterable(plan, saved)
     end
     local batch
     if #list == size or #list > 0 and not plan.batching.drop_last then
-      batch = batch_of(plan, list, positions)
+      batch = pinned(plan, reading.collated(plan.collate, list, positions))
     end
     consumed = position
     return batch

@@ -97,8 +97,9 @@ local function open_indexed(loader, plan)
   local count = samples.count(loader.dataset, "DataLoader")
   warn_other_size(loader, plan.position, count)
   local columns, images = in_c(loader, "columns"), in_c(loader, "images")
-  local pass = columns and passes.gathered(plan, columns) or images and passes.decoded(plan, images)
-    or passes.inline(plan)
+  local open = columns and passes.gathered or images and passes.decoded
+    or loader.num_workers > 0 and passes.by_workers or passes.inline
+  local pass = open(plan, columns or images)
   pass.samples, pass.order = count, plan.order
   return pass
 end

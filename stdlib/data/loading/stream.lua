@@ -94,7 +94,7 @@ end
 function stream.batching(loader, lasts)
   local shard, global = loader._shard, loader.global_batch_size
   local rank, world = shard and shard.rank or 0, shard and shard.world or 1
-  local cut = { drop_last = loader.drop_last, prefetch = loader.prefetch, lasts = lasts,
+  local cut = { drop_last = loader.drop_last, prefetch = loader.prefetch or 2, lasts = lasts,
     dealt = lasts ~= nil, pin = loader.pin_memory }
   if stream.comes_sharded(loader) or shard and shard.kind == "own" then
     cut.batch_size = global and stream.part(global, rank, world) or loader.batch_size

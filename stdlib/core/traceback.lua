@@ -1,4 +1,4 @@
---- stdlib/cli/traceback.lua: what is shown of an error: the message and the user's own frames.
+--- stdlib/core/traceback.lua: what is shown of an error: the message and the user's own frames.
 --
 -- Frames of the library are left out, unless the error is the library's own fault: then its message
 -- begins with one of its files, and everything is shown.
@@ -7,7 +7,8 @@ local traceback = {}
 -- Lua leaves out the middle of a deep stack; a line says where frames of the script follow.
 local SKIPPED <const> = "^\t%.%.%.\t%(skipping "
 
-local function is_ours(line)
+--- Whether a frame's line is not the script's.
+function traceback.is_ours(line)
   return line:find("^\t%[C%]") or line:find("^\tltrain%.[%w_.]+:%d+:")
     or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
 end
@@ -26,7 +27,7 @@ function traceback.trim(message, text)
   for line in text:sub(#message + 1):gmatch("[^\n]+") do
     if line:find(SKIPPED) then
       skipped = line
-    elseif line:find("^\t") and not is_ours(line) then
+    elseif line:find("^\t") and not traceback.is_ours(line) then
       frames = frames + 1
       kept[#kept + 1] = skipped
       kept[#kept + 1] = line

@@ -1,0 +1,16 @@
+--- stdlib/data/get_worker_info.lua: which worker of a DataLoader this is.
+--
+--   local lt = require "ltrain"
+--   local data = lt.data.Dataset:extend("Ids")
+--   function data:__len() return 4 end
+--   function data:get() return lt.data.get_worker_info().id end
+--   for batch in lt.data.DataLoader(data(), {num_workers = 2}):batches() do print(batch) end
+--   -- prints: tensor([0])
+--   -- prints: tensor([1])
+--   -- prints: tensor([0])
+--   -- prints: tensor([1])
+
+local workers = require "ltrain.data.loading.workers"
+
+--- Returns {id =, num_workers =, seed =, dataset =} in a worker, id from 0; nil elsewhere.
+return function() return workers.info() end
