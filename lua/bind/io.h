@@ -35,6 +35,13 @@ int lt_io_strided(lua_State *L);
         "number", "text" */
 int lt_csv_to_lua(lua_State *L);
 
+/* io.npy_load(path), npy_save(path, tensor), npz_save(path, names, tensors, deflated),
+   memmap(path, dtype, offset [, sizes]): arrays in NumPy's formats, and bare ones (npy.c) */
+int lt_npy_load(lua_State *L);
+int lt_npy_save(lua_State *L);
+int lt_npz_save(lua_State *L);
+int lt_memmap(lua_State *L);
+
 /* Make the kinds of userdata that own a file while it is read. */
 void lt_bind_csv(lua_State *L, lt_bind *b);
 void lt_bind_safetensors(lua_State *L, lt_bind *b);

@@ -7,6 +7,7 @@
 #include "bind/json.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "io/npy.h"
 
 #define ZIP_NAME "ltrain.Zip"
 
@@ -22,17 +23,19 @@ static int zip_close(lua_State *L) {
   return 0;
 }
 
-/* io.open_zip(path) -> zip, which keeps the path that its messages name */
+/* io.open_zip(path [, npz]) -> zip, which keeps the path that its messages name; npz: its members
+   may be deflated */
 int lt_open_zip(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "load");
+  bool npz = lua_toboolean(L, 2);
   lt_note_line(b);
   open_zip *o = lua_newuserdatauv(L, sizeof *o, 1);
   o->c = NULL;
   luaL_setmetatable(L, ZIP_NAME);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1);
-  if (!lt_zip_open(b->c, &o->file, "load", path)) return lt_refused(L, b);
+  if (!lt_zip_open(b->c, &o->file, "load", path, npz)) return lt_refused(L, b);
   o->c = b->c;
   return 1;
 }
@@ -108,6 +111,22 @@ static int zip_tensor(lua_State *L) {
   return lt_refused(L, b);
 }
 
+/* zip:array(name) -> the tensor that a member in NumPy's format is */
+static int zip_array(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  open_zip *o = check_zip(L);
+  const lt_member *m = check_member(L, o);
+  lt_note_line(b);
+  lt_frame frame = lt_begin(L, b, 1);
+  char *bytes = lt_zip_read(b->c, &o->file, m);
+  lt_tensor *t =
+      bytes != NULL ? lt_npy_parse(b->c, "load", o->file.path, bytes, (size_t)m->size) : NULL;
+  if (bytes != NULL) lt_free(b->c, bytes, (size_t)m->size + 1);
+  if (t != NULL) return lt_end(L, b, frame, 1, &t);
+  lt_frame_close(b->c, frame, 0, NULL);
+  return lt_refused(L, b);
+}
+
 /* Whether all that a view shows is among n elements. */
 static bool is_within(int64_t n, int64_t offset, int ndim, const int64_t *size,
                       const int64_t *stride) {
@@ -149,6 +168,7 @@ void lt_bind_zip(lua_State *L, lt_bind *b) {
                                      {"size", zip_size},
                                      {"read", zip_read},
                                      {"tensor", zip_tensor},
+                                     {"array", zip_array},
                                      {NULL, NULL}};
   lt_new_type(L, b, ZIP_NAME, meta, methods);
 }

@@ -18,6 +18,8 @@ enum {
   MAX_DIRECTORY = 100000000,
   WIDE_FIELD = 1, /* the note that holds what takes more than 32 bits */
   ENCRYPTED = 1,
+  DEFLATED = 8,
+  MAX_RATIO = 1032, /* no stream of deflate yields more bytes for one */
   MAPPED_FROM = 65536 /* bytes of a tensor; smaller ones are read */
 };
 
@@ -106,9 +108,20 @@ static bool read_entry(lt_ctx *c, const lt_zip *z, const char *at, int64_t left,
   if (!read_wide(at + ENTRY + name, notes, fields, 3))
     return wrong_member(c, z, m, "lacks its size");
   if ((number(at + 8, 2) & ENCRYPTED) != 0) return wrong_member(c, z, m, "is encrypted");
-  if (number(at + 10, 2) != 0) return wrong_member(c, z, m, "is compressed: PyTorch stores it");
+  int64_t method = number(at + 10, 2);
+  if (method == DEFLATED && z->inflates) {
+    m->packed = packed;
+    return (m->size > 0 && packed > 0 && m->size / MAX_RATIO <= packed) ||
+           wrong_member(c, z, m, "has impossible sizes");
+  }
+  if (method != 0)
+    return wrong_member(c, z, m, z->inflates ? "is compressed in a way that NumPy does not"
+                                             : "is compressed: PyTorch stores it");
   return m->size == packed || wrong_member(c, z, m, "has two sizes");
 }
+
+/* Its bytes in the file. */
+static int64_t stored(const lt_member *m) { return m->packed > 0 ? m->packed : m->size; }
 
 /* From where its header is to where its bytes are. */
 static bool find_bytes(lt_ctx *c, const lt_zip *z, lt_member *m, int64_t end) {
@@ -118,7 +131,7 @@ static bool find_bytes(lt_ctx *c, const lt_zip *z, lt_member *m, int64_t end) {
   if (!is_marked(record, LOCAL_MARK) || number(record + 26, 2) != (int64_t)m->name_size)
     return wrong_member(c, z, m, "is not where the directory says");
   m->begin += LOCAL + number(record + 26, 2) + number(record + 28, 2);
-  return (m->begin <= end && m->size <= end - m->begin) ||
+  return (m->begin <= end && stored(m) <= end - m->begin) ||
          wrong_member(c, z, m, "is outside of the file");
 }
 
@@ -138,7 +151,7 @@ static bool check_members(lt_ctx *c, const lt_zip *z) {
   if (z->count < 2) return true;
   qsort(z->members, (size_t)z->count, sizeof *z->members, by_place);
   for (int64_t i = 1; i < z->count; i++)
-    if (z->members[i].begin < z->members[i - 1].begin + z->members[i - 1].size)
+    if (z->members[i].begin < z->members[i - 1].begin + stored(&z->members[i - 1]))
       return wrong_member(c, z, &z->members[i], "overlaps another");
   qsort(z->members, (size_t)z->count, sizeof *z->members, by_name);
   for (int64_t i = 1; i < z->count; i++)
@@ -157,9 +170,9 @@ static bool read_members(lt_ctx *c, lt_zip *z, int64_t end) {
   return at == size ? check_members(c, z) : damaged(c, z, "its directory has more than its count");
 }
 
-bool lt_zip_open(lt_ctx *c, lt_zip *z, const char *op, const char *path) {
+bool lt_zip_open(lt_ctx *c, lt_zip *z, const char *op, const char *path, bool inflates) {
   ending e = {0};
-  *z = (lt_zip){.op = op, .path = path};
+  *z = (lt_zip){.op = op, .path = path, .inflates = inflates};
   z->fd = lt_file_open(c, op, path, &z->size);
   if (z->fd < 0) return false;
   if (read_ending(c, z, &e)) {
@@ -195,10 +208,42 @@ static bool check_crc(lt_ctx *c, const lt_zip *z, const lt_member *m, const void
   return crc == m->crc || wrong_member(c, z, m, "has other bytes than were written");
 }
 
+/* All of a deflated member into `out`, which has its size. */
+static bool inflate_all(lt_ctx *c, const lt_zip *z, const lt_member *m, char *out) {
+  z_stream s = {0};
+  char piece[1 << 14];
+  int state = Z_OK;
+  size_t done = 0;
+  if (inflateInit2(&s, -15) != Z_OK)
+    return lt_fail(c, LT_EMEMORY, "%s: out of memory to unpack %s", z->op, z->path);
+  for (int64_t at = 0; state == Z_OK && at < m->packed && lt_ok(c);) {
+    int64_t left = m->packed - at;
+    size_t n = left < (int64_t)sizeof piece ? (size_t)left : sizeof piece;
+    if (!read_at(c, z, piece, n, m->begin + at)) break;
+    at += (int64_t)n;
+    s.next_in = (Bytef *)piece;
+    s.avail_in = (uInt)n;
+    while (state == Z_OK && s.avail_in > 0) {
+      size_t room = (size_t)m->size - done;
+      s.next_out = (Bytef *)out + done;
+      s.avail_out = room < UINT32_MAX ? (uInt)room : UINT32_MAX;
+      uInt before = s.avail_out;
+      state = inflate(&s, Z_NO_FLUSH);
+      done += before - s.avail_out;
+    }
+  }
+  inflateEnd(&s);
+  if (!lt_ok(c)) return false;
+  return (state == Z_STREAM_END && done == (size_t)m->size) ||
+         wrong_member(c, z, m, "is damaged, or has another size when it is unpacked");
+}
+
 char *lt_zip_read(lt_ctx *c, const lt_zip *z, const lt_member *m) {
   char *bytes = lt_alloc(c, (size_t)m->size + 1);
   if (bytes == NULL) return NULL;
-  if (read_at(c, z, bytes, (size_t)m->size, m->begin) && check_crc(c, z, m, bytes)) return bytes;
+  bool read = m->packed > 0 ? inflate_all(c, z, m, bytes)
+                            : read_at(c, z, bytes, (size_t)m->size, m->begin);
+  if (read && check_crc(c, z, m, bytes)) return bytes;
   lt_free(c, bytes, (size_t)m->size + 1);
   return NULL;
 }
@@ -213,7 +258,7 @@ static lt_tensor *mapped(lt_ctx *c, lt_zip *z, const lt_member *m, lt_dtype dtyp
 
 lt_tensor *lt_zip_tensor(lt_ctx *c, lt_zip *z, const lt_member *m, lt_dtype dtype) {
   int64_t n = m->size / (int64_t)lt_dtype_size(dtype);
-  if (m->size % (int64_t)lt_dtype_size(dtype) != 0) {
+  if (m->packed > 0 || m->size % (int64_t)lt_dtype_size(dtype) != 0) {
     wrong_member(c, z, m, "ends within an element");
     return NULL;
   }

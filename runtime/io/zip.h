@@ -1,8 +1,9 @@
-/* runtime/io/zip.h: zip files whose members are stored as they are, as PyTorch writes them.
+/* runtime/io/zip.h: zip files whose members are stored as they are, as PyTorch writes them, or,
+   where that is asked for, deflated, as NumPy can.
 
    The directory and the places of all members are checked when a file is opened: what is outside
    of it, compressed, encrypted, or there twice is refused, also members that share bytes. So all of
-   them together are no larger than the file. */
+   them together are no larger than the file, or no larger than deflate can make of it. */
 #ifndef LT_IO_ZIP_H
 #define LT_IO_ZIP_H
 
@@ -12,6 +13,7 @@ typedef struct lt_member {
   const char *name; /* not ended by a NUL */
   size_t name_size;
   int64_t begin, size; /* of its bytes in the file */
+  int64_t packed;      /* those it has there when it is deflated to `size`; 0: it is stored */
   uint32_t crc;        /* 0: none was written */
 } lt_member;
 
@@ -24,11 +26,12 @@ typedef struct lt_zip {
   char *directory;    /* owns the names */
   size_t directory_size;
   struct lt_mapping *map; /* once a tensor lies in it (io/mapping.h) */
-  bool unmappable;
+  bool unmappable, inflates;
 } lt_zip;
 
-/* Open and check a file; false with nothing to close. */
-bool lt_zip_open(lt_ctx *c, lt_zip *z, const char *op, const char *path);
+/* Open and check a file; false with nothing to close. `inflates`: members may be deflated; these
+   can be read, but not as tensors. */
+bool lt_zip_open(lt_ctx *c, lt_zip *z, const char *op, const char *path, bool inflates);
 void lt_zip_close(lt_ctx *c, lt_zip *z);
 
 /* NULL: no member has the name. */

@@ -9,6 +9,7 @@ local rows = {}
 --- With a table of options.
 rows.options = {
   ["lt.csv.table"] = "lt.csv.table{ { 'a', x[1] } }:tensor('a', OPTIONS)",
+  ["lt.numpy.memmap"] = "lt.numpy.memmap('absent', OPTIONS)",
   ["lt.csv.read"] = "lt.csv.read('absent', OPTIONS)",
   ["lt.data.ImageFolder"] = "lt.data.ImageFolder('absent', OPTIONS)",
   ["lt.data.Images"] = "lt.data.Images(OPTIONS)",

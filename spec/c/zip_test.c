@@ -60,7 +60,7 @@ static void fields_of_large_files_are_read(void **state) {
   char bytes[512];
   lt_zip z;
   io_write(IO_PATH("a"), bytes, wide_file(bytes));
-  assert_true(lt_zip_open(c, &z, "load", IO_PATH("a")));
+  assert_true(lt_zip_open(c, &z, "load", IO_PATH("a"), false));
   assert_int_equal(z.count, 2);
   assert_null(lt_zip_find(&z, "c", 1));
   const lt_member *b = lt_zip_find(&z, "b", 1);
@@ -94,7 +94,7 @@ static void survives_changes(void **state) {
       lt_zip z;
       int64_t live = c->memory.live_bytes;
       lt_frame frame = lt_frame_open(c);
-      if (lt_zip_open(c, &z, "load", IO_PATH("a"))) {
+      if (lt_zip_open(c, &z, "load", IO_PATH("a"), false)) {
         for (int64_t k = 0; k < z.count && lt_ok(c); k++)
           lt_zip_tensor(c, &z, &z.members[k], LT_U8);
         lt_zip_close(c, &z);
@@ -128,7 +128,7 @@ static void a_failing_read_is_reported(void **state) {
     lt_zip z;
     io_calls = 0;
     c->files = &files;
-    ok = lt_zip_open(c, &z, "load", IO_PATH("a"));
+    ok = lt_zip_open(c, &z, "load", IO_PATH("a"), false);
     c->files = NULL;
     if (ok) lt_zip_close(c, &z);
     if (!ok) io_assert_failure(c, "load: cannot read ");

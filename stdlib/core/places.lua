@@ -45,6 +45,7 @@ return {
   metrics = "ltrain.metrics",
   models = "ltrain.models",
   nn = "ltrain.nn",
+  numpy = "ltrain.files.numpy",
   onnx = "ltrain.onnx",
   optim = "ltrain.optim",
   pixel_shuffle = "ltrain.ops.pixels:pixel_shuffle",

@@ -10,6 +10,8 @@ local PARTS <const> = {
     "Table", "t" },
   { "image", "Images", "lt.image: JPEG and PNG files, grids", "image/init.lua", "image" },
   { "json", "JSON", "lt.json: values as JSON, and files of them", "files/json.lua", "json" },
+  { "numpy", "NumPy", "lt.numpy: arrays in the files of NumPy, and in files without a header",
+    "files/numpy.lua", "numpy" },
   { "runs", "Runs", "lt.runs: reading the folders of runs", "runs/init.lua", "runs" },
 }
 
