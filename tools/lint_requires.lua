@@ -12,7 +12,7 @@ local ARROWS <const> = {
   fft = { "core" }, image = { "core" }, transforms = { "core" },
   linalg = { "core" }, ops = { "core" },
   nn = { "autograd", "dist", "files", "ops" },
-  data = { "dist", "transforms" }, metrics = { "dist" }, optim = { "nn" },
+  data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" }, text = { "data" },
   compat = { "files" }, strategies = { "compat", "optim" },
   runs = { "files", "loggers" },

@@ -67,6 +67,12 @@ rows.options = {
   ["lt.clusters.LSF"] = "lt.clusters.LSF(OPTIONS)",
   ["lt.clusters.detect"] = "lt.clusters.detect(OPTIONS)",
   ["lt.clusters.join"] = "lt.clusters.join(lt.clusters.Local(), OPTIONS)",
+  ["lt.data.BatchSampler"] = "lt.data.BatchSampler({ 1, 2 }, 1, OPTIONS)",
+  ["lt.data.CombinedLoader"] =
+    "lt.data.CombinedLoader({ lt.data.DataLoader { 1 } }, OPTIONS)",
+  ["lt.data.OneHotEncoder"] = "lt.data.OneHotEncoder({ 'a' }, OPTIONS)",
+  ["lt.data.OrdinalEncoder"] = "lt.data.OrdinalEncoder({ 'a' }, OPTIONS)",
+  ["lt.data.Scaler"] = "lt.data.Scaler(1, OPTIONS)",
   ["lt.data.BucketSampler"] = "lt.data.BucketSampler({ 1, 2 }, 1, OPTIONS)",
   ["lt.data.KFold"] = "lt.data.KFold(2, OPTIONS)",
   ["lt.data.RandomSampler"] = "lt.data.RandomSampler(data, OPTIONS)",
@@ -244,6 +250,7 @@ for _, name in ipairs { "LSTM", "GRU", "RNN" } do
     ("lt.nn.%s(2, 1)(lt.ones(1, 1, 2), nil, OPTIONS)"):format(name)
 end
 rows.options["base.Recurrent:run"] = rows.options["lt.nn.LSTM:forward"]
+rows.options["base.Categories"] = rows.options["lt.data.OrdinalEncoder"]
 rows.options["base.BatchNorm"] = rows.options["lt.nn.BatchNorm1d"]
 rows.options["base.TransformerLayer:make"] = rows.options["lt.nn.TransformerEncoderLayer"]
 rows.options["base.TransformerStack"] = rows.options["lt.nn.TransformerEncoder"]

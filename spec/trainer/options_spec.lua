@@ -177,7 +177,7 @@ describe("the arguments of a loop", function()
     assert.matches("a loader must be a DataLoader, a table of batches", wrong(net, 3))
     assert.matches("one argument too many", wrong(net, tiny.same(1), tiny.same(1), tiny.same(1)))
     local function loader() return lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4, 1))) end
-    local together <const> = "loaders are not read together: give one loader of a data set"
+    local together <const> = "loaders are not read together: make them one, lt.data.CombinedLoader"
     assert.matches("fit: unknown option 'a': " .. together,
       wrong(net, { a = loader(), b = loader() }))
     for _, several in ipairs { { a = loader(), b = loader() }, { loader(), loader() } } do

@@ -83,6 +83,12 @@ function module_state.load_state_dict(self, state, options)
   if type(state) ~= "table" then
     errors.blame("load_state_dict: the state must be a table: got %s", errors.show(state))
   end
+  -- Some buffers are as long as the training data says.
+  for _, entry in ipairs(walk.modules(self)) do
+    if class.has_method(entry.module, "resize_for_state") then
+      entry.module:resize_for_state(state, entry.name == "" and "" or entry.name .. ".")
+    end
+  end
   local plan = compare(self, state)
   complain(self, plan, o.strict)
   local _ <close> = c.allow_update()

@@ -112,8 +112,8 @@ local function from_object(source, epoch, position, saved)
 end
 
 --- What there is in place of loaders that are read together, for error texts.
-loaders.together = "loaders are not read together: give one loader of a data set whose get(i) "
-  .. "returns what a step needs of each"
+loaders.together = "loaders are not read together: make them one, lt.data.CombinedLoader(loaders, "
+  .. "{mode = 'max_size_cycle'})"
 
 -- Whether a table holds loaders, by position or by name, rather than batches.
 local function is_collection(value)

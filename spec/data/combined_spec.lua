@@ -1,0 +1,173 @@
+-- spec/data/combined_spec.lua: several loaders as one: its modes, how it resumes; batch samplers.
+
+local lt = require "ltrain"
+local error_of = require "spec.error_of"
+local has = require "spec.has"
+
+local data <const> = lt.data
+
+local function loader(n, size, options)
+  local o = options or {}
+  o.batch_size = size
+  return data.DataLoader(data.TensorDataset(lt.arange(n)), o)
+end
+
+local function row(batch) return batch and batch[1]:tolist() end
+
+-- What a loader of a and b gives: a list of { index, a's rows, b's rows }.
+local function rows_of(both, position)
+  local list = {}
+  for batch, i in both:batches(position) do list[#list + 1] = { i, row(batch.a), row(batch.b) } end
+  return list
+end
+
+local function combined(mode, options)
+  return data.CombinedLoader({ a = loader(6, 2), b = loader(3, 2, options) }, { mode = mode })
+end
+
+describe("data.CombinedLoader", function()
+  local first <const>, second <const> = { 0, { 0, 1 }, { 0, 1 } }, { 1, { 2, 3 }, { 2 } }
+
+  it("ends with the shortest, the longest, or begins the others anew", function()
+    assert.same({ first, second }, rows_of(combined()))
+    assert.same({ first, second, { 2, { 4, 5 } } }, rows_of(combined "max_size"))
+    assert.same({ first, second, { 2, { 4, 5 }, { 0, 1 } } }, rows_of(combined "max_size_cycle"))
+    assert.equal(2, #combined())
+    assert.equal(3, #combined "max_size")
+    assert.equal(3, #combined "max_size_cycle")
+  end)
+
+  it("gives one loader's batches after another's", function()
+    local both, list = combined "sequential", {}
+    for batch, i in both:batches() do list[i + 1] = row(batch) end
+    assert.same({ { 0, 1 }, { 2, 3 }, { 4, 5 }, { 0, 1 }, { 2 } }, list)
+    assert.equal(5, #both)
+  end)
+
+  it("takes loaders by position", function()
+    local pair = data.CombinedLoader { loader(2, 2), loader(2, 1) }
+    for batch in pair:batches() do
+      assert.same({ 0, 1 }, row(batch[1]))
+      assert.same({ 0 }, row(batch[2]))
+    end
+  end)
+
+  it("shuffles anew in each round and epoch", function()
+    local both = data.CombinedLoader({ a = loader(64, 4), b = loader(32, 4,
+      { shuffle = true, seed = 1 }) }, { mode = "max_size_cycle" })
+    local function epoch()
+      local rounds = { {}, {} }
+      for batch, i in both:batches() do
+        local round = rounds[i // 8 + 1]
+        table.move(row(batch.b), 1, 4, #round + 1, round)
+      end
+      return rounds
+    end
+    local one, two = epoch(), epoch()
+    assert.not_same(one[1], one[2])
+    assert.not_same(one[1], two[1])
+    for _, round in ipairs { one[1], one[2], two[1] } do
+      table.sort(round)
+      for i = 1, 32 do assert.equal(i - 1, round[i]) end
+    end
+  end)
+
+  it("resumes at any batch, in every mode", function()
+    for _, mode in ipairs { "min_size", "max_size", "max_size_cycle", "sequential" } do
+      local function make() return combined(mode, { shuffle = true, seed = 4 }) end
+      local function all(both, position)
+        local list = {}
+        for batch, i in both:batches(position) do list[#list + 1] = { i, lt.hash(batch) } end
+        return list
+      end
+      local whole = all(make())
+      for at = 0, #whole do
+        assert.same(table.move(whole, at + 1, #whole, 1, {}), all(make(), at))
+        if at > 0 then
+          local both = make()
+          for _, i in both:batches() do
+            if i == at - 1 then break end
+          end
+          local other = make()
+          other:load_state_dict(both:state_dict())
+          assert.same(table.move(whole, at + 1, #whole, 1, {}), all(other))
+        end
+      end
+    end
+  end)
+
+  it("gives each rank its part of all", function()
+    local seen = {}
+    for rank = 0, 1 do
+      local both = combined()
+      assert.is_true(both:shard(rank, 2))
+      for batch, i in both:batches() do
+        seen[#seen + 1] = { rank, i, row(batch.a), row(batch.b) }
+        assert.is_nil(both:active_ranks(0))
+      end
+    end
+    assert.same({ { 0, 0, { 0, 1 }, { 0, 1 } }, { 1, 0, { 2, 3 }, { 2 } } }, seen)
+  end)
+
+  it("is a loader of a fit, resumed in the middle too", function()
+    local function fit(max_steps, path)
+      lt.seed(2)
+      local net = lt.Module()
+      net.fc = lt.nn.Linear(1, 1)
+      function net:training_step(batch)
+        local function out(part) return self.fc(part[1]:float():view(-1, 1)):mean() end
+        return out(batch.a) + out(batch.b) * out(batch.b)
+      end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 1e-3 }) end
+      local trainer = lt.Trainer { max_steps = max_steps, max_epochs = 3, logger = false,
+        enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false }
+      trainer:fit(net, combined("max_size_cycle", { shuffle = true, seed = 4 }),
+        path and { ckpt_path = path } or nil)
+      return net, trainer
+    end
+    local whole = fit(8)
+    local part, trainer = fit(5)
+    local path = os.tmpname() .. ".ckpt"
+    trainer:save_checkpoint(path)
+    assert.not_equal(lt.hash(whole:state_dict()), lt.hash(part:state_dict()))
+    assert.equal(lt.hash(whole:state_dict()), lt.hash(fit(8, path):state_dict()))
+    os.remove(path)
+  end)
+
+  it("refuses what is no loader, and loaders without length", function()
+    has(error_of(data.CombinedLoader, { a = 3 }), "CombinedLoader: a must be a loader: got 3")
+    has(error_of(data.CombinedLoader, {}), "CombinedLoader: needs a table of loaders")
+    has(error_of(data.CombinedLoader, { a = data.DataLoader(function() end) }),
+      "CombinedLoader: the length of loader a must be known")
+    has(error_of(data.CombinedLoader, { a = loader(2, 1) }, { mode = "min" }), "mode")
+  end)
+end)
+
+describe("data.BatchSampler", function()
+  it("gives the positions of a sampler in batches", function()
+    assert.same({ { 5, 3 }, { 1 } }, data.BatchSampler({ 5, 3, 1 }, 2):batches(0))
+    assert.same({ { 5, 3 } }, data.BatchSampler({ 5, 3, 1 }, 2, { drop_last = true }):batches(0))
+    local by_epoch = data.BatchSampler(function(epoch) return { epoch + 1, 2 } end, 1)
+    assert.same({ { 4 }, { 2 } }, by_epoch:batches(3))
+  end)
+
+  it("is a batch_sampler, which draws by seed and epoch", function()
+    local set = data.TensorDataset(lt.arange(20))
+    local function all()
+      local sampler = data.BatchSampler(data.RandomSampler(set), 4)
+      local list = {}
+      for batch in data.DataLoader(set, { batch_sampler = sampler, seed = 3 }):batches() do
+        list[#list + 1] = row(batch)
+      end
+      return list
+    end
+    assert.equal(5, #all())
+    assert.same(all(), all())
+  end)
+
+  it("refuses what gives no positions", function()
+    has(error_of(data.BatchSampler, 3, 2), "BatchSampler: sampler must be a list of positions")
+    has(error_of(function() data.BatchSampler(function() end, 2):batches(0) end),
+      "BatchSampler: the sampler must give a list of positions: got nil")
+  end)
+end)
