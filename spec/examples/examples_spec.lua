@@ -44,6 +44,17 @@ describe("the examples", function()
     assert.matches("val_acc", must(folder(), ltrain .. " run " .. example("mlp.lua") .. " " .. FEW))
   end)
 
+  it("tabular.lua trains, and writes a prediction for each row that it validates", function()
+    local dir = folder()
+    must(dir, ltrain .. " run " .. example("tabular.lua") .. " " .. FEW)
+    local rows = 0
+    for line in io.lines(dir .. "/predictions.csv") do
+      if rows > 0 then assert.matches("^%a+,%a+,[%d.]+,%-?[%d.]+$", line) end
+      rows = rows + 1
+    end
+    assert.is_true(rows > 300 and rows < 500, rows)
+  end)
+
   it("digits.lua trains, tests, saves; predict.lua reads what it saved", function()
     local dir = folder()
     local text = must(dir, ltrain .. " run " .. example("digits.lua") .. " " .. FEW)
