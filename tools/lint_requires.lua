@@ -8,7 +8,7 @@
 local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
-  callbacks = { "core" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
+  callbacks = { "optim" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
   fft = { "core" }, image = { "core" }, transforms = { "core" },
   linalg = { "core" }, ops = { "core" },
   nn = { "autograd", "dist", "files", "ops" },

@@ -338,6 +338,10 @@ rows.open = {
   ["lt.ClusterEnvironment:integer"] = "takes any number of names",
 }
 
+for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExceptionCheckpoint
+    StochasticWeightAveraging ThroughputMonitor WeightAveraging]]):gmatch "%S+" do
+  rows.options["lt.callbacks." .. name] = ("lt.callbacks.%s(OPTIONS)"):format(name)
+end
 require "spec.api.metric_rows"(rows)
 
 return rows

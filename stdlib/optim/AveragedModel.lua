@@ -101,7 +101,7 @@ local function pairs_of(own, theirs, what)
       errors.blame("AveragedModel: update_parameters: the model has other %s: '%s' stands where "
         .. "'%s' was", what, tostring(theirs.names[i]), name)
     end
-    list[i] = { own[i], theirs[i]:detach():to(own[i].device) }
+    list[i] = { own[i], theirs[i]:detach() }
   end
   return list
 end
@@ -111,18 +111,33 @@ function AveragedModel:update_parameters(model)
   local _ <close> = c.allow_update()
   local n = self.n_averaged:item()
   for _, pair in ipairs(pairs_of(self.module:parameters(), model:parameters(), "parameters")) do
-    local new = pair[2]
+    local new = pair[2]:to(pair[1].device)
     if n > 0 then new = averaged(self, pair[1]:detach(), new, n) end
     pair[1]:copy_(new)
   end
   for _, pair in ipairs(pairs_of(self.module:buffers(), model:buffers(), "buffers")) do
-    local new = pair[2]
+    local new = pair[2]:to(pair[1].device)
     if n > 0 and self.use_buffers and is_float(new.dtype) then
       new = averaged(self, pair[1]:detach(), new, n)
     end
     pair[1]:copy_(new)
   end
   self.n_averaged:add_(1)
+end
+
+local function exchange(own, theirs, what)
+  for _, pair in ipairs(pairs_of(own, theirs, what)) do
+    local before = pair[1]:detach():clone()
+    pair[1]:copy_(pair[2])
+    pair[2]:copy_(before)
+  end
+end
+
+--- Exchanges the averages and the weights (and buffers) of `model`: a second call undoes it.
+function AveragedModel:swap(model)
+  local _ <close> = c.allow_update()
+  exchange(self.module:parameters(), model:parameters(), "parameters")
+  exchange(self.module:buffers(), model:buffers(), "buffers")
 end
 
 return AveragedModel

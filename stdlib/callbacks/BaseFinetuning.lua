@@ -1,0 +1,127 @@
+--- stdlib/callbacks/BaseFinetuning.lua: for callbacks that freeze parts of a module and let them
+-- train later.
+--
+-- A subclass overrides `freeze_before_training(module)`, which comes before configure_optimizers,
+-- and `finetune_function(module, epoch, optimizer)`, at the start of each epoch. A run that resumes
+-- has the groups of parameters that were added, and what was unfrozen trains.
+local Callback = require "ltrain.core.Callback"
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local shape = require "ltrain.core.shape"
+local walk = require "ltrain.core.walk"
+
+local BaseFinetuning = Callback:extend("BaseFinetuning")
+
+--- It runs on all ranks: it changes what is trained.
+BaseFinetuning.all_ranks = true
+BaseFinetuning.keeps_epoch = true
+
+function BaseFinetuning:init()
+  self._unfrozen = {} -- paths of parameters
+end
+
+-- The modules of one, or of a list of them, and all below.
+local function flatten(modules)
+  if walk.is_module(modules) then return modules:modules() end
+  if type(modules) ~= "table" then
+    errors.blame("callbacks.BaseFinetuning: a module or a list of modules is needed: got %s",
+      errors.show(modules))
+  end
+  local list = {}
+  for _, module in ipairs(modules) do
+    for _, one in ipairs(module:modules()) do list[#list + 1] = one end
+  end
+  return list
+end
+
+local function is_norm(module) return rawget(module, "running_mean") ~= nil end
+
+-- Sets requires_grad of the modules' own parameters.
+local function set_grad(modules, wanted, without_norms)
+  for _, module in ipairs(flatten(modules)) do
+    if not (without_norms and is_norm(module)) then
+      for _, value in next, module do
+        if c.is_parameter(value) then value:requires_grad_(wanted) end
+      end
+    end
+  end
+end
+
+--- Freezes a module, or a list of them: gradients are not computed. Options: train_bn (true):
+--- batch norm trains on.
+function BaseFinetuning.freeze(modules, train_bn)
+  set_grad(modules, false, train_bn ~= false)
+end
+
+--- Makes all parameters of a module, or of a list of them, trainable.
+function BaseFinetuning.make_trainable(modules) set_grad(modules, true) end
+
+--- The parameters of a module that are trainable and not in an optimizer.
+function BaseFinetuning.filter_params(module, optimizer)
+  local known, list = {}, {}
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, parameter in ipairs(group.params) do known[parameter] = true end
+  end
+  for _, parameter in ipairs(module:parameters()) do
+    if parameter.requires_grad and not known[parameter] then list[#list + 1] = parameter end
+  end
+  return list
+end
+
+--- Makes a module trainable, and adds its parameters that the optimizer lacks as a group: with the
+--- learning rate `lr`; nil: that of the first group divided by `initial_denom_lr` (10). Returns
+--- whether there were any.
+function BaseFinetuning:unfreeze_and_add_param_group(module, optimizer, lr, initial_denom_lr)
+  self.make_trainable(module)
+  for name, parameter in self._module:named_parameters() do
+    if parameter.requires_grad then self._unfrozen[name] = true end
+  end
+  local params = self.filter_params(module, optimizer)
+  if #params == 0 then return false end
+  optimizer:add_param_group { params = params,
+    lr = lr or optimizer.param_groups[1].lr / (initial_denom_lr or 10) }
+  return true
+end
+
+--- To be overridden: freezes what does not train at first.
+function BaseFinetuning:freeze_before_training(module) -- luacheck: ignore 212
+  errors.blame("%s: freeze_before_training is not defined", getmetatable(self).__name)
+end
+
+--- To be overridden: what changes at the start of an epoch (from 0), for each optimizer.
+function BaseFinetuning:finetune_function(module, epoch, optimizer) -- luacheck: ignore 212
+  errors.blame("%s: finetune_function is not defined", getmetatable(self).__name)
+end
+
+function BaseFinetuning:setup(_, module, stage)
+  self._module = module
+  if stage == "fit" then self:freeze_before_training(module) end
+end
+
+-- Of a run that resumes: what trained goes on doing so.
+function BaseFinetuning:on_fit_start(_, module)
+  for name, parameter in module:named_parameters() do
+    if self._unfrozen[name] then parameter:requires_grad_(true) end
+  end
+end
+
+function BaseFinetuning:on_train_epoch_start(trainer, module)
+  for _, optimizer in ipairs(trainer.optimizers) do
+    self:finetune_function(module, trainer.current_epoch, optimizer)
+  end
+end
+
+function BaseFinetuning:state_dict()
+  local names = {}
+  for name in pairs(self._unfrozen) do names[#names + 1] = name end
+  table.sort(names)
+  return { unfrozen = names }
+end
+
+function BaseFinetuning:load_state_dict(saved)
+  shape.check(saved, { unfrozen = { list = "string" } }, getmetatable(self).__name)
+  self._unfrozen = {}
+  for _, name in ipairs(saved.unfrozen) do self._unfrozen[name] = true end
+end
+
+return BaseFinetuning

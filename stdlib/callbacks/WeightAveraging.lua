@@ -1,0 +1,144 @@
+--- stdlib/callbacks/WeightAveraging.lua: keeps averages of the weights beside those that are
+-- trained, validates with them, and saves them.
+--
+-- Checkpoints hold both: `state_dict` the averages, which validate, test, predict and other
+-- programs load, `current_model_state` the weights with which a fit resumes. When training has
+-- ended the module has the averages. EMAWeightAveraging and StochasticWeightAveraging are
+-- subclasses; one of your own overrides `should_update`, and `make_average` for another average
+-- than the mean.
+local AveragedModel = require "ltrain.optim.AveragedModel"
+local Callback = require "ltrain.core.Callback"
+local config = require "ltrain.core.config"
+local shape = require "ltrain.core.shape"
+
+local WeightAveraging = Callback:extend("WeightAveraging")
+
+--- It runs on all ranks, which have the same averages.
+WeightAveraging.all_ranks = true
+WeightAveraging.keeps_epoch = true
+
+WeightAveraging.options = {
+  device = { type = "string", doc = "where the averages are; by default where the module is" },
+  use_buffers = { type = "boolean", default = true,
+    doc = "average buffers too, such as statistics of batch norm" },
+}
+
+--- WeightAveraging{use_buffers = true}
+function WeightAveraging:init(options)
+  local o = config.check(options, self.options, "callbacks." .. getmetatable(self).__name)
+  for name, value in next, o do self[name] = value end
+  self.latest_update_step, self.latest_update_epoch = 0, -1
+  self._swapped = false -- whether the module has the averages, and they the trained weights
+end
+
+--- To be overridden: whether the weights are taken into the averages after the optimizer step
+--- number `step` (from 0; nil at the end of an epoch) or after epoch number `epoch` (from 0; nil
+--- after a step). The base class does after each step.
+function WeightAveraging:should_update(step, epoch) -- luacheck: ignore 212
+  return step ~= nil
+end
+
+--- To be overridden: returns the optim.AveragedModel of a module.
+function WeightAveraging:make_average(module)
+  return AveragedModel(module, { use_buffers = self.use_buffers, device = self.device })
+end
+
+-- Whether there are averages of at least one update.
+local function has_begun(self)
+  return self.average ~= nil and self.average.n_averaged:item() > 0
+end
+
+-- Gives the module the averages (true) or the trained weights (false).
+local function show(self, module, averages)
+  if not has_begun(self) or self._swapped == averages then return end
+  self.average:swap(module)
+  self._swapped = averages
+end
+
+--- Takes the module's weights into the averages.
+function WeightAveraging:update(module)
+  self.average = self.average or self:make_average(module)
+  self.average:update_parameters(module)
+end
+
+local function is_last(trainer, optimizer)
+  return rawequal(trainer.optimizers[#trainer.optimizers], optimizer)
+end
+
+function WeightAveraging:on_fit_start(_, module)
+  show(self, module, false)
+  local parameter = module:parameters()[1]
+  if self.average and not self.device and parameter then self.average:to(parameter.device) end
+end
+
+-- With several optimizers the last of their list ends a step.
+function WeightAveraging:on_after_optimizer_step(trainer, module, optimizer)
+  local step = trainer.global_step - 1
+  if is_last(trainer, optimizer) and self:should_update(step, nil) then
+    self:update(module)
+    self.latest_update_step = trainer.global_step
+  end
+end
+
+-- The epoch's weights, once; not those of an epoch that was cut short and is to be resumed.
+local function end_epoch(self, trainer, module)
+  local epoch = trainer.current_epoch
+  if not trainer.is_last_batch or epoch <= self.latest_update_epoch
+    or not self:should_update(nil, epoch) then
+    return
+  end
+  self:update(module)
+  self.latest_update_epoch = epoch
+end
+
+function WeightAveraging:on_validation_start(trainer, module)
+  local running = trainer.running
+  if running.fn ~= "fit" then return end
+  if not running.loop.sanity then end_epoch(self, trainer, module) end
+  show(self, module, true)
+end
+
+function WeightAveraging:on_validation_end(trainer, module)
+  if trainer.running.fn == "fit" then show(self, module, false) end
+end
+
+function WeightAveraging:on_train_epoch_end(trainer, module)
+  end_epoch(self, trainer, module)
+end
+
+function WeightAveraging:on_train_end(_, module) show(self, module, true) end
+
+function WeightAveraging:on_exception(_, module) show(self, module, false) end
+
+function WeightAveraging:state_dict()
+  return {
+    n_averaged = self.average and self.average.n_averaged:item() or 0,
+    latest_update_step = self.latest_update_step, latest_update_epoch = self.latest_update_epoch,
+  }
+end
+
+function WeightAveraging:load_state_dict(saved)
+  shape.check(saved, { n_averaged = "count", latest_update_step = "count",
+    latest_update_epoch = "number" }, "WeightAveraging")
+  self.latest_update_step = saved.latest_update_step
+  self.latest_update_epoch = saved.latest_update_epoch
+  if self.average then self.average.n_averaged:fill_(saved.n_averaged) end
+end
+
+function WeightAveraging:on_save_checkpoint(_, _, checkpoint)
+  if not has_begun(self) then return end
+  local trained, averages = checkpoint.state_dict, self.average.module:state_dict()
+  if self._swapped then trained, averages = averages, trained end
+  local resumes = checkpoint.callbacks ~= nil
+  checkpoint.state_dict = averages
+  checkpoint.current_model_state = resumes and trained or nil
+end
+
+function WeightAveraging:on_load_checkpoint(trainer, module, checkpoint)
+  self._swapped = false
+  if trainer.running.fn ~= "fit" or not checkpoint.current_model_state then return end
+  self.average = self:make_average(module) -- of the averages, which were loaded
+  trainer.strategy:load_module_state(module, checkpoint.current_model_state)
+end
+
+return WeightAveraging
