@@ -70,12 +70,25 @@ local function is_done(state)
   return stops_early(state)
 end
 
+-- Whether the time between validations is over, as all ranks know it.
+local function time_is_over(state)
+  local now, current = agree.now(state), state.loop
+  current.validated_at = current.validated_at or now
+  return now - current.validated_at >= state.data.val_seconds
+end
+
+-- Time begins anew; that of ranks is known with the next step.
+local function restart_time(state)
+  state.loop.validated_at = not state.ranks.many and state.trainer:now()
+end
+
 -- Whether validation comes after the batch that just ran.
 local function validation_due(state, is_last)
   local trainer, progress = state.trainer, state.progress
   if not sources.val_epoch_due(trainer) or not sources.validates(state) then return false end
   local interval = state.data.val_interval
   if stops_early(state) then return true end
+  if state.data.val_seconds then return time_is_over(state) end
   if interval == math.huge then return is_last end
   local count = trainer.check_val_every_n_epoch and progress.batch or progress.train_batches
   return count % interval == 0
@@ -97,6 +110,7 @@ local function validate(state)
     call.method(state, "on_validation_model_zero_grad")
   end
   eval_loop.run(state, "validation", state.data.val)
+  if state.data.val_seconds then restart_time(state) end
   agree_to_stop(state)
 end
 
@@ -359,6 +373,7 @@ end
 -- What on_train_start logs is of the first epoch; where that resumes, it comes again.
 local function begin_results(state)
   state.loop.results, state.loop.pending, state.loop.epochs = state.trainer.train_results, {}, 0
+  if state.data.val_seconds then restart_time(state) end
   if state.progress.in_epoch then
     results.forget(state.loop.results, "on_train_start")
   else

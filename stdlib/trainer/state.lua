@@ -13,6 +13,7 @@ local function new_loop()
     sanity = false, -- fit_loop: whether validation is the check before training
     epochs = nil, -- fit_loop: how many this fit has begun
     pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
+    validated_at = false, -- fit_loop: when the last validation ended, where they come by time
     warned_minima = false, -- fit_loop: that a request to stop came too early
     results = nil, -- fit_loop, eval_loop, run, steps/rerun: what self:log gathers in this pass
     evaluated = false, -- eval_loop: metrics of the last validation or test
@@ -70,6 +71,7 @@ local function new_data()
     val_epoch = nil, -- data/sources: the epoch in which it was loaded
     loaded_epoch = nil, -- data/sources: the epoch in which the training data was loaded
     val_interval = nil, -- data/sources: batches between validations; math.huge: at epochs' ends
+    val_seconds = nil, -- data/sources: seconds between validations; nil: not by time
     warned_short = false, -- data/sources: that an epoch has fewer batches than log_every_n_steps
     served = {}, -- data/sources: loader -> the kind of loop that it serves
     sharded = {}, -- data/shards: loaders that give this rank's part

@@ -6,6 +6,7 @@ local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
+local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 local position = require "ltrain.trainer.data.position"
@@ -134,11 +135,13 @@ local function counts(list)
   return numbers
 end
 
--- Batches between validations; math.huge means: after the last batch of an epoch.
+-- Batches between validations; math.huge means: after the last batch of an epoch, or by time.
 local function val_interval(state)
   local trainer = state.trainer
   local interval, count = trainer.val_check_interval, state.data.train.count
   local by_epoch = trainer.check_val_every_n_epoch
+  state.data.val_seconds = type(interval) ~= "number" and duration.seconds(interval) or nil
+  if state.data.val_seconds then return math.huge end
   if math.type(interval) == "integer" then
     if by_epoch and count and interval > count then
       errors.blame("val_check_interval: %d is more than the %d batches of an epoch; with "

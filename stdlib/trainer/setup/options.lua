@@ -23,6 +23,10 @@ local function flag(default, doc)
 end
 
 local function check_interval(value)
+  if type(value) ~= "number" then
+    local seconds, wrong = duration.seconds(value)
+    return wrong or seconds == 0 and "must be above 0 seconds: got 0" or nil
+  end
   if value ~= value or value <= 0 then return "must be positive: got " .. errors.show(value) end
   if math.type(value) == "float" and value > 1 then
     return ("must be an integer (batches) or a fraction up to 1.0: got %s"):format(value)
@@ -75,8 +79,9 @@ return {
   limit_predict_batches = limit "prediction batches per loader: a number or a fraction",
   overfit_batches = { type = "number", default = 0, check = check_limit,
     doc = "train and validate on the same few batches, unshuffled" },
-  val_check_interval = { type = "number", default = 1.0, check = check_interval,
-    doc = "validate after this fraction of an epoch, or every n batches" },
+  val_check_interval = { type = "number|string|table", default = 1.0, check = check_interval,
+    doc = "validate after this fraction of an epoch, every n batches, or, at the end of a batch, "
+      .. "every so much time: 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}" },
   check_val_every_n_epoch = { type = "integer|boolean", default = 1, check = check_every,
     doc = "epochs between validations; false: val_check_interval counts across epochs" },
   num_sanity_val_steps = { type = "integer", default = 2, min = -1,
