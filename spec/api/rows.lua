@@ -339,7 +339,8 @@ rows.open = {
 }
 
 for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExceptionCheckpoint
-    StochasticWeightAveraging ThroughputMonitor WeightAveraging]]):gmatch "%S+" do
+    LearningRateFinder PredictionWriter StochasticWeightAveraging ThroughputMonitor
+    WeightAveraging]]):gmatch "%S+" do
   rows.options["lt.callbacks." .. name] = ("lt.callbacks.%s(OPTIONS)"):format(name)
 end
 require "spec.api.metric_rows"(rows)
