@@ -156,6 +156,19 @@ static void add_to_room(lua_State *L, lt_bind *b, int id) {
   }
 }
 
+/* runtime.operation(name, who) -> the function of an op, which errors call `who` */
+static int named_operation(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_op op = lt_op_by_name(luaL_checkstring(L, 1));
+  luaL_checkstring(L, 2);
+  luaL_argcheck(L, op != LT_OP_COUNT, 1, "no operation");
+  lua_pushlightuserdata(L, b);
+  lua_pushinteger(L, op);
+  lua_pushvalue(L, 2);
+  lua_pushcclosure(L, call_in_room, NAME_UPVALUE);
+  return 1;
+}
+
 static void add_operators(lua_State *L, lt_bind *b) {
   static const struct {
     const char *event, *op;
@@ -289,6 +302,7 @@ static int list_ops(lua_State *L) {
 
 void lt_bind_ops(lua_State *L, lt_bind *b) {
   static const lt_function functions[] = {{"ops", list_ops, 0}, {NULL, NULL, 0}};
+  static const luaL_Reg runtime[] = {{"operation", named_operation}, {NULL, NULL}};
   for (int op = 0; op < LT_OP_COUNT; op++)
     if (is_visible(&lt_ops[op]))
       add_op(L, b, op);
@@ -300,5 +314,6 @@ void lt_bind_ops(lua_State *L, lt_bind *b) {
   lua_getfield(L, -1, "runtime"); /* where stdlib/init.lua adds the operations of stdlib/ops */
   lua_pushvalue(L, 2);
   lua_setfield(L, -2, "methods");
+  lt_add_functions(L, b, runtime);
   lua_pop(L, 2);
 }

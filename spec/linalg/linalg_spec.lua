@@ -130,7 +130,25 @@ describe("linalg.inv, det and slogdet", function()
     near(lt.tensor({{4.0, -2}, {-2, 1}}, {dtype = "f64"}), a.grad)
     local sign, log = linalg.slogdet(a:detach())
     assert.same({0, -1 / 0}, {sign:item(), log:item()})
-    assert.matches("linalg.solve: the matrix [2, 2] is singular", error_of(linalg.inv, a), 1, true)
+    assert.matches("linalg.inv: the matrix [2, 2] is singular", error_of(linalg.inv, a), 1, true)
+  end)
+end)
+
+describe("functions of lt.linalg that are made of factors", function()
+  it("call errors of these by their own names", function()
+    local singular, nan = lt.zeros(2, 2), lt.full({2, 2}, 0 / 0)
+    assert.matches("linalg.matrix_power: the matrix [2, 2] is singular",
+      error_of(linalg.matrix_power, singular, -1), 1, true)
+    for _, name in ipairs{"pinv", "matrix_rank", "cond", "svdvals"} do
+      assert.matches("linalg." .. name .. ": the matrix [2, 2] has NaN",
+        error_of(linalg[name], nan), 1, true)
+    end
+    assert.matches("linalg.lstsq: the matrix [2, 2] has NaN",
+      error_of(linalg.lstsq, nan, nan), 1, true)
+    assert.matches("linalg.matrix_norm: the matrix [2, 2] has NaN",
+      error_of(linalg.matrix_norm, nan, "nuc"), 1, true)
+    assert.matches("linalg.inv: needs f32 or f64, got bf16",
+      error_of(linalg.inv, singular:to "bf16"), 1, true)
   end)
 end)
 
@@ -273,6 +291,15 @@ describe("linalg.pinv, matrix_rank, cond and lstsq", function()
     checks(linalg.pinv, apart(4, 3))
     assert.near(4, linalg.cond(lt.diag(lt.tensor{2.0, 8.0})):item(), 1e-5)
     assert.near(4, linalg.cond(lt.diag(lt.tensor{2.0, 8.0}), 1):item(), 1e-5)
+    local two = lt.stack({lt.zeros(2, 2), lt.diag(lt.tensor{2.0, 8.0})}, 1):requires_grad_()
+    for ord, want in pairs{[1] = 4, [-1] = 0.25, [math.huge] = 4, fro = 4.25} do
+      local y = linalg.cond(two, ord)
+      assert.equal(math.huge, y[1]:item())
+      assert.near(want, y[2]:item(), 1e-5)
+      two.grad = nil
+      y[2]:backward()
+      assert.equal(0, two.grad[1]:abs():sum():item())
+    end
   end)
 
   it("find what is nearest", function()

@@ -4,6 +4,8 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
 
+local operation <const> = c.runtime.operation
+
 local batch = {}
 
 --- x, which must be a floating tensor of at least `least` dims (2).
@@ -32,6 +34,18 @@ end
 --- Ones on the diagonal, as many as matrices of x have rows.
 function batch.eye(x, n)
   return c.eye(n or x.shape[x.ndim], { dtype = x.dtype, device = x.device })
+end
+
+--- The inverses of square matrices; errors begin with `where`.
+function batch.inverse(x, where)
+  batch.square(x, where)
+  local y = operation("linalg_solve", where)(x, batch.eye(x):expand(x.shape))
+  return y
+end
+
+--- U, S and Vh without what is not needed for a product; errors begin with `where`.
+function batch.svd(x, where)
+  return operation("linalg_svd", where)(x, { full_matrices = false })
 end
 
 --- a and b with the batch that theirs broadcast to.

@@ -69,8 +69,7 @@ end
 
 --- The inverse of A [B..., N, N]; solve(A, B) is faster and more exact than inv(A) @ B.
 function equations.inv(A)
-  batch.square(A, "linalg.inv")
-  local X = c.linalg.solve(A, batch.eye(A):expand(A.shape))
+  local X = batch.inverse(A, "linalg.inv")
   return X
 end
 

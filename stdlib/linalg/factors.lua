@@ -35,7 +35,7 @@ end
 function factors.eigvalsh(A, options)
   local o = config.check(options, SYMMETRIC, "linalg.eigvalsh")
   if o.UPLO == "U" then A = batch.check(A, "linalg.eigvalsh"):transpose(-2, -1) end
-  return (c.linalg.eigh(A))
+  return (c.runtime.operation("linalg_eigh", "linalg.eigvalsh")(A))
 end
 
 local ORTHOGONAL <const> = {
@@ -66,7 +66,7 @@ end
 
 --- The singular values [B..., K] alone.
 function factors.svdvals(A)
-  local _, S = c.linalg.svd(A, { full_matrices = false })
+  local _, S = batch.svd(A, "linalg.svdvals")
   return S
 end
 

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local norms = require "ltrain.linalg.norms"
 
+local operation <const> = c.runtime.operation
+
 local inverses = {}
 
 local EPS <const> = { f32 = 2 ^ -23, f64 = 2 ^ -52 }
@@ -38,16 +40,13 @@ local TOLERANCE <const> = {
     doc = "A is symmetric: its eigenvalues are used, which is faster" },
 }
 
---- The pseudoinverse [B..., N, M] of A [B..., M, N].
-function inverses.pinv(A, options)
-  local o = config.check(options, TOLERANCE, "linalg.pinv")
-  batch.check(A, "linalg.pinv")
+local function pseudoinverse(A, o, where)
   local U, S, Vh, size
   if o.hermitian then
-    S, U = c.linalg.eigh(A)
+    S, U = operation("linalg_eigh", where)(A)
     Vh, size = U:transpose(-2, -1), S:abs()
   else
-    U, S, Vh = c.linalg.svd(A, { full_matrices = false })
+    U, S, Vh = batch.svd(A, where)
     size = S
   end
   local keeps = size:gt(limit_of(A, largest(size):detach(), o))
@@ -55,32 +54,50 @@ function inverses.pinv(A, options)
   return (Vh:transpose(-2, -1) * inverse:unsqueeze(-2)):matmul(U:transpose(-2, -1))
 end
 
+--- The pseudoinverse [B..., N, M] of A [B..., M, N].
+function inverses.pinv(A, options)
+  local where <const> = "linalg.pinv"
+  local o = config.check(options, TOLERANCE, where)
+  local X = pseudoinverse(batch.check(A, where), o, where)
+  return X
+end
+
 --- How many singular values are not 0, of each matrix [B..., M, N].
 function inverses.matrix_rank(A, options)
-  local o = config.check(options, TOLERANCE, "linalg.matrix_rank")
-  batch.check(A, "linalg.matrix_rank")
+  local where <const> = "linalg.matrix_rank"
+  local o = config.check(options, TOLERANCE, where)
+  batch.check(A, where)
   local _ <close> = c.no_grad()
   local S
   if o.hermitian then
-    S = (c.linalg.eigh(A)):abs()
+    S = (operation("linalg_eigh", where)(A)):abs()
   else
-    S = select(2, c.linalg.svd(A, { full_matrices = false }))
+    S = select(2, batch.svd(A, where))
   end
   return S:gt(limit_of(A, largest(S), o)):sum(-1)
 end
 
 --- The condition number of each matrix by the norm `p` (2), as matrix_norm takes it: the norm times
---- that of the inverse.
+--- that of the inverse; infinite for a singular matrix. Of p = 2, -2 and "nuc" by singular values,
+--- of which rounding may leave the smallest above 0.
 function inverses.cond(A, p)
-  batch.check(A, "linalg.cond")
+  local where <const> = "linalg.cond"
+  batch.check(A, where)
   if p == nil or p == 2 or p == -2 then
-    local _, S = c.linalg.svd(A, { full_matrices = false })
+    local _, S = batch.svd(A, where)
     local first, last = S:select(-1, 1), S:select(-1, -1)
     return p == -2 and last / first or first / last
   end
-  batch.square(A, "linalg.cond")
-  local X = c.linalg.solve(A, batch.eye(A):expand(A.shape))
-  return norms.matrix_norm(A, p) * norms.matrix_norm(X, p)
+  batch.square(A, where)
+  if p == "nuc" then
+    local _, S = batch.svd(A, where)
+    return S:sum(-1) * S:reciprocal():sum(-1)
+  end
+  local sign = operation("linalg_slogdet", where)(A:detach())
+  local is_singular <const> = sign:eq(0)
+  local X = c.where(is_singular:unsqueeze(-1):unsqueeze(-1), batch.eye(A), A)
+  local y = norms.matrix_norm(A, p) * norms.matrix_norm(batch.inverse(X, where), p)
+  return y:masked_fill(is_singular, math.huge)
 end
 
 local LEAST <const> = {
@@ -110,8 +127,8 @@ function inverses.lstsq(A, B, options)
     errors.blame("%s: %s and %s have not as many rows", where, errors.show_shape(A),
       errors.show_shape(B))
   end
-  local X = inverses.pinv(A, { rtol = o.rcond }):matmul(B)
-  local _, S = c.linalg.svd(A:detach(), { full_matrices = false })
+  local X = pseudoinverse(A, { rtol = o.rcond }, where):matmul(B)
+  local _, S = batch.svd(A:detach(), where)
   local rank = S:gt(limit_of(A, largest(S), { rtol = o.rcond })):sum(-1)
   return X, residuals(A, B, X, rank), rank, S
 end

@@ -1,7 +1,6 @@
 -- stdlib/linalg/norms.lua: norms of vectors and matrices.
 
 local batch = require "ltrain.linalg.batch"
-local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
@@ -57,12 +56,12 @@ local function of_sums(A, summed, other, most)
 end
 
 -- Norms with both dims kept, of size 1.
-local function of_matrices(A, ord, rows, columns)
+local function of_matrices(A, ord, rows, columns, where)
   if ord == "fro" then return A:norm { p = 2, dims = { rows, columns }, keepdim = true } end
   if ord == 1 or ord == -1 then return of_sums(A, rows, columns, ord > 0) end
   if ord == math.huge or ord == -math.huge then return of_sums(A, columns, rows, ord > 0) end
   local last = A:movedim({ rows, columns }, { -2, -1 })
-  local _, S = c.linalg.svd(last, { full_matrices = false })
+  local _, S = batch.svd(last, where)
   local none = S.shape[S.ndim] == 0
   local y = (ord == "nuc" or none) and S:sum(-1) or S:select(-1, ord > 0 and 1 or -1)
   local shape = A.shape
@@ -77,7 +76,7 @@ local function matrix_norm(A, ord, o, where)
   first, second = place(first, A.ndim, where), place(second, A.ndim, where)
   if first == second then errors.blame("%s: both dims are dim %d", where, first) end
   if o.dtype then A = A:to(o.dtype) end
-  local y = of_matrices(A, ord, first, second)
+  local y = of_matrices(A, ord, first, second, where)
   if o.keepdim then return y end
   return y:squeeze { dims = { first, second } }
 end

@@ -12,7 +12,7 @@ function products.matrix_power(A, n)
   local where <const> = "linalg.matrix_power"
   batch.square(A, where)
   n = config.argument(n, "integer", where, "n")
-  local power = n < 0 and c.linalg.solve(A, batch.eye(A):expand(A.shape)) or A
+  local power = n < 0 and batch.inverse(A, "linalg.matrix_power") or A
   local result
   n = math.abs(n)
   while n > 0 do -- by squares
