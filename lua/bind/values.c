@@ -93,7 +93,9 @@ static void too_many_dims(lua_State *L, lt_bind *b, const char *who, const char 
   lt_raise(L, b, LT_EARG, "%s: argument '%s': at most %d dims", who, name, LT_MAX_DIMS);
 }
 
-lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+/* With `gaps` false in a list is LT_NO_DIM. */
+static lt_sizes check_list(lua_State *L, lt_bind *b, int index, const char *who, const char *name,
+                           bool gaps) {
   lt_sizes s = {0};
   if (!lua_istable(L, index)) {
     s.n = 1;
@@ -104,10 +106,15 @@ lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, co
   if (n > LT_MAX_DIMS) too_many_dims(L, b, who, name);
   for (s.n = 0; s.n < n; s.n++) {
     lua_geti(L, index, s.n + 1);
-    s.size[s.n] = lt_check_int(L, b, -1, who, name);
+    bool gap = gaps && lua_isboolean(L, -1) && !lua_toboolean(L, -1);
+    s.size[s.n] = gap ? LT_NO_DIM : lt_check_int(L, b, -1, who, name);
     lua_pop(L, 1);
   }
   return s;
+}
+
+lt_sizes lt_check_sizes(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
+  return check_list(L, b, index, who, name, false);
 }
 
 lt_dims lt_check_dims(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
@@ -127,9 +134,10 @@ lt_pair lt_check_pair(lua_State *L, lt_bind *b, int index, const char *who, cons
   return (lt_pair){s.size[0], s.size[1]};
 }
 
+/* Sizes of a result may be false: those of x (adaptive pooling). */
 lt_sizes lt_check_each(lua_State *L, lt_bind *b, int index, const char *who, const lt_arg *a) {
   if (a->type != LT_ARG_PADDING || lua_type(L, index) != LUA_TSTRING)
-    return lt_check_sizes(L, b, index, who, a->name);
+    return check_list(L, b, index, who, a->name, strcmp(a->name, "output_size") == 0);
   static const lt_arg words = {.name = "padding", .choices = "valid|same"};
   bool same = lt_check_choice(L, b, index, who, &words) == 1;
   return same ? (lt_sizes){.n = LT_SAME} : LT_ALL_OF(0);

@@ -56,10 +56,12 @@ bool lt_infer_lp_pool(lt_ctx *c, lt_infer *i) {
          check_windows(c, i, &a->kernel_size, &a->stride, &none, NULL, a->ceil_mode);
 }
 
-/* A part of nothing has neither a mean nor a maximum. */
+/* A part of nothing has neither a mean nor a maximum. LT_NO_DIM: as many parts as elements. */
 static bool check_parts(lt_ctx *c, const lt_infer *i, lt_sizes *parts) {
   const lt_tensor *x = i->in[0];
   int n = lt_spatial_dims(i->op);
+  for (int k = 0; k < parts->n; k++)
+    if (parts->size[k] == LT_NO_DIM) parts->size[k] = parts->n == n ? x->size[x->ndim - n + k] : -1;
   if (!lt_spatial_each(c, i, "output_size", parts, 0)) return false;
   for (int k = x->ndim - n; k < x->ndim; k++)
     if (x->size[k] == 0)

@@ -72,6 +72,9 @@ describe("pooling layers", function()
     assert.equal("MaxPool3d(2, {ceil_mode = true})",
       tostring(nn.MaxPool3d(2, { ceil_mode = true })))
     assert.equal("AdaptiveAvgPool2d({1, 2})", tostring(nn.AdaptiveAvgPool2d { 1, 2 }))
+    assert.equal("AdaptiveAvgPool2d({false, 2})", tostring(nn.AdaptiveAvgPool2d { false, 2 }))
+    assert.same({ 1, 1, 3, 2 }, nn.AdaptiveAvgPool2d { false, 2 }(lt.ones(1, 1, 3, 5)).shape)
+    assert.same({ 1, 3, 5 }, (nn.AdaptiveMaxPool2d { 3, false }(lt.ones(1, 4, 5))).shape)
   end)
 end)
 

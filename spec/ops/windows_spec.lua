@@ -185,5 +185,10 @@ describe("pooling", function()
       .. "f32 of %[2, 3, 5, 5%]", error_of(lt.max_unpool2d, x, x, 2))
     assert.matches("adaptive_avg_pool2d: output_size must be a number or a list of 2, got "
       .. "{1, 1, 1}", error_of(lt.adaptive_avg_pool2d, x, { 1, 1, 1 }))
+    assert.matches("output_size must be a number or a list of 2, got {%-1, 1, 1}",
+      error_of(lt.adaptive_avg_pool2d, x, { false, 1, 1 }))
+    assert.matches("must be a whole number, got boolean",
+      error_of(lt.adaptive_avg_pool2d, x, { true, 1 }))
+    assert.matches("must be a whole number, got boolean", error_of(lt.max_pool2d, x, { false, 1 }))
   end)
 end)

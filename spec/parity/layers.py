@@ -64,15 +64,20 @@ SCHEDULERS = {
 }
 
 
+def listed(values):
+    """A list as a tuple; false in it is None."""
+    return tuple(None if v is False else v for v in values)
+
+
 def options(case):
     """By Python's names; a list is a tuple there."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in (case["options"] or {}).items()}
+    return {k: listed(v) if isinstance(v, list) else v for k, v in (case["options"] or {}).items()}
 
 
 def run_layer(case, inputs, tensor):
     """The results of a call (buffers after them), and the parameters in the order of the case."""
     made, o = LAYERS.get(case["layer"]), options(case)
-    args = case["args"] or []
+    args = [listed(v) if isinstance(v, list) else v for v in case["args"] or []]
     layer = made(args, o) if made else getattr(torch.nn, case["layer"])(*args, **o)
     layer.double()
     state = layer.state_dict()

@@ -36,9 +36,13 @@ for n = 1, 3 do
     return row({random(2, 3)}, {stride = random(2), padding = random(0, 1), ceil_mode = flag(),
       count_include_pad = flag()}, images(n, 2))
   end
-  rows["AdaptiveAvgPool" .. name] = function() return row({random(4)}, {}, images(n, 2)) end
+  local function parts() -- false: the size of the input
+    if n == 1 then return random(4) end
+    return one_of{random(4), {false, random(4), n == 3 and random(3) or nil}}
+  end
+  rows["AdaptiveAvgPool" .. name] = function() return row({parts()}, {}, images(n, 2)) end
   rows["AdaptiveMaxPool" .. name] = function()
-    return row({random(4)}, {return_indices = flag()}, images(n, 2))
+    return row({parts()}, {return_indices = flag()}, images(n, 2))
   end
   rows["LPPool" .. name] = function()
     local x = images(n, 2)

@@ -31,15 +31,19 @@ local function as_pair(value)
   return height and width and { height, width }
 end
 
-local function as_each(value)
+-- `gap`: what may stand in the list in place of a number (nil: nothing).
+local function as_list(value, gap)
   if type(value) ~= "table" or #value == 0 then return as_integer(value) end
   local list = {}
   for k, n in ipairs(value) do
-    list[k] = as_integer(n)
-    if not list[k] then return nil end
+    if n == gap then list[k] = n else list[k] = as_integer(n) end
+    if list[k] == nil then return nil end
   end
   return list
 end
+
+local function as_each(value) return as_list(value) end
+local function as_sizes(value) return as_list(value, false) end
 
 -- Each type: how it is called, and a function that returns the value to use, or nil.
 local TYPES <const> = {
@@ -51,6 +55,7 @@ local TYPES <const> = {
   number = { "a number", is_type "number" },
   object = { "an object", function(value) return class.of(value) and value end },
   pair = { "an integer or {height, width}", as_pair },
+  sizes = { "an integer or a list of integers, false where a size stays", as_sizes },
   string = { "a string", is_type "string" },
   table = { "a table", is_type "table" },
   tensor = { "a tensor", is_type "userdata" },

@@ -7,7 +7,7 @@ local AdaptiveAvgPool2d = AdaptiveAverage:extend("AdaptiveAvgPool2d")
 
 AdaptiveAvgPool2d.dims, AdaptiveAvgPool2d.op = 2, "adaptive_avg_pool2d"
 
---- nn.AdaptiveAvgPool2d(1)
+--- nn.AdaptiveAvgPool2d(1) or nn.AdaptiveAvgPool2d{false, 7}: false keeps a size
 function AdaptiveAvgPool2d:init(output_size) AdaptiveAverage.init(self, output_size) end
 
 ---@param x Tensor [B, C, H, W] or [C, H, W] -> [B, C, H', W']

@@ -7,7 +7,7 @@ local AdaptiveMaxPool2d = AdaptiveMax:extend("AdaptiveMaxPool2d")
 
 AdaptiveMaxPool2d.dims, AdaptiveMaxPool2d.op = 2, "adaptive_max_pool2d"
 
---- nn.AdaptiveMaxPool2d(1)
+--- nn.AdaptiveMaxPool2d(1) or nn.AdaptiveMaxPool2d{false, 7}: false keeps a size
 function AdaptiveMaxPool2d:init(output_size, options)
   AdaptiveMax.init(self, output_size, options)
 end

@@ -7,7 +7,7 @@ local AdaptiveMaxPool3d = AdaptiveMax:extend("AdaptiveMaxPool3d")
 
 AdaptiveMaxPool3d.dims, AdaptiveMaxPool3d.op = 3, "adaptive_max_pool3d"
 
---- nn.AdaptiveMaxPool3d(1)
+--- nn.AdaptiveMaxPool3d(1) or nn.AdaptiveMaxPool3d{false, 4, 4}: false keeps a size
 function AdaptiveMaxPool3d:init(output_size, options)
   AdaptiveMax.init(self, output_size, options)
 end

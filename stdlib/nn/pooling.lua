@@ -23,7 +23,8 @@ local function family(name, argument, least, options, forward)
   Pool.options = options
 
   function Pool:init(value, given)
-    self[argument] = windows.argument(self, argument, value, least)
+    local kind <const> = argument == "output_size" and "sizes" or "each"
+    self[argument] = windows.argument(self, argument, value, least, kind)
     self.options = windows.options(self, given, options)
     self._shown = windows.repr(self.options, options, ORDER)
     if options.stride then self.options.stride = self.options.stride or self[argument] end

@@ -14,10 +14,11 @@ function windows.check(layer, name, value)
   return value
 end
 
---- An argument of the constructor: an integer of at least `least`, or one for each dim.
-function windows.argument(layer, name, value, least)
+--- An argument of the constructor: an integer of at least `least`, or one for each dim; of `kind`
+--- "sizes" (nil: "each") false for a dim too.
+function windows.argument(layer, name, value, least, kind)
   return windows.check(layer, name,
-    config.argument(value, "each", "nn." .. layer.__name, name, { min = least or 1 }))
+    config.argument(value, kind or "each", "nn." .. layer.__name, name, { min = least or 1 }))
 end
 
 --- The options as `rows` describe them, lists as long as the layer has dims.
@@ -33,8 +34,12 @@ end
 function windows.at(value, k) return type(value) == "table" and value[k] or value end
 
 function windows.show(value)
-  return type(value) == "table" and "{" .. table.concat(value, ", ") .. "}"
-    or type(value) == "string" and ("%q"):format(value) or tostring(value)
+  if type(value) == "table" then
+    local shown = {}
+    for k, v in ipairs(value) do shown[k] = tostring(v) end
+    return "{" .. table.concat(shown, ", ") .. "}"
+  end
+  return type(value) == "string" and ("%q"):format(value) or tostring(value)
 end
 
 --- "{stride = 2, bias = false}": the options that differ from the defaults, in this order; nil
