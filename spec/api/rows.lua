@@ -199,6 +199,7 @@ end
 for name, made in pairs {
   CELU = "(", ELU = "(", GLU = "(", Hardshrink = "(", Hardtanh = "(", LeakyReLU = "(", PReLU = "(",
   Softplus = "(", Softshrink = "(", SwiGLU = "(", Threshold = "(",
+  ReLU = "(", ReLU6 = "(", SiLU = "(", Mish = "(", SELU = "(", Hardsigmoid = "(", Hardswish = "(",
   GroupNorm = "(1, 2, ", InstanceNorm1d = "(2, ", InstanceNorm2d = "(2, ",
   InstanceNorm3d = "(2, ", RMSNorm = "(2, ",
   BatchNorm1d = "(2, ", BatchNorm3d = "(2, ", SyncBatchNorm = "(2, ", Bilinear = "(2, 2, 2, ",

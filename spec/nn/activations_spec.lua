@@ -43,6 +43,32 @@ describe("activation layers", function()
     assert.same({3}, nn.PReLU(3).weight.shape)
   end)
 
+  it("write into x where they are asked to, with the same gradients", function()
+    local made = {nn.ELU(0.5, {inplace = true}), nn.CELU{alpha = 0.5, inplace = true},
+      nn.LeakyReLU(0.2, {inplace = true}), nn.Hardtanh(-0.5, 0.7, {inplace = true}),
+      nn.Threshold(0.1, 2, {inplace = true})}
+    for _, name in ipairs{"ReLU", "ReLU6", "SiLU", "Mish", "SELU", "Hardsigmoid", "Hardswish"} do
+      made[#made + 1] = nn[name]{inplace = true}
+    end
+    for _, layer in ipairs(made) do
+      local leaf = lt.tensor{-4, -0.4, 0.3, 0.4, 4}:requires_grad_()
+      local y = leaf * 1
+      assert(rawequal(y, layer(y)))
+      y:sum():backward()
+      local grad = leaf.grad
+      leaf.grad, layer.inplace = nil, false
+      local z = layer(leaf * 1)
+      assert.same(z:tolist(), y:tolist())
+      z:sum():backward()
+      assert.same(leaf.grad:tolist(), grad:tolist())
+    end
+    local relu = nn.ReLU{inplace = true}
+    assert.equal("ReLU({inplace = true})", tostring(relu))
+    assert.equal("ELU(2, {inplace = true})", tostring(nn.ELU(2, {inplace = true})))
+    assert.matches("relu_: in%-place write into a leaf that requires grad",
+      error_of(relu, lt.zeros(2):requires_grad_()))
+  end)
+
   it("say what they are", function()
     assert.equal("Sequential(\n  [1]: LeakyReLU(0.01)\n  [2]: Hardtanh(-1, 2)\n  [3]: Mish()\n"
       .. "  [4]: PReLU(3)\n  [5]: GLU(-1)\n)", tostring(nn.Sequential(nn.LeakyReLU(),
@@ -53,6 +79,12 @@ describe("activation layers", function()
     assert.matches("nn.LeakyReLU: unknown option 'slope'", error_of(nn.LeakyReLU, {slope = 1}))
     assert.matches("nn.ELU: alpha must be a number: got 'x'", error_of(nn.ELU, "x"))
     assert.matches("nn.Softplus: one argument too many: 2", error_of(nn.Softplus, {beta = 1}, 2))
+    assert.matches("nn.LeakyReLU: one argument too many: 2", error_of(nn.LeakyReLU, 1, 2))
+    assert.matches("nn.ReLU: one argument too many: true", error_of(nn.ReLU, true))
+    assert.matches("nn.ELU: alpha is given twice", error_of(nn.ELU, 1, {alpha = 2}))
+    assert.matches("nn.SiLU: inplace must be true or false: got 1",
+      error_of(nn.SiLU, {inplace = 1}))
+    assert.matches("one argument too many: a table", error_of(nn.Tanh, {inplace = true}))
     assert.matches("nn.CELU: alpha must not be 0", error_of(nn.CELU, 0))
     assert.matches("nn.Softshrink: lambd must be at least 0", error_of(nn.Softshrink, -1))
     assert.matches("nn.Hardtanh: min_val must be below max_val: got 2 and 1",

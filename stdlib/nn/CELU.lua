@@ -7,14 +7,15 @@ local CELU = Activation:extend("CELU")
 CELU.options = {
   alpha = { type = "number", default = 1, doc = "limit below 0 is its negative",
     check = function(alpha) return alpha == 0 and "must not be 0" or nil end },
+  inplace = Activation.inplace_row,
 }
 CELU.order = { "alpha" }
 
 --- nn.CELU() or nn.CELU(0.5)
-function CELU:init(alpha) self:take(alpha) end
+function CELU:init(alpha, options) self:take(alpha, options) end
 
 function CELU:forward(x)
-  local y = x:celu(self.alpha)
+  local y = self.inplace and x:celu_(self.alpha) or x:celu(self.alpha)
   return y
 end
 

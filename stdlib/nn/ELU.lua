@@ -6,14 +6,15 @@ local ELU = Activation:extend("ELU")
 
 ELU.options = {
   alpha = { type = "number", default = 1, doc = "limit below 0 is its negative" },
+  inplace = Activation.inplace_row,
 }
 ELU.order = { "alpha" }
 
 --- nn.ELU() or nn.ELU(0.5)
-function ELU:init(alpha) self:take(alpha) end
+function ELU:init(alpha, options) self:take(alpha, options) end
 
 function ELU:forward(x)
-  local y = x:elu(self.alpha)
+  local y = self.inplace and x:elu_(self.alpha) or x:elu(self.alpha)
   return y
 end
 

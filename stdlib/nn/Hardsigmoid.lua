@@ -1,11 +1,16 @@
 -- stdlib/nn/Hardsigmoid.lua: (x + 3) / 6, limited to the range 0..1.
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local Hardsigmoid = Module:extend("Hardsigmoid")
+local Hardsigmoid = Activation:extend("Hardsigmoid")
+
+Hardsigmoid.options, Hardsigmoid.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.Hardsigmoid() or nn.Hardsigmoid{inplace = true}
+function Hardsigmoid:init(options) self:take(options) end
 
 function Hardsigmoid:forward(x)
-  local y = x:hardsigmoid()
+  local y = self.inplace and x:hardsigmoid_() or x:hardsigmoid()
   return y
 end
 

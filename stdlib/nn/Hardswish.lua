@@ -1,11 +1,16 @@
 -- stdlib/nn/Hardswish.lua: x * hardsigmoid(x).
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local Hardswish = Module:extend("Hardswish")
+local Hardswish = Activation:extend("Hardswish")
+
+Hardswish.options, Hardswish.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.Hardswish() or nn.Hardswish{inplace = true}
+function Hardswish:init(options) self:take(options) end
 
 function Hardswish:forward(x)
-  local y = x:hardswish()
+  local y = self.inplace and x:hardswish_() or x:hardswish()
   return y
 end
 

@@ -8,12 +8,13 @@ local Hardtanh = Activation:extend("Hardtanh")
 Hardtanh.options = {
   min_val = { type = "number", default = -1 },
   max_val = { type = "number", default = 1 },
+  inplace = Activation.inplace_row,
 }
 Hardtanh.order = { "min_val", "max_val" }
 
 --- nn.Hardtanh() or nn.Hardtanh(-2, 2)
-function Hardtanh:init(min_val, max_val)
-  self:take(min_val, max_val)
+function Hardtanh:init(min_val, max_val, options)
+  self:take(min_val, max_val, options)
   if self.min_val >= self.max_val then
     errors.blame("nn.Hardtanh: min_val must be below max_val: got %g and %g", self.min_val,
       self.max_val)
@@ -21,7 +22,8 @@ function Hardtanh:init(min_val, max_val)
 end
 
 function Hardtanh:forward(x)
-  local y = x:hardtanh(self.min_val, self.max_val)
+  local y = self.inplace and x:hardtanh_(self.min_val, self.max_val)
+    or x:hardtanh(self.min_val, self.max_val)
   return y
 end
 

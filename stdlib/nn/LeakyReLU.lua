@@ -6,14 +6,15 @@ local LeakyReLU = Activation:extend("LeakyReLU")
 
 LeakyReLU.options = {
   negative_slope = { type = "number", default = 0.01, doc = "slope below 0" },
+  inplace = Activation.inplace_row,
 }
 LeakyReLU.order = { "negative_slope" }
 
---- nn.LeakyReLU(0.2) or nn.LeakyReLU{negative_slope = 0.2}
-function LeakyReLU:init(negative_slope) self:take(negative_slope) end
+--- nn.LeakyReLU(0.2) or nn.LeakyReLU(0.2, {inplace = true})
+function LeakyReLU:init(negative_slope, options) self:take(negative_slope, options) end
 
 function LeakyReLU:forward(x)
-  local y = x:leaky_relu(self.negative_slope)
+  local y = self.inplace and x:leaky_relu_(self.negative_slope) or x:leaky_relu(self.negative_slope)
   return y
 end
 

@@ -1,11 +1,16 @@
 -- stdlib/nn/Mish.lua: x * tanh(softplus(x)).
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local Mish = Module:extend("Mish")
+local Mish = Activation:extend("Mish")
+
+Mish.options, Mish.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.Mish() or nn.Mish{inplace = true}
+function Mish:init(options) self:take(options) end
 
 function Mish:forward(x)
-  local y = x:mish()
+  local y = self.inplace and x:mish_() or x:mish()
   return y
 end
 

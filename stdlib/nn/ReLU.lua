@@ -1,11 +1,16 @@
 -- stdlib/nn/ReLU.lua: max(x, 0).
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local ReLU = Module:extend("ReLU")
+local ReLU = Activation:extend("ReLU")
+
+ReLU.options, ReLU.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.ReLU() or nn.ReLU{inplace = true}
+function ReLU:init(options) self:take(options) end
 
 function ReLU:forward(x)
-  local y = x:relu()
+  local y = self.inplace and x:relu_() or x:relu()
   return y
 end
 

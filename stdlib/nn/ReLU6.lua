@@ -1,11 +1,16 @@
 -- stdlib/nn/ReLU6.lua: x limited to the range 0..6.
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local ReLU6 = Module:extend("ReLU6")
+local ReLU6 = Activation:extend("ReLU6")
+
+ReLU6.options, ReLU6.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.ReLU6() or nn.ReLU6{inplace = true}
+function ReLU6:init(options) self:take(options) end
 
 function ReLU6:forward(x)
-  local y = x:relu6()
+  local y = self.inplace and x:relu6_() or x:relu6()
   return y
 end
 

@@ -1,11 +1,16 @@
 -- stdlib/nn/SELU.lua: 1.0507 elu(x) with an alpha of 1.6733, which keeps mean 0 and variance 1.
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local SELU = Module:extend("SELU")
+local SELU = Activation:extend("SELU")
+
+SELU.options, SELU.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.SELU() or nn.SELU{inplace = true}
+function SELU:init(options) self:take(options) end
 
 function SELU:forward(x)
-  local y = x:selu()
+  local y = self.inplace and x:selu_() or x:selu()
   return y
 end
 

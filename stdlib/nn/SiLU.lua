@@ -1,11 +1,16 @@
 -- stdlib/nn/SiLU.lua: x * sigmoid(x).
 
-local Module = require "ltrain.nn.Module"
+local Activation = require "ltrain.nn.activation"
 
-local SiLU = Module:extend("SiLU")
+local SiLU = Activation:extend("SiLU")
+
+SiLU.options, SiLU.order = { inplace = Activation.inplace_row }, {}
+
+--- nn.SiLU() or nn.SiLU{inplace = true}
+function SiLU:init(options) self:take(options) end
 
 function SiLU:forward(x)
-  local y = x:silu()
+  local y = self.inplace and x:silu_() or x:silu()
   return y
 end
 

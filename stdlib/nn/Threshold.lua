@@ -7,14 +7,16 @@ local Threshold = Activation:extend("Threshold")
 Threshold.options = {
   threshold = { type = "number", required = true },
   value = { type = "number", required = true, doc = "in place of what is not above it" },
+  inplace = Activation.inplace_row,
 }
 Threshold.order = { "threshold", "value" }
 
 --- nn.Threshold(0.1, 20)
-function Threshold:init(threshold, value) self:take(threshold, value) end
+function Threshold:init(threshold, value, options) self:take(threshold, value, options) end
 
 function Threshold:forward(x)
-  local y = x:threshold(self.threshold, self.value)
+  local y = self.inplace and x:threshold_(self.threshold, self.value)
+    or x:threshold(self.threshold, self.value)
   return y
 end
 
