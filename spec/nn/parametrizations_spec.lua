@@ -73,6 +73,21 @@ describe("nn.utils.weight_norm", function()
     assert.same({3, 1, 1, 1}, conv.parametrizations.weight.original0.shape)
   end)
 
+  it("loads what PyTorch's first weight_norm saved, as weight_g and weight_v", function()
+    local net = nn.Sequential(utils.weight_norm(linear()))
+    local state = {["0.bias"] = lt.zeros(2), ["0.weight_g"] = lt.tensor{{2.0}, {0.5}},
+      ["0.weight_v"] = WEIGHT}
+    net:load_state_dict(state)
+    near({0, 1.0943621, 1.6740286, 0.43589842, 0.16916038, -0.17713645}, net[1].weight)
+    state["0.weight_g"] = nil
+    assert.matches("missing: 0.parametrizations.weight.original0",
+      error_of(net.load_state_dict, net, state))
+    assert.matches("unexpected: 0.weight_g", error_of(function()
+      nn.Sequential(linear()):load_state_dict{["0.weight"] = WEIGHT, ["0.bias"] = lt.zeros(2),
+        ["0.weight_g"] = lt.zeros(2, 1)}
+    end))
+  end)
+
   it("takes a new value, copies and moves with its module", function()
     local layer = utils.weight_norm(linear())
     layer.weight = WEIGHT * 3

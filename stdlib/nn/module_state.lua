@@ -23,14 +23,36 @@ function module_state.state_dict(self)
   return state
 end
 
+-- "net.weight_g" for "net.parametrizations.weight.original0": the names of PyTorch's first
+-- weight_norm, which many files have.
+local OLDER <const> = { original0 = "_g", original1 = "_v" }
+
+local function older_name(name)
+  local path, parameter, part = name:match "^(.-)parametrizations%.([^.]+)%.(original[01])$"
+  return path and path .. parameter .. OLDER[part]
+end
+
+-- The names of each tensor but its first, sorted; then its older one.
+local function other_names_of(list, aliases)
+  local names = {}
+  for alias, first in tree.pairs(aliases) do
+    names[first] = names[first] or {}
+    table.insert(names[first], alias)
+  end
+  for _, item in ipairs(list) do
+    local older <const> = older_name(item.name)
+    if older then
+      names[item.name] = names[item.name] or {}
+      table.insert(names[item.name], older)
+    end
+  end
+  return names
+end
+
 -- What is to be written where, and the three lists of what does not fit.
 local function compare(module, state_dict)
   local list, aliases = walk.tensors(module)
-  local other_names = {} -- first name -> the others, sorted
-  for alias, first in tree.pairs(aliases) do
-    other_names[first] = other_names[first] or {}
-    table.insert(other_names[first], alias)
-  end
+  local other_names <const> = other_names_of(list, aliases)
   local known, plan = {}, { writes = {}, missing = {}, unexpected = {}, shapes = {} }
   for _, item in ipairs(list) do
     if item.buffer ~= "unsaved" then

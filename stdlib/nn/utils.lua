@@ -26,7 +26,8 @@ utils.clip_grad_value_ = require "ltrain.nn.clip_grad_value_"
 --- product of a length for each position of `dim` (false: one for all) and a direction; returns the
 --- module. As PyTorch's torch.nn.utils.parametrizations.weight_norm: the parameters are
 --- parametrizations.weight.original0, the lengths, and original1, the directions, and the weight is
---- computed whenever it is read. Create optimizers after this.
+--- computed whenever it is read. Files of the older one, with weight_g and weight_v, load too.
+--- Create optimizers after this.
 utils.weight_norm = require "ltrain.nn.weight_norm"
 
 --- nn.utils.spectral_norm(module, {name = "weight", n_power_iterations = 1, eps = 1e-12, dim = 1}):
