@@ -50,7 +50,9 @@ local function binary(op)
   end
   local o = {dtype = dtype, low = math.floor(op.lo or -3), high = math.ceil(op.hi or 3)}
   if op.kind == "compare" then o = {dtype = dtype, low = -2, high = 2, special = true} end
-  return call{tensor(shape, o), tensor(beside(shape), o)}
+  local a, b = tensor(shape, o), tensor(beside(shape), o)
+  a.fixed = op.name == "zeta" or nil -- by which neither library has a derivative
+  return call{a, b}
 end
 
 local function reduce()
