@@ -111,8 +111,11 @@ return {
   glu = halved, swiglu = halved, softmin = with_dim(plain),
   prelu = function()
     local shape, d = shape_of(2, 4, 1), wide()
-    if random() < 0.5 then return call{plain(shape, d), plain({shape[2]}, d)} end
-    return call{plain(shape_of(0, 4), d), plain({1}, d)}
+    local channels = random() < 0.5 and shape[2] or 1
+    if channels == 1 then shape = shape_of(0, 4) end
+    local x = plain(shape, d)
+    for k, v in ipairs(x.values) do x.values[k] = v == 0 and 0.25 or v end -- off the bend
+    return call{x, plain({channels}, d)}
   end,
   isclose = function()
     local shape = shape_of(0, 3)
