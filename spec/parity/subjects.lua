@@ -4,12 +4,13 @@
 local cases = require "spec.parity.cases"
 local layers = require "spec.parity.layers"
 local lt = require "ltrain"
+local models = require "spec.parity.models"
 local rooms = require "spec.parity.rooms"
 local training = require "spec.parity.training"
 
 local M = {}
 
-local PARTS <const> = {cases, layers, rooms, training}
+local PARTS <const> = {cases, layers, rooms, models, training}
 
 --- The names of all that has a row, and of what has none and no reason in its part's `except`.
 function M.names()
