@@ -174,6 +174,21 @@ describe("lt.onnx.export", function()
         return lt.ones(x.shape[1] + 1) * 1
       end, nil, { dynamic_axes = { input = { "n" } } })
     end)
+    it("numbers, constants and parts that depend on a named dim", function()
+      local n <const> = { dynamic_axes = { input = { "n" } } }
+      check("b = 3 depends on the size of a named dim", function(x)
+        return x * x.shape[1]
+      end, nil, n)
+      check("a constant %[3%] depends on the size of a named dim", function(x)
+        return lt.arange(x.shape[1]):to "f32" * 2
+      end, nil, n)
+      check("a constant %[3, 4%] depends on the size of a named dim", function(x)
+        return x:t():reshape(1, 4, -1):interpolate { scale_factor = 1.5, mode = "linear" }
+      end, nil, n)
+      check("which part of a tensor it takes depends", function(x)
+        return x:narrow(1, x.shape[1] - 1, 1) * 1
+      end, nil, n)
+    end)
     it("what is no model, input, path or option", function()
       check("needs a model or a function, got 3", 3)
       check("inputs must be a tensor or a list", function(x) return x end, {})

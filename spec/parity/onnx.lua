@@ -171,6 +171,10 @@ norm.running_var:copy_(lt.rand(4) + 0.5)
 case("convolutions", nn.Sequential(nn.Conv2d(3, 4, 3, { padding = 1, stride = 2 }), norm, nn.ReLU(),
   nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, { padding = 2, dilation = 2, groups = 2 }), nn.Flatten(),
   nn.Linear(64, 10)), { lt.randn(2, 3, 16, 16) }, batch, { lt.randn(5, 3, 16, 16) })
+case("dynamic_parts", model(function(_, v)
+  return v:slice(2, 2, -1), v:narrow(2, 1, 3), v:select(2, 2), v[{ 1, { 2, 3 } }], v[1]
+end), { lt.randn(2, 4, 3) }, { dynamic_axes = { input = { "batch", "length" } } },
+  { lt.randn(3, 7, 3) })
 case("embedding", nn.Sequential(nn.Embedding(10, 6), nn.Linear(6, 2)),
   { lt.randint(0, 10, { 2, 4 }) }, { dynamic_axes = { input = { "batch", "length" } } },
   { lt.randint(0, 10, { 3, 9 }) })

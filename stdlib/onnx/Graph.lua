@@ -102,10 +102,22 @@ function Graph:cast(name, from, to)
   return self:add("Cast", { name }, { to = proto.DTYPES[to] })
 end
 
+-- Raises where a tensor that no call has made is another one in the second trace.
+local function check_constant(self, call, k)
+  local x <const>, other = call.inputs[k], call.twin.inputs[k]
+  local place <const>, memory = place_of(x)
+  if self.names[place] or self.memory[memory] or place == place_of(other) then return end
+  if table.concat(x.shape, " ") ~= table.concat(other.shape, " ") or not x:equal(other) then
+    errors.blame("onnx.export: %s at %s: a constant %s depends on the size of a named dim", call.op,
+      call.line, errors.show_shape(x))
+  end
+end
+
 --- Input k of a call, converted to `dtype` where that is given.
 function Graph:input(call, k, dtype)
   local x <const> = call.inputs[k]
   if not x then return nil end
+  check_constant(self, call, k)
   local name <const> = self:name_of(x)
   return dtype and self:cast(name, x.dtype, dtype) or name
 end

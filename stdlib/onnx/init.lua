@@ -110,6 +110,17 @@ local function refuse_paths(call)
     call.op, call.line)
 end
 
+-- Numbers of a call that are others in the second trace; those of as_strided its rule looks at.
+local function check_numbers(call, twin)
+  for name, value in next, call.args do
+    if type(value) == "number" and value ~= twin.args[name] and value == value
+      and call.op ~= "as_strided" then
+      errors.blame("onnx.export: %s at %s: %s = %s depends on the size of a named dim", call.op,
+        call.line, name, value)
+    end
+  end
+end
+
 local function add_call(g, call, twin)
   local rule <const> = rules[call.op]
   if not rule then
@@ -117,6 +128,7 @@ local function add_call(g, call, twin)
   end
   if not twin or twin.op ~= call.op then refuse_paths(call) end
   call.twin = twin
+  check_numbers(call, twin)
   for k, name in ipairs { rule(g, call) } do g:bind(call.outputs[k], name, call) end
 end
 
