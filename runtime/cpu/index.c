@@ -39,21 +39,26 @@ typedef struct take_job {
   int64_t per_chunk;
 } take_job;
 
+/* n rows of one outer position. */
+static void take_run(char *d, const char *s, const int64_t *index, int64_t n, int64_t bytes) {
+  if (bytes == 4)
+    for (int64_t k = 0; k < n; k++) memcpy(d + k * 4, s + index[k] * 4, 4);
+  else if (bytes == 8)
+    for (int64_t k = 0; k < n; k++) memcpy(d + k * 8, s + index[k] * 8, 8);
+  else
+    for (int64_t k = 0; k < n; k++) memcpy(d + k * bytes, s + index[k] * bytes, (size_t)bytes);
+}
+
 static void take_chunk(void *ud, int64_t chunk) {
   const take_job *j = ud;
   const lt_rows *r = &j->r;
-  int64_t total = r->outer * r->n_to, from = chunk * j->per_chunk, to = from + j->per_chunk;
+  int64_t total = r->outer * r->n_to, row = chunk * j->per_chunk, to = row + j->per_chunk;
   if (to > total) to = total;
-  for (int64_t row = from; row < to; row++) {
-    int64_t o = row / r->n_to, source = o * r->n_from + r->index[row - o * r->n_to];
-    char *d = r->to + row * r->bytes;
-    const char *s = r->from + source * r->bytes;
-    if (r->bytes == 4)
-      memcpy(d, s, 4);
-    else if (r->bytes == 8)
-      memcpy(d, s, 8);
-    else
-      memcpy(d, s, (size_t)r->bytes);
+  while (row < to) {
+    int64_t o = row / r->n_to, k = row - o * r->n_to, n = r->n_to - k;
+    if (n > to - row) n = to - row;
+    take_run(r->to + row * r->bytes, r->from + o * r->n_from * r->bytes, r->index + k, n, r->bytes);
+    row += n;
   }
 }
 
@@ -98,6 +103,12 @@ typedef struct add_rows_job {
   static void add_rows_##T(const add_rows_job *j, int64_t o, int64_t i) {             \
     T *to = (T *)j->to + (o * j->rows + i) * j->inner;                                \
     const T *from = (const T *)j->from + o * j->n * j->inner;                         \
+    if (j->inner == 1) {                                                              \
+      T sum = j->keep ? *to : 0;                                                      \
+      for (int64_t k = j->start[i]; k < j->start[i + 1]; k++) sum += from[j->order[k]]; \
+      *to = sum;                                                                      \
+      return;                                                                         \
+    }                                                                                 \
     if (!j->keep) memset(to, 0, (size_t)j->inner * sizeof *to);                       \
     for (int64_t k = j->start[i]; k < j->start[i + 1]; k++) {                         \
       const T *s = from + j->order[k] * j->inner;                                     \
@@ -113,8 +124,9 @@ static void add_rows_chunk(void *ud, int64_t chunk) {
   const add_rows_job *j = ud;
   int64_t from = chunk * j->per_chunk, to = from + j->per_chunk, total = j->outer * j->rows;
   if (to > total) to = total;
-  for (int64_t row = from; row < to; row++) {
-    int64_t o = row / j->rows, i = row % j->rows;
+  int64_t o = from / j->rows, i = from % j->rows;
+  for (int64_t row = from; row < to; row++, i++) {
+    if (i == j->rows) o++, i = 0;
     if (j->dtype == LT_F32) add_rows_float(j, o, i);
     if (j->dtype == LT_F64) add_rows_double(j, o, i);
     if (j->dtype == LT_I64) add_rows_int64_t(j, o, i);
