@@ -68,7 +68,7 @@ describe("interpolate", function()
 
   it("has first and second derivatives", function()
     for mode, shape in pairs{nearest = {1, 2, 3}, linear = {1, 2, 3}, bilinear = {1, 1, 2, 3},
-      bicubic = {1, 1, 3, 2}, area = {1, 1, 3, 4}, trilinear = {1, 1, 2, 1, 2}} do
+      bicubic = {1, 1, 2, 2}, area = {1, 1, 3, 2}, trilinear = {1, 1, 2, 1, 2}} do
       local function f(v) return v:interpolate{size = 3, mode = mode} end
       assert(lt.gradcheck(f, {leaf(table.unpack(shape))}))
       assert(lt.gradgradcheck(f, {leaf(table.unpack(shape))}))
@@ -131,18 +131,22 @@ describe("grid_sample", function()
     end
   end)
 
-  it("has first and second derivatives by image and positions", function()
-    local grid = (lt.rand({1, 2, 2, 2}, "f64") * 1.2 - 0.63):requires_grad_()
-    for _, mode in ipairs{"bilinear", "bicubic"} do
-      for _, padding_mode in ipairs{"zeros", "border", "reflection"} do
+  for mode, padding_modes in pairs{bilinear = {"zeros", "border", "reflection"},
+    bicubic = {"reflection"}} do
+    it("has first and second derivatives by image and positions, " .. mode, function()
+      for _, padding_mode in ipairs(padding_modes) do
         local function f(x, at) return x:grid_sample(at, {mode = mode, padding_mode = padding_mode})
         end
-        assert(lt.gradcheck(f, {leaf(1, 2, 5, 4), grid}))
-        assert(lt.gradgradcheck(f, {leaf(1, 2, 5, 4), grid}))
+        local at = lt.tensor({{{{0.31, -0.43}}}}, {dtype = "f64"}):requires_grad_()
+        assert(lt.gradcheck(f, {leaf(1, 1, 3, 2), at}))
+        assert(lt.gradgradcheck(f, {leaf(1, 1, 2, 3), at}))
       end
-    end
-    local volume = (lt.rand({1, 1, 2, 1, 3}, "f64") - 0.53):requires_grad_()
-    assert(lt.gradcheck(lt.grid_sample, {leaf(1, 2, 3, 2, 3), volume}))
+    end)
+  end
+
+  it("has derivatives by volumes and by what affine_grid is given", function()
+    local at = lt.tensor({{{{{0.31, -0.43, 0.2}}}}}, {dtype = "f64"}):requires_grad_()
+    assert(lt.gradcheck(lt.grid_sample, {leaf(1, 1, 2, 2, 2), at}))
     assert(lt.gradgradcheck(function(theta) return theta:affine_grid{1, 1, 2, 3} end,
       {leaf(1, 2, 3)}))
   end)
