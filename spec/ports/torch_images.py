@@ -100,3 +100,30 @@ def pointnet():
     x, y = wave(6, 3, 24), ids(6, n=4)
     return steps(optim.Adam(net.parameters(), lr=0.01), lambda _: F.cross_entropy(
         net["head"](net["points"](x).amax(2)), y))
+
+
+def spatial_transformer():
+    """A network that turns and shifts its input, then classifies it."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.where = nn.Sequential(nn.Conv2d(1, 4, 5), nn.MaxPool2d(2), nn.ReLU(),
+                                       nn.Flatten(), nn.Linear(144, 6))
+            self.layers = nn.Sequential(nn.Conv2d(1, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4),
+                                        nn.Flatten(), nn.Linear(96, 4))
+
+        def forward(self, x):
+            grid = F.affine_grid(self.where(x).view(-1, 2, 3), x.shape, align_corners=False)
+            return self.layers(F.grid_sample(x, grid, align_corners=False))
+
+    net, x, y = fill(Net()), wave(6, 1, 16, 16), ids(6, n=4)
+    return steps(optim.SGD(net.parameters(), lr=0.05), lambda _: F.cross_entropy(net(x), y))
+
+
+def super_resolution():
+    """Large images of small ones, by pixels that are channels."""
+    net = fill(nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.ReLU(),
+                             nn.Conv2d(16, 9, 3, padding=1), nn.PixelShuffle(3)))
+    large = wave(2, 1, 24, 24)
+    small = F.interpolate(large, size=8, mode="bicubic", antialias=True)
+    return steps(optim.Adam(net.parameters(), lr=1e-2), lambda _: F.mse_loss(net(small), large))

@@ -277,3 +277,19 @@ def text_cnn():
     net, words, labels = fill(TextCNN()), ids(6, 10, n=30), ids(6, n=3)
     return steps(optim.Adadelta(net.parameters(), lr=1.0),
                  lambda _: F.cross_entropy(net(words), labels))
+
+
+def topics():
+    """Topics of texts of any length, by the mean of their words' vectors."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bag, self.head = nn.EmbeddingBag(40, 8), nn.Linear(8, 4)
+
+        def forward(self, words, begins):
+            return self.head(self.bag(words, begins))
+
+    net, words = fill(Net()), ids(30, n=40)
+    begins, y = torch.tensor([0, 4, 11, 12, 20]), ids(5, n=4)
+    return steps(optim.SGD(net.parameters(), lr=0.5),
+                 lambda _: F.cross_entropy(net(words, begins), y))
