@@ -44,7 +44,7 @@ end
 --- Updates it with a batch: scores [N, C] (or [N, C, ...], or [N] if binary, or ids) and ids; with
 --- num_labels both [N, C, ...].
 function Accuracy:update(scores, labels)
-  if self.tp then return StatScores.update(self, scores, labels) end
+  if self.seen then return StatScores.update(self, scores, labels) end
   labelled.check("Accuracy", scores, labels)
   local right = right_answers(self, scores, labels)
   local counted = labels:numel()
@@ -65,7 +65,7 @@ end
 
 --- Returns the fraction of correct predictions; nan without samples, which is reported once.
 function Accuracy:compute()
-  if self.tp then return self:averaged() end
+  if self.seen then return self:averaged() end
   return self.total > 0 and self.correct / self.total or labelled.nothing(self)
 end
 

@@ -27,12 +27,11 @@ end
 --- nowhere, not even where it is predicted.
 function JaccardIndex:compute()
   if not is_class(self, self.ignore_index) then return self:averaged() end
-  local fp, tn = self.fp, self.tn
-  local ids = c.arange(self.num_classes, { dtype = "i64", device = fp.device })
-  local ignored = fp * ids:eq(self.ignore_index):to "i64"
-  self.fp, self.tn = fp - ignored, tn + ignored
+  local said = self.said
+  local ids = c.arange(self.num_classes, { dtype = "i64", device = said.device })
+  self.said = said * ids:ne(self.ignore_index):to "i64"
   local value = self:averaged()
-  self.fp, self.tn = fp, tn
+  self.said = said
   return value
 end
 

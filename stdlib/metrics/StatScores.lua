@@ -27,7 +27,8 @@ function StatScores.options_with(rows)
   return all
 end
 
-local STATES <const> = { "tp", "fp", "tn", "fn" }
+-- Of each class: how many are right, predicted, and there.
+local STATES <const> = { "right", "said", "meant" }
 
 --- StatScores{num_classes = 10, average = "macro"}
 function StatScores:init(options)
@@ -37,6 +38,7 @@ function StatScores:init(options)
     labelled.needs_classes(who, "top_k", self.top_k)
   end
   for _, name in ipairs(STATES) do self:add_state(name, c.zeros({ size }, { dtype = "i64" })) end
+  self:add_state("seen", self.num_classes and 0 or c.zeros({ size }, { dtype = "i64" }))
 end
 
 --- Metrics of one key count the same: MetricCollection counts once for all of them.
@@ -46,26 +48,19 @@ function StatScores:counts_key()
 end
 
 local function count_columns(self, said, truth, counts)
-  local wrong, no = said:ne(truth), said:logical_not()
-  if counts then
-    truth, said = truth:logical_and(counts), said:logical_and(counts)
-    wrong, no = wrong:logical_and(counts), no:logical_and(counts)
-  end
-  local fn = wrong:logical_and(truth):sum(1)
-  self.tp = self.tp + said:logical_and(truth):sum(1)
-  self.fp = self.fp + wrong:logical_and(said):sum(1)
-  self.tn = self.tn + (no:sum(1) - fn)
-  self.fn = self.fn + fn
+  if counts then truth, said = truth:logical_and(counts), said:logical_and(counts) end
+  self.right = self.right + said:logical_and(truth):sum(1)
+  self.said, self.meant = self.said + said:sum(1), self.meant + truth:sum(1)
+  self.seen = self.seen + (counts and counts:sum(1) or said.shape[1])
 end
 
 local function count_ids(self, said, labels)
   local right = said:eq(labels):to "i64"
-  local wrong = 1 - right
-  local none = c.zeros({ self.num_classes }, { dtype = "i64", device = said.device })
-  local tp = none:scatter_add(labels, right, 1)
-  local fp, fn = none:scatter_add(said, wrong, 1), none:scatter_add(labels, wrong, 1)
-  self.tp, self.fp, self.fn = self.tp + tp, self.fp + fp, self.fn + fn
-  self.tn = self.tn + (said:numel() - (tp + fp + fn))
+  local each = c.ones_like(right)
+  self.right = self.right:scatter_add(labels, right, 1)
+  self.meant = self.meant:scatter_add(labels, each, 1)
+  self.said = self.said:scatter_add(said, each, 1)
+  self.seen = self.seen + said:numel()
 end
 
 --- Updates it with a batch. Binary: scores, or predictions of 0 and 1, and labels of the same
@@ -87,32 +82,35 @@ local function divide(self, above, below)
   return below:eq(0):where(c.full_like(value, self.zero_division or 0.0), value)
 end
 
+--- True and false positives, true and false negatives, of each class.
+function StatScores:counts()
+  local fp, fn = self.said - self.right, self.meant - self.right
+  return self.right, fp, self.seen - (self.right + fp + fn), fn
+end
+
 -- The weights of the classes in a mean.
 local function weights_of(self)
-  local tp, fp, fn = self.tp, self.fp, self.fn
-  if self.average == "weighted" then return tp + fn end
-  if self.num_labels then return c.ones_like(tp) end
-  local seen = self.of_present and self.top_k > 1 and tp + fn or tp + fp + fn
-  return seen:gt(0):to "i64"
+  if self.average == "weighted" then return self.meant end
+  if self.num_labels then return c.ones_like(self.meant) end
+  local there = self.of_present and self.top_k > 1 and self.meant or self.meant + self.said
+  return there:gt(0):to "i64"
 end
 
 --- Whether, with top_k > 1, classes that are predicted but do not occur are left out of the macro
 --- mean: torchmetrics does so for some metrics.
 StatScores.of_present = false
 
---- The number of elements that were counted.
-function StatScores:seen()
-  local all = self.tp + self.fp + self.tn + self.fn
-  return all[1]:item()
+local function is_empty(self)
+  local seen = self.seen
+  return (type(seen) == "number" and seen or seen:sum():item()) == 0
 end
 
 --- For a metric that overrides `ratio(tp, fp, tn, fn)`, which returns numerator and denominator:
 --- its average; nan without samples, which is reported once.
 function StatScores:averaged()
-  local tp, fp, tn, fn = self.tp, self.fp, self.tn, self.fn
+  local tp, fp, tn, fn = self:counts()
   if self.average == "none" then return divide(self, self:ratio(tp, fp, tn, fn)) end
-  local all = self.num_labels and (tp + fp + tn + fn):sum():item() or self:seen()
-  if all == 0 then return labelled.nothing(self) end
+  if is_empty(self) then return labelled.nothing(self) end
   if self.average == "micro" then
     return divide(self, self:ratio(tp:sum(), fp:sum(), tn:sum(), fn:sum())):item()
   end
@@ -125,13 +123,14 @@ end
 
 --- Returns a tensor of tp, fp, tn, fn and tp + fn: of each class [C, 5]; averaged or binary [5].
 function StatScores:compute()
-  local all = c.stack({ self.tp, self.fp, self.tn, self.fn, self.tp + self.fn }, 2)
+  local tp, fp, tn, fn = self:counts()
+  local all = c.stack({ tp, fp, tn, fn, self.meant }, 2)
   if self.average == "none" then return all end
   if self.average == "micro" then return all:sum(1) end
   if not self.average then return all:reshape { 5 } end
   all = all:to "f64"
   if self.average == "macro" then return all:mean(1) end
-  local weights = (self.tp + self.fn):to "f64"
+  local weights = self.meant:to "f64"
   return (all * (weights / weights:sum()):unsqueeze(2)):sum(1)
 end
 
