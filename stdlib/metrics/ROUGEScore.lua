@@ -85,7 +85,8 @@ local function over_references(self, key, said, references)
   for _, meant in ipairs(references) do
     local now = score(key, said, meant)
     for k = 1, 3 do mean[k] = mean[k] + now[k] / #references end
-    if not best or now[3] > best[3] then best = now end
+    -- Of equal ones the first, whatever the last bits are.
+    if not best or now[3] > best[3] + 1e-9 then best = now end
   end
   return self.accumulate == "best" and best or mean
 end

@@ -35,73 +35,123 @@ local function sorted(list, key)
   return result
 end
 
--- The rows of a class of an image: its `most` best detections, its objects, and their overlaps.
-local function of_class(image, class, most)
-  local detections, objects, overlaps = {}, {}, {}
-  for _, row in ipairs(image.detections) do
-    if row[6] == class then detections[#detections + 1] = row end
+-- Adds the rows of a list to the parts of their classes, under `key`; `column` has the class.
+local function deal(parts, rows, column, key)
+  for _, row in ipairs(rows) do
+    local class = row[column]
+    parts[class] = parts[class] or { detections = {}, objects = {}, overlaps = {} }
+    table.insert(parts[class][key], row)
   end
-  for _, row in ipairs(image.objects) do
-    if row[5] == class then objects[#objects + 1] = row end
+end
+
+-- The parts of an image by class: its `most` best detections, its objects, and their overlaps.
+local function parts_of(image, most)
+  local parts = {}
+  deal(parts, image.detections, 6, "detections")
+  deal(parts, image.objects, 5, "objects")
+  for _, part in pairs(parts) do
+    local best = sorted(part.detections, 5)
+    part.detections = table.move(best, 1, math.min(most, #best), 1, {})
+    for d, detection in ipairs(part.detections) do
+      part.overlaps[d] = {}
+      for g, object in ipairs(part.objects) do part.overlaps[d][g] = overlap(detection, object) end
+    end
   end
-  detections = table.move(sorted(detections, 5), 1, math.min(most, #detections), 1, {})
-  for d, detection in ipairs(detections) do
-    overlaps[d] = {}
-    for g, object in ipairs(objects) do overlaps[d][g] = overlap(detection, object) end
+  return parts
+end
+
+-- The classes, ascending, and of each the parts of all images that have some of it.
+local function by_class(images, most)
+  local ids, parts = {}, {}
+  for _, image in ipairs(images) do
+    for class, part in pairs(parts_of(image, most)) do
+      if not parts[class] then
+        parts[class] = {}
+        ids[#ids + 1] = class
+      end
+      table.insert(parts[class], part)
+    end
   end
-  return { detections = detections, objects = objects, overlaps = overlaps }
+  table.sort(ids)
+  return ids, parts
 end
 
 local function is_outside(size, range) return size < range[2] or size > range[3] end
 
--- The object that a detection is matched with; nil: none. `ignored` ones come after the others.
-local function match(part, d, threshold, order, ignored, taken)
-  local best, least = nil, math.min(threshold, 1 - 1e-10)
-  for _, g in ipairs(order) do
+-- What becomes of a detection.
+local RIGHT <const>, WRONG <const>, IGNORED <const> = 1, 2, 3
+
+-- The object that a detection is matched with; nil: none. `seen` objects come in its order, those
+-- that are ignored last.
+local function match(part, d, threshold, seen, taken)
+  local best, least, overlaps = nil, math.min(threshold, 1 - 1e-10), part.overlaps[d]
+  for _, g in ipairs(seen.order) do
     if not (taken[g] and part.objects[g][6] ~= 1) then
-      if best and not ignored[best] and ignored[g] then break end
-      local now = part.overlaps[d][g]
+      if best and not seen.ignored[best] and seen.ignored[g] then break end
+      local now = overlaps[g]
       if now >= least then best, least = g, now end
     end
   end
   return best
 end
 
--- Objects of a part, those that are not ignored first, which are ignored, and how many are not.
-local function order_of(part, range)
-  local first, last, ignored = {}, {}, {}
+-- How a part is seen in a range of areas: its objects, those that are ignored last, which are, how
+-- many are not, and what becomes of detections that are not matched.
+local function look(part, range)
+  local first, last, ignored, unmatched = {}, {}, {}, {}
   for g, object in ipairs(part.objects) do
     ignored[g] = object[6] == 1 or is_outside(object[7], range)
     local list = ignored[g] and last or first
     list[#list + 1] = g
   end
-  local count = #first
-  return table.move(last, 1, #last, count + 1, first), ignored, count
-end
-
--- What becomes of the detections of a part: a list of { score, place, "right" | "wrong" |
--- "ignored" }.
-local function judge(part, threshold, range, order, ignored, found)
-  local taken = {}
   for d, detection in ipairs(part.detections) do
-    local g, verdict = match(part, d, threshold, order, ignored, taken), "wrong"
-    if g then
-      taken[g] = true
-      verdict = ignored[g] and "ignored" or "right"
-    elseif is_outside(area(detection), range) then
-      verdict = "ignored"
-    end
-    found[#found + 1] = { detection[5], d, verdict }
+    unmatched[d] = is_outside(area(detection), range) and IGNORED or WRONG
   end
+  local count = #first
+  return { order = table.move(last, 1, #last, count + 1, first), ignored = ignored, count = count,
+    unmatched = unmatched }
 end
 
--- Mean precision at the recalls, and the last recall, of judged detections and `count` objects.
-local function summarize(found, count, recalls)
+-- What becomes of each detection of a part.
+local function judge(part, seen, threshold)
+  if not seen.order[1] then return seen.unmatched end
+  local taken, verdicts = {}, {}
+  for d = 1, #part.detections do
+    local g = match(part, d, threshold, seen, taken)
+    if g then taken[g] = true end
+    verdicts[d] = not g and seen.unmatched[d] or seen.ignored[g] and IGNORED or RIGHT
+  end
+  return verdicts
+end
+
+-- The detections of all parts, { score, number of the part, its place there }, best first.
+local function rank(parts)
+  local all = {}
+  for i, part in ipairs(parts) do
+    for d, detection in ipairs(part.detections) do all[#all + 1] = { detection[5], i, d } end
+  end
+  return sorted(all, 1)
+end
+
+-- How many are right of the first `most` detections of each part.
+local function right_within(parts_verdicts, most)
+  local right = 0
+  for _, verdicts in ipairs(parts_verdicts) do
+    for d = 1, math.min(most, #verdicts) do
+      if verdicts[d] == RIGHT then right = right + 1 end
+    end
+  end
+  return right
+end
+
+-- Mean precision at the recalls, and the last recall, for `count` objects.
+local function summarize(ranked, verdicts, count, recalls)
   local precision, recall, right, wrong = {}, {}, 0, 0
-  for _, one in ipairs(found) do
-    if one[3] == "right" then right = right + 1 elseif one[3] == "wrong" then wrong = wrong + 1 end
-    recall[#recall + 1] = right / count
-    precision[#precision + 1] = right + wrong > 0 and right / (right + wrong) or 0.0
+  for i, one in ipairs(ranked) do
+    local verdict = verdicts[one[2]][one[3]]
+    if verdict == RIGHT then right = right + 1 elseif verdict == WRONG then wrong = wrong + 1 end
+    recall[i] = right / count
+    precision[i] = right + wrong > 0 and right / (right + wrong) or 0.0
   end
   for i = #precision - 1, 1, -1 do precision[i] = math.max(precision[i], precision[i + 1]) end
   local total, i = 0.0, 1
@@ -113,42 +163,9 @@ local function summarize(found, count, recalls)
   return total / #recalls, recall[#recall] or 0.0
 end
 
--- Of the first `most` detections of each image.
-local function within(found, most)
-  local list = {}
-  for _, one in ipairs(found) do
-    if one[2] <= most then list[#list + 1] = one end
-  end
-  return list
-end
-
-local function classes_of(images)
-  local seen, list = {}, {}
-  for _, image in ipairs(images) do
-    for key, column in next, { detections = 6, objects = 5 } do
-      for _, row in ipairs(image[key]) do
-        if not seen[row[column]] then
-          seen[row[column]] = true
-          list[#list + 1] = math.tointeger(row[column]) or row[column]
-        end
-      end
-    end
-  end
-  table.sort(list)
-  return list
-end
-
--- Adds the values of one class, in one range of areas, at one threshold to `add`.
-local function of_threshold(parts, threshold, range, o, add)
-  local found, count = {}, 0
-  for _, part in ipairs(parts) do
-    local order, ignored, here = order_of(part, range)
-    count = count + here
-    judge(part, threshold, range, order, ignored, found)
-  end
-  if count == 0 then return end
-  found = sorted(found, 1)
-  local precision, recall = summarize(found, count, o.recalls)
+-- Adds the values at one threshold of what was judged so to `add`.
+local function add_values(ranked, verdicts, count, threshold, range, o, add)
+  local precision, recall = summarize(ranked, verdicts, count, o.recalls)
   add("map_" .. range[1], precision)
   add("mar_" .. range[1], recall)
   if range[1] ~= "all" then return end
@@ -156,8 +173,22 @@ local function of_threshold(parts, threshold, range, o, add)
     if math.abs(threshold - iou) < 1e-9 then add(("map_%d"):format(iou * 100), precision) end
   end
   for k = 1, 3 do
-    local _, at = summarize(within(found, o.most[k]), count, o.recalls)
-    add(("mar_%d"):format(o.most[k]), at)
+    add(("mar_%d"):format(o.most[k]), right_within(verdicts, o.most[k]) / count)
+  end
+end
+
+-- The values of one class in one range of areas.
+local function of_range(parts, ranked, range, o, add)
+  local views, count = {}, 0
+  for i, part in ipairs(parts) do
+    views[i] = look(part, range)
+    count = count + views[i].count
+  end
+  if count == 0 then return end
+  for _, threshold in ipairs(o.thresholds) do
+    local verdicts = {}
+    for i, part in ipairs(parts) do verdicts[i] = judge(part, views[i], threshold) end
+    add_values(ranked, verdicts, count, threshold, range, o, add)
   end
 end
 
@@ -173,21 +204,18 @@ end
 
 --- The values by name, and those of classes: { ids =, map =, mar = }.
 function coco.evaluate(images, thresholds, recalls, most)
-  local o = { recalls = recalls, most = most }
+  local o = { thresholds = thresholds, recalls = recalls, most = most }
   local add, mean = new_means()
-  local ids = classes_of(images)
+  local ids, parts = by_class(images, most[3])
   local classes = { ids = ids, map = {}, mar = {} }
   for k, class in ipairs(ids) do
-    local parts = {}
-    for i, image in ipairs(images) do parts[i] = of_class(image, class, most[3]) end
     local add_here, mean_here = new_means()
     local function both(name, value)
       add(name, value)
       add_here(name, value)
     end
-    for _, range in ipairs(RANGES) do
-      for _, threshold in ipairs(thresholds) do of_threshold(parts, threshold, range, o, both) end
-    end
+    local ranked = rank(parts[class])
+    for _, range in ipairs(RANGES) do of_range(parts[class], ranked, range, o, both) end
     classes.map[k], classes.mar[k] = mean_here "map_all", mean_here "mar_all"
   end
   local values = { map = mean "map_all" }
