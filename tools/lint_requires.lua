@@ -9,7 +9,7 @@ local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
   callbacks = { "optim" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
-  fft = { "core" }, image = { "core" }, transforms = { "core" },
+  fft = { "core" }, image = { "core" }, boxes = { "core" }, transforms = { "distributions" },
   linalg = { "core" }, ops = { "core" },
   nn = { "autograd", "dist", "files", "ops" },
   data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },

@@ -8,6 +8,9 @@
 #include "bind/io.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "device/device.h"
+#include "image/boxes.h"
+#include "io/file.h"
 
 /* The mode named at `index`. */
 lt_image_mode lt_check_image_mode(lua_State *L, int index) {
@@ -49,6 +52,21 @@ static int decode(lua_State *L) {
   return finish(L, b, &p);
 }
 
+/* image.bytes(path) -> u8 [n], all of a file */
+static int bytes(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "read");
+  lt_note_line(b);
+  size_t n;
+  char *data = lt_file_load(b->c, "read", path, (size_t)1 << 31, &n);
+  if (data == NULL) return lt_refused(L, b);
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = lt_tensor_empty(b->c, LT_CPU_DEVICE, LT_U8, 1, &(int64_t){(int64_t)n});
+  if (t != NULL) memcpy(lt_data(t), data, n);
+  lt_free(b->c, data, n + 1);
+  return lt_end(L, b, frame, 1, &t);
+}
+
 /* Bytes that a library gave, freed also when Lua has no memory for the string. */
 static int push_bytes(lua_State *L) {
   const lt_encoded *e = lua_touserdata(L, 1);
@@ -85,9 +103,31 @@ static int encode(lua_State *L) {
   return lt_ok(b->c) ? 1 : lt_refused(L, b);
 }
 
+/* image.nms(boxes f32 [N, 4] in falling order of scores, threshold) -> i64 [K], from 0 */
+static int nms(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *t = lt_check_tensor(L, b, 1, "boxes.nms");
+  luaL_argcheck(L, t->ndim == 2 && t->size[1] == 4 && t->contiguous && t->dtype == LT_F32, 1,
+                "not boxes");
+  float most = (float)luaL_checknumber(L, 2);
+  int64_t n = t->size[0];
+  lt_note_line(b);
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *out = NULL;
+  bool *keep = lt_alloc(b->c, (size_t)n);
+  int64_t kept = keep != NULL ? lt_boxes_suppress(lt_data(t), n, most, keep) : 0;
+  if (lt_ok(b->c)) out = lt_tensor_empty(b->c, LT_CPU_DEVICE, LT_I64, 1, &kept);
+  int64_t *ids = out != NULL ? lt_data(out) : NULL;
+  for (int64_t i = 0; i < n && ids != NULL; i++)
+    if (keep[i]) *ids++ = i;
+  lt_free(b->c, keep, (size_t)n);
+  return lt_end(L, b, frame, 1, &out);
+}
+
 void lt_bind_image(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {
-      {"read", read_image}, {"decode", decode}, {"encode", encode}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"bytes", bytes},   {"read", read_image},
+                                       {"decode", decode}, {"encode", encode},
+                                       {"nms", nms},       {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);

@@ -5,13 +5,71 @@
 
 #include "device/device.h"
 
+/* Memory of pictures that are gone, for the next: a ctx makes and drops many of about one size, and
+   the system would clear each. */
+enum { KEPT = 6, KEPT_BYTES = 64 << 20 };
+typedef struct block {
+  void *memory;
+  size_t bytes;
+} block;
+typedef struct pool {
+  int n;
+  size_t bytes;
+  block kept[KEPT];
+} pool;
+
+static void pool_drop(lt_ctx *c, void *slot) {
+  pool *p = slot;
+  for (int k = 0; k < p->n; k++) lt_free(c, p->kept[k].memory, p->kept[k].bytes);
+  lt_free(c, p, sizeof *p);
+}
+
+static pool *pool_of(lt_ctx *c) {
+  if (c->slot[LT_SLOT_DATA] == NULL && (c->slot[LT_SLOT_DATA] = lt_alloc(c, sizeof(pool))) != NULL)
+    c->slot_drop[LT_SLOT_DATA] = pool_drop;
+  return c->slot[LT_SLOT_DATA];
+}
+
+/* The least of what is kept that suffices, or new; bytes 0: none. */
+static block take(lt_ctx *c, size_t bytes) {
+  pool *p = pool_of(c);
+  int best = -1;
+  for (int k = 0; p != NULL && k < p->n; k++)
+    if (p->kept[k].bytes >= bytes && p->kept[k].bytes / 4 <= bytes &&
+        (best < 0 || p->kept[k].bytes < p->kept[best].bytes))
+      best = k;
+  if (best < 0) {
+    void *memory = lt_alloc(c, bytes);
+    return (block){memory, memory != NULL ? bytes : 0};
+  }
+  block found = p->kept[best];
+  p->bytes -= found.bytes;
+  p->kept[best] = p->kept[--p->n];
+  return found;
+}
+
+static void give(lt_ctx *c, block b) {
+  pool *p = pool_of(c);
+  if (p == NULL || b.bytes > KEPT_BYTES / 4) {
+    lt_free(c, b.memory, b.bytes);
+    return;
+  }
+  while (p->n == KEPT || (p->n > 0 && p->bytes + b.bytes > KEPT_BYTES)) { /* the oldest goes */
+    p->bytes -= p->kept[0].bytes;
+    lt_free(c, p->kept[0].memory, p->kept[0].bytes);
+    memmove(p->kept, p->kept + 1, (size_t)--p->n * sizeof *p->kept);
+  }
+  p->kept[p->n++] = b;
+  p->bytes += b.bytes;
+}
+
 static bool allocate(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
                      int width) {
   *out = (lt_picture){.depth = depth, .channels = channels, .height = height, .width = width};
   size_t n = (size_t)channels * (size_t)height * (size_t)width;
-  out->bytes = n * lt_depth_size(depth) + 1; /* of no pixels too */
-  out->block = lt_realloc(c, NULL, 0, out->bytes);
-  out->first = out->block;
+  block b = take(c, n * lt_depth_size(depth) + 1); /* of no pixels too */
+  out->first = out->block = b.memory;
+  out->bytes = b.bytes;
   return out->block != NULL;
 }
 
@@ -34,7 +92,7 @@ bool lt_picture_interleaved(lt_ctx *c, lt_picture *out, lt_depth depth, int chan
 }
 
 void lt_picture_free(lt_ctx *c, lt_picture *p) {
-  if (p->block != NULL) lt_free(c, p->block, p->bytes);
+  if (p->block != NULL) give(c, (block){p->block, p->bytes});
   *p = (lt_picture){0};
 }
 

@@ -5,12 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-/* For each of n outputs the inputs that it is made of, and their weights: `most` places for each.
-   Weights of u8 are integers of BITS bits behind the point. */
+#include "base/clones.h"
+
+/* For each of n outputs the first of the `count` inputs that it is made of, and their weights:
+   `most` places for each. All have as many, some with weights of zero: loops that differ in length
+   from pixel to pixel are slow. Weights of u8 are integers of BITS bits behind the point. */
 enum { BITS = 22, HALF = 1 << (BITS - 1) };
 typedef struct taps {
-  int n, most;
-  int *first, *count;
+  int n, most, count;
+  int *first;
   int32_t *fixed;
   float *weight;
   size_t bytes;
@@ -29,11 +32,10 @@ static bool taps_new(lt_ctx *c, taps *t, int in, int out, double support) {
   t->most = (int)ceil(support) * 2 + 1;
   if (t->most > in + 1) t->most = in + 1;
   size_t places = (size_t)out * (size_t)t->most;
-  t->bytes = places * (sizeof *t->fixed + sizeof *t->weight) + (size_t)out * 2 * sizeof(int);
+  t->bytes = places * (sizeof *t->fixed + sizeof *t->weight) + (size_t)out * sizeof(int);
   t->first = lt_alloc(c, t->bytes);
   if (t->first == NULL) return false;
-  t->count = t->first + out;
-  t->fixed = (int32_t *)(t->count + out);
+  t->fixed = (int32_t *)(t->first + out);
   t->weight = (float *)(t->fixed + places);
   return true;
 }
@@ -55,14 +57,30 @@ static void weigh(taps *t, int i, int in, double centre, double support, double 
     fixed[k] = (int32_t)(w[1] * (1 << BITS) + (w[1] < 0 ? -0.5 : 0.5));
   }
   t->first[i] = first;
-  t->count[i] = end - first;
+  if (end - first > t->count) t->count = end - first;
+}
+
+/* No output looks behind the last input: those near it begin earlier, with zeros before. */
+static void even_out(taps *t, int i, int in) {
+  int back = t->first[i] + t->count - in;
+  float *weight = t->weight + (size_t)i * (size_t)t->most;
+  int32_t *fixed = t->fixed + (size_t)i * (size_t)t->most;
+  if (back <= 0) return;
+  size_t kept = (size_t)(t->count - back);
+  memmove(weight + back, weight, kept * sizeof *weight);
+  memmove(fixed + back, fixed, kept * sizeof *fixed);
+  memset(weight, 0, (size_t)back * sizeof *weight);
+  memset(fixed, 0, (size_t)back * sizeof *fixed);
+  t->first[i] -= back;
 }
 
 static bool taps_make(lt_ctx *c, taps *t, int in, int out, lt_filter filter) {
   double scale = (double)in / out, stretch = scale < 1 ? 1 : scale;
   double support = (filter == LT_BILINEAR ? 1 : 2) * stretch;
   if (!taps_new(c, t, in, out, support)) return false;
+  t->count = 0;
   for (int i = 0; i < out; i++) weigh(t, i, in, (i + 0.5) * scale, support, stretch, filter);
+  for (int i = 0; i < out; i++) even_out(t, i, in);
   return true;
 }
 
@@ -71,31 +89,48 @@ static uint8_t clip(int32_t sum) {
   return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-static void row_bytes(const taps *t, const uint8_t *in, int64_t step, uint8_t *out) {
+LT_CLONES static void row_bytes(const taps *t, const uint8_t *in, int64_t step, uint8_t *out) {
   for (int i = 0; i < t->n; i++) {
     const uint8_t *p = in + t->first[i] * step;
     const int32_t *w = t->fixed + (size_t)i * (size_t)t->most;
     int32_t sum = HALF;
-    for (int k = 0; k < t->count[i]; k++, p += step) sum += *p * w[k];
+    for (int k = 0; k < t->count; k++, p += step) sum += *p * w[k];
     out[i] = clip(sum);
   }
 }
 
-/* Three channels side by side, as decoders give them. */
-static void row_triples(const taps *t, const uint8_t *in, int64_t step, uint8_t *r, uint8_t *g,
-                        uint8_t *b) {
+typedef int32_t quad __attribute__((vector_size(16)));
+typedef uint8_t quad_bytes __attribute__((vector_size(4)));
+
+static inline quad times(quad_bytes bytes, int32_t w) {
+  return __builtin_convertvector(bytes, quad) * (quad){w, w, w, w};
+}
+
+/* Three channels side by side, as decoders give them. The fourth byte is of the next pixel in
+   memory, and is left out: the last pixel of a row may have none. */
+LT_CLONES static void row_triples(const taps *t, const uint8_t *in, int64_t step, int width,
+                                  uint8_t *r, uint8_t *g, uint8_t *b) {
+  int last = step < 0 ? 0 : width - 1, n = t->count;
   for (int i = 0; i < t->n; i++) {
-    const uint8_t *p = in + t->first[i] * step;
+    int first = t->first[i];
+    const uint8_t *p = in + first * step;
     const int32_t *w = t->fixed + (size_t)i * (size_t)t->most;
-    int32_t sum[3] = {HALF, HALF, HALF};
-    for (int k = 0; k < t->count[i]; k++, p += step) {
-      sum[0] += p[0] * w[k];
-      sum[1] += p[1] * w[k];
-      sum[2] += p[2] * w[k];
+    quad sum = {HALF, HALF, HALF, 0};
+    if (last >= first && last < first + n) {
+      for (int k = 0; k < n; k++, p += step) sum += times((quad_bytes){p[0], p[1], p[2]}, w[k]);
+    } else {
+      for (int k = 0; k < n; k++, p += step) {
+        quad_bytes bytes;
+        memcpy(&bytes, p, sizeof bytes);
+        sum += times(bytes, w[k]);
+      }
     }
-    r[i] = clip(sum[0]);
-    g[i] = clip(sum[1]);
-    b[i] = clip(sum[2]);
+    sum >>= BITS;
+    sum &= sum > 0; /* a comparison is all ones, or zero */
+    sum = (sum & (sum < 256)) | (255 & (sum > 255));
+    r[i] = (uint8_t)sum[0];
+    g[i] = (uint8_t)sum[1];
+    b[i] = (uint8_t)sum[2];
   }
 }
 
@@ -103,7 +138,7 @@ static void row_floats(const taps *t, const float *in, int64_t step, float *out)
   for (int i = 0; i < t->n; i++) {
     const float *p = in + t->first[i] * step, *w = t->weight + (size_t)i * (size_t)t->most;
     float sum = 0;
-    for (int k = 0; k < t->count[i]; k++, p += step) sum += *p * w[k];
+    for (int k = 0; k < t->count; k++, p += step) sum += *p * w[k];
     out[i] = sum;
   }
 }
@@ -112,7 +147,7 @@ static bool across(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *ou
   if (!lt_picture_new(c, out, p->depth, p->channels, p->height, t->n)) return false;
   bool triples = p->depth == LT_DEPTH_U8 && p->channels == 3 && p->stride_c == 1;
   for (int y = 0; y < p->height && triples; y++)
-    row_triples(t, lt_picture_row(p, 0, y), p->stride_x, lt_picture_row(out, 0, y),
+    row_triples(t, lt_picture_row(p, 0, y), p->stride_x, p->width, lt_picture_row(out, 0, y),
                 lt_picture_row(out, 1, y), lt_picture_row(out, 2, y));
   for (int ch = 0; ch < p->channels && !triples; ch++)
     for (int y = 0; y < p->height; y++) {
@@ -125,41 +160,47 @@ static bool across(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *ou
   return true;
 }
 
-/* Row i of a channel whose rows are contiguous. */
-static void column_bytes(const taps *t, const lt_picture *p, int ch, int i, int32_t *sum,
-                         uint8_t *out) {
+enum { TILE = 32 };
+
+/* Row i of a channel whose rows are contiguous: TILE columns at once, in registers. */
+LT_CLONES static void column_bytes(const taps *t, const lt_picture *p, int ch, int i,
+                                   uint8_t *restrict out) {
   const int32_t *w = t->fixed + (size_t)i * (size_t)t->most;
-  for (int x = 0; x < p->width; x++) sum[x] = HALF;
-  for (int k = 0; k < t->count[i]; k++) {
-    const uint8_t *row = lt_picture_row(p, ch, t->first[i] + k);
-    int32_t weight = w[k];
-    for (int x = 0; x < p->width; x++) sum[x] += row[x] * weight;
+  const uint8_t *rows = lt_picture_row(p, ch, t->first[i]);
+  for (int x = 0; x < p->width; x += TILE) {
+    int32_t sum[TILE];
+    int n = p->width - x < TILE ? p->width - x : TILE;
+    for (int j = 0; j < TILE; j++) sum[j] = HALF;
+    for (int k = 0; k < t->count; k++) {
+      const uint8_t *row = rows + k * p->stride_y + x;
+      if (n == TILE)
+        for (int j = 0; j < TILE; j++) sum[j] += row[j] * w[k];
+      else
+        for (int j = 0; j < n; j++) sum[j] += row[j] * w[k];
+    }
+    for (int j = 0; j < n; j++) out[x + j] = clip(sum[j]);
   }
-  for (int x = 0; x < p->width; x++) out[x] = clip(sum[x]);
 }
 
 static void column_floats(const taps *t, const lt_picture *p, int ch, int i, float *out) {
   const float *w = t->weight + (size_t)i * (size_t)t->most;
   memset(out, 0, (size_t)p->width * sizeof *out);
-  for (int k = 0; k < t->count[i]; k++) {
+  for (int k = 0; k < t->count; k++) {
     const float *row = lt_picture_row(p, ch, t->first[i] + k);
     for (int x = 0; x < p->width; x++) out[x] += row[x] * w[k];
   }
 }
 
 static bool down(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out) {
-  size_t bytes = (size_t)p->width * sizeof(int32_t);
-  int32_t *sum = lt_alloc(c, bytes);
-  bool ok = sum != NULL && lt_picture_new(c, out, p->depth, p->channels, t->n, p->width);
+  bool ok = lt_picture_new(c, out, p->depth, p->channels, t->n, p->width);
   for (int ch = 0; ch < p->channels && ok; ch++)
     for (int i = 0; i < t->n; i++) {
       void *to = lt_picture_row(out, ch, i);
       if (p->depth == LT_DEPTH_U8)
-        column_bytes(t, p, ch, i, sum, to);
+        column_bytes(t, p, ch, i, to);
       else
         column_floats(t, p, ch, i, to);
     }
-  lt_free(c, sum, bytes);
   return ok;
 }
 

@@ -17,6 +17,7 @@ return {
   Trainer = "ltrain.trainer.Trainer",
   affine_grid = "ltrain.ops.affine_grid",
   args = "ltrain.trainer.setup.args",
+  boxes = "ltrain.boxes",
   callbacks = "ltrain.callbacks",
   channel_shuffle = "ltrain.ops.pixels:channel_shuffle",
   clusters = "ltrain.clusters",

@@ -53,6 +53,10 @@ local OPTIONS <const> = {
   tail = { type = "string", default = "split", choices = { "split", "wrap" },
     doc = "an incomplete last batch: split over the ranks, or filled up with the first samples" },
   collate = { type = "function", doc = "function(samples) that returns a batch" },
+  batch_transform = { doc = "function(batch) that returns a batch: lt.transforms.MixUp",
+    check = function(value)
+      return not class.is_callable(value) and "must be a function: got " .. errors.show(value)
+    end },
   seed = { type = "integer", doc = "seed of the order; by default that of lt.seed" },
   sampler = { type = "table|function",
     doc = "list of positions, or function(epoch) returning one" },

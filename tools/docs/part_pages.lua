@@ -9,6 +9,8 @@ local PARTS <const> = {
   { "csv", "Tables", "lt.csv: tables in text files", "files/csv.lua", "csv", "files/Table.lua",
     "Table", "t" },
   { "image", "Images", "lt.image: JPEG and PNG files, grids", "image/init.lua", "image" },
+  { "boxes", "Boxes", "lt.boxes: overlaps, suppression, formats of boxes", "boxes/init.lua",
+    "boxes" },
   { "json", "JSON", "lt.json: values as JSON, and files of them", "files/json.lua", "json" },
   { "numpy", "NumPy", "lt.numpy: arrays in the files of NumPy, and in files without a header",
     "files/numpy.lua", "numpy" },

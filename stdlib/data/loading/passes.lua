@@ -192,4 +192,22 @@ function passes.iterable(plan, saved)
   return pass
 end
 
+--- Batches of a pass go through the loader's batch_transform, with random numbers keyed by the
+--- number of the batch.
+function passes.transformed(pass, loader)
+  local next_batch, number, shard = pass.next, pass.index, loader._shard
+  local rank, world = shard and shard.rank or 0, shard and shard.world or 1
+  local scope = data.sample_scope()
+  function pass.next()
+    local batch, own = next_batch(), -1 - (number * world + rank) -- samples have keys from 1 on
+    number = number + 1
+    if not batch then return batch end
+    local _ <close> = scope:enter(pass.seed, pass.epoch, own)
+    local changed = loader.batch_transform(batch)
+    if changed == nil then errors.blame("DataLoader: batch_transform returned nothing") end
+    return changed
+  end
+  return pass
+end
+
 return passes

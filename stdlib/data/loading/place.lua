@@ -115,8 +115,9 @@ function place.open(loader, epoch, index)
   local n = plan.order and #plan.order or nil
   plan.position, plan.index = start_of(loader, n, plan.batching, index)
   plan.batching.position = plan.position
-  if loader._iterable then return passes.iterable(plan, loader._saved) end
-  return open_indexed(loader, plan)
+  local pass = loader._iterable and passes.iterable(plan, loader._saved)
+    or open_indexed(loader, plan)
+  return loader.batch_transform and passes.transformed(pass, loader) or pass
 end
 
 return place
