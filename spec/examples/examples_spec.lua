@@ -55,6 +55,12 @@ describe("the examples", function()
     assert.is_true(rows > 300 and rows < 500, rows)
   end)
 
+  it("images.lua draws files, and trains on them", function()
+    local text = must(folder(), ltrain .. " run " .. example("images.lua") .. " " .. FEW)
+    assert.matches("1200 images of circle, square, triangle", text, 1, true)
+    assert.matches("val_acc=", text, 1, true)
+  end)
+
   it("digits.lua trains, tests, saves; predict.lua reads what it saved", function()
     local dir = folder()
     local text = must(dir, ltrain .. " run " .. example("digits.lua") .. " " .. FEW)

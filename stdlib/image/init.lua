@@ -5,7 +5,7 @@
 --   picture[1]:fill_(255)
 --   local bytes = lt.image.encode(picture, "png")
 --   print(lt.image.decode(bytes).shape[1], lt.image.decode(bytes, {mode = "grey"})[1][1][1])
---   -- prints: 3	tensor(76, dtype=u8)
+--   -- prints: 3	tensor(76, dtype=uint8)
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

@@ -61,7 +61,8 @@ characters that are younger than the tables of one of the two.]==] },
     { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
     { "stdlib/core/hash.lua", "lt.hash", "ltrain.core.hash" } } },
   { "transforms", "Transforms", "lt.transforms: changes of images, masks and boxes along", {}, [==[
-Names, draws and results are those of `torchvision.transforms.v2`; resizing is that of PIL.
+Names, draws and results are those of `torchvision.transforms.v2`; resizing is that of PIL. See
+[Images](../guide/images.md).
 
 ```lua
 local lt = require "ltrain"
