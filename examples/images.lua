@@ -1,6 +1,6 @@
 -- examples/images.lua: a network learns what is in photographs, from a folder for each class.
 --
---   ltrain run examples/images.lua                     draws 1,500 shapes in ./shapes, learns them
+--   ltrain run examples/images.lua                     draws 900 shapes in ./shapes, learns them
 --   ltrain run examples/images.lua -- --data FOLDER    FOLDER/train/CLASS/*, FOLDER/val/CLASS/*
 --
 -- Prints the metrics of each epoch: over 90 % of the drawn shapes are told apart in the end. Files
@@ -28,7 +28,7 @@ end
 
 local function make_folder(root)
   lt.seed(1)
-  for split, n in pairs{train = 400, val = 100} do
+  for split, n in pairs{train = 250, val = 50} do
     for name, inside in pairs(SHAPES) do
       local folder = ("%s/%s/%s"):format(root, split, name)
       assert(os.execute(("mkdir -p '%s'"):format(folder)))
@@ -83,7 +83,7 @@ local val = lt.data.ImageFolder(folder .. "/val", {transform = T.Compose{
   T.Resize(40), T.CenterCrop(40), table.unpack(last)}})
 print(#train .. " images of " .. table.concat(train.classes, ", "))
 
-local trainer = lt.Trainer{max_epochs = 4}
+local trainer = lt.Trainer{max_epochs = 6}
 trainer:fit(Photos(#train.classes), {
   train = lt.data.DataLoader(train, {batch_size = 32, shuffle = true}),
   val = lt.data.DataLoader(val, {batch_size = 60}),

@@ -57,7 +57,7 @@ describe("the examples", function()
 
   it("images.lua draws files, and trains on them", function()
     local text = must(folder(), ltrain .. " run " .. example("images.lua") .. " " .. FEW)
-    assert.matches("1200 images of circle, square, triangle", text, 1, true)
+    assert.matches("750 images of circle, square, triangle", text, 1, true)
     assert.matches("val_acc=", text, 1, true)
   end)
 
