@@ -45,16 +45,16 @@ static void weigh(taps *t, int i, int in, double centre, double support, double 
   int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
   if (first < 0) first = 0;
   if (end > in) end = in;
-  double sum = 0, w[2];
+  double sum = 0, inverse = 1 / stretch; /* in PIL's order, for the same bits */
   float *weight = t->weight + (size_t)i * (size_t)t->most;
   int32_t *fixed = t->fixed + (size_t)i * (size_t)t->most;
   for (int k = 0; k < end - first; k++)
-    sum += kernel(filter, (k + first - centre + 0.5) / stretch);
+    sum += kernel(filter, (k + first - centre + 0.5) * inverse);
   for (int k = 0; k < end - first; k++) {
-    w[0] = kernel(filter, (k + first - centre + 0.5) / stretch);
-    w[1] = sum != 0 ? w[0] / sum : w[0];
-    weight[k] = (float)w[1];
-    fixed[k] = (int32_t)(w[1] * (1 << BITS) + (w[1] < 0 ? -0.5 : 0.5));
+    double w = kernel(filter, (k + first - centre + 0.5) * inverse);
+    if (sum != 0) w /= sum;
+    weight[k] = (float)w;
+    fixed[k] = (int32_t)(w * (1 << BITS) + (w < 0 ? -0.5 : 0.5));
   }
   t->first[i] = first;
   if (end - first > t->count) t->count = end - first;

@@ -120,6 +120,8 @@ bool lt_picture_pad(lt_ctx *c, lt_picture *p, const int sides[4], lt_padding mod
   if (height < 0 || width < 0 || height > LT_SIDE_MAX || width > LT_SIDE_MAX)
     return lt_fail(c, LT_ESHAPE, "transforms: padding makes %d x %d of %d x %d", width, height,
                    p->width, p->height);
+  if (mode != LT_PAD_CONSTANT && (p->height == 0 || p->width == 0))
+    return lt_fail(c, LT_ESHAPE, "transforms: an image without pixels has no edge to repeat");
   if (!lt_picture_new(c, &out, p->depth, p->channels, height, width)) return false;
   for (int ch = 0; ch < p->channels; ch++)
     for (int y = 0; y < height; y++) pad_row(p, &out, ch, y, sides, mode, fill[ch]);

@@ -89,6 +89,14 @@ describe("image.decode", function()
     assert.is_true(read > 0)
   end)
 
+  it("survives what the fuzzer makes of them, as transforms do", function()
+    local seed = tostring(os.time() % 100000)
+    local code, out, err = child.run({"spec/fuzz/images.lua", "2000", seed},
+      {env = {LUA_PATH_5_4 = "./?.lua;;"}})
+    assert.are.equal(0, code, ("seed %s: %s"):format(seed, err))
+    assert.matches("^2000 runs from seed " .. seed .. ": %d+ read", out)
+  end)
+
   it("refuses an image of more pixels than any has, before it takes memory", function()
     local png = recorded[1].bytes
     -- 60,000 x 60,000: the header's sum is right again
@@ -249,3 +257,19 @@ describe("a library that is missing", function()
     assert.matches("PNG files need libspng: apt install libspng0", out, 1, true)
   end)
 end)
+
+if os.getenv "LT_EXHAUSTIVE" then
+  describe("200 odd images", function()
+    it("are read and resized as PIL does", function()
+      local venv = os.getenv "LT_TORCH_VENV" or (os.getenv "LT_BUILD" or "build") .. "/venv-torch"
+      local python = venv .. "/bin/python"
+      if not os.execute(python .. " -c 'import PIL, numpy' 2>&1") then
+        return pending("there is no PIL in " .. venv)
+      end
+      local ltrain = os.getenv "LTRAIN" or "build/ltrain"
+      local pipe <close> = io.popen(("%s -W ignore spec/image/pil_check.py %s 2>&1"):format(python,
+        ltrain))
+      assert.matches("200 images, 0 differ\n$", pipe:read "a")
+    end)
+  end)
+end

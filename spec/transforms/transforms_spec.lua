@@ -326,6 +326,8 @@ describe("arguments of transforms", function()
     assert.matches("transforms.GaussianBlur: a kernel of 13 x 13 for an image of 6 x 6",
       error_of(T.GaussianBlur(13), u8), 1, true)
     assert.matches("transforms: padding makes -2 x -2 of 6 x 6", error_of(T.Pad(-4), u8), 1, true)
+    assert.matches("an image without pixels has no edge to repeat",
+      error_of(T.Pad(2, { padding_mode = "symmetric" }), lt.zeros(3, 0, 4)), 1, true)
     assert.matches("an image without pixels cannot be resized",
       error_of(T.Resize { 2, 2 }, lt.zeros(3, 0, 4)), 1, true)
   end)
