@@ -340,6 +340,30 @@ describe("a worker", function()
     end
   end)
 
+  it("is waited for until Ctrl-C, which ends the script at its line", function()
+    local folder = child.folder()
+    child.write(folder .. "/script.lua", [[
+      local lt = require "ltrain"
+      local S = lt.data.Dataset:extend("S")
+      function S:__len() return 4 end
+      function S:get()
+        io.open("reading", "w"):close()
+        local start = lt.runtime.clock()
+        repeat until lt.runtime.clock() - start > 0.5
+        return 1
+      end
+      for _ in lt.data.DataLoader(S(), {num_workers = 1}):batches() do end]])
+    local status, out, err = child.shell([[
+      env --default-signal=INT ltrain script.lua & parent=$!
+      n=0; until [ -e reading ] || [ $n = 300 ]; do n=$((n + 1)); sleep 0.01; done
+      kill -INT $parent
+      set +e; wait $parent; echo "exit $?"]], { dir = folder })
+    assert.equal(0, status, err)
+    assert.equal("exit 130\n", out)
+    has("script.lua:10: interrupted", err)
+    child.remove(folder)
+  end)
+
   it("has one thread", function()
     local set = dataset(2, function()
       local x = lt.rand(300, 300)

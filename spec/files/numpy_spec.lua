@@ -104,6 +104,24 @@ describe("numpy.load", function()
   end)
 end)
 
+describe("load", function()
+  it("names numpy.load for files of NumPy", function()
+    for _, name in ipairs { "structured.npy", "stored.npz" } do
+      local x, message = lt.load(HERE .. name)
+      assert.is_nil(x)
+      has(message, "of NumPy: lt.numpy.load reads it")
+    end
+  end)
+end)
+
+describe("damaged tables and arrays", function()
+  it("are refused by a sentence, whatever the damage", function()
+    local status, out, err = child.run { "spec/fuzz/tables.lua", "600", "3" }
+    assert.equal(0, status, err)
+    has(out, "600 runs from seed 3: read ")
+  end)
+end)
+
 describe("numpy.save", function()
   it("writes what numpy.load reads, bit for bit", function()
     for _, dtype in ipairs(lt.dtypes()) do

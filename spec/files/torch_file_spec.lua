@@ -152,7 +152,9 @@ describe("lt.load of a file of torch.save", function()
   end)
 
   it("refuses what it cannot read of another kind of zip file", function()
-    assert.matches("none of torch.save: it has no data.pkl", refusal(zip { { "x.npy", "x" } }))
+    assert.matches("none of torch.save: it has no data.pkl", refusal(zip { { "x.txt", "x" } }))
+    assert.matches("holds arrays of NumPy: lt.numpy.load reads it",
+      refusal(zip { { "x.npy", "x" } }))
     assert.matches("is TorchScript: torch.save its state_dict", refusal(archive("}",
       { { "x/constants.pkl", "" } })))
     assert.matches("written in big byte order", refusal(archive("}", { { "x/byteorder", "big" } })))

@@ -21,6 +21,9 @@ local OLD <const> = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"
 function torch_file.is(path)
   local head, message = c.io.read_head(path, #OLD)
   if not head then return nil, message end
+  if head:sub(1, 6) == "\x93NUMPY" then
+    return nil, ("load: %s: is an array of NumPy: lt.numpy.load reads it"):format(path)
+  end
   if head == OLD then
     return nil, ("load: %s: is in the format that PyTorch had before 1.6: load it there, and "
       .. "torch.save it again"):format(path)
@@ -143,6 +146,7 @@ local function prefix_of(zip)
   for _, name in ipairs(zip:names()) do
     local folder, leaf = name:match "^([^/]*)/([^/]*)$"
     if leaf == "constants.pkl" then return nil, "is TorchScript: torch.save its state_dict()" end
+    if name:find "%.npy$" then return nil, "holds arrays of NumPy: lt.numpy.load reads it" end
     if leaf == "data.pkl" then
       if prefix then return nil, "is damaged: it has two data.pkl" end
       prefix = folder
