@@ -10,10 +10,10 @@ local transform <const> = T.Compose { T.RandomResizedCrop(224), T.RandomHorizont
 local data <const> = lt.data.ImageFolder(arg[1], { transform = transform })
 local loader <const> = lt.data.DataLoader(data, { batch_size = 50, shuffle = true, seed = 1 })
 
-local rate
+local rate, total, before = nil, 0, os.clock()
 for _ = 1, 3 do
   local start, n = clock(), 0
   for batch in loader:batches() do n = n + batch[1].shape[1] end
-  rate = n / (clock() - start)
+  rate, total = n / (clock() - start), total + n
 end
-print(("ltrain %.0f"):format(rate))
+print(("ltrain %.0f %.2f"):format(rate, 1000 * (os.clock() - before) / total))
