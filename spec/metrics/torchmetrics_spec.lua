@@ -107,7 +107,8 @@ describe("what torchmetrics computes", function()
           here(table.unpack(batch))
           there(table.unpack(on_device(batch)))
         end
-        cases.check(cases.value_of(there), cases.value_of(here), 1e-12,
+        -- Of f32 kernels (Perplexity) the last bits may be others on a device.
+        cases.check(cases.value_of(there), cases.value_of(here), EXACT[name] and 1e-12 or 1e-6,
           ("%s case %d"):format(name, i))
       end
     end)
