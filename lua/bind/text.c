@@ -8,9 +8,7 @@
 #include "bind/io.h"
 #include "bind/json.h"
 #include "bind/tensor.h"
-#include "bind/values.h"
 #include "device/device.h"
-#include "text/token_file.h"
 
 #define TOKENIZER_NAME "ltrain.Tokenizer"
 #define IDS_NAME "ltrain.Ids"
@@ -193,30 +191,6 @@ static int count(lua_State *L) {
   return 1;
 }
 
-/* text.write_tokens(path, tokenizer, {path, ...}, dtype, separator or -1) -> how many */
-static int write_tokens(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  const char *path = lt_check_path(L, b, "text.write_tokens");
-  lt_tokenizer *t = lt_check_tokenizer(L, 2);
-  luaL_checktype(L, 3, LUA_TTABLE);
-  lt_dtype dtype = lt_check_dtype(L, b, 4, "text.write_tokens");
-  int32_t separator = (int32_t)luaL_checkinteger(L, 5);
-  lua_Integer n = (lua_Integer)lua_rawlen(L, 3);
-  lt_token_file f;
-  lt_note_line(b);
-  bool ok = lt_token_file_open(b->c, &f, "text.write_tokens", path, dtype);
-  for (lua_Integer k = 1; k <= n && ok; k++) {
-    lua_rawgeti(L, 3, k);
-    const char *from = lua_tostring(L, -1);
-    ok = lt_token_file_add_file(b->c, &f, t, from != NULL ? from : "") &&
-         (separator < 0 || lt_token_file_add(b->c, &f, &separator, 1));
-    lua_pop(L, 1);
-  }
-  if (!lt_token_file_commit(b->c, &f) || !lt_ok(b->c)) return lt_refused(L, b);
-  lua_pushinteger(L, f.count);
-  return 1;
-}
-
 void lt_bind_text(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {{"__gc", tokenizer_gc}, {NULL, NULL}};
   static const luaL_Reg ids_meta[] = {{"__gc", ids_gc}, {NULL, NULL}};
@@ -226,7 +200,8 @@ void lt_bind_text(lua_State *L, lt_bind *b) {
                                      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"read", text_read},
                                        {"trainer", lt_text_trainer},
-                                       {"write_tokens", write_tokens},
+                                       {"write_tokens", lt_text_write_tokens},
+                                       {"read_tokens", lt_text_read_tokens},
                                        {NULL, NULL}};
   lt_new_type(L, b, TOKENIZER_NAME, meta, methods);
   lt_new_type(L, b, IDS_NAME, ids_meta, NULL);

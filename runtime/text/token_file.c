@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { PIECE = 1 << 22, WRITTEN = 1 << 15 };
+enum { PIECE = 1 << 20, WRITTEN = 1 << 15 };
 
 bool lt_token_file_open(lt_ctx *c, lt_token_file *f, const char *op, const char *path,
                         lt_dtype dtype) {

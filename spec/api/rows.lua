@@ -32,6 +32,9 @@ rows.options = {
   ["lt.text.Tokenizer:encode"] = "lt.text.CharTokenizer.train('a'):encode('a', OPTIONS)",
   ["lt.text.Tokenizer:encode_batch"] =
     "lt.text.CharTokenizer.train('a'):encode_batch({ 'a' }, OPTIONS)",
+  ["lt.text.read_tokens"] = "lt.text.read_tokens('absent', OPTIONS)",
+  ["lt.text.write_tokens"] =
+    "lt.text.write_tokens('absent', lt.text.CharTokenizer.train('a'), {}, OPTIONS)",
   ["lt.text.tokenizer"] = "lt.text.tokenizer('absent', OPTIONS)",
   ["lt.cuda.Event"] = "lt.cuda.Event(OPTIONS)",
   ["lt.load"] = "lt.load('absent', OPTIONS)",

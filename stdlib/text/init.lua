@@ -3,4 +3,6 @@
 
 local catalogue = require "ltrain.core.catalogue"
 
-return catalogue("ltrain.text", "text", { "tokenizer" })
+return catalogue("ltrain.text", "text", {
+  "read_tokens", "token_blocks", "tokenizer", "write_tokens",
+})

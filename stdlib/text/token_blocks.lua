@@ -1,0 +1,28 @@
+-- stdlib/text/token_blocks.lua: a stream of tokens as samples for a language model.
+
+local TensorDataset = require "ltrain.data.TensorDataset"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+--- A data set of the blocks of ids [n], one after the other: `(ids, next_ids)`, each [block_size],
+--- the second one token later. It shares memory with the ids, also with those of a mapped file;
+--- what is left over at the end is in no block.
+---@param ids Tensor [n]
+---@param block_size integer
+return function(ids, block_size)
+  local where <const> = "text.token_blocks"
+  config.argument(block_size, "integer", where, "block_size", { min = 1 })
+  if not c.is_tensor(ids) or ids.ndim ~= 1 then
+    errors.blame("%s: ids must be a tensor [n]: got %s", where, errors.show(ids))
+  end
+  local n <const> = (ids.shape[1] - 1) // block_size
+  if n < 1 then
+    errors.blame("%s: %d ids are no block of %d and the one after it", where, ids.shape[1],
+      block_size)
+  end
+  local function blocks(from)
+    return ids:narrow(1, from, n * block_size):reshape(n, block_size)
+  end
+  return TensorDataset(blocks(1), blocks(2))
+end
