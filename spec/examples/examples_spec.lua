@@ -102,6 +102,19 @@ describe("the examples", function()
       .. example("fine_tune.lua") .. " " .. FEW))
   end)
 
+  it("text_classification.lua trains, and says what it thinks of a text", function()
+    local text = must(folder(), ltrain .. " run " .. example("text_classification.lua") .. " "
+      .. FEW .. " -- 'the cast was flat'")
+    assert.matches("val_acc", text)
+    assert.matches("\n%s*%d+ %% good: the cast was flat\n", text)
+  end)
+
+  it("generate.lua trains on a file of tokens and goes on with a text", function()
+    local text = must(folder(), ltrain .. " run " .. example("generate.lua") .. " " .. FEW)
+    assert.matches("val_loss", text)
+    assert.matches("\nfrom the mill", text)
+  end)
+
   it("ring.lua passes a token through four processes", function()
     local text = must(folder(), "timeout -k 1 20 " .. ltrain .. " " .. example("ring.lua"))
     assert.matches("token: rank 0, rank 1, rank 2, rank 3, back after 4 steps", text)
