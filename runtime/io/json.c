@@ -48,7 +48,7 @@ json_t *lt_json_parse(lt_ctx *c, const char *what, const char *text, size_t n, i
 }
 
 void lt_json_raw(lt_json *w, const char *text, size_t n) {
-  if (!lt_ok(w->c)) return;
+  if (!lt_ok(w->c) || n == 0) return;
   if (n > w->capacity - w->size) {
     size_t capacity = w->capacity == 0 ? 256 : w->capacity;
     while (capacity - w->size < n) capacity *= 2;
