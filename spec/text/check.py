@@ -1,7 +1,9 @@
-"""spec/text/check.py: ids of megabytes of text against Hugging Face's tokenizers.
+"""spec/text/check.py: ids of megabytes of text, and merges found in it, against Hugging Face's
+tokenizers.
 
     python spec/text/check.py [MEGABYTES]      (LTRAIN: the binary, build/ltrain by default)
 """
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +20,12 @@ local ids = t:encode(file:read "a")
 local out = assert(io.open(folder .. "/" .. name .. ".ids", "wb"))
 out:write(ids:tobytes())
 """
+TRAIN = """
+local folder = ...
+local file = assert(io.open(folder .. "/text.txt", "rb"))
+local t = lt.text.BPETokenizer.train(file:read "a", { vocab_size = 30000, min_frequency = 1 })
+assert(t:save(folder .. "/trained.json"))
+"""
 
 
 def first_difference(tokenizer, text, want, got):
@@ -28,6 +36,22 @@ def first_difference(tokenizer, text, want, got):
     return f"token {at} near {text[begin:end]!r}: {want.tokens[max(at - 3, 0):at + 6]} and {near}"
 
 
+def run(folder, script, *arguments):
+    with open(f"{folder}/script.lua", "w") as f:
+        f.write('local lt = require "ltrain"\n' + script)
+    subprocess.run([LTRAIN, f"{folder}/script.lua", folder, *arguments], check=True)
+
+
+def same_training(folder, text):
+    run(folder, TRAIN)
+    with open(f"{folder}/trained.json") as f:
+        got = json.load(f)["model"]
+    want = json.loads(hf.gpt2([text], 30000).to_str())["model"]
+    same = got["vocab"] == want["vocab"] and got["merges"] == want["merges"]
+    print(f"training: {len(got['merges'])} merges, {'equal' if same else 'DIFFERENT'}")
+    return same
+
+
 def main():
     megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 10
     text = hf.texts(int(megabytes * 1e6), 7)
@@ -35,11 +59,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/text.txt", "wb") as f:
             f.write(text.encode())
-        with open(f"{folder}/encode.lua", "w") as f:
-            f.write('local lt = require "ltrain"\n' + ENCODE)
         for name, tokenizer in hf.make().items():
             tokenizer.save(f"{folder}/{name}.json")
-            subprocess.run([LTRAIN, f"{folder}/encode.lua", folder, name], check=True)
+            run(folder, ENCODE, name)
             with open(f"{folder}/{name}.ids", "rb") as f:
                 got = memoryview(f.read()).cast("q").tolist()
             want = tokenizer.encode(text)
@@ -48,6 +70,7 @@ def main():
             if not same:
                 failed += 1
                 print("  " + first_difference(tokenizer, text, want, got))
+        failed += not same_training(folder, text)
     sys.exit(failed > 0)
 
 
