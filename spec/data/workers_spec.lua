@@ -185,6 +185,35 @@ describe("data.DataLoader with num_workers", function()
     assert.equal(8, select(2, first:gsub("%x+", "")))
     assert.equal(first, second)
   end)
+
+  it("trains to the same bits on 2 ranks, resumed in mid-epoch with other workers", function()
+    local folder = child.folder()
+    child.write(folder .. "/fit.lua", [[
+      local lt = require "ltrain"
+      local S = lt.data.Dataset:extend("S")
+      function S:__len() return 29 end
+      function S:get() return {x = lt.rand(4) + math.random()} end
+      lt.seed(1)
+      local net = lt.Module()
+      net.fc = lt.nn.Linear(4, 1)
+      function net:training_step(batch) return self.fc(batch.x):pow(2):mean() end
+      function net:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 0.01}) end
+      local workers, steps, from = tonumber(arg[1]), tonumber(arg[2]), arg[3]
+      local trainer = lt.Trainer{max_epochs = 2, max_steps = steps, devices = 2, logger = false,
+        enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false}
+      local loader = lt.data.DataLoader(S(), {batch_size = 4, shuffle = true,
+        num_workers = workers})
+      trainer:fit(net, loader, from and {ckpt_path = from} or nil)
+      if steps > 0 then trainer:save_checkpoint("part.ckpt") end
+      print(lt.hash(net:state_dict()))]])
+    local status, out, err = child.shell("ltrain fit.lua 0 -1; ltrain fit.lua 2 6; "
+      .. "ltrain fit.lua 1 -1 part.ckpt", { dir = folder })
+    child.remove(folder)
+    assert.equal(0, status, err)
+    local whole, part, resumed = out:match "^(%x+)\n(%x+)\n(%x+)\n$"
+    assert.not_equal(whole, part)
+    assert.equal(whole, resumed)
+  end)
 end)
 
 describe("an error in a worker", function()
