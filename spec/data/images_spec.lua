@@ -95,6 +95,10 @@ describe("a loader of images", function()
         assert.same(expected, hashes(set, other, epoch))
       end
     end
+    for _, threads in ipairs { 1, 3 } do
+      local other = { batch_size = 4, shuffle = true, seed = 5, num_workers = threads }
+      assert.same(hashes(set, options), hashes(set, other))
+    end
     assert.is_not.same(hashes(set, options, 0), hashes(set, options, 1))
   end)
 
