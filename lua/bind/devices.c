@@ -1,4 +1,5 @@
 /* lua/bind/devices.c: the devices of the process: which there are, and where tensors are made. */
+#include "base/cores.h"
 #include "bind/state.h"
 #include "bind/values.h"
 #include "device/fake.h"
@@ -63,6 +64,36 @@ static int device_memory(lua_State *L) {
   lua_pushinteger(L, left);
   lua_pushinteger(L, total);
   return 2;
+}
+
+/* runtime.bus_address(device) -> its PCI address; nil where it does not say */
+static int bus_address(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  char text[64];
+  const lt_device_ops *ops = check_device(L, b, &d);
+  if (ops->bus_address == NULL || !ops->bus_address(d.index, text, sizeof text)) return 0;
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* runtime.cores() -> the cores that this process may run on, as "0-3,8" */
+static int cores(lua_State *L) {
+  char text[4096];
+  lua_pushstring(L, lt_cores_list(text, sizeof text) ? text : "");
+  return 1;
+}
+
+/* runtime.keep_cores(list) -> whether it runs on those of its cores alone that are in the list;
+   runtime.set_cores(list): on those in the list */
+static int keep_cores(lua_State *L) {
+  lua_pushboolean(L, lt_cores_keep(luaL_checkstring(L, 1)));
+  return 1;
+}
+
+static int set_cores(lua_State *L) {
+  lua_pushboolean(L, lt_cores_set(luaL_checkstring(L, 1)));
+  return 1;
 }
 
 /* runtime.pins() -> whether a device is in use that copies from pinned memory */
@@ -142,6 +173,10 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"devices", devices},
                                      {"device_name", device_name},
                                      {"device_memory", device_memory},
+                                     {"bus_address", bus_address},
+                                     {"cores", cores},
+                                     {"keep_cores", keep_cores},
+                                     {"set_cores", set_cores},
                                      {"pins", pins},
                                      {"synchronize", synchronize},
                                      {"current_device", current_device},

@@ -5,9 +5,11 @@
    of each period once they have used it up: as many threads as cores would mostly wait. */
 #include "base/cores.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,4 +96,58 @@ int lt_quota_cores(void) { return lt_quota_of("/proc/self/cgroup", "/sys/fs/cgro
 int lt_core_count(void) {
   int cores = lt_cpu_count(), quota = lt_quota_cores();
   return quota < cores ? quota : cores;
+}
+
+bool lt_cores_list(char *text, size_t size) {
+  cpu_set_t set;
+  size_t used = 0;
+  if (size == 0 || sched_getaffinity(0, sizeof set, &set) != 0) return false;
+  text[0] = 0;
+  for (int from = 0, to; from < CPU_SETSIZE; from = to + 1) {
+    to = from;
+    if (!CPU_ISSET(from, &set)) continue;
+    while (to + 1 < CPU_SETSIZE && CPU_ISSET(to + 1, &set)) to++;
+    int n = snprintf(text + used, size - used, to > from ? "%s%d-%d" : "%s%d",
+                     used > 0 ? "," : "", from, to);
+    if (n < 0 || (size_t)n >= size - used) return false;
+    used += (size_t)n;
+  }
+  return true;
+}
+
+static bool parse_list(const char *list, cpu_set_t *set) {
+  CPU_ZERO(set);
+  for (char *end; *list != 0 && *list != '\n'; list = end + (*end == ',')) {
+    long from = strtol(list, &end, 10), to = from;
+    if (end == list || from < 0) return false;
+    if (*end == '-') {
+      list = end + 1;
+      to = strtol(list, &end, 10);
+      if (end == list) return false;
+    }
+    if (*end != ',' && *end != '\n' && *end != 0) return false;
+    for (long k = from; k <= to && k < CPU_SETSIZE; k++) CPU_SET((int)k, set);
+  }
+  return true;
+}
+
+static bool run_on(const cpu_set_t *set) {
+  if (sched_setaffinity(0, sizeof *set, set) != 0) return false;
+  DIR *threads = opendir("/proc/self/task");
+  for (struct dirent *d; threads != NULL && (d = readdir(threads)) != NULL;)
+    if (d->d_name[0] != '.') sched_setaffinity((pid_t)atoi(d->d_name), sizeof *set, set);
+  if (threads != NULL) closedir(threads);
+  return true;
+}
+
+bool lt_cores_set(const char *list) {
+  cpu_set_t set;
+  return parse_list(list, &set) && run_on(&set);
+}
+
+bool lt_cores_keep(const char *list) {
+  cpu_set_t own, set;
+  if (!parse_list(list, &set) || sched_getaffinity(0, sizeof own, &own) != 0) return false;
+  CPU_AND(&set, &set, &own);
+  return CPU_COUNT(&set) > 0 && run_on(&set);
 }

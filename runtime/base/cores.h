@@ -1,8 +1,9 @@
-/* runtime/base/cores.h: how many cores this process may use. */
+/* runtime/base/cores.h: how many cores this process may use, and which. */
 #ifndef LT_BASE_CORES_H
 #define LT_BASE_CORES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Cores that this process may use, 1 at least: for how many threads it is to have. */
 int lt_core_count(void);
@@ -16,5 +17,15 @@ int lt_quota_cores(void);
 
 /* The same for a file as /proc/self/cgroup and a folder as /sys/fs/cgroup. */
 int lt_quota_of(const char *groups, const char *mount);
+
+/* The cores that this process may run on, as the kernel writes lists: "0-3,8". False: no room. */
+bool lt_cores_list(char *text, size_t size);
+
+/* Has all threads of the process, and those to come, run on the cores of a list. False: it may run
+   on none of them, or it is no list; then nothing changes. */
+bool lt_cores_set(const char *list);
+
+/* The same for those of the list that it runs on now. */
+bool lt_cores_keep(const char *list);
 
 #endif

@@ -90,6 +90,16 @@ bool lt_cuda_describe(int index, char *text, size_t size) {
   return true;
 }
 
+bool lt_cuda_bus_address(int index, char *text, size_t size) {
+  cudaDeviceProp p;
+  if (!is_index(index) || cudaGetDeviceProperties(&p, index) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  snprintf(text, size, "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
+  return true;
+}
+
 void *lt_cuda_host_alloc(size_t bytes) {
   void *p = nullptr;
   if (cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable) != cudaSuccess) p = nullptr;

@@ -18,6 +18,7 @@ void *lt_cuda_alloc(int index, size_t bytes);
 void lt_cuda_free(int index, void *memory, size_t bytes);
 bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total);
 bool lt_cuda_describe(int index, char *text, size_t size);
+bool lt_cuda_bus_address(int index, char *text, size_t size);
 void *lt_cuda_host_alloc(size_t bytes);
 void lt_cuda_host_free(void *memory, size_t bytes);
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,

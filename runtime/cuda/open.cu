@@ -22,6 +22,7 @@ static lt_device_ops make_table(void) {
   o.free = lt_cuda_free;
   o.memory_info = lt_cuda_memory_info;
   o.describe = lt_cuda_describe;
+  o.bus_address = lt_cuda_bus_address;
   o.host_alloc = lt_cuda_host_alloc;
   o.host_free = lt_cuda_host_free;
   o.stream_new = lt_cuda_stream_new;

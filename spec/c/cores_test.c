@@ -101,6 +101,24 @@ static void without_groups_there_is_no_limit(void **state) {
   assert_true(lt_core_count() >= 1 && lt_core_count() <= lt_cpu_count());
 }
 
+static void lists_of_cores_are_read_and_kept_to(void **state) {
+  char before[4096], after[4096], one[16];
+  (void)state;
+  assert_true(lt_cores_list(before, sizeof before));
+  assert_false(lt_cores_list(before, 1));
+  assert_true(lt_cores_list(before, sizeof before));
+  snprintf(one, sizeof one, "%ld", strtol(before, NULL, 10));
+  static const char *const wrong[] = {"", "\n", "x", "0-", "0 1", "-1", "9999", "3-1"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(lt_cores_keep(wrong[i]));
+  assert_true(lt_cores_keep(one));
+  assert_true(lt_cores_list(after, sizeof after));
+  assert_string_equal(after, one);
+  assert_int_equal(lt_cpu_count(), 1);
+  assert_true(lt_cores_set(before));
+  assert_true(lt_cores_list(after, sizeof after));
+  assert_string_equal(after, before);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folders, remove_folders)
 
 int main(void) {
@@ -109,6 +127,7 @@ int main(void) {
       TEST(the_least_of_a_group_and_those_above_counts),
       TEST(version_1_has_a_file_for_each_number),
       TEST(without_groups_there_is_no_limit),
+      TEST(lists_of_cores_are_read_and_kept_to),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,36 @@ describe("lt.cuda", function()
     assert.is_true(free > 0 and free <= total)
   end)
 
+  it("tells ranks which cores are near a device", function()
+    if lt.cuda.device_count() < 2 then return pending "no two devices cuda" end
+    local near_device <const> = require "ltrain.dist.near_device"
+    local runtime <const> = require("ltrain.c").runtime
+    local address, before = runtime.bus_address "cuda:1", runtime.cores()
+    assert.matches("^%x%x%x%x:%x%x:%x%x%.0$", address)
+    assert.not_equal(runtime.bus_address "cuda:0", address)
+
+    local folder = os.tmpname()
+    os.remove(folder)
+    assert(os.execute("mkdir " .. folder))
+    local path = folder .. "/" .. address
+    local function cores_with(list)
+      local file <close> = assert(io.open(path, "w"))
+      file:write(list)
+      file:close()
+      local _ <close> = near_device("cuda:1", folder .. "/%s")
+      return runtime.cores()
+    end
+    local first, last = before:match "^%d+", before:match "%d+$"
+    assert.equal(first, cores_with(first .. "\n"))
+    assert.equal(before, runtime.cores())
+    assert.equal(last, cores_with(last .. ",4000-4001\n"))
+    for _, list in ipairs { "", "\n", "4001", "x", "0-", before .. "\n" } do
+      assert.equal(before, cores_with(list)) -- none of its cores, no list, or all of them
+    end
+    os.remove(path)
+    os.remove(folder)
+  end)
+
   it("counts bytes of tensors", function()
     if lt.cuda.device_count() == 0 then return pending "no device cuda" end
     local before = lt.cuda.memory_allocated()

@@ -12,6 +12,7 @@ local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
+local near_device = require "ltrain.dist.near_device"
 local rank_options = require "ltrain.strategies.rank_options"
 local replicate = require "ltrain.dist.replicate"
 local with_timeout = require "ltrain.dist.with_timeout"
@@ -56,6 +57,7 @@ function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
     self.root_device = self.accelerator:device(self.local_rank)
+    local _ <close> = self.world_size > 1 and near_device(self.root_device) or nil
     return body()
   end
   if self.ranks == 1 then return as_rank() end

@@ -8,6 +8,7 @@ return {
     { "OMP_WAIT_POLICY, GOMP_SPINCOUNT", "how threads of operations wait for each other; by "
       .. "default they spin; while other programs use the same cores, they sleep or fewer are "
       .. "used" },
+    { "LTRAIN_BIND", "`0`: ranks are not bound to the cores near their GPU" },
     { "LTRAIN_CPU_LEVEL", "instruction level: `v2`, `v3` or `v4` on x86-64; by default the "
       .. "highest that the processor supports" },
     { "LT_TIMEOUT", "seconds that a rank waits for the others before it raises an error" },

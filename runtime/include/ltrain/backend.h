@@ -132,6 +132,9 @@ typedef struct lt_device_ops {
   void (*range_push)(const char *name);
   void (*range_pop)(void);
   void (*mark)(const char *name);
+  /* Its PCI address as in /sys/bus/pci/devices, e.g. "0000:65:00.0": ranks run on the cores that
+     are near their device. (optional) */
+  bool (*bus_address)(int index, char *text, size_t size);
 } lt_device_ops;
 
 /* What ltrain offers a backend that it opened. Grows at its end: `size` says how far it goes. */
