@@ -27,6 +27,14 @@ describe("a dot in place of a colon", function()
     end
   end)
 
+  it("is reported by trainer.print and trainer.say", function()
+    local trainer <const> = tiny.trainer()
+    for _, word in ipairs { "print", "say" } do
+      says(("%s: call it with a colon, trainer:%s(...): got 'x' in place of the Trainer"):format(
+        word, word), function() trainer[word]("x") end)
+    end
+  end)
+
   it("is reported by self.log", function()
     local net = net_with { training_step = function(self) self.log("x", 1) end }
     says("log: call it with a colon, self:log(...): got 'x' in place of the module",

@@ -163,6 +163,16 @@ describe("ltrain run", function()
       .. "\tdeep.lua:2: in local 'g'\n\tdeep.lua:3: in main chunk\n", err)
   end)
 
+  it("shows the line of a misspelt option beside one that the command line gives", function()
+    child.write(folder .. "/misspelt.lua", [[
+      require("ltrain").Trainer{max_peochs = 5}
+    ]])
+    local status, _, err = run { "run", "misspelt.lua", "--max_epochs", "1" }
+    assert.equal(1, status)
+    assert.matches("ltrain: misspelt.lua:1: Trainer: unknown option 'max_peochs'; did you mean "
+      .. "'max_epochs'?\n", err, 1, true)
+  end)
+
   it("shows a syntax error with its line", function()
     child.write(folder .. "/bad.lua", "local x =\n")
     local status, _, err = run { "run", "bad.lua" }

@@ -14,9 +14,10 @@ local function is_usage(message)
   local last = c.last_error()
   if last and last.message == overrides.args.wrong then return true end
   if not last or message:sub(-#last.message) ~= last.message then return false end
+  local of_trainer = last.op == "Trainer"
+    and not last.message:find("^Trainer: unknown option") -- the script's: others do not come here
   for name in pairs(overrides.values) do
-    if last.op == name or last.op == "Trainer" and last.message:find("%f[%w_]" .. name
-      .. "%f[^%w_]") then
+    if last.op == name or of_trainer and last.message:find("%f[%w_]" .. name .. "%f[^%w_]") then
       return true
     end
   end

@@ -83,11 +83,15 @@ local function best_of_rank_zero(trainer)
   return trainer.strategy:broadcast(trainer:best_model_path() and "best" or false) or nil
 end
 
-local function start(self, fn, module, ...)
+local function check_self(self, fn)
   if not class.is_a(self, Trainer) then
     errors.blame("%s: call it with a colon, trainer:%s(...): got %s in place of the Trainer", fn,
       fn, errors.show(self))
   end
+end
+
+local function start(self, fn, module, ...)
+  check_self(self, fn)
   if fn == "fit" and self.epochs_by_default then
     console.say("max_epochs is not set: up to 1000 epochs")
     self.epochs_by_default = false
@@ -284,10 +288,16 @@ function Trainer:estimated_stepping_batches()
 end
 
 --- Prints above the progress bar.
-function Trainer:print(...) console.print(...) end
+function Trainer:print(...)
+  check_self(self, "print")
+  console.print(...)
+end
 
 --- Prints a line to stderr.
-function Trainer:say(text) console.say(text) end
+function Trainer:say(text)
+  check_self(self, "say")
+  console.say(text)
+end
 
 --- Prints a warning to stderr; the same one only once.
 function Trainer:warn(text)
