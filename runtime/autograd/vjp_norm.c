@@ -28,6 +28,18 @@ bool lt_vjp_rms_norm(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+bool lt_vjp_group_norm(lt_ctx *c, lt_vjp_call *v) {
+  bool weighted = v->node->n_in > 1 && v->node->edges[1].shape.ndim > 0;
+  lt_tensor *x = lt_saved_in(c, v, 0), *weight = weighted ? lt_saved_in(c, v, 1) : NULL;
+  lt_tensor *out[3] = {NULL};
+  if (x == NULL || !lt_ok(c)) return false;
+  if (!lt_apply(c, LT_OP_group_norm_backward, LT_IN(v->grad[0], x, weight), v->args, 3, out))
+    return false;
+  for (int k = 0; k < v->node->n_in && k < 3; k++)
+    if (v->need[k]) v->in[k] = out[k];
+  return lt_ok(c);
+}
+
 /* A value of each channel, ready to broadcast over x. */
 static lt_tensor *of_channels(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
   lt_shape s = {.ndim = x->ndim};

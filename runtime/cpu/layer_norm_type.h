@@ -12,27 +12,28 @@ static void NAME(moments)(const job *j, const T *x, T *mean, T *scale) {
   *scale = (T)(1 / sqrt(sum / (double)n + j->eps));
 }
 
-static void NAME(forward)(const job *j, int64_t from, int64_t to) {
-  const T *w = j->weight, *b = j->bias;
-  for (int64_t r = from; r < to; r++) {
-    const T *x = (const T *)j->x + r * j->width;
-    T *y = (T *)j->y + r * j->width, m, s;
-    NAME(moments)(j, x, &m, &s);
-    if (w != NULL && b != NULL) {
-      for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s * w[i] + b[i];
-      continue;
-    }
-    if (w != NULL)
-      for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s * w[i];
-    else
-      for (int64_t i = 0; i < j->width; i++) y[i] = (x[i] - m) * s;
-    for (int64_t i = 0; i < j->width && b != NULL; i++) y[i] += b[i];
+static void NAME(row_forward)(const job *j, const T *x, T *y, const T *w, const T *b) {
+  int64_t n = j->width;
+  T m, s;
+  NAME(moments)(j, x, &m, &s);
+  if (w != NULL && b != NULL) {
+    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * s * w[i] + b[i];
+    return;
   }
+  if (w != NULL)
+    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * s * w[i];
+  else
+    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * s;
+  for (int64_t i = 0; i < n && b != NULL; i++) y[i] += b[i];
+}
+
+static void NAME(forward)(const job *j, int64_t from, int64_t to) {
+  for (int64_t r = from, n = j->width; r < to; r++)
+    NAME(row_forward)(j, (const T *)j->x + r * n, (T *)j->y + r * n, j->weight, j->bias);
 }
 
 /* With z = (x - m) s and a = g w: dx = s (a - mean(a) - z mean(a z)); mean(a) comes from m. */
-static void NAME(row_backward)(const job *j, const T *g, const T *x, T *y, T m, T s) {
-  const T *w = j->weight;
+static void NAME(row_backward)(const job *j, const T *g, const T *x, T *y, const T *w, T m, T s) {
   int64_t n = j->width;
   double sum = 0, product;
   if (w != NULL) {
@@ -57,20 +58,20 @@ static void NAME(backward)(const job *j, int64_t chunk, int64_t from, int64_t to
     const T *g = (const T *)j->g + r * n, *x = (const T *)j->x + r * n;
     T m, s;
     NAME(moments)(j, x, &m, &s);
-    NAME(row_backward)(j, g, x, (T *)j->y + r * n, m, s);
+    NAME(row_backward)(j, g, x, (T *)j->y + r * n, j->weight, m, s);
     if (gw == NULL) continue;
     for (int64_t i = 0; i < n; i++) gw[i] += g[i] * ((x[i] - m) * s);
     for (int64_t i = 0; i < n && j->centred; i++) gw[n + i] += g[i];
   }
 }
 
-/* Columns from..to-1 of the chunks' sums, in order. */
+/* Columns from..to-1 of the parts' sums, in order. */
 static void NAME(gather)(const job *j, int64_t from, int64_t to) {
   for (int64_t i = from; i < to; i++) {
     double w = 0, b = 0;
-    for (int64_t k = 0; k < j->chunks; k++) {
-      w += (double)((const T *)j->partial)[2 * j->width * k + i];
-      b += (double)((const T *)j->partial)[2 * j->width * k + j->width + i];
+    for (int64_t k = 0; k < j->parts; k++) {
+      w += (double)((const T *)j->partial)[2 * j->columns * k + i];
+      b += (double)((const T *)j->partial)[2 * j->columns * k + j->columns + i];
     }
     ((T *)j->weight_grad)[i] = (T)w;
     if (j->centred) ((T *)j->bias_grad)[i] = (T)b;

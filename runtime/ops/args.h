@@ -132,6 +132,7 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
   A(SIZES, normalized_shape, REQUIRED) A(SCALAR, eps, LT_NONE_SCALAR) /* of the compute type */
 #define LT_ARGS_rms_norm_backward(A) LT_ARGS_rms_norm(A)
 #define LT_ARGS_group_norm(A) A(INT, num_groups, REQUIRED) A(NUMBER, eps, 1e-5)
+#define LT_ARGS_group_norm_backward(A) LT_ARGS_group_norm(A)
 #define LT_ARGS_batch_norm(A) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_batch_norm_backward(A) LT_ARGS_batch_norm(A) A(FLAG, fixed, false)
 

@@ -70,7 +70,18 @@ bool lt_infer_group_norm(lt_ctx *c, lt_infer *i) {
       return lt_fail(c, LT_ESHAPE, "group_norm: %s of %s for the %lld channels of %s",
                      k == 1 ? "weight" : "bias", LT_TENSOR_STR(i->in[k]), (long long)x->size[1],
                      LT_TENSOR_STR(x));
+  i->out[0] = (lt_meta){.shape = lt_tensor_shape(x), .dtype = (lt_dtype)x->dtype};
   return true;
+}
+
+/* (gradient, x, weight) to gradients of x, weight, bias. */
+bool lt_infer_group_norm_backward(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *x = i->in[1];
+  i->out[0] = (lt_meta){.shape = lt_tensor_shape(x), .dtype = (lt_dtype)x->dtype};
+  for (int k = 1; k < 3; k++)
+    i->out[k] = (lt_meta){.shape = lt_shape_of(1, &x->size[1]),
+                          .dtype = x->dtype == LT_F64 ? LT_F64 : LT_F32};
+  return lt_ok(c);
 }
 
 bool lt_channels_last(const lt_tensor *x) {

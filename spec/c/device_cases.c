@@ -182,6 +182,21 @@ static bool rms_norm(lt_ctx *c, trial *t) {
   return true;
 }
 
+static bool group_norm(lt_ctx *c, trial *t) {
+  lt_args_group_norm *a = (lt_args_group_norm *)(void *)t->args;
+  int next = 0;
+  if (t->number > 1) return false;
+  lt_shape shape = t->number == 0 ? SHAPE(3, 6, 5, 4) : SHAPE(4, 6);
+  a->num_groups = t->number == 0 ? 3 : 2;
+  bool back = lt_ops[t->op].kind == LT_KIND_group_norm_backward; /* g, x, weight */
+  if (back) put(c, t, next++, shape);
+  put(c, t, next++, shape);
+  put(c, t, next++, SHAPE(6));
+  if (!back) put(c, t, next, SHAPE(6));
+  t->slack = back ? 20 : 1;
+  return true;
+}
+
 static bool batch_norm(lt_ctx *c, trial *t) {
   if (t->number > 0) return false;
   put(c, t, 0, SHAPE(4, 5, 6, 3));
@@ -444,6 +459,8 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_layer_norm_backward] = layer_norm,
     [LT_KIND_rms_norm] = rms_norm,
     [LT_KIND_rms_norm_backward] = rms_norm,
+    [LT_KIND_group_norm] = group_norm,
+    [LT_KIND_group_norm_backward] = group_norm,
     [LT_KIND_batch_norm] = batch_norm,
     [LT_KIND_cross_entropy] = cross_entropy,
     [LT_KIND_embedding] = embedding,

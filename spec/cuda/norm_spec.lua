@@ -69,6 +69,34 @@ describe("a GPU's RMS norm", function()
   end)
 end)
 
+describe("a GPU's group norm", function()
+  both.it("is the CPU's of rows and planes, weighted or not", function()
+    local cases = { { { 7, 12 }, 4 }, { { 3, 6, 5 }, 6 }, { { 5, 8, 4, 8 }, 2 },
+      { { 2, 6, 37, 41 }, 3 }, { { 2, 2, 13000 }, 1 }, { { 130, 66 }, 33 } }
+    for _, case in ipairs(cases) do
+      local size, groups = case[1], case[2]
+      for _, dtype in ipairs { "f32", "f64", "bf16" } do
+        for mode = 1, 4 do
+          local x = lt.randn(size):add(1):to(dtype)
+          if mode == 4 then x = x:transpose(1, 2):contiguous():transpose(1, 2) end
+          local inputs = { x = x, w = mode > 1 and lt.rand { 2 * size[2] } or nil,
+                           b = mode > 2 and lt.randn { size[2] } or nil }
+          check(("%s [%s] %d"):format(dtype, table.concat(size, ", "), mode), inputs,
+                function(a, w, b)
+                  w = w and w:slice(1, 1, 2 * size[2], 2)
+                  return lt.group_norm(a, w, b, groups)
+                end)
+        end
+      end
+    end
+  end)
+
+  both.it("of no rows has gradients of zero", function()
+    check("[0, 4, 3]", { x = lt.zeros(0, 4, 3), w = lt.ones(4), b = lt.ones(4) },
+          function(x, w, b) return lt.group_norm(x, w, b, 2) end)
+  end)
+end)
+
 describe("a GPU's batch norm", function()
   both.it("is the CPU's in planes, channels-last and rows, with given statistics", function()
     for _, size in ipairs { { 300, 5 }, { 3, 4, 7, 7 }, { 2, 33, 3, 4 }, { 2, 3, 64, 64 } } do

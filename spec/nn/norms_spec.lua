@@ -78,6 +78,18 @@ describe("nn.GroupNorm", function()
     assert.equal("GroupNorm(3, 6, {eps = 1e-05})", tostring(norm))
   end)
 
+  it("has the gradients of its formula, weighted or not, of rows and of planes", function()
+    for _, shape in ipairs{{3, 4}, {2, 4, 1}, {1, 4, 35}} do
+      local x = values(table.unpack(shape)):requires_grad_()
+      local w, b = values(4):requires_grad_(), (values(4) + 1):requires_grad_()
+      local function norm(a, p, q) return lt.group_norm(a, p, q, 2, 1e-3) end
+      assert.is_true(lt.gradcheck(norm, {x}))
+      assert.is_true(lt.gradcheck(norm, {x, w}))
+      assert.is_true(lt.gradcheck(function(a, p) return norm(a, nil, p) end, {x, b}))
+      assert.is_true(lt.gradcheck(norm, {x, w, b}))
+    end
+  end)
+
   it("of one group is layer norm, of as many as channels instance norm", function()
     local x = values(2, 4, 3, 5)
     same(lt.layer_norm(x, {normalized_shape = {4, 3, 5}}), lt.group_norm(x, {num_groups = 1}))

@@ -1,0 +1,139 @@
+/* runtime/cuda/norm_columns.cu: gradients of the weights and biases of norms: sums of columns, over
+   segments of the rows, then over the segments in order. */
+#include "cuda/norm.h"
+#include "cuda/tally.h"
+#include "cuda/teams.h"
+
+enum { WANTED_BLOCKS = 528, LEAST = 2048 };
+
+/* Operands: x, gradient, the two results. */
+typedef struct job {
+  lt_cuda_lines x;
+  int lanes;
+  uint32_t segment, segments;
+  uint32_t groups; /* group_norm, whose lines are channels: of the batch and of their values */
+  lt_divider channels, values;
+  const void *stats;
+  double *partial; /* [segments][2][columns] */
+} job;
+
+/* The row that element `i` of a column is in. */
+static __device__ inline uint32_t row_of(const job &j, uint32_t line, uint32_t i) {
+  if (j.groups == 0) return i;
+  return lt_quotient(i, j.values) * j.groups + lt_quotient(line, j.channels);
+}
+
+/* A team a column, the block a segment of the rows: bound by bytes. */
+template <class T, bool COLUMNS>
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
+columns(LT_CONSTANT job j) {
+  LT_SHARED(double, room, LT_CUDA_THREADS);
+  lt_team t = lt_team_of<COLUMNS>(j.lanes);
+  bool has = t.line < j.x.count;
+  char *x = has ? lt_line(j.x, 0, t.line) : nullptr, *g = has ? lt_line(j.x, 1, t.line) : nullptr;
+  uint32_t from = blockIdx.y * j.segment, to = from + j.segment;
+  if (to > j.x.length) to = j.x.length;
+  const T *stats = static_cast<const T *>(j.stats);
+  T w = 0, b = 0, v[4], d[4];
+  double ws = 0, bs = 0;
+  int taken = 0;
+  for (uint32_t i = from + t.start; has && i < to; i += t.step) {
+    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, to, T(0), v);
+    lt_team_load4<COLUMNS, T>(j.x, 1, g, t, i, to, T(0), d);
+#pragma unroll
+    for (uint32_t e = 0; e < 4; e++) {
+      if (i + e * t.stride >= to) continue;
+      const T *of = stats + 2 * static_cast<int64_t>(row_of(j, t.line, i + e * t.stride));
+      w += d[e] * ((v[e] - of[0]) * of[1]);
+      b += d[e];
+    }
+    if ((taken += 4) % LT_CUDA_CARRY != 0) continue;
+    lt_carry(&w, &ws);
+    lt_carry(&b, &bs);
+  }
+  lt_carry(&w, &ws);
+  lt_carry(&b, &bs);
+  ws = lt_join<COLUMNS>(t, ws, 0.0, lt_plus(), room);
+  bs = lt_join<COLUMNS>(t, bs, 0.0, lt_plus(), room);
+  if (!has || !t.leads) return;
+  double *out = j.partial + 2 * static_cast<int64_t>(blockIdx.y) * j.x.count + t.line;
+  out[0] = ws, out[j.x.count] = bs;
+}
+
+/* A thread a column joins the segments. */
+static __global__ void __launch_bounds__(LT_CUDA_THREADS) finish(LT_CONSTANT job j) {
+  uint32_t line = blockIdx.x * LT_CUDA_THREADS + threadIdx.x;
+  if (line >= j.x.count) return;
+  double w = 0, b = 0;
+  for (uint32_t k = 0; k < j.segments; k++) {
+    const double *from = j.partial + 2 * static_cast<int64_t>(k) * j.x.count + line;
+    w += from[0], b += from[j.x.count];
+  }
+  lt_store<double>(lt_line(j.x, 2, line), j.x.o[2].dtype, 0, w);
+  if (j.x.o[3].data != nullptr) lt_store<double>(lt_line(j.x, 3, line), j.x.o[3].dtype, 0, b);
+}
+
+template <class T> static bool issue(lt_ctx *c, const job *j, dim3 grid) {
+  auto kernel = j->x.columns ? columns<T, true> : columns<T, false>;
+  return lt_cuda_grid(c, kernel, grid, LT_CUDA_THREADS, 0, *j) &&
+         lt_cuda_grid(c, finish, (j->x.count + LT_CUDA_THREADS - 1) / LT_CUDA_THREADS,
+                      LT_CUDA_THREADS, 0, *j);
+}
+
+typedef struct state {
+  lt_ctx *c;
+  job j;
+  bool wide;
+} state;
+
+static bool run_columns(void *ud, const lt_cuda_lines *x) {
+  state *s = static_cast<state *>(ud);
+  job *j = &s->j;
+  unsigned lines;
+  j->x = *x;
+  j->lanes = lt_cuda_team_lanes(x, &lines);
+  unsigned blocks = (x->count + lines - 1) / lines;
+  unsigned segments = blocks < WANTED_BLOCKS ? WANTED_BLOCKS / blocks : 1;
+  unsigned most = static_cast<unsigned>(static_cast<int64_t>(x->length) * lines / LEAST);
+  if (segments > most) segments = most > 0 ? most : 1;
+  j->segment = ((x->length + segments - 1) / segments + 3) / 4 * 4;
+  j->segments = (x->length + j->segment - 1) / j->segment;
+  j->partial = lt_cuda_scratch<double>(s->c, 2 * static_cast<int64_t>(j->segments) * x->count);
+  dim3 grid(blocks, j->segments);
+  return j->partial != nullptr &&
+         (s->wide ? issue<double>(s->c, j, grid) : issue<float>(s->c, j, grid));
+}
+
+static bool make_columns(lt_ctx *c, const lt_cuda_norm *n, const lt_view *v) {
+  lt_cuda_lines_plan p;
+  state s = {};
+  uint32_t along = ((1u << v[0].ndim) - 1) & ~n->along;
+  s.c = c;
+  s.wide = v[0].dtype == LT_F64;
+  s.j.stats = n->stats;
+  if (n->groups > 0) {
+    s.j.groups = static_cast<uint32_t>(n->groups);
+    s.j.channels = lt_divide_by(static_cast<uint32_t>(v[0].size[2]));
+    s.j.values = lt_divide_by(static_cast<uint32_t>(v[0].size[3]));
+    along = 1u << 0 | 1u << 3;
+  }
+  lt_cuda_lines_make(&p, along, LT_LINES_BY_MEMORY, false, 4, v);
+  return lt_cuda_lines_pieces(c, &p, run_columns, &s);
+}
+
+bool lt_cuda_norm_backward(lt_ctx *c, lt_cuda_norm *n, const lt_view *v, const lt_view *grads) {
+  int64_t numel = lt_cuda_numel(&v[0]), length = 1;
+  bool wanted = grads[0].data != nullptr;
+  for (int d = 0; d < v[0].ndim; d++)
+    if (n->along >> d & 1) length *= v[0].size[d];
+  if (numel == 0) {
+    for (int k = 0; k < 2; k++)
+      if (grads[k].data != nullptr && !lt_cuda_fill_view(c, &grads[k], lt_cuda_number(0)))
+        return false;
+    return true;
+  }
+  if (wanted && (n->stats = lt_cuda_scratch<double>(c, 2 * (numel / length))) == nullptr)
+    return false;
+  const lt_view all[4] = {v[0], v[1], grads[0], grads[1]};
+  return lt_cuda_norm_rows(c, n, true, v) && (!wanted || make_columns(c, n, all));
+}
