@@ -127,3 +127,57 @@ def super_resolution():
     large = wave(2, 1, 24, 24)
     small = F.interpolate(large, size=8, mode="bicubic", antialias=True)
     return steps(optim.Adam(net.parameters(), lr=1e-2), lambda _: F.mse_loss(net(small), large))
+
+
+def crnn():
+    """Reading a line of an image: convolutions, an LSTM over columns, CTC."""
+    class CRNN(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cnn = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+            self.rnn = nn.LSTM(32, 12, bidirectional=True, batch_first=True)
+            self.fc = nn.Linear(24, 6)
+
+        def forward(self, x):
+            columns = self.cnn(x).permute(0, 3, 1, 2).flatten(2)
+            return self.fc(self.rnn(columns)[0]).log_softmax(-1)
+
+    net, x = fill(CRNN()), wave(3, 1, 8, 24)
+    targets = ids(3, 4, n=5) + 1
+    columns, lengths = torch.tensor([12, 12, 12]), torch.tensor([4, 2, 3])
+    return steps(optim.Adam(net.parameters(), lr=0.01),
+                 lambda _: F.ctc_loss(net(x).transpose(0, 1), targets, columns, lengths))
+
+
+def fcn():
+    """FCN (Long et al. 2015): scores of two depths, made larger by bilinear filters."""
+    def bilinear(channels, stride):
+        up = nn.ConvTranspose2d(channels, channels, 2 * stride, stride, stride // 2, bias=False)
+        far = (torch.arange(2 * stride) - (stride - 0.5)).abs() / stride
+        with torch.no_grad():
+            up.weight.zero_()
+            for c in range(channels):
+                up.weight[c, c] = (1 - far)[:, None] * (1 - far)
+        return up
+
+    class FCN(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool2 = nn.Sequential(
+                nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                nn.Conv2d(8, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+            self.pool3 = nn.Sequential(nn.Conv2d(12, 16, 3, padding=1), nn.ReLU(),
+                                       nn.MaxPool2d(2))
+            self.score2, self.score3 = nn.Conv2d(12, 5, 1), nn.Conv2d(16, 5, 1)
+
+        def forward(self, x):
+            a = self.pool2(x)
+            y = self.up2(self.score3(self.pool3(a))) + self.score2(a)
+            return self.up4(y)
+
+    net, x = fill(FCN()), wave(2, 3, 16, 16)
+    net.up2, net.up4 = bilinear(5, 2), bilinear(5, 4)
+    y = ids(2, 16, 16, n=6)
+    y[y == 5] = 255
+    optimizer = optim.SGD(net.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
+    return steps(optimizer, lambda _: F.cross_entropy(net(x), y, ignore_index=255))
