@@ -33,18 +33,27 @@ static bool same(lt_ctx *c, const lt_call *call, int n, lt_tensor **out) {
   return lt_apply(c, (lt_op)call->op, LT_IN(x, w, bias), &a, 1, out);
 }
 
-/* [N, C, D, H, W] as [N D', G KD C / G, H, W] of D' windows, channels last. */
+/* [N, C, D, H, W] as [N D', G KD C / G, H, W] of D' windows: in planes, which are copied whole, or,
+   of so many channels that a copy of those beside each other is as quick, channels last. */
 static lt_tensor *slices(lt_ctx *c, lt_tensor *x, int64_t kernel, const lt_args_conv *a) {
+  static const int depth_first[] = {0, 2, 1, 3, 4}, planes[] = {0, 1, 3, 2, 4, 5, 6};
   static const int last[] = {0, 2, 3, 4, 1}, inside[] = {0, 1, 3, 4, 5, 2, 6};
   static const int first[] = {0, 3, 1, 2};
   const int64_t *s = x->size, stride = a->stride.size[0], pad = a->padding.size[0];
   int64_t n = lt_window_count(s[2], kernel, stride, pad, a->dilation.size[0], false);
+  int64_t groups = a->groups, per = s[1] / groups;
+  bool few = per < (kernel > 1 ? 64 : 16);
   lt_device device = x->storage->device;
-  x = padded(c, permuted(c, x, last), 1, pad, pad);
+  x = padded(c, permuted(c, x, few ? depth_first : last), 1, pad, pad);
   if (kernel > 1 || stride > 1)
     x = lt_taken(c, x, 1, lt_flat(c, lt_window_places(c, n, stride, kernel, a->dilation.size[0],
                                                       device)));
-  x = lt_reshape(c, x, (lt_shape){7, {s[0], n, kernel, s[3], s[4], a->groups, s[1] / a->groups}});
+  if (few) {
+    x = lt_reshape(c, x, (lt_shape){7, {s[0], n, kernel, groups, per, s[3], s[4]}});
+    return lt_reshape(c, permuted(c, x, planes),
+                      (lt_shape){4, {s[0] * n, s[1] * kernel, s[3], s[4]}});
+  }
+  x = lt_reshape(c, x, (lt_shape){7, {s[0], n, kernel, s[3], s[4], groups, per}});
   x = lt_reshape(c, permuted(c, x, inside), (lt_shape){4, {s[0] * n, s[3], s[4], s[1] * kernel}});
   return permuted(c, x, first);
 }
@@ -122,8 +131,7 @@ static lt_tensor *transposed(lt_ctx *c, lt_tensor *x, lt_tensor *w,
 /* Each slice of depth gives KD, which are added up where they overlap. */
 static lt_tensor *transposed_volumes(lt_ctx *c, lt_tensor *x, lt_tensor *w,
                                      const lt_args_conv_transpose *a) {
-  static const int depth_first[] = {0, 2, 1, 3, 4}, inside[] = {0, 1, 3, 5, 6, 2, 4};
-  static const int channels_first[] = {0, 4, 1, 2, 3};
+  static const int depth_first[] = {0, 2, 1, 3, 4}, inside[] = {0, 1, 3, 2, 4, 5, 6};
   const int64_t *s = x->size, kernel = w->size[2], per = w->size[1], g = a->groups;
   int64_t stride = a->stride.size[0], dilation = a->dilation.size[0], pad = a->padding.size[0];
   int64_t all = (s[2] - 1) * stride + dilation * (kernel - 1) + 1;
@@ -134,14 +142,14 @@ static lt_tensor *transposed_volumes(lt_ctx *c, lt_tensor *x, lt_tensor *w,
   if (y == NULL) return NULL;
   int64_t h = y->size[2], width = y->size[3];
   y = lt_reshape(c, y, (lt_shape){7, {s[0], s[2], g, kernel, per, h, width}});
-  y = lt_reshape(c, permuted(c, y, inside), (lt_shape){5, {s[0], s[2] * kernel, h, width,
-                                                           g * per}});
+  y = lt_reshape(c, permuted(c, y, inside), (lt_shape){5, {s[0], s[2] * kernel, g * per, h,
+                                                           width}});
   lt_tensor *at = lt_flat(c, lt_window_places(c, s[2], stride, kernel, dilation, device));
   const lt_args_index_select_backward add = {
       .dim = 1, .size = all > pad + depth ? all : pad + depth, .skip = LT_NO_INDEX};
   y = lt_apply1(c, LT_OP_index_select_backward, LT_IN(y, at), &add);
   if (y != NULL && y->size[1] != depth) y = lt_slice(c, y, 1, pad, depth, 1);
-  return permuted(c, y, channels_first);
+  return permuted(c, y, depth_first);
 }
 
 static bool transpose(lt_ctx *c, const lt_call *call, lt_tensor **out) {
