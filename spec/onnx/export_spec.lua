@@ -60,6 +60,9 @@ describe("lt.onnx.export", function()
     assert.equal(2, #file.nodes[2].inputs)
     assert.same({ "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Identity" },
       exported(nn.RMSNorm(4), lt.randn(3, 4)).ops)
+    assert.same({ "Reshape", "ReduceMean", "Sub", "Mul", "ReduceMean", "Add", "Sqrt", "Div",
+                  "Reshape", "Identity" },
+      exported(nn.GroupNorm(2, 4, { affine = false }), lt.randn(3, 4, 5)).ops)
   end)
 
   it("runs the model in eval mode and leaves its mode", function()

@@ -132,25 +132,48 @@ local function by_channel(g, name, ndim)
   return g:add("Reshape", { name, g:constant(shape) })
 end
 
+-- x less its mean over `dims`, divided by the root of its variance.
+local function normalized(g, x, dims, eps)
+  local name <const> = g:add("Sub", { x, reduce("ReduceMean", g, x, dims, true) })
+  local variance = reduce("ReduceMean", g, g:add("Mul", { name, name }), dims, true)
+  return g:add("Div", { name, g:add("Sqrt", { g:add("Add", { variance, eps }) }) })
+end
+
+local function scaled(g, name, weight, bias)
+  if weight then name = g:add("Mul", { name, weight }) end
+  if bias then name = g:add("Add", { name, bias }) end
+  return name
+end
+
+-- Half precision is computed in f32, as here.
+function rules.group_norm(g, call)
+  local x <const>, dtype = call.inputs[1], call.inputs[1].dtype
+  local wide <const> = dtype == "f64" and "f64" or "f32"
+  local rows <const> = g:add("Reshape", { g:input(call, 1, wide),
+                                          g:constant { 0, call.args.num_groups, -1 } })
+  local shape <const> = g:sizes(call, call.outputs[1].shape, call.twin.outputs[1].shape)
+  local name = normalized(g, rows, { 3 }, g:constant(call.args.eps, wide))
+  name = g:add("Reshape", { name, shape }, { allowzero = 1 })
+  name = scaled(g, name, by_channel(g, g:input(call, 2, wide), x.ndim),
+    by_channel(g, g:input(call, 3, wide), x.ndim))
+  return g:cast(name, wide, dtype)
+end
+
 function rules.batch_norm(g, call)
   local x <const>, dtype = call.inputs[1], call.inputs[1].dtype
   local dims = { 1 }
   for dim = 3, x.ndim do dims[#dims + 1] = dim end
-  local name, mean, variance = g:input(call, 1), g:input(call, 4, dtype), g:input(call, 5, dtype)
+  local name = g:input(call, 1)
   local function channel(k) return by_channel(g, g:input(call, k, dtype), x.ndim) end
+  local mean <const>, variance = channel(4), channel(5)
+  local eps <const> = g:constant(call.args.eps, dtype)
   if mean then
-    mean, variance = by_channel(g, mean, x.ndim), by_channel(g, variance, x.ndim)
-    name = g:add("Sub", { name, mean })
+    local root <const> = g:add("Sqrt", { g:add("Add", { variance, eps }) })
+    name = g:add("Div", { g:add("Sub", { name, mean }), root })
   else
-    name = g:add("Sub", { name, reduce("ReduceMean", g, name, dims, true) })
-    variance = reduce("ReduceMean", g, g:add("Mul", { name, name }), dims, true)
+    name = normalized(g, name, dims, eps)
   end
-  variance = g:add("Add", { variance, g:constant(call.args.eps, dtype) })
-  name = g:add("Div", { name, g:add("Sqrt", { variance }) })
-  local weight <const>, bias = channel(2), channel(3)
-  if weight then name = g:add("Mul", { name, weight }) end
-  if bias then name = g:add("Add", { name, bias }) end
-  return name
+  return scaled(g, name, channel(2), channel(3))
 end
 
 for op, node in next, { softmax = "Softmax", log_softmax = "LogSoftmax" } do
