@@ -55,8 +55,8 @@ function passes.decoded(plan, images)
   local files = images.map and plan.order:through(images.map) or plan.order
   local source = images.source
   source.seed, source.epoch = plan.seed, plan.epoch
-  local workers = plan.loader.num_workers
-  plan.batching.threads = workers > 0 and workers or nil -- else as many as operations have
+  local threads = plan.loader.num_workers
+  plan.batching.threads = threads > 0 and threads or nil -- else as many as operations have
   local feed = data.image_feed(plan.order, files, source, images.tensors, plan.batching)
   function pass.next()
     local rows = { feed:next() }
