@@ -77,14 +77,18 @@ static int32_t before(const char *text, size_t at, size_t *size) {
   return *size == at - k ? code : -1;
 }
 
-/* Letters, marks, digits, connectors, as categories of utf8proc: Lu Ll Lt Lm Lo Mn Mc Me Nd, Pc. */
+/* Letters, marks, digits, connectors, as categories of utf8proc: Lu Ll Lt Lm Lo Mn Mc Me Nd Nl, Pc;
+   letters in circles and squares; joiners. */
 static bool is_word(lt_ctx *c, int32_t code) {
   if (code < 0x80)
     return (code >= '0' && code <= '9') || code == '_' || (code >= 'A' && code <= 'Z') ||
            (code >= 'a' && code <= 'z');
   const lt_utf8proc *u = lt_utf8proc_open(c);
   int category = u != NULL ? u->category(code) : 0;
-  return (category >= 1 && category <= 9) || category == 12;
+  return (category >= 1 && category <= 10) || category == 12 ||
+         (code >= 0x24b6 && code <= 0x24e9) || (code >= 0x1f130 && code <= 0x1f149) ||
+         (code >= 0x1f150 && code <= 0x1f169) || (code >= 0x1f170 && code <= 0x1f189) ||
+         code == 0x200c || code == 0x200d;
 }
 
 static bool stands_alone(lt_ctx *c, const char *text, size_t n, size_t begin, size_t end) {

@@ -50,13 +50,12 @@ bool lt_read_sequence(lt_reading *r, const char *field, const json_t *value, con
   return true;
 }
 
-/* A token of the file, which the model may have as well. */
+/* A token of the file; one that the model, or an added token, has already keeps its id. */
 static bool name_token(lt_reading *r, const char *text, size_t n, int64_t id) {
   uint64_t hash = lt_word_hash(text, n);
-  lt_word *there = lt_words_find(&r->t->names, text, n, hash);
+  if (lt_words_find(&r->t->names, text, n, hash) != NULL) return true;
   if (id >= r->t->n_ids) r->t->n_ids = id + 1;
-  if (there != NULL) there->value = id;
-  return there != NULL || lt_words_add(r->c, &r->t->names, text, n, hash, id) != NULL;
+  return lt_words_add(r->c, &r->t->names, text, n, hash, id) != NULL;
 }
 
 static bool name_vocab(lt_reading *r, const json_t *vocab, int64_t most) {

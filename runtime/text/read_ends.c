@@ -32,7 +32,7 @@ bool lt_read_added_tokens(lt_reading *r, const json_t *list) {
     const json_t *content = json_object_get(value, "content");
     const char *text = json_string_value(content);
     size_t n = json_string_length(content);
-    lt_added token = {.id = (int32_t)json_integer_value(json_object_get(value, "id"))};
+    lt_added token = {.id = (int32_t)lt_tokenizer_id(r->t, text, n)};
     bool normalised;
     if (!lt_read_flag(r, "added_tokens", value, "special", false, &token.special) ||
         !lt_read_flag(r, "added_tokens", value, "single_word", false, &token.single_word) ||

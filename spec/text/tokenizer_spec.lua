@@ -224,7 +224,18 @@ describe("a bad tokenizer.json", function()
   it("may name a token twice", function()
     local t = lt.text.Tokenizer("{" .. MODEL .. ',"added_tokens":[{"id":500,"content":"x"},'
       .. '{"id":3,"content":"x"}]}')
-    assert.same({ 3, 2 }, t:encode("xab"):tolist())
+    assert.same({ 500, 2 }, t:encode("xab"):tolist())
+  end)
+
+  it("may name tokens that must stand alone", function()
+    local t = lt.text.Tokenizer("{" .. MODEL .. ',"added_tokens":[{"id":9,"content":"aa",'
+      .. '"single_word":true,"normalized":false}]}')
+    for _, text in ipairs { "aa", ".aa!", "aa\xff", "\u{3000}aa" } do
+      assert.same({ 9 }, t:encode(text):tolist(), text)
+    end
+    for _, text in ipairs { "xaa", "aa1", "éaa", "aa\u{3027}", "aa\u{24b6}", "aa\u{301}" } do
+      assert.same({ 0, 0 }, t:encode(text):tolist(), text)
+    end
   end)
 
   it("is an error of the script as a text", function()
