@@ -4,7 +4,7 @@
 --   lt.numpy.save("x.npy", lt.arange(6):reshape(2, 3))
 --   print(lt.numpy.load("x.npy").shape[2]) -- prints: 3
 --   lt.numpy.savez("all.npz", {x = lt.ones(2), y = lt.zeros(3)})
---   print(lt.numpy.load("all.npz").y) -- prints: tensor([0, 0, 0])
+--   print(lt.numpy.load("all.npz").y) -- prints: tensor([0., 0., 0.])
 --
 -- All dtypes but bf16, which NumPy does not have. Arrays of the other byte order, and in Fortran's
 -- order, are read; those of Python objects, texts, complex numbers and structures are refused.
