@@ -17,14 +17,14 @@ void lt_complain(const char *text) {
   fprintf(stderr, "ltrain: %s\n", text);
 }
 
-/* Replace the traceback on top by one without our frames: stdlib/core/traceback.lua. Any failure of
-   that leaves it as it is. */
+/* Replace the traceback on top by what the user sees of it: stdlib/core/traceback.lua. Any failure
+   of that leaves it as it is. */
 static void trim(lua_State *L, int message) {
   int top = lua_gettop(L);
   lua_getglobal(L, "require");
   lua_pushliteral(L, "ltrain.core.traceback");
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
-    lua_getfield(L, -1, "trim");
+    lua_getfield(L, -1, "show");
     lua_pushvalue(L, message);
     lua_pushvalue(L, top);
     if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) lua_replace(L, top);

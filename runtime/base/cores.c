@@ -103,11 +103,11 @@ bool lt_cores_list(char *text, size_t size) {
   size_t used = 0;
   if (size == 0 || sched_getaffinity(0, sizeof set, &set) != 0) return false;
   text[0] = 0;
-  for (int from = 0, to; from < CPU_SETSIZE; from = to + 1) {
+  for (size_t from = 0, to; from < CPU_SETSIZE; from = to + 1) {
     to = from;
     if (!CPU_ISSET(from, &set)) continue;
     while (to + 1 < CPU_SETSIZE && CPU_ISSET(to + 1, &set)) to++;
-    int n = snprintf(text + used, size - used, to > from ? "%s%d-%d" : "%s%d",
+    int n = snprintf(text + used, size - used, to > from ? "%s%zu-%zu" : "%s%zu",
                      used > 0 ? "," : "", from, to);
     if (n < 0 || (size_t)n >= size - used) return false;
     used += (size_t)n;
@@ -126,7 +126,7 @@ static bool parse_list(const char *list, cpu_set_t *set) {
       if (end == list) return false;
     }
     if (*end != ',' && *end != '\n' && *end != 0) return false;
-    for (long k = from; k <= to && k < CPU_SETSIZE; k++) CPU_SET((int)k, set);
+    for (long k = from; k <= to && k < CPU_SETSIZE; k++) CPU_SET((size_t)k, set);
   }
   return true;
 }

@@ -49,7 +49,7 @@ end
 local function watch(host, seen)
   return function(value)
     seen.failure = describe(host, value, function(message)
-      return traceback.trim(message, host.traceback(message, 4))
+      return traceback.show(message, host.traceback(message, 4))
     end)
     seen.value = value
     c.dist.report(value) -- to the ranks that a launcher started, before anything unwinds

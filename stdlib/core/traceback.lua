@@ -2,6 +2,8 @@
 --
 -- Frames of the library are left out, unless the error is the library's own fault: then its message
 -- begins with one of its files, and everything is shown.
+local console = require "ltrain.core.console"
+
 local traceback = {}
 
 -- Lua leaves out the middle of a deep stack; a line says where frames of the script follow.
@@ -38,6 +40,14 @@ function traceback.trim(message, text)
   end
   if frames == 0 or frames == 1 and says_nothing_new(message, kept[#kept]) then return message end
   return table.concat(kept, "\n")
+end
+
+--- The same as the user sees it: on a terminal with the line of the script below the message.
+function traceback.show(message, text)
+  local shown = traceback.trim(message, text)
+  local excerpt = console.is_terminal() and require "ltrain.core.source_line"(message)
+  if not excerpt then return shown end
+  return message .. "\n" .. excerpt .. shown:sub(#message + 1)
 end
 
 return traceback
