@@ -72,8 +72,10 @@ int lt_job_signal(lua_State *L) {
   return 0;
 }
 
+#define LOCK_NAME "ltrain.Lock"
+
 static int lock_close(lua_State *L) {
-  int *fd = lua_touserdata(L, 1);
+  int *fd = luaL_checkudata(L, 1, LOCK_NAME);
   if (*fd >= 0) close(*fd);
   *fd = -1;
   return 0;
@@ -92,14 +94,13 @@ int lt_job_lock(lua_State *L) {
     lua_pushfstring(L, "%s: %s", path, strerror(errno));
     return 2;
   }
-  if (luaL_newmetatable(L, "ltrain.Lock")) {
-    lua_pushcfunction(L, lock_close);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, lock_close);
-    lua_setfield(L, -2, "__close");
-  }
-  lua_setmetatable(L, -2);
+  luaL_setmetatable(L, LOCK_NAME);
   if (flock(*fd, LOCK_EX | LOCK_NB) == 0) return 1;
   lua_pushboolean(L, false);
   return 1;
+}
+
+void lt_bind_jobs(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__close", lock_close}, {"__gc", lock_close}, {NULL, NULL}};
+  lt_new_type(L, b, LOCK_NAME, meta, NULL);
 }

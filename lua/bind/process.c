@@ -269,6 +269,7 @@ void lt_bind_process(lua_State *L, lt_bind *b) {
                                        {"supervise", lt_process_supervise},
                                        {"wait_any", lt_job_wait_any},
                                        {NULL, NULL}};
+  lt_bind_jobs(L, b);
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);

@@ -51,6 +51,9 @@ int lt_job_wait_any(lua_State *L);
 int lt_job_signal(lua_State *L);
 int lt_job_lock(lua_State *L);
 
+/* Make the type of locks. */
+void lt_bind_jobs(lua_State *L, lt_bind *b);
+
 /* runtime.process.dial (dial.c) */
 int lt_process_dial(lua_State *L);
 

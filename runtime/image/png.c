@@ -72,7 +72,7 @@ static bool read_ids(lt_ctx *c, const lt_reading *r, const lt_spng *lib, void *p
     for (size_t x = 0; x < h->width; x++) {
       size_t at = x * bits;
       unsigned shift = 8 - bits - (unsigned)(at % 8);
-      *to++ = (uint8_t)(packed[y * row + at / 8] >> shift & mask);
+      *to++ = (uint8_t)((unsigned)packed[y * row + at / 8] >> shift & mask);
     }
   lt_free(c, packed, size);
   return ok;

@@ -85,15 +85,15 @@ words.list = {
     doc = "draw the metrics of runs, in the terminal or as an SVG",
     text = "RUN is the folder of a run (ltrain_logs/version_3), or a folder above some; by default "
       .. "ltrain_logs.\nOne chart a metric, one line a run. Runs that go on, failed or were killed "
-      .. "are drawn as far as they\ncame. Values that are not finite are left out." },
+      .. "are drawn as far as\nthey came. Values that are not finite are left out." },
   { name = "compare", args = "[RUN...] [--metric NAME,...]", files = true, options = {
       { name = "metric", type = "string", value = "NAME,...",
         doc = "which, by default all; runs are sorted by the first" },
     },
     doc = "print a table of runs: what differs between them, and what came of it",
     text = "RUN is as for `ltrain plot`. One row a run: status, time, the hyper-parameters that "
-      .. "are not the same in\nall, and of each metric the last and the best value (the lowest; "
-      .. "the highest of accuracies and the like)." },
+      .. "are not the same\nin all, and of each metric the last and the best value (the lowest; "
+      .. "the highest of accuracies and\nthe like)." },
   { name = "sweep", args = "SCRIPT --option VALUES... --metric NAME", loose = true, options = {
       { name = "metric", type = "string", value = "NAME", doc = "which metric is to be best" },
       { name = "mode", type = "string", value = "min|max", choices = { "min", "max" },
@@ -116,11 +116,11 @@ words.list = {
     },
     doc = "train a script with several values of its options",
     text = "Every other option is one of the script (lt.args) or of the Trainer: --lr 1e-4,1e-3 "
-      .. "tries both values,\n--width 64..512 draws from a range (in logarithms if it spans a "
-      .. "factor of 10), a single value is for all\ntrials; values with commas in them are "
-      .. "separated by semicolons. Each trial is a process and the folder\nof a run; sweep.csv in "
-      .. "the folder of the sweep is their table. The same command continues a sweep that\n"
-      .. "was ended, with the trials that are missing." },
+      .. "tries both\nvalues, --width 64..512 draws from a range (in logarithms if it spans a "
+      .. "factor of 10), a single value\nis for all trials; values with commas in them are "
+      .. "separated by semicolons. Each trial is a process and\nthe folder of a run; sweep.csv in "
+      .. "the folder of the sweep is their table. The same command continues\na sweep that was "
+      .. "ended, with the trials that are missing." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
         doc = "in a launch of several ranks print the number only" },

@@ -1,8 +1,8 @@
 --- stdlib/dist/near_device.lua: runs a rank on the cores that are near its device.
 --
--- On a machine with several sockets a copy to a GPU of the other socket crosses between them. A rank
--- that mpirun or srun has bound to cores keeps to these; LTRAIN_BIND=0 leaves all ranks where they
--- are.
+-- On a machine with several sockets a copy to a GPU of the other socket crosses between them. A
+-- rank that mpirun or srun has bound to cores keeps to these; LTRAIN_BIND=0 leaves all ranks where
+-- they are.
 local c = require "ltrain.c"
 
 local LISTS <const> = "/sys/bus/pci/devices/%s/local_cpulist"
