@@ -7,7 +7,9 @@
 #define CHAIN_NAME "ltrain.TransformChain"
 
 lt_chain *lt_check_chain(lua_State *L, int index) {
-  return *(lt_chain **)luaL_checkudata(L, index, CHAIN_NAME);
+  lt_chain *chain = *(lt_chain **)luaL_checkudata(L, index, CHAIN_NAME);
+  luaL_argcheck(L, chain != NULL, index, "a chain that was freed");
+  return chain;
 }
 
 static int chain_gc(lua_State *L) {

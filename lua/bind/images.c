@@ -15,7 +15,9 @@
 /* Paths. */
 
 static lt_paths *check_paths(lua_State *L, int index) {
-  return *(lt_paths **)luaL_checkudata(L, index, PATHS_NAME);
+  lt_paths *p = *(lt_paths **)luaL_checkudata(L, index, PATHS_NAME);
+  luaL_argcheck(L, p != NULL, index, "paths that were freed");
+  return p;
 }
 
 static int paths_gc(lua_State *L) {

@@ -18,6 +18,19 @@ local makers <const> = {
   ["ltrain.Work"] = function() return dist.barrier() end,
   ["ltrain.Timer"] = function() return c.runtime.timer() end,
   ["ltrain.Span"] = function() return dist.span() end,
+  ["ltrain.Lock"] = function() return c.runtime.process.lock(os.tmpname()) end,
+  ["ltrain.Paths"] = function() return data.paths { "a" } end,
+  ["ltrain.Profile"] = function()
+    local profile = c.runtime.profile()
+    profile:close()
+    return profile
+  end,
+  ["ltrain.Tokenizer"] = function()
+    return c.text.read("text", '{"model": {"type": "WordLevel", "vocab": {"a": 0}, '
+      .. '"unk_token": "a"}}')
+  end,
+  ["ltrain.TokenizerTrainer"] = function() return c.text.trainer("%a", false) end,
+  ["ltrain.TransformChain"] = function() return c.runtime.image.chain {} end,
   ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.
@@ -25,10 +38,13 @@ local inner <const> = {
   ["ltrain.Binding"] = true,
   ["ltrain.CsvFile"] = true,
   ["ltrain.Dropping"] = true,
+  ["ltrain.Ids"] = true,
+  ["ltrain.ImageFeed"] = true,
   ["ltrain.JsonScratch"] = true,
   ["ltrain.OpenFile"] = true,
   ["ltrain.Saving"] = true,
   ["ltrain.Trace"] = true,
+  ["ltrain.Workers"] = true,
 }
 
 local kinds <const> = { ["ltrain.Tensor"] = debug.getmetatable(lt.ones(1)) }

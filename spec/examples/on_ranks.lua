@@ -22,5 +22,9 @@ return {
   { plain("predict.lua", "ltrain_logs/version_0/checkpoints/last.ckpt 1"), 2,
     "answer %d %([%d.]+ %% sure%), label %d", 2, after = 2 },
   { run "sweep.lua", 2, "val_acc=", 1 },
+  { run "generate.lua", 2, "val_loss=", 1 },
+  { run "images.lua", 2, "val_acc=", 1 },
+  { run "tabular.lua", 2, "val_error=", 1 },
+  { run "text_classification.lua", 2, "\n *%d+ %% good: the story was superb%.\n", 1 },
   { run "fine_tune.lua", 2, "\naccuracy %d+%.%d %%\n", 1 },
 }

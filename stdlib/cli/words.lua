@@ -115,12 +115,13 @@ words.list = {
         doc = "run trials again that have failed" },
     },
     doc = "train a script with several values of its options",
-    text = "Every other option is one of the script (lt.args) or of the Trainer: --lr 1e-4,1e-3 "
-      .. "tries both\nvalues, --width 64..512 draws from a range (in logarithms if it spans a "
-      .. "factor of 10), a single value\nis for all trials; values with commas in them are "
-      .. "separated by semicolons. Each trial is a process and\nthe folder of a run; sweep.csv in "
-      .. "the folder of the sweep is their table. The same command continues\na sweep that was "
-      .. "ended, with the trials that are missing." },
+    text = "Every other option is one of the script (lt.args) or of the Trainer: --lr "
+      .. "1e-4,1e-3 tries both\nvalues, --width 64..512 draws from a range (in logarithms "
+      .. "if it spans a factor of 10), a single\nvalue is for all trials; values with "
+      .. "commas in them are separated by semicolons. Each trial is a\nprocess and the "
+      .. "folder of a run; sweep.csv in the folder of the sweep is their table. The "
+      .. "same\ncommand continues a sweep that was ended, with the trials that are "
+      .. "missing." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
         doc = "in a launch of several ranks print the number only" },

@@ -28,6 +28,7 @@ end
 local OLDER <const> = { original0 = "_g", original1 = "_v" }
 
 local function older_name(name)
+  if not name:find("parametrizations.", 1, true) then return nil end
   local path, parameter, part = name:match "^(.-)parametrizations%.([^.]+)%.(original[01])$"
   return path and path .. parameter .. OLDER[part]
 end
@@ -49,9 +50,23 @@ local function other_names_of(list, aliases)
   return names
 end
 
--- What is to be written where, and the three lists of what does not fit.
-local function compare(module, state_dict)
+-- The tensors of a module: some buffers are as long as the training data said, and become so here.
+local function tensors_for(module, state)
   local list, aliases = walk.tensors(module)
+  local resized = false
+  for _, item in ipairs(list) do
+    local owner = item.buffer and item.entry.module
+    if owner and class.has_method(owner, "resize_for_state") then
+      owner:resize_for_state(state, item.entry.name == "" and "" or item.entry.name .. ".")
+      resized = true
+    end
+  end
+  if resized then return walk.tensors(module) end
+  return list, aliases
+end
+
+-- What is to be written where, and the three lists of what does not fit.
+local function compare(module, state_dict, list, aliases)
   local other_names <const> = other_names_of(list, aliases)
   local known, plan = {}, { writes = {}, missing = {}, unexpected = {}, shapes = {} }
   for _, item in ipairs(list) do
@@ -105,13 +120,7 @@ function module_state.load_state_dict(self, state, options)
   if type(state) ~= "table" then
     errors.blame("load_state_dict: the state must be a table: got %s", errors.show(state))
   end
-  -- Some buffers are as long as the training data says.
-  for _, entry in ipairs(walk.modules(self)) do
-    if class.has_method(entry.module, "resize_for_state") then
-      entry.module:resize_for_state(state, entry.name == "" and "" or entry.name .. ".")
-    end
-  end
-  local plan = compare(self, state)
+  local plan = compare(self, state, tensors_for(self, state))
   complain(self, plan, o.strict)
   local _ <close> = c.allow_update()
   for _, write in ipairs(plan.writes) do write.to:copy_(write.from) end
