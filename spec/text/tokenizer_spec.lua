@@ -1,6 +1,7 @@
 -- spec/text/tokenizer_spec.lua: tokenizers from files, against what Hugging Face's library makes of
 -- the same (recorded by spec/text/record.py; spec/text/check.py compares 10 MB).
 local c = require "ltrain.c"
+local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 
@@ -169,6 +170,18 @@ describe("lt.text.tokenizer of older files", function()
     assert.is_nil(none)
     assert.matches("has no tokenizer.json, vocab.json or vocab.txt", message)
   end)
+
+  it("says where a file is no UTF-8", function()
+    write("vocab.txt", "[UNK]\na\xe1b\n")
+    local none, message = lt.text.tokenizer(folder)
+    assert.is_nil(none)
+    assert.matches("tokenizer: /.*vocab.txt: vocab.txt must be UTF%-8: byte 8 is 0xe1", message)
+    write("vocab.json", '{"a":0}')
+    write("merges.txt", "a \xff\n")
+    none, message = lt.text.tokenizer(folder)
+    assert.is_nil(none)
+    assert.matches("vocab.json: merges.txt must be UTF%-8: byte 3 is 0xff", message)
+  end)
 end)
 
 describe("a bad tokenizer.json", function()
@@ -248,5 +261,13 @@ describe("a bad tokenizer.json", function()
       .. '{"Regex":"(a|aa)+$"},"behavior":"Isolated"}}')
     assert.matches("a pattern of the tokenizer takes too long",
       error_of(function() t:encode(("a"):rep(60) .. "b") end))
+  end)
+end)
+
+describe("damaged tokenizers and texts", function()
+  it("are read, or refused by a sentence, whatever the damage", function()
+    local status, out, err = child.run { "spec/fuzz/text.lua", "400", "3" }
+    assert.equal(0, status, err)
+    assert.matches("400 runs from seed 3: read %d+ tokenizer.json", out)
   end)
 end)

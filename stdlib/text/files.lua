@@ -43,9 +43,16 @@ function files.byte_level(vocab, merges, special, pattern)
   return files.compose(parts, special)
 end
 
---- GPT-2's two files: the text of vocab.json and that of merges.txt.
+-- What is wrong with a file that is no UTF-8; nil: it is.
+local function not_utf8(text, name)
+  local _, at = utf8.len(text)
+  return at and ("%s must be UTF-8: byte %d is 0x%02x"):format(name, at, text:byte(at))
+end
+
+--- GPT-2's two files: the text of vocab.json and that of merges.txt; nil and what is wrong.
 function files.of_merges(vocab, merges)
-  local list, special = {}, {}
+  local list, special, wrong = {}, {}, not_utf8(merges, "merges.txt")
+  if wrong then return nil, wrong end
   for line in merges:gmatch "[^\r\n]+" do
     if not line:find "^#version" then list[#list + 1] = json(line) end
   end
@@ -73,9 +80,11 @@ local function template(cls, sep)
     :format(first, first, second, known("[CLS]", cls), known("[SEP]", sep))
 end
 
---- BERT's vocab.txt: a token a line.
+--- BERT's vocab.txt: a token a line; nil and what is wrong.
 function files.of_vocab(text, lowercase)
   local vocab, special, id = {}, {}, 0
+  local wrong = not_utf8(text, "vocab.txt")
+  if wrong then return nil, wrong end
   for line in text:gmatch "([^\n]*)\n?" do
     line = line:gsub("\r$", "")
     if line ~= "" then vocab[line] = id end

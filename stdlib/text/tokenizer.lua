@@ -49,13 +49,13 @@ return function(path, options)
   text, message = c.io.read_file(path)
   if not text then return nil, "text.tokenizer: " .. message:gsub("^read: ", "") end
   if path:find "%.txt$" then
-    text = files.of_vocab(text, is_lowercase(path, o))
+    text, message = files.of_vocab(text, is_lowercase(path, o))
   elseif path:find "vocab%.json$" then
     local merges
     merges, message = c.io.read_file(beside(path, "merges.txt"))
     if not merges then return nil, "text.tokenizer: " .. message:gsub("^read: ", "") end
     text, message = files.of_merges(text, merges)
-    if not text then return nil, ("text.tokenizer: %s: %s"):format(path, message) end
   end
+  if not text then return nil, ("text.tokenizer: %s: %s"):format(path, message) end
   return Tokenizer._of(text, "text.tokenizer: " .. path)
 end
