@@ -42,6 +42,15 @@ describe("a catalogue", function()
       error_of(function() return lt.optim.AdamX end))
   end)
 
+  it("knows what torchmetrics calls a metric", function()
+    for theirs, ours in pairs { F1Score = "F1", MulticlassF1Score = "F1", MeanMetric = "Mean",
+      BinaryAccuracy = "Accuracy", MultilabelAUROC = "AUROC" } do
+      local message = error_of(function() return lt.metrics[theirs] end)
+      assert.matches(("metrics: there is no '%s'; did you mean '%s'%%?$"):format(theirs, ours),
+        message)
+    end
+  end)
+
   it("has names that stand elsewhere", function()
     assert.is_true(rawequal(lt.optim.Optimizer, lt.Optimizer))
     assert.is_function(lt.nn.init.uniform_)

@@ -43,15 +43,17 @@ end
 
 --- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
 --- functions, { file = { names } } public functions of one file, and maps further names to the
---- path that `require` gets for them. An unknown name is an error, `what` says of what.
-return function(prefix, what, others)
+--- path that `require` gets for them. An unknown name is an error, `what` says of what. `rename`
+--- makes the name that other libraries have for something the one that it has here, for that error.
+return function(prefix, what, others, rename)
   local paths, within = places_of(prefix, others)
   return setmetatable({}, {
     __index = function(self, name)
       if type(name) ~= "string" then return nil end
       local names = names_of(prefix, paths)
       if not paths[name] and not has(names, name) then
-        errors.blame("%s: there is no '%s'%s", what, name, errors.did_you_mean(name, names))
+        errors.blame("%s: there is no '%s'%s", what, name,
+          errors.did_you_mean(rename and rename(name) or name, names))
       end
       local value = require(paths[name] or prefix .. "." .. name)
       if within[name] then value = value[name] end
