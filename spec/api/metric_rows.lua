@@ -9,11 +9,13 @@ local REQUIRED <const> = {
 }
 local HOLDS <const> = {
   ClasswiseWrapper = "lt.metrics.Accuracy()", MetricCollection = "{lt.metrics.Accuracy()}",
+  MetricTracker = "lt.metrics.Accuracy()", MinMaxMetric = "lt.metrics.Accuracy()",
   Running = "lt.metrics.Accuracy()",
 }
 
 -- Metrics without options.
-local BARE <const> = { Cat = true, Max = true, Mean = true, Min = true, Sum = true, Metric = true }
+local BARE <const> = { Cat = true, Max = true, Mean = true, Metric = true, Min = true,
+  MinMaxMetric = true, Sum = true }
 
 -- Classes that several metrics are below, and one of these.
 local BASES <const> = {
@@ -26,7 +28,7 @@ return function(rows)
     local holds = HOLDS[name]
     local made = ("lt.metrics.%s(%s)"):format(name, holds or REQUIRED[name] or "")
     local own = not BARE[name] and not path:find "Wrapper$" and rawget(class, "init")
-    if own or holds and path:find "^lt" then
+    if own or holds and not BARE[name] and path:find "^lt" then
       rows.options[path] = ("lt.metrics.%s(%sOPTIONS)"):format(name, holds and holds .. ", " or "")
     end
     if rawget(class, "compute") then
@@ -38,6 +40,10 @@ return function(rows)
   end
   for _, name in pairs(lt.metrics) do
     if name ~= "Metric" then add("lt.metrics." .. name, lt.metrics[name], name) end
+  end
+  for _, name in ipairs { "best_metric", "compute_all" } do
+    rows.options["lt.metrics.MetricTracker:" .. name] =
+      ("lt.metrics.MetricTracker(lt.metrics.Accuracy()):%s(OPTIONS)"):format(name)
   end
   for base, name in pairs(BASES) do add("base." .. base, lt.metrics[name].super, name) end
 end

@@ -100,6 +100,41 @@ describe("metrics on 1, 2 and 4 ranks", function()
     assert.matches("specificity_4=0.%d+", out)
   end)
 
+  it("are equal of extremes and trackers, where a run resumes in mid-epoch too", function()
+    -- The means of x are 3.5, 2.5 and 1.5 in epochs 0, 1 and 2.
+    local values <const> = "best=1.5 greatest=7 max=3.5 min=1.5 raw=1.5 step=2\t3.5 2.5 1.5\n"
+    assert.equal(values .. values, (logged.same [[
+      local m = lt.metrics
+      local function run(ckpt_path)
+        local net, t = Net(), trainer {max_epochs = 3}
+        net.range = m.MinMaxMetric(m.Mean())
+        net.tracker = m.MetricTracker(m.MetricCollection {mean = m.Mean(), max = m.Max()},
+          {maximize = {mean = false, max = true}})
+        function net:on_train_epoch_start() self.tracker:increment() end
+        function net:training_step(batch, index)
+          local x = batch[1] - self.trainer.current_epoch
+          self.range:update(x)
+          self.tracker:update(x)
+          self:log_dict(self.range, {on_step = false, on_epoch = true})
+          if self.trainer.current_epoch == 1 and index == 0 and not ckpt_path then
+            self.trainer:request_checkpoint("mid.ckpt", {agreed = true})
+          end
+          return self:loss(batch)
+        end
+        function net:on_train_epoch_end()
+          local best, step = self.tracker:best_metric {return_step = true}
+          self:log_dict {best = best.mean, greatest = best.max, step = step.mean}
+        end
+        local means
+        function net:on_train_end() means = self.tracker:compute_all().mean:tolist() end
+        t:fit(net, loader(8, 4 // n), nil, {ckpt_path = ckpt_path})
+        say(line(t.callback_metrics), table.concat(means, " "))
+      end
+      run()
+      run "mid.ckpt"
+    ]]))
+  end)
+
   over({ "mpi", "two hosts" }, "are equal", function(way)
     assert.equal((logged.output(1, SCRIPT)), (logged.over(way, 2, SCRIPT)))
   end)

@@ -8,8 +8,8 @@ local lt = require "ltrain"
 
 -- Metrics without a case: they hold others, or are not of whole data.
 local ELSEWHERE <const> = {
-  ClasswiseWrapper = true, Metric = true, MetricCollection = true, Running = true,
-  RunningMean = true, RunningSum = true,
+  ClasswiseWrapper = true, Metric = true, MetricCollection = true, MetricTracker = true,
+  MinMaxMetric = true, Running = true, RunningMean = true, RunningSum = true,
 }
 
 -- Metrics whose sums are of integers, so that the order does not matter: all others may differ in

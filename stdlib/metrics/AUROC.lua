@@ -15,6 +15,8 @@ local errors = require "ltrain.core.errors"
 
 local AUROC = Curve:extend("AUROC")
 
+AUROC.higher_is_better = true
+
 AUROC.options = Curve.options_with {
   average = Curve.of_area.average,
   max_fpr = { type = "number", above = 0, max = 1,

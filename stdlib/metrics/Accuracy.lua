@@ -9,6 +9,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local Accuracy = StatScores:extend("Accuracy")
 
+Accuracy.higher_is_better = true
+
 Accuracy.of_present = true
 
 Accuracy.options = StatScores.options_with {

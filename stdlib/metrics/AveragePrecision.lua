@@ -7,6 +7,8 @@ local c = require "ltrain.c"
 
 local AveragePrecision = Curve:extend("AveragePrecision")
 
+AveragePrecision.higher_is_better = true
+
 AveragePrecision.options = Curve.of_area
 
 --- AveragePrecision{num_classes = 10, average = "macro"}

@@ -12,6 +12,8 @@ local ngrams = require "ltrain.metrics.ngrams"
 
 local BLEUScore = Metric:extend("BLEUScore")
 
+BLEUScore.higher_is_better = true
+
 BLEUScore.options = {
   n_gram = { type = "integer", default = 4, min = 1, doc = "the longest runs of words" },
   smooth = { type = "boolean", default = false,

@@ -13,6 +13,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local CalibrationError = Metric:extend("CalibrationError")
 
+CalibrationError.higher_is_better = false
+
 CalibrationError.options = {
   num_classes = { type = "integer", min = 2, doc = "number of classes; binary without it" },
   n_bins = { type = "integer", default = 15, min = 1, doc = "number of bins" },

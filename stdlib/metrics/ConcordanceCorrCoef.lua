@@ -6,6 +6,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local ConcordanceCorrCoef = Moments:extend("ConcordanceCorrCoef")
 
+ConcordanceCorrCoef.higher_is_better = true
+
 --- ConcordanceCorrCoef()
 function ConcordanceCorrCoef:init(options) Moments.init(self, options) end
 

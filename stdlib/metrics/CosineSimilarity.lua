@@ -8,6 +8,8 @@ local errors = require "ltrain.core.errors"
 
 local CosineSimilarity = Pointwise:extend("CosineSimilarity")
 
+CosineSimilarity.higher_is_better = true
+
 CosineSimilarity.options = {
   reduction = { type = "string", default = "sum", choices = { "sum", "mean" },
     doc = "over rows" },

@@ -9,6 +9,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local DiceScore = Metric:extend("DiceScore")
 
+DiceScore.higher_is_better = true
+
 DiceScore.options = {
   num_classes = { type = "integer", required = true, min = 2, doc = "number of classes" },
   include_background = { type = "boolean", default = true, doc = "count class 0 too" },

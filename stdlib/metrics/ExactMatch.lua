@@ -9,6 +9,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local ExactMatch = Metric:extend("ExactMatch")
 
+ExactMatch.higher_is_better = true
+
 ExactMatch.options = predictions.with {}
 
 --- ExactMatch{num_labels = 5}

@@ -4,6 +4,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local ExplainedVariance = Moments:extend("ExplainedVariance")
 
+ExplainedVariance.higher_is_better = true
+
 ExplainedVariance.options = {
   num_outputs = Moments.rows.num_outputs, multioutput = Moments.rows.multioutput,
 }

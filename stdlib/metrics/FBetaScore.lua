@@ -4,6 +4,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local FBetaScore = StatScores:extend("FBetaScore")
 
+FBetaScore.higher_is_better = true
+
 FBetaScore.options = StatScores.options_with {
   beta = { type = "number", required = true, above = 0, doc = "the weight of recall" },
   zero_division = { type = "number", default = 0, choices = { 0, 1 },

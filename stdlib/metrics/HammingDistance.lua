@@ -6,6 +6,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local HammingDistance = StatScores:extend("HammingDistance")
 
+HammingDistance.higher_is_better = false
+
 --- HammingDistance{num_labels = 5, average = "micro"}
 function HammingDistance:init(options)
   StatScores.init(self, options)

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local JaccardIndex = StatScores:extend("JaccardIndex")
 
+JaccardIndex.higher_is_better = true
+
 JaccardIndex.options = StatScores.options_with {
   zero_division = { type = "number", default = 0, choices = { 0, 1 },
     doc = "the value of a class where the denominator is 0" },

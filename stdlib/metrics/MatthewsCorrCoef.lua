@@ -10,6 +10,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local MatthewsCorrCoef = ConfusionMatrix:extend("MatthewsCorrCoef")
 
+MatthewsCorrCoef.higher_is_better = true
+
 MatthewsCorrCoef.options = predictions.options
 
 --- MatthewsCorrCoef{num_classes = 5}

@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MeanAbsoluteError = Pointwise:extend("MeanAbsoluteError")
 
+MeanAbsoluteError.higher_is_better = false
+
 MeanAbsoluteError.options = {
   num_outputs = Pointwise.rows.num_outputs,
 }

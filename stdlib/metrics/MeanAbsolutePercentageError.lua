@@ -4,6 +4,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MeanAbsolutePercentageError = Pointwise:extend("MeanAbsolutePercentageError")
 
+MeanAbsolutePercentageError.higher_is_better = false
+
 --- MeanAbsolutePercentageError()
 function MeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
 

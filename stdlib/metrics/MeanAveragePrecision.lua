@@ -13,6 +13,8 @@ local errors = require "ltrain.core.errors"
 
 local MeanAveragePrecision = Metric:extend("MeanAveragePrecision")
 
+MeanAveragePrecision.higher_is_better = true
+
 -- A list of numbers that rises.
 local function not_rising(list)
   for i, value in ipairs(list) do

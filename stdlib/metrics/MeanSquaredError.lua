@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MeanSquaredError = Pointwise:extend("MeanSquaredError")
 
+MeanSquaredError.higher_is_better = false
+
 MeanSquaredError.options = {
   num_outputs = Pointwise.rows.num_outputs,
   squared = { type = "boolean", default = true, doc = "false: the root of it (RMSE)" },

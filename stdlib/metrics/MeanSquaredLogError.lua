@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MeanSquaredLogError = Pointwise:extend("MeanSquaredLogError")
 
+MeanSquaredLogError.higher_is_better = false
+
 --- MeanSquaredLogError()
 function MeanSquaredLogError:init(options) Pointwise.init(self, options) end
 

@@ -40,7 +40,7 @@ local together = require "ltrain.core.together"
 
 local Metric = class.extend(nil, "Metric")
 
-local COMPUTE <const> = {
+Metric.compute_options = {
   sync = { type = "boolean",
     doc = "true: over all ranks, which must all call it; false: this rank's own" },
 }
@@ -69,7 +69,7 @@ end
 -- A `compute` as its author wrote it, made one that asks all ranks where all of them are.
 local function synced(compute)
   return function(self, options)
-    local sync = config.check(options, COMPUTE, "compute").sync
+    local sync = config.check(options, Metric.compute_options, "compute").sync
     if sync == nil then sync = together.now() end
     if sync and not self._alone and dist.world_size() > 1 then
       return self:figure_of(all_states(self), "compute")

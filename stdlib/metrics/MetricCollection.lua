@@ -29,6 +29,7 @@ local OPTIONS <const> = {
 -- itself.
 local function new_item(item, o)
   return { name = o.prefix .. item.name .. o.postfix, metric = item.metric,
+    own = item.own or item.name,
     prefix = o.prefix .. (item.prefix or ""), postfix = (item.postfix or "") .. o.postfix }
 end
 
@@ -112,13 +113,32 @@ function MetricCollection:update(...)
   end
 end
 
--- Adds the value of an item to a table of them, those of a table by their own names.
-local function put(values, item, value)
-  if type(value) ~= "table" then
-    values[item.name] = value
-    return
+-- Values by name, and the metrics that they are of. `of` gives the value of an item, and whether it
+-- is a table, whose names count. Where one of these comes twice, all have the names of their
+-- metrics before them.
+local function by_name(list, of)
+  local values, owners, tables, seen, twice = {}, {}, {}, {}, false
+  for _, item in ipairs(list) do
+    local value, is_table = of(item)
+    if is_table then
+      tables[#tables + 1] = { item, value }
+      for key in pairs(value) do
+        local name = item.prefix .. key .. item.postfix
+        twice = twice or seen[name]
+        seen[name] = true
+      end
+    else
+      values[item.name], owners[item.name] = value, item.metric
+    end
   end
-  for key, one in pairs(value) do values[item.prefix .. key .. item.postfix] = one end
+  for _, entry in ipairs(tables) do
+    local item = entry[1]
+    for key, value in pairs(entry[2]) do
+      local name = item.prefix .. (twice and item.own .. "_" or "") .. key .. item.postfix
+      values[name], owners[name] = value, item.metric
+    end
+  end
+  return values, owners
 end
 
 --- metrics(...) updates all and returns their values of this batch by name (on this rank).
@@ -138,25 +158,26 @@ function MetricCollection:__call(...)
       end
     end
   end
-  local values = {}
-  for _, item in ipairs(self._list) do put(values, item, item.metric.batch_value) end
+  return (by_name(self._list, function(item)
+    local value = item.metric.batch_value
+    return value, type(value) == "table"
+  end))
+end
+
+--- Returns the values by name; those of a metric that computes a table by the names in it, behind
+--- the metric's own where names come twice. Options are those of Metric's compute.
+function MetricCollection:compute(options)
+  local values
+  values, self._owners = by_name(self._list, function(item)
+    local several = table.pack(item.metric:compute(options))
+    if several.n == 1 then return several[1], type(several[1]) == "table" end
+    return { table.unpack(several, 1, several.n) }
+  end)
   return values
 end
 
---- Returns the values by name; those of a metric that computes a table by the names in it. Options
---- are those of Metric's compute.
-function MetricCollection:compute(options)
-  local values = {}
-  for _, item in ipairs(self._list) do
-    local several = table.pack(item.metric:compute(options))
-    if several.n == 1 then
-      put(values, item, several[1])
-    else
-      values[item.name] = { table.unpack(several, 1, several.n) }
-    end
-  end
-  return values
-end
+--- The metric that a value is of, by its name in what compute returned last; nil: none.
+function MetricCollection:metric_of(name) return self._owners and self._owners[name] end
 
 --- The metrics by name.
 function MetricCollection:named()
@@ -167,16 +188,11 @@ end
 
 --- The metrics that `log_dict` logs, by name.
 function MetricCollection:named_metrics()
-  local metrics = {}
-  for _, item in ipairs(self._list) do
+  return (by_name(self._list, function(item)
     local metric = item.metric
-    if metric.named_metrics then
-      put(metrics, item, metric:named_metrics())
-    else
-      metrics[item.name] = metric
-    end
-  end
-  return metrics
+    if metric.named_metrics then return metric:named_metrics(), true end
+    return metric
+  end))
 end
 
 --- Resets all metrics.
@@ -206,6 +222,17 @@ function MetricCollection:load_state_dict(saved)
     end
     item.metric:load_state_dict(saved[item.name])
   end
+end
+
+--- Returns the states of several parts as one.
+function MetricCollection:joined(parts, who, ranks)
+  local saved = {}
+  for _, item in ipairs(self._list) do
+    local states = {}
+    for i, part in ipairs(parts) do states[i] = part[item.name] end
+    saved[item.name] = item.metric:joined(states, who, ranks)
+  end
+  return saved
 end
 
 --- Merges the states of another collection of the same metrics into this one.

@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MinkowskiDistance = Pointwise:extend("MinkowskiDistance")
 
+MinkowskiDistance.higher_is_better = false
+
 MinkowskiDistance.options = {
   p = { type = "number", required = true, min = 1, doc = "the exponent" },
 }

@@ -5,6 +5,8 @@ local data_range = require "ltrain.metrics.data_range"
 
 local PeakSignalNoiseRatio = Pointwise:extend("PeakSignalNoiseRatio")
 
+PeakSignalNoiseRatio.higher_is_better = true
+
 PeakSignalNoiseRatio.options = {
   data_range = data_range.option,
   base = { type = "number", default = 10, above = 1, doc = "of the logarithm" },

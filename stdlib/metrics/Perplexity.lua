@@ -9,6 +9,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local Perplexity = Metric:extend("Perplexity")
 
+Perplexity.higher_is_better = false
+
 Perplexity.options = {
   ignore_index = { type = "integer", doc = "elements with this target are ignored" },
 }

@@ -4,6 +4,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Precision = StatScores:extend("Precision")
 
+Precision.higher_is_better = true
+
 Precision.of_present = true
 
 Precision.options = StatScores.options_with {

@@ -7,6 +7,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local R2Score = Moments:extend("R2Score")
 
+R2Score.higher_is_better = true
+
 R2Score.options = {
   num_outputs = Moments.rows.num_outputs, multioutput = Moments.rows.multioutput,
   adjusted = { type = "integer", default = 0, min = 0,

@@ -14,6 +14,8 @@ local rouge = require "ltrain.metrics.rouge"
 
 local ROUGEScore = Metric:extend("ROUGEScore")
 
+ROUGEScore.higher_is_better = true
+
 local KINDS <const> = { "precision", "recall", "fmeasure" }
 
 local function wrong_key(keys)

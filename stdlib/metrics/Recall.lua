@@ -3,6 +3,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Recall = StatScores:extend("Recall")
 
+Recall.higher_is_better = true
+
 Recall.of_present = true
 
 Recall.options = StatScores.options_with {

@@ -4,6 +4,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local RelativeSquaredError = Moments:extend("RelativeSquaredError")
 
+RelativeSquaredError.higher_is_better = false
+
 RelativeSquaredError.options = {
   num_outputs = Moments.rows.num_outputs,
   squared = { type = "boolean", default = true, doc = "false: the root of it" },

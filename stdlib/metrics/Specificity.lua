@@ -3,6 +3,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Specificity = StatScores:extend("Specificity")
 
+Specificity.higher_is_better = true
+
 --- Specificity{num_classes = 10, average = "macro"}
 function Specificity:init(options) StatScores.init(self, options) end
 

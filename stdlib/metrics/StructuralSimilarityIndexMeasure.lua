@@ -11,6 +11,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local StructuralSimilarityIndexMeasure = Metric:extend("StructuralSimilarityIndexMeasure")
 
+StructuralSimilarityIndexMeasure.higher_is_better = true
+
 local function even(value) return value % 2 == 0 and "must be odd" or nil end
 
 StructuralSimilarityIndexMeasure.options = {

@@ -5,6 +5,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 local SymmetricMeanAbsolutePercentageError =
   Pointwise:extend("SymmetricMeanAbsolutePercentageError")
 
+SymmetricMeanAbsolutePercentageError.higher_is_better = false
+
 --- SymmetricMeanAbsolutePercentageError()
 function SymmetricMeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
 

@@ -4,6 +4,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local WeightedMeanAbsolutePercentageError = Pointwise:extend("WeightedMeanAbsolutePercentageError")
 
+WeightedMeanAbsolutePercentageError.higher_is_better = false
+
 --- WeightedMeanAbsolutePercentageError()
 function WeightedMeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
 

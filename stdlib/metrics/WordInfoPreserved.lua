@@ -4,6 +4,8 @@ local Transcript = require "ltrain.metrics.transcript"
 
 local WordInfoPreserved = Transcript:extend("WordInfoPreserved")
 
+WordInfoPreserved.higher_is_better = true
+
 --- WordInfoPreserved()
 function WordInfoPreserved:init(options) Transcript.init(self, options) end
 

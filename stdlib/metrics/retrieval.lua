@@ -10,6 +10,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local Retrieval = Metric:extend("Retrieval")
 
+Retrieval.higher_is_better = true
+
 Retrieval.options = {
   top_k = { type = "integer", min = 1,
     doc = "only the k highest scores of a query; all by default" },

@@ -9,6 +9,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local Transcript = Metric:extend("Transcript")
 
+Transcript.higher_is_better = false
+
 Transcript.options = {}
 
 local STATES <const> = { "edits", "spoken", "heard", "longer", "texts" }

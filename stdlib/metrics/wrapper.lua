@@ -14,7 +14,7 @@ function Wrapper:init(metric, who)
     errors.blame("metrics.%s: the first argument must be a metric: got %s", who,
       errors.show(metric))
   end
-  self.metric = metric
+  self.metric, self.higher_is_better = metric, metric.higher_is_better
 end
 
 function Wrapper:update(...) self.metric:update(...) end

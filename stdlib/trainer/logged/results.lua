@@ -65,8 +65,9 @@ function results.forget(res, hook)
   for _, items in pairs(res.loaders) do items[hook] = nil end
 end
 
+-- One that has values of several steps is not logged, its values are: a loop resets what it logs.
 local function is_metric(value)
-  return class.has_method(value, "compute")
+  return class.has_method(value, "compute") and not class.has_method(value, "compute_all")
 end
 
 local function check_value(name, value)
@@ -331,7 +332,7 @@ end
 -- metrics.
 function results.log_dict(trainer, values, options)
   local state = running(trainer, "log_dict")
-  if type(values) ~= "table" then
+  if type(values) ~= "table" or class.of(values) and not values.named_metrics then
     errors.blame("log_dict: a table of names and values is needed: got %s", errors.show(values))
   end
   if class.of(values) and values.named_metrics then values = values:named_metrics() end

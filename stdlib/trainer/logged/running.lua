@@ -4,7 +4,6 @@
 -- Each of several ranks holds its share. What is saved by agreement is all of them together; a save
 -- of one rank alone (in a hook, on an exception) must not wait for others, and holds none. Where a
 -- run resumes, rank 0 takes what was saved and the others begin with nothing.
-local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local gather_values = require "ltrain.dist.gather_values"
@@ -21,7 +20,7 @@ local function add(list, key, value)
     for name, metric in tree.pairs(value:named_metrics()) do
       list[#list + 1] = { key = key .. "." .. name, metric = metric }
     end
-  elseif class.is_a(value, Metric) then
+  elseif class.of(value) and class.has_method(value, "joined") then
     list[#list + 1] = { key = key, metric = value }
   end
 end
@@ -33,6 +32,16 @@ local function metrics_of(module)
     for _, item in ipairs(entry.objects) do add(list, item.name, item.value) end
   end
   return list
+end
+
+-- Makes a metric begin with nothing; one of several steps keeps how many `saved` has (nil: it has).
+local function begin_again(metric, saved)
+  if not class.has_method(metric, "reset_all") then
+    metric:reset()
+    return
+  end
+  if saved then metric:load_state_dict(saved) end
+  metric:reset_all()
 end
 
 local function own_metrics(list)
@@ -102,7 +111,11 @@ function running.restore(state, saved, path)
   if saved.results then put_results(state, list, saved.results, not first) end
   for _, item in ipairs(list) do
     local own = saved.metrics and saved.metrics[item.key]
-    if own and first then item.metric:load_state_dict(own) else item.metric:reset() end
+    if own and first then
+      item.metric:load_state_dict(own)
+    else
+      begin_again(item.metric, own)
+    end
   end
 end
 
@@ -112,7 +125,7 @@ function running.begin_forked(state)
   local list = metrics_of(state.module)
   local saved = own_results(state, list)
   if saved then put_results(state, list, saved, true) end
-  for _, item in ipairs(list) do item.metric:reset() end
+  for _, item in ipairs(list) do begin_again(item.metric) end
 end
 
 --- The end of a fit of ranks that continue: what they have together is kept for files that are
