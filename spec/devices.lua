@@ -121,6 +121,7 @@ return {
       },
     },
     emulated = {
+      ["spec/metrics/torchmetrics_spec.lua"] = "90 s; its operations have specs of their own",
       ["spec/trainer/exception_spec.lua"] = "20 s; it is about the host's part",
       ["spec/trainer/memory_spec.lua"] = "15 s; it is about the memory of the host",
     },
