@@ -19,7 +19,7 @@ export OMP_NUM_THREADS=1
 "$venv/bin/python" "$here/images.py" make "$work"
 for _ in $(seq "$rounds"); do
   "$venv/bin/python" "$here/images.py" read "$work" "$workers"
-  "${LTRAIN:-$build/ltrain}" "$here/images.lua" "$work" "$workers"
+  "${LTRAIN:-$build/ltrain}" "$here/images_read.lua" "$work" "$workers"
 done | tee /dev/stderr | awk '
   $1 == "torchvision" { if ($2 > rate) rate = $2; if (!cpu || $3 < cpu) cpu = $3 }
   $1 == "ltrain" { if ($2 > own) own = $2; if (!own_cpu || $3 < own_cpu) own_cpu = $3 }

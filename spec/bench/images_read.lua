@@ -1,4 +1,4 @@
--- spec/bench/images.lua: our side of images.sh: images.lua FOLDER THREADS.
+-- spec/bench/images_read.lua: our side of images.sh: images_read.lua FOLDER THREADS.
 local lt = require "ltrain"
 
 local T <const> = lt.transforms
