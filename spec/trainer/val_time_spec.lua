@@ -42,7 +42,8 @@ describe("val_check_interval as a time", function()
       function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
       local data = lt.data.TensorDataset(lt.ones(12, 1))
       local loader = lt.data.DataLoader(data, {batch_size = 1})
-      local t = lt.Trainer{max_epochs = 1, logger = false, enable_checkpointing = false,
+      local t = lt.Trainer{accelerator = "cpu", max_epochs = 1, logger = false,
+        enable_checkpointing = false,
         enable_progress_bar = false, enable_model_summary = false, num_sanity_val_steps = 0,
         val_check_interval = {seconds = 20}}
       local rank, time = lt.dist.rank(), 0
