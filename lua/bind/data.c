@@ -216,6 +216,17 @@ static int new_feed(lua_State *L) {
   return 1;
 }
 
+int lt_give_batch(lua_State *L, lt_bind *b, lt_frame frame, bool ok, const lt_span *span,
+                  int64_t *position, int n, lt_tensor *const *out) {
+  bool more = ok && span->total > 0;
+  if (more) *position = span->begin + span->total;
+  if (more && span->n > 0) return lt_end(L, b, frame, n, out);
+  lt_end_call(L, b, frame);
+  if (!more) return 0;
+  lua_pushboolean(L, false);
+  return 1;
+}
+
 /* feed:next() -> tensors of the next batch; false when only other ranks have one; nothing at the
    end */
 static int feed_next(lua_State *L) {
@@ -228,16 +239,9 @@ static int feed_next(lua_State *L) {
   lt_span span = {0};
   lt_frame frame = lt_begin(L, b, f->n_columns);
   bool ok = lt_prefetch_next(b->c, f->prefetch, out, &span);
-  if (ok && span.total > 0) {
-    f->position = span.begin + span.total;
-    if (span.n > 0) return lt_end(L, b, frame, f->n_columns, out);
-    lt_end_call(L, b, frame);
-    lua_pushboolean(L, false);
-    return 1;
-  }
-  lt_end_call(L, b, frame);
-  feed_end(b, f);
-  return 0;
+  int given = lt_give_batch(L, b, frame, ok, &span, &f->position, f->n_columns, out);
+  if (given == 0) feed_end(b, f);
+  return given;
 }
 
 /* feed:position() -> samples consumed, counting all ranks */

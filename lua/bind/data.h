@@ -15,6 +15,12 @@ lt_batching lt_read_batching(lua_State *L, int index, int64_t n, int64_t positio
 /* The list of tensors at `index`; divisors[i] (absent: none) is what u8 values are divided by. */
 int lt_read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_column *columns);
 
+/* What next() of a feed returns after the feed was asked for a batch of n tensors in the open frame
+   (ok: it did not fail): the tensors, or false where only other ranks have a part of the batch;
+   `position` moves on. 0: the feed is at its end. */
+int lt_give_batch(lua_State *L, lt_bind *b, lt_frame frame, bool ok, const lt_span *span,
+                  int64_t *position, int n, lt_tensor *const *out);
+
 void lt_bind_images(lua_State *L, lt_bind *b); /* adds to the table on top */
 
 #endif

@@ -164,17 +164,11 @@ static int feed_next(lua_State *L) {
   lt_span span = {0};
   int n = f->n_views + f->n_columns;
   lt_frame frame = lt_begin(L, b, n);
-  bool ok = lt_image_feed_next(b->c, f->images, out, &span);
-  if (ok && span.total > 0) {
-    f->position = span.begin + span.total;
-    if (span.n > 0 && gather(b->c, f, &span, out + f->n_views)) return lt_end(L, b, frame, n, out);
-    lt_end_call(L, b, frame);
-    lua_pushboolean(L, false);
-    return 1;
-  }
-  lt_end_call(L, b, frame);
-  feed_end(b, f);
-  return 0;
+  bool ok = lt_image_feed_next(b->c, f->images, out, &span) &&
+            (span.n == 0 || gather(b->c, f, &span, out + f->n_views));
+  int given = lt_give_batch(L, b, frame, ok, &span, &f->position, n, out);
+  if (given == 0) feed_end(b, f);
+  return given;
 }
 
 /* feed:position() -> samples consumed, counting all ranks */

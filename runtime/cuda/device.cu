@@ -80,22 +80,22 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   return true;
 }
 
+static bool properties(int index, cudaDeviceProp *p) {
+  if (is_index(index) && cudaGetDeviceProperties(p, index) == cudaSuccess) return true;
+  cudaGetLastError();
+  return false;
+}
+
 bool lt_cuda_describe(int index, char *text, size_t size) {
   cudaDeviceProp p;
-  if (!is_index(index) || cudaGetDeviceProperties(&p, index) != cudaSuccess) {
-    cudaGetLastError();
-    return false;
-  }
+  if (!properties(index, &p)) return false;
   snprintf(text, size, "%s", p.name);
   return true;
 }
 
 bool lt_cuda_bus_address(int index, char *text, size_t size) {
   cudaDeviceProp p;
-  if (!is_index(index) || cudaGetDeviceProperties(&p, index) != cudaSuccess) {
-    cudaGetLastError();
-    return false;
-  }
+  if (!properties(index, &p)) return false;
   snprintf(text, size, "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
   return true;
 }

@@ -95,26 +95,10 @@ int lt_exif_orientation(const uint8_t *d, size_t n) {
   return 1;
 }
 
-static void mirror(lt_picture *p, bool upright) {
-  int64_t n = upright ? (p->height - 1) * p->stride_y : (p->width - 1) * p->stride_x;
-  p->first = (char *)p->first + n * (int64_t)lt_depth_size(p->depth);
-  if (upright)
-    p->stride_y = -p->stride_y;
-  else
-    p->stride_x = -p->stride_x;
-}
-
 void lt_picture_orient(lt_picture *p, int orientation) {
-  if (orientation >= 5) { /* rows of the file are columns */
-    int64_t stride = p->stride_y;
-    p->stride_y = p->stride_x;
-    p->stride_x = stride;
-    int side = p->height;
-    p->height = p->width;
-    p->width = side;
-  }
+  if (orientation >= 5) lt_picture_transpose(p); /* rows of the file are columns */
   if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7)
-    mirror(p, false);
+    lt_picture_mirror(p, false);
   if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8)
-    mirror(p, true);
+    lt_picture_mirror(p, true);
 }

@@ -117,6 +117,25 @@ static void copy_words(const uint32_t *from, int64_t step, uint32_t *to, int n) 
     for (int x = 0; x < n; x++) to[x] = from[x * step];
 }
 
+void lt_picture_mirror(lt_picture *p, bool upright) {
+  if (p->channels == 0 || p->width == 0 || p->height == 0) return;
+  int64_t n = upright ? (p->height - 1) * p->stride_y : (p->width - 1) * p->stride_x;
+  p->first = (char *)p->first + n * (int64_t)lt_depth_size(p->depth);
+  if (upright)
+    p->stride_y = -p->stride_y;
+  else
+    p->stride_x = -p->stride_x;
+}
+
+void lt_picture_transpose(lt_picture *p) {
+  int64_t stride = p->stride_y;
+  int side = p->height;
+  p->stride_y = p->stride_x;
+  p->stride_x = stride;
+  p->height = p->width;
+  p->width = side;
+}
+
 void lt_picture_copy_out(const lt_picture *p, void *out) {
   size_t row = (size_t)p->width * lt_depth_size(p->depth);
   char *to = out;

@@ -43,6 +43,12 @@ static inline void *lt_picture_row(const lt_picture *p, int channel, int y) {
   return (char *)p->first + at * (int64_t)lt_depth_size(p->depth);
 }
 
+/* The view from the other side: left and right, or (upright) top and bottom, change places. */
+void lt_picture_mirror(lt_picture *p, bool upright);
+
+/* The view whose rows were columns. */
+void lt_picture_transpose(lt_picture *p);
+
 /* All elements, in the order of a tensor [C, H, W], into `out`. */
 void lt_picture_copy_out(const lt_picture *p, void *out);
 

@@ -33,19 +33,9 @@ void lt_sample_crop(lt_sample *s, int top, int left, int height, int width) {
   clip_boxes(s);
 }
 
-static void mirror(lt_picture *p, bool upright) {
-  if (p->channels == 0 || p->width == 0 || p->height == 0) return;
-  int64_t n = upright ? (p->height - 1) * p->stride_y : (p->width - 1) * p->stride_x;
-  p->first = (char *)p->first + n * (int64_t)lt_depth_size(p->depth);
-  if (upright)
-    p->stride_y = -p->stride_y;
-  else
-    p->stride_x = -p->stride_x;
-}
-
 void lt_sample_mirror(lt_sample *s, bool upright) {
-  mirror(&s->image, upright);
-  mirror(&s->mask, upright);
+  lt_picture_mirror(&s->image, upright);
+  lt_picture_mirror(&s->mask, upright);
   float side = (float)(upright ? s->image.height : s->image.width);
   for (float *b = s->boxes; b < s->boxes + 4 * s->n_boxes; b += 4) {
     float low = b[upright], high = b[2 + upright];
@@ -54,18 +44,9 @@ void lt_sample_mirror(lt_sample *s, bool upright) {
   }
 }
 
-static void transpose(lt_picture *p) {
-  int64_t stride = p->stride_y;
-  int side = p->height;
-  p->stride_y = p->stride_x;
-  p->stride_x = stride;
-  p->height = p->width;
-  p->width = side;
-}
-
 void lt_sample_transpose(lt_sample *s) {
-  transpose(&s->image);
-  transpose(&s->mask);
+  lt_picture_transpose(&s->image);
+  lt_picture_transpose(&s->mask);
   for (int64_t i = 0; i < 4 * s->n_boxes; i += 2) {
     float x = s->boxes[i];
     s->boxes[i] = s->boxes[i + 1];

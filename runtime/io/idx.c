@@ -4,6 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "io/byte_order.h"
 #include "io/file.h"
 
 /* No stream of deflate yields more than 1032 bytes for one. */
@@ -100,22 +101,13 @@ static bool read_header(lt_ctx *c, source *s, header *h) {
   return agree || damaged(c, s, "its size and its dimensions do not agree");
 }
 
-static void swap_bytes(unsigned char *p, size_t n, size_t item) {
-  for (; n > 0; n--, p += item)
-    for (size_t i = 0; i < item / 2; i++) {
-      unsigned char b = p[i];
-      p[i] = p[item - 1 - i];
-      p[item - 1 - i] = b;
-    }
-}
-
 static lt_tensor *read_tensor(lt_ctx *c, source *s) {
   header h;
   if (!source_open(c, s) || !read_header(c, s, &h)) return NULL;
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, h.dtype, h.ndim, h.size);
   if (t == NULL) return NULL;
   bool whole = source_read(s, lt_data(t), h.bytes) == h.bytes;
-  if (whole) swap_bytes(lt_data(t), (size_t)t->numel, lt_dtype_size(h.dtype));
+  if (whole) lt_swap_bytes(lt_data(t), t->numel, lt_dtype_size(h.dtype));
   if (whole && source_ends(s)) return t;
   damaged(c, s, whole ? "bytes follow its data" : "its data is damaged or ends too early");
   return NULL;

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "device/device.h"
+#include "device/held.h"
 #include "io/file.h"
 
 struct lt_mapping {
@@ -34,24 +34,10 @@ void lt_mapping_release(lt_ctx *c, lt_mapping *m) {
   lt_free(c, m, sizeof *m);
 }
 
-static void drop(lt_ctx *c, lt_storage *s) {
-  lt_mapping_release(c, s->owner);
-  lt_free(c, s, sizeof *s);
-}
+static void drop(lt_ctx *c, void *mapping) { lt_mapping_release(c, mapping); }
 
 lt_tensor *lt_mapping_tensor(lt_ctx *c, lt_mapping *m, int64_t offset, lt_dtype dtype, int ndim,
                              const int64_t *size) {
-  lt_storage *s = lt_alloc(c, sizeof *s);
-  if (s == NULL) return NULL;
-  lt_storage_init(c, s);
-  s->data = m->bytes + offset;
-  s->bytes = (size_t)lt_shape_numel(lt_shape_of(ndim, size)) * lt_dtype_size(dtype);
-  s->device = LT_CPU_DEVICE;
-  s->external = true;
-  s->drop = drop;
-  s->owner = m;
   atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-  lt_tensor *t = lt_tensor_make(c, s, dtype, ndim, size, NULL, 0);
-  lt_storage_release(c, s);
-  return t;
+  return lt_tensor_held(c, m->bytes + offset, m, drop, dtype, ndim, size);
 }

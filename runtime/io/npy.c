@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "io/byte_order.h"
 #include "io/file.h"
 #include "io/mapping.h"
 
@@ -187,20 +188,11 @@ static bool read_header(text *t, const char *bytes, size_t n, int64_t total, hea
 
 /* Data. */
 
-static void swap_bytes(unsigned char *p, int64_t n, size_t item) {
-  for (; n > 0; n--, p += item)
-    for (size_t i = 0; i < item / 2; i++) {
-      unsigned char b = p[i];
-      p[i] = p[item - 1 - i];
-      p[item - 1 - i] = b;
-    }
-}
-
 /* The tensor as it is to be seen; `flat` has its elements in the order of the file. */
 static lt_tensor *finish(text *t, const header *h, lt_tensor *flat) {
   if (flat == NULL) return NULL;
   unsigned char *bytes = lt_data(flat);
-  if (h->swapped) swap_bytes(bytes, flat->numel, lt_item_size(flat));
+  if (h->swapped) lt_swap_bytes(bytes, flat->numel, lt_item_size(flat));
   for (int64_t k = 0; h->dtype == LT_BOOL && k < flat->numel; k++)
     if (bytes[k] > 1) {
       damaged(t, "it is bool, and has bytes that are neither 0 nor 1");

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/device.h"
+#include "device/held.h"
 
 enum { STEP = 1 << 16 };
 
@@ -34,7 +34,8 @@ lt_worker_slot *lt_worker_slot_new(lt_ctx *c) {
   return NULL;
 }
 
-static void drop(lt_ctx *c, lt_worker_slot *s) {
+static void drop(lt_ctx *c, void *slot) {
+  lt_worker_slot *s = slot;
   if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
   if (s->data != NULL) munmap(s->data, s->mapped);
   lt_free(c, s, sizeof *s);
@@ -85,26 +86,10 @@ bool lt_worker_slot_is_used(const lt_worker_slot *s) {
   return atomic_load_explicit(&s->refs, memory_order_acquire) > 1;
 }
 
-static void storage_drop(lt_ctx *c, lt_storage *storage) {
-  drop(c, storage->owner);
-  lt_free(c, storage, sizeof *storage);
-}
-
 lt_tensor *lt_worker_slot_tensor(lt_ctx *c, lt_worker_slot *s, int64_t offset, lt_dtype dtype,
                                  int ndim, const int64_t *size) {
-  lt_storage *storage = lt_alloc(c, sizeof *storage);
-  if (storage == NULL) return NULL;
-  lt_storage_init(c, storage);
-  storage->data = s->data + offset;
-  storage->bytes = (size_t)lt_shape_numel(lt_shape_of(ndim, size)) * lt_dtype_size(dtype);
-  storage->device = LT_CPU_DEVICE;
-  storage->external = true;
-  storage->drop = storage_drop;
-  storage->owner = s;
   atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-  lt_tensor *t = lt_tensor_make(c, storage, dtype, ndim, size, NULL, 0);
-  lt_storage_release(c, storage);
-  return t;
+  return lt_tensor_held(c, s->data + offset, s, drop, dtype, ndim, size);
 }
 
 void lt_worker_slot_release(lt_ctx *c, lt_worker_slot *s) {

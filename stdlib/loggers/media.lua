@@ -5,7 +5,6 @@
 -- what Logger:log_histogram is given of histograms.
 local c = require "ltrain.c"
 local must = require "ltrain.loggers.must"
-local png = require "ltrain.loggers.png"
 
 local media = {}
 
@@ -26,6 +25,7 @@ end
 
 --- Writes images; returns their paths. `taken`: a table of the paths that this run has written.
 function media.write_images(log_dir, name, images, step, taken)
+  local png <const> = require "ltrain.loggers.png"
   local files, base = {}, ("%s/%06d"):format(path_of(name), step)
   must(c.io.make_folder(("%s/%s/%s"):format(log_dir, media.FOLDER, path_of(name))))
   for i, image in ipairs(images) do

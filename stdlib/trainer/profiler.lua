@@ -30,9 +30,8 @@ local function open_range(self, name)
   end })
 end
 
---- A loop begins: returns the profile, nil without the option.
+--- A loop begins: returns the profile.
 function profiler.open(kind)
-  if not kind then return nil end
   local self = { kind = kind, actions = {}, events = kind == "trace" and {} or nil,
     outer = ranges.open, profile = c.runtime.profile(kind == "trace") }
   ranges.open = function(name) return open_range(self, name) end

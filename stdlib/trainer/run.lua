@@ -23,7 +23,6 @@ local parameters = require "ltrain.trainer.steps.parameters"
 local place = require "ltrain.trainer.setup.place"
 local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks.rank"
-local profiler = require "ltrain.trainer.profiler"
 local record = require "ltrain.trainer.record"
 local resume = require "ltrain.trainer.saving.resume"
 local running = require "ltrain.trainer.logged.running"
@@ -40,8 +39,9 @@ local run = {}
 
 local function profile_of(state)
   local trainer = state.trainer
+  if not trainer.options.profiler then return nil end
+  local profiler <const> = require "ltrain.trainer.profiler"
   local profile = profiler.open(trainer.options.profiler)
-  if not profile then return nil end
   return setmetatable({}, { __close = function()
     profiler.close(profile, state.fn, trainer.log_dir or trainer.default_root_dir)
   end })

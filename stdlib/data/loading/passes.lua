@@ -10,7 +10,6 @@ local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local reading = require "ltrain.data.loading.reading"
 local tree = require "ltrain.core.tree"
-local workers = require "ltrain.data.loading.workers"
 
 local data = c.runtime.data
 
@@ -97,6 +96,7 @@ end
 
 --- The same, read and batched by workers, `prefetch` batches ahead in all.
 function passes.by_workers(plan)
+  local workers <const> = require "ltrain.data.loading.workers"
   local pass, position, ahead = new_pass(plan), plan.position, plan.position
   local crew, under_way = nil, {}
   local function stop(keep)
