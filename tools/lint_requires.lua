@@ -17,7 +17,8 @@ local ARROWS <const> = {
   compat = { "files" }, strategies = { "compat", "optim" },
   runs = { "files", "loggers" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
-  cli = { "trainer", "init" },
+  prompt = { "trainer" },
+  cli = { "prompt", "init" },
   init = { "core" },
 }
 

@@ -5,7 +5,7 @@ local errors = require "ltrain.core.errors"
 local load = require "ltrain.files.load"
 local packing = require "ltrain.files.packing"
 local refuse = require "ltrain.cli.refuse"
-local show = require "ltrain.cli.show"
+local show = require "ltrain.prompt.show"
 local torch_file = require "ltrain.files.torch_file"
 local tree = require "ltrain.core.tree"
 

@@ -1,4 +1,4 @@
---- stdlib/cli/show.lua: how the prompt shows a value.
+--- stdlib/prompt/show.lua: how the prompt shows a value.
 local tree = require "ltrain.core.tree"
 
 local show = {}

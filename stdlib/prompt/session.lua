@@ -1,0 +1,142 @@
+--- stdlib/prompt/session.lua: reads an entry, evaluates it, prints its values, and repeats.
+--
+-- A session is made of
+--   host      read_line(mark, helper), remember(text), write(text), complain(text), tty,
+--             stopped(), traceback(message, level): stdlib/cli/init.lua describes them
+--   env       the table of globals that entries read and write: _G, or one whose metamethods reach
+--             the locals of a frame (`pairs` lists what can be completed)
+--   commands  name -> { args =, doc =, run(session, text) }: what `:name text` does
+-- and keeps
+--   last      the last value that was printed: `_`
+--   failure   what attempt.lua caught last, or nil
+local attempt = require "ltrain.prompt.attempt"
+local show = require "ltrain.prompt.show"
+
+local session = {}
+session.__index = session
+
+local FIRST <const>, MORE <const> = "> ", ">> "
+local LOCAL_NOTE <const> = "(a local lasts for its line only: leave out `local` to keep it)\n"
+
+--- A session from {host =, env =, commands =}; `mark` (default "> ") stands before each entry.
+function session.new(o)
+  local made = { host = o.host, env = o.env, commands = o.commands or {}, mark = o.mark or FIRST }
+  return setmetatable(made, session)
+end
+
+-- Whether a message of `load` says that the text may continue.
+local function is_incomplete(message)
+  return message:sub(-5) == "<eof>"
+end
+
+--- The function that a text stands for: an expression, else a statement; or nil, a message, and
+--- whether more lines could mend it. It takes the last value, its `_`.
+function session:compile(text)
+  text = text:gsub("^%s*=", "")
+  local chunk, why = load("local _ = ...; return " .. text, "=stdin", "t", self.env)
+  if chunk then return chunk end
+  local statement, message = load("local _ = ...; " .. text, "=stdin", "t", self.env)
+  if statement then return statement end
+  return nil, message, is_incomplete(message) or is_incomplete(why)
+end
+
+--- Whether Enter ends the entry.
+function session:is_complete(text)
+  if text:find "^%s*:%a" then return true end
+  local _, _, incomplete = self:compile(text)
+  return not incomplete
+end
+
+--- Text for the user.
+function session:say(text)
+  self.host.write(text .. "\n")
+end
+
+--- Prints what attempt.lua caught, and keeps it for `:bt`.
+function session:report(failure)
+  self.failure = failure
+  local after_echo = failure.stopped and self.host.tty and "\n" or "" -- the terminal shows ^C
+  self.host.complain(after_echo .. failure.text .. "\n")
+end
+
+--- Calls f(...); reports what it raises. Returns true and its results, or false.
+function session:try(f, ...)
+  local results = table.pack(attempt.call(self.host, f, ...))
+  if results[1] then return table.unpack(results, 1, results.n) end
+  self:report(results[2])
+  return false
+end
+
+-- Showing calls the script's __tostring.
+local function print_values(self, ...)
+  local texts, n = {}, select("#", ...)
+  for i = 1, n do texts[i] = show.value((select(i, ...))) end
+  self:say(table.concat(texts, "\t"))
+end
+
+--- Evaluates one entry of Lua and prints its values.
+function session:evaluate(text)
+  local chunk, message = self:compile(text)
+  if not chunk then
+    self.host.complain(message .. "\n")
+    return
+  end
+  local results = table.pack(self:try(chunk, self.last))
+  if results.n > 1 then
+    self.last = results[2]
+    self:try(print_values, self, table.unpack(results, 2, results.n))
+  elseif results[1] and text:find "^%s*local%s" and not self.warned_local then
+    self.warned_local = true
+    self.host.write(LOCAL_NOTE)
+  end
+end
+
+--- Runs `:name text`.
+function session:command(name, text)
+  local command = self.commands[name]
+  if not command then
+    self.host.complain((":%s: no such command: see :help\n"):format(name))
+    return
+  end
+  self:try(command.run, self, text)
+end
+
+--- From a command: ends the loop, which returns `result`.
+function session:leave(result)
+  self.left, self.result = true, result
+end
+
+-- One entry: over as many lines as it takes. nil at the end of the input; false when Ctrl-C threw
+-- it away.
+local function read(self)
+  local host = self.host
+  local text = host.read_line(self.mark, self)
+  if not text then return text end
+  while not self:is_complete(text) do
+    local line = host.read_line(MORE, self)
+    if line == false then return false end
+    if line == nil then break end
+    text = text .. "\n" .. line
+  end
+  host.remember(text)
+  return text
+end
+
+--- Reads and runs entries until the input ends (returns nil) or a command leaves (its result).
+function session:loop()
+  self.left = false
+  while not self.left do
+    local text = read(self)
+    if text == nil then
+      if self.host.tty then self.host.write("\n") end
+      return nil
+    elseif text then
+      local name, rest = text:match "^%s*:([%a_]+)%s*(.-)%s*$"
+      if name then self:command(name, rest) else self:evaluate(text) end
+      attempt.forget_interrupt()
+    end
+  end
+  return self.result
+end
+
+return session
