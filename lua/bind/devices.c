@@ -1,5 +1,6 @@
 /* lua/bind/devices.c: the devices of the process: which there are, and where tensors are made. */
 #include "base/cores.h"
+#include "base/lines.h"
 #include "bind/state.h"
 #include "bind/values.h"
 #include "device/fake.h"
@@ -141,6 +142,60 @@ static int largest_tensors(lua_State *L) {
   return 1;
 }
 
+/* runtime.devices_in_use() -> names of the devices that have, or had, tensors */
+static int devices_in_use(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_device_state *st = lt_device_state_of(b->c);
+  if (st == NULL) lt_raise_failure(L, b);
+  lua_createtable(L, st->n_open, 0);
+  for (int k = 0; k < st->n_open; k++) {
+    char name[32];
+    lua_pushstring(L, lt_device_text(b->c, st->open[k]->device, name, sizeof name));
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
+/* runtime.live_tensors(device) -> a list of {bytes =, id =, op =, line =, shape =, dtype =}, the
+   newest first: lt_device_live. `id` is the first number of runtime.identity. */
+static int live_tensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  check_device(L, b, &d);
+  int64_t n = lt_device_live(b->c, d, NULL, 0);
+  lt_live *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
+  int64_t now = lt_device_live(b->c, d, list, n); /* some went when the list was made */
+  if (now < n) n = now;
+  lua_createtable(L, (int)n, 0);
+  for (int64_t k = 0; k < n; k++) {
+    char line[128];
+    const lt_live *t = &list[k];
+    lua_createtable(L, 0, 6);
+    lua_pushinteger(L, t->bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_pushinteger(L, (lua_Integer)t->id);
+    lua_setfield(L, -2, "id");
+    lua_pushstring(L, t->op);
+    lua_setfield(L, -2, "op");
+    lua_pushstring(L, t->line != 0 ? lt_line_text(b->c, t->line, line, sizeof line) : NULL);
+    lua_setfield(L, -2, "line");
+    if (t->shape.ndim >= 0) {
+      lua_pushstring(L, LT_SHAPE_STR(t->shape));
+      lua_setfield(L, -2, "shape");
+      lua_pushstring(L, lt_dtype_name(t->dtype));
+      lua_setfield(L, -2, "dtype");
+    }
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
+/* runtime.note_allocations(on): from now on tensors of any size are among them */
+static int note_allocations(lua_State *L) {
+  lt_device_note_all(lt_enter(L)->c, lua_toboolean(L, 1));
+  return 0;
+}
+
 /* runtime.fake_counts() -> {launches, copies, waits, allocations, pending} of the device kind for
    specs, since the process began. */
 static int fake_counts(lua_State *L) {
@@ -181,6 +236,9 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"synchronize", synchronize},
                                      {"current_device", current_device},
                                      {"device_faulted", device_faulted},
+                                     {"devices_in_use", devices_in_use},
+                                     {"live_tensors", live_tensors},
+                                     {"note_allocations", note_allocations},
                                      {"largest_tensors", largest_tensors},
                                      {"fake_counts", fake_counts},
                                      {"watched_waits", watched_waits},

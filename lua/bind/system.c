@@ -185,6 +185,17 @@ static int list_stdlib(lua_State *L) {
   return 1;
 }
 
+/* stdlib_source(name) -> the text of that chunk, as it is compiled into this build; nil: no such */
+static int stdlib_source(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  for (int k = 0; k < lt_stdlib_count; k++) {
+    if (strcmp(lt_stdlib[k].name, name) != 0) continue;
+    lua_pushlstring(L, lt_stdlib[k].source, lt_stdlib[k].size);
+    return 1;
+  }
+  return 0;
+}
+
 /* parts() -> {{name =, present =, text =}, ...} of this build */
 static int list_parts(lua_State *L) {
   lt_part parts[LT_PARTS];
@@ -244,6 +255,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"interrupted", interrupted},
                                      {"clear_interrupt", clear_interrupt},
                                      {"stdlib", list_stdlib},
+                                     {"stdlib_source", stdlib_source},
                                      {"parts", list_parts},
                                      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");

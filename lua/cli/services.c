@@ -9,6 +9,7 @@
 
 #include "base/threads.h"
 #include "bind/state.h"
+#include "cli/ask.h"
 #include "cli/line.h"
 #include "cli/notes.h"
 #include "cli/signals.h"
@@ -103,11 +104,14 @@ static int set_threads(lua_State *L) {
   return 1;
 }
 
-/* read_line(prompt) -> text; nil at the end; false when Ctrl-C threw it away */
+/* read_line(prompt[, helper]) -> an entry; nil at the end; false when Ctrl-C threw it away. The
+   helper is asked while it is edited: ask.c. */
 static int read_line(lua_State *L) {
-  const char *text;
+  const char *prompt = luaL_checkstring(L, 1), *text;
   size_t length;
-  switch (lt_line_read(luaL_checkstring(L, 1), &text, &length)) {
+  lua_settop(L, 2);
+  lt_line_helper helper = {.ask = lt_ask_script, .ud = L};
+  switch (lt_line_read(prompt, lua_isnil(L, 2) ? NULL : &helper, &text, &length)) {
   case LT_LINE_READ:
     lua_pushlstring(L, text, length);
     break;
@@ -121,6 +125,16 @@ static int read_line(lua_State *L) {
   return 1;
 }
 
+/* upvalue(fn, i) -> name, value; nothing when there is none */
+static int upvalue(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  const char *name = lua_getupvalue(L, 1, (int)luaL_checkinteger(L, 2));
+  if (name == NULL) return 0;
+  lua_pushstring(L, name);
+  lua_insert(L, -2);
+  return 2;
+}
+
 static int remember(lua_State *L) {
   lt_line_remember(luaL_checkstring(L, 1));
   return 0;
@@ -132,11 +146,14 @@ void lt_push_services(lua_State *L) {
                                        {"run", run_chunk},        {"traceback", traceback},
                                        {"signal", signal_status},    {"stopped", stopped},
                                        {"set_threads", set_threads}, {"read_line", read_line},
-                                       {"remember", remember},       {NULL, NULL}};
+                                       {"remember", remember},       {"upvalue", upvalue},
+                                       {NULL, NULL}};
   luaL_newlib(L, functions);
   lt_notes_push(L);
   lua_pushboolean(L, lt_line_is_terminal());
   lua_setfield(L, -2, "tty");
+  lua_pushboolean(L, lt_line_is_edited());
+  lua_setfield(L, -2, "edits");
   lua_pushglobaltable(L);
   lua_setfield(L, -2, "globals");
   lua_pushliteral(L, LT_VERSION);

@@ -190,6 +190,16 @@ static lt_take take_for(const lt_ctx *c, lt_device d) {
   return beside ? LT_TAKE_IDLE : LT_TAKE_FIT;
 }
 
+/* Whether a new storage notes its script line and is listed. */
+static bool is_noted(const lt_ctx *c, size_t bytes) {
+  return bytes > NOTED || ((const state *)c->slot[LT_SLOT_DEVICE])->notes_all;
+}
+
+void lt_device_note_all(lt_ctx *c, bool on) {
+  state *st = state_of(c);
+  if (st != NULL) st->notes_all = on;
+}
+
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   lt_pool *p = pool_of(c, d);
   if (p == NULL) return NULL;
@@ -202,10 +212,11 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   s->device = d;
   s->drop = block_drop;
   s->owner = p;
-  s->line = bytes > NOTED ? lt_ctx_line(c) : 0;
+  bool noted = is_noted(c, bytes);
+  s->line = noted ? lt_ctx_line(c) : 0;
   s->writer = c->op;
   b->shape.ndim = -1;
-  if (bytes > NOTED) lt_pool_list(p, b);
+  if (noted) lt_pool_list(p, b);
   b->next = NULL;
   lt_storage_init(c, s);
   atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
@@ -226,7 +237,7 @@ lt_tensor *lt_tensor_empty(lt_ctx *c, lt_device d, lt_dtype dtype, int ndim, con
   for (int i = 0; i < ndim; i++) n *= size[i];
   lt_storage *s = lt_storage_new(c, d, (size_t)n * lt_dtype_size(dtype));
   if (s == NULL) return NULL;
-  if (s->bytes > NOTED) note_shape((lt_block *)s, dtype, ndim, size);
+  if (is_noted(c, s->bytes)) note_shape((lt_block *)s, dtype, ndim, size);
   lt_tensor *t = lt_tensor_make(c, s, dtype, ndim, size, NULL, 0);
   lt_storage_release(c, s);
   return t;

@@ -145,6 +145,21 @@ lt_memory_stats lt_device_memory(lt_ctx *c, lt_device d);
 /* The largest tensors of a device that this ctx has made, over 1 MiB each: a line for each op and
    script line, the largest first, as many as fit; "" for none. */
 void lt_device_list_largest(lt_ctx *c, lt_device d, char *out, size_t size);
+
+/* A tensor's memory that is in use: what made it, where, in which shape (ndim -1: of no tensor). */
+typedef struct lt_live {
+  int64_t bytes;
+  uint64_t id; /* of its storage */
+  const char *op;
+  uint32_t line;
+  lt_shape shape;
+  lt_dtype dtype;
+} lt_live;
+/* Up to n of those of a device that this ctx has made, the newest first; returns how many there are.
+   They are those over 1 MiB, and from lt_device_note_all on all that are made. */
+int64_t lt_device_live(lt_ctx *c, lt_device d, lt_live *out, int64_t n);
+void lt_device_note_all(lt_ctx *c, bool on);
+
 /* Of all devices that this ctx has used: bytes in use; reset the peaks; free the caches. */
 int64_t lt_device_live_bytes(lt_ctx *c);
 void lt_device_reset_peaks(lt_ctx *c);

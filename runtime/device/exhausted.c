@@ -63,6 +63,23 @@ void lt_device_list_largest(lt_ctx *c, lt_device d, char *out, size_t size) {
   }
 }
 
+int64_t lt_device_live(lt_ctx *c, lt_device d, lt_live *out, int64_t n) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  lt_pool *p = st != NULL ? st->pools[d.kind][d.index] : NULL;
+  int64_t count = 0;
+  if (p == NULL) return 0;
+  lt_pool_drain(c, p);
+  for (const lt_block *b = p->in_use; b != NULL; b = b->older, count++)
+    if (count < n)
+      out[count] = (lt_live){.bytes = (int64_t)b->storage.bytes,
+                             .id = b->storage.id,
+                             .op = b->storage.writer,
+                             .line = b->storage.line,
+                             .shape = b->shape,
+                             .dtype = b->dtype};
+  return count;
+}
+
 static void describe_room(const lt_pool *p, char *out, size_t size) {
   int64_t most = atomic_load(&p->budget->limit), free_bytes, total;
   out[0] = 0;

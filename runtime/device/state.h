@@ -50,6 +50,7 @@ typedef struct lt_device_state {
   lt_issued issued[LT_ISSUED];
   uint64_t n_issued;
   bool faulted; /* a device of this ctx has had a fault */
+  bool notes_all; /* storages of any size note their script line and shape */
   bool waits;   /* LTRAIN_CUDA_SYNC: for each operation, so that its fault is told at its line */
 } lt_device_state;
 

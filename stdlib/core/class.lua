@@ -33,12 +33,19 @@ local function define(self, key, value)
   rawset(self, key, value)
 end
 
+--- All classes, a set. `reopen(parent, name)`, while the prompt reloads a file: the class that
+--- extend returns in place of a new one, or nil.
+class.made, class.reopen = setmetatable({}, { __mode = "k" }), nil
+
 --- A new class below `parent` (nil: none). `Name(...)` makes an object and runs its `init(...)`.
 function class.extend(parent, name)
   if type(name) ~= "string" or name == "" then
     errors.blame("extend: a class needs a name: got %s", errors.show(name))
   end
+  local again = class.reopen and class.reopen(parent, name)
+  if again then return again end
   local new = {}
+  class.made[new] = true
   for key, value in next, parent or {} do
     if type(key) == "string" and key:sub(1, 2) == "__" then new[key] = value end
   end

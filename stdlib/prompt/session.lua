@@ -9,8 +9,13 @@
 -- and keeps
 --   last      the last value that was printed: `_`
 --   failure   what attempt.lua caught last, or nil
+--   files     { path =, result = } of the script and of `:load`: what `:reload` runs again
+local c = require "ltrain.c"
 local attempt = require "ltrain.prompt.attempt"
+local commands = require "ltrain.prompt.commands"
+local errors = require "ltrain.core.errors"
 local show = require "ltrain.prompt.show"
+local tree = require "ltrain.core.tree"
 
 local session = {}
 session.__index = session
@@ -20,7 +25,9 @@ local LOCAL_NOTE <const> = "(a local lasts for its line only: leave out `local` 
 
 --- A session from {host =, env =, commands =}; `mark` (default "> ") stands before each entry.
 function session.new(o)
-  local made = { host = o.host, env = o.env, commands = o.commands or {}, mark = o.mark or FIRST }
+  local made = { host = o.host, env = o.env, commands = o.commands or commands,
+                 mark = o.mark or FIRST, files = {} }
+  if made.host.tty then c.runtime.note_allocations(true) end -- for `:mem`
   return setmetatable(made, session)
 end
 
@@ -47,9 +54,32 @@ function session:is_complete(text)
   return not incomplete
 end
 
+-- What the editor asks while an entry is made: lua/cli/line.h.
+local function helper_of(self)
+  return {
+    enter = function(_, text)
+      if self:is_complete(text) then return nil end
+      return "\n" .. ("  "):rep(require "ltrain.prompt.lexer".depth(text))
+    end,
+    complete = function(_, text, cursor)
+      return require "ltrain.prompt.complete".press(self, text:sub(1, cursor - 1))
+    end,
+    look = function(_, text)
+      local look = require "ltrain.prompt.look"
+      local ok, hint = pcall(look.hint, self, text)
+      return look.styles(self, text), ok and hint or nil
+    end,
+  }
+end
+
 --- Text for the user.
 function session:say(text)
   self.host.write(text .. "\n")
+end
+
+--- A line on what was wrong with an entry.
+function session:complain(text)
+  self.host.complain(text .. "\n")
 end
 
 --- Prints what attempt.lua caught, and keeps it for `:bt`.
@@ -68,35 +98,41 @@ function session:try(f, ...)
 end
 
 -- Showing calls the script's __tostring.
-local function print_values(self, ...)
-  local texts, n = {}, select("#", ...)
-  for i = 1, n do texts[i] = show.value((select(i, ...))) end
+local function print_values(self, values)
+  local texts = {}
+  for i = 2, values.n do texts[i - 1] = show.value(values[i]) end
   self:say(table.concat(texts, "\t"))
 end
 
---- Evaluates one entry of Lua and prints its values.
+--- Prints what `try` returned, packed, and keeps the first value as the last.
+function session:print(results)
+  if not results[1] or results.n == 1 then return end
+  self.last = results[2]
+  self:try(print_values, self, results)
+end
+
+--- Evaluates one entry of Lua and prints its values; returns whether it did not fail.
 function session:evaluate(text)
   local chunk, message = self:compile(text)
   if not chunk then
-    self.host.complain(message .. "\n")
-    return
+    self:complain(message)
+    return false
   end
   local results = table.pack(self:try(chunk, self.last))
-  if results.n > 1 then
-    self.last = results[2]
-    self:try(print_values, self, table.unpack(results, 2, results.n))
-  elseif results[1] and text:find "^%s*local%s" and not self.warned_local then
+  self:print(results)
+  if results[1] and results.n == 1 and text:find "^%s*local%s" and not self.warned_local then
     self.warned_local = true
     self.host.write(LOCAL_NOTE)
   end
+  return results[1]
 end
 
 --- Runs `:name text`.
 function session:command(name, text)
   local command = self.commands[name]
   if not command then
-    self.host.complain((":%s: no such command: see :help\n"):format(name))
-    return
+    return self:complain((":%s: no such command%s; :help lists them"):format(name,
+      errors.did_you_mean(name, (tree.keys(self.commands)))))
   end
   self:try(command.run, self, text)
 end
@@ -110,10 +146,11 @@ end
 -- it away.
 local function read(self)
   local host = self.host
-  local text = host.read_line(self.mark, self)
+  self.helper = self.helper or helper_of(self)
+  local text = host.read_line(self.mark, self.helper)
   if not text then return text end
   while not self:is_complete(text) do
-    local line = host.read_line(MORE, self)
+    local line = host.read_line(MORE)
     if line == false then return false end
     if line == nil then break end
     text = text .. "\n" .. line

@@ -24,15 +24,6 @@ function markdown.table(columns, rows)
   return table.concat(lines, "\n")
 end
 
---- A value as Lua writes it.
-function markdown.value(value)
-  if type(value) == "string" then return ("'%s'"):format(value) end
-  if type(value) ~= "table" then return tostring(value) end
-  local parts = {}
-  for i, element in ipairs(value) do parts[i] = markdown.value(element) end
-  return "{" .. table.concat(parts, ", ") .. "}"
-end
-
 --- Paragraphs with a blank line between them.
 function markdown.join(parts)
   return table.concat(parts, "\n\n")

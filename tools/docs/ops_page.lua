@@ -1,6 +1,7 @@
 -- tools/docs/ops_page.lua: the operations, from lt.ops(), and those of stdlib/ops.
 local lt = require "ltrain"
 local markdown = require "markdown"
+local operation = require "ltrain.prompt.operation"
 local written_ops = require "written_ops"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.
@@ -34,89 +35,18 @@ local GROUPS <const> = {
     "clip_grad_value" },
 }
 
-local TYPES <const> = {
-  int = "integer", number = "number", flag = "boolean", dim = "dim", dims = "dim or list of dims",
-  pos = "position", sizes = "shape", pair = "integer or {h, w}",
-  each = "integer, or one for each dim", padding = "the same, 'valid' or 'same'", scalar = "number",
-  dtype = "dtype", device = "device",
-}
-
-local DTYPES <const> = {
-  float = "float; of integers f32", any = "that of x", promote = "promoted",
-  first = "that of x", own = "",
-}
-
--- The dtype of the result in words.
-local function dtype_text(op)
-  if op.kind == "compare" or op.kind == "test" then return "bool" end
-  if op.kind == "binary" and op.dtype == "any" then return "promoted" end
-  return DTYPES[op.dtype]
-end
-
 local CASTS <const> = { keep = "as it is", lower = "lower", f32 = "f32" }
-
--- Defaults stand in lt.ops() as C writes them.
-local function default_text(argument)
-  local text = argument.default
-  if argument.required then return "required" end
-  if text:find("NONE") or text:find("LT_NO") then return "not given" end
-  if argument.type == "choice" then return ("'%s'"):format(text:match("[a-z0-9]+$")) end
-  if text:find("INFINITY") then return text:find("^-") and "-inf" or "inf" end
-  local pair = text:match("^LT_%u+_OF%((.-)%)$")
-  if pair == "-1" then return "that of the window" end
-  local number = tonumber(text)
-  if (argument.type == "dim" or argument.type == "pos") and number and number >= 0 then
-    return tostring(math.tointeger(number) + 1) -- C counts them from 0
-  end
-  return pair or text
-end
-
-local function type_text(argument)
-  if argument.type ~= "choice" then return TYPES[argument.type] end
-  return "'" .. argument.choices:gsub("|", "' or '") .. "'"
-end
-
--- Arguments that a script gives: those of binary kinds stand for the operands.
-local function arguments_of(op)
-  return (op.kind == "binary" or op.kind == "compare") and {} or op.args
-end
-
--- "lt.linear(x, weight [, bias])".
-local function call_text(op)
-  local parts = {}
-  local least = op.list and 1 or op.kind == "binary" and 2 or op.kind == "compare" and 2
-    or op.min_in
-  for i, name in ipairs(op.inputs) do parts[i] = i <= least and name or "[" .. name .. "]" end
-  local optional = false
-  for _, argument in ipairs(arguments_of(op)) do
-    if argument.required then parts[#parts + 1] = argument.name else optional = true end
-  end
-  if optional then parts[#parts + 1] = "{...}" end
-  local name = type(lt[op.name]) == "function" and "lt." .. op.name or "x:" .. op.name
-  if name:sub(1, 2) == "x:" then table.remove(parts, 1) end
-  return ("%s(%s)"):format(name, table.concat(parts, ", "))
-end
 
 local function gradient_text(op)
   if op.differentiable then return "yes" end
   return op.composite and "by parts" or "no"
 end
 
--- What the table does not say of a kind.
-local function notes(op)
-  local list = {}
-  if not op.method and op.max_in ~= 0 then list[#list + 1] = "Takes a list of tensors." end
-  if op.view then list[#list + 1] = "A view: shares memory with x." end
-  if op.mutates then list[#list + 1] = "Changes its arguments in place." end
-  if op.n_shown > 1 then list[#list + 1] = ("Up to %d results."):format(op.n_shown) end
-  return #list > 0 and table.concat(list, " ") or nil
-end
-
 local function arguments_table(op)
   local rows = {}
-  for i, argument in ipairs(arguments_of(op)) do
-    rows[i] = { tostring(#op.inputs + i), markdown.code(argument.name), type_text(argument),
-      default_text(argument) }
+  for i, argument in ipairs(operation.arguments(op)) do
+    rows[i] = { tostring(#op.inputs + i), markdown.code(argument.name), operation.type(argument),
+      operation.default(argument) }
   end
   return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil
 end
@@ -125,8 +55,8 @@ local function facts_table(ops)
   local rows = {}
   for i, op in ipairs(ops) do
     rows[i] = {
-      markdown.code(call_text(op)), op.doc, op.in_place and ("`x:%s_`"):format(op.name) or "",
-      dtype_text(op), CASTS[op.cast], gradient_text(op),
+      markdown.code(operation.call(op)), op.doc, op.in_place and ("`x:%s_`"):format(op.name) or "",
+      operation.dtype(op), CASTS[op.cast], gradient_text(op),
     }
   end
   return markdown.table({ "function", "gives", "in place", "dtype", "autocast", "gradient" }, rows)
@@ -137,14 +67,14 @@ local function group_text(title, kinds)
   local plain, parts = {}, {}
   for _, ops in ipairs(kinds) do
     local first = ops[1]
-    if #arguments_of(first) == 0 and not notes(first) then
+    if #operation.arguments(first) == 0 and not operation.notes(first) then
       table.move(ops, 1, #ops, #plain + 1, plain)
     else
       local names = {}
       for i, op in ipairs(ops) do names[i] = op.name end
       parts[#parts + 1] = "### " .. table.concat(names, ", ")
       parts[#parts + 1] = facts_table(ops)
-      parts[#parts + 1] = notes(first)
+      parts[#parts + 1] = operation.notes(first)
       parts[#parts + 1] = arguments_table(first)
     end
   end

@@ -3,6 +3,7 @@ local c = require "ltrain.c"
 local markdown = require "markdown"
 local methods = require "methods"
 local options_table = require "options_table"
+local section = require "ltrain.prompt.section"
 local source = require "source"
 
 -- Pages: folder, title, a line, files of other names: { path, name, module, field }, and an
@@ -117,73 +118,8 @@ local function example_of(doc)
   return "`" .. code .. "`" .. rest
 end
 
-local function makes(entry)
-  return entry.name == "init" and (entry.sign == ":" or entry.field) or not entry.name
-end
-
--- How a class is called, what its init says, and its positional arguments. Of several classes in a
--- file it is the one whose init says something.
-local function constructor(file, name)
-  local said = false
-  for _, entry in ipairs(file.functions) do said = said or makes(entry) and entry.doc end
-  for _, entry in ipairs(file.functions) do
-    if makes(entry) and (entry.doc or not said) then
-      local shown = entry.arguments and ("%s(%s)"):format(name:match "^[^,]*", entry.arguments)
-      local text = entry.doc and entry.doc ~= "" and example_of(entry.doc)
-      return shown, text, entry.params or {}
-    end
-  end
-  return nil, nil, {}
-end
-
-local function forward_params(file)
-  local params = {}
-  for _, entry in ipairs(file.functions) do
-    if entry.name == "forward" and entry.params then
-      table.move(entry.params, 1, #entry.params, 1, params)
-    end
-  end
-  return params
-end
-
--- A field of a table, or of a class or those above it.
-local function field_of(value, name)
-  if rawget(value, "__name") then return value[name] end
-  return rawget(value, name)
-end
-
-local function options_of(value)
-  if type(value) == "function" then return source.options_of(value) end
-  if type(value) ~= "table" then return nil end
-  local options = field_of(value, "options")
-  if type(options) == "table" then return options end
-  local init = rawget(value, "init")
-  return init and source.options_of(init)
-end
-
 local function code_list(lines)
   return "`" .. table.concat(lines, "`, `") .. "`"
-end
-
--- "Adam" for what extends it; nil for the bases that say nothing.
-local function base_of(value)
-  local super = type(value) == "table" and rawget(value, "super")
-  return super and super.__name ~= "Module" and super.__name
-end
-
--- What stands before a method's name in the lists: of a class, of a room, else the name itself.
-local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "environment",
-  DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler",
-  GradScaler = "scaler" }
-
-local function object_of(name)
-  local room, last = name:match("^(%w+)%.(.*)$")
-  if OBJECTS[last] then return OBJECTS[last] end
-  if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
-  local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
-    strategies = "strategy", clusters = "environment", distributions = "distribution",
-    models = "model", transforms = "t" }
-  return shown[room] or last:lower()
 end
 
 -- The file of stdlib/ that a function stands in.
@@ -192,31 +128,25 @@ local function file_of(root, fn)
   return name and source.read(root .. "stdlib/" .. name:gsub("%.", "/") .. ".lua")
 end
 
-local function section(root, entry)
+local function make_section(root, entry)
   local path, name, module = entry[1], entry[2], entry[3]
   local file, value = source.read(root .. path), require(module)
   if entry[4] then value = value[entry[4]] end
-  local parts = { "## " .. name, file.about }
+  local said = section.of(file, name, value, debug.getupvalue, function(init)
+    return file_of(root, init)
+  end)
+  local parts = { "## " .. name, said.about }
   local function add(text)
     if text and text ~= "" then parts[#parts + 1] = text end
   end
-  add(file.more)
-  local shown, said, params = constructor(file, name)
-  local init = type(value) == "table" and field_of(value, "init")
-  if not shown and not said and init then -- that of the parent
-    local parent = file_of(root, init)
-    file.text = file.text .. parent.text
-    shown, said, params = constructor(parent, name), nil, {}
-  end
-  if shown then add("`" .. shown .. "`") end
-  add(said)
-  if #params > 0 then add("Arguments: " .. code_list(params)) end
-  local shapes = forward_params(file)
-  if #shapes > 0 then add("Called with: " .. code_list(shapes)) end
-  if base_of(value) then add("A subclass of `" .. base_of(value) .. "`.") end
-  local options = options_of(value)
-  if options then add(options_table(options, file.text)) end
-  add(methods(file, object_of(name), name))
+  add(said.more)
+  if said.call then add("`" .. said.call .. "`") end
+  add(said.said and example_of(said.said))
+  if #said.arguments > 0 then add("Arguments: " .. code_list(said.arguments)) end
+  if #said.called_with > 0 then add("Called with: " .. code_list(said.called_with)) end
+  if said.base then add("A subclass of `" .. said.base .. "`.") end
+  if said.options then add(options_table(said.options, said.order)) end
+  add(methods(file, section.object(name), name))
   return markdown.join(parts)
 end
 
@@ -240,9 +170,9 @@ end
 local function page(root, room)
   local folder, title, where, others, more = table.unpack(room)
   local parts = { "# " .. title, where .. ".", more }
-  for _, entry in ipairs(files_of(folder, others)) do parts[#parts + 1] = section(root, entry) end
+  for _, entry in ipairs(files_of(folder, others)) do parts[#parts + 1] = make_section(root, entry) end
   add_functions(parts, root, folder)
-  for _, entry in ipairs(others) do parts[#parts + 1] = section(root, entry) end
+  for _, entry in ipairs(others) do parts[#parts + 1] = make_section(root, entry) end
   return {
     file = folder .. ".md", title = title, about = where, source = "the files of stdlib/" .. folder,
     text = markdown.join(parts),

@@ -14,6 +14,7 @@ local overrides = {
   ckpt_path = nil, -- for the first loop of the word's kind
   run_dir = nil, -- the folder of the first Trainer's run
   resume = nil, -- { loop = n, path = }: the n-th loop of the script resumes from the file
+  hold = nil, -- what is raised where a loop would begin: a script that runs for its code alone
   only = nil, -- the loop of the command word, nil for `run`
   callbacks = {}, -- of every Trainer, after its own
   ran = 0,
@@ -62,6 +63,7 @@ end
 
 --- A loop begins: counted, refused when the command line asks for another one.
 function overrides.begin(fn)
+  if overrides.hold then error(overrides.hold, 0) end
   overrides.check_flags()
   local only = overrides.only
   if only and fn ~= only then

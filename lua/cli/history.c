@@ -1,0 +1,100 @@
+/* lua/cli/history.c: $XDG_STATE_HOME/ltrain/history, in libedit's own form.
+
+   libedit writes whole files, so that of two prompts the last to save would win: here each entry is
+   added to the end of the file by one write. It is made short again when a prompt starts. */
+#include "cli/history.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ENTRIES = 1000, MOST_BYTES = 1 << 20 };
+
+static char path[PATH_MAX]; /* "" when there is none */
+
+/* The folder's parents are made as needed: ~/.local/state may be missing. */
+static void make_folders(void) {
+  for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    *slash = 0;
+    mkdir(path, 0700);
+    *slash = '/';
+  }
+}
+
+static void find_path(void) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  int n = -1;
+  if (state != NULL && state[0] == '/')
+    n = snprintf(path, sizeof path, "%s/ltrain/history", state);
+  else if (home != NULL && home[0] == '/')
+    n = snprintf(path, sizeof path, "%s/.local/state/ltrain/history", home);
+  if (n < 0 || n >= (int)sizeof path)
+    path[0] = 0;
+  else
+    make_folders();
+}
+
+/* The file as libedit writes it, whole or not at all. */
+static void rewrite(History *h) {
+  char beside[PATH_MAX + 16];
+  HistEvent event;
+  snprintf(beside, sizeof beside, "%s.%ld", path, (long)getpid());
+  if (history(h, &event, H_SAVE, beside) < 0 || rename(beside, path) != 0) unlink(beside);
+}
+
+History *lt_history_open(void) {
+  HistEvent event;
+  struct stat file;
+  History *h = history_init();
+  if (h == NULL) return NULL;
+  history(h, &event, H_SETSIZE, ENTRIES);
+  history(h, &event, H_SETUNIQUE, 1);
+  find_path();
+  if (path[0] == 0) return h;
+  history(h, &event, H_LOAD, path);
+  if (stat(path, &file) == 0 && file.st_size > MOST_BYTES) rewrite(h);
+  return h;
+}
+
+/* Write the lines of a file that has this one entry: a first line that names the form, and the
+   entry. */
+static void write_file(FILE *file, const char *text) {
+  HistEvent event;
+  History *one = history_init();
+  if (one == NULL) return;
+  history(one, &event, H_SETSIZE, 1);
+  history(one, &event, H_ENTER, text);
+  history(one, &event, H_SAVE_FP, file);
+  history_end(one);
+}
+
+static void append(const char *text) {
+  struct stat before;
+  char *lines = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&lines, &size);
+  if (memory == NULL) return;
+  write_file(memory, text);
+  fclose(memory);
+  int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (lines != NULL && file >= 0 && fstat(file, &before) == 0) {
+    size_t from = before.st_size == 0 ? 0 : strcspn(lines, "\n") + 1;
+    ssize_t written = from < size ? write(file, lines + from, size - from) : 0;
+    (void)written; /* a history that cannot be kept keeps nobody from working */
+  }
+  if (file >= 0) close(file);
+  free(lines);
+}
+
+void lt_history_add(History *h, const char *text) {
+  HistEvent event;
+  if (text[strspn(text, " \t\n")] == 0) return;
+  bool again = history(h, &event, H_FIRST) >= 0 && strcmp(event.str, text) == 0;
+  history(h, &event, H_ENTER, text);
+  if (path[0] != 0 && !again) append(text);
+}

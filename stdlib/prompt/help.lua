@@ -1,0 +1,297 @@
+--- stdlib/prompt/help.lua: `:help name`, from what the pages of docs/reference are made of.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local hooks = require "ltrain.core.hooks"
+local names = require "ltrain.prompt.names"
+local operation = require "ltrain.prompt.operation"
+local option = require "ltrain.prompt.option"
+local places = require "ltrain.core.places"
+local section = require "ltrain.prompt.section"
+local source = require "ltrain.prompt.source"
+
+local help = {}
+
+local WIDTH <const> = 88
+
+-- Text in lines of at most WIDTH, behind `indent`.
+local function wrap(text, indent)
+  local lines, line = {}, ""
+  for word in text:gmatch "%S+" do
+    if line ~= "" and #indent + #line + #word + 1 > WIDTH then
+      lines[#lines + 1] = indent .. line
+      line = ""
+    end
+    line = line .. (line == "" and "" or " ") .. word
+  end
+  lines[#lines + 1] = indent .. line
+  return table.concat(lines, "\n")
+end
+
+-- Paragraphs of a file's head: code as it is.
+local function paragraphs(text)
+  local parts, is_code = {}, false
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    if line:find "^```" then is_code = not is_code
+    else parts[#parts + 1] = is_code and "  " .. line or line end
+  end
+  return table.concat(parts, "\n")
+end
+
+--- An option or argument in a line: type, default, what it does.
+function help.option_line(row)
+  if row.name then -- an operation's
+    return ("%s; %s"):format(operation.type(row), operation.default(row))
+  end
+  local default = option.default(row)
+  return ("%s%s%s"):format(option.type(row), row.required and "; required"
+    or default and "; default " .. default or "", row.doc and ": " .. row.doc or "")
+end
+
+local function add_options(lines, rows, order)
+  if not rows then return end
+  lines[#lines + 1] = "\noptions:"
+  for _, name in ipairs(source.order(order, rows)) do
+    lines[#lines + 1] = ("  %s"):format(name)
+    lines[#lines + 1] = wrap(help.option_line(rows[name]), "      ")
+  end
+end
+
+local function add_methods(lines, list)
+  if #list == 0 then return end
+  lines[#lines + 1] = "\nfunctions:"
+  for _, method in ipairs(list) do
+    lines[#lines + 1] = "  " .. method.call
+    if method.doc ~= "" then lines[#lines + 1] = wrap(method.doc, "      ") end
+    for _, param in ipairs(method.params) do lines[#lines + 1] = "      " .. param end
+  end
+end
+
+-- The page of a class or a file of functions.
+local function page(said, title)
+  local lines = { title }
+  if said.call then lines[1] = "lt." .. said.call:gsub("^lt%.", "") end
+  local function add(text, indent)
+    if text and text ~= "" then lines[#lines + 1] = wrap(text, indent or "  ") end
+  end
+  add(said.about)
+  add(said.said)
+  for _, text in ipairs(said.arguments) do add(text, "    ") end
+  for _, text in ipairs(said.called_with) do add("called with " .. text) end
+  if said.base then add(("a subclass of %s"):format(said.base)) end
+  if said.more ~= "" then lines[#lines + 1] = "\n" .. paragraphs(said.more) end
+  add_options(lines, said.options, said.order)
+  add_methods(lines, said.methods)
+  return table.concat(lines, "\n")
+end
+
+local function of_operation(row)
+  local lines = { operation.call(row), wrap(row.doc, "  ") }
+  local dtype = operation.dtype(row)
+  if dtype and dtype ~= "" then lines[#lines + 1] = "  dtype of the result: " .. dtype end
+  lines[#lines + 1] = operation.notes(row) and wrap(operation.notes(row), "  ")
+  if row.in_place then lines[#lines + 1] = ("  in place: x:%s_"):format(row.name) end
+  lines[#lines + 1] = "  gradient: " .. (row.differentiable and "yes"
+    or row.composite and "by parts" or "no")
+  for i, argument in ipairs(operation.arguments(row)) do
+    if i == 1 then lines[#lines + 1] = "\narguments:" end
+    lines[#lines + 1] = ("  %-16s %s"):format(argument.name, help.option_line(argument))
+  end
+  return table.concat(lines, "\n")
+end
+
+local function of_hook(name)
+  for _, row in ipairs(hooks.rows) do
+    if row.name == name then
+      return ("%s(%s)\n%s"):format(row.name, row.args, wrap(row.doc, "  "))
+    end
+  end
+end
+
+-- One function of a file.
+local function of_entry(file, name, title, fn, upvalue)
+  for _, entry in ipairs(file.functions) do
+    if entry.doc and (entry.name == name or not entry.name) then
+      local lines = { ("%s(%s)"):format(title, entry.arguments or "") }
+      if entry.doc ~= "" then lines[#lines + 1] = wrap(entry.doc, "  ") end
+      for _, param in ipairs(entry.params) do lines[#lines + 1] = "    " .. param end
+      add_options(lines, fn and source.options_of(fn, upvalue), file.text)
+      return table.concat(lines, "\n")
+    end
+  end
+end
+
+-- Files whose functions are methods of every module, of the Trainer.
+local MODULE <const> = { "ltrain.nn.Module", "ltrain.nn.module_hooks", "ltrain.nn.module_loop",
+  "ltrain.nn.module_state" }
+
+-- The chunk that a class, or a table of functions, stands in: what its own functions say.
+local function chunk_of(value, upvalue)
+  local class = rawget(value, "__name")
+  for _, fn in next, value do
+    local name = type(fn) == "function" and source.name_of(fn, upvalue)
+    if name and (not class or name:match "[^.]+$" == class) then return name end
+  end
+end
+
+-- The file of a class, by its place below lt, or by its functions.
+local function file_of(value, title, upvalue)
+  local place = places[title:match "^[^.]+$" or ""]
+  local chunk = place and place:match "^[^:]+" or "ltrain." .. title
+  if not c.runtime.stdlib_source(chunk) then
+    chunk = type(value) == "table" and chunk_of(value, upvalue)
+  end
+  return chunk and source.of(chunk), chunk
+end
+
+local function of_class(value, title, upvalue)
+  local file, chunk = file_of(value, title, upvalue)
+  if not file then return nil end
+  local name = title:find(".", 1, true) and title or "lt." .. title
+  local said = section.of(file, name, value, upvalue, function(init)
+    return source.of(source.name_of(init, upvalue))
+  end)
+  if chunk == "ltrain.trainer.Trainer" then
+    said.options = require "ltrain.trainer.setup.options"
+    said.order = source.of("ltrain.trainer.setup.options").text
+  elseif chunk == MODULE[1] then
+    for i = 2, #MODULE do
+      local more = section.methods(source.of(MODULE[i]), "net", "lt.Module")
+      table.move(more, 1, #more, #said.methods + 1, said.methods)
+    end
+  end
+  return page(said, "lt." .. title)
+end
+
+-- A function: one of the library from its file, another by where it stands.
+local function of_function(value, title, name, upvalue)
+  local chunk = source.name_of(value, upvalue)
+  local file = chunk and source.of(chunk)
+  local text = file and of_entry(file, name, "lt." .. title, value, upvalue)
+  if text then return text end
+  if chunk then return nil end
+  local place = c.runtime.function_line(value)
+  return place and ("%s: a function of %s"):format(title, place)
+end
+
+local function name_of(keys)
+  local words = {}
+  for i, key in ipairs(keys) do words[i] = tostring(key) end
+  return table.concat(words, ".")
+end
+
+local function has_name(value) return type(value) == "table" and rawget(value, "__name") end
+
+-- What can be said of the value that the keys lead to.
+local function of_value(value, keys, upvalue)
+  local title, last = name_of(keys), keys[#keys]
+  if has_name(value) then return of_class(value, title, upvalue) end
+  if type(value) == "function" then
+    local row = not c.runtime.function_line(value) and names.op(last)
+    if row then return of_operation(row) end
+    local text = of_function(value, title, last, upvalue)
+    if text then return text end
+  end
+  local row = (keys[1] == "Tensor" or #keys == 1) and names.op(last)
+  if row then return of_operation(row) end
+  if type(value) == "table" then
+    local class = getmetatable(value)
+    if has_name(class) then return of_value(class, { class.__name }, upvalue) end
+    local file = #keys <= 2 and file_of(value, title, upvalue)
+    if file then
+      local said = { about = file.about, more = file.more, arguments = {}, called_with = {},
+                     methods = section.methods(file, last, last) }
+      return page(said, "lt." .. title)
+    end
+  end
+end
+
+-- The keys of "lt.nn.Linear", "x:relu".
+local function keys_of(text)
+  local keys = {}
+  for key in text:gmatch "[^.:]+" do keys[#keys + 1] = key end
+  return keys
+end
+
+local function look_up(env, keys, is_method, upvalue)
+  local lt = env.lt
+  local own = names.resolve(env, keys)
+  if own ~= nil and own ~= lt then
+    if keys[1] == "lt" then table.remove(keys, 1) end
+    return of_value(own, keys, upvalue)
+  end
+  if keys[1] == "lt" then table.remove(keys, 1) end
+  if #keys == 0 then return nil end
+  local value = names.resolve(lt, keys)
+  if value == nil and keys[1] == "Tensor" then value = c.runtime.methods[keys[2]] end
+  if value == nil and (is_method or #keys == 1) then
+    keys = { keys[#keys] }
+    value = c.runtime.methods[keys[1]]
+  end
+  if value ~= nil or keys[1] == "Tensor" then return of_value(value, keys, upvalue) end
+end
+
+-- The topics that a mistyped name may have meant.
+local function topics(keys)
+  local lt, list = require "ltrain", {}
+  local room = #keys > 1 and names.resolve(lt, table.move(keys, 1, #keys - 1, 1, {}))
+  for name in next, names.fields(room or lt) do
+    if type(name) == "string" then list[#list + 1] = name end
+  end
+  for _, row in ipairs(hooks.rows) do list[#list + 1] = row.name end
+  table.sort(list)
+  return list
+end
+
+--- The text on a topic; nil and a message without one.
+function help.on(session, topic)
+  local command = topic:match "^:([%a_]+)$"
+  if command and session.commands[command] then return help.command(session, command) end
+  local keys = keys_of(topic)
+  if #keys == 0 then return help.commands(session) end
+  local text = look_up(setmetatable({ lt = require "ltrain" }, { __index = session.env }), keys,
+    topic:find(":", 1, true) ~= nil, session.host.upvalue) or of_hook(keys[#keys])
+  if text then return text end
+  return nil, (":help: nothing is known of '%s'%s"):format(topic,
+    errors.did_you_mean(keys[#keys], topics(keys)))
+end
+
+--- How a function or class of the library is called; nil when that is not known.
+function help.signature(session, keys)
+  local value, upvalue = names.resolve(session.env, keys), session.host.upvalue
+  local last = keys[#keys]
+  local row = type(value) == "function" and not c.runtime.function_line(value) and names.op(last)
+  if row then return operation.call(row) end
+  if has_name(value) and value.init then
+    local file = source.of(source.name_of(value.init, upvalue) or "")
+    return file and section.of(file, name_of(keys), value, upvalue, function() return file end).call
+  elseif type(value) == "function" then
+    local file = source.of(source.name_of(value, upvalue) or "")
+    local text = file and of_entry(file, last, name_of(keys))
+    return text and text:match "^[^\n]*"
+  end
+end
+
+--- A line on each command of the prompt.
+function help.commands(session)
+  local lines, list, widest = { "entries are Lua; `_` is the last value, `lt` the library" }, {}, 0
+  for name, command in next, session.commands do
+    list[#list + 1] = name
+    widest = math.max(widest, #name + #(command.args or "") + 1)
+  end
+  table.sort(list)
+  for _, name in ipairs(list) do
+    local command = session.commands[name]
+    local call = name .. (command.args and " " .. command.args or "")
+    local doc = wrap(command.doc, (" "):rep(widest + 3))
+    lines[#lines + 1] = (":%s%s  %s"):format(call, (" "):rep(widest - #call), doc:sub(widest + 4))
+  end
+  return table.concat(lines, "\n")
+end
+
+function help.command(session, name)
+  local command = session.commands[name]
+  return (":%s%s\n%s"):format(name, command.args and " " .. command.args or "",
+    wrap(command.doc, "  "))
+end
+
+return help

@@ -1,0 +1,119 @@
+--- stdlib/prompt/names.lua: what can stand behind a name: values, their fields and methods, options.
+--
+-- TAB must not run the script's code: what an __index or __pairs of the script would give is not
+-- looked for.
+local c = require "ltrain.c"
+local places = require "ltrain.core.places"
+local source = require "ltrain.prompt.source"
+
+local names = {}
+
+local TENSOR_FIELDS <const> = { "shape", "dtype", "device", "ndim", "grad", "requires_grad" }
+
+local function is_ours(fn)
+  return type(fn) == "function" and c.runtime.parameters(fn) ~= nil
+end
+
+local function meta_of(value)
+  local meta = getmetatable(value)
+  return type(meta) == "table" and meta or {}
+end
+
+-- A field, as far as it can be read without the script's code; ok, value.
+local function field(value, key)
+  if type(value) == "table" then
+    local own = rawget(value, key)
+    if own ~= nil then return own end
+    local meta = meta_of(value)
+    local index = rawget(meta, "__index")
+    if type(index) == "table" then return field(index, key) end
+    if not is_ours(index) and not rawget(meta, "__name") then return nil end
+  elseif getmetatable(value) ~= "ltrain.Tensor" and type(value) ~= "string" then
+    return nil
+  end
+  local ok, found = pcall(function() return value[key] end)
+  return ok and found or nil
+end
+
+--- The value that a list of keys leads to from a table of globals; nil where none is known.
+function names.resolve(env, keys)
+  local ok, value = pcall(function() return env[keys[1]] end)
+  if not ok then return nil end
+  for i = 2, #keys do
+    if value == nil then return nil end
+    value = field(value, keys[i])
+  end
+  return value
+end
+
+local function add_keys(set, value, seen)
+  if type(value) ~= "table" or seen[value] then return end
+  seen[value] = true
+  local meta = meta_of(value)
+  local loop = is_ours(rawget(meta, "__pairs")) and pairs or next
+  if loop == pairs then
+    for key, name in pairs(value) do set[math.type(key) and name or key] = true end
+  end
+  for key in next, value do set[key] = true end
+  add_keys(set, rawget(meta, "__index"), seen)
+  if rawget(meta, "__name") then add_keys(set, meta, seen) end -- the class of an object
+  add_keys(set, rawget(value, "super"), seen)
+end
+
+--- The names of the fields of a value, a set.
+function names.fields(value)
+  local set = {}
+  if type(value) == "string" then
+    for key in next, string do set[key] = true end
+  elseif getmetatable(value) == "ltrain.Tensor" then
+    for key in next, c.runtime.methods do set[key] = true end
+    for _, key in ipairs(TENSOR_FIELDS) do set[key] = true end
+  else
+    add_keys(set, value, {})
+  end
+  if type(value) == "table" and rawget(value, "relu") == c.relu then
+    for key in next, places do set[key] = true end -- lt itself
+  end
+  return set
+end
+
+--- The names that entries may begin with: globals, and locals of a frame. `pairs`: the debugger's
+--- table lists them by __pairs.
+function names.globals(env)
+  local set = {}
+  for key in pairs(env) do set[key] = true end
+  set.lt = true
+  return set
+end
+
+local ops -- rows by name, made at first use
+
+--- The row of the operation that a function of lt or a method of tensors is; nil for others.
+function names.op(name)
+  if not ops then
+    ops = {}
+    for _, row in ipairs(c.ops()) do
+      if not row.hidden then ops[row.name] = row end
+    end
+  end
+  return ops[name] or ops[name:match "^(.-)_$" or ""]
+end
+
+--- The options of what is called: rows by name; nil where it has none that are known.
+function names.options(value, name, upvalue)
+  if type(value) == "table" then
+    local own = rawget(value, "__name") and value.options
+    if type(own) == "table" then return own end
+    if rawget(value, "__name") == "Trainer" then return require "ltrain.trainer.setup.options" end
+    value = rawget(value, "__name") and value.init
+  end
+  if type(value) ~= "function" then return nil end
+  local options = is_ours(source.written(value, upvalue)) and source.options_of(value, upvalue)
+  local op = not options and names.op(name)
+  if not op then return options or nil end
+  options = {}
+  for _, argument in ipairs(op.args) do options[argument.name] = argument end
+  return options
+end
+
+return names

@@ -1,0 +1,119 @@
+--- stdlib/prompt/section.lua: what is to be said of a class or a function of the library, from its
+--- file's comments and its options: `:help` prints it, tools/docs/room_pages.lua makes pages of it.
+local source = require "ltrain.prompt.source"
+
+local section = {}
+
+local function makes(entry)
+  return entry.name == "init" and (entry.sign == ":" or entry.field) or not entry.name
+end
+
+-- How a class is called, what its init says, and its positional arguments. Of several classes in a
+-- file it is the one whose init says something.
+local function constructor(file, name)
+  local said = false
+  for _, entry in ipairs(file.functions) do said = said or makes(entry) and entry.doc end
+  for _, entry in ipairs(file.functions) do
+    if makes(entry) and (entry.doc or not said) then
+      local shown = entry.arguments and ("%s(%s)"):format(name:match "^[^,]*", entry.arguments)
+      return shown, entry.doc ~= "" and entry.doc or nil, entry.params or {}
+    end
+  end
+  return nil, nil, {}
+end
+
+local function forward_params(file)
+  local params = {}
+  for _, entry in ipairs(file.functions) do
+    if entry.name == "forward" and entry.params then
+      table.move(entry.params, 1, #entry.params, 1, params)
+    end
+  end
+  return params
+end
+
+-- A field of a table, or of a class or those above it.
+local function field_of(value, name)
+  if rawget(value, "__name") then return value[name] end
+  return rawget(value, name)
+end
+
+local function options_of(value, upvalue)
+  if type(value) == "function" then return source.options_of(value, upvalue) end
+  if type(value) ~= "table" then return nil end
+  local options = field_of(value, "options")
+  if type(options) == "table" then return options end
+  local init = rawget(value, "init")
+  return init and source.options_of(init, upvalue)
+end
+
+-- "Adam" for what extends it; nil for the bases that say nothing.
+local function base_of(value)
+  local super = type(value) == "table" and rawget(value, "super")
+  return super and super.__name ~= "Module" and super.__name
+end
+
+-- What stands before a method's name in the lists: of a class, of a room, else the name itself.
+local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "environment",
+  DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler",
+  GradScaler = "scaler" }
+
+--- What stands before the names of the methods of `name`.
+function section.object(name)
+  local room, last = name:match("^(%w+)%.(.*)$")
+  if OBJECTS[last] then return OBJECTS[last] end
+  if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
+  local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
+    strategies = "strategy", clusters = "environment", distributions = "distribution",
+    models = "model", transforms = "t" }
+  return shown[room] or last:lower()
+end
+
+-- `net:log(name)` for `function Module:log(name)` and for `function methods.log(self, name)`;
+-- `Module.adopt(value)` stays what it is.
+local function call_text(entry, object, class)
+  if entry.field then return ("%s.%s"):format(object, entry.name) end
+  local rest = entry.arguments:match("^self,?%s*(.*)$") or entry.arguments:match("^_,%s*(.*)$")
+  if entry.sign == ":" or rest then
+    return ("%s:%s(%s)"):format(object, entry.name, rest or entry.arguments)
+  end
+  return ("%s.%s(%s)"):format(class, entry.name, entry.arguments)
+end
+
+-- Made by init, called as the object: these are documented elsewhere.
+local ELSEWHERE <const> = { init = true, forward = true }
+
+--- The commented functions of a file: a list of { call =, doc =, params = }. `object` stands before
+--- the names of methods, `class` before those of functions.
+function section.methods(file, object, class)
+  local list = {}
+  for _, entry in ipairs(file.functions) do
+    if entry.doc and entry.name and not ELSEWHERE[entry.name]
+      and entry.name:sub(1, 1) ~= "_" then
+      list[#list + 1] =
+        { call = call_text(entry, object, class), doc = entry.doc, params = entry.params }
+    end
+  end
+  return list
+end
+
+--- Of the `value` that is called `name` and stands in `file` (source.parse): about =, more =, call =
+--- how it is called, said =, arguments = {...}, called_with = {...}, base = the name of its parent,
+--- options = rows, order = the text that has their order, methods = {...}. parent(init) is the file
+--- of an inherited init.
+function section.of(file, name, value, upvalue, parent)
+  local order = file.text
+  local call, said, params = constructor(file, name)
+  local init = type(value) == "table" and field_of(value, "init")
+  if not call and not said and init then -- that of the parent
+    local inherited = parent(init)
+    order = order .. inherited.text
+    call, said, params = constructor(inherited, name), nil, {}
+  end
+  return { about = file.about, more = file.more, call = call, said = said, arguments = params,
+           called_with = forward_params(file), base = base_of(value),
+           options = options_of(value, upvalue), order = order,
+           methods = section.methods(file, section.object(name), name) }
+end
+
+return section
