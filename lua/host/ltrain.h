@@ -109,6 +109,25 @@ LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, c
 LT_API void *ltrain_data(ltrain *l, lt_tensor *t, int write);
 LT_API void ltrain_release(ltrain *l, lt_tensor *t);
 
+/* DLPack: tensors that share their memory with NumPy, PyTorch and others. The structs are declared
+   by dlpack.h, or by ltrain/dlpack.h where that is missing; versioned ones since DLPack 1. */
+struct DLManagedTensorVersioned;
+struct DLManagedTensor;
+
+/* Exports a tensor on the CPU: for reading (write 0; marked so in the struct, where it has a mark)
+   or writing (write 1). Whoever receives it calls its `deleter` once, from any thread. The memory
+   stays valid until then, also after ltrain_close, and is given back by the state's next call; the
+   functions and `ud` of the config must stay valid as long. Returns NULL on failure. */
+LT_API struct DLManagedTensorVersioned *ltrain_to_dlpack(ltrain *l, lt_tensor *t, int write);
+LT_API struct DLManagedTensor *ltrain_to_dlpack_unversioned(ltrain *l, lt_tensor *t, int write);
+
+/* Creates a tensor that shares the memory of an imported one, on the CPU, with any strides that are
+   not negative. The caller owns the result; the imported one's `deleter` is called when no tensor
+   uses its memory any more, usually from the state's thread. If it is marked read-only, in-place
+   operations are errors. After a failure `deleter` is not called. */
+LT_API lt_tensor *ltrain_from_dlpack(ltrain *l, struct DLManagedTensorVersioned *managed);
+LT_API lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, struct DLManagedTensor *managed);
+
 /* A call that the host runs step by step. ltrain_start starts it with the arguments of
    ltrain_call, without results; each ltrain_step runs to the next batch or hook of a Trainer's
    loop and stores its name in `where`, unless that is NULL. */

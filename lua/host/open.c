@@ -171,6 +171,7 @@ ltrain *ltrain_open(const ltrain_config *config) {
   memset(l, 0, sizeof *l);
   l->thread = pthread_self();
   memcpy(&l->config, config, config->size < sizeof *config ? config->size : sizeof *config);
+  lt_exports_begin(&l->exports);
   l->allocator = (lt_allocator){.fn = lt_host_allocate, .ud = l};
   l->L = lua_newstate(lt_host_allocate, l);
   if (l->L != NULL) {
@@ -187,9 +188,8 @@ void ltrain_close(ltrain *l) {
   if (l == NULL) return;
   if (l->b != NULL) lt_host_arm(l);
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
+  if (l->b != NULL) lt_exports_release(l);
   if (l->L != NULL) lua_close(l->L);
-  if (l->config.alloc != NULL)
-    l->config.alloc(l->config.ud, l, sizeof *l, 0);
-  else
-    free(l);
+  l->b = NULL;
+  lt_exports_end(l);
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "bind/state.h"
+#include "host/exports.h"
 #include "host/ltrain.h"
 
 struct ltrain {
@@ -22,6 +23,7 @@ struct ltrain {
   int64_t late;                 /* instructions of the library after it had to end */
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been reported */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
+  lt_exports exports;
   lua_State *stepped;           /* NULL: none */
   bool stepping;                /* a step of it runs */
   int step_arguments;

@@ -19,6 +19,7 @@ void *lt_host_enter(ltrain *l) {
   l->message[0] = 0;
   l->thread = pthread_self();
   lt_host_arm(l);
+  lt_exports_release(l);
   lt_host_recover(l);
   return lt_locale_enter();
 }

@@ -21,7 +21,8 @@ typedef struct walk {
 /* a + b. Adds into `a`'s own memory when no other owner can see it (one reference: its slot's). */
 static lt_tensor *sum(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   bool ours = !c->modes.grad && a->object.refs == 1 && a->contiguous && a->dtype == b->dtype &&
-              atomic_load(&a->storage->refs) == 1 && (a->flags & LT_IS_VIEW) == 0;
+              atomic_load(&a->storage->refs) == 1 && (a->flags & LT_IS_VIEW) == 0 &&
+              !a->storage->read_only;
   if (!ours) return lt_binary(c, LT_OP_add, a, b);
   lt_tensor *out = a;
   return lt_apply(c, LT_OP_add, LT_IN(a, b), NULL, 1, &out) ? a : NULL;

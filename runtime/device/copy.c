@@ -170,6 +170,10 @@ void *lt_tensor_ptr(lt_ctx *c, lt_tensor *t, int access) {
     return NULL;
   }
   bool writes = (access & LT_WRITE) != 0;
+  if (writes && t->storage->read_only) {
+    lt_fail(c, LT_EVERSION, "pointer: the memory of %s is read-only", LT_TENSOR_STR(t));
+    return NULL;
+  }
   if (ops->launch != NULL && !(lt_order_host(c, t->storage, writes) && lt_device_check(c, d)))
     return NULL;
   if (writes) lt_storage_bump(c, t->storage);

@@ -31,6 +31,10 @@ bool lt_check_view(lt_ctx *c, lt_tensor *t) {
 }
 
 bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in) {
+  if (t->storage->read_only)
+    return lt_fail(c, LT_EVERSION,
+                   "%s: cannot write into %s in place: its memory is another library's, which "
+                   "lends it read-only; write x:clone() first", c->op, LT_TENSOR_STR(t));
   if ((t->flags & LT_VIEW_COPIED) != 0)
     return lt_fail(c, LT_EVERSION,
                    "%s: view copied here: write x:reshape() to say that a copy is meant", c->op);

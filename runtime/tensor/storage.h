@@ -17,6 +17,7 @@ struct lt_storage {
   size_t bytes;
   lt_device device;
   bool external;      /* memory of a host or of DLPack: never cached, never resized */
+  bool read_only;     /* its owner lends it for reading: in-place writes are refused */
   uint32_t line;      /* script line, for storages over 1 MiB; 0 otherwise */
   uint64_t id;        /* never reused within a root ctx */
   uint64_t version;   /* bumped by every in-place write */

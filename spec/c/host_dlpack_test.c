@@ -1,0 +1,492 @@
+/* spec/c/host_dlpack_test.c: tensors as DLPack's and back: what is shared, refused, and given
+   back, once, by whichever thread. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <lua.h>
+
+#include "host_test.h"
+#include "ltrain/dlpack.h"
+
+/* One that another library would hand over: its deleter counts. */
+typedef struct foreign {
+  DLManagedTensorVersioned versioned;
+  DLManagedTensor unversioned;
+  int64_t shape[LT_MAX_DIMS + 1], strides[LT_MAX_DIMS + 1];
+  int deleted;
+} foreign;
+
+static void delete_versioned(DLManagedTensorVersioned *self) {
+  ((foreign *)self->manager_ctx)->deleted++;
+}
+static void delete_unversioned(DLManagedTensor *self) {
+  ((foreign *)self->manager_ctx)->deleted++;
+}
+
+static void make(foreign *f, void *data, DLDataType item, int ndim, const int64_t *shape,
+                 const int64_t *strides) {
+  *f = (foreign){.deleted = 0};
+  DLTensor d = {.data = data,
+                .device = {.device_type = kDLCPU},
+                .ndim = ndim,
+                .dtype = item,
+                .shape = f->shape,
+                .strides = strides == NULL ? NULL : f->strides};
+  for (int k = 0; k < ndim; k++) {
+    f->shape[k] = shape[k];
+    if (strides != NULL) f->strides[k] = strides[k];
+  }
+  f->versioned = (DLManagedTensorVersioned){
+      .version = {1, 1}, .manager_ctx = f, .deleter = delete_versioned, .dl_tensor = d};
+  f->unversioned =
+      (DLManagedTensor){.dl_tensor = d, .manager_ctx = f, .deleter = delete_unversioned};
+}
+
+static const DLDataType f32 = {kDLFloat, 32, 1};
+
+static lt_tensor *take(ltrain *l, foreign *f) {
+  lt_tensor *t = ltrain_from_dlpack(l, &f->versioned);
+  must(l, t != NULL);
+  return t;
+}
+
+static void refuse(ltrain *l, foreign *f, const char *text) {
+  assert_null(ltrain_from_dlpack(l, &f->versioned));
+  must_say(l, false, text);
+  assert_null(ltrain_from_dlpack_unversioned(l, &f->unversioned));
+  must_say(l, false, text);
+  assert_int_equal(f->deleted, 0);
+}
+
+/* A state whose `x` the test sets and gets. */
+static ltrain *open_lua(void) {
+  ltrain *l = open_with(NULL);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain'", "d.lua"));
+  return l;
+}
+
+/* The script lets go of a global. */
+static void drop(ltrain *l, const char *name) {
+  lua_pushnil(ltrain_lua(l));
+  lua_setglobal(ltrain_lua(l), name);
+  lua_gc(ltrain_lua(l), LUA_GCCOLLECT);
+}
+
+static void expect(ltrain *l, const char *code) {
+  char text[512];
+  snprintf(text, sizeof text, "local want, got = %s assert(want == got, got)", code);
+  must(l, ltrain_dostring(l, text, "d.lua"));
+}
+
+static void exports_show_the_tensor_itself(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  must(l, ltrain_dostring(l, "whole = lt.arange(0, 24):float():view(2, 3, 4)\n"
+                             "part = whole[{lt.all, {2, 3}, {1, -1, 2}}]:transpose(1, 3)",
+                          "d.lua"));
+  lt_tensor *t;
+  must(l, ltrain_get(l, "part", "T", &t));
+  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 1);
+  must(l, m != NULL);
+  assert_int_equal(m->version.major, 1);
+  assert_int_equal(m->flags, 0);
+  const DLTensor *d = &m->dl_tensor;
+  assert_int_equal(d->device.device_type, kDLCPU);
+  assert_int_equal(d->device.device_id, 0);
+  assert_int_equal(d->ndim, 3);
+  const int64_t shape[] = {2, 2, 2}, strides[] = {2, 4, 12};
+  assert_memory_equal(d->shape, shape, sizeof shape);
+  assert_memory_equal(d->strides, strides, sizeof strides);
+  float *first = (float *)(void *)((char *)d->data + d->byte_offset);
+  assert_float_equal(first[0], 4, 0);
+  assert_float_equal(first[2 + 4 + 12], 22, 0);
+  first[2 + 4 + 12] = -1;
+  expect(l, "-1, whole[2][3][3]:item()");
+  m->deleter(m);
+  ltrain_release(l, t);
+  ltrain_close(l);
+}
+
+static void exports_for_reading_say_so_and_count_as_no_write(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  must(l, ltrain_dostring(l, "w = lt.parameter(lt.ones(2)) loss = (w * w):sum()", "d.lua"));
+  lt_tensor *t;
+  must(l, ltrain_get(l, "w", "T", &t));
+  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 0);
+  must(l, m != NULL);
+  assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+  m->deleter(m);
+  must(l, ltrain_dostring(l, "loss:backward() loss = (w * w):sum()", "d.lua"));
+  m = ltrain_to_dlpack(l, t, 1);
+  must(l, m != NULL);
+  m->deleter(m);
+  must_say(l, ltrain_dostring(l, "loss:backward()", "d.lua"), "in place");
+  ltrain_release(l, t);
+  ltrain_close(l);
+}
+
+static void every_dtype_goes_both_ways(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    DLDataType item;
+  } rows[] = {{"f32", {kDLFloat, 32, 1}},  {"f64", {kDLFloat, 64, 1}}, {"f16", {kDLFloat, 16, 1}},
+              {"bf16", {kDLBfloat, 16, 1}}, {"i64", {kDLInt, 64, 1}},   {"i32", {kDLInt, 32, 1}},
+              {"u8", {kDLUInt, 8, 1}},      {"bool", {kDLBool, 8, 1}},  {"i16", {kDLInt, 16, 1}},
+              {"u16", {kDLUInt, 16, 1}},    {"i8", {kDLInt, 8, 1}}};
+  assert_int_equal(sizeof rows / sizeof *rows, LT_DTYPE_COUNT);
+  ltrain *l = open_lua();
+  for (int k = 0; k < LT_DTYPE_COUNT; k++) {
+    char code[128];
+    snprintf(code, sizeof code, "x = lt.tensor{1, 0, 1}:to('%s')", rows[k].name);
+    must(l, ltrain_dostring(l, code, "d.lua"));
+    lt_tensor *x, *y;
+    must(l, ltrain_get(l, "x", "T", &x));
+    assert_int_equal(lt_tensor_dtype(x), k);
+    for (int old = 0; old < 2; old++) {
+      DLManagedTensor *u = old ? ltrain_to_dlpack_unversioned(l, x, 1) : NULL;
+      DLManagedTensorVersioned *v = old ? NULL : ltrain_to_dlpack(l, x, 1);
+      must(l, u != NULL || v != NULL);
+      const DLTensor *d = old ? &u->dl_tensor : &v->dl_tensor;
+      assert_memory_equal(&d->dtype, &rows[k].item, sizeof d->dtype);
+      y = old ? ltrain_from_dlpack_unversioned(l, u) : ltrain_from_dlpack(l, v);
+      must(l, y != NULL);
+      assert_int_equal(lt_tensor_dtype(y), k);
+      assert_ptr_equal(ltrain_data(l, x, 0), ltrain_data(l, y, 0));
+      must(l, ltrain_set(l, "y", "T", y));
+      ltrain_release(l, y);
+      expect(l, "true, y:equal(x)");
+      drop(l, "y");
+    }
+    ltrain_release(l, x);
+  }
+  ltrain_close(l);
+}
+
+static void imports_share_any_layout(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  float data[12];
+  for (int k = 0; k < 12; k++) data[k] = (float)k;
+  foreign f;
+  make(&f, data, f32, 2, (int64_t[]){3, 2}, (int64_t[]){1, 6}); /* columns, and not all */
+  f.versioned.dl_tensor.byte_offset = 4 * sizeof(float);
+  lt_tensor *t = take(l, &f);
+  must(l, ltrain_set(l, "x", "T", t));
+  expect(l, "'4,10,5,11,6', table.concat({x[1][1]:item()//1|0, x[1][2]:item()//1|0, "
+            "x[2][1]:item()//1|0, x[2][2]:item()//1|0, x[3][1]:item()//1|0}, ',')");
+  must(l, ltrain_dostring(l, "x:add_(100)", "d.lua"));
+  assert_float_equal(data[4], 104, 0);
+  assert_float_equal(data[7], 7, 0);
+  data[11] = 1;
+  expect(l, "1.0, x[2][2]:item()");
+  drop(l, "x");
+  assert_int_equal(f.deleted, 0); /* the host has a tensor */
+  ltrain_release(l, t);
+  assert_int_equal(f.deleted, 1);
+
+  make(&f, data, f32, 0, NULL, NULL); /* a scalar */
+  must(l, ltrain_set(l, "x", "T", t = take(l, &f)));
+  ltrain_release(l, t);
+  expect(l, "0, x:dim()");
+  expect(l, "0.0, x:item()");
+  drop(l, "x");
+  assert_int_equal(f.deleted, 1);
+
+  make(&f, data, f32, 2, (int64_t[]){2, 3}, (int64_t[]){0, 1}); /* a row, repeated */
+  must(l, ltrain_set(l, "x", "T", t = take(l, &f)));
+  ltrain_release(l, t);
+  expect(l, "6.0, x:sum():item()");
+  must_say(l, ltrain_dostring(l, "x:zero_()", "d.lua"), "d.lua:1: fill: cannot write into [2, 3]");
+  must(l, ltrain_dostring(l, "x = nil", "d.lua"));
+  ltrain_close(l);
+  assert_int_equal(f.deleted, 1);
+}
+
+static void nothing_is_shared_by_what_has_no_elements(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  foreign f;
+  make(&f, NULL, f32, 2, (int64_t[]){0, 3}, (int64_t[]){-7, INT64_MAX});
+  lt_tensor *t = take(l, &f);
+  must(l, ltrain_set(l, "x", "T", t));
+  expect(l, "'0,3', table.concat(x.shape, ',')");
+  expect(l, "0.0, (x + 1):sum():item()");
+  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 1);
+  must(l, m != NULL);
+  assert_int_equal(m->dl_tensor.shape[0], 0);
+  m->deleter(m);
+  ltrain_release(l, t);
+  ltrain_close(l);
+  assert_int_equal(f.deleted, 1);
+}
+
+static void read_only_memory_is_never_written(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  static const float data[4] = {1, 2, 3, 4};
+  foreign f;
+  make(&f, (void *)(uintptr_t)data, f32, 1, (int64_t[]){4}, NULL);
+  f.versioned.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  lt_tensor *t = take(l, &f);
+  must(l, ltrain_set(l, "x", "T", t));
+  static const char *const writes[] = {"x:add_(1)", "x[1] = 2", "x:copy_(lt.zeros(4))",
+                                       "x:uniform_()", "x:view(2, 2)[1]:zero_()",
+                                       "x:detach():mul_(2)"};
+  for (size_t k = 0; k < sizeof writes / sizeof *writes; k++) {
+    must_say(l, ltrain_dostring(l, writes[k], "w.lua"), "w.lua:1: ");
+    must_say(l, false, "lends it read-only; write x:clone() first");
+  }
+  must_say(l, ltrain_dostring(l, "p = lt.parameter(x);\n"
+                                 "(p * p):sum():backward()\n"
+                                 "lt.optim.SGD({p}, {lr = 1}):step()", "w.lua"),
+           "w.lua:3: sgd_step: cannot write into [4] in place");
+  /* A gradient of that memory is replaced, not added to. */
+  must(l, ltrain_dostring(l, "q = lt.parameter(lt.ones(4)) q.grad = x\n"
+                             "q:sum():backward() assert(q.grad:sum():item() == 14)", "w.lua"));
+  assert_null(ltrain_data(l, t, 1));
+  must_say(l, false, "the memory of [4] is read-only");
+  assert_non_null(ltrain_data(l, t, 0));
+  assert_null(ltrain_to_dlpack(l, t, 1));
+  must_say(l, false, "to_dlpack: the memory of [4] is read-only");
+  assert_null(ltrain_to_dlpack_unversioned(l, t, 1));
+  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 0);
+  must(l, m != NULL);
+  m->deleter(m);
+  expect(l, "10.0, x:clone():mul_(1):sum():item()");
+  ltrain_release(l, t);
+  ltrain_close(l);
+  assert_int_equal(f.deleted, 1);
+}
+
+static void what_cannot_be_shared_is_refused(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  float data[4] = {0};
+  foreign f;
+  const int64_t shape[] = {2, 2};
+  static const struct {
+    DLDataType item;
+    const char *text;
+  } items[] = {{{kDLUInt, 32, 1}, "elements of uint32"},
+               {{kDLComplex, 64, 1}, "elements of complex64"},
+               {{kDLFloat, 32, 4}, "elements of float32 x 4"},
+               {{kDLInt, 4, 1}, "elements of int4"},
+               {{10, 8, 1}, "elements of type 10 of 8 bits"}};
+  for (size_t k = 0; k < sizeof items / sizeof *items; k++) {
+    make(&f, data, items[k].item, 2, shape, NULL);
+    refuse(l, &f, items[k].text);
+  }
+  make(&f, data, f32, 2, shape, (int64_t[]){2, -1});
+  refuse(l, &f, "strides [2, -1] of shape [2, 2]: they must not be negative");
+  make(&f, data, f32, 2, shape, (int64_t[]){INT64_MAX / 2, 1});
+  refuse(l, &f, "nor reach beyond what can be addressed");
+  make(&f, data, f32, 2, (int64_t[]){-1, 2}, NULL);
+  refuse(l, &f, "from_dlpack: impossible shape [-1, 2]");
+  make(&f, data, f32, 2, (int64_t[]){INT64_MAX, 4}, NULL);
+  refuse(l, &f, "from_dlpack: impossible shape");
+  make(&f, NULL, f32, 2, shape, NULL);
+  refuse(l, &f, "from_dlpack: the memory is NULL");
+  make(&f, (char *)data + 2, f32, 1, (int64_t[]){2}, NULL);
+  refuse(l, &f, "from_dlpack: memory of f32 must be aligned to 4 bytes, got 0x");
+  make(&f, data, f32, 2, shape, NULL);
+  f.versioned.dl_tensor.ndim = f.unversioned.dl_tensor.ndim = 9;
+  refuse(l, &f, "from_dlpack: dims must be 0 to 8, got 9");
+  f.versioned.dl_tensor.ndim = f.unversioned.dl_tensor.ndim = 2;
+  f.versioned.dl_tensor.shape = f.unversioned.dl_tensor.shape = NULL;
+  refuse(l, &f, "from_dlpack: the shape of 2 dims is NULL");
+  make(&f, data, f32, 2, shape, NULL);
+  f.versioned.dl_tensor.device = f.unversioned.dl_tensor.device = (DLDevice){kDLCUDA, 1};
+  refuse(l, &f, "not in the memory of the CPU but on device 1 of DLPack's type 2 (CUDA): copy it");
+  f.versioned.version.major = 2;
+  assert_null(ltrain_from_dlpack(l, &f.versioned));
+  must_say(l, false, "from_dlpack: the tensor is of DLPack 2.1, this reads 1");
+  assert_null(ltrain_from_dlpack(l, NULL));
+  must_say(l, false, "from_dlpack: the tensor is NULL");
+  assert_null(ltrain_to_dlpack(l, NULL, 0));
+  must_say(l, false, "to_dlpack: the tensor is NULL");
+  assert_null(ltrain_to_dlpack(NULL, NULL, 0));
+  assert_null(ltrain_from_dlpack(NULL, &f.versioned));
+  assert_int_equal(f.deleted, 0);
+
+  must(l, ltrain_dostring(l, "x = lt.zeros(2):to('fake')", "d.lua"));
+  lt_tensor *t;
+  must(l, ltrain_get(l, "x", "T", &t));
+  assert_null(ltrain_to_dlpack(l, t, 0));
+  must_say(l, false, "to_dlpack: the tensor is on fake:0: copy it with :to('cpu') first");
+  ltrain_release(l, t);
+  expect(l, "2, 1 + 1"); /* the state goes on */
+  ltrain_close(l);
+}
+
+/* An allocator whose bytes are counted, so that a test sees what outlives a state and what not. */
+static _Atomic int64_t held;
+static void *counting(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  (void)ud;
+  if (ptr == NULL) old_size = 0;
+  held += (int64_t)new_size - (int64_t)old_size;
+  if (new_size != 0) return realloc(ptr, new_size);
+  free(ptr);
+  return NULL;
+}
+
+static ltrain *open_counted(void) {
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.alloc = counting;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain'", "d.lua"));
+  return l;
+}
+
+static void *delete_it(void *managed) {
+  DLManagedTensorVersioned *m = managed;
+  m->deleter(m);
+  return NULL;
+}
+
+static void delete_elsewhere(DLManagedTensorVersioned *m) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, delete_it, m), 0);
+  pthread_join(thread, NULL);
+}
+
+static void memory_outlives_the_state(void **state) {
+  (void)state;
+  enum { N = 3 };
+  ltrain *l = open_counted();
+  float data[4] = {1, 2, 3, 4};
+  foreign f;
+  make(&f, data, f32, 1, (int64_t[]){4}, NULL);
+  lt_tensor *theirs = take(l, &f), *ours[N];
+  must(l, ltrain_dostring(l, "a, b, c = lt.ones(3), lt.ones(1 << 20), lt.ones(3)[{{2, 3}}]",
+                          "d.lua"));
+  static const char *const names[N] = {"a", "b", "c"};
+  DLManagedTensorVersioned *m[N + 1];
+  for (int k = 0; k < N; k++) {
+    must(l, ltrain_get(l, names[k], "T", &ours[k]));
+    m[k] = ltrain_to_dlpack(l, ours[k], 1);
+    must(l, m[k] != NULL);
+    ltrain_release(l, ours[k]);
+  }
+  m[N] = ltrain_to_dlpack(l, theirs, 1);
+  must(l, m[N] != NULL);
+  ltrain_release(l, theirs);
+  delete_elsewhere(m[0]); /* before the close */
+  ltrain_close(l);
+  assert_int_equal(f.deleted, 0);
+  float *big = m[1]->dl_tensor.data, *part = m[2]->dl_tensor.data, *lent = m[N]->dl_tensor.data;
+  big[(1 << 20) - 1] = 5;
+  assert_float_equal(big[0] + big[(1 << 20) - 1] + part[1] + lent[3], 1 + 5 + 1 + 4, 0);
+  delete_elsewhere(m[1]);
+  delete_it(m[2]);
+  assert_true(held > 0);
+  delete_elsewhere(m[N]);
+  assert_int_equal(f.deleted, 1);
+  assert_int_equal(held, 0);
+}
+
+static void what_is_given_back_is_used_again(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.memory_cap = 32 << 20;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' function make() return lt.ones(1 << 20) end",
+                          "d.lua"));
+  for (int k = 0; k < 40; k++) { /* 4 MiB each */
+    lt_tensor *t;
+    must(l, ltrain_call(l, "make", ">T", &t));
+    DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 0);
+    must(l, m != NULL);
+    ltrain_release(l, t);
+    if (k % 2 == 0)
+      delete_it(m);
+    else
+      delete_elsewhere(m);
+  }
+  ltrain_close(l);
+}
+
+/* A state's memory in a second one, and back in the first: deleters call deleters. */
+static void memory_passes_through_states(void **state) {
+  (void)state;
+  ltrain *a = open_counted(), *b = open_counted();
+  must(a, ltrain_dostring(a, "x = lt.ones(3)", "d.lua"));
+  lt_tensor *t;
+  must(a, ltrain_get(a, "x", "T", &t));
+  DLManagedTensorVersioned *m = NULL;
+  for (int k = 0; k < 6; k++) {
+    ltrain *from = k % 2 == 0 ? a : b, *to = k % 2 == 0 ? b : a;
+    m = ltrain_to_dlpack(from, t, 1);
+    must(from, m != NULL);
+    ltrain_release(from, t);
+    t = ltrain_from_dlpack(to, m);
+    must(to, t != NULL);
+  }
+  must(a, ltrain_set(a, "y", "T", t));
+  must(a, ltrain_dostring(a, "y:add_(1) assert(x:sum():item() == 6)", "d.lua"));
+  m = ltrain_to_dlpack(a, t, 1);
+  must(a, m != NULL);
+  ltrain_release(a, t);
+  ltrain_close(a);
+  ltrain_close(b);
+  assert_float_equal(((float *)m->dl_tensor.data)[2], 2, 0);
+  delete_elsewhere(m);
+  assert_int_equal(held, 0);
+}
+
+enum { THREADS = 4, ROUNDS = 200 };
+
+/* Threads give back while the state runs, is closed, and is gone. */
+static void *delete_all(void *list) {
+  DLManagedTensorVersioned **m = list;
+  for (int k = 0; k < ROUNDS; k++)
+    m[k]->deleter(m[k]);
+  return NULL;
+}
+
+static void any_thread_gives_back_at_any_time(void **state) {
+  (void)state;
+  static DLManagedTensorVersioned *m[THREADS][ROUNDS];
+  static foreign f;
+  static float data[4];
+  ltrain *l = open_counted();
+  make(&f, data, f32, 1, (int64_t[]){4}, NULL);
+  lt_tensor *theirs = take(l, &f), *ours;
+  must(l, ltrain_dostring(l, "x = lt.ones(100) function f() return x + 1 end", "d.lua"));
+  for (int i = 0; i < THREADS; i++)
+    for (int k = 0; k < ROUNDS; k++) {
+      must(l, ltrain_call(l, "f", ">T", &ours));
+      m[i][k] = ltrain_to_dlpack(l, k % 3 == 0 ? theirs : ours, 0);
+      must(l, m[i][k] != NULL);
+      ltrain_release(l, ours);
+    }
+  ltrain_release(l, theirs);
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, delete_all, m[i]), 0);
+  for (int k = 0; k < 20; k++)
+    must(l, ltrain_call(l, "f", ">T", NULL));
+  ltrain_close(l);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  assert_int_equal(f.deleted, 1);
+  assert_int_equal(held, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(exports_show_the_tensor_itself),
+      cmocka_unit_test(exports_for_reading_say_so_and_count_as_no_write),
+      cmocka_unit_test(every_dtype_goes_both_ways),
+      cmocka_unit_test(imports_share_any_layout),
+      cmocka_unit_test(nothing_is_shared_by_what_has_no_elements),
+      cmocka_unit_test(read_only_memory_is_never_written),
+      cmocka_unit_test(what_cannot_be_shared_is_refused),
+      cmocka_unit_test(memory_outlives_the_state),
+      cmocka_unit_test(what_is_given_back_is_used_again),
+      cmocka_unit_test(memory_passes_through_states),
+      cmocka_unit_test(any_thread_gives_back_at_any_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
