@@ -32,7 +32,8 @@ install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Laid out as in the source, so that links between the pages lead somewhere.
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-  FILES_MATCHING PATTERN "*.md" PATTERN "*.lua" PATTERN "*.c" PATTERN ltrain_logs EXCLUDE)
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.lua" PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.py"
+  PATTERN CMakeLists.txt PATTERN ltrain_logs EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 # Relative to the file itself, so that an installed tree can be moved.
 file(RELATIVE_PATH LT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

@@ -128,7 +128,7 @@ static void seat_clear(shm_home *home, shm_seat *seat) {
   memset((char *)seat, 0, (size_t)home->head->pair_data_at);
 }
 
-int shm_free_seat(shm_home *home) {
+int lt_shm_free_seat(shm_home *home) {
   for (int k = 1; k < home->head->seats; k++) {
     shm_seat *seat = seat_of(home->head, home->rank, k);
     if (home->seat[k].leaving &&
@@ -196,13 +196,13 @@ static void ring(shm_head *h, int world) {
   futex(&bell->rings, FUTEX_WAKE, 1, NULL);
 }
 
-void shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value) {
+void lt_shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value) {
   atomic_store_explicit(word, value, memory_order_seq_cst);
   ring(link->home->head, link->world[peer]);
   stay_awake(link->home);
 }
 
-void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
+void lt_shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   atomic_store_explicit(word, value, memory_order_seq_cst);
   for (int k = 0; k < link->size; k++)
     if (k != link->rank) ring(link->home->head, link->world[k]);
@@ -211,7 +211,7 @@ void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
 
 /* With many ranks, whom the cores cannot all run, each wake costs a turn: no rank is woken before
    the last has arrived. Of several that come at once at least one sees all. */
-void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
+void lt_shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
   size_t offset = (size_t)((char *)word - (char *)shm_own(link));
   if (link->size > SHM_FEW) {
     atomic_store_explicit(word, value, memory_order_seq_cst);
@@ -222,11 +222,11 @@ void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value)
       return;
     }
   }
-  shm_publish(link, word, value);
+  lt_shm_publish(link, word, value);
 }
 
 /* No rank begins the next round before the last of this one has released all. */
-bool shm_come(lt_comm_link *link, _Atomic uint64_t *word) {
+bool lt_shm_come(lt_comm_link *link, _Atomic uint64_t *word) {
   uint64_t before = atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
   stay_awake(link->home);
   return (before + 1) % (uint64_t)link->size == 0;
@@ -262,12 +262,12 @@ static const lt_comm_ops ops = {
     .rank = shm_rank,
     .ranks = shm_ranks,
     .local = shm_local,
-    .compare = shm_compare,
-    .move = shm_move,
+    .compare = lt_shm_compare,
+    .move = lt_shm_move,
     .relax = shm_relax,
     .split = shm_split,
     .leave = shm_leave,
-    .compare_pair = shm_compare_pair,
+    .compare_pair = lt_shm_compare_pair,
 };
 
 const lt_comm_ops *lt_shm_ops(void) { return &ops; }

@@ -121,29 +121,29 @@ static inline char *shm_slot(const shm_head *h, shm_seat *seat, uint64_t k) {
 
 /* Write a word that others wait for, then wake those that sleep. With the sleeper's order (asleep,
    then look, then sleep) no change is missed. */
-void shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
+void lt_shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
 /* The same for a word of this rank's seat that others wait for all to have come to. */
-void shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
+void lt_shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value);
 /* Count this rank in at a word of the barrier, after what it brings: true for the round's last. */
-bool shm_come(lt_comm_link *link, _Atomic uint64_t *word);
-void shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value);
+bool lt_shm_come(lt_comm_link *link, _Atomic uint64_t *word);
+void lt_shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value);
 
 static inline uint64_t shm_read(const _Atomic uint64_t *word) {
   return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
 /* The first free seat of this rank, or -1. */
-int shm_free_seat(shm_home *home);
+int lt_shm_free_seat(shm_home *home);
 
-lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round);
-lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
-lt_progress shm_move(lt_comm_link *link, lt_comm_move *move);
-lt_progress shm_move_message(lt_comm_link *link, lt_comm_move *move);
-lt_progress shm_move_small(lt_comm_link *link, lt_comm_move *move);
+lt_progress lt_shm_compare(lt_comm_link *link, lt_comm_compare *round);
+lt_progress lt_shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
+lt_progress lt_shm_move(lt_comm_link *link, lt_comm_move *move);
+lt_progress lt_shm_move_message(lt_comm_link *link, lt_comm_move *move);
+lt_progress lt_shm_move_small(lt_comm_link *link, lt_comm_move *move);
 
 /* Add elements from..from+n-1 of what all ranks gave, in the tree, into `out`: operand[r] points to
    rank r's element 0. `out` overlaps no operand, or only the first and there are two. */
-void shm_reduce(const lt_comm_link *link, const void *const *operand, int64_t from, int64_t n,
+void lt_shm_reduce(const lt_comm_link *link, const void *const *operand, int64_t from, int64_t n,
                 lt_dtype dtype, lt_comm_reduce reduce, char *out);
 
 #endif

@@ -33,9 +33,9 @@ static lt_progress judge(lt_comm_link *link, lt_comm_compare *round, uint64_t n,
 static void publish_notice(lt_comm_link *link, const lt_comm_compare *round, uint64_t n) {
   shm_barrier *barrier = shm_barrier_of(link);
   if (link->size <= SHM_FEW)
-    shm_publish(link, &shm_own(link)->notice[n & 1].round, n);
-  else if (shm_come(link, &barrier->published))
-    shm_publish(link, &barrier->judged, 2 * n + (equal(link, round, n) ? 0 : 1));
+    lt_shm_publish(link, &shm_own(link)->notice[n & 1].round, n);
+  else if (lt_shm_come(link, &barrier->published))
+    lt_shm_publish(link, &barrier->judged, 2 * n + (equal(link, round, n) ? 0 : 1));
 }
 
 static bool all_published(lt_comm_link *link, uint64_t n) {
@@ -45,12 +45,12 @@ static bool all_published(lt_comm_link *link, uint64_t n) {
   return true;
 }
 
-lt_progress shm_compare(lt_comm_link *link, lt_comm_compare *round) {
+lt_progress lt_shm_compare(lt_comm_link *link, lt_comm_compare *round) {
   uint64_t n = link->round + 1;
   if (round->state == NULL) {
     shm_notice *mine = &shm_own(link)->notice[n & 1];
     fill(mine, round);
-    mine->seat = round->mark->op == LT_COMM_SPLIT ? shm_free_seat(link->home) : -1;
+    mine->seat = round->mark->op == LT_COMM_SPLIT ? lt_shm_free_seat(link->home) : -1;
     link->checked = 0;
     round->state = link;
     publish_notice(link, round, n);
@@ -68,14 +68,14 @@ static shm_channel *end_of(const lt_comm_link *link, int owner, int other, bool 
   return shm_channel_of(link->home->head, link->seat[owner], link->world[other], sending);
 }
 
-lt_progress shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round) {
+lt_progress lt_shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round) {
   bool sends = round->mark->op == LT_COMM_SEND;
   uint64_t *done = &link->rounds[sends ? peer : link->size + peer], n = *done + 1;
   shm_notice *mine = &end_of(link, link->rank, peer, sends)->notice[n & 1];
   if (round->state == NULL) {
     fill(mine, round);
     round->state = link;
-    shm_publish_to(link, peer, &mine->round, n);
+    lt_shm_publish_to(link, peer, &mine->round, n);
   }
   shm_notice *theirs = &end_of(link, peer, link->rank, !sends)->notice[n & 1];
   if (shm_read(&theirs->round) != n) return LT_PENDING;

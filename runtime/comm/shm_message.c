@@ -12,7 +12,7 @@ static int64_t piece_of(const shm_head *h, const lt_comm_move *m, int64_t size) 
   return bytes >= size ? bytes / size : 1;
 }
 
-lt_progress shm_move_message(lt_comm_link *link, lt_comm_move *m) {
+lt_progress lt_shm_move_message(lt_comm_link *link, lt_comm_move *m) {
   bool sends = m->op == LT_COMM_SEND;
   int peer = m->root, sender = sends ? link->rank : peer, receiver = sends ? peer : link->rank;
   shm_head *h = link->home->head;
@@ -34,7 +34,7 @@ lt_progress shm_move_message(lt_comm_link *link, lt_comm_move *m) {
       memcpy((char *)m->out + from * size, slot, (size_t)bytes);
     all += bytes;
     m->moved += bytes;
-    shm_publish_to(link, peer, &own->moved, k + 1);
+    lt_shm_publish_to(link, peer, &own->moved, k + 1);
   }
   if (k < end) return LT_PENDING;
   *done = end;

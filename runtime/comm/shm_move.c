@@ -239,7 +239,7 @@ static void reduce_parts(const job *j, uint64_t k, int64_t from, int64_t n, int6
     for (int r = 0; r < link->size; r++) operand[r] = slot_of(j, r, k) + offset + at * j->size;
     operand[link->rank] = own;
     char *out = to != NULL ? to + at * j->size : own;
-    shm_reduce(link, operand, 0, here, (lt_dtype)m->dtype, m->reduce, out);
+    lt_shm_reduce(link, operand, 0, here, (lt_dtype)m->dtype, m->reduce, out);
     if (m->scale != 1) link->home->host->scale(out, here, (lt_dtype)m->dtype, m->scale);
   }
 }
@@ -254,7 +254,7 @@ static int64_t reduce(const job *j, uint64_t k) {
     span s = part(j, k, link->rank);
     operands(j, k, first_of(m->counts, link->rank) + s.from, link->rank * j->per * j->size,
              operand);
-    shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out_at(j, s.from));
+    lt_shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out_at(j, s.from));
     return s.n;
   }
   span s = share(j, k, link->rank);
@@ -263,7 +263,7 @@ static int64_t reduce(const job *j, uint64_t k) {
     reduce_parts(j, k, s.from, s.n, offset, slot + offset);
   } else {
     operands(j, k, s.from, offset, operand);
-    shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, slot + offset);
+    lt_shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, slot + offset);
   }
   copy_out(j, s.from, slot + offset, s.n);
   return s.n;
@@ -327,7 +327,7 @@ static int64_t add_whole(const job *j, uint64_t k) {
   }
   operands(j, k, s.from, 0, operand);
   char *out = j->link->size <= 2 ? out_at(j, s.from) : room;
-  shm_reduce(j->link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out);
+  lt_shm_reduce(j->link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out);
   if (out == room) copy(j, m->out, room, s.n);
   return s.n;
 }
@@ -355,9 +355,9 @@ static uint64_t mine(const _Atomic uint64_t *word) {
 /* How far this rank is in a phase. In an all_reduce all wait for all. */
 static void publish_counter(const job *j, _Atomic uint64_t *word, uint64_t value) {
   if (j->m->op == LT_COMM_ALL_REDUCE)
-    shm_publish_all(j->link, word, value);
+    lt_shm_publish_all(j->link, word, value);
   else
-    shm_publish(j->link, word, value);
+    lt_shm_publish(j->link, word, value);
 }
 
 /* What is next, of what can be done now: the last phase first. -1: nothing. */
@@ -399,7 +399,7 @@ static void begin(const job *j) {
   uint64_t end = link->piece + j->pieces;
   if (!j->puts) atomic_store_explicit(&own->put, end, memory_order_release);
   if (!j->reduces) atomic_store_explicit(&own->reduced, end, memory_order_release);
-  if (!j->gets && !j->reduces) shm_publish(link, &own->got, end);
+  if (!j->gets && !j->reduces) lt_shm_publish(link, &own->got, end);
 }
 
 /* Its own part of what it scatters or broadcasts, or gathers alone. */
@@ -413,10 +413,10 @@ static void own_part(const job *j) {
     copy(j, m->out, m->in, m->count);
 }
 
-lt_progress shm_move(lt_comm_link *link, lt_comm_move *m) {
-  if (m->op == LT_COMM_SEND || m->op == LT_COMM_RECV) return shm_move_message(link, m);
+lt_progress lt_shm_move(lt_comm_link *link, lt_comm_move *m) {
+  if (m->op == LT_COMM_SEND || m->op == LT_COMM_RECV) return lt_shm_move_message(link, m);
   job j = job_of(link, m);
-  if (j.whole && link->size > SHM_FEW) return shm_move_small(link, m);
+  if (j.whole && link->size > SHM_FEW) return lt_shm_move_small(link, m);
   if (m->state == NULL) {
     m->state = link;
     begin(&j);

@@ -33,7 +33,7 @@ static const void *node(tree *t, int lo, int hi, int level, void *out) {
   return out;
 }
 
-void shm_reduce(const lt_comm_link *link, const void *const *operand, int64_t from, int64_t n,
+void lt_shm_reduce(const lt_comm_link *link, const void *const *operand, int64_t from, int64_t n,
                 lt_dtype dtype, lt_comm_reduce reduce, char *out) {
   const lt_comm_host *host = link->home->host;
   int64_t size = (int64_t)host->item_size(dtype), step = TILE / size;

@@ -33,7 +33,7 @@ static void add(const lt_comm_link *link, const lt_comm_move *m) {
   const void *operand[LT_COMM_MAX_RANKS];
   for (int r = 0; r < link->size; r++)
     operand[r] = shm_slot(link->home->head, link->seat[r], link->piece);
-  shm_reduce(link, operand, 0, m->count, (lt_dtype)m->dtype, m->reduce, sum_of(link));
+  lt_shm_reduce(link, operand, 0, m->count, (lt_dtype)m->dtype, m->reduce, sum_of(link));
 }
 
 static void take(const lt_comm_link *link, const lt_comm_move *m, size_t item) {
@@ -48,7 +48,7 @@ static void take(const lt_comm_link *link, const lt_comm_move *m, size_t item) {
   copy_parts(m, item, room, true);
 }
 
-lt_progress shm_move_small(lt_comm_link *link, lt_comm_move *m) {
+lt_progress lt_shm_move_small(lt_comm_link *link, lt_comm_move *m) {
   if (m->count == 0) return LT_DONE;
   shm_barrier *barrier = shm_barrier_of(link);
   shm_seat *own = shm_own(link);
@@ -60,9 +60,9 @@ lt_progress shm_move_small(lt_comm_link *link, lt_comm_move *m) {
     copy_parts(m, item, slot, false);
     if (m->n_parts == 0) memcpy(slot, m->in, (size_t)m->count * item);
     m->moved += m->count * (int64_t)item;
-    if (shm_come(link, &barrier->put)) {
+    if (lt_shm_come(link, &barrier->put)) {
       add(link, m);
-      shm_publish(link, &barrier->summed, end);
+      lt_shm_publish(link, &barrier->summed, end);
     }
   }
   if (shm_read(&barrier->summed) < end) return LT_PENDING;
