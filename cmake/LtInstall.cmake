@@ -14,7 +14,7 @@ install(TARGETS ltrain_shared EXPORT ltrain-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(LT_WITH_MPI)
-  install(TARGETS ltrain_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
+  install(TARGETS ltrain_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain COMPONENT mpi)
 endif()
 if(LT_WITH_CUDA)
   install(PROGRAMS ${PROJECT_BINARY_DIR}/backends/ltrain_cuda.so
@@ -66,4 +66,23 @@ string(TOLOWER "ltrain-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PR
   CPACK_PACKAGE_FILE_NAME)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+# `cpack -G DEB`: ltrain, and ltrain-mpi, which wants an MPI. They depend on what they were linked
+# with; libraries that are opened when they are first used are recommended.
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the ltrain authors <ltrain@localhost>")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME ltrain)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS
+  "liblapacke, libturbojpeg0, libspng0, libpcre2-8-0, libutf8proc2")
+set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION
+  "The program, the library with its headers, the module for Lua 5.4, documentation.")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME ltrain-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "ltrain (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_MPI_DESCRIPTION "What ltrain needs to run ranks over MPI.")
 include(CPack)
