@@ -29,15 +29,29 @@ struct lt_image_feed {
   int64_t position; /* where the next batch begins that nobody works at */
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  bool stopping, ended; /* these and the ring are guarded by the mutex */
+  bool stopping, ended; /* these, the ring and what is spare are guarded by the mutex */
   int depth, count, head;
   batch *ring;
+  int n_spare[LT_VIEWS_MAX];
+  lt_storage *spare[LT_VIEWS_MAX][LT_PREFETCH_MAX]; /* memory of the consumer for batches to come */
   int n_workers;
   worker workers[LT_IMAGE_THREADS_MAX];
 };
 
 static int64_t bytes_of(const lt_picture *p) {
   return (int64_t)p->channels * p->height * p->width * (int64_t)lt_depth_size(p->depth);
+}
+
+/* Memory for a batch's view: the consumer's, if there is some of this size. What threads ask for
+   themselves goes with them at the end of an epoch, and new memory is slow at first touch. */
+static lt_storage *room_for(lt_ctx *c, lt_image_feed *f, int v, size_t bytes) {
+  if (f->source.pin.kind != 0) return lt_pinned_storage(c, f->source.pin, bytes);
+  while (f->n_spare[v] > 0) {
+    lt_storage *s = f->spare[v][--f->n_spare[v]];
+    if (s->bytes >= bytes) return s;
+    lt_storage_release(c, s);
+  }
+  return lt_storage_new(c, LT_CPU_DEVICE, bytes);
 }
 
 /* Memory for a view of all samples, or whether it has the form of this one. */
@@ -47,10 +61,10 @@ static bool make_room(lt_ctx *c, lt_image_feed *f, batch *b, int v, const lt_pic
     size_t bytes;
     if (__builtin_mul_overflow((size_t)b->span.n, (size_t)bytes_of(p), &bytes))
       return lt_fail(c, LT_EMEMORY, "data: a batch of %lld images", (long long)b->span.n);
-    b->pixels[v] = f->source.pin.kind != 0 ? lt_pinned_storage(c, f->source.pin, bytes)
-                                           : lt_storage_new(c, LT_CPU_DEVICE, bytes);
+    b->pixels[v] = room_for(c, f, v, bytes);
     b->form[v] = *p;
     b->first_file[v] = file;
+    atomic_store_explicit(&f->source.view[v]->result_bytes, bytes_of(p), memory_order_relaxed);
     return b->pixels[v] != NULL;
   }
   const lt_picture *q = &b->form[v];
@@ -191,6 +205,34 @@ static bool start_workers(lt_ctx *c, lt_image_feed *f, int n) {
   return true;
 }
 
+/* One more batch's memory, by the consumer, as large as the chains' last results. Threads do
+   without it where memory is short. */
+static void spare_batch(lt_ctx *c, lt_image_feed *f, int64_t samples) {
+  lt_storage *made[LT_VIEWS_MAX] = {NULL};
+  if (f->n_workers == 0 || f->source.pin.kind != 0) return;
+  for (int v = 0; v < f->source.n_views; v++) {
+    int64_t each = atomic_load_explicit(&f->source.view[v]->result_bytes, memory_order_relaxed);
+    size_t bytes;
+    if (each == 0 || __builtin_mul_overflow((size_t)each, (size_t)samples, &bytes)) continue;
+    made[v] = lt_storage_new(c, LT_CPU_DEVICE, bytes);
+    lt_failure short_of_memory;
+    if (made[v] == NULL) lt_take_failure(c, &short_of_memory);
+  }
+  pthread_mutex_lock(&f->mutex);
+  for (int v = 0; v < f->source.n_views; v++)
+    if (made[v] != NULL && f->n_spare[v] < f->depth) {
+      f->spare[v][f->n_spare[v]++] = made[v];
+      made[v] = NULL;
+    }
+  pthread_mutex_unlock(&f->mutex);
+  for (int v = 0; v < f->source.n_views; v++) lt_storage_release(c, made[v]);
+}
+
+static void drop_spare(lt_ctx *c, lt_image_feed *f) {
+  for (int v = 0; v < f->source.n_views; v++)
+    while (f->n_spare[v] > 0) lt_storage_release(c, f->spare[v][--f->n_spare[v]]);
+}
+
 lt_image_feed *lt_image_feed_new(lt_ctx *c, const lt_image_source *source,
                                  const lt_batching *batching, int64_t position, int depth,
                                  int threads) {
@@ -210,9 +252,13 @@ lt_image_feed *lt_image_feed_new(lt_ctx *c, const lt_image_source *source,
   pthread_cond_init(&f->changed, NULL);
   f->ring = lt_alloc(c, (size_t)f->depth * sizeof *f->ring);
   int n = threads < LT_IMAGE_THREADS_MAX ? threads : LT_IMAGE_THREADS_MAX;
-  if (f->ring != NULL && (!ahead || start_workers(c, f, n))) return f;
-  lt_image_feed_release(c, f);
-  return NULL;
+  if (f->ring == NULL || (ahead && !start_workers(c, f, n))) {
+    lt_image_feed_release(c, f);
+    return NULL;
+  }
+  int64_t samples = lt_batch_at(&f->batching, f->source.order->n, position).n;
+  for (int k = 0; k < f->depth && samples > 0; k++) spare_batch(c, f, samples);
+  return f;
 }
 
 /* Threads that were stopped have finished their samples, or not begun them. */
@@ -264,6 +310,7 @@ bool lt_image_feed_next(lt_ctx *c, lt_image_feed *f, lt_tensor **out, lt_span *s
   for (int v = 0; v < f->source.n_views && b->span.n > 0 && lt_ok(c); v++)
     out[v] = tensor_of(c, b, v);
   drop_pixels(c, b, f->source.n_views);
+  if (lt_ok(c) && b->span.n > 0) spare_batch(c, f, b->span.n);
   pthread_mutex_lock(&f->mutex);
   f->head = (f->head + 1) % f->depth;
   f->count--;
@@ -277,6 +324,7 @@ void lt_image_feed_release(lt_ctx *c, lt_image_feed *f) {
   for (int k = 0; k < f->n_workers; k++) lt_thread_join(c, &f->workers[k].thread);
   for (int k = 0; k < f->count; k++)
     drop_pixels(c, &f->ring[(f->head + k) % f->depth], f->source.n_views);
+  drop_spare(c, f);
   for (int k = 0; k < LT_IMAGE_THREADS_MAX; k++)
     if (f->workers[k].c != NULL) lt_ctx_release(f->workers[k].c);
   lt_image_source *s = &f->source;

@@ -5,6 +5,8 @@
 #ifndef LT_IMAGE_CHAIN_H
 #define LT_IMAGE_CHAIN_H
 
+#include <stdatomic.h>
+
 #include "image/sample.h"
 
 typedef enum lt_step_kind {
@@ -26,6 +28,7 @@ typedef struct lt_step {
 /* Release with lt_release. */
 typedef struct lt_chain {
   lt_object object;
+  _Atomic int64_t result_bytes; /* of an image that it has made, for who allocates ahead; 0: none */
   int n;
   lt_step step[];
 } lt_chain;

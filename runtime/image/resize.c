@@ -99,38 +99,45 @@ LT_CLONES static void row_bytes(const taps *t, const uint8_t *in, int64_t step, 
   }
 }
 
+/* Three channels side by side, as decoders give them. The fourth byte is of the next pixel in
+   memory: it is not read behind the last one, and what is written there is overwritten by the next
+   pixel, or lies in the one byte that pictures have behind them. */
 typedef int32_t quad __attribute__((vector_size(16)));
-typedef uint8_t quad_bytes __attribute__((vector_size(4)));
+typedef uint8_t quad_bytes __attribute__((vector_size(16)));
 
-static inline quad times(quad_bytes bytes, int32_t w) {
-  return __builtin_convertvector(bytes, quad) * (quad){w, w, w, w};
+/* Bytes of a word as integers, and back; shuffles that gcc has one instruction for. */
+static inline quad to_quad(uint32_t word) {
+  const quad_bytes apart = {0, 16, 16, 16, 1, 16, 16, 16, 2, 16, 16, 16, 3, 16, 16, 16};
+  return (quad)__builtin_shuffle((quad_bytes)(quad){(int32_t)word}, (quad_bytes){0}, apart);
 }
 
-/* Three channels side by side, as decoders give them. The fourth byte is of the next pixel in
-   memory, and is left out: the last pixel of a row may have none. */
+static inline uint32_t to_word(quad q) {
+  const quad_bytes together = {0, 4, 8, 12};
+  return (uint32_t)((quad)__builtin_shuffle((quad_bytes)q, together))[0];
+}
+
 LT_CLONES static void row_triples(const taps *t, const uint8_t *in, int64_t step, int width,
-                                  uint8_t *r, uint8_t *g, uint8_t *b) {
+                                  uint8_t *out) {
   int last = step < 0 ? 0 : width - 1, n = t->count;
   for (int i = 0; i < t->n; i++) {
     int first = t->first[i];
     const uint8_t *p = in + first * step;
     const int32_t *w = t->fixed + (size_t)i * (size_t)t->most;
+    bool ends = last >= first && last < first + n;
     quad sum = {HALF, HALF, HALF, 0};
-    if (last >= first && last < first + n) {
-      for (int k = 0; k < n; k++, p += step) sum += times((quad_bytes){p[0], p[1], p[2]}, w[k]);
-    } else {
-      for (int k = 0; k < n; k++, p += step) {
-        quad_bytes bytes;
-        memcpy(&bytes, p, sizeof bytes);
-        sum += times(bytes, w[k]);
-      }
+    for (int k = 0; k < n; k++, p += step) {
+      uint32_t word = 0;
+      if (ends)
+        memcpy(&word, p, 3);
+      else
+        memcpy(&word, p, 4);
+      sum += to_quad(word) * w[k];
     }
     sum >>= BITS;
     sum &= sum > 0; /* a comparison is all ones, or zero */
     sum = (sum & (sum < 256)) | (255 & (sum > 255));
-    r[i] = (uint8_t)sum[0];
-    g[i] = (uint8_t)sum[1];
-    b[i] = (uint8_t)sum[2];
+    uint32_t pixel = to_word(sum);
+    memcpy(out + 3 * i, &pixel, 4);
   }
 }
 
@@ -143,13 +150,18 @@ static void row_floats(const taps *t, const float *in, int64_t step, float *out)
   }
 }
 
+static bool across_triples(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out) {
+  if (!lt_picture_interleaved(c, out, p->depth, 3, p->height, t->n)) return false;
+  for (int y = 0; y < p->height; y++)
+    row_triples(t, lt_picture_row(p, 0, y), p->stride_x, p->width, lt_picture_row(out, 0, y));
+  return true;
+}
+
 static bool across(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out) {
+  if (p->depth == LT_DEPTH_U8 && p->channels == 3 && p->stride_c == 1)
+    return across_triples(c, p, t, out);
   if (!lt_picture_new(c, out, p->depth, p->channels, p->height, t->n)) return false;
-  bool triples = p->depth == LT_DEPTH_U8 && p->channels == 3 && p->stride_c == 1;
-  for (int y = 0; y < p->height && triples; y++)
-    row_triples(t, lt_picture_row(p, 0, y), p->stride_x, p->width, lt_picture_row(out, 0, y),
-                lt_picture_row(out, 1, y), lt_picture_row(out, 2, y));
-  for (int ch = 0; ch < p->channels && !triples; ch++)
+  for (int ch = 0; ch < p->channels; ch++)
     for (int y = 0; y < p->height; y++) {
       const void *from = lt_picture_row(p, ch, y);
       if (p->depth == LT_DEPTH_U8)
@@ -162,14 +174,15 @@ static bool across(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *ou
 
 enum { TILE = 32 };
 
-/* Row i of a channel whose rows are contiguous: TILE columns at once, in registers. */
-LT_CLONES static void column_bytes(const taps *t, const lt_picture *p, int ch, int i,
+/* Row i of a channel whose rows are contiguous, or of all channels side by side, `width` elements:
+   TILE of them at once, in registers. */
+LT_CLONES static void column_bytes(const taps *t, const lt_picture *p, int ch, int i, int width,
                                    uint8_t *restrict out) {
   const int32_t *w = t->fixed + (size_t)i * (size_t)t->most;
   const uint8_t *rows = lt_picture_row(p, ch, t->first[i]);
-  for (int x = 0; x < p->width; x += TILE) {
+  for (int x = 0; x < width; x += TILE) {
     int32_t sum[TILE];
-    int n = p->width - x < TILE ? p->width - x : TILE;
+    int n = width - x < TILE ? width - x : TILE;
     for (int j = 0; j < TILE; j++) sum[j] = HALF;
     for (int k = 0; k < t->count; k++) {
       const uint8_t *row = rows + k * p->stride_y + x;
@@ -191,13 +204,24 @@ static void column_floats(const taps *t, const lt_picture *p, int ch, int i, flo
   }
 }
 
+static bool is_interleaved(const lt_picture *p) {
+  return p->depth == LT_DEPTH_U8 && p->stride_c == 1 && p->stride_x == p->channels;
+}
+
+static bool down_interleaved(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out) {
+  bool ok = lt_picture_interleaved(c, out, p->depth, p->channels, t->n, p->width);
+  for (int i = 0; i < t->n && ok; i++)
+    column_bytes(t, p, 0, i, p->width * p->channels, lt_picture_row(out, 0, i));
+  return ok;
+}
+
 static bool down(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out) {
   bool ok = lt_picture_new(c, out, p->depth, p->channels, t->n, p->width);
   for (int ch = 0; ch < p->channels && ok; ch++)
     for (int i = 0; i < t->n; i++) {
       void *to = lt_picture_row(out, ch, i);
       if (p->depth == LT_DEPTH_U8)
-        column_bytes(t, p, ch, i, to);
+        column_bytes(t, p, ch, i, p->width, to);
       else
         column_floats(t, p, ch, i, to);
     }
@@ -237,9 +261,10 @@ bool lt_picture_resize(lt_ctx *c, lt_picture *p, int height, int width, lt_filte
     if (ok) lt_picture_replace(c, p, out);
   }
   if (!ok || p->height == height) return ok;
-  if (p->stride_x != 1 && !lt_picture_own(c, p)) return false;
+  bool interleaved = is_interleaved(p);
+  if (!interleaved && p->stride_x != 1 && !lt_picture_own(c, p)) return false;
   if (!taps_make(c, &t, p->height, height, filter)) return false;
-  ok = down(c, p, &t, &out);
+  ok = (interleaved ? down_interleaved : down)(c, p, &t, &out);
   lt_free(c, t.first, t.bytes);
   if (ok) lt_picture_replace(c, p, out);
   return ok;
