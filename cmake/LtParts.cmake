@@ -79,6 +79,17 @@ macro(lt_part_prompt)
   endif()
 endmacro()
 
+# The dashboard's charts: dygraphs, put into the library as it is. Sets LT_DYGRAPHS, its path.
+macro(lt_part_dashboard)
+  find_file(LT_DYGRAPHS dygraph.min.js PATHS /usr/share/javascript/dygraphs NO_DEFAULT_PATH)
+  mark_as_advanced(LT_DYGRAPHS)
+  if(LT_DYGRAPHS)
+    lt_say("✓" "dashboard" "dygraphs in ${LT_DYGRAPHS}")
+  else()
+    lt_say("✗" "dashboard" "no dygraphs found (libjs-dygraphs)")
+  endif()
+endmacro()
+
 # MPI: a shared object of its own, so that only who asks for it needs the library. Sets LT_WITH_MPI.
 macro(lt_part_mpi)
   set(LT_WITH_MPI 0)

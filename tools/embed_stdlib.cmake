@@ -1,11 +1,16 @@
 # tools/embed_stdlib.cmake: writes the C file that holds every file of stdlib/ as a string.
 #
 #   cmake -D LIST=stdlib.txt -D CODE=stdlib_code.c -D OUT=stdlib.c -P embed_stdlib.cmake
+#   cmake -D LIST=assets.txt -D TABLE=lt_assets -D OUT=assets.c -P embed_stdlib.cmake
 #
-# LIST has a line "ltrain.nn.Linear /folder/nn/Linear.lua" a file. CODE is what
+# LIST has a line "ltrain.nn.Linear /folder/nn/Linear.lua" a file. TABLE names the array, lt_stdlib
+# by default. CODE is what
 # tools/compile_stdlib.c writes, empty in a cross build. A CMake script, so that a build needs no
 # interpreter and a cross build no program of the machine that builds.
 
+if(NOT TABLE)
+  set(TABLE lt_stdlib)
+endif()
 file(STRINGS ${LIST} lines)
 set(rows "")
 set(count 0)
@@ -29,9 +34,9 @@ endforeach()
 if(count EQUAL 0)
   set(rows "  {.name = 0, .source = 0, .size = 0},\n")
 endif()
-file(APPEND ${OUT}.tmp "const lt_embedded lt_stdlib[] = {\n${rows}};\n\n"
-  "const int lt_stdlib_count = ${count};\n")
-if(NOT CODE) # no release of Lua has compiled them
+file(APPEND ${OUT}.tmp "const lt_embedded ${TABLE}[] = {\n${rows}};\n\n"
+  "const int ${TABLE}_count = ${count};\n")
+if(TABLE STREQUAL "lt_stdlib" AND NOT CODE) # no release of Lua has compiled them
   file(APPEND ${OUT}.tmp "\nconst char lt_stdlib_lua[] = \"\";\n"
     "const lt_compiled lt_stdlib_code[] = {{.code = 0, .size = 0}};\n")
 endif()

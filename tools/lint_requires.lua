@@ -17,8 +17,9 @@ local ARROWS <const> = {
   compat = { "files" }, strategies = { "compat", "optim" },
   runs = { "files", "loggers" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
+  dashboard = { "runs" },
   prompt = { "trainer" },
-  cli = { "prompt", "init" },
+  cli = { "dashboard", "prompt", "init" },
   init = { "core" },
 }
 

@@ -2,6 +2,7 @@
    Files are in io.c. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -185,16 +186,23 @@ static int list_stdlib(lua_State *L) {
   return 1;
 }
 
-/* stdlib_source(name) -> the text of that chunk, as it is compiled into this build; nil: no such */
-static int stdlib_source(lua_State *L) {
+/* (name): the text of that file among the n of a list; nil: no such */
+static int push_embedded(lua_State *L, const lt_embedded *list, int n) {
   const char *name = luaL_checkstring(L, 1);
-  for (int k = 0; k < lt_stdlib_count; k++) {
-    if (strcmp(lt_stdlib[k].name, name) != 0) continue;
-    lua_pushlstring(L, lt_stdlib[k].source, lt_stdlib[k].size);
+  for (int k = 0; k < n; k++) {
+    if (strcmp(list[k].name, name) != 0) continue;
+    lua_pushlstring(L, list[k].source, list[k].size);
     return 1;
   }
-  return 0;
+  lua_pushnil(L);
+  return 1;
 }
+
+/* stdlib_source(name) -> the text of that chunk, as it is compiled into this build; nil: no such */
+static int stdlib_source(lua_State *L) { return push_embedded(L, lt_stdlib, lt_stdlib_count); }
+
+/* asset(name) -> the bytes of a file of the dashboard's page; nil: no such */
+static int find_asset(lua_State *L) { return push_embedded(L, lt_assets, lt_assets_count); }
 
 /* parts() -> {{name =, present =, text =}, ...} of this build */
 static int list_parts(lua_State *L) {
@@ -256,6 +264,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"clear_interrupt", clear_interrupt},
                                      {"stdlib", list_stdlib},
                                      {"stdlib_source", stdlib_source},
+                                     {"asset", find_asset},
                                      {"parts", list_parts},
                                      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");

@@ -28,4 +28,8 @@ extern const int lt_stdlib_count;
 extern const char lt_stdlib_lua[];
 extern const lt_compiled lt_stdlib_code[];
 
+/* Files of the dashboard's page by their names; dygraph.min.js where the build has found it. */
+extern const lt_embedded lt_assets[];
+extern const int lt_assets_count;
+
 #endif

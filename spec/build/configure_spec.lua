@@ -22,6 +22,12 @@ describe("a configuration", function()
       .. "libjansson-dev libdnnl-dev liblua5.4-dev libedit-dev)", out, 1, true)
   end)
 
+  it("goes without the dashboard's charts where there is no dygraphs", function()
+    local status, out = configure("true;", "-DLT_DYGRAPHS=")
+    assert.equal(0, status, out)
+    assert.matches("✗ dashboard: no dygraphs found (libjs-dygraphs)", out, 1, true)
+  end)
+
   it("goes without tests in C where they cannot be built, unless they are asked for", function()
     -- pkg-config with all modules of this machine but cmocka.
     local folder = child.folder()

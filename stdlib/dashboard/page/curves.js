@@ -1,0 +1,232 @@
+// stdlib/dashboard/page/curves.js: a chart for each metric, with a line for each run that is drawn.
+import { listen } from "./api.js";
+import { Chart } from "./chart.js";
+import { color, onTheme } from "./colors.js";
+import { fill, h, later } from "./dom.js";
+import { exact, seconds, short } from "./numbers.js";
+import { detail, drawn, forget, nameOf, onRuns, run, runs } from "./runs.js";
+import { samplesOf, showSample } from "./samples.js";
+import { onSeries, points, series } from "./series.js";
+import { set, state } from "./state.js";
+
+const BEHIND = 8; // runs up to which what was smoothed stays visible behind
+const LEGEND = 6; // runs up to which a chart has a legend
+
+class Card {
+  constructor(name) {
+    this.name = name;
+    this.chart = new Chart({ label: name, group: "curves", time: state.x === "time",
+      onZoom: (range) => set({ range }) });
+    this.note = h("p", { class: "dim note" });
+    this.legend = h("ul", { class: "legend" });
+    this.element = h("article", { class: "card", "data-metric": name }, h("header", {},
+      h("h3", {}, name), this.note,
+      h("button", { type: "button", class: "small wide", "aria-pressed": "false", onclick: (e) => {
+        const on = this.element.classList.toggle("large");
+        e.currentTarget.setAttribute("aria-pressed", String(on));
+        this.chart.plot.style.height = on ? "440px" : "220px";
+        this.chart.resize();
+      } }, "Large")), this.chart.element, this.legend);
+    this.near = false; // whether it is where it can be seen
+    this.dirty = true;
+  }
+
+  line(id) {
+    const one = series(id, this.name);
+    if (!one || one.xs.length === 0) return null;
+    const { smooth, logx, logy } = state;
+    const { line, lost } = points(one, { smooth, logx, logy });
+    const first = logx ? one.xs.length - line.length : 0; // x of 0 are left out at the start
+    const raw = smooth > 0 && drawn().length <= BEHIND
+      && points({ ...one, drawing: null }, { smooth: 0, logx, logy }).line;
+    return { id, one, label: nameOf(id), color: color(id), points: line, faint: raw || null,
+      lost: lost.map((i) => [one.xs[i], one.ys[i]]), read: (i) => ({
+        value: exact(one.values[i + first]), smooth: smooth > 0 && line[i][1] !== null ? short(line[i][1], 5) : null,
+        at: state.x === "time" ? seconds(one.xs[i + first]) : state.x === "epoch"
+          ? `epoch ${one.xs[i + first]}, step ${one.steps[i + first]}`
+          : `step ${one.steps[i + first]}` }) };
+  }
+
+  draw() {
+    if (!this.near) return;
+    this.dirty = false;
+    const ids = drawn(), lines = ids.map((id) => this.line(id)).filter(Boolean);
+    this.chart.o.time = state.x === "time";
+    this.chart.set(lines, { logx: state.logx, logy: state.logy, range: state.range });
+    this.say(lines);
+    this.showLegend(ids, lines);
+    samplesOf(ids, this.name).then((found) => this.mark(found, lines));
+  }
+
+  say(lines) {
+    let lost = 0, low = 0;
+    for (const { one, lost: gone } of lines) {
+      lost += gone.length;
+      if (state.logy) low += one.ys.filter((y) => y <= 0).length;
+    }
+    this.note.textContent = [lost > 0 && `${lost} not finite`, low > 0 && `${low} not above 0`]
+      .filter(Boolean).join(", ");
+  }
+
+  showLegend(ids, lines) {
+    fill(this.legend, ids.length > LEGEND ? null : lines.map(({ label, color: of, one, id }) =>
+      h("li", { "data-id": id }, h("span", { class: "swatch", style: { background: of } }),
+        h("span", { class: "text" }, label),
+        h("span", { class: "number value" }, exact(one.whole
+          ? one.values[one.values.length - 1] : run(id)?.last?.[this.name])))));
+  }
+
+  mark(found, lines) {
+    const marks = [];
+    for (const { id, sample } of found) {
+      const one = lines.find((line) => line.id === id)?.one;
+      const at = one ? one.steps.indexOf(sample.step) : -1;
+      if (at < 0) continue;
+      marks.push({ x: one.xs[at], y: one.ys[at], onclick: () => showSample(id, sample),
+        label: `${nameOf(id)}: samples of step ${sample.step}, ${this.name} ${exact(sample.value)}` });
+    }
+    this.chart.setMarks(marks);
+  }
+}
+
+// The toolbar.
+
+const option = (value, text) => h("option", { value }, text);
+
+function toolbar() {
+  const smooth = h("input", { type: "range", min: "0", max: "0.99", step: "0.01", value: state.smooth,
+    oninput: () => set({ smooth: Number(smooth.value) }) });
+  const said = h("output", {}, state.smooth.toFixed(2));
+  smooth.addEventListener("input", () => { said.textContent = Number(smooth.value).toFixed(2); });
+  const x = h("select", { onchange: () => set({ x: x.value, range: null }) }, option("step", "step"),
+    option("epoch", "epoch"), option("time", "time"));
+  x.value = state.x;
+  const check = (name, text) => h("label", {}, h("input", { type: "checkbox", checked: state[name],
+    onchange: (e) => set({ [name]: e.target.checked }) }), text);
+  const filter = h("input", { type: "search", placeholder: "filter metrics", value: state.metrics,
+    "aria-label": "Filter of metrics", oninput: later(150, () => set({ metrics: filter.value })) });
+  const whole = h("button", { type: "button", class: "small", hidden: !state.range,
+    onclick: () => set({ range: null }) }, "Show all");
+  return { whole, element: h("div", { class: "toolbar" }, filter,
+    h("label", {}, "Smoothing", smooth, said), h("label", {}, "by", x), check("logx", "log x"),
+    check("logy", "log y"), whole) };
+}
+
+function nothing() {
+  if (!runs.loaded) return runs.problem ? null : h("p", { class: "empty" }, "Loading …");
+  if (runs.total === 0) {
+    return h("div", { class: "empty" }, h("h2", {}, "No runs yet"),
+      h("p", {}, "Train something in this folder, and its curves are here as it goes:"),
+      h("pre", {}, "ltrain run model.lua"));
+  }
+  if (drawn().length === 0) {
+    return h("p", { class: "empty" }, "No run is drawn: choose some in the list of runs.");
+  }
+  return h("p", { class: "empty" }, state.metrics ? "No metric has these letters in its name."
+    : "These runs have logged no metrics yet.");
+}
+
+export function start(element) {
+  const cards = new Map(), bar = toolbar(), grid = h("div", { class: "groups" });
+  fill(element, bar.element, grid);
+  const seen = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const card = cards.get(target.dataset.metric);
+      if (!card) continue;
+      card.near = isIntersecting;
+      if (isIntersecting && card.dirty) card.draw();
+    }
+  }, { rootMargin: "300px" });
+  const resized = new ResizeObserver(later(100, () => {
+    for (const card of cards.values()) {
+      if (card.near) card.chart.resize();
+    }
+  }));
+  resized.observe(grid);
+
+  let waiting = false;
+  const repaint = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      for (const card of cards.values()) {
+        if (card.near && card.dirty) card.draw();
+      }
+    });
+  };
+  const spoil = (name) => {
+    for (const card of cards.values()) {
+      if (name === undefined || card.name === name) card.dirty = true;
+    }
+    repaint();
+  };
+
+  let turn = 0;
+  async function layout() {
+    const mine = ++turn, names = new Set(), ids = drawn();
+    const found = await Promise.all(ids.map((id) => detail(id).catch(() => null)));
+    if (mine !== turn) return;
+    for (const one of found) {
+      for (const metric of one?.metrics || []) names.add(metric.name);
+    }
+    const words = state.metrics.toLowerCase();
+    const list = [...names].sort().filter((name) => name.toLowerCase().includes(words));
+    for (const [name, card] of cards) {
+      if (list.includes(name)) continue;
+      seen.unobserve(card.element);
+      card.chart.destroy();
+      cards.delete(name);
+    }
+    arrange(list);
+    spoil();
+  }
+
+  let arranged = null;
+  function arrange(list) {
+    const key = JSON.stringify(list);
+    if (list.length === 0) {
+      fill(grid, nothing());
+      arranged = null;
+      return;
+    }
+    if (key === arranged) return;
+    arranged = key;
+    const groups = new Map();
+    for (const name of list) {
+      if (!cards.has(name)) cards.set(name, new Card(name));
+      const group = name.includes("/") ? name.slice(0, name.indexOf("/")) : "";
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push(cards.get(name).element);
+    }
+    fill(grid, [...groups].map(([group, elements]) => group === ""
+      ? h("div", { class: "cards" }, elements)
+      : h("details", { open: true }, h("summary", {}, `${group} (${elements.length})`),
+        h("div", { class: "cards" }, elements))));
+    for (const name of list) seen.observe(cards.get(name).element);
+  }
+
+  // A metric that a run has logged for the first time.
+  const grown = listen("rows", (event) => {
+    if (!drawn().includes(event.id) || event.series.every((one) => cards.has(one.name))) return;
+    forget(event.id);
+    layout();
+  });
+  const stops = [grown, onSeries((_, name) => spoil(name)), onTheme(() => spoil()),
+    onRuns(() => { if (arranged === null) layout(); })];
+  layout();
+  return {
+    update(changed) {
+      bar.whole.hidden = !state.range;
+      if (!changed || changed.has("drawn") || changed.has("metrics")) layout();
+      else spoil();
+    },
+    stop() {
+      for (const stop of stops) stop();
+      seen.disconnect();
+      resized.disconnect();
+      for (const card of cards.values()) card.chart.destroy();
+      cards.clear();
+    },
+  };
+}
