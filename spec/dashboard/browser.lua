@@ -39,7 +39,8 @@ function browsers.open()
     "--hide-scrollbars", "--no-first-run", "--disable-background-networking", "--no-proxy-server",
     "--remote-debugging-pipe", "--user-data-dir=" .. folder .. "/profile" }
   assert(os.execute(("mkfifo %s/in %s/out"):format(folder, folder)))
-  local command = ("cd %s && (timeout -k 5 %d %s %s about:blank 3<in 4>out >log 2>&1 & echo $! >pid)")
+  local command = ("cd %s && (timeout -k 5 %d %s %s about:blank 3<in 4>out >log 2>&1 &"
+    .. " echo $! >pid)")
     :format(folder, LIMIT, assert(browsers.program()), table.concat(options, " "))
   assert(os.execute(command))
   local self = setmetatable({ folder = folder, id = 0, pages = {} }, Browser)

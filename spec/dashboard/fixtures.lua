@@ -82,8 +82,8 @@ local function add_media(path)
     media.add(path, { kind = "histogram", name = "weights", step = step, edges = edges,
       counts = counts })
   end
-  local files = media.write_images(path, "samples", { lt.arange(0, 256):reshape(1, 16, 16):to "u8" },
-    150, taken)
+  local ramp = lt.arange(0, 256):reshape(1, 16, 16):to "u8"
+  local files = media.write_images(path, "samples", { ramp }, 150, taken)
   media.add(path, { kind = "sample", name = "train_loss", step = 150, value = 9.5, usual = 0.25,
     files = files, samples = { { index = 17, loss = 88.125, text = "label 7 " .. HOSTILE },
       { index = 3, loss = 0.5 } } })
