@@ -13,7 +13,8 @@ local ARROWS <const> = {
   autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
   comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
   io = { "device" }, image = { "io" }, data = { "image" }, text = { "io" },
-  registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
+  net = { "io" },
+  registry = { "autograd", "cpu", "cuda", "launch", "data", "text", "net" },
   lua = { "registry" },
   include = {},
 }

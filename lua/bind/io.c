@@ -221,12 +221,16 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"memmap", lt_memmap},
                                        {"read_idx", read_idx},
                                        {"event_record", event_record},
+                                       {"curves", lt_io_curves},
+                                       {"stat_below", lt_stat_below},
+                                       {"read_below", lt_read_below},
                                        {"json_encode", lt_json_encode},
                                        {"json_decode", lt_json_decode},
                                        {NULL, NULL}};
   lt_bind_json(L, b);
   lt_bind_safetensors(L, b);
   lt_bind_csv(L, b);
+  lt_bind_curves(L, b);
   lt_bind_zip(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);

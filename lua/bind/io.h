@@ -42,8 +42,14 @@ int lt_npy_save(lua_State *L);
 int lt_npz_save(lua_State *L);
 int lt_memmap(lua_State *L);
 
+/* Files below a folder that others have written (below.c), and metrics as they grow (curves.c). */
+int lt_stat_below(lua_State *L);
+int lt_read_below(lua_State *L);
+int lt_io_curves(lua_State *L);
+
 /* Make the kinds of userdata that own a file while it is read. */
 void lt_bind_csv(lua_State *L, lt_bind *b);
+void lt_bind_curves(lua_State *L, lt_bind *b);
 void lt_bind_safetensors(lua_State *L, lt_bind *b);
 void lt_bind_zip(lua_State *L, lt_bind *b);
 

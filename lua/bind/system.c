@@ -271,4 +271,5 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
   lt_add_functions(L, b, runtime);
   lua_pop(L, 1);
   lt_bind_process(L, b);
+  lt_bind_net(L, b);
 }

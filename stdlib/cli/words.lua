@@ -94,6 +94,18 @@ words.list = {
     text = "RUN is as for `ltrain plot`. One row a run: status, time, the hyper-parameters that "
       .. "are not the same\nin all, and of each metric the last and the best value (the lowest; "
       .. "the highest of accuracies and\nthe like)." },
+  { name = "dashboard", args = "[RUN...] [--option value]...", files = true, options = {
+      { name = "port", type = "integer", value = "N", min = 1, max = 65535,
+        doc = "of 127.0.0.1; by default 8490, or the next one that is free" },
+      { name = "dashboard_control", type = "boolean", value = "true|false",
+        doc = "show buttons that stop and save runs which were started with this option too" },
+      { name = "beside", type = "boolean", value = "true|false",
+        doc = "as --dashboard of `ltrain run` starts it: print the address once" },
+    },
+    doc = "show runs in a browser on this machine, while they go on",
+    text = "RUN is as for `ltrain plot`. Prints an address of 127.0.0.1 with a token that is good "
+      .. "once, and\nserves it until Ctrl-C. Only reads the folders of runs; needs libmicrohttpd "
+      .. "(libmicrohttpd12)." },
   { name = "sweep", args = "SCRIPT --option VALUES... --metric NAME", loose = true, options = {
       { name = "metric", type = "string", value = "NAME", doc = "which metric is to be best" },
       { name = "mode", type = "string", value = "min|max", choices = { "min", "max" },

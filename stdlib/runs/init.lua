@@ -17,11 +17,11 @@
 -- that goes on, or was killed, is read as far as it came.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local entries = require "ltrain.runs.entry"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 local is_better = require "ltrain.runs.is_better"
 local media = require "ltrain.loggers.media"
-local process = require "ltrain.runs.process"
 local record = require "ltrain.runs.record"
 local rows = require "ltrain.runs.rows"
 local tree = require "ltrain.core.tree"
@@ -41,22 +41,6 @@ local function read_json(path)
     return nil, ("%s: is not an object of JSON%s"):format(path, wrong and ": " .. wrong or "")
   end
   return value
-end
-
--- "killed" of a run whose process is gone, although it says that it runs.
-local function status_of(entry)
-  if entry.status ~= "running" then return entry.status or "unknown" end
-  local is_known = type(entry.process) == "table"
-  return is_known and process.is_alive(entry.process) == false and "killed" or "running"
-end
-
-local function check_entry(path, entry)
-  if next(entry) ~= nil and math.type(entry.format) ~= "integer" then
-    return ("%s/%s: has no format"):format(path, record.FILE)
-  elseif entry.format and entry.format > record.FORMAT then
-    return ("%s/%s: has format %d, this version of ltrain reads up to %d"):format(path,
-      record.FILE, entry.format, record.FORMAT)
-  end
 end
 
 local function refuse_path(path)
@@ -83,13 +67,13 @@ function runs.read(path)
   config.argument(path, "string", "runs.read", "path")
   if not runs.is_run(path) then return nil, refuse_path(path) end
   local entry, message = read_json(path .. "/" .. record.FILE)
-  message = not entry and message or entry and check_entry(path, entry)
+  message = not entry and message or entry and entries.refuse(path, entry)
   if message then return nil, message end
   local hparams, metrics, wrong
   hparams, message = read_json(path .. "/hparams.json")
   metrics, wrong = rows(path .. "/metrics.csv")
   if not hparams or not metrics then return nil, message or wrong end
-  local run = { path = path, info = entry, status = status_of(entry), error = entry.error,
+  local run = { path = path, info = entry, status = entries.status(entry), error = entry.error,
     hparams = hparams, metrics = metrics, names = tree.keys(metrics), started = entry.started }
   local ended = run.status == "running" and c.runtime.time() or entry.ended
     or c.io.modified(path .. "/metrics.csv") or c.io.modified(path .. "/console.log")

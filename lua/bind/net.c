@@ -1,0 +1,249 @@
+/* lua/bind/net.c: `c.runtime.net`: a server of HTTP on this machine, and words by a socket. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "bind/io.h"
+#include "bind/process.h"
+#include "net/http.h"
+#include "net/inbox.h"
+
+#define HTTP_NAME "ltrain.Http"
+#define INBOX_NAME "ltrain.Inbox"
+
+static void refuse_network(lua_State *L, const char *who) {
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: this state may not use the network (LTRAIN_NETWORK)", who);
+}
+
+/* The server. */
+
+typedef struct server {
+  lt_ctx *c;
+  lt_http *http; /* NULL: closed */
+} server;
+
+static server *check_server(lua_State *L) {
+  server *s = luaL_checkudata(L, 1, HTTP_NAME);
+  luaL_argcheck(L, s->http != NULL, 1, "a closed server");
+  return s;
+}
+
+static int server_close(lua_State *L) {
+  server *s = luaL_checkudata(L, 1, HTTP_NAME);
+  lt_http_close(s->c, s->http);
+  s->http = NULL;
+  return 0;
+}
+
+static lua_Number option(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  lua_Number value = luaL_checknumber(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+/* net.http{port =, connections =, ask_seconds =, read_seconds =, head_bytes =, stream_bytes =}
+     -> server; nil and a reason */
+static int open_http(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lt_http_options o = {.port = (int)option(L, "port"),
+                       .connections = (int)option(L, "connections"),
+                       .ask_seconds = option(L, "ask_seconds"),
+                       .read_seconds = option(L, "read_seconds"),
+                       .head_bytes = (size_t)option(L, "head_bytes"),
+                       .stream_bytes = (size_t)option(L, "stream_bytes")};
+  luaL_argcheck(L, o.port >= 0 && o.port <= 65535, 1, "port: 0 to 65535");
+  if (!b->c->policy.network) {
+    refuse_network(L, "http");
+    return 2;
+  }
+  server *s = lua_newuserdatauv(L, sizeof *s, 0);
+  *s = (server){.c = b->c};
+  luaL_setmetatable(L, HTTP_NAME);
+  s->http = lt_http_open(b->c, "dashboard", &o);
+  return s->http != NULL ? 1 : lt_refused(L, b);
+}
+
+static int server_port(lua_State *L) {
+  lua_pushinteger(L, lt_http_port(check_server(L)->http));
+  return 1;
+}
+
+static void set(lua_State *L, const char *name, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, name);
+}
+
+/* server:wait(seconds) -> {id =, method =, target =, version =, {name, value}, ...} or nil */
+static int server_wait(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_http_request *r = lt_http_wait(check_server(L)->http, luaL_checknumber(L, 2));
+  if (!lt_ok(b->c)) return lt_refused(L, b);
+  if (r == NULL) return 0;
+  lua_createtable(L, r->n_fields, 4);
+  lua_pushinteger(L, r->id);
+  lua_setfield(L, -2, "id");
+  set(L, "method", r->method);
+  set(L, "target", r->target);
+  set(L, "version", r->version);
+  for (int i = 0; i < r->n_fields; i++) {
+    lua_createtable(L, 2, 0);
+    lua_pushstring(L, r->fields[i].name);
+    lua_rawseti(L, -2, 1);
+    lua_pushstring(L, r->fields[i].value);
+    lua_rawseti(L, -2, 2);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+/* The list of {name, value} at index 4; what they point to is kept by its tables. */
+static int read_fields(lua_State *L, lt_http_field *fields) {
+  luaL_checktype(L, 4, LUA_TTABLE);
+  lua_Integer n = luaL_len(L, 4);
+  luaL_argcheck(L, n <= LT_HTTP_FIELDS, 4, "too many");
+  for (lua_Integer i = 0; i < n; i++) {
+    lua_rawgeti(L, 4, i + 1);
+    luaL_checktype(L, -1, LUA_TTABLE);
+    lua_rawgeti(L, -1, 1);
+    lua_rawgeti(L, -2, 2);
+    luaL_argcheck(L, lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TSTRING, 4,
+                  "names and values");
+    fields[i] = (lt_http_field){lua_tostring(L, -2), lua_tostring(L, -1)};
+    lua_pop(L, 3);
+  }
+  return (int)n;
+}
+
+/* server:answer(id, status, {{name, value}, ...}, data): false when the client has gone. Without
+   data it is a stream. */
+static int server_answer(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  server *s = check_server(L);
+  lt_http_field fields[LT_HTTP_FIELDS];
+  int64_t id = luaL_checkinteger(L, 2);
+  int status = (int)luaL_checkinteger(L, 3), n = read_fields(L, fields);
+  size_t size;
+  bool done;
+  if (lua_isnoneornil(L, 5)) {
+    done = lt_http_stream(s->http, id, status, n, fields);
+  } else {
+    const char *data = luaL_checklstring(L, 5, &size);
+    done = lt_http_answer(s->http, id, status, n, fields, data, size);
+  }
+  if (!lt_ok(b->c)) return lt_refused(L, b);
+  lua_pushboolean(L, done);
+  return 1;
+}
+
+/* server:send(id, text): false when the reader of the stream has gone, or is too slow */
+static int server_send(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  size_t size;
+  server *s = check_server(L);
+  const char *data = luaL_checklstring(L, 3, &size);
+  bool done = lt_http_send(s->http, luaL_checkinteger(L, 2), data, size);
+  if (!lt_ok(b->c)) return lt_refused(L, b);
+  lua_pushboolean(L, done);
+  return 1;
+}
+
+/* server:finish(id): the stream ends */
+static int server_finish(lua_State *L) {
+  lt_http_finish(check_server(L)->http, luaL_checkinteger(L, 2));
+  return 0;
+}
+
+/* net.secret() -> 32 hexadecimal digits that nobody can guess */
+static int secret(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  unsigned char bytes[16];
+  char text[2 * sizeof bytes + 1];
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+    lt_raise(L, b, LT_EIO, "secret: no random numbers");
+  for (size_t i = 0; i < sizeof bytes; i++) snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* Inboxes. */
+
+static const char SOCKET[] = "control.sock";
+
+typedef struct inbox {
+  int fd; /* -1: closed */
+} inbox;
+
+static int inbox_close(lua_State *L) {
+  inbox *i = luaL_checkudata(L, 1, INBOX_NAME);
+  if (i->fd < 0) return 0;
+  lua_getiuservalue(L, 1, 1);
+  lt_inbox_close(i->fd, lua_tostring(L, -1), SOCKET);
+  i->fd = -1;
+  return 0;
+}
+
+/* net.inbox(folder) -> inbox; nil and a reason, also where another process has one there */
+static int open_inbox(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *folder = lt_check_path(L, b, "control");
+  if (!b->c->policy.network) {
+    refuse_network(L, "control");
+    return 2;
+  }
+  inbox *i = lua_newuserdatauv(L, sizeof *i, 1);
+  i->fd = -1;
+  luaL_setmetatable(L, INBOX_NAME);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  i->fd = lt_inbox_open(b->c, "control", folder, SOCKET);
+  return i->fd >= 0 ? 1 : lt_refused(L, b);
+}
+
+/* inbox:take() -> the next word, or nil */
+static int inbox_take(lua_State *L) {
+  inbox *i = luaL_checkudata(L, 1, INBOX_NAME);
+  char word[LT_INBOX_WORD];
+  if (i->fd < 0 || !lt_inbox_take(i->fd, word)) return 0;
+  lua_pushstring(L, word);
+  return 1;
+}
+
+/* net.send(root, path, word) -> true: to the inbox of the folder `path` below `root`; without a
+   word only whether somebody listens. nil and a reason */
+static int send_word(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *root = lt_check_path(L, b, "control"), *path = luaL_checkstring(L, 2);
+  const char *word = luaL_optstring(L, 3, NULL);
+  if (!b->c->policy.network) {
+    refuse_network(L, "control");
+    return 2;
+  }
+  lt_inbox_send(b->c, "control", root, path, SOCKET, word);
+  return lt_done(L, b);
+}
+
+void lt_bind_net(lua_State *L, lt_bind *b) {
+  static const luaL_Reg of_server[] = {{"__gc", server_close}, {"__close", server_close},
+                                       {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"port", server_port},     {"wait", server_wait},
+                                     {"answer", server_answer}, {"send", server_send},
+                                     {"finish", server_finish}, {"close", server_close},
+                                     {NULL, NULL}};
+  static const luaL_Reg of_inbox[] = {{"__gc", inbox_close}, {"__close", inbox_close},
+                                      {NULL, NULL}};
+  static const luaL_Reg inbox_methods[] = {{"take", inbox_take}, {"close", inbox_close},
+                                           {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"http", open_http}, {"inbox", open_inbox},
+                                       {"send", send_word}, {"secret", secret},
+                                       {NULL, NULL}};
+  lt_new_type(L, b, HTTP_NAME, of_server, methods);
+  lt_new_type(L, b, INBOX_NAME, of_inbox, inbox_methods);
+  lua_getfield(L, 1, "runtime");
+  lua_newtable(L);
+  lt_add_functions(L, b, functions);
+  lua_setfield(L, -2, "net");
+  lua_pop(L, 1);
+}

@@ -1,0 +1,109 @@
+--- stdlib/dashboard/diff.lua: what differs between two runs.
+local Catalogue = require "ltrain.dashboard.Catalogue"
+local c = require "ltrain.c"
+local charts = require "ltrain.dashboard.charts"
+local json = require "ltrain.dashboard.json"
+local lines_differ = require "ltrain.dashboard.lines_differ"
+
+local diff = {}
+
+local OF_RUN <const> = { "status", "seed", "ranks", "threads", "version", "command", "script",
+  "epoch", "step", "resumed_from" }
+local MOST_FILE <const> = 1 << 20
+local FILES <const> = 200
+
+local function show(value)
+  if type(value) ~= "table" then return value end
+  local parts = {}
+  for i, one in ipairs(value) do parts[i] = tostring(one) end
+  return table.concat(parts, " ")
+end
+
+-- {name =, a =, b =} of the names whose values are not the same, sorted; and how many are.
+local function compare(a, b)
+  local names, list, same = {}, json.list {}, 0
+  for name in next, a do names[name] = true end
+  for name in next, b do names[name] = true end
+  for name in next, names do
+    if a[name] == b[name] and math.type(a[name]) == math.type(b[name]) then
+      same = same + 1
+    else
+      list[#list + 1] = { name = name, a = show(a[name]), b = show(b[name]) }
+    end
+  end
+  table.sort(list, function(x, y) return x.name < y.name end)
+  return list, same
+end
+
+local function of_run(run)
+  local values = {}
+  for _, name in ipairs(OF_RUN) do values[name] = show(run.info[name]) end
+  values.status = run.status
+  return values
+end
+
+-- The texts of the script and of its modules, by name.
+local function code_of(run)
+  local files, any = {}, false
+  if Catalogue.stat(run, "code") ~= "folder" then return files, any end
+  for i, name in ipairs(c.io.list_folder(run.full .. "/code") or {}) do
+    local text, size = Catalogue.read(run, "code/" .. name, 0, MOST_FILE)
+    if text and size <= MOST_FILE and i <= FILES then files[name], any = text, true end
+  end
+  return files, any
+end
+
+local function compare_code(a, b)
+  local x, has_x = code_of(a)
+  local y, has_y = code_of(b)
+  local answer = { files = json.list {} }
+  if not has_x or not has_y then
+    local p, q = a.info.script_sha256, b.info.script_sha256
+    if p and q then answer.same = p == q end
+    return answer
+  end
+  local names = {}
+  for name in next, x do names[#names + 1] = name end
+  for name in next, y do
+    if not x[name] then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if x[name] ~= y[name] then
+      local lines = lines_differ.between(x[name] or "", y[name] or "")
+      table.insert(answer.files, { file = name, lines = json.list(lines) })
+    end
+  end
+  answer.same = #answer.files == 0
+  return answer
+end
+
+local function compare_data(a, b)
+  local x, y = a.info.data_sha256, b.info.data_sha256
+  local answer = { a = x, b = y }
+  if x and y then answer.same = x == y end
+  return answer
+end
+
+local function compare_metrics(a, b)
+  local by_name, list = {}, json.list {}
+  for side, run in next, { a = a, b = b } do
+    for _, one in ipairs(charts.summaries(run)) do
+      local both = by_name[one.name] or { name = one.name }
+      by_name[one.name], both[side] = both, one
+    end
+  end
+  for _, both in next, by_name do list[#list + 1] = both end
+  table.sort(list, function(x, y) return x.name < y.name end)
+  return list
+end
+
+--- GET /api/diff
+function diff.answer(a, b)
+  local options, same = compare(a.hparams, b.hparams)
+  return { a = Catalogue.summary(a), b = Catalogue.summary(b), options = options,
+    same_options = same, run = (compare(of_run(a), of_run(b))), data = compare_data(a, b),
+    code = compare_code(a, b), metrics = compare_metrics(a, b) }
+end
+
+return diff

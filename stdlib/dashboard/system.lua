@@ -1,0 +1,81 @@
+--- stdlib/dashboard/system.lua: what the processes of a run have measured of themselves
+--- (stdlib/runs/pulse.lua).
+local Catalogue = require "ltrain.dashboard.Catalogue"
+local c = require "ltrain.c"
+local json = require "ltrain.dashboard.json"
+
+local system = {}
+
+local ROWS <const> = 1000
+local RANKS <const> = 1024
+local END <const> = 1 << 14 -- bytes at the end of a rank's file
+
+-- Evenly chosen positions of n, the last one too.
+local function chosen(n)
+  local list = {}
+  local count = math.min(n, ROWS)
+  for i = 1, count do list[i] = count == 1 and n or (i - 1) * (n - 1) // (count - 1) + 1 end
+  return list
+end
+
+-- The last row of a file of that form: name -> value; nil without one.
+local function last_row(run, name)
+  local head, size = Catalogue.read(run, name, 0, END)
+  local header = head and head:match "^[^\n]*\n"
+  if not header then return nil end
+  local text = head
+  if size > END then
+    text = header .. (Catalogue.read(run, name, size - END, END) or ""):match "^[^\n]*\n?(.*)$"
+  end
+  local curves, row = c.io.curves(), {}
+  if not curves:feed(text) then return nil end
+  for k, column in ipairs(curves:names()) do
+    local steps, epochs, values = curves:points(k, "row", nil, nil, 0)
+    row[column], row.step, row.epoch = values[#values], steps[#steps], epochs[#epochs]
+  end
+  return row
+end
+
+local function ranks_of(run)
+  local list = json.list {}
+  local count = math.tointeger(run.info.ranks) or 1
+  for rank = 0, math.min(count, RANKS) - 1 do
+    local row = last_row(run, rank == 0 and "system.csv" or ("system.rank%d.csv"):format(rank))
+    if row then
+      row.rank, row.wait = rank, row.rank_wait
+      list[#list + 1] = row
+    end
+  end
+  return list
+end
+
+--- GET /api/run/ID/system
+function system.answer(run)
+  local process = type(run.info.process) == "table" and run.info.process or {}
+  local answer = { columns = json.list { "time", "step", "epoch" }, rows = json.list {},
+    ranks = ranks_of(run), devices = json.list(type(run.info.devices) == "table"
+      and run.info.devices or {}), host = process.host, pid = process.pid,
+    threads = run.info.threads }
+  local curves = run.system:update()
+  local k = curves and run.system:find "time"
+  if not k then return answer end
+  local steps, epochs, times = curves:points(k, "row", nil, nil, 0)
+  local columns = {}
+  for i, name in ipairs(curves:names()) do
+    local _, _, values = curves:points(i, "row", nil, nil, 0)
+    if i ~= k and #values == #times then -- each row has all of them
+      columns[#columns + 1] = values
+      table.insert(answer.columns, name)
+    end
+  end
+  for i, at in ipairs(chosen(#times)) do
+    local row = json.list { times[at], steps[at], epochs[at] }
+    for j, column in ipairs(columns) do
+      row[3 + j] = column[at] == column[at] and column[at] or json.null
+    end
+    answer.rows[i] = row
+  end
+  return answer
+end
+
+return system
