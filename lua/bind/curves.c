@@ -66,6 +66,15 @@ static int extends(lua_State *L) {
   return 1;
 }
 
+/* Whole numbers are integers. */
+static void push_number(lua_State *L, double x) {
+  lua_Integer n;
+  if (lua_numbertointeger(x, &n) && (double)n == x && fabs(x) < 0x1p53)
+    lua_pushinteger(L, n);
+  else
+    lua_pushnumber(L, x);
+}
+
 /* curves:summary(k) -> count, last, lowest, its step, highest, its step; of finite ones, or nil */
 static int summary(lua_State *L) {
   lt_curves *t = check(L);
@@ -79,22 +88,13 @@ static int summary(lua_State *L) {
   }
   lua_pushinteger(L, one->count);
   if (one->count == 0) return 1;
-  lua_pushnumber(L, one->values[one->count - 1]);
+  push_number(L, one->values[one->count - 1]);
   if (low < 0) return 2;
-  lua_pushnumber(L, one->values[low]);
-  lua_pushnumber(L, t->steps[one->rows[low]]);
-  lua_pushnumber(L, one->values[high]);
-  lua_pushnumber(L, t->steps[one->rows[high]]);
+  push_number(L, one->values[low]);
+  push_number(L, t->steps[one->rows[low]]);
+  push_number(L, one->values[high]);
+  push_number(L, t->steps[one->rows[high]]);
   return 6;
-}
-
-/* Whole numbers are integers. */
-static void push_number(lua_State *L, double x) {
-  lua_Integer n;
-  if (lua_numbertointeger(x, &n) && (double)n == x && fabs(x) < 0x1p53)
-    lua_pushinteger(L, n);
-  else
-    lua_pushnumber(L, x);
 }
 
 /* curves:points(k, "step" | "epoch" | "row", from, to, most) -> steps, epochs, values, three lists,

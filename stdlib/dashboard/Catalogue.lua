@@ -28,8 +28,8 @@ end
 
 local function join(path, name) return path == "" and name or path .. "/" .. name end
 
---- What a file of a run's folder holds, at most `most` bytes from `from` on, and its size; nil where
---- it is not there.
+--- What a file of a run's folder holds, at most `most` bytes from `from` on, and its size; nil
+--- where it is not there.
 function Catalogue.read(run, name, from, most)
   return c.io.read_below(run.root, join(run.path, name), from or 0, most or MOST)
 end
@@ -123,10 +123,10 @@ local function refresh(run)
     changed[name] = marks[name] ~= mark
     marks[name] = mark
   end
-  local before, problem = run.status, nil
+  local before = run.status
   if changed[record.FILE] or not run.info then
     local info, message = read_object(run, record.FILE)
-    problem = message or entry.refuse(run.name, info)
+    local problem = message or entry.refuse(run.name, info)
     run.info, run.info_problem = problem and {} or info, problem
   end
   if changed["hparams.json"] or not run.hparams then

@@ -74,7 +74,8 @@ function layers.answer(run, query)
   local answer, by_name = { steps = json.list {}, layers = json.list {} }, {}
   local count = math.min(#lines, points)
   for i = 1, count do
-    local value = read_line(run, lines[count == 1 and 1 or (i - 1) * (#lines - 1) // (count - 1) + 1])
+    local at = count == 1 and 1 or (i - 1) * (#lines - 1) // (count - 1) + 1
+    local value = read_line(run, lines[at])
     if value then table.insert(answer.steps, value.step) end
     for _, one in ipairs(value and value.layers or {}) do
       if type(one) == "table" and type(one.name) == "string" then

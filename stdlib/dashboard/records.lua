@@ -1,4 +1,4 @@
---- stdlib/dashboard/records.lua: what a run has written besides metrics: media, console, checkpoints.
+--- stdlib/dashboard/records.lua: what a run has written besides metrics.
 local Catalogue = require "ltrain.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.dashboard.json"
