@@ -31,6 +31,22 @@ function span(lines) {
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 }
 
+// From the 1st to the 99th of 100 values, with room around; null where there are few.
+function middle(lines, [from, to], logy) {
+  const values = [];
+  for (const { points } of lines) {
+    for (const [x, y] of points) {
+      if (y !== null && x >= from && x <= to) values.push(y);
+    }
+  }
+  if (values.length < 20) return null;
+  values.sort((a, b) => a - b);
+  const low = values[Math.floor(values.length * 0.01)];
+  const high = values[Math.ceil(values.length * 0.99) - 1];
+  if (!(high > low)) return null;
+  return logy ? [low / 1.1, high * 1.1] : [low - (high - low) * 0.08, high + (high - low) * 0.08];
+}
+
 // Only the mouse: a finger on a chart scrolls the page.
 function interaction() {
   const { mousedown, mousemove, mouseup, mouseout } = Dygraph.defaultInteractionModel;
@@ -92,11 +108,12 @@ export class Chart {
       colors: this.drawn.map((one) => one.color), logscale: Boolean(logy),
       series: Object.fromEntries(this.drawn.map((one, i) => [labels[i + 1],
         { strokeWidth: one.width }])),
-      dateWindow: [low, to], gridLineColor: grid, axisLineColor: grid,
+      dateWindow: [low, to], valueRange: this.options.clip
+        ? middle(this.lines, [low, to], logy) : null, gridLineColor: grid, axisLineColor: grid,
       axes: {
         x: { logscale: Boolean(logx), axisLabelFormatter: xText, pixelsPerLabel: 70,
           drawGrid: false },
-        y: { axisLabelFormatter: (v) => (this.o.format || short)(v), axisLabelWidth: 54,
+        y: { axisLabelFormatter: (v) => (this.o.format || short)(v), axisLabelWidth: this.o.format ? 70 : 54,
           pixelsPerLabel: 32 },
       } };
   }

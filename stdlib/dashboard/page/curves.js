@@ -52,7 +52,8 @@ class Card {
     this.dirty = false;
     const ids = drawn(), lines = ids.map((id) => this.line(id)).filter(Boolean);
     this.chart.o.time = state.x === "time";
-    this.chart.set(lines, { logx: state.logx, logy: state.logy, range: state.range });
+    this.chart.set(lines, { logx: state.logx, logy: state.logy, range: state.range,
+      clip: state.clip });
     this.say(lines);
     this.showLegend(ids, lines);
     samplesOf(ids, this.name).then((found) => this.mark(found, lines));
@@ -109,7 +110,7 @@ function toolbar() {
     onclick: () => set({ range: null }) }, "Show all");
   return { whole, element: h("div", { class: "toolbar" }, filter,
     h("label", {}, "Smoothing", smooth, said), h("label", {}, "by", x), check("logx", "log x"),
-    check("logy", "log y"), whole) };
+    check("logy", "log y"), check("clip", "ignore outliers"), whole) };
 }
 
 function nothing() {

@@ -2,7 +2,7 @@
 import { color, onTheme } from "./colors.js";
 import { byId, fill, h, later } from "./dom.js";
 import { ago, exact, moment, seconds } from "./numbers.js";
-import { about, drawn, onRuns, runs, toggle } from "./runs.js";
+import { about, drawn, onRuns, run, runs, toggle } from "./runs.js";
 import { MOST, onChange, set, state } from "./state.js";
 
 const SORTS = [["started desc", "newest first"], ["started asc", "oldest first"], ["name asc", "name"],
@@ -20,6 +20,12 @@ const sort = h("select", { "aria-label": "Order of runs", onchange: () => {
   const at = sort.value.lastIndexOf(" ");
   set({ sort: sort.value.slice(0, at), order: sort.value.slice(at + 1) });
 } });
+
+const only = h("button", { type: "button", class: "small", "aria-pressed": "false",
+  title: "List only the runs that are drawn", onclick: () => {
+    only.setAttribute("aria-pressed", String(only.getAttribute("aria-pressed") !== "true"));
+    draw();
+  } }, "Only drawn");
 
 function fillSort() {
   const chosen = `${state.sort} ${state.order}`;
@@ -76,6 +82,7 @@ function empty() {
   return h("li", { class: "dim" }, "No runs yet.");
 }
 
+let at = ""; // the run that is current in the list
 let shown = ""; // what the list was made of: it is left alone while nothing changes
 
 function draw() {
@@ -89,21 +96,25 @@ function draw() {
   count.textContent = runs.problem || `${of} run${runs.total === 1 ? "" : "s"}, ${chosen.size} drawn`;
   byId("runs-toggle").textContent = `Runs (${chosen.size} of ${runs.total})`;
   byId("root").textContent = about.root;
-  const key = JSON.stringify([runs.list, [...chosen], state.run, state.sort, chosen.size
+  const few = only.getAttribute("aria-pressed") === "true";
+  const listed = few ? [...chosen].map(run).filter(Boolean) : runs.list;
+  const key = JSON.stringify([listed, [...chosen], state.run, state.sort, chosen.size
     && [...chosen].map(color)]);
   if (key === shown) return;
   shown = key;
   const focus = list.contains(document.activeElement) && document.activeElement.closest("li");
   const kind = focus && document.activeElement.tagName, id = focus && focus.dataset.id;
-  fill(list, runs.list.length > 0 ? runs.list.map((one) => item(one, chosen)) : empty());
+  fill(list, listed.length > 0 ? listed.map((one) => item(one, chosen)) : empty());
+  if (state.run !== at) list.querySelector(".current")?.scrollIntoView({ block: "nearest" });
+  at = state.run;
   if (id) list.querySelector(`[data-id="${CSS.escape(id)}"] ${kind}`)?.focus();
 }
 
 export function start() {
   fill(byId("runs"), h("div", { class: "runs-head" }, filter, sort, h("div", { class: "row" }, count,
-    h("button", { type: "button", class: "small", onclick: () => set({
-      drawn: runs.list.filter((one) => !one.problem).slice(0, MOST).map((one) => one.id) }) },
-    `Draw first ${MOST}`),
+    only, h("button", { type: "button", class: "small", title: `Draw the first ${MOST} of the list`,
+      onclick: () => set({ drawn: runs.list.filter((one) => !one.problem).slice(0, MOST)
+        .map((one) => one.id) }) }, `Draw ${MOST}`),
     h("button", { type: "button", class: "small", onclick: () => set({ drawn: [] }) },
       "Draw none"))), list);
   byId("runs-toggle").addEventListener("click", () => {

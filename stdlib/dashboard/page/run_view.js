@@ -10,7 +10,7 @@ const KILLED = "Its process is gone without having said why: it was killed (by t
   + "ran out, by a scheduler), or the machine went down. What it had written is shown.";
 
 function control(one) {
-  if (!about.control) return null;
+  if (!about.control || one.status !== "running") return null;
   const said = h("span", { class: "dim", role: "status" });
   const button = (text, what, done, sure) => h("button", { type: "button", class: what,
     disabled: !one.control, onclick: async () => {
@@ -25,7 +25,7 @@ function control(one) {
     } }, text);
   return h("div", { class: "row" }, button("Save a checkpoint", "save", "A checkpoint is being saved."),
     button("Stop", "stop", "It ends after this batch.", `Stop ${one.name} after its batch?`), said,
-    !one.control && one.status === "running" && h("span", { class: "dim" }, "It does not listen."));
+    !one.control && h("span", { class: "dim" }, "It does not listen."));
 }
 
 const number = (text) => ({ text, class: "number" });

@@ -6,6 +6,7 @@ const DEFAULTS = {
   run: "", // the id of the run that is looked at
   drawn: null, // ids of runs whose curves are drawn; null: the newest, as they come
   smooth: 0, x: "step", logx: false, logy: false,
+  clip: false, // whether the few highest and lowest values may leave the chart
   range: null, // [from, to] of x
   metrics: "", // only charts with this in their name
   filter: "", sort: "started", order: "desc", // of the list of runs
@@ -43,6 +44,7 @@ const READ = {
   x: (text) => ["step", "epoch", "time"].includes(text) ? text : "step",
   logx: (text) => text === "1",
   logy: (text) => text === "1",
+  clip: (text) => text === "1",
 };
 
 function decode() {

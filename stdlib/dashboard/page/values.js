@@ -1,5 +1,5 @@
-// stdlib/dashboard/page/values.js: the runs that are drawn as a table: hyper-parameters that differ,
-// and the last value of each metric.
+// stdlib/dashboard/page/values.js: the runs that are drawn as a table: hyper-parameters, last and best
+// values.
 import { color } from "./colors.js";
 import { fill, h } from "./dom.js";
 import { exact, seconds } from "./numbers.js";
@@ -28,7 +28,10 @@ function describe(list) {
   }
   const heads = ["run", "status", "time", ...hparams, ...metrics];
   return h("div", { class: "scroll" }, h("table", { class: "values sticky" },
-    h("thead", {}, h("tr", {}, heads.map((text, i) => h("th", { scope: "col",
+    h("thead", {}, hparams.length > 0 && h("tr", {}, h("td", { colSpan: 3 }),
+      h("th", { colSpan: hparams.length, scope: "colgroup" }, "hyper-parameters that differ"),
+      h("th", { colSpan: Math.max(metrics.length, 1), scope: "colgroup" }, "metrics")),
+    h("tr", {}, heads.map((text, i) => h("th", { scope: "col",
       class: i > 2 ? "number" : null }, text)))),
     h("tbody", {}, list.map((one) => h("tr", { "data-id": one.id },
       h("th", { scope: "row" }, h("span", { class: "swatch", style: { background: color(one.id) } }),
@@ -54,8 +57,8 @@ export function start(element) {
       fill(element, h("p", { class: "empty" }, "No run is drawn: choose some in the list of runs."));
       return;
     }
-    fill(element, h("p", { class: "dim" }, "Hyper-parameters that differ, the last value of each ",
-      "metric, and below it the best; bold: the best of these runs."), describe(list));
+    fill(element, h("p", { class: "dim" }, "The last value of each metric, and below it the best; ",
+      "bold: the best of these runs."), describe(list));
   }
   draw();
   return { update: (changed) => { if (!changed || changed.has("drawn")) draw(); }, refresh: draw };
