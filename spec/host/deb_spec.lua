@@ -1,5 +1,5 @@
--- spec/host/deb_spec.lua: the Debian packages: what they depend on; installed below a folder that is
--- taken for the root they run, and removed they leave nothing.
+-- spec/host/deb_spec.lua: the Debian packages: what they depend on; that they install below a folder
+-- that is taken for the root, run from there, and leave nothing when they are removed.
 local shell = require "spec.build.shell"
 
 local BUILD <const> = os.getenv("LT_BUILD")

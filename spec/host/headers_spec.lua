@@ -53,12 +53,22 @@ describe("the public headers", function()
     end)
   end
 
-  for _, standard in ipairs { "c11", "c17", "gnu11" } do
+  for _, standard in ipairs { "c99", "c11", "c17", "gnu11" } do
     it("compile without a warning in " .. standard, function()
       local text = host:gsub("LT_NOTHING", "NULL"):gsub("main%(%)", "main(void)")
         :gsub("void %*, int, const char %*", "void *ud, int level, const char *text")
         :gsub("text%) {}", "text) { (void)ud, (void)level, (void)text; }")
       assert.equal("", complaints("gcc -Wstrict-prototypes", ".c", standard, text))
+    end)
+  end
+
+  for _, header in ipairs { "host/ltrain.h", "ltrain/tensor.h", "ltrain/version.h",
+    "ltrain/dlpack.h", "ltrain/args.h", "ltrain/comm.h", "ltrain/backend.h" } do
+    it("compile alone, as C99, C11 and C++11: " .. header, function()
+      local text = ('#include "%s"\n#include "%s"\nextern int unit;\n'):format(header, header)
+      assert.equal("", complaints("gcc -Wstrict-prototypes", ".c", "c99", text))
+      assert.equal("", complaints("gcc -Wstrict-prototypes", ".c", "c11", text))
+      assert.equal("", complaints("g++ -Wzero-as-null-pointer-constant", ".cpp", "c++11", text))
     end)
   end
 end)

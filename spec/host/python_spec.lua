@@ -1,5 +1,5 @@
--- spec/host/python_spec.lua: libltrain in Python: arrays of NumPy and tensors of PyTorch share their
--- memory with a state.
+-- spec/host/python_spec.lua: libltrain in Python: arrays of NumPy and tensors of PyTorch share
+-- their memory with a state.
 local BUILD <const> = os.getenv("LT_BUILD")
 local PRELOAD <const> = os.getenv("LT_PRELOAD") or ""
 
