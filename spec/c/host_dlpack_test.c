@@ -320,6 +320,86 @@ static void what_cannot_be_shared_is_refused(void **state) {
   ltrain_close(l);
 }
 
+/* Structs of any numbers: what is taken reads the right elements, the rest is refused. */
+
+enum { CASES = 4000, BYTES = 4096 };
+
+static uint64_t draw(uint64_t n) {
+  static uint64_t seed = 1;
+  seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (seed >> 33) % n;
+}
+
+static int64_t one_of(const int64_t *list, size_t n) { return list[draw(n)]; }
+#define ONE_OF(...) \
+  one_of((const int64_t[]){__VA_ARGS__}, sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t))
+
+/* The sum of what a valid tensor shows, INT64_MIN where it reaches beyond the bytes. */
+static int64_t sum_of(const DLTensor *d, const uint8_t *bytes, size_t item) {
+  int64_t at[LT_MAX_DIMS] = {0}, sum = 0, count = 1;
+  for (int k = 0; k < d->ndim; k++) {
+    if (d->shape[k] > BYTES || d->shape[k] * count > BYTES) return INT64_MIN;
+    count *= d->shape[k];
+  }
+  for (int64_t n = 0; n < count; n++) {
+    int64_t from = 0, row = 1;
+    for (int k = d->ndim - 1; k >= 0; k--) {
+      int64_t stride = d->strides == NULL ? row : d->strides[k];
+      if (at[k] > 0 && stride > BYTES) return INT64_MIN;
+      from += at[k] * stride;
+      row *= d->shape[k];
+    }
+    from = from * (int64_t)item + (int64_t)d->byte_offset;
+    if (from + (int64_t)item > BYTES) return INT64_MIN;
+    sum += bytes[from];
+    for (int k = d->ndim - 1; k >= 0 && ++at[k] == d->shape[k]; k--) at[k] = 0;
+  }
+  return sum;
+}
+
+static void any_numbers_are_read_right_or_refused(void **state) {
+  (void)state;
+  static _Alignas(8) uint8_t bytes[BYTES];
+  for (size_t k = 0; k < BYTES; k += 2) bytes[k] = (uint8_t)(k / 2); /* odd ones 0: also as i16 */
+  ltrain *l = open_lua();
+  must(l, ltrain_dostring(l, "function total(x) return x:long():sum():item() end", "d.lua"));
+  int taken = 0, compared = 0;
+  for (int n = 0; n < CASES; n++) {
+    foreign f;
+    int64_t shape[LT_MAX_DIMS + 1], strides[LT_MAX_DIMS + 1];
+    int ndim = (int)ONE_OF(0, 1, 1, 2, 2, 2, 3, 3, 8, 9);
+    for (int k = 0; k < ndim; k++) {
+      shape[k] = draw(8) > 0 ? 1 + (int64_t)draw(4)
+                             : ONE_OF(0, -1, 300, INT64_MAX, INT64_C(1) << 61);
+      strides[k] = draw(8) > 0 ? 2 * (int64_t)draw(20) : ONE_OF(-1, 9000, INT64_MIN, INT64_MAX / 2);
+    }
+    bool wide = draw(2) == 0;
+    DLDataType item = {wide ? kDLInt : kDLUInt, wide ? 16 : 8, 1};
+    make(&f, draw(30) == 0 ? NULL : bytes, item, ndim, shape, draw(3) == 0 ? NULL : strides);
+    if (draw(10) == 0) f.versioned.dl_tensor.dtype.bits = (uint8_t)ONE_OF(0, 1, 32, 128, 255);
+    f.versioned.dl_tensor.byte_offset = 2 * draw(100);
+    bool as_made = f.versioned.dl_tensor.dtype.bits == item.bits;
+    lt_tensor *t = ltrain_from_dlpack(l, &f.versioned);
+    assert_true(t != NULL || ltrain_errmsg(l)[0] != 0);
+    if (t == NULL) {
+      assert_int_equal(f.deleted, 0);
+      continue;
+    }
+    taken++;
+    int64_t want = as_made ? sum_of(&f.versioned.dl_tensor, bytes, wide ? 2 : 1) : INT64_MIN, got;
+    if (want != INT64_MIN) {
+      must(l, ltrain_call(l, "total", "T>i", t, &got));
+      assert_int_equal(got, want);
+      compared++;
+    }
+    ltrain_release(l, t);
+    lua_gc(ltrain_lua(l), LUA_GCCOLLECT);
+    assert_int_equal(f.deleted, 1);
+  }
+  assert_true(taken > CASES / 8 && taken < CASES && compared > CASES / 10);
+  ltrain_close(l);
+}
+
 /* An allocator whose bytes are counted, so that a test sees what outlives a state and what not. */
 static _Atomic int64_t held;
 static void *counting(void *ud, void *ptr, size_t old_size, size_t new_size) {
@@ -483,6 +563,7 @@ int main(void) {
       cmocka_unit_test(nothing_is_shared_by_what_has_no_elements),
       cmocka_unit_test(read_only_memory_is_never_written),
       cmocka_unit_test(what_cannot_be_shared_is_refused),
+      cmocka_unit_test(any_numbers_are_read_right_or_refused),
       cmocka_unit_test(memory_outlives_the_state),
       cmocka_unit_test(what_is_given_back_is_used_again),
       cmocka_unit_test(memory_passes_through_states),
