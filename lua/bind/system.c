@@ -171,6 +171,14 @@ static int interrupted(lua_State *L) {
   return 2;
 }
 
+/* interrupt(): as if Ctrl-C had been pressed */
+static int interrupt(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  atomic_store(&b->signal, SIGINT);
+  atomic_fetch_add(&b->interrupts, 1);
+  return 0;
+}
+
 static int clear_interrupt(lua_State *L) {
   atomic_store(&lt_enter(L)->interrupts, 0);
   return 0;
@@ -260,6 +268,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"function_line", function_line},
                                      {"cancel", cancel},
                                      {"cancelled", cancelled},
+                                     {"interrupt", interrupt},
                                      {"interrupted", interrupted},
                                      {"clear_interrupt", clear_interrupt},
                                      {"stdlib", list_stdlib},

@@ -2,7 +2,9 @@
 --
 -- Options of the Trainer are left where every Trainer that the script makes finds them. What the
 -- script returns is then passed to the word's loop.
+local beside = require "ltrain.cli.beside"
 local c = require "ltrain.c"
+local code = require "ltrain.runs.code"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
@@ -202,6 +204,9 @@ local function prepare(word, parsed, host)
     end
   end
   records.script = parsed.script
+  code.package = host.globals.package
+  overrides.control = parsed.options.dashboard_control or false
+  if parsed.options.dashboard then beside(parsed.options) end
   prepare_args(word, parsed)
   if parsed.options.seed then fix_seed(parsed.options.seed) end
   prepare_print(host, parsed.options.verbose)

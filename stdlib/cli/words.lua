@@ -21,6 +21,10 @@ local SCRIPT <const> = {
     doc = "folder of the run, in place of version_N of its logger" },
   { name = "verbose", type = "boolean", value = "true|false",
     doc = "print the output of all ranks; lines of ranks above 0 begin with their numbers" },
+  { name = "dashboard", type = "boolean", value = "true|false",
+    doc = "show the run, and those beside its folder, in a browser while it goes on" },
+  { name = "dashboard_control", type = "boolean", value = "true|false",
+    doc = "let dashboards stop the fit and have it save, by a socket in the folder of the run" },
   { name = "launcher_args", type = "string", value = "TEXT",
     doc = "additional arguments for mpirun" },
 }

@@ -31,6 +31,9 @@ function interrupt.received(number)
   return signal == number or acted == number
 end
 
+--- As if Ctrl-C had been pressed.
+function interrupt.ask() c.runtime.interrupt() end
+
 -- It is acted on.
 local function clear(signal)
   local pending, number = interrupt.pending()

@@ -4,6 +4,7 @@
 -- process that was killed it says "running", and which process that was. Several loops of a Trainer
 -- (fit, then test), and runs that were resumed in the folder, are entries of `loops`.
 local c = require "ltrain.c"
+local code = require "ltrain.runs.code"
 local console = require "ltrain.core.console"
 local process = require "ltrain.runs.process"
 
@@ -13,6 +14,7 @@ record.FILE = "run.json"
 record.FORMAT = 1
 
 record.script = nil -- the path of the script, where the command line has one
+record.opened = nil -- called with the folder of each run that begins (optional)
 
 -- What the entry in the folder says, to be continued; nil without one.
 local function read_entry(path)
@@ -48,9 +50,9 @@ local function write(kept)
 end
 
 --- A loop begins. `kept`: what this returned for the loop before of the same Trainer, or nil.
---- of: {folder =, fn =, started =, ranks =, seed =, resumed_from = path or nil, continues =
---- whether the folder is that of the run that it is resumed from}. Returns the record; nil where
---- none can be written.
+--- of: {folder =, fn =, started =, ranks =, seed =, device = its name, resumed_from = path or nil,
+--- continues = whether the folder is that of the run that it is resumed from}. Returns the record;
+--- nil where none can be written.
 function record.begin(kept, of)
   local path = of.folder .. "/" .. record.FILE
   if not c.io.make_folder(of.folder) then return nil end
@@ -59,11 +61,22 @@ function record.begin(kept, of)
   entry.started = before and before.started or of.started
   entry.loops = before and before.loops or {}
   entry.ranks, entry.seed, entry.status, entry.loop = of.ranks, of.seed, "running", of.fn
+  entry.devices = { of.device }
+  entry.data_sha256 = before and before.data_sha256 or nil
   entry.loops[#entry.loops + 1] = { loop = of.fn, started = of.started, status = "running",
     resumed_from = of.resumed_from }
   kept = { path = path, entry = entry }
   write(kept)
+  code.keep(of.folder, entry.script)
+  if record.opened then record.opened(of.folder) end
   return kept
+end
+
+--- Of the data of a fit: its hash (stdlib/runs/fingerprint.lua).
+function record.note_data(kept, hash)
+  if kept.entry.data_sha256 == hash then return end
+  kept.entry.data_sha256 = hash
+  write(kept)
 end
 
 --- It ends. how: {status = "finished", "failed" or "interrupted", error = what was raised, epoch =,

@@ -9,6 +9,7 @@ local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local ranges = require "ltrain.core.ranges"
+local record = require "ltrain.trainer.record"
 local results = require "ltrain.trainer.logged.results"
 local writing = require "ltrain.trainer.saving.writing"
 
@@ -94,7 +95,7 @@ end })
 -- The next batch of a pass, as loaders.next; of several ranks as agree.next. Reading may end at
 -- any line of the data set: the batch that was being read is not part of the run yet, so the run is
 -- saved as it was before. Several ranks end together, between batches.
-local function next_batch(state, pass)
+local function read_batch(state, pass)
   local range <close> = ranges.open and ranges.open "dataloader_next" -- luacheck: ignore
   if state.ranks.many then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
@@ -107,6 +108,16 @@ local function next_batch(state, pass)
   return batch, index, is_last
 end
 
+-- The time that this takes is what the process waits for batches.
+local function next_batch(state, pass)
+  local p = state.pulse
+  if not p then return read_batch(state, pass) end
+  local began = c.runtime.clock()
+  local batch, index, is_last = read_batch(state, pass)
+  p.waited = p.waited + (c.runtime.clock() - began)
+  return batch, index, is_last
+end
+
 --- The next batch of a pass; nil at its end. A pass without any is an error, unless other ranks may
 --- have had some.
 function boundary.next(state, pass)
@@ -115,13 +126,37 @@ function boundary.next(state, pass)
   return batch, index, is_last
 end
 
+-- The checkpoint that somebody has asked for from outside.
+local function save_asked(state)
+  local trainer = state.trainer
+  local path = ("%s/asked-epoch=%d-step=%d.ckpt"):format(trainer:checkpoint_folder(),
+    trainer.current_epoch, trainer.global_step)
+  boundary.request_save(state, path, { agreed = state.ranks.many }, function()
+    trainer:say("saved " .. path)
+  end)
+end
+
+-- Of several ranks all save, when they have agreed on it with a step.
+local function listen(state)
+  local p, ranks = state.pulse, state.ranks
+  if p and c.runtime.clock() >= p.due and record.beat(state) then
+    if ranks.many then ranks.asks_save = true else save_asked(state) end
+  end
+  if ranks.many and ranks.agreed.save then
+    ranks.agreed.save = false
+    save_asked(state)
+  end
+end
+
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
   if call.is_stale(state) then call.resolve(state) end
   if state.writing then writing.poll(state) end
   if where == "eval" then
     if state.ranks.many then agree.step(state, 0, 0) end
+    listen(state)
   else
+    listen(state)
     late.poll(state)
     loop.between(where, state.progress.train_batches)
     write_requested(state, where)

@@ -20,6 +20,7 @@ local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
 local ranks = require "ltrain.trainer.ranks.rank"
+local record = require "ltrain.trainer.record"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
 local scaling = require "ltrain.trainer.steps.scaling"
@@ -393,6 +394,7 @@ local function train(state)
   mark_norms(state)
   sanity_check(state)
   sources.load_fit(state)
+  record.note_data(state)
   ranks.banner(state)
   if state.data.train.count == 0 then
     trainer:say("fit: limit_train_batches leaves no batches to train on")

@@ -5,9 +5,15 @@
 -- before them, have written there.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
+local fingerprint = require "ltrain.runs.fingerprint"
+local interrupt = require "ltrain.core.interrupt"
+local overrides = require "ltrain.trainer.setup.overrides"
+local pulse = require "ltrain.runs.pulse"
 local records = require "ltrain.runs.record"
 
 local record = {}
+
+local LISTEN <const> = 0.2 -- seconds between looks into the inbox
 
 -- Whether the folder is there, and has more in it than it was made with.
 local function is_used(folder)
@@ -32,16 +38,67 @@ local function open(state, folder, started)
   trainer._record = records.begin(trainer._record, {
     folder = folder, fn = state.fn, ranks = state.ranks.many and trainer.world_size or 1,
     seed = c.runtime.rng_state().seed, started = started, continues = continues(trainer),
+    device = trainer.strategy.root_device,
     resumed_from = state.fn == "fit" and trainer.ckpt_path or nil,
   })
   console.copy_to(folder .. "/console.log")
+end
+
+-- What a fit's process measures of itself from now on, and on rank 0 the inbox through which it is
+-- asked to stop or to save, where the command line wants that.
+local function begin_pulse(state)
+  local trainer = state.trainer
+  if trainer.fast_dev_run or not trainer.log_dir then return end
+  state.pulse = pulse.begin { folder = trainer.log_dir, rank = trainer.global_rank,
+    device = trainer.strategy.root_device, step = trainer.global_step,
+    epoch = trainer.current_epoch }
+  state.pulse.row_due = state.pulse.due
+  if not (overrides.control and trainer.is_global_zero) then return end
+  local inbox, message = c.runtime.net.inbox(trainer.log_dir)
+  if not inbox then trainer:warn(message) end
+  state.inbox = inbox or false
+end
+
+local function end_pulse(state)
+  if state.inbox then state.inbox:close() end
+  if state.pulse then
+    pulse.beat(state.pulse, state.trainer.global_step, state.trainer.current_epoch)
+  end
+  state.pulse, state.inbox = false, false
 end
 
 --- A loop begins.
 function record.begin(state)
   state.began = c.runtime.time()
   local folder = folder_of(state)
-  if folder and state.fn == "fit" then open(state, folder, state.began) end
+  if state.fn ~= "fit" then return end
+  if folder then open(state, folder, state.began) end
+  begin_pulse(state)
+end
+
+--- The training data is there.
+function record.note_data(state)
+  local loader = state.data.train and state.data.train.loader
+  local hash = state.trainer._record and folder_of(state) and fingerprint(loader)
+  if hash then records.note_data(state.trainer._record, hash) end
+end
+
+--- Something is due at a boundary: a row, or a look into the inbox. Returns whether a checkpoint is
+--- asked for.
+function record.beat(state)
+  local p, saves, now = state.pulse, false, c.runtime.clock()
+  if now >= p.row_due then
+    pulse.beat(p, state.trainer.global_step, state.trainer.current_epoch)
+    p.row_due = p.due
+  end
+  local word = state.inbox and state.inbox:take()
+  while word do
+    if word == "stop" then interrupt.ask() end
+    saves = saves or word == "save"
+    word = state.inbox:take()
+  end
+  p.due = state.inbox and math.min(now + LISTEN, p.row_due) or p.row_due
+  return saves
 end
 
 -- Scores and paths of the first callback that keeps a best file.
@@ -56,6 +113,7 @@ end
 --- It ends: "finished", "failed" (with the error) or "interrupted".
 function record.finish(state, status, err)
   local trainer, folder = state.trainer, folder_of(state)
+  end_pulse(state)
   if not folder or not state.began then return end
   if state.fn ~= "fit" then
     if not is_used(folder) then return end

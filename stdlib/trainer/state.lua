@@ -94,6 +94,7 @@ local function new_ranks()
     agreed = nil, -- ranks/agree: what was agreed with the last step: stop, interrupt, signal, now
     groups = nil, -- ranks/agree: count -> the group of the first ranks
     active = false, -- ranks/agree: the group of those that have a sample in this step; nil: all
+    asks_save = false, -- boundary, ranks/agree: whether this rank wants all to save
     notices = false, -- ranks/notices: texts for the console that other ranks do not know yet
     synced = nil, -- ranks/shared_gradients: optimizer -> whether its gradients are shared
     slices = false, -- ranks/slices: this rank's part of a batch under deterministic = "world"
@@ -126,6 +127,8 @@ return function(trainer, fn, module, fit_args)
     outer_module = nil, -- run: the module that the strategy had before
     outer_matmul = nil, -- run: lt.get_float32_matmul_precision() before
     attached = {}, -- run: object -> the trainer that it had before
+    pulse = false, -- record: what this process measures of itself (stdlib/runs/pulse.lua)
+    inbox = false, -- record: where a fit is asked to stop or to save
     began = nil, -- record: when the loop of a rank began, in seconds since 1970
     finished = false, -- run: whether it came to its end
     closed = false, -- run: whether it has ended, in whatever way

@@ -27,12 +27,15 @@ function agree.step(state, weight, missing)
   local sums = add(state, {
     weight, missing, trainer.should_stop and 1 or 0, asked and 1 or 0, signal,
     trainer.is_global_zero and trainer:now() or 0, notices.count(state),
+    state.ranks.asks_save and 1 or 0,
   })
+  state.ranks.asks_save = false
   agreed.stop = sums[3] > 0
   if agreed.stop then trainer.should_stop = true end
   agreed.interrupt = sums[4] > 0
   agreed.signal = agreed.interrupt and sums[5] // sums[4] or nil
   agreed.now = sums[6]
+  agreed.save = agreed.save or sums[8] > 0
   if sums[7] > 0 then notices.report_together(state) end
   return sums[1], sums[2]
 end

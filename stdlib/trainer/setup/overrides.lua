@@ -16,6 +16,7 @@ local overrides = {
   resume = nil, -- { loop = n, path = }: the n-th loop of the script resumes from the file
   hold = nil, -- what is raised where a loop would begin: a script that runs for its code alone
   only = nil, -- the loop of the command word, nil for `run`
+  control = false, -- whether a dashboard may stop fits, and have them save
   callbacks = {}, -- of every Trainer, after its own
   ran = 0,
 

@@ -1,0 +1,77 @@
+--- stdlib/runs/pulse.lua: what a run's process measures of itself, for those who watch it.
+--
+-- A row of system.csv each second or so (each thousandth of a long run): at which time which step
+-- had been reached, memory, and how long the process had waited for batches and for other ranks.
+-- Ranks above 0 write system.rank<N>.csv. Between rows a batch costs a look at the clock.
+local c = require "ltrain.c"
+
+local pulse = {}
+
+local COLUMNS <const> = "epoch,step,time,steps_per_second,memory,data_wait,rank_wait,"
+  .. "device_memory\n"
+local LEAST <const>, MOST <const> = 1, 60 -- seconds between rows
+local SHARE <const> = 1000 -- a row each thousandth of the time so far
+
+--- The file of a rank's rows.
+function pulse.file(rank)
+  return rank == 0 and "system.csv" or ("system.rank%d.csv"):format(rank)
+end
+
+-- Bytes of memory of this process; nan where that is not known.
+local function memory()
+  local text = c.io.read_file "/proc/self/status"
+  local size = text and text:match "VmRSS:%s+(%d+) kB"
+  return size and tonumber(size) * 1024 or 0 / 0
+end
+
+local function field(value)
+  if value ~= value then return "nan" end
+  return math.type(value) == "integer" and tostring(value) or ("%.6g"):format(value)
+end
+
+-- Half a row, of a process that was killed, is ended by the next.
+local function mend(path)
+  local text = c.io.read_file(path)
+  if text and text ~= "" and text:sub(-1) ~= "\n" then c.io.append_file(path, "\n") end
+end
+
+-- Whether rows can be written: the folder of ranks above 0 is made by rank 0, in its own time.
+local function open(p)
+  if p.opened or c.io.kind(p.folder) ~= "folder" then return p.opened end
+  if c.io.kind(p.path) then
+    mend(p.path)
+    p.opened = true
+  else
+    p.opened = c.io.append_file(p.path, COLUMNS) or false
+  end
+  return p.opened
+end
+
+--- Begins with a first row. of: {folder = the run's, rank =, device = its name, step =, epoch =}.
+--- The next row is due at p.due, on c.runtime.clock(); what the process waits for batches is to be
+--- added to p.waited.
+function pulse.begin(of)
+  local now = c.runtime.clock()
+  local p = { folder = of.folder, path = of.folder .. "/" .. pulse.file(of.rank), opened = false,
+    device = of.device ~= "cpu" and of.device or nil, began = now, at = now, step = of.step,
+    waited = 0.0, ranks_waited = c.dist.waited() }
+  pulse.beat(p, of.step, of.epoch)
+  return p
+end
+
+--- Writes a row.
+function pulse.beat(p, step, epoch)
+  local now, ranks = c.runtime.clock(), c.dist.waited()
+  p.due = now + math.max(LEAST, math.min((now - p.began) / SHARE, MOST))
+  if not open(p) then return end
+  local _ <close> = c.runtime.plain_locale()
+  local seconds = now - p.at
+  local function share(waited) return seconds > 0 and math.min(waited / seconds, 1) or 0 end
+  local device = p.device and c.runtime.memory(p.device).live_bytes or 0 / 0
+  c.io.append_file(p.path, ("%d,%d,%.3f,%s,%s,%s,%s,%s\n"):format(epoch, step, c.runtime.time(),
+    field(seconds > 0 and (step - p.step) / seconds or 0), field(memory()),
+    field(share(p.waited)), field(share(ranks - p.ranks_waited)), field(device)))
+  p.at, p.step, p.waited, p.ranks_waited = now, step, 0.0, ranks
+end
+
+return pulse
