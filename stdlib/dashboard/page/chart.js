@@ -11,12 +11,13 @@ const { Dygraph } = window;
 // Axes and grid alone: the legend of dygraphs is made of HTML with inline styles.
 if (Dygraph) Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 
+const BOLD = 8; // lines up to which they are thicker than a pixel, which costs twice the time
 const all = new Set(); // the charts of the page: they share the place of the pointer
 
 // Every line has an x of its own: dygraphs is given the span, and the lines through its handler.
 function handlerOf(chart) {
   return class extends Dygraph.DataHandlers.DefaultHandler {
-    extractSeries(_, i) { return chart.drawn[i - 1].points; }
+    extractSeries(_, i) { return chart.drawn[i - 1].shown; }
   };
 }
 
@@ -29,6 +30,41 @@ function span(lines) {
   }
   if (low > high) return [0, 1];
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
+}
+
+// What is to be seen of points on so many pixels: the lowest and the highest of each column, gaps, and
+// one point beyond either end. Strokes are most of the time that a repaint takes.
+function visible(points, [from, to], width, logx) {
+  if (points.length <= 2 * width) return points;
+  const place = logx ? Math.log : (x) => x, scale = width / (place(to) - place(from));
+  const kept = [];
+  let column = null, low = null, high = null, before = null;
+  const flush = () => {
+    if (low !== null) {
+      kept.push(points[Math.min(low, high)]);
+      if (low !== high) kept.push(points[Math.max(low, high)]);
+    }
+    low = high = null;
+  };
+  for (let i = 0; i < points.length; i++) {
+    const [x, y] = points[i];
+    if (x < from) {
+      before = points[i];
+      continue;
+    }
+    if (before) kept.push(before);
+    before = null;
+    const at = Math.floor((place(x) - place(from)) * scale);
+    if (at !== column || y === null) flush();
+    column = at;
+    if (y === null || x > to) kept.push(points[i]);
+    else if (low === null) low = high = i;
+    else if (y < points[low][1]) low = i;
+    else if (y > points[high][1]) high = i;
+    if (x > to) break;
+  }
+  flush();
+  return kept;
 }
 
 // From the 1st to the 99th of 100 values, with room around; null where there are few.
@@ -90,7 +126,7 @@ export class Chart {
     this.options = options;
     this.drawn = [...lines.filter((one) => one.faint)
       .map((one) => ({ points: one.faint, color: faint(one.color, 0.25), width: 1 })),
-    ...lines.map((one) => ({ points: one.points, color: one.color, width: 1.6 }))];
+    ...lines.map((one) => ({ points: one.points, color: one.color, width: lines.length > BOLD ? 1 : 1.6 }))];
     const none = !this.drawn.some((one) => one.points.length > 0);
     this.element.classList.toggle("blank", none);
     if (!Dygraph || none) return;
@@ -104,6 +140,9 @@ export class Chart {
     const xText = (v) => this.o.time ? seconds(v) : short(v);
     const [from, to] = range || whole;
     const low = logx && from <= 0 ? Math.min(whole[0] > 0 ? whole[0] : 1, to / 10) : from;
+    for (const line of this.drawn) {
+      line.shown = visible(line.points, [low, to], this.plot.clientWidth, logx);
+    }
     return { file: [[whole[0], ...nothing], [whole[1], ...nothing]], labels,
       colors: this.drawn.map((one) => one.color), logscale: Boolean(logy),
       series: Object.fromEntries(this.drawn.map((one, i) => [labels[i + 1],
