@@ -9,8 +9,8 @@ code.package = nil -- the script's `package`, where the command line runs one
 
 local MOST <const>, FILES <const> = 1 << 20, 100 -- bytes of a file, files
 
--- The script's own modules: a list of {name, path}. Those of the library, of C and of package.cpath are left
--- out, and so are those that are installed for all.
+-- The script's own modules: a list of {name, path}. Those of the library, of C and of package.cpath
+-- are left out, and so are those that are installed for all.
 local function modules()
   local package, found, list = code.package, {}, {}
   if not package then return found end
