@@ -123,11 +123,26 @@ static void a_step_within_a_step_is_refused(void **state) {
   ltrain_close(inside);
 }
 
+/* A program built against a header whose config ended earlier: what follows is not looked at. */
+static void a_config_is_as_long_as_it_says(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  memset((char *)&config + offsetof(ltrain_config, log), 0xff,
+         sizeof config - offsetof(ltrain_config, log));
+  config.size = offsetof(ltrain_config, log);
+  config.memory_cap = 64 << 20;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l, "print 'x' warn 'y' local x = require 'ltrain'.zeros(8)", "c.lua"));
+  must_say(l, ltrain_dostring(l, "require 'ltrain'.zeros(1 << 30)", "c.lua"), "out of memory");
+  ltrain_close(l);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_wraps_are_refused),         cmocka_unit_test(what_is_null_is_named),
       cmocka_unit_test(a_state_that_is_null_fails),      cmocka_unit_test(formats_are_checked),
       cmocka_unit_test(a_step_within_a_step_is_refused),
+      cmocka_unit_test(a_config_is_as_long_as_it_says),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

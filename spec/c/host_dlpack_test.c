@@ -402,9 +402,12 @@ static void any_numbers_are_read_right_or_refused(void **state) {
 
 /* An allocator whose bytes are counted, so that a test sees what outlives a state and what not. */
 static _Atomic int64_t held;
+static long left = -1; /* allocations until all fail; -1: none does */
 static void *counting(void *ud, void *ptr, size_t old_size, size_t new_size) {
   (void)ud;
   if (ptr == NULL) old_size = 0;
+  if (new_size > old_size && left == 0) return NULL;
+  if (new_size > old_size && left > 0) left--;
   held += (int64_t)new_size - (int64_t)old_size;
   if (new_size != 0) return realloc(ptr, new_size);
   free(ptr);
@@ -487,6 +490,33 @@ static void what_is_given_back_is_used_again(void **state) {
   ltrain_close(l);
 }
 
+static void without_memory_it_fails_and_goes_on(void **state) {
+  (void)state;
+  ltrain *l = open_counted();
+  must(l, ltrain_dostring(l, "x = lt.ones(3)", "d.lua"));
+  lt_tensor *t, *u = NULL;
+  must(l, ltrain_get(l, "x", "T", &t));
+  DLManagedTensorVersioned *m = NULL;
+  int failed = 0;
+  for (long n = 0; m == NULL; n++) {
+    left = n;
+    m = ltrain_to_dlpack(l, t, 1);
+    failed += m == NULL;
+    if (m == NULL) must_say(l, false, "out of memory");
+  }
+  assert_true(failed > 1);
+  for (long n = 0; u == NULL; n++) {
+    left = n;
+    u = ltrain_from_dlpack(l, m);
+    if (u == NULL) must_say(l, false, "out of memory");
+  }
+  left = -1;
+  ltrain_release(l, u);
+  ltrain_release(l, t);
+  ltrain_close(l);
+  assert_int_equal(held, 0);
+}
+
 /* A state's memory in a second one, and back in the first: deleters call deleters. */
 static void memory_passes_through_states(void **state) {
   (void)state;
@@ -566,6 +596,7 @@ int main(void) {
       cmocka_unit_test(any_numbers_are_read_right_or_refused),
       cmocka_unit_test(memory_outlives_the_state),
       cmocka_unit_test(what_is_given_back_is_used_again),
+      cmocka_unit_test(without_memory_it_fails_and_goes_on),
       cmocka_unit_test(memory_passes_through_states),
       cmocka_unit_test(any_thread_gives_back_at_any_time),
   };
