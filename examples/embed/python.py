@@ -72,8 +72,10 @@ class Tensor:
     def __dlpack_device__(self):
         return 1, 0  # the CPU
 
-    def __dlpack__(self, max_version=(0, 8), **_):
-        new = (max_version or (0, 8))[0] >= 1
+    def __dlpack__(self, max_version=None, copy=None, **_):
+        if copy:
+            raise BufferError("memory is shared here: copy the array")
+        new = max_version is not None and max_version[0] >= 1
         export = lib.ltrain_to_dlpack if new else lib.ltrain_to_dlpack_unversioned
         tensor = self.state.check(export(self.state, self, 1))
         return py.PyCapsule_New(tensor, NEW if new else OLD, drop)

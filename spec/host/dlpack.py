@@ -130,6 +130,11 @@ def check_numpy():
     if modern:  # it says what is read-only
         array.flags.writeable = False
         tensor = state.tensor(array)
+        try:
+            numpy.from_dlpack(ones("f32"), copy=True)
+            raise AssertionError("no error")
+        except BufferError:
+            pass
         fails("lends it read-only", state.call, b"add_one", b"T", tensor)
         assert total(tensor) == 15 and array[0] == 0
     print(f"numpy {numpy.__version__}: {' '.join(dtypes)}")
