@@ -12,12 +12,18 @@ local process = require "ltrain.runs.process"
 
 local fixtures = {}
 
+local HOSTILE <const> = [[<img src=x onerror="document.title='taken'"><script>1</script>]]
+fixtures.hostile = HOSTILE
+fixtures.error = "model.lua:31: mse_loss: shapes differ: [32, 10] and [32]\n" .. HOSTILE
+
 local START <const> = 1795416000.5
 local NOBODY <const> = 4194399 -- no process has this number: it is above the limit of Linux
 
+-- Not c.io.write_file, which waits for the disk.
 local function write(path, text)
   assert(c.io.make_folder(path:match "(.+)/"))
-  assert(c.io.write_file(path, text))
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
 end
 
 local function json(value) return c.io.json_encode(value, { plain = true }) .. "\n" end
@@ -63,8 +69,6 @@ function fixtures.run(path, k, o)
   write(path .. "/console.log", o.console or ("epoch 0: 10%%\repoch 0: 100%%\nrun %d\n"):format(k))
 end
 
-local HOSTILE <const> = [[<img src=x onerror="document.title='taken'"><script>1</script>]]
-
 local function add_media(path)
   local taken = {}
   for _, step in ipairs { 100, 200, 300 } do
@@ -98,8 +102,7 @@ function fixtures.kinds(root, running)
   add_media(root .. "/media")
   write(root .. "/media/checkpoints/epoch=2-step=300.ckpt", "weights")
   fixtures.run(root .. "/broken", 3, { status = "failed", steps = 120,
-    error = "model.lua:31: mse_loss: shapes differ: [32, 10] and [32]\n" .. HOSTILE,
-    change = function(row, step)
+    error = fixtures.error, change = function(row, step)
       if step >= 100 then row[3] = ({ 0 / 0, math.huge, -math.huge })[step % 3 + 1] end
     end })
   fixtures.run(root .. "/killed", 4, { status = "running", steps = 80 })

@@ -1,5 +1,6 @@
 --- stdlib/cli/dashboard.lua: `ltrain dashboard [RUN...]`: runs in a browser, until Ctrl-C.
 local Dashboard = require "ltrain.dashboard"
+local assets = require "ltrain.dashboard.assets"
 local c = require "ltrain.c"
 local protect = require "ltrain.cli.protect"
 local refuse = require "ltrain.cli.refuse"
@@ -45,6 +46,7 @@ function dashboard.main(word, parsed, host)
     host.complain(("ltrain: %s\n"):format(message))
     return 1
   end
+  if assets.problem() then say(assets.problem()) end
   say(server:address())
   local ok, failure = protect.call(host, serve, server, host)
   server:close()

@@ -6,6 +6,7 @@ import { faint, style } from "./colors.js";
 import { h } from "./dom.js";
 import { seconds, short } from "./numbers.js";
 import { showReadout } from "./readout.js";
+import { middle, span, visible } from "./spans.js";
 
 const { Dygraph } = window;
 // Axes and grid alone: the legend of dygraphs is made of HTML with inline styles.
@@ -19,68 +20,6 @@ function handlerOf(chart) {
   return class extends Dygraph.DataHandlers.DefaultHandler {
     extractSeries(_, i) { return chart.drawn[i - 1].shown; }
   };
-}
-
-function span(lines) {
-  let low = Infinity, high = -Infinity;
-  for (const { points } of lines) {
-    if (points.length === 0) continue;
-    low = Math.min(low, points[0][0]);
-    high = Math.max(high, points[points.length - 1][0]);
-  }
-  if (low > high) return [0, 1];
-  return low === high ? [low - 0.5, high + 0.5] : [low, high];
-}
-
-// What is to be seen of points on so many pixels: the lowest and the highest of each column, gaps, and
-// one point beyond either end. Strokes are most of the time that a repaint takes.
-function visible(points, [from, to], width, logx) {
-  if (points.length <= 2 * width) return points;
-  const place = logx ? Math.log : (x) => x, scale = width / (place(to) - place(from));
-  const kept = [];
-  let column = null, low = null, high = null, before = null;
-  const flush = () => {
-    if (low !== null) {
-      kept.push(points[Math.min(low, high)]);
-      if (low !== high) kept.push(points[Math.max(low, high)]);
-    }
-    low = high = null;
-  };
-  for (let i = 0; i < points.length; i++) {
-    const [x, y] = points[i];
-    if (x < from) {
-      before = points[i];
-      continue;
-    }
-    if (before) kept.push(before);
-    before = null;
-    const at = Math.floor((place(x) - place(from)) * scale);
-    if (at !== column || y === null) flush();
-    column = at;
-    if (y === null || x > to) kept.push(points[i]);
-    else if (low === null) low = high = i;
-    else if (y < points[low][1]) low = i;
-    else if (y > points[high][1]) high = i;
-    if (x > to) break;
-  }
-  flush();
-  return kept;
-}
-
-// From the 1st to the 99th of 100 values, with room around; null where there are few.
-function middle(lines, [from, to], logy) {
-  const values = [];
-  for (const { points } of lines) {
-    for (const [x, y] of points) {
-      if (y !== null && x >= from && x <= to) values.push(y);
-    }
-  }
-  if (values.length < 20) return null;
-  values.sort((a, b) => a - b);
-  const low = values[Math.floor(values.length * 0.01)];
-  const high = values[Math.ceil(values.length * 0.99) - 1];
-  if (!(high > low)) return null;
-  return logy ? [low / 1.1, high * 1.1] : [low - (high - low) * 0.08, high + (high - low) * 0.08];
 }
 
 // Only the mouse: a finger on a chart scrolls the page.
@@ -126,7 +65,9 @@ export class Chart {
     this.options = options;
     this.drawn = [...lines.filter((one) => one.faint)
       .map((one) => ({ points: one.faint, color: faint(one.color, 0.25), width: 1 })),
-    ...lines.map((one) => ({ points: one.points, color: one.color, width: lines.length > BOLD ? 1 : 1.6 }))];
+    ...lines.map((one) => ({ points: one.points, color: one.pointed === false
+      ? faint(one.color, 0.2) : one.color, width: one.pointed ? 2.4 : lines.length > BOLD ? 1 : 1.6 }))]
+      .sort((a, b) => (a.width === 2.4) - (b.width === 2.4));
     const none = !this.drawn.some((one) => one.points.length > 0);
     this.element.classList.toggle("blank", none);
     if (!Dygraph || none) return;

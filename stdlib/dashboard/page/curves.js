@@ -4,10 +4,11 @@ import { Chart } from "./chart.js";
 import { color, onTheme } from "./colors.js";
 import { fill, h, later } from "./dom.js";
 import { exact, seconds, short } from "./numbers.js";
-import { detail, drawn, forget, nameOf, onRuns, run, runs } from "./runs.js";
+import { detail, drawn, forget, isPointed, nameOf, onPoint, onRuns, run, runs } from "./runs.js";
 import { samplesOf, showSample } from "./samples.js";
 import { onSeries, points, series } from "./series.js";
 import { set, state } from "./state.js";
+import { toolbar } from "./toolbar.js";
 
 const BEHIND = 8; // runs up to which what was smoothed stays visible behind
 const LEGEND = 6; // runs up to which a chart has a legend
@@ -39,7 +40,7 @@ class Card {
     const first = logx ? one.xs.length - line.length : 0; // x of 0 are left out at the start
     const raw = smooth > 0 && drawn().length <= BEHIND
       && points({ ...one, drawing: null }, { smooth: 0, logx, logy }).line;
-    return { id, one, label: nameOf(id), color: color(id), points: line, faint: raw || null,
+    return { id, one, label: nameOf(id), color: color(id), points: line, faint: raw || null, pointed: isPointed(id),
       lost: lost.map((i) => [one.xs[i], one.ys[i]]), read: (i) => ({
         value: exact(one.values[i + first]), smooth: smooth > 0 && line[i][1] !== null ? short(line[i][1], 5) : null,
         at: state.x === "time" ? seconds(one.xs[i + first]) : state.x === "epoch"
@@ -88,29 +89,6 @@ class Card {
     }
     this.chart.setMarks(marks);
   }
-}
-
-// The toolbar.
-
-const option = (value, text) => h("option", { value }, text);
-
-function toolbar() {
-  const smooth = h("input", { type: "range", min: "0", max: "0.99", step: "0.01", value: state.smooth,
-    oninput: () => set({ smooth: Number(smooth.value) }) });
-  const said = h("output", {}, state.smooth.toFixed(2));
-  smooth.addEventListener("input", () => { said.textContent = Number(smooth.value).toFixed(2); });
-  const x = h("select", { onchange: () => set({ x: x.value, range: null }) }, option("step", "step"),
-    option("epoch", "epoch"), option("time", "time"));
-  x.value = state.x;
-  const check = (name, text) => h("label", {}, h("input", { type: "checkbox", checked: state[name],
-    onchange: (e) => set({ [name]: e.target.checked }) }), text);
-  const filter = h("input", { type: "search", placeholder: "filter metrics", value: state.metrics,
-    "aria-label": "Filter of metrics", oninput: later(150, () => set({ metrics: filter.value })) });
-  const whole = h("button", { type: "button", class: "small", hidden: !state.range,
-    onclick: () => set({ range: null }) }, "Show all");
-  return { whole, element: h("div", { class: "toolbar" }, filter,
-    h("label", {}, "Smoothing", smooth, said), h("label", {}, "by", x), check("logx", "log x"),
-    check("logy", "log y"), check("clip", "ignore outliers"), whole) };
 }
 
 function nothing() {
@@ -169,7 +147,9 @@ export function start(element) {
     const found = await Promise.all(ids.map((id) => detail(id).catch(() => null)));
     if (mine !== turn) return;
     for (const one of found) {
-      for (const metric of one?.metrics || []) names.add(metric.name);
+      for (const metric of one?.metrics || []) {
+        if (metric.count > 0) names.add(metric.name);
+      }
     }
     const words = state.metrics.toLowerCase();
     const list = [...names].sort().filter((name) => name.toLowerCase().includes(words));
@@ -213,12 +193,12 @@ export function start(element) {
     forget(event.id);
     layout();
   });
-  const stops = [grown, onSeries((_, name) => spoil(name)), onTheme(() => spoil()),
+  const stops = [grown, onSeries((_, name) => spoil(name)), onTheme(() => spoil()), onPoint(() => spoil()),
     onRuns(() => { if (arranged === null) layout(); })];
   layout();
   return {
     update(changed) {
-      bar.whole.hidden = !state.range;
+      bar.show();
       if (!changed || changed.has("drawn") || changed.has("metrics")) layout();
       else spoil();
     },

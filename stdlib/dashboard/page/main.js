@@ -45,7 +45,7 @@ function show(changed) {
   byId("view").replaceWith(element);
   view = views[name][1].start(element);
   byId("main").scrollTop = 0;
-  notice("");
+  if (window.Dygraph) notice("");
   document.title = `${state.run && OF_RUN[name] ? nameOf(state.run) + " · " : ""}ltrain dashboard`;
 }
 
@@ -101,6 +101,7 @@ async function start() {
     return;
   }
   byId("root").textContent = about.root;
+  if (!window.Dygraph) notice("This build of ltrain has no charts: it found no dygraphs.");
   if (current === null) show();
 }
 

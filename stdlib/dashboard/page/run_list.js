@@ -2,7 +2,7 @@
 import { color, onTheme } from "./colors.js";
 import { byId, fill, h, later } from "./dom.js";
 import { ago, exact, moment, seconds } from "./numbers.js";
-import { about, drawn, onRuns, run, runs, toggle } from "./runs.js";
+import { about, drawn, onRuns, point, run, runs, toggle } from "./runs.js";
 import { MOST, onChange, set, state } from "./state.js";
 
 const SORTS = [["started desc", "newest first"], ["started asc", "oldest first"], ["name asc", "name"],
@@ -67,7 +67,8 @@ function item(one, chosen) {
   const progress = one.step !== undefined ? `step ${one.step}` : null;
   const facts = one.problem ? [one.problem] : [value(one), progress, seconds(one.seconds),
     ago(one.started)].filter(Boolean);
-  return h("li", { class: one.id === state.run ? "current" : null, "data-id": one.id },
+  return h("li", { class: one.id === state.run ? "current" : null, "data-id": one.id,
+    onpointerenter: () => point(one.id), onpointerleave: () => point(null) },
     h("span", { class: "swatch", style: { background: on ? color(one.id) : "transparent" } }),
     box,
     h("button", { type: "button", class: "name", title: moment(one.started),

@@ -84,6 +84,23 @@ export function detail(id) {
 
 export const forget = (id) => details.delete(id);
 
+// The run that is pointed at in the list: its curves come to the front.
+let pointed = null;
+const pointing = [];
+export const isPointed = (id) => pointed === null ? null : pointed === id;
+
+export function onPoint(fn) {
+  pointing.push(fn);
+  return () => pointing.splice(pointing.indexOf(fn), 1);
+}
+
+export function point(id) {
+  const one = id !== null && drawn().includes(id) ? id : null;
+  if (one === pointed) return;
+  pointed = one;
+  for (const fn of pointing) fn();
+}
+
 export function toggle(id, on) {
   const list = drawn().filter((one) => one !== id);
   if (on && list.length >= MOST) return false;
