@@ -19,7 +19,7 @@
 
 #include "net/microhttpd.h"
 
-enum { BACKLOG = 64, STREAM_BLOCK = 16384 };
+enum { BACKLOG = 512, STREAM_BLOCK = 16384, ROOM = 8 /* a part of the places */ };
 static const double LOOK_SECONDS = 0.5; /* between looks at who is late */
 
 typedef enum client_state { READING, ASKED, ANSWERING, STREAMING } client_state;
@@ -283,21 +283,38 @@ int lt_http_port(const lt_http *h) { return h->port; }
 
 /* Serving. */
 
-/* Who is late is cut off; where all places are taken, who has held one longest without asking. */
-static void look(lt_http *h) {
+static bool is_late(const client *k, double time) {
+  return !k->cut && (k->state == READING || k->state == ANSWERING) && k->deadline < time;
+}
+
+/* Who has held a place longest without asking anything; NULL: all have asked. */
+static client *idlest(lt_http *h) {
+  client *found = NULL;
+  for (client *k = h->clients; k != NULL; k = k->next)
+    if (!k->cut && k->state == READING && (found == NULL || k->deadline < found->deadline))
+      found = k;
+  return found;
+}
+
+/* Who is late is cut off; where all places are taken, some of those that ask nothing. Whether any
+   was: it is to be forgotten, and who waits for a place let in, without waiting for more. */
+static bool look(lt_http *h) {
   double time = now();
-  client *oldest = NULL;
-  bool full = h->n_clients >= h->options.connections;
-  if (time < h->next_look && !full) return;
+  bool full = h->n_clients >= h->options.connections, any = false;
+  if (time < h->next_look && !full) return false;
   h->next_look = time + LOOK_SECONDS;
   for (client *k = h->clients; k != NULL; k = k->next) {
-    bool waits = !k->cut && (k->state == READING || k->state == ANSWERING);
-    if (waits && k->deadline < time) cut(k);
-    if (waits && !k->cut && k->state == READING &&
-        (oldest == NULL || k->deadline < oldest->deadline))
-      oldest = k;
+    if (!is_late(k, time)) continue;
+    cut(k);
+    any = true;
   }
-  if (full && oldest != NULL) cut(oldest);
+  for (int i = 0; full && i <= h->options.connections / ROOM; i++) {
+    client *k = idlest(h);
+    if (k == NULL) break;
+    cut(k);
+    any = true;
+  }
+  return any;
 }
 
 static client *first_asked(lt_http *h) {
@@ -314,7 +331,7 @@ const lt_http_request *lt_http_wait(lt_http *h, double seconds) {
   double deadline = now() + seconds;
   for (;;) {
     h->library->run(h->daemon);
-    look(h);
+    for (int i = 0; i < 2 && look(h); i++) h->library->run(h->daemon);
     client *k = first_asked(h);
     if (k != NULL) {
       k->taken = true;

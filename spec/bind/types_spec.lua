@@ -31,6 +31,17 @@ local makers <const> = {
   end,
   ["ltrain.TokenizerTrainer"] = function() return c.text.trainer("%a", false) end,
   ["ltrain.TransformChain"] = function() return c.runtime.image.chain {} end,
+  ["ltrain.Curves"] = function() return c.io.curves() end,
+  ["ltrain.Inbox"] = function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    assert(c.io.make_folder(folder))
+    return c.runtime.net.inbox(folder)
+  end,
+  ["ltrain.Http"] = function()
+    return c.runtime.net.http { port = 0, connections = 4, ask_seconds = 1, read_seconds = 1,
+      head_bytes = 4096, stream_bytes = 4096 }
+  end,
   ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.

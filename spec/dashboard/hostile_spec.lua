@@ -30,7 +30,8 @@ local REQUESTS <const> = {
   { "the session as a token", "GET /?token=SECRET HTTP/1.1\r\nHost: HOST\r\nEND", 401 },
   -- Names that were pointed here.
   { "another Host", "GET / HTTP/1.1\r\nHost: evil.example\r\nCookie: COOKIE\r\nEND", 403 },
-  { "another Host with the port", "GET / HTTP/1.1\r\nHost: evil:PORT\r\nCookie: COOKIE\r\nEND", 403 },
+  { "another Host with the port", "GET / HTTP/1.1\r\nHost: evil:PORT\r\nCookie: COOKIE\r\nEND",
+    403 },
   { "a Host that begins so", "GET / HTTP/1.1\r\nHost: HOST.evil\r\nCookie: COOKIE\r\nEND", 403 },
   { "Host without the port", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: COOKIE\r\nEND", 403 },
   { "Host with another port", "GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nCookie: COOKIE\r\nEND", 403 },
@@ -40,7 +41,8 @@ local REQUESTS <const> = {
   { "HTTP/1.0 without Host", "GET / HTTP/1.0\r\nCookie: COOKIE\r\nEND", 403 },
   { "the token with another Host", "GET /?token=TOKEN HTTP/1.1\r\nHost: evil\r\nEND", 403 },
   -- Pages of others.
-  { "a GET of another Origin", "GET / HTTP/1.1\r\n" .. SESSION .. "Origin: http://evil\r\nEND", 403 },
+  { "a GET of another Origin", "GET / HTTP/1.1\r\n" .. SESSION .. "Origin: http://evil\r\nEND",
+    403 },
   { "POST without Origin", post "", 403 },
   { "POST with Origin null", post "Origin: null\r\n", 403 },
   { "POST of another Origin", post "Origin: http://evil.example\r\n", 403 },

@@ -46,7 +46,23 @@ end
 
 local write
 
+-- A list of numbers at once: charts are made of them.
+local function encode_numbers(list)
+  for i = 1, #list do
+    if not math.type(list[i]) then return nil end
+  end
+  setmetatable(list, nil)
+  local text = #list > 0 and c.io.json_encode(list, PLAIN)
+  setmetatable(list, List)
+  return text
+end
+
 local function write_list(out, list, depth)
+  local numbers = math.type(list[1]) and encode_numbers(list)
+  if numbers then
+    out[#out + 1] = numbers
+    return
+  end
   out[#out + 1] = "["
   for i, value in ipairs(list) do
     if i > 1 then out[#out + 1] = "," end
