@@ -66,8 +66,11 @@ export function bytes(value) {
   return `${size.toFixed(1)} TiB`;
 }
 
-export const percent = (value) => value === null || value === undefined ? ""
-  : `${(100 * value).toFixed(1)} %`;
+export function percent(value) {
+  if (value === null || value === undefined) return "";
+  const share = number(value);
+  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : exact(value);
+}
 
 export function seconds(value) {
   if (value === undefined || value === null || !Number.isFinite(Number(value))) return "";
