@@ -7,6 +7,7 @@
 
 #include "base/lines.h"
 #include "base/locale.h"
+#include "bind/debugger.h"
 #include "bind/state.h"
 #include "bind/tensor.h"
 #include "launch/launch.h"
@@ -228,7 +229,13 @@ bool lt_callback(lt_bind *b, const char *who, int n_args, int n_results) {
   const char *op = c->op;
   uint32_t line = c->line;
   c->op = NULL;
-  int status = lua_pcall(L, n_args, n_results, 0);
+  int handler = b->stops.catches ? lua_gettop(L) - n_args : 0; /* see lt_stops_raised */
+  if (handler > 0) {
+    lua_pushcfunction(L, lt_stops_handler);
+    lua_insert(L, handler);
+  }
+  int status = lua_pcall(L, n_args, n_results, handler);
+  if (handler > 0) lua_remove(L, handler);
   if (b->L != L) lt_bind_switch(b, L);
   c->op = op;
   c->line = line;

@@ -1,6 +1,7 @@
 /* lua/bind/dist_join.c: worlds that mpirun, srun or a script's own launcher made. */
 #include <string.h>
 
+#include "bind/debugger.h"
 #include "bind/dist.h"
 #include "bind/fields.h"
 #include "device/plugin.h"
@@ -84,6 +85,7 @@ static int exit_world(lua_State *L) {
 }
 
 void lt_dist_report(lua_State *L, lt_bind *b) {
+  lt_stops_raised(L, b, L);
   lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
   if (w == NULL) return;
   lt_place p = lt_place_here(L, b);

@@ -181,6 +181,27 @@ static void push_verdict(lua_State *L, const lt_verdict *v) {
   lua_setfield(L, -2, "text");
 }
 
+/* dist.take_terminal() -> whether this rank may ask its user, after its turn has come: false when
+   the ranks have failed before. Also in the worker of a loader, which has none. */
+static int take_terminal(lua_State *L) {
+  lt_world *w = lt_world_current(lt_enter(L)->c);
+  lua_pushboolean(L, !lt_worker_here() && (w == NULL || lt_world_take_terminal(w)));
+  return 1;
+}
+
+/* dist.give_terminal(fails): `fails`: this rank reports a failure next */
+static int give_terminal(lua_State *L) {
+  lt_world *w = lt_world_current(lt_enter(L)->c);
+  if (w != NULL) lt_world_give_terminal(w, lua_toboolean(L, 1));
+  return 0;
+}
+
+/* dist.is_worker() -> whether this process is one of a loader's */
+static int is_worker(lua_State *L) {
+  lua_pushboolean(L, lt_worker_here());
+  return 1;
+}
+
 /* dist.verdict() -> {class =, rank =, status =, text =}, or nil while all is well */
 static int verdict(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -197,6 +218,7 @@ static int finish(lua_State *L) {
   lua_settop(L, 0);
   verdict(L);
   lt_dist_forget_world(b->c);
+  b->stops.ns += lt_world_terminal_ns(w);
   lt_world_end(b->c, w);
   lt_bind_calm(L, b);
   lt_failure f;
@@ -304,7 +326,8 @@ void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
       {"fork", fork_ranks},         {"run", run},     {"calm", calm},
       {"set_folder", set_folder},   {"leave", leave}, {"verdict", verdict},
       {"finish", finish},           {"blame", blame}, {"span", open_span},
-      {"set_timeout", set_timeout}, {"stay", stay}, {NULL, NULL}};
+      {"set_timeout", set_timeout}, {"stay", stay}, {"is_worker", is_worker},
+      {"take_terminal", take_terminal}, {"give_terminal", give_terminal}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", close_span}, {NULL, NULL}};
   lt_new_type(L, b, SPAN_NAME, meta, NULL);
   lt_add_functions(L, b, functions);

@@ -114,6 +114,11 @@ static int detect_anomaly(lua_State *L) {
   return watch_anomalies(L, "detect_anomaly", LT_ANOMALY_RAISE);
 }
 
+/* runtime.detect_infinities([fn]): the same, and an infinity that a derivative makes is one too */
+static int detect_infinities(lua_State *L) {
+  return watch_anomalies(L, "detect_infinities", LT_ANOMALY_STRICT);
+}
+
 /* runtime.note_anomalies([fn]): within it they are noted only */
 static int note_anomalies(lua_State *L) {
   return watch_anomalies(L, "note_anomalies", LT_ANOMALY_NOTE);
@@ -196,6 +201,7 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
                                           {"get_float32_matmul_precision", get_matmul_precision, 0},
                                           {NULL, NULL, 0}};
   static const luaL_Reg runtime[] = {{"note_anomalies", note_anomalies},
+                                     {"detect_infinities", detect_infinities},
                                      {"anomalies", anomalies},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", scope_close}, {NULL, NULL}};

@@ -5,11 +5,12 @@
    `coroutine.wrap` are therefore ours: they note the thread before they run it, and put back the
    former one after, also when it failed. Without them a script that loops in a coroutine outlives
    the budget that its host gave it, and Ctrl-C; a rank's would be ended by its watchdog alone. */
-#include "bind/state.h"
+#include "bind/debugger.h"
 
 static lua_State *enter(lt_bind *b, lua_State *thread) {
   lua_State *before = b->running;
   b->running = thread;
+  if (b->stops.active) lt_stops_hook(b, thread);
   if (b->waking) lt_bind_hook_verdict(thread);
   if (b->guard != NULL) b->guard->enter(thread);
   return before;
@@ -26,10 +27,22 @@ static int resume(lua_State *L) {
   luaL_argexpected(L, thread != NULL, 1, "coroutine");
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_insert(L, 1);
+  lt_resumed link = {.thread = L, .outer = b->resumed};
+  b->resumed = &link;
   lua_State *before = enter(b, thread);
   int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
   enter(b, before);
+  b->resumed = link.outer;
   return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+}
+
+/* The thread has failed, and its frames are still there. */
+static void raised(lua_State *L, lt_bind *b, lua_State *thread) {
+  if (!b->stops.catches || lua_checkstack(thread, 1) == 0) return;
+  lua_pushvalue(thread, -1);
+  lua_xmove(thread, L, 1);
+  lt_stops_raised(L, b, thread);
+  lua_pop(L, 1);
 }
 
 /* What coroutine.wrap returned. Upvalues: the binding, the thread. */
@@ -39,9 +52,12 @@ static int call_wrapped(lua_State *L) {
   int n_args = lua_gettop(L), n_results = 0;
   if (!lua_checkstack(thread, n_args)) return luaL_error(L, "too many arguments to resume");
   lua_xmove(L, thread, n_args);
+  lt_resumed link = {.thread = L, .outer = b->resumed};
+  b->resumed = &link;
   lua_State *before = enter(b, thread);
   int status = lua_resume(thread, L, n_args, &n_results);
   enter(b, before);
+  b->resumed = link.outer;
   if (status == LUA_OK || status == LUA_YIELD) {
     luaL_checkstack(L, n_results, "too many results to resume");
     lua_xmove(thread, L, n_results);
@@ -49,6 +65,7 @@ static int call_wrapped(lua_State *L) {
   }
   int state = lua_status(thread);
   bool lost = b->guard != NULL && b->guard->is_lost(thread);
+  if (state != LUA_OK && state != LUA_YIELD) raised(L, b, thread);
   if (state != LUA_OK && state != LUA_YIELD && !lost)
     status = lua_resetthread(thread); /* closes its variables; leaves the error on top */
   lua_xmove(thread, L, 1);

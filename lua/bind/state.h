@@ -45,6 +45,26 @@ typedef struct lt_script_random {
 
 typedef struct lt_script_hook lt_script_hook; /* grad.c */
 
+/* A thread that has resumed another one, and waits for it (running.c). */
+typedef struct lt_resumed {
+  lua_State *thread;
+  const struct lt_resumed *outer;
+} lt_resumed;
+
+/* Where the debugger stops (stops.c). */
+enum { LT_STOP_WORDS = 4 };
+typedef struct lt_stops {
+  bool active;     /* lines are watched: threads are hooked */
+  bool every;      /* for the next one, too */
+  bool catches;    /* errors that end the script are looked at where they are raised */
+  uint64_t lines[LT_STOP_WORDS]; /* a bit for each line, modulo their number */
+  lua_State *of;   /* the next line of this thread, no deeper than `depth`; NULL: of any */
+  int depth;
+  int sessions;    /* that are open */
+  int floor;       /* collect.depth of the code that the session has stopped */
+  int64_t ns;      /* that sessions have taken */
+} lt_stops;
+
 /* Called for the threads of scripts that a host may end. */
 typedef struct lt_bind_guard {
   void (*enter)(lua_State *thread);   /* it is about to run, or was refused an operation */
@@ -64,6 +84,8 @@ typedef struct lt_bind {
   lt_bind_limits limits;
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
+  const lt_resumed *resumed; /* who has resumed it; of coroutines that our functions resume */
+  lt_stops stops;
   volatile sig_atomic_t waking; /* a verdict ends the script (waking.c) */
   const lt_bind_guard *guard;   /* (optional) */
   lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
@@ -268,6 +290,7 @@ void lt_bind_data(lua_State *L, lt_bind *b);
 void lt_bind_dist(lua_State *L, lt_bind *b);
 void lt_bind_hash(lua_State *L, lt_bind *b);
 void lt_bind_coroutines(lua_State *L, lt_bind *b);
+void lt_bind_frames(lua_State *L, lt_bind *b);
 void lt_bind_loading(lua_State *L, lt_bind *b);
 void lt_bind_warnings(lua_State *L, lt_bind *b);
 

@@ -5,6 +5,7 @@
    raises the verdict's text in every line of the script (never in the library's own code, which
    takes the run down) until control has reached the frame that started the ranks. Threads that are
    resumed meanwhile are hooked as they are entered (running.c). */
+#include "bind/debugger.h"
 #include "bind/dist.h"
 
 enum { EVERY_EVENT = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
@@ -33,5 +34,5 @@ void lt_bind_wake(void *ud) {
 
 void lt_bind_calm(lua_State *L, lt_bind *b) {
   b->waking = 0;
-  lua_sethook(L, NULL, 0, 0);
+  lt_stops_hook(b, L);
 }

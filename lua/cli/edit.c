@@ -115,7 +115,8 @@ static int read_character(EditLine *edit, wchar_t *out) {
   for (;;) {
     char byte;
     ssize_t n = resized ? -1 : read(STDIN_FILENO, &byte, 1);
-    if (n < 0 && (resized || errno == EINTR) && lt_signals_pending() == 0) {
+    if (n < 0 && (resized || errno == EINTR) && lt_signals_pending() == 0 &&
+        !lt_signals_over()) {
       if (resized && editor.paints) draw_again();
       if (resized) paint();
       resized = 0;

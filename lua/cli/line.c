@@ -23,9 +23,15 @@ bool lt_line_is_edited(void) {
   return lt_line_is_terminal() && term != NULL && term[0] != 0 && strcmp(term, "dumb") != 0;
 }
 
+/* What one of several ranks reads ahead would be lost to the others. */
+static void read_nothing_ahead(void) {
+  if (stdin->_IO_read_ptr == stdin->_IO_read_end) setvbuf(stdin, NULL, _IONBF, 0);
+}
+
 static const char *read_plain(const char *prompt, int *length) {
   fputs(prompt, stdout);
   fflush(stdout);
+  read_nothing_ahead();
   ssize_t n = getline(&reader.plain, &reader.capacity, stdin);
   if (n < 0) clearerr(stdin);
   *length = (int)n;
@@ -41,7 +47,7 @@ lt_line_status lt_line_read(const char *prompt, const lt_line_helper *helper, co
   lt_signals_reading(true);
   const char *line = reader.edits ? lt_edit_read(prompt, helper, &n) : read_plain(prompt, &n);
   bool interrupted = lt_signals_pending() > 0;
-  if (interrupted && reader.edits) lt_edit_leave();
+  if ((interrupted || lt_signals_over()) && reader.edits) lt_edit_leave();
   uselocale(before);
   lt_signals_reading(false);
   lt_signals_clear();

@@ -137,6 +137,7 @@ int main(int argc, char **argv) {
     return LT_EXIT_ERROR;
   }
   lt_signals_install(L);
+  lt_offer_services(L);
   int status = run(L, &p);
   lt_signals_release();
   lua_close(L);

@@ -161,3 +161,16 @@ void lt_push_services(lua_State *L) {
   lua_pushliteral(L, LUA_RELEASE);
   lua_setfield(L, -2, "lua_version");
 }
+
+static int services(lua_State *L) {
+  lt_push_services(L);
+  return 1;
+}
+
+void lt_offer_services(lua_State *L) {
+  lt_bind_open(L, NULL);
+  lua_getfield(L, -1, "runtime");
+  lua_pushcfunction(L, services);
+  lua_setfield(L, -2, "services");
+  lua_pop(L, 2);
+}

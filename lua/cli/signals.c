@@ -7,6 +7,7 @@
 
 #include <lauxlib.h>
 
+#include "bind/debugger.h"
 #include "bind/dist.h"
 
 enum { STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
@@ -39,15 +40,19 @@ static void stop_run(lua_State *L, lua_Debug *ar) {
 
 /* Runs in the script, at its next call or line; in each thread that was hooked. */
 static void stop(lua_State *L, lua_Debug *ar) {
-  lua_sethook(L, NULL, 0, 0);
+  lt_stops_hook(binding, L);
   if (atomic_load(&binding->interrupts) == 0) return;
-  if (binding->collect.depth > 0) {
+  if (binding->collect.depth > binding->stops.floor) {
     stop_run(L, ar);
     return;
   }
   atomic_store(&binding->interrupts, 0);
   stopped = 1;
-  lt_push_where(L); /* the script's line, also where one of ours runs */
+  lua_getinfo(L, "Sl", ar);
+  if (ar->currentline > 0 && !lt_source_is_ours(ar->source))
+    lua_pushfstring(L, "%s:%d: ", ar->short_src, ar->currentline);
+  else
+    lt_push_where(L); /* the script's line, where one of ours runs */
   lua_pushliteral(L, "interrupted");
   lua_concat(L, 2);
   lua_error(L);
@@ -57,15 +62,22 @@ static void stop(lua_State *L, lua_Debug *ar) {
    where first. */
 static bool ends_ranks(int number) {
   lt_world *w = binding->c != NULL ? lt_world_current(binding->c) : NULL;
-  if (w == NULL || binding->collect.depth > 0) return false;
+  if (w == NULL || binding->collect.depth > 0 || binding->stops.sessions > 0) return false;
   int before = errno;
   lt_world_interrupt(w, number);
   errno = before;
   return true;
 }
 
+/* Another rank asks the user, who presses Ctrl-C there. */
+static bool is_for_other_rank(void) {
+  const lt_world *w = signalled != NULL && binding->c != NULL ? lt_world_current(binding->c) : NULL;
+  return w != NULL && lt_world_terminal_is_elsewhere(w);
+}
+
 /* lua_sethook may be called from a handler: lua.c does the same. */
 static void on_signal(int number) {
+  if (number == SIGINT && is_for_other_rank()) return;
   last = number;
   pending = pending + 1;
   if (reading) return;
@@ -111,6 +123,11 @@ void lt_signals_reading(bool on) {
 }
 
 int lt_signals_pending(void) { return pending; }
+
+bool lt_signals_over(void) {
+  const lt_world *w = binding != NULL && binding->c != NULL ? lt_world_current(binding->c) : NULL;
+  return w != NULL && lt_world_verdict(w) != NULL;
+}
 
 void lt_signals_clear(void) {
   pending = 0;

@@ -23,6 +23,9 @@ void lt_signals_reading(bool on);
 int lt_signals_pending(void);
 void lt_signals_clear(void);
 
+/* Whether the ranks have failed, of which this process is one: nobody waits for a line any more. */
+bool lt_signals_over(void);
+
 /* The exit status that the last signal asks for: 130, 143; 0 when there was none. */
 int lt_signals_status(void);
 

@@ -81,6 +81,7 @@ static bool take_interrupts(lt_ctx *c, lt_world *w) {
 
 bool lt_child_set_up(lt_ctx *c, lt_world *w) {
   if (!take_interrupts(c, w)) return false;
+  lt_child_keep_terminal(w);
   lt_child_silence(STDIN_FILENO);
   __fpurge(stdin); /* what was read ahead belongs to the parent */
   if (w->child_stderr != NULL) lt_stderr_become(w->child_stderr, w->info.rank);

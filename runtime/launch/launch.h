@@ -74,6 +74,19 @@ void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int 
    writes to disk, and a rank that unwinds has 30 s for it. */
 void lt_world_span(lt_world *w, bool open, bool saving);
 
+/* This rank asks its user, and the others wait, each for its turn: nobody is late meanwhile. False
+   when the world has failed before it had its turn; true: lt_world_give_terminal follows. The
+   streams of a forked child are its parent's in between. `fails`: it reports a failure next, and
+   nobody has a turn after it. */
+bool lt_world_take_terminal(lt_world *w);
+void lt_world_give_terminal(lt_world *w, bool fails);
+
+/* Whether another rank has it, so that Ctrl-C is for that one. Safe in a signal handler. */
+bool lt_world_terminal_is_elsewhere(const lt_world *w);
+
+/* How long ranks have had it: of forked ranks all, else this one. */
+int64_t lt_world_terminal_ns(const lt_world *w);
+
 /* This rank's script raised: report it, and return once the verdict is there (at most ~1 s). The
    verdict may name another rank whose failure came first. */
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line);

@@ -14,6 +14,8 @@
 typedef struct lt_shared {
   _Atomic uint32_t printed; /* a rank has printed the failure */
   _Atomic int32_t saving;   /* open spans of all ranks that write to disk */
+  _Atomic int32_t terminal; /* 1 + the rank that asks its user; 0: none */
+  _Atomic int64_t terminal_ns; /* that ranks have had it */
   int pids[LT_COMM_MAX_RANKS];
 } lt_shared;
 
@@ -53,6 +55,7 @@ struct lt_world {
   lt_stderr *child_stderr;
   pthread_t thread; /* the watchdog's */
   bool watched;     /* it runs */
+  int64_t terminal_ns; /* when this rank took the terminal */
 
   lt_mailbox mail;
   lt_watchdog watchdog; /* its thread's own */
@@ -114,6 +117,7 @@ void lt_launcher_end(const lt_world *w);
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 bool lt_child_set_up(lt_ctx *c, lt_world *w);
 void lt_child_silence(int fd);
+void lt_child_keep_terminal(const lt_world *w); /* terminal.c: before its streams are its own */
 bool lt_child_reopen(lt_ctx *c); /* files that it reads get a position of their own */
 void lt_world_drop(lt_ctx *c, void *world);
 void lt_world_guard(lt_world *w);

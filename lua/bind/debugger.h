@@ -1,0 +1,24 @@
+/* lua/bind/debugger.h: what the debugger (stdlib/debugger) needs of C: frames, stops, sessions. */
+#ifndef LT_BIND_DEBUGGER_H
+#define LT_BIND_DEBUGGER_H
+
+#include "bind/state.h"
+
+/* The number of frames of a thread. */
+int lt_frame_depth(lua_State *thread);
+
+/* Hook a thread while lines are watched; leave it without a hook otherwise. Only lua_sethook: a
+   signal handler may call it. */
+void lt_stops_hook(const lt_bind *b, lua_State *thread);
+
+/* An error that ends the script was raised in `thread`, which is not unwound yet: call what was
+   given to frames.on_error. The error is on top of the stack of `L`, and stays. */
+void lt_stops_raised(lua_State *L, lt_bind *b, lua_State *thread);
+
+/* A message handler that does that. */
+int lt_stops_handler(lua_State *L);
+
+/* Add the functions of stops.c to the table on top. */
+void lt_bind_stops(lua_State *L, lt_bind *b);
+
+#endif
