@@ -19,7 +19,8 @@ local ARROWS <const> = {
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
   dashboard = { "runs" },
   prompt = { "trainer" },
-  cli = { "dashboard", "prompt", "init" },
+  debugger = { "prompt", "init" },
+  cli = { "dashboard", "debugger" },
   init = { "core" },
 }
 

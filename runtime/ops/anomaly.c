@@ -51,7 +51,7 @@ static void note(lt_made *made, const char *name, uint32_t line) {
 }
 
 static bool raises(const lt_ctx *c, lt_finiteness after) {
-  return c->modes.anomaly == LT_ANOMALY_RAISE && after == LT_NAN;
+  return c->modes.anomaly >= LT_ANOMALY_RAISE && after == LT_NAN;
 }
 
 /* "; the first inf was made by exp at model.lua:13" into `text`; "" without one. */
@@ -85,8 +85,8 @@ bool lt_anomaly_backward(lt_ctx *c, const char *name, uint32_t line, int n_grads
   if (after <= before) return true;
   lt_made *made = c->anomalies.backward;
   note(&made[after == LT_NAN], name, line);
-  if (!raises(c, after)) return true;
-  return lt_fail(c, LT_EVALUE, "backward: the derivative of %s at %s is nan%s", name,
-                 lt_line_text(c, line, (char[128]){0}, 128),
-                 origin(c, &made[0], (char[256]){0}, 256));
+  if (!raises(c, after) && c->modes.anomaly != LT_ANOMALY_STRICT) return true;
+  return lt_fail(c, LT_EVALUE, "backward: the derivative of %s at %s is %s%s", name,
+                 lt_line_text(c, line, (char[128]){0}, 128), after == LT_NAN ? "nan" : "inf",
+                 after == LT_NAN ? origin(c, &made[0], (char[256]){0}, 256) : "");
 }

@@ -37,9 +37,15 @@ local function read_value(text, types)
 end
 
 -- Whether `text` may be left for what follows, because a flag that takes true or false precedes it.
-local function stands_alone(text, types)
+local function stands_alone(text, types, row)
   if not types.boolean then return false end
   if text == nil or text:find("^%-%-") then return true end
+  if row.choices then
+    for _, choice in ipairs(row.choices) do
+      if tostring(choice) == text then return false end
+    end
+    return true
+  end
   return not types.string and type(read_value(text, types)) == "string" and text ~= "nil"
 end
 
@@ -77,8 +83,8 @@ local function taken_kinds(row)
 end
 
 -- The text of the flag's value and the index after it; text nil for a flag that stands alone.
-local function value_text(text, tokens, i, types)
-  if text ~= nil or stands_alone(tokens[i + 1], types) then return text, i + 1 end
+local function value_text(text, tokens, i, types, row)
+  if text ~= nil or stands_alone(tokens[i + 1], types, row) then return text, i + 1 end
   text = tokens[i + 1]
   if text == nil or text == "--" then return nil, nil end
   return text, i + 2
@@ -127,7 +133,7 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   end
   local types = types_of(row)
   local after
-  text, after = value_text(text, tokens, i, types)
+  text, after = value_text(text, tokens, i, types, row)
   if not after then return nil, ("%s: --%s needs a value"):format(word.name, name) end
   local wrong = store(parsed, word, row, own, name, text, types)
   if wrong then return nil, wrong end

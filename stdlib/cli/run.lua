@@ -192,6 +192,17 @@ function run.declared(word, parsed, host)
   return overrides.args.help_rows
 end
 
+local function prepare_debugger(parsed)
+  local rank, wanted = parsed.options.debug_rank, parsed.options.debug
+  if not wanted and not rank then return end
+  require "ltrain.debugger.prompt".only_rank = rank
+  if wanted then require "ltrain.debugger.stop_at_errors"() end
+  if wanted == "nan" then
+    overrides.set("detect_anomaly", true)
+    overrides.stops_at_infinities = true
+  end
+end
+
 local function prepare(word, parsed, host)
   for name, override in pairs(parsed.overrides) do overrides.set(name, override.value) end
   overrides.ckpt_path, overrides.run_dir = parsed.options.ckpt_path, parsed.options.run_dir
@@ -208,6 +219,7 @@ local function prepare(word, parsed, host)
   overrides.control = parsed.options.dashboard_control or false
   if parsed.options.dashboard then beside(parsed.options) end
   prepare_args(word, parsed)
+  prepare_debugger(parsed)
   if parsed.options.seed then fix_seed(parsed.options.seed) end
   prepare_print(host, parsed.options.verbose)
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }

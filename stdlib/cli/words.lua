@@ -25,6 +25,11 @@ local SCRIPT <const> = {
     doc = "show the run, and those beside its folder, in a browser while it goes on" },
   { name = "dashboard_control", type = "boolean", value = "true|false",
     doc = "let dashboards stop the fit and have it save, by a socket in the folder of the run" },
+  { name = "debug", type = "boolean|string", value = "[nan]", choices = { true, false, "nan" },
+    doc = "open a prompt where an error is raised that ends the script; with nan also where an "
+      .. "operation or its derivative makes the first NaN, or backward the first infinity" },
+  { name = "debug_rank", type = "integer", value = "K", min = 0,
+    doc = "of several ranks only this one stops, at errors and breakpoints" },
   { name = "launcher_args", type = "string", value = "TEXT",
     doc = "additional arguments for mpirun" },
 }

@@ -55,6 +55,11 @@ function interrupt.raise_of_ranks(verdict, own)
   error(setmetatable({ path = path, text = verdict.text, signal = verdict.status - 128 }, meta), 0)
 end
 
+--- Raises the one of a SIGTERM that came where no loop could act on it.
+function interrupt.terminate()
+  error(setmetatable({ text = "terminated", signal = 15 }, meta), 0)
+end
+
 --- Whether an error value is one.
 function interrupt.is(value) return getmetatable(value) == meta end
 

@@ -18,6 +18,7 @@ return {
   affine_grid = "ltrain.ops.affine_grid",
   args = "ltrain.trainer.setup.args",
   boxes = "ltrain.boxes",
+  breakpoint = "ltrain.debugger:breakpoint",
   callbacks = "ltrain.callbacks",
   channel_shuffle = "ltrain.ops.pixels:channel_shuffle",
   clusters = "ltrain.clusters",

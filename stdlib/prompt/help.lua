@@ -275,8 +275,10 @@ end
 function help.commands(session)
   local lines, list, widest = { "entries are Lua; `_` is the last value, `lt` the library" }, {}, 0
   for name, command in next, session.commands do
-    list[#list + 1] = name
-    widest = math.max(widest, #name + #(command.args or "") + 1)
+    if not command.alias then
+      list[#list + 1] = name
+      widest = math.max(widest, #name + #(command.args or "") + 1)
+    end
   end
   table.sort(list)
   for _, name in ipairs(list) do

@@ -44,6 +44,8 @@ local scaling = require "ltrain.trainer.steps.scaling"
 local sources = require "ltrain.trainer.data.sources"
 local whole = require "ltrain.trainer.saving.whole"
 
+local sessions <const> = c.runtime.frames.sessions
+
 local Trainer = properties.give(class.extend(nil, "Trainer"))
 
 function Trainer.extend(parent, name)
@@ -317,7 +319,10 @@ function Trainer:note(text)
 end
 
 --- Returns the seconds of a monotonic clock.
-function Trainer:now() return c.runtime.clock() end
+function Trainer:now()
+  local _, asked = sessions() -- a person thinks at a breakpoint: nothing was late
+  return c.runtime.clock() - asked
+end
 
 --- Returns the same time on all ranks: rank 0's clock at the last step.
 function Trainer:agreed_now()

@@ -15,7 +15,9 @@ local old_hooks = require "ltrain.compat.hooks"
 local ranges = require "ltrain.core.ranges"
 local together = require "ltrain.core.together"
 
-local call = {}
+local call = {
+  entered = nil, -- called with the name of each hook that is about to run, for a debugger
+}
 
 local set_dist_hook <const> = c.dist.set_hook
 
@@ -135,6 +137,7 @@ end
 
 local function call_all(state, targets, name, ...)
   loop.pause(state, name)
+  if call.entered then call.entered(name) end
   local module, trainer, outer = state.module, state.trainer, state.hook
   local outer_fn = places.hook
   local result
@@ -190,6 +193,7 @@ function call.through(state, name, fn, ...)
   local own = module[name]
   check_callable(state, module, name, own)
   local outer_fn = places.hook
+  if call.entered then call.entered(name) end
   set_hook(state, name)
   places.hook = own
   local _ <close> = allow_interrupt(state)

@@ -37,6 +37,8 @@ local writing = require "ltrain.trainer.saving.writing"
 
 local run = {}
 
+local raised <const> = c.runtime.frames.raised
+
 local function profile_of(state)
   local trainer = state.trainer
   if not trainer.options.profiler then return nil end
@@ -395,7 +397,7 @@ function run.start(...)
   local _, is_main = coroutine.running()
   if is_main then return start(...) end
   -- What an error leaves open in a coroutine stays so until it is closed.
-  return results_of(pcall(start, ...))
+  return results_of(xpcall(start, raised, ...))
 end
 
 return run

@@ -67,6 +67,10 @@ function passes.decoded(plan, images)
   return pass
 end
 
+-- pcall of what is raised again: a debugger looks at it where it was raised.
+local raised <const> = c.runtime.frames.raised
+local function protect(fn, ...) return xpcall(fn, raised, ...) end
+
 -- The step at a position: {total =, positions =, first =}, nil at the end. Other ranks have the
 -- samples that are not in `positions`.
 local function step_at(plan, position)
@@ -81,7 +85,7 @@ end
 --- Samples by position, read and batched here.
 function passes.inline(plan)
   local pass, position = new_pass(plan), plan.position
-  local read = reading.batches(plan.loader.dataset, plan.collate, pcall)
+  local read = reading.batches(plan.loader.dataset, plan.collate, protect)
   function pass.next()
     local step = step_at(plan, position)
     if not step then return nil end
@@ -115,7 +119,7 @@ function passes.by_workers(plan)
   end
   -- Stops the workers if what it calls raises: the next batch is then read anew.
   local function guarded(fn, ...)
-    local ok, value = pcall(fn, ...)
+    local ok, value = protect(fn, ...)
     if ok then return value end
     stop(false)
     error(value, 0)

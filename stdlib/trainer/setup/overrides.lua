@@ -18,6 +18,7 @@ local overrides = {
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
   callbacks = {}, -- of every Trainer, after its own
+  stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
   ran = 0,
 
   -- What lt.args and the command line share.

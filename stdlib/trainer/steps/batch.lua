@@ -9,6 +9,7 @@ local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
+local overrides = require "ltrain.trainer.setup.overrides"
 local scaling = require "ltrain.trainer.steps.scaling"
 local slices = require "ltrain.trainer.ranks.slices"
 
@@ -62,7 +63,10 @@ end
 
 --- What is open around training_step and backward: with detect_anomaly a look at every operation.
 function batch.watch(state)
-  return state.trainer.options.detect_anomaly and c.detect_anomaly() or nil
+  if not state.trainer.options.detect_anomaly then return nil end
+  -- A scale that is too large makes infinities, and is then lowered.
+  local strict = overrides.stops_at_infinities and not state.scaler
+  return strict and c.runtime.detect_infinities() or c.detect_anomaly()
 end
 
 local function count_and_first(...) return select("#", ...), (...) end

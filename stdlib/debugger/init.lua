@@ -1,0 +1,30 @@
+--- stdlib/debugger/init.lua: stops the script, and opens a prompt in the function that runs.
+--
+-- How to use it, and all commands of the prompt: [Debugging a model](../guide/debugging.md).
+local frames = require "ltrain.debugger.frames"
+local prompt = require "ltrain.debugger.prompt"
+local stops = require "ltrain.debugger.stops"
+
+local debugger = {}
+
+-- The script has come to where it stops.
+function stops.reached(stop)
+  if prompt.is_silent() then return end
+  local host, why = prompt.services()
+  if not host then return why and prompt.refuse(why) end
+  stop.threads = frames.threads()
+  stop.frames = frames.of(stop.threads)
+  prompt.open(stop, host)
+end
+
+--- Opens the debugger's prompt where it is called, in the function that calls it: its locals and
+--- upvalues are read and assigned by their names, and `:continue` continues. It may be called
+--- anywhere: in hooks, in functions that they call, in coroutines. Where there is no prompt (a
+--- program that embeds ltrain, stock Lua, a worker of a DataLoader, a standard input that has ended)
+--- it says so, once a place, and the script continues.
+function debugger.breakpoint()
+  stops.forget_step()
+  stops.reached { title = "lt.breakpoint()" }
+end
+
+return debugger
