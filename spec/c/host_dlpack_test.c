@@ -167,8 +167,8 @@ static void every_dtype_goes_both_ways(void **state) {
 static void imports_share_any_layout(void **state) {
   (void)state;
   ltrain *l = open_lua();
-  float data[12];
-  for (int k = 0; k < 12; k++) data[k] = (float)k;
+  float data[13];
+  for (int k = 0; k < 13; k++) data[k] = (float)k;
   foreign f;
   make(&f, data, f32, 2, (int64_t[]){3, 2}, (int64_t[]){1, 6}); /* columns, and not all */
   f.versioned.dl_tensor.byte_offset = 4 * sizeof(float);
