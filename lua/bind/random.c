@@ -136,6 +136,33 @@ static int batch_done(lua_State *L) {
   return 0;
 }
 
+static void swap_script(lt_bind *b, lt_held_draws *d) {
+  lt_script_random before = b->random;
+  b->random.position = d->script.position; /* a seed that a script sets has its effect on both */
+  b->random.drawn = d->script.drawn;
+  d->script = before;
+}
+
+void lt_bind_leave_draws(lt_bind *b, lt_held_draws *d) {
+  lt_rng *rng = &b->c->rng;
+  d->held = rng->stream != LT_RNG_OUTSIDE;
+  if (!d->held) return;
+  d->rng = *rng;
+  *rng = (lt_rng){.seed = rng->seed, .stream = LT_RNG_OUTSIDE, .batch = b->outside.batch,
+                  .ordinal = b->outside.ordinal};
+  swap_script(b, d);
+}
+
+void lt_bind_return_draws(lt_bind *b, lt_held_draws *d) {
+  if (!d->held) return;
+  uint64_t seed = b->c->rng.seed;
+  b->outside = b->c->rng;
+  b->c->rng = d->rng;
+  b->c->rng.seed = seed;
+  swap_script(b, d);
+  d->held = false;
+}
+
 /* math.random. The draws of a batch are the words of one key that tensors never get. */
 
 static uint64_t draw(lt_bind *b) {

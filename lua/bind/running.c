@@ -4,7 +4,11 @@
    the running one that a handler could read. In an owned state `coroutine.resume` and
    `coroutine.wrap` are therefore ours: they note the thread before they run it, and put back the
    former one after, also when it failed. Without them a script that loops in a coroutine outlives
-   the budget that its host gave it, and Ctrl-C; a rank's would be ended by its watchdog alone. */
+   the budget that its host gave it, and Ctrl-C; a rank's would be ended by its watchdog alone.
+
+   A host that runs a call in slices of time pauses it in any of its threads: the thread yields in
+   a hook, and each function here that had resumed it yields in turn, until the host has control.
+   Resumed, they resume in the same order. */
 #include "bind/debugger.h"
 
 static lua_State *enter(lt_bind *b, lua_State *thread) {
@@ -20,20 +24,93 @@ lua_State *lt_bind_running(const lt_bind *b) { return b->running != NULL ? b->ru
 
 lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread) { return enter(b, thread); }
 
-/* Upvalues: the binding, Lua's own coroutine.resume. */
+static int resume(lua_State *L);
+static int call_wrapped(lua_State *L);
+
+/* Whether it waits because its host has paused the call that it belongs to: it stands in a line of
+   the script, or has resumed what does. */
+static bool is_paused(lua_State *thread) {
+  lua_Debug at;
+  if (lua_status(thread) != LUA_YIELD || lua_getstack(thread, 0, &at) == 0) return false;
+  lua_getinfo(thread, "S", &at);
+  if (*at.what != 'C') return true;
+  lua_checkstack(thread, 1);
+  lua_getinfo(thread, "f", &at);
+  lua_CFunction fn = lua_tocfunction(thread, -1);
+  lua_pop(thread, 1);
+  return fn == resume || fn == call_wrapped;
+}
+
+/* Run a thread whose arguments are on its stack. Returns the status; on top of the thread are its
+   results, or the error. */
+static int run(lua_State *L, lt_bind *b, lua_State *thread, int n_args, int *n_results) {
+  bool pausable = b->pausable;
+  b->pausable = pausable && lua_isyieldable(L);
+  b->pausing = false;
+  lt_resumed link = {.thread = L, .outer = b->resumed};
+  b->resumed = &link;
+  lua_State *before = enter(b, thread);
+  int status = lua_resume(thread, L, n_args, n_results);
+  enter(b, before);
+  b->resumed = link.outer;
+  b->pausable = pausable;
+  return status;
+}
+
+/* The same with the top n_args values of L as arguments. */
+static int begin(lua_State *L, lt_bind *b, lua_State *thread, int n_args, int *n_results) {
+  bool paused = is_paused(thread);
+  *n_results = 0;
+  if (!paused && lua_checkstack(thread, n_args)) {
+    lua_xmove(L, thread, n_args);
+    return run(L, b, thread, n_args, n_results);
+  }
+  lua_pop(L, n_args);
+  lua_pushstring(L, paused ? "cannot resume a coroutine of the call that its host has paused"
+                           : "too many arguments to resume");
+  lua_xmove(L, thread, 1);
+  return LUA_ERRRUN;
+}
+
+/* A pause is on its way to the host: the threads above wait too. */
+static bool pauses(const lt_bind *b, int status) { return status == LUA_YIELD && b->pausing; }
+
+/* What coroutine.resume returns. */
+static int take_resumed(lua_State *L, lua_State *thread, int status, int n_results) {
+  bool ok = status == LUA_OK || status == LUA_YIELD;
+  if (!ok) n_results = 1;
+  if (!lua_checkstack(L, n_results + 1)) {
+    lua_pop(thread, n_results);
+    lua_pushboolean(L, false);
+    lua_pushliteral(L, "too many results to resume");
+    return 2;
+  }
+  lua_xmove(thread, L, n_results);
+  lua_pushboolean(L, ok);
+  lua_insert(L, -(n_results + 1));
+  return n_results + 1;
+}
+
+/* The host has let the paused call continue. */
+static int continue_resume(lua_State *L, int unused, lua_KContext context) {
+  (void)unused;
+  (void)context;
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lua_State *thread = lua_tothread(L, 1);
+  lua_settop(L, 1);
+  int n_results, status = run(L, b, thread, 0, &n_results);
+  if (pauses(b, status)) return lua_yieldk(L, 0, 0, continue_resume);
+  return take_resumed(L, thread, status, n_results);
+}
+
+/* Upvalue: the binding. As Lua's own coroutine.resume. */
 static int resume(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   lua_State *thread = lua_tothread(L, 1);
   luaL_argexpected(L, thread != NULL, 1, "coroutine");
-  lua_pushvalue(L, lua_upvalueindex(2));
-  lua_insert(L, 1);
-  lt_resumed link = {.thread = L, .outer = b->resumed};
-  b->resumed = &link;
-  lua_State *before = enter(b, thread);
-  int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
-  enter(b, before);
-  b->resumed = link.outer;
-  return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+  int n_results, status = begin(L, b, thread, lua_gettop(L) - 1, &n_results);
+  if (pauses(b, status)) return lua_yieldk(L, 0, 0, continue_resume);
+  return take_resumed(L, thread, status, n_results);
 }
 
 /* The thread has failed, and its frames are still there. */
@@ -45,19 +122,8 @@ static void raised(lua_State *L, lt_bind *b, lua_State *thread) {
   lua_pop(L, 1);
 }
 
-/* What coroutine.wrap returned. Upvalues: the binding, the thread. */
-static int call_wrapped(lua_State *L) {
-  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lua_State *thread = lua_tothread(L, lua_upvalueindex(2));
-  int n_args = lua_gettop(L), n_results = 0;
-  if (!lua_checkstack(thread, n_args)) return luaL_error(L, "too many arguments to resume");
-  lua_xmove(L, thread, n_args);
-  lt_resumed link = {.thread = L, .outer = b->resumed};
-  b->resumed = &link;
-  lua_State *before = enter(b, thread);
-  int status = lua_resume(thread, L, n_args, &n_results);
-  enter(b, before);
-  b->resumed = link.outer;
+/* What a function of coroutine.wrap returns or raises. */
+static int take_wrapped(lua_State *L, lt_bind *b, lua_State *thread, int status, int n_results) {
   if (status == LUA_OK || status == LUA_YIELD) {
     luaL_checkstack(L, n_results, "too many results to resume");
     lua_xmove(thread, L, n_results);
@@ -77,6 +143,26 @@ static int call_wrapped(lua_State *L) {
   return lua_error(L);
 }
 
+static int continue_wrapped(lua_State *L, int unused, lua_KContext context) {
+  (void)unused;
+  (void)context;
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lua_State *thread = lua_tothread(L, lua_upvalueindex(2));
+  lua_settop(L, 0);
+  int n_results, status = run(L, b, thread, 0, &n_results);
+  if (pauses(b, status)) return lua_yieldk(L, 0, 0, continue_wrapped);
+  return take_wrapped(L, b, thread, status, n_results);
+}
+
+/* What coroutine.wrap returned. Upvalues: the binding, the thread. */
+static int call_wrapped(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lua_State *thread = lua_tothread(L, lua_upvalueindex(2));
+  int n_results, status = begin(L, b, thread, lua_gettop(L), &n_results);
+  if (pauses(b, status)) return lua_yieldk(L, 0, 0, continue_wrapped);
+  return take_wrapped(L, b, thread, status, n_results);
+}
+
 static int wrap(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -94,8 +180,7 @@ void lt_bind_coroutines(lua_State *L, lt_bind *b) {
   lua_pop(L, 1);
   if (!b->owned || lua_getglobal(L, "coroutine") != LUA_TTABLE) return;
   lua_pushlightuserdata(L, b);
-  lua_getfield(L, -2, "resume");
-  lua_pushcclosure(L, resume, 2);
+  lua_pushcclosure(L, resume, 1);
   lua_setfield(L, -2, "resume");
   lua_pushlightuserdata(L, b);
   lua_pushcclosure(L, wrap, 1);

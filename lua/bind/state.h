@@ -43,6 +43,13 @@ typedef struct lt_script_random {
   uint64_t seed, position, drawn;
 } lt_script_random;
 
+/* The random numbers of a run that its host has paused in the middle of a batch (random.c). */
+typedef struct lt_held_draws {
+  bool held;
+  lt_rng rng;
+  lt_script_random script; /* the run's while it waits, the host's calls' while it runs */
+} lt_held_draws;
+
 typedef struct lt_script_hook lt_script_hook; /* grad.c */
 
 /* A thread that has resumed another one, and waits for it (running.c). */
@@ -86,6 +93,8 @@ typedef struct lt_bind {
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
   const lt_resumed *resumed; /* who has resumed it; of coroutines that our functions resume */
   lt_stops stops;
+  bool pausable; /* its host may pause the call: each thread that it has resumed can yield */
+  bool pausing;  /* the threads yield to the host, one after the other */
   volatile sig_atomic_t waking; /* a verdict ends the script (waking.c) */
   const lt_bind_guard *guard;   /* (optional) */
   lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
@@ -127,6 +136,11 @@ lua_State *lt_bind_running(const lt_bind *b);
 
 /* Note that `thread` is about to run; returns the one before, to be put back in the same way. */
 lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread);
+
+/* A run that was paused, wherever it was, leaves random numbers to what its host calls, and takes
+   up its own again. */
+void lt_bind_leave_draws(lt_bind *b, lt_held_draws *d);
+void lt_bind_return_draws(lt_bind *b, lt_held_draws *d);
 
 /* End the script because its world has failed: `ud` is the binding; for lt_launch_options.wake.
    lt_bind_calm ends that, in the frame that started the ranks. */

@@ -43,9 +43,12 @@ static int run_finalizer(lua_State *L, ltrain *l) {
   lua_insert(L, -3);
   lua_xmove(L, thread, 2);
   int n_results = 0;
+  bool pausable = l->b->pausable;
+  l->b->pausable = false; /* the collector waits for it */
   lua_State *before = lt_bind_enter_thread(l->b, thread);
   int status = lua_resume(thread, L, 1, &n_results);
   lt_bind_enter_thread(l->b, before);
+  l->b->pausable = pausable;
   if (status == LUA_OK) return 0;
   if (status == LUA_YIELD) return luaL_error(L, "attempt to yield across a C-call boundary");
   lua_xmove(thread, L, 1);
@@ -225,8 +228,8 @@ void lt_host_bound(lua_State *L, const ltrain *l) {
   replace(L, LUA_GNAME, "xpcall", bounded_xpcall, NULL);
   replace(L, LUA_GNAME, "setmetatable", bounded_setmetatable, NULL);
   replace(L, "coroutine", "close", bounded_close, NULL);
+  lt_host_bound_patterns(L);
   if (l->config.max_instructions <= 0) return;
   for (size_t k = 0; k < sizeof loops / sizeof *loops; k++)
     replace(L, loops[k].library, loops[k].name, charge_and_call, &loops[k]);
-  lt_host_bound_patterns(L);
 }

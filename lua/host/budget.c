@@ -2,14 +2,22 @@
 
    Instructions are counted by a hook, memory as it is asked for, patterns and long loops in C by
    what they charge. When the call must end the hook comes at every instruction. Code of the library
-   may take its run down, within a grace; nothing else runs. */
+   may take its run down, within a grace; nothing else runs. The hook is there without a limit too:
+   another thread can set a flag, but not a hook, while Lua runs.
+
+   In a step that has a deadline the clock is read when functions return and every HOOK_COUNT
+   instructions; the first instruction after the deadline yields. */
 #include "host/budget.h"
 
 #include <stdio.h>
 
 #include <lauxlib.h>
 
-enum { HOOK_COUNT = 1000, BYTES_AN_INSTRUCTION = 256, LARGE = 4096, GRACE = 100000 };
+#include "bind/process.h"
+
+/* Instructions from one hook to the next: as a rule, after the deadline, in a call that must end. */
+enum { HOOK_COUNT = 1000, HOOK_SOON = 2, HOOK_ENDED = 1 };
+enum { BYTES_AN_INSTRUCTION = 256, LARGE = 4096, GRACE = 100000 };
 
 static bool is_spent(const ltrain *l) {
   return l->limit > 0 && atomic_load_explicit(&l->instructions, memory_order_relaxed) > l->limit;
@@ -41,12 +49,30 @@ static int raise_why(lua_State *L, const ltrain *l) {
   return lua_error(L);
 }
 
+static bool is_due(const ltrain *l) { return l->deadline > 0 && lt_seconds_now() >= l->deadline; }
+
+/* Yield to the host, if every function below can; else note where that was not so. */
+static void pause_here(lua_State *L, ltrain *l, lua_Debug *ar) {
+  if (l->b->pausable && lua_isyieldable(L)) {
+    l->b->pausing = true;
+    lua_yield(L, 0);
+  } else if (l->unpausable[0] == 0) {
+    lua_getinfo(L, "Sl", ar);
+    snprintf(l->unpausable, sizeof l->unpausable, "%s:%d", ar->short_src, ar->currentline);
+  }
+}
+
 static void watch(lua_State *L, lua_Debug *ar) {
   ltrain *l = lt_host_of(L);
+  if (ar->event == LUA_HOOKRET) {
+    if (is_due(l)) lua_sethook(L, watch, LUA_MASKCOUNT | LUA_MASKRET, HOOK_SOON);
+    return;
+  }
   int count = lua_gethookcount(L);
   atomic_fetch_add_explicit(&l->instructions, count, memory_order_relaxed);
   if (!lt_host_ended(l)) {
     if (count != HOOK_COUNT) lt_host_guard.enter(L); /* from a call that had to end */
+    if (is_due(l)) pause_here(L, l, ar);
     return;
   }
   lua_getinfo(L, "Sl", ar);
@@ -54,7 +80,7 @@ static void watch(lua_State *L, lua_Debug *ar) {
   char where[LUA_IDSIZE + 16];
   snprintf(where, sizeof where, "%s:%d: ", ar->short_src, ar->currentline);
   keep_why(L, l, ours ? NULL : where);
-  if (count != 1) lua_sethook(L, watch, LUA_MASKCOUNT, 1);
+  if (count != HOOK_ENDED) lua_sethook(L, watch, LUA_MASKCOUNT, HOOK_ENDED);
   if (!ours || ++l->late > GRACE) raise_why(L, l);
 }
 
@@ -62,22 +88,22 @@ static void watch(lua_State *L, lua_Debug *ar) {
 static void enter(lua_State *thread) {
   ltrain *l = lt_host_of(thread);
   lua_Debug ar;
-  int count = lt_host_ended(l) ? 1 : l->limit > 0 ? HOOK_COUNT : 0;
+  bool ended = lt_host_ended(l);
+  int count = ended ? HOOK_ENDED : HOOK_COUNT;
+  int mask = !ended && l->deadline > 0 ? LUA_MASKCOUNT | LUA_MASKRET : LUA_MASKCOUNT;
   bool starts = lua_status(thread) == LUA_OK && lua_gettop(thread) > 0 &&
                 lua_getstack(thread, 0, &ar) == 0;
   if (starts) /* what it runs before its first hook */
     atomic_fetch_add_explicit(&l->instructions, HOOK_COUNT, memory_order_relaxed);
-  bool hooked = lua_gethook(thread) == watch;
-  if (count == (hooked ? lua_gethookcount(thread) : 0)) return; /* and its count continues */
-  if (count > 0)
-    lua_sethook(thread, watch, LUA_MASKCOUNT, count);
-  else if (hooked)
-    lua_sethook(thread, NULL, 0, 0);
+  lua_Hook hook = lua_gethook(thread);
+  bool same = hook == watch && mask == lua_gethookmask(thread) && count == lua_gethookcount(thread);
+  bool another = hook != NULL && hook != watch; /* a script's own, which it may have */
+  if (!same && (!another || ended || l->limit > 0)) lua_sethook(thread, watch, mask, count);
 }
 
 bool lt_host_is_lost(lua_State *thread) {
   return lua_status(thread) > LUA_YIELD && lua_gethook(thread) == watch &&
-         lua_gethookcount(thread) == 1;
+         lua_gethookcount(thread) == HOOK_ENDED;
 }
 
 const lt_bind_guard lt_host_guard = {.enter = enter, .is_lost = lt_host_is_lost};
@@ -86,8 +112,19 @@ void lt_host_arm(ltrain *l) {
   atomic_store(&l->instructions, 0);
   l->limit = l->config.max_instructions;
   l->late = 0;
-  enter(l->L);
+  l->deadline = 0;
+  if (l->b == NULL) return;
+  l->b->pausable = l->b->pausing = false;
+  lt_bind_enter_thread(l->b, l->L);
 }
+
+void lt_host_set_deadline(ltrain *l, double seconds) {
+  l->deadline = lt_seconds_now() + (seconds > 0 ? seconds : 0);
+  l->unpausable[0] = 0;
+  l->b->pausable = true;
+}
+
+bool lt_host_is_due(const ltrain *l) { return is_due(l); }
 
 void lt_host_check(lua_State *L) {
   ltrain *l = lt_host_of(L);

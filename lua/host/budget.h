@@ -10,6 +10,12 @@
 /* A call from the host begins: a new budget. */
 void lt_host_arm(ltrain *l);
 
+/* The step that begins pauses after so many seconds, at the next instruction where it can. */
+void lt_host_set_deadline(ltrain *l, double seconds);
+
+/* Whether that time is over; never without one. */
+bool lt_host_is_due(const ltrain *l);
+
 /* Whether the call must end. */
 bool lt_host_ended(const ltrain *l);
 

@@ -135,10 +135,19 @@ typedef enum ltrain_state { LTRAIN_FAILED, LTRAIN_PAUSED, LTRAIN_FINISHED } ltra
 LT_API bool ltrain_start(ltrain *l, const char *name, const char *format, ...);
 LT_API ltrain_state ltrain_step(ltrain *l, const char **where);
 
+/* The same for a time: runs over batches and hooks, and pauses between two operations once
+   `seconds` have passed; `where` is then "", or the name of the batch or hook before which it
+   paused. It returns after that time and the longest operation. Functions that Lua or ltrain call
+   from C (hooks of backward, comparisons of table.sort) and finalizers cannot be paused: the step
+   pauses after them, and reports the line once to `log`. Between two steps the host may call the
+   state, and reads what the operations so far have left: save checkpoints where `where` is not
+   "". The result does not depend on where the call was paused, unless both draw random numbers
+   outside of the Trainer's loops: they then share one sequence. */
+LT_API ltrain_state ltrain_step_for(ltrain *l, double seconds, const char **where);
+
 /* Cancels the current call of the state, or the next one if none is running: it fails with
-   "cancelled", which the script's pcall does not catch. May be called from any thread. Lua code
-   that neither calls an operation nor runs a Trainer's loop is interrupted only if
-   max_instructions is set. */
+   "cancelled", which the script's pcall does not catch. May be called from any thread. It ends
+   within 1000 instructions of Lua and one operation. */
 LT_API void ltrain_cancel(ltrain *l);
 
 /* Return the state's context, for the functions of ltrain/tensor.h, and its lua_State, for the Lua

@@ -24,8 +24,13 @@ struct ltrain {
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been reported */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   lt_exports exports;
+  int depth;                    /* calls of the host's that run, each within the one before */
+  lua_State *inside;            /* what runs has called the host: where its calls may run */
   lua_State *stepped;           /* NULL: none */
-  bool stepping;                /* a step of it runs */
+  double deadline;              /* of the step, in seconds of lt_seconds_now; 0: none */
+  lt_held_draws draws;          /* of a step that paused between operations */
+  char unpausable[LUA_IDSIZE + 16]; /* the line where the step could not pause; "": none */
+  bool blamed;                      /* that was reported for this call */
   int step_arguments;
   char warning[512]; /* pieces of one that is not complete */
   char where[64];

@@ -18,10 +18,17 @@ void lt_host_keep_message(ltrain *l, const char *text) {
 void *lt_host_enter(ltrain *l) {
   l->message[0] = 0;
   l->thread = pthread_self();
-  lt_host_arm(l);
-  lt_exports_release(l);
-  lt_host_recover(l);
+  if (l->depth++ == 0) { /* what is called within a call belongs to its budget */
+    lt_host_arm(l);
+    lt_exports_release(l);
+    lt_host_recover(l);
+  }
   return lt_locale_enter();
+}
+
+void lt_host_leave(ltrain *l, void *locale) {
+  l->depth--;
+  lt_locale_leave(locale);
 }
 
 static int text_of_error(lua_State *L) {
@@ -36,7 +43,8 @@ bool lt_host_fail(ltrain *l, lua_State *L) {
   lt_host_keep_message(l, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL);
   lua_pop(L, 1);
   l->starved = l->starved || lt_host_is_full(l);
-  lt_host_recover(l); /* within the budget: finalizers run */
+  if (l->depth > 1) return false; /* the outermost call answers */
+  lt_host_recover(l);             /* within the budget: finalizers run */
   lt_host_answer(l);
   return false;
 }
@@ -69,8 +77,7 @@ static int run_request(lua_State *L) {
   return 0;
 }
 
-static bool run_protected(ltrain *l, lt_request *r) {
-  lua_State *L = l->L;
+static bool run_protected(ltrain *l, lua_State *L, lt_request *r) {
   if (!lua_checkstack(L, 8)) {
     lt_host_keep_message(l, no_memory);
     return false;
@@ -81,10 +88,18 @@ static bool run_protected(ltrain *l, lt_request *r) {
 }
 
 bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r) {
+  lua_State *L = l->depth == 0 ? l->L : l->inside;
+  if (L == NULL) {
+    lt_host_keep_message(l, "the state is in a call: only its functions that were registered, "
+                            "print and progress may call it");
+    return false;
+  }
   r->run = run;
   void *locale = lt_host_enter(l);
-  bool ok = run_protected(l, r);
-  lt_locale_leave(locale);
+  l->inside = NULL;
+  bool ok = run_protected(l, L, r);
+  if (l->depth > 1) l->inside = L;
+  lt_host_leave(l, locale);
   return ok;
 }
 

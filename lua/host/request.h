@@ -17,8 +17,9 @@ typedef struct lt_request {
 bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r);
 
 /* What is common to all entries: the last message goes, the budget of instructions is new, and
-   the host's locale is put aside. Returns it, for lt_locale_leave. */
+   the host's locale is put aside. Returns it, for lt_host_leave. */
 void *lt_host_enter(ltrain *l);
+void lt_host_leave(ltrain *l, void *locale);
 
 /* The stack's top is an error value: keep its text, drop it. */
 bool lt_host_fail(ltrain *l, lua_State *L);

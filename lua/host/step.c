@@ -1,10 +1,10 @@
 /* lua/host/step.c: a call that the host takes step by step.
 
-   It runs in a Lua thread of its own, in which the Trainer's loops yield. What an error ends
-   there closes its variables within a call, while hooks are on. */
+   It runs in a Lua thread of its own, in which the Trainer's loops yield, and, in steps that have
+   a time, the hook of budget.c. What an error ends there closes its variables within a call, while
+   hooks are on. */
 #include <string.h>
 
-#include "base/locale.h"
 #include "host/budget.h"
 #include "host/request.h"
 
@@ -31,6 +31,7 @@ static int start_named(lua_State *L) {
   lua_rawseti(L, LUA_REGISTRYINDEX, r->l->thread_ref);
   r->l->stepped = thread;
   r->l->step_arguments = n + 1;
+  r->l->blamed = r->l->draws.held = false;
   return 0;
 }
 
@@ -67,18 +68,34 @@ static ltrain_state report_pause(ltrain *l, lua_State *thread, int n_results, co
   snprintf(l->where, sizeof l->where, "%s", name);
   if (where != NULL) *where = l->where;
   lua_pop(thread, n_results);
+  if (l->unpausable[0] != 0 && !l->blamed) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "step_for: paused late: %s runs within a function of C, which cannot pause (a hook of "
+             "backward, a comparison of table.sort, ...)",
+             l->unpausable);
+    l->blamed = true;
+    if (l->config.log != NULL) l->config.log(l->config.ud, LTRAIN_WARNING, text);
+  }
   return LTRAIN_PAUSED;
 }
 
-static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
-  int n_results = 0;
-  lt_bind *b = lt_bind_get(l->L);
+/* Run the thread to its next pause: that of a Trainer's loop, or between operations. */
+static int resume(ltrain *l, lua_State *thread, int *n_results) {
+  lt_bind *b = l->b;
+  lt_bind_return_draws(b, &l->draws);
+  b->pausing = false;
   lua_State *before = lt_bind_enter_thread(b, thread);
-  int status = lua_resume(thread, l->L, l->step_arguments, &n_results);
+  int status = lua_resume(thread, l->L, l->step_arguments, n_results);
   lt_bind_enter_thread(b, before);
   l->step_arguments = 0;
-  if (status == LUA_YIELD && !lt_host_ended(l)) return report_pause(l, thread, n_results, where);
+  if (status == LUA_YIELD && b->pausing) lt_bind_leave_draws(b, &l->draws);
+  return status;
+}
+
+static ltrain_state end_call(ltrain *l, lua_State *thread, int status) {
   l->stepped = NULL;
+  l->deadline = 0;
   if (status != LUA_OK) {
     if (lua_resetthread(thread) == LUA_OK) lua_pushnil(thread); /* it yielded what it had caught */
     lua_xmove(thread, l->L, 1);
@@ -90,17 +107,43 @@ static ltrain_state step(ltrain *l, lua_State *thread, const char **where) {
   return status == LUA_OK ? LTRAIN_FINISHED : LTRAIN_FAILED;
 }
 
-ltrain_state ltrain_step(ltrain *l, const char **where) {
+/* Within a step that has a deadline the pauses of loops before it are passed over; what must end
+   while it is paused between operations ends from there. */
+static ltrain_state step(ltrain *l, const char **where) {
+  lua_State *thread = l->stepped;
+  for (;;) {
+    int n_results = 0, status = resume(l, thread, &n_results);
+    bool between = status == LUA_YIELD && l->b->pausing, ended = lt_host_ended(l);
+    if (status != LUA_YIELD || (ended && !between)) return end_call(l, thread, status);
+    if (!ended && (between || l->deadline <= 0 || lt_host_is_due(l)))
+      return report_pause(l, thread, n_results, where);
+    lua_pop(thread, n_results);
+  }
+}
+
+/* `seconds` NULL: to the next pause of a loop. */
+static ltrain_state take_step(ltrain *l, const char *who, const double *seconds,
+                              const char **where) {
   if (l == NULL) return LTRAIN_FAILED;
-  if (l->stepped == NULL || l->stepping) {
-    lt_host_keep_message(
-        l, l->stepping ? "step: called from within a step" : "step: nothing was started");
+  if (l->stepped == NULL || l->depth > 0) {
+    snprintf(l->message, sizeof l->message, "%s: %s", who,
+             l->depth > 0 ? "called from within a call of this state" : "nothing was started");
     return LTRAIN_FAILED;
   }
   void *locale = lt_host_enter(l);
-  l->stepping = true;
-  ltrain_state state = step(l, l->stepped, where);
-  l->stepping = false;
-  lt_locale_leave(locale);
+  l->unpausable[0] = 0;
+  if (seconds != NULL) lt_host_set_deadline(l, *seconds);
+  ltrain_state state = step(l, where);
+  l->deadline = 0;
+  l->b->pausable = false;
+  lt_host_leave(l, locale);
   return state;
+}
+
+ltrain_state ltrain_step(ltrain *l, const char **where) {
+  return take_step(l, "step", NULL, where);
+}
+
+ltrain_state ltrain_step_for(ltrain *l, double seconds, const char **where) {
+  return take_step(l, "step_for", &seconds, where);
 }

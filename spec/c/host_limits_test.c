@@ -1,5 +1,7 @@
 /* spec/c/host_limits_test.c: a call that ran too long, or was cancelled, ends: whatever the script
    catches, closes, finalizes or matches. A test that hangs is ended by the alarm. */
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -162,22 +164,77 @@ static void every_script_that_calls_operations_is_cancelled(void **state) {
   ltrain_close(l);
 }
 
-static void a_budget_hears_of_a_cancel(void **state) {
-  (void)state;
+static bool can_be_cancelled(const char *code) { /* not refused, nor run when it suits the collector */
+  return strstr(code, "1 << ") == NULL && strstr(code, "maxinteger") == NULL &&
+         strstr(code, "__gc") == NULL;
+}
+
+static void cancel_endless_scripts(int64_t max_instructions) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
   config.print = cancel;
-  config.max_instructions = INT64_C(1) << 60;
+  config.max_instructions = max_instructions;
   ltrain *l = to_cancel = open_with(&config);
   give_scripts_what_they_call(l);
   for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
-    if (strstr(endless[k], "1 << ") != NULL || strstr(endless[k], "maxinteger") != NULL ||
-        strstr(endless[k], "__gc") != NULL)
-      continue; /* refused before they begin; run when it suits the collector */
+    if (!can_be_cancelled(endless[k])) continue;
     char code[512];
     snprintf(code, sizeof code, "print() %s", endless[k]);
     must_say(l, code, ltrain_dostring(l, code, "s.lua"), "cancelled");
   }
   ltrain_close(l);
+}
+
+static void every_endless_script_is_cancelled(void **state) {
+  (void)state;
+  cancel_endless_scripts(0);
+  cancel_endless_scripts(INT64_C(1) << 60);
+}
+
+typedef struct canceller {
+  ltrain *l;
+  sem_t begins;
+} canceller;
+
+static void begin(void *ud, const char *text, size_t length) {
+  (void)text;
+  (void)length;
+  sem_post(&((canceller *)ud)->begins);
+}
+
+static void *cancel_each(void *ud) {
+  canceller *c = ud;
+  for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
+    if (!can_be_cancelled(endless[k])) continue;
+    while (sem_wait(&c->begins) != 0) {
+    }
+    for (volatile int spin = 0; spin < (int)k * 20000; spin++) { /* at another moment each time */
+    }
+    ltrain_cancel(c->l);
+  }
+  return NULL;
+}
+
+static void another_thread_cancels_whatever_runs(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  canceller c = {0};
+  sem_init(&c.begins, 0, 0);
+  config.print = begin;
+  config.ud = &c;
+  ltrain *l = c.l = open_with(&config);
+  give_scripts_what_they_call(l);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, cancel_each, &c), 0);
+  for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
+    if (!can_be_cancelled(endless[k])) continue;
+    char code[512];
+    snprintf(code, sizeof code, "print() %s", endless[k]);
+    must_say(l, code, ltrain_dostring(l, code, "s.lua"), "cancelled");
+  }
+  pthread_join(thread, NULL);
+  must(l, ltrain_dostring(l, "assert(#lt.ones(2):tolist() == 2)", "after"));
+  ltrain_close(l);
+  sem_destroy(&c.begins);
 }
 
 static void it_says_where(void **state) {
@@ -360,7 +417,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_endless_script_is_ended),
       cmocka_unit_test(every_script_that_calls_operations_is_cancelled),
-      cmocka_unit_test(a_budget_hears_of_a_cancel),
+      cmocka_unit_test(every_endless_script_is_cancelled),
+      cmocka_unit_test(another_thread_cancels_whatever_runs),
       cmocka_unit_test(it_says_where),
       cmocka_unit_test(what_is_closed_late_ends_too),
       cmocka_unit_test(a_step_that_ends_closes_what_it_began),
