@@ -15,7 +15,7 @@
 
 #include "bind/process.h"
 
-/* Instructions from one hook to the next: as a rule, after the deadline, in a call that must end. */
+/* Instructions between two hooks: as a rule, after the deadline, in a call that must end. */
 enum { HOOK_COUNT = 1000, HOOK_SOON = 2, HOOK_ENDED = 1 };
 enum { BYTES_AN_INSTRUCTION = 256, LARGE = 4096, GRACE = 100000 };
 

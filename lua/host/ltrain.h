@@ -127,6 +127,29 @@ LT_API struct DLManagedTensor *ltrain_to_dlpack_unversioned(ltrain *l, lt_tensor
    operations are errors. After a failure `deleter` is not called. */
 LT_API lt_tensor *ltrain_from_dlpack(ltrain *l, struct DLManagedTensorVersioned *managed);
 LT_API lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, struct DLManagedTensor *managed);
+/* A function of the host's that scripts call. `in` are the arguments, which are valid until it
+   returns, `out` the results, each the member of its letter; a string argument may be nil (NULL). A
+   tensor result is handed over: the state releases it, unless it is one of `in`; NULL is nil. It
+   has no history: no gradient flows through the function. A string result is copied. The function
+   returns true, or false with ltrain_fail(l, "why"), which raises "name: why" in the script. It may
+   call the state (its calls belong to the call that runs, and its limits), but neither
+   start, step nor close it, and must return: no longjmp, no exception. */
+typedef union ltrain_value {
+  int64_t i;
+  double d;
+  int b;
+  const char *s;
+  lt_tensor *T;
+} ltrain_value;
+typedef bool ltrain_function(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out);
+
+/* Stores the function under a dotted name: "render", "game.reward" (`game` is a table). `format`
+   has the letters of its arguments, '>', and those of its results, at most 16 each. */
+LT_API bool ltrain_register(ltrain *l, const char *name, const char *format,
+                            ltrain_function *function, void *ud);
+
+/* Keeps a message for ltrain_errmsg; returns false. */
+LT_API bool ltrain_fail(ltrain *l, const char *message);
 
 /* A call that the host runs step by step. ltrain_start starts it with the arguments of
    ltrain_call, without results; each ltrain_step runs to the next batch or hook of a Trainer's

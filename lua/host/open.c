@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "host/budget.h"
 #include "host/install.h"
+#include "host/request.h"
 
 /* Callbacks. */
 
@@ -53,8 +54,10 @@ static int say(lua_State *L) {
 static int print_text(lua_State *L) {
   size_t length;
   const char *text = luaL_checklstring(L, 1, &length);
-  const ltrain *l = lt_host_of(L);
+  ltrain *l = lt_host_of(L);
+  lua_State *before = lt_host_call_out(l, L);
   if (l->config.print != NULL) l->config.print(l->config.ud, text, length);
+  lt_host_call_out(l, before);
   lua_pushboolean(L, true);
   return 1;
 }
@@ -78,11 +81,13 @@ static int give_nothing(lua_State *L) {
 
 /* (stage, epoch, batch, batches) */
 static int progress(lua_State *L) {
-  const ltrain *l = lt_host_of(L);
+  ltrain *l = lt_host_of(L);
   int known = 0;
   lua_Integer batches = lua_tointegerx(L, 4, &known);
+  lua_State *before = lt_host_call_out(l, L);
   l->config.progress(l->config.ud, lua_tostring(L, 1), lua_tointeger(L, 2), lua_tointeger(L, 3),
                      known ? batches : -1);
+  lt_host_call_out(l, before);
   return 0;
 }
 

@@ -31,6 +31,12 @@ void lt_host_leave(ltrain *l, void *locale) {
   lt_locale_leave(locale);
 }
 
+lua_State *lt_host_call_out(ltrain *l, lua_State *L) {
+  lua_State *before = l->inside;
+  l->inside = L;
+  return before;
+}
+
 static int text_of_error(lua_State *L) {
   lt_push_error_text(L, 1);
   return 1;

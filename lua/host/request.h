@@ -21,6 +21,10 @@ bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r);
 void *lt_host_enter(ltrain *l);
 void lt_host_leave(ltrain *l, void *locale);
 
+/* A function of the host's is called from `L`, in which what it calls runs; returns what was there
+   before, to be put back in the same way. */
+lua_State *lt_host_call_out(ltrain *l, lua_State *L);
+
 /* The stack's top is an error value: keep its text, drop it. */
 bool lt_host_fail(ltrain *l, lua_State *L);
 void lt_host_keep_message(ltrain *l, const char *text);

@@ -6,7 +6,7 @@
 
 #include <lauxlib.h>
 
-#include "host/open.h"
+#include "host/request.h"
 
 /* A function of Lua's that only goes with one of the permissions in `needs`. */
 typedef struct gate {
@@ -148,7 +148,9 @@ static int print(lua_State *L) {
   luaL_pushresult(&text);
   size_t length;
   const char *whole = lua_tolstring(L, -1, &length);
+  lua_State *before = lt_host_call_out(l, L);
   l->config.print(l->config.ud, whole, length);
+  lt_host_call_out(l, before);
   return 0;
 }
 

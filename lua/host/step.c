@@ -42,6 +42,10 @@ bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
                          "start: a call run step by step has no results: its format has no '>'");
     return false;
   }
+  if (l->depth > 0) {
+    lt_host_keep_message(l, "start: called from within a call of this state");
+    return false;
+  }
   if (l->stepped != NULL) {
     lt_host_keep_message(l, "start: the last call that was started has not ended");
     return false;
