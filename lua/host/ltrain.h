@@ -127,13 +127,24 @@ LT_API struct DLManagedTensor *ltrain_to_dlpack_unversioned(ltrain *l, lt_tensor
    operations are errors. After a failure `deleter` is not called. */
 LT_API lt_tensor *ltrain_from_dlpack(ltrain *l, struct DLManagedTensorVersioned *managed);
 LT_API lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, struct DLManagedTensor *managed);
+
+/* Files in memory. Paths that begin with "memory:" name files that the state itself holds, and that
+   scripts read and write as all others, without a permission: trainer:save_checkpoint
+   "memory:run.ckpt", fit {ckpt_path = "memory:run.ckpt"}, lt.save and lt.load, ltrain_dofile. The
+   bytes are those that a file would have; they count to memory_cap. ltrain_put_file writes a copy
+   of `data`; ltrain_get_file returns the bytes, or NULL if there is no such file, and stores how
+   many in `size`: they are valid until the file is written again or removed. */
+LT_API bool ltrain_put_file(ltrain *l, const char *path, const void *data, size_t size);
+LT_API const void *ltrain_get_file(ltrain *l, const char *path, size_t *size);
+LT_API bool ltrain_remove_file(ltrain *l, const char *path);
+
 /* A function of the host's that scripts call. `in` are the arguments, which are valid until it
    returns, `out` the results, each the member of its letter; a string argument may be nil (NULL). A
    tensor result is handed over: the state releases it, unless it is one of `in`; NULL is nil. It
    has no history: no gradient flows through the function. A string result is copied. The function
    returns true, or false with ltrain_fail(l, "why"), which raises "name: why" in the script. It may
-   call the state (its calls belong to the call that runs, and its limits), but neither
-   start, step nor close it, and must return: no longjmp, no exception. */
+   call the state (its calls belong to the call that runs, and its limits), but neither start, step
+   nor close it, and must return: no longjmp, no exception. */
 typedef union ltrain_value {
   int64_t i;
   double d;

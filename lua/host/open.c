@@ -11,6 +11,7 @@
 #include "host/budget.h"
 #include "host/install.h"
 #include "host/request.h"
+#include "io/held_files.h"
 
 /* Callbacks. */
 
@@ -162,6 +163,7 @@ static int open_state(lua_State *L) {
   l->hold_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_pushboolean(L, false);
   l->thread_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  lt_held_begin(l->b->c);
   lt_host_restrict(L, &l->config);
   if (!lt_ok(l->b->c)) lt_raise_failure(L, l->b);
   return 0;

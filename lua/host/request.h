@@ -33,6 +33,9 @@ void lt_host_keep_message(ltrain *l, const char *text);
 bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one);
 bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format);
 
+/* Push the chunk of a file in memory, or raise why it cannot be loaded. */
+void lt_host_load_held(lua_State *L, lt_ctx *c, const char *path);
+
 /* Push the named function and the arguments; returns how many arguments. `format` moves to the
    letters of the results. */
 int lt_push_call(lua_State *L, lt_request *r);

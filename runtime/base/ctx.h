@@ -59,7 +59,7 @@ typedef struct lt_anomalies {
 /* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
 typedef enum lt_slot {
   LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_FALLBACK, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA,
-  LT_SLOT_COMM, LT_SLOT_LAUNCH, LT_SLOT_BIND,
+  LT_SLOT_COMM, LT_SLOT_LAUNCH, LT_SLOT_BIND, LT_SLOT_HELD_FILES,
   LT_SLOT_COUNT
 } lt_slot;
 

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "io/held_files.h"
+
 static int system_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
 
 enum { SMALL_FILE = 64 << 20 };
@@ -61,13 +63,13 @@ static bool fail_errno(lt_ctx *c, const char *op, const char *verb, const char *
 
 static bool may_read(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
-  return c->policy.read_files ||
+  return c->policy.read_files || lt_is_held(c, path) ||
          lt_fail(c, LT_EIO, "%s: this state may not read files (LTRAIN_READ_FILES): %s", op, path);
 }
 
 bool lt_file_may_write(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
-  return c->policy.write_files ||
+  return c->policy.write_files || lt_is_held(c, path) ||
          lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op,
                  path);
 }
@@ -75,8 +77,12 @@ bool lt_file_may_write(lt_ctx *c, const char *op, const char *path) {
 static int open_to_read(lt_ctx *c, const char *op, const char *path, int flags) {
   if (!may_read(c, op, path)) return -1;
   int fd;
-  do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC | flags, 0);
-  while (fd < 0 && errno == EINTR);
+  errno = ENOENT;
+  if (lt_is_held(c, path))
+    fd = lt_held_open(c, path);
+  else
+    do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC | flags, 0);
+    while (fd < 0 && errno == EINTR);
   if (fd < 0) fail_errno(c, op, "open", path);
   return fd;
 }
@@ -85,10 +91,19 @@ static bool check_plain(lt_ctx *c, const char *op, const char *path, const struc
   return S_ISREG(info->st_mode) || lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path);
 }
 
+static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size) {
+  int fd = open_to_read(c, op, path, 0);
+  size_t n = 0;
+  if (fd >= 0) lt_held_bytes(c, fd, &n);
+  *size = (int64_t)n;
+  return fd;
+}
+
 /* Opening alone may do something to a device: it is looked at before, and what was opened after. */
 int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size) {
   struct stat info;
   if (!may_read(c, op, path)) return -1;
+  if (lt_is_held(c, path)) return open_held(c, op, path, size);
   if (lt_files(c)->stat(path, &info) == 0 && !check_plain(c, op, path, &info)) return -1;
   int fd = open_to_read(c, op, path, O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return -1;
@@ -102,14 +117,27 @@ int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size) {
 }
 
 void lt_file_close(lt_ctx *c, int fd) {
-  if (fd >= 0) lt_files(c)->close(fd);
+  if (lt_is_held_fd(fd))
+    lt_held_close(c, fd);
+  else if (fd >= 0)
+    lt_files(c)->close(fd);
+}
+
+static ssize_t read_some(lt_ctx *c, int fd, void *out, size_t n, int64_t offset) {
+  if (!lt_is_held_fd(fd)) return lt_files(c)->pread(fd, out, n, (off_t)offset);
+  size_t size, at = (size_t)offset;
+  const char *bytes = lt_held_bytes(c, fd, &size);
+  if (at >= size) return 0;
+  if (n > size - at) n = size - at;
+  memcpy(out, bytes + at, n);
+  return (ssize_t)n;
 }
 
 bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,
                      int64_t offset) {
   size_t done = 0;
   while (done < n) {
-    ssize_t got = lt_files(c)->pread(fd, (char *)out + done, n - done, (off_t)offset + (off_t)done);
+    ssize_t got = read_some(c, fd, (char *)out + done, n - done, offset + (int64_t)done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(c, op, "read", path);
     if (got == 0)
@@ -123,6 +151,8 @@ bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *
 /* Room for the whole of a plain file at once; pipes grow. */
 static size_t first_capacity(lt_ctx *c, int fd, size_t limit) {
   struct stat info;
+  size_t held;
+  if (lt_is_held_fd(fd)) return lt_held_bytes(c, fd, &held) != NULL ? held + 1 : 1;
   if (lt_files(c)->fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return (size_t)info.st_size + 1;
   return limit < 1 << 16 ? limit + 1 : 1 << 16;
 }
@@ -143,7 +173,8 @@ char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, si
       data = more;
       capacity *= 2;
     }
-    ssize_t got = lt_files(c)->read(fd, data + n, capacity - n);
+    ssize_t got = lt_is_held_fd(fd) ? read_some(c, fd, data + n, capacity - n, (int64_t)n)
+                                    : lt_files(c)->read(fd, data + n, capacity - n);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_errno(c, op, "read", path);
     if (got > 0 && n + (size_t)got > limit)
@@ -164,6 +195,7 @@ char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, si
 
 bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
   if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return lt_held_append(c, op, path, data, n);
   const lt_file_ops *files = lt_files(c);
   int fd;
   do fd = files->open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -189,6 +221,7 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
 
 bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return lt_held_remove(c, path) || true;
   const lt_file_ops *files = lt_files(c);
   struct stat info;
   bool folder = files->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -208,6 +241,7 @@ static bool make_one(lt_ctx *c, const char *op, const char *path) {
 
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return true; /* it is there with its first file */
   char part[LT_PATH_MAX];
   size_t n = strlen(path);
   if (n == 0 || n >= sizeof part) return lt_fail(c, LT_EIO, "%s: not a path: '%.60s'", op, path);
@@ -224,6 +258,7 @@ bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
 bool lt_folder_claim(lt_ctx *c, const char *op, const char *path, bool *made) {
   *made = false;
   if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return *made = !lt_held_is_folder(c, path), true;
   *made = lt_files(c)->mkdir(path, 0777) == 0;
   return *made || errno == EEXIST || fail_errno(c, op, "make folder", path);
 }
@@ -239,6 +274,7 @@ static void cut_last(char *path) {
 
 bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return true;
   const lt_file_ops *files = lt_files(c);
   char part[LT_PATH_MAX];
   size_t n = strlen(path);
@@ -258,11 +294,15 @@ bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
 bool lt_folder_list(lt_ctx *c, const char *op, const char *path,
                     bool (*each)(void *ud, const char *name), void *ud) {
   if (!may_read(c, op, path)) return false;
+  if (lt_is_held(c, path)) return lt_held_list(c, path, each, ud), true;
   return lt_files(c)->list(path, each, ud) == 0 || fail_errno(c, op, "list", path);
 }
 
 lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path) {
   struct stat info;
+  double when;
+  if (lt_is_held(c, path) && lt_held_modified(c, path, &when)) return LT_PLAIN_FILE;
+  if (lt_is_held(c, path)) return lt_held_is_folder(c, path) ? LT_FOLDER : LT_NO_FILE;
   if (!c->policy.read_files || lt_files(c)->stat(path, &info) != 0) return LT_NO_FILE;
   if (S_ISREG(info.st_mode)) return LT_PLAIN_FILE;
   return S_ISDIR(info.st_mode) ? LT_FOLDER : LT_OTHER_FILE;
@@ -270,6 +310,7 @@ lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path) {
 
 bool lt_file_modified(lt_ctx *c, const char *path, double *out) {
   struct stat info;
+  if (lt_is_held(c, path)) return lt_held_modified(c, path, out);
   if (!c->policy.read_files || lt_files(c)->stat(path, &info) != 0) return false;
   *out = (double)info.st_mtim.tv_sec + 1e-9 * (double)info.st_mtim.tv_nsec;
   return true;
@@ -277,7 +318,9 @@ bool lt_file_modified(lt_ctx *c, const char *path, double *out) {
 
 bool lt_file_same(lt_ctx *c, const char *a, const char *b) {
   struct stat x, y;
+  double when;
   const lt_file_ops *files = lt_files(c);
+  if (lt_is_held(c, a)) return strcmp(a, b) == 0 && lt_held_modified(c, a, &when);
   return c->policy.read_files && files->stat(a, &x) == 0 && files->stat(b, &y) == 0 &&
          x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

@@ -63,6 +63,8 @@ typedef struct lt_saving {
   const char *op, *path; /* the caller's, valid until the end */
   char temporary[LT_PATH_MAX];
   int fd; /* -1: not open */
+  char *held; /* the bytes so far of a file in memory (io/held_files.h) */
+  size_t held_size, held_room;
 } lt_saving;
 
 /* Also removes temporaries in the folder whose process has died. */

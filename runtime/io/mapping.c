@@ -6,6 +6,7 @@
 
 #include "device/held.h"
 #include "io/file.h"
+#include "io/held_files.h"
 
 struct lt_mapping {
   atomic_long refs;
@@ -15,7 +16,8 @@ struct lt_mapping {
 
 lt_mapping *lt_mapping_new(lt_ctx *c, int fd, size_t n) {
   const lt_file_ops *files = lt_files(c);
-  void *bytes = files->map != NULL && n > 0 ? files->map(fd, n) : NULL;
+  bool can = files->map != NULL && n > 0 && !lt_is_held_fd(fd);
+  void *bytes = can ? files->map(fd, n) : NULL;
   if (bytes == NULL) return NULL;
   lt_mapping *m = lt_alloc(c, sizeof *m);
   if (m == NULL) {

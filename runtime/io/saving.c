@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "io/file.h"
+#include "io/held_files.h"
 
 static const char SUFFIX[] = ".saving";
 enum { MAX_TRIES = 100 };
@@ -73,7 +74,13 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->op = op;
   s->path = path;
   s->fd = -1;
+  s->held = NULL;
+  s->held_size = s->held_room = 0;
   if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) {
+    s->fd = LT_HELD_FD;
+    return true;
+  }
   const lt_file_ops *files = lt_files(c);
   size_t folder = folder_length(path);
   if (path[folder] == 0) return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);
@@ -95,8 +102,22 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   return s->fd >= 0 || fail_errno(c, s, "write");
 }
 
+static bool write_held(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
+  if (n > s->held_room - s->held_size) {
+    size_t room = s->held_room + n + s->held_room / 2;
+    char *more = lt_realloc(c, s->held, s->held_room, room);
+    if (more == NULL) return false;
+    s->held = more;
+    s->held_room = room;
+  }
+  memcpy(s->held + s->held_size, data, n);
+  s->held_size += n;
+  return true;
+}
+
 bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
   if (!lt_ok(c) || s->fd < 0) return false;
+  if (n > 0 && lt_is_held_fd(s->fd)) return write_held(c, s, data, n);
   size_t done = 0;
   while (done < n) {
     ssize_t put = lt_files(c)->write(s->fd, (const char *)data + done, n - done);
@@ -124,6 +145,12 @@ static bool sync_folder(lt_ctx *c, const lt_saving *s) {
 bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
   const lt_file_ops *files = lt_files(c);
   if (s->fd < 0) return false;
+  if (lt_is_held_fd(s->fd)) {
+    s->fd = -1;
+    bool ok = lt_ok(c) && lt_held_put(c, s->op, s->path, s->held, s->held_size);
+    lt_free(c, s->held, s->held_room);
+    return ok;
+  }
   if (lt_ok(c) && files->fsync(s->fd) != 0) fail_errno(c, s, "sync");
   if (files->close(s->fd) != 0 && lt_ok(c)) fail_errno(c, s, "write");
   s->fd = -1;

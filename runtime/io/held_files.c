@@ -1,0 +1,207 @@
+/* runtime/io/held_files.c: a list of named bytes; helper threads write to it too. */
+#include "io/held_files.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "io/file.h"
+
+/* A file; without a name one that was replaced or removed while it is open. */
+typedef struct held_file {
+  struct held_file *next;
+  int id, readers;
+  bool named;
+  double written;
+  size_t size, room; /* of the bytes, of the struct */
+  char *bytes, path[];
+} held_file;
+
+typedef struct held_files {
+  pthread_mutex_t lock;
+  held_file *first;
+  int last_id;
+} held_files;
+
+static held_files *files_of(const lt_ctx *c) { return c->root->slot[LT_SLOT_HELD_FILES]; }
+
+static void end(lt_ctx *c, void *slot) {
+  held_files *h = slot;
+  for (held_file *f = h->first, *next; f != NULL; f = next) {
+    next = f->next;
+    lt_free(c, f, f->room);
+  }
+  pthread_mutex_destroy(&h->lock);
+  lt_free(c, h, sizeof *h);
+}
+
+bool lt_held_begin(lt_ctx *c) {
+  held_files *h = lt_alloc(c, sizeof *h);
+  if (h == NULL) return false;
+  memset(h, 0, sizeof *h);
+  pthread_mutex_init(&h->lock, NULL);
+  c->root->slot[LT_SLOT_HELD_FILES] = h;
+  c->root->slot_drop[LT_SLOT_HELD_FILES] = end;
+  return true;
+}
+
+bool lt_is_held(const lt_ctx *c, const char *path) {
+  return files_of(c) != NULL && strncmp(path, LT_HELD_PREFIX, sizeof LT_HELD_PREFIX - 1) == 0;
+}
+
+/* The link to the named file, or to the end; under the lock. */
+static held_file **find(held_files *h, const char *path) {
+  held_file **at = &h->first;
+  while (*at != NULL && !((*at)->named && strcmp((*at)->path, path) == 0)) at = &(*at)->next;
+  return at;
+}
+
+static held_file **find_open(held_files *h, int fd) {
+  held_file **at = &h->first;
+  while (*at != NULL && (*at)->id != fd - LT_HELD_FD) at = &(*at)->next;
+  return at;
+}
+
+/* Its name goes; the file goes with the last who reads it. */
+static void let_go(lt_ctx *c, held_file **at) {
+  held_file *f = *at;
+  f->named = false;
+  if (f->readers > 0) return;
+  *at = f->next;
+  lt_free(c, f, f->room);
+}
+
+int lt_held_open(lt_ctx *c, const char *path) {
+  held_files *h = files_of(c);
+  pthread_mutex_lock(&h->lock);
+  held_file *f = *find(h, path);
+  if (f != NULL) f->readers++;
+  int fd = f != NULL ? LT_HELD_FD + f->id : -1;
+  pthread_mutex_unlock(&h->lock);
+  return fd;
+}
+
+void lt_held_close(lt_ctx *c, int fd) {
+  held_files *h = files_of(c);
+  pthread_mutex_lock(&h->lock);
+  held_file **at = find_open(h, fd);
+  if (*at != NULL && --(*at)->readers == 0 && !(*at)->named) let_go(c, at);
+  pthread_mutex_unlock(&h->lock);
+}
+
+const char *lt_held_bytes(lt_ctx *c, int fd, size_t *size) {
+  held_files *h = files_of(c);
+  pthread_mutex_lock(&h->lock);
+  const held_file *f = *find_open(h, fd);
+  pthread_mutex_unlock(&h->lock);
+  *size = f != NULL ? f->size : 0;
+  return f != NULL ? f->bytes : NULL;
+}
+
+/* A file of `before` (optional) and `data`, one after the other. */
+static bool put(lt_ctx *c, const char *op, const char *path, const held_file *before,
+                const void *data, size_t size) {
+  held_files *h = files_of(c);
+  size_t n = strlen(path) + 1, kept = before != NULL ? before->size : 0;
+  if (path[sizeof LT_HELD_PREFIX - 1] == 0 || path[n - 2] == '/')
+    return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);
+  size_t room = sizeof(held_file) + n + kept + size + 1;
+  held_file *f = lt_alloc(c, room);
+  if (f == NULL) return false;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  *f = (held_file){.named = true, .size = kept + size, .room = room, .bytes = f->path + n,
+                   .written = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec};
+  memcpy(f->path, path, n);
+  if (kept > 0) memcpy(f->bytes, before->bytes, kept);
+  if (size > 0) memcpy(f->bytes + kept, data, size);
+  f->bytes[f->size] = 0;
+  pthread_mutex_lock(&h->lock);
+  held_file **at = find(h, path);
+  if (*at != NULL) let_go(c, at);
+  f->id = ++h->last_id;
+  f->next = h->first;
+  h->first = f;
+  pthread_mutex_unlock(&h->lock);
+  return true;
+}
+
+bool lt_held_put(lt_ctx *c, const char *op, const char *path, const void *data, size_t size) {
+  return put(c, op, path, NULL, data, size);
+}
+
+bool lt_held_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t size) {
+  held_files *h = files_of(c);
+  int fd = lt_held_open(c, path); /* it stays while its bytes are copied */
+  pthread_mutex_lock(&h->lock);
+  const held_file *before = fd >= 0 ? *find_open(h, fd) : NULL;
+  pthread_mutex_unlock(&h->lock);
+  bool ok = put(c, op, path, before, data, size);
+  if (fd >= 0) lt_held_close(c, fd);
+  return ok;
+}
+
+bool lt_held_remove(lt_ctx *c, const char *path) {
+  held_files *h = files_of(c);
+  pthread_mutex_lock(&h->lock);
+  held_file **at = find(h, path);
+  bool there = *at != NULL;
+  if (there) let_go(c, at);
+  pthread_mutex_unlock(&h->lock);
+  return there;
+}
+
+bool lt_held_modified(lt_ctx *c, const char *path, double *when) {
+  held_files *h = files_of(c);
+  pthread_mutex_lock(&h->lock);
+  const held_file *f = *find(h, path);
+  if (f != NULL) *when = f->written;
+  pthread_mutex_unlock(&h->lock);
+  return f != NULL;
+}
+
+/* What follows the folder in the path of a file that lies in it; NULL for others. */
+static const char *below(const held_file *f, const char *folder) {
+  size_t n = strlen(folder);
+  while (n > 0 && folder[n - 1] == '/') n--;
+  if (!f->named || strncmp(f->path, folder, n) != 0) return NULL;
+  if (n == sizeof LT_HELD_PREFIX - 1) return f->path + n; /* all of them */
+  return f->path[n] == '/' ? f->path + n + 1 : NULL;
+}
+
+bool lt_held_is_folder(lt_ctx *c, const char *path) {
+  held_files *h = files_of(c);
+  bool found = false;
+  pthread_mutex_lock(&h->lock);
+  for (const held_file *f = h->first; f != NULL && !found; f = f->next)
+    found = below(f, path) != NULL;
+  pthread_mutex_unlock(&h->lock);
+  return found;
+}
+
+/* Whether a file before `f` in the list gave the same name. */
+static bool is_listed(const held_files *h, const held_file *f, const char *folder, size_t n) {
+  const char *name = below(f, folder);
+  for (const held_file *g = h->first; g != f; g = g->next) {
+    const char *other = below(g, folder);
+    if (other != NULL && strcspn(other, "/") == n && memcmp(other, name, n) == 0) return true;
+  }
+  return false;
+}
+
+void lt_held_list(lt_ctx *c, const char *folder, bool (*each)(void *ud, const char *name),
+                  void *ud) {
+  held_files *h = files_of(c);
+  bool more = true;
+  pthread_mutex_lock(&h->lock);
+  for (const held_file *f = h->first; f != NULL && more; f = f->next) {
+    const char *name = below(f, folder);
+    size_t n = name != NULL ? strcspn(name, "/") : 0;
+    char part[LT_PATH_MAX];
+    if (n == 0 || n >= sizeof part || is_listed(h, f, folder, n)) continue;
+    memcpy(part, name, n);
+    part[n] = 0;
+    more = each(ud, part);
+  }
+  pthread_mutex_unlock(&h->lock);
+}
