@@ -115,6 +115,7 @@ void lt_host_arm(ltrain *l) {
   l->deadline = 0;
   if (l->b == NULL) return;
   l->b->pausable = l->b->pausing = false;
+  l->b->resumed = NULL;
   lt_bind_enter_thread(l->b, l->L);
 }
 
