@@ -5,6 +5,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local histogram_of = require "ltrain.core.histogram"
 local is_float = require "ltrain.core.is_float"
 
 local media = {}
@@ -80,22 +81,6 @@ function media.log_text(trainer, name, text, options)
   config.argument(text, "string", "log_text", "text")
   if not step then return end
   for _, logger in ipairs(trainer.loggers) do logger:log_text(name, text, step) end
-end
-
--- The histogram of the finite elements of a tensor; nil when there are none.
-local function histogram_of(values, bins)
-  local x = values:detach():to("cpu"):to("f64"):flatten()
-  x = x[c.isfinite(x)]
-  if #x == 0 then return nil end
-  local low, high = x:min():item(), x:max():item()
-  local from, to = low, high
-  if low == high then from, to = low - 0.5, high + 0.5 end
-  local counts = c.histc(x, { bins = bins, min = from, max = to }):tolist()
-  local edges = {}
-  for i, count in ipairs(counts) do counts[i] = math.tointeger(count) end
-  for i = 0, bins do edges[i + 1] = from + (to - from) * i / bins end
-  return { counts = counts, edges = edges, num = #x, min = low, max = high, sum = x:sum():item(),
-    sum_squares = (x * x):sum():item() }
 end
 
 --- trainer:_log_histogram(name, values, {bins =, step =}).

@@ -1,0 +1,89 @@
+--- stdlib/callbacks/LayerMonitor.lua: statistics of each parameter and of its gradient, for the
+--- dashboard.
+--
+-- A line of layers.jsonl in the folder of the run each so many steps: mean, std, min, max and norm
+-- of the finite elements of weights, and of gradients before they are clipped; every tenth line has
+-- histograms too.
+local Callback = require "ltrain.core.Callback"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local histogram = require "ltrain.core.histogram"
+
+local LayerMonitor = Callback:extend("LayerMonitor")
+
+LayerMonitor.all_ranks = false
+LayerMonitor.keeps_epoch = true
+
+local FILE <const> = "layers.jsonl"
+local BINS <const> = 30
+local OPTIONS <const> = {
+  every_n_steps = { type = "integer", default = 50, min = 1,
+    doc = "optimizer steps between two lines" },
+  histograms_every = { type = "integer", default = 10, min = 0,
+    doc = "lines between two that have histograms; 0: none has" },
+}
+
+--- LayerMonitor{every_n_steps = 20}
+function LayerMonitor:init(options)
+  local o = config.check(options, OPTIONS, "callbacks.LayerMonitor")
+  self.every_n_steps, self.histograms_every = o.every_n_steps, o.histograms_every
+  self.lines = 0
+end
+
+-- Lines of steps that a resumed run makes again go.
+local function cut(path, step)
+  local text = c.io.kind(path) and c.io.read_file(path)
+  if not text then return end
+  local kept = {}
+  for line in text:gmatch "[^\n]+\n" do
+    local at = tonumber(line:match '"step":(%d+)}\n$')
+    if at and at < step then kept[#kept + 1] = line end
+  end
+  c.io.write_file(path, table.concat(kept))
+end
+
+function LayerMonitor:on_train_start(trainer)
+  self.path = trainer.log_dir and not trainer.fast_dev_run and trainer.log_dir .. "/" .. FILE
+  if self.path then cut(self.path, trainer.global_step) end
+end
+
+local function statistics(values, with_histogram)
+  local h = histogram(values, BINS)
+  if not h then return nil end
+  local mean = h.sum / h.num
+  local square = h.sum_squares / h.num
+  return { mean = mean, std = math.sqrt(math.max(square - mean * mean, 0)), min = h.min,
+    max = h.max, norm = math.sqrt(h.sum_squares), edges = with_histogram and h.edges or nil,
+    counts = with_histogram and h.counts or nil }
+end
+
+-- Once a step, where there are several optimizers.
+local function is_due(self, trainer)
+  local step = trainer.global_step
+  if not self.path or step % self.every_n_steps ~= 0 or self.seen == step then return false end
+  self.seen = step
+  return true
+end
+
+function LayerMonitor:on_before_optimizer_step(trainer, module)
+  if not is_due(self, trainer) then return end
+  local _ <close> = c.no_grad()
+  local every, layers = self.histograms_every, {}
+  local with = every > 0 and self.lines % every == 0
+  self.lines = self.lines + 1
+  for name, parameter in module:named_parameters() do
+    local shape = parameter.shape
+    layers[#layers + 1] = { name = name, shape = #shape > 0 and shape or nil,
+      weight = statistics(parameter, with),
+      grad = parameter.grad and statistics(parameter.grad, with) or nil }
+  end
+  local line = c.io.json_encode({ epoch = trainer.current_epoch, layers = layers,
+    step = trainer.global_step }, { plain = true })
+  local ok, message = c.io.append_file(self.path, line .. "\n")
+  if not ok then
+    trainer:warn("LayerMonitor: " .. message)
+    self.path = nil
+  end
+end
+
+return LayerMonitor
