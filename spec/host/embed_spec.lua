@@ -34,6 +34,17 @@ describe("from an installed copy", function()
     return examples .. "/" .. name
   end
 
+  it("game_loop.c trains a policy in the frames of a game", function()
+    needs_build()
+    local out = shell.need("timeout 100 %s 200", build "game_loop")
+    local median, longest, steps = out:match("^200 frames: median ([%d.]+) ms, 99 %% within "
+      .. "[%d.]+ ms, longest ([%d.]+) ms\n([%d.]+) steps of training in a frame\n")
+    assert(tonumber(median) >= 5 and tonumber(longest) >= tonumber(median), out)
+    assert(tonumber(steps) > 0, out)
+    local caught, fallen = out:match " at first, (%d+) of (%d+) at the end\n$"
+    assert(tonumber(fallen) >= 16 and tonumber(caught) > tonumber(fallen) / 2, out)
+  end)
+
   it("server.c answers requests while it trains", function()
     needs_build()
     local program = build "server"
