@@ -154,6 +154,24 @@ static void the_host_hears_what_is_printed_logged_and_done(void **state) {
   ltrain_close(l);
 }
 
+static void a_breakpoint_has_no_prompt_here_and_says_so_once(void **state) {
+  (void)state;
+  seen s = {0};
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.log = see_log;
+  config.ud = &s;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l,
+                          "local lt = require 'ltrain'\n"
+                          "for i = 1, 2 do lt.breakpoint() end\n"
+                          "after = 5",
+                          "b.lua"));
+  assert_non_null(strstr(s.logged, "b.lua:2: breakpoint: no prompt in this program"));
+  assert_ptr_equal(strchr(s.logged, '\n'), strrchr(s.logged, '\n')); /* one line */
+  must(l, ltrain_dostring(l, "assert(after == 5 and debug == nil)", "c.lua"));
+  ltrain_close(l);
+}
+
 static void a_pointer_into_a_parameter_is_reported_by_its_optimizer(void **state) {
   (void)state;
   seen s = {0};
@@ -375,6 +393,7 @@ int main(void) {
       cmocka_unit_test(values_go_in_and_out),
       cmocka_unit_test(tensors_share_the_hosts_memory),
       cmocka_unit_test(the_host_hears_what_is_printed_logged_and_done),
+      cmocka_unit_test(a_breakpoint_has_no_prompt_here_and_says_so_once),
       cmocka_unit_test(a_pointer_into_a_parameter_is_reported_by_its_optimizer),
       cmocka_unit_test(nothing_is_written_unless_asked),
       cmocka_unit_test(instructions_have_a_budget),

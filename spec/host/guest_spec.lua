@@ -34,6 +34,18 @@ describe("ltrain in stock Lua", function()
     ]])
   end)
 
+  it("has no prompt for breakpoints, and says so once", function()
+    local out = run [[
+      local lt = require "ltrain"
+      for i = 1, 2 do lt.breakpoint() end
+      local x = lt.ones(2)
+      coroutine.wrap(function() x = x + 1 lt.breakpoint() end)()
+      print(x)
+    ]]
+    assert.equal(2, select(2, out:gsub("breakpoint: no prompt in this program: it is", "")))
+    assert.matches("tensor([2., 2.])\n", out, 1, true)
+  end)
+
   it("says that the state closes to finalizers that run after it", function()
     assert.equal("false\tltrain: the state is closing\n", run [[
       kept = setmetatable({}, { __gc = function() print(pcall(lt.zeros, 3)) end })

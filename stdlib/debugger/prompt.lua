@@ -47,8 +47,9 @@ function prompt.ask(stop, host)
   if result == nil and host.signal() == 143 then return "terminated" end
   if result == nil and not host.tty then
     input_ended = true
-    host.complain("\nltrain: standard input has ended: "
-      .. (stop.failed and "the script fails as it would" or "the script continues") .. "\n")
+    host.complain(("\nltrain: %sstandard input has ended: the script %s\n"):format(
+      c.dist.world().ranks > 1 and ("rank %d: "):format(c.dist.rank()) or "",
+      stop.failed and "fails as it would" or "continues"))
   end
   return result
 end
