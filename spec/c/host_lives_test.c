@@ -1,0 +1,256 @@
+/* spec/c/host_lives_test.c: states that are opened and closed ten thousand times, that run in eight
+   threads at once, that are refused any one allocation of theirs, or that have failed: what is left
+   behind, and that the next call works. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "host_test.h"
+
+/* What a host's allocator sees; one that fails from the n-th on, or the n-th alone. */
+typedef struct counted {
+  atomic_long live, asked;
+  long fails_at; /* 0: never */
+  bool once;
+} counted;
+
+static void *count_alloc(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  counted *n = ud;
+  if (new_size > old_size) {
+    long k = atomic_fetch_add(&n->asked, 1) + 1;
+    if (n->fails_at > 0 && (n->once ? k == n->fails_at : k >= n->fails_at)) return NULL;
+  }
+  void *block = NULL;
+  if (new_size == 0)
+    free(ptr);
+  else
+    block = realloc(ptr, new_size);
+  if (new_size == 0 || block != NULL) atomic_fetch_add(&n->live, (long)new_size - (long)old_size);
+  return block;
+}
+
+static long resident_pages(void) {
+  long size = 0, resident = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%ld %ld", &size, &resident), 2);
+  fclose(file);
+  return resident;
+}
+
+/* Each opens, computes and closes. The allocator's count is exact: none of its bytes stays. All
+   ten thousand with LT_EXHAUSTIVE; then the process may have grown by 2 MiB. */
+static void lives_leave_nothing(void **state) {
+  (void)state;
+  enum { FEW = 200, LIVES = 10000, WARM = 1000, PAGES = 512 };
+  int lives = getenv("LT_EXHAUSTIVE") != NULL ? LIVES : FEW;
+  counted n = {0};
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.alloc = count_alloc;
+  config.ud = &n;
+  long before = 0;
+  for (int k = 0; k < lives; k++) {
+    if (k == WARM) before = resident_pages();
+    ltrain *l = open_with(&config);
+    if (k % 10 == 0)
+      must(l, ltrain_dostring(l, "local lt = require 'ltrain' local x = lt.ones(8) + 1", "l.lua"));
+    else if (k % 10 == 1)
+      must_say(l, ltrain_dostring(l, "error('no')", "l.lua"), "no");
+    ltrain_close(l);
+    assert_int_equal(atomic_load(&n.live), 0);
+  }
+  long grown = lives > WARM ? resident_pages() - before : 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  (void)grown; /* a sanitizer keeps what is freed */
+#else
+  if (grown > PAGES) fail_msg("%ld pages more after %d lives", grown, lives);
+#endif
+}
+
+enum { THREADS = 8 };
+
+static void *train_alone(void *result) {
+  ltrain *l = ltrain_open(NULL);
+  double *weight = result;
+  if (l == NULL || !ltrain_dostring(l, script, "line.lua") ||
+      !ltrain_call(l, "train", "i>d", INT64_C(5), weight))
+    *weight = -1;
+  ltrain_close(l);
+  return NULL;
+}
+
+static void eight_threads_train_what_one_does(void **state) {
+  (void)state;
+  double weight[THREADS + 1] = {0};
+  pthread_t thread[THREADS];
+  train_alone(&weight[THREADS]);
+  assert_true(weight[THREADS] > 0);
+  for (int k = 0; k < THREADS; k++)
+    assert_int_equal(pthread_create(&thread[k], NULL, train_alone, &weight[k]), 0);
+  for (int k = 0; k < THREADS; k++) pthread_join(thread[k], NULL);
+  for (int k = 0; k < THREADS; k++) assert_true(weight[k] == weight[THREADS]);
+}
+
+/* A state that is handed from thread to thread, one step each; and one that others cancel. */
+typedef struct relay {
+  ltrain *l;
+  ltrain_state state;
+} relay;
+
+static void *one_step(void *ud) {
+  relay *r = ud;
+  r->state = ltrain_step_for(r->l, 0, NULL);
+  return NULL;
+}
+
+static void a_state_goes_from_thread_to_thread(void **state) {
+  (void)state;
+  double alone = 0, passed = 0;
+  train_alone(&alone);
+  relay r = {open_line(NULL), LTRAIN_PAUSED};
+  must(r.l, ltrain_start(r.l, "train", "i", INT64_C(5)));
+  for (int k = 0; r.state == LTRAIN_PAUSED && k < 200; k++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, one_step, &r), 0);
+    pthread_join(thread, NULL);
+  }
+  while (r.state == LTRAIN_PAUSED) one_step(&r);
+  assert_int_equal(r.state, LTRAIN_FINISHED);
+  must(r.l, ltrain_call(r.l, "line.layer.weight:item", ">d", &passed));
+  assert_true(passed == alone);
+  ltrain_close(r.l);
+}
+
+static void *cancel_often(void *ud) {
+  relay *r = ud;
+  for (int k = 0; k < 200; k++) {
+    ltrain_cancel(r->l);
+    for (volatile int spin = 0; spin < 20000; spin++) {
+    }
+  }
+  return NULL;
+}
+
+static void cancels_from_another_thread_end_no_state(void **state) {
+  (void)state;
+  relay r = {open_line(NULL), LTRAIN_PAUSED};
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, cancel_often, &r), 0);
+  for (int k = 0; k < 50; k++)
+    if (!ltrain_call(r.l, "train", "i", INT64_C(1))) must_say(r.l, false, "cancelled");
+  pthread_join(thread, NULL);
+  ltrain_dostring(r.l, "", "last");
+  must(r.l, ltrain_call(r.l, "train", "i", INT64_C(1)));
+  ltrain_close(r.l);
+}
+
+static bool refuse(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out) {
+  (void)ud;
+  (void)in;
+  (void)out;
+  return ltrain_fail(l, "refused");
+}
+
+/* Each way to fail, and after it every entry. */
+static void every_call_works_after_every_error(void **state) {
+  (void)state;
+  static const char *const errors[] = {
+      "error('x')", "error(nil)", "error({})", "local x = nil + 1", "x = = 1",
+      "lt.ones(2):add(lt.ones(3))", "lt.ones(2, 3):matmul(lt.ones(2, 3))", "lt.zeros(1 << 40)",
+      "local function f() return f() + 1 end f()", "coroutine.wrap(function() error('in') end)()",
+      "refuse()", "lt.ones(1):requires_grad_():sum():backward(lt.ones(3))",
+      "local s = ('x'):rep(1 << 30)", "string.rep()", "assert(lt.load('memory:none'))",
+      "require 'nothing.there'", "lt.Trainer{max_epoch = 1}", "coroutine.yield(1)",
+      "setmetatable({}, {__close = 1}) local y <close> = {}", "while true do end",
+      "line.training_step = error train(1)",
+  };
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.memory_cap = 64 << 20;
+  config.max_instructions = 3000000;
+  ltrain *l = open_line(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' function id(x) return x end", "l.lua"));
+  must(l, ltrain_register(l, "refuse", "", refuse, NULL));
+  const int64_t shape[] = {2};
+  float memory[2] = {1, 2};
+  for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) {
+    if (ltrain_dostring(l, errors[k], "e.lua")) fail_msg("no error: %s", errors[k]);
+    assert_true(strlen(ltrain_errmsg(l)) > 0);
+    must(l, ltrain_dostring(l, "line.training_step = nil x = lt.ones(3) + 1", "after.lua"));
+    lt_tensor *in = ltrain_wrap(l, memory, LT_F32, 1, shape, NULL, NULL), *out = NULL;
+    assert_non_null(in);
+    must(l, ltrain_call(l, "id", "T>T", in, &out));
+    assert_true(((const float *)ltrain_data(l, out, 0))[1] == 2);
+    ltrain_release(l, out);
+    ltrain_release(l, in);
+    must(l, ltrain_set(l, "v", "d", 2.5));
+    double v = 0;
+    must(l, ltrain_get(l, "v", "d", &v));
+    assert_true(v == 2.5);
+    must(l, ltrain_put_file(l, "memory:v", "v = 7", 5));
+    must(l, ltrain_dofile(l, "memory:v"));
+    must(l, ltrain_start(l, "train", "i", INT64_C(1)));
+    ltrain_state s;
+    while ((s = ltrain_step_for(l, 0.001, NULL)) == LTRAIN_PAUSED) {
+    }
+    if (s != LTRAIN_FINISHED) fail_msg("after %s: %s", errors[k], ltrain_errmsg(l));
+  }
+  ltrain_close(l);
+}
+
+/* One life in which everything happens; false as soon as something is refused. */
+static bool live(ltrain *l) {
+  const int64_t shape[] = {2};
+  float memory[2] = {1, 2};
+  bool ok = ltrain_dostring(l, script, "line.lua") && ltrain_register(l, "refuse", "", refuse, NULL) &&
+            ltrain_call(l, "train", "i", INT64_C(1)) && ltrain_put_file(l, "memory:v", "v = 7", 5) &&
+            ltrain_dofile(l, "memory:v");
+  lt_tensor *in = ok ? ltrain_wrap(l, memory, LT_F32, 1, shape, NULL, NULL) : NULL;
+  ok = in != NULL && ltrain_set(l, "held", "T", in);
+  ltrain_release(l, in);
+  ok = ok && ltrain_start(l, "train", "i", INT64_C(1));
+  ltrain_state s = ok ? LTRAIN_PAUSED : LTRAIN_FAILED;
+  while (s == LTRAIN_PAUSED) s = ltrain_step_for(l, 0, NULL);
+  return s == LTRAIN_FINISHED;
+}
+
+/* With one allocation refused, or all from there on: a sentence, then all works, nothing stays. */
+static void it_survives_each_failing_allocation(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  counted n = {0};
+  config.alloc = count_alloc;
+  config.ud = &n;
+  ltrain *l = open_with(&config);
+  assert_true(live(l));
+  ltrain_close(l);
+  long all = atomic_load(&n.asked), stride = getenv("LT_EXHAUSTIVE") != NULL ? 17 : all / 40 + 1;
+  long refused = 0;
+  for (long k = 1; k <= all; k += stride) {
+    n = (counted){.fails_at = k, .once = k / stride % 2 == 0};
+    l = ltrain_open(&config);
+    if (l != NULL && !live(l)) {
+      refused++;
+      assert_true(strlen(ltrain_errmsg(l)) > 0);
+      n.fails_at = 0;
+      while (ltrain_step_for(l, 0, NULL) == LTRAIN_PAUSED) { /* what had been started */
+      }
+      if (!live(l)) fail_msg("after allocation %ld: %s", k, ltrain_errmsg(l));
+    }
+    ltrain_close(l); /* also with an allocator that still refuses */
+    if (atomic_load(&n.live) != 0)
+      fail_msg("%ld bytes after allocation %ld", atomic_load(&n.live), k);
+  }
+  assert_true(refused > 10);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lives_leave_nothing),
+      cmocka_unit_test(eight_threads_train_what_one_does),
+      cmocka_unit_test(a_state_goes_from_thread_to_thread),
+      cmocka_unit_test(cancels_from_another_thread_end_no_state),
+      cmocka_unit_test(every_call_works_after_every_error),
+      cmocka_unit_test(it_survives_each_failing_allocation),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
