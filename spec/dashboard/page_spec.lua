@@ -169,7 +169,7 @@ describe("the dashboard's page", function()
     page:wait "document.querySelector('dialog').open"
     local said = text_of "dialog"
     assert.matches("train_loss at step 150", said, 1, true)
-    assert.matches("sample 17, loss 88.125", said, 1, true)
+    assert.matches("sample 17 of the batch, loss 88.125", said, 1, true)
     page:wait "document.querySelector('dialog img').naturalWidth === 16"
     page:press "Escape"
     page:wait "!document.querySelector('dialog').open"

@@ -3,7 +3,7 @@ import { listen } from "./api.js";
 import { Chart } from "./chart.js";
 import { color, onTheme } from "./colors.js";
 import { fill, h, later } from "./dom.js";
-import { exact, seconds, short } from "./numbers.js";
+import { exact, number, seconds, short } from "./numbers.js";
 import { detail, drawn, forget, isPointed, nameOf, onPoint, onRuns, run, runs } from "./runs.js";
 import { samplesOf, showSample } from "./samples.js";
 import { onSeries, points, series } from "./series.js";
@@ -12,6 +12,15 @@ import { toolbar } from "./toolbar.js";
 
 const BEHIND = 8; // runs up to which what was smoothed stays visible behind
 const LEGEND = 6; // runs up to which a chart has a legend
+
+// Where a step is on the axis, also one that was not logged or was thinned out.
+function placeOf({ xs, steps }, step) {
+  const after = steps.findIndex((one) => one >= step);
+  if (after < 0) return xs[xs.length - 1];
+  if (after === 0 || steps[after] === step) return xs[after];
+  const share = (step - steps[after - 1]) / (steps[after] - steps[after - 1]);
+  return xs[after - 1] + share * (xs[after] - xs[after - 1]);
+}
 
 class Card {
   constructor(name) {
@@ -82,9 +91,8 @@ class Card {
     const marks = [];
     for (const { id, sample } of found) {
       const one = lines.find((line) => line.id === id)?.one;
-      const at = one ? one.steps.indexOf(sample.step) : -1;
-      if (at < 0) continue;
-      marks.push({ x: one.xs[at], y: one.ys[at], onclick: () => showSample(id, sample),
+      if (!one) continue;
+      marks.push({ x: placeOf(one, sample.step), y: number(sample.value), onclick: () => showSample(id, sample),
         label: `${nameOf(id)}: samples of step ${sample.step}, ${this.name} ${exact(sample.value)}` });
     }
     this.chart.setMarks(marks);

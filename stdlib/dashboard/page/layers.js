@@ -10,13 +10,15 @@ import { set, state } from "./state.js";
 const last = (list) => list?.length > 0 ? list[list.length - 1] : undefined;
 
 // The size of the gradient beside that of the weights: what one step can change.
-const ratio = (layer) => layer.grad && number(last(layer.weight.norm)) > 0
-  ? number(last(layer.grad.norm)) / number(last(layer.weight.norm)) : undefined;
+function ratio({ weight, grad }) {
+  const size = weight && number(last(weight.norm) ?? null);
+  return grad && size > 0 ? number(last(grad.norm) ?? null) / size : undefined;
+}
 
 function row(layer, chosen) {
-  const of = (side, what) => layer[side] ? short(last(layer[side][what]) ?? NaN) : "";
-  const wrong = ["weight", "grad"].some((side) => layer[side]
-    && ["nan", "inf", "-inf"].includes(exact(last(layer[side].norm))));
+  const of = (side, what) => layer[side] ? short(last(layer[side][what]) ?? "") : "";
+  const wrong = !layer.weight || ["weight", "grad"].some((side) => layer[side]
+    && !Number.isFinite(number(last(layer[side].norm) ?? null)));
   const share = ratio(layer);
   return h("tr", { class: [layer.name === chosen && "current", wrong && "wrong"].filter(Boolean)
     .join(" ") || null, "data-layer": layer.name },

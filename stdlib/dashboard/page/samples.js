@@ -32,7 +32,7 @@ export function sampleFigures(sample) {
   return h("div", { class: "samples" }, (sample.samples || []).map((one, i) => h("figure", {},
     sample.files?.[i] && h("img", { src: sample.files[i], alt: `sample ${one.index ?? i}` }),
     one.text !== undefined && h("pre", {}, one.text),
-    h("figcaption", {}, one.index !== undefined ? `sample ${one.index}` : `the batch's ${i + 1}.`,
+    h("figcaption", {}, one.index !== undefined ? `sample ${one.index} of the batch` : `the ${i + 1}. of the batch`,
       one.loss !== undefined ? `, loss ${exact(one.loss)}` : ""))));
 }
 
