@@ -20,7 +20,8 @@ local ARROWS <const> = {
   dashboard = { "runs" },
   prompt = { "trainer" },
   debugger = { "prompt", "init" },
-  cli = { "dashboard", "debugger" },
+  check = { "trainer", "init" },
+  cli = { "check", "dashboard", "debugger" },
   init = { "core" },
 }
 

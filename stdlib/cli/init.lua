@@ -27,7 +27,7 @@ local DONE <const>, USAGE <const> = 0, 2
 
 -- What each word runs: loaded when wanted, because start-up counts.
 local function runner(word)
-  if word.script then return (require "ltrain.cli.run") end
+  if word.script and not word.main then return (require "ltrain.cli.run") end
   return require("ltrain.cli." .. word.name)
 end
 

@@ -54,8 +54,8 @@ local function is_bundle(value)
   return false
 end
 
--- What the script returned as {model =, data =, trainer =}; nil and a reason when it is neither.
-local function as_bundle(word, values)
+--- What the script returned as {model =, data =, trainer =}; nil and a reason when it is neither.
+function run.as_bundle(word, values)
   local value = values[1]
   local wrong = wrong_model(value)
   if value == nil then
@@ -74,7 +74,8 @@ local function as_bundle(word, values)
   return not wrong and bundle or nil, wrong and "model is not a module: " .. wrong
 end
 
-local function trainer_of(bundle)
+--- The Trainer of such a table, made of its options if it has those.
+function run.trainer_of(bundle)
   local Trainer = require "ltrain.trainer.Trainer"
   local trainer = bundle.trainer
   if class.is_a(trainer, Trainer) then return trainer end
@@ -114,7 +115,7 @@ local function show_predictions(parsed, host, outputs)
 end
 
 local function run_loop(word, parsed, host, bundle)
-  local trainer = trainer_of(bundle)
+  local trainer = run.trainer_of(bundle)
   if word.loop ~= "fit" and not parsed.options.ckpt_path then
     trainer:warn(word.name .. ": no --ckpt_path: these are the weights that the script made")
   end
@@ -132,7 +133,7 @@ local function session(word, parsed, host, chunk)
       word.name, parsed.script)
   end
   if word.name == "run" and returned[1] == nil then return end
-  local bundle, why = as_bundle(word, returned)
+  local bundle, why = run.as_bundle(word, returned)
   if not bundle then errors.blame("%s: nothing to %s: %s", word.name, word.loop, why) end
   run_loop(word, parsed, host, bundle)
 end
@@ -203,7 +204,8 @@ local function prepare_debugger(parsed)
   end
 end
 
-local function prepare(word, parsed, host)
+--- What the command line says is there for the script.
+function run.prepare(word, parsed, host)
   for name, override in pairs(parsed.overrides) do overrides.set(name, override.value) end
   overrides.ckpt_path, overrides.run_dir = parsed.options.ckpt_path, parsed.options.run_dir
   overrides.only = word.name ~= "run" and word.loop or nil
@@ -238,7 +240,7 @@ function run.main(word, parsed, host)
   end
   local status = world.enter(word, parsed, host)
   if status then return status end
-  prepare(word, parsed, host)
+  run.prepare(word, parsed, host)
   local ok, failure = protect.call(host, session, word, parsed, host, chunk)
   if not ok then return world.leave(protect.report(host, failure)) end
   return world.leave(interrupt.pending() and host.signal() or DONE)

@@ -40,6 +40,12 @@ local PREDICT <const> = {
   table.unpack(SCRIPT),
 }
 
+local CHECK <const> = {
+  { name = "seed", type = "integer", value = "N", min = 0, doc = "seed of all random numbers" },
+  { name = "threads", type = "integer", value = "N", min = 1,
+    doc = "threads that an operation may use" },
+}
+
 local RETURNS <const> = "The script returns a module, or a table {model =, data =, trainer =}: "
   .. "data is a loader,\na table {train =, val =, test =, predict =} or a DataModule; trainer is "
   .. "a Trainer or its\noptions. "
@@ -68,6 +74,13 @@ words.list = {
     doc = "run the prediction loop of the module that a script returns", options = PREDICT,
     text = RETURNS .. "One pass over the prediction data; prints or writes what predict_step "
       .. "returns." },
+  { name = "check", script = true, loop = "fit", main = true,
+    args = "SCRIPT [--option value]... [-- args]",
+    doc = "examine a script without training it: names, shapes, gradients, data", options = CHECK,
+    text = "Runs the script as far as its first loop of a Trainer, then one batch of two samples "
+      .. "through the\nloop, in one process on the CPU, and reports errors and warnings with their "
+      .. "lines, and what could\nnot be checked. Nothing is trained, no file is written, no "
+      .. "program started. The exit status is 0\nwhere nothing was found, 1 otherwise." },
   { name = "info", args = "[FILE]", options = {},
     doc = "print what this build contains, or the contents of a checkpoint or safetensors file",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "

@@ -244,6 +244,9 @@ function loaders.open(source, kind, epoch, position, counter, saved)
   return pass
 end
 
+--- What cuts batches short, function(batch), where the first one of a pass is to be its only one.
+loaders.cut = nil
+
 -- Draws go by the number that the batch has among those of all ranks, where it has one.
 local function read(pass, ahead)
   if pass.draws then
@@ -282,7 +285,9 @@ function loaders.next(pass)
     return nil
   end
   local is_last
-  if counted then
+  if loaders.cut then
+    batch, is_last, pass.ended = loaders.cut(batch), true, true
+  elseif counted then
     is_last = index + 1 == source.count
   else
     pass.saved = state_of(source.loader)

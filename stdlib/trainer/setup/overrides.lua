@@ -17,6 +17,7 @@ local overrides = {
   hold = nil, -- what is raised where a loop would begin: a script that runs for its code alone
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
+  take = nil, -- function(trainer, fn, module, arguments): gets each loop in place of its run
   callbacks = {}, -- of every Trainer, after its own
   stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
   ran = 0,

@@ -1,0 +1,65 @@
+--- stdlib/check/checks/input.lua: a loss that does not depend on the data.
+local Experiment = require "ltrain.check.experiment"
+local batch = require "ltrain.check.batch"
+local c = require "ltrain.c"
+local visit = require "ltrain.check.source.visit"
+
+-- A batch in which a leaf has other samples, or other values; nil where it cannot be changed.
+local function other(context, leaf)
+  local n = context.whole and batch.size(context.whole)
+  if n and n >= 4 and not context.uncut then
+    local of_whole = batch.leaves(context.whole)
+    for _, one in ipairs(of_whole) do
+      if one.path == leaf.path then
+        local rows = batch.rows(one.value, { 3, 4 }, n)
+        if not rows:equal(leaf.value) then return batch.with(context.batch, leaf.keys, rows) end
+      end
+    end
+  end
+  local tensor, changed = batch.changed(leaf.value)
+  return changed and batch.with(context.batch, leaf.keys, tensor) or nil
+end
+
+-- Whether the loss is another one with this leaf changed; nil: unknown.
+local function depends(context, state, leaf, loss)
+  local given = other(context, leaf)
+  if not given then return nil end
+  local ok, found = pcall(Experiment.watch, state, given, context.draws)
+  if not ok or not found.loss then return nil end
+  return found.loss:item() ~= loss
+end
+
+-- Whether training_step takes no batch at all: then it is meant so.
+local function takes_none(context)
+  local line = math.tointeger(tonumber((context.step_line or ""):match ":(%d+)$"))
+  local none = false
+  visit(context.source and context.source.tree or {}, function(node)
+    if node.kind == "function" and node.line == line and #node.params < 2 then none = true end
+  end)
+  return none
+end
+
+return {
+  before = function(context, state)
+    local first = context.first
+    if not first or not first.loss or context.broken or takes_none(context) then return end
+    local loss, leaves = first.loss:item(), batch.leaves(context.batch)
+    local used, unknown = {}, false
+    local draws = c.runtime.rng_get()
+    for i, leaf in ipairs(leaves) do
+      local answer = depends(context, state, leaf, loss)
+      unknown = unknown or answer == nil
+      used[#used + 1] = answer and i or nil
+    end
+    c.runtime.rng_set(draws)
+    if unknown or #leaves == 0 then return end
+    if #used == 0 then
+      context.report:error("input", context.step_line, ("the loss is %.6g whatever the batch holds")
+        :format(loss), "compute it from the batch that training_step gets")
+    elseif #leaves == 2 and used[1] == 2 then
+      context.report:error("input", context.step_line, ("the loss is the same whatever %s %s holds")
+        :format(leaves[1].path, "[" .. table.concat(leaves[1].value.shape, ", ") .. "]"),
+        "give the inputs of the batch to the module, and its output to the loss")
+    end
+  end,
+}

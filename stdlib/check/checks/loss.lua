@@ -1,0 +1,92 @@
+--- stdlib/check/checks/loss.lua: what losses are given: probabilities for logits, wrong shapes.
+
+-- What made a tensor, seen through views: the call; nil for an input.
+local function producer(makers, tensor)
+  local call = makers[tensor]
+  while call and call.view and call.inputs[1] do call = makers[call.inputs[1]] end
+  return call
+end
+
+local function shape_text(tensor) return "[" .. table.concat(tensor.shape, ", ") .. "]" end
+
+local function check_cross_entropy(context, call, made)
+  if not made then return end
+  local from = shape_text(call.inputs[1])
+  if made.op == "softmax" or made.op == "sigmoid" then
+    context.report:error("loss", call.line, ("cross_entropy of the result of %s %s: it applies "
+      .. "softmax itself, to logits"):format(made.op, from),
+      ("give it the values before %s"):format(made.op))
+  elseif made.op == "relu" then
+    context.report:warn("loss", call.line, ("cross_entropy of the result of relu %s: logits below "
+      .. "0 are cut off"):format(from), "let the last layer end without an activation")
+  end
+end
+
+local function check_softplus(context, call, made)
+  if made and made.op == "sigmoid" and call.args.threshold > 1e30 then
+    context.report:error("loss", call.line, "binary_cross_entropy_with_logits of the result of "
+      .. "sigmoid: it applies sigmoid itself, to logits",
+      "give it the values before sigmoid, or use binary_cross_entropy")
+  end
+end
+
+-- nll_loss is made of eq, masked_fill and gather.
+local function check_gather(context, calls, i, made)
+  local fill, eq = calls[i - 1], calls[i - 2]
+  if not fill or not eq or fill.op ~= "masked_fill" or eq.op ~= "eq" then return end
+  if eq.args.b ~= -100 or made and made.op == "log_softmax" then return end
+  local input = calls[i].inputs[1]
+  local most = input:max():item()
+  if most > 1e-4 then
+    context.report:error("loss", calls[i].line, ("nll_loss takes log-probabilities, which are at "
+      .. "most 0: got %s with values up to %.3g"):format(shape_text(input), most),
+      "apply log_softmax before it, or use cross_entropy on logits")
+  end
+end
+
+-- [B, 1] against [B]: every sample against every other.
+local function check_broadcast(context, call)
+  local a, b = call.inputs[1], call.inputs[2]
+  if not a or not b then return end
+  local out = call.outputs[1]
+  local x, y = a.shape, b.shape
+  local short, long = #x < #y and a or b, #x < #y and b or a
+  if #short.shape == 1 and #long.shape == 2 and long.shape[2] == 1 and long.shape[1] > 1
+    and short.shape[1] == long.shape[1] and not context.first.constants[short]
+    and not context.first.constants[long] then
+    context.report:error("loss", call.line, ("%s of %s and %s is %s: each sample against each "
+      .. "other"):format(call.op, shape_text(a), shape_text(b), shape_text(out)),
+      "bring both to one shape: :squeeze(-1) of the one, or :unsqueeze(-1) of the other")
+  end
+end
+
+-- Parameters and buffers, which may well be broadcast.
+local function constants_of(module)
+  local set = {}
+  for _, parameter in module:named_parameters() do set[parameter] = true end
+  for _, buffer in module:named_buffers() do set[buffer] = true end
+  return set
+end
+
+return {
+  before = function(context, state)
+    if not context.first then return end
+    local calls, makers = context.first.calls, {}
+    context.first.constants = constants_of(state.module)
+    for i, call in ipairs(calls) do
+      local made = call.inputs[1] and producer(makers, call.inputs[1])
+      if call.op == "cross_entropy" then
+        check_cross_entropy(context, call, made)
+      elseif call.op == "softplus" then
+        check_softplus(context, call, made)
+      elseif call.op == "gather" then
+        check_gather(context, calls, i, made)
+      elseif call.op == "sub" then
+        check_broadcast(context, call)
+      end
+      for _, output in ipairs(call.outputs) do
+        if output then makers[output] = call end
+      end
+    end
+  end,
+}

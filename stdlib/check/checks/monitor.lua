@@ -1,0 +1,38 @@
+--- stdlib/check/checks/monitor.lua: metrics that a callback watches and nothing logs.
+local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+local visit = require "ltrain.check.source.visit"
+
+-- The line at which the script names the metric for a callback.
+local function line_of(context, name)
+  local line
+  if not context.source then return nil end
+  visit(context.source.tree, function(node)
+    if node.kind == "item" and node.key and node.key.value == "monitor"
+      and node.value.value == name then
+      line = line or node.line
+    end
+  end)
+  return line
+end
+
+return {
+  at_end = function(context, state)
+    local metrics = state.trainer.callback_metrics
+    local names = tree.keys(metrics)
+    for _, callback in ipairs(context.monitors) do
+      local name = callback.monitor
+      if metrics[name] == nil then
+        local near = errors.nearest(name, names)
+        context.report:error("monitor", line_of(context, name)
+          or c.runtime.function_line(state.module.training_step),
+          ("%s watches '%s', which nothing logs; there is: %s"):format(
+            getmetatable(callback).__name or "a callback", name,
+            #names > 0 and table.concat(names, ", ") or "nothing"),
+          near and ("write monitor = '%s'"):format(near)
+            or ("log it in validation_step: self:log('%s', value)"):format(name))
+      end
+    end
+  end,
+}

@@ -1,0 +1,65 @@
+--- stdlib/check/checks/optimizer.lua: what the optimizers hold, and with which learning rate.
+local c = require "ltrain.c"
+local function_line <const> = c.runtime.function_line
+
+-- Names of the module's parameters by tensor.
+local function names_of(module)
+  local names, list = {}, {}
+  for name, parameter in module:named_parameters() do
+    names[parameter] = name
+    list[#list + 1] = { name = name, value = parameter }
+  end
+  return names, list
+end
+
+-- Up to three names, and how many more.
+local function enumerate(names)
+  local text = table.concat(names, ", ", 1, math.min(#names, 3))
+  return #names > 3 and ("%s and %d more"):format(text, #names - 3) or text
+end
+
+local function check_rate(context, group, i, where, scheduled)
+  if group.lr == 0 and not scheduled then
+    context.report:error("optimizer", where, ("the learning rate of group %d is 0: its parameters "
+      .. "are not changed"):format(i), "give the optimizer an lr above 0")
+  end
+end
+
+return {
+  at_start = function(context, state)
+    if #state.optimizers == 0 then return end
+    local where = function_line(state.module.configure_optimizers)
+    local names, list = names_of(state.module)
+    local held, foreign = {}, 0
+    for _, optimizer in ipairs(state.optimizers) do
+      local scheduled = false
+      for _, config in ipairs(state.schedulers) do
+        scheduled = scheduled or config.scheduler.optimizer == optimizer
+      end
+      for i, group in ipairs(optimizer.param_groups) do
+        check_rate(context, group, i, where, scheduled)
+        for _, parameter in ipairs(group.params or {}) do
+          held[parameter] = true
+          if not names[parameter] then foreign = foreign + 1 end
+        end
+      end
+    end
+    if foreign > 0 then
+      context.report:error("optimizer", where, ("%d parameter%s of the optimizer %s not of the "
+        .. "module"):format(foreign, foreign == 1 and "" or "s", foreign == 1 and "is" or "are"),
+        "make the optimizer in configure_optimizers, from self:parameters(); parameters of layers "
+          .. "that were replaced or moved are other ones")
+    end
+    context.foreign = foreign > 0
+    local missing = {}
+    for _, item in ipairs(list) do
+      if item.value.requires_grad and not held[item.value] then
+        missing[#missing + 1] = item.name
+      end
+    end
+    if #missing > 0 and not context.foreign then
+      context.report:warn("optimizer", where, ("no optimizer holds %s: not learnt"):format(
+        enumerate(missing)), "add them to the optimizer, or freeze them with requires_grad = false")
+    end
+  end,
+}

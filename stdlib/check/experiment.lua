@@ -1,0 +1,111 @@
+--- stdlib/check/experiment.lua: runs training_step on a batch, watched, without a step.
+--
+-- The same random numbers each time: what differs between two experiments comes from their batches.
+-- In manual optimization the optimizers' steps do nothing meanwhile.
+local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
+local walk = require "ltrain.core.walk"
+
+local Experiment = {}
+
+local function tensors_in(list)
+  local found = {}
+  for i = 1, list.n or #list do
+    if c.is_tensor(list[i]) then
+      found[#found + 1] = list[i]
+    elseif type(list[i]) == "table" and getmetatable(list[i]) == nil then
+      for _, inner in ipairs(tensors_in(list[i])) do found[#found + 1] = inner end
+    end
+  end
+  return found
+end
+
+local function closing(fn) return setmetatable({}, { __close = fn }) end
+
+-- Notes each call of a module: {module, name, inputs, outputs, depth, first, last}, the numbers of
+-- the operations within it.
+local function watch_modules(root, found)
+  local handles, open = {}, {}
+  for _, entry in ipairs(walk.modules(root)) do
+    local module = entry.module
+    handles[#handles + 1] = module:register_forward_pre_hook(function(_, args)
+      local record = { module = module, name = entry.name, inputs = tensors_in(args),
+        depth = #open, first = #found.calls + 1, number = #found.started + 1 }
+      open[#open + 1] = record
+      found.started[record.number] = record
+    end)
+    handles[#handles + 1] = module:register_forward_hook(function(_, _, output)
+      local record = open[#open]
+      while record and record.module ~= module do -- one that an error left
+        open[#open] = nil
+        record = open[#open]
+      end
+      if not record then return end
+      open[#open] = nil
+      record.outputs = tensors_in { output, n = 1 }
+      record.last = #found.calls
+      found.modules[#found.modules + 1] = record
+    end)
+  end
+  return closing(function()
+    for _, handle in ipairs(handles) do handle:remove() end
+  end)
+end
+
+-- Sets the mode of all modules; to be closed.
+local function in_mode(root, training)
+  local before = {}
+  for _, entry in ipairs(walk.modules(root)) do
+    before[entry.module] = entry.module.training
+    rawset(entry.module, "training", training)
+  end
+  return closing(function()
+    for module, mode in next, before do rawset(module, "training", mode) end
+  end)
+end
+
+-- Optimizers whose step does nothing but call its closure; to be closed.
+local function without_steps(state)
+  if state.automatic then return nil end
+  local before = {}
+  for _, optimizer in ipairs(state.optimizers) do
+    before[optimizer] = rawget(optimizer, "step") or false
+    rawset(optimizer, "step", function(_, closure) return closure and closure() end)
+  end
+  return closing(function()
+    for optimizer, step in next, before do rawset(optimizer, "step", step or nil) end
+  end)
+end
+
+--- The loss in what training_step returned; nil without one.
+function Experiment.loss_of(outputs)
+  local loss = outputs
+  if type(outputs) == "table" then loss = outputs.loss end
+  return c.is_tensor(loss) and loss:numel() == 1 and loss or nil
+end
+
+--- training_step of a batch with the random numbers of `draws`. Returns the loss (nil without one).
+function Experiment.step(state, batch, draws)
+  c.runtime.rng_set(draws)
+  math.randomseed(1)
+  local _ <close> = without_steps(state)
+  local before = state.loop.batch
+  state.loop.batch, state.loop.batch_count = batch, false
+  local ok, outputs = pcall(call.step, state, "training_step", batch, state.loop.batch_idx or 0)
+  state.loop.batch, state.loop.batch_count = before, false
+  if not ok then error(outputs, 0) end
+  return Experiment.loss_of(outputs)
+end
+
+--- The same in evaluation mode, watched: {loss =, calls = as of c.runtime.trace, modules = calls of
+--- modules as they ended}.
+function Experiment.watch(state, batch, draws)
+  local found = { calls = {}, modules = {}, started = {} }
+  local _ <close> = in_mode(state.module, false)
+  local _ <close> = watch_modules(state.module, found)
+  local _ <close> = c.runtime.trace(found.calls)
+  found.loss = Experiment.step(state, batch, draws)
+  return found
+end
+
+return Experiment
