@@ -29,7 +29,8 @@ function interaction() {
 }
 
 export class Chart {
-  // o: {label, height, time = whether x is in seconds, onZoom(range), format(y)}
+  // o: {label, height, time = whether x is in seconds, onZoom(range), format(y), binary = whether y is
+  // in bytes}
   constructor(o) {
     this.o = o;
     this.lines = [];
@@ -94,7 +95,7 @@ export class Chart {
         x: { logscale: Boolean(logx), axisLabelFormatter: xText, pixelsPerLabel: 70,
           drawGrid: false },
         y: { axisLabelFormatter: (v) => (this.o.format || short)(v), axisLabelWidth: this.o.format ? 70 : 54,
-          pixelsPerLabel: 32 },
+          pixelsPerLabel: 32, labelsKMG2: Boolean(this.o.binary) },
       } };
   }
 

@@ -69,7 +69,7 @@ export function bytes(value) {
 export function percent(value) {
   if (value === null || value === undefined) return "";
   const share = number(value);
-  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : exact(value);
+  return Number.isFinite(share) ? `${short(100 * share, 3)} %` : exact(value);
 }
 
 export function seconds(value) {

@@ -4,10 +4,10 @@ import { palette } from "./colors.js";
 import { h } from "./dom.js";
 import { number, short } from "./numbers.js";
 
-// o: {title, group, time, format(y), x(x) -> text, height}; set([{label, xs, ys, color}]).
+// o: {title, group, time, format(y), binary, x(x) -> text, height}; set([{label, xs, ys, color}]).
 export function plainChart(o) {
   const chart = new Chart({ label: o.title, group: o.group, time: o.time, format: o.format,
-    height: o.height || 180, onZoom: (range) => { zoom = range; draw(); } });
+    binary: o.binary, height: o.height || 180, onZoom: (range) => { zoom = range; draw(); } });
   let zoom = null, lines = [];
   const legend = h("ul", { class: "legend" });
   const text = o.format || ((y) => short(y, 6));

@@ -75,7 +75,7 @@ function item(one, chosen) {
       "aria-current": one.id === state.run ? "true" : null, onclick: () => open(one.id) },
     h("span", { class: "text" }, one.name), badge(one.problem ? "unreadable" : one.status),
     h("span", { class: "dim" }, facts.join(" · ")),
-    one.error ? h("span", { class: "error-line" }, one.error) : null));
+    one.error ? h("span", { class: `error-line ${one.status}` }, one.error) : null));
 }
 
 function empty() {

@@ -8,7 +8,8 @@ import { state } from "./state.js";
 
 const CHARTS = [
   { title: "Steps per second", columns: { steps_per_second: "steps/s" } },
-  { title: "Memory", columns: { memory: "process", device_memory: "device" }, format: bytes },
+  { title: "Memory", columns: { memory: "process", device_memory: "device" }, format: bytes,
+    binary: true },
   { title: "Share of the time that it waited", columns: { data_wait: "for batches",
     rank_wait: "for other ranks" }, format: percent },
 ];
@@ -24,13 +25,16 @@ function chartsOf(columns) {
 function ranks(list) {
   if (list.length === 0) return null;
   const slowest = Math.min(...list.map((one) => one.wait ?? Infinity));
-  const right = (text) => ({ text, class: "number" });
+  const columns = [["rank", (one) => exact(one.rank)],
+    ["waits", (one) => h("span", { class: list.length > 1 && one.wait === slowest ? "slowest" : null },
+      percent(one.wait))],
+    ["steps/s", (one) => one.steps_per_second === undefined ? "" : short(one.steps_per_second)],
+    ["memory", (one) => bytes(one.memory)], ["host", (one) => one.host || ""],
+    ["process", (one) => exact(one.pid)]].filter(([, cell]) => list.some((one) => cell(one) !== ""));
   return [h("h3", {}, "Ranks"), list.length > 1 && h("p", { class: "dim" },
     "The rank that waits least is the one that the others wait for."),
-  table([right("rank"), right("waits"), right("steps/s"), right("memory"), "host", right("process")],
-    list.map((one) => [exact(one.rank), h("span", { class: list.length > 1 && one.wait === slowest
-      ? "slowest" : null }, percent(one.wait)), one.steps_per_second === undefined ? ""
-      : short(one.steps_per_second), bytes(one.memory), one.host || "", exact(one.pid)]))];
+  table(columns.map(([text]) => ({ text, class: text === "host" ? null : "number" })),
+    list.map((one) => columns.map(([, cell]) => cell(one))))];
 }
 
 export function start(element) {
@@ -75,7 +79,7 @@ export function start(element) {
       end();
       layout = key;
       shown = there.map((one) => ({ ...one, chart: plainChart({ title: one.title, group: "system",
-        time: true, format: one.format, x: (x) => seconds(x) }) }));
+        time: true, format: one.format, binary: one.binary, x: (x) => seconds(x) }) }));
       fill(element, h("div", { class: "cards" }, shown.map((one) => one.chart.element)), below);
       end = followWidth(element, shown.map((one) => one.chart));
     }
