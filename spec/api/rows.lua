@@ -347,7 +347,8 @@ rows.open = {
 }
 
 for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExceptionCheckpoint
-    LearningRateFinder PredictionWriter StochasticWeightAveraging ThroughputMonitor
+    LayerMonitor SpikeMonitor LearningRateFinder PredictionWriter StochasticWeightAveraging
+    ThroughputMonitor
     WeightAveraging]]):gmatch "%S+" do
   rows.options["lt.callbacks." .. name] = ("lt.callbacks.%s(OPTIONS)"):format(name)
 end

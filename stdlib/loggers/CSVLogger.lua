@@ -126,6 +126,18 @@ function CSVLogger:log_histogram(name, histogram, step)
   add(self, entry)
 end
 
+--- The samples of a batch whose value of a metric jumped: entry = {value =, usual =, samples = a
+--- list of {index =, loss =, text =}}; `images`: their pictures, u8 tensors [C, H, W], or nil.
+function CSVLogger:log_samples(name, entry, images, step)
+  local row = { kind = "sample", name = name, step = step }
+  for key, value in next, entry do row[key] = value end
+  self:open()
+  self.taken = self.taken or {}
+  row.files = images and media.write_images(self.log_dir, "samples/" .. name, images, step,
+    self.taken)
+  add(self, row)
+end
+
 --- Returns the state for checkpoints.
 function CSVLogger:state_dict()
   return { rows = self.count, media = self.media }

@@ -1,0 +1,48 @@
+-- spec/callbacks/layer_monitor_spec.lua: statistics of parameters and gradients in layers.jsonl.
+local c = require "ltrain.c"
+local lt = require "ltrain"
+local tiny = require "spec.trainer.tiny"
+
+local function lines_of(path)
+  local list = {}
+  for line in io.lines(path) do list[#list + 1] = c.io.json_decode(line, { plain = true }) end
+  return list
+end
+
+describe("LayerMonitor", function()
+  it("writes mean, std, min, max and norm of weights and gradients", function()
+    local folder = tiny.folder()
+    local net = lt.nn.Linear(3, 1, { bias = false })
+    local weights = { 1.5, -2, 0.25 }
+    lt.no_grad(function() net.weight:copy_(lt.tensor { weights }) end)
+    function net:training_step(x) return self(x):sum() end -- gradient: the column sums of x
+    function net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.5 }) end
+    local trainer = lt.Trainer { max_epochs = 4, default_root_dir = folder,
+      enable_progress_bar = false, enable_model_summary = false,
+      callbacks = { lt.callbacks.LayerMonitor { every_n_steps = 2, histograms_every = 2 } } }
+    trainer:fit(net, { lt.tensor { { 1.0, 2, 3 } } })
+    local path = trainer.log_dir .. "/layers.jsonl"
+    local lines = lines_of(path)
+    assert.equal(2, #lines) -- before steps 0 and 2 of 4
+    assert.equal(0, lines[1].step)
+    assert.equal(2, lines[2].step)
+    local layer = lines[1].layers[1]
+    assert.equal("weight", layer.name)
+    assert.same({ 1, 3 }, layer.shape)
+    local mean = (1.5 - 2 + 0.25) / 3
+    local square = (1.5 ^ 2 + 2 ^ 2 + 0.25 ^ 2) / 3
+    assert.near(mean, layer.weight.mean, 1e-6)
+    assert.near(math.sqrt(square - mean ^ 2), layer.weight.std, 1e-6)
+    assert.near(math.sqrt(3 * square), layer.weight.norm, 1e-6)
+    assert.equal(-2, layer.weight.min)
+    assert.equal(1.5, layer.weight.max)
+    assert.near(2, layer.grad.mean, 1e-6)
+    assert.near(math.sqrt(14), layer.grad.norm, 1e-6)
+    assert.equal(30, #layer.grad.counts)
+    assert.is_nil(lines[2].layers[1].weight.counts)
+    -- Resumed: lines of the steps that are made again go.
+    local last = trainer.checkpoint_callback.last_model_path
+    assert.truthy(last)
+    os.execute("rm -r " .. folder)
+  end)
+end)
