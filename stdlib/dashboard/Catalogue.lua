@@ -26,7 +26,10 @@ function Catalogue:init(roots)
   self.scanned = -math.huge
 end
 
-local function join(path, name) return path == "" and name or path .. "/" .. name end
+local function join(path, name)
+  if path == "" or name == "" then return path .. name end
+  return path .. "/" .. name
+end
 
 --- What a file of a run's folder holds, at most `most` bytes from `from` on, and its size; nil
 --- where it is not there.

@@ -31,7 +31,9 @@ local function last_row(run, name)
   if not curves:feed(text) then return nil end
   for k, column in ipairs(curves:names()) do
     local steps, epochs, values = curves:points(k, "row", nil, nil, 0)
-    row[column], row.step, row.epoch = values[#values], steps[#steps], epochs[#epochs]
+    local value = values[#values]
+    row[column] = value == value and value or nil
+    row.step, row.epoch = steps[#steps], epochs[#epochs]
   end
   return row
 end
