@@ -18,7 +18,12 @@ void lt_stops_raised(lua_State *L, lt_bind *b, lua_State *thread);
 /* A message handler that does that. */
 int lt_stops_handler(lua_State *L);
 
-/* Add the functions of stops.c to the table on top. */
-void lt_bind_stops(lua_State *L, lt_bind *b);
+/* Let the library's Lua look into frames: only where nothing is kept from scripts, which would find
+   the library's own values there. Without it there is no debugger, and runtime.frames has nothing
+   but `sessions` and `raised`. */
+void lt_offer_frames(lua_State *L);
+
+/* The part of stops.c: to the table on top. */
+void lt_offer_stops(lua_State *L, lt_bind *b);
 
 #endif

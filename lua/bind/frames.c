@@ -186,14 +186,14 @@ static int set(lua_State *L) {
   return 0;
 }
 
-void lt_bind_frames(lua_State *L, lt_bind *b) {
+void lt_offer_frames(lua_State *L) {
   static const luaL_Reg functions[] = {{"list", list}, {"threads", threads},
                                        {"variables", variables}, {"get", get},
                                        {"set", set}, {NULL, NULL}};
-  lua_getfield(L, 1, "runtime");
-  lua_newtable(L);
+  lt_bind *b = lt_bind_open(L, NULL);
+  lua_getfield(L, -1, "runtime");
+  lua_getfield(L, -1, "frames");
   lt_add_functions(L, b, functions);
-  lt_bind_stops(L, b);
-  lua_setfield(L, -2, "frames");
-  lua_pop(L, 1);
+  lt_offer_stops(L, b);
+  lua_pop(L, 3);
 }

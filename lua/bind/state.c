@@ -56,7 +56,7 @@ static void fill(lua_State *L, lt_bind *b) {
       lt_bind_shadow,
       lt_bind_state_functions, lt_bind_dist,   lt_bind_hash,  lt_bind_in_place,
       lt_bind_coroutines,      lt_bind_loading, lt_bind_warnings, lt_bind_flag,
-      lt_bind_frames};
+      lt_bind_stops};
   for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) parts[k](L, b);
 }
 

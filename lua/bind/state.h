@@ -305,7 +305,7 @@ void lt_bind_data(lua_State *L, lt_bind *b);
 void lt_bind_dist(lua_State *L, lt_bind *b);
 void lt_bind_hash(lua_State *L, lt_bind *b);
 void lt_bind_coroutines(lua_State *L, lt_bind *b);
-void lt_bind_frames(lua_State *L, lt_bind *b);
+void lt_bind_stops(lua_State *L, lt_bind *b);
 void lt_bind_loading(lua_State *L, lt_bind *b);
 void lt_bind_warnings(lua_State *L, lt_bind *b);
 

@@ -238,9 +238,18 @@ int lt_stops_handler(lua_State *L) {
   return 1;
 }
 
-void lt_bind_stops(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"watch", watch},       {"session", session},
-                                       {"sessions", sessions}, {"on_error", on_error},
-                                       {"raised", lt_stops_handler}, {NULL, NULL}};
+void lt_offer_stops(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"watch", watch}, {"session", session}, {"on_error", on_error}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
+}
+
+void lt_bind_stops(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"sessions", sessions}, {"raised", lt_stops_handler}, {NULL, NULL}};
+  lua_getfield(L, 1, "runtime");
+  lua_newtable(L);
+  lt_add_functions(L, b, functions);
+  lua_setfield(L, -2, "frames");
+  lua_pop(L, 1);
 }

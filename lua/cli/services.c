@@ -8,6 +8,7 @@
 #include <lauxlib.h>
 
 #include "base/threads.h"
+#include "bind/debugger.h"
 #include "bind/state.h"
 #include "cli/ask.h"
 #include "cli/line.h"
@@ -168,6 +169,7 @@ static int services(lua_State *L) {
 }
 
 void lt_offer_services(lua_State *L) {
+  lt_offer_frames(L);
   lt_bind_open(L, NULL);
   lua_getfield(L, -1, "runtime");
   lua_pushcfunction(L, services);

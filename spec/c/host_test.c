@@ -168,7 +168,8 @@ static void a_breakpoint_has_no_prompt_here_and_says_so_once(void **state) {
                           "b.lua"));
   assert_non_null(strstr(s.logged, "b.lua:2: breakpoint: no prompt in this program"));
   assert_ptr_equal(strchr(s.logged, '\n'), strrchr(s.logged, '\n')); /* one line */
-  must(l, ltrain_dostring(l, "assert(after == 5 and debug == nil)", "c.lua"));
+  must(l, ltrain_dostring(l, "assert(after == 5 and debug == nil)\n"
+                          "assert(require 'ltrain'.runtime.frames.set == nil)", "c.lua"));
   ltrain_close(l);
 }
 

@@ -20,7 +20,7 @@ end
 --- Opens the debugger's prompt where it is called, in the function that calls it: its locals and
 --- upvalues are read and assigned by their names, and `:continue` continues. It may be called
 --- anywhere: in hooks, in functions that they call, in coroutines. Where there is no prompt (a
---- program that embeds ltrain, stock Lua, a worker of a DataLoader, a standard input that has ended)
+--- program that embeds ltrain, stock Lua, a worker of a DataLoader, an input that has ended)
 --- it says so, once a place, and the script continues.
 function debugger.breakpoint()
   stops.forget_step()
