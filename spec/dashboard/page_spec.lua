@@ -137,6 +137,16 @@ describe("the dashboard's page", function()
     page:wait "document.querySelector('.legend .value').innerText === '1e-05'"
   end)
 
+  it("forgets rows that are no more, as of a run that was resumed", function()
+    local path = root .. "/goes_on/metrics.csv"
+    local text = c.io.read_file(path)
+    child.write(path, fixtures.metrics(9, 50))
+    local last = last_of(table_of(path), "train_loss")
+    page:wait(("document.querySelector('.legend .value').innerText === '%s'"):format(last))
+    child.write(path, text)
+    page:wait "document.querySelector('.legend .value').innerText === '1e-05'"
+  end)
+
   it("says why a run ended, and shows text as text", function()
     show({ view = "run", run = ids.broken }, "document.querySelector('pre.error')")
     assert.equal(fixtures.error, text_of "pre.error")
@@ -301,6 +311,25 @@ describe("the dashboard's page over", function()
         page:eval "document.querySelector('#runs .count').innerText")
       assert.equal(20, page:eval "document.querySelectorAll('#runs input:checked').length")
     end)
+  end)
+
+  it("a server that was started again says that the session has ended", function()
+    if not program then pending(reason) end
+    local root = child.folder()
+    local browser <close> = browsers.open()
+    local page, port
+    do
+      local first <close> = serve(root)
+      local address = first:address()
+      port, page = address:match ":(%d+)/", browser:page {}
+      page:go(address)
+      page:wait "document.querySelector('#live.on')"
+    end
+    page:wait "document.querySelector('#live.off')"
+    local second <close> = serve(root, "--port " .. port)
+    second:address()
+    page:wait "document.querySelector('#notice').innerText.startsWith('This session has ended')"
+    child.remove(root)
   end)
 
   it("a run with control has the buttons, and says when it does not listen", function()

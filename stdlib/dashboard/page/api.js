@@ -49,7 +49,9 @@ export function query(values) {
 // Events: names -> functions; each event goes to all that listen.
 
 const listeners = new Map();
-let source = null, watched = null;
+let source = null;
+let watched = null; // the runs of the stream, as one text
+let wanted = [];
 
 // Returns what ends it.
 export function listen(name, fn) {
@@ -66,16 +68,28 @@ function show(text, kind) {
 
 // The runs whose rows are to be reported.
 export function watch(ids) {
-  const wanted = [...new Set(ids)].slice(0, 32);
+  wanted = [...new Set(ids)].slice(0, 32);
+  if (!document.hidden) connect();
+}
+
+function disconnect() {
+  source?.close();
+  source = watched = null;
+}
+
+function connect() {
   const key = wanted.slice().sort().join(" ");
-  if (key === watched && source && source.readyState !== EventSource.CLOSED) return;
+  if (key === watched && source.readyState !== EventSource.CLOSED) return;
+  disconnect();
   watched = key;
-  if (source) source.close();
   source = new EventSource("/api/events" + query({ run: wanted }));
-  source.onerror = () => {
+  source.onerror = (event) => {
+    if (event.target !== source) return;
     const gone = source.readyState === EventSource.CLOSED;
     show(gone ? "not connected" : "connecting …", "off");
-    if (gone) setTimeout(() => { watched = null; watch(wanted); }, 3000);
+    if (!gone) return;
+    get("/api/about").catch(() => {}); // says so where the session has ended
+    setTimeout(() => { if (event.target === source && !document.hidden) connect(); }, 3000);
   };
   for (const name of ["hello", "rows", "reset", "changed", "runs"]) {
     source.addEventListener(name, (event) => {
@@ -86,11 +100,10 @@ export function watch(ids) {
   }
 }
 
-addEventListener("pagehide", () => { if (source) source.close(); });
-addEventListener("pageshow", (event) => {
-  if (event.persisted && watched !== null) {
-    const ids = watched.split(" ").filter(Boolean);
-    watched = null;
-    watch(ids);
-  }
+// A page that nobody sees keeps no connection: browsers have six for all pages of a server.
+addEventListener("visibilitychange", () => {
+  if (document.hidden) disconnect();
+  else connect();
 });
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", (event) => { if (event.persisted) connect(); });

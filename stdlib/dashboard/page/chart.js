@@ -106,7 +106,7 @@ export class Chart {
       this.columns = options.labels.length;
       const { file, ...rest } = options;
       this.graph = new Dygraph(this.plot, file, { ...rest, dataHandler: handlerOf(this),
-        interactionModel: interaction(), highlightCircleSize: 0, pointSize: 1.5,
+        interactionModel: interaction(), highlightCircleSize: 0, pointSize: 2.5,
         axisLabelFontSize: 11, xRangePad: 4, rightGap: 8, yRangePad: 8, connectSeparatedPoints: false,
         drawCallback: (g) => this.after(g), zoomCallback: (from, to) => this.zoomed(from, to) });
     } else {
