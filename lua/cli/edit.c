@@ -26,6 +26,10 @@
 #define KEY_NEXT "\016"
 #define KEY_FORWARD "\006"
 
+/* The terminal marks what is pasted, or not. */
+#define PASTES "\033[?2004h"
+#define NO_PASTES "\033[?2004l"
+
 static struct {
   EditLine *edit;
   History *history;
@@ -106,6 +110,25 @@ static void on_resize(int number) {
   resized = 1;
 }
 
+/* Waits for a key: false when a signal came, also one that came before. */
+static bool wait_for_key(void) {
+  struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
+  sigset_t ours, before;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGINT);
+  sigaddset(&ours, SIGTERM);
+  sigaddset(&ours, SIGWINCH);
+  sigaddset(&ours, SIGCONT);
+  pthread_sigmask(SIG_BLOCK, &ours, &before);
+  int n = 0;
+  while (n <= 0 && lt_signals_pending() == 0 && !resized) {
+    n = ppoll(&key, 1, NULL, &before);
+    if (n < 0 && errno != EINTR) break;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return n > 0 || (lt_signals_pending() == 0 && !resized);
+}
+
 /* One character, whatever the locale's encoding: 1; 0 at the end; -1 when a signal came. */
 static int read_character(EditLine *edit, wchar_t *out) {
   (void)edit;
@@ -114,12 +137,13 @@ static int read_character(EditLine *edit, wchar_t *out) {
   paint();
   for (;;) {
     char byte;
-    ssize_t n = resized ? -1 : read(STDIN_FILENO, &byte, 1);
+    ssize_t n = wait_for_key() ? read(STDIN_FILENO, &byte, 1) : -1;
     if (n < 0 && (resized || errno == EINTR) && lt_signals_pending() == 0 &&
         !lt_signals_over()) {
-      if (resized && editor.paints) draw_again();
-      if (resized) paint();
+      bool draws = resized && editor.paints;
       resized = 0;
+      if (draws) draw_again();
+      paint();
       continue;
     }
     if (n <= 0) {
@@ -220,6 +244,31 @@ static unsigned char on_right(EditLine *edit, int key) {
   return CC_REFRESH;
 }
 
+/* What is pasted is text, of several lines too: no key in it does anything. */
+static unsigned char on_paste(EditLine *edit, int key) {
+  static const wchar_t end[] = L"\033[201~";
+  enum { END = sizeof end / sizeof *end - 1 };
+  (void)key;
+  wchar_t *text = NULL, character;
+  size_t n = 0, capacity = 0;
+  while (n < END || wmemcmp(text + n - END, end, END) != 0) {
+    if (n + 1 >= capacity) {
+      wchar_t *more = realloc(text, (capacity + 4096) * sizeof *text);
+      if (more == NULL) break;
+      text = more;
+      capacity += 4096;
+    }
+    if (el_wgetc(edit, &character) != 1) break;
+    text[n++] = character == L'\r' ? L'\n' : character == L'\t' ? L' ' : character;
+  }
+  if (n >= END) n -= END;
+  while (n > 0 && text[n - 1] == L'\n') n--;
+  if (text != NULL) text[n] = 0;
+  if (n > 0) el_winsertstr(edit, text);
+  free(text);
+  return CC_REFRESH;
+}
+
 static const struct {
   const char *name, *keys[4];
   unsigned char (*fn)(EditLine *edit, int key);
@@ -229,6 +278,7 @@ static const struct {
     {"ltrain-up", {"\033[A", "\033OA"}, on_up},
     {"ltrain-down", {"\033[B", "\033OB"}, on_down},
     {"ltrain-right", {"\033[C", "\033OC"}, on_right},
+    {"ltrain-paste", {"\033[200~"}, on_paste},
 };
 
 static void bind_keys(EditLine *edit) {
@@ -280,7 +330,10 @@ const char *lt_edit_read(const char *prompt, const lt_line_helper *helper, int *
   el_resize(editor.edit); /* while something else ran the window may have changed */
   resized = 0;
   watch_window(true);
+  if (editor.paints) fputs(PASTES, stdout);
   const char *text = el_gets(editor.edit, length);
+  if (editor.paints) fputs(NO_PASTES, stdout);
+  fflush(stdout);
   watch_window(false);
   editor.helper = NULL;
   free(editor.hint);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,34 +62,37 @@ History *lt_history_open(void) {
   return h;
 }
 
-/* Write the lines of a file that has this one entry: a first line that names the form, and the
-   entry. */
-static void write_file(FILE *file, const char *text) {
+/* The lines of a file that has this one entry: a first line that names the form, and the entry.
+   libedit wants a file: one in memory. */
+static FILE *file_of(const char *text) {
   HistEvent event;
+  FILE *file = fdopen(memfd_create("history", MFD_CLOEXEC), "w+");
   History *one = history_init();
-  if (one == NULL) return;
-  history(one, &event, H_SETSIZE, 1);
-  history(one, &event, H_ENTER, text);
-  history(one, &event, H_SAVE_FP, file);
-  history_end(one);
+  if (file != NULL && one != NULL) {
+    history(one, &event, H_SETSIZE, 1);
+    history(one, &event, H_ENTER, text);
+    history(one, &event, H_SAVE_FP, file);
+    rewind(file);
+  }
+  if (one != NULL) history_end(one);
+  return file;
 }
 
 static void append(const char *text) {
   struct stat before;
-  char *lines = NULL;
-  size_t size = 0;
-  FILE *memory = open_memstream(&lines, &size);
-  if (memory == NULL) return;
-  write_file(memory, text);
-  fclose(memory);
+  char *line = NULL;
+  size_t capacity = 0;
+  FILE *entry = file_of(text);
   int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  if (lines != NULL && file >= 0 && fstat(file, &before) == 0) {
-    size_t from = before.st_size == 0 ? 0 : strcspn(lines, "\n") + 1;
-    ssize_t written = from < size ? write(file, lines + from, size - from) : 0;
+  bool is_new = file >= 0 && fstat(file, &before) == 0 && before.st_size == 0;
+  for (int k = 0; entry != NULL && getline(&line, &capacity, entry) > 0; k++) {
+    if (k == 0 && !is_new) continue;
+    ssize_t written = file >= 0 ? write(file, line, strlen(line)) : 0;
     (void)written; /* a history that cannot be kept keeps nobody from working */
   }
+  if (entry != NULL) fclose(entry);
   if (file >= 0) close(file);
-  free(lines);
+  free(line);
 }
 
 void lt_history_add(History *h, const char *text) {

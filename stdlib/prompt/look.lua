@@ -48,9 +48,10 @@ function look.hint(session, text)
   local rest = rest_of_word(session, text)
   if rest then return rest end
   local note = of_option(session, text)
-  if not note and text:find "[({]$" then
+  if not note and text:find "%($" then
     local keys = complete.call(lexer.tokens(text))
-    note = keys and help.signature(session, keys)
+    local call = keys and help.signature(session, keys)
+    note = call and call:match "%((.*)$"
   end
   return note and "  " .. note
 end

@@ -99,9 +99,7 @@ end
 
 -- Showing calls the script's __tostring.
 local function print_values(self, values)
-  local texts = {}
-  for i = 2, values.n do texts[i - 1] = show.value(values[i]) end
-  self:say(table.concat(texts, "\t"))
+  self:say(show.values(values, 2))
 end
 
 --- Prints what `try` returned, packed, and keeps the first value as the last.

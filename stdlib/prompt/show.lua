@@ -1,69 +1,138 @@
---- stdlib/prompt/show.lua: how the prompt shows a value.
+--- stdlib/prompt/show.lua: how the prompt shows a value: whole where it is small, else its ends.
 local tree = require "ltrain.core.tree"
 
 local show = {}
 
-local MOST <const>, WIDTH <const> = 20, 80
+-- Entries of a table, levels, columns, lines, bytes of a text.
+local MOST <const>, DEPTH <const>, WIDTH <const>, LINES <const>, BYTES <const> = 20, 3, 80, 60, 4000
 
--- A value inside a table: strings quoted, tables by name only, tensors by shape.
-local function short(value)
+local function is_tensor(value) return getmetatable(value) == "ltrain.Tensor" end
+
+local function tensor_text(value)
+  return ("tensor [%s] %s"):format(table.concat(value.shape, ", "), value.dtype)
+end
+
+local function quoted(value)
+  if #value > 40 then value = value:sub(1, utf8.offset(value, 0, 38) - 1) .. "..." end
+  return (("%q"):format(value):gsub("\\\n", "\\n"))
+end
+
+local render
+
+-- A value inside a table: strings quoted, tensors by shape, tables as deep as is left.
+local function short(value, level)
   local kind = type(value)
-  if kind == "string" then
-    if #value > 40 then value = value:sub(1, 37) .. "..." end
-    return (("%q"):format(value):gsub("\\\n", "\\n"))
-  elseif kind == "userdata" and getmetatable(value) == "ltrain.Tensor" then
-    return ("tensor [%s] %s"):format(table.concat(value.shape, ", "), value.dtype)
-  elseif kind == "table" then
-    local meta = getmetatable(value)
-    local name = type(meta) == "table" and rawget(meta, "__name")
-    if name then return name end
-    return next(value) == nil and "{}" or "{...}"
+  if kind == "string" then return quoted(value) end
+  if is_tensor(value) then return tensor_text(value) end
+  if kind ~= "table" then return tostring(value) end
+  local meta = getmetatable(value)
+  local name = type(meta) == "table" and rawget(meta, "__name")
+  if name or rawget(value, "__name") then return name or tostring(value) end
+  if meta ~= nil and type(meta) == "table" and rawget(meta, "__tostring") then
+    return tostring(value)
   end
-  return tostring(value)
+  return render(value, level)
 end
 
 local function key_text(key)
   if type(key) == "string" and key:find("^[%a_][%w_]*$") then return key .. " = " end
-  return ("[%s] = "):format(short(key))
+  return ("[%s] = "):format(short(key, DEPTH))
 end
 
--- Parts with commas, in lines of up to WIDTH characters.
-local function fill(parts)
+-- Parts with commas, in lines of up to WIDTH columns behind `indent`; what has lines of its own
+-- begins one.
+local function fill(parts, indent)
   local lines, line = {}, ""
   for i, part in ipairs(parts) do
     part = part .. (i < #parts and "," or "")
-    if line ~= "" and #line + #part + 2 > WIDTH then
+    local too_long = #indent + #line + #part + 2 > WIDTH or part:find("\n", 1, true)
+    if line ~= "" and too_long then
       lines[#lines + 1] = line
       line = ""
     end
     line = line .. (line == "" and "" or " ") .. part
   end
   lines[#lines + 1] = line
-  return table.concat(lines, "\n ")
+  return table.concat(lines, "\n" .. indent)
 end
 
--- {1, 2, name = "x", ...}: one level, the first of many entries.
-local function table_text(t)
+local open = {} -- tables that are being shown: one of them inside itself is cut short
+
+-- The entries of a table as texts: the first of many.
+local function parts_of(t, level)
   local parts, n = {}, #t
-  for i = 1, math.min(n, MOST) do parts[i] = short(t[i]) end
+  for i = 1, math.min(n, MOST) do parts[i] = short(t[i], level) end
   if n > MOST then parts[#parts + 1] = ("... %d more"):format(n - MOST) end
   local keys, _, other = tree.keys(t)
   local named = 0
   for _, key in ipairs(keys) do
     if math.type(key) == nil or key < 1 or key > n then
       named = named + 1
-      if named <= MOST then parts[#parts + 1] = key_text(key) .. short(t[key]) end
+      if named <= MOST then parts[#parts + 1] = key_text(key) .. short(t[key], level) end
     end
   end
   if named > MOST then parts[#parts + 1] = ("... %d more fields"):format(named - MOST) end
   if other ~= nil then parts[#parts + 1] = ("[%s] = ..."):format(tostring(other)) end
-  return "{" .. fill(parts) .. "}"
+  return parts
 end
 
---- The text of a value: as print has it; plain tables one level deep.
+--- {1, 2, name = "x", {...}}: `level` levels down already.
+function render(t, level)
+  if next(t) == nil then return "{}" end
+  if open[t] or level >= DEPTH then return "{...}" end
+  open[t] = true
+  local _ <close> = setmetatable({}, { __close = function() open[t] = nil end })
+  return "{" .. fill(parts_of(t, level + 1), (" "):rep(level + 1)) .. "}"
+end
+
+-- A text of many lines, or of many bytes: its ends.
+local function cut(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
+  if #lines > LINES then
+    local half = LINES // 2
+    local last = table.concat(lines, "\n", #lines - half + 2)
+    text = ("%s\n ... %d more lines ...\n%s"):format(table.concat(lines, "\n", 1, half),
+      #lines - 2 * half + 1, last)
+  end
+  if #text <= BYTES * 2 then return text end
+  return ("%s\n... %d more bytes"):format(text:sub(1, (utf8.offset(text, 0, BYTES) or BYTES) - 1),
+    #text - BYTES)
+end
+
+-- An object without a text of its own: its class and its fields.
+local function object_text(value, name)
+  local fields = setmetatable({}, { __index = value, __len = function() return 0 end })
+  for key, item in next, value do
+    if type(key) ~= "string" or key:sub(1, 1) ~= "_" then fields[key] = item end
+  end
+  setmetatable(fields, nil)
+  return name .. render(fields, 1)
+end
+
+--- The text of a value.
 function show.value(value)
-  if type(value) == "table" and getmetatable(value) == nil then return table_text(value) end
-  return tostring(value)
+  if type(value) ~= "table" then return cut(tostring(value)) end
+  local meta = getmetatable(value)
+  if meta == nil then return render(value, 0) end
+  if type(meta) ~= "table" or rawget(value, "__name") then return cut(tostring(value)) end
+  if rawget(meta, "__module") then
+    local text = require "ltrain.prompt.show_module"(value)
+    if text then return cut(text) end
+  end
+  local name = rawget(meta, "__name")
+  if name and not rawget(meta, "__tostring") then return cut(object_text(value, name)) end
+  return cut(tostring(value))
+end
+
+--- The texts of several values: side by side, or below each other where one has several lines.
+function show.values(values, first)
+  local texts, between = {}, "\t"
+  for i = first, values.n do
+    texts[#texts + 1] = show.value(values[i])
+    if texts[#texts]:find("\n", 1, true) then between = "\n" end
+  end
+  return table.concat(texts, between)
 end
 
 return show
