@@ -134,9 +134,10 @@ static bool push_path_between(lua_State *L, int parent, int child, int depth) {
   return false;
 }
 
-/* Whether the value on top is a Module. */
+/* Whether the value on top is a Module. Of anything else no field is read: its __index may raise, and
+   what it raises would be looked at here again. */
 static bool is_module(lua_State *L) {
-  if (!lua_istable(L, -1) || lua_getmetatable(L, -1) == 0) return false;
+  if (!lua_istable(L, -1) || luaL_getmetafield(L, -1, "__module") == LUA_TNIL) return false;
   lua_pop(L, 1);
   bool found = lua_getfield(L, -1, "forward") == LUA_TFUNCTION;
   lua_pop(L, 1);

@@ -235,6 +235,24 @@ static unsigned char on_down(EditLine *edit, int key) {
   return CC_CURSOR;
 }
 
+/* To the ends of the cursor's line. */
+static unsigned char on_home(EditLine *edit, int key) {
+  (void)key;
+  const LineInfoW *line = el_wline(edit);
+  bool unused;
+  el_cursor(edit, -column_of(line->buffer, line->cursor, &unused));
+  return CC_CURSOR;
+}
+
+static unsigned char on_end(EditLine *edit, int key) {
+  (void)key;
+  const LineInfoW *line = el_wline(edit);
+  const wchar_t *end = line->cursor;
+  while (end < line->lastchar && *end != L'\n') end++;
+  el_cursor(edit, (int)(end - line->cursor));
+  return CC_CURSOR;
+}
+
 /* To the right; at the end of the text the hint is taken as text. */
 static unsigned char on_right(EditLine *edit, int key) {
   (void)key;
@@ -270,7 +288,7 @@ static unsigned char on_paste(EditLine *edit, int key) {
 }
 
 static const struct {
-  const char *name, *keys[4];
+  const char *name, *keys[6];
   unsigned char (*fn)(EditLine *edit, int key);
 } bindings[] = {
     {"ltrain-enter", {"\r", "\n"}, on_enter},
@@ -278,6 +296,8 @@ static const struct {
     {"ltrain-up", {"\033[A", "\033OA"}, on_up},
     {"ltrain-down", {"\033[B", "\033OB"}, on_down},
     {"ltrain-right", {"\033[C", "\033OC"}, on_right},
+    {"ltrain-home", {"\001", "\033[H", "\033OH", "\033[1~"}, on_home},
+    {"ltrain-end", {"\005", "\033[F", "\033OF", "\033[4~"}, on_end},
     {"ltrain-paste", {"\033[200~"}, on_paste},
 };
 
@@ -330,6 +350,7 @@ const char *lt_edit_read(const char *prompt, const lt_line_helper *helper, int *
   el_resize(editor.edit); /* while something else ran the window may have changed */
   resized = 0;
   watch_window(true);
+  el_set(editor.edit, EL_PREP_TERM, 1); /* before the prompt is seen: keys may come at once */
   if (editor.paints) fputs(PASTES, stdout);
   const char *text = el_gets(editor.edit, length);
   if (editor.paints) fputs(NO_PASTES, stdout);

@@ -108,6 +108,13 @@ static int run(lua_State *L, const lt_plain *p) {
   return lt_plain_run(L, p);
 }
 
+/* Whether a prompt follows the script of a command word. */
+static bool asks_for_prompt(int argc, char **argv) {
+  for (int k = 2; k < argc && strcmp(argv[k], "--") != 0; k++)
+    if (strcmp(argv[k], "-i") == 0) return true;
+  return false;
+}
+
 int main(int argc, char **argv) {
   lt_locale_enter(); /* for good */
   atexit(close_output);
@@ -123,7 +130,8 @@ int main(int argc, char **argv) {
   }
   const lt_bind_options options = {
       .threads = default_threads(),
-      .owns_process = !p.interactive && p.argc > 1, /* the prompt survives its ranks */
+      /* the prompt survives its ranks */
+      .owns_process = !p.interactive && p.argc > 1 && !asks_for_prompt(argc, argv),
       .policy = {.read_files = true,
                  .write_files = true,
                  .fork = true,

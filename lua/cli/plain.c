@@ -173,7 +173,12 @@ static int run_script(lua_State *L, const lt_plain *p) {
   for (int k = 1; k <= n; k++) lua_pushstring(L, p->argv[p->script + k]);
   int top = lua_gettop(L) - n - 1;
   int status_of_script = lt_call_script(L, n, 1);
-  if (status_of_script == LT_EXIT_DONE) hint(L, name);
+  if (status_of_script == LT_EXIT_DONE && p->interactive) {
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, LT_RETURNED);
+  } else if (status_of_script == LT_EXIT_DONE) {
+    hint(L, name);
+  }
   lua_settop(L, top);
   return leave(L, status_of_script);
 }

@@ -59,6 +59,8 @@ static void push_text(lua_State *L, bool stopped, int level) {
     lua_concat(L, lua_gettop(L) - top);
   } else if (!stopped && level > 0) {
     luaL_traceback(L, L, lua_tostring(L, 1), level);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, LT_LAST_STACK);
     trim(L, 1);
   } else {
     lua_pushvalue(L, 1);

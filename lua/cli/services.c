@@ -13,6 +13,7 @@
 #include "cli/ask.h"
 #include "cli/line.h"
 #include "cli/notes.h"
+#include "cli/report.h"
 #include "cli/signals.h"
 #include "ltrain/version.h"
 
@@ -155,6 +156,10 @@ void lt_push_services(lua_State *L) {
   lua_setfield(L, -2, "tty");
   lua_pushboolean(L, lt_line_is_edited());
   lua_setfield(L, -2, "edits");
+  lua_getfield(L, LUA_REGISTRYINDEX, LT_LAST_STACK);
+  lua_setfield(L, -2, "last_stack");
+  lua_getfield(L, LUA_REGISTRYINDEX, LT_RETURNED);
+  lua_setfield(L, -2, "returned");
   lua_pushglobaltable(L);
   lua_setfield(L, -2, "globals");
   lua_pushliteral(L, LT_VERSION);

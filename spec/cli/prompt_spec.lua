@@ -23,9 +23,9 @@ describe("the prompt", function()
     assert.equal("2\n", (answers { "=1 + 1" }))
   end)
 
-  it("prints tensors as print does, tables one level deep", function()
+  it("prints tensors as print does, tables with what is in them", function()
     assert.equal("tensor([0., 0.])\n", (answers { "lt.zeros(2)" }))
-    assert.equal('{1, "two", {...}, a = true, t = tensor [2, 3] f32}\n',
+    assert.equal('{1, "two", {3}, a = true, t = tensor [2, 3] f32}\n',
       (answers { "{1, 'two', {3}, a = true, t = lt.zeros(2, 3)}" }))
   end)
 
@@ -71,38 +71,194 @@ describe("the prompt", function()
     assert.equal(0, (child.run { folder .. "/s.lua" }))
     child.remove(folder)
   end)
+end)
 
-  it("edits lines and keeps a history on a terminal; Ctrl-C drops a line, Ctrl-D leaves", function()
-    local folder = child.folder()
-    -- Each key is pressed when the prompts, or what came before it, are to be seen.
-    child.write(folder .. "/keys", [[
-      sees() {
-        for _ in $(seq 400); do
-          [ "$(grep -ao "$1" out | wc -l)" -lt "$2" ] || return 0
-          sleep 0.05
-        done
-      }
-      cd "$1"
-      sees '> ' 1; printf '1+1\n'; sees '> ' 2; printf 'x = 5'; sees 'x = 5' 1; printf '\003'
-      sees '> ' 3; printf 'tostring(x)\n'; sees '> ' 4; printf '40 + 3\0072\n'
-      sees '> ' 5; printf '\004'
-    ]])
-    child.write(folder .. "/out", "")
-    os.execute(("sh %s/keys %s | XDG_STATE_HOME=%s env --default-signal=INT timeout 30 script -qec "
-      .. "%s /dev/null >>%s/out 2>&1"):format(folder, folder, folder,
-      os.getenv("LTRAIN") or arg[-1], folder))
-    local file <close> = assert(io.open(folder .. "/out"))
-    local out = file:read("a"):gsub("\r", "")
-    if out:find("failed to create pseudo-terminal", 1, true) then
-      child.remove(folder)
-      pending("no pseudo-terminals here")
-      return
-    end
-    assert.matches("> 1+1\n2\n", out, 1, true)
-    assert.matches("^C\n", out, 1, true)
-    assert.matches("> tostring(x)\nnil\n", out, 1, true)
-    local history <close> = assert(io.open(folder .. "/ltrain/history"))
-    assert.matches("\n1+1\ntostring(x)\n", history:read("a"), 1, true)
-    child.remove(folder)
+-- A folder with files, removed after fn(folder).
+local function with_files(files, fn)
+  local folder = child.folder()
+  for name, text in pairs(files) do child.write(folder .. "/" .. name, text) end
+  local ok, err = pcall(fn, folder)
+  child.remove(folder)
+  if not ok then error(err, 0) end
+end
+
+local MODEL <const> = [[
+local lt = require "ltrain"
+local Net = lt.Module:extend("Net")
+function Net:init() self.layer = lt.nn.Linear(4, 2) end
+function Net:forward(x)
+  local y = self.layer(x)
+  return y
+end
+function Net:word() return "old" end
+net = Net()
+optimizer = lt.optim.Adam(net:parameters(), {lr = 0.1})
+rate = 0.5
+function twice(x) return 2 * x end
+function net:training_step(batch) return self(batch[1]):sum() end
+function net:configure_optimizers() return optimizer end
+lt.seed(0)
+lt.Trainer{max_epochs = 1, logger = false, enable_checkpointing = false, enable_model_summary = false,
+  enable_progress_bar = false}:fit(net, {{lt.zeros(1, 4)}})
+]]
+
+describe("values at the prompt", function()
+  it("shows tables within tables, those within themselves cut short", function()
+    assert.equal("{a = {b = {{...}}}}\n", (answers { "{a = {b = {{{1}}}}}" }))
+    assert.equal("{me = {...}}\n", (answers { "local t = {} t.me = t return t" }))
+  end)
+
+  it("shows a module as a tree, with shapes and counts", function()
+    local out = answers { "lt.nn.Sequential(lt.nn.Linear(4, 2), lt.nn.ReLU())" }
+    assert.equal("Sequential           10\n  [1]  Linear(4, 2)  10  weight [2, 4], bias [2]\n"
+      .. "  [2]  ReLU()\n10 parameters, all trainable\n", out)
+  end)
+
+  it("shows the ends of long texts and of tensors with many lines", function()
+    local out = answers { "('x'):rep(100000)", "lt.zeros(1000, 1)" }
+    assert(#out < 12000, #out)
+    assert.matches("... 96000 more bytes", out, 1, true)
+    assert.matches("... 941 more lines ...", out, 1, true)
+  end)
+
+  it("calls the last value _", function()
+    assert.equal("2\n4\n4\n", (answers { "1 + 1", "_ + _", "x = 1", "_" }))
+  end)
+end)
+
+describe("commands of the prompt", function()
+  it("explains classes, functions, operations, hooks and itself", function()
+    local out = answers { ":help nn.Linear", ":help x:sum", ":help lt.csv.read",
+      ":help training_step", ":help :mem", ":help" }
+    assert.matches("lt.nn.Linear(in_features, out_features, options)\n  y = x W^T + b.", out, 1,
+      true)
+    assert.matches("boolean; default true: whether it has b", out, 1, true)
+    assert.matches("lt.sum(x, {...})", out, 1, true)
+    assert.matches("lt.csv.read(path, options)", out, 1, true)
+    assert.matches("training_step(batch, batch_idx)", out, 1, true)
+    assert.matches(":mem [DEVICE]\n  the tensors that are alive", out, 1, true)
+    assert.matches(":quit", out, 1, true)
+  end)
+
+  it("has help for every name of the library", function()
+    local lines = { "h = require 'ltrain.prompt.help'; s = {env = _G, host = {upvalue = "
+      .. "debug.getupvalue}, commands = {}}",
+      "for _, room in ipairs {'nn', 'optim', 'data', 'metrics', 'callbacks', 'loggers'} do "
+      .. "for _, name in pairs(lt[room]) do local text, why = h.on(s, room .. '.' .. name) "
+      .. "if not text then print(why) end end end",
+      "for _, row in ipairs(lt.ops()) do if not row.hidden and not h.on(s, row.name) then "
+      .. "print(row.name) end end" }
+    local out, err = answers(lines)
+    assert.equal("", err)
+    assert.equal("", out)
+  end)
+
+  it("names the nearest where nothing is known", function()
+    local _, err = answers { ":help nn.Linaer", ":hepl" }
+    assert.equal(":help: nothing is known of 'nn.Linaer'; did you mean 'Linear'?\n"
+      .. ":hepl: no such command; did you mean 'help'?; :help lists them\n", err)
+  end)
+
+  it("times an expression", function()
+    local out = answers { ":time 1 + 1", ":time error 'no'" }
+    assert.matches("^2\n[%d.]+ %a+\n$", out)
+  end)
+
+  it("lists tensors by size, with their names and lines", function()
+    with_files({ ["big.lua"] = "local lt = require 'ltrain'\n\nbig = lt.zeros(512, 1024)" },
+      function(folder)
+        local out = answers({ ":load big.lua", "small = lt.ones(300, 1024)", ":mem" },
+          { dir = folder })
+        assert.matches("    2.0 MiB  [512, 1024] f32  big  by full  at big.lua:3\n"
+          .. "    1.2 MiB  [300, 1024] f32  small  by full  at stdin:1\ncpu: 3.2 MiB in 2", out,
+          1, true)
+      end)
+  end)
+
+  it("loads a script, and reports what is wrong with it", function()
+    with_files({ ["good.lua"] = "x = 5 return 7", ["bad.lua"] = "x = = 5" }, function(folder)
+      local out, err = answers({ ":load good.lua", "x, _", ":load bad.lua", ":load none.lua" },
+        { dir = folder })
+      assert.equal("7\n5\t7\n", out)
+      assert.equal(":load: bad.lua:1: unexpected symbol near '='\n"
+        .. ":load: cannot open none.lua: No such file or directory\n", err)
+    end)
+  end)
+
+  it("reloads code; weights, optimizer, other values and random numbers stay", function()
+    with_files({ ["model.lua"] = MODEL, ["part.lua"] = "return {f = function() return 'old' end}" },
+      function(folder)
+        local out, err = answers({ ":load model.lua", "part = require 'part'",
+          "hash, was, made = lt.hash(net:state_dict()), optimizer, getmetatable(net)",
+          "lt.seed(1) first = lt.randn(1):item() lt.seed(1)",
+          "for _, f in ipairs {'model', 'part'} do local h = io.open(f .. '.lua') local t = "
+            .. "h:read 'a' h:close() h = io.open(f .. '.lua', 'w') h:write((t:gsub('old', 'new')"
+            .. ":gsub('2 %* x', '3 * x'):gsub('0%.5', '0.25'))) h:close() end",
+          ":reload", "net:word(), twice(1), part.f(), rate",
+          "hash == lt.hash(net:state_dict()), was == optimizer, made == getmetatable(net)",
+          "lt.randn(1):item() == first" }, { dir = folder })
+        assert.equal("reloaded 2 files\nnew\t3\tnew\t0.5\ntrue\ttrue\ttrue\ntrue\n", out)
+        assert.equal("", err)
+      end)
+  end)
+
+  it("runs a file as far as its first loop; changes nothing where it fails before", function()
+    with_files({ ["model.lua"] = MODEL }, function(folder)
+      local out, err = answers({ ":load model.lua",
+        "h = io.open('model.lua') t = h:read 'a' h:close() h = io.open('model.lua', 'w') "
+          .. "h:write((t:gsub('old', 'new')), 'error \"late\"') h:close()",
+        ":reload", "net:word(), twice(1)" }, { dir = folder })
+      assert.equal("reloaded 1 file\nnew\t2\n", out)
+      assert.equal("", err)
+      out, err = answers({ ":load model.lua",
+        "h = io.open('model.lua') t = h:read 'a' h:close() h = io.open('model.lua', 'w') "
+          .. "h:write((t:gsub('new', 'newer'):gsub('rate =', 'x.y.z =')), '') h:close()",
+        ":reload", "net:word(), twice(1)" }, { dir = folder })
+      assert.equal("new\t2\n", out)
+      assert.matches("model.lua:11: attempt to index a nil value (global 'x')", err, 1, true)
+    end)
+  end)
+
+  it("shows all frames of the last error", function()
+    local out = answers { ":bt", "lt.nn.Linear(2, 'x')", ":bt" }
+    assert.matches("^no error yet\nstdin:1: nn.Linear: out_features must be an integer", out)
+    assert.matches("ltrain.nn.Linear:%d+:", out)
+  end)
+
+  it("leaves by :quit", function()
+    assert.equal("1\n", (answers { "1", ":quit", "2" }))
+  end)
+end)
+
+describe("ltrain run -i", function()
+  local SCRIPT <const> = [[
+    local lt = require "ltrain"
+    local net = lt.nn.Linear(2, 1)
+    function net:training_step(batch) return lt.mse_loss(self(batch[1]), batch[2]) end
+    function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+    local data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4, 2), lt.ones(4, 1)))
+    return {model = net, data = data, trainer = {max_epochs = 1, logger = false,
+      enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false}}
+  ]]
+
+  it("opens the prompt after the fit, which knows model, data and trainer", function()
+    with_files({ ["model.lua"] = SCRIPT }, function(folder)
+      local status, out = child.run({ "run", "-i", "model.lua" }, { dir = folder,
+        stdin = "trainer.global_step, #data\nmodel\n:quit\n" })
+      assert.equal(0, status)
+      assert.matches("4\t4\n", out, 1, true)
+      assert.matches("3 parameters, all trainable", out, 1, true)
+    end)
+  end)
+
+  it("opens it after an error too, which :bt shows", function()
+    with_files({ ["bad.lua"] = "y = 3\nerror 'here'" }, function(folder)
+      local _, out, err = child.run({ "run", "-i", "bad.lua" }, { dir = folder,
+        stdin = "y\n:bt\n" })
+      assert.equal("ltrain: bad.lua:2: here\n", err)
+      assert.matches("> 3\n> bad.lua:2: here\nstack traceback:\n", out, 1, true)
+      _, out = child.run({ "-i", "bad.lua" }, { dir = folder, stdin = "y\n:bt\n" })
+      assert.matches("> 3\n> bad.lua:2: here\nstack traceback:\n", out, 1, true)
+    end)
   end)
 end)

@@ -5,6 +5,7 @@
    Each line of the plan is a word and a text (\e \r \t \n \\ \xHH are characters):
      see TEXT      waits until a row of the screen has it
      gone TEXT     waits until none has
+     painted TEXT  waits until a row has it with a letter in place of each coloured character
      send TEXT     keys
      size C R      another size
      screen NAME   prints the rows between "--- NAME" and "---"
@@ -168,10 +169,10 @@ static void row_text(int r, bool looks, char *out, size_t size) {
   out[last] = 0;
 }
 
-static bool is_seen(const char *text) {
+static bool is_seen(const char *text, bool looks) {
   char row[4 * MOST + 8];
   for (int r = 0; r < screen.rows; r++) {
-    row_text(r, false, row, sizeof row);
+    row_text(r, looks, row, sizeof row);
     if (strstr(row, text) != NULL) return true;
   }
   return false;
@@ -204,13 +205,13 @@ static bool listen(int milliseconds) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-static void wait_for(const char *text, bool seen) {
+static void wait_for(const char *text, bool seen, bool looks) {
   time_t until = time(NULL) + PATIENCE;
   bool goes_on = true;
-  while (is_seen(text) != seen && goes_on && time(NULL) < until) goes_on = listen(50);
-  if (is_seen(text) == seen) return;
+  while (is_seen(text, looks) != seen && goes_on && time(NULL) < until) goes_on = listen(50);
+  if (is_seen(text, looks) == seen) return;
   printf("--- never %s: %s\n", seen ? "seen" : "gone", text);
-  print("screen", false);
+  print("screen", looks);
   kill(child, SIGKILL);
   exit(1);
 }
@@ -263,8 +264,9 @@ static void follow(char *line) {
   if (strcmp(line, "size") == 0 && sscanf(text, "%d %d", &columns, &rows) == 2)
     set_size(columns, rows);
   unescape(text);
-  if (strcmp(line, "see") == 0) wait_for(text, true);
-  if (strcmp(line, "gone") == 0) wait_for(text, false);
+  if (strcmp(line, "see") == 0) wait_for(text, true, false);
+  if (strcmp(line, "gone") == 0) wait_for(text, false, false);
+  if (strcmp(line, "painted") == 0) wait_for(text, true, true);
   if (strcmp(line, "send") == 0) send_keys(text);
   if (strcmp(line, "screen") == 0) print(text, false);
   if (strcmp(line, "colours") == 0) print(text, true);
@@ -297,5 +299,6 @@ int main(int argc, char **argv) {
     if (line[0] != 0) follow(line);
   }
   kill(child, SIGKILL);
+  puts("--- followed");
   return 0;
 }

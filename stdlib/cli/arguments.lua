@@ -142,7 +142,7 @@ end
 
 --- Reads the tokens after a word; one that is `loose` keeps all flags that it does not know.
 --- Returns {script =, options =, overrides =, args =, help =,
---- flags =, wrong =}; args are the script's own, or the files after the first; overrides are
+--- interactive =, flags =, wrong =}; args are the script's own, or the files after the first; overrides are
 --- {name = {value = v}}, v nil for "the default"; flags are those that nobody knows, for lt.args,
 --- and wrong what to say of them if the script has none. nil and a message if wrong.
 ---@param trainer_rows table options of the Trainer, by name, as config.check takes them
@@ -154,6 +154,9 @@ function arguments.parse(word, tokens, trainer_rows)
     if token == "-h" or token == "--help" then
       parsed.help = true
       return parsed
+    elseif token == "-i" and word.script then
+      parsed.interactive = true
+      i = i + 1
     elseif token == "--" then
       if not word.script then return nil, word.name .. ": takes no arguments after --" end
       table.move(tokens, i + 1, #tokens, 1, parsed.args)

@@ -48,10 +48,12 @@ end
 -- passed on as it is: what the script closes on its way out finds there what it has raised.
 local function watch(host, seen)
   return function(value)
+    local stack
     seen.failure = describe(host, value, function(message)
-      return traceback.show(message, host.traceback(message, 4))
+      stack = host.traceback(message, 4)
+      return traceback.show(message, stack)
     end)
-    seen.value = value
+    seen.failure.stack, seen.value = stack, value
     c.dist.report(value) -- to the ranks that a launcher started, before anything unwinds
     return value
   end
@@ -64,8 +66,8 @@ local function finish(host, seen, ok, ...)
   return false, describe(host, value, function(message) return message end) -- out of memory
 end
 
---- Calls f(...). Returns true and its results; or false and {text =, stopped =}: `stopped` when a
---- signal ended it.
+--- Calls f(...). Returns true and its results; or false and {text =, stopped =, stack =}: `stopped`
+--- when a signal ended it, `stack` its whole traceback.
 function protect.call(host, f, ...)
   local seen = {}
   return finish(host, seen, xpcall(f, watch(host, seen), ...))

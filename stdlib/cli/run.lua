@@ -119,6 +119,7 @@ local function run_loop(word, parsed, host, bundle)
   if word.loop ~= "fit" and not parsed.options.ckpt_path then
     trainer:warn(word.name .. ": no --ckpt_path: these are the weights that the script made")
   end
+  parsed.made = { model = bundle.model, data = bundle.data, trainer = trainer }
   local outputs = trainer[word.loop](trainer, bundle.model, bundle.data)
   if word.loop == "predict" then show_predictions(parsed, host, outputs) end
 end
@@ -126,6 +127,7 @@ end
 -- Runs protected: the script, then the loop over what it returned.
 local function session(word, parsed, host, chunk)
   local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
+  parsed.returned = returned[1]
   overrides.check_flags()
   if overrides.ran > 0 then
     if word.name == "run" then return end
@@ -228,6 +230,19 @@ function run.prepare(word, parsed, host)
   host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
 end
 
+-- With -i a prompt follows, whatever became of the script. It knows what was run as `model`, `data`
+-- and `trainer`, where the script has no globals of these names.
+local function open_prompt(parsed, host, failure)
+  host.globals.lt = host.globals.lt or require "ltrain"
+  for name, value in next, parsed.made or {} do
+    if host.globals[name] == nil then host.globals[name] = value end
+  end
+  if failure then protect.report(host, failure) end
+  c.runtime.clear_interrupt()
+  return require "ltrain.cli.prompt".open(host, { script = parsed.script,
+    returned = parsed.returned, stack = failure and failure.stack })
+end
+
 --- The word's main: returns the exit status.
 function run.main(word, parsed, host)
   local chunk, message, absent = host.load(parsed.script)
@@ -242,6 +257,9 @@ function run.main(word, parsed, host)
   if status then return status end
   run.prepare(word, parsed, host)
   local ok, failure = protect.call(host, session, word, parsed, host, chunk)
+  if parsed.interactive and c.dist.rank() == 0 then
+    return world.leave(open_prompt(parsed, host, not ok and failure))
+  end
   if not ok then return world.leave(protect.report(host, failure)) end
   return world.leave(interrupt.pending() and host.signal() or DONE)
 end

@@ -212,6 +212,15 @@ local function keys_of(text)
   return keys
 end
 
+-- The library: the names of its rooms.
+local function overview()
+  local list = {}
+  for name in next, places do list[#list + 1] = name end
+  table.sort(list)
+  return "lt\n  the library: operations (:help relu), and\n"
+    .. wrap(table.concat(list, ", "), "    ")
+end
+
 local function look_up(env, keys, is_method, upvalue)
   local lt = env.lt
   local own = names.resolve(env, keys)
@@ -220,7 +229,7 @@ local function look_up(env, keys, is_method, upvalue)
     return of_value(own, keys, upvalue)
   end
   if keys[1] == "lt" then table.remove(keys, 1) end
-  if #keys == 0 then return nil end
+  if #keys == 0 then return overview() end
   local value = names.resolve(lt, keys)
   if value == nil and keys[1] == "Tensor" then value = c.runtime.methods[keys[2]] end
   if value == nil and (is_method or #keys == 1) then

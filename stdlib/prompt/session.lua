@@ -36,14 +36,22 @@ local function is_incomplete(message)
   return message:sub(-5) == "<eof>"
 end
 
+-- Before each entry: `_` is the last value. A call that is the whole entry would be a tail call, and
+-- its error would not know the line.
+local HEAD <const> = "local _, results__ = ...; "
+
+local function pass(...) return ... end
+
 --- The function that a text stands for: an expression, else a statement; or nil, a message, and
---- whether more lines could mend it. It takes the last value, its `_`.
+--- whether more lines could mend it.
 function session:compile(text)
   text = text:gsub("^%s*=", "")
-  local chunk, why = load("local _ = ...; return " .. text, "=stdin", "t", self.env)
-  if chunk then return chunk end
-  local statement, message = load("local _ = ...; " .. text, "=stdin", "t", self.env)
-  if statement then return statement end
+  local function compile(code) return load(HEAD .. code, "=stdin", "t", self.env) end
+  local chunk, why = compile("return " .. text)
+  if chunk then chunk = compile(("return results__(%s\n)"):format(text)) or chunk end
+  local statement, message = chunk, nil
+  if not chunk then statement, message = compile(text) end
+  if statement then return function() return statement(self.last, pass) end end
   return nil, message, is_incomplete(message) or is_incomplete(why)
 end
 
@@ -116,7 +124,7 @@ function session:evaluate(text)
     self:complain(message)
     return false
   end
-  local results = table.pack(self:try(chunk, self.last))
+  local results = table.pack(self:try(chunk))
   self:print(results)
   if results[1] and results.n == 1 and text:find "^%s*local%s" and not self.warned_local then
     self.warned_local = true

@@ -1,0 +1,320 @@
+-- spec/cli/prompt_terminal_spec.lua: the prompt on a terminal: keys are pressed, screens are read.
+local child = require "spec.cli.child"
+local terminal = require "spec.cli.terminal"
+
+local function run(plan, options)
+  local screens, status = terminal.run(plan, options)
+  if not screens then pending "no pseudo-terminals here" end
+  return screens, status
+end
+
+-- The last lines of a screen.
+local function tail(text, n)
+  local lines = {}
+  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
+  return table.concat(lines, "\n", math.max(1, #lines - n + 1))
+end
+
+local function in_folder(fn)
+  local folder = child.folder()
+  local ok, err = pcall(fn, folder)
+  child.remove(folder)
+  if not ok then error(err, 0) end
+end
+
+describe("the prompt on a terminal", function()
+  it("evaluates lines; Ctrl-C drops a line, Ctrl-D leaves", function()
+    local screens, status = run [[
+see >
+send 20 + 3\r
+see 23
+send x = 5
+see x = 5
+send \x03
+see ^C
+send tostring(x)\r
+see nil
+screen last
+send \x04
+end]]
+    assert.equal(0, status)
+    assert.equal("> 20 + 3\n23\n> x = 5^C\n> tostring(x)\nnil\n>", tail(screens.last, 6))
+  end)
+
+  it("colours keywords, strings, numbers and known globals", function()
+    run [[
+see >
+painted cc
+send return print, nothing, "text", 12
+painted ccmmmmmm bbbbb, nothing, gggggg, cc]]
+  end)
+
+  it("colours nothing where NO_COLOR is set", function()
+    local screens = run([[
+see >
+send return print, 12
+see print, 12
+send  --
+see 12 --
+colours all]], { env = { NO_COLOR = "1" } })
+    assert.equal("> return print, 12 --", tail(screens.all, 1))
+  end)
+
+  it("keeps an entry of several lines whole: edited, recalled, remembered", function()
+    in_folder(function(folder)
+      local screens = run([[
+see >
+send for i = 1, 2 do\r
+see do
+send print(i * 111)\r
+see 111)
+send end\r
+see 222
+send \e[A
+painted >
+send \e[A\x01\e[C\e[C--seen\x05--end
+see (i * 111)--end
+screen recalled
+send \x03
+see ^C]], { folder = folder })
+      assert.equal("> for i = 1, 2 do\n  --seenprint(i * 111)--end\n  end", tail(screens.recalled, 3))
+      screens = run([[
+see >
+send \e[A
+see 111)
+send --
+see end--
+screen again]], { folder = folder })
+      assert.equal("> for i = 1, 2 do\n  print(i * 111)\n  end--", tail(screens.again, 3))
+    end)
+  end)
+
+  it("takes what is pasted as one entry", function()
+    local screens = run [[
+see >
+send \e[200~for i = 1, 2 do\r\tprint(i * 111)\rend\r\e[201~
+see end
+screen pasted
+send \r
+see 222
+screen done]]
+    assert.equal("> for i = 1, 2 do\n print(i * 111)\nend", tail(screens.pasted, 3))
+    assert.equal("111\n222\n>", tail(screens.done, 3))
+  end)
+
+  it("completes globals, fields and methods", function()
+    local screens = run [[
+see >
+send lt.nn.Lin\t
+see lt.nn.Linear
+send \x03
+see Linear^C
+send x = lt.zeros(2)\r
+see > x = lt.zeros(2)
+send "made" .. 1\r
+see made1
+send x:requires_g\t
+see x:requires_grad_
+send \x03
+see grad_^C
+send colle\t
+see > collectgarbage
+send \x03
+see garbage^C
+send "fun".."ctions" while fal\t
+see while false
+screen all]]
+    assert.matches("> x:requires_grad_^C\n> collectgarbage^C\n", screens.all, 1, true)
+  end)
+
+  it("completes names of options in tables of constructors, and lists several", function()
+    local screens = run [[
+see >
+send lt.Trainer{max_\t
+see max_steps
+see max_time
+send ep\t
+see max_epochs =   integer
+screen list
+send \x03
+see = ^C
+send lt.data.DataLoader(x, {ba\t
+see {batch_
+send size = 2, sh\t
+see shuffle =   boolean]]
+    assert.matches("> lt.Trainer{max_\nmax_epochs  max_steps   max_time\n> lt.Trainer{max_epochs = ",
+      screens.list, 1, true)
+    assert.matches("integer ≥ -1: epochs to train", screens.list, 1, true)
+  end)
+
+  it("completes files in strings and commands", function()
+    in_folder(function(folder)
+      child.write(folder .. "/a_long_name.csv", "")
+      local screens = run([[
+see >
+send lt.csv.read("a_lo\t
+see csv"
+screen file
+send \x03
+see ^C
+send :rel\t
+see > :reload
+screen command]], { dir = folder })
+      assert.equal('> lt.csv.read("a_long_name.csv"', tail(screens.file, 1))
+      assert.equal("> :reload", tail(screens.command, 1))
+    end)
+  end)
+
+  it("hints at the only word that fits, taken with the right arrow, and at arguments", function()
+    local screens = run [[
+see >
+send lt.nn.Lin
+painted ccbb.nn.Linddd
+send \e[C(
+see in_features, out_features, options)
+screen call]]
+    assert.equal("> lt.nn.Linear(  in_features, out_features, options)", tail(screens.call, 1))
+  end)
+
+  it("runs none of the script's code for a completion", function()
+    run [[
+see >
+send t = setmetatable({}, {__index = function() os.exit(9) end})\r
+see > t
+see > t =
+send "m".."ade"\r
+see made
+send t.abc\t
+see > t.abc
+send \x03
+see abc^C
+send "still ".."there"\r
+see still there]]
+  end)
+
+  it("returns from an endless loop by Ctrl-C, with its state alive", function()
+    local screens, status = run [[
+see >
+send x = 41\r
+see x = 41
+send "no".."w"\r
+see now
+send print("go" .. "ing") while true do end\r
+see going
+send \x03
+see interrupted
+send x + 1\r
+see 42
+screen last
+send :quit\r
+end]]
+    assert.equal(0, status)
+    assert.matches("interrupted\n> x + 1\n42\n>", screens.last, 1, true)
+  end)
+
+  it("returns from a fit by Ctrl-C, with the model as it was", function()
+    in_folder(function(folder)
+      child.write(folder .. "/fit.lua", [[
+        local lt = require "ltrain"
+        net = lt.nn.Linear(2, 1)
+        function net:training_step(batch, i)
+          if i == 3 and not quiet then print("third" .. " batch") end
+          return lt.mse_loss(self(batch[1]), batch[2])
+        end
+        function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+        local x = lt.ones(64, 2)
+        data = lt.data.DataLoader(lt.data.TensorDataset(x, lt.ones(64, 1)))
+        trainer = lt.Trainer{max_epochs = -1, logger = false, enable_checkpointing = false,
+          enable_model_summary = false, enable_progress_bar = false}
+      ]])
+      local screens = run([[
+see >
+send :load fit.lua\r
+see load
+send trainer:fit(net, data)\r
+see third batch
+send \x03
+see interrupted
+send trainer.global_step > 3\r
+see true
+send trainer.max_epochs, quiet = 1, true\r
+send "loss " .. net:training_step({lt.ones(1, 2), lt.ones(1, 1)}, 0):item() // 1\r
+see loss 0
+screen last
+send \x04
+end]], { dir = folder })
+      assert.matches("interrupted", screens.last, 1, true)
+      assert.matches("loss 0.0", screens.last, 1, true)
+    end)
+  end)
+
+  it("reads UTF-8, and draws again in a window of another size", function()
+    local screens = run([[
+see >
+send t = {"größe", "中文"} t[1], t[2]
+see 中文
+send \x7f\x7f\x7f\x7f
+gone t[2]
+size 20 10
+send  --x
+see --x
+screen narrow
+size 60 20
+send y
+see --xy
+screen wide]], { columns = 60, rows = 20 })
+    assert.equal('> t = {"größe", "中\n文"} t[1],  --x', tail(screens.narrow, 2))
+    assert.equal('> t = {"größe", "中文"} t[1],  --xy', tail(screens.wide, 1))
+  end)
+
+  it("edits an entry that is longer than a row", function()
+    local screens = run([[
+see >
+send local a = "0123456789012345678901234567890123456789"
+see 6789"
+send \x01
+send --
+see --local a = "012345678901234
+see 5678901234567890123456789"
+screen long]], { columns = 30, rows = 10 })
+    assert.equal('> --local a = "012345678901234\n5678901234567890123456789"',
+      tail(screens.long, 2))
+  end)
+
+  it("reads plain lines where TERM is dumb", function()
+    local screens, status = run([[
+see >
+send for i = 1, 2 do\r
+see >>
+send print(i * 111) end\r
+see 222
+send "do".."ne"\r
+see done
+colours last
+send \x04
+end]], { env = { TERM = "dumb" } })
+    assert.equal(0, status)
+    assert.equal("> for i = 1, 2 do\n>> print(i * 111) end\n111\n222\n> \"do\"..\"ne\"\ndone",
+      (screens.last:match "(> for.*done)"))
+  end)
+
+  it("shares its history with the prompts of other terminals", function()
+    in_folder(function(folder)
+      run([[
+see >
+send "from " .. "one"\r
+see from one
+send \x04
+end]], { folder = folder })
+      run([[
+see >
+send "from " .. "two"\r
+see from two
+send \x04
+end]], { folder = folder })
+      local file <close> = assert(io.open(folder .. "/ltrain/history"))
+      assert.matches('"from\\040"\\040..\\040"one"\n"from\\040"\\040..\\040"two"\n', file:read "a",
+        1, true)
+    end)
+  end)
+end)
