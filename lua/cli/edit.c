@@ -22,9 +22,9 @@
 
 /* Keys that no terminal sends: what ours pass a key on to. */
 #define KEY_NEWLINE "\034"
-#define KEY_PREVIOUS "\020"
-#define KEY_NEXT "\016"
-#define KEY_FORWARD "\006"
+#define KEY_PREVIOUS "\035"
+#define KEY_NEXT "\036"
+#define KEY_FORWARD "\037"
 
 /* The terminal marks what is pasted, or not. */
 #define PASTES "\033[?2004h"
@@ -110,7 +110,7 @@ static void on_resize(int number) {
   resized = 1;
 }
 
-/* Waits for a key: false when a signal came, also one that came before. */
+/* Waits for a key: false when a signal came, also one that came before (errno: EINTR). */
 static bool wait_for_key(void) {
   struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
   sigset_t ours, before;
@@ -120,13 +120,11 @@ static bool wait_for_key(void) {
   sigaddset(&ours, SIGWINCH);
   sigaddset(&ours, SIGCONT);
   pthread_sigmask(SIG_BLOCK, &ours, &before);
-  int n = 0;
-  while (n <= 0 && lt_signals_pending() == 0 && !resized) {
-    n = ppoll(&key, 1, NULL, &before);
-    if (n < 0 && errno != EINTR) break;
-  }
+  int n = -1;
+  errno = EINTR;
+  if (lt_signals_pending() == 0 && !resized) n = ppoll(&key, 1, NULL, &before);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return n > 0 || (lt_signals_pending() == 0 && !resized);
+  return n > 0;
 }
 
 /* One character, whatever the locale's encoding: 1; 0 at the end; -1 when a signal came. */
@@ -305,6 +303,9 @@ static void bind_keys(EditLine *edit) {
   el_set(edit, EL_EDITOR, "emacs");
   el_source(edit, NULL); /* ~/.editrc: may say vi */
   el_set(edit, EL_BIND, KEY_NEWLINE, "ed-newline", NULL);
+  el_set(edit, EL_BIND, KEY_PREVIOUS, "ed-prev-history", NULL);
+  el_set(edit, EL_BIND, KEY_NEXT, "ed-next-history", NULL);
+  el_set(edit, EL_BIND, KEY_FORWARD, "ed-next-char", NULL);
   el_set(edit, EL_BIND, "\022", "em-inc-search-prev", NULL);
   for (size_t k = 0; k < sizeof bindings / sizeof *bindings; k++) {
     el_set(edit, EL_ADDFN, bindings[k].name, "of ltrain", bindings[k].fn);

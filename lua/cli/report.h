@@ -17,8 +17,8 @@ int lt_report_load(lua_State *L, int status);
    an exit status; the results are there when it is LT_EXIT_DONE. */
 int lt_call_script(lua_State *L, int n_args, int n_results);
 
-/* Fields of the registry: the whole traceback of the last error of a script; what it returned, where
-   a prompt follows. */
+/* Fields of the registry: the whole traceback of the last error of a script; what it returned,
+   where a prompt follows. */
 #define LT_LAST_STACK "ltrain.last_stack"
 #define LT_RETURNED "ltrain.returned"
 

@@ -155,8 +155,8 @@ typedef struct lt_live {
   lt_shape shape;
   lt_dtype dtype;
 } lt_live;
-/* Up to n of those of a device that this ctx has made, the newest first; returns how many there are.
-   They are those over 1 MiB, and from lt_device_note_all on all that are made. */
+/* Up to n of those of a device that this ctx has made, the newest first; returns how many there
+   are. They are those over 1 MiB, and from lt_device_note_all on all that are made. */
 int64_t lt_device_live(lt_ctx *c, lt_device d, lt_live *out, int64_t n);
 void lt_device_note_all(lt_ctx *c, bool on);
 

@@ -137,6 +137,19 @@ describe("lt.last_error", function()
   end)
 end)
 
+describe("the module of an error's line", function()
+  it("is not looked for in tables that are no modules", function()
+    local asked = 0
+    local odd = setmetatable({}, { __index = function() asked = asked + 1 end })
+    local function method(self, x)
+      local y = x:sum(3)
+      return self, y
+    end
+    failure(function() method(odd, lt.ones(2)) end)
+    assert.equal(0, asked)
+  end)
+end)
+
 describe("a failure in backward", function()
   it("names the op and the line that made the node", function()
     local x = lt.ones(2, {requires_grad = true})

@@ -98,8 +98,8 @@ function twice(x) return 2 * x end
 function net:training_step(batch) return self(batch[1]):sum() end
 function net:configure_optimizers() return optimizer end
 lt.seed(0)
-lt.Trainer{max_epochs = 1, logger = false, enable_checkpointing = false, enable_model_summary = false,
-  enable_progress_bar = false}:fit(net, {{lt.zeros(1, 4)}})
+lt.Trainer{max_epochs = 1, logger = false, enable_checkpointing = false,
+  enable_model_summary = false, enable_progress_bar = false}:fit(net, {{lt.zeros(1, 4)}})
 ]]
 
 describe("values at the prompt", function()

@@ -5,6 +5,7 @@
    Each line of the plan is a word and a text (\e \r \t \n \\ \xHH are characters):
      see TEXT      waits until a row of the screen has it
      gone TEXT     waits until none has
+     ready         waits until the cursor is behind an empty prompt
      painted TEXT  waits until a row has it with a letter in place of each coloured character
      send TEXT     keys
      size C R      another size
@@ -205,6 +206,23 @@ static bool listen(int milliseconds) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
+static bool is_ready(void) {
+  char row[4 * MOST + 8];
+  row_text(screen.row, false, row, sizeof row);
+  return screen.column == 2 && strcmp(row, ">") == 0;
+}
+
+static void wait_until_ready(void) {
+  time_t until = time(NULL) + PATIENCE;
+  while (!is_ready() && time(NULL) < until)
+    if (!listen(50)) break;
+  if (is_ready()) return;
+  puts("--- never ready");
+  print("screen", false);
+  kill(child, SIGKILL);
+  exit(1);
+}
+
 static void wait_for(const char *text, bool seen, bool looks) {
   time_t until = time(NULL) + PATIENCE;
   bool goes_on = true;
@@ -264,6 +282,7 @@ static void follow(char *line) {
   if (strcmp(line, "size") == 0 && sscanf(text, "%d %d", &columns, &rows) == 2)
     set_size(columns, rows);
   unescape(text);
+  if (strcmp(line, "ready") == 0) wait_until_ready();
   if (strcmp(line, "see") == 0) wait_for(text, true, false);
   if (strcmp(line, "gone") == 0) wait_for(text, false, false);
   if (strcmp(line, "painted") == 0) wait_for(text, true, true);

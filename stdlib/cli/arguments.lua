@@ -141,8 +141,8 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
 end
 
 --- Reads the tokens after a word; one that is `loose` keeps all flags that it does not know.
---- Returns {script =, options =, overrides =, args =, help =,
---- interactive =, flags =, wrong =}; args are the script's own, or the files after the first; overrides are
+--- Returns {script =, options =, overrides =, args =, help =, interactive =, flags =, wrong =};
+--- args are the script's own, or the files after the first; overrides are
 --- {name = {value = v}}, v nil for "the default"; flags are those that nobody knows, for lt.args,
 --- and wrong what to say of them if the script has none. nil and a message if wrong.
 ---@param trainer_rows table options of the Trainer, by name, as config.check takes them

@@ -54,11 +54,12 @@ local RETURNS <const> = "The script returns a module, or a table {model =, data 
 --- and options of the Trainer follow, the Trainer's loop that it runs, whether it takes more files
 --- than one.
 words.list = {
-  { name = "run", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
+  { name = "run", args = "[-i] SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "run a script, and train the module that it returns", options = SCRIPT,
     text = RETURNS .. "The module is trained, unless the script called a loop of a Trainer itself. "
-      .. "Options\nof the Trainer apply to every Trainer that the script creates." },
-  { name = "fit", args = "SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
+      .. "Options\nof the Trainer apply to every Trainer that the script creates. With -i a prompt "
+      .. "follows, where model,\ndata and trainer are what was run." },
+  { name = "fit", args = "[-i] SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "train the module that a script returns", options = SCRIPT,
     text = RETURNS .. "The module is trained; the script must not run a loop itself." },
   { name = "validate", args = "SCRIPT [--ckpt_path FILE] [--option value]... [-- args]",
@@ -179,7 +180,7 @@ words.plain = {
   { "ltrain SCRIPT [args]", "run a script as lua does; - is standard input" },
   { "-e CODE", "run the code; `lt` is predefined; only scripts join the ranks of a launcher" },
   { "-l MODULE", "require the module into a global with its name" },
-  { "-i", "start the prompt after the script or code" },
+  { "-i", "start the prompt after the script or code, also `ltrain run -i SCRIPT`" },
   { "-E", "ignore environment variables" },
   { "-W", "turn warnings on" },
   { "-v, --version", "print the version" },

@@ -146,7 +146,9 @@ function complete.candidates(session, text)
     local list, start = files(text:match "^%s*:load%s+(.*)$")
     return list, start, ""
   end
-  if text:find "^%s*:help%s" then text = text:gsub("^%s*:help%s", "lt.", 1):gsub("^lt%.lt", "lt") end
+  if text:find "^%s*:help%s" then
+    text = text:gsub("^%s*:help%s+", "lt.", 1):gsub("^lt%.lt%f[^%w_]", "lt")
+  end
   local tokens = lexer.tokens((text:gsub("^%s*:%a+%s", "")))
   local last = tokens[#tokens]
   if last and not last.whole then

@@ -34,8 +34,11 @@ local function find(found, value, name, depth, seen)
       end
     end
     for key, item in next, value do
-      if type(key) == "string" then find(found, item, name .. "." .. key, depth - 1, seen)
-      elseif math.type(key) then find(found, item, ("%s[%s]"):format(name, key), depth - 1, seen) end
+      if type(key) == "string" then
+        find(found, item, name .. "." .. key, depth - 1, seen)
+      elseif math.type(key) then
+        find(found, item, ("%s[%s]"):format(name, key), depth - 1, seen)
+      end
     end
   end
 end
@@ -100,7 +103,7 @@ function memory.text(device, env, last)
   local lines = {}
   for i = 1, math.min(#rows, MOST) do lines[i] = line_of(rows[i]) end
   if #rows > MOST then lines[#lines + 1] = ("  ... %d more lines"):format(#rows - MOST) end
-  lines[#lines + 1] = ("%s: %s in %d tensors; %s in use with what is not listed, peak %s, %s cached")
+  lines[#lines + 1] = ("%s: %s in %d tensors; %s in use with those not listed, peak %s, %s cached")
     :format(device, memory.size(total), #list, memory.size(use.live_bytes),
       memory.size(use.peak_bytes), memory.size(use.cached_bytes))
   return table.concat(lines, "\n")

@@ -1,4 +1,4 @@
---- stdlib/prompt/names.lua: what can stand behind a name: values, their fields and methods, options.
+--- stdlib/prompt/names.lua: what can stand behind a name: fields, methods, options.
 --
 -- TAB must not run the script's code: what an __index or __pairs of the script would give is not
 -- looked for.

@@ -97,10 +97,10 @@ function section.methods(file, object, class)
   return list
 end
 
---- Of the `value` that is called `name` and stands in `file` (source.parse): about =, more =, call =
---- how it is called, said =, arguments = {...}, called_with = {...}, base = the name of its parent,
---- options = rows, order = the text that has their order, methods = {...}. parent(init) is the file
---- of an inherited init.
+--- Of the `value` that is called `name` and stands in `file` (source.parse): about =, more =,
+--- call = how it is called, said =, arguments = {...}, called_with = {...}, base = the name of its
+--- parent, options = rows, order = the text that has their order, methods = {...}. parent(init) is
+--- the file of an inherited init.
 function section.of(file, name, value, upvalue, parent)
   local order = file.text
   local call, said, params = constructor(file, name)

@@ -36,8 +36,8 @@ local function is_incomplete(message)
   return message:sub(-5) == "<eof>"
 end
 
--- Before each entry: `_` is the last value. A call that is the whole entry would be a tail call, and
--- its error would not know the line.
+-- Before each entry: `_` is the last value. A call that is the whole entry would be a tail call,
+-- and its error would not know the line.
 local HEAD <const> = "local _, results__ = ...; "
 
 local function pass(...) return ... end

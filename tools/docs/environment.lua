@@ -19,7 +19,8 @@ return {
     { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` looks, as in `lua`" },
     { "LUA_INIT_5_4, LUA_INIT", "code, or `@` and a file, to run first, as in `lua`" },
     { "XDG_STATE_HOME", "folder of the history of the prompt; by default `~/.local/state`" },
-    { "TERM", "`dumb`: the progress bar is not redrawn" },
+    { "TERM", "`dumb`: the progress bar is not redrawn, the prompt reads plain lines" },
+    { "NO_COLOR", "not empty: no colours and hints at the prompt" },
   },
   -- Rows: path, what is there.
   files = {

@@ -170,7 +170,9 @@ end
 local function page(root, room)
   local folder, title, where, others, more = table.unpack(room)
   local parts = { "# " .. title, where .. ".", more }
-  for _, entry in ipairs(files_of(folder, others)) do parts[#parts + 1] = make_section(root, entry) end
+  for _, entry in ipairs(files_of(folder, others)) do
+    parts[#parts + 1] = make_section(root, entry)
+  end
   add_functions(parts, root, folder)
   for _, entry in ipairs(others) do parts[#parts + 1] = make_section(root, entry) end
   return {
