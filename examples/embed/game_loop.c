@@ -121,10 +121,14 @@ static int by_size(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
   int frames = argc > 1 ? atoi(argv[1]) : 600;
+  if (frames < 10) {
+    fprintf(stderr, "usage: game_loop [FRAMES], at least 10\n");
+    return 2;
+  }
   game games[GAMES];
-  double *took = calloc((size_t)(frames > 0 ? frames : 1), sizeof *took);
+  double *took = calloc((size_t)frames, sizeof *took);
   ltrain *l = ltrain_open(NULL);
-  if (frames < 10 || took == NULL || l == NULL || !ltrain_dostring(l, script, "policy")) die(l);
+  if (took == NULL || l == NULL || !ltrain_dostring(l, script, "policy")) die(l);
   lt_tensor *eyes = wrap(l, now, LT_F32, 2, GAMES, 2), *s = wrap(l, seen, LT_F32, 2, MEMORY, 2);
   lt_tensor *a = wrap(l, action, LT_I64, 1, MEMORY, 0), *r = wrap(l, reward, LT_F32, 1, MEMORY, 0);
   for (int k = 0; k < GAMES; k++) start(&games[k]);

@@ -142,6 +142,11 @@ static bool listen_on(int port) {
 }
 
 int main(int argc, char **argv) {
+  int port = argc > 1 ? atoi(argv[1]) : 7000;
+  if (argc > 2 || port < 0 || port > 65535) {
+    fprintf(stderr, "usage: server [PORT]\n");
+    return 2;
+  }
   pthread_t threads[1 + ANSWERING];
   ltrain *states[1 + ANSWERING];
   signal(SIGPIPE, SIG_IGN); /* of clients that leave early */
@@ -150,7 +155,7 @@ int main(int argc, char **argv) {
     if (states[k] == NULL || !ltrain_dostring(states[k], script, "model"))
       return !complain("model", states[k]);
   }
-  if (!listen_on(argc > 1 ? atoi(argv[1]) : 7000)) return 1;
+  if (!listen_on(port)) return 1;
   for (int k = 0; k <= ANSWERING; k++)
     pthread_create(&threads[k], NULL, k == 0 ? train : answer, states[k]);
   for (int k = 1; k <= ANSWERING; k++) pthread_join(threads[k], NULL);
