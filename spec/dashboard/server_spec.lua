@@ -360,6 +360,35 @@ describe("the dashboard's server", function()
     assert.equal(409, (server:ask(("/api/run/%s/stop"):format(id), "POST", origin)))
   end)
 
+  it("has ranks save and stop together, and shows what each waits", function()
+    if why then pending(why) return end
+    child.write(folder .. "/model.lua", (MODEL:gsub("local loader = {}\nfor.-end\n", [[
+local loader = lt.data.DataLoader(set, {batch_size = 4})
+]]):gsub("training_step%(x%)", "training_step(batch)\n  local x = batch.x")))
+    local fit = servers.spawn(folder, "fit", { "run", "model.lua", "--dashboard_control",
+      "--devices", "2", "--accelerator", "cpu", "--run_dir", folder .. "/ltrain_logs/fit" })
+    servers.until_true("rows of rank 1", function()
+      return select(2, servers.read(folder .. "/ltrain_logs/fit/system.rank1.csv")
+        :gsub("\n", "")) >= 3
+    end)
+    start { "--dashboard-control" }
+    local id = server:id "fit"
+    local ranks = server:json(("/api/run/%s/system"):format(id)).ranks
+    assert.equal(2, #ranks)
+    assert.equal(1, ranks[2].rank)
+    assert.is_true(ranks[1].wait >= 0 and ranks[2].wait <= 1)
+    local origin = ("Origin: http://127.0.0.1:%d\r\n"):format(server.port)
+    assert.equal(202, (server:ask(("/api/run/%s/save"):format(id), "POST", origin)))
+    servers.until_true("a checkpoint", function()
+      for _, one in ipairs(server:json("/api/run/" .. id).checkpoints) do
+        if one.file:find "^asked%-epoch" then return true end
+      end
+    end)
+    assert.equal(202, (server:ask(("/api/run/%s/stop"):format(id), "POST", origin)))
+    servers.until_true("its end", function() return not servers.is_alive(fit) end)
+    assert.equal("interrupted", server:json("/api/run/" .. id).status)
+  end)
+
   it("is started beside a run, and ends with it", function()
     if why then pending(why) return end
     child.write(folder .. "/model.lua", MODEL)

@@ -39,6 +39,7 @@ function dashboard.main(word, parsed, host)
   local function say(text) host.complain(("ltrain: dashboard: %s\n"):format(text)) end
   local server
   server, message = Dashboard.open(roots, { port = o.port, control = o.dashboard_control,
+    warn = function(text) say("warning: " .. text) end,
     entered = not o.beside and function(address)
       say("it is open in a browser; for another one: " .. address)
     end or nil })

@@ -69,7 +69,12 @@ function RunMetrics:update()
   if self.dropped and not self.dropped:continues() then new_generation(self) end
   self.dropped = nil
   count(self)
-  if new == nil then return nil, message end
+  if new ~= false then
+    self.problem = message
+  elseif message then -- it is gone
+    self.problem = nil
+  end
+  if self.problem then return nil, self.problem end
   return self.curves
 end
 

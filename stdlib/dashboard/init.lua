@@ -37,12 +37,13 @@ end
 
 --- Opens a server. roots: paths of folders; o: {port = number or nil, control = whether runs may be
 --- stopped and saved, entered(address) = called when the printed address has been used, with the
---- next one (optional)}. Nil and a reason.
+--- next one (optional), warn(text)}. Nil and a reason.
 function Dashboard.open(roots, o)
   local http, message = open_somewhere(o.port)
   if not http then return nil, message end
   local self = Dashboard()
-  self.http, self.control, self.entered = http, o.control or false, o.entered
+  self.http, self.control = http, o.control or false
+  self.entered, self.warn = o.entered, o.warn
   self.guard = guard.new(http:port())
   self.catalogue, self.events = Catalogue(roots), events.new()
   self.catalogue:scan()
@@ -108,7 +109,11 @@ function Dashboard:step(stopped)
       report(self, request, failure)
     end
   end
-  events.pump(self.events, self.http, self.catalogue)
+  local ok, failure = pcall(events.pump, self.events, self.http, self.catalogue)
+  if not ok then
+    if stopped() then error(failure, 0) end
+    self.warn("events: " .. c.runtime.error_text(failure))
+  end
   return true
 end
 

@@ -14,7 +14,7 @@ ConcatDataset.__index = samples.by_position(ConcatDataset)
 
 ---@param ... Dataset|table
 function ConcatDataset:init(...)
-  self._parts, self._length = {}, 0
+  self._parts, self._length, self.datasets = {}, 0, { ... }
   for k, dataset in ipairs { ... } do
     if not samples.is_indexed(dataset) then
       errors.blame("ConcatDataset: data set %d must have get(i) and a length: got %s", k,

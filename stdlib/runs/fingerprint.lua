@@ -2,8 +2,8 @@
 --
 -- Of what a data set holds (tensors, lists, texts, numbers, data sets within it) shapes, dtypes and
 -- bytes are hashed; of tensors over 4 MiB 64 pieces spread evenly, which together have as many
--- bytes. Nothing is read through it: samples may be made by chance, and reading them would take
--- time.
+-- bytes, and of long lists 1,000 items. Nothing is read through it: samples may be made by chance,
+-- and reading them would take time.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local dtypes = require "ltrain.core.dtypes"
@@ -12,7 +12,7 @@ local tree = require "ltrain.core.tree"
 local MOST <const> = 1 << 22 -- bytes of a tensor
 local ALL <const> = 1 << 26 -- of a data set
 local PIECES <const> = 64
-local ITEMS <const> = 100000
+local ITEMS <const>, MOST_ITEMS <const> = 1000, 20000 -- of a list, of all
 local DEPTH <const> = 12
 
 local add
@@ -34,14 +34,25 @@ local function add_tensor(to, tensor)
   end
 end
 
+-- Evenly chosen items of a list, the first and the last among them.
+local function add_list(to, list, depth)
+  local n = rawlen(list)
+  local count = math.min(n, ITEMS)
+  table.insert(to.parts, ("list %d"):format(n))
+  for k = 1, count do
+    add(to, rawget(list, count == n and k or 1 + (k - 1) * (n - 1) // (count - 1)), depth + 1)
+  end
+end
+
 local function add_table(to, value, depth)
   if to.seen[value] or depth > DEPTH then return end
   to.seen[value] = true
   local of = class.of(value)
   table.insert(to.parts, of and of.__name or "table")
+  if rawlen(value) > 0 then return add_list(to, value, depth) end
   for _, key in ipairs(tree.keys(value)) do
     local is_own = type(key) == "string" and key:sub(1, 1) == "_" and key ~= "_order"
-    if not is_own and to.items < ITEMS then
+    if not is_own and to.items < MOST_ITEMS then
       table.insert(to.parts, "." .. tostring(key))
       add(to, rawget(value, key), depth + 1)
     end
@@ -60,6 +71,7 @@ end
 function add(to, value, depth)
   local kind = type(value)
   to.items = to.items + 1
+  if to.items > MOST_ITEMS then return end
   if c.is_tensor(value) then
     add_tensor(to, value)
   elseif kind == "table" then
