@@ -27,7 +27,8 @@ static const char fits[] =
     "net = Net()\n"
     "function fit(epochs, from, folder)\n"
     "  lt.seed(3)\n"
-    "  trainer = lt.Trainer{max_epochs = epochs, logger = false, enable_checkpointing = folder ~= nil,\n"
+    "  trainer = lt.Trainer{max_epochs = epochs, logger = false, enable_checkpointing = folder "
+    "~= nil,\n"
     "    callbacks = folder and {lt.callbacks.ModelCheckpoint{dirpath = folder, monitor = 'loss',\n"
     "      save_last = true, save_top_k = 2}} or nil,\n"
     "    enable_progress_bar = false, enable_model_summary = false}\n"
@@ -35,7 +36,8 @@ static const char fits[] =
     "  return lt.hash(net:state_dict())\n"
     "end\n"
     "function save(path) trainer:save_checkpoint(path) end\n"
-    "function tree() return {a = {1, 2.5, 'x'}, big = lt.arange(0, 40000):to('f32'), b = true} end\n"
+    "function tree() return {a = {1, 2.5, 'x'}, big = lt.arange(0, 40000):to('f32'), b = true} "
+    "end\n"
     "function same(path)\n"
     "  local t = assert(lt.load(path))\n"
     "  assert(t.a[2] == 2.5 and t.b == true and t.big:sum():item() == tree().big:sum():item())\n"
@@ -85,8 +87,10 @@ static void the_bytes_are_those_of_a_file(void **state) {
   unlink(path);
   snprintf(path, sizeof path, "%s/tree", folder);
   must(l, ltrain_set(l, "path", "s", path));
-  must(l, ltrain_dostring(l, "assert(lt.save(path, tree())) assert(lt.save('memory:tree', tree()))\n"
-                             "same(path) same('memory:tree')", "save.lua"));
+  must(l, ltrain_dostring(l,
+                          "assert(lt.save(path, tree())) assert(lt.save('memory:tree', tree()))\n"
+                          "same(path) same('memory:tree')",
+                          "save.lua"));
   must_be_the_file(l, "memory:tree", path);
   unlink(path);
   rmdir(folder);
@@ -145,7 +149,8 @@ static void what_they_are_not(void **state) {
   (void)state;
   size_t size = 7;
   ltrain *l = open_fits(0);
-  must_say(l, ltrain_put_file(l, "run.ckpt", "x", 1), "put_file: the path must begin with \"memory:\"");
+  must_say(l, ltrain_put_file(l, "run.ckpt", "x", 1),
+           "put_file: the path must begin with \"memory:\"");
   must_say(l, ltrain_put_file(l, "memory:", "x", 1), "put_file: not the name of a file: 'memory:'");
   must_say(l, ltrain_put_file(l, "memory:a/", "x", 1), "not the name of a file: 'memory:a/'");
   must_say(l, ltrain_put_file(l, "memory:a", NULL, 1), "put_file: the data is NULL");
@@ -159,8 +164,10 @@ static void what_they_are_not(void **state) {
   must_say(l, ltrain_dostring(l, "assert(lt.save('/tmp/x', {1}))", "s.lua"), "LTRAIN_WRITE_FILES");
   must_say(l, ltrain_dostring(l, "assert(lt.load('/etc/passwd'))", "s.lua"), "LTRAIN_READ_FILES");
   must_say(l, ltrain_dostring(l, "assert(lt.load('memory:/etc/passwd'))", "s.lua"), "No such file");
-  must_say(l, ltrain_dostring(l, "assert(lt.load('memory:../../etc/passwd'))", "s.lua"), "No such file");
-  must_say(l, ltrain_dostring(l, "assert(lt.save('memory:', {1}))", "s.lua"), "not the name of a file");
+  must_say(l, ltrain_dostring(l, "assert(lt.load('memory:../../etc/passwd'))", "s.lua"),
+           "No such file");
+  must_say(l, ltrain_dostring(l, "assert(lt.save('memory:', {1}))", "s.lua"),
+           "not the name of a file");
   must(l, ltrain_put_file(l, "memory:a", "", 0));
   assert_non_null(ltrain_get_file(l, "memory:a", &size));
   must(l, ltrain_remove_file(l, "memory:a"));

@@ -22,7 +22,8 @@ static void values_go_both_ways(void **state) {
                           "local i, d, b, s = host.mix(1 << 60, 5, false, 'hi')\n"
                           "assert(i == (1 << 60) + 1 and d == 2.5 and b == true and s == 'hi')\n"
                           "i, d, b, s = host.mix(2.0, 0.5, 1)\n"
-                          "assert(math.type(i) == 'integer' and i == 3 and b == false and s == nil)",
+                          "assert(math.type(i) == 'integer' and i == 3 and b == false and s == "
+                          "nil)",
                           "h.lua"));
   assert_int_equal(calls, 2);
   static const char *const wrong[][2] = {
@@ -110,8 +111,10 @@ static void failures_are_errors_of_the_script(void **state) {
   ltrain *l = open_with(NULL);
   must(l, ltrain_register(l, "load_level", "i>TT", fail_with_tensor, "nested.lua"));
   must_say(l, ltrain_dostring(l, "\nload_level(1)", "f.lua"), "f.lua:2: load_level: no such level");
-  must_say(l, ltrain_dostring(l, "load_level(2)", "f.lua"), "load_level: an error without a message");
-  must_say(l, ltrain_dostring(l, "load_level(3)", "f.lua"), "f.lua:1: load_level: nested.lua:2: within");
+  must_say(l, ltrain_dostring(l, "load_level(2)", "f.lua"),
+           "load_level: an error without a message");
+  must_say(l, ltrain_dostring(l, "load_level(3)", "f.lua"),
+           "f.lua:1: load_level: nested.lua:2: within");
   must_say(l, ltrain_dostring(l, "load_level(4)", "f.lua"), "f.lua:1: load_level: it has failed");
   must(l, ltrain_dostring(l,
                           "local ok, why = pcall(load_level, 1)\n"
@@ -131,7 +134,8 @@ static bool down(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out)
   if (!ltrain_call(l, "go_down", "i>i", in[0].i - 1, &deeper)) return false;
   out[0].i = deeper + 1;
   const char *where = NULL;
-  bool refused = ltrain_step(l, &where) == LTRAIN_FAILED && !ltrain_start(l, "go_down", "i", in[0].i);
+  bool refused =
+      ltrain_step(l, &where) == LTRAIN_FAILED && !ltrain_start(l, "go_down", "i", in[0].i);
   return refused || ltrain_fail(l, "a step within a call");
 }
 
@@ -184,7 +188,8 @@ static void calls_within_calls_share_their_budget(void **state) {
   must(l, ltrain_register(l, "stop", "", stop, NULL));
   must_say(l, ltrain_dostring(l, "while true do pcall(again) end", "b.lua"),
            "lua:1: the script ran more than 100000 instructions");
-  must_say(l, ltrain_dostring(l, "pcall(stop) while true do pcall(again) end", "b.lua"), "cancelled");
+  must_say(l, ltrain_dostring(l, "pcall(stop) while true do pcall(again) end", "b.lua"),
+           "cancelled");
   must(l, ltrain_dostring(l, "again()", "b.lua"));
   ltrain_close(l);
 }
@@ -212,7 +217,8 @@ static void print_may_call_the_state_and_log_may_not(void **state) {
   config.print = call_from_print;
   config.log = call_from_log;
   ltrain *l = called = open_with(&config);
-  must(l, ltrain_dostring(l, "print() print() warn('x') assert(printed == 2 and not logged)", "p.lua"));
+  must(l, ltrain_dostring(l, "print() print() warn('x') assert(printed == 2 and not logged)",
+                          "p.lua"));
   assert_int_equal(refused, 1);
   ltrain_close(l);
 }

@@ -164,7 +164,8 @@ static void every_script_that_calls_operations_is_cancelled(void **state) {
   ltrain_close(l);
 }
 
-static bool can_be_cancelled(const char *code) { /* not refused, nor run when it suits the collector */
+/* Not refused at once, nor run when it suits the collector. */
+static bool can_be_cancelled(const char *code) {
   return strstr(code, "1 << ") == NULL && strstr(code, "maxinteger") == NULL &&
          strstr(code, "__gc") == NULL;
 }

@@ -155,13 +155,26 @@ static bool refuse(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *ou
 static void every_call_works_after_every_error(void **state) {
   (void)state;
   static const char *const errors[] = {
-      "error('x')", "error(nil)", "error({})", "local x = nil + 1", "x = = 1",
-      "lt.ones(2):add(lt.ones(3))", "lt.ones(2, 3):matmul(lt.ones(2, 3))", "lt.zeros(1 << 40)",
-      "local function f() return f() + 1 end f()", "coroutine.wrap(function() error('in') end)()",
-      "refuse()", "lt.ones(1):requires_grad_():sum():backward(lt.ones(3))",
-      "local s = ('x'):rep(1 << 30)", "string.rep()", "assert(lt.load('memory:none'))",
-      "require 'nothing.there'", "lt.Trainer{max_epoch = 1}", "coroutine.yield(1)",
-      "setmetatable({}, {__close = 1}) local y <close> = {}", "while true do end",
+      "error('x')",
+      "error(nil)",
+      "error({})",
+      "local x = nil + 1",
+      "x = = 1",
+      "lt.ones(2):add(lt.ones(3))",
+      "lt.ones(2, 3):matmul(lt.ones(2, 3))",
+      "lt.zeros(1 << 40)",
+      "local function f() return f() + 1 end f()",
+      "coroutine.wrap(function() error('in') end)()",
+      "refuse()",
+      "lt.ones(1):requires_grad_():sum():backward(lt.ones(3))",
+      "local s = ('x'):rep(1 << 30)",
+      "string.rep()",
+      "assert(lt.load('memory:none'))",
+      "require 'nothing.there'",
+      "lt.Trainer{max_epoch = 1}",
+      "coroutine.yield(1)",
+      "setmetatable({}, {__close = 1}) local y <close> = {}",
+      "while true do end",
       "line.training_step = error train(1)",
   };
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -201,9 +214,10 @@ static void every_call_works_after_every_error(void **state) {
 static bool live(ltrain *l) {
   const int64_t shape[] = {2};
   float memory[2] = {1, 2};
-  bool ok = ltrain_dostring(l, script, "line.lua") && ltrain_register(l, "refuse", "", refuse, NULL) &&
-            ltrain_call(l, "train", "i", INT64_C(1)) && ltrain_put_file(l, "memory:v", "v = 7", 5) &&
-            ltrain_dofile(l, "memory:v");
+  bool ok = ltrain_dostring(l, script, "line.lua") &&
+            ltrain_register(l, "refuse", "", refuse, NULL) &&
+            ltrain_call(l, "train", "i", INT64_C(1)) &&
+            ltrain_put_file(l, "memory:v", "v = 7", 5) && ltrain_dofile(l, "memory:v");
   lt_tensor *in = ok ? ltrain_wrap(l, memory, LT_F32, 1, shape, NULL, NULL) : NULL;
   ok = in != NULL && ltrain_set(l, "held", "T", in);
   ltrain_release(l, in);

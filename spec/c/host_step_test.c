@@ -155,14 +155,19 @@ static void what_cannot_pause_says_so(void **state) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
   config.log = keep_warning;
   ltrain *l = open_with(&config);
-  must(l, ltrain_dostring(l, "lt = require 'ltrain'\n"
-                             "function spin() for i = 1, 20000 do local _ = lt end end", "spin.lua"));
+  must(l, ltrain_dostring(l,
+                          "lt = require 'ltrain'\n"
+                          "function spin() for i = 1, 20000 do local _ = lt end end",
+                          "spin.lua"));
   for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
     char code[600];
     const char *body = bodies[k];
     bool is_tostring = strstr(body, "__tostring") != NULL;
     snprintf(code, sizeof code, "ended = false function go() spin() %s%s spin() ended = true end",
-             is_tostring ? "it = " : body[0] == '(' ? "local _ = " : "", body);
+             is_tostring      ? "it = "
+             : body[0] == '(' ? "local _ = "
+                              : "",
+             body);
     must(l, ltrain_dostring(l, code, "go.lua"));
     warned[0] = 0;
     must(l, ltrain_start(l, "go", ""));
@@ -232,7 +237,8 @@ static void a_paused_coroutine_is_its_calls(void **state) {
   must(l, ltrain_dostring(l,
                           "function go()\n"
                           "  outer = coroutine.create(function()\n"
-                          "    inner = coroutine.wrap(function() while not stop do end return 5 end)\n"
+                          "    inner = coroutine.wrap(function() while not stop do end return 5 "
+                          "end)\n"
                           "    return inner()\n"
                           "  end)\n"
                           "  ok, result = coroutine.resume(outer)\n"

@@ -14,11 +14,6 @@ local function read(path)
   return file:read("a")
 end
 
--- The text of the first block of a language.
-local function block_of(path, language)
-  return read(path):match("\n```" .. language .. "\n(.-)```")
-end
-
 -- The blocks of a page: { language =, text =, line = where it begins }.
 local function blocks_of(path)
   local list, block, number = {}, nil, 0
@@ -68,7 +63,9 @@ end
 
 local function expected_lines(text)
   local list = {}
-  for line in text:gmatch("[-#] prints: ([^\n]*)") do list[#list + 1] = line end
+  for line in text:gmatch("[-#*] prints: ([^\n]*)") do
+    list[#list + 1] = (line:gsub(" %*/$", ""))
+  end
   return list
 end
 
@@ -107,19 +104,42 @@ describe("the docs", function()
     end
   end
 
-  it("have a host that compiles and runs", function()
-    local build = os.getenv("LT_BUILD")
-    if not build then return pending("LT_BUILD names no build folder") end
+  local BUILD <const> = os.getenv("LT_BUILD")
+
+  -- The output of a program in C, run in a folder where the script before it has been run.
+  local function compile_and_run(block)
     local sanitize = os.getenv("LT_SANITIZE") or ""
     local folder = child.folder()
-    child.write(folder .. "/host.c", block_of(GUIDE .. "embedding.md", "c"))
+    if block.model then
+      local name = block.model:match("^%-%- ([%w_]+%.lua)\n")
+      child.write(folder .. "/" .. name, block.model)
+      local code, _, err = child.run({ "run", name }, { dir = folder })
+      assert(code == 0, err)
+    end
+    child.write(folder .. "/host.c", block.text)
     local pipe <close> = assert(io.popen(([[
       cc -std=c11 -Wall -Wextra -Werror %s -Ilua/host -Iruntime/include -I%s/generated/include \
-        '%s/host.c' -o '%s/host' -L%s -lltrain -Wl,-rpath,%s 2>&1 && '%s/host' 2>&1]]):format(
-      sanitize ~= "" and "-fsanitize=" .. sanitize or "", build, folder, folder, build, build,
+        '%s/host.c' -o '%s/host' -L%s -lltrain -Wl,-rpath,%s 2>&1 && cd '%s' &&
+      ./host 2>&1]]):format(
+      sanitize ~= "" and "-fsanitize=" .. sanitize or "", BUILD, folder, folder, BUILD, BUILD,
       folder)))
     local out = pipe:read("a")
     child.remove(folder)
-    assert.matches("^0%.%d%d 0%.%d%d\n$", out)
-  end)
+    return out
+  end
+
+  local model
+  for _, block in ipairs(blocks_of(GUIDE .. "embedding.md")) do
+    if block.language == "lua" then model = block.text end
+    if block.language == "c" and block.text:find "int main" then
+      block.model = model
+      it(("have a host that compiles and runs, line %d"):format(block.line), function()
+        if not BUILD then return pending("LT_BUILD names no build folder") end
+        local out = compile_and_run(block)
+        local missing = missing_line(expected_lines(block.text), out)
+        assert(missing == nil, ("'%s' was not printed:\n%s"):format(missing, out))
+        if not block.text:find "prints: " then assert.matches("^0%.%d%d 0%.%d%d\n$", out) end
+      end)
+    end
+  end
 end)
