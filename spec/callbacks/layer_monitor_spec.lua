@@ -40,9 +40,27 @@ describe("LayerMonitor", function()
     assert.near(math.sqrt(14), layer.grad.norm, 1e-6)
     assert.equal(30, #layer.grad.counts)
     assert.is_nil(lines[2].layers[1].weight.counts)
+    assert.equal(0, layer.weight.nonfinite)
     -- Resumed: lines of the steps that are made again go.
     local last = trainer.checkpoint_callback.last_model_path
     assert.truthy(last)
+    os.execute("rm -r " .. folder)
+  end)
+
+  it("counts what is not finite", function()
+    local folder = tiny.folder()
+    local net = tiny.Line()
+    net.some = lt.parameter(lt.tensor { 1.0, 3.0, 0 / 0, 1 / 0 })
+    net.all = lt.parameter(lt.tensor { 0 / 0 })
+    local trainer = tiny.trainer { logger = true, default_root_dir = folder,
+      callbacks = { lt.callbacks.LayerMonitor() } }
+    trainer:fit(net, tiny.same(1))
+    local of = {}
+    for _, layer in ipairs(lines_of(trainer.log_dir .. "/layers.jsonl")[1].layers) do
+      of[layer.name] = layer.weight
+    end
+    assert.same({ 2, 2, 3 }, { of.some.nonfinite, of.some.mean, of.some.max })
+    assert.same({ nonfinite = 1 }, of.all)
     os.execute("rm -r " .. folder)
   end)
 end)

@@ -61,7 +61,7 @@ function fixtures.run(path, k, o)
     model = { depth = 2, name = "a" } }))
   write(path .. "/run.json", json { format = 1, status = o.status or "finished", started = started,
     ended = o.status ~= "running" and started + 125.5 or nil, epoch = (steps - 1) // 100,
-    step = steps, seed = k, ranks = 1, threads = 2, version = lt.version, loop = "fit",
+    step = steps, seed = k, ranks = o.ranks or 1, threads = 2, version = lt.version, loop = "fit",
     command = { "ltrain", "run", "model.lua", "--lr", tostring(0.1 / (k + 1)) }, error = o.error,
     script = "model.lua", script_sha256 = ("ab"):rep(32),
     process = o.process or { host = c.runtime.hostname(), pid = NOBODY, ticks = 1 },
@@ -93,13 +93,37 @@ local function add_media(path)
       { index = 3, loss = 0.5 } } })
 end
 
+-- Rows of what two ranks have measured, and records of two layers, of which one has lost values.
+local function add_records(path)
+  for rank = 0, 1 do
+    local rows = { "epoch,step,time,steps_per_second,memory,data_wait,rank_wait,device_memory" }
+    for k = 0, 99 do
+      rows[k + 2] = ("0,%d,%.1f,%g,%d,0.25,%g,nan"):format(k, START + k, 50 + k / 10,
+        (100 + rank) << 20, rank * 0.125)
+    end
+    write(("%s/system%s.csv"):format(path, rank == 0 and "" or ".rank1"), table.concat(rows, "\n")
+      .. "\n")
+  end
+  local lines = {}
+  for k = 0, 20 do
+    local of = { mean = 0.5, std = 1 / (k + 1), min = -1, max = 1, norm = 2, nonfinite = 0,
+      edges = { -1, 0, 1 }, counts = { 3, 4 } }
+    local lost = { nonfinite = k < 20 and 0 or 8, mean = k < 20 and 0.5 or nil }
+    lines[k + 1] = json { step = 10 * k, epoch = 0, layers = {
+      { name = "body.1.weight", shape = { 8, 2 }, weight = of, grad = of },
+      { name = "body.1.bias", shape = { 8 }, weight = lost } } }
+  end
+  write(path .. "/layers.jsonl", table.concat(lines))
+end
+
 --- A run of each kind below `root`; running: whether one says that this process trains it.
 function fixtures.kinds(root, running)
   fixtures.run(root .. "/finished", 1, { steps = 2000 })
-  fixtures.run(root .. "/media", 2, { change = function(row, step)
+  fixtures.run(root .. "/media", 2, { ranks = 2, change = function(row, step)
     if step == 150 then row[3] = 9.5 end
   end })
   add_media(root .. "/media")
+  add_records(root .. "/media")
   write(root .. "/media/checkpoints/epoch=2-step=300.ckpt", "weights")
   fixtures.run(root .. "/broken", 3, { status = "failed", steps = 120,
     error = fixtures.error, change = function(row, step)

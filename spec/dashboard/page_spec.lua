@@ -185,6 +185,25 @@ describe("the dashboard's page", function()
     page:wait "!document.querySelector('dialog').open"
   end)
 
+  it("has what the ranks measured", function()
+    show({ view = "system", run = ids.media }, "document.querySelectorAll('.card').length === 3")
+    assert.same({ "59.9", "100.0 MiB", "25 %", "0 %" }, page:eval
+      "[...document.querySelectorAll('.legend .value')].map((one) => one.innerText)")
+    assert.matches("0\t0 %\t59.9\t100.0 MiB\n1\t12.5 %\t59.9\t101.0 MiB", text_of ".below table", 1,
+      true)
+    assert.equal("0 %", text_of ".slowest")
+  end)
+
+  it("has statistics of layers, and those that have lost values", function()
+    show({ view = "layers", run = ids.media }, "document.querySelectorAll('.bars').length === 2")
+    assert.matches("^body.1.weight\t%[8, 2%]\t0.5\t0.04762\t2\t0.04762\t2\t1",
+      text_of "tr[data-layer='body.1.weight']")
+    assert.matches("8 weights not finite", text_of "tr.wrong[data-layer='body.1.bias']")
+    page:eval "document.querySelector('tr.wrong button').click()"
+    page:wait "document.querySelector('tr.current').dataset.layer === 'body.1.bias'"
+    assert.equal(0, page:eval "document.querySelectorAll('.bars').length")
+  end)
+
   it("compares two runs", function()
     show({ view = "diff", a = ids.finished, b = ids.media },
       "document.querySelector('.diff-body table')")

@@ -2,8 +2,8 @@
 --- dashboard.
 --
 -- A line of layers.jsonl in the folder of the run each so many steps: mean, std, min, max and norm
--- of the finite elements of weights, and of gradients before they are clipped; every tenth line has
--- histograms too.
+-- of the finite elements of weights, and of gradients before they are clipped, and how many elements
+-- are not finite; every tenth line has histograms too.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -49,11 +49,12 @@ end
 
 local function statistics(values, with_histogram)
   local h = histogram(values, BINS)
-  if not h then return nil end
+  local nonfinite = values:numel() - (h and h.num or 0)
+  if not h then return { nonfinite = nonfinite } end
   local mean = h.sum / h.num
   local square = h.sum_squares / h.num
   return { mean = mean, std = math.sqrt(math.max(square - mean * mean, 0)), min = h.min,
-    max = h.max, norm = math.sqrt(h.sum_squares), edges = with_histogram and h.edges or nil,
+    max = h.max, norm = math.sqrt(h.sum_squares), nonfinite = nonfinite, edges = with_histogram and h.edges or nil,
     counts = with_histogram and h.counts or nil }
 end
 

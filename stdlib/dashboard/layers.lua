@@ -8,7 +8,7 @@ local target = require "ltrain.dashboard.target"
 local layers = {}
 
 local PLAIN <const> = { plain = true }
-local FIELDS <const> = { "mean", "std", "min", "max", "norm" }
+local FIELDS <const> = { "mean", "std", "min", "max", "norm", "nonfinite" }
 local HISTOGRAMS <const> = 50
 local MOST_LINE <const> = 1 << 24
 

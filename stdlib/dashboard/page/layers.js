@@ -17,23 +17,24 @@ function ratio({ weight, grad }) {
 
 function row(layer, chosen) {
   const of = (side, what) => layer[side] ? short(last(layer[side][what]) ?? "") : "";
-  const wrong = !layer.weight || ["weight", "grad"].some((side) => layer[side]
-    && !Number.isFinite(number(last(layer[side].norm) ?? null)));
-  const share = ratio(layer);
-  return h("tr", { class: [layer.name === chosen && "current", wrong && "wrong"].filter(Boolean)
-    .join(" ") || null, "data-layer": layer.name },
+  const lost = (side) => last(layer[side]?.nonfinite) || 0;
+  const share = ratio(layer), wrong = lost("weight") || lost("grad");
+  const kinds = [layer.name === chosen && "current", wrong && "wrong"].filter(Boolean);
+  return h("tr", { class: kinds.join(" ") || null, "data-layer": layer.name },
   h("th", { scope: "row" }, h("button", { type: "button", class: "link", "aria-current":
     layer.name === chosen ? "true" : null, onclick: () => set({ layer: layer.name }) }, layer.name)),
   h("td", {}, `[${(layer.shape || []).map(exact).join(", ")}]`),
   [["weight", "mean"], ["weight", "std"], ["weight", "norm"], ["grad", "std"], ["grad", "norm"]]
     .map(([side, what]) => h("td", { class: "number" }, of(side, what))),
-  h("td", { class: "number" }, share === undefined ? "" : short(share)));
+  h("td", { class: "number" }, share === undefined ? "" : short(share)),
+  h("td", {}, [["weight", "weights"], ["grad", "gradients"]].filter(([side]) => lost(side))
+    .map(([side, text]) => `${exact(lost(side))} ${text} not finite`).join(", ")));
 }
 
 function summary(answer, chosen) {
   return h("div", { class: "scroll" }, h("table", { class: "layers sticky" },
     h("thead", {}, h("tr", {}, ["layer", "shape", "weights: mean", "std", "norm", "gradients: std",
-      "norm", "gradient / weight"].map((text, i) => h("th", { scope: "col",
+      "norm", "gradient / weight", ""].map((text, i) => h("th", { scope: "col",
       class: i > 1 ? "number" : null }, text)))),
     h("tbody", {}, answer.layers.map((layer) => row(layer, chosen)))));
 }
