@@ -20,8 +20,8 @@ local ARROWS <const> = {
   dashboard = { "runs" },
   prompt = { "trainer", "init" },
   debugger = { "prompt", "init" },
-  check = { "trainer", "init" },
-  cli = { "check", "dashboard", "debugger" },
+  check = { "debugger" },
+  cli = { "check", "dashboard" },
   init = { "core" },
 }
 

@@ -203,6 +203,29 @@ return {
     { "attention over the batch", "leak", "changes with sample 2", "local scores",
       base { "  local logits = self", "  local scores = hidden:matmul(hidden:t())\n"
         .. "  hidden = scores:softmax(-1):matmul(hidden)\n  local logits = self" } },
+    { "an LSTM that gets samples for steps", "leak",
+      "its output for sample 2 changes with sample 1: they meet in lstm_layer", "self.lstm(steps)",
+      script = [[
+local lt = require "ltrain"
+local Net = lt.Module:extend("Net")
+function Net:init() self.lstm, self.head = lt.nn.LSTM(4, 8), lt.nn.Linear(8, 3) end
+function Net:forward(x)
+  local steps = x:transpose(1, 2)
+  local out = self.lstm(steps)
+  local logits = self.head(out:select(1, -1))
+  return logits
+end
+function Net:training_step(batch) return lt.cross_entropy(self(batch[1]), batch[2]) end
+function Net:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) end
+local data = lt.data.TensorDataset(lt.randn(64, 5, 4), lt.randint(0, 3, {64}))
+return {model = Net(), data = lt.data.DataLoader(data, {batch_size = 8, shuffle = true})}
+]] },
+    { "a metric that a scheduler watches and nothing logs", "fit",
+      "remedy: log it: self:log('val_acc'", nil,
+      base { "  return lt.optim.Adam(self:parameters(), {lr = 1e-3})",
+        "  local adam = lt.optim.Adam(self:parameters(), {lr = 1e-3})\n  local lower = "
+        .. "lt.optim.ReduceLROnPlateau(adam)\n  return {optimizer = adam, lr_scheduler = {"
+        .. "scheduler = lower, monitor = \"val_acc\"}}" }, line = false },
     { "a loss that ignores its input", "input", "whatever batch[1] [2, 8] holds", nil,
       base { "self(batch[1])\n  local loss = lt.cross_entropy(logits", "self(lt.ones(2, 8))\n"
         .. "  local loss = lt.cross_entropy(logits" }, line = "Net:training_step" },

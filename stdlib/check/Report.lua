@@ -1,5 +1,6 @@
 --- stdlib/check/Report.lua: what a check has found, with lines, and what it could not look at.
 local class = require "ltrain.core.class"
+local remedy_for = require "ltrain.check.remedies"
 
 local Report = class.extend(nil, "Report")
 
@@ -49,7 +50,8 @@ function Report:raised(check, message, remedy)
   local named, number = text:match "%(at ([^\n:]+):(%d+)[;)]"
   if named then file, line = named, math.tointeger(tonumber(number)) end
   if file == self.script and self:has(line, "error") then return end
-  add(self, "error", check, file and ("%s:%d"):format(file, line), text, remedy)
+  add(self, "error", check, file and ("%s:%d"):format(file, line), text,
+    remedy or remedy_for(text))
 end
 
 --- What could not be examined, and why.

@@ -39,7 +39,9 @@ function compare.batch_dim(two, three)
   return dim, each
 end
 
---- The part of a tensor that is the first sample's.
-function compare.first(tensor, dim, each) return tensor:narrow(dim, 1, each) end
+--- The part of a tensor that is one sample's.
+function compare.part(tensor, dim, each, sample)
+  return tensor:narrow(dim, 1 + (sample - 1) * each, each)
+end
 
 return compare

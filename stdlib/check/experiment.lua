@@ -4,6 +4,7 @@
 -- In manual optimization the optimizers' steps do nothing meanwhile.
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 
 local Experiment = {}
@@ -30,7 +31,8 @@ local function watch_modules(root, found)
     local module = entry.module
     handles[#handles + 1] = module:register_forward_pre_hook(function(_, args)
       local record = { module = module, name = entry.name, inputs = tensors_in(args),
-        depth = #open, first = #found.calls + 1, number = #found.started + 1 }
+        depth = #open, first = #found.calls + 1, number = #found.started + 1,
+        line = errors.where():match "^(.-:%d+)" }
       open[#open + 1] = record
       found.started[record.number] = record
     end)
@@ -50,6 +52,16 @@ local function watch_modules(root, found)
   return closing(function()
     for _, handle in ipairs(handles) do handle:remove() end
   end)
+end
+
+-- Operations in a layer of the library have the line of the outermost call of a module: they get
+-- that of the layer's.
+local function correct_lines(found)
+  for _, record in ipairs(found.started) do
+    if record.line and not c.runtime.origin(record.module.forward) then
+      for i = record.first, record.last or 0 do found.calls[i].line = record.line end
+    end
+  end
 end
 
 -- Sets the mode of all modules; to be closed.
@@ -101,10 +113,13 @@ end
 --- modules as they ended}.
 function Experiment.watch(state, batch, draws)
   local found = { calls = {}, modules = {}, started = {} }
-  local _ <close> = in_mode(state.module, false)
-  local _ <close> = watch_modules(state.module, found)
-  local _ <close> = c.runtime.trace(found.calls)
-  found.loss = Experiment.step(state, batch, draws)
+  do
+    local _ <close> = in_mode(state.module, false)
+    local _ <close> = watch_modules(state.module, found)
+    local _ <close> = c.runtime.trace(found.calls)
+    found.loss = Experiment.step(state, batch, draws)
+  end
+  correct_lines(found)
   return found
 end
 

@@ -3,6 +3,7 @@
 -- Files that it writes, by Lua's io or through the library, lie in a folder of their own until the
 -- end (lua/bind/shadow.c); it starts no programs and no ranks, and cannot end the process.
 local c = require "ltrain.c"
+local debugger = require "ltrain.debugger"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 
@@ -129,6 +130,8 @@ function sandbox.open(context)
   keep(kept, g.io, "open", "lines", "input", "output", "popen", "read")
   keep(kept, g.os, "remove", "rename", "tmpname", "exit", "execute")
   keep(kept, dist, "launch")
+  keep(kept, debugger, "breakpoint")
+  debugger.breakpoint = function() end
   local ok, why = shadow.open(folder)
   if not ok then return nil, why end
   file_functions(g)

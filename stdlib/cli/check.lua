@@ -28,8 +28,10 @@ local function place_here(context)
   end
   overrides.unset.profiler, overrides.only = true, nil
   function overrides.take(trainer, fn, module, arguments)
-    context.fn, context.trainer, context.module = fn, trainer, module
-    context.arguments = arguments
+    if context.fn ~= "fit" then -- the first fit, or the last other loop
+      context.fn, context.trainer, context.module = fn, trainer, module
+      context.arguments = arguments
+    end
     sandbox.stop "the loop is examined instead"
   end
 end

@@ -1,34 +1,34 @@
 --- stdlib/check/checks/leak.lua: samples of a batch that see each other.
 --
 -- Two runs, of samples 1 and 2, and of samples 1 and 3: what the modules give for sample 1 must be
--- the same. A third run with three samples tells which dim of a tensor counts samples. Modes are
--- those of evaluation, in which batch norm looks at no other sample.
+-- the same; with samples 3 and 2 the same of sample 2. A run with three samples tells which dim of
+-- a tensor counts samples. Modes are those of evaluation, in which batch norm sees no other sample.
 local Experiment = require "ltrain.check.experiment"
 local batch = require "ltrain.check.batch"
 local c = require "ltrain.c"
 local compare = require "ltrain.check.compare"
 local walk = require "ltrain.core.walk"
 
--- Batches {1, 2}, {1, 3} and {1, 2, 3}; nil and a reason where there are none.
+-- Batches {1, 3}, {3, 2} and {1, 2, 3}; nil and a reason where there are none.
 local function batches_of(context)
   local whole = context.whole
   local n = whole and batch.size(whole)
   if not whole or context.uncut then return nil, "the batch cannot be cut into samples" end
   if n < 3 then return nil, "a batch has fewer than three samples" end
-  return batch.rows(whole, { 1, 2 }, n), batch.rows(whole, { 1, 3 }, n),
-    batch.rows(whole, { 1, 2, 3 }, n)
+  return { batch.rows(whole, { 1, 3 }, n), batch.rows(whole, { 3, 2 }, n),
+    batch.rows(whole, { 1, 2, 3 }, n) }
 end
 
--- How a tensor stands in the runs: "same" in all of it, "clean" where the first sample's part is,
--- "mixed" where that differs, "other" where it has no such part.
-local function state_of(a, b, three)
+-- How a tensor stands in the runs: "same" in all of it, "clean" where the part of the sample that
+-- both have is, "mixed" where that differs, "other" where it has no such part.
+local function state_of(a, b, three, sample)
   local same = compare.same(a, b)
   if same == nil then return "other" end
   if same then return "same" end
   local dim, each = compare.batch_dim(a, three)
   if not dim then return "other" end
-  return compare.same(compare.first(a, dim, each), compare.first(b, dim, each)) and "clean"
-    or "mixed"
+  return compare.same(compare.part(a, dim, each, sample), compare.part(b, dim, each, sample))
+    and "clean" or "mixed"
 end
 
 local function aligned(one, two, three)
@@ -43,11 +43,11 @@ local function aligned(one, two, three)
 end
 
 -- The worst state of the tensors of a call.
-local function worst(lists)
+local function worst(lists, sample)
   local states = {}
   for k, a in ipairs(lists[1]) do
     local b, three = lists[2][k], lists[3][k]
-    if a and b and three then states[state_of(a, b, three)] = true end
+    if a and b and three then states[state_of(a, b, three, sample)] = true end
   end
   return states
 end
@@ -63,8 +63,8 @@ local function line_of(runs, from, to)
   local mixer
   for i = from, to do
     local a, b, three = runs[1].calls[i], runs[2].calls[i], runs[3].calls[i]
-    local inputs = worst { a.inputs, b.inputs, three.inputs }
-    local outputs = worst { a.outputs, b.outputs, three.outputs }
+    local inputs = worst({ a.inputs, b.inputs, three.inputs }, runs.sample)
+    local outputs = worst({ a.outputs, b.outputs, three.outputs }, runs.sample)
     if outputs.mixed and not inputs.mixed then
       return mixer and inputs.other and mixer or { line = a.line, op = a.op }
     elseif outputs.other and not inputs.other and not mixer and inputs.clean then
@@ -77,8 +77,8 @@ local function find(runs)
   local excused
   for i, record in ipairs(runs[1].modules) do
     local two, three = runs[2].modules[i], runs[3].modules[i]
-    local inputs = worst { record.inputs, two.inputs, three.inputs }
-    local outputs = worst { record.outputs, two.outputs, three.outputs }
+    local inputs = worst({ record.inputs, two.inputs, three.inputs }, runs.sample)
+    local outputs = worst({ record.outputs, two.outputs, three.outputs }, runs.sample)
     if outputs.mixed and not inputs.mixed and not inputs.other then
       if is_excused(record.module) then
         excused = true
@@ -89,36 +89,45 @@ local function find(runs)
   end
 end
 
+-- Whether something was found in the runs {first, second, with three samples; sample = the one that
+-- the first two have in common}.
+local function judge(context, runs)
+  if not aligned(table.unpack(runs)) then
+    context.report:skip "samples that see each other: other samples take another way"
+    return true
+  end
+  local record = find(runs)
+  if not record then return false end
+  local meet = line_of(runs, record.first, record.last)
+  local last = runs[1].calls[record.last]
+  context.report:error("leak", meet and meet.line or last and last.line,
+    ("%s%s: its output for sample %d changes with sample %d%s"):format(
+      record.name ~= "" and record.name .. ": " or "", walk.class_name(record.module), runs.sample,
+      3 - runs.sample, meet and (": they meet in %s"):format(meet.op) or ""),
+    "dim 1 counts samples: reduce, normalise, reshape and attend over the other dims")
+  return true
+end
+
 return {
   before = function(context, state)
     if not context.first then return end
-    local one, two, three = batches_of(context)
-    if not one then
-      context.report:skip(("samples that see each other: %s"):format(two))
+    local given, why = batches_of(context)
+    if not given then
+      context.report:skip(("samples that see each other: %s"):format(why))
       return
     end
-    local runs = { context.first }
-    for k, given in ipairs { two, three } do
-      local ok, found = pcall(Experiment.watch, state, given, context.draws)
+    local found = {}
+    for k, one in ipairs(given) do
+      local ok, run = pcall(Experiment.watch, state, one, context.draws)
       if not ok then
         context.report:skip "samples that see each other: training_step raised an error"
         return
       end
-      runs[k + 1] = found
-    end
-    if not aligned(table.unpack(runs)) then
-      context.report:skip "samples that see each other: other samples take another way"
-      return
+      found[k] = run
     end
     local _ <close> = c.no_grad()
-    local record = find(runs)
-    if not record then return end
-    local meet = line_of(runs, record.first, record.last)
-    local last = runs[1].calls[record.last]
-    context.report:error("leak", meet and meet.line or last and last.line,
-      ("%s%s: its output for sample 1 changes with sample 2%s"):format(
-        record.name ~= "" and record.name .. ": " or "", walk.class_name(record.module),
-        meet and (": they meet in %s"):format(meet.op) or ""),
-      "dim 1 counts samples: reduce, normalise, reshape and attend over the other dims")
+    for sample = 1, 2 do
+      if judge(context, { context.first, found[sample], found[3], sample = sample }) then return end
+    end
   end,
 }
