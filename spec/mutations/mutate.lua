@@ -1,5 +1,5 @@
 -- spec/mutations/mutate.lua: all scripts that differ from one by a mistake of one word.
-local tokens_of = require "spec.mutations.tokens"
+local tokens_of = require "ltrain.check.source.tokens"
 
 local DTYPES <const> = { f32 = "i64", i64 = "f32", f64 = "i32", bf16 = "u8", u8 = "f32" }
 
