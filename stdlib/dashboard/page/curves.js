@@ -64,18 +64,22 @@ class Card {
     this.chart.o.time = state.x === "time";
     this.chart.set(lines, { logx: state.logx, logy: state.logy, range: state.range,
       clip: state.clip });
-    this.say(lines);
+    this.say(lines, ids);
     this.showLegend(ids, lines);
     samplesOf(ids, this.name).then((found) => this.mark(found, lines));
   }
 
-  say(lines) {
+  say(lines, ids) {
     let lost = 0, low = 0;
+    const lacking = ids.map((id) => ({ id, problem: series(id, this.name)?.problem }))
+      .filter((one) => one.problem);
     for (const { one, lost: gone } of lines) {
       lost += gone.length;
       if (state.logy) low += one.ys.filter((y) => y <= 0).length;
     }
-    this.note.textContent = [lost > 0 && `${lost} not finite`, low > 0 && `${low} not above 0`]
+    this.note.textContent = [lost > 0 && `${lost} not finite`, low > 0 && `${low} not above 0`,
+      lacking.length > 0 && `${nameOf(lacking[0].id)}${lacking.length > 1
+        ? ` and ${lacking.length - 1} more` : ""}: ${lacking[0].problem}`]
       .filter(Boolean).join(", ");
   }
 

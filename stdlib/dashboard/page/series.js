@@ -63,12 +63,13 @@ async function request(id, names) {
       const one = got.get(name) || { x: [], step: [], y: [], count: 0 };
       cache.set(keyOf(id, name), { ...now, xs: one.x, steps: one.step, values: one.y,
         ys: one.y.map(number), count: one.count, decimated: Boolean(one.decimated),
-        generation: answer.generation, rows: answer.rows });
+        generation: answer.generation, rows: answer.rows, problem: answer.problem });
     }
-  } catch {
+  } catch (error) {
     // What cannot be read now is not asked for again before something changes.
     for (const name of names) {
-      cache.set(keyOf(id, name), { ...now, xs: [], steps: [], values: [], ys: [], count: 0, rows: -1 });
+      cache.set(keyOf(id, name), { ...now, xs: [], steps: [], values: [], ys: [], count: 0, rows: -1,
+        problem: error.message });
     }
   }
   for (const name of names) {
