@@ -36,6 +36,7 @@ end
 
 --- Starts `ltrain` in the background: the number of its process; output goes to folder/NAME.out.
 function server.spawn(folder, name, arguments)
+  os.remove(folder .. "/" .. name .. ".out") -- another's, of the same name
   local binary = BINARY:find "^/" and BINARY or io.popen("pwd"):read "l" .. "/" .. BINARY
   local words = {}
   for i, word in ipairs(arguments) do words[i] = "'" .. word .. "'" end

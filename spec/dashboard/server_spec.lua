@@ -407,6 +407,18 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
     servers.until_true("its end", function() return not server:ask "/api/about" end)
   end)
 
+  it("says at the end of a run how to see it again, or why nothing was shown", function()
+    if why then pending(why) return end
+    child.write(folder .. "/model.lua", (MODEL:gsub("1000000", "1")))
+    local status, _, err = child.run({ "run", "model.lua", "--dashboard" }, { dir = folder })
+    assert.equal(0, status, err)
+    assert.matches("`ltrain dashboard %./?.-` shows it again", err)
+    status, _, err = child.run({ "run", "model.lua", "--dashboard", "--logger", "false" },
+      { dir = folder })
+    assert.equal(0, status, err)
+    assert.matches("there was nothing to show: no fit had a folder", err)
+  end)
+
   it("says what differs between two runs", function()
     if why then pending(why) return end
     for i, lr in ipairs { "0.1", "0.2" } do

@@ -5,18 +5,37 @@ local records = require "ltrain.runs.record"
 
 local process = c.runtime.process
 
+local beside = {}
+
+local shown -- the folder that a dashboard was started for
+local wanted = false
+
 -- What the folder of a run is in: ltrain_logs of ltrain_logs/version_3.
 local function above(folder)
   return folder:match "^(.+)/[^/]+/*$" or folder:find "^/" and "/" or "."
 end
 
 --- Has the first run that begins start one. o: the options of the command.
-return function(o)
+function beside.begin(o)
+  wanted = true
   function records.opened(folder)
-    records.opened = nil
-    local command = { process.executable(), "dashboard", above(folder), "--beside" }
+    records.opened, shown = nil, above(folder)
+    local command = { process.executable(), "dashboard", shown, "--beside" }
     if o.dashboard_control then command[#command + 1] = "--dashboard_control" end
     local pid, message = process.start(command)
     if not pid then console.say("warning: dashboard: " .. message) end
   end
 end
+
+--- The run ends: says how to see it again, or why nothing was shown.
+function beside.finish()
+  if not wanted then return end
+  if shown then
+    console.say(("dashboard: ends with the run; `ltrain dashboard %s` shows it again")
+      :format(shown))
+  else
+    console.say("dashboard: there was nothing to show: no fit had a folder")
+  end
+end
+
+return beside

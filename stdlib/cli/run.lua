@@ -221,7 +221,7 @@ function run.prepare(word, parsed, host)
   records.script = parsed.script
   code.package = host.globals.package
   overrides.control = parsed.options.dashboard_control or false
-  if parsed.options.dashboard then beside(parsed.options) end
+  if parsed.options.dashboard then beside.begin(parsed.options) end
   prepare_args(word, parsed)
   prepare_debugger(parsed)
   if parsed.options.seed then fix_seed(parsed.options.seed) end
@@ -260,8 +260,9 @@ function run.main(word, parsed, host)
   if parsed.interactive and c.dist.rank() == 0 then
     return world.leave(open_prompt(parsed, host, not ok and failure))
   end
-  if not ok then return world.leave(protect.report(host, failure)) end
-  return world.leave(interrupt.pending() and host.signal() or DONE)
+  status = ok and (interrupt.pending() and host.signal() or DONE) or protect.report(host, failure)
+  beside.finish()
+  return world.leave(status)
 end
 
 return run
