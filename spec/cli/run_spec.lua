@@ -181,7 +181,7 @@ describe("ltrain run", function()
   end)
 
   for _, case in ipairs {
-    { { "run" }, "ltrain: run: which script?\nusage: ltrain run SCRIPT" },
+    { { "run" }, "ltrain: run: which script?\nusage: ltrain run [-i] SCRIPT" },
     { { "run", "no.lua" }, "ltrain: cannot open no.lua: No such file or directory\n" },
     { { "run", LINE, "--max_epoch", "3" },
       "ltrain: run: unknown option --max_epoch; did you mean --max_epochs?\n" },
