@@ -412,7 +412,7 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
     child.write(folder .. "/model.lua", (MODEL:gsub("1000000", "1")))
     local status, _, err = child.run({ "run", "model.lua", "--dashboard" }, { dir = folder })
     assert.equal(0, status, err)
-    assert.matches("`ltrain dashboard %./?.-` shows it again", err)
+    assert.matches("`ltrain dashboard ltrain_logs` shows it again", err)
     status, _, err = child.run({ "run", "model.lua", "--dashboard", "--logger", "false" },
       { dir = folder })
     assert.equal(0, status, err)
