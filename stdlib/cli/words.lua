@@ -57,8 +57,8 @@ words.list = {
   { name = "run", args = "[-i] SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "run a script, and train the module that it returns", options = SCRIPT,
     text = RETURNS .. "The module is trained, unless the script called a loop of a Trainer itself. "
-      .. "Options\nof the Trainer apply to every Trainer that the script creates. With -i a\nprompt "
-      .. "follows, where model, data and trainer are what was run." },
+      .. "Options\nof the Trainer apply to every Trainer that the script creates. "
+      .. "With -i\na prompt follows, where model, data and trainer are what was run." },
   { name = "fit", args = "[-i] SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "train the module that a script returns", options = SCRIPT,
     text = RETURNS .. "The module is trained; the script must not run a loop itself." },
