@@ -38,7 +38,7 @@ local function type_keys(folder, keys, term)
     .. "timeout 40 script -qec '%s' /dev/null >>out 2>&1)"):format(folder, folder, folder, folder,
     term, command))
   local file <close> = assert(io.open(folder .. "/out"))
-  local out = file:read("a"):gsub("\r", "")
+  local out = file:read("a"):gsub("\r", ""):gsub("\27%[[%d;?]*%a", ""):gsub("\27[78]", "")
   if out:find("failed to create pseudo-terminal", 1, true) then return nil end
   return out
 end

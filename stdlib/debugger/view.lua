@@ -226,7 +226,7 @@ end
 
 -- On a terminal whose output goes elsewhere questions go to stderr.
 local function visible(host)
-  if host.tty or not c.runtime.isatty "stdin" or not c.runtime.isatty "stderr" then return host end
+  if host.tty or c.runtime.isatty "stdout" or not c.runtime.isatty "stdin" or not c.runtime.isatty "stderr" then return host end
   return setmetatable({
     write = host.complain,
     read_line = function(mark, helper)
