@@ -2,8 +2,8 @@
 --- dashboard.
 --
 -- A line of layers.jsonl in the folder of the run each so many steps: mean, std, min, max and norm
--- of the finite elements of weights, and of gradients before they are clipped, and how many elements
--- are not finite; every tenth line has histograms too.
+-- of the finite elements of weights, and of gradients before they are clipped, and the number of
+-- those that are not finite; every tenth line has histograms too.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -54,8 +54,8 @@ local function statistics(values, with_histogram)
   local mean = h.sum / h.num
   local square = h.sum_squares / h.num
   return { mean = mean, std = math.sqrt(math.max(square - mean * mean, 0)), min = h.min,
-    max = h.max, norm = math.sqrt(h.sum_squares), nonfinite = nonfinite, edges = with_histogram and h.edges or nil,
-    counts = with_histogram and h.counts or nil }
+    max = h.max, norm = math.sqrt(h.sum_squares), nonfinite = nonfinite,
+    edges = with_histogram and h.edges or nil, counts = with_histogram and h.counts or nil }
 end
 
 -- Once a step, where there are several optimizers.
