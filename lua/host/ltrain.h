@@ -181,7 +181,9 @@ LT_API ltrain_state ltrain_step_for(ltrain *l, double seconds, const char **wher
 
 /* Cancels the current call of the state, or the next one if none is running: it fails with
    "cancelled", which the script's pcall does not catch. May be called from any thread. It ends
-   within 1000 instructions of Lua and one operation. */
+   within 1000 instructions of Lua and one operation; where scripts have debug.sethook
+   (LTRAIN_LUA_LIBRARIES without max_instructions) and set a hook of their own, with the next
+   operation. */
 LT_API void ltrain_cancel(ltrain *l);
 
 /* Return the state's context, for the functions of ltrain/tensor.h, and its lua_State, for the Lua
