@@ -5,7 +5,7 @@ describe("ltrain check", function()
   local folder
 
   before_each(function() folder = child.folder() end)
-  after_each(function() child.remove(folder) end)
+  after_each(function() child.remove((folder:gsub("/inner$", ""))) end)
 
   local function check(name, script, ...)
     child.write(("%s/%s"):format(folder, name), script)
@@ -77,15 +77,43 @@ describe("ltrain check", function()
     assert.equal(2, status)
   end)
 
+  -- Checks loop.lua and presses Ctrl-C when it has printed; status and report.
+  local function interrupted(script)
+    child.write(folder .. "/loop.lua", script)
+    return child.shell([[
+      env --default-signal=INT TMPDIR=. ltrain check loop.lua 2>../said &
+      while ! grep -q begun ../said; do sleep 0.05; done
+      kill -INT $!
+      wait $! || { status=$?; rm ../said; exit $status; }
+    ]], { dir = folder })
+  end
+
   it("ends an endless script by Ctrl-C, with what it knows, and leaves nothing", function()
-    child.write(folder .. "/loop.lua", "io.open('x', 'w'):write 'x'\nwhile true do end\n")
-    local status, out = child.shell(
-      "timeout -s INT --preserve-status 2 env TMPDIR=. ltrain check loop.lua; exit $?",
-      { dir = folder })
+    folder = folder .. "/inner"
+    assert(os.execute("mkdir '" .. folder .. "'"))
+    local status, out = interrupted(
+      "io.open('x', 'w'):write 'x'\nprint 'begun'\nwhile true do end\n")
     assert.equal(130, status, out)
-    assert.matches("not checked: all that follows: loop.lua:2: interrupted", out, 1, true)
+    assert.matches("not checked: all that follows: loop.lua:3: interrupted", out, 1, true)
     local left = assert(io.popen("ls -A '" .. folder .. "'")):read "a"
     assert.equal("loop.lua\n", left)
+  end)
+
+  it("ends an endless training_step by Ctrl-C too", function()
+    folder = folder .. "/inner"
+    assert(os.execute("mkdir '" .. folder .. "'"))
+    local status, out = interrupted [[
+      local lt = require "ltrain"
+      local net = lt.nn.Linear(2, 1)
+      function net:training_step()
+        print "begun"
+        while true do end
+      end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 1}) end
+      return {model = net, data = {lt.ones(4, 2)}}
+    ]]
+    assert.equal(130, status, out)
+    assert.matches("not checked: all that follows: loop.lua:5: interrupted", out, 1, true)
   end)
 
   it("goes through manual optimization, several optimizers, and data without a length", function()

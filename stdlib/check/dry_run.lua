@@ -59,10 +59,10 @@ end
 
 -- A batch size that the script takes for granted is no fault of two samples.
 local function try_step(context, state, given)
-  local ok, message = pcall(Experiment.step, state, given, context.draws)
-  if ok or not context.whole or interrupt.is(message) then return given end
+  local ok, message = Experiment.try(Experiment.step, state, given, context.draws)
+  if ok or not context.whole then return given end
   context.uncut = true
-  if not pcall(Experiment.step, state, context.whole, context.draws) then return given end
+  if not Experiment.try(Experiment.step, state, context.whole, context.draws) then return given end
   context.report:skip(("training_step takes only whole batches: with %d samples it raised: %s")
     :format(SAMPLES, (tostring(message):gsub("\n.*", ""))))
   return context.whole
@@ -119,6 +119,9 @@ local function probe(context)
     for name, parameter in trainer.running.module:named_parameters() do
       if parameter.grad then context.gradients[name] = parameter.grad end
     end
+  end
+  for _, name in ipairs { "validation", "test", "predict" } do
+    methods[("on_%s_batch_start"):format(name)] = function() interrupt.allow() end
   end
   methods.on_after_backward, methods.on_before_optimizer_step = note_gradients, note_gradients
   function methods.on_train_batch_end(_, trainer)

@@ -5,6 +5,7 @@
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local interrupt = require "ltrain.core.interrupt"
 local walk = require "ltrain.core.walk"
 
 local Experiment = {}
@@ -99,6 +100,7 @@ end
 --- training_step of a batch with the random numbers of `draws`. Returns the loss (nil without one).
 function Experiment.step(state, batch, draws)
   c.runtime.rng_set(draws)
+  interrupt.allow() -- Ctrl-C ends a step at once: nothing is to be saved
   math.randomseed(1)
   local _ <close> = without_steps(state)
   local before = state.loop.batch
@@ -121,6 +123,13 @@ function Experiment.watch(state, batch, draws)
   end
   correct_lines(found)
   return found
+end
+
+--- As pcall, for experiments: Ctrl-C is no error of the script.
+function Experiment.try(f, ...)
+  local ok, result = pcall(f, ...)
+  if not ok and interrupt.is(result) then error(result, 0) end
+  return ok, result
 end
 
 return Experiment

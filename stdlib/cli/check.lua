@@ -88,12 +88,23 @@ local function load_script(context, word, parsed, chunk)
   end
 end
 
+-- What the Trainer has warned of, but for what is due to the single batch.
+local function report_warnings(context)
+  for _, text in ipairs(context.said) do
+    local warning = text:match "^warning: (.*)"
+    if warning and not warning:find "log_every_n_steps" then
+      context.report:warn("trainer", 0, warning)
+    end
+  end
+end
+
 local function examine(context, word, parsed, chunk)
   load_script(context, word, parsed, chunk)
   if context.usage then return end
   check.static(context, context.host.globals)
   overrides.take = nil
   if context.fn then check.dynamic(context) end
+  report_warnings(context)
 end
 
 -- Everything between opening and closing of the sandbox; true, or false and what ended it.

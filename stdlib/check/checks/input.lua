@@ -24,7 +24,7 @@ end
 local function depends(context, state, leaf, loss)
   local given = other(context, leaf)
   if not given then return nil end
-  local ok, found = pcall(Experiment.watch, state, given, context.draws)
+  local ok, found = Experiment.try(Experiment.watch, state, given, context.draws)
   if not ok or not found.loss then return nil end
   return found.loss:item() ~= loss
 end

@@ -49,7 +49,7 @@ end
 return {
   before = function(context, state)
     if not context.draws then context.draws = c.runtime.rng_get() end
-    local ok, found = pcall(Experiment.watch, state, context.batch, context.draws)
+    local ok, found = Experiment.try(Experiment.watch, state, context.batch, context.draws)
     if not ok then
       context.report:skip("shapes and experiments: training_step raised an error")
       return

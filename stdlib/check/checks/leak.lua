@@ -118,7 +118,7 @@ return {
     end
     local found = {}
     for k, one in ipairs(given) do
-      local ok, run = pcall(Experiment.watch, state, one, context.draws)
+      local ok, run = Experiment.try(Experiment.watch, state, one, context.draws)
       if not ok then
         context.report:skip "samples that see each other: training_step raised an error"
         return

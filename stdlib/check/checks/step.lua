@@ -6,7 +6,7 @@ local WORSE <const> = 1000 -- times the loss before
 
 -- The loss in training, on the same draws.
 local function loss_of(context, state)
-  local ok, loss = pcall(Experiment.step, state, context.batch, context.draws)
+  local ok, loss = Experiment.try(Experiment.step, state, context.batch, context.draws)
   return ok and loss and loss:item() or nil
 end
 
