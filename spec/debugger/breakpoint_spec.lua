@@ -220,6 +220,28 @@ end
     assert.matches("s.lua:5: breakpoint: a worker of a DataLoader has no term", err, 1, true)
   end)
 
+  it("stops in a data set whose samples are read here, also at its errors", function()
+    local script <const> = [[
+local lt = require "ltrain"
+local Squares = lt.data.Dataset:extend("Squares")
+function Squares:__len() return 4 end
+function Squares:get(i)
+  local square = i * i
+  if i == 2 then lt.breakpoint() end
+  if i == 3 then error "no sample" end
+  return square
+end
+for batch in lt.data.DataLoader(Squares(), { batch_size = 2 }):batches() do
+  print(batch:sum():item())
+end
+]]
+    local status, out = run(script, { "square = 10", ":c", "square", ":c" },
+      { "run", "--debug", "s.lua" })
+    assert.equal(1, status)
+    assert.matches("debug> debug> 11\ns.lua:7: no sample\ns.lua:7: in Squares:get", out, 1, true)
+    assert.matches("debug> 9\n", out, 1, true)
+  end)
+
   it("sets no hook until a line is watched", function()
     local out = answers([[
 local lt = require "ltrain"
