@@ -1,8 +1,8 @@
 --- stdlib/core/histogram.lua: how the elements of a tensor are spread.
 local c = require "ltrain.c"
 
---- {counts =, edges =, num =, min =, max =, sum =, sum_squares =} of the finite elements of a tensor;
---- nil when there are none.
+--- {counts =, edges =, num =, min =, max =, sum =, sum_squares =} of the finite elements of a
+--- tensor; nil when there are none.
 return function(values, bins)
   local x = values:detach():to("cpu"):to("f64"):flatten()
   x = x[c.isfinite(x)]
