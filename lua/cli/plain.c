@@ -13,6 +13,7 @@
 #include "bind/state.h"
 #include "cli/report.h"
 #include "cli/services.h"
+#include "device/device.h"
 #include "launch/launch.h"
 #include "ltrain/version.h"
 
@@ -217,6 +218,7 @@ int lt_plain_run(lua_State *L, const lt_plain *p) {
   set_arg(L, p);
   if (p->version || prompts) say_version();
   if (prompts || !has_script) predefine(L);
+  if (prompts) lt_device_note_all(lt_bind_get(L)->c, true); /* for `:mem` */
   if (!p->ignore_environment) status = run_init(L);
   if (status == LT_EXIT_DONE) status = run_options(L, p);
   if (status == LT_EXIT_DONE && has_script)

@@ -256,6 +256,7 @@ function run.main(word, parsed, host)
   local status = world.enter(word, parsed, host)
   if status then return status end
   run.prepare(word, parsed, host)
+  if parsed.interactive then c.runtime.note_allocations(true) end -- for `:mem`
   local ok, failure = protect.call(host, session, word, parsed, host, chunk)
   if parsed.interactive and c.dist.rank() == 0 then
     return world.leave(open_prompt(parsed, host, not ok and failure))

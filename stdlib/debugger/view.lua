@@ -226,7 +226,8 @@ end
 
 -- On a terminal whose output goes elsewhere questions go to stderr.
 local function visible(host)
-  if host.tty or c.runtime.isatty "stdout" or not c.runtime.isatty "stdin" or not c.runtime.isatty "stderr" then return host end
+  local edits = host.tty or c.runtime.isatty "stdout"
+  if edits or not c.runtime.isatty "stdin" or not c.runtime.isatty "stderr" then return host end
   return setmetatable({
     write = host.complain,
     read_line = function(mark, helper)

@@ -27,7 +27,7 @@ local LOCAL_NOTE <const> = "(a local lasts for its line only: leave out `local` 
 function session.new(o)
   local made = { host = o.host, env = o.env, commands = o.commands or commands,
                  mark = o.mark or FIRST, files = {} }
-  if made.host.tty then c.runtime.note_allocations(true) end -- for `:mem`
+  c.runtime.note_allocations(true) -- for `:mem`
   return setmetatable(made, session)
 end
 
