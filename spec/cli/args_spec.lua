@@ -63,7 +63,7 @@ describe("lt.args", function()
     assert.equal(0, code)
     assert.matches("^Options of the script:\n  %-%-act relu|gelu +activation %(default relu%)", out)
     assert.matches("\n  %-%-layers N,%.%.%. +sizes of layers %(default 64,32%)\n", out)
-    assert.matches("\nusage: ltrain run SCRIPT", out)
+    assert.matches("\nusage: ltrain run %[%-i%] SCRIPT", out)
   end)
 
   it("reports wrong flags as wrong usage", function()
