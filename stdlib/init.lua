@@ -30,7 +30,17 @@ seed_of_environment()
 
 local methods <const> = c.runtime.methods
 
-local function is_method(name) return places[name]:find "^ltrain%.ops%." ~= nil end
+local function is_method(name)
+  return name == "show" or places[name]:find "^ltrain%.ops%." ~= nil
+end
+
+-- The room that has a class of the name; nil.
+local function room_of(name)
+  for _, full in ipairs(c.runtime.stdlib()) do
+    local room, class = full:match "^ltrain%.(%l+)%.(%u[%w_]*)$"
+    if class == name and places[room] then return room end
+  end
+end
 
 local function find(self, name)
   if places[name] then
@@ -43,7 +53,9 @@ local function find(self, name)
   for known in next, places do names[#names + 1] = known end
   for known in next, self do names[#names + 1] = known end
   table.sort(names)
-  errors.blame("ltrain: there is no lt.%s%s", tostring(name), errors.did_you_mean(name, names))
+  local room = type(name) == "string" and name:find "^%u" and room_of(name)
+  errors.blame("ltrain: there is no lt.%s%s", tostring(name),
+    room and ("; write lt.%s.%s"):format(room, name) or errors.in_place_of(name, "lt", names))
 end
 
 for name in next, places do

@@ -15,13 +15,13 @@ local ARROWS <const> = {
   data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" }, text = { "data" },
   compat = { "files" }, strategies = { "compat", "optim" },
-  runs = { "files", "loggers" },
+  runs = { "files", "loggers" }, views = { "runs" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
   dashboard = { "runs" },
   prompt = { "trainer", "init" },
   debugger = { "prompt", "init" },
   check = { "debugger" },
-  cli = { "check", "dashboard" },
+  cli = { "check", "dashboard", "image", "text", "views" },
   init = { "core" },
 }
 

@@ -9,6 +9,10 @@ local rows = {}
 --- With a table of options.
 rows.options = {
   ["lt.csv.table"] = "lt.csv.table{ { 'a', x[1] } }:tensor('a', OPTIONS)",
+  ["lt.plot"] = "lt.plot(x[1], OPTIONS)", ["lt.show"] = "lt.show(x, OPTIONS)",
+  ["lt.show_histograms"] = "lt.show_histograms(net, OPTIONS)",
+  ["lt.Module:show_histograms"] = "net:show_histograms(OPTIONS)",
+  ["x:show"] = "x:show(OPTIONS)",
   ["lt.numpy.memmap"] = "lt.numpy.memmap('absent', OPTIONS)",
   ["lt.csv.read"] = "lt.csv.read('absent', OPTIONS)",
   ["lt.data.cifar10"] = "lt.data.cifar10('absent', OPTIONS)",
@@ -335,6 +339,7 @@ rows.extra["dist.Group:send"] = "lt.dist.split(0):send(x, 0, {}, EXTRA)"
 
 --- Functions that take whatever comes, and why.
 rows.open = {
+  ["lt.einsum"] = "takes any number of tensors",
   ["lt.nn.utils.checkpoint"] = "hands it to the function",
   ["lt.Module:print"] = "prints it", ["lt.Trainer:print"] = "prints it",
   ["lt.Module:save_hyperparameters"] = "takes any number of tables",

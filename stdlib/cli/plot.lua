@@ -1,17 +1,16 @@
 --- stdlib/cli/plot.lua: `ltrain plot RUN...`: metrics of runs as charts, in the terminal or as an
 --- SVG.
 local c = require "ltrain.c"
+local chart_rows = require "ltrain.views.chart_rows"
 local chosen_runs = require "ltrain.cli.chosen_runs"
 local errors = require "ltrain.core.errors"
 local refuse = require "ltrain.cli.refuse"
 local series = require "ltrain.runs.series"
 local svg_chart = require "ltrain.runs.svg_chart"
-local terminal_chart = require "ltrain.runs.terminal_chart"
 
 local plot = {}
 
 local ROWS <const> = 15 -- of a chart
-local NARROW <const>, WIDE <const> = 40, 100 -- columns
 
 -- The metrics to draw: those that are asked for, or all; nil and what is wrong.
 local function names_of(list, asked)
@@ -51,23 +50,9 @@ local function chart_of(list, labels, name, o)
   return chart
 end
 
-local function has_braille()
-  for _, name in ipairs { "LC_ALL", "LC_CTYPE", "LANG" } do
-    local value = c.runtime.getenv(name)
-    if value and value ~= "" then return value:lower():find "utf%-?8" ~= nil end
-  end
-  return false
-end
-
 local function print_charts(host, charts)
-  local colours = c.runtime.isatty "stdout" and not c.runtime.getenv "NO_COLOR"
-  local columns = c.runtime.terminal_width "stdout" or 80
   for i, chart in ipairs(charts) do
-    local letters = not has_braille() or #chart.lines > 1 and not colours
-    local rows = terminal_chart(chart.lines, { title = errors.printable(chart.title), x = chart.x,
-      log_y = chart.log_y, width = math.max(NARROW, math.min(columns, WIDE)), height = ROWS,
-      letters = letters, colours = colours and not letters })
-    host.write((i > 1 and "\n" or "") .. table.concat(rows, "\n") .. "\n")
+    host.write((i > 1 and "\n" or "") .. table.concat(chart_rows(chart, ROWS), "\n") .. "\n")
   end
 end
 

@@ -1,5 +1,5 @@
 -- stdlib/core/places.lua: names of `lt` that are files, loaded when first asked for; behind a colon
--- what a room calls it. What is of ltrain.ops is a method of tensors too.
+-- what a room calls it. What is of ltrain.ops is a method of tensors too, and so is `show`.
 return {
   Accelerator = "ltrain.core.Accelerator",
   Callback = "ltrain.core.Callback",
@@ -52,8 +52,11 @@ return {
   optim = "ltrain.optim",
   pixel_shuffle = "ltrain.ops.pixels:pixel_shuffle",
   pixel_unshuffle = "ltrain.ops.pixels:pixel_unshuffle",
+  plot = "ltrain.views.plot",
   runs = "ltrain.runs",
   save = "ltrain.files.save",
+  show = "ltrain.views.show",
+  show_histograms = "ltrain.views.show_histograms",
   stft = "ltrain.fft:stft",
   strategies = "ltrain.strategies",
   tensordot = "ltrain.ops.tensordot",

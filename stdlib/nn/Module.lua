@@ -21,6 +21,7 @@ local config = require "ltrain.core.config"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
+local load_place = require "ltrain.core.load_place"
 local module_hooks = require "ltrain.nn.module_hooks"
 local module_loop = require "ltrain.nn.module_loop"
 local module_print = require "ltrain.nn.module_print"
@@ -167,15 +168,17 @@ function Module:extend(name)
   return new
 end
 
---- Makes a module of a plain table of functions and layers; returns a module unchanged.
-function Module.adopt(value)
+--- Makes a module of a plain table of functions and layers; returns a module unchanged. `fn`: what
+--- begins error texts.
+function Module.adopt(value, fn)
   if walk.is_module(value) then return value end
   if class.is_class(value, Module) then
-    errors.blame("%s is a class: call it to make a module", value.__name)
+    errors.blame("%s%s is a class: call it to make a module", fn and fn .. ": " or "", value.__name)
   end
   if type(value) ~= "table" or getmetatable(value) ~= nil then
-    errors.blame("a module is a table without metatable, or an object of a class below "
-      .. "lt.Module: got %s", errors.show(value))
+    errors.blame("%sa module is a table without metatable, or an object of a class below "
+      .. "lt.Module: got %s%s", fn and fn .. ": " or "", errors.show(value),
+      class.has_method(value, "batches") and ": the module comes first, the data after it" or "")
   end
   local order = {} -- of a plain table nothing is known but the alphabet
   for key, held in tree.pairs(value) do
@@ -350,6 +353,12 @@ end
 function Module:zero_grad()
   for _, item in ipairs(tensors_of(self, false)) do item.value.grad = nil end
   return self
+end
+
+--- Prints a histogram of each parameter, and of its gradient where there is one, as
+--- [lt.show_histograms](tensor.md#looking-at-values) does; options: bins (24), match.
+function Module:show_histograms(options)
+  load_place "show_histograms"(self, options)
 end
 
 --- Turns the gradients of the parameters off, and puts the module in evaluation mode.

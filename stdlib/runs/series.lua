@@ -38,8 +38,13 @@ end
 function series.line(run, name, label, o)
   local metric = run.metrics[name]
   if not metric then return nil end
-  local xs, points, left_out = o.x == "epoch" and metric.epochs or metric.steps, {}, 0
-  for i, y in ipairs(metric.values) do
+  return series.of(o.x == "epoch" and metric.epochs or metric.steps, metric.values, label, o)
+end
+
+--- The same of values at the places xs; o: smooth, log_y.
+function series.of(xs, values, label, o)
+  local points, left_out = {}, 0
+  for i, y in ipairs(values) do
     if y ~= y or y == math.huge or y == -math.huge or o.log_y and y <= 0 then
       left_out = left_out + 1
     else

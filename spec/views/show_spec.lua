@@ -1,0 +1,145 @@
+-- spec/views/show_spec.lua: matrices and images as blocks, series as lines, weights as histograms.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+local error_of = require "spec.error_of"
+
+local UTF8 <const> = { LC_ALL = "C.UTF-8" }
+
+-- What a script prints through a pipe; env: of the process.
+local function printed(code, env)
+  local status, out, err = child.run({ "-e", code }, { env = env or UTF8 })
+  assert.equal("", err)
+  assert.equal(0, status)
+  return out
+end
+
+describe("x:show", function()
+  it("prints shape, dtype, range and the matrix in shades", function()
+    assert.equal("[3, 3] f32, 0 to 1\n██\n  ██\n    ██\n", printed "lt.eye(3):show()")
+    assert.equal("[2, 2] i64, 1 to 4\n  ░░\n▓▓██\n", printed "lt.tensor{{1, 2}, {3, 4}}:show()")
+    assert.equal("[2] bool, 0 to 1\n  ██\n", printed "lt.tensor{1, 3}:gt(2):show()")
+  end)
+
+  it("has letters where the terminal has no others", function()
+    assert.equal("[2, 2] f32, 0 to 1\n@@\n  @@\n", printed("lt.eye(2):show()", { LC_ALL = "C" }))
+  end)
+
+  it("marks what is not finite, also within a mean", function()
+    assert.equal("[3] f32, 1 to 1, 2 not finite (nan is ??, inf is ^^)\n??^^\n",
+      printed "lt.tensor{0/0, math.huge, 1}:show()")
+    assert.equal("[4] f32, 5 to 7, 1 not finite (nan is ??), shown as 1 x 2 means\n??\n",
+      printed "lt.tensor{0/0, 5, 7, 7}:show{width = 4}")
+  end)
+
+  it("is as wide as is asked for, and bounded", function()
+    local out = printed "lt.rand(300, 500):show{width = 30}"
+    local rows = 0
+    for row in out:gmatch "\n([^\n]+)" do
+      rows = rows + 1
+      assert(utf8.len(row) <= 30, row)
+    end
+    assert(rows <= 32, rows)
+    assert.matches("^%[300, 500%] f32, [%d.e-]+ to [%d.e-]+, shown as 32 x 15 means\n", out)
+  end)
+
+  it("shows images by how light they are, between 0 and 255 or 0 and 1", function()
+    assert.equal("[1, 1, 2] u8, 0 to 100\n  ░░\n",
+      printed "lt.tensor({{{0, 100}}}, {dtype = 'u8'}):show()")
+    assert.equal("[3, 1, 2] f32, 0 to 1\n██  \n",
+      (printed "local x = lt.zeros(3, 1, 2) x[{lt.all, 1, 1}] = 1 x:show()":gsub("██\n", "██  \n")))
+  end)
+
+  it("is coloured on a terminal, as deep as that is", function()
+    if not os.execute "command -v script >/dev/null" then return pending "script is missing" end
+    local line <const> = "script -qec \"ltrain -e 'lt.eye(2):show()'\" /dev/null"
+    local env = { TERM = "xterm", LC_ALL = "C.UTF-8", COLORTERM = "truecolor" }
+    local _, out = child.shell(line, { env = env })
+    assert.matches("\27[38;2;253;231;37;48;2;68;1;84m▀\27[38;2;68;1;84;48;2;253;231;37m▀\27[0m",
+      out, 1, true)
+    env.COLORTERM = ""
+    _, out = child.shell(line, { env = env })
+    assert.matches("\27[38;5;", out, 1, true)
+    env.NO_COLOR = "1"
+    _, out = child.shell(line, { env = env })
+    assert.not_matches("\27", out, 1, true)
+  end)
+
+  it("returns nothing, leaves x and takes parameters", function()
+    assert.equal("[1] f32, 2 to 2\n\n0\n",
+      printed "print(select('#', lt.parameter(lt.full({1}, 2.0)):show()))")
+    assert.equal("[0, 3] f32, empty\n", printed "lt.zeros(0, 3):show()")
+  end)
+
+  it("refuses what is no picture", function()
+    assert.matches("show: needs a vector, a matrix %[H, W%] or an image %[C, H, W%]",
+      error_of(lt.show, lt.zeros(2, 2, 2)))
+    assert.matches("show: needs a tensor: got 3$", error_of(lt.show, 3))
+  end)
+end)
+
+describe("lt.plot", function()
+  it("draws a list or a tensor, and counts what cannot be drawn", function()
+    local out = printed "lt.plot({1, 2, 4, 8, 0/0}, {title = 'loss', height = 3})"
+    assert.matches("^loss %(1 value left out: not finite%)\n +8 │", out)
+    assert.equal(printed "lt.plot({1, 2, 3})", printed "lt.plot(lt.tensor{1.0, 2.0, 3.0})")
+    assert.matches("(nothing to draw)", printed "lt.plot {}", 1, true)
+  end)
+
+  it("draws several, with a legend", function()
+    assert.matches("\n  a train\n  b val\n$",
+      printed "lt.plot({val = {1, 2}, train = lt.tensor{2, 1}}, {log_y = true})")
+  end)
+
+  it("writes an SVG", function()
+    local folder = child.folder()
+    assert.is_true(lt.plot({ 1, 2, 3 }, { file = folder .. "/a.svg", title = "a < b" }))
+    local file <close> = assert(io.open(folder .. "/a.svg"))
+    local text = file:read "a"
+    assert.matches("^<svg ", text)
+    assert.matches("a &lt; b", text, 1, true)
+    assert.matches("<polyline points=\"[%d., ]+\"", text)
+    local done, message = lt.plot({ 1 }, { file = folder .. "/none/a.svg" })
+    assert.is_nil(done)
+    assert.matches("none/a.svg: No such file", message, 1, true)
+    child.remove(folder)
+  end)
+
+  it("says what it cannot draw", function()
+    assert.matches("plot: the series must be a list of numbers or a tensor %[N%]: got 'x'$",
+      error_of(lt.plot, "x"))
+    assert.matches("plot: the series%[2%] must be a number: got 'x'$",
+      error_of(lt.plot, { 1, "x" }))
+    assert.matches("plot: x has 2 values, 'b' 1$",
+      error_of(lt.plot, { a = { 1, 2 }, b = { 1 } }, { x = { 1, 2 } }))
+  end)
+end)
+
+describe("module:show_histograms", function()
+  local NET <const> = "local net = lt.nn.Sequential(lt.nn.Linear(2, 1)) "
+    .. "net[1].weight:detach():copy_(lt.tensor{{0.0, 1.0}}) net[1].bias:detach():fill_(3) "
+
+  it("has a row for each parameter, and after backward one for its gradient", function()
+    assert.equal("Sequential       min histogram  max  mean  std\n"
+      .. "0.weight [1, 2]    0 ▁        ▁ 1     0.5  0.5\n"
+      .. "0.bias [1]         3            3       3    0  all 3\n",
+      printed(NET .. "net:show_histograms{bins = 10}"))
+    assert.matches("\n  gradient +2 .* 2 +2 +0  all 2\n",
+      printed(NET .. "net(lt.ones(2, 2)):sum():backward() net:show_histograms()"))
+  end)
+
+  it("says of a parameter that it is frozen, has no gradient, or is not finite", function()
+    local out = printed(NET .. "net[1].bias.requires_grad = false "
+      .. "net(lt.ones(2, 2)):sum():backward() net[1].weight:detach():fill_(0/0) "
+      .. "net:show_histograms()")
+    assert.matches("0%.weight [^\n]* 2 of 2 not finite\n", out)
+    assert.matches("0%.bias [^\n]*\n  frozen\n$", out)
+  end)
+
+  it("shows the names that are asked for", function()
+    local out = printed(NET .. "net:show_histograms{match = 'bias'}")
+    assert.matches("0.bias", out, 1, true)
+    assert.not_matches("0.weight", out, 1, true)
+    assert.matches("  no parameters match\n$", printed(NET .. "net:show_histograms{match = 'z'}"))
+    assert.matches("show_histograms: needs a module: got 3$", error_of(lt.show_histograms, 3))
+  end)
+end)
