@@ -87,6 +87,12 @@ words.list = {
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
       .. "a\ncheckpoint: its position, hyper-parameters and tensors; with another safetensors "
       .. "file: its tensors." },
+  { name = "inspect", args = "FILE", options = {},
+    doc = "print what a file or the folder of a run contains",
+    text = "FILE is a checkpoint, a file of safetensors, lt.save or torch.save, of NumPy (npy, "
+      .. "npz), IDX\n(MNIST), an image, a csv, JSON, a tokenizer.json, or the folder of a run "
+      .. "or of runs. Of tensors\nit prints names, shapes and dtypes, of a run its options and "
+      .. "metrics. `ltrain info FILE` is the\nsame." },
   { name = "hash", args = "FILE... [--all]", files = true, options = {
       { name = "all", type = "boolean", value = "true|false",
         doc = "include the state of optimizers in checkpoints" },

@@ -1,0 +1,84 @@
+-- spec/cli/inspect_spec.lua: `ltrain inspect` of each kind of file; info_spec has checkpoints.
+local child = require "spec.cli.child"
+local lt = require "ltrain"
+
+describe("ltrain inspect", function()
+  local folder <const> = child.folder()
+  teardown(function() child.remove(folder) end)
+
+  local function inspected(name)
+    local status, out, err = child.run({ "inspect", name }, { dir = folder })
+    assert.equal("", err)
+    assert.equal(0, status)
+    return out
+  end
+
+  local function refused(name, text)
+    child.write(folder .. "/" .. name, text)
+    local status, out, err = child.run({ "inspect", name }, { dir = folder })
+    assert.equal("", out)
+    assert.equal(1, status)
+    return err
+  end
+
+  it("lists arrays of NumPy, of IDX files and of images", function()
+    assert(lt.numpy.save(folder .. "/a.npy", lt.ones(2, 3)))
+    assert(lt.numpy.savez(folder .. "/a.npz", { x = lt.ones(2), y = lt.ones(3):long() }))
+    assert(lt.image.write(folder .. "/a.png", lt.zeros(3, 4, 5):to "u8"))
+    child.write(folder .. "/a-idx", "\0\0\8\2\0\0\0\2\0\0\0\3abcdef")
+    assert.equal("file         NumPy array (npy)\ntensors      6 numbers\n"
+      .. "             array [2, 3] f32\n", inspected "a.npy")
+    assert.matches("(npz)\ntensors      5 numbers\n             x [2] f32\n"
+      .. "             y [3] i64\n", inspected "a.npz", 1, true)
+    assert.matches("pixels [3, 4, 5] u8", inspected "a.png", 1, true)
+    assert.matches("array [2, 3] u8", inspected "a-idx", 1, true)
+  end)
+
+  it("names columns, values and tokens", function()
+    child.write(folder .. "/a.csv", "a,b\n1,x\n2,y\n")
+    child.write(folder .. "/a.json", '{"a": 1, "b": [1, 2]}')
+    local tokenizer = lt.text.BPETokenizer.train({ "hello world" }, { vocab_size = 300 })
+    assert(tokenizer:save(folder .. "/tokenizer.json"))
+    assert.equal("file         csv of 2 rows\n             a\n             b\n", inspected "a.csv")
+    assert.equal("file         JSON\n             a = 1\n             b = {1, 2}\n",
+      inspected "a.json")
+    assert.matches(("model        BPE\nvocabulary   %d tokens\n"):format(tokenizer.vocab_size),
+      inspected "tokenizer.json", 1, true)
+  end)
+
+  it("says of a run how it ended and what it logged", function()
+    local path <const> = folder .. "/run"
+    local net = { w = lt.parameter(lt.ones(1)) }
+    function net:training_step()
+      self:log("loss", self.w:sum())
+      return self.w:sum()
+    end
+    function net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.5 }) end
+    lt.Trainer { max_epochs = 1, enable_progress_bar = false, enable_model_summary = false,
+      log_every_n_steps = 1, default_root_dir = path }:fit(net, { lt.ones(1), lt.ones(1) })
+    local runs = assert(lt.runs.find(path))
+    assert.matches("folder +1 run\n +run/[^\n]*version_0: finished\n", inspected "run")
+    local out = inspected("run" .. runs[1]:sub(#path + 1))
+    assert.matches("^run +finished\n", out)
+    assert.matches("\nmetric +loss: last 0.5, best 0.5 %(step %d%)\n", out)
+    assert.matches("\ncheckpoint +checkpoints/[^\n]+%.ckpt\n", out)
+  end)
+
+  it("says what is wrong with a damaged file, in a sentence", function()
+    assert.matches("^ltrain: inspect: bad%.npy: not a %.npy file of NumPy: ",
+      refused("bad.npy", "\x93NUMPY\1\0xx"))
+    assert.matches("^ltrain: inspect: bad%.png: the file is cut off",
+      refused("bad.png", "\x89PNG\r\n\26\nxx"))
+    assert.matches("^ltrain: inspect: bad%.idx is not an IDX file: ",
+      refused("bad.idx", "\0\0\8\2\0\0\0\2\0\0\0\3ab"))
+    assert.matches("^ltrain: inspect: bad%.json: not JSON: ", refused("bad.json", '{"a": '))
+    assert.matches("^ltrain: inspect: empty is not a safetensors file: only 0 bytes",
+      refused("empty", ""))
+    local status, _, err = child.run({ "inspect", "nowhere" }, { dir = folder })
+    assert.equal(1, status)
+    assert.equal("ltrain: inspect: cannot open nowhere: No such file or directory\n", err)
+    status, _, err = child.run { "inspect" }
+    assert.equal(1, status)
+    assert.matches("^ltrain: inspect: which file%? %(", err)
+  end)
+end)
