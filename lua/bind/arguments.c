@@ -161,7 +161,15 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
   if (nearest.word != NULL)
     lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
              nearest.word);
-  lt_raise(L, b, LT_EARG, "%s: unknown option '%s'", r->who, name);
+  lua_pushliteral(L, "");
+  bool own = strcmp(r->who, r->op->name) == 0; /* else it has fewer */
+  for (int k = 0; k < r->n_rows && own; k++) {
+    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    const char *before = lua_tostring(L, -1);
+    lua_pushfstring(L, "%s%s%s", before, *before != 0 ? ", " : "; there is: ", r->rows[k].name);
+    lua_remove(L, -2);
+  }
+  lt_raise(L, b, LT_EARG, "%s: unknown option '%s'%s", r->who, name, lua_tostring(L, -1));
 }
 
 static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
@@ -186,14 +194,44 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   }
 }
 
+/* "; it is gather(x, index, dim)": tensors, then arguments; "" of one that makes a tensor. */
+static const char *usage(lua_State *L, const lt_reading *r) {
+  if (r->kind->min_in == 0) return "";
+  int top = lua_gettop(L);
+  lua_pushfstring(L, "; it is %s(", r->who);
+  const char *at = r->kind->inputs, *before = "";
+  size_t length;
+  for (int k = 0; k < r->kind->min_in && (at = next_input(at, &length)) != NULL; at += length) {
+    lua_pushstring(L, before);
+    lua_pushlstring(L, at, length);
+    before = ", ", k++;
+  }
+  for (int k = 0; k < r->n_rows; k++)
+    if (r->rows[k].type != LT_ARG_RNG_KEY) lua_pushfstring(L, "%s%s", before, r->rows[k].name);
+  lua_pushliteral(L, ")");
+  lua_concat(L, lua_gettop(L) - top);
+  return lua_tostring(L, -1);
+}
+
 static void check_required(lua_State *L, lt_bind *b, const lt_reading *r) {
   for (int k = 0; k < r->n_rows; k++)
     if (r->rows[k].required && (r->is_set >> k & 1) == 0)
-      lt_raise(L, b, LT_EARG, "%s: argument '%s' is missing", r->who, r->rows[k].name);
+      lt_raise(L, b, LT_EARG, "%s: argument '%s' is missing%s", r->who, r->rows[k].name,
+               usage(L, r));
 }
 
 _Noreturn static void too_many(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
-  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s", r->who, lt_type_name(L, index));
+  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s%s", r->who, lt_type_name(L, index),
+           usage(L, r));
+}
+
+/* Tensors come before arguments: x:gather(index, dim). */
+static void check_order(lua_State *L, lt_bind *b, const lt_reading *r, const lt_arg *a, int index) {
+  bool is_count = a->type == LT_ARG_INT || a->type == LT_ARG_DIM || a->type == LT_ARG_DIMS ||
+                  a->type == LT_ARG_POS || a->type == LT_ARG_SIZES;
+  if (!is_count || lt_to_tensor(L, b, index) == NULL) return;
+  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got a tensor%s", r->who, a->name,
+           usage(L, r));
 }
 
 void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
@@ -215,6 +253,7 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     } else if (list_due && lua_type(L, index) == LUA_TNUMBER) {
       index += read_list(L, b, r, &r->rows[row++], index);
     } else {
+      check_order(L, b, r, &r->rows[row], index);
       read_value(L, b, r, &r->rows[row++], index++);
     }
   }

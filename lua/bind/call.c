@@ -150,7 +150,8 @@ int lt_note_error(lua_State *L) {
   lt_push_module_path(L);
   lt_push_where(L);
   keep_last_error(L, b, &f, message);
-  return 1;
+  lua_pushvalue(L, -2);
+  return 2;
 }
 
 void lt_raise(lua_State *L, lt_bind *b, lt_code code, const char *format, ...) {

@@ -193,7 +193,7 @@ static int make_filled(lua_State *L) {
   lt_read_arguments(L, b, &r, 1);
   for (int k = 0; k < args->size.n; k++)
     if (args->size.size[k] < 0)
-      lt_raise(L, b, LT_ESHAPE, "%s: impossible shape %s", name,
+      lt_raise(L, b, LT_ESHAPE, "%s: impossible shape %s (sizes are at least 0)", name,
                LT_SHAPE_STR(lt_shape_of(args->size.n, args->size.size)));
   lt_argument(&r, "value", &is_set);
   if (strcmp(name, "full") == 0) {

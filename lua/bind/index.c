@@ -229,6 +229,10 @@ static int call(lua_State *L) {
   int64_t base[LT_MAX_DIMS];
   plan p;
   int top = lua_gettop(L);
+  if (top == 3 && lua_isnil(L, 2) && lua_isnil(L, 3)) /* what a loop of Lua calls first */
+    lt_raise(L, b, LT_EARG,
+             "index: `for ... in x`: a tensor is not an iterator: write `for i, row in x:rows() "
+             "do`");
   start(x, &p, base);
   for (int item = 2; item <= top; item++) add_item(L, b, x, base, &p, item);
   finish(L, b, x, base, &p);

@@ -219,8 +219,8 @@ const char *lt_push_error_text(lua_State *L, int index);
 /* Whether the error at `index` is what a Trainer that saved and stopped raises. */
 bool lt_is_interrupt(lua_State *L, int index);
 
-/* runtime.note_error(message) -> "model.lua:14: ": for errors that our own Lua raises: what
-   lt.last_error() gives from now on, and the script's line */
+/* runtime.note_error(message) -> "model.lua:14: ", the path of the Module or nil: for errors that
+   our own Lua raises: what lt.last_error() gives from now on, and the script's line */
 int lt_note_error(lua_State *L);
 
 /* Push `n` empty results, note the line, open a frame. */

@@ -47,13 +47,25 @@ lt_tensor *lt_to_tensor(lua_State *L, const lt_bind *b, int index) {
   return box != NULL ? box->t : NULL;
 }
 
+/* Whether the script's own code has called, not the library's. */
+static bool is_of_script(lua_State *L) {
+  lua_Debug ar;
+  if (lua_getstack(L, 1, &ar) == 0) return false;
+  lua_getinfo(L, "Sl", &ar);
+  return ar.currentline > 0 && !lt_source_is_ours(ar.source);
+}
+
 lt_tensor *lt_check_tensor(lua_State *L, lt_bind *b, int index, const char *who) {
   lt_boxed *box = to_box(L, b, index);
   if (box != NULL && box->t != NULL) return box->t;
   if (box != NULL)
     lt_raise(L, b, LT_EARG, "%s: argument %d is a tensor that was closed", who, index);
-  lt_raise(L, b, LT_EARG, "%s: argument %d must be a tensor, got %s", who, index,
-           lua_type(L, index) == LUA_TNONE ? "nothing" : luaL_typename(L, index));
+  bool dotted =
+    index == 1 && (lua_isnone(L, 1) || lua_type(L, 1) == LUA_TNUMBER) && is_of_script(L);
+  lt_raise(L, b, LT_EARG, "%s: argument %d must be a tensor, got %s%s%s%s", who, index,
+           lua_type(L, index) == LUA_TNONE ? "nothing" : luaL_typename(L, index),
+           dotted ? "; a method is called with a colon: x:" : "", dotted ? who : "",
+           dotted ? "(...)" : "");
 }
 
 /* A hooked leaf that the tape still needs stays: its hooks live with its userdata. */
@@ -198,6 +210,35 @@ static bool stands_for_self(lua_State *L) {
   return found;
 }
 
+/* Names that PyTorch or numpy has, and what to write. */
+static const struct {
+  const char *name, *here;
+} elsewhere[] = {{"T", "x:t(), or x:transpose(-2, -1)"},
+                 {"mT", "x:transpose(-2, -1)"},
+                 {"H", "x:transpose(-2, -1)"},
+                 {"absolute", "x:abs()"},
+                 {"append", "lt.cat({a, b}, dim)"},
+                 {"astype", "x:to \"i64\""},
+                 {"clip", "x:clamp(min, max)"},
+                 {"concat", "lt.cat({a, b}, dim)"},
+                 {"copy", "x:clone()"},
+                 {"data", "x:detach()"},
+                 {"element_size", "#x:tobytes() // x:numel()"},
+                 {"len", "#x"},
+                 {"map", "the operation on the whole tensor, as x:exp()"},
+                 {"apply", "the operation on the whole tensor, as x:exp()"},
+                 {"mm", "x:matmul(y)"},
+                 {"moveaxis", "x:movedim(from, to)"},
+                 {"ndimension", "x.ndim"},
+                 {"nelement", "x:numel()"},
+                 {"numpy", "x:tolist(), or lt.numpy.save(path, x)"},
+                 {"plot", "lt.plot(x)"},
+                 {"ravel", "x:flatten()"},
+                 {"swapaxes", "x:transpose(a, b)"},
+                 {"type", "x:to \"i64\", or x.dtype"},
+                 {"type_as", "x:to(y.dtype)"},
+                 {"unsqueeze_", "x = x:unsqueeze(dim)"}};
+
 _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) {
   lt_nearest nearest = {0};
   if (stands_for_self(L))
@@ -205,6 +246,12 @@ _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) 
              "tensor: no field or method '%s': self is a tensor here: was the method called with "
              "'.' for ':'?",
              name);
+  if (strpbrk(name, ":, ") != NULL)
+    lt_raise(L, b, LT_EARG,
+             "tensor: no field or method '%s'; write x[{lt.all, 2}], x[{{1, 3}}] for slices", name);
+  for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
+    if (strcmp(elsewhere[k].name, name) == 0)
+      lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'; write %s", name, elsewhere[k].here);
   for (int k = 0; k < PROPERTIES; k++) lt_consider_word(&nearest, name, properties[k].name);
   lt_consider_keys(&nearest, L, lua_upvalueindex(2), name);
   if (nearest.word != NULL)

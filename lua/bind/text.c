@@ -152,7 +152,9 @@ static int decode(lua_State *L) {
   lt_dtype dtype;
   int64_t n = x->numel;
   const int64_t *ids = lt_push_elements(L, b, x, &dtype);
-  if (dtype != LT_I64) lt_raise(L, b, LT_EARG, "decode: ids must be integers");
+  if (dtype != LT_I64)
+    lt_raise(L, b, LT_EARG, "decode: ids must be integers: got %s",
+             lt_dtype_name((lt_dtype)x->dtype));
   lt_json *text = lt_push_text(L, b);
   lt_note_line(b);
   if (!lt_tokenizer_decode(b->c, t, ids, n, lua_toboolean(L, 3), text)) lt_raise_failure(L, b);

@@ -59,14 +59,15 @@ uint32_t lt_find_line(void *ud) {
   return lt_script_line(b->L, b);
 }
 
-/* runtime.parameters(fn) -> how many a function of the library's Lua names, and whether it is a
-   method; nil of any other, of one that takes all, and of the asking file's own */
+/* runtime.parameters(fn[, any]) -> how many a function of the library's Lua names, and whether it
+   is a method; nil of any other but with `any`, of one that takes all, of the asking file's own */
 int lt_parameters(lua_State *L) {
   lua_Debug ar, asking;
   luaL_checktype(L, 1, LUA_TFUNCTION);
+  bool any = lua_toboolean(L, 2);
   lua_pushvalue(L, 1);
   lua_getinfo(L, ">Su", &ar);
-  if (!lt_source_is_ours(ar.source) || ar.isvararg) return 0;
+  if ((!any && !lt_source_is_ours(ar.source)) || ar.isvararg || ar.what[0] == 'C') return 0;
   if (lua_getstack(L, 1, &asking) != 0 && lua_getinfo(L, "S", &asking) != 0 &&
       strcmp(asking.source, ar.source) == 0)
     return 0;

@@ -229,8 +229,12 @@ static bool check_root(lt_ctx *c, lt_tensor *root) {
   bool fresh = lt_check_view(c, root);
   c->op = op, c->modes.grad = grad;
   if (!fresh) return false;
-  return lt_requires_grad(root) ||
-         lt_fail(c, LT_EARG,
+  if (lt_requires_grad(root)) return true;
+  if (!grad)
+    return lt_fail(c, LT_EARG,
+                   "backward: this tensor has no history: gradients are off here; after `local _ "
+                   "<close> = lt.no_grad()` they are until the block ends");
+  return lt_fail(c, LT_EARG,
                  "backward: this tensor has no history (made under no_grad, detached, or from "
                  "tensors that do not require grad)");
 }

@@ -11,14 +11,16 @@ static bool resolve(lt_ctx *c, const lt_infer *i, int64_t *dim) {
 
 static bool is_index(lt_ctx *c, const lt_infer *i, int k) {
   lt_dtype d = (lt_dtype)i->in[k]->dtype;
-  return lt_dtype_is_int(d) || lt_fail(c, LT_EDTYPE, "%s: indices must be integers, got %s",
-                                       i->op->name, lt_dtype_name(d));
+  return lt_dtype_is_int(d) ||
+         lt_fail(c, LT_EDTYPE, "%s: indices must be integers, got %s; write x:long()", i->op->name,
+                 lt_dtype_name(d));
 }
 
 static bool is_mask(lt_ctx *c, const lt_infer *i, int k) {
   lt_dtype d = (lt_dtype)i->in[k]->dtype;
   return d == LT_BOOL ||
-         lt_fail(c, LT_EDTYPE, "%s: the mask must be bool, got %s", i->op->name, lt_dtype_name(d));
+         lt_fail(c, LT_EDTYPE, "%s: the mask must be bool, got %s; write x:ne(0), or x:gt(y)",
+                 i->op->name, lt_dtype_name(d));
 }
 
 /* Elements. */

@@ -23,10 +23,12 @@ static bool check_weight(lt_ctx *c, const lt_infer *i, int64_t groups, bool tran
                    LT_TENSOR_STR(w));
   bool fits = groups >= 1 && w->size[0] % groups == 0 &&
               given == (transposed ? w->size[0] : w->size[1] * groups);
+  bool is_last = x->ndim > 2 && !transposed && x->size[x->ndim - 1] == w->size[1] * groups;
   if (!fits)
     return lt_fail(c, LT_ESHAPE,
-                   "%s: channels do not fit: x %s, weight %s [%s, %s], groups %lld", name,
-                   LT_TENSOR_STR(x), LT_TENSOR_STR(w), channels, size, (long long)groups);
+                   "%s: channels do not fit: x %s, weight %s [%s, %s], groups %lld%s", name,
+                   LT_TENSOR_STR(x), LT_TENSOR_STR(w), channels, size, (long long)groups,
+                   is_last ? ": the channels of x come last: write x:movedim(-1, 2)" : "");
   int64_t made = transposed ? w->size[1] * groups : w->size[0];
   if (bias != NULL && (bias->ndim != 1 || bias->size[0] != made))
     return lt_fail(c, LT_ESHAPE, "%s: bias has shape %s, weight %s", name, LT_TENSOR_STR(bias),

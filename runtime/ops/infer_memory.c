@@ -73,8 +73,8 @@ static bool resolve_sizes(lt_ctx *c, lt_infer *i, lt_sizes *s) {
     if (s->size[k] == -1 && unknown < 0)
       unknown = k;
     else if (s->size[k] < 0)
-      return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", i->op->name,
-                     LT_SHAPE_STR(lt_shape_of(s->n, s->size)));
+      return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s (one size may be -1: what is left)",
+                     i->op->name, LT_SHAPE_STR(lt_shape_of(s->n, s->size)));
     else
       many = __builtin_mul_overflow(known, s->size[k], &known) || many;
   }
@@ -126,8 +126,7 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
     if (a->size.size[k] == -1 && k >= lead) a->size.size[k] = x->size[k - lead];
   for (int k = 0; k < a->size.n; k++)
     if (a->size.size[k] < 0)
-      return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", i->op->name,
-                     LT_SHAPE_STR(lt_shape_of(a->size.n, a->size.size)));
+      return lt_shape_refuse(c, i->op->name, a->size.n, a->size.size);
   lt_shape to = lt_shape_of(a->size.n, a->size.size), fit = to;
   if (lead < 0 || !lt_shape_broadcast(&fit, lt_tensor_shape(x)) || !lt_shape_equal(fit, to))
     return lt_fail(c, LT_ESHAPE, "%s: %s cannot be repeated to %s", i->op->name,

@@ -16,8 +16,7 @@ static void place(lt_ctx *c, lt_infer *i, lt_dtype *dtype, lt_device *device, lt
 static bool check_sizes(lt_ctx *c, const lt_infer *i, const lt_sizes *s) {
   for (int k = 0; k < s->n; k++)
     if (s->size[k] < 0)
-      return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", i->op->name,
-                     LT_SHAPE_STR(lt_shape_of(s->n, s->size)));
+      return lt_shape_refuse(c, i->op->name, s->n, s->size);
   return true;
 }
 

@@ -1,4 +1,6 @@
 /* runtime/ops/infer_softmax.c: shapes of softmax and of losses. */
+#include <string.h>
+
 #include "ops/infer.h"
 
 bool lt_infer_softmax(lt_ctx *c, lt_infer *i) {
@@ -26,6 +28,17 @@ static lt_shape without_classes(const lt_tensor *x) {
   return s;
 }
 
+/* What to do about targets [N, 1], or about classes that are not dim 2 but the last. */
+static const char *remedy_of(const lt_tensor *x, const lt_tensor *target, const lt_shape *wanted) {
+  size_t bytes = (size_t)wanted->ndim * sizeof *x->size;
+  if (target->ndim == wanted->ndim + 1 && target->size[target->ndim - 1] == 1 &&
+      memcmp(target->size, wanted->size, bytes) == 0)
+    return ": write targets:squeeze(-1)";
+  if (x->ndim > 2 && target->ndim == wanted->ndim && memcmp(target->size, x->size, bytes) == 0)
+    return ": classes are dim 2 of the logits: write logits:movedim(-1, 2)";
+  return "";
+}
+
 static bool check_target(lt_ctx *c, const lt_infer *i) {
   const lt_tensor *x = i->in[0], *target = i->in[1];
   if (lt_dtype_is_float((lt_dtype)target->dtype))
@@ -36,8 +49,9 @@ static bool check_target(lt_ctx *c, const lt_infer *i) {
                    i->op->name, LT_TENSOR_STR(x), LT_TENSOR_STR(target));
   lt_shape wanted = without_classes(x);
   return lt_shape_equal(wanted, lt_tensor_shape(target)) ||
-         lt_fail(c, LT_ESHAPE, "%s: logits of %s need targets of %s, got %s", i->op->name,
-                 LT_TENSOR_STR(x), LT_SHAPE_STR(wanted), LT_TENSOR_STR(target));
+         lt_fail(c, LT_ESHAPE, "%s: logits of %s need targets of %s, got %s%s", i->op->name,
+                 LT_TENSOR_STR(x), LT_SHAPE_STR(wanted), LT_TENSOR_STR(target),
+                 remedy_of(x, target, &wanted));
 }
 
 static bool check_classes(lt_ctx *c, lt_infer *i) {

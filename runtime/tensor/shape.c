@@ -26,8 +26,15 @@ bool lt_shape_check(lt_ctx *c, int ndim, const int64_t *size) {
   for (int i = 0; i < ndim; i++)
     fits = fits && size[i] >= 0 && (size[i] == 0 || !__builtin_mul_overflow(n, size[i], &n));
   fits = fits && n <= INT64_MAX / 16;
-  return fits || lt_fail(c, LT_ESHAPE, "%s: impossible shape %s", c->op != NULL ? c->op : "empty",
-                         LT_SHAPE_STR(lt_shape_of(ndim, size)));
+  return fits || lt_shape_refuse(c, c->op != NULL ? c->op : "empty", ndim, size);
+}
+
+bool lt_shape_refuse(lt_ctx *c, const char *who, int ndim, const int64_t *size) {
+  const char *why = " (too many elements)";
+  for (int i = 0; i < ndim; i++)
+    if (size[i] < 0) why = " (sizes are at least 0)";
+  return lt_fail(c, LT_ESHAPE, "%s: impossible shape %s%s", who,
+                 LT_SHAPE_STR(lt_shape_of(ndim, size)), why);
 }
 
 bool lt_shape_equal(lt_shape a, lt_shape b) {

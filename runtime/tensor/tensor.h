@@ -87,6 +87,8 @@ void lt_hooks_drop(lt_ctx *c, lt_hook *hooks);
 int64_t lt_shape_numel(lt_shape s); /* INT64_MAX when there are too many to count */
 /* Whether a tensor can have these sizes: none negative, bytes that can be counted. */
 bool lt_shape_check(lt_ctx *c, int ndim, const int64_t *size);
+/* Fails: "who: impossible shape [-1]", and why. */
+bool lt_shape_refuse(lt_ctx *c, const char *who, int ndim, const int64_t *size);
 bool lt_shape_equal(lt_shape a, lt_shape b);
 lt_shape lt_shape_of(int ndim, const int64_t *size);
 /* Row-major strides of a shape. */

@@ -104,7 +104,7 @@ describe("makers", function()
     raises("zeros: unknown option 'requires_gard'; did you mean 'requires_grad'?", function()
       lt.zeros(2, {requires_gard = true})
     end)
-    raises("zeros: impossible shape [-1]", function() lt.zeros(-1) end)
+    raises("zeros: impossible shape [-1] (sizes are at least 0)", function() lt.zeros(-1) end)
   end)
 end)
 

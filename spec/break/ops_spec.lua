@@ -8,12 +8,14 @@ local nan <const> = 0 / 0
 
 describe("sizes", function()
   it("of a maker are named after it", function()
-    raises("zeros: impossible shape [-1, 2]", function() lt.zeros(-1, 2) end)
-    raises("ones: impossible shape [2, -3]", function() lt.ones { 2, -3 } end)
+    raises("zeros: impossible shape [-1, 2] (sizes are at least 0)", function() lt.zeros(-1, 2) end)
+    raises("ones: impossible shape [2, -3] (sizes are at least 0)",
+      function() lt.ones { 2, -3 } end)
   end)
 
   it("that are negative do not make an empty view", function()
-    raises("expand: impossible shape [-5]", function() lt.zeros(1):expand(-5) end)
+    raises("expand: impossible shape [-5] (sizes are at least 0)",
+      function() lt.zeros(1):expand(-5) end)
   end)
 
   it("of a range that no memory holds are refused at the script's line", function()

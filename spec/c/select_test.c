@@ -61,7 +61,7 @@ static void masks_say_what_is_wrong(void **state) {
   fn_mask(c, (lt_tensor *[]){x, x}, NULL);
   expect_failure(c, LT_EDTYPE, "masked_fill: 2.5 does not fit into a tensor of i64");
   fn_fill(c, (lt_tensor *[]){lt_cast(c, x, LT_F32), x}, NULL);
-  expect_failure(c, LT_EDTYPE, "masked_fill: the mask must be bool, got i64");
+  expect_failure(c, LT_EDTYPE, "masked_fill: the mask must be bool, got i64; write x:ne(0), or x:gt(y)");
   fn_fill(c, (lt_tensor *[]){lt_cast(c, x, LT_F32), mask}, NULL);
   expect_failure(c, LT_ESHAPE, "masked_fill: shapes do not broadcast: [3] and [2]");
   fn_where(c, (lt_tensor *[]){mask, x, x}, NULL);

@@ -86,7 +86,8 @@ describe("config.check", function()
   end)
 
   it("wants a plain table", function()
-    assert.error_matches(function() check(5) end, "nn%.Conv2d: options must be a table: got 5")
+    assert.error_matches(function() check(5) end,
+      "nn%.Conv2d: options must be a table, {lr = 5}: got 5")
   end)
 end)
 

@@ -132,7 +132,7 @@ describe("F1", function()
       tiny.error_of(two.update, two, lt.tensor { 1, 0 }, lt.tensor { 1, 0, 1 }))
     assert.matches("num_classes = 4: got scores %[2, 3%]",
       tiny.error_of(four.update, four, lt.zeros(2, 3), lt.tensor { 1, 0 }))
-    assert.matches("index 4 is out of 0..3",
+    assert.matches("labels are ids 0..3 %(num_classes = 4%): got 4",
       tiny.error_of(four.update, four, lt.tensor { 1, 0 }, lt.tensor { 4, 0 }))
   end)
 end)

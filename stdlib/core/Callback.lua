@@ -50,7 +50,8 @@ function Callback.adopt(value)
   if class.is_a(value, Callback) then return value end
   if type(value) ~= "table" or getmetatable(value) ~= nil then
     errors.blame("a callback must be an object of a subclass of lt.Callback or a plain table of "
-      .. "hooks: got %s", errors.show(value))
+      .. "hooks: got %s%s", errors.show(value),
+      class.is_class(value, Callback) and ": call it to make an object" or "")
   end
   return setmetatable(value, Callback)
 end

@@ -5,6 +5,7 @@
 -- room lists them; the others are its own. One file may have several public functions.
 
 local c = require "ltrain.c"
+local closed = require "ltrain.core.closed"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 
@@ -53,11 +54,11 @@ return function(prefix, what, others, rename)
       local names = names_of(prefix, paths)
       if not paths[name] and not has(names, name) then
         errors.blame("%s: there is no '%s'%s", what, name,
-          errors.did_you_mean(rename and rename(name) or name, names))
+          errors.in_place_of(rename and rename(name) or name, what, names))
       end
       local value = require(paths[name] or prefix .. "." .. name)
       if within[name] then value = value[name] end
-      value = exact.fn(value, what .. "." .. name)
+      value = closed(exact.fn(value, what .. "." .. name), what .. "." .. name)
       rawset(self, name, value)
       return value
     end,

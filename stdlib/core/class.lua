@@ -3,14 +3,25 @@
 -- A class is the metatable of its objects, so a metamethod is written like a method
 -- (`function Words:__len()`); extend hands those of the parent on.
 
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 
 local class = {}
 
+-- A class was called as if it were a module: with a tensor that its init does not name.
+local function refuse_input(self, input, count)
+  local names = self.init and c.runtime.parameters(self.init, true)
+  if self.__module and names and names <= count then
+    errors.blame("%s: init takes no tensor: got %s: make a module first, then call it: local net = "
+      .. "%s(...), net(x)", self.__name, errors.show(input), self.__name)
+  end
+end
+
 local function construct(self, ...)
   local object = setmetatable({}, self)
   local init = self.init
+  if type((...)) == "userdata" then refuse_input(self, (...), select("#", ...)) end
   if init then init(object, ...) end
   return object
 end
@@ -39,7 +50,9 @@ class.made, class.reopen = setmetatable({}, { __mode = "k" }), nil
 
 --- A new class below `parent` (nil: none). `Name(...)` makes an object and runs its `init(...)`.
 function class.extend(parent, name)
-  if type(name) ~= "string" or name == "" then
+  if name == nil and type(parent) == "string" then
+    errors.blame("extend: call it with a colon, Class:extend(%q)", parent)
+  elseif type(name) ~= "string" or name == "" then
     errors.blame("extend: a class needs a name: got %s", errors.show(name))
   end
   local again = class.reopen and class.reopen(parent, name)

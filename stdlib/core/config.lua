@@ -135,12 +135,29 @@ local function names_of(spec)
   return names
 end
 
+-- ", {lr = 0.1}" for a value that one option alone takes, lr before all others; else "".
+local function example(value, spec)
+  local names = {}
+  for name, row in tree.pairs(spec) do
+    if row.type and type(value) ~= "table" and convert(value, row.type) ~= nil
+      and not (row.choices and check_choice(value, row)) then
+      names[#names + 1] = name
+    end
+  end
+  local name = #names == 1 and names[1]
+  for _, usual in ipairs { "lr", "stride", "batch_size" } do
+    if spec[usual] and type(value) == "number" then name = usual end
+  end
+  return name and (", {%s = %s}"):format(name, errors.show(value)) or ""
+end
+
 --- A new table with the options as `spec` describes them, defaults filled in. `where` begins the
 --- text of errors: "nn.Conv2d".
 function config.check(options, spec, where)
   if options == nil then options = {} end
   if type(options) ~= "table" or getmetatable(options) ~= nil then
-    errors.blame("%s: options must be a table: got %s", where, errors.show(options))
+    errors.blame("%s: options must be a table%s: got %s", where, example(options, spec),
+      errors.show(options))
   end
   local names = names_of(spec)
   for name in tree.pairs(options) do

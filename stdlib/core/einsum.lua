@@ -3,6 +3,7 @@
 -- Each pair of operands becomes one bmm: dims that both have and that live on are the batch, those
 -- that only the two have are summed by the product, and what is one operand's alone is a side.
 
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
 local function shape_text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
@@ -124,12 +125,19 @@ local function parse(equation, tensors)
   local text = equation:gsub("%s", "")
   local left, right = text:match "^(.-)%->(.*)$"
   left = left or text
-  local lists, count = {}, {}
+  local lists, count, sizes = {}, {}, {}
   for part in (left .. ","):gmatch "(.-)," do
     local x = tensors[#lists + 1]
     if not x then blame("'%s' names more operands than the %d given", equation, #tensors) end
     local list = labels_of(part, x, equation)
-    for _, label in ipairs(list) do count[label] = (count[label] or 0) + 1 end
+    for k, label in ipairs(list) do
+      count[label] = (count[label] or 0) + 1
+      if sizes[label] and sizes[label] ~= x.shape[k] and sizes[label] > 1 and x.shape[k] > 1 then
+        blame("'%s' is %d in one operand and %d in %s, operand %d of '%s'", label, sizes[label],
+          x.shape[k], shape_text(x.shape), #lists + 1, equation)
+      end
+      sizes[label] = math.max(sizes[label] or 1, x.shape[k])
+    end
     lists[#lists + 1] = list
   end
   if #lists ~= #tensors then
@@ -164,8 +172,9 @@ end
 --- The sum of products that `equation` describes, as "bik,bkj->bij" or "ii"; "..." stands for dims
 --- that broadcast.
 ---@param equation string
----@param tensors table a list of tensors
-return function(equation, tensors)
+---@param tensors table a list of tensors; or the tensors themselves, one after the other
+return function(equation, tensors, ...)
+  if c.is_tensor(tensors) then tensors = { tensors, ... } end
   if type(equation) ~= "string" or type(tensors) ~= "table" or #tensors == 0 then
     blame("needs an equation and a table of tensors: lt.einsum('ij,jk->ik', {a, b})")
   end

@@ -4,6 +4,7 @@
 -- the stack that is none of them, so that the reader sees the line that is to be changed.
 
 local c = require "ltrain.c"
+local elsewhere = require "ltrain.core.elsewhere"
 
 local errors = {}
 
@@ -12,11 +13,16 @@ errors.where = c.runtime.where
 
 local function escaped(char) return ("\\%d"):format(char:byte()) end
 
---- Raise `message` with the position of the user's line; lt.last_error() knows it.
+--- Raise `message` with the position of the user's line, and the path of the layer that is inside
+--- of another, "(in Net.head)"; lt.last_error() knows it.
 function errors.blame(message, ...)
   if select("#", ...) > 0 then message = message:format(...) end
   message = message:gsub("[^%C\n\t]", escaped) -- a name in it moves no cursor
-  error(c.runtime.note_error(message) .. message, 0)
+  local where, path = c.runtime.note_error(message)
+  if path and path:find "[.%[]" then
+    message = message:gsub("^[^\n]*", function(first) return ("%s (in %s)"):format(first, path) end)
+  end
+  error(where .. message, 0)
 end
 
 -- The number of insertions, deletions, replacements and swaps of neighbours between two words.
@@ -51,10 +57,33 @@ function errors.nearest(name, words)
   return best
 end
 
---- "; did you mean 'word'?" or "".
+-- The one word that begins with `name`, of three letters or more; nil when none or several do.
+local function begun(name, words)
+  local found
+  for _, word in ipairs(#name > 2 and words or {}) do
+    if word:sub(1, #name) == name then
+      if found then return nil end
+      found = word
+    end
+  end
+  return found
+end
+
+--- "; did you mean 'word'?" or "": the nearest word, what another library calls so, or the only one
+--- that begins so.
 function errors.did_you_mean(name, words)
-  local word = errors.nearest(name, words)
-  return word and ("; did you mean '%s'?"):format(word) or ""
+  local word = type(name) == "string"
+    and (elsewhere.option(name, words) or errors.nearest(name, words) or begun(name, words))
+  local note = not word and elsewhere.notes[name]
+  return word and ("; did you mean '%s'?"):format(word) or note and "; " .. note or ""
+end
+
+--- For a name that a room lacks ("nn"; "lt": the library itself): "; write ..." where another
+--- library has it, else as did_you_mean.
+function errors.in_place_of(name, room, words)
+  local names = room == "lt" and elsewhere.lt or elsewhere.rooms[room]
+  local here = names and names[name]
+  return here and ("; write %s"):format(here) or errors.did_you_mean(name, words)
 end
 
 --- "[64, 10]" of a tensor's shape.

@@ -10,13 +10,25 @@ local errors = require "ltrain.core.errors"
 
 local exact = {}
 
-local function refuse(name, value)
-  errors.blame("%s: one argument too many: %s", name, errors.show(value))
+-- `name` is a class's where an object is made.
+local function refuse(name, value, is_forward)
+  local is_input = type(value) == "userdata" and name:find "^%u%w*$" and not is_forward
+  errors.blame("%s: one argument too many: %s%s", name, errors.show(value),
+    is_input and (": make the object first, then call it: %s()(...)"):format(name) or "")
 end
 
--- Raises where `owner` says that a method of a class has no object.
-local function check(name, value, owner)
-  if value ~= nil then refuse(name, value) end
+local function is_module(value)
+  return type(value) == "table" and type(value.forward) == "function"
+end
+
+-- Raises for one argument too many, and where `owner` says that a method of a class has no object.
+-- `first`: the method's object, `second`: what follows.
+local function check(name, value, owner, first, second)
+  if value ~= nil and name == "forward" and is_module(first) and is_module(second) then
+    errors.blame("%s: its input is %s: a layer is called with a dot, self.layer(x), not "
+      .. "self:layer(x)", tostring(owner or name), errors.show(second))
+  end
+  if value ~= nil then refuse(name == "forward" and owner or name, value, name == "forward") end
   if owner then
     errors.blame("%s: call it with a colon, %s:%s(...): got nil in place of the %s", name,
       owner:lower(), name, owner)
@@ -39,25 +51,25 @@ local MAKERS <const> = {
   end,
   function(fn, name, owner)
     return function(a, b, x)
-      if x ~= nil or a == nil then check(name, x, owner) end
+      if x ~= nil or a == nil then check(name, x, owner, a, b) end
       return fn(a, b)
     end
   end,
   function(fn, name, owner)
     return function(a, b, d, x)
-      if x ~= nil or a == nil then check(name, x, owner) end
+      if x ~= nil or a == nil then check(name, x, owner, a, b) end
       return fn(a, b, d)
     end
   end,
   function(fn, name, owner)
     return function(a, b, d, e, x)
-      if x ~= nil or a == nil then check(name, x, owner) end
+      if x ~= nil or a == nil then check(name, x, owner, a, b) end
       return fn(a, b, d, e)
     end
   end,
   function(fn, name, owner)
     return function(a, b, d, e, f, x)
-      if x ~= nil or a == nil then check(name, x, owner) end
+      if x ~= nil or a == nil then check(name, x, owner, a, b) end
       return fn(a, b, d, e, f)
     end
   end,

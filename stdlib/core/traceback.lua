@@ -42,12 +42,12 @@ function traceback.trim(message, text)
   return table.concat(kept, "\n")
 end
 
---- The same as the user sees it: on a terminal with the line of the script below the message.
+--- The same as the user sees it: with what to do about an error of Lua's, and on a terminal with
+--- the line of the script below the message.
 function traceback.show(message, text)
-  local shown = traceback.trim(message, text)
+  local stack = traceback.trim(message, text):sub(#message + 1)
   local excerpt = console.is_terminal() and require "ltrain.core.source_line"(message)
-  if not excerpt then return shown end
-  return message .. "\n" .. excerpt .. shown:sub(#message + 1)
+  return require "ltrain.core.remedies"(message) .. (excerpt and "\n" .. excerpt or "") .. stack
 end
 
 return traceback

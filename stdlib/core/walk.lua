@@ -258,6 +258,9 @@ end
 
 -- What find(root) gives, a list and two more values; kept under `name` where walks are.
 local function answer(name, root, find)
+  if rawget(root, "__name") then
+    errors.blame("%s is a class: call it to make a module", root.__name)
+  end
   if not kept or kept.root ~= root then return find(root) end
   kept[name] = kept[name] or table.pack(find(root))
   return table.unpack(kept[name], 1, 3)

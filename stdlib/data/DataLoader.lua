@@ -135,8 +135,9 @@ local function check_dataset(self)
       end
     end
   elseif not samples.is_indexed(dataset) then
-    errors.blame("DataLoader: dataset must have get(i) and a length, or be iterable: got %s",
-      errors.show(dataset))
+    errors.blame("DataLoader: dataset must have get(i) and a length, or be iterable: got %s%s",
+      errors.show(dataset),
+      type(dataset) == "userdata" and ": write lt.data.TensorDataset(x)" or "")
   elseif samples.count(dataset, "DataLoader") == 0 then
     errors.blame("DataLoader: the data set is empty")
   end

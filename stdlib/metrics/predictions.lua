@@ -47,6 +47,16 @@ local function highest(metric, scores, labels)
   return best:eq(labels:unsqueeze(2)):any(2):where(labels, best:select(2, 1))
 end
 
+-- On a device the count itself finds them: nothing waits for it here.
+local function check_range(metric, what, ids)
+  local classes = metric.num_classes
+  if not classes or ids:numel() == 0 or ids.device ~= "cpu" then return end
+  local low, high = ids:min():item(), ids:max():item()
+  if low >= 0 and high < classes then return end
+  errors.blame("metrics.%s: %s are ids 0..%d (num_classes = %d): got %d",
+    getmetatable(metric).__name, what, classes - 1, classes, low < 0 and low or high)
+end
+
 --- Predicted ids and labels [M], without what is ignored.
 function predictions.ids(metric, scores, labels)
   local who = getmetatable(metric).__name
@@ -63,9 +73,13 @@ function predictions.ids(metric, scores, labels)
       errors.show_shape(scores))
   end
   said, labels = said:reshape { -1 }:to "i64", labels:reshape { -1 }:to "i64"
-  if not metric.ignore_index then return said, labels end
-  local counts = labels:ne(metric.ignore_index)
-  return said:masked_select(counts), labels:masked_select(counts)
+  if metric.ignore_index then
+    local counts = labels:ne(metric.ignore_index)
+    said, labels = said:masked_select(counts), labels:masked_select(counts)
+  end
+  check_range(metric, "predicted ids", said)
+  check_range(metric, "labels", labels)
+  return said, labels
 end
 
 --- Predictions and labels (bool) as columns [M, C], and which of them count (nil: all). Binary ones

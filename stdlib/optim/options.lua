@@ -6,7 +6,7 @@ local function check_betas(betas)
   for i = 1, 2 do
     local beta = betas[i]
     if type(beta) ~= "number" or beta < 0 or beta >= 1 then
-      return "must be two numbers in 0..1, 1 excluded"
+      return ("must be two numbers in 0..1, 1 excluded: got {%s, %s}"):format(betas[1], betas[2])
     end
   end
 end

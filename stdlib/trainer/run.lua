@@ -86,7 +86,8 @@ end
 
 local function check_fit(state)
   if not state.module.configure_optimizers then
-    errors.blame("fit: %s has no configure_optimizers", errors.show(state.module))
+    errors.blame("fit: %s has no configure_optimizers: define it, and return an optimizer as "
+      .. "lt.optim.Adam(self:parameters(), {lr = 1e-3})", walk.class_name(state.module))
   end
   optimize.check_mode(state)
 end
@@ -94,7 +95,8 @@ end
 local function check_methods(state)
   local step = STEP[state.fn]
   if step and not state.module[step] then
-    errors.blame("%s: %s has no %s", state.fn, errors.show(state.module), step)
+    errors.blame("%s: %s has no %s: define function %s:%s(batch)", state.fn,
+      walk.class_name(state.module), step, walk.class_name(state.module), step)
   end
   if state.fn == "fit" then check_fit(state) end
 end
@@ -363,7 +365,7 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   end
   place.check_ranks(trainer, fn)
   trainer.progress = trainer.progress or new_progress()
-  local state = new_state(trainer, fn, Module.adopt(module), fit_args)
+  local state = new_state(trainer, fn, Module.adopt(module, fn), fit_args)
   state.draws, state.outer_hook = loop.draws(), places.hook
   state.outer_module = trainer.strategy.module
   state.outer_matmul = c.get_float32_matmul_precision()

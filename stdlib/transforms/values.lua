@@ -87,9 +87,10 @@ function values.parts(list, where)
     errors.blame("%s: transforms must be a list: got %s", where, errors.show(list))
   end
   for k, part in ipairs(list) do
-    if not class.is_callable(part) then
-      errors.blame("%s: entry %d must be a transform or a function: got %s", where, k,
-        errors.show(part))
+    local is_class = class.is_class(part, Transform)
+    if is_class or not class.is_callable(part) then
+      errors.blame("%s: entry %d must be a transform or a function: got %s%s", where, k,
+        errors.show(part), is_class and ": call it to make an object" or "")
     end
   end
   if #list == 0 and next(list) ~= nil then

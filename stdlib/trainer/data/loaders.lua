@@ -135,7 +135,8 @@ local function check(value, where)
   end
   if not is_loader(value) and (type(value) ~= "table" or getmetatable(value) ~= nil) then
     errors.blame("%s: a loader must be a DataLoader, a table of batches, a function or an object "
-      .. "with batches(): got %s", where, errors.show(value))
+      .. "with batches(): got %s%s", where, errors.show(value), c.is_tensor(value)
+      and ": write lt.data.DataLoader(lt.data.TensorDataset(x), {batch_size = ...})" or "")
   end
 end
 

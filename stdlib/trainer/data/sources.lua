@@ -166,6 +166,10 @@ function sources.load_train(state)
   local trainer = state.trainer
   local list = sources.load(state, "train")
   if not list then
+    local data = state.data_module
+    if data and data.train_dataloader then
+      errors.blame("fit: train_dataloader returned nothing: return a loader")
+    end
     errors.blame("fit: no training data: pass a loader or a DataModule, or define "
       .. "train_dataloader")
   end

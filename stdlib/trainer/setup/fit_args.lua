@@ -2,6 +2,7 @@
 --
 -- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
+local DataModule = require "ltrain.data.DataModule"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
@@ -28,9 +29,11 @@ local function is_options(value, place)
   return type(key) == "string" or key == nil and place > 1
 end
 
--- Known by what it has, so that a plain table of functions is one too.
+-- Known by what it has, so that a plain table of functions is one too; one whose hooks are all
+-- misspelt by its class.
 local function is_data_module(value)
   if type(value) ~= "table" or type(value.batches) == "function" then return false end
+  if class.is_a(value, DataModule) then return true end
   for _, kind in ipairs { "train", "val", "test", "predict" } do
     if type(value[kind .. "_dataloader"]) == "function" then return true end
   end

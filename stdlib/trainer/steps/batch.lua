@@ -21,9 +21,11 @@ local places <const> = c.runtime.places
 --- Raises when a loss is of no use.
 function batch.check_loss(state, loss)
   if loss:numel() ~= 1 then
-    errors.blame("training_step: the loss must have one element: got %s", errors.show(loss))
+    errors.blame("training_step: the loss must have one element: got %s: reduce it "
+      .. "with :mean() or :sum()", errors.show(loss))
   elseif state.automatic and not loss.requires_grad then
-    errors.blame("training_step: the loss depends on no parameter that requires grad")
+    errors.blame("training_step: the loss depends on no parameter that requires grad: was it "
+      .. "detached, computed under no_grad, or from numbers (item)?")
   end
 end
 
@@ -53,7 +55,7 @@ local function read_outputs(state, count, outputs)
   if not c.is_tensor(loss) then
     errors.blame("training_step: return the loss (a tensor), a table with loss, or nil: got %s",
       type(outputs) == "table" and ("a table with loss = %s"):format(errors.show(loss))
-      or errors.show(outputs))
+      or errors.show(outputs) .. (type(outputs) == "number" and ": leave out :item()" or ""))
   end
   -- Later ones are of the same make; backward refuses what is not.
   if not state.loop.has_stepped then batch.check_loss(state, loss) end

@@ -1,0 +1,86 @@
+-- stdlib/core/elsewhere.lua: names of PyTorch, Lightning, numpy and Keras, and what is written here
+-- in place of them. Errors of unknown names and options look them up.
+local elsewhere = {}
+
+--- Options: the names that one of these may have here.
+elsewhere.options = {
+  axis = { "dim", "dims" }, dim = { "dims" }, dims = { "dim" }, keepdims = { "keepdim" },
+  learning_rate = { "lr" }, alpha = { "lr" }, l2 = { "weight_decay" }, decay = { "weight_decay" },
+  beta1 = { "betas" }, beta2 = { "betas" }, epochs = { "max_epochs" }, steps = { "max_steps" },
+  gpus = { "devices" }, num_gpus = { "devices" }, tpu_cores = { "devices" },
+  nodes = { "num_nodes" }, checkpoint = { "ckpt_path" }, resume_from = { "ckpt_path" },
+  resume_from_checkpoint = { "ckpt_path" }, workers = { "num_workers" },
+  clip_grad = { "gradient_clip_val" }, clip_norm = { "gradient_clip_val" },
+  grad_clip = { "gradient_clip_val" }, accumulate = { "accumulate_grad_batches" },
+  checkpoint_callback = { "enable_checkpointing" }, progress_bar = { "enable_progress_bar" },
+  show_progress = { "enable_progress_bar" }, verbose = { "enable_progress_bar" },
+  fp16 = { "precision" }, amp = { "precision" }, use_bias = { "bias" }, kernel = { "kernel_size" },
+  strides = { "stride" }, pad = { "padding" }, rate = { "p" }, ignore = { "ignore_index" },
+  val_step = { "validation_step" }, train_step = { "training_step" },
+  train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
+}
+
+local DTYPE <const> = "%s: a dtype is a text"
+
+--- Names of lt: what to write.
+elsewhere.lt = {
+  FloatTensor = 'lt.tensor(list), or lt.zeros(2, 3)', inference_mode = "lt.no_grad",
+  LongTensor = 'lt.tensor(list, {dtype = "i64"})', from_numpy = "lt.numpy.load(path)",
+  array = "lt.tensor(list)", as_tensor = "lt.tensor(list)", manual_seed = "lt.seed(n)",
+  device = '"cuda": a device is a text', F = "lt.nn.functional",
+  functional = "lt.nn.functional", autograd = "x:backward(), lt.grad or lt.Function",
+  concat = "lt.cat", concatenate = "lt.cat", mm = "lt.matmul", LightningModule = "lt.Module",
+  LightningDataModule = "lt.DataModule", pi = "math.pi", inf = "math.huge", nan = "0/0",
+  newaxis = "lt.new in an index, or x:unsqueeze(dim)",
+  Parameter = "lt.parameter(x)", Size = "x.shape, a table", print = "print(x)",
+  utils = "lt.data, or lt.nn.utils", float = DTYPE:format '"f32"', double = DTYPE:format '"f64"',
+  half = DTYPE:format '"f16"', long = DTYPE:format '"i64"', bool = DTYPE:format '"bool"',
+  float16 = DTYPE:format '"f16"', float32 = DTYPE:format '"f32"',
+  float64 = DTYPE:format '"f64"', bfloat16 = DTYPE:format '"bf16"', int = DTYPE:format '"i32"',
+  int32 = DTYPE:format '"i32"', int64 = DTYPE:format '"i64"', uint8 = DTYPE:format '"u8"',
+}
+
+--- Names of rooms: what to write.
+elsewhere.rooms = {
+  optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
+            clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
+  nn = { Parameter = "lt.parameter(x)" },
+  linalg = { inverse = "lt.linalg.inv" },
+  json = { loads = "lt.json.decode", dumps = "lt.json.encode", parse = "lt.json.decode" },
+}
+
+local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
+
+--- Globals that are none in Lua: what to write.
+elsewhere.globals = {
+  len = "#x", range = "for i = 1, n do", enumerate = "for i, value in ipairs(list) do",
+  zip = "for i = 1, #a do", isinstance = "type(x), or module:is_a(Class)", int = "x // 1 | 0",
+  float = "x + 0.0", str = "tostring(x)", list = "a table: {1, 2, 3}", dict = "a table: {a = 1}",
+  abs = "math.abs(x), or x:abs()", max = "math.max(a, b), or x:max()",
+  min = "math.min(a, b), or x:min()", sum = "x:sum()", open = "io.open(path)",
+  format = "string.format", input = "io.read()", torch = LIBRARY, np = LIBRARY,
+  lt = LIBRARY, pl = LIBRARY, nn = "local nn = lt.nn",
+  F = "local F = lt.nn.functional",
+  unpack = "table.unpack(list)", hasattr = "object.name ~= nil", exit = "os.exit()",
+  Trainer = "lt.Trainer", DataLoader = "lt.data.DataLoader", tensor = "lt.tensor",
+}
+
+--- Options that are none here: why.
+elsewhere.notes = {
+  task = "with num_classes it is multiclass, with num_labels multilabel, without them binary",
+  device = "a module goes there by :to(device), a Trainer by its accelerator",
+  requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
+  pin_memory_device = "memory is pinned for the device of the Trainer",
+}
+
+--- The one of `words` that an option of the name is here; nil.
+function elsewhere.option(name, words)
+  local here = elsewhere.options[name]
+  for _, wanted in ipairs(here or {}) do
+    for _, word in ipairs(words) do
+      if word == wanted then return word end
+    end
+  end
+end
+
+return elsewhere

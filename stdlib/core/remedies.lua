@@ -1,0 +1,102 @@
+-- stdlib/core/remedies.lua: what to do about errors that Lua itself raises.
+--
+-- Lua says what was nil, not why. The script's text often does: a field that it assigns under
+-- another name, a local variable that was meant to be a field, a function that Python has.
+local c = require "ltrain.c"
+local elsewhere = require "ltrain.core.elsewhere"
+local errors = require "ltrain.core.errors"
+
+local GLOBALS <const> = { "assert", "coroutine", "error", "ipairs", "io", "math", "next", "os",
+  "pairs", "pcall", "print", "require", "select", "setmetatable", "string", "table", "tonumber",
+  "tostring", "type", "utf8" }
+
+-- The text of a script, "" where it cannot be read.
+local function text_of(path)
+  if path:find "^/dev/" or path:find "^/proc/" then return "" end -- read once, or without an end
+  return c.io.kind(path) == "file" and c.io.read_file(path) or ""
+end
+
+-- The names that a script defines: fields and methods, or else local variables and functions; with
+-- the line of the first.
+local function defined(text, fields)
+  local names, lines, number = {}, {}, 0
+  local function add(name)
+    if not lines[name] then names[#names + 1], lines[name] = name, number end
+  end
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    number = number + 1
+    line = line:gsub("%-%-.*", "")
+    if fields then
+      for name in line:gmatch "%.([%a_][%w_]*)%s*=%f[^=]" do add(name) end
+      for name in line:gmatch "function%s+[%w_.]+[.:]([%a_][%w_]*)" do add(name) end
+    else
+      for name in line:gmatch "local%s+([%a_][%w_]*)" do add(name) end
+      for name in line:gmatch "function%s+([%a_][%w_]*)%s*%(" do add(name) end
+    end
+  end
+  return names, lines
+end
+
+local function did_you_mean(name, names, lines)
+  for i, known in ipairs(names) do
+    if known == name then table.remove(names, i) break end
+  end
+  local guess = errors.did_you_mean(name, names)
+  local word = guess:match "'(.*)'"
+  return word and lines[word] and ("%s (line %d)"):format(guess, lines[word]) or guess
+end
+
+local function of_global(name, text)
+  if name == "self" then return "; write function Class:method(...), with a colon, to have self" end
+  if elsewhere.globals[name] then return "; write " .. elsewhere.globals[name] end
+  local names, lines = defined(text, false)
+  for _, known in ipairs(GLOBALS) do names[#names + 1] = known end
+  return did_you_mean(name, names, lines)
+end
+
+local function of_field(name, text)
+  if name == "grad" then return "; gradients are there after backward" end
+  local guess = did_you_mean(name, defined(text, true))
+  if guess ~= "" then return guess end
+  local _, locals = defined(text, false)
+  return locals[name] and ("; '%s' of line %d is a local variable: for a field write self.%s = ...")
+    :format(name, locals[name], name) or ""
+end
+
+-- Rows: a pattern of Lua's messages, and a function of what it captures and the script's text.
+local ROWS <const> = {
+  { "a nil value %(global '([%w_]+)'%)", of_global },
+  { "a nil value %(field '([%w_]+)'%)", of_field },
+  { "a nil value %(method '([%w_]+)'%)", of_field },
+  { "attempt to call a table value %(%a+ 'shape'%)", function()
+    return "; shape is a table of sizes: x.shape[1], or x:size(1)"
+  end },
+  { "attempt to call a table value %(for iterator", function()
+    return "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do"
+  end },
+  { "arithmetic on a table value %(field 'shape'%)", function()
+    return "; shape is a table of sizes: x.shape[1], or x:size(1)"
+  end },
+  { "attempt to %a+ a function value", function() return "; a method is called: x:name()" end },
+  { "attempt to perform arithmetic on a function value", function()
+    return "; a method is called: x:name()"
+  end },
+  { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", function(name)
+    return c[name] and ("; write x:%s()"):format(name)
+      or "; a number of a tensor of one element is x:item()"
+  end },
+}
+
+--- The message, "model.lua:3: attempt to ...", with what to do about it behind its first line,
+--- where that is known. `text`: the script's, by default that of the file.
+return function(message, text)
+  local where, said, rest = message:match "^([^\n]-:%d+: )([^\n]*)(.*)$"
+  if not where or where:find "^ltrain%." then return message end
+  for _, row in ipairs(ROWS) do
+    local found = said:match(row[1])
+    if found then
+      return where .. said .. row[2](found, text or text_of(where:match "^(.*):%d+: $")) .. rest
+    end
+  end
+  return message
+end
