@@ -1,5 +1,5 @@
 --- stdlib/dashboard/system.lua: what the processes of a run have measured of themselves
---- (stdlib/runs/pulse.lua).
+--- (stdlib/runs/system_rows.lua).
 local Catalogue = require "ltrain.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.dashboard.json"

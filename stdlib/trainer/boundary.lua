@@ -110,7 +110,7 @@ end
 
 -- The time that this takes is what the process waits for batches.
 local function next_batch(state, pass)
-  local p = state.pulse
+  local p = state.system_rows
   if not p then return read_batch(state, pass) end
   local began = c.runtime.clock()
   local batch, index, is_last = read_batch(state, pass)
@@ -138,7 +138,7 @@ end
 
 -- Of several ranks all save, when they have agreed on it with a step.
 local function listen(state)
-  local p, ranks = state.pulse, state.ranks
+  local p, ranks = state.system_rows, state.ranks
   if p and c.runtime.clock() >= p.due and record.beat(state) then
     if ranks.many then ranks.asks_save = true else save_asked(state) end
   end

@@ -8,7 +8,7 @@ local console = require "ltrain.core.console"
 local fingerprint = require "ltrain.runs.fingerprint"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
-local pulse = require "ltrain.runs.pulse"
+local system_rows = require "ltrain.runs.system_rows"
 local records = require "ltrain.runs.record"
 
 local record = {}
@@ -46,25 +46,25 @@ end
 
 -- What a fit's process measures of itself from now on, and on rank 0 the inbox through which it is
 -- asked to stop or to save, where the command line wants that.
-local function begin_pulse(state)
+local function begin_system_rows(state)
   local trainer = state.trainer
   if trainer.fast_dev_run or not trainer.log_dir then return end
-  state.pulse = pulse.begin { folder = trainer.log_dir, rank = trainer.global_rank,
+  state.system_rows = system_rows.begin { folder = trainer.log_dir, rank = trainer.global_rank,
     device = trainer.strategy.root_device, step = trainer.global_step,
     epoch = trainer.current_epoch }
-  state.pulse.row_due = state.pulse.due
+  state.system_rows.row_due = state.system_rows.due
   if not (overrides.control and trainer.is_global_zero) then return end
   local inbox, message = c.runtime.net.inbox(trainer.log_dir)
   if not inbox then trainer:warn(message) end
   state.inbox = inbox or false
 end
 
-local function end_pulse(state)
+local function end_system_rows(state)
   if state.inbox then state.inbox:close() end
-  if state.pulse then
-    pulse.beat(state.pulse, state.trainer.global_step, state.trainer.current_epoch)
+  if state.system_rows then
+    system_rows.write(state.system_rows, state.trainer.global_step, state.trainer.current_epoch)
   end
-  state.pulse, state.inbox = false, false
+  state.system_rows, state.inbox = false, false
 end
 
 --- A loop begins.
@@ -73,7 +73,7 @@ function record.begin(state)
   local folder = folder_of(state)
   if state.fn ~= "fit" then return end
   if folder then open(state, folder, state.began) end
-  begin_pulse(state)
+  begin_system_rows(state)
 end
 
 --- The training data is there.
@@ -86,9 +86,9 @@ end
 --- Something is due at a boundary: a row, or a look into the inbox. Returns whether a checkpoint is
 --- asked for.
 function record.beat(state)
-  local p, saves, now = state.pulse, false, c.runtime.clock()
+  local p, saves, now = state.system_rows, false, c.runtime.clock()
   if now >= p.row_due then
-    pulse.beat(p, state.trainer.global_step, state.trainer.current_epoch)
+    system_rows.write(p, state.trainer.global_step, state.trainer.current_epoch)
     p.row_due = p.due
   end
   local word = state.inbox and state.inbox:take()
@@ -113,7 +113,7 @@ end
 --- It ends: "finished", "failed" (with the error) or "interrupted".
 function record.finish(state, status, err)
   local trainer, folder = state.trainer, folder_of(state)
-  end_pulse(state)
+  end_system_rows(state)
   if not folder or not state.began then return end
   if state.fn ~= "fit" then
     if not is_used(folder) then return end

@@ -127,7 +127,7 @@ return function(trainer, fn, module, fit_args)
     outer_module = nil, -- run: the module that the strategy had before
     outer_matmul = nil, -- run: lt.get_float32_matmul_precision() before
     attached = {}, -- run: object -> the trainer that it had before
-    pulse = false, -- record: what this process measures of itself (stdlib/runs/pulse.lua)
+    system_rows = false, -- record: what this process measures of itself (runs/system_rows.lua)
     inbox = false, -- record: where a fit is asked to stop or to save
     began = nil, -- record: when the loop of a rank began, in seconds since 1970
     finished = false, -- run: whether it came to its end

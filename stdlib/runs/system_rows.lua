@@ -1,11 +1,11 @@
---- stdlib/runs/pulse.lua: what a run's process measures of itself, for those who watch it.
+--- stdlib/runs/system_rows.lua: what a run's process measures of itself, for those who watch it.
 --
 -- A row of system.csv each second or so (each thousandth of a long run): at which time which step
 -- had been reached, memory, and how long the process had waited for batches and for other ranks.
 -- Ranks above 0 write system.rank<N>.csv. Between rows a batch costs a look at the clock.
 local c = require "ltrain.c"
 
-local pulse = {}
+local system_rows = {}
 
 local COLUMNS <const> = "epoch,step,time,steps_per_second,memory,data_wait,rank_wait,"
   .. "device_memory\n"
@@ -13,7 +13,7 @@ local LEAST <const>, MOST <const> = 1, 60 -- seconds between rows
 local SHARE <const> = 1000 -- a row each thousandth of the time so far
 
 --- The file of a rank's rows.
-function pulse.file(rank)
+function system_rows.file(rank)
   return rank == 0 and "system.csv" or ("system.rank%d.csv"):format(rank)
 end
 
@@ -50,17 +50,18 @@ end
 --- Begins with a first row. of: {folder = the run's, rank =, device = its name, step =, epoch =}.
 --- The next row is due at p.due, on c.runtime.clock(); what the process waits for batches is to be
 --- added to p.waited.
-function pulse.begin(of)
+function system_rows.begin(of)
   local now = c.runtime.clock()
-  local p = { folder = of.folder, path = of.folder .. "/" .. pulse.file(of.rank), opened = false,
+  local path = of.folder .. "/" .. system_rows.file(of.rank)
+  local p = { folder = of.folder, path = path, opened = false,
     device = of.device ~= "cpu" and of.device or nil, began = now, at = now, step = of.step,
     waited = 0.0, ranks_waited = c.dist.waited() }
-  pulse.beat(p, of.step, of.epoch)
+  system_rows.write(p, of.step, of.epoch)
   return p
 end
 
 --- Writes a row.
-function pulse.beat(p, step, epoch)
+function system_rows.write(p, step, epoch)
   local now, ranks = c.runtime.clock(), c.dist.waited()
   p.due = now + math.max(LEAST, math.min((now - p.began) / SHARE, MOST))
   if not open(p) then return end
@@ -74,4 +75,4 @@ function pulse.beat(p, step, epoch)
   p.at, p.step, p.waited, p.ranks_waited = now, step, 0.0, ranks
 end
 
-return pulse
+return system_rows
