@@ -13,7 +13,7 @@
 #include "bind/process.h"
 #include "bind/tensor.h"
 #include "cpu/cpu.h"
-#include "host/stdlib.h"
+#include "host/embedded.h"
 #include "ops/node.h"
 #include "registry.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/stdlib.h"
+#include "host/embedded.h"
 
 static const char loaded_key;
 static const char environment_key;
