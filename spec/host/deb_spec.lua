@@ -1,4 +1,4 @@
--- spec/host/deb_spec.lua: the Debian packages: what they depend on; that they install below a folder
+-- spec/host/deb_spec.lua: the Debian packages: what they depend on; how they install below a folder
 -- that is taken for the root, run from there, and leave nothing when they are removed.
 local shell = require "spec.build.shell"
 
