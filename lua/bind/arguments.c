@@ -198,6 +198,7 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
 static const char *usage(lua_State *L, const lt_reading *r) {
   if (r->kind->min_in == 0) return "";
   int top = lua_gettop(L);
+  luaL_checkstack(L, 2 * r->kind->min_in + r->n_rows + 4, "ltrain");
   lua_pushfstring(L, "; it is %s(", r->who);
   const char *at = r->kind->inputs, *before = "";
   size_t length;
