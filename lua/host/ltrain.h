@@ -72,7 +72,8 @@ typedef struct ltrain_config {
 /* Creates a state; with NULL for config, all defaults. Returns NULL if memory runs out. */
 LT_API ltrain *ltrain_open(const ltrain_config *config);
 
-/* Frees the state. The host must have released all its tensors before. */
+/* Frees the state. The host must have released all its tensors before. Finalizers of scripts, and
+   what a paused call still closes, are ended after max_instructions, or ten million. */
 LT_API void ltrain_close(ltrain *l);
 
 /* Returns why the last call failed, with the script's line, or "" if it succeeded. The text is

@@ -191,9 +191,13 @@ ltrain *ltrain_open(const ltrain_config *config) {
   return NULL;
 }
 
+/* Finalizers and what a paused call closes end, too: nobody can cancel them. */
+enum { CLOSING_INSTRUCTIONS = 10000000 };
+
 void ltrain_close(ltrain *l) {
   if (l == NULL) return;
   if (l->b != NULL) lt_host_arm(l);
+  if (l->limit == 0) l->limit = CLOSING_INSTRUCTIONS;
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
   if (l->b != NULL) lt_exports_release(l);
   if (l->L != NULL) lua_close(l->L);

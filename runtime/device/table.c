@@ -155,7 +155,7 @@ const char *lt_device_names(char *buffer, size_t size) {
   list_devices(buffer, size);
   for (int k = 0; lt_devices_known[k] != NULL; k++) {
     size_t at = strlen(buffer);
-    if (find(lt_devices_known[k], strlen(lt_devices_known[k])) < 0)
+    if (strstr(buffer, lt_devices_known[k]) == NULL)
       snprintf(buffer + at, size - at, ", %s", lt_devices_known[k]);
   }
   return buffer;

@@ -181,8 +181,8 @@ describe("to", function()
   it("goes to a device", function()
     assert.equal("fake:0", lt.ones(2):to("fake").device)
     assert.same({1, 1}, lt.ones(2):to("fake"):cpu():tolist())
-    raises("device: unknown device 'gpu'; devices here: cpu", function()
-      lt.ones(2):to { device = "gpu" }
+    raises("device: unknown device 'tpu'; devices here: cpu", function()
+      lt.ones(2):to { device = "tpu" }
     end)
   end)
 

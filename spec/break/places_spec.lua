@@ -44,7 +44,8 @@ describe("an error without a frame of the script", function()
   end)
 
   it("names the hook whose result is of no use", function()
-    expect("13: training_step: the loss must have one element: got a tensor [2, 1]",
+    expect("13: training_step: the loss must have one element: got a tensor [2, 1]: "
+      .. "reduce it with :mean() or :sum()",
       "function net:training_step(x) local y = lt.cat{x[1], x[1]} return y end")
     expect("13: backward of square: its saved values were freed by an earlier backward; pass "
       .. "{retain_graph = true} to that one", "function net:training_step(x) "
