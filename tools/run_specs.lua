@@ -74,6 +74,19 @@ local WAITING <const> = {
   "stop_spec", "timeouts_test", "watchdog_test",
 }
 
+-- What these run in C, others run, too: a sanitized run has them with --exhaustive, or by name.
+local OF_LUA <const> = {
+  "spec/build/", "spec/check/", "spec/examples/", "spec/dashboard/page_spec", "host/deb_spec",
+  "dist/slurm_spec",
+}
+
+local function is_of_lua(file)
+  for _, part in ipairs(OF_LUA) do
+    if file:find(part, 1, true) then return true end
+  end
+  return false
+end
+
 -- The files in two lists: those that work, those that wait.
 local function divide(files)
   local working, waiting = {}, {}
@@ -366,8 +379,13 @@ end
 -- The files to run. A C test may be named by its source; it runs the program built from it. nil and
 -- a message where a name leads to none.
 local function collect(build, wanted)
-  if #wanted == 0 then return files_below(build, "spec") end
   local files = {}
+  if #wanted == 0 then
+    for _, file in ipairs(files_below(build, "spec")) do
+      if not SANITIZED or EXHAUSTIVE or not is_of_lua(file) then files[#files + 1] = file end
+    end
+    return files
+  end
   for _, path in ipairs(wanted) do
     local folder, name = path:match("(%w+)/([^/]+)%.cp?p?$")
     if not is_there(path) then return nil, ("test: no such file or folder: %s"):format(path) end
