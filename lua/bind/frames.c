@@ -59,7 +59,7 @@ static void push_frame(lua_State *L, lua_State *thread, lua_Debug *ar, int depth
   lua_setfield(L, -2, "thread");
   set_integer(L, "depth", depth);
   set_text(L, "source", ar->source);
-  set_text(L, "file", ar->short_src);
+  set_text(L, "file", ar->source[0] == '@' ? ar->source + 1 : ar->short_src);
   set_text(L, "name", ar->name);
   set_text(L, "what", ar->what);
   set_integer(L, "line", ar->currentline);

@@ -57,7 +57,7 @@ static void on_line(lua_State *L, lua_Debug *ar) {
   bool ours = lt_source_is_ours(ar->source), next = is_next(L, s, ours);
   if (ours || (!next && !listed)) return;
   lua_rawgetp(L, LUA_REGISTRYINDEX, &line_key);
-  lua_pushstring(L, ar->short_src);
+  lua_pushstring(L, ar->source[0] == '@' ? ar->source + 1 : ar->short_src);
   lua_pushinteger(L, ar->currentline);
   lua_pushboolean(L, next);
   lua_call(L, 3, 0);

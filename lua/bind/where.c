@@ -86,6 +86,27 @@ int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   return found ? ar.currentline : 0;
 }
 
+/* runtime.path_of(file) -> the path of a file that messages name: Lua leaves out the beginning of
+   long ones, and the functions that are running know it; `file` of others */
+int lt_path_of(lua_State *L) {
+  const lt_bind *b = lt_enter(L);
+  const char *file = luaL_checkstring(L, 1);
+  const lt_resumed *outer = b->resumed;
+  lua_Debug ar;
+  for (lua_State *thread = L; strncmp(file, "...", 3) == 0; outer = outer->outer) {
+    for (int level = 0; level < MAX_LEVELS && lua_getstack(thread, level, &ar) != 0; level++) {
+      lua_getinfo(thread, "S", &ar);
+      if (ar.source[0] != '@' || strcmp(ar.short_src, file) != 0) continue;
+      lua_pushstring(L, ar.source + 1);
+      return 1;
+    }
+    if (outer == NULL) break;
+    thread = outer->thread;
+  }
+  lua_settop(L, 1);
+  return 1;
+}
+
 void lt_push_where(lua_State *L) {
   lua_Debug ar;
   if (find_script(L, &ar))

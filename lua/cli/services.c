@@ -79,7 +79,9 @@ static int run_chunk(lua_State *L) {
 }
 
 static int traceback(lua_State *L) {
-  luaL_traceback(L, L, luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2));
+  lua_State *thread = lua_tothread(L, 3);
+  luaL_traceback(L, thread != NULL ? thread : L, luaL_checkstring(L, 1),
+                 (int)luaL_checkinteger(L, 2));
   return 1;
 }
 

@@ -95,7 +95,7 @@ return {
       base { "  return logits\nend", "  return logits" }, line = false },
     { "an unknown global", "global", "nothing is called 'prnt'; remedy: write print", "prnt(",
       base { "  return logits\nend", "  if not logits then prnt(x) end\n  return logits\nend" } },
-    { "None of Python", "global", "nothing is called 'None'; remedy: Lua writes nil", "None",
+    { "None of Python", "global", "nothing is called 'None'; remedy: write nil", "None",
       base { "lt.Trainer{max_epochs = 2}", "lt.Trainer{max_epochs = 2, logger = None}" } },
     { "a local that is declared below", "global", "only declared in line", "helper(logits)",
       base({ "  return logits\nend\n", "  logits = logits or helper(logits)\n"

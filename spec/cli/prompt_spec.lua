@@ -225,6 +225,15 @@ describe("commands of the prompt", function()
     assert.matches("ltrain.nn.Linear:%d+:", out)
   end)
 
+  it("loads a script that takes flags as often as it is asked to", function()
+    with_files({ ["s.lua"] = "local o = require 'ltrain'.args{lr = 1}\nprint(o.lr)\n" },
+      function(folder)
+        local out, err = answers({ ":load s.lua", ":load s.lua" }, { dir = folder })
+        assert.equal("1\n1\n", out)
+        assert.equal("", err)
+      end)
+  end)
+
   it("leaves by :quit", function()
     assert.equal("1\n", (answers { "1", ":quit", "2" }))
   end)

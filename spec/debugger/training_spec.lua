@@ -110,6 +110,13 @@ describe("the debugger in a run", function()
     assert.matches("ltrain: model.lua:20: matmul: inner sizes differ", err, 1, true)
   end)
 
+  it("shows all frames of the error, and runs the script's code again", function()
+    local _, out, err = run({ "--debug", "--fail", "shape" }, { ":bt", ":reload" })
+    assert.matches("stack traceback:\n.*model.lua:20: in .*ltrain.trainer.", out)
+    assert.matches("reloaded 1 file\n", out, 1, true)
+    assert.matches("standard input has ended", err, 1, true)
+  end)
+
   it("fails as it would without input, and does not open without --debug", function()
     local status, _, err = run({ "--debug", "--fail", "shape" })
     assert.equal(1, status)

@@ -1,19 +1,21 @@
 --- stdlib/check/Report.lua: what a check has found, with lines, and what it could not look at.
 local class = require "ltrain.core.class"
 local remedy_for = require "ltrain.check.remedies"
+local source = require "ltrain.core.source"
 
 local Report = class.extend(nil, "Report")
 
 function Report:init(script)
-  self.script = script
+  self.script, self._short = script, source.short(script)
   self.findings, self.skipped = {}, {}
   self.layers = {} -- rows of shapes: {name, class, inputs, outputs, parameters}
   self._seen = {}
 end
 
 -- "model.lua:3" and the text without it.
-local function split(message)
+local function split(self, message)
   local file, line, rest = message:match "^([^\n:]+):(%d+): (.*)$"
+  if file == self._short then file = self.script end
   return file, math.tointeger(tonumber(line)), rest or message
 end
 
@@ -46,12 +48,22 @@ end
 --- An error that the script has raised, with its place in front; it may name another one. Left out
 --- where an error of the line is known.
 function Report:raised(check, message, remedy)
-  local file, line, text = split((message:gsub("\nstack traceback:.*", "")))
+  local file, line, text = split(self, (message:gsub("\nstack traceback:.*", "")))
   local named, number = text:match "%(at ([^\n:]+):(%d+)[;)]"
   if named then file, line = named, math.tointeger(tonumber(number)) end
   if file == self.script and self:has(line, "error") then return end
   add(self, "error", check, file and ("%s:%d"):format(file, line), text,
     remedy or remedy_for(text))
+end
+
+--- Takes back the errors of a line of the script whose texts have `part`: another says it better.
+function Report:retract(line, part)
+  for i = #self.findings, 1, -1 do
+    local one = self.findings[i]
+    if one.file == self.script and one.line == line and one.text:find(part, 1, true) then
+      table.remove(self.findings, i)
+    end
+  end
 end
 
 --- What could not be examined, and why.

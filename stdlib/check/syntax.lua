@@ -1,5 +1,7 @@
 --- stdlib/check/syntax.lua: what to do about a syntax error that Lua reports.
 
+local source = require "ltrain.core.source"
+
 -- Signs of other languages: what Lua says it is near, what the line has, and what Lua writes.
 local HABITS <const> = {
   { "!=", "not equal is written ~=" },
@@ -10,15 +12,6 @@ local HABITS <const> = {
   { "def ", "a function begins with `function name(...)` and ends with `end`" },
   { "import ", "write local lt = require \"ltrain\"" },
 }
-
-local function line_at(text, number)
-  local at = 0
-  for line in (text .. "\n"):gmatch "(.-)\n" do
-    at = at + 1
-    if at == number then return line end
-  end
-  return ""
-end
 
 local function remedy_of(message, line)
   for _, row in ipairs(HABITS) do
@@ -37,5 +30,5 @@ end
 --- Adds the finding of a message that `load` gave for the text.
 return function(report, message, text)
   local number = math.tointeger(tonumber(message:match ":(%d+): ")) or 0
-  report:raised("syntax", message, remedy_of(message, line_at(text, number)))
+  report:raised("syntax", message, remedy_of(message, source.lines(text)[number] or ""))
 end

@@ -7,7 +7,7 @@
 --   run(chunk, ...)                  calls it
 --   globals                          the script's _G
 --   version, lua_version             texts
---   traceback(message, level)        as debug.traceback
+--   traceback(message, level, thread)   as debug.traceback; the thread may be left out
 --   signal()                         nil, or the exit status that a signal asked for (130, 143)
 --   note_signal(name) -> its number, noted(name)   "USR1", "USR2", "HUP", "TERM" only leave a note
 --   stop_by(name)                    it ends the script as SIGTERM does

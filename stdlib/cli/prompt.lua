@@ -18,9 +18,7 @@ end
 
 --- Reads entries until the input ends or `:quit`; returns the exit status.
 function prompt.main(host)
-  local arg = host.globals.arg
-  local script = type(arg) == "table" and arg[-1] and arg[0] or nil
-  return prompt.open(host, { script = script ~= "-" and script or nil, returned = host.returned,
+  return prompt.open(host, { script = session.script(host), returned = host.returned,
     stack = host.last_stack })
 end
 

@@ -62,6 +62,8 @@ elsewhere.globals = {
   lt = LIBRARY, pl = LIBRARY, nn = "local nn = lt.nn",
   F = "local F = lt.nn.functional",
   unpack = "table.unpack(list)", hasattr = "object.name ~= nil", exit = "os.exit()",
+  None = "nil", null = "nil", True = "true", False = "false", this = "self",
+  printf = "print(text:format(...))",
   Trainer = "lt.Trainer", DataLoader = "lt.data.DataLoader", tensor = "lt.tensor",
 }
 

@@ -5,16 +5,11 @@
 local c = require "ltrain.c"
 local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
+local source = require "ltrain.core.source"
 
 local GLOBALS <const> = { "assert", "coroutine", "error", "ipairs", "io", "math", "next", "os",
   "pairs", "pcall", "print", "require", "select", "setmetatable", "string", "table", "tonumber",
   "tostring", "type", "utf8" }
-
--- The text of a script, "" where it cannot be read.
-local function text_of(path)
-  if path:find "^/dev/" or path:find "^/proc/" then return "" end -- read once, or without an end
-  return c.io.kind(path) == "file" and c.io.read_file(path) or ""
-end
 
 -- The names that a script defines: fields and methods, or else local variables and functions; with
 -- the line of the first.
@@ -95,7 +90,8 @@ return function(message, text)
   for _, row in ipairs(ROWS) do
     local found = said:match(row[1])
     if found then
-      return where .. said .. row[2](found, text or text_of(where:match "^(.*):%d+: $")) .. rest
+      text = text or source.text(source.named(where:match "^(.*):%d+: $")) or ""
+      return where .. said .. row[2](found, text) .. rest
     end
   end
   return message

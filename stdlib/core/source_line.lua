@@ -2,21 +2,9 @@
 --
 -- Lua knows lines, not columns: the caret is below the operation, the option or the name that the
 -- message speaks of, where the line has it, or else below the line's first word.
-local c = require "ltrain.c"
+local source = require "ltrain.core.source"
 
 local MOST <const> = 200 -- bytes of a line: longer ones are data
-
--- The line of the file with the number; nil when it cannot be read.
-local function line_of(path, number)
-  if path:find "^/dev/" or path:find "^/proc/" then return nil end -- read once, or without an end
-  local text = c.io.read_file(path)
-  if not text then return nil end
-  local at = 0
-  for line in (text .. "\n"):gmatch "(.-)\r?\n" do
-    at = at + 1
-    if at == number then return line end
-  end
-end
 
 -- Where the word stands by itself in the line; nil for nowhere.
 local function find_word(line, word)
@@ -37,7 +25,7 @@ end
 --- where there is nothing to show.
 return function(message)
   local path, number, said = message:match "^([^\n]-):(%d+): ([^\n]*)"
-  local line = path and line_of(path, tonumber(number))
+  local line = path and source.line(source.named(path), tonumber(number))
   if not line or #line > MOST or line:find "%c" and line:find "[^\t%C]" then return nil end
   local at = column_of(line, said)
   if not at then return nil end

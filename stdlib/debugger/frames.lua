@@ -5,7 +5,7 @@
 -- the thread that has resumed it follow its own.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local source = require "ltrain.debugger.source"
+local source = require "ltrain.core.source"
 
 local frames = {}
 

@@ -3,6 +3,7 @@ local c = require "ltrain.c"
 local frames = require "ltrain.debugger.frames"
 local interrupt = require "ltrain.core.interrupt"
 local prompt = require "ltrain.debugger.prompt"
+local remedies = require "ltrain.core.remedies"
 
 local shown -- the error that was looked at last: further out it is not looked at again
 
@@ -25,7 +26,7 @@ local function failed(value, thread)
   if is_verdict(value) then return end
   local host = prompt.services()
   if not host or host.stopped() then return end
-  local stop = { title = c.runtime.error_text(value), failed = true }
+  local stop = { title = remedies(c.runtime.error_text(value)), failed = true }
   stop.threads = frames.failed_threads(thread)
   if frames.is_caught(stop.threads) then return end
   stop.frames, stop.state = frames.of(stop.threads), frames.loop_state(stop.threads)

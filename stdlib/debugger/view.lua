@@ -6,7 +6,7 @@ local errors = require "ltrain.core.errors"
 local frames = require "ltrain.debugger.frames"
 local prompt = require "ltrain.prompt.session"
 local show = require "ltrain.debugger.show"
-local source = require "ltrain.debugger.source"
+local source = require "ltrain.core.source"
 local source_line = require "ltrain.core.source_line"
 local stops = require "ltrain.debugger.stops"
 
@@ -62,10 +62,10 @@ local function move(session, by, end_text)
 end
 
 commands.up = { doc = "look at the function that called this one",
-  run = function(session) move(session, 1, "up: this is the outermost function") end }
+  run = function(session) move(session, 1, ":up: this is the outermost function") end }
 
 commands.down = { doc = "look at the function that this one called",
-  run = function(session) move(session, -1, "down: this is the innermost function") end }
+  run = function(session) move(session, -1, ":down: this is the innermost function") end }
 
 commands.where = { doc = "list the script's functions that are running", run = function(session)
   for i, frame in ipairs(session.stop.frames) do
@@ -80,10 +80,10 @@ commands.list = { args = "[LINE]", doc = "print the source around this line, or 
     local frame = current(session)
     local at = tonumber(text)
     if text ~= "" and not math.tointeger(at) then
-      return session:complain("list: LINE must be a number: got " .. errors.show(text))
+      return session:complain(":list: LINE must be a number: got " .. errors.show(text))
     end
     local excerpt = frame and source.excerpt(frame.source, at or frame.line, AROUND, frame.line)
-    if not excerpt then return session:complain("list: there is no source to read") end
+    if not excerpt then return session:complain(":list: there is no source to read") end
     session:say(excerpt)
   end }
 
@@ -109,7 +109,7 @@ commands.continue = { doc = "continue the script; after an error, fail as it wou
 -- After an error nothing of the script runs any more.
 local function may_step(session, name)
   if not session.stop.failed then return true end
-  session:complain(name .. ": the script has failed here: :continue ends it")
+  session:complain(":" .. name .. ": the script has failed here: :continue ends it")
 end
 
 commands.step = { doc = "continue to the first line of the Trainer's next hook",
@@ -146,14 +146,14 @@ commands["break"] = { args = "[FILE:]LINE [if EXPR]",
     if file == "" and frame then file = frame.file end
     line = math.tointeger(tonumber(line))
     if not line or file == "" or place:find "%s" then
-      return session:complain("break: needs FILE:LINE [if EXPR]: got " .. errors.show(text))
+      return session:complain(":break: needs FILE:LINE [if EXPR]: got " .. errors.show(text))
     end
     local code = source.line("@" .. file, line)
     if code and not is_code(code) then
-      return session:complain(("break: %s:%d is no line of code"):format(file, line))
+      return session:complain((":break: %s:%d is no line of code"):format(file, line))
     end
     local number, wrong = stops.add(file, line, condition, session.globals)
-    if not number then return session:complain("break: " .. wrong) end
+    if not number then return session:complain(":break: " .. wrong) end
     session:say("breakpoint " .. stops.text(number) .. (code and "  |" .. code or ""))
   end }
 
@@ -161,7 +161,7 @@ commands.delete = { args = "[N]", doc = "remove breakpoint N, or all",
   run = function(session, text)
     local number = math.tointeger(tonumber(text))
     if text ~= "" and not number or not stops.remove(number) then
-      session:complain("delete: there is no breakpoint " .. text)
+      session:complain(":delete: there is no breakpoint " .. text)
     end
   end }
 
@@ -244,6 +244,10 @@ function view.open(stop, host)
   local session = prompt.new { host = visible(host), env = host.globals, commands = commands,
     mark = mark }
   session.stop, session.globals = stop, host.globals
+  session.files[1] = { path = prompt.script(host) }
+  if stop.failed then -- for `:bt`
+    session.failure = { stack = host.traceback(stop.title, 0, stop.threads[1]) }
+  end
   session.loop_variables = loop_variables(stop.state)
   session.loop_env = loop_environment(session.loop_variables, host.globals)
   session.first = first_level(stop)

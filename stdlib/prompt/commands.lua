@@ -48,6 +48,7 @@ commands.load = {
     if path == "" then return session:complain(":load: which file?") end
     local chunk, wrong = session.host.load(path)
     if not chunk then return session:complain(":load: " .. wrong) end
+    local _ <close> = require "ltrain.trainer.setup.overrides".again()
     local file = { path = path }
     session.files[#session.files + 1] = file
     local results = table.pack(session:try(chunk))

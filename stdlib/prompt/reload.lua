@@ -11,6 +11,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local overrides = require "ltrain.trainer.setup.overrides"
+local source = require "ltrain.core.source"
 
 local reload = {}
 
@@ -20,11 +21,6 @@ local LOOP <const> = setmetatable({}, { __tostring = function() return "a loop b
 local function file_of(fn)
   local place = c.runtime.function_line(fn)
   return place and place:match "^(.*):%d+$"
-end
-
--- How a file is named in the places of its functions.
-local function place_of(path)
-  return file_of(assert(load("return function() end", "@" .. path))())
 end
 
 -- Changes of tables that can be undone.
@@ -84,13 +80,12 @@ end
 local function run_file(journal, path, text, env)
   local chunk, wrong = load(text, "@" .. path, "t", env)
   if not chunk then error(wrong, 0) end
-  local file = place_of(path)
+  local file = source.short(path)
   class.reopen = function(parent, name) return reopen_class(journal, file, parent, name) end
   overrides.hold = LOOP
-  local flags <const> = overrides.args.values
-  overrides.args.values = nil -- lt.args gives the same again
+  local _ <close> = overrides.again()
   local results = table.pack(pcall(chunk))
-  class.reopen, overrides.hold, overrides.args.values = nil, nil, flags
+  class.reopen, overrides.hold = nil, nil
   if results[1] then return results[2] end
   if results[2] ~= LOOP then error(results[2], 0) end
 end

@@ -31,6 +31,13 @@ function session.new(o)
   return setmetatable(made, session)
 end
 
+--- The script that the program runs; nil for none, or where it cannot be read again.
+function session.script(host)
+  local arg = host.globals.arg
+  local path = type(arg) == "table" and arg[-1] and arg[0]
+  return path ~= "-" and path or nil
+end
+
 -- Whether a message of `load` says that the text may continue.
 local function is_incomplete(message)
   return message:sub(-5) == "<eof>"

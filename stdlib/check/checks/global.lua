@@ -1,13 +1,7 @@
 --- stdlib/check/checks/global.lua: names that nothing has defined.
+local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
 local visit = require "ltrain.check.source.visit"
-
--- What other languages call what Lua has.
-local OTHERS <const> = {
-  None = "nil", null = "nil", True = "true", False = "false", len = "#x", str = "tostring",
-  int = "math.tointeger", float = "tonumber", range = "for i = 1, n do", torch = "lt",
-  printf = "print(text:format(...))", nn = "lt.nn", np = "lt", F = "lt", this = "self",
-}
 
 -- Names that the script itself makes global, and the globals that it only asks for.
 local function made_globals(tree)
@@ -31,8 +25,8 @@ end
 local function remedy_for(context, name, line)
   if name == "self" then
     return "define the function with a colon, function Net:name(...), or give it a parameter self"
-  elseif OTHERS[name] then
-    return ("Lua writes %s"):format(OTHERS[name])
+  elseif elsewhere.globals[name] then
+    return "write " .. elsewhere.globals[name]
   end
   local names = {}
   for _, var in ipairs(context.source.vars) do
@@ -60,6 +54,7 @@ return {
         return
       end
       if above and above.kind == "item" and above.key == node then return end
+      context.report:retract(node.line, ("(global '%s')"):format(node.name))
       context.report:error("global", node.line, ("nothing is called '%s'"):format(node.name),
         remedy_for(context, node.name, node.line))
     end)

@@ -41,6 +41,14 @@ function overrides.set(name, value)
   overrides.unset[name] = value == nil or nil
 end
 
+--- While what it returns is open (`local _ <close> = ...`) a script runs again, or another one:
+--- lt.args gives it its values.
+function overrides.again()
+  local args <const>, values <const> = overrides.args, overrides.args.values
+  args.values = nil
+  return setmetatable({}, { __close = function() args.values = values end })
+end
+
 --- The script's options with those of the command line over them, each printed.
 function overrides.apply(script)
   local merged = {}
