@@ -100,6 +100,7 @@ describe("the command line of a word", function()
     { { "model.lua", "data" },
       "run: unexpected 'data': the script's own arguments come after --" },
     { { "--max_epochs", "5" }, "run: which script?" },
+    { { "--zzzz", "model.lua" }, "run: unknown option --zzzz" },
   } do
     it("refuses `" .. table.concat(case[1], " ") .. "`", function()
       local parsed, wrong = parse(table.unpack(case[1]))

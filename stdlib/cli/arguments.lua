@@ -154,7 +154,7 @@ function arguments.parse(word, tokens, trainer_rows)
     if token == "-h" or token == "--help" then
       parsed.help = true
       return parsed
-    elseif token == "-i" and word.script then
+    elseif token == "-i" and word.script and not word.main then
       parsed.interactive = true
       i = i + 1
     elseif token == "--" then
@@ -176,7 +176,9 @@ function arguments.parse(word, tokens, trainer_rows)
       i = i + 1
     end
   end
-  if word.script and not parsed.script then return nil, word.name .. ": which script?" end
+  if word.script and not parsed.script then -- a flag that nobody knows may have taken it
+    return nil, parsed.wrong or word.name .. ": which script?"
+  end
   return parsed
 end
 

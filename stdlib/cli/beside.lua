@@ -27,13 +27,13 @@ function beside.begin(o)
   end
 end
 
---- The run ends: says how to see it again, or why nothing was shown.
-function beside.finish()
+--- The run ends: says how to see it again, or why nothing was shown, unless it failed before.
+function beside.finish(failed)
   if not wanted then return end
   if shown then
     console.say(("dashboard: ends with the run; `ltrain dashboard %s` shows it again")
       :format(shown))
-  else
+  elseif not failed then
     console.say("dashboard: there was nothing to show: no fit had a folder")
   end
 end

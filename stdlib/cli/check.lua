@@ -82,7 +82,7 @@ local function load_script(context, word, parsed, chunk)
     local is_stop = sandbox.is_stop(failure)
     context.report:skip(sandbox.stopped, is_stop and failure.where or nil)
   elseif overrides.args.wrong then
-    context.usage = overrides.args.wrong
+    context.usage = overrides.args.wrong:gsub("^run: ", "")
   else
     context.report:raised("load", failure)
   end

@@ -41,7 +41,7 @@ local function print_tensors(host, title, tensors)
 end
 
 local function value_text(value)
-  return type(value) == "string" and errors.printable(value) or show.value(value)
+  return type(value) == "string" and value or (show.value(value):gsub("\n%s*", " "))
 end
 
 local function print_checkpoint(host, saved)
@@ -159,10 +159,15 @@ local function read_json(host, path)
   return true
 end
 
+local function read_text(_, path)
+  return nil, path .. " is a text, which no reader takes: neither JSON nor csv by its name"
+end
+
 local function read_run(host, path)
   local run, message = runs.read(path)
   if not run then return nil, message end
-  row(host, "run", run.status .. (run.error and ": " .. run.error or ""))
+  local is_said = run.error and run.error:find("^" .. run.status)
+  row(host, "run", is_said and run.error or run.status .. (run.error and ": " .. run.error or ""))
   if run.seconds then row(host, "time", ("%.0f s"):format(run.seconds)) end
   for name, value in tree.pairs(run.hparams or {}) do
     row(host, "hparams", ("%s = %s"):format(name, value_text(value)))
@@ -209,6 +214,7 @@ local function reader_of(path, head)
   if is_idx(head) or path:find "%-ubyte%.gz$" then return read_idx end
   if path:find "%.json$" then return read_json end
   if path:find "%.csv$" then return read_csv end
+  if #head == HEAD and utf8.len(head) and not head:find "[^%g%s]" then return read_text end
   return read_safetensors
 end
 

@@ -262,7 +262,7 @@ function run.main(word, parsed, host)
     return world.leave(open_prompt(parsed, host, not ok and failure))
   end
   status = ok and (interrupt.pending() and host.signal() or DONE) or protect.report(host, failure)
-  beside.finish()
+  beside.finish(not ok)
   return world.leave(status)
 end
 

@@ -8,6 +8,7 @@ local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
 local protect = require "ltrain.cli.protect"
 local refuse = require "ltrain.cli.refuse"
+local runs = require "ltrain.runs"
 local space = require "ltrain.cli.sweep_space"
 local sweep_table = require "ltrain.cli.sweep_table"
 local sweep_trials = require "ltrain.cli.sweep_trials"
@@ -181,6 +182,15 @@ local function leave(word, asked, trials, report, failure, host)
   return refuse(host, word, "interrupted: the same command continues it", host.signal())
 end
 
+-- A sweep whose command was wrong and that has run nothing leaves its folder to a better one.
+local function forget(asked, trials)
+  for _, trial in ipairs(trials) do
+    if runs.is_run(trial.path) then return end
+  end
+  c.io.remove(asked.dir .. "/sweep.json")
+  c.io.remove(asked.dir .. "/sweep.csv")
+end
+
 -- The lock of a sweep's folder, as process.lock; one that was killed holds it a moment longer.
 local function take_lock(path)
   local process <const>, deadline = c.runtime.process, c.runtime.clock() + LOCK_SECONDS
@@ -211,7 +221,10 @@ function sweep.main(word, parsed, host)
   local report = reporter(asked, trials, host)
   local done, failure = protect.call(host, session, asked, trials, report)
   if not done then return leave(word, asked, trials, report, failure, host) end
-  if asked.wrong then return refuse(host, word, "a trial was refused: " .. asked.wrong, USAGE) end
+  if asked.wrong then
+    forget(asked, trials)
+    return refuse(host, word, "a trial was refused: " .. asked.wrong, USAGE)
+  end
   return print_best(asked, trials, host)
 end
 
