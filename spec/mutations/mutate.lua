@@ -1,6 +1,6 @@
 -- spec/mutations/mutate.lua: all scripts that differ from one by a mistake of one word.
 -- Stock Lua runs this too, which has no modules of ltrain.
-local tokens_of = dofile((os.getenv "LT_ROOT" or ".") .. "/stdlib/check/source/tokens.lua")
+local tokens_of = dofile((os.getenv "LT_ROOT" or ".") .. "/stdlib/core/tokens.lua").of_file
 
 local DTYPES <const> = { f32 = "i64", i64 = "f32", f64 = "i32", bf16 = "u8", u8 = "f32" }
 

@@ -1,6 +1,6 @@
 --- stdlib/prompt/complete.lua: what TAB adds to an unfinished entry.
 local c = require "ltrain.c"
-local lexer = require "ltrain.prompt.lexer"
+local lua_tokens = require "ltrain.core.tokens"
 local names = require "ltrain.prompt.names"
 
 local complete = {}
@@ -127,7 +127,7 @@ end
 
 local function words(session, prefix)
   local set = names.globals(session.env)
-  for word in next, lexer.keywords do set[word] = true end
+  for word in next, lua_tokens.keywords do set[word] = true end
   return matching(set, prefix)
 end
 
@@ -149,7 +149,7 @@ function complete.candidates(session, text)
   if text:find "^%s*:help%s" then
     text = text:gsub("^%s*:help%s+", "lt.", 1):gsub("^lt%.lt%f[^%w_]", "lt")
   end
-  local tokens = lexer.tokens((text:gsub("^%s*:%a+%s", "")))
+  local tokens = lua_tokens.of((text:gsub("^%s*:%a+%s", "")))
   local last = tokens[#tokens]
   if last and not last.whole then
     if last.kind ~= "string" or last.text:sub(1, 1) == "[" then return {}, "", "" end

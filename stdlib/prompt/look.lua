@@ -1,8 +1,8 @@
 --- stdlib/prompt/look.lua: colours of an entry, a letter a byte (lua/cli/paint.c), and hints.
 local complete = require "ltrain.prompt.complete"
 local help = require "ltrain.prompt.help"
-local lexer = require "ltrain.prompt.lexer"
 local names = require "ltrain.prompt.names"
+local tokens = require "ltrain.core.tokens"
 
 local look = {}
 
@@ -12,7 +12,7 @@ local LETTERS <const> = { keyword = "k", string = "s", number = "n", comment = "
 function look.styles(session, text)
   if text:find "^%s*:%a" then return ("k"):rep(#text) end
   local parts, at, before = {}, 1, nil
-  for _, token in ipairs(lexer.tokens(text)) do
+  for _, token in ipairs(tokens.of(text)) do
     local letter = LETTERS[token.kind] or " "
     if token.kind == "name" and before ~= "." and before ~= ":" then
       local known = token.text == "_" or names.resolve(session.env, { token.text }) ~= nil
@@ -36,7 +36,7 @@ end
 local function of_option(session, text)
   local name = text:match "([%a_][%w_]*)%s*=%s*$"
   if not name then return nil end
-  local keys, in_table = complete.call(lexer.tokens(text))
+  local keys, in_table = complete.call(tokens.of(text))
   if not keys or not in_table then return nil end
   local rows = names.options(names.resolve(session.env, keys), keys[#keys], session.host.upvalue)
   return rows and rows[name] and help.option_line(rows[name])
@@ -49,7 +49,7 @@ function look.hint(session, text)
   if rest then return rest end
   local note = of_option(session, text)
   if not note and text:find "%($" then
-    local keys = complete.call(lexer.tokens(text))
+    local keys = complete.call(tokens.of(text))
     local call = keys and help.signature(session, keys)
     note = call and call:match "%((.*)$"
   end

@@ -74,7 +74,7 @@ local function helper_of(self)
   return {
     enter = function(_, text)
       if self:is_complete(text) then return nil end
-      return "\n" .. ("  "):rep(require "ltrain.prompt.lexer".depth(text))
+      return "\n" .. ("  "):rep(require "ltrain.core.tokens".depth(text))
     end,
     complete = function(_, text, cursor)
       return require "ltrain.prompt.complete".press(self, text:sub(1, cursor - 1))

@@ -4,7 +4,7 @@
 -- global): { name =, line =, value = what it was declared with, assigned = whether it changes }.
 -- Expressions: name, string, number, constant, function, table, index, call, binary, unary.
 -- Statements: local, assign, call, do, while, repeat, if, for, return, jump.
-local tokens_of = require "ltrain.check.source.tokens"
+local tokens_of = require "ltrain.core.tokens".of_file
 
 local BINARY <const> = { -- operator -> left and right priority, as in Lua's manual
   ["or"] = { 1, 1 }, ["and"] = { 2, 2 }, ["<"] = { 3, 3 }, [">"] = { 3, 3 }, ["<="] = { 3, 3 },
