@@ -19,7 +19,7 @@ static lt_device where; /* the ops of the tests for all devices run there */
 static bool apply(lt_ctx *c, lt_op op, int n, lt_tensor **t, const void *args, int n_out,
                   lt_tensor **out) {
   if (where.kind == 0) return lt_apply(c, op, n, t, args, n_out, out);
-  lt_tensor *there[4 * TENSORS];
+  lt_tensor *there[4 * TENSORS] = {0};
   bool grad = c->modes.grad;
   c->modes.grad = false;
   for (int k = 0; k < n; k++) there[k] = lt_to_device(c, t[k], where);
