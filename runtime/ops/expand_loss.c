@@ -86,8 +86,29 @@ static lt_tensor *safe_log(lt_ctx *c, lt_tensor *p) {
   return lt_add(c, y, lt_sub(c, value, lt_detach(c, y)));
 }
 
+/* Values outside 0..1 are refused where looking at them does not wait for a device; elsewhere the
+   loss of such a prediction is NaN. A NaN passes, as it does through other operations. */
+static bool probable(lt_ctx *c, lt_tensor *t, const char *which, const char *remedy) {
+  if (t == NULL || !lt_device_equal(t->storage->device, LT_CPU_DEVICE)) return lt_ok(c);
+  lt_dtype dtype = t->dtype == LT_F64 ? LT_F64 : LT_F32;
+  lt_tensor *flat = lt_contiguous(c, lt_cast(c, lt_detach(c, t), dtype));
+  if (flat == NULL) return false;
+  const double *wide = lt_data(flat);
+  const float *single = lt_data(flat);
+  for (int64_t i = 0; i < flat->numel; i++) {
+    double v = dtype == LT_F64 ? wide[i] : (double)single[i];
+    if (v < 0 || v > 1)
+      return lt_fail(c, LT_EVALUE, "binary_cross_entropy: %s must be in 0..1: got %g (element %lld "
+                     "of %s)%s", which, v, (long long)i + 1, LT_TENSOR_STR(t), remedy);
+  }
+  return true;
+}
+
 bool lt_expand_binary_cross_entropy(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *p = call->in[0], *target = call->in[1];
+  if (!probable(c, p, "predictions", "; of logits use binary_cross_entropy_with_logits") ||
+      !probable(c, target, "targets", ""))
+    return false;
   lt_tensor *hit = lt_mul(c, target, safe_log(c, p));
   lt_tensor *miss = lt_mul(c, lt_from(c, 1, target), safe_log(c, lt_from(c, 1, p)));
   lt_tensor *loss = lt_unary(c, LT_OP_neg, lt_add(c, hit, miss));

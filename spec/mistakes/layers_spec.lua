@@ -219,6 +219,18 @@ local y = Net()(lt.ones(2, 5, 6))]],
   { "both results of an LSTM passed on", [[
 local y = nn.Linear(8, 2)(nn.LSTM(4, 8)(lt.ones(2, 3, 4))) --!]],
     "Linear: one argument too many: a table" },
+  { "binary_cross_entropy of logits", [[
+local l = lt.binary_cross_entropy(lt.tensor{0.5, 1.5}, lt.ones(2)) --!]],
+    "binary_cross_entropy: predictions must be in 0..1: got 1.5 (element 2 of [2]); of logits use "
+    .. "binary_cross_entropy_with_logits" },
+  { "binary_cross_entropy with labels above 1", [[
+local l = lt.binary_cross_entropy(lt.full({3}, 0.5), lt.tensor{0.0, 1.0, 2.0}) --!]],
+    "binary_cross_entropy: targets must be in 0..1: got 2 (element 3 of [3])" },
+  { "BCELoss below 0", [[
+local loss = nn.BCELoss()
+local l = loss(lt.tensor{{0.5, -0.25}}, lt.ones(1, 2)) --!]],
+    "binary_cross_entropy: predictions must be in 0..1: got -0.25 (element 2 of [1, 2]); of logits "
+    .. "use binary_cross_entropy_with_logits (in BCELoss)" },
   { "cross_entropy with floating labels", [[
 local l = lt.cross_entropy(lt.randn(4, 10), lt.ones(4)) --!]],
     "cross_entropy: floating targets are probabilities in the shape of the logits: [4, 10] and "

@@ -74,7 +74,7 @@ M.structured = {
   mse_loss = {{values(3, 4), values(3, 4) * 0.5}},
   l1_loss = {{values(3, 4), values(3, 4) * 0.5}},
   binary_cross_entropy_with_logits = {{values(3, 4), positive(3, 4)}},
-  binary_cross_entropy = {{positive(3, 4), values(3, 4):square()}},
+  binary_cross_entropy = {{positive(3, 4), values(3, 4):sigmoid()}},
   nll_loss = {{values(4, 5), ids{1, 0, 4, 2}, positive(5)}},
   smooth_l1_loss = {{values(3, 4), values(3, 4) * 0.5}, {beta = 0.3}},
   huber_loss = {{values(3, 4), values(3, 4) * 0.5}, {delta = 0.3}},

@@ -1,5 +1,6 @@
 -- stdlib/nn/BCELoss.lua: cross-entropy between two probabilities.
--- Of logits nn.BCEWithLogitsLoss is more exact.
+-- A value outside 0..1 is an error on the CPU, and makes NaN elsewhere. Of logits
+-- nn.BCEWithLogitsLoss is more exact.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
