@@ -57,7 +57,10 @@ local o = lt.optim.SGD({{params = {net.weight}, Lr = 1}}, {lr = 0.1}) --!]],
     "optim.SGD: unknown option 'Lr'; did you mean 'lr'?" },
   { "a scheduler without its optimizer", [[
 local s = lt.optim.StepLR(10) --!]],
-    "optim.StepLR: step_size must be an integer: got nil" },
+    "optim.StepLR: the first argument must be an optimizer: got 10" },
+  { "parameters in place of the optimizer", [[
+local s = lt.optim.OneCycleLR(nn.Linear(2, 2):parameters(), 0.1, {total_steps = 10}) --!]],
+    "optim.OneCycleLR: the first argument must be an optimizer: got a table" },
   { "step_size in the options", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.StepLR(o, {step_size = 10, gama = 0.1}) --!]],

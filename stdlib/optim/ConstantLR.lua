@@ -12,6 +12,7 @@ local OPTIONS <const> = LRScheduler.rows {
 
 --- ConstantLR(optimizer, {factor = 0.5, total_iters = 4})
 function ConstantLR:init(optimizer, options)
+  self:check_optimizer(optimizer)
   local o = config.check(options, OPTIONS, "optim.ConstantLR")
   self.factor, self.total_iters = o.factor, o.total_iters
   LRScheduler.init(self, optimizer, o.warmup)

@@ -11,6 +11,7 @@ local OPTIONS <const> = LRScheduler.rows { eta_min = { type = "number", default 
 --- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom;
 --- after them the learning rate rises again.
 function CosineAnnealingLR:init(optimizer, T_max, options)
+  self:check_optimizer(optimizer)
   self.T_max = config.argument(T_max, "integer", "optim.CosineAnnealingLR", "T_max", { min = 1 })
   local o = config.check(options, OPTIONS, "optim.CosineAnnealingLR")
   self.eta_min = o.eta_min

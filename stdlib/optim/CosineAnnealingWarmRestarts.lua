@@ -14,6 +14,7 @@ local OPTIONS <const> = LRScheduler.rows {
 
 --- CosineAnnealingWarmRestarts(optimizer, 10, {T_mult = 2}): a first period of T_0 = 10 steps.
 function CosineAnnealingWarmRestarts:init(optimizer, T_0, options)
+  self:check_optimizer(optimizer)
   local where = "optim.CosineAnnealingWarmRestarts"
   local o = config.check(options, OPTIONS, where)
   self.T_0 = config.argument(T_0, "integer", where, "T_0", { min = 1 })

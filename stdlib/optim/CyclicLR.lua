@@ -49,6 +49,7 @@ end
 --- CyclicLR(optimizer, 1e-3, 1e-2, {step_size_up = 500}): base_lr and max_lr are numbers, or lists
 --- with one per group.
 function CyclicLR:init(optimizer, base_lr, max_lr, options)
+  self:check_optimizer(optimizer)
   local where = "optim.CyclicLR"
   local o = config.check(options, OPTIONS, where)
   local base = LRScheduler.per_group(optimizer, base_lr, where, "base_lr")

@@ -9,6 +9,7 @@ local OPTIONS <const> = LRScheduler.rows {}
 
 --- ExponentialLR(optimizer, 0.95)
 function ExponentialLR:init(optimizer, gamma, options)
+  self:check_optimizer(optimizer)
   local o = config.check(options, OPTIONS, "optim.ExponentialLR")
   self.gamma = config.argument(gamma, "number", "optim.ExponentialLR", "gamma", { min = 0 })
   LRScheduler.init(self, optimizer, o.warmup)

@@ -85,13 +85,19 @@ function LRScheduler:apply()
   end
 end
 
---- Starts with the current learning rates of the optimizer's groups. `warmup` (optional): a number
---- of steps.
-function LRScheduler:init(optimizer, warmup)
+--- Raises unless the first argument of a scheduler is an optimizer. For subclasses that look at
+--- other arguments before they call init.
+function LRScheduler:check_optimizer(optimizer)
   if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then
     errors.blame("optim.%s: the first argument must be an optimizer: got %s",
       getmetatable(self).__name, errors.show(optimizer))
   end
+end
+
+--- Starts with the current learning rates of the optimizer's groups. `warmup` (optional): a number
+--- of steps.
+function LRScheduler:init(optimizer, warmup)
+  self:check_optimizer(optimizer)
   self.optimizer, self.base_lrs, self.last_epoch = optimizer, {}, 0
   self.warmup = config.value(warmup or 0, WARMUP, "optim." .. getmetatable(self).__name, "warmup")
   for i, group in ipairs(optimizer.param_groups) do

@@ -11,6 +11,7 @@ local OPTIONS <const> = LRScheduler.rows {}
 
 --- LambdaLR(optimizer, function(n) return 0.95 ^ n end), or a list with one function per group.
 function LambdaLR:init(optimizer, factor, options)
+  self:check_optimizer(optimizer)
   local name = getmetatable(self).__name
   local o = config.check(options, OPTIONS, "optim." .. name)
   local list = type(factor) == "table" and factor or { factor }

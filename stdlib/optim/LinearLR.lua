@@ -13,6 +13,7 @@ local OPTIONS <const> = LRScheduler.rows {
 
 --- LinearLR(optimizer, {start_factor = 1.0, end_factor = 0.1, total_iters = 100})
 function LinearLR:init(optimizer, options)
+  self:check_optimizer(optimizer)
   local o = config.check(options, OPTIONS, "optim.LinearLR")
   self.start_factor, self.end_factor = o.start_factor, o.end_factor
   self.total_iters = o.total_iters

@@ -9,6 +9,7 @@ local OPTIONS <const> = LRScheduler.rows { gamma = { type = "number", default = 
 
 --- MultiStepLR(optimizer, {30, 80}, {gamma = 0.1}): milestones are numbers of steps.
 function MultiStepLR:init(optimizer, milestones, options)
+  self:check_optimizer(optimizer)
   local where = "optim.MultiStepLR"
   local o = config.check(options, OPTIONS, where)
   self.milestones = config.argument(milestones, "table", where, "milestones")

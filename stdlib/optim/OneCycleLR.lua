@@ -53,6 +53,7 @@ end
 --- OneCycleLR(optimizer, 0.1, {total_steps = 1000}): max_lr is a number, or a list with one per
 --- group.
 function OneCycleLR:init(optimizer, max_lr, options)
+  self:check_optimizer(optimizer)
   local where = "optim.OneCycleLR"
   local o = config.check(options, OPTIONS, where)
   self.total_steps = o.total_steps or o.epochs and o.steps_per_epoch

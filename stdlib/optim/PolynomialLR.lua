@@ -12,6 +12,7 @@ local OPTIONS <const> = LRScheduler.rows {
 
 --- PolynomialLR(optimizer, {total_iters = 100, power = 0.9})
 function PolynomialLR:init(optimizer, options)
+  self:check_optimizer(optimizer)
   local o = config.check(options, OPTIONS, "optim.PolynomialLR")
   self.total_iters, self.power = o.total_iters, o.power
   LRScheduler.init(self, optimizer, o.warmup)

@@ -30,6 +30,7 @@ local OPTIONS <const> = LRScheduler.rows {
 
 --- ReduceLROnPlateau(optimizer, {patience = 3})
 function ReduceLROnPlateau:init(optimizer, options)
+  self:check_optimizer(optimizer)
   for name, value in next, config.check(options, OPTIONS, "optim.ReduceLROnPlateau") do
     self[name] = value
   end

@@ -39,6 +39,7 @@ end
 
 --- SequentialLR(optimizer, {first, second}, {10}): `second` begins after 10 steps.
 function SequentialLR:init(optimizer, schedulers, milestones, options)
+  self:check_optimizer(optimizer)
   local where = "optim.SequentialLR"
   local o = config.check(options, OPTIONS, where)
   check_list(optimizer, schedulers, where)

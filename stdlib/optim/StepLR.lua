@@ -9,6 +9,7 @@ local OPTIONS <const> = LRScheduler.rows { gamma = { type = "number", default = 
 
 --- StepLR(optimizer, 30, {gamma = 0.1})
 function StepLR:init(optimizer, step_size, options)
+  self:check_optimizer(optimizer)
   self.step_size = config.argument(step_size, "integer", "optim.StepLR", "step_size", { min = 1 })
   local o = config.check(options, OPTIONS, "optim.StepLR")
   self.gamma = o.gamma
