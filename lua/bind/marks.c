@@ -5,6 +5,7 @@
 #include "base/lines.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "ops/node.h"
 
 static int is_tensor(lua_State *L) {
   lua_pushboolean(L, lt_to_tensor(L, lt_enter(L), 1) != NULL);
@@ -65,6 +66,14 @@ static int has_flag(lua_State *L, uint8_t flag) {
 
 static int is_parameter(lua_State *L) { return has_flag(L, LT_PARAMETER); }
 static int is_buffer(lua_State *L) { return has_flag(L, LT_BUFFER); }
+
+/* runtime.is_walked(x) -> whether a backward has freed what the operation that made x saved */
+static int is_walked(lua_State *L) {
+  const lt_tensor *t = lt_to_tensor(L, lt_enter(L), 1);
+  const lt_node *n = t != NULL ? (const lt_node *)t->node : NULL;
+  lua_pushboolean(L, n != NULL && n->used);
+  return 1;
+}
 
 /* runtime.identity(x) -> numbers that are equal for two tensors of the same memory: storage, offset
  */
@@ -144,6 +153,7 @@ void lt_bind_marks(lua_State *L, lt_bind *b) {
                                           {NULL, NULL, 0}};
   static const luaL_Reg runtime[] = {{"buffer", buffer},
                                      {"identity", identity},
+                                     {"is_walked", is_walked},
                                      {"version", version},
                                      {"watch", watch},
                                      {"external_writes", external_writes},

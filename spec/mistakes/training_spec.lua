@@ -89,8 +89,8 @@ lt.Trainer(quiet()):fit(Net(), loader()) --!]],
   { "backward in training_step", [[
 function Net:training_step(b) local l = self(b[1]):sum() l:backward() return l end
 lt.Trainer(quiet()):fit(Net(), loader()) --!]],
-    "backward of linear: its saved values were freed by an earlier backward; pass "
-    .. "{retain_graph = true} to that one" },
+    "training_step: backward was called on the loss that is returned, and the Trainer calls it: "
+    .. "return the loss alone, or set self.automatic_optimization = false" },
   { "no configure_optimizers", [[
 Net.configure_optimizers = nil
 lt.Trainer(quiet()):fit(Net(), loader()) --!]],
@@ -173,7 +173,8 @@ function Net:training_step(b)
   return lt.cross_entropy(y, b.y)
 end
 lt.Trainer(quiet()):fit(Net(), loader())]],
-    "linear: argument 1 must be a tensor, got nil (in Net.fc)" },
+    "linear: argument 1 must be a tensor, got nil (in Net.fc); b.x is nil: the batch has [1] = a "
+    .. "tensor [4, 4], [2] = a tensor [4]" },
   { "training_step(x, y)", [[
 function Net:training_step(x, y)
   local out = self.fc(x) --!
@@ -187,7 +188,8 @@ function Net:training_step(b)
   return lt.cross_entropy(y, b[1])
 end
 lt.Trainer(quiet()):fit(Net(), loader())]],
-    "linear: argument 1 must be a tensor, got nil (in Net.fc)" },
+    "linear: argument 1 must be a tensor, got nil (in Net.fc); b[0] is nil: the batch has [1] = a "
+    .. "tensor [4, 4], [2] = a tensor [4]" },
   { "weights changed in training_step", [[
 function Net:training_step(b) self.fc.weight:mul_(0.9) return self(b[1]):sum() end --!
 lt.Trainer(quiet()):fit(Net(), loader())]],
@@ -284,6 +286,24 @@ local DM = lt.DataModule:extend("DM")
 function DM:train_dataloader() local l = loader() end
 lt.Trainer(quiet()):fit(Net(), DM()) --!]],
     "fit: train_dataloader returned nothing: return a loader" },
+  { "a part that a batch does not have", [[
+function Net:training_step(batch)
+  local loss = lt.cross_entropy(self.fc(batch[1]), batch[3]) --!
+  return loss
+end
+lt.Trainer(quiet()):fit(Net(), loader())]],
+    "cross_entropy: argument 2 must be a tensor, got nil (in Net); batch[3] is nil: the batch has "
+    .. "[1] = a tensor [4, 4], [2] = a tensor [4]" },
+  { "a misspelt name of a batch", [[
+function Net:training_step(batch)
+  local x = batch.image
+  local flat = x:view(-1, 4) --!
+  local loss = self.fc(flat):mean()
+  return loss
+end
+lt.Trainer(quiet()):fit(Net(), {{img = lt.ones(2, 4), label = lt.zeros(2)}})]],
+    "attempt to index a nil value (local 'x'); batch.image is nil: the batch has img = a tensor "
+    .. "[2, 4], label = a tensor [2]" },
   { "manual_backward in automatic optimization", [[
 function Net:training_step(b)
   local loss = self(b[1]):sum()

@@ -124,6 +124,15 @@ local function run_loop(word, parsed, host, bundle)
   if word.loop == "predict" then show_predictions(parsed, host, outputs) end
 end
 
+-- Options of the command line are for a Trainer: a script that made none, and returned nothing,
+-- did not get them; but one that calls lt.args, or runs on several ranks, may read them itself.
+local function check_used(parsed)
+  local name = tree.keys(parsed.overrides)[1]
+  if name and not overrides.applied and not overrides.args.values and c.dist.size() == 1 then
+    errors.blame("run: --%s is for a Trainer: the script made none and returned nothing", name)
+  end
+end
+
 -- Runs protected: the script, then the loop over what it returned.
 local function session(word, parsed, host, chunk)
   local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
@@ -134,7 +143,7 @@ local function session(word, parsed, host, chunk)
     errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",
       word.name, parsed.script)
   end
-  if word.name == "run" and returned[1] == nil then return end
+  if word.name == "run" and returned[1] == nil then return check_used(parsed) end
   local bundle, why = run.as_bundle(word, returned)
   if not bundle then errors.blame("%s: nothing to %s: %s", word.name, word.loop, why) end
   run_loop(word, parsed, host, bundle)
@@ -250,6 +259,7 @@ function run.main(word, parsed, host)
     if absent and words.by_name[parsed.script] then
       message = ("%s: the script to %s is missing"):format(message, word.name)
     end
+    message = require "ltrain.core.remedies"(message)
     host.complain(("ltrain: %s\n"):format(message))
     return absent and USAGE or 1
   end

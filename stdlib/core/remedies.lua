@@ -5,7 +5,10 @@
 local c = require "ltrain.c"
 local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
+local given = require "ltrain.core.given"
 local source = require "ltrain.core.source"
+local syntax = require "ltrain.core.syntax"
+local tree = require "ltrain.core.tree"
 
 local GLOBALS <const> = { "assert", "coroutine", "error", "ipairs", "io", "math", "next", "os",
   "pairs", "pcall", "print", "require", "select", "setmetatable", "string", "table", "tonumber",
@@ -58,6 +61,47 @@ local function of_field(name, text)
     :format(name, locals[name], name) or ""
 end
 
+-- What a batch has: "a list: a tensor [4, 2], a tensor [4]", "image = a tensor [4, 2], ...".
+local function contents(batch)
+  local parts = {}
+  for key, value in tree.pairs(batch) do
+    if type(key) == "string" then
+      parts[#parts + 1] = ("%s = %s"):format(key, errors.show(value))
+    else
+      parts[#parts + 1] = ("[%s] = %s"):format(tostring(key), errors.show(value))
+    end
+  end
+  return #parts > 0 and table.concat(parts, ", ", 1, math.min(#parts, 8)) or "nothing"
+end
+
+-- Fields of the running step's batch that the script's steps use, and the batch lacks.
+local function of_batch(text)
+  local batch = given.batch
+  if type(batch) ~= "table" or getmetatable(batch) ~= nil then return nil end
+  text = text:gsub("\nfunction", "\n\0%0") .. "\0" -- where a function ends
+  for name, body in text:gmatch "_step%s*%(%s*([%a_][%w_]*)([^\0]*)" do
+    for key in body:gmatch("%f[%w_]" .. name .. "%.([%a_][%w_]*)") do
+      if batch[key] == nil then
+        return ("; %s.%s is nil: the batch has %s"):format(name, key, contents(batch))
+      end
+    end
+    for key in body:gmatch("%f[%w_]" .. name .. "%[(%d+)%]") do
+      if batch[tonumber(key)] == nil then
+        return ("; %s[%s] is nil: the batch has %s"):format(name, key, contents(batch))
+      end
+    end
+  end
+end
+
+local function line_of(text, number)
+  local n = 0
+  for line in (text .. "\n"):gmatch "(.-)\r?\n" do
+    n = n + 1
+    if n == number then return line end
+  end
+  return ""
+end
+
 -- Rows: a pattern of Lua's messages, and a function of what it captures and the script's text.
 local ROWS <const> = {
   { "a nil value %(global '([%w_]+)'%)", of_global },
@@ -87,12 +131,19 @@ local ROWS <const> = {
 return function(message, text)
   local where, said, rest = message:match "^([^\n]-:%d+: )([^\n]*)(.*)$"
   if not where or where:find "^ltrain%." then return message end
+  local path, number = where:match "^(.*):(%d+): $"
+  local function script()
+    text = text or source.text(source.named(path)) or ""
+    return text
+  end
+  if said:find "near '" then
+    return where .. said .. syntax(said, line_of(script(), tonumber(number))) .. rest
+  end
+  local lacking = said:find "%f[%w]nil%f[%W]" and given.batch ~= nil and of_batch(script())
+  if lacking then return where .. said .. lacking .. rest end
   for _, row in ipairs(ROWS) do
     local found = said:match(row[1])
-    if found then
-      text = text or source.text(source.named(where:match "^(.*):%d+: $")) or ""
-      return where .. said .. row[2](found, text) .. rest
-    end
+    if found then return where .. said .. row[2](found, script()) .. rest end
   end
   return message
 end

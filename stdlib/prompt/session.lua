@@ -14,6 +14,7 @@ local c = require "ltrain.c"
 local attempt = require "ltrain.prompt.attempt"
 local commands = require "ltrain.prompt.commands"
 local errors = require "ltrain.core.errors"
+local remedies = require "ltrain.core.remedies"
 local show = require "ltrain.prompt.show"
 local tree = require "ltrain.core.tree"
 
@@ -55,7 +56,10 @@ function session:compile(text)
   text = text:gsub("^%s*=", "")
   local function compile(code) return load(HEAD .. code, "=stdin", "t", self.env) end
   local chunk, why = compile("return " .. text)
-  if chunk then chunk = compile(("return results__(%s\n)"):format(text)) or chunk end
+  if chunk then -- the text may end in a comment; a line more would be that of an index's error
+    chunk = compile(("return results__(%s)"):format(text))
+      or compile(("return results__(%s\n)"):format(text)) or chunk
+  end
   local statement, message = chunk, nil
   if not chunk then statement, message = compile(text) end
   if statement then return function() return statement(self.last, pass) end end
@@ -128,7 +132,7 @@ end
 function session:evaluate(text)
   local chunk, message = self:compile(text)
   if not chunk then
-    self:complain(message)
+    self:complain(remedies(message, text))
     return false
   end
   local results = table.pack(self:try(chunk))

@@ -8,6 +8,7 @@ local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local given = require "ltrain.core.given"
 local hooks = require "ltrain.core.hooks"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
@@ -209,6 +210,7 @@ end
 
 --- Calls a step of the module, within what the strategy opens around it.
 function call.step(state, name, ...)
+  given.batch = ... -- the first: errors say what it has
   local _ <close> = state.strategy:forward_scope()
   local step_end = old_hooks.step_ends[name]
   if not step_end or not state.hooks[step_end.name] then return call.method(state, name, ...) end

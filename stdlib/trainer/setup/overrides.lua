@@ -21,6 +21,7 @@ local overrides = {
   callbacks = {}, -- of every Trainer, after its own
   stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
   ran = 0,
+  applied = false, -- whether a Trainer was made
 
   -- What lt.args and the command line share.
   args = {
@@ -51,6 +52,7 @@ end
 
 --- The script's options with those of the command line over them, each printed.
 function overrides.apply(script)
+  overrides.applied = true
   local merged = {}
   for name, value in next, script or {} do merged[name] = value end
   local function override(name, value)

@@ -16,6 +16,7 @@ local slices = require "ltrain.trainer.ranks.slices"
 local batch = {}
 
 local INF <const> = math.huge
+local is_walked <const> = c.runtime.is_walked
 local places <const> = c.runtime.places
 
 --- Raises when a loss is of no use.
@@ -26,6 +27,9 @@ function batch.check_loss(state, loss)
   elseif state.automatic and not loss.requires_grad then
     errors.blame("training_step: the loss depends on no parameter that requires grad: was it "
       .. "detached, computed under no_grad, or from numbers (item)?")
+  elseif state.automatic and is_walked(loss) then
+    errors.blame("training_step: backward was called on the loss that is returned, and the Trainer "
+      .. "calls it: return the loss alone, or set self.automatic_optimization = false")
   end
 end
 
