@@ -11,6 +11,7 @@
 #include <lauxlib.h>
 
 #include "bind/state.h"
+#include "bind/words.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "device/device.h"
@@ -19,8 +20,14 @@
 
 static bool refuse(const char *option) {
   bool lacks = strcmp(option, "-e") == 0 || strcmp(option, "-l") == 0;
-  fprintf(stderr, lacks ? "ltrain: %s needs an argument\n" : "ltrain: unknown option %s\n",
-          option);
+  lt_nearest near = {0};
+  lt_consider_word(&near, option, "--version");
+  lt_consider_word(&near, option, "--help");
+  if (lacks)
+    fprintf(stderr, "ltrain: %s needs an argument\n", option);
+  else
+    fprintf(stderr, near.word != NULL ? "ltrain: unknown option %s; did you mean %s?\n"
+                                      : "ltrain: unknown option %s\n", option, near.word);
   fputs("usage: ltrain COMMAND ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]\n"
         "see `ltrain --help`\n",
         stderr);
