@@ -51,6 +51,10 @@ end
 local function judge(mutant, status, text)
   if status == 0 and mutant.kind == "return_dropped" and text:find "warning: [%w_]+ returned" then
     return "good", mutant.line
+  elseif status == 0 and text:find "warning: [^\n]*; did you mean '" then
+    return "good", nil
+  elseif status == 0 and text:find "%(command line; the script sets %d+x%)" then
+    return "ran" -- the command line's number is taken in its place
   elseif status == 0 then
     return MAY_RUN[mutant.kind] and "ran" or "silent"
   end
