@@ -40,6 +40,13 @@ print(x)
       .. "  remedy: write encode\n" .. DEEP .. "/s.lua: 1 error, 0 warnings\n", out)
   end)
 
+  it("has what was meant in what a check finds", function()
+    child.write(("%s/%s/f.lua"):format(folder, DEEP),
+      "local t = {}\nfunction t.head() end\nt.heads()\n")
+    local _, out = run(nil, "check", DEEP .. "/f.lua")
+    assert.matches("; did you mean 'head'? (line 2) [load]\n  remedy: write head\n", out, 1, true)
+  end)
+
   it("has it at breakpoints too", function()
     local _, out = run(":break 4\n:c\n:c\n", DEEP .. "/b.lua")
     assert.matches("^lt.breakpoint%(%)\n" .. DEEP .. "/b.lua:2: in main chunk\n", out)

@@ -1,5 +1,6 @@
 --- stdlib/check/Report.lua: what a check has found, with lines, and what it could not look at.
 local class = require "ltrain.core.class"
+local remedies = require "ltrain.core.remedies"
 local remedy_for = require "ltrain.check.remedies"
 local source = require "ltrain.core.source"
 
@@ -52,6 +53,9 @@ function Report:raised(check, message, remedy)
   local named, number = text:match "%(at ([^\n:]+):(%d+)[;)]"
   if named then file, line = named, math.tointeger(tonumber(number)) end
   if file == self.script and self:has(line, "error") then return end
+  if file then -- with what was meant, where the script's text says that
+    text = select(3, split(self, remedies(("%s:%d: %s"):format(file, line, text))))
+  end
   add(self, "error", check, file and ("%s:%d"):format(file, line), text,
     remedy or remedy_for(text))
 end
