@@ -34,6 +34,20 @@ print(x)
     assert.matches("'encod'%); did you mean 'encode'%? %(line 2%)\n", err)
   end)
 
+  it("has it on several ranks too", function()
+    child.write(("%s/%s/r.lua"):format(folder, DEEP), [[
+local lt = require "ltrain"
+local net = lt.Module:extend("Net")()
+net.head = lt.nn.Linear(1, 1)
+function net:training_step(x) return self.heads(x):sum() end
+function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+return {model = net, data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4, 1))),
+  trainer = {logger = false, enable_checkpointing = false}}
+]])
+    local _, _, err = run(nil, "run", "--devices", "2", "--accelerator", "cpu", DEEP .. "/r.lua")
+    assert.matches("ltrain: rank %d: [^\n]*'heads'%); did you mean 'head'%? %(line 3%)\n", err)
+  end)
+
   it("has its whole path in what a check finds, and each fault once", function()
     local _, out = run(nil, "check", DEEP .. "/s.lua")
     assert.equal(DEEP .. "/s.lua:2: error: nothing is called 'encod' [global]\n"
