@@ -82,6 +82,7 @@ describe("lt.plot", function()
     local out = printed "lt.plot({1, 2, 4, 8, 0/0}, {title = 'loss', height = 3})"
     assert.matches("^loss %(1 value left out: not finite%)\n +8 │", out)
     assert.equal(printed "lt.plot({1, 2, 3})", printed "lt.plot(lt.tensor{1.0, 2.0, 3.0})")
+    assert.equal("0\n", printed("print(select('#', lt.plot({1, 2})))"):match "[^\n]*\n$")
     assert.matches("(nothing to draw)", printed "lt.plot {}", 1, true)
   end)
 

@@ -80,8 +80,9 @@ words.list = {
     doc = "examine a script without training it: names, shapes, gradients, data", options = CHECK,
     text = "Runs the script as far as its first loop of a Trainer, then one batch of two samples "
       .. "through the\nloop, in one process on the CPU, and reports errors and warnings with their "
-      .. "lines, and what could\nnot be checked. Nothing is trained, no file is written, no "
-      .. "program started. The exit status is 0\nwhere nothing was found, 1 otherwise." },
+      .. "lines, and what could\nnot be checked. Nothing is trained, no file is changed, no "
+      .. "program started. The exit status is 0\nwhere nothing was found, 1 where something was, "
+      .. "2 for wrong usage, 130 after Ctrl-C." },
   { name = "info", args = "[FILE]", options = {},
     doc = "print what this build contains, or the contents of a checkpoint or safetensors file",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "

@@ -87,8 +87,8 @@ end
 --- line each: `lt.plot({train = losses, val = val_losses}, {log_y = true})`. Prints it, or writes
 --- an SVG with `file = "loss.svg"`. Options: `file`, `log_y`, `smooth` (a weight from 0 to below
 --- 1), `title`, `x` (where the values are: a list or a tensor [N]), `x_label`, `height` (rows).
---- Values that are not finite are left out, and counted above the chart. Returns true; nil and the
---- reason where the file cannot be written.
+--- Values that are not finite are left out, and counted above the chart. With a file it returns
+--- true; nil and the reason where that cannot be written.
 ---@param values table|Tensor
 ---@param options table
 return function(values, options)
@@ -96,5 +96,4 @@ return function(values, options)
   local chart = chart_of(values, o)
   if o.file then return c.io.write_file(o.file, svg_chart { chart }) end
   console.past(print, table.concat(chart_rows(chart, o.height), "\n"))
-  return true
 end
