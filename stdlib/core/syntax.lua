@@ -8,7 +8,6 @@ local ROWS <const> = {
   { "^%s*class%s+([%w_]+)", nil, 'write local %1 = lt.Module:extend("%1")' },
   { "%f[%w_]elif%f[^%w_]", nil, "write elseif ... then" },
   { "%f[%w_]lambda%s+([%w_, ]*):", nil, "write function(%1) return ... end" },
-  { "%f[%w_]try%s*:", nil, "write local ok, value = pcall(f, ...)" },
   { "([%w_.]+)%s*([-+*/])=[^=]", nil, "there is no %2=: write %1 = %1 %2 ..." },
   { "([%w_.]+)%s*:=", nil, "write %1 = ..." },
   { "([%w_.]+)%+%+", "+", "write %1 = %1 + 1" },
