@@ -99,10 +99,11 @@ describe("a training step on cuda", function()
       end)
     end
 
-    case(("of a %s waits once where values are shown"):format(name), function()
+    -- It need not wait where the device has done all when they are asked for.
+    case(("of a %s waits once at most where values are shown"):format(name), function()
       for k, row in pairs(steps(kind, { logs = true })) do
         local shows = k % LOG_EVERY == 0
-        assert.equal(shows and 1 or 0, row.waits, ("batch %d"):format(k))
+        assert.is_true(row.waits <= (shows and 1 or 0), ("batch %d: %d waits"):format(k, row.waits))
         assert.is_true(row.copies <= MOST_COPIES[name] + (shows and 1 or 0),
           ("%d copies"):format(row.copies))
       end
