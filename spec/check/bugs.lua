@@ -89,7 +89,7 @@ return {
   bases = { BASE, REGRESSION, RANKS },
   rows = {
     -- The text of the script.
-    { "an operator of Python", "syntax", "remedy: not equal is written ~=", "if x ~= nil",
+    { "an operator of Python", "syntax", "remedy: write ~=", "if x ~= nil",
       base { "lt.seed(1)", "lt.seed(1)\nif x != nil then end" }, line = "if x != nil" },
     { "a missing end", "syntax", "remedy: close the 'function' of that line", nil,
       base { "  return logits\nend", "  return logits" }, line = false },

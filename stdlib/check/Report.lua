@@ -53,7 +53,7 @@ function Report:raised(check, message, remedy)
   local named, number = text:match "%(at ([^\n:]+):(%d+)[;)]"
   if named then file, line = named, math.tointeger(tonumber(number)) end
   if file == self.script and self:has(line, "error") then return end
-  if file then -- with what was meant, where the script's text says that
+  if file and not remedy then -- with what was meant, where the script's text says that
     text = select(3, split(self, remedies(("%s:%d: %s"):format(file, line, text))))
   end
   add(self, "error", check, file and ("%s:%d"):format(file, line), text,

@@ -93,15 +93,6 @@ local function of_batch(text)
   end
 end
 
-local function line_of(text, number)
-  local n = 0
-  for line in (text .. "\n"):gmatch "(.-)\r?\n" do
-    n = n + 1
-    if n == number then return line end
-  end
-  return ""
-end
-
 -- Rows: a pattern of Lua's messages, and a function of what it captures and the script's text.
 local ROWS <const> = {
   { "a nil value %(global '([%w_]+)'%)", of_global },
@@ -137,7 +128,7 @@ return function(message, text)
     return text
   end
   if said:find "near '" then
-    return where .. said .. syntax(said, line_of(script(), tonumber(number))) .. rest
+    return where .. said .. syntax(said, source.lines(script())[tonumber(number)] or "") .. rest
   end
   local lacking = said:find "%f[%w]nil%f[%W]" and given.batch ~= nil and of_batch(script())
   if lacking then return where .. said .. lacking .. rest end
