@@ -91,6 +91,10 @@ lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
    decided which failure is named. Nothing without a world. */
 void lt_dist_report(lua_State *L, lt_bind *b);
 
+/* Put what to do about it behind the text of an error on top (core/remedies.lua), where that is
+   known; whatever fails of that leaves it as it is. */
+void lt_add_remedy(lua_State *L);
+
 /* Parts: each adds to the table of functions on top of the stack. */
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);
 void lt_bind_dist_grad(lua_State *L, lt_bind *b);

@@ -84,9 +84,7 @@ static int exit_world(lua_State *L) {
   return 1;
 }
 
-/* Put what to do about it behind the text of an error on top (core/remedies.lua), where that is
-   known; whatever fails of that leaves it as it is. */
-static void add_remedy(lua_State *L) {
+void lt_add_remedy(lua_State *L) {
   int top = lua_gettop(L);
   lua_getglobal(L, "require");
   lua_pushliteral(L, "ltrain.core.remedies");
@@ -111,7 +109,7 @@ void lt_dist_report(lua_State *L, lt_bind *b) {
     lt_push_where(L);
   lt_push_error_text(L, -2);
   lua_concat(L, 2);
-  if (!stops && lua_checkstack(L, 4) != 0) add_remedy(L);
+  if (!stops && lua_checkstack(L, 4) != 0) lt_add_remedy(L);
   const char *text = lua_tostring(L, -1);
   if (stops)
     lt_world_stop(w, text, status);

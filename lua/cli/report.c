@@ -104,6 +104,7 @@ static int complete(lua_State *L) {
 
 int lt_report_load(lua_State *L, int status) {
   if (status == LUA_OK) return LT_EXIT_DONE;
+  if (status == LUA_ERRSYNTAX) lt_add_remedy(L);
   lt_complain(lua_tostring(L, -1));
   lua_pop(L, 1);
   return LT_EXIT_ERROR;

@@ -34,6 +34,13 @@ print(x)
     assert.matches("'encod'%); did you mean 'encode'%? %(line 2%)\n", err)
   end)
 
+  it("has it where it does not load, if it can be read", function()
+    child.write(folder .. "/py.lua", "local x = 1\nx += 2\n")
+    local _, _, err = run(nil, "py.lua")
+    assert.equal("ltrain: py.lua:2: syntax error near '+'; there is no +=: write x = x + ...\n",
+      err)
+  end)
+
   it("has it on several ranks too", function()
     child.write(("%s/%s/r.lua"):format(folder, DEEP), [[
 local lt = require "ltrain"
