@@ -47,8 +47,9 @@ describe("an error without a frame of the script", function()
     expect("13: training_step: the loss must have one element: got a tensor [2, 1]: "
       .. "reduce it with :mean() or :sum()",
       "function net:training_step(x) local y = lt.cat{x[1], x[1]} return y end")
-    expect("13: backward of square: its saved values were freed by an earlier backward; pass "
-      .. "{retain_graph = true} to that one", "function net:training_step(x) "
+    expect("13: training_step: backward was called on the loss that is returned, and the Trainer "
+      .. "calls it: return the loss alone, or set self.automatic_optimization = false",
+      "function net:training_step(x) "
       .. "local y = self.layer(x[1]):square():mean() y:backward() return y end")
     expect("13: configure_optimizers: an optimizer is needed: got an object of class StepLR",
       "function net:configure_optimizers() "
