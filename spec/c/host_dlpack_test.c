@@ -5,6 +5,7 @@
 
 #include <lua.h>
 
+#include "host_counted.h"
 #include "host_test.h"
 #include "ltrain/dlpack.h"
 
@@ -400,23 +401,13 @@ static void any_numbers_are_read_right_or_refused(void **state) {
   ltrain_close(l);
 }
 
-/* An allocator whose bytes are counted, so that a test sees what outlives a state and what not. */
-static _Atomic int64_t held;
-static long left = -1; /* allocations until all fail; -1: none does */
-static void *counting(void *ud, void *ptr, size_t old_size, size_t new_size) {
-  (void)ud;
-  if (ptr == NULL) old_size = 0;
-  if (new_size > old_size && left == 0) return NULL;
-  if (new_size > old_size && left > 0) left--;
-  held += (int64_t)new_size - (int64_t)old_size;
-  if (new_size != 0) return realloc(ptr, new_size);
-  free(ptr);
-  return NULL;
-}
+/* What a test's states and their exports hold. */
+static counted held;
 
 static ltrain *open_counted(void) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.alloc = counting;
+  config.alloc = count_alloc;
+  config.ud = &held;
   ltrain *l = open_with(&config);
   must(l, ltrain_dostring(l, "lt = require 'ltrain'", "d.lua"));
   return l;
@@ -463,10 +454,10 @@ static void memory_outlives_the_state(void **state) {
   assert_float_equal(big[0] + big[(1 << 20) - 1] + part[1] + lent[3], 1 + 5 + 1 + 4, 0);
   delete_elsewhere(m[1]);
   delete_it(m[2]);
-  assert_true(held > 0);
+  assert_true(atomic_load(&held.live) > 0);
   delete_elsewhere(m[N]);
   assert_int_equal(f.deleted, 1);
-  assert_int_equal(held, 0);
+  assert_int_equal(atomic_load(&held.live), 0);
 }
 
 static void what_is_given_back_is_used_again(void **state) {
@@ -499,22 +490,22 @@ static void without_memory_it_fails_and_goes_on(void **state) {
   DLManagedTensorVersioned *m = NULL;
   int failed = 0;
   for (long n = 0; m == NULL; n++) {
-    left = n;
+    held.fails_at = atomic_load(&held.asked) + n + 1;
     m = ltrain_to_dlpack(l, t, 1);
     failed += m == NULL;
     if (m == NULL) must_say(l, false, "out of memory");
   }
   assert_true(failed > 1);
   for (long n = 0; u == NULL; n++) {
-    left = n;
+    held.fails_at = atomic_load(&held.asked) + n + 1;
     u = ltrain_from_dlpack(l, m);
     if (u == NULL) must_say(l, false, "out of memory");
   }
-  left = -1;
+  held.fails_at = 0;
   ltrain_release(l, u);
   ltrain_release(l, t);
   ltrain_close(l);
-  assert_int_equal(held, 0);
+  assert_int_equal(atomic_load(&held.live), 0);
 }
 
 /* A state's memory in a second one, and back in the first: deleters call deleters. */
@@ -542,7 +533,7 @@ static void memory_passes_through_states(void **state) {
   ltrain_close(b);
   assert_float_equal(((float *)m->dl_tensor.data)[2], 2, 0);
   delete_elsewhere(m);
-  assert_int_equal(held, 0);
+  assert_int_equal(atomic_load(&held.live), 0);
 }
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -581,7 +572,7 @@ static void any_thread_gives_back_at_any_time(void **state) {
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
   assert_int_equal(f.deleted, 1);
-  assert_int_equal(held, 0);
+  assert_int_equal(atomic_load(&held.live), 0);
 }
 
 int main(void) {

@@ -5,29 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "host_counted.h"
 #include "host_test.h"
-
-/* What a host's allocator sees; one that fails from the n-th on, or the n-th alone. */
-typedef struct counted {
-  atomic_long live, asked;
-  long fails_at; /* 0: never */
-  bool once;
-} counted;
-
-static void *count_alloc(void *ud, void *ptr, size_t old_size, size_t new_size) {
-  counted *n = ud;
-  if (new_size > old_size) {
-    long k = atomic_fetch_add(&n->asked, 1) + 1;
-    if (n->fails_at > 0 && (n->once ? k == n->fails_at : k >= n->fails_at)) return NULL;
-  }
-  void *block = NULL;
-  if (new_size == 0)
-    free(ptr);
-  else
-    block = realloc(ptr, new_size);
-  if (new_size == 0 || block != NULL) atomic_fetch_add(&n->live, (long)new_size - (long)old_size);
-  return block;
-}
 
 static long resident_pages(void) {
   long size = 0, resident = 0;
@@ -68,16 +47,6 @@ static void lives_leave_nothing(void **state) {
 }
 
 enum { THREADS = 8 };
-
-static void *train_alone(void *result) {
-  ltrain *l = ltrain_open(NULL);
-  double *weight = result;
-  if (l == NULL || !ltrain_dostring(l, script, "line.lua") ||
-      !ltrain_call(l, "train", "i>d", INT64_C(5), weight))
-    *weight = -1;
-  ltrain_close(l);
-  return NULL;
-}
 
 static void eight_threads_train_what_one_does(void **state) {
   (void)state;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "host_counted.h"
 #include "host_test.h"
 
 static void errors_name_the_line(void **state) {
@@ -299,24 +300,6 @@ static void an_error_in_a_step_ends_the_call(void **state) {
   ltrain_close(l);
 }
 
-typedef struct counted {
-  atomic_long live;
-  long left; /* allocations that succeed before all fail; 0: none fails, -1: they do */
-} counted;
-
-static void *count_alloc(void *ud, void *ptr, size_t old_size, size_t new_size) {
-  counted *n = ud;
-  void *block = NULL;
-  if (new_size > old_size && n->left > 0 && --n->left == 0) n->left = -1;
-  if (new_size > old_size && n->left < 0) return NULL;
-  if (new_size == 0)
-    free(ptr);
-  else
-    block = realloc(ptr, new_size);
-  if (new_size == 0 || block != NULL) atomic_fetch_add(&n->live, (long)new_size - (long)old_size);
-  return block;
-}
-
 static void everything_comes_from_the_hosts_allocator(void **state) {
   (void)state;
   counted n = {0};
@@ -334,13 +317,13 @@ static void opening_survives_each_failing_allocation(void **state) {
   (void)state;
   long refused = 0, stride = getenv("LT_EXHAUSTIVE") != NULL ? 1 : 61;
   for (long k = 1;; k += stride) {
-    counted n = {.left = k};
+    counted n = {.fails_at = k};
     ltrain_config config = LTRAIN_CONFIG_INIT;
     config.alloc = count_alloc;
     config.ud = &n;
     ltrain *l = ltrain_open(&config);
-    bool all_passed = n.left > 0;
-    n.left = 0;
+    bool all_passed = atomic_load(&n.asked) < k;
+    n.fails_at = 0;
     if (l == NULL) refused++;
     if (all_passed) must(l, ltrain_dostring(l, "local lt = require 'ltrain' lt.zeros(3)", "o.lua"));
     ltrain_close(l);
@@ -348,16 +331,6 @@ static void opening_survives_each_failing_allocation(void **state) {
     if (all_passed) break;
   }
   assert_true(refused > 10);
-}
-
-static void *train_alone(void *result) {
-  ltrain *l = ltrain_open(NULL);
-  double *weight = result;
-  if (l == NULL || !ltrain_dostring(l, script, "line.lua") ||
-      !ltrain_call(l, "train", "i>d", INT64_C(5), weight))
-    *weight = -1;
-  ltrain_close(l);
-  return NULL;
 }
 
 static void two_states_run_in_two_threads(void **state) {

@@ -46,6 +46,17 @@ static inline ltrain *open_line(const ltrain_config *config) {
   return l;
 }
 
+/* A thread's work: a state of its own that learns the line; the weight, or -1. */
+static inline void *train_alone(void *result) {
+  ltrain *l = ltrain_open(NULL);
+  double *weight = result;
+  if (l == NULL || !ltrain_dostring(l, script, "line.lua") ||
+      !ltrain_call(l, "train", "i>d", INT64_C(5), weight))
+    *weight = -1;
+  ltrain_close(l);
+  return NULL;
+}
+
 static inline void must(ltrain *l, bool ok) {
   if (!ok) fail_msg("%s", ltrain_errmsg(l));
 }

@@ -9,6 +9,7 @@ local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local proc_sizes = require "ltrain.core.proc_sizes"
 
 local DeviceStatsMonitor = Callback:extend("DeviceStatsMonitor")
 
@@ -34,15 +35,6 @@ function DeviceStatsMonitor:setup(trainer, _, stage)
   end
 end
 
--- Lines "name: number kB" of a file of /proc, in bytes; none where there is no such file.
-local function sizes_of(path)
-  local sizes = {}
-  for name, size in (c.io.read_file(path) or ""):gmatch "(%w+):%s+(%d+) kB" do
-    sizes[name] = tonumber(size) * 1024
-  end
-  return sizes
-end
-
 -- Seconds of all processors that this process has used; nil where that is not known.
 local function time_used()
   local fields = (c.io.read_file "/proc/self/stat" or ""):match "%) (.*)"
@@ -63,8 +55,8 @@ local function add_cpu(self, stats)
     stats.cpu_percent = 100 * (used - self._used) / (now - self._clock)
   end
   self._used, self._clock = used, now
-  local machine = sizes_of "/proc/meminfo"
-  stats.cpu_rss_bytes = sizes_of("/proc/self/status").VmRSS
+  local machine = proc_sizes "/proc/meminfo"
+  stats.cpu_rss_bytes = proc_sizes("/proc/self/status").VmRSS
   stats.cpu_vm_percent = percent(machine.MemAvailable, machine.MemTotal)
   stats.cpu_swap_percent = percent(machine.SwapFree, machine.SwapTotal)
 end

@@ -93,24 +93,22 @@ local function of_batch(text)
   end
 end
 
+local function of_shape() return "; shape is a table of sizes: x.shape[1], or x:size(1)" end
+
+local function of_method() return "; a method is called: x:name()" end
+
 -- Rows: a pattern of Lua's messages, and a function of what it captures and the script's text.
 local ROWS <const> = {
   { "a nil value %(global '([%w_]+)'%)", of_global },
   { "a nil value %(field '([%w_]+)'%)", of_field },
   { "a nil value %(method '([%w_]+)'%)", of_field },
-  { "attempt to call a table value %(%a+ 'shape'%)", function()
-    return "; shape is a table of sizes: x.shape[1], or x:size(1)"
-  end },
+  { "attempt to call a table value %(%a+ 'shape'%)", of_shape },
   { "attempt to call a table value %(for iterator", function()
     return "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do"
   end },
-  { "arithmetic on a table value %(field 'shape'%)", function()
-    return "; shape is a table of sizes: x.shape[1], or x:size(1)"
-  end },
-  { "attempt to %a+ a function value", function() return "; a method is called: x:name()" end },
-  { "attempt to perform arithmetic on a function value", function()
-    return "; a method is called: x:name()"
-  end },
+  { "arithmetic on a table value %(field 'shape'%)", of_shape },
+  { "attempt to %a+ a function value", of_method },
+  { "attempt to perform arithmetic on a function value", of_method },
   { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", function(name)
     return c[name] and ("; write x:%s()"):format(name)
       or "; a number of a tensor of one element is x:item()"

@@ -4,16 +4,11 @@
 -- The head of the file (path, a line, paragraphs), and each public function with the `---` comment
 -- before it. A comment that begins with `---` goes on over the `--` lines below it.
 local c = require "ltrain.c"
+local lines_of = require("ltrain.core.source").lines
 
 local source = {}
 
 local MOST <const> = 60 -- upvalues that are looked at
-
-local function lines_of(text)
-  local lines = {}
-  for line in (text .. "\n"):gmatch("(.-)\n") do lines[#lines + 1] = line end
-  return lines
-end
 
 -- Lines of a comment as markdown: what is indented is code.
 local function paragraphs(lines)

@@ -4,6 +4,7 @@
 -- had been reached, memory, and how long the process had waited for batches and for other ranks.
 -- Ranks above 0 write system.rank<N>.csv. Between rows a batch costs a look at the clock.
 local c = require "ltrain.c"
+local proc_sizes = require "ltrain.core.proc_sizes"
 
 local system_rows = {}
 
@@ -15,13 +16,6 @@ local SHARE <const> = 1000 -- a row each thousandth of the time so far
 --- The file of a rank's rows.
 function system_rows.file(rank)
   return rank == 0 and "system.csv" or ("system.rank%d.csv"):format(rank)
-end
-
--- Bytes of memory of this process; nan where that is not known.
-local function memory()
-  local text = c.io.read_file "/proc/self/status"
-  local size = text and text:match "VmRSS:%s+(%d+) kB"
-  return size and tonumber(size) * 1024 or 0 / 0
 end
 
 local function field(value)
@@ -68,9 +62,10 @@ function system_rows.write(p, step, epoch)
   local _ <close> = c.runtime.plain_locale()
   local seconds = now - p.at
   local function share(waited) return seconds > 0 and math.min(waited / seconds, 1) or 0 end
+  local memory = proc_sizes("/proc/self/status").VmRSS or 0 / 0 -- nan: not known
   local device = p.device and c.runtime.memory(p.device).live_bytes or 0 / 0
   c.io.append_file(p.path, ("%d,%d,%.3f,%s,%s,%s,%s,%s\n"):format(epoch, step, c.runtime.time(),
-    field(seconds > 0 and (step - p.step) / seconds or 0), field(memory()),
+    field(seconds > 0 and (step - p.step) / seconds or 0), field(memory),
     field(share(p.waited)), field(share(ranks - p.ranks_waited)), field(device)))
   p.at, p.step, p.waited, p.ranks_waited = now, step, 0.0, ranks
 end
