@@ -87,6 +87,13 @@ void lt_dist_forget_world(lt_ctx *c);
 /* The group at `index`: nil means all ranks. Raises when its world has ended. */
 lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
 
+/* Push a script's handle of a group, which holds none yet. */
+lt_held *lt_push_group(lua_State *L);
+
+/* dist.set_hook and dist.exchange: where stdlib's loops are (dist_kept.c). */
+int lt_dist_set_hook(lua_State *L);
+int lt_dist_exchange(lua_State *L);
+
 /* Report the error on top of the stack to all ranks, where it was raised; returns when it is
    decided which failure is named. Nothing without a world. */
 void lt_dist_report(lua_State *L, lt_bind *b);
@@ -94,6 +101,9 @@ void lt_dist_report(lua_State *L, lt_bind *b);
 /* Put what to do about it behind the text of an error on top (core/remedies.lua), where that is
    known; whatever fails of that leaves it as it is. */
 void lt_add_remedy(lua_State *L);
+
+/* Make the type of groups. */
+void lt_bind_dist_kept(lua_State *L, lt_bind *b);
 
 /* Parts: each adds to the table of functions on top of the stack. */
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);
