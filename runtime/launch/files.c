@@ -51,8 +51,15 @@ static void write_ring(int folder, int rank, const lt_heartbeat *heartbeat) {
   close(fd);
 }
 
+/* Whether the launch's error says it all: an error of the script on one rank, which is raised where
+   the ranks were forked. A folder of its own for each would only be in the way. */
+static bool is_told(const lt_watchdog *d) {
+  const lt_verdict *v = &d->heartbeat->verdict;
+  return d->mail->names_folder && d->info->forked && v->class == LT_RAISED && v->rank >= 0;
+}
+
 void lt_files_write(lt_watchdog *d) {
-  if (!d->world->may_write) return;
+  if (!d->world->may_write || is_told(d)) return;
   const char *text = d->heartbeat->verdict.text;
   pthread_mutex_lock(&d->mail->folder_lock);
   int folder = open_folder(d);

@@ -45,7 +45,7 @@ static void look_for_left(lt_watchdog *d, int waiter, int64_t elapsed) {
     if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
     char text[LT_VERDICT_TEXT];
     lt_disagreement_text(d->marks, d->ranks, collect_marks(d, waiter), text, sizeof text);
-    lt_coordinator_report(d, r, LT_RAISED, 1, text);
+    lt_coordinator_report(d, -1, LT_RAISED, 1, text);
     return;
   }
 }

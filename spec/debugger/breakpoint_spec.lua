@@ -141,6 +141,18 @@ print(1)
     assert.matches("breakpoint 1: t.x: condition:1: attempt to index a nil value", out, 1, true)
   end)
 
+  it("takes names of files with blanks in them", function()
+    local script <const> = "local lt = require 'ltrain'\nlt.breakpoint()\nlocal x = 1\nx = 2\n"
+      .. "print(x)\n"
+    child.write(folder .. "/a b.lua", script)
+    local status, out, err = child.run({ "a b.lua" }, { dir = folder, stdin = ":break a b.lua:5 if "
+      .. "x == 2\n:break \"other one.lua\":4\n:break no where.lua:4\n:break\n:c\nx * 100\n:c\n" })
+    assert.equal(0, status)
+    assert.matches("1  a b.lua:5 if x == 2\n2  other one.lua:4\n", out, 1, true)
+    assert.matches("breakpoint 1\na b.lua:5: in main chunk\n.*debug> 200\n", out)
+    assert.matches("needs FILE:LINE [if EXPR]: got 'no where.lua:4'", err, 1, true)
+  end)
+
   it("refuses what is no place", function()
     local _, _, err = run(NESTED, { ":break", ":break x", ":break s.lua:5 if )", ":delete 3",
       ":list x", ":hm", ":c", ":c", ":c" })

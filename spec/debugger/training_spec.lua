@@ -214,4 +214,22 @@ describe("the debugger in a run", function()
     assert.matches("--debug must be true, false or 'nan': got 'inf'", err, 1, true)
     assert.equal(2, (child.run({ "run", "--debug_rank", "-1", "model.lua" }, { dir = folder })))
   end)
+
+  it("refuses a rank that is not there", function()
+    local status, _, err = run({ "--devices", "2", "--debug_rank", "2" })
+    assert.equal(2, status)
+    assert.matches("ltrain: --debug_rank must be below the number of ranks, 2: got 2\n", err, 1, true)
+    status, _, err = run({ "--debug_rank", "1" })
+    assert.equal(2, status)
+    assert.matches("below the number of ranks, 1: got 1", err, 1, true)
+    child.write(folder .. "/launch.lua", "local lt = require 'ltrain'\n"
+      .. "lt.dist.launch(2, function() end)\nlt.dist.launch(1, function() end)")
+    local function launch(rank)
+      local code = child.run({ "run", "--debug_rank", rank, "launch.lua" }, { dir = folder })
+      return code
+    end
+    assert.same({ 0, 2 }, { launch "1", launch "2" }) -- one that was there may be gone later
+    child.write(folder .. "/launch.lua", "print(1)")
+    assert.same({ 0, 2 }, { launch "0", launch "3" })
+  end)
 end)

@@ -12,18 +12,32 @@ describe("the files of a failure", function()
     local names = {}
     for i = 1, 2 do
       local status, output, folder = support.run [[
-        dist.launch(2, function(rank) if rank == 1 then error "boom" end dist.barrier() end)
+        dist.launch(2, function(rank)
+          if rank == 1 then os.execute "kill -9 $PPID" end
+          dist.barrier()
+        end)
       ]]
-      assert.equal(1, status, output)
+      assert.equal(137, status, output)
       local mode, name = lines_of(("cd '%s' && stat -c '%%a %%n' ltrain_failure_*"):format(folder))
         :match "^(%d+) (ltrain_failure_%x+)\n$"
       assert.equal("700", mode)
       assert.equal(16, #name:match "%x+$")
-      assert.matches("boom", lines_of(("cat '%s/%s/failure.rank0.txt'"):format(folder, name)))
+      assert.matches("was ended by SIGKILL",
+        lines_of(("cat '%s/%s/failure.rank0.txt'"):format(folder, name)))
       names[i] = name
       child.remove(folder)
     end
     assert.not_equal(names[1], names[2])
+  end)
+
+  it("are not there for an error of a script on a forked rank: the launch raises it", function()
+    local status, output, folder = support.run [[
+      dist.launch(2, function(rank) if rank == 1 then error "boom" end dist.barrier() end)
+    ]]
+    assert.equal(1, status, output)
+    assert.matches("rank 1: .*boom", output)
+    assert.equal("", lines_of(("cd '%s' && ls -d ltrain_failure_* 2>/dev/null"):format(folder)))
+    child.remove(folder)
   end)
 
   it("replace a link in the folder of the logs and do not follow it", function()

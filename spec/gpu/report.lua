@@ -216,8 +216,8 @@ end)
 section("kill", "a rank is killed: the job ends and says so", function()
   if gpus() < 2 then skip "one GPU" end
   local began = clock()
-  local status, _, said = run(60, ("LUA_PATH_5_4='./?.lua;;' %s spec/gpu/work.lua kill %s"):format(
-    quote(LTRAIN), tiny and "tiny" or "full"))
+  local status, _, said = run(60, ("LUA_PATH_5_4='./?.lua;;' %s spec/gpu/work.lua kill %s %s")
+    :format(quote(LTRAIN), tiny and "tiny" or "full", quote(dir .. "/failure")))
   note("until_the_end", clock() - began, "s")
   if status == 0 or status == 124 then fail("status %d", status) end
   if not said:find "ended by SIGKILL" then fail("it said: %s", last_words(said)) end

@@ -150,6 +150,7 @@ end
 -- A rank that is killed in the middle of a fit: the parent must end, with a message.
 function work.kill()
   lt.dist.launch(2, function(rank)
+    require "ltrain.c".dist.set_folder(arg[3]) -- for what is written of the failure
     local x = lt.ones(1024, { device = "cuda:" .. rank })
     for k = 1, 1000 do
       x = lt.dist.all_reduce(x, { op = "mean" })

@@ -1,5 +1,6 @@
 --- stdlib/cli/protect.lua: calls user code so that an error becomes a text and an exit status.
 local c = require "ltrain.c"
+local debug_rank = require "ltrain.dist.debug_rank"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
 local traceback = require "ltrain.core.traceback"
@@ -12,7 +13,8 @@ local USAGE <const> = 2
 -- what it is for.
 local function is_usage(message)
   local last = c.last_error()
-  if last and last.message == overrides.args.wrong then return true end
+  local wrong = last and last.message
+  if wrong and (wrong == overrides.args.wrong or wrong == debug_rank.wrong) then return true end
   if not last or message:sub(-#last.message) ~= last.message then return false end
   local of_trainer = last.op == "Trainer"
     and not last.message:find("^Trainer: unknown option") -- the script's: others do not come here

@@ -4,10 +4,10 @@
 -- script returns is then passed to the word's loop.
 local beside = require "ltrain.cli.beside"
 local c = require "ltrain.c"
-local code = require "ltrain.runs.code"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local debug_rank = require "ltrain.dist.debug_rank"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
@@ -133,8 +133,8 @@ local function check_used(parsed)
   end
 end
 
--- Runs protected: the script, then the loop over what it returned.
-local function session(word, parsed, host, chunk)
+-- The script, then the loop over what it returned.
+local function run_script(word, parsed, host, chunk)
   local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
   parsed.returned = returned[1]
   overrides.check_flags()
@@ -147,6 +147,12 @@ local function session(word, parsed, host, chunk)
   local bundle, why = run.as_bundle(word, returned)
   if not bundle then errors.blame("%s: nothing to %s: %s", word.name, word.loop, why) end
   run_loop(word, parsed, host, bundle)
+end
+
+-- Runs protected.
+local function session(word, parsed, host, chunk)
+  run_script(word, parsed, host, chunk)
+  debug_rank.check(c.dist.size()) -- of a script that has launched nothing
 end
 
 --- What to say of a script that was not started by a word and returned this table; nil: nothing.
@@ -206,6 +212,7 @@ end
 
 local function prepare_debugger(parsed)
   local rank, wanted = parsed.options.debug_rank, parsed.options.debug
+  debug_rank.wanted = rank
   if not wanted and not rank then return end
   require "ltrain.debugger.prompt".only_rank = rank
   if wanted then require "ltrain.debugger.stop_at_errors"() end
@@ -227,8 +234,7 @@ function run.prepare(word, parsed, host)
       console.say(("note: --threads %d: %d are used"):format(threads, used))
     end
   end
-  records.script = parsed.script
-  code.package = host.globals.package
+  records.script, records.package = parsed.script, host.globals.package
   overrides.control = parsed.options.dashboard_control or false
   if parsed.options.dashboard then beside.begin(parsed.options) end
   prepare_args(word, parsed)

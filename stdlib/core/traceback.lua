@@ -2,6 +2,7 @@
 --
 -- Frames of the library are left out, unless the error is the library's own fault: then its message
 -- begins with one of its files, and everything is shown.
+local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 
 local traceback = {}
@@ -15,6 +16,14 @@ function traceback.is_ours(line)
     or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
 end
 
+-- Whether the message is that of another rank, with its line: these frames are of where the ranks
+-- were started.
+local function is_of_a_rank(message)
+  local last = c.last_error()
+  return message:find "^ranks? [%d, ]+: [^\n:]+:%d+: " ~= nil and last ~= nil
+    and last.code == "ranks"
+end
+
 -- Whether a frame's line says no more than the message does: "\tmodel.lua:3: in ...".
 local function says_nothing_new(message, line)
   local place = line:match("^\t(.-:%d+:)")
@@ -25,6 +34,7 @@ end
 --- all.
 function traceback.trim(message, text)
   if message:find("^ltrain%.[%w_.]+:%d+:") or message:find("^ltrain:%d+:") then return text end
+  if is_of_a_rank(message) then return message end
   local kept, frames, skipped = { message }, 0, nil
   for line in text:sub(#message + 1):gmatch("[^\n]+") do
     if line:find(SKIPPED) then

@@ -131,6 +131,17 @@ local function is_code(line)
   return line:find "%S" ~= nil and not line:find "^%s*%-%-"
 end
 
+-- "FILE:LINE if EXPR", "LINE if EXPR": the file ("" without one), the line, the expression or nil;
+-- nothing where it is neither. A name with blanks is a file that is there, or stands in quotes.
+local function read_place(text)
+  local file, line, condition = text:match "^(.-):(%d+)%s+if%s+(.+)$"
+  if not file then file, line = text:match "^(.-):(%d+)$" end
+  if not file then line, condition = text:match "^(%d+)%s+if%s+(.+)$" end
+  line = math.tointeger(tonumber(line or text))
+  file = file or ""
+  return file:match '^"(.*)"$' or file:match "^'(.*)'$" or file, line, condition
+end
+
 commands["break"] = { args = "[FILE:]LINE [if EXPR]",
   doc = "stop in front of that line, where EXPR is true; alone: list the breakpoints",
   run = function(session, text)
@@ -139,16 +150,13 @@ commands["break"] = { args = "[FILE:]LINE [if EXPR]",
       if #stops.points == 0 then session:say "(no breakpoints)" end
       return
     end
-    local place, condition = text:match "^(%S+)%s+if%s+(.+)$"
-    place = place or text
-    local file, line = place:match "^(.-):?(%d+)$"
+    local file, line, condition = read_place(text)
     local frame = current(session)
     if file == "" and frame then file = frame.file end
-    line = math.tointeger(tonumber(line))
-    if not line or file == "" or place:find "%s" then
+    local code = line and source.line("@" .. file, line)
+    if not line or file == "" or file:find "%s" and not code and file == text:sub(1, #file) then
       return session:complain(":break: needs FILE:LINE [if EXPR]: got " .. errors.show(text))
     end
-    local code = source.line("@" .. file, line)
     if code and not is_code(code) then
       return session:complain((":break: %s:%d is no line of code"):format(file, line))
     end

@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
+local debug_rank = require "ltrain.dist.debug_rank"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
 local with_timeout = require "ltrain.dist.with_timeout"
@@ -55,6 +56,7 @@ return function(n, fn, options)
     errors.blame("%s: needs a function: got %s", WHO, errors.show(fn))
   end
   options = config.check(options, OPTIONS, WHO)
+  debug_rank.check(n)
   local world = d.world()
   if running or world.forked and not world.stays then
     errors.blame("%s: called in a launch: ranks cannot launch ranks", WHO)

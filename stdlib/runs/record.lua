@@ -4,7 +4,6 @@
 -- process that was killed it says "running", and which process that was. Several loops of a Trainer
 -- (fit, then test), and runs that were resumed in the folder, are entries of `loops`.
 local c = require "ltrain.c"
-local code = require "ltrain.runs.code"
 local console = require "ltrain.core.console"
 local process = require "ltrain.runs.process"
 
@@ -14,6 +13,7 @@ record.FILE = "run.json"
 record.FORMAT = 1
 
 record.script = nil -- the path of the script, where the command line has one
+record.package = nil -- the `package` of that script
 record.opened = nil -- called with the folder of each run that begins (optional)
 
 -- What the entry in the folder says, to be continued; nil without one.
@@ -67,7 +67,7 @@ function record.begin(kept, of)
     resumed_from = of.resumed_from }
   kept = { path = path, entry = entry }
   write(kept)
-  code.keep(of.folder, entry.script)
+  require "ltrain.runs.code".keep(of.folder, entry.script, record.package)
   if record.opened then record.opened(of.folder) end
   return kept
 end

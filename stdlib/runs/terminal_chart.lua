@@ -84,16 +84,19 @@ local function legend(lines, o)
 end
 
 --- The rows of a chart, a list of texts. `lines` as series.line gives them. o: width and height in
---- letters, title, x (its name), log_y, letters, colours.
+--- letters, title (without one no row is for it), x (its name), log_y, letters, colours.
 return function(lines, o)
   local x0, x1, y0, y1 = series.span(lines)
-  if not x0 then return { o.title, "  (nothing to draw)" } end
+  local out = { o.title ~= "" and o.title or nil }
+  if not x0 then
+    out[#out + 1] = "  (nothing to draw)"
+    return out
+  end
   local labels, beside = labels_of(o.height, y0, y1, o.log_y)
   local width = math.max(o.width - beside - 2, 10)
   local canvas = new_canvas(width, o.height, o.letters and 1 or 2, o.letters and 1 or 4)
   for k, line in ipairs(lines) do draw(canvas, line, k, x0, x1, y0, y1) end
   local bar, corner = o.letters and "|" or "│", o.letters and "+" or "└"
-  local out = { o.title }
   for row = 1, o.height do
     out[#out + 1] = ("%" .. beside .. "s %s%s"):format(labels[row], bar, row_text(canvas, row, o))
   end

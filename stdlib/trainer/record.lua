@@ -5,13 +5,14 @@
 -- before them, have written there.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
-local fingerprint = require "ltrain.runs.fingerprint"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
-local system_rows = require "ltrain.runs.system_rows"
 local records = require "ltrain.runs.record"
 
 local record = {}
+
+-- Loaded by the first fit, not by each Trainer that is made.
+local function system_rows() return require "ltrain.runs.system_rows" end
 
 local LISTEN <const> = 0.2 -- seconds between looks into the inbox
 
@@ -49,7 +50,7 @@ end
 local function begin_system_rows(state)
   local trainer = state.trainer
   if trainer.fast_dev_run or not trainer.log_dir then return end
-  state.system_rows = system_rows.begin { folder = trainer.log_dir, rank = trainer.global_rank,
+  state.system_rows = system_rows().begin { folder = trainer.log_dir, rank = trainer.global_rank,
     device = trainer.strategy.root_device, step = trainer.global_step,
     epoch = trainer.current_epoch }
   state.system_rows.row_due = state.system_rows.due
@@ -62,7 +63,7 @@ end
 local function end_system_rows(state)
   if state.inbox then state.inbox:close() end
   if state.system_rows then
-    system_rows.write(state.system_rows, state.trainer.global_step, state.trainer.current_epoch)
+    system_rows().write(state.system_rows, state.trainer.global_step, state.trainer.current_epoch)
   end
   state.system_rows, state.inbox = false, false
 end
@@ -79,7 +80,8 @@ end
 --- The training data is there.
 function record.note_data(state)
   local loader = state.data.train and state.data.train.loader
-  local hash = state.trainer._record and folder_of(state) and fingerprint(loader)
+  local hash = state.trainer._record and folder_of(state)
+    and require "ltrain.runs.fingerprint"(loader)
   if hash then records.note_data(state.trainer._record, hash) end
 end
 
@@ -88,7 +90,7 @@ end
 function record.beat(state)
   local p, saves, now = state.system_rows, false, c.runtime.clock()
   if now >= p.row_due then
-    system_rows.write(p, state.trainer.global_step, state.trainer.current_epoch)
+    system_rows().write(p, state.trainer.global_step, state.trainer.current_epoch)
     p.row_due = p.due
   end
   local word = state.inbox and state.inbox:take()

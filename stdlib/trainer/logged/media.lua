@@ -5,7 +5,6 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local histogram_of = require "ltrain.core.histogram"
 local is_float = require "ltrain.core.is_float"
 
 local media = {}
@@ -91,7 +90,7 @@ function media.log_histogram(trainer, name, values, options)
   end
   if not step then return end
   local _ <close> = c.no_grad()
-  local histogram = histogram_of(values, o.bins)
+  local histogram = require "ltrain.core.histogram"(values, o.bins)
   if not histogram then
     trainer:warn(("log_histogram: '%s' has no finite element: it is left out"):format(name))
     return

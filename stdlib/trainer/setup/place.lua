@@ -3,6 +3,7 @@ local Strategy = require "ltrain.strategies.Strategy"
 local accelerator_of = require "ltrain.trainer.setup.accelerator"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local debug_rank = require "ltrain.dist.debug_rank"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local join = require "ltrain.clusters.join"
@@ -154,6 +155,7 @@ end
 
 --- A Trainer may be older than ranks that stay.
 function place.check_ranks(trainer, what)
+  debug_rank.check(trainer.world_size)
   local world = dist.world()
   if not world.stays or trainer.world_size == world.ranks then return end
   errors.blame("%s: this Trainer is for %d rank%s, but %s", what, trainer.world_size,
