@@ -33,6 +33,15 @@ static cudaError_t make_current(int index) {
   return e;
 }
 
+cudaError_t lt_cuda_enter(int index, int *before) {
+  *before = current;
+  return make_current(index);
+}
+
+void lt_cuda_leave(int before) {
+  if (before >= 0 && make_current(before) != cudaSuccess) cudaGetLastError();
+}
+
 bool lt_cuda_use(lt_ctx *c, int index) {
   if (index >= 0 && index == current) return true;
   if (!is_index(index)) return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", index);

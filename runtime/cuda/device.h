@@ -13,6 +13,11 @@ bool lt_cuda_available(char *why, size_t size);
 
 /* device.cu: using a device, memory, launches; error.cu: the error words. */
 bool lt_cuda_use(lt_ctx *c, int index); /* makes it this thread's; false with a failure */
+/* The same for a moment, and then back to what it was, if it was any: a thread that has none yet
+   makes a context on device 0 by almost each call of CUDA, hundreds of megabytes of a GPU that may
+   be another's. */
+cudaError_t lt_cuda_enter(int index, int *before);
+void lt_cuda_leave(int before);
 bool lt_cuda_open(lt_ctx *c, int index);
 void *lt_cuda_alloc(int index, size_t bytes);
 void lt_cuda_free(int index, void *memory, size_t bytes);

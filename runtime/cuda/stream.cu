@@ -66,7 +66,7 @@ bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out) {
 }
 
 /* The native event that stands for a position: the earliest that was recorded at or behind it, else
-   one that is recorded now. nullptr: it has passed. Under the lock. */
+   one that is recorded now. nullptr: it has passed. Under the lock, on the stream's device. */
 static cudaError_t native_event(lt_event e, cudaEvent_t *out, uint64_t *position) {
   lt_stream *s = e.stream;
   int best = -1;
@@ -78,11 +78,7 @@ static cudaError_t native_event(lt_event e, cudaEvent_t *out, uint64_t *position
       best = k;
   if (best < 0) {
     best = static_cast<int>(s->next++ % RING);
-    int current = 0;
-    cudaError_t error = cudaGetDevice(&current); /* an event is recorded on its own device */
-    if (error == cudaSuccess && current != s->index) error = cudaSetDevice(s->index);
-    if (error == cudaSuccess) error = cudaEventRecord(s->ring[best].event, s->native);
-    if (current != s->index) cudaSetDevice(current);
+    cudaError_t error = cudaEventRecord(s->ring[best].event, s->native);
     if (error != cudaSuccess) return error;
     s->ring[best].position = s->issued;
   }
@@ -95,8 +91,7 @@ static void pass(lt_stream *s, uint64_t position) {
   if (s->done < position) s->done = position;
 }
 
-lt_progress lt_cuda_event_done(lt_event event) {
-  std::lock_guard<std::mutex> hold(lock);
+static lt_progress query(lt_event event) {
   cudaEvent_t native;
   uint64_t position;
   if (native_event(event, &native, &position) != cudaSuccess) return LT_BROKEN;
@@ -111,10 +106,22 @@ lt_progress lt_cuda_event_done(lt_event event) {
   return LT_DONE;
 }
 
+/* Threads that write files ask, too. */
+lt_progress lt_cuda_event_done(lt_event event) {
+  std::lock_guard<std::mutex> hold(lock);
+  int before;
+  if (event.stream->done >= event.position) return LT_DONE;
+  lt_progress at = LT_BROKEN;
+  if (lt_cuda_enter(event.stream->index, &before) == cudaSuccess) at = query(event);
+  lt_cuda_leave(before);
+  return at;
+}
+
 bool lt_cuda_event_wait(lt_ctx *c, lt_event event) {
   cudaEvent_t native;
   uint64_t position = 0;
   cudaError_t error;
+  if (!lt_cuda_use(c, event.stream->index)) return false; /* whose fault it is, if there is one */
   {
     std::lock_guard<std::mutex> hold(lock);
     error = native_event(event, &native, &position);
@@ -134,7 +141,10 @@ bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event) {
   cudaError_t error;
   {
     std::lock_guard<std::mutex> hold(lock);
-    error = native_event(event, &native, &position);
+    int before;
+    error = lt_cuda_enter(event.stream->index, &before);
+    if (error == cudaSuccess) error = native_event(event, &native, &position);
+    lt_cuda_leave(before);
     if (error == cudaSuccess && native != nullptr)
       error = cudaStreamWaitEvent(stream->native, native, 0);
   }

@@ -165,6 +165,12 @@ typedef std::unique_lock<std::recursive_mutex> Hold;
 static thread_local int device_now;
 static thread_local cudaError_t last_error;
 
+/* What needs a context makes one on this thread's device, which is 0 until it chooses one. */
+static void need_context(void) {
+  Hold hold(world().lock);
+  world().counts.contexts |= int64_t{1} << device_now;
+}
+
 static cudaError_t result(cudaError_t e) {
   if (e != cudaSuccess && e != cudaErrorNotReady) last_error = e;
   return e;
@@ -407,6 +413,7 @@ fakert_counts fakert_take_counts(void) {
   fakert_counts taken = world().counts;
   world().counts = {};
   world().counts.calls = taken.calls;
+  world().counts.contexts = taken.contexts;
   return taken;
 }
 
@@ -421,6 +428,7 @@ API cudaError_t CUDARTAPI cudaSetDevice(int device) {
   if (fakert_fails()) return result(cudaErrorInvalidDevice);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   device_now = device;
+  need_context(); /* from CUDA 12 on */
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaGetDevice(int *device) {
@@ -473,6 +481,7 @@ API const char *CUDARTAPI cudaGetErrorString(cudaError_t e) {
 }
 
 static cudaError_t allocate(void **p, size_t bytes, int device) {
+  need_context();
   World &w = world();
   Hold hold(w.lock);
   if (fault_of(device_now) != cudaSuccess) return result(fault_of(device_now));
@@ -497,6 +506,7 @@ API cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned flags) 
 }
 
 API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
+  need_context();
   if (s == nullptr) return result(cudaErrorInvalidValue); /* nobody may use the default stream */
   finish(s, s->issued);
   Hold hold(world().lock);
@@ -507,6 +517,7 @@ API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
   return fakert_fails() ? result(cudaErrorLaunchFailure) : cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s) {
+  need_context();
   if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   return s->done == s->issued ? cudaSuccess : cudaErrorNotReady;
 }
@@ -518,6 +529,7 @@ API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
 
 /* Waits, as the real one; freed memory is 0xff, then gone. */
 static cudaError_t release(void *p) {
+  need_context();
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   World &w = world();
   if (p == nullptr) return cudaSuccess;
@@ -537,6 +549,7 @@ API cudaError_t CUDARTAPI cudaFree(void *p) { return release(p); }
 API cudaError_t CUDARTAPI cudaFreeHost(void *p) { return release(p); }
 
 API cudaError_t CUDARTAPI cudaMemGetInfo(size_t *left, size_t *total) {
+  need_context();
   if (fault_of(device_now) != cudaSuccess) return result(fault_of(device_now));
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   *total = world().memory;
@@ -544,6 +557,7 @@ API cudaError_t CUDARTAPI cudaMemGetInfo(size_t *left, size_t *total) {
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p) {
+  need_context();
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   Hold hold(world().lock);
   auto b = block_of(p);
@@ -561,12 +575,14 @@ API cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsign
   return *out != nullptr ? cudaSuccess : result(cudaErrorMemoryAllocation);
 }
 API cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  need_context();
   if (fakert_fails()) return result(cudaErrorMemoryAllocation);
   *out = new CUevent_st;
   if ((flags & cudaEventDisableTiming) == 0) (*out)->reached = std::make_shared<double>(-1);
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e) {
+  need_context();
   delete e;
   return cudaSuccess;
 }
@@ -587,6 +603,7 @@ API cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 
 /* A poll that has found nothing a few times lets the work run: else who polls would never end. */
 API cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
+  need_context();
   if (fakert_fails()) return result(cudaErrorLaunchFailure);
   static thread_local int asked;
   if (e->stream == nullptr) return cudaSuccess;
@@ -606,6 +623,7 @@ API cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t from, cuda
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
+  need_context();
   if (e->stream == nullptr) return cudaSuccess;
   finish(e->stream, e->at);
   Hold hold(world().lock);

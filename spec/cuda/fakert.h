@@ -65,6 +65,7 @@ typedef struct fakert_counts {
   int64_t launches, copies, waits;
   int64_t threads; /* of all launches */
   int64_t calls;   /* that can fail; in all */
+  int64_t contexts; /* devices on which a context was made, as bits; in all */
 } fakert_counts;
 extern "C" FAKERT_API fakert_counts fakert_take_counts(void);
 

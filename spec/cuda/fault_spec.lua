@@ -76,6 +76,23 @@ print(lt.ones(2, { device = "cuda:1" }):tolist()[1])
     assert.matches("\n1%.0\n$", out)
   end)
 
+  case("is that of the GPU that had it, whichever is the current one", function()
+    local _, _, out = run([[
+local lt = require "ltrain"
+local event
+lt.cuda.device(1, function()
+  event = lt.cuda.Event()
+  local _ = lt.ones(2, { device = "cuda:1" }) + 1
+  event:record()
+end)
+local y = lt.ones(2, { device = "cuda:0" }) + 1
+print(pcall(function() event:synchronize() end))
+print(y:tolist()[1])
+    ]], "cudaErrorAssert@1:1")
+    assert.matches("cuda:1 cannot be used any more in this process", out, 1, true)
+    assert.matches("\n2%.0\n$", out)
+  end)
+
   case("of a value is another thing: LTRAIN_CUDA_SYNC=1 has it at once", function()
     local script <const> = [[
 local lt = require "ltrain"
