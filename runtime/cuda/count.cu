@@ -1,4 +1,5 @@
 /* runtime/cuda/count.cu: how many NVIDIA devices there are, without initialising CUDA. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #ifndef LT_CUDA_NODES
 #define LT_CUDA_NODES "/dev/nvidia"
+#define LT_CUDA_PROC "/proc/driver/nvidia/gpus"
 #define LT_CUDA_DRIVER "libcuda.so.1"
 #endif
 
@@ -27,17 +29,95 @@ static int count_nodes(void) {
   return nodes;
 }
 
-/* As CUDA reads it: entries up to the first that is no device; UUIDs are taken for devices. */
-static int count_visible(const char *visible, int nodes) {
+/* UUIDs of the GPUs, as the driver's files in /proc have them. */
+enum { MOST_GPUS = 64, UUID = 64 };
+typedef struct uuids {
+  int n;
+  char text[MOST_GPUS][UUID];
+} uuids;
+
+static void look_for_uuid(const char *folder, uuids *out) {
+  char path[512], line[256];
+  snprintf(path, sizeof path, "%s/%s/information", LT_CUDA_PROC, folder);
+  FILE *file = fopen(path, "r");
+  if (file == nullptr) return;
+  while (fgets(line, sizeof line, file) != nullptr && out->n < MOST_GPUS)
+    if (sscanf(line, "GPU UUID: %63s", out->text[out->n]) == 1) {
+      out->n++;
+      break;
+    }
+  fclose(file);
+}
+
+static uuids look_for_uuids(void) {
+  uuids found = {};
+  DIR *folder = opendir(LT_CUDA_PROC);
+  if (folder == nullptr) return found;
+  for (dirent *entry = readdir(folder); entry != nullptr; entry = readdir(folder))
+    if (entry->d_name[0] != '.') look_for_uuid(entry->d_name, &found);
+  closedir(folder);
+  return found;
+}
+
+/* Entries of the variable, without the spaces around them. */
+typedef struct entry {
+  const char *text;
+  size_t n;
+} entry;
+
+static int split(const char *list, entry *out) {
   int n = 0;
-  while (*visible != '\0' && n < nodes) {
-    char *end;
-    long index = strtol(visible, &end, 10);
-    bool is_uuid = strncmp(visible, "GPU-", 4) == 0 || strncmp(visible, "MIG-", 4) == 0;
-    if (!is_uuid && (end == visible || index < 0 || index >= nodes)) break;
+  while (n < MOST_GPUS) {
+    const char *end = list + strcspn(list, ",");
+    while (*list == ' ') list++;
+    out[n] = {list, end > list ? static_cast<size_t>(end - list) : 0};
+    while (out[n].n > 0 && list[out[n].n - 1] == ' ') out[n].n--;
     n++;
-    visible += strcspn(visible, ",");
-    visible += *visible == ',';
+    if (*end == '\0') break;
+    list = end + 1;
+  }
+  return n;
+}
+
+/* Which GPU an abbreviated UUID names: -1: none, or several. Without the driver's files each is
+   taken for one, by its text. */
+static int gpu_of(const entry *list, int k, const uuids &known) {
+  int found = -1, matches = 0;
+  if (known.n == 0) {
+    for (int j = 0; j < k; j++)
+      if (list[j].n == list[k].n && memcmp(list[j].text, list[k].text, list[k].n) == 0) return j;
+    return k;
+  }
+  for (int g = 0; g < known.n; g++)
+    if (strncmp(known.text[g], list[k].text, list[k].n) == 0) found = g, matches++;
+  return matches == 1 ? found : -1;
+}
+
+static bool begins(const entry &e, const char *with) {
+  return strncmp(e.text, with, 4) == 0 && e.n >= 4;
+}
+
+/* A number as strtol reads it: "1gpu" is 1. -1: none. */
+static int number_of(const entry &e) {
+  char *end;
+  long n = strtol(e.text, &end, 10);
+  return e.n == 0 || end == e.text || n < 0 || n > INT32_MAX ? -1 : static_cast<int>(n);
+}
+
+/* As CUDA reads it: entries of the kind of the first, numbers or UUIDs, up to the first that names
+   no GPU; one that is named twice hides all. Of parts of GPUs (MIG) a process sees one. */
+static int count_visible(const char *visible, int nodes) {
+  entry list[MOST_GPUS];
+  int seen[MOST_GPUS], n = 0, all = split(visible, list);
+  if (begins(list[0], "MIG-")) return nodes > 0;
+  bool by_uuid = begins(list[0], "GPU-");
+  const uuids known = by_uuid ? look_for_uuids() : uuids{};
+  for (; n < all; n++) {
+    if (by_uuid && !begins(list[n], "GPU-")) break;
+    seen[n] = by_uuid ? gpu_of(list, n, known) : number_of(list[n]);
+    if (seen[n] < 0 || seen[n] >= nodes) break;
+    for (int j = 0; j < n; j++)
+      if (seen[j] == seen[n]) return 0;
   }
   return n;
 }
@@ -49,13 +129,21 @@ int lt_cuda_count(void) {
   return n < LT_CUDA_MOST ? n : LT_CUDA_MOST;
 }
 
-static bool has_driver(void) {
-#ifdef LT_CUDA_DRIVER
+/* Its version is known without initialising it. */
+static bool has_driver(char *why, size_t size) {
+  int version = 0;
   void *driver = dlopen(LT_CUDA_DRIVER, RTLD_LAZY | RTLD_LOCAL);
-  if (driver == nullptr) return false;
+  if (driver == nullptr) {
+    snprintf(why, size, "no NVIDIA driver: libcuda.so.1 not found");
+    return false;
+  }
+  auto ask = reinterpret_cast<int (*)(int *)>(dlsym(driver, "cuDriverGetVersion"));
+  bool old = ask != nullptr && ask(&version) == 0 && version / 1000 < CUDART_VERSION / 1000;
+  if (old)
+    snprintf(why, size, "the NVIDIA driver is too old: it is of CUDA %d.%d, this ltrain needs %d.0 "
+             "or later", version / 1000, version % 1000 / 10, CUDART_VERSION / 1000);
   dlclose(driver);
-#endif
-  return true;
+  return !old;
 }
 
 bool lt_cuda_available(char *why, size_t size) {
@@ -64,9 +152,7 @@ bool lt_cuda_available(char *why, size_t size) {
   else if (lt_cuda_count() == 0)
     snprintf(why, size, "CUDA_VISIBLE_DEVICES=%.80s hides all GPUs",
              getenv("CUDA_VISIBLE_DEVICES"));
-  else if (!has_driver())
-    snprintf(why, size, "no NVIDIA driver: libcuda.so.1 not found");
   else
-    return true;
+    return has_driver(why, size);
   return false;
 }

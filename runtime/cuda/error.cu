@@ -68,10 +68,25 @@ static bool fail_fault(lt_ctx *c, int index, cudaError_t e) {
   return lt_cuda_host->fault(c, index, text);
 }
 
+/* A GPU that the kernels were not compiled for. */
+static bool fail_foreign(lt_ctx *c, int index) {
+  char name[128] = "";
+  int major = 0, minor = 0;
+  lt_cuda_describe(index, name, sizeof name);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+  return lt_cuda_fail(c, LT_EDEVICE,
+                      "cuda:%d (%s) has compute capability %d.%d, for which this ltrain was not "
+                      "compiled: build it with -DLT_CUDA_ARCHS=%d%d, if nvcc still knows that",
+                      index, name, major, minor, major, minor);
+}
+
 bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
   int index = 0;
   if (e == cudaSuccess) return true;
   cudaGetLastError(); /* one that is no fault is forgotten */
+  if (e == cudaErrorNoKernelImageForDevice && cudaGetDevice(&index) == cudaSuccess)
+    return fail_foreign(c, index);
   if (is_fault(e) && cudaGetDevice(&index) == cudaSuccess && index < LT_CUDA_MOST)
     return fail_fault(c, index, e);
   return lt_cuda_fail(c, e == cudaErrorMemoryAllocation ? LT_EMEMORY : LT_EDEVICE, "%s: %s (%s)",

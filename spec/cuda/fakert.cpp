@@ -125,6 +125,8 @@ static const struct {
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"}, /* and all others */
 };

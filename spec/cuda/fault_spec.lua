@@ -76,6 +76,13 @@ print(lt.ones(2, { device = "cuda:1" }):tolist()[1])
     assert.matches("\n1%.0\n$", out)
   end)
 
+  case("of a GPU that the kernels were not compiled for says how to compile them", function()
+    local status, err = run(STEPS, "cudaErrorNoKernelImageForDevice@1")
+    assert.equal(1, status)
+    assert.matches("cuda:0 (Fake GPU 0) has compute capability 9.0, for which this ltrain was not "
+      .. "compiled: build it with -DLT_CUDA_ARCHS=90", err, 1, true)
+  end)
+
   case("is that of the GPU that had it, whichever is the current one", function()
     local _, _, out = run([[
 local lt = require "ltrain"
