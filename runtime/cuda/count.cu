@@ -122,13 +122,6 @@ static int count_visible(const char *visible, int nodes) {
   return n;
 }
 
-int lt_cuda_count(void) {
-  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-  int nodes = count_nodes();
-  int n = visible == nullptr ? nodes : count_visible(visible, nodes);
-  return n < LT_CUDA_MOST ? n : LT_CUDA_MOST;
-}
-
 /* Its version is known without initialising it. */
 static bool has_driver(char *why, size_t size) {
   int version = 0;
@@ -146,13 +139,26 @@ static bool has_driver(char *why, size_t size) {
   return !old;
 }
 
+static bool look_for_driver(void) {
+  char why[256];
+  return count_nodes() > 0 && has_driver(why, sizeof why);
+}
+
+/* Without a driver that runs this none can be used. */
+int lt_cuda_count(void) {
+  static const bool has = look_for_driver();
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  int nodes = count_nodes();
+  int n = visible == nullptr ? nodes : count_visible(visible, nodes);
+  if (n == 0 || !has) return 0;
+  return n < LT_CUDA_MOST ? n : LT_CUDA_MOST;
+}
+
 bool lt_cuda_available(char *why, size_t size) {
   if (count_nodes() == 0)
     snprintf(why, size, "no NVIDIA GPU on this machine (no %s0)", LT_CUDA_NODES);
-  else if (lt_cuda_count() == 0)
+  else if (has_driver(why, size) && lt_cuda_count() == 0)
     snprintf(why, size, "CUDA_VISIBLE_DEVICES=%.80s hides all GPUs",
              getenv("CUDA_VISIBLE_DEVICES"));
-  else
-    return has_driver(why, size);
-  return false;
+  return lt_cuda_count() > 0;
 }

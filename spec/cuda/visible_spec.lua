@@ -54,5 +54,7 @@ describe("NVIDIA's driver", function()
       assert.matches(why, said(12080, command), 1, true)
     end
     assert.is_nil(said(99000, "info"):find("too old", 1, true))
+    assert.equal("false\t0\tcpu\n", said(12080, "-e 'print(lt.cuda.is_available(), "
+      .. "lt.cuda.device_count(), lt.Trainer{}.strategy.root_device)'"))
   end)
 end)
