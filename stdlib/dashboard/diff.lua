@@ -1,16 +1,13 @@
 --- stdlib/dashboard/diff.lua: what differs between two runs.
 local Catalogue = require "ltrain.dashboard.Catalogue"
-local c = require "ltrain.c"
 local charts = require "ltrain.dashboard.charts"
+local code = require "ltrain.dashboard.code"
 local json = require "ltrain.dashboard.json"
-local lines_differ = require "ltrain.dashboard.lines_differ"
 
 local diff = {}
 
 local OF_RUN <const> = { "status", "seed", "ranks", "threads", "version", "command", "script",
   "epoch", "step", "resumed_from" }
-local MOST_FILE <const> = 1 << 20
-local FILES <const> = 200
 
 local function show(value)
   if type(value) ~= "table" then return value end
@@ -42,42 +39,6 @@ local function of_run(run)
   return values
 end
 
--- The texts of the script and of its modules, by name.
-local function code_of(run)
-  local files, any = {}, false
-  if Catalogue.stat(run, "code") ~= "folder" then return files, any end
-  for i, name in ipairs(c.io.list_folder(run.full .. "/code") or {}) do
-    local text, size = Catalogue.read(run, "code/" .. name, 0, MOST_FILE)
-    if text and size <= MOST_FILE and i <= FILES then files[name], any = text, true end
-  end
-  return files, any
-end
-
-local function compare_code(a, b)
-  local x, has_x = code_of(a)
-  local y, has_y = code_of(b)
-  local answer = { files = json.list {} }
-  if not has_x or not has_y then
-    local p, q = a.info.script_sha256, b.info.script_sha256
-    if p and q then answer.same = p == q end
-    return answer
-  end
-  local names = {}
-  for name in next, x do names[#names + 1] = name end
-  for name in next, y do
-    if not x[name] then names[#names + 1] = name end
-  end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    if x[name] ~= y[name] then
-      local lines = lines_differ.between(x[name] or "", y[name] or "")
-      table.insert(answer.files, { file = name, lines = json.list(lines) })
-    end
-  end
-  answer.same = #answer.files == 0
-  return answer
-end
-
 local function compare_data(a, b)
   local x, y = a.info.data_sha256, b.info.data_sha256
   local answer = { a = x, b = y }
@@ -103,7 +64,7 @@ function diff.answer(a, b)
   local options, same = compare(a.hparams, b.hparams)
   return { a = Catalogue.summary(a), b = Catalogue.summary(b), options = options,
     same_options = same, run = (compare(of_run(a), of_run(b))), data = compare_data(a, b),
-    code = compare_code(a, b), metrics = compare_metrics(a, b) }
+    code = code.compare(a, b), metrics = compare_metrics(a, b) }
 end
 
 return diff

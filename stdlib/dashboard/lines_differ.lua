@@ -6,6 +6,7 @@ local MOST_STEPS <const> = 1000 -- lines that differ: beyond, all are said to
 
 local function lines_of(text)
   local list = {}
+  if text == "" then return list end
   for line in (text:sub(-1) == "\n" and text or text .. "\n"):gmatch "([^\n]*)\n" do
     list[#list + 1] = line:gsub("\r$", "")
   end

@@ -25,14 +25,19 @@ function data(one) {
 
 const MARKS = { " ": "same", "-": "less", "+": "more", "@": "gap" };
 
-function code(one) {
+function title(file, a, b) {
+  if (file.was) return `${file.was} → ${file.file}${file.lines.length === 0 ? ": renamed" : ""}`;
+  return file.only ? `${file.file}: only in ${file.only === "a" ? a : b}` : file.file;
+}
+
+function code(one, a, b) {
   if (!one || one.same === undefined) {
     return h("p", { class: "dim" }, "At least one of them has not kept its code.");
   }
-  if (one.same) return h("p", {}, "The same.");
-  return (one.files || []).map((file) => [h("h4", {}, file.file), h("pre", { class: "code" },
+  return [one.same && h("p", {}, "The same."), (one.files || []).map((file) => [
+    h("h4", {}, title(file, a, b)), file.lines.length > 0 && h("pre", { class: "code" },
     file.lines.map((line) => h("span", { class: MARKS[line.kind] || "same" },
-      line.kind === "@" ? "⋯\n" : `${line.kind} ${line.text ?? ""}\n`)))]);
+      line.kind === "@" ? "⋯\n" : `${line.kind} ${line.text ?? ""}\n`)))])];
 }
 
 function metrics(list, a, b) {
@@ -50,7 +55,7 @@ function describe(answer) {
     answer.options.length > 0 ? pairs(answer.options, a, b) : h("p", {}, "The same."),
     answer.same_options > 0 && answer.options.length > 0
       && h("p", { class: "dim" }, `${exact(answer.same_options)} more are the same.`),
-    h("h3", {}, "Code"), code(answer.code),
+    h("h3", {}, "Code"), code(answer.code, a, b),
     h("h3", {}, "Data"), data(answer.data),
     h("h3", {}, "Metrics"), metrics(answer.metrics || [], a, b),
     answer.run?.length > 0 && [h("h3", {}, "Run"), pairs(answer.run, a, b)],

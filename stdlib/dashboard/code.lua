@@ -1,0 +1,134 @@
+--- stdlib/dashboard/code.lua: the code of two runs, file by file: which files are the same one, and
+--- what differs in them.
+--
+-- The scripts are, whatever they are called, then files of one path; of the others those of the
+-- same text, and those that have most of their lines in common, were renamed.
+local Catalogue = require "ltrain.dashboard.Catalogue"
+local c = require "ltrain.c"
+local json = require "ltrain.dashboard.json"
+local lines_differ = require "ltrain.dashboard.lines_differ"
+
+local code = {}
+
+local FOLDER <const> = "code"
+local MOST_FILE <const>, FILES <const>, DEPTH <const> = 1 << 20, 200, 8
+local ALIKE <const> = 0.5 -- share of lines that a file has in common with what it was
+local MOST_ALIKE <const> = 30 -- files that are compared with all others
+
+local function add_files(files, run, path, depth)
+  local full = FOLDER .. (path == "" and "" or "/" .. path)
+  if depth == 0 or Catalogue.stat(run, full) ~= "folder" then return end
+  for _, name in ipairs(c.io.list_folder(run.full .. "/" .. full) or {}) do
+    local below = path == "" and name or path .. "/" .. name
+    local kind, size = Catalogue.stat(run, FOLDER .. "/" .. below)
+    if kind == "folder" then
+      add_files(files, run, below, depth - 1)
+    elseif kind == "file" and size <= MOST_FILE and #files < FILES then
+      local text = Catalogue.read(run, FOLDER .. "/" .. below, 0, MOST_FILE)
+      if text then
+        files[#files + 1] = below
+        files.texts[below] = text
+      end
+    end
+  end
+end
+
+-- The paths of a run's files, sorted; `texts` by path, `script` the path of the script.
+local function files_of(run)
+  local files = { texts = {} }
+  add_files(files, run, "", DEPTH)
+  table.sort(files)
+  local script = run.info.script
+  script = type(script) == "string" and script:match "[^/]*$"
+  if files.texts[script] then files.script = script end
+  return files
+end
+
+local function counts_of(text)
+  local counts, n = {}, 0
+  for line in text:gmatch "[^\n]+" do
+    line = line:match "^%s*(.-)%s*$"
+    if #line > 3 then counts[line], n = (counts[line] or 0) + 1, n + 1 end
+  end
+  return counts, n
+end
+
+-- The share of lines that two texts have in common.
+local function likeness(x, y)
+  local a, n = counts_of(x)
+  local b, m = counts_of(y)
+  local common = 0
+  for line, count in next, a do common = common + math.min(count, b[line] or 0) end
+  return n + m > 0 and 2 * common / (n + m) or 0
+end
+
+local function unpaired(files, done)
+  local list = {}
+  for _, path in ipairs(files) do
+    if not done[path] then list[#list + 1] = path end
+  end
+  return list
+end
+
+-- Those of two lists that are most alike, first.
+local function alike(x, y, of_x, of_y)
+  local list = {}
+  for i = 1, math.min(#of_x, MOST_ALIKE) do
+    for k = 1, math.min(#of_y, MOST_ALIKE) do
+      local a, b = x.texts[of_x[i]], y.texts[of_y[k]]
+      local share = a == b and 1 or likeness(a, b)
+      if share >= ALIKE then list[#list + 1] = { of_x[i], of_y[k], share } end
+    end
+  end
+  table.sort(list, function(a, b)
+    if a[3] ~= b[3] then return a[3] > b[3] end
+    return a[1] .. "\0" .. a[2] < b[1] .. "\0" .. b[2]
+  end)
+  return list
+end
+
+-- A list of {path in x or nil, path in y or nil}.
+local function pair(x, y)
+  local pairs_, of_x, of_y = {}, {}, {}
+  local function add(a, b)
+    if a and of_x[a] or b and of_y[b] then return end
+    pairs_[#pairs_ + 1] = { a, b }
+    if a then of_x[a] = true end
+    if b then of_y[b] = true end
+  end
+  if x.script and y.script then add(x.script, y.script) end
+  for _, path in ipairs(x) do
+    if y.texts[path] then add(path, path) end
+  end
+  for _, one in ipairs(alike(x, y, unpaired(x, of_x), unpaired(y, of_y))) do add(one[1], one[2]) end
+  for _, path in ipairs(unpaired(x, of_x)) do add(path, nil) end
+  for _, path in ipairs(unpaired(y, of_y)) do add(nil, path) end
+  return pairs_
+end
+
+--- {same =, files = {{file =, was =, only =, lines =}}}: `same` is absent where it is not known.
+function code.compare(a, b)
+  local x, y = files_of(a), files_of(b)
+  local answer = { files = json.list {} }
+  if #x == 0 or #y == 0 then
+    local p, q = a.info.script_sha256, b.info.script_sha256
+    if p and q then answer.same = p == q end
+    return answer
+  end
+  answer.same = true
+  for _, one in ipairs(pair(x, y)) do
+    local p, q = one[1], one[2]
+    local text_p, text_q = p and x.texts[p] or "", q and y.texts[q] or ""
+    local differs = text_p ~= text_q or not p or not q
+    if differs then answer.same = false end
+    if differs or p ~= q then
+      table.insert(answer.files, { file = q or p, was = p and q and p ~= q and p or nil,
+        only = not q and "a" or not p and "b" or nil,
+        lines = json.list(lines_differ.between(text_p, text_q)) })
+    end
+  end
+  table.sort(answer.files, function(f, g) return f.file < g.file end)
+  return answer
+end
+
+return code
