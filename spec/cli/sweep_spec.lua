@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
+local servers = require "spec.dashboard.server"
 local space = require "ltrain.cli.sweep_space"
 
 local SCRIPT <const> = [[
@@ -149,6 +150,41 @@ describe("a sweep", function()
     assert.matches("status 1\n", out)
     assert.matches("sweep: s: another sweep is running there\n", err)
     assert.same({ "1 finished", "2 finished" }, rows("trial", "status"))
+  end)
+
+  it("has one dashboard for all trials, through which one of them can be stopped", function()
+    local why = servers.missing()
+    if why then pending(why) return end
+    local pid = servers.spawn(root, "sweep", { "sweep", "model.lua", "--metric", "val_loss", "--dir",
+      "s", "--lr", "0.1,0.2", "--slow", "0.05", "--max_epochs", "1000", "--dashboard",
+      "--dashboard_control" })
+    local function said() return servers.read(root .. "/sweep.out") end
+    local port, token = servers.until_true("the address", function()
+      return said():match "http://127%.0%.0%.1:%d+/%?token=%x+"
+    end):match "(%d+)/%?token=(%x+)"
+    local server = setmetatable({ folder = root, at = child.folder(), pid = pid,
+      port = tonumber(port), token = token }, servers)
+    server:enter()
+    local origin = ("Origin: http://127.0.0.1:%s\r\n"):format(port)
+    for trial = 1, 2 do
+      local id = server:id("trial_000" .. trial)
+      servers.until_true("an epoch", function()
+        local run = server:json("/api/run/" .. id)
+        return run.control and run.last.val_loss
+      end)
+      assert.equal(202, (server:ask(("/api/run/%s/stop"):format(id), "POST", origin)))
+      servers.until_true("the end of trial " .. trial, function()
+        return said():find(("trial %d of 2: lr=0.%d: stopped: val_loss"):format(trial, trial), 1, true)
+      end)
+      if trial == 1 then assert.equal("interrupted", server:json("/api/run/" .. id).status) end
+    end
+    servers.until_true("the end of the sweep", function() return not servers.is_alive(pid) end)
+    servers.until_true("the end of the dashboard", function() return not server:ask "/api/about" end)
+    local _, addresses = said():gsub("token=", "")
+    assert.equal(1, addresses)
+    assert.matches("`ltrain dashboard s` shows it again\nbest: trial ", said(), 1, true)
+    assert.same({ "1 stopped", "2 stopped" }, rows("trial", "status"))
+    server:stop()
   end)
 
   it("says what is wrong", function()

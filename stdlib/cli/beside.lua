@@ -15,15 +15,21 @@ local function above(folder)
   return folder:match "^(.+)/[^/]+/*$" or folder:find "^/" and "/" or "."
 end
 
---- Has the first run that begins start one. o: the options of the command.
+--- Starts one of the runs in a folder. o: the options of the command.
+function beside.start(folder, o)
+  wanted, shown = true, folder
+  local command = { process.executable(), "dashboard", folder, "--beside" }
+  if o.dashboard_control then command[#command + 1] = "--dashboard_control" end
+  local pid, message = process.start(command)
+  if not pid then console.say("warning: dashboard: " .. message) end
+end
+
+--- Has the first run that begins start one.
 function beside.begin(o)
   wanted = true
   function records.opened(folder)
-    records.opened, shown = nil, above(folder)
-    local command = { process.executable(), "dashboard", shown, "--beside" }
-    if o.dashboard_control then command[#command + 1] = "--dashboard_control" end
-    local pid, message = process.start(command)
-    if not pid then console.say("warning: dashboard: " .. message) end
+    records.opened = nil
+    beside.start(above(folder), o)
   end
 end
 

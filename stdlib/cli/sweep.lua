@@ -3,6 +3,7 @@
 --
 -- A sweep is a folder: sweep.json, sweep.csv, and the folder of a run for each trial. Whatever ends
 -- it, the same command goes on where it stood.
+local beside = require "ltrain.cli.beside"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
@@ -38,7 +39,7 @@ local function read(parsed)
   end
   return { script = parsed.script, metric = o.metric, mode = o.mode or is_better.mode(o.metric),
     method = method, space = of, seed = o.sweep_seed or 0, jobs = o.jobs or 1, eta = o.eta or 3,
-    count = o.trials, retry = o.retry_failed,
+    count = o.trials, retry = o.retry_failed, control = o.dashboard_control,
     dir = o.dir or "ltrain_sweeps/" .. parsed.script:match "([^/]+)$":gsub("%.lua$", "") }
 end
 
@@ -219,7 +220,9 @@ function sweep.main(word, parsed, host)
   if not ok then return refuse(host, word, message, USAGE) end
   local trials = trials_of(asked)
   local report = reporter(asked, trials, host)
+  if parsed.options.dashboard then beside.start(asked.dir, parsed.options) end
   local done, failure = protect.call(host, session, asked, trials, report)
+  beside.finish(not done)
   if not done then return leave(word, asked, trials, report, failure, host) end
   if asked.wrong then
     forget(asked, trials)

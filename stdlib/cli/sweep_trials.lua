@@ -9,7 +9,7 @@ local tree = require "ltrain.core.tree"
 local sweep_trials = {}
 
 local process <const> = c.runtime.process
-local USAGE <const> = 2 -- exit status
+local USAGE <const>, INTERRUPTED <const> = 2, 130 -- exit statuses
 local ERROR <const> = "/error.txt" -- of a trial that has failed before it had a run.json
 local LOOK_SECONDS <const> = 0.5
 local END_SECONDS <const> = 30 -- for trials that are to save and end
@@ -71,6 +71,7 @@ local function command_of(sweep, trial, epochs)
   for name, text in next, sweep.space.fixed do flags[name] = text end
   for name, text in next, trial.values do flags[name] = text end
   if epochs then flags.max_epochs = tostring(epochs) end
+  if sweep.control then flags.dashboard_control = "true" end
   flags.enable_progress_bar = flags.enable_progress_bar or "false"
   flags.threads = flags.threads or tostring(math.max(1, process.cores() // sweep.jobs))
   for name, text in tree.pairs(flags) do words[#words + 1] = ("--%s=%s"):format(name, text) end
@@ -93,6 +94,7 @@ end
 local function finish(sweep, trial, status)
   sweep_trials.look(sweep, trial)
   if status == 0 and trial.status ~= "waiting" then return end
+  if status == INTERRUPTED and trial.status == "stopped" then return end -- by a dashboard, a signal
   if status == 0 then
     trial.status, trial.error = "failed", "it has trained nothing: the script made no run"
     return

@@ -155,6 +155,10 @@ words.list = {
         doc = "seed of random values (default 0)" },
       { name = "retry_failed", type = "boolean", value = "true|false",
         doc = "run trials again that have failed" },
+      { name = "dashboard", type = "boolean", value = "true|false",
+        doc = "show the trials in a browser while the sweep goes on" },
+      { name = "dashboard_control", type = "boolean", value = "true|false",
+        doc = "let dashboards stop trials and have them save" },
     },
     doc = "train a script with several values of its options",
     text = "Every other option is one of the script (lt.args) or of the Trainer: --lr "
