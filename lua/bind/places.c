@@ -21,31 +21,46 @@ static int last_line(lua_State *L) {
   return last;
 }
 
-/* Push the place of the function that is `name` of the table at `places`, if it is the script's. */
-static bool push_one(lua_State *L, int places, const char *name) {
-  lua_Debug ar;
-  if (lua_getfield(L, places, name) == LUA_TFUNCTION) {
-    lua_pushvalue(L, -1);
-    lua_getinfo(L, ">S", &ar);
-    if (ar.linedefined >= 0 && !lt_source_is_ours(ar.source)) {
-      int line = ar.linedefined > 0 ? ar.linedefined : last_line(L);
-      lua_settop(L, places);
-      lua_pushfstring(L, "%s:%d: ", ar.short_src, line);
-      return true;
+/* The line of the function on top, of the script; pops it. `ask`: Lua may be run to find out at
+   which `return` it ended (stdlib/core/return_line.lua); else it is known, or its first. */
+static int line_of(lua_State *L, int places, const lua_Debug *ar, bool ask) {
+  if (ar->linedefined <= 0) return last_line(L);
+  int fn = lua_gettop(L), line = ar->linedefined;
+  if (lua_getfield(L, places, "lines") == LUA_TTABLE) {
+    lua_pushvalue(L, fn);
+    lua_rawget(L, -2);
+    if (lua_isnil(L, -1) && ask && lua_getfield(L, places, "return_line") == LUA_TFUNCTION) {
+      lua_pushvalue(L, fn);
+      lua_pushstring(L, ar->source);
+      lua_pushinteger(L, ar->linedefined);
+      if (lua_pcall(L, 3, 1, 0) != LUA_OK) lua_pushnil(L);
     }
+    if (lua_isinteger(L, -1)) line = (int)lua_tointeger(L, -1);
   }
-  lua_settop(L, places);
-  return false;
+  lua_settop(L, fn - 1);
+  return line;
 }
 
-bool lt_push_place(lua_State *L) {
-  static const char *const names[] = {"hook", "source", "script"};
-  if (lua_checkstack(L, 8) == 0) return false;
+/* Whether `name` of the table at `places` is a function of the script: `ar` has its line then. */
+static bool find_one(lua_State *L, int places, const char *name, lua_Debug *ar, bool ask) {
+  bool found = false;
+  if (lua_getfield(L, places, name) == LUA_TFUNCTION) {
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", ar);
+    found = ar->linedefined >= 0 && !lt_source_is_ours(ar->source);
+    if (found) ar->currentline = line_of(L, places, ar, ask);
+  }
+  lua_settop(L, places);
+  return found;
+}
+
+bool lt_find_place(lua_State *L, const char *const *names, lua_Debug *ar, bool ask) {
+  if (lua_checkstack(L, 12) == 0) return false;
   lua_getfield(L, LUA_REGISTRYINDEX, LT_PLACES);
   int places = lua_gettop(L);
   bool found = false;
-  for (int k = 0; k < 3 && !found && lua_istable(L, places); k++)
-    found = push_one(L, places, names[k]);
+  for (; *names != NULL && !found && lua_istable(L, places); names++)
+    found = find_one(L, places, *names, ar, ask);
   lua_remove(L, places);
   return found;
 }

@@ -188,14 +188,16 @@ int lt_function_code(lua_State *L);
 void lt_push_where(lua_State *L);
 
 /* Add runtime.places to the table on top: functions of the script. `hook` is the one that runs, and
-   may have gone in a tail call; `source` gave what is being read; `script` is the main chunk. */
+   may have gone in a tail call; `source` gave what is being read; `script` is the main chunk;
+   `lines` are the lines of functions, as far as return_line(fn, ...) was asked. */
 void lt_add_places(lua_State *L);
 
 /* The function at `index` is the script's main chunk. */
 void lt_set_script(lua_State *L, int index);
 
-/* Push "model.lua:14: " of the first of them that is the script's; false, and nothing, for none. */
-bool lt_push_place(lua_State *L);
+/* The file and the line of the first of `names` (NULL ends them) that is a function of the script;
+   `ask`: Lua may be run to find its line. */
+bool lt_find_place(lua_State *L, const char *const *names, lua_Debug *ar, bool ask);
 
 /* Push the path of the innermost Module on the stack ("Net.head"), or nil. */
 void lt_push_module_path(lua_State *L);

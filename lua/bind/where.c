@@ -12,11 +12,34 @@ bool lt_source_is_ours(const char *source) {
   return strncmp(source, "=ltrain", 7) == 0 && (source[7] == '.' || source[7] == 0);
 }
 
+/* Frames of the library, and the function of the script whose work they do, which is no frame any
+   more: a hook that ended in a tail call, one whose result is read. */
+static const struct {
+  const char *source, *places[2];
+} gone[] = {
+    {"=ltrain.trainer.call", {"hook", NULL}},
+    {"=ltrain.trainer.steps.batch", {"source", NULL}},
+    {"=ltrain.trainer.optimizers", {"source", NULL}},
+    {"=ltrain.trainer.data.sources", {"source", NULL}},
+};
+
+/* Whether the frame of the library is one of those: then `ar` is the place of that function. */
+static bool is_gone(lua_State *L, lua_Debug *ar, bool ask) {
+  if (strncmp(ar->source, "=ltrain.trainer.", 16) != 0) return false;
+  for (size_t k = 0; k < sizeof gone / sizeof *gone; k++)
+    if (strcmp(ar->source, gone[k].source) == 0)
+      return lt_find_place(L, gone[k].places, ar, ask);
+  return false;
+}
+
 /* The innermost frame of the script. */
-static bool find_script(lua_State *L, lua_Debug *ar) {
+static bool find_script(lua_State *L, lua_Debug *ar, bool ask) {
   for (int level = 1; level < MAX_LEVELS && lua_getstack(L, level, ar) != 0; level++) {
     lua_getinfo(L, "S", ar);
-    if (lt_source_is_ours(ar->source)) continue;
+    if (lt_source_is_ours(ar->source)) {
+      if (is_gone(L, ar, ask)) return true;
+      continue;
+    }
     lua_getinfo(L, "l", ar);
     if (ar->currentline > 0) return true;
   }
@@ -45,7 +68,7 @@ static uint32_t intern(lt_bind *b, const lua_Debug *ar) {
 
 uint32_t lt_script_line(lua_State *L, lt_bind *b) {
   lua_Debug ar;
-  return find_script(L, &ar) ? intern(b, &ar) : 0;
+  return find_script(L, &ar, false) ? intern(b, &ar) : 0;
 }
 
 uint32_t lt_find_line(void *ud) {
@@ -80,7 +103,7 @@ int lt_parameters(lua_State *L) {
 
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
-  bool found = find_script(L, &ar);
+  bool found = find_script(L, &ar, false);
   if (found) lt_ctx_set_line(b->c, intern(b, &ar));
   snprintf(file, size, "%s", found ? ar.short_src : "");
   return found ? ar.currentline : 0;
@@ -108,10 +131,11 @@ int lt_path_of(lua_State *L) {
 }
 
 void lt_push_where(lua_State *L) {
+  static const char *const places[] = {"hook", "source", "script", NULL};
   lua_Debug ar;
-  if (find_script(L, &ar))
+  if (find_script(L, &ar, true) || lt_find_place(L, places, &ar, true))
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
-  else if (!lt_push_place(L))
+  else
     lua_pushliteral(L, "");
 }
 

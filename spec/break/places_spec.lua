@@ -43,6 +43,26 @@ describe("an error without a frame of the script", function()
       "function net:on_train_start() return self.log('x', 1) end")
   end)
 
+  it("names the line of its return, also where the script calls fit", function()
+    local function fits(hook, wanted)
+      local script = SCRIPT:gsub("return {.*", "lt.Trainer(trainer):fit(net, loader)\n")
+      child.write(folder .. "/s.lua", script:format(hook))
+      local status, _, err = child.run({ "s.lua" }, { dir = folder })
+      assert.equal(1, status)
+      assert.equal("ltrain: s.lua:" .. wanted, err:match "[^\n]*s%.lua:%d+: [^\n]*")
+    end
+    fits("function net:configure_optimizers()\n  local lr = (function() return 'x' end)()\n"
+      .. "  if lr then\n    return lt.optim.SGD(self:parameters(), {lr = lr})\n  end\n"
+      .. "  return nil\nend", "16: optim.SGD: lr must be a number: got 'x'")
+    fits("function net:training_step(x)\n  local y = 3\n  return y\nend", "15: training_step: "
+      .. "return the loss (a tensor), a table with loss, or nil: got 3: leave out :item()")
+    fits("function net:training_step(x, i)\n  if i > 8 then return x end\n  return 3\nend",
+      "13: training_step: return the loss (a tensor), a table with loss, or nil: got 3: leave out "
+      .. ":item()")
+    fits("function net:on_before_zero_grad() self:log('x', 'y')\nend",
+      "13: log: 'x' needs a number, a tensor of one element or a metric: got 'y'")
+  end)
+
   it("names the hook whose result is of no use", function()
     expect("13: training_step: the loss must have one element: got a tensor [2, 1]: "
       .. "reduce it with :mean() or :sum()",

@@ -59,36 +59,36 @@ t:fit(Net(), lt.data.TensorDataset(lt.randn(8, 4), lt.randint(0, 2, {8}))) --!]]
     "train_dataloader: a loader is needed, and this is a data set: lt.data.DataLoader(dataset, "
     .. "{batch_size = ...}): got an object of class TensorDataset" },
   { "no return of the loss", [[
-function Net:training_step(b) local l = self(b[1]):sum() end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:training_step(b) local l = self(b[1]):sum() end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: nothing was returned (epoch 0, batch 0, step 0): return the loss, or nil "
     .. "to skip a batch" },
   { "the loss as a number", [[
-function Net:training_step(batch) return 0.5 end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:training_step(batch) return 0.5 end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: return the loss (a tensor), a table with loss, or nil: got 0.5: leave out "
     .. ":item()" },
   { "a loss for each sample", [[
-function Net:training_step(b)
+function Net:training_step(b) --!
   local loss = self(b[1]):sum(2)
   return loss
 end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: the loss must have one element: got a tensor [4]: reduce it with :mean() "
     .. "or :sum()" },
   { "a detached loss", [[
-function Net:training_step(b) local l = lt.cross_entropy(self(b[1]), b[2]):detach() return l end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:training_step(b) local l = lt.cross_entropy(self(b[1]), b[2]):detach() return l end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: the loss depends on no parameter that requires grad: was it detached, "
     .. "computed under no_grad, or from numbers (item)?" },
   { "a table without loss", [[
-function Net:training_step(b) local y = self(b[1]) return {l = lt.cross_entropy(y, b[2])} end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:training_step(b) local y = self(b[1]) return {l = lt.cross_entropy(y, b[2])} end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: return the loss (a tensor), a table with loss, or nil: got a table with "
     .. "loss = nil" },
   { "backward in training_step", [[
-function Net:training_step(b) local l = self(b[1]):sum() l:backward() return l end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:training_step(b) local l = self(b[1]):sum() l:backward() return l end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: backward was called on the loss that is returned, and the Trainer calls it: "
     .. "return the loss alone, or set self.automatic_optimization = false" },
   { "no configure_optimizers", [[
@@ -97,25 +97,25 @@ lt.Trainer(quiet()):fit(Net(), loader()) --!]],
     "fit: Net has no configure_optimizers: define it, and return an optimizer as "
     .. "lt.optim.Adam(self:parameters(), {lr = 1e-3})" },
   { "the class of an optimizer", [[
-function Net:configure_optimizers() return lt.optim.SGD end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:configure_optimizers() return lt.optim.SGD end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "configure_optimizers: return an optimizer, a list of them, {optimizer =, lr_scheduler =}, "
     .. "a list of such tables, or two lists: got class SGD" },
   { "a misspelt key of configure_optimizers", [[
-function Net:configure_optimizers()
+function Net:configure_optimizers() --!
   local o = lt.optim.SGD(self:parameters(), {lr = 0.1})
   return {optimiser = o}
 end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "configure_optimizers: return an optimizer, a list of them, {optimizer =, lr_scheduler =}, "
     .. "a list of such tables, or two lists: got a table with the key 'optimiser'; did you "
     .. "mean 'optimizer'?" },
   { "a plateau without monitor", [[
-function Net:configure_optimizers()
+function Net:configure_optimizers() --!
   local o = lt.optim.SGD(self:parameters(), {lr = 0.1})
   return {optimizer = o, lr_scheduler = lt.optim.ReduceLROnPlateau(o)}
 end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "configure_optimizers: an object of class ReduceLROnPlateau needs monitor, the name of a "
     .. "logged value" },
   { "no training_step", [[
@@ -210,15 +210,18 @@ lt.Trainer(quiet()):fit(Net(), few) --!]],
     "fit: train_dataloader has no batches: the data set is empty, or smaller than one batch "
     .. "with drop_last" },
   { "a loss that is nan", [[
-function Net:training_step(b) return (self(b[1]):sum() * 0):log() * 0 end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:training_step(b) return (self(b[1]):sum() * 0):log() * 0 end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "training_step: the loss is nan (epoch 0, batch 0, step 0): log at script.lua:1 made the "
     .. "first inf, mul at script.lua:1 the first nan: the weights are those before this step" },
   { "a layer outside of the module", [[
 local fc = lt.nn.Linear(4, 2)
 function Net:init() end
 function Net:forward(x) local y = fc(x) return y end
-lt.Trainer(quiet()):fit(Net(), loader()) --!]],
+function Net:configure_optimizers() --!
+  return lt.optim.SGD(self:parameters(), {lr = 0.1})
+end
+lt.Trainer(quiet()):fit(Net(), loader())]],
     "optim.SGD: there are no parameters to optimize" },
   { "no test_step", [[
 lt.Trainer(quiet()):test(Net(), loader()) --!]],
@@ -226,6 +229,9 @@ lt.Trainer(quiet()):test(Net(), loader()) --!]],
   { "no validation data", [[
 lt.Trainer(quiet()):validate(Net()) --!]],
     "validate: Net has no validation_step: define function Net:validation_step(batch)" },
+  { "a checkpoint in place of the validation loader", [[
+lt.Trainer(quiet()):fit(Net(), loader(), "last.ckpt") --!]],
+    "fit: a loader is needed: got 'last.ckpt': a checkpoint is {ckpt_path = 'last.ckpt'}" },
   { "ckpt", [[
 lt.Trainer(quiet()):fit(Net(), loader(), {ckpt = "none.ckpt"}) --!]],
     "fit: unknown option 'ckpt'; did you mean 'ckpt_path'?" },

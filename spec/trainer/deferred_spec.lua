@@ -90,7 +90,7 @@ describe("a step whose gradients are not finite, on an asynchronous device,", fu
     local expected, weight = fit("cpu", losing(1), { log_every_n_steps = 1 })
     local message, found, trainer = fit("fake:0", losing(1), { log_every_n_steps = 1 })
     assert.matches("training_step: the loss is -inf (epoch 0, batch 1, step 1)", expected, 1, true)
-    assert.equal(expected, message)
+    assert.equal(expected:match "training_step: .*", message:match "training_step: .*")
     assert.equal(weight, found)
     assert.equal(1, trainer.global_step)
   end)

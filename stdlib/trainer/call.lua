@@ -14,6 +14,7 @@ local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
 local old_hooks = require "ltrain.compat.hooks"
 local ranges = require "ltrain.core.ranges"
+require "ltrain.core.return_line"
 local together = require "ltrain.core.together"
 
 local call = {

@@ -20,7 +20,7 @@ local function is_optimizer(value)
 end
 
 local function is_scheduler(value)
-  return has_method(value, "step") and not is_optimizer(value)
+  return has_method(value, "step") and not is_optimizer(value) and not rawget(value, "__name")
 end
 
 local function is_plateau(scheduler)
@@ -77,8 +77,10 @@ local function read_scheduler(state, value, monitor)
     config = drop_unknown(state, value, SCHEDULER_KEYS, "the table of a scheduler")
   end
   if not config or not is_scheduler(config.scheduler) then
-    errors.blame("configure_optimizers: a scheduler, or a table with scheduler, is needed: got %s",
-      errors.show(config and config.scheduler or value))
+    local given = config and config.scheduler or value
+    errors.blame("configure_optimizers: a scheduler, or a table with scheduler, is needed: got "
+      .. "%s%s", errors.show(given), has_method(given, "step") and ": call it with the optimizer"
+      or "")
   end
   config.interval, config.frequency = config.interval or "epoch", config.frequency or 1
   if config.monitor == nil then config.monitor = monitor end
@@ -198,8 +200,9 @@ end
 --- Calls `configure_optimizers`; sets state.optimizers and state.schedulers (lists).
 function optimizers.configure(state)
   local found = { optimizers = {}, schedulers = {} }
+  local first, second = call.method(state, "configure_optimizers")
   places.source = state.module.configure_optimizers
-  read(state, found, call.method(state, "configure_optimizers"))
+  read(state, found, first, second)
   check_count(state, found, "configure_optimizers")
   check_owners(found, "configure_optimizers: the optimizer of %s is not among the returned ones")
   use(state, found)

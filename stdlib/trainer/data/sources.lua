@@ -32,13 +32,14 @@ local function ask(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
   if state.fit_args[kind] ~= nil then return state.fit_args[kind], hook end
   if data then
+    local value = call.data(state, hook)
     places.source = data[hook]
-    if data[hook] then return (call.data(state, hook)), hook end
-    return nil, hook
+    return value, hook
   end
+  local value
+  if state.hooks[hook] then value = call.method(state, hook) end
   places.source = state.module[hook]
-  if state.hooks[hook] then return (call.method(state, hook)), hook end
-  return nil, hook
+  return value, hook
 end
 
 -- The runs that loaders serve: one in the middle of another has its own place in the data.

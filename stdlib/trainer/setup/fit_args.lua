@@ -58,7 +58,10 @@ local function take_options(found, options, fn)
 end
 
 local function take_position(found, value, fn, count)
-  if is_data_module(value) then
+  if type(value) == "string" then
+    errors.blame("%s: a loader is needed: got %s: a checkpoint is {ckpt_path = %s}", fn,
+      errors.show(value), errors.show(value))
+  elseif is_data_module(value) then
     found.data_module = value
   elseif fn == "fit" and count < 2 then
     found[count == 0 and "train" or "val"] = value

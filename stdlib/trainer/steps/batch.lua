@@ -136,10 +136,10 @@ end
 local function run_one(state, alone)
   local window, optimizer = state.loop.window, state.optimizers[1]
   if state.loop.outside then return nil end
-  places.source = state.module.training_step
   local _ <close> = batch.watch(state)
   if state.ranks.many then c.dist.begin_step() end
   local count, outputs = batch.training_step(state)
+  places.source = state.module.training_step
   local loss, weight = read_outputs(state, count, outputs)
   state.loop.outputs = outputs
   if loss == nil or weight == 0 then

@@ -1,0 +1,62 @@
+--- stdlib/core/return_line.lua: at which line a function of a script returned, or ended in a tail
+--- call: its frame is gone by then, and its text still says it.
+local c = require "ltrain.c"
+local source = require "ltrain.core.source"
+local tokens = require "ltrain.core.tokens"
+
+local places <const> = c.runtime.places
+places.lines = setmetatable({}, { __mode = "k" })
+
+local OPENS <const> = { ["function"] = true, ["do"] = true, ["then"] = true, ["repeat"] = true }
+local CLOSES <const> = { ["end"] = true, ["until"] = true, ["elseif"] = true }
+local NOTHING <const> = { ["end"] = true, ["else"] = true, ["elseif"] = true, ["until"] = true,
+                          [";"] = true, ["nil"] = true, ["-"] = true }
+
+-- The lines of a function's own `return`s of a value, of the tokens from that of the word on.
+local function returns_of(list, from)
+  local lines, depth, inner = {}, 0, nil -- inner: the depth at which a function in it began
+  for k = from, #list do
+    local token = list[k]
+    local word = token.kind == "keyword" and token.text
+    if word == "function" and depth > 0 and not inner then inner = depth end
+    if OPENS[word] then depth = depth + 1 end
+    if CLOSES[word] then depth = depth - 1 end
+    if inner == depth then inner = nil end
+    if depth == 0 then break end
+    local after = list[k + 1]
+    if word == "return" and not inner and after and not NOTHING[after.text] then
+      lines[#lines + 1] = token.line
+    end
+  end
+  return lines
+end
+
+-- The one function that begins at the line: the place of its word in the tokens.
+local function place_of(list, first)
+  local found
+  for k, token in ipairs(list) do
+    if token.line == first and token.kind == "keyword" and token.text == "function" then
+      if found then return nil end
+      found = k
+    end
+  end
+  return found
+end
+
+local function find(name, first)
+  local list = tokens.of_file(source.text(name) or "")
+  local from = place_of(list, first)
+  local lines = from and returns_of(list, from) or {}
+  return #lines == 1 and lines[1] or first
+end
+
+--- The line of the only `return` of a value in a function that begins at line `first` of a chunk;
+--- with several, or where the text cannot be read, `first`.
+local function return_line(fn, name, first)
+  local ok, line = pcall(find, name, first)
+  places.lines[fn] = ok and line or first
+  return places.lines[fn]
+end
+
+places.return_line = return_line
+return return_line
