@@ -5,10 +5,10 @@
    node and hold the function in the registry. */
 #include <string.h>
 
-#include "autograd/backward.h"
 #include "bind/held.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
+#include "bind/walk.h"
 
 /* Backward. */
 
@@ -41,12 +41,31 @@ static void read_backward_options(lua_State *L, lt_bind *b, lt_backward_options 
   if (o->create_graph && !retain_given) o->retain_graph = true;
 }
 
+/* `context`: where the walk is on the stack. */
+static int continue_backward(lua_State *L, int unused, lua_KContext context) {
+  (void)unused;
+  lt_bind *b = lt_enter(L);
+  lt_walking *w = lua_touserdata(L, (int)context);
+  if (!lt_walk_or_pause(L, w)) return lua_yieldk(L, 0, context, continue_backward);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_end_walking(w);
+  lt_sweep_held(L, b);
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
 static int backward(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "backward");
   lt_backward_options o = {0};
   read_backward_options(L, b, &o);
+  lt_walking *w = lt_push_walking(L, b, 0);
   lt_frame frame = lt_begin(L, b, 0);
+  if (w != NULL) {
+    w->walk = lt_walk_backward(b->c, x, &o);
+    lt_frame_close(b->c, frame, 0, NULL);
+    return continue_backward(L, 0, lua_gettop(L));
+  }
   lt_backward(b->c, x, &o);
   lt_sweep_held(L, b);
   lt_end_call(L, b, frame);

@@ -1,9 +1,9 @@
 /* lua/bind/gradients.c: lt.grad, gradients by what a script names. */
 #include <string.h>
 
-#include "autograd/backward.h"
 #include "bind/held.h"
 #include "bind/tensor.h"
+#include "bind/walk.h"
 #include "bind/words.h"
 
 /* Where the arguments stand. */
@@ -150,29 +150,65 @@ static int shaped(lua_State *L, int n) {
   return 1;
 }
 
+/* What a call that may pause has on its stack; then its values, then its walk. */
+typedef struct call {
+  bool allow_unused;
+  int n_of, n_by;
+  lt_tensor **of, **by, **seed, **out;
+} call;
+
+/* The walk has ended, or `ok` is false. */
+static int results(lua_State *L, lt_bind *b, lt_frame frame, const call *g, bool ok) {
+  lt_sweep_held(L, b);
+  for (int k = 0; k < g->n_by && ok && !g->allow_unused; k++)
+    if (g->out[k] == NULL)
+      ok = lt_fail(b->c, LT_EARG,
+                   "grad: y does not depend on xs, tensor %d of shape %s; pass {allow_unused = "
+                   "true} to get nil for it", k + 1, LT_TENSOR_STR(g->by[k]));
+  return shaped(L, lt_end(L, b, frame, g->n_by, g->out));
+}
+
+/* `context`: where the walk is on the stack, above the call. */
+static int continue_grad(lua_State *L, int unused, lua_KContext context) {
+  (void)unused;
+  lt_bind *b = lt_enter(L);
+  lt_walking *w = lua_touserdata(L, (int)context);
+  const call *g = lua_touserdata(L, (int)context - 1);
+  if (!lt_walk_or_pause(L, w)) return lua_yieldk(L, 0, context, continue_grad);
+  lt_frame frame = lt_begin(L, b, g->n_by);
+  lt_end_walking(w);
+  return results(L, b, frame, g, lt_ok(b->c));
+}
+
 /* lt.grad(y, xs [, {grad_outputs, retain_graph, create_graph, allow_unused}]): gradients of y, one
    tensor or a table of them, by the tensors of xs, in the shape of xs */
 static int grad(lua_State *L) {
   lt_bind *b = lt_enter(L);
   reading r = {0};
+  call g;
   lua_settop(L, 3);
-  int n_of = count(L, b, OF), n_by = count(L, b, BY);
-  if (n_of == 0) lt_raise(L, b, LT_EARG, "grad: y must be a tensor or a table of them");
-  if (n_by == 0) lt_raise(L, b, LT_EARG, "grad: xs must be a tensor or a table of them");
+  g.n_of = count(L, b, OF), g.n_by = count(L, b, BY);
+  if (g.n_of == 0) lt_raise(L, b, LT_EARG, "grad: y must be a tensor or a table of them");
+  if (g.n_by == 0) lt_raise(L, b, LT_EARG, "grad: xs must be a tensor or a table of them");
   read_options(L, b, &r);
-  lt_tensor **of = push_tensors(L, b, "y", OF, n_of), **by = push_tensors(L, b, "xs", BY, n_by);
-  lt_tensor **seed = push_seeds(L, b, r.seeds, n_of);
-  check_inputs(L, b, by);
-  lt_tensor **out = lua_newuserdatauv(L, (size_t)n_by * sizeof *out, 0);
-  lt_frame frame = lt_begin(L, b, n_by);
-  bool ok = lt_grad(b->c, n_of, of, seed, n_by, by, &r.options, out);
-  lt_sweep_held(L, b);
-  for (int k = 0; k < n_by && ok && !r.allow_unused; k++)
-    if (out[k] == NULL)
-      ok = lt_fail(b->c, LT_EARG,
-                   "grad: y does not depend on xs, tensor %d of shape %s; pass {allow_unused = "
-                   "true} to get nil for it", k + 1, LT_TENSOR_STR(by[k]));
-  return shaped(L, lt_end(L, b, frame, n_by, out));
+  g.allow_unused = r.allow_unused;
+  g.of = push_tensors(L, b, "y", OF, g.n_of), g.by = push_tensors(L, b, "xs", BY, g.n_by);
+  g.seed = push_seeds(L, b, r.seeds, g.n_of);
+  check_inputs(L, b, g.by);
+  g.out = lua_newuserdatauv(L, (size_t)g.n_by * sizeof *g.out, 0);
+  int out = lua_gettop(L);
+  call *held = lua_newuserdatauv(L, sizeof *held, 0);
+  *held = g;
+  lt_walking *w = lt_push_walking(L, b, out);
+  if (w != NULL) {
+    lt_frame frame = lt_begin(L, b, 0);
+    w->walk = lt_walk_grad(b->c, g.n_of, g.of, g.seed, g.n_by, g.by, &r.options, g.out);
+    lt_frame_close(b->c, frame, 0, NULL);
+    return continue_grad(L, 0, lua_gettop(L));
+  }
+  lt_frame frame = lt_begin(L, b, g.n_by);
+  bool ok = lt_grad(b->c, g.n_of, g.of, g.seed, g.n_by, g.by, &r.options, g.out);
+  return results(L, b, frame, &g, ok);
 }
 
 void lt_bind_gradients(lua_State *L, lt_bind *b) {

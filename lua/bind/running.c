@@ -24,21 +24,19 @@ lua_State *lt_bind_running(const lt_bind *b) { return b->running != NULL ? b->ru
 
 lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread) { return enter(b, thread); }
 
-static int resume(lua_State *L);
-static int call_wrapped(lua_State *L);
-
 /* Whether it waits because its host has paused the call that it belongs to: it stands in a line of
-   the script, or has resumed what does. */
-static bool is_paused(lua_State *thread) {
+   the script, or in a function of ours, which all have the binding as their first upvalue. */
+static bool is_paused(const lt_bind *b, lua_State *thread) {
   lua_Debug at;
   if (lua_status(thread) != LUA_YIELD || lua_getstack(thread, 0, &at) == 0) return false;
   lua_getinfo(thread, "S", &at);
   if (*at.what != 'C') return true;
-  lua_checkstack(thread, 1);
+  lua_checkstack(thread, 2);
+  int top = lua_gettop(thread);
   lua_getinfo(thread, "f", &at);
-  lua_CFunction fn = lua_tocfunction(thread, -1);
-  lua_pop(thread, 1);
-  return fn == resume || fn == call_wrapped;
+  bool ours = lua_getupvalue(thread, -1, 1) != NULL && lua_touserdata(thread, -1) == b;
+  lua_settop(thread, top);
+  return ours;
 }
 
 /* Run a thread whose arguments are on its stack. Returns the status; on top of the thread are its
@@ -59,7 +57,7 @@ static int run(lua_State *L, lt_bind *b, lua_State *thread, int n_args, int *n_r
 
 /* The same with the top n_args values of L as arguments. */
 static int begin(lua_State *L, lt_bind *b, lua_State *thread, int n_args, int *n_results) {
-  bool paused = is_paused(thread);
+  bool paused = is_paused(b, thread);
   *n_results = 0;
   if (!paused && lua_checkstack(thread, n_args)) {
     lua_xmove(L, thread, n_args);

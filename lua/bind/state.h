@@ -76,6 +76,7 @@ typedef struct lt_stops {
 typedef struct lt_bind_guard {
   void (*enter)(lua_State *thread);   /* it is about to run, or was refused an operation */
   bool (*is_lost)(lua_State *thread); /* it ended with an error: nothing of it may run any more */
+  bool (*is_due)(lua_State *thread);  /* the host wants control, as soon as that can be */
 } lt_bind_guard;
 
 /* What the host of a state set, and its scripts can only lower; 0: no limit. */
@@ -295,6 +296,7 @@ void lt_bind_compare(lua_State *L, lt_bind *b);
 void lt_bind_index(lua_State *L, lt_bind *b);
 void lt_bind_grad(lua_State *L, lt_bind *b);
 void lt_bind_gradients(lua_State *L, lt_bind *b);
+void lt_bind_walk(lua_State *L, lt_bind *b);
 void lt_bind_custom(lua_State *L, lt_bind *b);
 void lt_bind_trace(lua_State *L, lt_bind *b);
 void lt_bind_modes(lua_State *L, lt_bind *b);

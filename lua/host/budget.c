@@ -106,7 +106,10 @@ bool lt_host_is_lost(lua_State *thread) {
          lua_gethookcount(thread) == HOOK_ENDED;
 }
 
-const lt_bind_guard lt_host_guard = {.enter = enter, .is_lost = lt_host_is_lost};
+static bool wants_control(lua_State *thread) { return is_due(lt_host_of(thread)); }
+
+const lt_bind_guard lt_host_guard = {
+    .enter = enter, .is_lost = lt_host_is_lost, .is_due = wants_control};
 
 void lt_host_arm(ltrain *l) {
   atomic_store(&l->instructions, 0);

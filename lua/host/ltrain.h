@@ -172,9 +172,10 @@ LT_API ltrain_state ltrain_step(ltrain *l, const char **where);
 
 /* The same for a time: runs over batches and hooks, and pauses between two operations once
    `seconds` have passed; `where` is then "", or the name of the batch or hook before which it
-   paused. It returns after that time and the longest operation. Functions that Lua or ltrain call
-   from C (hooks of backward, comparisons of table.sort) and finalizers cannot be paused: the step
-   pauses after them, and reports the line once to `log`. Between two steps the host may call the
+   paused. It returns after that time and the longest operation: backward pauses between those of
+   its graph, a step of an optimizer is one. Functions that Lua or ltrain call from C (hooks of
+   backward, comparisons of table.sort) and finalizers cannot be paused: the step pauses after them,
+   and reports the line once to `log`. Between two steps the host may call the
    state, and reads what the operations so far have left: save checkpoints where `where` is not
    "". The result does not depend on where the call was paused, unless both draw random numbers
    outside of the Trainer's loops: they then share one sequence. */

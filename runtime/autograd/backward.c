@@ -1,7 +1,8 @@
 /* runtime/autograd/backward.c: the backward walk.
 
    Nodes wait in a heap by age, newest first: an input is always older than its users, so when a
-   node is taken all gradients of its outputs have arrived. Nothing recurses. */
+   node is taken all gradients of its outputs have arrived. Nothing recurses, and between two nodes
+   all that a walk has is in its struct and in `grads` of the nodes: it can be left there. */
 #include "autograd/backward.h"
 
 #include "autograd/node_list.h"
@@ -10,13 +11,13 @@
 #include "ops/anomaly.h"
 #include "ops/inplace.h"
 
-/* One walk. `wanted` NULL: all leaves below, into their `grad`. */
-typedef struct walk {
+struct lt_walk {
   lt_node_list heap;
   uint64_t id;
-  bool keep;
-  lt_wanted *wanted;
-} walk;
+  bool keep, create_graph;
+  lt_wanted *wanted; /* NULL: all leaves below, into their `grad` */
+  lt_wanted own;
+};
 
 /* a + b. Adds into `a`'s own memory when no other owner can see it (one reference: its slot's). */
 static lt_tensor *sum(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
@@ -76,7 +77,7 @@ static bool capture(lt_ctx *c, lt_wanted *w, const lt_object *target, int output
 }
 
 /* Hand the gradient of one input on: to a leaf, or to the node that made it. */
-static bool deliver(lt_ctx *c, walk *w, const lt_edge *e, lt_tensor *grad) {
+static bool deliver(lt_ctx *c, lt_walk *w, const lt_edge *e, lt_tensor *grad) {
   if (!lt_shape_equal(lt_tensor_shape(grad), e->shape))
     return lt_fail(c, LT_EINTERNAL, "backward: a gradient of %s for an input of %s",
                    LT_TENSOR_STR(grad), LT_SHAPE_STR(e->shape));
@@ -105,7 +106,7 @@ static bool deliver(lt_ctx *c, walk *w, const lt_edge *e, lt_tensor *grad) {
 enum { FEW = 8 };
 
 /* Run one node's vjp, unless nothing below it is wanted. */
-static bool run_vjp(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
+static bool run_vjp(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **in) {
   bool few[FEW], *need = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *need);
   if (need == NULL) return false;
   bool ok = w->wanted != NULL;
@@ -127,7 +128,7 @@ static bool run_vjp(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
 }
 
 /* The same; while anomalies are looked for, the operations inside are not a script's own. */
-static bool differentiate(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) {
+static bool differentiate(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **in) {
   if (c->modes.anomaly == LT_ANOMALY_OFF) return run_vjp(c, w, n, in);
   const char *outer = c->op;
   c->op = lt_node_name(n);
@@ -137,7 +138,7 @@ static bool differentiate(lt_ctx *c, const walk *w, lt_node *n, lt_tensor **in) 
 }
 
 /* One node: hooks on what arrived, vjp, hand on. The frame frees everything it made. */
-static bool visit(lt_ctx *c, walk *w, lt_node *n) {
+static bool visit(lt_ctx *c, lt_walk *w, lt_node *n) {
   lt_tensor *few[FEW] = {NULL};
   lt_tensor **in = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *in);
   bool ok = in != NULL && (!n->always || lt_always_fill(c, n)), any = false;
@@ -163,27 +164,54 @@ static void clear_grads(lt_ctx *c, lt_node *n) {
   }
 }
 
-static bool walk_down(lt_ctx *c, walk *w) {
-  bool ok = true;
-  uint32_t line = c->line;
-  while (w->heap.count > 0) {
-    lt_node *n = lt_node_heap_pop(&w->heap);
-    if (ok) {
-      lt_frame frame = lt_frame_open(c);
-      c->line = n->line;
-      ok = visit(c, w, n);
-      lt_frame_close(c, frame, 0, NULL);
-      if (ok) (w->keep ? lt_node_park : lt_node_forget)(c, n);
-    }
-    clear_grads(c, n);
-    lt_release(c, n);
-  }
-  c->line = line;
+static bool take(lt_ctx *c, lt_walk *w) {
+  lt_node *n = lt_node_heap_pop(&w->heap);
+  lt_frame frame = lt_frame_open(c);
+  c->line = n->line;
+  bool ok = visit(c, w, n);
+  lt_frame_close(c, frame, 0, NULL);
+  if (ok) (w->keep ? lt_node_park : lt_node_forget)(c, n);
+  clear_grads(c, n);
+  lt_release(c, n);
   return ok;
 }
 
+/* The modes of a backward; returns those that were. */
+static lt_modes set_modes(lt_ctx *c, const lt_walk *w) {
+  lt_modes before = c->modes;
+  c->modes.autocast = false;
+  c->modes.grad = w->create_graph;
+  return before;
+}
+
+bool lt_walk_on(lt_ctx *c, lt_walk *w, bool (*due)(void *ud), void *ud) {
+  lt_modes before = set_modes(c, w);
+  uint32_t line = c->line;
+  bool ok = lt_ok(c);
+  while (ok && w->heap.count > 0) {
+    ok = take(c, w);
+    if (due != NULL && due(ud)) break;
+  }
+  c->line = line;
+  c->modes = before;
+  return ok && w->heap.count > 0;
+}
+
+/* What was not visited has no gradient of this walk. */
+static bool finish(lt_ctx *c, lt_walk *w) {
+  while (w->heap.count > 0) {
+    lt_node *n = lt_node_heap_pop(&w->heap);
+    clear_grads(c, n);
+    lt_release(c, n);
+  }
+  lt_node_list_free(c, &w->heap);
+  for (int k = 0; w->wanted != NULL && k < w->own.n; k++) /* now the caller's frame holds them */
+    if (w->own.out[k] != NULL && !lt_frame_add(c, w->own.out[k])) w->own.out[k] = NULL;
+  return lt_ok(c);
+}
+
 /* The nodes that this walk visits in any case. */
-static bool push_always(lt_ctx *c, walk *w) {
+static bool push_always(lt_ctx *c, lt_walk *w) {
   bool ok = true;
   while (lt_always_count(c) > 0) {
     lt_node *n = lt_always_take(c);
@@ -213,7 +241,7 @@ static lt_tensor *seed_of(lt_ctx *c, lt_tensor *root, lt_tensor *seed) {
 }
 
 /* The gradient of a root goes where the root came from. */
-static bool start(lt_ctx *c, walk *w, lt_tensor *root, lt_tensor *gradient) {
+static bool start(lt_ctx *c, lt_walk *w, lt_tensor *root, lt_tensor *gradient) {
   lt_tensor *seed = seed_of(c, root, gradient);
   lt_edge e = lt_edge_to(root);
   bool ok = seed != NULL && (!lt_wanted_edge(w->wanted, &e) || deliver(c, w, &e, seed));
@@ -239,39 +267,77 @@ static bool check_root(lt_ctx *c, lt_tensor *root) {
                  "tensors that do not require grad)");
 }
 
-/* Walks from the roots down, under the modes of a backward. */
-static bool run(lt_ctx *c, walk *w, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
-                const lt_backward_options *options) {
-  lt_modes modes = c->modes;
-  lt_frame frame = lt_frame_open(c);
-  c->modes.autocast = false;
-  c->modes.grad = options->create_graph;
+/* Note where the walk goes first. */
+static bool begin(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
+                  const lt_backward_options *options) {
+  w->create_graph = options->create_graph;
   w->keep = options->retain_graph || options->create_graph;
   w->id = ++c->walks;
+  lt_modes before = set_modes(c, w);
+  lt_frame frame = lt_frame_open(c);
   bool ok = w->wanted != NULL || push_always(c, w);
   for (int k = 0; k < n_root && ok; k++) ok = start(c, w, root[k], seed[k]);
-  ok = walk_down(c, w) && ok;
-  lt_node_list_free(c, &w->heap);
   lt_frame_close(c, frame, 0, NULL);
-  c->modes = modes;
-  return ok && lt_ok(c);
+  c->modes = before;
+  return ok;
+}
+
+static bool begin_backward(lt_ctx *c, lt_walk *w, lt_tensor *root,
+                           const lt_backward_options *options) {
+  if (!lt_ok(c) || (root != NULL && !check_root(c, root))) return false;
+  return begin(c, w, root != NULL, &root, &options->seed, options);
+}
+
+static bool begin_grad(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root,
+                       lt_tensor *const *seed, int n_in, lt_tensor *const *in,
+                       const lt_backward_options *options, lt_tensor **out) {
+  for (int k = 0; k < n_in; k++) out[k] = NULL;
+  bool ok = lt_ok(c);
+  for (int k = 0; k < n_root && ok; k++) ok = check_root(c, root[k]);
+  if (!ok) return false;
+  w->own = (lt_wanted){.n = n_in, .in = in, .out = out};
+  w->wanted = &w->own;
+  return lt_wanted_mark(c, w->wanted, n_root, root) &&
+         begin(c, w, n_root, root, seed, options);
 }
 
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
-  if (!lt_ok(c) || (root != NULL && !check_root(c, root))) return false;
-  return run(c, &(walk){0}, root != NULL, &root, &options->seed, options);
+  lt_walk w = {0};
+  if (begin_backward(c, &w, root, options)) lt_walk_on(c, &w, NULL, NULL);
+  return finish(c, &w);
 }
 
 bool lt_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed, int n_in,
              lt_tensor *const *in, const lt_backward_options *options, lt_tensor **out) {
-  if (!lt_ok(c)) return false;
-  for (int k = 0; k < n_root; k++)
-    if (!check_root(c, root[k])) return false;
-  for (int k = 0; k < n_in; k++) out[k] = NULL;
-  lt_wanted wanted = {.n = n_in, .in = in, .out = out};
-  bool ok = lt_wanted_mark(c, &wanted, n_root, root) &&
-            run(c, &(walk){.wanted = &wanted}, n_root, root, seed, options);
-  for (int k = 0; k < n_in; k++) /* from here on the caller's frame holds them */
-    if (out[k] != NULL && !lt_frame_add(c, out[k])) out[k] = NULL;
-  return ok && lt_ok(c);
+  lt_walk w = {0};
+  if (begin_grad(c, &w, n_root, root, seed, n_in, in, options, out))
+    lt_walk_on(c, &w, NULL, NULL);
+  return finish(c, &w);
+}
+
+static lt_walk *new_walk(lt_ctx *c) {
+  lt_walk *w = lt_alloc(c, sizeof *w);
+  if (w != NULL) *w = (lt_walk){0};
+  return w;
+}
+
+lt_walk *lt_walk_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
+  lt_walk *w = new_walk(c);
+  if (w != NULL) begin_backward(c, w, root, options);
+  return w;
+}
+
+lt_walk *lt_walk_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
+                      int n_in, lt_tensor *const *in, const lt_backward_options *options,
+                      lt_tensor **out) {
+  lt_walk *w = new_walk(c);
+  if (w != NULL) begin_grad(c, w, n_root, root, seed, n_in, in, options, out);
+  return w;
+}
+
+bool lt_walk_end(lt_ctx *c, lt_walk *w) {
+  if (w == NULL) return false;
+  bool ok = finish(c, w);
+  lt_free(c, w, sizeof *w);
+  return ok;
 }

@@ -21,6 +21,22 @@ bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options)
 bool lt_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed, int n_in,
              lt_tensor *const *in, const lt_backward_options *options, lt_tensor **out);
 
+/* The same in parts. A walk begins without a visit; it and lt_walk_end fail in the ctx. What it
+   was given must live until its end: `in` and `out` themselves, too. NULL: no memory. */
+typedef struct lt_walk lt_walk;
+lt_walk *lt_walk_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options);
+lt_walk *lt_walk_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
+                      int n_in, lt_tensor *const *in, const lt_backward_options *options,
+                      lt_tensor **out);
+
+/* Visit nodes until none is left, or `due` (optional), asked after each, says so; returns whether
+   some are left. In between the ctx may do other work, also other walks. */
+bool lt_walk_on(lt_ctx *c, lt_walk *w, bool (*due)(void *ud), void *ud);
+
+/* Ends and frees it, wherever it is; gradients by `in` belong to the innermost frame. False after a
+   failure. */
+bool lt_walk_end(lt_ctx *c, lt_walk *w);
+
 /* Nodes noted between begin and end are visited by the next backward, newest first among all
    others, with zeros where no gradient reaches them. end forgets those that no backward took. */
 bool lt_always_begin(lt_ctx *c);

@@ -55,6 +55,7 @@ local inner <const> = {
   ["ltrain.OpenFile"] = true,
   ["ltrain.Saving"] = true,
   ["ltrain.Trace"] = true,
+  ["ltrain.Walk"] = true,
   ["ltrain.Workers"] = true,
 }
 
