@@ -76,8 +76,8 @@ local WAITING <const> = {
 
 -- What these run in C, others run, too: a sanitized run has them with --exhaustive, or by name.
 local OF_LUA <const> = {
-  "spec/build/", "spec/check/", "spec/examples/", "spec/dashboard/page_spec", "host/deb_spec",
-  "dist/slurm_spec",
+  "spec/build/", "spec/check/", "spec/examples/", "spec/dashboard/page_spec",
+  "spec/dashboard/control_spec", "host/deb_spec", "dist/slurm_spec",
 }
 
 local function is_of_lua(file)

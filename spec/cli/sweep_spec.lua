@@ -155,8 +155,8 @@ describe("a sweep", function()
   it("has one dashboard for all trials, through which one of them can be stopped", function()
     local why = servers.missing()
     if why then pending(why) return end
-    local pid = servers.spawn(root, "sweep", { "sweep", "model.lua", "--metric", "val_loss", "--dir",
-      "s", "--lr", "0.1,0.2", "--slow", "0.05", "--max_epochs", "1000", "--dashboard",
+    local pid = servers.spawn(root, "sweep", { "sweep", "model.lua", "--metric", "val_loss",
+      "--dir", "s", "--lr", "0.1,0.2", "--slow", "0.05", "--max_epochs", "1000", "--dashboard",
       "--dashboard_control" })
     local function said() return servers.read(root .. "/sweep.out") end
     local port, token = servers.until_true("the address", function()
@@ -174,12 +174,13 @@ describe("a sweep", function()
       end)
       assert.equal(202, (server:ask(("/api/run/%s/stop"):format(id), "POST", origin)))
       servers.until_true("the end of trial " .. trial, function()
-        return said():find(("trial %d of 2: lr=0.%d: stopped: val_loss"):format(trial, trial), 1, true)
+        return said():find(("trial %d of 2: lr=0.%d: stopped: val_loss"):format(trial, trial), 1,
+          true)
       end)
       if trial == 1 then assert.equal("interrupted", server:json("/api/run/" .. id).status) end
     end
     servers.until_true("the end of the sweep", function() return not servers.is_alive(pid) end)
-    servers.until_true("the end of the dashboard", function() return not server:ask "/api/about" end)
+    servers.until_true("the dashboard's end", function() return not server:ask "/api/about" end)
     local _, addresses = said():gsub("token=", "")
     assert.equal(1, addresses)
     assert.matches("`ltrain dashboard s` shows it again\nbest: trial ", said(), 1, true)

@@ -68,6 +68,12 @@ local function note(self, message)
   local page = self.pages[message.sessionId or ""]
   if not page then return end
   local params = message.params
+  if message.method == "Page.javascriptDialogOpening" then -- a question: the page waits meanwhile
+    page.questions[#page.questions + 1] = params.message
+    self.id = self.id + 1
+    self.to:write(json { id = self.id, method = "Page.handleJavaScriptDialog",
+      sessionId = message.sessionId, params = { accept = page.answer } }, "\0")
+  end
   if message.method == "Runtime.exceptionThrown" then
     local details = params.exceptionDetails
     page.errors[#page.errors + 1] = details.exception and details.exception.description
@@ -86,11 +92,12 @@ end
 --- Sends a command and waits for its answer.
 function Browser:call(method, params, session)
   self.id = self.id + 1
-  self.to:write(json { id = self.id, method = method, sessionId = session,
+  local id = self.id
+  self.to:write(json { id = id, method = method, sessionId = session,
     params = next(params or {}) and params or nil }, "\0")
   while true do
     local message = receive(self)
-    if message.id == self.id then
+    if message.id == id then
       if message.error then error(("%s: %s"):format(method, message.error.message), 3) end
       return message.result
     end
@@ -98,12 +105,13 @@ function Browser:call(method, params, session)
   end
 end
 
---- A new page: {width =, height =, dark =, phone =}.
+--- A new page: {width =, height =, dark =, phone =}. `errors` of it, `requests`, and `questions`
+--- (confirm), which get page.answer.
 function Browser:page(o)
   local target = self:call("Target.createTarget", { url = "about:blank" }).targetId
   local attached = self:call("Target.attachToTarget", { targetId = target, flatten = true })
   local page = setmetatable({ browser = self, session = attached.sessionId, errors = {},
-    requests = {} }, Page)
+    requests = {}, questions = {}, answer = true }, Page)
   self.pages[page.session] = page
   for _, domain in ipairs { "Page", "Runtime", "Log", "Network" } do
     page:call(domain .. ".enable")

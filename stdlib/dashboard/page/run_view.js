@@ -52,44 +52,65 @@ function loops(one) {
       ? seconds(loop.ended - loop.started) : "", loop.resumed_from || ""]))];
 }
 
-function describe(one) {
-  const info = one.info || {}, hparams = Object.entries(one.hparams || {});
-  const host = info.process && `${info.process.host}, process ${info.process.pid}`;
-  return [
-    h("header", { class: "run-head" }, h("h2", {}, one.name), badge(one.status),
-      h("button", { type: "button", class: "small", onclick: () => set({ a: one.id, view: "diff" }) },
-        "Compare …")),
-    control(one),
-    one.problem && h("pre", { class: "error" }, one.problem),
-    one.status === "killed" && h("p", { class: "error" }, KILLED),
-    (info.error || one.error) && h("pre", { class: `error ${one.status}` },
-      info.error || one.error),
-    facts([["started", moment(one.started)], ["took", seconds(one.seconds)],
-      ["epoch", one.epoch], ["step", one.step], ["command", info.command?.join(" ")],
-      ["script", info.script], ["folder", one.path], ["ran on", host], ["ranks", info.ranks],
-      ["threads", info.threads], ["seed", info.seed !== undefined ? exact(info.seed) : null],
-      ["ltrain", info.version], ["script's SHA-256", info.script_sha256]]
-      .map(([name, value]) => [name, value === undefined || value === null ? null : String(value)])),
-    loops(one),
-    h("h3", {}, "Hyper-parameters"),
-    hparams.length > 0 ? facts(hparams.map(([name, value]) => [name, exact(value)]))
-      : h("p", { class: "dim" }, "None have been saved."),
-    h("h3", {}, "Metrics"), metrics(one),
-    h("h3", {}, "Checkpoints"), checkpoints(one),
-  ];
+function head(one) {
+  return [h("header", { class: "run-head" }, h("h2", {}, one.name), badge(one.status),
+    h("button", { type: "button", class: "small", onclick: () => set({ a: one.id, view: "diff" }) },
+      "Compare …")),
+  control(one)];
 }
 
+function wrong(one) {
+  const text = one.info?.error || one.error;
+  return [one.problem && h("pre", { class: "error" }, one.problem),
+    one.status === "killed" && h("p", { class: "error" }, KILLED),
+    text && h("pre", { class: `error ${one.status}` }, text)];
+}
+
+function about_it(one) {
+  const info = one.info || {};
+  return facts([["started", moment(one.started)], ["took", seconds(one.seconds)],
+    ["epoch", one.epoch], ["step", one.step], ["command", info.command?.join(" ")],
+    ["script", info.script], ["folder", one.path],
+    ["ran on", info.process && `${info.process.host}, process ${info.process.pid}`],
+    ["ranks", info.ranks], ["threads", info.threads],
+    ["seed", info.seed !== undefined ? exact(info.seed) : null],
+    ["ltrain", info.version], ["script's SHA-256", info.script_sha256]]
+    .map(([name, value]) => [name, value === undefined || value === null ? null : String(value)]));
+}
+
+function options(one) {
+  const list = Object.entries(one.hparams || {});
+  return [h("h3", {}, "Hyper-parameters"),
+    list.length > 0 ? facts(list.map(([name, value]) => [name, exact(value)]))
+      : h("p", { class: "dim" }, "None have been saved.")];
+}
+
+// Each part with what it is drawn of: it is drawn again when that has changed, so that a button
+// keeps the focus, and a text its selection, while the run goes on.
+const PARTS = [
+  [(one) => [one.id, one.name, one.status, one.control], head],
+  [(one) => [one.problem, one.status, one.info?.error, one.error], wrong],
+  [(one) => [one.info, one.seconds, one.epoch, one.step, one.path], about_it],
+  [(one) => one.info?.loops, loops],
+  [(one) => one.hparams, options],
+  [(one) => one.metrics, (one) => [h("h3", {}, "Metrics"), metrics(one)]],
+  [(one) => one.checkpoints, (one) => [h("h3", {}, "Checkpoints"), checkpoints(one)]],
+];
+
 export function start(element) {
-  let shown = null;
+  const parts = PARTS.map(([of, draw]) => ({ of, draw, element: h("div", {}), shown: null }));
+  fill(element, parts.map((part) => part.element));
   async function draw() {
     const id = state.run;
     try {
       const one = await detail(id);
       if (id !== state.run) return;
-      const key = JSON.stringify(one);
-      if (key === shown) return;
-      shown = key;
-      fill(element, describe(one));
+      for (const part of parts) {
+        const key = JSON.stringify([one.id, part.of(one)]);
+        if (key === part.shown) continue;
+        part.shown = key;
+        fill(part.element, part.draw(one));
+      }
     } catch (error) {
       notice(error.message);
     }
