@@ -10,9 +10,6 @@ bool lt_edit_open(void);
 /* An entry with a newline at its end, or NULL at the end of the input and when a signal came. */
 const char *lt_edit_read(const char *prompt, const lt_line_helper *helper, int *length);
 
-/* To below what is being edited: what is printed next begins there. */
-void lt_edit_leave(void);
-
 void lt_edit_remember(const char *text);
 void lt_edit_close(void);
 

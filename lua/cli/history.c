@@ -57,8 +57,13 @@ History *lt_history_open(void) {
   history(h, &event, H_SETUNIQUE, 1);
   find_path();
   if (path[0] == 0) return h;
+  bool exists = stat(path, &file) == 0;
+  if (exists && !S_ISREG(file.st_mode)) { /* a pipe would be waited for */
+    path[0] = 0;
+    return h;
+  }
   history(h, &event, H_LOAD, path);
-  if (stat(path, &file) == 0 && file.st_size > MOST_BYTES) rewrite(h);
+  if (exists && file.st_size > MOST_BYTES) rewrite(h);
   return h;
 }
 

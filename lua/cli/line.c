@@ -47,7 +47,6 @@ lt_line_status lt_line_read(const char *prompt, const lt_line_helper *helper, co
   lt_signals_reading(true);
   const char *line = reader.edits ? lt_edit_read(prompt, helper, &n) : read_plain(prompt, &n);
   bool interrupted = lt_signals_pending() > 0;
-  if ((interrupted || lt_signals_over()) && reader.edits) lt_edit_leave();
   uselocale(before);
   lt_signals_reading(false);
   lt_signals_clear();

@@ -12,7 +12,8 @@ typedef enum lt_line_status { LT_LINE_READ, LT_LINE_END, LT_LINE_INTERRUPTED } l
 /* What the editor asks while an entry of `length` bytes is edited, with the cursor before byte
    `cursor`. The two answers are malloc'ed or NULL; the editor frees them. */
 typedef enum lt_line_question {
-  LT_LINE_ENTER,    /* Enter: NULL: the entry is complete; else what begins the next line */
+  LT_LINE_ENTER,    /* Enter: what begins the next line, NULL: the entry is complete; how many
+                       blanks the last line has too many */
   LT_LINE_COMPLETE, /* TAB: what is inserted; what is listed below */
   LT_LINE_LOOK,     /* after each key: a letter of `styles` (paint.c) a byte; a hint */
 } lt_line_question;

@@ -1,7 +1,8 @@
-/* lua/cli/paint.h: colours and hints over what libedit has drawn.
+/* lua/cli/paint.h: draws the entry that is edited: marks, colours, a hint.
 
-   libedit draws plain characters and knows where each stands. While it waits for a key the same
-   characters are written again in colour, and the cursor goes back to where it was. */
+   libedit keeps the text and knows the keys; what it would draw itself has no marks in front of
+   further lines, no colours, and loses the cursor of an entry that is taller than the window. So it
+   draws into nothing, and while it waits for a key the entry is drawn here. */
 #ifndef LT_CLI_PAINT_H
 #define LT_CLI_PAINT_H
 
@@ -14,19 +15,21 @@ typedef struct lt_drawing {
   int columns, rows;         /* of the terminal */
 } lt_drawing;
 
-typedef struct lt_place {
-  int row, column, last_row; /* of the cursor, from where the prompt begins; of the text's end */
-  bool is_known;             /* false: the text has what libedit draws in a way of its own */
-} lt_place;
-
-/* Where libedit has its cursor. */
-lt_place lt_paint_place(const lt_drawing *d);
-
 /* Whether the terminal is to have colours. */
 bool lt_paint_wanted(void);
 
-/* Paints prompt and text; styles: a letter a byte of the text, NULL: none. A hint follows the text
-   where that ends in front of the cursor. Returns whether one is to be seen. */
+/* Draws the entry in place of what was drawn before, as many rows of it around the cursor as the
+   window has. styles: a letter a byte of the text, NULL: no colours. A hint follows the text where
+   that ends in front of the cursor. Returns whether one is to be seen. */
 bool lt_paint(const lt_drawing *d, const char *styles, const char *hint);
+
+/* The next drawing begins where the terminal's cursor is. */
+void lt_paint_begin(void);
+
+/* To below the entry: what is printed next stays there. */
+void lt_paint_leave(void);
+
+/* The window has other columns: the next drawing is in place of what its rows have become. */
+void lt_paint_resized(int columns);
 
 #endif

@@ -83,7 +83,7 @@ see (i * 111)--end
 screen recalled
 send \x03
 see ^C]], { folder = folder })
-      assert.equal("> for i = 1, 2 do\n  --seenprint(i * 111)--end\n  end",
+      assert.equal("> for i = 1, 2 do\n|   --seenprint(i * 111)--end\n| end",
         tail(screens.recalled, 3))
       screens = run([[
 ready
@@ -92,8 +92,102 @@ see 111)
 send --
 see end--
 screen again]], { folder = folder })
-      assert.equal("> for i = 1, 2 do\n  print(i * 111)\n  end--", tail(screens.again, 3))
+      assert.equal("> for i = 1, 2 do\n|   print(i * 111)\n| end--", tail(screens.again, 3))
     end)
+  end)
+
+  it("indents lines by their blocks, and ends blocks in their column", function()
+    local screens = run [[
+ready
+send f = function(x)\r
+see |
+send return {\r
+see return {
+send x,\r
+see x,
+send }\r
+see }
+send end
+see end
+send \r
+ready
+screen block]]
+    assert.equal("> f = function(x)\n|   return {\n|     x,\n|   }\n| end\n>",
+      tail(screens.block, 6))
+  end)
+
+  it("begins a line within an entry by Alt-Enter", function()
+    local screens = run [[
+ready
+send 20, \e\r30
+see 30
+screen made
+send \r
+see 20      30]]
+    assert.equal("> 20,\n| 30", tail(screens.made, 2))
+  end)
+
+  it("edits an entry that is taller than the window where the cursor is", function()
+    local lines = {}
+    for i = 1, 60 do lines[i] = ("x%d = %d"):format(i, i) end
+    local screens = run([[
+ready
+send \e[200~]] .. table.concat(lines, "\\r") .. [[\e[201~
+see x60 = 60
+send ]] .. ("\\e[A"):rep(30) .. [[+1
+see x30 = 30+1
+screen above
+send \r
+see x60 = 60
+ready
+send x29, x30, x31\r
+see 31      31
+screen done]], { rows = 10 })
+    assert.equal("| x30 = 30+1\n| x31 = 31", screens.above:match "^[^\n]*\n[^\n]*")
+    assert.equal("> x29, x30, x31\n29      31      31",
+      screens.done:match "(> x29.-31      31)")
+  end)
+
+  it("takes the terminal again after Ctrl-Z and fg", function()
+    local screens = terminal.run([[
+see $
+send ltrain\r
+ready
+send for i = 1, 2 do\r
+see |
+send print(i * 111)
+see 111)
+send \e[A\x1a
+see Stopped
+send fg\r
+see fg
+send \e[B\r
+send end
+see | end
+send \r
+see 222
+ready
+send \x04
+see $
+screen all]], { program = "bash --norc -i", env = { PS1 = "$ " }, rows = 14 })
+    if not screens then pending "no pseudo-terminals here" end
+    assert.matches("> for i = 1, 2 do\n|   print(i * 111)\n| end\n111\n222", screens.all, 1, true)
+  end)
+
+  it("keeps what is new under the entries that are recalled", function()
+    local screens = run [[
+ready
+send 1 + 1\r
+see 2
+ready
+send new\e[B\e[B entry
+see new entry
+send \e[A\e[A\e[A --
+see 1 --
+send \e[B\e[B\e[B\e[B!
+see new entry!
+screen last]]
+    assert.equal("> new entry!", tail(screens.last, 1))
   end)
 
   it("takes what is pasted as one entry", function()
@@ -106,7 +200,7 @@ send \r
 see 222
 ready
 screen done]]
-    assert.equal("> for i = 1, 2 do\n print(i * 111)\nend", tail(screens.pasted, 3))
+    assert.equal("> for i = 1, 2 do\n|     print(i * 111)\n| end", tail(screens.pasted, 3))
     assert.equal("111\n222\n>", tail(screens.done, 3))
   end)
 
@@ -288,7 +382,7 @@ size 60 20
 send y
 see > t = {"größe", "中文"} t[1],  --xy
 screen wide]], { columns = 60, rows = 20 })
-    assert.equal('> t = {"größe", "中\n文"} t[1],  --x', tail(screens.narrow, 2))
+    assert.equal('> t = {"größe", "中\n  文"} t[1],  --x', tail(screens.narrow, 2))
     assert.equal('> t = {"größe", "中文"} t[1],  --xy', tail(screens.wide, 1))
   end)
 
@@ -302,7 +396,7 @@ send --
 see --local a = "012345678901234
 see 5678901234567890123456789"
 screen long]], { columns = 30, rows = 10 })
-    assert.equal('> --local a = "012345678901234\n5678901234567890123456789"',
+    assert.equal('> --local a = "012345678901234\n  5678901234567890123456789"',
       tail(screens.long, 2))
   end)
 
@@ -323,6 +417,26 @@ end]], { env = { TERM = "dumb" } })
     assert.equal(0, status)
     assert.equal("> for i = 1, 2 do\n>> print(i * 111) end\n111\n222\n> \"do\"..\"ne\"\ndone",
       (screens.last:match "(> for.*done)"))
+  end)
+
+  it("edits on a terminal that libedit does not know, beside a history that is no file", function()
+    in_folder(function(folder)
+      child.shell("mkdir -p ltrain && mkfifo ltrain/history", { dir = folder })
+      local screens, status = run([[
+ready
+send 1 + 1\r
+see 2
+ready
+send \e[A --
+see 1 --
+screen last
+send \x03
+ready
+send \x04
+end]], { env = { TERM = "unheard-of" }, folder = folder })
+      assert.equal(0, status)
+      assert.equal("> 1 + 1\n2\n> 1 + 1 --", tail(screens.last, 3))
+    end)
   end)
 
   it("shares its history with the prompts of other terminals", function()

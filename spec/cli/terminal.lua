@@ -10,8 +10,8 @@ local function quote(s)
 end
 
 --- Follows the plan (lines: see, gone, send, size, screen, colours, end). Options: args, a text;
---- columns, rows; env; dir; folder, where the history is. Returns the screens by their names, and
---- the exit status; nil where there are no pseudo-terminals.
+--- columns, rows; env; dir; folder, where the history is; program, another than ltrain. Returns the
+--- screens by their names, and the exit status; nil where there are no pseudo-terminals.
 function terminal.run(plan, options)
   options = options or {}
   local folder = options.folder or child.folder()
@@ -19,9 +19,9 @@ function terminal.run(plan, options)
   for name, value in pairs(options.env or {}) do env[name] = value end
   local words = {}
   for name, value in pairs(env) do words[#words + 1] = name .. "=" .. quote(value) end
-  local command = ("exec env --default-signal=INT %s %s %d %d ltrain %s"):format(
+  local command = ("exec env --default-signal=INT %s %s %d %d %s %s"):format(
     table.concat(words, " "), quote(PROGRAM), options.columns or 80, options.rows or 40,
-    options.args or "")
+    options.program or "ltrain", options.args or "")
   local _, out = child.shell(("%s <<'PLAN'\n%s\nPLAN"):format(command, plan),
     { dir = options.dir })
   if not options.folder then child.remove(folder) end

@@ -101,4 +101,20 @@ function tokens.depth(text)
   return math.max(depth, 0)
 end
 
+local CLOSES <const> = { ["end"] = true, ["until"] = true, ["else"] = true, ["elseif"] = true,
+  [")"] = true, ["}"] = true, ["]"] = true }
+
+--- How many blanks the last line of a text has in front that are too many: it closes blocks or
+--- brackets, and is indented by 2 a level as the lines in them are.
+function tokens.too_many_blanks(text)
+  local before, blanks, line = text:match "^(.*\n)( *)([^\n]*)$"
+  if not before then return 0 end
+  local inside, closed = tokens.depth(before), 0
+  for _, token in ipairs(read(line, 1)) do
+    if not CLOSES[token.text] then break end
+    closed = closed + 1
+  end
+  return #blanks == 2 * inside and 2 * math.min(closed, inside) or 0
+end
+
 return tokens

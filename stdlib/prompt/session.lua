@@ -77,8 +77,10 @@ end
 local function helper_of(self)
   return {
     enter = function(_, text)
-      if self:is_complete(text) then return nil end
-      return "\n" .. ("  "):rep(require "ltrain.core.tokens".depth(text))
+      local tokens = require "ltrain.core.tokens"
+      local extra = tostring(tokens.too_many_blanks(text))
+      if self:is_complete(text) then return nil, extra end
+      return "\n" .. ("  "):rep(tokens.depth(text)), extra
     end,
     complete = function(_, text, cursor)
       return require "ltrain.prompt.complete".press(self, text:sub(1, cursor - 1))
