@@ -189,8 +189,8 @@ describe("the dashboard's page", function()
     show({ view = "system", run = ids.media }, "document.querySelectorAll('.card').length === 3")
     assert.same({ "59.9", "100.0 MiB", "25 %", "0 %" }, page:eval
       "[...document.querySelectorAll('.legend .value')].map((one) => one.innerText)")
-    assert.matches("0\t0 %\t59.9\t100.0 MiB\n1\t12.5 %\t59.9\t101.0 MiB", text_of ".below table", 1,
-      true)
+    assert.matches("0\t0 %\t56.95\t100.0 MiB\n1\t12.5 %\t56.95\t101.0 MiB",
+      text_of ".below table", 1, true)
     assert.equal("0 %", text_of ".slowest")
   end)
 
@@ -210,6 +210,14 @@ describe("the dashboard's page", function()
     local said = text_of ".diff-body"
     assert.matches("lr\t0.05\t0.03333333333333333", said, 1, true)
     assert.matches(last_of(table_of(root .. "/media/metrics.csv"), "val_loss"), said, 1, true)
+  end)
+
+  it("says of a chart without a point why it has none", function()
+    show({ view = "curves", drawn = { ids.tiny }, metrics = "train_loss", x = "epoch", logx = true },
+      "document.querySelector('.card .note')?.innerText.startsWith('all at epoch 0, which')")
+    -- A long note leaves the name of the metric its room.
+    assert.is_true(page:eval "document.querySelector('.card h3').offsetHeight < 40")
+    show({ x = "step", logx = false, metrics = "" }, "document.querySelectorAll('.card').length > 1")
   end)
 
   it("has a table of what the drawn runs came to", function()

@@ -120,7 +120,16 @@ describe("the folder of a run", function()
     assert.equal("model.lua", run.info.script)
     local text = c.io.read_file(folder .. "/model.lua")
     assert.equal(c.runtime.sha256 { text }, run.info.script_sha256)
-    assert.matches("^printed\n", c.io.read_file(run.path .. "/console.log"))
+    local said = c.io.read_file(run.path .. "/console.log")
+    assert.matches("^printed\n", said)
+    assert.matches("\nepoch 0 |####", said, 1, true) -- the line that the progress bar leaves
+    -- The first row ends no span of time; the last is that of more than a moment.
+    local rows = {}
+    for line in c.io.read_file(run.path .. "/system.csv"):gmatch "[^\n]+" do
+      rows[#rows + 1] = line
+    end
+    assert.matches("^0,0,[%d.]+,nan,%d+,nan,nan,nan$", rows[2])
+    assert.matches("^[01],2,[%d.]+,[%d.e+-]+,%d+,[%d.e+-]+,[%d.e+-]+,nan$", rows[3])
     child.remove(folder)
   end)
 

@@ -92,13 +92,19 @@ local function advance(self, trainer, done)
   end
 end
 
+-- Lines that stay: text(width) of them. The run's console.log has them too.
+local function leave(self, text)
+  console.raw(text(columns(self)) .. "\n")
+  console.copy(text(math.huge) .. "\n")
+end
+
 -- The task is over; `keeps` leaves its line, with all metrics but those in `except`.
 local function finish(self, keeps, except)
   if not self.task then return end
   self:hide()
   if keeps then
-    console.raw(progress_line.whole(facts(self), shown_metrics(self.trainer, except),
-      columns(self)) .. "\n")
+    local task, metrics = facts(self), shown_metrics(self.trainer, except)
+    leave(self, function(width) return progress_line.whole(task, metrics, width) end)
   end
   self.task = nil
   console.hold(nil)
@@ -111,8 +117,8 @@ local function print_validation(self)
   if not last then return end
   self.validation = nil
   self:hide()
-  console.raw(progress_line.wrap(last.title, progress_line.metrics(last.metrics), columns(self))
-    .. "\n")
+  local metrics = progress_line.metrics(last.metrics)
+  leave(self, function(width) return progress_line.wrap(last.title, metrics, width) end)
   self:draw()
 end
 

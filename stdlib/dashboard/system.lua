@@ -8,6 +8,8 @@ local system = {}
 
 local ROWS <const> = 1000
 local RANKS <const> = 1024
+local RECENT <const> = 60 -- seconds
+local MEANS <const> = { steps_per_second = true, rank_wait = true }
 local END <const> = 1 << 14 -- bytes at the end of a rank's file
 
 -- Evenly chosen positions of n, the last one too.
@@ -18,7 +20,21 @@ local function chosen(n)
   return list
 end
 
--- The last row of a file of that form: name -> value; nil without one.
+-- The mean of a column over the last minute of a file, each value for the time until its row.
+local function recent(times, values)
+  local sum, seconds, last = 0, 0, times[#times]
+  for i = #times, 2, -1 do
+    local span = times[i] - times[i - 1]
+    if values[i] == values[i] and span > 0 then
+      sum, seconds = sum + values[i] * span, seconds + span
+    end
+    if last - times[i - 1] >= RECENT then break end
+  end
+  return seconds > 0 and sum / seconds or nil
+end
+
+-- What the end of a file of that form says: name -> the last value, of steps_per_second and of
+-- rank_wait the mean of the last minute; nil without a row.
 local function last_row(run, name)
   local head, size = Catalogue.read(run, name, 0, END)
   local header = head and head:match "^[^\n]*\n"
@@ -27,12 +43,14 @@ local function last_row(run, name)
   if size > END then
     text = header .. (Catalogue.read(run, name, size - END, END) or ""):match "^[^\n]*\n?(.*)$"
   end
-  local curves, row = c.io.curves(), {}
+  local curves, row, times = c.io.curves(), {}, nil
   if not curves:feed(text) then return nil end
   for k, column in ipairs(curves:names()) do
     local steps, epochs, values = curves:points(k, "row", nil, nil, 0)
     local value = values[#values]
     row[column] = value == value and value or nil
+    times = column == "time" and values or times
+    if MEANS[column] and times and #times == #values then row[column] = recent(times, values) end
     row.step, row.epoch = steps[#steps], epochs[#epochs]
   end
   return row

@@ -49,7 +49,7 @@ function system_rows.begin(of)
   local path = of.folder .. "/" .. system_rows.file(of.rank)
   local p = { folder = of.folder, path = path, opened = false,
     device = of.device ~= "cpu" and of.device or nil, began = now, at = now, step = of.step,
-    waited = 0.0, ranks_waited = c.dist.waited() }
+    waited = 0.0, ranks_waited = c.dist.waited(), rows = 0 }
   system_rows.write(p, of.step, of.epoch)
   return p
 end
@@ -60,14 +60,21 @@ function system_rows.write(p, step, epoch)
   p.due = now + math.max(LEAST, math.min((now - p.began) / SHARE, MOST))
   if not open(p) then return end
   local _ <close> = c.runtime.plain_locale()
-  local seconds = now - p.at
-  local function share(waited) return seconds > 0 and math.min(waited / seconds, 1) or 0 end
+  local seconds = math.max(now - p.at, 1e-9)
+  -- Of the first row nothing is known: it ends no span of time.
+  local function share(waited) return p.rows > 0 and math.min(waited / seconds, 1) or 0 / 0 end
   local memory = proc_sizes("/proc/self/status").VmRSS or 0 / 0 -- nan: not known
   local device = p.device and c.runtime.memory(p.device).live_bytes or 0 / 0
   c.io.append_file(p.path, ("%d,%d,%.3f,%s,%s,%s,%s,%s\n"):format(epoch, step, c.runtime.time(),
-    field(seconds > 0 and (step - p.step) / seconds or 0), field(memory),
+    field(p.rows > 0 and (step - p.step) / seconds or 0 / 0), field(memory),
     field(share(p.waited)), field(share(ranks - p.ranks_waited)), field(device)))
-  p.at, p.step, p.waited, p.ranks_waited = now, step, 0.0, ranks
+  p.at, p.step, p.waited, p.ranks_waited, p.rows = now, step, 0.0, ranks, p.rows + 1
+end
+
+--- The last row, unless the one before has just been written: the mean of a moment says nothing.
+function system_rows.finish(p, step, epoch)
+  if p.rows > 1 and c.runtime.clock() - p.at < LEAST / 2 then return end
+  system_rows.write(p, step, epoch)
 end
 
 return system_rows

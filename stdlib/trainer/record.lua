@@ -63,7 +63,7 @@ end
 local function end_system_rows(state)
   if state.inbox then state.inbox:close() end
   if state.system_rows then
-    system_rows().write(state.system_rows, state.trainer.global_step, state.trainer.current_epoch)
+    system_rows().finish(state.system_rows, state.trainer.global_step, state.trainer.current_epoch)
   end
   state.system_rows, state.inbox = false, false
 end

@@ -136,11 +136,16 @@ export class Chart {
     this.placeMarks();
   }
 
-  // marks: [{x, y, text, label, onclick}]: buttons on the chart.
+  // marks: [{x, y, label, onclick}]: buttons on the chart. Those that are there already stay, with
+  // the focus that one of them may have.
   setMarks(marks) {
-    this.marked = marks.map((mark) => ({ ...mark, element: h("button", { type: "button",
-      class: "mark", title: mark.label, "aria-label": mark.label, onclick: mark.onclick }, "!") }));
-    this.marks.replaceChildren(...this.marked.map((mark) => mark.element));
+    const before = new Map((this.marked || []).map((mark) => [mark.label, mark.element]));
+    this.marked = marks.map((mark) => ({ ...mark, element: before.get(mark.label)
+      || h("button", { type: "button", class: "mark", title: mark.label, "aria-label": mark.label,
+        onclick: mark.onclick }, "!") }));
+    const elements = this.marked.map((mark) => mark.element);
+    if (elements.some((one, i) => one !== this.marks.children[i])
+      || elements.length !== this.marks.children.length) this.marks.replaceChildren(...elements);
     this.placeMarks();
   }
 

@@ -77,7 +77,9 @@ class Card {
       lost += gone.length;
       if (state.logy) low += one.ys.filter((y) => y <= 0).length;
     }
-    this.note.textContent = [lost > 0 && `${lost} not finite`, low > 0 && `${low} not above 0`,
+    const hidden = state.logx && lines.length > 0 && lines.every((line) => line.points.length === 0);
+    this.note.textContent = [hidden && `all at ${state.x} 0, which a logarithmic axis has not`,
+      lost > 0 && `${lost} not finite`, low > 0 && `${low} not above 0`,
       lacking.length > 0 && `${nameOf(lacking[0].id)}${lacking.length > 1
         ? ` and ${lacking.length - 1} more` : ""}: ${lacking[0].problem}`]
       .filter(Boolean).join(", ");

@@ -24,15 +24,15 @@ function chartsOf(columns) {
 
 function ranks(list) {
   if (list.length === 0) return null;
-  const slowest = Math.min(...list.map((one) => one.wait ?? Infinity));
+  const slowest = Math.min(...list.map((one) => Number(one.wait ?? Infinity)));
   const columns = [["rank", (one) => exact(one.rank)],
-    ["waits", (one) => h("span", { class: list.length > 1 && one.wait === slowest ? "slowest" : null },
+    ["waits", (one) => h("span", { class: list.length > 1 && Number(one.wait) === slowest ? "slowest" : null },
       percent(one.wait))],
     ["steps/s", (one) => one.steps_per_second === undefined ? "" : short(one.steps_per_second)],
     ["memory", (one) => bytes(one.memory)], ["host", (one) => one.host || ""],
     ["process", (one) => exact(one.pid)]].filter(([, cell]) => list.some((one) => cell(one) !== ""));
   return [h("h3", {}, "Ranks"), list.length > 1 && h("p", { class: "dim" },
-    "The rank that waits least is the one that the others wait for."),
+    "Over the last minute. The rank that waits least is the one that the others wait for."),
   table(columns.map(([text]) => ({ text, class: text === "host" ? null : "number" })),
     list.map((one) => columns.map(([, cell]) => cell(one))))];
 }
