@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) forward(LT_CONSTANT jo
     static_cast<float *>(j.loss)[k] = static_cast<float>(loss_of(j, q));
 }
 
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) make_beta(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, 3) make_beta(LT_CONSTANT job j) {
   walk(j, sequence_of(j, blockIdx.x), j.beta, true);
 }
 
@@ -123,10 +123,10 @@ static __device__ double share_of(const job &j, const sequence &q, int64_t t, in
 /* A block a step of a sequence. First e^x for all classes, then a thread each label that stands in
    the states for the first time. */
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT job j) {
-  int64_t k = blockIdx.y, at = (k * j.steps + blockIdx.x) * j.classes;
+  int64_t row = blockIdx.x, k = row / j.steps, t = row - k * j.steps, at = row * j.classes;
   sequence q = sequence_of(j, k);
   double loss = loss_of(j, q), g = real_at(j.grad, j.wide, k);
-  bool none = blockIdx.x >= q.steps || (j.zero_infinity && isinf(loss)), lost = isinf(loss);
+  bool none = t >= q.steps || (j.zero_infinity && isinf(loss)), lost = isinf(loss);
   for (int64_t i = threadIdx.x; i < j.classes; i += blockDim.x) {
     double x = real_at(j.x, j.wide, at + i);
     put(j, at + i, none ? 0 : lost ? static_cast<double>(NAN) : exp(x) * g);
@@ -137,7 +137,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT j
     int64_t own = label(j, q, s);
     bool first = true;
     for (int64_t i = 0; i < s && first; i++) first = label(j, q, i) != own;
-    double share = first ? share_of(j, q, k * j.steps + blockIdx.x, s) : NOTHING;
+    double share = first ? share_of(j, q, row, s) : NOTHING;
     double x = real_at(j.x, j.wide, at + own);
     if (!isinf(share)) put(j, at + own, (exp(x) - exp(share + loss - x)) * g);
   }
@@ -193,8 +193,8 @@ LT_CUDA_KERNEL(ctc_paths_backward) {
   j.alpha = static_cast<double *>(own_alpha.data);
   j.beta = lt_cuda_scratch<double>(c, lt_cuda_numel(&alpha));
   if (j.beta == nullptr) return false;
-  unsigned n = static_cast<unsigned>(j.n), steps = static_cast<unsigned>(j.steps);
+  unsigned n = static_cast<unsigned>(j.n), rows = static_cast<unsigned>(j.n * j.steps);
   return lt_cuda_grid(c, make_beta, n, LT_CUDA_THREADS, 0, j) &&
-         lt_cuda_grid(c, backward, dim3(steps, n), LT_CUDA_THREADS, 0, j) &&
+         lt_cuda_grid(c, backward, rows, LT_CUDA_THREADS, 0, j) &&
          lt_cuda_deliver(c, &out, &own_out);
 }

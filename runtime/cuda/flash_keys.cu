@@ -7,9 +7,11 @@
 #include "cuda/flash.h"
 
 enum { ROWS = 16 * LT_FLASH_WARPS };
-/* Queries of a tile: as many as registers hold the scores of. */
+/* Queries of a tile: as many as registers hold the scores of. AT_ONCE: columns, in sixteens, whose
+   values come from shared memory before their products. */
 template <int WIDTH> struct shape {
   enum { QUERIES = WIDTH <= 96 ? 32 : 16 };
+  enum { AT_ONCE = LT_MMA_LEAN && WIDTH == 96 ? 2 : WIDTH / 16 };
 };
 
 /* Tile `number` of a block's walk: `per` tiles of queries for each of its heads. */
@@ -60,7 +62,7 @@ static __device__ inline void times_values(float (&c)[1][N / 8][4], const uint16
                                            const uint16_t *g) {
   int row = lt_flash_warp() * 16 + static_cast<int>(threadIdx.x) % 16;
   int odd = static_cast<int>(threadIdx.x) % 32 / 16;
-#pragma unroll
+#pragma unroll shape<WIDTH>::AT_ONCE
   for (int k = 0; k < WIDTH / 16; k++) {
     uint32_t a[1][4];
     lt_load_matrices(a[0], values + lt_flash_place<WIDTH>(row, k * 2, odd));

@@ -34,12 +34,35 @@ function Net:configure_optimizers()
   return { optimizer = optimizer, lr_scheduler = { scheduler = scheduler, interval = "step" } }
 end
 
+-- The same in manual optimization, by an optimizer for each half of the parameters.
+local Manual <const> = Net:extend "CountedManualNet"
+
+function Manual:init(...)
+  Manual.super.init(self, ...)
+  self.automatic_optimization = false
+end
+
+function Manual:training_step(batch)
+  for _, optimizer in ipairs(self:optimizers()) do
+    local loss = nn.functional.cross_entropy(self.layers(batch[1]), batch[2]:flatten())
+    optimizer:zero_grad()
+    self:manual_backward(loss)
+    optimizer:step()
+  end
+end
+
+function Manual:configure_optimizers()
+  local list, halves = self:parameters(), { {}, {} }
+  for i, p in ipairs(list) do table.insert(halves[i <= #list // 2 and 1 or 2], p) end
+  return { lt.optim.Adam(halves[1], { lr = 0.01 }), lt.optim.Adam(halves[2], { lr = 0.01 }) }
+end
+
 local BATCHES <const>, LOG_EVERY <const>, WARM <const> = 14, 6, 3
 
 -- Fits on some batches of the CPU; what each step but the first ones took, and the losses.
 local function steps(kind, options)
   lt.seed(5)
-  local data, net = {}, Net(kind.layers(), options)
+  local data, net = {}, (kind.manual and Manual or Net)(kind.layers(), options)
   for k = 1, BATCHES do
     data[k] = kind.batch()
     if options.pinned then
@@ -118,6 +141,21 @@ describe("a training step on cuda", function()
         local at = ("batch %d: %%d %%s"):format(k)
         assert.is_true(row.launches <= MOST_LAUNCHES[name], at:format(row.launches, "launches"))
         assert.equal(k % LOG_EVERY == 0 and 1 or 0, row.waits, at:format(row.waits, "waits"))
+      end
+    end)
+  end
+
+  -- A GAN's way: two optimizers, each with gradients of its own.
+  for _, options in ipairs { { nonfinite = "stop" }, { nonfinite = "skip" },
+    { precision = "16-mixed" } } do
+    local what, value = next(options)
+    case(("of manual optimization with two optimizers waits for nothing, %s = '%s'"):format(what,
+      value), function()
+      for k, row in pairs(steps({ layers = nets.mlp.layers, batch = nets.mlp.batch,
+        manual = true }, options)) do
+        local at = ("batch %d: %%d %%s"):format(k)
+        assert.is_true(row.launches <= 128, at:format(row.launches, "launches"))
+        assert.is_true(row.waits <= (k % LOG_EVERY == 0 and 2 or 0), at:format(row.waits, "waits"))
       end
     end)
   end

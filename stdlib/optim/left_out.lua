@@ -46,7 +46,7 @@ local function hear_first(late)
   put(last, "before")
   if last.undo then last.undo() end
   late.heard = late.heard + 1
-  if first.hear then first.hear(first, #late.waiting == 0) end
+  if first.hear then first.hear() end
 end
 
 --- Waits for all answers; whether a step was left out.
@@ -76,7 +76,7 @@ local function is_changed(late)
 end
 
 --- Begins a step: it changes nothing where `found`, a bool on the parameters' device, is true.
---- `hear(step, is_last)` (optional) is called when it was left out; is_last: none has come since.
+--- `hear()` (optional) is called when it was left out.
 function left_out.begin(late, found, hear)
   if is_changed(late) then left_out.settle(late) end
   left_out.poll(late)

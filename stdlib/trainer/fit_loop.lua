@@ -157,7 +157,7 @@ local function after_batch(state)
   if state.automatic and pending.stepped and #state.schedulers > 0 then
     optimizers.step_schedulers(state, "step", true, progress.stepped + 1)
   end
-  if pending.stepped then progress.stepped = progress.stepped + 1 end
+  if pending.stepped then late.count_batch(state) end
   progress.pending = nil
 end
 
@@ -191,6 +191,7 @@ local function run_batch(state, batch, index, is_last)
   local trainer, progress, current = state.trainer, state.progress, state.loop
   trainer.is_last_batch = is_last
   results.begin_batch(current.results, batch ~= false)
+  late.begin_batch(state)
   loop.begin_batch(state, "train", progress.train_batches)
   agree.enter(state)
   if not begin_batch(state, batch, index) then

@@ -9,6 +9,7 @@ local batch = require "ltrain.trainer.steps.batch"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local late = require "ltrain.trainer.steps.late"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters_of = require "ltrain.core.parameters_of"
 local rerun = require "ltrain.trainer.steps.rerun"
@@ -23,7 +24,7 @@ local optimize = {}
 function optimize.end_window(state)
   local window = state.loop.window
   window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
-  window.spoilt, window.loss = nil, nil
+  window.spoilt, window.loss, window.kept = nil, nil, nil
 end
 
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is
@@ -33,6 +34,7 @@ function optimize.prepare(state)
   optimize.end_window(state)
   state.loop.random_before = {}
   shared_gradients.prepare(state)
+  late.begin_batch(state)
   scaling.prepare(state)
   state.loop.closure = function() return optimize.closure(state) end
   stepping.prepare(state)
@@ -96,7 +98,7 @@ end
 
 local function step_optimizer(state)
   local window = state.loop.window
-  window.stepping, window.called, window.taken = true, false, false
+  window.stepping, window.called = true, false
   call.method(state, "optimizer_step", state.trainer.current_epoch, state.loop.batch_idx,
     state.optimizers[1], state.loop.closure)
   window.stepping, window.again = false, false
@@ -104,7 +106,7 @@ local function step_optimizer(state)
     errors.blame("optimizer_step: the closure was not called: it runs training_step and backward: "
       .. "give it to optimizer:step(closure), or call it")
   end
-  return window.taken
+  return late.has_stepped(state)
 end
 
 -- A batch that does not end its window.
@@ -136,14 +138,13 @@ end
 
 -- Manual optimization: the step does it all.
 local function manual(state)
-  local before = state.trainer.global_step
   if state.loop.outside then
     errors.blame("training_step: rank %d has no data left while others have, and manual "
       .. "optimization cannot step without it: give all ranks equally many batches (drop_last = "
       .. "true or tail = 'wrap' of the DataLoader does)",
       state.trainer.global_rank)
   end
-  state.loop.window.last = nil
+  state.loop.window.last, state.loop.window.kept, state.loop.window.loss = nil, nil, nil
   c.runtime.rng_get(state.loop.random_before)
   local _ <close> = batch.watch(state)
   local _, outputs = batch.training_step(state)
@@ -152,11 +153,11 @@ local function manual(state)
   local loss = type(outputs) == "table" and outputs.loss or outputs
   if type(loss) == "userdata" then
     batch.check_loss(state, loss)
-    nonfinite.check_loss(state, loss)
+    nonfinite.check_loss(state, loss, true)
   end
   state.loop.has_stepped = true
   if state.ranks.many then agree.step(state, 0, 0) end
-  return state.trainer.global_step > before, true
+  return late.has_stepped(state), true
 end
 
 -- A script may change from one to the other between batches.

@@ -44,7 +44,8 @@ local function new_loop()
     check = false, -- steps/deferred: of the last steps, whose gradients the device looks at
     warned_nonfinite = false, -- steps/nonfinite, steps/late: that a step was not taken
     unscaled = nil, -- steps/scaling: optimizer -> "unscaled" or "stepped" since the scale's update
-    unsettled = false, -- steps/late: the optimizer some of whose steps may have been left out
+    taken = nil, -- steps/late: {steps, counted}: how many the batch has taken, as far as known
+    unsettled = false, -- steps/late: the optimizers some of whose steps may have been left out
     rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
     loss_is_finite = false, -- steps/rerun: of the batch that runs again
 

@@ -2,10 +2,10 @@
 -- device: the device knows it at once, the host a few steps later.
 --
 -- The device leaves out a step whose gradients are not finite, and all that follow. Of each step a
--- flag is on its way to the host, which looks at what has arrived when the next step comes and
--- waits only when it is AHEAD steps ahead, or when something looks at the weights (a save, a
--- validation, an epoch's end). Only where that is enough: in a fit that ends at the first such step
--- (nonfinite = "stop"), with one optimizer of ours, a batch a step, and nothing that must save the
+-- flag is on its way to the host, which looks at what has arrived when the next step comes and waits
+-- only when it is AHEAD steps ahead, or when something looks at the weights (a save, a validation,
+-- an epoch's end). Only where that is enough: in a fit that ends at the first such step (nonfinite =
+-- "stop"), with optimizers of ours, no window of several batches, and nothing that must save the
 -- moment before the batch.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -23,7 +23,7 @@ local AHEAD <const> = 4
 function deferred.is_possible(state)
   -- A field costs next to nothing; what a tensor is on is made a text.
   if state.strategy.root_device == "cpu" then return false end
-  return state.automatic and #state.optimizers == 1
+  return (#state.optimizers == 1 or not state.automatic)
     and state.trainer.accumulate_grad_batches == 1 and not state.loop.keeps_moments
     and not state.ranks.slices
     and (not state.ranks.many or state.strategy:is_replicated "gradient")
@@ -77,13 +77,15 @@ local function refuse(state, own_names, names_of)
   state.loop.check = { queue = {}, refused = entry.place }
   state.trainer.global_step = state.trainer.global_step - #queue -- they were counted as taken
   local own = {}
-  local cause = rerun.cause(state, entry.kept, function() own = own_names() end)
+  local cause = rerun.cause(state, entry.kept, function(optimizer)
+    if #own == 0 then own = own_names(optimizer) end
+  end)
   errors.blame("%s (%s)%s: the weights are those before this step",
     what_text(entry, own, names_of), entry.place, cause)
 end
 
---- Raises if a step was left out; waits for all of them. `own_names()` is called while the
---- gradients of this rank's batch, which runs again, are there; `names_of(own)` makes a text of
+--- Raises if a step was left out; waits for all of them. `own_names(optimizer)` is called while
+--- the gradients of this rank's batch, which runs again, are there; `names_of(own)` makes a text of
 --- what it returned, on all ranks.
 function deferred.settle(state, own_names, names_of)
   if look(state, true) then refuse(state, own_names, names_of) end
@@ -110,12 +112,13 @@ function deferred.check(state, optimizer, norm, loss)
   if loss then is_finite = is_finite:logical_and(c.isfinite(loss):reshape(norm.shape)) end
   local found = is_finite:logical_not()
   if check.found then found = check.found:logical_or(found) end
-  local flag = table.remove(check.spare) or c.runtime.flag()
+  local flag, window = table.remove(check.spare) or c.runtime.flag(), state.loop.window
+  if state.automatic or not window.kept then window.kept = rerun.kept_batch(state) end
   flag:set(found)
   optimizer:check_by(found)
   check.found = found
   table.insert(check.queue,
-    { flag = flag, loss = loss, place = loop.place(state), kept = rerun.kept_batch(state) })
+    { flag = flag, loss = loss, place = loop.place(state), kept = window.kept })
   state.loop.check = check
 end
 

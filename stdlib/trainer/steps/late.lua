@@ -26,12 +26,12 @@ local function schedulers_can(state)
     or not call.overrides(state.module, "lr_scheduler_step", Module)
 end
 
---- Whether the host may hear of a step of this fit later.
-function late.is_possible(state)
-  local optimizer = #state.optimizers == 1 and state.optimizers[1]
-  return state.automatic and optimizer and state.loop.held[optimizer].usual
-    and state.strategy.root_device ~= "cpu"
-    and schedulers_can(state) and not call.defined(state, "on_after_optimizer_step")
+--- Whether the host may hear of a step of an optimizer later. In manual optimization schedulers are
+--- the script's.
+function late.is_possible(state, optimizer)
+  return state.loop.held[optimizer].usual and state.strategy.root_device ~= "cpu"
+    and (not state.automatic or #state.optimizers == 1 and schedulers_can(state))
+    and not call.defined(state, "on_after_optimizer_step")
     and not state.loop.keeps_moments and not state.ranks.slices
     and (not state.ranks.many or state.strategy:is_replicated "gradient")
 end
@@ -45,37 +45,52 @@ function late.note(state, text)
   notices.add(state, text)
 end
 
--- Takes back what counted a step that was left out; `is_last`: no other has come since.
-local function hear(state, text, is_last)
+--- Begins a batch: `taken` counts its steps, of which some may turn out to be left out.
+function late.begin_batch(state) state.loop.taken = { steps = 0, counted = false } end
+
+--- Whether the running batch has stepped, as far as that is known.
+function late.has_stepped(state) return state.loop.taken.steps > 0 end
+
+--- The batch that has ended counts as one that has stepped.
+function late.count_batch(state)
+  state.progress.stepped = state.progress.stepped + 1
+  state.loop.taken.counted = true
+end
+
+-- Takes back what counted a step of the batch of `taken`, which was left out.
+local function hear(state, text, taken)
   local trainer, progress, current = state.trainer, state.progress, state.loop
   trainer.global_step = trainer.global_step - 1
   if current.in_batch then current.in_batch = current.in_batch - 1 end
-  if is_last and progress.pending then
-    progress.pending.stepped = false
-  else
+  taken.steps = taken.steps - 1
+  if taken.steps == 0 and taken.counted then
     progress.stepped = progress.stepped - 1
+  elseif taken.steps == 0 and progress.pending then
+    progress.pending.stepped = false
   end
   late.note(state, text)
 end
 
---- What the optimizer calls when the step that is about to be made was left out; `text` as in note.
-function late.listener(state, text)
-  state.loop.unsettled = state.optimizers[1]
-  return function(_, is_last) hear(state, text, is_last) end
+--- What an optimizer calls when the step that is about to be made was left out; `text` as in note.
+function late.listener(state, optimizer, text)
+  local list, taken = state.loop.unsettled or {}, state.loop.taken
+  if not list[optimizer] then
+    list[#list + 1], list[optimizer] = optimizer, true
+    state.loop.unsettled = list
+  end
+  return function() hear(state, text, taken) end
 end
 
 --- Waits until it is known which steps were taken.
 function late.settle(state)
-  local optimizer = state.loop.unsettled
-  if not optimizer then return end
+  local list = state.loop.unsettled or {}
   state.loop.unsettled = false
-  optimizer:settle()
+  for _, optimizer in ipairs(list) do optimizer:settle() end
 end
 
 --- Between batches: what is known of steps some batches ago.
 function late.poll(state)
-  local optimizer = state.loop.unsettled
-  if optimizer then optimizer:hear() end
+  for _, optimizer in ipairs(state.loop.unsettled or {}) do optimizer:hear() end
 end
 
 -- Puts the schedulers back.
@@ -89,9 +104,9 @@ local function saved_schedulers(state)
   end
 end
 
---- Calls `fn`, which moves the schedulers after a step.
+--- Calls `fn`, which moves the schedulers after a step of automatic optimization.
 function late.move_schedulers(state, fn, ...)
-  local optimizer = state.loop.unsettled
+  local optimizer = state.loop.unsettled and state.optimizers[1]
   if not optimizer then return fn(...) end
   left_out.count(optimizer._late, optimizer.param_groups, saved_schedulers(state), fn, ...)
 end

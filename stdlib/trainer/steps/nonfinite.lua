@@ -80,7 +80,7 @@ end
 
 -- deferred.settle or deferred.poll.
 local function ask(state, how)
-  local function own() return own_names(state, state.optimizers[1]) end
+  local function own(optimizer) return own_names(state, optimizer) end
   how(state, own, function(names) -- a batch that runs again shares no gradients
     return listed(state.ranks.many and names_of_all(names) or names)
   end)
@@ -109,9 +109,11 @@ end
 
 -- Whether the device leaves out the step by itself where the norm is not finite.
 local function checks_later(state, optimizer, norm)
-  if not late.is_possible(state) or not left_out.suits(optimizer, norm) then return false end
+  if not late.is_possible(state, optimizer) or not left_out.suits(optimizer, norm) then
+    return false
+  end
   local _ <close> = c.no_grad()
-  optimizer:check_later(norm:isfinite():logical_not(), late.listener(state,
+  optimizer:check_later(norm:isfinite():logical_not(), late.listener(state, optimizer,
     not state.loop.warned_nonfinite and skip_text("gradients", loop.place(state))))
   return true
 end
@@ -143,8 +145,9 @@ function nonfinite.allows(state, optimizer, norm)
 end
 
 --- Raises when a loss is not finite. On the host looking costs nothing; on a device it is done
---- where a value is shown anyway. Of several ranks one must not end alone: their gradients say it.
-function nonfinite.check_loss(state, loss)
+--- where a value is shown anyway: `now`, or with its gradients. Of several ranks one must not end
+--- alone: their gradients say it.
+function nonfinite.check_loss(state, loss, now)
   local trainer = state.trainer
   if trainer.options.nonfinite ~= "stop" or state.scaler then return end
   if state.ranks.many and #state.optimizers > 0 then return end
@@ -152,7 +155,7 @@ function nonfinite.check_loss(state, loss)
     and not trainer:logs_this_step() then
     return
   end
-  if not trainer.options.detect_anomaly and deferred.is_possible(state) then
+  if not now and not trainer.options.detect_anomaly and deferred.is_possible(state) then
     state.loop.window.loss = loss:detach() -- looked at with its gradients
   else
     refuse_loss(state, loss:item())

@@ -1,7 +1,8 @@
 --- stdlib/trainer/steps/rerun.lua: runs a batch again to find which operation made the first value
 --- that is not finite.
 --
--- The batch runs with the random numbers that it had, and no optimizer steps in it. Buffers (the
+-- The batch runs with the random numbers that it had, and no optimizer steps in it: in manual
+-- optimization they have as long as the others the weights of the end. Buffers (the
 -- averages of batch norm) and logged values are afterwards as they were; a fit ends after this.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
@@ -104,12 +105,13 @@ local function run_parts(state, count)
   end
 end
 
--- The same with what it would change kept; returns what was noted, or nil and an error. `look` is
--- called while the gradients are there.
+-- The same with what it would change kept; returns what was noted, or nil and an error.
+-- `look(optimizer)` is called while its gradients are there.
 local function run_watched(state, count, look)
   local restore, shown = keep_buffers(state.module), state.loop.results
   local current = state.loop
   current.results, current.rerunning, current.loss_is_finite = results.new(true), true, true
+  current.look = look
   state.module:zero_grad()
   local ok, message = pcall(function()
     local _ <close> = c.runtime.note_anomalies()
@@ -117,9 +119,10 @@ local function run_watched(state, count, look)
     if together then c.dist.begin_step() end
     if not state.loop.outside then run_parts(state, count) end
     if together then c.dist.end_step(true) end
-    if look then look() end
+    if look and state.automatic then look(state.optimizers[1]) end
   end)
   state.module:zero_grad()
+  current.look = nil
   restore()
   state.loop.results, state.loop.rerunning = shown, false
   if not ok then return nil, message end
@@ -168,7 +171,8 @@ end
 
 --- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each
 --- looks at its own batch, and all say what the first one that knows has found. `kept`: the batch,
---- nil for the running one; `look` (optional) is called while the gradients of its run are there.
+--- nil for the running one; `look(optimizer)` (optional) is called while its gradients of that run
+--- are there.
 function rerun.cause(state, kept, look)
   local cause = own_cause(state, kept, look)
   if state.ranks.many then

@@ -32,7 +32,8 @@ end
 --- Whether an optimizer, whose gradients are unscaled, may step.
 function scaling.allows(state, optimizer)
   local scaler = state.scaler
-  if late.is_possible(state) and scaler:check_later(optimizer, late.listener(state)) then
+  if late.is_possible(state, optimizer)
+    and scaler:check_later(optimizer, late.listener(state, optimizer)) then
     return true
   end
   if not scaler:found(optimizer) then return true end

@@ -92,10 +92,17 @@ local function after(state, optimizer, taken)
   shared_gradients.stepped(state, optimizer)
   scaling.stepped(state, optimizer)
   if not taken then return end
-  state.loop.window.taken = true
+  state.loop.taken.steps = state.loop.taken.steps + 1
   state.trainer.global_step = state.trainer.global_step + 1
   call_after(state, optimizer)
   replicas.after_step(state)
+end
+
+-- A step of a batch that runs again changes nothing.
+local function step_again(state, optimizer, closure)
+  local result = closure and closure()
+  if state.loop.look then state.loop.look(optimizer) end
+  return result
 end
 
 -- `own`: the step of the optimizer's class.
@@ -108,7 +115,7 @@ local function make_step(state, optimizer, own)
     return loss, taken
   end
   return function(_, asked)
-    if state.loop.rerunning then return asked and asked() end
+    if state.loop.rerunning then return step_again(state, optimizer, asked) end
     local result
     if asked then
       user_closure, taken = asked, true
