@@ -138,7 +138,7 @@ static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name
   lt_tensor *t = lt_to_tensor(L, b, -1);
   if (t == NULL)
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a tensor, got %s", r->who, name,
-             lt_type_name(L, lua_gettop(L)));
+             lt_shown(L, lua_gettop(L)));
   while (r->n_in <= k) {
     r->number[r->n_in].kind = LT_NO_SCALAR;
     r->in[r->n_in++] = NULL;
@@ -221,8 +221,16 @@ static void check_required(lua_State *L, lt_bind *b, const lt_reading *r) {
                usage(L, r));
 }
 
+/* A nil may stand for an argument that is given by name, not for one that is needed. */
+static void refuse_nil(lua_State *L, lt_bind *b, const lt_reading *r) {
+  for (int k = 0; k < r->n_rows; k++)
+    if (r->rows[k].required && (r->is_set >> k & 1) == 0)
+      lt_raise(L, b, LT_EARG, "%s: argument '%s' is nil%s", r->who, r->rows[k].name, usage(L, r));
+}
+
 _Noreturn static void too_many(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
-  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s%s", r->who, lt_type_name(L, index),
+  refuse_nil(L, b, r);
+  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s%s", r->who, lt_shown(L, index),
            usage(L, r));
 }
 
@@ -248,6 +256,9 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     }
     if (row >= r->n_rows) {
       if (!lua_isnil(L, index)) too_many(L, b, r, index);
+      if (r->n_rows == 1 && takes_list(r->rows[0].type) && !r->with_requires_grad)
+        lt_raise(L, b, LT_EARG, "%s: argument '%s' holds nil%s", r->who, r->rows[0].name,
+                 usage(L, r));
       index++;
     } else if (lua_isnil(L, index)) {
       index++, row++;
@@ -319,10 +330,10 @@ static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     lt_raise(L, b, LT_EARG, "%s: operands must be tensors or numbers, got %s and %s", r->who,
              x != NULL                ? "a tensor"
              : lua_type(L, index) < 0 ? "nothing"
-                                      : luaL_typename(L, index),
+                                      : lt_shown(L, index),
              y != NULL                    ? "a tensor"
              : lua_type(L, index + 1) < 0 ? "nothing"
-                                          : luaL_typename(L, index + 1));
+                                          : lt_shown(L, index + 1));
   r->in[0] = x != NULL ? x : y;
   r->n_in = 1;
   if (x != NULL)
@@ -334,7 +345,7 @@ static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
 static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   if (!lua_istable(L, index))
     lt_raise(L, b, LT_EARG, "%s: needs a table of tensors, got %s", r->who,
-             lua_type(L, index) < 0 ? "nothing" : lt_type_name(L, index));
+             lua_type(L, index) < 0 ? "nothing" : lt_shown(L, index));
   lua_Integer n = luaL_len(L, index);
   if (n > INT32_MAX / 16) lt_raise(L, b, LT_EARG, "%s: too many tensors", r->who);
   r->n_in = (int)n;
@@ -347,7 +358,7 @@ static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) 
     r->in[k] = lt_to_tensor(L, b, -1);
     if (r->in[k] == NULL)
       lt_raise(L, b, LT_EARG, "%s: element %d of the list must be a tensor, got %s", r->who, k + 1,
-               luaL_typename(L, -1));
+               lt_shown(L, -1));
     lua_pop(L, 1);
   }
   return index + 1;

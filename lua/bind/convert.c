@@ -163,7 +163,7 @@ static void read_target(lua_State *L, lt_bind *b, int index, target *to) {
     to->device = lt_check_device(L, b, index, "to");
   } else if (lua_type(L, index) != LUA_TSTRING) {
     lt_raise(L, b, LT_EARG, "to: needs a dtype, a device or a tensor, got %s",
-             luaL_typename(L, index));
+             lt_shown(L, index));
   } else if (lt_dtype_from_name(lua_tostring(L, index)) != LT_DTYPE_NONE) {
     to->dtype = lt_dtype_from_name(lua_tostring(L, index));
   } else {

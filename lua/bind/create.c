@@ -20,7 +20,7 @@ static options read_options(lua_State *L, lt_bind *b, int index, const char *who
   options o = {.dtype = LT_DTYPE_NONE, .device = lt_device_default(b->c)};
   if (lua_isnoneornil(L, index)) return o;
   if (!lua_istable(L, index))
-    lt_raise(L, b, LT_EARG, "%s: options must be a table, got %s", who, luaL_typename(L, index));
+    lt_raise(L, b, LT_EARG, "%s: options must be a table, got %s", who, lt_shown(L, index));
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "dtype") == 0)
@@ -129,7 +129,7 @@ static void walk(lua_State *L, nested *w, int depth) {
              place(L, w, depth));
   if (s.kind == LT_NO_SCALAR)
     lt_raise(L, w->b, LT_EARG, "tensor: %s must be a number, got %s",
-             depth > 0 ? place(L, w, depth) : "argument 1", luaL_typename(L, -1));
+             depth > 0 ? place(L, w, depth) : "argument 1", lt_shown(L, -1));
   if (w->measured && depth != w->shape.ndim)
     lt_raise(L, w->b, LT_ESHAPE, "tensor: ragged table: %s is a number, a table is expected",
              place(L, w, depth));
@@ -190,6 +190,10 @@ static int make_filled(lua_State *L) {
   r.with_requires_grad = true;
   lt_args_create *args = (lt_args_create *)r.args;
   bool is_set;
+  int last = lua_gettop(L);
+  if (last > 1 && lua_type(L, last) == LUA_TSTRING) /* PyTorch's dtype by position */
+    lt_raise(L, b, LT_EARG, "%s: options must be a table, {dtype = 'f64'}: got %s", name,
+             lt_shown(L, last));
   lt_read_arguments(L, b, &r, 1);
   for (int k = 0; k < args->size.n; k++)
     if (args->size.size[k] < 0)
@@ -238,7 +242,7 @@ static double check_number(lua_State *L, lt_bind *b, int index, const char *who,
   lt_scalar s = lua_type(L, index) == LUA_TNUMBER ? lt_to_scalar(L, index) : LT_NONE_SCALAR;
   if (s.kind == LT_NO_SCALAR)
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got %s", who, name,
-             luaL_typename(L, index));
+             lt_shown(L, index));
   return s.f;
 }
 
@@ -290,7 +294,7 @@ static int from_bytes(lua_State *L) {
   lt_bind *b = lt_enter(L);
   size_t length;
   if (lua_type(L, 1) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "from_bytes: argument 1 must be a string, got %s", luaL_typename(L, 1));
+    lt_raise(L, b, LT_EARG, "from_bytes: argument 1 must be a string, got %s", lt_shown(L, 1));
   const char *bytes = lua_tolstring(L, 1, &length);
   lt_dtype dtype = lt_check_dtype(L, b, 2, "from_bytes");
   size_t size = lt_dtype_size(dtype);

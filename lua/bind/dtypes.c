@@ -22,7 +22,7 @@ const char *lt_push_dtype_names(lua_State *L) {
 lt_dtype lt_check_dtype(lua_State *L, lt_bind *b, int index, const char *who) {
   if (lua_type(L, index) != LUA_TSTRING)
     lt_raise(L, b, LT_EARG, "%s: argument 'dtype' must be a name such as \"f32\", got %s", who,
-             lt_type_name(L, index));
+             lt_shown(L, index));
   const char *name = lua_tostring(L, index);
   lt_dtype d = lt_dtype_from_name(name);
   if (d != LT_DTYPE_NONE) return d;

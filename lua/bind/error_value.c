@@ -51,7 +51,7 @@ static void show(lua_State *L) {
   } else if (lua_type(L, -1) == LUA_TNUMBER || lua_type(L, -1) == LUA_TBOOLEAN) {
     luaL_tolstring(L, -1, NULL);
   } else {
-    const char *name = lt_type_name(L, -1);
+    const char *name = lt_shown(L, -1);
     lua_pushfstring(L, strncmp(name, "a ", 2) == 0 ? "%s" : "a %s", name);
   }
   lua_remove(L, -2);

@@ -20,7 +20,7 @@ static void read_backward_options(lua_State *L, lt_bind *b, lt_backward_options 
   if (lua_isnoneornil(L, at)) return;
   if (!lua_istable(L, at))
     lt_raise(L, b, LT_EARG, "backward: needs a tensor or a table of options, got %s",
-             lt_type_name(L, at));
+             lt_shown(L, at));
   bool retain_given = false;
   for (lua_pushnil(L); lua_next(L, at) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
@@ -104,7 +104,7 @@ void lt_push_held(lua_State *L, const lt_script_hook *h) {
 static void check_result(lua_State *L, lt_bind *b) {
   if (lt_to_tensor(L, b, -1) == NULL)
     lt_raise(L, b, LT_EARG, "hook: must return a tensor or nothing, returned %s",
-             luaL_typename(L, -1));
+             lt_shown(L, -1));
 }
 
 /* Runs under lt_callback: (hook, gradient) -> replacement or nil. */
@@ -234,7 +234,7 @@ static int register_hook(lua_State *L) {
   lt_ctx *c = b->c;
   lt_tensor *t = lt_check_tensor(L, b, 1, "register_hook");
   if (!lua_isfunction(L, 2))
-    lt_raise(L, b, LT_EARG, "register_hook: needs a function, got %s", luaL_typename(L, 2));
+    lt_raise(L, b, LT_EARG, "register_hook: needs a function, got %s", lt_shown(L, 2));
   if (!lt_requires_grad(t))
     lt_raise(L, b, LT_EARG, "register_hook: this tensor does not require grad");
   lua_settop(L, 2);

@@ -3,6 +3,7 @@
 
 #include "bind/held.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 #include "bind/walk.h"
 #include "bind/words.h"
 
@@ -47,7 +48,7 @@ static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *what, int valu
   lt_tensor *t = lt_to_tensor(L, b, value);
   if (t == NULL) {
     const char *name = push_name(L, what, key);
-    lt_raise(L, b, LT_EARG, "grad: %s must be a tensor, got %s", name, luaL_typename(L, value));
+    lt_raise(L, b, LT_EARG, "grad: %s must be a tensor, got %s", name, lt_shown(L, value));
   }
   return t;
 }
@@ -91,14 +92,14 @@ static void unknown_option(lua_State *L, lt_bind *b, const char *key) {
 
 static void read_flag(lua_State *L, lt_bind *b, const char *key, bool *to) {
   if (!lua_isboolean(L, -1))
-    lt_raise(L, b, LT_EARG, "grad: %s must be true or false, got %s", key, luaL_typename(L, -1));
+    lt_raise(L, b, LT_EARG, "grad: %s must be true or false, got %s", key, lt_shown(L, -1));
   *to = lua_toboolean(L, -1);
 }
 
 static void read_options(lua_State *L, lt_bind *b, reading *r) {
   if (lua_isnoneornil(L, OPTIONS)) return;
   if (!lua_istable(L, OPTIONS))
-    lt_raise(L, b, LT_EARG, "grad: needs a table of options, got %s", luaL_typename(L, OPTIONS));
+    lt_raise(L, b, LT_EARG, "grad: needs a table of options, got %s", lt_shown(L, OPTIONS));
   for (lua_pushnil(L); lua_next(L, OPTIONS) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "retain_graph") == 0)
@@ -125,7 +126,7 @@ static lt_tensor **push_seeds(lua_State *L, lt_bind *b, int from, int n) {
   }
   if (!lua_istable(L, from))
     lt_raise(L, b, LT_EARG, "grad: grad_outputs must be a table as y is, got %s",
-             luaL_typename(L, from));
+             lt_shown(L, from));
   int k = 0;
   for (lua_pushnil(L); next(L, OF); lua_pop(L, 1), k++) {
     lua_pushvalue(L, -2);

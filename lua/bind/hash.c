@@ -5,6 +5,7 @@
 
 #include "base/sha256.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 #include "ops/checksum.h"
 
 /* What takes the parts of a list, in order. */
@@ -70,7 +71,7 @@ static void fast_value(lua_State *L, lt_bind *b, int index, sink *to) {
     word = lt_hash_bytes(text, n, 0);
   } else {
     lt_raise(L, b, LT_EARG, "hash: takes tensors, numbers, strings and booleans, got %s",
-             luaL_typename(L, index));
+             lt_shown(L, index));
   }
   to->h = lt_hash_mix(to->h, word);
 }
@@ -121,7 +122,7 @@ static void sha_tensor(sink *to, const lt_tensor *t, const void *bytes, size_t n
 static void sha_string(lua_State *L, lt_bind *b, int index, sink *to) {
   size_t n;
   if (lua_type(L, index) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "sha256: takes strings and tensors, got %s", luaL_typename(L, index));
+    lt_raise(L, b, LT_EARG, "sha256: takes strings and tensors, got %s", lt_shown(L, index));
   const char *text = lua_tolstring(L, index, &n);
   lt_sha256_take(&to->sha, text, n);
 }

@@ -45,7 +45,7 @@ static double number_at(lua_State *L, lt_bind *b, int index, double usual, const
   if (lua_isnoneornil(L, index)) return usual;
   if (lua_type(L, index) != LUA_TNUMBER)
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got %s", who, name,
-             luaL_typename(L, index));
+             lt_shown(L, index));
   return lua_tonumber(L, index);
 }
 

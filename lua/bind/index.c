@@ -110,7 +110,7 @@ static void add_item(lua_State *L, lt_bind *b, const lt_tensor *x, const int64_t
   } else {
     lt_raise(L, b, LT_EARG,
              "index: item %d must be a position, a range, a tensor, lt.all or lt.new, got %s",
-             d + 1, luaL_typename(L, item));
+             d + 1, lt_shown(L, item));
   }
 }
 
@@ -246,7 +246,7 @@ static lt_scalar check_value(lua_State *L, lt_bind *b, const lt_tensor *x) {
   lt_scalar s = lt_to_scalar(L, 3);
   if (s.kind == LT_NO_SCALAR)
     lt_raise(L, b, LT_EARG, "index: can only assign a tensor or a number, got %s%s",
-             luaL_typename(L, 3), lua_istable(L, 3) ? " (write lt.tensor{...})" : "");
+             lt_shown(L, 3), lua_istable(L, 3) ? " (write lt.tensor{...})" : "");
   if (s.kind == LT_SCALAR_FLOAT && !lt_dtype_is_float((lt_dtype)x->dtype) && s.f != floor(s.f))
     lt_raise(L, b, LT_EDTYPE, "index: %g does not fit into a tensor of %s", s.f,
              lt_dtype_name((lt_dtype)x->dtype));

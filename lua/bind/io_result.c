@@ -1,13 +1,14 @@
 /* lua/bind/io_result.c: the path that a function of `c.io` takes, and what it returns when the
  * world refuses. */
 #include "bind/io.h"
+#include "bind/values.h"
 
 #include <string.h>
 
 const char *lt_check_path(lua_State *L, lt_bind *b, const char *who) {
   size_t n;
   if (lua_type(L, 1) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "%s: the path must be a string, got %s", who, luaL_typename(L, 1));
+    lt_raise(L, b, LT_EARG, "%s: the path must be a string, got %s", who, lt_shown(L, 1));
   const char *path = lua_tolstring(L, 1, &n);
   if (n == 0 || strlen(path) != n) lt_raise(L, b, LT_EARG, "%s: not a path: '%s'", who, path);
   return path;

@@ -31,7 +31,7 @@ static bool wants_grad(lua_State *L, lt_bind *b) {
   bool on = true;
   if (lua_isnoneornil(L, 2)) return on;
   if (!lua_istable(L, 2))
-    lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", luaL_typename(L, 2));
+    lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", lt_shown(L, 2));
   for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "requires_grad") != 0)

@@ -35,7 +35,7 @@ static int open_scope(lua_State *L, lt_bind *b, const char *name, lt_modes modes
   int top = lua_gettop(L);
   bool call = !lua_isnoneornil(L, fn);
   if (call && luaL_getmetafield(L, fn, "__call") == LUA_TNIL && !lua_isfunction(L, fn))
-    lt_raise(L, b, LT_EARG, "%s: needs a function, got %s", name, luaL_typename(L, fn));
+    lt_raise(L, b, LT_EARG, "%s: needs a function, got %s", name, lt_shown(L, fn));
   lua_settop(L, top);
   if (!call) lt_check_count(L, b, name, fn);
   scope *s = lua_newuserdatauv(L, sizeof *s, 0);

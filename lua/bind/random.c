@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bind/state.h"
+#include "bind/values.h"
 
 static uint64_t fresh_seed(void) {
   uint64_t seed;
@@ -24,7 +25,7 @@ static int seed(lua_State *L) {
     int is_int = 0;
     lua_Integer seed = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_int) : 0;
     if (!is_int)
-      lt_raise(L, b, LT_EARG, "seed: must be a whole number, got %s", luaL_typename(L, 1));
+      lt_raise(L, b, LT_EARG, "seed: must be a whole number, got %s", lt_shown(L, 1));
     if (seed < 0) lt_raise(L, b, LT_EARG, "seed: must be at least 0, got %lld", (long long)seed);
     n = (uint64_t)seed;
   }

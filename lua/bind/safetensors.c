@@ -6,12 +6,13 @@
 
 #include "bind/io.h"
 #include "bind/tensor.h"
+#include "bind/values.h"
 #include "io/later.h"
 
 static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *who, const char *name) {
   lt_tensor *t = lt_to_tensor(L, b, -1);
   if (t == NULL)
-    lt_raise(L, b, LT_EARG, "%s: '%s' must be a tensor, got %s", who, name, luaL_typename(L, -1));
+    lt_raise(L, b, LT_EARG, "%s: '%s' must be a tensor, got %s", who, name, lt_shown(L, -1));
   return t;
 }
 
@@ -23,7 +24,7 @@ static int by_name(const void *a, const void *b) {
 static const char *check_name(lua_State *L, lt_bind *b, int index, const char *who) {
   size_t n;
   if (lua_type(L, index) != LUA_TSTRING)
-    lt_raise(L, b, LT_EARG, "%s: names must be strings, got %s", who, luaL_typename(L, index));
+    lt_raise(L, b, LT_EARG, "%s: names must be strings, got %s", who, lt_shown(L, index));
   const char *name = lua_tolstring(L, index, &n);
   if (strlen(name) != n) lt_raise(L, b, LT_EARG, "%s: the name '%s' holds a zero byte", who, name);
   return name;
@@ -79,7 +80,7 @@ static lt_metadata *read_metadata(lua_State *L, lt_bind *b, int64_t *n) {
     lt_metadata m = {.key = check_name(L, b, -2, who)};
     if (lua_type(L, -1) != LUA_TSTRING)
       lt_raise(L, b, LT_EARG, "%s: metadata '%s' must be a string, got %s", who, m.key,
-               luaL_typename(L, -1));
+               lt_shown(L, -1));
     m.value = lua_tolstring(L, -1, &m.value_size);
     list[i++] = m;
   }

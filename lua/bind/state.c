@@ -174,7 +174,7 @@ void lt_check_count(lua_State *L, lt_bind *b, const char *who, int most) {
   int top = lua_gettop(L);
   for (int k = most + 1; k <= top; k++)
     if (!lua_isnil(L, k))
-      lt_raise(L, b, LT_EARG, "%s: one argument too many: %s", who, lt_type_name(L, k));
+      lt_raise(L, b, LT_EARG, "%s: one argument too many: %s", who, lt_shown(L, k));
   if (top > most) lua_settop(L, most);
 }
 

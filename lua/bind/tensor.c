@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bind/index.h"
+#include "bind/values.h"
 #include "bind/words.h"
 
 lt_boxed *lt_push_empty(lua_State *L, lt_bind *b) {
@@ -63,7 +64,7 @@ lt_tensor *lt_check_tensor(lua_State *L, lt_bind *b, int index, const char *who)
   bool dotted =
     index == 1 && (lua_isnone(L, 1) || lua_type(L, 1) == LUA_TNUMBER) && is_of_script(L);
   lt_raise(L, b, LT_EARG, "%s: argument %d must be a tensor, got %s%s%s%s", who, index,
-           lua_type(L, index) == LUA_TNONE ? "nothing" : luaL_typename(L, index),
+           lua_type(L, index) == LUA_TNONE ? "nothing" : lt_shown(L, index),
            dotted ? "; a method is called with a colon: x:" : "", dotted ? who : "",
            dotted ? "(...)" : "");
 }
@@ -278,7 +279,7 @@ static int tensor_index(lua_State *L) {
 static void set_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   lt_tensor *grad = lua_isnil(L, 3) ? NULL : lt_to_tensor(L, b, 3);
   if (grad == NULL && !lua_isnil(L, 3))
-    lt_raise(L, b, LT_EARG, "grad: must be a tensor or nil, got %s", luaL_typename(L, 3));
+    lt_raise(L, b, LT_EARG, "grad: must be a tensor or nil, got %s", lt_shown(L, 3));
   if (grad != NULL && !lt_shape_equal(lt_tensor_shape(grad), lt_tensor_shape(t)))
     lt_raise(L, b, LT_ESHAPE, "grad: must have the tensor's shape %s, got %s", LT_TENSOR_STR(t),
              LT_TENSOR_STR(grad));
@@ -308,7 +309,7 @@ static int tensor_newindex(lua_State *L) {
     set_grad(L, b, t);
   } else if (strcmp(name, "requires_grad") == 0) {
     if (lua_type(L, 3) != LUA_TBOOLEAN)
-      lt_raise(L, b, LT_EARG, "requires_grad: must be true or false, got %s", luaL_typename(L, 3));
+      lt_raise(L, b, LT_EARG, "requires_grad: must be true or false, got %s", lt_shown(L, 3));
     lt_set_requires_grad(L, b, t, lua_toboolean(L, 3));
     if (lua_toboolean(L, 3)) lt_make_unique(L, b, 1);
   } else {

@@ -1,18 +1,54 @@
 /* lua/bind/values.c: single values from the Lua stack: numbers, dims, positions, names. */
 #include "bind/values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "bind/tensor.h"
 
-const char *lt_type_name(lua_State *L, int index) {
-  return lua_type(L, index) == LUA_TUSERDATA ? "a tensor" : luaL_typename(L, index);
+enum { LONGEST = 60, CUT = 57 };
+
+/* Push a text in quotes, without the rest of a long one, control characters as Lua writes them. */
+static const char *push_quoted(lua_State *L, const char *text, size_t size) {
+  luaL_Buffer all;
+  luaL_buffinit(L, &all);
+  luaL_addchar(&all, '\'');
+  size_t shown = size <= LONGEST ? size : CUT;
+  for (size_t k = 0; k < shown; k++) {
+    char code[8];
+    unsigned char byte = (unsigned char)text[k];
+    if (byte >= 32 && byte != 127) {
+      luaL_addchar(&all, text[k]);
+    } else {
+      snprintf(code, sizeof code, "\\%d", byte);
+      luaL_addstring(&all, code);
+    }
+  }
+  luaL_addstring(&all, shown < size ? "...'" : "'");
+  luaL_pushresult(&all);
+  return lua_tostring(L, -1);
+}
+
+const char *lt_shown(lua_State *L, int index) {
+  size_t size = 0;
+  switch (lua_type(L, index)) {
+  case LUA_TUSERDATA: return "a tensor";
+  case LUA_TSTRING: {
+    const char *text = lua_tolstring(L, index, &size);
+    luaL_checkstack(L, 8, "ltrain");
+    return push_quoted(L, text, size);
+  }
+  case LUA_TNUMBER:
+  case LUA_TBOOLEAN: luaL_checkstack(L, 2, "ltrain"); return luaL_tolstring(L, index, NULL);
+  case LUA_TNONE: return "nothing";
+  default: return luaL_typename(L, index);
+  }
 }
 
 bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
   if (!lua_isboolean(L, index))
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be true or false, got %s", who, name,
-             lt_type_name(L, index));
+             lt_shown(L, index));
   return lua_toboolean(L, index);
 }
 
@@ -44,7 +80,7 @@ int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %g", who, name,
              lua_tonumber(L, index));
   lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %s", who, name,
-           lt_type_name(L, index));
+           lt_shown(L, index));
 }
 
 int64_t lt_check_dim(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
@@ -84,7 +120,7 @@ lt_device lt_check_device(lua_State *L, lt_bind *b, int index, const char *who) 
   else
     lt_raise(L, b, LT_EARG,
              "%s: argument 'device' must be a name such as \"cpu\", or the number of a GPU, got %s",
-             who, lt_type_name(L, index));
+             who, lt_shown(L, index));
   if (!lt_device_parse(b->c, name, &d)) lt_raise_failure(L, b);
   return d;
 }
@@ -153,7 +189,7 @@ lt_scalar lt_check_scalar(lua_State *L, lt_bind *b, int index, const char *who, 
   }
   if (s.kind == LT_NO_SCALAR)
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got %s", who, name,
-             lt_type_name(L, index));
+             lt_shown(L, index));
   return s;
 }
 
@@ -169,7 +205,7 @@ int64_t lt_check_choice(lua_State *L, lt_bind *b, int index, const char *who, co
     s = end != NULL ? end + 1 : NULL;
   }
   lt_raise(L, b, LT_EARG, "%s: argument '%s' must be one of %s, got %s", who, a->name, a->choices,
-           *name != 0 ? name : lt_type_name(L, index));
+           *name != 0 ? name : lt_shown(L, index));
 }
 
 int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const char *who,

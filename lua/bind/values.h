@@ -11,8 +11,9 @@
 /* THE conversion of a dim or position: 1, 2, ... to 0, 1, ...; negative ones stay; false for 0. */
 bool lt_from_zero(int64_t position, int64_t *out);
 
-/* "a tensor", "string", ... of the value at `index`. */
-const char *lt_type_name(lua_State *L, int index);
+/* The value at `index` as messages show it: "a tensor", "'text'", "3", "table". It may push a
+   text, which is good as long as that stays on the stack. */
+const char *lt_shown(lua_State *L, int index);
 
 /* true or false. */
 bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name);

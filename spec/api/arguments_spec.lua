@@ -115,7 +115,7 @@ describe("one argument too many", function()
         arguments[#arguments + 1] = "extra"
         local ok, message = pcall(fn, table.unpack(arguments))
         assert(not ok, name)
-        assert.matches("^spec/api/arguments_spec%.lua:%d+: .*one argument too many: string",
+        assert.matches("^spec/api/arguments_spec%.lua:%d+: .*one argument too many: '",
           message)
       end
     end

@@ -37,7 +37,7 @@ describe("sizes", function()
 
   it("must be whole numbers", function()
     raises("view: argument 'size' must be a whole number, got 1.5", function() x:view(1.5) end)
-    raises("view: argument 'size' must be a whole number, got string", function() x:view("4") end)
+    raises("view: argument 'size' must be a whole number, got '4'", function() x:view("4") end)
   end)
 
   it("that do not fit name both shapes", function()
@@ -80,7 +80,7 @@ describe("options", function()
     raises("cross_entropy: argument 'weight' is given twice", function()
       lt.cross_entropy(logits, target, weight, {weight = weight})
     end)
-    raises("cross_entropy: argument 'weight' must be a tensor, got number", function()
+    raises("cross_entropy: argument 'weight' must be a tensor, got 2", function()
       lt.cross_entropy(logits, target, {weight = 2})
     end)
     raises("cross_entropy: unknown option 'weigth'; did you mean 'weight'?", function()
@@ -102,10 +102,10 @@ describe("options", function()
   end)
 
   it("are checked by type", function()
-    raises("sum: argument 'keepdim' must be true or false, got number", function()
+    raises("sum: argument 'keepdim' must be true or false, got 1", function()
       x:sum { keepdim = 1 }
     end)
-    raises("clamp: argument 'min' must be a number, got string", function() x:clamp("0") end)
+    raises("clamp: argument 'min' must be a number, got '0'", function() x:clamp("0") end)
   end)
 
   it("that are required are missed by name", function()
@@ -114,9 +114,9 @@ describe("options", function()
   end)
 
   it("end", function()
-    raises("sum: one argument too many: number; it is sum(x, dims, keepdim)",
+    raises("sum: one argument too many: 3; it is sum(x, dims, keepdim)",
       function() x:sum(1, true, 3) end)
-    raises("sigmoid: one argument too many: number; it is sigmoid(x)",
+    raises("sigmoid: one argument too many: 3; it is sigmoid(x)",
       function() x:sigmoid(3) end)
   end)
 end)
@@ -130,7 +130,7 @@ describe("tensors", function()
 
   it("that are missing are reported", function()
     local hint <const> = "; a method is called with a colon: x:sigmoid(...)"
-    raises("sigmoid: argument 1 must be a tensor, got number" .. hint,
+    raises("sigmoid: argument 1 must be a tensor, got 1" .. hint,
       function() lt.sigmoid(1) end)
     raises("sigmoid: argument 1 must be a tensor, got nothing" .. hint,
       function() lt.sigmoid() end)
@@ -141,7 +141,7 @@ describe("tensors", function()
     assert.same({{1, 2}, {3, 4}, {1, 2}, {3, 4}}, lt.cat({x, x}, 1):tolist())
     assert.same({{1, 2, 1, 2}, {3, 4, 3, 4}}, lt.cat({x, x}, {dim = 2}):tolist())
     raises("cat: needs a table of tensors, got a tensor", function() lt.cat(x, x) end)
-    raises("cat: element 2 of the list must be a tensor, got number", function() lt.cat({x, 3}) end)
+    raises("cat: element 2 of the list must be a tensor, got 3", function() lt.cat({x, 3}) end)
   end)
 
   it("in long lists work as well", function()
@@ -204,7 +204,7 @@ describe("forms in place", function()
 
   it("are named as they were called", function()
     raises("add_: shapes do not broadcast: [2, 2] and [3]", function() x:add_(lt.ones(3)) end)
-    raises("add_: operands must be tensors or numbers, got a tensor and string",
+    raises("add_: operands must be tensors or numbers, got a tensor and '3'",
       function() x:add_("3") end)
     raises("zeros: impossible shape [1000000000000000000] (too many elements)",
       function() lt.zeros(1e18) end)

@@ -49,7 +49,7 @@ describe("lt.tensor", function()
     raises("tensor: ragged table: [1][2] is a table, a number is expected", function()
       lt.tensor({{1, {2}}})
     end)
-    raises("tensor: [2][1] must be a number, got string", function() lt.tensor({{1}, {"x"}}) end)
+    raises("tensor: [2][1] must be a number, got 'x'", function() lt.tensor({{1}, {"x"}}) end)
     raises("tensor: argument 1 must be a number, got nil", function() lt.tensor() end)
     raises("tensor: [1] is a tensor: join tensors with lt.stack or lt.cat", function()
       lt.tensor { lt.ones(1) }

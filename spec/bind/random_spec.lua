@@ -31,7 +31,7 @@ describe("lt.seed", function()
   it("must be a whole number", function()
     local ok, message = pcall(lt.seed, 1.5)
     assert.is_false(ok)
-    assert.matches("seed: must be a whole number, got number", message)
+    assert.matches("seed: must be a whole number, got 1%.5", message)
   end)
 end)
 

@@ -22,6 +22,24 @@ local ROWS <const> = {
   { "if a = 2 then end", "; equality is ==" },
   { "while a = 2 do end", "; equality is ==" },
   { "for i = 1, 2:", "; a block is if ... then ... end, for ... do ... end" },
+  { "with lt.no_grad() do end", "; write local _ <close> = lt.no_grad()" },
+  { 'local x = f(2, device = "cuda")',
+    "; arguments with names are a table: f(x, {device = value})" },
+  { "local x = f(0, (2, 3))", "; a list is {2, 3}" },
+  { "local y = x[:, 1]", "; a part of a tensor is x[{lt.all, 2}], x[{{1, 3}}]" },
+  { "local y = x[1, 2]", "; an element is x[{1, 2}]" },
+  { "local y = x @ x", "; a product of matrices is x:matmul(y)" },
+  { "print(f'a' f'b')", "; write ('loss %g'):format(loss)" },
+  { "try:\n  x = 1",
+    "; the line before is Python: write local ok, message = pcall(function() ... end)" },
+  { "while x:\n  i = 1", "; the line before ends with a colon: a block is "
+    .. "if ... then ... end, for ... do ... end" },
+  { "print(\u{201C}a\u{201D})", "; it is the character U+201C (\u{201C}): write \"" },
+  { "local\u{A0}y = 1", "; it is the character U+00A0 (\u{A0}): write a space" },
+  { "local gr\u{F6}sse = 1",
+    "; it is the character U+00F6 (\u{F6}): names have the letters a to z, digits and _" },
+  { "local gr\xF6sse = 1", "; the file is no text in UTF-8" },
+  { "\xFF\xFEl\0o\0", "; the file is UTF-16: save it as UTF-8" },
   { "local x = 1 1", "" },
   { "local s = 'a' 'b'", "" },
 }
@@ -29,7 +47,7 @@ local ROWS <const> = {
 describe("a syntax error", function()
   for _, row in ipairs(ROWS) do
     local line, expected = table.unpack(row)
-    it("at " .. line, function()
+    it("at " .. line:gsub("%c", " "), function()
       local text = "local a, b, i, x = 1, 2, 3, 4\n" .. line .. "\n"
       local chunk, message = load(text, "@script.lua")
       assert.is_nil(chunk)

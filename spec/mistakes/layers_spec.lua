@@ -49,6 +49,36 @@ function Net:forward(x) local y = self.fc(x) end
 local y = Net()(lt.ones(1, 4))
 local l = y:sum() --!]],
     "attempt to index a nil value (local 'y')" },
+  { "the first of a list with 0", [[
+local layers = nn.ModuleList{nn.Linear(2, 2)}
+local y = layers[0](lt.ones(2)) --!]],
+    "attempt to call a nil value (field 'integer index'); positions count from 1: the first is "
+    .. "x[1]" },
+  { "an init that does not call the one above", [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.fc = nn.Linear(4, 2) end
+function Net:forward(x) local y = self.fc(x) return y end --!
+local Deep = Net:extend("Deep")
+function Deep:init() self.more = nn.Linear(2, 2) end
+local y = Deep()(lt.ones(4))]],
+    "attempt to call a nil value (field 'fc'); Net:init (line 2) sets it: an init of a class "
+    .. "below calls Net.init(self, ...)" },
+  { "super() of Python", [[
+local Net = lt.Module:extend("Net")
+function Net:init() super().__init__() end --!
+local net = Net()]],
+    "attempt to call a nil value (global 'super'); write Parent.init(self, ...), with the class" },
+  { "hparams that nothing saved", [[
+local Net = lt.Module:extend("Net")
+function Net:init(o) self.fc = nn.Linear(4, self.hparams.width) end --!
+local net = Net{width = 3}]],
+    "attempt to index a nil value (field 'hparams'); self:save_hyperparameters(o) makes it, in "
+    .. "init" },
+  { "Net:new", [[
+local Net = lt.Module:extend("Net")
+local net = Net:new() --!]],
+    "attempt to call a nil value (method 'new'); an object is made by calling its class: "
+    .. "Net(...)" },
   { "a class called like a module", [[
 local Net = lt.Module:extend("Net")
 function Net:init() self.fc = nn.Linear(4, 2) end

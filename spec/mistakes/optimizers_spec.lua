@@ -70,6 +70,11 @@ local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.lr_scheduler.StepLR(o, 10) --!]],
     "optim: there is no 'lr_scheduler'; write lt.optim.StepLR and its like: schedulers are in "
     .. "lt.optim" },
+  { "monitor among the options of a plateau", [[
+local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
+local s = lt.optim.ReduceLROnPlateau(o, {monitor = "val_loss"}) --!]],
+    "optim.ReduceLROnPlateau: unknown option 'monitor'; it stands beside lr_scheduler: {optimizer "
+    .. "= o, lr_scheduler = s, monitor = 'val_loss'}" },
   { "no T_max", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.CosineAnnealingLR(o) --!]],

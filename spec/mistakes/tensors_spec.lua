@@ -11,7 +11,7 @@ local y = lt.ones(2, 3):view(-1, -1) --!]],
     "view: impossible shape [-1, -1] (one size may be -1: what is left)" },
   { "sizes as a table and as numbers", [[
 local y = lt.ones(2, 3):reshape({3, 2}, 1) --!]],
-    "reshape: one argument too many: number; it is reshape(x, size)" },
+    "reshape: one argument too many: 1; it is reshape(x, size)" },
   { "a product that needs a transpose", [[
 local y = lt.ones(2, 3):matmul(lt.ones(2, 3)) --!]],
     "matmul: inner sizes differ: [2, 3] x [2, 3]" },
@@ -56,7 +56,7 @@ local y = x.shape() --!]],
   { "a dot for a colon: x.size(1)", [[
 local x = lt.ones(3, 4)
 local n = x.size(1) --!]],
-    "size: argument 1 must be a tensor, got number; a method is called with a colon: "
+    "size: argument 1 must be a tensor, got 1; a method is called with a colon: "
     .. "x:size(...)" },
   { "len(x) of Python", [[
 local x = lt.ones(3, 4)
@@ -88,7 +88,7 @@ local x = lt.tensor({{1, 2}, {3}}) --!]],
     "tensor: ragged table: [2] has 1 elements, its neighbours 2" },
   { "texts in a tensor", [[
 local x = lt.tensor({"a", "b"}) --!]],
-    "tensor: [1] must be a number, got string" },
+    "tensor: [1] must be a number, got 'a'" },
   { "a hole in a list", [[
 local x = lt.tensor({1, nil, 3}) --!]],
     "tensor: [2] must be a number, got nil" },
@@ -144,7 +144,38 @@ x[1] = lt.ones(3) --!]],
   { "a text assigned", [[
 local x = lt.ones(3)
 x[1] = "a" --!]],
-    "index: can only assign a tensor or a number, got string" },
+    "index: can only assign a tensor or a number, got 'a'" },
+  { "a == b as a mask", [[
+local x = lt.randn(3, 2)
+local hits = (x:argmax(-1) == lt.tensor{0, 1, 0}):mean() --!]],
+    "attempt to index a boolean value; == of tensors is one boolean: write a:eq(b), a:ne(b)" },
+  { "two sizes at once, as in Python", [[
+local rows, columns = lt.ones(2, 3).shape
+local n = rows[1] * columns --!]],
+    "attempt to perform arithmetic on a nil value (local 'columns'); the sizes are one table: "
+    .. "write local a, b = table.unpack(x.shape)" },
+  { "shape[0]", [[
+local x = lt.ones(2, 3)
+local y = x:view(x.shape[0], -1) --!]],
+    "view: argument 'size' is nil; it is view(x, size); sizes count from 1: x.shape[1]" },
+  { "a size that is nil", [[
+local x = lt.ones(2, 3)
+local y = x:view(6, nil) --!]],
+    "view: argument 'size' holds nil; it is view(x, size)" },
+  { "False of Python", [[
+local x = lt.ones(2)
+x.requires_grad = False --!]],
+    "requires_grad: must be true or false, got nil; False is a name without value here: write "
+    .. "false" },
+  { "a dtype by its position", [[
+local x = lt.zeros({2, 3}, "i64") --!]],
+    "zeros: options must be a table, {dtype = 'f64'}: got 'i64'" },
+  { "texts that are added", [[
+print("loss " + 3) --!]],
+    "attempt to add a 'string' with a 'number'; texts are joined by a .. b" },
+  { "f'...' of Python", [[
+print(f"loss {loss}") --!]],
+    "attempt to call a nil value (global 'f'); write ('loss %g'):format(loss)" },
   { "a field of a tensor", [[
 local x = lt.ones(3)
 x.name = "weights" --!]],

@@ -118,6 +118,14 @@ end
 lt.Trainer(quiet()):fit(Net(), loader())]],
     "configure_optimizers: an object of class ReduceLROnPlateau needs monitor, the name of a "
     .. "logged value" },
+  { "the class of a scheduler", [[
+function Net:configure_optimizers() --!
+  local o = lt.optim.SGD(self:parameters(), {lr = 0.1})
+  return {optimizer = o, lr_scheduler = lt.optim.CosineAnnealingLR}
+end
+lt.Trainer(quiet()):fit(Net(), loader())]],
+    "configure_optimizers: a scheduler, or a table with scheduler, is needed: got class "
+    .. "CosineAnnealingLR: call it with the optimizer" },
   { "no training_step", [[
 Net.training_step = nil
 lt.Trainer(quiet()):fit(Net(), loader()) --!]],

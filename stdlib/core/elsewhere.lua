@@ -17,6 +17,7 @@ elsewhere.options = {
   fp16 = { "precision" }, amp = { "precision" }, use_bias = { "bias" }, kernel = { "kernel_size" },
   strides = { "stride" }, pad = { "padding" }, rate = { "p" }, ignore = { "ignore_index" },
   val_step = { "validation_step" }, train_step = { "training_step" },
+  collate_fn = { "collate" },
   train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
 }
 
@@ -63,7 +64,9 @@ elsewhere.globals = {
   F = "local F = lt.nn.functional",
   unpack = "table.unpack(list)", hasattr = "object.name ~= nil", exit = "os.exit()",
   None = "nil", null = "nil", True = "true", False = "false", this = "self",
-  printf = "print(text:format(...))",
+  printf = "print(text:format(...))", f = "('loss %g'):format(loss)",
+  iter = "for batch in loader:batches() do", super = "Parent.init(self, ...), with the class",
+  sorted = "table.sort(list)", map = "a loop", pow = "x ^ y", round = "math.floor(x + 0.5)",
   Trainer = "lt.Trainer", DataLoader = "lt.data.DataLoader", tensor = "lt.tensor",
 }
 
@@ -72,6 +75,8 @@ elsewhere.notes = {
   task = "with num_classes it is multiclass, with num_labels multilabel, without them binary",
   device = "a module goes there by :to(device), a Trainer by its accelerator",
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
+  monitor = "it stands beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
+    .. "'val_loss'}",
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 

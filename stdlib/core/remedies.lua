@@ -52,8 +52,34 @@ local function of_global(name, text)
   return did_you_mean(name, names, lines)
 end
 
+-- What fields are there for that another library has, or that are made late.
+local FIELDS <const> = {
+  grad = "gradients are there after backward",
+  hparams = "self:save_hyperparameters(o) makes it, in init",
+  new = "an object is made by calling its class: Net(...)",
+}
+
+-- "; init of line 5 sets it: ..." for a field that the init of a class above would have set.
+local function of_parent(name, text)
+  local class, at, number = nil, nil, 0
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    number = number + 1
+    local opened = line:match "^%s*function%s+([%w_.]+):init%f[^%w_]"
+    class, at = opened or class, opened and number or at
+    local sets = class and line:find("self%." .. name .. "%s*=%f[^=]")
+    if sets and text:find("%f[%w_]" .. class .. ":extend%f[^%w_]") then
+      return ("; %s:init (line %d) sets it: an init of a class below calls %s.init(self, ...)")
+        :format(class, at, class)
+    end
+    if line:find "^end" then class = nil end
+  end
+  return ""
+end
+
 local function of_field(name, text)
-  if name == "grad" then return "; gradients are there after backward" end
+  if FIELDS[name] then return "; " .. FIELDS[name] end
+  local parent = of_parent(name, text)
+  if parent ~= "" then return parent end
   local guess = did_you_mean(name, defined(text, true))
   if guess ~= "" then return guess end
   local _, locals = defined(text, false)
@@ -93,6 +119,41 @@ local function of_batch(text)
   end
 end
 
+-- A local variable that has no value as a table of sizes is one value.
+local function of_local(name, text)
+  for line in text:gmatch "[^\n]+" do
+    local names, value = line:match "local%s+([%w_, ]+)=(.*)"
+    if names and names:find(",", 1, true) and names:find("%f[%w_]" .. name .. "%f[^%w_]")
+      and (value:find "%.shape%s*$" or value:find ":size%(%)%s*$") then
+      return "; the sizes are one table: write local a, b = table.unpack(x.shape)"
+    end
+  end
+  return ""
+end
+
+local function of_boolean(_, _, line)
+  return line:find "[=~]=" and "; == of tensors is one boolean: write a:eq(b), a:ne(b)"
+    or line:find "%f[%w]not%f[%W]" and "; not x is a boolean: write x:logical_not()" or ""
+end
+
+local function of_position(_, _, line)
+  return line:find "%[0%]" and "; positions count from 1: the first is x[1]" or ""
+end
+
+local PYTHON <const> = { True = "true", False = "false", None = "nil" }
+
+-- What a line says in which a nil is of no use.
+local function of_line(line)
+  for word, here in tree.pairs(PYTHON) do
+    if line:find("%f[%w_.]" .. word .. "%f[^%w_]") then
+      return ("; %s is a name without value here: write %s"):format(word, here)
+    end
+  end
+  return line:find "shape%[0%]" and "; sizes count from 1: x.shape[1]" or ""
+end
+
+local function of_text() return "; texts are joined by a .. b" end
+
 local function of_shape() return "; shape is a table of sizes: x.shape[1], or x:size(1)" end
 
 local function of_method() return "; a method is called: x:name()" end
@@ -102,6 +163,12 @@ local ROWS <const> = {
   { "a nil value %(global '([%w_]+)'%)", of_global },
   { "a nil value %(field '([%w_]+)'%)", of_field },
   { "a nil value %(method '([%w_]+)'%)", of_field },
+  { "a nil value %(local '([%w_]+)'%)", of_local },
+  { "a nil value %(field 'integer index'%)", of_position },
+  { "a nil value %(field '%?'%)", of_position },
+  { "attempt to index a boolean value", of_boolean },
+  { "attempt to %a+ a 'string' with a", of_text },
+  { "attempt to %a+ a '%a+' with a 'string'", of_text },
   { "attempt to call a table value %(%a+ 'shape'%)", of_shape },
   { "attempt to call a table value %(for iterator", function()
     return "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do"
@@ -115,24 +182,42 @@ local ROWS <const> = {
   end },
 }
 
+-- Of a module that Lua could not load: its message has another in its second line.
+local function of_module(message)
+  local first, path, number, said, rest =
+    message:match "^([^\n]*error loading module[^\n]*\n%s*)([^\n]-):(%d+): ([^\n]*)(.*)$"
+  if not first then
+    local name = message:match "error loading module '([^'\n]*)'[^\n]*\n%s*C stack overflow"
+    return name and (message:gsub("C stack overflow",
+      ("C stack overflow: does the file require '%s', itself?"):format(name:gsub("%%", "%%%%")), 1))
+      or message
+  end
+  local lines = source.lines(source.text(source.named(path)) or "")
+  number = tonumber(number)
+  return ("%s%s:%d: %s%s%s"):format(first, path, number, said,
+    syntax(said, lines[number] or "", lines[number - 1]), rest)
+end
+
 --- The message, "model.lua:3: attempt to ...", with what to do about it behind its first line,
 --- where that is known. `text`: the script's, by default that of the file.
 return function(message, text)
   local where, said, rest = message:match "^([^\n]-:%d+: )([^\n]*)(.*)$"
+  if message:find "^[^\n]*error loading module" then return of_module(message) end
   if not where or where:find "^ltrain%." then return message end
   local path, number = where:match "^(.*):(%d+): $"
-  local function script()
-    text = text or source.text(source.named(path)) or ""
-    return text
+  text = text or source.text(source.named(path)) or ""
+  local lines = source.lines(text)
+  local line = lines[tonumber(number)] or ""
+  if said:find "near '" or said:find "near <eof>" then
+    return where .. said .. syntax(said, line, lines[number - 1]) .. rest
   end
-  if said:find "near '" then
-    return where .. said .. syntax(said, source.lines(script())[tonumber(number)] or "") .. rest
-  end
-  local lacking = said:find "%f[%w]nil%f[%W]" and given.batch ~= nil and of_batch(script())
+  local lacking = said:find "%f[%w]nil%f[%W]" and given.batch ~= nil and of_batch(text)
   if lacking then return where .. said .. lacking .. rest end
   for _, row in ipairs(ROWS) do
     local found = said:match(row[1])
-    if found then return where .. said .. row[2](found, script()) .. rest end
+    local remedy = found and row[2](found, text, line) or ""
+    if remedy ~= "" then return where .. said .. remedy .. rest end
   end
-  return message
+  local remedy = said:find "%f[%w]nil%f[%W]" and not said:find "; [wd]" and of_line(line) or ""
+  return where .. said .. remedy .. rest
 end
