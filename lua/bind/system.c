@@ -209,7 +209,7 @@ static int push_embedded(lua_State *L, const lt_embedded *list, int n) {
 /* stdlib_source(name) -> the text of that chunk, as it is compiled into this build; nil: no such */
 static int stdlib_source(lua_State *L) { return push_embedded(L, lt_stdlib, lt_stdlib_count); }
 
-/* asset(name) -> the bytes of a file of the dashboard's page; nil: no such */
+/* asset(name) -> the bytes of a file of the dashboard's page, or of tensor.md; nil: no such */
 static int find_asset(lua_State *L) { return push_embedded(L, lt_assets, lt_assets_count); }
 
 /* parts() -> {{name =, present =, text =}, ...} of this build */

@@ -121,6 +121,24 @@ describe("values at the prompt", function()
     assert.matches("... 941 more lines ...", out, 1, true)
   end)
 
+  it("shows keys of all types, and tables with metatables by what is in them", function()
+    assert.equal("{[1.5] = 2}\n{[true] = 3}\n", (answers { "{[1.5] = 2}", "{[true] = 3}" }))
+    assert.equal('{[2] = "b", a = {5}}\n', (answers { "{[2] = 'b', a = {5}}" }))
+    assert.equal("{1, 2}\n{7}\n", (answers {
+      "setmetatable({1, 2}, {__index = function() error 'index' end, __len = error})",
+      "setmetatable({7}, {__pairs = function() error 'pairs' end})" }))
+  end)
+
+  it("shows what a part of the library has", function()
+    local out = answers { "lt.optim", "lt" }
+    assert.matches("^{Adadelta, Adagrad, Adam, .-\n{.- more}\n$", out)
+  end)
+
+  it("writes no control characters of a text to the terminal", function()
+    assert.equal("a\\x00b\\x1b[2J\\xff\tc\nd\nä\n",
+      (answers { [["a\0b\27[2J\255\tc\nd"]], '"ä"' }))
+  end)
+
   it("calls the last value _", function()
     assert.equal("2\n4\n4\n", (answers { "1 + 1", "_ + _", "x = 1", "_" }))
   end)
@@ -151,6 +169,22 @@ describe("commands of the prompt", function()
     local out, err = answers(lines)
     assert.equal("", err)
     assert.equal("", out)
+  end)
+
+  it("has help for the functions of lt, what tensors and a Trainer have, and options", function()
+    local out, err = answers {
+      "h = require 'ltrain.prompt.help'; n = require 'ltrain.prompt.names'",
+      "s = {env = _G, host = {upvalue = debug.getupvalue}, commands = {}}",
+      "for name in pairs(n.fields(lt)) do if name:find '^%a' and not h.on(s, 'lt.' .. name) then "
+      .. "print('lt.' .. name) end end",
+      "x = lt.ones(1)  for name in pairs(n.fields(x)) do if not h.on(s, 'x:' .. name) then "
+      .. "print('x:' .. name) end end",
+      "t = lt.Trainer{logger = false}  for name in pairs(n.fields(t)) do if name:find '^%a' and "
+      .. "not h.on(s, 't.' .. name) then print('t.' .. name) end end",
+      ":help zeros", ":help DataLoader", ":help Trainer.max_epochs" }
+    assert.equal("", err)
+    assert.matches("^lt.zeros%(shape%).-filled with 0.-\nlt.data.DataLoader%(dataset, options%)\n.-"
+      .. "max_epochs: an option of Trainer\n  integer", out)
   end)
 
   it("names the nearest where nothing is known", function()

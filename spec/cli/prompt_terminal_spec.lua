@@ -274,6 +274,51 @@ screen command]], { dir = folder })
     end)
   end)
 
+  it("completes what calls give, hooks, modules, words of options, the last value", function()
+    in_folder(function(folder)
+      child.write(folder .. "/my_layers.lua", "")
+      run([[
+ready
+send lt.zeros(2):to("cpu"):requires_g\t
+see requires_grad_
+send \x03
+see ^C
+ready
+send lt.nn.Linear(2, 3):named_par\t
+see named_parameters
+send \x03
+see parameters^C
+ready
+send Net = lt.Module:extend "Net"\r
+ready
+send function Net:training_step_\t
+see Net:training_step_end
+send \x03
+see end^C
+ready
+send require "my_la\t
+see "my_layers"
+send \x03
+see "^C
+ready
+send lt.Trainer{precision = "bf16-t\t
+see "bf16-true"
+send \x03
+see true"^C
+ready
+send lt.zeros(2, {dev\t
+see {device =
+send \x03
+see = ^C
+ready
+send {first_one = 1}\r
+see {first_one
+ready
+send _.fir\t
+see _.first_one]], { dir = folder })
+    end)
+  end)
+
   it("hints at the only word that fits, taken with the right arrow, and at arguments", function()
     local screens = run [[
 ready

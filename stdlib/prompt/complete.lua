@@ -1,5 +1,6 @@
 --- stdlib/prompt/complete.lua: what TAB adds to an unfinished entry.
 local c = require "ltrain.c"
+local hooks = require "ltrain.core.hooks"
 local lua_tokens = require "ltrain.core.tokens"
 local names = require "ltrain.prompt.names"
 
@@ -108,21 +109,114 @@ local function options(session, tokens, prefix)
   return matching(set, prefix)
 end
 
--- Fields behind a dot, methods behind a colon.
+-- The index of the bracket that the one at `i` closes.
+local function opening(tokens, i)
+  local depth = 0
+  for k = i, 1, -1 do
+    local text = tokens[k].kind == "sign" and tokens[k].text
+    depth = depth + (CLOSE[text] and 1 or OPEN[text] and -1 or 0)
+    if depth == 0 then return k end
+  end
+end
+
+local TENSORS <const> = c.zeros { 1 } -- for what tensors have
+
+-- What the fields of the value of a call will be, which is not made: an object of the class that is
+-- called, a tensor of an operation; of `("text")` those of the text.
+local function called(session, tokens, i)
+  local open = CLOSE[tokens[i].text] and opening(tokens, i)
+  if not open or open == 1 then return open and tokens[i - 1].kind == "string" and "" or nil end
+  local keys, name = chain(tokens, open - 1), tokens[open - 1].text
+  local fn = keys and names.resolve(session.env, keys)
+  local link = open > 3 and tokens[open - 2].text
+  if not keys and (link == ":" or link == ".") then -- of what another call gives
+    local object = called(session, tokens, open - 3)
+    fn = object ~= nil and names.resolve({ object }, { 1, name })
+  elseif not keys then
+    return open == i - 2 and tokens[i - 1].kind == "string" and "" or nil
+  end
+  if type(fn) == "table" then return rawget(fn, "__name") and fn or nil end
+  return type(fn) == "function" and names.makes_tensor(fn, name) and TENSORS or nil
+end
+
+local function value_before(session, tokens, i)
+  if tokens[i] and CLOSE[tokens[i].text] and tokens[i].text ~= "]" then
+    return called(session, tokens, i)
+  end
+  local keys = chain(tokens, i)
+  if not keys then return nil end
+  local env = keys[1] == "_" and { _ = session.last } or session.env
+  return names.resolve(env, keys)
+end
+
+-- Fields behind a dot, methods behind a colon; hooks too where a class's function is written.
 local function members(session, tokens, prefix)
   local sign = tokens[#tokens].text
-  local keys = chain(tokens, #tokens - 1)
-  local value = keys and names.resolve(session.env, keys)
+  local value = value_before(session, tokens, #tokens - 1)
   if value == nil then return {} end
-  local list = matching(names.fields(value), prefix)
+  local set = names.fields(value)
+  local list = matching(set, prefix)
   if sign == "." then return list end
   local methods = {}
   for _, name in ipairs(list) do
-    if type(names.resolve({ value }, { 1, name })) == "function" then
-      methods[#methods + 1] = name
+    if type(names.resolve({ value }, { 1, name })) == "function" then methods[name] = true end
+  end
+  local before = tokens[#tokens - 2]
+  if before and before.text == "function" and type(value) == "table" then
+    for _, row in ipairs(hooks.rows) do methods[row.name] = true end
+  end
+  return matching(methods, prefix)
+end
+
+-- Modules that `require` finds below the folders of package.path.
+local function modules(session, prefix)
+  local package, set = session.env.package, {}
+  local folder, start = prefix:match "^(.*%.)([^.]*)$"
+  folder, start = folder or "", start or prefix
+  for template in (type(package) == "table" and package.path or ""):gmatch "[^;]+" do
+    local root, ending = template:match "^([^?]*)%?([^?]*)$"
+    local place = root and root .. folder:gsub("%.", "/")
+    local ok, found = pcall(c.io.list_folder, place == "" and "." or place or "?")
+    for _, name in ipairs(root and ok and found or {}) do
+      local is_folder = c.io.kind((place == "" and "." or place) .. "/" .. name) == "folder"
+      local base = is_folder and name or name:sub(-#ending) == ending and name:sub(1, -#ending - 1)
+      if base and base ~= "" and not base:find "[.]" then set[base] = true end
     end
   end
-  return methods
+  if folder == "" then set.ltrain = true end
+  return matching(set, start), start
+end
+
+-- Words that an option takes: `precision = "`.
+local function choices(session, tokens, prefix)
+  local equals, option = tokens[#tokens - 1], tokens[#tokens - 2]
+  if not equals or equals.text ~= "=" or not option or option.kind ~= "name" then return {} end
+  local before = table.move(tokens, 1, #tokens - 3, 1, {})
+  local keys, in_table = complete.call(before)
+  if not keys or not in_table then return {} end
+  local rows = names.options(names.resolve(session.env, keys), keys[#keys], session.host.upvalue)
+  local row, list = rows and rows[option.text], {}
+  local words = row and (row.choices or names.words(row.doc)) or {}
+  for _, word in ipairs(words) do
+    if type(word) == "string" and word:sub(1, #prefix) == prefix then list[#list + 1] = word end
+  end
+  return list
+end
+
+-- In a string: modules behind require, the words of an option, else files.
+local function in_string(session, tokens)
+  local last = tokens[#tokens]
+  local quote, text = last.text:sub(1, 1), last.text:sub(2)
+  local before = tokens[#tokens - 1]
+  if before and before.text == "(" then before = tokens[#tokens - 2] end
+  if before and before.text == "require" then
+    local list, start = modules(session, text)
+    return list, start, quote
+  end
+  local list = choices(session, tokens, text)
+  if #list > 0 then return list, text, quote end
+  local found, start = files(text)
+  return found, start, quote
 end
 
 local function words(session, prefix)
@@ -153,8 +247,7 @@ function complete.candidates(session, text)
   local last = tokens[#tokens]
   if last and not last.whole then
     if last.kind ~= "string" or last.text:sub(1, 1) == "[" then return {}, "", "" end
-    local list, start = files(last.text:sub(2))
-    return list, start, last.text:sub(1, 1)
+    return in_string(session, tokens)
   end
   local prefix = ""
   if last and (last.kind == "name" or last.kind == "keyword") and text:find "[%w_]$" then

@@ -8,6 +8,7 @@ local option = require "ltrain.prompt.option"
 local places = require "ltrain.core.places"
 local section = require "ltrain.prompt.section"
 local source = require "ltrain.prompt.source"
+local tensor_page = require "ltrain.prompt.tensor_page"
 
 local help = {}
 
@@ -97,6 +98,12 @@ local function of_operation(row)
     lines[#lines + 1] = ("  %-16s %s"):format(argument.name, help.option_line(argument))
   end
   return table.concat(lines, "\n")
+end
+
+-- What docs/reference/tensor.md says of a function of lt, or a method or field of tensors.
+local function of_tensor_page(name, of_lt)
+  local row = tensor_page.row(name, of_lt)
+  return row and wrap(row.cell, "") .. "\n" .. wrap(row.text, "  ")
 end
 
 local function of_hook(name)
@@ -239,6 +246,17 @@ local function look_up(env, keys, is_method, upvalue)
   if value ~= nil or keys[1] == "Tensor" then return of_value(value, keys, upvalue) end
 end
 
+-- A name that stands in one of the library's rooms: "DataLoader".
+local function in_rooms(name, env, upvalue)
+  local lt = env.lt
+  for room in next, places do
+    local value = lt[room]
+    if names.is_room(value) and names.fields(value)[name] then
+      return look_up(env, { "lt", room, name }, false, upvalue)
+    end
+  end
+end
+
 -- The topics that a mistyped name may have meant.
 local function topics(keys)
   local lt, list = require "ltrain", {}
@@ -251,14 +269,41 @@ local function topics(keys)
   return list
 end
 
+-- An option of a class, or of the class of an object: "Trainer.max_epochs".
+local function of_option(keys, env, upvalue)
+  local name = keys[#keys]
+  local owner = #keys > 1 and names.resolve(env, { table.unpack(keys, 1, #keys - 1) })
+    or #keys == 2 and names.resolve(env.lt, { keys[1] })
+  local class = type(owner) == "table" and (has_name(owner) and owner or getmetatable(owner))
+  local rows = has_name(class) and names.options(class, class.__name, upvalue)
+  return rows and rows[name] and ("%s: an option of %s\n%s"):format(name, class.__name,
+    wrap(help.option_line(rows[name]), "  "))
+end
+
+-- What is there without a text of its own.
+local function of_any(keys, env)
+  local value = names.resolve(env, keys)
+  if value == nil then value = names.resolve(env.lt, keys) end
+  local place = type(value) == "function" and c.runtime.function_line(value)
+  if place then return ("%s: a function of %s"):format(name_of(keys), place) end
+  return value ~= nil and ("%s: %s"):format(name_of(keys), errors.show(value)) or nil
+end
+
 --- The text on a topic; nil and a message without one.
 function help.on(session, topic)
   local command = topic:match "^:([%a_]+)$"
   if command and session.commands[command] then return help.command(session, command) end
   local keys = keys_of(topic)
   if #keys == 0 then return help.commands(session) end
-  local text = look_up(setmetatable({ lt = require "ltrain" }, { __index = session.env }), keys,
-    topic:find(":", 1, true) ~= nil, session.host.upvalue) or of_hook(keys[#keys])
+  local env, upvalue = setmetatable({ lt = require "ltrain" }, { __index = session.env }),
+    session.host.upvalue
+  local name = keys[#keys]
+  local on_tensors = #keys == 1 or #keys == 2 and (keys[1] == "lt" or keys[1] == "Tensor"
+    or names.is_tensor(names.resolve(env, { keys[1] })) or topic:find ":")
+  local text = look_up(env, { table.unpack(keys) }, topic:find(":", 1, true) ~= nil, upvalue)
+    or on_tensors and of_tensor_page(name, keys[1] == "lt") or of_hook(name)
+    or of_option(keys, env, upvalue) or #keys == 1 and in_rooms(name, env, upvalue)
+    or of_any(keys, env)
   if text then return text end
   return nil, (":help: nothing is known of '%s'%s"):format(topic,
     errors.did_you_mean(keys[#keys], topics(keys)))

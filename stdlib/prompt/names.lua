@@ -5,10 +5,14 @@
 local c = require "ltrain.c"
 local places = require "ltrain.core.places"
 local source = require "ltrain.prompt.source"
+local tensor_page = require "ltrain.prompt.tensor_page"
 
 local names = {}
 
 local TENSOR_FIELDS <const> = { "shape", "dtype", "device", "ndim", "grad", "requires_grad" }
+
+--- Whether a value is a tensor.
+function names.is_tensor(value) return getmetatable(value) == "ltrain.Tensor" end
 
 local function is_ours(fn)
   return type(fn) == "function" and c.runtime.parameters(fn) ~= nil
@@ -32,7 +36,7 @@ local function field(value, key)
     return nil
   end
   local ok, found = pcall(function() return value[key] end)
-  return ok and found or nil
+  if ok then return found end
 end
 
 --- The value that a list of keys leads to from a table of globals; nil where none is known.
@@ -60,6 +64,16 @@ local function add_keys(set, value, seen)
   add_keys(set, rawget(value, "super"), seen)
 end
 
+local function is_library(value)
+  return type(value) == "table" and rawget(value, "relu") == c.relu
+    and rawequal(value, require "ltrain")
+end
+
+--- Whether a table is the library, or a part of it as `lt.nn`.
+function names.is_room(value)
+  return is_ours(rawget(meta_of(value), "__pairs")) or is_library(value)
+end
+
 --- The names of the fields of a value, a set.
 function names.fields(value)
   local set = {}
@@ -71,7 +85,7 @@ function names.fields(value)
   else
     add_keys(set, value, {})
   end
-  if type(value) == "table" and rawget(value, "relu") == c.relu then
+  if is_library(value) then
     for key in next, places do set[key] = true end -- lt itself
   end
   return set
@@ -99,6 +113,25 @@ function names.op(name)
   return ops[name] or ops[name:match "^(.-)_$" or ""]
 end
 
+-- Functions of tensor.md that give what is no tensor.
+local NO_TENSOR <const> = { allclose = true, dim = true, equal = true, is_contiguous = true,
+  is_pinned = true, item = true, numel = true, size = true, split = true, stride = true,
+  tobytes = true, tolist = true, chunk = true, unbind = true, tensor_split = true, rows = true }
+
+--- Whether a function gives a tensor: an operation, or what makes or converts one.
+function names.makes_tensor(fn, name)
+  if c.runtime.function_line(fn) then return false end
+  return names.op(name) ~= nil or tensor_page.row(name) ~= nil and not NO_TENSOR[name]
+    and (rawequal(c.runtime.methods[name], fn) or rawequal(c[name], fn))
+end
+
+--- The words that the text on an option has in quotes.
+function names.words(doc)
+  local list = {}
+  for word in (doc or ""):gmatch "'([%w_.+-]+)'" do list[#list + 1] = word end
+  return list
+end
+
 --- The options of what is called: rows by name; nil where it has none that are known.
 function names.options(value, name, upvalue)
   if type(value) == "table" then
@@ -110,6 +143,11 @@ function names.options(value, name, upvalue)
   if type(value) ~= "function" then return nil end
   local options = is_ours(source.written(value, upvalue)) and source.options_of(value, upvalue)
   local op = not options and names.op(name)
+  local row = not options and not op and tensor_page.row(name, true)
+  if row then
+    options = {}
+    for option in next, row.options do options[option] = { doc = "" } end
+  end
   if not op then return options or nil end
   options = {}
   for _, argument in ipairs(op.args) do options[argument.name] = argument end

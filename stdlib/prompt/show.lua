@@ -1,4 +1,5 @@
 --- stdlib/prompt/show.lua: how the prompt shows a value: whole where it is small, else its ends.
+local names = require "ltrain.prompt.names"
 local tree = require "ltrain.core.tree"
 
 local show = {}
@@ -58,21 +59,30 @@ end
 
 local open = {} -- tables that are being shown: one of them inside itself is cut short
 
+-- The keys of a table: those of tree.keys, then the others; what the script's metamethods would add
+-- is not asked for.
+local function keys_of(t)
+  local keys, _, other = tree.keys(t)
+  if other == nil then return keys end
+  for key in next, t do
+    if math.type(key) ~= "integer" and type(key) ~= "string" then keys[#keys + 1] = key end
+  end
+  return keys
+end
+
 -- The entries of a table as texts: the first of many.
 local function parts_of(t, level)
-  local parts, n = {}, #t
-  for i = 1, math.min(n, MOST) do parts[i] = short(t[i], level) end
+  local parts, n = {}, rawlen(t)
+  for i = 1, math.min(n, MOST) do parts[i] = short(rawget(t, i), level) end
   if n > MOST then parts[#parts + 1] = ("... %d more"):format(n - MOST) end
-  local keys, _, other = tree.keys(t)
   local named = 0
-  for _, key in ipairs(keys) do
-    if math.type(key) == nil or key < 1 or key > n then
+  for _, key in ipairs(keys_of(t)) do
+    if math.type(key) ~= "integer" or key < 1 or key > n then
       named = named + 1
-      if named <= MOST then parts[#parts + 1] = key_text(key) .. short(t[key], level) end
+      if named <= MOST then parts[#parts + 1] = key_text(key) .. short(rawget(t, key), level) end
     end
   end
   if named > MOST then parts[#parts + 1] = ("... %d more fields"):format(named - MOST) end
-  if other ~= nil then parts[#parts + 1] = ("[%s] = ..."):format(tostring(other)) end
   return parts
 end
 
@@ -100,6 +110,27 @@ local function cut(text)
     #text - BYTES)
 end
 
+-- A text as it is, without what a terminal would obey.
+local function harmless(text)
+  if not utf8.len(text) then
+    text = text:gsub("[\x80-\xff]", function(byte) return ("\\x%02x"):format(byte:byte()) end)
+  end
+  return (text:gsub("[%c]", function(byte)
+    return byte ~= "\n" and byte ~= "\t" and ("\\x%02x"):format(byte:byte()) or nil
+  end))
+end
+
+-- A part of the library: what it has is loaded when it is asked for.
+local function room_text(room)
+  local set, parts = names.fields(room), {}
+  for _, name in ipairs((tree.keys(set))) do
+    if type(name) == "string" and name:sub(1, 1) ~= "_" then parts[#parts + 1] = name end
+  end
+  local n = #parts
+  parts[MOST + 1] = n > MOST and ("... %d more"):format(n - MOST) or nil
+  return "{" .. fill(table.move(parts, 1, math.min(n, MOST + 1), 1, {}), " ") .. "}"
+end
+
 -- An object without a text of its own: its class and its fields.
 local function object_text(value, name)
   local fields = setmetatable({}, { __index = value, __len = function() return 0 end })
@@ -112,6 +143,7 @@ end
 
 --- The text of a value.
 function show.value(value)
+  if type(value) == "string" then return cut(harmless(value)) end
   if type(value) ~= "table" then return cut(tostring(value)) end
   local meta = getmetatable(value)
   if meta == nil then return render(value, 0) end
@@ -121,8 +153,11 @@ function show.value(value)
     if text then return cut(text) end
   end
   local name = rawget(meta, "__name")
-  if name and not rawget(meta, "__tostring") then return cut(object_text(value, name)) end
-  return cut(tostring(value))
+  local is_told = rawget(meta, "__tostring")
+  if name and not is_told then return cut(object_text(value, name)) end
+  if is_told then return cut(tostring(value)) end
+  if names.is_room(value) then return room_text(value) end
+  return render(value, 0)
 end
 
 --- The texts of several values: side by side, or below each other where one has several lines.
