@@ -58,7 +58,7 @@ static __device__ inline uint32_t segment_of(const job &j, uint32_t *end) {
 
 /* The sum of a segment: bound by bytes. */
 template <class W, bool COLUMNS>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS) totals(LT_CONSTANT job j) {
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, 6) totals(LT_CONSTANT job j) {
   LT_SHARED(W, room, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;

@@ -85,7 +85,7 @@ static __global__ void fetch(job j) {
 /* One block a line: the first k keys and where they stood, in the order of their places. The k-th
    key is found by counting digits, the highest first. Bytes limit it: each digit reads the line. */
 template <class K>
-static __global__ void __launch_bounds__(LT_CUDA_THREADS)
+static __global__ void __launch_bounds__(LT_CUDA_THREADS, 4)
     choose(const void *x, int dtype, uint32_t n, uint32_t k, int bits, K turn, K *key,
            uint32_t *chosen) {
   LT_SHARED(uint32_t, count, LT_CUDA_THREADS);

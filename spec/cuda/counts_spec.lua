@@ -73,6 +73,7 @@ local function steps(kind, options)
     accelerator = "cuda", devices = 1, max_epochs = 1, logger = false,
     log_every_n_steps = LOG_EVERY, enable_checkpointing = false, enable_progress_bar = false,
     enable_model_summary = false, nonfinite = options.nonfinite, precision = options.precision,
+    accumulate_grad_batches = options.window,
   }
   trainer:fit(net, data)
   -- rows[k + 1] is what batch k took, from 1 on.
@@ -141,6 +142,19 @@ describe("a training step on cuda", function()
         local at = ("batch %d: %%d %%s"):format(k)
         assert.is_true(row.launches <= MOST_LAUNCHES[name], at:format(row.launches, "launches"))
         assert.equal(k % LOG_EVERY == 0 and 1 or 0, row.waits, at:format(row.waits, "waits"))
+      end
+    end)
+  end
+
+  for name, options in pairs { mlp = {}, gpt = { nonfinite = "skip" },
+    cnn = { precision = "16-mixed" } } do
+    case(("of a %s in windows of 3 batches waits for nothing, %s"):format(name,
+      next(options) or "nonfinite = 'stop'"), function()
+      options.window = 3
+      for k, row in pairs(steps(nets[name], options)) do
+        local at = ("batch %d: %%d %%s"):format(k)
+        assert.is_true(row.waits <= (k % (3 * LOG_EVERY) == 0 and 1 or 0),
+          at:format(row.waits, "waits"))
       end
     end)
   end

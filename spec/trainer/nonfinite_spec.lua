@@ -84,7 +84,9 @@ describe("nonfinite = 'stop'", function()
   it("finds the batch of a window that made it", function()
     local net = broken(0)
     local message = fit(net, { accumulate_grad_batches = 2 })
-    assert.matches("are not finite %(epoch 0, batch 0, step 0%): the derivative of sqrt", message)
+    assert.matches(lt.zeros(1).device == "cpu" -- else it is known when the window has ended
+      and "are not finite %(epoch 0, batch 0, step 0%): the derivative of sqrt"
+      or "are not finite %(epoch 0, batch 1, step 0%): in batch 0: the derivative of sqrt", message)
     assert.equal(0.5, net.w:item())
   end)
 

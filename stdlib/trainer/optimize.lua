@@ -24,7 +24,7 @@ local optimize = {}
 function optimize.end_window(state)
   local window = state.loop.window
   window.batches, window.used, window.weight, window.cleared = 0, 0, 0.0, false
-  window.spoilt, window.loss, window.kept = nil, nil, nil
+  window.spoilt, window.loss, window.kept, window.suspects = nil, nil, nil, nil
 end
 
 --- Begins the windows of a fit. From here on each step of an optimizer, whoever asks for it, is

@@ -65,10 +65,23 @@ local function names_of(state, optimizer)
   return listed(names)
 end
 
---- A batch that does not end its window has made its gradients. Alone a process stops here; on
---- several ranks, which must stop together, what made a NaN is kept until the window ends.
+-- Whether the device looks at the gradients of a batch of a window by itself.
+local function looks_later(state, optimizer)
+  local gradients = deferred.is_possible(state) and gradients_of(optimizer.param_groups) or {}
+  if #gradients == 0 then return false end
+  local _ <close> = c.no_grad()
+  local norm = c.grads_norm(gradients, INF)
+  if not deferred.suits(state, optimizer, norm) then return false end
+  deferred.suspect(state, norm)
+  return true
+end
+
+--- A batch that does not end its window has made its gradients. Alone a process of the CPU stops
+--- here; on several ranks, which must stop together, and on a device, which is not waited for, what
+--- made a NaN is kept until the window ends.
 function nonfinite.look_in_window(state, optimizer)
   if state.trainer.options.nonfinite ~= "stop" or state.scaler then return end
+  if looks_later(state, optimizer) then return end
   if not (state.ranks.many or state.ranks.slices) then
     nonfinite.allows(state, optimizer)
   elseif not state.loop.window.spoilt then
