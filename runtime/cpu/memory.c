@@ -53,9 +53,18 @@ static bool fill(lt_ctx *c, lt_tensor *t, lt_scalar value) {
 LT_KERNEL(full) { return fill(c, call->out[0], ((const lt_args_create *)call->args)->value); }
 LT_KERNEL(fill) { return fill(c, call->out[0], ((const lt_args_fill *)call->args)->value); }
 
+/* Whether one side lies in order in the type of the computation: no tile between the two then. */
+static bool is_direct(const job *j, lt_dtype own) {
+  const lt_operand *to = &j->it.operand[0], *from = &j->it.operand[1];
+  return (to->linear && to->dtype == own) || (from->linear && from->dtype == own);
+}
+
 static void copy_chunk(void *ud, int64_t chunk) {
+  static const lt_dtype own[] = {
+      [LT_COMPUTE_F32] = LT_F32, [LT_COMPUTE_F64] = LT_F64, [LT_COMPUTE_I64] = LT_I64};
   const job *j = ud;
   int64_t from = chunk * LT_CHUNK, to = from + LT_CHUNK;
+  int64_t step = is_direct(j, own[j->compute]) ? LT_CHUNK : LT_TILE;
   if (to > j->it.numel) to = j->it.numel;
   union {
     float f32[LT_TILE];
@@ -69,8 +78,8 @@ static void copy_chunk(void *ud, int64_t chunk) {
     if (out != room.suffix && out != v) memmove(out, v, (size_t)n * sizeof *v);        \
     LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, v);                                    \
   }
-  for (int64_t at = from; at < to; at += LT_TILE) {
-    int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
+  for (int64_t at = from; at < to; at += step) {
+    int64_t n = to - at < step ? to - at : step;
     if (j->compute == LT_COMPUTE_F32) MOVE(f32, float, LT_F32)
     if (j->compute == LT_COMPUTE_F64) MOVE(f64, double, LT_F64)
     if (j->compute == LT_COMPUTE_I64) MOVE(i64, int64_t, LT_I64)
