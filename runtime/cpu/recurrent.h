@@ -9,19 +9,17 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "cpu/packed.h"
 #include "cpu/scratch.h"
 #include "cpu/tile.h"
 #include "ops/math/f32.h"
 #include "ops/math/f64.h"
 #include "ops/recurrent.h"
 
-/* Bytes of a vector register, and the rows of a product that fill 16 or 32 of them. */
 enum {
-  LT_VECTOR = __BIGGEST_ALIGNMENT__ > 64 ? 64 : __BIGGEST_ALIGNMENT__,
-  LT_TILE_ROWS = LT_VECTOR == 64 ? 8 : 6,
   LT_GROUP_ROWS = 4 * LT_TILE_ROWS,
   LT_TILE_MOST = 2 * 64 / 4, /* columns of a panel */
-  LT_TERMS = 16 /* terms of a product that cost as much as an element of cheap work */
+  LT_TERMS = 16              /* terms of a product that cost as much as an element of cheap work */
 };
 
 /* [T, N, C] whose last dim lies side by side: strides in elements. */

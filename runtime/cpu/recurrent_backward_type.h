@@ -130,7 +130,7 @@ static void NAME(from_after)(const lt_recurrent_job *j, int64_t n, int64_t rows,
   if (j->after < 0)
     memset(z, 0, LT_TILE_ROWS * NAME(PANEL) * sizeof(T));
   else
-    NAME(times_panel)(rows, terms, gates + (j->after * j->r.n + n) * terms, terms,
+    NAME(times_panel)(rows, terms, gates + (j->after * j->r.n + n) * terms, terms, 1,
                       (const T *)j->panels + block * terms * NAME(PANEL), z);
 }
 
@@ -161,7 +161,7 @@ static void NAME(units)(const lt_recurrent_job *j, int64_t block) {
   const T *panel = (const T *)j->panels_hr + block * r->p * NAME(PANEL);
   for (int64_t n = 0; n < r->n; n += NAME(ROWS)) {
     int64_t rows = r->n - n < NAME(ROWS) ? r->n - n : NAME(ROWS);
-    NAME(times_panel)(rows, r->p, (const T *)j->g_p + (j->at * r->n + n) * r->p, r->p, panel, z);
+    NAME(times_panel)(rows, r->p, (const T *)j->g_p + (j->at * r->n + n) * r->p, r->p, 1, panel, z);
     for (int64_t k = 0; k < rows; k++) NAME(cell)(j, n + k, u, count, z + k * NAME(PANEL));
   }
 }

@@ -145,7 +145,7 @@ static void NAME(units)(const lt_recurrent_job *j, int64_t block) {
     for (int64_t g = 0; g < r->gates; g++)
       for (int64_t k = 0; k < rows; k += NAME(ROWS))
         NAME(times_panel)(rows - k < NAME(ROWS) ? rows - k : NAME(ROWS), r->p,
-                          (const T *)j->h[j->turn] + (n + k) * r->p, r->p, panels + g * size,
+                          (const T *)j->h[j->turn] + (n + k) * r->p, r->p, 1, panels + g * size,
                           z[g] + k * NAME(PANEL));
     NAME(take)(j, n, rows, u, count, x);
     for (int64_t k = 0; k < rows; k++)
@@ -162,7 +162,7 @@ static void NAME(project)(const lt_recurrent_job *j, int64_t block) {
   const T *panel = (const T *)j->panels_hr + block * r->h * NAME(PANEL);
   for (int64_t n = 0; n < r->n; n += NAME(ROWS)) {
     int64_t rows = r->n - n < NAME(ROWS) ? r->n - n : NAME(ROWS);
-    NAME(times_panel)(rows, r->h, (const T *)j->m + n * r->h, r->h, panel, z);
+    NAME(times_panel)(rows, r->h, (const T *)j->m + n * r->h, r->h, 1, panel, z);
     for (int64_t k = n; k < n + rows; k++) {
       T *to = (T *)j->h[!j->turn] + k * r->p + from;
       T *y = (T *)j->y.data + j->at * j->y.step + k * j->y.row + from;
