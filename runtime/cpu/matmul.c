@@ -171,10 +171,12 @@ static bool product(lt_ctx *c, lt_tensor *a, lt_tensor *b, lt_tensor *bias, lt_t
   if (bias != NULL && (bias = lt_cpu_contiguous(c, bias, p.dtype)) == NULL) return false;
   if (bias != NULL) p.bias = lt_data(bias);
   lt_tensor left, right;
-  if (LT_CPU(lt_goes_in_pieces)(&p, a, b, out)) {
+  bool thin = LT_CPU(lt_is_thin)(&p, a, b, out);
+  if (thin || LT_CPU(lt_goes_in_pieces)(&p, a, b, out)) {
     if (!left_matrix(c, &left, a, b)) return false;
     right_matrix(&right, b, transposed);
-    return LT_CPU(lt_product_in_pieces)(c, &p, &left, &right, out);
+    return thin ? LT_CPU(lt_product_thin)(c, &p, &left, &right, out)
+                : LT_CPU(lt_product_in_pieces)(c, &p, &left, &right, out);
   }
   if (!transposed && is_better_turned(&p, a, b)) return turned_product(c, &p, a, b, out);
   lt_tensor *to = lt_cpu_result(c, out, p.dtype, NULL);

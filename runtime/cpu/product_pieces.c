@@ -11,7 +11,7 @@
 enum { ROWS, COLS, TERMS };
 /* PIECE: elements of f32; a piece has a multiple of STEP rows, and FEWEST at least: for each piece
    the other operand is packed again. */
-enum { STEP = 16, FEWEST = 32, THIN = 64, PIECE = 1 << 17 };
+enum { STEP = 16, FEWEST = 32, THIN = 128, PIECE = 1 << 17 };
 
 static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 

@@ -1,42 +1,37 @@
--- spec/ops/product_pieces_spec.lua: large thin products of halves, which the CPU makes in pieces.
-local lt = require "ltrain"
-
-local ROUNDING <const> = { bf16 = 2 ^ -8, f16 = 2 ^ -11 }
-
--- Products in `dtype` against those of the same numbers in f64, rounded once.
-local function check(what, dtype, fn, ...)
-  local own, exact = {}, {}
-  for k, t in ipairs { ... } do own[k] = t:to(dtype) exact[k] = own[k]:to "f64" end
-  local got, want = fn(table.unpack(own)), fn(table.unpack(exact))
-  assert.equal(dtype, got.dtype, what)
-  local off = (got:to "f64" - want):abs() - want:abs() * ROUNDING[dtype]
-  assert.is_true(off:max():item() <= 1e-3, ("%s of %s: off by %g"):format(what, dtype,
-    off:max():item()))
-end
-
-local function turned(x) return x:transpose(1, 2) end
+-- spec/ops/product_pieces_spec.lua: large thin products of halves, which the CPU makes in pieces,
+-- or in tiles that are rounded as they are stored.
+local child = require "spec.cli.child"
+local products = require "spec.ops.halves_products"
 
 describe("a large thin product of halves", function()
   for _, dtype in ipairs { "bf16", "f16" } do
-    it("of " .. dtype .. " is what it is in f64", function()
-      local x, w, b = lt.randn(9, 700), lt.randn(900, 700), lt.randn(900)
-      check("columns", dtype, lt.linear, x, w, b)
-      check("columns of one row", dtype, lt.linear, lt.randn(700), w, b)
-      check("terms on the right", dtype, lt.matmul, lt.randn(9, 900), w)
-      check("terms on the left", dtype, function(a, y) return turned(a):matmul(y) end,
-        lt.randn(900, 700), lt.randn(900, 5))
-      check("rows on the left", dtype, lt.matmul, w, lt.randn(700, 5))
-      check("rows of a large result", dtype, function(g, y) return turned(g):matmul(y) end,
-        lt.randn(9, 700), lt.randn(9, 500))
-      check("a stack of rows", dtype, lt.linear, lt.randn(2, 3, 700), w, b)
-      check("a vector on the right", dtype, lt.matmul, w, lt.randn(700))
-      check("a slice", dtype, function(a, y) return a:matmul(turned(y:narrow(2, 2, 600))) end,
-        lt.randn(9, 600), w)
+    it("of " .. dtype .. " is what it is in f64, rounded once", function()
+      assert.equal("", products.off(dtype))
+      assert.equal("", products.not_rounded(dtype))
+    end)
+
+    it("of " .. dtype .. " has the same bits on any number of threads", function()
+      assert.equal("", products.by_threads(dtype))
+    end)
+
+    it("of " .. dtype .. " keeps NaN and infinities", function()
+      assert.is_true(products.not_numbers(dtype))
     end)
   end
 
-  it("has the same bits each time", function()
-    local x, w = lt.randn(9, 700):to "bf16", lt.randn(900, 700):to "bf16"
-    assert.same(lt.linear(x, w):tolist(), lt.linear(x, w):tolist())
-  end)
+  -- ONEDNN_MAX_CPU_ISA takes products of bf16 away from oneDNN.
+  for _, on in ipairs { { "v2", "SSE41" }, { "v3", "AVX2" }, { "v4", "AVX512_CORE" } } do
+    local level <const>, isa <const> = on[1], on[2]
+    it("is that on level " .. level .. " without such products in hardware", function()
+      local status, out, err = child.run({ "-e", [[
+        local products = require "spec.ops.halves_products"
+        print(products.off "bf16" .. products.not_rounded "bf16" .. products.by_threads "bf16",
+          products.not_numbers "bf16", products.off "f16" .. products.not_rounded "f16")
+      ]] }, { env = { LTRAIN_CPU_LEVEL = level, ONEDNN_MAX_CPU_ISA = isa } })
+      if err:find("this processor runs only", 1, true) or err:find("no such level", 1, true) then
+        pending(err)
+      end
+      assert.same({ 0, "\ttrue\t\n", "" }, { status, out, err })
+    end)
+  end
 end)
