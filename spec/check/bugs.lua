@@ -148,14 +148,13 @@ return {
     { "an option of the Trainer that is misspelt", "load", "did you mean 'max_epochs'?",
       "max_epoch =", base { "max_epochs = 2", "max_epoch = 2" } },
     { "an option of an optimizer that is misspelt", "fit", "did you mean 'weight_decay'?",
-      nil, base { "{lr = 1e-3}", "{lr = 1e-3, weigth_decay = 0.1}" },
-      line = "Net:configure_optimizers" },
+      "weigth_decay", base { "{lr = 1e-3}", "{lr = 1e-3, weigth_decay = 0.1}" } },
     { "a loss that is not returned", "fit", "nothing was returned", nil,
       base { '  self:log("train_loss", loss)\n  return loss', '  self:log("train_loss", loss)' },
       line = "Net:training_step" },
     { "a loss without a gradient", "fit", "depends on no parameter that requires grad", nil,
       base { "  self:log(\"train_loss\", loss)\n", "  loss = loss:detach()\n" },
-      line = "Net:training_step" },
+      line = "return loss" },
     { "shapes that do not fit", "fit", "linear", "self.second(hidden)",
       base { "self.second = nn.Linear(o.width, 4)", "self.second = nn.Linear(12, 4)" } },
     { "an error in validation", "fit", "attempt to index", "self.accuracy",
@@ -283,6 +282,45 @@ return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 4})}
     { "a batch that cannot be learnt", "learning", "a batch of two samples is not learnt", nil,
       regression { "x:sum(2, {keepdim = true})", "x:sum(2, {keepdim = true}) * 1e6" },
       line = "net:training_step" },
+
+    -- How the step is written.
+    { "a layer that is made in the step", "gradient", "weights [16, 16] are made in the step",
+      "local fresh", base { "  local logits = self.second(hidden)", "  local fresh = "
+        .. "nn.Linear(16, 16)\n  local logits = self.second(fresh(hidden))" } },
+    { "a layer that is no field", "gradient", "weights [8, 8] are of no field of the module",
+      "local outside", base({ "function Net:init", "local outside = nn.Linear(8, 8)\n"
+        .. "function Net:init" }, { "self.first(x)", "self.first(outside(x))" }) },
+    { "a loss with a minus", "loss", "the loss is minus a cross_entropy", "loss = -loss",
+      base { "  self:log(\"train", "  loss = -loss\n  self:log(\"train" } },
+    { "inputs that are far too large", "loss", "at the start, where guessing would be 1.39",
+      "lt.cross_entropy(logits", base { "lt.randn(64, 8)", "lt.randn(64, 8) * 1e6" } },
+    { "inputs that are all 0", "data", "tensor 1 [64, 8]: all values are 0", "TensorDataset(x",
+      base { "lt.randn(64, 8)", "lt.zeros(64, 8)" } },
+    { "labels that are all the same", "targets", "the 64 training samples have one label, 0",
+      "TensorDataset(x", base { "lt.randint(0, 4, {64})", "lt.zeros({64}, {dtype = 'i64'})" } },
+    { "labels among the inputs", "data", "column 3 of tensor 1 of the training data is tensor 2",
+      "TensorDataset(x", base { "local train =", "x[{lt.all, 3}] = y:float()\nlocal train =" } },
+    { "a metric that is watched the wrong way round", "monitor", "takes the largest 'val_loss' for "
+      .. "the best", "monitor =", base { "max_epochs = 2}", "max_epochs = 2, callbacks = {\n"
+        .. "  lt.callbacks.ModelCheckpoint{monitor = \"val_loss\", mode = \"max\"},\n}}" } },
+    { "numbers for binary labels", "loss", "takes targets in 0..1: got [2, 1] with", "with_logits",
+      regression { "lt.mse_loss", "lt.binary_cross_entropy_with_logits" } },
+    { "tanh before cross_entropy", "loss", "logits in -1..1 cannot be sure",
+      "lt.cross_entropy(logits", base { "  return logits", "  return (logits:tanh())" } },
+    { "manual optimization without a step", "training", "calls neither backward nor the step",
+      "Net:training_step", base { "  self.first = nn", "  self.automatic_optimization = false\n"
+        .. "  self.first = nn" } },
+    { "manual optimization without zero_grad", "training", "never zero_grad()",
+      "net:training_step", regression({ "function net:training_step",
+        "net.automatic_optimization = false\nfunction net:training_step" }, {
+        "  return lt.mse_loss(y, batch[2])",
+        "  self:manual_backward(lt.mse_loss(y, batch[2]))\n  self:optimizers():step()" }) },
+    { "evaluation mode in training_step", "training", "leaves the module in evaluation mode",
+      "Net:training_step", base { "  local logits = self(batch[1])\n", "  self:eval()\n"
+        .. "  local logits = self(batch[1])\n" } },
+    { "a forgotten local", "global", "hidden is a global, and only this function uses",
+      "  hidden",
+      base { "  local hidden", "  hidden" } },
 
     -- Callbacks.
     { "a callback that watches what nothing logs", "monitor", "EarlyStopping watches 'val_los', "

@@ -113,6 +113,7 @@ local function probe(context)
     each_check(context, "before", state)
     state.module:zero_grad()
     c.runtime.rng_set(context.draws)
+    each_check(context, "begins", state)
     context.began = c.runtime.clock()
   end
   local function note_gradients(_, trainer)

@@ -119,7 +119,9 @@ function Experiment.watch(state, batch, draws)
     local _ <close> = in_mode(state.module, false)
     local _ <close> = watch_modules(state.module, found)
     local _ <close> = c.runtime.trace(found.calls)
+    local made = c.runtime.parameters_made()
     found.loss = Experiment.step(state, batch, draws)
+    found.made = c.runtime.parameters_made() - made
   end
   correct_lines(found)
   return found

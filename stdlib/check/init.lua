@@ -5,6 +5,7 @@
 --   source     the tree of the script (context.source), after the script was loaded
 --   at_start   optimizers are made              on_data   loaders are there
 --   before     a batch of two samples waits: experiments with its weights as they are
+--   begins     its step begins
 --   after      its step has been made           at_end    validation has ended
 -- and the name that its findings have.
 local Report = require "ltrain.check.Report"
@@ -17,7 +18,7 @@ local check = {}
 local CHECKS <const> = {
   "global", "library_name", "collective", "hyper_parameter", "index", "optimizer", "data",
   "overlap", "layers", "activations", "leak", "input", "loss", "targets", "gradient", "step",
-  "learning", "monitor",
+  "training", "learning", "monitor",
 }
 
 check.Report = Report

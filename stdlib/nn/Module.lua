@@ -364,6 +364,16 @@ end
 --- Turns the gradients of the parameters off, and puts the module in evaluation mode.
 function Module:freeze() return self:requires_grad_(false):eval() end
 
+--- Whether it has parameters, and none of them requires grad.
+function Module:is_frozen()
+  local any = false
+  for _, parameter in self:named_parameters() do
+    if parameter.requires_grad then return false end
+    any = true
+  end
+  return any
+end
+
 --- Undoes freeze: gradients on, training mode.
 function Module:unfreeze() return self:requires_grad_(true):train() end
 

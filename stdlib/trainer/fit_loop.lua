@@ -336,10 +336,15 @@ local function sanity_check(state)
   trainer:forget_metrics()
 end
 
+-- Those with weights of which none is trained are in evaluation mode on purpose, with their parts.
 local function report_modes(state)
-  local count = 0
+  local count, frozen = 0, {}
   for _, entry in ipairs(walk.modules(state.module)) do
-    if not entry.module.training then count = count + 1 end
+    local module = entry.module
+    if not module.training and not frozen[module] and module:is_frozen() then
+      for _, part in ipairs(walk.modules(module)) do frozen[part.module] = true end
+    end
+    if not module.training and not frozen[module] then count = count + 1 end
   end
   if count > 0 then
     state.trainer:warn(("fit: %d modules are in evaluation mode and stay so: module:train() puts "

@@ -60,6 +60,7 @@ local function check_record(context, record, first)
     if is_float(output) then
       local size = rms(output)
       if size < math.huge and size > LARGE and size > GROWTH * first then
+        context.exploded = true
         context.report:warn("activations", where_of(context, record), ("%s: activations explode: "
           .. "the root mean square is %.3g here, %.3g at the input"):format(name_of(record), size,
           first), "start with smaller weights (kaiming_normal_ and the like), or normalise between "

@@ -1,4 +1,4 @@
---- stdlib/check/checks/data.lua: values of the data that are not finite.
+--- stdlib/check/checks/data.lua: values of the data that are not finite, or say nothing, or all.
 local batch = require "ltrain.check.batch"
 local c = require "ltrain.c"
 local columns = require "ltrain.check.columns"
@@ -17,12 +17,48 @@ local function look(context, tensor, what)
     "look where they come from: a division by zero, a missing field, a log of zero")
 end
 
+local function is_float(tensor) return tensor.dtype:find "^b?f%d" ~= nil end
+
+local FEW <const> = 20 -- samples of which nothing is asked
+
+-- Inputs that are all the same.
+local function check_constant(context, column)
+  local tensor = column.tensor
+  if not is_float(tensor) or tensor.shape[1] <= FEW or tensor:numel() > MOST then return end
+  local low, high = tensor:min():item(), tensor:max():item()
+  if low == high then
+    context.report:warn("data", columns.line_of(context), ("the training data, tensor %s [%s]: all "
+      .. "values are %g"):format(column.name or 1, table.concat(tensor.shape, ", "), low),
+      "look at how it is read: a model learns nothing of it")
+  end
+end
+
+-- A column of the inputs that is the labels.
+local function check_answers(context, inputs, labels)
+  local x, y = inputs.tensor, labels.tensor
+  if #x.shape ~= 2 or #y.shape ~= 1 or not is_float(x) or x:numel() > MOST or y.shape[1] <= FEW then
+    return
+  end
+  y = y:to(x.dtype)
+  if y:min():item() == y:max():item() then return end
+  local same = x:eq(y:unsqueeze(2)):sum(1):eq(y.shape[1])
+  if same:any():item() then
+    local at = same:to("i64"):argmax():item() + 1
+    context.report:warn("data", columns.line_of(context), ("column %d of tensor %s of the training "
+      .. "data is tensor %s: the inputs have the answers"):format(math.tointeger(at),
+      inputs.name or 1, labels.name or 2), "leave that column out of the inputs")
+  end
+end
+
 return {
   on_data = function(context, state)
     context.columns = columns.of(state.data.train.loader)
     for i, column in ipairs(context.columns or {}) do
       look(context, column.tensor, ("the training data, tensor %s"):format(column.name or i))
     end
+    local first, second = table.unpack(context.columns or {})
+    if first and not context.broken then check_constant(context, first) end
+    if second and not context.broken then check_answers(context, first, second) end
   end,
   before = function(context)
     if context.columns then return end

@@ -49,8 +49,30 @@ local function check_vanishing(context, sizes)
   end
 end
 
+-- Weights that the step computes with, and the module does not have.
+local function check_foreign(context, state)
+  local own, seen = {}, {}
+  for _, parameter in state.module:named_parameters() do own[parameter] = true end
+  for _, call in ipairs(context.first and context.first.calls or {}) do
+    local out = call.outputs[1]
+    for _, x in ipairs(out and out.requires_grad and call.inputs or {}) do
+      local anew = context.first.made > 0
+      local place = not own[x] and c.is_parameter(x) and x.requires_grad
+        and (c.runtime.parameter_line(x) or anew and context.step_line or call.line)
+      if place and not seen[place] then
+        seen[place] = true
+        context.report:error("gradient", place, ("weights [%s] are %s: no optimizer trains them, "
+          .. "no checkpoint has them"):format(table.concat(x.shape, ", "),
+          anew and "made in the step" or "of no field of the module"),
+          "make the layer in init, as a field: self.name = ...")
+      end
+    end
+  end
+end
+
 return {
   after = function(context, state)
+    if not context.foreign then check_foreign(context, state) end
     if context.foreign or next(context.gradients) == nil then return end
     local _ <close> = c.no_grad()
     local missing, sizes = {}, {}

@@ -1,5 +1,9 @@
 --- stdlib/check/checks/loss.lua: what losses are given: probabilities for logits, wrong shapes.
 
+local c = require "ltrain.c"
+
+local MEAN <const> = 1 -- reduction = "mean"
+
 -- What made a tensor, seen through views: the call; nil for an input.
 local function producer(makers, tensor)
   local call = makers[tensor]
@@ -16,9 +20,58 @@ local function check_cross_entropy(context, call, made)
     context.report:error("loss", call.line, ("cross_entropy of the result of %s %s: it applies "
       .. "softmax itself, to logits"):format(made.op, from),
       ("give it the values before %s"):format(made.op))
+  elseif made.op == "tanh" then
+    context.report:warn("loss", call.line, ("cross_entropy of the result of tanh %s: logits in "
+      .. "-1..1 cannot be sure of a class"):format(from), "let the last layer end without an "
+      .. "activation")
   elseif made.op == "relu" then
     context.report:warn("loss", call.line, ("cross_entropy of the result of relu %s: logits below "
       .. "0 are cut off"):format(from), "let the last layer end without an activation")
+  end
+end
+
+local MUCH <const>, TIMES <const> = 50, 10 -- a loss above MUCH + TIMES * log C
+
+-- At the start a model can be no worse than one that guesses.
+local function check_size(context, call)
+  local loss, logits = call.outputs[1], call.inputs[1]
+  local classes = logits.shape[#logits.shape == 1 and 1 or 2]
+  if context.exploded or not loss or call.args.reduction ~= MEAN or classes < 2 then return end
+  local value, guess = loss:item(), math.log(classes)
+  if value > MUCH + TIMES * guess and value < math.huge then
+    context.report:warn("loss", call.line, ("cross_entropy is %.3g at the start, where guessing "
+      .. "would be %.3g: logits are up to %.3g"):format(value, guess, logits:abs():max():item()),
+      "scale the inputs (subtract their mean, divide by their standard deviation), or begin with "
+        .. "smaller weights")
+  end
+end
+
+-- The loss is minus one of the library's.
+local function check_sign(context, makers)
+  local loss = context.first.loss
+  local storage, offset = c.runtime.identity(loss)
+  for _, call in ipairs(context.first.calls) do
+    local made = call.op == "neg" and producer(makers, call.inputs[1])
+    if made and made.op == "cross_entropy" then
+      local at, first = c.runtime.identity(call.outputs[1])
+      if at == storage and first == offset then
+        context.report:warn("loss", call.line, "the loss is minus a cross_entropy: training makes "
+          .. "that larger", "leave the minus out: optimizers make the loss smaller")
+      end
+    end
+  end
+end
+
+-- The library computes x * target in front of it.
+local function check_binary_targets(context, call, before)
+  if not before or before.op ~= "mul" or before.inputs[1] ~= call.inputs[1] then return end
+  local targets = before.inputs[2]
+  if not targets or call.args.threshold < 1e30 then return end
+  local low, high = targets:min():item(), targets:max():item()
+  if low < 0 or high > 1 then
+    context.report:error("loss", call.line, ("binary_cross_entropy_with_logits takes targets in "
+      .. "0..1: got %s with %.3g..%.3g"):format(shape_text(targets), low, high),
+      "give it 0 and 1 (or probabilities); for classes use cross_entropy, for numbers mse_loss")
   end
 end
 
@@ -77,8 +130,10 @@ return {
       local made = call.inputs[1] and producer(makers, call.inputs[1])
       if call.op == "cross_entropy" then
         check_cross_entropy(context, call, made)
+        check_size(context, call)
       elseif call.op == "softplus" then
         check_softplus(context, call, made)
+        check_binary_targets(context, call, calls[i - 1])
       elseif call.op == "gather" then
         check_gather(context, calls, i, made)
       elseif call.op == "sub" then
@@ -88,5 +143,6 @@ return {
         if output then makers[output] = call end
       end
     end
+    if context.first.loss then check_sign(context, makers) end
   end,
 }

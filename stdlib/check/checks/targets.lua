@@ -35,16 +35,18 @@ end
 
 local function check_order(context, state, leaf)
   local loader, column = state.data.train.loader, columns.find(context.columns, leaf)
-  if not column or #column.tensor.shape ~= 1 or loader.shuffle or loader.sampler
-    or loader.batch_sampler then
-    return
-  end
+  if not column or #column.tensor.shape ~= 1 then return end
   local labels = columns.rows(context.columns, column)
   local n = labels.shape[1]
   if n <= FEW then return end
   local changes = labels:narrow(1, 1, n - 1):ne(labels:narrow(1, 2, n - 1)):sum():item()
   local classes = labels:unique().shape[1]
-  if classes > 1 and changes == classes - 1 and loader.batch_size < n then
+  if classes == 1 then
+    context.report:warn("targets", columns.line_of(context), ("the %d training samples have one "
+      .. "label, %d"):format(n, labels[1]:item()), "look at how labels are read: there is "
+      .. "nothing to tell apart")
+  elseif classes > 1 and changes == classes - 1 and not loader.shuffle
+    and not loader.sampler and not loader.batch_sampler and loader.batch_size < n then
     context.report:warn("targets", columns.line_of(context, "DataLoader"), ("the %d training "
       .. "samples come one class after the other (%d classes), and the loader does not shuffle")
       :format(n, math.tointeger(classes)), "give the training loader shuffle = true")
