@@ -47,7 +47,16 @@ LT_FN_APART double lt_log_gamma_f64(double x) {
 }
 
 LT_FN float lt_lgamma_f32(float x) { return (float)lt_log_gamma_f64((double)x); }
-LT_FN double lt_lgamma_f64(double x) { return lgamma(x); }
+
+/* The C library's lgamma writes the sign to a global as well: a race of the threads of a loop. */
+LT_FN double lt_lgamma_f64(double x) {
+#ifdef __CUDA_ARCH__
+  return lgamma(x);
+#else
+  int sign;
+  return lgamma_r(x, &sign);
+#endif
+}
 
 /* The derivative of lgamma: its series from 10 on, psi(x) = psi(x + 1) - 1 / x below, and
    psi(x) = psi(1 - x) - pi / tan(pi x) of negative ones. */
