@@ -184,7 +184,7 @@ lt_worker_pool *lt_worker_pool_new(lt_ctx *c, int n, int slots) {
     lt_fail(c, LT_EIO, "DataLoader: cannot make a pipe: %s", strerror(errno));
   p->life = ends[1];
   omp_pause_resource_all(omp_pause_hard); /* a child hangs in its first loop otherwise */
-  fflush(NULL);
+  lt_fork_flush();
   if (lt_ok(c)) fork_all(c, p, ends[0]);
   if (p->id >= 0) return p;
   if (ends[0] >= 0) close(ends[0]);

@@ -115,6 +115,10 @@ void lt_launcher_end(const lt_world *w);
    child.c: set up a child, redirect a descriptor to /dev/null; end.c: the ctx ends while ranks run;
    exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
+
+/* What is in buffers is written, that a child may not write it again. While another thread waits
+   for standard input, which all streams would wait for with it: what is printed alone. */
+void lt_fork_flush(void);
 bool lt_child_set_up(lt_ctx *c, lt_world *w);
 void lt_child_silence(int fd);
 void lt_child_keep_terminal(const lt_world *w); /* terminal.c: before its streams are its own */
