@@ -1,6 +1,8 @@
 /* runtime/base/threads.c: parallel loops on OpenMP, and the list of helper threads. */
 #include "base/threads.h"
 
+#include <signal.h>
+
 #include "base/load.h"
 #include "base/locale.h"
 
@@ -39,8 +41,20 @@ static void *thread_main(void *argument) {
   return NULL;
 }
 
+/* Signals are for the main thread, whose handlers know what it does; but for those of a fault. */
+static int create(lt_thread *t) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  sigset_t others, before;
+  sigfillset(&others);
+  for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) sigdelset(&others, faults[k]);
+  pthread_sigmask(SIG_BLOCK, &others, &before); /* inherited: not even the first instruction */
+  int status = pthread_create(&t->handle, NULL, thread_main, t);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return status;
+}
+
 bool lt_thread_start(lt_ctx *c, lt_thread *t) {
-  if (pthread_create(&t->handle, NULL, thread_main, t) != 0)
+  if (create(t) != 0)
     return lt_fail(c, LT_EMEMORY, "%s: the system cannot create more threads", t->name);
   t->running = true;
   pthread_mutex_lock(&c->helpers->mutex);

@@ -1,5 +1,6 @@
 /* spec/c/ctx_test.c: failures, frames, objects, memory, lines, random numbers, helper threads. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,21 +31,21 @@ static void first_failure_sticks(void **state) {
   lt_ctx_release(c);
 }
 
-typedef struct link {
+typedef struct chain_link {
   lt_object object;
-  struct link *next;
+  struct chain_link *next;
   int *drops;
-} link;
+} chain_link;
 
 static void drop_link(lt_ctx *c, lt_object *o) {
-  link *l = (link *)o;
+  chain_link *l = (chain_link *)o;
   ++*l->drops;
   lt_release(c, l->next);
   lt_free(c, l, sizeof *l);
 }
 
-static link *link_new(lt_ctx *c, link *next, int *drops) {
-  link *l = lt_alloc(c, sizeof *l);
+static chain_link *link_new(lt_ctx *c, chain_link *next, int *drops) {
+  chain_link *l = lt_alloc(c, sizeof *l);
   l->object = (lt_object){.refs = 1, .drop = drop_link};
   l->next = next;
   l->drops = drops;
@@ -55,7 +56,7 @@ static void a_million_links_drop_without_a_stack(void **state) {
   (void)state;
   lt_ctx *c = fresh();
   int drops = 0;
-  link *head = NULL;
+  chain_link *head = NULL;
   for (int i = 0; i < 1000000; i++) head = link_new(c, head, &drops);
   lt_release(c, head);
   assert_int_equal(drops, 1000000);
@@ -68,7 +69,7 @@ static void frames_release_all_but_what_is_kept(void **state) {
   int drops = 0;
   lt_frame outer = lt_frame_open(c);
   lt_frame inner = lt_frame_open(c);
-  link *kept = link_new(c, NULL, &drops);
+  chain_link *kept = link_new(c, NULL, &drops);
   lt_frame_add(c, kept);
   for (int i = 0; i < 100; i++) lt_frame_add(c, link_new(c, NULL, &drops));
   lt_frame_close(c, inner, 1, (void *[]){kept});
@@ -241,6 +242,23 @@ static void quiesce_joins_every_helper(void **state) {
   lt_ctx_release(c);
 }
 
+static void read_mask(void *ud) { pthread_sigmask(SIG_BLOCK, NULL, ud); }
+
+static void helpers_take_no_signals(void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  sigset_t before, of_helper, after;
+  lt_thread t = {.name = "mask", .fn = read_mask, .ud = &of_helper};
+  read_mask(&before);
+  assert_true(lt_thread_start(c, &t));
+  lt_thread_join(c, &t);
+  read_mask(&after);
+  assert_true(sigismember(&of_helper, SIGINT) && sigismember(&of_helper, SIGUSR1));
+  assert_false(sigismember(&of_helper, SIGSEGV)); /* a host's handler reports it */
+  for (int k = 1; k < 32; k++) assert_int_equal(sigismember(&before, k), sigismember(&after, k));
+  lt_ctx_release(c);
+}
+
 static void mark_chunk(void *ud, int64_t chunk) { ((char *)ud)[chunk]++; }
 
 static void parallel_loops_run_each_chunk_once(void **state) {
@@ -266,6 +284,7 @@ int main(void) {
       cmocka_unit_test(philox_gives_the_published_words),
       cmocka_unit_test(keys_differ_by_draw_batch_and_stream),
       cmocka_unit_test(quiesce_joins_every_helper),
+      cmocka_unit_test(helpers_take_no_signals),
       cmocka_unit_test(parallel_loops_run_each_chunk_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
