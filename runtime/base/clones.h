@@ -1,11 +1,12 @@
 /* runtime/base/clones.h: functions that are compiled twice, for processors of this decade too.
 
-   The loader chooses when the program starts. For short loops outside of cpu/, which has its own
-   levels. */
+   The loader chooses when the program starts, before ThreadSanitizer is there, which gcc calls even
+   then. For short loops outside of cpu/, which has its own levels. */
 #ifndef LT_BASE_CLONES_H
 #define LT_BASE_CLONES_H
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__)
 #define LT_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define LT_CLONES

@@ -6,6 +6,7 @@ local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 
 local DataLoader <const>, Dataset <const> = lt.data.DataLoader, lt.data.Dataset
+local RACES <const> = (os.getenv("LT_SANITIZE") or ""):find("thread", 1, true) ~= nil
 
 local function has(pattern, text)
   assert.is_truthy(text:find(pattern), ("'%s' does not match '%s'"):format(text, pattern))
@@ -394,6 +395,7 @@ describe("a worker", function()
   end)
 
   it("has one thread", function()
+    if RACES then pending("ThreadSanitizer has one of its own in each process") end
     local set = dataset(2, function()
       local x = lt.rand(300, 300)
       x:matmul(x)
@@ -407,6 +409,7 @@ describe("a worker", function()
   end)
 
   it("ends when its parent is killed", function()
+    if RACES then pending("ThreadSanitizer delivers signals at calls of the C library alone") end
     local folder = child.folder()
     child.write(folder .. "/script.lua", [[
       local lt = require "ltrain"

@@ -1,5 +1,6 @@
 -- spec/host/exports_spec.lua: the names that products give to the linker.
 local BUILD <const> = os.getenv("LT_BUILD")
+local RACES <const> = (os.getenv("LT_SANITIZE") or ""):find("thread", 1, true) ~= nil
 
 local function lines_of(command, ...)
   local list = {}
@@ -8,12 +9,14 @@ local function lines_of(command, ...)
   return list
 end
 
--- Names of defined symbols that other objects see; not those of the sanitizers.
+-- Names of defined symbols that other objects see; not those of the sanitizers, nor what
+-- tools/tsan_openmp.c has in place of libgomp's.
 local function symbols(flags, path)
   local list = {}
   for _, name in ipairs(lines_of("nm %s --defined-only '%s/%s' | awk 'NF == 3 { print $3 }'", flags,
     BUILD, path)) do
-    if not (name:find "^__?asan" or name:find "^__?ubsan" or name:find "^__odr_asan") then
+    if not (name:find "^__?[at]san" or name:find "^__?ubsan" or name:find "^__odr_asan"
+        or RACES and name:find "^GOMP_") then
       list[#list + 1] = name
     end
   end
