@@ -6,7 +6,8 @@
 
 #include "io/csv_number.h"
 
-enum { MOST_CURVES = 1 << 16, FIRST = 64, KEPT = 5 /* points of a piece */ };
+enum { MOST_CURVES = 1 << 16, LONGEST_HEADER = 1 << 22 };
+enum { FIRST = 64, KEPT = 5 /* points of a piece */ };
 
 void lt_curves_free(lt_curves *t) {
   for (int k = 0; k < t->n_curves; k++) {
@@ -74,8 +75,11 @@ static bool read_header(lt_curves *t, const char *op, const char *line, size_t n
   if (copy == NULL) return false;
   int columns;
   memcpy(copy, line, n);
-  bool right = read_names(t, copy, n, NULL, &columns) && columns <= MOST_CURVES;
+  bool right = read_names(t, copy, n, NULL, &columns);
   if (!right) lt_fail(t->c, LT_EIO, "%s: the columns must begin with epoch,step", op);
+  if (right && (columns > MOST_CURVES || n > LONGEST_HEADER))
+    right = lt_fail(t->c, LT_EIO, "%s: %d columns in %zu bytes: at most %d, in %d bytes", op,
+                    columns, n, MOST_CURVES, LONGEST_HEADER);
   if (right && columns > 2) {
     t->curves = lt_alloc(t->c, (size_t)(columns - 2) * sizeof *t->curves);
     right = t->curves != NULL;

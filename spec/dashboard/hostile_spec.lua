@@ -130,6 +130,61 @@ local REQUESTS <const> = {
     413 },
   { "two sizes", post "Origin: http://HOST\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n",
     { 400, 413 } },
+  -- Requests within requests.
+  { "a second request in the body of a GET", "GET /api/about HTTP/1.1\r\n" .. SESSION
+    .. "Content-Length: 40\r\n\r\n" .. post "Origin: http://HOST\r\n", 413 },
+  { "chunks and a size", post("Origin: http://HOST\r\nTransfer-Encoding: chunked\r\n"
+    .. "Content-Length: 4\r\n"), { 400, 413 } },
+  { "another coding", post "Origin: http://HOST\r\nTransfer-Encoding: xchunked\r\n",
+    { 400, 413, 501 } },
+  { "a body that is announced", post "Origin: http://HOST\r\nExpect: 100-continue\r\n"
+    .. "Content-Length: 99999\r\n", { 100, 413 } }, -- then refused
+  { "a POST in a header", "GET /api/run/ID/stop HTTP/1.1\r\n" .. SESSION
+    .. "Origin: http://HOST\r\nX-HTTP-Method-Override: POST\r\nEND", 404 },
+  -- Names of this host that are none.
+  { "a folded Host", "GET / HTTP/1.1\r\nHost: HOST\r\n evil\r\nCookie: COOKIE\r\nEND",
+    { 400, 403, 0 } },
+  { "a blank before Host's colon", "GET / HTTP/1.1\r\nHost : HOST\r\nCookie: COOKIE\r\nEND",
+    { 400, 403, 0 } },
+  { "a user in Host", "GET / HTTP/1.1\r\nHost: a@HOST\r\nCookie: COOKIE\r\nEND", 403 },
+  { "a path in Host", "GET / HTTP/1.1\r\nHost: HOST/x\r\nCookie: COOKIE\r\nEND", 403 },
+  { "Host as a number", "GET / HTTP/1.1\r\nHost: 2130706433:PORT\r\nCookie: COOKIE\r\nEND",
+    403 },
+  { "Host of IPv6", "GET / HTTP/1.1\r\nHost: [::1]:PORT\r\nCookie: COOKIE\r\nEND", 403 },
+  { "Host of all addresses", "GET / HTTP/1.1\r\nHost: 0.0.0.0:PORT\r\nCookie: COOKIE\r\nEND",
+    403 },
+  { "Host with a dot", "GET / HTTP/1.1\r\nHost: localhost.:PORT\r\nCookie: COOKIE\r\nEND", 403 },
+  { "the Host that a proxy was asked for", "GET / HTTP/1.1\r\nHost: evil\r\n"
+    .. "X-Forwarded-Host: HOST\r\nCookie: COOKIE\r\nEND", 403 },
+  { "an address with this host in it", get "http://HOST/api/about", { 400, 404 } },
+  { "a GET of Origin null", "GET / HTTP/1.1\r\n" .. SESSION .. "Origin: null\r\nEND", 403 },
+  -- More paths.
+  { "up in long UTF-8", get "/static/%c0%ae%c0%ae/%c0%ae%c0%ae/etc/passwd", 404 },
+  { "up with a parameter", get "/static/..;/..;/etc/passwd", 404 },
+  { "up in UTF-16", get "/static/%u002e%u002e/etc/passwd", 404 },
+  { "a dot", get "/./api/about", 404 },
+  { "two slashes", get "/api//about", 404 },
+  { "up at the end", get "/api/about/..", 404 },
+  { "a slash at the end", get "/api/run/ID/", 404 },
+  { "a NUL behind an id", get "/api/run/ID%00", 404 },
+  { "an end behind an id", get "/api/run/ID.json", 404 },
+  { "an escaped digit", get "/media/ID/%30/0", 404 },
+  { "the largest image", get "/media/ID/9223372036854775807/9223372036854775807", 404 },
+  { "an image of an exponent", get "/media/ID/1e3/0", 404 },
+  -- More queries.
+  { "a limit of none", get "/api/run/ID/media?limit=0", 400 },
+  { "an offset beyond numbers", get "/api/run/ID/media?offset=-9223372036854775808", 400 },
+  { "a start beyond numbers", get "/api/run/ID/console?from=9223372036854775807", 400 },
+  { "a sign", get "/api/run/ID/metrics?points=%2B20", 400 },
+  { "a fraction", get "/api/run/ID/metrics?points=20.0", 400 },
+  { "a dot for a number", get "/api/run/ID/metrics?from=.", 400 },
+  { "two axes", get "/api/run/ID/metrics?x=step&x=epoch", 400 },
+  { "an empty order", get "/api/runs?order=", 400 },
+  { "events by HEAD", "HEAD /api/events HTTP/1.1\r\n" .. SESSION .. "END", 405 },
+  { "events by POST", post("Origin: http://HOST\r\n", "/api/events"), 404 },
+  { "a cookie that is too large", "GET / HTTP/1.1\r\nHost: HOST\r\nCookie: "
+    .. ("a=b; "):rep(8000) .. "COOKIE\r\nEND", { 400, 431, 0 } },
+  { "HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", { 400, 403, 405, 505, 0 } },
   -- No HTTP.
   { "zeros", ("\0"):rep(100) .. "\r\n\r\n", { 400, 0 } },
   { "a hello of TLS", "\x16\x03\x01\x02\0\1\0\1\xfc\3\3" .. ("\xaa"):rep(200) .. "\r\n\r\n",

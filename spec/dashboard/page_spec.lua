@@ -213,11 +213,12 @@ describe("the dashboard's page", function()
   end)
 
   it("says of a chart without a point why it has none", function()
-    show({ view = "curves", drawn = { ids.tiny }, metrics = "train_loss", x = "epoch", logx = true },
-      "document.querySelector('.card .note')?.innerText.startsWith('all at epoch 0, which')")
+    show({ view = "curves", drawn = { ids.tiny }, metrics = "train_loss", x = "epoch",
+      logx = true }, "document.querySelector('.card .note')?.innerText.startsWith('all at epoch 0, which')")
     -- A long note leaves the name of the metric its room.
     assert.is_true(page:eval "document.querySelector('.card h3').offsetHeight < 40")
-    show({ x = "step", logx = false, metrics = "" }, "document.querySelectorAll('.card').length > 1")
+    show({ x = "step", logx = false, metrics = "" },
+      "document.querySelectorAll('.card').length > 1")
   end)
 
   it("has a table of what the drawn runs came to", function()

@@ -8,6 +8,7 @@ local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local histogram = require "ltrain.core.histogram"
+local whole_lines = require "ltrain.core.whole_lines"
 
 local LayerMonitor = Callback:extend("LayerMonitor")
 
@@ -35,9 +36,9 @@ local function cut(path, step)
   local text = c.io.kind(path) and c.io.read_file(path)
   if not text then return end
   local kept = {}
-  for line in text:gmatch "[^\n]+\n" do
-    local at = tonumber(line:match '"step":(%d+)}\n$')
-    if at and at < step then kept[#kept + 1] = line end
+  for line in whole_lines(text) do
+    local at = tonumber(line:match '"step":(%d+)}$')
+    if at and at < step then kept[#kept + 1] = line .. "\n" end
   end
   c.io.write_file(path, table.concat(kept))
 end

@@ -130,7 +130,7 @@ local function refresh(run)
   if changed[record.FILE] or not run.info then
     local info, message = read_object(run, record.FILE)
     local problem = message or entry.refuse(run.name, info)
-    run.info, run.info_problem = problem and {} or info, problem
+    run.info, run.info_problem = problem and {} or entry.clean(info), problem
   end
   if changed["hparams.json"] or not run.hparams then
     local hparams, message = read_object(run, "hparams.json")

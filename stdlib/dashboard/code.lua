@@ -14,6 +14,9 @@ local FOLDER <const> = "code"
 local MOST_FILE <const>, FILES <const>, DEPTH <const> = 1 << 20, 200, 8
 local ALIKE <const> = 0.5 -- share of lines that a file has in common with what it was
 local MOST_ALIKE <const> = 30 -- files that are compared with all others
+local MOST_TEXT <const> = 1 << 17 -- bytes of such a file
+local MOST_STEPS <const> = 3000 -- lines that differ, of all files
+local MOST_LINES <const> = 10000 -- that are returned of all files
 
 local function add_files(files, run, path, depth)
   local full = FOLDER .. (path == "" and "" or "/" .. path)
@@ -44,8 +47,10 @@ local function files_of(run)
   return files
 end
 
+-- How often each line is in a text, and how many there are.
 local function counts_of(text)
   local counts, n = {}, 0
+  if #text > MOST_TEXT then return counts, n end
   for line in text:gmatch "[^\n]+" do
     line = line:match "^%s*(.-)%s*$"
     if #line > 3 then counts[line], n = (counts[line] or 0) + 1, n + 1 end
@@ -53,13 +58,12 @@ local function counts_of(text)
   return counts, n
 end
 
--- The share of lines that two texts have in common.
+-- The share of lines that two files have in common.
 local function likeness(x, y)
-  local a, n = counts_of(x)
-  local b, m = counts_of(y)
+  if x.text == y.text then return 1 end
   local common = 0
-  for line, count in next, a do common = common + math.min(count, b[line] or 0) end
-  return n + m > 0 and 2 * common / (n + m) or 0
+  for line, count in next, x.counts do common = common + math.min(count, y.counts[line] or 0) end
+  return x.n + y.n > 0 and 2 * common / (x.n + y.n) or 0
 end
 
 local function unpaired(files, done)
@@ -70,14 +74,24 @@ local function unpaired(files, done)
   return list
 end
 
+-- The first of them, with what they are compared by.
+local function to_compare(files, paths)
+  local list = {}
+  for i = 1, math.min(#paths, MOST_ALIKE) do
+    local text = files.texts[paths[i]]
+    local counts, n = counts_of(text)
+    list[i] = { path = paths[i], text = text, counts = counts, n = n }
+  end
+  return list
+end
+
 -- Those of two lists that are most alike, first.
 local function alike(x, y, of_x, of_y)
-  local list = {}
-  for i = 1, math.min(#of_x, MOST_ALIKE) do
-    for k = 1, math.min(#of_y, MOST_ALIKE) do
-      local a, b = x.texts[of_x[i]], y.texts[of_y[k]]
-      local share = a == b and 1 or likeness(a, b)
-      if share >= ALIKE then list[#list + 1] = { of_x[i], of_y[k], share } end
+  local list, others = {}, to_compare(y, of_y)
+  for _, one in ipairs(to_compare(x, of_x)) do
+    for _, other in ipairs(others) do
+      local share = likeness(one, other)
+      if share >= ALIKE then list[#list + 1] = { one.path, other.path, share } end
     end
   end
   table.sort(list, function(a, b)
@@ -116,15 +130,19 @@ function code.compare(a, b)
     return answer
   end
   answer.same = true
+  local left, room = MOST_STEPS, MOST_LINES
   for _, one in ipairs(pair(x, y)) do
     local p, q = one[1], one[2]
     local text_p, text_q = p and x.texts[p] or "", q and y.texts[q] or ""
     local differs = text_p ~= text_q or not p or not q
     if differs then answer.same = false end
     if differs or p ~= q then
+      local lines, steps = lines_differ.between(text_p, text_q, p and q and left or 0)
+      left = math.max(left - (p and q and steps or 0), 0)
+      if room <= 0 then lines = { { kind = "@", text = "" } } end
+      room = room - #lines
       table.insert(answer.files, { file = q or p, was = p and q and p ~= q and p or nil,
-        only = not q and "a" or not p and "b" or nil,
-        lines = json.list(lines_differ.between(text_p, text_q)) })
+        only = not q and "a" or not p and "b" or nil, lines = json.list(lines) })
     end
   end
   table.sort(answer.files, function(f, g) return f.file < g.file end)

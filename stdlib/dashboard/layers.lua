@@ -4,6 +4,7 @@ local Catalogue = require "ltrain.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.dashboard.json"
 local target = require "ltrain.dashboard.target"
+local whole_lines = require "ltrain.core.whole_lines"
 
 local layers = {}
 
@@ -16,7 +17,7 @@ local function index(run)
   run.layer_lines = run.layer_lines or {}
   run.layers:poll(function(text, position)
     local taken = 0
-    for line, after in text:gmatch "([^\n]*)\n()" do
+    for line, after in whole_lines(text) do
       table.insert(run.layer_lines, { position + taken, #line })
       taken = after - 1
     end

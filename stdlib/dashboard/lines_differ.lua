@@ -3,6 +3,7 @@ local lines_differ = {}
 
 local AROUND <const> = 3
 local MOST_STEPS <const> = 1000 -- lines that differ: beyond, all are said to
+local MOST_LINES <const> = 2000 -- that are returned
 
 local function lines_of(text)
   local list = {}
@@ -14,9 +15,9 @@ local function lines_of(text)
 end
 
 -- The furthest points of each number of changes; nil where there are too many.
-local function search(a, b)
+local function search(a, b, most)
   local v, trace = { [1] = 0 }, {}
-  for d = 0, math.min(#a + #b, MOST_STEPS) do
+  for d = 0, math.min(#a + #b, most) do
     local kept = {}
     for k = -d, d, 2 do
       local down = k == -d or k ~= d and v[k - 1] < v[k + 1]
@@ -66,10 +67,13 @@ end
 
 --- The lines that differ between two texts and those around them: a list of {kind =, text =}, kind
 --- " " (both), "-" (the first), "+" (the second), "@" (lines are left out). Empty where none does.
-function lines_differ.between(first, second)
+--- Where more than `most` (1,000) lines differ, all do. Returns how many were looked for, too: their
+--- square is what it costs.
+function lines_differ.between(first, second, most)
   local a, b = lines_of(first), lines_of(second)
-  local trace, d = search(a, b)
-  if d == 0 then return {} end
+  most = math.min(most or MOST_STEPS, MOST_STEPS)
+  local trace, d = search(a, b, most)
+  if d == 0 then return {}, 0 end
   local script = trace and walk_back(a, b, trace, d) or all_differ(a, b)
   local near = {}
   for i, line in ipairs(script) do
@@ -79,14 +83,15 @@ function lines_differ.between(first, second)
   end
   local list, skipped = {}, false
   for i = #script, 1, -1 do
-    if near[i] then
+    if near[i] and #list < MOST_LINES then
       if skipped then list[#list + 1] = { kind = "@", text = "" } end
       list[#list + 1], skipped = { kind = script[i][1], text = script[i][2] }, false
     else
       skipped = true
     end
   end
-  return list
+  if #list >= MOST_LINES then list[#list + 1] = { kind = "@", text = "" } end
+  return list, d or most
 end
 
 return lines_differ

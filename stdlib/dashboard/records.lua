@@ -3,6 +3,7 @@ local Catalogue = require "ltrain.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.dashboard.json"
 local target = require "ltrain.dashboard.target"
+local whole_lines = require "ltrain.core.whole_lines"
 
 local records = {}
 
@@ -28,7 +29,7 @@ function records.index(run)
   run.entries = run.entries or {}
   run.media:poll(function(text, position)
     local taken = 0
-    for line, after in text:gmatch "([^\n]*)\n()" do
+    for line, after in whole_lines(text) do
       local entry = #line <= MOST_ENTRY and decode(line)
       table.insert(run.entries, { at = position + taken, size = #line,
         kind = entry and entry.kind or "", name = entry and entry.name })

@@ -5,6 +5,7 @@
 -- what Logger:log_histogram is given of histograms.
 local c = require "ltrain.c"
 local must = require "ltrain.loggers.must"
+local whole_lines = require "ltrain.core.whole_lines"
 
 local media = {}
 
@@ -46,8 +47,8 @@ function media.cut(log_dir, count)
   local text = c.io.kind(path) and c.io.read_file(path)
   if not text then return end
   local kept = {}
-  for line in text:gmatch "[^\n]+\n" do
-    if #kept < count then kept[#kept + 1] = line end
+  for line in whole_lines(text) do
+    if #kept < count and line ~= "" then kept[#kept + 1] = line .. "\n" end
   end
   must(c.io.write_file(path, table.concat(kept)))
 end

@@ -4,6 +4,38 @@ local record = require "ltrain.runs.record"
 
 local entry = {}
 
+-- What a field has to be; a list of texts, or of tables, is "texts", "tables". Others are as they
+-- are.
+local TYPES <const> = { status = "string", started = "number", ended = "number", epoch = "number",
+  step = "number", seed = "number", ranks = "number", threads = "number", command = "texts",
+  script = "string", script_sha256 = "string", error = "string", process = "table",
+  loops = "tables", devices = "texts", data_sha256 = "string", version = "string", loop = "string",
+  best_checkpoint = "string", last_checkpoint = "string", resumed_from = "string" }
+local OF_LISTS <const> = { texts = "string", tables = "table" }
+
+local function is_list(value, kind)
+  if type(value) ~= "table" or next(value) ~= nil and #value == 0 then return false end
+  for _, one in next, value do
+    if type(one) ~= kind then return false end
+  end
+  return true
+end
+
+--- Takes the fields away that are not what they have to be: a folder may be anybody's.
+function entry.clean(of)
+  for name, kind in next, TYPES do
+    local value, item = of[name], OF_LISTS[kind]
+    local right = item and is_list(value, item) or not item and type(value) == kind
+    if value ~= nil and not right then of[name] = nil end
+  end
+  local who = of.process
+  if who and (type(who.host) ~= "string" or math.type(who.pid) ~= "integer") then
+    of.process = nil
+  end
+  for _, loop in ipairs(of.loops or {}) do entry.clean(loop) end
+  return of
+end
+
 --- The status of a run: "killed" where its process is gone, although it says that it runs.
 function entry.status(of)
   if of.status ~= "running" then return of.status or "unknown" end

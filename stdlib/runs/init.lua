@@ -25,6 +25,7 @@ local media = require "ltrain.loggers.media"
 local record = require "ltrain.runs.record"
 local rows = require "ltrain.runs.rows"
 local tree = require "ltrain.core.tree"
+local whole_lines = require "ltrain.core.whole_lines"
 
 local runs = {}
 
@@ -69,6 +70,7 @@ function runs.read(path)
   local entry, message = read_json(path .. "/" .. record.FILE)
   message = not entry and message or entry and entries.refuse(path, entry)
   if message then return nil, message end
+  entries.clean(entry)
   local hparams, metrics, wrong
   hparams, message = read_json(path .. "/hparams.json")
   metrics, wrong = rows(path .. "/metrics.csv")
@@ -146,7 +148,7 @@ end
 function runs.media(run)
   local text, list = c.io.kind(run.path .. "/" .. media.INDEX)
     and c.io.read_file(run.path .. "/" .. media.INDEX) or "", {}
-  for line in text:gmatch "([^\n]+)\n" do
+  for line in whole_lines(text) do
     local entry = c.io.json_decode(line, { plain = true })
     if type(entry) == "table" then list[#list + 1] = entry end
   end
