@@ -64,10 +64,24 @@ static const char *origin(const lt_ctx *c, const lt_made *inf, char *text, size_
   return text;
 }
 
+/* A NaN that came from outside of the graph, where it may have been meant, is in it now. */
+static bool enters(lt_ctx *c, lt_op op) {
+  const lt_made *nan = &c->anomalies.aside[1];
+  char line[128];
+  if (nan->op[0] == 0)
+    return lt_fail(c, LT_EVALUE, "%s: the result is nan, as an input is: nothing in this step made "
+                   "that: look at the batch, and at the weights", lt_ops[op].name);
+  return lt_fail(c, LT_EVALUE, "%s: the result is nan, as an input is: %s at %s made the first nan",
+                 lt_ops[op].name, nan->op, lt_line_text(c, nan->line, line, sizeof line));
+}
+
 bool lt_anomaly_forward(lt_ctx *c, lt_op op, lt_finiteness before, const void *args, int n_out,
                         lt_tensor *const *out) {
   lt_finiteness after = lt_worst_of(c, n_out, out);
   if (!lt_ok(c)) return false;
+  bool is_strict = c->modes.anomaly == LT_ANOMALY_STRICT;
+  if (after <= before && is_strict && after == LT_NAN && lt_requires_grad(out[0]))
+    return enters(c, op);
   if (after <= before) return true;
   if (after == LT_INFINITE && has_infinity(&lt_kinds[lt_ops[op].kind], args)) return true;
   bool in_graph = lt_requires_grad(out[0]);

@@ -5,7 +5,8 @@
 #include "ops/op.h"
 
 /* Values of c->modes.anomaly. NOTE: record the first one and continue; RAISE: fail at the first NaN
-   in what a gradient belongs to; STRICT: also at the first infinity of a derivative. */
+   in what a gradient belongs to; STRICT: also at the first infinity of a derivative, and where a
+   NaN comes into the graph from outside. */
 enum { LT_ANOMALY_OFF, LT_ANOMALY_NOTE, LT_ANOMALY_RAISE, LT_ANOMALY_STRICT };
 
 /* The worst element of a list, absent tensors and integers left out. */

@@ -95,6 +95,20 @@ print(known) print(made)
 ]], { "known, made = 7, 8", ":c" }))
   end)
 
+  it("has the function's varargs for `...`", function()
+    local out = answers("local lt = require 'ltrain'\nlocal function f(...)\n  lt.breakpoint()\n"
+      .. "  return (select('#', ...))\nend\nprint(f('a', 'b'))\n",
+      { "...", "{n = select('#', ...), ...}", "local one = ...; print(one)", ":up", "...", ":c" })
+    assert.matches('a\tb\n{"a", "b", n = 2}\na\n', out, 1, true)
+    assert.not_matches("function: ", out, 1, true)
+  end)
+
+  it("refuses a breakpoint behind the end of a file", function()
+    local _, err = answers("local lt = require 'ltrain'\nlt.breakpoint()\n",
+      { ":break 9", ":break later.lua:3", ":c" })
+    assert.matches(":break: s.lua has 2 lines", err, 1, true)
+  end)
+
   it("prints what varargs and upvalues there are", function()
     local out = answers([[
 local lt = require "ltrain"
@@ -261,7 +275,7 @@ lt.breakpoint()
 print(debug.gethook() == nil)
 lt.breakpoint()
 print(debug.gethook() == nil)
-]], { ":c", ":break s.lua:99", ":c" })
+]], { ":c", ":break s.lua:5 if false", ":c" })
     assert.matches("\ntrue\n.*\nfalse$", out)
   end)
 end)

@@ -24,6 +24,7 @@ function Net:training_step(batch, batch_idx)
   local failing = batch_idx == o.at and (rank == 1 or self.trainer.world_size == 1)
   if failing and o.fail == "shape" then h = h:matmul(x) end
   if failing and o.fail == "log" then h = (h - 50):log() end
+  if failing and o.fail == "beside" then h = h + (x:sum() * 0 - 1):log() end
   if failing and o.fail == "sqrt" then h = h + (h * 0):sqrt() end
   if failing and o.fail == "caught" then pcall(error, "caught") end
   local loss = nn.functional.cross_entropy(h, y)
@@ -83,7 +84,7 @@ describe("the debugger in a run", function()
   it("opens in validation, and steps to the next hook", function()
     local _, out = run({ "--stop", "validation" }, { ":step", ":delete", ":c", ":c", ":c", ":c",
       ":c", ":c", ":c", ":c", ":c" })
-    assert.matches("model.lua:28: in Net:validation_step.*at validation_step\nmodel.lua:28", out)
+    assert.matches("model.lua:29: in Net:validation_step.*at validation_step\nmodel.lua:29", out)
     _, out = run({ "--stop", "all" }, { ":step", ":c" })
     assert.matches("at training_step\nmodel.lua:14: in Net:training_step", out, 1, true)
   end)
@@ -140,12 +141,22 @@ describe("the debugger in a run", function()
     assert.matches("debug> false\n", out, 1, true)
   end)
 
+  it("stops where a NaN comes to what is learnt, with the operation that made it", function()
+    local status, out = run({ "--debug", "nan", "--fail", "beside" }, { "h:isnan():any():item()",
+      ":c" })
+    assert.equal(1, status)
+    assert.matches("^model.lua:22: add: the result is nan, as an input is: log at model.lua:22 "
+      .. "made the first nan", out)
+    assert.matches("in Net:training_step", out, 1, true)
+    assert.matches("debug> false\n", out, 1, true)
+  end)
+
   it("stops at the derivative that made the first infinity, with the line of its operation",
     function()
       local status, out = run({ "--debug", "nan", "--fail", "sqrt" }, { "batch[1].shape[1]", ":c" })
       assert.equal(1, status)
-      assert.matches("backward: the derivative of sqrt at model.lua:22 is inf", out, 1, true)
-      assert.matches("22 |   if failing and o.fail == \"sqrt\"", out, 1, true)
+      assert.matches("backward: the derivative of sqrt at model.lua:23 is inf", out, 1, true)
+      assert.matches("23 |   if failing and o.fail == \"sqrt\"", out, 1, true)
       assert.matches("module = Net, batch = {tensor [4, 4] f32, tensor [4] i64}", out, 1, true)
       assert.matches("debug> 4\n", out, 1, true)
     end)

@@ -25,6 +25,7 @@ local function select_frame(session, level)
   session.level = level
   local frame = current(session)
   session.env = frame and frames.environment(frame, session.globals) or session.loop_env
+  session.varargs = frame and frames.varargs(frame)
 end
 
 local function say_frame(session, around)
@@ -157,12 +158,18 @@ commands["break"] = { args = "[FILE:]LINE [if EXPR]",
     if not line or file == "" or file:find "%s" and not code and file == text:sub(1, #file) then
       return session:complain(":break: needs FILE:LINE [if EXPR]: got " .. errors.show(text))
     end
+    local whole = not code and source.text("@" .. file)
+    if whole then
+      local lines = source.lines((whole:gsub("\n$", "")))
+      return session:complain((":break: %s has %d lines"):format(file, #lines))
+    end
     if code and not is_code(code) then
       return session:complain((":break: %s:%d is no line of code"):format(file, line))
     end
     local number, wrong = stops.add(file, line, condition, session.globals)
     if not number then return session:complain(":break: " .. wrong) end
-    session:say("breakpoint " .. stops.text(number) .. (code and "  |" .. code or ""))
+    session:say("breakpoint " .. stops.text(number) .. (code and "  |" .. code
+      or "  (no such file yet)"))
   end }
 
 commands.delete = { args = "[N]", doc = "remove breakpoint N, or all",

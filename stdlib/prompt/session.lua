@@ -48,6 +48,9 @@ end
 -- and its error would not know the line.
 local HEAD <const> = "local _, results__ = ...; "
 
+-- The same for entries with `...`: what follows HEAD's own values.
+local VARARGS <const> = "return (function(_, results__, ...) %s\nend)(...)"
+
 local function pass(...) return ... end
 
 --- The function that a text stands for: an expression, else a statement; or nil, a message, and
@@ -62,6 +65,14 @@ function session:compile(text)
   end
   local statement, message = chunk, nil
   if not chunk then statement, message = compile(text) end
+  if statement and text:find("...", 1, true) then -- those of the function that is looked at
+    statement = compile(VARARGS:format(chunk and ("return results__(%s\n)"):format(text) or text))
+      or statement
+    local given = self.varargs or { n = 0 }
+    return function()
+      return statement(self.last, pass, table.unpack(given, 1, given.n))
+    end
+  end
   if statement then return function() return statement(self.last, pass) end end
   return nil, message, is_incomplete(message) or is_incomplete(why)
 end
