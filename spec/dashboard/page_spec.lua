@@ -214,7 +214,8 @@ describe("the dashboard's page", function()
 
   it("says of a chart without a point why it has none", function()
     show({ view = "curves", drawn = { ids.tiny }, metrics = "train_loss", x = "epoch",
-      logx = true }, "document.querySelector('.card .note')?.innerText.startsWith('all at epoch 0, which')")
+      logx = true },
+      "document.querySelector('.card .note')?.innerText.startsWith('all at epoch 0, which')")
     -- A long note leaves the name of the metric its room.
     assert.is_true(page:eval "document.querySelector('.card h3').offsetHeight < 40")
     show({ x = "step", logx = false, metrics = "" },

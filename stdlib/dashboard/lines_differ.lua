@@ -67,8 +67,8 @@ end
 
 --- The lines that differ between two texts and those around them: a list of {kind =, text =}, kind
 --- " " (both), "-" (the first), "+" (the second), "@" (lines are left out). Empty where none does.
---- Where more than `most` (1,000) lines differ, all do. Returns how many were looked for, too: their
---- square is what it costs.
+--- Where more than `most` (1,000) lines differ, all do. Returns how many were looked for, too:
+--- their square is what it costs.
 function lines_differ.between(first, second, most)
   local a, b = lines_of(first), lines_of(second)
   most = math.min(most or MOST_STEPS, MOST_STEPS)
