@@ -46,6 +46,7 @@ local function new_loop()
     unscaled = nil, -- steps/scaling: optimizer -> "unscaled" or "stepped" since the scale's update
     taken = nil, -- steps/late: {steps, counted}: how many the batch has taken, as far as known
     unsettled = false, -- steps/late: the optimizers some of whose steps may have been left out
+    look = nil, -- steps/rerun, steps/stepping: asked for gradients while a batch runs again
     rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
     loss_is_finite = false, -- steps/rerun: of the batch that runs again
 
