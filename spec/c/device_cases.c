@@ -335,6 +335,7 @@ static bool linear(lt_ctx *c, trial *t) {
 }
 
 static bool conv(lt_ctx *c, trial *t) {
+  if (!lt_dtype_is_float(t->dtype)) return false; /* conv1d, conv2d, conv3d refuse others */
   if (t->number > 1) return false;
   ((lt_args_convolution *)(void *)t->args)->padding = (lt_pair){t->number, t->number};
   put(c, t, 0, SHAPE(2, 3, 9, 8));

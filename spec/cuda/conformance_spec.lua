@@ -1,0 +1,20 @@
+-- spec/cuda/conformance_spec.lua: the emulated cuda does what ltrain/backend.h says, its kernels
+-- what the CPU's do: the program that ./dev gpu runs first, and under compute-sanitizer, on a GPU.
+local child = require "spec.cli.child"
+
+local BUILD <const> = os.getenv "LT_BUILD" or "build"
+local PLUGIN <const> = BUILD .. "/spec/cuda/backends/ltrain_cuda.so"
+
+describe("device_conformance", function()
+  local title <const> = "finds nothing wrong with cuda"
+  local there = io.open(PLUGIN)
+  if not there then return pending(title .. " (no emulated cuda in this build)") end
+  there:close()
+  it(title, function()
+    local status, out, err = child.shell(("'%s/spec/c/device_conformance' cuda '%s'"):format(BUILD,
+      PLUGIN))
+    assert.equal("", err)
+    assert.equal(0, status)
+    assert.matches("cuda conforms: 4 devices", out, 1, true)
+  end)
+end)
