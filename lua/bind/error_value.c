@@ -88,7 +88,7 @@ const char *lt_push_error_text(lua_State *L, int index) {
     return lua_tostring(L, -1);
   }
   if (luaL_callmeta(L, index, "__tostring")) {
-    if (lua_type(L, -1) == LUA_TSTRING) return lua_tostring(L, -1);
+    if (lua_isstring(L, -1)) return lua_tostring(L, -1);
     lua_pop(L, 1);
   }
   const char *type = luaL_typename(L, index);

@@ -144,6 +144,7 @@ int main(int argc, char **argv) {
     lt_complain(refusal[0] != 0 ? refusal : "not enough memory for a state");
     return LT_EXIT_ERROR;
   }
+  lt_report_warnings(L);
   lt_signals_install(L);
   lt_offer_services(L);
   int status = run(L, &p);

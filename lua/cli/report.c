@@ -17,19 +17,50 @@ void lt_complain(const char *text) {
   fprintf(stderr, "ltrain: %s\n", text);
 }
 
-/* Replace the traceback on top by what the user sees of it: stdlib/core/traceback.lua. Any failure
-   of that leaves it as it is. */
-static void trim(lua_State *L, int message) {
+/* Lua's warnings: they come in pieces, and a single "@on" or "@off" is for us. */
+typedef struct warnings {
+  bool on;
+  size_t length;
+  char text[1024];
+} warnings;
+
+static void warn(void *ud, const char *text, int goes_on) {
+  warnings *w = ud;
+  if (w->length == 0 && !goes_on && text[0] == '@') {
+    if (strcmp(text, "@on") == 0 || strcmp(text, "@off") == 0) w->on = text[2] == 'n';
+    return;
+  }
+  int n = snprintf(w->text + w->length, sizeof w->text - w->length, "%s", text);
+  w->length += (size_t)n < sizeof w->text - w->length ? (size_t)n : sizeof w->text - w->length - 1;
+  if (goes_on) return;
+  bool lost = strncmp(w->text, "error in ", 9) == 0; /* of a __gc: nobody else hears of it */
+  if (w->on || lost) fprintf(stderr, "ltrain: warning: %s\n", w->text);
+  w->length = 0;
+}
+
+void lt_report_warnings(lua_State *L) {
+  warnings *w = lua_newuserdatauv(L, sizeof *w, 0);
+  *w = (warnings){.on = false};
+  lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.warnings");
+  lua_setwarnf(L, warn, w);
+}
+
+/* Replace the traceback on top by what the user sees of it: stdlib/core/traceback.lua; false where
+   that failed, as at the end of the stack. */
+static bool trim(lua_State *L, int message) {
   int top = lua_gettop(L);
+  bool done = false;
   lua_getglobal(L, "require");
   lua_pushliteral(L, "ltrain.core.traceback");
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
     lua_getfield(L, -1, "show");
     lua_pushvalue(L, message);
     lua_pushvalue(L, top);
-    if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) lua_replace(L, top);
+    done = lua_pcall(L, 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING;
+    if (done) lua_replace(L, top);
   }
   lua_settop(L, top);
+  return done;
 }
 
 /* Report the error on top to the ranks that a launcher started, before anything unwinds. */
@@ -45,10 +76,11 @@ static lt_world *world_of(lua_State *L) {
 }
 
 /* What is reported of an error. */
-enum { REPORT_VALUE = 1, REPORT_TEXT, REPORT_STOPPED, REPORT_STATUS };
+enum { REPORT_VALUE = 1, REPORT_TEXT, REPORT_STOPPED, REPORT_STATUS, REPORT_RAW };
 
-/* Push the text of the error at 1; with a traceback where `level` is not 0. */
-static void push_text(lua_State *L, bool stopped, int level) {
+/* Push the text of the error at 1; with a traceback where `level` is not 0. False where that has
+   all its frames still. */
+static bool push_text(lua_State *L, bool stopped, int level) {
   if (lua_type(L, 1) != LUA_TSTRING) {
     bool has_text = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
     if (has_text) lua_pop(L, 1);
@@ -61,18 +93,21 @@ static void push_text(lua_State *L, bool stopped, int level) {
     luaL_traceback(L, L, lua_tostring(L, 1), level);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, LT_LAST_STACK);
-    trim(L, 1);
+    return trim(L, 1);
   } else {
     lua_pushvalue(L, 1);
   }
+  return true;
 }
 
 /* Fill the table at 2 with what is reported of the error at 1. */
 static void describe(lua_State *L, int level) {
   bool stopped = lt_is_interrupt(L, 1) || lt_signals_stopped();
   int status = lt_status_of(L, 1);
-  push_text(L, stopped, level);
+  bool trimmed = push_text(L, stopped, level);
   lua_rawseti(L, 2, REPORT_TEXT);
+  lua_pushboolean(L, !trimmed);
+  lua_rawseti(L, 2, REPORT_RAW);
   lua_pushboolean(L, stopped);
   lua_rawseti(L, 2, REPORT_STOPPED);
   lua_pushinteger(L, status);
@@ -99,12 +134,23 @@ static int complete(lua_State *L) {
   bool seen = lua_rawequal(L, 1, -1) != 0 && lua_rawgeti(L, 2, REPORT_TEXT) == LUA_TSTRING;
   lua_settop(L, 2);
   if (!seen) describe(L, 0);
+  lua_rawgeti(L, 2, REPORT_RAW);
+  if (lua_toboolean(L, -1)) { /* there is room now */
+    lua_rawgeti(L, 2, REPORT_TEXT);
+    trim(L, 1);
+    lua_rawseti(L, 2, REPORT_TEXT);
+  }
+  lua_settop(L, 2);
   return 1;
 }
 
 int lt_report_load(lua_State *L, int status) {
   if (status == LUA_OK) return LT_EXIT_DONE;
-  if (status == LUA_ERRSYNTAX) lt_add_remedy(L);
+  if (status == LUA_ERRSYNTAX) {
+    lua_pushvalue(L, -1);
+    trim(L, lua_gettop(L) - 1);
+    lua_remove(L, -2);
+  }
   lt_complain(lua_tostring(L, -1));
   lua_pop(L, 1);
   return LT_EXIT_ERROR;

@@ -10,6 +10,9 @@ enum { LT_EXIT_DONE = 0, LT_EXIT_ERROR = 1, LT_EXIT_USAGE = 2 };
 /* A line on stderr, after what was printed. */
 void lt_complain(const char *text);
 
+/* Lua's warnings are printed as ours are, after -W or warn "@on"; errors of __gc always. */
+void lt_report_warnings(lua_State *L);
+
 /* The exit status of a load; an error is printed and popped. */
 int lt_report_load(lua_State *L, int status);
 

@@ -72,13 +72,49 @@ print(coroutine.close(co))
 
   it("is a text in the warning about a finaliser", function()
     child.write(folder .. "/s.lua", [[
-warn "@on"
 setmetatable({}, {__gc = function() error("late") end})
 collectgarbage()
 ]])
     local status, _, err = child.run({ "s.lua" }, { dir = folder })
     assert.equal(0, status)
-    assert.equal("Lua warning: error in __gc (s.lua:2: late)\n", err)
+    assert.equal("ltrain: warning: error in __gc (s.lua:1: late)\n", err)
+  end)
+
+  it("is told without a word of the library, wherever it comes from", function()
+    local function told(text)
+      child.write(folder .. "/s.lua", text)
+      local status, _, err = child.run({ "s.lua" }, { dir = folder })
+      assert.equal(1, status)
+      return err
+    end
+    assert.equal("ltrain: s.lua:2: add: shapes do not broadcast: [2] and [3] (passed on at "
+      .. "s.lua:4)\n", told [[
+local f = coroutine.wrap(function(x)
+  local y = x + require "ltrain".ones(3)
+end)
+f(require "ltrain".ones(2))
+]])
+    assert.equal("ltrain: 3\n",
+      told "error(setmetatable({}, {__tostring = function() return 3 end}))")
+    local err = told "local s = require 's'"
+    assert.matches("C stack overflow: does the file require 's', itself?\n", err, 1, true)
+    assert.not_matches("[C]", err, 1, true)
+    child.write(folder .. "/python.lua", "x = 1\nx += 1\n")
+    assert.matches("./python.lua:2: syntax error near '+'; there is no +=: write x = x + ...\n",
+      told "require 'python'", 1, true)
+  end)
+
+  it("has the line of a return that is no frame any more", function()
+    child.write(folder .. "/s.lua", [[
+local lt = require "ltrain"
+local function loader(data)
+  return lt.data.DataLoader(data, {batch_sise = 2})
+end
+local train = loader(lt.data.TensorDataset(lt.ones(2)))
+]])
+    local _, _, err = child.run({ "s.lua" }, { dir = folder })
+    assert.equal("ltrain: s.lua:3: DataLoader: unknown option 'batch_sise'; did you mean "
+      .. "'batch_size'? (called at s.lua:5)\n", err)
   end)
 
   it("is the error itself in on_exception", function()

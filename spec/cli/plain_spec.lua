@@ -107,7 +107,7 @@ describe("ltrain without a word", function()
 
   it("prints warnings after -W", function()
     local code <const> = "warn('careful')"
-    assert.matches("Lua warning: careful", select(3, run { "-W", "-e", code }), 1, true)
+    assert.matches("ltrain: warning: careful", select(3, run { "-W", "-e", code }), 1, true)
     assert.equal("", select(3, run { "-e", code }))
   end)
 

@@ -10,7 +10,10 @@ local lt = require "ltrain"
 	local t = lt.Trainer{max_peochs = 3} -- ö
 local y = ö, x:matmul(w)
 
-]] .. ("x"):rep(500) .. "\nlocal z = \27[2J\n")
+]] .. ("x"):rep(20000) .. "\nlocal z = \27[2J\n")
+  local wide <const> = folder .. "/wide.lua"
+  child.write(wide, 'local s = "日本語e\u{301}" x:view(4)\nlocal t = {' .. ("12, "):rep(100)
+    .. 'x:view(4), ' .. ("ö, "):rep(100) .. '}\nx = 1 + ) 2\nx = = 1\n')
   teardown(function() child.remove(folder) end)
 
   local function shown(text) return source_line(path .. ":" .. text) end
@@ -23,6 +26,24 @@ local y = ö, x:matmul(w)
     assert.equal("3 | local y = ö, x:matmul(w)\n  | ^", shown "3: something else is wrong")
     assert.equal("1 | local lt = require \"ltrain\"\n  |            ^",
       shown "1: module.require: no")
+  end)
+
+  it("has the caret below characters of any width", function()
+    assert.equal('1 | local s = "日本語e\u{301}" x:view(4)\n  | ' .. (" "):rep(22) .. "^",
+      source_line(wide .. ":1: view: no"))
+  end)
+
+  it("is a part of a long one", function()
+    local line, caret = source_line(wide .. ":2: view: no"):match "^2 | ([^\n]*)\n  | ( *)^$"
+    assert.matches("^%.%.%.[12, ]+x:view%(4%), [ö, ]+%.%.%.$", line)
+    assert.is_true(utf8.len(line) <= 80)
+    assert.equal("view(4)", line:sub(#caret + 1, #caret + 7))
+  end)
+
+  it("has the caret where the parser stopped", function()
+    assert.equal("3 | x = 1 + ) 2\n  |         ^",
+      source_line(wide .. ":3: unexpected symbol near ')'"))
+    assert.equal("4 | x = = 1\n  | ^", source_line(wide .. ":4: unexpected symbol near '='"))
   end)
 
   it("is left out where it would not help", function()
@@ -43,8 +64,8 @@ local y = ö, x:matmul(w)
       local code, out, err = child.shell(script:format("ltrain" .. word, "ltrain" .. word),
         { env = { TERM = "xterm" }, dir = folder })
       assert.equal(0, code)
-      assert.matches("ltrain: s%.lua:3: zeros: [^\n]*\n3 | lt%.zeros%(\"x\"%)\r?\n  |    ^\r?\n",
-        out)
+      assert.matches("ltrain: s%.lua:3: zeros: [^\n]*\n3 | lt%.zeros%(\"x\"%)\r?\n"
+        .. "  |           ^\r?\n", out)
       assert.matches("^ltrain: s%.lua:3: zeros: ", err)
       assert.not_matches("3 |", err, 1, true)
     end

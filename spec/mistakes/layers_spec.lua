@@ -79,6 +79,24 @@ local Net = lt.Module:extend("Net")
 local net = Net:new() --!]],
     "attempt to call a nil value (method 'new'); an object is made by calling its class: "
     .. "Net(...)" },
+  { "a list of layers with a nil", [[
+local Net = lt.Module:extend("Net")
+function Net:init()
+  self.first, self.last = nn.Linear(2, 2), nn.Linear(2, 2)
+  self.layers = {self.first, self.secnod, self.last} --!
+end
+local net = Net()]],
+    "Net.layers[2] is nil, and [3] is not: a list ends at its first nil: is a name misspelt?" },
+  { "a list of layers with a nil deep inside", [[
+local Net = lt.Module:extend("Net")
+function Net:init() self.parts = {a = {nn.Linear(2, 2), nil, nn.Linear(2, 2)}} end
+local list = Net():parameters() --!]],
+    "Net.parts.a[2] is nil, and [3] is not: a list ends at its first nil: is a name misspelt?" },
+  { "layers to freeze with a nil", [[
+local layers = {nn.Linear(2, 2), nil, nn.Linear(2, 2)}
+lt.callbacks.BaseFinetuning.freeze(layers) --!]],
+    "callbacks.BaseFinetuning: modules[2] is nil, and [3] is not: a list ends at its first nil: is "
+    .. "a name misspelt?" },
   { "a class called like a module", [[
 local Net = lt.Module:extend("Net")
 function Net:init() self.fc = nn.Linear(4, 2) end
@@ -113,6 +131,37 @@ local a = nn.Linear(4, 2)(lt.ones(3, 5)) --!]],
   { "a layer called without input", [[
 local a = nn.Linear(4, 2)() --!]],
     "linear: argument 1 must be a tensor, got nil (in Linear)" },
+  { "a layer in Lua called without input", [[
+local net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+local y = net() --!]],
+    "Flatten: its input must be a tensor: got nil (in Sequential[1])" },
+  { "a number as input", [[
+local a = nn.TransformerEncoderLayer(4, 2)(3) --!]],
+    "MultiheadAttention: its input must be a tensor: got 3 (in "
+    .. "TransformerEncoderLayer.self_attn)" },
+  { "a misspelt init", [[
+local Net = lt.Module:extend("Net")
+function Net:iint(o) self.fc = nn.Linear(o.width, 2) end
+local net = Net{width = 3} --!]],
+    "Net: init is not defined, but 'iint' is" },
+  { "options for a class without init", [[
+local Net = lt.Module:extend("Net")
+local net = Net{width = 3} --!]],
+    "Net: one argument too many: a table: its init takes none" },
+  { "a layer without self", [[
+local Net = lt.Module:extend("Net")
+function Net:init() head = nn.Linear(2, 2) end
+function Net:forward(x) local y = self.head(x) return y end --!
+local y = Net()(lt.ones(2))]],
+    "attempt to call a nil value (field 'head'); 'head' of line 2 is a global variable: for a "
+    .. "field write self.head = ..." },
+  { "a layer that is assigned nil", [[
+local Net = lt.Module:extend("Net")
+function Net:init(o) self.head = o.head end
+function Net:forward(x) local y = self.head(x) return y end --!
+local y = Net{haed = nn.Linear(2, 2)}(lt.ones(2))]],
+    "attempt to call a nil value (field 'head'); what line 2 assigns is nil, or of another "
+    .. "object" },
   { "a table as input", [[
 local a = nn.Linear(4, 2)({1, 2, 3, 4}) --!]],
     "linear: argument 1 must be a tensor, got table (in Linear)" },

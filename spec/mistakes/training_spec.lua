@@ -168,6 +168,22 @@ lt.Trainer(quiet()):fit(Net(), loader())]],
 function Net:init() self.fc = lt.nn.Linear(4, 2) self:log("a", 1) end --!
 local n = Net()]],
     "log: the module is not attached to a trainer: Net" },
+  { "log in on_fit_start", [[
+function Net:on_fit_start() self:log("a", 1) end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
+    "log: no loop of the Trainer is running: nothing is logged in on_fit_start" },
+  { "prog_bar by its position", [[
+function Net:training_step(b) local l = self(b[1]):sum() self:log("loss", l, true) return l end --!
+lt.Trainer(quiet()):fit(Net(), loader())]],
+    "log: options must be a table, {prog_bar = true}: got true" },
+  { "a field called device", [[
+function Net:init() self.device = "cuda" end --!
+local net = Net()]],
+    "Net: 'device' is computed by every Module: give the field another name" },
+  { "a field called trainer", [[
+function Net:init() self.trainer = 3 end --!
+local net = Net()]],
+    "Net: 'trainer' is the Trainer that runs the module: give the field another name" },
   { "a misspelt option of log", [[
 function Net:training_step(b)
   self:log("y", 1, {on_epochs = true}) --!

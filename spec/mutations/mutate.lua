@@ -123,6 +123,93 @@ function KINDS.return_dropped(tokens, k)
   end
 end
 
+local function text_of(tokens, range)
+  local words = {}
+  for j = range[1], range[2] do words[#words + 1] = tokens[j].text end
+  return table.concat(words, " ")
+end
+
+function KINDS.arguments_swapped(tokens, k)
+  if not is_call(tokens, k) then return end
+  local list = arguments(tokens, k)
+  if #list < 2 or text_of(tokens, list[1]) == text_of(tokens, list[2]) then return end
+  return list[1][1], list[2][2], text_of(tokens, list[2]) .. ", " .. text_of(tokens, list[1])
+end
+
+function KINDS.self_forgotten(tokens, k)
+  local name = tokens[k + 1]
+  if tokens[k].text == ":" and tokens[k - 2].text == "function" and name then return k, k, "." end
+end
+
+function KINDS.self_left_out(tokens, k)
+  local dot = tokens[k + 1]
+  if tokens[k].text == "self" and dot and dot.text == "." then return k, k + 1, "" end
+end
+
+function KINDS.index_from_zero(tokens, k)
+  local t, before, after = tokens[k], tokens[k - 1], tokens[k + 1]
+  if t.kind == "number" and t.text == "1" and before.text == "[" and after.text == "]" then
+    return k, k, "0"
+  end
+end
+
+-- Labels, the second of a batch, as floats.
+function KINDS.labels_as_floats(tokens, k)
+  if tokens[k].text == "batch" and tokens[k + 1].text == "[" and tokens[k + 2].text == "2"
+    and tokens[k + 3].text == "]" then
+    return k, k + 3, "batch[2]:float()"
+  end
+end
+
+-- Another word for an option.
+function KINDS.option_of_another_kind(tokens, k)
+  local t, before = tokens[k], tokens[k - 1]
+  local first = tokens[k - 3]
+  if before.text ~= "=" or not first or not first.text:match "^[{,]$" then return end
+  if t.text == "true" or t.text == "false" then return k, k, '"yes"' end
+  if t.kind == "string" then return k, k, "true" end
+  if t.kind == "number" then return k, k, "{" .. t.text .. "}" end
+end
+
+function KINDS.bracket_more(tokens, k)
+  if not is_call(tokens, k) then return end
+  local list, last = arguments(tokens, k)
+  local first = list[1] and tokens[list[1][1]].text
+  if #list < 1 or first ~= "nn" then return end
+  return k + 1, last - 1, "{{" .. text_of(tokens, { k + 1, last - 1 }) .. "}}"
+end
+
+-- One of a list of layers or tensors is nil.
+function KINDS.hole_in_a_list(tokens, k)
+  if tokens[k].text ~= "{" then return end
+  local list, depth, from = {}, 0, k + 1
+  local last = closing(tokens, k)
+  for j = k + 1, (last or k) - 1 do
+    local t = tokens[j]
+    if t.text == "=" and depth == 0 or t.text == "function" then return end
+    if t.kind == "sign" and t.text:match "^[({%[]$" then depth = depth + 1 end
+    if t.kind == "sign" and t.text:match "^[)}%]]$" then depth = depth - 1 end
+    if t.text == "," and depth == 0 then
+      list[#list + 1], from = { from, j - 1 }, j + 1
+    end
+  end
+  if last and #list > 0 then list[#list + 1] = { from, last - 1 } end
+  if #list > 1 then return list[1][1], list[1][2], "nil" end
+end
+
+-- A hook whose last line, the `return` of its value, is gone.
+function KINDS.returns_nothing(tokens, k)
+  if tokens[k].text ~= "return" then return end
+  for j = k + 1, math.min(k + 40, #tokens) do
+    local t = tokens[j]
+    if t.text == "function" or t.text == "then" or t.text == "do" then return end
+    if t.text == "end" and t.line > tokens[k].line then
+      if tokens[j - 1].line ~= tokens[k].line then return end
+      return k, j - 1, ""
+    end
+  end
+end
+
 local function replaced(text, tokens, from, to, by)
   return text:sub(1, tokens[from].from - 1) .. by .. text:sub(tokens[to].to + 1)
 end

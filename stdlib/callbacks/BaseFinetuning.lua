@@ -27,8 +27,13 @@ local function flatten(modules)
     errors.blame("callbacks.BaseFinetuning: a module or a list of modules is needed: got %s",
       errors.show(modules))
   end
+  walk.refuse_hole(modules, "callbacks.BaseFinetuning: modules")
   local list = {}
-  for _, module in ipairs(modules) do
+  for i, module in ipairs(modules) do
+    if not walk.is_module(module) then
+      errors.blame("callbacks.BaseFinetuning: modules[%d] must be a module: got %s", i,
+        errors.show(module))
+    end
     for _, one in ipairs(module:modules()) do list[#list + 1] = one end
   end
   return list

@@ -88,11 +88,13 @@ local function load_script(context, word, parsed, chunk)
   end
 end
 
--- What the Trainer has warned of, but for what is due to the single batch.
+-- What the Trainer has warned of, but for what is due to the single batch, and what a check of its
+-- own says with a line.
 local function report_warnings(context)
   for _, text in ipairs(context.said) do
     local warning = text:match "^warning: (.*)"
-    if warning and not warning:find "log_every_n_steps" then
+    if warning and not warning:find "log_every_n_steps"
+      and not warning:find "are in no optimizer, and do not train" then
       context.report:warn("trainer", 0, warning)
     end
   end

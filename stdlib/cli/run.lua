@@ -265,7 +265,7 @@ function run.main(word, parsed, host)
     if absent and words.by_name[parsed.script] then
       message = ("%s: the script to %s is missing"):format(message, word.name)
     end
-    message = require "ltrain.core.remedies"(message)
+    message = require "ltrain.core.traceback".show(message, message)
     host.complain(("ltrain: %s\n"):format(message))
     return absent and USAGE or 1
   end

@@ -42,6 +42,19 @@ local function distance(a, b)
   return row[#b]
 end
 
+local function letters(word)
+  local list = { word:byte(1, -1) }
+  table.sort(list)
+  return string.char(table.unpack(list))
+end
+
+-- Whether of two words that are as near `a` is rather meant: its letters are in another order.
+local function comes_first(a, b, name)
+  local same_a, same_b = letters(a) == letters(name), letters(b) == letters(name)
+  if same_a ~= same_b then return same_a end
+  return a < b
+end
+
 --- The word of the list that is nearest to `name`, at most two changes away (one for a word of up
 --- to four letters); nil when none is.
 function errors.nearest(name, words)
@@ -51,7 +64,9 @@ function errors.nearest(name, words)
     if word:lower() == name:lower() then return word end
     if math.abs(#word - #name) <= least then
       local d = distance(name, word)
-      if d < least or d == least and (not best or word < best) then best, least = word, d end
+      if d < least or d == least and (not best or comes_first(word, best, name)) then
+        best, least = word, d
+      end
     end
   end
   return best

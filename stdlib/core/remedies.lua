@@ -52,6 +52,18 @@ local function of_global(name, text)
   return did_you_mean(name, names, lines)
 end
 
+-- The line that assigns to a global variable of the name.
+local function global_at(name, text)
+  local number = 0
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    number = number + 1
+    local before = line:match("([^%s]?)%s*%f[%w_.:]" .. name .. "%s*=%f[^=]")
+    if before and not before:find "[{,]" or line:find("^%s*" .. name .. "%s*,") then
+      return number
+    end
+  end
+end
+
 -- What fields are there for that another library has, or that are made late.
 local FIELDS <const> = {
   grad = "gradients are there after backward",
@@ -80,11 +92,18 @@ local function of_field(name, text)
   if FIELDS[name] then return "; " .. FIELDS[name] end
   local parent = of_parent(name, text)
   if parent ~= "" then return parent end
-  local guess = did_you_mean(name, defined(text, true))
-  if guess ~= "" then return guess end
+  local names, fields = defined(text, true)
   local _, locals = defined(text, false)
-  return locals[name] and ("; '%s' of line %d is a local variable: for a field write self.%s = ...")
-    :format(name, locals[name], name) or ""
+  if not fields[name] then
+    local at, kind = locals[name], "local"
+    if not at then at, kind = global_at(name, text), "global" end
+    if at then
+      return ("; '%s' of line %d is a %s variable: for a field write self.%s = ..."):format(name,
+        at, kind, name)
+    end
+    return did_you_mean(name, names, fields)
+  end
+  return ("; what line %d assigns is nil, or of another object"):format(fields[name])
 end
 
 -- What a batch has: "a list: a tensor [4, 2], a tensor [4]", "image = a tensor [4, 2], ...".

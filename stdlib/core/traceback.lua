@@ -4,6 +4,7 @@
 -- begins with one of its files, and everything is shown.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
+local source = require "ltrain.core.source"
 
 local traceback = {}
 
@@ -52,12 +53,60 @@ function traceback.trim(message, text)
   return table.concat(kept, "\n")
 end
 
+-- A message that was passed on has several places in front, as out of coroutine.wrap: the last is
+-- where it began.
+local function innermost(message)
+  local passed = {}
+  while true do
+    local outer, rest = message:match "^([^\n:]+:%d+): (.*)$"
+    local path = rest and rest:match "^([^\n:]+):%d+: "
+    if not path or path ~= outer:match "^[^:]+" and not path:find "%.lua$" then break end
+    passed[#passed + 1], message = outer, rest
+  end
+  if #passed == 0 then return message end
+  return (message:gsub("^[^\n]*", function(first)
+    return ("%s (passed on at %s)"):format(first, table.concat(passed, ", "))
+  end))
+end
+
+-- Whether the frame at the message's place called what ended in a tail call.
+local function is_tail_called(place, text)
+  local before
+  for line in text:gmatch "[^\n]+" do
+    if line:sub(1, #place + 2) == "\t" .. place .. ":" then
+      return before ~= nil and before:find "^\t%(%.%.%.tail calls" ~= nil
+    end
+    before = line
+  end
+end
+
+-- A function of the script that ends in `return DataLoader(...)` is no frame any more, and the
+-- message has the line that called it: the one `return` of what it speaks of is meant.
+local function at_return(message, text)
+  local path, number, said = message:match "^([^\n]-):(%d+): (.*)$"
+  local word = said and said:match "^[%w_.]-([%w_]+): "
+  if not word or not is_tail_called(path .. ":" .. number, text) then return message end
+  local lines, found = source.lines(source.text(source.named(path)) or ""), nil
+  local pattern <const> = "%f[%w_]" .. word .. "%f[^%w_]"
+  if (lines[tonumber(number)] or ""):find(pattern) then return message end
+  for i, line in ipairs(lines) do
+    if line:find "^%s*return%s" and line:find(pattern) then
+      if found then return message end
+      found = i
+    end
+  end
+  return found and ("%s:%d: %s"):format(path, found,
+    (said:gsub("^[^\n]*", "%0 (called at " .. path:gsub("%%", "%%%%") .. ":" .. number .. ")")))
+    or message
+end
+
 --- The same as the user sees it: with what to do about an error of Lua's, and on a terminal with
 --- the line of the script below the message.
 function traceback.show(message, text)
   local stack = traceback.trim(message, text):sub(#message + 1)
-  local excerpt = console.is_terminal() and require "ltrain.core.source_line"(message)
-  return require "ltrain.core.remedies"(message) .. (excerpt and "\n" .. excerpt or "") .. stack
+  local said = at_return(innermost(message), text)
+  local excerpt = console.is_terminal() and require "ltrain.core.source_line"(said)
+  return require "ltrain.core.remedies"(said) .. (excerpt and "\n" .. excerpt or "") .. stack
 end
 
 return traceback

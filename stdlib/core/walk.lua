@@ -112,6 +112,22 @@ local function path_of(found, key)
   return tree.path(found.root, walk.keys(item))
 end
 
+--- The first position of a list under which there is nil although others follow; nil: none.
+function walk.hole(list)
+  for i = 1, #list do
+    if rawget(list, i) == nil then return i end
+  end
+end
+
+--- Raises where a list of modules or parameters has a nil: ipairs ends there. `path` names it.
+function walk.refuse_hole(list, path)
+  local hole = walk.hole(list)
+  if hole then
+    errors.blame("%s[%d] is nil, and [%d] is not: a list ends at its first nil: is a name "
+      .. "misspelt?", path, hole, #list)
+  end
+end
+
 -- Looks into a plain table. One met before is not looked at again: plain data may be shared, or
 -- contain itself.
 local function look_into(found, holder, key)
@@ -129,6 +145,7 @@ local function look_into(found, holder, key)
     errors.blame("%s holds modules or parameters under both positions and names: use one kind",
       path_of(found))
   end
+  if found.count > before and walk.hole(holder) then walk.refuse_hole(holder, path_of(found)) end
   keys[#keys] = nil
 end
 

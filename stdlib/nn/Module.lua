@@ -49,11 +49,8 @@ Module.load_from_checkpoint = module_state.load_from_checkpoint
 Module.save_hyperparameters = module_state.save_hyperparameters
 Module.__tostring = module_print.text
 
---- To be overridden by classes: creates layers and fields. The base has nothing to do.
-function Module:init() end
-
--- ", but 'foward' is" where a module, or a class of it, has nearly a forward; else "".
-local function near_forward(module)
+-- ", but 'foward' is" where a module, or a class of it, has nearly a method; else "".
+local function near_method(module, name)
   local names, object, above = {}, module, getmetatable(module)
   while object and object ~= Module do
     for key, value in next, object do
@@ -61,13 +58,24 @@ local function near_forward(module)
     end
     object, above = above, rawget(above, "super")
   end
-  local near = errors.nearest("forward", names)
+  local near = errors.nearest(name, names)
   return near and (", but %s is"):format(errors.show(near)) or ""
+end
+
+--- To be overridden by classes: creates layers and fields. The base has nothing to do.
+function Module:init(...)
+  local near = near_method(self, "init")
+  if near ~= "" then
+    errors.blame("%s: init is not defined%s", walk.class_name(self), near)
+  elseif select("#", ...) > 0 then
+    errors.blame("%s: one argument too many: %s: its init takes none", walk.class_name(self),
+      errors.show((...)))
+  end
 end
 
 --- To be overridden by classes: what calling the module computes.
 function Module:forward(...)
-  errors.blame("%s: forward is not defined%s", walk.class_name(self), near_forward(self))
+  errors.blame("%s: forward is not defined%s", walk.class_name(self), near_method(self, "forward"))
 end
 replaceable.forward = true
 
@@ -91,17 +99,43 @@ local function pass(...) return ... end
 
 local hooked <const> = module_hooks.hooked
 
+-- The forward of a module, with its hooks.
+local function run(self, ...)
+  if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
+  return pass(self:forward(...))
+end
+
+local function checked(self, input, ok, ...)
+  if ok then return ... end
+  local message = ...
+  if type(message) == "string" and message:find "^ltrain%.[%w_.]+:%d+: attempt to " then
+    errors.blame("%s: its input must be a tensor: got %s", walk.class_name(self),
+      errors.show(input))
+  end
+  error(message, 0)
+end
+
+-- What a layer of the library makes of anything but a tensor is an error of its own frames.
+local function run_without_tensor(self, ...)
+  if self.forward == Module.forward or not c.runtime.parameters(self.forward)
+    or walk.class_name(self) == "Sequential" then
+    return pass(run(self, ...))
+  end
+  return pass(checked(self, (...), pcall(run, self, ...)))
+end
+
 -- The outermost call notes the script's line for the ops below it.
 local function call_marked(self, ...)
   local _ <close> = unmark
-  if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
-  return pass(self:forward(...))
+  if type((...)) ~= "userdata" then return pass(run_without_tensor(self, ...)) end
+  return pass(run(self, ...))
 end
 
 --- module(...) is module:forward(...), with its hooks. Not a tail call: the frame names the module
 --- in errors.
 function Module:__call(...)
   if mark_line() == 0 then return call_marked(self, ...) end
+  if type((...)) ~= "userdata" then return pass(run_without_tensor(self, ...)) end
   if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
   return pass(self:forward(...))
 end
@@ -134,6 +168,23 @@ local function order_of(module)
   return order
 end
 
+-- Fields that are computed: views of the trainer, and where the parameters are.
+local properties <const> = module_loop.properties
+
+-- What would hide something of the Trainer's, and a list with a nil, at the line that assigns it.
+local function check_field(module, key, value)
+  if properties[key] and value ~= nil then
+    errors.blame("%s: '%s' is computed by every Module: give the field another name",
+      walk.class_name(module), key)
+  elseif type(value) == "table" and getmetatable(value) == nil and walk.hole(value) then
+    for i = 1, #value do
+      if walk.is_module(value[i]) or c.is_parameter(value[i]) then
+        walk.refuse_hole(value, ("%s.%s"):format(walk.class_name(module), key))
+      end
+    end
+  end
+end
+
 local hook_changes = 0
 
 --- How often a hook (`on_...`) was first assigned to any object: loops look up hooks again when
@@ -143,14 +194,15 @@ function Module:hooks_version() return hook_changes end
 function Module:__newindex(key, value)
   if type(key) == "string" and not walk.is_skipped(key) then
     if is_reserved(key, value) then refuse(walk.class_name(self), key) end
+    check_field(self, key, value)
     if key:sub(1, 3) == "on_" then hook_changes = hook_changes + 1 end
     note(order_of(self), key)
+  elseif key == "trainer" and value ~= nil and type(value) ~= "table" then
+    errors.blame("%s: 'trainer' is the Trainer that runs the module: give the field another name",
+      walk.class_name(self))
   end
   rawset(self, key, value)
 end
-
--- Fields that are computed: views of the trainer, and where the parameters are.
-local properties <const> = module_loop.properties
 
 local function index_for(new)
   return function(self, key)

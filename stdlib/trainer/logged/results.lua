@@ -105,7 +105,7 @@ local function check_options(name, options)
     errors.blame("log: the name must be without control characters: got %s", errors.show(name))
   end
   if type(options) ~= "table" or getmetatable(options) ~= nil then
-    errors.blame("log: options must be a table: got %s", errors.show(options))
+    errors.blame("log: options must be a table, {prog_bar = true}: got %s", errors.show(options))
   end
   for key in pairs(options) do
     local known = false
@@ -318,7 +318,9 @@ end
 local function running(trainer, what)
   local state = trainer.running
   if not state or not state.loop.results then
-    errors.blame("%s: no loop of the Trainer is running", what)
+    local hook = state and state.hook
+    errors.blame("%s: no loop of the Trainer is running%s", what, hook
+      and (": nothing is logged in %s"):format(hook) or "")
   end
   return state
 end

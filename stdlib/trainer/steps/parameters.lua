@@ -9,15 +9,7 @@ local walk = require "ltrain.core.walk"
 
 local parameters = {}
 
---- Remembers which parameters the optimizers were made for.
-function parameters.note(state)
-  local known = { list = {}, by_name = {} }
-  for name, tensor in state.module:named_parameters() do
-    known.list[#known.list + 1] = name
-    known.by_name[name] = tensor
-  end
-  state.loop.parameters = known
-end
+local NAMED <const> = 3 -- of those that no optimizer has
 
 -- The set of the parameters that optimizers step.
 local function held(state)
@@ -26,6 +18,28 @@ local function held(state)
     for _, parameter in ipairs(parameters_of(optimizer)) do set[parameter] = true end
   end
   return set
+end
+
+local function warn_of(state, left, count)
+  local shown = table.concat(left, ", ", 1, math.min(#left, NAMED))
+  state.trainer:warn(("configure_optimizers: %d of %d parameters that require grad are in no "
+    .. "optimizer, and do not train: %s%s: give them to one, or freeze them"):format(#left, count,
+    shown, #left > NAMED and ", ..." or ""))
+end
+
+--- Remembers which parameters the optimizers were made for; warns of those that none has.
+function parameters.note(state)
+  local known, stepped, left, count = { list = {}, by_name = {} }, held(state), {}, 0
+  for name, tensor in state.module:named_parameters() do
+    known.list[#known.list + 1] = name
+    known.by_name[name] = tensor
+    if tensor.requires_grad then
+      count = count + 1
+      if not stepped[tensor] then left[#left + 1] = name end
+    end
+  end
+  if #left > 0 and #state.optimizers > 0 then warn_of(state, left, count) end
+  state.loop.parameters = known
 end
 
 -- `tensor`: the new one, which knows the line of lt.parameter.
