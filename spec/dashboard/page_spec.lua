@@ -329,6 +329,23 @@ describe("the dashboard's page over", function()
     end)
   end)
 
+  it("600 metrics draws 500, and finds the others by their names", function()
+    local function make(root)
+      fixtures.run(root .. "/wide", 1, {})
+      local names, values = {}, {}
+      for k = 1, 600 do names[k], values[k] = ("layer/%03d"):format(k), k end
+      child.write(root .. "/wide/metrics.csv", ("epoch,step,%s\n0,0,%s\n"):format(
+        table.concat(names, ","), table.concat(values, ",")))
+    end
+    open(make, nil, function(page)
+      page:wait "document.querySelectorAll('.card').length === 500"
+      assert.matches("^100 more metrics", page:eval "document.querySelector('p.more').innerText")
+      page:eval [[import("/static/state.js").then(({ set }) => set({ metrics: "600" }))]]
+      page:wait "document.querySelector('.legend .value')?.innerText === '600'"
+      assert.equal(1, page:eval "document.querySelectorAll('.card').length")
+    end)
+  end)
+
   it("500 runs lists them all and draws 20 at most", function()
     open(function(root) fixtures.many(root, 500) end, nil, function(page)
       page:wait "document.querySelectorAll('#runs li').length === 500"

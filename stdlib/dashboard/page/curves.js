@@ -12,6 +12,7 @@ import { toolbar } from "./toolbar.js";
 
 const BEHIND = 8; // runs up to which what was smoothed stays visible behind
 const LEGEND = 6; // runs up to which a chart has a legend
+const MOST_CARDS = 500; // metrics that have a chart at once
 
 // Where a step is on the axis, also one that was not logged or was thinned out.
 function placeOf({ xs, steps }, step) {
@@ -155,7 +156,7 @@ export function start(element) {
     repaint();
   };
 
-  let turn = 0;
+  let turn = 0, known = new Set(); // names of the metrics that the drawn runs have
   async function layout() {
     const mine = ++turn, names = new Set(), ids = drawn();
     const found = await Promise.all(ids.map((id) => detail(id).catch(() => null)));
@@ -165,21 +166,23 @@ export function start(element) {
         if (metric.count > 0) names.add(metric.name);
       }
     }
+    known = names;
     const words = state.metrics.toLowerCase();
-    const list = [...names].sort().filter((name) => name.toLowerCase().includes(words));
+    const all = [...names].sort().filter((name) => name.toLowerCase().includes(words));
+    const list = all.slice(0, MOST_CARDS), wanted = new Set(list);
     for (const [name, card] of cards) {
-      if (list.includes(name)) continue;
+      if (wanted.has(name)) continue;
       seen.unobserve(card.element);
       card.chart.destroy();
       cards.delete(name);
     }
-    arrange(list);
+    arrange(list, all.length - list.length);
     spoil();
   }
 
   let arranged = null;
-  function arrange(list) {
-    const key = JSON.stringify(list);
+  function arrange(list, more) {
+    const key = JSON.stringify([list, more]);
     if (list.length === 0) {
       fill(grid, nothing());
       arranged = null;
@@ -197,13 +200,14 @@ export function start(element) {
     fill(grid, [...groups].map(([group, elements]) => group === ""
       ? h("div", { class: "cards" }, elements)
       : h("details", { open: true }, h("summary", {}, `${group} (${elements.length})`),
-        h("div", { class: "cards" }, elements))));
+        h("div", { class: "cards" }, elements))), more > 0
+      && h("p", { class: "dim more" }, `${more} more metrics: find them by their names.`));
     for (const name of list) seen.observe(cards.get(name).element);
   }
 
   // A metric that a run has logged for the first time.
   const grown = listen("rows", (event) => {
-    if (!drawn().includes(event.id) || event.series.every((one) => cards.has(one.name))) return;
+    if (!drawn().includes(event.id) || event.series.every((one) => known.has(one.name))) return;
     forget(event.id);
     layout();
   });
